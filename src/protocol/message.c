@@ -241,9 +241,10 @@ int ll_message_decode(const void *bytes, size_t length, union ll_message *ret_me
 
 void ll_message_init(union ll_message *message, enum ll_message_kind kind)
 {
+	const struct kind *known = find_kind(kind);
 	memset(message, 0, sizeof *message);
 	message->header.kind = (uint16_t)kind;
-	message->header.size = find_kind(kind)->size;
+	message->header.size = known ? known->size : (uint16_t)sizeof message->header;
 }
 
 int ll_message_send(int fd, const union ll_message *message, const int *fds, size_t fd_count)

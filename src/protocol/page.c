@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* ---- mapping ---- */
 
@@ -70,6 +73,13 @@ void ll_orders_unmap(struct ll_orders *orders)
 /* ---- what stands in several words ---- */
 
 enum { READ_TRIES = 1000 };
+
+_Static_assert(offsetof(struct ll_limits, memory_bytes) == 0, "the first word");
+
+uint64_t ll_orders_memory_limit(const struct ll_orders *orders)
+{
+	return atomic_load_explicit(&orders->limits[0], memory_order_relaxed);
+}
 
 void ll_orders_read_limits(const struct ll_orders *orders, struct ll_limits *ret_limits)
 {
@@ -136,6 +146,18 @@ void ll_page_wake(_Atomic uint32_t *wake_count)
 	int saved_errno = errno;
 	atomic_fetch_add(wake_count, 1);
 	syscall(SYS_futex, wake_count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	errno = saved_errno;
+}
+
+void ll_page_sleep(const _Atomic uint32_t *wake_count, uint32_t count, uint64_t until_ns)
+{
+	int saved_errno = errno;
+	uint64_t now_ns = ll_now_ns();
+	if (until_ns <= now_ns)
+		return;
+	uint64_t left_ns = until_ns - now_ns;
+	struct timespec timeout = {.tv_sec = (time_t)(left_ns / LL_NS_PER_S), .tv_nsec = (long)(left_ns % LL_NS_PER_S)};
+	syscall(SYS_futex, wake_count, FUTEX_WAIT, count, &timeout, NULL, 0);
 	errno = saved_errno;
 }
 

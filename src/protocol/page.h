@@ -179,7 +179,7 @@ struct ll_orders_slot {
 	_Atomic uint64_t turn_since_ns;    /* when the turn came to who has it now */
 	_Atomic int64_t tokens_ns;         /* of the job's account; INT64_MAX without a cap */
 	_Atomic int64_t tokens_most_ns;    /* what that account can hold; INT64_MAX without a cap */
-	_Atomic uint64_t tokens_at_ns;     /* when it will be above zero; 0: it is, or there is no cap */
+	_Atomic uint64_t tokens_at_ns;     /* when it held that: it fills by the cap from then on; 0: there is no cap */
 	_Atomic uint64_t queue_bound_ns;   /* work that may be queued beneath a higher class; 0: no bound */
 	_Atomic uint64_t gang_ns;          /* as awaited_ns, on the job's first card */
 	_Atomic uint32_t gang_launches;
@@ -246,6 +246,9 @@ int ll_orders_map(int fd, bool is_writable, struct ll_orders **ret_orders);
 void ll_page_unmap(struct ll_page *page);
 void ll_orders_unmap(struct ll_orders *orders);
 
+/* The memory limit alone: one load. 0: none. */
+uint64_t ll_orders_memory_limit(const struct ll_orders *orders);
+
 /* Copies the limits out of the orders; reads again while they are written. And: writes them, by the daemon. */
 void ll_orders_read_limits(const struct ll_orders *orders, struct ll_limits *ret_limits);
 void ll_orders_write_limits(struct ll_orders *orders, const struct ll_limits *limits);
@@ -259,6 +262,10 @@ uint64_t ll_page_used_bytes(const struct ll_page *page, unsigned card);
 
 /* Raises the count, and wakes who sleeps on it. */
 void ll_page_wake(_Atomic uint32_t *wake_count);
+
+/* Sleeps until somebody wakes, or until_ns (ll_now_ns). Returns at once if the count is another one. May return for no
+ * reason. */
+void ll_page_sleep(const _Atomic uint32_t *wake_count, uint32_t count, uint64_t until_ns);
 
 /* A slot's note, as ledgers' texts: cut at 63 bytes. One writer. */
 void ll_page_write_note(struct ll_page_slot *slot, const char *note);

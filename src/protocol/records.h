@@ -80,7 +80,7 @@ struct ll_turn_look {
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
 	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */
-	uint64_t tokens_at_ns;   /* when the account will be above zero; 0: it is, or there is no cap */
+	uint64_t tokens_at_ns;   /* when it held that: it fills by the cap from then on; 0: there is no cap */
 	unsigned waiting_claims; /* others that want the card */
 	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
 	uint64_t queue_bound_ns; /* work that may be queued beneath a higher class, and two launches in any case; 0: no

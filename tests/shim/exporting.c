@@ -1,7 +1,7 @@
 #include "exporting.h"
 
 #include "../sim/descriptors.h"
-#include "lost_claim.h"
+#include "jobs.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -193,6 +193,7 @@ static void (*own_govern)(void);
 static uint64_t do_step(enum step step, uint64_t argument, struct made *made)
 {
 	ll_cu_deviceptr address;
+	char uuid[96];
 	switch (step) {
 	case MAKE:
 		return way->make(made);
@@ -213,9 +214,9 @@ static uint64_t do_step(enum step step, uint64_t argument, struct made *made)
 		return cu.cuMemAlloc(&address, argument);
 	case CHARGED:
 		return charged();
-	case LOSE: /* its claim: it closes descriptors that are not its own */
-		for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1))
-			syscall(SYS_close, fd);
+	case LOSE: /* its claim */
+		find_uuid(0, uuid);
+		jobs_lose_claim(governed_id(), uuid);
 		return 0;
 	default:
 		return 0;

@@ -43,7 +43,7 @@ static void body_endless(void)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
-	WAIT_FOR(claim_of(1) && claim_of(1)->note[0]);
+	WAIT_FOR(claim_of(1) && has_note(1));
 	CHECK_EQUAL(ll_ledger_list(card_ledger(), &info, 1), 1);
 	CHECK(strncmp(info.note, "kernel runs for ", 16) == 0);
 	CHECK_EQUAL(waitpid(told, &status, WNOHANG), 0);

@@ -549,7 +549,7 @@ static void body_contexts(void)
 	launch_timed(work, stream, MS, 1, 32);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static void a_stream_of_another_context_is_gated_and_timed(void **state)

@@ -109,7 +109,7 @@ static void check_ends(pthread_t thread, uint64_t before_ns, unsigned count)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK(gpu_ns(ID) - before_ns >= count * (MS / 50) * 8 / 10);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 	alarm(0);
 }
 

@@ -131,7 +131,7 @@ static void check_limits(void)
 	CHECK(tokens_ns(ID) > -(int64_t)(DEBT / 2));
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(gpu_ns(ID) > before_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static void body_old(void)

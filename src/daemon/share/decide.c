@@ -184,7 +184,7 @@ static void read_account(struct ll_share_job *job, uint64_t now_ns, struct ll_tu
 	unsigned cap = job->cap_permille;
 	look->tokens_ns = ll_share_earn(job, now_ns);
 	look->tokens_most_ns = cap ? ll_tokens_most_ns(cap) : INT64_MAX;
-	look->tokens_at_ns = cap && look->tokens_ns <= 0 ? now_ns + ll_tokens_wait_ns(look->tokens_ns, cap) : 0;
+	look->tokens_at_ns = cap ? now_ns : 0;
 }
 
 void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)

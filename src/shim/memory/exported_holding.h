@@ -21,8 +21,8 @@ struct ll_holding {
 	uint64_t id;
 	uint64_t bytes;         /* what it takes of the card; 0: not known yet */
 	uint64_t charged_bytes; /* to this process, for the tenant */
-	uint64_t claim;         /* under which its row was written, see ll_port_stamp */
-	uint32_t index;
+	uint64_t claim;         /* token and slot under which its row was written */
+	uint32_t slot;
 	unsigned uses;   /* 0: only carried, for others */
 	bool is_carried; /* by this process */
 	bool is_pooled;  /* a block of a pool of this process, which is charged for it */

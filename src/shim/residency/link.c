@@ -110,7 +110,7 @@ static int tell_sizes(struct link *link)
 }
 
 /* Says in the program's claim where its memory is. */
-static void tell_ledger(struct link *link)
+static void tell_residency(struct link *link)
 {
 	uint64_t away_bytes = ll_move_away_bytes(link->move);
 	if (!ll_move_is_stopped(link->move))
@@ -148,7 +148,7 @@ static int stop_program(struct link *link, const struct ll_mover_message *messag
 	/* A thread that was late in the move before may have said it just now. */
 	atomic_store(&link->has_said_want, false);
 	atomic_store(&link->is_away, true);
-	tell_ledger(link);
+	tell_residency(link);
 	rc = say_kind(link, LL_MOVER_QUIET, bytes, batches);
 	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
 		rc = say_kind(link, LL_MOVER_WANT, 0, 0);
@@ -161,10 +161,10 @@ static int go_on(struct link *link, uint64_t error)
 	atomic_store(&link->is_away, false);
 	atomic_store(&link->has_said_want, false);
 	link->is_returning = false;
-	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the ledger. */
+	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the claim. */
 	int rc = error ? say_kind(link, LL_MOVER_BACK, 0, error) : 0;
 	ll_move_go_on(link->move);
-	tell_ledger(link);
+	tell_residency(link);
 	return error ? rc : say_kind(link, LL_MOVER_BACK, 0, 0);
 }
 
@@ -194,7 +194,7 @@ static int send_out(struct link *link)
 /* Ends the answer to STAY. */
 static int end_stay(struct link *link)
 {
-	tell_ledger(link);
+	tell_residency(link);
 	if (!ll_move_is_at_rest(link->move))
 		return 0;
 	link->is_staying = false;
@@ -206,7 +206,7 @@ static int note_taken(struct link *link, const struct ll_mover_message *message,
 	int rc = ll_move_note_taken(link->move, message, fd);
 	if (rc)
 		return rc;
-	tell_ledger(link);
+	tell_residency(link);
 	if (link->is_staying)
 		return end_stay(link);
 	if (link->is_returning)
@@ -406,7 +406,7 @@ static void *link_main(void *arg)
 	ll_reentry_depth = 1; /* all that this thread calls is ours */
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
-		tell_ledger(link); /* of what was allocated meanwhile, and to a claim that was taken anew */
+		tell_residency(link); /* of what was allocated meanwhile, and to a claim that was taken anew */
 		if (atomic_load(&link->fd) >= 0 && serve_mover(link) < 0)
 			lose_mover(link);
 		if (atomic_load(&link->fd) >= 0)

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/agent.h"
 #include "shim/time/flow_state.h"
 

@@ -1,0 +1,307 @@
+#include "jobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../sim/process.h"
+#include "base/err.h"
+#include "base/process.h"
+#include "base/process_id.h"
+#include "protocol/start.h"
+
+enum { ANSWER_MS = 30000, JOBS = 16 };
+
+/* ---- loadlined ---- */
+
+static const char *program(const char *variable)
+{
+	const char *path = getenv(variable);
+	if (!path)
+		give_up(__FILE__, __LINE__, variable);
+	return path;
+}
+
+void jobs_find_place(struct ll_place *ret_place)
+{
+	struct ll_err err = {0};
+	struct ll_programs programs = {program("LOADLINED"), program("LOADLINE_JOB")};
+	CHECK(getenv("LOADLINE_SIM_DIR"));
+	CHECK_EQUAL(ll_place_find(getenv("LOADLINE_SIM_DIR"), ret_place, &err), 0);
+	int rc = ll_daemon_start(ret_place, &programs, &err);
+	if (rc && rc != -EADDRINUSE)
+		give_up(__FILE__, __LINE__, err.text);
+}
+
+static unsigned receive(int fd, union ll_message *ret_message, int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
+{
+	CHECK(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ANSWER_MS) > 0);
+	CHECK_EQUAL(ll_message_receive(fd, ret_message, ret_fds, ret_count), 0);
+	return ret_message->header.kind;
+}
+
+static int open_connection(enum ll_message_role role)
+{
+	struct ll_place place;
+	union ll_message message;
+	int fd, fds[LL_MESSAGE_FDS];
+	size_t count;
+	CHECK_EQUAL(ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, NULL), 0);
+	CHECK_EQUAL(ll_place_connect(&place, &fd, NULL), 0);
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = role;
+	int self = ll_process_open(getpid());
+	CHECK_EQUAL(ll_message_send(fd, &message, &self, 1), 0);
+	close(self);
+	CHECK_EQUAL(receive(fd, &message, fds, &count), LL_MESSAGE_WELCOME);
+	return fd;
+}
+
+pid_t jobs_daemon(void)
+{
+	struct ll_place place;
+	struct ucred peer = {0};
+	socklen_t length = sizeof peer;
+	int fd;
+	CHECK_EQUAL(ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, NULL), 0);
+	if (ll_place_connect(&place, &fd, NULL))
+		return 0;
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	close(fd);
+	return peer.pid;
+}
+
+/* ---- this process's job ---- */
+
+static struct {
+	pid_t pid; /* of the process that registered it */
+	int fd;
+	uint64_t token[2];
+} own;
+
+/* Without it loadlined would start a monitor to see whether there is more of the job. */
+static void end_job(void)
+{
+	union ll_message message;
+	if (own.pid != getpid())
+		return;
+	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
+	memcpy(message.job_ended.token, own.token, sizeof own.token);
+	ll_message_send(own.fd, &message, NULL, 0);
+}
+
+static void write_facts(const struct ll_run_settings *settings, struct ll_job_facts *facts)
+{
+	facts->token[0] = settings->id;
+	CHECK_EQUAL(getrandom(&facts->token[1], sizeof facts->token[1], 0), sizeof facts->token[1]);
+	facts->uid = geteuid();
+	facts->pid = (uint32_t)getpid();
+	facts->state = LL_JOB_RUNNING;
+	facts->limits = (struct ll_limits){
+	    .memory_bytes = settings->memory_limit_bytes,
+	    .request_bytes = settings->memory_request_bytes,
+	    .max_kernel_ns = settings->max_kernel_ns,
+	    .compute_permille = settings->compute_cap_permille,
+	    .space_permille = settings->space_permille,
+	    .weight_permille = settings->weight_permille,
+	    .priority = settings->priority == LL_PRIORITY_HIGH  ? LL_LIMIT_CLASS_HIGH
+			: settings->priority == LL_PRIORITY_LOW ? LL_LIMIT_CLASS_LOW
+								: LL_LIMIT_CLASS_NORMAL,
+	    .flags = (settings->is_evictable ? LL_LIMIT_EVICTABLE : 0U) | (settings->is_strict ? LL_LIMIT_STRICT : 0U) |
+		     (settings->counts_context ? LL_LIMIT_COUNTS_CONTEXT : 0U),
+	};
+	ll_message_text_set(facts->tenant, sizeof facts->tenant, settings->tenant);
+	ll_message_text_set(facts->command, sizeof facts->command, "test");
+}
+
+/* The lifeline stays open in this process and all that come from it. */
+static void register_job(const struct ll_run_settings *settings)
+{
+	union ll_message message;
+	int lifeline[2], fds[LL_MESSAGE_FDS];
+	size_t count;
+	ll_message_init(&message, LL_MESSAGE_JOB);
+	write_facts(settings, &message.job.job);
+	memcpy(own.token, message.job.job.token, sizeof own.token);
+	own.fd = open_connection(LL_ROLE_MONITOR);
+	CHECK_EQUAL(pipe(lifeline), 0);
+	fds[0] = ll_process_open(getpid());
+	fds[1] = lifeline[0];
+	CHECK_EQUAL(ll_message_send(own.fd, &message, fds, 2), 0);
+	ll_message_close_fds(fds, 2);
+	CHECK_EQUAL(receive(own.fd, &message, fds, &count), LL_MESSAGE_ACCEPTED);
+	ll_message_close_fds(fds, count);
+	own.pid = getpid();
+	atexit(end_job);
+}
+
+void jobs_register(struct ll_run_settings settings)
+{
+	char text[LL_RUN_TEXT_SIZE];
+	struct ll_place place;
+	if (!settings.priority)
+		settings.priority = LL_PRIORITY_NORMAL;
+	jobs_find_place(&place);
+	snprintf(settings.place, sizeof settings.place, "%s", place.name);
+	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
+	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	register_job(&settings);
+}
+
+/* ---- pages ---- */
+
+static bool ask_for_pages(uint64_t id, struct jobs_pages *ret_pages)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS], fd = open_connection(LL_ROLE_PROCESS);
+	size_t count;
+	struct ll_orders *orders;
+	ll_message_init(&message, LL_MESSAGE_CLAIM);
+	message.claim.job = id;
+	CHECK_EQUAL(ll_message_send(fd, &message, NULL, 0), 0);
+	unsigned kind = receive(fd, &message, fds, &count);
+	close(fd);
+	if (kind != LL_MESSAGE_CLAIMED)
+		return false;
+	CHECK_EQUAL(ll_page_map(fds[0], true, &ret_pages->page), 0);
+	CHECK_EQUAL(ll_orders_map(fds[1], false, &orders), 0);
+	ret_pages->orders = orders;
+	ll_message_close_fds(fds, count);
+	return true;
+}
+
+const struct jobs_pages *jobs_pages(uint64_t id)
+{
+	static struct {
+		uint64_t id;
+		struct jobs_pages pages;
+	} known[JOBS];
+	size_t i = 0;
+	while (i < JOBS && known[i].id && known[i].id != id)
+		i++;
+	CHECK(i < JOBS);
+	if (known[i].id)
+		return &known[i].pages;
+	if (!ask_for_pages(id, &known[i].pages))
+		return NULL;
+	known[i].id = id;
+	return &known[i].pages;
+}
+
+unsigned jobs_card(uint64_t id, const char *uuid)
+{
+	const struct jobs_pages *pages = jobs_pages(id);
+	return pages ? ll_orders_find_card(pages->orders, uuid) : LL_PAGE_CARDS;
+}
+
+static bool is_slot_of(const struct ll_page_slot *slot, unsigned card)
+{
+	return slot->token && slot->card == card;
+}
+
+struct ll_page_slot *jobs_slot(uint64_t id, const char *uuid)
+{
+	unsigned card = jobs_card(id, uuid);
+	for (unsigned i = 0; card < LL_PAGE_CARDS && i < LL_PAGE_SLOTS; i++) {
+		struct ll_page_slot *slot = &jobs_pages(id)->page->slots[i];
+		if (is_slot_of(slot, card))
+			return slot;
+	}
+	return NULL;
+}
+
+unsigned jobs_count_slots(uint64_t id, const char *uuid)
+{
+	unsigned card = jobs_card(id, uuid), count = 0;
+	for (unsigned i = 0; card < LL_PAGE_CARDS && i < LL_PAGE_SLOTS; i++)
+		count += is_slot_of(&jobs_pages(id)->page->slots[i], card);
+	return count;
+}
+
+void jobs_lose_claim(uint64_t id, const char *uuid)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS], fd = open_connection(LL_ROLE_PROCESS);
+	size_t count;
+	struct ll_process_id self = ll_process_self();
+	ll_message_init(&message, LL_MESSAGE_CLAIM);
+	message.claim.job = id;
+	message.claim.pid = self.pid;
+	message.claim.start_ticks = self.start_ticks;
+	message.claim.namespaces = self.namespaces;
+	snprintf(message.claim.uuid, sizeof message.claim.uuid, "%s", uuid);
+	CHECK_EQUAL(ll_message_send(fd, &message, NULL, 0), 0);
+	CHECK_EQUAL(receive(fd, &message, fds, &count), LL_MESSAGE_CLAIMED);
+	ll_message_close_fds(fds, count);
+	close(fd);
+}
+
+/* ---- the books ---- */
+
+struct found {
+	uint64_t number; /* of the job; 0: there is none */
+	bool is_on_card;
+	struct ll_message_card_row row;
+};
+
+/* One connection of each process, as tests ask again and again. */
+static int command_connection(void)
+{
+	static int fd = -1;
+	static pid_t pid;
+	if (pid != getpid()) {
+		fd = open_connection(LL_ROLE_COMMAND);
+		pid = getpid();
+	}
+	return fd;
+}
+
+static struct found look_up(uint64_t id, const char *uuid)
+{
+	struct found found = {0};
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS], fd = command_connection();
+	size_t count;
+	ll_message_init(&message, LL_MESSAGE_LIST);
+	CHECK_EQUAL(ll_message_send(fd, &message, NULL, 0), 0);
+	for (;;) {
+		unsigned kind = receive(fd, &message, fds, &count);
+		if (kind == LL_MESSAGE_LIST_END)
+			break;
+		if (kind == LL_MESSAGE_JOB_ROW && message.job_row.job.token[0] == id)
+			found.number = message.job_row.number;
+		if (kind != LL_MESSAGE_CARD_ROW || !uuid || message.card_row.job_number != found.number ||
+		    strcmp(message.card_row.uuid, uuid) != 0)
+			continue;
+		found.is_on_card = true;
+		found.row = message.card_row;
+	}
+	return found;
+}
+
+bool jobs_card_row(uint64_t id, const char *uuid, struct ll_message_card_row *ret_row)
+{
+	struct found found = look_up(id, uuid);
+	*ret_row = found.row;
+	return found.is_on_card;
+}
+
+void jobs_set(uint64_t id, enum ll_set_field field, const struct ll_limits *limits)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS], fd = command_connection();
+	size_t count;
+	ll_message_init(&message, LL_MESSAGE_SET);
+	message.set.job_number = look_up(id, NULL).number;
+	message.set.fields = field;
+	message.set.limits = *limits;
+	CHECK_EQUAL(ll_message_send(fd, &message, NULL, 0), 0);
+	CHECK_EQUAL(receive(fd, &message, fds, &count), LL_MESSAGE_ACCEPTED);
+}

@@ -1,0 +1,52 @@
+/*
+ * jobs.h - a loadlined in the test's world, and jobs that are known to it, as `loadline run` would make them.
+ *
+ * A process registers its own job, as the job's monitor would, and the job ends with it. loadlined ends 2 s after the
+ * last of them. Environment: LOADLINED and LOADLINE_JOB, the programs.
+ */
+#ifndef LOADLINE_TESTS_SHIM_JOBS_H
+#define LOADLINE_TESTS_SHIM_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "protocol/message.h"
+#include "protocol/page.h"
+#include "protocol/place.h"
+#include "protocol/run_settings.h"
+
+/* The place of this world; starts a loadlined there, if none is. */
+void jobs_find_place(struct ll_place *ret_place);
+
+/* Registers the job of the settings, and puts them into the environment. The place and the folder are filled in, and a
+ * priority where there is none. */
+void jobs_register(struct ll_run_settings settings);
+
+/* What a job shares with loadlined, by its id. This process maps it once. NULL: there is no such job. */
+struct jobs_pages {
+	struct ll_page *page;
+	const struct ll_orders *orders;
+};
+const struct jobs_pages *jobs_pages(uint64_t id);
+
+/* The job's index of the card with that UUID; LL_PAGE_CARDS: none of its processes has used it. */
+unsigned jobs_card(uint64_t id, const char *uuid);
+
+/* The job's first slot on that card; NULL: none. */
+struct ll_page_slot *jobs_slot(uint64_t id, const char *uuid);
+unsigned jobs_count_slots(uint64_t id, const char *uuid);
+
+/* What loadlined says of it. False: the job is not on the card. */
+bool jobs_card_row(uint64_t id, const char *uuid, struct ll_message_card_row *ret_row);
+
+/* As `loadline set` does it. */
+void jobs_set(uint64_t id, enum ll_set_field field, const struct ll_limits *limits);
+
+/* loadlined takes this process's claim on the card away, as from a program that became another one. */
+void jobs_lose_claim(uint64_t id, const char *uuid);
+
+/* The process that serves this world; 0: none. */
+pid_t jobs_daemon(void);
+
+#endif
