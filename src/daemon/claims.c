@@ -169,6 +169,14 @@ static uint64_t write_identity(struct ll_page_slot *slot, unsigned card, const s
 	return token;
 }
 
+/* The orders first: what the page says is for processes to read. */
+static void raise_end(const struct ll_job_pages *pages, unsigned slot)
+{
+	if (slot >= pages->orders->slot_end)
+		atomic_store(&pages->orders->slot_end, slot + 1);
+	atomic_store(&pages->page->slot_end, pages->orders->slot_end);
+}
+
 int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
 		   const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim)
 {
@@ -176,6 +184,7 @@ int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll
 	if (index == LL_PAGE_SLOTS)
 		return -ENOSPC;
 	struct ll_page_slot *slot = &card->job->pages.page->slots[index];
+	raise_end(&card->job->pages, index);
 	int rc = add_claim(card, index, write_identity(slot, card->index, identity), ret_claim);
 	if (rc) {
 		clear_slot(slot);
@@ -272,7 +281,8 @@ int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
 	if (!job->claims)
 		return -ENOMEM;
 	int rc = adopt_cards(server, job);
-	for (unsigned i = 0; i < LL_PAGE_SLOTS && !rc; i++)
+	unsigned end = job->pages.orders->slot_end;
+	for (unsigned i = 0; i < end && i < LL_PAGE_SLOTS && !rc; i++)
 		rc = adopt_slot(job, i);
 	for (unsigned i = 0; i < job->claims->card_count && !rc; i++)
 		ll_memory_settle(server, job->claims->cards[i]);

@@ -129,10 +129,17 @@ unsigned ll_orders_find_card(const struct ll_orders *orders, const char *uuid)
 	return LL_PAGE_CARDS;
 }
 
+unsigned ll_page_slot_end(const struct ll_page *page)
+{
+	uint32_t end = atomic_load_explicit(&page->slot_end, memory_order_acquire);
+	return end < LL_PAGE_SLOTS ? end : LL_PAGE_SLOTS;
+}
+
 uint64_t ll_page_used_bytes(const struct ll_page *page, unsigned card)
 {
 	uint64_t units = 0;
-	for (unsigned i = 0; i < LL_PAGE_SLOTS; i++) {
+	unsigned end = ll_page_slot_end(page);
+	for (unsigned i = 0; i < end; i++) {
 		const struct ll_page_slot *slot = &page->slots[i];
 		if (atomic_load_explicit(&slot->token, memory_order_acquire) &&
 		    atomic_load_explicit(&slot->card, memory_order_relaxed) == card)

@@ -145,7 +145,11 @@ struct ll_page_slot {
 struct ll_page {
 	uint64_t magic;
 	uint32_t version, bytes;
-	char unused[LL_PAGE_BLOCK - 16];
+	/* 1 + the highest slot that was ever given, as in the orders: memory beyond is not touched. The daemon writes
+	   it before it gives the slot. */
+	_Atomic uint32_t slot_end;
+	uint32_t reserved;
+	char unused[LL_PAGE_BLOCK - 24];
 	/* of each card, for the job's streams: LL_VISIT_WORD_OPEN while they may go on; the rest counts. In a block of
 	   their own, which processes register with the driver. */
 	_Atomic uint32_t card_words[LL_PAGE_BLOCK / 4];
@@ -208,7 +212,9 @@ struct ll_orders {
 	_Atomic uint32_t
 	    slot_changes; /* counts slots given and taken, each after it was: who watches lists them anew */
 	_Atomic uint64_t limits[sizeof(struct ll_limits) / 8];
-	char unused[LL_PAGE_BLOCK - 104];
+	_Atomic uint32_t slot_end; /* 1 + the highest slot that was ever given */
+	uint32_t reserved;
+	char unused[LL_PAGE_BLOCK - 112];
 	struct ll_orders_card cards[LL_PAGE_CARDS];
 	_Atomic uint64_t
 	    promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
@@ -256,6 +262,9 @@ void ll_orders_write_limits(struct ll_orders *orders, const struct ll_limits *li
 /* The index of the card with that UUID; LL_PAGE_CARDS: the job has none. */
 unsigned ll_orders_find_card(const struct ll_orders *orders, const char *uuid);
 void ll_orders_read_uuid(const struct ll_orders_card *card, char ret_uuid[LL_PAGE_UUID_SIZE]);
+
+/* 1 + the highest slot that may be in use. */
+unsigned ll_page_slot_end(const struct ll_page *page);
 
 /* Sums what the slots of that card use (all of its processes that are in the page). */
 uint64_t ll_page_used_bytes(const struct ll_page *page, unsigned card);
