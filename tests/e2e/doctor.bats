@@ -249,7 +249,7 @@ ways() {
 	[ -e "$other" ] || skip "nothing can be preloaded in this build"
 	LD_PRELOAD=$other trial
 	[ "$status" -eq 1 ]
-	has doctor '.check == "memory limit" and .finding == "fail" and (.detail | test("^the trial failed: no contexts .*: is of version "))'
+	has doctor '.check == "memory limit" and .finding == "fail" and (.detail | test("^the trial failed: no contexts .*: the page of the job: "))'
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
 }
 

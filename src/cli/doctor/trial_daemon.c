@@ -76,11 +76,12 @@ static void close_end(int fd)
 		close(fd);
 }
 
-/* The daemon would end by itself some seconds later. It lives as long as the connection. */
+/* The daemon would end by itself some seconds later. It lives as long as the connection, and its number is its own: who
+ * connects before it listens sees this process as the other side, which made the socket. */
 void ll_trial_daemon_end(struct ll_trial_daemon *daemon)
 {
-	if (daemon->client.fd >= 0 && daemon->client.pid > 0)
-		kill(daemon->client.pid, SIGTERM);
+	if (daemon->client.fd >= 0 && daemon->client.welcome.pid)
+		kill((pid_t)daemon->client.welcome.pid, SIGTERM);
 	ll_client_close(&daemon->client);
 	close_end(daemon->lifeline[0]);
 	close_end(daemon->lifeline[1]);
