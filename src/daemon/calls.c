@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
+#include "daemon/memory.h"
 #include "daemon/promises.h"
 #include "daemon/users.h"
 
@@ -252,17 +253,32 @@ static bool take_claim(struct ll_connection *connection, const struct ll_message
 	return true;
 }
 
-/* The slot may have been taken away a moment ago. */
-static bool take_slot(struct ll_connection *connection, const struct ll_message_slot *message, bool is_bell)
+/* NULL: the slot was taken away a moment ago, or is another process's. */
+static struct ll_job_claim *find_own(const struct ll_connection *connection, const struct ll_message_slot *message)
 {
 	const struct ll_user *user = connection->user;
 	struct ll_job_claim *claim = user ? ll_claims_find(user->job, message->slot, message->slot_token) : NULL;
-	if (!claim || claim->user != user)
-		return true;
-	if (is_bell)
-		ll_claims_bell(connection->server, claim);
-	else
+	return claim && claim->user == user ? claim : NULL;
+}
+
+static bool take_leave(struct ll_connection *connection, const struct ll_message_slot *message)
+{
+	struct ll_job_claim *claim = find_own(connection, message);
+	if (claim)
 		ll_claims_end(connection->server, claim);
+	return true;
+}
+
+/* What processes had that nobody watches, and that have ended, may be what is wanted. */
+static bool take_bell(struct ll_connection *connection, const struct ll_message_slot *message)
+{
+	struct ll_job_claim *claim = find_own(connection, message);
+	if (claim && ll_memory_has_want(claim)) {
+		ll_users_reap(connection->server);
+		claim = find_own(connection, message);
+	}
+	if (claim)
+		ll_claims_bell(connection->server, claim);
 	return true;
 }
 
@@ -274,9 +290,9 @@ static bool call_of_process(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_CLAIM:
 		return take_claim(connection, &message->claim);
 	case LL_MESSAGE_LEAVE:
-		return take_slot(connection, &message->slot, false);
+		return take_leave(connection, &message->slot);
 	case LL_MESSAGE_BELL:
-		return take_slot(connection, &message->slot, true);
+		return take_bell(connection, &message->slot);
 	default:
 		return false;
 	}

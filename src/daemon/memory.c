@@ -117,7 +117,7 @@ static void repair(struct ll_job_claim *claim)
 	claim->card->repairs++;
 }
 
-static bool has_new_want(const struct ll_job_claim *claim)
+bool ll_memory_has_want(const struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory_want;
 	return (uint32_t)word && (uint32_t)(word >> WORD_BITS) != claim->answered;
@@ -358,7 +358,8 @@ void ll_memory_bell(struct ll_server *server, struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;
 	bool is_over = LL_MEMORY_USED(word) > claim->granted;
-	if (is_over || has_new_want(claim) || LL_MEMORY_GRANTED(word) != claim->granted || claim->card->asking_until_ns)
+	if (is_over || ll_memory_has_want(claim) || LL_MEMORY_GRANTED(word) != claim->granted ||
+	    claim->card->asking_until_ns)
 		ll_memory_settle(server, claim->card);
 }
 

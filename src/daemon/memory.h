@@ -24,6 +24,9 @@ void ll_memory_begin(struct ll_job_claim *claim);
 /* Takes what the claim uses into what is leaving, before its slot is taken away. Returns whether it used any. */
 bool ll_memory_leave(struct ll_job_claim *claim);
 
+/* Whether the slot has a want that was not answered. */
+bool ll_memory_has_want(const struct ll_job_claim *claim);
+
 /* A process rang: looks at the card if there is something about memory to decide. */
 void ll_memory_bell(struct ll_server *server, struct ll_job_claim *claim);
 

@@ -282,8 +282,7 @@ bool ll_users_adopt(struct ll_server *server, struct ll_job *job)
 	return is_needed;
 }
 
-/* Returns whether there are any that must be asked. */
-static bool ask_processes(struct ll_server *server)
+bool ll_users_reap(struct ll_server *server)
 {
 	bool is_needed = false;
 	struct ll_user *next;
@@ -300,7 +299,7 @@ static bool ask_processes(struct ll_server *server)
 
 bool ll_users_tick(struct ll_server *server)
 {
-	bool is_needed = ask_processes(server);
+	bool is_needed = ll_users_reap(server);
 	for (struct ll_job *job = server->books.jobs; job; job = job->next)
 		is_needed |= ll_users_adopt(server, job);
 	return is_needed;

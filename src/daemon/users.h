@@ -46,6 +46,9 @@ int ll_users_set_checkpoint(struct ll_server *server, int process_fd, uint32_t s
  * watched, whether they come back or not. Returns whether it must be tried again. */
 bool ll_users_adopt(struct ll_server *server, struct ll_job *job);
 
+/* Asks the processes that cannot be watched whether they have ended. Returns whether there are any. */
+bool ll_users_reap(struct ll_server *server);
+
 /* Looks after what nobody tells: processes that cannot be watched. Returns whether there are any. */
 bool ll_users_tick(struct ll_server *server);
 

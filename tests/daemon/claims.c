@@ -7,6 +7,7 @@
 
 #include "../unit/test.h"
 #include "../unit/wait_for.h"
+#include "no_pidfds.h"
 #include "puppet.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
@@ -295,7 +296,7 @@ static void a_token_of_no_job_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* claims [PATTERN]: the tests whose names match. */
+/* claims [pidfd | proc] [PATTERN]. proc: there are no pidfds. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,7 +314,9 @@ int main(int argc, char **argv)
 	    TEST(a_process_may_use_two_cards),
 	    TEST(a_token_of_no_job_is_refused),
 	};
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
+	if (argc > 1 && strcmp(argv[1], "proc") == 0)
+		take_pidfds_away();
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
