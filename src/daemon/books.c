@@ -25,7 +25,6 @@ static struct ll_tenant *add_tenant(struct ll_books *books, const struct ll_job_
 	memcpy(tenant->name, facts->tenant, sizeof tenant->name);
 	tenant->uid = facts->uid;
 	tenant->is_named = facts->flags & LL_JOB_NAMED;
-	tenant->limits = facts->limits;
 	struct ll_tenant **at = &books->tenants;
 	while (*at)
 		at = &(*at)->next;
@@ -143,6 +142,14 @@ struct ll_tenant *ll_books_tenant_after(const struct ll_books *books, uint64_t n
 	while (tenant && tenant->number <= number)
 		tenant = tenant->next;
 	return tenant;
+}
+
+const struct ll_limits *ll_books_tenant_limits(const struct ll_books *books, const struct ll_tenant *tenant)
+{
+	const struct ll_job *job = books->jobs;
+	while (job->tenant != tenant)
+		job = job->next;
+	return &job->facts.limits;
 }
 
 void ll_books_fini(struct ll_books *books)

@@ -20,7 +20,6 @@ struct ll_tenant {
 	char name[LL_NAME_SIZE];
 	uint32_t uid;
 	bool is_named;
-	struct ll_limits limits; /* of its first job */
 	uint32_t jobs, processes;
 };
 
@@ -69,6 +68,9 @@ void ll_books_remove(struct ll_books *books, struct ll_job *job);
 /* The first job with a higher number. NULL: there is none. */
 struct ll_job *ll_books_after(const struct ll_books *books, uint64_t number);
 struct ll_tenant *ll_books_tenant_after(const struct ll_books *books, uint64_t number);
+
+/* The limits of a tenant are those of its first job. */
+const struct ll_limits *ll_books_tenant_limits(const struct ll_books *books, const struct ll_tenant *tenant);
 
 void ll_books_fini(struct ll_books *books);
 

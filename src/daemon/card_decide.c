@@ -148,17 +148,23 @@ static bool is_due(const struct ll_card *card, const struct ll_card_claim *claim
 	       (share->want_since_ns && (job->cap_permille || card->has_exchange)) || earns(job);
 }
 
+static void look(struct ll_share_claim *share, uint64_t now_ns)
+{
+	ll_share_look(share, now_ns);
+	ll_card_claim_of(share)->has_looked = true;
+}
+
 /* Looks at those that are due. True: the turn has changed, or the holder is about to give it away: then all are. */
 static bool look_at_claims(struct ll_card *card, uint64_t now_ns)
 {
 	struct ll_share_claim *holder = card->share.holder;
 	bool was_ending = holder && holder->ending_since_ns;
 	if (holder)
-		ll_share_look(holder, now_ns);
+		look(holder, now_ns);
 	LL_SHARE_EACH(&card->share, share)
 	{
 		if (share != holder && is_due(card, ll_card_claim_of(share)))
-			ll_share_look(share, now_ns);
+			look(share, now_ns);
 	}
 	return card->share.holder != holder || (holder && was_ending != !!holder->ending_since_ns);
 }
@@ -169,15 +175,15 @@ static void decide(struct ll_card *card, uint64_t now_ns)
 		card->is_changed = true;
 }
 
-/* Those that were looked at are told. */
+/* Those that were looked at are told, also if the look found that nothing more is due: a debt that is paid, for one. */
 static void tell(struct ll_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
 		struct ll_card_claim *claim = ll_card_claim_of(share);
-		if (is_due(card, claim))
+		if (claim->has_looked || is_due(card, claim))
 			ll_card_tell(claim, now_ns);
-		claim->has_rung = false;
+		claim->has_rung = claim->has_looked = false;
 	}
 	card->is_rung = card->is_changed = false;
 }

@@ -22,8 +22,9 @@ struct ll_card_claim {
 	char first_card[LL_PAGE_UUID_SIZE]; /* empty: none */
 	struct ll_card_job *first; /* the job on that card, as it was at `first_joins`; NULL: it is not there */
 	uint64_t first_joins;
-	uint32_t post; /* the newest that was read */
-	bool has_rung; /* since the last decision */
+	uint32_t post;   /* the newest that was read */
+	bool has_rung;   /* since the last decision */
+	bool has_looked; /* it was looked at, and its orders are to be written */
 	uint64_t want_ns,
 	    told_want_ns; /* the page's want_since_ns, as it was read, and as it was at the last telling */
 	bool has_told;    /* `told` is what the orders say */

@@ -47,7 +47,7 @@ static void make_tenant_row(const struct ll_server *server, const struct ll_tena
 	ll_message_init(ret_message, LL_MESSAGE_TENANT_ROW);
 	struct ll_message_tenant_row *row = &ret_message->tenant_row;
 	row->number = tenant->number;
-	row->limits = tenant->limits;
+	row->limits = *ll_books_tenant_limits(&server->books, tenant);
 	row->uid = tenant->uid;
 	row->jobs = tenant->jobs;
 	for (const struct ll_job *job = server->books.jobs; job; job = job->next)
@@ -85,6 +85,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 		row->lost_ns = age_ns(page->lost_since_ns, now_ns);
 	}
 	row->claims = card->claim_count;
+	row->repairs = card->repairs;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
 }
 

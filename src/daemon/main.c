@@ -8,9 +8,11 @@
 static const char help[] = "usage: loadlined --help | --version\n"
 			   "\n"
 			   "loadlined keeps the books of one user: which tenants and jobs there are, and which\n"
-			   "processes they have. `loadline run` starts it, and it ends 2 seconds after the last job.\n"
-			   "If it is ended before, the monitor of a job (loadline-job) starts it again. `loadline\n"
-			   "status` shows what it knows, `loadline doctor` where it is. It is not started by hand.\n";
+			   "processes they have. It decides how much memory of a card each of these may use, and\n"
+			   "which of them may launch. `loadline run` starts it, and it ends 2 seconds after the\n"
+			   "last job. If it is ended before, the monitor of a job (loadline-job) starts it again.\n"
+			   "`loadline status` shows what it knows, `loadline doctor` where it is. It is not\n"
+			   "started by hand.\n";
 
 enum { SERVE_WORDS = 5 };
 

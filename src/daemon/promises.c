@@ -83,15 +83,6 @@ static void merge(struct ll_limits *limits, const struct ll_message_set *set)
 		limits->priority = set->limits.priority;
 }
 
-/* The limits of a tenant are those of its first job. */
-static void tell_tenant(const struct ll_books *books, const struct ll_job *job)
-{
-	const struct ll_job *first = books->jobs;
-	while (first->tenant != job->tenant)
-		first = first->next;
-	job->tenant->limits = first->facts.limits;
-}
-
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
 		    char ret_reason[LL_REASON_SIZE])
 {
@@ -103,7 +94,6 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 	if (rc)
 		return rc;
 	job->facts.limits = limits;
-	tell_tenant(&server->books, job);
 	ll_pages_write_limits(&job->pages, &limits);
 	for (unsigned i = 0; i < claims->card_count; i++) {
 		ll_card_job_set_limits(claims->cards[i]->share, &limits);

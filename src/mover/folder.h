@@ -1,11 +1,11 @@
 /*
- * folder.h - the folder of the movers' sockets.
+ * folder.h - the user's runtime folder: the movers' sockets are there, and files about memory that programs share.
  *
  * It is the first of these that there is: the folder of the simulated world, if the driver is simulated; /run/loadline
  * for root, unless /run cannot be written; $XDG_RUNTIME_DIR/loadline; /tmp/loadline-UID.
  *
- * A socket is trusted because its folder is trusted. The folder is a directory and no symlink, it belongs to this user,
- * and no other user may write it. A folder that we make has mode 0700.
+ * What is in it is trusted because the folder is trusted. The folder is a directory and no symlink, it belongs to this
+ * user, and no other user may write it. A folder that we make has mode 0700.
  */
 #ifndef LOADLINE_MOVER_FOLDER_H
 #define LOADLINE_MOVER_FOLDER_H

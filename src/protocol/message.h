@@ -272,6 +272,7 @@ struct ll_message_card_row {
 	uint32_t flags;   /* enum ll_card_flag */
 	uint32_t claims;
 	char uuid[LL_CARD_UUID_SIZE];
+	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
 };
 
 struct ll_message_claim_row {

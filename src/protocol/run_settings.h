@@ -35,7 +35,7 @@ struct ll_run_settings {
 	bool is_strict;                     /* a launch without a claim is refused, and does not go on ungoverned */
 	char first_card[LL_CARD_NAME_SIZE]; /* UUID of the first of several cards; empty: there is one */
 	char place[LL_PLACE_SIZE];          /* where loadlined is reached (place.h); empty: nowhere */
-	char folder[LL_FOLDER_SIZE];        /* of the movers' sockets */
+	char folder[LL_FOLDER_SIZE];        /* the user's runtime folder (mover/folder.h) */
 };
 
 /* -ENAMETOOLONG when it does not fit, -EINVAL for a tenant's name with other letters. */

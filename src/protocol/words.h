@@ -67,7 +67,7 @@ enum ll_visit_flag {
 	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
 };
 
-/* Of the path of the folder of the movers' sockets. */
+/* Of the path of the user's runtime folder. */
 enum { LL_FOLDER_SIZE = 256 };
 
 /* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */

@@ -202,6 +202,15 @@ static void a_slot_that_is_given_back_is_free(void **state)
 	puppet_kill(&puppet);
 }
 
+static uint64_t repairs(const struct scene *scene)
+{
+	struct ll_daemon_view view;
+	ll_daemon_view_init_at(&view, &scene->world.place);
+	uint64_t count = view.list.card_count ? view.list.cards[0].repairs : 0;
+	ll_daemon_view_fini(&view);
+	return count;
+}
+
 /* The other one cannot have more because of that, and the word is as it was. */
 static void a_grant_that_a_process_wrote_itself_is_repaired(void **state)
 {
@@ -213,6 +222,7 @@ static void a_grant_that_a_process_wrote_itself_is_repaired(void **state)
 	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 400), 0);
 	puppet_do(&one, PUPPET_SPOIL, 5000);
 	wait_for(held(scene) <= LIMIT);
+	assert_int_equal(repairs(scene), 1);
 	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 100), 0);
 	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 1), -ENOMEM);
 	puppet_kill(&one);

@@ -30,6 +30,23 @@ static _Noreturn void give_for_ever(struct user *user, uint32_t units)
 	}
 }
 
+static void scribble(struct user *user)
+{
+	enum { TIMES = 2000, WORDS = 500 };
+	volatile uint64_t *words = (volatile uint64_t *)user->page;
+	for (int i = 0; i < TIMES; i++) {
+		for (int k = 0; k < WORDS; k++) {
+			uint64_t value = (uint64_t)rand() << 33 ^ (uint64_t)rand() << 11 ^ (uint64_t)rand();
+			/* Its own slot most of all. */
+			size_t at =
+			    k % 2 ? (size_t)((char *)user_slot(user) - (char *)user->page) / 8 + (size_t)rand() % 64
+				  : (size_t)rand() % (sizeof *user->page / 8);
+			words[at] = rand() % 3 ? value : value % 5;
+		}
+		user_say(user, LL_MESSAGE_BELL);
+	}
+}
+
 static int do_as_told(struct user *user, const struct order *order)
 {
 	struct user former = *user;
@@ -60,6 +77,9 @@ static int do_as_told(struct user *user, const struct order *order)
 	case PUPPET_SPOIL:
 		user_slot(user)->memory = LL_MEMORY_WORD(order->units, LL_MEMORY_USED(user_slot(user)->memory));
 		user_say(user, LL_MESSAGE_BELL);
+		return 0;
+	case PUPPET_SCRIBBLE:
+		scribble(user);
 		return 0;
 	case PUPPET_HAS_SLOT:
 		return user_has_slot(user);

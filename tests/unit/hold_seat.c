@@ -188,6 +188,35 @@ static void test_a_stopped_hold_is_known_and_says_nothing(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Returns what the child finds as another user: it asks for the first card, and tries to take it. */
+static int be_another_user(void)
+{
+	struct ll_hold_seat seen;
+	struct ll_seats *more;
+	struct ll_err why = {0};
+	if (setgid(65534) || setuid(65534))
+		return 77;
+	if (ll_seat_ask("GPU-first", world, &seen, NULL) || !seen.has_report || seen.uid != 0 || seen.pid != getppid())
+		return 1;
+	return ll_seats_take(cards, 2, world, &more, &why) == -EBUSY && strstr(why.text, "already holds it") ? 0 : 2;
+}
+
+static void test_another_user_sees_it_and_cannot_have_it(void **state)
+{
+	(void)state;
+	int status;
+	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(be_another_user());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP_TEST("this user cannot become another one");
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void limit_descriptors(pid_t pid, rlim_t count)
 {
 	struct rlimit limit;
@@ -278,6 +307,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_a_report_is_whole, take, leave),
 	    cmocka_unit_test_setup_teardown(test_a_killed_hold_leaves_nothing, take, leave),
 	    cmocka_unit_test_setup_teardown(test_a_stopped_hold_is_known_and_says_nothing, take, leave),
+	    cmocka_unit_test_setup_teardown(test_another_user_sees_it_and_cannot_have_it, take, leave),
 	    cmocka_unit_test_setup_teardown(test_a_hold_without_descriptors_answers_later, take, leave),
 	    cmocka_unit_test_setup_teardown(test_what_is_no_hold_is_not_believed, take, leave),
 	};

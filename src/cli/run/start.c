@@ -132,6 +132,15 @@ struct start {
 	bool is_ungoverned; /* loadlined cannot be had, and no limits were asked for */
 };
 
+/* Without the folder nothing can be evicted, which is told then, and each process is charged for shared memory. */
+static void make_folder(const char *path)
+{
+	struct ll_err why = {0};
+	LL_SCOPE_CLOSE int fd = -1;
+	if (ll_mover_folder_open(path, &fd, &why))
+		ll_debug("%s", why.text);
+}
+
 /* Chooses the cards, and completes the settings. */
 static int choose_cards(struct start *start, struct ll_err *err)
 {
@@ -146,6 +155,8 @@ static int choose_cards(struct start *start, struct ll_err *err)
 		choose_way(start->driver, args, settings, start->cards, start->count, &start->space);
 	if (!rc && !settings->folder[0])
 		rc = ll_mover_folder(ll_driver_sim_folder(start->driver), settings->folder, err);
+	if (!rc && !start->is_nested)
+		make_folder(settings->folder);
 	if (!rc && start->count > 1 && !settings->first_card[0])
 		snprintf(settings->first_card, sizeof settings->first_card, "%s", start->cards[0]->uuid);
 	for (size_t i = 0; !rc && i < start->count; i++)
