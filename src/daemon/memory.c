@@ -353,13 +353,20 @@ void ll_memory_settle(struct ll_server *server, struct ll_job_card *card)
 	set_timer(server);
 }
 
+/* When it was last looked at, more than the limit was used: each byte that is given back since then counts. */
+static bool was_over(const struct ll_job_card *card)
+{
+	uint64_t limit_bytes = card->job->facts.limits.memory_bytes;
+	return limit_bytes && orders_of(card)->used_bytes > limit_bytes;
+}
+
 /* Most bells are about launches. */
 void ll_memory_bell(struct ll_server *server, struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;
-	bool is_over = LL_MEMORY_USED(word) > claim->granted;
-	if (is_over || ll_memory_has_want(claim) || LL_MEMORY_GRANTED(word) != claim->granted ||
-	    claim->card->asking_until_ns)
+	bool is_charged = LL_MEMORY_USED(word) > claim->granted, is_spoilt = LL_MEMORY_GRANTED(word) != claim->granted;
+	if (is_charged || is_spoilt || ll_memory_has_want(claim) || claim->card->asking_until_ns ||
+	    was_over(claim->card))
 		ll_memory_settle(server, claim->card);
 }
 

@@ -265,6 +265,44 @@ static void another_daemon_takes_the_pages_as_they_are(void **state)
 	wait_for(used_slots(scene) == 0);
 }
 
+/* The monitor that follows a killed one gets the pages too. */
+static void another_monitor_keeps_the_pages(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	start(scene, &puppet);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 400), 0);
+	uint64_t token = scene->watcher.page->slots[0].token, instance = scene->watcher.orders->instance;
+	pid_t monitor = job_monitor(&scene->world, &scene->job);
+	kill_process(monitor, SIGKILL);
+	wait_for(job_monitor(&scene->world, &scene->job) > 1 && job_monitor(&scene->world, &scene->job) != monitor);
+	kill_process(world_daemon(&scene->world), SIGKILL);
+	wait_for(scene->watcher.orders->instance != instance);
+	assert_int_equal(puppet_do(&puppet, PUPPET_COME_BACK, 0), 0);
+	assert_true(scene->watcher.page->slots[0].token == token);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 601), -ENOMEM);
+	puppet_kill(&puppet);
+}
+
+/* More than the limit is in use. Expected: what is freed is seen, and the grants are within the limit again. */
+static void memory_that_is_freed_above_the_limit_is_not_granted_again(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 900), 0);
+	puppet_do(&other, PUPPET_CHARGE, 500);
+	wait_for(held(scene) == 1400);
+	puppet_do(&other, PUPPET_RELEASE, 450);
+	puppet_do(&other, PUPPET_RING, 0);
+	wait_for(held(scene) <= LIMIT);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 50), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 1), -ENOMEM);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
 static void many_processes_of_one_job_are_served(void **state)
 {
 	struct scene *scene = *state;
@@ -320,6 +358,8 @@ int main(int argc, char **argv)
 	    TEST(a_grant_that_a_process_wrote_itself_is_repaired),
 	    TEST(memory_that_is_charged_without_a_grant_counts),
 	    TEST(another_daemon_takes_the_pages_as_they_are),
+	    TEST(another_monitor_keeps_the_pages),
+	    TEST(memory_that_is_freed_above_the_limit_is_not_granted_again),
 	    TEST(many_processes_of_one_job_are_served),
 	    TEST(a_process_may_use_two_cards),
 	    TEST(a_token_of_no_job_is_refused),

@@ -61,6 +61,9 @@ static int do_as_told(struct user *user, const struct order *order)
 	case PUPPET_CHARGE:
 		user_charge(user, order->units);
 		return 0;
+	case PUPPET_RING:
+		user_say(user, LL_MESSAGE_BELL);
+		return 0;
 	case PUPPET_LEAVE:
 		user_say(user, LL_MESSAGE_LEAVE);
 		return 0;

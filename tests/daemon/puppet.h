@@ -8,10 +8,11 @@
 #include "user.h"
 
 enum puppet_act {
-	PUPPET_CLAIM,     /* returns 0 or the refusal */
-	PUPPET_RESERVE,   /* units: 0 or -ENOMEM */
-	PUPPET_RELEASE,   /* units */
-	PUPPET_CHARGE,    /* units */
+	PUPPET_CLAIM,   /* returns 0 or the refusal */
+	PUPPET_RESERVE, /* units: 0 or -ENOMEM */
+	PUPPET_RELEASE, /* units */
+	PUPPET_CHARGE,  /* units */
+	PUPPET_RING,
 	PUPPET_LEAVE,     /* the slot */
 	PUPPET_HANG_UP,   /* closes the connection alone */
 	PUPPET_COME_BACK, /* the same slot, by a new connection */
