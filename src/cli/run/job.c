@@ -56,7 +56,7 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 }
 
 /* Waits for what the monitor tells. */
-static int wait_for_report(int fd, struct ll_err *err)
+static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_err *err)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
@@ -67,6 +67,8 @@ static int wait_for_report(int fd, struct ll_err *err)
 	ll_message_close_fds(fds, count);
 	if (rc)
 		return ll_err_set(err, rc, "the job's monitor has ended");
+	if (message.header.kind == LL_MESSAGE_REFUSED && message.refused.code == -EPERM)
+		return ll_err_set(err, -EPERM, "another user has the name of loadlined, @%s", job->place->name);
 	if (message.header.kind == LL_MESSAGE_REFUSED)
 		return ll_err_set(err, message.refused.code, "%s", message.refused.reason);
 	return 0;
@@ -117,7 +119,7 @@ int ll_run_job_start(const struct ll_run_job *job, struct ll_err *err)
 	int rc = start_monitor(job, report, lifeline, err);
 	close(report[1]);
 	if (!rc)
-		rc = wait_for_report(report[0], err);
+		rc = wait_for_report(job, report[0], err);
 	/* Also after a refusal: the monitor tries again. */
 	int kept = keep_lifeline(lifeline[1], rc ? NULL : err);
 	close(report[0]);
