@@ -126,7 +126,8 @@ struct ll_message_refused {
 
 /* Frozen, as it is part of two messages: new fields go to the end of those. */
 struct ll_job_facts {
-	uint64_t token[2]; /* random, not 0; token[0] is the id of the tenant's rows in the ledgers */
+	uint64_t
+	    token[2]; /* random, not 0; token[0] is the id in LOADLINE_RUN, by which a process belongs to the job */
 	uint64_t started_wall_ns;
 	struct ll_limits limits;
 	uint32_t uid;   /* of the job, in the sender's user namespace */

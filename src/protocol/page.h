@@ -276,7 +276,7 @@ void ll_page_wake(_Atomic uint32_t *wake_count);
  * reason. */
 void ll_page_sleep(const _Atomic uint32_t *wake_count, uint32_t count, uint64_t until_ns);
 
-/* A slot's note, as ledgers' texts: cut at 63 bytes. One writer. */
+/* A slot's note, cut at 63 bytes. One writer. */
 void ll_page_write_note(struct ll_page_slot *slot, const char *note);
 void ll_page_read_note(const struct ll_page_slot *slot, char ret_note[64]);
 

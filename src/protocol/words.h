@@ -1,5 +1,5 @@
 /*
- * words.h - what the words of the ledger mean: the values that a claim and a tenant can have there.
+ * words.h - the values that words of a claim and of a job can have.
  */
 #ifndef LOADLINE_PROTOCOL_WORDS_H
 #define LOADLINE_PROTOCOL_WORDS_H
@@ -38,7 +38,7 @@ enum ll_claim_checkpoint {
 	LL_CHECKPOINT_EVICTED,   /* the same, and all of its memory is off its cards */
 };
 
-/* ll_ledger_activity_ns: there is work now. */
+/* Instead of the time at which there last was work: there is some now. */
 #define LL_ACTIVITY_NOW UINT64_MAX
 
 /* The word that a program reads before each launch (turn.h). */
