@@ -46,7 +46,7 @@ finding() {
 		loadline --sim doctor --no-trial | grep '^ok: card 0: mover: serves the card, with a pool of at most 1.0 GiB, pinned 0 MiB$'
 	}
 	wait_for 60 served
-	kill -STOP "$(pid_of mover)"
+	freeze_process "$(pid_of mover)"
 	loadline --sim doctor --no-trial >"$T/text.out"
 	kill -CONT "$(pid_of mover)"
 	grep -q '^warn: card 0: mover: the mover does not answer' "$T/text.out"

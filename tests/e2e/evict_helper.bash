@@ -93,13 +93,9 @@ fault() {
 	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
 }
 
-# freeze NAME: SIGSTOP, but not while the program holds the simulator's lock, which would stop everybody.
+# freeze NAME: freeze_process of it.
 freeze() {
-	kill -STOP "$(pid_of "$1")"
-	until timeout 5 "$LOADLINE_BUILD/sim/loadline-simctl" show >/dev/null; do
-		kill -CONT "$(pid_of "$1")"
-		kill -STOP "$(pid_of "$1")"
-	done
+	freeze_process "$(pid_of "$1")"
 }
 
 # used_mib: the card's memory in use.

@@ -91,6 +91,15 @@ stop() {
 	finish "$1"
 }
 
+# freeze_process PID: SIGSTOP, but not while the process holds the simulator's lock, which would stop everybody.
+freeze_process() {
+	kill -STOP "$1"
+	until timeout 5 "$LOADLINE_BUILD/sim/loadline-simctl" show >/dev/null; do
+		kill -CONT "$1"
+		kill -STOP "$1"
+	done
+}
+
 # finish NAME: waits until it ends by itself; $status is the exit status then. What has not ended after five minutes hangs.
 finish() {
 	local pid

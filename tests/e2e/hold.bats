@@ -70,7 +70,7 @@ summary() {
 	hold --mode ignore
 	wait_for 60 has hold 'select(.event == "settle" and (.text | test("^settled after [0-9.]+ s$")))'
 	worker=$(pgrep -P "$(pid_of hold)")
-	kill -STOP "$worker"
+	freeze_process "$worker"
 	wait_for 60 has hold 'select(.event == "leave" and (.text | test("^left the level: util [0-9]+ % .target 50 %.$")))'
 	kill -CONT "$worker"
 	wait_for 60 has hold 'select(.event == "settle" and (.text | test("^settled again, [0-9.]+ s after the first kernel$")))'

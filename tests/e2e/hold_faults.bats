@@ -250,7 +250,7 @@ set_wall_clock() {
 	set_wall_clock
 	hold
 	mark
-	kill -STOP "$(pid_of hold)"
+	freeze_process "$(pid_of hold)"
 	jump 7200
 	# The card goes on, and stamps its samples by that clock.
 	for _ in 1 2 3 4 5; do
