@@ -63,7 +63,7 @@ static bool has_hung_up(int fd)
 	return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
 }
 
-static bool has_tree_ended(const struct ll_job *job)
+bool ll_keeper_has_tree_ended(const struct ll_job *job)
 {
 	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
 		if (!ll_process_has_ended(process->fd))
@@ -99,7 +99,7 @@ static void replace_monitor(struct keeper *keeper)
 	ll_death_watch_close(keeper->monitor);
 	keeper->monitor = NULL;
 	keeper->lost_ms = uv_now(&server->loop);
-	if (start_monitor(server, keeper->job) && has_tree_ended(keeper->job))
+	if (start_monitor(server, keeper->job) && ll_keeper_has_tree_ended(keeper->job))
 		ll_keeper_end(server, keeper->job);
 	ll_server_look(server);
 }

@@ -11,13 +11,13 @@
 
 enum { MIB_SHIFT = 20, TEXT_SIZE = 2 * LL_REASON_SIZE };
 
-/* What other jobs are promised on the card. */
+/* What other jobs are promised on the card. One whose end its monitor has not told yet needs it no more. */
 static uint64_t promised_to_others(const struct ll_server *server, const struct ll_job *job, const char *uuid)
 {
 	uint64_t bytes = 0;
 	for (const struct ll_job *other = server->books.jobs; other; other = other->next) {
 		uint64_t request = other->facts.limits.request_bytes;
-		if (other != job && ll_job_card_find(other, uuid))
+		if (request && other != job && ll_job_card_find(other, uuid) && !ll_keeper_has_tree_ended(other))
 			bytes = request < UINT64_MAX - bytes ? bytes + request : UINT64_MAX;
 	}
 	return bytes;

@@ -92,6 +92,9 @@ void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job);
 /* The monitor saw the job's end. */
 void ll_keeper_end(struct ll_server *server, struct ll_job *job);
 
+/* Whether all processes of the job have ended. The monitor may not have said so yet. */
+bool ll_keeper_has_tree_ended(const struct ll_job *job);
+
 /* Returns the number of the job's monitor; 0: it has none, or is not seen from here. */
 uint32_t ll_keeper_monitor_pid(const struct ll_job *job);
 

@@ -6,6 +6,7 @@
 #ifndef LOADLINE_TESTS_UNIT_FAKE_DAEMON_H
 #define LOADLINE_TESTS_UNIT_FAKE_DAEMON_H
 
+#include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "protocol/message.h"
 #include "protocol/page.h"
 #include "protocol/place.h"
@@ -39,9 +41,17 @@ static inline void fake_daemon_init(struct fake_daemon *daemon)
 	assert_int_equal(ll_place_find(daemon->world, &daemon->place, NULL), 0);
 }
 
+/* The place is named after the folder's inode, which may have been that of another test's world: its loadlined has the
+ * name for 2 s after its last job. */
 static inline void fake_daemon_listen(struct fake_daemon *daemon)
 {
-	assert_int_equal(ll_place_listen(&daemon->place, &daemon->listen_fd), 0);
+	int rc = -EADDRINUSE;
+	for (int ms = 0; rc == -EADDRINUSE && ms < 10000; ms++) {
+		rc = ll_place_listen(&daemon->place, &daemon->listen_fd);
+		if (rc)
+			ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	}
+	assert_int_equal(rc, 0);
 }
 
 /* As if it had been killed. */
