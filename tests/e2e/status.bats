@@ -242,6 +242,20 @@ PY
 	wait_for 20 shows 'select(has("process")) | .started_in_tenant == "bare" and .pid == '"$(pid_of bare)"
 }
 
+@test "a program that an older loadline governs is called so" {
+	local other=$LOADLINE_BUILD/tests/e2e/libother_version.so
+	[ -e "$other" ] || skip "nothing can be preloaded in this build"
+	# Such a program has mapped a file of that name.
+	cp "$other" "$T/GPU-1.ledger"
+	# shellcheck disable=SC2046
+	start_program older env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LD_PRELOAD="$T/GPU-1.ledger" $(busy 20% for 60s)
+	wait_for 20 shows 'select(has("process")) | .older_loadline and (.governed | not)'
+	loadline --sim status --long | grep -q "^  pid $(pid_of older)  loadline-simctl: governed by an older loadline, "
+	loadline --sim status | grep -q "$(pid_of older) .* older loadline "
+	loadline --sim doctor --no-trial | grep -q "^warn: card 0: claims: pid $(pid_of older) is governed by an older loadline"
+	stop older KILL
+}
+
 @test "a hold's own process is nobody's stranger" {
 	start hold --sim hold --json
 	wait_for 20 hold_is holding

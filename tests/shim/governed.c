@@ -85,7 +85,7 @@ static void *watch_charges(void *arg)
 {
 	const struct jobs_pages *pages = jobs_pages(tenant_id);
 	while (!watch.is_ended) {
-		unsigned card = jobs_card(tenant_id, watch.uuid);
+		unsigned card = ll_orders_find_card(pages->orders, watch.uuid);
 		uint64_t bytes = card < LL_PAGE_CARDS ? ll_page_used_bytes(pages->page, card) : 0;
 		watch.most_bytes = bytes > watch.most_bytes ? bytes : watch.most_bytes;
 	}

@@ -5,8 +5,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../sim/process.h"
@@ -85,15 +87,40 @@ static struct {
 	uint64_t token[2];
 } own;
 
-/* Without it loadlined would start a monitor to see whether there is more of the job. */
-static void end_job(void)
+static void tell_end(void)
 {
 	union ll_message message;
-	if (own.pid != getpid())
-		return;
 	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
 	memcpy(message.job_ended.token, own.token, sizeof own.token);
 	ll_message_send(own.fd, &message, NULL, 0);
+}
+
+static bool has_others(void)
+{
+	const struct jobs_pages *pages = jobs_pages(own.token[0]);
+	for (unsigned i = 0; pages && i < LL_PAGE_SLOTS; i++) {
+		if (pages->page->slots[i].token && pages->page->slots[i].pid != getpid())
+			return true;
+	}
+	return false;
+}
+
+/* Without it loadlined starts a monitor, which sees whether there is more of the job. */
+static void end_job(void)
+{
+	if (own.pid == getpid() && !has_others())
+		tell_end();
+}
+
+static bool knows(uint64_t id);
+
+void jobs_end(void)
+{
+	CHECK_EQUAL(own.pid, getpid());
+	tell_end();
+	WAIT_FOR(!knows(own.token[0]));
+	close(own.fd);
+	own.pid = 0;
 }
 
 static void write_facts(const struct ll_run_settings *settings, struct ll_job_facts *facts)
@@ -124,6 +151,7 @@ static void write_facts(const struct ll_run_settings *settings, struct ll_job_fa
 static void register_job(const struct ll_run_settings *settings)
 {
 	union ll_message message;
+	static bool is_to_end;
 	int lifeline[2], fds[LL_MESSAGE_FDS];
 	size_t count;
 	ll_message_init(&message, LL_MESSAGE_JOB);
@@ -138,7 +166,31 @@ static void register_job(const struct ll_run_settings *settings)
 	CHECK_EQUAL(receive(own.fd, &message, fds, &count), LL_MESSAGE_ACCEPTED);
 	ll_message_close_fds(fds, count);
 	own.pid = getpid();
-	atexit(end_job);
+	if (!is_to_end)
+		atexit(end_job);
+	is_to_end = true;
+}
+
+/* The first process of the job; 0: it has ended, and the job is about to. */
+static pid_t first_process(uint64_t id);
+
+/* One process of the world at a time. */
+static int lock_world(void)
+{
+	char path[400];
+	snprintf(path, sizeof path, "%s/jobs.lock", getenv("LOADLINE_SIM_DIR"));
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	return fd;
+}
+
+static void register_or_join(const struct ll_run_settings *settings)
+{
+	int lock_fd = lock_world();
+	WAIT_FOR(!knows(settings->id) || first_process(settings->id));
+	if (!knows(settings->id))
+		register_job(settings);
+	close(lock_fd);
 }
 
 void jobs_register(struct ll_run_settings settings)
@@ -152,14 +204,22 @@ void jobs_register(struct ll_run_settings settings)
 	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
 	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
 	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
-	register_job(&settings);
+	register_or_join(&settings);
 }
 
 /* ---- pages ---- */
 
-static bool ask_for_pages(uint64_t id, struct jobs_pages *ret_pages)
+struct known {
+	uint64_t id;
+	ino_t inode; /* of the page */
+	struct jobs_pages pages;
+};
+
+/* A job that was registered again has other pages. False: there is no such job. */
+static bool ask_for_pages(uint64_t id, struct known *known)
 {
 	union ll_message message;
+	struct stat st;
 	int fds[LL_MESSAGE_FDS], fd = open_connection(LL_ROLE_PROCESS);
 	size_t count;
 	struct ll_orders *orders;
@@ -170,26 +230,36 @@ static bool ask_for_pages(uint64_t id, struct jobs_pages *ret_pages)
 	close(fd);
 	if (kind != LL_MESSAGE_CLAIMED)
 		return false;
-	CHECK_EQUAL(ll_page_map(fds[0], true, &ret_pages->page), 0);
-	CHECK_EQUAL(ll_orders_map(fds[1], false, &orders), 0);
-	ret_pages->orders = orders;
+	CHECK_EQUAL(fstat(fds[0], &st), 0);
+	if (known->inode != st.st_ino) {
+		CHECK_EQUAL(ll_page_map(fds[0], true, &known->pages.page), 0);
+		CHECK_EQUAL(ll_orders_map(fds[1], false, &orders), 0);
+		known->pages.orders = orders;
+		known->inode = st.st_ino;
+	}
 	ll_message_close_fds(fds, count);
 	return true;
 }
 
+static bool has_slots(const struct ll_page *page)
+{
+	for (unsigned i = 0; i < LL_PAGE_SLOTS; i++) {
+		if (page->slots[i].token)
+			return true;
+	}
+	return false;
+}
+
+/* While nobody of the job has a slot in the pages that are known, it may have other ones. */
 const struct jobs_pages *jobs_pages(uint64_t id)
 {
-	static struct {
-		uint64_t id;
-		struct jobs_pages pages;
-	} known[JOBS];
+	static struct known known[JOBS];
 	size_t i = 0;
 	while (i < JOBS && known[i].id && known[i].id != id)
 		i++;
 	CHECK(i < JOBS);
-	if (known[i].id)
-		return &known[i].pages;
-	if (!ask_for_pages(id, &known[i].pages))
+	bool is_good = known[i].id && has_slots(known[i].pages.page);
+	if (!is_good && !ask_for_pages(id, &known[i]))
 		return NULL;
 	known[i].id = id;
 	return &known[i].pages;
@@ -208,20 +278,21 @@ static bool is_slot_of(const struct ll_page_slot *slot, unsigned card)
 
 struct ll_page_slot *jobs_slot(uint64_t id, const char *uuid)
 {
-	unsigned card = jobs_card(id, uuid);
+	const struct jobs_pages *pages = jobs_pages(id);
+	unsigned card = pages ? ll_orders_find_card(pages->orders, uuid) : LL_PAGE_CARDS;
 	for (unsigned i = 0; card < LL_PAGE_CARDS && i < LL_PAGE_SLOTS; i++) {
-		struct ll_page_slot *slot = &jobs_pages(id)->page->slots[i];
-		if (is_slot_of(slot, card))
-			return slot;
+		if (is_slot_of(&pages->page->slots[i], card))
+			return &pages->page->slots[i];
 	}
 	return NULL;
 }
 
 unsigned jobs_count_slots(uint64_t id, const char *uuid)
 {
-	unsigned card = jobs_card(id, uuid), count = 0;
+	const struct jobs_pages *pages = jobs_pages(id);
+	unsigned card = pages ? ll_orders_find_card(pages->orders, uuid) : LL_PAGE_CARDS, count = 0;
 	for (unsigned i = 0; card < LL_PAGE_CARDS && i < LL_PAGE_SLOTS; i++)
-		count += is_slot_of(&jobs_pages(id)->page->slots[i], card);
+		count += is_slot_of(&pages->page->slots[i], card);
 	return count;
 }
 
@@ -247,6 +318,7 @@ void jobs_lose_claim(uint64_t id, const char *uuid)
 
 struct found {
 	uint64_t number; /* of the job; 0: there is none */
+	pid_t pid;       /* of its first process */
 	bool is_on_card;
 	struct ll_message_card_row row;
 };
@@ -275,8 +347,10 @@ static struct found look_up(uint64_t id, const char *uuid)
 		unsigned kind = receive(fd, &message, fds, &count);
 		if (kind == LL_MESSAGE_LIST_END)
 			break;
-		if (kind == LL_MESSAGE_JOB_ROW && message.job_row.job.token[0] == id)
+		if (kind == LL_MESSAGE_JOB_ROW && message.job_row.job.token[0] == id) {
 			found.number = message.job_row.number;
+			found.pid = (pid_t)message.job_row.job.pid;
+		}
 		if (kind != LL_MESSAGE_CARD_ROW || !uuid || message.card_row.job_number != found.number ||
 		    strcmp(message.card_row.uuid, uuid) != 0)
 			continue;
@@ -291,6 +365,21 @@ bool jobs_card_row(uint64_t id, const char *uuid, struct ll_message_card_row *re
 	struct found found = look_up(id, uuid);
 	*ret_row = found.row;
 	return found.is_on_card;
+}
+
+static bool knows(uint64_t id)
+{
+	return look_up(id, NULL).number;
+}
+
+static pid_t first_process(uint64_t id)
+{
+	pid_t pid = look_up(id, NULL).pid;
+	int fd = pid > 0 ? ll_process_open(pid) : -1;
+	bool lives = fd >= 0 && !ll_process_has_ended(fd);
+	if (fd >= 0)
+		close(fd);
+	return lives ? pid : 0;
 }
 
 void jobs_set(uint64_t id, enum ll_set_field field, const struct ll_limits *limits)

@@ -1,8 +1,9 @@
 /*
  * jobs.h - a loadlined in the test's world, and jobs that are known to it, as `loadline run` would make them.
  *
- * A process registers its own job, as the job's monitor would, and the job ends with it. loadlined ends 2 s after the
- * last of them. Environment: LOADLINED and LOADLINE_JOB, the programs.
+ * A process registers its own job, as the job's monitor would, or joins the one of that id whose first process lives.
+ * The job ends with its processes, and loadlined 2 s after the last job. Environment: LOADLINED and LOADLINE_JOB, the
+ * programs.
  */
 #ifndef LOADLINE_TESTS_SHIM_JOBS_H
 #define LOADLINE_TESTS_SHIM_JOBS_H
@@ -22,6 +23,10 @@ void jobs_find_place(struct ll_place *ret_place);
 /* Registers the job of the settings, and puts them into the environment. The place and the folder are filled in, and a
  * priority where there is none. */
 void jobs_register(struct ll_run_settings settings);
+
+/* The job of this process ends for loadlined, while its processes live: they have no claims from then on. It may be
+ * registered again. */
+void jobs_end(void);
 
 /* What a job shares with loadlined, by its id. This process maps it once. NULL: there is no such job. */
 struct jobs_pages {

@@ -6,8 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "ledger/turn.h"
-
 #define MS UINT64_C(1000000)
 
 static struct ll_run_settings other;
@@ -88,19 +86,19 @@ static void stop(pid_t pid)
 
 static bool is_open(uint64_t id)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
+	const struct ll_page_slot *claim = claim_of(id);
 	return claim && atomic_load(&claim->gate) != LL_GATE_SHUT;
 }
 
 static bool is_shut(uint64_t id)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
+	const struct ll_page_slot *claim = claim_of(id);
 	return claim && claim->want_since_ns && atomic_load(&claim->gate) == LL_GATE_SHUT;
 }
 
 static bool has_pace(uint64_t id, enum ll_pace pace)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
+	const struct ll_page_slot *claim = claim_of(id);
 	return claim && atomic_load(&claim->pace) == pace;
 }
 

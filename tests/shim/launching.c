@@ -113,11 +113,20 @@ void check_rests(uint64_t id)
 void owe(uint64_t id, uint64_t ns)
 {
 	check_rests(id);
-	page_card(id)->gpu_time_ns += (uint64_t)(tokens_ns(id) + (int64_t)ns);
 	struct ll_limits limits;
+	int64_t has_ns = tokens_ns(id);
+	if (has_ns == INT64_MAX || has_ns <= -(int64_t)ns)
+		return;
+	page_card(id)->gpu_time_ns += (uint64_t)(has_ns + (int64_t)ns);
 	ll_orders_read_limits(jobs_pages(id)->orders, &limits);
 	jobs_set(id, LL_SET_COMPUTE, &limits); /* loadlined looks at the job */
 	WAIT_FOR(tokens_ns(id) <= 0);
+}
+
+void owe_for_long(uint64_t id)
+{
+	set_cap(id, 1);
+	owe(id, 60 * MS);
 }
 
 void set_cap(uint64_t id, unsigned permille)

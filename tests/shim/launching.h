@@ -65,9 +65,10 @@ struct shares {
  */
 bool have_shared(struct shares *shares, uint64_t total_ns);
 
-/* The driver is done, the claim rests, and then the tenant owes so much GPU time: the card is said to have worked for
- * it, for no longer than its programs have lived, and a second. The second: and owns so much instead. */
+/* The driver is done, the claim rests, and then the job owes so much GPU time: the card is said to have worked for it,
+ * for no longer than its programs have lived, and a second. Nothing, if it has no cap. */
 void owe(uint64_t id, uint64_t ns);
+void owe_for_long(uint64_t id);               /* a minute, under a cap of a permille from now on */
 void set_cap(uint64_t id, unsigned permille); /* 0: none */
 
 /* A kernel that needs that long, in a stream. */

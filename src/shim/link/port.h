@@ -15,7 +15,7 @@
  * Nothing more is granted until there is one again.
  *
  * All times are CLOCK_MONOTONIC. Functions on a claim that was lost, or that is a forked child's parent's, do nothing.
- * Any thread may call; want, rest, look, open_gate and shut_gate one at a time for each claim.
+ * Any thread may call; want, rest, look, note_launch, open_gate and shut_gate one at a time for each claim.
  */
 #ifndef LOADLINE_SHIM_LINK_PORT_H
 #define LOADLINE_SHIM_LINK_PORT_H
@@ -148,6 +148,10 @@ void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits);
  */
 void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
 		  struct ll_turn_look *ret_look, struct ll_gang *ret_gang);
+
+/* The program launches. If a look said that it has nothing on the card, loadlined would go by that until the next one.
+ * A load, and seldom a store. */
+void ll_port_note_launch(struct ll_claim *claim);
 
 /* Whether what was said then of another card still counts. */
 bool ll_port_is_fresh(uint64_t at_ns, uint64_t now_ns);

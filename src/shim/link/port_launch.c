@@ -268,6 +268,14 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		write_gang(claim, &order, ret_gang);
 }
 
+/* loadlined reads it when it decides the next time: no bell. */
+void ll_port_note_launch(struct ll_claim *claim)
+{
+	struct ll_page_slot *slot = claim->posted_flags & LL_POST_IS_DRY ? ll_claim_slot(claim) : NULL;
+	if (slot)
+		set_flags(claim, slot, claim->posted_flags & ~(uint32_t)LL_POST_IS_DRY);
+}
+
 bool ll_port_is_fresh(uint64_t at_ns, uint64_t now_ns)
 {
 	return at_ns && (now_ns < at_ns || now_ns - at_ns <= LL_GANG_FRESH_NS);

@@ -54,7 +54,7 @@ static bool settle(struct ll_device_state *dev)
 {
 	struct ll_exported_table table;
 	uint64_t death_ns = ll_port_death_ns(dev->port);
-	if (death_ns == dev->settled_ns && !ll_holding_any_unused(dev))
+	if (death_ns == dev->settled_ns && !ll_holding_any_unused(dev) && !ll_holding_must_follow(dev))
 		return false;
 	int rc = ll_holding_open_table(dev, false, &table);
 	if (rc == -ENOENT) { /* nobody knows of anything */

@@ -226,6 +226,12 @@ static void move_to_claim(struct ll_exported_table *table, struct ll_holding *ho
 	ll_holding_write(table, holding);
 }
 
+bool ll_holding_must_follow(const struct ll_device_state *dev)
+{
+	uint64_t token = ll_holding_is_any ? ll_port_name(atomic_load(&dev->claim)).token : 0;
+	return token && token != dev->shared_claim;
+}
+
 static void follow_claim(struct ll_device_state *dev, struct ll_exported_table *table)
 {
 	uint64_t token = ll_port_name(atomic_load(&dev->claim)).token;

@@ -41,6 +41,9 @@ void ll_holding_forget(struct ll_holding *holding);
  */
 int ll_holding_open_table(struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table);
 
+/* Whether the process has another claim since the table was last open, and its rows are the former one's. */
+bool ll_holding_must_follow(const struct ll_device_state *dev);
+
 /* The id of this process's tenant. */
 uint64_t ll_holding_tenant(void);
 

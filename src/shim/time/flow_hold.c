@@ -100,7 +100,8 @@ bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, 
 {
 	if (!prepare_gate(flow, known))
 		return false;
-	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
+	ll_flow_note_launching(flow);
+	flow->turn.paused_since_ns = 0;
 	uint64_t now_ns = ll_now_ns();
 	if (!flow->is_wanting) {
 		ll_flow_want(flow, now_ns);

@@ -175,6 +175,9 @@ void ll_flow_note_untimed(struct ll_flow *flow);
 /* Tells loadlined that the program has launches to make, and wakes the agent, which sleeps while nothing is wanted. */
 void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
 
+/* A launch is about to be made: the card has work of the program. */
+void ll_flow_note_launching(struct ll_flow *flow);
+
 /* By the last tick: whether a launch may go now; whether one may go without another look; and until when a launch that
  * may not go shall sleep. */
 bool ll_flow_may_go(const struct ll_flow *flow);

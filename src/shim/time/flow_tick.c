@@ -358,6 +358,12 @@ void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 	flow->is_wanting = true;
 }
 
+void ll_flow_note_launching(struct ll_flow *flow)
+{
+	flow->idle_since_ns = 0;
+	ll_port_note_launch(flow->claim);
+}
+
 uint64_t ll_flow_sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_in_debt)
