@@ -282,19 +282,49 @@ static bool take_bell(struct ll_connection *connection, const struct ll_message_
 	return true;
 }
 
+/* ---- memory that leaves its card ---- */
+
+static bool take_evictable(struct ll_connection *connection, const struct ll_message_move *message)
+{
+	connection->has_read = true; /* whoever knows the job's token belongs to it */
+	int rc = ll_residency_join(connection->server, connection, message);
+	if (rc)
+		ll_connection_refuse(connection, rc, reason_of(rc));
+	return true;
+}
+
+/* What a process says of the memory that it shares. The key is what others need to know. */
+static bool take_share(struct ll_connection *connection, const union ll_message *message, int *fds, size_t count)
+{
+	struct ll_shares *shares = &connection->server->residency.shares;
+	if (message->header.kind == LL_MESSAGE_OPEN)
+		ll_shares_open(shares, connection, &message->share);
+	else if (message->header.kind == LL_MESSAGE_SHARE)
+		ll_shares_add(shares, connection, &message->share, fds, count);
+	else
+		ll_shares_remove(shares, connection, &message->share);
+	return true;
+}
+
 /* ---- all ---- */
 
 static bool call_of_process(struct ll_connection *connection, const union ll_message *message)
 {
-	switch (message->header.kind) {
+	enum ll_message_kind kind = message->header.kind;
+	switch (kind) {
 	case LL_MESSAGE_CLAIM:
 		return take_claim(connection, &message->claim);
 	case LL_MESSAGE_LEAVE:
 		return take_leave(connection, &message->slot);
 	case LL_MESSAGE_BELL:
 		return take_bell(connection, &message->slot);
+	case LL_MESSAGE_EVICTABLE:
+		return take_evictable(connection, &message->move);
 	default:
-		return false;
+		if (kind < LL_MESSAGE_SIZES || kind > LL_MESSAGE_MEASURED)
+			return false;
+		ll_residency_handle(connection->server, connection, kind, &message->move);
+		return true;
 	}
 }
 
@@ -313,6 +343,13 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 		return connection->role == LL_ROLE_COMMAND && take_bind(connection, &message->bind);
 	case LL_MESSAGE_SET:
 		return connection->role == LL_ROLE_COMMAND && take_set(connection, &message->set);
+	case LL_MESSAGE_EVICT:
+	case LL_MESSAGE_SUSPEND:
+	case LL_MESSAGE_RESUME:
+		if (connection->role != LL_ROLE_COMMAND)
+			return false;
+		ll_residency_request(connection->server, connection, message->header.kind, &message->move);
+		return true;
 	default:
 		return connection->role == LL_ROLE_PROCESS && call_of_process(connection, message);
 	}
@@ -326,6 +363,9 @@ bool ll_call(struct ll_connection *connection, union ll_message *message, int *f
 		return take_hello(connection, &message->hello, fds, count);
 	if (!connection->role)
 		return false;
+	bool is_share = kind == LL_MESSAGE_SHARE || kind == LL_MESSAGE_UNSHARE || kind == LL_MESSAGE_OPEN;
+	if (is_share)
+		return connection->role == LL_ROLE_PROCESS && take_share(connection, message, fds, count);
 	if (connection->is_foreign)
 		return !count && call_of_process(connection, message);
 	if (kind == LL_MESSAGE_JOB)

@@ -227,6 +227,7 @@ void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (ll_memory_leave(claim))
 		ll_card_job_note_death(card->share, ll_now_ns());
+	ll_residency_end(server, claim);
 	atomic_store(&slot->token, 0);
 	count_change(card->job);
 	ll_page_wake(&slot->wake_count);
@@ -292,21 +293,22 @@ int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
 }
 
 /* A process that is left sees that its slot is gone. */
-static void let_go(struct ll_job_claim *claim)
+static void let_go(struct ll_server *server, struct ll_job_claim *claim)
 {
+	ll_residency_end(server, claim);
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	atomic_store(&slot->token, 0);
 	free_claim(claim);
 	ll_page_wake(&slot->wake_count);
 }
 
-void ll_claims_fini(struct ll_job *job)
+void ll_claims_fini(struct ll_server *server, struct ll_job *job)
 {
 	struct ll_job_claims *claims = job->claims;
 	for (unsigned i = 0; claims && i < claims->card_count; i++) {
 		struct ll_job_card *card = claims->cards[i];
 		while (card->claims)
-			let_go(card->claims);
+			let_go(server, card->claims);
 		ll_card_job_leave(card->share);
 		ll_memory_forget(card);
 		free(card);

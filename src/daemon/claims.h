@@ -102,7 +102,7 @@ void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim);
 int ll_claims_adopt(struct ll_server *server, struct ll_job *job);
 
 /* The job has ended: all of its cards and claims. */
-void ll_claims_fini(struct ll_job *job);
+void ll_claims_fini(struct ll_server *server, struct ll_job *job);
 
 struct ll_page_slot *ll_claim_slot(const struct ll_job_claim *claim);
 void ll_claim_identify(const struct ll_job_claim *claim, struct ll_claim_identity *ret_identity);

@@ -209,6 +209,7 @@ void ll_connection_close(struct ll_connection *connection)
 		ll_keeper_disconnect(server, connection->job);
 	if (connection->user)
 		connection->user->connection = NULL;
+	ll_residency_disconnect(server, connection);
 	if (connection->process_fd >= 0)
 		close(connection->process_fd);
 	uv_close((uv_handle_t *)&connection->poll, free_connection);

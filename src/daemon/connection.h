@@ -18,7 +18,8 @@ struct ll_connection {
 	uint32_t serial;  /* of the message that is being answered */
 	bool is_foreign;  /* another user: a process of a job that changed its uid may claim, and nothing else */
 	struct ll_job *job;
-	struct ll_user *user; /* the process of the other side, if it has claims by this connection */
+	struct ll_evictable *evictable; /* the process's memory on a card, if it moves by this connection */
+	struct ll_user *user;           /* the process of the other side, if it has claims by this connection */
 	bool has_pending, is_listing, is_watching;
 	bool has_read; /* it has the page of a job */
 	struct ll_listing listing;

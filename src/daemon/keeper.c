@@ -48,7 +48,7 @@ void ll_keeper_end(struct ll_server *server, struct ll_job *job)
 {
 	struct keeper *keeper = keeper_of(job);
 	uint64_t number = job->number;
-	ll_claims_fini(job);
+	ll_claims_fini(server, job);
 	ll_death_watch_close(keeper->monitor);
 	free(keeper);
 	ll_books_remove(&server->books, job);
@@ -183,7 +183,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	if (rc) {
 		if (call->page_fds && job->pages.page) /* they stay as they are for the next attempt */
 			ll_pages_detach(&job->pages);
-		ll_claims_fini(job);
+		ll_claims_fini(server, job);
 		free(job->keeper);
 		ll_books_remove(&server->books, job);
 		return rc;

@@ -176,6 +176,8 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 	server->linger.data = server->tick.data = server->listener.data = server;
 	rc = ll_memory_init(server);
 	if (!rc)
+		rc = ll_residency_init(server);
+	if (!rc)
 		rc = ll_cards_init(&server->cards, &server->loop);
 	if (!rc)
 		rc = uv_poll_init(&server->loop, &server->listener, server->listen_fd);
@@ -194,6 +196,7 @@ static void fini(struct ll_server *server)
 	ll_keepers_fini(server);
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
+	ll_residency_fini(server);
 	uv_close((uv_handle_t *)&server->listener, NULL);
 	uv_close((uv_handle_t *)&server->linger, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);

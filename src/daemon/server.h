@@ -13,6 +13,7 @@
 
 #include "daemon/books.h"
 #include "daemon/cards.h"
+#include "daemon/residency.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
 
@@ -30,6 +31,7 @@ struct ll_server {
 	bool wants_tick;
 	struct ll_books books;
 	struct ll_cards cards;
+	struct ll_residency_books residency;
 	struct ll_user *users;
 	uint64_t last_user;
 	uint64_t namespaces; /* of this process (process_id.h) */

@@ -103,6 +103,17 @@ int ll_client_ask(struct ll_client *client, union ll_message *message, const int
 	return rc;
 }
 
+int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t deadline_ns, struct ll_err *err)
+{
+	return send_request(client, message, NULL, 0, deadline_ns, err);
+}
+
+int ll_client_receive(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
+		      struct ll_err *err)
+{
+	return receive_answer(client, ret_message, deadline_ns, err);
+}
+
 /* ---- the connection ---- */
 
 static void read_pid(struct ll_client *client)

@@ -1,5 +1,5 @@
 /*
- * client.h - asks loadlined, as commands and movers do, and waits for the answer until a deadline.
+ * client.h - asks loadlined, as commands do, and waits for the answer until a deadline.
  *
  * Nothing here starts a daemon. Deadlines are CLOCK_MONOTONIC (ll_now_ns). A daemon that does not answer until then is
  * -ETIMEDOUT; one that ends is -EPIPE or -ECONNRESET, and the next one is there within some ms (ll_client_is_lost).
@@ -52,6 +52,11 @@ bool ll_client_is_lost(int rc);
  * err. ret_answer may be NULL. */
 int ll_client_ask(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
 		  union ll_message *ret_answer, uint64_t deadline_ns, struct ll_err *err);
+
+/* The same in two parts, for a request that has several answers. receive: the next one of the last request. */
+int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t deadline_ns, struct ll_err *err);
+int ll_client_receive(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
+		      struct ll_err *err);
 
 /* ---- what loadlined knows ---- */
 

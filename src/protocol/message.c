@@ -142,6 +142,18 @@ static bool is_claim_row_valid(const union ll_message *message)
 	       row->checkpoint <= LL_CHECKPOINT_EVICTED && row->gate <= LL_GATE_TIMED;
 }
 
+static bool is_move_valid(const union ll_message *message)
+{
+	const struct ll_message_move *move = &message->move;
+	return move->slot < LL_PAGE_SLOTS && ll_message_text_is_valid(move->uuid, sizeof move->uuid) &&
+	       ll_message_text_is_valid(move->reason, sizeof move->reason);
+}
+
+static bool is_share_valid(const union ll_message *message)
+{
+	return message->share.count <= LL_MESSAGE_FDS;
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -184,6 +196,29 @@ static const struct kind kinds[] = {
     KIND(PAGE_GONE, page, is_page_valid),
     KIND(CARD_ROW, card_row, is_card_row_valid),
     KIND(CLAIM_ROW, claim_row, is_claim_row_valid),
+    KIND(EVICTABLE, move, is_move_valid),
+    KIND(SIZES, move, is_move_valid),
+    KIND(QUIET, move, is_move_valid),
+    KIND(BUSY, move, is_move_valid),
+    KIND(COPIED, move, is_move_valid),
+    KIND(AWAY, move, is_move_valid),
+    KIND(NO_ROOM, move, is_move_valid),
+    KIND(BACK, move, is_move_valid),
+    KIND(WANT, move, is_move_valid),
+    KIND(SHORT, move, is_move_valid),
+    KIND(MEASURED, move, is_move_valid),
+    KIND(EVICT, move, is_move_valid),
+    KIND(SUSPEND, move, is_move_valid),
+    KIND(RESUME, move, is_move_valid),
+    KIND(STAY, move, is_move_valid),
+    KIND(ROOM, move, is_move_valid),
+    KIND(MEASURE, move, is_move_valid),
+    KIND(PROGRESS, move, is_move_valid),
+    KIND(MOVED, move, is_move_valid),
+    KIND(SHARE, share, is_share_valid),
+    KIND(UNSHARE, share, is_share_valid),
+    KIND(OPEN, share, is_share_valid),
+    KIND(OPENED, share, is_share_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

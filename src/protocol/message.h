@@ -62,6 +62,41 @@ enum ll_message_kind {
 	LL_MESSAGE_PAGE_GONE = 23, /* the job has ended */
 	LL_MESSAGE_CARD_ROW = 24,  /* a job on a card; follows the job's row */
 	LL_MESSAGE_CLAIM_ROW = 25, /* a process on a card; follows the row of its job on the card */
+
+	/* Memory that leaves its card and returns: struct ll_message_move. An evictable process has a connection for
+	   each card on which it is, beside the one of its claims. It moves its memory itself; loadlined says when.
+	   None of these is answered, but by what it brings about. */
+	LL_MESSAGE_EVICTABLE = 26, /* first: job, slot and slot_token; value: enum ll_move_state; bytes, away_bytes,
+				      free_bytes, flags. REFUSED, as CLAIM */
+	LL_MESSAGE_SIZES = 27,    /* bytes that can be moved; pool_bytes of the host's memory that are ready for them */
+	LL_MESSAGE_QUIET = 28,    /* it is stopped. bytes: what is to leave */
+	LL_MESSAGE_BUSY = 29,     /* it cannot leave now: reason says why. It goes on */
+	LL_MESSAGE_COPIED = 30,   /* away_bytes have left, or are not back yet */
+	LL_MESSAGE_AWAY = 31,     /* all of it has left; after STAY: what had left before */
+	LL_MESSAGE_NO_ROOM = 32,  /* it returns, and the card has no room. free_bytes */
+	LL_MESSAGE_BACK = 33,     /* its memory is on the card, and it goes on. value: the driver's error, if the card
+				     is lost to it: then it goes on without its memory */
+	LL_MESSAGE_WANT = 34,     /* one of its threads waits to use the card */
+	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_TAKES_PIECES */
+	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card */
+	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
+	   index as in CLAIM_ROW. It is answered with PROGRESS at least each second, and in the end MOVED or REFUSED */
+	LL_MESSAGE_EVICT = 37,   /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND */
+	LL_MESSAGE_SUSPEND = 38, /* the same, but its memory stays on the card */
+	LL_MESSAGE_RESUME = 39,  /* its memory shall return, and it shall go on */
+	LL_MESSAGE_STAY = 40,    /* after RESUME: it frees what has come back */
+	LL_MESSAGE_ROOM = 41,    /* answers SHORT. value: enum ll_move_room */
+	LL_MESSAGE_MEASURE = 42,
+	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: what is waited for */
+	LL_MESSAGE_MOVED = 44,    /* bytes; value: ns that it took. LL_MOVE_ALREADY */
+	/* Memory that can be moved, shared by cuIpcGetMemHandle: struct ll_message_share. loadlined keeps descriptors
+	   of it, and gives them to processes that have its key. The first two on the connection of EVICTABLE, not
+	   answered */
+	LL_MESSAGE_SHARE = 45,   /* key, bytes; first and count of the handles that come with it, and their sizes */
+	LL_MESSAGE_UNSHARE = 46, /* key: the allocation was freed */
+	LL_MESSAGE_OPEN = 47,    /* key; first: of the handles that are wanted. OPENED; REFUSED: -ENOENT: nobody shares
+				    it, as far as is known by now */
+	LL_MESSAGE_OPENED = 48,  /* as SHARE */
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
@@ -87,7 +122,8 @@ enum {
 	LL_COMMAND_SIZE = 64,
 	LL_CGROUP_SIZE = 256,
 	LL_REASON_SIZE = 120,
-	LL_CARD_UUID_SIZE = 96
+	LL_CARD_UUID_SIZE = 96,
+	LL_MOVE_REASON_SIZE = 160
 };
 
 struct ll_message_header {
@@ -293,6 +329,48 @@ struct ll_message_claim_row {
 	char uuid[LL_CARD_UUID_SIZE];
 };
 
+/* What a process does with its memory. */
+enum ll_move_state {
+	LL_MOVE_HERE,      /* it is on the card, and the process runs */
+	LL_MOVE_STOPPED,   /* it is on the card, and the process is stopped */
+	LL_MOVE_LEAVING,   /* it is being copied to the host */
+	LL_MOVE_AWAY,      /* it is in the host */
+	LL_MOVE_RETURNING, /* it is being copied back */
+};
+
+enum ll_move_flag {
+	LL_MOVE_BY_HAND = 1,      /* a person asked for it: nobody else ends it */
+	LL_MOVE_TAKES_PIECES = 2, /* the allocation can wait for each piece of its memory */
+	LL_MOVE_ALREADY = 4,      /* it was so before */
+	LL_MOVE_WANTS = 8,        /* it is away, and one of its threads waits to use the card */
+};
+
+enum ll_move_room {
+	LL_MOVE_ROOM_NONE,   /* there will be none */
+	LL_MOVE_ROOM_THERE,  /* try the allocation again */
+	LL_MOVE_ROOM_COMING, /* the same, and wait for each piece: others' memory is leaving */
+};
+
+struct ll_message_move {
+	struct ll_message_header header;
+	uint64_t job;
+	uint64_t slot_token;
+	uint64_t bytes, away_bytes, free_bytes, pool_bytes;
+	uint64_t value;
+	uint32_t slot, index;
+	uint32_t flags, unused; /* enum ll_move_flag */
+	char uuid[LL_CARD_UUID_SIZE];
+	char reason[LL_MOVE_REASON_SIZE];
+};
+
+struct ll_message_share {
+	struct ll_message_header header;
+	uint64_t key[2];
+	uint64_t bytes; /* of all its handles */
+	uint32_t first, count;
+	uint64_t handle_bytes[LL_MESSAGE_FDS];
+};
+
 union ll_message {
 	struct ll_message_header header;
 	struct ll_message_hello hello;
@@ -316,6 +394,8 @@ union ll_message {
 	struct ll_message_page page;
 	struct ll_message_card_row card_row;
 	struct ll_message_claim_row claim_row;
+	struct ll_message_move move;
+	struct ll_message_share share;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

@@ -95,7 +95,7 @@ struct ll_page_slot {
 	_Atomic uint64_t taken_ns;
 	_Atomic uint32_t checkpoint; /* enum ll_claim_checkpoint */
 	/* 1 + its number among the claims of the card, "17" in "0/17"; 0: it has none yet. A daemon that adopts the
-	 * page keeps it if no other claim has it: movers know the process by it. */
+	 * page keeps it if no other claim has it: people know the process by it. */
 	_Atomic uint32_t number;
 	_Atomic uint32_t reserved_identity[4];
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/runtime_folder.h"
 #include "protocol/place.h"
 #include "protocol/words.h"
 
@@ -31,11 +32,11 @@ struct ll_run_settings {
 	bool counts_context;           /* what contexts take counts against the memory limit */
 	uint64_t max_kernel_ns;        /* 0: none */
 	bool kills_at_max_kernel;
-	bool is_evictable;                  /* its memory can be taken off the card (mover/protocol.h) */
+	bool is_evictable;                  /* its memory can be taken off the card (LL_MESSAGE_EVICTABLE) */
 	bool is_strict;                     /* a launch without a claim is refused, and does not go on ungoverned */
 	char first_card[LL_CARD_NAME_SIZE]; /* UUID of the first of several cards; empty: there is one */
 	char place[LL_PLACE_SIZE];          /* where loadlined is reached (place.h); empty: nowhere */
-	char folder[LL_FOLDER_SIZE];        /* the user's runtime folder (mover/folder.h) */
+	char folder[LL_FOLDER_SIZE];        /* the user's runtime folder (base/runtime_folder.h) */
 };
 
 /* -ENAMETOOLONG when it does not fit, -EINVAL for a tenant's name with other letters. */

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/runtime_folder.h"
 #include "protocol/limits.h"
 
 /* The class of a claim or a tenant. A smaller number goes first. */
@@ -66,9 +67,6 @@ enum ll_visit_flag {
 	LL_VISIT_PAUSES = 16, /* it gave the card to a lower class for want of work, and has not launched since */
 	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
 };
-
-/* Of the path of the user's runtime folder. */
-enum { LL_FOLDER_SIZE = 256 };
 
 /* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
 const char *ll_priority_name(enum ll_priority priority);

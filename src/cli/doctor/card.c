@@ -166,5 +166,4 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card)
 	check_heat(doctor, card);
 	check_payload(doctor, card);
 	ll_doctor_check_claims(doctor, card);
-	ll_doctor_check_mover(doctor, card);
 }

@@ -65,7 +65,7 @@ void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *dr
  */
 void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *driver);
 
-/* Says how much of the host's memory a mover would use for programs that leave their cards (mover/pool.h).
+/* Says how much of the host's memory programs that leave their cards may use.
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_pool(struct ll_doctor *doctor);
 
@@ -73,9 +73,6 @@ void ll_doctor_check_pool(struct ll_doctor *doctor);
  * network namespace of its own. It does not start it. sim_folder: of the simulated world; NULL: the real cards.
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder);
-
-/* Asks the mover of the card for its pool. ll_doctor_check_card calls it. */
-void ll_doctor_check_mover(struct ll_doctor *doctor, const struct ll_card *card);
 
 /* Checks the driver's CUDA library and the Vulkan loader. It makes no context. */
 void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);

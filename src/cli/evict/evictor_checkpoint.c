@@ -11,7 +11,7 @@
 #include "protocol/client.h"
 #include "protocol/words.h"
 
-/* How long the process's work on the cards may take to end, as for the mover. */
+/* How long the process's work on the cards may take to end, as for evictable programs. */
 enum { LOCK_MS = 10000 };
 
 static int open_checkpoint(const struct ll_evictor_target *target, const struct ll_cuda **ret_cuda,

@@ -15,6 +15,7 @@ static void add_claim(struct ll_evict_subjects *subjects, const struct ll_evict_
 	struct ll_evict_subject *subject = &subjects->items[subjects->count++];
 	*subject = (struct ll_evict_subject){.target = {.driver = card->driver,
 							.card = card,
+							.job_token = job->job.token[0],
 							.claim = claim->index,
 							.is_evictable = claim->residency != LL_CLAIM_FIXED,
 							.pid = is_pid_ours ? (pid_t)claim->pid : 0,

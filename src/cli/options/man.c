@@ -152,7 +152,7 @@ static const struct ll_example environment[] = {
      "The folder where `loadline mps` and `loadline run --by space` look for the MPS daemon, "
      "and where `loadline mps start` starts one."},
     {"XDG_RUNTIME_DIR",
-     "The sockets of a user's movers are in its subfolder loadline; if it is unset, in /tmp/loadline-UID."},
+     "What is known of memory that programs share is in its subfolder loadline; if it is unset, in /tmp/loadline-UID."},
     {NULL, NULL},
 };
 

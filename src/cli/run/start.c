@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/runtime_folder.h"
 #include "base/scope.h"
-#include "cli/mover/start.h"
 #include "cli/options/limit_words.h"
 #include "cli/run/bequeath.h"
 #include "cli/run/bind.h"
@@ -19,7 +19,6 @@
 #include "cli/run/launchers.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
-#include "mover/folder.h"
 #include "protocol/inherited.h"
 
 /* Inside a governed program the command gets that program's settings, also if its environment lost them. */
@@ -137,7 +136,7 @@ static void make_folder(const char *path)
 {
 	struct ll_err why = {0};
 	LL_SCOPE_CLOSE int fd = -1;
-	if (ll_mover_folder_open(path, &fd, &why))
+	if (ll_runtime_folder_open(path, &fd, &why))
 		ll_debug("%s", why.text);
 }
 
@@ -154,7 +153,7 @@ static int choose_cards(struct start *start, struct ll_err *err)
 	if (!rc && args->by == LL_RUN_BY_AUTO && !start->is_nested)
 		choose_way(start->driver, args, settings, start->cards, start->count, &start->space);
 	if (!rc && !settings->folder[0])
-		rc = ll_mover_folder(ll_driver_sim_folder(start->driver), settings->folder, err);
+		rc = ll_runtime_folder(ll_driver_sim_folder(start->driver), settings->folder, err);
 	if (!rc && !start->is_nested)
 		make_folder(settings->folder);
 	if (!rc && start->count > 1 && !settings->first_card[0])
@@ -231,8 +230,6 @@ static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_
 	int rc = choose_cards(start, err);
 	if (!rc)
 		rc = join_job(start, err);
-	for (size_t i = 0; !rc && start->settings.is_evictable && i < start->count; i++)
-		rc = ll_mover_start(start->cards[i], start->settings.folder, err);
 	if (!rc && (start->space.is_client || !ll_run_cards_are_as_found(start->driver, start->args->cards)))
 		ll_run_cards_add_uuids(visible, start->cards, start->count);
 	return rc;

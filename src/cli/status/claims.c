@@ -173,8 +173,6 @@ static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger
 	else if (stranger->is_older)
 		ll_strbuf_addf(text, "  pid %d  %s: governed by an older loadline", (int)stranger->pid,
 			       stranger->name[0] ? stranger->name : "program");
-	else if (stranger->is_mover)
-		ll_strbuf_addf(text, "  pid %d  mover of this card", (int)stranger->pid);
 	else
 		ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
 			       stranger->name[0] ? stranger->name : "program");

@@ -169,7 +169,7 @@ const struct ll_command ll_command_status = {
 	"real work. A program's row has its process and user, its tenant, its state with the claim whose turn it "
 	"waits for, the memory that it has reserved of its limit, its GPU time, and its command. After the claims "
 	"come tenants that have nothing on the card, and processes without a claim, which are ungoverned. The MPS "
-	"server, the mover and programs that an older loadline governs are named as such.\n\n"
+	"server and programs that an older loadline governs are named as such.\n\n"
 	"On a terminal names and commands are cut to its width, numbers never. With --long there is a long line for "
 	"each claim instead.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "

@@ -179,7 +179,7 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 			 (int)stranger->pid, "user", text_or_null(process.user[0], process.user), "command",
 			 text_or_null(process.command[0], process.command), "uuid", status->card->uuid, "name",
 			 stranger->name, "governed", 0, "older_loadline", stranger->is_older, "mps_server",
-			 stranger->is_mps_server, "mover", stranger->is_mover, "started_in_tenant",
+			 stranger->is_mps_server, "started_in_tenant",
 			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
 			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
 }

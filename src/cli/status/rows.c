@@ -149,7 +149,6 @@ static void add_stranger(struct ll_table *table, const struct ll_status_card *st
 	snprintf(row.state, sizeof row.state, "%s",
 		 stranger->is_mps_server ? "MPS server"
 		 : stranger->is_older    ? "older loadline"
-		 : stranger->is_mover    ? "mover"
 					 : "ungoverned");
 	write_pid(&row, stranger->pid);
 	add_row(table, &row, has_share);

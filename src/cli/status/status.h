@@ -18,7 +18,6 @@ struct ll_status_stranger {
 	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN */
 	char name[32];         /* the process's name in the kernel; may be empty */
 	bool is_mps_server;    /* MPS's server process, in which its clients' work runs */
-	bool is_mover;         /* the mover of the card's evictable programs (mover/server.h) */
 	bool is_older;         /* it has mapped a library of an older loadline, which governs it by a file */
 	char tenant[64]; /* the tenant in which it was started, if it dropped the preloaded library; otherwise empty */
 };

@@ -10,8 +10,6 @@
 #include "cli/common/older.h"
 #include "cli/status/status.h"
 #include "driver/cards.h"
-#include "mover/folder.h"
-#include "mover/protocol.h"
 #include "mps/process.h"
 #include "protocol/inherited.h"
 #include "protocol/run_settings.h"
@@ -48,21 +46,6 @@ static void find_tenant(pid_t pid, char tenant[64])
 	struct ll_run_settings settings;
 	if (ll_run_settings_of_process(pid, &settings) == 0)
 		snprintf(tenant, 64, "%s", settings.tenant);
-}
-
-/* The process that listens at the mover's socket; 0: there is none. */
-static pid_t find_mover(const struct ll_card *card)
-{
-	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
-	struct ucred peer = {0};
-	socklen_t size = sizeof peer;
-	int fd;
-	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);
-	if (ll_mover_folder(ll_driver_sim_folder(card->driver), folder, NULL) || ll_packet_connect(folder, name, &fd))
-		return 0;
-	int rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	close(fd);
-	return rc ? 0 : peer.pid;
 }
 
 static void describe_stranger(const struct ll_process *process, struct ll_status_stranger *ret_stranger)
@@ -108,7 +91,4 @@ void ll_status_find_strangers(struct ll_status_card *status)
 		if (!has_claim(status, processes->items[i].pid))
 			describe_stranger(&processes->items[i], &status->strangers[status->stranger_count++]);
 	}
-	pid_t mover = status->stranger_count ? find_mover(status->card) : 0;
-	for (size_t i = 0; mover && i < status->stranger_count; i++)
-		status->strangers[i].is_mover = status->strangers[i].pid == mover;
 }

@@ -115,6 +115,15 @@ static int open_socket(const char *place, int *ret_fd)
 	return rc;
 }
 
+int ll_connection_open(const char *place, int *ret_fd)
+{
+	uid_t uid;
+	int rc = open_socket(place, ret_fd);
+	if (!rc && (rc = ll_place_uid_check(place, *ret_fd, &uid)) != 0)
+		close(*ret_fd);
+	return rc;
+}
+
 static void keep_socket(int fd)
 {
 	struct stat st = {0};

@@ -40,6 +40,11 @@ void ll_port_close(struct ll_port *port)
 	free(port);
 }
 
+int ll_port_connect(const struct ll_port *port, int *ret_fd)
+{
+	return *port->settings->place ? ll_connection_open(port->settings->place, ret_fd) : -ENOENT;
+}
+
 static void init_claim(struct ll_claim *claim, const struct ll_port *port, const struct ll_slot_grant *grant)
 {
 	struct ll_job_pages *pages = grant->pages;

@@ -48,6 +48,10 @@ int ll_port_open(const struct ll_run_settings *settings, const char *uuid, bool 
 /* It must have no claims. NULL is fine. */
 void ll_port_close(struct ll_port *port);
 
+/* Opens a further connection to loadlined, which is the caller's: for what takes long (residency/). The caller blocks
+ * forks. -ENOENT: the settings name no place. -errno: nobody serves, or another user does. */
+int ll_port_connect(const struct ll_port *port, int *ret_fd);
+
 /*
  * Takes a claim, and says that its program runs. wait_ns: for how long it may take to reach loadlined. Errors as
  * ll_connection_claim. The claim is the process's to its end; in a forked child it is dead. It needs the port for as

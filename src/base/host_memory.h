@@ -1,10 +1,10 @@
 /*
- * host.h - how much memory the host has, and how much of it may be pinned. All in bytes, from /proc/meminfo and the
- * process's control groups (version 2, and the memory controller of version 1). What cannot be read counts as without
- * limit.
+ * host_memory.h - how much memory the host has, and how much of it may be pinned. All in bytes, from /proc/meminfo and
+ * the process's control groups (version 2, and the memory controller of version 1). What cannot be read counts as
+ * without limit.
  */
-#ifndef LOADLINE_MOVER_HOST_H
-#define LOADLINE_MOVER_HOST_H
+#ifndef LOADLINE_BASE_HOST_MEMORY_H
+#define LOADLINE_BASE_HOST_MEMORY_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "mover/folder.h"
+#include "base/runtime_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static bool can_use_system_folder(void)
 	return geteuid() == 0 && (access(SYSTEM_FOLDER, W_OK) == 0 || access("/run", W_OK) == 0);
 }
 
-int ll_mover_folder(const char *sim_folder, char ret_path[LL_FOLDER_SIZE], struct ll_err *err)
+int ll_runtime_folder(const char *sim_folder, char ret_path[LL_FOLDER_SIZE], struct ll_err *err)
 {
 	if (sim_folder && *sim_folder)
 		return put_path(ret_path, sim_folder, "", err);
@@ -61,7 +61,7 @@ static int check_folder(int fd, const char *path, struct ll_err *err)
 	return 0;
 }
 
-int ll_mover_folder_open(const char *path, int *ret_fd, struct ll_err *err)
+int ll_runtime_folder_open(const char *path, int *ret_fd, struct ll_err *err)
 {
 	if (mkdir(path, 0700) && errno != EEXIST) {
 		ll_err_set(err, -errno, "runtime folder: make %s: %s", path, strerror(errno));

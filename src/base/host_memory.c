@@ -1,4 +1,4 @@
-#include "mover/host.h"
+#include "base/host_memory.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "mover/host.h"
+#include "base/host_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
