@@ -55,7 +55,8 @@ static inline uint64_t ll_memory_units(uint64_t bytes)
 #define LL_MEMORY_GRANTED(word) ((uint32_t)((word) >> 32))
 #define LL_MEMORY_USED(word) ((uint32_t)(word))
 
-/* How long an order holds without a beat of the daemon. After that gates are open, and streams go on. */
+/* How long an order holds without a beat of the daemon, if that has ended; some times as long while the connection to
+ * it stands (shim/link/lease.h). After that gates are open, and streams go on. */
 #define LL_LEASE_NS UINT64_C(250000000)
 #define LL_BEAT_NS UINT64_C(50000000)
 

@@ -85,6 +85,8 @@ static struct {
 	pid_t pid; /* of the process that registered it */
 	int fd;
 	uint64_t token[2];
+	union ll_message message; /* LL_MESSAGE_JOB */
+	int page_fds[2];          /* the page, the orders */
 } own;
 
 static void tell_end(void)
@@ -147,28 +149,47 @@ static void write_facts(const struct ll_run_settings *settings, struct ll_job_fa
 	ll_message_text_set(facts->command, sizeof facts->command, "test");
 }
 
-/* The lifeline stays open in this process and all that come from it. */
-static void register_job(const struct ll_run_settings *settings)
+/* Sends the job, with the pages that a former loadlined made, or without. The lifeline stays open in this process and
+ * all that come from it. */
+static void send_job(const int *page_fds, size_t page_count)
 {
-	union ll_message message;
-	static bool is_to_end;
+	union ll_message answer;
 	int lifeline[2], fds[LL_MESSAGE_FDS];
 	size_t count;
-	ll_message_init(&message, LL_MESSAGE_JOB);
-	write_facts(settings, &message.job.job);
-	memcpy(own.token, message.job.job.token, sizeof own.token);
 	own.fd = open_connection(LL_ROLE_MONITOR);
 	CHECK_EQUAL(pipe(lifeline), 0);
 	fds[0] = ll_process_open(getpid());
 	fds[1] = lifeline[0];
-	CHECK_EQUAL(ll_message_send(own.fd, &message, fds, 2), 0);
+	for (size_t i = 0; i < page_count; i++)
+		fds[2 + i] = page_fds[i];
+	CHECK_EQUAL(ll_message_send(own.fd, &own.message, fds, 2 + page_count), 0);
 	ll_message_close_fds(fds, 2);
-	CHECK_EQUAL(receive(own.fd, &message, fds, &count), LL_MESSAGE_ACCEPTED);
-	ll_message_close_fds(fds, count);
+	CHECK_EQUAL(receive(own.fd, &answer, fds, &count), LL_MESSAGE_ACCEPTED);
+	if (page_count)
+		ll_message_close_fds(fds, count);
+	else
+		memcpy(own.page_fds, fds, sizeof own.page_fds);
+}
+
+static void register_job(const struct ll_run_settings *settings)
+{
+	static bool is_to_end;
+	ll_message_init(&own.message, LL_MESSAGE_JOB);
+	write_facts(settings, &own.message.job.job);
+	memcpy(own.token, own.message.job.job.token, sizeof own.token);
+	send_job(NULL, 0);
 	own.pid = getpid();
 	if (!is_to_end)
 		atexit(end_job);
 	is_to_end = true;
+}
+
+void jobs_restart(void)
+{
+	struct ll_place place;
+	close(own.fd);
+	jobs_find_place(&place);
+	send_job(own.page_fds, 2);
 }
 
 /* The first process of the job; 0: it has ended, and the job is about to. */
@@ -193,17 +214,33 @@ static void register_or_join(const struct ll_run_settings *settings)
 	close(lock_fd);
 }
 
-void jobs_register(struct ll_run_settings settings)
+static void complete(struct ll_run_settings *settings, const struct ll_place *place)
+{
+	if (!settings->priority)
+		settings->priority = LL_PRIORITY_NORMAL;
+	snprintf(settings->place, sizeof settings->place, "%s", place->name);
+	snprintf(settings->folder, sizeof settings->folder, "%s", getenv("LOADLINE_SIM_DIR"));
+}
+
+static void write_environment(const struct ll_run_settings *settings)
 {
 	char text[LL_RUN_TEXT_SIZE];
-	struct ll_place place;
-	if (!settings.priority)
-		settings.priority = LL_PRIORITY_NORMAL;
-	jobs_find_place(&place);
-	snprintf(settings.place, sizeof settings.place, "%s", place.name);
-	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
-	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
+	CHECK_EQUAL(ll_run_settings_write(settings, text), 0);
 	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+}
+
+void jobs_set_environment(struct ll_run_settings settings, const struct ll_place *place)
+{
+	complete(&settings, place);
+	write_environment(&settings);
+}
+
+void jobs_register(struct ll_run_settings settings)
+{
+	struct ll_place place;
+	jobs_find_place(&place);
+	complete(&settings, &place);
+	write_environment(&settings);
 	register_or_join(&settings);
 }
 
@@ -328,7 +365,7 @@ static int command_connection(void)
 {
 	static int fd = -1;
 	static pid_t pid;
-	if (pid != getpid()) {
+	if (pid != getpid() || poll(&(struct pollfd){.fd = fd}, 1, 0) != 0) {
 		fd = open_connection(LL_ROLE_COMMAND);
 		pid = getpid();
 	}

@@ -28,6 +28,13 @@ void jobs_register(struct ll_run_settings settings);
  * registered again. */
 void jobs_end(void);
 
+/* The settings in the environment, with that place, and no job. */
+void jobs_set_environment(struct ll_run_settings settings, const struct ll_place *place);
+
+/* After loadlined's end: starts another one, and registers this process's job again as a monitor does, with its pages.
+ */
+void jobs_restart(void);
+
 /* What a job shares with loadlined, by its id. This process maps it once. NULL: there is no such job. */
 struct jobs_pages {
 	struct ll_page *page;

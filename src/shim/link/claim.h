@@ -48,6 +48,8 @@ struct ll_claim {
 	pthread_mutex_t want_lock; /* one thread at a time wants more memory */
 
 	/* of launches; under the caller's lock (port.h) */
+	uint32_t posts;             /* how many there were: the number of the last one */
+	uint64_t posted_ns;         /* when that was */
 	_Atomic uint32_t want_post; /* the post that said that the process wants the card */
 	struct ll_lease lease;
 	_Atomic bool is_over;  /* the lease is over: nobody decides */

@@ -404,11 +404,26 @@ void ll_connection_sweep(const struct ll_run_settings *settings)
 		ll_connection_claim(&request, 0, &grant, NULL);
 }
 
-static bool is_connected_to(uint64_t instance)
+static bool stands(void)
 {
 	struct pollfd gone = {.fd = connection.fd, .events = 0};
-	return connection.instance && connection.instance == instance && is_ours(connection.fd) &&
-	       poll(&gone, 1, 0) == 0;
+	return is_ours(connection.fd) && poll(&gone, 1, 0) == 0;
+}
+
+bool ll_connection_stands(void)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&connection.fd_lock);
+	bool is_so = stands();
+	pthread_mutex_unlock(&connection.fd_lock);
+	errno = code;
+	return is_so;
+}
+
+static bool is_connected_to(uint64_t instance)
+{
+	return connection.instance && connection.instance == instance && stands();
 }
 
 int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instance)

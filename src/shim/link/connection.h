@@ -59,6 +59,9 @@ int ll_connection_claim(const struct ll_slot_request *request, uint64_t wait_ns,
  * their tokens. One that is not this process's any more is refused from then on. Errors as ll_connection_claim. */
 int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instance);
 
+/* Whether there is a connection, and the other side has not ended. Two system calls. */
+bool ll_connection_stands(void);
+
 /* Returns when loadlined has seen who ended before the call, or does not answer. */
 void ll_connection_sweep(const struct ll_run_settings *settings);
 

@@ -1,6 +1,7 @@
 /*
  * lease.h - an order that keeps a process from launching holds for LL_LEASE_NS. While there is such an order, loadlined
- * beats. If the beats stop, nobody decides, and programs go on by themselves.
+ * beats. If the beats stop, nobody decides, and programs go on by themselves. A host with much to do may leave
+ * loadlined aside for that long: while the connection stands, a process waits LL_LEASE_PATIENCE times as long.
  *
  * Private to this folder.
  */
@@ -11,6 +12,9 @@
 #include <stdint.h>
 
 #include "protocol/page.h"
+#include "shim/link/connection.h"
+
+enum { LL_LEASE_PATIENCE = 4 };
 
 struct ll_lease {
 	uint64_t instance;
@@ -44,8 +48,8 @@ static inline bool ll_lease_look(struct ll_lease *lease, const struct ll_orders 
 					   .since_ns = now_ns,
 					   .beat = atomic_load_explicit(&orders->beat, memory_order_relaxed),
 					   .sequence = sequence};
-	} else {
-		lease->is_over = now_ns > lease->since_ns && now_ns - lease->since_ns >= LL_LEASE_NS;
+	} else if (now_ns >= lease->since_ns + LL_LEASE_NS) {
+		lease->is_over = now_ns >= lease->since_ns + LL_LEASE_PATIENCE * LL_LEASE_NS || !ll_connection_stands();
 	}
 	return lease->is_over;
 }

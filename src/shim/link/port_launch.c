@@ -12,17 +12,21 @@
 #include "shim/link/port.h"
 
 enum { READ_TRIES = 1000, PERMILLE = 1000 };
+
+/* A post is answered within that time by a loadlined that is well. */
+#define HEARD_NS (20 * LL_NS_PER_MS)
+
 /* The longest pause in which an account may still be filling. */
 #define LONGEST_NS UINT64_C(3600000000000)
 
 /* ---- posts ---- */
 
-/* Something changed that is to be decided about. Returns the number of the post. */
-static uint32_t post(struct ll_claim *claim, struct ll_page_slot *slot)
+/* Something changed that is to be decided about. The count is the process's own: in the page others may damage it. */
+static void post(struct ll_claim *claim, struct ll_page_slot *slot, uint64_t now_ns)
 {
-	uint32_t number = atomic_fetch_add(&slot->post, 1) + 1;
+	atomic_store(&slot->post, ++claim->posts);
+	claim->posted_ns = now_ns;
 	ll_claim_ring(claim);
-	return number;
 }
 
 static bool set_flags(struct ll_claim *claim, struct ll_page_slot *slot, uint32_t flags)
@@ -37,7 +41,7 @@ void ll_port_set_pace(struct ll_claim *claim, enum ll_pace pace)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (slot && atomic_exchange(&slot->pace, pace) != pace)
-		post(claim, slot);
+		post(claim, slot, ll_now_ns());
 }
 
 void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits)
@@ -45,7 +49,7 @@ void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	uint32_t others = claim->posted_flags & ~(uint32_t)LL_POST_ON_CARD;
 	if (slot && set_flags(claim, slot, others | (waits ? LL_POST_ON_CARD : 0U)))
-		post(claim, slot);
+		post(claim, slot, ll_now_ns());
 }
 
 void ll_port_want(struct ll_claim *claim, uint64_t now_ns)
@@ -57,7 +61,8 @@ void ll_port_want(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store_explicit(&slot->activity_ns, LL_ACTIVITY_NOW, memory_order_relaxed);
 	atomic_store_explicit(&slot->posted_ns, page_ns, memory_order_relaxed);
 	atomic_store(&slot->want_since_ns, page_ns);
-	atomic_store(&claim->want_post, post(claim, slot));
+	atomic_store(&claim->want_post, claim->posts + 1);
+	post(claim, slot, now_ns);
 }
 
 void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
@@ -72,7 +77,7 @@ void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store_explicit(&slot->activity_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
 	atomic_store(&slot->want_since_ns, 0);
 	claim->posted_launches = 0;
-	post(claim, slot);
+	post(claim, slot, now_ns);
 }
 
 /* ---- orders ---- */
@@ -177,8 +182,10 @@ static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, stru
 	bool is_new = set_flags(claim, slot, flags_of(claim, turn) | launched);
 	bool has_launched = launched && !(before & LL_POST_LAUNCHED);
 	claim->posted_launches = turn->queued_launches;
-	if (is_drained || has_launched || (is_new && is_visited(order)))
-		post(claim, slot);
+	/* Who is not answered says it again: a bell or a count may have got lost. */
+	bool is_unheard = !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
+	if (is_drained || has_launched || is_unheard || (is_new && is_visited(order)))
+		post(claim, slot, now_ns);
 }
 
 /* The account of a cap fills since it was told. */
