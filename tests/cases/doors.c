@@ -1,46 +1,17 @@
 /* doors: opens the driver by other names than its own: libcuda.so, its absolute path, a copy under another name, a link
  * to it, and a descriptor of it. Each in a process of its own, which takes all that it gets. */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
-#include "case.h"
+#include "by_name.h"
 
 static char real[PATH_MAX], folder[] = "/tmp/loadline-doors.XXXXXX", path[PATH_MAX + 64];
 
-static void *find(void *library, const char *name)
-{
-	void *found = dlsym(library, name);
-	if (!found)
-		GIVE_UP("no %s: %s", name, dlerror());
-	return found;
-}
-
 static void take(const char *name)
 {
-	__typeof__(&cuInit) init;
-	__typeof__(&cuDevicePrimaryCtxRetain) retain;
-	__typeof__(&cuCtxSetCurrent) set;
-	__typeof__(&cuMemAlloc_v2) alloc;
-	struct ll_cu_context *context;
-	ll_cu_deviceptr address;
-	size_t took = 0;
-	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		GIVE_UP("%s", dlerror());
-	*(void **)&init = find(library, "cuInit");
-	*(void **)&retain = find(library, "cuDevicePrimaryCtxRetain");
-	*(void **)&set = find(library, "cuCtxSetCurrent");
-	*(void **)&alloc = find(library, "cuMemAlloc_v2");
-	TRY(init(0));
-	TRY(retain(&context, 0));
-	TRY(set(context));
-	for (size_t each = 64; each >= 2; each /= 2) {
-		for (int i = 0; i < 128 && MADE(alloc(&address, each * MIB)); i++)
-			took += each;
-	}
+	size_t took = take_by_name(name);
 	printf("%s took %zu\n", name, took);
 	if (took > 1600)
 		GIVE_UP("past the limit");
