@@ -1,5 +1,5 @@
 /*
- * child.h - starts the processes that our programs start for themselves: movers, workers, trials, MPS's programs. The
+ * child.h - starts the processes that our programs start for themselves: workers, trials, MPS's programs. The
  * user's command is none of them. A process that outlives its starter for good is started by detach.h.
  *
  * Such a process keeps no descriptor of its starter's. If it did, `x=$(loadline run … 2>&1)` would wait for the end of

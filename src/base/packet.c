@@ -1,49 +1,10 @@
 #include "base/packet.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-int ll_packet_socket(const char *folder, const char *name, int *ret_folder_fd, struct sockaddr_un *ret_address)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (folder_fd < 0)
-		return -errno;
-	int length = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder_fd, name);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int rc = fd < 0 ? -errno : length >= (int)sizeof address.sun_path ? -ENAMETOOLONG : 0;
-	if (!rc) {
-		*ret_folder_fd = folder_fd;
-		*ret_address = address;
-		return fd;
-	}
-	close(folder_fd);
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-int ll_packet_connect(const char *folder, const char *name, int *ret_fd)
-{
-	struct sockaddr_un address;
-	int folder_fd = -1;
-	int fd = ll_packet_socket(folder, name, &folder_fd, &address);
-	if (fd < 0)
-		return fd;
-	int rc = connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
-	close(folder_fd);
-	if (rc)
-		close(fd);
-	else
-		*ret_fd = fd;
-	return rc;
-}
 
 /* Room for the descriptors of one packet. */
 union control {

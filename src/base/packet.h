@@ -9,17 +9,6 @@
 
 enum { LL_PACKET_FDS = 64 }; /* descriptors in a packet, at most */
 
-/*
- * Connects to the socket at `name` in the folder. The path may be longer than a socket's address takes. *ret_fd is the
- * caller's, closed on exec. -ENOENT or -ECONNREFUSED if nobody listens; else -errno.
- */
-int ll_packet_connect(const char *folder, const char *name, int *ret_fd);
-
-/* Makes the socket alone, and the address to bind or connect it to, which is good while *ret_folder_fd is open. Returns
- * the socket, or -errno. */
-struct sockaddr_un;
-int ll_packet_socket(const char *folder, const char *name, int *ret_folder_fd, struct sockaddr_un *ret_address);
-
 /* Sends one packet with copies of the descriptors, which stay the caller's. Waits while the socket is full, unless it
  * is non-blocking: then -EAGAIN. -EPIPE or -ECONNRESET: the other side is gone; no signal comes. */
 int ll_packet_send(int fd, const void *bytes, size_t length, const int *fds, size_t fd_count);

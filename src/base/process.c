@@ -82,7 +82,7 @@ static int pid_of_pidfd(int fd)
 	if (read_text(AT_FDCWD, path, text) <= 0)
 		return -2;
 	const char *line = strstr(text, "\nPid:");
-	return line ? atoi(line + strlen("\nPid:")) : -2;
+	return line ? (int)strtol(line + strlen("\nPid:"), NULL, 10) : -2;
 }
 
 static bool is_folder(int fd)
@@ -134,7 +134,7 @@ pid_t ll_process_id(int fd)
 {
 	char text[TEXT_SIZE];
 	if (!ll_process_is_pidfd(fd))
-		return read_text(fd, "stat", text) > 0 ? (pid_t)atoi(text) : 0;
+		return read_text(fd, "stat", text) > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
 	int pid = pid_of_pidfd(fd);
 	return pid > 0 ? pid : 0;
 }

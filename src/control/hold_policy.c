@@ -24,8 +24,8 @@ static const char *const reason_texts[] = {
 };
 
 static const char *const sensor_names[] = {
-    [LL_SENSOR_NONE] = "none",     [LL_SENSOR_LATE] = "late",       [LL_SENSOR_GAP] = "gap",
-    [LL_SENSOR_LEDGER] = "ledger", [LL_SENSOR_PROCESS] = "process", [LL_SENSOR_MEMORY] = "memory",
+    [LL_SENSOR_NONE] = "none",         [LL_SENSOR_LATE] = "late",       [LL_SENSOR_GAP] = "gap",
+    [LL_SENSOR_GOVERNED] = "governed", [LL_SENSOR_PROCESS] = "process", [LL_SENSOR_MEMORY] = "memory",
     [LL_SENSOR_UTIL] = "util",
 };
 

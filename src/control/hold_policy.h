@@ -80,12 +80,12 @@ enum ll_hold_reason {
 /* What saw foreign work, the quickest first. */
 enum ll_hold_sensor {
 	LL_SENSOR_NONE,
-	LL_SENSOR_LATE,    /* an own kernel started late */
-	LL_SENSOR_GAP,     /* an own kernel met a gap */
-	LL_SENSOR_LEDGER,  /* another claim on the card wants to run */
-	LL_SENSOR_PROCESS, /* a process arrived */
-	LL_SENSOR_MEMORY,  /* the memory of others grew */
-	LL_SENSOR_UTIL,    /* utilisation is over our own */
+	LL_SENSOR_LATE,     /* an own kernel started late */
+	LL_SENSOR_GAP,      /* an own kernel met a gap */
+	LL_SENSOR_GOVERNED, /* a governed program says that it has work */
+	LL_SENSOR_PROCESS,  /* a process arrived */
+	LL_SENSOR_MEMORY,   /* the memory of others grew */
+	LL_SENSOR_UTIL,     /* utilisation is over our own */
 };
 
 struct ll_hold_policy_config {
@@ -161,7 +161,7 @@ void ll_hold_policy_tick(struct ll_hold_policy *policy, const struct ll_hold_inp
 /* Returns "foreign work", "no sensor of foreign work answers" and so on; never NULL. */
 const char *ll_hold_reason_text(enum ll_hold_reason reason);
 
-/* Returns "late", "gap", "ledger", "process", "memory", "util" or "none"; never NULL. */
+/* Returns "late", "gap", "governed", "process", "memory", "util" or "none"; never NULL. */
 const char *ll_hold_sensor_name(enum ll_hold_sensor sensor);
 
 /* Returns "holding", "yielded", "released", "opening" or "ended"; never NULL. */

@@ -425,10 +425,9 @@ static void keep_room(struct room *room, uint64_t bytes)
 	room->soon_bytes -= bytes;
 }
 
-struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
-						 uint64_t free_bytes, uint64_t now_ns)
+struct ll_residency_decision ll_residency_decide_by_hand(const struct ll_residency_program *programs, size_t count,
+							 uint64_t now_ns)
 {
-	const struct scene scene = {programs, count, free_bytes, now_ns};
 	uint64_t again_ns = UINT64_MAX;
 	for (size_t i = 0; i < count; i++) {
 		enum ll_residency_step step = step_by_hand(&programs[i], now_ns);
@@ -437,6 +436,17 @@ struct ll_residency_decision ll_residency_decide(const struct ll_residency_progr
 		if (programs[i].retry_ns > now_ns && programs[i].retry_ns < again_ns)
 			again_ns = programs[i].retry_ns;
 	}
+	return wait_until(again_ns);
+}
+
+struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
+						 uint64_t free_bytes, uint64_t now_ns)
+{
+	const struct scene scene = {programs, count, free_bytes, now_ns};
+	struct ll_residency_decision by_hand = ll_residency_decide_by_hand(programs, count, now_ns);
+	uint64_t again_ns = by_hand.again_ns;
+	if (by_hand.step != LL_RESIDENCY_WAIT)
+		return by_hand;
 	size_t staying = find_who_stays_away(&scene);
 	if (staying < count)
 		return decide_step(LL_RESIDENCY_STAY, staying);

@@ -1,7 +1,8 @@
 /*
  * residency.h - which programs' memory is on the card, and which is to leave or to return next.
  *
- * Pure. The mover (mover/server.h) describes all evictable programs of the card, asks, does one step, and asks again.
+ * Pure. loadlined (daemon/residency.h) describes all evictable programs of the card, asks, does one step, and asks
+ * again.
  *
  * A person decides first: a program that was evicted or stopped by hand stays so until it is resumed. Else memory is
  * moved only when somebody lacks room: a program that is away and wants to launch, or whose allocation failed. Then
@@ -113,6 +114,10 @@ struct ll_residency_decision {
 /* free_bytes: memory of the card that nobody has. now_ns: the clock of all times. */
 struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
 						 uint64_t free_bytes, uint64_t now_ns);
+
+/* What a person has asked for alone: it needs no knowledge of the card's room. */
+struct ll_residency_decision ll_residency_decide_by_hand(const struct ll_residency_program *programs, size_t count,
+							 uint64_t now_ns);
 
 /*
  * Whether a program that returns and lacks room may take what is free: the first may, and others what those in front of

@@ -25,7 +25,6 @@ static struct ll_tenant *add_tenant(struct ll_books *books, const struct ll_job_
 	memcpy(tenant->name, facts->tenant, sizeof tenant->name);
 	tenant->uid = facts->uid;
 	tenant->is_named = facts->flags & LL_JOB_NAMED;
-	tenant->limits = facts->limits;
 	struct ll_tenant **at = &books->tenants;
 	while (*at)
 		at = &(*at)->next;
@@ -38,6 +37,14 @@ struct ll_job *ll_books_find(const struct ll_books *books, const uint64_t token[
 {
 	struct ll_job *job = books->jobs;
 	while (job && (job->facts.token[0] != token[0] || job->facts.token[1] != token[1]))
+		job = job->next;
+	return job;
+}
+
+struct ll_job *ll_books_find_id(const struct ll_books *books, uint64_t id)
+{
+	struct ll_job *job = books->jobs;
+	while (job && job->facts.token[0] != id)
 		job = job->next;
 	return job;
 }
@@ -58,6 +65,7 @@ int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struc
 	job->facts = *facts;
 	job->tenant = tenant;
 	job->lifeline_fd = -1;
+	job->pages = (struct ll_job_pages){.page_fd = -1, .orders_fd = -1};
 	struct ll_job **at = &books->jobs;
 	while (*at)
 		at = &(*at)->next;
@@ -113,6 +121,7 @@ void ll_books_remove(struct ll_books *books, struct ll_job *job)
 	remove_processes(books, job);
 	if (job->lifeline_fd >= 0)
 		close(job->lifeline_fd);
+	ll_pages_close(&job->pages);
 	if (--job->tenant->jobs == 0)
 		remove_tenant(books, job->tenant);
 	books->job_count--;
@@ -133,6 +142,14 @@ struct ll_tenant *ll_books_tenant_after(const struct ll_books *books, uint64_t n
 	while (tenant && tenant->number <= number)
 		tenant = tenant->next;
 	return tenant;
+}
+
+const struct ll_limits *ll_books_tenant_limits(const struct ll_books *books, const struct ll_tenant *tenant)
+{
+	const struct ll_job *job = books->jobs;
+	while (job->tenant != tenant)
+		job = job->next;
+	return &job->facts.limits;
 }
 
 void ll_books_fini(struct ll_books *books)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/pages.h"
 #include "protocol/message.h"
 
 struct ll_tenant {
@@ -19,7 +20,6 @@ struct ll_tenant {
 	char name[LL_NAME_SIZE];
 	uint32_t uid;
 	bool is_named;
-	struct ll_limits limits; /* of its first job */
 	uint32_t jobs, processes;
 };
 
@@ -36,7 +36,9 @@ struct ll_job {
 	struct ll_tenant *tenant;
 	struct ll_job_process *processes;
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */
-	void *keeper;    /* of the server: what watches the job; NULL: nothing yet */
+	struct ll_job_pages pages;
+	struct ll_job_claims *claims; /* claims.h */
+	void *keeper;                 /* of the server: what watches the job; NULL: nothing yet */
 };
 
 struct ll_books {
@@ -57,12 +59,18 @@ int ll_books_add_process(struct ll_books *books, struct ll_job *job, int fd, uin
 
 struct ll_job *ll_books_find(const struct ll_books *books, const uint64_t token[2]);
 
+/* By token[0] alone, which the job's processes know. */
+struct ll_job *ll_books_find_id(const struct ll_books *books, uint64_t id);
+
 /* Removes the job with its processes, and its tenant if it was the last job. Closes their descriptors. */
 void ll_books_remove(struct ll_books *books, struct ll_job *job);
 
 /* The first job with a higher number. NULL: there is none. */
 struct ll_job *ll_books_after(const struct ll_books *books, uint64_t number);
 struct ll_tenant *ll_books_tenant_after(const struct ll_books *books, uint64_t number);
+
+/* The limits of a tenant are those of its first job. */
+const struct ll_limits *ll_books_tenant_limits(const struct ll_books *books, const struct ll_tenant *tenant);
 
 void ll_books_fini(struct ll_books *books);
 

@@ -1,163 +1,119 @@
-/* One connection: its messages, in the order in which they come, and their answers. */
+/* One connection: its messages, in the order in which they come, and their answers; its life. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/process.h"
 #include "daemon/connection.h"
-#include "daemon/listing.h"
+#include "daemon/users.h"
 
 enum { MESSAGES_AT_A_TIME = 16 }; /* then others have their turn */
+enum { FOREIGN_MAX = 64 };
 #define HELLO_MS UINT64_C(5000)
 
 /* ---- sending ---- */
 
 static void look_at_socket(struct ll_connection *connection);
 
-/* Sends, or keeps the message until the socket has room. There is one at most: while it waits nothing is read. */
-static void answer(struct ll_connection *connection, union ll_message *message)
+/* Keeps copies of the descriptors too. False: it cannot. */
+static bool keep(struct ll_connection *connection, const union ll_message *message, const int *fds, size_t count)
 {
-	message->header.serial = connection->serial;
-	int rc = ll_message_send(connection->fd, message, NULL, 0);
-	if (rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM) {
-		connection->pending = *message;
-		connection->has_pending = true;
+	connection->pending_fd_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		connection->pending_fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+		if (connection->pending_fds[i] < 0) {
+			ll_message_close_fds(connection->pending_fds, i);
+			return false;
+		}
 	}
-	/* Any other error is seen when the socket is read. */
+	connection->pending = *message;
+	connection->pending_fd_count = count;
+	connection->has_pending = true;
+	return true;
 }
 
-static void refuse(struct ll_connection *connection, int code, const char *reason)
+/* An error that is no lack of room is seen when the socket is read. */
+static void send_or_keep(struct ll_connection *connection, const union ll_message *message, const int *fds,
+			 size_t count)
+{
+	int rc = ll_message_send(connection->fd, message, fds, count);
+	bool must_wait = rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM || rc == -ETOOMANYREFS;
+	if (must_wait && !keep(connection, message, fds, count))
+		shutdown(connection->fd, SHUT_RDWR);
+}
+
+void ll_connection_answer(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count)
+{
+	message->header.serial = connection->serial;
+	send_or_keep(connection, message, fds, count);
+}
+
+void ll_connection_refuse(struct ll_connection *connection, int code, const char *reason)
 {
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = code;
 	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, reason);
-	answer(connection, &message);
+	ll_connection_answer(connection, &message, NULL, 0);
 }
 
-/* ---- what each message does; false: it is wrong here, and the connection ends ---- */
+static void send_pending(struct ll_connection *connection)
+{
+	union ll_message message = connection->pending;
+	int fds[LL_MESSAGE_FDS];
+	size_t count = connection->pending_fd_count;
+	memcpy(fds, connection->pending_fds, sizeof fds);
+	connection->has_pending = false;
+	connection->pending_fd_count = 0;
+	send_or_keep(connection, &message, fds, count);
+	ll_message_close_fds(fds, count);
+}
 
-static bool say_welcome(struct ll_connection *connection)
+/* ---- those that watch ---- */
+
+/* Sends the pages of the next job that it does not have yet. False: it has all. */
+static bool send_page(struct ll_connection *connection)
+{
+	const struct ll_job *job = ll_books_after(&connection->server->books, connection->watched);
+	union ll_message message;
+	int fds[2];
+	if (!job)
+		return false;
+	connection->watched = job->number;
+	if (ll_pages_share(&job->pages, false, fds)) {
+		shutdown(connection->fd, SHUT_RDWR); /* it comes again */
+		return false;
+	}
+	ll_message_init(&message, LL_MESSAGE_PAGE);
+	message.header.serial = connection->watch_serial;
+	message.page.job_number = job->number;
+	send_or_keep(connection, &message, fds, 2);
+	ll_message_close_fds(fds, 2);
+	return true;
+}
+
+void ll_watchers_look(struct ll_server *server)
+{
+	for (struct ll_connection *connection = server->connections; connection; connection = connection->next) {
+		if (connection->is_watching)
+			look_at_socket(connection);
+	}
+}
+
+/* One that does not read what it is told is let go. It comes again, and gets all pages anew. */
+void ll_watchers_tell_end(struct ll_server *server, uint64_t job_number)
 {
 	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_WELCOME);
-	ll_server_describe(connection->server, &message.welcome);
-	answer(connection, &message);
-	return true;
-}
-
-static bool take_hello(struct ll_connection *connection, const struct ll_message_hello *hello, int *fds, size_t count)
-{
-	if (connection->role || count > 1 || (count && !ll_process_is_valid(fds[0])))
-		return false;
-	connection->role = hello->role;
-	if (count) {
-		connection->process_fd = fds[0];
-		fds[0] = -1;
-	} else {
-		connection->process_fd = ll_process_of_peer(connection->fd);
-	}
-	return say_welcome(connection);
-}
-
-static bool is_pipe(int fd)
-{
-	struct stat st;
-	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
-}
-
-static uint32_t peer_uid(const struct ll_connection *connection)
-{
-	struct ucred peer;
-	socklen_t length = sizeof peer;
-	return getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.uid : geteuid();
-}
-
-static bool take_job(struct ll_connection *connection, struct ll_job_facts *facts, int *fds, size_t count)
-{
-	struct ll_job *job;
-	union ll_message message;
-	if (connection->role != LL_ROLE_MONITOR || connection->job || count != 2 || !ll_process_is_valid(fds[0]) ||
-	    !is_pipe(fds[1]) || facts->state == LL_JOB_ENDED)
-		return false;
-	if (connection->process_fd < 0) {
-		refuse(connection, -ESRCH, "a monitor that cannot be watched");
-		return true;
-	}
-	facts->uid = peer_uid(connection);
-	facts->pid = (uint32_t)ll_process_id(fds[0]);
-	struct ll_job_call call = {connection, facts, connection->process_fd, fds[0], fds[1]};
-	int rc = ll_keeper_register(connection->server, &call, &job);
-	if (rc) {
-		refuse(connection, rc, rc == -EBUSY ? "another monitor has the job" : strerror(-rc));
-		return true;
-	}
-	fds[0] = fds[1] = -1;
-	connection->job = job;
-	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-	message.accepted.number = job->number;
-	answer(connection, &message);
-	return true;
-}
-
-static bool take_job_ended(struct ll_connection *connection, const struct ll_message_job_ended *ended)
-{
-	struct ll_job *job = connection->job;
-	if (!job || memcmp(job->facts.token, ended->token, sizeof ended->token) != 0)
-		return false;
-	connection->job = NULL;
-	ll_keeper_end(connection->server, job);
-	return true;
-}
-
-static bool take_list(struct ll_connection *connection)
-{
-	connection->is_listing = true;
-	connection->listing = (struct ll_listing){0};
-	return true;
-}
-
-static bool take_handover(struct ll_connection *connection, const struct ll_message_handover *handover)
-{
-	struct ll_server *server = connection->server;
-	union ll_message message;
-	if (handover->version <= ll_version_number(server->version)) {
-		refuse(connection, -EPERM, "this loadlined is as new");
-		return true;
-	}
-	ll_message_init(&message, LL_MESSAGE_HANDED_OVER);
-	message.header.serial = connection->serial;
-	if (ll_message_send(connection->fd, &message, &server->listen_fd, 1) == 0)
-		ll_server_stop(server);
-	else
-		refuse(connection, -EAGAIN, "the listening socket could not be sent");
-	return true;
-}
-
-static bool dispatch(struct ll_connection *connection, union ll_message *message, int *fds, size_t count)
-{
-	unsigned kind = message->header.kind;
-	connection->serial = message->header.serial;
-	if (kind == LL_MESSAGE_HELLO)
-		return take_hello(connection, &message->hello, fds, count);
-	if (!connection->role)
-		return false;
-	if (kind == LL_MESSAGE_JOB)
-		return take_job(connection, &message->job.job, fds, count);
-	if (count)
-		return false;
-	switch (kind) {
-	case LL_MESSAGE_JOB_ENDED:
-		return take_job_ended(connection, &message->job_ended);
-	case LL_MESSAGE_LIST:
-		return take_list(connection);
-	case LL_MESSAGE_HANDOVER:
-		return take_handover(connection, &message->handover);
-	default:
-		return false;
+	ll_message_init(&message, LL_MESSAGE_PAGE_GONE);
+	message.page.job_number = job_number;
+	for (struct ll_connection *connection = server->connections; connection; connection = connection->next) {
+		if (!connection->is_watching || connection->watched < job_number)
+			continue;
+		message.header.serial = connection->watch_serial;
+		if (connection->has_pending || ll_message_send(connection->fd, &message, NULL, 0))
+			shutdown(connection->fd, SHUT_RDWR);
 	}
 }
 
@@ -180,30 +136,30 @@ static int receive(struct ll_connection *connection)
 	int rc = ll_message_receive(connection->fd, &message, fds, &count);
 	if (rc == -ENOTSUP) {
 		connection->serial = message.header.serial;
-		refuse(connection, -ENOTSUP, "this loadlined does not know that kind of message");
+		ll_connection_refuse(connection, -ENOTSUP, "this loadlined does not know that kind of message");
 		return 0;
 	}
 	if (rc == -EMFILE)
-		refuse(connection, -EMFILE, "loadlined has no descriptors left");
-	if (!rc && !dispatch(connection, &message, fds, count))
+		ll_connection_refuse(connection, -EMFILE, "loadlined has no descriptors left");
+	if (!rc && !ll_call(connection, &message, fds, count))
 		rc = -EPROTO;
 	close_left(fds, count);
 	connection->server->bad_messages += rc == -EPROTO;
 	return rc;
 }
 
-/* Sends what waits, then rows of a list. True: the socket is full. */
+/* Sends what waits, then rows of a list, then pages. True: the socket is full. */
 static bool send_waiting(struct ll_connection *connection)
 {
-	if (connection->has_pending) {
-		connection->has_pending = false;
-		answer(connection, &connection->pending);
-	}
+	if (connection->has_pending)
+		send_pending(connection);
 	while (connection->is_listing && !connection->has_pending) {
 		union ll_message message;
 		connection->is_listing = ll_listing_next(connection->server, &connection->listing, &message);
-		answer(connection, &message);
+		ll_connection_answer(connection, &message, NULL, 0);
 	}
+	while (connection->is_watching && !connection->has_pending && send_page(connection))
+		;
 	return connection->has_pending;
 }
 
@@ -235,6 +191,7 @@ static void look_at_socket(struct ll_connection *connection)
 static void free_connection(uv_handle_t *handle)
 {
 	struct ll_connection *connection = handle->data;
+	ll_message_close_fds(connection->pending_fds, connection->pending_fd_count);
 	close(connection->fd);
 	free(connection);
 }
@@ -247,15 +204,19 @@ void ll_connection_close(struct ll_connection *connection)
 		at = &(*at)->next;
 	*at = connection->next;
 	server->connection_count--;
+	server->watcher_count -= connection->is_watching;
 	if (connection->job)
 		ll_keeper_disconnect(server, connection->job);
+	if (connection->user)
+		connection->user->connection = NULL;
+	ll_residency_disconnect(server, connection);
 	if (connection->process_fd >= 0)
 		close(connection->process_fd);
 	uv_close((uv_handle_t *)&connection->poll, free_connection);
 	ll_server_look(server);
 }
 
-void ll_connection_new(struct ll_server *server, int fd)
+void ll_connection_new(struct ll_server *server, int fd, bool is_foreign)
 {
 	struct ll_connection *connection = calloc(1, sizeof *connection);
 	if (!connection || uv_poll_init(&server->loop, &connection->poll, fd)) {
@@ -265,6 +226,7 @@ void ll_connection_new(struct ll_server *server, int fd)
 	}
 	connection->server = server;
 	connection->fd = fd;
+	connection->is_foreign = is_foreign;
 	connection->process_fd = -1;
 	connection->born_ms = uv_now(&server->loop);
 	connection->poll.data = connection;
@@ -275,13 +237,27 @@ void ll_connection_new(struct ll_server *server, int fd)
 	look_at_socket(connection);
 }
 
+/* Has yet to say who it is; another user also which job it belongs to. */
+static bool is_unknown(const struct ll_connection *connection)
+{
+	return !connection->role || (connection->is_foreign && !connection->user && !connection->has_read);
+}
+
+bool ll_connections_have_room(const struct ll_server *server)
+{
+	unsigned count = 0;
+	for (const struct ll_connection *connection = server->connections; connection; connection = connection->next)
+		count += connection->is_foreign && is_unknown(connection);
+	return count < FOREIGN_MAX;
+}
+
 bool ll_connections_tick(struct ll_server *server)
 {
 	bool is_needed = false;
 	struct ll_connection *next;
 	for (struct ll_connection *connection = server->connections; connection; connection = next) {
 		next = connection->next;
-		if (connection->role)
+		if (!is_unknown(connection))
 			continue;
 		if (uv_now(&server->loop) - connection->born_ms >= HELLO_MS)
 			ll_connection_close(connection);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "daemon/claims.h"
+#include "daemon/connection.h"
 #include "daemon/death_watch.h"
 #include "daemon/server.h"
 
@@ -45,9 +47,12 @@ uint32_t ll_keeper_flags(const struct ll_job *job)
 void ll_keeper_end(struct ll_server *server, struct ll_job *job)
 {
 	struct keeper *keeper = keeper_of(job);
+	uint64_t number = job->number;
+	ll_claims_fini(server, job);
 	ll_death_watch_close(keeper->monitor);
 	free(keeper);
 	ll_books_remove(&server->books, job);
+	ll_watchers_tell_end(server, number);
 }
 
 /* ---- a monitor that has ended ---- */
@@ -58,7 +63,7 @@ static bool has_hung_up(int fd)
 	return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
 }
 
-static bool has_tree_ended(const struct ll_job *job)
+bool ll_keeper_has_tree_ended(const struct ll_job *job)
 {
 	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
 		if (!ll_process_has_ended(process->fd))
@@ -74,9 +79,10 @@ static int start_monitor(struct ll_server *server, const struct ll_job *job)
 	union ll_message message;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
 		return -errno;
+	const int fds[] = {job->pages.page_fd, job->pages.orders_fd};
 	ll_message_init(&message, LL_MESSAGE_JOB);
 	message.job.job = job->facts;
-	int rc = ll_message_send(ends[0], &message, NULL, 0);
+	int rc = ll_message_send(ends[0], &message, fds, 2);
 	if (!rc)
 		rc = ll_monitor_start(ends[1], job->lifeline_fd, job->processes->fd, &server->place, &server->programs,
 				      NULL);
@@ -93,7 +99,7 @@ static void replace_monitor(struct keeper *keeper)
 	ll_death_watch_close(keeper->monitor);
 	keeper->monitor = NULL;
 	keeper->lost_ms = uv_now(&server->loop);
-	if (start_monitor(server, keeper->job) && has_tree_ended(keeper->job))
+	if (start_monitor(server, keeper->job) && ll_keeper_has_tree_ended(keeper->job))
 		ll_keeper_end(server, keeper->job);
 	ll_server_look(server);
 }
@@ -151,6 +157,18 @@ static struct keeper *new_keeper(struct ll_server *server, struct ll_job *job)
 	return keeper;
 }
 
+/* The pages are the job's from before, or new. */
+static int open_pages(struct ll_server *server, const struct ll_job_call *call, struct ll_job *job)
+{
+	int rc = call->page_fds ? ll_pages_adopt(&job->pages, call->page_fds, &job->facts)
+				: ll_pages_make(&job->pages, &job->facts);
+	if (!rc)
+		rc = ll_claims_adopt(server, job);
+	if (!rc)
+		ll_pages_announce(&job->pages, server->instance);
+	return rc;
+}
+
 /* Adds a job that is not known. Its descriptors become the books' on success alone. */
 static int add_job(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
 {
@@ -159,10 +177,16 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	if (rc)
 		return rc;
 	job->keeper = new_keeper(server, job);
-	if (!job->keeper || ll_books_add_process(&server->books, job, call->process_fd, LL_PROCESS_FIRST)) {
+	rc = job->keeper ? open_pages(server, call, job) : -ENOMEM;
+	if (!rc)
+		rc = ll_books_add_process(&server->books, job, call->process_fd, LL_PROCESS_FIRST);
+	if (rc) {
+		if (call->page_fds && job->pages.page) /* they stay as they are for the next attempt */
+			ll_pages_detach(&job->pages);
+		ll_claims_fini(server, job);
 		free(job->keeper);
 		ll_books_remove(&server->books, job);
-		return -ENOMEM;
+		return rc;
 	}
 	job->lifeline_fd = call->lifeline_fd;
 	*ret_job = job;
@@ -194,11 +218,15 @@ int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call,
 		close(call->lifeline_fd);
 	}
 	*ret_job = job;
+	if (!is_known)
+		ll_watchers_look(server);
 	return 0;
 }
 
 void ll_keepers_fini(struct ll_server *server)
 {
-	while (server->books.jobs)
+	while (server->books.jobs) {
+		ll_pages_detach(&server->books.jobs->pages);
 		ll_keeper_end(server, server->books.jobs);
+	}
 }

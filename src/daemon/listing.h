@@ -9,7 +9,10 @@
 
 struct ll_listing {
 	uint64_t job, tenant; /* numbers of the last ones */
-	uint32_t process;     /* so many of that job's were listed; the job itself was if `job` is its number */
+	uint32_t cards;       /* so many of that job's were listed; the job itself was if `job` is its number */
+	uint32_t slot;        /* of the last of these: slots below this one were */
+	uint32_t process;     /* so many of its processes without a claim were listed */
+	uint64_t user;        /* number of the last of those with claims */
 	uint32_t tenants, jobs, processes;
 };
 

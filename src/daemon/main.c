@@ -1,18 +1,40 @@
 /* loadlined: started by `loadline run` and by the monitors of jobs, with a listening socket. */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "daemon/server.h"
 
 static const char help[] = "usage: loadlined --help | --version\n"
 			   "\n"
 			   "loadlined keeps the books of one user: which tenants and jobs there are, and which\n"
-			   "processes they have. `loadline run` starts it, and it ends 2 seconds after the last job.\n"
-			   "If it is ended before, the monitor of a job (loadline-job) starts it again. `loadline\n"
-			   "status` shows what it knows, `loadline doctor` where it is. It is not started by hand.\n";
+			   "processes they have. It decides how much memory of a card each of these may use, and\n"
+			   "which of them may launch. `loadline run` starts it, and it ends 2 seconds after the\n"
+			   "last job. If it is ended before, the monitor of a job (loadline-job) starts it again.\n"
+			   "`loadline status` shows what it knows, `loadline doctor` where it is. It is not\n"
+			   "started by hand.\n";
 
 enum { SERVE_WORDS = 5 };
+
+/* A simulated world has a log of its own. Elsewhere nobody reads what a detached process writes. */
+static void open_log(void)
+{
+	char path[PATH_MAX];
+	const char *folder = getenv("LOADLINE_SIM_DIR");
+	ll_log_set_level(LL_LOG_ERROR);
+	if (!folder)
+		return;
+	snprintf(path, sizeof path, "%s/loadlined.log", folder);
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	ll_log_set_level(LL_LOG_DEBUG);
+	ll_log_set_fd(fd);
+}
 
 /* loadlined --serve PLACE DAEMON MONITOR, with the listening socket as LL_DAEMON_LISTEN_FD. */
 static int serve(char **words)
@@ -23,6 +45,7 @@ static int serve(char **words)
 	    .version = LOADLINE_VERSION,
 	    .programs = {.daemon = words[3], .monitor = words[4]},
 	};
+	open_log();
 	int rc = ll_place_read(words[2], &config.place);
 	if (rc)
 		ll_err_set(&err, rc, "'%.100s': not a place of loadlined", words[2]);

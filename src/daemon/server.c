@@ -12,7 +12,10 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/process_id.h"
 #include "daemon/connection.h"
+#include "daemon/memory.h"
+#include "daemon/users.h"
 
 enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000 };
 
@@ -64,8 +67,9 @@ static bool accept_one(struct ll_server *server)
 	}
 	if (fd < 0)
 		return errno == ECONNABORTED || errno == EINTR;
-	if (ll_place_check_peer(fd, &uid) == 0) {
-		ll_connection_new(server, fd);
+	bool is_foreign = ll_place_check_peer(fd, &uid) != 0;
+	if (!is_foreign || ll_connections_have_room(server)) {
+		ll_connection_new(server, fd, is_foreign);
 	} else {
 		server->bad_messages++;
 		close(fd);
@@ -100,7 +104,8 @@ static void on_tick(uv_timer_t *timer)
 	}
 	bool is_keeper_lost = ll_keepers_tick(server);
 	bool is_hello_due = ll_connections_tick(server);
-	server->wants_tick = is_keeper_lost || is_hello_due || server->is_listener_paused;
+	bool is_user_lost = ll_users_tick(server);
+	server->wants_tick = is_keeper_lost || is_hello_due || is_user_lost || server->is_listener_paused;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);
@@ -108,7 +113,7 @@ static void on_tick(uv_timer_t *timer)
 
 void ll_server_look(struct ll_server *server)
 {
-	bool is_idle = !server->connection_count && !server->books.job_count;
+	bool is_idle = server->connection_count == server->watcher_count && !server->books.job_count;
 	if (!is_idle)
 		uv_timer_stop(&server->linger);
 	else if (!uv_is_active((uv_handle_t *)&server->linger))
@@ -158,6 +163,8 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 				     .place = config->place,
 				     .programs = config->programs,
 				     .born_ns = ll_now_ns()};
+	server->namespaces = ll_process_namespaces();
+	server->has_own_proc = ll_process_has_own_proc();
 	if (getrandom(&server->instance, sizeof server->instance, 0) < 0)
 		server->instance = ll_wall_ns();
 	server->reserve_fd = open_reserve();
@@ -167,7 +174,13 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 	uv_timer_init(&server->loop, &server->linger);
 	uv_timer_init(&server->loop, &server->tick);
 	server->linger.data = server->tick.data = server->listener.data = server;
-	rc = uv_poll_init(&server->loop, &server->listener, server->listen_fd);
+	rc = ll_memory_init(server);
+	if (!rc)
+		rc = ll_residency_init(server);
+	if (!rc)
+		rc = ll_cards_init(&server->cards, &server->loop);
+	if (!rc)
+		rc = uv_poll_init(&server->loop, &server->listener, server->listen_fd);
 	if (!rc)
 		rc = uv_poll_start(&server->listener, UV_READABLE, on_listener);
 	return rc;
@@ -181,6 +194,9 @@ static void fini(struct ll_server *server)
 		ll_connection_close(server->connections);
 	}
 	ll_keepers_fini(server);
+	ll_cards_fini(&server->cards);
+	ll_memory_fini(server);
+	ll_residency_fini(server);
 	uv_close((uv_handle_t *)&server->listener, NULL);
 	uv_close((uv_handle_t *)&server->linger, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);

@@ -12,11 +12,14 @@
 #include <uv.h>
 
 #include "daemon/books.h"
+#include "daemon/cards.h"
+#include "daemon/residency.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
 
 struct ll_err;
 struct ll_connection;
+struct ll_user;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -27,8 +30,15 @@ struct ll_server {
 	uv_timer_t tick; /* once a second, while something must be asked again and again */
 	bool wants_tick;
 	struct ll_books books;
+	struct ll_cards cards;
+	struct ll_residency_books residency;
+	struct ll_user *users;
+	uint64_t last_user;
+	uint64_t namespaces; /* of this process (process_id.h) */
+	bool has_own_proc;
+	uv_timer_t memory_timer; /* memory.h */
 	struct ll_connection *connections;
-	uint32_t connection_count;
+	uint32_t connection_count, watcher_count; /* watchers are connections that do not keep the daemon from ending */
 	uint64_t instance, bad_messages, born_ns;
 	const char *version;
 	struct ll_place place;
@@ -47,8 +57,8 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
 
 /* ---- between the files of this folder ---- */
 
-/* Takes the accepted socket. */
-void ll_connection_new(struct ll_server *server, int fd);
+/* Takes the accepted socket. is_foreign: its other side is another user. */
+void ll_connection_new(struct ll_server *server, int fd, bool is_foreign);
 
 /* Closes it, and tells the keeper of its job. */
 void ll_connection_close(struct ll_connection *connection);
@@ -67,13 +77,14 @@ void ll_server_stop(struct ll_server *server);
 
 /*
  * A monitor registers its job. process_fd and lifeline_fd become the keeper's on success alone; monitor_fd is
- * copied. It may be a job that is known
- * and has lost its monitor or its connection. -EBUSY: another process is its monitor.
+ * copied. It may be a job that is known and has lost its monitor or its connection. -EBUSY: another process is its
+ * monitor. -EBADMSG: the pages are not this job's.
  */
 struct ll_job_call {
 	struct ll_connection *connection;
 	const struct ll_job_facts *facts;
 	int monitor_fd, process_fd, lifeline_fd;
+	const int *page_fds; /* of a former daemon's page and orders, copied; NULL: there are none */
 };
 int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
 
@@ -82,6 +93,9 @@ void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job);
 
 /* The monitor saw the job's end. */
 void ll_keeper_end(struct ll_server *server, struct ll_job *job);
+
+/* Whether all processes of the job have ended. The monitor may not have said so yet. */
+bool ll_keeper_has_tree_ended(const struct ll_job *job);
 
 /* Returns the number of the job's monitor; 0: it has none, or is not seen from here. */
 uint32_t ll_keeper_monitor_pid(const struct ll_job *job);

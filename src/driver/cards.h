@@ -55,8 +55,8 @@ const struct ll_nvml *ll_driver_nvml(const struct ll_driver *driver);
  * thread. */
 int ll_driver_cuda(struct ll_driver *driver, const struct ll_cuda **ret_cuda, struct ll_err *err);
 
-/* Returns the folder of the simulated world if the driver is simulated, else NULL. Ledgers are in this folder
- * (ledger/file.h). The driver owns it. */
+/* Returns the folder of the simulated world if the driver is simulated, else NULL. The driver owns
+ * it. */
 const char *ll_driver_sim_folder(const struct ll_driver *driver);
 
 /* Gives all cards, also slices and those that do not answer, in PCI order. Returns their number. */

@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "hold/pacer.h"
 #include "hold/payload.h"
-#include "ledger/claim.h"
+#include "hold/seat.h"
 
 #define TICK_MS 50 /* the pacer wakes the governor earlier where it matters */
 #define TICK_STOPPED_MS 200
-#define TICK_CURVE_MS 500 /* resting: how often the target in the claim is renewed from the curve */
+#define TICK_CURVE_MS 500 /* resting: how often the reported target is renewed from the curve */
 #define LOOK_EVERY_NS                                                                                                  \
 	(10 * LL_NS_PER_S) /* stopped, on a card without fault events: how often the worker checks its context */
 #define ORDER_VALID_NS (2 * LL_NS_PER_S) /* the pacer stops by itself when the governor hangs for this long */
@@ -25,14 +25,14 @@
 #define UNREAD_AFTER_NS (15 * LL_NS_PER_S) /* longer than a card may be gone and come back */
 #define SLEPT_NS (1 * LL_NS_PER_S)
 
-static void claim_target(struct ll_governor *gov)
+static void report_target(struct ll_governor *gov)
 {
 	const struct ll_hold_config *hold = gov->config.hold;
 	const char *metric = ll_metric_name(hold->metric);
 	if (hold->metric == LL_METRIC_POWER)
-		ll_claim_set_target_watts(gov->config.claim, metric, (unsigned)lround(gov->target));
+		ll_seat_set_target_watts(gov->config.seat, metric, (unsigned)lround(gov->target));
 	else
-		ll_claim_set_target(gov->config.claim, metric, (unsigned)lround(gov->target * 1000));
+		ll_seat_set_target(gov->config.seat, metric, (unsigned)lround(gov->target * 1000));
 }
 
 /* ---- deciding ---- */
@@ -81,7 +81,7 @@ static void find_target(struct ll_governor *gov, uint64_t now_ns)
 	else
 		gov->target = gov->verdict.target;
 	if (!(gov->target == before))
-		claim_target(gov);
+		report_target(gov);
 }
 
 static void drive_load(struct ll_governor *gov, uint64_t now_ns)
@@ -190,7 +190,7 @@ static void tick_governor(struct ll_governor *gov)
 	drive_load(gov, now_ns);
 	ll_governor_tell_samples(gov);
 	ll_governor_tell_reach(gov);
-	ll_governor_account(gov, now_ns);
+	ll_governor_account(gov);
 }
 
 /* Nothing changes but at known times: no context is being made or closed, and the card answers. */
@@ -235,7 +235,7 @@ static void finish_governor(struct ll_governor *gov)
 	uint64_t end_ns = ll_now_ns();
 	ll_pacer_report(gov->pacer, &gov->report);
 	ll_sense_read_energy(&gov->sense);
-	ll_governor_account(gov, end_ns);
+	ll_governor_account(gov);
 	ll_summary_stop(&gov->summary, end_ns, false);
 	bool has_closed = ll_pacer_free(gov->pacer, LL_PACER_CLOSE_WITHIN_NS);
 	if (!has_closed && gov->code == 0) {
@@ -306,8 +306,8 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	    .limits = {.gap_ns = LL_LIMIT_GAP_NS, .late_ns = LL_LIMIT_LATE_NS, .first_late_ns = LL_LIMIT_FIRST_LATE_NS},
 	    .manners = manners[hold->mode],
 	    .step_back_ns = LL_STEP_BACK_NS,
-	    .ledger_folder = gov->config.ledger_folder,
-	    .ledger_uuid = gov->config.card->uuid,
+	    .jobs_place = gov->config.place,
+	    .jobs_uuid = gov->config.card->uuid,
 	    .wake_fd = gov->wake_fd,
 	};
 	return ll_pacer_new(&config, &gov->pacer, err);

@@ -4,14 +4,11 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "ledger/claim.h"
-
-#define BEAT_EVERY_NS LL_NS_PER_S
-#define SWEEP_EVERY_NS (250 * LL_NS_PER_MS) /* so long a governed program that was killed at work can seem to work */
+#include "hold/seat.h"
 
 /* ---- the account ---- */
 
-void ll_governor_account(struct ll_governor *gov, uint64_t now_ns)
+void ll_governor_account(struct ll_governor *gov)
 {
 	uint64_t busy_ns = gov->report.busy_ns - gov->busy_told_ns;
 	gov->busy_told_ns = gov->report.busy_ns;
@@ -24,45 +21,34 @@ void ll_governor_account(struct ll_governor *gov, uint64_t now_ns)
 		gov->energy_told_joules = counter;
 		ll_summary_add_energy(&gov->summary, joules, gov->held_since_ns != 0);
 	}
-	struct ll_claim *claim = gov->config.claim;
-	ll_claim_add_synthetic(claim, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0);
-	ll_claim_add_gpu_time(claim, busy_ns);
-	ll_claim_set_memory(claim, gov->sense.values.own_memory_bytes);
-	if (now_ns - gov->sweep_ns >= SWEEP_EVERY_NS) {
-		gov->sweep_ns = now_ns;
-		ll_ledger_sweep(gov->config.ledger);
-	}
-	if (now_ns - gov->beat_ns < BEAT_EVERY_NS)
-		return;
-	gov->beat_ns = now_ns;
-	/* A cleared claim is no reason to end: the hold is then only missing in status. */
-	ll_claim_beat(claim, now_ns, NULL);
+	ll_seat_account(gov->config.seat, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0,
+			gov->sense.values.own_memory_bytes);
 }
 
 /* ---- what the policy says ---- */
 
-static void claim_state(struct ll_governor *gov)
+static void report_state(struct ll_governor *gov)
 {
 	static const enum ll_claim_state states[] = {
 	    [LL_HOLD_RELEASED] = LL_CLAIM_RELEASED, [LL_HOLD_OPENING] = LL_CLAIM_STARTING,
 	    [LL_HOLD_YIELDED] = LL_CLAIM_YIELDED,   [LL_HOLD_HOLDING] = LL_CLAIM_RUNNING,
 	    [LL_HOLD_ENDED] = LL_CLAIM_ENDING,
 	};
-	ll_claim_set_state(gov->config.claim, states[gov->verdict.state]);
 	bool is_why = gov->verdict.state == LL_HOLD_YIELDED || gov->verdict.state == LL_HOLD_RELEASED;
-	ll_claim_set_note(gov->config.claim, is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
+	ll_seat_set_state(gov->config.seat, states[gov->verdict.state],
+			  is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
 }
 
 /* Books energy and time before a change of state, because both belong to the old state. */
-static void book_energy(struct ll_governor *gov, uint64_t now_ns)
+static void book_energy(struct ll_governor *gov)
 {
 	ll_sense_read_energy(&gov->sense);
-	ll_governor_account(gov, now_ns);
+	ll_governor_account(gov);
 }
 
 static void start_holding(struct ll_governor *gov, uint64_t now_ns)
 {
-	book_energy(gov, now_ns);
+	book_energy(gov);
 	gov->generation++;
 	gov->held_since_ns = now_ns;
 }
@@ -81,7 +67,7 @@ static void stop_holding(struct ll_governor *gov, uint64_t now_ns)
 	struct ll_pacer_order order = {.generation = gov->generation};
 	ll_pacer_order(gov->pacer, &order);
 	ll_drive_pause(&gov->drive, now_ns);
-	book_energy(gov, now_ns);
+	book_energy(gov);
 	book_stop(gov, now_ns);
 	gov->held_since_ns = 0;
 }
@@ -98,7 +84,7 @@ static void note_obstacle(struct ll_governor *gov, uint64_t now_ns)
 	bool is_stopped = verdict->reason == LL_HOLD_REASON_FOREIGN || verdict->reason == LL_HOLD_REASON_TOO_HOT ||
 			  verdict->reason == LL_HOLD_REASON_SLOWDOWN;
 	if (is_new)
-		claim_state(gov);
+		report_state(gov);
 	if (!is_new || !was_before_start || !is_stopped)
 		return;
 	book_stop(gov, now_ns);
@@ -134,7 +120,7 @@ static void do_action(struct ll_governor *gov, uint64_t now_ns)
 		ll_pacer_open(gov->pacer);
 		break;
 	}
-	claim_state(gov);
+	report_state(gov);
 }
 
 void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
@@ -154,7 +140,7 @@ void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
 static void context_opened(struct ll_governor *gov)
 {
 	ll_sense_context_changed(&gov->sense, true);
-	ll_claim_set_payload(gov->config.claim, gov->report.payload_name);
+	ll_seat_set_payload(gov->config.seat, gov->report.payload_name);
 	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
 	ll_drive_restart(&gov->drive, gov->config.hold, sms);
 	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s", gov->report.payload_name,

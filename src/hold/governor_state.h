@@ -29,17 +29,16 @@ struct ll_governor {
 	struct ll_pacer_report report;
 	struct ll_hold_verdict verdict;
 
-	uint32_t generation;        /* of the pacer's orders */
-	uint64_t held_since_ns;     /* 0: kernels are not running */
-	uint64_t first_kernel_ns;   /* 0: none yet. The curve starts here. */
-	uint64_t wait_until_ns;     /* --wait: no memory for a context is a failure only after this */
-	int64_t asleep_ns;          /* grows when the machine sleeps */
-	uint64_t beat_ns, sweep_ns; /* of the claim and the ledger: the last time */
-	uint64_t called_ns;         /* when the worker was last called to check its context */
-	uint64_t busy_told_ns;      /* the part of report.busy_ns that is already in summary and claim */
-	double energy_told_joules;  /* the same of the card's counter; NAN before the first reading */
-	double target;              /* of now: ratio or watts */
-	double command;             /* the duty ordered last */
+	uint32_t generation;       /* of the pacer's orders */
+	uint64_t held_since_ns;    /* 0: kernels are not running */
+	uint64_t first_kernel_ns;  /* 0: none yet. The curve starts here. */
+	uint64_t wait_until_ns;    /* --wait: no memory for a context is a failure only after this */
+	int64_t asleep_ns;         /* grows when the machine sleeps */
+	uint64_t called_ns;        /* when the worker was last called to check its context */
+	uint64_t busy_told_ns;     /* the part of report.busy_ns that is already in summary and seat */
+	double energy_told_joules; /* the same of the card's counter; NAN before the first reading */
+	double target;             /* of now: ratio or watts */
+	double command;            /* the duty ordered last */
 	enum ll_pacer_state seen_state;
 	uint32_t seen_kills;
 	enum ll_hold_state last_state; /* of the tick before */
@@ -80,8 +79,8 @@ void ll_governor_find_stranger(struct ll_governor *gov);
 
 /* ---- governor_act.c ---- */
 
-/* Books the busy time and energy since the last call in summary and claim, and keeps the claim alive. */
-void ll_governor_account(struct ll_governor *gov, uint64_t now_ns);
+/* Books the busy time and energy since the last call in summary and seat. It is the beat of the seat too. */
+void ll_governor_account(struct ll_governor *gov);
 
 /* Reacts to a change of the payload's context: made, failed, lost or closed. */
 void ll_governor_watch_context(struct ll_governor *gov, uint64_t now_ns);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "ledger/claim.h"
+#include "base/scope.h"
+#include "hold/governed.h"
+#include "hold/seat.h"
 
 enum { SETTLED_SAMPLES = 5 };
 
@@ -173,7 +175,7 @@ static const char *foreign_text(const struct ll_governor *gov, char *text, size_
 	case LL_SENSOR_LATE:
 		snprintf(text, size, "own kernel started %.2f ms late", (double)seen->late_ns / 1e6);
 		break;
-	case LL_SENSOR_LEDGER:
+	case LL_SENSOR_GOVERNED:
 		snprintf(text, size, "a governed program has work");
 		break;
 	case LL_SENSOR_PROCESS:
@@ -195,7 +197,12 @@ static const char *foreign_text(const struct ll_governor *gov, char *text, size_
 
 void ll_governor_find_stranger(struct ll_governor *gov)
 {
-	ll_hold_stranger_find(&gov->sense.processes, gov->report.pid, gov->config.ledger, &gov->stranger);
+	LL_SCOPE_FREE struct ll_governed *governed = NULL;
+	size_t count = 0;
+	/* Without an answer a governed program is named as any other. */
+	if (gov->config.place)
+		ll_governed_list(gov->config.place, gov->config.card->uuid, &governed, &count);
+	ll_hold_stranger_find(&gov->sense.processes, gov->report.pid, governed, count, &gov->stranger);
 }
 
 void ll_governor_tell_stop(struct ll_governor *gov)
@@ -203,7 +210,7 @@ void ll_governor_tell_stop(struct ll_governor *gov)
 	char why[96];
 	if (gov->verdict.reason == LL_HOLD_REASON_FOREIGN) {
 		ll_governor_find_stranger(gov);
-		ll_claim_add_yield(gov->config.claim);
+		ll_seat_add_yield(gov->config.seat);
 		ll_governor_tell(gov, LL_EVENT_YIELD, "yielding to foreign work: %s",
 				 foreign_text(gov, why, sizeof why));
 	} else if (gov->verdict.reason == LL_HOLD_REASON_TOO_HOT) {

@@ -9,20 +9,20 @@
 #include "driver/readings.h"
 #include "hold/governor.h"
 #include "hold/payload.h"
+#include "hold/seat.h"
 #include "hold/worker.h"
-#include "ledger/claim.h"
-#include "ledger/file.h"
+#include "protocol/place.h"
 
 struct held_card {
 	const struct ll_card *card;
-	char ledger_folder[LL_FOLDER_SIZE];
-	struct ll_ledger *ledger;
-	struct ll_claim *claim;
 	struct ll_governor *governor;
 };
 
 struct ll_hold {
 	struct ll_event_queue events;
+	struct ll_place place; /* where loadlined may be */
+	bool has_place;
+	struct ll_seats *seats;
 	struct ll_worker *worker; /* of the cards that share one; NULL: none is shared */
 	size_t count;
 	struct held_card cards[];
@@ -81,17 +81,6 @@ int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *car
 	return rc < 0 ? rc : check_metric(config, card, err);
 }
 
-static int claim_card(struct held_card *held, struct ll_err *err)
-{
-	int rc = ll_ledger_folder(ll_driver_sim_folder(held->card->driver), held->ledger_folder, err);
-	if (rc == 0)
-		rc = ll_ledger_open(held->ledger_folder, held->card->uuid, true, &held->ledger, err);
-	if (rc < 0)
-		return rc;
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_HOLD, .tenant = "loadline-hold (synthetic load)"};
-	return ll_claim_take(held->ledger, &wish, held->card->label, &held->claim, err);
-}
-
 static bool may_share(const struct ll_hold_config *config, const struct held_card *held)
 {
 	return ll_payload_may_be_vulkan(config->payload, config->as_mps_client, held->card);
@@ -107,15 +96,15 @@ static int make_worker(struct ll_hold *hold, const struct ll_hold_config *config
 	return count < 2 ? 0 : ll_worker_new(count, &hold->worker, err);
 }
 
-static int make_governor(struct ll_hold *hold, struct held_card *held, const struct ll_hold_config *config,
-			 uint64_t start_ns, struct ll_err *err)
+static int make_governor(struct ll_hold *hold, size_t index, const struct ll_hold_config *config, uint64_t start_ns,
+			 struct ll_err *err)
 {
+	struct held_card *held = &hold->cards[index];
 	struct ll_governor_config governor = {
 	    .hold = config,
 	    .card = held->card,
-	    .ledger = held->ledger,
-	    .ledger_folder = held->ledger_folder,
-	    .claim = held->claim,
+	    .place = hold->has_place ? &hold->place : NULL,
+	    .seat = ll_seats_at(hold->seats, index),
 	    .worker = may_share(config, held) ? hold->worker : NULL,
 	    .events = &hold->events,
 	    .start_ns = start_ns,
@@ -123,18 +112,22 @@ static int make_governor(struct ll_hold *hold, struct held_card *held, const str
 	return ll_governor_new(&governor, &held->governor, err);
 }
 
-static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, struct ll_err *err)
+static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, const struct ll_card *const *cards,
+		     struct ll_err *err)
 {
+	const char *sim_folder = ll_driver_sim_folder(cards[0]->driver);
 	int rc = 0;
+	/* In a user namespace that has no user outside, no program can reach loadlined either. */
+	hold->has_place = ll_place_find(sim_folder, &hold->place, NULL) == 0;
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = ll_hold_check(config, hold->cards[i].card, err);
-	for (size_t i = 0; i < hold->count && rc == 0; i++)
-		rc = claim_card(&hold->cards[i], err);
+	if (rc == 0)
+		rc = ll_seats_take(cards, hold->count, sim_folder, &hold->seats, err);
 	if (rc == 0)
 		rc = make_worker(hold, config, err);
 	uint64_t start_ns = ll_now_ns();
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
-		rc = make_governor(hold, &hold->cards[i], config, start_ns, err);
+		rc = make_governor(hold, i, config, start_ns, err);
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = ll_governor_start(hold->cards[i].governor, err);
 	return rc;
@@ -154,7 +147,7 @@ int ll_hold_new(const struct ll_hold_config *config, const struct ll_card *const
 	hold->count = count;
 	for (size_t i = 0; i < count; i++)
 		hold->cards[i].card = cards[i];
-	rc = start_all(hold, config, err);
+	rc = start_all(hold, config, cards, err);
 	if (rc < 0) {
 		ll_hold_end(hold);
 		ll_hold_free(hold, ll_now_ns() + LL_NS_PER_S);
@@ -191,11 +184,8 @@ bool ll_hold_free(struct ll_hold *hold, uint64_t deadline_ns)
 		is_joined = ll_governor_free(hold->cards[i].governor, deadline_ns) && is_joined;
 	if (!is_joined)
 		return false;
-	for (size_t i = 0; i < hold->count; i++) {
-		ll_claim_release(hold->cards[i].claim);
-		ll_ledger_close(hold->cards[i].ledger);
-	}
 	ll_worker_free(hold->worker);
+	ll_seats_free(hold->seats);
 	ll_event_queue_fini(&hold->events);
 	free(hold);
 	return true;

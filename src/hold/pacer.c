@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "hold/pacer_shared.h"
 #include "hold/worker.h"
-#include "ledger/ledger.h"
 
 #define REAP_WITHIN_NS (100 * LL_NS_PER_MS) /* from SIGKILL to the end of a process that a kernel lets end */
 #define LOOK_EVERY_NS LL_NS_PER_MS
@@ -29,7 +28,6 @@ struct ll_pacer {
 	bool has_killed;
 
 	bool runs_in_thread;
-	struct ll_ledger *ledger; /* the thread's */
 	struct ll_pacer_loop_config loop;
 };
 
@@ -175,27 +173,22 @@ static void copy_work(struct ll_pacer_work *work, const struct ll_pacer_config *
 	snprintf(work->payload_name, sizeof work->payload_name, "%s", config->payload_ops->name);
 	if (config->card)
 		snprintf(work->card_uuid, sizeof work->card_uuid, "%s", config->card->uuid);
-	if (!config->ledger_folder)
+	if (!config->jobs_place)
 		return;
-	snprintf(work->ledger_folder, sizeof work->ledger_folder, "%s", config->ledger_folder);
-	snprintf(work->ledger_uuid, sizeof work->ledger_uuid, "%s", config->ledger_uuid);
+	work->jobs_place = *config->jobs_place;
+	snprintf(work->jobs_uuid, sizeof work->jobs_uuid, "%s", config->jobs_uuid);
 }
 
-static int init_thread(struct ll_pacer *pacer, const struct ll_pacer_config *config, struct ll_err *err)
+static void init_thread(struct ll_pacer *pacer, const struct ll_pacer_config *config)
 {
 	pacer->runs_in_thread = true;
-	int rc = 0;
-	if (config->ledger_folder)
-		rc = ll_ledger_open(config->ledger_folder, config->ledger_uuid, false, &pacer->ledger, err);
 	pacer->loop = (struct ll_pacer_loop_config){
 	    .shared = pacer->shared,
 	    .card = config->card,
 	    .payload_ops = config->payload_ops,
-	    .ledger = pacer->ledger,
 	    .governor_fd = config->wake_fd,
 	    .call_fd = pacer->call_fd,
 	};
-	return rc;
 }
 
 static int init_pacer(struct ll_pacer *pacer, const struct ll_pacer_config *config, struct ll_err *err)
@@ -207,11 +200,8 @@ static int init_pacer(struct ll_pacer *pacer, const struct ll_pacer_config *conf
 	if (rc < 0)
 		return rc;
 	copy_work(&pacer->shared->work, config);
-	if (config->runs_in_thread) {
-		rc = init_thread(pacer, config, err);
-		if (rc < 0)
-			return rc;
-	}
+	if (config->runs_in_thread)
+		init_thread(pacer, config);
 	if (!config->worker)
 		return 0;
 	pacer->alone_ops = config->alone_ops;
@@ -222,7 +212,6 @@ static int init_pacer(struct ll_pacer *pacer, const struct ll_pacer_config *conf
 
 static void destroy_pacer(struct ll_pacer *pacer)
 {
-	ll_ledger_close(pacer->ledger);
 	ll_pacer_shared_unmap(pacer->shared);
 	if (pacer->page_fd >= 0)
 		close(pacer->page_fd);

@@ -23,6 +23,7 @@
 #include "hold/payload.h"
 
 struct ll_pacer;
+struct ll_place;
 struct ll_worker;
 
 /* ---- when a delay is foreign work: thresholds from an H200, alone and beside foreign work (doc/facts.md, "Sensing
@@ -69,11 +70,13 @@ struct ll_pacer_config {
 	struct ll_contention_limits limits;
 	enum ll_pacer_manners manners;
 	uint64_t step_back_ns;
-	const char *ledger_folder; /* activity of governed programs in this ledger is foreign work; NULL: no ledger */
-	const char *ledger_uuid;   /* the card's, which names the ledger's file */
-	int wake_fd;               /* the caller's eventfd, or -1: written when foreign work was seen, and when the
-				      context is made, refused or lost */
-	bool runs_in_thread;       /* for tests: a thread instead of a process. It cannot be killed. */
+	/* where loadlined may be; the work of governed programs on the card is foreign work. NULL: it is not looked at
+	 */
+	const struct ll_place *jobs_place;
+	const char *jobs_uuid; /* the card's, as loadlined knows it */
+	int wake_fd;           /* the caller's eventfd, or -1: written when foreign work was seen, and when the
+				  context is made, refused or lost */
+	bool runs_in_thread;   /* for tests: a thread instead of a process. It cannot be killed. */
 };
 
 struct ll_pacer_order {
@@ -108,7 +111,7 @@ struct ll_pacer_report {
 	uint64_t last_end_ns;               /* host clock, of the last finished kernel */
 	uint64_t foreign_seen_ns;           /* host clock, when foreign work was last seen; 0: never */
 	uint64_t foreign_count;             /* how often it was seen */
-	enum ll_hold_sensor foreign_sensor; /* by what it was last seen: late, gap or ledger */
+	enum ll_hold_sensor foreign_sensor; /* by what it was last seen: late, gap or governed */
 	struct ll_contention foreign;       /* what was last seen */
 	uint64_t outstanding;               /* kernels launched and not yet read back */
 	uint64_t taken_ns;                  /* host clock, when this report was made */

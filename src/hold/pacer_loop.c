@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "control/duty.h"
 #include "hold/flight.h"
+#include "hold/job_watch.h"
 #include "hold/pacer.h"
 #include "hold/pacer_shared.h"
-#include "ledger/ledger.h"
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
@@ -35,10 +35,10 @@ struct loop {
 	struct ll_payload *payload;
 	struct ll_flight flight;
 	struct ll_duty duty;
+	struct ll_job_watch jobs; /* while the load runs */
 	bool is_lost;
 	bool was_running;
 	uint32_t epoch;
-	uint64_t running_since_ns;
 	uint64_t tick_ns;
 	uint64_t step_back_until_ns;
 	uint64_t beside_until_ns;
@@ -119,11 +119,11 @@ static void note_foreign(struct loop *loop, enum ll_hold_sensor sensor, struct l
 	ll_pacer_wake(loop->config.governor_fd);
 }
 
-/* A governed program says in the ledger that it has work, before its first kernel starts. */
-static bool ledger_is_active(const struct loop *loop)
+static void watch_jobs(struct loop *loop, uint64_t now_ns)
 {
-	return loop->config.ledger && loop->work->manners == LL_PACER_YIELDS &&
-	       ll_ledger_activity_ns(loop->config.ledger) > loop->running_since_ns;
+	const struct ll_pacer_work *work = loop->work;
+	if (*work->jobs_place.name && work->manners == LL_PACER_YIELDS)
+		ll_job_watch_begin(&loop->jobs, &work->jobs_place, work->jobs_uuid, now_ns);
 }
 
 static bool looks_for_foreign_work(const struct loop *loop)
@@ -273,7 +273,7 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 	uint64_t now_ns = ll_now_ns();
 	if (!loop->was_running) {
 		loop->was_running = true;
-		loop->running_since_ns = now_ns;
+		watch_jobs(loop, now_ns);
 		loop->epoch++;
 		ll_duty_restart(&loop->duty, now_ns);
 		loop->tick_ns = now_ns;
@@ -289,8 +289,9 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 	check_context(loop, now_ns);
 	if (loop->is_lost)
 		return;
-	if (ledger_is_active(loop)) {
-		note_foreign(loop, LL_SENSOR_LEDGER, (struct ll_contention){0});
+	/* A governed program says that it has work before its first kernel starts. */
+	if (ll_job_watch_look(&loop->jobs, now_ns)) {
+		note_foreign(loop, LL_SENSOR_GOVERNED, (struct ll_contention){0});
 		return;
 	}
 	if (now_ns >= loop->step_back_until_ns)
@@ -304,6 +305,7 @@ static void idle_tick(struct loop *loop)
 {
 	struct ll_contention seen;
 	loop->was_running = false;
+	ll_job_watch_end(&loop->jobs); /* a process that is stopped must not leave messages unread */
 	collect_runs(loop, &seen);
 	check_context(loop, ll_now_ns());
 }
@@ -356,5 +358,6 @@ void ll_pacer_loop(const struct ll_pacer_loop_config *config)
 		return;
 	while (!loop.is_lost && tick_loop(&loop))
 		;
+	ll_job_watch_end(&loop.jobs);
 	loop.payload->ops->close(loop.payload);
 }

@@ -14,7 +14,6 @@
 #define LL_PACER_STALL_NS (250 * LL_NS_PER_MS)
 
 struct ll_card;
-struct ll_ledger;
 struct ll_pacer_shared;
 struct ll_payload_ops;
 
@@ -22,7 +21,6 @@ struct ll_pacer_loop_config {
 	struct ll_pacer_shared *shared;
 	const struct ll_card *card;
 	const struct ll_payload_ops *payload_ops;
-	const struct ll_ledger *ledger; /* NULL: none */
 	int governor_fd; /* an eventfd, written when the state changes or foreign work is seen; -1: none */
 	int call_fd;     /* a non-blocking eventfd, written when the page has something new */
 };

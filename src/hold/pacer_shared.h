@@ -19,7 +19,7 @@
 #include "driver/cards.h"
 #include "hold/pacer.h"
 #include "hold/parking.h"
-#include "ledger/file.h"
+#include "protocol/place.h"
 
 enum { LL_PACER_INTERVALS = 8192 }; /* 8 s at the shortest period; the oldest are dropped */
 
@@ -39,8 +39,8 @@ struct ll_pacer_work {
 	enum ll_pacer_manners manners;
 	uint64_t step_back_ns;
 	bool may_go_alone; /* if this payload cannot work on the card, the pacer has another one, in another worker */
-	char ledger_folder[LL_FOLDER_SIZE]; /* empty: no ledger */
-	char ledger_uuid[LL_UUID_SIZE];
+	struct ll_place jobs_place; /* of loadlined; an empty name: none */
+	char jobs_uuid[LL_UUID_SIZE];
 };
 
 struct ll_pacer_shared {

@@ -2,12 +2,12 @@
  * sense.h - everything that a governor knows from readings: NVML, GPM, the process list, and the pacer's report.
  *
  * Each source has its own interval. A tick reads the sources that are due, and waits for nothing. Foreign work is
- * reported as the time when it was last seen, and the sensor that saw it. What own kernels and the ledger show comes
- * from the pacer's report, which is merged here.
+ * reported as the time when it was last seen, and the sensor that saw it. What own kernels and the pages of jobs show
+ * comes from the pacer's report, which is merged here.
  *
  *   sensor                  sees foreign work after       read every
  *   own kernels (pacer)     ms                            tick
- *   ledger                  us, governed programs only    pacer's tick
+ *   governed                us, governed programs only    pacer's tick
  *   process list, memory    arrivals, 200 ms              200 ms
  *   total minus own         200-600 ms, 1.2 s at worst    200 ms to 1 s
  *

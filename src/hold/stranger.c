@@ -2,23 +2,19 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/scope.h"
 #include "base/utf8.h"
 #include "driver/readings.h"
-#include "ledger/ledger.h"
-
-enum { CLAIMS_MOST = 256 };
+#include "hold/governed.h"
 
 /* The smaller, the likelier that it ran kernels. */
 enum rank { RANK_HAS_WORK, RANK_PROGRAM, RANK_SERVES_OTHERS };
 
 struct search {
-	struct ll_claim_info *claims;
-	size_t claim_count;
+	const struct ll_governed *governed;
+	size_t governed_count;
 	struct ll_hold_stranger best;
 	enum rank best_rank;
 	unsigned programs;
@@ -43,24 +39,25 @@ static bool serves_others(const char *name)
 	return strncmp(name, "nvidia-cuda-mps", 15) == 0 || strncmp(name, "loadline", 8) == 0;
 }
 
-static const struct ll_claim_info *claim_of(const struct search *search, pid_t pid)
+static const struct ll_governed *governed_of(const struct search *search, pid_t pid)
 {
-	for (size_t i = 0; i < search->claim_count; i++) {
-		if (search->claims[i].is_pid_ours && search->claims[i].pid == pid)
-			return &search->claims[i];
+	for (size_t i = 0; i < search->governed_count; i++) {
+		if (search->governed[i].pid == pid)
+			return &search->governed[i];
 	}
 	return NULL;
 }
 
-static void consider(struct search *search, pid_t pid, const struct ll_claim_info *claim)
+/* governed: NULL for any other program. */
+static void consider(struct search *search, pid_t pid, const struct ll_governed *governed)
 {
 	struct ll_hold_stranger found = {.pid = pid};
 	read_name(pid, found.name, sizeof found.name);
-	enum rank rank = !claim && serves_others(found.name)  ? RANK_SERVES_OTHERS
-			 : claim && claim->want_since_ns != 0 ? RANK_HAS_WORK
-							      : RANK_PROGRAM;
-	if (claim && claim->tenant[0])
-		snprintf(found.name, sizeof found.name, "%s", claim->tenant);
+	enum rank rank = !governed && serves_others(found.name) ? RANK_SERVES_OTHERS
+			 : governed && governed->has_work       ? RANK_HAS_WORK
+								: RANK_PROGRAM;
+	if (governed && governed->tenant[0])
+		snprintf(found.name, sizeof found.name, "%s", governed->tenant);
 	if (!found.name[0]) /* it has ended, or is of another PID namespace */
 		return;
 	search->programs += rank != RANK_SERVES_OTHERS;
@@ -79,25 +76,19 @@ static bool is_listed(const struct ll_process_list *processes, pid_t pid)
 	return false;
 }
 
-void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pid, struct ll_ledger *ledger,
-			   struct ll_hold_stranger *stranger)
+void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pid, const struct ll_governed *governed,
+			   size_t governed_count, struct ll_hold_stranger *stranger)
 {
-	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS_MOST, sizeof *claims);
-	if (!claims)
-		return;
-	struct search search = {.claims = claims, .claim_count = ll_ledger_list(ledger, claims, CLAIMS_MOST)};
-	if (search.claim_count > CLAIMS_MOST)
-		search.claim_count = CLAIMS_MOST;
+	struct search search = {.governed = governed, .governed_count = governed_count};
 	for (size_t i = 0; i < processes->count; i++) {
 		pid_t pid = processes->items[i].pid;
 		if (pid != own_pid && pid != getpid())
-			consider(&search, pid, claim_of(&search, pid));
+			consider(&search, pid, governed_of(&search, pid));
 	}
 	/* NVML shows a new process late, and none of another PID namespace. */
-	for (size_t i = 0; i < search.claim_count; i++) {
-		const struct ll_claim_info *claim = &claims[i];
-		if (claim->is_pid_ours && claim->priority != LL_PRIORITY_HOLD && !is_listed(processes, claim->pid))
-			consider(&search, claim->pid, claim);
+	for (size_t i = 0; i < governed_count; i++) {
+		if (!is_listed(processes, governed[i].pid))
+			consider(&search, governed[i].pid, &governed[i]);
 	}
 	if (!search.best.pid)
 		return;

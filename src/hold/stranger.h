@@ -8,9 +8,10 @@
 #ifndef LOADLINE_HOLD_STRANGER_H
 #define LOADLINE_HOLD_STRANGER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
-struct ll_ledger;
+struct ll_governed;
 struct ll_process_list;
 
 struct ll_hold_stranger {
@@ -20,8 +21,8 @@ struct ll_hold_stranger {
 };
 
 /* Fills *stranger. If none is found it stays as it is. processes: those on the card; own_pid, the payload's process,
- * and the caller are no strangers. */
-void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pid, struct ll_ledger *ledger,
-			   struct ll_hold_stranger *stranger);
+ * and the caller are no strangers. governed: the governed programs on the card (governed.h). */
+void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pid, const struct ll_governed *governed,
+			   size_t governed_count, struct ll_hold_stranger *stranger);
 
 #endif

@@ -13,7 +13,6 @@
 #include "hold/payload.h"
 #include "hold/worker.h"
 #include "hold/worker_spawn.h"
-#include "ledger/ledger.h"
 
 /* All lanes of this process. */
 struct crew {
@@ -56,30 +55,25 @@ static int find_card(const char *uuid, struct ll_driver **ret_driver, const stru
 	return *ret_card ? 0 : ll_err_set(err, -ENODEV, "card %s: not there", uuid);
 }
 
-/* Runs the loop with the card, payload and ledger that the page names. An error: the loop could not start. */
+/* Runs the loop with the card and payload that the page names. An error: the loop could not start. */
 static int run_lane(const struct lane *lane, struct ll_err *err)
 {
 	const struct ll_pacer_work *work = &lane->shared->work;
 	struct ll_driver *driver = NULL;
 	const struct ll_card *card = NULL;
-	struct ll_ledger *ledger = NULL;
 	const struct ll_payload_ops *payload = find_payload(lane->crew->payloads, work->payload_name);
 	int rc = payload ? find_card(work->card_uuid, &driver, &card, err)
 			 : ll_err_set(err, -EINVAL, "payload %s: unknown", work->payload_name);
-	if (rc == 0 && *work->ledger_folder)
-		rc = ll_ledger_open(work->ledger_folder, work->ledger_uuid, false, &ledger, err);
 	if (rc == 0) {
 		struct ll_pacer_loop_config loop = {
 		    .shared = lane->shared,
 		    .card = card,
 		    .payload_ops = payload,
-		    .ledger = ledger,
 		    .governor_fd = lane->governor_fd,
 		    .call_fd = lane->call_fd,
 		};
 		ll_pacer_loop(&loop);
 	}
-	ll_ledger_close(ledger);
 	ll_driver_close(driver);
 	return rc;
 }

@@ -1,6 +1,7 @@
 #include "monitor/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -25,9 +26,10 @@ struct monitor {
 	const struct ll_monitor_config *config;
 	union ll_message job; /* as it is sent */
 	struct ll_tree tree;
-	int fd;        /* the connection; -1: none */
-	int report_fd; /* -1: told */
-	int own_fd;    /* of this process (process.h) */
+	int fd;          /* the connection; -1: none */
+	int report_fd;   /* -1: told */
+	int own_fd;      /* of this process (process.h) */
+	int page_fds[2]; /* the job's page and orders, which a daemon made; -1: none did */
 	uint64_t connected_ns;
 	uint64_t retry_ns;
 	int pause_ms;
@@ -76,14 +78,15 @@ static void disconnect(struct monitor *monitor)
 static int introduce(struct monitor *monitor)
 {
 	union ll_message hello;
-	const int fds[] = {monitor->config->process_fd, monitor->config->lifeline_fd};
+	const int fds[] = {monitor->config->process_fd, monitor->config->lifeline_fd, monitor->page_fds[0],
+			   monitor->page_fds[1]};
 	ll_message_init(&hello, LL_MESSAGE_HELLO);
 	hello.hello.protocol = LL_PROTOCOL_VERSION;
 	hello.hello.role = LL_ROLE_MONITOR;
 	hello.hello.version = ll_version_number(monitor->config->version);
 	ll_message_text_set(hello.hello.version_text, sizeof hello.hello.version_text, monitor->config->version);
 	int rc = ll_message_send(monitor->fd, &hello, &monitor->own_fd, monitor->own_fd >= 0);
-	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, 2);
+	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, monitor->page_fds[1] >= 0 ? 4 : 2);
 }
 
 /* Connects, and starts a daemon if nobody serves. Of many monitors one can bind the name, and the others connect to the
@@ -132,6 +135,22 @@ static void take_over(struct monitor *monitor, int listen_fd)
 	ll_daemon_start_on(listen_fd, &monitor->config->place, &monitor->config->programs, NULL);
 }
 
+/* The next daemon gets them from here. Another daemon's are other ones only if that one got none. */
+static void keep_pages(struct monitor *monitor, const int *fds, size_t count)
+{
+	int copies[2];
+	if (count != 2 || (copies[0] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0)) < 0)
+		return;
+	copies[1] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+	if (copies[1] < 0) {
+		close(copies[0]);
+		return;
+	}
+	if (monitor->page_fds[1] >= 0)
+		ll_message_close_fds(monitor->page_fds, 2);
+	memcpy(monitor->page_fds, copies, sizeof copies);
+}
+
 static void take_message(struct monitor *monitor, const union ll_message *message, const int *fds, size_t count)
 {
 	switch (message->header.kind) {
@@ -139,6 +158,7 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 		ask_handover(monitor, message->welcome.version);
 		break;
 	case LL_MESSAGE_ACCEPTED:
+		keep_pages(monitor, fds, count);
 		report(monitor, message);
 		break;
 	case LL_MESSAGE_REFUSED:
@@ -233,11 +253,13 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 				  .fd = -1,
 				  .report_fd = config->report_fd,
 				  .own_fd = ll_process_open(getpid()),
+				  .page_fds = {-1, -1},
 				  .tree = {config->lifeline_fd, config->process_fd, -1, 0}};
 	char cgroup[LL_CGROUP_SIZE];
 	int fds[LL_MESSAGE_FDS];
 	size_t count = 0;
 	int rc = ll_message_receive(config->report_fd, &monitor.job, fds, &count);
+	keep_pages(&monitor, fds, count);
 	ll_message_close_fds(fds, count);
 	if (rc || monitor.job.header.kind != LL_MESSAGE_JOB)
 		return -EPROTO;

@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "base/scope.h"
 
-/* The beginning of LOADLINE_RUN (ledger/run_settings.h); a test compares the two. */
+/* The beginning of LOADLINE_RUN (protocol/run_settings.h); a test compares the two. */
 static const char variable[] = "LOADLINE_RUN=id=";
 enum { WORD_SIZE = 48, CHUNK = 4096 };
 

@@ -10,7 +10,7 @@
  *
  * The first two tell of their end by themselves. Only when both have ended the third is looked for, in all processes of
  * this user; one that is found is waited for. A process that has lost all three, and whose first process has ended, is
- * not found (ledger/inherited.h says the same of its tenant).
+ * not found (protocol/inherited.h says the same of its tenant).
  */
 #ifndef LOADLINE_MONITOR_TREE_H
 #define LOADLINE_MONITOR_TREE_H

@@ -9,6 +9,8 @@
 
 #include "base/packet.h"
 #include "base/utf8.h"
+#include "protocol/page.h"
+#include "protocol/words.h"
 
 enum { PERMILLE_MAX = 1000, WEIGHT_MAX = 100000 };
 
@@ -43,7 +45,7 @@ static bool are_limits_valid(const struct ll_limits *limits)
 static bool is_hello_valid(const union ll_message *message)
 {
 	const struct ll_message_hello *hello = &message->hello;
-	return hello->protocol && (hello->role == LL_ROLE_MONITOR || hello->role == LL_ROLE_COMMAND) &&
+	return hello->protocol && hello->role <= LL_ROLE_HOLD && hello->role &&
 	       ll_message_text_is_valid(hello->version_text, sizeof hello->version_text);
 }
 
@@ -84,6 +86,74 @@ static bool is_tenant_row_valid(const union ll_message *message)
 	return row->number && are_limits_valid(&row->limits) && ll_message_text_is_valid(row->name, sizeof row->name);
 }
 
+static bool is_uuid_valid(const char uuid[LL_CARD_UUID_SIZE])
+{
+	return uuid[0] && ll_message_text_is_valid(uuid, LL_CARD_UUID_SIZE);
+}
+
+static bool is_bind_valid(const union ll_message *message)
+{
+	return message->bind.job && is_uuid_valid(message->bind.uuid);
+}
+
+static bool is_claim_valid(const union ll_message *message)
+{
+	const struct ll_message_claim *claim = &message->claim;
+	return claim->job && claim->slot < LL_PAGE_SLOTS && ll_message_text_is_valid(claim->uuid, sizeof claim->uuid) &&
+	       ll_message_text_is_valid(claim->first_card, sizeof claim->first_card);
+}
+
+static bool is_claimed_valid(const union ll_message *message)
+{
+	const struct ll_message_claimed *claimed = &message->claimed;
+	return claimed->slot < LL_PAGE_SLOTS && claimed->card < LL_PAGE_CARDS;
+}
+
+static bool is_slot_valid(const union ll_message *message)
+{
+	return message->slot.slot_token && message->slot.slot < LL_PAGE_SLOTS;
+}
+
+static bool is_set_valid(const union ll_message *message)
+{
+	return message->set.job_number && are_limits_valid(&message->set.limits);
+}
+
+static bool is_checkpoint_valid(const union ll_message *message)
+{
+	return message->checkpoint.state <= LL_CHECKPOINT_EVICTED;
+}
+
+static bool is_page_valid(const union ll_message *message)
+{
+	return message->page.job_number;
+}
+
+static bool is_card_row_valid(const union ll_message *message)
+{
+	return message->card_row.job_number && is_uuid_valid(message->card_row.uuid);
+}
+
+static bool is_claim_row_valid(const union ll_message *message)
+{
+	const struct ll_message_claim_row *row = &message->claim_row;
+	return row->job_number && is_uuid_valid(row->uuid) && ll_message_text_is_valid(row->note, sizeof row->note) &&
+	       row->state <= LL_CLAIM_ENDING && row->residency <= LL_CLAIM_EVICTED &&
+	       row->checkpoint <= LL_CHECKPOINT_EVICTED && row->gate <= LL_GATE_TIMED;
+}
+
+static bool is_move_valid(const union ll_message *message)
+{
+	const struct ll_message_move *move = &message->move;
+	return move->slot < LL_PAGE_SLOTS && ll_message_text_is_valid(move->uuid, sizeof move->uuid) &&
+	       ll_message_text_is_valid(move->reason, sizeof move->reason);
+}
+
+static bool is_share_valid(const union ll_message *message)
+{
+	return message->share.count <= LL_MESSAGE_FDS;
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -114,6 +184,41 @@ static const struct kind kinds[] = {
     KIND(LIST_END, list_end, is_anything_valid),
     KIND(HANDOVER, handover, is_anything_valid),
     KIND(HANDED_OVER, plain, is_anything_valid),
+    KIND(BIND, bind, is_bind_valid),
+    KIND(CLAIM, claim, is_claim_valid),
+    KIND(CLAIMED, claimed, is_claimed_valid),
+    KIND(LEAVE, slot, is_slot_valid),
+    KIND(BELL, slot, is_slot_valid),
+    KIND(SET, set, is_set_valid),
+    KIND(CHECKPOINT, checkpoint, is_checkpoint_valid),
+    KIND(WATCH, plain, is_anything_valid),
+    KIND(PAGE, page, is_page_valid),
+    KIND(PAGE_GONE, page, is_page_valid),
+    KIND(CARD_ROW, card_row, is_card_row_valid),
+    KIND(CLAIM_ROW, claim_row, is_claim_row_valid),
+    KIND(EVICTABLE, move, is_move_valid),
+    KIND(SIZES, move, is_move_valid),
+    KIND(QUIET, move, is_move_valid),
+    KIND(BUSY, move, is_move_valid),
+    KIND(COPIED, move, is_move_valid),
+    KIND(AWAY, move, is_move_valid),
+    KIND(NO_ROOM, move, is_move_valid),
+    KIND(BACK, move, is_move_valid),
+    KIND(WANT, move, is_move_valid),
+    KIND(SHORT, move, is_move_valid),
+    KIND(MEASURED, move, is_move_valid),
+    KIND(EVICT, move, is_move_valid),
+    KIND(SUSPEND, move, is_move_valid),
+    KIND(RESUME, move, is_move_valid),
+    KIND(STAY, move, is_move_valid),
+    KIND(ROOM, move, is_move_valid),
+    KIND(MEASURE, move, is_move_valid),
+    KIND(PROGRESS, move, is_move_valid),
+    KIND(MOVED, move, is_move_valid),
+    KIND(SHARE, share, is_share_valid),
+    KIND(UNSHARE, share, is_share_valid),
+    KIND(OPEN, share, is_share_valid),
+    KIND(OPENED, share, is_share_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -171,9 +276,10 @@ int ll_message_decode(const void *bytes, size_t length, union ll_message *ret_me
 
 void ll_message_init(union ll_message *message, enum ll_message_kind kind)
 {
+	const struct kind *known = find_kind(kind);
 	memset(message, 0, sizeof *message);
 	message->header.kind = (uint16_t)kind;
-	message->header.size = find_kind(kind)->size;
+	message->header.size = known ? known->size : (uint16_t)sizeof message->header;
 }
 
 int ll_message_send(int fd, const union ll_message *message, const int *fds, size_t fd_count)

@@ -34,8 +34,9 @@ enum ll_message_kind {
 	    1, /* the first of a connection; with a descriptor of the sender (process.h), if it has one */
 	LL_MESSAGE_WELCOME = 2, /* its answer */
 	LL_MESSAGE_REFUSED = 3, /* the answer to a request that failed */
-	LL_MESSAGE_JOB = 4,     /* a monitor registers its job; descriptors: of the job's first process, the lifeline */
-	LL_MESSAGE_ACCEPTED = 5,  /* its answer */
+	LL_MESSAGE_JOB = 4, /* a monitor registers its job; descriptors: of the job's first process, the lifeline; if a
+			       former daemon made them: the page and the orders */
+	LL_MESSAGE_ACCEPTED = 5, /* its answer; descriptors, for the monitor to keep: the page, the orders (writable) */
 	LL_MESSAGE_JOB_ENDED = 6, /* the monitor saw the end of the job's process tree; no answer */
 	LL_MESSAGE_LIST = 7,      /* asks for the books: LL_MESSAGE_JOB_ROW and ..._PROCESS_ROW, then ..._LIST_END */
 	LL_MESSAGE_JOB_ROW = 8,
@@ -44,9 +45,61 @@ enum ll_message_kind {
 	LL_MESSAGE_HANDOVER = 11,    /* a newer version wants to serve */
 	LL_MESSAGE_HANDED_OVER = 12, /* its answer, with the listening socket. The old daemon ends */
 	LL_MESSAGE_TENANT_ROW = 13,  /* follows the rows of its jobs */
+	LL_MESSAGE_BIND = 14, /* `run`: the job may use this card. ACCEPTED, or REFUSED with what is promised already */
+	LL_MESSAGE_CLAIM = 15, /* a process wants a slot of its job's page for a card */
+	/* its answer; descriptors: the page, and the orders (read-only). REFUSED: -EAGAIN: the job is not known yet, or
+	   the process is not seen yet: ask again; -ESTALE: the slot is not the process's, it may ask for another one */
+	LL_MESSAGE_CLAIMED = 16,
+	LL_MESSAGE_LEAVE = 17,      /* the process gives a slot back, in which nothing is charged; no answer */
+	LL_MESSAGE_BELL = 18,       /* something in the slot is to be looked at; no answer */
+	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
+	LL_MESSAGE_CHECKPOINT = 20, /* a command says what the driver's checkpoint did to a process; descriptor: of that
+				       process. ACCEPTED or REFUSED */
+	/* a hold wants to read the pages of all jobs, now and later: PAGE for each. It does not keep the daemon from
+	   ending. A hold that does not read what it is sent loses its connection, and comes again. */
+	LL_MESSAGE_WATCH = 21,
+	LL_MESSAGE_PAGE = 22,      /* descriptors: the page and the orders, both read-only */
+	LL_MESSAGE_PAGE_GONE = 23, /* the job has ended */
+	LL_MESSAGE_CARD_ROW = 24,  /* a job on a card; follows the job's row */
+	LL_MESSAGE_CLAIM_ROW = 25, /* a process on a card; follows the row of its job on the card */
+
+	/* Memory that leaves its card and returns: struct ll_message_move. An evictable process has a connection for
+	   each card on which it is, beside the one of its claims. It moves its memory itself; loadlined says when.
+	   None of these is answered, but by what it brings about. */
+	LL_MESSAGE_EVICTABLE = 26, /* first: job, slot and slot_token; value: enum ll_move_state; bytes, away_bytes,
+				      free_bytes, flags. REFUSED, as CLAIM */
+	LL_MESSAGE_SIZES = 27,    /* bytes that can be moved; pool_bytes of the host's memory that are ready for them */
+	LL_MESSAGE_QUIET = 28,    /* it is stopped. bytes: what is to leave */
+	LL_MESSAGE_BUSY = 29,     /* it cannot leave now: reason says why. It goes on */
+	LL_MESSAGE_COPIED = 30,   /* away_bytes have left, or are not back yet */
+	LL_MESSAGE_AWAY = 31,     /* all of it has left; after STAY: what had left before */
+	LL_MESSAGE_NO_ROOM = 32,  /* it returns, and the card has no room. free_bytes */
+	LL_MESSAGE_BACK = 33,     /* its memory is on the card, and it goes on. value: the driver's error, if the card
+				     is lost to it: then it goes on without its memory */
+	LL_MESSAGE_WANT = 34,     /* one of its threads waits to use the card */
+	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_TAKES_PIECES */
+	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card */
+	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
+	   index as in CLAIM_ROW. It is answered with PROGRESS at least each second, and in the end MOVED or REFUSED */
+	LL_MESSAGE_EVICT = 37,   /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND */
+	LL_MESSAGE_SUSPEND = 38, /* the same, but its memory stays on the card */
+	LL_MESSAGE_RESUME = 39,  /* its memory shall return, and it shall go on */
+	LL_MESSAGE_STAY = 40,    /* after RESUME: it frees what has come back */
+	LL_MESSAGE_ROOM = 41,    /* answers SHORT. value: enum ll_move_room */
+	LL_MESSAGE_MEASURE = 42,
+	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: what is waited for */
+	LL_MESSAGE_MOVED = 44,    /* bytes; value: ns that it took. LL_MOVE_ALREADY */
+	/* Memory that can be moved, shared by cuIpcGetMemHandle: struct ll_message_share. loadlined keeps descriptors
+	   of it, and gives them to processes that have its key. The first two on the connection of EVICTABLE, not
+	   answered */
+	LL_MESSAGE_SHARE = 45,   /* key, bytes; first and count of the handles that come with it, and their sizes */
+	LL_MESSAGE_UNSHARE = 46, /* key: the allocation was freed */
+	LL_MESSAGE_OPEN = 47,    /* key; first: of the handles that are wanted. OPENED; REFUSED: -ENOENT: nobody shares
+				    it, as far as is known by now */
+	LL_MESSAGE_OPENED = 48,  /* as SHARE */
 };
 
-enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2 };
+enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
 
 enum ll_job_state {
 	LL_JOB_QUEUED = 1,
@@ -63,7 +116,15 @@ enum ll_job_flag {
 	LL_JOB_UNWATCHED = 4,    /* it has no monitor */
 };
 
-enum { LL_VERSION_SIZE = 32, LL_NAME_SIZE = 64, LL_COMMAND_SIZE = 64, LL_CGROUP_SIZE = 256, LL_REASON_SIZE = 120 };
+enum {
+	LL_VERSION_SIZE = 32,
+	LL_NAME_SIZE = 64,
+	LL_COMMAND_SIZE = 64,
+	LL_CGROUP_SIZE = 256,
+	LL_REASON_SIZE = 120,
+	LL_CARD_UUID_SIZE = 96,
+	LL_MOVE_REASON_SIZE = 160
+};
 
 struct ll_message_header {
 	uint16_t kind;
@@ -101,7 +162,8 @@ struct ll_message_refused {
 
 /* Frozen, as it is part of two messages: new fields go to the end of those. */
 struct ll_job_facts {
-	uint64_t token[2]; /* random, not 0; token[0] is the id of the tenant's rows in the ledgers */
+	uint64_t
+	    token[2]; /* random, not 0; token[0] is the id in LOADLINE_RUN, by which a process belongs to the job */
 	uint64_t started_wall_ns;
 	struct ll_limits limits;
 	uint32_t uid;   /* of the job, in the sender's user namespace */
@@ -140,7 +202,8 @@ struct ll_message_job_row {
 	uint32_t processes;
 };
 
-enum ll_process_role { LL_PROCESS_FIRST = 1 /* what `run` became */ };
+/* LL_PROCESS_USER: it uses a card. One that is both has two rows. */
+enum ll_process_role { LL_PROCESS_FIRST = 1 /* what `run` became */, LL_PROCESS_USER = 2 };
 
 struct ll_message_process_row {
 	struct ll_message_header header;
@@ -167,6 +230,147 @@ struct ll_message_handover {
 	uint64_t version;
 };
 
+struct ll_message_bind {
+	struct ll_message_header header;
+	uint64_t job; /* token[0] */
+	/* of the card, for --mem-request: all requests together may not be more. 0: they may (--overcommit) */
+	uint64_t promisable_bytes;
+	uint64_t usable_bytes; /* of the card, for status; 0: unknown */
+	char uuid[LL_CARD_UUID_SIZE];
+};
+
+struct ll_message_claim {
+	struct ll_message_header header;
+	uint64_t job; /* token[0] */
+	/* 0, or the token of the slot that the process has already: the daemon is another one than gave it */
+	uint64_t slot_token;
+	uint64_t namespaces, start_ticks; /* as in the page */
+	uint64_t clock_ns;                /* CLOCK_MONOTONIC of the process, just now */
+	uint32_t slot;
+	int32_t pid;                        /* in `namespaces` */
+	char uuid[LL_CARD_UUID_SIZE];       /* empty: it wants no slot, and will only read: CLAIMED has the token 0 */
+	char first_card[LL_CARD_UUID_SIZE]; /* of the job's several cards; empty: it has one, or this is it */
+};
+
+struct ll_message_claimed {
+	struct ll_message_header header;
+	uint64_t slot_token;
+	int64_t clock_ahead_ns; /* of the daemon's clock, if it is another one than the process's; else 0 */
+	uint32_t slot, card;
+};
+
+struct ll_message_slot { /* LEAVE, BELL */
+	struct ll_message_header header;
+	uint64_t slot_token;
+	uint32_t slot, unused;
+};
+
+enum ll_set_field {
+	LL_SET_MEMORY = 1,
+	LL_SET_REQUEST = 2,
+	LL_SET_COMPUTE = 4,
+	LL_SET_WEIGHT = 8,
+	LL_SET_PRIORITY = 16,
+	LL_SET_OVERCOMMIT = 32, /* no limit for all requests together */
+};
+
+struct ll_message_set {
+	struct ll_message_header header;
+	uint64_t job_number; /* of JOB_ROW */
+	uint64_t fields;     /* enum ll_set_field: which of the limits are meant */
+	struct ll_limits limits;
+};
+
+struct ll_message_checkpoint {
+	struct ll_message_header header;
+	uint32_t state; /* enum ll_claim_checkpoint */
+	uint32_t unused;
+};
+
+struct ll_message_page { /* PAGE, PAGE_GONE */
+	struct ll_message_header header;
+	uint64_t job_number;
+};
+
+enum ll_card_flag {
+	LL_CARD_IS_HELD = 1,   /* it wants the card, and another job has the turn */
+	LL_CARD_IS_HOLDER = 2, /* it has the turn */
+	LL_CARD_IS_LOST = 4,   /* a process of it has no slot, and is not held to the limits */
+};
+
+struct ll_message_card_row {
+	struct ll_message_header header;
+	uint64_t job_number;
+	uint64_t used_bytes;    /* of its processes, and what ended ones have not given back yet */
+	uint64_t leaving_bytes; /* of these: what ended processes have not given back yet */
+	uint64_t gpu_time_ns, virtual_time_ns;
+	int64_t tokens_ns;
+	uint64_t lost_ns; /* LL_CARD_IS_LOST: since when, as an age */
+	uint32_t flags;   /* enum ll_card_flag */
+	uint32_t claims;
+	char uuid[LL_CARD_UUID_SIZE];
+	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
+};
+
+struct ll_message_claim_row {
+	struct ll_message_header header;
+	uint64_t job_number;
+	uint64_t used_bytes, granted_bytes, evictable_bytes, away_bytes;
+	uint64_t gpu_time_ns;
+	uint64_t taken_age_ns, posted_age_ns;
+	uint64_t idle_ns;                      /* since it had work; 0: it has some; UINT64_MAX: it never had any */
+	uint64_t wanting_ns;                   /* since when it has launches that wait or run; 0: it has none */
+	uint32_t index;                        /* "17" in "0/17": its number among the claims of the card */
+	uint32_t pid;                          /* as the daemon sees it; 0: not seen */
+	uint32_t state, residency, checkpoint; /* words.h */
+	uint32_t gate;
+	uint32_t flags, unused;
+	char note[64];
+	char uuid[LL_CARD_UUID_SIZE];
+};
+
+/* What a process does with its memory. */
+enum ll_move_state {
+	LL_MOVE_HERE,      /* it is on the card, and the process runs */
+	LL_MOVE_STOPPED,   /* it is on the card, and the process is stopped */
+	LL_MOVE_LEAVING,   /* it is being copied to the host */
+	LL_MOVE_AWAY,      /* it is in the host */
+	LL_MOVE_RETURNING, /* it is being copied back */
+};
+
+enum ll_move_flag {
+	LL_MOVE_BY_HAND = 1,      /* a person asked for it: nobody else ends it */
+	LL_MOVE_TAKES_PIECES = 2, /* the allocation can wait for each piece of its memory */
+	LL_MOVE_ALREADY = 4,      /* it was so before */
+	LL_MOVE_WANTS = 8,        /* it is away, and one of its threads waits to use the card */
+};
+
+enum ll_move_room {
+	LL_MOVE_ROOM_NONE,   /* there will be none */
+	LL_MOVE_ROOM_THERE,  /* try the allocation again */
+	LL_MOVE_ROOM_COMING, /* the same, and wait for each piece: others' memory is leaving */
+};
+
+struct ll_message_move {
+	struct ll_message_header header;
+	uint64_t job;
+	uint64_t slot_token;
+	uint64_t bytes, away_bytes, free_bytes, pool_bytes;
+	uint64_t value;
+	uint32_t slot, index;
+	uint32_t flags, unused; /* enum ll_move_flag */
+	char uuid[LL_CARD_UUID_SIZE];
+	char reason[LL_MOVE_REASON_SIZE];
+};
+
+struct ll_message_share {
+	struct ll_message_header header;
+	uint64_t key[2];
+	uint64_t bytes; /* of all its handles */
+	uint32_t first, count;
+	uint64_t handle_bytes[LL_MESSAGE_FDS];
+};
+
 union ll_message {
 	struct ll_message_header header;
 	struct ll_message_hello hello;
@@ -181,6 +385,17 @@ union ll_message {
 	struct ll_message_tenant_row tenant_row;
 	struct ll_message_list_end list_end;
 	struct ll_message_handover handover;
+	struct ll_message_bind bind;
+	struct ll_message_claim claim;
+	struct ll_message_claimed claimed;
+	struct ll_message_slot slot;
+	struct ll_message_set set;
+	struct ll_message_checkpoint checkpoint;
+	struct ll_message_page page;
+	struct ll_message_card_row card_row;
+	struct ll_message_claim_row claim_row;
+	struct ll_message_move move;
+	struct ll_message_share share;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

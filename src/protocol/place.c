@@ -13,9 +13,9 @@
 #include "base/err.h"
 #include "base/scope.h"
 
-enum { BACKLOG = 4096, LINE_SIZE = 128 };
+enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40 };
 
-static const char prefix[] = "loadline/";
+static const char prefix[] = "loadline/", prefix_of_cards[] = "loadline-hold/";
 
 /* -EPERM: the user namespace does not map this uid. */
 static int find_outer_uid(uid_t *ret_uid)
@@ -38,29 +38,42 @@ static int find_outer_uid(uid_t *ret_uid)
 	return -EPERM;
 }
 
-int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+/* "/fd01-1f3c" for a simulated world; "" for the real cards. */
+static int name_world(const char *sim_folder, char ret_name[WORLD_SIZE], struct ll_err *err)
 {
 	struct stat folder;
-	uid_t uid;
-	if (find_outer_uid(&uid) < 0)
-		return ll_err_set(err, -EPERM, "this user namespace maps no user of the machine");
-	if (sim_folder && stat(sim_folder, &folder) < 0)
+	*ret_name = '\0';
+	if (!sim_folder)
+		return 0;
+	if (stat(sim_folder, &folder) < 0)
 		return ll_err_set(err, -errno, "%.200s: %s", sim_folder, strerror(errno));
-	if (sim_folder)
-		snprintf(ret_place->name, sizeof ret_place->name, "%s%u/%jx-%jx", prefix, (unsigned)uid,
-			 (uintmax_t)folder.st_dev, (uintmax_t)folder.st_ino);
-	else
-		snprintf(ret_place->name, sizeof ret_place->name, "%s%u", prefix, (unsigned)uid);
+	snprintf(ret_name, WORLD_SIZE, "/%jx-%jx", (uintmax_t)folder.st_dev, (uintmax_t)folder.st_ino);
 	return 0;
 }
 
-int ll_place_read(const char *name, struct ll_place *ret_place)
+int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
 {
-	size_t length = strlen(name);
-	if (length >= sizeof ret_place->name || strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    strspn(name, "loadine/0123456789abcdef-") != length)
-		return -EINVAL;
-	memcpy(ret_place->name, name, length + 1);
+	char world[WORLD_SIZE];
+	uid_t uid;
+	if (find_outer_uid(&uid) < 0)
+		return ll_err_set(err, -EPERM, "this user namespace maps no user of the machine");
+	int rc = name_world(sim_folder, world, err);
+	if (rc == 0)
+		snprintf(ret_place->name, sizeof ret_place->name, "%s%u%s", prefix, (unsigned)uid, world);
+	return rc;
+}
+
+int ll_place_of_card(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+{
+	struct ll_place place;
+	char world[WORLD_SIZE];
+	int rc = name_world(sim_folder, world, err);
+	if (rc)
+		return rc;
+	int length = snprintf(place.name, sizeof place.name, "%s%s%s", prefix_of_cards, uuid, world);
+	if (length < 0 || (size_t)length >= sizeof place.name)
+		return ll_err_set(err, -ENAMETOOLONG, "card %.100s: its UUID is too long", uuid);
+	*ret_place = place;
 	return 0;
 }
 
@@ -99,15 +112,29 @@ int ll_place_check_peer(int fd, uid_t *ret_uid)
 	return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
+int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
 {
 	struct sockaddr_un address;
 	socklen_t length;
-	uid_t uid = 0;
 	int fd = open_socket(place, &address, &length);
 	if (fd < 0)
 		return -errno;
-	int rc = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : ll_place_check_peer(fd, &uid);
+	if (connect(fd, (const struct sockaddr *)&address, length) == 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	int rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
+{
+	uid_t uid = 0;
+	int fd, rc = ll_place_connect_any(place, &fd);
+	if (rc)
+		return rc;
+	rc = ll_place_check_peer(fd, &uid);
 	if (rc)
 		close(fd);
 	else

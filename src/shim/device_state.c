@@ -20,8 +20,8 @@ enum { DEVICES = 64 };
 #define RETRY_NS (1000 * LL_NS_PER_MS)
 #define FREEZE_PAUSE_NS (20 * LL_NS_PER_US)
 #define FREEZE_MOST_NS (200 * LL_NS_PER_MS)
-#define SIBLINGS_PAUSE_NS (200 * LL_NS_PER_US)
-#define SIBLINGS_MOST_NS (50 * LL_NS_PER_MS)
+/* For loadlined, when a claim is taken in place of a lost one. The calling thread may be the agent. */
+#define RETAKE_WAIT_NS (100 * LL_NS_PER_MS)
 
 _Atomic int ll_device_state_answer;
 
@@ -37,6 +37,7 @@ static struct {
 	    *parents[DEVICES];      /* in a forked child: the parent's device states, which are never used nor freed */
 	struct ll_err why[DEVICES]; /* why a device state or claim could not be had */
 	bool is_said[DEVICES];
+	_Atomic bool is_silence_said;          /* loadlined does not answer; said once until it does */
 	_Atomic ll_cu_result answers[DEVICES]; /* the driver's, when it was asked which card that is */
 	uint64_t retry_ns[DEVICES]; /* CLOCK_MONOTONIC: no device state could be made; before this time the library does
 				       not try again */
@@ -58,7 +59,7 @@ static void set_gate(void)
 		ll_gate_set_open();
 }
 
-/* The ledger's own fork handler closes the claims. The parent's device states are kept and not freed, because a thread
+/* The link's own fork handler ends the claims. The parent's device states are kept and not freed, because a thread
  * of the parent may have been half-way through a change. */
 static void forget_in_child(struct ll_fork_item *item)
 {
@@ -180,41 +181,34 @@ static int reserve_once(struct ll_device_state *dev, uint64_t bytes)
 	return rc;
 }
 
-/* Without a claim the tenant's limit is read from its row, which `loadline set` changes. If the row is gone, the limit
- * is the one of the settings, from which the next row is made. */
+/* Without a claim the limit is read from the orders, which `loadline set` changes. If there are none, it is the one of
+ * the settings. */
 static bool has_memory_limit(const struct ll_device_state *dev)
 {
 	const struct ll_run_settings *settings = ll_device_state_settings();
 	uint64_t limit_bytes;
 	if (!settings)
 		return false;
-	if (!ll_port_read_limit(dev->ledger, settings->id, &limit_bytes))
+	if (!ll_port_read_limit(dev->port, &limit_bytes))
 		limit_bytes = settings->memory_limit_bytes;
 	return limit_bytes;
 }
 
 /* ---- device states ---- */
 
-static int take_claim(struct ll_device_state *dev, struct ll_claim **ret_claim, struct ll_err *err)
-{
-	return ll_port_claim(&program.settings, dev->ledger, dev->uuid, ret_claim, err);
-}
-
-/* Opens the ledger of the tenant's first card, and makes it if the tenant has not used that card yet. While the tenant
- * does not use the first card, it takes its turns on this card alone. */
+/* While the tenant does not use its first card, it takes its turns on this card alone. */
 static void set_first_card(struct ll_device_state *dev)
 {
 	const char *first = program.settings.first_card;
-	if (dev->flow && *first && strcmp(first, dev->uuid) != 0 &&
-	    ll_port_open(&program.settings, first, true, &dev->first, NULL) == 0)
-		ll_flow_set_first_card(dev->flow, dev->first, program.settings.id);
+	if (dev->flow && *first && strcmp(first, dev->uuid) != 0)
+		ll_flow_follow_first_card(dev->flow);
 }
 
-static int open_ledger(struct ll_device_state *dev, struct ll_err *err)
+static int open_port(struct ll_device_state *dev, struct ll_err *err)
 {
 	if (program.is_garbled)
 		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
-	return ll_port_open(&program.settings, dev->uuid, true, &dev->ledger, err);
+	return ll_port_open(&program.settings, dev->uuid, true, &dev->port, err);
 }
 
 /* Returns the device state with that flow; NULL: it is not published yet. */
@@ -280,13 +274,13 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 		return NULL;
 	dev->device = device;
 	snprintf(dev->uuid, sizeof dev->uuid, "%s", uuid);
-	if (open_ledger(dev, err) < 0) {
+	if (open_port(dev, err) < 0) {
 		free(dev);
 		return NULL;
 	}
 	struct ll_claim *claim;
-	if (take_claim(dev, &claim, err) < 0) {
-		ll_port_close(dev->ledger);
+	if (ll_port_claim(dev->port, LL_PORT_PATIENCE_NS, &claim, err) < 0) {
+		ll_port_close(dev->port);
 		free(dev);
 		return NULL;
 	}
@@ -311,10 +305,10 @@ static void publish_dev(struct ll_device_state *dev, ll_cu_device device)
 	set_gate();
 }
 
-/* Other processes have cleared the claim, and there is no other one. The program goes on without limits meanwhile. */
+/* The claim was taken away, and there is no other one. The program goes on without limits meanwhile. */
 static void say_lost(struct ll_device_state *dev)
 {
-	ll_port_note_lost(dev->ledger, program.settings.id, ll_now_ns());
+	ll_port_note_lost(dev->port, ll_now_ns());
 	if (dev->lost_ns)
 		return;
 	dev->lost_ns = ll_now_ns();
@@ -329,7 +323,7 @@ static void say_had_again(struct ll_device_state *dev)
 	if (!dev->lost_ns)
 		return;
 	/* Before it is said: who reads the line and looks with `status` shall find the same there. */
-	ll_port_note_had(dev->ledger, program.settings.id);
+	ll_port_note_had(dev->port);
 	ll_say("the limits of `loadline run` are in force again on card %d, after %.1f s", dev->device,
 	       (double)(ll_now_ns() - dev->lost_ns) / (double)LL_NS_PER_S);
 	dev->lost_ns = 0;
@@ -340,10 +334,8 @@ static void say_had_again(struct ll_device_state *dev)
 /* Does not touch the lost claim's slot, which is free or another process's by now. */
 static void move_to_claim(struct ll_device_state *dev, struct ll_claim *claim)
 {
-	struct ll_claim *lost = atomic_load(&dev->claim);
 	uint64_t bytes = freeze_charges(dev);
 	ll_port_charge_memory(claim, bytes);
-	ll_port_succeed(claim, lost);
 	atomic_store(&dev->claim, claim);
 	thaw_charges(dev);
 	if (dev->flow)
@@ -363,7 +355,7 @@ static bool replace_lost_claim(struct ll_device_state *dev)
 	if (now_ns < dev->retry_ns || dev->is_given_back)
 		return false;
 	dev->retry_ns = now_ns + RETRY_NS;
-	if (take_claim(dev, &claim, &program.why[dev->device]) < 0) {
+	if (ll_port_claim(dev->port, RETAKE_WAIT_NS, &claim, &program.why[dev->device]) < 0) {
 		say_lost(dev);
 		return false;
 	}
@@ -464,7 +456,7 @@ static void say_refusal(ll_cu_device device)
 	const char *why = program.why[device].text;
 	if (!program.is_said[device])
 		ll_say("no contexts on card %d under the limits of `loadline run` (CUDA error %d, not permitted): %s",
-		       device, LL_CUDA_ERROR_NOT_PERMITTED, *why ? why : "the ledger cannot be used");
+		       device, LL_CUDA_ERROR_NOT_PERMITTED, *why ? why : "loadlined cannot be reached");
 	program.is_said[device] = true;
 }
 
@@ -485,11 +477,25 @@ bool ll_device_state_refuses(ll_cu_device device)
 
 /* ---- memory ---- */
 
+/* What needs no answer of loadlined's goes on; the rest is refused. */
+static int refuse_unanswered(const struct ll_device_state *dev, int rc)
+{
+	if (rc == 0 || rc == -ENOMEM)
+		atomic_store_explicit(&program.is_silence_said, false, memory_order_relaxed);
+	if (rc != -ETIMEDOUT)
+		return rc;
+	if (!atomic_exchange(&program.is_silence_said, true))
+		ll_say("loadlined does not answer: the program gets no more memory on card %d than it was granted",
+		       dev->device);
+	return -ENOMEM;
+}
+
 int ll_device_state_reserve(struct ll_device_state *dev, uint64_t bytes)
 {
 	int rc = reserve_once(dev, bytes);
 	if (rc == -ESTALE && ll_device_state_retake(dev))
 		rc = reserve_once(dev, bytes);
+	rc = refuse_unanswered(dev, rc);
 	return rc == -ESTALE && has_memory_limit(dev) ? -ENOMEM
 						      : rc; /* a process without a claim is held to no limit */
 }
@@ -511,16 +517,9 @@ void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes)
 	end_change(part);
 }
 
-bool ll_device_state_ask_siblings(struct ll_device_state *dev)
+bool ll_device_state_ask_siblings(struct ll_device_state *dev, uint64_t bytes)
 {
-	uint64_t now_ns = ll_now_ns(), give_up_ns = now_ns + SIBLINGS_MOST_NS;
-	if (!ll_port_ask_reserves(dev->claim, now_ns))
-		return false;
-	while (ll_port_unanswered(dev->claim) && now_ns < give_up_ns) {
-		ll_sleep_until_ns(now_ns + SIBLINGS_PAUSE_NS);
-		now_ns = ll_now_ns();
-	}
-	return true;
+	return refuse_unanswered(dev, ll_port_ask_reserves(dev->claim, bytes)) == 0;
 }
 
 /* ---- contexts ---- */

@@ -1,13 +1,13 @@
 /*
- * device_state.h - what the library knows of one card: the program's claim in the card's ledger, what the program has
+ * device_state.h - what the library knows of one card: the program's claim there, what the program has
  * of the card's memory, and the flow of its launches.
  *
  * The library makes a device state when the program first makes or retains a context on the card, and keeps it to the
  * end of the process. A forked child has none until it makes a context of its own. A program that `loadline run` did
  * not start has none, and every hook passes straight through: ll_device_state_is_governed is one load.
  *
- * A device state cannot be made if there is no ledger, if the ledger is another user's, if all claims are taken, or if
- * the settings are garbled. If the user asked for limits, the program then makes no context on that card
+ * A device state cannot be made if loadlined does not answer, does not know the job, or has no claim left, or if the
+ * settings are garbled. If the user asked for limits, the program then makes no context on that card
  * (ll_device_state_refuses). Without limits it runs ungoverned there, and `loadline doctor` reports it.
  */
 #ifndef LOADLINE_SHIM_DEVICE_STATE_H
@@ -18,12 +18,12 @@
 #include <stddef.h>
 
 #include "abi/cuda.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/flow.h"
 
 /*
  * What the process has of the card's memory is the sum of several parts. Threads change different parts, so that they
- * do not share a cache line. If other processes have cleared the claim, another claim is charged the sum. Meanwhile
+ * do not share a cache line. If the claim was taken away, another claim is charged the sum. Meanwhile
  * every change waits: for some 10 µs, and for 0.2 s at most.
  */
 enum { LL_CHARGE_PARTS = 16 };
@@ -36,12 +36,9 @@ struct ll_charge_part {
 struct ll_device_state {
 	ll_cu_device device; /* CUDA's ordinal */
 	char uuid[96];
-	struct ll_ledger *ledger;
-	struct ll_ledger
-	    *first; /* ledger of the tenant's first card, if that is another card and this one has a flow; else NULL */
-	_Atomic(struct ll_claim *)
-	    claim;            /* changes if other processes have cleared it; the former one stays readable */
-	struct ll_flow *flow; /* NULL: launches are not governed */
+	struct ll_port *port;
+	_Atomic(struct ll_claim *) claim; /* changes if it was taken away; the former one stays readable */
+	struct ll_flow *flow;             /* NULL: launches are not governed */
 	struct ll_charge_part parts[LL_CHARGE_PARTS];
 	/* of allocations that can be moved (memory/backing.h, peers.h) */
 	_Atomic uint64_t evictable_bytes; /* charged for them */
@@ -53,7 +50,7 @@ struct ll_device_state {
 	uint64_t lost_ns; /* CLOCK_MONOTONIC when the library said that there is no claim; 0: there is one, or nothing
 			     was said */
 	_Atomic uint64_t settled_ns; /* the last death after which memory that others hold was looked at (exported.h) */
-	uint64_t shared_claim;       /* the claim under which this process shares memory (exported.h) */
+	uint64_t shared_claim;       /* token of the claim under which this process shares memory (exported.h) */
 	_Atomic bool is_given_back;  /* the claim was given back, until the program asks for the card again */
 };
 
@@ -92,17 +89,17 @@ void ll_device_state_give_back(struct ll_device_state *dev);
 
 /*
  * Takes another claim if the state's claim was lost. The new claim is charged what the process has, whatever the limit
- * says: the memory is there already. True: the state has a claim that is good. False: no claim can be had (the ledger
- * is full, or gone), and the program goes on ungoverned; the library tries again after a second at the earliest.
+ * says: the memory is there already. True: the state has a claim that is good. False: no claim can be had (loadlined
+ * refuses, or is gone), and the program goes on ungoverned; the library tries again after a second at the earliest.
  */
 bool ll_device_state_retake(struct ll_device_state *dev);
 
 /* ---- memory ---- */
 
 /*
- * Reserves bytes in the ledger for this process. 0; -ENOMEM: they would pass the limit, or the claim is lost, there is
- * no other, and the tenant has a memory limit; -ESTALE: the claim is lost and the tenant has no memory limit. Nothing
- * is charged on an error.
+ * Reserves bytes for this process. 0; -ENOMEM: they would pass the limit, or loadlined would have to be asked and does
+ * not answer, or the claim is lost, there is no other, and the tenant has a memory limit; -ESTALE: the claim is lost
+ * and the tenant has no memory limit. Nothing is charged on an error.
  */
 int ll_device_state_reserve(struct ll_device_state *dev, uint64_t bytes);
 
@@ -113,11 +110,11 @@ void ll_device_state_charge(struct ll_device_state *dev, uint64_t bytes);
 void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes);
 
 /*
- * Asks the tenant's other processes to give up what their memory pools keep in reserve. Returns when all have answered,
- * after 50 ms at most. False: there is no other process. The caller holds no lock of the library, because those
- * processes may be asking this one.
+ * Lets the tenant's other processes be asked for what their memory pools keep in reserve. Returns when all have
+ * answered, after some 50 ms at most. False: there is no room for so many bytes all the same. The caller holds no lock
+ * of the library, because those processes may be asking this one.
  */
-bool ll_device_state_ask_siblings(struct ll_device_state *dev);
+bool ll_device_state_ask_siblings(struct ll_device_state *dev, uint64_t bytes);
 
 /*
  * Gives up what this process keeps in reserve, as the driver itself does when the card is full. True: the charge has

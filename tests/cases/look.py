@@ -48,10 +48,12 @@ def card():
 
 
 def books():
-    """MiB charged to the tenant."""
+    """MiB charged to the tenant's processes. What ended ones had stays in the books until the driver has given it back, also where
+    another process has taken the charge over."""
     lines = subprocess.run([LOADLINE, "--sim", "status", "--json"], capture_output=True, text=True, check=True).stdout.splitlines()
     claims = [json.loads(line) for line in lines]
-    return max([claim.get("tenant_memory_bytes") or 0 for claim in claims if claim.get("tenant") == "case"], default=0) / 2**20
+    return max([(claim.get("tenant_memory_bytes") or 0) - (claim.get("tenant_leaving_bytes") or 0) for claim in claims
+                if claim.get("tenant") == "case"], default=0) / 2**20
 
 
 class Watch(threading.Thread):

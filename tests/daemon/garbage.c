@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,9 +12,10 @@
 #include "../unit/wait_for.h"
 #include "base/packet.h"
 #include "base/process.h"
-#include "world.h"
+#include "puppet.h"
 
-enum { FLOOD = 100000, PATIENCE_MS = 30000, MANY = 64, FEW_FILES = 40 };
+enum { FLOOD = 100000, PATIENCE_MS = 30000, MANY = 64, FEW_FILES = 40, SCRIBBLES = 20 };
+#define CARD "GPU-00000000-0000-0000-0000-000000000000"
 
 /* The daemon of this world serves one job, and this one shall be known after each test. */
 struct scene {
@@ -86,7 +88,7 @@ static void bytes_that_are_no_message_end_the_connection(void **state)
 static void every_cut_of_every_message_ends_the_connection(void **state)
 {
 	struct scene *scene = *state;
-	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_TENANT_ROW; kind++) {
+	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_CLAIM_ROW; kind++) {
 		union ll_message message;
 		ll_message_init(&message, (enum ll_message_kind)kind);
 		for (size_t length = 1; length < message.header.size; length += 7) {
@@ -102,7 +104,8 @@ static void a_message_in_the_wrong_place_ends_the_connection(void **state)
 	struct scene *scene = *state;
 	static const unsigned kinds[] = {LL_MESSAGE_HELLO,       LL_MESSAGE_WELCOME,     LL_MESSAGE_JOB,
 					 LL_MESSAGE_ACCEPTED,    LL_MESSAGE_JOB_ENDED,   LL_MESSAGE_JOB_ROW,
-					 LL_MESSAGE_PROCESS_ROW, LL_MESSAGE_HANDED_OVER, LL_MESSAGE_LIST_END};
+					 LL_MESSAGE_PROCESS_ROW, LL_MESSAGE_HANDED_OVER, LL_MESSAGE_LIST_END,
+					 LL_MESSAGE_CLAIMED,     LL_MESSAGE_WATCH,       LL_MESSAGE_CHECKPOINT};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		union ll_message message;
 		int fd = world_connect(&scene->world, LL_ROLE_COMMAND); /* a second HELLO is wrong too */
@@ -133,6 +136,101 @@ static void an_unknown_kind_is_refused_and_the_connection_goes_on(void **state)
 	close(fd);
 }
 
+/* ---- processes and their pages ---- */
+
+static void make_slot(union ll_message *message, unsigned kind, uint64_t token)
+{
+	ll_message_init(message, (enum ll_message_kind)kind);
+	message->slot.slot_token = token;
+	message->slot.slot = 3;
+}
+
+/* Each role has its own requests. */
+static void a_request_of_another_role_ends_the_connection(void **state)
+{
+	struct scene *scene = *state;
+	static const unsigned roles[] = {LL_ROLE_MONITOR, LL_ROLE_COMMAND, LL_ROLE_HOLD};
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+		union ll_message message;
+		int fd = world_connect(&scene->world, roles[i]);
+		make_slot(&message, LL_MESSAGE_BELL, 1);
+		assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+		expect_end(fd);
+		fd = world_connect(&scene->world, roles[i]);
+		ll_message_init(&message, LL_MESSAGE_CLAIM);
+		message.claim.job = scene->job.id;
+		assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+		expect_end(fd);
+	}
+	for (unsigned kind = LL_MESSAGE_SET; kind <= LL_MESSAGE_WATCH; kind++) {
+		union ll_message message;
+		int fd = world_connect(&scene->world, LL_ROLE_PROCESS);
+		ll_message_init(&message, (enum ll_message_kind)kind);
+		message.set.job_number = 1;
+		assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+		expect_end(fd);
+	}
+}
+
+/* Expected: it is refused, and the slot's process keeps it. */
+static void a_slot_of_another_process_is_not_given_and_not_taken(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet owner;
+	struct user thief;
+	puppet_start(&owner, &scene->world, scene->job.id, CARD);
+	user_begin(&thief, &scene->world, scene->job.id, CARD);
+	uint64_t token = thief.page->slots[0].token;
+	user_say(&thief, LL_MESSAGE_LEAVE);
+	wait_for(!user_has_slot(&thief));
+	thief.token = token;
+	thief.slot = 0;
+	assert_int_equal(user_claim(&thief), -ESTALE);
+	user_say(&thief, LL_MESSAGE_LEAVE);
+	user_say(&thief, LL_MESSAGE_BELL);
+	thief.slot = 700;
+	assert_int_equal(user_claim(&thief), -ESTALE);
+	assert_int_equal(puppet_do(&owner, PUPPET_HAS_SLOT, 0), 1);
+	user_close(&thief);
+	puppet_kill(&owner);
+}
+
+/* A process that speaks for another one would end that one's slots with its own death, or keep them. */
+static void a_process_speaks_for_itself_alone(void **state)
+{
+	struct scene *scene = *state;
+	union ll_message message;
+	int other = ll_process_open(scene->job.pid), fd = connect_only(&scene->world);
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = LL_ROLE_PROCESS;
+	assert_int_equal(ll_message_send(fd, &message, &other, 1), 0);
+	expect_end(fd);
+	close(other);
+}
+
+/* Its words may say anything. Expected: no other job has less or more, and the daemon goes on. */
+static void a_process_that_writes_all_over_its_page_harms_its_own_job_alone(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet vandal, witness;
+	struct job job;
+	scene->world.limits.memory_bytes = 1000 * LL_MEMORY_UNIT;
+	job_start(&job, &scene->world, "vandal", NULL);
+	puppet_start(&witness, &scene->world, scene->job.id, CARD);
+	puppet_start(&vandal, &scene->world, job.id, CARD);
+	puppet_tell(&vandal, PUPPET_SCRIBBLE, 0);
+	for (int i = 0; i < SCRIBBLES || !puppet_has_answer(&vandal); i++) {
+		assert_int_equal(puppet_do(&witness, PUPPET_RESERVE, 900), 0);
+		assert_int_equal(puppet_do(&witness, PUPPET_RELEASE, 900), 0);
+		assert_true(world_has_jobs(&scene->world, 2));
+	}
+	puppet_kill(&vandal);
+	puppet_kill(&witness);
+	job_stop(&job);
+	wait_for(world_has_jobs(&scene->world, 1));
+}
+
 /* ---- descriptors that are not what they should be ---- */
 
 static void make_job(union ll_message *message)
@@ -159,6 +257,33 @@ static void a_job_with_wrong_descriptors_is_not_taken(void **state)
 		expect_end(fd);
 	}
 	ll_message_close_fds((const int[]){null_fd, self, root, ends[0], ends[1]}, 5);
+}
+
+/* A page that another user could shorten or write, or another job's. Expected: the job is refused. */
+static void pages_that_are_not_the_jobs_are_not_taken(void **state)
+{
+	struct scene *scene = *state;
+	const uint64_t token[2] = {4711, 0}, wrong_token[2] = {4712, 0};
+	int ends[2], self = ll_process_open(getpid()), page, orders, others, loose;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(ll_page_make(&page), 0);
+	assert_int_equal(ll_orders_make(token, &orders), 0);
+	assert_int_equal(ll_orders_make(wrong_token, &others), 0);
+	loose = memfd_create("loose", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(loose, sizeof(struct ll_page)), 0);
+	const int wrong[][2] = {{page, others}, {orders, page}, {loose, orders}, {self, ends[0]}, {page, page}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		union ll_message message;
+		int fd = world_connect(&scene->world, LL_ROLE_MONITOR);
+		assert_int_equal(next_message(fd, &message), LL_MESSAGE_WELCOME);
+		make_job(&message);
+		const int fds[] = {self, ends[0], wrong[i][0], wrong[i][1]};
+		assert_int_equal(ll_message_send(fd, &message, fds, 4), 0);
+		assert_int_equal(next_message(fd, &message), LL_MESSAGE_REFUSED);
+		assert_int_equal(message.refused.code, -EBADMSG);
+		close(fd);
+	}
+	ll_message_close_fds((const int[]){self, ends[0], ends[1], page, orders, others, loose}, 7);
 }
 
 static size_t fds_of(pid_t pid)
@@ -279,9 +404,9 @@ static bool has_flag(const struct world *world, uint32_t flag)
 	struct ll_daemon_view view;
 	bool is_so = false;
 	ll_daemon_view_init_at(&view, &world->place);
-	for (size_t i = 0; i < view.job_count; i++) {
-		if (view.jobs[i].job.token[0] == 4711)
-			is_so = !flag || view.jobs[i].job.flags & flag;
+	for (size_t i = 0; i < view.list.job_count; i++) {
+		if (view.list.jobs[i].job.token[0] == 4711)
+			is_so = !flag || view.list.jobs[i].job.flags & flag;
 	}
 	ll_daemon_view_fini(&view);
 	return is_so;
@@ -339,7 +464,12 @@ static void a_daemon_without_descriptors_refuses_and_recovers(void **state)
 	pid_t daemon = world_daemon(&scene->world);
 	assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, &limit, NULL), 0);
 	for (; count < FEW_FILES; count++) {
-		fds[count] = world_connect(&scene->world, LL_ROLE_COMMAND);
+		/* It may be refused before it has said anything. */
+		fds[count] = connect_only(&scene->world);
+		ll_message_init(&message, LL_MESSAGE_HELLO);
+		message.hello.protocol = LL_PROTOCOL_VERSION;
+		message.hello.role = LL_ROLE_COMMAND;
+		ll_message_send(fds[count], &message, NULL, 0);
 		if (next_message(fds[count], &message) != LL_MESSAGE_WELCOME)
 			break;
 	}
@@ -367,7 +497,12 @@ int main(int argc, char **argv)
 	    TEST(every_cut_of_every_message_ends_the_connection),
 	    TEST(a_message_in_the_wrong_place_ends_the_connection),
 	    TEST(an_unknown_kind_is_refused_and_the_connection_goes_on),
+	    TEST(a_request_of_another_role_ends_the_connection),
+	    TEST(a_slot_of_another_process_is_not_given_and_not_taken),
+	    TEST(a_process_speaks_for_itself_alone),
+	    TEST(a_process_that_writes_all_over_its_page_harms_its_own_job_alone),
 	    TEST(a_job_with_wrong_descriptors_is_not_taken),
+	    TEST(pages_that_are_not_the_jobs_are_not_taken),
 	    TEST(descriptors_that_nobody_asked_for_are_closed),
 	    TEST(a_client_that_takes_no_answers_costs_no_memory),
 	    TEST(a_client_that_ends_in_the_middle_of_a_flood_is_forgotten),

@@ -9,9 +9,10 @@
 
 #include "../unit/test.h"
 #include "../unit/wait_for.h"
-#include "world.h"
+#include "puppet.h"
 
 static const char next_version[] = "9.0.0";
+#define CARD "GPU-00000000-0000-0000-0000-000000000000"
 
 /* The same place, with the programs of the next version. */
 static struct world next_of(const struct world *world)
@@ -91,6 +92,37 @@ static void a_newer_run_replaces_an_older_daemon(void **state)
 	munmap(refused, sizeof *refused);
 }
 
+/* Expected: the process has its slot and its memory as before, and the limit holds. */
+static void a_newer_daemon_takes_over_the_pages(void **state)
+{
+	(void)state;
+	enum { LIMIT = 1000 };
+	struct world world;
+	struct job old, newer;
+	struct puppet puppet, other;
+	world_init(&world);
+	struct world next = next_of(&world);
+	world.limits.memory_bytes = LIMIT * LL_MEMORY_UNIT;
+	job_start(&old, &world, "old", NULL);
+	puppet_start(&puppet, &world, old.id, CARD);
+	puppet_start(&other, &world, old.id, CARD);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 600), 0);
+	job_start(&newer, &next, "new", NULL);
+	wait_for(serves_version(&world, next_version));
+	wait_for(world_has_jobs(&world, 2));
+	assert_int_equal(puppet_do(&puppet, PUPPET_HAS_SLOT, 0), 1);
+	assert_int_equal(puppet_do(&puppet, PUPPET_COME_BACK, 0), 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 401), -ENOMEM);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 400), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 1), -ENOMEM);
+	puppet_kill(&puppet);
+	puppet_kill(&other);
+	job_stop(&old);
+	job_stop(&newer);
+	wait_for(world_has_jobs(&world, 0));
+	world_fini(&world);
+}
+
 /* Expected: a downgrade works, and the newer daemon goes on. */
 static void an_older_run_is_a_job_of_a_newer_daemon(void **state)
 {
@@ -159,6 +191,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_newer_run_replaces_an_older_daemon),
+	    cmocka_unit_test(a_newer_daemon_takes_over_the_pages),
 	    cmocka_unit_test(an_older_run_is_a_job_of_a_newer_daemon),
 	    cmocka_unit_test(a_takeover_by_a_program_that_is_not_there_leaves_a_daemon),
 	    cmocka_unit_test(nobody_who_is_not_newer_takes_over),

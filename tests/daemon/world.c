@@ -28,6 +28,7 @@ void world_init(struct world *world)
 	/* Random: in a PID namespace many have the same number, and the place is one for all of them. */
 	uint64_t number;
 	assert_int_equal(getrandom(&number, sizeof number, 0), sizeof number);
+	world->limits = (struct ll_limits){0};
 	world->programs = (struct ll_programs){program("LOADLINED"), program("LOADLINE_JOB")};
 	snprintf(world->place.name, sizeof world->place.name, "loadline/%u/0-%jx", (unsigned)geteuid(),
 		 (uintmax_t)number);
@@ -84,8 +85,9 @@ static _Noreturn void be_first_process(const int stop[2], const int lifeline[2],
 	_exit(read(stop[0], &end, 1) == 0 ? 0 : 1);
 }
 
-static void make_facts(struct ll_job_facts *facts, const char *name)
+static void make_facts(struct ll_job_facts *facts, const char *name, const struct ll_limits *limits)
 {
+	facts->limits = *limits;
 	assert_int_equal(getrandom(facts->token, sizeof facts->token, 0), sizeof facts->token);
 	facts->state = LL_JOB_RUNNING;
 	facts->flags = name ? LL_JOB_NAMED : 0;
@@ -114,7 +116,7 @@ void job_launch(struct job *job, const struct world *world, const char *name, jo
 	int stop[2], lifeline[2], ready[2];
 	char end;
 	ll_message_init(&message, LL_MESSAGE_JOB);
-	make_facts(&message.job.job, name);
+	make_facts(&message.job.job, name, &world->limits);
 	job->id = message.job.job.token[0];
 	assert_int_equal(pipe2(stop, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(lifeline, O_CLOEXEC), 0);
@@ -158,10 +160,11 @@ bool world_has_jobs(const struct world *world, size_t count)
 {
 	struct ll_daemon_view view;
 	ll_daemon_view_init_at(&view, &world->place);
-	bool is_so = count ? view.answer == LL_DAEMON_SERVES && view.job_count == count
-			   : view.answer == LL_DAEMON_NONE || (view.answer == LL_DAEMON_SERVES && view.job_count == 0);
-	for (size_t i = 0; i < view.job_count; i++)
-		is_so &= view.jobs[i].monitor_pid > 0 && !(view.jobs[i].job.flags & LL_JOB_UNRESPONSIVE);
+	bool is_so =
+	    count ? view.answer == LL_DAEMON_SERVES && view.list.job_count == count
+		  : view.answer == LL_DAEMON_NONE || (view.answer == LL_DAEMON_SERVES && view.list.job_count == 0);
+	for (size_t i = 0; i < view.list.job_count; i++)
+		is_so &= view.list.jobs[i].monitor_pid > 0 && !(view.list.jobs[i].job.flags & LL_JOB_UNRESPONSIVE);
 	ll_daemon_view_fini(&view);
 	return is_so;
 }
@@ -171,26 +174,33 @@ pid_t job_monitor(const struct world *world, const struct job *job)
 	struct ll_daemon_view view;
 	pid_t pid = 0;
 	ll_daemon_view_init_at(&view, &world->place);
-	for (size_t i = 0; i < view.job_count; i++) {
-		if (view.jobs[i].job.token[0] == job->id)
-			pid = (pid_t)view.jobs[i].monitor_pid;
+	for (size_t i = 0; i < view.list.job_count; i++) {
+		if (view.list.jobs[i].job.token[0] == job->id)
+			pid = (pid_t)view.list.jobs[i].monitor_pid;
 	}
 	ll_daemon_view_fini(&view);
 	return pid;
 }
 
-unsigned next_message(int fd, union ll_message *ret_message)
+unsigned next_message_with_fds(int fd, union ll_message *ret_message, int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
 {
-	int fds[LL_MESSAGE_FDS];
-	size_t count = 0;
 	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, WAIT_MS) <= 0)
 		fail_msg("no message within %d s", WAIT_MS / 1000);
-	int rc = ll_message_receive(fd, ret_message, fds, &count);
-	ll_message_close_fds(fds, count);
+	*ret_count = 0;
+	int rc = ll_message_receive(fd, ret_message, ret_fds, ret_count);
 	if (rc == -EPIPE || rc == -ECONNRESET)
 		return 0;
 	assert_int_equal(rc, 0);
 	return ret_message->header.kind;
+}
+
+unsigned next_message(int fd, union ll_message *ret_message)
+{
+	int fds[LL_MESSAGE_FDS];
+	size_t count;
+	unsigned kind = next_message_with_fds(fd, ret_message, fds, &count);
+	ll_message_close_fds(fds, count);
+	return kind;
 }
 
 int world_connect(const struct world *world, uint32_t role)

@@ -19,6 +19,7 @@
 struct world {
 	struct ll_place place;
 	struct ll_programs programs;
+	struct ll_limits limits; /* of the jobs that start from here on */
 };
 
 struct job {
@@ -64,5 +65,6 @@ int world_connect(const struct world *world, uint32_t role);
 
 /* Waits for the next message, at most 30 s. Returns its kind; 0: the connection has ended. */
 unsigned next_message(int fd, union ll_message *ret_message);
+unsigned next_message_with_fds(int fd, union ll_message *ret_message, int ret_fds[LL_MESSAGE_FDS], size_t *ret_count);
 
 #endif

@@ -381,7 +381,7 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	loadline --sim=h200 run -- "$T/docker" run image >>"$T/said" 2>&1
 	loadline --sim=h200 run --mem 1G -- python3 -c "$lost" >>"$T/said" 2>&1
 	# At the beginning of an example, in backquotes or quotes, behind a colon: a command, not a word of a sentence.
-	tr '\n' ' ' <"$T/said" | grep -oE "(   |[\`'(\"]|: |-- )loadline +(--[^ ]* +)?(status|doctor|hold|run|set|evict|suspend|resume|mover|trace|mps|probe|help|version|COMMAND)" >"$T/commands"
+	tr '\n' ' ' <"$T/said" | grep -oE "(   |[\`'(\"]|: |-- )loadline +(--[^ ]* +)?(status|doctor|hold|run|set|evict|suspend|resume|trace|mps|probe|help|version|COMMAND)" >"$T/commands"
 	[ "$(grep -c -- '--sim=h200 ' "$T/commands")" -ge 30 ]
 	[ "$(grep -cv -- '--sim=h200 ' "$T/commands")" -eq 0 ]
 	grep -qF 'loadline --sim=h200 run` (CUDA error 800' "$T/said"

@@ -1,11 +1,10 @@
-# `loadline evict`, `resume`, `suspend` and `mover`.
+# `loadline evict`, `resume` and `suspend`.
 load evict_helper
 
 export NEEDS="tests/e2e/evict_worker python3"
 
 @test "evict takes the memory off the card, and resume brings every byte back to the same addresses" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context
 	empty=$(used_mib)
@@ -23,7 +22,6 @@ export NEEDS="tests/e2e/evict_worker python3"
 
 @test "memory of cuMemAllocAsync leaves the card and comes back, but for what is freed" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context
 	empty=$(used_mib)
@@ -44,13 +42,12 @@ export NEEDS="tests/e2e/evict_worker python3"
 	needs_preload
 	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	start_mover --pool 4G
 	start_steps one
 	does one context
 	start_steps two
 	does two context keep
 	# The contexts leave some 780 MiB. Memory of others has no pages that a busy host must zero.
-	fault card 0 used 500M
+	fault card 0 used 766M
 	does one "async 150" sync
 	does two "async 70" "async 85" check unasync "async 80" check
 	said one away
@@ -73,7 +70,6 @@ export NEEDS="tests/e2e/evict_worker python3"
 
 @test "a program stays away until it is resumed, and status tells of it meanwhile" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	loadline --sim evict one
 	kill -TERM "$(pid_of one)"
@@ -89,21 +85,19 @@ export NEEDS="tests/e2e/evict_worker python3"
 
 @test "evict twice and resume twice are as once" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	loadline --sim resume one
 	loadline --sim evict one
 	loadline --sim evict one
 	loadline --sim resume one
 	loadline --sim resume one
-	[ "$(grep -c "is away$" "$T/mover.err")" -eq 1 ]
-	[ "$(grep -c "back on the card" "$T/mover.err")" -le 2 ]
+	[ "$(grep -c "is away$" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 1 ]
+	[ "$(grep -c "back on the card" "$LOADLINE_SIM_DIR/loadlined.log")" -le 2 ]
 	ends_well one
 }
 
 @test "suspend stops a program whose memory stays on the card, and it can be evicted then" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 30M --keep
 	full=$(used_mib)
 	run -0 loadline --sim suspend one
@@ -130,7 +124,6 @@ export NEEDS="tests/e2e/evict_worker python3"
 
 @test "the name of a tenant means all of its processes" {
 	needs_preload
-	start_mover
 	start both --sim run --tenant both --evictable -- sh -c '"$@" & first=$!; "$@"; wait "$first"' sh \
 		"$LOADLINE_BUILD/tests/e2e/evict_worker" --bytes 4M --seconds 1000s
 	wait_for 60 counts both 2 'select(.event == "ready")'
@@ -149,7 +142,6 @@ export NEEDS="tests/e2e/evict_worker python3"
 
 @test "a child that was forked is a program of its own, and evictable" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one descend context "alloc 3"
 	run -0 loadline --sim evict one
@@ -168,7 +160,6 @@ export NEEDS="tests/e2e/evict_worker python3"
 
 @test "a program without any memory is evicted too, and memory that it cannot give stays" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context
 	loadline --sim evict one
@@ -176,38 +167,4 @@ export NEEDS="tests/e2e/evict_worker python3"
 	loadline --sim resume one
 	does one check
 	[ "$(cat "$T/one.out")" = $'context ok\nalloc ok\ncheck ok' ]
-}
-
-@test "status names the mover, which is no ungoverned program" {
-	start_mover
-	local mover
-	mover=$(pid_of mover)
-	wait_for 20 shows 'select(has("process")) | .mover == true and .pid == '"$mover"
-	loadline --sim status --long | grep -q "^  pid $mover  mover of this card, [0-9]* MiB$"
-	loadline --sim status | grep -qE "^0/- +$mover .* mover +[0-9]+ MiB "
-	[ "$(loadline --sim status | grep -c ungoverned)" -eq 0 ]
-}
-
-@test "a card has one mover, and it ends when nobody needs it" {
-	needs_preload
-	start mover --sim mover --linger 100ms
-	finish mover
-	[ "$status" -eq 0 ]
-	start_mover
-	fails_with 4 "another mover serves it" --sim mover
-	start_worker one --bytes 4M
-	loadline --sim evict one
-	# It gives the memory back first.
-	stop mover TERM
-	[ "$status" -eq 0 ]
-	said one here
-	ends_well one
-}
-
-@test "a mover that a program needed keeps nothing of the program" {
-	needs_preload
-	start_worker one --bytes 4M
-	ends_well one
-	is_served
-	fails_with 1 "one: no such claim or tenant" --sim evict one
 }

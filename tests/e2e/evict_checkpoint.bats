@@ -76,15 +76,14 @@ start_job() {
 	wait_for 60 has job 'select(.event == "ready")'
 }
 
-@test "what the checkpoint has evicted or suspended is said to be so, and is resumed by it though a mover is there" {
+@test "what the checkpoint has evicted or suspended is said to be so, and is resumed by it though the program is evictable" {
 	needs_preload
 	world
-	start_mover
 	for way in "" --evictable; do
 		# shellcheck disable=SC2086
 		start_job $way
 		is_state running
-		# By its claim, if that is not evictable; else the mover would do it.
+		# By its claim, if that is not evictable; else the program would do it.
 		by=(job)
 		[ -z "$way" ] || by=(--pid "$(pid_of job)")
 		loadline --sim evict "${by[@]}"
@@ -111,15 +110,14 @@ start_job() {
 	done
 }
 
-@test "what the mover has evicted is resumed by it, though its process is named; and what both have, by both" {
+@test "what has left by itself returns by itself, though its process is named; and what both have, by both" {
 	needs_preload
 	world
-	start_mover
 	start_job --evictable
 	loadline --sim evict job
 	is_state evicted
 	run -0 loadline --sim resume --pid "$(pid_of job)" --json
-	jq -e '.by == "mover" and .already == false' <<<"$output"
+	jq -e '.by == "program" and .already == false' <<<"$output"
 	works
 	loadline --sim evict job
 	loadline --sim evict --pid "$(pid_of job)"
@@ -132,7 +130,6 @@ start_job() {
 @test "what another tool has put away by the checkpoint is brought back by resume" {
 	needs_preload
 	world
-	start_mover
 	start_job --evictable
 	cat >"$T/tool.py" <<'PY'
 import ctypes, sys
@@ -164,7 +161,7 @@ PY
 	ends_right job
 	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 2s
 	wait_for 60 has job 'select(.event == "ready")'
-	fails_with 1 "no mover serves the card: this driver has no checkpoint" --sim evict job
+	fails_with 1 "is not evictable: this driver has no checkpoint" --sim evict job
 	ends_right job
 }
 

@@ -6,7 +6,6 @@ export NEEDS="python3"
 
 @test "what was so before is said to be so, in text and in JSON" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	id=$(loadline --sim status --json | jq -r 'select(.tenant == "one") | .claim')
 	while read -r command before after; do
@@ -32,7 +31,7 @@ export NEEDS="python3"
 	ends_well one
 }
 
-# interrupted COMMAND...: starts it, ends it by TERM when the mover has been asked, and lets the program one answer.
+# interrupted COMMAND...: starts it, ends it by TERM when loadlined has been asked, and lets the program one answer.
 interrupted() {
 	freeze one
 	start command --sim "$@"
@@ -46,7 +45,6 @@ interrupted() {
 
 @test "an evict that is interrupted puts the program back" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	EXPECTED=stopping interrupted evict one
 	[ "$status" -eq 143 ]
@@ -69,7 +67,6 @@ interrupted() {
 
 @test "a suspend that is interrupted lets the program go on" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	EXPECTED=stopping interrupted suspend one
 	[ "$status" -eq 143 ]
@@ -79,7 +76,6 @@ interrupted() {
 
 @test "what was evicted before stays evicted when an evict is interrupted" {
 	needs_preload
-	start_mover
 	start one --sim run --tenant pair --evictable -- "$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes 4M
 	start two --sim run --tenant pair --evictable -- "$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes 4M
 	wait_for 60 has one 'select(.event == "ready")'
@@ -89,7 +85,7 @@ interrupted() {
 	loadline --sim evict "$id"
 	freeze two
 	start command --sim evict "$other"
-	wait_for 20 grep -q "claim ${other#*/}, tenant pair: is stopping$" "$T/mover.err"
+	wait_for 20 grep -q "claim ${other#*/}, tenant pair: is stopping$" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"
 	wait_for 20 grep -q "^loadline: interrupted" "$T/command.err"
 	kill -CONT "$(pid_of two)"
@@ -104,12 +100,11 @@ interrupted() {
 
 @test "a resume that is interrupted says that the program returns when there is room" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 30M
 	loadline --sim evict one
 	fault card 0 used all
 	start command --sim resume one
-	wait_for 20 grep -q "tenant one: is to be resumed" "$T/mover.err"
+	wait_for 20 grep -q "tenant one: is to be resumed" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"
 	finish command
 	[ "$status" -eq 143 ]
@@ -121,7 +116,6 @@ interrupted() {
 
 @test "a second signal ends the command at once" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	freeze one
 	start command --sim evict one
@@ -138,7 +132,6 @@ interrupted() {
 
 @test "on a terminal a line says how far it is, and Ctrl-C puts the program back" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	cat >"$T/terminal.py" <<'PY'
 import os, pty, signal, sys, time
@@ -176,7 +169,6 @@ PY
 
 @test "the line of a resume that waits says what is on the card again" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 30M
 	loadline --sim evict one
 	fault card 0 used all
@@ -204,7 +196,6 @@ PY
 
 @test "what is no terminal gets no line" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	fault hang cuMemcpyDtoHAsync_v2 1s count 1
 	run --separate-stderr loadline --sim evict one

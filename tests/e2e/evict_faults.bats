@@ -3,35 +3,24 @@ load evict_helper
 
 export NEEDS="tests/e2e/evict_worker python3 sim/loadline-simctl"
 
-@test "a pool that is too small refuses, and the program goes on" {
+@test "a host without memory refuses, and the program goes on; it can leave when there is some" {
 	needs_preload
-	start_mover --pool 64M
-	start_worker one --bytes 70M
-	fails_with 4 "tenant one: the pool of 64 MiB has no room for 7" --sim evict one
+	poor_host 100
+	start_poor one --bytes 70M
+	fails_with 4 "tenant one: the host has memory for 0 of the 7" --sim evict one
 	start_worker two --bytes 30M
 	loadline --sim evict two
 	loadline --sim resume two
-	ends_well one
-	ends_well two
-}
-
-@test "a pool that is full of others refuses, and has room when they are back" {
-	needs_preload
-	start_mover --pool 64M
-	start_worker one --bytes 35M
-	start_worker two --bytes 35M
+	poor_host 900
 	loadline --sim evict one
-	fails_with 4 "tenant two: the pool of 64 MiB has no room" --sim evict two
 	loadline --sim resume one
-	loadline --sim evict two
-	loadline --sim resume two
 	ends_well one
 	ends_well two
 }
 
 # ---- kills ----
 
-# dies: tenant one is killed; the mover, which has room for one of its size, goes on.
+# dies: tenant one is killed; others can be evicted.
 dies() {
 	kill -KILL "$(pid_of one)" || true
 	finish one
@@ -43,11 +32,10 @@ dies() {
 	ends_well two
 }
 
-@test "a program that is killed amid its way out leaves the mover whole" {
+@test "a program that is killed amid its way out leaves others whole" {
 	needs_preload
-	start_mover --pool 64M
 	start_worker one --bytes 35M
-	fault hang cuMemExportToShareableHandle 1000s count 1
+	fault hang cuMemcpyDtoHAsync_v2 1000s count 1
 	start evict --sim evict one
 	wait_for 20 said one leaving
 	kill -KILL "$(pid_of one)"
@@ -57,17 +45,15 @@ dies() {
 	dies
 }
 
-@test "a program that is killed while it is away gives its room in the pool back" {
+@test "a program that is killed while it is away is gone" {
 	needs_preload
-	start_mover --pool 64M
 	start_worker one --bytes 35M
 	loadline --sim evict one
 	dies
 }
 
-@test "a program that is killed amid its way back gives its room in the pool back" {
+@test "a program that is killed amid its way back is gone" {
 	needs_preload
-	start_mover --pool 64M
 	start_worker one --bytes 35M
 	loadline --sim evict one
 	fault hang cuMemCreate 1000s count 1
@@ -78,115 +64,101 @@ dies() {
 	[ "$status" -eq 1 ]
 }
 
-@test "a program whose mover is killed before a move is evicted by the next mover, which evict starts" {
+@test "a program whose loadlined is killed is evicted by the next one" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
-	stop mover KILL
-	wait_for 20 grep -q "^loadline: no mover serves card 0: this program's memory stays there" "$T/one.err"
+	end_daemon KILL
 	loadline --sim evict one
 	loadline --sim resume one
 	ends_well one
 }
 
-@test "a program whose mover ended before it came can be evicted all the same" {
+@test "loadlined is killed amid a move out: the program leaves all the same, and the command waits for it" {
 	needs_preload
-	start_steps one
-	wait_for 20 is_served
-	for pid in $(pgrep -f "^loadline.* mover -i .* --ready-fd"); do
-		! grep -qz "^LOADLINE_SIM_DIR=$LOADLINE_SIM_DIR$" "/proc/$pid/environ" || break
-	done
-	kill -TERM "$pid"
-	wait_for 20 has_ended "$pid"
-	does one context "alloc 3"
-	loadline --sim evict one
-	loadline --sim resume one
-	does one check
-}
-
-@test "a program whose mover is killed amid its way out keeps its memory" {
-	needs_preload
-	start_mover
 	start_worker one --bytes 4M
-	fault hang cuMemImportFromShareableHandle 1000s count 1
+	fault hang cuMemcpyDtoHAsync_v2 1s count 1
 	start evict --sim evict one
 	wait_for 20 said one leaving
-	stop mover KILL
+	end_daemon KILL
 	finish evict
-	[ "$status" -eq 1 ]
-	grep -q "tenant one: the mover has ended" "$T/evict.err"
-	fault heal
+	[ "$status" -eq 0 ]
+	shows 'select(.tenant == "one") | .state == "evicted"'
+	loadline --sim resume one
 	ends_well one
 }
 
-@test "a program whose mover is killed when a part of it has left brings that part back" {
+@test "a batch that cannot be copied brings the others back" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context
 	for _ in {1..70}; do
 		tell one "alloc 2"
 	done
 	does one sync
-	full=$(used_mib)
-	# The mover's first call is about the first batch. The second one is about the next batch, or the program's own.
-	fault hang cuMemUnmap 3s after 1 count 1
-	start evict --sim evict one
-	wait_for 60 uses_below $((full - 100))
-	stop mover KILL
-	does one check
-}
-
-@test "a batch that cannot be taken brings the others back" {
-	needs_preload
-	start_mover
-	start_steps one
-	does one context
-	for _ in {1..70}; do
-		tell one "alloc 2"
-	done
-	does one sync
-	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 64 count 1
-	fails_with 4 "tenant one: copy memory out: CUDA_ERROR_OPERATING_SYSTEM" --sim evict one
+	fault fail cuMemcpyDtoHAsync_v2 CUDA_ERROR_OPERATING_SYSTEM after 64 count 1
+	fails_with 4 "tenant one: the driver cannot copy its memory" --sim evict one
 	wait_for 20 is_now one here
 	does one check
 	loadline --sim evict one
-	# One that cannot be filled is filled by the program.
-	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 64 count 1
 	loadline --sim resume one
 	does one check
 }
 
-@test "a program whose mover is killed while it is away brings its memory back by itself" {
+@test "loadlined is killed while a program is away by hand: it stays so, and the next one resumes it" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	loadline --sim evict one
-	stop mover KILL
-	wait_for 20 grep -q "^loadline: no mover serves card 0" "$T/one.err"
-	loadline --sim evict one
+	end_daemon KILL
+	kill -TERM "$(pid_of one)"
+	wait_for 20 shows 'select(.tenant == "one") | .state == "evicted"'
+	is_running one
 	loadline --sim resume one
-	ends_well one
+	finish one
+	[ "$status" -eq 0 ]
+	has one 'select(.wrong == 0)'
 }
 
-@test "a program whose mover is killed amid its way back brings its memory back by itself" {
+@test "without a loadlined for five seconds memory comes back by itself" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	loadline --sim evict one
-	fault hang cuMemImportFromShareableHandle 1000s count 1
+	end_daemon STOP
+	kill -TERM "$(pid_of one)"
+	sleep 6
+	is_running one # its connection is there
+	for pid in $(pids_of_monitors); do kill -STOP "$pid"; done
+	end_daemon KILL
+	finish one
+	[ "$status" -eq 0 ]
+	grep -q "^loadline: loadlined does not answer: this program's memory returns to card 0 by itself" "$T/one.err"
+	has one 'select(.wrong == 0)'
+	for pid in $(pids_of_monitors); do kill -KILL "$pid"; done
+}
+
+pids_of_monitors() {
+	local file folder name
+	while read -r file; do
+		folder=${file%/environ}
+		read -r name 2>/dev/null <"$folder/comm" || continue
+		[ "$name" != loadline-job ] || echo "${folder##*/}"
+	done < <(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
+}
+
+@test "loadlined is killed amid a move back: the program returns all the same" {
+	needs_preload
+	start_worker one --bytes 4M
+	loadline --sim evict one
+	fault hang cuMemcpyHtoDAsync_v2 1s count 1
 	start resume --sim resume one
 	wait_for 20 is_now one returning
-	stop mover KILL
+	end_daemon KILL
 	finish resume
-	[ "$status" -eq 1 ]
-	fault heal
+	[ "$status" -eq 0 ]
 	ends_well one
 }
 
 @test "a move goes on when the command that asked for it is killed" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	freeze one
 	start evict --sim evict one
@@ -196,7 +168,7 @@ dies() {
 	wait_for 20 said one away
 	freeze one
 	start resume --sim resume one
-	wait_for 20 is_now one returning
+	wait_for 20 asked one
 	stop resume KILL
 	kill -CONT "$(pid_of one)"
 	wait_for 20 is_now one here
@@ -207,7 +179,6 @@ dies() {
 
 @test "a program that finds no room waits for it, and is never out of memory" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 30M
 	loadline --sim evict one
 	fault card 0 used all
@@ -225,7 +196,6 @@ dies() {
 
 @test "room that goes while a program returns is waited for" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 30M
 	loadline --sim evict one
 	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY count 20
@@ -235,7 +205,6 @@ dies() {
 
 @test "programs that wait for room return in the order in which they were resumed" {
 	needs_preload
-	start_mover
 	for name in one two three; do
 		start_worker "$name" --bytes 30M
 		loadline --sim evict "$name"
@@ -252,7 +221,7 @@ dies() {
 		finish "resume_$name"
 		[ "$status" -eq 0 ]
 	done
-	[ "$(sed -n '/one: is to be resumed/,$ s/.*tenant \(.*\): is returning/\1/p' "$T/mover.err" | head -n 3 | tr '\n' ' ')" = "two three one " ]
+	[ "$(sed -n '/one: is to be resumed/,$ s/.*tenant \(.*\): is returning/\1/p' "$LOADLINE_SIM_DIR/loadlined.log" | head -n 3 | tr '\n' ' ')" = "two three one " ]
 	fault card 0 used 0
 	for name in one two three; do
 		ends_well "$name"
@@ -260,14 +229,13 @@ dies() {
 }
 
 asked() {
-	grep -q "tenant $1: is to be resumed" "$T/mover.err"
+	grep -q "tenant $1: is to be resumed" "$LOADLINE_SIM_DIR/loadlined.log"
 }
 
 # ---- the card is lost ----
 
 @test "a program whose card is lost on its way out hears of it, and so does the command" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	freeze one
 	start evict --sim evict one
@@ -282,7 +250,6 @@ asked() {
 
 @test "a program whose card is lost while it is away hears of it, and so does the command" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	loadline --sim evict one
 	fault card 0 xid 31 pid "$(pid_of one)"
@@ -290,18 +257,14 @@ asked() {
 	fails_with 4 "tenant one: the card is lost to it" --sim resume one
 	finish one
 	[ "$status" -eq 1 ]
-	is_running mover
 }
 
-@test "a mover whose card is lost ends, and its programs hear of it from the driver" {
+@test "programs whose card is gone hear of it from the driver" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	loadline --sim evict one
 	fault card 0 gone on
-	finish mover
-	[ "$status" -ne 0 ]
-	grep -q "^loadline: the mover's context: " "$T/mover.err"
+	wait_for 30 has_ended "$(pid_of one)"
 	finish one
 	[ "$status" -eq 1 ]
 }
@@ -310,12 +273,11 @@ asked() {
 
 @test "a child that is forked amid a move does not hold the memory" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context
 	empty=$(used_mib)
 	does one "alloc 10" "alloc 20"
-	fault hang cuMemExportToShareableHandle 1s after 1 count 1
+	fault hang cuMemcpyDtoHAsync_v2 1s after 1 count 1
 	start evict --sim evict one
 	wait_for 20 said one leaving
 	does one fork
@@ -328,7 +290,6 @@ asked() {
 
 @test "a thread that stays in the driver is named, and the program goes on until it is out" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3"
 	fault hang cuMemcpyDtoH_v2 4s count 1
@@ -345,7 +306,6 @@ asked() {
 
 @test "a kernel that does not end is said, and the program is evicted when it has ended" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3" "kernel 4"
 	fails_with 4 "tenant one: its work on the card does not end" --sim evict one --wait 200ms
@@ -360,7 +320,6 @@ asked() {
 
 @test "a program that is stopped does not hold the command, nor others" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	start_worker two --bytes 4M
 	freeze one
@@ -380,10 +339,10 @@ asked() {
 
 @test "an evict that cannot be leaves a suspended program suspended" {
 	needs_preload
-	start_mover --pool 64M
-	start_worker one --bytes 70M
+	poor_host 100
+	start_poor one --bytes 70M
 	loadline --sim suspend one
-	fails_with 4 "has no room" --sim evict one
+	fails_with 4 "the host has memory for 0 of the" --sim evict one
 	kill -TERM "$(pid_of one)"
 	wait_for 20 is_now one stopped
 	is_running one
@@ -396,7 +355,6 @@ asked() {
 
 @test "calls wait while the memory is away, and then work" {
 	needs_preload
-	start_mover
 	for name in alloc free export peer sync fork; do
 		start_steps "$name"
 		does "$name" context "alloc 3" "alloc 1"
@@ -428,7 +386,6 @@ waits() {
 
 @test "two evictions at once are one, and a resume ends an evict that waits" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	start_worker two --bytes 4M
 	freeze one
@@ -459,7 +416,6 @@ waits() {
 
 @test "a program that is suspended and resumed at once keeps its memory" {
 	needs_preload
-	start_mover
 	start_worker one --bytes 4M
 	freeze one
 	start suspend --sim suspend one
@@ -475,27 +431,17 @@ waits() {
 
 # ---- descriptors ----
 
-@test "a program without free descriptors is not evicted, or returns without them" {
+@test "a program without free descriptors is evicted all the same, and returns" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3" "alloc 5" "alloc 3" "alloc 3" "alloc 3" "descriptors 0"
-	fails_with 4 "tenant one: the program has no free descriptor" --sim evict one
-	does one check "descriptors 1"
-	fails_with 4 "tenant one: the program has no free descriptor" --sim evict one
-	wait_for 20 is_now one here
-	does one "descriptors -1" check
 	loadline --sim evict one
-	# The limit of another process.
-	prlimit --pid "$(pid_of one)" --nofile=1:
 	loadline --sim resume one
-	prlimit --pid "$(pid_of one)" --nofile=1024:
-	does one check
+	does one "descriptors -1" check
 }
 
 @test "an allocation that the driver refuses although the card has room is out of memory, and that is said" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3"
 	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY
@@ -508,13 +454,12 @@ waits() {
 	wait_for 60 grep -q "^check ok$" "$T/one.out"
 }
 
-# no_room_for_both MIB: a card of 1600 MiB, of which others have so much, and the contexts of two programs and of the
-# mover leave some 780 MiB besides. Program one has 160 MiB in allocations of 2.
+# no_room_for_both MIB: of a card others have so much, and the contexts of two programs leave some 780 MiB besides.
+# Program one has 160 MiB in allocations of 2.
 no_room_for_both() {
 	needs_preload
-	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
+	printf 'cards 1\ncard 0 memory 1334M\ncard 0 sm 8\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	start_mover
 	start_steps one
 	does one context
 	for _ in {1..80}; do
@@ -524,13 +469,13 @@ no_room_for_both() {
 	start_steps two
 	does two context
 	fault card 0 used "$1M"
-	# A program that is leaving hands nothing over yet when others are granted its room.
-	fault hang cuMemExportToShareableHandle 500ms count 1
+	# A program that is leaving has freed nothing yet when others are granted its room.
+	fault hang cuMemcpyDtoHAsync_v2 500ms count 1
 }
 
 # granted_early MIB: the allocation of program two was granted before the memory of program one had left.
 granted_early() {
-	grep "tenant two: room for $1 MiB: \|tenant one: is away" "$T/mover.err" >"$T/order"
+	grep "tenant two: room for $1 MiB: \|tenant one: is away" "$LOADLINE_SIM_DIR/loadlined.log" >"$T/order"
 	grep -m 1 . "$T/order" | grep -q "granted, while others leave"
 }
 
@@ -547,63 +492,21 @@ granted_early() {
 	for _ in {1..180}; do
 		tell two "alloc 1"
 	done
-	wait_for 60 grep -q "tenant two: room for 1 MiB: granted" "$T/mover.err"
+	wait_for 60 grep -q "tenant two: room for 1 MiB: granted" "$LOADLINE_SIM_DIR/loadlined.log"
 	does two check
 	does one check
-	[ "$(grep -c "tenant two: room for 1 MiB: granted, while others leave" "$T/mover.err")" -eq 0 ]
+	[ "$(grep -c "tenant two: room for 1 MiB: granted, while others leave" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 0 ]
 }
 
 @test "an allocation whose room does not come after all gives up its pieces, and asks again" {
 	no_room_for_both 300
 	# Of the second batch. Without it there is room for the first piece of two.
-	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 40 count 1
+	fault fail cuMemcpyDtoHAsync_v2 CUDA_ERROR_OPERATING_SYSTEM after 40 count 1
 	does two "alloc 440"
 	granted_early 440
-	grep -q "tenant one: cannot leave the card" "$T/mover.err"
-	[ "$(grep -c "tenant two: an allocation of .* waits for room" "$T/mover.err")" -ge 2 ]
+	grep -q "tenant one: cannot leave the card" "$LOADLINE_SIM_DIR/loadlined.log"
+	[ "$(grep -c "tenant two: an allocation of .* waits for room" "$LOADLINE_SIM_DIR/loadlined.log")" -ge 2 ]
 	does two check
 	does one check
 }
 
-@test "memory that the mover is letting go is room, so nothing is refused for it" {
-	no_room_for_both 300
-	fault fail cuMemImportFromShareableHandle CUDA_ERROR_OPERATING_SYSTEM after 40 count 1
-	fault hang cuMemUnmap 2s after 2 count 1
-	does two "alloc 440"
-	does two check
-	does one check
-}
-
-@test "a mover without free descriptors refuses, or lets the program return by itself" {
-	needs_preload
-	start_mover
-	start_steps one
-	does one context
-	for _ in {1..20}; do
-		tell one "alloc 2"
-	done
-	does one sync
-	# Room for a command, and not for the handles.
-	limit=$(($(find "/proc/$(pid_of mover)/fd" -mindepth 1 | wc -l) + 10))
-	all=$(ulimit -H -n)
-	prlimit --pid "$(pid_of mover)" --nofile="$limit:"
-	fails_with 4 "the mover has no free descriptor" --sim evict one
-	wait_for 20 is_now one here
-	does one check
-	prlimit --pid "$(pid_of mover)" --nofile="$all:"
-	loadline --sim evict one
-	prlimit --pid "$(pid_of mover)" --nofile="$limit:"
-	loadline --sim resume one
-	does one check
-	# Commands that wait have all there are.
-	wait_for 20 is_now one here
-	freeze one
-	for i in {1..14}; do
-		start "evict$i" --sim evict one
-	done
-	wait_for 20 grep -q "tenant one: the mover has no free descriptor" "$T"/evict*.err
-	kill -CONT "$(pid_of one)"
-	# Until the others have their answers there is no room for another command.
-	wait_for 20 loadline --sim resume one
-	does one check
-}

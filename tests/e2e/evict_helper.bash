@@ -6,16 +6,6 @@ needs_preload() {
 	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
 }
 
-# start_mover ARG...: the card's mover. Its log has each program's states: said.
-start_mover() {
-	start mover --sim --log-level debug mover "$@"
-	wait_for 30 is_served
-}
-
-is_served() {
-	[ -n "$(find "$T" -name '*.mover' -type s)" ]
-}
-
 # start_worker NAME ARG...: tenant NAME, which works with its memory until `ends_well NAME`.
 start_worker() {
 	local name=$1
@@ -35,15 +25,40 @@ ends_well() {
 	has "$1" 'select(.event == "end" and .wrong == 0)'
 }
 
-# said NAME STATE [TIMES]: the mover's log says so of the program, so often: here, preparing, stopping, stopped, leaving,
-# away, returning.
+# said NAME STATE [TIMES]: loadlined's log says so of the program, so often: here, stopping, stopped, leaving, away,
+# returning.
 said() {
-	[ "$(grep -c "tenant $1: is $2\$" "$T/mover.err")" -ge "${3-1}" ]
+	[ "$(grep -c "tenant $1: is $2\$" "$LOADLINE_SIM_DIR/loadlined.log")" -ge "${3-1}" ]
 }
 
 # is_now NAME STATE: the last that it said.
 is_now() {
-	[[ $(grep "tenant $1: is " "$T/mover.err" | tail -n 1) == *": is $2" ]]
+	[[ $(grep "tenant $1: is " "$LOADLINE_SIM_DIR/loadlined.log" | tail -n 1) == *": is $2" ]]
+}
+
+# end_daemon SIGNAL: to loadlined. A job's monitor starts another one.
+end_daemon() {
+	local file folder name
+	while read -r file; do
+		folder=${file%/environ}
+		read -r name 2>/dev/null <"$folder/comm" || continue
+		[ "$name" != loadlined ] || kill "-$1" "${folder##*/}"
+	done < <(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
+}
+
+# poor_host MIB: what start_poor and the programs see of the host's memory: so much is left of 1 GiB.
+poor_host() {
+	printf 'MemTotal: 1048576 kB\nMemAvailable: %d kB\n' $(($1 * 1024)) >"$T/meminfo"
+}
+
+# start_poor NAME ARG...: as start_worker, on such a host.
+start_poor() {
+	local name=$1
+	shift
+	[ "$(id -u)" -eq 0 ] || skip "only root may show a program another host"
+	start_program "$name" unshare -m sh -c 'mount --bind "$0" /proc/meminfo && exec "$@"' "$T/meminfo" "$LOADLINE" \
+		--sim run --tenant "$name" --evictable -- "$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s "$@"
+	wait_for 60 has "$name" 'select(.event == "ready")'
 }
 
 # open_steps NAME: $T/NAME.in, in which the program NAME will be told what to do.

@@ -12,7 +12,6 @@ says() {
 
 @test "another governed program opens what an evictable one shares, and that does not move meanwhile" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3" "small 4096" "share 1 $T/large" "share 2 $T/small"
 	start_steps two
@@ -30,7 +29,6 @@ says() {
 
 @test "a handle is refused by its own process, and when what it is of has been freed" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3" "share 1 $T/handle"
 	says one "open 1 3 $T/handle" 201
@@ -43,7 +41,6 @@ says() {
 
 @test "an ungoverned process cannot open it, and a program that ends shares no more" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3" "share 1 $T/handle"
 	printf 'context\nopen 1 3 %s\n' "$T/handle" |
@@ -55,13 +52,11 @@ says() {
 	says two "open 1 3 $T/handle" 1
 }
 
-@test "what is shared is told to the next mover" {
+@test "what is shared is told to the next loadlined" {
 	needs_preload
-	start_mover
 	start_steps one
 	does one context "alloc 3" "share 1 $T/handle"
-	stop mover KILL
-	start_mover
+	end_daemon KILL
 	start_steps two
 	does two context "open 1 3 $T/handle"
 }

@@ -5,17 +5,13 @@ export NEEDS="tests/e2e/evict_worker tests/e2e/evict_soak"
 
 # soak EVICTIONS SEED: of four programs of random sizes and work, all at once.
 soak() {
-	local evictions=$1 seed=$2 socket name claims
+	local evictions=$1 seed=$2 name
 	RANDOM=$seed
 	echo "seed $seed"
-	start_mover --pool 128M
 	for name in one two three four; do
 		start_worker "$name" --bytes $((RANDOM % 4000 + 4))K --threads $((RANDOM % 3 + 1)) --mixed --seed $((seed + RANDOM))
 	done
-	socket=$(find "$T" -name '*.mover')
-	mapfile -t claims < <(loadline --sim status --json | jq -r 'select(has("claim")) | .claim | split("/")[1]')
-	run "$LOADLINE_BUILD/tests/e2e/evict_soak" "${socket%/*}" "$(basename "$socket" .mover)" "$evictions" "$seed" \
-		"${claims[@]}"
+	run "$LOADLINE_BUILD/tests/e2e/evict_soak" "$evictions" "$seed"
 	tail -n 5 <<<"$output"
 	[ "$status" -eq 0 ] || {
 		show
@@ -24,8 +20,6 @@ soak() {
 	for name in one two three four; do
 		ends_well "$name"
 	done
-	stop mover TERM
-	[ "$status" -eq 0 ]
 }
 
 @test "programs at work that are evicted at random lose no byte" {

@@ -22,17 +22,16 @@ start_ranks() {
 	done
 }
 
-# first_line TEXT: where the mover's log has it first.
+# first_line TEXT: where loadlined's log has it first.
 first_line() {
-	grep -n -m 1 "$1" "$T/mover.err" | cut -d : -f 1
+	grep -n -m 1 "$1" "$LOADLINE_SIM_DIR/loadlined.log" | cut -d : -f 1
 }
 
 last_line() {
-	grep -n "$1" "$T/mover.err" | tail -n 1 | cut -d : -f 1
+	grep -n "$1" "$LOADLINE_SIM_DIR/loadlined.log" | tail -n 1 | cut -d : -f 1
 }
 
 @test "programs of a tenant are stopped together before any leaves, and return together" {
-	start_mover
 	start_ranks one two
 	run -0 loadline --sim evict ranks
 	[ "$(grep -c "^evicted 0/[01], tenant ranks: " <<<"$output")" -eq 2 ]
@@ -44,23 +43,21 @@ last_line() {
 }
 
 @test "while one cannot stop the others go on for a moment, and all are asked again" {
-	start_mover
 	start_ranks one two
 	does two "kernel 4"
 	loadline --sim evict ranks
-	[ "$(grep -c "claim 0, tenant ranks: is stopped$" "$T/mover.err")" -ge 2 ]
-	[ "$(grep -c "claim 0, tenant ranks: is here$" "$T/mover.err")" -ge 1 ]
+	[ "$(grep -c "claim 0, tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log")" -ge 2 ]
+	[ "$(grep -c "claim 0, tenant ranks: is here$" "$LOADLINE_SIM_DIR/loadlined.log")" -ge 1 ]
 	loadline --sim resume ranks
 	does one check
 	does two check
 }
 
 @test "an evict of several that is interrupted lets them all go on" {
-	start_mover
 	start_ranks one two
 	does two "kernel 100"
 	start command --sim evict ranks --wait 100s
-	wait_for 20 grep -q "claim 0, tenant ranks: is stopped$" "$T/mover.err"
+	wait_for 20 grep -q "claim 0, tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"
 	finish command
 	[ "$status" -eq 143 ]
@@ -71,45 +68,29 @@ last_line() {
 }
 
 @test "if one does not stop at all they all go on" {
-	start_mover
 	start_ranks one two
 	does two "kernel 1000"
 	fails_with 4 "1, tenant ranks: " --sim evict ranks --wait 600ms
 	does one check
-	[ "$(grep -c "is leaving$" "$T/mover.err")" -eq 0 ]
+	[ "$(grep -c "is leaving$" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 0 ]
 }
 
 @test "a program that was evicted by hand before stays away if the others cannot stop" {
-	start_mover
 	start_ranks one two three
 	loadline --sim evict 0/0
 	does two "kernel 1000"
 	fails_with 4 "1, tenant ranks: " --sim evict ranks --wait 300ms
 	does three check
-	[[ $(grep "claim 0, tenant ranks: is " "$T/mover.err" | tail -n 1) == *": is away" ]]
+	[[ $(grep "claim 0, tenant ranks: is " "$LOADLINE_SIM_DIR/loadlined.log" | tail -n 1) == *": is away" ]]
 	loadline --sim resume 0/0
 	does one check
 }
 
 @test "suspend stops them together too" {
-	start_mover
 	start_ranks one two
 	run -0 loadline --sim suspend ranks
 	[ "$(grep -c "^suspended 0/[01], tenant ranks: " <<<"$output")" -eq 2 ]
-	[ "$(grep -c "tenant ranks: is stopped$" "$T/mover.err")" -eq 2 ]
-	loadline --sim resume ranks
-	does one check
-	does two check
-}
-
-@test "a program that was stopped with others and cannot leave goes on" {
-	start_mover --pool 64M
-	start_ranks one two
-	does one "alloc 20"
-	does two "alloc 20"
-	fails_with 4 "tenant ranks: the pool of 64 MiB has no room" --sim evict ranks
-	[ "$(grep -c "tenant ranks: is away$" "$T/mover.err")" -eq 1 ]
-	[[ $(grep "tenant ranks: is " "$T/mover.err" | tail -n 1) == *": is here" ]]
+	[ "$(grep -c "tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 2 ]
 	loadline --sim resume ranks
 	does one check
 	does two check

@@ -34,7 +34,7 @@ teardown() {
 	for name in "${started[@]}"; do
 		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
 	done
-	# Programs start others: a tenant of several processes, its mover, loadlined, which keeps the simulated world alone. They are
+	# Programs start others: a tenant of several processes, loadlined, which keeps the simulated world alone. They are
 	# known by their environment. One that has ended since the look is no failure.
 	mapfile -t left < <(grep -lsF -e "XDG_RUNTIME_DIR=$T/run" -e "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
 	for name in "${left[@]}"; do
@@ -278,7 +278,7 @@ fails_with() {
 start_lost_tenant() {
 	local uuid
 	uuid=$(loadline --sim status -i 0 --json | jq -r .uuid)
-	start_program stray "$LOADLINE_BUILD/tests/e2e/lost_tenant" "$LOADLINE_SIM_DIR" "$uuid"
+	start stray --sim run --allow-ungoverned --tenant stray -- "$LOADLINE_BUILD/tests/e2e/lost_tenant" "$uuid"
 	wait_for 10 grep -q ready "$T/stray.out"
 }
 

@@ -50,31 +50,6 @@ look_at_helpers() {
 	[ "$count" -ge "${3-1}" ]
 }
 
-@test "x=\$(loadline run --evictable) ends with the command, and not with the mover" {
-	needs_preload
-	answer=$(loadline --sim run --evictable -- echo over 2>&1)
-	[ "$answer" = over ]
-	is_served # it would end 60 s after its last program
-}
-
-@test "the mover keeps nothing" {
-	needs_preload
-	start_marked job --sim run --evictable -- sleep 100
-	keeps_nothing job " mover .*--linger"
-	stop job
-}
-
-@test "a mover that cannot start says why at who started it, once" {
-	needs_preload
-	"$LOADLINE_BUILD/sim/loadline-simctl" fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY
-	run --separate-stderr loadline --sim run --evictable -- true
-	# shellcheck disable=SC2154
-	echo "status $status, $stderr"
-	[ "$status" -ne 0 ]
-	[ "$(grep -c "CUDA_ERROR_OUT_OF_MEMORY" <<<"$stderr")" -eq 1 ]
-	[[ ${stderr##*$'\n'} == "loadline: card 0: no mover could be started; "* ]]
-}
-
 @test "a hold's process keeps nothing" {
 	start_marked hold --sim hold --target 30% --json
 	wait_for 20 has hold 'select(.event == "settle")'

@@ -90,12 +90,16 @@ has_no_job() {
 	has_pids loadlined 1
 }
 
-@test "a run that cannot have loadlined runs as before, and without a word" {
+@test "a run that cannot have loadlined runs ungoverned, with a word, and not under limits" {
 	# A loadline without loadlined and loadline-job beside it.
 	cp -r "$LOADLINE" "$T/loadline"
 	mkdir "$T/src" && cp -r "$LOADLINE_BUILD/src/shim" "$T/src/" && cp -r "$LOADLINE_BUILD/sim" "$T/sim"
 	run --separate-stderr "$T/loadline" --sim run -- echo over
 	# shellcheck disable=SC2154
 	echo "$output $stderr"
-	[ "$status" -eq 0 ] && [ "$output" = over ] && [ -z "$stderr" ]
+	[ "$status" -eq 0 ] && [ "$output" = over ]
+	[[ $stderr == *"WARN loadlined and loadline-job are not beside this program"*"; the command runs ungoverned" ]]
+	run --separate-stderr "$T/loadline" --sim run --mem 1G -- echo over
+	[ "$status" -eq 125 ] && [ -z "$output" ]
+	[[ $stderr == "loadline: limits cannot be put in force: loadlined and loadline-job are not beside"* ]]
 }

@@ -42,7 +42,7 @@ remove_group() {
 frozen_and_back() {
 	loadline --sim status | grep -q "^loadlined, pid [0-9]*, has not answered within 1 s"
 	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon.answer')" = silent ]
-	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: pid [0-9]* does not answer within 1 s; it is stopped, or frozen"
+	loadline --sim doctor --no-trial | grep -q "^fail: loadlined: pid [0-9]* does not answer within 1 s; it is stopped, or frozen"
 	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over)" = over ]
 	start second --sim run --tenant second -- sleep 100
 	"$@"
@@ -136,7 +136,7 @@ place() {
 	loadline --sim doctor --no-trial | sed -n 's/^ok: loadlined: version .*, @//p'
 }
 
-@test "if another user has the name, nothing is told to that user, run goes on, and status and doctor say who it is" {
+@test "if another user has the name, nothing is told to that user, run refuses limits, and status and doctor say who it is" {
 	[ "$(id -u)" -eq 0 ] || skip "only root can be two users"
 	local name
 	name=$(place)
@@ -145,9 +145,11 @@ place() {
 	export -f binder
 	start_program other setpriv --reuid 61234 --regid 61234 --clear-groups bash -c "binder $name"
 	wait_for 10 grep -q bound "$T/other.out"
-	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over 2>&1)" = over ]
+	[ "$(timeout 20 "$LOADLINE" --sim run -- echo over 2>"$T/warning")" = over ]
+	grep -q "another user has the name of loadlined, @$name; the command runs ungoverned" "$T/warning"
+	fails_with 125 "limits cannot be put in force: another user has the name of loadlined, @$name" --sim run --mem 1G -- true
 	loadline --sim status | grep -q "^loadlined: user 61234 has its name @$name: jobs are not shown"
-	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: user 61234 has its name, @$name; it cannot be started"
+	loadline --sim doctor --no-trial | grep -q "^fail: loadlined: user 61234 has its name, @$name; it cannot be started"
 }
 
 @test "doctor names other users whose loadlined governs programs on this machine" {

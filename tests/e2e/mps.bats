@@ -474,7 +474,7 @@ get_*) ;;'
 	CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=lots mps_fails 125 "is not CARD=SIZE" run -- true
 }
 
-@test "run starts a client that is in the ledger, with its share of the SMs" {
+@test "run starts a client that has a claim, with its share of the SMs" {
 	need_launcher
 	mps start
 	start job --sim mps run --tenant job --compute 25% --mem 20G -- "$LAUNCHER" 1

@@ -1,40 +1,38 @@
 /*
- * other_version.c - preloaded: to a governed program every ledger is of one version less than it is, and those that it
- * makes are of one more. So its library is as one of the next version.
+ * other_version.c - preloaded: to a governed program the pages that loadlined shares with it are of another version. So
+ * its library is as one of the next version.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { VERSION_AT = 8, HEADER_SIZE = 120 };
+enum { HEADER_SIZE = 16, VERSION_AT = 8 };
 
-static void add_to_version(char *header, size_t size, uint32_t count)
+static void *map_file(void *at, size_t size, int protection, int flags, int fd, long offset)
 {
-	uint32_t version;
-	if (size != HEADER_SIZE || memcmp(header, "loadline", VERSION_AT) != 0 || !getenv("LOADLINE_RUN"))
-		return;
-	memcpy(&version, header + VERSION_AT, sizeof version);
-	version += count;
-	memcpy(header + VERSION_AT, &version, sizeof version);
+	return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
 }
 
-__attribute__((visibility("default"))) ssize_t pread(int fd, void *data, size_t size, off_t offset)
+static int is_shared_page(const void *mapped, size_t size, int protection, int fd)
 {
-	ssize_t n = syscall(SYS_pread64, fd, data, size, offset);
-	if (n > 0)
-		add_to_version(data, (size_t)n, (uint32_t)-1);
-	return n;
+	return mapped != MAP_FAILED && fd >= 0 && size > HEADER_SIZE && protection & PROT_READ &&
+	       getenv("LOADLINE_RUN") &&
+	       (!memcmp(mapped, "llpage\0\0", VERSION_AT) || !memcmp(mapped, "llorder", VERSION_AT));
 }
 
-__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
+/* As mmap64, as programs have it that are built for large files. */
+__attribute__((visibility("default"))) void *mmap(void *at, size_t size, int protection, int flags, int fd,
+						  off_t offset)
 {
-	char header[HEADER_SIZE];
-	if (size == sizeof header) {
-		memcpy(header, data, size);
-		add_to_version(header, size, 1);
-		data = header;
-	}
-	return syscall(SYS_pwrite64, fd, data, size, offset);
+	void *mapped = map_file(at, size, protection, flags, fd, offset);
+	if (!is_shared_page(mapped, size, protection, fd))
+		return mapped;
+	munmap(mapped, size);
+	mapped = map_file(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, offset);
+	if (mapped != MAP_FAILED)
+		++*(uint32_t *)(void *)((char *)mapped + VERSION_AT);
+	return mapped;
 }

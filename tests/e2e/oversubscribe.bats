@@ -1,14 +1,12 @@
 # Programs whose memory together is more than the card has, and what a request (--mem-request) promises.
-load helper
+load evict_helper
 
 export NEEDS="tests/gpu/evictee python3"
 
-# One card. The contexts of two programs and of the mover take some 820 MiB of it, and leave 196 of 1016.
+# One card. The contexts of two programs take 554 MiB of it, and leave 196 of 750.
 small_card() {
-	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-1016M}" >"$T/scenario"
+	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-750M}" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	start mover --log-level debug --sim mover -i 0 --pool 4G
-	wait_for 60 compgen -G "$T/*/*.mover"
 }
 
 # evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]: it works all the time but for short pauses, in
@@ -42,11 +40,11 @@ ends_right() {
 
 # moved NAME DIRECTION: "away" or "back on the card".
 moved() {
-	grep -q "tenant $1: $2" "$T/mover.err"
+	grep -q "tenant $1: $2" "$LOADLINE_SIM_DIR/loadlined.log"
 }
 
 never_moved() {
-	! grep "tenant $1: \(away\|back\)" "$T/mover.err"
+	! grep "tenant $1: \(away\|back\)" "$LOADLINE_SIM_DIR/loadlined.log"
 }
 
 # overlapped NAME OTHER: OTHER began to return while NAME was on its way out.
@@ -54,12 +52,12 @@ overlapped() {
 	awk -v name="tenant $1: is " -v other="tenant $2: is returning" '
 		index($0, name) { is_leaving = index($0, name "leaving") > 0 }
 		index($0, other) && is_leaving { found = 1 }
-		END { exit !found }' "$T/mover.err"
+		END { exit !found }' "$LOADLINE_SIM_DIR/loadlined.log"
 }
 
 # longest_move: in seconds, of all moves.
 longest_move() {
-	sed -n 's/.* MiB in \([0-9.]*\) s$/\1/p' "$T/mover.err" | sort -n | tail -n 1
+	sed -n 's/.* MiB in \([0-9.]*\) s$/\1/p' "$LOADLINE_SIM_DIR/loadlined.log" | sort -n | tail -n 1
 }
 
 @test "two programs of 60 % of the card each take turns, and both end with the right bytes" {
@@ -80,7 +78,7 @@ longest_move() {
 }
 
 @test "one of two that exchange returns while the other is on its way out" {
-	small_card 1600M
+	small_card 1334M
 	evictee one 470M 1000s
 	wait_for 60 is_ready one
 	evictee two 470M 1000s
@@ -90,14 +88,14 @@ longest_move() {
 
 # The three have to leave room for the fourth one's context: no program leaves for that.
 @test "of four notebooks that work now and then, of which three have room, the idle ones make room for those that work" {
-	small_card 1578M
+	small_card 1312M
 	for name in a b c d; do
 		evictee "$name" 60M 12s -- --idle 2s
 	done
 	for name in a b c d; do
 		ends_right "$name"
 	done
-	[ "$(grep -o 'tenant [a-d]: away' "$T/mover.err" | sort -u | wc -l)" -ge 2 ]
+	[ "$(grep -o 'tenant [a-d]: away' "$LOADLINE_SIM_DIR/loadlined.log" | sort -u | wc -l)" -ge 2 ]
 }
 
 @test "two that fit are there together: nothing moves" {
@@ -162,18 +160,16 @@ longest_move() {
 	never_moved promised
 }
 
-@test "an allocation that waits for room when the mover is killed waits for the next one" {
+@test "an allocation that waits for room when loadlined is killed waits for the next one" {
 	small_card
 	evictee first 118M 1000s
 	wait_for 60 is_ready first
-	# Its turn begins anew, so that it is there when the mover is killed.
+	# Its turn begins anew, so that it is there when loadlined is killed.
 	loadline --sim evict first
 	loadline --sim resume first
 	evictee second 118M 2s
-	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$T/mover.err"
-	stop mover KILL
-	wait_for 20 grep -q "^loadline: no mover serves card 0" "$T/second.err"
-	start mover --log-level debug --sim mover -i 0 --pool 4G
+	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
+	end_daemon KILL
 	ends_right second
 	moved first away
 }

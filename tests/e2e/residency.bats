@@ -7,17 +7,8 @@ scenario() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# needs_mover [CARD]: a mover that ends with the test. `run` would start one that lingers.
-needs_mover() {
+needs_library() {
 	[ -e "$LOADLINE_BUILD/src/shim/libloadline-cuda.so" ] || skip "this build has no library to preload"
-	local card=${1-0} uuid
-	uuid=$(loadline --sim status -i "$card" --json | jq -r 'select(has("claims")) | .uuid')
-	start "mover$card" --sim mover -i "$card"
-	wait_for 30 has_socket "$uuid"
-}
-
-has_socket() {
-	[ -n "$(find "$T" -name "$1.mover" -type s)" ]
 }
 
 # attributes NAME WAY [OPTION]...: the program in that way, run with these options; it reads lines from descriptor 7.
@@ -44,7 +35,7 @@ native() {
 }
 
 @test "the driver's answers on an address are the same in an evictable program" {
-	needs_mover
+	needs_library
 	native >"$T/native"
 	loadline --sim run --evictable -- "$LOADLINE_BUILD/tests/gpu/attributes" 2>"$T/told" >"$T/evictable"
 	[ "$(wc -l <"$T/native")" -gt 1000 ]
@@ -55,8 +46,7 @@ native() {
 
 @test "cards that enabled access use memory of before and after, and memory that has left and returned" {
 	scenario "cards 2" "card all peers on"
-	needs_mover 0
-	needs_mover 1
+	needs_library
 	native peers >"$T/native" < <(echo)
 	attributes peers peers --evictable
 	wait_for 30 loadline --sim evict 0/0
@@ -68,7 +58,7 @@ native() {
 }
 
 @test "status says what of an evictable program's memory is on the card, can be moved, and is pinned" {
-	needs_mover
+	needs_library
 	attributes job buffer --evictable --tenant job
 	wait_for 10 shows 'select(has("claim") and .evictable_bytes == 16777216)'
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes and .pinned_bytes == .memory_bytes - 16777216'
@@ -84,7 +74,7 @@ native() {
 }
 
 @test "status has no such figures for a program that is not evictable" {
-	needs_mover
+	needs_library
 	attributes job buffer
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == null and .evictable_bytes == null and .pinned_bytes == null'
 	run loadline --sim status --long
@@ -94,7 +84,7 @@ native() {
 
 @test "a program that gave its memory to another device as a DMA buffer is not evicted until it frees that" {
 	scenario "card 0 dma-buffers on"
-	needs_mover
+	needs_library
 	attributes job buffer --evictable
 	grep -q "buffer: 0" "$T/job.out"
 	fails_with 4 "as a DMA buffer" --sim evict 0/0
@@ -107,7 +97,7 @@ native() {
 }
 
 @test "a program whose stream waits for a value that it has to write is not evicted, and the reason is said" {
-	needs_mover
+	needs_library
 	attributes job wait --evictable
 	grep -q "wait: 0" "$T/job.out"
 	fails_with 4 "a stream may wait for a value that the program has to write" --sim evict 0/0

@@ -236,5 +236,9 @@ for device in range(count.value):
 	wait_for 20 has_claim
 	loadline --sim status --long | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, normal priority, "
 	stop busy KILL
-	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
+	# loadlined hears of an end a moment later than the shell.
+	has_nothing() {
+		[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
+	}
+	wait_for 20 has_nothing
 }

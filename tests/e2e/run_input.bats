@@ -141,60 +141,18 @@ compiles() {
 	LD_PRELOAD=libm.so.6:$T/older/libloadline-cuda.so refuses "LD_PRELOAD has another libloadline-cuda.so: $T/older/libloadline-cuda.so; take it out" -- true
 }
 
-@test "a ledger that cannot be used" {
-	loadline --sim run -- true
-	ledger=$(echo "$T"/world/*.ledger)
-	cp "$ledger" "$T/good"
-	truncate -s 100 "$ledger"
-	fails_with 125 "is truncated; end the loadline programs of this card, then remove the file" --sim run -- true
-	cp "$T/good" "$ledger"
-	printf 'X' | dd of="$ledger" bs=1 conv=notrunc status=none
-	fails_with 125 "is not a ledger, or corrupt" --sim run -- true
-	cp "$T/good" "$ledger"
-	printf '\377' | dd of="$ledger" bs=1 seek=8 conv=notrunc status=none
-	loadline --sim run -- true # nobody uses it: it is made anew
-	start_program tenant "$LOADLINE" --sim run -- sleep 60
-	wait_for 20 status_has 'map(select(has("tenant_row"))) | length == 1'
-	printf '\377' | dd of="$ledger" bs=1 seek=8 conv=notrunc status=none
-	fails_with 125 "is of version 255" --sim run -- true
-	kill "$(pid_of tenant)"
-	finish tenant
-	rm "$ledger"
-	chmod 777 "$T/world"
-	run loadline --sim run -- true
-	[ "$status" -eq 125 ]
-	chmod 700 "$T/world"
-	loadline --sim run -- true
-}
-
-@test "no claim is left" {
-	command -v python3 >/dev/null || skip "no python3"
-	loadline --sim run -- true
-	start_program locker python3 -c 'import fcntl, sys, time
-with open(sys.argv[1], "r+b") as ledger:
-    fcntl.lockf(ledger, fcntl.LOCK_EX, 256, 1 << 20)
-    print("locked", flush=True)
-    time.sleep(60)' "$(echo "$T"/world/*.ledger)"
-	wait_for 20 grep -q locked "$T/locker.out"
-	refuses "is full: 256 programs have claims on this card" -- true
-	run loadline --sim doctor --json
-	jq -s -e 'any(.finding == "fail" and (.detail | contains("is full: 256 programs have claims on this card")))' <<<"$output"
-	jq -s -e 'any(.event == "summary" and (.can_limit | not))' <<<"$output"
-	stop locker KILL
-	loadline --sim run -- true
-}
-
-@test "a full ledger" {
-	for i in {1..128}; do
-		start_program "t$i" "$LOADLINE" --sim run --tenant "t$i" -- sleep 60
-	done
-	wait_for 60 status_has 'map(select(has("tenant_row"))) | length == 128'
-	fails_with 125 "is full: 128 tenants share this card" --sim run -- true
-	run loadline --sim doctor --no-trial --json
-	jq -s -e 'any(.finding == "fail" and (.detail | contains("is full: 128 tenants share this card")))' <<<"$output"
-	jq -s -e 'any(.event == "summary" and .can_hold and (.can_limit | not))' <<<"$output"
-	stop t7 KILL
-	loadline --sim run -- true
+@test "a loadlined that does not answer: limits are refused, and what asked for none runs with a word" {
+	start job --sim run -- sleep 60
+	wait_for 20 shows 'has("daemon")'
+	daemon=$(loadline --sim status --json | jq 'select(has("daemon")).daemon.pid')
+	kill -STOP "$daemon"
+	refuses "limits cannot be put in force: loadlined does not answer; --allow-ungoverned runs it" --mem 1G -- true
+	refuses "limits cannot be put in force: loadlined does not answer" --evictable -- true
+	[ "$(loadline --sim run -- echo over 2>"$T/warning")" = over ]
+	grep -q "loadlined does not answer; the command runs ungoverned" "$T/warning"
+	[ "$(loadline --sim run --allow-ungoverned --mem 1G -- echo over 2>"$T/warning")" = over ]
+	kill -CONT "$daemon"
+	loadline --sim run --mem 1G -- true
 }
 
 @test "a static program is refused, unless ungoverned is allowed" {

@@ -1,4 +1,4 @@
-# loadline run on a MIG slice: the program, `status` and `set` mean the same ledger.
+# loadline run on a MIG slice: the program, `status` and `set` mean the same card.
 load helper
 
 export NEEDS="tests/e2e/launcher python3"

@@ -23,7 +23,7 @@ shares() {
 	wait_for 60 grep -q "^shared" "$T/rounds.out"
 	grep -qx "shared 2 2" "$T/rounds.out"
 	[ "$(used_mib)" -ge 2000 ]
-	[ "$(used_mib)" -le 2400 ] # with a mover's context
+	[ "$(used_mib)" -le 2400 ]
 	[ "$(charged_mib)" -ge 2000 ]
 	[ "$(charged_mib)" -le 2300 ]
 	stop rounds KILL
@@ -46,6 +46,5 @@ has_no_claim() {
 	needs_preload
 	shares legacy
 	shares legacy --strict
-	start_mover
 	shares legacy --evictable
 }

@@ -7,10 +7,6 @@ scenario() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-ledger_of() {
-	echo "$T/world/$(loadline --sim status -i "$1" --json | jq -r 'select(has("card")) | .uuid').ledger"
-}
-
 hold_is() {
 	shows ".class == \"hold\" and .state == \"$1\""
 }
@@ -24,7 +20,6 @@ hold_is() {
 	[ "$(wc -l <"$T/json.out")" -eq 1 ]
 	has json '.card == 0 and .util_percent == 0 and .claims == 0 and .simulated and .compute_mode == "default"'
 	has json '(.uuid | startswith("GPU-")) and (.memory_total_bytes > 0) and (.power_watts > 0) and (.temperature_celsius > 0)'
-	[ ! -e "$(ledger_of 0)" ]
 }
 
 @test "cards come in order, and -i chooses among them" {
@@ -88,12 +83,12 @@ hold_is() {
 	start hold --sim hold --target 40% --json
 	wait_for 20 hold_is holding
 	loadline --sim status --json >"$T/json.out"
-	has json 'select(has("claim")) | (.claim | test("^0/[0-9]+$")) and .synthetic and .pid == '"$(pid_of hold)"
+	has json 'select(has("claim")) | .claim == "0/hold" and .synthetic and .pid == '"$(pid_of hold)"
 	has json 'select(has("claim")) | .target_percent == 40 and .metric == "util" and .payload == "cuda"'
 	has json 'select(has("claim")) | .memory_limit_bytes == null and (.memory_bytes | type) == "number"'
 	has json 'select(has("card")) | .claims == 1'
 	wait_for 20 shows '.synthetic_busy_seconds > 0'
-	loadline --sim status --long | grep -q "0/[0-9]*  pid $(pid_of hold)  synthetic load: holding, util at 40 %, payload cuda"
+	loadline --sim status --long | grep -q "0/hold  pid $(pid_of hold)  synthetic load: holding, util at 40 %, payload cuda"
 	stop hold
 	[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
 }
@@ -117,23 +112,18 @@ only_cards() {
 	stop hold
 }
 
-@test "a damaged ledger is told after the cards are shown" {
-	start hold --sim hold --json
-	wait_for 20 hold_is holding
-	stop hold
-	truncate -s 100 "$(ledger_of 0)"
-	run --separate-stderr loadline --sim status --json
+@test "a loadlined that does not answer is told after the cards are shown" {
+	start job --sim run --tenant job -- sleep 100
+	wait_for 20 shows 'has("daemon")'
+	daemon=$(loadline --sim status --json | jq 'select(has("daemon")).daemon.pid')
+	kill -STOP "$daemon"
+	run --separate-stderr loadline --sim status -i 0 --json
 	[ "$status" -eq 1 ]
-	[ "$(jq .card <<<"$output")" -eq 0 ]
-	[[ $stderr == "loadline: ledger "*"is truncated; end the loadline programs of this card, then remove the file"* ]]
-	fails_with 1 "is truncated" --sim hold --for 1s
-}
-
-@test "a folder that others may write is refused" {
-	chmod 777 "$T/world"
-	run --separate-stderr loadline --sim hold --for 1s
-	[ "$status" -ne 0 ]
-	chmod 700 "$T/world"
+	[ "$(head -n 1 <<<"$output" | jq .card)" -eq 0 ]
+	[ "$(tail -n 1 <<<"$output" | jq -r .daemon.answer)" = silent ]
+	[[ $stderr == "loadline: loadlined, pid $daemon, does not answer; "* ]]
+	kill -CONT "$daemon"
+	loadline --sim status
 }
 
 # A line each of the text and of the JSON about programs under limits. Nothing can be preloaded under a sanitizer.
@@ -250,6 +240,20 @@ PY
 	# shellcheck disable=SC2046
 	start bare --sim run --tenant bare -- env -i LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" $(busy 20% for 60s)
 	wait_for 20 shows 'select(has("process")) | .started_in_tenant == "bare" and .pid == '"$(pid_of bare)"
+}
+
+@test "a program that an older loadline governs is called so" {
+	local other=$LOADLINE_BUILD/tests/e2e/libother_version.so
+	[ -e "$other" ] || skip "nothing can be preloaded in this build"
+	# Such a program has mapped a file of that name.
+	cp "$other" "$T/GPU-1.ledger"
+	# shellcheck disable=SC2046
+	start_program older env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LD_PRELOAD="$T/GPU-1.ledger" $(busy 20% for 60s)
+	wait_for 20 shows 'select(has("process")) | .older_loadline and (.governed | not)'
+	loadline --sim status --long | grep -q "^  pid $(pid_of older)  loadline-simctl: governed by an older loadline, "
+	loadline --sim status | grep -q "$(pid_of older) .* older loadline "
+	loadline --sim doctor --no-trial | grep -q "^warn: card 0: claims: pid $(pid_of older) is governed by an older loadline"
+	stop older KILL
 }
 
 @test "a hold's own process is nobody's stranger" {

@@ -557,7 +557,7 @@ class Pairs(unittest.TestCase):
             in_turn.report_between(lab, "speed", runs, paired.percent, 99.5, 0.5, "%", False)
         self.assertEqual([row["result"] for row in lab.report.rows], [OK, INFO, FAILED])
 
-    def test_the_ledger_s_bench_is_read(self):
+    def test_the_port_s_bench_is_read(self):
         text = "16 processors\n1 thread, a pair:         median     90 ns, 99 %\n64 threads, a pair:       median   1200 ns,\n"
         self.assertEqual(part_run_cost.BENCH_LINE.findall(text), [("1", "90"), ("64", "1200")])
 

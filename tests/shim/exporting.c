@@ -1,7 +1,7 @@
 #include "exporting.h"
 
 #include "../sim/descriptors.h"
-#include "lost_claim.h"
+#include "jobs.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -193,6 +193,7 @@ static void (*own_govern)(void);
 static uint64_t do_step(enum step step, uint64_t argument, struct made *made)
 {
 	ll_cu_deviceptr address;
+	int fd;
 	switch (step) {
 	case MAKE:
 		return way->make(made);
@@ -213,10 +214,10 @@ static uint64_t do_step(enum step step, uint64_t argument, struct made *made)
 		return cu.cuMemAlloc(&address, argument);
 	case CHARGED:
 		return charged();
-	case LOSE: /* its claim: it closes descriptors that are not its own */
-		for (int fd = next_ledger(3); fd >= 0; fd = next_ledger(fd + 1))
-			syscall(SYS_close, fd);
-		return 0;
+	case CONNECT:
+		fd = jobs_connect();
+		send_fd_on(sockets[1], fd);
+		return (uint64_t)close(fd);
 	default:
 		return 0;
 	}
@@ -321,4 +322,14 @@ void close_descriptor(void)
 void look(unsigned who)
 {
 	CHECK_EQUAL(tell(who, ALLOCATE, 64 * GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+void stop_without_claim(unsigned who)
+{
+	char uuid[96];
+	find_uuid(0, uuid);
+	tell(who, CONNECT, 0);
+	int fd = receive_fd();
+	stop_outside_the_driver(pids[who]);
+	jobs_lose_claim(fd, pids[who], governed_id(), uuid);
 }

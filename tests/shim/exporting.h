@@ -39,7 +39,7 @@ void each_way(void (*body)(void));
 
 /* ---- processes, by their numbers: 0 makes the memory ---- */
 
-enum step { NOTHING, MAKE, UNMAKE, TAKE, LET_GO, SEND, CLOSE, ALLOCATE, CHARGED, LOSE, END };
+enum step { NOTHING, MAKE, UNMAKE, TAKE, LET_GO, SEND, CLOSE, ALLOCATE, CHARGED, CONNECT, END };
 
 enum { PROCESSES = 4 };
 
@@ -54,6 +54,9 @@ void start_tenant(uint64_t limit_bytes, unsigned takers);
 
 uint64_t tell(unsigned who, enum step step, uint64_t argument);
 void kill_it(unsigned who);
+
+/* The process loses its claim while it is stopped: it would soon take another one. */
+void stop_without_claim(unsigned who);
 
 /* A refusal lets a process look what it is charged for, which it does each second by itself. */
 void look(unsigned who);

@@ -4,29 +4,21 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "ledger/ledger.h"
-#include "ledger/tenant.h"
-
-enum { TENANTS = 128 };
+#include "jobs.h"
 
 static uint64_t tenant_id;
 
 static void set_environment(uint64_t limit_bytes, bool counts_context, enum governed_way way)
 {
-	char text[LL_RUN_TEXT_SIZE];
 	tenant_id = 0x10000 + (uint64_t)getpid();
-	struct ll_run_settings settings = {
+	jobs_register((struct ll_run_settings){
 	    .id = tenant_id,
 	    .tenant = "test",
-	    .priority = LL_PRIORITY_NORMAL,
 	    .memory_limit_bytes = limit_bytes,
 	    .counts_context = counts_context,
 	    .is_strict = way == GOVERNED_STRICTLY,
 	    .is_evictable = way == GOVERNED_EVICTABLY,
-	};
-	snprintf(settings.folder, sizeof settings.folder, "%s", getenv("LOADLINE_SIM_DIR"));
-	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
-	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	});
 	/* It is loaded here; the tools that tests start are not governed, and may not have a sanitizer in them. */
 	CHECK_EQUAL(unsetenv("LD_PRELOAD"), 0);
 }
@@ -56,34 +48,23 @@ uint64_t governed_id(void)
 	return tenant_id;
 }
 
-/* The ledger of that card; its row in it, or TENANTS. */
-static struct ll_ledger *open_ledger(unsigned card, struct ll_tenant_info *ret_tenant)
+void find_uuid(unsigned card, char ret_uuid[96])
 {
-	char uuid[96];
-	struct ll_ledger *ledger;
-	struct ll_tenant_info tenants[TENANTS];
 	struct ll_nvml_device *device = open_card(card);
-	CHECK_EQUAL(nv.nvmlDeviceGetUUID(device, uuid, sizeof uuid), 0);
-	if (ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, false, &ledger, NULL) < 0)
-		return NULL;
-	ll_ledger_sweep(ledger);
-	size_t count = ll_tenant_list(ledger, tenants, TENANTS);
-	*ret_tenant = (struct ll_tenant_info){.row = TENANTS};
-	for (size_t i = 0; i < count; i++) {
-		if (tenants[i].id == tenant_id)
-			*ret_tenant = tenants[i];
-	}
-	return ledger;
+	CHECK_EQUAL(nv.nvmlDeviceGetUUID(device, ret_uuid, 96), 0);
 }
 
+/* loadlined has looked at all that happened before: what its answer says is not older. */
 uint64_t charged_on(unsigned card)
 {
-	struct ll_tenant_info tenant;
-	struct ll_ledger *ledger = open_ledger(card, &tenant);
-	if (!ledger)
+	char uuid[96];
+	struct ll_message_card_row row;
+	if (!tenant_id)
 		return 0;
-	ll_ledger_close(ledger);
-	return tenant.memory_used_bytes;
+	find_uuid(card, uuid);
+	if (!jobs_card_row(tenant_id, uuid, &row))
+		return 0;
+	return ll_page_used_bytes(jobs_pages(tenant_id)->page, jobs_card(tenant_id, uuid));
 }
 
 uint64_t charged(void)
@@ -95,33 +76,46 @@ uint64_t charged(void)
 
 static struct {
 	pthread_t thread;
-	struct ll_ledger *ledger;
+	char uuid[96];
 	_Atomic bool is_ended;
 	uint64_t most_bytes;
 } watch;
 
+static void copy_words(const struct ll_page *page, uint64_t ret_words[LL_PAGE_SLOTS])
+{
+	for (unsigned i = 0; i < LL_PAGE_SLOTS; i++)
+		ret_words[i] = page->slots[i].memory;
+}
+
+/* The sum of one moment: what one process has given back and another one taken while the words were read would count
+ * twice. False: they have changed meanwhile. */
+static bool sum_charges(const struct ll_page *page, unsigned card, uint64_t *ret_bytes)
+{
+	static uint64_t before[LL_PAGE_SLOTS], after[LL_PAGE_SLOTS];
+	copy_words(page, before);
+	*ret_bytes = ll_page_used_bytes(page, card);
+	copy_words(page, after);
+	return memcmp(before, after, sizeof before) == 0;
+}
+
 static void *watch_charges(void *arg)
 {
-	struct ll_tenant_info tenants[TENANTS];
+	const struct jobs_pages *pages = jobs_pages(tenant_id);
 	while (!watch.is_ended) {
-		size_t count = ll_tenant_list(watch.ledger, tenants, TENANTS);
-		for (size_t i = 0; i < count; i++) {
-			if (tenants[i].id == tenant_id && tenants[i].memory_used_bytes > watch.most_bytes)
-				watch.most_bytes = tenants[i].memory_used_bytes;
-		}
+		uint64_t bytes;
+		unsigned card = ll_orders_find_card(pages->orders, watch.uuid);
+		if (card < LL_PAGE_CARDS && sum_charges(pages->page, card, &bytes) && bytes > watch.most_bytes)
+			watch.most_bytes = bytes;
 	}
 	return arg;
 }
 
-/* Makes the ledger, if no program has done it yet. */
 void begin_watch(void)
 {
-	char uuid[96];
-	struct ll_nvml_device *device = open_card(0);
-	CHECK_EQUAL(nv.nvmlDeviceGetUUID(device, uuid, sizeof uuid), 0);
-	CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &watch.ledger, NULL), 0);
+	find_uuid(0, watch.uuid);
 	watch.most_bytes = 0;
 	watch.is_ended = false;
+	CHECK(jobs_pages(tenant_id));
 	CHECK_EQUAL(pthread_create(&watch.thread, NULL, watch_charges, NULL), 0);
 }
 
@@ -129,17 +123,12 @@ uint64_t end_watch(void)
 {
 	watch.is_ended = true;
 	CHECK_EQUAL(pthread_join(watch.thread, NULL), 0);
-	ll_ledger_close(watch.ledger);
 	return watch.most_bytes;
 }
 
 void set_limit(uint64_t limit_bytes)
 {
-	struct ll_tenant_info tenant;
-	struct ll_ledger *ledger = open_ledger(0, &tenant);
-	CHECK(ledger && tenant.row < TENANTS);
-	ll_tenant_set_memory_limit(ledger, tenant.row, limit_bytes);
-	ll_ledger_close(ledger);
+	jobs_set(tenant_id, LL_SET_MEMORY, &(struct ll_limits){.memory_bytes = limit_bytes});
 }
 
 /* A figure of card 0 that simctl shows in MiB, behind `before`. */

@@ -7,7 +7,7 @@
 
 #include "../sim/process.h"
 
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -26,8 +26,10 @@ enum governed_way { GOVERNED_PLAINLY, GOVERNED_STRICTLY, GOVERNED_EVICTABLY, GOV
 void govern_in_way(enum governed_way way, uint64_t limit_bytes);
 
 uint64_t governed_id(void); /* the tenant's */
+void find_uuid(unsigned card, char ret_uuid[96]);
 
-/* What the tenant is charged on that card, as anybody reads it in the ledger; dead claims are cleared first. */
+/* What the job's processes are charged on that card, as anybody reads it in the job's page. Those that have ended are
+ * not among them. */
 uint64_t charged_on(unsigned card);
 uint64_t charged(void); /* on card 0 */
 

@@ -8,13 +8,6 @@ enum { ID = 1, CAP_PERMILLE = 100 };
 
 static const char *failing;
 
-static bool has_note(void)
-{
-	struct ll_claim_info claims[4];
-	size_t count = ll_ledger_list(card_ledger(), claims, 4);
-	return count && claims[0].note[0];
-}
-
 /* Launches kernels of 1 ms for so long; the part of the time that they ran, in permille. */
 static uint64_t permille_of(struct ll_cu_function *work, struct ll_cu_stream *stream, uint64_t ns)
 {
@@ -46,7 +39,7 @@ static void body_fails(void)
 	uint64_t before_ns = gpu_ns(ID);
 	permille_of(work, stream, 300 * MS);
 	CHECK(gpu_ns(ID) > before_ns);
-	WAIT_FOR(!has_note());
+	WAIT_FOR(!has_note(ID));
 	check_rests(ID);
 }
 

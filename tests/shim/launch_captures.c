@@ -43,7 +43,7 @@ static void body_joined(void)
 	launch_timed(work, side, MS / 50, 1, 32);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static void a_stream_that_joins_a_capture_is_left_alone(void **state)

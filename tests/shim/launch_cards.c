@@ -1,8 +1,6 @@
 /* One call that launches on several cards: each of them is waited for, and each is charged its own part. */
 #include "launching.h"
 
-#include "ledger/turn.h"
-
 #define ID 7
 #define MS UINT64_C(1000000)
 /* 50 ms of waiting at a cap of 10 %. */
@@ -11,26 +9,25 @@ enum { CARDS = 2 };
 
 static struct ll_cu_context *contexts[CARDS];
 static struct ll_cu_launch_params launches[CARDS];
-static struct ll_ledger *ledgers[CARDS];
+static char uuids[CARDS][64];
 static uint64_t length_ns = MS;
 static void *params[] = {&length_ns};
 
-static struct ll_ledger_tenant *row_on(int card)
+static struct ll_page_card *page_on(int card)
 {
-	for (size_t i = 0; i < LL_LEDGER_TENANTS; i++) {
-		if (ledgers[card]->file->tenants[i].id == ID)
-			return &ledgers[card]->file->tenants[i];
-	}
-	give_up(__FILE__, __LINE__, "no such tenant");
+	return &jobs_pages(ID)->page->cards[jobs_card(ID, uuids[card])];
+}
+
+static int64_t tokens_on(int card)
+{
+	struct ll_message_card_row row;
+	CHECK(jobs_card_row(ID, uuids[card], &row));
+	return row.tokens_ns;
 }
 
 static bool rests_on(int card)
 {
-	for (size_t i = 0; i < LL_LEDGER_CLAIMS; i++) {
-		if (ledgers[card]->file->slots[i].token && ledgers[card]->file->slots[i].want_since_ns)
-			return false;
-	}
-	return true;
+	return !jobs_slot(ID, uuids[card])->want_since_ns;
 }
 
 static void rest(void)
@@ -46,13 +43,11 @@ static void prepare(unsigned cap_permille)
 {
 	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
 	for (int i = 0; i < CARDS; i++) {
-		char uuid[64];
 		contexts[i] = open_context(i);
 		launches[i] =
 		    (struct ll_cu_launch_params){get_kernel("work_ns"), 1, 1, 1, 32, 1, 1, 0, new_stream(), params};
 		launch_work(launches[i].stream, MS); /* the account begins */
-		snprintf(uuid, sizeof uuid, "GPU-10ad11fe-0200-4200-8200-%012d", i + 1);
-		CHECK_EQUAL(ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledgers[i], NULL), 0);
+		snprintf(uuids[i], sizeof uuids[i], "GPU-10ad11fe-0200-4200-8200-%012d", i + 1);
 	}
 	rest();
 }
@@ -63,15 +58,15 @@ static void body_charged(void)
 	uint64_t before_ns[CARDS];
 	prepare(0);
 	for (int i = 0; i < CARDS; i++)
-		before_ns[i] = row_on(i)->gpu_time_ns;
+		before_ns[i] = page_on(i)->gpu_time_ns;
 	uint64_t began_ns = ll_now_ns();
 	for (int i = 0; i < COUNT; i++)
 		CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(launches, CARDS, 0), 0);
 	rest();
 	uint64_t took_ns = ll_now_ns() - began_ns;
 	for (int i = 0; i < CARDS; i++) {
-		WAIT_FOR(row_on(i)->gpu_time_ns - before_ns[i] >= COUNT * MS * 98 / 100);
-		CHECK(row_on(i)->gpu_time_ns - before_ns[i] <= took_ns);
+		WAIT_FOR(page_on(i)->gpu_time_ns - before_ns[i] >= COUNT * MS * 98 / 100);
+		CHECK(page_on(i)->gpu_time_ns - before_ns[i] <= took_ns);
 	}
 }
 
@@ -81,15 +76,25 @@ static void each_card_is_charged_for_its_part(void **state)
 	in_world("cards 2\n", body_charged);
 }
 
+static void put_in_debt(int card)
+{
+	struct ll_limits limits;
+	page_on(card)->gpu_time_ns += (uint64_t)tokens_on(card) + DEBT;
+	ll_orders_read_limits(jobs_pages(ID)->orders, &limits);
+	jobs_set(ID, LL_SET_COMPUTE, &limits); /* loadlined looks at the job */
+	WAIT_FOR(tokens_on(card) <= 0);
+}
+
 /* The debt was paid before it came back; what it costs itself may have been charged by now. */
 static void check_gate_of(int card)
 {
 	rest();
 	for (int i = 0; i < CARDS; i++)
-		row_on(i)->tokens_ns = i == card ? -(int64_t)DEBT : (int64_t)MS;
-	uint64_t before_ns = row_on(card)->gpu_time_ns;
+		WAIT_FOR(tokens_on(i) >= (int64_t)MS);
+	put_in_debt(card);
+	uint64_t before_ns = page_on(card)->gpu_time_ns;
 	CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(launches, CARDS, 0), 0);
-	int64_t left_ns = row_on(card)->tokens_ns, cost_ns = (int64_t)(row_on(card)->gpu_time_ns - before_ns);
+	int64_t left_ns = tokens_on(card), cost_ns = (int64_t)(page_on(card)->gpu_time_ns - before_ns);
 	if (left_ns + cost_ns < -(int64_t)(DEBT / 2))
 		give_up_numbers(__FILE__, __LINE__, "it waits for the card", left_ns, cost_ns);
 }
@@ -109,12 +114,7 @@ static void it_waits_for_whichever_card_owes(void **state)
 
 static bool is_open_on(int card)
 {
-	for (size_t i = 0; i < LL_LEDGER_CLAIMS; i++) {
-		if (ledgers[card]->file->slots[i].token &&
-		    atomic_load(&ledgers[card]->file->slots[i].gate) == LL_GATE_OPEN)
-			return true;
-	}
-	return false;
+	return jobs_slot(ID, uuids[card])->gate == LL_GATE_OPEN;
 }
 
 static void launch_on_each(int count)

@@ -9,7 +9,6 @@
 
 #define ID 7
 #define MS UINT64_C(1000000)
-#define ENDLESS_DEBT (1000000 * MS)
 static struct ll_cu_context *context;
 static struct ll_cu_function *work;
 static struct ll_cu_stream *shared;
@@ -79,7 +78,7 @@ static void body_cancel(void)
 		return;
 	/* In the driver's call itself. */
 	check_rests(ID);
-	tenant(ID)->compute_cap_permille = 0;
+	set_cap(ID, 0);
 	unsetenv("LD_PRELOAD"); /* nothing in front of the simulator's own program */
 	CHECK_EQUAL(simctl("hang cuLaunchKernel 200ms count 1"), 0);
 	cancel_one();
@@ -227,7 +226,7 @@ static void body_exit(void)
 {
 	pthread_t thread;
 	prepare(100);
-	owe(ID, ENDLESS_DEBT);
+	owe_for_long(ID);
 	CHECK_EQUAL(pthread_create(&thread, NULL, launch_at_the_end, NULL), 0);
 	WAIT_FOR(caller_sleeps());
 	CHECK_EQUAL(pthread_detach(thread), 0);
@@ -287,7 +286,7 @@ static void a_queue_that_waits_for_the_next_launch_gets_it(void **state)
 /* How long the launch of a kernel of that length takes behind one that has not begun. */
 static uint64_t launch_behind(ll_cu_deviceptr word, uint32_t value, uint64_t kernel_ns)
 {
-	tenant(ID)->tokens_ns = (int64_t)(2 * kernel_ns);
+	WAIT_FOR(tokens_ns(ID) >= (int64_t)(2 * kernel_ns));
 	CHECK_EQUAL(cu.cuStreamWaitValue32(shared, word, value, LL_CU_STREAM_WAIT_VALUE_EQ), 0);
 	launch_timed(work, shared, kernel_ns, 1, 32);
 	uint64_t began_ns = ll_now_ns();

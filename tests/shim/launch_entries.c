@@ -4,13 +4,11 @@
 #include <dlfcn.h>
 
 #include "abi/cuda_prototypes.h"
-#include "lost_claim.h"
 
 #define ID 7
 #define MS UINT64_C(1000000)
 /* A call that waits does so for 50 ms at a cap of 10 %; one that does not wait comes back in the next 10 000 s. */
 #define SHORT_DEBT (5 * MS)
-#define ENDLESS_DEBT (1000000 * MS)
 #define WAIT_NS (30000 * MS) /* less than a wait for it lasts */
 enum { BYTES = 64 * 1024, PITCH = 1024, ROWS = 16 };
 
@@ -393,7 +391,7 @@ static void body_passing(void)
 	prepare();
 #define ENTRY(name, call)                                                                                              \
 	do {                                                                                                           \
-		owe(ID, ENDLESS_DEBT);                                                                                 \
+		owe_for_long(ID);                                                                                      \
 		uint64_t start_ns = ll_now_ns();                                                                       \
 		ll_cu_result status = call;                                                                            \
 		bool has_waited = ll_now_ns() - start_ns > WAIT_NS;                                                    \
@@ -413,17 +411,8 @@ static void what_is_no_work_of_the_card_does_not_wait(void **state)
 /* Strict: work that nobody can hold to the limits is refused, by every entry. */
 static void body_strict(void)
 {
-	static bool kept[1024];
-	struct ll_claim *claim;
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
-	open_cuda();
-	CHECK_EQUAL(cu.cuInit(0), 0);
-	struct ll_ledger *ledger = card_ledger();
-	for (int i = 1; i < LL_LEDGER_CLAIMS; i++)
-		CHECK_EQUAL(ll_claim_take(ledger, &wish, "0", &claim, NULL), 0);
-	note_ledgers(kept);
 	prepare_under(true);
-	WAIT_FOR(take_from_program(ledger, kept));
+	jobs_end();
 	WAIT_FOR(cu.cuMemsetD8Async(near_, 0, BYTES, stream) == LL_CUDA_ERROR_NOT_PERMITTED);
 	for (size_t i = 0; i < GATED_COUNT; i++) {
 		ll_cu_result status = gated[i].run();
@@ -465,9 +454,7 @@ static void body_capture(void)
 		size_t nodes = 0;
 		launch_timed(work, stream, MS / 100, 1, 32); /* leaves the agent something to time */
 		if (i == 0)
-			owe(ID, ENDLESS_DEBT);
-		if (i == 1)
-			tenant(ID)->compute_cap_permille = 0;
+			owe_for_long(ID);
 		begin_capture(i);
 		launch_timed(work, stream, MS, 1, 32);
 		CHECK_EQUAL(cu.cuLaunchKernelEx(config(), work, params, NULL), 0);
@@ -480,7 +467,7 @@ static void body_capture(void)
 		CHECK_EQUAL(nodes, 4);
 		CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
 		if (i == 0) /* the next one waits no more */
-			tenant(ID)->tokens_ns = 0;
+			set_cap(ID, 0);
 	}
 }
 
@@ -496,7 +483,7 @@ static void body_timed(void)
 	enum { COUNT = 200 };
 	prepare();
 	length_ns = MS;
-	tenant(ID)->compute_cap_permille = 0;
+	set_cap(ID, 0);
 	owe(ID, 0);
 	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
 	for (int i = 0; i < COUNT; i++)
@@ -549,7 +536,7 @@ static void body_contexts(void)
 	launch_timed(work, stream, MS, 1, 32);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static void a_stream_of_another_context_is_gated_and_timed(void **state)

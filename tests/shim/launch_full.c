@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "ledger/turn.h"
-
 #define ID 7
 #define MS UINT64_C(1000000)
 enum { QUEUE = 1024, OTHERS = 3, MORE_THAN_FIT = 1100, DEADLINE_S = 60 }; /* sim/README.md */
@@ -109,7 +107,7 @@ static void check_ends(pthread_t thread, uint64_t before_ns, unsigned count)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK(gpu_ns(ID) - before_ns >= count * (MS / 50) * 8 / 10);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 	alarm(0);
 }
 
@@ -159,7 +157,7 @@ static void body_tail(void)
 {
 	prepare(500);
 	learn();
-	tenant(ID)->compute_cap_permille = 0;
+	set_cap(ID, 0);
 	fill(2);
 	pthread_t thread;
 	unsigned count = 1;
@@ -167,7 +165,7 @@ static void body_tail(void)
 	CHECK_EQUAL(pthread_create(&thread, NULL, launch_into_full, &count), 0);
 	wait_until_stuck(count);
 	sleep_ms(30); /* ticks of the agent's in which it would time */
-	tenant(ID)->compute_cap_permille = 500;
+	set_cap(ID, 500);
 	WAIT_FOR(claim_of(ID)->gate == LL_GATE_SHUT);
 	check_others_launch();
 	check_ends(thread, before_ns, count);

@@ -79,7 +79,7 @@ static void body_green(void)
 	CHECK_EQUAL(cu.cuCtxSetCurrent(context), 0);
 	check_green(work, stream);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static struct ll_cu_context *green_view;
@@ -115,7 +115,7 @@ static void body_green_elsewhere(void)
 	step = 2;
 	CHECK_EQUAL(pthread_join(thread, NULL), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static void a_stream_whose_context_is_current_elsewhere_is_forgotten(void **state)

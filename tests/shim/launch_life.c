@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "abi/cuda_prototypes.h"
-#include "ledger/liveness.h"
 #include <dlfcn.h>
 
 #define ID 7
@@ -107,7 +106,6 @@ static void body_small_cap(void)
 {
 	uint64_t began_ns = ll_now_ns();
 	prepare(1);
-	tenant(ID)->tokens_ns = 0;
 	launch_timed(work, shared, MS / 100, 1, 32);
 	CHECK(ll_now_ns() - began_ns < 50000 * MS);
 	check_rests(ID);
@@ -127,9 +125,9 @@ static double looks_in_a_ms(void)
 	while (ll_now_ns() < until_ns) {
 		launch_work(shared, MS / 50);
 		usleep(200); /* the host is the slower one */
-		uint64_t heartbeat_ns = claim_of(ID)->heartbeat_ns;
-		looks += heartbeat_ns != seen_ns;
-		seen_ns = heartbeat_ns;
+		uint64_t posted_ns = claim_of(ID)->posted_ns;
+		looks += posted_ns != seen_ns;
+		seen_ns = posted_ns;
 	}
 	return looks * (double)MS / (double)(ll_now_ns() - began_ns);
 }
@@ -187,7 +185,7 @@ static void body_fork(void)
 		join(pid);
 	}
 	check_rests(ID);
-	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	WAIT_FOR(count_claims(ID) == 1);
 	CHECK(gpu_ns(ID) - before_ns >= 40 * FORKED_MS * MS * ACCOUNT_PERCENT / 100);
 }
 
@@ -204,7 +202,7 @@ static void body_vfork(void)
 	char program[400];
 	prepare(0);
 	snprintf(program, sizeof program, "%s/loadline-simctl", getenv("LOADLINE_SIM_LIBRARIES"));
-	struct ll_ledger_slot *own = claim_of(ID);
+	struct ll_page_slot *own = claim_of(ID);
 	uint64_t token = own->token, before_ns = gpu_ns(ID);
 	int status;
 	fflush(NULL);
@@ -219,7 +217,7 @@ static void body_vfork(void)
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 	/* The last launches before a context ends, up to 4 ms of work, may have no timing event and are not charged. */
 	CHECK(gpu_ns(ID) - before_ns >= 200 * MS * 95 / 100);
-	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	WAIT_FOR(count_claims(ID) == 1);
 	CHECK(own == claim_of(ID));
 	CHECK_EQUAL(own->token, token);
 	/* One that ends without becoming anything leaves the parent as it was. */
@@ -242,9 +240,10 @@ static void a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was(vo
 }
 #endif
 
-/* Descriptors of ledgers, the test's own handle not counted; with closes they are closed. */
-static int ledger_descriptors(bool closes)
+/* The library's connection to loadlined, on a high number; with closes it is closed. */
+static int connections(bool closes)
 {
+	enum { HIGH_FD = 512 };
 	int count = 0;
 	DIR *folder = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -256,10 +255,10 @@ static int ledger_descriptors(bool closes)
 		char path[300], target[300];
 		snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
 		ssize_t length = readlink(path, target, sizeof target - 1);
-		if (length < 0)
+		if (length < 0 || atoi(entry->d_name) < HIGH_FD)
 			continue;
 		target[length] = '\0';
-		if (!strstr(target, ".ledger"))
+		if (strncmp(target, "socket:", 7) != 0)
 			continue;
 		count++;
 		if (closes) /* past the thread sanitizer, which minds that others use them */
@@ -269,26 +268,27 @@ static int ledger_descriptors(bool closes)
 	return count;
 }
 
-/* Who lists the claims before that clears it. */
-static bool is_claim_locked(void)
-{
-	struct ll_ledger *ledger = card_ledger();
-	const struct ll_ledger_slot *slot = claim_of(ID);
-	return slot && ll_ledger_has_scan(ledger) &&
-	       !ll_lock_is_free(ledger->scan.fd, LL_LOCK_SLOTS + (slot - ledger->file->slots));
-}
-
 static void body_closed(void)
 {
+	ll_cu_deviceptr address;
 	prepare(100);
-	CHECK(ledger_descriptors(true) > 0);
-	/* It has them again without being asked. */
-	WAIT_FOR(is_claim_locked());
-	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	uint64_t token = claim_of(ID)->token;
+	CHECK_EQUAL(connections(true), 1);
+	/* It has another one without being asked. */
+	WAIT_FOR(connections(false) == 1);
+	WAIT_FOR(count_claims(ID) == 1);
+	CHECK_EQUAL(claim_of(ID)->token, token);
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);
 	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
 	check_rests(ID);
+	/* And at once, if it needs one. */
+	CHECK_EQUAL(connections(true), 1);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 10 << 20), 0);
+	owe(ID, 5 * MS);
+	launch_timed(work, shared, MS, 1, 32);
+	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
+	CHECK_EQUAL(claim_of(ID)->token, token);
 }
 
 static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
@@ -297,63 +297,47 @@ static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
 	in_world(NULL, body_closed);
 }
 
-/* The program has closed its descriptors, and somebody looks before it notices: the claim is cleared. */
 static void lose_claim(void)
 {
 	uint64_t token = claim_of(ID)->token;
-	WAIT_FOR(ledger_descriptors(true) >= 0 && ll_ledger_sweep(card_ledger()) > 0);
-	CHECK(!claim_of(ID) || claim_of(ID)->token != token);
+	jobs_lose_claim(jobs_connect(), getpid(), ID, card_uuid());
+	WAIT_FOR(!claim_of(ID) || claim_of(ID)->token != token);
 }
 
-/* Somebody else in the slot that it had. */
-static struct ll_claim *take_its_place(void)
+static bool is_charged(uint64_t bytes)
 {
-	struct ll_claim *claim;
-	unsigned row;
-	struct ll_tenant_wish tenant_wish = {.id = 99, .name = "other", .priority = LL_PRIORITY_NORMAL};
-	CHECK_EQUAL(ll_tenant_join(card_ledger(), &tenant_wish, &row, NULL), 0);
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other", .tenant_row = row + 1};
-	CHECK_EQUAL(ll_claim_take(card_ledger(), &wish, "0", &claim, NULL), 0);
-	return claim;
+	return claim_of(ID) && charged_bytes(ID) == bytes;
 }
 
 static void body_lost(void)
 {
 	ll_cu_deviceptr first, second;
 	prepare(100);
-	uint64_t bytes = claim_of(ID)->memory_used_bytes;
+	uint64_t bytes = charged_bytes(ID);
 	CHECK_EQUAL(cu.cuMemAlloc(&first, 10 << 20), 0);
 	lose_claim();
-	struct ll_claim *other = take_its_place();
 	/* The next launch has a claim again; and pays. */
 	launch_timed(work, shared, MS / 10, 1, 32);
-	CHECK(claim_of(ID));
-	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes + (10 << 20));
+	WAIT_FOR(is_charged(bytes + (10 << 20)));
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);
 	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
 	check_rests(ID);
-	/* Nothing of this was done to whoever took its place. */
-	CHECK(!ll_claim_is_lost(other));
-	CHECK_EQUAL(claim_of(99)->memory_used_bytes, 0);
-	CHECK_EQUAL(claim_of(99)->want_since_ns, 0);
-	CHECK_EQUAL(claim_of(99)->gpu_time_ns, 0);
-	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 2);
-	ll_claim_release(other);
+	WAIT_FOR(count_claims(ID) == 1);
 	/* So has the next allocation, and what was there before is given back to it. */
 	lose_claim();
 	CHECK_EQUAL(cu.cuMemAlloc(&second, 10 << 20), 0);
-	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes + (20 << 20));
+	WAIT_FOR(is_charged(bytes + (20 << 20)));
 	CHECK_EQUAL(cu.cuMemFree(first), 0);
 	CHECK_EQUAL(cu.cuMemFree(second), 0);
-	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes);
+	CHECK_EQUAL(charged_bytes(ID), bytes);
 	/* And so has a program that does nothing. */
 	lose_claim();
-	WAIT_FOR(claim_of(ID) && claim_of(ID)->memory_used_bytes == bytes);
-	CHECK_EQUAL(ll_ledger_list(card_ledger(), NULL, 0), 1);
+	WAIT_FOR(is_charged(bytes));
+	WAIT_FOR(count_claims(ID) == 1);
 }
 
-static void a_claim_that_others_have_cleared_is_taken_again(void **state)
+static void a_claim_that_was_taken_away_is_taken_again(void **state)
 {
 	(void)state;
 	in_world(NULL, body_lost);
@@ -380,7 +364,7 @@ static void body_lost_in_use(void)
 {
 	pthread_t threads[THREADS];
 	prepare(0);
-	uint64_t bytes = claim_of(ID)->memory_used_bytes;
+	uint64_t bytes = charged_bytes(ID);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQUAL(pthread_create(&threads[i], NULL, hoard, NULL), 0);
 	for (int i = 0; i < 8; i++) {
@@ -390,8 +374,7 @@ static void body_lost_in_use(void)
 	is_done = true;
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
-	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, bytes);
-	CHECK_EQUAL(tenant(ID)->memory_used_bytes, bytes);
+	WAIT_FOR(is_charged(bytes));
 }
 
 static void nothing_is_lost_of_an_account_that_changes_meanwhile(void **state)
@@ -414,12 +397,12 @@ static void *launch_in_debt(void *unused)
 static void body_debt(void)
 {
 	pthread_t thread;
-	prepare(10);
-	owe(ID, 1000 * MS); /* 100 s */
+	prepare(2);
+	owe(ID, 200 * MS); /* 100 s */
 	CHECK_EQUAL(pthread_create(&thread, NULL, launch_in_debt, NULL), 0);
 	sleep_ms(62000);
 	CHECK(!has_launched);
-	tenant(ID)->compute_cap_permille = 0;
+	set_cap(ID, 0);
 	WAIT_FOR(has_launched);
 	CHECK_EQUAL(pthread_join(thread, NULL), 0);
 }
@@ -432,30 +415,21 @@ static void a_debt_is_waited_out_however_long_it_is(void **state)
 	in_world(NULL, body_debt);
 }
 
-static void body_full(void)
+/* loadlined does not know the job for a while. */
+static void body_unknown(void)
 {
-	enum { CLAIMS = 256 };
-	static struct ll_claim *others[CLAIMS];
 	ll_cu_deviceptr address;
 	struct ll_cu_context *primary, *another;
 	prepare(100);
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
-	lose_claim();
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "other"};
-	int count = 0;
-	while (count < CLAIMS && ll_claim_take(card_ledger(), &wish, "0", &others[count], NULL) == 0)
-		count++;
-	if (count == CLAIMS) {
-		/* No claim is free: the program goes on as it is, and has one as soon as one is. */
-		CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
-		CHECK_EQUAL(cu.cuCtxCreate(&another, 0, 0), LL_CUDA_ERROR_NOT_PERMITTED);
-		CHECK_EQUAL(cu.cuMemAlloc(&address, 1 << 20), 0);
-		launch_timed(work, shared, MS / 10, 1, 32);
-		CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-		CHECK(!claim_of(ID));
-	}
-	while (count)
-		ll_claim_release(others[--count]);
+	jobs_end();
+	WAIT_FOR(cu.cuCtxCreate(&another, 0, 0) == LL_CUDA_ERROR_NOT_PERMITTED);
+	/* The program goes on as it is, and has a claim as soon as there is one. */
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&primary, 0), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 1 << 20), 0);
+	launch_timed(work, shared, MS / 10, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = 100});
 	WAIT_FOR(claim_of(ID));
 	owe(ID, 5 * MS);
 	launch_timed(work, shared, MS, 1, 32);
@@ -463,10 +437,10 @@ static void body_full(void)
 	check_rests(ID);
 }
 
-static void without_a_free_claim_the_program_goes_on_until_there_is_one(void **state)
+static void without_a_claim_the_program_goes_on_until_there_is_one(void **state)
 {
 	(void)state;
-	in_world(NULL, body_full);
+	in_world(NULL, body_unknown);
 }
 
 int main(void)
@@ -480,10 +454,10 @@ int main(void)
 	    cmocka_unit_test(a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was),
 #endif
 	    cmocka_unit_test(a_program_that_closes_every_descriptor_keeps_its_claim),
-	    cmocka_unit_test(a_claim_that_others_have_cleared_is_taken_again),
+	    cmocka_unit_test(a_claim_that_was_taken_away_is_taken_again),
 	    cmocka_unit_test(nothing_is_lost_of_an_account_that_changes_meanwhile),
 	    cmocka_unit_test(a_debt_is_waited_out_however_long_it_is),
-	    cmocka_unit_test(without_a_free_claim_the_program_goes_on_until_there_is_one),
+	    cmocka_unit_test(without_a_claim_the_program_goes_on_until_there_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Programs that wait for their turn on the card (ledger/act.h): what is held, what is not, and that all of it
+/* Programs that wait for their turn on the card (protocol/page.h): what is held, what is not, and that all of it
  * ends.
  */
 #include "launching.h"
@@ -8,8 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "ledger/contender.h"
 
 #define MS UINT64_C(1000000)
 
@@ -74,12 +72,12 @@ static void end(pid_t flood)
 {
 	CHECK_EQUAL(kill(flood, SIGKILL), 0);
 	CHECK_EQUAL(waitpid(flood, NULL, 0), flood);
+	WAIT_FOR(!claim_of(FLOOD));
 }
 
 static uint32_t word(void)
 {
-	struct ll_ledger_file *file = card_ledger()->file;
-	return file->card_words[tenant(SELF) - file->tenants];
+	return jobs_pages(SELF)->page->card_words[claim_of(SELF)->card];
 }
 
 static bool is_held(void)
@@ -107,7 +105,7 @@ static void check_soon(uint64_t since_ns)
 
 static bool lingers(void)
 {
-	return claim_of(SELF)->visit & LL_VISIT_LINGERS;
+	return claim_of(SELF)->post_flags & LL_POST_LINGERS && !(order_of(SELF)->flags & LL_ORDER_IS_HOLDER);
 }
 
 static void *launch_on(void *context)
@@ -273,7 +271,7 @@ static void check_without(const char *refusal)
 	kernel_ns = SHARED_KERNEL_NS;
 	pid_t flood = begin_of_weight(300);
 	check_share(launch_in_own);
-	CHECK(!(claim_of(SELF)->visit & LL_VISIT_ON_CARD));
+	CHECK(!(claim_of(SELF)->post_flags & LL_POST_ON_CARD));
 	end(flood);
 }
 

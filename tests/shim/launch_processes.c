@@ -86,7 +86,7 @@ static void body_weights(void)
 	/* and made up for */
 	WAIT_FOR(virtual_ns(1) < virtual_ns(2) + 50 * MS && virtual_ns(2) < virtual_ns(1) + 50 * MS);
 	measure(1000 * MS, &first, &second);
-	/* How near to 3 is a matter of the host, which may have other work: ledger_turn shows it on a clock of its own.
+	/* How near to 3 is a matter of the host, which may have other work: share_turn shows it on a clock of its own.
 	 */
 	CHECK(second > 1.5 * first);
 	CHECK(second < 6 * first);
@@ -98,38 +98,6 @@ static void two_programs_that_wait_share_by_weight(void **state)
 {
 	(void)state;
 	in_world(NULL, body_weights);
-}
-
-/* It works on both cards; the second is the tenant's first. */
-static void launch_on_two_cards(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	govern_by(other);
-	for (int i = 0; i < 2; i++) {
-		open_context(1 - i);
-		for (int n = 0; n < 400; n++)
-			launch_work(NULL, 5 * MS);
-	}
-	for (;;)
-		pause();
-}
-
-static void body_two_cards(void)
-{
-	other = (struct ll_run_settings){
-	    .id = 1, .tenant = "gang", .first_card = "GPU-10ad11fe-0200-4200-8200-000000000002"};
-	pid_t pid = spawn(launch_on_two_cards);
-	CHECK_EQUAL(open_cuda() > 1000, 0);
-	CHECK_EQUAL(cu.cuInit(0), 0);
-	WAIT_FOR(gpu_ns(1) > 20 * MS);
-	WAIT_FOR(tenant(1)->gang_turn_until_ns > 0);
-	stop(pid);
-}
-
-static void a_tenant_on_two_cards_goes_first_on_the_second_while_it_has_the_first(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_two_cards);
 }
 
 /* Two processes of a tenant, a card each, that add up something together: each round both work, and then each stream
@@ -269,51 +237,6 @@ static void collectives_of_two_tenants_keep_their_speed(void **state)
 	in_world("cards 2\ncard 1 slice 1.37ms\n", body_meetings);
 }
 
-/* A ms of work, and then a pause that is longer than that of a program which waits for each kernel. */
-static void launch_with_pauses(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	govern_by((struct ll_run_settings){.id = 1, .tenant = "pauses", .weight_permille = 10000});
-	open_context(0);
-	struct ll_cu_stream *stream = new_stream();
-	for (;;) {
-		launch_work(stream, MS);
-		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-		usleep(400);
-	}
-}
-
-/* As a process of that tenant on another card does each 0.1 ms while it has work there, which may wait for the next
- * launch here. Of a moment to come, so that it is not old before this process is run again. */
-static bool say_that_another_card_is_busy(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	tenant(1)->others_busy_ns = (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec + 900 * MS;
-	return true;
-}
-
-static void body_pauses(void)
-{
-	pid_t a = spawn(launch_with_pauses);
-	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b"});
-	begin_watching();
-	uint64_t first_ns = gpu_ns(1), second_ns = gpu_ns(2);
-	WAIT_FOR(say_that_another_card_is_busy() && gpu_ns(1) >= first_ns + 500 * MS);
-	double part = (double)(gpu_ns(2) - second_ns) / (double)(gpu_ns(1) - first_ns);
-	printf("the other one has %.2f of it\n", part);
-	fflush(stdout);
-	CHECK(part < 10); /* else 20 */
-	stop(a);
-	stop(b);
-}
-
-static void a_turn_outlasts_a_pause_while_another_card_works(void **state)
-{
-	(void)state;
-	in_world(NULL, body_pauses);
-}
-
 static _Atomic unsigned *long_kernels; /* that the program below has seen the end of */
 
 static void launch_long_ones(void)
@@ -385,7 +308,7 @@ static void a_stopped_or_killed_program_keeps_nobody_waiting(void **state)
 	in_world(NULL, body_stopped);
 }
 
-/* Limits are the tenant's row's, and may change at any time. */
+/* Limits are the job's, and may change at any time. */
 static void body_changed(void)
 {
 	other_waits = true;
@@ -393,13 +316,12 @@ static void body_changed(void)
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
 	WAIT_FOR(gpu_ns(1) > 20 * MS);
-	unsigned row = (unsigned)(tenant(1) - card_ledger()->file->tenants);
 	uint64_t before_ns = gpu_ns(1), began_ns = ll_now_ns();
-	ll_tenant_set_compute_cap(card_ledger(), row, 100);
+	set_cap(1, 100);
 	WAIT_FOR(ll_now_ns() - began_ns > 1000 * MS);
 	/* A tenth, but for 100 ms at full speed until it is heeded. */
 	CHECK(gpu_ns(1) - before_ns <= (ll_now_ns() - began_ns) / 10 + 100 * MS);
-	ll_tenant_set_compute_cap(card_ledger(), row, 0);
+	set_cap(1, 0);
 	before_ns = gpu_ns(1);
 	WAIT_FOR(gpu_ns(1) > before_ns + 200 * MS);
 	stop(a);
@@ -415,10 +337,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(two_programs_that_wait_share_by_weight),
-	    cmocka_unit_test(a_tenant_on_two_cards_goes_first_on_the_second_while_it_has_the_first),
 	    cmocka_unit_test(collectives_of_two_tenants_across_two_cards_all_end),
 	    cmocka_unit_test(collectives_of_two_tenants_keep_their_speed),
-	    cmocka_unit_test(a_turn_outlasts_a_pause_while_another_card_works),
 	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
 	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
 	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),

@@ -6,8 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "ledger/turn.h"
-
 #define MS UINT64_C(1000000)
 
 static struct ll_run_settings other;
@@ -88,19 +86,19 @@ static void stop(pid_t pid)
 
 static bool is_open(uint64_t id)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
+	const struct ll_page_slot *claim = claim_of(id);
 	return claim && atomic_load(&claim->gate) != LL_GATE_SHUT;
 }
 
 static bool is_shut(uint64_t id)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
+	const struct ll_page_slot *claim = claim_of(id);
 	return claim && claim->want_since_ns && atomic_load(&claim->gate) == LL_GATE_SHUT;
 }
 
 static bool has_pace(uint64_t id, enum ll_pace pace)
 {
-	const struct ll_ledger_slot *claim = claim_of(id);
+	const struct ll_page_slot *claim = claim_of(id);
 	return claim && atomic_load(&claim->pace) == pace;
 }
 
@@ -448,6 +446,17 @@ static void caps_beside_each_other_hold_in_work_done(void **state)
 	in_world(NULL, body_caps_of_long_ones);
 }
 
+/* Whether more was queued since the last look than so many launches. A busy host makes a program seem to wait for each
+ * of its launches: while the card is given for visits, they wait there, and do not count. */
+static bool grows_beyond(uint64_t id, uint32_t most)
+{
+	static uint32_t before;
+	uint32_t now = atomic_load(&claim_of(id)->queued_launches);
+	bool has_grown = now > most && now > before && !(order_of(id)->flags & LL_ORDER_IS_BY_VISITS);
+	before = now;
+	return has_grown;
+}
+
 static void body_class(void)
 {
 	pid_t low =
@@ -463,7 +472,7 @@ static void body_class(void)
 	unsigned longer = 0;
 	for (unsigned look = 0; look < 50; look++) {
 		goes_on(1, MS);
-		longer += atomic_load(&claim_of(1)->queued_launches) > 2; /* kernels of 1 ms */
+		longer += grows_beyond(1, 2); /* kernels of 1 ms */
 	}
 	CHECK(longer < 10); /* one more passes a queue of which nothing seems to end, as on a busy host */
 	WAIT_FOR(is_open(2));

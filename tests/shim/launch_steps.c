@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "ledger/turn.h"
 
 #define ID 7
 

@@ -2,22 +2,12 @@
 
 #include <sys/mman.h>
 
-#include "ledger/contender.h"
-
-#include "base/err.h"
-
 #define MS UINT64_C(1000000)
+#define DEAF_NS (50 * MS) /* a program that has not posted for so long loses its turn */
 
 void govern_by(struct ll_run_settings settings)
 {
-	char text[LL_RUN_TEXT_SIZE];
-	const char *world = getenv("LOADLINE_SIM_DIR");
-	CHECK(world);
-	if (!settings.priority)
-		settings.priority = LL_PRIORITY_NORMAL;
-	snprintf(settings.folder, sizeof settings.folder, "%s", world);
-	CHECK_EQUAL(ll_run_settings_write(&settings, text), 0);
-	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	jobs_register(settings);
 }
 
 static void write_uuid(char text[64])
@@ -33,38 +23,41 @@ static void write_uuid(char text[64])
 				     i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
 }
 
-struct ll_ledger *card_ledger(void)
+const char *card_uuid(void)
 {
-	static struct ll_ledger *ledger;
-	struct ll_err err = {0};
-	char uuid[64];
-	if (ledger)
-		return ledger;
-	write_uuid(uuid);
-	if (ll_ledger_open(getenv("LOADLINE_SIM_DIR"), uuid, true, &ledger, &err))
-		give_up(__FILE__, __LINE__, err.text);
-	return ledger;
+	static char uuid[64];
+	if (!uuid[0])
+		write_uuid(uuid);
+	return uuid;
 }
 
-struct ll_ledger_tenant *tenant(uint64_t id)
+struct ll_page_slot *claim_of(uint64_t id)
 {
-	struct ll_ledger_file *file = card_ledger()->file;
-	for (size_t i = 0; i < LL_LEDGER_TENANTS; i++) {
-		if (file->tenants[i].id == id)
-			return &file->tenants[i];
-	}
-	return NULL;
+	return jobs_slot(id, card_uuid());
 }
 
-struct ll_ledger_slot *claim_of(uint64_t id)
+unsigned count_claims(uint64_t id)
 {
-	struct ll_ledger_file *file = card_ledger()->file;
-	struct ll_ledger_tenant *row = tenant(id);
-	for (size_t i = 0; row && i < LL_LEDGER_CLAIMS; i++) {
-		if (file->slots[i].token && file->slots[i].tenant_row == 1 + (uint32_t)(row - file->tenants))
-			return &file->slots[i];
-	}
-	return NULL;
+	return jobs_count_slots(id, card_uuid());
+}
+
+const struct ll_orders_slot *order_of(uint64_t id)
+{
+	const struct ll_page_slot *slot = claim_of(id);
+	const struct jobs_pages *pages = jobs_pages(id);
+	return slot ? &pages->orders->slots[slot - pages->page->slots] : NULL;
+}
+
+uint64_t charged_bytes(uint64_t id)
+{
+	return LL_MEMORY_USED(claim_of(id)->memory) * LL_MEMORY_UNIT;
+}
+
+bool has_note(uint64_t id)
+{
+	char note[64];
+	ll_page_read_note(claim_of(id), note);
+	return note[0];
 }
 
 void *share_memory(size_t bytes)
@@ -74,26 +67,29 @@ void *share_memory(size_t bytes)
 	return memory;
 }
 
+static struct ll_page_card *page_card(uint64_t id)
+{
+	unsigned card = jobs_card(id, card_uuid());
+	return card < LL_PAGE_CARDS ? &jobs_pages(id)->page->cards[card] : NULL;
+}
+
 uint64_t gpu_ns(uint64_t id)
 {
-	struct ll_ledger_tenant *row = tenant(id);
-	return row ? row->gpu_time_ns : 0;
+	struct ll_page_card *card = page_card(id);
+	return card ? card->gpu_time_ns : 0;
 }
 
 uint64_t virtual_ns(uint64_t id)
 {
-	struct ll_ledger_tenant *row = tenant(id);
-	return row ? row->virtual_time_ns : 0;
+	struct ll_message_card_row row;
+	return jobs_card_row(id, card_uuid(), &row) ? row.virtual_time_ns : 0;
 }
 
 int64_t tokens_ns(uint64_t id)
 {
-	struct ll_ledger_tenant *row = tenant(id);
-	if (!row) {
-		give_up(__FILE__, __LINE__, "no such tenant");
-		return 0;
-	}
-	return row->tokens_ns;
+	struct ll_message_card_row row;
+	CHECK(jobs_card_row(id, card_uuid(), &row));
+	return row.tokens_ns;
 }
 
 struct ll_cu_context *begin_program(uint64_t id, unsigned cap_permille, struct ll_cu_function **ret_work,
@@ -117,7 +113,25 @@ void check_rests(uint64_t id)
 void owe(uint64_t id, uint64_t ns)
 {
 	check_rests(id);
-	tenant(id)->tokens_ns = -(int64_t)ns;
+	struct ll_limits limits;
+	int64_t has_ns = tokens_ns(id);
+	if (has_ns == INT64_MAX || has_ns <= -(int64_t)ns)
+		return;
+	page_card(id)->gpu_time_ns += (uint64_t)(has_ns + (int64_t)ns);
+	ll_orders_read_limits(jobs_pages(id)->orders, &limits);
+	jobs_set(id, LL_SET_COMPUTE, &limits); /* loadlined looks at the job */
+	WAIT_FOR(tokens_ns(id) <= 0);
+}
+
+void owe_for_long(uint64_t id)
+{
+	set_cap(id, 1);
+	owe(id, 60 * MS);
+}
+
+void set_cap(uint64_t id, unsigned permille)
+{
+	jobs_set(id, LL_SET_COMPUTE, &(struct ll_limits){.compute_permille = permille});
 }
 
 void launch_work(struct ll_cu_stream *stream, uint64_t ns)
@@ -127,16 +141,17 @@ void launch_work(struct ll_cu_stream *stream, uint64_t ns)
 
 bool is_bounded(uint64_t id, uint64_t kernel_ns)
 {
-	struct ll_ledger_slot *claim = claim_of(id);
+	struct ll_page_slot *claim = claim_of(id);
 	return claim && claim->want_since_ns && claim->queued_ns < 20 * MS + 5 * kernel_ns;
 }
 
 static struct look look_at(uint64_t id, uint64_t kernel_ns)
 {
-	double gpu = (double)gpu_ns(id), weight = tenant(id)->weight_permille;
-	const struct ll_ledger_slot *claim = claim_of(id);
-	return (struct look){.wants =
-				 is_bounded(id, kernel_ns) && ll_now_ns() - claim->heartbeat_ns < LL_TURN_DEAF_NS / 2,
+	struct ll_limits limits;
+	ll_orders_read_limits(jobs_pages(id)->orders, &limits);
+	double gpu = (double)gpu_ns(id), weight = limits.weight_permille;
+	const struct ll_page_slot *claim = claim_of(id);
+	return (struct look){.wants = is_bounded(id, kernel_ns) && ll_now_ns() - claim->posted_ns < DEAF_NS / 2,
 			     .gpu_ns = gpu,
 			     .lifted_ns = (double)virtual_ns(id) - gpu * 1000 / (weight > 0 ? weight : 1000)};
 }

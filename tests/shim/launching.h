@@ -2,19 +2,16 @@
  * launching.h - for tests of programs under limits: the simulator's tests' world (tests/sim/process.h) with the shim
  * preloaded, and what `loadline run` would have said to it.
  *
- * How a program fares is read from the ledger. That a call is gated is told without a clock: its tenant is put in debt
- * first, and the call comes back when that is paid, or does not care.
+ * How a program fares is read from its job's page. That a call is gated is told without a clock: its tenant is put in
+ * debt first, and the call comes back when that is paid, or does not care.
  */
 #ifndef LOADLINE_TESTS_SHIM_LAUNCHING_H
 #define LOADLINE_TESTS_SHIM_LAUNCHING_H
 
 #include "../sim/process.h"
 #include "base/clock.h"
-#include "ledger/claim.h"
-#include "ledger/handle.h"
-#include "ledger/ledger.h"
-#include "ledger/run_settings.h"
-#include "ledger/tenant.h"
+#include "jobs.h"
+#include "protocol/words.h"
 
 /* Before the first call of the driver in this process. The tenant's id is settings.id. */
 void govern_by(struct ll_run_settings settings);
@@ -29,10 +26,15 @@ struct ll_cu_context *begin_program(uint64_t id, unsigned cap_permille, struct l
 /* The program has said that it is done: nothing of a launch was left half-way. */
 void check_rests(uint64_t id);
 
-/* Card 0's ledger, by a handle of the test's own, and this program's tenant in it. After open_context. */
-struct ll_ledger *card_ledger(void);
-struct ll_ledger_tenant *tenant(uint64_t id);
-struct ll_ledger_slot *claim_of(uint64_t id); /* its first claim; NULL: none */
+/* After open_cuda: card 0's UUID; the first slot of that job there (NULL: none), and how many it has; its order. */
+const char *card_uuid(void);
+struct ll_page_slot *claim_of(uint64_t id);
+unsigned count_claims(uint64_t id);
+const struct ll_orders_slot *order_of(uint64_t id);
+
+/* What the first claim is charged, and its note. */
+uint64_t charged_bytes(uint64_t id);
+bool has_note(uint64_t id);
 
 /* Zeroed memory that this process shares with those that it starts from now on. */
 void *share_memory(size_t bytes);
@@ -63,8 +65,11 @@ struct shares {
  */
 bool have_shared(struct shares *shares, uint64_t total_ns);
 
-/* The driver is done, the claim rests, and then the tenant owes so much GPU time. */
+/* The driver is done, the claim rests, and then the job owes so much GPU time: the card is said to have worked for it,
+ * for no longer than its programs have lived, and a second. Nothing, if it has no cap. */
 void owe(uint64_t id, uint64_t ns);
+void owe_for_long(uint64_t id);               /* a minute, under a cap of a permille from now on */
+void set_cap(uint64_t id, unsigned permille); /* 0: none */
 
 /* A kernel that needs that long, in a stream. */
 void launch_work(struct ll_cu_stream *stream, uint64_t ns);

@@ -163,8 +163,9 @@ static void body_claim_lost(void)
 	make();
 	take(1);
 	close_descriptor();
-	tell(0, LOSE, 0);
+	stop_without_claim(0);
 	look(1);
+	CHECK(kill(pids[0], SIGCONT) == 0);
 	WAIT_FOR(charged_beyond(2) == made_bytes() + (way->pool_bytes ? SHARED_BYTES : 0));
 	tell(0, UNMAKE, 0);
 	look(0);

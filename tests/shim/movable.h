@@ -1,5 +1,5 @@
 /*
- * movable.h - what the tests of an evictable program's pools share. No mover serves the card; the memory could be moved
+ * movable.h - what the tests of an evictable program's pools share. Nobody moves it; the memory could be moved
  * all the same.
  */
 #ifndef LOADLINE_TESTS_SHIM_MOVABLE_H

@@ -115,7 +115,7 @@ static void check_limits(void)
 	struct ll_nvml_device *card = open_card(0);
 	use_all();
 	stream = HAS(cuStreamCreate) ? new_stream() : NULL;
-	CHECK_EQUAL(claim_of(ID)->memory_used_bytes, CONTEXT_BYTES);
+	CHECK_EQUAL(charged_bytes(ID), CONTEXT_BYTES);
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 300 * MIB), 0);
 	CHECK_EQUAL(cu.cuMemAlloc(&refused, 1), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQUAL(cu.cuMemAllocAsync(&refused, MIB, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
@@ -131,7 +131,7 @@ static void check_limits(void)
 	CHECK(tokens_ns(ID) > -(int64_t)(DEBT / 2));
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(gpu_ns(ID) > before_ns);
-	CHECK_EQUAL(claim_of(ID)->note[0], 0);
+	CHECK_EQUAL(has_note(ID), 0);
 }
 
 static void body_old(void)

@@ -1,7 +1,6 @@
 /*
  * Physical memory that an evictable program makes itself. It can leave the card and return, and looks to the program as
- * the driver's own. The library is linked in, so that the test can move pieces by itself. A socket to which nobody
- * listens stands for the mover.
+ * the driver's own. The library is linked in, so that the test can move pieces by itself.
  */
 #include "governed.h"
 
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/packet.h"
-#include "mover/protocol.h"
+#include "protocol/message.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/physical.h"
 #include "shim/memory/pieces.h"
@@ -25,26 +24,8 @@ static ll_cu_deviceptr range;
 static struct ll_real driver; /* the simulated one, but for what is replaced */
 static ll_cu_mem_handle bound;
 
-/* Programs may connect to this socket. */
-static void stand_for_mover(void)
-{
-	char name[120], uuid[96];
-	struct sockaddr_un address;
-	int folder_fd;
-	open_nvml();
-	CHECK_EQUAL(nv.nvmlInit(), 0);
-	CHECK_EQUAL(nv.nvmlDeviceGetUUID(open_card(0), uuid, sizeof uuid), 0);
-	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, uuid);
-	int fd = ll_packet_socket(getenv("LOADLINE_SIM_DIR"), name, &folder_fd, &address);
-	CHECK(fd >= 0);
-	CHECK_EQUAL(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
-	CHECK_EQUAL(listen(fd, 8), 0);
-	close(folder_fd);
-}
-
 static void prepare(void)
 {
-	stand_for_mover();
 	govern_evictable(0);
 	open_context(0);
 	CHECK_EQUAL(cu.cuMemAddressReserve(&range, 64 * MIB, 0, 0, 0), 0);
@@ -330,7 +311,7 @@ static void what_others_see_stays(void **state)
 	in_world(NULL, body_seen);
 }
 
-/* Without a mover the driver's own handles are given, and nothing is moved. */
+/* If it is not evictable the driver's own handles are given, and nothing is moved. */
 static void body_without(void)
 {
 	struct ll_piece pieces[PIECES];

@@ -12,7 +12,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COUNT = 7  # cards, as the hook has it
-BUILT = ["loadline", "src/shim/libloadline-cuda.so", "sim/libcuda.so.1", "sim/libnvidia-ml.so.1"]
+BUILT = ["loadline", "src/daemon/loadlined", "src/monitor/loadline-job", "src/shim/libloadline-cuda.so", "sim/libcuda.so.1",
+         "sim/libnvidia-ml.so.1"]
 
 COMMAND = """#include <stdio.h>
 

@@ -70,10 +70,10 @@ static void who_is_not_held_to_its_limits_is_told(void **state)
 {
 	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_tenant_info tenant = {.row = 1, .id = 71, .name = "stray", .lost_since_ns = 5 * LL_NS_PER_S};
+	struct ll_status_job job = {.number = 1, .id = 71, .name = "stray", .lost_since_ns = 5 * LL_NS_PER_S};
 	struct ll_status_card status = reading(17 * LL_NS_PER_S);
-	status.tenants = &tenant;
-	status.tenant_count = 1;
+	status.jobs = &job;
+	status.job_count = 1;
 	static const bool is_long[] = {false, true};
 	for (size_t i = 0; i < 2; i++) {
 		ll_strbuf_reset(&text);
@@ -100,20 +100,20 @@ static void tenant_has_its_share_of_the_time_between_two_readings(void **state)
 {
 	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_tenant_info before[] = {{.row = 1, .id = 71, .gpu_time_ns = 5 * LL_NS_PER_S}};
-	struct ll_tenant_info now[] = {{.row = 0, .id = 72, .name = "new"},
-				       {.row = 1, .id = 71, .name = "old", .gpu_time_ns = 6 * LL_NS_PER_S}};
+	struct ll_status_job before[] = {{.number = 2, .id = 71, .gpu_time_ns = 5 * LL_NS_PER_S}};
+	struct ll_status_job now[] = {{.number = 1, .id = 72, .name = "new"},
+				      {.number = 2, .id = 71, .name = "old", .gpu_time_ns = 6 * LL_NS_PER_S}};
 	struct ll_status_card earlier = reading(10 * LL_NS_PER_S);
 	struct ll_status_card status = reading(14 * LL_NS_PER_S);
 	struct ll_status_recent recent;
-	earlier.tenants = before;
-	earlier.tenant_count = 1;
-	status.tenants = now;
-	status.tenant_count = 2;
-	assert_false(ll_status_recent_tenant(&status, &now[1], &recent));
+	earlier.jobs = before;
+	earlier.job_count = 1;
+	status.jobs = now;
+	status.job_count = 2;
+	assert_false(ll_status_recent_job(&status, &now[1], &recent));
 	status.earlier = &earlier;
-	assert_false(ll_status_recent_tenant(&status, &now[0], &recent));
-	assert_true(ll_status_recent_tenant(&status, &now[1], &recent));
+	assert_false(ll_status_recent_job(&status, &now[0], &recent));
+	assert_true(ll_status_recent_job(&status, &now[1], &recent));
 	assert_float_equal(recent.percent, 25, 1e-9);
 	assert_float_equal(recent.seconds, 4, 1e-9);
 	ll_status_add_claims(&text, &status);
@@ -130,65 +130,64 @@ static const struct {
 	const char *expected;
 } row_cases[] = {
     {0, "\n"
-	"claim  pid      user  tenant                     state           memory       time     command\n"
-	"12/0   4194304  -     名字                       running         1.3/8.0 GiB  12.3 s   -\n"
-	"12/1   4194305  -     a-tenant-with-a-long-name  waits for 12/0  300/512 MiB  0.0 s    -\n"
-	"12/17  4194306  -     synthetic                  holding 40 %    2.0 GiB      600.0 s  -\n"
-	"12/18  -        -     other                      running         0 MiB        0.0 s    (in another "
+	"claim    pid      user  tenant                     state           memory       time     command\n"
+	"12/0     4194304  -     名字                       running         1.3/8.0 GiB  12.3 s   -\n"
+	"12/1     4194305  -     a-tenant-with-a-long-name  waits for 12/0  300/512 MiB  0.0 s    -\n"
+	"12/hold  4194306  -     synthetic                  holding 40 %    2.0 GiB      600.0 s  -\n"
+	"12/18    -        -     other                      running         0 MiB        0.0 s    (in another "
 	"PID namespace)\n"
-	"12/-   -        -     idle                       off the card    0 MiB        0.5 s    -\n"
-	"12/-   4194307  -     -                          ungoverned      518 MiB      -        -\n"},
+	"12/-     -        -     idle                       off the card    0 MiB        0.5 s    -\n"
+	"12/-     4194307  -     -                          ungoverned      518 MiB      -        -\n"},
     {80, "\n"
-	 "claim  pid      user  tenant         state           memory       command\n"
-	 "12/0   4194304  -     名字           running         1.3/8.0 GiB  -\n"
-	 "12/1   4194305  -     a-tenant-with  waits for 12/0  300/512 MiB  -\n"
-	 "12/17  4194306  -     synthetic      holding 40 %    2.0 GiB      -\n"
-	 "12/18  -        -     other          running         0 MiB        (in another PI\n"
-	 "12/-   -        -     idle           off the card    0 MiB        -\n"
-	 "12/-   4194307  -     -              ungoverned      518 MiB      -\n"},
+	 "claim    pid      user  tenant        state           memory       command\n"
+	 "12/0     4194304  -     名字          running         1.3/8.0 GiB  -\n"
+	 "12/1     4194305  -     a-tenant-wit  waits for 12/0  300/512 MiB  -\n"
+	 "12/hold  4194306  -     synthetic     holding 40 %    2.0 GiB      -\n"
+	 "12/18    -        -     other         running         0 MiB        (in another P\n"
+	 "12/-     -        -     idle          off the card    0 MiB        -\n"
+	 "12/-     4194307  -     -             ungoverned      518 MiB      -\n"},
     {40, "\n"
-	 "claim  tenant             state\n"
+	 "claim    tenant           state\n"
 	 "  pid      user  memory       command\n"
-	 "12/0   名字               running\n"
+	 "12/0     名字             running\n"
 	 "  4194304  -     1.3/8.0 GiB  -\n"
-	 "12/1   a-tenant-with-a-l  waits for 12/0\n"
+	 "12/1     a-tenant-with-a  waits for 12/0\n"
 	 "  4194305  -     300/512 MiB  -\n"
-	 "12/17  synthetic          holding 40 %\n"
+	 "12/hold  synthetic        holding 40 %\n"
 	 "  4194306  -     2.0 GiB      -\n"
-	 "12/18  other              running\n"
+	 "12/18    other            running\n"
 	 "  -        -     0 MiB        (in anothe\n"
-	 "12/-   idle               off the card\n"
+	 "12/-     idle             off the card\n"
 	 "  -        -     0 MiB        -\n"
-	 "12/-   -                  ungoverned\n"
+	 "12/-     -                ungoverned\n"
 	 "  4194307  -     518 MiB      -\n"},
 };
 
 static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state)
 {
 	(void)state;
-	struct ll_claim_info claims[] = {
+	struct ll_status_claim claims[] = {
 	    {.index = 0,
 	     .tenant = "名字",
-	     .tenant_row = 1,
+	     .job_number = 1,
 	     .memory_used_bytes = UINT64_C(1288) << 20,
 	     .memory_limit_bytes = UINT64_C(8) << 30,
 	     .gpu_time_ns = 12300 * LL_NS_PER_MS},
 	    {.index = 1,
 	     .tenant = "a-tenant-with-a-long-name",
-	     .tenant_row = 2,
+	     .job_number = 2,
 	     .memory_used_bytes = 300 << 20,
 	     .memory_limit_bytes = 512 << 20},
-	    {.index = 17,
-	     .priority = LL_PRIORITY_HOLD,
+	    {.priority = LL_PRIORITY_HOLD,
 	     .target_permille = 400,
 	     .memory_used_bytes = UINT64_C(2) << 30,
 	     .synthetic_busy_ns = 600 * LL_NS_PER_S},
 	    {.index = 18, .tenant = "other"},
 	};
-	struct ll_tenant_info tenants[] = {
-	    {.row = 0, .name = "名字", .claims = 1, .is_held = true},
-	    {.row = 1, .name = "a-tenant-with-a-long-name", .claims = 1, .is_held = true},
-	    {.row = 2, .name = "idle", .gpu_time_ns = 500 * LL_NS_PER_MS},
+	struct ll_status_job jobs[] = {
+	    {.number = 1, .name = "名字", .claims = 1, .is_holder = true},
+	    {.number = 2, .name = "a-tenant-with-a-long-name", .claims = 1, .is_held = true},
+	    {.number = 3, .name = "idle", .gpu_time_ns = 500 * LL_NS_PER_MS},
 	};
 	struct ll_status_stranger stranger = {.pid = NOBODY + 3, .memory_bytes = 518 << 20};
 	struct ll_status_card status = reading(0);
@@ -196,12 +195,11 @@ static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state
 		claims[i].state = LL_CLAIM_RUNNING;
 		claims[i].pid = NOBODY + (int)i;
 		claims[i].is_pid_ours = i < 3;
-		claims[i].want_since_ns = i < 2;
+		claims[i].is_wanting = i < 2;
 	}
 	status.claims = claims, status.claim_count = 4;
-	status.tenants = tenants, status.tenant_count = 3;
+	status.jobs = jobs, status.job_count = 3;
 	status.strangers = &stranger, status.stranger_count = 1;
-	status.has_holder = true;
 	for (size_t i = 0; i < sizeof row_cases / sizeof *row_cases; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 		ll_status_add_rows(&text, &status, 1, row_cases[i].width);
@@ -225,10 +223,10 @@ static void server_of_mps_is_not_called_ungoverned(void **state)
 }
 
 /* A program of the text's second line, on a card of one claim. */
-static void check_program(const struct ll_claim_info *program, const char *expected)
+static void check_program(const struct ll_status_claim *program, const char *expected)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_claim_info claim = *program;
+	struct ll_status_claim claim = *program;
 	struct ll_status_card status = reading(0);
 	status.claims = &claim;
 	status.claim_count = 1;
@@ -239,12 +237,12 @@ static void check_program(const struct ll_claim_info *program, const char *expec
 static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone(void **state)
 {
 	(void)state;
-	struct ll_claim_info claim = {.pid = 5,
-				      .is_pid_ours = true,
-				      .state = LL_CLAIM_RUNNING,
-				      .priority = LL_PRIORITY_NORMAL,
-				      .tenant = "job",
-				      .memory_used_bytes = 700 << 20};
+	struct ll_status_claim claim = {.pid = 5,
+					.is_pid_ours = true,
+					.state = LL_CLAIM_RUNNING,
+					.priority = LL_PRIORITY_NORMAL,
+					.tenant = "job",
+					.memory_used_bytes = 700 << 20};
 	check_program(&claim, "  12/0  pid 5  job: running, normal priority, 700 MiB, GPU time 0.0 s\n");
 	claim.residency = LL_CLAIM_EVICTED;
 	claim.evictable_bytes = 600 << 20;

@@ -43,7 +43,8 @@ static void a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own(void
 	assert_ptr_not_equal(unnamed->tenant, unnamed_too->tenant);
 	assert_int_equal(books.tenant_count, 4);
 	assert_int_equal(books.job_count, 5);
-	assert_true(one->tenant->limits.memory_bytes == UINT64_C(1) << 30); /* its first job's */
+	assert_true(ll_books_tenant_limits(&books, one->tenant)->memory_bytes == UINT64_C(1)
+										     << 30); /* its first job's */
 	ll_books_fini(&books);
 }
 

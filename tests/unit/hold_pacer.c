@@ -15,7 +15,6 @@
 #include "hold/pacer.h"
 #include "hold/worker.h"
 #include "hold/worker_spawn.h"
-#include "ledger/claim.h"
 #include "process_state.h"
 #include "skipped.h"
 #include "wait_for.h"
@@ -266,35 +265,6 @@ static void test_the_governor_is_woken(void **state)
 	assert_int_equal(poll(&pfd, 1, (int)(DEADLINE_NS / LL_NS_PER_MS)), 1);
 	assert_true(ll_pacer_free(pacer, DEADLINE_NS));
 	close(config.wake_fd);
-	start_open(LL_PACER_YIELDS); /* for the teardown */
-}
-
-static void test_a_governed_program_stops_it_through_the_ledger(void **state)
-{
-	(void)state;
-	char folder[] = "/tmp/ll-pacer-XXXXXX";
-	assert_non_null(mkdtemp(folder));
-	struct ll_ledger *ledger;
-	struct ll_claim *claim;
-	assert_int_equal(ll_ledger_open(folder, "GPU-test", true, &ledger, NULL), 0);
-	struct ll_claim_wish wish = {.priority = LL_PRIORITY_NORMAL, .tenant = "program"};
-	assert_int_equal(ll_claim_take(ledger, &wish, "0", &claim, NULL), 0);
-	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
-	config.ledger_folder = folder;
-	config.ledger_uuid = "GPU-test";
-	start(&config);
-	ll_pacer_open(pacer);
-	hold_until_running();
-	assert_int_equal(report().foreign_count, 0);
-	ll_claim_set_active(claim);
-	wait_for(report().is_halted);
-	assert_int_equal(report().foreign_sensor, LL_SENSOR_LEDGER);
-	assert_stopped();
-	assert_true(ll_pacer_free(pacer, DEADLINE_NS));
-	ll_claim_release(claim);
-	assert_int_equal(unlink(ll_ledger_path(ledger)), 0);
-	ll_ledger_close(ledger);
-	assert_int_equal(rmdir(folder), 0);
 	start_open(LL_PACER_YIELDS); /* for the teardown */
 }
 
@@ -576,7 +546,6 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_teardown(test_a_kernel_that_never_ends_means_a_lost_context, stop),
 	    cmocka_unit_test_teardown(test_a_refused_context_is_reported, stop),
 	    cmocka_unit_test_teardown(test_the_governor_is_woken, stop),
-	    cmocka_unit_test_teardown(test_a_governed_program_stops_it_through_the_ledger, stop),
 	    cmocka_unit_test(test_a_hanging_driver_does_not_hang_the_end),
 	};
 	const struct CMUnitTest process_tests[] = {

@@ -5,9 +5,11 @@
 #define LOADLINE_CLI_COMMON_DAEMON_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "protocol/client.h"
 #include "protocol/message.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
@@ -37,9 +39,7 @@ struct ll_daemon_view {
 	uid_t foreign_uid; /* LL_DAEMON_FOREIGN */
 	pid_t pid;         /* of who serves, as seen from here; 0: not seen */
 	struct ll_message_welcome welcome;
-	struct ll_message_job_row *jobs;
-	size_t job_count;
-	struct ll_message_list_end end;
+	struct ll_list list; /* empty unless LL_DAEMON_SERVES */
 };
 
 /* Asks loadlined, and waits at most a second. sim_folder: of the simulated world; NULL: the real cards. The caller
@@ -49,6 +49,15 @@ void ll_daemon_view_init(struct ll_daemon_view *view, const char *sim_folder);
 /* The same for a place that is known. */
 void ll_daemon_view_init_at(struct ll_daemon_view *view, const struct ll_place *place);
 
+/* Whether numbers of processes, which are the daemon's, mean the same here: it is in this PID namespace. */
+bool ll_daemon_view_pids_are_ours(const struct ll_daemon_view *view);
+
 void ll_daemon_view_fini(struct ll_daemon_view *view);
+
+/*
+ * For requests: connects, and reads the list. If nobody serves the list is empty, and client->fd is -1. The caller
+ * closes the client and calls ll_list_fini in each case. -ETIMEDOUT, -EPERM: as ll_client_open.
+ */
+int ll_daemon_ask_list(const char *sim_folder, struct ll_client *client, struct ll_list *ret_list, struct ll_err *err);
 
 #endif

@@ -165,6 +165,5 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card)
 	check_gpm(doctor, card);
 	check_heat(doctor, card);
 	check_payload(doctor, card);
-	ll_doctor_check_ledger(doctor, card);
-	ll_doctor_check_mover(doctor, card);
+	ll_doctor_check_claims(doctor, card);
 }

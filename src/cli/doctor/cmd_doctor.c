@@ -66,7 +66,7 @@ static int print_summary(const struct ll_doctor *doctor, struct ll_err *err)
 	unsigned fails = doctor->counts[LL_FINDING_FAIL];
 	unsigned hold_fails = fails - doctor->limit_fails;
 	unsigned warns = doctor->counts[LL_FINDING_WARN];
-	bool can_limit = !doctor->limit_fails && !doctor->has_no_folder && !doctor->refusing;
+	bool can_limit = !doctor->limit_fails && !doctor->is_refusing;
 	if (doctor->rc)
 		return doctor->rc;
 	if (doctor->is_json) {
@@ -80,7 +80,7 @@ static int print_summary(const struct ll_doctor *doctor, struct ll_err *err)
 		printf("%u of the findings %s a hold\n", hold_fails, hold_fails == 1 ? "prevents" : "prevent");
 	else
 		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
-	bool is_unknown = doctor->limit_fails == doctor->untried && !doctor->has_no_folder && !doctor->refusing;
+	bool is_unknown = doctor->limit_fails == doctor->untried && !doctor->is_refusing;
 	if (!can_limit)
 		puts(is_unknown ? "it is not known whether limits hold here" : "limits do not hold here");
 	return fails ? LL_EXIT_FAILED : 0;
@@ -93,6 +93,7 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 	ll_doctor_check_system(doctor, NULL);
 	if (doctor->tries_limits)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
+	ll_daemon_view_fini(&doctor->view);
 	int rc = print_summary(doctor, err);
 	/* The finding has the driver's error already, so main must not print it again. */
 	return rc < 0 ? rc : ll_err_exit_code(driver_err->code);
@@ -126,6 +127,7 @@ static int run_doctor(void *words, const struct ll_operands *operands, struct ll
 	int rc = check_cards(&doctor, driver, args->cards, err);
 	if (doctor.tries_limits)
 		say_open_ways(&doctor);
+	ll_daemon_view_fini(&doctor.view);
 	ll_driver_close(driver);
 	return rc ? rc : print_summary(&doctor, err);
 }
@@ -141,7 +143,7 @@ const struct ll_command ll_command_doctor = {
     .summary = "check that holds and limits work here, and what to do if not",
     .description =
 	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
-	"anything, except that it clears claims of dead processes from ledgers. Each finding is one line: "
+	"anything. Each finding is one line: "
 	"ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
 	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
 	"limits, and the program tries to exceed them for half a second, the memory limit by every way to the "

@@ -146,8 +146,9 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 	const struct ll_message_welcome *welcome = &view->welcome;
 	bool is_here = view->pid > 0 && ll_cgroup_read(view->pid, cgroup, sizeof cgroup) == 0;
 	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %u %s of %u %s, @%s",
-		      welcome->version_text, welcome->pid, view->end.jobs, view->end.jobs == 1 ? "job" : "jobs",
-		      view->end.tenants, view->end.tenants == 1 ? "tenant" : "tenants", view->place.name);
+		      welcome->version_text, welcome->pid, view->list.end.jobs,
+		      view->list.end.jobs == 1 ? "job" : "jobs", view->list.end.tenants,
+		      view->list.end.tenants == 1 ? "tenant" : "tenants", view->place.name);
 	if (is_here && strcmp(cgroup, "/") != 0)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
 			      "it is in control group %s, and ends with it; the monitor of a job in another group then "
@@ -164,9 +165,17 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 			      welcome->bad_messages);
 }
 
+/* No limits can be put in force. It does not prevent a hold. */
+static void say_refusing(struct ll_doctor *doctor, const char *todo, const char *detail)
+{
+	doctor->is_refusing = true;
+	doctor->limit_fails++;
+	ll_doctor_say(doctor, LL_FINDING_FAIL, NULL, check, todo, "%s", detail);
+}
+
 static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view)
 {
-	char user[USER_SIZE];
+	char user[USER_SIZE], detail[LINE_SIZE];
 	switch (view->answer) {
 	case LL_DAEMON_NONE:
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "none runs; `loadline run` starts one");
@@ -175,40 +184,39 @@ static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view
 		say_serves(doctor, view);
 		break;
 	case LL_DAEMON_SILENT:
-		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "it is stopped, or frozen with its control group: continue it (kill -CONT), or end it "
-			      "(kill -KILL)",
-			      "pid %d does not answer within 1 s", (int)view->pid);
+		snprintf(detail, sizeof detail, "pid %d does not answer within 1 s", (int)view->pid);
+		say_refusing(doctor,
+			     "it is stopped, or frozen with its control group: continue it (kill -CONT), or end it "
+			     "(kill -KILL)",
+			     detail);
 		break;
 	case LL_DAEMON_FOREIGN:
 		ll_user_name(view->foreign_uid, user, sizeof user);
-		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "ask that user to end the program that has the name",
-			      "user %s has its name, @%s; it cannot be started", user, view->place.name);
+		snprintf(detail, sizeof detail, "user %s has its name, @%s; it cannot be started", user,
+			 view->place.name);
+		say_refusing(doctor, "ask that user to end the program that has the name", detail);
 		break;
 	case LL_DAEMON_BROKEN:
-		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, NULL, "it cannot be asked: %s",
-			      strerror(-view->code));
+		snprintf(detail, sizeof detail, "it cannot be asked: %s", strerror(-view->code));
+		say_refusing(doctor, NULL, detail);
 		break;
 	}
 }
 
 void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
 {
-	struct ll_daemon_view view;
 	struct ll_daemon_paths paths;
 	struct ll_err err = {0};
 	if (ll_daemon_paths_find(&paths, &err))
-		ll_doctor_say_err(doctor, LL_FINDING_WARN, NULL, check, &err);
-	ll_daemon_view_init(&view, sim_folder);
-	say_view(doctor, &view);
-	if (view.answer != LL_DAEMON_BROKEN)
-		check_other_users(doctor, view.place.name);
+		say_refusing(doctor, err.hint[0] ? err.hint : NULL, err.text);
+	ll_daemon_view_init(&doctor->view, sim_folder);
+	say_view(doctor, &doctor->view);
+	if (doctor->view.answer != LL_DAEMON_BROKEN)
+		check_other_users(doctor, doctor->view.place.name);
 	if (has_own_network())
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      "give the container the host's network (--network=host) if its programs shall share "
 			      "cards with others",
 			      "this network namespace is not the machine's: a loadlined outside is not reached, and "
 			      "one inside is not known outside");
-	ll_daemon_view_fini(&view);
 }

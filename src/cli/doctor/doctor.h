@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "cli/common/daemon.h"
 #include "driver/cards.h"
 
 enum ll_finding {
@@ -27,13 +28,13 @@ struct ll_doctor {
 	unsigned counts[3];   /* by enum ll_finding */
 	unsigned limit_fails; /* of these fails those about limits; they do not prevent a hold */
 	bool tries_limits;
-	bool has_no_cuda;               /* CUDA cannot be used; the finding "cuda" says why */
-	bool has_no_folder;             /* there is no folder for ledgers: `run` is refused on every card */
-	const struct ll_card *refusing; /* the last card on which `run` would be refused because of its ledger */
-	int rc;                         /* the first error of the output */
-	bool is_simulated;              /* known also if the driver could not be opened */
-	unsigned untried;               /* of limit_fails those in which the trial could not show whether limits hold */
+	bool has_no_cuda;  /* CUDA cannot be used; the finding "cuda" says why */
+	bool is_refusing;  /* `run` refuses limits; the finding "loadlined" says why */
+	int rc;            /* the first error of the output */
+	bool is_simulated; /* known also if the driver could not be opened */
+	unsigned untried;  /* of limit_fails those in which the trial could not show whether limits hold */
 	struct ll_err *err;
+	struct ll_daemon_view view; /* ll_doctor_check_daemon reads it; the caller of the checks calls its fini */
 };
 
 /* Why a card is in exclusive mode. */
@@ -64,7 +65,7 @@ void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *dr
  */
 void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *driver);
 
-/* Says how much of the host's memory a mover would use for programs that leave their cards (mover/pool.h).
+/* Says how much of the host's memory programs that leave their cards may use.
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_pool(struct ll_doctor *doctor);
 
@@ -72,9 +73,6 @@ void ll_doctor_check_pool(struct ll_doctor *doctor);
  * network namespace of its own. It does not start it. sim_folder: of the simulated world; NULL: the real cards.
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder);
-
-/* Asks the mover of the card for its pool. ll_doctor_check_card calls it. */
-void ll_doctor_check_mover(struct ll_doctor *doctor, const struct ll_card *card);
 
 /* Checks the driver's CUDA library and the Vulkan loader. It makes no context. */
 void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);
@@ -85,14 +83,14 @@ void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *drive
  */
 int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err);
 
-/* Checks one card: its modes, GPM, MIG, heat, the payloads that can hold it, and its ledger. */
+/* Checks one card: its modes, GPM, MIG, heat, the payloads that can hold it, and its claims. */
 void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
 
 /* Checks whether limits hold on the card: starts a program that tries to exceed them (limit_trial.h). */
 void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card);
 
-/* Checks the card's ledger: dead claims, owners that do not answer, tenants that are not held to their limits, errors
- * that `run` would meet. It makes no ledger. ll_doctor_check_card calls it. */
-void ll_doctor_check_ledger(struct ll_doctor *doctor, const struct ll_card *card);
+/* Checks the claims of the card: holds that do not answer, tenants that are not held to their limits, programs that an
+ * older loadline governs. ll_doctor_check_card calls it. */
+void ll_doctor_check_claims(struct ll_doctor *doctor, const struct ll_card *card);
 
 #endif

@@ -12,7 +12,7 @@
 #include "cli/doctor/trial_ways.h"
 #include "driver/library.h"
 #include "hold/payload.h"
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 #define KERNEL_NS (1 * LL_NS_PER_MS)
 

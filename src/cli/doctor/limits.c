@@ -17,15 +17,13 @@
 #include "cli/common/endings.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/limit_trial.h"
+#include "cli/doctor/trial_daemon.h"
 #include "cli/run/environment.h"
-#include "cli/run/start.h"
 #include "driver/readings.h"
-#include "ledger/ledger.h"
-#include "ledger/tenant.h"
 
 /* PERMILLE_SLACK: the trial lasts half a second, and on a busy host the share measured in so short a time may exceed
  * the cap by up to a tenth of the card. */
-enum { DEADLINE_S = 60, OUTPUT_SIZE = 2048, PERMILLE_SLACK = 100, TENANTS_MAX = 128 };
+enum { DEADLINE_S = 60, OUTPUT_SIZE = 2048, PERMILLE_SLACK = 100 };
 
 static const char limits_check[] = "limits";
 static const char memory_check[] = "memory limit";
@@ -38,7 +36,7 @@ struct outcome {
 	bool is_whole;          /* the trial exited with status 0 */
 	bool is_late;
 	bool is_stopped; /* a signal asks this program to end */
-	bool has_joined; /* the library took a claim in the ledger that was made for the trial */
+	bool has_joined; /* the library took a slot of the loadlined that was started for the trial */
 };
 
 struct endings {
@@ -65,8 +63,7 @@ static void block_endings(struct endings *ret_endings)
 	ret_endings->fd = ll_endings_block(endings, sizeof endings / sizeof *endings, &ret_endings->before);
 }
 
-/* tenant_fd keeps the tenant, as in every program of it (ledger/tenant.h). */
-static int start_trial(char **environment, const sigset_t *mask, int output_fd, int tenant_fd, pid_t *ret_pid)
+static int start_trial(char **environment, const sigset_t *mask, int output_fd, pid_t *ret_pid)
 {
 	static const char *const words[] = {"loadline", LL_TRIAL_WORD, NULL};
 	struct ll_child child = {
@@ -75,8 +72,6 @@ static int start_trial(char **environment, const sigset_t *mask, int output_fd, 
 	    .in = LL_CHILD_NULL,
 	    .out = output_fd,
 	    .err = output_fd,
-	    .fds = &tenant_fd,
-	    .fd_count = 1,
 	    .mask = mask,
 	};
 	return ll_child_start(&child, ret_pid, NULL);
@@ -111,14 +106,14 @@ static void read_outcome(int fd, int signal_fd, struct outcome *outcome)
 	outcome->text[used] = '\0';
 }
 
-static int run_trial(char **environment, const struct endings *endings, int tenant_fd, struct outcome *outcome)
+static int run_trial(char **environment, const struct endings *endings, struct outcome *outcome)
 {
 	int pipe_fds[2];
 	pid_t pid;
 	int status = -1;
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return -errno;
-	int rc = start_trial(environment, &endings->before, pipe_fds[1], tenant_fd, &pid);
+	int rc = start_trial(environment, &endings->before, pipe_fds[1], &pid);
 	close(pipe_fds[1]);
 	if (rc == 0) {
 		read_outcome(pipe_fds[0], endings->fd, outcome);
@@ -132,7 +127,7 @@ static int run_trial(char **environment, const struct endings *endings, int tena
 	return rc;
 }
 
-/* The trial has a ledger of its own, so that it does not appear in the real one and leaves nothing behind. */
+/* The trial leaves nothing behind. */
 static void remove_folder(const char *path)
 {
 	DIR *folder = opendir(path);
@@ -144,40 +139,31 @@ static void remove_folder(const char *path)
 	rmdir(path);
 }
 
-/* The tenant has GPU time only if the library governed the trial's kernels. */
-static bool has_joined(const struct ll_run_settings *settings, const struct ll_card *card)
+static int run_with_daemon(const struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
+			   const struct endings *endings, struct outcome *outcome, struct ll_err *err)
 {
-	struct ll_ledger *ledger;
-	LL_SCOPE_FREE struct ll_tenant_info *tenants = calloc(TENANTS_MAX, sizeof *tenants);
-	if (!tenants || ll_ledger_open(settings->folder, card->uuid, false, &ledger, NULL) < 0)
-		return false;
-	size_t count = ll_tenant_list(ledger, tenants, TENANTS_MAX);
-	bool is_charged = false;
-	for (size_t i = 0; i < count; i++)
-		is_charged |= tenants[i].id == settings->id && tenants[i].gpu_time_ns > 0;
-	ll_ledger_close(ledger);
-	return is_charged;
-}
-
-/* Makes the tenant as `run` does. A library of another version cannot use this ledger, so it takes no claim. */
-static int try_in_folder(const struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
-			 const struct endings *endings, struct outcome *outcome, struct ll_err *err)
-{
-	LL_SCOPE_CLOSE int fd = -1;
 	char **environment = NULL;
-	int rc = ll_run_join(settings, card, 0, &fd, err);
-	if (!rc)
-		rc = ll_run_environment_make(
-		    &(struct ll_run_environment){.settings = settings, .shim = shim, .visible = card->uuid},
-		    &environment, err);
+	int rc = ll_run_environment_make(
+	    &(struct ll_run_environment){.settings = settings, .shim = shim, .visible = card->uuid}, &environment, err);
 	if (rc)
 		return rc;
-	rc = run_trial(environment, endings, fd, outcome);
+	rc = run_trial(environment, endings, outcome);
 	ll_run_environment_free(environment);
-	if (rc)
-		return ll_err_set(err, rc, "start the trial: %s", strerror(-rc));
-	outcome->has_joined = has_joined(settings, card);
-	return 0;
+	return rc ? ll_err_set(err, rc, "start the trial: %s", strerror(-rc)) : 0;
+}
+
+/* Makes the job as `run` does, with a loadlined of its own. */
+static int try_in_folder(struct ll_run_settings *settings, const struct ll_card *card, const char *shim,
+			 const struct endings *endings, struct outcome *outcome, struct ll_err *err)
+{
+	struct ll_trial_daemon daemon;
+	int rc = ll_trial_daemon_start(&daemon, settings, card, err);
+	if (!rc)
+		rc = run_with_daemon(settings, card, shim, endings, outcome, err);
+	if (!rc)
+		outcome->has_joined = ll_trial_daemon_has_charged(&daemon);
+	ll_trial_daemon_end(&daemon);
+	return rc;
 }
 
 static int make_folder(char ret_folder[LL_FOLDER_SIZE], struct ll_err *err)
@@ -283,9 +269,8 @@ static void say_ways(struct ll_doctor *doctor, const struct ll_card *card, const
 static void say_library(struct ll_doctor *doctor, const struct ll_card *card, const char *shim)
 {
 	doctor->limit_fails++;
-	ll_doctor_say(
-	    doctor, LL_FINDING_FAIL, card, limits_check, "install all of loadline, and unset LOADLINE_SHIM",
-	    "%.300s took no claim in the trial's ledger: the library and this program have different versions", shim);
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, limits_check, "install all of loadline, and unset LOADLINE_SHIM",
+		      "%.300s took no claim: the library and this program have different versions", shim);
 }
 
 /* The trial ended before it tried the limit. The advice is the one in its error. */
@@ -325,7 +310,7 @@ static const char *reason_to_skip(const struct ll_doctor *doctor, const struct l
 {
 	enum ll_compute_mode mode;
 	ll_cu_device device;
-	if (doctor->has_no_folder || doctor->refusing == card)
+	if (doctor->is_refusing)
 		return "`loadline run` refuses, so no program was started";
 	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
 		return "the card's compute mode allows one program at most";

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/runtime_folder.h"
 #include "base/scope.h"
 #include "cli/doctor/doctor.h"
-#include "ledger/file.h"
 
 /* Linux: PROC_PID_INIT_INO, the inode of the machine's first PID namespace. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
@@ -59,7 +59,7 @@ static int try_folder(const char *path, struct ll_err *err)
 	*strrchr(parent, '/') = '\0';
 	if (access(path, F_OK) && errno == ENOENT)
 		return access(parent, W_OK | X_OK) ? ll_err_set(err, -errno, "%s: %s", parent, strerror(errno)) : 0;
-	int rc = ll_ledger_folder_open(path, &fd, err);
+	int rc = ll_runtime_folder_open(path, &fd, err);
 	if (rc)
 		return rc;
 	return faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) ? ll_err_set(err, -errno, "%s: %s", path, strerror(errno))
@@ -71,12 +71,11 @@ static void check_folder(struct ll_doctor *doctor, const struct ll_driver *drive
 	static const char check[] = "runtime folder";
 	char path[LL_FOLDER_SIZE];
 	struct ll_err err = {0};
-	int rc = ll_ledger_folder(driver ? ll_driver_sim_folder(driver) : NULL, path, &err);
+	int rc = ll_runtime_folder(driver ? ll_driver_sim_folder(driver) : NULL, path, &err);
 	if (!rc)
 		rc = try_folder(path, &err);
-	doctor->has_no_folder = rc != 0;
 	if (rc)
-		ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, check, &err);
+		ll_doctor_say_err(doctor, LL_FINDING_WARN, NULL, check, &err);
 	else
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "%s", path);
 }

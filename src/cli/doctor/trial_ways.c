@@ -15,8 +15,8 @@
 #include "base/scope.h"
 #include "cli/doctor/limit_trial.h"
 #include "driver/library.h"
-#include "ledger/inherited.h"
-#include "ledger/run_settings.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 
 enum { FIRST_VERSION = 11030, SECOND_VERSION = 12000 }; /* CUDA's, of which cuGetProcAddress is asked */
 

@@ -16,7 +16,7 @@ const struct ll_command ll_command_resume = {
     .operands = "[CLAIM]",
     .description =
 	"Brings the memory of an evicted program back to the card, as soon as the card has room for it, and "
-	"lets it go on. What has evicted it, a mover or the driver's checkpoint, does it. A suspended program "
+	"lets it go on. What has evicted it, it itself or the driver's checkpoint, does it. A suspended program "
 	"goes on at once. CLAIM is the number of a claim in `loadline "
 	"status` (0/17), or the name of a tenant, for all of its programs.",
     .examples = resume_examples,

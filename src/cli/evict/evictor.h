@@ -1,7 +1,7 @@
 /*
  * evictor.h - who takes a program's memory off its card: one table of functions for each way.
  *
- *     mover        the program is evictable (`run --evictable`): the mover of its card does it (mover/protocol.h)
+ *     program      the program is evictable (`run --evictable`): it does it itself, as loadlined says
  *     checkpoint   any process of this user: the driver's checkpoint, from driver 570 on. It takes all of the process's
  *                  memory off all its cards, contexts too, into the process's own host memory; slower, and no other
  *                  program's need brings it about
@@ -27,9 +27,10 @@ struct ll_evict_interrupt {
 
 struct ll_evictor_target {
 	struct ll_driver *driver;
-	const struct ll_card *card;           /* the mover's; NULL: by the checkpoint alone */
-	unsigned claim;                       /* its index on that card; for the mover */
-	bool is_evictable;                    /* it is a program of a mover, whether that lives or not */
+	const struct ll_card *card;           /* NULL: by the checkpoint alone */
+	uint64_t job_token;                   /* the first */
+	unsigned claim;                       /* its number on that card */
+	bool is_evictable;                    /* it can do it itself */
 	pid_t pid;                            /* in this PID namespace; for the checkpoint. 0: unknown */
 	uint64_t wait_ns;                     /* how long it may take to become quiet; 0: 10 s */
 	struct ll_evict_interrupt *interrupt; /* NULL: none */
@@ -51,12 +52,12 @@ struct ll_evictor {
 	ll_evictor_fn resume;
 };
 
-/* Starts a mover if the card of an evictable program has none. -EOPNOTSUPP: the program is not evictable in this way.
- * -EBUSY: it cannot be moved now; err says why. -EINTR: the mover goes on with what it was asked for. */
-extern const struct ll_evictor ll_evictor_mover;
+/* -EOPNOTSUPP: the program is not evictable in this way. -EBUSY: it cannot be moved now; err says why. -EINTR:
+ * loadlined goes on with what it was asked for. */
+extern const struct ll_evictor ll_evictor_program;
 
-/* Writes into the process's claims what it has done (ledger/words.h). An interruption waits until a step of the driver
- * is over. -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
+/* Tells loadlined what it has done, for the process's claims (protocol/words.h). An interruption waits until a step of
+ * the driver is over. -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */
 extern const struct ll_evictor ll_evictor_checkpoint;
 
 #endif

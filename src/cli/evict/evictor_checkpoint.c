@@ -1,13 +1,17 @@
 #include "cli/evict/evictor.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/scope.h"
 #include "driver/readings.h"
-#include "ledger/file.h"
-#include "ledger/ledger.h"
+#include "protocol/client.h"
+#include "protocol/words.h"
 
-/* How long the process's work on the cards may take to end, as for the mover. */
+/* How long the process's work on the cards may take to end, as for evictable programs. */
 enum { LOCK_MS = 10000 };
 
 static int open_checkpoint(const struct ll_evictor_target *target, const struct ll_cuda **ret_cuda,
@@ -60,30 +64,35 @@ static uint64_t process_bytes(const struct ll_evictor_target *target)
 	return bytes;
 }
 
-static void note_in_ledger(const struct ll_card *card, pid_t pid, enum ll_claim_checkpoint checkpoint)
+static uint32_t checkpoint_of(enum ll_cu_process_state state)
 {
-	char folder[LL_FOLDER_SIZE];
-	struct ll_ledger *ledger;
-	if (card->fault || ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, NULL) ||
-	    ll_ledger_open(folder, card->uuid, false, &ledger, NULL))
-		return;
-	ll_ledger_note_checkpoint(ledger, pid, checkpoint);
-	ll_ledger_close(ledger);
+	return state == LL_CU_PROCESS_STATE_RUNNING        ? LL_CHECKPOINT_NONE
+	       : state == LL_CU_PROCESS_STATE_CHECKPOINTED ? LL_CHECKPOINT_EVICTED
+							   : LL_CHECKPOINT_SUSPENDED;
 }
 
-/* Writes the state that the driver tells into all claims of the process. cuda NULL: nothing was done. */
+/* Tells loadlined the state that the driver tells, for all claims of the process. cuda NULL: nothing was done. A
+ * process that has no claim, or no loadlined, is nobody's concern. */
 static void note_state(const struct ll_cuda *cuda, const struct ll_evictor_target *target)
 {
-	const struct ll_card *cards;
+	struct ll_client client;
+	struct ll_place place;
+	union ll_message message;
 	enum ll_cu_process_state state;
-	if (!cuda || cuda->cuCheckpointProcessGetState(target->pid, &state) || state == LL_CU_PROCESS_STATE_FAILED)
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	LL_SCOPE_CLOSE int process_fd = ll_process_open(target->pid);
+	if (process_fd < 0 || !cuda || cuda->cuCheckpointProcessGetState(target->pid, &state) ||
+	    state == LL_CU_PROCESS_STATE_FAILED || ll_place_find(ll_driver_sim_folder(target->driver), &place, NULL))
 		return;
-	size_t count = ll_driver_cards(target->driver, &cards);
-	for (size_t i = 0; i < count; i++)
-		note_in_ledger(&cards[i], target->pid,
-			       state == LL_CU_PROCESS_STATE_RUNNING        ? LL_CHECKPOINT_NONE
-			       : state == LL_CU_PROCESS_STATE_CHECKPOINTED ? LL_CHECKPOINT_EVICTED
-									   : LL_CHECKPOINT_SUSPENDED);
+	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
+	message.checkpoint.state = checkpoint_of(state);
+	int rc = ll_client_open(&client, &place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
+	if (!rc)
+		rc = ll_client_ask(&client, &message, &process_fd, 1, NULL, deadline_ns, NULL);
+	if (rc && rc != -ECONNREFUSED && rc != -ESRCH)
+		ll_log(LL_LOG_WARN, "pid %d: loadlined does not know what the checkpoint did: %s", (int)target->pid,
+		       strerror(-rc));
+	ll_client_close(&client);
 }
 
 static int lock_process(const struct ll_cuda *cuda, const struct ll_evictor_target *target, struct ll_err *err)

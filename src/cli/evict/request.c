@@ -60,9 +60,10 @@ static int print_done(const struct ll_evict_args *args, const struct ll_evict_su
 	}
 	if (!args->json) {
 		bool is_large = moved->bytes >> 30;
-		int printed = printf("%s %s: %.*f %s in %.3f s%s\n", done, subject->name, is_large ? 1 : 0,
-				     (double)moved->bytes / (is_large ? 1 << 30 : 1 << 20), is_large ? "GiB" : "MiB",
-				     seconds, strcmp(by, "mover") == 0 ? "" : ", by the driver's checkpoint");
+		int printed =
+		    printf("%s %s: %.*f %s in %.3f s%s\n", done, subject->name, is_large ? 1 : 0,
+			   (double)moved->bytes / (is_large ? 1 << 30 : 1 << 20), is_large ? "GiB" : "MiB", seconds,
+			   subject->evictor == &ll_evictor_program ? "" : ", by the driver's checkpoint");
 		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
 	}
 	char id[64];
@@ -74,8 +75,8 @@ static int print_done(const struct ll_evict_args *args, const struct ll_evict_su
 				    err);
 	snprintf(id, sizeof id, "%s/%u", subject->target.card->label, subject->claim.index);
 	return ll_json_line(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:b}", "event", done, "claim", id, "tenant",
-				      subject->claim.tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds",
-				      seconds, "already", moved->is_already),
+				      subject->tenant, "by", by, "bytes", (json_int_t)moved->bytes, "seconds", seconds,
+				      "already", moved->is_already),
 			    err);
 }
 
@@ -108,7 +109,7 @@ struct asking {
 	int rc; /* of either */
 };
 
-/* Several programs of a mover are stopped together before anything leaves. */
+/* Several evictable programs are stopped together before anything leaves. */
 static void ask_all(struct asking *asking)
 {
 	struct ll_evict_subject *items = asking->subjects->items;
@@ -146,7 +147,7 @@ static void add_progress(struct ll_strbuf *text, const struct ll_evict_progress 
 		       (double)all_bytes / unit, is_large ? "GiB" : "MiB", is_back ? "on the card" : "off the card");
 }
 
-/* The mover's programs say in their claims what has been moved; the checkpoint says nothing. */
+/* Evictable programs say in their claims what has been moved; the checkpoint says nothing. */
 static void describe_asking(void *data, struct ll_strbuf *text)
 {
 	const struct asking *asking = data;
@@ -172,14 +173,14 @@ static const struct ll_evict_subject *find_interrupted(const struct ll_evict_sub
 	return NULL;
 }
 
-/* The mover goes on with what it was asked for. The others were not asked. */
+/* loadlined goes on with what it was asked for. The others were not asked. */
 static int end_resume(const struct asking *asking, const struct ll_evict_subject *subject, struct ll_err *err)
 {
 	for (size_t i = 0; i < asking->subjects->count; i++) {
 		if (!asking->subjects->items[i].rc)
 			print_done(asking->args, &asking->subjects->items[i], LL_RESUME, NULL);
 	}
-	if (subject->evictor == &ll_evictor_mover)
+	if (subject->evictor == &ll_evictor_program)
 		return ll_err_set(err, -EINTR, "interrupted: %s: returns as soon as the card has room for it",
 				  subject->name);
 	return ll_err_set(err, -EINTR, "interrupted: %s: stays as it was", subject->name);
@@ -249,7 +250,7 @@ static int ask_and_print(const struct ll_evict_args *args, struct ll_evict_subje
 	return print_all(args, subjects->items, subjects->count, kind, err);
 }
 
-/* A process that a mover has evicted is resumed by its claims. */
+/* A process that has left by itself is resumed by its claims. */
 static int find_pid(struct ll_evict_subjects *subjects, const struct ll_evict_args *args, struct ll_driver *driver,
 		    enum ll_evict_kind kind, struct ll_err *err)
 {

@@ -5,45 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "base/scope.h"
+#include "cli/common/daemon.h"
 #include "cli/set/target.h"
-#include "ledger/file.h"
-#include "ledger/ledger.h"
-
-enum { CLAIMS = 256 };
-
-/* Whose claims are meant: of a word and the tenant that it names on this card, or of a process. */
-struct meaning {
-	const char *word; /* NULL: the process */
-	unsigned tenant_row;
-	pid_t pid;
-};
-
-static bool is_meant(const struct ll_claim_info *claim, const struct meaning *meaning)
-{
-	uint64_t index;
-	if (!meaning->word)
-		return claim->is_pid_ours && claim->pid == meaning->pid && claim->priority != LL_PRIORITY_HOLD;
-	const char *slash = strrchr(meaning->word, '/');
-	if (slash && ll_parse_uint(slash + 1, 0, CLAIMS - 1, &index, NULL) == 0)
-		return claim->index == index;
-	return claim->tenant_row == meaning->tenant_row + 1;
-}
 
 static void add_claim(struct ll_evict_subjects *subjects, const struct ll_evict_args *args, const struct ll_card *card,
-		      const struct ll_claim_info *claim)
+		      const struct ll_message_claim_row *claim, const struct ll_message_job_row *job, bool is_pid_ours)
 {
 	struct ll_evict_subject *subject = &subjects->items[subjects->count++];
 	*subject = (struct ll_evict_subject){.target = {.driver = card->driver,
 							.card = card,
+							.job_token = job->job.token[0],
 							.claim = claim->index,
 							.is_evictable = claim->residency != LL_CLAIM_FIXED,
-							.pid = claim->is_pid_ours ? claim->pid : 0,
+							.pid = is_pid_ours ? (pid_t)claim->pid : 0,
 							.wait_ns = args->wait_ns},
 					     .claim = *claim,
 					     .has_claim = true};
-	snprintf(subject->name, sizeof subject->name, "%s/%u, tenant %s", card->label, claim->index, claim->tenant);
+	snprintf(subject->tenant, sizeof subject->tenant, "%s", job->job.tenant);
+	snprintf(subject->name, sizeof subject->name, "%s/%u, tenant %s", card->label, claim->index, subject->tenant);
 }
 
 static int make_room(struct ll_evict_subjects *subjects, size_t count, struct ll_err *err)
@@ -55,59 +35,97 @@ static int make_room(struct ll_evict_subjects *subjects, size_t count, struct ll
 	return 0;
 }
 
-/* Adds those of one card. */
-static int add_claims(struct ll_evict_subjects *subjects, const struct ll_evict_args *args, const struct ll_card *card,
-		      struct ll_ledger *ledger, const struct meaning *meaning, struct ll_err *err)
+/* Whose claims are meant. */
+struct meaning {
+	uint64_t job_number;        /* 0: of any job */
+	const struct ll_card *card; /* the one claim there with that index; NULL: all claims */
+	unsigned index;
+	uint32_t pid; /* 0: of any process */
+};
+
+static bool is_meant(const struct ll_message_claim_row *claim, const struct meaning *meaning)
 {
-	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	int rc = claims ? make_room(subjects, CLAIMS, err) : ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
-	size_t count = rc ? 0 : ll_ledger_list(ledger, claims, CLAIMS);
-	for (size_t i = 0; claims && i < count && i < CLAIMS; i++) {
-		if (is_meant(&claims[i], meaning))
-			add_claim(subjects, args, card, &claims[i]);
+	if (meaning->card)
+		return claim->index == meaning->index && strcmp(claim->uuid, meaning->card->uuid) == 0;
+	return meaning->job_number ? claim->job_number == meaning->job_number : claim->pid == meaning->pid;
+}
+
+/* In the order of cards, and of the claims' indices there. */
+static int compare_claims(const void *left, const void *right)
+{
+	const struct ll_evict_subject *first = left, *second = right;
+	if (first->target.card != second->target.card)
+		return first->target.card < second->target.card ? -1 : 1;
+	return first->target.claim < second->target.claim ? -1 : first->target.claim > second->target.claim;
+}
+
+static int add_claims(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
+		      const struct ll_driver *driver, const struct ll_daemon_view *view, const struct meaning *meaning,
+		      struct ll_err *err)
+{
+	const struct ll_list *list = &view->list;
+	int rc = make_room(subjects, list->claim_count + 1, err);
+	for (size_t i = 0; !rc && i < list->claim_count; i++) {
+		const struct ll_message_claim_row *claim = &list->claims[i];
+		const struct ll_card *card = ll_cards_find_uuid(driver, claim->uuid);
+		const struct ll_message_job_row *job = ll_list_job(list, claim->job_number);
+		if (card && job && is_meant(claim, meaning))
+			add_claim(subjects, args, card, claim, job, ll_daemon_view_pids_are_ours(view));
 	}
+	if (!rc)
+		qsort(subjects->items, subjects->count, sizeof *subjects->items, compare_claims);
 	return rc;
+}
+
+static int find_in_view(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
+			const struct ll_driver *driver, const struct ll_daemon_view *view, const char *word,
+			struct ll_err *err)
+{
+	struct ll_set_target target;
+	struct meaning meaning = {.job_number = 0};
+	int rc = ll_set_target_find(&target, &view->list, driver, word, err);
+	if (!rc) {
+		meaning.job_number = target.job->number;
+		ll_set_claim_read(driver, word, &meaning.card, &meaning.index);
+		rc = add_claims(subjects, args, driver, view, &meaning, err);
+	}
+	if (!rc && !subjects->count)
+		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", word,
+				target.card_count == 1 ? "card " : "a card of this machine",
+				target.card_count == 1 ? target.cards[0]->label : "");
+	ll_set_target_fini(&target);
+	return rc;
+}
+
+static int read_view(struct ll_daemon_view *view, const struct ll_driver *driver, struct ll_err *err)
+{
+	ll_daemon_view_init(view, ll_driver_sim_folder(driver));
+	if (view->answer != LL_DAEMON_SILENT)
+		return 0;
+	ll_err_set(err, -ETIMEDOUT, "loadlined, pid %d, does not answer", (int)view->pid);
+	return ll_err_hint(err, "`loadline doctor` tells more");
 }
 
 int ll_evict_subjects_find(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
 			   struct ll_driver *driver, const char *word, struct ll_err *err)
 {
-	struct ll_set_targets targets = {0};
-	int rc = ll_set_targets_find(&targets, driver, word, err);
-	for (size_t i = 0; !rc && i < targets.count; i++) {
-		const struct meaning meaning = {.word = word, .tenant_row = targets.items[i].row};
-		rc = add_claims(subjects, args, targets.items[i].card, targets.items[i].ledger, &meaning, err);
-	}
-	if (!rc && !subjects->count)
-		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", word,
-				targets.count == 1 ? "card " : "a card of this machine",
-				targets.count == 1 ? targets.items[0].card->label : "");
-	ll_set_targets_fini(&targets);
+	struct ll_daemon_view view;
+	int rc = read_view(&view, driver, err);
+	if (!rc)
+		rc = find_in_view(subjects, args, driver, &view, word, err);
+	ll_daemon_view_fini(&view);
 	return rc;
-}
-
-/* Returns false if the card has none that can be read. */
-static bool open_ledger(const struct ll_card *card, struct ll_ledger **ret_ledger)
-{
-	char folder[LL_FOLDER_SIZE];
-	return !card->fault && !ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, NULL) &&
-	       !ll_ledger_open(folder, card->uuid, false, ret_ledger, NULL);
 }
 
 int ll_evict_subjects_find_pid(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
 			       struct ll_driver *driver, struct ll_err *err)
 {
-	const struct meaning meaning = {.pid = (pid_t)args->pid};
-	const struct ll_card *cards;
-	size_t count = ll_driver_cards(driver, &cards);
-	int rc = 0;
-	for (size_t i = 0; !rc && i < count; i++) {
-		struct ll_ledger *ledger;
-		if (!open_ledger(&cards[i], &ledger))
-			continue;
-		rc = add_claims(subjects, args, &cards[i], ledger, &meaning, err);
-		ll_ledger_close(ledger);
-	}
+	const struct meaning meaning = {.pid = (uint32_t)args->pid};
+	struct ll_daemon_view view;
+	int rc = read_view(&view, driver, err);
+	if (!rc && ll_daemon_view_pids_are_ours(&view))
+		rc = add_claims(subjects, args, driver, &view, &meaning, err);
+	ll_daemon_view_fini(&view);
 	return rc;
 }
 
@@ -140,28 +158,29 @@ void ll_evict_subjects_name(const struct ll_evict_subjects *subjects, char ret_n
 
 /* ---- progress ---- */
 
-static void add_progress(const struct ll_evict_subject *subject, struct ll_ledger *ledger,
+static void add_progress(const struct ll_evict_subject *subject, const struct ll_list *list,
 			 struct ll_evict_progress *progress)
 {
-	LL_SCOPE_FREE struct ll_claim_info *claims = calloc(CLAIMS, sizeof *claims);
-	size_t count = claims ? ll_ledger_list(ledger, claims, CLAIMS) : 0;
-	for (size_t i = 0; i < count && i < CLAIMS; i++) {
-		if (claims[i].index != subject->claim.index || claims[i].taken_ns != subject->claim.taken_ns)
+	for (size_t i = 0; i < list->claim_count; i++) {
+		const struct ll_message_claim_row *claim = &list->claims[i];
+		if (claim->job_number != subject->claim.job_number || claim->index != subject->claim.index ||
+		    strcmp(claim->uuid, subject->claim.uuid) != 0)
 			continue;
-		progress->evictable_bytes += claims[i].evictable_bytes;
-		progress->away_bytes += claims[i].away_bytes;
+		progress->evictable_bytes += claim->evictable_bytes;
+		progress->away_bytes += claim->away_bytes;
 	}
 }
 
 void ll_evict_subjects_progress(const struct ll_evict_subjects *subjects, struct ll_evict_progress *ret_progress)
 {
+	struct ll_daemon_view view;
 	*ret_progress = (struct ll_evict_progress){0};
+	if (!subjects->count)
+		return;
+	ll_daemon_view_init(&view, ll_driver_sim_folder(subjects->items[0].target.driver));
 	for (size_t i = 0; i < subjects->count; i++) {
-		const struct ll_evict_subject *subject = &subjects->items[i];
-		struct ll_ledger *ledger;
-		if (!subject->target.is_evictable || !open_ledger(subject->target.card, &ledger))
-			continue;
-		add_progress(subject, ledger, ret_progress);
-		ll_ledger_close(ledger);
+		if (subjects->items[i].target.is_evictable)
+			add_progress(&subjects->items[i], &view.list, ret_progress);
 	}
+	ll_daemon_view_fini(&view);
 }

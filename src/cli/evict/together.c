@@ -26,20 +26,20 @@ static void ask_evictor(struct ll_evict_subject *subject, const struct ll_evicto
 	subject->rc = call_evictor(subject, kind);
 }
 
-/* What the mover does not serve is the checkpoint's. */
-static void ask_mover_first(struct ll_evict_subject *subject, enum ll_evict_kind kind)
+/* What cannot leave by itself is the checkpoint's. */
+static void ask_program_first(struct ll_evict_subject *subject, enum ll_evict_kind kind)
 {
-	ask_evictor(subject, &ll_evictor_mover, kind);
+	ask_evictor(subject, &ll_evictor_program, kind);
 	if (subject->rc != -EOPNOTSUPP)
 		return;
-	struct ll_err mover_why = subject->why;
+	struct ll_err program_why = subject->why;
 	ask_evictor(subject, &ll_evictor_checkpoint, kind);
 	if (subject->rc == -EOPNOTSUPP && subject->has_claim)
-		ll_err_wrap(&subject->why, "%s", mover_why.text);
+		ll_err_wrap(&subject->why, "%s", program_why.text);
 }
 
-/* The mover knows nothing of what the checkpoint did, and would take a program that its own hands have not stopped for
- * one that runs. Nothing is lost if the driver has no checkpoint. */
+/* The program knows nothing of what the checkpoint did to it, and is taken for one that runs. Nothing is lost if the
+ * driver has no checkpoint. */
 static void ask_checkpoint_too(struct ll_evict_subject *subject)
 {
 	struct ll_evict_subject other = *subject;
@@ -53,15 +53,15 @@ static void ask_checkpoint_too(struct ll_evict_subject *subject)
 static void resume_one(struct ll_evict_subject *subject)
 {
 	if (!subject->claim.checkpoint) {
-		ask_mover_first(subject, LL_RESUME);
-		if (!subject->rc && subject->evictor == &ll_evictor_mover && subject->moved.is_already)
+		ask_program_first(subject, LL_RESUME);
+		if (!subject->rc && subject->evictor == &ll_evictor_program && subject->moved.is_already)
 			ask_checkpoint_too(subject);
 		return;
 	}
 	ask_evictor(subject, &ll_evictor_checkpoint, LL_RESUME);
 	bool is_away = subject->claim.residency == LL_CLAIM_STOPPED || subject->claim.residency == LL_CLAIM_EVICTED;
 	if (!subject->rc && is_away)
-		ask_evictor(subject, &ll_evictor_mover, LL_RESUME);
+		ask_evictor(subject, &ll_evictor_program, LL_RESUME);
 }
 
 static bool is_interrupted(const struct ll_evict_subject *subject)
@@ -80,7 +80,7 @@ static void ask_one(struct ll_evict_subject *subject, enum ll_evict_kind kind)
 	else if (subject->claim.checkpoint)
 		ask_evictor(subject, &ll_evictor_checkpoint, kind);
 	else
-		ask_mover_first(subject, kind);
+		ask_program_first(subject, kind);
 	if (subject->rc)
 		ll_err_wrap(&subject->why, "%s", subject->name);
 }
@@ -118,7 +118,7 @@ void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict
 
 /* ---- stopping together ---- */
 
-/* It runs, and a mover serves it. */
+/* It runs, and is evictable. */
 static bool can_be_stopped(const struct ll_evict_subject *subject)
 {
 	return subject->target.is_evictable && subject->claim.residency == LL_CLAIM_ON_CARD &&

@@ -11,15 +11,17 @@
 
 #include "cli/evict/evictor.h"
 #include "cli/evict/request.h"
-#include "ledger/ledger.h"
+#include "protocol/message.h"
+#include "protocol/words.h"
 
 enum { LL_SUBJECT_NAME_SIZE = 128 };
 
 /* A program that something is asked of, and what came of it. */
 struct ll_evict_subject {
 	struct ll_evictor_target target;
-	struct ll_claim_info claim; /* with --pid: all zero */
+	struct ll_message_claim_row claim; /* with --pid: all zero */
 	bool has_claim;
+	char tenant[LL_NAME_SIZE];       /* of the claim's job */
 	char name[LL_SUBJECT_NAME_SIZE]; /* for people */
 	int rc;
 	struct ll_err why; /* of rc */
@@ -28,14 +30,14 @@ struct ll_evict_subject {
 };
 
 /*
- * Asks it of each, and waits for all answers; those of a mover at once. Who does it: the checkpoint if that has evicted
- * or suspended the program; else the mover, and the checkpoint where no mover serves it. -EINTR: the target's
- * interrupt.
+ * Asks it of each, and waits for all answers; those of evictable ones at once. Who does it: the checkpoint if that has
+ * evicted or suspended the program; else the program itself, and the checkpoint if it is not evictable. -EINTR: the
+ * target's interrupt.
  */
 void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict_kind kind);
 
 /*
- * Suspends all programs that run and that a mover serves, if there are several, and puts them first: *ret_stopped.
+ * Suspends all programs that run and are evictable, if there are several, and puts them first: *ret_stopped.
  * wait_ns: how long they may take to become quiet at the last attempt, 0: 10 s; the attempts before take at most as
  * long together. Returns 0; or a failure, whose subject has it: then they all go on.
  */
@@ -44,8 +46,8 @@ int ll_evict_stop_together(struct ll_evict_subject *subjects, size_t count, uint
 /* Of those that were stopped in this way, lets those go on whose last request failed. */
 void ll_evict_let_failed_go_on(const struct ll_evict_subject *subjects, size_t count);
 
-/* After an interruption: makes those as they were before that ran, or were suspended by a mover. Their rc and why say
- * how that went; returns the first failure. */
+/* After an interruption: makes those as they were before that ran, or were suspended but not by the checkpoint. Their
+ * rc and why say how that went; returns the first failure. */
 int ll_evict_put_back(struct ll_evict_subject *subjects, size_t count);
 
 #endif

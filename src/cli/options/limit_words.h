@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "ledger/ledger.h"
+#include "protocol/words.h"
 
 struct ll_err;
 

@@ -151,7 +151,8 @@ static const struct ll_example environment[] = {
     {"CUDA_MPS_PIPE_DIRECTORY",
      "The folder where `loadline mps` and `loadline run --by space` look for the MPS daemon, "
      "and where `loadline mps start` starts one."},
-    {"XDG_RUNTIME_DIR", "A user's ledgers are in its subfolder loadline; if it is unset, in /tmp/loadline-UID."},
+    {"XDG_RUNTIME_DIR",
+     "What is known of memory that programs share is in its subfolder loadline; if it is unset, in /tmp/loadline-UID."},
     {NULL, NULL},
 };
 

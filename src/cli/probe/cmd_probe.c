@@ -16,9 +16,9 @@
 #include "cli/probe/output.h"
 #include "cli/run/cards.h"
 #include "driver/readings.h"
-#include "ledger/inherited.h"
-#include "ledger/run_settings.h"
 #include "probe/svg.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 
 enum { MAX_CELLS = LL_PROBE_PARALLELS * LL_PROBE_CHOICES * LL_PROBE_CHOICES * 4 };
 

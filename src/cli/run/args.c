@@ -70,8 +70,8 @@ const struct ll_option ll_run_options[] = {
     {.name = "evictable",
      LL_OPTION_FLAG(ARGS, evictable),
      .help = "Make the program's memory so that it can be taken off the card and put back: by hand "
-	     "(`loadline evict`), or when another evictable program needs the room. Starts a mover for the "
-	     "card if there is none (`loadline mover --help`)."},
+	     "(`loadline evict`), or when another evictable program needs the room. The program "
+	     "moves its memory itself, into memory of the host that counts as its own."},
     {.name = "strict",
      LL_OPTION_FLAG(ARGS, strict),
      .help = "Refuse work that cannot be held to the limits: if the program has lost its claim and "

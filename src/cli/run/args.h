@@ -9,7 +9,7 @@
 #include "cli/options/limit_words.h"
 #include "cli/options/option.h"
 #include "driver/cards.h"
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 /* What the programs on a card share. */
 enum ll_run_by {

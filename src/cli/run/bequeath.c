@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "ledger/inherited.h"
-#include "ledger/run_settings.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 
 #ifndef MFD_NOEXEC_SEAL /* Linux 6.3; may be compulsory from then on (vm.memfd_noexec) */
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* Beside the descriptors that keep the tenant, higher than those of shells and scripts. */
+/* Beside the job's lifeline, higher than those of shells and scripts. */
 enum { FIRST_FD = 100 };
 
 static int make_file(void)

@@ -1,5 +1,5 @@
 /*
- * bequeath.h - leaves the settings of `loadline run` to the command in a second way: ledger/inherited.h finds them if
+ * bequeath.h - leaves the settings of `loadline run` to the command in a second way: protocol/inherited.h finds them if
  * the environment is lost.
  */
 #ifndef LOADLINE_CLI_RUN_BEQUEATH_H

@@ -62,7 +62,7 @@ const struct ll_command ll_command_run = {
 	"as they do without MPS. Without a daemon, --by space does not run the command, and --by auto shares the "
 	"time.\n\n"
 	"With --mem-request or --evictable, tenants whose memory together is more than the card has take turns of "
-	"seconds: the mover takes the memory of one to the host and brings it back later (`loadline mover`). A "
+	"seconds: the memory of one goes to the host and comes back later. A "
 	"tenant that has no more than its request stays on the card. With --mem, the program is told that all up to "
 	"the limit is free for it, whatever others have.\n\n"
 	"A program is refused if no library can be preloaded into it. A program that drops the library later "

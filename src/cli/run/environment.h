@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-#include "ledger/run_settings.h"
+#include "protocol/run_settings.h"
 
 struct ll_err;
 

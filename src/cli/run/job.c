@@ -13,13 +13,13 @@
 #include "base/process.h"
 #include "base/scope.h"
 #include "cli/common/daemon.h"
-#include "ledger/run_settings.h"
 #include "protocol/message.h"
+#include "protocol/run_settings.h"
 #include "protocol/start.h"
 
-/* The lifeline is beside the descriptors that keep the tenant, higher than those of shells and scripts. One page is
- * what a pipe needs at least; a user's pipes together are limited. */
-enum { REPORT_MS = 250, FIRST_FD = 100, PIPE_BYTES = 4096 };
+/* The lifeline's descriptor is higher than those of shells and scripts. One page is what a pipe needs at least; a
+ * user's pipes together are limited. */
+enum { REPORT_MS = 5000, FIRST_FD = 100, PIPE_BYTES = 4096 };
 
 static void set_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits)
 {
@@ -30,16 +30,14 @@ static void set_limits(const struct ll_run_settings *settings, struct ll_limits 
 	    .compute_permille = settings->compute_cap_permille,
 	    .space_permille = settings->space_permille,
 	    .weight_permille = settings->weight_permille,
-	    .priority = settings->priority == LL_PRIORITY_HIGH  ? LL_LIMIT_CLASS_HIGH
-			: settings->priority == LL_PRIORITY_LOW ? LL_LIMIT_CLASS_LOW
-								: LL_LIMIT_CLASS_NORMAL,
+	    .priority = ll_class_of_priority(settings->priority),
 	    .flags = (settings->is_evictable ? LL_LIMIT_EVICTABLE : 0U) | (settings->is_strict ? LL_LIMIT_STRICT : 0U) |
 		     (settings->counts_context ? LL_LIMIT_COUNTS_CONTEXT : 0U) |
 		     (settings->kills_at_max_kernel ? LL_LIMIT_KILLS_MAX_KERNEL : 0U),
 	};
 }
 
-static void make_message(const struct ll_run_job *job, union ll_message *ret_message)
+void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_message)
 {
 	const char *slash = strrchr(job->command, '/');
 	ll_message_init(ret_message, LL_MESSAGE_JOB);
@@ -57,18 +55,20 @@ static void make_message(const struct ll_run_job *job, union ll_message *ret_mes
 	ll_message_text_set(facts->command, sizeof facts->command, slash && slash[1] ? slash + 1 : job->command);
 }
 
-/* Waits for what the monitor tells. A monitor that takes longer goes on by itself. */
-static int wait_for_report(int fd, struct ll_err *err)
+/* Waits for what the monitor tells. */
+static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_err *err)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
 	size_t count = 0;
 	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, REPORT_MS) <= 0)
-		return 0;
+		return ll_err_set(err, -ETIMEDOUT, "loadlined does not answer");
 	int rc = ll_message_receive(fd, &message, fds, &count);
 	ll_message_close_fds(fds, count);
 	if (rc)
 		return ll_err_set(err, rc, "the job's monitor has ended");
+	if (message.header.kind == LL_MESSAGE_REFUSED && message.refused.code == -EPERM)
+		return ll_err_set(err, -EPERM, "another user has the name of loadlined, @%s", job->place->name);
 	if (message.header.kind == LL_MESSAGE_REFUSED)
 		return ll_err_set(err, message.refused.code, "%s", message.refused.reason);
 	return 0;
@@ -84,22 +84,19 @@ static int keep_lifeline(int fd, struct ll_err *err)
 
 static int start_monitor(const struct ll_run_job *job, const int report[2], const int lifeline[2], struct ll_err *err)
 {
-	struct ll_place place;
 	struct ll_daemon_paths paths;
 	union ll_message message;
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
-	int rc = ll_place_find(job->sim_folder, &place, err);
-	if (!rc)
-		rc = ll_daemon_paths_find(&paths, err);
+	int rc = ll_daemon_paths_find(&paths, err);
 	if (!rc && process_fd < 0)
 		rc = ll_err_set(err, process_fd, "this process: %s", strerror(-process_fd));
 	if (rc)
 		return rc;
-	make_message(job, &message);
+	ll_run_job_describe(job, &message);
 	rc = ll_message_send(report[0], &message, NULL, 0);
 	if (rc)
 		return ll_err_set(err, rc, "socket: %s", strerror(-rc));
-	return ll_monitor_start(report[1], lifeline[0], process_fd, &place, &paths.programs, err);
+	return ll_monitor_start(report[1], lifeline[0], process_fd, job->place, &paths.programs, err);
 }
 
 static void close_both(const int ends[2])
@@ -122,7 +119,7 @@ int ll_run_job_start(const struct ll_run_job *job, struct ll_err *err)
 	int rc = start_monitor(job, report, lifeline, err);
 	close(report[1]);
 	if (!rc)
-		rc = wait_for_report(report[0], err);
+		rc = wait_for_report(job, report[0], err);
 	/* Also after a refusal: the monitor tries again. */
 	int kept = keep_lifeline(lifeline[1], rc ? NULL : err);
 	close(report[0]);

@@ -6,20 +6,26 @@
 
 #include <stdbool.h>
 
+#include "protocol/message.h"
+#include "protocol/place.h"
+
 struct ll_err;
 struct ll_run_settings;
 
 struct ll_run_job {
 	const struct ll_run_settings *settings;
 	const char *command;
-	const char *sim_folder; /* of the simulated world; NULL: the real cards */
-	bool is_named;          /* the user named the tenant */
+	const struct ll_place *place;
+	bool is_named; /* the user named the tenant */
 };
 
+/* Makes the message that registers the job, of this process. */
+void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_message);
+
 /*
- * Starts the monitor, and waits until it has told loadlined of the job, at most 0.25 s; it goes on trying after that.
- * The lifeline stays open in this process, and the command inherits it. An error says why there is no monitor. The
- * command may be run nevertheless: nothing that it asked for needs loadlined. Calls no function of the driver.
+ * Starts the monitor, and waits until it has told loadlined of the job, at most 5 s. The lifeline stays open in this
+ * process, and the command inherits it. An error says why the job is not known: the monitor goes on trying, if there is
+ * one. Calls no function of the driver.
  */
 int ll_run_job_start(const struct ll_run_job *job, struct ll_err *err);
 

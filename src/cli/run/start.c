@@ -8,22 +8,18 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/runtime_folder.h"
 #include "base/scope.h"
-#include "cli/mover/start.h"
 #include "cli/options/limit_words.h"
 #include "cli/run/bequeath.h"
+#include "cli/run/bind.h"
 #include "cli/run/cards.h"
 #include "cli/run/environment.h"
 #include "cli/run/job.h"
 #include "cli/run/launchers.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
-#include "ledger/claim.h"
-#include "ledger/file.h"
-#include "ledger/inherited.h"
-#include "ledger/ledger.h"
-#include "ledger/proc.h"
-#include "ledger/tenant.h"
+#include "protocol/inherited.h"
 
 /* Inside a governed program the command gets that program's settings, also if its environment lost them. */
 static int make_settings(const struct ll_run_args *args, const char *command, struct ll_run_settings *ret_settings,
@@ -85,46 +81,6 @@ static int find_program(const struct ll_run_args *args, char *const *words, bool
 	return rc ? rc : check_command(args, words, is_strict, path, shim, err);
 }
 
-int ll_run_join(const struct ll_run_settings *settings, const struct ll_card *card, uint64_t promisable_bytes,
-		int *ret_fd, struct ll_err *err)
-{
-	struct ll_ledger *ledger;
-	struct ll_claim *claim = NULL;
-	struct ll_tenant_wish wish = ll_run_settings_wish(settings);
-	unsigned row = 0;
-	wish.promisable_bytes = promisable_bytes;
-	int rc = ll_ledger_open(settings->folder, card->uuid, true, &ledger, err);
-	if (rc)
-		return rc;
-	ll_ledger_sweep_below(ledger);
-	rc = ll_tenant_join(ledger, &wish, &row, err);
-	/* Checks that there is room for the claim that the command will take. Without a claim it is not governed. */
-	if (!rc)
-		rc = ll_run_settings_claim(settings, ledger, card->label, &row, &claim, err);
-	ll_claim_release(claim);
-	if (!rc)
-		rc = ll_tenant_keep(ledger, row, ret_fd, err);
-	ll_ledger_close(ledger);
-	return rc;
-}
-
-/* Joins the tenant on one card. The descriptor stays open, and the command inherits it. */
-static int join_card(const struct ll_run_args *args, const struct ll_run_settings *settings, const struct ll_card *card,
-		     struct ll_err *err)
-{
-	struct ll_err why = {0};
-	int fd;
-	int rc = ll_run_join(settings, card, args->overcommit ? 0 : card->usable_bytes, &fd, &why);
-	if (rc == -EDQUOT) {
-		ll_err_wrap(&why, "--mem-request: card %s", card->label);
-		ll_err_hint(&why, "--overcommit starts it nevertheless, and then no request on the card is certain");
-		ll_err_exit_with(&why, LL_EXIT_REFUSED);
-	}
-	if (rc && err)
-		*err = why;
-	return rc;
-}
-
 /* Returns why `--by auto` shares by time, as far as the options decide it. NULL: the daemon decides. */
 static const char *why_by_time(const struct ll_run_settings *settings)
 {
@@ -162,46 +118,121 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
 	}
 }
 
-/*
- * Joins the tenant on each card. visible becomes the cards' UUIDs, or stays empty if CUDA_VISIBLE_DEVICES can stay
- * unset. A client of MPS always gets the UUIDs, because limits of MPS for single cards go by their order.
- */
-static int take_cards(const struct ll_run_args *args, const struct ll_driver *driver, bool is_nested,
-		      struct ll_run_settings *settings, struct ll_run_space *space, struct ll_strbuf *visible,
-		      struct ll_err *err)
+/* What the command gets. */
+struct start {
+	const struct ll_run_args *args;
+	const char *command;
+	struct ll_driver *driver;
+	struct ll_run_settings settings;
+	struct ll_run_space space;
+	const struct ll_card **cards;
+	size_t count;
+	bool is_nested;     /* what a governed program starts belongs to that program's job */
+	bool is_ungoverned; /* loadlined cannot be had, and no limits were asked for */
+};
+
+/* Without the folder nothing can be evicted, which is told then, and each process is charged for shared memory. */
+static void make_folder(const char *path)
 {
-	LL_SCOPE_FREE const struct ll_card **cards = NULL;
-	size_t count = 0;
-	int rc = ll_run_cards_choose(driver, args->cards, &cards, &count, err);
+	struct ll_err why = {0};
+	LL_SCOPE_CLOSE int fd = -1;
+	if (ll_runtime_folder_open(path, &fd, &why))
+		ll_debug("%s", why.text);
+}
+
+/* Chooses the cards, and completes the settings. */
+static int choose_cards(struct start *start, struct ll_err *err)
+{
+	const struct ll_run_args *args = start->args;
+	struct ll_run_settings *settings = &start->settings;
+	int rc = ll_run_cards_choose(start->driver, args->cards, &start->cards, &start->count, err);
 	/* Inside a governed program the variables of MPS are set already. */
-	if (!rc && args->by == LL_RUN_BY_SPACE && !is_nested)
-		rc = ll_run_space_choose(driver, args, settings, cards, &count, space, err);
-	if (!rc && args->by == LL_RUN_BY_AUTO && !is_nested)
-		choose_way(driver, args, settings, cards, count, space);
+	if (!rc && args->by == LL_RUN_BY_SPACE && !start->is_nested)
+		rc =
+		    ll_run_space_choose(start->driver, args, settings, start->cards, &start->count, &start->space, err);
+	if (!rc && args->by == LL_RUN_BY_AUTO && !start->is_nested)
+		choose_way(start->driver, args, settings, start->cards, start->count, &start->space);
 	if (!rc && !settings->folder[0])
-		rc = ll_ledger_folder(ll_driver_sim_folder(driver), settings->folder, err);
-	if (!rc && count > 1 && !settings->first_card[0])
-		snprintf(settings->first_card, sizeof settings->first_card, "%s", cards[0]->uuid);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = ll_run_args_check_card(settings, cards[i], err);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = join_card(args, settings, cards[i], err);
-	for (size_t i = 0; !rc && settings->is_evictable && i < count; i++)
-		rc = ll_mover_start(cards[i], settings->folder, err);
-	if (!rc && (space->is_client || !ll_run_cards_are_as_found(driver, args->cards)))
-		ll_run_cards_add_uuids(visible, cards, count);
+		rc = ll_runtime_folder(ll_driver_sim_folder(start->driver), settings->folder, err);
+	if (!rc && !start->is_nested)
+		make_folder(settings->folder);
+	if (!rc && start->count > 1 && !settings->first_card[0])
+		snprintf(settings->first_card, sizeof settings->first_card, "%s", start->cards[0]->uuid);
+	for (size_t i = 0; !rc && i < start->count; i++)
+		rc = ll_run_args_check_card(settings, start->cards[i], err);
 	return rc;
 }
 
-/* Nothing that the user can ask for needs loadlined yet, so the command is run without it, and without a word. */
-static void start_job(const struct ll_run_args *args, const struct ll_run_settings *settings, const char *command,
-		      const char *sim_folder)
+/* Makes the command a job. */
+static int start_job(struct start *start, struct ll_err *err)
+{
+	struct ll_place place;
+	struct ll_run_job job = {
+	    .settings = &start->settings, .command = start->command, .is_named = start->args->tenant, .place = &place};
+	int rc = ll_place_find(ll_driver_sim_folder(start->driver), &place, err);
+	if (!rc)
+		rc = ll_run_job_start(&job, err);
+	if (!rc)
+		memcpy(start->settings.place, place.name, sizeof start->settings.place);
+	return rc;
+}
+
+static int bind_cards(struct start *start, struct ll_err *err)
+{
+	const struct ll_card *card = NULL;
+	int rc = ll_run_bind(&start->settings, start->cards, start->count, start->args->overcommit, &card, err);
+	if (rc && card)
+		ll_err_wrap(err, rc == -EDQUOT ? "--mem-request: card %s" : "card %s", card->label);
+	return rc;
+}
+
+static bool needs_governing(const struct start *start)
+{
+	const struct ll_run_settings *settings = &start->settings;
+	return !start->args->allow_ungoverned &&
+	       (ll_run_settings_ask_limits(settings) || settings->memory_request_bytes || settings->is_evictable);
+}
+
+/* A nested command without a place is in a job that could not be governed. One that has another uid than its job's
+ * daemon (gosu, su) is of the job by its token, which is all that its library needs. */
+static int join_job(struct start *start, struct ll_err *err)
 {
 	struct ll_err why = {0};
-	struct ll_run_job job = {
-	    .settings = settings, .command = command, .sim_folder = sim_folder, .is_named = args->tenant};
-	if (ll_run_job_start(&job, &why))
-		ll_debug("not known to loadlined: %s", why.text);
+	int rc = start->is_nested ? 0 : start_job(start, &why);
+	if (!rc)
+		rc = bind_cards(start, &why);
+	if (rc == -EPERM && start->is_nested)
+		return 0;
+	if (rc == -EDQUOT) {
+		ll_err_hint(&why, "--overcommit starts it nevertheless, and then no request on the card is certain");
+		ll_err_exit_with(&why, LL_EXIT_REFUSED);
+	} else if (rc && needs_governing(start)) {
+		ll_err_wrap(&why, "limits cannot be put in force");
+		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");
+	} else if (rc) {
+		start->is_ungoverned = true;
+		start->settings.place[0] = '\0';
+		ll_log(LL_LOG_WARN, "%s; the command runs ungoverned", why.text);
+		return 0;
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
+/*
+ * Chooses the cards, and makes the command a job that may use them. visible becomes the cards' UUIDs, or stays empty if
+ * CUDA_VISIBLE_DEVICES can stay unset. A client of MPS always gets the UUIDs, because limits of MPS for single cards go
+ * by their order.
+ */
+static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
+{
+	int rc = choose_cards(start, err);
+	if (!rc)
+		rc = join_job(start, err);
+	if (!rc && (start->space.is_client || !ll_run_cards_are_as_found(start->driver, start->args->cards)))
+		ll_run_cards_add_uuids(visible, start->cards, start->count);
+	return rc;
 }
 
 static int exec_program(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
@@ -220,38 +251,40 @@ static int exec_program(const char *path, char **words, const struct ll_run_envi
 	return -code;
 }
 
+static int exec_started(const struct start *start, const char *path, const char *shim, const char *visible,
+			char **words, struct ll_err *err)
+{
+	struct ll_run_environment wish = {
+	    .settings = &start->settings, .shim = *shim && !start->is_ungoverned ? shim : NULL, .visible = visible};
+	if (start->space.is_client) {
+		wish.mps_pipe = start->space.pipe;
+		wish.mps_log = start->space.log;
+		wish.mps_percent = *start->space.percent ? start->space.percent : NULL;
+	}
+	return exec_program(path, words, &wish, err);
+}
+
 int ll_run_start(const struct ll_run_args *args, const struct ll_operands *operands, struct ll_err *err)
 {
-	struct ll_run_settings settings;
-	struct ll_run_space space = {.is_client = false};
-	struct ll_driver *driver = NULL;
+	struct start start = {.args = args};
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	char path[PATH_MAX];
 	char shim[PATH_MAX] = "";
-	bool is_nested;
 	if (!operands->count)
 		return ll_err_set(err, -EINVAL, "run: no command to run");
-	int rc = make_settings(args, operands->words[0], &settings, &is_nested, err);
+	start.command = operands->words[0];
+	int rc = make_settings(args, start.command, &start.settings, &start.is_nested, err);
 	if (!rc)
-		rc = find_program(args, operands->words, settings.is_strict, path, shim, err);
+		rc = find_program(args, operands->words, start.settings.is_strict, path, shim, err);
 	if (!rc)
-		rc = ll_driver_open(&driver, err);
+		rc = ll_driver_open(&start.driver, err);
 	if (!rc)
-		rc = take_cards(args, driver, is_nested, &settings, &space, &visible, err);
-	/* What a governed program starts belongs to that program's job. */
-	if (!rc && !is_nested)
-		start_job(args, &settings, operands->words[0], ll_driver_sim_folder(driver));
-	ll_driver_close(driver);
-	if (!rc && !is_nested && settings.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
+		rc = take_cards(&start, &visible, err);
+	free(start.cards);
+	ll_driver_close(start.driver);
+	if (!rc && !start.is_nested && start.settings.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
 		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
-	struct ll_run_environment wish = {
-	    .settings = &settings, .shim = *shim ? shim : NULL, .visible = visible.length ? visible.buf : NULL};
-	if (space.is_client) {
-		wish.mps_pipe = space.pipe;
-		wish.mps_log = space.log;
-		wish.mps_percent = *space.percent ? space.percent : NULL;
-	}
-	return rc ? rc : exec_program(path, operands->words, &wish, err);
+	return rc ? rc : exec_started(&start, path, shim, visible.length ? visible.buf : NULL, operands->words, err);
 }

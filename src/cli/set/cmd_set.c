@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "cli/common/daemon.h"
 #include "cli/common/print.h"
 #include "cli/hold/words.h"
 #include "cli/options/command.h"
@@ -53,13 +54,16 @@ static const struct ll_option set_options[] = {
     LL_OPTION_END,
 };
 
-struct limits {
-	uint64_t memory_bytes, request_bytes;
-	unsigned compute_permille, weight_permille;
+static int read_priority(const char *text, struct ll_limits *limits, struct ll_err *err)
+{
 	enum ll_priority priority;
-};
+	int rc = ll_limit_read_priority(text, &priority, err);
+	if (!rc)
+		limits->priority = ll_class_of_priority(priority);
+	return rc;
+}
 
-static int read_limits(const struct set_args *args, struct limits *limits, struct ll_err *err)
+static int read_limits(const struct set_args *args, struct ll_limits *limits, struct ll_err *err)
 {
 	int rc = 0;
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority) {
@@ -75,14 +79,14 @@ static int read_limits(const struct set_args *args, struct limits *limits, struc
 	if (!rc && args->weight)
 		rc = ll_limit_read_weight(args->weight, &limits->weight_permille, err);
 	if (!rc && args->priority)
-		rc = ll_limit_read_priority(args->priority, &limits->priority, err);
+		rc = read_priority(args->priority, limits, err);
 	return rc;
 }
 
-static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, struct ll_err *err)
+static int check_memory(const struct ll_set_target *target, uint64_t bytes, struct ll_err *err)
 {
-	for (size_t i = 0; i < targets->count; i++) {
-		const struct ll_card *card = targets->items[i].card;
+	for (size_t i = 0; i < target->card_count; i++) {
+		const struct ll_card *card = target->cards[i];
 		if (card->memory_bytes && bytes > card->memory_bytes)
 			return ll_err_set(err, -EINVAL, "--mem: card %s has only %llu MiB", card->label,
 					  (unsigned long long)(card->memory_bytes >> MIB_SHIFT));
@@ -91,59 +95,54 @@ static int check_memory(const struct ll_set_targets *targets, uint64_t bytes, st
 }
 
 /* Checks the request against the limit, where one of them is not set now. */
-static int check_request(const struct set_args *args, const struct limits *limits, const struct ll_set_targets *targets,
+static int check_request(const struct set_args *args, const struct ll_limits *limits, const struct ll_limits *now,
 			 struct ll_err *err)
 {
-	int rc = 0;
-	for (size_t i = 0; i < targets->count && !rc && (args->mem || args->mem_request); i++) {
-		struct ll_tenant_info now;
-		if (!ll_tenant_read(targets->items[i].ledger, targets->items[i].row, &now))
-			continue;
-		rc = ll_limit_check_request(args->mem_request ? limits->request_bytes : now.memory_request_bytes,
-					    args->mem ? limits->memory_bytes : now.memory_limit_bytes, err);
-	}
-	return rc;
+	if (!args->mem && !args->mem_request)
+		return 0;
+	return ll_limit_check_request(args->mem_request ? limits->request_bytes : now->request_bytes,
+				      args->mem ? limits->memory_bytes : now->memory_bytes, err);
 }
 
 /* Refuses to change a share of space: the driver fixes it when a program starts. */
-static int check_space(const struct set_args *args, const struct ll_set_targets *targets, struct ll_err *err)
+static int check_space(const struct set_args *args, const struct ll_set_target *target, struct ll_err *err)
 {
-	for (size_t i = 0; i < targets->count; i++) {
-		const struct ll_set_target *target = &targets->items[i];
-		if (!ll_tenant_shares_by_space(target->ledger, target->row) || !args->compute)
-			continue;
-		ll_err_set(err, -EBUSY, "--compute: this program shares card %s by space (MPS), as it was started",
-			   target->card->label);
-		return ll_err_hint(err, "start it again with another `run --by space --compute`");
-	}
-	return 0;
+	if (!target->job->job.limits.space_permille || !args->compute)
+		return 0;
+	ll_err_set(err, -EBUSY, "--compute: this program shares card %s by space (MPS), as it was started",
+		   target->card_count ? target->cards[0]->label : "");
+	return ll_err_hint(err, "start it again with another `run --by space --compute`");
 }
 
-/* Only a request can be refused, so it comes first. */
-static int apply_limits(const struct set_args *args, const struct limits *limits, const struct ll_set_target *target,
-			struct ll_err *err)
+static uint64_t find_fields(const struct set_args *args)
 {
+	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
+	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
+	       (args->priority ? LL_SET_PRIORITY : 0U) | (args->overcommit ? LL_SET_OVERCOMMIT : 0U);
+}
+
+static int apply_limits(const struct set_args *args, const struct ll_limits *limits, const struct ll_set_target *target,
+			struct ll_client *client, struct ll_err *err)
+{
+	union ll_message message;
 	struct ll_err why = {0};
-	int rc = args->mem_request
-		     ? ll_tenant_set_memory_request(target->ledger, target->row, limits->request_bytes,
-						    args->overcommit ? 0 : target->card->usable_bytes, &why)
-		     : 0;
-	if (rc) {
-		ll_err_wrap(&why, "--mem-request: card %s", target->card->label);
+	ll_message_init(&message, LL_MESSAGE_SET);
+	message.set.job_number = target->job->number;
+	message.set.fields = find_fields(args);
+	message.set.limits = *limits;
+	int rc = ll_client_ask(client, &message, NULL, 0, NULL, ll_now_ns() + LL_CLIENT_ANSWER_NS, &why);
+	if (rc == -ESRCH || rc == -ENOENT)
+		ll_err_set(&why, -ESRCH, "set: the program ended meanwhile");
+	if (rc == -EDQUOT) {
+		if (target->card_count == 1)
+			ll_err_wrap(&why, "--mem-request: card %s", target->cards[0]->label);
+		else
+			ll_err_wrap(&why, "--mem-request");
 		ll_err_hint(&why, "--overcommit allows it");
-		if (err)
-			*err = why;
-		return rc;
 	}
-	if (args->mem)
-		ll_tenant_set_memory_limit(target->ledger, target->row, limits->memory_bytes);
-	if (args->compute)
-		ll_tenant_set_compute_cap(target->ledger, target->row, limits->compute_permille);
-	if (args->weight)
-		ll_tenant_set_weight(target->ledger, target->row, limits->weight_permille);
-	if (args->priority)
-		ll_tenant_set_priority(target->ledger, target->row, limits->priority, ll_now_ns());
-	return 0;
+	if (rc && err)
+		*err = why;
+	return why.code;
 }
 
 static void add_memory(struct ll_strbuf *text, uint64_t bytes)
@@ -163,96 +162,108 @@ static void add_share(struct ll_strbuf *text, unsigned permille)
 }
 
 /* Adds a line such as "card 0, night: memory 20.0 GiB -> 10.0 GiB, weight 1 -> 2" */
-static void add_change(struct ll_strbuf *text, const struct set_args *args, const struct limits *limits,
-		       const struct ll_card *card, const struct ll_tenant_info *before)
+static void add_change(struct ll_strbuf *text, const struct set_args *args, const struct ll_limits *limits,
+		       const struct ll_card *card, const struct ll_job_facts *before)
 {
-	ll_strbuf_addf(text, "card %s, %s:", card->label, before->name);
+	const struct ll_limits *old = &before->limits;
 	const char *comma = "";
+	ll_strbuf_addf(text, "%s%s%s%s:", card ? "card " : "", card ? card->label : "", card ? ", " : "",
+		       before->tenant);
 	if (args->mem) {
 		ll_strbuf_adds(text, " memory ");
-		add_memory(text, before->memory_limit_bytes);
+		add_memory(text, old->memory_bytes);
 		ll_strbuf_adds(text, " -> ");
 		add_memory(text, limits->memory_bytes);
 		comma = ",";
 	}
 	if (args->mem_request) {
 		ll_strbuf_addf(text, "%s memory request ", comma);
-		add_memory(text, before->memory_request_bytes);
+		add_memory(text, old->request_bytes);
 		ll_strbuf_adds(text, " -> ");
 		add_memory(text, limits->request_bytes);
 		comma = ",";
 	}
 	if (args->compute) {
 		ll_strbuf_addf(text, "%s compute ", comma);
-		add_share(text, before->compute_cap_permille);
+		add_share(text, old->compute_permille);
 		ll_strbuf_adds(text, " -> ");
 		add_share(text, limits->compute_permille);
 		comma = ",";
 	}
 	if (args->weight) {
-		ll_strbuf_addf(text, "%s weight %g -> %g", comma, before->weight_permille / 1000.0,
+		ll_strbuf_addf(text, "%s weight %g -> %g", comma,
+			       (old->weight_permille ? old->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE) / 1000.0,
 			       limits->weight_permille / 1000.0);
 		comma = ",";
 	}
 	if (args->priority)
-		ll_strbuf_addf(text, "%s priority %s -> %s", comma, ll_priority_name(before->priority),
-			       ll_priority_name(limits->priority));
+		ll_strbuf_addf(text, "%s priority %s -> %s", comma,
+			       ll_priority_name(ll_priority_of_class(old->priority)),
+			       ll_priority_name(ll_priority_of_class(limits->priority)));
 	ll_strbuf_addc(text, '\n');
 }
 
-static int change_targets(const struct set_args *args, const struct limits *limits,
-			  const struct ll_set_targets *targets, struct ll_err *err)
+static int print_changes(const struct set_args *args, const struct ll_limits *limits,
+			 const struct ll_set_target *target, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	size_t changed = 0;
-	int rc = 0;
-	for (size_t i = 0; i < targets->count; i++) {
-		const struct ll_set_target *target = &targets->items[i];
-		struct ll_tenant_info before;
-		if (!ll_tenant_read(target->ledger, target->row, &before))
-			continue;
-		rc = apply_limits(args, limits, target, err);
-		if (rc)
-			break;
-		add_change(&text, args, limits, target->card, &before);
-		changed++;
-	}
-	if (!changed && !rc)
-		return ll_err_set(err, -ESRCH, "set: the program ended meanwhile");
-	int printed = changed ? ll_print_text(&text, rc ? NULL : err) : 0;
-	return rc ? rc : printed;
+	for (size_t i = 0; i < target->card_count; i++)
+		add_change(&text, args, limits, target->cards[i], &target->job->job);
+	if (!target->card_count)
+		add_change(&text, args, limits, NULL, &target->job->job);
+	return ll_print_text(&text, err);
+}
+
+static int change_target(const struct set_args *args, const struct ll_limits *limits,
+			 const struct ll_set_target *target, struct ll_client *client, struct ll_err *err)
+{
+	int rc = check_memory(target, limits->memory_bytes, err);
+	if (!rc)
+		rc = check_request(args, limits, &target->job->job.limits, err);
+	if (!rc)
+		rc = check_space(args, target, err);
+	if (!rc)
+		rc = apply_limits(args, limits, target, client, err);
+	return rc ? rc : print_changes(args, limits, target, err);
+}
+
+static int find_and_change(const struct set_args *args, const struct ll_limits *limits, const struct ll_driver *driver,
+			   const char *word, struct ll_err *err)
+{
+	struct ll_client client;
+	struct ll_list list;
+	struct ll_set_target target = {0};
+	int rc = ll_daemon_ask_list(ll_driver_sim_folder(driver), &client, &list, err);
+	if (!rc)
+		rc = ll_set_target_find(&target, &list, driver, word, err);
+	if (!rc)
+		rc = change_target(args, limits, &target, &client, err);
+	ll_set_target_fini(&target);
+	ll_list_fini(&list);
+	ll_client_close(&client);
+	return rc;
 }
 
 static int run_set(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct set_args *args = data;
-	struct limits limits = {0};
+	struct ll_limits limits = {0};
 	struct ll_driver *driver = NULL;
-	struct ll_set_targets targets = {0};
 	if (operands->count != 1)
 		return ll_err_set(err, -EINVAL, "set: %s", operands->count ? "one claim at a time" : "no claim named");
 	int rc = read_limits(args, &limits, err);
 	if (!rc)
 		rc = ll_driver_open(&driver, err);
 	if (!rc)
-		rc = ll_set_targets_find(&targets, driver, operands->words[0], err);
-	if (!rc)
-		rc = check_memory(&targets, limits.memory_bytes, err);
-	if (!rc)
-		rc = check_request(args, &limits, &targets, err);
-	if (!rc)
-		rc = check_space(args, &targets, err);
-	if (!rc)
-		rc = change_targets(args, &limits, &targets, err);
+		rc = find_and_change(args, &limits, driver, operands->words[0], err);
 	if (!rc && args->weight && limits.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
 		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
-	ll_set_targets_fini(&targets);
 	ll_driver_close(driver);
 	return rc;
 }
 
 static const struct ll_example set_examples[] = {
-    {"loadline set 0/17 --mem 10G", "At most 10 GiB from now on for the tenant of that claim, on that card."},
+    {"loadline set 0/17 --mem 10G", "At most 10 GiB on each card from now on for the job of that claim."},
     {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
     {"loadline set night --mem-request 10G", "Promise 10 GiB of the card to it from now on."},
     {"loadline set night --compute none", "Remove the cap."},
@@ -264,11 +275,12 @@ const struct ll_command ll_command_set = {
     .name = "set",
     .summary = "change the limits of a running program",
     .operands = "CLAIM",
-    .description = "Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
-		   "of a claim in `loadline status` (0/17), for its tenant on that card, or the name of a tenant, for "
-		   "all cards that it uses. Limits without an option stay as they are. One line for each card has the "
-		   "old values and the new ones.\n\n"
-		   "A synthetic load has no limits: to change it, end it and start another.",
+    .description =
+	"Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
+	"of a claim in `loadline status` (0/17), for its job, or the name of a tenant, or the id of a job. The "
+	"limits hold on each card that the job uses. Limits without an option stay as they are. One line for "
+	"each card has the old values and the new ones.\n\n"
+	"A synthetic load has no limits: to change it, end it and start another.",
     .examples = set_examples,
     .options = set_options,
     .complete = LL_COMPLETE_CLAIM,

@@ -1,31 +1,29 @@
 /*
- * target.h - finds the tenants and cards that an operand of `loadline set` names.
+ * target.h - finds the job that an operand of `loadline set` names.
  */
 #ifndef LOADLINE_CLI_SET_TARGET_H
 #define LOADLINE_CLI_SET_TARGET_H
 
 #include "driver/cards.h"
-#include "ledger/tenant.h"
+#include "protocol/client.h"
 
 struct ll_set_target {
-	const struct ll_card *card;
-	struct ll_ledger *ledger;
-	unsigned row;
-};
-
-struct ll_set_targets {
-	struct ll_set_target *items;
-	size_t count;
+	const struct ll_message_job_row *job; /* of the list */
+	const struct ll_card **cards;         /* that it uses, in the driver's order */
+	size_t card_count;
 };
 
 /*
- * Finds the targets. "0/17": the tenant of that claim, on that card. "train": the tenant of that name, on each card
- * that it uses. The caller zeroes targets before, and calls fini afterwards, also after a failure. -ENOENT: there is no
- * such claim or tenant. -EBUSY: the claim is a hold. -EEXIST: several tenants have that name. If a ledger cannot be
- * read, its own error.
+ * Finds the target in the list. "0/17": the job of that claim. "train": the job whose tenant has that name, or the job
+ * of that id. The caller calls fini afterwards, also after a failure. -ENOENT: there is no such claim or tenant.
+ * -EBUSY: it is a synthetic load. -EEXIST: several jobs have that name.
  */
-int ll_set_targets_find(struct ll_set_targets *targets, const struct ll_driver *driver, const char *word,
-			struct ll_err *err);
-void ll_set_targets_fini(struct ll_set_targets *targets);
+int ll_set_target_find(struct ll_set_target *target, const struct ll_list *list, const struct ll_driver *driver,
+		       const char *word, struct ll_err *err);
+void ll_set_target_fini(struct ll_set_target *target);
+
+/* Reads "0/17". False: the word is no number of a claim, or there is no such card. */
+bool ll_set_claim_read(const struct ll_driver *driver, const char *word, const struct ll_card **ret_card,
+		       unsigned *ret_index);
 
 #endif

@@ -1,15 +1,12 @@
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/status/status.h"
-#include "ledger/file.h"
-#include "ledger/ledger.h"
-#include "ledger/proc.h"
-#include "ledger/turn.h"
 
 /* ---- readings ---- */
 
@@ -36,7 +33,8 @@ static void read_card(struct ll_status_card *status)
 	status->has_processes = !ll_read_processes(card, LL_PROCESS_ALL, &status->processes, NULL);
 }
 
-int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err)
+int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, const struct ll_daemon_view *view,
+			struct ll_err *err)
 {
 	const double unknown = (double)NAN;
 	*status = (struct ll_status_card){
@@ -53,8 +51,10 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	if (card->fault)
 		return 0;
 	read_card(status);
-	int rc = ll_status_read_ledger(status, err);
-	if (!rc && !card->has_slices)
+	int rc = ll_status_read_claims(status, view, err);
+	/* Without an answer there is no telling who is governed. */
+	bool is_known = view->answer != LL_DAEMON_SILENT && view->answer != LL_DAEMON_BROKEN;
+	if (!rc && is_known && !card->has_slices)
 		ll_status_find_strangers(status);
 	return rc;
 }
@@ -62,64 +62,70 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 void ll_status_card_fini(struct ll_status_card *status)
 {
 	free(status->claims);
-	free(status->tenants);
+	free(status->jobs);
 	free(status->strangers);
 	ll_process_list_fini(&status->processes);
 	status->claims = NULL;
-	status->tenants = NULL;
+	status->jobs = NULL;
 	status->strangers = NULL;
-	status->claim_count = status->tenant_count = status->stranger_count = 0;
+	status->claim_count = status->job_count = status->stranger_count = 0;
 }
 
-/* ---- the ledger ---- */
+/* ---- what the words of a claim mean ---- */
 
-enum { CLAIMS_MAX = 256, TENANTS_MAX = 128 };
-
-const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim)
+const struct ll_status_job *ll_status_job_of(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	for (size_t i = 0; claim->tenant_row && i < status->tenant_count; i++) {
-		if (status->tenants[i].row + 1 == claim->tenant_row)
-			return &status->tenants[i];
+	for (size_t i = 0; claim->job_number && i < status->job_count; i++) {
+		if (status->jobs[i].number == claim->job_number)
+			return &status->jobs[i];
 	}
 	return NULL;
 }
 
-/* The ledger's word for the turn may name a claim that has ended or has no work. */
-bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder)
+const char *ll_status_number(const struct ll_status_card *status, const struct ll_status_claim *claim,
+			     char ret_number[LL_STATUS_NUMBER_SIZE])
 {
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	if (claim->checkpoint || !claim->want_since_ns || !status->has_holder || status->holder == claim->index ||
-	    !tenant || !tenant->is_held)
-		return false;
+	if (claim->priority == LL_PRIORITY_HOLD)
+		snprintf(ret_number, LL_STATUS_NUMBER_SIZE, "%s/hold", status->card->label);
+	else
+		snprintf(ret_number, LL_STATUS_NUMBER_SIZE, "%s/%u", status->card->label, claim->index);
+	return ret_number;
+}
+
+const struct ll_status_claim *ll_status_waits_for(const struct ll_status_card *status,
+						  const struct ll_status_claim *claim)
+{
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	if (claim->checkpoint || !claim->is_wanting || !job || !job->is_held)
+		return NULL;
 	for (size_t i = 0; i < status->claim_count; i++) {
-		const struct ll_claim_info *holder = &status->claims[i];
-		if (holder->index == status->holder && holder->want_since_ns) {
-			*ret_holder = holder->index;
-			return true;
-		}
+		const struct ll_status_job *other = ll_status_job_of(status, &status->claims[i]);
+		if (other && other->is_holder && status->claims[i].is_wanting)
+			return &status->claims[i];
 	}
-	return false;
+	return NULL;
 }
 
-bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim)
+bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	return !claim->checkpoint && tenant && tenant->compute_cap_permille && tenant->tokens_ns < 0;
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	return !claim->checkpoint && job && job->compute_cap_permille && job->tokens_ns < 0;
 }
 
-bool ll_status_has_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
+bool ll_status_has_turn(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	return !claim->checkpoint && status->has_holder && status->holder == claim->index;
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	return !claim->checkpoint && job && job->is_holder;
 }
 
-bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds)
+bool ll_status_lost(const struct ll_status_card *status, const struct ll_status_job *job, double *ret_seconds)
 {
-	uint64_t since_ns = tenant->lost_since_ns;
+	uint64_t since_ns = job->lost_since_ns;
 	*ret_seconds = status->now_ns > since_ns ? (double)(status->now_ns - since_ns) / (double)LL_NS_PER_S : 0;
 	return since_ns;
 }
 
-bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_residency *ret_residency)
+bool ll_status_residency(const struct ll_status_claim *claim, struct ll_status_residency *ret_residency)
 {
 	uint64_t used_bytes = claim->memory_used_bytes;
 	if (claim->residency == LL_CLAIM_FIXED)
@@ -132,7 +138,7 @@ bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_res
 	return true;
 }
 
-const char *ll_status_state(const struct ll_claim_info *claim)
+const char *ll_status_state(const struct ll_status_claim *claim)
 {
 	if (claim->checkpoint == LL_CHECKPOINT_EVICTED)
 		return "evicted (checkpoint)";
@@ -154,75 +160,29 @@ static void fill_recent(const struct ll_status_card *status, uint64_t before_ns,
 	ret_recent->percent = 100 * (double)had_ns / (double)passed_ns;
 }
 
-bool ll_status_recent_tenant(const struct ll_status_card *status, const struct ll_tenant_info *tenant,
-			     struct ll_status_recent *ret_recent)
+bool ll_status_recent_job(const struct ll_status_card *status, const struct ll_status_job *job,
+			  struct ll_status_recent *ret_recent)
 {
 	const struct ll_status_card *earlier = status->earlier;
-	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->tenant_count; i++) {
-		if (earlier->tenants[i].id != tenant->id)
+	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->job_count; i++) {
+		if (earlier->jobs[i].id != job->id)
 			continue;
-		fill_recent(status, earlier->tenants[i].gpu_time_ns, tenant->gpu_time_ns, ret_recent);
+		fill_recent(status, earlier->jobs[i].gpu_time_ns, job->gpu_time_ns, ret_recent);
 		return true;
 	}
 	return false;
 }
 
-bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
+bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_status_claim *hold,
 			   struct ll_status_recent *ret_recent)
 {
 	const struct ll_status_card *earlier = status->earlier;
 	for (size_t i = 0; earlier && status->now_ns > earlier->now_ns && i < earlier->claim_count; i++) {
-		const struct ll_claim_info *before = &earlier->claims[i];
-		if (before->index != hold->index || before->taken_ns != hold->taken_ns)
+		const struct ll_status_claim *before = &earlier->claims[i];
+		if (before->priority != LL_PRIORITY_HOLD || before->pid != hold->pid)
 			continue;
 		fill_recent(status, before->synthetic_busy_ns, hold->synthetic_busy_ns, ret_recent);
 		return true;
 	}
 	return false;
-}
-
-/* The limits in force are in the tenant's row. The claim has the limits with which it started. */
-static void apply_tenant(struct ll_claim_info *claim, const struct ll_tenant_info *tenant)
-{
-	claim->priority = tenant->priority;
-	claim->memory_limit_bytes = tenant->memory_limit_bytes;
-	claim->compute_cap_permille = tenant->compute_cap_permille;
-	claim->weight_permille = tenant->weight_permille;
-}
-
-static int copy_ledger(struct ll_status_card *status, struct ll_ledger *ledger, struct ll_err *err)
-{
-	status->claims = calloc(CLAIMS_MAX, sizeof *status->claims);
-	status->tenants = calloc(TENANTS_MAX, sizeof *status->tenants);
-	if (!status->claims || !status->tenants)
-		return ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
-	ll_ledger_sweep_below(ledger);
-	status->claim_count = ll_ledger_list(ledger, status->claims, CLAIMS_MAX);
-	status->tenant_count = ll_tenant_list(ledger, status->tenants, TENANTS_MAX);
-	status->has_holder = ll_turn_holder(ledger, &status->holder);
-	for (size_t i = 0; i < status->claim_count; i++) {
-		const struct ll_tenant_info *tenant = ll_status_tenant(status, &status->claims[i]);
-		if (tenant)
-			apply_tenant(&status->claims[i], tenant);
-	}
-	return 0;
-}
-
-/* A card without any claim so far has no ledger. */
-int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err)
-{
-	char folder[LL_FOLDER_SIZE];
-	struct ll_ledger *ledger = NULL;
-	struct ll_err own = {0};
-	int rc = ll_ledger_folder(ll_driver_sim_folder(status->card->driver), folder, &own);
-	if (!rc)
-		rc = ll_ledger_open(folder, status->card->uuid, false, &ledger, &own);
-	if (rc == -ENOENT)
-		return 0;
-	if (!rc)
-		rc = copy_ledger(status, ledger, &own);
-	ll_ledger_close(ledger);
-	if (rc && err)
-		*err = own;
-	return rc;
 }

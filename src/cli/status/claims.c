@@ -4,7 +4,7 @@
 #include "cli/hold/words.h"
 #include "cli/status/status.h"
 
-static void add_target(struct ll_strbuf *text, const struct ll_claim_info *claim)
+static void add_target(struct ll_strbuf *text, const struct ll_status_claim *claim)
 {
 	if (claim->target_watts)
 		ll_strbuf_addf(text, ", %s at %u W", claim->metric, claim->target_watts);
@@ -20,7 +20,7 @@ static void add_energy(struct ll_strbuf *text, double joules)
 		ll_strbuf_addf(text, "%.1f kJ", joules / 1000);
 }
 
-static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
 	if (claim->note[0])
@@ -59,9 +59,9 @@ static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, uint64_t re
 }
 
 /* The memory limit is the tenant's, so the tenant's memory stands beside it. */
-static void add_memory(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void add_memory(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	ll_hold_add_bytes(text, claim->memory_used_bytes);
 	if (card_bytes != LL_MEMORY_UNKNOWN) {
@@ -69,13 +69,17 @@ static void add_memory(struct ll_strbuf *text, const struct ll_status_card *stat
 		ll_hold_add_bytes(text, card_bytes);
 		ll_strbuf_addc(text, ')');
 	}
-	if (tenant && tenant->claims > 1) {
+	if (job && job->claims > 1) {
 		ll_strbuf_adds(text, ", with the tenant's other processes ");
-		ll_hold_add_bytes(text, tenant->memory_used_bytes);
+		ll_hold_add_bytes(text, job->memory_used_bytes);
+	}
+	if (job && job->leaving_bytes) {
+		ll_strbuf_adds(text, ", of ended processes ");
+		ll_hold_add_bytes(text, job->leaving_bytes);
 	}
 }
 
-static void add_residency(struct ll_strbuf *text, const struct ll_claim_info *claim)
+static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *claim)
 {
 	struct ll_status_residency residency;
 	if (!ll_status_residency(claim, &residency))
@@ -89,54 +93,58 @@ static void add_residency(struct ll_strbuf *text, const struct ll_claim_info *cl
 	ll_strbuf_addc(text, ')');
 }
 
-static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	unsigned holder;
-	if (ll_status_waits(status, claim, &holder))
-		ll_strbuf_addf(text, ", waits for %s/%u", status->card->label, holder);
+	char number[LL_STATUS_NUMBER_SIZE];
+	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
+	if (holder)
+		ll_strbuf_addf(text, ", waits for %s", ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
 		ll_strbuf_adds(text, ", waits for its share of time");
-	else if (claim->want_since_ns && ll_status_has_turn(status, claim))
+	else if (claim->is_wanting && ll_status_has_turn(status, claim))
 		ll_strbuf_adds(text, ", has the card");
 }
 
-static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	double seconds;
-	if (ll_status_lost(status, tenant, &seconds))
+	if (ll_status_lost(status, job, &seconds))
 		ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim", seconds);
 }
 
 /* Adds the recent time of the tenant, with that of its other claims. */
-static void add_recent(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+static void add_recent(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	struct ll_status_recent recent;
-	if (ll_status_recent_tenant(status, tenant, &recent))
+	if (ll_status_recent_job(status, job, &recent))
 		ll_strbuf_addf(text, " (tenant: %.0f %% of the last %.1f s)", recent.percent, recent.seconds);
 }
 
-static void add_program(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void add_program(struct ll_strbuf *text, const struct ll_status_card *status,
+			const struct ll_status_claim *claim)
 {
 	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program", ll_status_state(claim));
 	if (claim->note[0])
 		ll_strbuf_addf(text, " (%s)", claim->note);
 	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);
-	add_limits(text, claim->memory_limit_bytes, claim->tenant_request_bytes, claim->compute_cap_permille,
-		   claim->weight_permille, tenant ? tenant->space_permille : 0);
+	add_limits(text, claim->memory_limit_bytes, claim->memory_request_bytes, claim->compute_cap_permille,
+		   claim->weight_permille, job ? job->space_permille : 0);
 	add_residency(text, claim);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
-	if (tenant)
-		add_recent(text, status, tenant);
+	if (job)
+		add_recent(text, status, job);
 	add_wait(text, status, claim);
-	if (tenant)
-		add_lost(text, status, tenant);
+	if (job)
+		add_lost(text, status, job);
 }
 
-static void add_claim(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void add_claim(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	ll_strbuf_addf(text, "  %s/%u  pid %d%s  ", status->card->label, claim->index, (int)claim->pid,
+	char number[LL_STATUS_NUMBER_SIZE];
+	ll_status_number(status, claim, number);
+	ll_strbuf_addf(text, "  %s  pid %d%s  ", number, (int)claim->pid,
 		       claim->is_pid_ours ? "" : " (of another PID namespace)");
 	if (claim->priority == LL_PRIORITY_HOLD)
 		add_hold(text, status, claim);
@@ -145,16 +153,16 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 	ll_strbuf_addc(text, '\n');
 }
 
-static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
-	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", tenant->name,
-		       ll_priority_name(tenant->priority));
-	ll_hold_add_bytes(text, tenant->memory_used_bytes);
-	add_limits(text, tenant->memory_limit_bytes, tenant->memory_request_bytes, tenant->compute_cap_permille,
-		   tenant->weight_permille, tenant->space_permille);
-	ll_strbuf_addf(text, ", GPU time %.1f s", (double)tenant->gpu_time_ns / (double)LL_NS_PER_S);
-	add_recent(text, status, tenant);
-	add_lost(text, status, tenant);
+	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", job->name,
+		       ll_priority_name(job->priority));
+	ll_hold_add_bytes(text, job->memory_used_bytes);
+	add_limits(text, job->memory_limit_bytes, job->memory_request_bytes, job->compute_cap_permille,
+		   job->weight_permille, job->space_permille);
+	ll_strbuf_addf(text, ", GPU time %.1f s", (double)job->gpu_time_ns / (double)LL_NS_PER_S);
+	add_recent(text, status, job);
+	add_lost(text, status, job);
 	ll_strbuf_addc(text, '\n');
 }
 
@@ -162,12 +170,13 @@ static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger
 {
 	if (stranger->is_mps_server)
 		ll_strbuf_addf(text, "  pid %d  MPS server", (int)stranger->pid);
-	else if (stranger->is_mover)
-		ll_strbuf_addf(text, "  pid %d  mover of this card", (int)stranger->pid);
+	else if (stranger->is_older)
+		ll_strbuf_addf(text, "  pid %d  %s: governed by an older loadline", (int)stranger->pid,
+			       stranger->name[0] ? stranger->name : "program");
 	else
 		ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
 			       stranger->name[0] ? stranger->name : "program");
-	if (stranger->tenant[0])
+	if (stranger->tenant[0] && !stranger->is_older)
 		ll_strbuf_addf(text, " (started in tenant %s, without its library)", stranger->tenant);
 	if (stranger->memory_bytes != LL_MEMORY_UNKNOWN) {
 		ll_strbuf_adds(text, ", ");
@@ -180,9 +189,9 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 {
 	for (size_t i = 0; i < status->claim_count; i++)
 		add_claim(text, status, &status->claims[i]);
-	for (size_t i = 0; i < status->tenant_count; i++) {
-		if (!status->tenants[i].claims)
-			add_tenant(text, status, &status->tenants[i]);
+	for (size_t i = 0; i < status->job_count; i++) {
+		if (!status->jobs[i].claims)
+			add_tenant(text, status, &status->jobs[i]);
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)
 		add_stranger(text, &status->strangers[i]);

@@ -54,55 +54,69 @@ static int choose_cards(const struct ll_driver *driver, const char *text, const 
 	return 0;
 }
 
-/* jobs: NULL: they are not shown. */
-static int print_cards(const struct ll_status_card *cards, size_t count, const struct ll_status_style *style,
-		       const struct ll_daemon_view *jobs, struct ll_err *err)
+/* What is printed once. */
+struct shown {
+	const struct ll_status_style *style;
+	struct ll_status_card *cards;
+	size_t count;
+	struct ll_daemon_view view;
+	bool has_jobs; /* jobs without claims belong to no card: with a list of cards they are left out */
+};
+
+static int print_json(const struct shown *shown, struct ll_err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < shown->count; i++)
+		rc = ll_status_print_json(&shown->cards[i], err);
+	if (!rc && shown->has_jobs)
+		rc = ll_status_print_jobs_json(&shown->view, shown->cards, shown->count, err);
+	return rc ? rc : ll_status_print_trouble_json(&shown->view, err);
+}
+
+static int print_text(const struct shown *shown, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	int rc = 0;
-	for (size_t i = 0; style->is_json && !rc && i < count; i++)
-		rc = ll_status_print_json(&cards[i], err);
-	if (style->is_json)
-		return rc || !jobs ? rc : ll_status_print_jobs_json(jobs, cards, count, err);
 	unsigned columns, rows;
 	ll_status_terminal(&columns, &rows);
-	ll_status_add_text(&text, cards, count, columns, style->is_long);
-	if (jobs)
-		ll_status_add_jobs(&text, jobs, cards, count, columns);
+	ll_status_add_text(&text, shown->cards, shown->count, columns, shown->style->is_long);
+	if (shown->has_jobs)
+		ll_status_add_jobs(&text, &shown->view, shown->cards, shown->count, columns);
+	ll_status_add_trouble(&text, &shown->view);
 	if (text.failed)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	fwrite(text.buf, 1, text.length, stdout);
 	return 0;
 }
 
-/* Shows all cards, also if a ledger cannot be read, and then returns that ledger's error. */
-static int show_cards(const struct ll_card *const *chosen, size_t count, const struct ll_status_style *style,
-		      const struct ll_daemon_view *jobs, struct ll_err *err)
+/* Shows all cards, also if loadlined does not answer, and then fails. */
+static int show_cards(struct shown *shown, const struct ll_card *const *chosen, struct ll_err *err)
 {
-	struct ll_err ledger_err = {0};
-	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
-	if (!cards)
-		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
-	for (size_t i = 0; i < count; i++)
-		ll_status_card_init(&cards[i], chosen[i], ledger_err.code ? NULL : &ledger_err);
-	int rc = print_cards(cards, count, style, jobs, err);
-	for (size_t i = 0; i < count; i++)
-		ll_status_card_fini(&cards[i]);
-	if (!rc && ledger_err.code && err)
-		*err = ledger_err;
-	return rc ? rc : ledger_err.code;
+	int rc = 0;
+	for (size_t i = 0; i < shown->count; i++) {
+		int card_rc = ll_status_card_init(&shown->cards[i], chosen[i], &shown->view, rc ? NULL : err);
+		rc = rc ? rc : card_rc;
+	}
+	if (!rc)
+		rc = shown->style->is_json ? print_json(shown, err) : print_text(shown, err);
+	for (size_t i = 0; i < shown->count; i++)
+		ll_status_card_fini(&shown->cards[i]);
+	if (!rc && shown->view.answer == LL_DAEMON_SILENT) {
+		ll_err_set(err, -ETIMEDOUT, "loadlined, pid %d, does not answer", (int)shown->view.pid);
+		return ll_err_hint(err, "`loadline doctor` tells more");
+	}
+	return rc;
 }
 
-/* Jobs belong to no card: with a list of cards they are left out. */
 static int show_once(const struct ll_driver *driver, const struct status_args *args,
 		     const struct ll_card *const *chosen, size_t count, struct ll_err *err)
 {
-	struct ll_daemon_view view;
-	if (args->cards)
-		return show_cards(chosen, count, &args->style, NULL, err);
-	ll_daemon_view_init(&view, ll_driver_sim_folder(driver));
-	int rc = show_cards(chosen, count, &args->style, &view, err);
-	ll_daemon_view_fini(&view);
+	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
+	struct shown shown = {.style = &args->style, .cards = cards, .count = count, .has_jobs = !args->cards};
+	if (!cards)
+		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
+	ll_daemon_view_init(&shown.view, ll_driver_sim_folder(driver));
+	int rc = show_cards(&shown, chosen, err);
+	ll_daemon_view_fini(&shown.view);
 	return rc;
 }
 
@@ -155,7 +169,7 @@ const struct ll_command ll_command_status = {
 	"real work. A program's row has its process and user, its tenant, its state with the claim whose turn it "
 	"waits for, the memory that it has reserved of its limit, its GPU time, and its command. After the claims "
 	"come tenants that have nothing on the card, and processes without a claim, which are ungoverned. The MPS "
-	"server and the mover are named as such.\n\n"
+	"server and programs that an older loadline governs are named as such.\n\n"
 	"On a terminal names and commands are cut to its width, numbers never. With --long there is a long line for "
 	"each claim instead.\n\n"
 	"With --json there is one object for each card ({\"card\":0,\"uuid\":…}), each claim "
@@ -166,7 +180,9 @@ const struct ll_command ll_command_status = {
 	"({\"daemon\":{…}}) says of how many jobs loadlined knows, and one for each of these jobs ({\"job\":{…}}) "
 	"follows. "
 	"Jobs are left out with -i and with --watch. status does not start loadlined.\n\n"
-	"Only claims that this user may see are shown: without a daemon a ledger belongs to one user.",
+	"loadlined knows the programs of one user. Programs of others are shown as ungoverned; a synthetic load is "
+	"shown "
+	"whoever started it.",
     .examples = status_examples,
     .options = status_options,
     .args_size = sizeof(struct status_args),

@@ -33,18 +33,11 @@ static void write_id(const struct ll_job_facts *facts, char ret_id[ID_SIZE])
 	snprintf(ret_id, ID_SIZE, "%" PRIx64, facts->token[0]);
 }
 
-/* Numbers of processes are the daemon's. They mean the same here if it is in this PID namespace. */
-static bool is_pid_ours(const struct ll_daemon_view *view)
-{
-	return view->pid > 0 && (uint32_t)view->pid == view->welcome.pid;
-}
-
-/* The ledger has the job's tenant by the same id. */
 static bool has_claim(const struct ll_message_job_row *job, const struct ll_status_card *cards, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < cards[i].tenant_count; k++) {
-			if (cards[i].tenants[k].id == job->job.token[0] && cards[i].tenants[k].claims)
+		for (size_t k = 0; k < cards[i].job_count; k++) {
+			if (cards[i].jobs[k].id == job->job.token[0] && cards[i].jobs[k].claims)
 				return true;
 		}
 	}
@@ -58,7 +51,7 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	char id[ID_SIZE], user[CELL_SIZE], cell[CELL_SIZE] = "";
 	write_id(&job->job, id);
 	ll_table_add(table, id);
-	if (is_pid_ours(view) && job->job.pid)
+	if (ll_daemon_view_pids_are_ours(view) && job->job.pid)
 		snprintf(cell, sizeof cell, "%u", job->job.pid);
 	ll_table_add(table, cell);
 	ll_user_name(job->job.uid, user, sizeof user);
@@ -68,18 +61,19 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	ll_table_add(table, job->job.command);
 }
 
-static void add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *view)
+void ll_status_add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *view)
 {
 	char user[CELL_SIZE];
 	if (view->answer == LL_DAEMON_SILENT) {
-		ll_strbuf_addf(text, "loadlined, pid %d, has not answered within 1 s: jobs are not shown\n",
+		ll_strbuf_addf(text,
+			       "loadlined, pid %d, has not answered within 1 s: jobs are not shown, nor their claims\n",
 			       (int)view->pid);
 	} else if (view->answer == LL_DAEMON_FOREIGN) {
 		ll_user_name(view->foreign_uid, user, sizeof user);
-		ll_strbuf_addf(text, "loadlined: user %s has its name @%s: jobs are not shown\n", user,
-			       view->place.name);
+		ll_strbuf_addf(text, "loadlined: user %s has its name @%s: jobs are not shown, nor their claims\n",
+			       user, view->place.name);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
-		ll_strbuf_addf(text, "loadlined: %s: jobs are not shown\n", strerror(-view->code));
+		ll_strbuf_addf(text, "loadlined: %s: jobs are not shown, nor their claims\n", strerror(-view->code));
 	}
 }
 
@@ -89,9 +83,9 @@ void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *vie
 	enum { COUNT = sizeof columns_of_jobs / sizeof *columns_of_jobs };
 	struct ll_table table;
 	ll_table_init(&table, columns_of_jobs, COUNT);
-	for (size_t i = 0; i < view->job_count; i++) {
-		if (!has_claim(&view->jobs[i], cards, count))
-			add_job(&table, view, &view->jobs[i]);
+	for (size_t i = 0; i < view->list.job_count; i++) {
+		if (!has_claim(&view->list.jobs[i], cards, count))
+			add_job(&table, view, &view->list.jobs[i]);
 	}
 	if (table.cell_count > COUNT) {
 		ll_strbuf_addc(text, '\n');
@@ -99,7 +93,6 @@ void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *vie
 	}
 	text->failed |= table.cells.failed;
 	ll_table_fini(&table);
-	add_trouble(text, view);
 }
 
 /* ---- JSON ---- */
@@ -129,8 +122,9 @@ static json_t *daemon_object(const struct ll_daemon_view *view)
 	return json_pack("{s:{s:s, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "pid",
 			 number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
 			 serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
-			 number_or_null(serves, view->end.jobs), "tenants", number_or_null(serves, view->end.tenants),
-			 "processes", number_or_null(serves, view->end.processes));
+			 number_or_null(serves, view->list.end.jobs), "tenants",
+			 number_or_null(serves, view->list.end.tenants), "processes",
+			 number_or_null(serves, view->list.end.processes));
 }
 
 static const char *class_name(uint32_t priority)
@@ -156,7 +150,7 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 {
 	char id[ID_SIZE], user[CELL_SIZE];
 	const struct ll_job_facts *job = &row->job;
-	bool is_local = is_pid_ours(view);
+	bool is_local = ll_daemon_view_pids_are_ours(view);
 	write_id(job, id);
 	ll_user_name(job->uid, user, sizeof user);
 	return json_pack("{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:s, s:b, s:o, s:o, s:i, s:o}}", "job", "id", id,
@@ -174,14 +168,19 @@ int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll
 {
 	bool has_said = false;
 	int rc = 0;
-	for (size_t i = 0; !rc && i < view->job_count; i++) {
-		if (has_claim(&view->jobs[i], cards, count))
+	for (size_t i = 0; !rc && i < view->list.job_count; i++) {
+		if (has_claim(&view->list.jobs[i], cards, count))
 			continue;
 		rc = has_said ? 0 : ll_json_line(daemon_object(view), err);
 		has_said = true;
 		if (!rc)
-			rc = ll_json_line(job_object(view, &view->jobs[i]), err);
+			rc = ll_json_line(job_object(view, &view->list.jobs[i]), err);
 	}
+	return rc;
+}
+
+int ll_status_print_trouble_json(const struct ll_daemon_view *view, struct ll_err *err)
+{
 	bool is_trouble = view->answer != LL_DAEMON_NONE && view->answer != LL_DAEMON_SERVES;
-	return is_trouble && !rc ? ll_json_line(daemon_object(view), err) : rc;
+	return is_trouble ? ll_json_line(daemon_object(view), err) : 0;
 }

@@ -59,10 +59,10 @@ static json_t *card_state(const struct ll_status_card *status)
 	    text_or_null(status->card->fault, strerror(-status->card->fault)), "claims", (int)status->claim_count);
 }
 
-static json_t *claim_identity(const struct ll_status_card *status, const struct ll_claim_info *claim)
+static json_t *claim_identity(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	char number[40];
-	snprintf(number, sizeof number, "%s/%u", status->card->label, claim->index);
+	char number[LL_STATUS_NUMBER_SIZE];
+	ll_status_number(status, claim, number);
 	struct ll_status_process process = {.user = ""};
 	if (claim->is_pid_ours)
 		ll_status_process_read(claim->pid, &process);
@@ -73,7 +73,7 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 			 claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim));
 }
 
-static json_t *claim_wishes(const struct ll_claim_info *claim)
+static json_t *claim_wishes(const struct ll_status_claim *claim)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "payload",
 			 text_or_null(claim->payload[0], claim->payload), "metric",
@@ -85,10 +85,11 @@ static json_t *claim_wishes(const struct ll_claim_info *claim)
 			 "note", text_or_null(claim->note[0], claim->note));
 }
 
-static json_t *claim_accounts(const struct ll_status_card *status, const struct ll_claim_info *claim)
+static json_t *claim_accounts(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	double age_s = status->now_ns > claim->taken_ns ? to_seconds(status->now_ns - claim->taken_ns) : 0;
-	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "memory_bytes", (json_int_t)claim->memory_used_bytes,
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "memory_bytes", (json_int_t)claim->memory_used_bytes,
+			 "memory_granted_bytes", bytes_or_null(claim->memory_limit_bytes, claim->granted_bytes),
 			 "gpu_seconds", ll_json_real(to_seconds(claim->gpu_time_ns), 6), "synthetic_busy_seconds",
 			 ll_json_real(to_seconds(claim->synthetic_busy_ns), 6), "energy_joules",
 			 ll_json_real((double)claim->energy_mj / 1000, 3), "yields", (json_int_t)claim->yields,
@@ -96,7 +97,7 @@ static json_t *claim_accounts(const struct ll_status_card *status, const struct 
 }
 
 /* Makes the members about an evictable program's memory; null if the program is not evictable. */
-static json_t *claim_residency(const struct ll_claim_info *claim)
+static json_t *claim_residency(const struct ll_status_claim *claim)
 {
 	struct ll_status_residency residency = {0};
 	bool is_evictable = ll_status_residency(claim, &residency);
@@ -105,32 +106,31 @@ static json_t *claim_residency(const struct ll_claim_info *claim)
 			 bytes_or_null(is_evictable, residency.pinned_bytes));
 }
 
-/* tenant: NULL for a claim without a tenant. */
-static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+/* job: NULL for a synthetic load. */
+static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	double seconds;
-	return tenant && ll_status_lost(status, tenant, &seconds) ? ll_json_real(seconds, 3) : json_null();
+	return job && ll_status_lost(status, job, &seconds) ? ll_json_real(seconds, 3) : json_null();
 }
 
 /* Makes the members about the turn: whether the claim has it, and the claim that it waits for. */
-static json_t *claim_turn(const struct ll_status_card *status, const struct ll_claim_info *claim)
+static json_t *claim_turn(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	char number[40] = "";
-	unsigned holder;
-	bool waits = ll_status_waits(status, claim, &holder);
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	char number[LL_STATUS_NUMBER_SIZE] = "";
+	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
-	if (waits)
-		snprintf(number, sizeof number, "%s/%u", status->card->label, holder);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
+	if (holder)
+		ll_status_number(status, holder, number);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
 			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
-			 bytes_or_null(tenant, tenant ? tenant->memory_used_bytes : 0), "memory_request_bytes",
-			 bytes_or_null(claim->tenant_request_bytes, claim->tenant_request_bytes), "tenant_gpu_seconds",
-			 tenant ? ll_json_real(to_seconds(tenant->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
-			 permille_or_null(tenant ? tenant->space_permille : 0), "has_work", claim->want_since_ns != 0,
-			 "has_turn", ll_status_has_turn(status, claim), "over_cap",
-			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(waits, number), "lost_seconds",
-			 lost_seconds(status, tenant));
+			 bytes_or_null(job, job ? job->memory_used_bytes : 0), "tenant_leaving_bytes",
+			 bytes_or_null(job, job ? job->leaving_bytes : 0), "memory_request_bytes",
+			 bytes_or_null(claim->memory_request_bytes, claim->memory_request_bytes), "tenant_gpu_seconds",
+			 job ? ll_json_real(to_seconds(job->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
+			 permille_or_null(job ? job->space_permille : 0), "has_work", claim->is_wanting, "has_turn",
+			 ll_status_has_turn(status, claim), "over_cap", ll_status_is_over_cap(status, claim),
+			 "waits_for", text_or_null(holder, number), "lost_seconds", lost_seconds(status, job));
 }
 
 /* Makes the members about the recent use by a tenant or a synthetic load, with the seconds that they cover. */
@@ -140,34 +140,33 @@ static json_t *recent_share(bool is_known, const struct ll_status_recent *recent
 			 "recent_seconds", is_known ? ll_json_real(recent->seconds, 3) : json_null());
 }
 
-static json_t *claim_recent(const struct ll_status_card *status, const struct ll_claim_info *claim)
+static json_t *claim_recent(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	struct ll_status_recent recent;
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	bool is_known = tenant ? ll_status_recent_tenant(status, tenant, &recent)
-			       : claim->priority == LL_PRIORITY_HOLD && ll_status_recent_hold(status, claim, &recent);
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	bool is_known = job ? ll_status_recent_job(status, job, &recent)
+			    : claim->priority == LL_PRIORITY_HOLD && ll_status_recent_hold(status, claim, &recent);
 	return recent_share(is_known, &recent);
 }
 
-static json_t *tenant_recent(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+static json_t *tenant_recent(const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	struct ll_status_recent recent;
-	return recent_share(ll_status_recent_tenant(status, tenant, &recent), &recent);
+	return recent_share(ll_status_recent_job(status, job, &recent), &recent);
 }
 
-static json_t *tenant_object(const struct ll_status_card *status, const struct ll_tenant_info *tenant)
+static json_t *tenant_object(const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	/* The row is not written as "0/3", because `set` would read that as claim 3. */
-	return json_pack(
-	    "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row", (int)tenant->row,
-	    "tenant", tenant->name, "uuid", status->card->uuid, "class", ll_priority_name(tenant->priority),
-	    "memory_bytes", (json_int_t)tenant->memory_used_bytes, "memory_limit_bytes",
-	    bytes_or_null(tenant->memory_limit_bytes, tenant->memory_limit_bytes), "memory_request_bytes",
-	    bytes_or_null(tenant->memory_request_bytes, tenant->memory_request_bytes), "compute_cap_percent",
-	    permille_or_null(tenant->compute_cap_permille), "weight", tenant->weight_permille / 1000.0,
-	    "mps_compute_percent", permille_or_null(tenant->space_permille), "gpu_seconds",
-	    ll_json_real(to_seconds(tenant->gpu_time_ns), 6), "claims", 0, "lost_seconds",
-	    lost_seconds(status, tenant));
+	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row",
+			 (int)job->number, "tenant", job->name, "uuid", status->card->uuid, "class",
+			 ll_priority_name(job->priority), "memory_bytes", (json_int_t)job->memory_used_bytes,
+			 "memory_limit_bytes", bytes_or_null(job->memory_limit_bytes, job->memory_limit_bytes),
+			 "memory_request_bytes", bytes_or_null(job->memory_request_bytes, job->memory_request_bytes),
+			 "compute_cap_percent", permille_or_null(job->compute_cap_permille), "weight",
+			 job->weight_permille / 1000.0, "mps_compute_percent", permille_or_null(job->space_permille),
+			 "gpu_seconds", ll_json_real(to_seconds(job->gpu_time_ns), 6), "claims", 0, "lost_seconds",
+			 lost_seconds(status, job));
 }
 
 static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)
@@ -176,12 +175,12 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
 	struct ll_status_process process;
 	ll_status_process_read(stranger->pid, &process);
-	return json_pack("{s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid",
+	return json_pack("{s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid",
 			 (int)stranger->pid, "user", text_or_null(process.user[0], process.user), "command",
 			 text_or_null(process.command[0], process.command), "uuid", status->card->uuid, "name",
-			 stranger->name, "governed", 0, "mps_server", stranger->is_mps_server, "mover",
-			 stranger->is_mover, "started_in_tenant", text_or_null(stranger->tenant[0], stranger->tenant),
-			 "memory_bytes",
+			 stranger->name, "governed", 0, "older_loadline", stranger->is_older, "mps_server",
+			 stranger->is_mps_server, "started_in_tenant",
+			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
 			 bytes_or_null(stranger->memory_bytes != LL_MEMORY_UNKNOWN, stranger->memory_bytes));
 }
 
@@ -199,7 +198,7 @@ static json_t *join_objects(json_t *first, json_t *second, json_t *third)
 	return NULL;
 }
 
-static json_t *claim_object(const struct ll_status_card *status, const struct ll_claim_info *claim)
+static json_t *claim_object(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
 	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
@@ -211,10 +210,10 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 	int rc = ll_json_line(join_objects(card_identity(status), card_readings(status), card_state(status)), err);
 	for (size_t i = 0; !rc && i < status->claim_count; i++)
 		rc = ll_json_line(claim_object(status, &status->claims[i]), err);
-	for (size_t i = 0; !rc && i < status->tenant_count; i++) {
-		if (!status->tenants[i].claims)
-			rc = ll_json_line(join_objects(tenant_object(status, &status->tenants[i]),
-						       tenant_recent(status, &status->tenants[i]), json_object()),
+	for (size_t i = 0; !rc && i < status->job_count; i++) {
+		if (!status->jobs[i].claims)
+			rc = ll_json_line(join_objects(tenant_object(status, &status->jobs[i]),
+						       tenant_recent(status, &status->jobs[i]), json_object()),
 					  err);
 	}
 	for (size_t i = 0; !rc && i < status->stranger_count; i++)

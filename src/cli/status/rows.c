@@ -79,7 +79,7 @@ static void write_pid(struct row *row, pid_t pid)
 	ll_status_process_read(pid, &row->process);
 }
 
-static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	const char *state = ll_status_state(claim);
 	row->tenant = synthetic;
@@ -93,27 +93,28 @@ static void write_hold(struct row *row, const struct ll_status_card *status, con
 	row->has_recent = ll_status_recent_hold(status, claim, &row->recent);
 }
 
-static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_claim_info *claim)
+static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	const struct ll_tenant_info *tenant = ll_status_tenant(status, claim);
-	unsigned holder;
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
+	char number[LL_STATUS_NUMBER_SIZE];
 	row->tenant = claim->tenant;
 	row->limit_bytes = claim->memory_limit_bytes;
 	row->seconds = (double)claim->gpu_time_ns / (double)LL_NS_PER_S;
-	row->has_recent = tenant && ll_status_recent_tenant(status, tenant, &row->recent);
-	if (ll_status_waits(status, claim, &holder))
-		snprintf(row->state, sizeof row->state, "waits for %s/%u", status->card->label, holder);
+	row->has_recent = job && ll_status_recent_job(status, job, &row->recent);
+	if (holder)
+		snprintf(row->state, sizeof row->state, "waits for %s", ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
 		snprintf(row->state, sizeof row->state, "waits for time");
 	else
 		snprintf(row->state, sizeof row->state, "%s", ll_status_state(claim));
 }
 
-static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_claim_info *claim,
+static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim,
 		      bool has_share)
 {
 	struct row row = {.memory_bytes = claim->memory_used_bytes};
-	snprintf(row.claim, sizeof row.claim, "%s/%u", status->card->label, claim->index);
+	ll_status_number(status, claim, row.claim);
 	if (claim->is_pid_ours)
 		write_pid(&row, claim->pid);
 	else
@@ -125,17 +126,17 @@ static void add_claim(struct ll_table *table, const struct ll_status_card *statu
 	add_row(table, &row, has_share);
 }
 
-static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_tenant_info *tenant,
+static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_job *job,
 		       bool has_share)
 {
 	struct row row = {
-	    .tenant = tenant->name,
+	    .tenant = job->name,
 	    .state = "off the card",
-	    .memory_bytes = tenant->memory_used_bytes,
-	    .limit_bytes = tenant->memory_limit_bytes,
-	    .seconds = (double)tenant->gpu_time_ns / (double)LL_NS_PER_S,
+	    .memory_bytes = job->memory_used_bytes,
+	    .limit_bytes = job->memory_limit_bytes,
+	    .seconds = (double)job->gpu_time_ns / (double)LL_NS_PER_S,
 	};
-	row.has_recent = ll_status_recent_tenant(status, tenant, &row.recent);
+	row.has_recent = ll_status_recent_job(status, job, &row.recent);
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	add_row(table, &row, has_share);
 }
@@ -147,7 +148,7 @@ static void add_stranger(struct ll_table *table, const struct ll_status_card *st
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s",
 		 stranger->is_mps_server ? "MPS server"
-		 : stranger->is_mover    ? "mover"
+		 : stranger->is_older    ? "older loadline"
 					 : "ungoverned");
 	write_pid(&row, stranger->pid);
 	add_row(table, &row, has_share);
@@ -157,9 +158,9 @@ static void add_rows_of(struct ll_table *table, const struct ll_status_card *sta
 {
 	for (size_t i = 0; i < status->claim_count; i++)
 		add_claim(table, status, &status->claims[i], has_share);
-	for (size_t i = 0; i < status->tenant_count; i++) {
-		if (!status->tenants[i].claims)
-			add_tenant(table, status, &status->tenants[i], has_share);
+	for (size_t i = 0; i < status->job_count; i++) {
+		if (!status->jobs[i].claims)
+			add_tenant(table, status, &status->jobs[i], has_share);
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)
 		add_stranger(table, status, &status->strangers[i], has_share);
@@ -168,12 +169,12 @@ static void add_rows_of(struct ll_table *table, const struct ll_status_card *sta
 /* What must not be cut, nor missed. */
 static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status)
 {
-	for (size_t i = 0; i < status->tenant_count; i++) {
+	for (size_t i = 0; i < status->job_count; i++) {
 		double seconds;
-		if (ll_status_lost(status, &status->tenants[i], &seconds))
+		if (ll_status_lost(status, &status->jobs[i], &seconds))
 			ll_strbuf_addf(text,
 				       "tenant %s: NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim\n",
-				       status->tenants[i].name, seconds);
+				       status->jobs[i].name, seconds);
 	}
 }
 

@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 #include "base/strbuf.h"
+#include "cli/common/daemon.h"
 #include "driver/readings.h"
-#include "ledger/ledger.h"
-#include "ledger/tenant.h"
+#include "protocol/words.h"
 
 /* A process on the card that has no claim. */
 struct ll_status_stranger {
@@ -18,8 +18,49 @@ struct ll_status_stranger {
 	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN */
 	char name[32];         /* the process's name in the kernel; may be empty */
 	bool is_mps_server;    /* MPS's server process, in which its clients' work runs */
-	bool is_mover;         /* the mover of the card's evictable programs (mover/server.h) */
+	bool is_older;         /* it has mapped a library of an older loadline, which governs it by a file */
 	char tenant[64]; /* the tenant in which it was started, if it dropped the preloaded library; otherwise empty */
+};
+
+/* A process that uses the card under limits, or the card's synthetic load. */
+struct ll_status_claim {
+	unsigned index; /* "0/17" in status is card 0, index 17; 0 for a synthetic load */
+	pid_t pid;
+	bool is_pid_ours;          /* the number means the same here */
+	enum ll_priority priority; /* of its job; LL_PRIORITY_HOLD: a synthetic load */
+	enum ll_claim_state state;
+	char tenant[64]; /* its job's name */
+	char payload[16];
+	char metric[16];   /* what a hold's target is about: "util", "power", … */
+	char note[64];     /* one phrase on the state, for people; may be empty */
+	uint64_t taken_ns; /* ll_now_ns, within some ms */
+	uint64_t memory_used_bytes, granted_bytes;
+	enum ll_claim_residency residency;
+	enum ll_claim_checkpoint checkpoint;
+	uint64_t evictable_bytes, away_bytes;
+	bool is_wanting;                        /* it has launches that wait or run */
+	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
+	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
+	uint64_t job_number;                               /* 0: a synthetic load */
+	uint64_t memory_limit_bytes, memory_request_bytes; /* of the job */
+	unsigned compute_cap_permille, weight_permille;
+};
+
+/* A job on the card. */
+struct ll_status_job {
+	uint64_t number, id;
+	char name[64]; /* of its tenant */
+	enum ll_priority priority;
+	uint64_t memory_limit_bytes, memory_used_bytes, memory_request_bytes;
+	uint64_t leaving_bytes; /* of those used: of processes that have ended, and whose memory the driver has still */
+	unsigned compute_cap_permille, weight_permille, space_permille;
+	uint64_t gpu_time_ns;
+	int64_t tokens_ns;
+	uint64_t lost_since_ns; /* since when a process of it has no claim, and is not held to the limits; 0: none is
+				   without */
+	bool is_held;           /* it waits for the card, because another job has the turn */
+	bool is_holder;         /* it has the turn */
+	unsigned claims;
 };
 
 /* A value that the card does not tell is NaN, LL_MEMORY_UNKNOWN, or has a false has_… field. */
@@ -40,12 +81,10 @@ struct ll_status_card {
 	enum ll_compute_mode mode;
 	struct ll_process_list processes;
 	bool has_processes;
-	struct ll_claim_info *claims; /* a claim with a tenant has the tenant's limits, weight and class */
+	struct ll_status_claim *claims; /* in the order of their numbers; a synthetic load is the last */
 	size_t claim_count;
-	struct ll_tenant_info *tenants;
-	size_t tenant_count;
-	bool has_holder;
-	unsigned holder; /* number of the claim whose turn it is */
+	struct ll_status_job *jobs;
+	size_t job_count;
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
 	uint64_t now_ns;                      /* time of this reading */
@@ -53,23 +92,27 @@ struct ll_status_card {
 };
 
 /*
- * Reads the card and its ledger. A value that the card does not tell stays unknown. An error is the ledger's: then the
- * readings are filled in, and there are no claims. The caller calls fini in each case.
+ * Reads the card, and takes from the view what loadlined knows of it. A value that the card does not tell stays
+ * unknown. -ENOMEM: then there are no claims. The caller calls fini in each case.
  */
-int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, struct ll_err *err);
+int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, const struct ll_daemon_view *view,
+			struct ll_err *err);
 void ll_status_card_fini(struct ll_status_card *status);
 
-/* Reads claims, tenants and the turn from the ledger. ll_status_card_init calls it. */
-int ll_status_read_ledger(struct ll_status_card *status, struct ll_err *err);
+/* Takes claims and jobs from the view, and asks the card's synthetic load. ll_status_card_init calls it. */
+int ll_status_read_claims(struct ll_status_card *status, const struct ll_daemon_view *view, struct ll_err *err);
 
-/* Finds the card's processes without a claim. ll_status_card_init calls it after it has read the ledger. */
+/* Adds the card's synthetic load to the claims, which have room for it. ll_status_read_claims calls it. */
+void ll_status_read_hold(struct ll_status_card *status);
+
+/* Finds the card's processes without a claim. ll_status_card_init calls it after it has read the claims. */
 void ll_status_find_strangers(struct ll_status_card *status);
 
 /* Returns the bytes that the card itself counts for the claim's process (NVML). LL_MEMORY_UNKNOWN: the card does not
  * tell, or the process ids cannot be compared. */
-uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim);
+uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_status_claim *claim);
 
-/* Where the memory of an evictable program is. Memory that is away stays charged (ledger/memory.h). */
+/* Where the memory of an evictable program is. Memory that is away stays charged. */
 struct ll_status_residency {
 	uint64_t resident_bytes;  /* on the card */
 	uint64_t evictable_bytes; /* what can be moved, wherever it is */
@@ -77,52 +120,58 @@ struct ll_status_residency {
 };
 
 /* Returns false if the program is not evictable. */
-bool ll_status_residency(const struct ll_claim_info *claim, struct ll_status_residency *ret_residency);
+bool ll_status_residency(const struct ll_status_claim *claim, struct ll_status_residency *ret_residency);
 
 /* Returns the claim's state in words: "running", "stopped", "evicted"; "evicted (checkpoint)" and "suspended" if the
  * driver's checkpoint did it. A program that it stopped neither waits for a turn nor has one. */
-const char *ll_status_state(const struct ll_claim_info *claim);
+const char *ll_status_state(const struct ll_status_claim *claim);
 
-/* Returns the claim's tenant. NULL: the claim is a hold, or the tenant has ended meanwhile. */
-const struct ll_tenant_info *ll_status_tenant(const struct ll_status_card *status, const struct ll_claim_info *claim);
+/* Returns the claim's job. NULL: it is a synthetic load. */
+const struct ll_status_job *ll_status_job_of(const struct ll_status_card *status, const struct ll_status_claim *claim);
 
 /* How the output looks. */
 struct ll_status_style {
 	bool is_json, is_long;
 };
 
-/* The share of the card's time that a tenant or a synthetic load had since the earlier reading. The functions return
- * false if there is no earlier reading, or the tenant or load is not in it. */
+/* The share of the card's time that a job or a synthetic load had since the earlier reading. The functions return
+ * false if there is no earlier reading, or the job or load is not in it. */
 struct ll_status_recent {
 	double percent, seconds;
 };
-bool ll_status_recent_tenant(const struct ll_status_card *status, const struct ll_tenant_info *tenant,
-			     struct ll_status_recent *ret_recent);
-bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_claim_info *hold,
+bool ll_status_recent_job(const struct ll_status_card *status, const struct ll_status_job *job,
+			  struct ll_status_recent *ret_recent);
+bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_status_claim *hold,
 			   struct ll_status_recent *ret_recent);
 
-/* *ret_seconds: for how long a process of the tenant has had no claim, and was not held to the limits (doc/run.md).
+/* *ret_seconds: for how long a process of the job has had no claim, and was not held to the limits (doc/run.md).
  * Returns false if all of its processes have claims. */
-bool ll_status_lost(const struct ll_status_card *status, const struct ll_tenant_info *tenant, double *ret_seconds);
+bool ll_status_lost(const struct ll_status_card *status, const struct ll_status_job *job, double *ret_seconds);
 
-/* Whether the claim has work and it is another claim's turn. *ret_holder: the number of that claim. */
-bool ll_status_waits(const struct ll_status_card *status, const struct ll_claim_info *claim, unsigned *ret_holder);
+/* A claim that has the turn, if this one has work and another job has the turn; else NULL. */
+const struct ll_status_claim *ll_status_waits_for(const struct ll_status_card *status,
+						  const struct ll_status_claim *claim);
 
-/* Whether it is the claim's turn. */
-bool ll_status_has_turn(const struct ll_status_card *status, const struct ll_claim_info *claim);
+/* Writes the number, "0/17", and returns it. A synthetic load is "0/hold". */
+enum { LL_STATUS_NUMBER_SIZE = 48 };
+const char *ll_status_number(const struct ll_status_card *status, const struct ll_status_claim *claim,
+			     char ret_number[LL_STATUS_NUMBER_SIZE]);
 
-/* Whether the claim's tenant has used up its share of time. */
-bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_claim_info *claim);
+/* Whether its job has the turn. */
+bool ll_status_has_turn(const struct ll_status_card *status, const struct ll_status_claim *claim);
 
-/* Prints one object for the card, then one for each claim, each tenant without claims, and each process without a
+/* Whether the claim's job has used up its share of time. */
+bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_status_claim *claim);
+
+/* Prints one object for the card, then one for each claim, each job without claims, and each process without a
  * claim. */
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err);
 
-/* Adds long lines: one for each claim, each tenant without claims, and each process without a claim. */
+/* Adds long lines: one for each claim, each job without claims, and each process without a claim. */
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);
 
 /*
- * Adds a table with a row for each card, and one with a short row for each claim, each tenant without claims and each
+ * Adds a table with a row for each card, and one with a short row for each claim, each job without claims and each
  * process without a claim. columns: width of the terminal (table.h). Names and commands are cut to fit it, numbers and
  * "simulated" never. 0: nothing is cut. is_long: the long lines of a card stand below its row instead.
  */
@@ -149,7 +198,7 @@ bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
 
 /*
  * Prints a reading each every_ns until SIGINT or SIGTERM, and then returns 0. On a terminal each reading replaces the
- * one before. Otherwise an empty line separates them. An error of a ledger ends it.
+ * one before. Otherwise an empty line separates them.
  */
 int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns,
 		    const struct ll_status_style *style, struct ll_err *err);

@@ -7,15 +7,14 @@
 #include "base/packet.h"
 #include "base/scope.h"
 #include "base/utf8.h"
+#include "cli/common/older.h"
 #include "cli/status/status.h"
 #include "driver/cards.h"
-#include "ledger/file.h"
-#include "ledger/proc.h"
-#include "ledger/run_settings.h"
-#include "mover/protocol.h"
 #include "mps/process.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 
-enum { STAT_SIZE = 1024, ENVIRONMENT_SIZE = 256 * 1024 };
+enum { STAT_SIZE = 1024 };
 
 /* Returns the parent's process id, -1 if it is not known. The file's format is "pid (name) state ppid", and the name
  * may have any character, even ')'. */
@@ -28,7 +27,7 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* Whether the process belongs to the claim. A hold's contexts are in a child of the claim's owner. */
-static bool is_process_of(const struct ll_claim_info *claim, pid_t pid)
+static bool is_process_of(const struct ll_status_claim *claim, pid_t pid)
 {
 	return claim->pid == pid || (claim->priority == LL_PRIORITY_HOLD && parent_of(pid) == claim->pid);
 }
@@ -42,53 +41,14 @@ static bool has_claim(const struct ll_status_card *status, pid_t pid)
 	return false;
 }
 
-/* Reads the tenant from the process's environment, which only processes of this user show. */
-static void find_in_environment(pid_t pid, char tenant[64])
+static void find_tenant(pid_t pid, char tenant[64])
 {
-	static const char name[] = LL_RUN_VARIABLE "=";
-	LL_SCOPE_FREE char *text = malloc(ENVIRONMENT_SIZE);
 	struct ll_run_settings settings;
-	ssize_t length = text ? ll_status_read_proc(pid, "environ", text, ENVIRONMENT_SIZE) : -1;
-	for (const char *at = text; length > 0 && at < text + length; at += strlen(at) + 1) {
-		if (strncmp(at, name, sizeof name - 1) != 0)
-			continue;
-		if (ll_run_settings_read(at + sizeof name - 1, &settings) == 0)
-			snprintf(tenant, 64, "%s", settings.tenant);
-		return;
-	}
+	if (ll_run_settings_of_process(pid, &settings) == 0)
+		snprintf(tenant, 64, "%s", settings.tenant);
 }
 
-/* Finds the tenant of a process. After `env -i` only the inherited descriptor, which keeps the tenant's row, shows it.
- */
-static void find_tenant(const struct ll_status_card *status, pid_t pid, char tenant[64])
-{
-	unsigned row;
-	find_in_environment(pid, tenant);
-	if (*tenant || !ll_tenant_of_process(pid, status->card->uuid, &row))
-		return;
-	for (size_t i = 0; i < status->tenant_count; i++) {
-		if (status->tenants[i].row == row)
-			snprintf(tenant, 64, "%s", status->tenants[i].name);
-	}
-}
-
-/* The process that listens at the mover's socket; 0: there is none. */
-static pid_t find_mover(const struct ll_card *card)
-{
-	char folder[LL_FOLDER_SIZE], name[LL_UUID_SIZE + sizeof LL_MOVER_SOCKET_SUFFIX];
-	struct ucred peer = {0};
-	socklen_t size = sizeof peer;
-	int fd;
-	snprintf(name, sizeof name, "%s" LL_MOVER_SOCKET_SUFFIX, card->uuid);
-	if (ll_ledger_folder(ll_driver_sim_folder(card->driver), folder, NULL) || ll_packet_connect(folder, name, &fd))
-		return 0;
-	int rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	close(fd);
-	return rc ? 0 : peer.pid;
-}
-
-static void describe_stranger(const struct ll_status_card *status, const struct ll_process *process,
-			      struct ll_status_stranger *ret_stranger)
+static void describe_stranger(const struct ll_process *process, struct ll_status_stranger *ret_stranger)
 {
 	char program[64];
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
@@ -98,11 +58,13 @@ static void describe_stranger(const struct ll_status_card *status, const struct 
 	/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */
 	ll_mps_process_name(process->pid, program, sizeof program);
 	ret_stranger->is_mps_server = strcmp(program, "nvidia-cuda-mps-server") == 0;
-	if (!ret_stranger->is_mps_server)
-		find_tenant(status, process->pid, ret_stranger->tenant);
+	if (ret_stranger->is_mps_server)
+		return;
+	find_tenant(process->pid, ret_stranger->tenant);
+	ret_stranger->is_older = ll_process_is_of_older(process->pid);
 }
 
-uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_claim_info *claim)
+uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	uint64_t bytes = LL_MEMORY_UNKNOWN;
 	for (size_t i = 0; claim->is_pid_ours && i < status->processes.count; i++) {
@@ -127,9 +89,6 @@ void ll_status_find_strangers(struct ll_status_card *status)
 		return;
 	for (size_t i = 0; i < processes->count; i++) {
 		if (!has_claim(status, processes->items[i].pid))
-			describe_stranger(status, &processes->items[i], &status->strangers[status->stranger_count++]);
+			describe_stranger(&processes->items[i], &status->strangers[status->stranger_count++]);
 	}
-	pid_t mover = status->stranger_count ? find_mover(status->card) : 0;
-	for (size_t i = 0; mover && i < status->stranger_count; i++)
-		status->strangers[i].is_mover = status->strangers[i].pid == mover;
 }

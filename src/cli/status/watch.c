@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/utf8.h"
+#include "cli/status/jobs.h"
 #include "cli/status/status.h"
 
 #define HOME "\033[H"
@@ -24,6 +25,8 @@ struct watch {
 	struct ll_status_card *now, *earlier;
 	bool has_earlier;
 	const struct ll_status_style *style;
+	const char *sim_folder;
+	struct ll_daemon_view view;
 };
 
 bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows)
@@ -41,8 +44,10 @@ bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows)
 static int read_cards(struct watch *watch, struct ll_err *err)
 {
 	int rc = 0;
+	ll_daemon_view_fini(&watch->view);
+	ll_daemon_view_init(&watch->view, watch->sim_folder);
 	for (size_t i = 0; i < watch->count; i++) {
-		int card_rc = ll_status_card_init(&watch->now[i], watch->chosen[i], rc ? NULL : err);
+		int card_rc = ll_status_card_init(&watch->now[i], watch->chosen[i], &watch->view, rc ? NULL : err);
 		watch->now[i].earlier = watch->has_earlier ? &watch->earlier[i] : NULL;
 		rc = rc ? rc : card_rc;
 	}
@@ -96,6 +101,7 @@ static int print_text(const struct watch *watch, struct ll_err *err)
 	unsigned columns, rows;
 	bool is_terminal = ll_status_terminal(&columns, &rows);
 	ll_status_add_text(&text, watch->now, watch->count, columns, watch->style->is_long);
+	ll_status_add_trouble(&text, &watch->view);
 	if (is_terminal) {
 		ll_strbuf_adds(&frame, watch->has_earlier ? "" : CLEAR);
 		add_frame(&frame, text.buf, columns, rows);
@@ -113,7 +119,7 @@ static int print_json(const struct watch *watch, struct ll_err *err)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < watch->count; i++)
 		rc = ll_status_print_json(&watch->now[i], err);
-	return rc;
+	return rc ? rc : ll_status_print_trouble_json(&watch->view, err);
 }
 
 /* Returns true if a signal came. */
@@ -154,6 +160,7 @@ int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t e
 	LL_SCOPE_FREE struct ll_status_card *first = calloc(count + 1, sizeof *first);
 	LL_SCOPE_FREE struct ll_status_card *second = calloc(count + 1, sizeof *second);
 	struct watch watch = {.chosen = cards, .count = count, .now = first, .earlier = second, .style = style};
+	watch.sim_folder = count ? ll_driver_sim_folder(cards[0]->driver) : NULL;
 	sigset_t signals;
 	if (!first || !second)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
@@ -164,5 +171,6 @@ int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t e
 	int rc = run_watch(&watch, &signals, every_ns, err);
 	if (watch.has_earlier)
 		fini_cards(watch.earlier, count);
+	ll_daemon_view_fini(&watch.view);
 	return rc;
 }

@@ -77,7 +77,7 @@ static void say_ipc_refused(void)
 {
 	static _Atomic bool is_said;
 	if (!is_said && !atomic_exchange(&is_said, true))
-		ll_say("an evictable program shares memory by cuIpcGetMemHandle only while a mover serves the card");
+		ll_say("an evictable program shares memory by cuIpcGetMemHandle only while loadlined answers");
 }
 
 /* The address may be anywhere in the allocation. */
@@ -97,12 +97,12 @@ LL_HOOK_EXPORT ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_h
 	LL_REENTRY_SCOPE();
 	/* The driver shares no memory of pools in this way, so the library does not either. */
 	bool is_ours = ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION && plain.kind == LL_EXTENT_PLAIN;
-	ll_cu_result status = is_ours && ll_residency_has_mover(plain.dev)
+	ll_cu_result status = is_ours && ll_residency_is_served(plain.dev)
 				  ? ll_shares_export(&plain, ret_handle)
 				  : ll_real()->cuIpcGetMemHandle(ret_handle, address);
 	if (status == LL_CUDA_SUCCESS)
 		note_handle(address, ret_handle);
-	else if (is_ours && !ll_residency_has_mover(plain.dev))
+	else if (is_ours && !ll_residency_is_served(plain.dev))
 		say_ipc_refused();
 	return status;
 }

@@ -35,7 +35,7 @@ static unsigned long long least_of(unsigned long long a, unsigned long long b)
 	return a < b ? a : b;
 }
 
-/* Gives the UUID that the card has in the ledger, and what the program is told of it. *ret_is_limited false: the
+/* Gives the UUID of the card, and what the program is told of it. *ret_is_limited false: the
  * program has no limit there. Returns NVML's error if it does not say which card it is. */
 static ll_nvml_result find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report,
 				  bool *ret_is_limited)

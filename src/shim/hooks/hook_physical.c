@@ -5,7 +5,7 @@
 #include "shim/residency/link.h"
 #include "shim/time/driver_calls.h"
 
-/* If the card has no room for an evictable program, it gives up the reserve of its pools; then the mover is asked for
+/* If the card has no room for an evictable program, it gives up the reserve of its pools; then loadlined is asked for
  * some, and the thread waits. */
 static ll_cu_result create_memory(struct ll_device_state *dev, ll_cu_mem_handle *ret_handle, size_t bytes,
 				  const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)

@@ -6,7 +6,7 @@
 #include "shim/interpose/real.h"
 
 /*
- * CUDA gives a slice's UUID in the same form as a card's. NVML, and so the ledger's file name, begins it with MIG. A
+ * CUDA gives a slice's UUID in the same form as a card's. NVML, and so loadlined, begins it with MIG. A
  * slice says that it is one in its name, "NVIDIA H200 MIG 1g.18gb".
  */
 static ll_cu_result find_prefix(ll_cu_device device, const char **ret_prefix)

@@ -1,5 +1,5 @@
 /*
- * device_uuid.h - the UUID of a card, as NVML and the ledger's file name write it. It is the card's lasting name.
+ * device_uuid.h - the UUID of a card, as NVML and loadlined write it. It is the card's lasting name.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_DEVICE_UUID_H
 #define LOADLINE_SHIM_INTERPOSE_DEVICE_UUID_H

@@ -44,7 +44,7 @@ ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address);
 
 /*
  * Writes the value of an attribute of an allocation. Of a mapping it does so too: memory that can be moved may be
- * exported as a descriptor for the mover's sake, which the program did not ask for. False: the driver's own answer
+ * exported as a descriptor for the library's sake, which the program did not ask for. False: the driver's own answer
  * holds. ret_value has room for a value of that attribute.
  */
 bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attribute attribute, void *ret_value);

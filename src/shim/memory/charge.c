@@ -50,7 +50,7 @@ struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 	int rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM && ll_device_state_give_up_reserve(target.dev))
 		rc = ll_charge_reserve(target.dev, bytes);
-	if (rc == -ENOMEM && ll_device_state_ask_siblings(target.dev))
+	if (rc == -ENOMEM && ll_device_state_ask_siblings(target.dev, bytes))
 		rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM)
 		charge.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,6 +59,11 @@ struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 	else
 		charge.target.dev = NULL;
 	return charge;
+}
+
+static bool is_recent(uint64_t death_ns)
+{
+	return death_ns && ll_now_ns() - death_ns < LL_NS_PER_S;
 }
 
 bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
@@ -71,8 +76,7 @@ bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
 	/* The driver gives up the reserve of its own pools by itself. */
 	if (is_first && ll_device_state_settings()->is_evictable && ll_device_state_give_up_reserve(dev))
 		return true;
-	uint64_t death_ns = ll_port_sweep(dev->ledger);
-	if (!death_ns || ll_now_ns() - death_ns >= LL_NS_PER_S)
+	if (!is_recent(ll_port_death_ns(dev->port)) && !is_recent(ll_port_sweep(dev->port)))
 		return false;
 	ll_sleep_until_ns(now_ns + PAUSE_NS);
 	return true;

@@ -12,11 +12,11 @@
  *             ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);
  *     return status;
  *
- * The hook reserves the bytes in the ledger before it asks the driver. If the hook does not keep the charge, the end of
+ * The hook reserves the bytes before it asks the driver. If the hook does not keep the charge, the end of
  * the scope gives the bytes back: the driver refused, or the thread was cancelled or thrown through.
  *
  * If the limit refuses the bytes, this process gives up what its pools keep in reserve
- * (ll_device_state_give_up_reserve), and the ledger is asked once more.
+ * (ll_device_state_give_up_reserve), and the bytes are reserved once more.
  *
  * If the driver does not say which context or card is meant, the hook returns the driver's own error: what it would do
  * could not be charged to anybody.
@@ -25,10 +25,10 @@
  * free yet. So if a process with memory on the card died within the last second, LL_CHARGED_CALL asks the driver again
  * until that memory is free.
  *
- * A process may have no device state of the card: there is no ledger, or no free claim. Then the allocation is refused
- * if the user asked for limits; else it goes on ungoverned. If other processes have cleared the claim, the next call
- * that needs it takes a claim again (ll_device_state_retake). While there is none, the program goes on with the
- * contexts that it has.
+ * A process may have no device state of the card: loadlined does not answer, or has no free claim. Then the allocation
+ * is refused if the user asked for limits; else it goes on ungoverned. If other processes have cleared the claim, the
+ * next call that needs it takes a claim again (ll_device_state_retake). While there is none, the program goes on with
+ * the contexts that it has.
  */
 #ifndef LOADLINE_SHIM_MEMORY_CHARGE_H
 #define LOADLINE_SHIM_MEMORY_CHARGE_H

@@ -7,14 +7,14 @@
  * Another process of that tenant that imports the memory is charged nothing. A process of another tenant carries the
  * memory for its own tenant; so each tenant is charged for all that it holds.
  *
- * A file beside the ledger has who holds and who carries what (exported_table.h). Each process changes its own charge
+ * A file has who holds and who carries what (exported_table.h). Each process changes its own charge
  * alone, so a killed process leaves nothing charged:
  *
  * - A carrier lets go: it goes on carrying while others of the tenant, or open descriptors, hold the memory.
  * - The last one lets go: the carrier gives the charge back when it looks next. It looks when the limit refuses memory
  *   to a process of the tenant, and each second.
  * - A carrier dies: the next process of the tenant that reserves memory, or looks, carries what others still hold. A
- *   word of the ledger tells of the death, and nothing is given to the tenant in between.
+ *   word of the job's orders tells of the death, and nothing is given to the tenant in between.
  *
  * Which memory it is a descriptor tells by its id (descriptor.h). A handle of bytes tells it by its hash; the exporter
  * or the first importer writes hash and id into the file. If a process cannot tell, it is charged as if it were alone.

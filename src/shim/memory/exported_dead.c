@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/scope.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/memory/exported.h"
 #include "shim/memory/exported_holding.h"
 #include "shim/memory/lent.h"
@@ -10,7 +10,7 @@
 
 bool ll_exported_must_settle(const struct ll_device_state *dev)
 {
-	return ll_port_death_ns(dev->ledger) != atomic_load_explicit(&dev->settled_ns, memory_order_relaxed);
+	return ll_port_death_ns(dev->port) != atomic_load_explicit(&dev->settled_ns, memory_order_relaxed);
 }
 
 /* A process that carried the memory is dead, and the tenant holds it still. */
@@ -53,9 +53,8 @@ static void clear_dead(struct ll_device_state *dev, struct ll_exported_table *ta
 static bool settle(struct ll_device_state *dev)
 {
 	struct ll_exported_table table;
-	/* Who died without having been cleared holds nothing. */
-	uint64_t death_ns = ll_holding_any_unused(dev) ? ll_port_sweep(dev->ledger) : ll_port_death_ns(dev->ledger);
-	if (death_ns == dev->settled_ns && !ll_holding_any_unused(dev))
+	uint64_t death_ns = ll_port_death_ns(dev->port);
+	if (death_ns == dev->settled_ns && !ll_holding_any_unused(dev) && !ll_holding_must_follow(dev))
 		return false;
 	int rc = ll_holding_open_table(dev, false, &table);
 	if (rc == -ENOENT) { /* nobody knows of anything */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/fork.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/memory/descriptor.h"
 
 enum { BUCKETS = 256 };
@@ -83,13 +83,20 @@ static bool is_holder(const struct ll_exported_row *row, uint64_t tenant, uint64
 
 bool ll_holding_is_alive(const struct ll_device_state *dev, const struct ll_exported_row *row)
 {
-	return ll_port_has_stamp(dev->ledger, row->index, row->claim);
+	struct ll_port_name name = {.token = row->claim,
+				    .namespaces = row->namespaces,
+				    .start_ticks = row->start_ticks,
+				    .slot = row->slot,
+				    .pid = row->pid};
+	/* The claims of other tenants are not seen from here, their processes are. */
+	return row->tenant == ll_holding_tenant() ? ll_port_has_name(dev->port, &name)
+						  : name.token && !ll_port_is_gone(&name);
 }
 
 static bool is_own(const struct ll_holding *holding, const struct ll_exported_row *row)
 {
 	return is_holder(row, ll_holding_tenant(), holding->id) && row->claim == holding->claim &&
-	       row->index == holding->index;
+	       row->slot == holding->slot;
 }
 
 static bool is_open_descriptor(const struct ll_exported_row *row, uint64_t tenant, uint64_t id)
@@ -144,15 +151,18 @@ uint64_t ll_holding_find_size(const struct ll_exported_table *table, uint64_t id
 /* Writes the holding's own row, and adds it where it is missing. */
 int ll_holding_write(struct ll_exported_table *table, struct ll_holding *holding)
 {
-	const struct ll_claim *claim = atomic_load(&holding->dev->claim);
+	struct ll_port_name name = ll_port_name(atomic_load(&holding->dev->claim));
 	struct ll_exported_row wanted = {
 	    .kind = LL_EXPORTED_HOLDER,
 	    .flags = (holding->uses ? LL_EXPORTED_HOLDS : 0U) | (holding->is_carried ? LL_EXPORTED_CARRIES : 0U),
 	    .id = holding->id,
 	    .tenant = ll_holding_tenant(),
 	    .bytes = holding->bytes,
-	    .claim = ll_port_stamp(claim),
-	    .index = ll_port_index(claim),
+	    .claim = name.token,
+	    .namespaces = name.namespaces,
+	    .start_ticks = name.start_ticks,
+	    .slot = name.slot,
+	    .pid = name.pid,
 	};
 	struct ll_exported_row *own = NULL;
 	LL_EXPORTED_EACH(table, row)
@@ -161,7 +171,7 @@ int ll_holding_write(struct ll_exported_table *table, struct ll_holding *holding
 			own = row;
 	}
 	holding->claim = wanted.claim;
-	holding->index = wanted.index;
+	holding->slot = wanted.slot;
 	if (!own)
 		return ll_exported_table_add(table, &wanted);
 	if (memcmp(own, &wanted, sizeof wanted) == 0)
@@ -216,12 +226,18 @@ static void move_to_claim(struct ll_exported_table *table, struct ll_holding *ho
 	ll_holding_write(table, holding);
 }
 
+bool ll_holding_must_follow(const struct ll_device_state *dev)
+{
+	uint64_t token = ll_holding_is_any ? ll_port_name(atomic_load(&dev->claim)).token : 0;
+	return token && token != dev->shared_claim;
+}
+
 static void follow_claim(struct ll_device_state *dev, struct ll_exported_table *table)
 {
-	uint64_t stamp = ll_port_stamp(atomic_load(&dev->claim));
-	if (!stamp || stamp == dev->shared_claim)
+	uint64_t token = ll_port_name(atomic_load(&dev->claim)).token;
+	if (!token || token == dev->shared_claim)
 		return;
-	dev->shared_claim = stamp;
+	dev->shared_claim = token;
 	for (size_t i = 0; i < BUCKETS; i++) {
 		for (struct ll_holding *holding = buckets[i]; holding; holding = holding->next) {
 			if (holding->dev == dev && holding->claim)

@@ -21,8 +21,8 @@ struct ll_holding {
 	uint64_t id;
 	uint64_t bytes;         /* what it takes of the card; 0: not known yet */
 	uint64_t charged_bytes; /* to this process, for the tenant */
-	uint64_t claim;         /* under which its row was written, see ll_port_stamp */
-	uint32_t index;
+	uint64_t claim;         /* token and slot under which its row was written */
+	uint32_t slot;
 	unsigned uses;   /* 0: only carried, for others */
 	bool is_carried; /* by this process */
 	bool is_pooled;  /* a block of a pool of this process, which is charged for it */
@@ -40,6 +40,9 @@ void ll_holding_forget(struct ll_holding *holding);
 /* Opens the table, as ll_exported_table_open. If this process has another claim since the last time, its rows follow.
  */
 int ll_holding_open_table(struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table);
+
+/* Whether the process has another claim since the table was last open, and its rows are the former one's. */
+bool ll_holding_must_follow(const struct ll_device_state *dev);
 
 /* The id of this process's tenant. */
 uint64_t ll_holding_tenant(void);

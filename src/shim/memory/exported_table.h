@@ -1,10 +1,10 @@
 /*
- * exported_table.h - who holds exported memory: a file beside the card's ledger, which all processes of the user on the
+ * exported_table.h - who holds exported memory: a file, which all processes of the user on the
  * card share. Private to exported.c.
  *
  * The file is an array of rows. A process opens it for one look or change, with a lock of the file, and closes it
  * again: a process that is killed leaves no lock. A row is written at once, so it is never half-written. Who holds what
- * is tied to the claims of the ledger: a row of a claim that was cleared is nobody's.
+ * is tied to claims: a row of a claim that has ended is nobody's.
  */
 #ifndef LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
 #define LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
@@ -22,7 +22,7 @@ enum ll_exported_kind {
 	LL_EXPORTED_DESCRIPTOR, /* descriptors of it hold the memory for the tenant while one is open (descriptor.h) */
 };
 
-enum { LL_EXPORTED_HOLDS = 1, LL_EXPORTED_CARRIES = 2, LL_EXPORTED_PATH_SIZE = 184 };
+enum { LL_EXPORTED_HOLDS = 1, LL_EXPORTED_CARRIES = 2, LL_EXPORTED_PATH_SIZE = 168 };
 
 struct ll_exported_row {
 	uint32_t kind;  /* enum ll_exported_kind */
@@ -30,10 +30,10 @@ struct ll_exported_row {
 	uint64_t id;    /* of the memory */
 	uint64_t tenant;
 	uint64_t bytes; /* of a holder: what the memory takes of the card; 0: not known yet */
-	uint64_t claim; /* of a holder: see ll_port_stamp */
-	uint64_t key;   /* of a name */
-	uint32_t index; /* of a holder: its claim's */
-	uint32_t unused;
+	uint64_t claim; /* of a holder: the token of its claim; this and the next four are a struct ll_port_name */
+	uint64_t namespaces, start_ticks;
+	uint32_t slot, pid;
+	uint64_t key;           /* of a name */
 	uint64_t device, inode; /* of a descriptor's file */
 	char path[LL_EXPORTED_PATH_SIZE];
 };

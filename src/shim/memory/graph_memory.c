@@ -378,10 +378,16 @@ static bool try_cover(struct ll_graph_cover *cover, bool is_certain)
 	return true;
 }
 
-static void release_all(const struct ll_graph_memory *memory, bool (*release)(struct ll_device_state *dev))
+static void release_all(const struct ll_graph_memory *memory)
 {
 	for (size_t i = 0; memory && i < memory->count; i++)
-		release(memory->needs[i].dev);
+		ll_device_state_give_up_reserve(memory->needs[i].dev);
+}
+
+static void ask_siblings(const struct ll_graph_memory *memory)
+{
+	for (size_t i = 0; i < memory->count; i++)
+		ll_device_state_ask_siblings(memory->needs[i].dev, memory->needs[i].bytes);
 }
 
 struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, struct ll_cu_stream *stream)
@@ -392,10 +398,10 @@ struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, stru
 	cover.place = ll_stream_place_of(stream);
 	if ((is_certain(memory, &cover.place) && try_cover(&cover, true)) || try_cover(&cover, false))
 		return cover;
-	release_all(memory, ll_device_state_give_up_reserve);
+	release_all(memory);
 	if (try_cover(&cover, false))
 		return cover;
-	release_all(memory, ll_device_state_ask_siblings);
+	ask_siblings(memory);
 	cover.is_refused = !try_cover(&cover, false);
 	return cover;
 }
@@ -417,5 +423,5 @@ void ll_graph_memory_end(struct ll_graph_cover *cover)
 	if (cover->memory && !cover->is_refused)
 		uncover(cover);
 	if (cover->is_over)
-		release_all(cover->memory, ll_device_state_give_up_reserve);
+		release_all(cover->memory);
 }

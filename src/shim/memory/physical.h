@@ -33,7 +33,7 @@
 /* Whether memory that the program asks for in this way can be moved. */
 bool ll_physical_can_move(const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags);
 
-/* What to ask the driver for in its place: the same, which the mover can import. */
+/* What to ask the driver for in its place: the same, which can be shared. */
 struct ll_cu_mem_allocation_prop ll_physical_movable(const struct ll_cu_mem_allocation_prop *prop);
 
 /* The driver has made the memory. Its extent takes over the charge. asked: what the program asked for, if the memory is

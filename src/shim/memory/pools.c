@@ -386,7 +386,8 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	bool is_less = ll_movable_pools_release(pool->dev);
 	is_less |= ll_graph_memory_release(pool->dev);
 	if (!is_less || !begin_growth(pool, bytes, &place, true, &growth)) {
-		if (ll_device_state_ask_siblings(pool->dev))
+		uint64_t most_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
+		if (ll_device_state_ask_siblings(pool->dev, most_bytes))
 			begin_growth(pool, bytes, &place, true, &growth);
 	}
 	return growth;

@@ -5,26 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
 #include "shim/device_state.h"
 #include "shim/interpose/device_uuid.h"
 
 enum { CARDS = 64 };
+#define RETRY_NS (1000 * LL_NS_PER_MS)
 
-/* Ledgers of cards of which this process has no device state. They stay open. */
+/* Cards of which this process has no device state. They stay open. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ll_fork_item fork_item;
 static struct opened {
 	char uuid[96];
-	struct ll_ledger *ledger;
+	struct ll_port *port;
 } opened[CARDS];
+static uint64_t retry_ns; /* nobody answered: before this time nobody is asked again */
 
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
 	pthread_mutex_init(&lock, NULL);
 	memset(opened, 0, sizeof opened);
+	retry_ns = 0;
 }
 
 static void register_fork(void)
@@ -33,18 +37,22 @@ static void register_fork(void)
 	ll_fork_add(&fork_item);
 }
 
-/* Returns the card's ledger; NULL: there is none yet. The lock is held. */
-static struct ll_ledger *open_ledger(const char *uuid)
+/* Returns the card; NULL: nobody tells of it. The lock is held. */
+static struct ll_port *open_port(const char *uuid)
 {
 	size_t i = 0;
-	while (i < CARDS && opened[i].ledger && strcmp(opened[i].uuid, uuid) != 0)
+	while (i < CARDS && opened[i].port && strcmp(opened[i].uuid, uuid) != 0)
 		i++;
 	if (i == CARDS)
 		return NULL;
-	if (!opened[i].ledger && ll_port_open(ll_device_state_settings(), uuid, false, &opened[i].ledger, NULL) < 0)
+	if (!opened[i].port && ll_now_ns() < retry_ns)
 		return NULL;
+	if (!opened[i].port && ll_port_open(ll_device_state_settings(), uuid, false, &opened[i].port, NULL) < 0) {
+		retry_ns = ll_now_ns() + RETRY_NS;
+		return NULL;
+	}
 	snprintf(opened[i].uuid, sizeof opened[i].uuid, "%s", uuid);
-	return opened[i].ledger;
+	return opened[i].port;
 }
 
 static struct ll_device_state *dev_on(const char *uuid)
@@ -57,16 +65,16 @@ static struct ll_device_state *dev_on(const char *uuid)
 	return NULL;
 }
 
-static struct ll_ledger *ledger_of(const char *uuid)
+static struct ll_port *port_of(const char *uuid)
 {
 	const struct ll_device_state *dev = dev_on(uuid);
 	if (dev)
-		return dev->ledger;
+		return dev->port;
 	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
-	struct ll_ledger *ledger = open_ledger(uuid);
+	struct ll_port *port = open_port(uuid);
 	pthread_mutex_unlock(&lock);
-	return ledger;
+	return port;
 }
 
 static bool report_dev(const struct ll_device_state *dev, struct ll_report *ret_report)
@@ -95,9 +103,9 @@ bool ll_report_card(const char *uuid, struct ll_report *ret_report)
 	if (dev)
 		return report_dev(dev, ret_report);
 	struct ll_memory_view view = {.limit_bytes = ll_device_state_settings()->memory_limit_bytes};
-	struct ll_ledger *ledger = ledger_of(uuid);
-	if (ledger)
-		ll_port_read_tenant(ledger, ll_device_state_settings()->id, &view);
+	struct ll_port *port = port_of(uuid);
+	if (port)
+		ll_port_read_job(port, &view);
 	*ret_report = (struct ll_report){.limit_bytes = view.limit_bytes, .used_bytes = view.used_bytes};
 	return view.limit_bytes != 0;
 }
@@ -109,6 +117,6 @@ uint64_t ll_report_left(const struct ll_report *report)
 
 size_t ll_report_processes(const char *uuid, struct ll_port_process *processes, size_t capacity)
 {
-	struct ll_ledger *ledger = ledger_of(uuid);
-	return ledger ? ll_port_list_processes(ledger, ll_device_state_settings()->id, processes, capacity) : 0;
+	struct ll_port *port = port_of(uuid);
+	return port ? ll_port_list_processes(port, processes, capacity) : 0;
 }

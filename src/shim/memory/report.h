@@ -2,8 +2,8 @@
  * report.h - what a governed program is told about a card: the memory limit as the card's size, and what its tenant was
  * charged as used memory.
  *
- * The figures come from the ledger. A program without a state of the card (nvidia-smi never makes a context) reads them
- * there too; if the ledger has no such tenant, the limit comes from the program's environment. Without a memory limit
+ * The figures come from the job's page. A program without a state of the card (nvidia-smi never makes a context) asks
+ * loadlined for the page; if nobody answers, the limit comes from the program's environment. Without a memory limit
  * the driver's answers stay as they are.
  *
  * cuMemGetInfo's free memory is what is left of the limit, and no more than the driver has free. For an evictable
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 
 struct ll_report {
 	uint64_t limit_bytes;

@@ -65,8 +65,8 @@ static ll_cu_result make_memory(struct ll_device_state *dev, size_t bytes, bool 
 	return status;
 }
 
-/* may_wait: for the mover, if the card has no room. A program whose claim is lost may be charged nothing; its memory
- * can be moved all the same. */
+/* may_wait: for others to leave, if the card has no room. A program whose claim is lost may be charged nothing; its
+ * memory can be moved all the same. */
 static ll_cu_result make_block(struct ll_movable_pool *pool, uint64_t room_bytes, size_t bytes, bool may_wait,
 			       struct ll_extent *ret_block)
 {

@@ -21,7 +21,7 @@
 struct ll_movable_pool *ll_ordered_pool(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
 					struct ll_cu_stream *stream, struct ll_stream_place *ret_place);
 
-/* Allocates: charged, and put into the map of extents. If the card has no room the mover is asked for some, and the
+/* Allocates: charged, and put into the map of extents. If the card has no room loadlined is asked for some, and the
  * thread waits. */
 ll_cu_result ll_ordered_allocate(struct ll_movable_pool *pool, const struct ll_stream_place *place,
 				 ll_cu_deviceptr *ret_address, size_t bytes);

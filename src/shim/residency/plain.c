@@ -13,13 +13,12 @@
 #define PIECE_PAUSE_NS (2 * LL_NS_PER_MS)
 #define PIECE_NS (500 * LL_NS_PER_MS)
 
-/* The program may have to leave meanwhile. A mover that has ended leaves the room of its context, which the next one
- * needs. */
+/* The program may have to leave meanwhile. */
 static bool wait_for_piece(struct ll_device_state *dev, uint64_t since_ns)
 {
 	LL_SCOPE_NO_CANCEL;
 	uint64_t now_ns = ll_now_ns();
-	if (now_ns - since_ns >= PIECE_NS || !ll_residency_has_mover(dev))
+	if (now_ns - since_ns >= PIECE_NS || !ll_residency_is_served(dev))
 		return false;
 	ll_driver_call_step_out();
 	ll_sleep_until_ns(now_ns + PIECE_PAUSE_NS);
@@ -32,10 +31,10 @@ ll_cu_result ll_plain_make(struct ll_device_state *dev, size_t bytes, ll_cu_devi
 {
 	bool takes_pieces = ll_backing_has_pieces(bytes);
 	unsigned grants = 0;
-	enum ll_mover_room room = LL_MOVER_ROOM_THERE;
+	enum ll_move_room room = LL_MOVE_ROOM_THERE;
 	ll_cu_result status;
 	do {
-		ll_backing_wait *wait = room == LL_MOVER_ROOM_COMING ? wait_for_piece : NULL;
+		ll_backing_wait *wait = room == LL_MOVE_ROOM_COMING ? wait_for_piece : NULL;
 		status = ll_backing_allocate(dev, bytes, wait, ret_address, ret_serial);
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY &&
 		 (ll_device_state_give_up_reserve(dev) ||

@@ -49,7 +49,7 @@ static void *wait_main(void *arg)
 	return NULL;
 }
 
-static int start_wait(struct ll_quiet *quiet, struct ll_device_state *dev, char why[LL_MOVER_TEXT_SIZE])
+static int start_wait(struct ll_quiet *quiet, struct ll_device_state *dev, char *why, size_t why_size)
 {
 	pthread_t thread;
 	pthread_attr_t attr;
@@ -67,7 +67,7 @@ static int start_wait(struct ll_quiet *quiet, struct ll_device_state *dev, char 
 		return 0;
 	}
 	free(wait);
-	snprintf(why, LL_MOVER_TEXT_SIZE, "the program can start no thread");
+	snprintf(why, why_size, "the program can start no thread");
 	return -EBUSY;
 }
 
@@ -89,33 +89,32 @@ static int await_card(struct ll_quiet *quiet, uint64_t deadline_ns)
  * Waits until the card has no work of the program. -EBUSY: it has still some at the deadline, or the card is lost. A
  * thread that an earlier attempt has left waits for older work alone. So there is one such thread at most.
  */
-static int wait_for_card(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns,
-			 char why[LL_MOVER_TEXT_SIZE])
+static int wait_for_card(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns, char *why,
+			 size_t why_size)
 {
 	int state = quiet->wait ? await_card(quiet, deadline_ns) : 1;
 	if (state) {
-		if (start_wait(quiet, dev, why))
+		if (start_wait(quiet, dev, why, why_size))
 			return -EBUSY;
 		state = await_card(quiet, deadline_ns);
 	}
 	if (!state)
-		snprintf(why, LL_MOVER_TEXT_SIZE, "%s", ll_obstacles_of_work());
+		snprintf(why, why_size, "%s", ll_obstacles_of_work());
 	else if (state < 0)
-		snprintf(why, LL_MOVER_TEXT_SIZE, "the driver cannot wait for its work (CUDA error %d)", -state);
+		snprintf(why, why_size, "the driver cannot wait for its work (CUDA error %d)", -state);
 	return state > 0 ? 0 : -EBUSY;
 }
 
-static int wait_for_threads(uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+static int wait_for_threads(uint64_t deadline_ns, char *why, size_t why_size)
 {
 	struct ll_driver_calls_inside inside;
 	if (ll_driver_calls_wait(deadline_ns, &inside) < 0) {
-		snprintf(why, LL_MOVER_TEXT_SIZE, "it is not known which of its threads use the card");
+		snprintf(why, why_size, "it is not known which of its threads use the card");
 		return -EBUSY;
 	}
 	if (!inside.count)
 		return 0;
-	snprintf(why, LL_MOVER_TEXT_SIZE, "its thread %d is inside %s", inside.named[0].thread,
-		 inside.named[0].function);
+	snprintf(why, why_size, "its thread %d is inside %s", inside.named[0].thread, inside.named[0].function);
 	return -EBUSY;
 }
 
@@ -123,14 +122,14 @@ static int wait_for_threads(uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
  * No thread is inside the driver, none can enter, and no stream is being captured: waiting for the card would spoil the
  * capture. A capture ends in the program's calls. So they are opened again and again until there is none.
  */
-static int shut_calls(const struct ll_device_state *dev, uint64_t deadline_ns, char why[LL_MOVER_TEXT_SIZE])
+static int shut_calls(const struct ll_device_state *dev, uint64_t deadline_ns, char *why, size_t why_size)
 {
 	for (;;) {
 		int rc = ll_driver_calls_shut();
 		if (rc)
-			snprintf(why, LL_MOVER_TEXT_SIZE, "the kernel refuses to tell which threads use the card");
+			snprintf(why, why_size, "the kernel refuses to tell which threads use the card");
 		else
-			rc = wait_for_threads(deadline_ns, why);
+			rc = wait_for_threads(deadline_ns, why, why_size);
 		if (!rc && (!dev->flow || !ll_flow_is_capturing(dev->flow)))
 			return 0;
 		ll_driver_calls_open();
@@ -138,20 +137,20 @@ static int shut_calls(const struct ll_device_state *dev, uint64_t deadline_ns, c
 			return rc;
 		uint64_t now_ns = ll_now_ns();
 		if (now_ns >= deadline_ns) {
-			snprintf(why, LL_MOVER_TEXT_SIZE, "it is capturing a stream");
+			snprintf(why, why_size, "it is capturing a stream");
 			return -EBUSY;
 		}
 		ll_sleep_until_ns(now_ns + CAPTURE_LOOK_NS);
 	}
 }
 
-int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns,
-		   char why[LL_MOVER_TEXT_SIZE])
+int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns, char *why,
+		   size_t why_size)
 {
-	int rc = shut_calls(dev, deadline_ns, why);
+	int rc = shut_calls(dev, deadline_ns, why, why_size);
 	if (rc)
 		return rc;
-	rc = wait_for_card(quiet, dev, deadline_ns, why);
+	rc = wait_for_card(quiet, dev, deadline_ns, why, why_size);
 	if (rc)
 		ll_driver_calls_open();
 	return rc;

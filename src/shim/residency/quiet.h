@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "mover/protocol.h"
 #include "shim/device_state.h"
+#include <stddef.h>
 
 struct ll_quiet {
 	struct ll_quiet_wait *wait; /* its thread waits for the card still, or nobody has looked since; NULL: none */
@@ -17,7 +17,7 @@ struct ll_quiet {
  * Shuts the calls that use the card (shim/time/driver_calls.h), and waits until the program is quiet. Returns 0: it is,
  * and the calls are shut until ll_driver_calls_open. Else -EBUSY or the kernel's error, and why: the calls are open.
  */
-int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns,
-		   char why[LL_MOVER_TEXT_SIZE]);
+int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns, char *why,
+		   size_t why_size);
 
 #endif

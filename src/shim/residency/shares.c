@@ -3,16 +3,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fork.h"
-#include "base/packet.h"
 #include "base/scope.h"
-#include "mover/protocol.h"
+#include "protocol/message.h"
 #include "shim/interpose/real.h"
 #include "shim/memory/backed.h"
 #include "shim/memory/footprint.h"
@@ -20,16 +18,18 @@
 
 #define ANSWER_NS (5 * LL_NS_PER_S)
 
-enum { LOOK_MS = 100, UUID_BYTES = 16 };
+/* A program says what it shares a moment after it has the key. */
+#define EARLY_NS (2 * LL_NS_PER_S)
+#define EARLY_LOOK_NS (5 * LL_NS_PER_MS)
+
+enum { LOOK_MS = 100 };
 
 /* What a handle of ours has in it. */
 struct letter {
 	uint64_t magic;
-	uint64_t number, value; /* the key: the claim and the allocation; when it was made */
-	uint64_t bytes;         /* of the physical memory */
-	uint32_t skip;          /* the allocation begins behind so many of them */
-	char kind;              /* of the card's UUID: the first letter of GPU- or MIG- */
-	unsigned char uuid[UUID_BYTES];
+	uint64_t key[2]; /* the claim's token, and the allocation */
+	uint64_t bytes;  /* of the physical memory */
+	uint64_t skip;   /* the allocation begins behind so many of them */
 };
 _Static_assert(sizeof(struct letter) <= sizeof(struct ll_cu_ipc_mem_handle), "a letter fits a handle");
 
@@ -46,8 +46,9 @@ struct share {
 };
 
 struct opened {
-	uint64_t number, value, address, bytes; /* all that is mapped */
-	uint32_t skip;
+	uint64_t key[2];
+	uint64_t address, bytes; /* all that is mapped */
+	uint64_t skip;
 	unsigned uses;
 	struct opened *next;
 };
@@ -78,29 +79,9 @@ static void follow_forks(void)
 
 /* ---- letters ---- */
 
-/* GPU-0b5f..., MIG-... */
-static void pack_uuid(const char *text, struct letter *letter)
+static bool has_key(const uint64_t key[2], const struct letter *letter)
 {
-	unsigned digits = 0;
-	letter->kind = text[0];
-	for (const char *at = strchr(text, '-'); at && *at && digits < 2 * UUID_BYTES; at++) {
-		if (*at == '-')
-			continue;
-		unsigned digit = *at <= '9' ? (unsigned)(*at - '0') : (unsigned)((*at | 0x20) - 'a') + 10;
-		letter->uuid[digits / 2] = (unsigned char)((unsigned)letter->uuid[digits / 2] << 4 | (digit & 15));
-		digits++;
-	}
-}
-
-static void name_socket(const struct letter *letter, char *ret_name, size_t size)
-{
-	int length = snprintf(ret_name, size, "%s", letter->kind == 'M' ? "MIG" : "GPU");
-	for (unsigned i = 0; i < UUID_BYTES; i++) {
-		bool is_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-		length +=
-		    snprintf(ret_name + length, size - (size_t)length, "%s%02x", is_part ? "-" : "", letter->uuid[i]);
-	}
-	snprintf(ret_name + length, size - (size_t)length, "%s", LL_MOVER_SOCKET_SUFFIX);
+	return key[0] == letter->key[0] && key[1] == letter->key[1];
 }
 
 static bool read_letter(const struct ll_cu_ipc_mem_handle *handle, struct letter *ret_letter)
@@ -145,11 +126,10 @@ static struct share *add_share(const struct ll_extent *plain)
 	struct ll_extent backing = backing_of(plain, &bytes);
 	*share = (struct share){.dev = plain->dev, .address = plain->address, .serial = plain->serial, .next = shares};
 	share->letter.magic = MAGIC;
-	share->letter.number = (uint64_t)ll_port_index(atomic_load(&plain->dev->claim)) << 32 | plain->serial;
-	share->letter.value = ll_now_ns();
+	share->letter.key[0] = ll_port_name(atomic_load(&plain->dev->claim)).token;
+	share->letter.key[1] = plain->serial;
 	share->letter.bytes = bytes;
-	share->letter.skip = (uint32_t)(plain->address - backing.address);
-	pack_uuid(plain->dev->uuid, &share->letter);
+	share->letter.skip = plain->address - backing.address;
 	shares = share;
 	return share;
 }
@@ -170,53 +150,60 @@ ll_cu_result ll_shares_export(const struct ll_extent *plain, struct ll_cu_ipc_me
 	return LL_CUDA_SUCCESS;
 }
 
-/* ---- to the mover ---- */
+/* ---- to loadlined ---- */
 
-static int send_pieces(const struct share *share, struct ll_mover_message *message, uint64_t *at, int fd)
+static void init_message(const struct letter *letter, enum ll_message_kind kind, union ll_message *ret_message)
 {
-	int fds[LL_MOVER_BATCH_HANDLES], rc = 0;
+	ll_message_init(ret_message, kind);
+	ret_message->share.key[0] = letter->key[0];
+	ret_message->share.key[1] = letter->key[1];
+	ret_message->share.bytes = letter->bytes;
+}
+
+static int send_pieces(const struct share *share, union ll_message *message, uint64_t *at, struct ll_line *line)
+{
+	int fds[LL_MESSAGE_FDS], rc = 0;
+	struct ll_message_share *sent = &message->share;
 	uint64_t end = share->address - share->letter.skip + share->letter.bytes;
 	ll_fork_block();
-	message->count = 0;
-	while (*at < end && message->count < LL_MOVER_BATCH_HANDLES && !rc) {
+	sent->count = 0;
+	while (*at < end && sent->count < LL_MESSAGE_FDS && !rc) {
 		struct ll_extent backing;
 		if (!ll_extents_find_backing(*at, &backing) ||
-		    ll_real()->cuMemExportToShareableHandle(&fds[message->count], backing.handle,
+		    ll_real()->cuMemExportToShareableHandle(&fds[sent->count], backing.handle,
 							    LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0))
 			rc = -EMFILE;
 		else
-			message->handle_bytes[message->count++] = backing.bytes;
+			sent->handle_bytes[sent->count++] = backing.bytes;
 		*at += rc ? 0 : backing.bytes;
 	}
 	if (!rc)
-		rc = ll_packet_send(fd, message, sizeof *message, fds, message->count);
-	for (uint32_t i = 0; i < message->count; i++)
+		rc = ll_line_say(line, message, fds, sent->count);
+	for (uint32_t i = 0; i < sent->count; i++)
 		close(fds[i]);
 	ll_fork_unblock();
 	return rc;
 }
 
 /* -EMFILE: the program has no descriptors for it now. */
-static int tell_share(const struct share *share, int fd)
+static int tell_share(const struct share *share, struct ll_line *line)
 {
-	struct ll_mover_message message = {.kind = LL_MOVER_SHARE,
-					   .number = share->letter.number,
-					   .value = share->letter.value,
-					   .bytes = share->letter.bytes};
+	union ll_message message;
 	uint64_t at = share->address - share->letter.skip;
 	int rc = 0;
+	init_message(&share->letter, LL_MESSAGE_SHARE, &message);
 	while (!rc && at < share->address - share->letter.skip + share->letter.bytes) {
-		rc = send_pieces(share, &message, &at, fd);
-		message.batch += message.count;
+		rc = send_pieces(share, &message, &at, line);
+		message.share.first += message.share.count;
 	}
 	return rc;
 }
 
-static int tell_end(const struct share *share, int fd)
+static int tell_end(const struct share *share, struct ll_line *line)
 {
-	struct ll_mover_message message = {
-	    .kind = LL_MOVER_UNSHARE, .number = share->letter.number, .value = share->letter.value};
-	return ll_packet_send(fd, &message, sizeof message, NULL, 0);
+	union ll_message message;
+	init_message(&share->letter, LL_MESSAGE_UNSHARE, &message);
+	return ll_line_say(line, &message, NULL, 0);
 }
 
 static bool is_there(const struct share *share)
@@ -225,7 +212,7 @@ static bool is_there(const struct share *share)
 	return ll_extents_find(LL_EXTENT_PLAIN, share->address, &plain) && plain.serial == share->serial;
 }
 
-int ll_shares_tell(const struct ll_device_state *dev, int fd, bool is_new)
+int ll_shares_tell(const struct ll_device_state *dev, struct ll_line *line, bool is_new)
 {
 	int rc = 0;
 	LL_SCOPE_LOCK(&lock);
@@ -236,12 +223,12 @@ int ll_shares_tell(const struct ll_device_state *dev, int fd, bool is_new)
 		}
 		share->is_told = share->is_told && !is_new;
 		if (is_there(share)) {
-			rc = share->is_told ? 0 : tell_share(share, fd);
+			rc = share->is_told ? 0 : tell_share(share, line);
 			share->is_told = share->is_told || !rc;
 			link = &share->next;
 			continue;
 		}
-		rc = share->is_told ? tell_end(share, fd) : 0;
+		rc = share->is_told ? tell_end(share, line) : 0;
 		*link = share->next;
 		free(share);
 	}
@@ -257,23 +244,40 @@ static void say_once(const char *why)
 		ll_say("memory that another program shares by cuIpcGetMemHandle cannot be opened: %s", why);
 }
 
-/* Waits until the answer can be read. */
-static int ask_mover(int fd, const struct letter *letter, uint32_t first)
+/* Nobody shares it yet: it is said a moment after the key is known. */
+static bool is_early(int rc, uint64_t begun_ns)
 {
-	struct ll_mover_message message = {
-	    .kind = LL_MOVER_OPEN, .batch = first, .number = letter->number, .value = letter->value};
+	return rc == -ENOENT && ll_now_ns() - begun_ns < EARLY_NS;
+}
+
+/* Asks once, and waits for the answer. The welcome may come before it. */
+static int ask_daemon(int fd, const union ll_message *message, uint64_t deadline_ns, union ll_message *ret_answer,
+		      int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
+{
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
-	uint64_t deadline_ns = ll_now_ns() + ANSWER_NS;
-	int rc = ll_packet_send(fd, &message, sizeof message, NULL, 0);
-	while (!rc && poll(&ready, 1, LOOK_MS) != 1) { /* signals interrupt it */
-		if (ll_now_ns() > deadline_ns)
-			rc = -ETIMEDOUT;
+	int rc = ll_message_send(fd, message, NULL, 0);
+	*ret_count = 0;
+	while (!rc) {
+		rc = ll_message_receive(fd, ret_answer, ret_fds, ret_count);
+		if (rc == -EAGAIN && ll_now_ns() > deadline_ns)
+			return -ETIMEDOUT;
+		if (rc == -EAGAIN) {
+			poll(&ready, 1, LOOK_MS); /* signals interrupt it */
+			rc = 0;
+			continue;
+		}
+		if (rc || ret_answer->header.kind == LL_MESSAGE_OPENED)
+			return rc;
+		ll_message_close_fds(ret_fds, *ret_count);
+		*ret_count = 0;
+		if (ret_answer->header.kind == LL_MESSAGE_REFUSED)
+			return ret_answer->refused.code;
 	}
 	return rc;
 }
 
 /* Maps the handles that have come behind what is mapped already. */
-static ll_cu_result map_pieces(struct opened *opened, const struct ll_mover_message *answer, const int *fds,
+static ll_cu_result map_pieces(const struct opened *opened, const struct ll_message_share *answer, const int *fds,
 			       uint64_t *mapped_bytes)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
@@ -293,29 +297,31 @@ static ll_cu_result map_pieces(struct opened *opened, const struct ll_mover_mess
 	return status;
 }
 
-static ll_cu_result map_all(struct opened *opened, const struct letter *letter, int fd, uint64_t *mapped_bytes)
+static ll_cu_result map_all(const struct opened *opened, const struct letter *letter, int fd, uint64_t *mapped_bytes)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	uint32_t first = 0;
+	uint64_t begun_ns = ll_now_ns();
+	union ll_message message, answer;
+	init_message(letter, LL_MESSAGE_OPEN, &message);
 	while (status == LL_CUDA_SUCCESS && *mapped_bytes < opened->bytes) {
-		struct ll_mover_message answer = {0};
-		int fds[LL_MOVER_BATCH_HANDLES];
-		size_t fd_count = 0;
-		int rc = ask_mover(fd, letter, first);
+		int fds[LL_MESSAGE_FDS], rc;
+		size_t count = 0;
 		ll_fork_block(); /* a child would keep the descriptors */
-		if (!rc)
-			rc = ll_packet_receive(fd, false, &answer, sizeof answer, fds, LL_MOVER_BATCH_HANDLES,
-					       &fd_count);
-		if (!rc && answer.value)
-			rc = -(int)answer.value;
-		bool is_good = !rc && answer.count == fd_count && fd_count > 0 && answer.bytes == opened->bytes;
-		status = is_good ? map_pieces(opened, &answer, fds, mapped_bytes) : LL_CUDA_ERROR_INVALID_VALUE;
-		for (size_t i = 0; i < fd_count; i++)
-			close(fds[i]);
+		rc = ask_daemon(fd, &message, begun_ns + ANSWER_NS, &answer, fds, &count);
+		bool is_good = !rc && answer.share.count == count && count > 0 && answer.share.bytes == opened->bytes;
+		if (is_good)
+			status = map_pieces(opened, &answer.share, fds, mapped_bytes);
+		ll_message_close_fds(fds, count);
 		ll_fork_unblock();
-		first += answer.count;
-		if (!is_good)
-			say_once(rc == -ENOENT ? "nobody shares it" : "the mover does not answer");
+		message.share.first += is_good ? answer.share.count : 0;
+		if (is_good)
+			continue;
+		if (is_early(rc, begun_ns)) {
+			ll_sleep_until_ns(ll_now_ns() + EARLY_LOOK_NS);
+			continue;
+		}
+		status = LL_CUDA_ERROR_INVALID_VALUE;
+		say_once(rc == -ENOENT ? "nobody shares it" : "loadlined does not answer");
 	}
 	return status;
 }
@@ -349,26 +355,39 @@ static ll_cu_result map_letter(struct opened *opened, const struct letter *lette
 	return status;
 }
 
+/* -errno: loadlined cannot be reached. */
+static int connect_to_daemon(int *ret_fd)
+{
+	union ll_message message;
+	struct ll_cu_context *context;
+	const struct ll_device_state *dev = ll_device_state_current(&context);
+	int rc = dev ? ll_port_connect(dev->port, ret_fd) : -ENOENT;
+	if (rc)
+		return rc;
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = LL_ROLE_PROCESS;
+	rc = ll_message_send(*ret_fd, &message, NULL, 0);
+	if (rc)
+		close(*ret_fd);
+	return rc;
+}
+
 /* The lock is held. */
 static ll_cu_result open_letter(const struct letter *letter, struct opened **ret_opened)
 {
-	char name[64];
 	int fd;
-	name_socket(letter, name, sizeof name);
 	struct opened *opened = calloc(1, sizeof *opened);
 	if (!opened)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	*opened = (struct opened){.number = letter->number,
-				  .value = letter->value,
-				  .bytes = letter->bytes,
-				  .skip = letter->skip,
-				  .next = all_opened};
+	*opened = (struct opened){
+	    .key = {letter->key[0], letter->key[1]}, .bytes = letter->bytes, .skip = letter->skip, .next = all_opened};
 	ll_cu_result status = LL_CUDA_ERROR_INVALID_VALUE;
-	if (ll_packet_connect(ll_device_state_settings()->folder, name, &fd) == 0) {
+	if (connect_to_daemon(&fd) == 0) {
 		status = map_letter(opened, letter, fd);
 		close(fd);
 	} else {
-		say_once("no mover serves the card");
+		say_once("loadlined does not answer");
 	}
 	if (status != LL_CUDA_SUCCESS) {
 		free(opened);
@@ -382,7 +401,7 @@ static ll_cu_result open_letter(const struct letter *letter, struct opened **ret
 static bool is_own(const struct letter *letter)
 {
 	const struct share *share = shares;
-	while (share && (share->letter.number != letter->number || share->letter.value != letter->value))
+	while (share && !has_key(share->letter.key, letter))
 		share = share->next;
 	return share != NULL;
 }
@@ -398,7 +417,7 @@ ll_cu_result ll_shares_open(const struct ll_cu_ipc_mem_handle *handle, unsigned 
 	if (is_own(&letter))
 		return LL_CUDA_ERROR_INVALID_CONTEXT;
 	struct opened *opened = all_opened;
-	while (opened && (opened->number != letter.number || opened->value != letter.value))
+	while (opened && !has_key(opened->key, &letter))
 		opened = opened->next;
 	if (!opened) {
 		ll_cu_result status = open_letter(&letter, &opened);

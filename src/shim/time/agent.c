@@ -6,14 +6,13 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
+#include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
-/* If a program closes the library's descriptors, its claim looks abandoned until the next heartbeat. Another process
- * that looks meanwhile clears it. */
+/* A lost claim is noticed within that time. */
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
 /* ---- timing events that fail ---- */
@@ -124,8 +123,11 @@ void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 /* Another process of the tenant was refused memory. It may use what this process keeps in reserve. */
 static void answer_siblings(struct ll_flow *flow)
 {
+	uint32_t question = ll_port_is_asked(flow->claim);
+	if (!question)
+		return;
 	flow->owner->give_up_reserve(flow);
-	ll_port_answer(flow->claim);
+	ll_port_answer(flow->claim, question);
 }
 
 static void *agent_main(void *arg)
@@ -151,8 +153,7 @@ static void *agent_main(void *arg)
 			flow->owner->tend_memory(flow);
 			beaten_ns = now_ns;
 		}
-		if (ll_port_is_asked(flow->claim))
-			answer_siblings(flow);
+		answer_siblings(flow);
 		ll_port_sleep(flow->claim, wake_count, next_ns);
 	}
 }

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ledger/port.h"
 #include "shim/interpose/real.h"
+#include "shim/link/port.h"
 
 /* Maps the page a second time, and keeps the old mapping: mremap does so for a length of 0 if the mapping is shared. */
 static char *map_again(char *page, size_t bytes)

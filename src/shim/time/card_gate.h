@@ -1,5 +1,5 @@
 /*
- * card_gate.h - lets the streams of one context wait for the tenant's gate on the card (ledger/port.h).
+ * card_gate.h - lets the streams of one context wait for the tenant's gate on the card (shim/link/port.h).
  *
  * A stream waits for the gate's word, which is in host memory. Each context maps the word's page anew and registers
  * that mapping with the driver. So the end of another context of the program does not take the page from it. The page
@@ -21,7 +21,7 @@ struct ll_card_gate {
 };
 
 /*
- * Prepares the current context to wait for that word of the ledger's page. False: this context cannot wait on the card,
+ * Prepares the current context to wait for that word of the job's page. False: this context cannot wait on the card,
  * now or later, because the driver has no such waits or does not register the page.
  */
 bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word);

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/agent.h"
 #include "shim/time/flow_state.h"
 
@@ -66,7 +66,8 @@ static void wait_for_turn(struct ll_flow *flow)
 {
 	uint64_t now_ns = ll_now_ns();
 	uint64_t give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
-	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
+	ll_flow_note_launching(flow);
+	flow->turn.paused_since_ns = 0;
 	if (ll_flow_is_in_turn(flow, now_ns))
 		return;
 	flow->waiting++;
@@ -104,7 +105,7 @@ static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kind 
 		return false;
 	if (counted.launches > 1)
 		ll_prepaid_give(&flow->prepaid, what, (uint32_t)counted.launches - 1);
-	flow->idle_since_ns = 0;
+	ll_flow_note_launching(flow);
 	flow->queued.ns += counted.ns;
 	flow->queued.launches += counted.launches;
 	return true;

@@ -4,8 +4,8 @@
  * While the gate is open (gate.h) a launch is only counted. If the gate is shut, or if the launch shall record a timing
  * event, it goes through ll_flow_enter and ll_flow_leave. ll_flow_enter waits for the turn, for tokens of the cap and
  * for room in the queue. ll_flow_leave records a timing event behind the launch (timing.h). The caller's thread waits
- * before the driver's call. Every wait ends: the turn protocol (ledger/port.h) gives each contender a turn, and after
- * LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
+ * before the driver's call. Every wait ends: the turn protocol (shim/link/port.h) gives each contender a turn, and
+ * after LL_FLOW_LONGEST_WAIT_NS a launch goes through in any case.
  *
  * Queued work behind a shut gate is bounded: to LL_FLOW_QUEUE_NS, beneath a higher class to LL_QUEUE_BENEATH_NS
  * (control/visits.h), or to one kernel and the one behind it. While nobody else wants the card and the cap is far, the
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/gate.h"
 #include "shim/time/timing.h"
 
@@ -54,10 +54,9 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
 
 /*
  * The tenant works on several cards, and this is not the first one. While the tenant has the turn on the first card, it
- * gets the turn here too (ledger/gang.h). `first` is that card's ledger: it stays the caller's and must outlive the
- * flow.
+ * gets the turn here too.
  */
-void ll_flow_set_first_card(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id);
+void ll_flow_follow_first_card(struct ll_flow *flow);
 
 /* To be called at the end of the process, before the driver ends. Launches do not wait any more, and the agent makes no
  * more calls. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
 void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)

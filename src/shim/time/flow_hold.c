@@ -1,6 +1,6 @@
 /* Launches that wait for their turn on the card, behind the tenant's gate there. The program's threads go on. */
 #include "base/clock.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
 /* Work that may be launched between two waits of a stream. When the gate shuts, what is left of this work runs beside
@@ -21,7 +21,7 @@ static uint32_t word_of(const struct ll_flow *flow)
  * then nothing tells what is queued. */
 static bool can_hold(const struct ll_flow *flow)
 {
-	return !flow->first && !flow->gang.yields_to_gang && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
+	return !flow->has_first && !flow->gang.yields_to_gang && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
 	       !flow->is_blind && !flow->is_lost && !flow->is_in_debt;
 }
 
@@ -100,7 +100,8 @@ bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, 
 {
 	if (!prepare_gate(flow, known))
 		return false;
-	flow->idle_since_ns = flow->turn.paused_since_ns = 0;
+	ll_flow_note_launching(flow);
+	flow->turn.paused_since_ns = 0;
 	uint64_t now_ns = ll_now_ns();
 	if (!flow->is_wanting) {
 		ll_flow_want(flow, now_ns);

@@ -1,7 +1,7 @@
 /* What a flow learns of other tenants and of its tenant's other cards, and what it tells them. */
 #include "base/clock.h"
 #include "control/pace.h"
-#include "ledger/port.h"
+#include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 #include "shim/time/waits.h"
 
@@ -11,11 +11,10 @@
  * if it goes on for so long after the work here was seen to have ended. */
 #define AWAITED_NS (50 * LL_NS_PER_US)
 
-void ll_flow_set_first_card(struct ll_flow *flow, const struct ll_ledger *first, uint64_t tenant_id)
+void ll_flow_follow_first_card(struct ll_flow *flow)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	flow->tenant_id = tenant_id;
-	flow->first = first;
+	flow->has_first = true;
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
@@ -42,13 +41,9 @@ static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 
 void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
 {
-	if (flow->is_wanting && flow->first)
-		ll_port_look_first(flow->claim, flow->first, flow->tenant_id, flow->turn.queued_launches, now_ns,
-				   &flow->gang);
-	else
-		flow->gang = (struct ll_gang){0};
-	flow->turn.yields_to_gang = flow->gang.yields_to_gang;
-	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look);
+	flow->gang = (struct ll_gang){0};
+	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look,
+		     flow->is_wanting && flow->has_first ? &flow->gang : NULL);
 	obey_first_card(flow);
 	note_awaited(flow, is_idle, now_ns);
 }
@@ -116,7 +111,7 @@ enum { ENOUGH_LAUNCHES = 32 };
 #define WINDOW_NS (10 * LL_NS_PER_MS)
 
 /* If a tenant's cards worked at the same time within this window, it needs its turns on all cards together
- * (ledger/gang.h). */
+ * (daemon/share/gang.h). */
 #define TOGETHER_NS (1 * LL_NS_PER_S)
 
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)

@@ -49,9 +49,8 @@ struct ll_flow_pace {
 struct ll_flow {
 	const struct ll_flow_owner *owner;
 	_Atomic(struct ll_claim *)
-	    claim;                     /* changed under the lock (agent.h); read without it for wake counts and gates */
-	const struct ll_ledger *first; /* ledger of the tenant's first card, if that is another card; else NULL */
-	uint64_t tenant_id;            /* in that ledger */
+	    claim;                  /* changed under the lock (agent.h); read without it for wake counts and gates */
+	bool has_first;             /* the tenant works on several cards, and this is not the first one */
 	struct ll_timing_lock lock; /* guards all below; not held while waiting, nor while a timing event is recorded */
 	struct ll_flow_context *contexts;
 	struct ll_captures captures;
@@ -72,8 +71,8 @@ struct ll_flow {
 	uint64_t recorded_ns;        /* when an open gate last asked for a timing event */
 	unsigned waiting;            /* threads in ll_flow_enter that wait */
 	unsigned launching;          /* threads between ll_flow_enter and ll_flow_leave */
-	bool is_wanting;             /* the ledger says that the tenant wants the card */
-	struct ll_gang gang;         /* what the first card's ledger says, if first is not NULL */
+	bool is_wanting;             /* loadlined was told that the program wants the card */
+	struct ll_gang gang;         /* what happens on the first card, if this one follows it */
 	uint32_t awaited;            /* launches here for which another card of the tenant may wait */
 	bool is_in_debt;             /* launches wait until the cap's account has filled */
 	bool is_blind;               /* timing events fail: nothing is timed, the gate stays shut */
@@ -173,8 +172,11 @@ void ll_flow_close_tails(struct ll_flow *flow);
  * stream of the last timing event. */
 void ll_flow_note_untimed(struct ll_flow *flow);
 
-/* Tells the ledger that the program has launches to make, and wakes the agent, which sleeps while nothing is wanted. */
+/* Tells loadlined that the program has launches to make, and wakes the agent, which sleeps while nothing is wanted. */
 void ll_flow_want(struct ll_flow *flow, uint64_t now_ns);
+
+/* A launch is about to be made: the card has work of the program. */
+void ll_flow_note_launching(struct ll_flow *flow);
 
 /* By the last tick: whether a launch may go now; whether one may go without another look; and until when a launch that
  * may not go shall sleep. */

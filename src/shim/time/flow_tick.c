@@ -1,7 +1,7 @@
 /* One look of a flow at its card: what has ended, whose turn it is, and when the next look is due. */
 #include "base/clock.h"
-#include "ledger/port.h"
 #include "shim/interpose/real.h"
+#include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
 /* A tick's findings serve the launches that follow for FRESH_NS while another tenant waits for the card. While none
@@ -282,7 +282,7 @@ static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 	return ll_slices_own_ns(&flow->slices, flow->charged_ns, now_ns);
 }
 
-/* Launches on the card, for the ledger: at least one while there is any work. */
+/* Launches on the card, to be told: at least one while there is any work. */
 static uint32_t launches_of(const struct progress *progress)
 {
 	uint64_t launches = progress->queued.launches < UINT32_MAX ? progress->queued.launches : UINT32_MAX;
@@ -318,7 +318,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	ll_flow_tell_pace(flow, now_ns);
 	note_dry(flow, &progress, now_ns);
 	flow->turn.is_lingering = progress.is_free;
-	if (flow->is_wanting) /* said again, because a damaged ledger may have lost it */
+	if (flow->is_wanting) /* said again: a page that a program damaged may have lost it */
 		ll_port_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);
 	ll_flow_tell_others(flow, now_ns);
@@ -347,7 +347,7 @@ bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
 	return true;
 }
 
-/* Says it each time, because a damaged ledger may have lost it. */
+/* Says it each time: a page that a program damaged may have lost it. */
 void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_in_debt)
@@ -356,6 +356,12 @@ void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 	if (!flow->is_wanting)
 		ll_port_wake(flow->claim);
 	flow->is_wanting = true;
+}
+
+void ll_flow_note_launching(struct ll_flow *flow)
+{
+	flow->idle_since_ns = 0;
+	ll_port_note_launch(flow->claim);
 }
 
 uint64_t ll_flow_sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)

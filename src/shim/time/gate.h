@@ -1,5 +1,5 @@
 /*
- * gate.h - what a launch reads while its gate is open: one cache line, and the gate's own word in the ledger.
+ * gate.h - what a launch reads while its gate is open: one cache line, and the gate's own word in the job's page.
  *
  * The driver's launch pushes all data of the library out of the caches near the processor. So the cost of an open gate
  * is the cache lines and pages that it touches, more than its instructions. All that a launch reads and writes on this
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/port.h"
+#include "shim/link/port.h"
 
 /* launches: passed since the last timing event. limit: the launch that reaches it records the next timing event. */
 struct ll_gate_count {

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "control/visits.h"
-#include "ledger/port.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
+#include "shim/link/port.h"
 
 /* A thread's own default stream can be timed by that thread alone. While fewer batches than this are in flight there,
  * every launch ends one. */

@@ -102,13 +102,13 @@ def report_speed(lab):
                            "%", False, f" of {in_turn.native_middle(runs):.0f}/s")
 
 
-def ledger_bench(lab):
-    """{threads: ns for a reservation and its release}, of the ledger by itself."""
+def port_bench(lab):
+    """{threads: ns for a reservation and its release}, of the port to loadlined by itself."""
     try:
-        program = lab.program("bench/ledger_bench")
+        program = lab.program("bench/port_bench")
     except Missing:
         return {}
-    _, out, _ = lab.run("ledger-bench", [program], timeout=120)
+    _, out, _ = lab.run("port-bench", wrapped(lab, [program], ["--mem", MEMORY]), timeout=120)
     return {int(threads): float(ns) for threads, ns in BENCH_LINE.findall(out)}
 
 
@@ -126,9 +126,9 @@ def report_pair(lab, figure, pairs, limit_us, is_judged):
 
 
 def report_alloc(lab):
-    """Under a memory limit, which is never reached: without one there would be nothing to keep to. The ledger alone, by
+    """Under a memory limit, which is never reached: without one there would be nothing to keep to. The port alone, by
     threads that do nothing else, takes longer than what it adds to calls: it is judged where that cannot be told."""
-    bench = ledger_bench(lab)
+    bench = port_bench(lab)
     for threads, limit_us in ALLOC_US.items():
         is_told = False
         calls = max(ALLOC_CALLS, CALLS_EACH * threads)
@@ -141,11 +141,11 @@ def report_alloc(lab):
                                    limit_us, size == "512")
         figure = f"cost: reserve and release, threads: {threads}"
         if threads in bench and is_told:
-            lab.report.info(f"{figure} (ledger alone)", f"{bench[threads] / 1000:.3f} us")
+            lab.report.info(f"{figure} (port alone)", f"{bench[threads] / 1000:.3f} us")
         elif threads in bench:
-            lab.report.at_most(f"{figure} (ledger alone)", bench[threads] / 1000, limit_us, "us", 3)
+            lab.report.at_most(f"{figure} (port alone)", bench[threads] / 1000, limit_us, "us", 3)
         else:
-            lab.report.skip(f"{figure} (ledger alone)", "no bench/ledger_bench")
+            lab.report.skip(f"{figure} (port alone)", "no bench/port_bench")
 
 
 def start_together(lab, name, words):

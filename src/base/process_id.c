@@ -1,0 +1,87 @@
+#include "base/process_id.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+
+enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22 };
+
+static uint64_t stat_field(const char *fields, int wanted)
+{
+	for (int i = FIELD_STATE; i < wanted; i++) {
+		fields = strchr(fields, ' ');
+		if (!fields)
+			return 0;
+		fields++;
+	}
+	return strtoull(fields, NULL, 10);
+}
+
+int ll_process_stat(const char *name, struct ll_process_stat *ret_stat)
+{
+	char path[40];
+	char buf[1024];
+	snprintf(path, sizeof path, "/proc/%s/stat", name);
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, buf, sizeof buf - 1);
+	if (n <= 0)
+		return n ? -errno : -EIO;
+	buf[n] = '\0';
+	/* "pid (name) " comes before field 3. The name may have any letter, ')' too. */
+	const char *end = strrchr(buf, ')');
+	if (!end || end[1] != ' ')
+		return -EIO;
+	const char *fields = end + 2;
+	/* The first thread may end before the others. Only the end of the last thread makes the process a zombie. */
+	bool is_dead = (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
+	*ret_stat = (struct ll_process_stat){
+	    .pid = (pid_t)strtoul(buf, NULL, 10), .start_ticks = stat_field(fields, FIELD_START), .is_dead = is_dead};
+	return 0;
+}
+
+uint64_t ll_process_namespaces(void)
+{
+	struct stat pid_ns;
+	struct stat time_ns;
+	if (stat("/proc/self/ns/pid", &pid_ns))
+		return 0;
+	uint64_t time_inode = stat("/proc/self/ns/time", &time_ns) ? 0 : (uint64_t)time_ns.st_ino;
+	return (uint64_t)pid_ns.st_ino ^ (time_inode << 32);
+}
+
+struct ll_process_id ll_process_self(void)
+{
+	struct ll_process_stat stat = {0};
+	struct ll_process_id self = {.pid = getpid()};
+	if (ll_process_stat("self", &stat) < 0)
+		return self;
+	self.start_ticks = stat.start_ticks;
+	self.namespaces = ll_process_namespaces();
+	return self;
+}
+
+bool ll_process_has_own_proc(void)
+{
+	struct ll_process_stat stat = {0};
+	return ll_process_stat("self", &stat) == 0 && stat.pid == getpid();
+}
+
+bool ll_process_is_gone(const struct ll_process_id *process, uint64_t own_namespaces)
+{
+	if (!own_namespaces || process->namespaces != own_namespaces)
+		return false;
+	char name[24];
+	struct ll_process_stat stat = {0};
+	snprintf(name, sizeof name, "%d", (int)process->pid);
+	int rc = ll_process_stat(name, &stat);
+	bool is_gone = rc ? rc == -ENOENT || rc == -ESRCH : stat.start_ticks != process->start_ticks || stat.is_dead;
+	return is_gone && ll_process_has_own_proc();
+}

@@ -1,0 +1,80 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/common/older.h"
+#include "cli/doctor/doctor.h"
+#include "driver/readings.h"
+#include "hold/seat.h"
+
+#define SILENT_NS (10 * LL_NS_PER_S)
+
+static const char check[] = "claims";
+
+static void check_hold(struct ll_doctor *doctor, const struct ll_card *card, const struct ll_hold_seat *seat)
+{
+	static const char advice[] = "if it is stopped or hangs, end it (kill -9 is safe)";
+	if (!seat->has_report)
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, advice, "the hold of pid %d does not answer",
+			      (int)seat->pid);
+	else if (seat->report.beat_age_ns >= SILENT_NS)
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, advice,
+			      "the hold of pid %d has not said for %llu s that it goes on", (int)seat->pid,
+			      (unsigned long long)(seat->report.beat_age_ns / LL_NS_PER_S));
+}
+
+/* Reports tenants of which a process has lost its claim and gets no other. */
+static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	const struct ll_list *list = &doctor->view.list;
+	for (size_t i = 0; i < list->card_count; i++) {
+		const struct ll_message_card_row *row = &list->cards[i];
+		const struct ll_message_job_row *job = ll_list_job(list, row->job_number);
+		if (!job || !(row->flags & LL_CARD_IS_LOST) || strcmp(row->uuid, card->uuid) != 0)
+			continue;
+		doctor->limit_fails++;
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check,
+			      "its standard error says why; restart the program (`loadline status` shows it)",
+			      "tenant %s has not been held to its limits for %llu s: a process has lost its claim",
+			      job->job.tenant, (unsigned long long)(row->lost_ns / LL_NS_PER_S));
+	}
+}
+
+static void check_older(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	struct ll_process_list processes = {0};
+	if (card->has_slices || ll_read_processes(card, LL_PROCESS_ALL, &processes, NULL))
+		return;
+	for (size_t i = 0; i < processes.count; i++) {
+		if (ll_process_is_of_older(processes.items[i].pid))
+			ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
+				      "start it again, so that all programs of the card share it by the same rule",
+				      "pid %d is governed by an older loadline: it and the others do not know of each "
+				      "other",
+				      (int)processes.items[i].pid);
+	}
+	ll_process_list_fini(&processes);
+}
+
+static size_t count_claims(const struct ll_list *list, const char *uuid)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < list->claim_count; i++)
+		count += strcmp(list->claims[i].uuid, uuid) == 0;
+	return count;
+}
+
+void ll_doctor_check_claims(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	struct ll_hold_seat seat;
+	bool has_hold = ll_seat_ask(card->uuid, ll_driver_sim_folder(card->driver), &seat, NULL) == 0;
+	size_t count = count_claims(&doctor->view.list, card->uuid);
+	if (has_hold)
+		check_hold(doctor, card, &seat);
+	if (doctor->view.answer == LL_DAEMON_SERVES || doctor->view.answer == LL_DAEMON_NONE)
+		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "%zu live (%d synthetic)", count + has_hold,
+			      has_hold);
+	else
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, NULL, "not known: see the finding loadlined above");
+	check_tenants(doctor, card);
+	check_older(doctor, card);
+}

@@ -1,0 +1,105 @@
+#include "cli/evict/evictor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "protocol/client.h"
+
+/* loadlined says each second how far it is. */
+#define SILENCE_NS (5 * LL_NS_PER_S)
+/* One that was killed is followed by another within some ms. */
+#define RETRY_NS (20 * LL_NS_PER_MS)
+
+/* Returns false if the user has interrupted it. */
+static bool wait_for_answer(int fd, const struct ll_evict_interrupt *interrupt)
+{
+	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = interrupt ? interrupt->fd : -1, .events = POLLIN}};
+	while (poll(fds, 2, (int)(SILENCE_NS / LL_NS_PER_MS)) < 0 && errno == EINTR)
+		;
+	return fds[0].revents || !fds[1].revents;
+}
+
+static void init_request(const struct ll_evictor_target *target, enum ll_message_kind kind,
+			 union ll_message *ret_message)
+{
+	ll_message_init(ret_message, kind);
+	ret_message->move.job = target->job_token;
+	ret_message->move.index = target->claim;
+	ret_message->move.value = target->wait_ns;
+	snprintf(ret_message->move.uuid, sizeof ret_message->move.uuid, "%s", target->card->uuid);
+}
+
+/* Waits for the end of it, as long as loadlined says how far it is. */
+static int await_end(struct ll_client *client, const struct ll_evict_interrupt *interrupt, union ll_message *message,
+		     struct ll_err *err)
+{
+	int rc = ll_client_send(client, message, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	while (!rc) {
+		if (!wait_for_answer(client->fd, interrupt))
+			return ll_err_set(err, -EINTR, "interrupted");
+		rc = ll_client_receive(client, message, ll_now_ns() + LL_NS_PER_MS, err);
+		if (!rc && message->header.kind == LL_MESSAGE_MOVED)
+			return 0;
+	}
+	return rc;
+}
+
+static int ask_once(const struct ll_evictor_target *target, enum ll_message_kind kind, union ll_message *ret_message,
+		    struct ll_err *err)
+{
+	struct ll_client client;
+	struct ll_place place;
+	int rc = ll_place_find(ll_driver_sim_folder(target->card->driver), &place, err);
+	if (rc)
+		return rc;
+	rc = ll_client_open(&client, &place, LL_CLIENT_COMMAND(LOADLINE_VERSION), ll_now_ns() + LL_CLIENT_ANSWER_NS,
+			    err);
+	init_request(target, kind, ret_message);
+	if (!rc)
+		rc = await_end(&client, target->interrupt, ret_message, err);
+	ll_client_close(&client);
+	return rc;
+}
+
+/* The job's monitor starts another loadlined if one has ended. It has to be asked anew. */
+static int ask_program(const struct ll_evictor_target *target, enum ll_message_kind kind,
+		       struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	union ll_message message;
+	if (!target->card || !target->job_token)
+		return ll_err_set(err, -EOPNOTSUPP, "it has no claim");
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	int rc = ask_once(target, kind, &message, err);
+	while ((ll_client_is_lost(rc) || rc == -ECONNREFUSED) && ll_now_ns() < deadline_ns) {
+		ll_sleep_until_ns(ll_now_ns() + RETRY_NS);
+		rc = ask_once(target, kind, &message, err);
+	}
+	if (rc)
+		return rc;
+	*ret_moved = (struct ll_evictor_moved){.bytes = message.move.bytes,
+					       .took_ns = message.move.value,
+					       .is_already = message.move.flags & LL_MOVE_ALREADY};
+	return 0;
+}
+
+static int evict_program(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved, struct ll_err *err)
+{
+	return ask_program(target, LL_MESSAGE_EVICT, ret_moved, err);
+}
+
+static int suspend_program(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			   struct ll_err *err)
+{
+	return ask_program(target, LL_MESSAGE_SUSPEND, ret_moved, err);
+}
+
+static int resume_program(const struct ll_evictor_target *target, struct ll_evictor_moved *ret_moved,
+			  struct ll_err *err)
+{
+	return ask_program(target, LL_MESSAGE_RESUME, ret_moved, err);
+}
+
+const struct ll_evictor ll_evictor_program = {
+    .name = "program", .evict = evict_program, .suspend = suspend_program, .resume = resume_program};

@@ -1,0 +1,38 @@
+/* The synthetic load of a card, as it says itself. */
+#include <stdio.h>
+
+#include "cli/status/status.h"
+#include "hold/seat.h"
+
+static void fill_hold(const struct ll_status_card *status, const struct ll_hold_seat *seat,
+		      struct ll_status_claim *ret_claim)
+{
+	const struct ll_hold_report *report = &seat->report;
+	*ret_claim = (struct ll_status_claim){
+	    .pid = seat->pid,
+	    .is_pid_ours = seat->pid > 0,
+	    .priority = LL_PRIORITY_HOLD,
+	    .state = (enum ll_claim_state)report->state,
+	    .weight_permille = LL_DEFAULT_WEIGHT_PERMILLE,
+	    .memory_used_bytes = report->memory_bytes,
+	    .target_permille = report->target_permille,
+	    .target_watts = report->target_watts,
+	    .gpu_time_ns = report->gpu_time_ns,
+	    .synthetic_busy_ns = report->synthetic_busy_ns,
+	    .energy_mj = report->energy_mj,
+	    .yields = report->yields,
+	    .taken_ns = status->now_ns > report->taken_age_ns ? status->now_ns - report->taken_age_ns : 1,
+	};
+	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", LL_HOLD_TENANT);
+	snprintf(ret_claim->payload, sizeof ret_claim->payload, "%s", report->payload);
+	snprintf(ret_claim->metric, sizeof ret_claim->metric, "%s", report->metric);
+	snprintf(ret_claim->note, sizeof ret_claim->note, "%s", seat->has_report ? report->note : "does not answer");
+}
+
+void ll_status_read_hold(struct ll_status_card *status)
+{
+	struct ll_hold_seat seat;
+	const char *sim_folder = ll_driver_sim_folder(status->card->driver);
+	if (ll_seat_ask(status->card->uuid, sim_folder, &seat, NULL) == 0)
+		fill_hold(status, &seat, &status->claims[status->claim_count++]);
+}

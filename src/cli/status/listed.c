@@ -1,0 +1,102 @@
+/* What loadlined knows of the claims and jobs of a card, and what its synthetic load says. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cli/status/status.h"
+
+static uint64_t time_of_age(const struct ll_status_card *status, uint64_t age_ns)
+{
+	return status->now_ns > age_ns ? status->now_ns - age_ns : 1;
+}
+
+static void fill_claim(const struct ll_status_card *status, const struct ll_daemon_view *view,
+		       const struct ll_message_claim_row *row, struct ll_status_claim *ret_claim)
+{
+	const struct ll_message_job_row *job = ll_list_job(&view->list, row->job_number);
+	*ret_claim = (struct ll_status_claim){
+	    .index = row->index,
+	    .pid = (pid_t)row->pid,
+	    .is_pid_ours = row->pid && ll_daemon_view_pids_are_ours(view),
+	    .priority = LL_PRIORITY_NORMAL,
+	    .state = (enum ll_claim_state)row->state,
+	    .taken_ns = time_of_age(status, row->taken_age_ns),
+	    .memory_used_bytes = row->used_bytes,
+	    .granted_bytes = row->granted_bytes,
+	    .residency = (enum ll_claim_residency)row->residency,
+	    .checkpoint = (enum ll_claim_checkpoint)row->checkpoint,
+	    .evictable_bytes = row->evictable_bytes,
+	    .away_bytes = row->away_bytes,
+	    .is_wanting = row->wanting_ns,
+	    .gpu_time_ns = row->gpu_time_ns,
+	    .job_number = row->job_number,
+	};
+	snprintf(ret_claim->note, sizeof ret_claim->note, "%s", row->note);
+	if (!job)
+		return;
+	const struct ll_limits *limits = &job->job.limits;
+	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", job->job.tenant);
+	ret_claim->priority = ll_priority_of_class(limits->priority);
+	ret_claim->memory_limit_bytes = limits->memory_bytes;
+	ret_claim->memory_request_bytes = limits->request_bytes;
+	ret_claim->compute_cap_permille = limits->compute_permille;
+	ret_claim->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
+}
+
+static void fill_job(const struct ll_status_card *status, const struct ll_daemon_view *view,
+		     const struct ll_message_card_row *row, struct ll_status_job *ret_job)
+{
+	const struct ll_message_job_row *job = ll_list_job(&view->list, row->job_number);
+	*ret_job = (struct ll_status_job){
+	    .number = row->job_number,
+	    .priority = LL_PRIORITY_NORMAL,
+	    .memory_used_bytes = row->used_bytes,
+	    .leaving_bytes = row->leaving_bytes,
+	    .gpu_time_ns = row->gpu_time_ns,
+	    .tokens_ns = row->tokens_ns,
+	    .lost_since_ns = row->flags & LL_CARD_IS_LOST ? time_of_age(status, row->lost_ns) : 0,
+	    .is_held = row->flags & LL_CARD_IS_HELD,
+	    .is_holder = row->flags & LL_CARD_IS_HOLDER,
+	    .claims = row->claims,
+	};
+	if (!job)
+		return;
+	const struct ll_limits *limits = &job->job.limits;
+	snprintf(ret_job->name, sizeof ret_job->name, "%s", job->job.tenant);
+	ret_job->id = job->job.token[0];
+	ret_job->priority = ll_priority_of_class(limits->priority);
+	ret_job->memory_limit_bytes = limits->memory_bytes;
+	ret_job->memory_request_bytes = limits->request_bytes;
+	ret_job->compute_cap_permille = limits->compute_permille;
+	ret_job->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
+	ret_job->space_permille = limits->space_permille;
+}
+
+static int compare_claims(const void *left, const void *right)
+{
+	const struct ll_status_claim *first = left, *second = right;
+	return first->index < second->index ? -1 : first->index > second->index;
+}
+
+int ll_status_read_claims(struct ll_status_card *status, const struct ll_daemon_view *view, struct ll_err *err)
+{
+	const struct ll_list *list = &view->list;
+	const char *uuid = status->card->uuid;
+	status->claims = calloc(list->claim_count + 1, sizeof *status->claims);
+	status->jobs = calloc(list->card_count + 1, sizeof *status->jobs);
+	if (!status->claims || !status->jobs)
+		return ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
+	for (size_t i = 0; i < list->claim_count; i++) {
+		if (strcmp(list->claims[i].uuid, uuid) == 0)
+			fill_claim(status, view, &list->claims[i], &status->claims[status->claim_count++]);
+	}
+	for (size_t i = 0; i < list->card_count; i++) {
+		if (strcmp(list->cards[i].uuid, uuid) == 0)
+			fill_job(status, view, &list->cards[i], &status->jobs[status->job_count++]);
+	}
+	qsort(status->claims, status->claim_count, sizeof *status->claims, compare_claims);
+	ll_status_read_hold(status);
+	return 0;
+}

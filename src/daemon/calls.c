@@ -1,0 +1,377 @@
+/* What each message does. False everywhere: it is wrong here, and the connection ends. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "daemon/claims.h"
+#include "daemon/connection.h"
+#include "daemon/memory.h"
+#include "daemon/promises.h"
+#include "daemon/users.h"
+
+static bool say_welcome(struct ll_connection *connection)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_WELCOME);
+	ll_server_describe(connection->server, &message.welcome);
+	ll_connection_answer(connection, &message, NULL, 0);
+	return true;
+}
+
+static bool read_peer(const struct ll_connection *connection, struct ucred *ret_peer)
+{
+	socklen_t length = sizeof *ret_peer;
+	return getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &length) == 0;
+}
+
+/* A process may speak for itself alone. One that is not seen from here is believed. */
+static bool is_of_peer(const struct ll_connection *connection, int process_fd)
+{
+	struct ucred peer;
+	pid_t pid = ll_process_id(process_fd);
+	return !connection->server->has_own_proc || !pid || !read_peer(connection, &peer) || !peer.pid ||
+	       peer.pid == pid;
+}
+
+static bool take_hello(struct ll_connection *connection, const struct ll_message_hello *hello, int *fds, size_t count)
+{
+	if (connection->role || count > 1 || (count && !ll_process_is_valid(fds[0])))
+		return false;
+	if (connection->is_foreign && hello->role != LL_ROLE_PROCESS)
+		return false;
+	if (hello->role == LL_ROLE_PROCESS && count && !is_of_peer(connection, fds[0]))
+		return false;
+	connection->role = hello->role;
+	if (count) {
+		connection->process_fd = fds[0];
+		fds[0] = -1;
+	} else {
+		connection->process_fd = ll_process_of_peer(connection->fd);
+	}
+	return say_welcome(connection);
+}
+
+static bool is_pipe(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static uint32_t peer_uid(const struct ll_connection *connection)
+{
+	struct ucred peer;
+	return read_peer(connection, &peer) ? peer.uid : geteuid();
+}
+
+static bool take_job(struct ll_connection *connection, struct ll_job_facts *facts, int *fds, size_t count)
+{
+	struct ll_job *job;
+	union ll_message message;
+	if (connection->role != LL_ROLE_MONITOR || connection->job || (count != 2 && count != 4) ||
+	    !ll_process_is_valid(fds[0]) || !is_pipe(fds[1]) || facts->state == LL_JOB_ENDED)
+		return false;
+	if (connection->process_fd < 0) {
+		ll_connection_refuse(connection, -ESRCH, "a monitor that cannot be watched");
+		return true;
+	}
+	facts->uid = peer_uid(connection);
+	facts->pid = (uint32_t)ll_process_id(fds[0]);
+	struct ll_job_call call = {connection, facts,  connection->process_fd,
+				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
+	int rc = ll_keeper_register(connection->server, &call, &job);
+	if (rc) {
+		ll_connection_refuse(connection, rc, rc == -EBUSY ? "another monitor has the job" : strerror(-rc));
+		return true;
+	}
+	fds[0] = fds[1] = -1;
+	connection->job = job;
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = job->number;
+	ll_connection_answer(connection, &message, (const int[]){job->pages.page_fd, job->pages.orders_fd}, 2);
+	return true;
+}
+
+static bool take_job_ended(struct ll_connection *connection, const struct ll_message_job_ended *ended)
+{
+	struct ll_job *job = connection->job;
+	if (!job || memcmp(job->facts.token, ended->token, sizeof ended->token) != 0)
+		return false;
+	connection->job = NULL;
+	ll_keeper_end(connection->server, job);
+	return true;
+}
+
+static bool take_list(struct ll_connection *connection)
+{
+	connection->is_listing = true;
+	connection->listing = (struct ll_listing){0};
+	return true;
+}
+
+static bool take_handover(struct ll_connection *connection, const struct ll_message_handover *handover)
+{
+	struct ll_server *server = connection->server;
+	union ll_message message;
+	if (handover->version <= ll_version_number(server->version)) {
+		ll_connection_refuse(connection, -EPERM, "this loadlined is as new");
+		return true;
+	}
+	ll_message_init(&message, LL_MESSAGE_HANDED_OVER);
+	message.header.serial = connection->serial;
+	if (ll_message_send(connection->fd, &message, &server->listen_fd, 1) == 0)
+		ll_server_stop(server);
+	else
+		ll_connection_refuse(connection, -EAGAIN, "the listening socket could not be sent");
+	return true;
+}
+
+static void accept_job(struct ll_connection *connection, const struct ll_job *job)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = job->number;
+	ll_connection_answer(connection, &message, NULL, 0);
+}
+
+/* ---- commands and holds ---- */
+
+static bool take_bind(struct ll_connection *connection, const struct ll_message_bind *bind)
+{
+	struct ll_job *job = ll_books_find_id(&connection->server->books, bind->job);
+	char reason[LL_REASON_SIZE] = "there is no such job";
+	int rc = job ? ll_promises_bind(connection->server, job, bind, reason) : -ESRCH;
+	if (rc)
+		ll_connection_refuse(connection, rc, reason);
+	else
+		accept_job(connection, job);
+	return true;
+}
+
+static bool take_set(struct ll_connection *connection, const struct ll_message_set *set)
+{
+	struct ll_job *job = ll_books_after(&connection->server->books, set->job_number - 1);
+	char reason[LL_REASON_SIZE] = "the job has ended";
+	if (job && job->number != set->job_number)
+		job = NULL;
+	int rc = job ? ll_promises_set(connection->server, job, set, reason) : -ESRCH;
+	if (rc)
+		ll_connection_refuse(connection, rc, reason);
+	else
+		accept_job(connection, job);
+	return true;
+}
+
+static bool take_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
+{
+	const struct ll_job *job;
+	int rc = ll_users_set_checkpoint(connection->server, fd, checkpoint->state, &job);
+	if (rc)
+		ll_connection_refuse(connection, rc, "the process is on no card, as far as loadlined knows");
+	else
+		accept_job(connection, job);
+	return true;
+}
+
+static bool take_watch(struct ll_connection *connection)
+{
+	connection->server->watcher_count += !connection->is_watching;
+	connection->is_watching = true;
+	connection->watched = 0;
+	connection->watch_serial = connection->serial;
+	return true;
+}
+
+/* ---- processes ---- */
+
+/* What the process adds to its clock to have this one's. The upper half of `namespaces` is of the time namespace. */
+static int64_t clock_ahead_ns(const struct ll_server *server, const struct ll_message_claim *claim)
+{
+	enum { TIME_SHIFT = 32 };
+	bool is_same = claim->namespaces >> TIME_SHIFT == server->namespaces >> TIME_SHIFT;
+	return is_same || !claim->clock_ns ? 0 : (int64_t)(ll_now_ns() - claim->clock_ns);
+}
+
+static void say_claimed(struct ll_connection *connection, const struct ll_job *job, const struct ll_message_claim *call,
+			const struct ll_job_claim *claim)
+{
+	union ll_message message;
+	int fds[2];
+	int rc = ll_pages_share(&job->pages, true, fds);
+	if (rc) {
+		ll_connection_refuse(connection, rc, "loadlined has no descriptors left");
+		return;
+	}
+	ll_message_init(&message, LL_MESSAGE_CLAIMED);
+	message.claimed.clock_ahead_ns = clock_ahead_ns(connection->server, call);
+	if (claim) {
+		message.claimed.slot_token = claim->token;
+		message.claimed.slot = claim->slot;
+		message.claimed.card = claim->card->index;
+	}
+	ll_connection_answer(connection, &message, fds, 2);
+	ll_message_close_fds(fds, 2);
+}
+
+static const char *reason_of(int code)
+{
+	switch (code) {
+	case -ESRCH:
+		return "a process that cannot be watched";
+	case -ESTALE:
+		return "the slot is not this process's";
+	case -ENOSPC:
+		return "the job's page is full: 16 cards, 1024 processes";
+	default:
+		return strerror(-code);
+	}
+}
+
+/* A process belongs to the job whose token it knows. The monitor of a job may come a moment after its processes. */
+static bool take_claim(struct ll_connection *connection, const struct ll_message_claim *message)
+{
+	struct ll_server *server = connection->server;
+	struct ll_job *job = ll_books_find_id(&server->books, message->job);
+	struct ll_claim_call call = {connection, connection->process_fd, job, message};
+	struct ll_job_claim *claim = NULL;
+	if (!job) {
+		ll_connection_refuse(connection, -EAGAIN, "the job is not known yet");
+		return true;
+	}
+	connection->has_read = true;
+	int rc = message->uuid[0] ? ll_users_claim(server, &call, &claim) : 0;
+	if (rc) {
+		ll_connection_refuse(connection, rc, reason_of(rc));
+		return true;
+	}
+	say_claimed(connection, job, message, claim);
+	if (claim)
+		ll_claims_bell(server, claim);
+	return true;
+}
+
+/* NULL: the slot was taken away a moment ago, or is another process's. */
+static struct ll_job_claim *find_own(const struct ll_connection *connection, const struct ll_message_slot *message)
+{
+	const struct ll_user *user = connection->user;
+	struct ll_job_claim *claim = user ? ll_claims_find(user->job, message->slot, message->slot_token) : NULL;
+	return claim && claim->user == user ? claim : NULL;
+}
+
+static bool take_leave(struct ll_connection *connection, const struct ll_message_slot *message)
+{
+	struct ll_job_claim *claim = find_own(connection, message);
+	if (claim)
+		ll_claims_end(connection->server, claim);
+	return true;
+}
+
+/* What processes had that nobody watches, and that have ended, may be what is wanted. */
+static bool take_bell(struct ll_connection *connection, const struct ll_message_slot *message)
+{
+	struct ll_job_claim *claim = find_own(connection, message);
+	if (claim && ll_memory_has_want(claim)) {
+		ll_users_reap(connection->server);
+		claim = find_own(connection, message);
+	}
+	if (claim)
+		ll_claims_bell(connection->server, claim);
+	return true;
+}
+
+/* ---- memory that leaves its card ---- */
+
+static bool take_evictable(struct ll_connection *connection, const struct ll_message_move *message)
+{
+	connection->has_read = true; /* whoever knows the job's token belongs to it */
+	int rc = ll_residency_join(connection->server, connection, message);
+	if (rc)
+		ll_connection_refuse(connection, rc, reason_of(rc));
+	return true;
+}
+
+/* What a process says of the memory that it shares. The key is what others need to know. */
+static bool take_share(struct ll_connection *connection, const union ll_message *message, int *fds, size_t count)
+{
+	struct ll_shares *shares = &connection->server->residency.shares;
+	if (message->header.kind == LL_MESSAGE_OPEN)
+		ll_shares_open(shares, connection, &message->share);
+	else if (message->header.kind == LL_MESSAGE_SHARE)
+		ll_shares_add(shares, connection, &message->share, fds, count);
+	else
+		ll_shares_remove(shares, connection, &message->share);
+	return true;
+}
+
+/* ---- all ---- */
+
+static bool call_of_process(struct ll_connection *connection, const union ll_message *message)
+{
+	enum ll_message_kind kind = message->header.kind;
+	switch (kind) {
+	case LL_MESSAGE_CLAIM:
+		return take_claim(connection, &message->claim);
+	case LL_MESSAGE_LEAVE:
+		return take_leave(connection, &message->slot);
+	case LL_MESSAGE_BELL:
+		return take_bell(connection, &message->slot);
+	case LL_MESSAGE_EVICTABLE:
+		return take_evictable(connection, &message->move);
+	default:
+		if (kind < LL_MESSAGE_SIZES || kind > LL_MESSAGE_MEASURED)
+			return false;
+		ll_residency_handle(connection->server, connection, kind, &message->move);
+		return true;
+	}
+}
+
+static bool call_of_anybody(struct ll_connection *connection, const union ll_message *message)
+{
+	switch (message->header.kind) {
+	case LL_MESSAGE_LIST:
+		return take_list(connection);
+	case LL_MESSAGE_HANDOVER:
+		return take_handover(connection, &message->handover);
+	case LL_MESSAGE_JOB_ENDED:
+		return take_job_ended(connection, &message->job_ended);
+	case LL_MESSAGE_WATCH:
+		return connection->role == LL_ROLE_HOLD && take_watch(connection);
+	case LL_MESSAGE_BIND:
+		return connection->role == LL_ROLE_COMMAND && take_bind(connection, &message->bind);
+	case LL_MESSAGE_SET:
+		return connection->role == LL_ROLE_COMMAND && take_set(connection, &message->set);
+	case LL_MESSAGE_EVICT:
+	case LL_MESSAGE_SUSPEND:
+	case LL_MESSAGE_RESUME:
+		if (connection->role != LL_ROLE_COMMAND)
+			return false;
+		ll_residency_request(connection->server, connection, message->header.kind, &message->move);
+		return true;
+	default:
+		return connection->role == LL_ROLE_PROCESS && call_of_process(connection, message);
+	}
+}
+
+bool ll_call(struct ll_connection *connection, union ll_message *message, int *fds, size_t count)
+{
+	unsigned kind = message->header.kind;
+	connection->serial = message->header.serial;
+	if (kind == LL_MESSAGE_HELLO)
+		return take_hello(connection, &message->hello, fds, count);
+	if (!connection->role)
+		return false;
+	bool is_share = kind == LL_MESSAGE_SHARE || kind == LL_MESSAGE_UNSHARE || kind == LL_MESSAGE_OPEN;
+	if (is_share)
+		return connection->role == LL_ROLE_PROCESS && take_share(connection, message, fds, count);
+	if (connection->is_foreign)
+		return !count && call_of_process(connection, message);
+	if (kind == LL_MESSAGE_JOB)
+		return take_job(connection, &message->job.job, fds, count);
+	if (kind == LL_MESSAGE_CHECKPOINT)
+		return connection->role == LL_ROLE_COMMAND && count == 1 && ll_process_is_valid(fds[0]) &&
+		       take_checkpoint(connection, &message->checkpoint, fds[0]);
+	return !count && call_of_anybody(connection, message);
+}

@@ -1,0 +1,155 @@
+/* What a claim is told: its orders, its gate, and that it shall look at them. */
+#include "daemon/card_state.h"
+#include "daemon/share/decide.h"
+
+static uint32_t flag(bool is_set, enum ll_order_flag flag)
+{
+	return is_set ? flag : 0;
+}
+
+static uint32_t flags_of(const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &claim->look;
+	bool is_free = !claim->want_since_ns && ll_share_is_free(claim, now_ns);
+	return flag(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag(look->is_alone, LL_ORDER_IS_ALONE) |
+	       flag(look->is_sliced, LL_ORDER_IS_SLICED) | flag(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) |
+	       flag(look->is_by_visits, LL_ORDER_IS_BY_VISITS) | flag(claim->ending_since_ns, LL_ORDER_IS_ENDING) |
+	       flag(claim->paused_since_ns, LL_ORDER_PAUSED) | flag(is_free, LL_ORDER_IS_FREE) |
+	       flag(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
+	       flag(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
+}
+
+static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &claim->share.look;
+	return (struct ll_card_told){
+	    .post = claim->post,
+	    .flags = flags_of(&claim->share, now_ns),
+	    .waiting = look->waiting_claims,
+	    .sharing = look->sharing,
+	    .awaited_launches = look->awaited.launches,
+	    .awaited_ns = look->awaited.seen_ns,
+	    .gang_launches = claim->share.gang.work.launches,
+	    .gang_ns = claim->share.gang.work.seen_ns,
+	    .turn_since_ns = look->turn_since_ns,
+	    .tokens_ns = look->tokens_ns,
+	    .tokens_most_ns = look->tokens_most_ns,
+	    .tokens_at_ns = look->tokens_at_ns,
+	    .queue_bound_ns = look->queue_bound_ns,
+	};
+}
+
+#define STORE(field) atomic_store_explicit(&orders->field, told->field, memory_order_relaxed)
+
+/* A daemon that was killed in here left the sequence odd. */
+static void write_orders(struct ll_orders_slot *orders, const struct ll_card_told *told)
+{
+	uint32_t odd = atomic_load_explicit(&orders->sequence, memory_order_relaxed) | 1;
+	atomic_store_explicit(&orders->sequence, odd, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	STORE(flags);
+	STORE(waiting);
+	STORE(sharing);
+	STORE(awaited_launches);
+	STORE(awaited_ns);
+	STORE(gang_launches);
+	STORE(gang_ns);
+	STORE(turn_since_ns);
+	STORE(tokens_ns);
+	STORE(tokens_most_ns);
+	STORE(tokens_at_ns);
+	STORE(queue_bound_ns);
+	STORE(post);
+	atomic_store(&orders->sequence, odd + 1);
+}
+
+static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
+{
+	return a->post == b->post && a->flags == b->flags && a->waiting == b->waiting && a->sharing == b->sharing &&
+	       a->awaited_launches == b->awaited_launches && a->awaited_ns == b->awaited_ns &&
+	       a->gang_launches == b->gang_launches && a->gang_ns == b->gang_ns &&
+	       a->turn_since_ns == b->turn_since_ns && a->tokens_ns == b->tokens_ns &&
+	       a->tokens_most_ns == b->tokens_most_ns && a->tokens_at_ns == b->tokens_at_ns &&
+	       a->queue_bound_ns == b->queue_bound_ns;
+}
+
+/* Whether a thread of the process may wait for what is new. Amounts and times are for its next look, and one that wants
+ * nothing waits for nothing. */
+static bool is_awaited(const struct ll_card_claim *claim, const struct ll_card_told *told)
+{
+	const struct ll_card_told *before = &claim->told;
+	if (!claim->share.want_since_ns)
+		return false;
+	bool is_answer = told->post != before->post &&
+			 (claim->want_ns != claim->told_want_ns || !(told->flags & LL_ORDER_MAY_LAUNCH));
+	return is_answer || !claim->has_told || told->flags != before->flags || told->waiting != before->waiting ||
+	       told->queue_bound_ns != before->queue_bound_ns || told->awaited_launches != before->awaited_launches ||
+	       told->gang_launches != before->gang_launches;
+}
+
+/* The program opens its gate before it reads its orders, and the orders are written before this. So one of the two sees
+ * what the other did. */
+static bool shut_gate(struct ll_page_slot *slot, uint32_t flags)
+{
+	bool may_be_open = flags & (LL_ORDER_IS_ALONE | LL_ORDER_IS_FREE);
+	if (may_be_open || atomic_load(&slot->gate) == LL_GATE_SHUT)
+		return false;
+	atomic_store(&slot->gate, LL_GATE_SHUT);
+	return true;
+}
+
+static bool is_bound(const struct ll_card_claim *claim, const struct ll_card_told *told)
+{
+	bool is_sliced = told->flags & LL_ORDER_IS_SLICED && told->flags & LL_ORDER_MAY_LAUNCH &&
+			 !told->queue_bound_ns && told->tokens_most_ns == INT64_MAX;
+	return claim->share.want_since_ns && !(told->flags & LL_ORDER_IS_ALONE) && !is_sliced;
+}
+
+void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns)
+{
+	struct ll_page_slot *slot = &claim->job->page->slots[claim->slot];
+	struct ll_card_told told = find_told(claim, now_ns);
+	bool wakes = false;
+	if (!claim->has_told || !is_same(&told, &claim->told)) {
+		write_orders(&claim->job->orders->slots[claim->slot], &told);
+		wakes = is_awaited(claim, &told);
+	}
+	wakes |= shut_gate(slot, told.flags);
+	claim->is_bound = is_bound(claim, &told);
+	claim->told_want_ns = claim->want_ns;
+	claim->has_told = true;
+	claim->told = told;
+	if (wakes)
+		ll_page_wake(&slot->wake_count);
+}
+
+void ll_card_untell(struct ll_card_claim *claim)
+{
+	const struct ll_card_told nothing = {0};
+	write_orders(&claim->job->orders->slots[claim->slot], &nothing);
+}
+
+static bool has_bound(const struct ll_share_job *job)
+{
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		if (ll_card_claim_of(claim)->is_bound)
+			return true;
+	}
+	return false;
+}
+
+bool ll_card_beat(struct ll_card *card, uint64_t now_ns)
+{
+	bool is_due = now_ns - card->beat_ns >= LL_BEAT_NS, has_any = false;
+	for (struct ll_share_job *job = card->share.jobs; job; job = job->next) {
+		if (!has_bound(job))
+			continue;
+		has_any = true;
+		if (is_due)
+			atomic_fetch_add(&ll_card_job_of(job)->orders->beat, 1);
+	}
+	if (is_due)
+		card->beat_ns = now_ns;
+	return has_any;
+}

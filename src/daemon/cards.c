@@ -1,0 +1,369 @@
+#include "daemon/cards.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/card_state.h"
+#include "daemon/share/account.h"
+
+enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
+
+/* What may be charged for the time before the job came. */
+#define FIRST_ALLOWED_NS LL_NS_PER_S
+
+/* A death on a card is known for so long after its last job. */
+#define DEATH_KEPT_NS LL_NS_PER_S
+
+/* ---- the loop ---- */
+
+static void set_timer(struct ll_cards *cards)
+{
+	uint64_t due_ns = UINT64_MAX;
+	for (const struct ll_card *card = cards->cards; card; card = card->next)
+		due_ns = card->due_ns < due_ns ? card->due_ns : due_ns;
+	if (due_ns == UINT64_MAX)
+		due_ns = 0;
+	if (due_ns == cards->timer_ns)
+		return;
+	const struct itimerspec when = {
+	    .it_value = {.tv_sec = (time_t)(due_ns / LL_NS_PER_S), .tv_nsec = (long)(due_ns % LL_NS_PER_S)}};
+	timerfd_settime(cards->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+	cards->timer_ns = due_ns;
+}
+
+void ll_cards_settle(struct ll_cards *cards, uint64_t now_ns)
+{
+	ll_cards_decide(cards, now_ns);
+	set_timer(cards);
+	if (cards->is_unsettled) {
+		uv_check_stop(&cards->check);
+		uv_idle_stop(&cards->idle);
+		cards->is_unsettled = false;
+	}
+}
+
+static void on_check(uv_check_t *check)
+{
+	ll_cards_settle(check->data, ll_now_ns());
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	(void)idle;
+}
+
+static void on_timer(uv_poll_t *poll, int status, int events)
+{
+	struct ll_cards *cards = poll->data;
+	uint64_t expirations;
+	(void)status;
+	(void)events;
+	if (read(cards->timer_fd, &expirations, sizeof expirations) < 0)
+		return; /* it was set anew meanwhile */
+	cards->timer_ns = 0;
+	ll_cards_settle(cards, ll_now_ns());
+}
+
+void ll_card_mark(struct ll_card *card)
+{
+	struct ll_cards *cards = card->cards;
+	if (cards->is_unsettled)
+		return;
+	cards->is_unsettled = true;
+	uv_check_start(&cards->check, on_check);
+	uv_idle_start(&cards->idle, on_idle);
+}
+
+static void mark_changed(struct ll_card *card)
+{
+	card->is_changed = true;
+	ll_card_mark(card);
+}
+
+static void drop_card(struct ll_card *card)
+{
+	struct ll_card **link = &card->cards->cards;
+	while (*link && *link != card)
+		link = &(*link)->next;
+	if (*link)
+		*link = card->next;
+	set_timer(card->cards);
+	ll_share_card_fini(&card->share);
+	free(card->numbers);
+	free(card);
+}
+
+int ll_cards_init(struct ll_cards *cards, uv_loop_t *loop)
+{
+	*cards = (struct ll_cards){.loop = loop};
+	cards->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (cards->timer_fd < 0)
+		return -errno;
+	int rc = uv_poll_init(loop, &cards->timer, cards->timer_fd);
+	if (rc) {
+		close(cards->timer_fd);
+		return rc;
+	}
+	uv_check_init(loop, &cards->check);
+	uv_idle_init(loop, &cards->idle);
+	cards->timer.data = cards->check.data = cards->idle.data = cards;
+	rc = uv_poll_start(&cards->timer, UV_READABLE, on_timer);
+	uv_unref((uv_handle_t *)&cards->timer);
+	uv_unref((uv_handle_t *)&cards->check);
+	uv_unref((uv_handle_t *)&cards->idle);
+	if (rc)
+		ll_cards_fini(cards);
+	return rc;
+}
+
+void ll_cards_fini(struct ll_cards *cards)
+{
+	while (cards->cards)
+		drop_card(cards->cards);
+	uv_close((uv_handle_t *)&cards->timer, NULL);
+	uv_close((uv_handle_t *)&cards->check, NULL);
+	uv_close((uv_handle_t *)&cards->idle, NULL);
+	close(cards->timer_fd);
+}
+
+/* ---- cards and jobs ---- */
+
+static struct ll_card *find_card(struct ll_cards *cards, const char *uuid)
+{
+	struct ll_card *card = cards->cards;
+	while (card && strcmp(card->uuid, uuid) != 0)
+		card = card->next;
+	return card;
+}
+
+/* A job that comes next is to know that memory is still being given back. */
+static bool is_needed(const struct ll_card *card, uint64_t now_ns)
+{
+	return card->share.jobs || (card->death_ns && now_ns - card->death_ns < DEATH_KEPT_NS);
+}
+
+static void drop_unneeded(struct ll_cards *cards, uint64_t now_ns)
+{
+	struct ll_card *next;
+	for (struct ll_card *card = cards->cards; card; card = next) {
+		next = card->next;
+		if (!is_needed(card, now_ns))
+			drop_card(card);
+	}
+}
+
+static struct ll_card *get_card(struct ll_cards *cards, const char *uuid)
+{
+	struct ll_card *card = find_card(cards, uuid);
+	if (card)
+		return card;
+	drop_unneeded(cards, ll_now_ns());
+	card = calloc(1, sizeof *card);
+	if (!card)
+		return NULL;
+	strncpy(card->uuid, uuid, sizeof card->uuid - 1);
+	card->cards = cards;
+	card->due_ns = UINT64_MAX;
+	card->next = cards->cards;
+	cards->cards = card;
+	return card;
+}
+
+static unsigned rank_of(const struct ll_limits *limits)
+{
+	return limits->priority == LL_LIMIT_CLASS_HIGH  ? LL_PRIORITY_HIGH
+	       : limits->priority == LL_LIMIT_CLASS_LOW ? LL_PRIORITY_LOW
+							: LL_PRIORITY_NORMAL;
+}
+
+static void take_limits(struct ll_share_job *share, const struct ll_limits *limits)
+{
+	share->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
+	share->cap_permille = limits->compute_permille;
+	share->is_by_space = limits->space_permille;
+}
+
+static void write_death(const struct ll_card_job *job, uint64_t death_ns)
+{
+	atomic_store(&job->orders->cards[job->index].death_ns, death_ns);
+}
+
+int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struct ll_card_job **ret_job)
+{
+	struct ll_card *card = get_card(cards, join->uuid);
+	struct ll_card_job *job = card ? calloc(1, sizeof *job) : NULL;
+	if (!job)
+		return -ENOMEM;
+	*job = (struct ll_card_job){.card = card, .page = join->page, .orders = join->orders, .index = join->index};
+	job->share.id = join->id;
+	job->share.word = &join->page->card_words[join->index];
+	job->share.rank = rank_of(&join->limits);
+	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);
+	job->allowed_ns = FIRST_ALLOWED_NS;
+	job->allowed_at_ns = ll_now_ns();
+	take_limits(&job->share, &join->limits);
+	ll_share_add_job(&card->share, &job->share);
+	write_death(job, card->death_ns);
+	cards->joins++;
+	*ret_job = job;
+	return 0;
+}
+
+void ll_card_job_leave(struct ll_card_job *job)
+{
+	if (!job)
+		return;
+	struct ll_card *card = job->card;
+	ll_share_remove_job(&job->share);
+	card->cards->joins++;
+	free(job);
+	card->due_ns = UINT64_MAX;
+	mark_changed(card);
+	drop_unneeded(card->cards, ll_now_ns());
+}
+
+void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *limits)
+{
+	take_limits(&job->share, limits);
+	ll_share_set_rank(&job->share, rank_of(limits), ll_now_ns());
+	mark_changed(job->card);
+}
+
+void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
+{
+	job->card->death_ns = now_ns;
+	for (struct ll_share_job *share = job->card->share.jobs; share; share = share->next) {
+		const struct ll_card_job *other = ll_card_job_of(share);
+		write_death(other, now_ns);
+		LL_SHARE_EACH_OF(share, claim)
+		ll_page_wake(&other->page->slots[ll_card_claim_of(claim)->slot].wake_count);
+	}
+}
+
+void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *ret_view)
+{
+	struct ll_card_claim_view claim_view;
+	*ret_view = (struct ll_card_job_view){
+	    .gpu_time_ns = atomic_load(&job->page->cards[job->index].gpu_time_ns),
+	    .virtual_time_ns = job->share.virtual_ns,
+	    .tokens_ns = ll_share_tokens_ns(&job->share, ll_now_ns()),
+	};
+	LL_SHARE_EACH_OF(&job->share, claim)
+	{
+		ll_card_claim_read(ll_card_claim_of(claim), &claim_view);
+		ret_view->is_holder |= claim_view.is_holder;
+		ret_view->is_held |= claim_view.is_held;
+	}
+}
+
+/* ---- claims ---- */
+
+static bool has_number(const struct ll_card *card, unsigned number)
+{
+	size_t word = number / NUMBER_BITS;
+	return word < card->number_words && card->numbers[word] >> number % NUMBER_BITS & 1;
+}
+
+static unsigned least_number(const struct ll_card *card)
+{
+	unsigned number = 0;
+	while (has_number(card, number))
+		number++;
+	return number;
+}
+
+static int take_number(struct ll_card *card, unsigned number)
+{
+	size_t words = number / NUMBER_BITS + 1;
+	if (words > card->number_words) {
+		uint64_t *numbers = realloc(card->numbers, words * sizeof *numbers);
+		if (!numbers)
+			return -ENOMEM;
+		memset(numbers + card->number_words, 0, (words - card->number_words) * sizeof *numbers);
+		card->numbers = numbers;
+		card->number_words = words;
+	}
+	card->numbers[number / NUMBER_BITS] |= UINT64_C(1) << number % NUMBER_BITS;
+	return 0;
+}
+
+static void give_number(struct ll_card *card, unsigned number)
+{
+	card->numbers[number / NUMBER_BITS] &= ~(UINT64_C(1) << number % NUMBER_BITS);
+}
+
+/* What stands in the slot may be anything. */
+static unsigned choose_number(const struct ll_card *card, uint32_t said)
+{
+	bool is_good = said && said <= NUMBERS_MOST && !has_number(card, said - 1);
+	return is_good ? said - 1 : least_number(card);
+}
+
+int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_card, struct ll_card_claim **ret_claim)
+{
+	struct ll_card *card = job->card;
+	_Atomic uint32_t *number = &job->page->slots[slot].number;
+	struct ll_card_claim *claim = calloc(1, sizeof *claim);
+	if (!claim)
+		return -ENOMEM;
+	claim->job = job;
+	claim->slot = slot;
+	claim->number = choose_number(card, atomic_load(number));
+	claim->first_joins = UINT64_MAX;
+	if (first_card && strcmp(first_card, card->uuid) != 0)
+		strncpy(claim->first_card, first_card, sizeof claim->first_card - 1);
+	int rc = take_number(card, claim->number);
+	if (!rc && (rc = ll_share_add_claim(&job->share, &claim->share)))
+		give_number(card, claim->number);
+	if (rc) {
+		free(claim);
+		return rc;
+	}
+	atomic_store(number, claim->number + 1);
+	card->cards->gang_claims += claim->first_card[0] != 0;
+	claim->has_rung = card->is_rung = true;
+	mark_changed(card);
+	*ret_claim = claim;
+	return 0;
+}
+
+void ll_card_claim_remove(struct ll_card_claim *claim)
+{
+	if (!claim)
+		return;
+	struct ll_card *card = claim->job->card;
+	ll_share_remove_claim(&claim->share, ll_now_ns());
+	ll_card_untell(claim);
+	give_number(card, claim->number);
+	card->cards->gang_claims -= claim->first_card[0] != 0;
+	mark_changed(card);
+	free(claim);
+}
+
+unsigned ll_card_claim_number(const struct ll_card_claim *claim)
+{
+	return claim->number;
+}
+
+void ll_card_claim_bell(struct ll_card_claim *claim)
+{
+	claim->has_rung = claim->job->card->is_rung = true;
+	ll_card_mark(claim->job->card);
+}
+
+void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view)
+{
+	const struct ll_share_claim *share = &claim->share;
+	bool is_wanting = share->want_since_ns, is_holder = ll_share_has_turn(share);
+	*ret_view = (struct ll_card_claim_view){
+	    .is_wanting = is_wanting,
+	    .is_holder = is_holder,
+	    .is_held =
+		is_wanting && !is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone,
+	    .is_deaf = is_wanting && ll_share_is_deaf(share, ll_now_ns()),
+	};
+}

@@ -1,0 +1,424 @@
+#include "daemon/evictable.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/connection.h"
+
+/* How long a process may take to become quiet: its threads return from the driver, and its kernels end. One that does
+ * not say so, because it is stopped or in a debugger, is given up a while later. */
+#define QUIET_NS (10 * LL_NS_PER_S)
+#define LATE_NS (5 * LL_NS_PER_S)
+/* A program that refused was stopped for nothing. So it is asked again after REFUSED_TIMES as long: that costs it under
+ * a tenth of its time. */
+#define REFUSED_NS (1 * LL_NS_PER_S)
+#define REFUSED_TIMES 10
+/* A program that had no room on the card tries again after this. */
+#define NO_ROOM_NS (5 * LL_NS_PER_MS)
+/* A program that says nothing of its move for longer does not run. */
+#define SILENT_NS (5 * LL_NS_PER_S)
+/* In this time a program takes the room that it was granted. */
+#define GRANT_NS (500 * LL_NS_PER_MS)
+
+static const char *tenant_of(const struct ll_evictable *evictable)
+{
+	return evictable->claim->card->job->facts.tenant;
+}
+
+/* One that does not read what it is told is let go. It comes again, and says how things are. */
+void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t value, uint32_t flags)
+{
+	union ll_message message;
+	struct ll_connection *connection = evictable->connection;
+	if (!connection)
+		return;
+	ll_message_init(&message, kind);
+	message.move.value = value;
+	message.move.flags = flags;
+	if (connection->has_pending || ll_message_send(connection->fd, &message, NULL, 0))
+		shutdown(connection->fd, SHUT_RDWR);
+}
+
+static void enter(struct ll_evictable *evictable, enum ll_residency state)
+{
+	static const char *const names[] = {"here",    "preparing", "stopping",  "stopping",    "stopped",
+					    "leaving", "away",      "returning", "staying away"};
+	ll_debug("claim %u, tenant %s: is %s", ll_card_claim_number(evictable->claim->share), tenant_of(evictable),
+		 names[state]);
+	evictable->rule.state = state;
+	evictable->rule.lacks_room = evictable->rule.is_torn = false;
+	evictable->rule.left_bytes = evictable->rule.came_bytes = 0;
+	evictable->again_ns = 0;
+}
+
+static bool is_becoming_quiet(const struct ll_evictable *evictable)
+{
+	return evictable->rule.state == LL_RESIDENCY_STOPPING || evictable->rule.state == LL_RESIDENCY_HALTING;
+}
+
+bool ll_evictable_is_moving(const struct ll_evictable *evictable)
+{
+	enum ll_residency state = evictable->rule.state;
+	return is_becoming_quiet(evictable) || state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_RETURNING ||
+	       state == LL_RESIDENCY_STAYING;
+}
+
+bool ll_evictable_is_waiting(const struct ll_evictable *evictable)
+{
+	const struct ll_residency_program *rule = &evictable->rule;
+	bool is_returner = rule->state == LL_RESIDENCY_AWAY && rule->wish == LL_RESIDENCY_FREE && rule->wants;
+	return is_returner || rule->short_bytes || rule->lacks_room;
+}
+
+bool ll_evictable_is_as_wished(const struct ll_evictable *evictable)
+{
+	enum ll_residency state = evictable->rule.state;
+	switch (evictable->rule.wish) {
+	case LL_RESIDENCY_EVICT:
+		return state == LL_RESIDENCY_AWAY;
+	case LL_RESIDENCY_STOP:
+		return state == LL_RESIDENCY_STOPPED || state == LL_RESIDENCY_AWAY;
+	default:
+		return state == LL_RESIDENCY_HERE;
+	}
+}
+
+const char *ll_evictable_describe(const struct ll_evictable *evictable)
+{
+	switch (evictable->rule.state) {
+	case LL_RESIDENCY_STOPPING:
+		return evictable->pool_bytes < evictable->rule.bytes ? "makes memory of the host ready"
+								     : "becomes quiet";
+	case LL_RESIDENCY_HALTING:
+		return "becomes quiet";
+	case LL_RESIDENCY_LEAVING:
+		return "leaves the card";
+	case LL_RESIDENCY_RETURNING:
+		return evictable->rule.lacks_room ? "waits for room on the card" : "returns to the card";
+	case LL_RESIDENCY_AWAY:
+		return "is away, and waits for room on the card";
+	default:
+		return "";
+	}
+}
+
+/* ---- how far it is ---- */
+
+/* What of a program that returns is on the card again, and what is not. away: what the program says. */
+static void note_came(struct ll_evictable *evictable, uint64_t away_bytes)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	uint64_t away = away_bytes < rule->bytes ? away_bytes : rule->bytes;
+	rule->left_bytes = away;
+	rule->came_bytes = rule->bytes - away;
+}
+
+static void note_no_room(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	evictable->again_ns = now_ns + NO_ROOM_NS;
+	evictable->rule.lacks_room = true;
+}
+
+/* It could not leave: it is asked again after a while. */
+static void put_off(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	uint64_t pause_ns = REFUSED_TIMES * (now_ns - evictable->begun_ns);
+	evictable->rule.retry_ns = now_ns + (pause_ns > REFUSED_NS ? pause_ns : REFUSED_NS);
+}
+
+/* ---- steps ---- */
+
+static void ask_to_stop(struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t now_ns)
+{
+	bool is_by_hand = evictable->rule.wish != LL_RESIDENCY_FREE;
+	evictable->begun_ns = evictable->asked_ns = now_ns;
+	evictable->is_late = false;
+	evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED;
+	enter(evictable, kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
+	ll_evictable_say(evictable, kind, evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS,
+			 is_by_hand ? LL_MOVE_BY_HAND : 0);
+}
+
+void ll_evictable_evict(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	ask_to_stop(evictable, LL_MESSAGE_EVICT, now_ns);
+}
+
+void ll_evictable_suspend(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	ask_to_stop(evictable, LL_MESSAGE_SUSPEND, now_ns);
+}
+
+/* away: what of it is not on the card. */
+static void begin_return(struct ll_evictable *evictable, uint64_t away_bytes, uint64_t now_ns)
+{
+	bool is_torn = evictable->rule.state != LL_RESIDENCY_AWAY;
+	evictable->begun_ns = evictable->heard_ns = now_ns;
+	enter(evictable, LL_RESIDENCY_RETURNING);
+	note_came(evictable, away_bytes);
+	evictable->rule.is_torn = is_torn;
+}
+
+void ll_evictable_resume(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	const struct ll_residency_program *rule = &evictable->rule;
+	uint64_t away_bytes = rule->state == LL_RESIDENCY_AWAY      ? rule->bytes
+			      : rule->state == LL_RESIDENCY_LEAVING ? rule->bytes - rule->left_bytes
+								    : 0;
+	begin_return(evictable, away_bytes, now_ns);
+	ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, 0);
+}
+
+void ll_evictable_stay(struct ll_evictable *evictable)
+{
+	uint64_t came_bytes = evictable->rule.came_bytes;
+	enter(evictable, LL_RESIDENCY_STAYING);
+	evictable->rule.left_bytes = came_bytes;
+	ll_evictable_say(evictable, LL_MESSAGE_STAY, 0, 0);
+}
+
+void ll_evictable_answer_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns)
+{
+	static const char *const names[] = {"refused", "granted", "granted, while others leave"};
+	ll_debug("claim %u, tenant %s: room for %" PRIu64 " MiB: %s", ll_card_claim_number(evictable->claim->share),
+		 tenant_of(evictable), evictable->rule.short_bytes >> 20, names[room]);
+	evictable->rule.granted_bytes = room ? evictable->rule.short_bytes : 0;
+	evictable->granted_ns = now_ns;
+	evictable->rule.short_bytes = 0;
+	ll_evictable_say(evictable, LL_MESSAGE_ROOM, room, 0);
+}
+
+/* ---- what it says ---- */
+
+void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_move *message, uint64_t now_ns)
+{
+	static const enum ll_residency states[] = {[LL_MOVE_HERE] = LL_RESIDENCY_HERE,
+						   [LL_MOVE_STOPPED] = LL_RESIDENCY_STOPPED,
+						   [LL_MOVE_LEAVING] = LL_RESIDENCY_LEAVING,
+						   [LL_MOVE_AWAY] = LL_RESIDENCY_AWAY,
+						   [LL_MOVE_RETURNING] = LL_RESIDENCY_RETURNING};
+	struct ll_residency_program *rule = &evictable->rule;
+	enum ll_residency state = message->value <= LL_MOVE_RETURNING ? states[message->value] : LL_RESIDENCY_HERE;
+	bool is_held = (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RETURNING;
+	rule->bytes = message->bytes;
+	rule->granted_bytes = rule->short_bytes = 0;
+	evictable->heard_ns = now_ns;
+	if (rule->state == state) /* it has lost its connection alone, or is new */
+		evictable->begun_ns = evictable->begun_ns ? evictable->begun_ns : now_ns;
+	enter(evictable, state);
+	if (state == LL_RESIDENCY_HERE && !rule->here_since_ns)
+		rule->here_since_ns = now_ns;
+	if (is_held && rule->wish == LL_RESIDENCY_FREE)
+		rule->wish = state == LL_RESIDENCY_STOPPED ? LL_RESIDENCY_STOP : LL_RESIDENCY_EVICT;
+	if (state == LL_RESIDENCY_LEAVING)
+		rule->left_bytes = message->away_bytes < rule->bytes ? rule->bytes - message->away_bytes : 0;
+	if (state == LL_RESIDENCY_RETURNING)
+		note_came(evictable, message->away_bytes);
+	rule->wants = message->flags & LL_MOVE_WANTS;
+	if (rule->wants || state == LL_RESIDENCY_RETURNING)
+		rule->want_since_ns = rule->want_since_ns ? rule->want_since_ns : now_ns;
+}
+
+static enum ll_evictable_event handle_quiet(struct ll_evictable *evictable, const struct ll_message_move *message,
+					    uint64_t now_ns)
+{
+	if (!is_becoming_quiet(evictable)) /* it was told to go on meanwhile */
+		return LL_EVICTABLE_NONE;
+	bool is_halting = evictable->rule.state == LL_RESIDENCY_HALTING;
+	if (evictable->is_late) {
+		evictable->rule.is_silent = false;
+		ll_evictable_resume(evictable, now_ns);
+		return LL_EVICTABLE_NONE;
+	}
+	if (is_halting) {
+		enter(evictable, LL_RESIDENCY_STOPPED);
+		return LL_EVICTABLE_DONE;
+	}
+	evictable->rule.bytes = message->bytes;
+	enter(evictable, LL_RESIDENCY_LEAVING);
+	evictable->rule.left_bytes = message->bytes;
+	return LL_EVICTABLE_NONE;
+}
+
+/* value: how it is now. */
+static enum ll_evictable_event handle_busy(struct ll_evictable *evictable, const struct ll_message_move *message,
+					   uint64_t now_ns)
+{
+	enum ll_residency state = evictable->rule.state;
+	bool was_late = evictable->is_late;
+	if (message->value == LL_MOVE_RETURNING) {
+		if (state != LL_RESIDENCY_LEAVING)
+			return LL_EVICTABLE_NONE;
+		begin_return(evictable, message->away_bytes, now_ns);
+	} else if (state == LL_RESIDENCY_RETURNING) { /* it was told to go on, and does */
+		enter(evictable, LL_RESIDENCY_HERE);
+		return LL_EVICTABLE_DONE;
+	} else if (!is_becoming_quiet(evictable)) {
+		return LL_EVICTABLE_NONE;
+	} else {
+		enter(evictable, message->value == LL_MOVE_STOPPED ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
+	}
+	evictable->is_late = evictable->rule.is_silent = false;
+	snprintf(evictable->why, sizeof evictable->why, "%s", message->reason);
+	put_off(evictable, now_ns);
+	return was_late ? LL_EVICTABLE_NONE : LL_EVICTABLE_FAILED;
+}
+
+static enum ll_evictable_event handle_copied(struct ll_evictable *evictable, const struct ll_message_move *message,
+					     uint64_t now_ns)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	evictable->pool_bytes = message->pool_bytes;
+	if (rule->state == LL_RESIDENCY_STOPPING)
+		evictable->asked_ns = now_ns;
+	if (rule->state == LL_RESIDENCY_LEAVING)
+		rule->left_bytes = message->away_bytes < rule->bytes ? rule->bytes - message->away_bytes : 0;
+	if (rule->state == LL_RESIDENCY_RETURNING) {
+		note_came(evictable, message->away_bytes);
+		rule->lacks_room = false;
+		evictable->again_ns = 0;
+	}
+	return LL_EVICTABLE_NONE;
+}
+
+/* After STAY one whose other memory never left waits for room as before. */
+static enum ll_evictable_event handle_away(struct ll_evictable *evictable, const struct ll_message_move *message,
+					   uint64_t now_ns)
+{
+	enum ll_residency state = evictable->rule.state;
+	if (state == LL_RESIDENCY_LEAVING) {
+		enter(evictable, LL_RESIDENCY_AWAY);
+		return LL_EVICTABLE_DONE;
+	}
+	if (state != LL_RESIDENCY_STAYING) /* it was told to return meanwhile */
+		return LL_EVICTABLE_NONE;
+	if (message->away_bytes >= evictable->rule.bytes) {
+		enter(evictable, LL_RESIDENCY_AWAY);
+		return LL_EVICTABLE_STAYED;
+	}
+	enter(evictable, LL_RESIDENCY_RETURNING);
+	note_came(evictable, message->away_bytes);
+	evictable->rule.is_torn = true;
+	note_no_room(evictable, now_ns);
+	return LL_EVICTABLE_NONE;
+}
+
+static enum ll_evictable_event handle_back(struct ll_evictable *evictable, uint64_t error, uint64_t now_ns)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	bool was_torn = rule->is_torn;
+	if (rule->state == LL_RESIDENCY_HERE)
+		return LL_EVICTABLE_NONE;
+	rule->wants = false;
+	if (!was_torn) /* else it could not leave, and its turn goes on */
+		rule->here_since_ns = now_ns;
+	enter(evictable, LL_RESIDENCY_HERE);
+	if (!error)
+		return LL_EVICTABLE_DONE;
+	snprintf(evictable->why, sizeof evictable->why,
+		 "the card is lost to it (CUDA error %" PRIu64 "): it goes on without its memory", error);
+	return LL_EVICTABLE_FAILED;
+}
+
+/* What the program has more than before, it has of the room that it was granted. */
+static void note_sizes(struct ll_evictable *evictable, const struct ll_message_move *message, uint64_t now_ns)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	uint64_t more = message->bytes > rule->bytes ? message->bytes - rule->bytes : 0;
+	evictable->pool_bytes = message->pool_bytes;
+	rule->granted_bytes -= more < rule->granted_bytes ? more : rule->granted_bytes;
+	if (more)
+		evictable->granted_ns = now_ns;
+	if (rule->state == LL_RESIDENCY_HERE || is_becoming_quiet(evictable))
+		rule->bytes = message->bytes;
+}
+
+/* A want that was said before the program came back arrives late. */
+static void note_want(struct ll_evictable *evictable, uint64_t short_bytes, bool takes_pieces, uint64_t now_ns)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	if (!short_bytes && rule->state == LL_RESIDENCY_HERE)
+		return;
+	if (!rule->wants && !rule->short_bytes)
+		rule->want_since_ns = now_ns;
+	rule->granted_bytes = 0;
+	if (short_bytes) {
+		rule->short_bytes = short_bytes;
+		rule->takes_pieces = takes_pieces;
+	} else {
+		rule->wants = true;
+	}
+}
+
+enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum ll_message_kind kind,
+					    const struct ll_message_move *message, uint64_t now_ns)
+{
+	evictable->heard_ns = now_ns;
+	switch (kind) {
+	case LL_MESSAGE_SIZES:
+		note_sizes(evictable, message, now_ns);
+		return LL_EVICTABLE_NONE;
+	case LL_MESSAGE_QUIET:
+		return handle_quiet(evictable, message, now_ns);
+	case LL_MESSAGE_BUSY:
+		return handle_busy(evictable, message, now_ns);
+	case LL_MESSAGE_COPIED:
+		return handle_copied(evictable, message, now_ns);
+	case LL_MESSAGE_AWAY:
+		return handle_away(evictable, message, now_ns);
+	case LL_MESSAGE_NO_ROOM:
+		if (evictable->rule.state == LL_RESIDENCY_RETURNING)
+			note_no_room(evictable, now_ns);
+		return LL_EVICTABLE_NONE;
+	case LL_MESSAGE_BACK:
+		return handle_back(evictable, message->value, now_ns);
+	case LL_MESSAGE_WANT:
+		note_want(evictable, 0, false, now_ns);
+		return LL_EVICTABLE_NONE;
+	case LL_MESSAGE_SHORT:
+		ll_debug("claim %u, tenant %s: an allocation of %" PRIu64 " MiB waits for room",
+			 ll_card_claim_number(evictable->claim->share), tenant_of(evictable), message->bytes >> 20);
+		note_want(evictable, message->bytes, message->flags & LL_MOVE_TAKES_PIECES, now_ns);
+		return LL_EVICTABLE_NONE;
+	default:
+		return LL_EVICTABLE_NONE;
+	}
+}
+
+/* ---- as time passes ---- */
+
+static bool is_overdue(const struct ll_evictable *evictable, uint64_t now_ns)
+{
+	uint64_t quiet_ns = evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS;
+	return is_becoming_quiet(evictable) && !evictable->is_late && now_ns > evictable->asked_ns + quiet_ns + LATE_NS;
+}
+
+static bool is_silent(const struct ll_evictable *evictable, uint64_t now_ns)
+{
+	if (is_becoming_quiet(evictable))
+		return evictable->is_late;
+	return ll_evictable_is_moving(evictable) && !evictable->rule.lacks_room &&
+	       now_ns > evictable->heard_ns + SILENT_NS;
+}
+
+enum ll_evictable_event ll_evictable_tick(struct ll_evictable *evictable, bool may_go_on, uint64_t now_ns)
+{
+	if (is_overdue(evictable, now_ns)) {
+		snprintf(evictable->why, sizeof evictable->why, "the program does not answer: is it stopped?");
+		evictable->is_late = evictable->rule.is_silent = true;
+		return LL_EVICTABLE_FAILED;
+	}
+	evictable->rule.is_silent = is_silent(evictable, now_ns);
+	if (now_ns > evictable->granted_ns + GRANT_NS)
+		evictable->rule.granted_bytes = 0;
+	if (evictable->again_ns && now_ns >= evictable->again_ns) {
+		evictable->again_ns = may_go_on ? 0 : now_ns + NO_ROOM_NS;
+		if (may_go_on)
+			ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, 0);
+	}
+	return LL_EVICTABLE_NONE;
+}

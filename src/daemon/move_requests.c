@@ -1,0 +1,225 @@
+/* What commands ask of loadlined about memory, and its answers. */
+#include "daemon/move_requests.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/connection.h"
+#include "daemon/evictable.h"
+
+/* A process may have begun just now, or connect again. */
+#define JOIN_NS (5 * LL_NS_PER_S)
+#define PROGRESS_NS (1 * LL_NS_PER_S)
+
+struct ll_move_request {
+	struct ll_move_request *next;
+	struct ll_connection *connection;
+	uint32_t serial;
+	enum ll_message_kind kind;
+	struct ll_message_move message;
+	struct ll_evictable *evictable; /* whose move it waits for; NULL: that is not known yet */
+	uint64_t asked_ns, told_ns;
+};
+
+/* ---- answers ---- */
+
+static void answer(const struct ll_move_request *request, union ll_message *message)
+{
+	request->connection->serial = request->serial;
+	ll_connection_answer(request->connection, message, NULL, 0);
+}
+
+static void fill_in(const struct ll_move_request *request, enum ll_message_kind kind, union ll_message *ret_message)
+{
+	const struct ll_evictable *evictable = request->evictable;
+	ll_message_init(ret_message, kind);
+	if (!evictable)
+		return;
+	const struct ll_residency_program *rule = &evictable->rule;
+	ret_message->move.bytes = rule->bytes;
+	ret_message->move.pool_bytes = evictable->pool_bytes;
+	ret_message->move.away_bytes = rule->state == LL_RESIDENCY_AWAY        ? rule->bytes
+				       : rule->state == LL_RESIDENCY_LEAVING   ? rule->bytes - rule->left_bytes
+				       : rule->state == LL_RESIDENCY_RETURNING ? rule->left_bytes
+									       : 0;
+}
+
+static void drop_request(struct ll_residency_books *books, struct ll_move_request *request)
+{
+	struct ll_move_request **at = &books->requests;
+	while (*at != request)
+		at = &(*at)->next;
+	*at = request->next;
+	free(request);
+}
+
+static void end_request(struct ll_residency_books *books, struct ll_move_request *request, uint32_t flags)
+{
+	union ll_message message;
+	fill_in(request, LL_MESSAGE_MOVED, &message);
+	message.move.value = ll_now_ns() - request->asked_ns;
+	message.move.flags = flags;
+	answer(request, &message);
+	drop_request(books, request);
+}
+
+static void refuse_request(struct ll_residency_books *books, struct ll_move_request *request, int code, const char *why)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_REFUSED);
+	message.refused.code = code;
+	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, why);
+	answer(request, &message);
+	drop_request(books, request);
+}
+
+/* All requests that wait for the process: they have come to their end. code 0: well. */
+void ll_move_requests_end(struct ll_residency_books *books, const struct ll_evictable *evictable, int code,
+			  const char *why)
+{
+	for (struct ll_move_request *request = books->requests, *next; request; request = next) {
+		next = request->next;
+		if (request->evictable != evictable)
+			continue;
+		if (code)
+			refuse_request(books, request, code, why);
+		else
+			end_request(books, request, 0);
+	}
+}
+
+void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns)
+{
+	for (struct ll_move_request *request = books->requests; request; request = request->next) {
+		union ll_message message;
+		if (now_ns - request->told_ns < PROGRESS_NS || request->connection->has_pending)
+			continue;
+		request->told_ns = now_ns;
+		fill_in(request, LL_MESSAGE_PROGRESS, &message);
+		ll_message_text_set(message.move.reason, sizeof message.move.reason,
+				    request->evictable ? ll_evictable_describe(request->evictable)
+						       : "has not connected yet");
+		answer(request, &message);
+	}
+}
+
+/* ---- requests ---- */
+
+static struct ll_job_claim *find_claim(const struct ll_job *job, const struct ll_message_move *message)
+{
+	const struct ll_job_card *card = ll_job_card_find(job, message->uuid);
+	for (struct ll_job_claim *claim = card ? card->claims : NULL; claim; claim = claim->next) {
+		if (ll_card_claim_number(claim->share) == message->index)
+			return claim;
+	}
+	return NULL;
+}
+
+static enum ll_residency_wish wish_of(enum ll_message_kind kind)
+{
+	return kind == LL_MESSAGE_EVICT     ? LL_RESIDENCY_EVICT
+	       : kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_STOP
+					    : LL_RESIDENCY_FREE;
+}
+
+/* One that is resumed comes after those who wait already. One that has not left yet need not. */
+static void queue_for_return(struct ll_evictable *evictable, bool was_held, uint64_t now_ns)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	if (rule->state == LL_RESIDENCY_HERE)
+		return;
+	if (was_held || !rule->wants)
+		rule->want_since_ns = now_ns;
+	rule->wants = true;
+	if (rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_HALTING)
+		ll_evictable_resume(evictable, now_ns);
+}
+
+static void wish_for(struct ll_residency_books *books, struct ll_evictable *evictable, enum ll_residency_wish wish,
+		     uint64_t quiet_ns, uint64_t now_ns)
+{
+	static const char *const verbs[] = {"resumed", "suspended", "evicted"};
+	enum ll_residency_wish before = evictable->rule.wish;
+	ll_debug("claim %u, tenant %s: is to be %s", ll_card_claim_number(evictable->claim->share),
+		 evictable->claim->card->job->facts.tenant, verbs[wish]);
+	if (wish != before)
+		ll_move_requests_end(books, evictable, -ECANCELED,
+				     "another command has asked for something else meanwhile");
+	evictable->wish_before = before == LL_RESIDENCY_STOP ? LL_RESIDENCY_STOP : LL_RESIDENCY_FREE;
+	evictable->rule.wish = wish;
+	evictable->rule.retry_ns = 0;
+	evictable->quiet_ns = quiet_ns;
+	evictable->begun_ns = now_ns;
+	if (wish == LL_RESIDENCY_FREE)
+		queue_for_return(evictable, before != LL_RESIDENCY_FREE, now_ns);
+}
+
+/* The process is known by now, or not yet. */
+static void try_request(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+{
+	struct ll_residency_books *books = &server->residency;
+	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
+	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
+	struct ll_evictable *evictable = claim ? ll_residency_find(books, claim) : NULL;
+	if (!job && now_ns - server->born_ns < JOIN_NS) /* its monitor has not come yet */
+		return;
+	bool may_come = claim && (claim->card->job->facts.limits.flags & LL_LIMIT_EVICTABLE) &&
+			now_ns - request->asked_ns < JOIN_NS;
+	if (!claim || (!evictable && !may_come)) {
+		refuse_request(books, request, claim ? -EOPNOTSUPP : -ESRCH,
+			       claim ? "is not evictable" : "the program has ended");
+		return;
+	}
+	if (!evictable)
+		return;
+	enum ll_residency_wish wish = wish_of(request->kind);
+	bool is_already = evictable->rule.wish == wish && ll_evictable_is_as_wished(evictable);
+	wish_for(books, evictable, wish, request->message.value, now_ns);
+	request->evictable = evictable;
+	if (ll_evictable_is_as_wished(evictable))
+		end_request(books, request, is_already ? LL_MOVE_ALREADY : 0);
+	ll_residency_look(server, claim->card->uuid);
+}
+
+void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
+{
+	for (struct ll_move_request *request = server->residency.requests, *next; request; request = next) {
+		next = request->next;
+		if (!request->evictable)
+			try_request(server, request, now_ns);
+	}
+}
+
+void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
+			  const struct ll_message_move *message)
+{
+	struct ll_residency_books *books = &server->residency;
+	struct ll_move_request *request = calloc(1, sizeof *request);
+	uint64_t now_ns = ll_now_ns();
+	if (!request) {
+		ll_connection_refuse(connection, -ENOMEM, strerror(ENOMEM));
+		return;
+	}
+	*request = (struct ll_move_request){.next = books->requests,
+					    .connection = connection,
+					    .serial = connection->serial,
+					    .kind = kind,
+					    .message = *message,
+					    .asked_ns = now_ns,
+					    .told_ns = now_ns};
+	books->requests = request;
+	try_request(server, request, now_ns);
+	ll_residency_set_timer(server, now_ns);
+}
+
+void ll_move_requests_drop(struct ll_residency_books *books, const struct ll_connection *connection)
+{
+	for (struct ll_move_request *request = books->requests, *next; request; request = next) {
+		next = request->next;
+		if (!connection || request->connection == connection)
+			drop_request(books, request);
+	}
+}

@@ -1,0 +1,110 @@
+#include "daemon/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "protocol/words.h"
+
+static int map(struct ll_job_pages *pages)
+{
+	int rc = ll_page_map(pages->page_fd, true, &pages->page);
+	return rc ? rc : ll_orders_map(pages->orders_fd, true, &pages->orders);
+}
+
+int ll_pages_make(struct ll_job_pages *pages, const struct ll_job_facts *facts)
+{
+	*pages = (struct ll_job_pages){.page_fd = -1, .orders_fd = -1};
+	int rc = ll_page_make(&pages->page_fd);
+	if (!rc)
+		rc = ll_orders_make(facts->token, &pages->orders_fd);
+	if (!rc)
+		rc = map(pages);
+	if (rc) {
+		ll_pages_close(pages);
+		return rc;
+	}
+	ll_orders_write_limits(pages->orders, &facts->limits);
+	for (unsigned i = 0; i < LL_PAGE_CARDS; i++)
+		atomic_store(&pages->page->card_words[i], LL_VISIT_WORD_OPEN);
+	return 0;
+}
+
+/* A file that others can shorten would end this process. One that another user has is not believed. */
+static bool is_ours(int fd)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0600 &&
+	       (seals < 0 || seals & F_SEAL_SHRINK);
+}
+
+int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_facts *facts)
+{
+	if (!is_ours(fds[0]) || !is_ours(fds[1]))
+		return -EBADMSG;
+	*pages = (struct ll_job_pages){.page_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0),
+				       .orders_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 0)};
+	int rc = pages->page_fd < 0 || pages->orders_fd < 0 ? -errno : map(pages);
+	if (!rc && memcmp(pages->orders->token, facts->token, sizeof facts->token) != 0)
+		rc = -EBADMSG;
+	if (rc) {
+		ll_pages_close(pages);
+		return rc;
+	}
+	ll_orders_read_limits(pages->orders, &facts->limits);
+	return 0;
+}
+
+void ll_pages_announce(const struct ll_job_pages *pages, uint64_t instance)
+{
+	atomic_store(&pages->orders->instance, instance);
+	ll_page_wake(&pages->orders->wake_count);
+}
+
+int ll_pages_share(const struct ll_job_pages *pages, bool is_page_writable, int ret_fds[2])
+{
+	int rc = 0;
+	if (is_page_writable)
+		ret_fds[0] = fcntl(pages->page_fd, F_DUPFD_CLOEXEC, 0);
+	else
+		rc = ll_page_reopen_read_only(pages->page_fd, &ret_fds[0]);
+	if (rc || ret_fds[0] < 0)
+		return rc ? rc : -errno;
+	rc = ll_page_reopen_read_only(pages->orders_fd, &ret_fds[1]);
+	if (rc)
+		close(ret_fds[0]);
+	return rc;
+}
+
+void ll_pages_write_limits(const struct ll_job_pages *pages, const struct ll_limits *limits)
+{
+	ll_orders_write_limits(pages->orders, limits);
+	ll_page_wake(&pages->orders->wake_count);
+}
+
+static int detach(void *memory, size_t bytes, int fd)
+{
+	void *copy = mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
+	return copy == MAP_FAILED ? -errno : 0;
+}
+
+int ll_pages_detach(struct ll_job_pages *pages)
+{
+	int rc = detach(pages->page, sizeof *pages->page, pages->page_fd);
+	return rc ? rc : detach(pages->orders, sizeof *pages->orders, pages->orders_fd);
+}
+
+void ll_pages_close(struct ll_job_pages *pages)
+{
+	ll_page_unmap(pages->page);
+	ll_orders_unmap(pages->orders);
+	if (pages->page_fd >= 0)
+		close(pages->page_fd);
+	if (pages->orders_fd >= 0)
+		close(pages->orders_fd);
+	*pages = (struct ll_job_pages){.page_fd = -1, .orders_fd = -1};
+}

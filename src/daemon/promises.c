@@ -1,0 +1,103 @@
+#include "daemon/promises.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/claims.h"
+#include "daemon/memory.h"
+#include "daemon/server.h"
+
+enum { MIB_SHIFT = 20, TEXT_SIZE = 2 * LL_REASON_SIZE };
+
+/* What other jobs are promised on the card. One whose end its monitor has not told yet needs it no more. */
+static uint64_t promised_to_others(const struct ll_server *server, const struct ll_job *job, const char *uuid)
+{
+	uint64_t bytes = 0;
+	for (const struct ll_job *other = server->books.jobs; other; other = other->next) {
+		uint64_t request = other->facts.limits.request_bytes;
+		if (request && other != job && ll_job_card_find(other, uuid) && !ll_keeper_has_tree_ended(other))
+			bytes = request < UINT64_MAX - bytes ? bytes + request : UINT64_MAX;
+	}
+	return bytes;
+}
+
+static int check(const struct ll_server *server, const struct ll_job *job, const char *uuid, uint64_t request,
+		 uint64_t promisable, char ret_reason[LL_REASON_SIZE])
+{
+	uint64_t others = promised_to_others(server, job, uuid);
+	if (!request || !promisable || (request <= promisable && others <= promisable - request))
+		return 0;
+	uint64_t left = others < promisable ? promisable - others : 0;
+	char text[TEXT_SIZE];
+	snprintf(text, sizeof text,
+		 "%" PRIu64 " MiB cannot be promised: of the card's %" PRIu64 " MiB other jobs are promised %" PRIu64
+		 ", and %" PRIu64 " are left",
+		 request >> MIB_SHIFT, promisable >> MIB_SHIFT, others >> MIB_SHIFT, left >> MIB_SHIFT);
+	ll_message_text_set(ret_reason, LL_REASON_SIZE, text);
+	return -EDQUOT;
+}
+
+int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct ll_message_bind *bind,
+		     char ret_reason[LL_REASON_SIZE])
+{
+	struct ll_job_card *card;
+	int rc = check(server, job, bind->uuid, job->facts.limits.request_bytes, bind->promisable_bytes, ret_reason);
+	if (rc)
+		return rc;
+	rc = ll_job_card_get(server, job, bind->uuid, "", &card);
+	if (rc) {
+		snprintf(ret_reason, LL_REASON_SIZE, "the job cannot have this card: %s", strerror(-rc));
+		return rc;
+	}
+	struct ll_orders *orders = job->pages.orders;
+	atomic_store(&orders->promisable_bytes[card->index], bind->promisable_bytes);
+	atomic_store(&orders->cards[card->index].usable_bytes, bind->usable_bytes);
+	return 0;
+}
+
+/* On each of the job's cards. */
+static int check_all(const struct ll_server *server, const struct ll_job *job, uint64_t request,
+		     char ret_reason[LL_REASON_SIZE])
+{
+	const struct ll_job_claims *claims = job->claims;
+	int rc = 0;
+	for (unsigned i = 0; i < claims->card_count && !rc; i++)
+		rc = check(server, job, claims->cards[i]->uuid, request, job->pages.orders->promisable_bytes[i],
+			   ret_reason);
+	return rc;
+}
+
+static void merge(struct ll_limits *limits, const struct ll_message_set *set)
+{
+	if (set->fields & LL_SET_MEMORY)
+		limits->memory_bytes = set->limits.memory_bytes;
+	if (set->fields & LL_SET_REQUEST)
+		limits->request_bytes = set->limits.request_bytes;
+	if (set->fields & LL_SET_COMPUTE)
+		limits->compute_permille = set->limits.compute_permille;
+	if (set->fields & LL_SET_WEIGHT)
+		limits->weight_permille = set->limits.weight_permille;
+	if (set->fields & LL_SET_PRIORITY)
+		limits->priority = set->limits.priority;
+}
+
+int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
+		    char ret_reason[LL_REASON_SIZE])
+{
+	struct ll_limits limits = job->facts.limits;
+	struct ll_job_claims *claims = job->claims;
+	merge(&limits, set);
+	bool is_checked = set->fields & LL_SET_REQUEST && !(set->fields & LL_SET_OVERCOMMIT);
+	int rc = is_checked ? check_all(server, job, limits.request_bytes, ret_reason) : 0;
+	if (rc)
+		return rc;
+	job->facts.limits = limits;
+	ll_pages_write_limits(&job->pages, &limits);
+	for (unsigned i = 0; i < claims->card_count; i++) {
+		ll_card_job_set_limits(claims->cards[i]->share, &limits);
+		ll_memory_settle(server, claims->cards[i]);
+	}
+	return 0;
+}

@@ -1,0 +1,123 @@
+#include "daemon/share/contender.h"
+
+#include "daemon/share/account.h"
+
+/* A program says what it likes, and the sum with its virtual time shall not overflow. */
+static uint64_t running_ns(const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	return claim->said.running_ns < now_ns ? claim->said.running_ns : now_ns;
+}
+
+bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct ll_contender *ret_contender)
+{
+	const struct ll_share_job *job = claim->job;
+	if (!claim->want_since_ns)
+		return false;
+	*ret_contender = (struct ll_contender){
+	    .rank = job->rank,
+	    .weight_permille = job->weight_permille,
+	    .virtual_ns = job->virtual_ns + ll_visits_virtual_ns(running_ns(claim, now_ns), job->weight_permille),
+	    .waited_ns = ll_share_elapsed_ns(claim->want_since_ns, now_ns),
+	    .first_card = (uint64_t)(uintptr_t)job->first_card,
+	    .has_tokens = ll_share_tokens_ns(job, now_ns) > 0,
+	    .has_cap = job->cap_permille != 0,
+	    .has_work = true,
+	    .has_gang_turn = job->gang_turn_until_ns > now_ns,
+	    .is_by_space = job->is_by_space,
+	    .waits_for_each = claim->said.pace != LL_PACE_AHEAD,
+	    .launches_ahead = claim->said.pace == LL_PACE_AHEAD,
+	    .waits_on_card = claim->said.is_on_card,
+	    .is_paused = claim->paused_since_ns,
+	    .lingers = claim->lingers,
+	    .ran_dry = claim->ran_dry,
+	};
+	return true;
+}
+
+static void scan_sibling(const struct ll_share_claim *sibling, struct ll_share_scan *scan)
+{
+	scan->siblings_queued_ns += sibling->said.queued_ns;
+	scan->has_busy_sibling |= !sibling->said.is_dry;
+}
+
+void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
+		   struct ll_share_scan *ret_scan)
+{
+	const struct ll_share_card *card = job->card;
+	*ret_scan = (struct ll_share_scan){.contenders = card->contenders, .claims = card->others};
+	LL_SHARE_EACH_WANTING(card, claim)
+	{
+		if (claim == except)
+			continue;
+		claim->was_deaf |= ll_share_is_deaf(claim, now_ns);
+		if (claim->was_deaf) /* a process that is stopped said long ago what it has queued */
+			continue;
+		if (claim->job == job)
+			scan_sibling(claim, ret_scan);
+		else if (ll_share_read(claim, now_ns, &card->contenders[ret_scan->count]))
+			card->others[ret_scan->count++] = claim;
+	}
+}
+
+/* One at rest need not post. */
+static bool is_alive(const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	return !claim->want_since_ns || ll_share_elapsed_ns(claim->said.at_ns, now_ns) < LL_SHARE_SUPERIOR_NS;
+}
+
+bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns)
+{
+	for (const struct ll_share_job *other = job->card->jobs; other; other = other->next) {
+		if (other->rank >= job->rank)
+			continue;
+		LL_SHARE_EACH_OF(other, claim)
+		{
+			if (is_alive(claim, now_ns))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns)
+{
+	bool has_waiter = false, are_by_space = true;
+	LL_SHARE_EACH_WANTING(card, claim)
+	{
+		if (ll_share_is_deaf(claim, now_ns))
+			continue;
+		has_waiter |= claim->said.pace != LL_PACE_AHEAD;
+		are_by_space &= claim->job->is_by_space;
+	}
+	return has_waiter && !are_by_space;
+}
+
+unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_scan *scan, uint64_t least_ns)
+{
+	bool has_space = job->is_by_space;
+	uint64_t mark = ++job->card->counts;
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct ll_share_job *other = scan->claims[i]->job;
+		if (scan->claims[i]->said.queued_ns < least_ns)
+			continue;
+		bool is_new = other->is_by_space ? !has_space : other->seen != mark;
+		has_space |= other->is_by_space;
+		other->seen = mark;
+		count += is_new;
+	}
+	return count;
+}
+
+unsigned ll_share_count_lingering(const struct ll_share_scan *scan)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++)
+		count += scan->contenders[i].lingers;
+	return count;
+}
+
+bool ll_share_is_fresh(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && ll_share_elapsed_ns(at_ns, now_ns) <= LL_GANG_FRESH_NS;
+}

@@ -1,0 +1,134 @@
+#include "daemon/share/gang.h"
+
+#include "daemon/share/contender.h"
+
+static struct ll_gang_work later_work(struct ll_gang_work a, struct ll_gang_work b)
+{
+	return a.seen_ns > b.seen_ns ? a : b;
+}
+
+/* What the card last had of the job, as its processes there posted. */
+static struct ll_gang_work read_work_of(const struct ll_share_job *job)
+{
+	struct ll_gang_work work = {0};
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		struct ll_gang_work own = {.seen_ns = claim->said.at_ns, .launches = claim->said.queued_launches};
+		if (own.launches)
+			work = later_work(work, own);
+	}
+	return work;
+}
+
+/* Whether the claim works, or has paused for so short a time that it will go on. */
+static bool is_active_claim(const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	return claim->want_since_ns || ll_share_elapsed_ns(claim->said.activity_ns, now_ns) < LL_GANG_PAUSE_NS;
+}
+
+static bool has_active_claim(const struct ll_share_job *job, uint64_t now_ns)
+{
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		if (is_active_claim(claim, now_ns))
+			return true;
+	}
+	return false;
+}
+
+static bool has_turn(const struct ll_share_job *job)
+{
+	return job->card->holder && job->card->holder->job == job;
+}
+
+/* Whether the job that has the turn on the first card is another gang of that card which works here, and of no lower
+ * class than the claim's. */
+static bool yields_to_holder_of(const struct ll_share_claim *claim, const struct ll_share_card *first, uint64_t now_ns)
+{
+	const struct ll_share_job *here = claim->job->card->jobs;
+	if (!first->holder)
+		return false;
+	while (here && here->id != first->holder->job->id)
+		here = here->next;
+	return here && here->first_card == first && here->rank <= claim->job->rank && has_active_claim(here, now_ns);
+}
+
+static bool is_other_gang(const struct ll_share_job *job, const struct ll_share_claim *claim,
+			  const struct ll_share_card *first)
+{
+	return job != claim->job && job->first_card == first;
+}
+
+/* Whether another gang with the same first card is active here. Otherwise the first card decides no turn here. */
+static bool has_other_gang(const struct ll_share_claim *claim, const struct ll_share_card *first, uint64_t now_ns)
+{
+	for (const struct ll_share_job *job = claim->job->card->jobs; job; job = job->next) {
+		if (is_other_gang(job, claim, first) && has_active_claim(job, now_ns))
+			return true;
+	}
+	return false;
+}
+
+/* One gang has the turn at a time. Otherwise two would go first here until the word of the earlier one is too old. */
+static void end_other_gang_turns(const struct ll_share_claim *claim, const struct ll_share_card *first)
+{
+	for (struct ll_share_job *job = claim->job->card->jobs; job; job = job->next) {
+		if (is_other_gang(job, claim, first))
+			job->gang_turn_until_ns = 0;
+	}
+}
+
+/* Another card has work of the job. */
+static void post_work(struct ll_share_job *first, const struct ll_share_claim *claim, uint32_t launches,
+		      uint64_t now_ns)
+{
+	first->others_launches = launches;
+	first->others_busy_ns = now_ns;
+	first->others_said_ns = claim->said.at_ns;
+}
+
+/* Unless another claim has posted since. It counts for LL_GANG_LOOK_NS more, until all others have posted again. */
+static void withdraw_work(struct ll_share_job *first, uint64_t posted_ns)
+{
+	if (first->others_busy_ns != posted_ns)
+		return;
+	first->others_busy_ns -= LL_GANG_FRESH_NS - LL_GANG_LOOK_NS;
+	first->others_said_ns -= LL_GANG_FRESH_NS - LL_GANG_LOOK_NS;
+}
+
+/* Reads what the first card has, and posts there what the claim's card has. */
+static void exchange_work(struct ll_share_claim *claim, struct ll_share_job *first, uint64_t now_ns)
+{
+	struct ll_gang *gang = &claim->gang;
+	uint32_t launches = claim->said.queued_launches;
+	struct ll_gang_work elsewhere = {.seen_ns = first->others_said_ns, .launches = first->others_launches};
+	gang->is_ending = has_turn(first) && ll_share_is_fresh(first->ending_ns, now_ns);
+	gang->yields_to_gang = !has_turn(first) && yields_to_holder_of(claim, first->card, now_ns);
+	gang->work = later_work(read_work_of(first), elsewhere);
+	if (launches)
+		post_work(first, claim, ll_gang_closes(gang) ? launches : 0, now_ns);
+	else if (gang->posted_ns)
+		withdraw_work(first, gang->posted_ns);
+	gang->posted_ns = launches ? now_ns : 0;
+	if (has_turn(first))
+		end_other_gang_turns(claim, first->card);
+}
+
+bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *first, uint64_t now_ns)
+{
+	bool is_gang = first && has_active_claim(first, now_ns);
+	if (!claim->want_since_ns) {
+		claim->gang = (struct ll_gang){0};
+		return false;
+	}
+	claim->gang = (struct ll_gang){.posted_ns = claim->gang.posted_ns};
+	claim->job->first_card = is_gang ? first->card : NULL;
+	if (!is_gang)
+		return false;
+	bool is_shared = has_other_gang(claim, first->card, now_ns);
+	if (is_shared)
+		exchange_work(claim, first, now_ns);
+	if (has_turn(first))
+		claim->job->gang_turn_until_ns = now_ns + LL_SHARE_GANG_TURN_NS;
+	return is_shared;
+}

@@ -1,0 +1,33 @@
+/*
+ * gang.h - a job on several cards is a gang: it gets its turns on all its cards together, as in gang scheduling.
+ *
+ * Its kernels may wait for each other across cards (collectives). If the partner of such a kernel does not run, the
+ * kernel spins, keeps its card busy with nothing, and cannot be stopped. So the turn on the job's first card decides
+ * for all its cards. While the job has that turn, it has its gang's turn on the others, and goes first there.
+ *
+ * A job that does nothing on its first card is no gang: it takes turns on its other cards as a job on one card does. If
+ * no other job on a card has the same first card, that card and the first one tell each other nothing of their work:
+ * the job's turns there are its own.
+ *
+ * The job gives the turn on the first card away only when none of its cards has work any more. What one card has begun
+ * may need launches on another card in order to end. So if one card has no launches left and another still has N, N
+ * launches may pass on the first (shim/time/flow_others.c).
+ *
+ * What a card says counts for LL_GANG_FRESH_NS. A claim that has nothing left withdraws what it posted last. Within
+ * LL_GANG_LOOK_NS each other claim that has something left posts that.
+ */
+#ifndef LOADLINE_DAEMON_SHARE_GANG_H
+#define LOADLINE_DAEMON_SHARE_GANG_H
+
+#include "daemon/share/card.h"
+
+/*
+ * For a claim that wants its card: looks at the first card for the claim's job there, and posts there how many launches
+ * the claim's own card has. If the job has the turn there, it gets its gang's turn on the claim's card, and no other
+ * job with that first card has it any more. first: the job on its first card; NULL: it is not there, or this is that
+ * card. The result is claim->gang. Returns whether the cards have told each other of their work: then this is to be
+ * done again within LL_GANG_LOOK_NS.
+ */
+bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *first, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * shares.h - allocations that processes share with others (protocol/message.h, SHARE): loadlined keeps descriptors of
+ * them, and hands copies to who has the key.
+ */
+#ifndef LOADLINE_DAEMON_SHARES_H
+#define LOADLINE_DAEMON_SHARES_H
+
+#include <stddef.h>
+
+#include "protocol/message.h"
+
+struct ll_connection;
+struct ll_share;
+
+struct ll_shares {
+	struct ll_share *first;
+};
+
+/* Takes the descriptors, and sets them to -1, unless there is no memory for them, or they do not fit what came before.
+ */
+void ll_shares_add(struct ll_shares *shares, const struct ll_connection *connection,
+		   const struct ll_message_share *message, int *fds, size_t count);
+
+/* UNSHARE. */
+void ll_shares_remove(struct ll_shares *shares, const struct ll_connection *connection,
+		      const struct ll_message_share *message);
+
+/* The connection has ended: all that came by it. */
+void ll_shares_end(struct ll_shares *shares, const struct ll_connection *connection);
+
+/* Answers OPEN. */
+void ll_shares_open(const struct ll_shares *shares, struct ll_connection *connection,
+		    const struct ll_message_share *message);
+
+void ll_shares_fini(struct ll_shares *shares);
+
+#endif

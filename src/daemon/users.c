@@ -1,0 +1,306 @@
+#include "daemon/users.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "base/process_id.h"
+#include "daemon/connection.h"
+#include "daemon/death_watch.h"
+#include "daemon/memory.h"
+#include "daemon/server.h"
+
+/* ---- its life ---- */
+
+static void free_user(struct ll_user *user)
+{
+	struct ll_user **at = &user->server->users;
+	while (*at != user)
+		at = &(*at)->next;
+	*at = user->next;
+	if (user->connection)
+		user->connection->user = NULL;
+	ll_death_watch_close(user->watch);
+	free(user);
+}
+
+static void attach(struct ll_user *user, struct ll_connection *connection)
+{
+	if (user->connection)
+		user->connection->user = NULL;
+	if (connection->user)
+		connection->user->connection = NULL;
+	user->connection = connection;
+	connection->user = user;
+}
+
+void ll_user_drop(struct ll_user *user)
+{
+	if (--user->claims == 0)
+		free_user(user);
+}
+
+/* With the last claim the user goes. */
+static void end_claims(struct ll_server *server, struct ll_user *user)
+{
+	const struct ll_job *job = user->job;
+	const struct ll_job_claims *claims = job->claims;
+	unsigned left = user->claims;
+	for (unsigned i = 0; i < LL_PAGE_SLOTS && left; i++) {
+		struct ll_job_claim *claim = claims->slots[i];
+		if (!claim || claim->user != user)
+			continue;
+		left--;
+		ll_claims_end(server, claim);
+	}
+}
+
+static void on_death(void *data)
+{
+	struct ll_user *user = data;
+	struct ll_server *server = user->server;
+	end_claims(server, user);
+	ll_server_look(server);
+}
+
+static int new_user(struct ll_server *server, struct ll_job *job, int process_fd, struct ll_user **ret_user)
+{
+	int fd = fcntl(process_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	struct ll_user *user = calloc(1, sizeof *user);
+	if (user)
+		user->watch = ll_death_watch_new(&server->loop, fd, on_death, user);
+	if (!user || !user->watch) {
+		free(user);
+		close(fd);
+		return -ENOMEM;
+	}
+	user->server = server;
+	user->job = job;
+	user->pid = (uint32_t)ll_process_id(fd);
+	user->number = ++server->last_user;
+	user->next = server->users;
+	server->users = user;
+	server->wants_tick |= !user->watch->is_polled;
+	*ret_user = user;
+	return 0;
+}
+
+/* ---- who asks ---- */
+
+static bool are_equal(const struct ll_claim_identity *one, const struct ll_claim_identity *other)
+{
+	return one->pid == other->pid && one->namespaces == other->namespaces && one->start_ticks == other->start_ticks;
+}
+
+/* Two descriptors of processes that live are of one process if they have the same number. A process that is not seen
+ * from here is known by what it says of itself, which concerns its own job alone. */
+static bool is_process(const struct ll_user *user, const struct ll_job *job, uint32_t pid,
+		       const struct ll_claim_identity *identity)
+{
+	if (pid && user->pid)
+		return user->pid == pid && !ll_process_has_ended(user->watch->fd);
+	return !pid && !user->pid && user->job == job && are_equal(&user->identity, identity);
+}
+
+static struct ll_user *find_user(const struct ll_server *server, const struct ll_job *job, uint32_t pid,
+				 const struct ll_claim_identity *identity)
+{
+	struct ll_user *user = server->users;
+	while (user && !is_process(user, job, pid, identity))
+		user = user->next;
+	return user;
+}
+
+/* Slots of an adopted page that the process had before it became another program. */
+static void end_former(struct ll_server *server, const struct ll_job *job, const struct ll_claim_identity *identity)
+{
+	const struct ll_job_claims *claims = job->claims;
+	for (unsigned i = 0; i < LL_PAGE_SLOTS; i++) {
+		struct ll_claim_identity former;
+		struct ll_job_claim *claim = claims->slots[i];
+		if (!claim || claim->user)
+			continue;
+		ll_claim_identify(claim, &former);
+		if (are_equal(&former, identity))
+			ll_claims_end(server, claim);
+	}
+}
+
+/* ---- a claim ---- */
+
+/* The process has the slot already, as a former daemon gave it, or it lost its connection. */
+static int take_back(struct ll_user *user, struct ll_job_claim *claim, const struct ll_claim_identity *identity)
+{
+	struct ll_claim_identity former;
+	ll_claim_identify(claim, &former);
+	if ((claim->user && claim->user != user) || !are_equal(&former, identity))
+		return -ESTALE;
+	if (!claim->user) {
+		claim->user = user;
+		user->claims++;
+	}
+	return 0;
+}
+
+/* A process has one claim on a card: one that it asks for again, because it does not know the answer, is in place of
+ * the former. */
+static void end_double(struct ll_server *server, const struct ll_user *user, const struct ll_job_card *card)
+{
+	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
+		if (claim->user == user) {
+			ll_claims_end(server, claim);
+			return;
+		}
+	}
+}
+
+static int take_new(struct ll_server *server, struct ll_user *user, const struct ll_message_claim *message,
+		    struct ll_job_claim **ret_claim)
+{
+	struct ll_job_card *card;
+	int rc = ll_job_card_get(server, user->job, message->uuid, message->first_card, &card);
+	if (rc)
+		return rc;
+	user->claims++; /* so that the user does not go with the former claim */
+	end_double(server, user, card);
+	rc = ll_claims_take(server, card, user, &user->identity, ret_claim);
+	user->claims--;
+	return rc;
+}
+
+static int claim_for(struct ll_server *server, struct ll_user *user, const struct ll_message_claim *message,
+		     struct ll_job_claim **ret_claim)
+{
+	if (!message->slot_token)
+		return take_new(server, user, message, ret_claim);
+	*ret_claim = ll_claims_find(user->job, message->slot, message->slot_token);
+	return *ret_claim ? take_back(user, *ret_claim, &user->identity) : -ESTALE;
+}
+
+int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, struct ll_job_claim **ret_claim)
+{
+	const struct ll_message_claim *message = call->message;
+	struct ll_claim_identity identity = {message->pid, message->namespaces, message->start_ticks};
+	if (call->process_fd < 0 || ll_process_has_ended(call->process_fd))
+		return -ESRCH;
+	struct ll_user *user = find_user(server, call->job, (uint32_t)ll_process_id(call->process_fd), &identity);
+	bool is_new_image = user && user->connection != call->connection && !message->slot_token;
+	if (user && (is_new_image || user->job != call->job)) {
+		end_claims(server, user);
+		user = NULL;
+	}
+	if (!user && !message->slot_token)
+		end_former(server, call->job, &identity);
+	int rc = user ? 0 : new_user(server, call->job, call->process_fd, &user);
+	if (rc)
+		return rc;
+	attach(user, call->connection);
+	user->identity = identity;
+	rc = claim_for(server, user, message, ret_claim);
+	if (!user->claims)
+		free_user(user);
+	else if (!user->watch->has_started)
+		ll_death_watch_start(user->watch);
+	return rc;
+}
+
+static void set_checkpoint(const struct ll_user *user, uint32_t state)
+{
+	for (unsigned i = 0; i < user->job->claims->card_count; i++) {
+		for (struct ll_job_claim *claim = user->job->claims->cards[i]->claims; claim; claim = claim->next) {
+			if (claim->user == user)
+				atomic_store(&ll_claim_slot(claim)->checkpoint, state);
+		}
+	}
+}
+
+int ll_users_set_checkpoint(struct ll_server *server, int process_fd, uint32_t state, const struct ll_job **ret_job)
+{
+	uint32_t pid = (uint32_t)ll_process_id(process_fd);
+	const struct ll_user *user = server->users;
+	while (user && (!pid || user->pid != pid))
+		user = user->next;
+	if (!user)
+		return -ESRCH;
+	set_checkpoint(user, state);
+	*ret_job = user->job;
+	return 0;
+}
+
+/* ---- what nobody tells ---- */
+
+/* Makes a user of a process that has no connection. */
+static int find_process(struct ll_server *server, struct ll_job *job, const struct ll_process_id *id,
+			struct ll_user **ret_user)
+{
+	int fd = ll_process_open(id->pid);
+	if (fd < 0)
+		return fd;
+	/* The number may have become another process's before it was opened. */
+	int rc = ll_process_is_gone(id, id->namespaces) ? -ESRCH : new_user(server, job, fd, ret_user);
+	close(fd);
+	return rc;
+}
+
+/* Finds the process of an adopted slot. Returns whether it is to be tried again: there is no room for its descriptor.
+ */
+static bool judge(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
+{
+	struct ll_claim_identity identity;
+	ll_claim_identify(claim, &identity);
+	struct ll_process_id id = {
+	    .pid = identity.pid, .start_ticks = identity.start_ticks, .namespaces = identity.namespaces};
+	if (!server->namespaces || server->namespaces != identity.namespaces)
+		return false; /* its numbers mean nothing here: it comes back, or goes with the job */
+	if (ll_process_is_gone(&id, server->namespaces)) {
+		ll_claims_end(server, claim);
+		return false;
+	}
+	struct ll_user *user = find_user(server, job, (uint32_t)identity.pid, &identity);
+	if (!user && find_process(server, job, &id, &user))
+		return true;
+	user->identity = identity;
+	claim->user = user;
+	user->claims++;
+	ll_death_watch_start(user->watch);
+	return false;
+}
+
+bool ll_users_adopt(struct ll_server *server, struct ll_job *job)
+{
+	const struct ll_job_claims *claims = job->claims;
+	bool is_needed = false;
+	for (unsigned i = 0; claims && claims->claim_count && i < LL_PAGE_SLOTS; i++) {
+		struct ll_job_claim *claim = claims->slots[i];
+		if (claim && !claim->user)
+			is_needed |= judge(server, job, claim);
+	}
+	return is_needed;
+}
+
+bool ll_users_reap(struct ll_server *server)
+{
+	bool is_needed = false;
+	struct ll_user *next;
+	for (struct ll_user *user = server->users; user; user = next) {
+		next = user->next;
+		if (user->watch->is_polled)
+			continue;
+		is_needed = true;
+		if (ll_process_has_ended(user->watch->fd))
+			end_claims(server, user);
+	}
+	return is_needed;
+}
+
+bool ll_users_tick(struct ll_server *server)
+{
+	bool is_needed = ll_users_reap(server);
+	for (struct ll_job *job = server->books.jobs; job; job = job->next)
+		is_needed |= ll_users_adopt(server, job);
+	return is_needed;
+}

@@ -1,0 +1,275 @@
+#include "hold/job_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "protocol/message.h"
+#include "protocol/page.h"
+#include "protocol/place.h"
+#include "protocol/words.h"
+
+enum { MESSAGES_AT_A_TIME = 16 };
+#define READ_EVERY_NS (10 * LL_NS_PER_MS)
+#define CONNECT_EVERY_NS (500 * LL_NS_PER_MS)
+#define FORGET_AFTER_NS (5 * LL_NS_PER_S) /* so long the monitors of jobs may take to register with a new loadlined */
+
+struct watched_slot {
+	const struct ll_page_slot *slot;
+	uint64_t token;
+	uint64_t activity_ns; /* as last seen */
+};
+
+struct ll_watched_job {
+	uint64_t number; /* of loadlined; 0: of a former one */
+	struct ll_page *page;
+	struct ll_orders *orders;
+	uint32_t slot_changes; /* the list is as of this count */
+	struct watched_slot *slots;
+	size_t slot_count;
+};
+
+/* ---- the list of a job's slots ---- */
+
+static uint64_t activity_of(const struct ll_page_slot *slot)
+{
+	return atomic_load_explicit(&slot->activity_ns, memory_order_acquire);
+}
+
+/* What was last seen of a slot that was listed before. A new slot has had no work. */
+static uint64_t seen_before(const struct ll_watched_job *job, const struct watched_slot *slot)
+{
+	for (size_t i = 0; i < job->slot_count; i++) {
+		if (job->slots[i].slot == slot->slot && job->slots[i].token == slot->token)
+			return job->slots[i].activity_ns;
+	}
+	return 0;
+}
+
+static bool is_on_card(const struct ll_page_slot *slot, unsigned card, uint64_t *ret_token)
+{
+	*ret_token = atomic_load_explicit(&slot->token, memory_order_acquire);
+	return *ret_token && atomic_load_explicit(&slot->card, memory_order_relaxed) == card;
+}
+
+static size_t count_slots(const struct ll_page *page, unsigned card)
+{
+	uint64_t token;
+	size_t count = 0;
+	for (size_t i = 0; i < LL_PAGE_SLOTS; i++)
+		count += is_on_card(&page->slots[i], card, &token);
+	return count;
+}
+
+/* Lists anew. Without memory for it the old list stays, and the next look tries again. */
+static void list_slots(struct ll_watched_job *job, const char *uuid)
+{
+	uint32_t changes = atomic_load_explicit(&job->orders->slot_changes, memory_order_acquire);
+	unsigned card = ll_orders_find_card(job->orders, uuid);
+	size_t capacity = card < LL_PAGE_CARDS ? count_slots(job->page, card) : 0, count = 0;
+	struct watched_slot *slots = calloc(capacity + 1, sizeof *slots);
+	if (!slots)
+		return;
+	for (size_t i = 0; i < LL_PAGE_SLOTS && count < capacity; i++) {
+		struct watched_slot slot = {.slot = &job->page->slots[i]};
+		if (!is_on_card(slot.slot, card, &slot.token))
+			continue;
+		slot.activity_ns = seen_before(job, &slot);
+		slots[count++] = slot;
+	}
+	free(job->slots);
+	job->slots = slots;
+	job->slot_count = count;
+	job->slot_changes = changes;
+}
+
+/* Whether one of the slots has work, or has had some since it was last seen. */
+static bool look_at_job(struct ll_watched_job *job, const char *uuid)
+{
+	bool is_active = false;
+	if (atomic_load_explicit(&job->orders->slot_changes, memory_order_acquire) != job->slot_changes)
+		list_slots(job, uuid);
+	for (size_t i = 0; i < job->slot_count; i++) {
+		struct watched_slot *slot = &job->slots[i];
+		uint64_t activity_ns = activity_of(slot->slot);
+		is_active |= activity_ns == LL_ACTIVITY_NOW || activity_ns != slot->activity_ns;
+		slot->activity_ns = activity_ns;
+	}
+	return is_active;
+}
+
+/* ---- jobs come and go ---- */
+
+static void close_job(struct ll_watched_job *job)
+{
+	free(job->slots);
+	ll_page_unmap(job->page);
+	ll_orders_unmap(job->orders);
+}
+
+static void remove_job(struct ll_job_watch *watch, size_t index)
+{
+	close_job(&watch->jobs[index]);
+	watch->jobs[index] = watch->jobs[--watch->count];
+}
+
+static void remove_jobs(struct ll_job_watch *watch, uint64_t number)
+{
+	for (size_t i = watch->count; i-- > 0;) {
+		if (watch->jobs[i].number == number)
+			remove_job(watch, i);
+	}
+}
+
+/* A former loadlined may have given the page too, or this one before the job's monitor ended. What was seen of it stays
+ * known. */
+static bool is_known(struct ll_job_watch *watch, const struct ll_orders *orders, uint64_t number)
+{
+	for (size_t i = 0; i < watch->count; i++) {
+		struct ll_watched_job *job = &watch->jobs[i];
+		if (memcmp(job->orders->token, orders->token, sizeof orders->token) != 0)
+			continue;
+		job->number = number;
+		return true;
+	}
+	return false;
+}
+
+static void add_job(struct ll_job_watch *watch, uint64_t number, const int *fds)
+{
+	struct ll_watched_job job = {.number = number};
+	struct ll_watched_job *jobs = reallocarray(watch->jobs, watch->count + 1, sizeof *jobs);
+	if (!jobs)
+		return;
+	watch->jobs = jobs;
+	if (ll_page_map(fds[0], false, &job.page) == 0 && ll_orders_map(fds[1], false, &job.orders) == 0 &&
+	    !is_known(watch, job.orders, number)) {
+		list_slots(&job, watch->uuid);
+		for (size_t i = 0; i < job.slot_count; i++)
+			job.slots[i].activity_ns = activity_of(job.slots[i].slot);
+		watch->jobs[watch->count++] = job;
+	} else {
+		close_job(&job);
+	}
+}
+
+/* ---- the connection ---- */
+
+static void disconnect(struct ll_job_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	watch->fd = -1;
+	for (size_t i = 0; i < watch->count; i++)
+		watch->jobs[i].number = 0;
+	watch->forget_ns = 0;
+}
+
+static int send_all(int fd)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = LL_ROLE_HOLD;
+	message.hello.version = ll_version_number(LOADLINE_VERSION);
+	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, LOADLINE_VERSION);
+	int rc = ll_message_send(fd, &message, NULL, 0);
+	if (rc)
+		return rc;
+	ll_message_init(&message, LL_MESSAGE_WATCH);
+	return ll_message_send(fd, &message, NULL, 0);
+}
+
+static void connect_watch(struct ll_job_watch *watch, uint64_t now_ns)
+{
+	watch->is_welcome = false;
+	watch->next_ns = now_ns + CONNECT_EVERY_NS;
+	if (ll_place_connect(watch->place, &watch->fd, NULL))
+		return;
+	if (send_all(watch->fd))
+		disconnect(watch);
+	else
+		watch->next_ns = now_ns;
+}
+
+static void take_message(struct ll_job_watch *watch, const union ll_message *message, const int *fds, size_t count,
+			 uint64_t now_ns)
+{
+	if (message->header.kind == LL_MESSAGE_WELCOME) {
+		watch->is_welcome = true;
+		watch->forget_ns = now_ns + FORGET_AFTER_NS;
+	} else if (message->header.kind == LL_MESSAGE_PAGE && count == 2) {
+		add_job(watch, message->page.job_number, fds);
+	} else if (message->header.kind == LL_MESSAGE_PAGE_GONE) {
+		remove_jobs(watch, message->page.job_number);
+	}
+}
+
+/* Returns 0 if there may be more, -EAGAIN if not; another error ends the connection. */
+static int read_some(struct ll_job_watch *watch, uint64_t now_ns)
+{
+	int rc = 0;
+	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc; i++) {
+		union ll_message message;
+		int fds[LL_MESSAGE_FDS];
+		size_t count = 0;
+		rc = ll_message_receive(watch->fd, &message, fds, &count);
+		if (!rc)
+			take_message(watch, &message, fds, count, now_ns);
+		ll_message_close_fds(fds, count);
+		if (rc == -ENOTSUP) /* of a newer version */
+			rc = 0;
+	}
+	return rc;
+}
+
+static void look_at_socket(struct ll_job_watch *watch, uint64_t now_ns)
+{
+	if (watch->fd < 0) {
+		connect_watch(watch, now_ns);
+		return;
+	}
+	int rc = read_some(watch, now_ns);
+	if (rc && rc != -EAGAIN) {
+		disconnect(watch);
+		watch->next_ns = now_ns + CONNECT_EVERY_NS;
+	} else if (rc && watch->is_welcome) {
+		watch->next_ns = now_ns + READ_EVERY_NS;
+	} /* else the next look reads too: a load that starts beside work sees it at once */
+	if (watch->forget_ns && now_ns >= watch->forget_ns) {
+		remove_jobs(watch, 0);
+		watch->forget_ns = 0;
+	}
+}
+
+/* ---- for the loop ---- */
+
+void ll_job_watch_begin(struct ll_job_watch *watch, const struct ll_place *place, const char *uuid, uint64_t now_ns)
+{
+	*watch = (struct ll_job_watch){.place = place, .uuid = uuid, .fd = -1};
+	connect_watch(watch, now_ns);
+}
+
+void ll_job_watch_end(struct ll_job_watch *watch)
+{
+	if (!watch->place)
+		return;
+	disconnect(watch);
+	remove_jobs(watch, 0);
+	free(watch->jobs);
+	*watch = (struct ll_job_watch){0};
+}
+
+bool ll_job_watch_look(struct ll_job_watch *watch, uint64_t now_ns)
+{
+	bool is_active = false;
+	if (!watch->place)
+		return false;
+	if (now_ns >= watch->next_ns)
+		look_at_socket(watch, now_ns);
+	for (size_t i = 0; i < watch->count; i++)
+		is_active |= look_at_job(&watch->jobs[i], watch->uuid);
+	return is_active;
+}

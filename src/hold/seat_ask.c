@@ -1,0 +1,88 @@
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/packet.h"
+#include "base/scope.h"
+#include "hold/seat_packet.h"
+#include "protocol/message.h"
+#include "protocol/place.h"
+
+#define WAIT_NS (500 * LL_NS_PER_MS)
+#define CONNECT_EVERY_NS (5 * LL_NS_PER_MS)
+
+/* Anybody may bind the name, so nothing is believed. */
+static bool is_valid(const struct ll_seat_packet *packet)
+{
+	const struct ll_hold_report *report = &packet->report;
+	return packet->magic == LL_SEAT_MAGIC && report->state <= LL_CLAIM_ENDING &&
+	       ll_message_text_is_valid(report->metric, sizeof report->metric) &&
+	       ll_message_text_is_valid(report->payload, sizeof report->payload) &&
+	       ll_message_text_is_valid(report->note, sizeof report->note);
+}
+
+static bool wait_readable(int fd, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		if (now_ns >= until_ns)
+			return false;
+		int rc = poll(&ready, 1, (int)((until_ns - now_ns) / LL_NS_PER_MS) + 1);
+		if (rc > 0)
+			return true;
+		if (rc < 0 && errno != EINTR)
+			return false;
+	}
+}
+
+static bool read_report(int fd, uint64_t until_ns, struct ll_hold_report *ret_report)
+{
+	char bytes[LL_SEAT_PACKET_MAX];
+	struct ll_seat_packet packet = {0};
+	size_t length = 0, fd_count = 0;
+	if (!wait_readable(fd, until_ns) ||
+	    ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, NULL, 0, &fd_count) ||
+	    length < LL_SEAT_PACKET_FIRST_SIZE)
+		return false;
+	memcpy(&packet, bytes, length < sizeof packet ? length : sizeof packet);
+	if (!is_valid(&packet))
+		return false;
+	*ret_report = packet.report;
+	return true;
+}
+
+/* A hold that is stopped takes no connections, and its queue of them may be full. */
+static int connect_until(const struct ll_place *place, uint64_t until_ns, int *ret_fd)
+{
+	int rc;
+	while ((rc = ll_place_connect_any(place, ret_fd)) == -EAGAIN && ll_now_ns() < until_ns)
+		ll_sleep_until_ns(ll_now_ns() + CONNECT_EVERY_NS);
+	return rc == -ECONNREFUSED ? -ENOENT : rc;
+}
+
+int ll_seat_ask(const char *uuid, const char *sim_folder, struct ll_hold_seat *ret_seat, struct ll_err *err)
+{
+	struct ll_place place;
+	struct ll_hold_seat seat = {0};
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+	uint64_t until_ns = ll_now_ns() + WAIT_NS;
+	LL_SCOPE_CLOSE int fd = -1;
+	int rc = ll_place_of_card(uuid, sim_folder, &place, err);
+	if (rc)
+		return rc;
+	rc = connect_until(&place, until_ns, &fd);
+	if (rc)
+		return ll_err_set(err, rc, "card %s: ask who holds it: %s", uuid, strerror(-rc));
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+		seat.pid = peer.pid;
+		seat.uid = peer.uid;
+	}
+	seat.has_report = read_report(fd, until_ns, &seat.report);
+	*ret_seat = seat;
+	return 0;
+}

@@ -1,0 +1,256 @@
+#include "protocol/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+/* ---- packets ---- */
+
+static int wait_for(int fd, short events, uint64_t deadline_ns)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (now_ns >= deadline_ns)
+		return -ETIMEDOUT;
+	int rc =
+	    poll(&(struct pollfd){.fd = fd, .events = events}, 1, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1);
+	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
+static int send_message(int fd, const union ll_message *message, const int *fds, size_t fd_count, uint64_t deadline_ns)
+{
+	int rc;
+	while ((rc = ll_message_send(fd, message, fds, fd_count)) == -EAGAIN) {
+		rc = wait_for(fd, POLLOUT, deadline_ns);
+		if (rc)
+			return rc;
+	}
+	return rc;
+}
+
+/* A kind that is not known is of a newer version, for whoever knows it. Nothing that is received here has descriptors
+ * that anybody uses. */
+static int receive_message(int fd, union ll_message *ret_message, uint64_t deadline_ns)
+{
+	int fds[LL_MESSAGE_FDS];
+	size_t count = 0;
+	int rc;
+	while ((rc = ll_message_receive(fd, ret_message, fds, &count)) == -EAGAIN || rc == -ENOTSUP) {
+		rc = rc == -EAGAIN ? wait_for(fd, POLLIN, deadline_ns) : 0;
+		if (rc)
+			return rc;
+	}
+	ll_message_close_fds(fds, count);
+	return rc;
+}
+
+static int fail_answer(int rc, const union ll_message *message, struct ll_err *err)
+{
+	if (rc == -ETIMEDOUT) {
+		ll_err_set(err, rc, "loadlined does not answer");
+		return ll_err_hint(err, "it is stopped, or frozen with its control group: `loadline doctor` tells");
+	}
+	if (message && message->header.kind == LL_MESSAGE_REFUSED)
+		return ll_err_set(err, rc, "%s", message->refused.reason);
+	return ll_err_set(err, rc, "loadlined: %s", strerror(-rc));
+}
+
+/* A refusal without a serial is about the connection. */
+static bool is_answer(const struct ll_client *client, const union ll_message *message)
+{
+	const struct ll_message_header *header = &message->header;
+	return header->serial == client->serial || header->kind == LL_MESSAGE_WELCOME ||
+	       (header->kind == LL_MESSAGE_REFUSED && !header->serial);
+}
+
+/* The next message of that serial. */
+static int receive_answer(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
+			  struct ll_err *err)
+{
+	int rc;
+	do
+		rc = receive_message(client->fd, ret_message, deadline_ns);
+	while (!rc && !is_answer(client, ret_message));
+	if (rc)
+		return fail_answer(rc, NULL, err);
+	if (ret_message->header.kind != LL_MESSAGE_REFUSED)
+		return 0;
+	return fail_answer(ret_message->refused.code < 0 ? ret_message->refused.code : -EPROTO, ret_message, err);
+}
+
+static int send_request(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
+			uint64_t deadline_ns, struct ll_err *err)
+{
+	message->header.serial = ++client->serial;
+	int rc = send_message(client->fd, message, fds, fd_count, deadline_ns);
+	return rc ? fail_answer(rc, NULL, err) : 0;
+}
+
+int ll_client_ask(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
+		  union ll_message *ret_answer, uint64_t deadline_ns, struct ll_err *err)
+{
+	union ll_message answer;
+	int rc = send_request(client, message, fds, fd_count, deadline_ns, err);
+	if (!rc)
+		rc = receive_answer(client, &answer, deadline_ns, err);
+	if (!rc && ret_answer)
+		*ret_answer = answer;
+	return rc;
+}
+
+int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t deadline_ns, struct ll_err *err)
+{
+	return send_request(client, message, NULL, 0, deadline_ns, err);
+}
+
+int ll_client_receive(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
+		      struct ll_err *err)
+{
+	return receive_answer(client, ret_message, deadline_ns, err);
+}
+
+/* ---- the connection ---- */
+
+static void read_pid(struct ll_client *client)
+{
+	struct ucred peer = {0};
+	socklen_t length = sizeof peer;
+	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+		client->pid = peer.pid;
+}
+
+static int say_hello(struct ll_client *client, const struct ll_client_self *self, uint64_t deadline_ns,
+		     struct ll_err *err)
+{
+	union ll_message message, answer;
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = self->role;
+	message.hello.version = ll_version_number(self->version);
+	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, self->version);
+	int rc = ll_client_ask(client, &message, &self->process_fd, self->process_fd >= 0, &answer, deadline_ns, err);
+	if (!rc && answer.header.kind != LL_MESSAGE_WELCOME)
+		return ll_err_set(err, -EPROTO, "loadlined: %s", strerror(EPROTO));
+	if (!rc)
+		client->welcome = answer.welcome;
+	return rc;
+}
+
+int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
+		   uint64_t deadline_ns, struct ll_err *err)
+{
+	*client = (struct ll_client){.fd = -1};
+	int rc = ll_place_connect(place, &client->fd, &client->its_uid);
+	if (rc == -EAGAIN) /* thousands wait to be accepted */
+		rc = -ETIMEDOUT;
+	if (rc == -ECONNREFUSED)
+		return ll_err_set(err, rc, "no loadlined runs (@%s)", place->name);
+	if (rc == -EPERM)
+		return ll_err_set(err, rc, "user %lu has the name of loadlined, @%s", (unsigned long)client->its_uid,
+				  place->name);
+	if (rc)
+		return fail_answer(rc, NULL, err);
+	read_pid(client);
+	return say_hello(client, self, deadline_ns, err);
+}
+
+void ll_client_close(struct ll_client *client)
+{
+	if (client->fd >= 0)
+		close(client->fd);
+	client->fd = -1;
+}
+
+bool ll_client_is_lost(int rc)
+{
+	return rc == -EPIPE || rc == -ECONNRESET;
+}
+
+/* ---- the list ---- */
+
+/* array: where the pointer to the rows is, of any type. They grow by doubling, so that full means a power of two. */
+static int add_row(void *array, size_t *count, const void *row, size_t size)
+{
+	void *rows;
+	memcpy(&rows, array, sizeof rows);
+	if ((*count & (*count - 1)) == 0) {
+		rows = reallocarray(rows, *count ? 2 * *count : 1, size);
+		if (!rows)
+			return -ENOMEM;
+		memcpy(array, &rows, sizeof rows);
+	}
+	memcpy((char *)rows + *count * size, row, size);
+	++*count;
+	return 0;
+}
+
+#define ADD_ROW(list, rows, count, row) add_row(&(list)->rows, &(list)->count, &(row), sizeof(row))
+
+/* Returns 1 at the end. */
+static int take_row(struct ll_list *list, const union ll_message *message)
+{
+	switch (message->header.kind) {
+	case LL_MESSAGE_TENANT_ROW:
+		return ADD_ROW(list, tenants, tenant_count, message->tenant_row);
+	case LL_MESSAGE_JOB_ROW:
+		return ADD_ROW(list, jobs, job_count, message->job_row);
+	case LL_MESSAGE_CARD_ROW:
+		return ADD_ROW(list, cards, card_count, message->card_row);
+	case LL_MESSAGE_CLAIM_ROW:
+		return ADD_ROW(list, claims, claim_count, message->claim_row);
+	case LL_MESSAGE_LIST_END:
+		list->end = message->list_end;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+int ll_client_list(struct ll_client *client, struct ll_list *ret_list, uint64_t deadline_ns, struct ll_err *err)
+{
+	union ll_message message;
+	*ret_list = (struct ll_list){0};
+	ll_message_init(&message, LL_MESSAGE_LIST);
+	int rc = send_request(client, &message, NULL, 0, deadline_ns, err);
+	while (!rc) {
+		rc = receive_answer(client, &message, deadline_ns, err);
+		if (rc)
+			return rc;
+		rc = take_row(ret_list, &message);
+		if (rc == -ENOMEM)
+			return ll_err_set(err, rc, "loadlined: %s", strerror(ENOMEM));
+	}
+	return rc == 1 ? 0 : rc;
+}
+
+void ll_list_fini(struct ll_list *list)
+{
+	free(list->tenants);
+	free(list->jobs);
+	free(list->cards);
+	free(list->claims);
+	*list = (struct ll_list){0};
+}
+
+const struct ll_message_job_row *ll_list_job(const struct ll_list *list, uint64_t number)
+{
+	for (size_t i = 0; i < list->job_count; i++) {
+		if (list->jobs[i].number == number)
+			return &list->jobs[i];
+	}
+	return NULL;
+}
+
+const struct ll_message_card_row *ll_list_card(const struct ll_list *list, uint64_t job_number, const char *uuid)
+{
+	for (size_t i = 0; i < list->card_count; i++) {
+		if (list->cards[i].job_number == job_number && strcmp(list->cards[i].uuid, uuid) == 0)
+			return &list->cards[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,284 @@
+/*
+ * page.h - what a job's processes and loadlined share: two mappings, which the daemon makes when the job registers.
+ *
+ *   - The page (struct ll_page), which both sides write: memory, what processes say of their launches, the words that
+ *     streams wait for, accounts.
+ *   - The orders (struct ll_orders), which the daemon alone writes: limits, and what each process may do.
+ *
+ * A slot is one process on one card. It has the same index in both mappings. The daemon gives and takes slots. A
+ * process writes its own slot, and the words of its card; everything else is for reading.
+ *
+ * The job's monitor keeps both descriptors. A new daemon adopts them as they are, because streams wait for their words
+ * and processes have their memory in them.
+ *
+ * Every field that changes is one naturally aligned atomic word. Times are CLOCK_MONOTONIC of the daemon: a process
+ * whose clock differs (a time namespace) adds the difference that it was told (LL_MESSAGE_CLAIMED). Nothing is a
+ * pointer. A change of any offset or meaning is a new LL_PAGE_VERSION.
+ */
+#ifndef LOADLINE_PROTOCOL_PAGE_H
+#define LOADLINE_PROTOCOL_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+
+enum {
+	LL_PAGE_VERSION = 1,
+	LL_PAGE_SLOTS = 1024,
+	LL_PAGE_CARDS = 16,
+	LL_PAGE_UUID_SIZE = 96,
+	LL_PAGE_BLOCK = 4096,
+};
+
+/* "llpage" and "llorder" as they lie in memory. */
+#define LL_PAGE_MAGIC UINT64_C(0x0000656761706c6c)
+#define LL_ORDERS_MAGIC UINT64_C(0x00726564726f6c6c)
+
+/* Memory is counted in units, so that two counts fit into one word: 2 TiB each. What is no multiple is rounded up. */
+#define LL_MEMORY_UNIT UINT64_C(512)
+#define LL_MEMORY_UNITS_MAX UINT32_MAX
+
+static inline uint64_t ll_memory_units(uint64_t bytes)
+{
+	return bytes / LL_MEMORY_UNIT + (bytes % LL_MEMORY_UNIT != 0);
+}
+
+/*
+ * The memory word of a slot: granted << 32 | used. The process moves `used`: up by compare-and-swap while it stays
+ * within `granted`, and down at any time. It may push `used` above `granted` only for what the driver has taken already
+ * (charge). The daemon moves `granted`, up and down, by compare-and-swap, and never below `used`.
+ */
+#define LL_MEMORY_WORD(granted, used) ((uint64_t)(granted) << 32 | (uint32_t)(used))
+#define LL_MEMORY_GRANTED(word) ((uint32_t)((word) >> 32))
+#define LL_MEMORY_USED(word) ((uint32_t)(word))
+
+/* How long an order holds without a beat of the daemon, if that has ended; some times as long while the connection to
+ * it stands (shim/link/lease.h). After that gates are open, and streams go on. */
+#define LL_LEASE_NS UINT64_C(250000000)
+#define LL_BEAT_NS UINT64_C(50000000)
+
+/* ---- the page ---- */
+
+/* How long the card worked for a job, in bins of time; see busy_bins.h. All zero at first. */
+enum { LL_BUSY_BINS = 64, LL_BUSY_LONG_BINS = 256 };
+struct ll_busy_bins {
+	_Atomic uint64_t words[LL_BUSY_BINS]; /* number of the bin << 24 | ns counted in it */
+	_Atomic uint64_t long_words[LL_BUSY_LONG_BINS];
+};
+
+/* The job on one card. */
+struct ll_page_card {
+	_Atomic uint64_t gpu_time_ns; /* of all its processes there, ended ones included; what overlaps counts once */
+	/* when a process of the job began to have no slot, and when that was last said; 0: never */
+	_Atomic uint64_t lost_since_ns, lost_seen_ns;
+	_Atomic uint64_t reserved[13];
+	struct ll_busy_bins busy;
+	char unused[LL_PAGE_BLOCK - 128 - sizeof(struct ll_busy_bins)];
+};
+
+enum ll_post_flag {
+	LL_POST_ON_CARD = 1,  /* launches wait on the card, not in the host */
+	LL_POST_IS_DRY = 2,   /* it wants the card, and has nothing queued now */
+	LL_POST_LINGERS = 4,  /* a launch that its visit let through goes on after the visit */
+	LL_POST_LAUNCHED = 8, /* it has launched since it was told LL_ORDER_PAUSED */
+};
+
+struct ll_page_slot {
+	/* identity: the daemon writes it, the token last; it takes the token away first */
+	_Atomic uint64_t token;       /* 0: nobody's; else unique for ever in this page */
+	_Atomic uint32_t card;        /* index in `cards` of both mappings */
+	_Atomic int32_t pid;          /* as the process said, in `namespaces` */
+	_Atomic uint64_t namespaces;  /* ll_process_namespaces of the process; 0: unknown */
+	_Atomic uint64_t start_ticks; /* of the process */
+	_Atomic uint64_t taken_ns;
+	_Atomic uint32_t checkpoint; /* enum ll_claim_checkpoint */
+	/* 1 + its number among the claims of the card, "17" in "0/17"; 0: it has none yet. A daemon that adopts the
+	 * page keeps it if no other claim has it: people know the process by it. */
+	_Atomic uint32_t number;
+	_Atomic uint32_t reserved_identity[4];
+
+	/* memory: a cache line of its own */
+	_Atomic uint64_t memory; /* LL_MEMORY_WORD */
+	/* serial << 32 | units that the process wants beyond what it uses. It raises the serial, and rings (BELL). When
+	 * it has what it wanted it says 0 units, with the same serial: until then they are kept for it (20 ms). */
+	_Atomic uint64_t memory_want;
+	/* serial << 32 | positive errno. The daemon has answered that want: 0: try again; ENOMEM: it is over the limit.
+	 */
+	_Atomic uint64_t memory_answer;
+	_Atomic uint64_t evictable_bytes; /* of those used: what can be moved */
+	_Atomic uint64_t away_bytes;      /* of those evictable: what is not on the card now */
+	_Atomic uint32_t residency;       /* enum ll_claim_residency */
+	_Atomic uint32_t state;           /* enum ll_claim_state */
+	_Atomic uint32_t reserve_asked;   /* serial: the daemon wants what its pools keep in reserve (and wakes it) */
+	_Atomic uint32_t reserve_given;   /* serial: the process has given up what it could, and rings */
+	_Atomic uint64_t reserved_memory;
+
+	/* launches: what the process says (a post), and its gate */
+	_Atomic uint64_t
+	    activity_ns; /* LL_ACTIVITY_NOW while work is queued or running, else when it last was; 0 never */
+	_Atomic uint64_t posted_ns;     /* of the last post */
+	_Atomic uint64_t want_since_ns; /* since when it has launches that wait or run; 0: none */
+	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has */
+	_Atomic uint64_t running_ns;    /* how long the card has been at work of it that is not charged yet */
+	_Atomic uint32_t queued_launches;
+	_Atomic uint32_t pace;       /* enum ll_pace */
+	_Atomic uint32_t post_flags; /* enum ll_post_flag */
+	_Atomic uint32_t gate;       /* enum ll_gate; the daemon shuts it too */
+	_Atomic uint32_t post;       /* counts what the daemon is to decide about anew: the process rings */
+	_Atomic uint32_t wake_count; /* a futex: counts what others changed for the process */
+
+	/* accounts, for ever rising */
+	_Atomic uint64_t gpu_time_ns; /* completed kernels */
+	_Atomic uint64_t launched, completed;
+	_Atomic uint64_t waited_ns; /* of launches, for orders */
+	_Atomic uint64_t reserved_accounts[4];
+
+	/* a phrase for people, NUL-padded; text_sequence is odd while it is written */
+	_Atomic uint32_t text_sequence;
+	_Atomic uint32_t reserved_text;
+	_Atomic uint64_t note[8];
+	_Atomic uint64_t reserved[23];
+};
+
+struct ll_page {
+	uint64_t magic;
+	uint32_t version, bytes;
+	/* 1 + the highest slot that was ever given, as in the orders: memory beyond is not touched. The daemon writes
+	   it before it gives the slot. */
+	_Atomic uint32_t slot_end;
+	uint32_t reserved;
+	char unused[LL_PAGE_BLOCK - 24];
+	/* of each card, for the job's streams: LL_VISIT_WORD_OPEN while they may go on; the rest counts. In a block of
+	   their own, which processes register with the driver. */
+	_Atomic uint32_t card_words[LL_PAGE_BLOCK / 4];
+	struct ll_page_card cards[LL_PAGE_CARDS];
+	struct ll_page_slot slots[LL_PAGE_SLOTS];
+};
+
+/* ---- the orders ---- */
+
+enum ll_order_flag {
+	LL_ORDER_MAY_LAUNCH = 1,    /* no debt; if the card is given for visits: the turn is the job's, and goes on */
+	LL_ORDER_IS_ALONE = 2,      /* no cap, no higher class and no visits: the gate may be open */
+	LL_ORDER_IS_SLICED = 4,     /* others work too, and nobody needs visits: the card's time slices serve all */
+	LL_ORDER_IS_HOLDER = 8,     /* the turn is the job's, even if it may not launch */
+	LL_ORDER_IS_BY_VISITS = 16, /* the card is given for visits, and what the process launches waits on it */
+	LL_ORDER_IS_ENDING = 32,    /* the job has the turn and is to give it away: what is queued drains */
+	LL_ORDER_PAUSED = 64,       /* it gave the turn to a lower class for want of work (LL_POST_LAUNCHED) */
+	LL_ORDER_IS_FREE = 128,     /* the process wants nothing now; if it begins to, its gate may be opened at once */
+	LL_ORDER_YIELDS_TO_GANG = 256, /* another tenant has the turn on the first card of both, and goes first here */
+	LL_ORDER_GANG_IS_ENDING = 512, /* the job has the turn on its first card, and is about to give it away */
+};
+
+struct ll_orders_slot {
+	_Atomic uint32_t sequence;         /* odd while the daemon writes the rest */
+	_Atomic uint32_t post;             /* the newest post that it knows (ll_page_slot.post) */
+	_Atomic uint32_t flags;            /* enum ll_order_flag */
+	_Atomic uint32_t waiting;          /* others that want the card */
+	_Atomic uint32_t sharing;          /* other jobs whose work is on the card now */
+	_Atomic uint32_t awaited_launches; /* what other cards have of the job, and may need launches here to end */
+	_Atomic uint64_t awaited_ns;       /* when they last had any; 0: never */
+	_Atomic uint64_t turn_since_ns;    /* when the turn came to who has it now */
+	_Atomic int64_t tokens_ns;         /* of the job's account; INT64_MAX without a cap */
+	_Atomic int64_t tokens_most_ns;    /* what that account can hold; INT64_MAX without a cap */
+	_Atomic uint64_t tokens_at_ns;     /* when it held that: it fills by the cap from then on; 0: there is no cap */
+	_Atomic uint64_t queue_bound_ns;   /* work that may be queued beneath a higher class; 0: no bound */
+	_Atomic uint64_t gang_ns;          /* as awaited_ns, on the job's first card */
+	_Atomic uint32_t gang_launches;
+	_Atomic uint32_t reserved[11];
+};
+
+struct ll_orders_card {
+	_Atomic uint64_t
+	    uuid[LL_PAGE_UUID_SIZE / 8]; /* NUL-padded; written once; 0: no card of the job has this index */
+	_Atomic uint64_t used_bytes; /* as the books have it: processes, and what ended ones have not given back yet */
+	/* when a process with memory last ended there, of any job; 0: never. The driver takes about 0.1 s longer. */
+	_Atomic uint64_t death_ns;
+	_Atomic uint64_t usable_bytes; /* of the card, as `run` said; 0: not said */
+	/* of used_bytes: what ended processes have not given back yet. Written before their slots are given away. */
+	_Atomic uint64_t leaving_bytes;
+};
+
+struct ll_orders {
+	uint64_t magic;
+	uint32_t version, bytes;
+	uint64_t token[2];                /* of the job */
+	_Atomic uint64_t instance;        /* of the daemon that serves; another one: connect again */
+	_Atomic uint32_t wake_count;      /* a futex: counts changes of instance and limits */
+	_Atomic uint32_t beat;            /* rises each LL_BEAT_NS while an order keeps anybody from launching */
+	_Atomic uint32_t limits_sequence; /* odd while the limits are written */
+	_Atomic uint32_t
+	    slot_changes; /* counts slots given and taken, each after it was: who watches lists them anew */
+	_Atomic uint64_t limits[sizeof(struct ll_limits) / 8];
+	_Atomic uint32_t slot_end; /* 1 + the highest slot that was ever given */
+	uint32_t reserved;
+	char unused[LL_PAGE_BLOCK - 112];
+	struct ll_orders_card cards[LL_PAGE_CARDS];
+	_Atomic uint64_t
+	    promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
+	char unused_cards[LL_PAGE_BLOCK - LL_PAGE_CARDS * 136];
+	struct ll_orders_slot slots[LL_PAGE_SLOTS];
+};
+
+_Static_assert(sizeof(struct ll_page_card) == LL_PAGE_BLOCK, "a block");
+_Static_assert(offsetof(struct ll_page_slot, memory) == 64, "a cache line");
+_Static_assert(offsetof(struct ll_page_slot, activity_ns) == 128, "a cache line");
+_Static_assert(offsetof(struct ll_page_slot, gpu_time_ns) == 192, "a cache line");
+_Static_assert(sizeof(struct ll_page_slot) == 512, "whole cache lines");
+_Static_assert(offsetof(struct ll_page, card_words) == LL_PAGE_BLOCK, "a block of their own");
+_Static_assert(sizeof(struct ll_orders_slot) == 128, "whole cache lines");
+_Static_assert(sizeof(struct ll_orders_card) == 128, "whole cache lines");
+_Static_assert(offsetof(struct ll_orders, cards) == LL_PAGE_BLOCK, "a block");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");
+
+/* ---- the daemon's side ---- */
+
+/* Makes a memfd of the whole size, filled with a header; the rest is zero. Mode 0600, sealed against change of size.
+ * *ret_fd is closed on exec. -errno. */
+int ll_page_make(int *ret_fd);
+int ll_orders_make(const uint64_t token[2], int *ret_fd);
+
+/* Opens the same file for reading alone, to give it away. -errno. */
+int ll_page_reopen_read_only(int fd, int *ret_fd);
+
+/* ---- both sides ---- */
+
+/* Maps a descriptor that somebody passed on; the descriptor may be closed afterwards. -EBADMSG: it is no page, of
+ * another version, or of another size. Any other -errno. Unmap: NULL is fine. */
+int ll_page_map(int fd, bool is_writable, struct ll_page **ret_page);
+int ll_orders_map(int fd, bool is_writable, struct ll_orders **ret_orders);
+void ll_page_unmap(struct ll_page *page);
+void ll_orders_unmap(struct ll_orders *orders);
+
+/* The memory limit alone: one load. 0: none. */
+uint64_t ll_orders_memory_limit(const struct ll_orders *orders);
+
+/* Copies the limits out of the orders; reads again while they are written. And: writes them, by the daemon. */
+void ll_orders_read_limits(const struct ll_orders *orders, struct ll_limits *ret_limits);
+void ll_orders_write_limits(struct ll_orders *orders, const struct ll_limits *limits);
+
+/* The index of the card with that UUID; LL_PAGE_CARDS: the job has none. */
+unsigned ll_orders_find_card(const struct ll_orders *orders, const char *uuid);
+void ll_orders_read_uuid(const struct ll_orders_card *card, char ret_uuid[LL_PAGE_UUID_SIZE]);
+
+/* 1 + the highest slot that may be in use. */
+unsigned ll_page_slot_end(const struct ll_page *page);
+
+/* Sums what the slots of that card use (all of its processes that are in the page). */
+uint64_t ll_page_used_bytes(const struct ll_page *page, unsigned card);
+
+/* Raises the count, and wakes who sleeps on it. */
+void ll_page_wake(_Atomic uint32_t *wake_count);
+
+/* Sleeps until somebody wakes, or until_ns (ll_now_ns). Returns at once if the count is another one. May return for no
+ * reason. */
+void ll_page_sleep(const _Atomic uint32_t *wake_count, uint32_t count, uint64_t until_ns);
+
+/* A slot's note, cut at 63 bytes. One writer. */
+void ll_page_write_note(struct ll_page_slot *slot, const char *note);
+void ll_page_read_note(const struct ll_page_slot *slot, char ret_note[64]);
+
+#endif

@@ -1,0 +1,51 @@
+#include "protocol/words.h"
+
+const char *ll_priority_name(enum ll_priority priority)
+{
+	switch (priority) {
+	case LL_PRIORITY_HIGH:
+		return "high";
+	case LL_PRIORITY_NORMAL:
+		return "normal";
+	case LL_PRIORITY_LOW:
+		return "low";
+	case LL_PRIORITY_HOLD:
+		return "hold";
+	case LL_PRIORITY_NONE:
+		break;
+	}
+	return "unknown";
+}
+
+const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state)
+{
+	switch (state) {
+	case LL_CLAIM_STARTING:
+		return "starting";
+	case LL_CLAIM_RUNNING:
+		return priority == LL_PRIORITY_HOLD ? "holding" : "running";
+	case LL_CLAIM_YIELDED:
+		return "yielded";
+	case LL_CLAIM_RELEASED:
+		return "released";
+	case LL_CLAIM_WAITING:
+		return "waiting";
+	case LL_CLAIM_ENDING:
+		return "ending";
+	}
+	return "unknown";
+}
+
+enum ll_priority ll_priority_of_class(uint32_t limit_class)
+{
+	return limit_class == LL_LIMIT_CLASS_HIGH  ? LL_PRIORITY_HIGH
+	       : limit_class == LL_LIMIT_CLASS_LOW ? LL_PRIORITY_LOW
+						   : LL_PRIORITY_NORMAL;
+}
+
+enum ll_limit_class ll_class_of_priority(enum ll_priority priority)
+{
+	return priority == LL_PRIORITY_HIGH  ? LL_LIMIT_CLASS_HIGH
+	       : priority == LL_PRIORITY_LOW ? LL_LIMIT_CLASS_LOW
+					     : LL_LIMIT_CLASS_NORMAL;
+}

@@ -1,0 +1,79 @@
+/*
+ * words.h - the values that words of a claim and of a job can have.
+ */
+#ifndef LOADLINE_PROTOCOL_WORDS_H
+#define LOADLINE_PROTOCOL_WORDS_H
+
+#include <stdint.h>
+
+#include "base/runtime_folder.h"
+#include "protocol/limits.h"
+
+/* The class of a claim or a tenant. A smaller number goes first. */
+enum ll_priority { LL_PRIORITY_NONE, LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW, LL_PRIORITY_HOLD };
+
+/* The weight of a claim or a tenant whose wish says none. */
+enum { LL_DEFAULT_WEIGHT_PERMILLE = 1000 };
+
+enum ll_claim_state {
+	LL_CLAIM_STARTING, /* no context on the card yet */
+	LL_CLAIM_RUNNING,  /* a program: governed; a hold: holding */
+	LL_CLAIM_YIELDED,  /* a hold: silent for real work, its context kept */
+	LL_CLAIM_RELEASED, /* a hold: silent, its memory given back */
+	LL_CLAIM_WAITING,  /* for memory, a turn, or a card that is cooling */
+	LL_CLAIM_ENDING,
+};
+
+/* Where the memory of a claim is, if its program is evictable. */
+enum ll_claim_residency {
+	LL_CLAIM_FIXED,   /* on the card, and it cannot be moved: the state of a fresh claim */
+	LL_CLAIM_ON_CARD, /* on the card; the program runs */
+	LL_CLAIM_STOPPED, /* the program is stopped, and not all of its memory has left */
+	LL_CLAIM_EVICTED, /* the program is stopped, and all that can be moved has left */
+};
+
+/* What a command has done to the process of a claim by the driver's checkpoint. The process knows nothing of it. */
+enum ll_claim_checkpoint {
+	LL_CHECKPOINT_NONE,
+	LL_CHECKPOINT_SUSPENDED, /* its calls wait */
+	LL_CHECKPOINT_EVICTED,   /* the same, and all of its memory is off its cards */
+};
+
+/* Instead of the time at which there last was work: there is some now. */
+#define LL_ACTIVITY_NOW UINT64_MAX
+
+/* The word that a program reads before each launch (turn.h). */
+enum ll_gate {
+	LL_GATE_SHUT, /* ask before each launch: the state of a fresh claim */
+	LL_GATE_OPEN,
+	LL_GATE_TIMED, /* open, but the next launch shall say that it happened */
+};
+
+/* How a program launches. */
+enum ll_pace {
+	LL_PACE_UNKNOWN, /* the state of a fresh claim: it brings visits, in which its launches are timed alone */
+	LL_PACE_AHEAD,   /* its queue fills while others have the card */
+	LL_PACE_WAITS,   /* for each launch, or for its kernels on other cards: the card must be kept for it */
+};
+
+/* The lowest bit of a tenant's word on the card (act.h): the tenant may use the card. */
+#define LL_VISIT_WORD_OPEN UINT32_C(1)
+
+/* What is said of a claim's visits; doc/internals.md lists by whom. */
+enum ll_visit_flag {
+	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
+	LL_VISIT_IS_DRY = 8,  /* it wants the card, and has nothing queued now */
+	LL_VISIT_LINGERS = 4, /* a launch of it that its visit let through goes on beside the next visit */
+	LL_VISIT_PAUSES = 16, /* it gave the card to a lower class for want of work, and has not launched since */
+	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
+};
+
+/* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
+const char *ll_priority_name(enum ll_priority priority);
+const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
+
+/* The same class in limits and in settings. */
+enum ll_priority ll_priority_of_class(uint32_t limit_class);
+enum ll_limit_class ll_class_of_priority(enum ll_priority priority);
+
+#endif

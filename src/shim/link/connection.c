@@ -1,0 +1,452 @@
+#include "shim/link/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fork.h"
+#include "base/process.h"
+#include "base/process_id.h"
+#include "base/scope.h"
+#include "protocol/run_settings.h"
+#include "shim/link/claim.h"
+#include "shim/link/place_uid.h"
+
+/* HIGH_FD: programs close or reuse low descriptors. */
+enum { HIGH_FD = 512 };
+
+/* A daemon that is starting serves after some ms. */
+#define RETRY_NS (5 * LL_NS_PER_MS)
+/* One that serves answers in some 20 us. With less than this left nothing is asked. */
+#define ANSWER_NS (100 * LL_NS_PER_MS)
+
+static struct {
+	pthread_once_t once;
+	pthread_mutex_t request_lock; /* one request at a time; held for as long as the caller of a request waits */
+	pthread_mutex_t fd_lock;      /* guards the five below; held for a moment */
+	int fd;                       /* -1: none */
+	dev_t device;
+	ino_t inode;
+	uint64_t instance; /* of the daemon; 0: it has not said so yet */
+	uint32_t serial;
+	struct ll_process_id self; /* pid 0: not known yet; under the request_lock */
+	_Atomic(struct ll_job_pages *) pages;
+	struct ll_fork_item fork;
+} connection = {.once = PTHREAD_ONCE_INIT,
+		.request_lock = PTHREAD_MUTEX_INITIALIZER,
+		.fd_lock = PTHREAD_MUTEX_INITIALIZER,
+		.fd = -1};
+
+struct ll_job_pages *ll_connection_pages(void)
+{
+	return atomic_load(&connection.pages);
+}
+
+/* ---- the descriptor ---- */
+
+static bool is_ours(int fd)
+{
+	struct stat st;
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_dev == connection.device &&
+	       st.st_ino == connection.inode;
+}
+
+/* The child's copy is the parent's connection, and the parent's pages are not the child's to write. */
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	if (is_ours(connection.fd))
+		close(connection.fd);
+	connection.fd = -1;
+	pthread_mutex_init(&connection.request_lock, NULL);
+	pthread_mutex_init(&connection.fd_lock, NULL);
+	connection.instance = 0;
+	connection.self = (struct ll_process_id){0};
+	atomic_store(&connection.pages, NULL);
+}
+
+static void follow_forks(void)
+{
+	connection.fork.in_child = forget_in_child;
+	ll_fork_add(&connection.fork);
+}
+
+static void disconnect(void)
+{
+	ll_fork_block();
+	pthread_mutex_lock(&connection.fd_lock);
+	if (is_ours(connection.fd))
+		close(connection.fd);
+	connection.fd = -1;
+	connection.instance = 0;
+	pthread_mutex_unlock(&connection.fd_lock);
+	ll_fork_unblock();
+}
+
+static int open_socket(const char *place, int *ret_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length = strlen(place);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	memcpy(address.sun_path + 1, place, length); /* abstract: it fits (place.h) */
+	length += offsetof(struct sockaddr_un, sun_path) + 1;
+	int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* -1: the limit is lower */
+	if (high_fd >= 0) {
+		close(fd);
+		fd = high_fd;
+	}
+	int rc = connect(fd, (const struct sockaddr *)&address, (socklen_t)length) < 0 ? -errno : 0;
+	if (rc)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return rc;
+}
+
+int ll_connection_open(const char *place, int *ret_fd)
+{
+	uid_t uid;
+	int rc = open_socket(place, ret_fd);
+	if (!rc && (rc = ll_place_uid_check(place, *ret_fd, &uid)) != 0)
+		close(*ret_fd);
+	return rc;
+}
+
+static void keep_socket(int fd)
+{
+	struct stat st = {0};
+	pthread_mutex_lock(&connection.fd_lock);
+	fstat(fd, &st);
+	connection.fd = fd;
+	connection.device = st.st_dev;
+	connection.inode = st.st_ino;
+	connection.instance = 0;
+	pthread_mutex_unlock(&connection.fd_lock);
+}
+
+static int connect_to(const char *place, struct ll_err *err)
+{
+	uid_t uid = 0;
+	int fd = -1;
+	ll_fork_block();
+	int rc = open_socket(place, &fd);
+	if (rc == 0)
+		keep_socket(fd);
+	ll_fork_unblock();
+	if (rc)
+		return ll_err_set(err, rc, "loadlined (@%s) cannot be reached: %s", place, strerror(-rc));
+	rc = ll_place_uid_check(place, fd, &uid);
+	if (rc == 0)
+		return 0;
+	disconnect();
+	return rc == -EPERM ? ll_err_set(err, rc, "the name @%s is another user's (uid %u)", place, (unsigned)uid)
+			    : ll_err_set(err, rc, "@%s: %s", place, strerror(-rc));
+}
+
+/* ---- packets ---- */
+
+/* Between the look and the call a program could give the number to a socket of its own: it has some 100 ns for it. */
+static int send_message(const union ll_message *message, const int *fds, size_t fd_count)
+{
+	pthread_mutex_lock(&connection.fd_lock);
+	int rc = is_ours(connection.fd) ? ll_message_send(connection.fd, message, fds, fd_count) : -ENOTCONN;
+	pthread_mutex_unlock(&connection.fd_lock);
+	return rc;
+}
+
+static int receive_message(uint64_t until_ns, union ll_message *ret_message, int ret_fds[LL_MESSAGE_FDS],
+			   size_t *ret_fd_count)
+{
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		struct pollfd ready = {.fd = connection.fd, .events = POLLIN};
+		int rc = is_ours(connection.fd) ? ll_message_receive(connection.fd, ret_message, ret_fds, ret_fd_count)
+						: -ENOTCONN;
+		if (rc != -EAGAIN)
+			return rc;
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		poll(&ready, 1, (int)((until_ns - now_ns) / LL_NS_PER_MS + 1));
+	}
+}
+
+/* Sends a request, and waits for the answer of that kind. */
+static int ask(union ll_message *message, int fd, enum ll_message_kind kind, uint64_t until_ns,
+	       int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count, struct ll_err *err)
+{
+	uint32_t serial = message->header.serial = ++connection.serial;
+	int rc = send_message(message, &fd, fd >= 0);
+	*ret_fd_count = 0;
+	while (rc == 0) {
+		rc = receive_message(until_ns, message, ret_fds, ret_fd_count);
+		if (rc == 0 && message->header.serial == serial && message->header.kind == kind)
+			return 0;
+		if (rc == 0)
+			ll_message_close_fds(ret_fds, *ret_fd_count);
+		if (rc == 0 && message->header.serial == serial && message->header.kind == LL_MESSAGE_REFUSED)
+			return ll_err_set(err, message->refused.code, "%s", message->refused.reason);
+	}
+	disconnect(); /* its answer would come for another request */
+	return ll_err_set(err, rc, "loadlined does not answer: %s", strerror(-rc));
+}
+
+static int say_hello(uint64_t until_ns, struct ll_err *err)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS];
+	size_t count;
+	ll_message_init(&message, LL_MESSAGE_HELLO);
+	message.hello.protocol = LL_PROTOCOL_VERSION;
+	message.hello.role = LL_ROLE_PROCESS;
+	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
+	int rc = ask(&message, process_fd, LL_MESSAGE_WELCOME, until_ns, fds, &count, err);
+	if (rc) {
+		disconnect();
+		return rc;
+	}
+	ll_message_close_fds(fds, count);
+	pthread_mutex_lock(&connection.fd_lock);
+	connection.instance = message.welcome.instance;
+	pthread_mutex_unlock(&connection.fd_lock);
+	return 0;
+}
+
+/* ---- pages ---- */
+
+static int map_pages(const int fds[2], const struct stat *st, struct ll_job_pages **ret_pages)
+{
+	struct ll_orders *orders;
+	struct ll_job_pages *pages = calloc(1, sizeof *pages);
+	if (!pages)
+		return -ENOMEM;
+	int rc = ll_orders_map(fds[1], false, &orders);
+	if (rc == 0 && (rc = ll_page_map(fds[0], true, &pages->page)) != 0)
+		ll_orders_unmap(orders);
+	if (rc) {
+		free(pages);
+		return rc;
+	}
+	pages->orders = orders;
+	pages->device = st->st_dev;
+	pages->inode = st->st_ino;
+	pages->former = atomic_load(&connection.pages);
+	atomic_store(&connection.pages, pages);
+	*ret_pages = pages;
+	return 0;
+}
+
+static int take_pages(const int *fds, size_t count, struct ll_job_pages **ret_pages)
+{
+	struct stat st;
+	if (count != 2)
+		return -EBADMSG;
+	if (fstat(fds[0], &st) < 0)
+		return -errno;
+	for (struct ll_job_pages *pages = atomic_load(&connection.pages); pages; pages = pages->former) {
+		if (pages->device == st.st_dev && pages->inode == st.st_ino) {
+			*ret_pages = pages;
+			return 0;
+		}
+	}
+	return map_pages(fds, &st, ret_pages);
+}
+
+/* ---- a slot ---- */
+
+static void write_claim(const struct ll_slot_request *request, union ll_message *ret_message)
+{
+	const struct ll_run_settings *settings = request->settings;
+	bool is_first = strcmp(settings->first_card, request->uuid) == 0;
+	if (!connection.self.pid)
+		connection.self = ll_process_self();
+	ll_message_init(ret_message, LL_MESSAGE_CLAIM);
+	struct ll_message_claim *claim = &ret_message->claim;
+	claim->job = settings->id;
+	claim->slot_token = request->slot_token;
+	claim->slot = request->slot;
+	claim->namespaces = connection.self.namespaces;
+	claim->start_ticks = connection.self.start_ticks;
+	claim->pid = connection.self.pid;
+	claim->clock_ns = ll_now_ns();
+	ll_message_text_set(claim->uuid, sizeof claim->uuid, request->uuid);
+	ll_message_text_set(claim->first_card, sizeof claim->first_card, is_first ? "" : settings->first_card);
+}
+
+static int ask_for_slot(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
+			struct ll_err *err)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS];
+	size_t count;
+	struct ll_job_pages *pages = NULL;
+	write_claim(request, &message);
+	int rc = ask(&message, -1, LL_MESSAGE_CLAIMED, until_ns, fds, &count, err);
+	if (rc)
+		return rc;
+	rc = take_pages(fds, count, &pages);
+	ll_message_close_fds(fds, count);
+	if (rc)
+		return ll_err_set(err, rc, "the page of the job: %s", strerror(-rc));
+	*ret_grant = (struct ll_slot_grant){.pages = pages,
+					    .token = message.claimed.slot_token,
+					    .ahead_ns = message.claimed.clock_ahead_ns,
+					    .slot = message.claimed.slot,
+					    .card = message.claimed.card};
+	return 0;
+}
+
+/* ---- slots that the process has ---- */
+
+/* False: try again. */
+static bool take_again(struct ll_claim *claim, uint64_t until_ns)
+{
+	struct ll_slot_grant grant;
+	struct ll_slot_request request = {.settings = claim->port->settings,
+					  .uuid = claim->port->uuid,
+					  .slot_token = claim->token,
+					  .slot = claim->index};
+	int rc = ask_for_slot(&request, until_ns, &grant, NULL);
+	bool is_same =
+	    rc == 0 && grant.pages == claim->pages && grant.slot == claim->index && grant.token == claim->token;
+	if (is_same) /* for what was said to the former daemon */
+		atomic_store(&claim->is_bell_due, true);
+	else if (rc == 0 || rc == -ESTALE)
+		atomic_store(&claim->is_refused, true); /* the agent's next beat takes another claim */
+	return rc == 0 || rc == -ESTALE;
+}
+
+static int take_all_again(uint64_t until_ns)
+{
+	for (struct ll_claim *claim = ll_claims_first(); claim; claim = claim->next) {
+		if (ll_claim_slot(claim) && !take_again(claim, until_ns))
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static int connect_anew(const struct ll_run_settings *settings, uint64_t until_ns, struct ll_err *err)
+{
+	disconnect();
+	int rc = connect_to(settings->place, err);
+	if (rc == 0)
+		rc = say_hello(until_ns, err);
+	if (rc == 0 && (rc = take_all_again(until_ns)) != 0) {
+		disconnect();
+		ll_err_set(err, rc, "loadlined does not know this job yet");
+	}
+	return rc;
+}
+
+static int connect_and_ask(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
+			   struct ll_err *err)
+{
+	bool is_connected = is_ours(connection.fd) && connection.instance;
+	int rc = is_connected ? 0 : connect_anew(request->settings, until_ns, err);
+	return rc ? rc : ask_for_slot(request, until_ns, ret_grant, err);
+}
+
+/* Nobody serves yet, or the connection was one to a daemon that has ended, or the job's monitor has not said yet that
+ * there is the job. */
+static bool may_pass(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ENOTCONN || rc == -EAGAIN || rc == -EPIPE || rc == -ECONNRESET;
+}
+
+static int try_to_claim(const struct ll_slot_request *request, uint64_t wait_ns, struct ll_slot_grant *ret_grant,
+			struct ll_err *err)
+{
+	uint64_t until_ns = ll_now_ns() + wait_ns;
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		uint64_t answer_ns = now_ns + ANSWER_NS < until_ns ? until_ns : now_ns + ANSWER_NS;
+		int rc = connect_and_ask(request, answer_ns, ret_grant, err);
+		if (!may_pass(rc) || ll_now_ns() >= until_ns)
+			return rc;
+		ll_sleep_until_ns(ll_now_ns() + RETRY_NS);
+	}
+}
+
+int ll_connection_claim(const struct ll_slot_request *request, uint64_t wait_ns, struct ll_slot_grant *ret_grant,
+			struct ll_err *err)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	if (!request->settings->place[0])
+		return ll_err_set(err, -ENOENT, LL_RUN_VARIABLE " names no loadlined");
+	pthread_once(&connection.once, follow_forks);
+	pthread_mutex_lock(&connection.request_lock);
+	int rc = try_to_claim(request, wait_ns, ret_grant, err);
+	pthread_mutex_unlock(&connection.request_lock);
+	errno = code;
+	return rc;
+}
+
+/* In one round of its loop loadlined may answer before it sees an end. In the next round it has seen it. */
+void ll_connection_sweep(const struct ll_run_settings *settings)
+{
+	struct ll_slot_request request = {.settings = settings, .uuid = ""};
+	struct ll_slot_grant grant;
+	if (ll_connection_claim(&request, 0, &grant, NULL) == 0)
+		ll_connection_claim(&request, 0, &grant, NULL);
+}
+
+static bool stands(void)
+{
+	struct pollfd gone = {.fd = connection.fd, .events = 0};
+	return is_ours(connection.fd) && poll(&gone, 1, 0) == 0;
+}
+
+bool ll_connection_stands(void)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&connection.fd_lock);
+	bool is_so = stands();
+	pthread_mutex_unlock(&connection.fd_lock);
+	errno = code;
+	return is_so;
+}
+
+static bool is_connected_to(uint64_t instance)
+{
+	return connection.instance && connection.instance == instance && stands();
+}
+
+int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instance)
+{
+	int code = errno, rc = 0;
+	LL_SCOPE_NO_CANCEL;
+	pthread_mutex_lock(&connection.request_lock);
+	if (!is_connected_to(instance))
+		rc = connect_anew(settings, ll_now_ns() + ANSWER_NS, NULL);
+	pthread_mutex_unlock(&connection.request_lock);
+	errno = code;
+	return rc;
+}
+
+int ll_connection_tell(enum ll_message_kind kind, unsigned slot, uint64_t token)
+{
+	int code = errno;
+	union ll_message message;
+	LL_SCOPE_NO_CANCEL;
+	ll_message_init(&message, kind);
+	message.slot.slot = slot;
+	message.slot.slot_token = token;
+	int rc = send_message(&message, NULL, 0);
+	errno = code;
+	return rc;
+}

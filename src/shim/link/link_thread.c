@@ -1,0 +1,207 @@
+#include "shim/link/link_thread.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "shim/link/claim.h"
+
+enum { STACK_BYTES = 128 * 1024 };
+
+#define CALM_NS (1000 * LL_NS_PER_MS)
+/* Time between two tries to connect; after TRIES_FAST of them: CALM_NS. */
+#define RETRY_NS (10 * LL_NS_PER_MS)
+enum { TRIES_FAST = 500 };
+
+static struct {
+	pthread_once_t once;
+	pthread_mutex_t lock; /* guards adding */
+	_Atomic bool is_started;
+	_Atomic bool is_asked;    /* something is to be looked at */
+	_Atomic bool is_watching; /* it looks each LL_BEAT_NS */
+	_Atomic(struct ll_claim *) claims;
+	struct ll_fork_item fork;
+} thread = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the claims of this process ---- */
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	pthread_mutex_init(&thread.lock, NULL);
+	for (struct ll_claim *claim = atomic_load(&thread.claims); claim; claim = claim->next)
+		atomic_store(&claim->slot, NULL);
+	atomic_store(&thread.claims, NULL);
+	atomic_store(&thread.is_started, false);
+	atomic_store(&thread.is_watching, false);
+}
+
+static void follow_forks(void)
+{
+	thread.fork.in_child = forget_in_child;
+	ll_fork_add(&thread.fork);
+}
+
+struct ll_claim *ll_claims_first(void)
+{
+	return atomic_load(&thread.claims);
+}
+
+void ll_claims_add(struct ll_claim *claim)
+{
+	pthread_once(&thread.once, follow_forks);
+	ll_fork_block(); /* a child shall find it */
+	pthread_mutex_lock(&thread.lock);
+	claim->next = atomic_load(&thread.claims);
+	atomic_store(&thread.claims, claim);
+	pthread_mutex_unlock(&thread.lock);
+	ll_fork_unblock();
+	ll_link_thread_start();
+}
+
+/* ---- bells ---- */
+
+static void ring(struct ll_claim *claim)
+{
+	bool has_rung = ll_connection_tell(LL_MESSAGE_BELL, claim->index, claim->token) == 0;
+	atomic_store(&claim->is_bell_due, !has_rung);
+	if (!has_rung)
+		ll_link_thread_look();
+}
+
+void ll_claim_ring(struct ll_claim *claim)
+{
+	if (ll_claim_slot(claim))
+		ring(claim);
+}
+
+void ll_claim_ring_due(struct ll_claim *claim)
+{
+	if (atomic_load_explicit(&claim->is_bell_due, memory_order_relaxed) && ll_claim_slot(claim))
+		ring(claim);
+}
+
+/* ---- the connection ---- */
+
+/* False: it cannot be had now. */
+static bool renew_connection(const struct ll_orders *orders)
+{
+	struct ll_claim *first = ll_claims_first();
+	int rc =
+	    ll_connection_renew(first->port->settings, atomic_load_explicit(&orders->instance, memory_order_relaxed));
+	for (struct ll_claim *claim = first; claim && rc == 0; claim = claim->next)
+		ll_claim_ring_due(claim);
+	return rc == 0;
+}
+
+/* ---- the lease ---- */
+
+static bool is_card_shut(const struct ll_claim *claim)
+{
+	return !(atomic_load_explicit(claim->card_word, memory_order_relaxed) & LL_VISIT_WORD_OPEN);
+}
+
+/* Whether the claim's launches wait, or may have to. */
+static bool is_held(const struct ll_claim *claim)
+{
+	const struct ll_page_slot *slot = ll_claim_slot(claim);
+	return slot &&
+	       (is_card_shut(claim) || (atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed) &&
+					atomic_load_explicit(&slot->gate, memory_order_relaxed) == LL_GATE_SHUT));
+}
+
+static bool is_any_held(void)
+{
+	for (const struct ll_claim *claim = ll_claims_first(); claim; claim = claim->next) {
+		if (is_held(claim))
+			return true;
+	}
+	return false;
+}
+
+/* The streams go on, and the threads that wait look. */
+static void open_all(void)
+{
+	for (struct ll_claim *claim = ll_claims_first(); claim; claim = claim->next) {
+		struct ll_page_slot *slot = ll_claim_slot(claim);
+		if (!slot || !is_held(claim))
+			continue;
+		uint32_t word = atomic_load(claim->card_word);
+		if (!(word & LL_VISIT_WORD_OPEN)) /* a step counts up: a shut word is even, an open one odd */
+			atomic_compare_exchange_strong(claim->card_word, &word, word + 1);
+		ll_page_wake(&slot->wake_count);
+	}
+}
+
+/* ---- the thread ---- */
+
+void ll_link_thread_look(void)
+{
+	const struct ll_job_pages *pages = ll_connection_pages();
+	if (!pages || atomic_load_explicit(&thread.is_watching, memory_order_relaxed))
+		return;
+	int code = errno;
+	atomic_store(&thread.is_asked, true);
+	/* The orders are not ours to write: the count stays, and who sleeps on it looks once too often. */
+	syscall(SYS_futex, &pages->orders->wake_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	errno = code;
+}
+
+static void *link_main(void *arg)
+{
+	struct ll_lease lease = {.since_ns = 0};
+	unsigned tries = 0;
+	pthread_setname_np(pthread_self(), "ll-link");
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;) {
+		const struct ll_orders *orders = ll_connection_pages()->orders;
+		uint32_t count = atomic_load(&orders->wake_count);
+		atomic_store(&thread.is_asked, false);
+		bool has_failed = !renew_connection(orders);
+		tries = has_failed ? tries + 1 : 0;
+		uint64_t now_ns = ll_now_ns();
+		bool is_watching = is_any_held();
+		atomic_store(&thread.is_watching, is_watching);
+		if (ll_lease_look(&lease, orders, 0, is_watching, now_ns) && is_watching)
+			open_all();
+		uint64_t pause_ns = is_watching ? LL_BEAT_NS : CALM_NS;
+		if (has_failed && tries < TRIES_FAST)
+			pause_ns = RETRY_NS;
+		if (!atomic_load(&thread.is_asked))
+			ll_page_sleep(&orders->wake_count, count, now_ns + pause_ns);
+	}
+	return arg;
+}
+
+/* The lock is held. */
+static void start(void)
+{
+	pthread_t id;
+	pthread_attr_t attr;
+	sigset_t all, before;
+	size_t stack_bytes = STACK_BYTES > PTHREAD_STACK_MIN ? STACK_BYTES : (size_t)PTHREAD_STACK_MIN;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, stack_bytes);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	atomic_store(&thread.is_started, pthread_create(&id, &attr, link_main, NULL) == 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+void ll_link_thread_start(void)
+{
+	pthread_mutex_lock(&thread.lock);
+	if (!atomic_load(&thread.is_started))
+		start();
+	pthread_mutex_unlock(&thread.lock);
+}

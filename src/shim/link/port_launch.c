@@ -1,0 +1,366 @@
+/*
+ * Launches of the port (port.h): what a process says in its slot (a post), and what it reads in its orders.
+ *
+ * It rings when loadlined must decide anew, and not at each look. Whoever begins to want the card is held until
+ * loadlined knows that, some 20 us later; not if its orders say LL_ORDER_IS_FREE. loadlined writes the orders first,
+ * and shuts the gate then. So a process that opens its gate reads the orders again, and shuts it if they have changed.
+ */
+#include "base/clock.h"
+#include "shim/link/busy_bins.h"
+#include "shim/link/claim.h"
+#include "shim/link/link_thread.h"
+#include "shim/link/port.h"
+
+enum { READ_TRIES = 1000, PERMILLE = 1000 };
+
+/* A post is answered within that time by a loadlined that is well. */
+#define HEARD_NS (20 * LL_NS_PER_MS)
+
+/* The longest pause in which an account may still be filling. */
+#define LONGEST_NS UINT64_C(3600000000000)
+
+/* ---- posts ---- */
+
+/* Something changed that is to be decided about. The count is the process's own: in the page others may damage it. */
+static void post(struct ll_claim *claim, struct ll_page_slot *slot, uint64_t now_ns)
+{
+	atomic_store(&slot->post, ++claim->posts);
+	claim->posted_ns = now_ns;
+	ll_claim_ring(claim);
+}
+
+static bool set_flags(struct ll_claim *claim, struct ll_page_slot *slot, uint32_t flags)
+{
+	bool is_new = claim->posted_flags != flags;
+	claim->posted_flags = flags;
+	atomic_store_explicit(&slot->post_flags, flags, memory_order_relaxed);
+	return is_new;
+}
+
+void ll_port_set_pace(struct ll_claim *claim, enum ll_pace pace)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (slot && atomic_exchange(&slot->pace, pace) != pace)
+		post(claim, slot, ll_now_ns());
+}
+
+void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	uint32_t others = claim->posted_flags & ~(uint32_t)LL_POST_ON_CARD;
+	if (slot && set_flags(claim, slot, others | (waits ? LL_POST_ON_CARD : 0U)))
+		post(claim, slot, ll_now_ns());
+}
+
+void ll_port_want(struct ll_claim *claim, uint64_t now_ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot || atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed))
+		return;
+	uint64_t page_ns = ll_claim_page_ns(claim, now_ns);
+	atomic_store_explicit(&slot->activity_ns, LL_ACTIVITY_NOW, memory_order_relaxed);
+	atomic_store_explicit(&slot->posted_ns, page_ns, memory_order_relaxed);
+	atomic_store(&slot->want_since_ns, page_ns);
+	atomic_store(&claim->want_post, claim->posts + 1);
+	post(claim, slot, now_ns);
+}
+
+void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot || !atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed))
+		return;
+	atomic_store(&slot->gate, LL_GATE_SHUT);
+	atomic_store_explicit(&slot->queued_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_launches, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->running_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->activity_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
+	atomic_store(&slot->want_since_ns, 0);
+	claim->posted_launches = 0;
+	post(claim, slot, now_ns);
+}
+
+/* ---- orders ---- */
+
+struct order {
+	uint32_t sequence, post, flags, waiting, sharing, awaited_launches, gang_launches;
+	uint64_t awaited_ns, turn_since_ns, tokens_at_ns, queue_bound_ns, gang_ns;
+	int64_t tokens_ns, tokens_most_ns;
+};
+
+#define READ(field) atomic_load_explicit(&from->field, memory_order_relaxed)
+
+static void read_once(const struct ll_orders_slot *from, struct order *ret_order)
+{
+	*ret_order = (struct order){
+	    .sequence = READ(sequence),
+	    .post = READ(post),
+	    .flags = READ(flags),
+	    .waiting = READ(waiting),
+	    .sharing = READ(sharing),
+	    .awaited_launches = READ(awaited_launches),
+	    .gang_launches = READ(gang_launches),
+	    .awaited_ns = READ(awaited_ns),
+	    .turn_since_ns = READ(turn_since_ns),
+	    .tokens_at_ns = READ(tokens_at_ns),
+	    .queue_bound_ns = READ(queue_bound_ns),
+	    .gang_ns = READ(gang_ns),
+	    .tokens_ns = READ(tokens_ns),
+	    .tokens_most_ns = READ(tokens_most_ns),
+	};
+}
+
+/* A loadlined that was killed while it wrote left the sequence odd: then what is there is taken as it is. */
+static void read_order(const struct ll_orders_slot *from, struct order *ret_order)
+{
+	for (int tries = 0; tries < READ_TRIES; tries++) {
+		uint32_t before = atomic_load_explicit(&from->sequence, memory_order_acquire);
+		read_once(from, ret_order);
+		atomic_thread_fence(memory_order_acquire);
+		if (before == atomic_load_explicit(&from->sequence, memory_order_relaxed) && !(before & 1))
+			return;
+	}
+}
+
+/* Whether loadlined knows that the process wants the card. */
+static bool is_known(const struct ll_claim *claim, uint32_t ordered_post)
+{
+	return (int32_t)(ordered_post - atomic_load(&claim->want_post)) >= 0;
+}
+
+/* Whether the gate may be open, by what the orders say now. */
+static bool may_open(const struct ll_claim *claim)
+{
+	uint32_t flags = atomic_load(&claim->order->flags);
+	bool is_answered = is_known(claim, atomic_load(&claim->order->post));
+	return claim->is_over || flags & (is_answered ? LL_ORDER_IS_ALONE : LL_ORDER_IS_FREE);
+}
+
+/* ---- looks ---- */
+
+static void post_queue(struct ll_claim *claim, struct ll_page_slot *slot, const struct ll_turn *turn, uint64_t now_ns,
+		       uint64_t queued_ns)
+{
+	atomic_store_explicit(&slot->posted_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
+	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
+}
+
+/* The turn went to a lower class for want of work. The caller has set paused_since_ns to 0 if it launched since. */
+static uint32_t note_pause(struct ll_claim *claim, struct ll_turn *turn, uint32_t flags, uint64_t now_ns)
+{
+	bool is_paused = flags & LL_ORDER_PAUSED;
+	bool has_launched = is_paused && claim->was_paused && !turn->paused_since_ns;
+	if (!is_paused)
+		turn->paused_since_ns = 0;
+	else if (!claim->was_paused)
+		turn->paused_since_ns = now_ns;
+	claim->was_paused = is_paused;
+	return has_launched ? LL_POST_LAUNCHED : 0;
+}
+
+static uint32_t flags_of(const struct ll_claim *claim, const struct ll_turn *turn)
+{
+	return (claim->posted_flags & LL_POST_ON_CARD) | (turn->dry_since_ns ? LL_POST_IS_DRY : 0U) |
+	       (turn->is_lingering ? LL_POST_LINGERS : 0U);
+}
+
+/* Whether it matters to others at once that the queue ran dry, or fills again. */
+static bool is_visited(const struct order *order)
+{
+	return order->waiting && !(order->flags & LL_ORDER_IS_SLICED);
+}
+
+static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, struct ll_turn *turn,
+			 const struct order *order, uint64_t now_ns)
+{
+	bool is_closing = order->flags & (LL_ORDER_IS_ENDING | LL_ORDER_GANG_IS_ENDING | LL_ORDER_YIELDS_TO_GANG);
+	bool is_drained = is_closing && claim->posted_launches && !turn->queued_launches;
+	uint32_t before = claim->posted_flags;
+	uint32_t launched = note_pause(claim, turn, order->flags, now_ns);
+	bool is_new = set_flags(claim, slot, flags_of(claim, turn) | launched);
+	bool has_launched = launched && !(before & LL_POST_LAUNCHED);
+	claim->posted_launches = turn->queued_launches;
+	/* Who is not answered says it again: a bell or a count may have got lost. */
+	bool is_unheard = !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
+	if (is_drained || has_launched || is_unheard || (is_new && is_visited(order)))
+		post(claim, slot, now_ns);
+}
+
+/* The account of a cap fills since it was told. */
+static int64_t tokens_now_ns(const struct ll_claim *claim, const struct order *order, uint64_t now_ns)
+{
+	struct ll_limits limits;
+	uint64_t from_ns = ll_claim_own_ns(claim, order->tokens_at_ns);
+	if (!from_ns || now_ns <= from_ns || now_ns - from_ns > LONGEST_NS)
+		return order->tokens_at_ns && now_ns > from_ns ? order->tokens_most_ns : order->tokens_ns;
+	ll_orders_read_limits(claim->pages->orders, &limits);
+	int64_t earned_ns = (int64_t)((now_ns - from_ns) * limits.compute_permille / PERMILLE);
+	int64_t tokens_ns = order->tokens_ns + earned_ns;
+	return tokens_ns < order->tokens_most_ns ? tokens_ns : order->tokens_most_ns;
+}
+
+static void write_look(const struct ll_claim *claim, const struct order *order, uint64_t now_ns,
+		       struct ll_turn_look *ret_look)
+{
+	bool is_answered = is_known(claim, order->post);
+	bool is_free = !is_answered && order->flags & LL_ORDER_IS_FREE;
+	uint32_t flags = is_answered ? order->flags : is_free ? LL_ORDER_MAY_LAUNCH | LL_ORDER_IS_ALONE : 0;
+	*ret_look = (struct ll_turn_look){
+	    .may_launch = flags & LL_ORDER_MAY_LAUNCH,
+	    .is_alone = flags & LL_ORDER_IS_ALONE,
+	    .is_sliced = flags & LL_ORDER_IS_SLICED,
+	    .is_holder = flags & LL_ORDER_IS_HOLDER,
+	    .is_by_visits = flags & LL_ORDER_IS_BY_VISITS,
+	    .turn_since_ns = ll_claim_own_ns(claim, order->turn_since_ns),
+	    .tokens_ns = is_answered ? tokens_now_ns(claim, order, now_ns) : INT64_MAX,
+	    .tokens_most_ns = is_answered ? order->tokens_most_ns : INT64_MAX,
+	    .tokens_at_ns = ll_claim_own_ns(claim, order->tokens_at_ns),
+	    .waiting_claims = order->waiting,
+	    .awaited = {ll_claim_own_ns(claim, order->awaited_ns), order->awaited_launches},
+	    .queue_bound_ns = order->queue_bound_ns,
+	    .sharing = order->sharing,
+	};
+}
+
+static void write_gang(const struct ll_claim *claim, const struct order *order, struct ll_gang *ret_gang)
+{
+	*ret_gang = (struct ll_gang){.yields_to_gang = order->flags & LL_ORDER_YIELDS_TO_GANG,
+				     .is_ending = order->flags & LL_ORDER_GANG_IS_ENDING,
+				     .work = {ll_claim_own_ns(claim, order->gang_ns), order->gang_launches}};
+}
+
+/* Nobody decides: the gate may be open. */
+static void look_alone(struct ll_turn *turn, struct ll_turn_look *ret_look, struct ll_gang *ret_gang)
+{
+	turn->ending_since_ns = turn->paused_since_ns = 0;
+	*ret_look = (struct ll_turn_look){
+	    .may_launch = true, .is_alone = true, .tokens_ns = INT64_MAX, .tokens_most_ns = INT64_MAX};
+	if (ret_gang)
+		*ret_gang = (struct ll_gang){0};
+}
+
+/* Whether somebody is to beat for this process: it wants to launch, and is kept from it. */
+static bool is_held(const struct ll_page_slot *slot, const struct ll_turn_look *look)
+{
+	return atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed) && !look->is_alone;
+}
+
+void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
+		  struct ll_turn_look *ret_look, struct ll_gang *ret_gang)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	struct order order;
+	if (!slot) {
+		look_alone(turn, ret_look, ret_gang);
+		return;
+	}
+	post_queue(claim, slot, turn, now_ns, queued_ns);
+	read_order(claim->order, &order);
+	post_changes(claim, slot, turn, &order, now_ns);
+	ll_claim_ring_due(claim);
+	write_look(claim, &order, now_ns, ret_look);
+	bool holds = is_held(slot, ret_look);
+	if (holds)
+		ll_link_thread_look();
+	claim->is_over = ll_lease_look(&claim->lease, claim->pages->orders, order.sequence, holds, now_ns);
+	if (claim->is_over) {
+		look_alone(turn, ret_look, ret_gang);
+		return;
+	}
+	bool is_ending = order.flags & LL_ORDER_IS_ENDING;
+	turn->ending_since_ns = !is_ending ? 0 : turn->ending_since_ns ? turn->ending_since_ns : now_ns;
+	if (ret_gang)
+		write_gang(claim, &order, ret_gang);
+}
+
+/* loadlined reads it when it decides the next time: no bell. */
+void ll_port_note_launch(struct ll_claim *claim)
+{
+	struct ll_page_slot *slot = claim->posted_flags & LL_POST_IS_DRY ? ll_claim_slot(claim) : NULL;
+	if (slot)
+		set_flags(claim, slot, claim->posted_flags & ~(uint32_t)LL_POST_IS_DRY);
+}
+
+bool ll_port_is_fresh(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && (now_ns < at_ns || now_ns - at_ns <= LL_GANG_FRESH_NS);
+}
+
+bool ll_port_is_in_turn(const struct ll_claim *claim)
+{
+	uint32_t flags = atomic_load_explicit(&claim->order->flags, memory_order_relaxed);
+	bool is_answered = is_known(claim, atomic_load_explicit(&claim->order->post, memory_order_relaxed));
+	uint32_t enough = is_answered ? LL_ORDER_IS_HOLDER | LL_ORDER_IS_ALONE : LL_ORDER_IS_FREE;
+	return atomic_load_explicit(&claim->is_over, memory_order_relaxed) || flags & enough;
+}
+
+/* ---- gates ---- */
+
+_Atomic uint32_t *ll_port_gate(struct ll_claim *claim)
+{
+	struct ll_page_slot *slot = atomic_load_explicit(&claim->slot, memory_order_relaxed);
+	return slot ? &slot->gate : NULL;
+}
+
+bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	(void)now_ns;
+	if (!slot)
+		return false;
+	atomic_store(&slot->gate, how);
+	if (may_open(claim))
+		return true;
+	atomic_store(&slot->gate, LL_GATE_SHUT);
+	return false;
+}
+
+void ll_port_shut_gate(struct ll_claim *claim)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (slot)
+		atomic_store(&slot->gate, LL_GATE_SHUT);
+}
+
+_Atomic uint32_t *ll_port_card_word(const struct ll_claim *claim)
+{
+	return ll_claim_slot(claim) ? claim->card_word : NULL;
+}
+
+/* ---- sleeping ---- */
+
+uint32_t ll_port_wake_count(const struct ll_claim *claim)
+{
+	struct ll_page_slot *slot = atomic_load_explicit(&claim->slot, memory_order_relaxed);
+	return slot ? atomic_load(&slot->wake_count) : 0;
+}
+
+void ll_port_sleep(struct ll_claim *claim, uint32_t wake_count, uint64_t until_ns)
+{
+	struct ll_page_slot *slot = atomic_load_explicit(&claim->slot, memory_order_relaxed);
+	if (slot)
+		ll_page_sleep(&slot->wake_count, wake_count, until_ns);
+}
+
+void ll_port_wake(struct ll_claim *claim)
+{
+	struct ll_page_slot *slot = atomic_load_explicit(&claim->slot, memory_order_relaxed);
+	if (slot)
+		ll_page_wake(&slot->wake_count);
+}
+
+/* ---- accounts ---- */
+
+void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	struct ll_page_card *card = claim->page_card;
+	if (!slot || end_ns <= start_ns)
+		return;
+	uint64_t from_ns = ll_claim_page_ns(claim, start_ns), to_ns = ll_claim_page_ns(claim, end_ns);
+	atomic_fetch_add_explicit(&slot->gpu_time_ns, fresh_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&card->gpu_time_ns, ll_busy_bins_add(&card->busy, from_ns, to_ns),
+				  memory_order_relaxed);
+}

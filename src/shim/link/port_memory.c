@@ -1,0 +1,249 @@
+/* Memory of the port (port.h): what a process reserves within its grant, and how it asks for more. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "shim/link/claim.h"
+#include "shim/link/port.h"
+
+#define ANSWER_NS (5000 * LL_NS_PER_MS)
+/* The bell rings again after that: loadlined may have been another one before. */
+#define RING_AGAIN_NS (100 * LL_NS_PER_MS)
+
+/* ---- the word ---- */
+
+/* What this process may use at most. A limit may have become lower than what was granted before. */
+static uint64_t most_units(const struct ll_claim *claim, uint64_t word)
+{
+	uint64_t granted = LL_MEMORY_GRANTED(word), limit_bytes = ll_orders_memory_limit(claim->pages->orders);
+	uint64_t limit = limit_bytes / LL_MEMORY_UNIT;
+	return limit_bytes && limit < granted ? limit : granted;
+}
+
+static bool reserve_granted(const struct ll_claim *claim, struct ll_page_slot *slot, uint64_t units)
+{
+	uint64_t word = atomic_load(&slot->memory);
+	do {
+		if (LL_MEMORY_USED(word) + units > most_units(claim, word))
+			return false;
+	} while (!atomic_compare_exchange_weak(&slot->memory, &word,
+					       LL_MEMORY_WORD(LL_MEMORY_GRANTED(word), LL_MEMORY_USED(word) + units)));
+	return true;
+}
+
+/* Returns whether more is used now than was granted. */
+static bool charge_units(struct ll_page_slot *slot, uint64_t units)
+{
+	uint64_t word = atomic_load(&slot->memory), used;
+	do {
+		used = LL_MEMORY_USED(word) + units;
+		used = used < LL_MEMORY_UNITS_MAX ? used : LL_MEMORY_UNITS_MAX;
+	} while (!atomic_compare_exchange_weak(&slot->memory, &word, LL_MEMORY_WORD(LL_MEMORY_GRANTED(word), used)));
+	return used > LL_MEMORY_GRANTED(word);
+}
+
+static void release_units(struct ll_page_slot *slot, uint64_t units)
+{
+	uint64_t word = atomic_load(&slot->memory), used;
+	do
+		used = LL_MEMORY_USED(word) - (units < LL_MEMORY_USED(word) ? units : LL_MEMORY_USED(word));
+	while (!atomic_compare_exchange_weak(&slot->memory, &word, LL_MEMORY_WORD(LL_MEMORY_GRANTED(word), used)));
+}
+
+/* ---- bytes that are no whole units ----
+ *
+ * The units that are used are those of the sum of all charges, rounded up once. So two halves of a unit that are
+ * released together leave nothing. Nearly all charges are whole units.
+ */
+
+static uint64_t rounded_up(uint64_t odd_bytes)
+{
+	return odd_bytes != 0;
+}
+
+/* Adds to what is odd. Returns how many units that takes beside the whole ones: 0 or 1. */
+static uint64_t add_odd(struct ll_claim *claim, uint64_t odd_bytes)
+{
+	if (!odd_bytes)
+		return 0;
+	LL_SCOPE_LOCK(&claim->odd_lock);
+	uint64_t before = claim->odd_bytes, sum = before + odd_bytes;
+	claim->odd_bytes = sum % LL_MEMORY_UNIT;
+	return sum / LL_MEMORY_UNIT + rounded_up(claim->odd_bytes) - rounded_up(before);
+}
+
+/* The contrary: how many units become free. */
+static uint64_t take_odd(struct ll_claim *claim, uint64_t odd_bytes)
+{
+	if (!odd_bytes)
+		return 0;
+	LL_SCOPE_LOCK(&claim->odd_lock);
+	uint64_t before = claim->odd_bytes;
+	bool is_borrowed = odd_bytes > before;
+	claim->odd_bytes = before + (is_borrowed ? LL_MEMORY_UNIT : 0) - odd_bytes;
+	return is_borrowed + rounded_up(before) - rounded_up(claim->odd_bytes);
+}
+
+/* ---- asking for more ---- */
+
+static uint32_t post_want(struct ll_page_slot *slot, uint64_t units)
+{
+	uint32_t serial = (uint32_t)(atomic_load(&slot->memory_want) >> 32) + 1;
+	atomic_store(&slot->memory_want, (uint64_t)serial << 32 | units);
+	return serial;
+}
+
+static bool is_answered(const struct ll_page_slot *slot, uint32_t serial, int *ret_code)
+{
+	uint64_t answer = atomic_load(&slot->memory_answer);
+	*ret_code = -(int)(uint32_t)answer;
+	return answer >> 32 == serial;
+}
+
+/* 0: try again. -ENOMEM, -ESTALE, -ETIMEDOUT. The want_lock is held. */
+static int wait_for_answer(struct ll_claim *claim, uint32_t serial, uint64_t until_ns)
+{
+	for (;;) {
+		struct ll_page_slot *slot = ll_claim_slot(claim);
+		if (!slot)
+			return -ESTALE;
+		uint32_t count = atomic_load(&slot->wake_count);
+		int code;
+		if (is_answered(slot, serial, &code))
+			return code;
+		uint64_t now_ns = ll_now_ns(), ring_ns = now_ns + RING_AGAIN_NS;
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		ll_page_sleep(&slot->wake_count, count, ring_ns < until_ns ? ring_ns : until_ns);
+		if (ll_now_ns() >= ring_ns)
+			ll_claim_ring(claim);
+	}
+}
+
+/* The time counts from the call, also if other threads of the process want memory before this one. */
+static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns)
+{
+	LL_SCOPE_NO_CANCEL;
+	LL_SCOPE_LOCK(&claim->want_lock);
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot)
+		return -ESTALE;
+	if (reserve_granted(claim, slot, units)) { /* another thread asked meanwhile */
+		release_units(slot, units);
+		return 0;
+	}
+	uint32_t serial = post_want(slot, units);
+	ll_claim_ring(claim);
+	int rc = wait_for_answer(claim, serial, until_ns);
+	if (rc == -ETIMEDOUT)
+		post_want(slot, 0);
+	return rc;
+}
+
+/* Whether it fits beside what all processes of the job use now. If it does not, loadlined would ask them for their
+ * reserves, and the caller has some of its own to give up before. What ended processes had comes back: loadlined
+ * answers when it has. */
+static bool fits_beside(const struct ll_claim *claim, uint64_t bytes, uint64_t *ret_used_bytes)
+{
+	uint64_t limit_bytes = ll_orders_memory_limit(claim->pages->orders);
+	uint64_t used_bytes = limit_bytes ? ll_page_used_bytes(claim->pages->page, claim->card) : 0;
+	*ret_used_bytes = used_bytes;
+	return !limit_bytes || (used_bytes <= limit_bytes && bytes <= limit_bytes - used_bytes);
+}
+
+/* Another process may have ended a moment ago. */
+static bool fits_limit(const struct ll_claim *claim, const struct ll_page_slot *slot, uint64_t bytes)
+{
+	uint64_t used_bytes, own_bytes = LL_MEMORY_USED(atomic_load(&slot->memory)) * LL_MEMORY_UNIT;
+	if (fits_beside(claim, bytes, &used_bytes))
+		return true;
+	if (used_bytes <= own_bytes)
+		return false;
+	ll_connection_sweep(claim->port->settings);
+	return fits_beside(claim, bytes, &used_bytes);
+}
+
+int ll_port_ask_reserves(struct ll_claim *claim, uint64_t bytes)
+{
+	uint64_t units = ll_memory_units(bytes);
+	return units > LL_MEMORY_UNITS_MAX ? -ENOMEM : ask(claim, units, ll_now_ns() + ANSWER_NS);
+}
+
+int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
+{
+	uint64_t units = ll_memory_units(bytes), until_ns = 0;
+	for (;;) {
+		struct ll_page_slot *slot = ll_claim_slot(claim);
+		if (!slot)
+			return -ESTALE;
+		if (units > LL_MEMORY_UNITS_MAX)
+			return -ENOMEM;
+		if (reserve_granted(claim, slot, units))
+			break;
+		if (!fits_limit(claim, slot, bytes))
+			return -ENOMEM;
+		until_ns = until_ns ? until_ns : ll_now_ns() + ANSWER_NS;
+		int rc = ask(claim, units, until_ns);
+		if (rc)
+			return rc;
+	}
+	uint64_t odd_bytes = bytes % LL_MEMORY_UNIT;
+	if (odd_bytes && !add_odd(claim, odd_bytes))
+		release_units(claim->slot, 1);
+	return 0;
+}
+
+void ll_port_charge_memory(struct ll_claim *claim, uint64_t bytes)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot)
+		return;
+	uint64_t units = bytes / LL_MEMORY_UNIT + add_odd(claim, bytes % LL_MEMORY_UNIT);
+	if (charge_units(slot, units))
+		ll_claim_ring(claim);
+}
+
+/* Whether the job had more than its limit, when loadlined last looked. */
+static bool is_job_over(const struct ll_claim *claim)
+{
+	uint64_t limit_bytes = ll_orders_memory_limit(claim->pages->orders);
+	return limit_bytes && atomic_load_explicit(&claim->orders_card->used_bytes, memory_order_relaxed) > limit_bytes;
+}
+
+void ll_port_release(struct ll_claim *claim, uint64_t bytes)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot)
+		return;
+	release_units(slot, bytes / LL_MEMORY_UNIT + take_odd(claim, bytes % LL_MEMORY_UNIT));
+	if (is_job_over(claim)) /* then what was granted for it is taken back */
+		ll_claim_ring(claim);
+}
+
+/* ---- what the pools keep in reserve ---- */
+
+uint32_t ll_port_is_asked(const struct ll_claim *claim)
+{
+	const struct ll_page_slot *slot = ll_claim_slot(claim);
+	uint32_t question = slot ? atomic_load_explicit(&slot->reserve_asked, memory_order_relaxed) : 0;
+	return slot && question != atomic_load_explicit(&slot->reserve_given, memory_order_relaxed) ? question : 0;
+}
+
+void ll_port_answer(struct ll_claim *claim, uint32_t question)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot)
+		return;
+	atomic_store(&slot->reserve_given, question);
+	ll_claim_ring(claim);
+}
+
+void ll_port_set_residency(struct ll_claim *claim, const struct ll_memory_residency *residency)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot)
+		return;
+	atomic_store_explicit(&slot->evictable_bytes, residency->evictable_bytes, memory_order_relaxed);
+	atomic_store_explicit(&slot->away_bytes, residency->away_bytes, memory_order_relaxed);
+	atomic_store_explicit(&slot->residency, residency->state, memory_order_release);
+}

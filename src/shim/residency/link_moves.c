@@ -1,0 +1,348 @@
+#include "shim/residency/link_state.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "shim/interpose/real.h"
+#include "shim/memory/pieces.h"
+#include "shim/time/driver_calls.h"
+
+/* After so long without loadlined memory comes back by itself. */
+#define ALONE_NS (5 * LL_NS_PER_S)
+#define CARD_LOOK_NS (1 * LL_NS_PER_S)
+#define QUIET_NS (10 * LL_NS_PER_S)
+
+/* ---- what is said ---- */
+
+void ll_link_init_message(const struct ll_link *link, enum ll_message_kind kind, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, kind);
+	ret_message->move.bytes = ll_move_is_stopped(link->move) ? ll_move_bytes(link->move) : link->told_bytes;
+	ret_message->move.away_bytes = ll_move_away_bytes(link->move);
+	ret_message->move.pool_bytes = ll_move_pool_bytes(link->move);
+}
+
+int ll_link_say_kind(struct ll_link *link, enum ll_message_kind kind)
+{
+	union ll_message message;
+	ll_link_init_message(link, kind, &message);
+	return ll_line_say(&link->line, &message, NULL, 0);
+}
+
+static int say_free(struct ll_link *link, enum ll_message_kind kind)
+{
+	union ll_message message;
+	ll_link_init_message(link, kind, &message);
+	message.move.free_bytes = ll_move_free_bytes(link->dev);
+	return ll_line_say(&link->line, &message, NULL, 0);
+}
+
+enum ll_move_state ll_link_told_state(const struct ll_link *link)
+{
+	static const enum ll_move_state states[] = {
+	    [LL_LINK_HERE] = LL_MOVE_HERE,       [LL_LINK_PREPARING] = LL_MOVE_HERE,
+	    [LL_LINK_STOPPED] = LL_MOVE_STOPPED, [LL_LINK_LEAVING] = LL_MOVE_LEAVING,
+	    [LL_LINK_AWAY] = LL_MOVE_AWAY,       [LL_LINK_RETURNING] = LL_MOVE_RETURNING};
+	return states[link->state];
+}
+
+static int say_busy(struct ll_link *link, const char *why)
+{
+	union ll_message message;
+	ll_link_init_message(link, LL_MESSAGE_BUSY, &message);
+	message.move.value = ll_link_told_state(link);
+	ll_message_text_set(message.move.reason, sizeof message.move.reason, why);
+	return ll_line_say(&link->line, &message, NULL, 0);
+}
+
+/* Says in the process's slot where its memory is. */
+void ll_link_tell_page(struct ll_link *link)
+{
+	uint64_t away_bytes = ll_move_away_bytes(link->move);
+	if (!ll_move_is_stopped(link->move))
+		link->evictable_bytes = ll_pieces_charged_bytes(link->dev);
+	struct ll_memory_residency residency = {.state = LL_CLAIM_ON_CARD, .evictable_bytes = link->evictable_bytes};
+	if (ll_move_is_stopped(link->move))
+		residency.state = link->state == LL_LINK_AWAY ? LL_CLAIM_EVICTED : LL_CLAIM_STOPPED;
+	/* Blocks that small allocations share are larger than these are charged. */
+	residency.away_bytes = away_bytes < residency.evictable_bytes ? away_bytes : residency.evictable_bytes;
+	ll_port_set_residency(atomic_load(&link->dev->claim), &residency);
+}
+
+/* ---- stopping and going on ---- */
+
+void ll_link_enter(struct ll_link *link, enum ll_link_state state)
+{
+	link->state = state;
+	link->lacks_room = false;
+	ll_link_tell_page(link);
+}
+
+static int note_stopped(struct ll_link *link, enum ll_link_state state)
+{
+	/* A thread that was late in the move before may have said it just now. */
+	atomic_store(&link->has_said_want, false);
+	atomic_store(&link->is_away, true);
+	ll_link_enter(link, state);
+	int rc = ll_link_say_kind(link, LL_MESSAGE_QUIET);
+	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
+		rc = ll_link_say_kind(link, LL_MESSAGE_WANT);
+	return rc;
+}
+
+/* error: the driver's, if the memory is not back because the card is lost. */
+static int go_on(struct ll_link *link, uint64_t error)
+{
+	union ll_message message;
+	atomic_store(&link->is_away, false);
+	atomic_store(&link->has_said_want, false);
+	link->is_by_hand = false;
+	ll_link_init_message(link, LL_MESSAGE_BACK, &message);
+	message.move.value = error;
+	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the page. */
+	int rc = error ? ll_line_say(&link->line, &message, NULL, 0) : 0;
+	ll_move_go_on(link->move);
+	ll_link_enter(link, LL_LINK_HERE);
+	return error ? rc : ll_line_say(&link->line, &message, NULL, 0);
+}
+
+static int turn_down(struct ll_link *link, const char *why)
+{
+	atomic_store(&link->is_away, false);
+	link->is_by_hand = false;
+	ll_move_go_on(link->move);
+	ll_link_enter(link, LL_LINK_HERE);
+	return say_busy(link, why);
+}
+
+static int suspend(struct ll_link *link)
+{
+	char why[LL_MOVE_REASON_SIZE] = "";
+	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
+		return turn_down(link, why);
+	return note_stopped(link, LL_LINK_STOPPED);
+}
+
+/* The host's memory is ready. */
+static int leave(struct ll_link *link)
+{
+	char why[LL_MOVE_REASON_SIZE] = "";
+	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why) || ll_move_cut(link->move, why, sizeof why))
+		return turn_down(link, why);
+	return note_stopped(link, LL_LINK_LEAVING);
+}
+
+/* One that was stopped stays so if it cannot leave. */
+static int refuse_to_leave(struct ll_link *link, const char *why)
+{
+	ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_STOPPED : LL_LINK_HERE);
+	return say_busy(link, why);
+}
+
+static int tell_prepared(struct ll_link *link)
+{
+	uint64_t pool_bytes = ll_move_pool_bytes(link->move);
+	if (pool_bytes == link->told_pool_bytes)
+		return 0;
+	link->told_pool_bytes = pool_bytes;
+	return ll_link_say_kind(link, LL_MESSAGE_COPIED);
+}
+
+static int prepare(struct ll_link *link)
+{
+	char why[LL_MOVE_REASON_SIZE] = "";
+	int rc = ll_move_prepare(link->move, why, sizeof why);
+	if (rc == -EAGAIN)
+		return tell_prepared(link);
+	return rc ? refuse_to_leave(link, why) : leave(link);
+}
+
+/* ---- steps of a move ---- */
+
+static int copy_out(struct ll_link *link)
+{
+	int rc = ll_move_out(link->move);
+	ll_link_tell_page(link);
+	if (rc > 0)
+		return ll_link_say_kind(link, LL_MESSAGE_COPIED);
+	if (rc < 0) {
+		ll_link_enter(link, LL_LINK_RETURNING);
+		return say_busy(link, "the driver cannot copy its memory");
+	}
+	ll_link_enter(link, LL_LINK_AWAY);
+	return say_free(link, LL_MESSAGE_AWAY);
+}
+
+static int lose_card(struct ll_link *link)
+{
+	ll_move_give_up(link->move);
+	return go_on(link, LL_CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+static int copy_in(struct ll_link *link)
+{
+	int rc = ll_move_in(link->move);
+	ll_link_tell_page(link);
+	if (rc == -EIO)
+		return lose_card(link);
+	if (rc == 0)
+		return go_on(link, 0);
+	if (rc > 0)
+		return ll_link_say_kind(link, LL_MESSAGE_COPIED);
+	link->lacks_room = true;
+	return say_free(link, LL_MESSAGE_NO_ROOM);
+}
+
+/* It takes no room unless there is room for all: else two programs that hold a part each would wait for each other for
+ * ever. */
+static int return_alone(struct ll_link *link)
+{
+	if (ll_move_may_have_room(link->move)) {
+		link->lacks_room = false;
+		return 0;
+	}
+	ll_move_stay(link->move);
+	return 0;
+}
+
+bool ll_link_is_alone(const struct ll_link *link)
+{
+	return link->lost_ns && ll_now_ns() - link->lost_ns >= ALONE_NS;
+}
+
+/* Whether there is something to do without waiting. */
+bool ll_link_has_step(const struct ll_link *link)
+{
+	return link->state == LL_LINK_LEAVING || (link->state == LL_LINK_RETURNING && !link->lacks_room);
+}
+
+int ll_link_do_step(struct ll_link *link)
+{
+	switch (link->state) {
+	case LL_LINK_PREPARING:
+		return prepare(link);
+	case LL_LINK_LEAVING:
+		return copy_out(link);
+	case LL_LINK_RETURNING:
+		if (!link->lacks_room)
+			return copy_in(link);
+		return ll_link_is_alone(link) ? return_alone(link) : 0;
+	default:
+		return 0;
+	}
+}
+
+/* ---- what loadlined says ---- */
+
+static void take_wish(struct ll_link *link, const struct ll_message_move *message)
+{
+	link->is_by_hand = message->flags & LL_MOVE_BY_HAND;
+	link->wait_ns = message->value ? message->value : QUIET_NS;
+}
+
+static int begin_evict(struct ll_link *link, const struct ll_message_move *message)
+{
+	if (link->state != LL_LINK_HERE && link->state != LL_LINK_STOPPED)
+		return 0;
+	take_wish(link, message);
+	ll_link_enter(link, LL_LINK_PREPARING);
+	return prepare(link);
+}
+
+static int begin_suspend(struct ll_link *link, const struct ll_message_move *message)
+{
+	if (link->state != LL_LINK_HERE)
+		return 0;
+	take_wish(link, message);
+	return suspend(link);
+}
+
+int ll_link_resume(struct ll_link *link)
+{
+	link->is_by_hand = false;
+	switch (link->state) {
+	case LL_LINK_PREPARING:
+		if (!ll_move_is_stopped(link->move)) {
+			ll_link_enter(link, LL_LINK_HERE);
+			return ll_link_say_kind(link, LL_MESSAGE_BACK);
+		}
+		return go_on(link, 0);
+	case LL_LINK_STOPPED:
+		return go_on(link, 0);
+	case LL_LINK_LEAVING:
+		ll_move_settle(link->move); /* what could not be copied is on the card */
+		ll_link_enter(link, LL_LINK_RETURNING);
+		return 0;
+	case LL_LINK_AWAY:
+		ll_link_enter(link, LL_LINK_RETURNING);
+		return 0;
+	case LL_LINK_RETURNING:
+		link->lacks_room = false;
+		return 0;
+	default: /* it was said again while BACK was on its way */
+		return 0;
+	}
+}
+
+/* The program may have gone on before it heard this: then BACK is on its way. */
+static int begin_stay(struct ll_link *link)
+{
+	if (link->state != LL_LINK_RETURNING)
+		return 0;
+	if (ll_move_settle(link->move))
+		return lose_card(link);
+	ll_move_stay(link->move);
+	ll_link_enter(link, LL_LINK_AWAY);
+	return say_free(link, LL_MESSAGE_AWAY);
+}
+
+static enum ll_link_answer answer_of(uint64_t room)
+{
+	if (room == LL_MOVE_ROOM_COMING)
+		return LL_LINK_ANSWER_COMING;
+	return room ? LL_LINK_ANSWER_THERE : LL_LINK_ANSWER_NO_ROOM;
+}
+
+/* A program that is away hears of its card's loss in this way. */
+static bool has_lost_card(const struct ll_link *link)
+{
+	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RETURNING && link->lacks_room);
+	return is_away && !ll_move_free_bytes(link->dev) && ll_move_is_card_lost(link->move);
+}
+
+static int measure(struct ll_link *link)
+{
+	return has_lost_card(link) ? lose_card(link) : say_free(link, LL_MESSAGE_MEASURED);
+}
+
+int ll_link_look_at_card(struct ll_link *link)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (now_ns - link->looked_ns < CARD_LOOK_NS)
+		return 0;
+	link->looked_ns = now_ns;
+	return has_lost_card(link) ? lose_card(link) : 0;
+}
+
+int ll_link_handle(struct ll_link *link, const union ll_message *message)
+{
+	switch (message->header.kind) {
+	case LL_MESSAGE_EVICT:
+		return begin_evict(link, &message->move);
+	case LL_MESSAGE_SUSPEND:
+		return begin_suspend(link, &message->move);
+	case LL_MESSAGE_RESUME:
+		return ll_link_resume(link);
+	case LL_MESSAGE_STAY:
+		return begin_stay(link);
+	case LL_MESSAGE_ROOM:
+		atomic_store(&link->room, answer_of(message->move.value));
+		return 0;
+	case LL_MESSAGE_MEASURE:
+		return measure(link);
+	case LL_MESSAGE_WELCOME:
+		return 0;
+	default: /* REFUSED: it does not know the slot yet */
+		return -EPROTO;
+	}
+}

@@ -1,0 +1,372 @@
+/* Processes of jobs on cards: slots, memory, deaths, exec, another daemon. Each test says what is expected. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../unit/test.h"
+#include "../unit/wait_for.h"
+#include "no_pidfds.h"
+#include "puppet.h"
+
+#define CARD "GPU-00000000-0000-0000-0000-000000000000"
+#define OTHER_CARD "GPU-00000000-0000-0000-0000-000000000001"
+enum { LIMIT = 1000, MANY = 300 };
+
+/* A job with a limit of 1000 units, and its pages as a hold has them. */
+struct scene {
+	struct world world;
+	struct job job;
+	struct user watcher; /* its pages are those of the job; it has no claim */
+	uint64_t number;
+};
+
+static void watch(struct scene *scene)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS];
+	size_t count;
+	int fd = world_connect(&scene->world, LL_ROLE_HOLD);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_WELCOME);
+	ll_message_init(&message, LL_MESSAGE_WATCH);
+	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+	assert_int_equal(next_message_with_fds(fd, &message, fds, &count), LL_MESSAGE_PAGE);
+	assert_int_equal(count, 2);
+	scene->number = message.page.job_number;
+	scene->watcher.fd = fd;
+	assert_int_equal(ll_page_map(fds[0], false, &scene->watcher.page), 0);
+	assert_int_equal(ll_orders_map(fds[1], false, &scene->watcher.orders), 0);
+	ll_message_close_fds(fds, count);
+}
+
+static int begin(void **state)
+{
+	static struct scene scene;
+	world_init(&scene.world);
+	scene.world.limits.memory_bytes = LIMIT * LL_MEMORY_UNIT;
+	job_start(&scene.job, &scene.world, NULL, NULL);
+	watch(&scene);
+	*state = &scene;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scene *scene = *state;
+	job_stop(&scene->job);
+	wait_for(world_has_jobs(&scene->world, 0));
+	user_close(&scene->watcher);
+	world_fini(&scene->world);
+	return 0;
+}
+
+static void start(struct scene *scene, struct puppet *puppet)
+{
+	puppet_start(puppet, &scene->world, scene->job.id, CARD);
+}
+
+static unsigned used_slots(const struct scene *scene)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < LL_PAGE_SLOTS; i++)
+		count += scene->watcher.page->slots[i].token != 0;
+	return count;
+}
+
+static uint32_t granted(const struct scene *scene, unsigned slot)
+{
+	return LL_MEMORY_GRANTED(scene->watcher.page->slots[slot].memory);
+}
+
+/* Of all slots: what is granted, or used if that is more. */
+static uint64_t held(const struct scene *scene)
+{
+	uint64_t units = 0;
+	for (unsigned i = 0; i < LL_PAGE_SLOTS; i++) {
+		uint64_t word = scene->watcher.page->slots[i].memory;
+		if (scene->watcher.page->slots[i].token)
+			units += LL_MEMORY_GRANTED(word) > LL_MEMORY_USED(word) ? LL_MEMORY_GRANTED(word)
+										: LL_MEMORY_USED(word);
+	}
+	return units;
+}
+
+static void one_process_gets_the_whole_limit_and_sends_nothing(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	start(scene, &puppet);
+	assert_int_equal(granted(scene, 0), LIMIT);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, LIMIT), 0);
+	assert_int_equal(scene->watcher.page->slots[0].memory_want, 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 1), -ENOMEM);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RELEASE, 1), 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 1), 0);
+	puppet_kill(&puppet);
+	wait_for(used_slots(scene) == 0);
+}
+
+static void two_processes_get_what_the_other_does_not_use(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 300), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 700), 0);
+	assert_int_equal(held(scene), LIMIT);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 1), -ENOMEM);
+	assert_int_equal(puppet_do(&other, PUPPET_RELEASE, 100), 0);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 101), -ENOMEM);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 100), 0);
+	assert_int_equal(held(scene), LIMIT);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
+/* Its bytes stay in the books for 150 ms, and the want waits for them; then the other one has all. */
+static void what_a_killed_process_had_is_given_after_the_driver_has_it_back(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 600), 0);
+	uint64_t begin_ns = ll_now_ns();
+	puppet_kill(&one);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 800), 0);
+	assert_true(ll_now_ns() - begin_ns >= 100 * LL_NS_PER_MS);
+	assert_true(scene->watcher.orders->cards[0].death_ns >= begin_ns);
+	wait_for(granted(scene, 1) == LIMIT);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, LIMIT), -ENOMEM);
+	puppet_kill(&other);
+}
+
+static void others_are_asked_for_their_reserves(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 900), 0);
+	assert_int_equal(puppet_do(&one, PUPPET_GIVE, 500), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 500), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 200), -ENOMEM);
+	/* One that is stopped delays nobody for longer than 50 ms. */
+	kill_process(one.pid, SIGSTOP);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 200), -ENOMEM);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 100), 0);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
+static void a_process_that_lost_its_connection_keeps_its_slot(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	start(scene, &puppet);
+	uint64_t token = scene->watcher.page->slots[0].token;
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 10), 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_HANG_UP, 0), 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_COME_BACK, 0), 0);
+	assert_int_equal(scene->watcher.page->slots[0].token, token);
+	assert_int_equal(puppet_do(&puppet, PUPPET_HANG_UP, 0), 0);
+	puppet_kill(&puppet);
+	wait_for(used_slots(scene) == 0);
+}
+
+/* The old program's slot goes at once. */
+static void another_program_in_the_same_process_begins_anew(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	start(scene, &puppet);
+	uint64_t token = scene->watcher.page->slots[0].token;
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 100), 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_EXEC, 0), 0);
+	assert_int_equal(used_slots(scene), 1);
+	assert_true(scene->watcher.page->slots[0].token != token);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, LIMIT), 0);
+	puppet_kill(&puppet);
+}
+
+static void a_slot_that_is_given_back_is_free(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	start(scene, &puppet);
+	assert_int_equal(puppet_do(&puppet, PUPPET_LEAVE, 0), 0);
+	wait_for(used_slots(scene) == 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_HAS_SLOT, 0), 0);
+	puppet_kill(&puppet);
+}
+
+static uint64_t repairs(const struct scene *scene)
+{
+	struct ll_daemon_view view;
+	ll_daemon_view_init_at(&view, &scene->world.place);
+	uint64_t count = view.list.card_count ? view.list.cards[0].repairs : 0;
+	ll_daemon_view_fini(&view);
+	return count;
+}
+
+/* The other one cannot have more because of that, and the word is as it was. */
+static void a_grant_that_a_process_wrote_itself_is_repaired(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 500), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 400), 0);
+	puppet_do(&one, PUPPET_SPOIL, 5000);
+	wait_for(held(scene) <= LIMIT);
+	assert_int_equal(repairs(scene), 1);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 100), 0);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 1), -ENOMEM);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
+/* What the driver took beyond the grant counts, and others' unused grants are taken for it. */
+static void memory_that_is_charged_without_a_grant_counts(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 100), 0);
+	puppet_do(&other, PUPPET_CHARGE, 900);
+	wait_for(granted(scene, 0) == 0);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 1), -ENOMEM);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
+/* Expected: the same slots, the same use, and the same limit. */
+static void another_daemon_takes_the_pages_as_they_are(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 400), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 500), 0);
+	uint64_t instance = scene->watcher.orders->instance;
+	kill_process(world_daemon(&scene->world), SIGKILL);
+	wait_for(scene->watcher.orders->instance != instance);
+	assert_int_equal(puppet_do(&one, PUPPET_COME_BACK, 0), 0);
+	assert_int_equal(used_slots(scene), 2);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 101), -ENOMEM);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 100), 0);
+	puppet_kill(&one);
+	puppet_kill(&other); /* it has not come back */
+	wait_for(used_slots(scene) == 0);
+}
+
+/* The monitor that follows a killed one gets the pages too. */
+static void another_monitor_keeps_the_pages(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	start(scene, &puppet);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 400), 0);
+	uint64_t token = scene->watcher.page->slots[0].token, instance = scene->watcher.orders->instance;
+	pid_t monitor = job_monitor(&scene->world, &scene->job);
+	kill_process(monitor, SIGKILL);
+	wait_for(job_monitor(&scene->world, &scene->job) > 1 && job_monitor(&scene->world, &scene->job) != monitor);
+	kill_process(world_daemon(&scene->world), SIGKILL);
+	wait_for(scene->watcher.orders->instance != instance);
+	assert_int_equal(puppet_do(&puppet, PUPPET_COME_BACK, 0), 0);
+	assert_true(scene->watcher.page->slots[0].token == token);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 601), -ENOMEM);
+	puppet_kill(&puppet);
+}
+
+/* More than the limit is in use. Expected: what is freed is seen, and the grants are within the limit again. */
+static void memory_that_is_freed_above_the_limit_is_not_granted_again(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 900), 0);
+	puppet_do(&other, PUPPET_CHARGE, 500);
+	wait_for(held(scene) == 1400);
+	puppet_do(&other, PUPPET_RELEASE, 450);
+	puppet_do(&other, PUPPET_RING, 0);
+	wait_for(held(scene) <= LIMIT);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 50), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 1), -ENOMEM);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
+static void many_processes_of_one_job_are_served(void **state)
+{
+	struct scene *scene = *state;
+	static struct puppet puppets[MANY];
+	for (unsigned i = 0; i < MANY; i++)
+		start(scene, &puppets[i]);
+	assert_int_equal(used_slots(scene), MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		puppet_tell(&puppets[i], PUPPET_RESERVE, LIMIT / MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(puppet_answer(&puppets[i]), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		puppet_kill(&puppets[i]);
+	wait_for(used_slots(scene) == 0);
+}
+
+static void a_process_may_use_two_cards(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet one, other;
+	start(scene, &one);
+	puppet_start(&other, &scene->world, scene->job.id, OTHER_CARD);
+	assert_int_equal(ll_orders_find_card(scene->watcher.orders, CARD), 0);
+	assert_int_equal(ll_orders_find_card(scene->watcher.orders, OTHER_CARD), 1);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, LIMIT), 0);
+	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, LIMIT), 0);
+	puppet_kill(&one);
+	puppet_kill(&other);
+}
+
+static void a_token_of_no_job_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct puppet puppet;
+	puppet_make(&puppet, &scene->world, 4711, CARD);
+	assert_int_equal(puppet_do(&puppet, PUPPET_CLAIM, 0), -EAGAIN);
+	puppet_kill(&puppet);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+/* claims [pidfd | proc] [PATTERN]. proc: there are no pidfds. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(one_process_gets_the_whole_limit_and_sends_nothing),
+	    TEST(two_processes_get_what_the_other_does_not_use),
+	    TEST(what_a_killed_process_had_is_given_after_the_driver_has_it_back),
+	    TEST(others_are_asked_for_their_reserves),
+	    TEST(a_process_that_lost_its_connection_keeps_its_slot),
+	    TEST(another_program_in_the_same_process_begins_anew),
+	    TEST(a_slot_that_is_given_back_is_free),
+	    TEST(a_grant_that_a_process_wrote_itself_is_repaired),
+	    TEST(memory_that_is_charged_without_a_grant_counts),
+	    TEST(another_daemon_takes_the_pages_as_they_are),
+	    TEST(another_monitor_keeps_the_pages),
+	    TEST(memory_that_is_freed_above_the_limit_is_not_granted_again),
+	    TEST(many_processes_of_one_job_are_served),
+	    TEST(a_process_may_use_two_cards),
+	    TEST(a_token_of_no_job_is_refused),
+	};
+	if (argc > 1 && strcmp(argv[1], "proc") == 0)
+		take_pidfds_away();
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,533 @@
+/* A program of `loadline run` that gets no claim: where limits were asked for it gets no context and says why, else it
+ * goes on without, and never falls over it. And one whose loadlined dies, or stops. */
+#include "governed.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../unit/skipped.h"
+#include "base/clock.h"
+#include "jobs.h"
+
+#define MS UINT64_C(1000000)
+
+static struct ll_place place;
+
+/* ---- what is said ---- */
+
+static int saved_stderr;
+static FILE *said;
+
+static void begin_hearing(void)
+{
+	said = tmpfile();
+	CHECK(said != NULL);
+	saved_stderr = dup(STDERR_FILENO);
+	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
+}
+
+/* How many lines were written to the standard error stream since; all of them say why contexts are refused. */
+static unsigned end_hearing(void)
+{
+	char line[1024];
+	unsigned count = 0;
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	for (rewind(said); fgets(line, sizeof line, said); count++) {
+		CHECK(strncmp(line, "loadline: no contexts on card 0 under the limits", 48) == 0);
+		print_message("%s", line);
+	}
+	fclose(said);
+	return count;
+}
+
+static bool has_said(const char *text)
+{
+	char all[4096];
+	ssize_t length = pread(fileno(said), all, sizeof all - 1, 0);
+	all[length < 0 ? 0 : length] = '\0';
+	return strstr(all, text);
+}
+
+/* ---- programs that get none ---- */
+
+static void check_refused(void)
+{
+	struct ll_cu_context *context;
+	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
+	ll_cu_mem_handle handle;
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	begin_hearing();
+	uint64_t began_ns = ll_now_ns();
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_NOT_PERMITTED);
+	CHECK(ll_now_ns() - began_ns < 10000 * MS);
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_NOT_PERMITTED);
+	CHECK_EQUAL(cu.cuMemCreate(&handle, 2 * MIB, &prop, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(end_hearing(), 1);
+}
+
+static void govern_at_place(uint64_t limit_bytes)
+{
+	jobs_set_environment(
+	    (struct ll_run_settings){
+		.id = 7, .tenant = "test", .memory_limit_bytes = limit_bytes, .counts_context = true},
+	    &place);
+	CHECK_EQUAL(unsetenv("LD_PRELOAD"), 0);
+}
+
+static void use_refused(void)
+{
+	govern_at_place(600 * MIB);
+	check_refused();
+}
+
+/* Everything works as it does without limits. */
+static void use_ungoverned(void)
+{
+	pid_t limited = spawn(use_refused);
+	ll_cu_deviceptr address;
+	size_t free_bytes, total_bytes;
+	unsigned count = 8;
+	struct ll_nvml_process list[8];
+	struct ll_nvml_memory memory;
+	struct ll_nvml_device *card = open_card(0);
+	govern_at_place(0);
+	open_context(0);
+	struct ll_cu_stream *stream = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, GIB, stream), 0);
+	CHECK_EQUAL(cu.cuMemFreeAsync(address, stream), 0);
+	for (int i = 0; i < 10; i++)
+		launch_timed(get_kernel("work_ns"), stream, 10000, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+	CHECK_EQUAL(cu.cuMemGetInfo(&free_bytes, &total_bytes), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(card, &memory), 0);
+	CHECK_EQUAL(nv.nvmlDeviceGetComputeRunningProcesses(card, &count, list), 0);
+	join(limited);
+}
+
+static void find_place(void)
+{
+	CHECK_EQUAL(ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, NULL), 0);
+}
+
+static void body_nobody(void)
+{
+	find_place();
+	use_ungoverned();
+}
+
+static void body_nowhere(void)
+{
+	place.name[0] = '\0';
+	use_ungoverned();
+}
+
+/* Whoever serves there, and what it does with each packet that it gets. */
+static void (*answer)(int fd, unsigned packets);
+
+static void serve(void)
+{
+	int listen_fd;
+	CHECK_EQUAL(ll_place_listen(&place, &listen_fd), 0);
+	ready();
+	CHECK_EQUAL(fcntl(listen_fd, F_SETFL, 0), 0);
+	for (;;) {
+		char packet[LL_MESSAGE_MAX];
+		int fd = accept(listen_fd, NULL, NULL);
+		if (fd < 0)
+			exit(0);
+		for (unsigned packets = 0; recv(fd, packet, sizeof packet, 0) > 0; packets++)
+			answer(fd, packets);
+		close(fd);
+	}
+}
+
+static void serve_as_nobody(void)
+{
+	CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+	serve();
+}
+
+static void say_nothing(int fd, unsigned packets)
+{
+	(void)fd;
+	(void)packets;
+}
+
+static void say_garbage(int fd, unsigned packets)
+{
+	char garbage[300];
+	memset(garbage, 0xa5, sizeof garbage);
+	send(fd, garbage, 1 + packets * 100, MSG_NOSIGNAL);
+}
+
+/* It is polite, and gives descriptors that are no pages. */
+static void give_nothing(int fd, unsigned packets)
+{
+	union ll_message message;
+	int fds[2] = {STDIN_FILENO, STDERR_FILENO};
+	ll_message_init(&message, packets ? LL_MESSAGE_CLAIMED : LL_MESSAGE_WELCOME);
+	message.header.serial = packets + 1;
+	message.welcome.protocol = packets ? message.welcome.protocol : 1;
+	if (!packets)
+		message.welcome.instance = 1;
+	else
+		message.claimed.slot_token = 1;
+	ll_message_send(fd, &message, fds, packets ? 2 : 0);
+}
+
+static void hang_up(int fd, unsigned packets)
+{
+	if (packets)
+		shutdown(fd, SHUT_RDWR);
+	else
+		say_garbage(fd, packets);
+}
+
+static void use_beside(void (*server)(void), void (*how)(int fd, unsigned packets))
+{
+	find_place();
+	answer = how;
+	pid_t pid = spawn_ready(server);
+	use_ungoverned();
+	CHECK_EQUAL(kill(pid, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
+}
+
+static void body_silent(void)
+{
+	use_beside(serve, say_nothing);
+}
+
+static void body_garbage(void)
+{
+	use_beside(serve, say_garbage);
+}
+
+static void body_no_pages(void)
+{
+	use_beside(serve, give_nothing);
+}
+
+static void body_hangs_up(void)
+{
+	use_beside(serve, hang_up);
+}
+
+static void body_other_users_name(void)
+{
+	use_beside(serve_as_nobody, say_nothing);
+}
+
+/* There is a loadlined, which nobody told of the job. */
+static void body_unknown(void)
+{
+	jobs_find_place(&place);
+	use_ungoverned();
+}
+
+/* ---- programs that get one later ---- */
+
+static bool is_charged(void)
+{
+	ll_cu_deviceptr address;
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	bool is_charged = charged() > 0;
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	return is_charged;
+}
+
+/* From then on it is governed. */
+static void body_known_later(void)
+{
+	jobs_find_place(&place);
+	struct ll_run_settings settings = {
+	    .id = 0x10000 + (uint64_t)getpid(), .tenant = "test", .counts_context = true};
+	jobs_set_environment(settings, &place);
+	open_context(0);
+	govern(0);
+	WAIT_FOR(is_charged());
+}
+
+static void body_refused_for_now(void)
+{
+	struct ll_cu_context *context;
+	ll_cu_deviceptr address;
+	jobs_find_place(&place);
+	struct ll_run_settings settings = {.id = 0x10000 + (uint64_t)getpid(),
+					   .tenant = "test",
+					   .memory_limit_bytes = 600 * MIB,
+					   .counts_context = true};
+	jobs_set_environment(settings, &place);
+	check_refused();
+	govern(600 * MIB);
+	WAIT_FOR(cu.cuCtxCreate(&context, 0, 0) == LL_CUDA_SUCCESS);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+/* ---- claims that are lost ---- */
+
+/* In the page, for `status`. The job is gone for loadlined, which gave it other pages when it came again. */
+static bool is_told_lost(const struct ll_page *page)
+{
+	uint64_t seen_ns = page->cards[0].lost_seen_ns;
+	return seen_ns && ll_now_ns() - seen_ns < 3000 * MS && page->cards[0].lost_since_ns <= seen_ns;
+}
+
+static void body_lost_for_now(void)
+{
+	ll_cu_deviceptr address;
+	govern(600 * MIB);
+	open_context(0);
+	const struct ll_page *page = jobs_pages(governed_id())->page;
+	begin_hearing();
+	jobs_end();
+	WAIT_FOR(
+	    has_said("loadline: the limits of `loadline run` are not in force on card 0: the program lost its claim"));
+	WAIT_FOR(is_told_lost(page));
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY); /* nobody could hold it to the limit */
+	CHECK_EQUAL(cu.cuMemAllocAsync(&address, MIB, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	govern(600 * MIB);
+	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	CHECK_EQUAL(cu.cuMemFree(address), 0);
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+}
+
+/* `loadline run` had no limit, `loadline set` gave one. */
+static void body_lost_under_a_limit_set_later(void)
+{
+	ll_cu_deviceptr address;
+	govern(0);
+	open_context(0);
+	set_limit(600 * MIB);
+	begin_hearing();
+	jobs_end();
+	WAIT_FOR(has_said("are not in force on card 0"));
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+}
+
+static unsigned count_slots(void)
+{
+	char uuid[96];
+	find_uuid(0, uuid);
+	return jobs_count_slots(governed_id(), uuid);
+}
+
+/* Processes that get nothing do not use up the claims. */
+static void body_given_back(void)
+{
+	struct ll_cu_context *context;
+	ll_cu_deviceptr address;
+	govern(100 * MIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+		WAIT_FOR(count_slots() == 0);
+	}
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	WAIT_FOR(count_slots() == 0);
+	set_limit(600 * MIB);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
+	CHECK_EQUAL(count_slots(), 1);
+	CHECK_EQUAL(charged(), CONTEXT_BYTES);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	/* What it has keeps its claim. */
+	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(count_slots(), 1);
+	launch_timed(get_kernel("work_ns"), new_stream(), 10000, 1, 32);
+	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
+}
+
+/* ---- settings ---- */
+
+static void body_no_settings(void)
+{
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, "garbage", 1), 0);
+	check_refused();
+}
+
+/* Settings of a newer loadline have keys that this library does not know: they may be limits. */
+static void body_newer_settings(void)
+{
+	char text[2 * LL_RUN_TEXT_SIZE];
+	govern(600 * MIB);
+	snprintf(text, sizeof text, "future=7;%s", getenv(LL_RUN_VARIABLE));
+	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, text, 1), 0);
+	check_refused();
+}
+
+/* As setpriv and gosu do it, here after cuInit: the simulated world is its owner's alone. It is the job's all the same.
+ */
+static void body_other_user(void)
+{
+	ll_cu_deviceptr address;
+	struct ll_cu_context *context;
+	govern(600 * MIB);
+	open_cuda();
+	open_card(0);
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, 72 * MIB), 0);
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	_exit(0); /* what registered the job is another user's */
+}
+
+/* ---- loadlined's end ---- */
+
+static struct ll_cu_stream *stream;
+static struct ll_cu_function *work;
+
+static void have_context(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	open_context(0);
+	ready();
+	for (;;)
+		pause();
+}
+
+/* It shares its limit with another process: neither may grow without asking. */
+static pid_t begin_two(void)
+{
+	ll_cu_deviceptr address;
+	govern(4 * GIB);
+	pid_t other = spawn_ready(have_context);
+	open_context(0);
+	work = get_kernel("work_ns");
+	stream = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
+	return other;
+}
+
+static uint64_t allocate_as_granted(void)
+{
+	ll_cu_deviceptr address;
+	uint64_t bytes = 0;
+	while (cu.cuMemAlloc(&address, 64 * MIB) == 0)
+		bytes += 64 * MIB;
+	return bytes;
+}
+
+static void launch_soon(void)
+{
+	uint64_t began_ns = ll_now_ns();
+	launch_timed(work, stream, MS, 1, 32);
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	CHECK(ll_now_ns() - began_ns < 5000 * MS);
+}
+
+static void end_two(pid_t other)
+{
+	CHECK_EQUAL(kill(other, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(other, NULL, 0), other);
+}
+
+static void body_killed(void)
+{
+	pid_t other = begin_two(), daemon = jobs_daemon();
+	CHECK(daemon > 1 && kill(daemon, SIGKILL) == 0);
+	begin_hearing();
+	launch_soon();
+	uint64_t granted_bytes = allocate_as_granted();
+	CHECK(granted_bytes < 2 * GIB);
+	CHECK(has_said("loadline: loadlined does not answer"));
+	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	launch_soon();
+	jobs_restart();
+	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + MIB + granted_bytes);
+	uint64_t more_bytes = allocate_as_granted();
+	CHECK(granted_bytes + more_bytes > 2 * GIB + 512 * MIB);
+	CHECK(charged() <= 4 * GIB);
+	CHECK_EQUAL(count_slots(), 2);
+	launch_soon();
+	end_two(other);
+	WAIT_FOR(count_slots() == 1);
+}
+
+static void body_stopped(void)
+{
+	pid_t other = begin_two(), daemon = jobs_daemon();
+	CHECK(daemon > 1 && kill(daemon, SIGSTOP) == 0);
+	launch_soon();
+	uint64_t granted_bytes = allocate_as_granted();
+	CHECK(granted_bytes < 2 * GIB);
+	launch_soon();
+	CHECK_EQUAL(kill(daemon, SIGCONT), 0);
+	CHECK(allocate_as_granted() > GIB);
+	CHECK(charged() <= 4 * GIB);
+	end_two(other);
+}
+
+#define TEST(name, body)                                                                                               \
+	static void name(void **state)                                                                                 \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_world(NULL, body);                                                                                  \
+	}
+
+#define TEST_AS_ROOT(name, body)                                                                                       \
+	static void name(void **state)                                                                                 \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		if (geteuid() != 0)                                                                                    \
+			SKIP_TEST("only root may become another user");                                                \
+		in_world(NULL, body);                                                                                  \
+	}
+
+TEST(where_nobody_serves_it_is_done_without, body_nobody)
+TEST(settings_that_name_no_place_are_done_without, body_nowhere)
+TEST(who_says_nothing_is_done_without, body_silent)
+TEST(who_says_garbage_is_done_without, body_garbage)
+TEST(who_gives_no_pages_is_done_without, body_no_pages)
+TEST(who_hangs_up_is_done_without, body_hangs_up)
+TEST_AS_ROOT(another_user_who_has_the_name_is_done_without, body_other_users_name)
+TEST(a_loadlined_that_does_not_know_the_job_is_done_without, body_unknown)
+TEST(a_program_is_governed_as_soon_as_its_job_is_known, body_known_later)
+TEST(a_limited_program_has_a_context_as_soon_as_its_job_is_known, body_refused_for_now)
+TEST(a_program_that_loses_its_claim_says_so, body_lost_for_now)
+TEST(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later, body_lost_under_a_limit_set_later)
+TEST(a_refused_context_gives_its_claim_back, body_given_back)
+TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
+TEST(settings_with_a_key_that_is_not_known_are_refused, body_newer_settings)
+TEST_AS_ROOT(a_program_that_became_another_user_is_its_job_s, body_other_user)
+TEST(limits_hold_without_loadlined_and_the_next_one_goes_on, body_killed)
+TEST(a_stopped_loadlined_keeps_no_launch_waiting, body_stopped)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(where_nobody_serves_it_is_done_without),
+	    cmocka_unit_test(settings_that_name_no_place_are_done_without),
+	    cmocka_unit_test(who_says_nothing_is_done_without),
+	    cmocka_unit_test(who_says_garbage_is_done_without),
+	    cmocka_unit_test(who_gives_no_pages_is_done_without),
+	    cmocka_unit_test(who_hangs_up_is_done_without),
+	    cmocka_unit_test(another_user_who_has_the_name_is_done_without),
+	    cmocka_unit_test(a_loadlined_that_does_not_know_the_job_is_done_without),
+	    cmocka_unit_test(a_program_is_governed_as_soon_as_its_job_is_known),
+	    cmocka_unit_test(a_limited_program_has_a_context_as_soon_as_its_job_is_known),
+	    cmocka_unit_test(a_program_that_loses_its_claim_says_so),
+	    cmocka_unit_test(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later),
+	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
+	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),
+	    cmocka_unit_test(settings_with_a_key_that_is_not_known_are_refused),
+	    cmocka_unit_test(a_program_that_became_another_user_is_its_job_s),
+	    cmocka_unit_test(limits_hold_without_loadlined_and_the_next_one_goes_on),
+	    cmocka_unit_test(a_stopped_loadlined_keeps_no_launch_waiting),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

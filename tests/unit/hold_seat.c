@@ -1,0 +1,316 @@
+/*
+ * The seat of a card: one process has it, whoever asks is answered at once, and nobody can block the answers.
+ */
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "driver/cards.h"
+#include "hold/seat.h"
+#include "protocol/place.h"
+#include "skipped.h"
+#include "wait_for.h"
+
+static char world[] = "/tmp/ll-seat-XXXXXX";
+static const struct ll_card first = {.label = "0", .uuid = "GPU-first"}, second = {.label = "1", .uuid = "GPU-second"};
+static const struct ll_card *const cards[] = {&first, &second};
+static struct ll_seats *seats;
+static struct ll_err err;
+
+static int take(void **state)
+{
+	(void)state;
+	return ll_seats_take(cards, 2, world, &seats, NULL);
+}
+
+static int leave(void **state)
+{
+	(void)state;
+	ll_seats_free(seats);
+	seats = NULL;
+	return 0;
+}
+
+static struct ll_hold_seat ask(const struct ll_card *card)
+{
+	struct ll_hold_seat seat = {0};
+	assert_int_equal(ll_seat_ask(card->uuid, world, &seat, NULL), 0);
+	return seat;
+}
+
+static void test_says_who_has_it_and_what_he_reports(void **state)
+{
+	(void)state;
+	struct ll_seat *seat = ll_seats_at(seats, 1);
+	struct ll_hold_seat seen = ask(&second);
+	assert_int_equal(seen.pid, getpid());
+	assert_int_equal(seen.uid, geteuid());
+	assert_true(seen.has_report);
+	assert_int_equal(seen.report.state, LL_CLAIM_STARTING);
+	ll_seat_set_state(seat, LL_CLAIM_YIELDED, "foreign work");
+	ll_seat_set_target_watts(seat, "power", 400);
+	ll_seat_set_target(seat, "occupancy of all", 300);
+	ll_seat_set_payload(seat, "vulkan");
+	ll_seat_add_yield(seat);
+	ll_seat_account(seat, 5, 7, 100);
+	ll_seat_account(seat, 6, 8, 200);
+	seen = ask(&second);
+	assert_int_equal(seen.report.state, LL_CLAIM_YIELDED);
+	assert_string_equal(seen.report.note, "foreign work");
+	assert_string_equal(seen.report.metric, "occupancy of al");
+	assert_string_equal(seen.report.payload, "vulkan");
+	assert_int_equal(seen.report.target_permille, 300);
+	assert_int_equal(seen.report.target_watts, 0);
+	assert_int_equal(seen.report.yields, 1);
+	assert_int_equal(seen.report.synthetic_busy_ns, 11);
+	assert_int_equal(seen.report.gpu_time_ns, 11);
+	assert_int_equal(seen.report.energy_mj, 15);
+	assert_int_equal(seen.report.memory_bytes, 200);
+	assert_true(seen.report.beat_age_ns <= seen.report.taken_age_ns);
+	assert_int_equal(ask(&first).report.yields, 0);
+}
+
+static void test_two_cannot_have_it_and_none_keeps_half(void **state)
+{
+	(void)state;
+	static const struct ll_card third = {.label = "2", .uuid = "GPU-third"};
+	const struct ll_card *const others[] = {&third, &first};
+	struct ll_seats *more;
+	struct ll_hold_seat seen;
+	char text[64];
+	snprintf(text, sizeof text, "card 0: pid %d already holds it", (int)getpid());
+	assert_fails(ll_seats_take(others, 2, world, &more, &err), -EBUSY, text);
+	assert_fails(ll_seat_ask("GPU-third", world, &seen, &err), -ENOENT, "GPU-third");
+	leave(NULL);
+	assert_fails(ll_seat_ask("GPU-first", world, &seen, &err), -ENOENT, "GPU-first");
+	assert_int_equal(ll_seats_take(others, 2, world, &seats, NULL), 0);
+}
+
+static void test_worlds_have_seats_of_their_own(void **state)
+{
+	(void)state;
+	struct ll_seats *others;
+	struct ll_hold_seat seen;
+	assert_int_equal(ll_seat_ask("GPU-first", "/", &seen, NULL), -ENOENT);
+	assert_int_equal(ll_seats_take(cards, 2, "/", &others, NULL), 0);
+	ll_seats_free(others);
+	assert_fails(ll_seat_ask("GPU-first", "/nowhere", &seen, &err), -ENOENT, "/nowhere");
+	char uuid[LL_UUID_SIZE];
+	memset(uuid, 'x', sizeof uuid - 1);
+	uuid[sizeof uuid - 1] = '\0';
+	assert_fails(ll_seat_ask(uuid, world, &seen, &err), -ENAMETOOLONG, "too long");
+}
+
+/* ---- who asks badly ---- */
+
+static int connect_to(const struct ll_card *card)
+{
+	struct ll_place place;
+	int fd;
+	assert_int_equal(ll_place_of_card(card->uuid, world, &place, NULL), 0);
+	assert_int_equal(ll_place_connect_any(&place, &fd), 0);
+	return fd;
+}
+
+static void test_who_never_reads_holds_up_nobody(void **state)
+{
+	(void)state;
+	enum { ASKERS = 200 };
+	int fds[ASKERS];
+	for (int i = 0; i < ASKERS; i++) {
+		fds[i] = connect_to(&first);
+		if (i % 2)
+			send(fds[i], "end", 3, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	assert_true(ask(&first).has_report);
+	assert_true(ask(&second).has_report);
+	for (int i = 0; i < ASKERS; i++)
+		close(fds[i]);
+}
+
+/* ---- how it ends ---- */
+
+/* Takes the seats in a child, which then does nothing. */
+static pid_t start_child(void)
+{
+	leave(NULL);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (take(NULL))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	struct ll_hold_seat seen;
+	wait_for(ll_seat_ask("GPU-second", world, &seen, NULL) == 0 && seen.has_report);
+	assert_int_equal(seen.pid, pid);
+	return pid;
+}
+
+static void test_a_killed_hold_leaves_nothing(void **state)
+{
+	(void)state;
+	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = start_child();
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		assert_int_equal(take(NULL), 0);
+	}
+}
+
+static void test_a_stopped_hold_is_known_and_says_nothing(void **state)
+{
+	(void)state;
+	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
+	pid_t pid = start_child();
+	char text[64];
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	struct ll_hold_seat seen = ask(&first);
+	assert_int_equal(seen.pid, pid);
+	assert_false(seen.has_report);
+	snprintf(text, sizeof text, "card 0: pid %d already holds it", (int)pid);
+	assert_fails(ll_seats_take(cards, 2, world, &seats, &err), -EBUSY, text);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_true(ask(&first).has_report);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Returns what the child finds as another user: it asks for the first card, and tries to take it. */
+static int be_another_user(void)
+{
+	struct ll_hold_seat seen;
+	struct ll_seats *more;
+	struct ll_err why = {0};
+	if (setgid(65534) || setuid(65534))
+		return 77;
+	if (ll_seat_ask("GPU-first", world, &seen, NULL) || !seen.has_report || seen.uid != 0 || seen.pid != getppid())
+		return 1;
+	return ll_seats_take(cards, 2, world, &more, &why) == -EBUSY && strstr(why.text, "already holds it") ? 0 : 2;
+}
+
+static void test_another_user_sees_it_and_cannot_have_it(void **state)
+{
+	(void)state;
+	int status;
+	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(be_another_user());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP_TEST("this user cannot become another one");
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void limit_descriptors(pid_t pid, rlim_t count)
+{
+	struct rlimit limit;
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	limit.rlim_cur = count;
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+static void test_a_hold_without_descriptors_answers_later(void **state)
+{
+	(void)state;
+	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
+	pid_t pid = start_child();
+	limit_descriptors(pid, 0);
+	assert_false(ask(&first).has_report);
+	limit_descriptors(pid, 256);
+	assert_true(ask(&first).has_report);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_what_is_no_hold_is_not_believed(void **state)
+{
+	(void)state;
+	struct ll_place place;
+	int listen_fd;
+	leave(NULL);
+	assert_int_equal(ll_place_of_card("GPU-first", world, &place, NULL), 0);
+	assert_int_equal(ll_place_listen(&place, &listen_fd), 0);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fcntl(listen_fd, F_SETFL, 0);
+		char junk[176];
+		memset(junk, 0xff, sizeof junk);
+		for (;;) {
+			int fd = accept(listen_fd, NULL, NULL);
+			if (fd < 0 || send(fd, junk, sizeof junk, MSG_NOSIGNAL) < 0)
+				_exit(1);
+			close(fd);
+		}
+	}
+	assert_false(ask(&first).has_report);
+	assert_int_equal(ask(&first).pid, getpid()); /* who listens */
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(listen_fd);
+}
+
+/* ---- all at once ---- */
+
+static atomic_bool is_over;
+
+static void *report_on(void *arg)
+{
+	for (unsigned i = 0; !is_over; i++) {
+		ll_seat_set_state(arg, i % 2 ? LL_CLAIM_YIELDED : LL_CLAIM_RUNNING, i % 2 ? "odd" : "even");
+		ll_seat_account(arg, 1, 1, i);
+	}
+	return NULL;
+}
+
+static void test_a_report_is_whole(void **state)
+{
+	(void)state;
+	pthread_t thread;
+	is_over = false;
+	assert_int_equal(pthread_create(&thread, NULL, report_on, ll_seats_at(seats, 0)), 0);
+	wait_for(ask(&first).report.state != LL_CLAIM_STARTING);
+	for (int i = 0; i < 300; i++) {
+		struct ll_hold_report report = ask(&first).report;
+		assert_string_equal(report.note, report.state == LL_CLAIM_YIELDED ? "odd" : "even");
+		assert_int_equal(report.synthetic_busy_ns, report.energy_mj);
+	}
+	is_over = true;
+	pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+	if (!mkdtemp(world))
+		return 1;
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_says_who_has_it_and_what_he_reports, take, leave),
+	    cmocka_unit_test_setup_teardown(test_two_cannot_have_it_and_none_keeps_half, take, leave),
+	    cmocka_unit_test_setup_teardown(test_worlds_have_seats_of_their_own, take, leave),
+	    cmocka_unit_test_setup_teardown(test_who_never_reads_holds_up_nobody, take, leave),
+	    cmocka_unit_test_setup_teardown(test_a_report_is_whole, take, leave),
+	    cmocka_unit_test_setup_teardown(test_a_killed_hold_leaves_nothing, take, leave),
+	    cmocka_unit_test_setup_teardown(test_a_stopped_hold_is_known_and_says_nothing, take, leave),
+	    cmocka_unit_test_setup_teardown(test_another_user_sees_it_and_cannot_have_it, take, leave),
+	    cmocka_unit_test_setup_teardown(test_a_hold_without_descriptors_answers_later, take, leave),
+	    cmocka_unit_test_setup_teardown(test_what_is_no_hold_is_not_believed, take, leave),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return rmdir(world) || failed;
+}

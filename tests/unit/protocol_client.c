@@ -1,0 +1,222 @@
+/* What a command asks of loadlined is answered, refused, or given up in time. The other side is a process of the test.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "test.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "fake_daemon.h"
+#include "protocol/client.h"
+
+#define SHORT_NS (100 * LL_NS_PER_MS)
+#define LONG_NS (30 * LL_NS_PER_S)
+
+enum { CLAIMS = 1000 };
+
+struct script {
+	struct fake_daemon daemon;
+	pid_t pid;
+};
+
+/* Runs serve in a process of its own, after the client's hello. */
+static void begin(struct script *script, void (*serve)(struct fake_daemon *))
+{
+	fake_daemon_init(&script->daemon);
+	fake_daemon_listen(&script->daemon);
+	script->pid = fork();
+	assert_true(script->pid >= 0);
+	if (script->pid)
+		return;
+	alarm(60);
+	fake_daemon_accept(&script->daemon);
+	serve(&script->daemon);
+	_exit(0);
+}
+
+static void end(struct script *script)
+{
+	int status;
+	kill(script->pid, SIGKILL);
+	assert_int_equal(waitpid(script->pid, &status, 0), script->pid);
+	fake_daemon_fini(&script->daemon);
+}
+
+static void connect_client(struct script *script, struct ll_client *client)
+{
+	assert_int_equal(
+	    ll_client_open(client, &script->daemon.place, LL_CLIENT_COMMAND("1.2.3"), ll_now_ns() + LONG_NS, NULL), 0);
+	assert_int_equal(client->pid, getpid());
+}
+
+static void send_message(const struct fake_daemon *daemon, union ll_message *message, uint32_t serial)
+{
+	message->header.serial = serial;
+	while (ll_message_send(daemon->fd, message, NULL, 0) == -EAGAIN)
+		poll(&(struct pollfd){.fd = daemon->fd, .events = POLLOUT}, 1, 1000);
+}
+
+static uint32_t receive_serial(const struct fake_daemon *daemon)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS];
+	size_t count;
+	poll(&(struct pollfd){.fd = daemon->fd, .events = POLLIN}, 1, 30000);
+	if (ll_message_receive(daemon->fd, &message, fds, &count))
+		_exit(1);
+	return message.header.serial;
+}
+
+/* ---- requests ---- */
+
+static void serve_strange_things(struct fake_daemon *daemon)
+{
+	union ll_message message;
+	uint32_t serial = receive_serial(daemon);
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED); /* of another request */
+	message.accepted.number = 1;
+	send_message(daemon, &message, serial + 7);
+	message.header.kind = 999; /* of a newer version */
+	send_message(daemon, &message, serial);
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = 77;
+	send_message(daemon, &message, serial);
+	serial = receive_serial(daemon);
+	ll_message_init(&message, LL_MESSAGE_REFUSED);
+	message.refused.code = -EDQUOT;
+	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, "that is too much");
+	send_message(daemon, &message, serial);
+	receive_serial(daemon);
+	pause();
+}
+
+static union ll_message make_set(void)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_SET);
+	message.set.job_number = 1;
+	return message;
+}
+
+static void a_request_has_its_own_answer_or_refusal_or_none_in_time(void **state)
+{
+	(void)state;
+	struct script script;
+	struct ll_client client;
+	struct ll_err err = {0};
+	union ll_message message = make_set(), answer;
+	begin(&script, serve_strange_things);
+	connect_client(&script, &client);
+	assert_int_equal(ll_client_ask(&client, &message, NULL, 0, &answer, ll_now_ns() + LONG_NS, &err), 0);
+	assert_int_equal(answer.accepted.number, 77);
+	assert_int_equal(ll_client_ask(&client, &message, NULL, 0, &answer, ll_now_ns() + LONG_NS, &err), -EDQUOT);
+	assert_string_equal(err.text, "that is too much");
+	uint64_t begun_ns = ll_now_ns();
+	assert_int_equal(ll_client_ask(&client, &message, NULL, 0, NULL, begun_ns + SHORT_NS, &err), -ETIMEDOUT);
+	assert_true(ll_now_ns() - begun_ns >= SHORT_NS);
+	assert_string_equal(err.text, "loadlined does not answer");
+	ll_client_close(&client);
+	end(&script);
+}
+
+static void serve_nothing(struct fake_daemon *daemon)
+{
+	receive_serial(daemon);
+}
+
+static void a_daemon_that_ends_is_known_from_one_that_is_silent(void **state)
+{
+	(void)state;
+	struct script script;
+	struct ll_client client;
+	union ll_message message = make_set();
+	begin(&script, serve_nothing);
+	connect_client(&script, &client);
+	assert_true(ll_client_is_lost(ll_client_ask(&client, &message, NULL, 0, NULL, ll_now_ns() + LONG_NS, NULL)));
+	ll_client_close(&client);
+	end(&script);
+}
+
+static void nobody_who_serves_and_nobody_who_accepts_are_told(void **state)
+{
+	(void)state;
+	struct fake_daemon daemon;
+	struct ll_client client;
+	fake_daemon_init(&daemon);
+	assert_int_equal(
+	    ll_client_open(&client, &daemon.place, LL_CLIENT_COMMAND("1.2.3"), ll_now_ns() + LONG_NS, NULL),
+	    -ECONNREFUSED);
+	ll_client_close(&client);
+	fake_daemon_listen(&daemon);
+	assert_int_equal(
+	    ll_client_open(&client, &daemon.place, LL_CLIENT_COMMAND("1.2.3"), ll_now_ns() + SHORT_NS, NULL),
+	    -ETIMEDOUT);
+	ll_client_close(&client);
+	fake_daemon_fini(&daemon);
+}
+
+/* ---- the list ---- */
+
+static void serve_list(struct fake_daemon *daemon)
+{
+	union ll_message message;
+	uint32_t serial = receive_serial(daemon);
+	ll_message_init(&message, LL_MESSAGE_JOB_ROW);
+	message.job_row.number = 5;
+	message.job_row.job.token[0] = 71;
+	message.job_row.job.state = LL_JOB_RUNNING;
+	ll_message_text_set(message.job_row.job.tenant, sizeof message.job_row.job.tenant, "job");
+	send_message(daemon, &message, serial);
+	ll_message_init(&message, LL_MESSAGE_CARD_ROW);
+	message.card_row.job_number = 5;
+	message.card_row.claims = CLAIMS;
+	ll_message_text_set(message.card_row.uuid, sizeof message.card_row.uuid, "GPU-1");
+	send_message(daemon, &message, serial);
+	for (uint32_t i = 0; i < CLAIMS; i++) {
+		ll_message_init(&message, LL_MESSAGE_CLAIM_ROW);
+		message.claim_row.job_number = 5;
+		message.claim_row.index = i;
+		ll_message_text_set(message.claim_row.uuid, sizeof message.claim_row.uuid, "GPU-1");
+		send_message(daemon, &message, serial);
+	}
+	ll_message_init(&message, LL_MESSAGE_LIST_END);
+	message.list_end.jobs = 1;
+	send_message(daemon, &message, serial);
+	pause();
+}
+
+static void a_list_is_whole(void **state)
+{
+	(void)state;
+	struct script script;
+	struct ll_client client;
+	struct ll_list list;
+	begin(&script, serve_list);
+	connect_client(&script, &client);
+	assert_int_equal(ll_client_list(&client, &list, ll_now_ns() + LONG_NS, NULL), 0);
+	assert_int_equal(list.job_count, 1);
+	assert_int_equal(list.claim_count, CLAIMS);
+	for (uint32_t i = 0; i < CLAIMS; i++)
+		assert_int_equal(list.claims[i].index, i);
+	assert_int_equal(list.end.jobs, 1);
+	assert_int_equal(ll_list_job(&list, 5)->job.token[0], 71);
+	assert_null(ll_list_job(&list, 6));
+	assert_int_equal(ll_list_card(&list, 5, "GPU-1")->claims, CLAIMS);
+	assert_null(ll_list_card(&list, 5, "GPU-2"));
+	ll_list_fini(&list);
+	ll_client_close(&client);
+	end(&script);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_request_has_its_own_answer_or_refusal_or_none_in_time),
+	    cmocka_unit_test(a_daemon_that_ends_is_known_from_one_that_is_silent),
+	    cmocka_unit_test(nobody_who_serves_and_nobody_who_accepts_are_told),
+	    cmocka_unit_test(a_list_is_whole),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* Programs that need no visits: whose gate is open, and who shuts it by coming. Clients of MPS are of them. */
+#include "test.h"
+
+#include "control/visits.h"
+#include "share_card.h"
+
+/* A program of which is not known yet how it launches. */
+static struct program *come(struct card *card, enum ll_priority priority, unsigned weight_permille,
+			    unsigned cap_permille)
+{
+	const struct ll_share_job like = {
+	    .rank = priority, .weight_permille = weight_permille, .cap_permille = cap_permille};
+	struct program *program = add_at_rest(card, &like);
+	program->said.pace = LL_PACE_UNKNOWN;
+	want(card, program);
+	return program;
+}
+
+static void set_pace(const struct card *card, struct program *program, enum ll_pace pace)
+{
+	program->said.pace = pace;
+	post(card, program);
+}
+
+static void look_of_all(struct card *card)
+{
+	for (size_t i = 0; i < card->count; i++)
+		look(card, &card->programs[i]);
+}
+
+/* The page's gate may be open. */
+static bool is_open(const struct program *program)
+{
+	return program->claim.look.is_alone;
+}
+
+/* Whatever their weights and their numbers of processes, as soon as it is known how they launch. */
+static void gates_are_open_while_nobody_waits_for_each_launch(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	for (unsigned i = 0; i < 4; i++) {
+		struct program *program =
+		    i == 3 ? add_process(card, &card->programs[0]) : come(card, LL_PRIORITY_NORMAL, 1000 + i, 0);
+		look_of_all(card);
+		assert_int_equal(is_open(program), i == 0);
+		set_pace(card, program, LL_PACE_AHEAD);
+		look_of_all(card);
+		for (unsigned k = 0; k <= i; k++) {
+			assert_true(is_open(&card->programs[k]));
+			assert_true(card->programs[k].claim.look.may_launch);
+			assert_int_equal(card->programs[k].claim.look.is_sliced, i > 0);
+			assert_int_equal(card->programs[k].claim.look.sharing, i == 3 ? 2 : i);
+		}
+	}
+	/* one that rests and comes back shuts nobody out */
+	rest(card, &card->programs[1]);
+	want(card, &card->programs[1]);
+	assert_true(is_open(&card->programs[0]));
+	assert_true(is_open(&card->programs[2]));
+}
+
+/* Slices serve all alike, whatever each makes of them, and accounts are estimates there. When visits begin, nobody
+ * waits until the others have had as much. */
+static void nobody_owes_what_slices_gave(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *little = come(card, LL_PRIORITY_NORMAL, 1000, 0),
+		       *much = come(card, LL_PRIORITY_NORMAL, 1000, 0);
+	for (size_t i = 0; i < card->count; i++)
+		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
+	look_of_all(card);
+	for (int i = 0; i < 10; i++) {
+		ll_share_charge(much->job, 100 * LL_NS_PER_MS);
+		ll_share_charge(little->job, 20 * LL_NS_PER_MS);
+		card->now_ns += 100 * LL_NS_PER_MS;
+		look_of_all(card);
+		assert_true(much->claim.look.is_sliced);
+	}
+	assert_in_range(much->job->virtual_ns - little->job->virtual_ns, 0, 20 * LL_NS_PER_MS);
+}
+
+static void who_waits_for_each_launch_brings_visits(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	for (int i = 0; i < 2; i++)
+		set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_AHEAD);
+	look_of_all(card);
+	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
+	set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_WAITS);
+	look_of_all(card);
+	assert_false(is_open(&card->programs[0]) || is_open(&card->programs[1]));
+	unsigned may_launch = 0;
+	for (size_t k = 0; k < card->count; k++) {
+		may_launch += card->programs[k].claim.look.may_launch;
+		assert_false(card->programs[k].claim.look.is_sliced || card->programs[k].claim.look.is_alone);
+	}
+	assert_true(may_launch <= 1);
+}
+
+static void a_cap_shuts_its_own_gate_alone(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *capped = come(card, LL_PRIORITY_NORMAL, 1000, 500),
+		       *other = come(card, LL_PRIORITY_NORMAL, 1000, 0);
+	for (size_t i = 0; i < card->count; i++)
+		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
+	look_of_all(card);
+	card->now_ns += 10 * LL_NS_PER_MS; /* the account is empty at first */
+	look_of_all(card);
+	assert_true(is_open(other) && !is_open(capped));
+	assert_true(capped->claim.look.is_sliced && capped->claim.look.may_launch && !capped->claim.look.is_alone);
+	ll_share_charge(capped->job, LL_NS_PER_S);
+	look_of_all(card);
+	assert_false(capped->claim.look.may_launch);
+	assert_true(is_open(other) && other->claim.look.may_launch);
+}
+
+/* While the higher class rests too: its next launch shall not find a long queue. */
+static void beneath_a_higher_class_the_queue_is_bounded(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1000, 0), *low = come(card, LL_PRIORITY_LOW, 1000, 0);
+	for (size_t i = 0; i < card->count; i++)
+		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
+	look_of_all(card);
+	assert_true(is_open(high) && !is_open(low) && low->claim.look.may_launch);
+	assert_int_equal(high->claim.look.queue_bound_ns, 0);
+	assert_int_equal(low->claim.look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
+	rest(card, high);
+	look_of_all(card);
+	assert_true(!is_open(low) && low->claim.look.may_launch);
+	assert_int_equal(low->claim.look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
+	end(card, high);
+	look(card, low);
+	assert_true(is_open(low));
+	assert_int_equal(low->claim.look.queue_bound_ns, 0);
+}
+
+/* The card's next look finds a program that has begun to wait for each kernel. */
+static void a_pace_that_changes_is_seen_at_the_next_look(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	for (int i = 0; i < 2; i++)
+		set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_AHEAD);
+	look_of_all(card);
+	assert_true(card->programs[0].claim.look.is_sliced && card->programs[1].claim.look.is_sliced);
+	set_pace(card, &card->programs[1], LL_PACE_WAITS);
+	look_of_all(card);
+	assert_false(card->programs[0].claim.look.is_sliced || card->programs[1].claim.look.is_sliced);
+}
+
+static void clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *a = add_by_space(card, LL_PRIORITY_NORMAL, 1000),
+		       *b = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
+	set_pace(card, a, LL_PACE_WAITS);
+	for (unsigned i = 0; i < 100; i++) {
+		step(card);
+		assert_true(a->claim.look.may_launch && a->claim.look.is_alone);
+		assert_true(b->claim.look.may_launch && b->claim.look.is_alone);
+		/* To the card they are one program: what each has is not cut into slices by the other. */
+		assert_int_equal(a->claim.look.sharing, 0);
+	}
+	uint64_t before_ns = a->job->virtual_ns; /* their time is counted all the same */
+	ll_share_charge(a->job, MS);
+	assert_int_equal(a->job->virtual_ns, before_ns + MS);
+}
+
+/* A higher class bounds what the lower one queues, and nobody waits. */
+static void weights_and_classes_keep_no_client_of_mps_waiting(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *heavy = add_by_space(card, LL_PRIORITY_NORMAL, 7000),
+		       *low = add_by_space(card, LL_PRIORITY_LOW, 300),
+		       *high = add_by_space(card, LL_PRIORITY_HIGH, 1000);
+	for (unsigned i = 0; i < 100; i++) {
+		step(card);
+		assert_true(heavy->claim.look.may_launch && low->claim.look.may_launch && high->claim.look.may_launch);
+		assert_true(high->claim.look.is_alone && !low->claim.look.is_alone);
+		assert_int_equal(high->claim.look.queue_bound_ns, 0);
+		assert_true(low->claim.look.queue_bound_ns && heavy->claim.look.queue_bound_ns);
+	}
+}
+
+/* The card gives all clients of MPS together the slices of one program. */
+static void clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	struct program *by_time = add(card, LL_PRIORITY_NORMAL, 1000, 0);
+	struct program *by_space = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
+	set_pace(card, by_time, LL_PACE_WAITS);
+	set_pace(card, by_space, LL_PACE_AHEAD);
+	run_for(card, TEN_S);
+	assert_near(percent_of(by_time, TEN_S), 50, 1);
+	assert_near(percent_of(by_space, TEN_S), 50, 1);
+	set_pace(card, by_time, LL_PACE_AHEAD);
+	step(card);
+	assert_true(by_time->claim.look.is_sliced && by_space->claim.look.is_sliced);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    SHARE_TEST(gates_are_open_while_nobody_waits_for_each_launch),
+	    SHARE_TEST(nobody_owes_what_slices_gave),
+	    SHARE_TEST(who_waits_for_each_launch_brings_visits),
+	    SHARE_TEST(a_cap_shuts_its_own_gate_alone),
+	    SHARE_TEST(beneath_a_higher_class_the_queue_is_bounded),
+	    SHARE_TEST(a_pace_that_changes_is_seen_at_the_next_look),
+	    SHARE_TEST(clients_of_mps_wait_for_nobody_while_they_are_equal),
+	    SHARE_TEST(weights_and_classes_keep_no_client_of_mps_waiting),
+	    SHARE_TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
