@@ -28,6 +28,7 @@ struct ll_evictable {
 	bool was_stopped;                   /* it was stopped by hand when it was asked to leave */
 	bool is_late;                       /* it was given up, because it did not become quiet in time */
 	uint64_t pool_bytes;                /* of the host's memory that it has ready */
+	uint32_t moves;                     /* off the card or back on it, that have ended */
 	uint64_t begun_ns;                  /* of the move that goes on */
 	uint64_t asked_ns;                  /* when it was asked to become quiet, or last said that it prepares */
 	uint64_t quiet_ns;                  /* how long it may take to do so; 0: 10 s */

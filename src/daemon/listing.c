@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "daemon/claims.h"
 #include "daemon/memory.h"
+#include "daemon/residency.h"
 #include "daemon/users.h"
 #include "protocol/words.h"
 
@@ -145,6 +146,7 @@ static void make_claim_row(const struct ll_server *server, const struct ll_job_c
 	row->flags = (view.is_held ? LL_CARD_IS_HELD : 0) | (view.is_holder ? LL_CARD_IS_HOLDER : 0);
 	memcpy(row->uuid, claim->card->uuid, sizeof row->uuid);
 	describe_claim(ll_claim_slot(claim), row);
+	ll_residency_describe(server, claim, row);
 }
 
 /* ---- one after the other ---- */

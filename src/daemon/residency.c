@@ -155,6 +155,7 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 	uint64_t took_ns = ll_now_ns() - evictable->begun_ns;
 	if (event == LL_EVICTABLE_DONE && rule->state != LL_RESIDENCY_STOPPED)
 		rule->moved_ns = took_ns;
+	evictable->moves += rule->state != LL_RESIDENCY_STOPPED && event == LL_EVICTABLE_DONE;
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", number, tenant,
 		event == LL_EVICTABLE_STAYED          ? "stays away: its room on the card was wanted"
 		: rule->state == LL_RESIDENCY_STOPPED ? "stopped"
@@ -456,8 +457,10 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 		ll_residency_look(server, uuid_of(evictable));
 }
 
-uint64_t ll_residency_pool_bytes(const struct ll_server *server, const struct ll_job_claim *claim)
+void ll_residency_describe(const struct ll_server *server, const struct ll_job_claim *claim,
+			   struct ll_message_claim_row *row)
 {
 	const struct ll_evictable *evictable = ll_residency_find(&server->residency, claim);
-	return evictable ? evictable->pool_bytes : 0;
+	row->host_bytes = evictable ? evictable->pool_bytes : 0;
+	row->moves = evictable ? evictable->moves : 0;
 }

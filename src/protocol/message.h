@@ -316,6 +316,7 @@ struct ll_message_claim_row {
 	struct ll_message_header header;
 	uint64_t job_number;
 	uint64_t used_bytes, granted_bytes, evictable_bytes, away_bytes;
+	uint64_t host_bytes; /* of the host's memory that the process has ready for a move */
 	uint64_t gpu_time_ns;
 	uint64_t taken_age_ns, posted_age_ns;
 	uint64_t idle_ns;                      /* since it had work; 0: it has some; UINT64_MAX: it never had any */
@@ -324,7 +325,8 @@ struct ll_message_claim_row {
 	uint32_t pid;                          /* as the daemon sees it; 0: not seen */
 	uint32_t state, residency, checkpoint; /* words.h */
 	uint32_t gate;
-	uint32_t flags, unused;
+	uint32_t flags;
+	uint32_t moves; /* of its memory, off the card or back on it, that have ended */
 	char note[64];
 	char uuid[LL_CARD_UUID_SIZE];
 };

@@ -63,10 +63,10 @@ native() {
 	wait_for 10 shows 'select(has("claim") and .evictable_bytes == 16777216)'
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes and .pinned_bytes == .memory_bytes - 16777216'
 	loadline --sim evict 0/0
-	shows 'select(has("claim")) | .state == "evicted" and .evictable_bytes == 16777216 and .resident_bytes == .pinned_bytes and .memory_bytes == .pinned_bytes + 16777216'
-	loadline --sim status --long | grep -qE "job: evicted, .* on the card \\(evictable: 16 MiB, pinned: [0-9]+ MiB\\)"
+	shows 'select(has("claim")) | .state == "evicted" and .evictable_bytes == 16777216 and .resident_bytes == .pinned_bytes and .memory_bytes == .pinned_bytes + 16777216 and .moves == 1 and .host_bytes >= 16777216'
+	loadline --sim status --long | grep -qE "job: evicted, .* on the card \\(evictable: 16 MiB, pinned: [0-9]+ MiB, ready in the host: [0-9]+ MiB\\)"
 	loadline --sim resume 0/0
-	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes'
+	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes and .moves == 2'
 	loadline --sim suspend 0/0
 	shows 'select(has("claim")) | .state == "stopped" and .resident_bytes == .memory_bytes'
 	loadline --sim resume 0/0
@@ -76,7 +76,7 @@ native() {
 @test "status has no such figures for a program that is not evictable" {
 	needs_library
 	attributes job buffer
-	shows 'select(has("claim")) | .state == "running" and .resident_bytes == null and .evictable_bytes == null and .pinned_bytes == null'
+	shows 'select(has("claim")) | .state == "running" and .resident_bytes == null and .evictable_bytes == null and .pinned_bytes == null and .host_bytes == null and .moves == null'
 	run loadline --sim status --long
 	[[ $output != *evictable* ]]
 	stop job

@@ -18,8 +18,6 @@ from harness.lab import Trouble  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.store import REAL, SIMULATED  # noqa: E402
 
-STEP = evicting.POOL_STEP
-
 
 class FakeLab:
     quick = 1
@@ -46,17 +44,16 @@ class Sizes(unittest.TestCase):
         self.assertEqual(evicting.sized(FakeLab(SIMULATED), 16), GIB // 4)
         self.assertEqual(evicting.gib_of(FakeLab(SIMULATED), GIB // 4), 16)
 
-    def test_the_pool_leaves_the_host_what_it_needs(self):
-        self.assertEqual(evicting.pool_bytes(104 * GIB, 124 * GIB, 12 * GIB), 104 * GIB)
-        self.assertEqual(evicting.pool_bytes(104 * GIB, 60 * GIB, 12 * GIB), 48 * GIB)
-        self.assertEqual(evicting.pool_bytes(104 * GIB, 60 * GIB + 1, 12 * GIB) % STEP, 0)
-        self.assertEqual(evicting.pool_bytes(104 * GIB, 1 * GIB, 12 * GIB), STEP)
+    def test_what_is_away_leaves_the_host_what_it_needs(self):
+        self.assertEqual(evicting.budget_bytes(124 * GIB, 12 * GIB, 128 * GIB), 104 * GIB)
+        self.assertEqual(evicting.budget_bytes(60 * GIB, 12 * GIB, 128 * GIB), 40 * GIB)
+        self.assertEqual(evicting.budget_bytes(1 * GIB, 12 * GIB, 128 * GIB), 0)
 
     def test_what_is_left_of_this_machine_is_found(self):
         self.assertGreater(evicting.available_bytes(), 0)
 
-    def test_programs_are_so_small_that_the_pool_has_room_for_them(self):
-        with mock.patch.object(evicting, "mover", lambda lab: mock.Mock(budget=64 * GIB)):
+    def test_programs_are_so_small_that_the_host_has_room_for_them(self):
+        with mock.patch.multiple(evicting, available_bytes=lambda: 83 * GIB, total_bytes=lambda: 128 * GIB):
             self.assertEqual(evicting.fitting_gib(FakeLab(), 40, 2), 31.5)
             self.assertEqual(evicting.fitting_gib(FakeLab(), 20, 2), 20)
         self.assertEqual(evicting.scaled_note(20, 20), "")
@@ -72,12 +69,13 @@ class Limits(unittest.TestCase):
         self.assertEqual(evicting.limited(5)(lambda value: value + 1)(1), 2)
 
 
-class Logs(unittest.TestCase):
-    def test_the_mover_s_log_tells_its_moves(self):
-        text = ("2026-11-24 22:35:34 INFO claim 0, tenant one: away: 720 MiB in 6.199 s\n"
-                "2026-11-24 22:35:35 INFO claim 1, tenant two: cannot leave the card: the pool is full\n"
-                "2026-11-24 22:35:35 INFO claim 1, tenant two: back on the card: 10 MiB in 0.1 s\n")
-        self.assertEqual([found[:2] for found in evicting.LOG_LINE.findall(text)], [("one", "away"), ("two", "back on the card")])
+class Status(unittest.TestCase):
+    def test_moves_and_memory_of_the_host_are_summed_over_a_tenant_s_claims(self):
+        lines = ('{"claim":"0/0","tenant":"one","host_bytes":5,"moves":2}\n{"claim":"0/1","tenant":"one","host_bytes":null,"moves":null}\n'
+                 '{"claim":"0/2","tenant":"two","host_bytes":7,"moves":1}\n')
+        lab = mock.Mock(run=lambda *_: (0, lines, ""))
+        self.assertEqual(evicting.ready_bytes(lab, "one"), 5)
+        self.assertEqual(evicting.moves_of(lab, "one", "two"), 3)
 
     def test_two_moves_take_from_the_first_s_beginning_to_the_last_s_end(self):
         self.assertAlmostEqual(evicting.together_s([Moved(1, 0.5, 10.0, 10.5), Moved(1, 0.4, 10.3, 10.7)]), 0.7)

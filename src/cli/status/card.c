@@ -134,6 +134,8 @@ bool ll_status_residency(const struct ll_status_claim *claim, struct ll_status_r
 	    .resident_bytes = used_bytes > claim->away_bytes ? used_bytes - claim->away_bytes : 0,
 	    .evictable_bytes = claim->evictable_bytes,
 	    .pinned_bytes = used_bytes > claim->evictable_bytes ? used_bytes - claim->evictable_bytes : 0,
+	    .host_bytes = claim->host_bytes,
+	    .moves = claim->moves,
 	};
 	return true;
 }

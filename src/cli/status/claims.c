@@ -90,6 +90,8 @@ static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *
 	ll_hold_add_bytes(text, residency.evictable_bytes);
 	ll_strbuf_adds(text, ", pinned: ");
 	ll_hold_add_bytes(text, residency.pinned_bytes);
+	ll_strbuf_adds(text, ", ready in the host: ");
+	ll_hold_add_bytes(text, residency.host_bytes);
 	ll_strbuf_addc(text, ')');
 }
 

@@ -101,9 +101,11 @@ static json_t *claim_residency(const struct ll_status_claim *claim)
 {
 	struct ll_status_residency residency = {0};
 	bool is_evictable = ll_status_residency(claim, &residency);
-	return json_pack("{s:o, s:o, s:o}", "resident_bytes", bytes_or_null(is_evictable, residency.resident_bytes),
-			 "evictable_bytes", bytes_or_null(is_evictable, residency.evictable_bytes), "pinned_bytes",
-			 bytes_or_null(is_evictable, residency.pinned_bytes));
+	return json_pack(
+	    "{s:o, s:o, s:o, s:o, s:o}", "resident_bytes", bytes_or_null(is_evictable, residency.resident_bytes),
+	    "evictable_bytes", bytes_or_null(is_evictable, residency.evictable_bytes), "pinned_bytes",
+	    bytes_or_null(is_evictable, residency.pinned_bytes), "host_bytes",
+	    bytes_or_null(is_evictable, residency.host_bytes), "moves", bytes_or_null(is_evictable, residency.moves));
 }
 
 /* job: NULL for a synthetic load. */
@@ -175,7 +177,7 @@ static json_t *stranger_object(const struct ll_status_card *status, const struct
 	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
 	struct ll_status_process process;
 	ll_status_process_read(stranger->pid, &process);
-	return json_pack("{s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid",
+	return json_pack("{s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid",
 			 (int)stranger->pid, "user", text_or_null(process.user[0], process.user), "command",
 			 text_or_null(process.command[0], process.command), "uuid", status->card->uuid, "name",
 			 stranger->name, "governed", 0, "older_loadline", stranger->is_older, "mps_server",

@@ -29,6 +29,8 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	    .checkpoint = (enum ll_claim_checkpoint)row->checkpoint,
 	    .evictable_bytes = row->evictable_bytes,
 	    .away_bytes = row->away_bytes,
+	    .host_bytes = row->host_bytes,
+	    .moves = row->moves,
 	    .is_wanting = row->wanting_ns,
 	    .gpu_time_ns = row->gpu_time_ns,
 	    .job_number = row->job_number,

@@ -37,7 +37,8 @@ struct ll_status_claim {
 	uint64_t memory_used_bytes, granted_bytes;
 	enum ll_claim_residency residency;
 	enum ll_claim_checkpoint checkpoint;
-	uint64_t evictable_bytes, away_bytes;
+	uint64_t evictable_bytes, away_bytes, host_bytes;
+	unsigned moves;                         /* of its memory, off the card or back on it */
 	bool is_wanting;                        /* it has launches that wait or run */
 	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
@@ -117,6 +118,8 @@ struct ll_status_residency {
 	uint64_t resident_bytes;  /* on the card */
 	uint64_t evictable_bytes; /* what can be moved, wherever it is */
 	uint64_t pinned_bytes;    /* what cannot be moved: contexts, arrays, managed memory and their like */
+	uint64_t host_bytes;      /* of the host's memory that the process has ready for a move */
+	unsigned moves;           /* off the card or back on it */
 };
 
 /* Returns false if the program is not evictable. */

@@ -1,19 +1,17 @@
-"""Evictable programs: the mover of the card, the commands that move a program, and how much memory the host has for that.
+"""Evictable programs, the commands that move them, and how much memory the host has for that.
 
-All parts of a run share one mover, because pinning its pool takes long (4 GB/s): it ends with the run, or by itself when
-there has been no evictable program for some time. Its budget is what the host can give. It pins only what is needed."""
+A program moves its memory into the host itself. It makes memory of the host ready ahead of need, which takes long (4 GB/s)."""
 import contextlib
 import functools
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 import time
 from collections import namedtuple
 
-from . import processes
+from . import claims, processes
 from .frameworks import PROGRAMS
 from .governed import Program
 from .lab import Trouble, reason
@@ -22,16 +20,13 @@ from .talker import Talker
 
 GIB, MIB = 1 << 30, 1 << 20
 EVICTABLE = ("--evictable",)
-POOL_GIB, POOL_STEP = 104, 1 << 29
-SPARE_GIB = 12        # of the host, for the programs beside the pool
-FEW_GIB = 40          # pinned at most where a part starts many programs of frameworks
+SPARE_GIB = 12        # of the host, for the programs beside what leaves the card
+KEPT_FREE = 1 / 16    # of the host's memory, that no move takes
 SIMULATED_PART = 64   # a size on the simulated driver is so much smaller
-LINGER = "120s"
 START_WITHIN_S, MOVE_WITHIN_S, CHECK_WITHIN_S = 30, 60, 90
-ROOM_GIB, ROOM_LEAST = 1.0, 320 * MIB  # of the card, that a ballast leaves: more than the mover leaves free beside a program that returns
-LOG_LINE = re.compile(r"claim \d+, tenant ([^:]+): (away|back on the card|stopped): (\d+) MiB in ([\d.]+) s")
+ROOM_GIB, ROOM_LEAST = 1.0, 320 * MIB  # of the card, that a ballast leaves: more than is left free beside a program that returns
 
-Moved = namedtuple("Moved", "bytes seconds begun_s ended_s")  # seconds: the mover's; begun_s, ended_s: the wall clock
+Moved = namedtuple("Moved", "bytes seconds begun_s ended_s")  # seconds: loadlined's; begun_s, ended_s: the wall clock
 
 
 class Refused(Trouble):
@@ -109,87 +104,54 @@ def available_bytes():
     return min([int(found[1]) * 1024 if found else 0, *group_left()])
 
 
-def pool_bytes(wanted, available, spare):
-    """The pool's budget: whole steps, at least one."""
-    return max(1, min(wanted, available - spare) // POOL_STEP) * POOL_STEP
+def budget_bytes(available, spare, total):
+    """What the host can hold of programs that are away."""
+    return max(0, available - spare - int(KEPT_FREE * total))
 
 
-# ---- the mover ----
-
-
-class Mover(Talker):
-    def __init__(self, lab, budget, uses_neighbours):
-        self.budget, self.uses_neighbours = budget, uses_neighbours
-        ready_fd, child_fd = os.pipe()
-        os.set_inheritable(child_fd, True)
-        words = ["--log-level", "debug" if uses_neighbours else "info", "mover", "-i", "0", "--pool", budget, "--linger", LINGER, "--ready-fd", child_fd]
-        words += [] if uses_neighbours else ["--no-neighbour"]
-        super().__init__(lab, f"evict-mover-{len(lab.kept)}", lab.loadline(*map(str, words)), pass_fds=[child_fd])
-        os.close(child_fd)
-        lab.keep(self.process)
-        try:
-            is_ready = select.select([ready_fd], [], [], START_WITHIN_S)[0] and os.read(ready_fd, 1)
-        finally:
-            os.close(ready_fd)
-        if not is_ready:
-            raise Trouble(f"the mover does not start: {reason(self.complaint())}")
-        self.empty_kib = processes.status_kib(self.pid, "RssShmem")
-
-    def pinned(self):
-        """Bytes: the pool's pages that there are."""
-        return (processes.status_kib(self.pid, "RssShmem") - self.empty_kib) * 1024
-
-    def wait_pinned(self, count, within_s=60):
-        """Until so much is pinned, or no more comes. What is."""
-        last, since, end = self.pinned(), time.monotonic(), time.monotonic() + within_s
-        while last < count and time.monotonic() < end and time.monotonic() - since < 2:
-            time.sleep(0.05)
-            now = self.pinned()
-            if now > last:
-                last, since = now, time.monotonic()
-        time.sleep(0.2)  # the last step's pages are there before they are pinned
-        return last
-
-    def moves(self):
-        """[(tenant, what, MiB, seconds)] so far."""
-        return [(tenant, what, int(mib), float(seconds))
-                for tenant, what, mib, seconds in LOG_LINE.findall(self.lab.read(self.name + ".err"))]
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-def mover(lab, is_fresh=False, most_gib=POOL_GIB, uses_neighbours=False):
-    """That of this run, which moves memory to the host alone unless uses_neighbours. is_fresh: a new one, with nothing pinned; also if more is pinned than most_gib: a part that starts many
-    programs needs the host's memory for them."""
-    known = lab.shared.get("mover")
-    is_running = known is not None and known.process.poll() is None
-    is_alike = is_running and known.uses_neighbours == uses_neighbours
-    if is_alike and not is_fresh and known.pinned() <= sized(lab, most_gib):
-        return known
-    if is_running:
-        known.end()
-    wanted, spare = sized(lab, POOL_GIB), sized(lab, SPARE_GIB)
-    available = available_bytes()
-    started = lab.shared["mover"] = Mover(lab, pool_bytes(wanted, available, spare), uses_neighbours)
-    lab.report.note("evict: the pool's budget", f"{started.budget / GIB:.1f} GiB of {available / GIB:.1f} GiB that the host has left")
-    return started
+def total_bytes():
+    found = re.search(r"^MemTotal:\s+(\d+) kB", processes.read_text("/proc/meminfo"), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
 def fitting_gib(lab, gib, programs_away):
-    """The size of a program, as wanted or so small that the pool has room for so many of them."""
-    return min(gib, int(2 * (gib_of(lab, mover(lab).budget) - 1) / programs_away) / 2)
+    """The size of a program, as wanted or so small that the host has room for so many of them."""
+    budget = budget_bytes(available_bytes(), sized(lab, SPARE_GIB), total_bytes())
+    return min(gib, int(2 * gib_of(lab, budget) / programs_away) / 2)
 
 
 def scaled_note(gib, wanted):
     """What a row says if a size is not the wanted one."""
     return "" if gib == wanted else f"; {gib:g} GiB instead of {wanted:g}: the host's memory"
+
+
+# ---- what status says ----
+
+
+def claims_now(lab, tenant):
+    _, out, _ = lab.run(f"evict-status-{tenant}", lab.loadline("status", "--json"))
+    return claims.claims_of(claims.parse(out), tenant)
+
+
+def ready_bytes(lab, tenant):
+    """Of the host's memory, for a move of it."""
+    return sum(line.get("host_bytes") or 0 for line in claims_now(lab, tenant))
+
+
+def wait_ready_bytes(lab, tenant, count, within_s=60):
+    """Until so much is ready, or no more comes. What is."""
+    last, since, end = ready_bytes(lab, tenant), time.monotonic(), time.monotonic() + within_s
+    while last < count and time.monotonic() < end and time.monotonic() - since < 2:
+        time.sleep(0.1)
+        now = ready_bytes(lab, tenant)
+        if now > last:
+            last, since = now, time.monotonic()
+    return last
+
+
+def moves_of(lab, *tenants):
+    """How often memory of theirs has left or come back."""
+    return sum(line.get("moves") or 0 for tenant in tenants for line in claims_now(lab, tenant))
 
 
 # ---- moves ----

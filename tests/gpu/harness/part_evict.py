@@ -1,16 +1,18 @@
-"""evict-speed, evict-exchange, evict-fit: how fast a program's memory leaves the card and returns, how fast two programs change
-places, and that programs which fit together are left alone."""
+"""evict-speed, evict-beside, evict-exchange, evict-fit: how fast a program's memory leaves the card and returns, what a program
+beside it loses meanwhile, how fast two programs change places, and that programs which fit together are left alone."""
 import time
 
 from . import evicting, figures
 from .evicting import GIB, Evictee, Holder, Refused, move
-from .governed import need_run
+from .frameworks import command
+from .governed import Program, need_run
 
 # GiB: (rounds, seconds out, seconds back)
 SPEEDS = {16: (5, 0.36, 0.42), 45: (3, 1.0, 1.1)}
 FIRST_TIMES = 1.2
 TRIES = 20  # of a move that is refused
 BUSY_S = (0.1, 0.4)  # between two rounds the program works so long
+BESIDE_GIB, BESIDE_ROUNDS, BESIDE_S, BESIDE_PART, BEGIN_S = 16, 7, 1.0, 0.92, 0.2
 EXCHANGE_GIB, EXCHANGE_ROUNDS, EXCHANGE_PART = 40, 3, 0.65
 FIT_GIB, FIT_ROUNDS, FIT_S, FIT_PART = 16, 3, 2.0, 0.99
 
@@ -38,7 +40,7 @@ def report_way(lab, figure, gib, moves, limit_s):
     lab.report.at_most(figure, middle, limit_s, "s", 3, f" ({min(later):.3f} to {max(later):.3f} in {len(later)} rounds; "
                        f"{moves[-1].bytes / middle / 1e9:.1f} GB/s)")
     if gib == min(SPEEDS):
-        lab.report.at_most(f"{figure}: the first time, with a pinned pool", first.seconds / middle, FIRST_TIMES,
+        lab.report.at_most(f"{figure}: the first time, with memory of the host ready", first.seconds / middle, FIRST_TIMES,
                            "times the median", 2, f" ({first.seconds:.3f} s)")
 
 
@@ -53,8 +55,8 @@ def measure_speed(lab, gib, empty_mib):
     rounds, out_s, back_s = SPEEDS[gib]
     figure, count = f"evict {gib} GiB of a program that works", evicting.sized(lab, gib)
     program = Evictee(lab, f"evict-speed-{gib}", count).wait_ready()
-    pinned = evicting.mover(lab).wait_pinned(count)
-    lab.report.note(f"evict {gib} GiB: pinned ahead", f"{pinned / GIB:.2f} GiB")
+    ready = evicting.wait_ready_bytes(lab, program.name, count)
+    lab.report.note(f"evict {gib} GiB: ready ahead in the host", f"{ready / GIB:.2f} GiB")
     moves, used_mib = there_and_back(lab, program, 1 + lab.times(rounds, 2))
     report_way(lab, f"{figure}: out", gib, [out for out, _ in moves], out_s)
     report_way(lab, f"{figure}: back", gib, [back for _, back in moves], back_s)
@@ -76,36 +78,72 @@ def move_at_last(lab, word, tenant):
 
 
 def measure_cold(lab):
-    """The first time while the pool is still being pinned."""
+    """The first time while memory of the host is still being made ready."""
     gib = min(SPEEDS)
     count = evicting.sized(lab, gib)
-    mover = evicting.mover(lab, is_fresh=True)
     program = Evictee(lab, "evict-speed-cold", count).wait_ready()
-    pinned = mover.pinned()
+    ready = evicting.ready_bytes(lab, program.name)
     begin = time.time()
     out, refused = move_at_last(lab, "evict", program.name)
     back = move(lab, "resume", program.name)
-    lab.report.info(f"evict {gib} GiB: the first time with a cold pool: out",
-                    f"{out.ended_s - begin:.2f} s; {pinned / GIB:.2f} GiB were pinned when it began; back {back.seconds:.3f} s"
+    lab.report.info(f"evict {gib} GiB: the first time at once: out",
+                    f"{out.ended_s - begin:.2f} s; {ready / GIB:.2f} GiB of the host were ready when it began; back {back.seconds:.3f} s"
                     + (f"; refused {len(refused)} times before: {refused[0]}" if refused else ""))
-    report_words(lab, f"evict {gib} GiB: wrong words, cold pool", [program])
+    report_words(lab, f"evict {gib} GiB: wrong words, evicted at once", [program])
 
 
 @evicting.limited(110)
 def run_speed(lab):
     need_run(lab)
-    evicting.mover(lab, is_fresh=True)
     for at, gib in enumerate(SPEEDS):
         if at == 1:
             measure_cold(lab)
         measure_speed(lab, gib, lab.card.settled_mib())
 
 
+# ---- evict-beside ----
+
+
+def rate_over(lab, loop, word, tenant):
+    """The loop's speed over a second, in which the program is moved if there is a word."""
+    mark = loop.go(BESIDE_S)
+    if word:
+        time.sleep(BEGIN_S)
+        move(lab, word, tenant)
+    return loop.wait_done(mark, 60)["rate_per_s"]
+
+
+@evicting.limited(90)
+def run_beside(lab):
+    """The program that moves is idle, so that the loop has the card before, meanwhile and after."""
+    need_run(lab)
+    program = Holder(lab, "evict-beside", evicting.sized(lab, BESIDE_GIB)).wait_ready()
+    loop = Program(lab, "evict-beside-loop", command(lab, "torch", "loop_matmul.py"), ()).wait_ready()
+    evicting.wait_ready_bytes(lab, program.name, program.count)
+    move(lab, "evict", program.name)
+    move(lab, "resume", program.name)
+    rates = {"none": [], "evict": [], "resume": []}
+    for _ in range(lab.times(BESIDE_ROUNDS, 3)):
+        rates["none"].append(rate_over(lab, loop, None, program.name))
+        for word in ("evict", "resume"):
+            rates[word].append(rate_over(lab, loop, word, program.name))
+    middle = {word: figures.percentile(each, 50) for word, each in rates.items()}
+    for word, way in (("evict", "leave"), ("resume", "return")):
+        figure = f"evict: a matrix loop over the second in which {BESIDE_GIB} GiB {way}"
+        lab.report.keep(figure, rates)
+        lab.report.at_least(figure, middle[word] / middle["none"], BESIDE_PART, "of its speed", 3,
+                            f" ({min(rates[word]):.0f} to {max(rates[word]):.0f}/s; alone {min(rates['none']):.0f} to {max(rates['none']):.0f}/s)")
+    wrong = program.check()
+    lab.report.check("evict: beside a matrix loop: wrong parts of its memory", "0", f"{wrong}", wrong == 0)
+    loop.end()
+    program.end()
+
+
 # ---- evict-exchange ----
 
 
 def in_turn(lab, leaver, comer):
-    """Seconds of one after the other, by the mover's clock: no command's start is in them."""
+    """Seconds of one after the other, by loadlined's clock: no command's start is in them."""
     return move(lab, "evict", leaver).seconds + move(lab, "resume", comer).seconds
 
 
@@ -115,7 +153,7 @@ def at_once(lab, leaver, comer):
 
 
 def measure_exchange(lab, figure, here, away, rounds, more):
-    """[(one after the other, at once)]; the first exchange, which pins more of the pool, is left out."""
+    """[(one after the other, at once)]; the first exchange, which makes memory of the host ready, is left out."""
     at_once(lab, here, away)
     here, away, pairs = away, here, []
     for _ in range(rounds):
@@ -155,8 +193,7 @@ def pair_rates(pair, seconds):
 @evicting.limited(90)
 def run_fit(lab):
     need_run(lab)
-    mover = evicting.mover(lab)
-    count, before = evicting.sized(lab, FIT_GIB), len(mover.moves())
+    count = evicting.sized(lab, FIT_GIB)
     modes = {"native": None, "run": (), "evictable": evicting.EVICTABLE}
     pairs = {mode: [Holder(lab, f"evict-fit-{mode}-{at}", count, limits) for at in range(2)] for mode, limits in modes.items()}
     for program in (each for pair in pairs.values() for each in pair):
@@ -171,8 +208,8 @@ def run_fit(lab):
                         "of plain run", 3, f" (native {middle['run'] / middle['native']:.3f} under plain run; "
                         f"{min(rates['evictable']):.0f} to {max(rates['evictable']):.0f}/s)")
     wrong = sum(program.check() for program in pairs["evictable"])
+    moves = evicting.moves_of(lab, *(program.name for program in pairs["evictable"]))
     for program in (each for pair in pairs.values() for each in pair):
         program.end()
-    moves = mover.moves()[before:]
-    lab.report.check("evict: two that fit together: moves", "0", f"{len(moves)}", not moves)
+    lab.report.check("evict: two that fit together: moves", "0", f"{moves}", not moves)
     lab.report.check("evict: two that fit together: wrong parts of their memory", "0", f"{wrong}", wrong == 0)

@@ -54,7 +54,6 @@ def report_calls(lab):
 @evicting.limited(150)
 def run_cost(lab):
     need_run(lab)
-    evicting.mover(lab, most_gib=evicting.FEW_GIB)
     started = {name: start_pairs(lab, name, command(lab, "torch", *words)) for name, words in workloads().items()}
     for program in (each for pairs in started.values() for pair in pairs for each in pair):
         program.wait_ready()
@@ -87,7 +86,6 @@ def run_start(lab):
     """The import reads some thousand files. It takes most of the time, scatters by more than the limit, and does not use the
     card, so only what comes after it is compared."""
     need_run(lab)
-    evicting.mover(lab, most_gib=evicting.FEW_GIB)
     words = [find_torch(lab), "-c", START]
     start_seconds(lab, "evict-start-first", words)
     pairs = paired.measure(lab.times(STARTS, 1), lambda: start_seconds(lab, "evict-start-run", wrapped(lab, words, ())),

@@ -64,7 +64,7 @@ def train(lab, name, gib, env=None):
         told.append(native.ask(f"train {STEPS}", "trained", 60))
     native.end()
     size = program.wait_ready().ask(f"make {gib}", "made", 60)["card_bytes"]
-    pinned = evicting.mover(lab).wait_pinned(size)
+    pinned = evicting.wait_ready_bytes(lab, program.name, size)
     mark = program.mark()
     program.tell(f"train {STEPS}")
     moves = evict_at(lab, program, step_of, EVICT_AT)
@@ -83,7 +83,6 @@ def report_training(lab, figure, told, ours, moves, more):
 @evicting.limited(160)
 def run_training(lab):
     need_run(lab)
-    evicting.mover(lab)
     figure = "evict: a PyTorch training that works"
     told, ours, moves, pinned = train(lab, "evict-train", TRAINING_GIB)
     report_training(lab, figure, told, ours, moves, f"; {pinned / GIB:.1f} GiB pinned ahead")
@@ -114,7 +113,6 @@ def start_exact(lab, name):
 @evicting.limited(100)
 def run_frameworks(lab):
     need_run(lab)
-    evicting.mover(lab)
     started = {}
     for framework in EXACT:
         try:
@@ -153,7 +151,6 @@ def used_by(lab, program):
 @evicting.limited(100)
 def run_rounding(lab):
     need_run(lab)
-    evicting.mover(lab, most_gib=evicting.FEW_GIB)
     modes, programs = {"native": None, "evictable": EVICTABLE}, {}
     for framework in FRAMEWORKS:
         figure = f"evict: card memory of a {framework} program that is evictable"
@@ -229,7 +226,6 @@ def soak_programs(lab):
 @evicting.limited(160)
 def run_soak(lab):
     need_run(lab)
-    evicting.mover(lab)
     programs = soak_programs(lab)
     soak = Soak(lab, [program.name for program in programs], lab.times(EVICTIONS, 4), SOAK_S).run()
     told = {program.name: evicting.close(program, "end", evicting.CHECK_WITHIN_S) for program in programs}
@@ -252,7 +248,6 @@ def run_soak(lab):
 def run_attributes(lab):
     """Each line of the program says what the driver answers about a pointer, without the pointer."""
     need_run(lab)
-    evicting.mover(lab)
     figure, words = "evict: what the driver says of pointers", [lab.program("tests/gpu/attributes")]
     native, ours = (lab.run(f"evict-attributes-{name}", command_line) for name, command_line in (
         ("native", words), ("evictable", wrapped(lab, words, EVICTABLE))))

@@ -42,7 +42,6 @@ def run(lab):
     need_run(lab)
     if len(lab.cards) < RANKS:
         raise Missing("one card")
-    evicting.mover(lab)  # of card 0; `run` starts that of card 1
     words = command(lab, "torch", "exact_ranks.py", "--matrices", 8)
     native = Program(lab, "evict-ranks-native", words).wait_ready()
     natives = [native.ask(str(STEPS), "finished", 60)["sum"] for _ in range(2)]

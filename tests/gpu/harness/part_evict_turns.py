@@ -55,7 +55,7 @@ def run_borrower(lab):
     more = f"; {gib:g} GiB of the borrowed memory can be moved, a third program holds the rest" if gib < BORROWED_GIB else ""
     borrower = Holder(lab, "evict-borrower", evicting.sized(lab, gib), ("--priority", "low", *EVICTABLE)).wait_ready()
     owner = Holder(lab, "evict-owner", evicting.sized(lab, 0.25), ("--priority", "high", *EVICTABLE)).wait_ready()
-    evicting.mover(lab).wait_pinned(borrower.count)
+    evicting.wait_ready_bytes(lab, borrower.name, borrower.count)
     alone = figures.percentile([owner.rate_for(lab.seconds(OWNER_S, 0.3)) for _ in range(3)], 50)
     with evicting.ballast(lab, "evict-borrower-ballast", evicting.room_bytes(lab)):
         for take in TAKES:
@@ -112,7 +112,7 @@ def run_notebooks(lab):
     """If all of them fit because the pool made them small, a program without loadline takes the room of one."""
     need_run(lab)
     gib = evicting.fitting_gib(lab, NOTEBOOK_GIB, 2)
-    count, mover = evicting.sized(lab, gib), evicting.mover(lab)
+    count = evicting.sized(lab, gib)
     programs = []
     for at in range(NOTEBOOKS - 1):
         programs.append(Holder(lab, f"evict-notebook-{at}", count))
@@ -122,10 +122,11 @@ def run_notebooks(lab):
     with evicting.ballast(lab, "evict-notebooks-ballast", room):
         programs.append(Holder(lab, f"evict-notebook-{NOTEBOOKS - 1}", count).wait_ready())
         alone = figures.percentile([programs[-1].rate_for(lab.seconds(0.5, 0.3)) for _ in range(3)], 50)
-        before = len(mover.moves())
-        wake_all(lab, programs[:1], alone, 1)  # pins what the pool lacks
+        names = [program.name for program in programs]
+        before = evicting.moves_of(lab, *names)
+        wake_all(lab, programs[:1], alone, 1)  # makes memory of the host ready
         found = wake_all(lab, programs[1:] + programs[:1], alone, lab.times(NOTEBOOK_CYCLES, 1))
-        report_wakes(lab, found, f"; {len(mover.moves()) - before} moves{evicting.scaled_note(gib, NOTEBOOK_GIB)}")
+        report_wakes(lab, found, f"; {evicting.moves_of(lab, *names) - before} moves{evicting.scaled_note(gib, NOTEBOOK_GIB)}")
     wrong = sum(program.check() for program in programs)
     lab.report.check("evict: notebooks: wrong parts of their memory", "0", f"{wrong} of {NOTEBOOKS * gib:g} GiB", wrong == 0)
     for program in programs:
@@ -160,7 +161,8 @@ def run_two_trainings(lab):
     move(lab, "evict", pair[0].name)
     used.append(pair[1].ask(f"make {gib}", "made", 60)["card_bytes"])
     with evicting.ballast(lab, "evict-training-ballast", 2 * evicting.room_bytes(lab)):
-        before = len(evicting.mover(lab).moves())
+        names = [program.name for program in pair]
+        before = evicting.moves_of(lab, *names)
         move(lab, "resume", pair[0].name)  # the other one is idle, and leaves
         marks = [program.mark() for program in pair]
         for program in pair:
@@ -168,8 +170,9 @@ def run_two_trainings(lab):
         told = []
         for program, mark in zip(pair, marks):
             told.append(program.wait_done(mark, 150, "trained"))
+        moves = evicting.moves_of(lab, *names) - before
+        for program in pair:
             program.end()
-        moves = len(evicting.mover(lab).moves()) - before
     took_s = max(one["begun_s"] + one["seconds"] for one in told) - min(one["begun_s"] for one in told)
     figure = f"evict: two trainings of {TRAINING_GIB} GiB each at once"
     lab.report.keep(figure, {"native": native, "told": told, "moves": moves, "card_bytes": used})
