@@ -80,7 +80,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	row->gpu_time_ns = view.gpu_time_ns;
 	row->virtual_time_ns = view.virtual_time_ns;
 	row->tokens_ns = view.tokens_ns;
-	row->flags = (view.is_held ? LL_CARD_IS_HELD : 0) | (view.is_holder ? LL_CARD_IS_HOLDER : 0);
+	row->flags = (view.is_held ? LL_CARD_IS_HELD : 0U) | (view.is_holder ? LL_CARD_IS_HOLDER : 0U);
 	if (lost_seen_ns && age_ns(lost_seen_ns, now_ns) < LOST_FRESH_NS) {
 		row->flags |= LL_CARD_IS_LOST;
 		row->lost_ns = age_ns(page->lost_since_ns, now_ns);
@@ -143,7 +143,7 @@ static void make_claim_row(const struct ll_server *server, const struct ll_job_c
 	row->granted_bytes = claim->granted * LL_MEMORY_UNIT;
 	row->index = ll_card_claim_number(claim->share);
 	row->pid = pid_of(server, claim);
-	row->flags = (view.is_held ? LL_CARD_IS_HELD : 0) | (view.is_holder ? LL_CARD_IS_HOLDER : 0);
+	row->flags = (view.is_held ? LL_CARD_IS_HELD : 0U) | (view.is_holder ? LL_CARD_IS_HOLDER : 0U);
 	memcpy(row->uuid, claim->card->uuid, sizeof row->uuid);
 	describe_claim(ll_claim_slot(claim), row);
 	ll_residency_describe(server, claim, row);

@@ -53,7 +53,7 @@ static int say_evictable(struct ll_link *link)
 	message.move.value = ll_link_told_state(link);
 	message.move.free_bytes = ll_move_free_bytes(link->dev);
 	message.move.flags =
-	    (link->is_by_hand ? LL_MOVE_BY_HAND : 0) | (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0);
+	    (link->is_by_hand ? LL_MOVE_BY_HAND : 0U) | (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U);
 	link->line.token = name.token;
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
