@@ -304,6 +304,19 @@ asked() {
 	does one check
 }
 
+@test "a program that allocates while it becomes quiet is evicted all the same" {
+	needs_preload
+	start_steps one
+	does one context "alloc 3"
+	fault hang cuMemCreate 2s count 1
+	tell one "alloc 200"
+	sleep 0.5
+	run -0 loadline --sim evict one --wait 60s
+	[[ $output == *" 20[0-9] MiB"* ]] || { echo "$output"; false; }
+	loadline --sim resume one
+	does one check
+}
+
 @test "a kernel that does not end is said, and the program is evicted when it has ended" {
 	needs_preload
 	start_steps one

@@ -123,13 +123,24 @@ static int suspend(struct ll_link *link)
 	return note_stopped(link, LL_LINK_STOPPED);
 }
 
+/* It goes on meanwhile. */
+static int prepare_more(struct ll_link *link)
+{
+	ll_move_go_on(link->move);
+	link->told_pool_bytes = 0;
+	return 0;
+}
+
 /* The host's memory is ready. */
 static int leave(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
-	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why) || ll_move_cut(link->move, why, sizeof why))
+	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
 		return turn_down(link, why);
-	return note_stopped(link, LL_LINK_LEAVING);
+	int rc = ll_move_cut(link->move, why, sizeof why);
+	if (rc == -EAGAIN)
+		return prepare_more(link);
+	return rc ? turn_down(link, why) : note_stopped(link, LL_LINK_LEAVING);
 }
 
 /* One that was stopped stays so if it cannot leave. */

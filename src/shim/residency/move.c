@@ -20,6 +20,9 @@
 #define BATCH_BYTES UINT64_C(0x20000000)
 enum { SMALL_BATCHES = 3, BATCH_PIECES = 64, STREAMS = 2 };
 
+/* A program that makes its blocks anew has less memory at one moment than at another. */
+enum { GROWN_MOST = 8 };
+
 struct batch {
 	uint32_t first, count; /* of the pieces */
 	uint64_t bytes;
@@ -32,6 +35,8 @@ struct ll_move {
 	struct ll_device_state *dev;
 	struct ll_host_pool *pool; /* NULL: nothing could leave yet */
 	bool is_stopped;
+	uint64_t grown_bytes; /* it had so much when it was stopped, and less was prepared */
+	unsigned grown_count; /* so often, for one move */
 	struct ll_quiet quiet;
 	struct ll_piece *pieces;
 	uint32_t piece_count;
@@ -97,7 +102,7 @@ int ll_move_prepare(struct ll_move *move, char *why, size_t why_size)
 		snprintf(why, why_size, "the program may map no memory to take it into");
 		return -ENOSPC;
 	}
-	return ll_host_pool_need(move->pool, bytes, why, why_size);
+	return ll_host_pool_need(move->pool, bytes > move->grown_bytes ? bytes : move->grown_bytes, why, why_size);
 }
 
 /* ---- pieces and batches ---- */
@@ -188,11 +193,13 @@ int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 	int rc = list_pieces(move);
 	if (!rc)
 		rc = cut_batches(move);
-	if (!rc && move->bytes > ll_move_pool_bytes(move))
-		rc = -EAGAIN;
+	uint64_t bytes = move->bytes;
+	bool has_grown = !rc && bytes > ll_move_pool_bytes(move);
+	if (!rc && has_grown)
+		rc = ++move->grown_count < GROWN_MOST ? -EAGAIN : -ENOSPC;
 	if (!rc && move->batch_count && open_streams(move) != LL_CUDA_SUCCESS)
 		rc = -EIO;
-	if (rc == -EAGAIN)
+	if (rc == -ENOSPC)
 		snprintf(why, why_size, "it grows faster than memory of the host can be made ready");
 	else if (rc)
 		snprintf(why, why_size,
@@ -200,7 +207,10 @@ int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 				    : "it has no memory for a list of what is to leave");
 	if (rc)
 		forget_batches(move);
-	return rc ? -EBUSY : 0;
+	move->grown_bytes = rc == -EAGAIN ? bytes : 0;
+	if (rc != -EAGAIN)
+		move->grown_count = 0;
+	return rc == -EAGAIN ? rc : rc ? -EBUSY : 0;
 }
 
 int ll_move_stop(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_size)

@@ -35,8 +35,9 @@ uint64_t ll_move_pool_bytes(const struct ll_move *move);
  */
 int ll_move_stop(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_size);
 
-/* Of a program that is stopped: cuts what is to leave into batches. -EBUSY and why: it has no memory for that, or has
- * grown beyond what was prepared. */
+/* Of a program that is stopped: cuts what is to leave into batches. -EAGAIN: it has grown beyond what was prepared;
+ * then the next preparation is for as much as it had now. -EBUSY and why: it grew so too often, or has no memory for
+ * that. */
 int ll_move_cut(struct ll_move *move, char *why, size_t why_size);
 
 /* The program goes on. All batches must be on the card. */

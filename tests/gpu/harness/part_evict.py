@@ -14,7 +14,7 @@ TRIES = 20  # of a move that is refused
 BUSY_S = (0.1, 0.4)  # between two rounds the program works so long
 BESIDE_GIB, BESIDE_ROUNDS, BESIDE_S, BESIDE_PART, BEGIN_S = 16, 7, 1.0, 0.92, 0.2
 EXCHANGE_GIB, EXCHANGE_ROUNDS, EXCHANGE_PART = 40, 3, 0.65
-FIT_GIB, FIT_ROUNDS, FIT_S, FIT_PART = 16, 3, 2.0, 0.99
+FIT_GIB, FIT_ROUNDS, FIT_S, FIT_PART = 8, 3, 2.0, 0.99
 
 
 # ---- evict-speed ----
