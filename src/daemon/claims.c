@@ -221,14 +221,17 @@ static void free_claim(struct ll_job_claim *claim)
 	free(claim);
 }
 
+/* What is leaving is written first, so that it is in the books at each moment; the death last: who reads of it sees
+ * that the slot is gone, and looks no second time. */
 void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
 {
 	struct ll_job_card *card = claim->card;
 	struct ll_page_slot *slot = ll_claim_slot(claim);
-	if (ll_memory_leave(claim))
-		ll_card_job_note_death(card->share, ll_now_ns());
+	bool had_memory = ll_memory_leave(claim);
 	ll_residency_end(server, claim);
 	atomic_store(&slot->token, 0);
+	if (had_memory)
+		ll_card_job_note_death(card->share, ll_now_ns());
 	count_change(card->job);
 	ll_page_wake(&slot->wake_count);
 	free_claim(claim);

@@ -14,6 +14,8 @@
 #define OTHER_CARD "GPU-00000000-0000-0000-0000-000000000001"
 enum { LIMIT = 1000, MANY = 300 };
 
+static unsigned deaths = 50;
+
 /* A job with a limit of 1000 units, and its pages as a hold has them. */
 struct scene {
 	struct world world;
@@ -141,6 +143,24 @@ static void what_a_killed_process_had_is_given_after_the_driver_has_it_back(void
 	wait_for(granted(scene, 1) == LIMIT);
 	assert_int_equal(puppet_do(&other, PUPPET_RESERVE, LIMIT), -ENOMEM);
 	puppet_kill(&other);
+}
+
+/* Who looks for memory of the dead when death_ns has changed looks once. */
+static void who_reads_of_a_death_finds_no_slot_of_the_dead(void **state)
+{
+	struct scene *scene = *state;
+	const struct ll_orders_card *card = &scene->watcher.orders->cards[0];
+	for (unsigned round = 0; round < deaths; round++) {
+		struct puppet puppet;
+		start(scene, &puppet);
+		assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 1), 0);
+		uint64_t before_ns = card->death_ns, until_ns = ll_now_ns() + DEADLINE_NS;
+		kill_process(puppet.pid, SIGKILL);
+		while (card->death_ns == before_ns) /* the moment counts */
+			assert_true(ll_now_ns() < until_ns);
+		assert_int_equal(scene->watcher.page->slots[0].token, 0);
+		puppet_kill(&puppet);
+	}
 }
 
 static void others_are_asked_for_their_reserves(void **state)
@@ -351,6 +371,7 @@ int main(int argc, char **argv)
 	    TEST(one_process_gets_the_whole_limit_and_sends_nothing),
 	    TEST(two_processes_get_what_the_other_does_not_use),
 	    TEST(what_a_killed_process_had_is_given_after_the_driver_has_it_back),
+	    TEST(who_reads_of_a_death_finds_no_slot_of_the_dead),
 	    TEST(others_are_asked_for_their_reserves),
 	    TEST(a_process_that_lost_its_connection_keeps_its_slot),
 	    TEST(another_program_in_the_same_process_begins_anew),
@@ -364,8 +385,10 @@ int main(int argc, char **argv)
 	    TEST(a_process_may_use_two_cards),
 	    TEST(a_token_of_no_job_is_refused),
 	};
-	if (argc > 1 && strcmp(argv[1], "proc") == 0)
+	if (argc > 1 && strcmp(argv[1], "proc") == 0) {
 		take_pidfds_away();
+		deaths = 2; /* one is seen after up to a second */
+	}
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
