@@ -321,6 +321,7 @@ void close_descriptor(void)
 
 void look(unsigned who)
 {
+	charged(); /* loadlined has seen who has ended */
 	CHECK_EQUAL(tell(who, ALLOCATE, 64 * GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
 }
 

@@ -54,7 +54,8 @@ void find_uuid(unsigned card, char ret_uuid[96])
 	CHECK_EQUAL(nv.nvmlDeviceGetUUID(device, ret_uuid, 96), 0);
 }
 
-/* loadlined has looked at all that happened before: what its answer says is not older. */
+/* loadlined has looked at all that happened before: what its answer says is not older. In one round of its loop it may
+ * answer before it sees an end; in the next it has seen it. */
 uint64_t charged_on(unsigned card)
 {
 	char uuid[96];
@@ -62,7 +63,7 @@ uint64_t charged_on(unsigned card)
 	if (!tenant_id)
 		return 0;
 	find_uuid(card, uuid);
-	if (!jobs_card_row(tenant_id, uuid, &row))
+	if (!jobs_card_row(tenant_id, uuid, &row) || !jobs_card_row(tenant_id, uuid, &row))
 		return 0;
 	return ll_page_used_bytes(jobs_pages(tenant_id)->page, jobs_card(tenant_id, uuid));
 }
@@ -77,6 +78,7 @@ uint64_t charged(void)
 static struct {
 	pthread_t thread;
 	char uuid[96];
+	struct jobs_pages pages; /* as they were found before the thread began: jobs_pages is for one thread */
 	_Atomic bool is_ended;
 	uint64_t most_bytes;
 } watch;
@@ -100,7 +102,7 @@ static bool sum_charges(const struct ll_page *page, unsigned card, uint64_t *ret
 
 static void *watch_charges(void *arg)
 {
-	const struct jobs_pages *pages = jobs_pages(tenant_id);
+	const struct jobs_pages *pages = &watch.pages;
 	while (!watch.is_ended) {
 		uint64_t bytes;
 		unsigned card = ll_orders_find_card(pages->orders, watch.uuid);
@@ -115,7 +117,9 @@ void begin_watch(void)
 	find_uuid(0, watch.uuid);
 	watch.most_bytes = 0;
 	watch.is_ended = false;
-	CHECK(jobs_pages(tenant_id));
+	const struct jobs_pages *pages = jobs_pages(tenant_id);
+	CHECK(pages);
+	watch.pages = *pages;
 	CHECK_EQUAL(pthread_create(&watch.thread, NULL, watch_charges, NULL), 0);
 }
 

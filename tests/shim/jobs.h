@@ -35,7 +35,8 @@ void jobs_set_environment(struct ll_run_settings settings, const struct ll_place
  */
 void jobs_restart(void);
 
-/* What a job shares with loadlined, by its id. This process maps it once. NULL: there is no such job. */
+/* What a job shares with loadlined, by its id. This process maps it once. NULL: there is no such job. For one thread.
+ */
 struct jobs_pages {
 	struct ll_page *page;
 	const struct ll_orders *orders;
