@@ -226,7 +226,7 @@ static struct ll_grants_step next_step(struct ll_job_card *card, struct ll_grant
 static struct ll_job_claim *claim_at(struct ll_job_card *card, size_t index)
 {
 	struct ll_job_claim *claim = card->claims;
-	while (index-- > 0)
+	while (claim && index-- > 0)
 		claim = claim->next;
 	return claim;
 }
@@ -234,6 +234,8 @@ static struct ll_job_claim *claim_at(struct ll_job_card *card, size_t index)
 static void make_step(struct ll_job_card *card, const struct ll_grants_step *step, uint64_t now_ns)
 {
 	struct ll_job_claim *who = claim_at(card, step->who);
+	if (!who)
+		return;
 	switch (step->kind) {
 	case LL_GRANTS_SET:
 		set_grant(who, step->granted);

@@ -50,9 +50,10 @@ static void fill_in(const struct ll_move_request *request, enum ll_message_kind 
 static void drop_request(struct ll_residency_books *books, struct ll_move_request *request)
 {
 	struct ll_move_request **at = &books->requests;
-	while (*at != request)
+	while (*at && *at != request)
 		at = &(*at)->next;
-	*at = request->next;
+	if (*at)
+		*at = request->next;
 	free(request);
 }
 

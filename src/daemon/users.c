@@ -17,9 +17,10 @@
 static void free_user(struct ll_user *user)
 {
 	struct ll_user **at = &user->server->users;
-	while (*at != user)
+	while (*at && *at != user)
 		at = &(*at)->next;
-	*at = user->next;
+	if (*at)
+		*at = user->next;
 	if (user->connection)
 		user->connection->user = NULL;
 	ll_death_watch_close(user->watch);
@@ -28,6 +29,8 @@ static void free_user(struct ll_user *user)
 
 static void attach(struct ll_user *user, struct ll_connection *connection)
 {
+	if (user->connection == connection)
+		return;
 	if (user->connection)
 		user->connection->user = NULL;
 	if (connection->user)
@@ -65,18 +68,20 @@ static void on_death(void *data)
 	ll_server_look(server);
 }
 
-static int new_user(struct ll_server *server, struct ll_job *job, int process_fd, struct ll_user **ret_user)
+/* NULL, with errno: it could not be made. */
+static struct ll_user *new_user(struct ll_server *server, struct ll_job *job, int process_fd)
 {
 	int fd = fcntl(process_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
+		return NULL;
 	struct ll_user *user = calloc(1, sizeof *user);
 	if (user)
 		user->watch = ll_death_watch_new(&server->loop, fd, on_death, user);
 	if (!user || !user->watch) {
 		free(user);
 		close(fd);
-		return -ENOMEM;
+		errno = ENOMEM;
+		return NULL;
 	}
 	user->server = server;
 	user->job = job;
@@ -85,8 +90,7 @@ static int new_user(struct ll_server *server, struct ll_job *job, int process_fd
 	user->next = server->users;
 	server->users = user;
 	server->wants_tick |= !user->watch->is_polled;
-	*ret_user = user;
-	return 0;
+	return user;
 }
 
 /* ---- who asks ---- */
@@ -195,12 +199,13 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	}
 	if (!user && !message->slot_token)
 		end_former(server, call->job, &identity);
-	int rc = user ? 0 : new_user(server, call->job, call->process_fd, &user);
-	if (rc)
-		return rc;
+	if (!user)
+		user = new_user(server, call->job, call->process_fd);
+	if (!user)
+		return -errno;
 	attach(user, call->connection);
 	user->identity = identity;
-	rc = claim_for(server, user, message, ret_claim);
+	int rc = claim_for(server, user, message, ret_claim);
 	if (!user->claims)
 		free_user(user);
 	else if (!user->watch->has_started)
@@ -241,7 +246,12 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 	if (fd < 0)
 		return fd;
 	/* The number may have become another process's before it was opened. */
-	int rc = ll_process_is_gone(id, id->namespaces) ? -ESRCH : new_user(server, job, fd, ret_user);
+	int rc = ll_process_is_gone(id, id->namespaces) ? -ESRCH : 0;
+	struct ll_user *user = rc ? NULL : new_user(server, job, fd);
+	if (user)
+		*ret_user = user;
+	else if (!rc)
+		rc = -errno;
 	close(fd);
 	return rc;
 }

@@ -179,9 +179,10 @@ static int add_row(void *array, size_t *count, const void *row, size_t size)
 	void *rows;
 	memcpy(&rows, array, sizeof rows);
 	if ((*count & (*count - 1)) == 0) {
-		rows = reallocarray(rows, *count ? 2 * *count : 1, size);
-		if (!rows)
+		void *more = reallocarray(rows, *count ? 2 * *count : 1, size);
+		if (!more)
 			return -ENOMEM;
+		rows = more;
 		memcpy(array, &rows, sizeof rows);
 	}
 	memcpy((char *)rows + *count * size, row, size);

@@ -14,27 +14,25 @@
 
 /* ---- mapping ---- */
 
-static int map(int fd, bool is_writable, size_t bytes, void **ret_memory)
+/* NULL, with errno: it cannot be mapped. */
+static void *map(int fd, bool is_writable, size_t bytes)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size != (off_t)bytes)
-		return -EBADMSG;
+		return NULL;
+	if (!S_ISREG(st.st_mode) || st.st_size != (off_t)bytes) {
+		errno = EBADMSG;
+		return NULL;
+	}
 	void *memory = mmap(NULL, bytes, PROT_READ | (is_writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	*ret_memory = memory;
-	return 0;
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
 int ll_page_map(int fd, bool is_writable, struct ll_page **ret_page)
 {
-	void *memory;
-	int rc = map(fd, is_writable, sizeof(struct ll_page), &memory);
-	if (rc)
-		return rc;
-	struct ll_page *page = memory;
+	struct ll_page *page = map(fd, is_writable, sizeof *page);
+	if (!page)
+		return -errno;
 	if (page->magic != LL_PAGE_MAGIC || page->version != LL_PAGE_VERSION || page->bytes != sizeof *page) {
 		ll_page_unmap(page);
 		return -EBADMSG;
@@ -45,11 +43,9 @@ int ll_page_map(int fd, bool is_writable, struct ll_page **ret_page)
 
 int ll_orders_map(int fd, bool is_writable, struct ll_orders **ret_orders)
 {
-	void *memory;
-	int rc = map(fd, is_writable, sizeof(struct ll_orders), &memory);
-	if (rc)
-		return rc;
-	struct ll_orders *orders = memory;
+	struct ll_orders *orders = map(fd, is_writable, sizeof *orders);
+	if (!orders)
+		return -errno;
 	if (orders->magic != LL_ORDERS_MAGIC || orders->version != LL_PAGE_VERSION || orders->bytes != sizeof *orders) {
 		ll_orders_unmap(orders);
 		return -EBADMSG;
@@ -83,7 +79,7 @@ uint64_t ll_orders_memory_limit(const struct ll_orders *orders)
 
 void ll_orders_read_limits(const struct ll_orders *orders, struct ll_limits *ret_limits)
 {
-	uint64_t words[sizeof *ret_limits / 8];
+	uint64_t words[sizeof *ret_limits / 8] = {0};
 	uint32_t before, after;
 	int tries = 0;
 	do {
@@ -111,7 +107,7 @@ void ll_orders_write_limits(struct ll_orders *orders, const struct ll_limits *li
 
 void ll_orders_read_uuid(const struct ll_orders_card *card, char ret_uuid[LL_PAGE_UUID_SIZE])
 {
-	uint64_t words[LL_PAGE_UUID_SIZE / 8];
+	uint64_t words[LL_PAGE_UUID_SIZE / 8] = {0};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		words[i] = atomic_load_explicit(&card->uuid[i], memory_order_relaxed);
 	memcpy(ret_uuid, words, sizeof words);
@@ -184,7 +180,7 @@ void ll_page_write_note(struct ll_page_slot *slot, const char *note)
 
 void ll_page_read_note(const struct ll_page_slot *slot, char ret_note[64])
 {
-	uint64_t words[sizeof slot->note / 8];
+	uint64_t words[sizeof slot->note / 8] = {0};
 	uint32_t before, after;
 	int tries = 0;
 	do {

@@ -131,7 +131,7 @@ int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
 int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
 {
 	uid_t uid = 0;
-	int fd, rc = ll_place_connect_any(place, &fd);
+	int fd = -1, rc = ll_place_connect_any(place, &fd);
 	if (rc)
 		return rc;
 	rc = ll_place_check_peer(fd, &uid);

@@ -10,7 +10,7 @@
 #include "herd.h"
 
 enum { MEMORY_KIB = 24 * 1024, MONITOR_KIB = 100 };
-enum { HERDS = 40, LIMIT = 10000, UNITS = 4000, LEAST_TIMES = 20 };
+enum { HERDS = 40, AT_ONCE = 256, LIMIT = 10000, UNITS = 4000, LEAST_TIMES = 20 };
 
 /* Anonymous memory of a process: what is its alone, however many have the same program. */
 static size_t memory_of(pid_t pid)
@@ -80,19 +80,27 @@ static void jobs_come_and_go_and_leave_nothing(void **state)
 
 /* ---- processes of these jobs ---- */
 
+static unsigned herd_count(void)
+{
+	return is_long_test() ? HERDS : HERDS / 4;
+}
+
+static unsigned crowd_size(void)
+{
+	return is_long_test() ? AT_ONCE : AT_ONCE / 4;
+}
+
 struct crowd {
 	struct world world;
 	struct herd herds[HERDS];
-	unsigned herd_count;
-	pid_t processes[256]; /* that of index i is of the herd i % herd_count */
-	unsigned at_once;
+	pid_t processes[AT_ONCE]; /* that of index i is of the herd i % herd_count() */
 	uint64_t killed_ns;
 };
 
 static void start_process(struct crowd *crowd, unsigned index)
 {
 	crowd->processes[index] =
-	    herd_fork(&crowd->herds[index % crowd->herd_count], UNITS, LEAST_TIMES + (unsigned)rand() % 400);
+	    herd_fork(&crowd->herds[index % herd_count()], UNITS, LEAST_TIMES + (unsigned)rand() % 400);
 }
 
 /* Half of them are killed, the others end by themselves. */
@@ -107,12 +115,12 @@ static void replace_process(struct crowd *crowd, unsigned index, unsigned number
 /* Those of one job stand still. */
 static void check_herd(struct crowd *crowd, unsigned herd)
 {
-	for (unsigned i = herd; i < crowd->at_once; i += crowd->herd_count) {
+	for (unsigned i = herd; i < crowd_size(); i += herd_count()) {
 		while (!herd_stop_process(crowd->processes[i]))
 			start_process(crowd, i);
 	}
 	herd_check(&crowd->herds[herd]);
-	for (unsigned i = herd; i < crowd->at_once; i += crowd->herd_count)
+	for (unsigned i = herd; i < crowd_size(); i += herd_count())
 		kill_process(crowd->processes[i], SIGCONT);
 }
 
@@ -129,13 +137,13 @@ static size_t kill_daemon_at_times(struct crowd *crowd)
 
 static void end_crowd(struct crowd *crowd)
 {
-	for (unsigned i = 0; i < crowd->at_once; i++) {
+	for (unsigned i = 0; i < crowd_size(); i++) {
 		kill_process(crowd->processes[i], SIGKILL);
 		assert_int_equal(waitpid(crowd->processes[i], NULL, 0), crowd->processes[i]);
 	}
-	for (unsigned i = 0; i < crowd->herd_count; i++)
+	for (unsigned i = 0; i < herd_count(); i++)
 		wait_for(herd_used(&crowd->herds[i]) == 0);
-	for (unsigned i = 0; i < crowd->herd_count; i++)
+	for (unsigned i = 0; i < herd_count(); i++)
 		herd_stop(&crowd->herds[i]);
 	wait_for(world_has_jobs(&crowd->world, 0));
 	world_fini(&crowd->world);
@@ -149,26 +157,24 @@ static void processes_come_and_go_and_are_never_over(void **state)
 	unsigned all = is_long_test() ? 1000 : 200;
 	size_t most_kib = 0;
 	unsigned long reserved = 0, refused = 0;
-	crowd.herd_count = is_long_test() ? HERDS : HERDS / 4;
-	crowd.at_once = is_long_test() ? 256 : 64;
 	world_init(&crowd.world);
 	crowd.world.limits.memory_bytes = LIMIT * LL_MEMORY_UNIT;
-	for (unsigned i = 0; i < crowd.herd_count; i++)
+	for (unsigned i = 0; i < herd_count(); i++)
 		herd_start(&crowd.herds[i], &crowd.world, LIMIT);
-	for (unsigned i = 0; i < crowd.at_once; i++)
+	for (unsigned i = 0; i < crowd_size(); i++)
 		start_process(&crowd, i);
 	for (unsigned i = 0; i < all; i++) {
-		replace_process(&crowd, i % crowd.at_once, i);
-		check_herd(&crowd, i % crowd.herd_count);
+		replace_process(&crowd, i % crowd_size(), i);
+		check_herd(&crowd, i % herd_count());
 		size_t kib = kill_daemon_at_times(&crowd);
 		most_kib = kib > most_kib ? kib : most_kib;
 	}
-	for (unsigned i = 0; i < crowd.herd_count; i++) {
+	for (unsigned i = 0; i < herd_count(); i++) {
 		reserved += crowd.herds[i].counts->reserved;
 		refused += crowd.herds[i].counts->refused;
 	}
 	printf("%u processes of %u jobs, %u at once: %lu reservations, %lu refused; loadlined had at most %zu KiB\n",
-	       all, crowd.herd_count, crowd.at_once, reserved, refused, most_kib);
+	       all, herd_count(), crowd_size(), reserved, refused, most_kib);
 	end_crowd(&crowd);
 #ifndef LL_HAS_SANITIZER
 	assert_true(most_kib > 0 && most_kib <= MEMORY_KIB);

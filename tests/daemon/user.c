@@ -159,7 +159,7 @@ void user_charge(struct user *user, uint32_t units)
 
 void user_want(struct user *user, uint32_t units)
 {
-	user_slot(user)->memory_want = (uint64_t)++user->serial << WORD_BITS | units;
+	user_slot(user)->memory_want = ++user->serial << WORD_BITS | units;
 	user_say(user, LL_MESSAGE_BELL);
 }
 
@@ -206,7 +206,7 @@ int user_reserve(struct user *user, uint32_t units)
 		user_want(user, units);
 		code = user_answer(user);
 	}
-	user_slot(user)->memory_want = (uint64_t)user->serial << WORD_BITS;
+	user_slot(user)->memory_want = user->serial << WORD_BITS;
 	return -code;
 }
 

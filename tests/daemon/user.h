@@ -17,7 +17,7 @@ struct user {
 	struct ll_orders *orders;
 	uint64_t token, instance;
 	unsigned slot, card;
-	uint32_t serial; /* of its wants */
+	uint64_t serial; /* of its wants, 32 bits of it */
 };
 
 /* Connects and says who it is. False: nobody serves, or the connection ended. */

@@ -41,7 +41,7 @@ static int take_slot(struct ll_client *client, const struct ll_run_settings *set
 		rc = 0;
 	}
 	if (!rc && answer.header.kind == LL_MESSAGE_REFUSED)
-		return answer.refused.code;
+		return answer.refused.code < 0 ? answer.refused.code : -EPROTO;
 	if (!rc)
 		rc = ll_page_map(fds[0], true, ret_page);
 	ll_message_close_fds(fds, count);

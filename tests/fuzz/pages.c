@@ -123,7 +123,7 @@ int main(void)
 		}
 		LLVMFuzzerTestOneInput((const uint8_t *)words, 8 + (size_t)rand() % (BYTES - 8));
 	}
-	printf("%u pages\n", ROUNDS);
+	printf("%d pages\n", ROUNDS);
 	return 0;
 }
 #endif

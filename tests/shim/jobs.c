@@ -292,9 +292,9 @@ const struct jobs_pages *jobs_pages(uint64_t id)
 {
 	static struct known known[JOBS];
 	size_t i = 0;
-	while (i < JOBS && known[i].id && known[i].id != id)
+	while (i < JOBS - 1 && known[i].id && known[i].id != id)
 		i++;
-	CHECK(i < JOBS);
+	CHECK(!known[i].id || known[i].id == id);
 	bool is_good = known[i].id && has_slots(known[i].pages.page);
 	if (!is_good && !ask_for_pages(id, &known[i]))
 		return NULL;

@@ -132,7 +132,7 @@ static inline void fake_job_init(struct fake_job *job, uint64_t token, const cha
 	assert_int_equal(ll_orders_make((uint64_t[2]){token, token}, &job->orders_fd), 0);
 	assert_int_equal(ll_page_map(job->page_fd, true, &job->page), 0);
 	assert_int_equal(ll_orders_map(job->orders_fd, true, &job->orders), 0);
-	strncat(text, uuid, sizeof text - 1);
+	snprintf(text, sizeof text, "%s", uuid);
 	memcpy(words, text, sizeof words);
 	for (size_t i = 0; i < LL_PAGE_UUID_SIZE / 8; i++)
 		job->orders->cards[1].uuid[i] = words[i];

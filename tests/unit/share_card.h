@@ -60,6 +60,15 @@ static inline int card_teardown(void **state)
 	return is_clean ? 0 : -1;
 }
 
+/* A card that is not the setup's, which card_teardown ends. */
+static inline struct card *fresh_card(void)
+{
+	void *fresh = NULL;
+	if (card_setup(&fresh))
+		abort();
+	return fresh;
+}
+
 static inline struct card *new_card(void **state, uint64_t step_ns)
 {
 	struct card *card = *state;

@@ -60,11 +60,8 @@ static double together(bool is_gang)
 static void begin(unsigned weight_permille)
 {
 	memset(members, 0, sizeof members);
-	for (unsigned card = 0; card < CARDS; card++) {
-		void *fresh = NULL;
-		assert_int_equal(card_setup(&fresh), 0);
-		cards[card] = fresh;
-	}
+	for (unsigned card = 0; card < CARDS; card++)
+		cards[card] = fresh_card();
 	set_now(LL_NS_PER_S);
 	join(0, 0, 1000);
 	join(0, 1, weight_permille);

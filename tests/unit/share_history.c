@@ -147,8 +147,7 @@ static void each_has_its_part_whatever_was_before(void **state)
 {
 	(void)state;
 	for (unsigned number = 1; number <= HISTORIES; number++) {
-		void *fresh = NULL;
-		assert_int_equal(card_setup(&fresh), 0);
+		void *fresh = fresh_card();
 		struct card *card = new_card(&fresh, LL_NS_PER_MS / 4);
 		card->work = work_by_roles;
 		dice = number;

@@ -45,8 +45,10 @@ static int choose_cards(const struct ll_driver *driver, const char *text, const 
 	const struct ll_card *all;
 	size_t count = ll_driver_cards(driver, &all);
 	const struct ll_card **list = calloc(count, sizeof *list);
-	if (!list)
-		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	if (!list) {
+		ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
 	for (size_t i = 0; i < count; i++)
 		list[i] = &all[i];
 	*ret_cards = list;

@@ -312,7 +312,7 @@ static int ask_for_slot(const struct ll_slot_request *request, uint64_t until_ns
 /* False: try again. */
 static bool take_again(struct ll_claim *claim, uint64_t until_ns)
 {
-	struct ll_slot_grant grant;
+	struct ll_slot_grant grant = {.pages = NULL};
 	struct ll_slot_request request = {.settings = claim->port->settings,
 					  .uuid = claim->port->uuid,
 					  .slot_token = claim->token,
