@@ -142,6 +142,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->connections = server->connection_count;
 	welcome->open_files_limit = limit.rlim_cur < UINT32_MAX ? (uint32_t)limit.rlim_cur : UINT32_MAX;
 	welcome->bad_messages = server->bad_messages;
+	welcome->last_job = server->books.last_job;
 }
 
 /* ---- its life ---- */

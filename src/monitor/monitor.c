@@ -89,16 +89,9 @@ static int introduce(struct monitor *monitor)
 	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, monitor->page_fds[1] >= 0 ? 4 : 2);
 }
 
-/* Connects, and starts a daemon if nobody serves. Of many monitors one can bind the name, and the others connect to the
- * socket that it made. */
 static int reach(struct monitor *monitor)
 {
-	int rc = ll_place_connect(&monitor->config->place, &monitor->fd, NULL);
-	if (rc == -ECONNREFUSED) {
-		rc = ll_daemon_start(&monitor->config->place, &monitor->config->programs, NULL);
-		if (!rc || rc == -EADDRINUSE)
-			rc = ll_place_connect(&monitor->config->place, &monitor->fd, NULL);
-	}
+	int rc = ll_daemon_reach(&monitor->config->place, &monitor->config->programs, &monitor->fd, NULL);
 	monitor->connected_ns = ll_now_ns();
 	if (!rc && (rc = introduce(monitor)))
 		disconnect(monitor);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "protocol/start.h"
 
 /* ---- packets ---- */
 
@@ -145,7 +146,8 @@ int ll_client_open(struct ll_client *client, const struct ll_place *place, const
 		   uint64_t deadline_ns, struct ll_err *err)
 {
 	*client = (struct ll_client){.fd = -1};
-	int rc = ll_place_connect(place, &client->fd, &client->its_uid);
+	int rc = self->programs ? ll_daemon_reach(place, self->programs, &client->fd, &client->its_uid)
+				: ll_place_connect(place, &client->fd, &client->its_uid);
 	if (rc == -EAGAIN) /* thousands wait to be accepted */
 		rc = -ETIMEDOUT;
 	if (rc == -ECONNREFUSED)

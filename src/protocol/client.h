@@ -1,8 +1,9 @@
 /*
  * client.h - asks loadlined, as commands do, and waits for the answer until a deadline.
  *
- * Nothing here starts a daemon. Deadlines are CLOCK_MONOTONIC (ll_now_ns). A daemon that does not answer until then is
- * -ETIMEDOUT; one that ends is -EPIPE or -ECONNRESET, and the next one is there within some ms (ll_client_is_lost).
+ * A daemon is started only where the caller says so (ll_client_self). Deadlines are CLOCK_MONOTONIC (ll_now_ns). A
+ * daemon that does not answer until then is -ETIMEDOUT; one that ends is -EPIPE or -ECONNRESET, and the next one is
+ * there within some ms (ll_client_is_lost).
  */
 #ifndef LOADLINE_PROTOCOL_CLIENT_H
 #define LOADLINE_PROTOCOL_CLIENT_H
@@ -16,6 +17,7 @@
 #include "protocol/place.h"
 
 struct ll_err;
+struct ll_programs;
 
 /* How long a command waits for an answer. */
 #define LL_CLIENT_ANSWER_NS UINT64_C(5000000000)
@@ -24,11 +26,12 @@ struct ll_err;
 struct ll_client_self {
 	const char *version; /* of this program */
 	enum ll_message_role role;
-	int process_fd; /* of this process (base/process.h), for a monitor; -1: none is passed */
+	int process_fd;                     /* of this process (base/process.h), for a monitor; -1: none is passed */
+	const struct ll_programs *programs; /* starts them if nobody serves (start.h); NULL: does not */
 };
 
 /* A command of that version. */
-#define LL_CLIENT_COMMAND(version_text) (&(struct ll_client_self){(version_text), LL_ROLE_COMMAND, -1})
+#define LL_CLIENT_COMMAND(version_text) (&(struct ll_client_self){(version_text), LL_ROLE_COMMAND, -1, NULL})
 
 /* A connection. */
 struct ll_client {

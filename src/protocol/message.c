@@ -172,7 +172,7 @@ struct kind {
 /* When a kind gets a field, its first size becomes the number that it has now. */
 static const struct kind kinds[] = {
     KIND(HELLO, hello, is_hello_valid),
-    KIND(WELCOME, welcome, is_welcome_valid),
+    [LL_MESSAGE_WELCOME] = {104, sizeof(struct ll_message_welcome), is_welcome_valid},
     KIND(REFUSED, refused, is_refused_valid),
     KIND(JOB, job, is_job_valid),
     KIND(ACCEPTED, accepted, is_anything_valid),
@@ -223,7 +223,7 @@ static const struct kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 _Static_assert(sizeof(struct ll_message_hello) == 64, "the sizes of version 1");
-_Static_assert(sizeof(struct ll_message_welcome) == 104, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_welcome, last_job) == 104, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job) == 480, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job_row) == 504, "the sizes of version 1");

@@ -151,6 +151,7 @@ struct ll_message_welcome {
 	uint64_t age_ns;   /* since its start */
 	uint32_t jobs, tenants, connections, open_files_limit;
 	uint64_t bad_messages; /* connections that it ended because of what they sent */
+	uint64_t last_job;     /* the highest number that it has given to a job; 0: none has come to it yet */
 };
 
 struct ll_message_refused {

@@ -7,6 +7,8 @@
 #ifndef LOADLINE_PROTOCOL_START_H
 #define LOADLINE_PROTOCOL_START_H
 
+#include <sys/types.h>
+
 #include "protocol/place.h"
 
 struct ll_err;
@@ -18,7 +20,11 @@ struct ll_programs {
 /* -EADDRINUSE: somebody has the name; connect. Other errors: the program could not be started. */
 int ll_daemon_start(const struct ll_place *place, const struct ll_programs *programs, struct ll_err *err);
 
-/* The same with a socket that listens already. It stays the caller's. */
+/* Connects (ll_place_connect), and starts a daemon if nobody serves: `run` by the monitor of its job, and commands that
+ * ask something of a job. Of many callers one can bind the name, and the others connect to the socket that it made. */
+int ll_daemon_reach(const struct ll_place *place, const struct ll_programs *programs, int *ret_fd, uid_t *ret_uid);
+
+/* The same as ll_daemon_start, with a socket that listens already. It stays the caller's. */
 int ll_daemon_start_on(int listen_fd, const struct ll_place *place, const struct ll_programs *programs,
 		       struct ll_err *err);
 

@@ -73,6 +73,76 @@ dies() {
 	ends_well one
 }
 
+# ends_between: loadlined is killed, and the monitors, which would start another, come to that one later: monitors_go_on.
+ends_between() {
+	mapfile -t monitors < <(pids_of_monitors)
+	kill -STOP "${monitors[@]}"
+	end_daemon KILL
+	until_served no
+}
+
+monitors_go_on() {
+	kill -CONT "${monitors[@]}"
+}
+
+# is_served: somebody has the name of this world's loadlined.
+is_served() {
+	local world
+	printf -v world '@loadline/[0-9]*/%x-%x$' "$(stat -c %d "$LOADLINE_SIM_DIR")" "$(stat -c %i "$LOADLINE_SIM_DIR")"
+	grep -q "$world" /proc/net/unix
+}
+
+# until_served yes|no: looks all the time, because who waits for the monitors does so for a second.
+until_served() {
+	local served='' deadline=$((SECONDS + 20))
+	until [ "$served" = "$1" ]; do
+		((SECONDS <= deadline))
+		! is_served && served=no || served=yes
+	done
+}
+
+@test "a program is found although its loadlined was started just now, and does not know it yet" {
+	needs_preload
+	start_worker one --bytes 4M
+	wait_for 20 is_settled
+	for command in "evict one" "resume one" "suspend one" "resume one"; do
+		ends_between
+		# shellcheck disable=SC2086
+		start command --sim $command
+		until_served yes # the command has started it
+		start status --sim status --json
+		monitors_go_on
+		finish command
+		[ "$status" -eq 0 ] || { show; false; }
+		finish status
+		jq -se 'any(.[]; .tenant == "one")' <"$T/status.out"
+	done
+	ends_between
+	start set --sim set one --mem 1G
+	monitors_go_on
+	finish set
+	[ "$status" -eq 0 ]
+	ends_well one
+}
+
+is_settled() {
+	shows 'select(.tenant == "one") | .state == "running"'
+}
+
+@test "evict, suspend and resume start loadlined if nobody serves; set and status do not" {
+	loadline --sim status
+	fails_with 1 "nobody: no such claim or tenant" --sim set nobody --mem 1G
+	! is_served || false
+	for command in evict suspend resume; do
+		start command --sim "$command" nobody
+		until_served yes
+		finish command
+		grep -q "nobody: no such claim or tenant" "$T/command.err"
+		end_daemon KILL
+		until_served no
+	done
+}
+
 @test "loadlined is killed amid a move out: the program leaves all the same, and the command waits for it" {
 	needs_preload
 	start_worker one --bytes 4M
@@ -136,11 +206,16 @@ dies() {
 }
 
 pids_of_monitors() {
+	pids_of loadline-job
+}
+
+# pids_of PROGRAM: of this test's world.
+pids_of() {
 	local file folder name
 	while read -r file; do
 		folder=${file%/environ}
 		read -r name 2>/dev/null <"$folder/comm" || continue
-		[ "$name" != loadline-job ] || echo "${folder##*/}"
+		[ "$name" != "$1" ] || echo "${folder##*/}"
 	done < <(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
 }
 

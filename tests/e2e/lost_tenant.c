@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	struct ll_client client;
 	struct ll_page *page = NULL;
 	struct ll_message_claimed claimed = {.slot = 0};
-	const struct ll_client_self self = {"1.0.0", LL_ROLE_PROCESS, -1};
+	const struct ll_client_self self = {"1.0.0", LL_ROLE_PROCESS, -1, NULL};
 	if (argc != 2 || ll_run_settings_find(&settings) || ll_place_read(settings.place, &place))
 		return 2;
 	int rc = ll_client_open(&client, &place, &self, ll_now_ns() + LL_CLIENT_ANSWER_NS, NULL);

@@ -79,14 +79,34 @@ static void a_longer_message_is_taken_as_far_as_it_is_known(void **state)
 	}
 }
 
+/* Of the first version of the kind. */
+static size_t first_size(const union ll_message *message)
+{
+	return message->header.kind == LL_MESSAGE_WELCOME ? offsetof(struct ll_message_welcome, last_job)
+							  : message->header.size;
+}
+
+static void what_an_older_version_does_not_say_is_zero(void **state)
+{
+	(void)state;
+	union ll_message message, decoded;
+	make(&message, LL_MESSAGE_WELCOME);
+	message.welcome.bad_messages = 7;
+	message.welcome.last_job = 9;
+	message.header.size = (uint16_t)first_size(&message);
+	assert_int_equal(ll_message_decode(&message, message.header.size, &decoded), 0);
+	assert_int_equal(decoded.welcome.bad_messages, 7);
+	assert_int_equal(decoded.welcome.last_job, 0);
+}
+
 static void what_is_cut_or_says_another_length_is_refused(void **state)
 {
 	(void)state;
 	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_TENANT_ROW; kind++) {
 		union ll_message message, decoded;
 		make(&message, kind);
-		size_t size = message.header.size;
-		for (size_t length = 0; length < size; length++) {
+		size_t size = message.header.size, first = first_size(&message);
+		for (size_t length = 0; length < first; length++) {
 			assert_int_equal(ll_message_decode(&message, length, &decoded), -EPROTO);
 			message.header.size = (uint16_t)length;
 			assert_int_equal(ll_message_decode(&message, length, &decoded), -EPROTO);
@@ -241,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_kind_is_decoded_as_it_was_made),
 	    cmocka_unit_test(a_longer_message_is_taken_as_far_as_it_is_known),
+	    cmocka_unit_test(what_an_older_version_does_not_say_is_zero),
 	    cmocka_unit_test(what_is_cut_or_says_another_length_is_refused),
 	    cmocka_unit_test(a_kind_that_is_not_known_is_told_apart_from_garbage),
 	    cmocka_unit_test(a_field_out_of_its_range_is_refused),

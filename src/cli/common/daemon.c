@@ -24,28 +24,65 @@ int ll_daemon_paths_find(struct ll_daemon_paths *ret_paths, struct ll_err *err)
 
 /* ---- asking ---- */
 
-static int read_list(struct ll_daemon_view *view, struct ll_client *client, uint64_t deadline_ns)
+/*
+ * loadlined is told of the jobs by their monitors. If it has ended, one of them starts the next one (GAP), and all come
+ * to it: within some ms (SETTLED), or within a second where the machine is busy (YOUNG). Until then it knows a part.
+ */
+#define GAP_NS (50 * LL_NS_PER_MS)
+#define SETTLED_NS (100 * LL_NS_PER_MS)
+#define YOUNG_NS LL_NS_PER_S
+#define PAUSE_NS (10 * LL_NS_PER_MS)
+
+struct asking {
+	struct ll_place place;
+	const struct ll_programs *programs; /* NULL: it is not started */
+	uint64_t answer_ns;
+};
+
+static int open_and_list(const struct asking *asking, struct ll_client *client, struct ll_list *list,
+			 struct ll_err *err)
 {
-	int rc = ll_client_open(client, &view->place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
-	view->pid = client->pid;
-	view->foreign_uid = client->its_uid;
-	view->welcome = client->welcome;
-	if (rc == -EPERM)
-		view->answer = LL_DAEMON_FOREIGN;
-	return rc ? rc : ll_client_list(client, &view->list, deadline_ns, NULL);
+	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_COMMAND, -1, asking->programs};
+	uint64_t deadline_ns = ll_now_ns() + asking->answer_ns;
+	int rc = ll_client_open(client, &asking->place, &self, deadline_ns, err);
+	return rc ? rc : ll_client_list(client, list, deadline_ns, err);
 }
 
-/* A daemon may end, or be ended, between two messages; the next one is there within some ms. */
+static bool is_settled(const struct ll_message_welcome *welcome)
+{
+	return welcome->age_ns >= (welcome->last_job ? SETTLED_NS : YOUNG_NS);
+}
+
+/* Fills in both, also after a failure. A daemon may have ended just now, or between two messages. */
+static int ask(const struct asking *asking, struct ll_client *client, struct ll_list *list, struct ll_err *err)
+{
+	uint64_t begun_ns = ll_now_ns(), served_ns = begun_ns;
+	for (;;) {
+		*client = (struct ll_client){.fd = -1};
+		*list = (struct ll_list){0};
+		int rc = open_and_list(asking, client, list, err);
+		uint64_t now_ns = ll_now_ns();
+		bool may_change = rc == -ECONNREFUSED ? now_ns - served_ns < GAP_NS
+						      : ll_client_is_lost(rc) || (!rc && !is_settled(&client->welcome));
+		if (!may_change || now_ns - begun_ns > 2 * YOUNG_NS)
+			return rc;
+		served_ns = rc == -ECONNREFUSED ? served_ns : now_ns;
+		ll_client_close(client);
+		ll_list_fini(list);
+		ll_sleep_until_ns(now_ns + PAUSE_NS);
+	}
+}
+
 static int connect_and_ask(struct ll_daemon_view *view)
 {
-	uint64_t deadline_ns = ll_now_ns() + ANSWER_NS;
-	int rc = -EPIPE;
-	for (int i = 0; i < 3 && ll_client_is_lost(rc); i++) {
-		struct ll_client client;
-		ll_list_fini(&view->list);
-		rc = read_list(view, &client, deadline_ns);
-		ll_client_close(&client);
-	}
+	struct ll_client client;
+	int rc = ask(&(struct asking){view->place, NULL, ANSWER_NS}, &client, &view->list, NULL);
+	view->pid = client.pid;
+	view->foreign_uid = client.its_uid;
+	view->welcome = client.welcome;
+	if (rc == -EPERM)
+		view->answer = LL_DAEMON_FOREIGN;
+	ll_client_close(&client);
 	return rc;
 }
 
@@ -86,34 +123,56 @@ bool ll_daemon_view_pids_are_ours(const struct ll_daemon_view *view)
 	return view->pid > 0 && (uint32_t)view->pid == view->welcome.pid;
 }
 
-/* ---- for requests ---- */
-
-static int open_and_list(const struct ll_place *place, struct ll_client *client, struct ll_list *list,
-			 uint64_t deadline_ns, struct ll_err *err)
+bool ll_daemon_pids_are_ours(const struct ll_client *client)
 {
-	int rc = ll_client_open(client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
-	return rc ? rc : ll_client_list(client, list, deadline_ns, err);
+	return client->pid > 0 && (uint32_t)client->pid == client->welcome.pid;
 }
 
-int ll_daemon_ask_list(const char *sim_folder, struct ll_client *client, struct ll_list *ret_list, struct ll_err *err)
+/* ---- for requests ---- */
+
+/* Returns whether jobs may yet come, among them what was looked for. */
+static bool look_once(const struct asking *asking, ll_daemon_look_fn look, void *data, int *ret_rc, struct ll_err *err)
 {
-	struct ll_place place;
+	struct ll_client client;
+	struct ll_list list;
+	int rc = ask(asking, &client, &list, err);
+	bool is_asked = !rc || rc == -ECONNREFUSED;
+	if (is_asked)
+		rc = look(data, client.fd >= 0 ? &client : NULL, &list, err);
+	ll_list_fini(&list);
+	ll_client_close(&client);
+	*ret_rc = rc;
+	return is_asked && (ll_client_is_lost(rc) || (rc == -ENOENT && client.welcome.age_ns < YOUNG_NS));
+}
+
+int ll_daemon_look(const char *sim_folder, bool starts, ll_daemon_look_fn look, void *data, struct ll_err *err)
+{
+	struct ll_daemon_paths paths;
+	struct asking asking = {.programs = starts ? &paths.programs : NULL, .answer_ns = LL_CLIENT_ANSWER_NS};
 	struct ll_err why = {0};
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
-	*client = (struct ll_client){.fd = -1};
-	*ret_list = (struct ll_list){0};
-	int rc = ll_place_find(sim_folder, &place, err);
+	int rc = ll_place_find(sim_folder, &asking.place, err);
+	if (!rc && starts)
+		rc = ll_daemon_paths_find(&paths, err);
 	if (rc)
 		return rc;
-	rc = -EPIPE;
-	for (int i = 0; i < 3 && ll_client_is_lost(rc); i++) {
-		ll_client_close(client);
-		ll_list_fini(ret_list);
-		rc = open_and_list(&place, client, ret_list, deadline_ns, &why);
+	uint64_t deadline_ns = ll_now_ns() + YOUNG_NS;
+	while (look_once(&asking, look, data, &rc, &why) && ll_now_ns() < deadline_ns) {
+		why = (struct ll_err){0};
+		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
 	}
-	if (rc == -ECONNREFUSED)
-		return 0;
 	if (rc && err)
 		*err = why;
 	return rc;
+}
+
+int ll_daemon_open(const char *sim_folder, struct ll_client *client, struct ll_err *err)
+{
+	struct ll_daemon_paths paths;
+	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_COMMAND, -1, &paths.programs};
+	struct ll_place place;
+	*client = (struct ll_client){.fd = -1};
+	int rc = ll_place_find(sim_folder, &place, err);
+	if (!rc)
+		rc = ll_daemon_paths_find(&paths, err);
+	return rc ? rc : ll_client_open(client, &place, &self, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
 }

@@ -1,5 +1,8 @@
 /*
- * daemon.h - loadlined as commands see it: where its program is, and what it tells. Nothing here starts it.
+ * daemon.h - loadlined as commands see it: where its program is, and what it tells.
+ *
+ * One that was started just now knows the jobs only when their monitors have come to it, which takes some ms. Nothing
+ * here takes what such a one does not know for what is not there.
  */
 #ifndef LOADLINE_CLI_COMMON_DAEMON_H
 #define LOADLINE_CLI_COMMON_DAEMON_H
@@ -42,8 +45,8 @@ struct ll_daemon_view {
 	struct ll_list list; /* empty unless LL_DAEMON_SERVES */
 };
 
-/* Asks loadlined, and waits at most a second. sim_folder: of the simulated world; NULL: the real cards. The caller
- * calls fini in each case. */
+/* Asks loadlined, and waits at most a second for its answer. Does not start it. sim_folder: of the simulated world;
+ * NULL: the real cards. The caller calls fini in each case. */
 void ll_daemon_view_init(struct ll_daemon_view *view, const char *sim_folder);
 
 /* The same for a place that is known. */
@@ -54,10 +57,20 @@ bool ll_daemon_view_pids_are_ours(const struct ll_daemon_view *view);
 
 void ll_daemon_view_fini(struct ll_daemon_view *view);
 
+/* The same of a connection. */
+bool ll_daemon_pids_are_ours(const struct ll_client *client);
+
+/* Uses the list, and asks more by the client. client NULL: nobody serves, and the list is empty. */
+typedef int (*ll_daemon_look_fn)(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err);
+
 /*
- * For requests: connects, and reads the list. If nobody serves the list is empty, and client->fd is -1. The caller
- * closes the client and calls ll_list_fini in each case. -ETIMEDOUT, -EPERM: as ll_client_open.
+ * For requests: calls look with what loadlined tells, and returns what it returns. If that is -ENOENT, or the
+ * connection was lost, it does so again as long as jobs may yet come to loadlined, for at most a second. starts: starts
+ * loadlined if nobody serves. -ETIMEDOUT, -EPERM: as ll_client_open.
  */
-int ll_daemon_ask_list(const char *sim_folder, struct ll_client *client, struct ll_list *ret_list, struct ll_err *err);
+int ll_daemon_look(const char *sim_folder, bool starts, ll_daemon_look_fn look, void *data, struct ll_err *err);
+
+/* Connects, and starts loadlined if nobody serves. The caller closes the client in each case. */
+int ll_daemon_open(const char *sim_folder, struct ll_client *client, struct ll_err *err);
 
 #endif

@@ -26,7 +26,7 @@ static int register_job(struct ll_trial_daemon *daemon, const struct ll_run_sett
 	union ll_message message;
 	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
-	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_MONITOR, process_fd};
+	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_MONITOR, process_fd, NULL};
 	const struct ll_run_job job = {.settings = settings, .command = "limit-trial", .place = &daemon->place};
 	if (process_fd < 0)
 		return ll_err_set(err, process_fd, "this process: %s", strerror(-process_fd));

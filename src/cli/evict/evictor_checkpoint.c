@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/scope.h"
+#include "cli/common/daemon.h"
 #include "driver/readings.h"
 #include "protocol/client.h"
 #include "protocol/words.h"
@@ -71,28 +72,39 @@ static uint32_t checkpoint_of(enum ll_cu_process_state state)
 							   : LL_CHECKPOINT_SUSPENDED;
 }
 
+struct note {
+	uint32_t state;
+	int process_fd;
+};
+
+/* If nobody serves there are no claims. */
+static int tell_state(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
+{
+	const struct note *note = data;
+	union ll_message message;
+	(void)list;
+	if (!client)
+		return 0;
+	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
+	message.checkpoint.state = note->state;
+	int rc = ll_client_ask(client, &message, &note->process_fd, 1, NULL, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	return rc == -ESRCH ? -ENOENT : rc;
+}
+
 /* Tells loadlined the state that the driver tells, for all claims of the process. cuda NULL: nothing was done. A
  * process that has no claim, or no loadlined, is nobody's concern. */
 static void note_state(const struct ll_cuda *cuda, const struct ll_evictor_target *target)
 {
-	struct ll_client client;
-	struct ll_place place;
-	union ll_message message;
 	enum ll_cu_process_state state;
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(target->pid);
 	if (process_fd < 0 || !cuda || cuda->cuCheckpointProcessGetState(target->pid, &state) ||
-	    state == LL_CU_PROCESS_STATE_FAILED || ll_place_find(ll_driver_sim_folder(target->driver), &place, NULL))
+	    state == LL_CU_PROCESS_STATE_FAILED)
 		return;
-	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
-	message.checkpoint.state = checkpoint_of(state);
-	int rc = ll_client_open(&client, &place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
-	if (!rc)
-		rc = ll_client_ask(&client, &message, &process_fd, 1, NULL, deadline_ns, NULL);
-	if (rc && rc != -ECONNREFUSED && rc != -ESRCH)
+	struct note note = {checkpoint_of(state), process_fd};
+	int rc = ll_daemon_look(ll_driver_sim_folder(target->driver), false, tell_state, &note, NULL);
+	if (rc && rc != -ENOENT)
 		ll_log(LL_LOG_WARN, "pid %d: loadlined does not know what the checkpoint did: %s", (int)target->pid,
 		       strerror(-rc));
-	ll_client_close(&client);
 }
 
 static int lock_process(const struct ll_cuda *cuda, const struct ll_evictor_target *target, struct ll_err *err)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/common/daemon.h"
 #include "protocol/client.h"
 
 /* loadlined says each second how far it is. */
@@ -50,12 +51,7 @@ static int ask_once(const struct ll_evictor_target *target, enum ll_message_kind
 		    struct ll_err *err)
 {
 	struct ll_client client;
-	struct ll_place place;
-	int rc = ll_place_find(ll_driver_sim_folder(target->card->driver), &place, err);
-	if (rc)
-		return rc;
-	rc = ll_client_open(&client, &place, LL_CLIENT_COMMAND(LOADLINE_VERSION), ll_now_ns() + LL_CLIENT_ANSWER_NS,
-			    err);
+	int rc = ll_daemon_open(ll_driver_sim_folder(target->card->driver), &client, err);
 	init_request(target, kind, ret_message);
 	if (!rc)
 		rc = await_end(&client, target->interrupt, ret_message, err);
@@ -63,7 +59,7 @@ static int ask_once(const struct ll_evictor_target *target, enum ll_message_kind
 	return rc;
 }
 
-/* The job's monitor starts another loadlined if one has ended. It has to be asked anew. */
+/* Another loadlined than was asked has to be asked anew. */
 static int ask_program(const struct ll_evictor_target *target, enum ll_message_kind kind,
 		       struct ll_evictor_moved *ret_moved, struct ll_err *err)
 {

@@ -60,73 +60,74 @@ static int compare_claims(const void *left, const void *right)
 }
 
 static int add_claims(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
-		      const struct ll_driver *driver, const struct ll_daemon_view *view, const struct meaning *meaning,
-		      struct ll_err *err)
+		      const struct ll_driver *driver, const struct ll_list *list, bool are_pids_ours,
+		      const struct meaning *meaning, struct ll_err *err)
 {
-	const struct ll_list *list = &view->list;
 	int rc = make_room(subjects, list->claim_count + 1, err);
 	for (size_t i = 0; !rc && i < list->claim_count; i++) {
 		const struct ll_message_claim_row *claim = &list->claims[i];
 		const struct ll_card *card = ll_cards_find_uuid(driver, claim->uuid);
 		const struct ll_message_job_row *job = ll_list_job(list, claim->job_number);
 		if (card && job && is_meant(claim, meaning))
-			add_claim(subjects, args, card, claim, job, ll_daemon_view_pids_are_ours(view));
+			add_claim(subjects, args, card, claim, job, are_pids_ours);
 	}
 	if (!rc)
 		qsort(subjects->items, subjects->count, sizeof *subjects->items, compare_claims);
 	return rc;
 }
 
-static int find_in_view(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
-			const struct ll_driver *driver, const struct ll_daemon_view *view, const char *word,
-			struct ll_err *err)
+/* What is looked for, in what loadlined tells. */
+struct search {
+	struct ll_evict_subjects *subjects;
+	const struct ll_evict_args *args;
+	const struct ll_driver *driver;
+	const char *word; /* NULL: the process of --pid */
+};
+
+static int find_word(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
 {
+	const struct search *search = data;
 	struct ll_set_target target;
 	struct meaning meaning = {.job_number = 0};
-	int rc = ll_set_target_find(&target, &view->list, driver, word, err);
+	int rc = ll_set_target_find(&target, list, search->driver, search->word, err);
 	if (!rc) {
 		meaning.job_number = target.job->number;
-		ll_set_claim_read(driver, word, &meaning.card, &meaning.index);
-		rc = add_claims(subjects, args, driver, view, &meaning, err);
+		ll_set_claim_read(search->driver, search->word, &meaning.card, &meaning.index);
+		rc = add_claims(search->subjects, search->args, search->driver, list, ll_daemon_pids_are_ours(client),
+				&meaning, err);
 	}
-	if (!rc && !subjects->count)
-		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", word,
+	if (!rc && !search->subjects->count)
+		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", search->word,
 				target.card_count == 1 ? "card " : "a card of this machine",
 				target.card_count == 1 ? target.cards[0]->label : "");
 	ll_set_target_fini(&target);
 	return rc;
 }
 
-static int read_view(struct ll_daemon_view *view, const struct ll_driver *driver, struct ll_err *err)
-{
-	ll_daemon_view_init(view, ll_driver_sim_folder(driver));
-	if (view->answer != LL_DAEMON_SILENT)
-		return 0;
-	ll_err_set(err, -ETIMEDOUT, "loadlined, pid %d, does not answer", (int)view->pid);
-	return ll_err_hint(err, "`loadline doctor` tells more");
-}
-
 int ll_evict_subjects_find(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
 			   struct ll_driver *driver, const char *word, struct ll_err *err)
 {
-	struct ll_daemon_view view;
-	int rc = read_view(&view, driver, err);
-	if (!rc)
-		rc = find_in_view(subjects, args, driver, &view, word, err);
-	ll_daemon_view_fini(&view);
-	return rc;
+	struct search search = {subjects, args, driver, word};
+	return ll_daemon_look(ll_driver_sim_folder(driver), true, find_word, &search, err);
+}
+
+/* If nobody serves there are no claims. */
+static int find_pid(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
+{
+	const struct search *search = data;
+	const struct meaning meaning = {.pid = (uint32_t)search->args->pid};
+	if (!client || !ll_daemon_pids_are_ours(client))
+		return 0;
+	int rc = add_claims(search->subjects, search->args, search->driver, list, true, &meaning, err);
+	return rc || search->subjects->count ? rc : -ENOENT;
 }
 
 int ll_evict_subjects_find_pid(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,
 			       struct ll_driver *driver, struct ll_err *err)
 {
-	const struct meaning meaning = {.pid = (uint32_t)args->pid};
-	struct ll_daemon_view view;
-	int rc = read_view(&view, driver, err);
-	if (!rc && ll_daemon_view_pids_are_ours(&view))
-		rc = add_claims(subjects, args, driver, &view, &meaning, err);
-	ll_daemon_view_fini(&view);
-	return rc;
+	struct search search = {subjects, args, driver, NULL};
+	int rc = ll_daemon_look(ll_driver_sim_folder(driver), false, find_pid, &search, err);
+	return rc == -ENOENT ? 0 : rc;
 }
 
 int ll_evict_subjects_set_pid(struct ll_evict_subjects *subjects, const struct ll_evict_args *args,

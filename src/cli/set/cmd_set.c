@@ -227,20 +227,21 @@ static int change_target(const struct set_args *args, const struct ll_limits *li
 	return rc ? rc : print_changes(args, limits, target, err);
 }
 
-static int find_and_change(const struct set_args *args, const struct ll_limits *limits, const struct ll_driver *driver,
-			   const char *word, struct ll_err *err)
+struct change {
+	const struct set_args *args;
+	const struct ll_limits *limits;
+	const struct ll_driver *driver;
+	const char *word;
+};
+
+static int find_and_change(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
 {
-	struct ll_client client;
-	struct ll_list list;
-	struct ll_set_target target = {0};
-	int rc = ll_daemon_ask_list(ll_driver_sim_folder(driver), &client, &list, err);
+	const struct change *change = data;
+	struct ll_set_target target;
+	int rc = ll_set_target_find(&target, list, change->driver, change->word, err);
 	if (!rc)
-		rc = ll_set_target_find(&target, &list, driver, word, err);
-	if (!rc)
-		rc = change_target(args, limits, &target, &client, err);
+		rc = change_target(change->args, change->limits, &target, client, err);
 	ll_set_target_fini(&target);
-	ll_list_fini(&list);
-	ll_client_close(&client);
 	return rc;
 }
 
@@ -254,8 +255,9 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	int rc = read_limits(args, &limits, err);
 	if (!rc)
 		rc = ll_driver_open(&driver, err);
+	struct change change = {args, &limits, driver, rc ? NULL : operands->words[0]};
 	if (!rc)
-		rc = find_and_change(args, &limits, driver, operands->words[0], err);
+		rc = ll_daemon_look(ll_driver_sim_folder(driver), false, find_and_change, &change, err);
 	if (!rc && args->weight && limits.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
 		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
 	ll_driver_close(driver);
