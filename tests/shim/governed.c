@@ -63,8 +63,10 @@ uint64_t charged_on(unsigned card)
 	if (!tenant_id)
 		return 0;
 	find_uuid(card, uuid);
-	if (!jobs_card_row(tenant_id, uuid, &row) || !jobs_card_row(tenant_id, uuid, &row))
-		return 0;
+	for (unsigned look = 0; look < 2; look++) {
+		if (!jobs_card_row(tenant_id, uuid, &row))
+			return 0;
+	}
 	return ll_page_used_bytes(jobs_pages(tenant_id)->page, jobs_card(tenant_id, uuid));
 }
 
