@@ -24,7 +24,7 @@ enum {
 	SIM_CARDS = 64, /* physical cards and MIG slices together */
 	SIM_PROCS = 512,
 	SIM_CONTEXTS = 512,
-	SIM_CARD_CONTEXTS = 128,
+	SIM_CARD_CONTEXTS = 256,
 	SIM_CONTEXT_STREAMS = 128,
 	SIM_STREAMS = 2048,
 	SIM_RING = 1024, /* operations queued in a stream; a launch waits when it is full, as the real one does */

@@ -129,7 +129,11 @@ answers() {
 }
 
 @test "a crowd of 200 processes of one tenant" {
-	LIMIT=120G holds "$(case_of crowd)"
+	LIMIT=120G holds "$(case_of crowd)" >"$T/crowd.out" || {
+		cat "$T/crowd.out"
+		return 1
+	}
+	[ "$(grep -c "^full: served 200, refused 0" "$T/crowd.out")" -eq 3 ]
 }
 
 @test "a program that is evicted and resumed, and ends in the midst of it" {
