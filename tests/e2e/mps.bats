@@ -487,6 +487,45 @@ get_*) ;;'
 	loadline --sim set job --mem 10G --weight 2
 }
 
+@test "run --by space needs no mps start: it starts a daemon, which stays, and the next one finds it" {
+	need_launcher
+	run -0 loadline --sim run --by space --compute 25% -- env
+	[[ $output == *"INFO no MPS daemon ran: started one, process "*"it stays until \`loadline --sim mps stop\`"* ]]
+	[[ $output == *"CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe"* ]]
+	daemon=$(mps status --json | jq -r 'select(has("daemon")) | .daemon')
+	[ "$(ps -o ppid= -p "$daemon" | tr -d ' ')" -eq 1 ]
+	run -0 loadline --sim mps run -- true
+	[[ $output != *"started one"* ]]
+	[ "$(mps status --json | jq -r 'select(has("daemon")) | .daemon')" -eq "$daemon" ]
+	report 'has("daemon") and (.cgroup | startswith("/"))'
+	mps stop
+	fails_with 1 "no MPS daemon runs" --sim mps status
+	# By auto none is started.
+	run -0 loadline --sim run --by auto -- true
+	fails_with 1 "no MPS daemon runs" --sim mps status
+}
+
+@test "of many that need a daemon at once one starts it" {
+	need_launcher
+	for i in 1 2 3 4 5; do
+		start "client$i" --sim run --by space -- true
+	done
+	for i in 1 2 3 4 5; do
+		finish "client$i"
+		[ "$status" -eq 0 ]
+	done
+	[ "$(cat "$T"/client?.err | grep -c "started one")" -eq 1 ]
+}
+
+@test "run --by space takes the daemon that this user has started elsewhere" {
+	need_launcher
+	CUDA_MPS_PIPE_DIRECTORY=$T/mine loadline --sim mps start
+	run -0 loadline --sim run --by space -- env
+	[[ $output != *"started one"* ]]
+	[[ $output == *"CUDA_MPS_PIPE_DIRECTORY=$T/mine"* ]]
+	CUDA_MPS_PIPE_DIRECTORY=$T/mine loadline --sim mps stop
+}
+
 @test "run --by space is the same, and corrects the total" {
 	need_launcher
 	mps start
@@ -660,7 +699,8 @@ way_of() {
 }
 
 @test "what cannot be had by space is refused before the command runs" {
-	fails_with 125 "start one: loadline --sim mps start" --sim run --by space -- touch "$T/ran"
+	CUDA_MPS_PIPE_DIRECTORY=$T/nowhere fails_with 125 "no MPS daemon runs at $T/nowhere, where CUDA_MPS_PIPE_DIRECTORY points" \
+		--sim run --by space -- touch "$T/ran"
 	fails_with 125 "--max-kernel=10s:kill: would kill a client of MPS while its kernel runs" --sim run --by space --max-kernel 10s:kill -- touch "$T/ran"
 	mps start --compute 50% --mem 8G
 	fails_with 125 "gives a client 50 % of the SMs at most" --sim run --by space --compute 60% -- touch "$T/ran"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/scope.h"
 #include "cli/common/env_sim.h"
 #include "cli/common/json_line.h"
@@ -78,6 +79,8 @@ int ll_mps_report_read(const struct ll_mps_desk *desk, uint64_t deadline_ns, str
 		return rc;
 	if (ll_mps_daemon_find(&desk->place, &status->daemon, NULL))
 		status->daemon = (struct ll_mps_daemon){.pid = 0};
+	else if (ll_cgroup_read(status->daemon.pid, status->cgroup, sizeof status->cgroup) < 0)
+		*status->cgroup = '\0';
 	read_record(desk, status);
 	warn_of_servers(status);
 	warn_of_leftovers(desk, status);
@@ -167,6 +170,8 @@ void ll_mps_report_print(const struct ll_mps_desk *desk, const struct ll_mps_rep
 		printf("not visible from here (another PID namespace)");
 	printf(", MPS v%u%s\n", status->version.protocol,
 	       status->version.has_static_partitions ? ", knows static partitions" : "");
+	if (*status->cgroup && strcmp(status->cgroup, "/") != 0)
+		printf("control group:  %s, with whose end it ends\n", status->cgroup);
 	printf("pipe directory: %s\nlog directory:  %s\n", desk->place.pipe, desk->place.log);
 	print_cards(status);
 	print_limits(status);
@@ -190,14 +195,15 @@ static json_t *pack_cards(const struct ll_mps_report *status)
 static int print_daemon(const struct ll_mps_desk *desk, const struct ll_mps_report *status, struct ll_err *err)
 {
 	json_t *pid = status->daemon.pid ? json_integer(status->daemon.pid) : json_null();
+	json_t *cgroup = *status->cgroup ? json_string(status->cgroup) : json_null();
 	json_t *percent = status->compute_percent > 0 ? ll_json_real(status->compute_percent, 1) : json_null();
 	json_t *bytes = status->memory_bytes ? json_integer((json_int_t)status->memory_bytes) : json_null();
 	return ll_json_line(
-	    json_pack("{s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:i, s:b, s:s}", "daemon", pid, "pipe_directory",
-		      desk->place.pipe, "log_directory", desk->place.log, "card_uuids", pack_cards(status), "exclusive",
-		      status->is_exclusive, "compute_percent", percent, "memory_limit_bytes", bytes, "protocol",
-		      (int)status->version.protocol, "has_static_partitions", status->version.has_static_partitions,
-		      "static_partitions", status->partitions.buf),
+	    json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:i, s:b, s:s}", "daemon", pid, "cgroup", cgroup,
+		      "pipe_directory", desk->place.pipe, "log_directory", desk->place.log, "card_uuids",
+		      pack_cards(status), "exclusive", status->is_exclusive, "compute_percent", percent,
+		      "memory_limit_bytes", bytes, "protocol", (int)status->version.protocol, "has_static_partitions",
+		      status->version.has_static_partitions, "static_partitions", status->partitions.buf),
 	    err);
 }
 

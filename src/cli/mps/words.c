@@ -5,8 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/scope.h"
 #include "base/strbuf.h"
+#include "driver/cards.h"
 #include "mps/environment.h"
 #include "mps/limits.h"
 #include "mps/process.h"
@@ -50,14 +55,14 @@ static bool is_of_our_world(const struct ll_mps_place *place, const struct ll_mp
 	       strcmp(path, real) == 0 && strcmp(ours ? ours : "", theirs) == 0;
 }
 
-/* Returns the pipe folder of another daemon. NULL: there is none. */
-static const char *find_other(const struct ll_mps_place *place, struct ll_mps_found *found)
+/* Returns another daemon. NULL: there is none. */
+static const struct ll_mps_found *find_other(const struct ll_mps_place *place, struct ll_mps_found *found)
 {
 	size_t count = ll_mps_search(found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
 		if (!found[i].is_server && *found[i].pipe && strcmp(found[i].pipe, place->pipe) != 0 &&
 		    is_of_our_world(place, &found[i]))
-			return found[i].pipe;
+			return &found[i];
 	}
 	return NULL;
 }
@@ -65,14 +70,15 @@ static const char *find_other(const struct ll_mps_place *place, struct ll_mps_fo
 static int say_none(const struct ll_mps_desk *desk, struct ll_err *err)
 {
 	struct ll_mps_found found[FOUND_MAX];
-	const char *other = find_other(&desk->place, found);
+	const struct ll_mps_found *other = find_other(&desk->place, found);
 	const char *why = desk->place.is_named ? ", where " LL_MPS_PIPE_VARIABLE " points" : "";
 	if (!other) {
 		ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s", desk->place.pipe, why);
 		return ll_err_hint(err, "start one: loadline mps start");
 	}
-	ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s; one runs at %s", desk->place.pipe, why, other);
-	return ll_err_hint(err, "to use that one: export " LL_MPS_PIPE_VARIABLE "=%s", other);
+	ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s; one runs at %s", desk->place.pipe, why,
+		   other->pipe);
+	return ll_err_hint(err, "to use that one: export " LL_MPS_PIPE_VARIABLE "=%s", other->pipe);
 }
 
 int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err)
@@ -88,6 +94,54 @@ int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns
 			   desk->place.pipe);
 		ll_err_hint(err, "end it, and start another with `loadline mps start`");
 	}
+	return rc;
+}
+
+/* Goes to the place of another daemon of this user. */
+static bool use_other(struct ll_mps_desk *desk)
+{
+	struct ll_mps_found found[FOUND_MAX];
+	const struct ll_mps_found *other = find_other(&desk->place, found);
+	if (!other || other->owner != geteuid())
+		return false;
+	snprintf(desk->place.pipe, sizeof desk->place.pipe, "%s", other->pipe);
+	ll_mps_process_variable(other->pid, LL_MPS_LOG_VARIABLE, desk->place.log, sizeof desk->place.log);
+	return true;
+}
+
+static int start_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **cards = NULL;
+	struct ll_mps_wish wish = {.cards = NULL};
+	struct ll_mps_daemon daemon = {0};
+	uint64_t now_ns = ll_now_ns();
+	int rc = ll_cards_select(desk->driver, NULL, &cards, &wish.count, err);
+	wish.cards = cards;
+	if (!rc)
+		rc = ll_mps_session_start(&desk->session, &wish, deadline_ns > now_ns ? deadline_ns - now_ns : 1,
+					  &daemon, err);
+	if (!rc)
+		ll_log(LL_LOG_INFO,
+		       "no MPS daemon ran: started one, process %d, pipe directory %s; it stays until "
+		       "`loadline mps stop`",
+		       (int)daemon.pid, desk->place.pipe);
+	return rc;
+}
+
+int ll_mps_desk_have_daemon(struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err)
+{
+	struct ll_err why = {0};
+	int rc = ll_mps_desk_need_daemon(desk, deadline_ns, err);
+	if (rc != -ECONNREFUSED || desk->place.is_named)
+		return rc;
+	if (use_other(desk))
+		return ll_mps_desk_need_daemon(desk, deadline_ns, err);
+	rc = start_daemon(desk, deadline_ns, &why);
+	/* Another program of this user may have started one at the same moment. */
+	if (!rc || ll_mps_desk_need_daemon(desk, deadline_ns, NULL) == 0)
+		return 0;
+	if (err)
+		*err = why;
 	return rc;
 }
 

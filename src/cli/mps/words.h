@@ -35,6 +35,13 @@ int ll_mps_desk_use(struct ll_mps_desk *desk, const struct ll_driver *driver, st
  */
 int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err);
 
+/*
+ * The same where a program of this user needs a daemon, and none is named by the environment: takes the one that this
+ * user has started elsewhere, else starts one for all cards, without limits, and logs that. It stays until
+ * `loadline mps stop`.
+ */
+int ll_mps_desk_have_daemon(struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err);
+
 /* The time for a question in a command without --within. A daemon that is alive needs far less. */
 #define LL_MPS_ASK_NS UINT64_C(10000000000)
 

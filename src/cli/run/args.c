@@ -46,8 +46,8 @@ const struct ll_option ll_run_options[] = {
      .choices = ways,
      .fallback = "time",
      .help = "What programs share: time, the card's time; space, the card's SMs at the same time, as "
-	     "clients of the running MPS daemon (`loadline mps start`), and --compute is a share of "
-	     "the SMs; auto, space if such a daemon takes the program with these options, otherwise "
+	     "clients of MPS, whose daemon is started if none runs, and --compute is a share of "
+	     "the SMs; auto, space if a running daemon takes the program with these options, otherwise "
 	     "time, and --compute is a share of the time."},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_PRIORITY,

@@ -144,7 +144,8 @@ int ll_run_space_choose(const struct ll_driver *driver, const struct ll_run_args
 	uint64_t most_bytes = 0;
 	int rc = ll_mps_desk_use(&desk, driver, err);
 	if (!rc)
-		rc = ll_mps_desk_need_daemon(&desk, deadline_ns, err);
+		rc = args->by == LL_RUN_BY_SPACE ? ll_mps_desk_have_daemon(&desk, deadline_ns, err)
+						 : ll_mps_desk_need_daemon(&desk, deadline_ns, err);
 	if (!rc)
 		rc = keep_shown(&desk, args->cards != NULL, cards, count, err);
 	if (!rc)

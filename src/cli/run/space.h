@@ -18,7 +18,8 @@ struct ll_run_space {
 };
 
 /*
- * Reads the state of the daemon that the caller's environment leads to. Removes cards that the daemon does not show
+ * Reads the state of the daemon that the caller's environment leads to; with --by space one is started where none runs
+ * and the environment names none. Removes cards that the daemon does not show
  * from cards, and reduces *count. Completes settings->space_permille. Fails if the program would not get what the user
  * asked for; the error's text says why:
  *
