@@ -55,7 +55,7 @@ def report_same(lab, figure, natives, evicted, more=""):
 
 
 def train(lab, name, gib, env=None):
-    """What two runs without loadline say, what an evictable one says, its moves, and bytes pinned ahead."""
+    """What two runs without loadline say, what an evictable one says, its moves, and bytes of the host that were ready."""
     words, told = command(lab, "torch", "train_same.py"), []
     native = Program(lab, f"{name}-native", words, None, env)
     program = Program(lab, name, words, EVICTABLE, env)
@@ -65,13 +65,13 @@ def train(lab, name, gib, env=None):
         told.append(native.ask(f"train {STEPS}", "trained", 60))
     native.end()
     size = program.wait_ready().ask(f"make {gib}", "made", 60)["card_bytes"]
-    pinned = evicting.wait_ready_bytes(lab, program.name, size)
+    ready = evicting.wait_ready_bytes(lab, program.name, size)
     mark = program.mark()
     program.tell(f"train {STEPS}")
     moves = evict_at(lab, program, step_of, EVICT_AT)
     ours = program.wait_done(mark, 60, "trained")
     program.end()
-    return told, ours, moves, pinned
+    return told, ours, moves, ready
 
 
 def report_training(lab, figure, told, ours, moves, more):
@@ -85,8 +85,8 @@ def report_training(lab, figure, told, ours, moves, more):
 def run_training(lab):
     need_run(lab)
     figure = "evict: a PyTorch training that works"
-    told, ours, moves, pinned = train(lab, "evict-train", TRAINING_GIB)
-    report_training(lab, figure, told, ours, moves, f"; {pinned / GIB:.1f} GiB pinned ahead")
+    told, ours, moves, ready = train(lab, "evict-train", TRAINING_GIB)
+    report_training(lab, figure, told, ours, moves, f"; {ready / GIB:.1f} GiB of the host ready before")
     report_training_way(lab, f"{figure}: out, for {MEASURED_GIB} GiB", [out for out, _ in moves], OUT_S)
     report_training_way(lab, f"{figure}: back, for {MEASURED_GIB} GiB", [back for _, back in moves], BACK_S)
     figure = "evict: a PyTorch training by cudaMallocAsync"
