@@ -343,8 +343,8 @@ static void move_to_claim(struct ll_device_state *dev, struct ll_claim *claim)
 	set_gate();
 }
 
-/* The lock is held. */
-static bool replace_lost_claim(struct ll_device_state *dev)
+/* The lock is held. wait_ns: for loadlined. */
+static bool replace_lost_claim(struct ll_device_state *dev, uint64_t wait_ns)
 {
 	struct ll_claim *claim;
 	uint64_t now_ns = ll_now_ns();
@@ -355,7 +355,7 @@ static bool replace_lost_claim(struct ll_device_state *dev)
 	if (now_ns < dev->retry_ns || dev->is_given_back)
 		return false;
 	dev->retry_ns = now_ns + RETRY_NS;
-	if (ll_port_claim(dev->port, RETAKE_WAIT_NS, &claim, &program.why[dev->device]) < 0) {
+	if (ll_port_claim(dev->port, wait_ns, &claim, &program.why[dev->device]) < 0) {
 		say_lost(dev);
 		return false;
 	}
@@ -379,12 +379,12 @@ void ll_device_state_give_back(struct ll_device_state *dev)
 	pthread_mutex_unlock(&program.lock);
 }
 
-/* The lock is held. */
+/* The lock is held. Nobody has taken the claim away: it is asked for as the first one was. */
 static void ask_again(struct ll_device_state *dev)
 {
 	dev->is_given_back = false;
 	dev->retry_ns = 0;
-	replace_lost_claim(dev);
+	replace_lost_claim(dev, LL_PORT_PATIENCE_NS);
 }
 
 bool ll_device_state_retake(struct ll_device_state *dev)
@@ -392,7 +392,7 @@ bool ll_device_state_retake(struct ll_device_state *dev)
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&program.lock);
-	bool is_good = replace_lost_claim(dev);
+	bool is_good = replace_lost_claim(dev, RETAKE_WAIT_NS);
 	pthread_mutex_unlock(&program.lock);
 	errno = code;
 	return is_good;
@@ -448,7 +448,7 @@ ll_cu_result ll_device_state_answer_of(ll_cu_device device)
 static bool has_good_claim(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
-	return dev && (!ll_port_is_lost(dev->claim) || replace_lost_claim(dev));
+	return dev && (!ll_port_is_lost(dev->claim) || replace_lost_claim(dev, RETAKE_WAIT_NS));
 }
 
 static void say_refusal(ll_cu_device device)

@@ -3,6 +3,7 @@
 #include "governed.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -350,6 +351,33 @@ static void body_given_back(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 }
 
+/* For longer than a claim that was lost is waited for. */
+static void *go_on_later(void *arg)
+{
+	const pid_t *daemon = arg;
+	ll_sleep_until_ns(ll_now_ns() + 500 * MS);
+	CHECK_EQUAL(kill(*daemon, SIGCONT), 0);
+	return NULL;
+}
+
+static void body_given_back_to_a_busy_one(void)
+{
+	struct ll_cu_context *context;
+	pthread_t thread;
+	govern(100 * MIB);
+	open_cuda();
+	CHECK_EQUAL(cu.cuInit(0), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
+	WAIT_FOR(count_slots() == 0);
+	set_limit(600 * MIB);
+	pid_t daemon = jobs_daemon();
+	CHECK(daemon > 1 && kill(daemon, SIGSTOP) == 0);
+	CHECK_EQUAL(pthread_create(&thread, NULL, go_on_later, &daemon), 0);
+	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQUAL(count_slots(), 1);
+}
+
 /* ---- settings ---- */
 
 static void body_no_settings(void)
@@ -501,6 +529,7 @@ TEST(a_limited_program_has_a_context_as_soon_as_its_job_is_known, body_refused_f
 TEST(a_program_that_loses_its_claim_says_so, body_lost_for_now)
 TEST(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later, body_lost_under_a_limit_set_later)
 TEST(a_refused_context_gives_its_claim_back, body_given_back)
+TEST(a_claim_that_was_given_back_is_waited_for_as_the_first_one, body_given_back_to_a_busy_one)
 TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
 TEST(settings_with_a_key_that_is_not_known_are_refused, body_newer_settings)
 TEST_AS_ROOT(a_program_that_became_another_user_is_its_job_s, body_other_user)
@@ -523,6 +552,7 @@ int main(void)
 	    cmocka_unit_test(a_program_that_loses_its_claim_says_so),
 	    cmocka_unit_test(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later),
 	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
+	    cmocka_unit_test(a_claim_that_was_given_back_is_waited_for_as_the_first_one),
 	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),
 	    cmocka_unit_test(settings_with_a_key_that_is_not_known_are_refused),
 	    cmocka_unit_test(a_program_that_became_another_user_is_its_job_s),
