@@ -1,10 +1,8 @@
 """look.py [OPTION OF run]... -- COMMAND...: runs the command under a limit of 2 GiB (or the --mem that is given) in a fresh world of the
 simulator, and looks at the card and at the books all the while. Prints what is wrong, a line each, and what it saw last.
 
-The card: its high mark, which misses no moment, less the context of a mover. It may have DRIVER_MIB beyond the limit, which the driver
-takes for itself. Where processes end in the midst of it (CASE_HAS_DEAD), what they had is on the card for some moments longer than it is
-charged: then the looks count, one every some milliseconds, at which the card had nothing of the dead. The books: what `status` says that the tenant is charged. The command says "full" when it has taken all that it gets,
-and ends when its input does."""
+The card: its high mark, which misses no moment. It may have DRIVER_MIB beyond the limit, which the driver takes for itself. The books: what
+`status` says that the tenant is charged. The command says "full" when it has taken all that it gets, and ends when its input does."""
 import json
 import os
 import pathlib
@@ -25,26 +23,19 @@ def show():
     return subprocess.run([BUILD / "sim/loadline-simctl", "show"], capture_output=True, text=True, check=True).stdout
 
 
-def command_of(pid):
+def has_ended(pid):
     try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return not pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return []
+        return True
 
 
 def card():
-    """MiB used, at most, of contexts of movers; how many other contexts; whether a process of them has ended."""
+    """MiB used, at most; how many contexts; whether a process of them has ended."""
     text = show()
     used, most = (float(number) for number in re.search(r"([\d.]+) MiB used.*at most ([\d.]+) MiB", text).groups())
-    movers, others, has_dead = 0.0, 0, False
-    for pid, mib in re.findall(r"context \d+: card 0, pid (\d+), ([\d.]+) MiB", text):
-        command = command_of(pid)
-        has_dead |= command in ([], [b""])
-        if b"mover" in command:
-            movers += float(mib)
-        else:
-            others += 1
-    return used, most, movers, others, has_dead
+    pids = re.findall(r"context \d+: card 0, pid (\d+), [\d.]+ MiB", text)
+    return used, most, len(pids), any(has_ended(pid) for pid in pids)
 
 
 def books():
@@ -59,24 +50,22 @@ def books():
 class Watch(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True)
-        self.stopped, self.most_booked, self.movers, self.looks = threading.Event(), 0.0, 0.0, 0
-        self.has_ended, self.most_of_living = False, 0.0
+        self.stopped, self.most_booked, self.looks = threading.Event(), 0.0, 0
+        self.has_ended = False
 
     def look(self):
-        used, _, movers, others, has_dead = card()
+        used, _, contexts, has_dead = card()
         booked = books()
-        if not has_dead:
-            self.most_of_living = max(self.most_of_living, used - movers)
-        self.movers, self.most_booked, self.looks = max(self.movers, movers), max(self.most_booked, booked), self.looks + 1
-        return used - movers, booked, others, has_dead
+        self.most_booked, self.looks = max(self.most_booked, booked), self.looks + 1
+        return used, booked, contexts, has_dead
 
     def look_at_rest(self):
         """Without the dead."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
-            used, booked, others, has_dead = self.look()
+            used, booked, contexts, has_dead = self.look()
             if not has_dead or time.monotonic() > deadline:
-                return used, booked, others
+                return used, booked, contexts
 
     def run(self):
         while not self.stopped.wait(0.01):
@@ -117,15 +106,14 @@ def run(limit, options, command):
     lines = wait_for_full(process)
     if not lines or not lines[-1].startswith("full"):
         wrong.append("it did not come to its end")
-    used, booked, others = watch.look_at_rest()
+    used, booked, contexts = watch.look_at_rest()
     process.stdin.close()
     lines += process.stdout.read().splitlines()
     status = process.wait()
     timer.cancel()
     watch.stopped.set()
     watch.join()
-    # What is gone a mover may have had; its context counts as long as it was seen.
-    most = watch.most_of_living if os.environ.get("CASE_HAS_DEAD") else card()[1] - watch.movers
+    most = card()[1]
     if not watch.has_ended:
         wrong.append("the look at the books failed")
     if status:
@@ -134,9 +122,9 @@ def run(limit, options, command):
         wrong.append(f"the card had {most:.0f} MiB of {mib}")
     if watch.most_booked > mib:
         wrong.append(f"{watch.most_booked:.0f} MiB were charged of {mib}")
-    if os.environ.get("CASE_ENDS_FULL") and not -DRIVER_MIB <= booked - used <= CONTEXT_MIB * max(others, 1):
+    if os.environ.get("CASE_ENDS_FULL") and not -DRIVER_MIB <= booked - used <= CONTEXT_MIB * max(contexts, 1):
         wrong.append(f"at the end {booked:.0f} MiB were charged for {used:.0f} on the card")
-    saw = f"card {most:.0f} MiB, charged {watch.most_booked:.0f} of {mib}; at the end {used:.0f}, {booked:.0f}, {others} contexts; {watch.looks} looks"
+    saw = f"card {most:.0f} MiB, charged {watch.most_booked:.0f} of {mib}; at the end {used:.0f}, {booked:.0f}, {contexts} contexts; {watch.looks} looks"
     return wrong, lines, saw
 
 
