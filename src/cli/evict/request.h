@@ -19,8 +19,8 @@ enum ll_evict_kind { LL_EVICT, LL_SUSPEND, LL_RESUME };
 
 /*
  * Does so with each program that the operand means: "0/17" is one process, the name of a tenant all of its processes on
- * all cards; --pid any process of this user. Waits for the end of each move, and prints a line for each. The mover does
- * it if the program is evictable, else the driver's checkpoint. Goes on after a failure, and returns the first.
+ * all cards; --pid any process of this user. Waits for the end of each move, and prints a line for each. The program
+ * does it itself if it is evictable, else the driver's checkpoint. Goes on after a failure, and returns the first.
  * -ENOENT: there is no such program; -EBUSY: one cannot be moved now, err says why; -ESRCH: it has ended; -ECANCELED:
  * another command has asked for something else meanwhile.
  */

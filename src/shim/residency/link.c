@@ -190,7 +190,7 @@ static void *link_main(void *arg)
 {
 	struct ll_link *link = arg;
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	prctl(PR_SET_NAME, "ll-mover");
+	prctl(PR_SET_NAME, "ll-evictable");
 	prctl(PR_SET_TIMERSLACK, 1);
 	ll_reentry_depth = 1; /* all that this thread calls is ours */
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
