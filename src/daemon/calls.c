@@ -224,7 +224,7 @@ static const char *reason_of(int code)
 	case -ESTALE:
 		return "the slot is not this process's";
 	case -ENOSPC:
-		return "the job's page is full: 16 cards, 1024 processes";
+		return "the job's page is full: 64 cards, 1024 processes";
 	default:
 		return strerror(-code);
 	}

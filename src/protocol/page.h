@@ -28,7 +28,7 @@
 enum {
 	LL_PAGE_VERSION = 1,
 	LL_PAGE_SLOTS = 1024,
-	LL_PAGE_CARDS = 16,
+	LL_PAGE_CARDS = 64,
 	LL_PAGE_UUID_SIZE = 96,
 	LL_PAGE_BLOCK = 4096,
 };
@@ -219,7 +219,7 @@ struct ll_orders {
 	struct ll_orders_card cards[LL_PAGE_CARDS];
 	_Atomic uint64_t
 	    promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
-	char unused_cards[LL_PAGE_BLOCK - LL_PAGE_CARDS * 136];
+	char unused_cards[3 * LL_PAGE_BLOCK - LL_PAGE_CARDS * 136];
 	struct ll_orders_slot slots[LL_PAGE_SLOTS];
 };
 

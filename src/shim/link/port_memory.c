@@ -9,6 +9,8 @@
 #define ANSWER_NS (5000 * LL_NS_PER_MS)
 /* The bell rings again after that: loadlined may have been another one before. */
 #define RING_AGAIN_NS (100 * LL_NS_PER_MS)
+/* An answer takes some 10 us where loadlined need not wait for a processor. */
+#define LOOK_NS (30 * UINT64_C(1000))
 
 /* ---- the word ---- */
 
@@ -93,11 +95,26 @@ static uint32_t post_want(struct ll_page_slot *slot, uint64_t units)
 	return serial;
 }
 
+/* It has what it wanted: others may have what is kept for it beyond that. Another thread may want something by now. */
+static void end_want(struct ll_page_slot *slot, uint32_t serial, uint64_t units)
+{
+	uint64_t want = (uint64_t)serial << 32 | units;
+	atomic_compare_exchange_strong(&slot->memory_want, &want, (uint64_t)serial << 32);
+}
+
 static bool is_answered(const struct ll_page_slot *slot, uint32_t serial, int *ret_code)
 {
 	uint64_t answer = atomic_load(&slot->memory_answer);
 	*ret_code = -(int)(uint32_t)answer;
 	return answer >> 32 == serial;
+}
+
+/* loadlined answers sooner than a thread that sleeps wakes. */
+static void look_a_while(const struct ll_page_slot *slot, uint32_t count)
+{
+	uint64_t until_ns = ll_now_ns() + LOOK_NS;
+	while (atomic_load_explicit(&slot->wake_count, memory_order_acquire) == count && ll_now_ns() < until_ns)
+		;
 }
 
 /* 0: try again. -ENOMEM, -ESTALE, -ETIMEDOUT. The want_lock is held. */
@@ -114,14 +131,16 @@ static int wait_for_answer(struct ll_claim *claim, uint32_t serial, uint64_t unt
 		uint64_t now_ns = ll_now_ns(), ring_ns = now_ns + RING_AGAIN_NS;
 		if (now_ns >= until_ns)
 			return -ETIMEDOUT;
+		look_a_while(slot, count);
 		ll_page_sleep(&slot->wake_count, count, ring_ns < until_ns ? ring_ns : until_ns);
 		if (ll_now_ns() >= ring_ns)
 			ll_claim_ring(claim);
 	}
 }
 
-/* The time counts from the call, also if other threads of the process want memory before this one. */
-static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns)
+/* The time counts from the call, also if other threads of the process want memory before this one. *ret_serial: of the
+ * want; left alone if it need not ask. */
+static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32_t *ret_serial)
 {
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&claim->want_lock);
@@ -132,7 +151,7 @@ static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns)
 		release_units(slot, units);
 		return 0;
 	}
-	uint32_t serial = post_want(slot, units);
+	uint32_t serial = *ret_serial = post_want(slot, units);
 	ll_claim_ring(claim);
 	int rc = wait_for_answer(claim, serial, until_ns);
 	if (rc == -ETIMEDOUT)
@@ -165,12 +184,14 @@ static bool fits_limit(const struct ll_claim *claim, const struct ll_page_slot *
 
 int ll_port_ask_reserves(struct ll_claim *claim, uint64_t bytes)
 {
+	uint32_t serial;
 	uint64_t units = ll_memory_units(bytes);
-	return units > LL_MEMORY_UNITS_MAX ? -ENOMEM : ask(claim, units, ll_now_ns() + ANSWER_NS);
+	return units > LL_MEMORY_UNITS_MAX ? -ENOMEM : ask(claim, units, ll_now_ns() + ANSWER_NS, &serial);
 }
 
 int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
 {
+	uint32_t serial = 0; /* of what it asked for */
 	uint64_t units = ll_memory_units(bytes), until_ns = 0;
 	for (;;) {
 		struct ll_page_slot *slot = ll_claim_slot(claim);
@@ -183,10 +204,12 @@ int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
 		if (!fits_limit(claim, slot, bytes))
 			return -ENOMEM;
 		until_ns = until_ns ? until_ns : ll_now_ns() + ANSWER_NS;
-		int rc = ask(claim, units, until_ns);
+		int rc = ask(claim, units, until_ns, &serial);
 		if (rc)
 			return rc;
 	}
+	if (serial)
+		end_want(claim->slot, serial, units);
 	uint64_t odd_bytes = bytes % LL_MEMORY_UNIT;
 	if (odd_bytes && !add_odd(claim, odd_bytes))
 		release_units(claim->slot, 1);
