@@ -1,11 +1,13 @@
 #include "hold/job_watch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "protocol/message.h"
 #include "protocol/page.h"
 #include "protocol/place.h"
@@ -58,7 +60,7 @@ static size_t count_slots(const struct ll_page *page, unsigned card)
 {
 	uint64_t token;
 	size_t count = 0;
-	for (size_t i = 0; i < LL_PAGE_SLOTS; i++)
+	for (size_t i = 0; i < ll_page_slot_end(page); i++)
 		count += is_on_card(&page->slots[i], card, &token);
 	return count;
 }
@@ -72,7 +74,7 @@ static void list_slots(struct ll_watched_job *job, const char *uuid)
 	struct watched_slot *slots = calloc(capacity + 1, sizeof *slots);
 	if (!slots)
 		return;
-	for (size_t i = 0; i < LL_PAGE_SLOTS && count < capacity; i++) {
+	for (size_t i = 0; i < ll_page_slot_end(job->page) && count < capacity; i++) {
 		struct watched_slot slot = {.slot = &job->page->slots[i]};
 		if (!is_on_card(slot.slot, card, &slot.token))
 			continue;
@@ -137,6 +139,15 @@ static bool is_known(struct ll_job_watch *watch, const struct ll_orders *orders,
 	return false;
 }
 
+static void say_unread(struct ll_job_watch *watch, uint64_t number, int rc)
+{
+	if (watch->has_warned)
+		return;
+	watch->has_warned = true;
+	ll_warn("the page of job %" PRIu64 " cannot be read (%s): the load sees its work only when that is on the card",
+		number, strerror(-rc));
+}
+
 static void add_job(struct ll_job_watch *watch, uint64_t number, const int *fds)
 {
 	struct ll_watched_job job = {.number = number};
@@ -144,8 +155,12 @@ static void add_job(struct ll_job_watch *watch, uint64_t number, const int *fds)
 	if (!jobs)
 		return;
 	watch->jobs = jobs;
-	if (ll_page_map(fds[0], false, &job.page) == 0 && ll_orders_map(fds[1], false, &job.orders) == 0 &&
-	    !is_known(watch, job.orders, number)) {
+	int rc = ll_page_map(fds[0], false, &job.page);
+	if (!rc)
+		rc = ll_orders_map(fds[1], false, &job.orders);
+	if (rc)
+		say_unread(watch, number, rc);
+	if (!rc && !is_known(watch, job.orders, number)) {
 		list_slots(&job, watch->uuid);
 		for (size_t i = 0; i < job.slot_count; i++)
 			job.slots[i].activity_ns = activity_of(job.slots[i].slot);

@@ -27,6 +27,7 @@ struct ll_job_watch {
 	const char *uuid;             /* of the card; the caller's */
 	int fd;                       /* -1: not connected */
 	bool is_welcome;              /* loadlined has answered */
+	bool has_warned;              /* of a page that cannot be read */
 	uint64_t next_ns;             /* when to look at the socket, or to connect */
 	uint64_t forget_ns;           /* when pages that a former loadlined gave end; 0: there are none */
 	struct ll_watched_job *jobs;

@@ -132,9 +132,7 @@ struct ll_page_slot {
 
 	/* accounts, for ever rising */
 	_Atomic uint64_t gpu_time_ns; /* completed kernels */
-	_Atomic uint64_t launched, completed;
-	_Atomic uint64_t waited_ns; /* of launches, for orders */
-	_Atomic uint64_t reserved_accounts[4];
+	_Atomic uint64_t reserved_accounts[7];
 
 	/* a phrase for people, NUL-padded; text_sequence is odd while it is written */
 	_Atomic uint32_t text_sequence;

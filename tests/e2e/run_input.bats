@@ -6,7 +6,8 @@ scenario() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# refuses TEXT ARG...: 125, one line, and no tenant stays.
+# refuses TEXT ARG...: 125, one line, and no tenant stays. A job that was refused late ends a moment after its command: its monitor
+# tells loadlined.
 refuses() {
 	local text=$1
 	shift
@@ -14,7 +15,7 @@ refuses() {
 	# shellcheck disable=SC2154
 	[ "$(grep -c . <<<"$stderr")" -eq 1 ]
 	[ -z "$output" ]
-	[[ $(loadline --sim status --json) != *'"tenant_row"'* ]]
+	wait_for 10 shows_none 'has("tenant_row")'
 }
 
 # compiles FILE OPTION...: a program that ends with 0.

@@ -121,7 +121,8 @@ void begin_watch(void)
 	watch.is_ended = false;
 	const struct jobs_pages *pages = jobs_pages(tenant_id);
 	CHECK(pages);
-	watch.pages = *pages;
+	if (pages)
+		watch.pages = *pages;
 	CHECK_EQUAL(pthread_create(&watch.thread, NULL, watch_charges, NULL), 0);
 }
 

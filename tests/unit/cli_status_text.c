@@ -247,13 +247,14 @@ static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_p
 	claim.residency = LL_CLAIM_EVICTED;
 	claim.evictable_bytes = 600 << 20;
 	claim.away_bytes = 500 << 20;
+	claim.host_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: evicted, normal priority, 700 MiB, 200 MiB on the card "
-			      "(evictable: 600 MiB, pinned: 100 MiB), GPU time 0.0 s\n");
+			      "(evictable: 600 MiB, pinned: 100 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
 	claim.residency = LL_CLAIM_STOPPED;
 	/* The words are not of one moment. */
 	claim.memory_used_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: stopped, normal priority, 300 MiB, 0 MiB on the card "
-			      "(evictable: 600 MiB, pinned: 0 MiB), GPU time 0.0 s\n");
+			      "(evictable: 600 MiB, pinned: 0 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
 }
 
 int main(void)

@@ -152,6 +152,8 @@ static inline struct ll_page_slot *fake_job_give(struct fake_job *job, unsigned 
 	slot->activity_ns = 0;
 	slot->card = card;
 	slot->token = token;
+	if (job->page->slot_end <= index)
+		job->page->slot_end = index + 1;
 	job->orders->slot_changes++;
 	return slot;
 }

@@ -237,7 +237,7 @@ static int count_fds(void)
 	return count;
 }
 
-static void test_what_cannot_be_read_is_left_out(void **state)
+static void test_what_cannot_be_read_is_left_out_and_told(void **state)
 {
 	(void)state;
 	struct fake_job other;
@@ -247,7 +247,9 @@ static void test_what_cannot_be_read_is_left_out(void **state)
 	fake_job_give(&other, 0, 1, 80)->activity_ns = LL_ACTIVITY_NOW;
 	join();
 	fake_daemon_send_page(&loadlined, 2, &other);
+	assert_false(watch.has_warned);
 	assert_false(look(10 * MS));
+	assert_true(watch.has_warned);
 	fake_job_fini(&other);
 	ll_job_watch_end(&watch);
 	ll_job_watch_end(&watch);
@@ -352,7 +354,7 @@ int main(void)
 	    TEST(goes_on_without_the_daemon_and_with_the_next_one),
 	    TEST(a_job_that_ended_with_the_daemon_is_forgotten),
 	    TEST(a_page_that_comes_twice_is_one),
-	    TEST(what_cannot_be_read_is_left_out),
+	    TEST(what_cannot_be_read_is_left_out_and_told),
 	    TEST(many_jobs_are_read_in_a_few_looks),
 	    TEST(lists_the_programs_of_its_card),
 	    TEST(does_not_wait_for_who_does_not_answer),

@@ -147,7 +147,7 @@ static bool look_once(const struct asking *asking, ll_daemon_look_fn look, void 
 
 int ll_daemon_look(const char *sim_folder, bool starts, ll_daemon_look_fn look, void *data, struct ll_err *err)
 {
-	struct ll_daemon_paths paths;
+	struct ll_daemon_paths paths = {0};
 	struct asking asking = {.programs = starts ? &paths.programs : NULL, .answer_ns = LL_CLIENT_ANSWER_NS};
 	struct ll_err why = {0};
 	int rc = ll_place_find(sim_folder, &asking.place, err);

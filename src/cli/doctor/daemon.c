@@ -139,7 +139,19 @@ static void check_left(struct ll_doctor *doctor, pid_t pid)
 
 /* ---- the daemon ---- */
 
-/* pid: of the daemon, if it is seen from here. */
+/* Only processes of the job can write there. */
+static void say_repairs(struct ll_doctor *doctor, const struct ll_daemon_view *view,
+			const struct ll_message_card_row *row)
+{
+	const struct ll_message_job_row *job = ll_list_job(&view->list, row->job_number);
+	if (job && row->repairs)
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      "a program of the job writes where it must not: look for a stray pointer in it",
+			      "words of the page of tenant %s were changed by its programs %" PRIu64
+			      " times; loadlined has written them again, and the limits hold",
+			      job->job.tenant, row->repairs);
+}
+
 static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *view)
 {
 	char cgroup[LL_CGROUP_SIZE] = "/";
@@ -159,6 +171,8 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 	if (welcome->version < ll_version_number(LOADLINE_VERSION))
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, "the next `loadline run` replaces it",
 			      "it is of version %s, older than this one, %s", welcome->version_text, LOADLINE_VERSION);
+	for (size_t i = 0; i < view->list.card_count; i++)
+		say_repairs(doctor, view, &view->list.cards[i]);
 	if (welcome->bad_messages)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, NULL,
 			      "it has ended %" PRIu64 " connections that sent what is no message of loadline",

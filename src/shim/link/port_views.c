@@ -65,7 +65,8 @@ size_t ll_port_list_processes(struct ll_port *port, struct ll_port_process *proc
 	unsigned card = find_card(port, pages);
 	uint64_t namespaces = ll_process_namespaces();
 	size_t count = 0;
-	for (unsigned i = 0; card < LL_PAGE_CARDS && i < LL_PAGE_SLOTS; i++) {
+	unsigned end = card < LL_PAGE_CARDS ? ll_page_slot_end(pages->page) : 0;
+	for (unsigned i = 0; i < end; i++) {
 		const struct ll_page_slot *slot = &pages->page->slots[i];
 		if (!atomic_load(&slot->token) || slot->card != card || slot->namespaces != namespaces)
 			continue;
