@@ -6,7 +6,7 @@ export NEEDS="tests/e2e/evict_worker python3 sim/loadline-simctl"
 @test "a host without memory refuses, and the program goes on; it can leave when there is some" {
 	needs_preload
 	poor_host 100
-	start_poor one --bytes 70M
+	start_poor one --keep --bytes 70M
 	fails_with 4 "tenant one: the host has memory for 0 of the 7" --sim evict one
 	start_worker two --bytes 30M
 	loadline --sim evict two
@@ -428,7 +428,7 @@ asked() {
 @test "an evict that cannot be leaves a suspended program suspended" {
 	needs_preload
 	poor_host 100
-	start_poor one --bytes 70M
+	start_poor one --keep --bytes 70M
 	loadline --sim suspend one
 	fails_with 4 "the host has memory for 0 of the" --sim evict one
 	kill -TERM "$(pid_of one)"

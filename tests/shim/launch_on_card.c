@@ -15,7 +15,7 @@
  * aside for longer than its queue lasts has no share meanwhile. */
 #define SHARED_KERNEL_NS (8 * MS)
 
-enum { SELF = 1, FLOOD = 2, DEPTH = 16 };
+enum { SELF = 1, FLOOD = 2, DEPTH = 16, STRETCHES = 3 };
 
 static struct ll_cu_function *work;
 static struct ll_cu_stream *stream;
@@ -234,10 +234,7 @@ static struct ll_cu_stream *launch_graph(void)
 	return stream;
 }
 
-/* Of weight 0.3 beside 3 it has an eleventh; ungoverned it would have half. A busy host may keep the other one's
- * threads away for longer than its turn waits, which gives this one more than its share: 0.43 were seen where 0.25 were
- * due. */
-static void check_share(struct ll_cu_stream *(*launch)(void))
+static double share_of_stretch(struct ll_cu_stream *(*launch)(void))
 {
 	struct shares shares = {.kernel_ns = kernel_ns};
 	uint64_t deadline_ns = deadline_in_s(60);
@@ -245,10 +242,22 @@ static void check_share(struct ll_cu_stream *(*launch)(void))
 		CHECK(!is_past(deadline_ns));
 		wait_for_room(launch());
 	}
-	double part = shares.got_ns[0] / (shares.got_ns[0] + shares.got_ns[1]);
-	printf("it has %.2f\n", part);
+	return shares.got_ns[0] / (shares.got_ns[0] + shares.got_ns[1]);
+}
+
+/* Of weight 0.3 beside 3 it has an eleventh; ungoverned it would have half, in each stretch. A busy host may keep the
+ * other one's threads away for longer than its turn waits, which gives this one more than its share, and never less:
+ * 0.43 were seen where 0.25 were due. So the least of some stretches counts. */
+static void check_share(struct ll_cu_stream *(*launch)(void))
+{
+	double least = 1;
+	for (int i = 0; i < STRETCHES && least >= 0.4; i++) {
+		double part = share_of_stretch(launch);
+		printf("it has %.2f\n", part);
+		least = part < least ? part : least;
+	}
 	fflush(stdout);
-	CHECK(part < 0.4);
+	CHECK(least < 0.4);
 }
 
 static void body_streams(void)

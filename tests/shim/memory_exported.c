@@ -69,11 +69,10 @@ static void what_a_process_took_twice_it_holds_until_it_let_go_twice(void **stat
 	each_way(body_taken_twice);
 }
 
-/* Each round the maker frees and the taker keeps: one of eight rounds is too much. A pool grows by 128 MiB for the
- * block, and the driver may take a little beside. */
+/* Each round the maker frees and the taker keeps: one of eight rounds is too much. */
 static void body_rounds(void)
 {
-	uint64_t limit_bytes = 2 * CONTEXT_BYTES + 5 * SHARED_BYTES + 60 * MIB;
+	uint64_t limit_bytes = 2 * CONTEXT_BYTES + 5 * SHARED_BYTES + 28 * MIB;
 	start_tenant(limit_bytes, 1);
 	unsigned rounds = 0;
 	while (rounds < 8 && tell(0, MAKE, 0) == 0 && take_as(1, 0) == 0) {
