@@ -225,6 +225,8 @@ int ll_mps_daemon_start(const struct ll_mps_place *place, const struct ll_mps_st
 
 /* ---- stop ---- */
 
+/* A question may be lost where the daemon is busy with others'. */
+#define ASK_AGAIN_NS (2 * LL_NS_PER_S)
 enum { STOP_POLL_MS = 5, AGAIN_MS = 3, MEMBERS_MAX = 80, NAMED = 8 };
 
 /* The daemon and its servers, identified by process id and start time. */
@@ -348,6 +350,11 @@ static void ask_to_end(const struct ll_mps_place *place, uint64_t deadline_ns, c
 	ll_mps_ask(place, deadline_ns, &answer, NULL, "quit");
 }
 
+static uint64_t sooner_of(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 static int say_left(const struct members *members, bool force, struct ll_err *err)
 {
 	const struct ll_mps_found *left = first_alive(members);
@@ -377,8 +384,10 @@ static int end_members(const struct ll_mps_place *place, const struct members *m
 		       bool force, uint64_t from_ns, uint64_t deadline_ns, bool *was_signalled, struct ll_err *err)
 {
 	uint64_t half_ns = force ? from_ns + (deadline_ns - from_ns) / 2 : deadline_ns;
-	ask_to_end(place, half_ns, list);
-	if (await_end(members, half_ns) || !force)
+	do {
+		ask_to_end(place, half_ns, list);
+	} while (!await_end(members, sooner_of(ll_now_ns() + ASK_AGAIN_NS, half_ns)) && ll_now_ns() < half_ns);
+	if (!force || !first_alive(members))
 		return say_left(members, force, err);
 	*was_signalled = true;
 	signal_all(members, SIGTERM);
