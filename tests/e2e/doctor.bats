@@ -375,6 +375,10 @@ trial_of() {
 	has doctor '.check == "claims" and .finding == "fail" and (.advice | contains("`loadline --sim status`"))'
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
 	stop stray KILL
+	wait_for 20 limits_hold_again # what it said of itself last is of some moments ago
+}
+
+limits_hold_again() {
 	loadline --sim doctor --no-trial --json >"$T/doctor.out"
 	has doctor '.event == "summary" and .can_hold and .can_limit'
 }

@@ -281,9 +281,9 @@ rows() {
 	[ "$status" -eq 0 ]
 	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 10 and .by == "events"'
 	# A launch is timed behind the gate, so its wait is not in its kernel's time.
-	trace --json -- "$LOADLINE" run --compute 20% -- "$TRACED" kernels=50:2000000
+	trace --json -- "$LOADLINE" run --compute 20% -- "$TRACED" kernels=150:2000000
 	[ "$status" -eq 0 ]
-	has trace 'select(.event == "process") | .kernels == 50 and .gate_waits > 10 and .busy_seconds < .gate_seconds and
+	has trace 'select(.event == "process") | .kernels == 150 and .gate_waits > 10 and .busy_seconds < .gate_seconds and
 		.gate_seconds > 0.2 and .by == "events"'
 	trace -- "$LOADLINE" run -- sh -c 'echo $LD_PRELOAD'
 	[ "$(sed 's:[^\:]*/::g' "$T/trace.out")" = libloadline-trace.so:libloadline-cuda.so:libloadline-events.so ]
