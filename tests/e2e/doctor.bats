@@ -324,7 +324,7 @@ ways() {
 
 @test "a signal ends it, and the folder of the trial goes too" {
 	LOADLINE_SHIM='' loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
-	scenario "init-time 10s" # doctor waits for that, then its trial
+	scenario "init-time 10s" "hang cuMemHostRegister_v2 100s" # doctor waits for the first, then its trial for the second
 	local signal
 	mkdir "$T/tmp"
 	export TMPDIR=$T/tmp
@@ -379,6 +379,5 @@ trial_of() {
 }
 
 limits_hold_again() {
-	loadline --sim doctor --no-trial --json >"$T/doctor.out"
-	has doctor '.event == "summary" and .can_hold and .can_limit'
+	loadline --sim doctor --no-trial --json >"$T/doctor.out" && grep -q '"can_hold":true,"can_limit":true' "$T/doctor.out"
 }

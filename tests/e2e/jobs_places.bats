@@ -60,6 +60,15 @@ frozen_and_back() {
 	remove_group
 }
 
+# end_group: its processes leave before the group goes. A monitor may have started another loadlined meanwhile.
+end_group() {
+	local pid
+	while read -r pid; do
+		kill -KILL "$pid"
+	done <"$group/cgroup.procs"
+	rmdir "$group"
+}
+
 @test "the same with the freezer of version 1" {
 	local root
 	root=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup [^ ]*\bfreezer\b.*/\1/p' /proc/mounts | head -n 1)
@@ -71,11 +80,7 @@ frozen_and_back() {
 	echo FROZEN >"$group/freezer.state"
 	wait_for 10 grep -q FROZEN "$group/freezer.state"
 	frozen_and_back eval "echo THAWED >$group/freezer.state"
-	# Its processes leave before the group goes.
-	while read -r pid; do
-		kill -KILL "$pid"
-	done <"$group/cgroup.procs"
-	remove_group
+	wait_for 20 end_group
 }
 
 @test "a job in a PID namespace of its own is known outside, and its end too" {
