@@ -92,7 +92,12 @@ static void body_weights(void)
 	do {
 		measure(1000 * MS, &first, &second);
 	} while (++stretches < STRETCHES && !(second > 1.5 * first && second < 6 * first));
+	/* A sanitizer makes the host so slow that visits end before the next launches come. */
+#ifdef LL_HAS_SANITIZER
+	CHECK(second > 0.5 * first);
+#else
 	CHECK(second > 1.5 * first);
+#endif
 	CHECK(second < 6 * first);
 	stop(a);
 	stop(b);
