@@ -118,14 +118,20 @@ void ll_daemon_view_fini(struct ll_daemon_view *view)
 	ll_list_fini(&view->list);
 }
 
+/* pid: as the socket tells it here. welcome: as it is where loadlined lives. */
+static bool is_same_number(pid_t pid, const struct ll_message_welcome *welcome)
+{
+	return pid > 0 && (uint32_t)pid == welcome->pid;
+}
+
 bool ll_daemon_view_pids_are_ours(const struct ll_daemon_view *view)
 {
-	return view->pid > 0 && (uint32_t)view->pid == view->welcome.pid;
+	return is_same_number(view->pid, &view->welcome);
 }
 
 bool ll_daemon_pids_are_ours(const struct ll_client *client)
 {
-	return client->pid > 0 && (uint32_t)client->pid == client->welcome.pid;
+	return is_same_number(client->pid, &client->welcome);
 }
 
 /* ---- for requests ---- */

@@ -7,10 +7,11 @@
 #include "base/strbuf.h"
 #include "cli/mps/words.h"
 #include "mps/version.h"
+#include "protocol/message.h"
 
 struct ll_mps_report {
 	struct ll_mps_daemon daemon; /* pid 0: the daemon answers, but its process is not visible from here */
-	char cgroup[256];            /* the group whose end would end it; empty: not known */
+	char cgroup[LL_CGROUP_SIZE]; /* the group whose end would end it; empty: not known */
 	struct ll_mps_version version;
 	struct ll_strbuf partitions; /* the lines of MPS's command lspart */
 	struct ll_mps_list list;

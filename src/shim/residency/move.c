@@ -194,8 +194,7 @@ int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 	if (!rc)
 		rc = cut_batches(move);
 	uint64_t bytes = move->bytes;
-	bool has_grown = !rc && bytes > ll_move_pool_bytes(move);
-	if (!rc && has_grown)
+	if (!rc && bytes > ll_move_pool_bytes(move))
 		rc = ++move->grown_count < GROWN_MOST ? -EAGAIN : -ENOSPC;
 	if (!rc && move->batch_count && open_streams(move) != LL_CUDA_SUCCESS)
 		rc = -EIO;
