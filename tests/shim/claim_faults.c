@@ -132,6 +132,10 @@ static void body_nowhere(void)
 
 /* Whoever serves there, and what it does with each packet that it gets. */
 static void (*answer)(int fd, unsigned packets);
+static union {
+	union ll_message message;
+	char bytes[LL_MESSAGE_MAX];
+} packet;
 
 static void serve(void)
 {
@@ -140,11 +144,10 @@ static void serve(void)
 	ready();
 	CHECK_EQUAL(fcntl(listen_fd, F_SETFL, 0), 0);
 	for (;;) {
-		char packet[LL_MESSAGE_MAX];
 		int fd = accept(listen_fd, NULL, NULL);
 		if (fd < 0)
 			exit(0);
-		for (unsigned packets = 0; recv(fd, packet, sizeof packet, 0) > 0; packets++)
+		for (unsigned packets = 0; recv(fd, packet.bytes, sizeof packet.bytes, 0) > 0; packets++)
 			answer(fd, packets);
 		close(fd);
 	}
@@ -182,6 +185,53 @@ static void give_nothing(int fd, unsigned packets)
 	else
 		message.claimed.slot_token = 1;
 	ll_message_send(fd, &message, fds, packets ? 2 : 0);
+}
+
+static void welcome(int fd)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_WELCOME);
+	message.header.serial = packet.message.header.serial;
+	message.welcome.protocol = LL_PROTOCOL_VERSION;
+	message.welcome.instance = 1;
+	ll_message_send(fd, &message, NULL, 0);
+}
+
+/* The first slot, of the card that is asked for, with as much memory as it wants. */
+static void write_pages(int ret_fds[2])
+{
+	struct ll_page *page;
+	struct ll_orders *orders;
+	const uint64_t token[2] = {7, 7};
+	CHECK_EQUAL(ll_page_make(&ret_fds[0]), 0);
+	CHECK_EQUAL(ll_orders_make(token, &ret_fds[1]), 0);
+	CHECK_EQUAL(ll_page_map(ret_fds[0], true, &page), 0);
+	CHECK_EQUAL(ll_orders_map(ret_fds[1], true, &orders), 0);
+	memcpy(orders->cards[0].uuid, packet.message.claim.uuid, sizeof orders->cards[0].uuid);
+	orders->instance = 1;
+	orders->slot_end = page->slot_end = 1;
+	page->slots[0].memory = LL_MEMORY_WORD(LL_MEMORY_UNITS_MAX, 0);
+	page->slots[0].pid = packet.message.claim.pid;
+	page->slots[0].token = 1;
+	ll_page_unmap(page);
+	ll_orders_unmap(orders);
+}
+
+/* It gives a claim, and never decides about it: it was killed, or stopped, just then. */
+static void give_and_forget(int fd, unsigned packets)
+{
+	union ll_message message;
+	int fds[2];
+	if (packets == 0)
+		welcome(fd);
+	if (packets != 1)
+		return;
+	write_pages(fds);
+	ll_message_init(&message, LL_MESSAGE_CLAIMED);
+	message.header.serial = packet.message.header.serial;
+	message.claimed.slot_token = 1;
+	ll_message_send(fd, &message, fds, 2);
+	ll_message_close_fds(fds, 2);
 }
 
 static void hang_up(int fd, unsigned packets)
@@ -225,6 +275,26 @@ static void body_hangs_up(void)
 static void body_other_users_name(void)
 {
 	use_beside(serve_as_nobody, say_nothing);
+}
+
+/* Its launches wait for the lease, and no longer. */
+static void body_no_decision(void)
+{
+	find_place();
+	answer = give_and_forget;
+	pid_t pid = spawn_ready(serve);
+	govern_at_place(0);
+	open_context(0);
+	struct ll_cu_stream *own_stream = new_stream();
+	struct ll_cu_function *kernel = get_kernel("work_ns");
+	for (int i = 0; i < 3; i++) {
+		uint64_t began_ns = ll_now_ns();
+		launch_timed(kernel, own_stream, MS, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(own_stream), 0);
+		CHECK(ll_now_ns() - began_ns < 5000 * MS);
+	}
+	CHECK_EQUAL(kill(pid, SIGKILL), 0);
+	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
 }
 
 /* There is a loadlined, which nobody told of the job. */
@@ -522,6 +592,7 @@ TEST(who_says_nothing_is_done_without, body_silent)
 TEST(who_says_garbage_is_done_without, body_garbage)
 TEST(who_gives_no_pages_is_done_without, body_no_pages)
 TEST(who_hangs_up_is_done_without, body_hangs_up)
+TEST(who_gives_a_claim_and_never_decides_is_done_without, body_no_decision)
 TEST_AS_ROOT(another_user_who_has_the_name_is_done_without, body_other_users_name)
 TEST(a_loadlined_that_does_not_know_the_job_is_done_without, body_unknown)
 TEST(a_program_is_governed_as_soon_as_its_job_is_known, body_known_later)
@@ -545,6 +616,7 @@ int main(void)
 	    cmocka_unit_test(who_says_garbage_is_done_without),
 	    cmocka_unit_test(who_gives_no_pages_is_done_without),
 	    cmocka_unit_test(who_hangs_up_is_done_without),
+	    cmocka_unit_test(who_gives_a_claim_and_never_decides_is_done_without),
 	    cmocka_unit_test(another_user_who_has_the_name_is_done_without),
 	    cmocka_unit_test(a_loadlined_that_does_not_know_the_job_is_done_without),
 	    cmocka_unit_test(a_program_is_governed_as_soon_as_its_job_is_known),

@@ -48,9 +48,11 @@ struct ll_claim {
 	pthread_mutex_t want_lock; /* one thread at a time wants more memory */
 
 	/* of launches; under the caller's lock (port.h) */
-	uint32_t posts;             /* how many there were: the number of the last one */
-	uint64_t posted_ns;         /* when that was */
-	_Atomic uint32_t want_post; /* the post that said that the process wants the card */
+	uint32_t posts;     /* how many there were: the number of the last one */
+	uint64_t posted_ns; /* when that was */
+	/* the post that said that the process wants the card; before the first, 1: orders that were never written, or
+	   for who had the slot before, are no answer */
+	_Atomic uint32_t want_post;
 	struct ll_lease lease;
 	_Atomic bool is_over;  /* the lease is over: nobody decides */
 	bool was_paused;       /* the daemon has said LL_ORDER_PAUSED, and has not taken it back */

@@ -60,6 +60,7 @@ static void init_claim(struct ll_claim *claim, const struct ll_port *port, const
 	    .card = grant->card,
 	    .token = grant->token,
 	    .ahead_ns = grant->ahead_ns,
+	    .want_post = 1,
 	};
 	pthread_mutex_init(&claim->odd_lock, NULL);
 	pthread_mutex_init(&claim->want_lock, NULL);

@@ -183,7 +183,7 @@ static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, stru
 	bool has_launched = launched && !(before & LL_POST_LAUNCHED);
 	claim->posted_launches = turn->queued_launches;
 	/* Who is not answered says it again: a bell or a count may have got lost. */
-	bool is_unheard = !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
+	bool is_unheard = claim->posts && !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
 	if (is_drained || has_launched || is_unheard || (is_new && is_visited(order)))
 		post(claim, slot, now_ns);
 }
