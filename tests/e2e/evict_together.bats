@@ -31,6 +31,11 @@ last_line() {
 	grep -n "$1" "$LOADLINE_SIM_DIR/loadlined.log" | tail -n 1 | cut -d : -f 1
 }
 
+# is_claim_now N STATE: the last that loadlined's log says of it.
+is_claim_now() {
+	[[ $(grep "claim $1, tenant ranks: is " "$LOADLINE_SIM_DIR/loadlined.log" | tail -n 1) == *": is $2" ]]
+}
+
 @test "programs of a tenant are stopped together before any leaves, and return together" {
 	start_ranks one two
 	run -0 loadline --sim evict ranks
@@ -81,7 +86,7 @@ last_line() {
 	does two "kernel 1000"
 	fails_with 4 "1, tenant ranks: " --sim evict ranks --wait 300ms
 	does three check
-	[[ $(grep "claim 0, tenant ranks: is " "$LOADLINE_SIM_DIR/loadlined.log" | tail -n 1) == *": is away" ]]
+	is_claim_now 0 away
 	loadline --sim resume 0/0
 	does one check
 }
@@ -90,7 +95,9 @@ last_line() {
 	start_ranks one two
 	run -0 loadline --sim suspend ranks
 	[ "$(grep -c "^suspended 0/[01], tenant ranks: " <<<"$output")" -eq 2 ]
-	[ "$(grep -c "tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 2 ]
+	# On a busy host one may need another try: all go on, and are stopped again.
+	is_claim_now 0 stopped
+	is_claim_now 1 stopped
 	loadline --sim resume ranks
 	does one check
 	does two check
