@@ -1,12 +1,15 @@
 #include "protocol/place.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -38,16 +41,19 @@ static int find_outer_uid(uid_t *ret_uid)
 	return -EPERM;
 }
 
-/* "/fd01-1f3c" for a simulated world; "" for the real cards. */
+/* "/fd01-1f3c-2faf080" for a simulated world: the folder's device, inode, and nanosecond of birth, as file systems give an
+ * inode again at once; "" for the real cards. */
 static int name_world(const char *sim_folder, char ret_name[WORLD_SIZE], struct ll_err *err)
 {
-	struct stat folder;
+	struct statx folder;
 	*ret_name = '\0';
 	if (!sim_folder)
 		return 0;
-	if (stat(sim_folder, &folder) < 0)
+	if (statx(AT_FDCWD, sim_folder, 0, STATX_INO | STATX_BTIME, &folder) < 0)
 		return ll_err_set(err, -errno, "%.200s: %s", sim_folder, strerror(errno));
-	snprintf(ret_name, WORLD_SIZE, "/%jx-%jx", (uintmax_t)folder.st_dev, (uintmax_t)folder.st_ino);
+	uint32_t born_ns = folder.stx_mask & STATX_BTIME ? folder.stx_btime.tv_nsec : 0;
+	snprintf(ret_name, WORLD_SIZE, "/%jx-%jx-%" PRIx32, (uintmax_t)makedev(folder.stx_dev_major, folder.stx_dev_minor),
+		 (uintmax_t)folder.stx_ino, born_ns);
 	return 0;
 }
 

@@ -88,7 +88,7 @@ monitors_go_on() {
 # is_served: somebody has the name of this world's loadlined.
 is_served() {
 	local world
-	printf -v world '@loadline/[0-9]*/%x-%x$' "$(stat -c %d "$LOADLINE_SIM_DIR")" "$(stat -c %i "$LOADLINE_SIM_DIR")"
+	printf -v world '@loadline/[0-9]*/%x-%x-[0-9a-f]*$' "$(stat -c %d "$LOADLINE_SIM_DIR")" "$(stat -c %i "$LOADLINE_SIM_DIR")"
 	grep -q "$world" /proc/net/unix
 }
 

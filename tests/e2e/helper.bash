@@ -30,15 +30,18 @@ setup() {
 }
 
 teardown() {
-	local name left
+	local name left=('')
 	for name in "${started[@]}"; do
 		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
 	done
 	# Programs start others: a tenant of several processes, loadlined, which keeps the simulated world alone. They are
-	# known by their environment. One that has ended since the look is no failure.
-	mapfile -t left < <(grep -lsF -e "XDG_RUNTIME_DIR=$T/run" -e "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
-	for name in "${left[@]}"; do
-		kill -KILL "${name//[!0-9]/}" 2>/dev/null || true
+	# known by their environment. One that has ended since the look is no failure. One may have been started since: a
+	# monitor whose loadlined was killed first starts another, which would go on in the world of the next test.
+	while [ ${#left[@]} -gt 0 ]; do
+		mapfile -t left < <(grep -lsF -e "XDG_RUNTIME_DIR=$T/run" -e "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
+		for name in "${left[@]}"; do
+			kill -KILL "${name//[!0-9]/}" 2>/dev/null || true
+		done
 	done
 	wait
 	rm -rf "$T"
