@@ -41,8 +41,8 @@ static int find_outer_uid(uid_t *ret_uid)
 	return -EPERM;
 }
 
-/* "/fd01-1f3c-2faf080" for a simulated world: the folder's device, inode, and nanosecond of birth, as file systems give an
- * inode again at once; "" for the real cards. */
+/* "/fd01-1f3c-2faf080" for a simulated world: the folder's device, inode, and nanosecond of birth, as file systems give
+ * an inode again at once; "" for the real cards. */
 static int name_world(const char *sim_folder, char ret_name[WORLD_SIZE], struct ll_err *err)
 {
 	struct statx folder;
@@ -52,8 +52,8 @@ static int name_world(const char *sim_folder, char ret_name[WORLD_SIZE], struct 
 	if (statx(AT_FDCWD, sim_folder, 0, STATX_INO | STATX_BTIME, &folder) < 0)
 		return ll_err_set(err, -errno, "%.200s: %s", sim_folder, strerror(errno));
 	uint32_t born_ns = folder.stx_mask & STATX_BTIME ? folder.stx_btime.tv_nsec : 0;
-	snprintf(ret_name, WORLD_SIZE, "/%jx-%jx-%" PRIx32, (uintmax_t)makedev(folder.stx_dev_major, folder.stx_dev_minor),
-		 (uintmax_t)folder.stx_ino, born_ns);
+	snprintf(ret_name, WORLD_SIZE, "/%jx-%jx-%" PRIx32,
+		 (uintmax_t)makedev(folder.stx_dev_major, folder.stx_dev_minor), (uintmax_t)folder.stx_ino, born_ns);
 	return 0;
 }
 

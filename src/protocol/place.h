@@ -17,7 +17,8 @@ struct ll_err;
 enum { LL_PLACE_SIZE = 100 };
 
 struct ll_place {
-	char name[LL_PLACE_SIZE]; /* "loadline/1000", "loadline/1000/fd01-1f3c-2faf080": without the NUL or @ in front */
+	char
+	    name[LL_PLACE_SIZE]; /* "loadline/1000", "loadline/1000/fd01-1f3c-2faf080": without the NUL or @ in front */
 };
 
 /*

@@ -1,11 +1,9 @@
 /* A program of `loadline run` that gets no claim: where limits were asked for it gets no context and says why, else it
- * goes on without, and never falls over it. And one whose loadlined dies, or stops. */
+ * goes on without, and never falls over it. */
 #include "governed.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,14 +41,6 @@ static unsigned end_hearing(void)
 	}
 	fclose(said);
 	return count;
-}
-
-static bool has_said(const char *text)
-{
-	char all[4096];
-	ssize_t length = pread(fileno(said), all, sizeof all - 1, 0);
-	all[length < 0 ? 0 : length] = '\0';
-	return strstr(all, text);
 }
 
 /* ---- programs that get none ---- */
@@ -344,110 +334,6 @@ static void body_refused_for_now(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-/* ---- claims that are lost ---- */
-
-/* In the page, for `status`. The job is gone for loadlined, which gave it other pages when it came again. */
-static bool is_told_lost(const struct ll_page *page)
-{
-	uint64_t seen_ns = page->cards[0].lost_seen_ns;
-	return seen_ns && ll_now_ns() - seen_ns < 3000 * MS && page->cards[0].lost_since_ns <= seen_ns;
-}
-
-static void body_lost_for_now(void)
-{
-	ll_cu_deviceptr address;
-	govern(600 * MIB);
-	open_context(0);
-	const struct ll_page *page = jobs_pages(governed_id())->page;
-	begin_hearing();
-	jobs_end();
-	WAIT_FOR(
-	    has_said("loadline: the limits of `loadline run` are not in force on card 0: the program lost its claim"));
-	WAIT_FOR(is_told_lost(page));
-	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY); /* nobody could hold it to the limit */
-	CHECK_EQUAL(cu.cuMemAllocAsync(&address, MIB, NULL), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	govern(600 * MIB);
-	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
-	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
-	CHECK_EQUAL(cu.cuMemFree(address), 0);
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
-	CHECK_EQUAL(charged(), CONTEXT_BYTES);
-}
-
-/* `loadline run` had no limit, `loadline set` gave one. */
-static void body_lost_under_a_limit_set_later(void)
-{
-	ll_cu_deviceptr address;
-	govern(0);
-	open_context(0);
-	set_limit(600 * MIB);
-	begin_hearing();
-	jobs_end();
-	WAIT_FOR(has_said("are not in force on card 0"));
-	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
-}
-
-static unsigned count_slots(void)
-{
-	char uuid[96];
-	find_uuid(0, uuid);
-	return jobs_count_slots(governed_id(), uuid);
-}
-
-/* Processes that get nothing do not use up the claims. */
-static void body_given_back(void)
-{
-	struct ll_cu_context *context;
-	ll_cu_deviceptr address;
-	govern(100 * MIB);
-	open_cuda();
-	CHECK_EQUAL(cu.cuInit(0), 0);
-	for (int i = 0; i < 3; i++) {
-		CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
-		WAIT_FOR(count_slots() == 0);
-	}
-	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	WAIT_FOR(count_slots() == 0);
-	set_limit(600 * MIB);
-	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
-	CHECK_EQUAL(count_slots(), 1);
-	CHECK_EQUAL(charged(), CONTEXT_BYTES);
-	CHECK_EQUAL(cu.cuMemAlloc(&address, GIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	/* What it has keeps its claim. */
-	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_EQUAL(count_slots(), 1);
-	launch_timed(get_kernel("work_ns"), new_stream(), 10000, 1, 32);
-	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-}
-
-/* For longer than a claim that was lost is waited for. */
-static void *go_on_later(void *arg)
-{
-	const pid_t *daemon = arg;
-	ll_sleep_until_ns(ll_now_ns() + 500 * MS);
-	CHECK_EQUAL(kill(*daemon, SIGCONT), 0);
-	return NULL;
-}
-
-static void body_given_back_to_a_busy_one(void)
-{
-	struct ll_cu_context *context;
-	pthread_t thread;
-	govern(100 * MIB);
-	open_cuda();
-	CHECK_EQUAL(cu.cuInit(0), 0);
-	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	WAIT_FOR(count_slots() == 0);
-	set_limit(600 * MIB);
-	pid_t daemon = jobs_daemon();
-	CHECK(daemon > 1 && kill(daemon, SIGSTOP) == 0);
-	CHECK_EQUAL(pthread_create(&thread, NULL, go_on_later, &daemon), 0);
-	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
-	pthread_join(thread, NULL);
-	CHECK_EQUAL(count_slots(), 1);
-}
-
 /* ---- settings ---- */
 
 static void body_no_settings(void)
@@ -484,92 +370,6 @@ static void body_other_user(void)
 	_exit(0); /* what registered the job is another user's */
 }
 
-/* ---- loadlined's end ---- */
-
-static struct ll_cu_stream *stream;
-static struct ll_cu_function *work;
-
-static void have_context(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	open_context(0);
-	ready();
-	for (;;)
-		pause();
-}
-
-/* It shares its limit with another process: neither may grow without asking. */
-static pid_t begin_two(void)
-{
-	ll_cu_deviceptr address;
-	govern(4 * GIB);
-	pid_t other = spawn_ready(have_context);
-	open_context(0);
-	work = get_kernel("work_ns");
-	stream = new_stream();
-	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
-	return other;
-}
-
-static uint64_t allocate_as_granted(void)
-{
-	ll_cu_deviceptr address;
-	uint64_t bytes = 0;
-	while (cu.cuMemAlloc(&address, 64 * MIB) == 0)
-		bytes += 64 * MIB;
-	return bytes;
-}
-
-static void launch_soon(void)
-{
-	uint64_t began_ns = ll_now_ns();
-	launch_timed(work, stream, MS, 1, 32);
-	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-	CHECK(ll_now_ns() - began_ns < 5000 * MS);
-}
-
-static void end_two(pid_t other)
-{
-	CHECK_EQUAL(kill(other, SIGKILL), 0);
-	CHECK_EQUAL(waitpid(other, NULL, 0), other);
-}
-
-static void body_killed(void)
-{
-	pid_t other = begin_two(), daemon = jobs_daemon();
-	CHECK(daemon > 1 && kill(daemon, SIGKILL) == 0);
-	begin_hearing();
-	launch_soon();
-	uint64_t granted_bytes = allocate_as_granted();
-	CHECK(granted_bytes < 2 * GIB);
-	CHECK(has_said("loadline: loadlined does not answer"));
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
-	launch_soon();
-	jobs_restart();
-	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + MIB + granted_bytes);
-	uint64_t more_bytes = allocate_as_granted();
-	CHECK(granted_bytes + more_bytes > 2 * GIB + 512 * MIB);
-	CHECK(charged() <= 4 * GIB);
-	CHECK_EQUAL(count_slots(), 2);
-	launch_soon();
-	end_two(other);
-	WAIT_FOR(count_slots() == 1);
-}
-
-static void body_stopped(void)
-{
-	pid_t other = begin_two(), daemon = jobs_daemon();
-	CHECK(daemon > 1 && kill(daemon, SIGSTOP) == 0);
-	launch_soon();
-	uint64_t granted_bytes = allocate_as_granted();
-	CHECK(granted_bytes < 2 * GIB);
-	launch_soon();
-	CHECK_EQUAL(kill(daemon, SIGCONT), 0);
-	CHECK(allocate_as_granted() > GIB);
-	CHECK(charged() <= 4 * GIB);
-	end_two(other);
-}
-
 #define TEST(name, body)                                                                                               \
 	static void name(void **state)                                                                                 \
 	{                                                                                                              \
@@ -597,15 +397,9 @@ TEST_AS_ROOT(another_user_who_has_the_name_is_done_without, body_other_users_nam
 TEST(a_loadlined_that_does_not_know_the_job_is_done_without, body_unknown)
 TEST(a_program_is_governed_as_soon_as_its_job_is_known, body_known_later)
 TEST(a_limited_program_has_a_context_as_soon_as_its_job_is_known, body_refused_for_now)
-TEST(a_program_that_loses_its_claim_says_so, body_lost_for_now)
-TEST(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later, body_lost_under_a_limit_set_later)
-TEST(a_refused_context_gives_its_claim_back, body_given_back)
-TEST(a_claim_that_was_given_back_is_waited_for_as_the_first_one, body_given_back_to_a_busy_one)
 TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
 TEST(settings_with_a_key_that_is_not_known_are_refused, body_newer_settings)
 TEST_AS_ROOT(a_program_that_became_another_user_is_its_job_s, body_other_user)
-TEST(limits_hold_without_loadlined_and_the_next_one_goes_on, body_killed)
-TEST(a_stopped_loadlined_keeps_no_launch_waiting, body_stopped)
 
 int main(void)
 {
@@ -621,15 +415,9 @@ int main(void)
 	    cmocka_unit_test(a_loadlined_that_does_not_know_the_job_is_done_without),
 	    cmocka_unit_test(a_program_is_governed_as_soon_as_its_job_is_known),
 	    cmocka_unit_test(a_limited_program_has_a_context_as_soon_as_its_job_is_known),
-	    cmocka_unit_test(a_program_that_loses_its_claim_says_so),
-	    cmocka_unit_test(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later),
-	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
-	    cmocka_unit_test(a_claim_that_was_given_back_is_waited_for_as_the_first_one),
 	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),
 	    cmocka_unit_test(settings_with_a_key_that_is_not_known_are_refused),
 	    cmocka_unit_test(a_program_that_became_another_user_is_its_job_s),
-	    cmocka_unit_test(limits_hold_without_loadlined_and_the_next_one_goes_on),
-	    cmocka_unit_test(a_stopped_loadlined_keeps_no_launch_waiting),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

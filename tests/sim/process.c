@@ -108,8 +108,8 @@ void in_world(const char *scenario, void (*body)(void))
 	snprintf(path, sizeof path, "%s/scenario", folder);
 	write_scenario(path, scenario);
 	fflush(NULL);
-	/* A group of its own, for the end of what a body left that gave up: it would keep the world, and the output that
-	 * the test's runner waits for. */
+	/* A group of its own, for the end of what a body left that gave up: it would keep the world, and the output
+	 * that the test's runner waits for. */
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
