@@ -9,6 +9,7 @@
 #include "daemon/memory.h"
 #include "daemon/server.h"
 #include "daemon/users.h"
+#include "protocol/accounts.h"
 
 static void count_change(const struct ll_job *job)
 {
@@ -229,6 +230,7 @@ void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	bool had_memory = ll_memory_leave(claim);
 	ll_residency_end(server, claim);
+	ll_accounts_end(card->job->pages.page, slot, ll_now_ns());
 	atomic_store(&slot->token, 0);
 	if (had_memory)
 		ll_card_job_note_death(card->share, ll_now_ns());

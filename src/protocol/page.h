@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
+#include "protocol/words.h"
 
 enum {
 	LL_PAGE_VERSION = 1,
@@ -74,7 +75,10 @@ struct ll_page_card {
 	_Atomic uint64_t gpu_time_ns; /* of all its processes there, ended ones included; what overlaps counts once */
 	/* when a process of the job began to have no slot, and when that was last said; 0: never */
 	_Atomic uint64_t lost_since_ns, lost_seen_ns;
-	_Atomic uint64_t reserved[13];
+	/* of processes that have ended; the daemon writes them (accounts.h) */
+	_Atomic uint64_t ended_unit_ms;
+	_Atomic uint64_t ended_waited_ns[LL_WAITS];
+	_Atomic uint64_t reserved[8];
 	struct ll_busy_bins busy;
 	char unused[LL_PAGE_BLOCK - 128 - sizeof(struct ll_busy_bins)];
 };
@@ -131,8 +135,10 @@ struct ll_page_slot {
 	_Atomic uint32_t wake_count; /* a futex: counts what others changed for the process */
 
 	/* accounts, for ever rising */
-	_Atomic uint64_t gpu_time_ns; /* completed kernels */
-	_Atomic uint64_t reserved_accounts[7];
+	_Atomic uint64_t gpu_time_ns;         /* completed kernels */
+	_Atomic uint64_t memory_moments;      /* modulo 2^64; see accounts.h */
+	_Atomic uint64_t waited_ns[LL_WAITS]; /* of all threads together */
+	_Atomic uint64_t reserved_accounts[2];
 
 	/* a phrase for people, NUL-padded; text_sequence is odd while it is written */
 	_Atomic uint32_t text_sequence;

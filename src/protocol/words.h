@@ -56,6 +56,15 @@ enum ll_pace {
 	LL_PACE_WAITS,   /* for each launch, or for its kernels on other cards: the card must be kept for it */
 };
 
+/* What a program waited for. */
+enum ll_wait {
+	LL_WAIT_TURN,   /* launches: another job had the card */
+	LL_WAIT_CAP,    /* launches: the account of the job's cap was empty */
+	LL_WAIT_MEMORY, /* an allocation: loadlined's answer */
+	LL_WAIT_MOVE,   /* the process was stopped, or its memory was off the card or on its way */
+	LL_WAITS,
+};
+
 /* The lowest bit of a tenant's word on the card (act.h): the tenant may use the card. */
 #define LL_VISIT_WORD_OPEN UINT32_C(1)
 

@@ -209,6 +209,11 @@ PY
 	stop stranger KILL
 }
 
+# row KIND NAME FILTER: what status says of the tenant NAME fits; KIND: claim, tenant_row.
+row() {
+	loadline --sim status --json | jq -es "any(.[]; has(\"$1\") and .tenant == \"$2\" and ($3))" >/dev/null
+}
+
 @test "who waits for whom is told" {
 	needs_shim
 	for weight in 1 2; do
@@ -221,6 +226,26 @@ PY
 		loadline --sim status --long | grep -qE 'GPU time .*, waits for 0/[0-9]+$'
 	}
 	wait_for 60 waits_in_text
+	wait_for 20 row claim of-1 '.waited_seconds.turn > 0.1 and .waited_seconds.cap == 0'
+}
+
+
+@test "memory over time, and waits by their cause, also of processes that have ended" {
+	needs_shim
+	# shellcheck disable=SC2016
+	start capped --sim run --tenant capped --compute 20% --evictable -- sh -c '"$1" busy 0 kernel 5ms memory 2G for 60s; sleep 60' \
+		sh "$LOADLINE_BUILD/sim/loadline-simctl"
+	# It has had all of its memory since its beginning, or nearly.
+	wait_for 20 row claim capped '.waited_seconds.cap > 0.3 and .memory_gib_seconds > 2'
+	row claim capped '(.memory_gib_seconds / (.memory_bytes / pow(2; 30) * .age_seconds)) as $part | $part > 0.3 and $part < 1.1'
+	row claim capped '.waited_seconds.move == 0 and .tenant_memory_gib_seconds >= .memory_gib_seconds'
+	loadline --sim suspend capped
+	sleep 0.3
+	loadline --sim resume capped
+	wait_for 20 row claim capped '.waited_seconds.move > 0.2'
+	pkill -KILL -P "$(pgrep -f "^sh -c .*$LOADLINE_BUILD/sim/loadline-simctl$")" -f "busy 0"
+	wait_for 20 row tenant_row capped '.waited_seconds.cap > 0.3 and .waited_seconds.move > 0.2'
+	row tenant_row capped '.memory_gib_seconds as $before | $before > 2'
 }
 
 @test "a process without a claim is ungoverned, and said to have dropped the library where it did" {

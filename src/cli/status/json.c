@@ -85,6 +85,40 @@ static json_t *claim_wishes(const struct ll_status_claim *claim)
 			 "note", text_or_null(claim->note[0], claim->note));
 }
 
+static json_t *gib_seconds(const struct ll_accounts *accounts)
+{
+	double gib = (double)LL_MEMORY_UNIT / (double)(1 << 30);
+	return ll_json_real((double)accounts->held_unit_ms * gib / 1000, 3);
+}
+
+static json_t *waited_seconds(const struct ll_accounts *accounts)
+{
+	json_t *causes[LL_WAITS];
+	for (unsigned i = 0; i < LL_WAITS; i++)
+		causes[i] = ll_json_real(to_seconds(accounts->waited_ns[i]), 3);
+	return json_pack("{s:o, s:o, s:o, s:o}", "turn", causes[LL_WAIT_TURN], "cap", causes[LL_WAIT_CAP], "memory",
+			 causes[LL_WAIT_MEMORY], "move", causes[LL_WAIT_MOVE]);
+}
+
+/* Makes the members about memory over time and waits; null for a synthetic load. */
+static json_t *claim_uses(const struct ll_status_card *status, const struct ll_status_claim *claim)
+{
+	const struct ll_status_job *job = ll_status_job_of(status, claim);
+	if (!claim->job_number)
+		return json_pack("{s:n, s:n, s:n}", "memory_gib_seconds", "tenant_memory_gib_seconds",
+				 "waited_seconds");
+	return json_pack("{s:o, s:o, s:o}", "memory_gib_seconds", gib_seconds(&claim->accounts),
+			 "tenant_memory_gib_seconds", job ? gib_seconds(&job->accounts) : json_null(), "waited_seconds",
+			 waited_seconds(&claim->accounts));
+}
+
+/* Makes those of a tenant without a claim. */
+static json_t *tenant_uses(const struct ll_status_job *job)
+{
+	return json_pack("{s:o, s:o}", "memory_gib_seconds", gib_seconds(&job->accounts), "waited_seconds",
+			 waited_seconds(&job->accounts));
+}
+
 static json_t *claim_accounts(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	double age_s = status->now_ns > claim->taken_ns ? to_seconds(status->now_ns - claim->taken_ns) : 0;
@@ -202,7 +236,8 @@ static json_t *join_objects(json_t *first, json_t *second, json_t *third)
 
 static json_t *claim_object(const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), claim_accounts(status, claim));
+	json_t *accounts = join_objects(claim_accounts(status, claim), claim_uses(status, claim), json_object());
+	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), accounts);
 	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
 	return join_objects(first, second, json_object());
 }
@@ -215,7 +250,8 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 	for (size_t i = 0; !rc && i < status->job_count; i++) {
 		if (!status->jobs[i].claims)
 			rc = ll_json_line(join_objects(tenant_object(status, &status->jobs[i]),
-						       tenant_recent(status, &status->jobs[i]), json_object()),
+						       tenant_recent(status, &status->jobs[i]),
+						       tenant_uses(&status->jobs[i])),
 					  err);
 	}
 	for (size_t i = 0; !rc && i < status->stranger_count; i++)

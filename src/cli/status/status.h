@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "cli/common/daemon.h"
 #include "driver/readings.h"
+#include "protocol/accounts.h"
 #include "protocol/words.h"
 
 /* A process on the card that has no claim. */
@@ -42,6 +43,7 @@ struct ll_status_claim {
 	bool is_wanting;                        /* it has launches that wait or run */
 	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
+	struct ll_accounts accounts;
 	uint64_t job_number;                               /* 0: a synthetic load */
 	uint64_t memory_limit_bytes, memory_request_bytes; /* of the job */
 	unsigned compute_cap_permille, weight_permille;
@@ -56,6 +58,7 @@ struct ll_status_job {
 	uint64_t leaving_bytes; /* of those used: of processes that have ended, and whose memory the driver has still */
 	unsigned compute_cap_permille, weight_permille, space_permille;
 	uint64_t gpu_time_ns;
+	struct ll_accounts accounts; /* of processes that have ended too */
 	int64_t tokens_ns;
 	uint64_t lost_since_ns; /* since when a process of it has no claim, and is not held to the limits; 0: none is
 				   without */

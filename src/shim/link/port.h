@@ -186,4 +186,7 @@ void ll_port_wake(struct ll_claim *claim);
 /* Report: the card worked for the claim from start_ns to end_ns. fresh_ns: what of it was not told yet. */
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
 
+/* Report: the process waited for so long, one of its threads or (LL_WAIT_MOVE) all of them. */
+void ll_port_note_wait(struct ll_claim *claim, enum ll_wait cause, uint64_t ns);
+
 #endif

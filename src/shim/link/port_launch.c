@@ -6,6 +6,7 @@
  * and shuts the gate then. So a process that opens its gate reads the orders again, and shuts it if they have changed.
  */
 #include "base/clock.h"
+#include "protocol/accounts.h"
 #include "shim/link/busy_bins.h"
 #include "shim/link/claim.h"
 #include "shim/link/link_thread.h"
@@ -352,6 +353,13 @@ void ll_port_wake(struct ll_claim *claim)
 }
 
 /* ---- accounts ---- */
+
+void ll_port_note_wait(struct ll_claim *claim, enum ll_wait cause, uint64_t ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (slot)
+		ll_accounts_note_wait(slot, cause, ns);
+}
 
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
 {

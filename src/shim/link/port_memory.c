@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "protocol/accounts.h"
 #include "shim/link/claim.h"
 #include "shim/link/port.h"
 
@@ -22,6 +23,11 @@ static uint64_t most_units(const struct ll_claim *claim, uint64_t word)
 	return limit_bytes && limit < granted ? limit : granted;
 }
 
+static uint64_t page_now_ns(const struct ll_claim *claim)
+{
+	return ll_claim_page_ns(claim, ll_now_ns());
+}
+
 static bool reserve_granted(const struct ll_claim *claim, struct ll_page_slot *slot, uint64_t units)
 {
 	uint64_t word = atomic_load(&slot->memory);
@@ -30,26 +36,29 @@ static bool reserve_granted(const struct ll_claim *claim, struct ll_page_slot *s
 			return false;
 	} while (!atomic_compare_exchange_weak(&slot->memory, &word,
 					       LL_MEMORY_WORD(LL_MEMORY_GRANTED(word), LL_MEMORY_USED(word) + units)));
+	ll_accounts_note_charge(slot, units, page_now_ns(claim));
 	return true;
 }
 
 /* Returns whether more is used now than was granted. */
-static bool charge_units(struct ll_page_slot *slot, uint64_t units)
+static bool charge_units(const struct ll_claim *claim, struct ll_page_slot *slot, uint64_t units)
 {
 	uint64_t word = atomic_load(&slot->memory), used;
 	do {
 		used = LL_MEMORY_USED(word) + units;
 		used = used < LL_MEMORY_UNITS_MAX ? used : LL_MEMORY_UNITS_MAX;
 	} while (!atomic_compare_exchange_weak(&slot->memory, &word, LL_MEMORY_WORD(LL_MEMORY_GRANTED(word), used)));
+	ll_accounts_note_charge(slot, used - LL_MEMORY_USED(word), page_now_ns(claim));
 	return used > LL_MEMORY_GRANTED(word);
 }
 
-static void release_units(struct ll_page_slot *slot, uint64_t units)
+static void release_units(const struct ll_claim *claim, struct ll_page_slot *slot, uint64_t units)
 {
 	uint64_t word = atomic_load(&slot->memory), used;
 	do
 		used = LL_MEMORY_USED(word) - (units < LL_MEMORY_USED(word) ? units : LL_MEMORY_USED(word));
 	while (!atomic_compare_exchange_weak(&slot->memory, &word, LL_MEMORY_WORD(LL_MEMORY_GRANTED(word), used)));
+	ll_accounts_note_release(slot, LL_MEMORY_USED(word) - used, page_now_ns(claim));
 }
 
 /* ---- bytes that are no whole units ----
@@ -148,12 +157,14 @@ static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32
 	if (!slot)
 		return -ESTALE;
 	if (reserve_granted(claim, slot, units)) { /* another thread asked meanwhile */
-		release_units(slot, units);
+		release_units(claim, slot, units);
 		return 0;
 	}
 	uint32_t serial = *ret_serial = post_want(slot, units);
 	ll_claim_ring(claim);
+	uint64_t asked_ns = ll_now_ns();
 	int rc = wait_for_answer(claim, serial, until_ns);
+	ll_accounts_note_wait(slot, LL_WAIT_MEMORY, ll_now_ns() - asked_ns);
 	if (rc == -ETIMEDOUT)
 		post_want(slot, 0);
 	return rc;
@@ -212,7 +223,7 @@ int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
 		end_want(claim->slot, serial, units);
 	uint64_t odd_bytes = bytes % LL_MEMORY_UNIT;
 	if (odd_bytes && !add_odd(claim, odd_bytes))
-		release_units(claim->slot, 1);
+		release_units(claim, claim->slot, 1);
 	return 0;
 }
 
@@ -222,7 +233,7 @@ void ll_port_charge_memory(struct ll_claim *claim, uint64_t bytes)
 	if (!slot)
 		return;
 	uint64_t units = bytes / LL_MEMORY_UNIT + add_odd(claim, bytes % LL_MEMORY_UNIT);
-	if (charge_units(slot, units))
+	if (charge_units(claim, slot, units))
 		ll_claim_ring(claim);
 }
 
@@ -238,7 +249,7 @@ void ll_port_release(struct ll_claim *claim, uint64_t bytes)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (!slot)
 		return;
-	release_units(slot, bytes / LL_MEMORY_UNIT + take_odd(claim, bytes % LL_MEMORY_UNIT));
+	release_units(claim, slot, bytes / LL_MEMORY_UNIT + take_odd(claim, bytes % LL_MEMORY_UNIT));
 	if (is_job_over(claim)) /* then what was granted for it is taken back */
 		ll_claim_ring(claim);
 }

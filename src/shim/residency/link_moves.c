@@ -56,8 +56,17 @@ static int say_busy(struct ll_link *link, const char *why)
 }
 
 /* Says in the process's slot where its memory is. */
+static void account_stop(struct ll_link *link)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (link->stopped_ns)
+		ll_port_note_wait(atomic_load(&link->dev->claim), LL_WAIT_MOVE, now_ns - link->stopped_ns);
+	link->stopped_ns = ll_move_is_stopped(link->move) ? now_ns : 0;
+}
+
 void ll_link_tell_page(struct ll_link *link)
 {
+	account_stop(link);
 	uint64_t away_bytes = ll_move_away_bytes(link->move);
 	if (!ll_move_is_stopped(link->move))
 		link->evictable_bytes = ll_pieces_charged_bytes(link->dev);

@@ -49,6 +49,7 @@ struct ll_link {
 	uint64_t looked_ns; /* at the card, while the memory is away */
 	uint64_t told_bytes, told_pool_bytes;
 	uint64_t evictable_bytes; /* as it is charged, when the program last ran */
+	uint64_t stopped_ns;      /* up to when the time in which it is stopped is accounted; 0: it runs */
 	_Atomic bool is_away;
 	_Atomic bool has_said_want; /* since the memory left */
 	_Atomic int room;           /* enum ll_link_answer */

@@ -82,7 +82,9 @@ static void wait_for_turn(struct ll_flow *flow)
 		pthread_mutex_unlock(&flow->lock.mutex);
 		ll_port_sleep(flow->claim, wake_count, until_ns);
 		pthread_mutex_lock(&flow->lock.mutex);
-		now_ns = ll_now_ns();
+		uint64_t slept_ns = ll_now_ns() - now_ns;
+		now_ns += slept_ns;
+		ll_port_note_wait(flow->claim, flow->is_in_debt ? LL_WAIT_CAP : LL_WAIT_TURN, slept_ns);
 		if (flow->is_in_debt) /* a debt ends by itself: the launch waits on */
 			give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
 	}

@@ -300,9 +300,18 @@ static void note_dry(struct ll_flow *flow, const struct progress *progress, uint
 		flow->turn.dry_since_ns = now_ns - (flow->pace.is_ahead ? 0 : PATIENCE_NS);
 }
 
+/* Launches that wait on the card for their job's visit; those that wait in the host note it themselves. */
+static void note_wait_on_card(const struct ll_flow *flow, uint64_t now_ns)
+{
+	bool waits = flow->look.is_by_visits && !flow->look.is_holder && flow->is_wanting && !flow->waiting;
+	if (waits && flow->ticked_ns && now_ns > flow->ticked_ns)
+		ll_port_note_wait(flow->claim, flow->is_in_debt ? LL_WAIT_CAP : LL_WAIT_TURN, now_ns - flow->ticked_ns);
+}
+
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
 	take_back_prepaid(flow);
+	note_wait_on_card(flow, now_ns);
 	struct progress progress = is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	flow->ticked_ns = now_ns;
