@@ -13,6 +13,7 @@ struct ll_card_told {
 	uint32_t post, flags, waiting, sharing, awaited_launches, gang_launches;
 	uint64_t awaited_ns, gang_ns, turn_since_ns, tokens_at_ns, queue_bound_ns;
 	int64_t tokens_ns, tokens_most_ns;
+	uint64_t charged_ns;
 };
 
 struct ll_card_claim {

@@ -35,6 +35,7 @@ static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t
 	    .tokens_ns = look->tokens_ns,
 	    .tokens_most_ns = look->tokens_most_ns,
 	    .tokens_at_ns = look->tokens_at_ns,
+	    .charged_ns = look->tokens_at_ns ? claim->job->charged_ns + 1 : 0,
 	    .queue_bound_ns = look->queue_bound_ns,
 	};
 }
@@ -58,6 +59,7 @@ static void write_orders(struct ll_orders_slot *orders, const struct ll_card_tol
 	STORE(tokens_ns);
 	STORE(tokens_most_ns);
 	STORE(tokens_at_ns);
+	STORE(charged_ns);
 	STORE(queue_bound_ns);
 	STORE(post);
 	atomic_store(&orders->sequence, odd + 1);
@@ -70,7 +72,7 @@ static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
 	       a->gang_launches == b->gang_launches && a->gang_ns == b->gang_ns &&
 	       a->turn_since_ns == b->turn_since_ns && a->tokens_ns == b->tokens_ns &&
 	       a->tokens_most_ns == b->tokens_most_ns && a->tokens_at_ns == b->tokens_at_ns &&
-	       a->queue_bound_ns == b->queue_bound_ns;
+	       a->charged_ns == b->charged_ns && a->queue_bound_ns == b->queue_bound_ns;
 }
 
 /* Whether a thread of the process may wait for what is new. Amounts and times are for its next look, and one that wants

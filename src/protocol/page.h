@@ -192,7 +192,11 @@ struct ll_orders_slot {
 	_Atomic uint64_t queue_bound_ns;   /* work that may be queued beneath a higher class; 0: no bound */
 	_Atomic uint64_t gang_ns;          /* as awaited_ns, on the job's first card */
 	_Atomic uint32_t gang_launches;
-	_Atomic uint32_t reserved[11];
+	_Atomic uint32_t reserved_gang;
+	/* 1 + what of the job's gpu_time_ns (ll_page_card) that account has paid; 0: not said. What came since is the
+	 * process's to subtract: loadlined may be late. */
+	_Atomic uint64_t charged_ns;
+	_Atomic uint32_t reserved[8];
 };
 
 struct ll_orders_card {

@@ -223,6 +223,29 @@ static void body_stopped(void)
 	end_two(other);
 }
 
+/* For less than the lease. Its account holds 10 ms at most, and earns 1 ms in 10. */
+static void body_capped_while_stopped(void)
+{
+	const uint64_t run_ns = 200 * MS;
+	unsigned launches = 0;
+	jobs_register((struct ll_run_settings){
+	    .id = 0x10000 + (uint64_t)getpid(), .tenant = "test", .compute_cap_permille = 100, .counts_context = true});
+	CHECK_EQUAL(unsetenv("LD_PRELOAD"), 0);
+	open_context(0);
+	work = get_kernel("work_ns");
+	stream = new_stream();
+	launch_soon();
+	pid_t daemon = jobs_daemon();
+	CHECK(daemon > 1 && kill(daemon, SIGSTOP) == 0);
+	uint64_t began_ns = ll_now_ns();
+	for (; ll_now_ns() - began_ns < run_ns; launches++)
+		launch_soon();
+	uint64_t took_ns = ll_now_ns() - began_ns;
+	CHECK_EQUAL(kill(daemon, SIGCONT), 0);
+	print_message("%u launches in %llu ms\n", launches, (unsigned long long)(took_ns / MS));
+	CHECK(launches <= 10 + 5 + took_ns / MS / 10);
+}
+
 #define TEST(name, body)                                                                                               \
 	static void name(void **state)                                                                                 \
 	{                                                                                                              \
@@ -236,6 +259,7 @@ TEST(a_refused_context_gives_its_claim_back, body_given_back)
 TEST(a_claim_that_was_given_back_is_waited_for_as_the_first_one, body_given_back_to_a_busy_one)
 TEST(limits_hold_without_loadlined_and_the_next_one_goes_on, body_killed)
 TEST(a_stopped_loadlined_keeps_no_launch_waiting, body_stopped)
+TEST(a_cap_holds_while_loadlined_is_late, body_capped_while_stopped)
 
 int main(void)
 {
@@ -246,6 +270,7 @@ int main(void)
 	    cmocka_unit_test(a_claim_that_was_given_back_is_waited_for_as_the_first_one),
 	    cmocka_unit_test(limits_hold_without_loadlined_and_the_next_one_goes_on),
 	    cmocka_unit_test(a_stopped_loadlined_keeps_no_launch_waiting),
+	    cmocka_unit_test(a_cap_holds_while_loadlined_is_late),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
 
 struct order {
 	uint32_t sequence, post, flags, waiting, sharing, awaited_launches, gang_launches;
-	uint64_t awaited_ns, turn_since_ns, tokens_at_ns, queue_bound_ns, gang_ns;
+	uint64_t awaited_ns, turn_since_ns, tokens_at_ns, charged_ns, queue_bound_ns, gang_ns;
 	int64_t tokens_ns, tokens_most_ns;
 };
 
@@ -104,6 +104,7 @@ static void read_once(const struct ll_orders_slot *from, struct order *ret_order
 	    .awaited_ns = READ(awaited_ns),
 	    .turn_since_ns = READ(turn_since_ns),
 	    .tokens_at_ns = READ(tokens_at_ns),
+	    .charged_ns = READ(charged_ns),
 	    .queue_bound_ns = READ(queue_bound_ns),
 	    .gang_ns = READ(gang_ns),
 	    .tokens_ns = READ(tokens_ns),
@@ -189,17 +190,26 @@ static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, stru
 		post(claim, slot, now_ns);
 }
 
-/* The account of a cap fills since it was told. */
+/* What the job's processes have used since the account was told. loadlined pays it when it decides the next time. */
+static int64_t unpaid_ns(const struct ll_claim *claim, const struct order *order)
+{
+	uint64_t count_ns = atomic_load_explicit(&claim->page_card->gpu_time_ns, memory_order_relaxed);
+	uint64_t paid_ns = order->charged_ns - 1;
+	return order->charged_ns && count_ns > paid_ns ? (int64_t)(count_ns - paid_ns) : 0;
+}
+
+/* The account of a cap fills since it was told, and pays. */
 static int64_t tokens_now_ns(const struct ll_claim *claim, const struct order *order, uint64_t now_ns)
 {
 	struct ll_limits limits;
 	uint64_t from_ns = ll_claim_own_ns(claim, order->tokens_at_ns);
-	if (!from_ns || now_ns <= from_ns || now_ns - from_ns > LONGEST_NS)
-		return order->tokens_at_ns && now_ns > from_ns ? order->tokens_most_ns : order->tokens_ns;
+	uint64_t elapsed_ns = now_ns > from_ns ? now_ns - from_ns : 0;
+	if (!order->tokens_at_ns)
+		return order->tokens_ns;
 	ll_orders_read_limits(claim->pages->orders, &limits);
-	int64_t earned_ns = (int64_t)((now_ns - from_ns) * limits.compute_permille / PERMILLE);
-	int64_t tokens_ns = order->tokens_ns + earned_ns;
-	return tokens_ns < order->tokens_most_ns ? tokens_ns : order->tokens_most_ns;
+	elapsed_ns = elapsed_ns < LONGEST_NS ? elapsed_ns : LONGEST_NS;
+	int64_t tokens_ns = order->tokens_ns + (int64_t)(elapsed_ns * limits.compute_permille / PERMILLE);
+	return (tokens_ns < order->tokens_most_ns ? tokens_ns : order->tokens_most_ns) - unpaid_ns(claim, order);
 }
 
 static void write_look(const struct ll_claim *claim, const struct order *order, uint64_t now_ns,
