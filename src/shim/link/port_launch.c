@@ -208,8 +208,9 @@ static int64_t tokens_now_ns(const struct ll_claim *claim, const struct order *o
 		return order->tokens_ns;
 	ll_orders_read_limits(claim->pages->orders, &limits);
 	elapsed_ns = elapsed_ns < LONGEST_NS ? elapsed_ns : LONGEST_NS;
-	int64_t tokens_ns = order->tokens_ns + (int64_t)(elapsed_ns * limits.compute_permille / PERMILLE);
-	return (tokens_ns < order->tokens_most_ns ? tokens_ns : order->tokens_most_ns) - unpaid_ns(claim, order);
+	int64_t earned_ns = (int64_t)(elapsed_ns * limits.compute_permille / PERMILLE);
+	int64_t tokens_ns = order->tokens_ns + earned_ns - unpaid_ns(claim, order);
+	return tokens_ns < order->tokens_most_ns ? tokens_ns : order->tokens_most_ns;
 }
 
 static void write_look(const struct ll_claim *claim, const struct order *order, uint64_t now_ns,
