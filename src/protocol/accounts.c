@@ -44,8 +44,7 @@ void ll_accounts_read_card(const struct ll_page *page, unsigned card, uint64_t n
 {
 	const struct ll_page_card *ended = &page->cards[card];
 	unsigned end = ll_page_slot_end(page);
-	*ret_accounts =
-	    (struct ll_accounts){.held_unit_ms = atomic_load_explicit(&ended->ended_unit_ms, memory_order_relaxed)};
+	ret_accounts->held_unit_ms = atomic_load_explicit(&ended->ended_unit_ms, memory_order_relaxed);
 	for (unsigned i = 0; i < LL_WAITS; i++)
 		ret_accounts->waited_ns[i] = atomic_load_explicit(&ended->ended_waited_ns[i], memory_order_relaxed);
 	for (unsigned i = 0; i < end; i++) {

@@ -14,7 +14,8 @@ static uint64_t time_of_age(const struct ll_status_card *status, uint64_t age_ns
 
 static struct ll_accounts read_accounts(uint64_t held_unit_ms, const uint64_t waited_ns[LL_WAITS])
 {
-	struct ll_accounts accounts = {.held_unit_ms = held_unit_ms};
+	struct ll_accounts accounts;
+	accounts.held_unit_ms = held_unit_ms;
 	memcpy(accounts.waited_ns, waited_ns, sizeof accounts.waited_ns);
 	return accounts;
 }
