@@ -89,10 +89,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	row->claims = card->claim_count;
 	row->repairs = card->repairs;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
-	struct ll_accounts accounts;
-	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &accounts);
-	row->held_unit_ms = accounts.held_unit_ms;
-	memcpy(row->waited_ns, accounts.waited_ns, sizeof row->waited_ns);
+	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);
 }
 
 static uint32_t cut(uint32_t value, uint32_t last)
@@ -124,10 +121,7 @@ static void describe_claim(const struct ll_page_slot *slot, struct ll_message_cl
 	row->residency = cut(slot->residency, LL_CLAIM_EVICTED);
 	row->checkpoint = cut(slot->checkpoint, LL_CHECKPOINT_EVICTED);
 	row->gate = cut(slot->gate, LL_GATE_TIMED);
-	struct ll_accounts accounts;
-	ll_accounts_read(slot, now_ns, &accounts);
-	row->held_unit_ms = accounts.held_unit_ms;
-	memcpy(row->waited_ns, accounts.waited_ns, sizeof row->waited_ns);
+	ll_accounts_read(slot, now_ns, &row->accounts);
 	ll_page_read_note(slot, note);
 	ll_message_text_set(row->note, sizeof row->note, note);
 }

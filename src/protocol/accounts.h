@@ -13,11 +13,6 @@
 
 #include "protocol/page.h"
 
-struct ll_accounts {
-	uint64_t held_unit_ms;
-	uint64_t waited_ns[LL_WAITS];
-};
-
 /* ---- a process, in its own slot; now_ns: of the page's clock ---- */
 
 /* Beside each change of what the slot uses. */

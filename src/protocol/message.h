@@ -312,7 +312,7 @@ struct ll_message_card_row {
 	uint32_t claims;
 	char uuid[LL_CARD_UUID_SIZE];
 	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
-	uint64_t held_unit_ms, waited_ns[LL_WAITS]; /* accounts.h */
+	struct ll_accounts accounts;
 };
 
 struct ll_message_claim_row {
@@ -332,7 +332,7 @@ struct ll_message_claim_row {
 	uint32_t moves; /* of its memory, off the card or back on it, that have ended */
 	char note[64];
 	char uuid[LL_CARD_UUID_SIZE];
-	uint64_t held_unit_ms, waited_ns[LL_WAITS]; /* accounts.h */
+	struct ll_accounts accounts;
 };
 
 /* What a process does with its memory. */

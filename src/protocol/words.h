@@ -65,6 +65,12 @@ enum ll_wait {
 	LL_WAITS,
 };
 
+/* What a process, or a job, has had of a card beside time (accounts.h). */
+struct ll_accounts {
+	uint64_t held_unit_ms; /* memory over time, in LL_MEMORY_UNIT times milliseconds */
+	uint64_t waited_ns[LL_WAITS];
+};
+
 /* The lowest bit of a tenant's word on the card (act.h): the tenant may use the card. */
 #define LL_VISIT_WORD_OPEN UINT32_C(1)
 

@@ -10,6 +10,7 @@
 
 #include "../unit/skipped.h"
 #include "base/clock.h"
+#include "hearing.h"
 #include "jobs.h"
 
 #define MS UINT64_C(1000000)
@@ -18,23 +19,12 @@ static struct ll_place place;
 
 /* ---- what is said ---- */
 
-static int saved_stderr;
-static FILE *said;
-
-static void begin_hearing(void)
-{
-	said = tmpfile();
-	CHECK(said != NULL);
-	saved_stderr = dup(STDERR_FILENO);
-	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
-}
-
 /* How many lines were written to the standard error stream since; all of them say why contexts are refused. */
-static unsigned end_hearing(void)
+static unsigned count_refusals(void)
 {
 	char line[1024];
 	unsigned count = 0;
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	FILE *said = end_hearing();
 	for (rewind(said); fgets(line, sizeof line, said); count++) {
 		CHECK(strncmp(line, "loadline: no contexts on card 0 under the limits", 48) == 0);
 		print_message("%s", line);
@@ -59,7 +49,7 @@ static void check_refused(void)
 	CHECK(ll_now_ns() - began_ns < 10000 * MS);
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), LL_CUDA_ERROR_NOT_PERMITTED);
 	CHECK_EQUAL(cu.cuMemCreate(&handle, 2 * MIB, &prop, 0), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_EQUAL(end_hearing(), 1);
+	CHECK_EQUAL(count_refusals(), 1);
 }
 
 static void govern_at_place(uint64_t limit_bytes)

@@ -8,30 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "hearing.h"
 #include "jobs.h"
 
 #define MS UINT64_C(1000000)
-
-/* ---- what is said ---- */
-
-static int saved_stderr;
-static FILE *said;
-
-static void begin_hearing(void)
-{
-	said = tmpfile();
-	CHECK(said != NULL);
-	saved_stderr = dup(STDERR_FILENO);
-	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
-}
-
-static bool has_said(const char *text)
-{
-	char all[4096];
-	ssize_t length = pread(fileno(said), all, sizeof all - 1, 0);
-	all[length < 0 ? 0 : length] = '\0';
-	return strstr(all, text);
-}
 
 /* ---- claims that are lost ---- */
 
@@ -59,7 +39,7 @@ static void body_lost_for_now(void)
 	WAIT_FOR(has_said("loadline: the limits of `loadline run` are in force again on card 0"));
 	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), 0);
 	CHECK_EQUAL(cu.cuMemFree(address), 0);
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	fclose(end_hearing());
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
@@ -74,7 +54,7 @@ static void body_lost_under_a_limit_set_later(void)
 	jobs_end();
 	WAIT_FOR(has_said("are not in force on card 0"));
 	CHECK_EQUAL(cu.cuMemAlloc(&address, MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	fclose(end_hearing());
 }
 
 static unsigned count_slots(void)
@@ -196,7 +176,7 @@ static void body_killed(void)
 	uint64_t granted_bytes = allocate_as_granted();
 	CHECK(granted_bytes < 2 * GIB);
 	CHECK(has_said("loadline: loadlined does not answer"));
-	CHECK(dup2(saved_stderr, STDERR_FILENO) == STDERR_FILENO);
+	fclose(end_hearing());
 	launch_soon();
 	jobs_restart();
 	CHECK_EQUAL(charged(), 2 * CONTEXT_BYTES + MIB + granted_bytes);

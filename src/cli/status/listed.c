@@ -12,14 +12,6 @@ static uint64_t time_of_age(const struct ll_status_card *status, uint64_t age_ns
 	return status->now_ns > age_ns ? status->now_ns - age_ns : 1;
 }
 
-static struct ll_accounts read_accounts(uint64_t held_unit_ms, const uint64_t waited_ns[LL_WAITS])
-{
-	struct ll_accounts accounts;
-	accounts.held_unit_ms = held_unit_ms;
-	memcpy(accounts.waited_ns, waited_ns, sizeof accounts.waited_ns);
-	return accounts;
-}
-
 static void fill_claim(const struct ll_status_card *status, const struct ll_daemon_view *view,
 		       const struct ll_message_claim_row *row, struct ll_status_claim *ret_claim)
 {
@@ -41,7 +33,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	    .moves = row->moves,
 	    .is_wanting = row->wanting_ns,
 	    .gpu_time_ns = row->gpu_time_ns,
-	    .accounts = read_accounts(row->held_unit_ms, row->waited_ns),
+	    .accounts = row->accounts,
 	    .job_number = row->job_number,
 	};
 	snprintf(ret_claim->note, sizeof ret_claim->note, "%s", row->note);
@@ -66,7 +58,7 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	    .memory_used_bytes = row->used_bytes,
 	    .leaving_bytes = row->leaving_bytes,
 	    .gpu_time_ns = row->gpu_time_ns,
-	    .accounts = read_accounts(row->held_unit_ms, row->waited_ns),
+	    .accounts = row->accounts,
 	    .tokens_ns = row->tokens_ns,
 	    .lost_since_ns = row->flags & LL_CARD_IS_LOST ? time_of_age(status, row->lost_ns) : 0,
 	    .is_held = row->flags & LL_CARD_IS_HELD,

@@ -164,7 +164,7 @@ static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32
 	ll_claim_ring(claim);
 	uint64_t asked_ns = ll_now_ns();
 	int rc = wait_for_answer(claim, serial, until_ns);
-	ll_accounts_note_wait(slot, LL_WAIT_MEMORY, ll_now_ns() - asked_ns);
+	ll_port_note_wait(claim, LL_WAIT_MEMORY, ll_now_ns() - asked_ns);
 	if (rc == -ETIMEDOUT)
 		post_want(slot, 0);
 	return rc;

@@ -55,7 +55,6 @@ static int say_busy(struct ll_link *link, const char *why)
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
 
-/* Says in the process's slot where its memory is. */
 static void account_stop(struct ll_link *link)
 {
 	uint64_t now_ns = ll_now_ns();
@@ -64,6 +63,7 @@ static void account_stop(struct ll_link *link)
 	link->stopped_ns = ll_move_is_stopped(link->move) ? now_ns : 0;
 }
 
+/* Says in the process's slot where its memory is. */
 void ll_link_tell_page(struct ll_link *link)
 {
 	account_stop(link);
