@@ -47,6 +47,9 @@
 #define LL_RESIDENCY_TURN_MAX_NS UINT64_C(60000000000)
 #define LL_RESIDENCY_TURN_MOVES 10
 
+/* Programs on cards beyond so many are not decided about. */
+enum { LL_RESIDENCY_CARDS = 64 };
+
 /* Left free on the card when a program returns, unless nobody can make so much room: contexts and modules of programs
  * grow a little. */
 #define LL_RESIDENCY_MARGIN_BYTES UINT64_C(0x10000000)
@@ -73,6 +76,7 @@ enum ll_residency_wish {
 	LL_RESIDENCY_EVICT, /* away */
 };
 
+/* A process on a card, or all of a job's on that card which move together (residency_units.h). */
 struct ll_residency_program {
 	enum ll_residency state;
 	enum ll_residency_wish wish;
@@ -93,6 +97,10 @@ struct ll_residency_program {
 	uint64_t idle_since_ns; /* 0: it works */
 	uint64_t moved_ns;      /* how long its last move took, out or in; 0: none yet */
 	uint64_t retry_ns;      /* it could not leave: not to be asked again before */
+	bool is_gathering;      /* it is being stopped together with others (daemon/gather.h): nothing else is asked */
+	unsigned card;          /* where it is: an index of free_bytes */
+	unsigned unit; /* programs of the same unit are on different cards, and move together; 0: it is alone */
+	unsigned job;  /* programs of the same job do not leave for each other; 0: it has none */
 };
 
 enum ll_residency_step {
@@ -103,6 +111,7 @@ enum ll_residency_step {
 	LL_RESIDENCY_STAY,   /* program `who` shall not come back after all */
 	LL_RESIDENCY_GRANT,  /* the allocation of program `who` shall be tried again */
 	LL_RESIDENCY_REFUSE, /* the allocation of program `who` cannot get room */
+	LL_RESIDENCY_GO_ON,  /* program `who` is back, and waits for others of its job no longer (residency_units.h) */
 };
 
 struct ll_residency_decision {
@@ -111,17 +120,20 @@ struct ll_residency_decision {
 	uint64_t again_ns; /* UINT64_MAX: only when something changes */
 };
 
-/* free_bytes: memory of the card that nobody has. now_ns: the clock of all times. */
+/*
+ * programs: in the order of their cards. free_bytes: of each card, memory that nobody has. now_ns: the clock of all
+ * times. LEAVE, RETURN and STAY hold for all programs of the unit.
+ */
 struct ll_residency_decision ll_residency_decide(const struct ll_residency_program *programs, size_t count,
-						 uint64_t free_bytes, uint64_t now_ns);
+						 const uint64_t *free_bytes, uint64_t now_ns);
 
 /* What a person has asked for alone: it needs no knowledge of the card's room. */
 struct ll_residency_decision ll_residency_decide_by_hand(const struct ll_residency_program *programs, size_t count,
 							 uint64_t now_ns);
 
 /*
- * Whether a program that returns and lacks room may take what is free: the first may, and others what those in front of
- * it leave over.
+ * Whether a program that returns and lacks room may take what is free on its card: the first may, and others what those
+ * in front of it leave over.
  */
 bool ll_residency_may_go_on(const struct ll_residency_program *programs, size_t count, size_t who, uint64_t free_bytes);
 

@@ -190,6 +190,7 @@ static void do_step(struct ll_evictable *evictable, enum ll_residency_step step,
 		ll_evictable_answer_short(
 		    evictable, short_bytes <= room->free_bytes ? LL_MOVE_ROOM_THERE : LL_MOVE_ROOM_COMING, now_ns);
 		break;
+	case LL_RESIDENCY_GO_ON:
 	case LL_RESIDENCY_WAIT:
 		break;
 	}
@@ -216,7 +217,7 @@ static bool decide_once(const struct ll_server *server, struct ll_card_room *roo
 	if (!rc && is_by_hand)
 		decision = ll_residency_decide_by_hand(scene.rules, scene.count, now_ns);
 	else if (!rc)
-		decision = ll_residency_decide(scene.rules, scene.count, room->free_bytes, now_ns);
+		decision = ll_residency_decide(scene.rules, scene.count, &room->free_bytes, now_ns);
 	bool is_early = now_ns - server->born_ns < SETTLE_NS || (!rc && is_death_fresh(&scene, now_ns));
 	if (decision.step == LL_RESIDENCY_REFUSE && is_early)
 		decision = (struct ll_residency_decision){.step = LL_RESIDENCY_WAIT, .again_ns = UINT64_MAX};

@@ -45,7 +45,7 @@ static inline uint64_t turn_of(uint64_t leaving_gib, uint64_t coming_gib)
 }
 
 #define decide(programs, free_gib)                                                                                     \
-	ll_residency_decide(programs, sizeof(programs) / sizeof *(programs), (free_gib)*GIB, NOW)
+	ll_residency_decide(programs, sizeof(programs) / sizeof *(programs), (const uint64_t[]){(free_gib)*GIB}, NOW)
 
 #define assert_step(programs, free_gib, wanted_step, wanted_who)                                                       \
 	do {                                                                                                           \

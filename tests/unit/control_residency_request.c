@@ -59,7 +59,7 @@ static struct ll_residency_program long_here(struct ll_residency_program program
 }
 
 #define DECIDE(free_gib, programs)                                                                                     \
-	ll_residency_decide(programs, sizeof(programs) / sizeof *(programs), (free_gib)*GIB, NOW)
+	ll_residency_decide(programs, sizeof(programs) / sizeof *(programs), (const uint64_t[]){(free_gib)*GIB}, NOW)
 
 #define assert_step(decision, expected_step, expected_who)                                                             \
 	do {                                                                                                           \

@@ -261,7 +261,7 @@ static uint64_t decide_all(struct world *world)
 		struct ll_residency_program rules[MOST];
 		list_rules(world, rules);
 		struct ll_residency_decision decision =
-		    ll_residency_decide(rules, world->count, world->free_bytes, world->now_ns);
+		    ll_residency_decide(rules, world->count, &world->free_bytes, world->now_ns);
 		if (decision.step == LL_RESIDENCY_WAIT)
 			return decision.again_ns;
 		do_step(world, decision);

@@ -1,0 +1,352 @@
+#include "control/residency_card.h"
+
+/* ---- who waits ---- */
+
+bool ll_residency_is_returner(const struct ll_residency_program *program)
+{
+	return program->state == LL_RESIDENCY_AWAY && program->wish == LL_RESIDENCY_FREE &&
+	       (program->wants || program->short_bytes);
+}
+
+bool ll_residency_is_short(const struct ll_residency_program *program)
+{
+	return program->state == LL_RESIDENCY_HERE && program->short_bytes > 0;
+}
+
+/* It goes on by itself as soon as there is room. */
+bool ll_residency_is_stuck(const struct ll_residency_program *program)
+{
+	return program->state == LL_RESIDENCY_RETURNING && program->lacks_room && !program->is_silent;
+}
+
+/* One that left while an allocation of it waited comes back for both. */
+uint64_t ll_residency_least_bytes(const struct ll_residency_program *program)
+{
+	if (ll_residency_is_stuck(program))
+		return program->left_bytes;
+	return (ll_residency_is_short(program) ? 0 : program->bytes) + program->short_bytes;
+}
+
+static uint64_t move_ns(const struct ll_residency_program *program)
+{
+	return program->moved_ns ? program->moved_ns : ll_residency_move_ns(program->bytes);
+}
+
+/* How long the program stays before it leaves for the one that waits. */
+static uint64_t turn_between(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+{
+	return ll_residency_turn_ns(move_ns(program), ll_residency_is_short(waiting) ? 0 : move_ns(waiting));
+}
+
+bool ll_residency_goes_before(const struct ll_residency_program *a, const struct ll_residency_program *b)
+{
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	if (a->is_within != b->is_within)
+		return a->is_within;
+	return ll_residency_is_stuck(a) != ll_residency_is_stuck(b) ? ll_residency_is_stuck(a)
+								    : a->want_since_ns < b->want_since_ns;
+}
+
+/* ---- who leaves ---- */
+
+/* Memory of programs that have agreed to leave. */
+static uint64_t going_bytes(const struct ll_residency_card *card)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < card->count; i++) {
+		const struct ll_residency_program *program = &card->programs[i];
+		bool is_going = program->state == LL_RESIDENCY_LEAVING || program->state == LL_RESIDENCY_STAYING;
+		if (is_going && !program->is_silent)
+			bytes += program->left_bytes;
+	}
+	return bytes;
+}
+
+/* Memory of programs that were asked to leave, and may refuse. */
+static uint64_t asked_bytes(const struct ll_residency_card *card)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < card->count; i++) {
+		const struct ll_residency_program *program = &card->programs[i];
+		bool is_asked = program->state == LL_RESIDENCY_PREPARING || program->state == LL_RESIDENCY_STOPPING;
+		if (is_asked && !program->is_silent)
+			bytes += program->bytes;
+	}
+	return bytes;
+}
+
+/* What returning programs do not have yet, and what was granted. One that lacks room waits for it as others do. */
+static uint64_t promised_bytes(const struct ll_residency_card *card)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < card->count; i++) {
+		const struct ll_residency_program *program = &card->programs[i];
+		bytes += program->granted_bytes;
+		if (program->state == LL_RESIDENCY_RETURNING && !program->is_silent && !program->lacks_room)
+			bytes += program->left_bytes;
+	}
+	return bytes;
+}
+
+/* Now, or when it is back on the card. */
+static bool may_leave_for(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+{
+	bool is_here = program->state == LL_RESIDENCY_HERE || program->state == LL_RESIDENCY_STOPPED ||
+		       (program->state == LL_RESIDENCY_RETURNING && !program->is_silent);
+	bool is_kin = program == waiting || (program->job && program->job == waiting->job);
+	return is_here && !is_kin && !program->is_gathering && program->bytes > 0 && !program->is_within &&
+	       program->priority >= waiting->priority;
+}
+
+/* It returns, lacks room, and comes after the one that waits: what it has had back can be freed at once. */
+static bool can_make_way(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+{
+	return ll_residency_is_stuck(program) && !program->is_torn && program->came_bytes > 0 &&
+	       ll_residency_goes_before(waiting, program);
+}
+
+/* When the program may leave for the one that waits. The turn of one that returns begins later than now. */
+static uint64_t leave_ns(const struct ll_residency_card *card, const struct ll_residency_program *program,
+			 const struct ll_residency_program *waiting)
+{
+	uint64_t turn_ns = turn_between(program, waiting);
+	if (can_make_way(program, waiting))
+		return card->now_ns;
+	if (program->state == LL_RESIDENCY_RETURNING)
+		return card->now_ns + turn_ns;
+	uint64_t at_ns = program->here_since_ns + turn_ns;
+	uint64_t idle_ns = program->idle_since_ns;
+	if (program->state == LL_RESIDENCY_STOPPED)
+		at_ns = 0;
+	else if (idle_ns && idle_ns < program->here_since_ns) /* it came back to work */
+		idle_ns = program->here_since_ns;
+	if (idle_ns && idle_ns + LL_RESIDENCY_IDLE_NS < at_ns)
+		at_ns = idle_ns + LL_RESIDENCY_IDLE_NS;
+	if (program->priority > waiting->priority || waiting->is_within)
+		at_ns = 0;
+	return at_ns > program->retry_ns ? at_ns : program->retry_ns;
+}
+
+/* The program that leaves first: that may soonest. One that waits for room itself does not leave for one behind it:
+ * they would take the card from each other, and neither would ever get its room. count: nobody may now. */
+size_t ll_residency_card_first_to_leave(const struct ll_residency_card *card,
+					const struct ll_residency_program *waiting, uint64_t *ret_at_ns)
+{
+	size_t found = card->count;
+	for (size_t i = 0; i < card->count; i++) {
+		const struct ll_residency_program *program = &card->programs[i];
+		bool is_in_front = ll_residency_is_short(program) && ll_residency_goes_before(program, waiting);
+		bool is_returning = program->state == LL_RESIDENCY_RETURNING && !can_make_way(program, waiting);
+		if (!may_leave_for(program, waiting) || is_returning || is_in_front)
+			continue;
+		uint64_t at_ns = leave_ns(card, program, waiting);
+		if (found < card->count && at_ns >= *ret_at_ns)
+			continue;
+		found = i;
+		*ret_at_ns = at_ns;
+	}
+	return found;
+}
+
+/* On the card, now or when it is back. */
+static uint64_t card_bytes(const struct ll_residency_program *program)
+{
+	return program->bytes -
+	       (ll_residency_is_stuck(program) && program->left_bytes < program->bytes ? program->left_bytes : 0);
+}
+
+static uint64_t movable_bytes(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < card->count; i++) {
+		if (may_leave_for(&card->programs[i], waiting))
+			bytes += card_bytes(&card->programs[i]);
+	}
+	return bytes;
+}
+
+static struct ll_residency_room find_room(const struct ll_residency_card *card)
+{
+	uint64_t promised = promised_bytes(card), sure = card->free_bytes + going_bytes(card);
+	uint64_t soon = sure + asked_bytes(card);
+	return (struct ll_residency_room){.now_bytes = card->free_bytes > promised ? card->free_bytes - promised : 0,
+					  .sure_bytes = sure > promised ? sure - promised : 0,
+					  .soon_bytes = soon > promised ? soon - promised : 0};
+}
+
+void ll_residency_card_init(struct ll_residency_card *card)
+{
+	card->room = find_room(card);
+}
+
+/* With the margin, as far as anybody can make it. */
+static uint64_t needed_bytes(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	uint64_t least = ll_residency_least_bytes(waiting),
+		 most = find_room(card).soon_bytes + movable_bytes(card, waiting);
+	if (ll_residency_is_stuck(waiting) || most <= least)
+		return least;
+	return most - least < LL_RESIDENCY_MARGIN_BYTES ? most : least + LL_RESIDENCY_MARGIN_BYTES;
+}
+
+/* Of programs that return: one that could not leave after all comes first. */
+static bool returns_before(const struct ll_residency_program *a, const struct ll_residency_program *b)
+{
+	return a->is_torn != b->is_torn ? a->is_torn : ll_residency_goes_before(a, b);
+}
+
+/* The program that shall free what has come back, because others that return lack that room. count: none. */
+size_t ll_residency_card_who_stays(const struct ll_residency_card *card)
+{
+	uint64_t lacked_bytes = 0;
+	size_t first = card->count, last = card->count;
+	for (size_t i = 0; i < card->count; i++) {
+		const struct ll_residency_program *program = &card->programs[i];
+		if (program->state == LL_RESIDENCY_RETURNING && !ll_residency_is_stuck(program) && program->is_torn)
+			lacked_bytes += program->is_silent ? 0 : program->left_bytes;
+		if (!ll_residency_is_stuck(program))
+			continue;
+		if (first == card->count || returns_before(program, &card->programs[first]))
+			first = i;
+		if (program->came_bytes > 0 && (last == card->count || !returns_before(program, &card->programs[last])))
+			last = i;
+	}
+	if (last < card->count && first != last)
+		lacked_bytes += card->programs[first].left_bytes;
+	return lacked_bytes > card->free_bytes + going_bytes(card) ? last : card->count;
+}
+
+bool ll_residency_may_go_on(const struct ll_residency_program *programs, size_t count, size_t who, uint64_t free_bytes)
+{
+	uint64_t front_bytes = 0;
+	bool is_first = true;
+	for (size_t i = 0; i < count; i++) {
+		bool is_in_front = i < who ? !returns_before(&programs[who], &programs[i])
+					   : returns_before(&programs[i], &programs[who]);
+		if (i == who || programs[i].card != programs[who].card || !ll_residency_is_stuck(&programs[i]) ||
+		    !is_in_front)
+			continue;
+		is_first = false;
+		front_bytes += programs[i].left_bytes;
+	}
+	return is_first || free_bytes > front_bytes;
+}
+
+/* ---- when ---- */
+
+/* When programs of so many bytes may have left for the one that waits. UINT64_MAX: it is not known, for it takes a
+ * program that could not leave when it was asked. */
+static uint64_t have_left_ns(const struct ll_residency_card *card, const struct ll_residency_program *waiting,
+			     uint64_t bytes)
+{
+	uint64_t last_ns = 0, left_bytes = 0;
+	for (bool is_first = true; left_bytes < bytes; is_first = false) {
+		uint64_t next_ns = UINT64_MAX, next_bytes = 0;
+		for (size_t i = 0; i < card->count; i++) {
+			const struct ll_residency_program *program = &card->programs[i];
+			if (!may_leave_for(program, waiting) || program->retry_ns > card->now_ns)
+				continue;
+			uint64_t at_ns = leave_ns(card, program, waiting);
+			if (at_ns > next_ns || (!is_first && at_ns <= last_ns))
+				continue;
+			next_bytes = (at_ns < next_ns ? 0 : next_bytes) + card_bytes(program);
+			next_ns = at_ns;
+		}
+		last_ns = next_ns;
+		left_bytes += next_bytes;
+		if (!next_bytes)
+			return UINT64_MAX;
+	}
+	return last_ns;
+}
+
+static uint64_t have_room_ns(const struct ll_residency_card *card, const struct ll_residency_program *waiting,
+			     uint64_t need_bytes)
+{
+	uint64_t soon_bytes = card->room.soon_bytes;
+	return have_left_ns(card, waiting, need_bytes > soon_bytes ? need_bytes - soon_bytes : 0);
+}
+
+uint64_t ll_residency_card_served_ns(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	return have_room_ns(card, waiting, needed_bytes(card, waiting));
+}
+
+bool ll_residency_card_delays_front(const struct ll_residency_card *card, const struct ll_residency_program *behind,
+				    uint64_t served_ns)
+{
+	const struct ll_residency_program *front = card->front;
+	uint64_t need_bytes = needed_bytes(card, front) + needed_bytes(card, behind);
+	if (have_room_ns(card, front, need_bytes) <= served_ns)
+		return false;
+	if (behind->is_within || behind->priority < front->priority)
+		return true;
+	if (ll_residency_is_short(behind))
+		return leave_ns(card, behind, front) > served_ns;
+	return card->now_ns + move_ns(behind) + turn_between(behind, front) > served_ns;
+}
+
+static bool is_any(const struct ll_residency_card *card, enum ll_residency state)
+{
+	for (size_t i = 0; i < card->count; i++) {
+		if (card->programs[i].state == state)
+			return true;
+	}
+	return false;
+}
+
+static bool is_any_granted(const struct ll_residency_card *card)
+{
+	for (size_t i = 0; i < card->count; i++) {
+		if (card->programs[i].granted_bytes)
+			return true;
+	}
+	return false;
+}
+
+/* Whether it takes room as others' memory leaves. An allocation does not while a program returns: they would take the
+ * room from each other. */
+static bool begins_early(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	return ll_residency_is_returner(waiting) ||
+	       (ll_residency_is_short(waiting) && waiting->takes_pieces && !is_any(card, LL_RESIDENCY_RETURNING));
+}
+
+bool ll_residency_card_has_room(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	uint64_t has_bytes = begins_early(card, waiting) ? card->room.sure_bytes : card->room.now_bytes;
+	return needed_bytes(card, waiting) <= has_bytes;
+}
+
+bool ll_residency_card_has_room_soon(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	return needed_bytes(card, waiting) <= card->room.soon_bytes;
+}
+
+bool ll_residency_card_can_serve(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	return needed_bytes(card, waiting) <= card->room.soon_bytes + movable_bytes(card, waiting);
+}
+
+/* It is not sure while a program returns or takes what was granted: what those get may leave again. The same holds for
+ * room that is kept for those in front. */
+bool ll_residency_card_is_hopeless(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	struct ll_residency_card whole = *card;
+	ll_residency_card_init(&whole);
+	return waiting->short_bytes && !waiting->is_within && !is_any(card, LL_RESIDENCY_RETURNING) &&
+	       !is_any(card, LL_RESIDENCY_STAYING) && !is_any_granted(card) &&
+	       !ll_residency_card_can_serve(&whole, waiting);
+}
+
+void ll_residency_card_keep_room(struct ll_residency_card *card, const struct ll_residency_program *waiting)
+{
+	struct ll_residency_room *room = &card->room;
+	uint64_t bytes = needed_bytes(card, waiting);
+	if (bytes > room->soon_bytes)
+		return;
+	room->now_bytes -= bytes < room->now_bytes ? bytes : room->now_bytes;
+	room->sure_bytes -= bytes < room->sure_bytes ? bytes : room->sure_bytes;
+	room->soon_bytes -= bytes;
+}

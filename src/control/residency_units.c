@@ -1,0 +1,359 @@
+#include "control/residency_units.h"
+
+/* Members of a unit do the same, or are about to. */
+enum side {
+	SIDE_HERE,
+	SIDE_GOING,  /* they are asked to leave, or leave */
+	SIDE_COMING, /* they return, or stay away after all */
+	SIDE_OUT,
+};
+
+static bool is_by_hand(const struct ll_residency_member *member)
+{
+	return member->rule.wish != LL_RESIDENCY_FREE;
+}
+
+static enum side own_side(const struct ll_residency_member *member)
+{
+	if (member->rule.is_gathering)
+		return SIDE_GOING;
+	switch (member->rule.state) {
+	case LL_RESIDENCY_HERE:
+		return SIDE_HERE;
+	case LL_RESIDENCY_AWAY:
+		return SIDE_OUT;
+	case LL_RESIDENCY_RETURNING:
+	case LL_RESIDENCY_STAYING:
+		return SIDE_COMING;
+	default:
+		return SIDE_GOING;
+	}
+}
+
+/* ---- who belongs together ---- */
+
+/* Its memory on the card. */
+static uint64_t card_bytes(const struct ll_residency_program *rule)
+{
+	switch (rule->state) {
+	case LL_RESIDENCY_AWAY:
+		return 0;
+	case LL_RESIDENCY_LEAVING:
+	case LL_RESIDENCY_STAYING:
+		return rule->left_bytes;
+	case LL_RESIDENCY_RETURNING:
+		return rule->left_bytes < rule->bytes ? rule->bytes - rule->left_bytes : 0;
+	default:
+		return rule->bytes;
+	}
+}
+
+/* Whether the job has several processes on the member's card, and more memory than the card could have for them. */
+static bool is_too_large(const struct ll_residency_member *members, size_t count,
+			 const struct ll_residency_member *member, uint64_t free_bytes)
+{
+	uint64_t has_bytes = free_bytes, needs_bytes = 0;
+	unsigned processes = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct ll_residency_program *rule = &members[i].rule;
+		if (rule->card != member->rule.card)
+			continue;
+		has_bytes += card_bytes(rule);
+		if (rule->job != member->rule.job || is_by_hand(&members[i]))
+			continue;
+		needs_bytes += rule->bytes + rule->short_bytes;
+		processes++;
+	}
+	return processes > 1 && needs_bytes > has_bytes;
+}
+
+static bool is_loose(const struct ll_residency_member *members, size_t count, unsigned job, const uint64_t *free_bytes)
+{
+	for (size_t i = 0; job && i < count; i++) {
+		if (members[i].rule.job == job && !is_by_hand(&members[i]) &&
+		    is_too_large(members, count, &members[i], free_bytes[members[i].rule.card]))
+			return true;
+	}
+	return false;
+}
+
+/* Of the same job, or of the same process if the job is loose. */
+static bool are_mates(const struct ll_residency_member *a, const struct ll_residency_member *b)
+{
+	if (a == b)
+		return true;
+	return a->rule.job && a->rule.job == b->rule.job && !is_by_hand(a) && !is_by_hand(b) &&
+	       (!a->is_loose || (a->process && a->process == b->process));
+}
+
+/* One that is away goes with its mates that are on their way out; else with those that return and wait for all. */
+static enum side side_of(const struct ll_residency_member *members, size_t count,
+			 const struct ll_residency_member *member)
+{
+	enum side side = own_side(member);
+	for (size_t i = 0; i < count && own_side(member) == SIDE_OUT; i++) {
+		if (!are_mates(member, &members[i]))
+			continue;
+		enum side mate = own_side(&members[i]);
+		if (mate == SIDE_GOING)
+			return SIDE_GOING;
+		if (mate == SIDE_COMING && (members[i].is_held || members[i].rule.state == LL_RESIDENCY_STAYING))
+			side = SIDE_COMING;
+	}
+	return side;
+}
+
+static const struct ll_residency_member *find_of_job(const struct ll_residency_member *members, size_t count,
+						     unsigned job)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (members[i].rule.job == job)
+			return &members[i];
+	}
+	return NULL;
+}
+
+static void number_units(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes)
+{
+	unsigned last = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct ll_residency_member *earlier = find_of_job(members, i, members[i].rule.job);
+		members[i].unit = 0;
+		members[i].is_loose =
+		    earlier ? earlier->is_loose : is_loose(members, count, members[i].rule.job, free_bytes);
+	}
+	for (size_t i = 0; i < count; i++)
+		members[i].side = (int)side_of(members, count, &members[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (members[i].unit)
+			continue;
+		last++;
+		for (size_t k = i; k < count; k++) {
+			if (!members[k].unit && are_mates(&members[i], &members[k]) &&
+			    members[k].side == members[i].side)
+				members[k].unit = last;
+		}
+	}
+}
+
+/* ---- what holds for all of a unit ---- */
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static enum ll_residency later_state(enum ll_residency a, enum ll_residency b)
+{
+	static const unsigned char ranks[] = {
+	    [LL_RESIDENCY_HERE] = 0,      [LL_RESIDENCY_AWAY] = 1,    [LL_RESIDENCY_PREPARING] = 2,
+	    [LL_RESIDENCY_STOPPED] = 2,   [LL_RESIDENCY_HALTING] = 2, [LL_RESIDENCY_STOPPING] = 3,
+	    [LL_RESIDENCY_RETURNING] = 4, [LL_RESIDENCY_LEAVING] = 5, [LL_RESIDENCY_STAYING] = 6};
+	return ranks[a] >= ranks[b] ? a : b;
+}
+
+static bool waits(const struct ll_residency_program *rule)
+{
+	return rule->wants || rule->short_bytes;
+}
+
+static void add_common(struct ll_residency_program *unit, const struct ll_residency_program *rule)
+{
+	uint64_t since_ns = rule->want_since_ns;
+	bool is_first_to_wait = waits(rule) && (!waits(unit) || since_ns < unit->want_since_ns);
+	if (is_first_to_wait || (!waits(rule) && !waits(unit) && since_ns > unit->want_since_ns))
+		unit->want_since_ns = since_ns;
+	unit->wants |= rule->wants || rule->short_bytes;
+	if (rule->is_gathering)
+		unit->state = later_state(unit->state, LL_RESIDENCY_STOPPING);
+	unit->state = later_state(unit->state, rule->state);
+	unit->priority = rule->priority < unit->priority ? rule->priority : unit->priority;
+	unit->is_within &= rule->is_within;
+	unit->is_torn |= rule->is_torn;
+	unit->lacks_room |= rule->lacks_room && !rule->is_silent;
+	unit->here_since_ns = least(unit->here_since_ns, rule->here_since_ns);
+	unit->idle_since_ns =
+	    unit->idle_since_ns && rule->idle_since_ns ? most(unit->idle_since_ns, rule->idle_since_ns) : 0;
+	unit->moved_ns = most(unit->moved_ns, rule->moved_ns);
+	unit->retry_ns = most(unit->retry_ns, rule->retry_ns);
+}
+
+/* What all of its members have in common. The bytes are those of each card. */
+static struct ll_residency_program common_of(const struct ll_residency_member *members, size_t count, unsigned unit)
+{
+	struct ll_residency_program common = {
+	    .is_within = true, .priority = UINT32_MAX, .here_since_ns = UINT64_MAX, .idle_since_ns = 1, .unit = unit};
+	for (size_t i = 0; i < count; i++) {
+		if (members[i].unit == unit)
+			add_common(&common, &members[i].rule);
+	}
+	if (common.state == LL_RESIDENCY_STOPPED || common.state == LL_RESIDENCY_HALTING)
+		common.state = LL_RESIDENCY_STOPPING;
+	return common;
+}
+
+/* ---- what it has on a card ---- */
+
+static uint64_t still_to_go(enum ll_residency unit_state, const struct ll_residency_program *rule)
+{
+	switch (unit_state) {
+	case LL_RESIDENCY_LEAVING:
+		return card_bytes(rule);
+	case LL_RESIDENCY_RETURNING:
+		return rule->state == LL_RESIDENCY_AWAY ? rule->bytes : rule->left_bytes;
+	case LL_RESIDENCY_STAYING:
+		return rule->state == LL_RESIDENCY_RETURNING ? rule->came_bytes : rule->left_bytes;
+	default:
+		return 0;
+	}
+}
+
+static void add_to_card(struct ll_residency_program *program, const struct ll_residency_program *rule)
+{
+	bool is_out = program->state == LL_RESIDENCY_STOPPING && rule->state == LL_RESIDENCY_AWAY;
+	program->granted_bytes += rule->granted_bytes;
+	if (rule->is_silent)
+		return;
+	program->is_silent = false;
+	program->bytes += is_out ? 0 : rule->bytes;
+	program->left_bytes += still_to_go(program->state, rule);
+	program->came_bytes += rule->came_bytes;
+	program->lacks_room |= rule->lacks_room;
+}
+
+size_t ll_residency_units_short(const struct ll_residency_member *members, size_t count, unsigned unit, unsigned card)
+{
+	size_t found = count;
+	for (size_t i = 0; i < count; i++) {
+		const struct ll_residency_program *rule = &members[i].rule;
+		if (members[i].unit == unit && rule->card == card && rule->short_bytes &&
+		    (found == count || rule->want_since_ns < members[found].rule.want_since_ns))
+			found = i;
+	}
+	return found;
+}
+
+static struct ll_residency_program program_of(const struct ll_residency_member *members, size_t count, unsigned unit,
+					      unsigned card)
+{
+	struct ll_residency_program program = common_of(members, count, unit);
+	bool lacks_anywhere = program.lacks_room;
+	program.card = card;
+	program.is_silent = true;
+	program.lacks_room = false;
+	for (size_t i = 0; i < count; i++) {
+		if (members[i].unit == unit && members[i].rule.card == card)
+			add_to_card(&program, &members[i].rule);
+	}
+	/* What is back here may be wanted by one that returns, while a mate waits for room on another card. */
+	if (program.state == LL_RESIDENCY_RETURNING && !program.left_bytes)
+		program.lacks_room = lacks_anywhere;
+	size_t first = ll_residency_units_short(members, count, unit, card);
+	if (first < count) {
+		program.short_bytes = members[first].rule.short_bytes;
+		program.takes_pieces = members[first].rule.takes_pieces;
+	}
+	return program;
+}
+
+static size_t count_members(const struct ll_residency_member *members, size_t count, unsigned unit)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++)
+		found += members[i].unit == unit;
+	return found;
+}
+
+/* Whether an earlier member is of the same unit on the same card. */
+static bool has_program(const struct ll_residency_member *members, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (members[i].unit == members[at].unit && members[i].rule.card == members[at].rule.card)
+			return true;
+	}
+	return false;
+}
+
+/* Of a unit that has not moved yet: the moves on its cards go on side by side. */
+static void estimate_moves(struct ll_residency_program *programs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t longest_ns = programs[i].moved_ns;
+		for (size_t k = 0; k < count && !programs[i].moved_ns; k++) {
+			if (programs[i].unit == programs[k].unit)
+				longest_ns = most(longest_ns, ll_residency_move_ns(programs[k].bytes));
+		}
+		programs[i].moved_ns = longest_ns;
+	}
+}
+
+size_t ll_residency_units_join(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes,
+			       struct ll_residency_program *ret_programs)
+{
+	size_t made = 0;
+	number_units(members, count, free_bytes);
+	for (size_t i = 0; i < count; i++) {
+		if (has_program(members, i))
+			continue;
+		struct ll_residency_program *program = &ret_programs[made++];
+		const struct ll_residency_program *rule = &members[i].rule;
+		bool is_alone = count_members(members, count, members[i].unit) == 1;
+		*program = is_alone ? *rule : program_of(members, count, members[i].unit, rule->card);
+		program->unit = members[i].unit;
+		program->job = is_by_hand(&members[i]) || members[i].is_loose ? 0 : rule->job;
+	}
+	estimate_moves(ret_programs, made);
+	return made;
+}
+
+/* ---- one follows the others ---- */
+
+struct mates {
+	bool is_any_staying, is_any_held, is_any_coming;
+	bool are_all_back;
+};
+
+static struct mates look_at(const struct ll_residency_member *members, size_t count, unsigned unit)
+{
+	struct mates mates = {.are_all_back = true};
+	for (size_t i = 0; i < count; i++) {
+		const struct ll_residency_program *rule = &members[i].rule;
+		if (members[i].unit != unit)
+			continue;
+		mates.is_any_staying |= rule->state == LL_RESIDENCY_STAYING;
+		mates.is_any_held |= rule->state == LL_RESIDENCY_RETURNING && members[i].is_held;
+		mates.are_all_back &= rule->is_silent || (rule->state == LL_RESIDENCY_RETURNING && !rule->left_bytes);
+	}
+	return mates;
+}
+
+static enum ll_residency_step follow(const struct ll_residency_member *member, const struct mates *mates)
+{
+	const struct ll_residency_program *rule = &member->rule;
+	bool is_returning = rule->state == LL_RESIDENCY_RETURNING;
+	if (mates->is_any_staying)
+		return is_returning && !rule->is_torn ? LL_RESIDENCY_STAY : LL_RESIDENCY_WAIT;
+	if (mates->is_any_held && rule->state == LL_RESIDENCY_AWAY)
+		return LL_RESIDENCY_RETURN;
+	if (is_returning && member->is_held && mates->are_all_back)
+		return LL_RESIDENCY_GO_ON;
+	return LL_RESIDENCY_WAIT;
+}
+
+struct ll_residency_decision ll_residency_units_follow(const struct ll_residency_member *members, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (is_by_hand(&members[i]))
+			continue;
+		struct mates mates = look_at(members, count, members[i].unit);
+		enum ll_residency_step step = follow(&members[i], &mates);
+		if (step != LL_RESIDENCY_WAIT)
+			return (struct ll_residency_decision){.step = step, .who = i, .again_ns = UINT64_MAX};
+	}
+	return (struct ll_residency_decision){.step = LL_RESIDENCY_WAIT, .again_ns = UINT64_MAX};
+}
