@@ -27,6 +27,7 @@ static int attached_fd = -1;
 static dev_t attached_device;
 static ino_t attached_inode;
 static char folder[PATH_MAX];
+static bool is_of_all_users;
 static _Atomic(const char *) settled_folder; /* readable without the lock, which a thread that forks has */
 
 /* Writes the folder's name, and what chooses another one. */
@@ -49,6 +50,20 @@ static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err
 	return 0;
 }
 
+/* Root lets all users into one world by a folder that all may write. */
+static bool is_shared(const struct stat *folder_stat)
+{
+	return folder_stat->st_uid == 0 && (folder_stat->st_mode & 0777) == 0777;
+}
+
+int sim_world_open_file(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC, 0600);
+	if (fd >= 0 && is_of_all_users && flags & O_CREAT)
+		fchmod(fd, 0666); /* by its owner alone, who made it */
+	return fd;
+}
+
 /* Settles where the world is, once. Called with attach_lock held. */
 static int find_folder(struct ll_err *err)
 {
@@ -64,8 +79,10 @@ static int find_folder(struct ll_err *err)
 		rc = ll_err_set(err, -errno, "simulated world: make %s: %s", text, strerror(errno));
 	else if (lstat(text, &st) < 0 || !realpath(text, folder))
 		rc = ll_err_set(err, -errno, "simulated world: %s: %s", text, strerror(errno));
-	else if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+	else if (!S_ISDIR(st.st_mode) || (!is_shared(&st) && (st.st_uid != geteuid() || (st.st_mode & 022))))
 		rc = ll_err_set(err, -EPERM, "simulated world: %s: not a folder that only this user may write", text);
+	else
+		is_of_all_users = is_shared(&st);
 	if (rc < 0) {
 		folder[0] = '\0';
 		ll_err_hint(err, "%s", hint);
@@ -137,7 +154,7 @@ static int make_world(const char *path, const struct sim_scenario *scenario, con
 	char temporary[PATH_MAX];
 	if (path_in_folder(temporary, sizeof temporary, "world.new") < 0)
 		return ll_err_set(err, -ENAMETOOLONG, "simulated world: name too long");
-	LL_SCOPE_CLOSE int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	LL_SCOPE_CLOSE int fd = sim_world_open_file(temporary, O_RDWR | O_CREAT | O_TRUNC);
 	if (fd < 0 || ftruncate(fd, (off_t)sizeof(struct sim_world)) < 0)
 		return ll_err_set(err, -errno, "simulated world: %s: %s", temporary, strerror(errno));
 	struct sim_world *w = map_world(fd);
@@ -234,7 +251,7 @@ static int attach_world(bool anew, struct ll_err *err)
 	int fd = -1;
 	rc = path_in_folder(path, sizeof path, "setup.lock");
 	if (rc == 0) {
-		setup = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		setup = sim_world_open_file(path, O_RDWR | O_CREAT);
 		if (setup < 0 || flock(setup, LOCK_EX) < 0)
 			rc = ll_err_set(err, -errno, "simulated world: %s: %s", path, strerror(errno));
 	}

@@ -2,7 +2,8 @@
  * attach.h - how a process joins a world: where the world's folder is, and who makes the world.
  *
  * The folder is LOADLINE_SIM_DIR, else $XDG_RUNTIME_DIR/loadline-sim, else /tmp/loadline-sim-UID. It belongs to one
- * user and has mode 0700. LOADLINE_SIM_SCENARIO names a scenario file.
+ * user and has mode 0700; or it is root's and has mode 0777, and then all users are in one world.
+ * LOADLINE_SIM_SCENARIO names a scenario file.
  */
 #ifndef LOADLINE_SIM_CARD_ATTACH_H
 #define LOADLINE_SIM_CARD_ATTACH_H
@@ -34,5 +35,9 @@ const char *sim_world_trouble(const char **ret_hint);
 /* Returns the world's folder, absolute. It can be called before sim_world_attach. NULL: there can be no folder. The
  * text lives as long as the process. */
 const char *sim_world_folder(void);
+
+/* Opens a file of the world, closed on exec; one that is made can be opened by whoever is in the world. -1 with errno.
+ */
+int sim_world_open_file(const char *path, int flags);
 
 #endif

@@ -15,7 +15,7 @@ static int open_file(void)
 	char path[PATH_MAX];
 	const char *folder = sim_world_folder();
 	int n = folder ? snprintf(path, sizeof path, "%s/descriptors", folder) : -1;
-	return n > 0 && (size_t)n < sizeof path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	return n > 0 && (size_t)n < sizeof path ? sim_world_open_file(path, O_RDWR | O_CREAT) : -1;
 }
 
 /* Unlike the index it names one share for ever. */
