@@ -63,7 +63,8 @@ static int check_folder(int fd, const char *path, struct ll_err *err)
 
 int ll_runtime_folder_open(const char *path, int *ret_fd, struct ll_err *err)
 {
-	if (mkdir(path, 0700) && errno != EEXIST) {
+	bool is_system = strcmp(path, SYSTEM_FOLDER) == 0;
+	if (mkdir(path, is_system ? 0755 : 0700) && errno != EEXIST) {
 		ll_err_set(err, -errno, "runtime folder: make %s: %s", path, strerror(errno));
 		return ll_err_hint(err, "set XDG_RUNTIME_DIR to a folder of your own, or unset it");
 	}
@@ -78,6 +79,8 @@ int ll_runtime_folder_open(const char *path, int *ret_fd, struct ll_err *err)
 	int rc = check_folder(fd, path, err);
 	if (rc)
 		return rc;
+	if (is_system)
+		fchmod(fd, 0755);
 	*ret_fd = fd;
 	fd = -1;
 	return 0;

@@ -5,7 +5,8 @@
  * for root, unless /run cannot be written; $XDG_RUNTIME_DIR/loadline; /tmp/loadline-UID.
  *
  * What is in it is trusted because the folder is trusted. The folder is a directory and no symlink, it belongs to this
- * user, and no other user may write it. A folder that we make has mode 0700.
+ * user, and no other user may write it. A folder that we make has mode 0700; /run/loadline has 0755, because the socket
+ * of the system's loadlined is in it (protocol/place.h).
  */
 #ifndef LOADLINE_BASE_RUNTIME_FOLDER_H
 #define LOADLINE_BASE_RUNTIME_FOLDER_H

@@ -11,6 +11,7 @@
 #include "daemon/connection.h"
 #include "daemon/memory.h"
 #include "daemon/promises.h"
+#include "daemon/rights.h"
 #include "daemon/users.h"
 
 static bool say_welcome(struct ll_connection *connection)
@@ -61,16 +62,36 @@ static bool is_pipe(int fd)
 	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-static uint32_t peer_uid(const struct ll_connection *connection)
+static void refuse_right(struct ll_connection *connection)
 {
-	struct ucred peer;
-	return read_peer(connection, &peer) ? peer.uid : geteuid();
+	ll_connection_refuse(connection, -EPERM, "the job is another user's");
+}
+
+/* For the monitor to keep, and to give to the next daemon. A monitor of another user gets orders that it cannot write;
+ * the next daemon has the uid of this one, and opens them anew. */
+static void accept_monitor(struct ll_connection *connection, const struct ll_job *job)
+{
+	int fds[2] = {job->pages.page_fd, job->pages.orders_fd};
+	bool is_other = connection->uid != geteuid();
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = job->number;
+	int rc = is_other ? ll_pages_share(&job->pages, true, fds) : 0;
+	ll_connection_answer(connection, &message, fds, rc ? 0 : 2);
+	if (is_other && !rc)
+		ll_message_close_fds(fds, 2);
+}
+
+static const char *reason_of_job(int code)
+{
+	return code == -EBUSY   ? "another monitor has the job"
+	       : code == -EPERM ? "the job is another user's"
+				: strerror(-code);
 }
 
 static bool take_job(struct ll_connection *connection, struct ll_job_facts *facts, int *fds, size_t count)
 {
 	struct ll_job *job;
-	union ll_message message;
 	if (connection->role != LL_ROLE_MONITOR || connection->job || (count != 2 && count != 4) ||
 	    !ll_process_is_valid(fds[0]) || !is_pipe(fds[1]) || facts->state == LL_JOB_ENDED)
 		return false;
@@ -78,20 +99,18 @@ static bool take_job(struct ll_connection *connection, struct ll_job_facts *fact
 		ll_connection_refuse(connection, -ESRCH, "a monitor that cannot be watched");
 		return true;
 	}
-	facts->uid = peer_uid(connection);
+	facts->uid = connection->uid;
 	facts->pid = (uint32_t)ll_process_id(fds[0]);
 	struct ll_job_call call = {connection, facts,  connection->process_fd,
 				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
 	int rc = ll_keeper_register(connection->server, &call, &job);
 	if (rc) {
-		ll_connection_refuse(connection, rc, rc == -EBUSY ? "another monitor has the job" : strerror(-rc));
+		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;
 	}
 	fds[0] = fds[1] = -1;
 	connection->job = job;
-	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-	message.accepted.number = job->number;
-	ll_connection_answer(connection, &message, (const int[]){job->pages.page_fd, job->pages.orders_fd}, 2);
+	accept_monitor(connection, job);
 	return true;
 }
 
@@ -116,6 +135,10 @@ static bool take_handover(struct ll_connection *connection, const struct ll_mess
 {
 	struct ll_server *server = connection->server;
 	union ll_message message;
+	if (server->is_system) {
+		ll_connection_refuse(connection, -EPERM, "the system's loadlined is replaced by who keeps it");
+		return true;
+	}
 	if (handover->version <= ll_version_number(server->version)) {
 		ll_connection_refuse(connection, -EPERM, "this loadlined is as new");
 		return true;
@@ -143,6 +166,10 @@ static bool take_bind(struct ll_connection *connection, const struct ll_message_
 {
 	struct ll_job *job = ll_books_find_id(&connection->server->books, bind->job);
 	char reason[LL_REASON_SIZE] = "there is no such job";
+	if (job && !ll_rights_over(connection, job)) {
+		refuse_right(connection);
+		return true;
+	}
 	int rc = job ? ll_promises_bind(connection->server, job, bind, reason) : -ESRCH;
 	if (rc)
 		ll_connection_refuse(connection, rc, reason);
@@ -157,6 +184,10 @@ static bool take_set(struct ll_connection *connection, const struct ll_message_s
 	char reason[LL_REASON_SIZE] = "the job has ended";
 	if (job && job->number != set->job_number)
 		job = NULL;
+	if (job && !ll_rights_over(connection, job)) {
+		refuse_right(connection);
+		return true;
+	}
 	int rc = job ? ll_promises_set(connection->server, job, set, reason) : -ESRCH;
 	if (rc)
 		ll_connection_refuse(connection, rc, reason);
@@ -167,12 +198,30 @@ static bool take_set(struct ll_connection *connection, const struct ll_message_s
 
 static bool take_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
 {
-	const struct ll_job *job;
-	int rc = ll_users_set_checkpoint(connection->server, fd, checkpoint->state, &job);
+	struct ll_user *user = ll_users_find(connection->server, fd);
+	const struct ll_job *job = user ? user->job : NULL;
+	if (job && !ll_rights_over(connection, job)) {
+		refuse_right(connection);
+		return true;
+	}
+	int rc = user ? 0 : -ESRCH;
+	if (user)
+		ll_users_set_checkpoint(user, checkpoint->state);
 	if (rc)
 		ll_connection_refuse(connection, rc, "the process is on no card, as far as loadlined knows");
 	else
 		accept_job(connection, job);
+	return true;
+}
+
+/* A request about memory: what comes of it is told later. */
+static bool take_move(struct ll_connection *connection, enum ll_message_kind kind, const struct ll_message_move *move)
+{
+	const struct ll_job *job = ll_books_find_id(&connection->server->books, move->job);
+	if (job && !ll_rights_over(connection, job))
+		refuse_right(connection);
+	else
+		ll_residency_request(connection->server, connection, kind, move);
 	return true;
 }
 
@@ -346,10 +395,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_EVICT:
 	case LL_MESSAGE_SUSPEND:
 	case LL_MESSAGE_RESUME:
-		if (connection->role != LL_ROLE_COMMAND)
-			return false;
-		ll_residency_request(connection->server, connection, message->header.kind, &message->move);
-		return true;
+		return connection->role == LL_ROLE_COMMAND &&
+		       take_move(connection, message->header.kind, &message->move);
 	default:
 		return connection->role == LL_ROLE_PROCESS && call_of_process(connection, message);
 	}

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/connection.h"
+#include "daemon/rights.h"
 #include "daemon/users.h"
 
 enum { MESSAGES_AT_A_TIME = 16 }; /* then others have their turn */
@@ -73,10 +74,19 @@ static void send_pending(struct ll_connection *connection)
 
 /* ---- those that watch ---- */
 
-/* Sends the pages of the next job that it does not have yet. False: it has all. */
-static bool send_page(struct ll_connection *connection)
+/* The next job that it does not have yet, and may see the pages of: the job's token is in them. NULL: it has all. */
+static const struct ll_job *find_unwatched(const struct ll_connection *connection)
 {
 	const struct ll_job *job = ll_books_after(&connection->server->books, connection->watched);
+	while (job && !ll_rights_over(connection, job))
+		job = job->next;
+	return job;
+}
+
+/* Sends the pages of that job. False: it has all. */
+static bool send_page(struct ll_connection *connection)
+{
+	const struct ll_job *job = find_unwatched(connection);
 	union ll_message message;
 	int fds[2];
 	if (!job)
@@ -156,6 +166,7 @@ static bool send_waiting(struct ll_connection *connection)
 	while (connection->is_listing && !connection->has_pending) {
 		union ll_message message;
 		connection->is_listing = ll_listing_next(connection->server, &connection->listing, &message);
+		ll_rights_trim(connection, &message);
 		ll_connection_answer(connection, &message, NULL, 0);
 	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
@@ -216,7 +227,7 @@ void ll_connection_close(struct ll_connection *connection)
 	ll_server_look(server);
 }
 
-void ll_connection_new(struct ll_server *server, int fd, bool is_foreign)
+void ll_connection_new(struct ll_server *server, int fd, uint32_t uid)
 {
 	struct ll_connection *connection = calloc(1, sizeof *connection);
 	if (!connection || uv_poll_init(&server->loop, &connection->poll, fd)) {
@@ -226,7 +237,8 @@ void ll_connection_new(struct ll_server *server, int fd, bool is_foreign)
 	}
 	connection->server = server;
 	connection->fd = fd;
-	connection->is_foreign = is_foreign;
+	connection->uid = uid;
+	connection->is_foreign = uid != geteuid() && !server->is_system;
 	connection->process_fd = -1;
 	connection->born_ms = uv_now(&server->loop);
 	connection->poll.data = connection;

@@ -16,7 +16,8 @@ struct ll_connection {
 	uint64_t born_ms; /* on the loop's clock */
 	uint32_t role;    /* 0: it has not said HELLO */
 	uint32_t serial;  /* of the message that is being answered */
-	bool is_foreign;  /* another user: a process of a job that changed its uid may claim, and nothing else */
+	uint32_t uid;     /* of the other side, as seen here */
+	bool is_foreign;  /* another user than the daemon's, which is a user's: rights.h */
 	struct ll_job *job;
 	struct ll_evictable *evictable; /* the process's memory on a card, if it moves by this connection */
 	struct ll_user *user;           /* the process of the other side, if it has claims by this connection */

@@ -92,15 +92,18 @@ static int start_monitor(struct ll_server *server, const struct ll_job *job)
 }
 
 /* The end of a monitor is no end of its job: nothing of the job is freed while a process of it may live. The next
- * monitor finds out. Without one the daemon does. */
+ * monitor finds out. Without one the daemon does: the system's starts none, which would have another uid than its job.
+ */
 static void replace_monitor(struct keeper *keeper)
 {
+	struct ll_job *job = keeper->job;
 	struct ll_server *server = keeper->server;
 	ll_death_watch_close(keeper->monitor);
 	keeper->monitor = NULL;
 	keeper->lost_ms = uv_now(&server->loop);
-	if (start_monitor(server, keeper->job) && ll_keeper_has_tree_ended(keeper->job))
-		ll_keeper_end(server, keeper->job);
+	bool is_unwatched = server->is_system || start_monitor(server, job);
+	if (is_unwatched && ll_keeper_has_tree_ended(job))
+		ll_keeper_end(server, job);
 	ll_server_look(server);
 }
 
@@ -124,7 +127,7 @@ static bool needs_monitor(const struct keeper *keeper)
 {
 	if (keeper->monitor)
 		return !keeper->monitor->is_polled && ll_process_has_ended(keeper->monitor->fd);
-	return uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS;
+	return keeper->server->is_system || uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS;
 }
 
 static bool tick(struct keeper *keeper)
@@ -195,8 +198,10 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 
 int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
 {
-	struct ll_job *job = ll_books_find(&server->books, call->facts->token);
+	struct ll_job *job = ll_books_find_id(&server->books, call->facts->token[0]);
 	bool is_known = job != NULL;
+	if (is_known && (job->facts.uid != call->facts->uid || job->facts.token[1] != call->facts->token[1]))
+		return -EPERM;
 	if (is_known && keeper_of(job)->connection && keeper_of(job)->connection != call->connection)
 		return -EBUSY;
 	int monitor_fd = dup(call->monitor_fd);

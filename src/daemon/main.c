@@ -1,13 +1,19 @@
-/* loadlined: started by `loadline run` and by the monitors of jobs, with a listening socket. */
+/* loadlined: a user's is started by `loadline run` and by the monitors of jobs, with a listening socket; the system's
+ * by its keeper. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/server.h"
+#include "daemon/system_socket.h"
 
 static const char help[] = "usage: loadlined --help | --version\n"
 			   "\n"
@@ -56,8 +62,63 @@ static int serve(char **words)
 	return ll_err_exit_code(rc);
 }
 
+/* ---- the system's ---- */
+
+static const char system_user[] = "loadline";
+
+/* By hand: as root makes the socket, and becomes the user. One that is not root serves as who it is: in a simulated
+ * world of its own. */
+static int make_socket(struct ll_server_config *config, const char *user_name, bool is_simulated, struct ll_err *err)
+{
+	struct ll_system_user user = {0, 0};
+	bool changes = user_name || (!is_simulated && geteuid() == 0);
+	int rc = changes ? ll_system_user_find(user_name ? user_name : system_user, &user, err) : 0;
+	if (!rc)
+		rc = ll_system_socket_bind(&config->place, changes ? &user : NULL, &config->listen_fd, err);
+	if (!rc && changes)
+		rc = ll_system_user_become(&user, err);
+	if (!rc && listen(config->listen_fd, 1)) /* the server's own call sets the length */
+		rc = ll_err_set(err, -errno, "%s: %s", config->place.name, strerror(errno));
+	return rc;
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* loadlined --system [--user NAME] */
+static int serve_system(const char *user_name)
+{
+	struct ll_err err = {0};
+	const char *sim_folder = getenv("LOADLINE_SIM_DIR");
+	struct ll_server_config config = {.version = LOADLINE_VERSION, .is_system = true};
+	open_log();
+	raise_file_limit();
+	int rc = ll_place_of_system(sim_folder, &config.place);
+	if (rc)
+		ll_err_set(&err, rc, "LOADLINE_SIM_DIR: %s", strerror(-rc));
+	config.listen_fd = ll_system_socket_passed();
+	if (!rc && config.listen_fd < 0)
+		rc = make_socket(&config, user_name, sim_folder, &err);
+	if (!rc)
+		rc = ll_server_run(&config, &err);
+	if (rc)
+		fprintf(stderr, err.hint[0] ? "loadlined: %s; %s\n" : "loadlined: %s\n", err.text, err.hint);
+	return ll_err_exit_code(rc);
+}
+
 int main(int argc, char **argv)
 {
+	bool is_system = argc > 1 && strcmp(argv[1], "--system") == 0;
+	if (is_system && argc == 2)
+		return serve_system(NULL);
+	if (is_system && argc == 4 && strcmp(argv[2], "--user") == 0)
+		return serve_system(argv[3]);
 	if (argc == SERVE_WORDS && strcmp(argv[1], "--serve") == 0)
 		return serve(argv);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {

@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "protocol/words.h"
+
+enum { PATH_SIZE = 40 };
 
 static int map(struct ll_job_pages *pages)
 {
@@ -42,12 +45,22 @@ static bool is_ours(int fd)
 	       (seals < 0 || seals & F_SEAL_SHRINK);
 }
 
+/* The monitor of another user's job has a descriptor for reading. The file is ours (is_ours), so it can be opened anew.
+ */
+static int open_orders(int fd)
+{
+	char path[PATH_SIZE];
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR)
+		return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_facts *facts)
 {
 	if (!is_ours(fds[0]) || !is_ours(fds[1]))
 		return -EBADMSG;
-	*pages = (struct ll_job_pages){.page_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0),
-				       .orders_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 0)};
+	*pages = (struct ll_job_pages){.page_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0), .orders_fd = open_orders(fds[1])};
 	int rc = pages->page_fd < 0 || pages->orders_fd < 0 ? -errno : map(pages);
 	if (!rc && memcmp(pages->orders->token, facts->token, sizeof facts->token) != 0)
 		rc = -EBADMSG;

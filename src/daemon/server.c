@@ -15,6 +15,7 @@
 #include "base/process_id.h"
 #include "daemon/connection.h"
 #include "daemon/memory.h"
+#include "daemon/rights.h"
 #include "daemon/users.h"
 
 enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000 };
@@ -33,20 +34,24 @@ static int open_reserve(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+static void say_full(int fd, const char *reason)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_REFUSED);
+	message.refused.code = -EMFILE;
+	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, reason);
+	ll_message_send(fd, &message, NULL, 0);
+}
+
 /* Accepts with the reserve, says why it refuses, and closes. Who comes again later may find room. Else the loop would
  * spin: the listening socket stays readable. */
 static void refuse_next(struct ll_server *server)
 {
-	union ll_message message;
 	if (server->reserve_fd >= 0)
 		close(server->reserve_fd);
 	int fd = accept_next(server);
 	if (fd >= 0) {
-		ll_message_init(&message, LL_MESSAGE_REFUSED);
-		message.refused.code = -EMFILE;
-		ll_message_text_set(message.refused.reason, sizeof message.refused.reason,
-				    "loadlined has no descriptors left");
-		ll_message_send(fd, &message, NULL, 0);
+		say_full(fd, "loadlined has no descriptors left");
 		close(fd);
 	}
 	server->reserve_fd = open_reserve();
@@ -55,7 +60,7 @@ static void refuse_next(struct ll_server *server)
 /* False: there is nobody left, or no room; then it is tried again in a second. */
 static bool accept_one(struct ll_server *server)
 {
-	uid_t uid;
+	uid_t uid = (uid_t)-1;
 	int fd = accept_next(server);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
 		refuse_next(server);
@@ -67,9 +72,12 @@ static bool accept_one(struct ll_server *server)
 	}
 	if (fd < 0)
 		return errno == ECONNABORTED || errno == EINTR;
-	bool is_foreign = ll_place_check_peer(fd, &uid) != 0;
-	if (!is_foreign || ll_connections_have_room(server)) {
-		ll_connection_new(server, fd, is_foreign);
+	bool is_foreign = ll_place_check_peer(fd, &uid) != 0 && !server->is_system;
+	if (!ll_rights_have_room(server, uid)) {
+		say_full(fd, "loadlined has as many connections of this user as one may have");
+		close(fd);
+	} else if (!is_foreign || ll_connections_have_room(server)) {
+		ll_connection_new(server, fd, uid);
 	} else {
 		server->bad_messages++;
 		close(fd);
@@ -114,7 +122,7 @@ static void on_tick(uv_timer_t *timer)
 void ll_server_look(struct ll_server *server)
 {
 	bool is_idle = server->connection_count == server->watcher_count && !server->books.job_count;
-	if (!is_idle)
+	if (!is_idle || server->is_system)
 		uv_timer_stop(&server->linger);
 	else if (!uv_is_active((uv_handle_t *)&server->linger))
 		uv_timer_start(&server->linger, on_linger, LINGER_MS, 0);
@@ -163,6 +171,7 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 				     .version = config->version,
 				     .place = config->place,
 				     .programs = config->programs,
+				     .is_system = config->is_system,
 				     .born_ns = ll_now_ns()};
 	server->namespaces = ll_process_namespaces();
 	server->has_own_proc = ll_process_has_own_proc();

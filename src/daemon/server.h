@@ -43,22 +43,25 @@ struct ll_server {
 	const char *version;
 	struct ll_place place;
 	struct ll_programs programs;
+	bool is_system; /* serves all users (rights.h), and until it is ended */
 };
 
 struct ll_server_config {
 	int listen_fd; /* becomes the server's */
 	const char *version;
 	struct ll_place place;
-	struct ll_programs programs;
+	struct ll_programs programs; /* of no use for the system's: it starts none */
+	bool is_system;
 };
 
-/* Serves until nobody has needed it for 2 s, or it has handed over to a newer version. */
+/* Serves until nobody has needed it for 2 s, or it has handed over to a newer version; the system's until it is ended.
+ */
 int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
 
 /* ---- between the files of this folder ---- */
 
-/* Takes the accepted socket. is_foreign: its other side is another user. */
-void ll_connection_new(struct ll_server *server, int fd, bool is_foreign);
+/* Takes the accepted socket, whose other side has that uid. */
+void ll_connection_new(struct ll_server *server, int fd, uint32_t uid);
 
 /* Closes it, and tells the keeper of its job. */
 void ll_connection_close(struct ll_connection *connection);
@@ -78,7 +81,7 @@ void ll_server_stop(struct ll_server *server);
 /*
  * A monitor registers its job. process_fd and lifeline_fd become the keeper's on success alone; monitor_fd is
  * copied. It may be a job that is known and has lost its monitor or its connection. -EBUSY: another process is its
- * monitor. -EBADMSG: the pages are not this job's.
+ * monitor. -EPERM: it is another user's job. -EBADMSG: the pages are not this job's.
  */
 struct ll_job_call {
 	struct ll_connection *connection;

@@ -105,9 +105,11 @@ static bool are_equal(const struct ll_claim_identity *one, const struct ll_claim
 static bool is_process(const struct ll_user *user, const struct ll_job *job, uint32_t pid,
 		       const struct ll_claim_identity *identity)
 {
+	if (user->job != job)
+		return false;
 	if (pid && user->pid)
 		return user->pid == pid && !ll_process_has_ended(user->watch->fd);
-	return !pid && !user->pid && user->job == job && are_equal(&user->identity, identity);
+	return !pid && !user->pid && are_equal(&user->identity, identity);
 }
 
 static struct ll_user *find_user(const struct ll_server *server, const struct ll_job *job, uint32_t pid,
@@ -117,6 +119,18 @@ static struct ll_user *find_user(const struct ll_server *server, const struct ll
 	while (user && !is_process(user, job, pid, identity))
 		user = user->next;
 	return user;
+}
+
+/* A process belongs to one job. In another one it may have been before, or the processes of that one have written its
+ * number into a slot. */
+static void end_elsewhere(struct ll_server *server, const struct ll_job *job, uint32_t pid)
+{
+	struct ll_user *next;
+	for (struct ll_user *user = server->users; user; user = next) {
+		next = user->next;
+		if (pid && user->pid == pid && user->job != job)
+			end_claims(server, user);
+	}
 }
 
 /* Slots of an adopted page that the process had before it became another program. */
@@ -191,9 +205,11 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	struct ll_claim_identity identity = {message->pid, message->namespaces, message->start_ticks};
 	if (call->process_fd < 0 || ll_process_has_ended(call->process_fd))
 		return -ESRCH;
-	struct ll_user *user = find_user(server, call->job, (uint32_t)ll_process_id(call->process_fd), &identity);
+	uint32_t pid = (uint32_t)ll_process_id(call->process_fd);
+	end_elsewhere(server, call->job, pid);
+	struct ll_user *user = find_user(server, call->job, pid, &identity);
 	bool is_new_image = user && user->connection != call->connection && !message->slot_token;
-	if (user && (is_new_image || user->job != call->job)) {
+	if (is_new_image) {
 		end_claims(server, user);
 		user = NULL;
 	}
@@ -213,7 +229,16 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	return rc;
 }
 
-static void set_checkpoint(const struct ll_user *user, uint32_t state)
+struct ll_user *ll_users_find(const struct ll_server *server, int process_fd)
+{
+	uint32_t pid = (uint32_t)ll_process_id(process_fd);
+	struct ll_user *user = server->users;
+	while (user && (!pid || user->pid != pid))
+		user = user->next;
+	return user;
+}
+
+void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state)
 {
 	for (unsigned i = 0; i < user->job->claims->card_count; i++) {
 		for (struct ll_job_claim *claim = user->job->claims->cards[i]->claims; claim; claim = claim->next) {
@@ -221,19 +246,6 @@ static void set_checkpoint(const struct ll_user *user, uint32_t state)
 				atomic_store(&ll_claim_slot(claim)->checkpoint, state);
 		}
 	}
-}
-
-int ll_users_set_checkpoint(struct ll_server *server, int process_fd, uint32_t state, const struct ll_job **ret_job)
-{
-	uint32_t pid = (uint32_t)ll_process_id(process_fd);
-	const struct ll_user *user = server->users;
-	while (user && (!pid || user->pid != pid))
-		user = user->next;
-	if (!user)
-		return -ESRCH;
-	set_checkpoint(user, state);
-	*ret_job = user->job;
-	return 0;
 }
 
 /* ---- what nobody tells ---- */

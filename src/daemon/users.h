@@ -39,8 +39,11 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 /* A claim of the user has ended. */
 void ll_user_drop(struct ll_user *user);
 
-/* The driver's checkpoint did something to a process. -ESRCH: it has no claim. */
-int ll_users_set_checkpoint(struct ll_server *server, int process_fd, uint32_t state, const struct ll_job **ret_job);
+/* The user that this process is. NULL: it has no claim, or is not seen from here. */
+struct ll_user *ll_users_find(const struct ll_server *server, int process_fd);
+
+/* The driver's checkpoint did something to the process. */
+void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state);
 
 /* Finds the processes of slots that came with the pages: those that have ended meanwhile lose them, the others are
  * watched, whether they come back or not. Returns whether it must be tried again. */

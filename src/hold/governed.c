@@ -32,10 +32,11 @@ static int fill_list(const struct ll_list *rows, const char *uuid, struct ll_gov
 }
 
 /* A daemon that sees itself by another number than this process does is in another PID namespace. */
-static int ask(struct ll_client *client, const struct ll_place *place, struct ll_list *ret_rows)
+static int ask(struct ll_client *client, const struct ll_places *places, struct ll_list *ret_rows)
 {
 	uint64_t deadline_ns = ll_now_ns() + WAIT_NS;
-	int rc = ll_client_open(client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
+	int rc =
+	    ll_client_open(client, ll_places_choose(places), LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
 	if (rc)
 		return rc;
 	if ((pid_t)client->welcome.pid != client->pid)
@@ -43,11 +44,11 @@ static int ask(struct ll_client *client, const struct ll_place *place, struct ll
 	return ll_client_list(client, ret_rows, deadline_ns, NULL);
 }
 
-int ll_governed_list(const struct ll_place *place, const char *uuid, struct ll_governed **ret_list, size_t *ret_count)
+int ll_governed_list(const struct ll_places *places, const char *uuid, struct ll_governed **ret_list, size_t *ret_count)
 {
 	struct ll_client client;
 	struct ll_list rows = {0};
-	int rc = ask(&client, place, &rows);
+	int rc = ask(&client, places, &rows);
 	if (rc == 0)
 		rc = fill_list(&rows, uuid, ret_list, ret_count);
 	ll_list_fini(&rows);

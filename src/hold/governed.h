@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct ll_place;
+struct ll_places;
 
 struct ll_governed {
 	pid_t pid;
@@ -21,6 +21,7 @@ struct ll_governed {
  * serves. -ETIMEDOUT: it does not answer. -ESRCH: it is in another PID namespace, so the process ids mean nothing
  * here. Any other -errno.
  */
-int ll_governed_list(const struct ll_place *place, const char *uuid, struct ll_governed **ret_list, size_t *ret_count);
+int ll_governed_list(const struct ll_places *places, const char *uuid, struct ll_governed **ret_list,
+		     size_t *ret_count);
 
 #endif

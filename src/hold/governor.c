@@ -306,7 +306,7 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	    .limits = {.gap_ns = LL_LIMIT_GAP_NS, .late_ns = LL_LIMIT_LATE_NS, .first_late_ns = LL_LIMIT_FIRST_LATE_NS},
 	    .manners = manners[hold->mode],
 	    .step_back_ns = LL_STEP_BACK_NS,
-	    .jobs_place = gov->config.place,
+	    .jobs_places = gov->config.places,
 	    .jobs_uuid = gov->config.card->uuid,
 	    .wake_fd = gov->wake_fd,
 	};

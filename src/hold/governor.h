@@ -12,14 +12,14 @@
 #include "hold/event.h"
 
 struct ll_governor;
-struct ll_place;
+struct ll_places;
 struct ll_seat;
 struct ll_worker;
 
 struct ll_governor_config {
 	const struct ll_hold_config *hold;
 	const struct ll_card *card;
-	const struct ll_place *place; /* where loadlined may be; NULL: nowhere */
+	const struct ll_places *places; /* where loadlined may be; NULL: nowhere */
 	struct ll_seat *seat;
 	struct ll_worker *worker; /* shared with other cards; NULL: this card gets one of its own */
 	struct ll_event_queue *events;

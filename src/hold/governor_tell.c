@@ -200,8 +200,8 @@ void ll_governor_find_stranger(struct ll_governor *gov)
 	LL_SCOPE_FREE struct ll_governed *governed = NULL;
 	size_t count = 0;
 	/* Without an answer a governed program is named as any other. */
-	if (gov->config.place)
-		ll_governed_list(gov->config.place, gov->config.card->uuid, &governed, &count);
+	if (gov->config.places)
+		ll_governed_list(gov->config.places, gov->config.card->uuid, &governed, &count);
 	ll_hold_stranger_find(&gov->sense.processes, gov->report.pid, governed, count, &gov->stranger);
 }
 

@@ -20,8 +20,8 @@ struct held_card {
 
 struct ll_hold {
 	struct ll_event_queue events;
-	struct ll_place place; /* where loadlined may be */
-	bool has_place;
+	struct ll_places places; /* where loadlined may be */
+	bool has_places;
 	struct ll_seats *seats;
 	struct ll_worker *worker; /* of the cards that share one; NULL: none is shared */
 	size_t count;
@@ -103,7 +103,7 @@ static int make_governor(struct ll_hold *hold, size_t index, const struct ll_hol
 	struct ll_governor_config governor = {
 	    .hold = config,
 	    .card = held->card,
-	    .place = hold->has_place ? &hold->place : NULL,
+	    .places = hold->has_places ? &hold->places : NULL,
 	    .seat = ll_seats_at(hold->seats, index),
 	    .worker = may_share(config, held) ? hold->worker : NULL,
 	    .events = &hold->events,
@@ -118,7 +118,7 @@ static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, 
 	const char *sim_folder = ll_driver_sim_folder(cards[0]->driver);
 	int rc = 0;
 	/* In a user namespace that has no user outside, no program can reach loadlined either. */
-	hold->has_place = ll_place_find(sim_folder, &hold->place, NULL) == 0;
+	hold->has_places = ll_places_find(sim_folder, &hold->places, NULL) == 0;
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = ll_hold_check(config, hold->cards[i].card, err);
 	if (rc == 0)

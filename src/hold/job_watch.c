@@ -201,7 +201,7 @@ static void connect_watch(struct ll_job_watch *watch, uint64_t now_ns)
 {
 	watch->is_welcome = false;
 	watch->next_ns = now_ns + CONNECT_EVERY_NS;
-	if (ll_place_connect(watch->place, &watch->fd, NULL))
+	if (ll_place_connect(ll_places_choose(watch->places), &watch->fd, NULL))
 		return;
 	if (send_all(watch->fd))
 		disconnect(watch);
@@ -261,15 +261,15 @@ static void look_at_socket(struct ll_job_watch *watch, uint64_t now_ns)
 
 /* ---- for the loop ---- */
 
-void ll_job_watch_begin(struct ll_job_watch *watch, const struct ll_place *place, const char *uuid, uint64_t now_ns)
+void ll_job_watch_begin(struct ll_job_watch *watch, const struct ll_places *places, const char *uuid, uint64_t now_ns)
 {
-	*watch = (struct ll_job_watch){.place = place, .uuid = uuid, .fd = -1};
+	*watch = (struct ll_job_watch){.places = places, .uuid = uuid, .fd = -1};
 	connect_watch(watch, now_ns);
 }
 
 void ll_job_watch_end(struct ll_job_watch *watch)
 {
-	if (!watch->place)
+	if (!watch->places)
 		return;
 	disconnect(watch);
 	remove_jobs(watch, 0);
@@ -280,7 +280,7 @@ void ll_job_watch_end(struct ll_job_watch *watch)
 bool ll_job_watch_look(struct ll_job_watch *watch, uint64_t now_ns)
 {
 	bool is_active = false;
-	if (!watch->place)
+	if (!watch->places)
 		return false;
 	if (now_ns >= watch->next_ns)
 		look_at_socket(watch, now_ns);

@@ -19,23 +19,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ll_place;
+struct ll_places;
 struct ll_watched_job;
 
 struct ll_job_watch {
-	const struct ll_place *place; /* the caller's */
-	const char *uuid;             /* of the card; the caller's */
-	int fd;                       /* -1: not connected */
-	bool is_welcome;              /* loadlined has answered */
-	bool has_warned;              /* of a page that cannot be read */
-	uint64_t next_ns;             /* when to look at the socket, or to connect */
-	uint64_t forget_ns;           /* when pages that a former loadlined gave end; 0: there are none */
+	const struct ll_places *places; /* the caller's */
+	const char *uuid;               /* of the card; the caller's */
+	int fd;                         /* -1: not connected */
+	bool is_welcome;                /* loadlined has answered */
+	bool has_warned;                /* of a page that cannot be read */
+	uint64_t next_ns;               /* when to look at the socket, or to connect */
+	uint64_t forget_ns;             /* when pages that a former loadlined gave end; 0: there are none */
 	struct ll_watched_job *jobs;
 	size_t count;
 };
 
 /* Begins to watch. Work that ended before counts for nothing. */
-void ll_job_watch_begin(struct ll_job_watch *watch, const struct ll_place *place, const char *uuid, uint64_t now_ns);
+void ll_job_watch_begin(struct ll_job_watch *watch, const struct ll_places *places, const char *uuid, uint64_t now_ns);
 
 /* Closes the connection and unmaps all. Fine without begin if the watch is all zeros. */
 void ll_job_watch_end(struct ll_job_watch *watch);

@@ -173,9 +173,9 @@ static void copy_work(struct ll_pacer_work *work, const struct ll_pacer_config *
 	snprintf(work->payload_name, sizeof work->payload_name, "%s", config->payload_ops->name);
 	if (config->card)
 		snprintf(work->card_uuid, sizeof work->card_uuid, "%s", config->card->uuid);
-	if (!config->jobs_place)
+	if (!config->jobs_places)
 		return;
-	work->jobs_place = *config->jobs_place;
+	work->jobs_places = *config->jobs_places;
 	snprintf(work->jobs_uuid, sizeof work->jobs_uuid, "%s", config->jobs_uuid);
 }
 

@@ -23,7 +23,7 @@
 #include "hold/payload.h"
 
 struct ll_pacer;
-struct ll_place;
+struct ll_places;
 struct ll_worker;
 
 /* ---- when a delay is foreign work: thresholds from an H200, alone and beside foreign work (doc/facts.md, "Sensing
@@ -72,7 +72,7 @@ struct ll_pacer_config {
 	uint64_t step_back_ns;
 	/* where loadlined may be; the work of governed programs on the card is foreign work. NULL: it is not looked at
 	 */
-	const struct ll_place *jobs_place;
+	const struct ll_places *jobs_places;
 	const char *jobs_uuid; /* the card's, as loadlined knows it */
 	int wake_fd;           /* the caller's eventfd, or -1: written when foreign work was seen, and when the
 				  context is made, refused or lost */

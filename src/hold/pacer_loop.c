@@ -122,8 +122,8 @@ static void note_foreign(struct loop *loop, enum ll_hold_sensor sensor, struct l
 static void watch_jobs(struct loop *loop, uint64_t now_ns)
 {
 	const struct ll_pacer_work *work = loop->work;
-	if (*work->jobs_place.name && work->manners == LL_PACER_YIELDS)
-		ll_job_watch_begin(&loop->jobs, &work->jobs_place, work->jobs_uuid, now_ns);
+	if (*work->jobs_places.user.name && work->manners == LL_PACER_YIELDS)
+		ll_job_watch_begin(&loop->jobs, &work->jobs_places, work->jobs_uuid, now_ns);
 }
 
 static bool looks_for_foreign_work(const struct loop *loop)

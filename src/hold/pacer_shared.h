@@ -39,7 +39,7 @@ struct ll_pacer_work {
 	enum ll_pacer_manners manners;
 	uint64_t step_back_ns;
 	bool may_go_alone; /* if this payload cannot work on the card, the pacer has another one, in another worker */
-	struct ll_place jobs_place; /* of loadlined; an empty name: none */
+	struct ll_places jobs_places; /* of loadlined; an empty name: none */
 	char jobs_uuid[LL_UUID_SIZE];
 };
 

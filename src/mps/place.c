@@ -159,7 +159,8 @@ static int check_folder(const char *path, struct ll_err *err)
 
 static int make_folder(const char *path, unsigned mode, struct ll_err *err)
 {
-	if (mkdir(path, mode) == 0 || errno == EEXIST)
+	/* The socket of the system's loadlined is in it too. */
+	if (mkdir(path, strcmp(path, "/run/loadline") == 0 ? 0755 : mode) == 0 || errno == EEXIST)
 		return 0;
 	ll_err_set(err, -errno, "MPS: make %.200s: %s", path, strerror(errno));
 	return ll_err_hint(err, "set XDG_RUNTIME_DIR or CUDA_MPS_PIPE_DIRECTORY to a folder of your own");

@@ -151,10 +151,10 @@ int ll_client_open(struct ll_client *client, const struct ll_place *place, const
 	if (rc == -EAGAIN) /* thousands wait to be accepted */
 		rc = -ETIMEDOUT;
 	if (rc == -ECONNREFUSED)
-		return ll_err_set(err, rc, "no loadlined runs (@%s)", place->name);
+		return ll_err_set(err, rc, "no loadlined runs (%s%s)", ll_place_mark(place), place->name);
 	if (rc == -EPERM)
-		return ll_err_set(err, rc, "user %lu has the name of loadlined, @%s", (unsigned long)client->its_uid,
-				  place->name);
+		return ll_err_set(err, rc, "user %lu has the name of loadlined, %s%s", (unsigned long)client->its_uid,
+				  ll_place_mark(place), place->name);
 	if (rc)
 		return fail_answer(rc, NULL, err);
 	read_pid(client);

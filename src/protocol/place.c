@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,9 @@
 enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40 };
 
 static const char prefix[] = "loadline/", prefix_of_cards[] = "loadline-hold/";
+
+/* Of the real cards; and of a simulated world, in its folder. */
+static const char system_socket[] = "/run/loadline/socket", simulated_socket[] = "/system/socket";
 
 /* -EPERM: the user namespace does not map this uid. */
 static int find_outer_uid(uid_t *ret_uid)
@@ -57,7 +59,7 @@ static int name_world(const char *sim_folder, char ret_name[WORLD_SIZE], struct 
 	return 0;
 }
 
-int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+int ll_place_of_user(const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
 {
 	char world[WORLD_SIZE];
 	uid_t uid;
@@ -66,6 +68,42 @@ int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_
 	int rc = name_world(sim_folder, world, err);
 	if (rc == 0)
 		snprintf(ret_place->name, sizeof ret_place->name, "%s%u%s", prefix, (unsigned)uid, world);
+	return rc;
+}
+
+int ll_place_of_system(const char *sim_folder, struct ll_place *ret_place)
+{
+	char name[LL_PLACE_SIZE + 1];
+	if (!sim_folder)
+		return ll_place_read(system_socket, ret_place);
+	int length = snprintf(name, sizeof name, "%s%s", sim_folder, simulated_socket);
+	bool fits = length > 0 && (size_t)length < sizeof name && ll_place_read(name, ret_place) == 0;
+	return fits ? 0 : -ENAMETOOLONG;
+}
+
+int ll_places_find(const char *sim_folder, struct ll_places *ret_places, struct ll_err *err)
+{
+	int rc = ll_place_of_user(sim_folder, &ret_places->user, err);
+	if (!rc && ll_place_of_system(sim_folder, &ret_places->system))
+		ret_places->system.name[0] = '\0';
+	return rc;
+}
+
+const struct ll_place *ll_places_choose(const struct ll_places *places)
+{
+	int fd, rc = *places->system.name ? ll_place_connect(&places->system, &fd, NULL) : -ECONNREFUSED;
+	if (!rc)
+		close(fd);
+	/* -EAGAIN: it serves, and has much to do. */
+	return !rc || rc == -EAGAIN ? &places->system : &places->user;
+}
+
+int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+{
+	struct ll_places places;
+	int rc = ll_places_find(sim_folder, &places, err);
+	if (!rc)
+		*ret_place = *ll_places_choose(&places);
 	return rc;
 }
 
@@ -85,10 +123,7 @@ int ll_place_of_card(const char *uuid, const char *sim_folder, struct ll_place *
 
 static int open_socket(const struct ll_place *place, struct sockaddr_un *ret_address, socklen_t *ret_length)
 {
-	size_t length = strlen(place->name);
-	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	memcpy(ret_address->sun_path + 1, place->name, length);
-	*ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+	*ret_length = ll_place_address(place->name, ret_address);
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
@@ -129,7 +164,7 @@ int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
 		*ret_fd = fd;
 		return 0;
 	}
-	int rc = -errno;
+	int rc = errno == ENOENT || errno == ENOTDIR ? -ECONNREFUSED : -errno; /* without the file nobody listens */
 	close(fd);
 	return rc;
 }
@@ -140,7 +175,7 @@ int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
 	int fd = -1, rc = ll_place_connect_any(place, &fd);
 	if (rc)
 		return rc;
-	rc = ll_place_check_peer(fd, &uid);
+	rc = ll_place_is_system(place) ? ll_place_check_system(place->name, fd, &uid) : ll_place_check_peer(fd, &uid);
 	if (rc)
 		close(fd);
 	else

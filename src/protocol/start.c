@@ -23,6 +23,8 @@ int ll_daemon_start_on(int listen_fd, const struct ll_place *place, const struct
 int ll_daemon_start(const struct ll_place *place, const struct ll_programs *programs, struct ll_err *err)
 {
 	LL_SCOPE_CLOSE int fd = -1;
+	if (ll_place_is_system(place))
+		return ll_err_set(err, -ECONNREFUSED, "the system's loadlined does not run (%s)", place->name);
 	int rc = ll_place_listen(place, &fd);
 	if (rc)
 		return ll_err_set(err, rc, "@%s: %s", place->name, strerror(-rc));

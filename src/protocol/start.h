@@ -17,7 +17,8 @@ struct ll_programs {
 	const char *daemon, *monitor; /* absolute paths */
 };
 
-/* -EADDRINUSE: somebody has the name; connect. Other errors: the program could not be started. */
+/* -EADDRINUSE: somebody has the name; connect. -ECONNREFUSED: it is the system's place, which its own keeper serves.
+ * Other errors: the program could not be started. */
 int ll_daemon_start(const struct ll_place *place, const struct ll_programs *programs, struct ll_err *err);
 
 /* Connects (ll_place_connect), and starts a daemon if nobody serves: `run` by the monitor of its job, and commands that

@@ -1,5 +1,6 @@
 #include "puppet.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,6 +10,7 @@
 
 #include "../unit/test.h"
 #include "../unit/wait_for.h"
+#include "base/process_id.h"
 
 struct order {
 	enum puppet_act act;
@@ -45,6 +47,18 @@ static void scribble(struct user *user)
 		}
 		user_say(user, LL_MESSAGE_BELL);
 	}
+}
+
+static int pose(struct user *user, uint32_t pid)
+{
+	char name[16];
+	struct ll_process_stat other;
+	snprintf(name, sizeof name, "%u", pid);
+	if (ll_process_stat(name, &other))
+		return -ESRCH;
+	user_slot(user)->pid = other.pid;
+	user_slot(user)->start_ticks = other.start_ticks;
+	return 0;
 }
 
 static int do_as_told(struct user *user, const struct order *order)
@@ -84,6 +98,8 @@ static int do_as_told(struct user *user, const struct order *order)
 	case PUPPET_SCRIBBLE:
 		scribble(user);
 		return 0;
+	case PUPPET_POSE:
+		return pose(user, order->units);
 	case PUPPET_HAS_SLOT:
 		return user_has_slot(user);
 	case PUPPET_GIVE:

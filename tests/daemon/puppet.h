@@ -19,6 +19,7 @@ enum puppet_act {
 	PUPPET_EXEC,      /* forgets all and claims anew, as another program in the same process does */
 	PUPPET_GIVE,      /* from now on it answers for its reserve, and releases so many units for it; forever */
 	PUPPET_SPOIL,     /* writes a grant of so many units into its own slot */
+	PUPPET_POSE,      /* writes into its own slot that it is the process of that number */
 	PUPPET_HAS_SLOT,
 	PUPPET_SCRIBBLE, /* writes anything anywhere into the page for a while, and rings */
 };

@@ -23,9 +23,10 @@
 
 struct fake_daemon {
 	char world[32];
-	struct ll_place place;
-	int listen_fd, fd; /* fd: of the connection; -1: none */
-	uint32_t serial;   /* of the last message; answers repeat it */
+	struct ll_places places;
+	struct ll_place place; /* of the user */
+	int listen_fd, fd;     /* fd: of the connection; -1: none */
+	uint32_t serial;       /* of the last message; answers repeat it */
 };
 
 struct fake_job {
@@ -38,7 +39,8 @@ static inline void fake_daemon_init(struct fake_daemon *daemon)
 {
 	*daemon = (struct fake_daemon){.world = "/tmp/ll-daemon-XXXXXX", .listen_fd = -1, .fd = -1};
 	assert_non_null(mkdtemp(daemon->world));
-	assert_int_equal(ll_place_find(daemon->world, &daemon->place, NULL), 0);
+	assert_int_equal(ll_places_find(daemon->world, &daemon->places, NULL), 0);
+	daemon->place = daemon->places.user;
 }
 
 /* The place is named after the folder's inode, which may have been that of another test's world: its loadlined has the

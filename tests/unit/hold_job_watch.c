@@ -52,7 +52,7 @@ static int end(void **state)
 
 static void begin_watch(void)
 {
-	ll_job_watch_begin(&watch, &loadlined.place, UUID, now_ns);
+	ll_job_watch_begin(&watch, &loadlined.places, UUID, now_ns);
 }
 
 static void join(void)
@@ -318,7 +318,7 @@ static void test_lists_the_programs_of_its_card(void **state)
 	size_t count = 0;
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, answer_list, NULL), 0);
-	assert_int_equal(ll_governed_list(&loadlined.place, UUID, &list, &count), 0);
+	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(count, 2);
 	assert_int_equal(list[0].pid, 20);
@@ -334,9 +334,9 @@ static void test_does_not_wait_for_who_does_not_answer(void **state)
 	(void)state;
 	struct ll_governed *list = NULL;
 	size_t count = 0;
-	assert_int_equal(ll_governed_list(&loadlined.place, UUID, &list, &count), -ETIMEDOUT);
+	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), -ETIMEDOUT);
 	fake_daemon_kill(&loadlined);
-	assert_int_equal(ll_governed_list(&loadlined.place, UUID, &list, &count), -ECONNREFUSED);
+	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), -ECONNREFUSED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)

@@ -31,7 +31,7 @@ static int begin(void **state)
 	    /* No kernel is that late, so that nothing else stops the load. */
 	    .limits = {.gap_ns = LL_NS_PER_S, .late_ns = LL_NS_PER_S, .first_late_ns = LL_NS_PER_S},
 	    .manners = LL_PACER_YIELDS,
-	    .jobs_place = &loadlined.place,
+	    .jobs_places = &loadlined.places,
 	    .jobs_uuid = "GPU-test",
 	    .wake_fd = -1,
 	    .runs_in_thread = in_thread,

@@ -68,7 +68,8 @@ static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_err *
 	if (rc)
 		return ll_err_set(err, rc, "the job's monitor has ended");
 	if (message.header.kind == LL_MESSAGE_REFUSED && message.refused.code == -EPERM)
-		return ll_err_set(err, -EPERM, "another user has the name of loadlined, @%s", job->place->name);
+		return ll_err_set(err, -EPERM, "another user has the name of loadlined, %s%s",
+				  ll_place_mark(job->place), job->place->name);
 	if (message.header.kind == LL_MESSAGE_REFUSED)
 		return ll_err_set(err, message.refused.code, "%s", message.refused.reason);
 	return 0;

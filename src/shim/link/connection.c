@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -95,19 +94,19 @@ static void disconnect(void)
 
 static int open_socket(const char *place, int *ret_fd)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = strlen(place);
+	struct sockaddr_un address;
+	socklen_t length = ll_place_address(place, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	memcpy(address.sun_path + 1, place, length); /* abstract: it fits (place.h) */
-	length += offsetof(struct sockaddr_un, sun_path) + 1;
 	int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* -1: the limit is lower */
 	if (high_fd >= 0) {
 		close(fd);
 		fd = high_fd;
 	}
-	int rc = connect(fd, (const struct sockaddr *)&address, (socklen_t)length) < 0 ? -errno : 0;
+	int rc = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0;
+	if (rc == -ENOENT) /* the socket file of the system's loadlined comes with it */
+		rc = -ECONNREFUSED;
 	if (rc)
 		close(fd);
 	else
@@ -136,6 +135,11 @@ static void keep_socket(int fd)
 	pthread_mutex_unlock(&connection.fd_lock);
 }
 
+static const char *mark_of(const char *place)
+{
+	return place[0] == '/' ? "" : "@";
+}
+
 static int connect_to(const char *place, struct ll_err *err)
 {
 	uid_t uid = 0;
@@ -146,13 +150,15 @@ static int connect_to(const char *place, struct ll_err *err)
 		keep_socket(fd);
 	ll_fork_unblock();
 	if (rc)
-		return ll_err_set(err, rc, "loadlined (@%s) cannot be reached: %s", place, strerror(-rc));
+		return ll_err_set(err, rc, "loadlined (%s%s) cannot be reached: %s", mark_of(place), place,
+				  strerror(-rc));
 	rc = ll_place_uid_check(place, fd, &uid);
 	if (rc == 0)
 		return 0;
 	disconnect();
-	return rc == -EPERM ? ll_err_set(err, rc, "the name @%s is another user's (uid %u)", place, (unsigned)uid)
-			    : ll_err_set(err, rc, "@%s: %s", place, strerror(-rc));
+	return rc == -EPERM ? ll_err_set(err, rc, "the name %s%s is another user's (uid %u)", mark_of(place), place,
+					 (unsigned)uid)
+			    : ll_err_set(err, rc, "%s%s: %s", mark_of(place), place, strerror(-rc));
 }
 
 /* ---- packets ---- */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "protocol/place.h"
 
 enum { MAP_SIZE = 4096 };
 
@@ -51,6 +52,8 @@ int ll_place_uid_check(const char *place, int fd, uid_t *ret_uid)
 	socklen_t length = sizeof peer;
 	const char *number = strchr(place, '/');
 	unsigned long inner;
+	if (place[0] == '/')
+		return ll_place_check_system(place, fd, ret_uid);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
 		return -errno;
 	*ret_uid = peer.uid;

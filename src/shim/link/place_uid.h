@@ -3,7 +3,7 @@
  *
  * A place is named after the user of the job (protocol/place.h), and anybody may take a name. A program of the job may
  * have another user by now: gosu and su change it. So loadlined is believed if it has the user of the name, or the
- * user that this process has.
+ * user that this process has. For the system's place see ll_place_check_system.
  *
  * Private to this folder.
  */

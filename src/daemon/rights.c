@@ -1,0 +1,42 @@
+#include "daemon/rights.h"
+
+#include <sys/resource.h>
+
+#include "daemon/connection.h"
+#include "daemon/server.h"
+
+/* Descriptors of a job: of its pages, its first process, its monitor, the lifeline; of a connection: itself, the
+ * process of the other side, and a copy in a death watch. */
+enum { FDS_OF_JOB = 6, FDS_OF_CONNECTION = 3 };
+
+bool ll_rights_have_room(const struct ll_server *server, uint32_t uid)
+{
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+	uint64_t used = 0;
+	if (!server->is_system || uid == 0)
+		return true;
+	for (const struct ll_connection *connection = server->connections; connection; connection = connection->next)
+		used += connection->uid == uid ? FDS_OF_CONNECTION : 0;
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next)
+		used += job->facts.uid == uid ? FDS_OF_JOB : 0;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return used < limit.rlim_cur / 2;
+}
+
+static bool is_over_user(const struct ll_connection *connection, uint32_t uid)
+{
+	return !connection->server->is_system || connection->uid == 0 || connection->uid == uid;
+}
+
+bool ll_rights_over(const struct ll_connection *connection, const struct ll_job *job)
+{
+	return is_over_user(connection, job->facts.uid);
+}
+
+void ll_rights_trim(const struct ll_connection *connection, union ll_message *row)
+{
+	if (row->header.kind != LL_MESSAGE_JOB_ROW || is_over_user(connection, row->job_row.job.uid))
+		return;
+	row->job_row.job.token[0] = row->job_row.number;
+	row->job_row.job.token[1] = 0;
+}

@@ -1,0 +1,163 @@
+/* Which loadlined governs: the system's, where one serves that can be trusted, else the user's. */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "protocol/place.h"
+#include "test.h"
+
+enum { OTHER_UID = 61234 };
+
+static char world[40], folder[60];
+static struct ll_places places;
+static int listen_fd;
+
+static int begin(void **state)
+{
+	struct sockaddr_un address;
+	(void)state;
+	snprintf(world, sizeof world, "/tmp/ll-place-XXXXXX");
+	assert_non_null(mkdtemp(world));
+	snprintf(folder, sizeof folder, "%s/system", world);
+	assert_int_equal(mkdir(folder, 0755), 0);
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_int_equal(ll_places_find(world, &places, NULL), 0);
+	listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	unsigned length = ll_place_address(places.system.name, &address);
+	assert_int_equal(bind(listen_fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(listen(listen_fd, 10), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	close(listen_fd);
+	unlink(places.system.name);
+	rmdir(folder);
+	return rmdir(world);
+}
+
+static bool is_system_chosen(void)
+{
+	struct ll_place place;
+	assert_int_equal(ll_place_find(world, &place, NULL), 0);
+	assert_string_equal(place.name, ll_place_is_system(&place) ? places.system.name : places.user.name);
+	assert_string_equal(ll_place_mark(&place), ll_place_is_system(&place) ? "" : "@");
+	return ll_place_is_system(&place);
+}
+
+static void the_systems_is_chosen_while_it_serves(void **state)
+{
+	(void)state;
+	assert_true(is_system_chosen());
+	close(listen_fd);
+	assert_false(is_system_chosen());
+	unlink(places.system.name);
+	assert_false(is_system_chosen());
+}
+
+static void one_that_is_busy_is_chosen(void **state)
+{
+	int fds[20];
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		fds[i] = -1;
+		ll_place_connect(&places.system, &fds[i], NULL);
+	}
+	assert_int_equal(fds[19], -1);
+	assert_true(is_system_chosen());
+	for (int i = 0; i < 20 && fds[i] >= 0; i++)
+		close(fds[i]);
+}
+
+static void one_in_a_folder_that_others_may_write_is_not_trusted(void **state)
+{
+	(void)state;
+	static const mode_t modes[] = {0775, 0757, 01777};
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		assert_int_equal(chmod(folder, modes[i]), 0);
+		assert_false(is_system_chosen());
+	}
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_true(is_system_chosen());
+}
+
+static void one_in_the_folder_of_another_user_is_not_trusted(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(folder, OTHER_UID, OTHER_UID), 0);
+	assert_false(is_system_chosen());
+}
+
+/* The listener is this process's, and neither root's nor the file's owner's. */
+static void one_that_serves_as_another_user_than_the_owner_of_the_file_is_not_trusted(void **state)
+{
+	uid_t uid = 0;
+	int fd;
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(setresuid(OTHER_UID, OTHER_UID, 0), 0);
+	assert_int_equal(listen(listen_fd, 10), 0);
+	assert_int_equal(setresuid(0, 0, 0), 0);
+	assert_int_equal(ll_place_connect(&places.system, &fd, &uid), -EPERM);
+	assert_int_equal(uid, OTHER_UID);
+	assert_false(is_system_chosen());
+	assert_int_equal(chown(places.system.name, OTHER_UID, OTHER_UID), 0);
+	assert_true(is_system_chosen());
+}
+
+static void the_real_cards_have_their_own(void **state)
+{
+	struct ll_place place;
+	(void)state;
+	assert_int_equal(ll_place_of_system(NULL, &place), 0);
+	assert_string_equal(place.name, "/run/loadline/socket");
+}
+
+static void a_world_whose_path_does_not_fit_has_none(void **state)
+{
+	struct ll_place place;
+	char path[LL_PLACE_SIZE];
+	(void)state;
+	memset(path, 'a', sizeof path);
+	path[0] = '/';
+	path[sizeof path - 1] = '\0';
+	assert_int_equal(ll_place_of_system(path, &place), -ENAMETOOLONG);
+	assert_int_equal(ll_place_of_system("/tmp/a;mem=0", &place), -ENAMETOOLONG);
+}
+
+static void only_places_are_read(void **state)
+{
+	struct ll_place place;
+	(void)state;
+	static const char *const good[] = {"loadline/1000", "loadline/0/fd01-1f3c-2faf080", "/run/loadline/socket"};
+	static const char *const bad[] = {
+	    "", "/", "/socket", "loadline", "x/1000", "/run/loadline/sock", "run/socket", "/tmp/a;b/socket"};
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		assert_int_equal(ll_place_read(good[i], &place), 0);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(ll_place_read(bad[i], &place), -EINVAL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(the_systems_is_chosen_while_it_serves),
+	    TEST(one_that_is_busy_is_chosen),
+	    TEST(one_in_a_folder_that_others_may_write_is_not_trusted),
+	    TEST(one_in_the_folder_of_another_user_is_not_trusted),
+	    TEST(one_that_serves_as_another_user_than_the_owner_of_the_file_is_not_trusted),
+	    TEST(the_real_cards_have_their_own),
+	    TEST(a_world_whose_path_does_not_fit_has_none),
+	    TEST(only_places_are_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
