@@ -51,8 +51,9 @@ static bool has_own_network(void)
 
 /* ---- daemons of other users ---- */
 
-/* Whether the name is that of another user's daemon in the same world: "loadline/" UID, and what follows in ours. */
-static bool is_of_other_user(const char *name, const char *own, uid_t *ret_uid)
+/* Whether the name is that of another daemon of a user in the same world: "loadline/" UID, and what follows in ours.
+ * own: this user's; is_own_other: it counts too, as the system's governs. */
+static bool is_of_other_user(const char *name, const char *own, bool is_own_other, uid_t *ret_uid)
 {
 	const char *prefix = "loadline/";
 	size_t length = strlen(prefix);
@@ -61,14 +62,14 @@ static bool is_of_other_user(const char *name, const char *own, uid_t *ret_uid)
 	char *rest;
 	unsigned long uid = strtoul(name + length, &rest, 10);
 	const char *own_rest = own + length + strspn(own + length, "0123456789");
-	if (rest == name + length || strcmp(rest, own_rest) != 0 || strcmp(name, own) == 0)
+	if (rest == name + length || strcmp(rest, own_rest) != 0 || (strcmp(name, own) == 0 && !is_own_other))
 		return false;
 	*ret_uid = (uid_t)uid;
 	return true;
 }
 
 /* A line of /proc/net/unix ends with the name, '@' in front; each connection that it accepted has one too. */
-static void add_other_users(struct ll_strbuf *users, const char *own)
+static void add_other_users(struct ll_strbuf *users, const char *own, bool is_own_other)
 {
 	char line[LINE_SIZE];
 	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/net/unix", "re");
@@ -77,7 +78,7 @@ static void add_other_users(struct ll_strbuf *users, const char *own)
 		uid_t uid;
 		char *name = strchr(line, '@');
 		line[strcspn(line, "\n")] = '\0';
-		if (!name || !is_of_other_user(name + 1, own, &uid))
+		if (!name || !is_of_other_user(name + 1, own, is_own_other, &uid))
 			continue;
 		ll_user_name(uid, user, sizeof user);
 		snprintf(word, sizeof word, "%s, ", user);
@@ -86,14 +87,20 @@ static void add_other_users(struct ll_strbuf *users, const char *own)
 	}
 }
 
-static void check_other_users(struct ll_doctor *doctor, const char *own)
+static void check_other_users(struct ll_doctor *doctor, const char *sim_folder)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf users = LL_STRBUF_INIT;
-	add_other_users(&users, own);
+	struct ll_place own;
+	bool is_system = ll_place_is_system(&doctor->view.place);
+	if (ll_place_of_user(sim_folder, &own, NULL))
+		return;
+	add_other_users(&users, own.name, is_system);
 	if (users.length < 2 || users.failed)
 		return;
 	ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-		      "limits and weights hold among the programs of one user; give each user cards of their own (-i)",
+		      is_system ? "the system's governs what starts from now on; end what runs under the other"
+				: "limits and weights hold among the programs of one user; give each user cards of "
+				  "their own (-i), or start the system's loadlined",
 		      "one of user %.*s governs programs on this machine too, and neither knows of the other's",
 		      (int)users.length - 2, users.buf);
 }
@@ -156,20 +163,24 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 {
 	char cgroup[LL_CGROUP_SIZE] = "/";
 	const struct ll_message_welcome *welcome = &view->welcome;
+	bool is_system = ll_place_is_system(&view->place);
 	bool is_here = view->pid > 0 && ll_cgroup_read(view->pid, cgroup, sizeof cgroup) == 0;
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %u %s of %u %s, @%s",
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %u %s of %u %s, %s%s%s",
 		      welcome->version_text, welcome->pid, view->list.end.jobs,
 		      view->list.end.jobs == 1 ? "job" : "jobs", view->list.end.tenants,
-		      view->list.end.tenants == 1 ? "tenant" : "tenants", view->place.name);
-	if (is_here && strcmp(cgroup, "/") != 0)
+		      view->list.end.tenants == 1 ? "tenant" : "tenants", ll_place_mark(&view->place), view->place.name,
+		      is_system ? " (the system's: it governs the programs of all users)" : "");
+	if (!is_system && is_here && strcmp(cgroup, "/") != 0)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
 			      "it is in control group %s, and ends with it; the monitor of a job in another group then "
 			      "starts it again",
 			      cgroup);
-	if (is_here)
+	if (is_here && !is_system)
 		check_left(doctor, view->pid);
 	if (welcome->version < ll_version_number(LOADLINE_VERSION))
-		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, "the next `loadline run` replaces it",
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      is_system ? "restart it: systemctl restart loadlined"
+					: "the next `loadline run` replaces it",
 			      "it is of version %s, older than this one, %s", welcome->version_text, LOADLINE_VERSION);
 	for (size_t i = 0; i < view->list.card_count; i++)
 		say_repairs(doctor, view, &view->list.cards[i]);
@@ -206,8 +217,8 @@ static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view
 		break;
 	case LL_DAEMON_FOREIGN:
 		ll_user_name(view->foreign_uid, user, sizeof user);
-		snprintf(detail, sizeof detail, "user %s has its name, @%s; it cannot be started", user,
-			 view->place.name);
+		snprintf(detail, sizeof detail, "user %s has its name, %s%s; it cannot be started", user,
+			 ll_place_mark(&view->place), view->place.name);
 		say_refusing(doctor, "ask that user to end the program that has the name", detail);
 		break;
 	case LL_DAEMON_BROKEN:
@@ -215,6 +226,22 @@ static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view
 		say_refusing(doctor, NULL, detail);
 		break;
 	}
+}
+
+/* A socket of the system's that commands do not use. */
+static void check_system(struct ll_doctor *doctor, const char *sim_folder)
+{
+	struct ll_place place;
+	int fd, rc = ll_place_of_system(sim_folder, &place);
+	uid_t uid = 0;
+	if (!rc)
+		rc = ll_place_connect(&place, &fd, &uid);
+	if (!rc)
+		close(fd);
+	if (rc == -EPERM)
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      "its folder must be root's, and others may not write it",
+			      "%s, where uid %u serves, cannot be trusted and is not used", place.name, (unsigned)uid);
 }
 
 void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
@@ -226,7 +253,8 @@ void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
 	ll_daemon_view_init(&doctor->view, sim_folder);
 	say_view(doctor, &doctor->view);
 	if (doctor->view.answer != LL_DAEMON_BROKEN)
-		check_other_users(doctor, doctor->view.place.name);
+		check_other_users(doctor, sim_folder);
+	check_system(doctor, sim_folder);
 	if (has_own_network())
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      "give the container the host's network (--network=host) if its programs shall share "

@@ -68,7 +68,10 @@ static int add_claims(struct ll_evict_subjects *subjects, const struct ll_evict_
 		const struct ll_message_claim_row *claim = &list->claims[i];
 		const struct ll_card *card = ll_cards_find_uuid(driver, claim->uuid);
 		const struct ll_message_job_row *job = ll_list_job(list, claim->job_number);
-		if (card && job && is_meant(claim, meaning))
+		if (!card || !job || !is_meant(claim, meaning))
+			continue;
+		rc = ll_set_job_check(job, job->job.tenant, err);
+		if (!rc)
 			add_claim(subjects, args, card, claim, job, are_pids_ours);
 	}
 	if (!rc)

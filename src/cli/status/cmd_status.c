@@ -72,7 +72,7 @@ static int print_json(const struct shown *shown, struct ll_err *err)
 		rc = ll_status_print_json(&shown->cards[i], err);
 	if (!rc && shown->has_jobs)
 		rc = ll_status_print_jobs_json(&shown->view, shown->cards, shown->count, err);
-	return rc ? rc : ll_status_print_trouble_json(&shown->view, err);
+	return rc ? rc : ll_status_print_daemon_json(&shown->view, err);
 }
 
 static int print_text(const struct shown *shown, struct ll_err *err)
@@ -83,7 +83,7 @@ static int print_text(const struct shown *shown, struct ll_err *err)
 	ll_status_add_text(&text, shown->cards, shown->count, columns, shown->style->is_long);
 	if (shown->has_jobs)
 		ll_status_add_jobs(&text, &shown->view, shown->cards, shown->count, columns);
-	ll_status_add_trouble(&text, &shown->view);
+	ll_status_add_daemon(&text, &shown->view);
 	if (text.failed)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
 	fwrite(text.buf, 1, text.length, stdout);

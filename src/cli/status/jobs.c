@@ -61,7 +61,7 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	ll_table_add(table, job->job.command);
 }
 
-void ll_status_add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *view)
+void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *view)
 {
 	char user[CELL_SIZE];
 	if (view->answer == LL_DAEMON_SILENT) {
@@ -70,8 +70,10 @@ void ll_status_add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *
 			       (int)view->pid);
 	} else if (view->answer == LL_DAEMON_FOREIGN) {
 		ll_user_name(view->foreign_uid, user, sizeof user);
-		ll_strbuf_addf(text, "loadlined: user %s has its name @%s: jobs are not shown, nor their claims\n",
-			       user, view->place.name);
+		ll_strbuf_addf(text, "loadlined: user %s has its name %s%s: jobs are not shown, nor their claims\n",
+			       user, ll_place_mark(&view->place), view->place.name);
+	} else if (view->answer == LL_DAEMON_SERVES && ll_place_is_system(&view->place)) {
+		ll_strbuf_addf(text, "loadlined: the system's, for all users (%s)\n", view->place.name);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
 		ll_strbuf_addf(text, "loadlined: %s: jobs are not shown, nor their claims\n", strerror(-view->code));
 	}
@@ -119,12 +121,12 @@ static json_t *permille_or_null(uint32_t permille)
 static json_t *daemon_object(const struct ll_daemon_view *view)
 {
 	bool serves = view->answer == LL_DAEMON_SERVES;
-	return json_pack("{s:{s:s, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "pid",
-			 number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
-			 serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
-			 number_or_null(serves, view->list.end.jobs), "tenants",
-			 number_or_null(serves, view->list.end.tenants), "processes",
-			 number_or_null(serves, view->list.end.processes));
+	return json_pack(
+	    "{s:{s:s, s:b, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "system",
+	    ll_place_is_system(&view->place), "pid", number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
+	    serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
+	    number_or_null(serves, view->list.end.jobs), "tenants", number_or_null(serves, view->list.end.tenants),
+	    "processes", number_or_null(serves, view->list.end.processes));
 }
 
 static const char *class_name(uint32_t priority)
@@ -179,7 +181,7 @@ int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll
 	return rc;
 }
 
-int ll_status_print_trouble_json(const struct ll_daemon_view *view, struct ll_err *err)
+int ll_status_print_daemon_json(const struct ll_daemon_view *view, struct ll_err *err)
 {
 	bool is_trouble = view->answer != LL_DAEMON_NONE && view->answer != LL_DAEMON_SERVES;
 	return is_trouble ? ll_json_line(daemon_object(view), err) : 0;

@@ -12,14 +12,15 @@
 void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *view, const struct ll_status_card *cards,
 			size_t count, unsigned columns);
 
-/* Adds a line if loadlined does not answer, or another user has its name: then jobs and claims are not known. */
-void ll_status_add_trouble(struct ll_strbuf *text, const struct ll_daemon_view *view);
+/* Adds a line if loadlined does not answer, or another user has its name: then jobs and claims are not known. Another
+ * one if it is the system's. */
+void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *view);
 
 /* Prints one object {"daemon":{...}} and one {"job":{...}} for each of these jobs; nothing if there is none. */
 int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll_status_card *cards, size_t count,
 			      struct ll_err *err);
 
 /* Prints the object of the daemon if it does not answer, or another user has its name. */
-int ll_status_print_trouble_json(const struct ll_daemon_view *view, struct ll_err *err);
+int ll_status_print_daemon_json(const struct ll_daemon_view *view, struct ll_err *err);
 
 #endif

@@ -101,7 +101,7 @@ static int print_text(const struct watch *watch, struct ll_err *err)
 	unsigned columns, rows;
 	bool is_terminal = ll_status_terminal(&columns, &rows);
 	ll_status_add_text(&text, watch->now, watch->count, columns, watch->style->is_long);
-	ll_status_add_trouble(&text, &watch->view);
+	ll_status_add_daemon(&text, &watch->view);
 	if (is_terminal) {
 		ll_strbuf_adds(&frame, watch->has_earlier ? "" : CLEAR);
 		add_frame(&frame, text.buf, columns, rows);
@@ -119,7 +119,7 @@ static int print_json(const struct watch *watch, struct ll_err *err)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < watch->count; i++)
 		rc = ll_status_print_json(&watch->now[i], err);
-	return rc ? rc : ll_status_print_trouble_json(&watch->view, err);
+	return rc ? rc : ll_status_print_daemon_json(&watch->view, err);
 }
 
 /* Returns true if a signal came. */
