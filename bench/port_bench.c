@@ -4,12 +4,15 @@
  * which goes there and back; of a look whose turn it is; and of beginning to want the card until loadlined knows it. No
  * card is needed. The mean of more threads than there are processors is mostly waiting for one of those.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,7 +26,9 @@ enum {
 	REFUSALS = 2000,
 	LOOKS = 400000,
 	WANTS = 2000,
-	MESSAGES = 2000
+	MESSAGES = 2000,
+	GRANTS = 300,
+	IDLE_US = 20000,
 };
 
 struct run {
@@ -133,6 +138,78 @@ static void measure_messages(struct ll_port *port)
 	print("a message and its answer:", times_ns, MESSAGES, ll_now_ns() - first_ns);
 }
 
+/* The process and a sibling want all of the job's memory in turn, so each has to ask for what the other was granted. */
+struct sibling {
+	pid_t pid;
+	int to, from;
+};
+
+static int start_sibling(struct sibling *ret_sibling)
+{
+	char self[] = "/proc/self/exe", mode[] = "sibling", *words[] = {self, mode, NULL};
+	int to[2], from[2];
+	posix_spawn_file_actions_t actions;
+	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC) || posix_spawn_file_actions_init(&actions))
+		return -1;
+	posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
+	int rc = posix_spawn(&ret_sibling->pid, self, &actions, NULL, words, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(to[0]);
+	close(from[1]);
+	ret_sibling->to = to[1];
+	ret_sibling->from = from[0];
+	return rc;
+}
+
+/* Takes and gives back all memory each time that it is told to. */
+static int be_sibling(struct ll_claim *claim, uint64_t bytes)
+{
+	for (char turn; read(STDIN_FILENO, &turn, 1) == 1;) {
+		turn = ll_port_reserve(claim, bytes) ? 'x' : 'y';
+		ll_port_release(claim, bytes);
+		if (write(STDOUT_FILENO, &turn, 1) != 1)
+			return 1;
+	}
+	return 0;
+}
+
+static void measure_grants(struct ll_claim *claim, const struct sibling *sibling, uint64_t bytes, unsigned rest_us)
+{
+	static uint32_t times_ns[GRANTS];
+	uint64_t first_ns = ll_now_ns();
+	for (unsigned i = 0; i < GRANTS; i++) {
+		char turn = 'y';
+		if (write(sibling->to, &turn, 1) != 1 || read(sibling->from, &turn, 1) != 1 || turn != 'y') {
+			puts("memory by a message: refused");
+			return;
+		}
+		usleep(rest_us);
+		uint64_t start_ns = ll_now_ns();
+		int rc = ll_port_reserve(claim, bytes);
+		times_ns[i] = (uint32_t)(ll_now_ns() - start_ns);
+		if (rc) {
+			printf("memory by a message: refused: %s\n", strerror(-rc));
+			return;
+		}
+		ll_port_release(claim, bytes);
+	}
+	print(rest_us ? "memory by a message, after idleness:" : "memory by a message:", times_ns, GRANTS,
+	      ll_now_ns() - first_ns);
+}
+
+static int measure_memory(struct ll_claim *claim, uint64_t bytes)
+{
+	struct sibling sibling;
+	if (start_sibling(&sibling))
+		return -1;
+	measure_grants(claim, &sibling, bytes, 0);
+	measure_grants(claim, &sibling, bytes, IDLE_US);
+	close(sibling.to);
+	waitpid(sibling.pid, NULL, 0);
+	return 0;
+}
+
 /* Of a process that wants nothing any more, until it may launch again: at once, if its orders say so. */
 static void measure_wants(struct ll_claim *claim)
 {
@@ -168,7 +245,7 @@ static int measure_all(struct ll_port *port, struct ll_claim *claim)
 	return rc;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct ll_run_settings settings;
 	struct ll_err err = {0};
@@ -185,7 +262,13 @@ int main(void)
 		fprintf(stderr, "port_bench: %s\n", err.text);
 		return 1;
 	}
+	uint64_t limit_bytes = 0;
+	bool has_limit = ll_port_read_limit(port, &limit_bytes) && limit_bytes > 4096;
+	if (argc > 1 && strcmp(argv[1], "sibling") == 0)
+		return be_sibling(claim, limit_bytes - 4096);
 	rc = measure_all(port, claim);
+	if (!rc && has_limit)
+		rc = measure_memory(claim, limit_bytes - 4096);
 	ll_port_leave(claim);
 	return rc ? 1 : 0;
 }

@@ -1,4 +1,5 @@
-/* crowd: 200 processes of one tenant, each with a context and 2 MiB. Those that get none get an answer of CUDA. */
+/* crowd [COUNT]: 200 processes of one tenant, or COUNT, each with a context and 2 MiB. Those that get none get an
+ * answer of CUDA. */
 #include <poll.h>
 #include <sys/prctl.h>
 
@@ -18,11 +19,12 @@ static int ask(void)
 	return status ? (int)status : (int)cuMemAlloc_v2(&address, 2 * MIB);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	int count = argc > 1 ? atoi(argv[1]) : PROCESSES;
 	int answers[2], served = 0, refused = 0;
 	NEED(pipe(answers) == 0);
-	for (int i = 0; i < PROCESSES; i++) {
+	for (int i = 0; i < count; i++) {
 		pid_t pid = fork();
 		NEED(pid >= 0);
 		if (pid == 0) {
@@ -32,7 +34,8 @@ int main(void)
 			stay();
 			_exit(0);
 		}
-		for (int k = 0; i % TOGETHER == TOGETHER - 1 && k < TOGETHER; k++) {
+		bool is_last = i == count - 1 || i % TOGETHER == TOGETHER - 1;
+		for (int k = 0; is_last && k <= i % TOGETHER; k++) {
 			int answer;
 			struct pollfd look = {answers[0], POLLIN, 0};
 			NEED(poll(&look, 1, 60000) == 1 && read(answers[0], &answer, sizeof answer) == sizeof answer);

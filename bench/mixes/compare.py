@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""compare.py MIX... : each mix, as KIND+KIND..., in several ways that take turns, beside each kind alone in every round.
+
+Prints for each way the speed of each kind, of itself alone in the same rounds: the median of the rounds, and the quartiles."""
+import argparse
+import json
+import random
+import time
+
+import play
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mix", nargs="+", type=lambda text: text.split("+"))
+    parser.add_argument("--ways", default="native,open,run", type=lambda text: text.split(","))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.8)
+    parser.add_argument("--rest", type=float, default=0.3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json")
+    parser.add_argument("--logs", default="/tmp/mixes")
+    return parser.parse_args()
+
+
+def measure_round(pool, mixes, options, dice):
+    """{"alone": {kind: rate}, way: [{kind: rate}, a mix each]}, in random order."""
+    kinds = sorted({kind for mix in mixes for kind in mix})
+    tasks = [("alone", [kind], None) for kind in kinds] + [(way, mix, at) for at, mix in enumerate(mixes) for way in options.ways]
+    dice.shuffle(tasks)
+    found = {"alone": {}, **{way: [None] * len(mixes) for way in options.ways}}
+    for way, mix, at in tasks:
+        told = pool.window("native" if way == "alone" else way, mix, options.seconds)
+        time.sleep(options.rest)
+        if way == "alone":
+            found["alone"][mix[0]] = told[mix[0]]
+        else:
+            found[way][at] = told
+    return found
+
+
+def ratios(rounds, way, at, kind):
+    return [each[way][at][kind]["rate_per_s"] / each["alone"][kind]["rate_per_s"] for each in rounds]
+
+
+def quartiles(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+
+
+def show(rounds, mixes, ways):
+    for at, mix in enumerate(mixes):
+        print("+".join(mix), " alone/s: " + ", ".join(
+            f"{play.median([each['alone'][kind]['rate_per_s'] for each in rounds]):.1f}" for kind in mix))
+        for way in ways:
+            parts = []
+            for kind in mix:
+                values = ratios(rounds, way, at, kind)
+                low, high = quartiles(values)
+                parts.append(f"{play.median(values):.3f} ({low:.2f}-{high:.2f})")
+            sums = [sum(ratios([each], way, at, kind)[0] for kind in mix) for each in rounds]
+            print(f"  {way:7} " + " + ".join(parts) + f"  sum {play.median(sums):.3f}", flush=True)
+
+
+def main():
+    options, begin = arguments(), time.monotonic()
+    dice = random.Random(options.seed)
+    kinds = sorted({kind for mix in options.mix for kind in mix})
+    pool = play.Pool(kinds, options.ways if "native" in options.ways else ["native", *options.ways], options.logs)
+    for key, why in pool.broken.items():
+        print("does not start:", why)
+    play.say_time("started", begin)
+    broken = {kind for _, kind in pool.broken}
+    mixes = [mix for mix in options.mix if not broken & set(mix)]
+    rounds = [measure_round(pool, mixes, options, dice) for _ in range(options.rounds)]
+    pool.end()
+    play.say_time("ended", begin)
+    show(rounds, mixes, options.ways)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
+            json.dump({"mixes": mixes, "rounds": rounds}, out)
+
+
+main()
