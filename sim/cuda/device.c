@@ -170,6 +170,20 @@ ll_cu_result cuDeviceCanAccessPeer(int *ret_can, ll_cu_device device, ll_cu_devi
 	return LL_CUDA_SUCCESS;
 }
 
+/* Cards that have peers are joined by NVLink. */
+ll_cu_result cuDeviceGetP2PAttribute(int *ret_value, enum ll_cu_p2p_attribute attribute, ll_cu_device device,
+				     ll_cu_device peer)
+{
+	SIM_ENTER();
+	bool is_known = attribute >= LL_CU_P2P_PERFORMANCE_RANK && attribute <= LL_CU_P2P_ARRAY_ACCESS_SUPPORTED;
+	if (!ret_value || !is_known)
+		return LL_CUDA_ERROR_INVALID_VALUE;
+	if (!card_of(device) || !card_of(peer) || device == peer)
+		return LL_CUDA_ERROR_INVALID_DEVICE;
+	*ret_value = attribute != LL_CU_P2P_PERFORMANCE_RANK && card_of(device)->has_peers && card_of(peer)->has_peers;
+	return LL_CUDA_SUCCESS;
+}
+
 /* Both contexts, and where in the current one's list the peer is; peer_count: nowhere. */
 static ll_cu_result find_peer(const struct ll_cu_context *peer, struct ll_cu_context **ret_context, unsigned *ret_at)
 {

@@ -111,6 +111,14 @@ typedef enum {
 	LL_CUDA_ERROR_UNKNOWN = 999,
 } ll_cu_result;
 
+/* Of the way from one card to another. */
+enum ll_cu_p2p_attribute {
+	LL_CU_P2P_PERFORMANCE_RANK = 1,
+	LL_CU_P2P_ACCESS_SUPPORTED = 2,
+	LL_CU_P2P_NATIVE_ATOMIC_SUPPORTED = 3, /* by NVLink; the bus has none */
+	LL_CU_P2P_ARRAY_ACCESS_SUPPORTED = 4,
+};
+
 enum ll_cu_device_attribute {
 	LL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
 	LL_CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,

@@ -98,6 +98,12 @@ SAME(CUDA_ERROR_ARRAY_IS_MAPPED);
 SAME(CUDA_ERROR_ALREADY_MAPPED);
 SAME(CUDA_ERROR_NOT_MAPPED);
 SAME(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+#define SAME_P2P(name) _Static_assert((int)LL_CU_P2P_##name == (int)CU_DEVICE_P2P_ATTRIBUTE_##name, #name)
+SAME_P2P(PERFORMANCE_RANK);
+SAME_P2P(ACCESS_SUPPORTED);
+SAME_P2P(NATIVE_ATOMIC_SUPPORTED);
+_Static_assert((int)LL_CU_P2P_ARRAY_ACCESS_SUPPORTED == (int)CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED,
+	       "array access");
 SAME(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 SAME(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
 SAME(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
@@ -327,6 +333,7 @@ CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
 #define ll_cu_unlock_args CUcheckpointUnlockArgs_st
 #define ll_cu_launch_config CUlaunchConfig_st
 #define ll_cu_device_attribute CUdevice_attribute_enum
+#define ll_cu_p2p_attribute CUdevice_P2PAttribute_enum
 #define ll_cu_limit CUlimit_enum
 #define ll_cu_jit_option CUjit_option_enum
 #define ll_cu_function_attribute CUfunction_attribute_enum

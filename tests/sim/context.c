@@ -320,6 +320,9 @@ static void body_peers(void)
 	int can = 1;
 	CHECK_EQUAL(cu.cuDeviceCanAccessPeer(&can, 0, 1), 0);
 	CHECK_EQUAL(can, 0);
+	can = 1;
+	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&can, LL_CU_P2P_NATIVE_ATOMIC_SUPPORTED, 0, 1), 0);
+	CHECK_EQUAL(can, 0);
 	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(first, 0), LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(first, 1), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuCtxEnablePeerAccess(second, 0), LL_CUDA_ERROR_INVALID_DEVICE);
@@ -334,10 +337,33 @@ static void no_card_reaches_the_memory_of_another(void **state)
 	in_world("cards 2\n", body_peers);
 }
 
+static void body_joined(void)
+{
+	int value = 0;
+	open_context(0);
+	for (enum ll_cu_p2p_attribute i = LL_CU_P2P_ACCESS_SUPPORTED; i <= LL_CU_P2P_ARRAY_ACCESS_SUPPORTED; i++) {
+		CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, i, 0, 1), 0);
+		CHECK_EQUAL(value, 1);
+	}
+	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, LL_CU_P2P_PERFORMANCE_RANK, 1, 0), 0);
+	CHECK_EQUAL(value, 0);
+	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(NULL, LL_CU_P2P_ACCESS_SUPPORTED, 0, 1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, 0, 0, 1), LL_CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, LL_CU_P2P_ACCESS_SUPPORTED, 0, 0), LL_CUDA_ERROR_INVALID_DEVICE);
+	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, LL_CU_P2P_ACCESS_SUPPORTED, 0, 2), LL_CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void cards_that_nvlink_joins_say_so(void **state)
+{
+	(void)state;
+	in_world("cards 2\ncard all peers on\n", body_joined);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(no_card_reaches_the_memory_of_another),
+	    cmocka_unit_test(cards_that_nvlink_joins_say_so),
 	    cmocka_unit_test(a_context_takes_what_it_takes_on_an_h200),
 	    cmocka_unit_test(one_connection_saves_a_mebibyte),
 	    cmocka_unit_test(allocations_are_charged_and_refused),
