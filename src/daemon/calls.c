@@ -10,6 +10,7 @@
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/memory.h"
+#include "daemon/neighbours.h"
 #include "daemon/promises.h"
 #include "daemon/rights.h"
 #include "daemon/users.h"
@@ -297,8 +298,10 @@ static bool take_claim(struct ll_connection *connection, const struct ll_message
 		return true;
 	}
 	say_claimed(connection, job, message, claim);
-	if (claim)
+	if (claim) {
 		ll_claims_bell(server, claim);
+		ll_neighbours_clear(server, message->uuid);
+	}
 	return true;
 }
 
@@ -370,7 +373,7 @@ static bool call_of_process(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_EVICTABLE:
 		return take_evictable(connection, &message->move);
 	default:
-		if (kind < LL_MESSAGE_SIZES || kind > LL_MESSAGE_MEASURED)
+		if ((kind < LL_MESSAGE_SIZES || kind > LL_MESSAGE_MEASURED) && kind != LL_MESSAGE_NEIGHBOUR)
 			return false;
 		ll_residency_handle(connection->server, connection, kind, &message->move);
 		return true;

@@ -205,6 +205,8 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	enum ll_residency state = message->value <= LL_MOVE_RETURNING ? states[message->value] : LL_RESIDENCY_HERE;
 	bool is_held = (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RETURNING;
 	rule->bytes = message->bytes;
+	evictable->neighbour = (struct ll_evictable_neighbour){0}; /* it says it anew */
+	evictable->seen_count = 0;
 	rule->granted_bytes = rule->short_bytes = 0;
 	evictable->heard_ns = now_ns;
 	if (rule->state == state) /* it has lost its connection alone, or is new */

@@ -19,6 +19,22 @@
 
 struct ll_connection;
 
+/* A card of which a process has said how it is. */
+struct ll_neighbour_card {
+	char uuid[LL_CARD_UUID_SIZE];
+	uint64_t free_bytes, used_bytes;
+};
+
+/* The other card on which a process has its memory (neighbours.h), or to which it may go. */
+struct ll_evictable_neighbour {
+	char uuid[LL_CARD_UUID_SIZE]; /* empty: none */
+	uint64_t bytes;
+	unsigned wanted_looks; /* in a row, at which somebody else used it */
+	bool is_sent_on;       /* it was told to leave that card */
+};
+
+enum { LL_NEIGHBOUR_CARDS = 15 };
+
 struct ll_evictable {
 	struct ll_evictable *next;
 	struct ll_connection *connection;   /* NULL: it has none now */
@@ -36,6 +52,9 @@ struct ll_evictable {
 	uint64_t heard_ns;             /* when it last did something, or was asked to return */
 	uint64_t granted_ns;           /* when it was granted rule.granted_bytes */
 	char why[LL_MOVE_REASON_SIZE]; /* it could not leave */
+	struct ll_evictable_neighbour neighbour;
+	struct ll_neighbour_card seen[LL_NEIGHBOUR_CARDS]; /* what it says before it asks where to go */
+	size_t seen_count;
 };
 
 /* What a message of a process has brought about. */

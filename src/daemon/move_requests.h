@@ -28,6 +28,9 @@ struct ll_evictable *ll_residency_find(const struct ll_residency_books *books, c
 /* Something has happened on the card: decides anew. */
 void ll_residency_look(struct ll_server *server, const char *uuid);
 
+/* Memory of the card has become free: the same, after the card was measured again. */
+void ll_residency_look_anew(struct ll_server *server, const char *uuid);
+
 void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns);
 
 #endif

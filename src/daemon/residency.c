@@ -12,6 +12,7 @@
 #include "daemon/evictable.h"
 #include "daemon/memory.h"
 #include "daemon/move_requests.h"
+#include "daemon/neighbours.h"
 #include "protocol/words.h"
 
 /* While somebody waits for room. Who works and who is idle changes without a word to us. */
@@ -35,7 +36,7 @@ struct ll_card_room {
 };
 
 struct scene {
-	struct ll_evictable **who;
+	struct ll_evictable **who; /* NULL: what others have moved to this card (neighbours.h) */
 	struct ll_residency_program *rules;
 	size_t count;
 };
@@ -123,6 +124,8 @@ static int list_scene(const struct ll_residency_books *books, const char *uuid, 
 		ret_scene->who[ret_scene->count] = evictable;
 		ret_scene->rules[ret_scene->count++] = evictable->rule;
 	}
+	/* Nobody's step is ever about this: it is leaving already. */
+	ret_scene->count += ll_neighbours_describe(books, uuid, now_ns, &ret_scene->rules[ret_scene->count]);
 	return 0;
 }
 
@@ -200,8 +203,8 @@ static void do_step(struct ll_evictable *evictable, enum ll_residency_step step,
 static bool is_death_fresh(const struct scene *scene, uint64_t now_ns)
 {
 	for (size_t i = 0; i < scene->count; i++) {
-		const struct ll_job_card *card = scene->who[i]->claim->card;
-		uint64_t death_ns = card->job->pages.orders->cards[card->index].death_ns;
+		const struct ll_job_card *card = scene->who[i] ? scene->who[i]->claim->card : NULL;
+		uint64_t death_ns = !card ? 0 : card->job->pages.orders->cards[card->index].death_ns;
 		if (death_ns && now_ns - death_ns < LL_LEAVING_NS)
 			return true;
 	}
@@ -335,6 +338,15 @@ void ll_residency_look(struct ll_server *server, const char *uuid)
 	ll_residency_set_timer(server, now_ns);
 }
 
+void ll_residency_look_anew(struct ll_server *server, const char *uuid)
+{
+	struct ll_card_room *room = find_room(&server->residency, uuid);
+	if (!room)
+		return;
+	room->measured_ns = 0;
+	ll_residency_look(server, uuid);
+}
+
 /* ---- who comes and goes ---- */
 
 int ll_residency_init(struct ll_server *server)
@@ -420,6 +432,9 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 	while (*at != evictable)
 		at = &(*at)->next;
 	*at = evictable->next;
+	struct ll_card_room *neighbour = find_room(books, evictable->neighbour.uuid);
+	if (neighbour)
+		neighbour->measured_ns = neighbour->again_ns = 0;
 	if (evictable->connection)
 		evictable->connection->evictable = NULL;
 	ll_move_requests_end(books, evictable, -ESRCH, "the program has ended");
@@ -449,6 +464,11 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 	struct ll_card_room *room = get_room(&server->residency, uuid_of(evictable));
 	if (!room)
 		return;
+	if (kind == LL_MESSAGE_NEIGHBOUR) {
+		evictable->heard_ns = ll_now_ns();
+		ll_neighbours_handle(server, evictable, message);
+		return;
+	}
 	if (does_measure(kind) && message->free_bytes)
 		note_free(room, message->free_bytes);
 	else
@@ -464,4 +484,6 @@ void ll_residency_describe(const struct ll_server *server, const struct ll_job_c
 	const struct ll_evictable *evictable = ll_residency_find(&server->residency, claim);
 	row->host_bytes = evictable ? evictable->pool_bytes : 0;
 	row->moves = evictable ? evictable->moves : 0;
+	row->neighbour_bytes = evictable ? evictable->neighbour.bytes : 0;
+	ll_message_text_set(row->neighbour, sizeof row->neighbour, evictable ? evictable->neighbour.uuid : "");
 }

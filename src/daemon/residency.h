@@ -51,7 +51,7 @@ void ll_residency_disconnect(struct ll_server *server, struct ll_connection *con
 /* The claim has ended, and with it what is known of its memory. */
 void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim);
 
-/* Sets the row's host_bytes and moves; 0 if the claim's process is not evictable. */
+/* Sets the row's host_bytes, moves, and what is on a neighbour; 0 if the claim's process is not evictable. */
 void ll_residency_describe(const struct ll_server *server, const struct ll_job_claim *claim,
 			   struct ll_message_claim_row *row);
 

@@ -139,7 +139,8 @@ static bool is_claim_row_valid(const union ll_message *message)
 	const struct ll_message_claim_row *row = &message->claim_row;
 	return row->job_number && is_uuid_valid(row->uuid) && ll_message_text_is_valid(row->note, sizeof row->note) &&
 	       row->state <= LL_CLAIM_ENDING && row->residency <= LL_CLAIM_EVICTED &&
-	       row->checkpoint <= LL_CHECKPOINT_EVICTED && row->gate <= LL_GATE_TIMED;
+	       row->checkpoint <= LL_CHECKPOINT_EVICTED && row->gate <= LL_GATE_TIMED &&
+	       ll_message_text_is_valid(row->neighbour, sizeof row->neighbour);
 }
 
 static bool is_move_valid(const union ll_message *message)
@@ -195,7 +196,7 @@ static const struct kind kinds[] = {
     KIND(PAGE, page, is_page_valid),
     KIND(PAGE_GONE, page, is_page_valid),
     KIND(CARD_ROW, card_row, is_card_row_valid),
-    KIND(CLAIM_ROW, claim_row, is_claim_row_valid),
+    [LL_MESSAGE_CLAIM_ROW] = {328, sizeof(struct ll_message_claim_row), is_claim_row_valid},
     KIND(EVICTABLE, move, is_move_valid),
     KIND(SIZES, move, is_move_valid),
     KIND(QUIET, move, is_move_valid),
@@ -219,11 +220,14 @@ static const struct kind kinds[] = {
     KIND(UNSHARE, share, is_share_valid),
     KIND(OPEN, share, is_share_valid),
     KIND(OPENED, share, is_share_valid),
+    KIND(NEIGHBOUR, move, is_move_valid),
+    KIND(DESTINATION, move, is_move_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 _Static_assert(sizeof(struct ll_message_hello) == 64, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_welcome, last_job) == 104, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_claim_row, neighbour_bytes) == 328, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job) == 480, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job_row) == 504, "the sizes of version 1");

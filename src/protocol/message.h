@@ -98,6 +98,13 @@ enum ll_message_kind {
 	LL_MESSAGE_OPEN = 47,    /* key; first: of the handles that are wanted. OPENED; REFUSED: -ENOENT: nobody shares
 				    it, as far as is known by now */
 	LL_MESSAGE_OPENED = 48,  /* as SHARE */
+	/* Memory on another card of the host: struct ll_message_move, on the connection of EVICTABLE. */
+	LL_MESSAGE_NEIGHBOUR = 49,   /* a process says of the card `uuid`: away_bytes that it has there, with the end of
+					its move; LL_MOVE_IS_READ: free_bytes, and value: bytes that are used, but for
+					synthetic loads. LL_MOVE_ASKS, without a card: it has said all that it knows, and
+					waits for DESTINATION before it leaves */
+	LL_MESSAGE_DESTINATION = 50, /* uuid: of the card that memory goes to; empty: to the host, and what is on a card
+					already goes on to there */
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
@@ -333,6 +340,8 @@ struct ll_message_claim_row {
 	char note[64];
 	char uuid[LL_CARD_UUID_SIZE];
 	struct ll_accounts accounts;
+	uint64_t neighbour_bytes;          /* of its memory that is on another card, or may go there */
+	char neighbour[LL_CARD_UUID_SIZE]; /* that card's UUID; empty: none */
 };
 
 /* What a process does with its memory. */
@@ -349,6 +358,8 @@ enum ll_move_flag {
 	LL_MOVE_TAKES_PIECES = 2, /* the allocation can wait for each piece of its memory */
 	LL_MOVE_ALREADY = 4,      /* it was so before */
 	LL_MOVE_WANTS = 8,        /* it is away, and one of its threads waits to use the card */
+	LL_MOVE_IS_READ = 16,     /* the card has just been read */
+	LL_MOVE_ASKS = 32,        /* where its memory is to go */
 };
 
 enum ll_move_room {

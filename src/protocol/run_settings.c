@@ -73,6 +73,7 @@ static const struct field fields[] = {
     FIELD("kill", FIELD_FLAG, kills_at_max_kernel, 0, 1),
     FIELD("strict", FIELD_FLAG, is_strict, 0, 1),
     FIELD("evictable", FIELD_FLAG, is_evictable, 0, 1),
+    FIELD("no-neighbour", FIELD_FLAG, avoids_neighbours, 0, 1),
     FIELD("first", FIELD_CARD, first_card, 0, 0),
     FIELD("place", FIELD_PLACE, place, 0, 0),
 };

@@ -33,6 +33,7 @@ struct ll_run_settings {
 	uint64_t max_kernel_ns;        /* 0: none */
 	bool kills_at_max_kernel;
 	bool is_evictable;                  /* its memory can be taken off the card (LL_MESSAGE_EVICTABLE) */
+	bool avoids_neighbours;             /* its memory does not go to other cards */
 	bool is_strict;                     /* a launch without a claim is refused, and does not go on ungoverned */
 	char first_card[LL_CARD_NAME_SIZE]; /* UUID of the first of several cards; empty: there is one */
 	char place[LL_PLACE_SIZE];          /* where loadlined is reached (place.h); empty: nowhere */

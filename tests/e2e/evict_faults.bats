@@ -209,16 +209,6 @@ pids_of_monitors() {
 	pids_of loadline-job
 }
 
-# pids_of PROGRAM: of this test's world.
-pids_of() {
-	local file folder name
-	while read -r file; do
-		folder=${file%/environ}
-		read -r name 2>/dev/null <"$folder/comm" || continue
-		[ "$name" != "$1" ] || echo "${folder##*/}"
-	done < <(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
-}
-
 @test "loadlined is killed amid a move back: the program returns all the same" {
 	needs_preload
 	start_worker one --bytes 4M

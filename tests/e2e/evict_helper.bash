@@ -46,6 +46,16 @@ end_daemon() {
 	done < <(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
 }
 
+# pids_of PROGRAM: of this test's world.
+pids_of() {
+	local file folder name
+	while read -r file; do
+		folder=${file%/environ}
+		read -r name 2>/dev/null <"$folder/comm" || continue
+		[ "$name" != "$1" ] || echo "${folder##*/}"
+	done < <(grep -lsF "LOADLINE_SIM_DIR=$T/world" /proc/[0-9]*/environ)
+}
+
 # poor_host MIB: what start_poor and the programs see of the host's memory: so much is left of 1 GiB.
 poor_host() {
 	printf 'MemTotal: 1048576 kB\nMemAvailable: %d kB\n' $(($1 * 1024)) >"$T/meminfo"

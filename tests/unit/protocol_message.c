@@ -120,7 +120,7 @@ static void what_is_cut_or_says_another_length_is_refused(void **state)
 static void a_kind_that_is_not_known_is_told_apart_from_garbage(void **state)
 {
 	(void)state;
-	static const uint16_t unknown[] = {0, LL_MESSAGE_OPENED + 1, 1000, UINT16_MAX};
+	static const uint16_t unknown[] = {0, LL_MESSAGE_DESTINATION + 1, 1000, UINT16_MAX};
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
 		struct ll_message_header header = {.kind = unknown[i], .size = sizeof header, .serial = 9};
 		union ll_message decoded;

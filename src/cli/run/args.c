@@ -72,6 +72,10 @@ const struct ll_option ll_run_options[] = {
      .help = "Make the program's memory so that it can be taken off the card and put back: by hand "
 	     "(`loadline evict`), or when another evictable program needs the room. The program "
 	     "moves its memory itself, into memory of the host that counts as its own."},
+    {.name = "no-neighbour",
+     LL_OPTION_FLAG(ARGS, no_neighbour),
+     .help = "Take the memory of an evictable program to the host always. Without this option it goes to "
+	     "another card that NVLink joins to the program's, while nobody uses that card."},
     {.name = "strict",
      LL_OPTION_FLAG(ARGS, strict),
      .help = "Refuse work that cannot be held to the limits: if the program has lost its claim and "
@@ -194,6 +198,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 	    .counts_context = args->count_context == 0,
 	    .is_strict = args->strict,
 	    .is_evictable = args->evictable,
+	    .avoids_neighbours = args->no_neighbour,
 	};
 	int rc = read_memory(args, &settings, err);
 	if (!rc && args->compute)
@@ -222,7 +227,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->priority && !args->count_context && !args->strict && !args->evictable &&
+	    !args->priority && !args->count_context && !args->strict && !args->evictable && !args->no_neighbour &&
 	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,

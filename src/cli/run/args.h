@@ -25,7 +25,7 @@ struct ll_run_args {
 	int by;                                                                            /* enum ll_run_by */
 	bool allow_ungoverned;
 	bool strict;
-	bool evictable;
+	bool evictable, no_neighbour;
 	bool overcommit; /* requests beyond the card's memory are allowed */
 };
 

@@ -135,6 +135,7 @@ bool ll_status_residency(const struct ll_status_claim *claim, struct ll_status_r
 	    .evictable_bytes = claim->evictable_bytes,
 	    .pinned_bytes = used_bytes > claim->evictable_bytes ? used_bytes - claim->evictable_bytes : 0,
 	    .host_bytes = claim->host_bytes,
+	    .neighbour_bytes = claim->neighbour_bytes,
 	    .moves = claim->moves,
 	};
 	return true;

@@ -92,6 +92,10 @@ static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *
 	ll_hold_add_bytes(text, residency.pinned_bytes);
 	ll_strbuf_adds(text, ", ready in the host: ");
 	ll_hold_add_bytes(text, residency.host_bytes);
+	if (residency.neighbour_bytes) {
+		ll_strbuf_addf(text, ", on card %s: ", claim->neighbour);
+		ll_hold_add_bytes(text, residency.neighbour_bytes);
+	}
 	ll_strbuf_addc(text, ')');
 }
 

@@ -135,11 +135,14 @@ static json_t *claim_residency(const struct ll_status_claim *claim)
 {
 	struct ll_status_residency residency = {0};
 	bool is_evictable = ll_status_residency(claim, &residency);
-	return json_pack(
-	    "{s:o, s:o, s:o, s:o, s:o}", "resident_bytes", bytes_or_null(is_evictable, residency.resident_bytes),
-	    "evictable_bytes", bytes_or_null(is_evictable, residency.evictable_bytes), "pinned_bytes",
-	    bytes_or_null(is_evictable, residency.pinned_bytes), "host_bytes",
-	    bytes_or_null(is_evictable, residency.host_bytes), "moves", bytes_or_null(is_evictable, residency.moves));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "resident_bytes",
+			 bytes_or_null(is_evictable, residency.resident_bytes), "evictable_bytes",
+			 bytes_or_null(is_evictable, residency.evictable_bytes), "pinned_bytes",
+			 bytes_or_null(is_evictable, residency.pinned_bytes), "host_bytes",
+			 bytes_or_null(is_evictable, residency.host_bytes), "neighbour_bytes",
+			 bytes_or_null(is_evictable, residency.neighbour_bytes), "neighbour",
+			 claim->neighbour[0] ? json_string(claim->neighbour) : json_null(), "moves",
+			 bytes_or_null(is_evictable, residency.moves));
 }
 
 /* job: NULL for a synthetic load. */

@@ -30,6 +30,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	    .evictable_bytes = row->evictable_bytes,
 	    .away_bytes = row->away_bytes,
 	    .host_bytes = row->host_bytes,
+	    .neighbour_bytes = row->neighbour_bytes,
 	    .moves = row->moves,
 	    .is_wanting = row->wanting_ns,
 	    .gpu_time_ns = row->gpu_time_ns,
@@ -37,6 +38,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	    .job_number = row->job_number,
 	};
 	snprintf(ret_claim->note, sizeof ret_claim->note, "%s", row->note);
+	snprintf(ret_claim->neighbour, sizeof ret_claim->neighbour, "%s", row->neighbour);
 	if (!job)
 		return;
 	const struct ll_limits *limits = &job->job.limits;

@@ -39,6 +39,8 @@ struct ll_status_claim {
 	enum ll_claim_residency residency;
 	enum ll_claim_checkpoint checkpoint;
 	uint64_t evictable_bytes, away_bytes, host_bytes;
+	uint64_t neighbour_bytes;               /* of its memory that is on another card */
+	char neighbour[LL_CARD_UUID_SIZE];      /* that card; empty: none */
 	unsigned moves;                         /* of its memory, off the card or back on it */
 	bool is_wanting;                        /* it has launches that wait or run */
 	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
@@ -122,6 +124,7 @@ struct ll_status_residency {
 	uint64_t evictable_bytes; /* what can be moved, wherever it is */
 	uint64_t pinned_bytes;    /* what cannot be moved: contexts, arrays, managed memory and their like */
 	uint64_t host_bytes;      /* of the host's memory that the process has ready for a move */
+	uint64_t neighbour_bytes; /* on another card */
 	unsigned moves;           /* off the card or back on it */
 };
 

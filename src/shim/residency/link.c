@@ -87,6 +87,7 @@ static void note_waiting(void)
 static void lose_daemon(struct ll_link *link)
 {
 	ll_line_close(&link->line);
+	ll_link_report_again(link);
 	if (link->state == LL_LINK_PREPARING)
 		ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_STOPPED : LL_LINK_HERE);
 	if (!link->lost_ns)
@@ -147,6 +148,8 @@ static void serve(struct ll_link *link)
 	if (!rc)
 		rc = ll_link_do_step(link);
 	if (!rc)
+		rc = ll_link_report_neighbour(link);
+	if (!rc)
 		rc = link->state == LL_LINK_HERE ? tell_news(link) : ll_link_look_at_card(link);
 	if (rc)
 		lose_daemon(link);
@@ -165,7 +168,7 @@ static void end_alone(struct ll_link *link)
 	if (link->state != LL_LINK_RETURNING)
 		ll_link_resume(link);
 	if (link->state == LL_LINK_RETURNING && !ll_move_may_have_room(link->move))
-		link->lacks_room = true;
+		link->lacks_room = link->moves_on = true; /* nobody says whether the neighbour is used by now */
 }
 
 static void work_alone(struct ll_link *link)
@@ -181,7 +184,7 @@ static int look_ms(const struct ll_link *link)
 {
 	if (ll_link_has_step(link))
 		return 0;
-	if (link->state == LL_LINK_PREPARING)
+	if (link->state == LL_LINK_PREPARING || link->waits_for_host)
 		return PREPARE_LOOK_MS;
 	return link->line.fd < 0 ? ALONE_LOOK_MS : LOOK_MS;
 }

@@ -83,7 +83,7 @@ void ll_link_tell_page(struct ll_link *link)
 void ll_link_enter(struct ll_link *link, enum ll_link_state state)
 {
 	link->state = state;
-	link->lacks_room = false;
+	link->lacks_room = link->waits_for_host = false;
 	ll_link_tell_page(link);
 }
 
@@ -111,8 +111,13 @@ static int go_on(struct ll_link *link, uint64_t error)
 	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the page. */
 	int rc = error ? ll_line_say(&link->line, &message, NULL, 0) : 0;
 	ll_move_go_on(link->move);
+	if (error)
+		ll_move_end(link->move); /* nothing is away any more */
 	ll_link_enter(link, LL_LINK_HERE);
-	return error ? rc : ll_line_say(&link->line, &message, NULL, 0);
+	if (!error)
+		rc = ll_line_say(&link->line, &message, NULL, 0);
+	ll_move_end(link->move);
+	return rc;
 }
 
 static int turn_down(struct ll_link *link, const char *why)
@@ -120,6 +125,7 @@ static int turn_down(struct ll_link *link, const char *why)
 	atomic_store(&link->is_away, false);
 	link->is_by_hand = false;
 	ll_move_go_on(link->move);
+	ll_move_end(link->move);
 	ll_link_enter(link, LL_LINK_HERE);
 	return say_busy(link, why);
 }
@@ -172,8 +178,11 @@ static int prepare(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	int rc = ll_move_prepare(link->move, why, sizeof why);
-	if (rc == -EAGAIN)
+	bool is_early = ll_link_awaits_destination(link) || (rc == -EAGAIN && !link->is_to_neighbour);
+	if (is_early && (!rc || rc == -EAGAIN))
 		return tell_prepared(link);
+	if (rc == -EAGAIN) /* the host's memory is needed if the neighbour is wanted */
+		rc = 0;
 	return rc ? refuse_to_leave(link, why) : leave(link);
 }
 
@@ -182,12 +191,16 @@ static int prepare(struct ll_link *link)
 static int copy_out(struct ll_link *link)
 {
 	int rc = ll_move_out(link->move);
+	link->waits_for_host = rc == -EAGAIN;
 	ll_link_tell_page(link);
 	if (rc > 0)
 		return ll_link_say_kind(link, LL_MESSAGE_COPIED);
+	if (rc == -EAGAIN)
+		return tell_prepared(link);
 	if (rc < 0) {
 		ll_link_enter(link, LL_LINK_RETURNING);
-		return say_busy(link, "the driver cannot copy its memory");
+		return say_busy(link, rc == -ENOSPC ? "the host has no memory for what the neighbour has no room for"
+						    : "the driver cannot copy its memory");
 	}
 	ll_link_enter(link, LL_LINK_AWAY);
 	return say_free(link, LL_MESSAGE_AWAY);
@@ -215,14 +228,13 @@ static int copy_in(struct ll_link *link)
 
 /* It takes no room unless there is room for all: else two programs that hold a part each would wait for each other for
  * ever. */
-static int return_alone(struct ll_link *link)
+static void return_alone(struct ll_link *link)
 {
-	if (ll_move_may_have_room(link->move)) {
+	ll_move_settle(link->move); /* a batch may be on its way to the host */
+	if (ll_move_may_have_room(link->move))
 		link->lacks_room = false;
-		return 0;
-	}
-	ll_move_stay(link->move);
-	return 0;
+	else
+		ll_move_stay(link->move);
 }
 
 bool ll_link_is_alone(const struct ll_link *link)
@@ -233,7 +245,8 @@ bool ll_link_is_alone(const struct ll_link *link)
 /* Whether there is something to do without waiting. */
 bool ll_link_has_step(const struct ll_link *link)
 {
-	return link->state == LL_LINK_LEAVING || (link->state == LL_LINK_RETURNING && !link->lacks_room);
+	bool is_copying = link->state == LL_LINK_LEAVING || ll_link_may_move_on(link);
+	return (is_copying && !link->waits_for_host) || (link->state == LL_LINK_RETURNING && !link->lacks_room);
 }
 
 int ll_link_do_step(struct ll_link *link)
@@ -246,10 +259,13 @@ int ll_link_do_step(struct ll_link *link)
 	case LL_LINK_RETURNING:
 		if (!link->lacks_room)
 			return copy_in(link);
-		return ll_link_is_alone(link) ? return_alone(link) : 0;
+		if (ll_link_is_alone(link))
+			return_alone(link);
+		break;
 	default:
-		return 0;
+		break;
 	}
+	return ll_link_may_move_on(link) ? ll_link_move_on(link) : 0;
 }
 
 /* ---- what loadlined says ---- */
@@ -266,7 +282,8 @@ static int begin_evict(struct ll_link *link, const struct ll_message_move *messa
 		return 0;
 	take_wish(link, message);
 	ll_link_enter(link, LL_LINK_PREPARING);
-	return prepare(link);
+	int rc = ll_link_ask_destination(link);
+	return rc ? rc : prepare(link);
 }
 
 static int begin_suspend(struct ll_link *link, const struct ll_message_move *message)
@@ -289,14 +306,14 @@ int ll_link_resume(struct ll_link *link)
 		return go_on(link, 0);
 	case LL_LINK_STOPPED:
 		return go_on(link, 0);
-	case LL_LINK_LEAVING:
-		ll_move_settle(link->move); /* what could not be copied is on the card */
-		ll_link_enter(link, LL_LINK_RETURNING);
-		return 0;
-	case LL_LINK_AWAY:
+	case LL_LINK_LEAVING: /* what could not be copied is on the card */
+	case LL_LINK_AWAY:    /* a batch may be on its way from a neighbour to the host */
+		ll_move_settle(link->move);
 		ll_link_enter(link, LL_LINK_RETURNING);
 		return 0;
 	case LL_LINK_RETURNING:
+		if (link->lacks_room)
+			ll_move_settle(link->move);
 		link->lacks_room = false;
 		return 0;
 	default: /* it was said again while BACK was on its way */
@@ -360,6 +377,9 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 		return 0;
 	case LL_MESSAGE_MEASURE:
 		return measure(link);
+	case LL_MESSAGE_DESTINATION:
+		ll_link_take_destination(link, &message->move);
+		return 0;
 	case LL_MESSAGE_WELCOME:
 		return 0;
 	default: /* REFUSED: it does not know the slot yet */

@@ -1,6 +1,6 @@
 /*
  * link_state.h - what a link is (link.h): link.c has its thread and its connection, link_moves.c what it does with the
- * program's memory.
+ * program's memory, link_neighbours.c what concerns memory on other cards.
  *
  * Private to this folder.
  */
@@ -16,6 +16,7 @@
 #include "shim/device_state.h"
 #include "shim/residency/line.h"
 #include "shim/residency/move.h"
+#include "shim/residency/neighbours.h"
 
 enum ll_link_answer {
 	LL_LINK_ANSWER_NONE,
@@ -50,6 +51,15 @@ struct ll_link {
 	uint64_t told_bytes, told_pool_bytes;
 	uint64_t evictable_bytes; /* as it is charged, when the program last ran */
 	uint64_t stopped_ns;      /* up to when the time in which it is stopped is accounted; 0: it runs */
+	struct ll_neighbour neighbours[LL_NEIGHBOURS];
+	size_t neighbour_count;
+	bool has_looked;      /* for them */
+	bool is_to_neighbour; /* what leaves goes there */
+	bool moves_on;        /* what is on a neighbour shall go to the host */
+	bool waits_for_host;  /* the host's memory is not ready for the next batch */
+	uint64_t answer_ns;   /* loadlined was asked for a destination, and may answer until then; 0: it was not */
+	char neighbour[96];   /* UUID of the card that loadlined has named, and keeps room on; empty: none */
+	uint64_t told_neighbour_bytes, read_ns; /* what was last said of it, and when it was last read */
 	_Atomic bool is_away;
 	_Atomic bool has_said_want; /* since the memory left */
 	_Atomic int room;           /* enum ll_link_answer */
@@ -84,5 +94,25 @@ int ll_link_resume(struct ll_link *link);
 
 /* Once a second, while memory is away: a card that is lost is not waited for. */
 int ll_link_look_at_card(struct ll_link *link);
+
+/* ---- link_neighbours.c ---- */
+
+/* The program shall leave: says how its neighbours are, and asks where its memory is to go. Until then it is the host.
+ */
+int ll_link_ask_destination(struct ll_link *link);
+bool ll_link_awaits_destination(const struct ll_link *link);
+
+/* loadlined's answer; or it says that what is on a neighbour has to go on. */
+void ll_link_take_destination(struct ll_link *link, const struct ll_message_move *message);
+
+/* Whether there is something that can go on now. And one batch of it. */
+bool ll_link_may_move_on(const struct ll_link *link);
+int ll_link_move_on(struct ll_link *link);
+
+/* Says what is on the neighbour, if that has changed or the card was not read for 100 ms. */
+int ll_link_report_neighbour(struct ll_link *link);
+
+/* loadlined is another one, or is lost. */
+void ll_link_report_again(struct ll_link *link);
 
 #endif

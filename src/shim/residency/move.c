@@ -10,6 +10,7 @@
 #include "shim/memory/movable_pool.h"
 #include "shim/memory/pieces.h"
 #include "shim/residency/host_pool.h"
+#include "shim/residency/neighbours.h"
 #include "shim/residency/obstacles.h"
 #include "shim/residency/quiet.h"
 #include "shim/time/driver_calls.h"
@@ -28,8 +29,12 @@ struct batch {
 	uint64_t bytes;
 	uint64_t offset; /* in the host's pool */
 	bool is_away;    /* it has no memory on the card */
-	bool is_stored;  /* the host has its bytes */
+	bool is_stored;  /* its bytes are in the block, or in the host if there is none */
+	struct ll_neighbour_block block;
 };
+
+/* What a copy is for. */
+enum transfer { OUT, IN, ON /* from a neighbour to the host */ };
 
 struct ll_move {
 	struct ll_device_state *dev;
@@ -43,18 +48,19 @@ struct ll_move {
 	struct batch *batches;
 	uint32_t batch_count;
 	uint64_t bytes;
+	ll_cu_device neighbour; /* to which batches leave; LL_MOVE_TO_HOST */
 	/* Copies alternate between two streams. A batch is under way in the one of its number. */
 	struct ll_cu_context *context;
 	struct ll_cu_stream *streams[STREAMS];
 	struct batch *under_way; /* NULL: none */
-	bool is_under_way_out;
+	enum transfer transfer;  /* of that */
 };
 
 struct ll_move *ll_move_new(struct ll_device_state *dev)
 {
 	struct ll_move *move = calloc(1, sizeof *move);
 	if (move)
-		move->dev = dev;
+		*move = (struct ll_move){.dev = dev, .neighbour = LL_MOVE_TO_HOST};
 	return move;
 }
 
@@ -103,6 +109,11 @@ int ll_move_prepare(struct ll_move *move, char *why, size_t why_size)
 		return -ENOSPC;
 	}
 	return ll_host_pool_need(move->pool, bytes > move->grown_bytes ? bytes : move->grown_bytes, why, why_size);
+}
+
+void ll_move_set_destination(struct ll_move *move, ll_cu_device neighbour)
+{
+	move->neighbour = neighbour;
 }
 
 /* ---- pieces and batches ---- */
@@ -179,6 +190,8 @@ static void forget_batches(struct ll_move *move)
 			ll_real()->cuStreamDestroy_v2(move->streams[i]);
 		move->streams[i] = NULL;
 	}
+	for (uint32_t i = 0; i < move->batch_count; i++)
+		ll_neighbour_block_free(&move->batches[i].block);
 	free(move->pieces);
 	free(move->batches);
 	move->pieces = NULL;
@@ -194,7 +207,7 @@ int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 	if (!rc)
 		rc = cut_batches(move);
 	uint64_t bytes = move->bytes;
-	if (!rc && bytes > ll_move_pool_bytes(move))
+	if (!rc && move->neighbour == LL_MOVE_TO_HOST && bytes > ll_move_pool_bytes(move))
 		rc = ++move->grown_count < GROWN_MOST ? -EAGAIN : -ENOSPC;
 	if (!rc && move->batch_count && open_streams(move) != LL_CUDA_SUCCESS)
 		rc = -EIO;
@@ -223,17 +236,27 @@ void ll_move_go_on(struct ll_move *move)
 {
 	bool was_stopped = move->is_stopped;
 	ll_movable_pools_thaw(move->dev);
-	forget_batches(move);
 	move->is_stopped = false;
 	if (was_stopped)
 		ll_driver_calls_open();
 }
 
+void ll_move_end(struct ll_move *move)
+{
+	forget_batches(move);
+	move->neighbour = LL_MOVE_TO_HOST;
+}
+
 /* ---- copies ---- */
 
-/* A piece, cut where registered steps of the host end. */
-static ll_cu_result copy_piece(const struct ll_move *move, ll_cu_deviceptr at, uint64_t bytes, uint64_t offset,
-			       struct ll_cu_stream *stream, bool is_out)
+static struct ll_cu_stream *stream_of(const struct ll_move *move, const struct batch *batch)
+{
+	return move->streams[(batch - move->batches) % STREAMS];
+}
+
+/* Bytes of the card, cut where registered steps of the host end. */
+static ll_cu_result copy_host(const struct ll_move *move, ll_cu_deviceptr at, uint64_t bytes, uint64_t offset,
+			      struct ll_cu_stream *stream, bool is_out)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	while (bytes && status == LL_CUDA_SUCCESS) {
@@ -249,49 +272,57 @@ static ll_cu_result copy_piece(const struct ll_move *move, ll_cu_deviceptr at, u
 	return status;
 }
 
+/* offset: in the batch. */
+static ll_cu_result copy_piece(const struct ll_move *move, const struct batch *batch, ll_cu_deviceptr at,
+			       uint64_t bytes, uint64_t offset, bool is_out)
+{
+	struct ll_cu_stream *stream = stream_of(move, batch);
+	ll_cu_deviceptr aside = batch->block.address + offset;
+	if (!batch->block.address)
+		return copy_host(move, at, bytes, batch->offset + offset, stream, is_out);
+	return is_out ? ll_real()->cuMemcpyDtoDAsync_v2(aside, at, bytes, stream)
+		      : ll_real()->cuMemcpyDtoDAsync_v2(at, aside, bytes, stream);
+}
+
 /* What the program has made itself may be mapped nowhere, or read-only. */
-static ll_cu_result copy_aside(const struct ll_move *move, const struct ll_piece *piece, uint64_t offset,
-			       struct ll_cu_stream *stream, bool is_out)
+static ll_cu_result copy_aside(const struct ll_move *move, const struct batch *batch, const struct ll_piece *piece,
+			       uint64_t offset, bool is_out)
 {
 	ll_cu_deviceptr address;
 	ll_cu_result status = ll_piece_map_aside(move->dev, piece->handle, piece->bytes, &address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = copy_piece(move, address, piece->bytes, offset, stream, is_out);
+	status = copy_piece(move, batch, address, piece->bytes, offset, is_out);
 	if (status == LL_CUDA_SUCCESS)
-		status = ll_real()->cuStreamSynchronize(stream);
+		status = ll_real()->cuStreamSynchronize(stream_of(move, batch));
 	ll_piece_unmap_aside(address, piece->bytes);
 	return status;
 }
 
-static struct ll_cu_stream *stream_of(const struct ll_move *move, const struct batch *batch)
-{
-	return move->streams[(batch - move->batches) % STREAMS];
-}
-
 /* The context is current. */
-static ll_cu_result begin_copies(const struct ll_move *move, const struct batch *batch, bool is_out)
+static ll_cu_result begin_copies(const struct ll_move *move, const struct batch *batch, enum transfer transfer)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	uint64_t offset = batch->offset;
-	struct ll_cu_stream *stream = stream_of(move, batch);
+	uint64_t offset = 0;
+	if (transfer == ON)
+		return copy_host(move, batch->block.address, batch->bytes, batch->offset, stream_of(move, batch), true);
 	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
 		const struct ll_piece *piece = &move->pieces[batch->first + i];
 		status = piece->kind == LL_EXTENT_PHYSICAL
-			     ? copy_aside(move, piece, offset, stream, is_out)
-			     : copy_piece(move, piece->address, piece->bytes, offset, stream, is_out);
+			     ? copy_aside(move, batch, piece, offset, transfer == OUT)
+			     : copy_piece(move, batch, piece->address, piece->bytes, offset, transfer == OUT);
 		offset += piece->bytes;
 	}
 	return status;
 }
 
-static int begin_batch(struct ll_move *move, const struct batch *batch, bool is_out)
+static int begin_batch(struct ll_move *move, const struct batch *batch, enum transfer transfer)
 {
 	struct ll_cu_context *popped;
 	ll_cu_result status = ll_real()->cuCtxPushCurrent_v2(move->context);
 	if (status != LL_CUDA_SUCCESS)
 		return -EIO;
-	status = begin_copies(move, batch, is_out);
+	status = begin_copies(move, batch, transfer);
 	if (status != LL_CUDA_SUCCESS)
 		ll_real()->cuStreamSynchronize(stream_of(move, batch));
 	ll_real()->cuCtxPopCurrent_v2(&popped);
@@ -313,6 +344,23 @@ static void put_away(struct ll_move *move, struct batch *batch)
 	batch->is_away = true;
 }
 
+static void end_copies(struct ll_move *move, struct batch *batch)
+{
+	switch (move->transfer) {
+	case OUT:
+		batch->is_stored = true;
+		put_away(move, batch);
+		break;
+	case IN:
+		for (uint32_t i = 0; i < batch->count; i++)
+			ll_piece_note(&move->pieces[batch->first + i]);
+		break;
+	case ON:
+		ll_neighbour_block_free(&batch->block);
+		break;
+	}
+}
+
 /* The context need not be current. */
 int ll_move_settle(struct ll_move *move)
 {
@@ -328,13 +376,7 @@ int ll_move_settle(struct ll_move *move)
 	}
 	if (status != LL_CUDA_SUCCESS)
 		return -EIO;
-	if (move->is_under_way_out) {
-		batch->is_stored = true;
-		put_away(move, batch);
-		return 0;
-	}
-	for (uint32_t i = 0; i < batch->count; i++)
-		ll_piece_note(&move->pieces[batch->first + i]);
+	end_copies(move, batch);
 	return 0;
 }
 
@@ -349,15 +391,62 @@ static struct batch *next_batch(const struct ll_move *move, bool is_away)
 	return NULL;
 }
 
+static int find_host_room(struct ll_move *move, const struct batch *batch)
+{
+	char why[1];
+	if (batch->offset + batch->bytes <= ll_move_pool_bytes(move))
+		return 0;
+	return ll_host_pool_need(move->pool, move->bytes, why, sizeof why) == -ENOSPC ? -ENOSPC : -EAGAIN;
+}
+
+/* On the neighbour, or if that has none, in the host: then what leaves later goes there too. */
+static int find_room(struct ll_move *move, struct batch *batch)
+{
+	if (move->neighbour != LL_MOVE_TO_HOST) {
+		if (ll_neighbour_block_make(move->dev, move->neighbour, batch->bytes, &batch->block) == LL_CUDA_SUCCESS)
+			return 0;
+		move->neighbour = LL_MOVE_TO_HOST;
+	}
+	return find_host_room(move, batch);
+}
+
 int ll_move_out(struct ll_move *move)
 {
 	struct batch *next = next_batch(move, false);
-	int rc = next ? begin_batch(move, next, true) : 0;
+	int rc = next ? find_room(move, next) : 0;
+	if (!rc && next)
+		rc = begin_batch(move, next, OUT);
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return rc ? rc : settled;
 	move->under_way = next;
-	move->is_under_way_out = true;
+	move->transfer = OUT;
+	return next ? 1 : 0;
+}
+
+/* ---- on to the host ---- */
+
+static struct batch *next_on_neighbour(const struct ll_move *move)
+{
+	for (uint32_t i = 0; i < move->batch_count; i++) {
+		struct batch *batch = &move->batches[i];
+		if (batch->block.address && batch->is_stored && batch != move->under_way)
+			return batch;
+	}
+	return NULL;
+}
+
+int ll_move_on(struct ll_move *move)
+{
+	struct batch *next = next_on_neighbour(move);
+	int rc = next ? find_host_room(move, next) : 0;
+	if (!rc && next)
+		rc = begin_batch(move, next, ON);
+	int settled = ll_move_settle(move);
+	if (rc || settled)
+		return rc ? rc : settled;
+	move->under_way = next;
+	move->transfer = ON;
 	return next ? 1 : 0;
 }
 
@@ -397,12 +486,12 @@ int ll_move_in(struct ll_move *move)
 	struct batch *next = next_batch(move, true);
 	int rc = next ? make_batch(move, next) : 0;
 	if (!rc && next)
-		rc = begin_batch(move, next, false);
+		rc = begin_batch(move, next, IN);
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return settled ? settled : rc;
 	move->under_way = next;
-	move->is_under_way_out = false;
+	move->transfer = IN;
 	return next ? 1 : 0;
 }
 
@@ -421,6 +510,14 @@ uint64_t ll_move_away_bytes(const struct ll_move *move)
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < move->batch_count; i++)
 		bytes += move->batches[i].is_away ? move->batches[i].bytes : 0;
+	return bytes;
+}
+
+uint64_t ll_move_neighbour_bytes(const struct ll_move *move)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < move->batch_count; i++)
+		bytes += move->batches[i].block.bytes;
 	return bytes;
 }
 

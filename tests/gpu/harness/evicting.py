@@ -19,7 +19,7 @@ from .store import SIMULATED
 from .talker import Talker
 
 GIB, MIB = 1 << 30, 1 << 20
-EVICTABLE = ("--evictable",)
+EVICTABLE = ("--evictable", "--no-neighbour")  # the figures are those of the host, also where there are several cards
 SPARE_GIB = 12        # of the host, for the programs beside what leaves the card
 KEPT_FREE = 1 / 16    # of the host's memory, that no move takes
 SIMULATED_PART = 64   # a size on the simulated driver is so much smaller
