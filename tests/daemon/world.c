@@ -13,7 +13,7 @@
 #include "../unit/wait_for.h"
 #include "base/process.h"
 
-enum { WAIT_MS = 30000, FDS = 4096 };
+enum { WAIT_MS = 30000, FDS = 4096, PATH_SIZE = 40 };
 
 static const char *program(const char *variable)
 {
@@ -40,7 +40,9 @@ void kill_process(pid_t pid, int signal)
 	assert_int_equal(kill(pid, signal), 0);
 }
 
-pid_t world_daemon(const struct world *world)
+/* Returns who made the socket listen; 0: it does not. Until a new daemon does that again, it is who starts the daemon:
+ * a monitor. */
+static pid_t find_listener(const struct world *world)
 {
 	struct ucred peer = {0};
 	socklen_t length = sizeof peer;
@@ -52,10 +54,29 @@ pid_t world_daemon(const struct world *world)
 	return peer.pid;
 }
 
+static bool is_daemon(pid_t pid)
+{
+	char path[PATH_SIZE], name[PATH_SIZE] = "";
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	FILE *file = fopen(path, "re");
+	bool is_so = file && fgets(name, sizeof name, file) && strncmp(name, "loadlined", strlen("loadlined")) == 0;
+	if (file)
+		fclose(file);
+	return is_so;
+}
+
+pid_t world_daemon(const struct world *world)
+{
+	pid_t pid = find_listener(world);
+	return is_daemon(pid) ? pid : 0;
+}
+
 void world_fini(struct world *world)
 {
-	pid_t pid;
-	while ((pid = world_daemon(world)) > 1) {
+	while (find_listener(world)) {
+		pid_t pid = world_daemon(world);
+		if (pid <= 1)
+			continue;
 		int fd = ll_process_open(pid);
 		kill(pid, SIGKILL);
 		wait_for(fd < 0 || ll_process_has_ended(fd));

@@ -51,7 +51,7 @@ void job_stop(struct job *job);
 /* So many jobs are known, each with a monitor that has a connection. */
 bool world_has_jobs(const struct world *world, size_t count);
 
-/* Returns the number of the daemon; 0: nobody serves. */
+/* Returns the number of the daemon; 0: nobody serves, or one is being started. */
 pid_t world_daemon(const struct world *world);
 
 /* Returns the number of the job's monitor; 0: the job is not known, or has none. */
