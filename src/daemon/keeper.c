@@ -11,6 +11,7 @@
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
 #include "daemon/server.h"
+#include "daemon/store.h"
 
 #define RETURN_MS UINT64_C(5000) /* within which a monitor comes back */
 
@@ -48,6 +49,7 @@ void ll_keeper_end(struct ll_server *server, struct ll_job *job)
 {
 	struct keeper *keeper = keeper_of(job);
 	uint64_t number = job->number;
+	ll_store_remove(server, job);
 	ll_claims_fini(server, job);
 	ll_death_watch_close(keeper->monitor);
 	free(keeper);
@@ -57,8 +59,11 @@ void ll_keeper_end(struct ll_server *server, struct ll_job *job)
 
 /* ---- a monitor that has ended ---- */
 
+/* -1: systemd has let go of it, because it has. */
 static bool has_hung_up(int fd)
 {
+	if (fd < 0)
+		return true;
 	struct pollfd end = {.fd = fd, .events = 0};
 	return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
 }
@@ -181,7 +186,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 		return rc;
 	job->keeper = new_keeper(server, job);
 	rc = job->keeper ? open_pages(server, call, job) : -ENOMEM;
-	if (!rc)
+	if (!rc && call->process_fd >= 0)
 		rc = ll_books_add_process(&server->books, job, call->process_fd, LL_PROCESS_FIRST);
 	if (rc) {
 		if (call->page_fds && job->pages.page) /* they stay as they are for the next attempt */
@@ -223,8 +228,22 @@ int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call,
 		close(call->lifeline_fd);
 	}
 	*ret_job = job;
-	if (!is_known)
+	if (!is_known) {
+		ll_store_add(server, job);
 		ll_watchers_look(server);
+	}
+	return 0;
+}
+
+int ll_keeper_restore(struct ll_server *server, const struct ll_job_call *call)
+{
+	struct ll_job *job;
+	int rc = add_job(server, call, &job);
+	if (rc)
+		return rc;
+	keeper_of(job)->lost_ms = uv_now(&server->loop);
+	server->wants_tick = true;
+	ll_watchers_look(server);
 	return 0;
 }
 

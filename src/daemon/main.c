@@ -97,7 +97,9 @@ static int serve_system(const char *user_name)
 	struct ll_err err = {0};
 	const char *sim_folder = getenv("LOADLINE_SIM_DIR");
 	struct ll_server_config config = {.version = LOADLINE_VERSION, .is_system = true};
-	open_log();
+	ll_log_set_level(LL_LOG_WARN); /* into the journal */
+	if (sim_folder)
+		open_log();
 	raise_file_limit();
 	int rc = ll_place_of_system(sim_folder, &config.place);
 	if (rc)

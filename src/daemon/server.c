@@ -16,6 +16,7 @@
 #include "daemon/connection.h"
 #include "daemon/memory.h"
 #include "daemon/rights.h"
+#include "daemon/store.h"
 #include "daemon/users.h"
 
 enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000 };
@@ -225,6 +226,10 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	rc = init(&server, config);
 	if (rc)
 		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
+	if (server.is_system) {
+		ll_store_restore(&server);
+		ll_store_say_ready(&server);
+	}
 	ll_server_look(&server);
 	uv_run(&server.loop, UV_RUN_DEFAULT);
 	fini(&server);

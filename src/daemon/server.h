@@ -91,6 +91,10 @@ struct ll_job_call {
 };
 int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
 
+/* A job that the daemon before has left (store.h), without a monitor. process_fd and lifeline_fd may be -1: their other
+ * side has ended; on success they become the keeper's. Errors as above. */
+int ll_keeper_restore(struct ll_server *server, const struct ll_job_call *call);
+
 /* The connection of the job's monitor is gone. */
 void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job);
 

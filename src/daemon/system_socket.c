@@ -50,12 +50,15 @@ static bool is_listening(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_so, &length) == 0 && is_so;
 }
 
-int ll_system_socket_passed(void)
+int ll_system_fds_passed(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
-	int end = FIRST_PASSED_FD + (count ? atoi(count) : 0), found = -1;
-	if (!pid || strtol(pid, NULL, 10) != getpid())
-		return -1;
+	return pid && count && strtol(pid, NULL, 10) == getpid() ? atoi(count) : 0;
+}
+
+int ll_system_socket_passed(void)
+{
+	int end = FIRST_PASSED_FD + ll_system_fds_passed(), found = -1;
 	for (int fd = FIRST_PASSED_FD; fd < end; fd++) {
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 		if (found < 0 && is_listening(fd))

@@ -23,6 +23,9 @@ int ll_system_user_find(const char *name, struct ll_system_user *ret_user, struc
 /* Becomes that user, without other groups and without a way back. */
 int ll_system_user_become(const struct ll_system_user *user, struct ll_err *err);
 
+/* How many descriptors systemd passed to this process, from 3 on. */
+int ll_system_fds_passed(void);
+
 /* The socket that systemd passed to this process; -1: it passed none. It is closed on exec, and does not block. */
 int ll_system_socket_passed(void);
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include "daemon/death_watch.h"
 #include "daemon/memory.h"
 #include "daemon/server.h"
+
+enum { PID_SIZE = 24 };
 
 /* ---- its life ---- */
 
@@ -250,6 +254,17 @@ void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state)
 
 /* ---- what nobody tells ---- */
 
+/* Whether the process has ended for certain. /proc may hide the processes of other users (hidepid). */
+static bool is_gone(const struct ll_server *server, const struct ll_process_id *id)
+{
+	char name[PID_SIZE];
+	struct ll_process_stat stat;
+	if (!ll_process_is_gone(id, server->namespaces))
+		return false;
+	snprintf(name, sizeof name, "%d", (int)id->pid);
+	return ll_process_stat(name, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
+}
+
 /* Makes a user of a process that has no connection. */
 static int find_process(struct ll_server *server, struct ll_job *job, const struct ll_process_id *id,
 			struct ll_user **ret_user)
@@ -258,7 +273,7 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 	if (fd < 0)
 		return fd;
 	/* The number may have become another process's before it was opened. */
-	int rc = ll_process_is_gone(id, id->namespaces) ? -ESRCH : 0;
+	int rc = is_gone(server, id) ? -ESRCH : 0;
 	struct ll_user *user = rc ? NULL : new_user(server, job, fd);
 	if (user)
 		*ret_user = user;
@@ -278,7 +293,7 @@ static bool judge(struct ll_server *server, struct ll_job *job, struct ll_job_cl
 	    .pid = identity.pid, .start_ticks = identity.start_ticks, .namespaces = identity.namespaces};
 	if (!server->namespaces || server->namespaces != identity.namespaces)
 		return false; /* its numbers mean nothing here: it comes back, or goes with the job */
-	if (ll_process_is_gone(&id, server->namespaces)) {
+	if (is_gone(server, &id)) {
 		ll_claims_end(server, claim);
 		return false;
 	}

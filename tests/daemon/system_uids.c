@@ -332,6 +332,22 @@ static void a_restarted_service_has_all_jobs_with_their_memory_and_limits(void *
 	puppet_kill(&other);
 }
 
+/* Expected: a process that is not seen in /proc is not taken for dead. */
+static void a_restarted_service_that_does_not_see_the_processes_has_their_memory(void **state)
+{
+	struct puppet puppet;
+	(void)state;
+	puppet_start_as(&puppet, FIRST_UID, first.id);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, FIRST_MIB * UNITS_IN_MIB), 0);
+	scene.is_blind = true;
+	system_world_restart(&scene);
+	wait_for(world_has_jobs(&scene.world, 2));
+	assert_int_equal(puppet_do(&puppet, PUPPET_HAS_SLOT, 0), 1);
+	assert_int_equal(puppet_do(&puppet, PUPPET_COME_BACK, 0), 0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 1), -ENOMEM);
+	puppet_kill(&puppet);
+}
+
 static size_t count_jobs(uint32_t flags)
 {
 	struct ll_list list;
@@ -458,6 +474,7 @@ int main(void)
 	    TEST(nobody_registers_the_job_of_another_user),
 	    TEST(the_monitor_of_a_job_cannot_write_its_orders),
 	    TEST(a_restarted_service_has_all_jobs_with_their_memory_and_limits),
+	    TEST(a_restarted_service_that_does_not_see_the_processes_has_their_memory),
 	    TEST(a_job_whose_monitor_is_killed_stays_known_until_its_end),
 	    TEST(a_slot_that_names_a_process_of_another_user_harms_its_own_job_alone),
 	    TEST(no_newer_version_is_handed_the_socket),

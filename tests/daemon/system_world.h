@@ -11,14 +11,29 @@
 /* Ordinary users: who need no account. */
 enum { FIRST_UID = 61234, SECOND_UID = 61235 };
 
+enum { KEPT_MOST = 64, KEPT_NAME_SIZE = 64 };
+
 struct system_world {
 	struct world world; /* the place is the socket file */
 	char folder[40];    /* as of a simulated world */
 	pid_t daemon;       /* a child of the test */
+	/* if the test is the daemon's systemd: the sockets, and what the daemon left with it */
+	bool is_blind; /* /proc hides the processes of others from the daemon */
+	bool is_kept, is_ready;
+	int listen_fd, notify_fd;
+	size_t kept;
+	int kept_fds[KEPT_MOST];
+	char kept_names[KEPT_MOST][KEPT_NAME_SIZE];
 };
 
 /* Makes the folder, and starts the daemon. files: how many descriptors it may have; 0: as many as the test. */
 void system_world_init(struct system_world *system, unsigned files);
+
+/* The same, and the test does what systemd does: it makes the socket, and keeps what the daemon leaves. */
+void system_world_init_kept(struct system_world *system);
+
+/* Reads what the daemon has told; returns how many descriptors are kept now. */
+size_t system_world_read(struct system_world *system);
 
 /* Ends the daemon, and removes the folder. Jobs are ended before. */
 void system_world_fini(struct system_world *system);
