@@ -16,13 +16,18 @@
 #include "daemon/system_socket.h"
 
 static const char help[] = "usage: loadlined --help | --version\n"
+			   "       loadlined --system [--user NAME]\n"
 			   "\n"
 			   "loadlined keeps the books of one user: which tenants and jobs there are, and which\n"
 			   "processes they have. It decides how much memory of a card each of these may use, and\n"
 			   "which of them may launch. `loadline run` starts it, and it ends 2 seconds after the\n"
 			   "last job. If it is ended before, the monitor of a job (loadline-job) starts it again.\n"
 			   "`loadline status` shows what it knows, `loadline doctor` where it is. It is not\n"
-			   "started by hand.\n";
+			   "started by hand.\n"
+			   "\n"
+			   "With --system it serves all users, at /run/loadline/socket, until it is ended.\n"
+			   "systemd starts it (loadlined.socket). Started by root it makes the socket, and goes on\n"
+			   "as user NAME (default: loadline).\n";
 
 enum { SERVE_WORDS = 5 };
 

@@ -35,6 +35,9 @@ settings() {
 	[ -s "$PREFIX/share/fish/vendor_completions.d/loadline.fish" ]
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline hold .*" "$PREFIX/lib/systemd/system/loadline-hold.service"
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline mps start .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
+	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadlined --system" "$PREFIX/lib/systemd/system/loadlined.service"
+	grep -qx "ListenSequentialPacket=/run/loadline/socket" "$PREFIX/lib/systemd/system/loadlined.socket"
+	grep -q "^u loadline " "$PREFIX/lib/sysusers.d/loadline.conf"
 	grep -qx "ExecStop=${PREFIX#"$ROOT"}/bin/loadline mps stop .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
 }
 

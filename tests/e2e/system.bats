@@ -68,6 +68,8 @@ refused_as() {
 	as "$FIRST" "$LOADLINE" --sim status | grep -q "^loadlined: the system's, for all users ($T/world/system/socket)"
 	as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e '[.[] | select(.job).job.uid] | sort == [61234, 61235]'
 	as "$SECOND" "$LOADLINE" --sim status --json | jq -s -e '.[] | select(.daemon).daemon | .system and .answer == "serves"'
+	# A file is reached from other network namespaces too.
+	[ "$(unshare --net "$LOADLINE" --sim status --json | jq -r 'select(.job).job.pid' | wc -l)" -eq 2 ]
 }
 
 @test "without it each user has one of its own; when it serves, what starts next is governed by it" {

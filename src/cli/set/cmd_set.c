@@ -279,8 +279,9 @@ const struct ll_command ll_command_set = {
     .operands = "CLAIM",
     .description =
 	"Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
-	"of a claim in `loadline status` (0/17), for its job, or the name of a tenant, or the id of a job. The "
-	"limits hold on each card that the job uses. Limits without an option stay as they are. One line for "
+	"of a claim in `loadline status` (0/17), for its job, or the name of a tenant, or the id of a job; under the "
+	"system's loadlined USER/NAME, for a tenant of another user, whose limits root may change. The limits hold on "
+	"each card that the job uses. Limits without an option stay as they are. One line for "
 	"each card has the old values and the new ones.\n\n"
 	"A synthetic load has no limits: to change it, end it and start another.",
     .examples = set_examples,
