@@ -60,7 +60,9 @@ static int serve(char **words)
 	int rc = ll_place_read(words[2], &config.place);
 	if (rc)
 		ll_err_set(&err, rc, "'%.100s': not a place of loadlined", words[2]);
-	else
+	else if (!ll_place_system_beside(config.place.name, getenv("LOADLINE_SIM_DIR"), &config.system_place))
+		config.system_place.name[0] = '\0';
+	if (!rc)
 		rc = ll_server_run(&config, &err);
 	if (rc)
 		fprintf(stderr, "loadlined: %s\n", err.text);

@@ -36,16 +36,20 @@ int ll_pages_make(struct ll_job_pages *pages, const struct ll_job_facts *facts)
 	return 0;
 }
 
-/* A file that others can shorten would end this process. One that another user has is not believed. */
-static bool is_ours(int fd)
+/* A file that others can shorten would end this process. One that a third user has is not believed. */
+static bool is_believed(int fd, uid_t uid)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0600 &&
-	       (seals < 0 || seals & F_SEAL_SHRINK);
+	if (fstat(fd, &st) || (st.st_mode & 0777) != 0600)
+		return false;
+	bool is_ours = st.st_uid == geteuid();
+	bool is_sealed = seals >= 0 && seals & F_SEAL_SHRINK;
+	return (is_ours && seals < 0) || (is_sealed && (is_ours || st.st_uid == uid));
 }
 
-/* The monitor of another user's job has a descriptor for reading. The file is ours (is_ours), so it can be opened anew.
+/* The monitor of another user's job has a descriptor for reading. The file is ours then (is_believed), so it can be
+ * opened anew.
  */
 static int open_orders(int fd)
 {
@@ -58,17 +62,22 @@ static int open_orders(int fd)
 
 int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_facts *facts)
 {
-	if (!is_ours(fds[0]) || !is_ours(fds[1]))
+	if (!is_believed(fds[0], facts->uid) || !is_believed(fds[1], facts->uid))
 		return -EBADMSG;
 	*pages = (struct ll_job_pages){.page_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0), .orders_fd = open_orders(fds[1])};
 	int rc = pages->page_fd < 0 || pages->orders_fd < 0 ? -errno : map(pages);
 	if (!rc && memcmp(pages->orders->token, facts->token, sizeof facts->token) != 0)
 		rc = -EBADMSG;
+	struct ll_limits limits;
+	if (!rc)
+		ll_orders_read_limits(pages->orders, &limits);
+	if (!rc && !ll_limits_are_valid(&limits))
+		rc = -EBADMSG;
 	if (rc) {
 		ll_pages_close(pages);
 		return rc;
 	}
-	ll_orders_read_limits(pages->orders, &facts->limits);
+	facts->limits = limits;
 	return 0;
 }
 

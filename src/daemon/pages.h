@@ -23,7 +23,9 @@ int ll_pages_make(struct ll_job_pages *pages, const struct ll_job_facts *facts);
 
 /*
  * Takes those that another daemon made: the page, the orders. They stay the caller's. The facts get the limits that are
- * in the orders. -EBADMSG: they are not those of this job, or not of this version. Any other -errno.
+ * in the orders. facts.uid: of the job; pages of this process's user are taken, and of that user's: the job's own
+ * loadlined made those, before it made room for the system's. -EBADMSG: they are not those of this job, or not of this
+ * version, or what is in them cannot be. Any other -errno.
  */
 int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_facts *facts);
 

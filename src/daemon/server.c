@@ -19,7 +19,7 @@
 #include "daemon/store.h"
 #include "daemon/users.h"
 
-enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000 };
+enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
 
 /* ---- accepting ---- */
 
@@ -103,6 +103,17 @@ static void on_linger(uv_timer_t *timer)
 	ll_server_stop(timer->data);
 }
 
+/* The monitors of the jobs come to it with the jobs' pages. So does one that has none. */
+static void on_room(uv_timer_t *timer)
+{
+	struct ll_server *server = timer->data;
+	int fd;
+	if (ll_place_connect(&server->system_place, &fd, NULL))
+		return;
+	close(fd);
+	ll_server_stop(server);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct ll_server *server = timer->data;
@@ -173,6 +184,7 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 				     .place = config->place,
 				     .programs = config->programs,
 				     .is_system = config->is_system,
+				     .system_place = config->system_place,
 				     .born_ns = ll_now_ns()};
 	server->namespaces = ll_process_namespaces();
 	server->has_own_proc = ll_process_has_own_proc();
@@ -184,7 +196,8 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 		return rc;
 	uv_timer_init(&server->loop, &server->linger);
 	uv_timer_init(&server->loop, &server->tick);
-	server->linger.data = server->tick.data = server->listener.data = server;
+	uv_timer_init(&server->loop, &server->room);
+	server->linger.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_memory_init(server);
 	if (!rc)
 		rc = ll_residency_init(server);
@@ -194,6 +207,8 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 		rc = uv_poll_init(&server->loop, &server->listener, server->listen_fd);
 	if (!rc)
 		rc = uv_poll_start(&server->listener, UV_READABLE, on_listener);
+	if (!rc && *server->system_place.name)
+		rc = uv_timer_start(&server->room, on_room, ROOM_MS, ROOM_MS);
 	return rc;
 }
 
@@ -211,6 +226,7 @@ static void fini(struct ll_server *server)
 	uv_close((uv_handle_t *)&server->listener, NULL);
 	uv_close((uv_handle_t *)&server->linger, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);
+	uv_close((uv_handle_t *)&server->room, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
 	if (server->reserve_fd >= 0)

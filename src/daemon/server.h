@@ -44,18 +44,22 @@ struct ll_server {
 	struct ll_place place;
 	struct ll_programs programs;
 	bool is_system; /* serves all users (rights.h), and until it is ended */
+	/* of a user's: where the system's would be, for which it makes room; empty: there is no such place */
+	struct ll_place system_place;
+	uv_timer_t room; /* looks for it */
 };
 
 struct ll_server_config {
 	int listen_fd; /* becomes the server's */
 	const char *version;
 	struct ll_place place;
-	struct ll_programs programs; /* of no use for the system's: it starts none */
+	struct ll_programs programs;  /* of no use for the system's: it starts none */
+	struct ll_place system_place; /* of a user's: see struct ll_server */
 	bool is_system;
 };
 
-/* Serves until nobody has needed it for 2 s, or it has handed over to a newer version; the system's until it is ended.
- */
+/* Serves until nobody has needed it for 2 s, or it has handed over to a newer version, or the system's serves; the
+ * system's until it is ended. */
 int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
 
 /* ---- between the files of this folder ---- */

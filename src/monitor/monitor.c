@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ struct monitor {
 	int report_fd;   /* -1: told */
 	int own_fd;      /* of this process (process.h) */
 	int page_fds[2]; /* the job's page and orders, which a daemon made; -1: none did */
+	struct ll_places places;
 	uint64_t connected_ns;
 	uint64_t retry_ns;
 	int pause_ms;
@@ -89,9 +91,18 @@ static int introduce(struct monitor *monitor)
 	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, monitor->page_fds[1] >= 0 ? 4 : 2);
 }
 
+/* The system's loadlined, if one serves now: a user's makes room for it. A job that began under it stays there. */
+static const struct ll_place *choose_place(struct monitor *monitor)
+{
+	const char *place = monitor->config->place.name;
+	monitor->places.user = monitor->config->place;
+	bool has_system = ll_place_system_beside(place, getenv("LOADLINE_SIM_DIR"), &monitor->places.system);
+	return has_system ? ll_places_choose(&monitor->places) : &monitor->places.user;
+}
+
 static int reach(struct monitor *monitor)
 {
-	int rc = ll_daemon_reach(&monitor->config->place, &monitor->config->programs, &monitor->fd, NULL);
+	int rc = ll_daemon_reach(choose_place(monitor), &monitor->config->programs, &monitor->fd, NULL);
 	monitor->connected_ns = ll_now_ns();
 	if (!rc && (rc = introduce(monitor)))
 		disconnect(monitor);

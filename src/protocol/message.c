@@ -36,7 +36,7 @@ void ll_message_text_set(char *ret_text, size_t size, const char *text)
 
 /* ---- what each kind must fulfil ---- */
 
-static bool are_limits_valid(const struct ll_limits *limits)
+bool ll_limits_are_valid(const struct ll_limits *limits)
 {
 	return limits->compute_permille <= PERMILLE_MAX && limits->space_permille <= PERMILLE_MAX &&
 	       limits->weight_permille <= WEIGHT_MAX && limits->priority <= LL_LIMIT_CLASS_LOW;
@@ -63,7 +63,7 @@ static bool is_refused_valid(const union ll_message *message)
 
 static bool are_facts_valid(const struct ll_job_facts *job)
 {
-	return (job->token[0] || job->token[1]) && are_limits_valid(&job->limits) && job->state >= LL_JOB_QUEUED &&
+	return (job->token[0] || job->token[1]) && ll_limits_are_valid(&job->limits) && job->state >= LL_JOB_QUEUED &&
 	       job->state <= LL_JOB_ENDED && job->tenant[0] &&
 	       ll_message_text_is_valid(job->tenant, sizeof job->tenant) &&
 	       ll_message_text_is_valid(job->command, sizeof job->command) &&
@@ -83,7 +83,8 @@ static bool is_job_row_valid(const union ll_message *message)
 static bool is_tenant_row_valid(const union ll_message *message)
 {
 	const struct ll_message_tenant_row *row = &message->tenant_row;
-	return row->number && are_limits_valid(&row->limits) && ll_message_text_is_valid(row->name, sizeof row->name);
+	return row->number && ll_limits_are_valid(&row->limits) &&
+	       ll_message_text_is_valid(row->name, sizeof row->name);
 }
 
 static bool is_uuid_valid(const char uuid[LL_CARD_UUID_SIZE])
@@ -116,7 +117,7 @@ static bool is_slot_valid(const union ll_message *message)
 
 static bool is_set_valid(const union ll_message *message)
 {
-	return message->set.job_number && are_limits_valid(&message->set.limits);
+	return message->set.job_number && ll_limits_are_valid(&message->set.limits);
 }
 
 static bool is_checkpoint_valid(const union ll_message *message)

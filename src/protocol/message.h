@@ -18,6 +18,7 @@
 #ifndef LOADLINE_PROTOCOL_MESSAGE_H
 #define LOADLINE_PROTOCOL_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -417,6 +418,9 @@ union ll_message {
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */
 uint64_t ll_version_number(const char *text);
+
+/* Whether all numbers are in their ranges. */
+bool ll_limits_are_valid(const struct ll_limits *limits);
 
 /* Whether the text is printable UTF-8 that ends with a NUL within size bytes. */
 int ll_message_text_is_valid(const char *text, size_t size);

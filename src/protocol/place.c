@@ -19,9 +19,6 @@ enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40 };
 
 static const char prefix[] = "loadline/", prefix_of_cards[] = "loadline-hold/";
 
-/* Of the real cards; and of a simulated world, in its folder. */
-static const char system_socket[] = "/run/loadline/socket", simulated_socket[] = "/system/socket";
-
 /* -EPERM: the user namespace does not map this uid. */
 static int find_outer_uid(uid_t *ret_uid)
 {
@@ -69,16 +66,6 @@ int ll_place_of_user(const char *sim_folder, struct ll_place *ret_place, struct 
 	if (rc == 0)
 		snprintf(ret_place->name, sizeof ret_place->name, "%s%u%s", prefix, (unsigned)uid, world);
 	return rc;
-}
-
-int ll_place_of_system(const char *sim_folder, struct ll_place *ret_place)
-{
-	char name[LL_PLACE_SIZE + 1];
-	if (!sim_folder)
-		return ll_place_read(system_socket, ret_place);
-	int length = snprintf(name, sizeof name, "%s%s", sim_folder, simulated_socket);
-	bool fits = length > 0 && (size_t)length < sizeof name && ll_place_read(name, ret_place) == 0;
-	return fits ? 0 : -ENAMETOOLONG;
 }
 
 int ll_places_find(const char *sim_folder, struct ll_places *ret_places, struct ll_err *err)

@@ -51,6 +51,12 @@ const struct ll_place *ll_places_choose(const struct ll_places *places);
 /* The system's place. -ENAMETOOLONG: the path of the simulated world is too long for one, or has a semicolon. */
 int ll_place_of_system(const char *sim_folder, struct ll_place *ret_place);
 
+/*
+ * The system's place of the world that a user's place is of, for who knows no more. folder: of the world, if it is a
+ * simulated one. False: there is none, or place is the system's already.
+ */
+bool ll_place_system_beside(const char *place, const char *folder, struct ll_place *ret_place);
+
 /* Whether it is a system's place: a path, whatever the world. And what stands in front of it for people: "" or "@". */
 bool ll_place_is_system(const struct ll_place *place);
 const char *ll_place_mark(const struct ll_place *place);

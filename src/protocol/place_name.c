@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +12,9 @@
 #include "protocol/place.h"
 
 static const char prefix[] = "loadline/", socket_name[] = "/socket";
+
+/* Of the real cards; and of a simulated world, in its folder. */
+static const char system_socket[] = "/run/loadline/socket", simulated_socket[] = "/system/socket";
 
 bool ll_place_is_system(const struct ll_place *place)
 {
@@ -41,6 +45,24 @@ int ll_place_read(const char *name, struct ll_place *ret_place)
 		return -EINVAL;
 	memcpy(ret_place->name, name, length + 1);
 	return 0;
+}
+
+int ll_place_of_system(const char *sim_folder, struct ll_place *ret_place)
+{
+	char name[LL_PLACE_SIZE + 1];
+	if (!sim_folder)
+		return ll_place_read(system_socket, ret_place);
+	int length = snprintf(name, sizeof name, "%s%s", sim_folder, simulated_socket);
+	bool fits = length > 0 && (size_t)length < sizeof name && ll_place_read(name, ret_place) == 0;
+	return fits ? 0 : -ENAMETOOLONG;
+}
+
+bool ll_place_system_beside(const char *place, const char *folder, struct ll_place *ret_place)
+{
+	if (place[0] == '/' || !place[0])
+		return false;
+	bool is_real = strchr(place, '/') == strrchr(place, '/');
+	return (is_real || folder) && ll_place_of_system(is_real ? NULL : folder, ret_place) == 0;
 }
 
 unsigned ll_place_address(const char *name, struct sockaddr_un *ret_address)

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +17,7 @@
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 #define MIB UINT64_C(0x100000)
-enum { UNITS_IN_MIB = 2048, FIRST_MIB = 100, SECOND_MIB = 40, FILES = 300, SKIPPED = 77, PACKETS = 300 };
+enum { UNITS_IN_MIB = 2048, FIRST_MIB = 100, SECOND_MIB = 40, FILES = 300, SKIPPED = 77, PACKETS = 300, ID = 0x1234 };
 
 static struct system_world scene;
 static struct job first, second; /* of the two users, in tenants of the same name, with limits of their own */
@@ -246,8 +248,10 @@ static void nobody_claims_into_the_page_of_another_user(void **state)
 	puppet_kill(&puppet);
 }
 
-/* Registers a job by hand, with that id. Returns the answer's kind; the connection stays open as *ret_fd. */
-static unsigned register_as(uid_t uid, uint64_t id, int *ret_fd, int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
+/* Registers a job by hand, with that id; page_fds NULL: it has no pages yet. Returns 0, or the code of the refusal; the
+ * connection stays open as *ret_fd. */
+static int register_as(uid_t uid, uint64_t id, const int *page_fds, int *ret_fd, int ret_fds[LL_MESSAGE_FDS],
+		       size_t *ret_count)
 {
 	union ll_message message;
 	int lifeline[2];
@@ -256,20 +260,32 @@ static unsigned register_as(uid_t uid, uint64_t id, int *ret_fd, int ret_fds[LL_
 	*ret_fd = world_connect(&scene.world, LL_ROLE_MONITOR);
 	become(0);
 	assert_int_equal(next_message(*ret_fd, &message), LL_MESSAGE_WELCOME);
-	const int fds[] = {ll_process_open(getpid()), lifeline[0]};
+	const int fds[] = {ll_process_open(getpid()), lifeline[0], page_fds ? page_fds[0] : -1,
+			   page_fds ? page_fds[1] : -1};
 	ll_message_init(&message, LL_MESSAGE_JOB);
 	message.job.job.token[0] = id;
 	message.job.job.token[1] = 1;
 	message.job.job.state = LL_JOB_RUNNING;
 	ll_message_text_set(message.job.job.tenant, sizeof message.job.job.tenant, "mine");
-	assert_int_equal(ll_message_send(*ret_fd, &message, fds, 2), 0);
+	assert_int_equal(ll_message_send(*ret_fd, &message, fds, page_fds ? 4 : 2), 0);
 	unsigned kind = next_message_with_fds(*ret_fd, &message, ret_fds, ret_count);
-	if (kind == LL_MESSAGE_REFUSED)
-		assert_int_equal(message.refused.code, -EPERM);
+	assert_true(kind == LL_MESSAGE_REFUSED || kind == LL_MESSAGE_ACCEPTED);
 	close(fds[0]);
 	close(lifeline[0]);
 	close(lifeline[1]);
-	return kind;
+	return kind == LL_MESSAGE_REFUSED ? message.refused.code : 0;
+}
+
+/* Says that the job has ended. */
+static void end_job(int fd, uint64_t id)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
+	message.job_ended.token[0] = id;
+	message.job_ended.token[1] = 1;
+	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+	wait_for(world_has_jobs(&scene.world, 2));
+	close(fd);
 }
 
 static void nobody_registers_the_job_of_another_user(void **state)
@@ -277,7 +293,7 @@ static void nobody_registers_the_job_of_another_user(void **state)
 	int fd, fds[LL_MESSAGE_FDS];
 	size_t count;
 	(void)state;
-	assert_int_equal(register_as(SECOND_UID, first.id, &fd, fds, &count), LL_MESSAGE_REFUSED);
+	assert_int_equal(register_as(SECOND_UID, first.id, NULL, &fd, fds, &count), -EPERM);
 	close(fd);
 }
 
@@ -298,19 +314,74 @@ static void the_monitor_of_a_job_cannot_write_its_orders(void **state)
 	int fd, fds[LL_MESSAGE_FDS];
 	size_t count;
 	(void)state;
-	assert_int_equal(register_as(FIRST_UID, 0x1234, &fd, fds, &count), LL_MESSAGE_ACCEPTED);
+	assert_int_equal(register_as(FIRST_UID, ID, NULL, &fd, fds, &count), 0);
 	assert_int_equal(count, 2);
 	assert_int_equal(fcntl(fds[0], F_GETFL) & O_ACCMODE, O_RDWR);
 	assert_int_equal(fcntl(fds[1], F_GETFL) & O_ACCMODE, O_RDONLY);
 	assert_false(can_open_for_writing(FIRST_UID, fds[1]));
 	ll_message_close_fds(fds, count);
-	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
-	message.job_ended.token[0] = 0x1234;
-	message.job_ended.token[1] = 1;
-	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
-	wait_for(world_has_jobs(&scene.world, 2));
+	end_job(fd, ID);
+}
+
+/* Makes the pages of that job as the user's own loadlined would. */
+static void make_pages_as(uid_t uid, uint32_t weight_permille, int ret_fds[2])
+{
+	struct ll_orders *orders;
+	const struct ll_limits limits = {.memory_bytes = MIB, .weight_permille = weight_permille};
+	become(uid);
+	assert_int_equal(ll_page_make(&ret_fds[0]), 0);
+	assert_int_equal(ll_orders_make((const uint64_t[]){ID, 1}, &ret_fds[1]), 0);
+	become(0);
+	assert_int_equal(ll_orders_map(ret_fds[1], true, &orders), 0);
+	ll_orders_write_limits(orders, &limits);
+	ll_orders_unmap(orders);
+}
+
+/* Whether a job of the first user that comes with pages made by that user, with that weight, is taken. */
+static int register_moved(uid_t maker, uint32_t weight_permille)
+{
+	int fd, fds[LL_MESSAGE_FDS], pages[2];
+	size_t count;
+	make_pages_as(maker, weight_permille, pages);
+	int rc = register_as(FIRST_UID, ID, pages, &fd, fds, &count);
+	ll_message_close_fds(pages, 2);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	ll_message_close_fds(fds, count);
+	end_job(fd, ID);
+	return 0;
+}
+
+static void pages_of_the_jobs_own_user_are_taken_if_they_can_be_true(void **state)
+{
+	(void)state;
+	assert_int_equal(register_moved(FIRST_UID, 2000), 0);
+	assert_int_equal(register_moved(SECOND_UID, 2000), -EBADMSG);
+	assert_int_equal(register_moved(FIRST_UID, UINT32_MAX), -EBADMSG);
+}
+
+/* Pages that can be shortened would end the service. */
+static void pages_that_are_not_sealed_are_not_taken(void **state)
+{
+	int fd, fds[LL_MESSAGE_FDS], pages[2], open_fds[2];
+	size_t count;
+	(void)state;
+	make_pages_as(FIRST_UID, 2000, pages);
+	become(FIRST_UID);
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+		assert_int_equal(fstat(pages[i], &st), 0);
+		open_fds[i] = memfd_create("open", MFD_CLOEXEC);
+		assert_int_equal(fchmod(open_fds[i], 0600), 0);
+		assert_true(sendfile(open_fds[i], pages[i], &(off_t){0}, (size_t)st.st_size) == st.st_size);
+	}
+	become(0);
+	assert_int_equal(register_as(FIRST_UID, ID, open_fds, &fd, fds, &count), -EBADMSG);
 	close(fd);
+	ll_message_close_fds(pages, 2);
+	ll_message_close_fds(open_fds, 2);
 }
 
 /* ---- faults ---- */
@@ -473,6 +544,8 @@ int main(void)
 	    TEST(nobody_claims_into_the_page_of_another_user),
 	    TEST(nobody_registers_the_job_of_another_user),
 	    TEST(the_monitor_of_a_job_cannot_write_its_orders),
+	    TEST(pages_of_the_jobs_own_user_are_taken_if_they_can_be_true),
+	    TEST(pages_that_are_not_sealed_are_not_taken),
 	    TEST(a_restarted_service_has_all_jobs_with_their_memory_and_limits),
 	    TEST(a_restarted_service_that_does_not_see_the_processes_has_their_memory),
 	    TEST(a_job_whose_monitor_is_killed_stays_known_until_its_end),

@@ -72,17 +72,49 @@ refused_as() {
 	[ "$(unshare --net "$LOADLINE" --sim status --json | jq -r 'select(.job).job.pid' | wc -l)" -eq 2 ]
 }
 
-@test "without it each user has one of its own; when it serves, what starts next is governed by it" {
+# is_with NAME GIB: the program is shown, with that limit and with GPU time.
+is_with() {
+	shows "select(has(\"claim\") and .pid == $(pid_of "$1") and .memory_limit_bytes == $2 * 1073741824 and .gpu_seconds > ${3-0})"
+}
+
+seconds_of() {
+	loadline --sim status --json | jq -r "select(has(\"claim\") and .pid == $(pid_of "$1")) | .gpu_seconds"
+}
+
+@test "without it each user has one of its own; when it serves, that one makes room, and its jobs go on with their limits" {
 	start_service
 	stop service
-	start_as "$FIRST" first -- sleep 100
+	start_as "$FIRST" first --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 10 has_pids loadlined 1
-	as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, @loadline/$FIRST/"
+	wait_for 10 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
+	as "$FIRST" "$LOADLINE" --sim set team --mem 9G
 	serve_again
-	start_as "$FIRST" later -- sleep 100
-	wait_for 10 jobs_are 1
-	loadline --sim status --json | jq -e "select(.job).job.pid == $(pid_of later)"
-	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: one of user $FIRST governs programs on this machine too"
+	wait_for 20 is_with first 9
+	wait_for 20 has_pids loadlined 1
+	wait_for 20 is_with first 9 "$(seconds_of first)"
+	as "$FIRST" "$LOADLINE" --sim set team --mem 8G
+	is_with first 8
+	# A program that the job starts now is of the job, and so is what that program allocates.
+	as "$FIRST" env "$(tr '\0' '\n' <"/proc/$(pid_of first)/environ" | grep ^LOADLINE_RUN=)" "$LOADLINE" --sim run -- true
+}
+
+@test "a job that has moved moves back if the service ends, and again when it serves" {
+	start_service
+	stop service
+	busy_for_user
+	serve_again
+	wait_for 20 is_with first 10
+	stop service KILL
+	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
+	serve_again
+	wait_for 20 is_with first 10
+	wait_for 20 is_with first 10 "$(seconds_of first)"
+	wait_for 20 has_pids loadlined 1
+}
+
+busy_for_user() {
+	start_as "$FIRST" first --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
+	wait_for 10 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 }
 
 @test "a socket that another user could have made is not used, and doctor says so" {

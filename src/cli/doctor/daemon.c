@@ -98,7 +98,7 @@ static void check_other_users(struct ll_doctor *doctor, const char *sim_folder)
 	if (users.length < 2 || users.failed)
 		return;
 	ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-		      is_system ? "the system's governs what starts from now on; end what runs under the other"
+		      is_system ? "it makes room for the system's within some seconds"
 				: "limits and weights hold among the programs of one user; give each user cards of "
 				  "their own (-i), or start the system's loadlined",
 		      "one of user %.*s governs programs on this machine too, and neither knows of the other's",

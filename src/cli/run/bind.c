@@ -34,7 +34,13 @@ static int bind_rest(const struct ll_place *place, const struct ll_run_settings 
 		     uint64_t deadline_ns, struct ll_err *err)
 {
 	struct ll_client client;
+	struct ll_place system;
 	int rc = ll_client_open(&client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
+	/* The job may have moved to the system's loadlined since it began. */
+	if (rc == -ECONNREFUSED && ll_place_system_beside(place->name, settings->folder, &system)) {
+		ll_client_close(&client);
+		rc = ll_client_open(&client, &system, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
+	}
 	for (; !rc && *next < count; *next += !rc)
 		rc = bind_card(&client, settings, cards[*next], may_overcommit, deadline_ns, err);
 	ll_client_close(&client);

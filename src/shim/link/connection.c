@@ -114,11 +114,26 @@ static int open_socket(const char *place, int *ret_fd)
 	return rc;
 }
 
-int ll_connection_open(const char *place, int *ret_fd)
+/* Where loadlined is now: the job may have moved to the system's since it began. *ret_place: of who was reached, or of
+ * who was to be. */
+static int open_either(const struct ll_run_settings *settings, struct ll_place *ret_place, int *ret_fd)
 {
+	struct ll_place system;
+	memcpy(ret_place->name, settings->place, sizeof ret_place->name);
+	int rc = open_socket(settings->place, ret_fd);
+	if (rc != -ECONNREFUSED || !ll_place_system_beside(settings->place, settings->folder, &system) ||
+	    open_socket(system.name, ret_fd))
+		return rc;
+	*ret_place = system;
+	return 0;
+}
+
+int ll_connection_open(const struct ll_run_settings *settings, int *ret_fd)
+{
+	struct ll_place place;
 	uid_t uid;
-	int rc = open_socket(place, ret_fd);
-	if (!rc && (rc = ll_place_uid_check(place, *ret_fd, &uid)) != 0)
+	int rc = open_either(settings, &place, ret_fd);
+	if (!rc && (rc = ll_place_uid_check(place.name, *ret_fd, &uid)) != 0)
 		close(*ret_fd);
 	return rc;
 }
@@ -135,30 +150,26 @@ static void keep_socket(int fd)
 	pthread_mutex_unlock(&connection.fd_lock);
 }
 
-static const char *mark_of(const char *place)
+static int connect_to(const struct ll_run_settings *settings, struct ll_err *err)
 {
-	return place[0] == '/' ? "" : "@";
-}
-
-static int connect_to(const char *place, struct ll_err *err)
-{
+	struct ll_place place;
 	uid_t uid = 0;
 	int fd = -1;
 	ll_fork_block();
-	int rc = open_socket(place, &fd);
+	int rc = open_either(settings, &place, &fd);
 	if (rc == 0)
 		keep_socket(fd);
 	ll_fork_unblock();
 	if (rc)
-		return ll_err_set(err, rc, "loadlined (%s%s) cannot be reached: %s", mark_of(place), place,
+		return ll_err_set(err, rc, "loadlined (%s%s) cannot be reached: %s", ll_place_mark(&place), place.name,
 				  strerror(-rc));
-	rc = ll_place_uid_check(place, fd, &uid);
+	rc = ll_place_uid_check(place.name, fd, &uid);
 	if (rc == 0)
 		return 0;
 	disconnect();
-	return rc == -EPERM ? ll_err_set(err, rc, "the name %s%s is another user's (uid %u)", mark_of(place), place,
-					 (unsigned)uid)
-			    : ll_err_set(err, rc, "%s%s: %s", mark_of(place), place, strerror(-rc));
+	return rc == -EPERM ? ll_err_set(err, rc, "the name %s%s is another user's (uid %u)", ll_place_mark(&place),
+					 place.name, (unsigned)uid)
+			    : ll_err_set(err, rc, "%s%s: %s", ll_place_mark(&place), place.name, strerror(-rc));
 }
 
 /* ---- packets ---- */
@@ -347,7 +358,7 @@ static int take_all_again(uint64_t until_ns)
 static int connect_anew(const struct ll_run_settings *settings, uint64_t until_ns, struct ll_err *err)
 {
 	disconnect();
-	int rc = connect_to(settings->place, err);
+	int rc = connect_to(settings, err);
 	if (rc == 0)
 		rc = say_hello(until_ns, err);
 	if (rc == 0 && (rc = take_all_again(until_ns)) != 0) {

@@ -67,7 +67,7 @@ void ll_connection_sweep(const struct ll_run_settings *settings);
 
 /* Opens another connection to loadlined, the caller's, on which nothing is said yet. The caller blocks forks. -errno.
  */
-int ll_connection_open(const char *place, int *ret_fd);
+int ll_connection_open(const struct ll_run_settings *settings, int *ret_fd);
 
 /* Sends LL_MESSAGE_BELL or ..._LEAVE for a slot, and never waits. -errno: it did not go. */
 int ll_connection_tell(enum ll_message_kind kind, unsigned slot, uint64_t token);

@@ -42,7 +42,7 @@ void ll_port_close(struct ll_port *port)
 
 int ll_port_connect(const struct ll_port *port, int *ret_fd)
 {
-	return *port->settings->place ? ll_connection_open(port->settings->place, ret_fd) : -ENOENT;
+	return *port->settings->place ? ll_connection_open(port->settings, ret_fd) : -ENOENT;
 }
 
 static void init_claim(struct ll_claim *claim, const struct ll_port *port, const struct ll_slot_grant *grant)
