@@ -199,19 +199,15 @@ static bool take_set(struct ll_connection *connection, const struct ll_message_s
 
 static bool take_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
 {
-	struct ll_user *user = ll_users_find(connection->server, fd);
-	const struct ll_job *job = user ? user->job : NULL;
-	if (job && !ll_rights_over(connection, job)) {
+	const struct ll_user *user = ll_users_find(connection->server, fd);
+	if (!user) {
+		ll_connection_refuse(connection, -ESRCH, "the process is on no card, as far as loadlined knows");
+	} else if (!ll_rights_over(connection, user->job)) {
 		refuse_right(connection);
-		return true;
-	}
-	int rc = user ? 0 : -ESRCH;
-	if (user)
+	} else {
 		ll_users_set_checkpoint(user, checkpoint->state);
-	if (rc)
-		ll_connection_refuse(connection, rc, "the process is on no card, as far as loadlined knows");
-	else
-		accept_job(connection, job);
+		accept_job(connection, user->job);
+	}
 	return true;
 }
 

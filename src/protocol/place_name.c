@@ -30,7 +30,7 @@ const char *ll_place_mark(const struct ll_place *place)
 static bool is_path(const char *name, size_t length)
 {
 	return name[0] == '/' && length > strlen(socket_name) && !strchr(name, ';') &&
-	       strcmp(name + length - strlen(socket_name), socket_name) == 0;
+	       strcmp(name + (length - strlen(socket_name)), socket_name) == 0;
 }
 
 static bool is_abstract(const char *name, size_t length)

@@ -372,10 +372,11 @@ static void pages_that_are_not_sealed_are_not_taken(void **state)
 	become(FIRST_UID);
 	for (int i = 0; i < 2; i++) {
 		struct stat st;
+		off_t from = 0;
 		assert_int_equal(fstat(pages[i], &st), 0);
 		open_fds[i] = memfd_create("open", MFD_CLOEXEC);
 		assert_int_equal(fchmod(open_fds[i], 0600), 0);
-		assert_true(sendfile(open_fds[i], pages[i], &(off_t){0}, (size_t)st.st_size) == st.st_size);
+		assert_int_equal(sendfile(open_fds[i], pages[i], &from, (size_t)st.st_size), st.st_size);
 	}
 	become(0);
 	assert_int_equal(register_as(FIRST_UID, ID, open_fds, &fd, fds, &count), -EBADMSG);

@@ -49,10 +49,11 @@ static void open_sockets(struct system_world *system)
 static void be_kept(const struct system_world *system)
 {
 	char names[KEPT_MOST * KEPT_NAME_SIZE] = "socket", number[20], path[80];
+	size_t length = strlen(names);
 	dup2(system->listen_fd, FIRST_FD);
 	for (size_t i = 0; i < system->kept; i++) {
 		dup2(system->kept_fds[i], FIRST_FD + 1 + (int)i);
-		strcat(strcat(names, ":"), system->kept_names[i]);
+		length += (size_t)snprintf(names + length, sizeof names - length, ":%s", system->kept_names[i]);
 	}
 	snprintf(number, sizeof number, "%zu", 1 + system->kept);
 	setenv("LISTEN_FDS", number, 1);

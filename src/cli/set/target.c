@@ -60,7 +60,8 @@ static int find_claim(struct ll_set_target *target, const struct ll_list *list, 
 		ll_err_set(err, -EBUSY, "%.80s: is a synthetic load, which has no limits", word);
 		return ll_err_hint(err, "end it and start `loadline hold` again");
 	}
-	ll_set_claim_read(driver, word, &card, &index);
+	if (!ll_set_claim_read(driver, word, &card, &index))
+		return fail_unknown(word, err);
 	for (size_t i = 0; i < list->claim_count; i++) {
 		const struct ll_message_claim_row *claim = &list->claims[i];
 		if (claim->index == index && strcmp(claim->uuid, card->uuid) == 0)
