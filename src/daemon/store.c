@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include "daemon/server.h"
 #include "daemon/system_socket.h"
 
-enum { NAME_SIZE = 48, FIRST_PASSED_FD = 3, KEPT_FDS = 5 };
+enum { NAME_SIZE = 32, FIRST_PASSED_FD = 3, KEPT_FDS = 5 };
 #define FACTS_MAGIC UINT64_C(0x4c4f41444641) /* "LOADFA" */
 
 /* The file of what is known of a job. The limits that hold are in its orders. */
@@ -68,9 +67,13 @@ static bool notify(const struct ll_server *server, const char *text, const int *
 	return is_sent;
 }
 
+/* By the page's file, which is the same for each daemon: systemd shows the name to others, so it is nothing of the
+ * token. It is short, because all names are one string of the environment, which may have 128 KiB. */
 static void name_of(const struct ll_job *job, char ret_name[NAME_SIZE])
 {
-	snprintf(ret_name, NAME_SIZE, "job-%016" PRIx64 "%016" PRIx64, job->facts.token[0], job->facts.token[1]);
+	struct stat st = {0};
+	fstat(job->pages.page_fd, &st);
+	snprintf(ret_name, NAME_SIZE, "job-%jx", (uintmax_t)st.st_ino);
 }
 
 static int write_facts(const struct ll_job_facts *facts)
