@@ -84,7 +84,7 @@ seconds_of() {
 @test "without it each user has one of its own; when it serves, that one makes room, and its jobs go on with their limits" {
 	start_service
 	stop service
-	start_as "$FIRST" first --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
+	start_as "$FIRST" first --tenant team --mem 10G --evictable -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 10 has_pids loadlined 1
 	wait_for 10 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 	as "$FIRST" "$LOADLINE" --sim set team --mem 9G
@@ -94,6 +94,10 @@ seconds_of() {
 	wait_for 20 is_with first 9 "$(seconds_of first)"
 	as "$FIRST" "$LOADLINE" --sim set team --mem 8G
 	is_with first 8
+	# Its memory's connections have moved too.
+	as "$FIRST" "$LOADLINE" --sim evict team
+	shows "select(has(\"claim\") and .pid == $(pid_of first) and .state == \"evicted\")"
+	as "$FIRST" "$LOADLINE" --sim resume team
 	# A program that the job starts now is of the job, and so is what that program allocates.
 	as "$FIRST" env "$(tr '\0' '\n' <"/proc/$(pid_of first)/environ" | grep ^LOADLINE_RUN=)" "$LOADLINE" --sim run -- true
 }
