@@ -1,8 +1,10 @@
 /*
- * residency.h - which programs' memory is on the card, and which is to leave or to return next.
+ * residency.h - which programs' memory is on which card, and which is to leave or to return next.
  *
- * Pure. loadlined (daemon/residency.h) describes all evictable programs of the card, asks, does one step, and asks
- * again.
+ * Pure. loadlined (daemon/residency.h) describes all evictable programs of the cards, asks, does one step, and asks
+ * again. A program is all of a job's processes on a card that go together (residency_units.h). Those of a job on
+ * several cards are one unit. They leave together. They return when each of the cards has room: nobody leaves one card
+ * for a unit before it can be served on all. So no two units hold one card each and wait for the other's.
  *
  * A person decides first: a program that was evicted or stopped by hand stays so until it is resumed. Else memory is
  * moved only when somebody lacks room: a program that is away and wants to launch, or whose allocation failed. Then
@@ -97,6 +99,7 @@ struct ll_residency_program {
 	uint64_t idle_since_ns; /* 0: it works */
 	uint64_t moved_ns;      /* how long its last move took, out or in; 0: none yet */
 	uint64_t retry_ns;      /* it could not leave: not to be asked again before */
+	bool is_unsure;         /* its job may be too large for the card: its allocation is not refused yet */
 	bool is_gathering;      /* it is being stopped together with others (daemon/gather.h): nothing else is asked */
 	unsigned card;          /* where it is: an index of free_bytes */
 	unsigned unit; /* programs of the same unit are on different cards, and move together; 0: it is alone */

@@ -335,8 +335,8 @@ bool ll_residency_card_is_hopeless(const struct ll_residency_card *card, const s
 {
 	struct ll_residency_card whole = *card;
 	ll_residency_card_init(&whole);
-	return waiting->short_bytes && !waiting->is_within && !is_any(card, LL_RESIDENCY_RETURNING) &&
-	       !is_any(card, LL_RESIDENCY_STAYING) && !is_any_granted(card) &&
+	return waiting->short_bytes && !waiting->is_within && !waiting->is_unsure &&
+	       !is_any(card, LL_RESIDENCY_RETURNING) && !is_any(card, LL_RESIDENCY_STAYING) && !is_any_granted(card) &&
 	       !ll_residency_card_can_serve(&whole, waiting);
 }
 

@@ -1,5 +1,9 @@
 #include "control/residency_units.h"
 
+/* What a job of several processes must leave of the card. The driver gives whole blocks, and what is free is not in one
+ * piece. A job that has not even this is too large, and one of its processes can make room. */
+#define SLACK_BYTES (LL_RESIDENCY_MARGIN_BYTES / 8)
+
 /* Members of a unit do the same, or are about to. */
 enum side {
 	SIDE_HERE,
@@ -64,17 +68,42 @@ static bool is_too_large(const struct ll_residency_member *members, size_t count
 		needs_bytes += rule->bytes + rule->short_bytes;
 		processes++;
 	}
-	return processes > 1 && needs_bytes > has_bytes;
+	return processes > 1 && needs_bytes + SLACK_BYTES > has_bytes;
 }
 
-static bool is_loose(const struct ll_residency_member *members, size_t count, unsigned job, const uint64_t *free_bytes)
+/* What has been measured of a card, and what programs have said of their moves, are not of the same moment. Those that
+ * were asked to leave together are so until they have. */
+static bool is_moving(const struct ll_residency_program *rule)
 {
-	for (size_t i = 0; job && i < count; i++) {
-		if (members[i].rule.job == job && !is_by_hand(&members[i]) &&
-		    is_too_large(members, count, &members[i], free_bytes[members[i].rule.card]))
+	return rule->is_gathering || rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_LEAVING ||
+	       rule->state == LL_RESIDENCY_RETURNING || rule->state == LL_RESIDENCY_STAYING;
+}
+
+static bool is_any_moving(const struct ll_residency_member *members, size_t count, unsigned card)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (members[i].rule.card == card && is_moving(&members[i].rule))
 			return true;
 	}
 	return false;
+}
+
+/* Sets it for the first member of a job. While it is not known it is as before. */
+static void decide_loose(struct ll_residency_member *members, size_t count, size_t first, const uint64_t *free_bytes,
+			 bool is_settled)
+{
+	unsigned job = members[first].rule.job;
+	bool was_loose = false, is_known = is_settled, is_any_too_large = false;
+	for (size_t i = first; job && i < count; i++) {
+		unsigned card = members[i].rule.card;
+		if (members[i].rule.job != job || is_by_hand(&members[i]))
+			continue;
+		was_loose |= members[i].is_loose;
+		is_known = is_known && !is_any_moving(members, count, card);
+		is_any_too_large |= is_too_large(members, count, &members[i], free_bytes[card]);
+	}
+	members[first].is_loose = is_known ? is_any_too_large : was_loose;
+	members[first].is_unsure = !is_known;
 }
 
 /* Of the same job, or of the same process if the job is loose. */
@@ -113,14 +142,18 @@ static const struct ll_residency_member *find_of_job(const struct ll_residency_m
 	return NULL;
 }
 
-static void number_units(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes)
+static void number_units(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes, bool is_settled)
 {
 	unsigned last = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct ll_residency_member *earlier = find_of_job(members, i, members[i].rule.job);
 		members[i].unit = 0;
-		members[i].is_loose =
-		    earlier ? earlier->is_loose : is_loose(members, count, members[i].rule.job, free_bytes);
+		if (!earlier)
+			decide_loose(members, count, i, free_bytes, is_settled);
+		else {
+			members[i].is_loose = earlier->is_loose;
+			members[i].is_unsure = earlier->is_unsure;
+		}
 	}
 	for (size_t i = 0; i < count; i++)
 		members[i].side = (int)side_of(members, count, &members[i]);
@@ -169,9 +202,8 @@ static void add_common(struct ll_residency_program *unit, const struct ll_reside
 	if (is_first_to_wait || (!waits(rule) && !waits(unit) && since_ns > unit->want_since_ns))
 		unit->want_since_ns = since_ns;
 	unit->wants |= rule->wants || rule->short_bytes;
-	if (rule->is_gathering)
-		unit->state = later_state(unit->state, LL_RESIDENCY_STOPPING);
-	unit->state = later_state(unit->state, rule->state);
+	/* One that goes on for a moment, before all are asked again, counts as asked. */
+	unit->state = later_state(unit->state, rule->is_gathering ? LL_RESIDENCY_STOPPING : rule->state);
 	unit->priority = rule->priority < unit->priority ? rule->priority : unit->priority;
 	unit->is_within &= rule->is_within;
 	unit->is_torn |= rule->is_torn;
@@ -255,7 +287,8 @@ static struct ll_residency_program program_of(const struct ll_residency_member *
 		program.lacks_room = lacks_anywhere;
 	size_t first = ll_residency_units_short(members, count, unit, card);
 	if (first < count) {
-		program.short_bytes = members[first].rule.short_bytes;
+		program.short_bytes = members[first].rule.short_bytes + SLACK_BYTES;
+		program.is_unsure = members[first].is_unsure;
 		program.takes_pieces = members[first].rule.takes_pieces;
 	}
 	return program;
@@ -293,10 +326,10 @@ static void estimate_moves(struct ll_residency_program *programs, size_t count)
 }
 
 size_t ll_residency_units_join(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes,
-			       struct ll_residency_program *ret_programs)
+			       bool is_settled, struct ll_residency_program *ret_programs)
 {
 	size_t made = 0;
-	number_units(members, count, free_bytes);
+	number_units(members, count, free_bytes, is_settled);
 	for (size_t i = 0; i < count; i++) {
 		if (has_program(members, i))
 			continue;
@@ -304,6 +337,8 @@ size_t ll_residency_units_join(struct ll_residency_member *members, size_t count
 		const struct ll_residency_program *rule = &members[i].rule;
 		bool is_alone = count_members(members, count, members[i].unit) == 1;
 		*program = is_alone ? *rule : program_of(members, count, members[i].unit, rule->card);
+		if (rule->is_gathering && rule->wish != LL_RESIDENCY_STOP)
+			program->state = rule->state == LL_RESIDENCY_LEAVING ? rule->state : LL_RESIDENCY_STOPPING;
 		program->unit = members[i].unit;
 		program->job = is_by_hand(&members[i]) || members[i].is_loose ? 0 : rule->job;
 	}

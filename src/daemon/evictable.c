@@ -53,6 +53,8 @@ static void enter(struct ll_evictable *evictable, enum ll_residency state)
 	evictable->rule.lacks_room = evictable->rule.is_torn = false;
 	evictable->rule.left_bytes = evictable->rule.came_bytes = 0;
 	evictable->again_ns = 0;
+	evictable->is_held = evictable->is_held && state == LL_RESIDENCY_RETURNING;
+	evictable->is_move = evictable->is_move || state == LL_RESIDENCY_LEAVING;
 }
 
 static bool is_becoming_quiet(const struct ll_evictable *evictable)
@@ -77,6 +79,8 @@ bool ll_evictable_is_waiting(const struct ll_evictable *evictable)
 bool ll_evictable_is_as_wished(const struct ll_evictable *evictable)
 {
 	enum ll_residency state = evictable->rule.state;
+	if (evictable->rule.is_gathering) /* what it does now it may undo */
+		return false;
 	switch (evictable->rule.wish) {
 	case LL_RESIDENCY_EVICT:
 		return state == LL_RESIDENCY_AWAY;
@@ -95,10 +99,14 @@ const char *ll_evictable_describe(const struct ll_evictable *evictable)
 								     : "becomes quiet";
 	case LL_RESIDENCY_HALTING:
 		return "becomes quiet";
+	case LL_RESIDENCY_STOPPED:
+		return evictable->gather ? "is quiet, and waits for the others" : "";
 	case LL_RESIDENCY_LEAVING:
 		return "leaves the card";
 	case LL_RESIDENCY_RETURNING:
-		return evictable->rule.lacks_room ? "waits for room on the card" : "returns to the card";
+		return evictable->rule.lacks_room        ? "waits for room on the card"
+		       : ll_evictable_is_back(evictable) ? "is back, and waits for the others"
+							 : "returns to the card";
 	case LL_RESIDENCY_AWAY:
 		return "is away, and waits for room on the card";
 	default:
@@ -123,53 +131,92 @@ static void note_no_room(struct ll_evictable *evictable, uint64_t now_ns)
 	evictable->rule.lacks_room = true;
 }
 
-/* It could not leave: it is asked again after a while. */
-static void put_off(struct ll_evictable *evictable, uint64_t now_ns)
+void ll_evictable_put_off(struct ll_evictable *evictable, uint64_t begun_ns, uint64_t now_ns)
 {
-	uint64_t pause_ns = REFUSED_TIMES * (now_ns - evictable->begun_ns);
+	uint64_t pause_ns = REFUSED_TIMES * (now_ns - begun_ns);
 	evictable->rule.retry_ns = now_ns + (pause_ns > REFUSED_NS ? pause_ns : REFUSED_NS);
+}
+
+void ll_evictable_revert_wish(struct ll_evictable *evictable)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	if (rule->wish != LL_RESIDENCY_FREE)
+		rule->wish = evictable->was_stopped ? LL_RESIDENCY_STOP : evictable->wish_before;
+	if (rule->wish == LL_RESIDENCY_STOP)
+		rule->retry_ns = 0; /* it was stopped, and stays so */
+	evictable->wish_before = LL_RESIDENCY_FREE;
+}
+
+bool ll_evictable_is_back(const struct ll_evictable *evictable)
+{
+	const struct ll_residency_program *rule = &evictable->rule;
+	return evictable->is_held && rule->state == LL_RESIDENCY_RETURNING && !rule->left_bytes;
 }
 
 /* ---- steps ---- */
 
-static void ask_to_stop(struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t now_ns)
+static void ask_to_stop(struct ll_evictable *evictable, enum ll_message_kind kind, uint32_t flags, uint64_t now_ns)
 {
 	bool is_by_hand = evictable->rule.wish != LL_RESIDENCY_FREE;
 	evictable->begun_ns = evictable->asked_ns = now_ns;
-	evictable->is_late = false;
-	evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED;
+	evictable->is_late = evictable->is_move = false;
+	if (!evictable->gather)
+		evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED;
 	enter(evictable, kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
 	ll_evictable_say(evictable, kind, evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS,
-			 is_by_hand ? LL_MOVE_BY_HAND : 0);
+			 flags | (is_by_hand ? LL_MOVE_BY_HAND : 0U));
 }
 
 void ll_evictable_evict(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	ask_to_stop(evictable, LL_MESSAGE_EVICT, now_ns);
+	ask_to_stop(evictable, LL_MESSAGE_EVICT, 0, now_ns);
 }
 
 void ll_evictable_suspend(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	ask_to_stop(evictable, LL_MESSAGE_SUSPEND, now_ns);
+	ask_to_stop(evictable, LL_MESSAGE_SUSPEND, 0, now_ns);
+}
+
+void ll_evictable_gather(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	ask_to_stop(evictable, LL_MESSAGE_EVICT, LL_MOVE_HOLD, now_ns);
 }
 
 /* away: what of it is not on the card. */
 static void begin_return(struct ll_evictable *evictable, uint64_t away_bytes, uint64_t now_ns)
 {
 	bool is_torn = evictable->rule.state != LL_RESIDENCY_AWAY;
+	evictable->is_move = !is_torn || evictable->rule.state == LL_RESIDENCY_LEAVING;
 	evictable->begun_ns = evictable->heard_ns = now_ns;
 	enter(evictable, LL_RESIDENCY_RETURNING);
 	note_came(evictable, away_bytes);
 	evictable->rule.is_torn = is_torn;
 }
 
-void ll_evictable_resume(struct ll_evictable *evictable, uint64_t now_ns)
+static void resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_ns)
 {
 	const struct ll_residency_program *rule = &evictable->rule;
 	uint64_t away_bytes = rule->state == LL_RESIDENCY_AWAY      ? rule->bytes
 			      : rule->state == LL_RESIDENCY_LEAVING ? rule->bytes - rule->left_bytes
 								    : 0;
 	begin_return(evictable, away_bytes, now_ns);
+	evictable->is_held = flags & LL_MOVE_HOLD;
+	ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, flags);
+}
+
+void ll_evictable_resume(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	resume(evictable, 0, now_ns);
+}
+
+void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns)
+{
+	resume(evictable, LL_MOVE_HOLD, now_ns);
+}
+
+void ll_evictable_go_on(struct ll_evictable *evictable)
+{
+	evictable->is_held = false;
 	ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, 0);
 }
 
@@ -212,6 +259,7 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	if (rule->state == state) /* it has lost its connection alone, or is new */
 		evictable->begun_ns = evictable->begun_ns ? evictable->begun_ns : now_ns;
 	enter(evictable, state);
+	evictable->is_held = state == LL_RESIDENCY_RETURNING && (message->flags & LL_MOVE_HOLD);
 	if (state == LL_RESIDENCY_HERE && !rule->here_since_ns)
 		rule->here_since_ns = now_ns;
 	if (is_held && rule->wish == LL_RESIDENCY_FREE)
@@ -235,6 +283,10 @@ static enum ll_evictable_event handle_quiet(struct ll_evictable *evictable, cons
 		evictable->rule.is_silent = false;
 		ll_evictable_resume(evictable, now_ns);
 		return LL_EVICTABLE_NONE;
+	}
+	if (evictable->rule.is_gathering) {
+		enter(evictable, LL_RESIDENCY_STOPPED);
+		return LL_EVICTABLE_QUIET;
 	}
 	if (is_halting) {
 		enter(evictable, LL_RESIDENCY_STOPPED);
@@ -266,7 +318,7 @@ static enum ll_evictable_event handle_busy(struct ll_evictable *evictable, const
 	}
 	evictable->is_late = evictable->rule.is_silent = false;
 	snprintf(evictable->why, sizeof evictable->why, "%s", message->reason);
-	put_off(evictable, now_ns);
+	ll_evictable_put_off(evictable, evictable->begun_ns, now_ns);
 	return was_late ? LL_EVICTABLE_NONE : LL_EVICTABLE_FAILED;
 }
 
@@ -403,7 +455,7 @@ static bool is_silent(const struct ll_evictable *evictable, uint64_t now_ns)
 {
 	if (is_becoming_quiet(evictable))
 		return evictable->is_late;
-	return ll_evictable_is_moving(evictable) && !evictable->rule.lacks_room &&
+	return ll_evictable_is_moving(evictable) && !evictable->rule.lacks_room && !ll_evictable_is_back(evictable) &&
 	       now_ns > evictable->heard_ns + SILENT_NS;
 }
 
@@ -420,7 +472,7 @@ enum ll_evictable_event ll_evictable_tick(struct ll_evictable *evictable, bool m
 	if (evictable->again_ns && now_ns >= evictable->again_ns) {
 		evictable->again_ns = may_go_on ? 0 : now_ns + NO_ROOM_NS;
 		if (may_go_on)
-			ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, 0);
+			ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, evictable->is_held ? LL_MOVE_HOLD : 0);
 	}
 	return LL_EVICTABLE_NONE;
 }

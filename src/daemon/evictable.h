@@ -5,7 +5,7 @@
  * the decision needs (control/residency.h). A process that loses its connection goes on with what it does, and tells
  * the state of things when it connects again.
  *
- * Private to residency.c.
+ * Private to residency.c, gather.c and move_requests.c.
  */
 #ifndef LOADLINE_DAEMON_EVICTABLE_H
 #define LOADLINE_DAEMON_EVICTABLE_H
@@ -18,6 +18,7 @@
 #include "protocol/message.h"
 
 struct ll_connection;
+struct ll_gather;
 
 /* A card of which a process has said how it is. */
 struct ll_neighbour_card {
@@ -42,6 +43,10 @@ struct ll_evictable {
 	struct ll_residency_program rule;   /* what the decision needs */
 	enum ll_residency_wish wish_before; /* what holds again if it cannot leave */
 	bool was_stopped;                   /* it was stopped by hand when it was asked to leave */
+	struct ll_gather *gather;           /* it stops, or leaves, together with others; NULL: alone */
+	bool is_loose;                      /* its job is too large for a card (control/residency_units.h) */
+	bool is_held;                       /* it returns, and was told to wait for others then */
+	bool is_move;                       /* what it does now moves memory */
 	bool is_late;                       /* it was given up, because it did not become quiet in time */
 	uint64_t pool_bytes;                /* of the host's memory that it has ready */
 	uint32_t moves;                     /* off the card or back on it, that have ended */
@@ -61,6 +66,7 @@ struct ll_evictable {
 enum ll_evictable_event {
 	LL_EVICTABLE_NONE,
 	LL_EVICTABLE_DONE,   /* the move that was asked for has ended */
+	LL_EVICTABLE_QUIET,  /* it waits, as others of its gather do */
 	LL_EVICTABLE_STAYED, /* it was returning, and is away again */
 	LL_EVICTABLE_FAILED, /* it cannot leave: see why */
 };
@@ -76,8 +82,24 @@ enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum
 void ll_evictable_evict(struct ll_evictable *evictable, uint64_t now_ns);
 void ll_evictable_suspend(struct ll_evictable *evictable, uint64_t now_ns);
 void ll_evictable_resume(struct ll_evictable *evictable, uint64_t now_ns);
+
+/* Becomes quiet, and leaves when it is told again (gather.h). */
+void ll_evictable_gather(struct ll_evictable *evictable, uint64_t now_ns);
+
+/* Returns, and goes on when it is told so; from AWAY. */
+void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns);
+void ll_evictable_go_on(struct ll_evictable *evictable);
 void ll_evictable_stay(struct ll_evictable *evictable);
 void ll_evictable_answer_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns);
+
+/* It could not leave: it is asked again after a while. begun_ns: of the attempt. */
+void ll_evictable_put_off(struct ll_evictable *evictable, uint64_t begun_ns, uint64_t now_ns);
+
+/* What a person asked for cannot be: what held before holds again. */
+void ll_evictable_revert_wish(struct ll_evictable *evictable);
+
+/* Whether all of its memory is back, while it waits for others. */
+bool ll_evictable_is_back(const struct ll_evictable *evictable);
 
 /* As time passes. may_go_on: one that had no room may try again. */
 enum ll_evictable_event ll_evictable_tick(struct ll_evictable *evictable, bool may_go_on, uint64_t now_ns);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/connection.h"
 #include "daemon/evictable.h"
+#include "daemon/gather.h"
 
 /* A process may have begun just now, or connect again. */
 #define JOIN_NS (5 * LL_NS_PER_S)
@@ -20,7 +21,10 @@ struct ll_move_request {
 	uint32_t serial;
 	enum ll_message_kind kind;
 	struct ll_message_move message;
-	struct ll_evictable *evictable; /* whose move it waits for; NULL: that is not known yet */
+	struct ll_evictable *evictable; /* whose move it waits for; NULL: nothing was asked of it yet */
+	bool is_ready;                  /* the process is known; those of others of the batch may not be */
+	bool is_already;                /* it was so before */
+	bool is_tried;                  /* in this round */
 	uint64_t asked_ns, told_ns;
 };
 
@@ -47,9 +51,20 @@ static void fill_in(const struct ll_move_request *request, enum ll_message_kind 
 									       : 0;
 }
 
+static bool is_of_batch(const struct ll_move_request *request, const struct ll_move_request *other)
+{
+	return other == request || (request->message.slot_token && request->kind == other->kind &&
+				    other->message.slot_token == request->message.slot_token);
+}
+
+/* The others of its batch do not wait for one that has not begun. */
 static void drop_request(struct ll_residency_books *books, struct ll_move_request *request)
 {
 	struct ll_move_request **at = &books->requests;
+	for (struct ll_move_request *other = books->requests; other; other = other->next) {
+		if (other != request && is_of_batch(request, other) && other->message.slot)
+			other->message.slot--;
+	}
 	while (*at && *at != request)
 		at = &(*at)->next;
 	if (*at)
@@ -57,12 +72,12 @@ static void drop_request(struct ll_residency_books *books, struct ll_move_reques
 	free(request);
 }
 
-static void end_request(struct ll_residency_books *books, struct ll_move_request *request, uint32_t flags)
+static void end_request(struct ll_residency_books *books, struct ll_move_request *request)
 {
 	union ll_message message;
 	fill_in(request, LL_MESSAGE_MOVED, &message);
 	message.move.value = ll_now_ns() - request->asked_ns;
-	message.move.flags = flags;
+	message.move.flags = request->is_already ? LL_MOVE_ALREADY : 0;
 	answer(request, &message);
 	drop_request(books, request);
 }
@@ -88,7 +103,7 @@ void ll_move_requests_end(struct ll_residency_books *books, const struct ll_evic
 		if (code)
 			refuse_request(books, request, code, why);
 		else
-			end_request(books, request, 0);
+			end_request(books, request);
 	}
 }
 
@@ -135,6 +150,8 @@ static void queue_for_return(struct ll_evictable *evictable, bool was_held, uint
 	if (was_held || !rule->wants)
 		rule->want_since_ns = now_ns;
 	rule->wants = true;
+	if (evictable->gather) /* it returns with the others */
+		return;
 	if (rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_HALTING)
 		ll_evictable_resume(evictable, now_ns);
 }
@@ -146,10 +163,13 @@ static void wish_for(struct ll_residency_books *books, struct ll_evictable *evic
 	enum ll_residency_wish before = evictable->rule.wish;
 	ll_debug("claim %u, tenant %s: is to be %s", ll_card_claim_number(evictable->claim->share),
 		 evictable->claim->card->job->facts.tenant, verbs[wish]);
+	if (wish != before && evictable->gather)
+		ll_gather_leave(books, evictable, now_ns);
 	if (wish != before)
 		ll_move_requests_end(books, evictable, -ECANCELED,
 				     "another command has asked for something else meanwhile");
-	evictable->wish_before = before == LL_RESIDENCY_STOP ? LL_RESIDENCY_STOP : LL_RESIDENCY_FREE;
+	bool is_on_its_way = before == LL_RESIDENCY_EVICT && evictable->rule.state != LL_RESIDENCY_AWAY;
+	evictable->wish_before = is_on_its_way ? LL_RESIDENCY_FREE : before;
 	evictable->rule.wish = wish;
 	evictable->rule.retry_ns = 0;
 	evictable->quiet_ns = quiet_ns;
@@ -158,39 +178,107 @@ static void wish_for(struct ll_residency_books *books, struct ll_evictable *evic
 		queue_for_return(evictable, before != LL_RESIDENCY_FREE, now_ns);
 }
 
-/* The process is known by now, or not yet. */
-static void try_request(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+/* NULL: it is not known yet, or has ended. */
+static struct ll_evictable *find_process(const struct ll_server *server, const struct ll_move_request *request)
 {
-	struct ll_residency_books *books = &server->residency;
 	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
 	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
-	struct ll_evictable *evictable = claim ? ll_residency_find(books, claim) : NULL;
+	return claim ? ll_residency_find(&server->residency, claim) : NULL;
+}
+
+/* One whose process is not known. */
+static void refuse_unless_it_may_come(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+{
+	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
+	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
 	if (!job && now_ns - server->born_ns < JOIN_NS) /* its monitor has not come yet */
 		return;
 	bool may_come = claim && (claim->card->job->facts.limits.flags & LL_LIMIT_EVICTABLE) &&
 			now_ns - request->asked_ns < JOIN_NS;
-	if (!claim || (!evictable && !may_come)) {
-		refuse_request(books, request, claim ? -EOPNOTSUPP : -ESRCH,
+	if (!may_come)
+		refuse_request(&server->residency, request, claim ? -EOPNOTSUPP : -ESRCH,
 			       claim ? "is not evictable" : "the program has ended");
-		return;
-	}
-	if (!evictable)
-		return;
-	enum ll_residency_wish wish = wish_of(request->kind);
-	bool is_already = evictable->rule.wish == wish && ll_evictable_is_as_wished(evictable);
-	wish_for(books, evictable, wish, request->message.value, now_ns);
-	request->evictable = evictable;
-	if (ll_evictable_is_as_wished(evictable))
-		end_request(books, request, is_already ? LL_MOVE_ALREADY : 0);
-	ll_residency_look(server, claim->card->uuid);
 }
 
+/* Whether all of the batch can begin. One that a former loadlined has answered does not come again: it is not waited
+ * for any longer than a process is. */
+static bool is_batch_ready(const struct ll_residency_books *books, const struct ll_move_request *request,
+			   uint64_t now_ns)
+{
+	unsigned ready = 0;
+	bool is_any_missing = false;
+	for (const struct ll_move_request *other = books->requests; other; other = other->next) {
+		if (!is_of_batch(request, other))
+			continue;
+		ready += other->is_ready;
+		is_any_missing |= !other->is_ready;
+	}
+	return ready >= request->message.slot || (!is_any_missing && now_ns - request->asked_ns >= JOIN_NS);
+}
+
+/* They stop together. */
+static void gather_batch(struct ll_residency_books *books, const struct ll_move_request *model, uint64_t now_ns)
+{
+	struct ll_gather *gather =
+	    ll_gather_new(books, model->kind == LL_MESSAGE_EVICT ? LL_GATHER_LEAVE : LL_GATHER_STOP, true,
+			  model->message.value, now_ns);
+	for (struct ll_move_request *request = books->requests; gather && request; request = request->next) {
+		/* Another command may have asked the same of it. */
+		if (request->evictable && is_of_batch(model, request) && !request->evictable->gather)
+			ll_gather_add(gather, request->evictable);
+	}
+	if (gather)
+		ll_gather_look(books, gather, now_ns);
+}
+
+static void begin_batch(struct ll_server *server, const struct ll_move_request *first, uint64_t now_ns)
+{
+	struct ll_residency_books *books = &server->residency;
+	enum ll_residency_wish wish = wish_of(first->kind);
+	const struct ll_move_request model = *first; /* it may end meanwhile */
+	size_t count = 0;
+	for (struct ll_move_request *request = books->requests; request; request = request->next) {
+		bool is_next = !request->evictable && (request == first || is_of_batch(&model, request));
+		struct ll_evictable *evictable = is_next ? find_process(server, request) : NULL;
+		if (!evictable)
+			continue;
+		request->is_already = evictable->rule.wish == wish && ll_evictable_is_as_wished(evictable);
+		wish_for(books, evictable, wish, request->message.value, now_ns);
+		request->evictable = evictable;
+		count++;
+	}
+	if (count > 1 && wish != LL_RESIDENCY_FREE)
+		gather_batch(books, &model, now_ns);
+	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
+		if (ll_evictable_is_as_wished(evictable))
+			ll_move_requests_end(books, evictable, 0, "");
+	}
+	ll_residency_look_everywhere(server, now_ns);
+}
+
+/* The process is known by now, or not yet. */
+static void try_request(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+{
+	request->is_ready = find_process(server, request);
+	if (!request->is_ready)
+		refuse_unless_it_may_come(server, request, now_ns);
+	else if (is_batch_ready(&server->residency, request, now_ns))
+		begin_batch(server, request, now_ns);
+}
+
+/* Each may end others, too. */
 void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
 {
-	for (struct ll_move_request *request = server->residency.requests, *next; request; request = next) {
-		next = request->next;
-		if (!request->evictable)
+	for (struct ll_move_request *request = server->residency.requests; request; request = request->next)
+		request->is_tried = request->evictable;
+	for (struct ll_move_request *request = server->residency.requests; request;) {
+		struct ll_move_request *next = request->next;
+		if (!request->is_tried) {
+			request->is_tried = true;
 			try_request(server, request, now_ns);
+			next = server->residency.requests;
+		}
+		request = next;
 	}
 }
 

@@ -31,6 +31,9 @@ void ll_residency_look(struct ll_server *server, const char *uuid);
 /* Memory of the card has become free: the same, after the card was measured again. */
 void ll_residency_look_anew(struct ll_server *server, const char *uuid);
 
+/* The same for all cards. */
+void ll_residency_look_everywhere(struct ll_server *server, uint64_t now_ns);
+
 void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * residency.h - whose memory is on which card, and who leaves or returns next.
  *
- * control/residency.h decides, for each card by itself. What it decides is told to the processes (evictable.h), which
- * move their memory themselves. loadlined has no driver: how much of a card is free is asked of its evictable
- * processes, and only while one of them waits for room.
+ * control/residency.h decides, for all cards that have jobs in common; control/residency_units.h says which processes
+ * are one. What is decided is told to the processes (evictable.h), which move their memory themselves. Those that are
+ * one leave by gather.h. loadlined has no driver: how much of a card is free is asked of its evictable processes, and
+ * only while one of them waits for room.
  */
 #ifndef LOADLINE_DAEMON_RESIDENCY_H
 #define LOADLINE_DAEMON_RESIDENCY_H
@@ -17,6 +18,7 @@
 
 struct ll_connection;
 struct ll_evictable;
+struct ll_gather;
 struct ll_move_request;
 
 /* Memory of a card that nobody has, as its processes measure it. */
@@ -25,6 +27,7 @@ struct ll_card_room;
 struct ll_residency_books {
 	struct ll_evictable *evictables;
 	struct ll_card_room *rooms;
+	struct ll_gather *gathers;        /* who leaves, or stops, together */
 	struct ll_move_request *requests; /* of commands, which wait for their end */
 	struct ll_shares shares;
 	uv_timer_t timer;

@@ -82,10 +82,14 @@ enum ll_message_kind {
 	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_TAKES_PIECES */
 	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card */
 	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
-	   index as in CLAIM_ROW. It is answered with PROGRESS at least each second, and in the end MOVED or REFUSED */
-	LL_MESSAGE_EVICT = 37,   /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND */
+	   index as in CLAIM_ROW. If the command asks the same of several programs, slot says of how many, and
+	   slot_token is a number of its choice: then nothing is done before all are asked, and they stop together. It
+	   is answered with PROGRESS at least each second, and in the end MOVED or REFUSED */
+	LL_MESSAGE_EVICT = 37, /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND. LL_MOVE_HOLD: it
+				  becomes quiet, and leaves at the next EVICT */
 	LL_MESSAGE_SUSPEND = 38, /* the same, but its memory stays on the card */
-	LL_MESSAGE_RESUME = 39,  /* its memory shall return, and it shall go on */
+	LL_MESSAGE_RESUME = 39,  /* its memory shall return, and it shall go on. LL_MOVE_HOLD: its memory shall return,
+				    and it goes on at the next RESUME; it says COPIED when all is back */
 	LL_MESSAGE_STAY = 40,    /* after RESUME: it frees what has come back */
 	LL_MESSAGE_ROOM = 41,    /* answers SHORT. value: enum ll_move_room */
 	LL_MESSAGE_MEASURE = 42,
@@ -361,6 +365,7 @@ enum ll_move_flag {
 	LL_MOVE_WANTS = 8,        /* it is away, and one of its threads waits to use the card */
 	LL_MOVE_IS_READ = 16,     /* the card has just been read */
 	LL_MOVE_ASKS = 32,        /* where its memory is to go */
+	LL_MOVE_HOLD = 64,        /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
 };
 
 enum ll_move_room {

@@ -136,3 +136,14 @@ uses_below() {
 uses_from() {
 	[ "$(used_mib)" -ge "$1" ]
 }
+
+# small_card [BYTES]: the only one. The context of a program takes 277 MiB of it.
+small_card() {
+	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-750M}" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+# moved NAME DIRECTION: "away" or "back on the card".
+moved() {
+	grep -q "tenant $1: $2" "$LOADLINE_SIM_DIR/loadlined.log"
+}

@@ -1,6 +1,7 @@
 """A CUDA program that does what it is told, for tests of eviction: it reads steps from its standard input, a line each.
 
     context          makes a context
+    card N           the same on card N, which it uses from then on
     alloc MIB        allocates, and gives each byte the allocation's number, from 1
     small BYTES      the same of so many bytes
     async MIB        the same in the order of the default stream (cuMemAllocAsync)
@@ -40,14 +41,20 @@ PTX = b""".version 6.0
 """
 cu = ctypes.CDLL("libcuda.so.1")
 allocations = []
+contexts = {}
+current = 0
 opened = []
 taken = []
 full = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
-def make_context():
+def make_context(card=0):
+    global current
     made = ctypes.c_void_p()
-    return cu.cuInit(0) or cu.cuDevicePrimaryCtxRetain(ctypes.byref(made), 0) or cu.cuCtxSetCurrent(made)
+    current = card
+    status = cu.cuInit(0) or cu.cuDevicePrimaryCtxRetain(ctypes.byref(made), card) or cu.cuCtxSetCurrent(made)
+    contexts[card] = made
+    return status
 
 
 def allocate(size):
@@ -55,7 +62,7 @@ def allocate(size):
     status = cu.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
     if status:
         return status
-    allocations.append((address, size))
+    allocations.append((address, size, current))
     return cu.cuMemsetD8_v2(address, ctypes.c_ubyte(len(allocations)), ctypes.c_size_t(size))
 
 
@@ -64,7 +71,7 @@ def allocate_async(size):
     status = cu.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(size), None)
     if status:
         return status
-    allocations.append((address, size))
+    allocations.append((address, size, current))
     return cu.cuMemsetD8Async(address, ctypes.c_ubyte(len(allocations)), ctypes.c_size_t(size), None)
 
 
@@ -84,12 +91,13 @@ def compare_pool(size):
 
 
 def check():
-    for number, (address, size) in enumerate(allocations, 1):
+    for number, (address, size, card) in enumerate(allocations, 1):
         seen = ctypes.create_string_buffer(size)
-        status = cu.cuMemcpyDtoH_v2(seen, address, ctypes.c_size_t(size))
+        status = cu.cuCtxSetCurrent(contexts[card]) if len(contexts) > 1 else 0
+        status = status or cu.cuMemcpyDtoH_v2(seen, address, ctypes.c_size_t(size))
         if status or seen.raw != bytes([number]) * size:
             return status or f"wrong bytes in allocation {number}"
-    return 0
+    return cu.cuCtxSetCurrent(contexts[current]) if len(contexts) > 1 else 0
 
 
 def launch(seconds):
@@ -171,6 +179,8 @@ def do(words):
     name, rest = words[0], words[1:]
     if name == "context":
         return make_context()
+    if name == "card":
+        return make_context(int(rest[0]))
     if name == "alloc":
         return allocate(int(rest[0]) * MIB)
     if name == "small":

@@ -3,12 +3,6 @@ load evict_helper
 
 export NEEDS="tests/gpu/evictee python3"
 
-# One card. The contexts of two programs take 554 MiB of it, and leave 196 of 750.
-small_card() {
-	printf 'cards 1\ncard 0 memory %s\ncard 0 sm 8\n' "${1-750M}" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 # evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]: it works all the time but for short pauses, in
 # which other tests have the processor.
 evictee() {
@@ -38,11 +32,6 @@ ends_right() {
 	fi
 }
 
-# moved NAME DIRECTION: "away" or "back on the card".
-moved() {
-	grep -q "tenant $1: $2" "$LOADLINE_SIM_DIR/loadlined.log"
-}
-
 never_moved() {
 	! grep "tenant $1: \(away\|back\)" "$LOADLINE_SIM_DIR/loadlined.log"
 }
@@ -61,7 +50,7 @@ longest_move() {
 }
 
 @test "two programs of 60 % of the card each take turns, and both end with the right bytes" {
-	small_card
+	small_card 750M # the contexts of two programs take 554 of it
 	evictee one 118M 8s
 	wait_for 60 is_ready one
 	evictee two 118M 8s

@@ -307,7 +307,7 @@ static size_t join(struct world *world, struct ll_residency_member members[MOST]
 {
 	for (size_t i = 0; i < world->count; i++)
 		members[i] = world->parts[i].member;
-	size_t count = ll_residency_units_join(members, world->count, world->free_bytes, programs);
+	size_t count = ll_residency_units_join(members, world->count, world->free_bytes, true, programs);
 	for (size_t i = 0; i < world->count; i++)
 		world->parts[i].member.unit = members[i].unit;
 	return count;

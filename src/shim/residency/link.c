@@ -52,8 +52,9 @@ static int say_evictable(struct ll_link *link)
 	message.move.slot_token = name.token;
 	message.move.value = ll_link_told_state(link);
 	message.move.free_bytes = ll_move_free_bytes(link->dev);
-	message.move.flags =
-	    (link->is_by_hand ? LL_MOVE_BY_HAND : 0U) | (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U);
+	message.move.flags = (link->is_by_hand ? LL_MOVE_BY_HAND : 0U) |
+			     (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U) |
+			     (link->is_held && link->state == LL_LINK_RETURNING ? LL_MOVE_HOLD : 0U);
 	link->line.token = name.token;
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
@@ -159,14 +160,15 @@ static void serve(struct ll_link *link)
 static void end_alone(struct ll_link *link)
 {
 	if (!ll_link_is_alone(link) ||
-	    (link->state != LL_LINK_AWAY && link->state != LL_LINK_STOPPED && !link->lacks_room))
+	    (link->state != LL_LINK_AWAY && link->state != LL_LINK_STOPPED && !link->lacks_room && !link->is_back))
 		return;
 	if (!link->has_said_alone)
 		ll_say("loadlined does not answer: this program's memory returns to card %d by itself",
 		       link->dev->device);
 	link->has_said_alone = true;
 	if (link->state != LL_LINK_RETURNING)
-		ll_link_resume(link);
+		ll_link_resume(link, false);
+	link->is_held = link->is_back = false;
 	if (link->state == LL_LINK_RETURNING && !ll_move_may_have_room(link->move))
 		link->lacks_room = link->moves_on = true; /* nobody says whether the neighbour is used by now */
 }

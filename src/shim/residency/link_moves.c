@@ -83,7 +83,7 @@ void ll_link_tell_page(struct ll_link *link)
 void ll_link_enter(struct ll_link *link, enum ll_link_state state)
 {
 	link->state = state;
-	link->lacks_room = link->waits_for_host = false;
+	link->lacks_room = link->waits_for_host = link->is_back = false;
 	ll_link_tell_page(link);
 }
 
@@ -155,7 +155,9 @@ static int leave(struct ll_link *link)
 	int rc = ll_move_cut(link->move, why, sizeof why);
 	if (rc == -EAGAIN)
 		return prepare_more(link);
-	return rc ? turn_down(link, why) : note_stopped(link, LL_LINK_LEAVING);
+	if (rc)
+		return turn_down(link, why);
+	return note_stopped(link, link->is_held ? LL_LINK_STOPPED : LL_LINK_LEAVING);
 }
 
 /* One that was stopped stays so if it cannot leave. */
@@ -218,9 +220,10 @@ static int copy_in(struct ll_link *link)
 	ll_link_tell_page(link);
 	if (rc == -EIO)
 		return lose_card(link);
-	if (rc == 0)
+	if (rc == 0 && !link->is_held)
 		return go_on(link, 0);
-	if (rc > 0)
+	link->is_back = rc == 0;
+	if (rc >= 0)
 		return ll_link_say_kind(link, LL_MESSAGE_COPIED);
 	link->lacks_room = true;
 	return say_free(link, LL_MESSAGE_NO_ROOM);
@@ -246,7 +249,8 @@ bool ll_link_is_alone(const struct ll_link *link)
 bool ll_link_has_step(const struct ll_link *link)
 {
 	bool is_copying = link->state == LL_LINK_LEAVING || ll_link_may_move_on(link);
-	return (is_copying && !link->waits_for_host) || (link->state == LL_LINK_RETURNING && !link->lacks_room);
+	bool is_returning = link->state == LL_LINK_RETURNING && !link->lacks_room && !link->is_back;
+	return (is_copying && !link->waits_for_host) || is_returning;
 }
 
 int ll_link_do_step(struct ll_link *link)
@@ -257,9 +261,9 @@ int ll_link_do_step(struct ll_link *link)
 	case LL_LINK_LEAVING:
 		return copy_out(link);
 	case LL_LINK_RETURNING:
-		if (!link->lacks_room)
+		if (!link->lacks_room && !link->is_back)
 			return copy_in(link);
-		if (ll_link_is_alone(link))
+		if (link->lacks_room && ll_link_is_alone(link))
 			return_alone(link);
 		break;
 	default:
@@ -273,6 +277,7 @@ int ll_link_do_step(struct ll_link *link)
 static void take_wish(struct ll_link *link, const struct ll_message_move *message)
 {
 	link->is_by_hand = message->flags & LL_MOVE_BY_HAND;
+	link->is_held = message->flags & LL_MOVE_HOLD;
 	link->wait_ns = message->value ? message->value : QUIET_NS;
 }
 
@@ -294,9 +299,10 @@ static int begin_suspend(struct ll_link *link, const struct ll_message_move *mes
 	return suspend(link);
 }
 
-int ll_link_resume(struct ll_link *link)
+int ll_link_resume(struct ll_link *link, bool is_held)
 {
 	link->is_by_hand = false;
+	link->is_held = is_held;
 	switch (link->state) {
 	case LL_LINK_PREPARING:
 		if (!ll_move_is_stopped(link->move)) {
@@ -314,7 +320,7 @@ int ll_link_resume(struct ll_link *link)
 	case LL_LINK_RETURNING:
 		if (link->lacks_room)
 			ll_move_settle(link->move);
-		link->lacks_room = false;
+		link->lacks_room = link->is_back = false;
 		return 0;
 	default: /* it was said again while BACK was on its way */
 		return 0;
@@ -369,7 +375,7 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 	case LL_MESSAGE_SUSPEND:
 		return begin_suspend(link, &message->move);
 	case LL_MESSAGE_RESUME:
-		return ll_link_resume(link);
+		return ll_link_resume(link, message->move.flags & LL_MOVE_HOLD);
 	case LL_MESSAGE_STAY:
 		return begin_stay(link);
 	case LL_MESSAGE_ROOM:

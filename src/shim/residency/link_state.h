@@ -43,6 +43,8 @@ struct ll_link {
 	uint64_t wait_ns; /* how long it may take to become quiet */
 	bool is_by_hand;  /* a person wants it so */
 	bool lacks_room;  /* it returns, and the card had no room */
+	bool is_held;     /* it waits for others of its job: with its memory on the card, before it leaves or goes on */
+	bool is_back;     /* it returns, is held, and all of its memory is back */
 	bool is_new;      /* loadlined has not heard of what is shared */
 	bool has_said_alone;
 	uint64_t lost_ns;   /* since when nobody decides; 0: somebody does */
@@ -90,7 +92,7 @@ int ll_link_do_step(struct ll_link *link);
 
 /* What loadlined says. -EPROTO: it does not know the process. */
 int ll_link_handle(struct ll_link *link, const union ll_message *message);
-int ll_link_resume(struct ll_link *link);
+int ll_link_resume(struct ll_link *link, bool is_held);
 
 /* Once a second, while memory is away: a card that is lost is not waited for. */
 int ll_link_look_at_card(struct ll_link *link);

@@ -171,6 +171,8 @@ static void forget_batches(struct ll_move *move)
 
 int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 {
+	if (move->batches) /* it has waited for others since, and could not change */
+		return 0;
 	ll_movable_pools_freeze(move->dev); /* what is freed need not move */
 	int rc = list_pieces(move);
 	if (!rc)

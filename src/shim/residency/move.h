@@ -41,7 +41,8 @@ int ll_move_stop(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_s
 void ll_move_set_destination(struct ll_move *move, ll_cu_device neighbour);
 
 /* Of a program that is stopped: cuts what is to leave into batches. -EAGAIN: it has grown beyond what was prepared;
- * then the next preparation is for as much as it had now. What goes to a neighbour may grow. -EBUSY and why: it grew so
+ * then the next preparation is for as much as it had now. What goes to a neighbour may grow. One that was cut already
+ * stays so. -EBUSY and why: it grew so
  * too often, or has no memory for that. */
 int ll_move_cut(struct ll_move *move, char *why, size_t why_size);
 

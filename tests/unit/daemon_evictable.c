@@ -1,0 +1,277 @@
+/* What loadlined asks of an evictable process, and what becomes of what that says. */
+#include "evictable_world.h"
+
+static struct evictable_job job;
+
+static int set_up(void **state)
+{
+	static struct process process;
+	process_open(&process, &job);
+	process_begin(&process, LL_MOVE_HERE, 0, 100 * MIB, 0, START);
+	*state = &process;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	process_close(*state);
+	return 0;
+}
+
+static struct ll_residency_program *rule_of(struct process *process)
+{
+	return &process->evictable.rule;
+}
+
+static void leave(struct process *process, uint64_t now_ns)
+{
+	ll_evictable_evict(&process->evictable, now_ns);
+	assert_told(process, LL_MESSAGE_EVICT, 0);
+	assert_int_equal(process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, now_ns + MS), LL_EVICTABLE_NONE);
+}
+
+static void leave_wholly(struct process *process, uint64_t now_ns)
+{
+	leave(process, now_ns);
+	assert_int_equal(process_says(process, LL_MESSAGE_AWAY, 100 * MIB, 100 * MIB, now_ns + 2 * MS),
+			 LL_EVICTABLE_DONE);
+}
+
+static void a_process_leaves_and_returns(void **state)
+{
+	struct process *process = *state;
+	struct ll_residency_program *rule = rule_of(process);
+	assert_int_equal(rule->state, LL_RESIDENCY_HERE);
+	assert_int_equal(rule->here_since_ns, START);
+	leave(process, START);
+	assert_int_equal(rule->state, LL_RESIDENCY_LEAVING);
+	process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 40 * MIB, START + 2 * MS);
+	assert_int_equal(rule->left_bytes, 60 * MIB);
+	assert_int_equal(process_says(process, LL_MESSAGE_AWAY, 100 * MIB, 100 * MIB, START + 3 * MS),
+			 LL_EVICTABLE_DONE);
+	assert_true(process->evictable.is_move);
+	process_says(process, LL_MESSAGE_WANT, 0, 0, START + S);
+	assert_true(rule->wants && ll_evictable_is_waiting(&process->evictable));
+	assert_int_equal(rule->want_since_ns, START + S);
+	ll_evictable_resume(&process->evictable, START + 2 * S);
+	assert_told(process, LL_MESSAGE_RESUME, 0);
+	assert_int_equal(rule->left_bytes, 100 * MIB);
+	process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 70 * MIB, START + 2 * S + MS);
+	assert_int_equal(rule->left_bytes, 70 * MIB);
+	assert_int_equal(rule->came_bytes, 30 * MIB);
+	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 3 * S), LL_EVICTABLE_DONE);
+	assert_int_equal(rule->state, LL_RESIDENCY_HERE);
+	assert_int_equal(rule->here_since_ns, START + 3 * S);
+	assert_false(rule->wants);
+}
+
+static void one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_least(void **state)
+{
+	struct process *process = *state;
+	ll_evictable_evict(&process->evictable, START);
+	assert_int_equal(process_says(process, LL_MESSAGE_BUSY, 100 * MIB, 0, START + 10 * MS), LL_EVICTABLE_FAILED);
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_HERE);
+	assert_int_equal(rule_of(process)->retry_ns, START + 10 * MS + S);
+	ll_evictable_evict(&process->evictable, START + 2 * S);
+	process_says(process, LL_MESSAGE_BUSY, 100 * MIB, 0, START + 5 * S);
+	assert_int_equal(rule_of(process)->retry_ns, START + 35 * S);
+}
+
+static void one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last(void **state)
+{
+	struct process *process = *state;
+	ll_evictable_evict(&process->evictable, START);
+	assert_told(process, LL_MESSAGE_EVICT, 0);
+	assert_int_equal(ll_evictable_tick(&process->evictable, false, START + 15 * S), LL_EVICTABLE_NONE);
+	assert_int_equal(ll_evictable_tick(&process->evictable, false, START + 15 * S + 1), LL_EVICTABLE_FAILED);
+	assert_int_equal(ll_evictable_tick(&process->evictable, false, START + 20 * S), LL_EVICTABLE_NONE);
+	assert_true(rule_of(process)->is_silent);
+	assert_int_equal(process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, START + 60 * S), LL_EVICTABLE_NONE);
+	assert_told(process, LL_MESSAGE_RESUME, 0);
+	assert_false(rule_of(process)->is_silent);
+}
+
+static void while_it_makes_memory_of_the_host_ready_it_is_not_late(void **state)
+{
+	struct process *process = *state;
+	ll_evictable_evict(&process->evictable, START);
+	for (unsigned second = 1; second < 60; second++) {
+		process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 0, START + second * S);
+		assert_int_equal(ll_evictable_tick(&process->evictable, false, START + second * S), LL_EVICTABLE_NONE);
+	}
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_STOPPING);
+}
+
+static void one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told(void **state)
+{
+	struct process *process = *state;
+	rule_of(process)->is_gathering = true;
+	ll_evictable_gather(&process->evictable, START);
+	assert_told(process, LL_MESSAGE_EVICT, LL_MOVE_HOLD);
+	assert_int_equal(process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, START + MS), LL_EVICTABLE_QUIET);
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_STOPPED);
+	rule_of(process)->is_gathering = false;
+	leave(process, START + 2 * MS);
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_LEAVING);
+}
+
+static void a_stop_that_is_undone_is_no_move(void **state)
+{
+	struct process *process = *state;
+	rule_of(process)->is_gathering = true;
+	ll_evictable_gather(&process->evictable, START);
+	process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, START + MS);
+	ll_evictable_resume(&process->evictable, START + 2 * MS);
+	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 3 * MS), LL_EVICTABLE_DONE);
+	assert_false(process->evictable.is_move);
+	assert_int_equal(rule_of(process)->here_since_ns, START); /* its turn goes on */
+}
+
+static void one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent(void **state)
+{
+	struct process *process = *state;
+	leave_wholly(process, START);
+	ll_evictable_resume_held(&process->evictable, START + S);
+	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
+	process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 10 * MIB, START + S + MS);
+	assert_false(ll_evictable_is_back(&process->evictable));
+	process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 0, START + S + 2 * MS);
+	assert_true(ll_evictable_is_back(&process->evictable));
+	ll_evictable_tick(&process->evictable, false, START + 60 * S);
+	assert_false(rule_of(process)->is_silent);
+	ll_evictable_go_on(&process->evictable);
+	assert_told(process, LL_MESSAGE_RESUME, 0);
+	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 61 * S), LL_EVICTABLE_DONE);
+}
+
+static void one_without_room_tries_again_when_it_may_and_is_still_held(void **state)
+{
+	struct process *process = *state;
+	leave_wholly(process, START);
+	ll_evictable_resume_held(&process->evictable, START + S);
+	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
+	process_says(process, LL_MESSAGE_NO_ROOM, 100 * MIB, 100 * MIB, START + S + MS);
+	assert_true(rule_of(process)->lacks_room);
+	ll_evictable_tick(&process->evictable, true, START + S + 2 * MS); /* too early */
+	assert_told_nothing(process);
+	ll_evictable_tick(&process->evictable, false, START + S + 10 * MS);
+	assert_told_nothing(process);
+	ll_evictable_tick(&process->evictable, true, START + S + 20 * MS);
+	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
+}
+
+static void one_that_stays_away_frees_what_had_come(void **state)
+{
+	struct process *process = *state;
+	leave_wholly(process, START);
+	ll_evictable_resume(&process->evictable, START + S);
+	process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 70 * MIB, START + S);
+	ll_evictable_stay(&process->evictable);
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_STAYING);
+	assert_int_equal(rule_of(process)->left_bytes, 30 * MIB);
+	assert_int_equal(process_says(process, LL_MESSAGE_AWAY, 100 * MIB, 100 * MIB, START + 2 * S),
+			 LL_EVICTABLE_STAYED);
+}
+
+static void one_that_could_not_copy_returns_and_its_turn_goes_on(void **state)
+{
+	struct process *process = *state;
+	union ll_message message;
+	leave(process, START + S);
+	ll_message_init(&message, LL_MESSAGE_BUSY);
+	message.move.value = LL_MOVE_RETURNING;
+	message.move.bytes = 100 * MIB;
+	message.move.away_bytes = 40 * MIB;
+	assert_int_equal(ll_evictable_handle(&process->evictable, LL_MESSAGE_BUSY, &message.move, START + 2 * S),
+			 LL_EVICTABLE_FAILED);
+	assert_true(rule_of(process)->is_torn);
+	assert_int_equal(rule_of(process)->left_bytes, 40 * MIB);
+	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 3 * S), LL_EVICTABLE_DONE);
+	assert_int_equal(rule_of(process)->here_since_ns, START);
+}
+
+static void granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over(void **state)
+{
+	struct process *process = *state;
+	struct ll_residency_program *rule = rule_of(process);
+	process_says(process, LL_MESSAGE_SHORT, 30 * MIB, 0, START);
+	assert_int_equal(rule->short_bytes, 30 * MIB);
+	ll_evictable_answer_short(&process->evictable, LL_MOVE_ROOM_THERE, START);
+	assert_int_equal(rule->short_bytes, 0);
+	assert_int_equal(rule->granted_bytes, 30 * MIB);
+	process_says(process, LL_MESSAGE_SIZES, 110 * MIB, 0, START + MS);
+	assert_int_equal(rule->granted_bytes, 20 * MIB);
+	assert_int_equal(rule->bytes, 110 * MIB);
+	ll_evictable_tick(&process->evictable, false, START + 500 * MS);
+	assert_int_equal(rule->granted_bytes, 20 * MIB);
+	ll_evictable_tick(&process->evictable, false, START + 502 * MS);
+	assert_int_equal(rule->granted_bytes, 0);
+}
+
+static void what_connects_again_says_how_it_is(void **state)
+{
+	struct process *process = *state;
+	struct ll_residency_program *rule = rule_of(process);
+	process_begin(process, LL_MOVE_LEAVING, 0, 100 * MIB, 30 * MIB, START);
+	assert_int_equal(rule->left_bytes, 70 * MIB);
+	process_begin(process, LL_MOVE_RETURNING, LL_MOVE_HOLD, 100 * MIB, 0, START);
+	assert_true(ll_evictable_is_back(&process->evictable));
+	process_begin(process, LL_MOVE_RETURNING, 0, 100 * MIB, 30 * MIB, START);
+	assert_false(process->evictable.is_held);
+	assert_int_equal(rule->came_bytes, 70 * MIB);
+	assert_int_equal(rule->wish, LL_RESIDENCY_FREE);
+	process_begin(process, LL_MOVE_STOPPED, LL_MOVE_BY_HAND, 100 * MIB, 0, START);
+	assert_int_equal(rule->wish, LL_RESIDENCY_STOP);
+	rule->wish = LL_RESIDENCY_FREE;
+	process_begin(process, LL_MOVE_AWAY, LL_MOVE_BY_HAND | LL_MOVE_WANTS, 100 * MIB, 100 * MIB, START);
+	assert_int_equal(rule->wish, LL_RESIDENCY_EVICT);
+	assert_true(rule->wants);
+}
+
+static void a_wish_that_cannot_be_leaves_what_was_before(void **state)
+{
+	struct process *process = *state;
+	struct ll_residency_program *rule = rule_of(process);
+	rule->wish = LL_RESIDENCY_EVICT;
+	ll_evictable_revert_wish(&process->evictable);
+	assert_int_equal(rule->wish, LL_RESIDENCY_FREE);
+	rule->state = LL_RESIDENCY_STOPPED;
+	rule->wish = LL_RESIDENCY_EVICT;
+	ll_evictable_evict(&process->evictable, START);
+	ll_evictable_revert_wish(&process->evictable);
+	assert_int_equal(rule->wish, LL_RESIDENCY_STOP);
+}
+
+static void a_program_is_as_wished_only_when_what_it_does_will_not_be_undone(void **state)
+{
+	struct process *process = *state;
+	struct ll_residency_program *rule = rule_of(process);
+	rule->wish = LL_RESIDENCY_STOP;
+	rule->state = LL_RESIDENCY_STOPPED;
+	assert_true(ll_evictable_is_as_wished(&process->evictable));
+	rule->is_gathering = true;
+	assert_false(ll_evictable_is_as_wished(&process->evictable));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(a_process_leaves_and_returns),
+	    TEST(one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_least),
+	    TEST(one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last),
+	    TEST(while_it_makes_memory_of_the_host_ready_it_is_not_late),
+	    TEST(one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told),
+	    TEST(a_stop_that_is_undone_is_no_move),
+	    TEST(one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent),
+	    TEST(one_without_room_tries_again_when_it_may_and_is_still_held),
+	    TEST(one_that_stays_away_frees_what_had_come),
+	    TEST(one_that_could_not_copy_returns_and_its_turn_goes_on),
+	    TEST(granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over),
+	    TEST(what_connects_again_says_how_it_is),
+	    TEST(a_wish_that_cannot_be_leaves_what_was_before),
+	    TEST(a_program_is_as_wished_only_when_what_it_does_will_not_be_undone),
+	};
+	return cmocka_run_group_tests_name("daemon_evictable", tests, NULL, NULL);
+}
