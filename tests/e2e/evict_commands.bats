@@ -126,8 +126,7 @@ interrupted() {
 	finish command
 	[ "$status" -eq 143 ]
 	kill -CONT "$(pid_of one)"
-	# The move goes on. Whether putting back was asked for before the second signal is a matter of moments.
-	loadline --sim resume one
+	# The first signal has put it back: that was asked for before it was said.
 	wait_for 20 shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes'
 	ends_well one
 }

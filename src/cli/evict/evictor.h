@@ -12,27 +12,38 @@
 #ifndef LOADLINE_CLI_EVICT_EVICTOR_H
 #define LOADLINE_CLI_EVICT_EVICTOR_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "driver/cards.h"
+#include "protocol/message.h"
 
-/* The user wants to end the command. fd is readable from then on. */
+/* The user wants to end the command. fd is readable from then on. The lock is held while a request goes out: no other
+ * follows one that puts back what was asked before. */
 struct ll_evict_interrupt {
 	atomic_bool is_set;
 	int fd;
+	pthread_mutex_t lock;
+};
+
+/* Programs of which the same is asked: they stop together (protocol/message.h). */
+struct ll_evict_batch {
+	uint64_t number; /* 0: it is one program */
+	uint32_t count;
 };
 
 struct ll_evictor_target {
 	struct ll_driver *driver;
-	const struct ll_card *card;           /* NULL: by the checkpoint alone */
-	uint64_t job_token;                   /* the first */
-	unsigned claim;                       /* its number on that card */
-	bool is_evictable;                    /* it can do it itself */
-	pid_t pid;                            /* in this PID namespace; for the checkpoint. 0: unknown */
-	uint64_t wait_ns;                     /* how long it may take to become quiet; 0: 10 s */
+	const struct ll_card *card; /* NULL: by the checkpoint alone */
+	uint64_t job_token;         /* the first */
+	unsigned claim;             /* its number on that card */
+	bool is_evictable;          /* it can do it itself */
+	pid_t pid;                  /* in this PID namespace; for the checkpoint. 0: unknown */
+	uint64_t wait_ns;           /* how long it may take to become quiet; 0: 10 s */
+	struct ll_evict_batch batch;
 	struct ll_evict_interrupt *interrupt; /* NULL: none */
 };
 
@@ -55,6 +66,9 @@ struct ll_evictor {
 /* -EOPNOTSUPP: the program is not evictable in this way. -EBUSY: it cannot be moved now; err says why. -EINTR:
  * loadlined goes on with what it was asked for. */
 extern const struct ll_evictor ll_evictor_program;
+
+/* Asks that evictor for a step, and waits for no answer. kind: LL_MESSAGE_SUSPEND or LL_MESSAGE_RESUME. */
+int ll_evictor_program_send(const struct ll_evictor_target *target, enum ll_message_kind kind, struct ll_err *err);
 
 /* Tells loadlined what it has done, for the process's claims (protocol/words.h). An interruption waits until a step of
  * the driver is over. -EOPNOTSUPP: the driver has no checkpoint. -EBUSY: the driver refuses; err says why. */

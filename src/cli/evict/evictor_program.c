@@ -29,14 +29,29 @@ static void init_request(const struct ll_evictor_target *target, enum ll_message
 	ret_message->move.job = target->job_token;
 	ret_message->move.index = target->claim;
 	ret_message->move.value = target->wait_ns;
+	ret_message->move.slot_token = target->batch.number;
+	ret_message->move.slot = target->batch.count;
 	snprintf(ret_message->move.uuid, sizeof ret_message->move.uuid, "%s", target->card->uuid);
 }
 
+static int send_request(struct ll_client *client, struct ll_evict_interrupt *interrupt, union ll_message *message,
+			struct ll_err *err)
+{
+	if (interrupt)
+		pthread_mutex_lock(&interrupt->lock);
+	int rc = interrupt && atomic_load(&interrupt->is_set)
+		     ? ll_err_set(err, -EINTR, "interrupted")
+		     : ll_client_send(client, message, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	if (interrupt)
+		pthread_mutex_unlock(&interrupt->lock);
+	return rc;
+}
+
 /* Waits for the end of it, as long as loadlined says how far it is. */
-static int await_end(struct ll_client *client, const struct ll_evict_interrupt *interrupt, union ll_message *message,
+static int await_end(struct ll_client *client, struct ll_evict_interrupt *interrupt, union ll_message *message,
 		     struct ll_err *err)
 {
-	int rc = ll_client_send(client, message, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	int rc = send_request(client, interrupt, message, err);
 	while (!rc) {
 		if (!wait_for_answer(client->fd, interrupt))
 			return ll_err_set(err, -EINTR, "interrupted");
@@ -55,6 +70,18 @@ static int ask_once(const struct ll_evictor_target *target, enum ll_message_kind
 	init_request(target, kind, ret_message);
 	if (!rc)
 		rc = await_end(&client, target->interrupt, ret_message, err);
+	ll_client_close(&client);
+	return rc;
+}
+
+int ll_evictor_program_send(const struct ll_evictor_target *target, enum ll_message_kind kind, struct ll_err *err)
+{
+	struct ll_client client;
+	union ll_message message;
+	int rc = ll_daemon_open(ll_driver_sim_folder(target->card->driver), &client, err);
+	init_request(target, kind, &message);
+	if (!rc)
+		rc = ll_client_send(&client, &message, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
 	ll_client_close(&client);
 	return rc;
 }

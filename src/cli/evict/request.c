@@ -109,22 +109,25 @@ struct asking {
 	int rc; /* of either */
 };
 
-/* Several evictable programs are stopped together before anything leaves. */
+/* Several evictable programs stop together before anything leaves. If they cannot, nothing else is tried. */
 static void ask_all(struct asking *asking)
 {
 	struct ll_evict_subject *items = asking->subjects->items;
-	size_t stopped = 0, count = asking->subjects->count, first = 0;
-	enum ll_evict_kind kind = asking->kind;
-	if (kind != LL_RESUME)
-		asking->rc = ll_evict_stop_together(items, count, asking->args->wait_ns, &stopped);
+	size_t count = asking->subjects->count, together = ll_evict_batch(items, count);
+	ll_evict_ask(items, together, asking->kind);
+	if (together > 1 && asking->kind != LL_RESUME)
+		asking->rc = ll_evict_find_failure(items, together);
 	asking->has_stopped_none = asking->rc;
-	if (asking->rc)
-		return;
-	if (kind == LL_SUSPEND) /* those are */
-		first = stopped;
-	ll_evict_ask(items + first, count - first, kind);
-	if (kind == LL_EVICT)
-		ll_evict_let_failed_go_on(items, stopped);
+	if (!asking->rc)
+		ll_evict_ask(items + together, count - together, asking->kind);
+}
+
+/* In the thread that takes signals. */
+static void on_first_signal(void *data)
+{
+	const struct asking *asking = data;
+	if (asking->kind != LL_RESUME)
+		ll_evict_send_put_back(asking->shown->items, asking->shown->count);
 }
 
 static void do_asking(void *data)
@@ -228,6 +231,7 @@ static int ask_and_print(const struct ll_evict_args *args, struct ll_evict_subje
 	    .shown = &shown,
 	    .watch = {.work = do_asking,
 		      .describe = describe_asking,
+		      .on_first_signal = on_first_signal,
 		      .on_signal = kind == LL_RESUME ? "interrupted: once more ends it at once"
 						     : "interrupted: putting back; once more ends it at once",
 		      .is_shown = !args->json && isatty(STDERR_FILENO)},

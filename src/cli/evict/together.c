@@ -3,13 +3,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/scope.h"
-
-#define WAIT_NS (10 * LL_NS_PER_S)
-#define FIRST_WAIT_NS (250 * LL_NS_PER_MS)
-#define PAUSE_NS (20 * LL_NS_PER_MS)
 
 /* ---- asking ---- */
 
@@ -116,93 +113,39 @@ void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict
 	}
 }
 
-/* ---- stopping together ---- */
+/* ---- several that go together ---- */
 
-/* It runs, and is evictable. */
-static bool can_be_stopped(const struct ll_evict_subject *subject)
+/* It can do it by itself. */
+static bool can_go_together(const struct ll_evict_subject *subject)
 {
-	return subject->target.is_evictable && subject->claim.residency == LL_CLAIM_ON_CARD &&
-	       !subject->claim.checkpoint;
+	return subject->target.is_evictable && !subject->claim.checkpoint;
 }
 
-static void let_go_on(const struct ll_evict_subject *subject)
-{
-	struct ll_evict_subject again = *subject;
-	again.target.interrupt = NULL;
-	ask_one(&again, LL_RESUME);
-}
-
-void ll_evict_let_failed_go_on(const struct ll_evict_subject *subjects, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (can_be_stopped(&subjects[i]) && subjects[i].rc)
-			let_go_on(&subjects[i]);
-	}
-}
-
-/* Returns the first failure; -EBUSY only if there is no other. */
-static int find_failure(const struct ll_evict_subject *subjects, size_t count)
-{
-	int rc = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (subjects[i].rc && (!rc || rc == -EBUSY))
-			rc = subjects[i].rc;
-	}
-	return rc;
-}
-
-/* If one cannot stop, those that could go on. */
-static int try_to_stop(struct ll_evict_subject *stopping, size_t count, uint64_t wait_ns)
-{
-	for (size_t i = 0; i < count; i++)
-		stopping[i].target.wait_ns = wait_ns;
-	ll_evict_ask(stopping, count, LL_SUSPEND);
-	int rc = find_failure(stopping, count);
-	for (size_t i = 0; rc && i < count; i++) {
-		if (!stopping[i].rc)
-			let_go_on(&stopping[i]);
-	}
-	return rc;
-}
-
-static int stop_all(struct ll_evict_subject *stopping, size_t count, uint64_t most_ns)
-{
-	uint64_t wait_ns = FIRST_WAIT_NS, spent_ns = 0;
-	for (;;) {
-		bool is_last = spent_ns + wait_ns > most_ns;
-		int rc = try_to_stop(stopping, count, is_last ? most_ns : wait_ns);
-		if (!rc || is_last || rc != -EBUSY || is_interrupted(stopping))
-			return rc;
-		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
-		spent_ns += wait_ns;
-		wait_ns += wait_ns / 4;
-	}
-}
-
-/* Puts those first that can be stopped. Returns how many there are. */
-static size_t put_running_first(struct ll_evict_subject *subjects, size_t count)
+size_t ll_evict_batch(struct ll_evict_subject *subjects, size_t count)
 {
 	size_t found = 0;
+	uint64_t number = (uint64_t)getpid() << 32 | (ll_now_ns() & UINT32_MAX) | 1; /* not another command's */
 	for (size_t i = 0; i < count; i++) {
-		if (!can_be_stopped(&subjects[i]))
+		if (!can_go_together(&subjects[i]))
 			continue;
 		struct ll_evict_subject subject = subjects[i];
 		subjects[i] = subjects[found];
 		subjects[found++] = subject;
 	}
+	for (size_t i = 0; found > 1 && i < found; i++)
+		subjects[i].target.batch = (struct ll_evict_batch){.number = number, .count = (uint32_t)found};
 	return found;
 }
 
-int ll_evict_stop_together(struct ll_evict_subject *subjects, size_t count, uint64_t wait_ns, size_t *ret_stopped)
+int ll_evict_find_failure(const struct ll_evict_subject *subjects, size_t count)
 {
-	size_t stopping = put_running_first(subjects, count);
-	*ret_stopped = 0;
-	if (stopping < 2)
-		return 0;
-	int rc = stop_all(subjects, stopping, wait_ns ? wait_ns : WAIT_NS);
-	for (size_t i = 0; i < stopping; i++)
-		subjects[i].target.wait_ns = wait_ns;
-	*ret_stopped = rc ? 0 : stopping;
+	int rc = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!subjects[i].rc)
+			return 0;
+		if (!rc || rc == -ECANCELED)
+			rc = subjects[i].rc;
+	}
 	return rc;
 }
 
@@ -215,6 +158,18 @@ static bool is_to_be_put_back(const struct ll_evict_subject *subject, enum ll_ev
 	return !subject->claim.checkpoint && subject->claim.residency != LL_CLAIM_EVICTED;
 }
 
+void ll_evict_send_put_back(const struct ll_evict_subject *subjects, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct ll_evictor_target target = subjects[i].target;
+		enum ll_evict_kind kind;
+		if (!can_go_together(&subjects[i]) || !is_to_be_put_back(&subjects[i], &kind))
+			continue;
+		target.batch = (struct ll_evict_batch){0};
+		ll_evictor_program_send(&target, kind == LL_SUSPEND ? LL_MESSAGE_SUSPEND : LL_MESSAGE_RESUME, NULL);
+	}
+}
+
 int ll_evict_put_back(struct ll_evict_subject *subjects, size_t count)
 {
 	int rc = 0;
@@ -224,6 +179,7 @@ int ll_evict_put_back(struct ll_evict_subject *subjects, size_t count)
 		if (!is_to_be_put_back(subject, &kind))
 			continue;
 		subject->target.interrupt = NULL;
+		subject->target.batch = (struct ll_evict_batch){0};
 		ask_one(subject, kind);
 		if (subject->rc == -EBUSY) /* the answer may be to what was interrupted: that it could not leave */
 			ask_one(subject, kind);

@@ -1,10 +1,8 @@
 /*
  * together.h - requests to several programs at once.
  *
- * The ranks of a training over several cards wait for each other inside kernels. If one rank is stopped, the kernels of
- * the others do not end, so these cannot stop any more. So all are asked at once. Even then one may have launched a
- * kernel that needs another rank's next one. Then those that could stop go on for a moment, and all are asked again, a
- * little more patiently each time.
+ * Those that are evictable are asked as one batch: loadlined stops them together before anything leaves
+ * (daemon/gather.h).
  */
 #ifndef LOADLINE_CLI_EVICT_TOGETHER_H
 #define LOADLINE_CLI_EVICT_TOGETHER_H
@@ -36,15 +34,15 @@ struct ll_evict_subject {
  */
 void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict_kind kind);
 
-/*
- * Suspends all programs that run and are evictable, if there are several, and puts them first: *ret_stopped.
- * wait_ns: how long they may take to become quiet at the last attempt, 0: 10 s; the attempts before take at most as
- * long together. Returns 0; or a failure, whose subject has it: then they all go on.
- */
-int ll_evict_stop_together(struct ll_evict_subject *subjects, size_t count, uint64_t wait_ns, size_t *ret_stopped);
+/* Puts those first that are evictable, and makes them one batch if they are several. Returns how many there are. */
+size_t ll_evict_batch(struct ll_evict_subject *subjects, size_t count);
 
-/* Of those that were stopped in this way, lets those go on whose last request failed. */
-void ll_evict_let_failed_go_on(const struct ll_evict_subject *subjects, size_t count);
+/* If all have failed: why the first did that was no mere companion of another. 0: not all have. */
+int ll_evict_find_failure(const struct ll_evict_subject *subjects, size_t count);
+
+/* At an interruption: asks the evictable ones to become as they were, and waits for nothing. No other request may
+ * follow it (ll_evict_interrupt). */
+void ll_evict_send_put_back(const struct ll_evict_subject *subjects, size_t count);
 
 /* After an interruption: makes those as they were before that ran, or were suspended but not by the checkpoint. Their
  * rc and why say how that went; returns the first failure. */

@@ -33,12 +33,14 @@ void ll_evict_watch_init(struct ll_evict_watch *watch)
 {
 	atomic_init(&watch->interrupt.is_set, false);
 	watch->interrupt.fd = eventfd(0, EFD_CLOEXEC);
+	pthread_mutex_init(&watch->interrupt.lock, NULL);
 }
 
 void ll_evict_watch_fini(struct ll_evict_watch *watch)
 {
 	if (watch->interrupt.fd >= 0)
 		close(watch->interrupt.fd);
+	pthread_mutex_destroy(&watch->interrupt.lock);
 }
 
 static void *work_main(void *arg)
@@ -101,8 +103,11 @@ static void take_signal(struct run *run)
 		raise((int)info.ssi_signo);
 	}
 	run->signal_number = (int)info.ssi_signo;
-	fprintf(stderr, "loadline: %s\n", run->watch->on_signal);
+	pthread_mutex_lock(&run->watch->interrupt.lock);
 	atomic_store(&run->watch->interrupt.is_set, true);
+	pthread_mutex_unlock(&run->watch->interrupt.lock);
+	run->watch->on_first_signal(run->watch->data);
+	fprintf(stderr, "loadline: %s\n", run->watch->on_signal);
 	ssize_t n = write(run->watch->interrupt.fd, &one, sizeof one);
 	(void)n;
 }

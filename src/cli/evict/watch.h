@@ -10,6 +10,7 @@
 struct ll_evict_watch {
 	void (*work)(void *data);                             /* in its thread */
 	void (*describe)(void *data, struct ll_strbuf *text); /* in this one, meanwhile: what goes on, in a line */
+	void (*on_first_signal)(void *data); /* in this one, after interrupt is set and before anything is said */
 	void *data;
 	const char *on_signal;               /* what is said at the first signal: what happens now, and how to end it */
 	bool is_shown;                       /* what describe says stands on standard error, which is a terminal */
