@@ -283,6 +283,7 @@ static void a_forked_child_cannot_use_its_parent_s_cuda(void **state)
 
 static void body_order(void)
 {
+	ll_cu_device device;
 	struct ll_cu_uuid uuid;
 	int count;
 	char bus[32];
@@ -292,6 +293,8 @@ static void body_order(void)
 	CHECK_EQUAL(count, 2);
 	/* CUDA's first is NVML's third, as the scenario says; CUDA_VISIBLE_DEVICES then picks 2 and 0 of CUDA's order.
 	 */
+	CHECK_EQUAL(cu.cuDeviceGet(&device, count), LL_CUDA_ERROR_INVALID_DEVICE);
+	CHECK_EQUAL(cu.cuDeviceGet(&device, 0), 0);
 	CHECK_EQUAL(cu.cuDeviceGetPCIBusId(bus, sizeof bus, 0), 0);
 	CHECK(strcmp(bus, "0000:18:00.0") == 0);
 	CHECK_EQUAL(cu.cuDeviceGetPCIBusId(bus, sizeof bus, 1), 0);

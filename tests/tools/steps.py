@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COUNT = 7  # cards, as the hook has it
+DEVICE = 7  # the number of the card, as the hook has it
 BUILT = ["loadline", "src/daemon/loadlined", "src/monitor/loadline-job", "src/shim/libloadline-cuda.so", "sim/libcuda.so.1",
          "sim/libnvidia-ml.so.1"]
 
@@ -37,20 +37,20 @@ const struct ll_command ll_command_hello = {
 };
 """
 HOOK = f"""
-LL_HOOK_EXPORT ll_cu_result cuDeviceGetCount(int *ret_count)
+LL_HOOK_EXPORT ll_cu_result cuDeviceGet(ll_cu_device *ret_device, int ordinal)
 {{
-	ll_cu_result status = ll_real()->cuDeviceGetCount(ret_count);
+	ll_cu_result status = ll_real()->cuDeviceGet(ret_device, ordinal);
 	if (status == LL_CUDA_SUCCESS)
-		*ret_count = {COUNT};
+		*ret_device = {DEVICE};
 	return status;
 }}
 """
 TEST = "tests/sim/context.c: cards_come_in_cuda_s_order_and_as_the_environment_says"  # which calls the function
 PROGRAM = """
 import ctypes
-cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0
-print(count.value)
+cuda, device = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
+print(device.value)
 """
 
 
@@ -116,7 +116,7 @@ class Steps(unittest.TestCase):
             self.assertEqual(copy.loadline("hello"), "hello\n")
             self.assertIn("say hello", copy.loadline("--help"))
             program = ["--sim", "run", "--", sys.executable, "-c", PROGRAM]
-            self.assertEqual(copy.loadline(*program), f"{COUNT}\n")
+            self.assertEqual(copy.loadline(*program), f"{DEVICE}\n")
 
     def add_command(self, copy):
         named = files_named("Add a command")
@@ -132,15 +132,15 @@ class Steps(unittest.TestCase):
         named = files_named("Hook a function of the driver")
         self.assertLessEqual({"src/abi/cuda_functions.def", "src/shim/interpose/hooks_versions.def",
                               "src/shim/interpose/hooks_no_card.def"}, named)
-        self.assertIn("cuDeviceGetCount", (copy.root / "src/abi/cuda_functions.def").read_text())
-        copy.add("src/shim/interpose/hooks_context.def", "LL_HOOK(cuDeviceGetCount)\n")
+        self.assertIn("cuDeviceGet", (copy.root / "src/abi/cuda_functions.def").read_text())
+        copy.add("src/shim/interpose/hooks_context.def", "LL_HOOK(cuDeviceGet)\n")
         copy.edit("src/shim/interpose/hooks_no_card.def", "LL_NO_CARD(cuMemGetInfo)\n",
-                  "LL_NO_CARD(cuDeviceGetCount)\nLL_NO_CARD(cuMemGetInfo)\n")
+                  "LL_NO_CARD(cuDeviceGet)\nLL_NO_CARD(cuMemGetInfo)\n")
         copy.add("src/shim/hooks/hook_context.c", HOOK)
         self.assertFalse(copy.check("make_coverage", "--check"))
-        copy.edit("tests/coverage/coverage_others.def", " cuDeviceGetCount ", " ")
+        copy.edit("tests/coverage/coverage_others.def", " cuDeviceGet ", " ")
         copy.edit("tests/coverage/coverage_told.def", "LL_COVER(cuMemGetInfo_v2,",
-                  'LL_COVER(cuDeviceGetCount, cuda_reports, reported, "as many as it may have",\n'
+                  'LL_COVER(cuDeviceGet, cuda_reports, reported, "another one",\n'
                   f'\t "{TEST}")\nLL_COVER(cuMemGetInfo_v2,')
         self.assertTrue(copy.check("make_coverage"))
         self.assertTrue(copy.check("make_coverage", "--check"))
