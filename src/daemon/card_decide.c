@@ -6,7 +6,7 @@
 #include "control/tokens.h"
 #include "daemon/card_state.h"
 #include "daemon/share/account.h"
-#include "daemon/share/contender.h"
+#include "daemon/share/choose.h"
 #include "daemon/share/decide.h"
 #include "daemon/share/gang.h"
 
@@ -59,6 +59,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .activity_ns = LOAD(activity_ns),
 	    .queued_ns = LOAD(queued_ns),
 	    .running_ns = LOAD(running_ns),
+	    .completed_launches = LOAD(completed_launches),
 	    .queued_launches = LOAD(queued_launches),
 	    .pace = LOAD(pace) == LL_PACE_AHEAD   ? LL_PACE_AHEAD
 		    : LOAD(pace) == LL_PACE_WAITS ? LL_PACE_WAITS
@@ -264,6 +265,7 @@ static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
 		due_ns = sooner_ns(due_ns, now_ns + ALL_NS, now_ns);
 	if (card->is_late)
 		due_ns = sooner_ns(due_ns, card->all_ns + pause_ns(card), now_ns);
+	due_ns = sooner_ns(due_ns, card->choice_ns, now_ns);
 	if (card->has_exchange)
 		due_ns = sooner_ns(due_ns, now_ns + LL_GANG_LOOK_NS, now_ns);
 	if (ll_card_beat(card, now_ns))
@@ -285,6 +287,16 @@ static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
 			return true;
 	}
 	return false;
+}
+
+/* All claims are looked at at once if the card is shared in another way from now on. */
+static void choose_how(struct ll_card *card, uint64_t now_ns)
+{
+	bool is_new;
+	card->choice_ns = ll_share_choose(&card->share, now_ns, &is_new);
+	if (is_new)
+		card->all_ns = 0;
+	card->is_changed |= is_new;
 }
 
 /* Cards with gangs are decided for together: what one says of its work counts for a moment only. */
@@ -317,6 +329,7 @@ void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)
 	{
 		card->has_exchange = false;
 		read_page(card, now_ns);
+		choose_how(card, now_ns);
 		choose_claims(card, now_ns);
 	}
 	EACH_CHOSEN(cards, card)

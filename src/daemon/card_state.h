@@ -51,13 +51,14 @@ struct ll_card {
 	uint64_t *numbers; /* of claims: one bit each */
 	size_t number_words;
 	uint64_t death_ns;
-	bool is_rung;      /* a claim has rung */
-	bool is_changed;   /* all claims are to be looked at */
-	bool is_late;      /* all claims are to be looked at, and it is too soon */
-	bool has_exchange; /* it and another card have told each other of their work */
-	bool is_chosen;    /* in this decision */
-	uint64_t due_ns;   /* when it is to be decided anew; UINT64_MAX: when something changes */
-	uint64_t all_ns;   /* when all its claims were last looked at */
+	bool is_rung;       /* a claim has rung */
+	bool is_changed;    /* all claims are to be looked at */
+	bool is_late;       /* all claims are to be looked at, and it is too soon */
+	bool has_exchange;  /* it and another card have told each other of their work */
+	bool is_chosen;     /* in this decision */
+	uint64_t choice_ns; /* when it is to be chosen anew how the card is shared */
+	uint64_t due_ns;    /* when it is to be decided anew; UINT64_MAX: when something changes */
+	uint64_t all_ns;    /* when all its claims were last looked at */
 	uint64_t beat_ns;
 };
 

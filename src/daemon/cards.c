@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "daemon/card_state.h"
 #include "daemon/share/account.h"
+#include "daemon/share/choose.h"
+#include "daemon/share/virtual_time.h"
 
 enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
 
@@ -185,6 +187,19 @@ static void take_limits(struct ll_share_job *share, const struct ll_limits *limi
 	share->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	share->cap_permille = limits->compute_permille;
 	share->is_by_space = limits->space_permille;
+	share->sharing = (enum ll_limit_sharing)limits->sharing;
+}
+
+/* What the first of the card's jobs that says anything says. */
+static void choose_forced(struct ll_share_card *card)
+{
+	const struct ll_share_job *job = card->jobs;
+	while (job && !job->sharing)
+		job = job->next;
+	bool gave_visits = card->forced == LL_LIMIT_SHARING_VISITS;
+	card->forced = job ? job->sharing : LL_LIMIT_SHARING_MEASURED;
+	if (!gave_visits && card->forced == LL_LIMIT_SHARING_VISITS)
+		ll_share_even_out(card);
 }
 
 static void write_death(const struct ll_card_job *job, uint64_t death_ns)
@@ -207,6 +222,7 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	job->allowed_at_ns = ll_now_ns();
 	take_limits(&job->share, &join->limits);
 	ll_share_add_job(&card->share, &job->share);
+	choose_forced(&card->share);
 	write_death(job, card->death_ns);
 	cards->joins++;
 	*ret_job = job;
@@ -219,6 +235,7 @@ void ll_card_job_leave(struct ll_card_job *job)
 		return;
 	struct ll_card *card = job->card;
 	ll_share_remove_job(&job->share);
+	choose_forced(&card->share);
 	card->cards->joins++;
 	free(job);
 	card->due_ns = UINT64_MAX;
@@ -229,6 +246,7 @@ void ll_card_job_leave(struct ll_card_job *job)
 void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *limits)
 {
 	take_limits(&job->share, limits);
+	choose_forced(&job->card->share);
 	ll_share_set_rank(&job->share, rank_of(limits), ll_now_ns());
 	mark_changed(job->card);
 }
@@ -251,6 +269,8 @@ void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *re
 	    .gpu_time_ns = atomic_load(&job->page->cards[job->index].gpu_time_ns),
 	    .virtual_time_ns = job->share.virtual_ns,
 	    .tokens_ns = ll_share_tokens_ns(&job->share, ll_now_ns()),
+	    .sharing = ll_share_sharing(&job->card->share, ll_now_ns()),
+	    .visits_permille = ll_share_visits_permille(&job->card->share),
 	};
 	LL_SHARE_EACH_OF(&job->share, claim)
 	{

@@ -74,6 +74,8 @@ struct ll_card_job_view {
 	int64_t tokens_ns; /* of the cap; INT64_MAX: it has none */
 	bool is_holder;    /* it has the turn */
 	bool is_held;      /* it wants the card, and another job has the turn */
+	enum ll_sharing sharing;
+	unsigned visits_permille; /* as measured, the progress by visits of that by slices; 0: it is not known */
 };
 void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *ret_view);
 

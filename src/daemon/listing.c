@@ -88,6 +88,8 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	}
 	row->claims = card->claim_count;
 	row->repairs = card->repairs;
+	row->sharing = view.sharing;
+	row->visits_permille = view.visits_permille;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
 	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);
 }

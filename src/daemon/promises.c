@@ -81,6 +81,8 @@ static void merge(struct ll_limits *limits, const struct ll_message_set *set)
 		limits->weight_permille = set->limits.weight_permille;
 	if (set->fields & LL_SET_PRIORITY)
 		limits->priority = set->limits.priority;
+	if (set->fields & LL_SET_SHARING)
+		limits->sharing = set->limits.sharing;
 }
 
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,

@@ -8,6 +8,9 @@
 
 enum ll_limit_class { LL_LIMIT_CLASS_NORMAL, LL_LIMIT_CLASS_HIGH, LL_LIMIT_CLASS_LOW };
 
+/* How a card is shared while the job is on it. */
+enum ll_limit_sharing { LL_LIMIT_SHARING_MEASURED, LL_LIMIT_SHARING_SLICES, LL_LIMIT_SHARING_VISITS };
+
 enum ll_limit_flag {
 	LL_LIMIT_EVICTABLE = 1,        /* its memory can leave the card */
 	LL_LIMIT_STRICT = 2,           /* what cannot be held to the limits is refused */
@@ -26,7 +29,7 @@ struct ll_limits {
 	uint32_t weight_permille;  /* 0: 1000 */
 	uint32_t priority;         /* enum ll_limit_class */
 	uint32_t flags;            /* enum ll_limit_flag */
-	uint32_t unused;
+	uint32_t sharing;          /* enum ll_limit_sharing; of jobs that say different things, the first counts */
 };
 _Static_assert(sizeof(struct ll_limits) == 48, "part of messages");
 

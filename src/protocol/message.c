@@ -39,7 +39,8 @@ void ll_message_text_set(char *ret_text, size_t size, const char *text)
 bool ll_limits_are_valid(const struct ll_limits *limits)
 {
 	return limits->compute_permille <= PERMILLE_MAX && limits->space_permille <= PERMILLE_MAX &&
-	       limits->weight_permille <= WEIGHT_MAX && limits->priority <= LL_LIMIT_CLASS_LOW;
+	       limits->weight_permille <= WEIGHT_MAX && limits->priority <= LL_LIMIT_CLASS_LOW &&
+	       limits->sharing <= LL_LIMIT_SHARING_VISITS;
 }
 
 static bool is_hello_valid(const union ll_message *message)

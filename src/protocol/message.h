@@ -285,6 +285,7 @@ enum ll_set_field {
 	LL_SET_COMPUTE = 4,
 	LL_SET_WEIGHT = 8,
 	LL_SET_PRIORITY = 16,
+	LL_SET_SHARING = 64,
 	LL_SET_OVERCOMMIT = 32, /* no limit for all requests together */
 };
 
@@ -325,6 +326,10 @@ struct ll_message_card_row {
 	char uuid[LL_CARD_UUID_SIZE];
 	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
 	struct ll_accounts accounts;
+	uint32_t sharing; /* of the card: enum ll_sharing (words.h) */
+	/* as measured: the jobs' progress by visits, of that by time slices, the geometric mean by weight; 0: not known
+	 */
+	uint32_t visits_permille;
 };
 
 struct ll_message_claim_row {

@@ -138,7 +138,9 @@ struct ll_page_slot {
 	_Atomic uint64_t gpu_time_ns;         /* completed kernels */
 	_Atomic uint64_t memory_moments;      /* modulo 2^64; see accounts.h */
 	_Atomic uint64_t waited_ns[LL_WAITS]; /* of all threads together */
-	_Atomic uint64_t reserved_accounts[2];
+	_Atomic uint64_t
+	    completed_launches; /* that the card is known to have finished, of those that the process made */
+	_Atomic uint64_t reserved_accounts[1];
 
 	/* a phrase for people, NUL-padded; text_sequence is odd while it is written */
 	_Atomic uint32_t text_sequence;

@@ -1,5 +1,7 @@
 #include "protocol/words.h"
 
+#include <stddef.h>
+
 const char *ll_priority_name(enum ll_priority priority)
 {
 	switch (priority) {
@@ -34,6 +36,25 @@ const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state s
 		return "ending";
 	}
 	return "unknown";
+}
+
+const char *ll_sharing_name(enum ll_sharing sharing)
+{
+	switch (sharing) {
+	case LL_SHARING_UNKNOWN:
+		break;
+	case LL_SHARING_SLICES:
+	case LL_SHARING_SLICES_YET:
+	case LL_SHARING_SLICES_PAY:
+	case LL_SHARING_TOO_DEEP:
+		return "slices";
+	case LL_SHARING_MEASURED:
+		return "both";
+	case LL_SHARING_VISITS_PAY:
+	case LL_SHARING_VISITS_RULE:
+		return "visits";
+	}
+	return NULL;
 }
 
 enum ll_priority ll_priority_of_class(uint32_t limit_class)

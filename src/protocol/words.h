@@ -56,6 +56,18 @@ enum ll_pace {
 	LL_PACE_WAITS,   /* for each launch, or for its kernels on other cards: the card must be kept for it */
 };
 
+/* How a card is shared, and why. */
+enum ll_sharing {
+	LL_SHARING_UNKNOWN,
+	LL_SHARING_SLICES,      /* by the card's time slices: there is no reason for visits */
+	LL_SHARING_SLICES_YET,  /* there is one, and it is not measured yet whether visits are better */
+	LL_SHARING_MEASURED,    /* in both ways in turn */
+	LL_SHARING_VISITS_PAY,  /* by visits: they were measured to be better */
+	LL_SHARING_SLICES_PAY,  /* by time slices: so were these */
+	LL_SHARING_TOO_DEEP,    /* by time slices: what is queued was too long for a measurement */
+	LL_SHARING_VISITS_RULE, /* by visits, which are not measured: between classes, or on several cards together */
+};
+
 /* What a program waited for. */
 enum ll_wait {
 	LL_WAIT_TURN,   /* launches: another job had the card */
@@ -86,6 +98,9 @@ enum ll_visit_flag {
 /* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
 const char *ll_priority_name(enum ll_priority priority);
 const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
+
+/* Returns "slices", "visits" or "both" (in turn); NULL: it is not known. */
+const char *ll_sharing_name(enum ll_sharing sharing);
 
 /* The same class in limits and in settings. */
 enum ll_priority ll_priority_of_class(uint32_t limit_class);

@@ -1,7 +1,7 @@
 # loadline run's limits on the card's time, as its user sees them.
 load helper
 
-export NEEDS=tests/e2e/launcher
+export NEEDS="tests/e2e/launcher tests/gpu/pace"
 LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 
 # limited NAME OPTION...: a program of that tenant that launches kernels of 1 ms for ever.
@@ -29,8 +29,8 @@ limited() {
 @test "two programs that wait for each launch share by weight" {
 	KERNEL_MS="wait 1" limited small --weight 1
 	KERNEL_MS="wait 1" limited big --weight 10
-	wait_for 60 used small 0.1
 	wait_for 30 used big 0.1
+	loadline --sim set big --sharing visits
 	# It would be 1 without weights.
 	shares big small 3 20
 }
@@ -42,15 +42,23 @@ limited() {
 		length == 2 and all(.[]; .gpu_seconds > 0.2 and .waits_for == null)'
 }
 
-@test "run and set say where a weight is not in force" {
-	run -0 --separate-stderr loadline --sim run --weight 2 -- true
-	[[ $stderr == *"--weight: not in force between programs that launch ahead of the card"* ]]
-	run -0 --separate-stderr loadline --sim run --weight 1 -- true
-	[ -z "$stderr" ]
-	limited job
-	wait_for 30 used job 0.1
-	run -0 --separate-stderr loadline --sim set job --weight 4
-	[[ $stderr == *"--weight: not in force between programs that launch ahead of the card"* ]]
+@test "programs that launch ahead share by weight too" {
+	limited small --weight 1
+	limited big --weight 3
+	# It is measured. On a busy host the programs leave the card idle: then it is measured again after 10 and 30 s.
+	wait_for 150 status_has 'any(.[]; .sharing == "visits")'
+	shares big small 2 4
+	loadline --sim status --long | grep -q "^  shared by visits: measured, "
+	stop big
+	wait_for 30 status_has 'any(.[]; .sharing == "slices")'
+}
+
+@test "programs that wait for each long kernel are not held for each other" {
+	for name in one two; do
+		start "$name" --sim run --tenant "$name" -- sh -c 'echo 60 | "$0" sync --kernel-us 5000' "$LOADLINE_BUILD/tests/gpu/pace"
+	done
+	wait_for 30 status_has 'any(.[]; .sharing == "slices" and .visits_gain != null)'
+	loadline --sim status --long | grep -q "^  shared by time slices: measured, visits give "
 }
 
 @test "caps beside each other hold" {
@@ -66,7 +74,7 @@ limited() {
 	KERNEL_MS="wait 1" limited two
 	wait_for 30 used one 0.1
 	wait_for 30 used two 0.1
-	loadline --sim set two --weight 4
+	loadline --sim set two --weight 4 --sharing visits
 	shares two one 2.2 6
 }
 

@@ -20,6 +20,9 @@
 /* The place of this world; starts a loadlined there, if none is. */
 void jobs_find_place(struct ll_place *ret_place);
 
+/* What jobs that are registered from now on ask of their cards. Processes that are started later inherit it. */
+extern enum ll_limit_sharing jobs_sharing;
+
 /* Registers the job of the settings, and puts them into the environment. The place and the folder are filled in, and a
  * priority where there is none. */
 void jobs_register(struct ll_run_settings settings);

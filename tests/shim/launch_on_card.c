@@ -36,7 +36,7 @@ static void wait_for_room(struct ll_cu_stream *launched_into)
 }
 
 /* It fills the card. It also waits, for a stream that has nothing to do: so it counts as a program that waits for each
- * of its launches, and the card is given for visits. */
+ * of its launches. */
 static void launch_for_ever(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -427,6 +427,7 @@ TEST(a_full_queue_that_waits_for_the_next_launch_gets_it, body_own_value)
 
 int main(void)
 {
+	jobs_sharing = LL_LIMIT_SHARING_VISITS;
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_was_let_through_is_charged_until_it_is_done),
 	    cmocka_unit_test(the_host_of_a_held_program_launches_on),

@@ -1,4 +1,4 @@
-/* Several programs on one card: their gates are open, until somebody comes who waits for each of its launches. */
+/* Several programs on one card: their gates are open, until visits are measured to serve them better. */
 #include "launching.h"
 
 #include <signal.h>
@@ -48,17 +48,6 @@ static void wait_for_each(void)
 static void wait_for_long_ones(void)
 {
 	wait_for_each_of(5 * MS);
-}
-
-/* Long ones; when it may go on, short ones. */
-static void wait_for_long_ones_then_short_ones(void)
-{
-	struct ll_cu_stream *stream;
-	struct ll_cu_function *kernel = begin(&stream);
-	for (;;) {
-		launch_timed(kernel, stream, atomic_load(may_go_on) ? MS / 50 : 5 * MS, 1, 32);
-		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
-	}
 }
 
 static void (*comes_as)(void);
@@ -289,7 +278,8 @@ static void accounts_in_slices_follow_a_program_that_begins_other_work(void **st
 	in_world(NULL, body_accounts_of_another_work);
 }
 
-/* It comes, everybody's gate is shut, all get on; it goes, and the gates are open again. */
+/* It comes, visits are measured to be better: everybody's gate is shut, all get on. It goes, and the gates are open
+ * again. */
 static void see_turns_beside(void (*body)(void), struct ll_run_settings settings, enum ll_pace pace)
 {
 	pid_t pids[2];
@@ -319,22 +309,21 @@ static void a_program_that_waits_for_each_kernel_gets_turns(void **state)
 	in_world(NULL, body_waiting);
 }
 
-static bool shares_as_ahead(uint64_t id)
+static bool is_shared(enum ll_sharing sharing)
 {
-	return is_open(id) && has_pace(id, LL_PACE_AHEAD);
+	struct ll_message_card_row row;
+	return jobs_card_row(3, card_uuid(), &row) && row.sharing == sharing;
 }
 
-/* Until it is known how long its launches are it has turns, and whenever they are measured anew. */
 static void body_long(void)
 {
 	pid_t pids[2];
 	pid_t third = start(wait_for_long_ones, (struct ll_run_settings){.id = 3, .tenant = "long"});
 	start_two(pids);
-	WAIT_FOR(shares_as_ahead(3));
+	WAIT_FOR(is_shared(LL_SHARING_SLICES_PAY));
+	WAIT_FOR(is_open(1) && is_open(2) && is_open(3) && has_pace(3, LL_PACE_WAITS));
 	for (uint64_t id = 1; id <= 3; id++)
 		goes_on(id, 50 * MS);
-	WAIT_FOR(has_pace(3, LL_PACE_WAITS));
-	WAIT_FOR(shares_as_ahead(3));
 	stop(third);
 	stop(pids[0]);
 	stop(pids[1]);
@@ -346,44 +335,21 @@ static void a_program_that_waits_for_long_launches_shares_with_open_gates(void *
 	in_world(NULL, body_long);
 }
 
-static void body_long_then_short(void)
-{
-	pid_t pids[2];
-	share_flag();
-	pid_t third = start(wait_for_long_ones_then_short_ones, (struct ll_run_settings){.id = 3, .tenant = "changes"});
-	start_two(pids);
-	WAIT_FOR(shares_as_ahead(3));
-	for (uint64_t id = 1; id <= 3; id++) /* until the others have queues that are full */
-		goes_on(id, 300 * MS);
-	atomic_store(may_go_on, true);
-	WAIT_FOR(has_pace(3, LL_PACE_WAITS));
-	WAIT_FOR(is_shut(1) && is_shut(2));
-	stop(third);
-	stop(pids[0]);
-	stop(pids[1]);
-}
-
-static void a_program_whose_launches_become_short_gets_turns(void **state)
-{
-	(void)state;
-	in_world(NULL, body_long_then_short);
-}
-
 static void body_unequal(void)
 {
 	pid_t heavy = start(launch_ahead, (struct ll_run_settings){.id = 3, .tenant = "c", .weight_permille = 3000});
 	pid_t pids[2];
 	start_two(pids);
-	WAIT_FOR(is_open(3));
+	WAIT_FOR(is_shared(LL_SHARING_VISITS_PAY));
 	for (uint64_t id = 1; id <= 3; id++)
 		goes_on(id, 50 * MS);
-	WAIT_FOR(is_open(1) && is_open(2) && is_open(3));
 	stop(heavy);
+	WAIT_FOR(is_open(1) && is_open(2));
 	stop(pids[0]);
 	stop(pids[1]);
 }
 
-static void programs_of_unequal_weights_that_launch_ahead_share_with_open_gates(void **state)
+static void programs_of_unequal_weights_that_launch_ahead_are_visited(void **state)
 {
 	(void)state;
 	in_world(NULL, body_unequal);
@@ -511,8 +477,7 @@ int main(void)
 	    cmocka_unit_test(accounts_in_slices_follow_a_program_that_begins_other_work),
 	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
 	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
-	    cmocka_unit_test(a_program_whose_launches_become_short_gets_turns),
-	    cmocka_unit_test(programs_of_unequal_weights_that_launch_ahead_share_with_open_gates),
+	    cmocka_unit_test(programs_of_unequal_weights_that_launch_ahead_are_visited),
 	    cmocka_unit_test(caps_beside_each_other_hold_in_work_done),
 	    cmocka_unit_test(beneath_a_higher_class_two_launches_are_queued_and_no_more),
 	};

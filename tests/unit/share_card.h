@@ -1,6 +1,6 @@
 /*
  * share_card.h - a card on a simulated clock, and programs that share it by the rule of src/daemon/share. A program
- * that comes waits for each of its launches, so that the card is given for visits.
+ * that comes waits for each of its launches. The card is given for visits, if a test does not say otherwise.
  */
 #ifndef LOADLINE_TESTS_UNIT_SHARE_CARD_H
 #define LOADLINE_TESTS_UNIT_SHARE_CARD_H
@@ -43,6 +43,7 @@ static inline int card_setup(void **state)
 		return -1;
 	card->now_ns = LL_NS_PER_S;
 	card->step_ns = 100 * LL_NS_PER_US;
+	card->card.forced = LL_LIMIT_SHARING_VISITS;
 	*state = card;
 	return 0;
 }

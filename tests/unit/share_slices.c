@@ -34,16 +34,21 @@ static bool is_open(const struct program *program)
 	return program->claim.look.is_alone;
 }
 
-/* Whatever their weights and their numbers of processes, as soon as it is known how they launch. */
-static void gates_are_open_while_nobody_waits_for_each_launch(void **state)
+static struct card *new_card_of_slices(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
+	card->card.forced = LL_LIMIT_SHARING_SLICES;
+	return card;
+}
+
+/* Whatever their weights and their numbers of processes, and however they launch. */
+static void gates_are_open_without_visits(void **state)
+{
+	struct card *card = new_card_of_slices(state);
 	for (unsigned i = 0; i < 4; i++) {
 		struct program *program =
 		    i == 3 ? add_process(card, &card->programs[0]) : come(card, LL_PRIORITY_NORMAL, 1000 + i, 0);
-		look_of_all(card);
-		assert_int_equal(is_open(program), i == 0);
-		set_pace(card, program, LL_PACE_AHEAD);
+		set_pace(card, program, i % 2 ? LL_PACE_AHEAD : LL_PACE_WAITS);
 		look_of_all(card);
 		for (unsigned k = 0; k <= i; k++) {
 			assert_true(is_open(&card->programs[k]));
@@ -63,7 +68,7 @@ static void gates_are_open_while_nobody_waits_for_each_launch(void **state)
  * waits until the others have had as much. */
 static void nobody_owes_what_slices_gave(void **state)
 {
-	struct card *card = new_card(state, STEP_NS);
+	struct card *card = new_card_of_slices(state);
 	struct program *little = come(card, LL_PRIORITY_NORMAL, 1000, 0),
 		       *much = come(card, LL_PRIORITY_NORMAL, 1000, 0);
 	for (size_t i = 0; i < card->count; i++)
@@ -79,27 +84,29 @@ static void nobody_owes_what_slices_gave(void **state)
 	assert_in_range(much->job->virtual_ns - little->job->virtual_ns, 0, 20 * LL_NS_PER_MS);
 }
 
-static void who_waits_for_each_launch_brings_visits(void **state)
+static void visits_that_begin_shut_all_gates(void **state)
 {
-	struct card *card = new_card(state, STEP_NS);
-	for (int i = 0; i < 2; i++)
+	struct card *card = new_card_of_slices(state);
+	for (int i = 0; i < 3; i++)
 		set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_AHEAD);
 	look_of_all(card);
 	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
-	set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_WAITS);
+	card->card.forced = LL_LIMIT_SHARING_VISITS;
 	look_of_all(card);
-	assert_false(is_open(&card->programs[0]) || is_open(&card->programs[1]));
 	unsigned may_launch = 0;
 	for (size_t k = 0; k < card->count; k++) {
 		may_launch += card->programs[k].claim.look.may_launch;
 		assert_false(card->programs[k].claim.look.is_sliced || card->programs[k].claim.look.is_alone);
 	}
 	assert_true(may_launch <= 1);
+	card->card.forced = LL_LIMIT_SHARING_SLICES;
+	look_of_all(card);
+	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]) && is_open(&card->programs[2]));
 }
 
 static void a_cap_shuts_its_own_gate_alone(void **state)
 {
-	struct card *card = new_card(state, STEP_NS);
+	struct card *card = new_card_of_slices(state);
 	struct program *capped = come(card, LL_PRIORITY_NORMAL, 1000, 500),
 		       *other = come(card, LL_PRIORITY_NORMAL, 1000, 0);
 	for (size_t i = 0; i < card->count; i++)
@@ -118,7 +125,7 @@ static void a_cap_shuts_its_own_gate_alone(void **state)
 /* While the higher class rests too: its next launch shall not find a long queue. */
 static void beneath_a_higher_class_the_queue_is_bounded(void **state)
 {
-	struct card *card = new_card(state, STEP_NS);
+	struct card *card = new_card_of_slices(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000, 0), *low = come(card, LL_PRIORITY_LOW, 1000, 0);
 	for (size_t i = 0; i < card->count; i++)
 		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
@@ -136,17 +143,19 @@ static void beneath_a_higher_class_the_queue_is_bounded(void **state)
 	assert_int_equal(low->claim.look.queue_bound_ns, 0);
 }
 
-/* The card's next look finds a program that has begun to wait for each kernel. */
-static void a_pace_that_changes_is_seen_at_the_next_look(void **state)
+/* A service beneath which others are is visited as soon as it is known to wait for its launches. */
+static void between_classes_who_waits_for_each_launch_brings_visits(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
-	for (int i = 0; i < 2; i++)
-		set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_AHEAD);
+	card->card.forced = LL_LIMIT_SHARING_MEASURED;
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1000, 0), *low = come(card, LL_PRIORITY_LOW, 1000, 0);
+	set_pace(card, high, LL_PACE_AHEAD);
+	set_pace(card, low, LL_PACE_AHEAD);
 	look_of_all(card);
-	assert_true(card->programs[0].claim.look.is_sliced && card->programs[1].claim.look.is_sliced);
-	set_pace(card, &card->programs[1], LL_PACE_WAITS);
+	assert_true(high->claim.look.is_sliced && low->claim.look.is_sliced);
+	set_pace(card, high, LL_PACE_WAITS);
 	look_of_all(card);
-	assert_false(card->programs[0].claim.look.is_sliced || card->programs[1].claim.look.is_sliced);
+	assert_false(high->claim.look.is_sliced || low->claim.look.is_sliced);
 }
 
 static void clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
@@ -194,7 +203,7 @@ static void clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(
 	run_for(card, TEN_S);
 	assert_near(percent_of(by_time, TEN_S), 50, 1);
 	assert_near(percent_of(by_space, TEN_S), 50, 1);
-	set_pace(card, by_time, LL_PACE_AHEAD);
+	card->card.forced = LL_LIMIT_SHARING_SLICES;
 	step(card);
 	assert_true(by_time->claim.look.is_sliced && by_space->claim.look.is_sliced);
 }
@@ -202,12 +211,12 @@ static void clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    SHARE_TEST(gates_are_open_while_nobody_waits_for_each_launch),
+	    SHARE_TEST(gates_are_open_without_visits),
 	    SHARE_TEST(nobody_owes_what_slices_gave),
-	    SHARE_TEST(who_waits_for_each_launch_brings_visits),
+	    SHARE_TEST(visits_that_begin_shut_all_gates),
 	    SHARE_TEST(a_cap_shuts_its_own_gate_alone),
 	    SHARE_TEST(beneath_a_higher_class_the_queue_is_bounded),
-	    SHARE_TEST(a_pace_that_changes_is_seen_at_the_next_look),
+	    SHARE_TEST(between_classes_who_waits_for_each_launch_brings_visits),
 	    SHARE_TEST(clients_of_mps_wait_for_nobody_while_they_are_equal),
 	    SHARE_TEST(weights_and_classes_keep_no_client_of_mps_waiting),
 	    SHARE_TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel),

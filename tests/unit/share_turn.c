@@ -261,11 +261,7 @@ static void who_rests_is_free_if_nobody_would_be_held_for_it(void **state)
 	assert_true(ll_share_is_free(&a->claim, card->now_ns) && ll_share_is_free(&b->claim, card->now_ns));
 	want(card, b);
 	assert_false(ll_share_is_free(&a->claim, card->now_ns));
-	b->said.pace = LL_PACE_AHEAD;
-	post(card, b);
-	assert_false(ll_share_is_free(&a->claim, card->now_ns)); /* it waits for each launch itself */
-	a->said.pace = LL_PACE_AHEAD;
-	post(card, a);
+	card->card.forced = LL_LIMIT_SHARING_SLICES;
 	assert_true(ll_share_is_free(&a->claim, card->now_ns));
 	a->job->cap_permille = 900;
 	assert_false(ll_share_is_free(&a->claim, card->now_ns));

@@ -43,13 +43,9 @@ int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, str
 	"Largest share of each card's time that the tenant's kernels may take, such as 25%, even "                     \
 	"if no other program wants the card, or 'none'."
 #define LL_LIMIT_WEIGHT_HELP                                                                                           \
-	"The tenant's part of the card's time while the card is given for visits, from 0.01 to 100: that is while a "  \
-	"program that waits for each of its launches shares the card. A tenant of weight 2 then gets twice the time "  \
-	"of a tenant of weight 1. Programs that launch ahead of the card share it equally."
-/* What run and set say of a weight that is not 1. */
-#define LL_LIMIT_WEIGHT_NOTE                                                                                           \
-	"--weight: not in force between programs that launch ahead of the card, which share it equally; in force "     \
-	"while a program that waits for each of its launches shares the card"
+	"The tenant's part of the card's time beside others, from 0.01 to 100: a tenant of weight 2 gets twice the "   \
+	"time of a tenant of weight 1 while both want all of it. Programs that leave the card idle by themselves are " \
+	"not held for others' weights. `loadline status --long` says how the card is shared."
 #define LL_LIMIT_PRIORITY_HELP                                                                                         \
 	"The tenant's class, high, normal or low. Beside a higher class on the card a program queues at most 0.3 ms "  \
 	"of work, or two launches. While the card is given for visits, the highest class that wants it goes first."

@@ -14,7 +14,6 @@
 #endif
 
 /* Beside the job's lifeline, higher than those of shells and scripts. */
-enum { FIRST_FD = 100 };
 
 static int make_file(void)
 {
@@ -33,6 +32,6 @@ void ll_run_bequeath(const struct ll_run_settings *settings)
 	if (write(fd, text, (size_t)length) != length ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return;
-	if (fcntl(fd, F_DUPFD, FIRST_FD) < 0)
+	if (fcntl(fd, F_DUPFD, LL_RUN_FIRST_FD) < 0)
 		fcntl(fd, F_DUPFD, STDERR_FILENO + 1);
 }

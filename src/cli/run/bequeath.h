@@ -7,6 +7,9 @@
 
 struct ll_run_settings;
 
+/* Descriptors that the command inherits are from here on: programs may rely on low numbers of their own. */
+enum { LL_RUN_FIRST_FD = 100 };
+
 /*
  * Opens a file in memory with the settings, which nobody can change. Its descriptor stays open over exec. Without such
  * files (Linux before 3.17, no descriptor left) it does nothing: the environment is the first way.

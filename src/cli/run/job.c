@@ -13,13 +13,14 @@
 #include "base/process.h"
 #include "base/scope.h"
 #include "cli/common/daemon.h"
+#include "cli/run/bequeath.h"
 #include "protocol/message.h"
 #include "protocol/run_settings.h"
 #include "protocol/start.h"
 
 /* The lifeline's descriptor is higher than those of shells and scripts. One page is what a pipe needs at least; a
  * user's pipes together are limited. */
-enum { REPORT_MS = 5000, FIRST_FD = 100, PIPE_BYTES = 4096 };
+enum { REPORT_MS = 5000, PIPE_BYTES = 4096 };
 
 static void set_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits)
 {
@@ -78,7 +79,7 @@ static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_err *
 /* The command shall have the writable end; this process's other descriptors are closed on exec. */
 static int keep_lifeline(int fd, struct ll_err *err)
 {
-	if (fcntl(fd, F_DUPFD, FIRST_FD) >= 0 || fcntl(fd, F_DUPFD, STDERR_FILENO + 1) >= 0)
+	if (fcntl(fd, F_DUPFD, LL_RUN_FIRST_FD) >= 0 || fcntl(fd, F_DUPFD, STDERR_FILENO + 1) >= 0)
 		return 0;
 	return ll_err_set(err, -errno, "lifeline: %s", strerror(errno));
 }

@@ -1,6 +1,7 @@
 #include "cli/run/start.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,15 @@ static int exec_started(const struct start *start, const char *path, const char 
 	return exec_program(path, words, &wish, err);
 }
 
+/* NVIDIA's library has threads, and a process of several waits some 30 ms for room for a high descriptor: the kernel
+ * lets all processors pass a point first. So the room is made before. */
+static void make_room_for_descriptors(void)
+{
+	LL_SCOPE_CLOSE int fd = open("/", O_PATH | O_CLOEXEC);
+	LL_SCOPE_CLOSE int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, LL_RUN_FIRST_FD);
+	(void)high;
+}
+
 int ll_run_start(const struct ll_run_args *args, const struct ll_operands *operands, struct ll_err *err)
 {
 	struct start start = {.args = args};
@@ -276,14 +286,13 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	int rc = make_settings(args, start.command, &start.settings, &start.is_nested, err);
 	if (!rc)
 		rc = find_program(args, operands->words, start.settings.is_strict, path, shim, err);
+	make_room_for_descriptors();
 	if (!rc)
 		rc = ll_driver_open(&start.driver, err);
 	if (!rc)
 		rc = take_cards(&start, &visible, err);
 	free(start.cards);
 	ll_driver_close(start.driver);
-	if (!rc && !start.is_nested && start.settings.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
-		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
 	if (!rc && visible.failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	return rc ? rc : exec_started(&start, path, shim, visible.length ? visible.buf : NULL, operands->words, err);

@@ -17,7 +17,7 @@
 enum { MIB_SHIFT = 20 };
 
 struct set_args {
-	const char *mem, *mem_request, *compute, *weight, *priority; /* NULL: not given */
+	const char *mem, *mem_request, *compute, *weight, *priority, *sharing; /* NULL: not given */
 	bool overcommit;
 };
 
@@ -51,8 +51,28 @@ static const struct ll_option set_options[] = {
      LL_OPTION_TEXT(struct set_args, priority),
      .choices = ll_limit_priorities,
      .help = LL_LIMIT_PRIORITY_HELP},
+    {.name = "sharing",
+     .placeholder = "HOW",
+     LL_OPTION_TEXT(struct set_args, sharing),
+     .help =
+	 "How the cards of the job are shared while it is on them: slices (the card's own, all gates open), visits "
+	 "(one "
+	 "tenant after the other, by weight), or measured, which is the default: what gives the programs more progress "
+	 "is measured on them."},
     LL_OPTION_END,
 };
+
+static const char *const sharing_words[] = {"measured", "slices", "visits"};
+
+static int read_sharing(const char *text, struct ll_limits *limits, struct ll_err *err)
+{
+	for (uint32_t i = 0; i <= LL_LIMIT_SHARING_VISITS; i++) {
+		limits->sharing = i;
+		if (strcmp(text, sharing_words[i]) == 0)
+			return 0;
+	}
+	return ll_err_set(err, -EINVAL, "--sharing %s: measured, slices or visits", text);
+}
 
 static int read_priority(const char *text, struct ll_limits *limits, struct ll_err *err)
 {
@@ -66,9 +86,9 @@ static int read_priority(const char *text, struct ll_limits *limits, struct ll_e
 static int read_limits(const struct set_args *args, struct ll_limits *limits, struct ll_err *err)
 {
 	int rc = 0;
-	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority) {
+	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority && !args->sharing) {
 		ll_err_set(err, -EINVAL, "set: nothing to set");
-		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight or --priority");
+		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight, --priority or --sharing");
 	}
 	if (args->mem)
 		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
@@ -80,6 +100,8 @@ static int read_limits(const struct set_args *args, struct ll_limits *limits, st
 		rc = ll_limit_read_weight(args->weight, &limits->weight_permille, err);
 	if (!rc && args->priority)
 		rc = read_priority(args->priority, limits, err);
+	if (!rc && args->sharing)
+		rc = read_sharing(args->sharing, limits, err);
 	return rc;
 }
 
@@ -118,7 +140,8 @@ static uint64_t find_fields(const struct set_args *args)
 {
 	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
 	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
-	       (args->priority ? LL_SET_PRIORITY : 0U) | (args->overcommit ? LL_SET_OVERCOMMIT : 0U);
+	       (args->priority ? LL_SET_PRIORITY : 0U) | (args->sharing ? LL_SET_SHARING : 0U) |
+	       (args->overcommit ? LL_SET_OVERCOMMIT : 0U);
 }
 
 static int apply_limits(const struct set_args *args, const struct ll_limits *limits, const struct ll_set_target *target,
@@ -200,6 +223,11 @@ static void add_change(struct ll_strbuf *text, const struct set_args *args, cons
 		ll_strbuf_addf(text, "%s priority %s -> %s", comma,
 			       ll_priority_name(ll_priority_of_class(old->priority)),
 			       ll_priority_name(ll_priority_of_class(limits->priority)));
+	if (args->priority)
+		comma = ",";
+	if (args->sharing && old->sharing <= LL_LIMIT_SHARING_VISITS)
+		ll_strbuf_addf(text, "%s sharing %s -> %s", comma, sharing_words[old->sharing],
+			       sharing_words[limits->sharing]);
 	ll_strbuf_addc(text, '\n');
 }
 
@@ -258,8 +286,6 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	struct change change = {args, &limits, driver, rc ? NULL : operands->words[0]};
 	if (!rc)
 		rc = ll_daemon_look(ll_driver_sim_folder(driver), false, find_and_change, &change, err);
-	if (!rc && args->weight && limits.weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
-		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_NOTE);
 	ll_driver_close(driver);
 	return rc;
 }

@@ -191,8 +191,37 @@ static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger
 	ll_strbuf_addc(text, '\n');
 }
 
+static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *status)
+{
+	double times = status->visits_permille / 1000.0;
+	switch (status->sharing) {
+	case LL_SHARING_UNKNOWN:
+	case LL_SHARING_SLICES: /* as any card without loadline */
+		break;
+	case LL_SHARING_SLICES_YET:
+		ll_strbuf_addf(text, "  shared by time slices; whether visits are better is measured soon\n");
+		break;
+	case LL_SHARING_MEASURED:
+		ll_strbuf_addf(text, "  shared by time slices and by visits in turn, to measure which is better\n");
+		break;
+	case LL_SHARING_VISITS_PAY:
+		ll_strbuf_addf(text, "  shared by visits: measured, %.2f times the progress by time slices\n", times);
+		break;
+	case LL_SHARING_SLICES_PAY:
+		ll_strbuf_addf(text, "  shared by time slices: measured, visits give %.2f times the progress\n", times);
+		break;
+	case LL_SHARING_TOO_DEEP:
+		ll_strbuf_addf(text, "  shared by time slices: programs have too much queued to measure visits\n");
+		break;
+	case LL_SHARING_VISITS_RULE:
+		ll_strbuf_addf(text, "  shared by visits: classes differ, or a program works on several cards\n");
+		break;
+	}
+}
+
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status)
 {
+	add_sharing(text, status);
 	for (size_t i = 0; i < status->claim_count; i++)
 		add_claim(text, status, &status->claims[i]);
 	for (size_t i = 0; i < status->job_count; i++) {

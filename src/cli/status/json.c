@@ -52,11 +52,15 @@ static json_t *card_readings(const struct ll_status_card *status)
 static json_t *card_state(const struct ll_status_card *status)
 {
 	char slowdown[64];
+	const char *name = ll_sharing_name(status->sharing);
+	json_t *sharing = text_or_null(name, name);
 	ll_slowdown_text(status->slowdown, slowdown, sizeof slowdown);
-	return json_pack(
-	    "{s:o, s:o, s:o, s:i}", "compute_mode", text_or_null(status->has_mode, ll_compute_mode_text(status->mode)),
-	    "slowdown", text_or_null(status->has_slowdown, slowdown), "fault",
-	    text_or_null(status->card->fault, strerror(-status->card->fault)), "claims", (int)status->claim_count);
+	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o}", "compute_mode",
+			 text_or_null(status->has_mode, ll_compute_mode_text(status->mode)), "slowdown",
+			 text_or_null(status->has_slowdown, slowdown), "fault",
+			 text_or_null(status->card->fault, strerror(-status->card->fault)), "claims",
+			 (int)status->claim_count, "sharing", sharing, "visits_gain",
+			 status->visits_permille ? ll_json_real(status->visits_permille / 1000.0, 3) : json_null());
 }
 
 static json_t *claim_identity(const struct ll_status_card *status, const struct ll_status_claim *claim)

@@ -80,6 +80,14 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	ret_job->space_permille = limits->space_permille;
 }
 
+static void note_card(struct ll_status_card *status, const struct ll_daemon_view *view,
+		      const struct ll_message_card_row *row)
+{
+	fill_job(status, view, row, &status->jobs[status->job_count++]);
+	status->sharing = (enum ll_sharing)row->sharing;
+	status->visits_permille = row->visits_permille;
+}
+
 static int compare_claims(const void *left, const void *right)
 {
 	const struct ll_status_claim *first = left, *second = right;
@@ -100,7 +108,7 @@ int ll_status_read_claims(struct ll_status_card *status, const struct ll_daemon_
 	}
 	for (size_t i = 0; i < list->card_count; i++) {
 		if (strcmp(list->cards[i].uuid, uuid) == 0)
-			fill_job(status, view, &list->cards[i], &status->jobs[status->job_count++]);
+			note_card(status, view, &list->cards[i]);
 	}
 	qsort(status->claims, status->claim_count, sizeof *status->claims, compare_claims);
 	ll_status_read_hold(status);

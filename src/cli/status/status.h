@@ -91,6 +91,8 @@ struct ll_status_card {
 	size_t claim_count;
 	struct ll_status_job *jobs;
 	size_t job_count;
+	enum ll_sharing sharing;  /* by those jobs */
+	unsigned visits_permille; /* as measured, their progress by visits of that by time slices; 0: not known */
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
 	uint64_t now_ns;                      /* time of this reading */

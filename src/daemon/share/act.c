@@ -1,9 +1,17 @@
 #include "daemon/share/act.h"
 
+void ll_share_count_visit(struct ll_share_card *card, uint64_t now_ns)
+{
+	if (card->holder)
+		card->holder->job->visited_ns += ll_share_elapsed_ns(card->visit_counted_ns, now_ns);
+	card->visit_counted_ns = now_ns;
+}
+
 void ll_share_pass(struct ll_share_claim *to, bool is_service, uint64_t now_ns)
 {
 	struct ll_share_card *card = to->job->card;
 	struct ll_share_claim *from = card->holder;
+	ll_share_count_visit(card, now_ns);
 	card->holder = to;
 	card->is_service = is_service;
 	card->turn_since_ns = now_ns;
@@ -14,6 +22,7 @@ void ll_share_pass(struct ll_share_claim *to, bool is_service, uint64_t now_ns)
 
 void ll_share_free_turn(struct ll_share_card *card, uint64_t now_ns)
 {
+	ll_share_count_visit(card, now_ns);
 	card->holder = NULL;
 	card->is_service = false;
 	card->turn_since_ns = now_ns;

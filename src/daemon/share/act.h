@@ -14,6 +14,9 @@
  * turn. */
 void ll_share_pass(struct ll_share_claim *to, bool is_service, uint64_t now_ns);
 
+/* Adds what the visit of now has lasted to the visited_ns of its job. The two calls around it do so too. */
+void ll_share_count_visit(struct ll_share_card *card, uint64_t now_ns);
+
 /* Nobody has the turn from here on. */
 void ll_share_free_turn(struct ll_share_card *card, uint64_t now_ns);
 

@@ -15,7 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/share/regime.h"
 #include "control/visits.h"
+#include "protocol/limits.h"
 #include "protocol/records.h"
 #include "protocol/words.h"
 
@@ -40,26 +42,30 @@ struct ll_share_job {
 	_Atomic uint32_t *word;                 /* on the card (act.h) */
 	unsigned rank;                          /* of its class: smaller goes first */
 	unsigned weight_permille, cap_permille; /* cap 0: none */
+	enum ll_limit_sharing sharing;          /* what it asks of the card */
 	bool is_by_space;      /* a client of MPS: its kernels run at the same time as those of other clients */
 	uint64_t virtual_ns;   /* GPU time by weight */
 	int64_t tokens_ns;     /* of the cap; negative: in debt */
 	uint64_t tokens_at_ns; /* up to which tokens were earned; 0: there was no cap */
+	uint64_t visited_ns;   /* how long it has had the turn */
 	/* with several cards (gang.h) */
 	uint64_t gang_turn_until_ns;            /* it has the turn on its first card, and this is another */
 	const struct ll_share_card *first_card; /* on the others; NULL: its turns here do not depend on another card */
-	uint64_t others_busy_ns;                /* on its first card: when another last had work of it; 0: never */
-	uint64_t others_said_ns;                /* when the process said so */
-	uint32_t others_launches;               /* launches of that work; 0 while it goes on launching */
-	uint64_t ending_ns;                     /* on its first card: when it was last about to give the turn away */
-	uint64_t seen;                          /* of a count (contender.c) */
+	uint64_t led_ns;          /* on its first card: when it last worked on another one too; 0: never */
+	uint64_t others_busy_ns;  /* on its first card: when another last had work of it; 0: never */
+	uint64_t others_said_ns;  /* when the process said so */
+	uint32_t others_launches; /* launches of that work; 0 while it goes on launching */
+	uint64_t ending_ns;       /* on its first card: when it was last about to give the turn away */
+	uint64_t seen;            /* of a count (contender.c) */
 };
 
 /* What a process says of its launches. */
 struct ll_share_said {
 	uint64_t at_ns;
-	uint64_t activity_ns; /* LL_ACTIVITY_NOW, or when it last had work; 0: never */
-	uint64_t queued_ns;   /* estimated work of it that the card still has */
-	uint64_t running_ns;  /* how long the card has been at work of it that is not charged yet */
+	uint64_t activity_ns;        /* LL_ACTIVITY_NOW, or when it last had work; 0: never */
+	uint64_t queued_ns;          /* estimated work of it that the card still has */
+	uint64_t running_ns;         /* how long the card has been at work of it that is not charged yet */
+	uint64_t completed_launches; /* of all that it ever made */
 	uint32_t queued_launches;
 	enum ll_pace pace;
 	bool is_wanting;   /* it has launches that wait or run */
@@ -74,8 +80,10 @@ struct ll_share_claim {
 	struct ll_share_claim *next;         /* of the job */
 	struct ll_share_claim *next_wanting; /* of the card, in the order in which they came */
 	struct ll_share_said said;
-	uint64_t want_since_ns;   /* since when it wants the card without being visited; 0: it wants nothing */
-	uint64_t dry_since_ns;    /* nothing of it waits on the card since then; 0: something does */
+	uint64_t want_since_ns; /* since when it wants the card without being visited; 0: it wants nothing */
+	uint64_t wanted_ns, waited_for_each_ns; /* when it last wanted the card, and said that it waits for each launch
+						 */
+	uint64_t dry_since_ns;                  /* nothing of it waits on the card since then; 0: something does */
 	uint64_t paused_since_ns; /* it gave the turn to a lower class for want of work; 0: it did not. Until its next
 				     launch it does not ask for the turn, for LL_SHARE_PAUSE_NS at most */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
@@ -92,6 +100,9 @@ struct ll_share_card {
 	struct ll_share_claim *holder; /* has the turn; NULL: nobody */
 	bool is_service;               /* the turn is a minimum service: a higher class waits */
 	uint64_t turn_since_ns;
+	uint64_t visit_counted_ns; /* up to when the holder's job was told of its visit */
+	struct ll_regime regime;   /* choose.h */
+	enum ll_limit_sharing forced;
 	size_t claim_count;
 	/* for one pass over the claims (contender.h) */
 	struct ll_contender *contenders;

@@ -79,19 +79,6 @@ bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns)
 	return false;
 }
 
-bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns)
-{
-	bool has_waiter = false, are_by_space = true;
-	LL_SHARE_EACH_WANTING(card, claim)
-	{
-		if (ll_share_is_deaf(claim, now_ns))
-			continue;
-		has_waiter |= claim->said.pace != LL_PACE_AHEAD;
-		are_by_space &= claim->job->is_by_space;
-	}
-	return has_waiter && !are_by_space;
-}
-
 unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_scan *scan, uint64_t least_ns)
 {
 	bool has_space = job->is_by_space;

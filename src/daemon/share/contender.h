@@ -32,10 +32,6 @@ void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *
  * queued than the bound, which an open gate does not keep. */
 bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns);
 
-/* Whether the card is to be given for visits: a contender waits for each of its launches, and the contenders are not
- * all clients of MPS. False if nobody wants the card. */
-bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns);
-
 /*
  * Counts the jobs among the contenders that have at least least_ns of work queued. The card serves them in time slices
  * if they have more than is left of a turn when it is given away (LL_VISIT_DRAINED_NS). To the card all clients of MPS

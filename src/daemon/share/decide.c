@@ -4,6 +4,7 @@
 #include "control/visits.h"
 #include "daemon/share/account.h"
 #include "daemon/share/act.h"
+#include "daemon/share/choose.h"
 #include "daemon/share/contender.h"
 #include "daemon/share/virtual_time.h"
 
@@ -222,16 +223,12 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 bool ll_share_is_free(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	const struct ll_share_job *job = claim->job;
-	bool has_others = false, has_waiter = claim->said.pace != LL_PACE_AHEAD, are_by_space = job->is_by_space;
+	bool has_others = false;
 	if (job->cap_permille || ll_share_has_superior(job, now_ns))
 		return false;
 	LL_SHARE_EACH_WANTING(job->card, other)
 	{
-		if (ll_share_is_deaf(other, now_ns))
-			continue;
-		has_others |= other->job != job;
-		has_waiter |= other->said.pace != LL_PACE_AHEAD;
-		are_by_space &= other->job->is_by_space;
+		has_others |= other->job != job && !ll_share_is_deaf(other, now_ns);
 	}
-	return !has_others || !has_waiter || are_by_space;
+	return !has_others || !ll_share_would_need_visits(claim, now_ns);
 }

@@ -2,10 +2,10 @@
  * decide.h - whose turn it is on a card.
  *
  * A claim that has launches to make wants the card. As a rule every gate is open, and the card's own time slices serve
- * all who want it. While one of them waits for each of its launches (enum ll_pace), the card is given for visits
- * (control/visits.h). Then one claim has the turn, the holder. The holder is looked at several times a millisecond:
- * whether its visit is over, and who is next. A higher class takes the turn when it is looked at. Any claim takes it if
- * the holder is gone or deaf.
+ * all who want it. If that serves the programs better, the card is given for visits (choose.h, control/visits.h). Then
+ * one claim has the turn, the holder. The holder is looked at several times a millisecond: whether its visit is over,
+ * and who is next. A higher class takes the turn when it is looked at. Any claim takes it if the holder is gone or
+ * deaf.
  *
  * A holder that gives way first lets the card finish what it has queued, for LL_VISIT_DRAIN_NS at most. After that the
  * next holder is let in, the card runs both in time slices, and the overrun is charged.

@@ -123,6 +123,8 @@ bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *firs
 	}
 	claim->gang = (struct ll_gang){.posted_ns = claim->gang.posted_ns};
 	claim->job->first_card = is_gang ? first->card : NULL;
+	if (is_gang)
+		first->led_ns = now_ns;
 	if (!is_gang)
 		return false;
 	bool is_shared = has_other_gang(claim, first->card, now_ns);

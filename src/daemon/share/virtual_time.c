@@ -61,6 +61,15 @@ void ll_share_forgive(struct ll_share_job *job, const struct ll_share_scan *scan
 		limit_ahead(job, least_ns);
 }
 
+void ll_share_even_out(struct ll_share_card *card)
+{
+	uint64_t most_ns = 0;
+	LL_SHARE_EACH_WANTING(card, claim)
+	most_ns = claim->job->virtual_ns > most_ns ? claim->job->virtual_ns : most_ns;
+	LL_SHARE_EACH_WANTING(card, claim)
+	claim->job->virtual_ns = most_ns;
+}
+
 void ll_share_enter_class(struct ll_share_job *job, uint64_t now_ns)
 {
 	struct ll_share_scan scan;

@@ -25,6 +25,9 @@ void ll_share_limit_credit(struct ll_share_job *job, const struct ll_share_scan 
  * time ahead of the others, so that it does not wait for them when visits begin. */
 void ll_share_forgive(struct ll_share_job *job, const struct ll_share_scan *scan);
 
+/* Visits begin, and what was before counts for nobody: all jobs that want the card have the same virtual time. */
+void ll_share_even_out(struct ll_share_card *card);
+
 /* The job has come into another class. What it had or lacked in the old class does not count: it is at most
  * LL_VISIT_LAG_NS of its own time ahead of the others of its class, or behind them. */
 void ll_share_enter_class(struct ll_share_job *job, uint64_t now_ns);

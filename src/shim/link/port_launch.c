@@ -146,6 +146,7 @@ static void post_queue(struct ll_claim *claim, struct ll_page_slot *slot, const 
 	atomic_store_explicit(&slot->posted_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
+	atomic_store_explicit(&slot->completed_launches, turn->completed_launches, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
 }
 

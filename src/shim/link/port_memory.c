@@ -10,8 +10,8 @@
 #define ANSWER_NS (5000 * LL_NS_PER_MS)
 /* The bell rings again after that: loadlined may have been another one before. */
 #define RING_AGAIN_NS (100 * LL_NS_PER_MS)
-/* An answer takes some 10 us where loadlined need not wait for a processor. */
-#define LOOK_NS (30 * UINT64_C(1000))
+/* An answer takes some 10 us where loadlined need not wait for a processor, and some 100 where that was asleep. */
+#define LOOK_NS (150 * UINT64_C(1000))
 
 /* ---- the word ---- */
 

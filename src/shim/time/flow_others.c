@@ -1,6 +1,5 @@
 /* What a flow learns of other tenants and of its tenant's other cards, and what it tells them. */
 #include "base/clock.h"
-#include "control/pace.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 #include "shim/time/waits.h"
@@ -60,7 +59,10 @@ bool ll_flow_passes_awaited(struct ll_flow *flow)
 
 /* Launches that may pass an open gate without a timing event. While programs share by slices the bounds are smaller:
  * few enough for a sample, and enough because a timing event costs a program with many small kernels some percent. */
-enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_MOST = 512 };
+enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_UNKNOWN = 32, SLICED_MOST = 512 };
+
+/* How far a program gets is measured while it shares the card by slices (control/share/regime.h). */
+enum { SLICED_PARTS = 20 };
 
 /* A program that pauses now and then is not seen for a moment. Until this time has passed it still counts as sharing.
  */
@@ -73,8 +75,11 @@ void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
 		flow->sliced_ns = now_ns;
 	}
 	unsigned sliced_by = now_ns - flow->sliced_ns < SLICED_NS ? flow->sliced_by : 0;
-	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
+	bool has_cap = flow->look.tokens_most_ns != INT64_MAX;
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		ll_timing_set_shared(context->timing, flow->look.sharing > 0, sliced_by);
+		ll_timing_set_parts(context->timing, sliced_by && !has_cap ? SLICED_PARTS : 1);
+	}
 }
 
 /* A program may repeat the same sequence of launches. With a limit that varies, each launch of the sequence is timed at
@@ -98,7 +103,7 @@ void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing
 {
 	bool is_sliced = flow->look.is_sliced;
 	uint64_t least = is_sliced ? SLICED_LEAST : 1, most = is_sliced ? SLICED_MOST : OPEN_MOST;
-	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? most : least;
+	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? SLICED_UNKNOWN : least;
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : unknown;
 	limit = limit > most ? most : limit < least ? least : limit;
 	atomic_store_explicit(&flow->count->limit, is_sliced ? next_sample(flow, limit) : limit, memory_order_relaxed);
@@ -117,7 +122,9 @@ enum { ENOUGH_LAUNCHES = 32 };
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)
 {
 	uint64_t before = atomic_load_explicit(&flow->pace.launches, memory_order_relaxed);
+	uint64_t all = atomic_load_explicit(&flow->pace.all_launches, memory_order_relaxed);
 	atomic_store_explicit(&flow->pace.launches, before + launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->pace.all_launches, all + launches, memory_order_relaxed);
 }
 
 static bool is_recent(uint64_t at_ns, uint64_t now_ns)
@@ -132,93 +139,27 @@ static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
 	       flow->gang.yields_to_gang;
 }
 
-/* Returns the mean GPU time of a launch, of the context with the longest ones; 0: not known. */
-static uint64_t mean_ns(const struct ll_flow *flow)
-{
-	uint64_t most_ns = 0;
-	for (const struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		uint64_t context_ns = ll_timing_mean_ns(context->timing);
-		most_ns = context_ns > most_ns ? context_ns : most_ns;
-	}
-	return most_ns;
-}
+/* A program that makes fewer launches than this between two waits counts as one that waits for each. Whether it is
+ * better off by visits is measured (control/share/regime.h). */
+enum { FEW_LAUNCHES = 16 };
 
-/*
- * A program that waits for its launches counts as one that launches ahead if these are long. How long they are is not
- * seen while others share the card by slices, and it may change: a program warms up with long launches, and then has
- * short ones. Each slice would then serve it a single one, for as long as the others stay. So after KEEP_FIRST_NS the
- * program asks for visits until its launches are measured anew. If they are still long, it relies on that for twice as
- * long. While one program does all are visited, so the others measure theirs too.
- */
-#define KEEP_FIRST_NS (1 * LL_NS_PER_S)
-#define KEEP_MOST_NS (32 * LL_NS_PER_S)
-#define TRY_MOST_NS (10 * LL_NS_PER_S) /* what the others have launched before cannot be held back */
-
-/* The length has been measured, or could not be within TRY_MOST_NS. */
-static void keep_longer(struct ll_flow_pace *pace, uint64_t now_ns)
+static enum ll_pace pace_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits, uint64_t now_ns)
 {
-	bool was_relied_on = now_ns - pace->measured_ns >= pace->keep_ns / 2;
-	uint64_t keep_ns = was_relied_on ? 2 * pace->keep_ns : pace->keep_ns;
-	pace->keep_ns = keep_ns < KEEP_FIRST_NS ? KEEP_FIRST_NS : keep_ns > KEEP_MOST_NS ? KEEP_MOST_NS : keep_ns;
-	pace->measured_ns = now_ns;
-	pace->trying_ns = 0;
-}
-
-/* Whether the program shall ask for visits until its launches are measured. Call it if the card is shared by slices. */
-static bool shall_measure(struct ll_flow_pace *pace, uint64_t now_ns)
-{
-	if (!pace->trying_ns && now_ns - pace->measured_ns >= pace->keep_ns)
-		pace->trying_ns = now_ns;
-	else if (pace->trying_ns && now_ns - pace->trying_ns >= TRY_MOST_NS)
-		keep_longer(pace, now_ns);
-	return pace->trying_ns;
-}
-
-static enum ll_pace pace_of(struct ll_flow *flow, const struct ll_pace_facts *facts, bool is_measured, uint64_t now_ns)
-{
-	struct ll_flow_pace *pace = &flow->pace;
-	if (works_on_other_cards(flow, now_ns))
-		return LL_PACE_WAITS;
-	if (ll_pace_waits_for_each(facts)) {
-		pace->keep_ns = pace->trying_ns = 0;
-		return LL_PACE_WAITS;
-	}
-	bool relies_on_length = facts->launches < facts->waits * LL_PACE_FEW_LAUNCHES;
-	return relies_on_length && !is_measured && shall_measure(pace, now_ns) ? LL_PACE_WAITS : LL_PACE_AHEAD;
-}
-
-static void note_work(struct ll_flow *flow, uint64_t now_ns)
-{
-	struct ll_flow_pace *pace = &flow->pace;
-	uint64_t ns = flow->queued.launches && pace->seen_ns ? now_ns - pace->seen_ns : 0;
-	pace->work_ns += ns;
-	pace->shared_ns += flow->look.sharing ? ns : 0;
-	pace->seen_ns = now_ns;
+	bool waits_for_each = launches < waits * FEW_LAUNCHES;
+	return waits_for_each || works_on_other_cards(flow, now_ns) ? LL_PACE_WAITS : LL_PACE_AHEAD;
 }
 
 void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
 {
 	struct ll_flow_pace *pace = &flow->pace;
-	note_work(flow, now_ns);
 	uint64_t launches = atomic_load_explicit(&pace->launches, memory_order_relaxed);
 	if (launches < ENOUGH_LAUNCHES || now_ns - pace->since_ns < WINDOW_NS)
 		return;
-	struct ll_waits waits = ll_waits_take();
-	/* While others share the card, a launch's time contains their slices. */
-	bool is_measured = pace->shared_ns < pace->work_ns / 2;
-	if (is_measured) {
-		pace->launch_ns = mean_ns(flow);
-		keep_longer(pace, now_ns);
-	}
-	struct ll_pace_facts facts = {.launches = launches,
-				      .waits = waits.count - pace->waits_before,
-				      .launch_ns = pace->launch_ns,
-				      .shortest_round_ns = waits.shortest_ns};
-	enum ll_pace told = pace_of(flow, &facts, is_measured, now_ns);
+	uint64_t waits = ll_waits_read();
+	enum ll_pace told = pace_of(flow, launches, waits - pace->waits_before, now_ns);
 	ll_port_set_pace(flow->claim, told);
 	pace->is_ahead = told == LL_PACE_AHEAD;
 	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
-	pace->waits_before = waits.count;
+	pace->waits_before = waits;
 	pace->since_ns = now_ns;
-	pace->work_ns = pace->shared_ns = 0;
 }

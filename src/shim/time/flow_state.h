@@ -35,15 +35,9 @@ struct ll_flow_context {
 
 /* What the pace is computed from: facts since it was computed last. */
 struct ll_flow_pace {
-	_Atomic uint64_t launches; /* counted without the lock too; a few may be lost */
+	_Atomic uint64_t launches, all_launches; /* counted without the lock too; a few may be lost */
 	uint64_t waits_before, since_ns;
-	uint64_t work_ns, shared_ns; /* how long the program had work on the card, and how long others had too */
-	uint64_t seen_ns;            /* up to when these two are known */
-	uint64_t launch_ns;          /* GPU time of a launch, measured while others mostly had no work; 0: not known */
-	uint64_t measured_ns;        /* CLOCK_MONOTONIC, when it was measured last, or last tried to be */
-	uint64_t keep_ns;            /* for how long after that it is relied on while others share the card */
-	uint64_t trying_ns; /* since when the program asks for visits to have it measured anew; 0: it does not */
-	bool is_ahead;      /* the last pace was LL_PACE_AHEAD */
+	bool is_ahead; /* the last pace was LL_PACE_AHEAD */
 };
 
 struct ll_flow {

@@ -289,6 +289,15 @@ static uint32_t launches_of(const struct progress *progress)
 	return launches || progress->is_idle ? (uint32_t)launches : 1;
 }
 
+/* Launches that the card has finished, at least; it never falls. */
+static uint64_t completed_of(const struct ll_flow *flow, const struct progress *progress)
+{
+	uint64_t all = atomic_load_explicit(&flow->pace.all_launches, memory_order_relaxed);
+	uint64_t left = progress->is_idle ? 0 : progress->queued.launches;
+	uint64_t completed = all > left ? all - left : 0;
+	return completed > flow->turn.completed_launches ? completed : flow->turn.completed_launches;
+}
+
 /* Notes since when the program has had no work on the card. The last launches of a program that launches ahead are not
  * timed at once: more would come before the timing event. */
 static void note_dry(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
@@ -324,6 +333,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	else if (!flow->idle_since_ns)
 		flow->idle_since_ns = now_ns;
 	flow->turn.queued_launches = launches_of(&progress);
+	flow->turn.completed_launches = completed_of(flow, &progress);
 	ll_flow_tell_pace(flow, now_ns);
 	note_dry(flow, &progress, now_ns);
 	flow->turn.is_lingering = progress.is_free;

@@ -32,6 +32,7 @@ struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn
 					      thread that launches */
 	ll_timing_clock_init(&timing->clock, lock);
 	timing->every_ns = LL_TIMING_EVERY_NS;
+	timing->parts = 1;
 	timing->charge = charge;
 	timing->charge_of = of;
 	return timing;
@@ -70,6 +71,11 @@ void ll_timing_free(struct ll_timing *timing, bool destroys_events)
 void ll_timing_set_every(struct ll_timing *timing, uint64_t every_ns)
 {
 	timing->every_ns = every_ns;
+}
+
+void ll_timing_set_parts(struct ll_timing *timing, unsigned parts)
+{
+	timing->parts = parts;
 }
 
 void ll_timing_set_patience(struct ll_timing *timing, uint64_t patience_ns)
@@ -154,7 +160,7 @@ static uint64_t launches_in_flight(const struct ll_timing_track *track)
  * all batches have ended, and only the clock does not run yet. */
 static bool has_few_events(struct ll_timing *timing, const struct ll_timing_track *track)
 {
-	if (track->count < LL_TIMING_EVENTS_FREE || track->open.launches >= launches_in_flight(track))
+	if (track->count < LL_TIMING_EVENTS_FREE || track->open.launches * timing->parts >= launches_in_flight(track))
 		return true;
 	uint32_t last = (track->first + track->count - 1) % LL_TIMING_BATCHES;
 	return ll_timing_has_ended(&timing->clock, track->batches[last].end.handle);

@@ -10,8 +10,8 @@
  * A timing event takes a place in the stream's queue in the driver. If the queue is full, the call that records one
  * waits until the card has done some of the queued work. So the lock is let go while an event is recorded
  * (timing_lock.h), and few events are in flight at once. Behind LL_TIMING_EVENTS_FREE of them each further batch
- * gathers as many launches as all before it together. So a stream that waits for something still takes about as many
- * launches as it would without timing events.
+ * gathers as many launches as all before it together (or a part, ll_timing_set_parts). So a stream that waits for
+ * something still takes about as many launches as it would without timing events.
  *
  * Busy time is the union over the context's streams. Nothing else here waits. The caller holds the lock during every
  * call. It has the context current in begin, end and close_tails, which record events, and keeps the object until they
@@ -67,6 +67,10 @@ void ll_timing_free(struct ll_timing *timing, bool destroys_events);
 
 /* Sets how much work a batch gathers. With more work there are fewer timing events, and work is charged later. */
 void ll_timing_set_every(struct ll_timing *timing, uint64_t every_ns);
+
+/* How many of a long queue are done is known to so many parts of it. 1 at first. With 20 a queue of a thousand launches
+ * holds some fifty events. */
+void ll_timing_set_parts(struct ll_timing *timing, unsigned parts);
 
 /* Sets how long a tail is left alone beyond its estimate (ll_timing_close_tails). A program that launches again
  * meanwhile is not held up by a timing event. 0 at first. */

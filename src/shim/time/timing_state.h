@@ -84,6 +84,7 @@ struct ll_timing {
 	struct ll_busy busy;
 	uint64_t every_ns, patience_ns;
 	bool is_shared, is_watched;
+	unsigned parts;
 	unsigned sliced_by; /* others that share the card by slices; 0: nobody, or not by slices */
 	ll_timing_charge_fn *charge;
 	void *charge_of;

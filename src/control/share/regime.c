@@ -1,0 +1,360 @@
+#include "control/share/regime.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCKS = 4, SLICES = 0, VISITS = 1, PERMILLE = 1000 };
+
+#define NS_PER_S 1e9
+/* While a block is measured it is looked at so often. */
+#define LOOK_NS UINT64_C(10000000)
+/* In a block in which a job has completed nothing, it counts as this many launches. */
+#define NEXT_TO_NONE 0.25
+
+static const uint64_t again_s[] = {10, 30, 90, 300};
+
+/* ---- the mix ---- */
+
+bool ll_regime_is_asked(const struct ll_regime_job *jobs, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (jobs[i].weight_permille != jobs[0].weight_permille || jobs[i].processes != jobs[0].processes)
+			return true;
+	}
+	return false;
+}
+
+bool ll_regime_has_reason(const struct ll_regime_job *jobs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (jobs[i].waits)
+			return count > 1;
+	}
+	return ll_regime_is_asked(jobs, count);
+}
+
+static uint64_t scramble(uint64_t value)
+{
+	value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return value ^ (value >> 31);
+}
+
+/* The same in whatever order the jobs are; 0 for none. */
+static uint64_t number_of_mix(const struct ll_regime_job *jobs, size_t count)
+{
+	uint64_t number = 0;
+	for (size_t i = 0; i < count; i++)
+		number += scramble(scramble(jobs[i].id) + jobs[i].weight_permille * UINT64_C(4096) +
+				   jobs[i].processes * UINT64_C(2) + jobs[i].waits);
+	return number;
+}
+
+static struct ll_regime_mix *find_mix(struct ll_regime *regime, uint64_t number)
+{
+	for (size_t i = 0; i < LL_REGIME_MIXES; i++) {
+		if (regime->mixes[i].number == number)
+			return &regime->mixes[i];
+	}
+	return NULL;
+}
+
+/* In the place of the one that has not been there for the longest time. */
+static struct ll_regime_mix *add_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
+{
+	struct ll_regime_mix *oldest = &regime->mixes[0];
+	for (size_t i = 1; i < LL_REGIME_MIXES; i++) {
+		if (regime->mixes[i].used_ns < oldest->used_ns)
+			oldest = &regime->mixes[i];
+	}
+	*oldest = (struct ll_regime_mix){.number = number, .next_ns = now_ns, .why = LL_REGIME_NOT_MEASURED};
+	return oldest;
+}
+
+/* A mix is known when it has been there for long enough. Until then the card is shared as it was. */
+static void know_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
+{
+	struct ll_regime_mix *former = regime->mix;
+	regime->mix = find_mix(regime, number);
+	if (!regime->mix && number != regime->new_mix) {
+		regime->new_mix = number;
+		regime->new_mix_ns = now_ns;
+	}
+	if (!regime->mix && now_ns - regime->new_mix_ns >= LL_REGIME_SETTLE_NS) {
+		regime->mix = add_mix(regime, number, now_ns);
+		regime->mix->gives_visits = regime->gives_visits;
+	}
+	if (!regime->mix)
+		return;
+	regime->mix->used_ns = now_ns;
+	if (regime->mix != former)
+		regime->new_mix = 0;
+}
+
+/* ---- blocks ---- */
+
+/* The way of a block: as it was, the other one twice, as it was. */
+static int way_of_block(const struct ll_regime *regime)
+{
+	bool is_other = regime->block == 1 || regime->block == 2;
+	return regime->was_visits != is_other ? VISITS : SLICES;
+}
+
+static void begin_block(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
+{
+	regime->gives_visits = way_of_block(regime) == VISITS;
+	regime->block_ns = now_ns;
+	regime->drained_ns = regime->measured_ns = 0;
+	for (size_t i = 0; i < regime->count; i++)
+		regime->jobs[i].drained_at = jobs[i].completed + jobs[i].queued_launches;
+}
+
+static void begin_trial(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns)
+{
+	regime->is_trying = true;
+	regime->was_visits = regime->gives_visits;
+	regime->block = 0;
+	regime->count = count;
+	memset(regime->seconds, 0, sizeof regime->seconds);
+	memset(regime->jobs, 0, count * sizeof *regime->jobs);
+	for (size_t i = 0; i < count; i++)
+		regime->jobs[i].id = jobs[i].id;
+	begin_block(regime, jobs, now_ns);
+}
+
+static void plan_next(struct ll_regime_mix *mix, uint64_t now_ns)
+{
+	size_t last = sizeof again_s / sizeof *again_s - 1;
+	mix->next_ns = now_ns + again_s[mix->tries < last ? mix->tries : last] * (uint64_t)NS_PER_S;
+	mix->tries++;
+}
+
+/* The measurement ends, and the card is shared as before it. */
+static void give_up(struct ll_regime *regime)
+{
+	regime->is_trying = false;
+	regime->gives_visits = regime->was_visits;
+	regime->credit_ns -= (int64_t)((regime->seconds[SLICES] + regime->seconds[VISITS]) * NS_PER_S);
+	if (regime->credit_ns < -LL_REGIME_CREDIT_NS)
+		regime->credit_ns = -LL_REGIME_CREDIT_NS;
+}
+
+static void end_trial(struct ll_regime *regime, bool gives_visits, enum ll_regime_why why, uint64_t now_ns)
+{
+	give_up(regime);
+	regime->mix->gives_visits = gives_visits;
+	regime->mix->why = why;
+	plan_next(regime->mix, now_ns);
+}
+
+static bool is_drained(const struct ll_regime *regime, const struct ll_regime_job *jobs)
+{
+	for (size_t i = 0; regime->gives_visits && i < regime->count; i++) {
+		if (jobs[i].completed < regime->jobs[i].drained_at)
+			return false;
+	}
+	return true;
+}
+
+static bool has_enough(const struct ll_regime *regime, const struct ll_regime_job *jobs)
+{
+	for (size_t i = 0; i < regime->count; i++) {
+		if (jobs[i].completed - regime->jobs[i].from_completed < LL_REGIME_ENOUGH)
+			return false;
+	}
+	return true;
+}
+
+static void begin_measuring(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
+{
+	regime->measured_ns = now_ns;
+	for (size_t i = 0; i < regime->count; i++) {
+		regime->jobs[i].from_completed = jobs[i].completed;
+		regime->jobs[i].from_visited_ns = jobs[i].visited_ns;
+	}
+}
+
+static void add_block(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
+{
+	int way = way_of_block(regime);
+	regime->seconds[way] += (double)(now_ns - regime->measured_ns) / NS_PER_S;
+	for (size_t i = 0; i < regime->count; i++) {
+		struct ll_regime_tried *tried = &regime->jobs[i];
+		tried->done[way] += (double)(jobs[i].completed - tried->from_completed);
+		if (way == VISITS)
+			tried->visited_s += (double)(jobs[i].visited_ns - tried->from_visited_ns) / NS_PER_S;
+	}
+}
+
+/* ---- the verdict ---- */
+
+static double rate_of(const struct ll_regime *regime, const struct ll_regime_tried *tried, int way)
+{
+	double done = tried->done[way] > NEXT_TO_NONE ? tried->done[way] : NEXT_TO_NONE;
+	return done / regime->seconds[way];
+}
+
+/* Its share of its speed alone, which is not known of a job that was not visited. */
+static double owed_of(const struct ll_regime_tried *tried, double part)
+{
+	return tried->visited_s > 0 ? part * tried->done[VISITS] / tried->visited_s : INFINITY;
+}
+
+/* Whether the job has, by visits, what it had by slices or is owed. Where somebody asked for shares one may be small:
+ * two visits more or less, at the ends of the two blocks, are no sign. */
+static bool has_its_share(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part,
+			  bool is_asked)
+{
+	double slices = rate_of(regime, tried, SLICES), visits = rate_of(regime, tried, VISITS);
+	double owed = owed_of(tried, part), two_visits = 0;
+	if (is_asked && tried->visited_s > 0)
+		two_visits = owed / part * 2 * LL_REGIME_VISIT_S / regime->seconds[VISITS];
+	return visits + two_visits >= LL_REGIME_LEAST * fmin(slices, owed);
+}
+
+/* Whether slices keep from the job what it is owed, and visits give it more. */
+static bool is_helped(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part)
+{
+	double slices = rate_of(regime, tried, SLICES), visits = rate_of(regime, tried, VISITS);
+	return slices * LL_REGIME_MORE < owed_of(tried, part) && visits > slices * LL_REGIME_MORE;
+}
+
+static bool has_worked(const struct ll_regime_tried *tried)
+{
+	return tried->done[SLICES] > 0 || tried->done[VISITS] > 0;
+}
+
+static double sum_weights(const struct ll_regime *regime, const struct ll_regime_job *jobs)
+{
+	double sum = 0;
+	for (size_t i = 0; i < regime->count; i++)
+		sum += has_worked(&regime->jobs[i]) ? jobs[i].weight_permille : 0;
+	return sum;
+}
+
+static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs)
+{
+	double gain = 0, weights = sum_weights(regime, jobs);
+	bool have_shares = weights > 0, is_one_helped = false, is_asked = ll_regime_is_asked(jobs, regime->count);
+	for (size_t i = 0; i < regime->count; i++) {
+		const struct ll_regime_tried *tried = &regime->jobs[i];
+		if (!has_worked(tried))
+			continue;
+		double part = jobs[i].weight_permille / weights;
+		gain += part * log(rate_of(regime, tried, VISITS) / rate_of(regime, tried, SLICES));
+		have_shares = have_shares && has_its_share(regime, tried, part, is_asked);
+		is_one_helped |= is_helped(regime, tried, part);
+	}
+	regime->mix->gain = gain;
+	return have_shares && (gain >= LL_REGIME_GAIN || (is_asked && is_one_helped));
+}
+
+/* ---- a step ---- */
+
+static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
+{
+	bool is_asked = ll_regime_is_asked(jobs, regime->count);
+	regime->due_ns = now_ns + LOOK_NS;
+	if (!regime->measured_ns) {
+		uint64_t most_ns = is_asked ? LL_REGIME_DRAIN_ASKED_NS : LL_REGIME_DRAIN_NS;
+		if (!regime->drained_ns && is_drained(regime, jobs)) {
+			regime->drained_ns = now_ns;
+			regime->is_drained = regime->gives_visits;
+		}
+		uint64_t skip_ns = is_asked && regime->gives_visits ? LL_REGIME_SKIP_ASKED_NS : LL_REGIME_SKIP_NS;
+		if (regime->drained_ns && now_ns - regime->drained_ns >= skip_ns)
+			begin_measuring(regime, jobs, now_ns);
+		else if (now_ns - regime->block_ns > most_ns)
+			end_trial(regime, regime->was_visits, LL_REGIME_TOO_DEEP, now_ns);
+		return;
+	}
+	uint64_t measured_ns = now_ns - regime->measured_ns;
+	uint64_t least_ns = is_asked ? LL_REGIME_BLOCK_ASKED_NS : LL_REGIME_BLOCK_NS;
+	if (measured_ns < least_ns || (measured_ns < LL_REGIME_BLOCK_MOST_NS && !has_enough(regime, jobs)))
+		return;
+	add_block(regime, jobs, now_ns);
+	if (++regime->block < BLOCKS) {
+		begin_block(regime, jobs, now_ns);
+		return;
+	}
+	bool is_good = pays(regime, jobs);
+	end_trial(regime, is_good, is_good ? LL_REGIME_PAYS : LL_REGIME_PAYS_NOT, now_ns);
+	regime->gives_visits = is_good;
+}
+
+static void earn_credit(struct ll_regime *regime, uint64_t now_ns)
+{
+	if (!regime->credit_at_ns)
+		regime->credit_ns = LL_REGIME_CREDIT_NS;
+	else
+		regime->credit_ns += (int64_t)((now_ns - regime->credit_at_ns) / LL_REGIME_CREDIT_PART);
+	if (regime->credit_ns > LL_REGIME_CREDIT_NS)
+		regime->credit_ns = LL_REGIME_CREDIT_NS;
+	regime->credit_at_ns = now_ns;
+}
+
+static bool are_same_jobs(const struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count)
+{
+	bool are_same = regime->count == count;
+	for (size_t i = 0; are_same && i < count; i++)
+		are_same = regime->jobs[i].id == jobs[i].id && jobs[i].completed >= regime->jobs[i].from_completed;
+	return are_same;
+}
+
+/* When a measurement may be begun at the soonest. */
+static uint64_t trial_due_ns(const struct ll_regime *regime, bool is_asked, uint64_t now_ns)
+{
+	if (is_asked && !regime->mix->tries)
+		return regime->mix->next_ns;
+	int64_t lacks_ns = LL_REGIME_CREDIT_NS / 2 - regime->credit_ns;
+	uint64_t paid_ns = lacks_ns > 0 ? now_ns + (uint64_t)lacks_ns * LL_REGIME_CREDIT_PART : now_ns;
+	return paid_ns > regime->mix->next_ns ? paid_ns : regime->mix->next_ns;
+}
+
+/* The card is shared in that way, and nothing is measured. */
+static void decide_without(struct ll_regime *regime, bool gives_visits, enum ll_regime_why why)
+{
+	if (regime->is_trying)
+		give_up(regime);
+	regime->mix = NULL;
+	regime->new_mix = 0;
+	regime->gives_visits = gives_visits;
+	regime->why = why;
+	regime->due_ns = UINT64_MAX;
+}
+
+static void go_on_known(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns)
+{
+	regime->gives_visits = regime->mix->gives_visits;
+	regime->due_ns = trial_due_ns(regime, ll_regime_is_asked(jobs, count), now_ns);
+	if (regime->due_ns > now_ns)
+		return;
+	begin_trial(regime, jobs, count, now_ns);
+	regime->due_ns = now_ns + LOOK_NS;
+}
+
+void ll_regime_step(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns)
+{
+	regime->is_drained = false;
+	earn_credit(regime, now_ns);
+	if (!ll_regime_has_reason(jobs, count)) {
+		decide_without(regime, false, LL_REGIME_NO_REASON);
+		return;
+	}
+	if (count > LL_REGIME_JOBS) {
+		decide_without(regime, true, LL_REGIME_TOO_MANY);
+		return;
+	}
+	const struct ll_regime_mix *former = regime->mix;
+	know_mix(regime, number_of_mix(jobs, count), now_ns);
+	if (regime->is_trying && (regime->mix != former || !are_same_jobs(regime, jobs, count)))
+		give_up(regime);
+	if (regime->is_trying)
+		go_on_trying(regime, jobs, now_ns);
+	else if (regime->mix)
+		go_on_known(regime, jobs, count, now_ns);
+	else
+		regime->due_ns = regime->new_mix_ns + LL_REGIME_SETTLE_NS;
+	regime->why = regime->is_trying ? LL_REGIME_MEASURES : regime->mix ? regime->mix->why : LL_REGIME_NOT_MEASURED;
+	regime->gain = regime->mix ? regime->mix->gain : 0;
+}

@@ -1,0 +1,168 @@
+#include "daemon/share/choose.h"
+
+#include <math.h>
+
+#include "daemon/share/act.h"
+#include "daemon/share/virtual_time.h"
+
+/* Who wants the card now and then counts all the time. */
+#define LATELY_NS UINT64_C(2000000000)
+
+/* ---- who shares the card ---- */
+
+struct crowd {
+	bool has_any, has_waiter;    /* one whose launches are waited for, or of whom nothing is known yet */
+	bool are_by_space, has_gang; /* all are clients of MPS; one works on several cards */
+	bool have_classes;           /* not all are of one */
+	unsigned rank;
+};
+
+static bool is_late(uint64_t at_ns, uint64_t now_ns)
+{
+	return !at_ns || ll_share_elapsed_ns(at_ns, now_ns) > LATELY_NS;
+}
+
+static bool is_in_gang(const struct ll_share_job *job, uint64_t now_ns)
+{
+	return job->first_card || !is_late(job->led_ns, now_ns);
+}
+
+static void add_to_crowd(struct crowd *crowd, const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	const struct ll_share_job *job = claim->job;
+	crowd->have_classes |= crowd->has_any && crowd->rank != job->rank;
+	crowd->has_any = true;
+	crowd->rank = job->rank;
+	crowd->has_waiter |= claim->said.pace != LL_PACE_AHEAD;
+	crowd->are_by_space &= job->is_by_space;
+	crowd->has_gang |= is_in_gang(job, now_ns);
+}
+
+static struct crowd find_crowd(const struct ll_share_card *card, const struct ll_share_claim *more, uint64_t now_ns)
+{
+	struct crowd crowd = {.are_by_space = true};
+	if (more)
+		add_to_crowd(&crowd, more, now_ns);
+	LL_SHARE_EACH_WANTING(card, claim)
+	{
+		if (!ll_share_is_deaf(claim, now_ns))
+			add_to_crowd(&crowd, claim, now_ns);
+	}
+	return crowd;
+}
+
+static bool needs_visits(const struct ll_share_card *card, const struct crowd *crowd)
+{
+	if (!crowd->has_any || crowd->are_by_space)
+		return false;
+	if (card->forced)
+		return card->forced == LL_LIMIT_SHARING_VISITS;
+	if (crowd->have_classes || crowd->has_gang)
+		return crowd->has_waiter;
+	return card->regime.gives_visits;
+}
+
+bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns)
+{
+	struct crowd crowd = find_crowd(card, NULL, now_ns);
+	return needs_visits(card, &crowd);
+}
+
+bool ll_share_would_need_visits(const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	struct crowd crowd = find_crowd(claim->job->card, claim, now_ns);
+	return needs_visits(claim->job->card, &crowd);
+}
+
+/* ---- how they get on ---- */
+
+static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
+{
+	if (!claim->want_since_ns || claim->was_deaf)
+		return;
+	claim->wanted_ns = now_ns;
+	if (claim->said.pace == LL_PACE_WAITS)
+		claim->waited_for_each_ns = now_ns;
+}
+
+/* False: the job has not wanted the card lately. */
+static bool describe(const struct ll_share_job *job, uint64_t now_ns, struct ll_regime_job *ret_job)
+{
+	*ret_job = (struct ll_regime_job){
+	    .id = job->id, .visited_ns = job->visited_ns, .weight_permille = job->weight_permille};
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		note_claim(claim, now_ns);
+		if (is_late(claim->wanted_ns, now_ns))
+			continue;
+		ret_job->processes++;
+		ret_job->waits |= !is_late(claim->waited_for_each_ns, now_ns);
+		ret_job->completed += claim->said.completed_launches;
+		ret_job->queued_launches += claim->want_since_ns ? claim->said.queued_launches : 0;
+	}
+	return ret_job->processes;
+}
+
+static size_t describe_all(const struct ll_share_card *card, uint64_t now_ns, struct ll_regime_job *jobs, size_t most)
+{
+	size_t count = 0;
+	for (struct ll_share_job *job = card->jobs; job && count < most; job = job->next)
+		count += describe(job, now_ns, &jobs[count]);
+	return count;
+}
+
+/* Those that a rule serves are not measured. */
+static bool is_ruled(const struct ll_share_card *card, uint64_t now_ns)
+{
+	struct crowd crowd = find_crowd(card, NULL, now_ns);
+	return card->forced || (crowd.has_any && (crowd.are_by_space || crowd.have_classes || crowd.has_gang));
+}
+
+static bool is_shared_now(const struct ll_share_card *card)
+{
+	LL_SHARE_EACH_WANTING(card, claim)
+	{
+		if (claim->job != card->wanting->job)
+			return true;
+	}
+	return false;
+}
+
+uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new)
+{
+	struct ll_regime_job jobs[LL_REGIME_JOBS + 1];
+	bool gave_visits = card->regime.gives_visits;
+	*ret_is_new = false;
+	ll_share_count_visit(card, now_ns);
+	if (card->forced)
+		return UINT64_MAX;
+	size_t count = describe_all(card, now_ns, jobs, LL_REGIME_JOBS + 1);
+	ll_regime_step(&card->regime, jobs, is_ruled(card, now_ns) ? 0 : count, now_ns);
+	if (card->regime.is_drained)
+		ll_share_even_out(card);
+	*ret_is_new = gave_visits != card->regime.gives_visits;
+	return card->regime.is_trying || is_shared_now(card) ? card->regime.due_ns : UINT64_MAX;
+}
+
+/* ---- for people ---- */
+
+static const enum ll_sharing words[] = {
+    [LL_REGIME_NO_REASON] = LL_SHARING_SLICES,     [LL_REGIME_NOT_MEASURED] = LL_SHARING_SLICES_YET,
+    [LL_REGIME_MEASURES] = LL_SHARING_MEASURED,    [LL_REGIME_PAYS] = LL_SHARING_VISITS_PAY,
+    [LL_REGIME_PAYS_NOT] = LL_SHARING_SLICES_PAY,  [LL_REGIME_TOO_DEEP] = LL_SHARING_TOO_DEEP,
+    [LL_REGIME_TOO_MANY] = LL_SHARING_VISITS_RULE,
+};
+
+enum ll_sharing ll_share_sharing(const struct ll_share_card *card, uint64_t now_ns)
+{
+	if (!is_ruled(card, now_ns))
+		return words[card->regime.why];
+	return ll_share_needs_visits(card, now_ns) ? LL_SHARING_VISITS_RULE : LL_SHARING_SLICES;
+}
+
+unsigned ll_share_visits_permille(const struct ll_share_card *card)
+{
+	double permille = 1000 * exp(card->regime.gain);
+	bool is_known = card->regime.why == LL_REGIME_PAYS || card->regime.why == LL_REGIME_PAYS_NOT;
+	return is_known && permille < UINT32_MAX ? (unsigned)lrint(permille) : 0;
+}

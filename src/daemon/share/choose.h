@@ -1,0 +1,28 @@
+/*
+ * choose.h - whether a card is given for visits, or shared by its own time slices (control/share/regime.h).
+ *
+ * Some mixes are not measured. Programs that are all clients of MPS run at the same time: slices. Where classes differ,
+ * or a job works on several cards together (gang.h), the card is given for visits while one of them waits for each of
+ * its launches.
+ */
+#ifndef LOADLINE_DAEMON_SHARE_CHOOSE_H
+#define LOADLINE_DAEMON_SHARE_CHOOSE_H
+
+#include "daemon/share/card.h"
+
+/* Looks how the jobs get on, and chooses. To be called when something has changed, and at the time that it returns;
+ * UINT64_MAX: when something changes. *ret_is_new: the choice is another one: all claims are to be looked at. */
+uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new);
+
+/* Whether the card is given for visits now. False if nobody wants the card. */
+bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns);
+
+/* How the card is shared, for people. And as measured: the progress by visits, in permille of that by slices; 0: it is
+ * not known. */
+enum ll_sharing ll_share_sharing(const struct ll_share_card *card, uint64_t now_ns);
+unsigned ll_share_visits_permille(const struct ll_share_card *card);
+
+/* Whether it would be if that claim, which wants nothing now, wanted the card. */
+bool ll_share_would_need_visits(const struct ll_share_claim *claim, uint64_t now_ns);
+
+#endif

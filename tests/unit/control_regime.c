@@ -1,0 +1,314 @@
+/* How a card is shared is measured: mixes whose jobs get on at given rates by slices and by visits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/share/regime.h"
+#include "test.h"
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+
+enum { MOST = 70 };
+
+/* A job: launches a second alone, and the part of that which it does in each way. */
+struct player {
+	double alone_per_s, slices, visits;
+	double done, visited_ns;
+	bool is_away;
+	struct ll_regime_job job;
+};
+
+struct mix {
+	struct ll_regime regime;
+	struct player players[MOST];
+	size_t count;
+	uint64_t now_ns, visits_ns, flips;
+	double deep_s; /* what is queued while the card is shared by slices takes so long */
+	uint64_t slices_since_ns, visits_since_ns;
+};
+
+static struct player *join(struct mix *mix, double alone_per_s, double slices, double visits)
+{
+	struct player *player = &mix->players[mix->count++];
+	*player = (struct player){.alone_per_s = alone_per_s, .slices = slices, .visits = visits};
+	player->job = (struct ll_regime_job){.id = mix->count, .weight_permille = 1000, .processes = 1};
+	return player;
+}
+
+static void get_on(struct mix *mix, uint64_t ns)
+{
+	double sum = 0;
+	bool visits = mix->regime.gives_visits;
+	for (size_t i = 0; i < mix->count; i++)
+		sum += mix->players[i].is_away ? 0 : mix->players[i].visits;
+	for (size_t i = 0; i < mix->count; i++) {
+		struct player *player = &mix->players[i];
+		player->done += player->alone_per_s * (visits ? player->visits : player->slices) * (double)ns / 1e9;
+		player->visited_ns += visits ? (double)ns * player->visits / (sum > 1 ? sum : 1) : 0;
+		player->job.completed = (uint64_t)player->done;
+		player->job.visited_ns = (uint64_t)player->visited_ns;
+		bool is_deep = visits && mix->now_ns < mix->visits_since_ns + (uint64_t)(mix->deep_s * 1e9);
+		player->job.queued_launches = is_deep || !visits ? (uint64_t)(mix->deep_s * player->alone_per_s) : 0;
+	}
+}
+
+static void play(struct mix *mix, uint64_t ns)
+{
+	for (uint64_t until_ns = mix->now_ns + ns; mix->now_ns < until_ns; mix->now_ns += 5 * MS) {
+		struct ll_regime_job jobs[MOST];
+		size_t count = 0;
+		bool was = mix->regime.gives_visits;
+		for (size_t i = 0; i < mix->count; i++) {
+			if (!mix->players[i].is_away)
+				jobs[count++] = mix->players[i].job;
+		}
+		ll_regime_step(&mix->regime, jobs, count, mix->now_ns);
+		if (!was && mix->regime.gives_visits)
+			mix->visits_since_ns = mix->now_ns;
+		mix->flips += was != mix->regime.gives_visits;
+		mix->visits_ns += mix->regime.gives_visits ? 5 * MS : 0;
+		get_on(mix, 5 * MS);
+	}
+}
+
+static int setup(void **state)
+{
+	struct mix *mix = calloc(1, sizeof *mix);
+	if (!mix)
+		return -1;
+	mix->now_ns = S;
+	*state = mix;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void programs_that_launch_ahead_share_by_slices(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 5000, 0.5, 0.4);
+	join(mix, 300, 0.9, 0.4);
+	play(mix, 60 * S);
+	assert_int_equal(mix->visits_ns, 0);
+	assert_int_equal(mix->regime.why, LL_REGIME_NO_REASON);
+}
+
+static void two_that_wait_for_each_launch_are_visited_within_three_seconds(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	play(mix, 3 * S);
+	assert_true(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_PAYS);
+	assert_true(mix->regime.gain > 1.6 && mix->regime.gain < 1.8);
+	mix->visits_ns = 0;
+	play(mix, 100 * S);
+	assert_true(mix->visits_ns > 97 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void visits_that_do_not_pay_are_undone_and_tried_seldom(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 2000, 0.62, 0.49)->job.waits = true;
+	join(mix, 9000, 0.94, 0.90);
+	play(mix, 600 * S);
+	assert_false(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
+	assert_true(mix->flips >= 8 && mix->flips <= 10); /* at 0.5, 10, 40, 130 and 430 s: each there and back */
+	assert_true(mix->visits_ns < 3 * S);
+}
+
+static void a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.05, 0.45)->job.waits = true;
+	join(mix, 5000, 0.95, 0.50);
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void nobody_falls_below_its_share_for_the_others_gain(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.05, 0.60)->job.waits = true;
+	join(mix, 5000, 0.60, 0.30);
+	play(mix, 5 * S);
+	assert_true(mix->regime.gain > LL_REGIME_GAIN);
+	assert_false(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
+}
+
+static void weights_between_floods_bring_visits(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 5000, 0.47, 0.68)->job.weight_permille = 7000;
+	join(mix, 5000, 0.47, 0.29)->job.weight_permille = 3000;
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void unequal_numbers_of_processes_are_a_reason_too(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 5000, 0.76, 0.48)->job.processes = 4;
+	join(mix, 5000, 0.19, 0.48);
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void weights_do_not_bind_programs_that_leave_the_card_idle(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 3000, 0.92, 0.55)->job.weight_permille = 7000;
+	join(mix, 3000, 0.90, 0.30)->job.weight_permille = 3000;
+	play(mix, 5 * S);
+	assert_false(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
+}
+
+static void what_is_queued_too_deep_is_not_waited_for(void **state)
+{
+	struct mix *mix = *state;
+	mix->deep_s = 9;
+	join(mix, 3000, 0.2, 0.5)->job.waits = true;
+	join(mix, 3000, 0.5, 0.5);
+	play(mix, 7 * S);
+	assert_int_equal(mix->regime.why, LL_REGIME_TOO_DEEP);
+	assert_false(mix->regime.gives_visits);
+}
+
+static void who_asked_for_shares_waits_longer_for_what_is_queued(void **state)
+{
+	struct mix *mix = *state;
+	mix->deep_s = 9;
+	join(mix, 300, 0.47, 0.68)->job.weight_permille = 7000;
+	join(mix, 300, 0.47, 0.29)->job.weight_permille = 3000;
+	play(mix, 50 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void a_mix_that_changes_is_measured_anew(void **state)
+{
+	struct mix *mix = *state;
+	struct player *waiter = join(mix, 40000, 0.09, 0.49);
+	join(mix, 40000, 0.50, 0.49);
+	play(mix, 20 * S);
+	assert_false(mix->regime.gives_visits);
+	waiter->job.waits = true;
+	play(mix, 3 * S);
+	assert_true(mix->regime.gives_visits);
+	waiter->job.waits = false;
+	play(mix, 5 * MS);
+	assert_false(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_NO_REASON);
+	waiter->job.waits = true;
+	play(mix, 3 * S);
+	assert_true(mix->regime.gives_visits);
+	waiter->is_away = true;
+	play(mix, 5 * MS);
+	assert_false(mix->regime.gives_visits);
+}
+
+static void measuring_has_its_price_and_no_more(void **state)
+{
+	struct mix *mix = *state;
+	struct player *waiter = join(mix, 40000, 0.9, 0.3);
+	waiter->job.waits = true;
+	join(mix, 40000, 0.9, 0.3);
+	for (int i = 0; i < 100; i++) { /* another one comes and goes */
+		if (i % 2 == 0)
+			join(mix, 1000, 0.9, 0.1);
+		else
+			mix->players[mix->count - 1].is_away = true;
+		if (mix->count == MOST)
+			break;
+		play(mix, 3 * S);
+	}
+	assert_true(mix->visits_ns < 3 * S + mix->now_ns / 50);
+}
+
+static void who_asks_for_shares_is_not_kept_waiting_for_what_others_measured(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.9, 0.3)->job.waits = true;
+	join(mix, 40000, 0.9, 0.3);
+	for (unsigned i = 0; i < 5; i++) { /* it is measured as often as may be */
+		join(mix, 1000, 0.9, 0.1);
+		play(mix, 3 * S);
+	}
+	for (size_t i = 0; i < mix->count; i++)
+		mix->players[i].is_away = true;
+	join(mix, 5000, 0.47, 0.68)->job.weight_permille = 7000;
+	join(mix, 5000, 0.47, 0.29)->job.weight_permille = 3000;
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void a_measurement_ends_when_a_job_leaves(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	struct player *third = join(mix, 40000, 0.09, 0.49);
+	while (mix->regime.why != LL_REGIME_MEASURES)
+		play(mix, 5 * MS);
+	third->is_away = true;
+	play(mix, 5 * MS);
+	assert_int_not_equal(mix->regime.why, LL_REGIME_MEASURES);
+	play(mix, 3 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void more_jobs_than_can_be_measured_are_visited_if_one_waits(void **state)
+{
+	struct mix *mix = *state;
+	for (int i = 0; i < MOST; i++)
+		join(mix, 1000, 0.01, 0.01);
+	play(mix, S);
+	assert_false(mix->regime.gives_visits);
+	mix->players[3].job.waits = true;
+	play(mix, S);
+	assert_true(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_TOO_MANY);
+}
+
+static void who_completes_nothing_in_either_way_is_left_out(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	join(mix, 0, 0, 0);
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+#define REGIME_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    REGIME_TEST(programs_that_launch_ahead_share_by_slices),
+	    REGIME_TEST(two_that_wait_for_each_launch_are_visited_within_three_seconds),
+	    REGIME_TEST(visits_that_do_not_pay_are_undone_and_tried_seldom),
+	    REGIME_TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half),
+	    REGIME_TEST(nobody_falls_below_its_share_for_the_others_gain),
+	    REGIME_TEST(weights_between_floods_bring_visits),
+	    REGIME_TEST(unequal_numbers_of_processes_are_a_reason_too),
+	    REGIME_TEST(weights_do_not_bind_programs_that_leave_the_card_idle),
+	    REGIME_TEST(what_is_queued_too_deep_is_not_waited_for),
+	    REGIME_TEST(who_asked_for_shares_waits_longer_for_what_is_queued),
+	    REGIME_TEST(a_mix_that_changes_is_measured_anew),
+	    REGIME_TEST(measuring_has_its_price_and_no_more),
+	    REGIME_TEST(who_asks_for_shares_is_not_kept_waiting_for_what_others_measured),
+	    REGIME_TEST(a_measurement_ends_when_a_job_leaves),
+	    REGIME_TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits),
+	    REGIME_TEST(who_completes_nothing_in_either_way_is_left_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
