@@ -36,13 +36,12 @@
 #define LL_REGIME_BLOCK_ASKED_NS UINT64_C(400000000)
 enum { LL_REGIME_ENOUGH = 20 };
 /* Before a block of visits is measured, what was queued before must be done; meanwhile slices serve it, and nobody
- * loses anything. If that takes longer, the measurement is given up; where somebody asked for shares, not before the
- * second.
- */
+ * loses anything. If that takes longer than the first of these times, the measurement is given up; than the second,
+ * where somebody asked for shares. */
 #define LL_REGIME_DRAIN_NS UINT64_C(5000000000)
 #define LL_REGIME_DRAIN_ASKED_NS UINT64_C(30000000000)
-/* What is given away before a block is measured; and where somebody asked for shares, which visits reach in some time.
- */
+/* What is given away before a block is measured. It is longer where somebody asked for shares: visits reach them in
+ * some time. */
 #define LL_REGIME_SKIP_NS UINT64_C(30000000)
 #define LL_REGIME_SKIP_ASKED_NS UINT64_C(100000000)
 /* Measurements take 2 % of the time at most, and this much at once. One is begun if half of that is there; the first of
@@ -60,7 +59,7 @@ enum {
 	LL_REGIME_MIXES = 8, /* of which the verdict is kept */
 };
 
-/* A job that has wanted the card within the last second. */
+/* A job that has wanted the card of late. */
 struct ll_regime_job {
 	uint64_t id;
 	uint64_t completed;       /* launches that the card has finished, since any time */
