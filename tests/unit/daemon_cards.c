@@ -224,7 +224,7 @@ static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
 	assert_int_equal(slot_of(one)->gate, LL_GATE_OPEN);
 	assert_true(has_flag(one, LL_ORDER_IS_ALONE) && has_flag(one, LL_ORDER_IS_HOLDER));
 	assert_int_equal(orders_of(one)->post, slot_of(one)->post);
-	assert_true(has_flag(other, LL_ORDER_IS_FREE));      /* slices would serve both */
+	assert_false(has_flag(other, LL_ORDER_IS_FREE));     /* both are new: their kernels are to be timed */
 	assert_int_equal(slot_of(other)->wake_count, wakes); /* it sleeps on */
 	assert_int_equal(cards.timer_ns, 0);
 	set_wanting(one, LL_PACE_UNKNOWN, false);

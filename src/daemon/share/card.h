@@ -81,6 +81,7 @@ struct ll_share_claim {
 	struct ll_share_claim *next_wanting; /* of the card, in the order in which they came */
 	struct ll_share_said said;
 	uint64_t want_since_ns; /* since when it wants the card without being visited; 0: it wants nothing */
+	uint64_t came_ns;       /* when it first wanted the card; 0: it has not */
 	uint64_t wanted_ns, waited_for_each_ns; /* when it last wanted the card, and said that it waits for each launch
 						 */
 	uint64_t dry_since_ns;                  /* nothing of it waits on the card since then; 0: something does */

@@ -11,6 +11,7 @@
 /* ---- who shares the card ---- */
 
 struct crowd {
+	bool has_new;
 	bool has_any, has_waiter;    /* one whose launches are waited for, or of whom nothing is known yet */
 	bool are_by_space, has_gang; /* all are clients of MPS; one works on several cards */
 	bool have_classes;           /* not all are of one */
@@ -27,11 +28,18 @@ static bool is_in_gang(const struct ll_share_job *job, uint64_t now_ns)
 	return job->first_card || !is_late(job->led_ns, now_ns);
 }
 
+static bool is_new(const struct ll_share_claim *claim, uint64_t now_ns)
+{
+	bool has_come = claim->came_ns && ll_share_elapsed_ns(claim->came_ns, now_ns) > LL_SHARE_NEW_NS;
+	return claim->said.pace == LL_PACE_UNKNOWN && !has_come;
+}
+
 static void add_to_crowd(struct crowd *crowd, const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	const struct ll_share_job *job = claim->job;
 	crowd->have_classes |= crowd->has_any && crowd->rank != job->rank;
 	crowd->has_any = true;
+	crowd->has_new |= is_new(claim, now_ns);
 	crowd->rank = job->rank;
 	crowd->has_waiter |= claim->said.pace != LL_PACE_AHEAD;
 	crowd->are_by_space &= job->is_by_space;
@@ -59,7 +67,7 @@ static bool needs_visits(const struct ll_share_card *card, const struct crowd *c
 		return card->forced == LL_LIMIT_SHARING_VISITS;
 	if (crowd->have_classes || crowd->has_gang)
 		return crowd->has_waiter;
-	return card->regime.gives_visits;
+	return card->regime.gives_visits || crowd->has_new;
 }
 
 bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns)

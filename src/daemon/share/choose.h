@@ -3,12 +3,15 @@
  *
  * Some mixes are not measured. Programs that are all clients of MPS run at the same time: slices. Where classes differ,
  * or a job works on several cards together (gang.h), the card is given for visits while one of them waits for each of
- * its launches.
+ * its launches. And it is given for visits while a program is new, until it is known how it launches, LL_SHARE_NEW_NS
+ * at most: its kernels are timed then while nobody else works, which accounts and caps need.
  */
 #ifndef LOADLINE_DAEMON_SHARE_CHOOSE_H
 #define LOADLINE_DAEMON_SHARE_CHOOSE_H
 
 #include "daemon/share/card.h"
+
+#define LL_SHARE_NEW_NS UINT64_C(100000000)
 
 /* Looks how the jobs get on, and chooses. To be called when something has changed, and at the time that it returns;
  * UINT64_MAX: when something changes. *ret_is_new: the choice is another one: all claims are to be looked at. */

@@ -16,6 +16,8 @@ static void enlist(struct ll_share_claim *claim, uint64_t now_ns)
 	*end = claim;
 	claim->next_wanting = NULL;
 	claim->want_since_ns = now_ns;
+	if (!claim->came_ns)
+		claim->came_ns = now_ns;
 }
 
 static void strike(struct ll_share_claim *claim)
