@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCKS = 4, SLICES = 0, VISITS = 1, PERMILLE = 1000 };
+#include "control/visits.h"
+
+enum { BLOCKS = 4, SLICES = 0, VISITS = 1 };
 
 #define NS_PER_S 1e9
 /* While a block is measured it is looked at so often. */
@@ -208,7 +210,7 @@ static bool has_its_share(const struct ll_regime *regime, const struct ll_regime
 	double slices = rate_of(regime, tried, SLICES), visits = rate_of(regime, tried, VISITS);
 	double owed = owed_of(tried, part), two_visits = 0;
 	if (is_asked && tried->visited_s > 0)
-		two_visits = owed / part * 2 * LL_REGIME_VISIT_S / regime->seconds[VISITS];
+		two_visits = owed / part * 2 * LL_VISIT_QUANTUM_NS / NS_PER_S / regime->seconds[VISITS];
 	return visits + two_visits >= LL_REGIME_LEAST * fmin(slices, owed);
 }
 

@@ -52,7 +52,6 @@ enum { LL_REGIME_CREDIT_PART = 50 };
 #define LL_REGIME_GAIN 0.18 /* 20 % for each job */
 #define LL_REGIME_MORE 1.07 /* what counts as more than by slices, and as less than is owed */
 #define LL_REGIME_LEAST 0.93
-#define LL_REGIME_VISIT_S 0.008 /* LL_VISIT_QUANTUM_NS */
 
 enum {
 	LL_REGIME_JOBS = 64, /* With more jobs nothing is measured: visits if there is a reason for them. */

@@ -11,8 +11,8 @@
 /* ---- who shares the card ---- */
 
 struct crowd {
-	bool has_new;
-	bool has_any, has_waiter;    /* one whose launches are waited for, or of whom nothing is known yet */
+	bool has_any, has_new;
+	bool has_waiter;             /* one whose launches are waited for, or of whom nothing is known yet */
 	bool are_by_space, has_gang; /* all are clients of MPS; one works on several cards */
 	bool have_classes;           /* not all are of one */
 	unsigned rank;
