@@ -423,6 +423,7 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 	struct ll_evictable **at = &books->evictables;
 	if (!evictable)
 		return;
+	ll_debug("claim %u, tenant %s: has ended", ll_card_claim_number(claim->share), claim->card->job->facts.tenant);
 	if (evictable->gather)
 		ll_gather_forget(books, evictable, ll_now_ns());
 	while (*at != evictable)

@@ -31,9 +31,10 @@ ends_right() {
 }
 
 # went_together TENANT [PROCESSES]: none of it has begun to leave before all were quiet, and none has gone on before all
-# had begun to return.
+# had begun to return. The last one alive leaves alone.
 went_together() {
-	awk -v name="tenant $1: is " -v count="${2-2}" '
+	awk -v name="tenant $1: is " -v end="tenant $1: has ended" -v count="${2-2}" '
+		index($0, end) { count-- }
 		index($0, name) {
 			state = substr($0, index($0, name) + length(name))
 			if (state == "stopped")
@@ -44,7 +45,7 @@ went_together() {
 				away--
 			else if (state == "here")
 				quiet = 0
-			if ((state == "leaving" && quiet < count) || (state == "here" && away))
+			if ((state == "leaving" && count > 1 && quiet < count) || (state == "here" && away))
 				bad = bad "\n" NR ": " $0
 		}
 		END { print bad; exit bad != "" }' "$LOADLINE_SIM_DIR/loadlined.log"
