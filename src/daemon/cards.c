@@ -186,6 +186,7 @@ static void take_limits(struct ll_share_job *share, const struct ll_limits *limi
 {
 	share->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	share->cap_permille = limits->compute_permille;
+	share->slowdown_permille = limits->slowdown_permille ? limits->slowdown_permille : LL_DEFAULT_SLOWDOWN_PERMILLE;
 	share->is_by_space = limits->space_permille;
 	share->sharing = (enum ll_limit_sharing)limits->sharing;
 }

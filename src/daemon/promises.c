@@ -83,6 +83,8 @@ static void merge(struct ll_limits *limits, const struct ll_message_set *set)
 		limits->priority = set->limits.priority;
 	if (set->fields & LL_SET_SHARING)
 		limits->sharing = set->limits.sharing;
+	if (set->fields & LL_SET_SLOWDOWN)
+		limits->slowdown_permille = set->limits.slowdown_permille;
 }
 
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,

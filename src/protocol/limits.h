@@ -29,7 +29,9 @@ struct ll_limits {
 	uint32_t weight_permille;  /* 0: 1000 */
 	uint32_t priority;         /* enum ll_limit_class */
 	uint32_t flags;            /* enum ll_limit_flag */
-	uint32_t sharing;          /* enum ll_limit_sharing; of jobs that say different things, the first counts */
+	uint16_t sharing;          /* enum ll_limit_sharing; of jobs that say different things, the first counts */
+	/* How many times as slow as alone the job may become because of lower classes: 1000 to 10000. 0: 1300 */
+	uint16_t slowdown_permille;
 };
 _Static_assert(sizeof(struct ll_limits) == 48, "part of messages");
 

@@ -12,7 +12,7 @@
 #include "protocol/page.h"
 #include "protocol/words.h"
 
-enum { PERMILLE_MAX = 1000, WEIGHT_MAX = 100000 };
+enum { PERMILLE_MAX = 1000, WEIGHT_MAX = 100000, SLOWDOWN_MIN = 1000, SLOWDOWN_MAX = 10000 };
 
 int ll_message_text_is_valid(const char *text, size_t size)
 {
@@ -40,7 +40,8 @@ bool ll_limits_are_valid(const struct ll_limits *limits)
 {
 	return limits->compute_permille <= PERMILLE_MAX && limits->space_permille <= PERMILLE_MAX &&
 	       limits->weight_permille <= WEIGHT_MAX && limits->priority <= LL_LIMIT_CLASS_LOW &&
-	       limits->sharing <= LL_LIMIT_SHARING_VISITS;
+	       limits->sharing <= LL_LIMIT_SHARING_VISITS && limits->slowdown_permille <= SLOWDOWN_MAX &&
+	       (limits->slowdown_permille >= SLOWDOWN_MIN || !limits->slowdown_permille);
 }
 
 static bool is_hello_valid(const union ll_message *message)

@@ -286,6 +286,7 @@ enum ll_set_field {
 	LL_SET_WEIGHT = 8,
 	LL_SET_PRIORITY = 16,
 	LL_SET_SHARING = 64,
+	LL_SET_SLOWDOWN = 128,
 	LL_SET_OVERCOMMIT = 32, /* no limit for all requests together */
 };
 

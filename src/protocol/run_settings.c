@@ -58,6 +58,7 @@ struct field {
 	}
 #define PERMILLE_MAX 1000
 #define WEIGHT_MAX 100000
+#define SLOWDOWN_MAX 10000
 
 static const struct field fields[] = {
     FIELD("id", FIELD_HEX, id, 1, UINT64_MAX),
@@ -66,6 +67,7 @@ static const struct field fields[] = {
     FIELD("request", FIELD_LONG, memory_request_bytes, 0, UINT64_MAX),
     FIELD("compute", FIELD_NUMBER, compute_cap_permille, 0, PERMILLE_MAX),
     FIELD("weight", FIELD_NUMBER, weight_permille, 0, WEIGHT_MAX),
+    FIELD("slowdown", FIELD_NUMBER, slowdown_permille, 0, SLOWDOWN_MAX),
     FIELD("space", FIELD_NUMBER, space_permille, 0, PERMILLE_MAX),
     FIELD("priority", FIELD_PRIORITY, priority, LL_PRIORITY_HIGH, LL_PRIORITY_LOW),
     FIELD("context", FIELD_FLAG, counts_context, 0, 1),
@@ -240,5 +242,6 @@ bool ll_run_settings_ask_limits(const struct ll_run_settings *settings)
 {
 	bool has_weight = settings->weight_permille && settings->weight_permille != LL_DEFAULT_WEIGHT_PERMILLE;
 	return settings->memory_limit_bytes || settings->compute_cap_permille || settings->max_kernel_ns ||
-	       settings->is_strict || has_weight || settings->priority != LL_PRIORITY_NORMAL;
+	       settings->is_strict || has_weight || settings->slowdown_permille ||
+	       settings->priority != LL_PRIORITY_NORMAL;
 }

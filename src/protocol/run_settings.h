@@ -28,6 +28,7 @@ struct ll_run_settings {
 	uint64_t memory_request_bytes; /* promised to it on the card (control/residency.h); 0: nothing */
 	unsigned compute_cap_permille; /* 0: none */
 	unsigned weight_permille;      /* 0: 1000 */
+	unsigned slowdown_permille;    /* it may become so much slower than alone for lower classes; 0: 1300 */
 	unsigned space_permille;       /* its part of the SMs as a client of MPS; 0: it shares by time */
 	bool counts_context;           /* what contexts take counts against the memory limit */
 	uint64_t max_kernel_ns;        /* 0: none */

@@ -13,7 +13,7 @@
 enum ll_priority { LL_PRIORITY_NONE, LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW, LL_PRIORITY_HOLD };
 
 /* The weight of a claim or a tenant whose wish says none. */
-enum { LL_DEFAULT_WEIGHT_PERMILLE = 1000 };
+enum { LL_DEFAULT_WEIGHT_PERMILLE = 1000, LL_DEFAULT_SLOWDOWN_PERMILLE = 1300 };
 
 enum ll_claim_state {
 	LL_CLAIM_STARTING, /* no context on the card yet */

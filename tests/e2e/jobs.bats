@@ -15,7 +15,7 @@ has_no_job() {
 	wait_for 10 has_job train
 	[ "$(job train '.pid')" -eq "$(pid_of job)" ]
 	[ "$(job train '.monitor_pid')" -eq "$(pids loadline-job)" ]
-	[ "$(job train '.limits | [.memory_bytes, .compute_cap_percent, .weight, .class] | @csv')" = '2147483648,25,2,"low"' ]
+	[ "$(job train '.limits | [.memory_bytes, .compute_cap_percent, .weight, .class, .slowdown_target] | @csv')" = '2147483648,25,2,"low",1.3' ]
 	[ "$(job train '[.command, .tenant_is_named, .processes, .uid] | @csv')" = "\"sleep\",true,1,$(id -u)" ]
 	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon | [.answer, .jobs, .tenants] | @csv')" = '"serves",1,1' ]
 	stop job

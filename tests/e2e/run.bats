@@ -71,11 +71,12 @@ zero 4 a b -i --mem " ]
 }
 
 @test "the environment has the limits, the cards and the library" {
-	run_sim --mem 20G --compute 25% --weight 2.5 --priority low --tenant night --count-context=no --max-kernel 10s:kill -- \
+	run_sim --mem 20G --compute 25% --weight 2.5 --priority low --slowdown 1.25 --tenant night --count-context=no --max-kernel 10s:kill -- \
 		env >"$T/env"
 	[ "$(setting mem)" -eq $((20 << 30)) ]
 	[ "$(setting compute)" -eq 250 ]
 	[ "$(setting weight)" -eq 2500 ]
+	[ "$(setting slowdown)" -eq 1250 ]
 	[ "$(setting tenant)" = night ]
 	[ "$(setting context)" -eq 0 ]
 	[ "$(setting max-kernel)" -eq 10000000000 ]

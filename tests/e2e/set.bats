@@ -129,11 +129,11 @@ two_cards() {
 @test "bad values are 2 and change nothing" {
 	start job --sim run --tenant job --mem 4G -- sleep 60
 	wait_for 20 tenant job
-	for option in --mem=0 --mem=-1 --mem=abc --mem=200T --compute=0 --compute=101% --compute=abc --weight=0 --weight=101 --weight=none; do
+	for option in --mem=0 --mem=-1 --mem=abc --mem=200T --compute=0 --compute=101% --compute=abc --weight=0 --weight=101 --weight=none --slowdown=0.9 --slowdown=11; do
 		fails_with 2 "${option%%=*}" --sim set job "$option"
 		fails_with 2 "${option%%=*}" --sim set job --weight 3 "$option"
 	done
-	fails_with 2 "set: nothing to set; give --mem, --mem-request, --compute, --weight, --priority or --sharing" --sim set job
+	fails_with 2 "set: nothing to set; give --mem, --mem-request, --compute, --weight, --priority, --slowdown or --sharing" --sim set job
 	fails_with 2 "set: no claim named" --sim set --mem 1G
 	fails_with 2 "set: one claim at a time" --sim set job other --mem 1G
 	tenant job '.memory_limit_bytes == 4294967296 and .compute_cap_percent == null and .weight == 1'
@@ -196,6 +196,9 @@ card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
 		echo "card $card, both: memory 2.0 GiB -> none, compute none -> 30 %, weight 1 -> 2.5, priority normal -> low"
 	done)" ]
 	[ "$(loadline --sim set both --compute none | head -n 1)" = "card 0, both: compute 30 % -> none" ]
+	[ "$(loadline --sim set both --slowdown 1.5 | head -n 1)" = "card 0, both: slowdown 1.3 -> 1.5" ]
+	[ "$(loadline --sim set both --sharing slices --slowdown 2 | head -n 1)" = "card 0, both: slowdown 1.5 -> 2, sharing measured -> slices" ]
+	tenant both '.slowdown_target == 2'
 }
 
 @test "a limit below 1 MiB is not told as 0" {

@@ -64,12 +64,31 @@ static void weight_is_a_number_in_permille(void **state)
 	assert_int_equal(permille, 7);
 }
 
+static void slowdown_is_a_number_of_times_in_permille(void **state)
+{
+	(void)state;
+	unsigned permille = 1;
+	struct ll_err err = {0};
+	assert_int_equal(ll_limit_read_slowdown("1.3", &permille, &err), 0);
+	assert_int_equal(permille, 1300);
+	assert_int_equal(ll_limit_read_slowdown("1", &permille, &err), 0);
+	assert_int_equal(permille, 1000);
+	assert_int_equal(ll_limit_read_slowdown("10", &permille, &err), 0);
+	assert_int_equal(permille, 10000);
+	permille = 7;
+	static const char *const bad[] = {"0", "0.99", "10.1", "-1", "abc", "", "130%", "none", "inf", "nan"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_fails(ll_limit_read_slowdown(bad[i], &permille, &err), -EINVAL, "--slowdown: ");
+	assert_int_equal(permille, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(memory_is_a_size_or_none),
 	    cmocka_unit_test(compute_is_a_share_in_permille_or_none),
 	    cmocka_unit_test(weight_is_a_number_in_permille),
+	    cmocka_unit_test(slowdown_is_a_number_of_times_in_permille),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,6 +134,7 @@ static void options_become_settings(void **state)
 				   .compute = "12.5%",
 				   .weight = "0.5",
 				   .priority = "high",
+				   .slowdown = "1.5",
 				   .tenant = "a.b_c-d+e@f:1",
 				   .max_kernel = "1.5s:kill",
 				   .count_context = 1};
@@ -144,6 +145,7 @@ static void options_become_settings(void **state)
 	assert_int_equal(settings.compute_cap_permille, 125);
 	assert_int_equal(settings.weight_permille, 500);
 	assert_int_equal(settings.priority, LL_PRIORITY_HIGH);
+	assert_int_equal(settings.slowdown_permille, 1500);
 	assert_string_equal(settings.tenant, "a.b_c-d+e@f:1");
 	assert_int_equal(settings.max_kernel_ns, 1500000000);
 	assert_true(settings.kills_at_max_kernel);
@@ -180,6 +182,7 @@ static void inside_a_tenant_only_cards_may_be_chosen(void **state)
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.mem = "1G"}, &outer, &err), -EPERM, "outer");
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.compute = "none"}, &outer, &err), -EPERM, "outer");
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.priority = "low"}, &outer, &err), -EPERM, "outer");
+	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.slowdown = "2"}, &outer, &err), -EPERM, "outer");
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.tenant = "x"}, &outer, &err), -EPERM, "outer");
 }
 

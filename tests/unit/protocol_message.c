@@ -159,6 +159,9 @@ static const struct damage damages[] = {
     DAMAGE(JOB, job, job.limits.space_permille, 4, 0x7f),
     DAMAGE(JOB, job, job.limits.weight_permille, 4, 0x7f),
     DAMAGE(JOB, job, job.limits.priority, 1, 3),
+    DAMAGE(JOB, job, job.limits.sharing, 2, 3),
+    DAMAGE(JOB, job, job.limits.slowdown_permille, 2, 3), /* 771 */
+    DAMAGE(JOB, job, job.limits.slowdown_permille, 2, 0x28),
     DAMAGE(JOB, job, job.state, 1, 0),
     DAMAGE(JOB, job, job.state, 1, 7),
     DAMAGE(JOB, job, job.tenant, 1, 0),

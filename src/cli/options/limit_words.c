@@ -73,6 +73,17 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 	return 0;
 }
 
+int ll_limit_read_slowdown(const char *text, unsigned *ret_permille, struct ll_err *err)
+{
+	double times;
+	if (strchr(text, '%') || ll_parse_percent(text, &times, NULL) < 0)
+		return ll_err_set(err, -EINVAL, "--slowdown: '%.60s': not a number such as 1.3", text);
+	if (!(times >= 1 && times <= 10))
+		return ll_err_set(err, -EINVAL, "--slowdown: '%.60s': not between 1 and 10", text);
+	*ret_permille = (unsigned)lround(times * 1000);
+	return 0;
+}
+
 int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err)
 {
 	static const enum ll_priority classes[] = {LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW};

@@ -28,6 +28,9 @@ int ll_limit_read_compute(const char *text, unsigned *ret_permille, struct ll_er
 /* Reads --weight, such as "2" or "0.5", from 0.01 to 100. "none" is an error. */
 int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err *err);
 
+/* Reads --slowdown, such as "1.3", from 1 to 10. "none" is an error. */
+int ll_limit_read_slowdown(const char *text, unsigned *ret_permille, struct ll_err *err);
+
 /* Reads --priority, one of the words in ll_limit_priorities, which is NULL-ended. */
 extern const char *const ll_limit_priorities[];
 int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err);
@@ -49,5 +52,8 @@ int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, str
 #define LL_LIMIT_PRIORITY_HELP                                                                                         \
 	"The tenant's class, high, normal or low. Beside a higher class on the card a program queues at most 0.3 ms "  \
 	"of work, or two launches. While the card is given for visits, the highest class that wants it goes first."
+#define LL_LIMIT_SLOWDOWN_HELP                                                                                         \
+	"How many times as slow as alone the tenant may become because of lower classes, from 1 to 10. Lower "         \
+	"classes get what that leaves them."
 
 #endif

@@ -51,6 +51,7 @@ const struct ll_option ll_run_options[] = {
 	     "time, and --compute is a share of the time."},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_PRIORITY,
+    LL_RUN_OPTION_SLOWDOWN,
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
@@ -211,6 +212,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 		rc = ll_limit_read_weight(args->weight, &settings.weight_permille, err);
 	if (!rc && args->priority)
 		rc = ll_limit_read_priority(args->priority, &settings.priority, err);
+	if (!rc && args->slowdown)
+		rc = ll_limit_read_slowdown(args->slowdown, &settings.slowdown_permille, err);
 	if (!rc && args->max_kernel)
 		rc = read_max_kernel(args->max_kernel, &settings, err);
 	if (!rc && args->by == LL_RUN_BY_SPACE)
@@ -227,8 +230,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->priority && !args->count_context && !args->strict && !args->evictable && !args->no_neighbour &&
-	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->priority && !args->slowdown && !args->count_context && !args->strict && !args->evictable &&
+	    !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is already governed, as tenant %s: its limits hold for all programs that "

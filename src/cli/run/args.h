@@ -20,9 +20,10 @@ enum ll_run_by {
 
 struct ll_run_args {
 	char *cards;
-	const char *mem, *mem_request, *compute, *weight, *priority, *tenant, *max_kernel; /* NULL: not given */
-	int count_context;                                                                 /* 0: yes, 1: no */
-	int by;                                                                            /* enum ll_run_by */
+	const char *mem, *mem_request, *compute, *weight, *priority, *slowdown; /* NULL: not given */
+	const char *tenant, *max_kernel;
+	int count_context; /* 0: yes, 1: no */
+	int by;            /* enum ll_run_by */
 	bool allow_ungoverned;
 	bool strict;
 	bool evictable, no_neighbour;
@@ -42,6 +43,11 @@ extern const struct ll_option ll_run_options[];
 		.name = "priority", .letter = 'p', .placeholder = "CLASS",                                             \
 		LL_OPTION_TEXT(struct ll_run_args, priority), .choices = ll_limit_priorities,                          \
 		.help = LL_LIMIT_PRIORITY_HELP " The default is normal."                                               \
+	}
+#define LL_RUN_OPTION_SLOWDOWN                                                                                         \
+	{                                                                                                              \
+		.name = "slowdown", .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, slowdown),             \
+		.help = LL_LIMIT_SLOWDOWN_HELP " The default is 1.3."                                                  \
 	}
 
 /*

@@ -17,6 +17,7 @@ static const struct ll_option mps_run_options[] = {
 	     "share that the daemon gives every client."},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_PRIORITY,
+    LL_RUN_OPTION_SLOWDOWN,
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),

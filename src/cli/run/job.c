@@ -32,6 +32,7 @@ static void set_limits(const struct ll_run_settings *settings, struct ll_limits 
 	    .space_permille = settings->space_permille,
 	    .weight_permille = settings->weight_permille,
 	    .priority = ll_class_of_priority(settings->priority),
+	    .slowdown_permille = (uint16_t)settings->slowdown_permille,
 	    .flags = (settings->is_evictable ? LL_LIMIT_EVICTABLE : 0U) | (settings->is_strict ? LL_LIMIT_STRICT : 0U) |
 		     (settings->counts_context ? LL_LIMIT_COUNTS_CONTEXT : 0U) |
 		     (settings->kills_at_max_kernel ? LL_LIMIT_KILLS_MAX_KERNEL : 0U),

@@ -17,7 +17,7 @@
 enum { MIB_SHIFT = 20 };
 
 struct set_args {
-	const char *mem, *mem_request, *compute, *weight, *priority, *sharing; /* NULL: not given */
+	const char *mem, *mem_request, *compute, *weight, *priority, *slowdown, *sharing; /* NULL: not given */
 	bool overcommit;
 };
 
@@ -51,6 +51,10 @@ static const struct ll_option set_options[] = {
      LL_OPTION_TEXT(struct set_args, priority),
      .choices = ll_limit_priorities,
      .help = LL_LIMIT_PRIORITY_HELP},
+    {.name = "slowdown",
+     .placeholder = "NUMBER",
+     LL_OPTION_TEXT(struct set_args, slowdown),
+     .help = LL_LIMIT_SLOWDOWN_HELP},
     {.name = "sharing",
      .placeholder = "HOW",
      LL_OPTION_TEXT(struct set_args, sharing),
@@ -66,7 +70,7 @@ static const char *const sharing_words[] = {"measured", "slices", "visits"};
 
 static int read_sharing(const char *text, struct ll_limits *limits, struct ll_err *err)
 {
-	for (uint32_t i = 0; i <= LL_LIMIT_SHARING_VISITS; i++) {
+	for (uint16_t i = 0; i <= LL_LIMIT_SHARING_VISITS; i++) {
 		limits->sharing = i;
 		if (strcmp(text, sharing_words[i]) == 0)
 			return 0;
@@ -83,12 +87,22 @@ static int read_priority(const char *text, struct ll_limits *limits, struct ll_e
 	return rc;
 }
 
+static int read_slowdown(const char *text, struct ll_limits *limits, struct ll_err *err)
+{
+	unsigned permille = 0;
+	int rc = ll_limit_read_slowdown(text, &permille, err);
+	limits->slowdown_permille = (uint16_t)permille;
+	return rc;
+}
+
 static int read_limits(const struct set_args *args, struct ll_limits *limits, struct ll_err *err)
 {
 	int rc = 0;
-	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority && !args->sharing) {
+	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority && !args->slowdown &&
+	    !args->sharing) {
 		ll_err_set(err, -EINVAL, "set: nothing to set");
-		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight, --priority or --sharing");
+		return ll_err_hint(
+		    err, "give --mem, --mem-request, --compute, --weight, --priority, --slowdown or --sharing");
 	}
 	if (args->mem)
 		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
@@ -100,6 +114,8 @@ static int read_limits(const struct set_args *args, struct ll_limits *limits, st
 		rc = ll_limit_read_weight(args->weight, &limits->weight_permille, err);
 	if (!rc && args->priority)
 		rc = read_priority(args->priority, limits, err);
+	if (!rc && args->slowdown)
+		rc = read_slowdown(args->slowdown, limits, err);
 	if (!rc && args->sharing)
 		rc = read_sharing(args->sharing, limits, err);
 	return rc;
@@ -141,7 +157,7 @@ static uint64_t find_fields(const struct set_args *args)
 	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
 	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
 	       (args->priority ? LL_SET_PRIORITY : 0U) | (args->sharing ? LL_SET_SHARING : 0U) |
-	       (args->overcommit ? LL_SET_OVERCOMMIT : 0U);
+	       (args->slowdown ? LL_SET_SLOWDOWN : 0U) | (args->overcommit ? LL_SET_OVERCOMMIT : 0U);
 }
 
 static int apply_limits(const struct set_args *args, const struct ll_limits *limits, const struct ll_set_target *target,
@@ -184,50 +200,63 @@ static void add_share(struct ll_strbuf *text, unsigned permille)
 		ll_strbuf_adds(text, "none");
 }
 
+static unsigned or_default(unsigned permille, unsigned default_permille)
+{
+	return permille ? permille : default_permille;
+}
+
+static void add_memory_changes(struct ll_strbuf *text, const struct set_args *args, const struct ll_limits *limits,
+			       const struct ll_limits *old)
+{
+	if (args->mem) {
+		ll_strbuf_adds(text, ", memory ");
+		add_memory(text, old->memory_bytes);
+		ll_strbuf_adds(text, " -> ");
+		add_memory(text, limits->memory_bytes);
+	}
+	if (args->mem_request) {
+		ll_strbuf_adds(text, ", memory request ");
+		add_memory(text, old->request_bytes);
+		ll_strbuf_adds(text, " -> ");
+		add_memory(text, limits->request_bytes);
+	}
+}
+
+static void add_time_changes(struct ll_strbuf *text, const struct set_args *args, const struct ll_limits *limits,
+			     const struct ll_limits *old)
+{
+	if (args->compute) {
+		ll_strbuf_adds(text, ", compute ");
+		add_share(text, old->compute_permille);
+		ll_strbuf_adds(text, " -> ");
+		add_share(text, limits->compute_permille);
+	}
+	if (args->weight)
+		ll_strbuf_addf(text, ", weight %g -> %g",
+			       or_default(old->weight_permille, LL_DEFAULT_WEIGHT_PERMILLE) / 1000.0,
+			       limits->weight_permille / 1000.0);
+	if (args->priority)
+		ll_strbuf_addf(text, ", priority %s -> %s", ll_priority_name(ll_priority_of_class(old->priority)),
+			       ll_priority_name(ll_priority_of_class(limits->priority)));
+	if (args->slowdown)
+		ll_strbuf_addf(text, ", slowdown %g -> %g",
+			       or_default(old->slowdown_permille, LL_DEFAULT_SLOWDOWN_PERMILLE) / 1000.0,
+			       limits->slowdown_permille / 1000.0);
+	if (args->sharing && old->sharing <= LL_LIMIT_SHARING_VISITS)
+		ll_strbuf_addf(text, ", sharing %s -> %s", sharing_words[old->sharing], sharing_words[limits->sharing]);
+}
+
 /* Adds a line such as "card 0, night: memory 20.0 GiB -> 10.0 GiB, weight 1 -> 2" */
 static void add_change(struct ll_strbuf *text, const struct set_args *args, const struct ll_limits *limits,
 		       const struct ll_card *card, const struct ll_job_facts *before)
 {
-	const struct ll_limits *old = &before->limits;
-	const char *comma = "";
+	LL_SCOPE_STRBUF struct ll_strbuf changes = LL_STRBUF_INIT;
+	add_memory_changes(&changes, args, limits, &before->limits);
+	add_time_changes(&changes, args, limits, &before->limits);
 	ll_strbuf_addf(text, "%s%s%s%s:", card ? "card " : "", card ? card->label : "", card ? ", " : "",
 		       before->tenant);
-	if (args->mem) {
-		ll_strbuf_adds(text, " memory ");
-		add_memory(text, old->memory_bytes);
-		ll_strbuf_adds(text, " -> ");
-		add_memory(text, limits->memory_bytes);
-		comma = ",";
-	}
-	if (args->mem_request) {
-		ll_strbuf_addf(text, "%s memory request ", comma);
-		add_memory(text, old->request_bytes);
-		ll_strbuf_adds(text, " -> ");
-		add_memory(text, limits->request_bytes);
-		comma = ",";
-	}
-	if (args->compute) {
-		ll_strbuf_addf(text, "%s compute ", comma);
-		add_share(text, old->compute_permille);
-		ll_strbuf_adds(text, " -> ");
-		add_share(text, limits->compute_permille);
-		comma = ",";
-	}
-	if (args->weight) {
-		ll_strbuf_addf(text, "%s weight %g -> %g", comma,
-			       (old->weight_permille ? old->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE) / 1000.0,
-			       limits->weight_permille / 1000.0);
-		comma = ",";
-	}
-	if (args->priority)
-		ll_strbuf_addf(text, "%s priority %s -> %s", comma,
-			       ll_priority_name(ll_priority_of_class(old->priority)),
-			       ll_priority_name(ll_priority_of_class(limits->priority)));
-	if (args->priority)
-		comma = ",";
-	if (args->sharing && old->sharing <= LL_LIMIT_SHARING_VISITS)
-		ll_strbuf_addf(text, "%s sharing %s -> %s", comma, sharing_words[old->sharing],
-			       sharing_words[limits->sharing]);
+	if (changes.length)
+		ll_strbuf_adds(text, changes.buf + strlen(","));
 	ll_strbuf_addc(text, '\n');
 }
 

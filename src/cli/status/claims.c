@@ -39,8 +39,7 @@ static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status
 	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
 }
 
-static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, uint64_t request_bytes, unsigned cap_permille,
-		       unsigned weight_permille, unsigned space_permille)
+static void add_memory_limits(struct ll_strbuf *text, uint64_t limit_bytes, uint64_t request_bytes)
 {
 	if (limit_bytes) {
 		ll_strbuf_adds(text, " of ");
@@ -50,12 +49,19 @@ static void add_limits(struct ll_strbuf *text, uint64_t limit_bytes, uint64_t re
 		ll_strbuf_adds(text, ", promised ");
 		ll_hold_add_bytes(text, request_bytes);
 	}
+}
+
+static void add_time_limits(struct ll_strbuf *text, unsigned cap_permille, unsigned space_permille,
+			    unsigned weight_permille, unsigned slowdown_permille)
+{
 	if (cap_permille)
 		ll_strbuf_addf(text, ", compute %g %%", cap_permille / 10.0);
 	if (space_permille)
 		ll_strbuf_addf(text, ", on MPS with %g %% of the SMs", space_permille / 10.0);
-	if (weight_permille && weight_permille != 1000)
+	if (weight_permille && weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
 		ll_strbuf_addf(text, ", weight %g", weight_permille / 1000.0);
+	if (slowdown_permille && slowdown_permille != LL_DEFAULT_SLOWDOWN_PERMILLE)
+		ll_strbuf_addf(text, ", slowdown target %g", slowdown_permille / 1000.0);
 }
 
 /* The memory limit is the tenant's, so the tenant's memory stands beside it. */
@@ -135,8 +141,9 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);
-	add_limits(text, claim->memory_limit_bytes, claim->memory_request_bytes, claim->compute_cap_permille,
-		   claim->weight_permille, job ? job->space_permille : 0);
+	add_memory_limits(text, claim->memory_limit_bytes, claim->memory_request_bytes);
+	add_time_limits(text, claim->compute_cap_permille, job ? job->space_permille : 0, claim->weight_permille,
+			claim->slowdown_permille);
 	add_residency(text, claim);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
 	if (job)
@@ -164,8 +171,9 @@ static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *stat
 	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", job->name,
 		       ll_priority_name(job->priority));
 	ll_hold_add_bytes(text, job->memory_used_bytes);
-	add_limits(text, job->memory_limit_bytes, job->memory_request_bytes, job->compute_cap_permille,
-		   job->weight_permille, job->space_permille);
+	add_memory_limits(text, job->memory_limit_bytes, job->memory_request_bytes);
+	add_time_limits(text, job->compute_cap_permille, job->space_permille, job->weight_permille,
+			job->slowdown_permille);
 	ll_strbuf_addf(text, ", GPU time %.1f s", (double)job->gpu_time_ns / (double)LL_NS_PER_S);
 	add_recent(text, status, job);
 	add_lost(text, status, job);

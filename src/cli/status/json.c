@@ -21,6 +21,11 @@ static json_t *permille_or_null(unsigned permille)
 	return permille ? ll_json_real(permille / 10.0, 1) : json_null();
 }
 
+static json_t *times_or_null(unsigned permille)
+{
+	return permille ? ll_json_real(permille / 1000.0, 3) : json_null();
+}
+
 static double to_seconds(uint64_t ns)
 {
 	return (double)ns / (double)LL_NS_PER_S;
@@ -60,7 +65,7 @@ static json_t *card_state(const struct ll_status_card *status)
 			 text_or_null(status->has_slowdown, slowdown), "fault",
 			 text_or_null(status->card->fault, strerror(-status->card->fault)), "claims",
 			 (int)status->claim_count, "sharing", sharing, "visits_gain",
-			 status->visits_permille ? ll_json_real(status->visits_permille / 1000.0, 3) : json_null());
+			 times_or_null(status->visits_permille));
 }
 
 static json_t *claim_identity(const struct ll_status_card *status, const struct ll_status_claim *claim)
@@ -79,14 +84,14 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 
 static json_t *claim_wishes(const struct ll_status_claim *claim)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "payload",
-			 text_or_null(claim->payload[0], claim->payload), "metric",
-			 text_or_null(claim->metric[0], claim->metric), "target_percent",
-			 permille_or_null(claim->target_permille), "target_watts",
-			 bytes_or_null(claim->target_watts, claim->target_watts), "memory_limit_bytes",
-			 bytes_or_null(claim->memory_limit_bytes, claim->memory_limit_bytes), "compute_cap_percent",
-			 permille_or_null(claim->compute_cap_permille), "weight", claim->weight_permille / 1000.0,
-			 "note", text_or_null(claim->note[0], claim->note));
+	return json_pack(
+	    "{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "payload", text_or_null(claim->payload[0], claim->payload),
+	    "metric", text_or_null(claim->metric[0], claim->metric), "target_percent",
+	    permille_or_null(claim->target_permille), "target_watts",
+	    bytes_or_null(claim->target_watts, claim->target_watts), "memory_limit_bytes",
+	    bytes_or_null(claim->memory_limit_bytes, claim->memory_limit_bytes), "compute_cap_percent",
+	    permille_or_null(claim->compute_cap_permille), "weight", claim->weight_permille / 1000.0, "slowdown_target",
+	    times_or_null(claim->slowdown_permille), "note", text_or_null(claim->note[0], claim->note));
 }
 
 static json_t *gib_seconds(const struct ll_accounts *accounts)
@@ -201,14 +206,15 @@ static json_t *tenant_recent(const struct ll_status_card *status, const struct l
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	/* The row is not written as "0/3", because `set` would read that as claim 3. */
-	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:i, s:o}", "tenant_row",
+	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:i, s:o}", "tenant_row",
 			 (int)job->number, "tenant", job->name, "uuid", status->card->uuid, "class",
 			 ll_priority_name(job->priority), "memory_bytes", (json_int_t)job->memory_used_bytes,
 			 "memory_limit_bytes", bytes_or_null(job->memory_limit_bytes, job->memory_limit_bytes),
 			 "memory_request_bytes", bytes_or_null(job->memory_request_bytes, job->memory_request_bytes),
 			 "compute_cap_percent", permille_or_null(job->compute_cap_permille), "weight",
-			 job->weight_permille / 1000.0, "mps_compute_percent", permille_or_null(job->space_permille),
-			 "gpu_seconds", ll_json_real(to_seconds(job->gpu_time_ns), 6), "claims", 0, "lost_seconds",
+			 job->weight_permille / 1000.0, "slowdown_target", times_or_null(job->slowdown_permille),
+			 "mps_compute_percent", permille_or_null(job->space_permille), "gpu_seconds",
+			 ll_json_real(to_seconds(job->gpu_time_ns), 6), "claims", 0, "lost_seconds",
 			 lost_seconds(status, job));
 }
 

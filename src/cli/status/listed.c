@@ -12,6 +12,11 @@ static uint64_t time_of_age(const struct ll_status_card *status, uint64_t age_ns
 	return status->now_ns > age_ns ? status->now_ns - age_ns : 1;
 }
 
+static unsigned slowdown_of(const struct ll_limits *limits)
+{
+	return limits->slowdown_permille ? limits->slowdown_permille : LL_DEFAULT_SLOWDOWN_PERMILLE;
+}
+
 static void fill_claim(const struct ll_status_card *status, const struct ll_daemon_view *view,
 		       const struct ll_message_claim_row *row, struct ll_status_claim *ret_claim)
 {
@@ -48,6 +53,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	ret_claim->memory_request_bytes = limits->request_bytes;
 	ret_claim->compute_cap_permille = limits->compute_permille;
 	ret_claim->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
+	ret_claim->slowdown_permille = slowdown_of(limits);
 }
 
 static void fill_job(const struct ll_status_card *status, const struct ll_daemon_view *view,
@@ -77,6 +83,7 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	ret_job->memory_request_bytes = limits->request_bytes;
 	ret_job->compute_cap_permille = limits->compute_permille;
 	ret_job->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
+	ret_job->slowdown_permille = slowdown_of(limits);
 	ret_job->space_permille = limits->space_permille;
 }
 

@@ -48,7 +48,7 @@ struct ll_status_claim {
 	struct ll_accounts accounts;
 	uint64_t job_number;                               /* 0: a synthetic load */
 	uint64_t memory_limit_bytes, memory_request_bytes; /* of the job */
-	unsigned compute_cap_permille, weight_permille;
+	unsigned compute_cap_permille, weight_permille, slowdown_permille;
 };
 
 /* A job on the card. */
@@ -58,7 +58,7 @@ struct ll_status_job {
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes, memory_used_bytes, memory_request_bytes;
 	uint64_t leaving_bytes; /* of those used: of processes that have ended, and whose memory the driver has still */
-	unsigned compute_cap_permille, weight_permille, space_permille;
+	unsigned compute_cap_permille, weight_permille, slowdown_permille, space_permille;
 	uint64_t gpu_time_ns;
 	struct ll_accounts accounts; /* of processes that have ended too */
 	int64_t tokens_ns;

@@ -42,6 +42,7 @@ struct ll_share_job {
 	_Atomic uint32_t *word;                 /* on the card (act.h) */
 	unsigned rank;                          /* of its class: smaller goes first */
 	unsigned weight_permille, cap_permille; /* cap 0: none */
+	unsigned slowdown_permille;             /* it may become so much slower than alone for lower classes */
 	enum ll_limit_sharing sharing;          /* what it asks of the card */
 	bool is_by_space;      /* a client of MPS: its kernels run at the same time as those of other clients */
 	uint64_t virtual_ns;   /* GPU time by weight */
@@ -115,7 +116,7 @@ struct ll_share_card {
 /* The card frees nothing but its own arrays: jobs and claims are the caller's. */
 void ll_share_card_fini(struct ll_share_card *card);
 
-/* Adds a job without claims, whose id, word, rank, weight and cap are set, and everything else 0. */
+/* Adds a job without claims, whose id, word, rank, weight, cap and slowdown are set, and everything else 0. */
 void ll_share_add_job(struct ll_share_card *card, struct ll_share_job *job);
 /* It has no claims. */
 void ll_share_remove_job(struct ll_share_job *job);
