@@ -29,7 +29,7 @@ struct ll_run_settings {
 	unsigned compute_cap_permille; /* 0: none */
 	unsigned weight_permille;      /* 0: 1000 */
 	unsigned slowdown_permille;    /* it may become so much slower than alone for lower classes; 0: 1300 */
-	unsigned space_permille;       /* its part of the SMs as a client of MPS; 0: it shares by time */
+	unsigned space_permille;       /* its part of the SMs as a client of MPS; 0: it shares by slices */
 	bool counts_context;           /* what contexts take counts against the memory limit */
 	uint64_t max_kernel_ns;        /* 0: none */
 	bool kills_at_max_kernel;

@@ -275,8 +275,23 @@ fish_completes() {
 	fish_completes "loadline --sim run -- python3 tra" train.py
 }
 
+@test "words of before are taken and not shown" {
+	run_by() {
+		loadline --sim run "$@" -- sh -c 'echo "${CUDA_MPS_PIPE_DIRECTORY-none}"'
+	}
+	if loadline --sim run -- true 2>/dev/null; then
+		[ "$(run_by --by time --priority low)" = none ]
+		[ "$(run_by --by slices --class low)" = none ]
+	fi
+	fails_with 125 "--by: 'visits': not one of slices, space, auto" --sim run --by visits -- true
+	loadline run --help >"$T/help"
+	loadline set --help >>"$T/help"
+	run ! grep -qE -e "--priority|One of time" "$T/help"
+	[ -z "$(complete_words loadline run --prio)" ]
+}
+
 @test "bash completes the classes of set" {
-	[ "$(complete_words loadline set job --priority '' | xargs)" = "high normal low" ]
+	[ "$(complete_words loadline set job --class '' | xargs)" = "high normal low" ]
 }
 
 @test "bash completes the commands of a group, each with its own options" {

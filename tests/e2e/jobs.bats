@@ -11,11 +11,11 @@ has_no_job() {
 }
 
 @test "run makes a job: loadlined knows its limits, its process and its monitor, and forgets it at the end" {
-	start job --sim run --tenant train --mem 2G --compute 25% --weight 2 --priority low -- sleep 100
+	start job --sim run --tenant train --mem 2G --compute 25% --weight 2 --class low -- sleep 100
 	wait_for 10 has_job train
 	[ "$(job train '.pid')" -eq "$(pid_of job)" ]
 	[ "$(job train '.monitor_pid')" -eq "$(pids loadline-job)" ]
-	[ "$(job train '.limits | [.memory_bytes, .compute_cap_percent, .weight, .class, .slowdown_target] | @csv')" = '2147483648,25,2,"low",1.3' ]
+	[ "$(job train '.limits | [.memory_bytes, .compute_cap_percent, .weight, .class, .slowdown_target, .by] | @csv')" = '2147483648,25,2,"low",1.3,"slices"' ]
 	[ "$(job train '[.command, .tenant_is_named, .processes, .uid] | @csv')" = "\"sleep\",true,1,$(id -u)" ]
 	[ "$(loadline --sim status --json | jq -r 'select(.daemon).daemon | [.answer, .jobs, .tenants] | @csv')" = '"serves",1,1' ]
 	stop job

@@ -496,7 +496,7 @@ get_*) ;;'
 	mps start
 	start job --sim mps run --tenant job --compute 25% --mem 20G -- "$LAUNCHER" 1
 	wait_for 30 shows 'select(has("claim") and .tenant == "job" and .gpu_seconds > 0)'
-	shows 'select(has("claim") and .tenant == "job") | .mps_compute_percent == 25 and .compute_cap_percent == null'
+	shows 'select(has("claim") and .tenant == "job") | .by == "space" and .mps_compute_percent == 25 and .compute_cap_percent == null'
 	[[ $(loadline --sim status --long) == *"on MPS with 25 % of the SMs"* ]]
 	report ".client == $(pid_of job)"
 	grep -qz '^CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25$' "/proc/$(pid_of job)/environ"
@@ -569,7 +569,7 @@ load_code() {
 
 # who_told CODE: the functions of the lines that it was told in, and nothing else on standard error. Each process has one line.
 who_told() {
-	local end=": CUDA error $1: MPS loads no code that launches kernels from kernels (dynamic parallelism); run this program without MPS, by time"
+	local end=": CUDA error $1: MPS loads no code that launches kernels from kernels (dynamic parallelism); run this program without MPS, by slices"
 	# shellcheck disable=SC2154
 	while IFS= read -r line; do
 		line=${line%"$end"}
@@ -595,7 +595,7 @@ who_answered() {
 	"$SIMCTL" fail cuModuleLoadDataEx CUDA_ERROR_NOT_SUPPORTED
 	load_code twice --by space
 	[ "$(who_told 801)" = cuModuleLoadData ]
-	load_code twice --by time
+	load_code twice --by slices
 	[ -z "$stderr" ]
 }
 
@@ -615,10 +615,10 @@ who_answered() {
 @test "every hook of a function that may need code tells it, whether the gate is open or the program waits its turn" {
 	scenario "init-time 0" "card all context-time 0" "driver 620.10 cuda 13.4"
 	# A driver that does not say whether it has MPS: nobody else has this error.
-	load_code old --by time --compute 50%
+	load_code old --by slices --compute 50%
 	[ "$(who_answered 811 | wc -l)" -eq "$(python3 "$BATS_TEST_DIRNAME/children.py" hooked | wc -l)" ]
 	[ "$(who_answered 811)" = "$(who_told 811)" ]
-	load_code faults --by time --compute 50%
+	load_code faults --by slices --compute 50%
 	[ -z "$stderr" ]
 	mps start
 	load_code faults --by space
@@ -652,8 +652,8 @@ by_space() {
 	mps start
 	by_space light --weight 1
 	by_space heavy --weight 10
-	by_space low --priority low
-	by_space high --priority high
+	by_space low --class low
+	by_space high --class high
 	wait_for 60 status_has 'map(select(has("claim"))) |
 		length == 4 and all(.[]; .gpu_seconds > 0.3 and .waits_for == null)'
 }
@@ -665,22 +665,22 @@ way_of() {
 	run -0 loadline --sim run --by auto --tenant "$name" "$@" -- env
 }
 
-@test "--by auto is space where a daemon takes the program as it is asked for, else time" {
+@test "--by auto is space where a daemon takes the program as it is asked for, else slices" {
 	need_launcher
 	way_of none
-	[[ $output == *"INFO shares the card by time: no MPS daemon runs at $T/world/mps/pipe"* ]]
+	[[ $output == *"INFO shares the card by slices: no MPS daemon runs at $T/world/mps/pipe"* ]]
 	[[ $output != *CUDA_MPS_PIPE_DIRECTORY* ]]
 	mps start --mem 8G
 	way_of client --weight 2
 	[[ $output == *"INFO shares the card by space, as a client of the MPS daemon at $T/world/mps/pipe"* ]]
 	[[ $output == *"CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe"* ]]
 	way_of share --compute 25%
-	[[ $output == *"INFO shares the card by time: --compute is a share of the time"* ]]
+	[[ $output == *"INFO shares the card by slices: --compute is a share of the time"* ]]
 	[[ $output != *CUDA_MPS_PIPE_DIRECTORY* ]]
 	way_of large --mem 9G
-	[[ $output == *"INFO shares the card by time: --mem: this MPS daemon gives a client 8192 MiB at most"* ]]
+	[[ $output == *"INFO shares the card by slices: --mem: this MPS daemon gives a client 8192 MiB at most"* ]]
 	way_of killed --max-kernel 10s:kill
-	[[ $output == *"INFO shares the card by time: a client of MPS must not be killed while its kernel runs"* ]]
+	[[ $output == *"INFO shares the card by slices: a client of MPS must not be killed while its kernel runs"* ]]
 	# What it starts shares as it does, and is told nothing.
 	run -0 loadline --sim run --by auto -- "$LOADLINE" run --by auto -- env
 	[ "$(grep -c "INFO shares" <<<"$output")" -eq 1 ]

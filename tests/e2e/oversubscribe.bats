@@ -98,16 +98,16 @@ longest_move() {
 
 @test "a program does not leave for one of a class below; one of a class below leaves at once" {
 	small_card
-	evictee high 118M 6s --priority high -- --idle 1s
+	evictee high 118M 6s --class high -- --idle 1s
 	wait_for 60 is_ready high
-	evictee low 118M 1s --priority low
+	evictee low 118M 1s --class low
 	wait_for 120 grep -q OUT_OF_MEMORY "$T/low.err"
 	finish low
 	[ "$status" -eq 1 ]
 	ends_right high
-	evictee low 118M 6s --priority low
+	evictee low 118M 6s --class low
 	wait_for 60 is_ready low
-	evictee high 118M 2s --priority high
+	evictee high 118M 2s --class high
 	ends_right high
 	ends_right low
 	moved low away
@@ -118,7 +118,7 @@ longest_move() {
 	small_card
 	evictee promised 75M 600s --mem-request 400M -- --idle 1s
 	wait_for 60 is_ready promised
-	evictee greedy 175M 1s --priority high
+	evictee greedy 175M 1s --class high
 	wait_for 120 grep -q OUT_OF_MEMORY "$T/greedy.err"
 	finish greedy
 	[ "$status" -eq 1 ]

@@ -71,7 +71,7 @@ zero 4 a b -i --mem " ]
 }
 
 @test "the environment has the limits, the cards and the library" {
-	run_sim --mem 20G --compute 25% --weight 2.5 --priority low --slowdown 1.25 --tenant night --count-context=no --max-kernel 10s:kill -- \
+	run_sim --mem 20G --compute 25% --weight 2.5 --class low --slowdown 1.25 --tenant night --count-context=no --max-kernel 10s:kill -- \
 		env >"$T/env"
 	[ "$(setting mem)" -eq $((20 << 30)) ]
 	[ "$(setting compute)" -eq 250 ]
@@ -171,10 +171,10 @@ for device in range(count.value):
 
 @test "the tenant is on the chosen cards, with its limits, and goes with its last process" {
 	scenario "cards 2"
-	start job --sim run -i 1 --mem 3G --compute 40% --weight 2 --priority high --tenant job -- sleep 60
+	start job --sim run -i 1 --mem 3G --compute 40% --weight 2 --class high --tenant job -- sleep 60
 	wait_for 20 tenant job '.memory_limit_bytes == 3221225472 and .compute_cap_percent == 40 and .weight == 2 and .class == "high" and .uuid == "'"$(uuid_of 1)"'"'
 	[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 1 ]
-	loadline --sim status --long | grep -q '^  tenant job: nothing on the card, high priority, 0 MiB of 3.0 GiB, compute 40 %, weight 2, '
+	loadline --sim status --long | grep -q '^  tenant job: nothing on the card, class high, 0 MiB of 3.0 GiB, compute 40 %, weight 2, '
 	stop job KILL
 	no_tenant job
 }
@@ -201,7 +201,7 @@ for device in range(count.value):
 	scenario "cards 3"
 	[ "$(run_sim -i 0,2 -- "$LOADLINE" --sim run -i 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = "$(uuid_of 2)" ]
 	fails_with 125 "hidden from CUDA" --sim run -i 0,2 -- "$LOADLINE" --sim run -i 1 -- true
-	for option in --mem=9G --mem=1G --compute=10% --weight=2 --priority=high --tenant=inner --count-context=no --max-kernel=1s; do
+	for option in --mem=9G --mem=1G --compute=10% --weight=2 --class=high --tenant=inner --count-context=no --max-kernel=1s; do
 		fails_with 125 "already governed, as tenant outer: its limits hold for all programs that it starts; leave the limits out" \
 			--sim run --tenant outer -- "$LOADLINE" --sim run "$option" -- true
 	done
@@ -235,7 +235,7 @@ for device in range(count.value):
 		shows "select(has(\"claim\")) | .tenant == \"worker\" and .memory_limit_bytes == 4294967296 and .pid == $(pid_of busy) and .state == \"running\""
 	}
 	wait_for 20 has_claim
-	loadline --sim status --long | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, normal priority, "
+	loadline --sim status --long | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, class normal, "
 	stop busy KILL
 	# loadlined hears of an end a moment later than the shell.
 	has_nothing() {

@@ -39,7 +39,7 @@ compiles() {
 	for weight in 0 -1 101 abc 2% '' 0.001; do
 		refuses "--weight" "--weight=$weight" -- true
 	done
-	refuses "--priority: 'urgent': not one of high, normal, low" --priority urgent -- true
+	refuses "--class: 'urgent': not one of high, normal, low" --class urgent -- true
 	refuses "--count-context" --count-context=perhaps -- true
 	for time in 0 abc 10s:stop 10s: :kill ''; do
 		refuses "--max-kernel" "--max-kernel=$time" -- true

@@ -133,7 +133,7 @@ two_cards() {
 		fails_with 2 "${option%%=*}" --sim set job "$option"
 		fails_with 2 "${option%%=*}" --sim set job --weight 3 "$option"
 	done
-	fails_with 2 "set: nothing to set; give --mem, --mem-request, --compute, --weight, --priority, --slowdown or --sharing" --sim set job
+	fails_with 2 "set: nothing to set; give --mem, --mem-request, --compute, --weight, --class, --slowdown or --sharing" --sim set job
 	fails_with 2 "set: no claim named" --sim set --mem 1G
 	fails_with 2 "set: one claim at a time" --sim set job other --mem 1G
 	tenant job '.memory_limit_bytes == 4294967296 and .compute_cap_percent == null and .weight == 1'
@@ -165,10 +165,14 @@ two_cards() {
 	start_busy job
 	claim job '.class == "normal"'
 	for class in low high normal; do
-		loadline --sim set job --priority "$class"
+		loadline --sim set job --class "$class"
+		claim job ".class == \"$class\""
+		loadline --sim set job --priority normal # the word of before
+		claim job '.class == "normal"'
+		loadline --sim set job -p "$class"
 		claim job ".class == \"$class\" and .weight == 1 and .compute_cap_percent == null"
 	done
-	fails_with 2 "--priority: 'urgent': not one of high, normal, low" --sim set job --priority urgent --weight 3
+	fails_with 2 "--class: 'urgent': not one of high, normal, low" --sim set job --class urgent --weight 3
 	claim job '.class == "normal" and .weight == 1'
 }
 
@@ -180,8 +184,8 @@ two_cards() {
 		start "$name" --sim run --tenant "$name" -- "$LOADLINE_BUILD/tests/e2e/launcher" wait 1
 		wait_for 60 used "$name" 0.1
 	done
-	loadline --sim set one --priority high
-	loadline --sim set two --priority low
+	loadline --sim set one --class high
+	loadline --sim set two --class low
 	# It would be 1 without classes. The other has 1 ms of each 100, and what one leaves while its host lets the queue run dry.
 	shares one two 2 10000
 }
@@ -192,8 +196,8 @@ two_cards() {
 	wait_for 20 status_has 'map(select(.tenant == "both")) | length == 2'
 	[ "$(loadline --sim set both --mem 2G)" = "card 0, both: memory 10.0 GiB -> 2.0 GiB
 card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
-	[ "$(loadline --sim set both --mem none --compute 30% --weight 2.5 --priority low)" = "$(for card in 0 1; do
-		echo "card $card, both: memory 2.0 GiB -> none, compute none -> 30 %, weight 1 -> 2.5, priority normal -> low"
+	[ "$(loadline --sim set both --mem none --compute 30% --weight 2.5 --class low)" = "$(for card in 0 1; do
+		echo "card $card, both: memory 2.0 GiB -> none, compute none -> 30 %, weight 1 -> 2.5, class normal -> low"
 	done)" ]
 	[ "$(loadline --sim set both --compute none | head -n 1)" = "card 0, both: compute 30 % -> none" ]
 	[ "$(loadline --sim set both --slowdown 1.5 | head -n 1)" = "card 0, both: slowdown 1.3 -> 1.5" ]
@@ -204,7 +208,7 @@ card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
 @test "a limit below 1 MiB is not told as 0" {
 	start tiny --sim run --tenant tiny --mem 1 --count-context=no -- sleep 60
 	wait_for 20 tenant tiny
-	loadline --sim status --long | grep -q "tenant tiny: nothing on the card, normal priority, 0 MiB of 1 B, "
+	loadline --sim status --long | grep -q "tenant tiny: nothing on the card, class normal, 0 MiB of 1 B, "
 	[ "$(loadline --sim set tiny --mem 1023)" = "card 0, tiny: memory 1 B -> 1023 B" ]
 	[ "$(loadline --sim set tiny --mem 1K)" = "card 0, tiny: memory 1023 B -> 1 KiB" ]
 	[ "$(loadline --sim set tiny --mem 1023K)" = "card 0, tiny: memory 1 KiB -> 1023 KiB" ]

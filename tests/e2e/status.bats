@@ -139,12 +139,12 @@ busy() {
 @test "a governed program's line has its tenant's limits, its time, and the card's own figure" {
 	needs_shim
 	# shellcheck disable=SC2046
-	start job --sim run --mem 8G --compute 60% --weight 3 --priority high --slowdown 1.1 --tenant job -- $(busy kernel 1ms for 60s)
+	start job --sim run --mem 8G --compute 60% --weight 3 --class high --slowdown 1.1 --tenant job -- $(busy kernel 1ms for 60s)
 	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.2)'
-	shows 'select(has("claim")) | .tenant == "job" and .class == "high" and .memory_limit_bytes == 8589934592 and .compute_cap_percent == 60 and .weight == 3 and .slowdown_target == 1.1 and .pid == '"$(pid_of job)"
+	shows 'select(has("claim")) | .tenant == "job" and .class == "high" and .memory_limit_bytes == 8589934592 and .compute_cap_percent == 60 and .weight == 3 and .by == "slices" and .slowdown_target == 1.1 and .pid == '"$(pid_of job)"
 	shows 'select(has("claim")) | .tenant_gpu_seconds > 0.2 and (.tenant_memory_bytes | type) == "number" and .waits_for == null'
 	shows 'select(has("claim")) | .card_memory_bytes > 500000000 and .card_memory_bytes < .memory_bytes + 8388608'
-	loadline --sim status --long | grep -qE "pid $(pid_of job)  job: running, high priority, [0-9.]+ [MG]iB \\(the card counts [0-9.]+ [MG]iB\\) of 8.0 GiB, compute 60 %, weight 3, slowdown target 1.1, GPU time "
+	loadline --sim status --long | grep -qE "pid $(pid_of job)  job: running, class high, [0-9.]+ [MG]iB \\(the card counts [0-9.]+ [MG]iB\\) of 8.0 GiB, compute 60 %, weight 3, slowdown target 1.1, GPU time "
 	shows_none 'has("process")'
 	stop job
 }

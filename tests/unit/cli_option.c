@@ -19,13 +19,24 @@ struct args {
 };
 
 static const char *const metrics[] = {"util", "sm", "power", NULL};
+static const char *const old_metrics[] = {"use", NULL};
 
 static const struct ll_option options[] = {
     LL_OPTION_CARDS(struct args, cards),
     LL_OPTION_JSON(struct args, json),
     {.name = "quiet", .letter = 'q', LL_OPTION_FLAG(struct args, quiet), .help = "Quiet."},
-    {.name = "target", .letter = 't', .placeholder = "LEVEL", LL_OPTION_TEXT(struct args, target), .fallback = "50%"},
-    {.name = "metric", .placeholder = "M", LL_OPTION_CHOICE(struct args, metric), .choices = metrics, .fallback = "sm"},
+    {.name = "target",
+     .alias = "level",
+     .letter = 't',
+     .placeholder = "LEVEL",
+     LL_OPTION_TEXT(struct args, target),
+     .fallback = "50%"},
+    {.name = "metric",
+     .placeholder = "M",
+     LL_OPTION_CHOICE(struct args, metric),
+     .choices = metrics,
+     .choice_aliases = old_metrics,
+     .fallback = "sm"},
     {.name = "max-memory", .placeholder = "SIZE", LL_OPTION_BYTES(struct args, max_memory_bytes)},
     {.name = "resume-after", .placeholder = "T", LL_OPTION_DURATION(struct args, resume_after_ns), .fallback = "5s"},
     {.name = "share", .placeholder = "P", LL_OPTION_PERCENT(struct args, share_percent), .min = 1, .max = 99},
@@ -117,6 +128,16 @@ static void kinds_convert(void **state)
 	assert_string_equal(f->args.sim, "old");
 }
 
+static void names_and_words_of_before_are_taken(void **state)
+{
+	struct fixture *f = *state;
+	assert_int_equal(PARSE(f, "--level=60", "--metric=use"), 0);
+	assert_string_equal(f->args.target, "60");
+	assert_int_equal(f->args.metric, 0);
+	assert_int_equal(PARSE(f, "--metric=fan"), -EINVAL);
+	assert_string_equal(f->err.text, "--metric: 'fan': not one of util, sm, power");
+}
+
 static void repeated_lists_join_and_other_options_replace(void **state)
 {
 	struct fixture *f = *state;
@@ -199,6 +220,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(defaults_are_parsed_like_values, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(every_spelling_of_a_value_is_taken, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(kinds_convert, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(names_and_words_of_before_are_taken, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(repeated_lists_join_and_other_options_replace, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(operands_mix_with_options_until_two_dashes, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(first_operand_ends_the_options_where_asked, set_up, tear_down),

@@ -133,7 +133,7 @@ static void options_become_settings(void **state)
 	struct ll_run_args args = {.mem = "2G",
 				   .compute = "12.5%",
 				   .weight = "0.5",
-				   .priority = "high",
+				   .class = "high",
 				   .slowdown = "1.5",
 				   .tenant = "a.b_c-d+e@f:1",
 				   .max_kernel = "1.5s:kill",
@@ -164,8 +164,8 @@ static void bad_values_name_their_option(void **state)
 		     "--max-kernel");
 	assert_fails(ll_run_args_settings(&(struct ll_run_args){.max_kernel = "5s:stop"}, "x", &settings, &err),
 		     -EINVAL, "--max-kernel");
-	assert_fails(ll_run_args_settings(&(struct ll_run_args){.priority = "hold"}, "x", &settings, &err), -EINVAL,
-		     "--priority");
+	assert_fails(ll_run_args_settings(&(struct ll_run_args){.class = "hold"}, "x", &settings, &err), -EINVAL,
+		     "--class");
 	assert_fails(ll_run_args_settings(&(struct ll_run_args){.tenant = "a/b"}, "x", &settings, &err), -EINVAL,
 		     "--tenant");
 	assert_fails(ll_run_args_settings(&(struct ll_run_args){.mem = "0"}, "x", &settings, &err), -EINVAL, "--mem");
@@ -181,7 +181,7 @@ static void inside_a_tenant_only_cards_may_be_chosen(void **state)
 	assert_int_equal(ll_run_args_check_nested(&(struct ll_run_args){.cards = (char[]){"0"}}, &outer, &err), 0);
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.mem = "1G"}, &outer, &err), -EPERM, "outer");
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.compute = "none"}, &outer, &err), -EPERM, "outer");
-	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.priority = "low"}, &outer, &err), -EPERM, "outer");
+	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.class = "low"}, &outer, &err), -EPERM, "outer");
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.slowdown = "2"}, &outer, &err), -EPERM, "outer");
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.tenant = "x"}, &outer, &err), -EPERM, "outer");
 }
@@ -228,13 +228,13 @@ static void by_space_the_share_is_of_space(void **state)
 	assert_int_equal(ll_run_settings_write(&settings, text), 0);
 	assert_int_equal(ll_run_settings_read(text, &copy), 0);
 	assert_int_equal(copy.space_permille, 250);
-	/* Who shares by time may not leave that for MPS inside. */
+	/* Who shares by slices may not leave that for MPS inside. */
 	struct ll_run_settings outer = {.tenant = "t"};
 	struct ll_run_args inner = {.by = LL_RUN_BY_SPACE};
 	assert_fails(ll_run_args_check_nested(&inner, &outer, &err), -EPERM, "already governed");
 	assert_int_equal(ll_run_args_check_nested(&inner, &copy, &err), 0);
 	/* Weights and classes hold there too. */
-	args.weight = "2", args.priority = "low";
+	args.weight = "2", args.class = "low";
 	assert_int_equal(ll_run_args_settings(&args, "x", &settings, &err), 0);
 	assert_int_equal(settings.weight_permille, 2000);
 	assert_int_equal(settings.priority, LL_PRIORITY_LOW);

@@ -243,17 +243,17 @@ static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_p
 					.priority = LL_PRIORITY_NORMAL,
 					.tenant = "job",
 					.memory_used_bytes = 700 << 20};
-	check_program(&claim, "  12/0  pid 5  job: running, normal priority, 700 MiB, GPU time 0.0 s\n");
+	check_program(&claim, "  12/0  pid 5  job: running, class normal, 700 MiB, GPU time 0.0 s\n");
 	claim.residency = LL_CLAIM_EVICTED;
 	claim.evictable_bytes = 600 << 20;
 	claim.away_bytes = 500 << 20;
 	claim.host_bytes = 300 << 20;
-	check_program(&claim, "  12/0  pid 5  job: evicted, normal priority, 700 MiB, 200 MiB on the card "
+	check_program(&claim, "  12/0  pid 5  job: evicted, class normal, 700 MiB, 200 MiB on the card "
 			      "(evictable: 600 MiB, pinned: 100 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
 	claim.residency = LL_CLAIM_STOPPED;
 	/* The words are not of one moment. */
 	claim.memory_used_bytes = 300 << 20;
-	check_program(&claim, "  12/0  pid 5  job: stopped, normal priority, 300 MiB, 0 MiB on the card "
+	check_program(&claim, "  12/0  pid 5  job: stopped, class normal, 300 MiB, 0 MiB on the card "
 			      "(evictable: 600 MiB, pinned: 0 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
 }
 

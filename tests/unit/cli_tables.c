@@ -38,6 +38,11 @@ static void check_row(const struct ll_option *option)
 	assert_int_not_equal(option->letter, 'h');
 }
 
+static bool is_same(const char *one, const char *other)
+{
+	return one && other && strcmp(one, other) == 0;
+}
+
 static void check_table(const struct ll_option *options)
 {
 	size_t count = rows(options);
@@ -46,6 +51,9 @@ static void check_table(const struct ll_option *options)
 		check_row(&options[i]);
 		for (size_t j = 0; j < i; j++) {
 			assert_string_not_equal(options[i].name, options[j].name);
+			assert_false(is_same(options[i].alias, options[j].name) ||
+				     is_same(options[j].alias, options[i].name) ||
+				     is_same(options[i].alias, options[j].alias));
 			assert_true(!options[i].letter || options[i].letter != options[j].letter);
 		}
 	}

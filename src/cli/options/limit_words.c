@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 
-const char *const ll_limit_priorities[] = {"high", "normal", "low", NULL};
+const char *const ll_limit_classes[] = {"high", "normal", "low", NULL};
 
 static bool is_none(const char *text)
 {
@@ -84,7 +84,7 @@ int ll_limit_read_slowdown(const char *text, unsigned *ret_permille, struct ll_e
 	return 0;
 }
 
-int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err)
+int ll_limit_read_class(const char *text, enum ll_priority *ret_priority, struct ll_err *err)
 {
 	static const enum ll_priority classes[] = {LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW};
 	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
@@ -93,5 +93,5 @@ int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, str
 			return 0;
 		}
 	}
-	return ll_err_set(err, -EINVAL, "--priority: '%.60s': not one of high, normal, low", text);
+	return ll_err_set(err, -EINVAL, "--class: '%.60s': not one of high, normal, low", text);
 }

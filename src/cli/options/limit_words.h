@@ -31,9 +31,9 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 /* Reads --slowdown, such as "1.3", from 1 to 10. "none" is an error. */
 int ll_limit_read_slowdown(const char *text, unsigned *ret_permille, struct ll_err *err);
 
-/* Reads --priority, one of the words in ll_limit_priorities, which is NULL-ended. */
-extern const char *const ll_limit_priorities[];
-int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, struct ll_err *err);
+/* Reads --class, one of the words in ll_limit_classes, which is NULL-ended. */
+extern const char *const ll_limit_classes[];
+int ll_limit_read_class(const char *text, enum ll_priority *ret_priority, struct ll_err *err);
 
 /* Help texts that options of both commands share. */
 #define LL_LIMIT_MEMORY_HELP                                                                                           \
@@ -49,7 +49,7 @@ int ll_limit_read_priority(const char *text, enum ll_priority *ret_priority, str
 	"The tenant's part of the card's time beside others, from 0.01 to 100: a tenant of weight 2 gets twice the "   \
 	"time of a tenant of weight 1 while both want all of it. Programs that leave the card idle by themselves are " \
 	"not held for others' weights. `loadline status --long` says how the card is shared."
-#define LL_LIMIT_PRIORITY_HELP                                                                                         \
+#define LL_LIMIT_CLASS_HELP                                                                                            \
 	"The tenant's class, high, normal or low. Beside a higher class on the card a program queues at most 0.3 ms "  \
 	"of work, or two launches. While the card is given for visits, the highest class that wants it goes first."
 #define LL_LIMIT_SLOWDOWN_HELP                                                                                         \

@@ -51,14 +51,23 @@ static int store_list(const struct ll_option *option, void *field, const char *t
 	return 0;
 }
 
+static bool find_choice(const char *const *words, const char *text, int *ret_index)
+{
+	for (int i = 0; words && words[i]; i++) {
+		if (strcmp(words[i], text) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 static int store_choice(const struct ll_option *option, void *field, const char *text, struct ll_err *err)
 {
 	char words[200] = "";
+	if (find_choice(option->choices, text, field) || find_choice(option->choice_aliases, text, field))
+		return 0;
 	for (int i = 0; option->choices[i]; i++) {
-		if (strcmp(option->choices[i], text) == 0) {
-			*(int *)field = i;
-			return 0;
-		}
 		size_t used = strlen(words);
 		snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", option->choices[i]);
 	}
@@ -127,10 +136,15 @@ static int take_value(struct parser *p, const struct ll_option *option)
 	return set_value(p, option, word);
 }
 
+static bool is_name(const char *name, const char *word, size_t length)
+{
+	return name && strlen(name) == length && strncmp(name, word, length) == 0;
+}
+
 static const struct ll_option *find_long(const struct ll_option *option, const char *name, size_t length)
 {
 	for (; option->name; option++) {
-		if (strlen(option->name) == length && strncmp(option->name, name, length) == 0)
+		if (is_name(option->name, name, length) || is_name(option->alias, name, length))
 			return option;
 	}
 	return NULL;

@@ -61,12 +61,15 @@ enum ll_option_complete {
 
 struct ll_option {
 	const char *name;        /* without dashes; NULL ends the table */
+	const char *alias;       /* another name of it, of earlier versions; NULL: none. It is shown nowhere */
 	char letter;             /* short form, or 0 */
 	const char *placeholder; /* "TIME"; NULL for a flag */
 	enum ll_option_kind kind;
 	size_t offset;              /* of the field; set by the kind macros */
 	const char *fallback;       /* shown as the default and parsed; NULL: none */
 	const char *const *choices; /* CHOICE: words, NULL-ended; TEXT: only offered by completion */
+	/* CHOICE: other words for the first choices, in their order, NULL-ended; NULL: none. They are shown nowhere */
+	const char *const *choice_aliases;
 	double min;
 	double max; /* numbers: the allowed range; max 0 means no limit */
 	enum ll_option_complete complete;

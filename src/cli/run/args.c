@@ -21,7 +21,8 @@ enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 #define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
-static const char *const ways[] = {"time", "space", "auto", NULL};
+static const char *const ways[] = {"slices", "space", "auto", NULL};
+static const char *const way_aliases[] = {"time", NULL};
 static const char *const yes_no[] = {"yes", "no", NULL};
 
 const struct ll_option ll_run_options[] = {
@@ -44,13 +45,15 @@ const struct ll_option ll_run_options[] = {
      .placeholder = "WAY",
      LL_OPTION_CHOICE(ARGS, by),
      .choices = ways,
-     .fallback = "time",
-     .help = "What programs share: time, the card's time; space, the card's SMs at the same time, as "
+     .choice_aliases = way_aliases,
+     .fallback = "slices",
+     .help = "How programs share the card: slices, its time, by its own time slices; space, the card's SMs at the same "
+	     "time, as "
 	     "clients of MPS, whose daemon is started if none runs, and --compute is a share of "
 	     "the SMs; auto, space if a running daemon takes the program with these options, otherwise "
-	     "time, and --compute is a share of the time."},
+	     "slices, and --compute is a share of the time."},
     LL_RUN_OPTION_WEIGHT,
-    LL_RUN_OPTION_PRIORITY,
+    LL_RUN_OPTION_CLASS,
     LL_RUN_OPTION_SLOWDOWN,
     {.name = "tenant",
      .placeholder = "NAME",
@@ -210,8 +213,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 	}
 	if (!rc && args->weight)
 		rc = ll_limit_read_weight(args->weight, &settings.weight_permille, err);
-	if (!rc && args->priority)
-		rc = ll_limit_read_priority(args->priority, &settings.priority, err);
+	if (!rc && args->class)
+		rc = ll_limit_read_class(args->class, &settings.priority, err);
 	if (!rc && args->slowdown)
 		rc = ll_limit_read_slowdown(args->slowdown, &settings.slowdown_permille, err);
 	if (!rc && args->max_kernel)
@@ -230,7 +233,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->priority && !args->slowdown && !args->count_context && !args->strict && !args->evictable &&
+	    !args->class && !args->slowdown && !args->count_context && !args->strict && !args->evictable &&
 	    !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,

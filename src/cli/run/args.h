@@ -13,14 +13,14 @@
 
 /* What the programs on a card share. */
 enum ll_run_by {
-	LL_RUN_BY_TIME,  /* the card's time */
-	LL_RUN_BY_SPACE, /* the card's SMs at the same time, as clients of MPS */
-	LL_RUN_BY_AUTO,  /* by space if an MPS daemon takes the program with these options, otherwise by time */
+	LL_RUN_BY_SLICES, /* the card's time, by its own time slices and by visits */
+	LL_RUN_BY_SPACE,  /* the card's SMs at the same time, as clients of MPS */
+	LL_RUN_BY_AUTO,   /* by space if an MPS daemon takes the program with these options, otherwise by slices */
 };
 
 struct ll_run_args {
 	char *cards;
-	const char *mem, *mem_request, *compute, *weight, *priority, *slowdown; /* NULL: not given */
+	const char *mem, *mem_request, *compute, *weight, *class, *slowdown; /* NULL: not given */
 	const char *tenant, *max_kernel;
 	int count_context; /* 0: yes, 1: no */
 	int by;            /* enum ll_run_by */
@@ -38,11 +38,11 @@ extern const struct ll_option ll_run_options[];
 		.name = "weight", .letter = 'w', .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, weight),  \
 		.help = LL_LIMIT_WEIGHT_HELP " The default is 1."                                                      \
 	}
-#define LL_RUN_OPTION_PRIORITY                                                                                         \
+#define LL_RUN_OPTION_CLASS                                                                                            \
 	{                                                                                                              \
-		.name = "priority", .letter = 'p', .placeholder = "CLASS",                                             \
-		LL_OPTION_TEXT(struct ll_run_args, priority), .choices = ll_limit_priorities,                          \
-		.help = LL_LIMIT_PRIORITY_HELP " The default is normal."                                               \
+		.name = "class", .alias = "priority", .letter = 'p', .placeholder = "CLASS",                           \
+		LL_OPTION_TEXT(struct ll_run_args, class), .choices = ll_limit_classes,                                \
+		.help = LL_LIMIT_CLASS_HELP " The default is normal."                                                  \
 	}
 #define LL_RUN_OPTION_SLOWDOWN                                                                                         \
 	{                                                                                                              \

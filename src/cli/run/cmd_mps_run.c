@@ -16,7 +16,7 @@ static const struct ll_option mps_run_options[] = {
      .help = "Share of each card's SMs that the program may use, such as 25%. The default is the "
 	     "share that the daemon gives every client."},
     LL_RUN_OPTION_WEIGHT,
-    LL_RUN_OPTION_PRIORITY,
+    LL_RUN_OPTION_CLASS,
     LL_RUN_OPTION_SLOWDOWN,
     {.name = "tenant",
      .placeholder = "NAME",

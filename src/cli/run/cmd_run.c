@@ -30,7 +30,7 @@ static const struct ll_help_status run_statuses[] = {
 
 static const struct ll_example run_examples[] = {
     {"loadline run --mem 20G --compute 25% -- python train.py", "A quarter of the card's time, 20 GiB of its memory."},
-    {"loadline run -i 1 --priority low --tenant night -- ./render", "Card 1, while no other program wants it."},
+    {"loadline run -i 1 --class low --tenant night -- ./render", "Card 1, while no other program wants it."},
     {"loadline run --by space --compute 25% --mem 20G -- python train.py",
      "A quarter of the card's SMs, all the time, beside other clients of MPS."},
     {"loadline run --mem-request 10G --mem 100G -- python train.py",
@@ -61,7 +61,7 @@ const struct ll_command ll_command_run = {
 	"do not wait for each other; beside a higher class they queue little, as without MPS. Memory limits hold "
 	"as they do without MPS. Without a daemon, --by space starts one, which stays until `loadline mps stop`, "
 	"unless CUDA_MPS_PIPE_DIRECTORY is set; then the command does not run. Without a daemon --by auto shares "
-	"the time.\n\n"
+	"by slices.\n\n"
 	"With --mem-request or --evictable, tenants whose memory together is more than the card has take turns of "
 	"seconds: the memory of one goes to the host and comes back later. A "
 	"tenant that has no more than its request stays on the card. With --mem, the program is told that all up to "

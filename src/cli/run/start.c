@@ -82,8 +82,8 @@ static int find_program(const struct ll_run_args *args, char *const *words, bool
 	return rc ? rc : check_command(args, words, is_strict, path, shim, err);
 }
 
-/* Returns why `--by auto` shares by time, as far as the options decide it. NULL: the daemon decides. */
-static const char *why_by_time(const struct ll_run_settings *settings)
+/* Returns why `--by auto` shares by slices, as far as the options decide it. NULL: the daemon decides. */
+static const char *why_by_slices(const struct ll_run_settings *settings)
 {
 	if (settings->compute_cap_permille)
 		return "--compute is a share of the time";
@@ -100,7 +100,7 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
 	struct ll_run_settings by_space = *settings;
 	LL_SCOPE_FREE const struct ll_card **shown = malloc(count * sizeof *shown);
 	size_t shown_count = count;
-	const char *why = why_by_time(settings);
+	const char *why = why_by_slices(settings);
 	if (!shown) {
 		why = "no memory";
 	} else if (!why) {
@@ -112,7 +112,7 @@ static void choose_way(const struct ll_driver *driver, const struct ll_run_args 
 	}
 	if (why) {
 		*space = (struct ll_run_space){.is_client = false};
-		ll_log(LL_LOG_INFO, "shares the card by time: %s", why);
+		ll_log(LL_LOG_INFO, "shares the card by slices: %s", why);
 	} else {
 		*settings = by_space;
 		ll_log(LL_LOG_INFO, "shares the card by space, as a client of the MPS daemon at %s", space->pipe);

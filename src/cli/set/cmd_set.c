@@ -17,7 +17,7 @@
 enum { MIB_SHIFT = 20 };
 
 struct set_args {
-	const char *mem, *mem_request, *compute, *weight, *priority, *slowdown, *sharing; /* NULL: not given */
+	const char *mem, *mem_request, *compute, *weight, *class, *slowdown, *sharing; /* NULL: not given */
 	bool overcommit;
 };
 
@@ -45,12 +45,13 @@ static const struct ll_option set_options[] = {
      .placeholder = "NUMBER",
      LL_OPTION_TEXT(struct set_args, weight),
      .help = LL_LIMIT_WEIGHT_HELP},
-    {.name = "priority",
+    {.name = "class",
+     .alias = "priority",
      .letter = 'p',
      .placeholder = "CLASS",
-     LL_OPTION_TEXT(struct set_args, priority),
-     .choices = ll_limit_priorities,
-     .help = LL_LIMIT_PRIORITY_HELP},
+     LL_OPTION_TEXT(struct set_args, class),
+     .choices = ll_limit_classes,
+     .help = LL_LIMIT_CLASS_HELP},
     {.name = "slowdown",
      .placeholder = "NUMBER",
      LL_OPTION_TEXT(struct set_args, slowdown),
@@ -78,10 +79,10 @@ static int read_sharing(const char *text, struct ll_limits *limits, struct ll_er
 	return ll_err_set(err, -EINVAL, "--sharing %s: measured, slices or visits", text);
 }
 
-static int read_priority(const char *text, struct ll_limits *limits, struct ll_err *err)
+static int read_class(const char *text, struct ll_limits *limits, struct ll_err *err)
 {
 	enum ll_priority priority;
-	int rc = ll_limit_read_priority(text, &priority, err);
+	int rc = ll_limit_read_class(text, &priority, err);
 	if (!rc)
 		limits->priority = ll_class_of_priority(priority);
 	return rc;
@@ -98,11 +99,11 @@ static int read_slowdown(const char *text, struct ll_limits *limits, struct ll_e
 static int read_limits(const struct set_args *args, struct ll_limits *limits, struct ll_err *err)
 {
 	int rc = 0;
-	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->priority && !args->slowdown &&
+	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->class && !args->slowdown &&
 	    !args->sharing) {
 		ll_err_set(err, -EINVAL, "set: nothing to set");
-		return ll_err_hint(
-		    err, "give --mem, --mem-request, --compute, --weight, --priority, --slowdown or --sharing");
+		return ll_err_hint(err,
+				   "give --mem, --mem-request, --compute, --weight, --class, --slowdown or --sharing");
 	}
 	if (args->mem)
 		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
@@ -112,8 +113,8 @@ static int read_limits(const struct set_args *args, struct ll_limits *limits, st
 		rc = ll_limit_read_compute(args->compute, &limits->compute_permille, err);
 	if (!rc && args->weight)
 		rc = ll_limit_read_weight(args->weight, &limits->weight_permille, err);
-	if (!rc && args->priority)
-		rc = read_priority(args->priority, limits, err);
+	if (!rc && args->class)
+		rc = read_class(args->class, limits, err);
 	if (!rc && args->slowdown)
 		rc = read_slowdown(args->slowdown, limits, err);
 	if (!rc && args->sharing)
@@ -156,7 +157,7 @@ static uint64_t find_fields(const struct set_args *args)
 {
 	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
 	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
-	       (args->priority ? LL_SET_PRIORITY : 0U) | (args->sharing ? LL_SET_SHARING : 0U) |
+	       (args->class ? LL_SET_PRIORITY : 0U) | (args->sharing ? LL_SET_SHARING : 0U) |
 	       (args->slowdown ? LL_SET_SLOWDOWN : 0U) | (args->overcommit ? LL_SET_OVERCOMMIT : 0U);
 }
 
@@ -235,8 +236,8 @@ static void add_time_changes(struct ll_strbuf *text, const struct set_args *args
 		ll_strbuf_addf(text, ", weight %g -> %g",
 			       or_default(old->weight_permille, LL_DEFAULT_WEIGHT_PERMILLE) / 1000.0,
 			       limits->weight_permille / 1000.0);
-	if (args->priority)
-		ll_strbuf_addf(text, ", priority %s -> %s", ll_priority_name(ll_priority_of_class(old->priority)),
+	if (args->class)
+		ll_strbuf_addf(text, ", class %s -> %s", ll_priority_name(ll_priority_of_class(old->priority)),
 			       ll_priority_name(ll_priority_of_class(limits->priority)));
 	if (args->slowdown)
 		ll_strbuf_addf(text, ", slowdown %g -> %g",
@@ -324,7 +325,7 @@ static const struct ll_example set_examples[] = {
     {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
     {"loadline set night --mem-request 10G", "Promise 10 GiB of the card to it from now on."},
     {"loadline set night --compute none", "Remove the cap."},
-    {"loadline set night --priority low", "From now on, queue little work beside programs of higher classes."},
+    {"loadline set night --class low", "From now on, queue little work beside programs of higher classes."},
     {NULL, NULL},
 };
 

@@ -138,7 +138,7 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program", ll_status_state(claim));
 	if (claim->note[0])
 		ll_strbuf_addf(text, " (%s)", claim->note);
-	ll_strbuf_addf(text, ", %s priority, ", ll_priority_name(claim->priority));
+	ll_strbuf_addf(text, ", class %s, ", ll_priority_name(claim->priority));
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);
 	add_memory_limits(text, claim->memory_limit_bytes, claim->memory_request_bytes);
@@ -168,7 +168,7 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 
 static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
-	ll_strbuf_addf(text, "  tenant %s: nothing on the card, %s priority, ", job->name,
+	ll_strbuf_addf(text, "  tenant %s: nothing on the card, class %s, ", job->name,
 		       ll_priority_name(job->priority));
 	ll_hold_add_bytes(text, job->memory_used_bytes);
 	add_memory_limits(text, job->memory_limit_bytes, job->memory_request_bytes);

@@ -139,14 +139,15 @@ static const char *class_name(uint32_t priority)
 static json_t *limits_object(const struct ll_limits *limits)
 {
 	unsigned slowdown = limits->slowdown_permille ? limits->slowdown_permille : LL_DEFAULT_SLOWDOWN_PERMILLE;
-	return json_pack(
-	    "{s:o, s:o, s:o, s:o, s:f, s:s, s:o, s:b, s:b}", "memory_bytes",
-	    number_or_null(limits->memory_bytes, limits->memory_bytes), "memory_request_bytes",
-	    number_or_null(limits->request_bytes, limits->request_bytes), "compute_cap_percent",
-	    permille_or_null(limits->compute_permille), "mps_compute_percent", permille_or_null(limits->space_permille),
-	    "weight", limits->weight_permille ? limits->weight_permille / 1000.0 : 1.0, "class",
-	    class_name(limits->priority), "slowdown_target", ll_json_real(slowdown / 1000.0, 3), "evictable",
-	    (limits->flags & LL_LIMIT_EVICTABLE) != 0, "strict", (limits->flags & LL_LIMIT_STRICT) != 0);
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:f, s:s, s:o, s:b, s:b}", "memory_bytes",
+			 number_or_null(limits->memory_bytes, limits->memory_bytes), "memory_request_bytes",
+			 number_or_null(limits->request_bytes, limits->request_bytes), "compute_cap_percent",
+			 permille_or_null(limits->compute_permille), "mps_compute_percent",
+			 permille_or_null(limits->space_permille), "by", limits->space_permille ? "space" : "slices",
+			 "weight", limits->weight_permille ? limits->weight_permille / 1000.0 : 1.0, "class",
+			 class_name(limits->priority), "slowdown_target", ll_json_real(slowdown / 1000.0, 3),
+			 "evictable", (limits->flags & LL_LIMIT_EVICTABLE) != 0, "strict",
+			 (limits->flags & LL_LIMIT_STRICT) != 0);
 }
 
 static json_t *job_object(const struct ll_daemon_view *view, const struct ll_message_job_row *row)

@@ -154,6 +154,12 @@ static json_t *claim_residency(const struct ll_status_claim *claim)
 			 bytes_or_null(is_evictable, residency.moves));
 }
 
+/* How the job shares the card, as --by says it. job: NULL for a synthetic load. */
+static json_t *way_or_null(const struct ll_status_job *job)
+{
+	return job ? json_string(job->space_permille ? "space" : "slices") : json_null();
+}
+
 /* job: NULL for a synthetic load. */
 static json_t *lost_seconds(const struct ll_status_card *status, const struct ll_status_job *job)
 {
@@ -170,15 +176,16 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_s
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	if (holder)
 		ll_status_number(status, holder, number);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "card_memory_bytes",
 			 bytes_or_null(card_bytes != LL_MEMORY_UNKNOWN, card_bytes), "tenant_memory_bytes",
 			 bytes_or_null(job, job ? job->memory_used_bytes : 0), "tenant_leaving_bytes",
 			 bytes_or_null(job, job ? job->leaving_bytes : 0), "memory_request_bytes",
 			 bytes_or_null(claim->memory_request_bytes, claim->memory_request_bytes), "tenant_gpu_seconds",
 			 job ? ll_json_real(to_seconds(job->gpu_time_ns), 6) : json_null(), "mps_compute_percent",
-			 permille_or_null(job ? job->space_permille : 0), "has_work", claim->is_wanting, "has_turn",
-			 ll_status_has_turn(status, claim), "over_cap", ll_status_is_over_cap(status, claim),
-			 "waits_for", text_or_null(holder, number), "lost_seconds", lost_seconds(status, job));
+			 permille_or_null(job ? job->space_permille : 0), "by", way_or_null(job), "has_work",
+			 claim->is_wanting, "has_turn", ll_status_has_turn(status, claim), "over_cap",
+			 ll_status_is_over_cap(status, claim), "waits_for", text_or_null(holder, number),
+			 "lost_seconds", lost_seconds(status, job));
 }
 
 /* Makes the members about the recent use by a tenant or a synthetic load, with the seconds that they cover. */
@@ -206,15 +213,15 @@ static json_t *tenant_recent(const struct ll_status_card *status, const struct l
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	/* The row is not written as "0/3", because `set` would read that as claim 3. */
-	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:i, s:o}", "tenant_row",
+	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:i, s:o}", "tenant_row",
 			 (int)job->number, "tenant", job->name, "uuid", status->card->uuid, "class",
 			 ll_priority_name(job->priority), "memory_bytes", (json_int_t)job->memory_used_bytes,
 			 "memory_limit_bytes", bytes_or_null(job->memory_limit_bytes, job->memory_limit_bytes),
 			 "memory_request_bytes", bytes_or_null(job->memory_request_bytes, job->memory_request_bytes),
 			 "compute_cap_percent", permille_or_null(job->compute_cap_permille), "weight",
 			 job->weight_permille / 1000.0, "slowdown_target", times_or_null(job->slowdown_permille),
-			 "mps_compute_percent", permille_or_null(job->space_permille), "gpu_seconds",
-			 ll_json_real(to_seconds(job->gpu_time_ns), 6), "claims", 0, "lost_seconds",
+			 "mps_compute_percent", permille_or_null(job->space_permille), "by", way_or_null(job),
+			 "gpu_seconds", ll_json_real(to_seconds(job->gpu_time_ns), 6), "claims", 0, "lost_seconds",
 			 lost_seconds(status, job));
 }
 

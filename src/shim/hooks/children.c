@@ -31,6 +31,6 @@ void ll_children_say(const char *symbol, ll_cu_result status)
 	bool is_meant = is_mps || (!is_told && status == LL_CUDA_ERROR_CDP_NOT_SUPPORTED);
 	if (is_meant && !atomic_exchange(&is_said, true))
 		ll_say("%s: CUDA error %d: MPS loads no code that launches kernels from kernels (dynamic parallelism); "
-		       "run this program without MPS, by time",
+		       "run this program without MPS, by slices",
 		       symbol, status);
 }
