@@ -20,6 +20,8 @@ struct player {
 
 struct mix {
 	struct ll_regime regime;
+	struct ll_regime replay; /* takes the steps alone that did something */
+	unsigned long steps, moved;
 	struct player players[MOST];
 	size_t count;
 	uint64_t now_ns, visits_ns, flips;
@@ -52,6 +54,21 @@ static void get_on(struct mix *mix, uint64_t ns)
 	}
 }
 
+static void step(struct mix *mix, const struct ll_regime_job *jobs, size_t count)
+{
+	struct ll_regime *regime = &mix->regime, *replay = &mix->replay;
+	ll_regime_step(regime, jobs, count, mix->now_ns);
+	mix->steps++;
+	if (regime->moves) {
+		mix->moved++;
+		ll_regime_step(replay, jobs, count, mix->now_ns);
+		assert_int_equal(replay->moves, regime->moves);
+	}
+	assert_int_equal(replay->gives_visits, regime->gives_visits);
+	assert_int_equal(replay->why, regime->why);
+	assert_memory_equal(&replay->gain, &regime->gain, sizeof regime->gain);
+}
+
 static void play(struct mix *mix, uint64_t ns)
 {
 	for (uint64_t until_ns = mix->now_ns + ns; mix->now_ns < until_ns; mix->now_ns += 5 * MS) {
@@ -62,7 +79,7 @@ static void play(struct mix *mix, uint64_t ns)
 			if (!mix->players[i].is_away)
 				jobs[count++] = mix->players[i].job;
 		}
-		ll_regime_step(&mix->regime, jobs, count, mix->now_ns);
+		step(mix, jobs, count);
 		if (!was && mix->regime.gives_visits)
 			mix->visits_since_ns = mix->now_ns;
 		mix->flips += was != mix->regime.gives_visits;
@@ -288,6 +305,45 @@ static void who_completes_nothing_in_either_way_is_left_out(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
+/* Jobs that come, go, and wait or do not: 12 mixes and more, of which not all are kept. */
+static void the_steps_that_did_something_replay_alone(void **state)
+{
+	struct mix *mix = *state;
+	uint64_t random = 39;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	join(mix, 40000, 0.09, 0.49)->job.waits = true;
+	join(mix, 5000, 0.8, 0.4)->job.weight_permille = 3000;
+	join(mix, 3000, 0.5, 0.3);
+	for (int i = 0; i < 400; i++) {
+		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		struct player *player = &mix->players[(random >> 33) % mix->count];
+		if (random >> 40 & 1)
+			player->is_away = !player->is_away;
+		else
+			player->job.waits = !player->job.waits;
+		mix->deep_s = random >> 41 & 3 ? 0 : 6;
+		play(mix, (random >> 45) % 6000 * MS);
+	}
+	assert_true(mix->moved > 500);
+	assert_true(mix->moved < mix->steps / 20);
+}
+
+static void a_verdict_tells_what_each_job_did_in_both_ways(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 40000, 0.05, 0.45)->job.waits = true;
+	join(mix, 5000, 0.95, 0.50);
+	while (!(mix->regime.moves & LL_REGIME_MOVE_VERDICT) && mix->now_ns < 10 * S)
+		play(mix, 5 * MS);
+	struct ll_regime_rates first = ll_regime_rates(&mix->regime, 0), second = ll_regime_rates(&mix->regime, 1);
+	assert_float_equal(first.slices, 2000, 100);
+	assert_float_equal(first.visits, 18000, 500);
+	assert_float_equal(first.alone, 40000, 2000);
+	assert_float_equal(second.slices, 4750, 100);
+	assert_float_equal(second.visits, 2500, 100);
+	assert_float_equal(second.alone, 5000, 250);
+}
+
 #define REGIME_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -309,6 +365,8 @@ int main(void)
 	    REGIME_TEST(a_measurement_ends_when_a_job_leaves),
 	    REGIME_TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits),
 	    REGIME_TEST(who_completes_nothing_in_either_way_is_left_out),
+	    REGIME_TEST(the_steps_that_did_something_replay_alone),
+	    REGIME_TEST(a_verdict_tells_what_each_job_did_in_both_ways),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,11 +81,14 @@ static void know_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
 	if (!regime->mix && number != regime->new_mix) {
 		regime->new_mix = number;
 		regime->new_mix_ns = now_ns;
+		regime->moves |= LL_REGIME_MOVE_MIX;
 	}
 	if (!regime->mix && now_ns - regime->new_mix_ns >= LL_REGIME_SETTLE_NS) {
 		regime->mix = add_mix(regime, number, now_ns);
 		regime->mix->gives_visits = regime->gives_visits;
 	}
+	if (regime->mix != former)
+		regime->moves |= LL_REGIME_MOVE_MIX;
 	if (!regime->mix)
 		return;
 	regime->mix->used_ns = now_ns;
@@ -122,6 +125,7 @@ static void begin_trial(struct ll_regime *regime, const struct ll_regime_job *jo
 	for (size_t i = 0; i < count; i++)
 		regime->jobs[i].id = jobs[i].id;
 	begin_block(regime, jobs, now_ns);
+	regime->moves |= LL_REGIME_MOVE_BEGINS;
 }
 
 static void plan_next(struct ll_regime_mix *mix, uint64_t now_ns)
@@ -132,7 +136,7 @@ static void plan_next(struct ll_regime_mix *mix, uint64_t now_ns)
 }
 
 /* The measurement ends, and the card is shared as before it. */
-static void give_up(struct ll_regime *regime)
+static void stop_trying(struct ll_regime *regime)
 {
 	regime->is_trying = false;
 	regime->gives_visits = regime->was_visits;
@@ -141,9 +145,15 @@ static void give_up(struct ll_regime *regime)
 		regime->credit_ns = -LL_REGIME_CREDIT_NS;
 }
 
+static void give_up(struct ll_regime *regime)
+{
+	stop_trying(regime);
+	regime->moves |= LL_REGIME_MOVE_GIVES_UP;
+}
+
 static void end_trial(struct ll_regime *regime, bool gives_visits, enum ll_regime_why why, uint64_t now_ns)
 {
-	give_up(regime);
+	stop_trying(regime);
 	regime->mix->gives_visits = gives_visits;
 	regime->mix->why = why;
 	plan_next(regime->mix, now_ns);
@@ -169,6 +179,7 @@ static bool has_enough(const struct ll_regime *regime, const struct ll_regime_jo
 
 static void begin_measuring(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
 {
+	regime->moves |= LL_REGIME_MOVE_MEASURES;
 	regime->measured_ns = now_ns;
 	for (size_t i = 0; i < regime->count; i++) {
 		regime->jobs[i].from_completed = jobs[i].completed;
@@ -178,6 +189,7 @@ static void begin_measuring(struct ll_regime *regime, const struct ll_regime_job
 
 static void add_block(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
 {
+	regime->moves |= LL_REGIME_MOVE_BLOCK;
 	int way = way_of_block(regime);
 	regime->seconds[way] += (double)(now_ns - regime->measured_ns) / NS_PER_S;
 	for (size_t i = 0; i < regime->count; i++) {
@@ -251,7 +263,22 @@ static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs)
 	return have_shares && (gain >= LL_REGIME_GAIN || (is_asked && is_one_helped));
 }
 
+struct ll_regime_rates ll_regime_rates(const struct ll_regime *regime, size_t index)
+{
+	const struct ll_regime_tried *tried = &regime->jobs[index];
+	double alone = owed_of(tried, 1);
+	return (struct ll_regime_rates){.slices = tried->done[SLICES] / regime->seconds[SLICES],
+					.visits = tried->done[VISITS] / regime->seconds[VISITS],
+					.alone = isfinite(alone) ? alone : 0};
+}
+
 /* ---- a step ---- */
+
+static void give_up_too_deep(struct ll_regime *regime, uint64_t now_ns)
+{
+	end_trial(regime, regime->was_visits, LL_REGIME_TOO_DEEP, now_ns);
+	regime->moves |= LL_REGIME_MOVE_GIVES_UP;
+}
 
 static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *jobs, uint64_t now_ns)
 {
@@ -262,12 +289,13 @@ static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *j
 		if (!regime->drained_ns && is_drained(regime, jobs)) {
 			regime->drained_ns = now_ns;
 			regime->is_drained = regime->gives_visits;
+			regime->moves |= LL_REGIME_MOVE_DRAINED;
 		}
 		uint64_t skip_ns = is_asked && regime->gives_visits ? LL_REGIME_SKIP_ASKED_NS : LL_REGIME_SKIP_NS;
 		if (regime->drained_ns && now_ns - regime->drained_ns >= skip_ns)
 			begin_measuring(regime, jobs, now_ns);
 		else if (now_ns - regime->block_ns > most_ns)
-			end_trial(regime, regime->was_visits, LL_REGIME_TOO_DEEP, now_ns);
+			give_up_too_deep(regime, now_ns);
 		return;
 	}
 	uint64_t measured_ns = now_ns - regime->measured_ns;
@@ -282,14 +310,17 @@ static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *j
 	bool is_good = pays(regime, jobs);
 	end_trial(regime, is_good, is_good ? LL_REGIME_PAYS : LL_REGIME_PAYS_NOT, now_ns);
 	regime->gives_visits = is_good;
+	regime->moves |= LL_REGIME_MOVE_VERDICT;
 }
 
+/* The sum does not depend on how many steps it is earned in, so that steps that change nothing else may be left out. */
 static void earn_credit(struct ll_regime *regime, uint64_t now_ns)
 {
 	if (!regime->credit_at_ns)
 		regime->credit_ns = LL_REGIME_CREDIT_NS;
 	else
-		regime->credit_ns += (int64_t)((now_ns - regime->credit_at_ns) / LL_REGIME_CREDIT_PART);
+		regime->credit_ns +=
+		    (int64_t)(now_ns / LL_REGIME_CREDIT_PART - regime->credit_at_ns / LL_REGIME_CREDIT_PART);
 	if (regime->credit_ns > LL_REGIME_CREDIT_NS)
 		regime->credit_ns = LL_REGIME_CREDIT_NS;
 	regime->credit_at_ns = now_ns;
@@ -335,9 +366,8 @@ static void go_on_known(struct ll_regime *regime, const struct ll_regime_job *jo
 	regime->due_ns = now_ns + LOOK_NS;
 }
 
-void ll_regime_step(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns)
+static void take_step(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns)
 {
-	regime->is_drained = false;
 	earn_credit(regime, now_ns);
 	if (!ll_regime_has_reason(jobs, count)) {
 		decide_without(regime, false, LL_REGIME_NO_REASON);
@@ -359,4 +389,16 @@ void ll_regime_step(struct ll_regime *regime, const struct ll_regime_job *jobs, 
 		regime->due_ns = regime->new_mix_ns + LL_REGIME_SETTLE_NS;
 	regime->why = regime->is_trying ? LL_REGIME_MEASURES : regime->mix ? regime->mix->why : LL_REGIME_NOT_MEASURED;
 	regime->gain = regime->mix ? regime->mix->gain : 0;
+}
+
+void ll_regime_step(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns)
+{
+	bool gave_visits = regime->gives_visits;
+	enum ll_regime_why why = regime->why;
+	double gain = regime->gain;
+	regime->is_drained = false;
+	regime->moves = 0;
+	take_step(regime, jobs, count, now_ns);
+	bool is_same = regime->gives_visits == gave_visits && regime->why == why && regime->gain == gain;
+	regime->moves |= is_same ? 0 : LL_REGIME_MOVE_OUTPUT;
 }

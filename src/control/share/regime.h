@@ -80,6 +80,23 @@ enum ll_regime_why {
 	LL_REGIME_TOO_MANY, /* jobs */
 };
 
+/* What a step did. One step may do several of these. */
+enum ll_regime_move {
+	LL_REGIME_MOVE_MIX = 1,       /* another mix is there, or it has been there for long enough to be known */
+	LL_REGIME_MOVE_BEGINS = 2,    /* a measurement begins, with its first block */
+	LL_REGIME_MOVE_DRAINED = 4,   /* what was queued before the block is done */
+	LL_REGIME_MOVE_MEASURES = 8,  /* progress in the block counts from here on */
+	LL_REGIME_MOVE_BLOCK = 16,    /* a block has ended */
+	LL_REGIME_MOVE_VERDICT = 32,  /* the measurement has ended, and says what is better */
+	LL_REGIME_MOVE_GIVES_UP = 64, /* the measurement has ended without a result */
+	LL_REGIME_MOVE_OUTPUT = 128,  /* gives_visits, why or gain has changed */
+};
+
+/* What a job did in a measurement, in launches a second. alone: while it was visited; 0: it was not. */
+struct ll_regime_rates {
+	double slices, visits, alone;
+};
+
 struct ll_regime_tried {
 	uint64_t id, from_completed, from_visited_ns,
 	    drained_at;            /* drained_at: completed, when what was queued is done */
@@ -103,6 +120,8 @@ struct ll_regime {
 	double gain;     /* of the last measurement: of the sum of w log(progress), for each weight of 1 */
 	uint64_t due_ns; /* when to step again; UINT64_MAX: when something changes */
 	bool is_drained; /* with this step what was queued before a block of visits is done: nobody is owed anything */
+	unsigned moves; /* of this step: enum ll_regime_move. 0: it changed nothing that a later step depends on, so the
+			   same later steps without this one decide the same */
 
 	/* private */
 	struct ll_regime_mix mixes[LL_REGIME_MIXES];
@@ -126,5 +145,8 @@ bool ll_regime_has_reason(const struct ll_regime_job *jobs, size_t count);
 /* Decides how the card is shared from now on: gives_visits. To be called at due_ns, and when jobs come, go or change.
  */
 void ll_regime_step(struct ll_regime *regime, const struct ll_regime_job *jobs, size_t count, uint64_t now_ns);
+
+/* Of the job that was index in the last measurement. To be called after a step with LL_REGIME_MOVE_VERDICT. */
+struct ll_regime_rates ll_regime_rates(const struct ll_regime *regime, size_t index);
 
 #endif
