@@ -256,8 +256,9 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	evictable->seen_count = 0;
 	rule->granted_bytes = rule->short_bytes = 0;
 	evictable->heard_ns = now_ns;
-	if (rule->state == state) /* it has lost its connection alone, or is new */
-		evictable->begun_ns = evictable->begun_ns ? evictable->begun_ns : now_ns;
+	bool goes_on = rule->state == state || is_becoming_quiet(evictable); /* it has lost its connection alone */
+	if (!evictable->begun_ns || !goes_on)
+		evictable->begun_ns = now_ns;
 	enter(evictable, state);
 	evictable->is_held = state == LL_RESIDENCY_RETURNING && (message->flags & LL_MOVE_HOLD);
 	if (state == LL_RESIDENCY_HERE && !rule->here_since_ns)

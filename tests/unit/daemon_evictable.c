@@ -228,6 +228,25 @@ static void what_connects_again_says_how_it_is(void **state)
 	assert_true(rule->wants);
 }
 
+/* A loadlined that is new finds it in the middle of a move, and does not know when that began. The length of the turns
+ * follows from how long a move takes. */
+static void a_move_that_is_found_counts_from_then(void **state)
+{
+	static const enum ll_move_state states[] = {LL_MOVE_LEAVING, LL_MOVE_RETURNING, LL_MOVE_AWAY};
+	struct process *process = *state;
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+		process->evictable.rule = (struct ll_residency_program){0};
+		process->evictable.begun_ns = 0;
+		process_begin(process, states[i], 0, 100 * MIB, 30 * MIB, START);
+		assert_int_equal(process->evictable.begun_ns, START);
+	}
+	/* it was asked to leave, and comes again while it does */
+	process_begin(process, LL_MOVE_HERE, 0, 100 * MIB, 0, START);
+	ll_evictable_evict(&process->evictable, START + S);
+	process_begin(process, LL_MOVE_LEAVING, 0, 100 * MIB, 30 * MIB, START + 2 * S);
+	assert_int_equal(process->evictable.begun_ns, START + S);
+}
+
 static void a_wish_that_cannot_be_leaves_what_was_before(void **state)
 {
 	struct process *process = *state;
@@ -270,6 +289,7 @@ int main(void)
 	    TEST(one_that_could_not_copy_returns_and_its_turn_goes_on),
 	    TEST(granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over),
 	    TEST(what_connects_again_says_how_it_is),
+	    TEST(a_move_that_is_found_counts_from_then),
 	    TEST(a_wish_that_cannot_be_leaves_what_was_before),
 	    TEST(a_program_is_as_wished_only_when_what_it_does_will_not_be_undone),
 	};
