@@ -132,6 +132,14 @@ static bool take_list(struct ll_connection *connection)
 	return true;
 }
 
+static bool take_decisions(struct ll_connection *connection, const struct ll_message_decisions *message)
+{
+	connection->is_listing_decisions = true;
+	connection->decision_listing = (struct ll_decision_listing){0};
+	memcpy(connection->decision_listing.uuid, message->uuid, sizeof connection->decision_listing.uuid);
+	return true;
+}
+
 static bool take_handover(struct ll_connection *connection, const struct ll_message_handover *handover)
 {
 	struct ll_server *server = connection->server;
@@ -381,6 +389,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	switch (message->header.kind) {
 	case LL_MESSAGE_LIST:
 		return take_list(connection);
+	case LL_MESSAGE_DECISIONS:
+		return connection->role == LL_ROLE_COMMAND && take_decisions(connection, &message->decisions);
 	case LL_MESSAGE_HANDOVER:
 		return take_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:

@@ -10,6 +10,7 @@
 #include "daemon/card_state.h"
 #include "daemon/share/account.h"
 #include "daemon/share/choose.h"
+#include "daemon/share/decisions.h"
 #include "daemon/share/virtual_time.h"
 
 enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
@@ -95,6 +96,7 @@ static void drop_card(struct ll_card *card)
 		*link = card->next;
 	set_timer(card->cards);
 	ll_share_card_fini(&card->share);
+	free(card->share.decisions);
 	free(card->numbers);
 	free(card);
 }
@@ -134,12 +136,18 @@ void ll_cards_fini(struct ll_cards *cards)
 
 /* ---- cards and jobs ---- */
 
-static struct ll_card *find_card(struct ll_cards *cards, const char *uuid)
+static struct ll_card *find_card(const struct ll_cards *cards, const char *uuid)
 {
 	struct ll_card *card = cards->cards;
 	while (card && strcmp(card->uuid, uuid) != 0)
 		card = card->next;
 	return card;
+}
+
+const struct ll_decisions *ll_cards_decisions(const struct ll_cards *cards, const char *uuid)
+{
+	const struct ll_card *card = find_card(cards, uuid);
+	return card ? card->share.decisions : NULL;
 }
 
 /* A job that comes next is to know that memory is still being given back. */
@@ -167,6 +175,11 @@ static struct ll_card *get_card(struct ll_cards *cards, const char *uuid)
 	card = calloc(1, sizeof *card);
 	if (!card)
 		return NULL;
+	card->share.decisions = calloc(1, sizeof *card->share.decisions);
+	if (!card->share.decisions) {
+		free(card);
+		return NULL;
+	}
 	strncpy(card->uuid, uuid, sizeof card->uuid - 1);
 	card->cards = cards;
 	card->due_ns = UINT64_MAX;
@@ -216,6 +229,7 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 		return -ENOMEM;
 	*job = (struct ll_card_job){.card = card, .page = join->page, .orders = join->orders, .index = join->index};
 	job->share.id = join->id;
+	job->share.tenant = join->tenant;
 	job->share.word = &join->page->card_words[join->index];
 	job->share.rank = rank_of(&join->limits);
 	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);

@@ -25,6 +25,7 @@
 struct ll_card;
 struct ll_card_job;
 struct ll_card_claim;
+struct ll_decisions;
 
 struct ll_cards {
 	uv_loop_t *loop;
@@ -49,7 +50,8 @@ void ll_cards_fini(struct ll_cards *cards);
 
 struct ll_card_join {
 	const char *uuid;
-	uint64_t id; /* token[0]: the same on all cards of the job, and no other job's */
+	uint64_t id; /* the job's number: the same on all its cards, and no other job's. It is told to whoever asks */
+	const char *tenant; /* name of the job's tenant; stays until the job has left the card */
 	struct ll_page *page;
 	struct ll_orders *orders;
 	unsigned index; /* of the card in the page and in the orders */
@@ -58,6 +60,9 @@ struct ll_card_join {
 
 /* Writes what the job must know of the card's deaths into its orders. -ENOMEM. */
 int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struct ll_card_job **ret_job);
+
+/* What was decided of a card (share/decisions.h). NULL: no job is on it. */
+const struct ll_decisions *ll_cards_decisions(const struct ll_cards *cards, const char *uuid);
 
 /* Its claims must have been removed. Opens its word. NULL is fine. */
 void ll_card_job_leave(struct ll_card_job *job);

@@ -39,7 +39,8 @@ static void write_uuid(struct ll_orders_card *card, const char uuid[LL_CARD_UUID
 static int join(struct ll_server *server, struct ll_job_card *card)
 {
 	struct ll_card_join join = {.uuid = card->uuid,
-				    .id = card->job->facts.token[0],
+				    .id = card->job->number,
+				    .tenant = card->job->facts.tenant,
 				    .page = card->job->pages.page,
 				    .orders = card->job->pages.orders,
 				    .index = card->index,

@@ -169,6 +169,12 @@ static bool send_waiting(struct ll_connection *connection)
 		ll_rights_trim(connection, &message);
 		ll_connection_answer(connection, &message, NULL, 0);
 	}
+	while (connection->is_listing_decisions && !connection->has_pending) {
+		union ll_message message;
+		connection->is_listing_decisions =
+		    ll_decision_listing_next(&connection->server->cards, &connection->decision_listing, &message);
+		ll_connection_answer(connection, &message, NULL, 0);
+	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;
 	return connection->has_pending;

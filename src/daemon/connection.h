@@ -4,6 +4,7 @@
 #ifndef LOADLINE_DAEMON_CONNECTION_H
 #define LOADLINE_DAEMON_CONNECTION_H
 
+#include "daemon/decision_listing.h"
 #include "daemon/listing.h"
 #include "daemon/server.h"
 
@@ -24,6 +25,8 @@ struct ll_connection {
 	bool has_pending, is_listing, is_watching;
 	bool has_read; /* it has the page of a job */
 	struct ll_listing listing;
+	bool is_listing_decisions;
+	struct ll_decision_listing decision_listing;
 	uint64_t watched; /* number of the last job whose page was sent */
 	uint32_t watch_serial;
 	union ll_message pending;

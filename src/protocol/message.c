@@ -1,6 +1,7 @@
 #include "protocol/message.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,6 +159,32 @@ static bool is_share_valid(const union ll_message *message)
 	return message->share.count <= LL_MESSAGE_FDS;
 }
 
+static bool is_decisions_valid(const union ll_message *message)
+{
+	return is_uuid_valid(message->decisions.uuid);
+}
+
+static bool is_decisions_state_valid(const union ll_message *message)
+{
+	const struct ll_message_decisions_state *state = &message->decisions_state;
+	bool are_finite = isfinite(state->gain);
+	for (size_t i = 0; i < LL_DECISION_MIXES; i++)
+		are_finite = are_finite && isfinite(state->mixes[i].gain);
+	return are_finite && state->mix <= LL_DECISION_MIXES;
+}
+
+static bool is_decision_valid(const union ll_message *message)
+{
+	return message->decision.number && isfinite(message->decision.gain);
+}
+
+static bool is_decision_job_valid(const union ll_message *message)
+{
+	const struct ll_message_decision_job *job = &message->decision_job;
+	return job->number && isfinite(job->slices) && isfinite(job->visits) && isfinite(job->alone) &&
+	       ll_message_text_is_valid(job->tenant, sizeof job->tenant);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -225,6 +252,11 @@ static const struct kind kinds[] = {
     KIND(OPENED, share, is_share_valid),
     KIND(NEIGHBOUR, move, is_move_valid),
     KIND(DESTINATION, move, is_move_valid),
+    KIND(DECISIONS, decisions, is_decisions_valid),
+    KIND(DECISIONS_STATE, decisions_state, is_decisions_state_valid),
+    KIND(DECISION, decision, is_decision_valid),
+    KIND(DECISION_JOB, decision_job, is_decision_job_valid),
+    KIND(DECISIONS_END, plain, is_anything_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

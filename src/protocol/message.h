@@ -110,6 +110,14 @@ enum ll_message_kind {
 					waits for DESTINATION before it leaves */
 	LL_MESSAGE_DESTINATION = 50, /* uuid: of the card that memory goes to; empty: to the host, and what is on a card
 					already goes on to there */
+	/* How a card is shared, as the rule decided it lately (daemon/share/decisions.h). A command asks with the
+	   card's uuid: DECISIONS_STATE, if the card is known; each DECISION, and after it its jobs; DECISIONS_END. If
+	   numbers are missing, the oldest decisions went while they were sent: ask again */
+	LL_MESSAGE_DECISIONS = 51,
+	LL_MESSAGE_DECISIONS_STATE = 52,
+	LL_MESSAGE_DECISION = 53,
+	LL_MESSAGE_DECISION_JOB = 54,
+	LL_MESSAGE_DECISIONS_END = 55,
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
@@ -400,6 +408,59 @@ struct ll_message_share {
 	uint64_t handle_bytes[LL_MESSAGE_FDS];
 };
 
+enum { LL_DECISION_MIXES = 8 };
+
+struct ll_message_decisions {
+	struct ll_message_header header;
+	char uuid[LL_CARD_UUID_SIZE];
+};
+
+/* struct ll_regime_mix (control/share/regime.h) */
+struct ll_decision_mix {
+	uint64_t number, used_ns, next_ns;
+	double gain;
+	uint32_t tries, why, gives_visits, unused;
+};
+
+/* The rule before the first decision that follows: struct ll_regime, without a measurement. */
+struct ll_message_decisions_state {
+	struct ll_message_header header;
+	uint64_t number; /* of that decision; 0: there is none */
+	uint64_t new_mix, new_mix_ns, credit_at_ns;
+	int64_t credit_ns;
+	double gain;
+	uint32_t gives_visits, why;
+	uint32_t mix;      /* index of the present one, from 1; 0: it is not known */
+	uint32_t has_half; /* a measurement was half done, so what follows does not replay */
+	struct ll_decision_mix mixes[LL_DECISION_MIXES];
+};
+
+enum ll_decision_flag {
+	LL_DECISION_GIVES_VISITS = 1,
+	LL_DECISION_IS_RULED = 2, /* no jobs, because a rule serves them: nothing is measured */
+};
+
+struct ll_message_decision {
+	struct ll_message_header header;
+	uint64_t number;
+	uint64_t at_ns, age_ns;
+	double gain;
+	uint32_t moves, why; /* enum ll_regime_move, ll_regime_why */
+	uint32_t flags;      /* enum ll_decision_flag */
+	uint32_t block;
+	uint32_t jobs; /* that follow */
+	uint32_t unused;
+};
+
+struct ll_message_decision_job {
+	struct ll_message_header header;
+	uint64_t number; /* of the decision */
+	uint64_t id, completed, queued_launches, visited_ns;
+	double slices, visits, alone; /* launches a second, if there was a verdict */
+	uint32_t weight_permille, processes, waits, unused;
+	char tenant[LL_NAME_SIZE];
+};
+
 union ll_message {
 	struct ll_message_header header;
 	struct ll_message_hello hello;
@@ -425,6 +486,10 @@ union ll_message {
 	struct ll_message_claim_row claim_row;
 	struct ll_message_move move;
 	struct ll_message_share share;
+	struct ll_message_decisions decisions;
+	struct ll_message_decisions_state decisions_state;
+	struct ll_message_decision decision;
+	struct ll_message_decision_job decision_job;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

@@ -44,6 +44,15 @@ static void make(union ll_message *message, unsigned kind)
 	case LL_MESSAGE_TENANT_ROW:
 		message->tenant_row.number = 1;
 		break;
+	case LL_MESSAGE_DECISIONS:
+		strcpy(message->decisions.uuid, "GPU-1");
+		break;
+	case LL_MESSAGE_DECISION:
+		message->decision.number = 1;
+		break;
+	case LL_MESSAGE_DECISION_JOB:
+		message->decision_job.number = 1;
+		break;
 	default:
 		break;
 	}
@@ -120,7 +129,7 @@ static void what_is_cut_or_says_another_length_is_refused(void **state)
 static void a_kind_that_is_not_known_is_told_apart_from_garbage(void **state)
 {
 	(void)state;
-	static const uint16_t unknown[] = {0, LL_MESSAGE_DESTINATION + 1, 1000, UINT16_MAX};
+	static const uint16_t unknown[] = {0, LL_MESSAGE_DECISIONS_END + 1, 1000, UINT16_MAX};
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
 		struct ll_message_header header = {.kind = unknown[i], .size = sizeof header, .serial = 9};
 		union ll_message decoded;
@@ -174,6 +183,16 @@ static const struct damage damages[] = {
     DAMAGE(TENANT_ROW, tenant_row, number, 8, 0),
     DAMAGE(TENANT_ROW, tenant_row, limits.priority, 1, 99),
     DAMAGE(TENANT_ROW, tenant_row, name, LL_NAME_SIZE, 'x'),
+    DAMAGE(DECISIONS, decisions, uuid, 1, 0),
+    DAMAGE(DECISIONS, decisions, uuid, LL_CARD_UUID_SIZE, 'x'),
+    DAMAGE(DECISIONS_STATE, decisions_state, mix, 1, LL_DECISION_MIXES + 1),
+    DAMAGE(DECISIONS_STATE, decisions_state, gain, 8, 0xff), /* not a number */
+    DAMAGE(DECISIONS_STATE, decisions_state, mixes[7].gain, 8, 0xff),
+    DAMAGE(DECISION, decision, number, 8, 0),
+    DAMAGE(DECISION, decision, gain, 8, 0xff),
+    DAMAGE(DECISION_JOB, decision_job, number, 8, 0),
+    DAMAGE(DECISION_JOB, decision_job, visits, 8, 0xff),
+    DAMAGE(DECISION_JOB, decision_job, tenant, LL_NAME_SIZE, 'x'),
 };
 
 static void a_field_out_of_its_range_is_refused(void **state)
@@ -182,6 +201,7 @@ static void a_field_out_of_its_range_is_refused(void **state)
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
 		union ll_message message, decoded;
 		make(&message, damages[i].kind);
+		assert_int_equal(ll_message_decode(&message, message.header.size, &decoded), 0);
 		memset((char *)&message + damages[i].offset, damages[i].byte, damages[i].length);
 		if (ll_message_decode(&message, message.header.size, &decoded) != -EPROTO)
 			fail_msg("damage %zu: kind %u, offset %zu was taken", i, damages[i].kind, damages[i].offset);

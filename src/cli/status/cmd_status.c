@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "cli/options/command.h"
+#include "cli/status/decisions.h"
 #include "cli/status/jobs.h"
 #include "cli/status/status.h"
 
@@ -17,6 +18,7 @@ struct status_args {
 	char *cards;
 	struct ll_status_style style;
 	const char *watch; /* NULL: print once */
+	bool is_decisions;
 };
 
 static const struct ll_option status_options[] = {
@@ -33,6 +35,12 @@ static const struct ll_option status_options[] = {
      LL_OPTION_OPTIONAL(struct status_args, watch),
      .help = "Read again every SECONDS seconds (default: 2) until Ctrl-C. Each tenant's share of the "
 	     "card since the last reading stands beside its total."},
+    {.name = "decisions",
+     LL_OPTION_FLAG(struct status_args, is_decisions),
+     .help =
+	 "Print instead how loadlined decided lately whether each card is shared by time slices or by visits: when, "
+	 "what it measured of each tenant, and what it found. With --json each decision has all numbers that went "
+	 "into it."},
     LL_OPTION_END,
 };
 
@@ -145,7 +153,9 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 		rc = ll_driver_open(&driver, err);
 	if (!rc)
 		rc = choose_cards(driver, args->cards, &chosen, &count, err);
-	if (!rc && args->watch)
+	if (!rc && args->is_decisions)
+		rc = ll_status_decisions(driver, chosen, count, args->style.is_json, err);
+	else if (!rc && args->watch)
 		rc = ll_status_watch(chosen, count, every_ns, &args->style, err);
 	else if (!rc)
 		rc = show_once(driver, args, chosen, count, err);
@@ -157,6 +167,7 @@ static const struct ll_example status_examples[] = {
     {"loadline status", "Show every card and what is claimed on it."},
     {"loadline status --long", "The same with all limits."},
     {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of that time."},
+    {"loadline status --decisions -i 0", "How card 0 was shared lately, and what was measured."},
     {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
     {NULL, NULL},
 };
@@ -182,6 +193,8 @@ const struct ll_command ll_command_status = {
 	"({\"daemon\":{…}}) says of how many jobs loadlined knows, and one for each of these jobs ({\"job\":{…}}) "
 	"follows. "
 	"Jobs are left out with -i and with --watch. status does not start loadlined.\n\n"
+	"loadlined keeps the last 256 decisions of a card while a job is on it. doc/sharing.md tells how to read "
+	"them.\n\n"
 	"loadlined knows the programs of one user. Programs of others are shown as ungoverned; a synthetic load is "
 	"shown "
 	"whoever started it.",

@@ -33,12 +33,15 @@
 /* A gang's turn lasts for a few looks. */
 #define LL_SHARE_GANG_TURN_NS UINT64_C(500000)
 
+struct ll_decisions;
+
 /* A job on the card. */
 struct ll_share_job {
 	struct ll_share_card *card;
 	struct ll_share_job *next;
 	struct ll_share_claim *claims;
 	uint64_t id;                            /* the same on all cards */
+	const char *tenant;                     /* its name, for people; NULL: none */
 	_Atomic uint32_t *word;                 /* on the card (act.h) */
 	unsigned rank;                          /* of its class: smaller goes first */
 	unsigned weight_permille, cap_permille; /* cap 0: none */
@@ -102,8 +105,9 @@ struct ll_share_card {
 	struct ll_share_claim *holder; /* has the turn; NULL: nobody */
 	bool is_service;               /* the turn is a minimum service: a higher class waits */
 	uint64_t turn_since_ns;
-	uint64_t visit_counted_ns; /* up to when the holder's job was told of its visit */
-	struct ll_regime regime;   /* choose.h */
+	uint64_t visit_counted_ns;      /* up to when the holder's job was told of its visit */
+	struct ll_regime regime;        /* choose.h */
+	struct ll_decisions *decisions; /* what it decided (decisions.h); the caller's. NULL: nobody keeps that */
 	enum ll_limit_sharing forced;
 	size_t claim_count;
 	/* for one pass over the claims (contender.h) */

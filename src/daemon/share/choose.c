@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "daemon/share/act.h"
+#include "daemon/share/decisions.h"
 #include "daemon/share/virtual_time.h"
 
 /* Who wants the card now and then counts all the time. */
@@ -144,8 +145,11 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 	ll_share_count_visit(card, now_ns);
 	if (card->forced)
 		return UINT64_MAX;
+	bool has_rule = is_ruled(card, now_ns);
 	size_t count = describe_all(card, now_ns, jobs, LL_REGIME_JOBS + 1);
-	ll_regime_step(&card->regime, jobs, is_ruled(card, now_ns) ? 0 : count, now_ns);
+	count = has_rule ? 0 : count;
+	ll_regime_step(&card->regime, jobs, count, now_ns);
+	ll_decisions_note(card, jobs, count, has_rule, now_ns);
 	if (card->regime.is_drained)
 		ll_share_even_out(card);
 	*ret_is_new = gave_visits != card->regime.gives_visits;

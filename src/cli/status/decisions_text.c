@@ -1,0 +1,107 @@
+#include <math.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cli/status/decisions.h"
+#include "control/share/regime.h"
+
+enum { BLOCKS = 4 };
+
+/* The time of this machine: "2026-01-31 12:00:00.250". */
+static void add_time(struct ll_strbuf *text, uint64_t wall_ns)
+{
+	time_t seconds = (time_t)(wall_ns / LL_NS_PER_S);
+	struct tm tm;
+	char words[32];
+	localtime_r(&seconds, &tm);
+	strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S", &tm);
+	ll_strbuf_addf(text, "%s.%03u", words, (unsigned)(wall_ns % LL_NS_PER_S / LL_NS_PER_MS));
+}
+
+static const char *state_words(const struct ll_message_decision *decision)
+{
+	if (decision->flags & LL_DECISION_IS_RULED)
+		return "a rule serves these programs (classes, MPS, several cards): nothing is measured";
+	switch ((enum ll_regime_why)decision->why) {
+	case LL_REGIME_NO_REASON:
+		return "no reason for visits";
+	case LL_REGIME_NOT_MEASURED:
+		return "not measured yet";
+	case LL_REGIME_MEASURES:
+		return "measures";
+	case LL_REGIME_PAYS:
+		return "as measured before: visits pay";
+	case LL_REGIME_PAYS_NOT:
+		return "as measured before: visits do not pay";
+	case LL_REGIME_TOO_DEEP:
+		return "too much is queued to measure visits";
+	case LL_REGIME_TOO_MANY:
+		return "too many tenants to measure";
+	}
+	return "a reason that this version does not know";
+}
+
+static void add_part(struct ll_strbuf *text, size_t begin, const char *words)
+{
+	ll_strbuf_addf(text, "%s%s", text->length > begin ? ", " : "", words);
+}
+
+static void add_moves(struct ll_strbuf *text, const struct ll_message_decision *decision)
+{
+	size_t begin = text->length;
+	uint32_t moves = decision->moves;
+	if (moves & LL_REGIME_MOVE_GIVES_UP)
+		add_part(text, begin, "the measurement is given up");
+	if (moves & LL_REGIME_MOVE_MIX)
+		add_part(text, begin, "another mix of programs");
+	if (moves & LL_REGIME_MOVE_BEGINS)
+		add_part(text, begin, "a measurement begins");
+	if (moves & LL_REGIME_MOVE_DRAINED)
+		add_part(text, begin, "what was queued is done");
+	if (moves & LL_REGIME_MOVE_MEASURES)
+		ll_strbuf_addf(text, "%sblock %u of %d is measured", text->length > begin ? ", " : "",
+			       decision->block + 1, BLOCKS);
+	if (moves & LL_REGIME_MOVE_VERDICT)
+		add_part(text, begin,
+			 decision->why == LL_REGIME_PAYS ? "verdict: visits pay" : "verdict: visits do not pay");
+	else if (moves & LL_REGIME_MOVE_BLOCK)
+		ll_strbuf_addf(text, "%sblock %u is over", text->length > begin ? ", " : "", decision->block);
+	if (!(moves & (LL_REGIME_MOVE_BEGINS | LL_REGIME_MOVE_VERDICT)) && decision->why != LL_REGIME_MEASURES)
+		add_part(text, begin, state_words(decision));
+	if (moves & LL_REGIME_MOVE_VERDICT)
+		ll_strbuf_addf(text, ", %.2f times the progress by slices", exp(decision->gain));
+}
+
+static void add_rate(struct ll_strbuf *text, double rate, double alone, const char *way)
+{
+	ll_strbuf_addf(text, "%.1f launches/s %s", rate, way);
+	if (alone > 0)
+		ll_strbuf_addf(text, " (%.2f of its speed)", rate / alone);
+}
+
+static void add_job(struct ll_strbuf *text, const struct ll_message_decision_job *job)
+{
+	ll_strbuf_addf(text, "    %s: ", job->tenant[0] ? job->tenant : "a tenant");
+	add_rate(text, job->slices, job->alone, "by slices");
+	ll_strbuf_adds(text, ", ");
+	add_rate(text, job->visits, job->alone, "by visits");
+	ll_strbuf_addc(text, '\n');
+}
+
+void ll_decision_list_add_text(struct ll_strbuf *text, const struct ll_decision_list *list, const char *card,
+			       uint64_t wall_ns)
+{
+	const struct ll_message_decision_job *job = list->jobs;
+	for (size_t i = 0; i < list->decision_count; i++) {
+		const struct ll_message_decision *decision = &list->decisions[i];
+		add_time(text, wall_ns - decision->age_ns);
+		ll_strbuf_addf(text, "  card %s  %s  ", card,
+			       decision->flags & LL_DECISION_GIVES_VISITS ? "visits" : "slices");
+		add_moves(text, decision);
+		ll_strbuf_addc(text, '\n');
+		for (uint32_t k = 0; k < decision->jobs; k++, job++) {
+			if (decision->moves & LL_REGIME_MOVE_VERDICT)
+				add_job(text, job);
+		}
+	}
+}

@@ -1,0 +1,96 @@
+#include "daemon/share/decisions.h"
+
+#include "daemon/share/card.h"
+
+enum { STEP_JOBS_MOST = LL_REGIME_JOBS + 1 };
+
+static uint64_t oldest_number(const struct ll_decisions *decisions)
+{
+	return decisions->last_number + 1 - decisions->count;
+}
+
+const struct ll_decision *ll_decisions_from(const struct ll_decisions *decisions, uint64_t number)
+{
+	uint64_t oldest = oldest_number(decisions);
+	number = number < oldest ? oldest : number;
+	return number <= decisions->last_number ? &decisions->records[number % LL_DECISIONS_MOST] : NULL;
+}
+
+const struct ll_decision_job *ll_decisions_job(const struct ll_decisions *decisions, const struct ll_decision *decision,
+					       unsigned index)
+{
+	return &decisions->jobs[(decision->first + index) % LL_DECISIONS_JOBS_MOST];
+}
+
+/* The oldest record goes: its step is taken. */
+static void drop_oldest(struct ll_decisions *decisions)
+{
+	const struct ll_decision *oldest = ll_decisions_from(decisions, 0);
+	struct ll_regime_job jobs[STEP_JOBS_MOST];
+	for (unsigned i = 0; i < oldest->count; i++)
+		jobs[i] = ll_decisions_job(decisions, oldest, i)->job;
+	ll_regime_step(&decisions->base, jobs, oldest->count, oldest->at_ns);
+	decisions->first_job = (decisions->first_job + oldest->count) % LL_DECISIONS_JOBS_MOST;
+	decisions->job_count -= oldest->count;
+	decisions->count--;
+}
+
+static bool has_room(const struct ll_decisions *decisions, unsigned jobs)
+{
+	return decisions->count < LL_DECISIONS_MOST && decisions->job_count + jobs <= LL_DECISIONS_JOBS_MOST;
+}
+
+static void make_room(struct ll_decisions *decisions, unsigned jobs)
+{
+	if (has_room(decisions, jobs))
+		return;
+	do
+		drop_oldest(decisions);
+	while (decisions->count && (decisions->base.is_trying || !has_room(decisions, jobs)));
+}
+
+void ll_decisions_add(struct ll_decisions *decisions, const struct ll_decision *decision,
+		      const struct ll_decision_job *jobs)
+{
+	make_room(decisions, decision->count);
+	struct ll_decision *record = &decisions->records[++decisions->last_number % LL_DECISIONS_MOST];
+	*record = *decision;
+	record->number = decisions->last_number;
+	record->first = (decisions->first_job + decisions->job_count) % LL_DECISIONS_JOBS_MOST;
+	for (unsigned i = 0; i < record->count; i++)
+		decisions->jobs[(record->first + i) % LL_DECISIONS_JOBS_MOST] = jobs[i];
+	decisions->job_count += record->count;
+	decisions->count++;
+}
+
+static const char *tenant_of(const struct ll_share_card *card, uint64_t id)
+{
+	const struct ll_share_job *job = card->jobs;
+	while (job && job->id != id)
+		job = job->next;
+	return job && job->tenant ? job->tenant : "";
+}
+
+void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_job *jobs, size_t count, bool is_ruled,
+		       uint64_t now_ns)
+{
+	const struct ll_regime *regime = &card->regime;
+	struct ll_decision_job noted[STEP_JOBS_MOST];
+	if (!regime->moves || !card->decisions)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		noted[i] = (struct ll_decision_job){.job = jobs[i]};
+		if (regime->moves & LL_REGIME_MOVE_VERDICT)
+			noted[i].rates = ll_regime_rates(regime, i);
+		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
+	}
+	const struct ll_decision decision = {.at_ns = now_ns,
+					     .is_ruled = is_ruled,
+					     .gives_visits = regime->gives_visits,
+					     .why = regime->why,
+					     .gain = regime->gain,
+					     .moves = regime->moves,
+					     .block = regime->is_trying ? regime->block : 0,
+					     .count = (unsigned)count};
+	ll_decisions_add(card->decisions, &decision, noted);
+}

@@ -1,0 +1,70 @@
+/*
+ * decisions.h - a card's last decisions how it is shared (control/share/regime.h), as counters that replay.
+ *
+ * Each step of the rule that did something is kept with all that went into it. Whoever has a copy of `base` and steps
+ * it with what the records say, one after the other, gets what the records say came out: steps between them did nothing
+ * (ll_regime.moves). When the ring is full the oldest records go, and `base` takes their steps. Records go until no
+ * measurement is half in `base`, so the few numbers of struct ll_regime that count between measurements are all of it.
+ *
+ * Plain memory, without clock. Times are those of the card.
+ */
+#ifndef LOADLINE_DAEMON_SHARE_DECISIONS_H
+#define LOADLINE_DAEMON_SHARE_DECISIONS_H
+
+#include "control/share/regime.h"
+#include "protocol/message.h"
+
+struct ll_share_card;
+
+enum {
+	LL_DECISIONS_MOST = 256,       /* records */
+	LL_DECISIONS_JOBS_MOST = 1024, /* in all of them: a measurement with LL_REGIME_JOBS jobs has room */
+};
+
+/* A job as the step saw it. rates: if the step reached a verdict; else 0. */
+struct ll_decision_job {
+	struct ll_regime_job job;
+	struct ll_regime_rates rates;
+	char tenant[LL_NAME_SIZE];
+};
+
+struct ll_decision {
+	uint64_t number; /* from 1 */
+	uint64_t at_ns;
+	bool is_ruled; /* nothing was measured, because a rule serves the jobs (choose.h): the step was taken with none
+			*/
+	/* what came out, as in struct ll_regime */
+	bool gives_visits;
+	enum ll_regime_why why;
+	double gain;
+	unsigned moves;
+	unsigned block; /* of a measurement that goes on: 0 to 3 */
+	unsigned count; /* of its jobs */
+	unsigned first; /* private */
+};
+
+/* All 0 at first. */
+struct ll_decisions {
+	struct ll_regime base; /* as the rule was before the oldest record */
+	uint64_t last_number;  /* of the newest record; 0: there was none */
+	unsigned count;        /* of records */
+	unsigned job_count;    /* of their jobs */
+	unsigned first_job;    /* private */
+	struct ll_decision records[LL_DECISIONS_MOST];
+	struct ll_decision_job jobs[LL_DECISIONS_JOBS_MOST];
+};
+
+/* Adds a record. Its number, and which jobs are its, are filled in here. No more than LL_REGIME_JOBS + 1 jobs. */
+void ll_decisions_add(struct ll_decisions *decisions, const struct ll_decision *decision,
+		      const struct ll_decision_job *jobs);
+
+/* Adds the step that the card's rule has just taken with those jobs, if it did anything and the card keeps a log. */
+void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_job *jobs, size_t count, bool is_ruled,
+		       uint64_t now_ns);
+
+/* Returns the oldest record with that number or a greater one; NULL: there is none. And a job of a record. */
+const struct ll_decision *ll_decisions_from(const struct ll_decisions *decisions, uint64_t number);
+const struct ll_decision_job *ll_decisions_job(const struct ll_decisions *decisions, const struct ll_decision *decision,
+					       unsigned index);
+
+#endif

@@ -1,0 +1,48 @@
+# loadline status --decisions: how loadlined decided that a card is shared.
+load helper
+
+export NEEDS="tests/gpu/pace"
+
+# waiter NAME: a program of that tenant that waits for each of its launches.
+waiter() {
+	start "$1" --sim run --tenant "$1" -- sh -c 'echo 200 | "$0" sync --kernel-us 500' "$LOADLINE_BUILD/tests/gpu/pace"
+}
+
+decisions_have() {
+	loadline --sim status --decisions --json | jq -es "$@" >/dev/null
+}
+
+@test "decisions tell how two programs were measured" {
+	waiter one
+	waiter two
+	wait_for 150 decisions_have 'any(.[]; .moves and any(.moves[]; . == "verdict"))'
+	loadline --sim status --decisions --json >"$T/decisions.out"
+	loadline --sim status --decisions >"$T/text.out"
+	# The state comes first, and then each decision once.
+	jq -es '.[0].decisions.replays and (.[0].decisions.first as $first | [.[1:][].decision] == [range($first; $first + length - 1)])' "$T/decisions.out"
+	jq -es '.[1:] | all(.[]; .card == 0 and (.uuid | startswith("GPU-")) and .at_ns > 0)' "$T/decisions.out"
+	jq -es 'map(select(.moves) | .moves[]) | index("mix") < index("begins") and index("begins") < index("measures") and
+		index("measures") < index("verdict")' "$T/decisions.out"
+	jq -es 'map(select(.moves and any(.moves[]; . == "verdict")))[0] |
+		(.jobs | map(.tenant) | sort) == ["one", "two"] and (.why == "pays" or .why == "pays_not") and
+		all(.jobs[]; .completed > 0 and .slices_per_second >= 0 and .visits_per_second >= 0)' "$T/decisions.out"
+	grep -Eq "^20[0-9-]+ [0-9:.]+  card 0  slices  another mix of programs" "$T/text.out"
+	grep -Eq "  card 0  (slices|visits)  verdict: visits (pay|do not pay), [0-9.]+ times the progress by slices$" "$T/text.out"
+	grep -Eq "^    one: [0-9.]+ launches/s by slices.*, [0-9.]+ launches/s by visits" "$T/text.out"
+}
+
+@test "who knows a tenant's decisions does not know the token of its job" {
+	waiter one
+	waiter two
+	wait_for 60 decisions_have 'any(.[]; .jobs and (.jobs | length) == 2)'
+	local id
+	for id in $(loadline --sim status --decisions --json | jq '.jobs // [] | .[].id'); do
+		[ "$id" -le 2 ]
+	done
+}
+
+@test "without jobs there are no decisions, and an unknown card is 3" {
+	[ -z "$(loadline --sim status --decisions)" ]
+	[ -z "$(loadline --sim status --decisions --json)" ]
+	fails_with 3 "no card '9'" --sim status --decisions -i 9
+}
