@@ -68,7 +68,7 @@ struct ll_contender {
 	uint64_t virtual_ns;      /* its tenant's GPU time by weight, up to now (ll_visits_virtual_ns) */
 	uint64_t waited_ns;       /* since it wants the card without being visited; 0 while it is visited */
 	uint64_t first_card;      /* the number of its tenant's first card; 0: it has one card, or this is the first */
-	bool has_tokens;          /* its cap lets it run now */
+	bool has_tokens;          /* its cap lets it run now, and it is not held for a higher class */
 	bool has_cap;             /* its tenant has a compute cap, in force or not */
 	bool has_work;            /* it has launches queued, held or not */
 	bool has_gang_turn;       /* its tenant is visited on the first of its cards, and this is another card */

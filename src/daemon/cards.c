@@ -10,6 +10,7 @@
 #include "daemon/card_state.h"
 #include "daemon/share/account.h"
 #include "daemon/share/choose.h"
+#include "daemon/share/classes.h"
 #include "daemon/share/decisions.h"
 #include "daemon/share/virtual_time.h"
 
@@ -286,6 +287,8 @@ void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *re
 	    .tokens_ns = ll_share_tokens_ns(&job->share, ll_now_ns()),
 	    .sharing = ll_share_sharing(&job->card->share, ll_now_ns()),
 	    .visits_permille = ll_share_visits_permille(&job->card->share),
+	    .held_permille = ll_share_held_permille(&job->share),
+	    .slowdown_permille = ll_share_slowdown_permille(&job->share),
 	};
 	LL_SHARE_EACH_OF(&job->share, claim)
 	{
@@ -397,8 +400,9 @@ void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_
 	*ret_view = (struct ll_card_claim_view){
 	    .is_wanting = is_wanting,
 	    .is_holder = is_holder,
-	    .is_held =
-		is_wanting && !is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone,
+	    .is_held = is_wanting &&
+		       (ll_share_is_held(share->job) ||
+			(!is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone)),
 	    .is_deaf = is_wanting && ll_share_is_deaf(share, ll_now_ns()),
 	};
 }

@@ -80,7 +80,9 @@ struct ll_card_job_view {
 	bool is_holder;    /* it has the turn */
 	bool is_held;      /* it wants the card, and another job has the turn */
 	enum ll_sharing sharing;
-	unsigned visits_permille; /* as measured, the progress by visits of that by slices; 0: it is not known */
+	unsigned visits_permille;   /* as measured, the progress by visits of that by slices; 0: it is not known */
+	unsigned held_permille;     /* of the time in which it has work lower classes are held for it */
+	unsigned slowdown_permille; /* because of them, as it was seen; 0: it is not known */
 };
 void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *ret_view);
 

@@ -86,9 +86,11 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 		row->flags |= LL_CARD_IS_LOST;
 		row->lost_ns = age_ns(page->lost_since_ns, now_ns);
 	}
-	row->claims = card->claim_count;
+	row->claims = card->claim_count < UINT16_MAX ? (uint16_t)card->claim_count : UINT16_MAX;
 	row->repairs = card->repairs;
-	row->sharing = view.sharing;
+	row->sharing = (uint16_t)view.sharing;
+	row->held_permille = (uint16_t)view.held_permille;
+	row->slowdown_permille = view.slowdown_permille < UINT16_MAX ? (uint16_t)view.slowdown_permille : UINT16_MAX;
 	row->visits_permille = view.visits_permille;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
 	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);

@@ -331,11 +331,13 @@ struct ll_message_card_row {
 	int64_t tokens_ns;
 	uint64_t lost_ns; /* LL_CARD_IS_LOST: since when, as an age */
 	uint32_t flags;   /* enum ll_card_flag */
-	uint32_t claims;
+	uint16_t claims;
+	uint16_t slowdown_permille; /* of the job beside lower classes, as it was seen; 0: not known */
 	char uuid[LL_CARD_UUID_SIZE];
 	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
 	struct ll_accounts accounts;
-	uint32_t sharing; /* of the card: enum ll_sharing (words.h) */
+	uint16_t sharing;       /* of the card: enum ll_sharing (words.h) */
+	uint16_t held_permille; /* of the time in which the job has work lower classes are held for it */
 	/* as measured: the jobs' progress by visits, of that by time slices, the geometric mean by weight; 0: not known
 	 */
 	uint32_t visits_permille;

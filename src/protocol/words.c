@@ -53,6 +53,8 @@ const char *ll_sharing_name(enum ll_sharing sharing)
 	case LL_SHARING_VISITS_PAY:
 	case LL_SHARING_VISITS_RULE:
 		return "visits";
+	case LL_SHARING_CLASSES:
+		return "classes";
 	}
 	return NULL;
 }

@@ -65,7 +65,8 @@ enum ll_sharing {
 	LL_SHARING_VISITS_PAY,  /* by visits: they were measured to be better */
 	LL_SHARING_SLICES_PAY,  /* by time slices: so were these */
 	LL_SHARING_TOO_DEEP,    /* by time slices: what is queued was too long for a measurement */
-	LL_SHARING_VISITS_RULE, /* by visits, which are not measured: between classes, or on several cards together */
+	LL_SHARING_VISITS_RULE, /* by visits, which are not measured: on several cards together, or very many jobs */
+	LL_SHARING_CLASSES,     /* by time slices, and lower classes are held for a part of the time */
 };
 
 /* What a program waited for. */
@@ -99,7 +100,7 @@ enum ll_visit_flag {
 const char *ll_priority_name(enum ll_priority priority);
 const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
 
-/* Returns "slices", "visits" or "both" (in turn); NULL: it is not known. */
+/* Returns "slices", "visits", "both" (in turn) or "classes"; NULL: it is not known. */
 const char *ll_sharing_name(enum ll_sharing sharing);
 
 /* The same class in limits and in settings. */

@@ -176,17 +176,18 @@ two_cards() {
 	claim job '.class == "normal" and .weight == 1'
 }
 
-# Both have launches queued all the time, however long their hosts wait for a busy machine, and count as programs that
-# wait for each: so the card is given for visits, and the class decides whose they are.
+# Both have launches queued all the time, however long their hosts wait for a busy machine. The one of the higher class
+# accepts no slowdown, so the other is held for nearly all of the time.
 @test "a class that is changed counts: the one beneath has what is left, and a minimum" {
 	local name
 	for name in one two; do
 		start "$name" --sim run --tenant "$name" -- "$LOADLINE_BUILD/tests/e2e/launcher" wait 1
 		wait_for 60 used "$name" 0.1
 	done
-	loadline --sim set one --class high
+	loadline --sim set one --class high --slowdown 1
 	loadline --sim set two --class low
-	# It would be 1 without classes. The other has 1 ms of each 100, and what one leaves while its host lets the queue run dry.
+	# It would be 1 without classes. The other has 2 % of the time, half of it while the part is not known yet, and what
+	# one leaves while its host lets the queue run dry.
 	shares one two 2 10000
 }
 

@@ -143,21 +143,6 @@ static void beneath_a_higher_class_the_queue_is_bounded(void **state)
 	assert_int_equal(low->claim.look.queue_bound_ns, 0);
 }
 
-/* A service beneath which others are is visited as soon as it is known to wait for its launches. */
-static void between_classes_who_waits_for_each_launch_brings_visits(void **state)
-{
-	struct card *card = new_card(state, STEP_NS);
-	card->card.forced = LL_LIMIT_SHARING_MEASURED;
-	struct program *high = come(card, LL_PRIORITY_HIGH, 1000, 0), *low = come(card, LL_PRIORITY_LOW, 1000, 0);
-	set_pace(card, high, LL_PACE_AHEAD);
-	set_pace(card, low, LL_PACE_AHEAD);
-	look_of_all(card);
-	assert_true(high->claim.look.is_sliced && low->claim.look.is_sliced);
-	set_pace(card, high, LL_PACE_WAITS);
-	look_of_all(card);
-	assert_false(high->claim.look.is_sliced || low->claim.look.is_sliced);
-}
-
 static void clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
@@ -216,7 +201,6 @@ int main(void)
 	    SHARE_TEST(visits_that_begin_shut_all_gates),
 	    SHARE_TEST(a_cap_shuts_its_own_gate_alone),
 	    SHARE_TEST(beneath_a_higher_class_the_queue_is_bounded),
-	    SHARE_TEST(between_classes_who_waits_for_each_launch_brings_visits),
 	    SHARE_TEST(clients_of_mps_wait_for_nobody_while_they_are_equal),
 	    SHARE_TEST(weights_and_classes_keep_no_client_of_mps_waiting),
 	    SHARE_TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel),

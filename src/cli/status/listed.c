@@ -71,6 +71,8 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	    .lost_since_ns = row->flags & LL_CARD_IS_LOST ? time_of_age(status, row->lost_ns) : 0,
 	    .is_held = row->flags & LL_CARD_IS_HELD,
 	    .is_holder = row->flags & LL_CARD_IS_HOLDER,
+	    .held_permille = row->held_permille,
+	    .seen_slowdown_permille = row->slowdown_permille,
 	    .claims = row->claims,
 	};
 	if (!job)

@@ -66,6 +66,8 @@ struct ll_status_job {
 				   without */
 	bool is_held;           /* it waits for the card, because another job has the turn */
 	bool is_holder;         /* it has the turn */
+	unsigned held_permille; /* of the time in which it has work lower classes are held for it */
+	unsigned seen_slowdown_permille; /* because of them; 0: not known */
 	unsigned claims;
 };
 

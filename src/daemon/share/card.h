@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/share/lever.h"
 #include "control/share/regime.h"
 #include "control/visits.h"
 #include "protocol/limits.h"
@@ -29,6 +30,9 @@
 
 /* Work that its process does not know of, or could not count, waits no longer than this for the end of a pause. */
 #define LL_SHARE_PAUSE_NS UINT64_C(5000000)
+
+/* Who wants the card now and then counts all the time. */
+#define LL_SHARE_LATELY_NS UINT64_C(2000000000)
 
 /* A gang's turn lasts for a few looks. */
 #define LL_SHARE_GANG_TURN_NS UINT64_C(500000)
@@ -47,11 +51,12 @@ struct ll_share_job {
 	unsigned weight_permille, cap_permille; /* cap 0: none */
 	unsigned slowdown_permille;             /* it may become so much slower than alone for lower classes */
 	enum ll_limit_sharing sharing;          /* what it asks of the card */
-	bool is_by_space;      /* a client of MPS: its kernels run at the same time as those of other clients */
-	uint64_t virtual_ns;   /* GPU time by weight */
-	int64_t tokens_ns;     /* of the cap; negative: in debt */
-	uint64_t tokens_at_ns; /* up to which tokens were earned; 0: there was no cap */
-	uint64_t visited_ns;   /* how long it has had the turn */
+	bool is_by_space;            /* a client of MPS: its kernels run at the same time as those of other clients */
+	uint64_t virtual_ns;         /* GPU time by weight */
+	int64_t tokens_ns;           /* of the cap; negative: in debt */
+	uint64_t tokens_at_ns;       /* up to which tokens were earned; 0: there was no cap */
+	uint64_t visited_ns;         /* how long it has had the turn */
+	struct ll_lever_gauge gauge; /* how it gets on beside lower classes */
 	/* with several cards (gang.h) */
 	uint64_t gang_turn_until_ns;            /* it has the turn on its first card, and this is another */
 	const struct ll_share_card *first_card; /* on the others; NULL: its turns here do not depend on another card */
@@ -99,6 +104,13 @@ struct ll_share_claim {
 	struct ll_turn_look look;
 };
 
+/* Ranks of classes that others can be beneath are smaller than this. */
+enum { LL_SHARE_CLASSES = 3 };
+
+struct ll_share_class {
+	struct ll_lever lever; /* of those beneath it (classes.h) */
+};
+
 struct ll_share_card {
 	struct ll_share_job *jobs;
 	struct ll_share_claim *wanting;
@@ -108,6 +120,7 @@ struct ll_share_card {
 	uint64_t visit_counted_ns;      /* up to when the holder's job was told of its visit */
 	struct ll_regime regime;        /* choose.h */
 	struct ll_decisions *decisions; /* what it decided (decisions.h); the caller's. NULL: nobody keeps that */
+	struct ll_share_class classes[LL_SHARE_CLASSES]; /* by rank */
 	enum ll_limit_sharing forced;
 	size_t claim_count;
 	/* for one pass over the claims (contender.h) */
@@ -146,6 +159,12 @@ bool ll_share_is_deaf(const struct ll_share_claim *claim, uint64_t now_ns);
 static inline uint64_t ll_share_elapsed_ns(uint64_t since_ns, uint64_t now_ns)
 {
 	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+/* Whether that was of late; 0: never. */
+static inline bool ll_share_is_lately(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && ll_share_elapsed_ns(at_ns, now_ns) <= LL_SHARE_LATELY_NS;
 }
 
 /* Whether the turn is the claim's job's. */

@@ -3,31 +3,21 @@
 #include <math.h>
 
 #include "daemon/share/act.h"
+#include "daemon/share/classes.h"
 #include "daemon/share/decisions.h"
+#include "daemon/share/gang.h"
 #include "daemon/share/virtual_time.h"
-
-/* Who wants the card now and then counts all the time. */
-#define LATELY_NS UINT64_C(2000000000)
 
 /* ---- who shares the card ---- */
 
 struct crowd {
-	bool has_any, has_new;
+	const struct ll_share_job *one; /* of those who want the card; NULL: nobody does */
+	bool has_any, has_new, has_several;
 	bool has_waiter;             /* one whose launches are waited for, or of whom nothing is known yet */
 	bool are_by_space, has_gang; /* all are clients of MPS; one works on several cards */
 	bool have_classes;           /* not all are of one */
 	unsigned rank;
 };
-
-static bool is_late(uint64_t at_ns, uint64_t now_ns)
-{
-	return !at_ns || ll_share_elapsed_ns(at_ns, now_ns) > LATELY_NS;
-}
-
-static bool is_in_gang(const struct ll_share_job *job, uint64_t now_ns)
-{
-	return job->first_card || !is_late(job->led_ns, now_ns);
-}
 
 static bool is_new(const struct ll_share_claim *claim, uint64_t now_ns)
 {
@@ -40,11 +30,13 @@ static void add_to_crowd(struct crowd *crowd, const struct ll_share_claim *claim
 	const struct ll_share_job *job = claim->job;
 	crowd->have_classes |= crowd->has_any && crowd->rank != job->rank;
 	crowd->has_any = true;
+	crowd->has_several |= crowd->one && crowd->one != job;
+	crowd->one = job;
 	crowd->has_new |= is_new(claim, now_ns);
 	crowd->rank = job->rank;
 	crowd->has_waiter |= claim->said.pace != LL_PACE_AHEAD;
 	crowd->are_by_space &= job->is_by_space;
-	crowd->has_gang |= is_in_gang(job, now_ns);
+	crowd->has_gang |= ll_share_is_in_gang(job, now_ns);
 }
 
 static struct crowd find_crowd(const struct ll_share_card *card, const struct ll_share_claim *more, uint64_t now_ns)
@@ -54,33 +46,35 @@ static struct crowd find_crowd(const struct ll_share_card *card, const struct ll
 		add_to_crowd(&crowd, more, now_ns);
 	LL_SHARE_EACH_WANTING(card, claim)
 	{
-		if (!ll_share_is_deaf(claim, now_ns))
+		if (!ll_share_is_deaf(claim, now_ns) && !ll_share_is_held(claim->job))
 			add_to_crowd(&crowd, claim, now_ns);
 	}
 	return crowd;
 }
 
-static bool needs_visits(const struct ll_share_card *card, const struct crowd *crowd)
+static bool needs_visits(const struct ll_share_card *card, const struct crowd *crowd, uint64_t now_ns)
 {
 	if (!crowd->has_any || crowd->are_by_space)
 		return false;
 	if (card->forced)
 		return card->forced == LL_LIMIT_SHARING_VISITS;
-	if (crowd->have_classes || crowd->has_gang)
+	if (crowd->has_gang)
 		return crowd->has_waiter;
+	if (ll_share_has_classes(card, now_ns)) /* those that are held now are not of the crowd */
+		return crowd->has_new || (!crowd->have_classes && crowd->has_several && crowd->has_waiter);
 	return card->regime.gives_visits || crowd->has_new;
 }
 
 bool ll_share_needs_visits(const struct ll_share_card *card, uint64_t now_ns)
 {
 	struct crowd crowd = find_crowd(card, NULL, now_ns);
-	return needs_visits(card, &crowd);
+	return needs_visits(card, &crowd, now_ns);
 }
 
 bool ll_share_would_need_visits(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	struct crowd crowd = find_crowd(claim->job->card, claim, now_ns);
-	return needs_visits(claim->job->card, &crowd);
+	return needs_visits(claim->job->card, &crowd, now_ns);
 }
 
 /* ---- how they get on ---- */
@@ -102,10 +96,10 @@ static bool describe(const struct ll_share_job *job, uint64_t now_ns, struct ll_
 	LL_SHARE_EACH_OF(job, claim)
 	{
 		note_claim(claim, now_ns);
-		if (is_late(claim->wanted_ns, now_ns))
+		if (!ll_share_is_lately(claim->wanted_ns, now_ns))
 			continue;
 		ret_job->processes++;
-		ret_job->waits |= !is_late(claim->waited_for_each_ns, now_ns);
+		ret_job->waits |= ll_share_is_lately(claim->waited_for_each_ns, now_ns);
 		ret_job->completed += claim->said.completed_launches;
 		ret_job->queued_launches += claim->want_since_ns ? claim->said.queued_launches : 0;
 	}
@@ -124,7 +118,8 @@ static size_t describe_all(const struct ll_share_card *card, uint64_t now_ns, st
 static bool is_ruled(const struct ll_share_card *card, uint64_t now_ns)
 {
 	struct crowd crowd = find_crowd(card, NULL, now_ns);
-	return card->forced || (crowd.has_any && (crowd.are_by_space || crowd.have_classes || crowd.has_gang));
+	bool is_without = crowd.has_any && (crowd.are_by_space || crowd.has_gang);
+	return card->forced || is_without || ll_share_has_classes(card, now_ns);
 }
 
 static bool is_shared_now(const struct ll_share_card *card)
@@ -141,10 +136,10 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 {
 	struct ll_regime_job jobs[LL_REGIME_JOBS + 1];
 	bool gave_visits = card->regime.gives_visits;
-	*ret_is_new = false;
+	uint64_t class_due_ns = ll_share_step_classes(card, now_ns, ret_is_new);
 	ll_share_count_visit(card, now_ns);
 	if (card->forced)
-		return UINT64_MAX;
+		return class_due_ns;
 	bool has_rule = is_ruled(card, now_ns);
 	size_t count = describe_all(card, now_ns, jobs, LL_REGIME_JOBS + 1);
 	count = has_rule ? 0 : count;
@@ -152,8 +147,9 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 	ll_decisions_note(card, jobs, count, has_rule, now_ns);
 	if (card->regime.is_drained)
 		ll_share_even_out(card);
-	*ret_is_new = gave_visits != card->regime.gives_visits;
-	return card->regime.is_trying || is_shared_now(card) ? card->regime.due_ns : UINT64_MAX;
+	*ret_is_new |= gave_visits != card->regime.gives_visits;
+	uint64_t due_ns = card->regime.is_trying || is_shared_now(card) ? card->regime.due_ns : UINT64_MAX;
+	return due_ns < class_due_ns ? due_ns : class_due_ns;
 }
 
 /* ---- for people ---- */
@@ -169,6 +165,8 @@ enum ll_sharing ll_share_sharing(const struct ll_share_card *card, uint64_t now_
 {
 	if (!is_ruled(card, now_ns))
 		return words[card->regime.why];
+	if (!card->forced && ll_share_has_classes(card, now_ns) && !ll_share_has_gang(card, now_ns))
+		return LL_SHARING_CLASSES;
 	return ll_share_needs_visits(card, now_ns) ? LL_SHARING_VISITS_RULE : LL_SHARING_SLICES;
 }
 

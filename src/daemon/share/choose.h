@@ -2,9 +2,11 @@
  * choose.h - whether a card is given for visits, or shared by its own time slices (control/share/regime.h).
  *
  * Some mixes are not measured. Programs that are all clients of MPS run at the same time: slices. Where classes differ,
- * or a job works on several cards together (gang.h), the card is given for visits while one of them waits for each of
- * its launches. And it is given for visits while a program is new, until it is known how it launches, LL_SHARE_NEW_NS
- * at most: its kernels are timed then while nobody else works, which accounts and caps need.
+ * those beneath are held for a part of the time (classes.h), and slices serve who is not; several of one class that
+ * share the card without another are visited while one of them waits for each of its launches. So are jobs if one of
+ * them works on several cards together (gang.h). And it is given for visits while a program is new, until it is known
+ * how it launches, LL_SHARE_NEW_NS at most: its kernels are timed then while nobody else works, which accounts and caps
+ * need.
  */
 #ifndef LOADLINE_DAEMON_SHARE_CHOOSE_H
 #define LOADLINE_DAEMON_SHARE_CHOOSE_H

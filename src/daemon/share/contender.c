@@ -1,6 +1,7 @@
 #include "daemon/share/contender.h"
 
 #include "daemon/share/account.h"
+#include "daemon/share/classes.h"
 
 /* A program says what it likes, and the sum with its virtual time shall not overflow. */
 static uint64_t running_ns(const struct ll_share_claim *claim, uint64_t now_ns)
@@ -19,7 +20,7 @@ bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct l
 	    .virtual_ns = job->virtual_ns + ll_visits_virtual_ns(running_ns(claim, now_ns), job->weight_permille),
 	    .waited_ns = ll_share_elapsed_ns(claim->want_since_ns, now_ns),
 	    .first_card = (uint64_t)(uintptr_t)job->first_card,
-	    .has_tokens = ll_share_tokens_ns(job, now_ns) > 0,
+	    .has_tokens = ll_share_tokens_ns(job, now_ns) > 0 && !ll_share_is_held(job),
 	    .has_cap = job->cap_permille != 0,
 	    .has_work = true,
 	    .has_gang_turn = job->gang_turn_until_ns > now_ns,

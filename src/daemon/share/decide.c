@@ -5,6 +5,7 @@
 #include "daemon/share/account.h"
 #include "daemon/share/act.h"
 #include "daemon/share/choose.h"
+#include "daemon/share/classes.h"
 #include "daemon/share/contender.h"
 #include "daemon/share/virtual_time.h"
 
@@ -36,7 +37,8 @@ void ll_share_want(struct ll_share_claim *claim, uint64_t now_ns)
 	ll_share_scan(claim->job, claim, now_ns, &scan);
 	ll_share_come_back(claim->job, &scan);
 	enlist(claim, now_ns);
-	if (scan.count && !ll_share_has_turn(claim) && ll_share_needs_visits(claim->job->card, now_ns))
+	if (ll_share_is_held(claim->job) ||
+	    (scan.count && !ll_share_has_turn(claim) && ll_share_needs_visits(claim->job->card, now_ns)))
 		ll_share_shut_word(claim->job);
 }
 
@@ -182,6 +184,21 @@ static void decide_turn(struct ll_share_claim *claim, struct ll_contender *self,
 		ll_share_shut_word(claim->job);
 }
 
+/* It waits, on the card if it can, for its class's part of the time. */
+static void decide_held(struct ll_share_claim *claim, const struct ll_contender *self, const struct ll_share_scan *scan,
+			uint64_t now_ns)
+{
+	struct ll_turn_look *look = &claim->look;
+	claim->ending_since_ns = 0;
+	if (ll_share_has_turn(claim)) /* it would be charged the time */
+		ll_share_free_turn(claim->job->card, now_ns);
+	ll_share_shut_word(claim->job);
+	look->waiting_claims = (unsigned)scan->count;
+	look->queue_bound_ns = LL_QUEUE_BENEATH_NS;
+	look->is_by_visits = self->waits_on_card;
+	look->sharing = 0;
+}
+
 static void read_account(struct ll_share_job *job, uint64_t now_ns, struct ll_turn_look *look)
 {
 	unsigned cap = job->cap_permille;
@@ -204,6 +221,10 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	look->sharing = ll_share_count(job, &scan, LL_VISIT_DRAINED_NS + 1);
 	if (!ll_share_read(claim, now_ns, &self)) {
 		ll_share_open_word_at_rest(job);
+		return;
+	}
+	if (ll_share_is_held(job)) {
+		decide_held(claim, &self, &scan, now_ns);
 		return;
 	}
 	if (!self.has_tokens)

@@ -134,3 +134,17 @@ bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *firs
 		claim->job->gang_turn_until_ns = now_ns + LL_SHARE_GANG_TURN_NS;
 	return is_shared;
 }
+
+bool ll_share_is_in_gang(const struct ll_share_job *job, uint64_t now_ns)
+{
+	return job->first_card || ll_share_is_lately(job->led_ns, now_ns);
+}
+
+bool ll_share_has_gang(const struct ll_share_card *card, uint64_t now_ns)
+{
+	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
+		if (job->claims && ll_share_is_in_gang(job, now_ns))
+			return true;
+	}
+	return false;
+}

@@ -30,4 +30,8 @@
  */
 bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *first, uint64_t now_ns);
 
+/* Whether the job works on several cards, or did of late; and whether one on the card does. */
+bool ll_share_is_in_gang(const struct ll_share_job *job, uint64_t now_ns);
+bool ll_share_has_gang(const struct ll_share_card *card, uint64_t now_ns);
+
 #endif

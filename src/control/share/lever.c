@@ -1,0 +1,197 @@
+#include "control/share/lever.h"
+
+#include <math.h>
+
+#define NS_PER_S 1e9
+/* Of the sums of a gauge, in seconds of work; of `busy`, in seconds. */
+#define MEMORY_S 5.0
+#define BUSY_MEMORY_S 10.0
+/* What was queued when a phase began is done after this. */
+#define SKIP_NS UINT64_C(2000000)
+/* The part is looked at each so many seconds of work, and goes this much of the way to what is needed: with a time
+ * constant of 2.5 s of work. */
+#define WEIGH_EACH_S 0.25
+#define STEP 0.1
+/* Enough is seen of a way. */
+#define ENOUGH_S 0.04
+#define ENOUGH_LAUNCHES 20
+/* A part that is not known yet: both speeds are seen soon. */
+#define UNKNOWN_PART 0.5
+/* Holding for all of the time buys less than 0.12, which is 0.03 for each quarter. */
+#define USELESS 0.88
+/* Sparse work has become dense. */
+#define DENSE (1.2 * LL_LEVER_SPARSE)
+
+/* ---- what a job reaches ---- */
+
+static bool has_enough(const struct ll_lever_gauge *gauge)
+{
+	return gauge->seconds[LL_LEVER_HELD] >= ENOUGH_S && gauge->seconds[LL_LEVER_OPEN] >= ENOUGH_S &&
+	       gauge->launches[LL_LEVER_HELD] >= ENOUGH_LAUNCHES;
+}
+
+/* Its speed while nobody is held, of its speed while others are. */
+static double open_speed(const struct ll_lever_gauge *gauge)
+{
+	double open = gauge->launches[LL_LEVER_OPEN] / gauge->seconds[LL_LEVER_OPEN];
+	return open * gauge->seconds[LL_LEVER_HELD] / gauge->launches[LL_LEVER_HELD];
+}
+
+double ll_lever_slowdown(const struct ll_lever *lever, const struct ll_lever_gauge *gauge)
+{
+	if (!has_enough(gauge))
+		return 0;
+	return 1 / (lever->part + (1 - lever->part) * open_speed(gauge));
+}
+
+static void forget_some(struct ll_lever_gauge *gauge, double seconds)
+{
+	double keep = exp(-seconds / MEMORY_S);
+	for (int way = LL_LEVER_OPEN; way <= LL_LEVER_HELD; way++) {
+		gauge->launches[way] *= keep;
+		gauge->seconds[way] *= keep;
+	}
+}
+
+/* Adds what the job has done since the last step. */
+static void note(const struct ll_lever *lever, const struct ll_lever_job *job, bool has_beneath, uint64_t now_ns)
+{
+	struct ll_lever_gauge *gauge = job->gauge;
+	bool is_first = !gauge->seen_ns || job->completed < gauge->seen_completed;
+	uint64_t launches = is_first ? 0 : job->completed - gauge->seen_completed;
+	uint64_t since_work_ns = gauge->worked_ns ? now_ns - gauge->worked_ns : 0;
+	bool counts = !is_first && has_beneath && gauge->seen_ns >= lever->phase_ns + SKIP_NS;
+	if (job->has_work || gauge->had_work) {
+		bool goes_on = gauge->had_work || since_work_ns <= LL_LEVER_GAP_NS;
+		double seconds = goes_on ? (double)since_work_ns / NS_PER_S : 0;
+		if (counts) {
+			forget_some(gauge, seconds);
+			gauge->launches[lever->phase] += (double)launches;
+			gauge->seconds[lever->phase] += seconds;
+		}
+		gauge->worked_ns = now_ns;
+	}
+	gauge->had_work = job->has_work;
+	gauge->seen_completed = job->completed;
+	gauge->seen_ns = now_ns;
+}
+
+/* ---- the part ---- */
+
+static double limit(double part)
+{
+	return fmin(fmax(part, LL_LEVER_LEAST), LL_LEVER_MOST);
+}
+
+static double needed_by(const struct ll_lever *lever, const struct ll_lever_job *job)
+{
+	double open = open_speed(job->gauge), wanted = job->slowdown_permille / 1000.0;
+	if (open >= USELESS)
+		return LL_LEVER_LEAST;
+	if (lever->is_known && fabs(ll_lever_slowdown(lever, job->gauge) / wanted - 1) <= LL_LEVER_DEAD_BAND)
+		return lever->part;
+	return limit((1 / wanted - open) / (1 - open));
+}
+
+static void weigh(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
+{
+	double needed = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (has_enough(jobs[i].gauge))
+			needed = fmax(needed, needed_by(lever, &jobs[i]));
+	}
+	if (needed <= 0)
+		return;
+	lever->part = lever->is_known ? limit(lever->part + STEP * (needed - lever->part)) : needed;
+	lever->is_known = true;
+}
+
+/* While work is sparse the part is 1, and nothing is seen of the open way. */
+static void tend_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
+{
+	bool was_sparse = lever->part >= 1;
+	if (lever->busy < (was_sparse || lever->part <= 0 ? DENSE : LL_LEVER_SPARSE)) {
+		lever->part = 1;
+		lever->is_known = false;
+		return;
+	}
+	if (was_sparse) {
+		lever->part = UNKNOWN_PART;
+		lever->left_ns = 0;
+	}
+	if (lever->weighed_s < WEIGH_EACH_S)
+		return;
+	lever->weighed_s = 0;
+	weigh(lever, jobs, count);
+}
+
+/* ---- phases ---- */
+
+static double length_of(const struct ll_lever *lever, enum ll_lever_way phase)
+{
+	double smaller = fmin(lever->part, 1 - lever->part);
+	double period_ns = fmax((double)LL_LEVER_PERIOD_NS, (double)LL_LEVER_SIDE_NS / fmax(smaller, LL_LEVER_LEAST));
+	return period_ns * (phase == LL_LEVER_HELD ? lever->part : 1 - lever->part);
+}
+
+/* The time with work that has passed is taken from the phase. */
+static void pass_time(struct ll_lever *lever, double worked_ns, uint64_t now_ns)
+{
+	lever->left_ns -= worked_ns;
+	if (lever->left_ns > 0)
+		return;
+	enum ll_lever_way next = lever->part >= 1 || lever->phase == LL_LEVER_OPEN ? LL_LEVER_HELD : LL_LEVER_OPEN;
+	if (next != lever->phase)
+		lever->phase_ns = now_ns;
+	lever->phase = next;
+	lever->left_ns = length_of(lever, next);
+}
+
+static void note_busy(struct ll_lever *lever, double worked_ns, double passed_ns)
+{
+	double keep = exp(-passed_ns / NS_PER_S / BUSY_MEMORY_S);
+	lever->busy = lever->busy * keep + (passed_ns > 0 ? (1 - keep) * worked_ns / passed_ns : 0);
+}
+
+/* ---- a step ---- */
+
+static bool has_any_work(const struct ll_lever_job *jobs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (jobs[i].has_work)
+			return true;
+	}
+	return false;
+}
+
+static void plan(struct ll_lever *lever, bool has_work, bool has_beneath, uint64_t now_ns)
+{
+	lever->due_ns = UINT64_MAX;
+	if (!has_beneath)
+		return;
+	if (has_work)
+		lever->due_ns = now_ns + (uint64_t)fmax(lever->left_ns, 1);
+	else if (lever->is_held)
+		lever->due_ns = lever->worked_ns + LL_LEVER_LINGER_NS;
+}
+
+void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count, bool has_beneath,
+		   uint64_t now_ns)
+{
+	bool has_work = has_any_work(jobs, count);
+	double passed_ns = lever->stepped_ns ? (double)(now_ns - lever->stepped_ns) : 0;
+	double worked_ns = lever->had_work ? passed_ns : 0;
+	for (size_t i = 0; i < count; i++)
+		note(lever, &jobs[i], has_beneath, now_ns);
+	note_busy(lever, worked_ns, passed_ns);
+	lever->weighed_s += has_beneath ? worked_ns / NS_PER_S : 0;
+	tend_part(lever, jobs, count);
+	pass_time(lever, worked_ns, now_ns);
+	lever->stepped_ns = now_ns;
+	if (has_work || lever->had_work)
+		lever->worked_ns = now_ns;
+	lever->had_work = has_work;
+	bool lingers = lever->worked_ns && now_ns - lever->worked_ns < LL_LEVER_LINGER_NS;
+	lever->is_held = has_beneath && count && lever->phase == LL_LEVER_HELD && (has_work || lingers);
+	plan(lever, has_work, has_beneath, now_ns);
+}

@@ -1,0 +1,139 @@
+#include "daemon/share/classes.h"
+
+#include <math.h>
+
+#include "daemon/share/gang.h"
+
+/* Jobs of a class that are looked at. Those beyond count as any: their class has work, but how fast they are is not
+ * seen. */
+enum { MOST_JOBS = 32 };
+
+/* One that is held itself gets nothing done. */
+static bool is_at_work(const struct ll_share_job *job, uint64_t now_ns)
+{
+	if (ll_share_is_held(job))
+		return false;
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		if (claim->want_since_ns && !ll_share_is_deaf(claim, now_ns))
+			return true;
+	}
+	return false;
+}
+
+static bool wanted_lately(const struct ll_share_job *job, uint64_t now_ns)
+{
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		if (ll_share_is_lately(claim->wanted_ns, now_ns))
+			return true;
+	}
+	return false;
+}
+
+static struct ll_share_class *class_of(const struct ll_share_card *card, unsigned rank)
+{
+	return rank < LL_SHARE_CLASSES ? (struct ll_share_class *)&card->classes[rank] : NULL;
+}
+
+/* Beneath the rank. */
+static bool has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns)
+{
+	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
+		if (job->rank > rank && wanted_lately(job, now_ns))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t completed_of(const struct ll_share_job *job)
+{
+	uint64_t completed = 0;
+	LL_SHARE_EACH_OF(job, claim)
+	completed += claim->said.completed_launches;
+	return completed;
+}
+
+static size_t describe(struct ll_share_card *card, unsigned rank, uint64_t now_ns, struct ll_lever_job *jobs)
+{
+	size_t count = 0;
+	for (struct ll_share_job *job = card->jobs; job && count < MOST_JOBS; job = job->next) {
+		if (job->rank == rank && job->claims)
+			jobs[count++] = (struct ll_lever_job){.gauge = &job->gauge,
+							      .completed = completed_of(job),
+							      .slowdown_permille = job->slowdown_permille,
+							      .has_work = is_at_work(job, now_ns)};
+	}
+	return count;
+}
+
+static void note_wanting(struct ll_share_card *card, uint64_t now_ns)
+{
+	LL_SHARE_EACH_WANTING(card, claim)
+	{
+		if (!claim->was_deaf)
+			claim->wanted_ns = now_ns;
+	}
+}
+
+uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new)
+{
+	struct ll_lever_job jobs[MOST_JOBS];
+	uint64_t due_ns = UINT64_MAX;
+	note_wanting(card, now_ns);
+	*ret_is_new = false;
+	bool has_gang = ll_share_has_gang(card, now_ns);
+	for (unsigned rank = 0; rank < LL_SHARE_CLASSES; rank++) {
+		struct ll_lever *lever = &card->classes[rank].lever;
+		bool was_held = lever->is_held;
+		bool is_parted = !has_gang && has_beneath(card, rank, now_ns);
+		if (!is_parted && !lever->stepped_ns)
+			continue;
+		ll_lever_step(lever, jobs, describe(card, rank, now_ns, jobs), is_parted, now_ns);
+		*ret_is_new |= was_held != lever->is_held;
+		due_ns = lever->due_ns < due_ns ? lever->due_ns : due_ns;
+	}
+	return due_ns;
+}
+
+bool ll_share_is_held(const struct ll_share_job *job)
+{
+	for (unsigned rank = 0; rank < job->rank && rank < LL_SHARE_CLASSES; rank++) {
+		if (job->card->classes[rank].lever.is_held)
+			return true;
+	}
+	return false;
+}
+
+bool ll_share_has_classes(const struct ll_share_card *card, uint64_t now_ns)
+{
+	const struct ll_share_job *first = NULL;
+	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
+		if (!wanted_lately(job, now_ns))
+			continue;
+		if (first && first->rank != job->rank)
+			return true;
+		first = job;
+	}
+	return false;
+}
+
+/* ---- for people ---- */
+
+static bool is_parted(const struct ll_share_job *job)
+{
+	const struct ll_share_class *own = class_of(job->card, job->rank);
+	return own && own->lever.stepped_ns && job->gauge.seen_ns;
+}
+
+unsigned ll_share_held_permille(const struct ll_share_job *job)
+{
+	return is_parted(job) ? (unsigned)lrint(1000 * class_of(job->card, job->rank)->lever.part) : 0;
+}
+
+unsigned ll_share_slowdown_permille(const struct ll_share_job *job)
+{
+	if (!is_parted(job))
+		return 0;
+	return (unsigned)lrint(1000 * ll_lever_slowdown(&class_of(job->card, job->rank)->lever, &job->gauge));
+}

@@ -1,0 +1,220 @@
+/* Those beneath a higher class are held for a part of the time in which it has work. The card's slices serve all who
+ * may launch alike. */
+#include "test.h"
+
+#include "control/visits.h"
+#include "daemon/share/choose.h"
+#include "daemon/share/classes.h"
+#include "share_card.h"
+
+#define US LL_NS_PER_US
+#define S LL_NS_PER_S
+
+static unsigned count_launching(const struct card *card)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < card->count; i++)
+		count += !card->programs[i].is_resting && !card->programs[i].is_deaf &&
+			 card->programs[i].claim.look.may_launch;
+	return count;
+}
+
+static void work_by_slices(struct card *card)
+{
+	bool is_new;
+	ll_share_choose(&card->card, card->now_ns, &is_new);
+	for (size_t i = 0; i < card->count; i++) {
+		struct program *program = &card->programs[i];
+		if (!program->is_resting && !program->is_deaf)
+			look(card, program);
+	}
+	unsigned launching = count_launching(card);
+	for (size_t i = 0; i < card->count; i++) {
+		struct program *program = &card->programs[i];
+		if (program->is_resting || program->is_deaf || !program->claim.look.may_launch)
+			continue;
+		program->used_ns += card->step_ns / launching;
+		program->said.completed_launches = program->used_ns / (20 * US);
+	}
+}
+
+static struct card *new_card_of_classes(void **state)
+{
+	struct card *card = new_card(state, 200 * US);
+	card->card.forced = LL_LIMIT_SHARING_MEASURED;
+	card->work = work_by_slices;
+	return card;
+}
+
+static struct program *come(struct card *card, enum ll_priority priority, unsigned slowdown_permille)
+{
+	const struct ll_share_job like = {
+	    .rank = priority, .weight_permille = 1000, .slowdown_permille = slowdown_permille};
+	struct program *program = add_at_rest(card, &like);
+	program->said.pace = LL_PACE_AHEAD;
+	want(card, program);
+	return program;
+}
+
+static void forget_use(struct card *card)
+{
+	for (size_t i = 0; i < card->count; i++)
+		card->programs[i].used_ns = 0;
+}
+
+static double part_of(const struct program *program, uint64_t ns)
+{
+	return (double)program->used_ns / (double)ns;
+}
+
+static void the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
+	run_for(card, 15 * S);
+	forget_use(card);
+	run_for(card, 5 * S);
+	assert_near(part_of(high, 5 * S), 1 / 1.3, 0.06);
+	assert_near(part_of(low, 5 * S), 1 - 1 / 1.3, 0.06);
+	assert_near(ll_share_slowdown_permille(high->job), 1300, 130);
+	assert_near(ll_share_held_permille(high->job), 540, 60);
+	assert_int_equal(ll_share_held_permille(low->job), 0);
+}
+
+/* Two of the lower class share what the higher one leaves, and are held together. */
+static void all_beneath_are_held_together(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *normal = come(card, LL_PRIORITY_NORMAL, 1300),
+		       *low = come(card, LL_PRIORITY_LOW, 1300);
+	unsigned held = 0;
+	run_for(card, 15 * S);
+	forget_use(card);
+	for (unsigned i = 0; i < 25000; i++) {
+		step(card);
+		held += ll_share_is_held(normal->job);
+		assert_true(!ll_share_is_held(normal->job) || ll_share_is_held(low->job));
+		assert_false(ll_share_is_held(high->job));
+	}
+	assert_near(part_of(high, 5 * S), 1 / 1.3, 0.06);
+	assert_true(part_of(normal, 5 * S) > 1.2 * part_of(low, 5 * S));
+	assert_true(part_of(low, 5 * S) > 0.01);
+	assert_in_range(held, 10000, 20000);
+}
+
+static void who_is_held_launches_nothing_and_waits_on_the_card(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
+	low->said.is_on_card = true;
+	card->card.holder = &low->claim; /* since before the other was there */
+	unsigned held = 0, free = 0;
+	for (unsigned i = 0; i < 25000; i++) {
+		step(card);
+		bool is_held = ll_share_is_held(low->job);
+		held += is_held;
+		free += !is_held;
+		assert_int_equal(low->claim.look.may_launch, !is_held);
+		assert_false(is_held && has_turn(low));
+		assert_int_equal(is_word_open(low), !is_held);
+		assert_int_equal(low->claim.look.is_by_visits, is_held);
+		assert_true(high->claim.look.may_launch && is_word_open(high) && high->claim.look.is_alone);
+		assert_int_equal(low->claim.look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
+		assert_int_equal(low->claim.look.waiting_claims, is_held);
+	}
+	assert_true(held > 1000 && free > 1000);
+}
+
+/* Requests of 2 ms of the card, each 50 ms. */
+static void short_requests_lose_nothing_and_cost_little(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
+	rest(card, high);
+	uint64_t longest_ns = 0;
+	for (unsigned i = 0; i < 200; i++) {
+		uint64_t begun_ns = card->now_ns, until_ns = high->used_ns + 2 * MS;
+		want(card, high);
+		while (high->used_ns < until_ns)
+			step(card);
+		if (card->now_ns - begun_ns > longest_ns)
+			longest_ns = card->now_ns - begun_ns;
+		rest(card, high);
+		run_for(card, 48 * MS);
+	}
+	assert_true(longest_ns <= 2200 * US);
+	assert_true(part_of(low, 200 * 50 * MS) > 0.9);
+}
+
+static void a_class_that_is_deaf_or_gone_or_at_rest_holds_nobody(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
+	run_for(card, 5 * S);
+	forget_use(card);
+	high->is_deaf = true;
+	run_for(card, S);
+	assert_near(part_of(low, S), 1, 0.05);
+	high->is_deaf = false;
+	run_for(card, S);
+	forget_use(card);
+	run_for(card, S);
+	assert_true(part_of(low, S) < 0.2);
+	rest(card, high);
+	forget_use(card);
+	run_for(card, S);
+	assert_near(part_of(low, S), 1, 0.05);
+	want(card, high);
+	run_for(card, S);
+	end(card, high);
+	forget_use(card);
+	run_for(card, S);
+	assert_near(part_of(low, S), 1, 0.05);
+}
+
+/* Its kernels may wait for each other across cards, and a part of a period is too short for that. */
+static void nobody_is_held_beside_a_job_on_several_cards(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
+	run_for(card, 2 * S);
+	for (unsigned i = 0; i < 5000; i++) {
+		high->job->led_ns = card->now_ns;
+		step(card);
+		assert_false(ll_share_is_held(low->job));
+	}
+}
+
+/* Two that wait for each of their launches are visited while the rest is held. */
+static void jobs_of_the_higher_class_are_visited_in_turn(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *a = come(card, LL_PRIORITY_HIGH, 1000), *b = come(card, LL_PRIORITY_HIGH, 1000),
+		       *low = come(card, LL_PRIORITY_LOW, 1300);
+	a->said.pace = b->said.pace = LL_PACE_WAITS;
+	a->kernel_ns = b->kernel_ns = 0;
+	unsigned visited = 0, held = 0;
+	for (unsigned i = 0; i < 25000; i++) {
+		step(card);
+		if (!ll_share_is_held(low->job))
+			continue;
+		held++;
+		visited += a->claim.look.may_launch != b->claim.look.may_launch;
+		assert_false(low->claim.look.may_launch);
+	}
+	assert_true(held > 10000 && visited > held * 8 / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    SHARE_TEST(the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest),
+	    SHARE_TEST(all_beneath_are_held_together),
+	    SHARE_TEST(who_is_held_launches_nothing_and_waits_on_the_card),
+	    SHARE_TEST(short_requests_lose_nothing_and_cost_little),
+	    SHARE_TEST(a_class_that_is_deaf_or_gone_or_at_rest_holds_nobody),
+	    SHARE_TEST(nobody_is_held_beside_a_job_on_several_cards),
+	    SHARE_TEST(jobs_of_the_higher_class_are_visited_in_turn),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
