@@ -384,8 +384,8 @@ static int end_members(const struct ll_mps_place *place, const struct members *m
 		       bool force, uint64_t from_ns, uint64_t deadline_ns, bool *was_signalled, struct ll_err *err)
 {
 	uint64_t half_ns = force ? from_ns + (deadline_ns - from_ns) / 2 : deadline_ns;
-	do {
-		ask_to_end(place, half_ns, list);
+	do { /* one that gets no answer is not waited for until the end: the next one may */
+		ask_to_end(place, sooner_of(ll_now_ns() + ASK_AGAIN_NS, half_ns), list);
 	} while (!await_end(members, sooner_of(ll_now_ns() + ASK_AGAIN_NS, half_ns)) && ll_now_ns() < half_ns);
 	if (!force || !first_alive(members))
 		return say_left(members, force, err);

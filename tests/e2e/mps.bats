@@ -211,6 +211,13 @@ need_launcher() {
 	wait_for 20 eval '[ -z "$(mps clients --json)" ]'
 }
 
+@test "a quit without an answer is followed by another one" {
+	mps start
+	"$SIMCTL" mps hang quit 1h count 1
+	mps stop --within 20s
+	[ "$(pgrep -c -f "nvidia-cuda-mps-control.*$T" || true)" -eq 0 ]
+}
+
 @test "a daemon that hangs is ended by force alone, and that is said" {
 	mps start
 	"$SIMCTL" mps hang get_server_list 1h

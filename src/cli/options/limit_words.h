@@ -51,7 +51,8 @@ int ll_limit_read_class(const char *text, enum ll_priority *ret_priority, struct
 	"not held for others' weights. `loadline status --long` says how the card is shared."
 #define LL_LIMIT_CLASS_HELP                                                                                            \
 	"The tenant's class, high, normal or low. Beside a higher class on the card a program queues at most 0.3 ms "  \
-	"of work, or two launches. While the card is given for visits, the highest class that wants it goes first."
+	"of work, or two launches, and is held for a part of the time in which that class has work, as far as it "     \
+	"needs that to keep to its slowdown."
 #define LL_LIMIT_SLOWDOWN_HELP                                                                                         \
 	"How many times as slow as alone the tenant may become because of lower classes, from 1 to 10. Lower "         \
 	"classes get what that leaves them."
