@@ -1,9 +1,10 @@
 """Programs that share a card, in several ways that take turns, window after window in one run.
 
 A way is how the programs of a pool are started: natively, under `loadline run` as one tenant each, all as one tenant (then nobody
-is kept from the card for another: gates are open), under MPS without loadline, under `loadline run --by space`. Each kind is
-started once for each way, and works in those windows in which it is told to.
+is kept from the card for another: gates are open), under MPS without loadline, under `loadline run --by space` or `--by auto`. Each
+kind is started once for each way, and works in those windows in which it is told to.
 """
+import contextlib
 import json
 import os
 import queue
@@ -18,13 +19,28 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = os.path.join(HERE, "kinds")
 READY_WITHIN_S, DONE_WITHIN_S = 240, 60
 OTHERS = ("jax", "cupy", "numba", "triton")
-WAYS = ("native", "open", "run", "mps", "space")
+# ways under `loadline run`, with more words for it; ways that know the MPS daemon
+GOVERNED = {"open": [], "run": [], "space": ["--by", "space"], "auto": ["--by", "auto"]}
+UNDER_MPS = ("mps", "space", "auto")
 
 
 def words_of(kind):
     python = os.environ.get("LOADLINE_TORCH_PYTHON", sys.executable)
     script = f"with_{kind}.py" if kind in OTHERS else "with_torch.py"
     return [python, os.path.join(KINDS, script)] + ([] if kind in OTHERS else [kind])
+
+
+def tenant_of(way, kind):
+    """A tenant for each program; one for all where gates are to be open."""
+    return "together" if way == "open" else f"{way}-{kind}"
+
+
+class Broken(RuntimeError):
+    """programs: {kind: why}, of those that did not do what they were told."""
+
+    def __init__(self, programs):
+        super().__init__("; ".join(programs.values()))
+        self.programs = programs
 
 
 class Mps:
@@ -67,8 +83,13 @@ class Program:
         self.process.stdin.write(f"{seconds:g}\n".encode())
         self.process.stdin.flush()
 
+    def close(self):
+        """It ends by itself when it reads this."""
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
     def end(self):
-        self.process.stdin.close()
+        self.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -77,36 +98,59 @@ class Program:
 
 
 class Pool:
-    """Each kind, in each way. options: {kind: words for `loadline run`}."""
+    """Each kind, in each way. options: {kind: words for `loadline run`}. words: those of a kind's command."""
 
-    def __init__(self, kinds, ways, logs, options=None):
+    def __init__(self, kinds, ways, logs, options=None, words=words_of):
         os.makedirs(logs, exist_ok=True)
-        self.kinds, self.ways, self.mps = kinds, ways, Mps() if {"mps", "space"} & set(ways) else None
-        options = options or {}
-        self.programs = {(way, kind): self.start(way, kind, options.get(kind, []), logs) for way in ways for kind in kinds}
-        self.broken = {}
-        for key, program in self.programs.items():
+        self.kinds, self.ways, self.mps = [], ways, Mps() if set(UNDER_MPS) & set(ways) else None
+        self.logs, self.options, self.words = logs, options or {}, words
+        self.programs, self.broken = {}, {}
+        self.add(kinds)
+
+    def add(self, kinds):
+        """Starts these, all at once, and waits until they are ready. broken tells which are not, and why."""
+        self.kinds += kinds
+        keys = [(way, kind) for way in self.ways for kind in kinds]
+        self.programs.update({key: self.start(*key) for key in keys})
+        for key in keys:
             try:
-                program.expect("ready", READY_WITHIN_S)
+                self.programs[key].expect("ready", READY_WITHIN_S)
             except RuntimeError as why:
                 self.broken[key] = str(why)
 
-    def start(self, way, kind, options, logs):
-        env = {**os.environ, **(self.mps.env if way in ("mps", "space") else {})}
+    def start(self, way, kind):
+        env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ, **(self.mps.env if way in UNDER_MPS else {})}
         loadline = os.environ.get("LOADLINE", "loadline")
-        tenant = "together" if way == "open" else kind
-        governed = [loadline, "run", "--tenant", tenant, *options, *(["--by", "space"] if way == "space" else []), "--"]
-        words = (governed if way in ("open", "run", "space") else []) + words_of(kind)
-        return Program(f"{way} {kind}", words, env, os.path.join(logs, f"{way}-{kind}.err"))
+        governed = [loadline, "run", "--tenant", tenant_of(way, kind), *self.options.get(kind, []), *GOVERNED.get(way, []), "--"]
+        words = (governed if way in GOVERNED else []) + self.words(kind)
+        return Program(f"{way} {kind}", words, env, os.path.join(self.logs, f"{way}-{kind}.err"))
 
     def window(self, way, kinds, seconds):
-        """{kind: what it told of a window in which these worked together}"""
-        chosen = {kind: self.programs[way, kind] for kind in kinds}
-        for program in chosen.values():
-            program.go(seconds)
-        return {kind: program.expect("done", seconds + DONE_WITHIN_S) for kind, program in chosen.items()}
+        """{kind: what it told of a window in which these worked together}. Raises Broken when all have been heard."""
+        told, faults = {}, {}
+        for kind in kinds:
+            try:
+                self.programs[way, kind].go(seconds)
+            except OSError:
+                faults[kind] = f"{way} {kind}: has ended"
+        for kind in [kind for kind in kinds if kind not in faults]:
+            try:
+                told[kind] = self.programs[way, kind].expect("done", seconds + DONE_WITHIN_S)
+            except RuntimeError as why:
+                faults[kind] = str(why)
+        if faults:
+            raise Broken(faults)
+        return told
+
+    def drop(self, kind):
+        """Ends a kind in all ways: its memory is free for the others."""
+        for way in self.ways:
+            self.programs.pop((way, kind)).end()
+        self.kinds.remove(kind)
 
     def end(self):
+        for program in self.programs.values():
+            program.close()
         for program in self.programs.values():
             program.end()
         if self.mps:

@@ -202,17 +202,28 @@ uint64_t sim_next_event_ns(struct sim_world *w)
 	uint64_t next_ns = SIM_NEVER;
 	for (uint32_t i = 0; i < w->slot_count; i++)
 		next_ns = earlier_ns(next_ns, next_card_event_ns(w, i));
-	for (unsigned i = 0; i < SIM_EVENTS; i++) {
-		if (w->events[i].at_ns)
-			next_ns = earlier_ns(next_ns, w->events[i].at_ns);
-	}
+	if (w->first_event_ns)
+		next_ns = earlier_ns(next_ns, w->first_event_ns);
 	if (w->suspended_until_ns > w->now_ns)
 		next_ns = earlier_ns(next_ns, w->suspended_until_ns);
 	return next_ns;
 }
 
+static uint64_t first_event_ns(const struct sim_world *w)
+{
+	uint64_t first_ns = SIM_NEVER;
+	for (unsigned i = 0; i < SIM_EVENTS; i++) {
+		if (w->events[i].at_ns)
+			first_ns = earlier_ns(first_ns, w->events[i].at_ns);
+	}
+	return first_ns == SIM_NEVER ? 0 : first_ns;
+}
+
+/* A command may put off others. */
 static void run_due_events(struct sim_world *w)
 {
+	if (!w->first_event_ns || w->first_event_ns > w->now_ns)
+		return;
 	for (unsigned i = 0; i < SIM_EVENTS; i++) {
 		struct sim_event *event = &w->events[i];
 		if (!event->at_ns || event->at_ns > w->now_ns)
@@ -222,6 +233,8 @@ static void run_due_events(struct sim_world *w)
 		sim_command_run(w, event->text, SIM_COMMAND_LIVE, NULL);
 		sim_commit(w);
 	}
+	*SIM_EDIT(w, &w->first_event_ns) = first_event_ns(w);
+	sim_commit(w);
 }
 
 static void settle_cards(struct sim_world *w)

@@ -84,6 +84,8 @@ int sim_command_put_off(struct sim_world *w, uint64_t at_ns, const char *line, s
 		SIM_EDIT(w, event);
 		snprintf(event->text, sizeof event->text, "%s", line);
 		event->at_ns = at_ns;
+		if (!w->first_event_ns || at_ns < w->first_event_ns)
+			*SIM_EDIT(w, &w->first_event_ns) = at_ns;
 		return 0;
 	}
 	return ll_err_set(err, -ENOSPC, "at: more than %d commands wait already", SIM_EVENTS);

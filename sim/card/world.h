@@ -404,6 +404,7 @@ struct sim_world {
 	uint32_t cuda_order[SIM_CARDS]; /* CUDA's ordinal to card */
 	char hidden[SIM_HIDDEN][64];    /* symbols this driver lacks */
 	struct sim_event events[SIM_EVENTS];
+	uint64_t first_event_ns; /* none of them is due sooner; 0: there are none */
 	struct sim_fault faults[SIM_FAULTS];
 	struct sim_xid xids[SIM_XIDS];
 	struct sim_kernel_rule kernel_rules[SIM_KERNEL_RULES];

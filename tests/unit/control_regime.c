@@ -161,6 +161,39 @@ static void nobody_falls_below_its_share_for_the_others_gain(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
+static void a_visit_less_than_its_share_is_no_sign(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 20000, 0.02, 0.20)->job.waits = true;
+	for (int i = 0; i < 3; i++)
+		join(mix, 1000, 0.27, 0.20);
+	join(mix, 1000, 0.27, 0.178);
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 20000, 0.30, 0.53)->job.waits = true;
+	join(mix, 20000, 0.65, 0.49);
+	play(mix, 4 * S);
+	assert_true(mix->regime.gives_visits);
+	assert_int_equal(mix->regime.why, LL_REGIME_PAYS);
+	assert_true(mix->regime.gain > LL_REGIME_GAIN_LONG && mix->regime.gain < LL_REGIME_GAIN);
+	assert_int_equal(mix->flips, 5); /* slices, visits, slices, visits, slices, visits */
+}
+
+static void a_gain_of_seven_percent_is_not_chased(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 20000, 0.30, 0.45)->job.waits = true;
+	join(mix, 20000, 0.65, 0.496);
+	play(mix, 4 * S);
+	assert_false(mix->regime.gives_visits);
+	assert_int_equal(mix->flips, 2);
+}
+
 static void weights_between_floods_bring_visits(void **state)
 {
 	struct mix *mix = *state;
@@ -354,6 +387,9 @@ int main(void)
 	    REGIME_TEST(visits_that_do_not_pay_are_undone_and_tried_seldom),
 	    REGIME_TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half),
 	    REGIME_TEST(nobody_falls_below_its_share_for_the_others_gain),
+	    REGIME_TEST(a_visit_less_than_its_share_is_no_sign),
+	    REGIME_TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks),
+	    REGIME_TEST(a_gain_of_seven_percent_is_not_chased),
 	    REGIME_TEST(weights_between_floods_bring_visits),
 	    REGIME_TEST(unequal_numbers_of_processes_are_a_reason_too),
 	    REGIME_TEST(weights_do_not_bind_programs_that_leave_the_card_idle),

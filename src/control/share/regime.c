@@ -101,7 +101,8 @@ static void know_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
 /* The way of a block: as it was, the other one twice, as it was. */
 static int way_of_block(const struct ll_regime *regime)
 {
-	bool is_other = regime->block == 1 || regime->block == 2;
+	unsigned block = regime->block % BLOCKS;
+	bool is_other = block == 1 || block == 2;
 	return regime->was_visits != is_other ? VISITS : SLICES;
 }
 
@@ -214,16 +215,17 @@ static double owed_of(const struct ll_regime_tried *tried, double part)
 	return tried->visited_s > 0 ? part * tried->done[VISITS] / tried->visited_s : INFINITY;
 }
 
-/* Whether the job has, by visits, what it had by slices or is owed. Where somebody asked for shares one may be small:
- * two visits more or less, at the ends of the two blocks, are no sign. */
+/* Whether the job has, by visits, what it had by slices or is owed. A visit more or less at the end of a block is no
+ * sign: one of two blocks, or both where somebody asked for shares and a share may be small. */
 static bool has_its_share(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part,
 			  bool is_asked)
 {
 	double slices = rate_of(regime, tried, SLICES), visits = rate_of(regime, tried, VISITS);
-	double owed = owed_of(tried, part), two_visits = 0;
-	if (is_asked && tried->visited_s > 0)
-		two_visits = owed / part * 2 * LL_VISIT_QUANTUM_NS / NS_PER_S / regime->seconds[VISITS];
-	return visits + two_visits >= LL_REGIME_LEAST * fmin(slices, owed);
+	double owed = owed_of(tried, part), by_chance = 0;
+	unsigned visits_by_chance = is_asked ? 2 : 1;
+	if (tried->visited_s > 0)
+		by_chance = owed / part * visits_by_chance * LL_VISIT_QUANTUM_NS / NS_PER_S / regime->seconds[VISITS];
+	return visits + by_chance >= LL_REGIME_LEAST * fmin(slices, owed);
 }
 
 /* Whether slices keep from the job what it is owed, and visits give it more. */
@@ -246,7 +248,7 @@ static double sum_weights(const struct ll_regime *regime, const struct ll_regime
 	return sum;
 }
 
-static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs)
+static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs, double least_gain)
 {
 	double gain = 0, weights = sum_weights(regime, jobs);
 	bool have_shares = weights > 0, is_one_helped = false, is_asked = ll_regime_is_asked(jobs, regime->count);
@@ -260,7 +262,14 @@ static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs)
 		is_one_helped |= is_helped(regime, tried, part);
 	}
 	regime->mix->gain = gain;
-	return have_shares && (gain >= LL_REGIME_GAIN || (is_asked && is_one_helped));
+	return have_shares && (gain >= least_gain || (is_asked && is_one_helped));
+}
+
+/* Whether the gain may be real, but so few blocks do not tell it from noise. */
+static bool is_in_doubt(struct ll_regime *regime, const struct ll_regime_job *jobs)
+{
+	return regime->block == BLOCKS && !pays(regime, jobs, LL_REGIME_GAIN) &&
+	       pays(regime, jobs, LL_REGIME_GAIN_LONG);
 }
 
 struct ll_regime_rates ll_regime_rates(const struct ll_regime *regime, size_t index)
@@ -303,11 +312,11 @@ static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *j
 	if (measured_ns < least_ns || (measured_ns < LL_REGIME_BLOCK_MOST_NS && !has_enough(regime, jobs)))
 		return;
 	add_block(regime, jobs, now_ns);
-	if (++regime->block < BLOCKS) {
+	if (++regime->block % BLOCKS || is_in_doubt(regime, jobs)) {
 		begin_block(regime, jobs, now_ns);
 		return;
 	}
-	bool is_good = pays(regime, jobs);
+	bool is_good = pays(regime, jobs, regime->block > BLOCKS ? LL_REGIME_GAIN_LONG : LL_REGIME_GAIN);
 	end_trial(regime, is_good, is_good ? LL_REGIME_PAYS : LL_REGIME_PAYS_NOT, now_ns);
 	regime->gives_visits = is_good;
 	regime->moves |= LL_REGIME_MOVE_VERDICT;

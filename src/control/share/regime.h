@@ -10,7 +10,8 @@
  * is now, the other way twice, and as it is now. What counts is each job's progress: launches that the card has
  * completed, in one way over the other, so that units cancel. Visits are kept only if they pay:
  *
- *   - the sum of w log(progress) gains LL_REGIME_GAIN. Or somebody asked for shares, by weights or by fewer processes:
+ *   - the sum of w log(progress) gains LL_REGIME_GAIN. If it gains less, but LL_REGIME_GAIN_LONG, four more blocks are
+ *     measured, and that is enough if all eight say so. Or somebody asked for shares, by weights or by fewer processes:
  *     and a job that has less than it is owed by slices has more by visits. It is owed its share of its speed alone,
  *     which is its launches over the time in which it is visited;
  *   - and nobody has less than LL_REGIME_LEAST of what it had by slices, or of what it is owed, whichever is less.
@@ -49,8 +50,9 @@ enum { LL_REGIME_ENOUGH = 20 };
 #define LL_REGIME_CREDIT_NS INT64_C(2400000000)
 enum { LL_REGIME_CREDIT_PART = 50 };
 
-#define LL_REGIME_GAIN 0.18 /* 20 % for each job */
-#define LL_REGIME_MORE 1.07 /* what counts as more than by slices, and as less than is owed */
+#define LL_REGIME_GAIN 0.18       /* 20 % for each job */
+#define LL_REGIME_GAIN_LONG 0.095 /* 10 %, after twice as many blocks */
+#define LL_REGIME_MORE 1.07       /* what counts as more than by slices, and as less than is owed */
 #define LL_REGIME_LEAST 0.93
 
 enum {
@@ -130,7 +132,7 @@ struct ll_regime {
 	int64_t credit_ns;
 	uint64_t credit_at_ns;
 	bool is_trying, was_visits;
-	unsigned block;                             /* of four */
+	unsigned block;                             /* of four, or of eight */
 	uint64_t block_ns, drained_ns, measured_ns; /* since when; 0: not yet */
 	double seconds[2];
 	size_t count;

@@ -1,0 +1,77 @@
+# bench/mixes/regret.py on the simulated card: programs of no framework, every way to share, and the table of it.
+load helper
+export NEEDS="tests/gpu/pace python3"
+
+MIXES=$BATS_TEST_DIRNAME/../../bench/mixes
+
+# regret ARG...: a short call, whose file is $T/found.json.
+regret() {
+	jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" --argjson more "${MORE-{\}}" \
+		'{flood: [$pace, "flood"], short: [$pace, "flood", "--kernel-us", "50"], eager: [$pace, "eager"]} + $more' >"$T/programs.json"
+	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=${FIRST-}$LOADLINE_BUILD/sim:$PATH python3 "$MIXES/regret.py" --machine here \
+		--json "$T/found.json" --programs "$T/programs.json" --logs "$T/logs" --minutes 5 --seconds 0.1 --rest 0.01 --lead 0.1 --again 0.05 "$@"
+}
+
+@test "a call measures mixes of its pool in every way, and the table has them" {
+	regret --rounds 2 --mixes 2 --seed 3
+	jq -e '.mixes | length == 2 and all(.fault == null and (.rounds | length == 2))' "$T/found.json"
+	jq -e '.mixes | all(.members as $who | .rounds | all(all(.[]; length == ($who | length) and all(.rate > 0))))' "$T/found.json"
+	jq -e '.mixes | all(.rounds[0] | has("native") and has("open") and has("visits") and has("run") and has("mps"))' "$T/found.json"
+	jq -e '.machine == "here" and (.kinds | length == 3)' "$T/found.json"
+	python3 "$MIXES/regret.py" --report "$T/found.json" "$T/found.json" --json "$T/table.json" >"$T/table.md"
+	grep -q "^| all, $((2 * $(jq '.mixes | length' "$T/found.json"))) mixes" "$T/table.md"
+	jq -e '.rows | any(.figure | test("plain MPS"))' "$T/table.json"
+}
+
+@test "programs have their weights, classes and ways while a mix is measured, and none of it after" {
+	local real=$LOADLINE
+	printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/said" "$real" >"$T/loadline"
+	chmod +x "$T/loadline"
+	LOADLINE=$T/loadline regret --rounds 2 --mixes 6 --seed 3 --ways open,visits,run
+	local kind
+	for kind in flood short eager; do
+		[ "$(grep "^set run-$kind --weight" "$T/said" | tail -n 1)" = "set run-$kind --weight 1 --class normal" ]
+	done
+	jq -e '.mixes | any(.members | any(.weight > 1)) and any(.members | any(.level != "normal"))' "$T/found.json"
+	local asked
+	asked=$(jq -r '[.mixes[].members[] | "set run-\(.kind) --weight \(.weight) --class \(.level)"] | unique[]' "$T/found.json")
+	while read -r kind; do
+		grep -qxF "$kind" "$T/said"
+	done <<<"$asked"
+	grep -q -- "--sharing slices" "$T/said"
+	grep -q -- "--sharing visits" "$T/said"
+	grep -q -- "--sharing measured" "$T/said"
+}
+
+@test "a program that ends costs its mix and no other, and one that does not start costs none" {
+	printf '#!/bin/sh\necho "{\\"event\\": \\"ready\\"}"\nread -r _\n' >"$T/brief"
+	chmod +x "$T/brief"
+	MORE=$(jq -n --arg brief "$T/brief" '{brief: [$brief], never: ["false"]}')
+	regret --rounds 2 --mixes 6 --seed 3 --ways native,run >"$T/out"
+	jq -e '.not_started == ["never"]' "$T/found.json"
+	jq -e '[.mixes[] | select(.fault)] | length == 1 and (.[0].members | any(.kind == "brief")) and (.[0].fault | test("brief"))' "$T/found.json"
+	jq -e '.mixes | last | .fault == null' "$T/found.json"
+	python3 "$MIXES/regret.py" --report "$T/found.json" | grep "^Not measured: .*brief"
+}
+
+@test "a card without room starts fewer kinds" {
+	# Each program takes 2000 MiB of a card that has 30000.
+	mkdir "$T/first"
+	FIRST=$T/first:
+	cat >"$T/first/nvidia-smi" <<-'EOF'
+		#!/bin/sh
+		count=$(grep -lsF "$0-counted" /proc/[0-9]*/environ | xargs -r -n 1 dirname | while read -r p; do cat "$p/comm"; done | grep -c '^pace$')
+		case "$*" in
+		*memory.used,memory.total*) echo "$((count * 2000)), 30000" ;;
+		*memory.used*) echo "$((count * 2000))" ;;
+		*) echo "NVIDIA H100, 580.1" ;;
+		esac
+	EOF
+	chmod +x "$T/first/nvidia-smi"
+	MORE=$(jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" '[range(5) | {key: "more\(.)", value: [$pace, "flood"]}] | from_entries')
+	COUNTED=$T/first/nvidia-smi-counted regret --rounds 2 --mixes 1 --seed 3 --ways native,run >"$T/out"
+	cat "$T/out"
+	jq -e '.kinds | length == 6' "$T/found.json"
+	grep -q "has no room for: [a-z0-9]*, [a-z0-9]*$" "$T/out"
+	jq -e '.card == "NVIDIA H100" and .driver == "580.1"' "$T/found.json"
+}

@@ -1,0 +1,299 @@
+#include "mix_arbiter.h"
+
+#include <string.h>
+
+#include "../unit/test.h"
+#include "daemon/share/account.h"
+#include "daemon/share/choose.h"
+#include "daemon/share/contender.h"
+#include "daemon/share/decide.h"
+
+#define US LL_NS_PER_US
+#define MS LL_NS_PER_MS
+
+/* ---- the library ---- */
+
+/* src/shim/time/flow_tick.c, flow_state.h, flow_others.c */
+#define PATIENCE_NS (150 * US)
+#define GRACE_NS (200 * US)
+#define CALM_NS (1 * MS)
+#define OPEN_REST_NS (15 * MS)
+#define OPEN_NS (5 * MS)
+#define HELD_NS (5 * MS)
+#define LINGER_NS (1 * MS)
+#define POLL_NS (100 * US)
+#define WATCH_WAITS_NS (300 * US)
+#define WATCH_LEAST_NS (200 * US)
+#define WATCH_MOST_NS (400 * US)
+#define PACE_NS (10 * MS)
+enum { PACE_LAUNCHES = 32, FEW_LAUNCHES = 16 };
+/* From a ring to the decision, and from a decision to the look of the one that is told. */
+#define RING_NS (20 * US)
+
+static void read_pace(struct mix_member *member, uint64_t now_ns)
+{
+	const struct mix_program *program = member->program;
+	uint64_t launches = program->launched - member->paced_launches, waits = program->waits - member->paced_waits;
+	if (launches < PACE_LAUNCHES || now_ns - member->paced_ns < PACE_NS)
+		return;
+	member->said.pace = launches < waits * FEW_LAUNCHES ? LL_PACE_WAITS : LL_PACE_AHEAD;
+	member->paced_ns = now_ns;
+	member->paced_launches = program->launched;
+	member->paced_waits = program->waits;
+}
+
+static bool is_dry(const struct mix_member *member, uint64_t now_ns)
+{
+	const struct mix_program *program = member->program;
+	if (!program->idle_since_ns || program->gate.waits_for_room || program->gate.is_asking)
+		return false;
+	return member->said.pace == LL_PACE_AHEAD || now_ns - program->idle_since_ns >= PATIENCE_NS;
+}
+
+static bool shall_rest(const struct mix_member *member, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &member->claim.look;
+	uint64_t grace_ns = look->is_sliced ? OPEN_REST_NS : look->waiting_claims ? GRACE_NS : OPEN_REST_NS;
+	uint64_t idle_ns = member->program->idle_since_ns;
+	return now_ns - idle_ns >= grace_ns;
+}
+
+static uint64_t watch_ns(const struct mix_member *member)
+{
+	uint64_t half_ns = member->program->queued_ns / 2;
+	if (member->program->gate.waits_for_room || member->claim.ending_since_ns)
+		return POLL_NS;
+	if (member->said.pace != LL_PACE_AHEAD)
+		return WATCH_WAITS_NS;
+	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
+}
+
+static uint64_t next_tick_ns(const struct mix_member *member, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &member->claim.look;
+	if (!member->is_wanting)
+		return SIM_NEVER;
+	if (look->is_by_visits && !look->is_holder)
+		return now_ns + (member->said.lingers ? LINGER_NS : HELD_NS);
+	if (look->is_by_visits && look->waiting_claims)
+		return now_ns + watch_ns(member);
+	return now_ns + (look->is_sliced ? OPEN_NS : CALM_NS);
+}
+
+/* Returns whether the daemon is to decide for what is new. */
+static bool tick(struct mix_member *member, uint64_t now_ns)
+{
+	struct mix_program *program = member->program;
+	struct ll_share_said *said = &member->said;
+	const struct ll_share_said before = *said;
+	bool is_shut = !(member->word & LL_VISIT_WORD_OPEN);
+	read_pace(member, now_ns);
+	if (!program->idle_since_ns || program->gate.is_asking)
+		member->is_wanting = true;
+	else if (member->is_wanting && !is_shut && shall_rest(member, now_ns))
+		member->is_wanting = false;
+	said->at_ns = now_ns;
+	said->activity_ns = member->is_wanting ? LL_ACTIVITY_NOW : program->ended_ns;
+	said->queued_ns = program->queued_ns;
+	said->queued_launches = (uint32_t)(program->launched - program->completed);
+	said->completed_launches = program->completed;
+	said->is_wanting = member->is_wanting;
+	said->is_on_card = true;
+	said->is_dry = is_dry(member, now_ns);
+	said->lingers = program->gate.is_by_visits && mix_program_lingers(program);
+	said->has_launched = true;
+	member->tick_ns = next_tick_ns(member, now_ns);
+	return before.is_wanting != said->is_wanting || before.pace != said->pace || before.is_dry != said->is_dry ||
+	       before.lingers != said->lingers;
+}
+
+/* ---- loadlined ---- */
+
+/* src/daemon/card_decide.c */
+#define TICK_NS (1 * MS)
+#define ALL_NS (10 * MS)
+#define SLICES_NS (100 * MS)
+enum { MOST_ROUNDS = 4 };
+
+static uint64_t card_ns_of(const struct mix_member *member)
+{
+	return member->program->w->contexts[member->program->context].card_ns;
+}
+
+/* Visits are charged by their length, to those that linger too; else what the card has done. */
+static void charge(struct mix_arbiter *self, uint64_t now_ns)
+{
+	const struct ll_share_claim *holder = self->card.holder;
+	uint64_t ns = now_ns - self->charged_ns;
+	unsigned sharing = 1;
+	self->charged_ns = now_ns;
+	for (unsigned i = 0; i < self->count; i++)
+		sharing += self->members[i].claim.lingers;
+	for (unsigned i = 0; i < self->count; i++) {
+		struct mix_member *member = &self->members[i];
+		uint64_t used_ns = card_ns_of(member) - member->card_ns;
+		bool is_visited = &member->claim == holder || member->claim.lingers;
+		member->card_ns += used_ns;
+		if (member->claim.look.is_by_visits)
+			used_ns = is_visited ? ns / sharing : 0;
+		if (used_ns)
+			ll_share_charge(&member->job, used_ns);
+	}
+}
+
+static void look(struct mix_member *member, uint64_t now_ns)
+{
+	ll_share_look(&member->claim, now_ns);
+	member->has_looked = true;
+}
+
+static bool look_at_claims(struct mix_arbiter *self, uint64_t now_ns)
+{
+	struct ll_share_claim *holder = self->card.holder;
+	bool was_ending = holder && holder->ending_since_ns;
+	for (unsigned i = 0; i < self->count; i++) {
+		if (&self->members[i].claim == holder)
+			look(&self->members[i], now_ns);
+	}
+	for (unsigned i = 0; i < self->count; i++) {
+		if (&self->members[i].claim != holder && self->is_changed)
+			look(&self->members[i], now_ns);
+	}
+	return self->card.holder != holder || (holder && was_ending != !!holder->ending_since_ns);
+}
+
+static void tell(struct mix_arbiter *self, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < self->count; i++) {
+		struct mix_member *member = &self->members[i];
+		bool was_open = member->program->gate.is_open, was_by_visits = member->program->gate.is_by_visits;
+		if (member->has_looked)
+			member->program->gate.is_by_visits = member->claim.look.is_by_visits;
+		member->has_looked = false;
+		mix_program_set_word(member->program, member->word & LL_VISIT_WORD_OPEN);
+		if (member->program->gate.is_asking && member->claim.want_since_ns && member->claim.look.may_launch)
+			mix_program_answer(member->program);
+		if (!member->is_wanting)
+			member->program->gate.must_ask = !ll_share_is_free(&member->claim, now_ns);
+		bool is_new =
+		    was_open != member->program->gate.is_open || was_by_visits != member->program->gate.is_by_visits;
+		if (is_new && member->is_wanting && member->tick_ns > now_ns + RING_NS)
+			member->tick_ns = now_ns + RING_NS;
+	}
+}
+
+static uint64_t sooner_ns(uint64_t due_ns, uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns > now_ns && at_ns < due_ns ? at_ns : due_ns;
+}
+
+static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
+{
+	const struct ll_share_claim *holder = card->holder;
+	uint64_t due_ns = now_ns + TICK_NS;
+	if (!holder)
+		return due_ns;
+	due_ns = sooner_ns(due_ns, card->turn_since_ns + LL_VISIT_SHORT_NS, now_ns);
+	due_ns = sooner_ns(due_ns, card->turn_since_ns + LL_VISIT_QUANTUM_NS, now_ns);
+	if (holder->dry_since_ns) {
+		due_ns = sooner_ns(due_ns, holder->dry_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
+		due_ns = sooner_ns(due_ns, holder->dry_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
+	}
+	return due_ns;
+}
+
+static uint64_t find_due_ns(const struct mix_arbiter *self, uint64_t now_ns)
+{
+	unsigned wanting = 0;
+	uint64_t due_ns = UINT64_MAX;
+	for (unsigned i = 0; i < self->count; i++)
+		wanting += self->members[i].claim.want_since_ns != 0;
+	if (wanting > 1 && ll_share_needs_visits(&self->card, now_ns))
+		due_ns = visit_due_ns(&self->card, now_ns);
+	else if (wanting > 1)
+		due_ns = now_ns + SLICES_NS;
+	return sooner_ns(due_ns, self->choice_ns, now_ns);
+}
+
+/* A choice stands until another one is made, or the first measurement has confirmed it. */
+static void note_choice(struct mix_arbiter *self, uint64_t now_ns)
+{
+	const struct ll_regime *regime = &self->card.regime;
+	bool is_known = regime->why != LL_REGIME_MEASURES && regime->why != LL_REGIME_NOT_MEASURED;
+	bool is_first = is_known && regime->why != LL_REGIME_NO_REASON && !self->has_measured;
+	if (!is_known || (self->gives_visits == regime->gives_visits && !is_first))
+		return;
+	self->has_measured |= is_first;
+	self->gives_visits = regime->gives_visits;
+	self->chosen_ns = now_ns;
+}
+
+static void decide(struct mix_arbiter *self, uint64_t now_ns)
+{
+	bool is_new;
+	charge(self, now_ns);
+	for (unsigned i = 0; i < self->count; i++) {
+		struct mix_member *member = &self->members[i];
+		if (member->claim.want_since_ns || member->said.is_wanting)
+			self->is_changed |= ll_share_post(&member->claim, &member->said, now_ns);
+	}
+	self->choice_ns = ll_share_choose(&self->card, now_ns, &is_new);
+	self->is_changed |= is_new || now_ns >= self->all_ns + ALL_NS;
+	if (self->is_changed)
+		self->all_ns = now_ns;
+	for (int i = 0; i < MOST_ROUNDS && look_at_claims(self, now_ns); i++)
+		self->is_changed = true;
+	self->is_changed = false;
+	tell(self, now_ns);
+	self->due_ns = find_due_ns(self, now_ns);
+	note_choice(self, now_ns);
+}
+
+/* ---- both ---- */
+
+void mix_arbiter_init(struct mix_arbiter *self, struct mix_program *programs, unsigned count,
+		      enum ll_limit_sharing forced)
+{
+	memset(self, 0, sizeof *self);
+	self->count = count;
+	self->card.forced = forced;
+	self->due_ns = UINT64_MAX;
+	self->chosen_ns = MIX_BEGIN_NS;
+	for (unsigned i = 0; i < count; i++) {
+		struct mix_member *member = &self->members[i];
+		member->program = &programs[i];
+		member->job.id = i + 1;
+		member->job.word = &member->word;
+		member->job.rank = LL_PRIORITY_NORMAL;
+		member->job.weight_permille = programs[i].kind.weight_permille;
+		member->tick_ns = SIM_NEVER;
+		ll_share_add_job(&self->card, &member->job);
+		assert_int_equal(ll_share_add_claim(&member->job, &member->claim), 0);
+	}
+}
+
+void mix_arbiter_fini(struct mix_arbiter *self)
+{
+	ll_share_card_fini(&self->card);
+}
+
+uint64_t mix_arbiter_next_ns(const struct mix_arbiter *self)
+{
+	uint64_t next_ns = self->due_ns;
+	for (unsigned i = 0; i < self->count; i++)
+		next_ns = self->members[i].tick_ns < next_ns ? self->members[i].tick_ns : next_ns;
+	return next_ns;
+}
+
+void mix_arbiter_go_on(struct mix_arbiter *self, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < self->count; i++) {
+		struct mix_member *member = &self->members[i];
+		const struct mix_program *program = member->program;
+		bool comes = !member->is_wanting && (!program->idle_since_ns || program->gate.is_asking);
+		if ((comes || member->tick_ns <= now_ns) && tick(member, now_ns))
+			self->due_ns = sooner_ns(self->due_ns, now_ns + RING_NS, now_ns);
+	}
+	if (self->due_ns <= now_ns)
+		decide(self, now_ns);
+}

@@ -1,0 +1,146 @@
+#include "mix_draw.h"
+
+#include "mix_dice.h"
+
+#define US 1e3
+#define MS 1e6
+
+/* Hosts that compute before each launch drift by 5 to 10 % (doc/facts.md); programs that fill the card do not. */
+static double draw_drift(uint64_t *dice)
+{
+	return dice_between(dice, 0.03, 0.10);
+}
+
+static struct mix_kind draw_flood(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "flood",
+				 .launches = 1,
+				 .kernel_ns = dice_between(dice, 20 * US, 20 * MS),
+				 .call_ns = 4 * US,
+				 .ahead = dice_count(dice, 4, 40),
+				 .drift = 0.01};
+}
+
+static struct mix_kind draw_waits(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "waits",
+				 .launches = 1,
+				 .kernel_ns = dice_between(dice, 4 * US, 500 * US),
+				 .call_ns = 4 * US,
+				 .pause_ns = dice_between(dice, 5 * US, 100 * US),
+				 .drift = draw_drift(dice)};
+}
+
+static struct mix_kind draw_eager(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "eager",
+				 .launches = dice_count(dice, 100, 800),
+				 .kernel_ns = dice_between(dice, 3 * US, 15 * US),
+				 .kernel_spread = 0.6,
+				 .call_ns = dice_between(dice, 10 * US, 30 * US),
+				 .pause_ns = dice_between(dice, 20 * US, 1 * MS),
+				 .drift = draw_drift(dice)};
+}
+
+static struct mix_kind draw_training(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "training",
+				 .launches = dice_count(dice, 100, 400),
+				 .kernel_ns = dice_between(dice, 20 * US, 300 * US),
+				 .kernel_spread = 1,
+				 .call_ns = dice_between(dice, 8 * US, 25 * US),
+				 .pause_ns = dice_between(dice, 100 * US, 3 * MS),
+				 .ahead = 1 + (dice_part(dice) < 0.3),
+				 .drift = draw_drift(dice)};
+}
+
+static struct mix_kind draw_steps(uint64_t *dice)
+{
+	struct mix_kind kind = draw_training(dice);
+	kind.name = "steps";
+	kind.ahead = 0;
+	return kind;
+}
+
+static struct mix_kind draw_burst(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "burst",
+				 .launches = dice_count(dice, 10, 150),
+				 .kernel_ns = dice_between(dice, 20 * US, 200 * US),
+				 .kernel_spread = 0.5,
+				 .call_ns = 8 * US,
+				 .pause_ns = dice_between(dice, 3 * MS, 20 * MS),
+				 .drift = draw_drift(dice) / 2};
+}
+
+static struct mix_kind draw_streams(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "streams",
+				 .launches = dice_count(dice, 16, 128),
+				 .kernel_ns = dice_between(dice, 10 * US, 150 * US),
+				 .kernel_spread = 0.3,
+				 .call_ns = 5 * US,
+				 .pause_ns = dice_between(dice, 20 * US, 300 * US),
+				 .streams = dice_count(dice, 2, MIX_STREAMS),
+				 .drift = draw_drift(dice)};
+}
+
+static struct mix_kind draw_copies(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "copies",
+				 .launches = dice_count(dice, 1, 8),
+				 .kernel_ns = dice_between(dice, 20 * US, 300 * US),
+				 .call_ns = 6 * US,
+				 .pause_ns = dice_between(dice, 10 * US, 100 * US),
+				 .copy_ns = dice_between(dice, 10 * US, 300 * US),
+				 .drift = draw_drift(dice) / 2};
+}
+
+static struct mix_kind draw_requests(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "requests",
+				 .launches = dice_count(dice, 50, 400),
+				 .kernel_ns = dice_between(dice, 10 * US, 100 * US),
+				 .kernel_spread = 0.6,
+				 .call_ns = dice_between(dice, 8 * US, 25 * US),
+				 .think_ns = dice_between(dice, 3 * MS, 60 * MS),
+				 .drift = draw_drift(dice)};
+}
+
+static struct mix_kind draw_graphs(uint64_t *dice)
+{
+	return (struct mix_kind){.name = "graphs",
+				 .launches = 1,
+				 .kernel_ns = dice_between(dice, 300 * US, 5 * MS),
+				 .call_ns = 10 * US,
+				 .pause_ns = dice_between(dice, 10 * US, 300 * US),
+				 .drift = 0.02};
+}
+
+static struct mix_kind (*const kinds[])(uint64_t *) = {draw_flood,    draw_waits, draw_eager,   draw_training,
+						       draw_steps,    draw_burst, draw_streams, draw_copies,
+						       draw_requests, draw_graphs};
+
+static struct mix_kind draw_kind(uint64_t *dice)
+{
+	struct mix_kind kind = kinds[dice_next(dice) % (sizeof kinds / sizeof kinds[0])](dice);
+	kind.streams += !kind.streams;
+	kind.weight_permille = 1000;
+	kind.seed = dice_next(dice);
+	return kind;
+}
+
+/* One mix in five has weights. */
+struct mix mix_draw(uint64_t seed, unsigned number)
+{
+	static const unsigned counts[] = {2, 2, 2, 3, 3, 4, 5}, weights[] = {500, 1000, 2000, 4000};
+	uint64_t dice = dice_scramble(seed) ^ dice_scramble(number + 1);
+	struct mix mix = {.count = counts[dice_next(&dice) % (sizeof counts / sizeof counts[0])]};
+	bool has_weights = dice_part(&dice) < 0.2;
+	for (unsigned i = 0; i < mix.count; i++) {
+		mix.kinds[i] = draw_kind(&dice);
+		if (has_weights)
+			mix.kinds[i].weight_permille = weights[dice_next(&dice) % 4];
+	}
+	return mix;
+}
