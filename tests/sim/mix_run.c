@@ -78,7 +78,7 @@ static void run_until(struct run *run, uint64_t until_ns)
 
 static void run_windows(struct run *run, double done[MIX_MOST][MIX_WINDOWS])
 {
-	uint64_t before[MIX_MOST];
+	uint64_t before[MIX_MOST] = {0};
 	run_until(run, WINDOWS_BEGIN_NS);
 	for (unsigned window = 0; window < MIX_WINDOWS; window++) {
 		for (unsigned i = 0; i < run->count; i++)

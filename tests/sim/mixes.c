@@ -75,7 +75,7 @@ static int compare_regrets(const void *a, const void *b)
 
 static void print_worst(const struct options *options, const struct mix_outcome *outcomes)
 {
-	unsigned order[MOST_MIXES];
+	unsigned order[MOST_MIXES] = {0};
 	for (unsigned i = 0; i < options->mixes; i++)
 		order[i] = i;
 	all_outcomes = outcomes;
@@ -105,7 +105,7 @@ static void print_wronged(const struct options *options, const struct mix_outcom
 
 static void print_summary(const struct options *options, const struct mix_outcome *outcomes)
 {
-	double regrets[MOST_MIXES];
+	double regrets[MOST_MIXES] = {0};
 	unsigned settled = 0, visits = 0;
 	for (unsigned i = 0; i < options->mixes; i++) {
 		regrets[i] = outcomes[i].regret;
