@@ -33,6 +33,11 @@ struct ll_card_claim {
 	struct ll_card_told told;
 };
 
+/* A moment, and how much GPU time the job had then. */
+struct ll_card_mark {
+	uint64_t at_ns, gpu_time_ns;
+};
+
 struct ll_card_job {
 	struct ll_share_job share; /* first */
 	struct ll_card *card;
@@ -41,6 +46,7 @@ struct ll_card_job {
 	unsigned index;
 	/* GPU time: what of the page's count is charged, and what may be charged, by the time that has passed */
 	uint64_t charged_ns, allowed_ns, allowed_at_ns;
+	struct ll_card_mark marks[2]; /* the older one first */
 };
 
 struct ll_card {
@@ -71,6 +77,9 @@ static inline struct ll_card_job *ll_card_job_of(struct ll_share_job *share)
 {
 	return (struct ll_card_job *)share;
 }
+
+/* Notes a mark, if the newer one is old enough. What the job had since the older one is what it has "lately". */
+void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns);
 
 /* Something on the card is to be decided after this round of the loop. */
 void ll_card_mark(struct ll_card *card);

@@ -12,6 +12,7 @@
 #include "daemon/share/choose.h"
 #include "daemon/share/classes.h"
 #include "daemon/share/decisions.h"
+#include "daemon/share/how_shared.h"
 #include "daemon/share/virtual_time.h"
 
 enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
@@ -236,6 +237,7 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);
 	job->allowed_ns = FIRST_ALLOWED_NS;
 	job->allowed_at_ns = ll_now_ns();
+	job->marks[0] = job->marks[1] = (struct ll_card_mark){job->allowed_at_ns, job->charged_ns};
 	take_limits(&job->share, &join->limits);
 	ll_share_add_job(&card->share, &job->share);
 	choose_forced(&card->share);
@@ -278,7 +280,43 @@ void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
 	}
 }
 
-void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *ret_view)
+/* "Lately" is two to four seconds, if decisions are made for the card; else longer. */
+#define MARK_NS (2 * LL_NS_PER_S)
+/* It is told from this time on. */
+#define RECENT_LEAST_NS (LL_NS_PER_S / 5)
+
+static uint64_t gpu_time_of(const struct ll_card_job *job)
+{
+	return atomic_load_explicit(&job->page->cards[job->index].gpu_time_ns, memory_order_relaxed);
+}
+
+void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns)
+{
+	if (now_ns < job->marks[1].at_ns + MARK_NS)
+		return;
+	job->marks[0] = job->marks[1];
+	job->marks[1] = (struct ll_card_mark){now_ns, gpu_time_of(job)};
+}
+
+static void read_recent(const struct ll_card_job *job, uint64_t now_ns, struct ll_card_job_view *view)
+{
+	enum { PERMILLE = 1000 };
+	const struct ll_card_mark *mark = &job->marks[0];
+	uint64_t had_ns = gpu_time_of(job) > mark->gpu_time_ns ? gpu_time_of(job) - mark->gpu_time_ns : 0;
+	uint64_t ns = ll_share_elapsed_ns(mark->at_ns, now_ns);
+	if (ns < RECENT_LEAST_NS)
+		return;
+	double part = had_ns < ns ? (double)had_ns / (double)ns : 1;
+	view->recent_ns = ns;
+	view->recent_permille = (unsigned)(PERMILLE * part + 0.5);
+}
+
+void ll_card_job_read_how(const struct ll_card_job *job, uint64_t now_ns, struct ll_share_how *ret_how)
+{
+	*ret_how = ll_share_how_shared(&job->share, now_ns);
+}
+
+void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view)
 {
 	struct ll_card_claim_view claim_view;
 	*ret_view = (struct ll_card_job_view){
@@ -290,6 +328,8 @@ void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *re
 	    .held_permille = ll_share_held_permille(&job->share),
 	    .slowdown_permille = ll_share_slowdown_permille(&job->share),
 	};
+	read_recent(job, ll_now_ns(), ret_view);
+	ll_card_job_mark(job, ll_now_ns());
 	LL_SHARE_EACH_OF(&job->share, claim)
 	{
 		ll_card_claim_read(ll_card_claim_of(claim), &claim_view);

@@ -74,6 +74,10 @@ void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *lim
  * there. */
 void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns);
 
+/* How the job is shared, and why (share/how_shared.h). */
+struct ll_share_how;
+void ll_card_job_read_how(const struct ll_card_job *job, uint64_t now_ns, struct ll_share_how *ret_how);
+
 struct ll_card_job_view {
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns; /* of the cap; INT64_MAX: it has none */
@@ -83,8 +87,10 @@ struct ll_card_job_view {
 	unsigned visits_permille;   /* as measured, the progress by visits of that by slices; 0: it is not known */
 	unsigned held_permille;     /* of the time in which it has work lower classes are held for it */
 	unsigned slowdown_permille; /* because of them, as it was seen; 0: it is not known */
+	unsigned recent_permille;   /* its part of the card's time lately */
+	uint64_t recent_ns;         /* how long that is; 0: it is not known yet */
 };
-void ll_card_job_read(const struct ll_card_job *job, struct ll_card_job_view *ret_view);
+void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view);
 
 /* ---- a claim: a process on a card ---- */
 

@@ -7,6 +7,7 @@
 #include "daemon/claims.h"
 #include "daemon/memory.h"
 #include "daemon/residency.h"
+#include "daemon/share/how_shared.h"
 #include "daemon/users.h"
 #include "protocol/accounts.h"
 #include "protocol/words.h"
@@ -67,6 +68,18 @@ static uint64_t age_ns(uint64_t since_ns, uint64_t now_ns)
 	return since_ns && since_ns < now_ns ? now_ns - since_ns : 0;
 }
 
+static void describe_how(const struct ll_job_card *card, uint64_t now_ns, struct ll_message_card_row *row)
+{
+	struct ll_share_how how;
+	ll_card_job_read_how(card->share, now_ns, &how);
+	row->flags |= (how.is_beneath ? LL_CARD_IS_BENEATH : 0U) | (how.is_capped ? LL_CARD_IS_CAPPED : 0U) |
+		      (how.is_forced ? LL_CARD_IS_FORCED : 0U);
+	row->shared = how.shared;
+	row->slices_speed_permille = how.slices_permille;
+	row->visits_speed_permille = how.visits_permille;
+	row->measured_age_ns = how.measured_ns ? age_ns(how.measured_ns, now_ns) + 1 : 0;
+}
+
 static void make_card_row(const struct ll_job_card *card, union ll_message *ret_message)
 {
 	const struct ll_page_card *page = &card->job->pages.page->cards[card->index];
@@ -86,6 +99,9 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 		row->flags |= LL_CARD_IS_LOST;
 		row->lost_ns = age_ns(page->lost_since_ns, now_ns);
 	}
+	row->recent_permille = view.recent_permille;
+	row->recent_ns = view.recent_ns;
+	describe_how(card, now_ns, row);
 	row->claims = card->claim_count < UINT16_MAX ? (uint16_t)card->claim_count : UINT16_MAX;
 	row->repairs = card->repairs;
 	row->sharing = (uint16_t)view.sharing;

@@ -135,7 +135,8 @@ static bool is_page_valid(const union ll_message *message)
 
 static bool is_card_row_valid(const union ll_message *message)
 {
-	return message->card_row.job_number && is_uuid_valid(message->card_row.uuid);
+	return message->card_row.job_number && is_uuid_valid(message->card_row.uuid) &&
+	       message->card_row.shared <= LL_SHARED_SPACE;
 }
 
 static bool is_claim_row_valid(const union ll_message *message)
@@ -225,7 +226,7 @@ static const struct kind kinds[] = {
     KIND(WATCH, plain, is_anything_valid),
     KIND(PAGE, page, is_page_valid),
     KIND(PAGE_GONE, page, is_page_valid),
-    KIND(CARD_ROW, card_row, is_card_row_valid),
+    [LL_MESSAGE_CARD_ROW] = {224, sizeof(struct ll_message_card_row), is_card_row_valid},
     [LL_MESSAGE_CLAIM_ROW] = {328, sizeof(struct ll_message_claim_row), is_claim_row_valid},
     KIND(EVICTABLE, move, is_move_valid),
     KIND(SIZES, move, is_move_valid),
@@ -262,6 +263,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 _Static_assert(sizeof(struct ll_message_hello) == 64, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_welcome, last_job) == 104, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_card_row, shared) == 224, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_claim_row, neighbour_bytes) == 328, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job) == 480, "the sizes of version 1");

@@ -317,9 +317,12 @@ struct ll_message_page { /* PAGE, PAGE_GONE */
 };
 
 enum ll_card_flag {
-	LL_CARD_IS_HELD = 1,   /* it wants the card, and another job has the turn */
-	LL_CARD_IS_HOLDER = 2, /* it has the turn */
-	LL_CARD_IS_LOST = 4,   /* a process of it has no slot, and is not held to the limits */
+	LL_CARD_IS_HELD = 1,    /* it wants the card, and another job has the turn */
+	LL_CARD_IS_HOLDER = 2,  /* it has the turn */
+	LL_CARD_IS_LOST = 4,    /* a process of it has no slot, and is not held to the limits */
+	LL_CARD_IS_BENEATH = 8, /* a job of a higher class is on the card */
+	LL_CARD_IS_CAPPED = 16, /* it would launch more, and its cap keeps it from that */
+	LL_CARD_IS_FORCED = 32, /* a command decided how the card is shared */
 };
 
 struct ll_message_card_row {
@@ -341,6 +344,14 @@ struct ll_message_card_row {
 	/* as measured: the jobs' progress by visits, of that by time slices, the geometric mean by weight; 0: not known
 	 */
 	uint32_t visits_permille;
+	/* The job: enum ll_shared; its part of the card's time lately, and how long that is. What was measured of it
+	 * beside these jobs: its speed, of that while it is visited, by slices and by visits, and how long ago. 0: not
+	 * known */
+	uint32_t shared;
+	uint32_t recent_permille;
+	uint64_t recent_ns;
+	uint32_t slices_speed_permille, visits_speed_permille;
+	uint64_t measured_age_ns;
 };
 
 struct ll_message_claim_row {

@@ -69,6 +69,15 @@ enum ll_sharing {
 	LL_SHARING_CLASSES,     /* by time slices, and lower classes are held for a part of the time */
 };
 
+/* How a job gets its part of a card now. */
+enum ll_shared {
+	LL_SHARED_UNKNOWN,
+	LL_SHARED_ALONE,  /* nobody else wants the card */
+	LL_SHARED_SLICES, /* by the card's time slices */
+	LL_SHARED_VISITS, /* one job is visited after the other */
+	LL_SHARED_SPACE,  /* its kernels run at the same time as those of other clients of MPS */
+};
+
 /* What a program waited for. */
 enum ll_wait {
 	LL_WAIT_TURN,   /* launches: another job had the card */

@@ -31,6 +31,21 @@ decisions_have() {
 	grep -Eq "^    one: [0-9.]+ launches/s by slices.*, [0-9.]+ launches/s by visits" "$T/text.out"
 }
 
+long_tells() {
+	loadline --sim status --long | grep -Eq "$1"
+}
+
+@test "status says of each tenant how it is shared, how much it has, and why" {
+	waiter one
+	wait_for 60 status_has 'any(.[]; .claim and .regime == "alone" and .why == "nobody else uses the card" and .share_percent > 0)'
+	waiter two
+	wait_for 150 status_has 'map(select(.claim)) | length == 2 and all(.[]; .measured_seconds_ago != null and
+		(.regime == "visits" or .regime == "slices") and (.why | contains("measured")) and .share_seconds > 0)'
+	wait_for 60 long_tells "^  tenant one: (visits|slices), [0-9]+ % of the card's time in the last [0-9.]+ s, "
+	loadline --sim set one --compute 5%
+	wait_for 60 status_has 'any(.[]; .tenant == "one" and .why == "held to 5 % by its cap")'
+}
+
 @test "who knows a tenant's decisions does not know the token of its job" {
 	waiter one
 	waiter two

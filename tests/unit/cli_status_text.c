@@ -122,6 +122,70 @@ static void tenant_has_its_share_of_the_time_between_two_readings(void **state)
 	assert_non_null(strstr(text.buf, ", GPU time 0.0 s\n"));
 }
 
+static void each_tenant_has_a_sentence_how_it_is_shared_and_why(void **state)
+{
+	(void)state;
+	static const struct {
+		struct ll_status_how how;
+		const char *why;
+	} cases[] = {
+	    {{.shared = LL_SHARED_ALONE}, "nobody else uses the card"},
+	    {{.shared = LL_SHARED_ALONE, .is_capped = true, .cap_permille = 305}, "held to 30.5 % by its cap"},
+	    {{.shared = LL_SHARED_VISITS, .is_beneath = true, .is_held = true}, "waits for a higher class"},
+	    {{.shared = LL_SHARED_SLICES, .is_beneath = true},
+	     "beneath a higher class: little of it is queued at a time"},
+	    {{.shared = LL_SHARED_SLICES,
+	      .is_beneath = true,
+	      .sharing = LL_SHARING_CLASSES,
+	      .held_for = "serve",
+	      .held_permille = 400,
+	      .target_permille = 1300,
+	      .seen_permille = 1240},
+	     "held 40 % of the time: serve is of a higher class, target 1.30, now 1.24"},
+	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_CLASSES, .held_permille = 400, .target_permille = 1300},
+	     "gates open: lower classes are held 40 % of the time, target 1.30"},
+	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_CLASSES}, "gates open: lower classes need not be held"},
+	    {{.shared = LL_SHARED_SPACE}, "runs at the same time as the other clients of MPS"},
+	    {{.shared = LL_SHARED_SLICES, .is_forced = true}, "gates open: decided by hand (`loadline set --sharing`)"},
+	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_SLICES}, "gates open: there is no reason for visits"},
+	    {{.shared = LL_SHARED_VISITS, .sharing = LL_SHARING_SLICES}, "visited in turn while a program is new"},
+	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_SLICES_PAY},
+	     "gates open: visits were measured not to pay"},
+	    {{.shared = LL_SHARED_VISITS, .sharing = LL_SHARING_VISITS_PAY},
+	     "visited in turn: visits were measured to pay"},
+	    {{.shared = LL_SHARED_VISITS,
+	      .sharing = LL_SHARING_VISITS_PAY,
+	      .slices_permille = 90,
+	      .visits_permille = 490,
+	      .measured_wall_ns = UINT64_C(1800000060) * LL_NS_PER_S},
+	     "visited in turn: sharing by slices gave it 0.09 of its speed, visits 0.49; measured at 08:01"},
+	    {{.shared = LL_SHARED_VISITS,
+	      .sharing = LL_SHARING_VISITS_PAY,
+	      .slices_permille = 950,
+	      .visits_permille = 500,
+	      .measured_wall_ns = UINT64_C(1800000060) * LL_NS_PER_S},
+	     "visited in turn: sharing by slices gave it 0.95 of its speed and others too little, visits give it 0.50; "
+	     "measured at 08:01"},
+	};
+	setenv("TZ", "UTC", 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		ll_status_add_why(&text, &cases[i].how);
+		assert_string_equal(text.buf, cases[i].why);
+	}
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	struct ll_status_job job = {.number = 1, .name = "serve", .claims = 1};
+	struct ll_status_card status = reading(0);
+	job.how =
+	    (struct ll_status_how){.shared = LL_SHARED_ALONE, .share_permille = 418, .share_ns = UINT64_C(3100000000)};
+	status.jobs = &job;
+	status.job_count = 1;
+	ll_status_add_claims(&text, &status);
+	assert_non_null(strstr(text.buf,
+			       "  tenant serve: alone, 42 % of the card's time in the last 3.1 s, nobody else "
+			       "uses the card\n"));
+}
+
 /* Programs whose ids no process has, so that /proc says nothing of them. */
 enum { NOBODY = 4194304 };
 
@@ -264,6 +328,7 @@ int main(void)
 	    cmocka_unit_test(who_is_not_held_to_its_limits_is_told),
 	    cmocka_unit_test(table_is_whole_where_there_is_room),
 	    cmocka_unit_test(tenant_has_its_share_of_the_time_between_two_readings),
+	    cmocka_unit_test(each_tenant_has_a_sentence_how_it_is_shared_and_why),
 	    cmocka_unit_test(claims_are_a_row_each_in_80_columns_and_two_lines_in_40),
 	    cmocka_unit_test(server_of_mps_is_not_called_ungoverned),
 	    cmocka_unit_test(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone),

@@ -245,9 +245,25 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 	}
 }
 
+static void add_how(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	const struct ll_status_how *how = &job->how;
+	ll_strbuf_addf(text, "  tenant %s: %s", job->name, ll_status_shared_name(how->shared));
+	if (how->share_ns)
+		ll_strbuf_addf(text, ", %.0f %% of the card's time in the last %.1f s", how->share_permille / 10.0,
+			       (double)how->share_ns / (double)LL_NS_PER_S);
+	ll_strbuf_adds(text, ", ");
+	ll_status_add_why(text, how);
+	ll_strbuf_addc(text, '\n');
+}
+
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status)
 {
 	add_sharing(text, status);
+	for (size_t i = 0; i < status->job_count; i++) {
+		if (status->jobs[i].claims && status->jobs[i].how.shared)
+			add_how(text, &status->jobs[i]);
+	}
 	for (size_t i = 0; i < status->claim_count; i++)
 		add_claim(text, status, &status->claims[i]);
 	for (size_t i = 0; i < status->job_count; i++) {

@@ -27,7 +27,8 @@ static const struct ll_option status_options[] = {
     {.name = "long",
      .letter = 'l',
      LL_OPTION_FLAG(struct status_args, style.is_long),
-     .help = "Print a long line for each claim, with all limits, with what the card counts for it, and with what of an "
+     .help = "Print for each tenant how it is shared and why, and a long line for each claim, with all limits, with "
+	     "what the card counts for it, and with what of an "
 	     "evictable program is where."},
     {.name = "watch",
      .letter = 'w',

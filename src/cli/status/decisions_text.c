@@ -5,6 +5,7 @@
 #include "cli/status/decisions.h"
 #include "control/share/regime.h"
 
+/* A measurement has four blocks, or eight if these leave a doubt. */
 enum { BLOCKS = 4 };
 
 /* The time of this machine: "2026-01-31 12:00:00.250". */
@@ -60,7 +61,7 @@ static void add_moves(struct ll_strbuf *text, const struct ll_message_decision *
 		add_part(text, begin, "what was queued is done");
 	if (moves & LL_REGIME_MOVE_MEASURES)
 		ll_strbuf_addf(text, "%sblock %u of %d is measured", text->length > begin ? ", " : "",
-			       decision->block + 1, BLOCKS);
+			       decision->block + 1, decision->block < BLOCKS ? BLOCKS : 2 * BLOCKS);
 	if (moves & LL_REGIME_MOVE_VERDICT)
 		add_part(text, begin,
 			 decision->why == LL_REGIME_PAYS ? "verdict: visits pay" : "verdict: visits do not pay");

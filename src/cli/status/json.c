@@ -212,6 +212,33 @@ static json_t *tenant_recent(const struct ll_status_card *status, const struct l
 	return recent_share(ll_status_recent_job(status, job, &recent), &recent);
 }
 
+/* A part of a tenant's own speed, or null for 0. */
+static json_t *speed_or_null(unsigned permille)
+{
+	return permille ? ll_json_real(permille / 1000.0, 3) : json_null();
+}
+
+static json_t *why_text(const struct ll_status_how *how)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_status_add_why(&text, how);
+	return text.failed ? NULL : ll_json_text(text.buf);
+}
+
+/* Makes the members about how a tenant is shared, and why. job: NULL for a synthetic load: all null. */
+static json_t *how_shared(const struct ll_status_job *job)
+{
+	const struct ll_status_how how = job ? job->how : (struct ll_status_how){.shared = LL_SHARED_UNKNOWN};
+	const char *name = ll_status_shared_name(how.shared);
+	double age_s = how.measured_wall_ns ? to_seconds(ll_wall_ns() - how.measured_wall_ns) : (double)NAN;
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "regime", text_or_null(name, name), "why",
+			 name ? why_text(&how) : json_null(), "share_percent",
+			 how.share_ns ? ll_json_real(how.share_permille / 10.0, 1) : json_null(), "share_seconds",
+			 how.share_ns ? ll_json_real(to_seconds(how.share_ns), 3) : json_null(), "slices_speed",
+			 speed_or_null(how.slices_permille), "visits_speed", speed_or_null(how.visits_permille),
+			 "measured_seconds_ago", ll_json_real(age_s, 1));
+}
+
 static json_t *tenant_object(const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	/* The row is not written as "0/3", because `set` would read that as claim 3. */
@@ -261,7 +288,7 @@ static json_t *claim_object(const struct ll_status_card *status, const struct ll
 	json_t *accounts = join_objects(claim_accounts(status, claim), claim_uses(status, claim), json_object());
 	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), accounts);
 	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
-	return join_objects(first, second, json_object());
+	return join_objects(first, second, how_shared(ll_status_job_of(status, claim)));
 }
 
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)
@@ -273,7 +300,8 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 		if (!status->jobs[i].claims)
 			rc = ll_json_line(join_objects(tenant_object(status, &status->jobs[i]),
 						       tenant_recent(status, &status->jobs[i]),
-						       tenant_uses(&status->jobs[i])),
+						       join_objects(tenant_uses(&status->jobs[i]),
+								    how_shared(&status->jobs[i]), json_object())),
 					  err);
 	}
 	for (size_t i = 0; !rc && i < status->stranger_count; i++)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cli/status/status.h"
 
@@ -56,6 +57,23 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	ret_claim->slowdown_permille = slowdown_of(limits);
 }
 
+static void fill_how(const struct ll_message_card_row *row, struct ll_status_how *ret_how)
+{
+	*ret_how = (struct ll_status_how){
+	    .shared = (enum ll_shared)row->shared,
+	    .sharing = (enum ll_sharing)row->sharing,
+	    .is_capped = row->flags & LL_CARD_IS_CAPPED,
+	    .is_beneath = row->flags & LL_CARD_IS_BENEATH,
+	    .is_held = row->flags & LL_CARD_IS_HELD,
+	    .is_forced = row->flags & LL_CARD_IS_FORCED,
+	    .share_permille = row->recent_permille,
+	    .share_ns = row->recent_ns,
+	    .slices_permille = row->slices_speed_permille,
+	    .visits_permille = row->visits_speed_permille,
+	    .measured_wall_ns = row->measured_age_ns ? ll_wall_ns() - row->measured_age_ns : 0,
+	};
+}
+
 static void fill_job(const struct ll_status_card *status, const struct ll_daemon_view *view,
 		     const struct ll_message_card_row *row, struct ll_status_job *ret_job)
 {
@@ -75,9 +93,13 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	    .seen_slowdown_permille = row->slowdown_permille,
 	    .claims = row->claims,
 	};
+	fill_how(row, &ret_job->how);
 	if (!job)
 		return;
 	const struct ll_limits *limits = &job->job.limits;
+	ret_job->how.cap_permille = limits->compute_permille;
+	ret_job->how.held_permille = row->held_permille;
+	ret_job->how.seen_permille = row->slowdown_permille;
 	snprintf(ret_job->name, sizeof ret_job->name, "%s", job->job.tenant);
 	ret_job->id = job->job.token[0];
 	ret_job->priority = ll_priority_of_class(limits->priority);
@@ -86,6 +108,7 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	ret_job->compute_cap_permille = limits->compute_permille;
 	ret_job->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	ret_job->slowdown_permille = slowdown_of(limits);
+	ret_job->how.target_permille = ret_job->slowdown_permille;
 	ret_job->space_permille = limits->space_permille;
 }
 
@@ -95,6 +118,20 @@ static void note_card(struct ll_status_card *status, const struct ll_daemon_view
 	fill_job(status, view, row, &status->jobs[status->job_count++]);
 	status->sharing = (enum ll_sharing)row->sharing;
 	status->visits_permille = row->visits_permille;
+}
+
+/* Those beneath a higher class learn for whom they are held. */
+static void note_held(struct ll_status_card *status, struct ll_status_job *job)
+{
+	for (size_t i = 0; i < status->job_count; i++) {
+		const struct ll_status_job *other = &status->jobs[i];
+		if (other->priority >= job->priority || other->held_permille <= job->how.held_permille)
+			continue;
+		job->how.held_for = other->name;
+		job->how.held_permille = other->held_permille;
+		job->how.target_permille = other->slowdown_permille;
+		job->how.seen_permille = other->seen_slowdown_permille;
+	}
 }
 
 static int compare_claims(const void *left, const void *right)
@@ -119,6 +156,8 @@ int ll_status_read_claims(struct ll_status_card *status, const struct ll_daemon_
 		if (strcmp(list->cards[i].uuid, uuid) == 0)
 			note_card(status, view, &list->cards[i]);
 	}
+	for (size_t i = 0; i < status->job_count; i++)
+		note_held(status, &status->jobs[i]);
 	qsort(status->claims, status->claim_count, sizeof *status->claims, compare_claims);
 	ll_status_read_hold(status);
 	return 0;

@@ -51,6 +51,29 @@ struct ll_status_claim {
 	unsigned compute_cap_permille, weight_permille, slowdown_permille;
 };
 
+/* How a job is shared, and why. */
+struct ll_status_how {
+	enum ll_shared shared;
+	enum ll_sharing sharing; /* of the card */
+	bool is_capped;          /* it would launch more, and its cap keeps it from that */
+	bool is_beneath;         /* a job of a higher class is on the card */
+	bool is_held;            /* another job has the turn */
+	bool is_forced;          /* a command decided how the card is shared */
+	unsigned cap_permille;
+	/* Lower classes are held for so much of the time in which a higher one has work. held_for: name of the tenant
+	 * for which this one is held; NULL: it is held for nobody, and perhaps others for it. Both have the slowdown
+	 * that the higher one aims at, and that which it has because of the lower ones (0: not known). */
+	const char *held_for;
+	unsigned held_permille, target_permille, seen_permille;
+	/* Its part of the card's time lately, and how long that is; 0: not known. */
+	unsigned share_permille;
+	uint64_t share_ns;
+	/* What was measured of it beside the jobs that are there: its speed by slices and by visits, of that while it
+	 * is visited, and the time (ll_wall_ns). 0: not known. */
+	unsigned slices_permille, visits_permille;
+	uint64_t measured_wall_ns;
+};
+
 /* A job on the card. */
 struct ll_status_job {
 	uint64_t number, id;
@@ -68,6 +91,7 @@ struct ll_status_job {
 	bool is_holder;         /* it has the turn */
 	unsigned held_permille; /* of the time in which it has work lower classes are held for it */
 	unsigned seen_slowdown_permille; /* because of them; 0: not known */
+	struct ll_status_how how;
 	unsigned claims;
 };
 
@@ -179,6 +203,12 @@ bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_
 /* Prints one object for the card, then one for each claim, each job without claims, and each process without a
  * claim. */
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err);
+
+/* Returns "alone", "slices", "visits" or "space"; NULL: not known. */
+const char *ll_status_shared_name(enum ll_shared shared);
+
+/* Adds a sentence without an end: "gates open: visits were measured not to pay; measured at 12:01". */
+void ll_status_add_why(struct ll_strbuf *text, const struct ll_status_how *how);
 
 /* Adds long lines: one for each claim, each job without claims, and each process without a claim. */
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);

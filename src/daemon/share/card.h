@@ -39,6 +39,12 @@
 
 struct ll_decisions;
 
+/* What was measured of a job (how_shared.h). All 0: nothing. */
+struct ll_share_measured {
+	uint64_t mix, at_ns; /* which jobs were there, and when */
+	unsigned slices_permille, visits_permille;
+};
+
 /* A job on the card. */
 struct ll_share_job {
 	struct ll_share_card *card;
@@ -66,6 +72,8 @@ struct ll_share_job {
 	uint32_t others_launches; /* launches of that work; 0 while it goes on launching */
 	uint64_t ending_ns;       /* on its first card: when it was last about to give the turn away */
 	uint64_t seen;            /* of a count (contender.c) */
+	uint64_t empty_ns;        /* when it last wanted to launch, and its cap kept it from that; 0: never */
+	struct ll_share_measured measured;
 };
 
 /* What a process says of its launches. */

@@ -6,6 +6,7 @@
 #include "daemon/share/classes.h"
 #include "daemon/share/decisions.h"
 #include "daemon/share/gang.h"
+#include "daemon/share/how_shared.h"
 #include "daemon/share/virtual_time.h"
 
 /* ---- who shares the card ---- */
@@ -145,6 +146,8 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 	count = has_rule ? 0 : count;
 	ll_regime_step(&card->regime, jobs, count, now_ns);
 	ll_decisions_note(card, jobs, count, has_rule, now_ns);
+	if (card->regime.moves & LL_REGIME_MOVE_VERDICT)
+		ll_share_note_verdict(card, jobs, count, now_ns);
 	if (card->regime.is_drained)
 		ll_share_even_out(card);
 	*ret_is_new |= gave_visits != card->regime.gives_visits;

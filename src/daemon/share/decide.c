@@ -227,8 +227,10 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 		decide_held(claim, &self, &scan, now_ns);
 		return;
 	}
-	if (!self.has_tokens)
+	if (!self.has_tokens) {
+		job->empty_ns = now_ns;
 		ll_share_limit_credit(job, &scan);
+	}
 	bool has_superior = ll_share_has_superior(job, now_ns);
 	bool needs_visits = scan.count && ll_share_needs_visits(job->card, now_ns);
 	if (!needs_visits && (scan.count || has_superior)) {

@@ -18,7 +18,7 @@ struct ll_share_card;
 
 enum {
 	LL_DECISIONS_MOST = 256,       /* records */
-	LL_DECISIONS_JOBS_MOST = 1024, /* in all of them: a measurement with LL_REGIME_JOBS jobs has room */
+	LL_DECISIONS_JOBS_MOST = 1024, /* in all of them: a measurement of 40 jobs has room, and takes 25 records */
 };
 
 /* A job as the step saw it. rates: if the step reached a verdict; else 0. */
@@ -38,7 +38,7 @@ struct ll_decision {
 	enum ll_regime_why why;
 	double gain;
 	unsigned moves;
-	unsigned block; /* of a measurement that goes on: 0 to 3 */
+	unsigned block; /* of a measurement that goes on: 0 to 7 */
 	unsigned count; /* of its jobs */
 	unsigned first; /* private */
 };
