@@ -75,3 +75,11 @@ regret() {
 	grep -q "has no room for: [a-z0-9]*, [a-z0-9]*$" "$T/out"
 	jq -e '.card == "NVIDIA H100" and .driver == "580.1"' "$T/found.json"
 }
+
+@test "the questions to the card have answers of the simulated one" {
+	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=$LOADLINE_BUILD/sim:$PATH python3 "$BATS_TEST_DIRNAME/../gpu/run" --build "$LOADLINE_BUILD" \
+		--logs "$T/logs" --quick 40 --json "$T/found.json" share-questions
+	jq -e '[.rows[] | select(.result == "-")] | length == 19' "$T/found.json"
+	jq -e '.rows | last | .measured == "spans, depths, services" and .result == "ok"' "$T/found.json"
+	jq -e '.rows | all(.result != "FAIL")' "$T/found.json"
+}

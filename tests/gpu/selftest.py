@@ -14,7 +14,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import (claims, figures, in_turn, level, paired, part_mps_answers, part_mps_space, part_original,  # noqa: E402
+from harness import (claims, figures, in_turn, level, paired, part_mps_answers, part_mps_space, part_original, part_questions,  # noqa: E402
                      part_run_added, part_run_cap, part_run_cost, part_run_memory, part_run_priority, part_run_programs,
                      part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
@@ -55,6 +55,24 @@ def square(period_s, level_of, seconds):
         target = (area(end_s) - area(end_s - 0.2)) / 0.2
         samples.append(Sample(end_s, level_of(end_s, target), target, "holding"))
     return samples
+
+
+class Questions(unittest.TestCase):
+    def test_spans_answer_by_how_many_are_their_kernel_s_own_time(self):
+        for times, answer in (((1, 1, 1.2), "yes"), ((1, 1, 9), "mostly"), ((1, 8, 9), "now and then"), ((7, 8, 9), "no")):
+            said = part_questions.spans_say(200.0, {f"p{part}_us": 200.0 * time for part, time in zip((10, 50, 90), times)})
+            self.assertEqual(said.split(" (")[0], answer)
+
+    def test_a_bound_that_costs_something_is_told_with_the_neighbour_beside_whom_it_costs_most(self):
+        free = (1.0, [(0.5, 0.5), (0.8, 0.6), (0.9, 0.1)])
+        self.assertTrue(part_questions.depths_say((0.97, free[1]), free).startswith("costs nothing"))
+        said = part_questions.depths_say((0.9, [(0.5, 0.5), (0.2, 0.9), (0.8, 0.1)]), free)
+        self.assertTrue(said.startswith("costs 10 % alone, 75 % beside eager"), said)
+
+    def test_the_service_s_best_is_the_low_one_s_most_within_the_target(self):
+        told = {(10, 0): (2.0, 9, 0.9), (2, 25): (1.3, 2, 0.6), (2, 50): (1.2, 2, 0.4)}
+        self.assertTrue(part_questions.services_say(told).startswith("depth 2, held 25 %"))
+        self.assertTrue(part_questions.services_say({(10, 0): (2.0, 9, 0.9), (1, 0): (1.5, 2, 0.5)}).startswith("none"))
 
 
 class Numbers(unittest.TestCase):
