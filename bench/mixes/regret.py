@@ -30,13 +30,13 @@ WAYS = {
     "mps": Way("mps"),
     "space": Way("space", among="plain"),  # what is fixed when a program starts cannot be asked for later
     "auto": Way("auto", among="plain"),
-    "held-0": Way("run", ("--held", "0"), "classes"),
-    "held-0.5": Way("run", ("--held", "0.5"), "classes"),
-    "held-1": Way("run", ("--held", "1"), "classes"),
+    "held-0": Way("run", ("--sharing", "held-0"), "classes"),
+    "held-0.5": Way("run", ("--sharing", "held-0.5"), "classes"),
+    "held-1": Way("run", ("--sharing", "held-1"), "classes"),
 }
 DEFAULT_WAYS = [way for way in WAYS if way != "auto"]
 # What each option of the settings is when loadlined decides by itself.
-MEASURED = {"--sharing": "measured", "--held": "measured"}
+MEASURED = {"--sharing": "measured"}
 LEAD_S, CLASS_LEAD_S, AGAIN_S = 6.0, 15.0, 2.5
 ENDING_S = 15  # until all programs have ended
 AT_ONCE = 5    # kinds that start together

@@ -9,7 +9,15 @@
 enum ll_limit_class { LL_LIMIT_CLASS_NORMAL, LL_LIMIT_CLASS_HIGH, LL_LIMIT_CLASS_LOW };
 
 /* How a card is shared while the job is on it. */
-enum ll_limit_sharing { LL_LIMIT_SHARING_MEASURED, LL_LIMIT_SHARING_SLICES, LL_LIMIT_SHARING_VISITS };
+enum ll_limit_sharing {
+	LL_LIMIT_SHARING_MEASURED,
+	LL_LIMIT_SHARING_SLICES,
+	LL_LIMIT_SHARING_VISITS,
+	/* The part of the time in which lower classes are held. */
+	LL_LIMIT_SHARING_HELD_NONE,
+	LL_LIMIT_SHARING_HELD_HALF,
+	LL_LIMIT_SHARING_HELD_ALL,
+};
 
 enum ll_limit_flag {
 	LL_LIMIT_EVICTABLE = 1,        /* its memory can leave the card */

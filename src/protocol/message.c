@@ -41,7 +41,7 @@ bool ll_limits_are_valid(const struct ll_limits *limits)
 {
 	return limits->compute_permille <= PERMILLE_MAX && limits->space_permille <= PERMILLE_MAX &&
 	       limits->weight_permille <= WEIGHT_MAX && limits->priority <= LL_LIMIT_CLASS_LOW &&
-	       limits->sharing <= LL_LIMIT_SHARING_VISITS && limits->slowdown_permille <= SLOWDOWN_MAX &&
+	       limits->sharing <= LL_LIMIT_SHARING_HELD_ALL && limits->slowdown_permille <= SLOWDOWN_MAX &&
 	       (limits->slowdown_permille >= SLOWDOWN_MIN || !limits->slowdown_permille);
 }
 

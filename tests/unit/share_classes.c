@@ -172,6 +172,30 @@ static void a_class_that_is_deaf_or_gone_or_at_rest_holds_nobody(void **state)
 	assert_near(part_of(low, S), 1, 0.05);
 }
 
+static void a_person_may_choose_the_part(void **state)
+{
+	static const struct {
+		enum ll_limit_sharing sharing;
+		double high, low;
+	} rows[] = {{LL_LIMIT_SHARING_HELD_NONE, 0.5, 0.5},
+		    {LL_LIMIT_SHARING_HELD_HALF, 0.75, 0.25},
+		    {LL_LIMIT_SHARING_HELD_ALL, 1, 0},
+		    {LL_LIMIT_SHARING_SLICES, 0.5, 0.5}};
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		card->card.forced = rows[i].sharing;
+		run_for(card, S);
+		forget_use(card);
+		run_for(card, 2 * S);
+		assert_near(part_of(high, 2 * S), rows[i].high, 0.03);
+		assert_near(part_of(low, 2 * S), rows[i].low, 0.03);
+	}
+	card->card.forced = LL_LIMIT_SHARING_MEASURED;
+	run_for(card, 15 * S);
+	assert_near(ll_share_slowdown_permille(high->job), 1300, 130);
+}
+
 /* Its kernels may wait for each other across cards, and a part of a period is too short for that. */
 static void nobody_is_held_beside_a_job_on_several_cards(void **state)
 {
@@ -213,6 +237,7 @@ int main(void)
 	    SHARE_TEST(who_is_held_launches_nothing_and_waits_on_the_card),
 	    SHARE_TEST(short_requests_lose_nothing_and_cost_little),
 	    SHARE_TEST(a_class_that_is_deaf_or_gone_or_at_rest_holds_nobody),
+	    SHARE_TEST(a_person_may_choose_the_part),
 	    SHARE_TEST(nobody_is_held_beside_a_job_on_several_cards),
 	    SHARE_TEST(jobs_of_the_higher_class_are_visited_in_turn),
 	};

@@ -61,22 +61,22 @@ static const struct ll_option set_options[] = {
      LL_OPTION_TEXT(struct set_args, sharing),
      .help =
 	 "How the cards of the job are shared while it is on them: slices (the card's own, all gates open), visits "
-	 "(one "
-	 "tenant after the other, by weight), or measured, which is the default: what gives the programs more progress "
-	 "is measured on them."},
+	 "(one tenant after the other, by weight), or measured, which is the default: what gives the programs more "
+	 "progress is measured on them. held-0, held-0.5 and held-1 hold lower classes for that part of the time, to "
+	 "see what it is worth."},
     LL_OPTION_END,
 };
 
-static const char *const sharing_words[] = {"measured", "slices", "visits"};
+static const char *const sharing_words[] = {"measured", "slices", "visits", "held-0", "held-0.5", "held-1"};
 
 static int read_sharing(const char *text, struct ll_limits *limits, struct ll_err *err)
 {
-	for (uint16_t i = 0; i <= LL_LIMIT_SHARING_VISITS; i++) {
+	for (uint16_t i = 0; i <= LL_LIMIT_SHARING_HELD_ALL; i++) {
 		limits->sharing = i;
 		if (strcmp(text, sharing_words[i]) == 0)
 			return 0;
 	}
-	return ll_err_set(err, -EINVAL, "--sharing %s: measured, slices or visits", text);
+	return ll_err_set(err, -EINVAL, "--sharing %s: measured, slices, visits, held-0, held-0.5 or held-1", text);
 }
 
 static int read_class(const char *text, struct ll_limits *limits, struct ll_err *err)
@@ -243,7 +243,7 @@ static void add_time_changes(struct ll_strbuf *text, const struct set_args *args
 		ll_strbuf_addf(text, ", slowdown %g -> %g",
 			       or_default(old->slowdown_permille, LL_DEFAULT_SLOWDOWN_PERMILLE) / 1000.0,
 			       limits->slowdown_permille / 1000.0);
-	if (args->sharing && old->sharing <= LL_LIMIT_SHARING_VISITS)
+	if (args->sharing && old->sharing <= LL_LIMIT_SHARING_HELD_ALL)
 		ll_strbuf_addf(text, ", sharing %s -> %s", sharing_words[old->sharing], sharing_words[limits->sharing]);
 }
 

@@ -110,6 +110,10 @@ static void weigh(struct ll_lever *lever, const struct ll_lever_job *jobs, size_
 static void tend_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
 {
 	bool was_sparse = lever->part >= 1;
+	if (lever->is_forced) {
+		lever->is_known = false;
+		return;
+	}
 	if (lever->busy < (was_sparse || lever->part <= 0 ? DENSE : LL_LEVER_SPARSE)) {
 		lever->part = 1;
 		lever->is_known = false;
@@ -140,7 +144,8 @@ static void pass_time(struct ll_lever *lever, double worked_ns, uint64_t now_ns)
 	lever->left_ns -= worked_ns;
 	if (lever->left_ns > 0)
 		return;
-	enum ll_lever_way next = lever->part >= 1 || lever->phase == LL_LEVER_OPEN ? LL_LEVER_HELD : LL_LEVER_OPEN;
+	bool is_next_held = lever->part >= 1 || (lever->part > 0 && lever->phase == LL_LEVER_OPEN);
+	enum ll_lever_way next = is_next_held ? LL_LEVER_HELD : LL_LEVER_OPEN;
 	if (next != lever->phase)
 		lever->phase_ns = now_ns;
 	lever->phase = next;

@@ -52,8 +52,9 @@ struct ll_lever_job {
 	bool has_work;
 };
 
-/* All 0 at first. The caller reads what follows. */
+/* All 0 at first. The caller reads what follows, and may write the part if it forces it. */
 struct ll_lever {
+	bool is_forced;  /* the part stays as it is */
 	bool is_held;    /* those beneath wait now */
 	double part;     /* of the time in which the higher class has work */
 	double busy;     /* the part of all time in which it has work, of late */

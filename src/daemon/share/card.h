@@ -129,7 +129,7 @@ struct ll_share_card {
 	struct ll_regime regime;        /* choose.h */
 	struct ll_decisions *decisions; /* what it decided (decisions.h); the caller's. NULL: nobody keeps that */
 	struct ll_share_class classes[LL_SHARE_CLASSES]; /* by rank */
-	enum ll_limit_sharing forced;
+	enum ll_limit_sharing forced;                    /* by a person */
 	size_t claim_count;
 	/* for one pass over the claims (contender.h) */
 	struct ll_contender *contenders;
@@ -167,6 +167,12 @@ bool ll_share_is_deaf(const struct ll_share_claim *claim, uint64_t now_ns);
 static inline uint64_t ll_share_elapsed_ns(uint64_t since_ns, uint64_t now_ns)
 {
 	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+/* Whether a person has chosen slices or visits. */
+static inline bool ll_share_is_forced(const struct ll_share_card *card)
+{
+	return card->forced == LL_LIMIT_SHARING_SLICES || card->forced == LL_LIMIT_SHARING_VISITS;
 }
 
 /* Whether that was of late; 0: never. */

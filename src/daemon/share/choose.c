@@ -57,7 +57,7 @@ static bool needs_visits(const struct ll_share_card *card, const struct crowd *c
 {
 	if (!crowd->has_any || crowd->are_by_space)
 		return false;
-	if (card->forced)
+	if (ll_share_is_forced(card))
 		return card->forced == LL_LIMIT_SHARING_VISITS;
 	if (crowd->has_gang)
 		return crowd->has_waiter;
@@ -120,7 +120,7 @@ static bool is_ruled(const struct ll_share_card *card, uint64_t now_ns)
 {
 	struct crowd crowd = find_crowd(card, NULL, now_ns);
 	bool is_without = crowd.has_any && (crowd.are_by_space || crowd.has_gang);
-	return card->forced || is_without || ll_share_has_classes(card, now_ns);
+	return ll_share_is_forced(card) || is_without || ll_share_has_classes(card, now_ns);
 }
 
 static bool is_shared_now(const struct ll_share_card *card)
@@ -139,7 +139,7 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 	bool gave_visits = card->regime.gives_visits;
 	uint64_t class_due_ns = ll_share_step_classes(card, now_ns, ret_is_new);
 	ll_share_count_visit(card, now_ns);
-	if (card->forced)
+	if (ll_share_is_forced(card))
 		return class_due_ns;
 	bool has_rule = is_ruled(card, now_ns);
 	size_t count = describe_all(card, now_ns, jobs, LL_REGIME_JOBS + 1);
@@ -168,7 +168,7 @@ enum ll_sharing ll_share_sharing(const struct ll_share_card *card, uint64_t now_
 {
 	if (!is_ruled(card, now_ns))
 		return words[card->regime.why];
-	if (!card->forced && ll_share_has_classes(card, now_ns) && !ll_share_has_gang(card, now_ns))
+	if (!ll_share_is_forced(card) && ll_share_has_classes(card, now_ns) && !ll_share_has_gang(card, now_ns))
 		return LL_SHARING_CLASSES;
 	return ll_share_needs_visits(card, now_ns) ? LL_SHARING_VISITS_RULE : LL_SHARING_SLICES;
 }

@@ -76,19 +76,37 @@ static void note_wanting(struct ll_share_card *card, uint64_t now_ns)
 	}
 }
 
+/* Negative: nobody has. */
+static double part_of(enum ll_limit_sharing forced)
+{
+	switch (forced) {
+	case LL_LIMIT_SHARING_HELD_NONE:
+		return 0;
+	case LL_LIMIT_SHARING_HELD_HALF:
+		return 0.5;
+	case LL_LIMIT_SHARING_HELD_ALL:
+		return 1;
+	default:
+		return -1;
+	}
+}
+
 uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new)
 {
 	struct ll_lever_job jobs[MOST_JOBS];
 	uint64_t due_ns = UINT64_MAX;
 	note_wanting(card, now_ns);
 	*ret_is_new = false;
-	bool has_gang = ll_share_has_gang(card, now_ns);
+	bool is_without = ll_share_is_forced(card) || ll_share_has_gang(card, now_ns);
 	for (unsigned rank = 0; rank < LL_SHARE_CLASSES; rank++) {
 		struct ll_lever *lever = &card->classes[rank].lever;
 		bool was_held = lever->is_held;
-		bool is_parted = !has_gang && has_beneath(card, rank, now_ns);
+		bool is_parted = !is_without && has_beneath(card, rank, now_ns);
 		if (!is_parted && !lever->stepped_ns)
 			continue;
+		lever->is_forced = part_of(card->forced) >= 0;
+		if (lever->is_forced)
+			lever->part = part_of(card->forced);
 		ll_lever_step(lever, jobs, describe(card, rank, now_ns, jobs), is_parted, now_ns);
 		*ret_is_new |= was_held != lever->is_held;
 		due_ns = lever->due_ns < due_ns ? lever->due_ns : due_ns;
