@@ -13,6 +13,7 @@ enum { MOST = 70 };
 /* A job: launches a second alone, and the part of that which it does in each way. */
 struct player {
 	double alone_per_s, slices, visits;
+	double visited; /* of the time; 0: as much as its visits need */
 	double done, visited_ns;
 	bool is_away;
 	struct ll_regime_job job;
@@ -46,7 +47,8 @@ static void get_on(struct mix *mix, uint64_t ns)
 	for (size_t i = 0; i < mix->count; i++) {
 		struct player *player = &mix->players[i];
 		player->done += player->alone_per_s * (visits ? player->visits : player->slices) * (double)ns / 1e9;
-		player->visited_ns += visits ? (double)ns * player->visits / (sum > 1 ? sum : 1) : 0;
+		double visited = player->visited > 0 ? player->visited : player->visits / (sum > 1 ? sum : 1);
+		player->visited_ns += visits ? (double)ns * visited : 0;
 		player->job.completed = (uint64_t)player->done;
 		player->job.visited_ns = (uint64_t)player->visited_ns;
 		bool is_deep = visits && mix->now_ns < mix->visits_since_ns + (uint64_t)(mix->deep_s * 1e9);
@@ -170,6 +172,26 @@ static void a_visit_less_than_its_share_is_no_sign(void **state)
 	join(mix, 1000, 0.27, 0.178);
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
+}
+
+static void who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 10000, 0.03, 0.33)->job.waits = true;
+	join(mix, 5000, 0.58, 0.36);
+	join(mix, 50000, 0.86, 0.60)->visited = 0.25; /* it launches ahead meanwhile: 2.4 times its speed alone */
+	play(mix, 5 * S);
+	assert_true(mix->regime.gives_visits);
+}
+
+static void who_is_limited_by_its_host_does_not_fall_below_its_share(void **state)
+{
+	struct mix *mix = *state;
+	join(mix, 10000, 0.03, 0.40)->job.waits = true;
+	join(mix, 50000, 0.86, 0.40)->visited = 0.2;
+	play(mix, 5 * S);
+	assert_true(mix->regime.gain > LL_REGIME_GAIN);
+	assert_false(mix->regime.gives_visits);
 }
 
 static void a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks(void **state)
@@ -388,6 +410,8 @@ int main(void)
 	    REGIME_TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half),
 	    REGIME_TEST(nobody_falls_below_its_share_for_the_others_gain),
 	    REGIME_TEST(a_visit_less_than_its_share_is_no_sign),
+	    REGIME_TEST(who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited),
+	    REGIME_TEST(who_is_limited_by_its_host_does_not_fall_below_its_share),
 	    REGIME_TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks),
 	    REGIME_TEST(a_gain_of_seven_percent_is_not_chased),
 	    REGIME_TEST(weights_between_floods_bring_visits),

@@ -215,13 +215,26 @@ static double owed_of(const struct ll_regime_tried *tried, double part)
 	return tried->visited_s > 0 ? part * tried->done[VISITS] / tried->visited_s : INFINITY;
 }
 
+/* A job that is visited for less than its share has no more work for the card: its host limits it. Alone it does not do
+ * what it does while it is visited, but at most so many times what it does in the better way. */
+#define LEAVES_SOME 0.9
+#define HOST_LIMITED 1.5
+
+static double surely_owed_of(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part)
+{
+	double better = fmax(rate_of(regime, tried, SLICES), rate_of(regime, tried, VISITS));
+	bool leaves_some = tried->visited_s < LEAVES_SOME * part * regime->seconds[VISITS];
+	double owed = owed_of(tried, part);
+	return leaves_some ? fmin(owed, part * HOST_LIMITED * better) : owed;
+}
+
 /* Whether the job has, by visits, what it had by slices or is owed. A visit more or less at the end of a block is no
  * sign: one of two blocks, or both where somebody asked for shares and a share may be small. */
 static bool has_its_share(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part,
 			  bool is_asked)
 {
 	double slices = rate_of(regime, tried, SLICES), visits = rate_of(regime, tried, VISITS);
-	double owed = owed_of(tried, part), by_chance = 0;
+	double owed = surely_owed_of(regime, tried, part), by_chance = 0;
 	unsigned visits_by_chance = is_asked ? 2 : 1;
 	if (tried->visited_s > 0)
 		by_chance = owed / part * visits_by_chance * LL_VISIT_QUANTUM_NS / NS_PER_S / regime->seconds[VISITS];
