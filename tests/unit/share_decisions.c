@@ -324,7 +324,8 @@ static void records_say_who_and_what_was_measured(void **state)
 	const struct ll_decision *record = ll_decisions_from(&world->decisions, 0), *verdict = NULL;
 	for (; record; record = ll_decisions_from(&world->decisions, record->number + 1))
 		verdict = record->moves & LL_REGIME_MOVE_VERDICT ? record : verdict;
-	assert_non_null(verdict);
+	if (!verdict)
+		fail();
 	assert_int_equal(verdict->why, LL_REGIME_PAYS);
 	assert_int_equal(verdict->count, 2);
 	const struct ll_decision_job *job = ll_decisions_job(&world->decisions, verdict, 1);

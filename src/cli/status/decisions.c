@@ -18,9 +18,10 @@ static int add_row(void *rows, size_t *count, const void *row, size_t size)
 	void *array;
 	memcpy(&array, rows, sizeof array);
 	if ((*count & (*count - 1)) == 0) {
-		array = reallocarray(array, *count ? 2 * *count : 1, size);
-		if (!array)
+		void *more = reallocarray(array, *count ? 2 * *count : 1, size);
+		if (!more)
 			return -ENOMEM;
+		array = more;
 		memcpy(rows, &array, sizeof array);
 	}
 	memcpy((char *)array + *count * size, row, size);

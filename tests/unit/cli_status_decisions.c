@@ -1,0 +1,188 @@
+/* What `status --decisions` makes of loadlined's answers. They are queued before the question: each question has the
+ * next serial number. */
+#include "cli/status/decisions.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "control/share/regime.h"
+#include "test.h"
+
+struct talk {
+	int fd; /* loadlined's */
+	struct ll_client client;
+	struct ll_decision_list list;
+};
+
+static int setup(void **state)
+{
+	static struct talk talk;
+	int fds[2];
+	talk = (struct talk){.fd = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds))
+		return -1;
+	talk.fd = fds[0];
+	talk.client.fd = fds[1];
+	*state = &talk;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct talk *talk = *state;
+	ll_decision_list_fini(&talk->list);
+	ll_client_close(&talk->client);
+	close(talk->fd);
+	return 0;
+}
+
+static void answer(const struct talk *talk, union ll_message *message, uint32_t serial)
+{
+	message->header.serial = serial;
+	assert_int_equal(ll_message_send(talk->fd, message, NULL, 0), 0);
+}
+
+static void answer_state(const struct talk *talk, uint64_t first, uint32_t serial)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_DECISIONS_STATE);
+	message.decisions_state.number = first;
+	answer(talk, &message, serial);
+}
+
+static void answer_decision(const struct talk *talk, uint64_t number, uint32_t jobs, uint32_t serial)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_DECISION);
+	message.decision.number = number;
+	message.decision.jobs = jobs;
+	answer(talk, &message, serial);
+}
+
+static void answer_job(const struct talk *talk, uint64_t number, uint32_t serial)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_DECISION_JOB);
+	message.decision_job.number = number;
+	answer(talk, &message, serial);
+}
+
+static void answer_end(const struct talk *talk, uint32_t serial)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_DECISIONS_END);
+	answer(talk, &message, serial);
+}
+
+/* Decision 2 went before it was sent. */
+static void answer_with_gap(const struct talk *talk, uint32_t serial)
+{
+	answer_state(talk, 1, serial);
+	answer_decision(talk, 1, 0, serial);
+	answer_decision(talk, 3, 0, serial);
+	answer_end(talk, serial);
+}
+
+/* It went when one of its two jobs was sent. */
+static void answer_with_half(const struct talk *talk, uint32_t serial)
+{
+	answer_state(talk, 1, serial);
+	answer_decision(talk, 1, 2, serial);
+	answer_job(talk, 1, serial);
+	answer_decision(talk, 2, 0, serial);
+	answer_end(talk, serial);
+}
+
+static void decisions_that_went_while_they_were_sent_are_asked_for_again(void **state)
+{
+	struct talk *talk = *state;
+	answer_with_gap(talk, 1);
+	answer_with_half(talk, 2);
+	answer_state(talk, 2, 3);
+	answer_decision(talk, 2, 1, 3);
+	answer_job(talk, 2, 3);
+	answer_decision(talk, 3, 0, 3);
+	answer_end(talk, 3);
+	assert_int_equal(ll_decision_list_read(&talk->list, &talk->client, "GPU-1", NULL), 0);
+	assert_int_equal(talk->client.serial, 3);
+	assert_int_equal(talk->list.decision_count, 2);
+	assert_int_equal(talk->list.job_count, 1);
+	assert_int_equal(talk->list.decisions[1].number, 3);
+}
+
+static void decisions_that_always_go_are_an_error(void **state)
+{
+	struct talk *talk = *state;
+	struct ll_err err;
+	for (uint32_t serial = 1; serial <= 10; serial++)
+		answer_with_gap(talk, serial);
+	assert_fails(ll_decision_list_read(&talk->list, &talk->client, "GPU-1", &err), -EAGAIN,
+		     "faster than they can be read");
+}
+
+static void an_older_loadlined_says_that_it_does_not_know_them(void **state)
+{
+	struct talk *talk = *state;
+	struct ll_err err;
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_REFUSED);
+	message.refused.code = -ENOTSUP;
+	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, "this loadlined does not know that");
+	answer(talk, &message, 1);
+	assert_fails(ll_decision_list_read(&talk->list, &talk->client, "GPU-1", &err), -ENOTSUP, "does not know that");
+}
+
+static void each_decision_is_a_line_and_a_verdict_tells_of_each_tenant(void **state)
+{
+	(void)state;
+	struct ll_message_decision decisions[] = {
+	    {.number = 7,
+	     .age_ns = 1500 * LL_NS_PER_MS,
+	     .moves = LL_REGIME_MOVE_MEASURES,
+	     .why = LL_REGIME_MEASURES,
+	     .block = 1,
+	     .jobs = 1},
+	    {.number = 8, .moves = LL_REGIME_MOVE_MEASURES, .why = LL_REGIME_MEASURES, .block = 5},
+	    {.number = 9,
+	     .gain = 0.69314718,
+	     .moves = LL_REGIME_MOVE_BLOCK | LL_REGIME_MOVE_VERDICT | LL_REGIME_MOVE_OUTPUT,
+	     .why = LL_REGIME_PAYS,
+	     .flags = LL_DECISION_GIVES_VISITS,
+	     .jobs = 2},
+	    {.number = 10, .moves = LL_REGIME_MOVE_OUTPUT, .why = LL_REGIME_NO_REASON, .flags = LL_DECISION_IS_RULED},
+	};
+	struct ll_message_decision_job jobs[] = {
+	    {.number = 7, .tenant = "serve"},
+	    {.number = 9, .tenant = "serve", .slices = 10, .visits = 45, .alone = 100},
+	    {.number = 9, .tenant = "train", .slices = 30, .visits = 20}};
+	const struct ll_decision_list list = {
+	    .decisions = decisions, .decision_count = 4, .jobs = jobs, .job_count = 3};
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	setenv("TZ", "UTC", 1);
+	ll_decision_list_add_text(&text, &list, "2", UINT64_C(1800000000) * LL_NS_PER_S);
+	assert_string_equal(
+	    text.buf,
+	    "2027-01-15 07:59:58.500  card 2  slices  block 2 of 4 is measured\n"
+	    "2027-01-15 08:00:00.000  card 2  slices  block 6 of 8 is measured\n"
+	    "2027-01-15 08:00:00.000  card 2  visits  verdict: visits pay, 2.00 times the progress by slices\n"
+	    "    serve: 10.0 launches/s by slices (0.10 of its speed), 45.0 launches/s by visits (0.45 of its speed)\n"
+	    "    train: 30.0 launches/s by slices, 20.0 launches/s by visits\n"
+	    "2027-01-15 08:00:00.000  card 2  slices  a rule serves these programs (classes, MPS, several cards): "
+	    "nothing is measured\n");
+}
+
+#define TALK_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TALK_TEST(decisions_that_went_while_they_were_sent_are_asked_for_again),
+	    TALK_TEST(decisions_that_always_go_are_an_error),
+	    TALK_TEST(an_older_loadlined_says_that_it_does_not_know_them),
+	    cmocka_unit_test(each_decision_is_a_line_and_a_verdict_tells_of_each_tenant),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
