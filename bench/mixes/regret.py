@@ -316,4 +316,5 @@ def main():
     return report(options) if options.report else run(options)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

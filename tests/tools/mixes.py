@@ -12,6 +12,7 @@ sys.path.insert(0, str(MIXES))
 
 import draw  # noqa: E402
 import judge  # noqa: E402
+import regret  # noqa: E402
 import table  # noqa: E402
 from draw import Member  # noqa: E402
 
@@ -60,6 +61,21 @@ class Draws(unittest.TestCase):
     def test_a_pool_of_few_kinds_is_all_of_them(self):
         self.assertEqual(sorted(draw.pool(1, ["a", "b"], 10)), ["a", "b"])
         self.assertEqual(len(draw.mix(random.Random(1), ["a", "b"])), 2)
+
+
+class Figures(unittest.TestCase):
+    def test_a_rate_is_of_steps_or_what_the_median_latency_allows_and_never_none(self):
+        self.assertEqual(regret.figure_of({"rate_per_s": 40.5}, 2.8), {"rate": 40.5})
+        self.assertEqual(regret.figure_of({"rate_per_s": 9, "latencies_ms": [2, 4, 100]}, 2.8)["rate"], 250)
+        for nothing in ({"rate_per_s": 0}, {"rate_per_s": 0, "latencies_ms": []}):
+            self.assertEqual(regret.figure_of(nothing, 2.5), {"rate": 0.2})
+
+    def test_each_mix_has_the_ways_that_can_serve_it(self):
+        plain, weighted = [Member("a"), Member("b")], [Member("a", 2), Member("b")]
+        self.assertIn("space", regret.ways_of(plain, regret.DEFAULT_WAYS))
+        self.assertNotIn("space", regret.ways_of(weighted, regret.DEFAULT_WAYS))
+        self.assertNotIn("held-1", regret.ways_of(weighted, regret.DEFAULT_WAYS))
+        self.assertIn("held-1", regret.ways_of([Member("a", level="high"), Member("b")], regret.DEFAULT_WAYS))
 
 
 class Regrets(unittest.TestCase):
