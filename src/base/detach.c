@@ -14,8 +14,9 @@
 #include "base/err.h"
 #include "base/scope.h"
 
-/* What a detached process may know of its starter's environment: which simulated world it belongs to. */
-static const char *const kept[] = {"LOADLINE_SIM_DIR"};
+/* What a detached process may know of its starter's environment: which simulated world it belongs to, and where the
+ * user keeps what programs note for later (earlier/file.h). */
+static const char *const kept[] = {"LOADLINE_SIM_DIR", "XDG_STATE_HOME", "HOME"};
 enum { KEPT = sizeof kept / sizeof *kept };
 
 /* The soft limit of the stack is left: the kernel lays out memory otherwise if it is high. */

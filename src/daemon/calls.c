@@ -14,6 +14,7 @@
 #include "daemon/promises.h"
 #include "daemon/rights.h"
 #include "daemon/users.h"
+#include "protocol/company.h"
 
 static bool say_welcome(struct ll_connection *connection)
 {
@@ -90,8 +91,9 @@ static const char *reason_of_job(int code)
 				: strerror(-code);
 }
 
-static bool take_job(struct ll_connection *connection, struct ll_job_facts *facts, int *fds, size_t count)
+static bool take_job(struct ll_connection *connection, struct ll_message_job *message, int *fds, size_t count)
 {
+	struct ll_job_facts *facts = &message->job;
 	struct ll_job *job;
 	if (connection->role != LL_ROLE_MONITOR || connection->job || (count != 2 && count != 4) ||
 	    !ll_process_is_valid(fds[0]) || !is_pipe(fds[1]) || facts->state == LL_JOB_ENDED)
@@ -111,6 +113,8 @@ static bool take_job(struct ll_connection *connection, struct ll_job_facts *fact
 	}
 	fds[0] = fds[1] = -1;
 	connection->job = job;
+	if (message->program)
+		ll_company_write_program(job->pages.orders, message->program, message->program_name);
 	accept_monitor(connection, job);
 	return true;
 }
@@ -425,7 +429,7 @@ bool ll_call(struct ll_connection *connection, union ll_message *message, int *f
 	if (connection->is_foreign)
 		return !count && call_of_process(connection, message);
 	if (kind == LL_MESSAGE_JOB)
-		return take_job(connection, &message->job.job, fds, count);
+		return take_job(connection, &message->job, fds, count);
 	if (kind == LL_MESSAGE_CHECKPOINT)
 		return connection->role == LL_ROLE_COMMAND && count == 1 && ll_process_is_valid(fds[0]) &&
 		       take_checkpoint(connection, &message->checkpoint, fds[0]);

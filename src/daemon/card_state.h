@@ -28,8 +28,11 @@ struct ll_card_claim {
 	bool has_looked; /* it was looked at, and its orders are to be written */
 	uint64_t want_ns,
 	    told_want_ns; /* the page's want_since_ns, as it was read, and as it was at the last telling */
-	bool has_told;    /* `told` is what the orders say */
-	bool is_bound;    /* it wants the card, and an order may keep it from launching */
+	/* of the slot, at the last look (card_company.c) */
+	uint64_t counted_launches;
+	bool was_counted;
+	bool has_told; /* `told` is what the orders say */
+	bool is_bound; /* it wants the card, and an order may keep it from launching */
 	struct ll_card_told told;
 };
 
@@ -44,6 +47,12 @@ struct ll_card_job {
 	struct ll_page *page;
 	struct ll_orders *orders;
 	unsigned index;
+	uint32_t uid;
+	struct ll_limits limits;
+	/* card_company.c: the program under its limits, and whom it was beside at the last look; 0: nobody. How long it
+	 * has been in all, and what it completed */
+	uint64_t counted_program, others, company_ns, company_launches;
+	bool is_in_company;
 	/* GPU time: what of the page's count is charged, and what may be charged, by the time that has passed */
 	uint64_t charged_ns, allowed_ns, allowed_at_ns;
 	struct ll_card_mark marks[2]; /* the older one first */
@@ -66,6 +75,7 @@ struct ll_card {
 	uint64_t due_ns;    /* when it is to be decided anew; UINT64_MAX: when something changes */
 	uint64_t all_ns;    /* when all its claims were last looked at */
 	uint64_t beat_ns;
+	uint64_t company_ns; /* when it was last looked who is beside whom; 0: there is one job */
 };
 
 static inline struct ll_card_claim *ll_card_claim_of(struct ll_share_claim *share)
@@ -80,6 +90,9 @@ static inline struct ll_card_job *ll_card_job_of(struct ll_share_job *share)
 
 /* Notes a mark, if the newer one is old enough. What the job had since the older one is what it has "lately". */
 void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns);
+
+/* The job's program under its present limits (program.h); 0: not known. */
+uint64_t ll_card_job_program(const struct ll_card_job *job);
 
 /* Something on the card is to be decided after this round of the loop. */
 void ll_card_mark(struct ll_card *card);

@@ -238,6 +238,8 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	job->allowed_ns = FIRST_ALLOWED_NS;
 	job->allowed_at_ns = ll_now_ns();
 	job->marks[0] = job->marks[1] = (struct ll_card_mark){job->allowed_at_ns, job->charged_ns};
+	job->uid = join->uid;
+	job->limits = join->limits;
 	take_limits(&job->share, &join->limits);
 	ll_share_add_job(&card->share, &job->share);
 	choose_forced(&card->share);
@@ -263,6 +265,7 @@ void ll_card_job_leave(struct ll_card_job *job)
 
 void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *limits)
 {
+	job->limits = *limits;
 	take_limits(&job->share, limits);
 	choose_forced(&job->card->share);
 	ll_share_set_rank(&job->share, rank_of(limits), ll_now_ns());
@@ -327,6 +330,10 @@ void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view
 	    .visits_permille = ll_share_visits_permille(&job->card->share),
 	    .held_permille = ll_share_held_permille(&job->share),
 	    .slowdown_permille = ll_share_slowdown_permille(&job->share),
+	    .program = ll_card_job_program(job),
+	    .others = job->others,
+	    .company_ns = job->company_ns,
+	    .company_launches = job->company_launches,
 	};
 	read_recent(job, ll_now_ns(), ret_view);
 	ll_card_job_mark(job, ll_now_ns());

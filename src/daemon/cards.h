@@ -40,6 +40,12 @@ struct ll_cards {
 	unsigned gang_claims; /* with a first card */
 };
 
+/*
+ * Counts how jobs that want a card together get on, into their orders (protocol/company.h). To be called once a second
+ * while it returns true: a card has several jobs.
+ */
+bool ll_cards_note_company(struct ll_cards *cards, uint64_t now_ns);
+
 /* None of the handles keeps the loop alive. -errno. */
 int ll_cards_init(struct ll_cards *cards, uv_loop_t *loop);
 
@@ -55,6 +61,7 @@ struct ll_card_join {
 	struct ll_page *page;
 	struct ll_orders *orders;
 	unsigned index; /* of the card in the page and in the orders */
+	uint32_t uid;
 	struct ll_limits limits;
 };
 
@@ -89,6 +96,9 @@ struct ll_card_job_view {
 	unsigned slowdown_permille; /* because of them, as it was seen; 0: it is not known */
 	unsigned recent_permille;   /* its part of the card's time lately */
 	uint64_t recent_ns;         /* how long that is; 0: it is not known yet */
+	/* the program under its limits; whom it is beside now, 0: nobody, or not known; for how long it has been in
+	 * all, and what it completed then */
+	uint64_t program, others, company_ns, company_launches;
 };
 void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view);
 

@@ -44,7 +44,9 @@ static int join(struct ll_server *server, struct ll_job_card *card)
 				    .page = card->job->pages.page,
 				    .orders = card->job->pages.orders,
 				    .index = card->index,
+				    .uid = card->job->facts.uid,
 				    .limits = card->job->facts.limits};
+	server->wants_tick = true; /* it may not be alone there */
 	return ll_cards_join(&server->cards, &join, &card->share);
 }
 

@@ -108,6 +108,10 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	row->held_permille = (uint16_t)view.held_permille;
 	row->slowdown_permille = view.slowdown_permille < UINT16_MAX ? (uint16_t)view.slowdown_permille : UINT16_MAX;
 	row->visits_permille = view.visits_permille;
+	row->program = view.program;
+	row->others = view.others;
+	row->company_ns = view.company_ns;
+	row->company_launches = view.company_launches;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
 	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);
 }

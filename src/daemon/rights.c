@@ -33,8 +33,18 @@ bool ll_rights_over(const struct ll_connection *connection, const struct ll_job 
 	return is_over_user(connection, job->facts.uid);
 }
 
+/* What programs of others are, and beside whom they run, is told to nobody else. */
+static void trim_card(const struct ll_connection *connection, struct ll_message_card_row *row)
+{
+	const struct ll_job *job = ll_books_after(&connection->server->books, row->job_number - 1);
+	if (!job || job->number != row->job_number || !is_over_user(connection, job->facts.uid))
+		row->program = row->others = row->company_ns = row->company_launches = 0;
+}
+
 void ll_rights_trim(const struct ll_connection *connection, union ll_message *row)
 {
+	if (row->header.kind == LL_MESSAGE_CARD_ROW)
+		trim_card(connection, &row->card_row);
 	if (row->header.kind != LL_MESSAGE_JOB_ROW || is_over_user(connection, row->job_row.job.uid))
 		return;
 	row->job_row.job.token[0] = row->job_row.number;

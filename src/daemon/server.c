@@ -125,7 +125,9 @@ static void on_tick(uv_timer_t *timer)
 	bool is_keeper_lost = ll_keepers_tick(server);
 	bool is_hello_due = ll_connections_tick(server);
 	bool is_user_lost = ll_users_tick(server);
-	server->wants_tick = is_keeper_lost || is_hello_due || is_user_lost || server->is_listener_paused;
+	bool has_company = ll_cards_note_company(&server->cards, ll_now_ns());
+	server->wants_tick =
+	    is_keeper_lost || is_hello_due || is_user_lost || has_company || server->is_listener_paused;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);

@@ -11,6 +11,7 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "monitor/company.h"
 #include "monitor/tree.h"
 
 /*
@@ -22,6 +23,9 @@ enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
 
 /* A daemon that ends again and again so soon after the connection is started at most 50 times a second. */
 enum { SHORT_LIFE_MS = 50, SHORT_PAUSE_MS = 10 };
+
+/* So often it is looked whether there is anything to keep for later runs. */
+enum { COMPANY_MS = 60000 };
 
 struct monitor {
 	const struct ll_monitor_config *config;
@@ -37,6 +41,7 @@ struct monitor {
 	int pause_ms;
 	bool has_asked_handover;
 	bool is_second; /* the job has another monitor */
+	struct ll_monitor_company company;
 };
 
 /* ---- what `run` is told, once ---- */
@@ -231,10 +236,12 @@ static int timeout_ms(const struct monitor *monitor)
 		uint64_t now_ns = ll_now_ns();
 		timeout = monitor->retry_ns > now_ns ? (int)((monitor->retry_ns - now_ns) / LL_NS_PER_MS) + 1 : 0;
 	}
+	if (timeout < 0 || timeout > COMPANY_MS)
+		timeout = COMPANY_MS;
 	/* No pidfd: it must be asked. */
 	int process_fd = ll_tree_process(&monitor->tree);
 	bool must_ask = process_fd >= 0 && !ll_process_is_pidfd(process_fd);
-	return must_ask && (timeout < 0 || timeout > ASK_MS) ? ASK_MS : timeout;
+	return must_ask && timeout > ASK_MS ? ASK_MS : timeout;
 }
 
 static void wait_for_something(struct monitor *monitor)
@@ -277,8 +284,13 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 		if (monitor.fd < 0 && ll_now_ns() >= monitor.retry_ns)
 			try_to_reach(&monitor);
 		wait_for_something(&monitor);
+		if (ll_now_ns() - monitor.company.noted_ns >= COMPANY_MS * LL_NS_PER_MS)
+			ll_monitor_note_company(&monitor.company, monitor.page_fds[1]);
 	}
-	if (!monitor.is_second)
-		say_end(&monitor);
+	if (monitor.is_second)
+		return 0;
+	/* loadlined first: others may wait for what the job leaves. */
+	say_end(&monitor);
+	ll_monitor_note_company(&monitor.company, monitor.page_fds[1]);
 	return 0;
 }

@@ -75,7 +75,8 @@ static bool are_facts_valid(const struct ll_job_facts *job)
 
 static bool is_job_valid(const union ll_message *message)
 {
-	return are_facts_valid(&message->job.job);
+	return are_facts_valid(&message->job.job) &&
+	       ll_message_text_is_valid(message->job.program_name, sizeof message->job.program_name);
 }
 
 static bool is_job_row_valid(const union ll_message *message)
@@ -206,7 +207,7 @@ static const struct kind kinds[] = {
     KIND(HELLO, hello, is_hello_valid),
     [LL_MESSAGE_WELCOME] = {104, sizeof(struct ll_message_welcome), is_welcome_valid},
     KIND(REFUSED, refused, is_refused_valid),
-    KIND(JOB, job, is_job_valid),
+    [LL_MESSAGE_JOB] = {480, sizeof(struct ll_message_job), is_job_valid},
     KIND(ACCEPTED, accepted, is_anything_valid),
     KIND(JOB_ENDED, job_ended, is_anything_valid),
     KIND(LIST, plain, is_anything_valid),
@@ -266,7 +267,7 @@ _Static_assert(offsetof(struct ll_message_welcome, last_job) == 104, "the sizes 
 _Static_assert(offsetof(struct ll_message_card_row, shared) == 224, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_claim_row, neighbour_bytes) == 328, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
-_Static_assert(sizeof(struct ll_message_job) == 480, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_job, program) == 480, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job_row) == 504, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");
 _Static_assert(sizeof(union ll_message) <= LL_MESSAGE_MAX, "a packet holds it");

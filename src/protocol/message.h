@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
+#include "protocol/program.h"
 #include "protocol/words.h"
 
 enum {
@@ -200,6 +201,8 @@ struct ll_job_facts {
 struct ll_message_job {
 	struct ll_message_header header;
 	struct ll_job_facts job;
+	uint64_t program; /* program.h; 0: the job's orders say it, or nobody does */
+	char program_name[LL_PROGRAM_NAME_SIZE];
 };
 
 struct ll_message_accepted {
@@ -352,6 +355,9 @@ struct ll_message_card_row {
 	uint64_t recent_ns;
 	uint32_t slices_speed_permille, visits_speed_permille;
 	uint64_t measured_age_ns;
+	/* the job's program under its limits; whom it is beside now, 0: nobody, or not known; how long it has been in
+	 * this run, and how many launches it completed in that time (company.h) */
+	uint64_t program, others, company_ns, company_launches;
 };
 
 struct ll_message_claim_row {

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
+#include "protocol/program.h"
 #include "protocol/words.h"
 
 enum {
@@ -212,6 +213,19 @@ struct ll_orders_card {
 	_Atomic uint64_t leaving_bytes;
 };
 
+enum { LL_COMPANY_ROWS = 12, LL_COMPANY_NAMES_SIZE = 96 };
+
+/* The job beside the same others on a card, as loadlined counted it (daemon/card_company.c): company.h reads and writes
+ * it. All 0: nothing. */
+struct ll_orders_company {
+	_Atomic uint32_t sequence;        /* odd while it is written */
+	_Atomic uint32_t card;            /* index */
+	_Atomic uint64_t way;             /* enum ll_way */
+	_Atomic uint64_t program, others; /* program.h */
+	_Atomic uint64_t ns, launches;    /* together, and completed in that time */
+	_Atomic uint64_t names[LL_COMPANY_NAMES_SIZE / 8];
+};
+
 struct ll_orders {
 	uint64_t magic;
 	uint32_t version, bytes;
@@ -229,7 +243,13 @@ struct ll_orders {
 	struct ll_orders_card cards[LL_PAGE_CARDS];
 	_Atomic uint64_t
 	    promisable_bytes[LL_PAGE_CARDS]; /* as `run` said (LL_MESSAGE_BIND): kept for the next daemon */
-	char unused_cards[3 * LL_PAGE_BLOCK - LL_PAGE_CARDS * 136];
+	/* what the monitor said of the job's program, and how it got on beside others: kept for the next daemon, and
+	 * for the monitor. 0: not known */
+	_Atomic uint64_t program;
+	_Atomic uint64_t program_name[LL_PROGRAM_NAME_SIZE / 8];
+	struct ll_orders_company company[LL_COMPANY_ROWS];
+	char unused_cards[3 * LL_PAGE_BLOCK - LL_PAGE_CARDS * 136 - 8 - LL_PROGRAM_NAME_SIZE -
+			  LL_COMPANY_ROWS * sizeof(struct ll_orders_company)];
 	struct ll_orders_slot slots[LL_PAGE_SLOTS];
 };
 
@@ -242,6 +262,7 @@ _Static_assert(offsetof(struct ll_page, card_words) == LL_PAGE_BLOCK, "a block o
 _Static_assert(sizeof(struct ll_orders_slot) == 128, "whole cache lines");
 _Static_assert(sizeof(struct ll_orders_card) == 128, "whole cache lines");
 _Static_assert(offsetof(struct ll_orders, cards) == LL_PAGE_BLOCK, "a block");
+_Static_assert(offsetof(struct ll_orders, slots) == 4 * LL_PAGE_BLOCK, "a block");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "words shared by processes need no lock");
 
 /* ---- the daemon's side ---- */

@@ -38,6 +38,11 @@ const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state s
 	return "unknown";
 }
 
+const char *ll_way_name(enum ll_way way)
+{
+	return way == LL_WAY_SLICES ? "slices" : way == LL_WAY_SPACE ? "space" : NULL;
+}
+
 const char *ll_sharing_name(enum ll_sharing sharing)
 {
 	switch (sharing) {

@@ -78,6 +78,13 @@ enum ll_shared {
 	LL_SHARED_SPACE,  /* its kernels run at the same time as those of other clients of MPS */
 };
 
+/* How a job shares a card with others (--by). */
+enum ll_way {
+	LL_WAY_NONE,
+	LL_WAY_SLICES, /* the card's time */
+	LL_WAY_SPACE,  /* its SMs at the same time, as a client of MPS */
+};
+
 /* What a program waited for. */
 enum ll_wait {
 	LL_WAIT_TURN,   /* launches: another job had the card */
@@ -108,6 +115,9 @@ enum ll_visit_flag {
 /* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */
 const char *ll_priority_name(enum ll_priority priority);
 const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state state);
+
+/* Returns "slices" or "space"; NULL: none. */
+const char *ll_way_name(enum ll_way way);
 
 /* Returns "slices", "visits", "both" (in turn) or "classes"; NULL: it is not known. */
 const char *ll_sharing_name(enum ll_sharing sharing);

@@ -92,6 +92,7 @@ static void a_longer_message_is_taken_as_far_as_it_is_known(void **state)
 static size_t first_size(const union ll_message *message)
 {
 	return message->header.kind == LL_MESSAGE_WELCOME ? offsetof(struct ll_message_welcome, last_job)
+	       : message->header.kind == LL_MESSAGE_JOB   ? offsetof(struct ll_message_job, program)
 							  : message->header.size;
 }
 
@@ -177,6 +178,8 @@ static const struct damage damages[] = {
     DAMAGE(JOB, job, job.tenant, LL_NAME_SIZE, 'x'),
     DAMAGE(JOB, job, job.command, 1, 0x1b), /* an escape sequence for the terminal of `status` */
     DAMAGE(JOB, job, job.cgroup, LL_CGROUP_SIZE, 'x'),
+    DAMAGE(JOB, job, program_name, 1, '\t'),
+    DAMAGE(JOB, job, program_name, LL_PROGRAM_NAME_SIZE, 'x'),
     DAMAGE(JOB_ROW, job_row, number, 8, 0),
     DAMAGE(JOB_ROW, job_row, job.state, 1, 99),
     DAMAGE(JOB_ROW, job_row, job.cgroup, LL_CGROUP_SIZE, 'x'),
