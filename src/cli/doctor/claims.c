@@ -76,5 +76,6 @@ void ll_doctor_check_claims(struct ll_doctor *doctor, const struct ll_card *card
 	else
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, NULL, "not known: see the finding loadlined above");
 	check_tenants(doctor, card);
+	ll_doctor_check_sharing(doctor, card);
 	check_older(doctor, card);
 }

@@ -74,6 +74,14 @@ void ll_doctor_check_pool(struct ll_doctor *doctor);
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder);
 
+/* Says what programs that share the card did the other way, by slices or by space, in an earlier run.
+ * ll_doctor_check_claims calls it. */
+void ll_doctor_check_sharing(struct ll_doctor *doctor, const struct ll_card *card);
+
+/* Reports a damaged file of earlier runs. sim_folder: of the simulated world; NULL: the real cards.
+ * ll_doctor_check_system calls it. */
+void ll_doctor_check_earlier(struct ll_doctor *doctor, const char *sim_folder);
+
 /* Checks the driver's CUDA library and the Vulkan loader. It makes no context. */
 void ll_doctor_check_libraries(struct ll_doctor *doctor, struct ll_driver *driver);
 

@@ -104,4 +104,5 @@ void ll_doctor_check_system(struct ll_doctor *doctor, const struct ll_driver *dr
 	ll_doctor_check_daemon(doctor, driver ? ll_driver_sim_folder(driver) : NULL);
 	ll_doctor_check_mps(doctor, driver);
 	ll_doctor_check_pool(doctor);
+	ll_doctor_check_earlier(doctor, driver ? ll_driver_sim_folder(driver) : NULL);
 }

@@ -153,6 +153,9 @@ static const struct ll_example environment[] = {
      "and where `loadline mps start` starts one."},
     {"XDG_RUNTIME_DIR",
      "What is known of memory that programs share is in its subfolder loadline; if it is unset, in /tmp/loadline-UID."},
+    {"XDG_STATE_HOME",
+     "What programs did beside others is kept in its subfolder loadline, for `loadline status`, `loadline "
+     "doctor` and `loadline run --by auto`; if it is unset, in ~/.local/state/loadline."},
     {NULL, NULL},
 };
 

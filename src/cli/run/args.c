@@ -50,7 +50,8 @@ const struct ll_option ll_run_options[] = {
      .help = "How programs share the card: slices, its time, by its own time slices; space, the card's SMs at the same "
 	     "time, as "
 	     "clients of MPS, whose daemon is started if none runs, and --compute is a share of "
-	     "the SMs; auto, space if a running daemon takes the program with these options, otherwise "
+	     "the SMs; auto, what was better in earlier runs beside the programs on the card or, where "
+	     "nothing is known, space if a running daemon takes the program with these options, otherwise "
 	     "slices, and --compute is a share of the time."},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_CLASS,

@@ -22,7 +22,7 @@
  * user's pipes together are limited. */
 enum { REPORT_MS = 5000, PIPE_BYTES = 4096 };
 
-static void set_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits)
+void ll_run_job_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits)
 {
 	*ret_limits = (struct ll_limits){
 	    .memory_bytes = settings->memory_limit_bytes,
@@ -52,8 +52,12 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 	facts->pid = (uint32_t)getpid();
 	facts->state = LL_JOB_RUNNING;
 	facts->flags = job->is_named ? LL_JOB_NAMED : 0;
-	set_limits(job->settings, &facts->limits);
+	ll_run_job_limits(job->settings, &facts->limits);
 	ll_message_text_set(facts->tenant, sizeof facts->tenant, job->settings->tenant);
+	if (job->words) {
+		ret_message->job.program = ll_program_key(job->path, job->words);
+		ll_program_name(job->words, ret_message->job.program_name);
+	}
 	ll_message_text_set(facts->command, sizeof facts->command, slash && slash[1] ? slash + 1 : job->command);
 }
 

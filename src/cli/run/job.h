@@ -15,9 +15,14 @@ struct ll_run_settings;
 struct ll_run_job {
 	const struct ll_run_settings *settings;
 	const char *command;
+	const char *path;   /* of the executable */
+	char *const *words; /* the command with its arguments, NULL-ended */
 	const struct ll_place *place;
 	bool is_named; /* the user named the tenant */
 };
+
+/* The limits of a job with these settings. */
+void ll_run_job_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits);
 
 /* Makes the message that registers the job, of this process. */
 void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_message);

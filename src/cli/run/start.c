@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/runtime_folder.h"
 #include "base/scope.h"
+#include "cli/common/daemon.h"
 #include "cli/options/limit_words.h"
 #include "cli/run/bequeath.h"
 #include "cli/run/bind.h"
@@ -18,6 +19,7 @@
 #include "cli/run/environment.h"
 #include "cli/run/job.h"
 #include "cli/run/launchers.h"
+#include "cli/run/measured.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
 #include "protocol/inherited.h"
@@ -92,37 +94,12 @@ static const char *why_by_slices(const struct ll_run_settings *settings)
 	return NULL;
 }
 
-/* Decides for --by auto: by space if the daemon gives all that the user asked for, on all these cards. */
-static void choose_way(const struct ll_driver *driver, const struct ll_run_args *args, struct ll_run_settings *settings,
-		       const struct ll_card *const *cards, size_t count, struct ll_run_space *space)
-{
-	struct ll_err err = {0};
-	struct ll_run_settings by_space = *settings;
-	LL_SCOPE_FREE const struct ll_card **shown = malloc(count * sizeof *shown);
-	size_t shown_count = count;
-	const char *why = why_by_slices(settings);
-	if (!shown) {
-		why = "no memory";
-	} else if (!why) {
-		memcpy(shown, cards, count * sizeof *shown);
-		if (ll_run_space_choose(driver, args, &by_space, shown, &shown_count, space, &err) < 0)
-			why = err.text;
-		else if (shown_count < count)
-			why = "the MPS daemon does not show all of the cards to clients";
-	}
-	if (why) {
-		*space = (struct ll_run_space){.is_client = false};
-		ll_log(LL_LOG_INFO, "shares the card by slices: %s", why);
-	} else {
-		*settings = by_space;
-		ll_log(LL_LOG_INFO, "shares the card by space, as a client of the MPS daemon at %s", space->pipe);
-	}
-}
-
 /* What the command gets. */
 struct start {
 	const struct ll_run_args *args;
 	const char *command;
+	char *const *words;  /* it with its arguments */
+	char path[PATH_MAX]; /* of its executable, without links */
 	struct ll_driver *driver;
 	struct ll_run_settings settings;
 	struct ll_run_space space;
@@ -131,6 +108,63 @@ struct start {
 	bool is_nested;     /* what a governed program starts belongs to that program's job */
 	bool is_ungoverned; /* loadlined cannot be had, and no limits were asked for */
 };
+
+/* Says what earlier runs of the program measured beside those that are on the card now. False: nothing that counts. */
+static bool find_measured(const struct start *start, enum ll_way *ret_way, struct ll_strbuf *text)
+{
+	const char *sim_folder = ll_driver_sim_folder(start->driver);
+	LL_SCOPE_FREE struct ll_earlier *earlier = start->count == 1 ? ll_other_way_read(sim_folder) : NULL;
+	struct ll_run_measured measured;
+	struct ll_daemon_view view;
+	struct ll_limits limits;
+	if (!earlier || !earlier->count)
+		return false;
+	ll_run_job_limits(&start->settings, &limits);
+	uint64_t program = ll_program_under(ll_program_key(start->path, start->words), &limits);
+	ll_daemon_view_init(&view, sim_folder);
+	bool is_found = ll_run_measured_find(earlier, &view.list, start->cards[0]->uuid, program, geteuid(), &measured);
+	if (is_found) {
+		*ret_way = measured.record->way;
+		ll_run_measured_add(text, &measured);
+	}
+	ll_daemon_view_fini(&view);
+	return is_found;
+}
+
+/* By space if the daemon gives all that the user asked for, on all these cards. Returns why not; NULL: it does. */
+static const char *try_space(struct start *start, struct ll_run_settings *by_space, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **shown = malloc(start->count * sizeof *shown);
+	size_t shown_count = start->count;
+	if (!shown)
+		return "no memory";
+	memcpy(shown, start->cards, start->count * sizeof *shown);
+	if (ll_run_space_choose(start->driver, start->args, by_space, shown, &shown_count, &start->space, err) < 0)
+		return err->text;
+	return shown_count < start->count ? "the MPS daemon does not show all of the cards to clients" : NULL;
+}
+
+/* Decides for --by auto: by what was measured, else by space if it can be. */
+static void choose_way(struct start *start)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf measured = LL_STRBUF_INIT;
+	struct ll_err err = {0};
+	struct ll_run_settings by_space = start->settings;
+	enum ll_way way = LL_WAY_NONE;
+	const char *why = why_by_slices(&start->settings);
+	if (!why && find_measured(start, &way, &measured) && way == LL_WAY_SLICES)
+		why = measured.buf;
+	else if (!why)
+		why = try_space(start, &by_space, &err);
+	if (why) {
+		start->space = (struct ll_run_space){.is_client = false};
+		ll_log(LL_LOG_INFO, "shares the card by slices: %s", why);
+	} else {
+		start->settings = by_space;
+		ll_log(LL_LOG_INFO, "shares the card by space, as a client of the MPS daemon at %s%s%s",
+		       start->space.pipe, measured.length ? ": " : "", measured.buf);
+	}
+}
 
 /* Without the folder nothing can be evicted, which is told then, and each process is charged for shared memory. */
 static void make_folder(const char *path)
@@ -152,7 +186,7 @@ static int choose_cards(struct start *start, struct ll_err *err)
 		rc =
 		    ll_run_space_choose(start->driver, args, settings, start->cards, &start->count, &start->space, err);
 	if (!rc && args->by == LL_RUN_BY_AUTO && !start->is_nested)
-		choose_way(start->driver, args, settings, start->cards, start->count, &start->space);
+		choose_way(start);
 	if (!rc && !settings->folder[0])
 		rc = ll_runtime_folder(ll_driver_sim_folder(start->driver), settings->folder, err);
 	if (!rc && !start->is_nested)
@@ -168,8 +202,12 @@ static int choose_cards(struct start *start, struct ll_err *err)
 static int start_job(struct start *start, struct ll_err *err)
 {
 	struct ll_place place;
-	struct ll_run_job job = {
-	    .settings = &start->settings, .command = start->command, .is_named = start->args->tenant, .place = &place};
+	struct ll_run_job job = {.settings = &start->settings,
+				 .command = start->command,
+				 .path = start->path,
+				 .words = start->words,
+				 .is_named = start->args->tenant,
+				 .place = &place};
 	int rc = ll_place_find(ll_driver_sim_folder(start->driver), &place, err);
 	if (!rc)
 		rc = ll_run_job_start(&job, err);
@@ -287,6 +325,9 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 	if (!rc)
 		rc = find_program(args, operands->words, start.settings.is_strict, path, shim, err);
 	make_room_for_descriptors();
+	if (!rc && !realpath(path, start.path))
+		memcpy(start.path, path, sizeof start.path);
+	start.words = operands->words;
 	if (!rc)
 		rc = ll_driver_open(&start.driver, err);
 	if (!rc)

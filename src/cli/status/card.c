@@ -64,9 +64,11 @@ void ll_status_card_fini(struct ll_status_card *status)
 	free(status->claims);
 	free(status->jobs);
 	free(status->strangers);
+	free(status->earlier_runs);
 	ll_process_list_fini(&status->processes);
 	status->claims = NULL;
 	status->jobs = NULL;
+	status->earlier_runs = NULL;
 	status->strangers = NULL;
 	status->claim_count = status->job_count = status->stranger_count = 0;
 }

@@ -257,6 +257,18 @@ static void add_how(struct ll_strbuf *text, const struct ll_status_job *job)
 	ll_strbuf_addc(text, '\n');
 }
 
+static void add_other_ways(struct ll_strbuf *text, const struct ll_status_card *status)
+{
+	for (size_t i = 0; i < status->job_count; i++) {
+		const struct ll_status_job *job = &status->jobs[i];
+		if (!job->has_other_way)
+			continue;
+		ll_strbuf_addf(text, "  tenant %s: ", job->name);
+		ll_other_way_add(text, &job->other_way);
+		ll_strbuf_addc(text, '\n');
+	}
+}
+
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status)
 {
 	add_sharing(text, status);
@@ -272,4 +284,5 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)
 		add_stranger(text, &status->strangers[i]);
+	add_other_ways(text, status);
 }

@@ -190,6 +190,26 @@ static json_t *claim_turn(const struct ll_status_card *status, const struct ll_s
 			 "lost_seconds", lost_seconds(status, job));
 }
 
+static json_t *other_way(const struct ll_status_job *job)
+{
+	if (!job->has_other_way)
+		return json_null();
+	const struct ll_other_way *other = &job->other_way;
+	return json_pack("{s:s, s:o, s:s, s:s, s:s}", "by", ll_way_name(other->record->way), "times",
+			 ll_json_real(other->times, 3), "date", other->date, "name", other->record->name, "beside",
+			 other->record->others_names);
+}
+
+/* Makes the members about those beside whom the tenant is: how it gets on, and how an earlier run did the other way. */
+static json_t *claim_company(const struct ll_status_job *job)
+{
+	if (!job || !job->company_ns)
+		return json_pack("{s:n, s:n, s:o}", "company_seconds", "company_launches", "other_way",
+				 job ? other_way(job) : json_null());
+	return json_pack("{s:o, s:I, s:o}", "company_seconds", ll_json_real(to_seconds(job->company_ns), 3),
+			 "company_launches", (json_int_t)job->company_launches, "other_way", other_way(job));
+}
+
 /* Makes the members about the recent use by a tenant or a synthetic load, with the seconds that they cover. */
 static json_t *recent_share(bool is_known, const struct ll_status_recent *recent)
 {
@@ -288,7 +308,9 @@ static json_t *claim_object(const struct ll_status_card *status, const struct ll
 	json_t *accounts = join_objects(claim_accounts(status, claim), claim_uses(status, claim), json_object());
 	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), accounts);
 	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
-	return join_objects(first, second, how_shared(ll_status_job_of(status, claim)));
+	json_t *job = join_objects(how_shared(ll_status_job_of(status, claim)),
+				   claim_company(ll_status_job_of(status, claim)), json_object());
+	return join_objects(first, second, job);
 }
 
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)

@@ -92,6 +92,8 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	    .held_permille = row->held_permille,
 	    .seen_slowdown_permille = row->slowdown_permille,
 	    .claims = row->claims,
+	    .company_ns = row->company_ns,
+	    .company_launches = row->company_launches,
 	};
 	fill_how(row, &ret_job->how);
 	if (!job)
@@ -115,7 +117,11 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 static void note_card(struct ll_status_card *status, const struct ll_daemon_view *view,
 		      const struct ll_message_card_row *row)
 {
-	fill_job(status, view, row, &status->jobs[status->job_count++]);
+	struct ll_status_job *job = &status->jobs[status->job_count++];
+	enum ll_way way;
+	fill_job(status, view, row, job);
+	way = job->space_permille ? LL_WAY_SPACE : LL_WAY_SLICES;
+	job->has_other_way = status->earlier_runs && ll_other_way_find(status->earlier_runs, row, way, &job->other_way);
 	status->sharing = (enum ll_sharing)row->sharing;
 	status->visits_permille = row->visits_permille;
 }
@@ -146,6 +152,8 @@ int ll_status_read_claims(struct ll_status_card *status, const struct ll_daemon_
 	const char *uuid = status->card->uuid;
 	status->claims = calloc(list->claim_count + 1, sizeof *status->claims);
 	status->jobs = calloc(list->card_count + 1, sizeof *status->jobs);
+	status->earlier_runs =
+	    list->card_count > 1 ? ll_other_way_read(ll_driver_sim_folder(status->card->driver)) : NULL;
 	if (!status->claims || !status->jobs)
 		return ll_err_set(err, -ENOMEM, "claims: %s", strerror(ENOMEM));
 	for (size_t i = 0; i < list->claim_count; i++) {

@@ -9,6 +9,7 @@
 
 #include "base/strbuf.h"
 #include "cli/common/daemon.h"
+#include "cli/common/other_way.h"
 #include "driver/readings.h"
 #include "protocol/accounts.h"
 #include "protocol/words.h"
@@ -93,6 +94,10 @@ struct ll_status_job {
 	unsigned seen_slowdown_permille; /* because of them; 0: not known */
 	struct ll_status_how how;
 	unsigned claims;
+	/* how long it has been beside those that want the card with it now, and what it completed; 0: not counted */
+	uint64_t company_ns, company_launches;
+	bool has_other_way; /* an earlier run of it beside the same others was by slices, and this is by space, or so */
+	struct ll_other_way other_way;
 };
 
 /* A value that the card does not tell is NaN, LL_MEMORY_UNKNOWN, or has a false has_… field. */
@@ -119,6 +124,7 @@ struct ll_status_card {
 	size_t job_count;
 	enum ll_sharing sharing;  /* by those jobs */
 	unsigned visits_permille; /* as measured, their progress by visits of that by time slices; 0: not known */
+	struct ll_earlier *earlier_runs; /* what earlier runs did; NULL: not read */
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
 	uint64_t now_ns;                      /* time of this reading */
