@@ -324,8 +324,10 @@ static void records_say_who_and_what_was_measured(void **state)
 	const struct ll_decision *record = ll_decisions_from(&world->decisions, 0), *verdict = NULL;
 	for (; record; record = ll_decisions_from(&world->decisions, record->number + 1))
 		verdict = record->moves & LL_REGIME_MOVE_VERDICT ? record : verdict;
-	if (!verdict)
-		fail();
+	if (!verdict) {
+		fail_msg("there is no verdict");
+		return;
+	}
 	assert_int_equal(verdict->why, LL_REGIME_PAYS);
 	assert_int_equal(verdict->count, 2);
 	const struct ll_decision_job *job = ll_decisions_job(&world->decisions, verdict, 1);
