@@ -19,24 +19,22 @@ import judge
 import play
 import table
 
-# start: the way of starting (play.py). settings: words of `loadline set`, which the arbiter has for its card while programs work
-# this way. among: the mixes in which it is measured.
-Way = namedtuple("Way", "start settings among", defaults=((), "all"))
+# start: the way of starting (play.py). sharing: what `loadline set --sharing` says while programs work this way. among: the mixes
+# in which it is measured.
+Way = namedtuple("Way", "start sharing among", defaults=("measured", "all"))
 WAYS = {
     "native": Way("native"),
-    "open": Way("run", ("--sharing", "slices")),
-    "visits": Way("run", ("--sharing", "visits")),
+    "open": Way("run", "slices", "no classes"),
+    "visits": Way("run", "visits", "no classes"),
     "run": Way("run"),
     "mps": Way("mps"),
     "space": Way("space", among="plain"),  # what is fixed when a program starts cannot be asked for later
     "auto": Way("auto", among="plain"),
-    "held-0": Way("run", ("--sharing", "held-0"), "classes"),
-    "held-0.5": Way("run", ("--sharing", "held-0.5"), "classes"),
-    "held-1": Way("run", ("--sharing", "held-1"), "classes"),
+    "held-0": Way("run", "held-0", "classes"),
+    "held-0.5": Way("run", "held-0.5", "classes"),
+    "held-1": Way("run", "held-1", "classes"),
 }
 DEFAULT_WAYS = [way for way in WAYS if way != "auto"]
-# What each option of the settings is when loadlined decides by itself.
-MEASURED = {"--sharing": "measured"}
 LEAD_S, CLASS_LEAD_S, AGAIN_S = 6.0, 15.0, 2.5
 ENDING_S = 15  # until all programs have ended
 AT_ONCE = 5    # kinds that start together
@@ -121,7 +119,6 @@ class Arbiter:
 
     def __init__(self, pool):
         self.pool = pool
-        self.options = [option for option in MEASURED if self.knows(option)]
 
     def set(self, kind, *words):
         words = [os.environ.get("LOADLINE", "loadline"), "set", play.tenant_of("run", kind), *words]
@@ -129,19 +126,9 @@ class Arbiter:
         if done.returncode:
             raise play.Broken({kind: f"set {' '.join(words[2:])}: {done.stderr.strip()}"})
 
-    def knows(self, option):
-        try:
-            self.set(self.pool.kinds[0], option, MEASURED[option])
-        except play.Broken as why:
-            print("left out:", str(why).splitlines()[0], flush=True)
-            return False
-        return True
-
     def take_way(self, way):
-        """What one job says of these options holds for the card, so one says it."""
-        words = dict(zip(WAYS[way].settings[::2], WAYS[way].settings[1::2]))
-        for option in self.options:
-            self.set(self.pool.kinds[0], option, words.get(option, MEASURED[option]))
+        """What one job says of it holds for the card, so one says it."""
+        self.set(self.pool.kinds[0], "--sharing", WAYS[way].sharing)
 
     @contextlib.contextmanager
     def owes(self, members):
@@ -150,16 +137,18 @@ class Arbiter:
         try:
             yield
         finally:
-            for member in members:
+            for kind, words in [(self.pool.kinds[0], ("--sharing", "measured")),
+                                *[(member.kind, ("--weight", "1", "--class", "normal")) for member in members]]:
                 with contextlib.suppress(play.Broken):  # it has ended
-                    self.set(member.kind, "--weight", "1", "--class", "normal")
+                    self.set(kind, *words)
 
 
 # ---- a mix ----
 
 def ways_of(members, ways):
-    asked = draw.has_weights(members) or draw.has_classes(members)
-    fits = {"all": True, "plain": not asked, "classes": draw.has_classes(members)}
+    """Those of the ways that are measured for this mix."""
+    has_classes, is_asked = draw.has_classes(members), draw.has_weights(members) or draw.has_classes(members)
+    fits = {"all": True, "plain": not is_asked, "classes": has_classes, "no classes": not has_classes}
     return [way for way in ways if fits[WAYS[way].among]]
 
 
@@ -190,7 +179,6 @@ class Bench:
 
     def __init__(self, pool, options):
         self.pool, self.options, self.arbiter = pool, options, Arbiter(pool)
-        self.ways = [way for way in options.ways if set(WAYS[way].settings[::2]) <= set(self.arbiter.options)]
         self.dice = random.Random(f"order {options.seed}")
 
     def measure_window(self, way, kinds):
@@ -221,14 +209,14 @@ class Bench:
         with self.arbiter.owes(members):
             self.arbiter.take_way("run")
             self.pool.window("run", kinds, lead_of(members, self.options))
-            return [self.measure_round(kinds, ways_of(members, self.ways)) for _ in range(self.options.rounds)]
+            return [self.measure_round(kinds, ways_of(members, self.options.ways)) for _ in range(self.options.rounds)]
 
     def longest_s(self):
         """Of the mixes that may be drawn."""
         kinds = self.pool.kinds[:max(draw.SIZES)]
         levels = ["high"] + ["low"] * len(kinds)
         mixes = [draw.Member(kind) for kind in kinds], [draw.Member(kind, level=level) for kind, level in zip(kinds, levels)]
-        return max(seconds_of(members, self.options, self.ways) for members in mixes)
+        return max(seconds_of(members, self.options, self.options.ways) for members in mixes)
 
 
 # ---- a call ----
@@ -242,7 +230,7 @@ class Call:
         self.path = options.json
         self.found = {"machine": options.machine, "card": card[0], "driver": card[1], "version": version.stdout.strip(),
                       "seed": options.seed, "half": options.half, "kinds": list(bench.pool.kinds),
-                      "not_started": sorted({kind for _, kind in bench.pool.broken}), "ways": bench.ways, "mixes": []}
+                      "not_started": sorted({kind for _, kind in bench.pool.broken}), "ways": options.ways, "mixes": []}
         self.write()
 
     def write(self):
