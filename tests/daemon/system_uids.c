@@ -174,6 +174,34 @@ static int bind_as(uid_t uid, uint64_t job, uint64_t promisable_mib)
 	return ask_as(uid, &message, NULL, 0);
 }
 
+/* Rows of that user's jobs on cards: those that say which program it is, or those that do not. */
+static size_t count_programs(const struct ll_list *list, uid_t uid, bool are_said)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < list->card_count; i++) {
+		const struct ll_message_job_row *row = ll_list_job(list, list->cards[i].job_number);
+		count += row && row->job.uid == uid && (list->cards[i].program != 0) == are_said;
+	}
+	return count;
+}
+
+static void which_program_it_is_is_told_to_its_user_and_to_root(void **state)
+{
+	struct ll_list list;
+	(void)state;
+	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB), 0);
+	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB), 0);
+	list_as(&list, &scene, FIRST_UID);
+	assert_int_equal(count_programs(&list, FIRST_UID, true), 1);
+	assert_int_equal(count_programs(&list, SECOND_UID, false), 1);
+	assert_int_equal(list.card_count, 2);
+	ll_list_fini(&list);
+	list_as(&list, &scene, 0);
+	assert_int_equal(count_programs(&list, FIRST_UID, true), 1);
+	assert_int_equal(count_programs(&list, SECOND_UID, true), 1);
+	ll_list_fini(&list);
+}
+
 static void what_one_user_is_promised_another_cannot_have(void **state)
 {
 	(void)state;
@@ -536,6 +564,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(each_sees_the_rows_of_all_and_the_token_of_its_own_alone),
+	    TEST(which_program_it_is_is_told_to_its_user_and_to_root),
 	    TEST(a_hold_gets_the_pages_of_its_own_user_and_of_root_all),
 	    TEST(limits_are_set_by_the_owner_and_by_root),
 	    TEST(memory_is_moved_by_the_owner_and_by_root),

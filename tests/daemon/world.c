@@ -139,6 +139,8 @@ void job_launch(struct job *job, const struct world *world, const char *name, jo
 	ll_message_init(&message, LL_MESSAGE_JOB);
 	make_facts(&message.job.job, name, &world->limits);
 	job->id = message.job.job.token[0];
+	message.job.program = 1;
+	ll_message_text_set(message.job.program_name, sizeof message.job.program_name, "test");
 	assert_int_equal(pipe2(stop, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(lifeline, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
