@@ -300,7 +300,6 @@ static void choose_how(struct ll_card *card, uint64_t now_ns)
 	card->is_changed |= is_new;
 }
 
-/* Cards with gangs are decided for together: what one says of its work counts for a moment only. */
 /* Whether all claims are looked at in this decision, or the next ones do that. */
 static void choose_claims(struct ll_card *card, uint64_t now_ns)
 {
@@ -311,6 +310,7 @@ static void choose_claims(struct ll_card *card, uint64_t now_ns)
 		card->all_ns = now_ns;
 }
 
+/* Cards with gangs are decided for together: what one says of its work counts for a moment only. */
 static void choose(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool with_gangs = cards->gang_claims && is_any_due(cards, now_ns);
