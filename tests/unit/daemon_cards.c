@@ -408,6 +408,27 @@ static void a_higher_class_takes_the_card_at_its_bell(void **state)
 	assert_true(was_free && is_held);
 }
 
+static void a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_bell(void **state)
+{
+	(void)state;
+	struct process *low = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_LOW});
+	struct process *high = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_HIGH});
+	force(LL_LIMIT_SHARING_VISITS);
+	set_wanting(low, LL_PACE_WAITS, true);
+	set_wanting(high, LL_PACE_WAITS, true);
+	settle();
+	assert_true(has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(low, LL_ORDER_MAY_LAUNCH));
+	/* it has nothing to do for a moment, and then it has */
+	slot_of(high)->post_flags = LL_POST_IS_DRY;
+	ring(high);
+	run_for(3 * MS);
+	assert_true(has_flag(high, LL_ORDER_PAUSED) && has_flag(low, LL_ORDER_MAY_LAUNCH));
+	slot_of(high)->post_flags = LL_POST_LAUNCHED;
+	ring(high);
+	settle();
+	assert_true(has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(high, LL_ORDER_PAUSED));
+}
+
 static void a_class_that_is_changed_is_told_at_once(void **state)
 {
 	(void)state;
@@ -542,6 +563,7 @@ int main(void)
 	    CARDS_TEST(beats_go_on_while_somebody_is_held_and_no_longer),
 	    CARDS_TEST(who_is_stopped_is_let_go_and_gets_no_turn),
 	    CARDS_TEST(a_higher_class_takes_the_card_at_its_bell),
+	    CARDS_TEST(a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_bell),
 	    CARDS_TEST(a_class_that_is_changed_is_told_at_once),
 	    CARDS_TEST(a_job_on_two_cards_has_its_turns_together),
 	    CARDS_TEST(a_death_is_told_to_all_jobs_of_the_card),
