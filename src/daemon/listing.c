@@ -102,11 +102,11 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	row->recent_permille = view.recent_permille;
 	row->recent_ns = view.recent_ns;
 	describe_how(card, now_ns, row);
-	row->claims = card->claim_count < UINT16_MAX ? (uint16_t)card->claim_count : UINT16_MAX;
+	row->claims = card->claim_count;
 	row->repairs = card->repairs;
-	row->sharing = (uint16_t)view.sharing;
-	row->held_permille = (uint16_t)view.held_permille;
-	row->slowdown_permille = view.slowdown_permille < UINT16_MAX ? (uint16_t)view.slowdown_permille : UINT16_MAX;
+	row->sharing = view.sharing;
+	row->held_permille = view.held_permille;
+	row->slowdown_permille = view.slowdown_permille;
 	row->visits_permille = view.visits_permille;
 	row->program = view.program;
 	row->others = view.others;

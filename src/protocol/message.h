@@ -337,13 +337,11 @@ struct ll_message_card_row {
 	int64_t tokens_ns;
 	uint64_t lost_ns; /* LL_CARD_IS_LOST: since when, as an age */
 	uint32_t flags;   /* enum ll_card_flag */
-	uint16_t claims;
-	uint16_t slowdown_permille; /* of the job beside lower classes, as it was seen; 0: not known */
+	uint32_t claims;
 	char uuid[LL_CARD_UUID_SIZE];
 	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
 	struct ll_accounts accounts;
-	uint16_t sharing;       /* of the card: enum ll_sharing (words.h) */
-	uint16_t held_permille; /* of the time in which the job has work lower classes are held for it */
+	uint32_t sharing; /* of the card: enum ll_sharing (words.h) */
 	/* as measured: the jobs' progress by visits, of that by time slices, the geometric mean by weight; 0: not known
 	 */
 	uint32_t visits_permille;
@@ -358,6 +356,9 @@ struct ll_message_card_row {
 	/* the job's program under its limits; whom it is beside now, 0: nobody, or not known; how long it has been in
 	 * this run, and how many launches it completed in that time (company.h) */
 	uint64_t program, others, company_ns, company_launches;
+	/* of the time in which the job has work lower classes are held for it; and how many times as slow as alone it
+	 * is because of them, as it was seen, 0: not known */
+	uint32_t held_permille, slowdown_permille;
 };
 
 struct ll_message_claim_row {

@@ -199,20 +199,6 @@ static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger
 	ll_strbuf_addc(text, '\n');
 }
 
-static void add_holding(struct ll_strbuf *text, const struct ll_status_card *status)
-{
-	for (size_t i = 0; i < status->job_count; i++) {
-		const struct ll_status_job *job = &status->jobs[i];
-		if (!job->held_permille)
-			continue;
-		ll_strbuf_addf(text, "  for %s: held %.0f %% of the time in which it has work; slowdown target %.2f",
-			       job->name, job->held_permille / 10.0, job->slowdown_permille / 1000.0);
-		if (job->seen_slowdown_permille)
-			ll_strbuf_addf(text, ", now %.2f", job->seen_slowdown_permille / 1000.0);
-		ll_strbuf_addc(text, '\n');
-	}
-}
-
 static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *status)
 {
 	double times = status->visits_permille / 1000.0;
@@ -240,7 +226,6 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 		break;
 	case LL_SHARING_CLASSES:
 		ll_strbuf_addf(text, "  shared by class: lower classes are held for a part of the time\n");
-		add_holding(text, status);
 		break;
 	}
 }
