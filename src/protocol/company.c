@@ -40,7 +40,8 @@ bool ll_company_read(const struct ll_orders_company *row, struct ll_company *ret
 					      .program = LOAD(row->program),
 					      .others = LOAD(row->others),
 					      .ns = LOAD(row->ns),
-					      .launches = LOAD(row->launches)};
+					      .launches = LOAD(row->launches),
+					      .names = ""};
 		read_text(row->names, company.names, sizeof company.names);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&row->sequence, memory_order_relaxed);
