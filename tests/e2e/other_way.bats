@@ -2,7 +2,7 @@
 # monitors, told by status and doctor.
 load helper
 
-NEEDS=tests/e2e/launcher
+export NEEDS=tests/e2e/launcher
 
 setup_file() {
 	export LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher

@@ -144,7 +144,7 @@ static void write_facts(const struct ll_run_settings *settings, struct ll_job_fa
 	    .priority = settings->priority == LL_PRIORITY_HIGH  ? LL_LIMIT_CLASS_HIGH
 			: settings->priority == LL_PRIORITY_LOW ? LL_LIMIT_CLASS_LOW
 								: LL_LIMIT_CLASS_NORMAL,
-	    .sharing = jobs_sharing,
+	    .sharing = (uint16_t)jobs_sharing,
 	    .flags = (settings->is_evictable ? LL_LIMIT_EVICTABLE : 0U) | (settings->is_strict ? LL_LIMIT_STRICT : 0U) |
 		     (settings->counts_context ? LL_LIMIT_COUNTS_CONTEXT : 0U),
 	};
