@@ -163,6 +163,13 @@ static void a_hold_that_only_yielded_names_the_program_and_the_way_out(void **st
 	event.stranger = (struct ll_hold_stranger){.pid = 123, .name = "train"};
 	run_one(&test_util, event);
 	assert_contains(stdout_capture.text, "yielded the whole 3.0 s to train (pid 123); --mode fill adds to it\n");
+	event.summary = (struct ll_summary_result){.yield_count = 1, .yielded_seconds = 2.8, .seconds = 2.9};
+	run_one(&test_util, event);
+	assert_contains(stdout_capture.text, "yielded 2.8 of 2.9 s to train (pid 123); --mode fill adds to it\n");
+	event.summary.yielded_seconds = 2;
+	run_one(&test_util, event);
+	assert_contains(stdout_capture.text, "for 2.9 s\n");
+	event.summary = (struct ll_summary_result){.yield_count = 1, .yielded_seconds = 3.0};
 	event.stranger.others = 2;
 	run_one(&test_util, event);
 	assert_contains(stdout_capture.text, " to train (pid 123) and 2 others; --mode fill adds to it\n");

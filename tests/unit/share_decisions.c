@@ -221,7 +221,7 @@ static void wrong_inputs_do_not_replay(void **state)
 /* Without a record that moved the rule on, what follows does not replay. */
 static void a_missing_record_is_seen(void **state)
 {
-	json_t *lines[LINES_MOST], *left[LINES_MOST];
+	json_t *lines[LINES_MOST], *left[LINES_MOST] = {NULL};
 	size_t count = read_lines(lines), verdict = find_verdict(lines, count);
 	(void)state;
 	memcpy(left, lines, count * sizeof *left);

@@ -29,8 +29,9 @@ bool ll_other_way_find(const struct ll_earlier *earlier, const struct ll_message
 		return false;
 	const struct ll_earlier_record *record = ll_earlier_find(earlier, row->uuid, row->program, row->others,
 								 way == LL_WAY_SPACE ? LL_WAY_SLICES : LL_WAY_SPACE);
-	double now = rate_now(earlier, row, way);
-	double then = record ? ll_earlier_rate(record->launches, record->ns) : 0;
+	if (!record)
+		return false;
+	double now = rate_now(earlier, row, way), then = ll_earlier_rate(record->launches, record->ns);
 	if (!(now > 0) || !(then > 0))
 		return false;
 	*ret_other = (struct ll_other_way){.record = record, .times = then / now};

@@ -203,12 +203,33 @@ static void add_settled(struct ll_strbuf *text, const struct ll_summary_result *
 		ll_strbuf_adds(text, "  settled        never\n");
 }
 
+/* A kernel that found the card free for a moment is no hold that anybody would speak of. */
+#define NEARLY_ALL 0.9
+
+static bool has_yielded(const struct ll_summary_result *result)
+{
+	return result->yield_count > 0 && result->yielded_seconds >= NEARLY_ALL * result->seconds;
+}
+
+static void add_yielded(struct ll_strbuf *text, const struct ll_event *event)
+{
+	const struct ll_summary_result *result = &event->summary;
+	if (result->seconds > 0)
+		ll_strbuf_addf(text, "yielded %.1f of %.1f s to ", result->yielded_seconds, result->seconds);
+	else
+		ll_strbuf_addf(text, "yielded the whole %.1f s to ", result->yielded_seconds);
+	ll_hold_add_stranger(text, &event->stranger);
+	ll_strbuf_adds(text, "; --mode fill adds to it\n");
+}
+
 static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hold, const struct ll_event *event)
 {
 	const struct ll_summary_result *result = &event->summary;
 	ll_strbuf_addf(text, "card %s %s%s: synthetic load, ", event->card->label, event->card->name,
 		       simulated_words(event->card));
-	if (result->seconds > 0) {
+	if (has_yielded(result)) {
+		add_yielded(text, event);
+	} else if (result->seconds > 0) {
 		ll_strbuf_adds(text, "held ");
 		ll_hold_add_goal(text, hold);
 		ll_strbuf_addf(text, " for %.1f s\n", result->seconds);
@@ -218,10 +239,6 @@ static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hol
 			       (unsigned long long)result->yield_count, result->yielded_seconds);
 		ll_strbuf_addf(text, "  synthetic load busy %.1f s, %.0f J of the card's %.0f J\n",
 			       result->synthetic_busy_seconds, result->synthetic_joules, result->energy_joules);
-	} else if (result->yield_count > 0) {
-		ll_strbuf_addf(text, "yielded the whole %.1f s to ", result->yielded_seconds);
-		ll_hold_add_stranger(text, &event->stranger);
-		ll_strbuf_adds(text, "; --mode fill adds to it\n");
 	} else if (hold->mode == LL_HOLD_MODE_FILL && event->stranger.pid) {
 		ll_strbuf_adds(text, "added nothing: the target was no more than the load of ");
 		ll_hold_add_stranger(text, &event->stranger);

@@ -71,8 +71,8 @@ static const char *const sharing_words[] = {"measured", "slices", "visits", "hel
 
 static int read_sharing(const char *text, struct ll_limits *limits, struct ll_err *err)
 {
-	for (uint16_t i = 0; i <= LL_LIMIT_SHARING_HELD_ALL; i++) {
-		limits->sharing = i;
+	for (unsigned i = 0; i <= LL_LIMIT_SHARING_HELD_ALL; i++) {
+		limits->sharing = (uint16_t)i;
 		if (strcmp(text, sharing_words[i]) == 0)
 			return 0;
 	}
