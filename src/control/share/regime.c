@@ -192,7 +192,8 @@ static void add_block(struct ll_regime *regime, const struct ll_regime_job *jobs
 {
 	regime->moves |= LL_REGIME_MOVE_BLOCK;
 	int way = way_of_block(regime);
-	regime->seconds[way] += (double)(now_ns - regime->measured_ns) / NS_PER_S;
+	uint64_t lasted_ns = now_ns > regime->measured_ns ? now_ns - regime->measured_ns : 0;
+	regime->seconds[way] += (double)lasted_ns / NS_PER_S;
 	for (size_t i = 0; i < regime->count; i++) {
 		struct ll_regime_tried *tried = &regime->jobs[i];
 		tried->done[way] += (double)(jobs[i].completed - tried->from_completed);
