@@ -83,7 +83,7 @@ interrupted() {
 	id=$(loadline --sim status --json | jq -r "select(.pid == $(pid_of one)) | .claim")
 	other=$(loadline --sim status --json | jq -r "select(.pid == $(pid_of two)) | .claim")
 	loadline --sim evict "$id"
-	freeze two
+	freeze two pair 2
 	start command --sim evict "$other"
 	wait_for 20 grep -q "claim ${other#*/}, tenant pair: is stopping$" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"

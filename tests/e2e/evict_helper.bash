@@ -118,8 +118,9 @@ fault() {
 	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
 }
 
-# freeze NAME: freeze_process of it.
+# freeze NAME [TENANT PROCESSES]: freeze_process of it, when loadlined knows that the memory of the tenant's processes can leave.
 freeze() {
+	wait_for 60 said "${2-$1}" here "${3-1}"
 	freeze_process "$(pid_of "$1")"
 }
 

@@ -146,6 +146,7 @@ two_cards() {
 	small_card 1304M
 	job one 59M 30s 0 0
 	wait_for 60 are_ready one
+	wait_for 60 said one here 2
 	freeze_process "$(process_of one 1)"
 	job two 59M 1s 0 0
 	wait_for 60 grep -q "tenant one: cannot leave the card: the program does not answer" "$LOADLINE_SIM_DIR/loadlined.log"
