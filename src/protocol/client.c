@@ -175,8 +175,7 @@ bool ll_client_is_lost(int rc)
 
 /* ---- the list ---- */
 
-/* array: where the pointer to the rows is, of any type. They grow by doubling, so that full means a power of two. */
-static int add_row(void *array, size_t *count, const void *row, size_t size)
+int ll_client_add_row(void *array, size_t *count, const void *row, size_t size)
 {
 	void *rows;
 	memcpy(&rows, array, sizeof rows);
@@ -192,7 +191,7 @@ static int add_row(void *array, size_t *count, const void *row, size_t size)
 	return 0;
 }
 
-#define ADD_ROW(list, rows, count, row) add_row(&(list)->rows, &(list)->count, &(row), sizeof(row))
+#define ADD_ROW(list, rows, count, row) ll_client_add_row(&(list)->rows, &(list)->count, &(row), sizeof(row))
 
 /* Returns 1 at the end. */
 static int take_row(struct ll_list *list, const union ll_message *message)

@@ -80,4 +80,8 @@ void ll_list_fini(struct ll_list *list);
 const struct ll_message_job_row *ll_list_job(const struct ll_list *list, uint64_t number);
 const struct ll_message_card_row *ll_list_card(const struct ll_list *list, uint64_t job_number, const char *uuid);
 
+/* Adds a row of that size to an array that grows by doubling. array: where the pointer to the rows is, of any type.
+ * -ENOMEM: nothing is changed. */
+int ll_client_add_row(void *array, size_t *count, const void *row, size_t size);
+
 #endif

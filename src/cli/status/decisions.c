@@ -12,23 +12,6 @@ enum { TRIES = 5 };
 
 /* ---- asking ---- */
 
-/* rows: where the pointer to them is, of any type. They grow by doubling. */
-static int add_row(void *rows, size_t *count, const void *row, size_t size)
-{
-	void *array;
-	memcpy(&array, rows, sizeof array);
-	if ((*count & (*count - 1)) == 0) {
-		void *more = reallocarray(array, *count ? 2 * *count : 1, size);
-		if (!more)
-			return -ENOMEM;
-		array = more;
-		memcpy(rows, &array, sizeof array);
-	}
-	memcpy((char *)array + *count * size, row, size);
-	++*count;
-	return 0;
-}
-
 /* Returns 1 at the end. */
 static int take_message(struct ll_decision_list *list, const union ll_message *message)
 {
@@ -38,9 +21,11 @@ static int take_message(struct ll_decision_list *list, const union ll_message *m
 		list->state = message->decisions_state;
 		return 0;
 	case LL_MESSAGE_DECISION:
-		return add_row(&list->decisions, &list->decision_count, &message->decision, sizeof message->decision);
+		return ll_client_add_row(&list->decisions, &list->decision_count, &message->decision,
+					 sizeof message->decision);
 	case LL_MESSAGE_DECISION_JOB:
-		return add_row(&list->jobs, &list->job_count, &message->decision_job, sizeof message->decision_job);
+		return ll_client_add_row(&list->jobs, &list->job_count, &message->decision_job,
+					 sizeof message->decision_job);
 	case LL_MESSAGE_DECISIONS_END:
 		return 1;
 	default:

@@ -115,10 +115,6 @@ struct ll_share_claim {
 /* Ranks of classes that others can be beneath are smaller than this. */
 enum { LL_SHARE_CLASSES = 3 };
 
-struct ll_share_class {
-	struct ll_lever lever; /* of those beneath it (classes.h) */
-};
-
 struct ll_share_card {
 	struct ll_share_job *jobs;
 	struct ll_share_claim *wanting;
@@ -128,8 +124,8 @@ struct ll_share_card {
 	uint64_t visit_counted_ns;      /* up to when the holder's job was told of its visit */
 	struct ll_regime regime;        /* choose.h */
 	struct ll_decisions *decisions; /* what it decided (decisions.h); the caller's. NULL: nobody keeps that */
-	struct ll_share_class classes[LL_SHARE_CLASSES]; /* by rank */
-	enum ll_limit_sharing forced;                    /* by a person */
+	struct ll_lever levers[LL_SHARE_CLASSES]; /* by rank: of those beneath (classes.h) */
+	enum ll_limit_sharing forced;             /* by a person */
 	size_t claim_count;
 	/* for one pass over the claims (contender.h) */
 	struct ll_contender *contenders;

@@ -84,7 +84,6 @@ static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	if (!claim->want_since_ns || claim->was_deaf)
 		return;
-	claim->wanted_ns = now_ns;
 	if (claim->said.pace == LL_PACE_WAITS)
 		claim->waited_for_each_ns = now_ns;
 }

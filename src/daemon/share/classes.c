@@ -31,11 +31,6 @@ static bool wanted_lately(const struct ll_share_job *job, uint64_t now_ns)
 	return false;
 }
 
-static struct ll_share_class *class_of(const struct ll_share_card *card, unsigned rank)
-{
-	return rank < LL_SHARE_CLASSES ? (struct ll_share_class *)&card->classes[rank] : NULL;
-}
-
 /* Beneath the rank. */
 static bool has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns)
 {
@@ -99,7 +94,7 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 	*ret_is_new = false;
 	bool is_without = ll_share_is_forced(card) || ll_share_has_gang(card, now_ns);
 	for (unsigned rank = 0; rank < LL_SHARE_CLASSES; rank++) {
-		struct ll_lever *lever = &card->classes[rank].lever;
+		struct ll_lever *lever = &card->levers[rank];
 		bool was_held = lever->is_held;
 		bool is_parted = !is_without && has_beneath(card, rank, now_ns);
 		if (!is_parted && !lever->stepped_ns)
@@ -117,7 +112,7 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 bool ll_share_is_held(const struct ll_share_job *job)
 {
 	for (unsigned rank = 0; rank < job->rank && rank < LL_SHARE_CLASSES; rank++) {
-		if (job->card->classes[rank].lever.is_held)
+		if (job->card->levers[rank].is_held)
 			return true;
 	}
 	return false;
@@ -138,20 +133,21 @@ bool ll_share_has_classes(const struct ll_share_card *card, uint64_t now_ns)
 
 /* ---- for people ---- */
 
-static bool is_parted(const struct ll_share_job *job)
+/* NULL: nobody was beneath it yet. */
+static const struct ll_lever *lever_of(const struct ll_share_job *job)
 {
-	const struct ll_share_class *own = class_of(job->card, job->rank);
-	return own && own->lever.stepped_ns && job->gauge.seen_ns;
+	const struct ll_lever *lever = job->rank < LL_SHARE_CLASSES ? &job->card->levers[job->rank] : NULL;
+	return lever && lever->stepped_ns && job->gauge.seen_ns ? lever : NULL;
 }
 
 unsigned ll_share_held_permille(const struct ll_share_job *job)
 {
-	return is_parted(job) ? (unsigned)lrint(1000 * class_of(job->card, job->rank)->lever.part) : 0;
+	const struct ll_lever *lever = lever_of(job);
+	return lever ? (unsigned)lrint(1000 * lever->part) : 0;
 }
 
 unsigned ll_share_slowdown_permille(const struct ll_share_job *job)
 {
-	if (!is_parted(job))
-		return 0;
-	return (unsigned)lrint(1000 * ll_lever_slowdown(&class_of(job->card, job->rank)->lever, &job->gauge));
+	const struct ll_lever *lever = lever_of(job);
+	return lever ? (unsigned)lrint(1000 * ll_lever_slowdown(lever, &job->gauge)) : 0;
 }
