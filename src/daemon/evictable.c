@@ -127,6 +127,9 @@ static void note_came(struct ll_evictable *evictable, uint64_t away_bytes)
 
 static void note_no_room(struct ll_evictable *evictable, uint64_t now_ns)
 {
+	if (!evictable->rule.lacks_room)
+		ll_debug("claim %u, tenant %s: finds no room", ll_card_claim_number(evictable->claim->share),
+			 tenant_of(evictable));
 	evictable->again_ns = now_ns + NO_ROOM_NS;
 	evictable->rule.lacks_room = true;
 }

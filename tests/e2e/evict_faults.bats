@@ -268,6 +268,21 @@ pids_of_monitors() {
 	ends_well one
 }
 
+@test "a program that waits for room when loadlined is killed returns by the next one" {
+	needs_preload
+	start_worker one --bytes 30M
+	loadline --sim evict one
+	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY
+	start resume --sim resume one
+	wait_for 20 grep -q "tenant one: finds no room" "$LOADLINE_SIM_DIR/loadlined.log"
+	end_daemon KILL
+	wait_for 20 said one returning 2
+	fault heal
+	finish resume
+	[ "$status" -eq 0 ]
+	ends_well one
+}
+
 @test "programs that wait for room return in the order in which they were resumed" {
 	needs_preload
 	for name in one two three; do

@@ -56,7 +56,10 @@ static int say_evictable(struct ll_link *link)
 			     (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U) |
 			     (link->is_held && link->state == LL_LINK_RETURNING ? LL_MOVE_HOLD : 0U);
 	link->line.token = name.token;
-	return ll_line_say(&link->line, &message, NULL, 0);
+	int rc = ll_line_say(&link->line, &message, NULL, 0);
+	if (!rc && link->lacks_room) /* the loadlined that heard of it, and would have let it try again, is no more */
+		rc = ll_link_say_kind(link, LL_MESSAGE_NO_ROOM);
+	return rc;
 }
 
 /* What may have to leave, while the program runs. */
