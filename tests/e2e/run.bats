@@ -176,7 +176,7 @@ for device in range(count.value):
 	[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 1 ]
 	loadline --sim status --long | grep -q '^  tenant job: nothing on the card, class high, 0 MiB of 3.0 GiB, compute 40 %, weight 2, '
 	stop job KILL
-	no_tenant job
+	wait_for 20 no_tenant job
 }
 
 @test "a tenant lives as long as anything of its process tree" {
