@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare.py MIX... : each mix, as KIND+KIND..., in several ways that take turns, beside each kind alone in every round.
+"""compare.py MIX... : each mix, as PROGRAM+PROGRAM... (programs.py), in several ways that take turns, beside each kind alone in every round.
 
 Prints for each way the speed of each kind, of itself alone in the same rounds: the median of the rounds, and the quartiles."""
 import argparse

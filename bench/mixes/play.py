@@ -15,24 +15,22 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-KINDS = os.path.join(HERE, "kinds")
+import programs
+
 READY_WITHIN_S, DONE_WITHIN_S = 240, 60
-OTHERS = ("jax", "cupy", "numba", "triton")
 # ways under `loadline run`, with more words for it; ways that know the MPS daemon
 GOVERNED = {"open": [], "run": [], "space": ["--by", "space"], "auto": ["--by", "auto"]}
 UNDER_MPS = ("mps", "space", "auto")
 
 
-def words_of(kind):
-    python = os.environ.get("LOADLINE_TORCH_PYTHON", sys.executable)
-    script = f"with_{kind}.py" if kind in OTHERS else "with_torch.py"
-    return [python, os.path.join(KINDS, script)] + ([] if kind in OTHERS else [kind])
+def name_of(way, program):
+    """For a tenant and a file: loadline's names have neither of these two signs."""
+    return f"{way}-{program.replace('=', '-').replace(',', '+')}"
 
 
-def tenant_of(way, kind):
+def tenant_of(way, program):
     """A tenant for each program; one for all where gates are to be open."""
-    return "together" if way == "open" else f"{way}-{kind}"
+    return "together" if way == "open" else name_of(way, program)
 
 
 class Broken(RuntimeError):
@@ -98,9 +96,10 @@ class Program:
 
 
 class Pool:
-    """Each kind, in each way. options: {kind: words for `loadline run`}. words: those of a kind's command."""
+    """Each kind, in each way. A kind is any name of which words() gives the command: a program of programs.py, if nothing is said.
+    options: {kind: words for `loadline run`}."""
 
-    def __init__(self, kinds, ways, logs, options=None, words=words_of):
+    def __init__(self, kinds, ways, logs, options=None, words=programs.parse):
         os.makedirs(logs, exist_ok=True)
         self.kinds, self.ways, self.mps = [], ways, Mps() if set(UNDER_MPS) & set(ways) else None
         self.logs, self.options, self.words = logs, options or {}, words
@@ -123,7 +122,7 @@ class Pool:
         loadline = os.environ.get("LOADLINE", "loadline")
         governed = [loadline, "run", "--tenant", tenant_of(way, kind), *self.options.get(kind, []), *GOVERNED.get(way, []), "--"]
         words = (governed if way in GOVERNED else []) + self.words(kind)
-        return Program(f"{way} {kind}", words, env, os.path.join(self.logs, f"{way}-{kind}.err"))
+        return Program(f"{way} {kind}", words, env, os.path.join(self.logs, f"{name_of(way, kind)}.err"))
 
     def window(self, way, kinds, seconds):
         """{kind: what it told of a window in which these worked together}. Raises Broken when all have been heard."""

@@ -17,6 +17,7 @@ from collections import namedtuple
 import draw
 import judge
 import play
+import programs
 import table
 
 # start: the way of starting (play.py). sharing: what `loadline set --sharing` says while programs work this way. among: the mixes
@@ -58,7 +59,7 @@ def arguments():
     parser.add_argument("--lead", type=float, default=None,
                         help=f"seconds in which run measures a mix before its rounds ({LEAD_S:g}; {CLASS_LEAD_S:g} with classes)")
     parser.add_argument("--again", type=float, default=AGAIN_S, help="the same before each window of run")
-    parser.add_argument("--programs", metavar="FILE", help='other kinds: {"KIND": ["COMMAND", "WORD"]}')
+    parser.add_argument("--programs", metavar="FILE", help="other kinds; programs.py tells how it is written")
     parser.add_argument("--logs", default="/tmp/mixes")
     options = parser.parse_args()
     if not options.report and not (options.machine and options.json):
@@ -175,10 +176,10 @@ def figure_of(told, seconds):
 
 
 class Bench:
-    """The pool, the arbiter and what was asked of this call."""
+    """The pool, the arbiter and what was asked of this call. drawn: {kind: its options}, of the pool's programs in all ways."""
 
-    def __init__(self, pool, options):
-        self.pool, self.options, self.arbiter = pool, options, Arbiter(pool)
+    def __init__(self, pool, options, drawn):
+        self.pool, self.options, self.drawn, self.arbiter = pool, options, drawn, Arbiter(pool)
         self.dice = random.Random(f"order {options.seed}")
 
     def measure_window(self, way, kinds):
@@ -229,7 +230,7 @@ class Call:
         version = subprocess.run([os.environ.get("LOADLINE", "loadline"), "--version"], capture_output=True, text=True, check=True)
         self.path = options.json
         self.found = {"machine": options.machine, "card": card[0], "driver": card[1], "version": version.stdout.strip(),
-                      "seed": options.seed, "half": options.half, "kinds": list(bench.pool.kinds),
+                      "seed": options.seed, "half": options.half, "kinds": list(bench.pool.kinds), "options": bench.drawn,
                       "not_started": sorted({kind for _, kind in bench.pool.broken}), "ways": options.ways, "mixes": []}
         self.write()
 
@@ -261,7 +262,7 @@ def run_mixes(bench, end_s):
     print(f"{len(pool.kinds)} kinds; a mix takes up to {longest_s:.0f} s; {min(fit, bench.options.mixes)} such mixes fit", flush=True)
     # Whether a mix still fits is asked before it is drawn: else large ones would be drawn less often.
     while len(pool.kinds) > 1 and len(call.found["mixes"]) < bench.options.mixes and time.monotonic() + longest_s < end_s:
-        members, begin = draw.mix(dice, pool.kinds), time.monotonic()
+        members, begin = draw.mix(dice, pool.kinds, bench.drawn), time.monotonic()
         broken = call.add(members, lambda members=members: bench.measure_mix(members))
         for kind in broken:
             pool.drop(kind)
@@ -270,18 +271,19 @@ def run_mixes(bench, end_s):
 
 def run(options):
     begin = time.monotonic()
-    programs = None
     if options.programs:
-        with open(options.programs, encoding="utf-8") as text:
-            programs = json.load(text)
-    kinds = draw.pool(options.seed, programs or draw.HALVES[options.half], options.pool)
+        known = programs.read(options.programs)
+    else:
+        known = {kind: programs.kind_of(kind) for kind in draw.HALVES[options.half]}
+    kinds = draw.pool(options.seed, known, options.pool)
+    drawn = {kind: draw.options(options.seed, kind, known[kind].choices) for kind in kinds}
     starts = sorted({"native", "run"} | {WAYS[way].start for way in options.ways})
-    pool = start_pool(options, starts, kinds, programs.get if programs else play.words_of)
+    pool = start_pool(options, starts, kinds, lambda kind: programs.words_of(known[kind], drawn[kind]))
     try:
         play.say_time("started", begin)
         if len(pool.kinds) < 2:
             raise SystemExit("regret.py: fewer than two kinds have started")
-        run_mixes(Bench(pool, options), begin + 60 * options.minutes - ENDING_S)
+        run_mixes(Bench(pool, options, drawn), begin + 60 * options.minutes - ENDING_S)
     finally:
         pool.end()
     play.say_time("ended", begin)

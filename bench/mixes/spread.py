@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""spread.py GROUP... : how steadily programs get on, alone (KIND) and together (KIND+KIND), natively.
+"""spread.py GROUP... : how steadily programs get on, alone (PROGRAM, as in programs.py) and together (PROGRAM+PROGRAM),
+natively.
 
 Steps are counted each 10 ms. Prints the Allan deviation of the rate over windows of 0.1 to 3 s, in percent of the mean: how much
 two windows next to each other differ. It tells what can be learned of a program while it works, and how fast."""

@@ -1,6 +1,6 @@
 """The table of regret: what several calls of regret.py have found, as rows of Markdown for doc/sharing.md, and as numbers. Pure."""
 import judge
-from draw import CLASSES, Member, half_of, has_classes, has_weights
+from draw import CLASSES, Member, half_of, has_classes, has_weights, program_of
 
 SLICED = ("native", "open", "visits")    # what run is compared with
 HELD = ("held-0", "held-0.5", "held-1")  # where classes differ
@@ -11,7 +11,7 @@ SCATTER, SCATTERING_KINDS = 0.2, 3
 
 def words_of(members):
     asked = has_weights(members), has_classes(members)
-    return " + ".join(member.kind + (f" ({member.weight})" if asked[0] else "") + (f" ({member.level})" if asked[1] else "")
+    return " + ".join(program_of(member) + (f" ({member.weight})" if asked[0] else "") + (f" ({member.level})" if asked[1] else "")
                       for member in members)
 
 

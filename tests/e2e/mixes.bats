@@ -7,7 +7,8 @@ MIXES=$BATS_TEST_DIRNAME/../../bench/mixes
 # regret ARG...: a short call, whose file is $T/found.json.
 regret() {
 	jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" --argjson more "${MORE-{\}}" \
-		'{flood: [$pace, "flood"], short: [$pace, "flood", "--kernel-us", "50"], eager: [$pace, "eager"]} + $more' >"$T/programs.json"
+		'{flood: [$pace, "flood"], short: [$pace, "flood", "--kernel-us", "50"], eager: [$pace, "eager"]} | map_values({words: .}) + $more' \
+		>"$T/programs.json"
 	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=${FIRST-}$LOADLINE_BUILD/sim:$PATH python3 "$MIXES/regret.py" --machine here \
 		--json "$T/found.json" --programs "$T/programs.json" --logs "$T/logs" --minutes 5 --seconds 0.1 --rest 0.01 --lead 0.1 --again 0.05 "$@"
 }
@@ -44,10 +45,29 @@ regret() {
 	[ "$(grep -- "--sharing" "$T/said" | tail -n 1 | grep -c "sharing measured")" = 1 ]
 }
 
+@test "a program has the options that a seed drew in all ways, and the table says them" {
+	printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/started" "$LOADLINE_BUILD/tests/gpu/pace" >"$T/noted"
+	chmod +x "$T/noted"
+	MORE=$(jq -n --arg noted "$T/noted" '{flood: {words: [$noted, "flood"], choices: {kernel_us: [20, 50, 100, 200], depth: [2, 10]}},
+		eager: {words: [$noted, "eager"], choices: {pause_us: [5, 10, 20, 40]}}}')
+	regret --rounds 2 --mixes 1 --seed 3
+	jq -r '.options | "flood --depth \(.flood.depth) --kernel-us \(.flood.kernel_us)", "eager --pause-us \(.eager.pause_us)"' "$T/found.json" |
+		sort >"$T/drawn"
+	sort "$T/started" | uniq -c | sed 's/^ *//' | diff - <(sed 's/^/4 /' "$T/drawn") # native, run, mps, space
+	jq -e '.options as $drawn | .mixes | all(.members | all(.options == $drawn[.kind]))' "$T/found.json"
+	jq -e '.mixes[0].members | any(.options != {})' "$T/found.json"
+	python3 "$MIXES/regret.py" --report "$T/found.json" --json "$T/table.json"
+	jq -e --slurpfile found "$T/found.json" '.mixes[0].mix as $said | $found[0].mixes[0].members |
+		all(. as $one | .options | to_entries | all("\(.key)=\(.value)" as $word | $said | contains($word)))' "$T/table.json"
+	sort -u "$T/started" >"$T/once"
+	regret --rounds 2 --mixes 1 --seed 3
+	sort -u "$T/started" | diff - "$T/once"
+}
+
 @test "a program that ends costs its mix and no other, and one that does not start costs none" {
 	printf '#!/bin/sh\necho "{\\"event\\": \\"ready\\"}"\nread -r _\n' >"$T/brief"
 	chmod +x "$T/brief"
-	MORE=$(jq -n --arg brief "$T/brief" '{brief: [$brief], never: ["false"]}')
+	MORE=$(jq -n --arg brief "$T/brief" '{brief: {words: [$brief]}, never: {words: ["false"]}}')
 	regret --rounds 2 --mixes 6 --seed 3 --ways native,run >"$T/out"
 	jq -e '.not_started == ["never"]' "$T/found.json"
 	jq -e '[.mixes[] | select(.fault)] | length == 1 and (.[0].members | any(.kind == "brief")) and (.[0].fault | test("brief"))' "$T/found.json"
@@ -69,7 +89,7 @@ regret() {
 		esac
 	EOF
 	chmod +x "$T/first/nvidia-smi"
-	MORE=$(jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" '[range(5) | {key: "more\(.)", value: [$pace, "flood"]}] | from_entries')
+	MORE=$(jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" '[range(5) | {key: "more\(.)", value: {words: [$pace, "flood"]}}] | from_entries')
 	COUNTED=$T/first/nvidia-smi-counted regret --rounds 2 --mixes 1 --seed 3 --ways native,run >"$T/out"
 	cat "$T/out"
 	jq -e '.kinds | length == 6' "$T/found.json"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench/mixes draws what it says, and its statistics find what is true of made-up rounds, whose truth is known."""
+"""bench/mixes draws what it says, its kinds have the options that are drawn, and its statistics find what is true of made-up rounds, whose truth is known."""
+import ast
 import pathlib
 import random
 import re
@@ -12,6 +13,8 @@ sys.path.insert(0, str(MIXES))
 
 import draw  # noqa: E402
 import judge  # noqa: E402
+import play  # noqa: E402
+import programs  # noqa: E402
 import regret  # noqa: E402
 import table  # noqa: E402
 from draw import Member  # noqa: E402
@@ -61,6 +64,57 @@ class Draws(unittest.TestCase):
     def test_a_pool_of_few_kinds_is_all_of_them(self):
         self.assertEqual(sorted(draw.pool(1, ["a", "b"], 10)), ["a", "b"])
         self.assertEqual(len(draw.mix(random.Random(1), ["a", "b"])), 2)
+
+
+    def test_a_seed_draws_the_options_of_a_kind_whatever_kinds_are_beside_it(self):
+        choices = {"batch": (1, 2, 4), "width": (64, 128)}
+        drawn = [draw.options(seed, "a", choices) for seed in range(200)]
+        self.assertEqual(drawn, [draw.options(seed, "a", choices) for seed in range(200)])
+        self.assertNotEqual(drawn, [draw.options(seed, "b", choices) for seed in range(200)])
+        self.assertEqual({(each["batch"], each["width"]) for each in drawn}, {(b, w) for b in (1, 2, 4) for w in (64, 128)})
+        members = draw.mix(random.Random(1), ["a", "b"], {"a": drawn[0], "b": {}})
+        self.assertEqual({member.kind: member.options for member in members}, {"a": drawn[0], "b": {}})
+
+
+def options_of_kinds():
+    """{kind: {option: default}}, as the files of the kinds have them."""
+    found = {}
+    for node in ast.parse((MIXES / "kinds/with_torch.py").read_text()).body:
+        if isinstance(node, ast.FunctionDef) and [getattr(each, "id", None) for each in node.decorator_list] == ["kind"]:
+            assert len(node.args.args) == len(node.args.defaults), node.name
+            found[node.name] = dict(zip([each.arg for each in node.args.args], node.args.defaults))
+    for kind in programs.OTHERS:
+        calls = [node for node in ast.walk(ast.parse((MIXES / f"kinds/with_{kind}.py").read_text()))
+                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "pulse.arguments"]
+        found[kind] = {each.arg: each.value for call in calls for each in call.keywords}
+    return {kind: {name: eval(ast.unparse(value)) for name, value in options.items()} for kind, options in found.items()}
+
+
+class Options(unittest.TestCase):
+    def test_each_kind_has_the_options_that_are_drawn_for_it_and_its_own_values_are_among_them(self):
+        kinds = options_of_kinds()
+        self.assertEqual(sorted(kinds), sorted(programs.CHOICES))
+        for kind, options in kinds.items():
+            choices = programs.CHOICES[kind]
+            self.assertTrue(choices, kind)
+            for name, values in choices.items():
+                self.assertIn(options[name], values, f"{kind} {name}")
+                self.assertGreater(len(set(values)), 1, f"{kind} {name}")
+
+    def test_a_program_as_the_table_writes_it_is_the_command_that_was_measured(self):
+        for kind in draw.TUNING + draw.HELD_OUT:
+            known = programs.kind_of(kind)
+            member = Member(kind, options=draw.options("1", kind, known.choices))
+            self.assertEqual(programs.parse(draw.program_of(member)), programs.words_of(known, member.options))
+        self.assertEqual(programs.parse("requests_short:batch=4,every_ms=25")[2:], ["requests_short", "--batch", "4", "--every-ms", "25"])
+        self.assertEqual(programs.parse("matmul")[2:], ["matmul"])
+        self.assertTrue(programs.parse("jax:batch=128")[1].endswith("kinds/with_jax.py"))
+
+    def test_a_tenant_has_a_name_that_loadline_takes(self):
+        for kind, choices in programs.CHOICES.items():
+            member = Member(kind, options={name: values[-1] for name, values in choices.items()})
+            for way in regret.WAYS:
+                self.assertRegex(play.tenant_of(way, draw.program_of(member)), r"^[a-zA-Z0-9._@:+-]{1,63}$")
 
 
 class Figures(unittest.TestCase):
@@ -185,6 +239,14 @@ class Tables(unittest.TestCase):
         for run, is_good in (((0.8, 0.59), "ok"), ((0.8, 0.4), "FAIL"), ((0.6, 0.8), "FAIL")):
             row = self.row(self.calls({**truth, "run": run}, members, 1, scatter=0), "classes: generate (high)")
             self.assertEqual(row["result"], is_good, row)
+
+    def test_the_table_says_what_was_drawn_and_reads_files_of_before_options_were(self):
+        members = (Member("matmul", options={"size": 2048}), Member("scan", options={"steps": 50, "width": 128}))
+        calls = self.calls(self.TRUTH, members, count=1)
+        self.assertEqual(table.make(calls)[1]["mixes"][0]["mix"], "matmul:size=2048 + scan:steps=50,width=128")
+        for member in calls[0]["mixes"][0]["members"]:
+            del member["options"]
+        self.assertEqual(table.make(calls)[1]["mixes"][0]["mix"], "matmul + scan")
 
     def test_a_mix_that_was_drawn_and_not_measured_is_told(self):
         calls = self.calls(self.TRUTH, count=1) + [call_of((Member("cupy", 2), Member("jax", 1)), [], "native jax: no done")]

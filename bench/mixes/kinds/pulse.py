@@ -1,6 +1,7 @@
 """What the kinds of programs have in common: they get ready, work for as long as they are told, and count what the card has finished.
 
-    KIND.py NAME [--scale N]
+    with_torch.py NAME [--OPTION VALUE]...
+    with_jax.py [--OPTION VALUE]...
 
 A line on standard input is a number of seconds to work for; the end of it is the end. A JSON object a line comes out:
 
@@ -12,6 +13,7 @@ A step is what the program itself calls one: a step of a training, a token, a re
 the program marks the end of each step by an event without timing and asks for the oldest mark after each step, which waits for
 nothing. So the count does not change what the program does, and launches that only wait in a queue do not count.
 """
+import argparse
 import collections
 import json
 import random
@@ -20,6 +22,14 @@ import time
 
 BIN_S = 0.01
 WARM_UP_S = 1.0
+
+
+def arguments(words=None, **options):
+    """The command line: a keyword is an option, its value the default. words: those of the command line, if not all."""
+    parser = argparse.ArgumentParser()
+    for name, default in options.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default)
+    return parser.parse_args(words)
 
 
 def say(**facts):

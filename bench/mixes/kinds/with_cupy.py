@@ -15,7 +15,8 @@ class Marks:
         return event.done
 
 
-data = cupy.random.rand(1 << 21, dtype=cupy.float32)
+options = pulse.arguments(size=1 << 21)
+data = cupy.random.rand(options.size, dtype=cupy.float32)
 count = 0
 
 

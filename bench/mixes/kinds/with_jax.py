@@ -15,9 +15,10 @@ class Marks:
         return array.is_ready()
 
 
+options = pulse.arguments(batch=512, width=1024)
 keys = jax.random.split(jax.random.PRNGKey(1), 4)
-weights = [jax.random.normal(key, (1024, 1024)) / 32 for key in keys]
-x = jax.random.normal(keys[0], (512, 1024))
+weights = [jax.random.normal(key, (options.width, options.width)) / options.width ** 0.5 for key in keys]
+x = jax.random.normal(keys[0], (options.batch, options.width))
 count, loss = 0, None
 
 

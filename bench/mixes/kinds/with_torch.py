@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Kinds of PyTorch programs: with_torch.py NAME. Each function makes its model and its data, and returns what pulse.py runs.
+"""Kinds of PyTorch programs: with_torch.py NAME [--OPTION VALUE]... Each function makes its model and its data, and returns what
+pulse.py runs. Its parameters are its options; ../programs.py has the values that are drawn.
 
 None of them was written for the rule, or changed for it. Sizes are those of small research programs on one card."""
-import argparse
+import inspect
+import sys
 import time
 
 import torch
@@ -24,10 +26,10 @@ def stepping(step, marks=None):
     return pulse.Steps(step, marks or pulse.Marks())
 
 
-def answering(answer, every_s):
+def answering(answer, every_ms):
     pulse.warm_up(answer)
     torch.cuda.synchronize()
-    return pulse.Requests(answer, every_s)
+    return pulse.Requests(answer, every_ms / 1000)
 
 
 # ---- models ----
@@ -49,10 +51,12 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, width, layers, heads, outputs, causal=False, tokens=0, patch=0):
+    """Heads are 64 wide. It reads tokens, or pictures in patches."""
+
+    def __init__(self, width, layers, outputs, tokens=0, patch=0):
         super().__init__()
         self.into = nn.Embedding(tokens, width) if tokens else nn.Linear(3 * patch * patch, width)
-        self.blocks = nn.Sequential(*[Block(width, heads, causal) for _ in range(layers)])
+        self.blocks = nn.Sequential(*[Block(width, width // 64, tokens > 0) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, outputs)
         self.patch = patch
 
@@ -148,61 +152,69 @@ def texts(batch, length, tokens):
     return forever(x, x)
 
 
-@kind
-def vit_train():
-    """ViT, AMP, images from two loader processes."""
-    loader = torch.utils.data.DataLoader(Images(128, 100), batch_size=32, num_workers=2, pin_memory=True)
-    return training(Transformer(384, 12, 6, 100, patch=16).cuda(), iter(loader), True)
+def pictures_to_classes(width, layers=12):
+    return Transformer(width, layers, 100, patch=16).cuda()
 
 
 @kind
-def gpt_train():
-    """A language model of 40 million parameters, AMP, one batch after the other."""
-    return training(Transformer(512, 8, 8, 8192, True, 8192).cuda(), texts(16, 256, 8192), True)
+def vit_train(batch=32, width=384, loaders=2):
+    """ViT, AMP, images from loader processes."""
+    loader = torch.utils.data.DataLoader(Images(128, 100), batch_size=batch, num_workers=loaders, pin_memory=True)
+    return training(pictures_to_classes(width), iter(loader), True)
+
+
+def language_model(width):
+    return Transformer(width, 8, 8192, tokens=8192).cuda()
 
 
 @kind
-def gpt_accumulate():
-    """The same in small batches, eight to a step of the optimiser."""
-    return training(Transformer(512, 8, 8, 8192, True, 8192).cuda(), texts(2, 256, 8192), True, each=8)
+def gpt_train(batch=16, width=512):
+    """A language model of 10 to 70 million parameters, AMP, one batch after the other."""
+    return training(language_model(width), texts(batch, 256, 8192), True)
 
 
 @kind
-def resnet_small():
-    return training(resnet().cuda(), images(4, 64, 100), True)
+def gpt_accumulate(batch=2, width=512, each=8):
+    """The same in small batches, several to a step of the optimiser."""
+    return training(language_model(width), texts(batch, 256, 8192), True, each=each)
 
 
 @kind
-def resnet_large():
-    return training(resnet().cuda(), images(128, 64, 100), True)
+def resnet_small(batch=4, side=64):
+    return training(resnet().cuda(), images(batch, side, 100), True)
 
 
 @kind
-def mlp_float():
+def resnet_large(batch=128, side=64):
+    return training(resnet().cuda(), images(batch, side, 100), True)
+
+
+@kind
+def mlp_float(batch=128, width=256):
     """A small network without AMP, the loss read at each step, as in many notebooks."""
-    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).cuda()
-    batches = forever(torch.rand(128, 64), torch.randint(10, (128,)))
+    model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)).cuda()
+    batches = forever(torch.rand(batch, 64), torch.randint(10, (batch,)))
     return training(model, batches, False, read_every=1)
 
 
 @kind
-def lstm_train():
+def lstm_train(batch=32, width=512):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
-            self.into, self.lstm, self.head = nn.Embedding(4096, 256), nn.LSTM(256, 512, 2, batch_first=True), nn.Linear(512, 4096)
+            self.into, self.lstm, self.head = nn.Embedding(4096, 256), nn.LSTM(256, width, 2, batch_first=True), nn.Linear(width, 4096)
 
         def forward(self, x):
             return self.head(self.lstm(self.into(x))[0])
-    return training(Model().cuda(), texts(32, 128, 4096), False)
+    return training(Model().cuda(), texts(batch, 128, 4096), False)
 
 
 @kind
-def recommend():
+def recommend(batch=2048, rows=1 << 20):
     """Large embeddings, a small network."""
-    table, top = nn.EmbeddingBag(1 << 20, 64, sparse=True).cuda(), nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1)).cuda()
+    table, top = nn.EmbeddingBag(rows, 64, sparse=True).cuda(), nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1)).cuda()
     optimiser = torch.optim.SGD([*table.parameters(), *top.parameters()], lr=0.01)
-    ids = torch.randint(1 << 20, (2048, 40)).pin_memory()
+    ids = torch.randint(rows, (batch, 40)).pin_memory()
 
     def step():
         loss = top(table(ids.cuda(non_blocking=True))).square().mean()
@@ -213,13 +225,13 @@ def recommend():
 
 
 @kind
-def graph_network():
-    """Messages along the edges of a sparse graph."""
-    nodes, edges = 20000, 400000
+def graph_network(nodes=20000, width=128):
+    """Messages along the edges of a sparse graph, twenty edges to a node."""
+    edges = 20 * nodes
     index = torch.randint(nodes, (2, edges), device="cuda")
     matrix = torch.sparse_coo_tensor(index, torch.ones(edges, device="cuda"), (nodes, nodes)).coalesce().to_sparse_csr()
-    layers = nn.ModuleList([nn.Linear(128, 128) for _ in range(3)]).cuda()
-    optimiser, features = torch.optim.Adam(layers.parameters()), torch.rand(nodes, 128, device="cuda")
+    layers = nn.ModuleList([nn.Linear(width, width) for _ in range(3)]).cuda()
+    optimiser, features = torch.optim.Adam(layers.parameters()), torch.rand(nodes, width, device="cuda")
 
     def step():
         x = features
@@ -232,11 +244,11 @@ def graph_network():
 
 
 @kind
-def reinforce():
-    """Steps of an environment on the host, each with a forward pass that is waited for; an update each 64 steps."""
-    policy = nn.Sequential(nn.Linear(32, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, 4)).cuda()
+def reinforce(batch=16, width=128):
+    """Steps of environments on the host, each with a forward pass that is waited for; an update each 64 steps."""
+    policy = nn.Sequential(nn.Linear(32, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 4)).cuda()
     optimiser, seen = torch.optim.Adam(policy.parameters()), []
-    state = torch.zeros(16, 32)
+    state = torch.zeros(batch, 32)
 
     def step():
         nonlocal state
@@ -255,17 +267,17 @@ def reinforce():
 
 # ---- inference ----
 
-def gpt2():
+def gpt2(layers):
     from transformers import GPT2Config, GPT2LMHeadModel
-    return GPT2LMHeadModel(GPT2Config()).cuda().half().eval()
+    return GPT2LMHeadModel(GPT2Config(n_layer=layers)).cuda().half().eval()
 
 
 class Text:
-    """Greedy generation with a cache of keys and values, a token a step, the token read by the host. A process's first steps
-    at each length of the cache are ten times as slow as the later ones, so one text is made before the program is ready."""
+    """Greedy generation with a cache of keys and values, a token of each text a step, read by the host. A process's first steps
+    at each length of the cache are ten times as slow as the later ones, so the texts are made once before the program is ready."""
 
-    def __init__(self, prompt, tokens, first=None):
-        self.model, self.prompt, self.tokens = gpt2(), torch.randint(50000, (1, prompt), device="cuda"), tokens
+    def __init__(self, prompt, tokens, first=None, batch=1, layers=12):
+        self.model, self.prompt, self.tokens = gpt2(layers), torch.randint(50000, (batch, prompt), device="cuda"), tokens
         self.cache, self.token, self.left = None, None, 0
         for _ in range(first or tokens):
             self.step()
@@ -277,30 +289,30 @@ class Text:
             self.cache, self.token, self.left = None, self.prompt, self.tokens
         out = self.model(input_ids=self.token, past_key_values=self.cache, use_cache=True)
         self.cache, self.token = out.past_key_values, out.logits[:, -1:].argmax(-1)
-        self.token.item()
+        self.token.tolist()
         self.left -= 1
 
 
 @kind
-def generate():
-    """GPT-2 size, eager, 200 tokens after a prompt of 32."""
-    return stepping(Text(32, 200).step, pulse.Waited())
+def generate(batch=1, layers=12, tokens=200):
+    """GPT-2 size, eager, after a prompt of 32."""
+    return stepping(Text(32, tokens, batch=batch, layers=layers).step, pulse.Waited())
 
 
 @kind
-def prefill():
-    """Prompts of 900 tokens, 16 tokens each."""
-    return stepping(Text(900, 16).step, pulse.Waited())
+def prefill(prompt=900, layers=12, tokens=16):
+    """Long prompts, a few tokens each."""
+    return stepping(Text(prompt, tokens, layers=layers).step, pulse.Waited())
 
 
 @kind
-def stream_text():
-    """Tokens that are sent to a reader: some host work after each."""
-    text = Text(32, 200)
+def stream_text(batch=1, layers=12, pause_ms=4):
+    """Tokens that are sent to readers: some host work after each."""
+    text = Text(32, 200, batch=batch, layers=layers)
 
     def step():
         text.step()
-        time.sleep(0.004)
+        time.sleep(pause_ms / 1000)
     return stepping(step, pulse.Waited())
 
 
@@ -316,20 +328,24 @@ def captured(step):
     return graph.replay
 
 
+def decoder(width):
+    return Transformer(width, 12, 8192, tokens=8192).cuda().half().eval()
+
+
 @kind
-def decode_graph():
+def decode_graph(batch=8, width=1024):
     """A decoder's step as one CUDA graph, launched ahead."""
-    model = Transformer(1024, 12, 16, 8192, True, 8192).cuda().half().eval()
-    x = torch.randint(8192, (8, 16), device="cuda")
+    model = decoder(width)
+    x = torch.randint(8192, (batch, 16), device="cuda")
     replay = captured(lambda: model(x))
     return stepping(replay)
 
 
 @kind
-def graph_waited():
+def graph_waited(batch=8, width=1024):
     """The same, each result read by the host."""
-    model = Transformer(1024, 12, 16, 8192, True, 8192).cuda().half().eval()
-    x, out = torch.randint(8192, (8, 16), device="cuda"), torch.zeros(1, device="cuda")
+    model = decoder(width)
+    x, out = torch.randint(8192, (batch, 16), device="cuda"), torch.zeros(1, device="cuda")
     replay = captured(lambda: out.copy_(model(x).amax().view(1)))
 
     def step():
@@ -338,10 +354,14 @@ def graph_waited():
     return stepping(step, pulse.Waited())
 
 
+def pictures(batch):
+    return torch.rand(batch, 3, 128, 128).half()
+
+
 @kind
-def batches():
-    """Images in batches of 64, the answers copied back each time."""
-    model, x = Transformer(384, 12, 6, 100, patch=16).cuda().half().eval(), torch.rand(64, 3, 128, 128).half().pin_memory()
+def batches(batch=64, width=384):
+    """Images in batches, the answers copied back each time."""
+    model, x = pictures_to_classes(width).half().eval(), pictures(batch).pin_memory()
 
     @torch.no_grad()
     def step():
@@ -350,32 +370,32 @@ def batches():
 
 
 @kind
-def requests_short():
-    """Requests of 2 to 3 ms, 50 ms apart on average."""
-    model, x = Transformer(768, 4, 12, 100, patch=16).cuda().half().eval(), torch.rand(16, 3, 128, 128).half().pin_memory()
+def requests_short(batch=16, every_ms=50):
+    """Requests of 1 to 3 ms."""
+    model, x = pictures_to_classes(768, 4).half().eval(), pictures(batch).pin_memory()
 
     @torch.no_grad()
     def answer():
         model(x.cuda(non_blocking=True)).float().cpu()
-    return answering(answer, 0.05)
+    return answering(answer, every_ms)
 
 
 @kind
-def requests_long():
-    """Requests of some 40 ms, most of it on the host, 100 ms apart on average."""
-    text = Text(32, 1 << 30, first=6)
+def requests_long(tokens=6, every_ms=100):
+    """Requests of 20 to 40 ms, most of it on the host."""
+    text = Text(32, 1 << 30, first=tokens)
 
     def answer():
         text.left = 0
-        for _ in range(6):
+        for _ in range(tokens):
             text.step()
-    return answering(answer, 0.1)
+    return answering(answer, every_ms)
 
 
 @kind
-def diffusion():
+def diffusion(batch=4, width=128, side=64):
     """Steps of denoising by a U-Net, half precision, each picture read back."""
-    model, x = Unet().cuda().half().eval(), torch.randn(4, 4, 64, 64, device="cuda").half()
+    model, x = Unet(width).cuda().half().eval(), torch.randn(batch, 4, side, side, device="cuda").half()
     count = 0
 
     @torch.no_grad()
@@ -391,23 +411,24 @@ def diffusion():
 # ---- computing ----
 
 @kind
-def matmul():
-    a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+def matmul(size=4096):
+    a = torch.randn(size, size, device="cuda", dtype=torch.bfloat16)
     return stepping(lambda: torch.mm(a, a))
 
 
 @kind
-def long_kernels():
-    """Kernels of some 20 ms each."""
+def long_kernels(size=8192):
+    """Kernels of 3 to 20 ms each."""
     torch.backends.cuda.matmul.allow_tf32 = False
-    a = torch.randn(8192, 8192, device="cuda")
+    a = torch.randn(size, size, device="cuda")
     return stepping(lambda: torch.mm(a, a))
 
 
 @kind
-def streams():
-    """Transforms in eight streams, one wait a round."""
-    data, ways = [torch.randn(1 << 20, device="cuda", dtype=torch.complex64) for _ in range(8)], [torch.cuda.Stream() for _ in range(8)]
+def streams(count=8, size=1 << 20):
+    """Transforms in many streams, one wait a round."""
+    data = [torch.randn(size, device="cuda", dtype=torch.complex64) for _ in range(count)]
+    ways = [torch.cuda.Stream() for _ in range(count)]
 
     def step():
         for x, way in zip(data, ways):
@@ -418,22 +439,22 @@ def streams():
 
 
 @kind
-def scan():
-    """A hundred small dependent steps, then a wait."""
-    w, x = torch.randn(256, 256, device="cuda") / 16, torch.randn(64, 256, device="cuda")
+def scan(steps=100, width=256):
+    """Many small dependent steps, then a wait."""
+    w, x = torch.randn(width, width, device="cuda") / width ** 0.5, torch.randn(64, width, device="cuda")
 
     def step():
         h = x
-        for _ in range(100):
+        for _ in range(steps):
             h = torch.tanh(h @ w)
         h.sum().item()
     return stepping(step, pulse.Waited())
 
 
 @kind
-def copy_back():
+def copy_back(size=1024):
     """A kernel and a copy back each round."""
-    a, host = torch.randn(1024, 1024, device="cuda"), torch.empty(1024, 1024).pin_memory()
+    a, host = torch.randn(size, size, device="cuda"), torch.empty(size, size).pin_memory()
 
     def step():
         host.copy_(a @ a)
@@ -441,9 +462,9 @@ def copy_back():
 
 
 @kind
-def copy_in():
-    """64 MiB come in each round, and are reduced."""
-    host, here = torch.rand(16 << 20).pin_memory(), torch.empty(16 << 20, device="cuda")
+def copy_in(mib=64):
+    """Data come in each round, and are reduced."""
+    host, here = torch.rand(mib << 18).pin_memory(), torch.empty(mib << 18, device="cuda")
 
     def step():
         here.copy_(host, non_blocking=True)
@@ -452,9 +473,9 @@ def copy_in():
 
 
 @kind
-def wait_each():
+def wait_each(size=32):
     """A wait for each kernel of some microseconds."""
-    x = torch.zeros(32, device="cuda")
+    x = torch.zeros(size, device="cuda")
 
     def step():
         x.add_(1)
@@ -463,31 +484,31 @@ def wait_each():
 
 
 @kind
-def host_bursts():
-    """8 ms of work on the host, then a burst of kernels that is not waited for."""
+def host_bursts(host_ms=8, kernels=40):
+    """Work on the host, then a burst of kernels that is not waited for."""
     a = torch.randn(1024, 1024, device="cuda")
 
     def step():
-        until = time.perf_counter() + 0.008
+        until = time.perf_counter() + host_ms / 1000
         while time.perf_counter() < until:
             pass
-        for _ in range(40):
+        for _ in range(kernels):
             torch.mm(a, a)
     return stepping(step)
 
 
 @kind
-def elementwise():
+def elementwise(mib=128):
     """Bound by the card's memory."""
-    x = torch.randn(32 << 20, device="cuda")
+    x = torch.randn(mib << 18, device="cuda")
     return stepping(lambda: x.mul_(1.0001))
 
 
 @kind
-def solve():
+def solve(batch=8, size=512):
     """Linear algebra with waits inside the library."""
-    a = torch.randn(8, 512, 512, device="cuda")
-    a = a @ a.mT + 512 * torch.eye(512, device="cuda")
+    a = torch.randn(batch, size, size, device="cuda")
+    a = a @ a.mT + size * torch.eye(size, device="cuda")
 
     def step():
         torch.linalg.cholesky(a).diagonal(dim1=1, dim2=2).sum().item()
@@ -495,11 +516,14 @@ def solve():
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("name", choices=sorted(KINDS))
-    name = parser.parse_args().name
+    """The first word is a name; an option of a kind is a parameter of its function."""
+    if len(sys.argv) < 2 or sys.argv[1] not in KINDS:
+        sys.exit(f"with_torch.py: no such kind; kinds: {', '.join(sorted(KINDS))}")
+    make = KINDS[sys.argv[1]]
+    defaults = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
     torch.manual_seed(1)
-    pulse.run(KINDS[name]())
+    pulse.run(make(**vars(pulse.arguments(sys.argv[2:], **defaults))))
 
 
-main()
+if __name__ == "__main__":
+    main()

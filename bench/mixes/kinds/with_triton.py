@@ -16,12 +16,13 @@ def softmax(x, y, width: tl.constexpr):
     tl.store(y + row * width + at, e / tl.sum(e, 0))
 
 
-data = torch.randn(8192, 1024, device="cuda")
+options = pulse.arguments(rows=8192, width=1024)
+data = torch.randn(options.rows, options.width, device="cuda")
 out = torch.empty_like(data)
 
 
 def step():
-    softmax[(8192,)](data, out, 1024)
+    softmax[(options.rows,)](data, out, options.width)
 
 
 pulse.warm_up(step)
