@@ -5,7 +5,7 @@ for programs that it has not seen. The lists are fixed. A kind that was in a tab
 import random
 from collections import namedtuple
 
-TUNING = ("copy_back", "decode_graph", "diffusion", "generate", "gpt_train", "host_bursts", "matmul", "mlp_float",
+TUNING = ("compiled", "copy_back", "decode_graph", "diffusion", "generate", "gpt_train", "host_bursts", "matmul", "mlp_float",
           "requests_long", "requests_short", "resnet_large", "resnet_small", "scan", "streams", "vit_train", "wait_each")
 HELD_OUT = ("batches", "copy_in", "cupy", "elementwise", "gpt_accumulate", "graph_network", "graph_waited", "jax", "long_kernels",
             "lstm_train", "numba", "prefill", "recommend", "reinforce", "solve", "stream_text", "triton")

@@ -31,6 +31,7 @@ CHOICES = {
     "stream_text": {"batch": (1, 4), "layers": (6, 12), "pause_ms": (2, 4, 8)},
     "decode_graph": {"batch": (1, 8, 32), "width": (512, 768, 1024)},
     "graph_waited": {"batch": (1, 8, 32), "width": (512, 768, 1024)},
+    "compiled": {"batch": (4, 16, 64), "width": (192, 384, 768)},
     "batches": {"batch": (16, 64, 128), "width": (192, 384, 768)},
     "requests_short": {"batch": (4, 16), "every_ms": (25, 50, 100)},
     "requests_long": {"tokens": (3, 6), "every_ms": (100, 125, 150)},

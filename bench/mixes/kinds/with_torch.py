@@ -4,8 +4,12 @@ pulse.py runs. Its parameters are its options; ../programs.py has the values tha
 
 None of them was written for the rule, or changed for it. Sizes are those of small research programs on one card."""
 import inspect
+import os
 import sys
 import time
+
+# Ten programs start at once: torch.compile has no processes of its own to help it.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 import torch
 from torch import nn
@@ -356,6 +360,17 @@ def graph_waited(batch=8, width=1024):
 
 def pictures(batch):
     return torch.rand(batch, 3, 128, 128).half()
+
+
+@kind
+def compiled(batch=16, width=384):
+    """Images through a model that torch.compile has made, the classes read by the host."""
+    model, x = torch.compile(pictures_to_classes(width, 4).half().eval()), pictures(batch).cuda()
+
+    @torch.no_grad()
+    def step():
+        model(x).argmax(1).tolist()
+    return stepping(step, pulse.Waited())
 
 
 @kind
