@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import (claims, figures, in_turn, level, paired, part_mps_answers, part_mps_space, part_original, part_questions,  # noqa: E402
-                     part_run_added, part_run_cap, part_run_cost, part_run_memory, part_run_priority, part_run_programs,
+                     part_run_added, part_run_cap, part_run_class, part_run_cost, part_run_memory, part_run_programs,
                      part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.frameworks import PROGRAMS  # noqa: E402
@@ -599,12 +599,12 @@ class Weights(unittest.TestCase):
         self.assertEqual(self.report([None, 70], [None, 7]), [FAILED, FAILED])
 
 
-class Priorities(unittest.TestCase):
+class Classes(unittest.TestCase):
     def test_a_loop_is_measured_by_what_the_ticks_leave(self):
-        self.assertAlmostEqual(part_run_priority.loop_keeps(4750, 5000, 0.75, 15), 1)
+        self.assertAlmostEqual(part_run_class.loop_keeps(4750, 5000, 0.75, 15), 1)
 
     def test_ticks_of_the_first_moments_can_be_left_out(self):
-        self.assertEqual(part_run_priority.after(list(range(150)), 3.0, 0.5)[0], 25)
+        self.assertEqual(part_run_class.after(list(range(150)), 3.0, 0.5)[0], 25)
 
 
 class Limits(unittest.TestCase):

@@ -53,8 +53,8 @@ def run_borrower(lab):
     need_run(lab)
     gib = evicting.fitting_gib(lab, BORROWED_GIB, 1)
     more = f"; {gib:g} GiB of the borrowed memory can be moved, a third program holds the rest" if gib < BORROWED_GIB else ""
-    borrower = Holder(lab, "evict-borrower", evicting.sized(lab, gib), ("--priority", "low", *EVICTABLE)).wait_ready()
-    owner = Holder(lab, "evict-owner", evicting.sized(lab, 0.25), ("--priority", "high", *EVICTABLE)).wait_ready()
+    borrower = Holder(lab, "evict-borrower", evicting.sized(lab, gib), ("--class", "low", *EVICTABLE)).wait_ready()
+    owner = Holder(lab, "evict-owner", evicting.sized(lab, 0.25), ("--class", "high", *EVICTABLE)).wait_ready()
     evicting.wait_ready_bytes(lab, borrower.name, borrower.count)
     alone = figures.percentile([owner.rate_for(lab.seconds(OWNER_S, 0.3)) for _ in range(3)], 50)
     with evicting.ballast(lab, "evict-borrower-ballast", evicting.room_bytes(lab)):

@@ -182,7 +182,7 @@ def run_classes(lab):
     need_run(lab)
     for low in LOW:
         figure = f"classes: serve high beside low {low}"
-        mix = [Member("serve", ("--priority", "high")), Member(low, ("--priority", "low"))]
+        mix = [Member("serve", ("--class", "high")), Member(low, ("--class", "low"))]
         try:
             found = measure(lab, f"classes-{low}", mix, [NATIVE, RUN], CLASS_ROUNDS, CLASS_WINDOW_S)
         except Missing as why:
@@ -201,7 +201,7 @@ def run_space_classes(lab):
     need_run(lab)
     modes = [NATIVE, MPS, SPACE]
     figure = "space: serve high beside low matmul"
-    mix = [Member("serve", ("--priority", "high")), Member("matmul", ("--priority", "low"))]
+    mix = [Member("serve", ("--class", "high")), Member("matmul", ("--class", "low"))]
     report_class(lab, figure, measure(lab, "space-classes", mix, modes, CLASS_ROUNDS, CLASS_WINDOW_S), SPACE.name, MPS.name,
                  SPACE_BARS, SPACE_KEEPS)
     figure = "space: matmul + matmul 30/70"

@@ -50,7 +50,7 @@ def run_long(lab):
     need_run(lab)
     for kind, kernel_ms in LONG:
         figure = f"classes: serve high beside low {kind}: p99"
-        mix = [Member("serve", ("--priority", "high")), Member(kind, ("--priority", "low"))]
+        mix = [Member("serve", ("--class", "high")), Member(kind, ("--class", "low"))]
         try:
             found = measure(lab, f"long-{kind}", mix, [NATIVE, RUN], 3, 10.0)
         except Missing as why:
@@ -76,7 +76,7 @@ LEAST_PERCENT, MOST_PERCENT = 0.8, 10.0
 def run_flooding(lab):
     need_run(lab)
     for low in ("decode", "small"):
-        mix = [Member("flood", ("--priority", "high")), Member(low, ("--priority", "low"))]
+        mix = [Member("flood", ("--class", "high")), Member(low, ("--class", "low"))]
         figure = f"classes: flood high beside low {low}"
         try:
             found = measure(lab, f"flooding-{low}", mix, [NATIVE, RUN])

@@ -1,4 +1,4 @@
-"""run-priority: a program that needs the card for 1 ms every 20 ms, beside a loop of the class low and beside a hold."""
+"""run-class: a program that needs the card for 1 ms every 20 ms, beside a loop of the class low and beside a hold."""
 import time
 
 from . import figures
@@ -41,13 +41,13 @@ def find_loop(lab):
 def report_alone(lab):
     """p99 as it is, and by itself under `run`: all that follows is measured by the first."""
     found = {}
-    for kind, limits in (("native", None), ("run", ["--priority", "high"])):
-        program = ticks(lab, f"priority-alone-{kind}", limits)
+    for kind, limits in (("native", None), ("run", ["--class", "high"])):
+        program = ticks(lab, f"class-alone-{kind}", limits)
         tick_for(program, 1)
         found[kind] = tick_for(program, lab.seconds(ALONE_S))["latencies_ms"]
         program.end()
-    lab.report.keep("priority: alone", {kind: figures.spread(values) for kind, values in found.items()})
-    lab.report.info("priority: 1 ms every 20 ms, alone", ", ".join(
+    lab.report.keep("class: alone", {kind: figures.spread(values) for kind, values in found.items()})
+    lab.report.info("class: 1 ms every 20 ms, alone", ", ".join(
         f"{kind} p50 {figures.percentile(values, 50):.3f}, p99 {p99(values):.3f} ms" for kind, values in found.items()))
     return p99(found["native"])
 
@@ -59,13 +59,13 @@ def loop_keeps(beside, alone, busy_s, seconds):
 
 def report_low(lab, alone_ms):
     name, words = find_loop(lab)
-    figure, seconds = f"priority: beside a low {name} loop", lab.seconds(BESIDE_S)
-    native = Program(lab, "priority-loop-native", words).wait_ready()
+    figure, seconds = f"class: beside a low {name} loop", lab.seconds(BESIDE_S)
+    native = Program(lab, "class-loop-native", words).wait_ready()
     native.rate_for(1)
     alone = native.rate_for(lab.seconds(5))
     native.end()
-    loop = Program(lab, "priority-loop-low", words, ["--priority", "low"]).wait_ready()
-    program = ticks(lab, "priority-high", ["--priority", "high"])
+    loop = Program(lab, "class-loop-low", words, ["--class", "low"]).wait_ready()
+    program = ticks(lab, "class-high", ["--class", "high"])
     mark = loop.go(seconds + 3)
     time.sleep(1)
     from_s = time.time()
@@ -87,8 +87,8 @@ def report_low(lab, alone_ms):
 def report_hold(lab, alone_ms):
     """The program is there before the hold begins; each stretch of ticks meets a hold that holds."""
     firsts, later = [], []
-    program = ticks(lab, "priority-beside-hold", ["--priority", "high"])
-    hold = Hold(lab, "priority-hold")
+    program = ticks(lab, "class-beside-hold", ["--class", "high"])
+    hold = Hold(lab, "class-hold")
     hold.wait_holding()
     for _ in range(lab.times(ARRIVALS, 2)):
         time.sleep(HELD_S + lab.random.random() / 10)
@@ -102,10 +102,10 @@ def report_hold(lab, alone_ms):
             raise Trouble("the hold did not resume")
     program.end()
     hold.end()
-    lab.report.keep("priority: beside a default hold", {"first_ms": firsts, "later_ms": figures.spread(later)})
-    lab.report.at_most("priority: beside a default hold, first arrival", max(firsts), FIRST_MS, "ms", 3,
+    lab.report.keep("class: beside a default hold", {"first_ms": firsts, "later_ms": figures.spread(later)})
+    lab.report.at_most("class: beside a default hold, first arrival", max(firsts), FIRST_MS, "ms", 3,
                        f" at most of {len(firsts)}; p50 {figures.percentile(firsts, 50):.3f}")
-    lab.report.at_most("priority: beside a yielded hold, p99, times alone", p99(later) / alone_ms, BESIDE_HOLD, "times",
+    lab.report.at_most("class: beside a yielded hold, p99, times alone", p99(later) / alone_ms, BESIDE_HOLD, "times",
                        3, f" ({p99(later):.3f} ms; p50 {figures.percentile(later, 50):.3f}, max {max(later):.3f})")
 
 
