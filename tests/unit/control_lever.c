@@ -153,6 +153,18 @@ static void a_mix_that_changes_has_its_part_soon(void **state)
 	assert_near(slowdown_of(&world, 5 * S), 1.3, 0.13);
 }
 
+static void a_part_of_0_that_was_forced_is_found_again(void **state)
+{
+	(void)state;
+	struct world world = new_world(0.5, 1.3);
+	world.lever.is_forced = true;
+	play(&world, 20 * S);
+	assert_near(world.lever.part, 0, 1e-9);
+	world.lever.is_forced = false;
+	play(&world, 15 * S);
+	assert_near(slowdown_of(&world, 5 * S), 1.3, 0.13);
+}
+
 static void nobody_is_held_for_a_class_that_has_left_or_for_nobody(void **state)
 {
 	(void)state;
@@ -175,6 +187,7 @@ int main(void)
 	    cmocka_unit_test(short_requests_have_the_card_to_themselves),
 	    cmocka_unit_test(dense_requests_have_their_part),
 	    cmocka_unit_test(a_mix_that_changes_has_its_part_soon),
+	    cmocka_unit_test(a_part_of_0_that_was_forced_is_found_again),
 	    cmocka_unit_test(nobody_is_held_for_a_class_that_has_left_or_for_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

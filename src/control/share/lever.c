@@ -106,20 +106,21 @@ static void weigh(struct ll_lever *lever, const struct ll_lever_job *jobs, size_
 	lever->is_known = true;
 }
 
-/* While work is sparse the part is 1, and nothing is seen of the open way. */
+/* At 1, as while work is sparse, nothing is seen of the open way; at 0, as a person may have had it, nothing of the
+ * held one. So both ways are begun anew from there. */
 static void tend_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
 {
-	bool was_sparse = lever->part >= 1;
+	bool was_one_way = lever->part >= 1 || lever->part <= 0;
 	if (lever->is_forced) {
 		lever->is_known = false;
 		return;
 	}
-	if (lever->busy < (was_sparse || lever->part <= 0 ? DENSE : LL_LEVER_SPARSE)) {
+	if (lever->busy < (was_one_way ? DENSE : LL_LEVER_SPARSE)) {
 		lever->part = 1;
 		lever->is_known = false;
 		return;
 	}
-	if (was_sparse) {
+	if (was_one_way) {
 		lever->part = UNKNOWN_PART;
 		lever->left_ns = 0;
 	}
