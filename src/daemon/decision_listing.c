@@ -49,10 +49,17 @@ static void make_decision(const struct ll_decision *decision, union ll_message *
 	row->gain = decision->gain;
 	row->moves = decision->moves;
 	row->why = (uint32_t)decision->why;
-	row->flags =
-	    (decision->gives_visits ? LL_DECISION_GIVES_VISITS : 0U) | (decision->is_ruled ? LL_DECISION_IS_RULED : 0U);
+	row->flags = (decision->gives_visits ? LL_DECISION_GIVES_VISITS : 0U) |
+		     (decision->is_ruled ? LL_DECISION_IS_RULED : 0U) |
+		     (decision->lever.was_known ? LL_DECISION_WAS_KNOWN : 0U);
 	row->block = decision->block;
 	row->jobs = decision->count;
+	row->lever = (uint32_t)decision->lever.move;
+	row->part = decision->lever.part;
+	row->from_part = decision->lever.from_part;
+	row->busy = decision->lever.busy;
+	row->weighed_s = decision->lever.weighed_s;
+	row->rank = decision->rank;
 }
 
 static void make_job(const struct ll_decisions *decisions, const struct ll_decision *decision, unsigned index,
@@ -72,6 +79,11 @@ static void make_job(const struct ll_decisions *decisions, const struct ll_decis
 	row->weight_permille = job->job.weight_permille;
 	row->processes = job->job.processes;
 	row->waits = job->job.waits;
+	row->slowdown_permille = job->slowdown_permille;
+	row->held_launches = job->gauge.launches[LL_LEVER_HELD];
+	row->held_s = job->gauge.seconds[LL_LEVER_HELD];
+	row->open_launches = job->gauge.launches[LL_LEVER_OPEN];
+	row->open_s = job->gauge.seconds[LL_LEVER_OPEN];
 	memcpy(row->tenant, job->tenant, sizeof row->tenant);
 }
 

@@ -177,14 +177,17 @@ static bool is_decisions_state_valid(const union ll_message *message)
 
 static bool is_decision_valid(const union ll_message *message)
 {
-	return message->decision.number && isfinite(message->decision.gain);
+	const struct ll_message_decision *decision = &message->decision;
+	return decision->number && isfinite(decision->gain) && isfinite(decision->part) &&
+	       isfinite(decision->from_part) && isfinite(decision->busy) && isfinite(decision->weighed_s);
 }
 
 static bool is_decision_job_valid(const union ll_message *message)
 {
 	const struct ll_message_decision_job *job = &message->decision_job;
 	return job->number && isfinite(job->slices) && isfinite(job->visits) && isfinite(job->alone) &&
-	       ll_message_text_is_valid(job->tenant, sizeof job->tenant);
+	       isfinite(job->held_launches) && isfinite(job->held_s) && isfinite(job->open_launches) &&
+	       isfinite(job->open_s) && ll_message_text_is_valid(job->tenant, sizeof job->tenant);
 }
 
 static bool is_anything_valid(const union ll_message *message)
@@ -256,8 +259,8 @@ static const struct kind kinds[] = {
     KIND(DESTINATION, move, is_move_valid),
     KIND(DECISIONS, decisions, is_decisions_valid),
     KIND(DECISIONS_STATE, decisions_state, is_decisions_state_valid),
-    KIND(DECISION, decision, is_decision_valid),
-    KIND(DECISION_JOB, decision_job, is_decision_job_valid),
+    [LL_MESSAGE_DECISION] = {64, sizeof(struct ll_message_decision), is_decision_valid},
+    [LL_MESSAGE_DECISION_JOB] = {152, sizeof(struct ll_message_decision_job), is_decision_job_valid},
     KIND(DECISIONS_END, plain, is_anything_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -266,6 +269,8 @@ _Static_assert(sizeof(struct ll_message_hello) == 64, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_welcome, last_job) == 104, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_card_row, shared) == 224, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_claim_row, neighbour_bytes) == 328, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_decision, part) == 64, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_decision_job, held_launches) == 152, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job, program) == 480, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_job_row) == 504, "the sizes of version 1");

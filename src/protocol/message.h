@@ -457,7 +457,8 @@ struct ll_message_decisions_state {
 
 enum ll_decision_flag {
 	LL_DECISION_GIVES_VISITS = 1,
-	LL_DECISION_IS_RULED = 2, /* no jobs, because a rule serves them: nothing is measured */
+	LL_DECISION_IS_RULED = 2,  /* nothing is measured, because a rule serves the jobs */
+	LL_DECISION_WAS_KNOWN = 4, /* a step of the lever: struct ll_lever_choice */
 };
 
 struct ll_message_decision {
@@ -468,8 +469,12 @@ struct ll_message_decision {
 	uint32_t moves, why; /* enum ll_regime_move, ll_regime_why */
 	uint32_t flags;      /* enum ll_decision_flag */
 	uint32_t block;
-	uint32_t jobs; /* that follow */
-	uint32_t unused;
+	uint32_t jobs;  /* that follow */
+	uint32_t lever; /* enum ll_lever_move, of a step of a class's lever; 0: a step of the rule. A step of the lever
+			   has moves 0, and IS_RULED, so an older command says that a rule serves these programs */
+	/* of a step of the lever: struct ll_lever_choice, and the rank of the class (enum ll_priority) */
+	double part, from_part, busy, weighed_s;
+	uint32_t rank, unused;
 };
 
 struct ll_message_decision_job {
@@ -477,8 +482,11 @@ struct ll_message_decision_job {
 	uint64_t number; /* of the decision */
 	uint64_t id, completed, queued_launches, visited_ns;
 	double slices, visits, alone; /* launches a second, if there was a verdict */
-	uint32_t weight_permille, processes, waits, unused;
+	uint32_t weight_permille, processes, waits;
+	uint32_t slowdown_permille; /* this and what follows the tenant: of a step of the lever, which has of the other
+				       numbers id and completed (struct ll_lever_gauge) */
 	char tenant[LL_NAME_SIZE];
+	double held_launches, held_s, open_launches, open_s;
 };
 
 union ll_message {

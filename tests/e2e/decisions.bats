@@ -46,6 +46,28 @@ long_tells() {
 	wait_for 60 status_has 'any(.[]; .tenant == "one" and .why == "held to 5 % by its cap")'
 }
 
+# flood NAME CLASS: a program of that tenant and class that keeps ten kernels queued.
+flood() {
+	start "$1" --sim run --tenant "$1" --class "$2" -- sh -c 'echo 200 | "$0" flood' "$LOADLINE_BUILD/tests/gpu/pace"
+}
+
+@test "decisions tell how long the lower class is held, and why" {
+	flood batch low
+	flood serve high
+	wait_for 150 decisions_have 'any(.[]; .lever == "found")'
+	loadline --sim status --decisions --json >"$T/decisions.out"
+	loadline --sim status --decisions >"$T/text.out"
+	jq -es '.[0].decisions.first as $first | [.[1:][].decision] == [range($first; $first + length - 1)]' "$T/decisions.out"
+	jq -es 'map(.lever // empty) | .[0] == "sparse" and index("sparse") < index("dense") and index("dense") < index("found")' "$T/decisions.out"
+	jq -es 'map(select(.lever == "found"))[0] | .class == "high" and .lower_held >= 0.02 and .lower_held <= 0.98 and
+		.busy > 0.1 and .weighed_s >= 0.25 and .was_known == false and .card == 0 and .at_ns > 0 and
+		(.jobs | length == 1 and all(.[]; .tenant == "serve" and .slowdown_permille == 1300 and .completed > 0 and
+			.held_launches >= 20 and .held_s >= 0.04 and .open_s >= 0.04 and .open_launches >= 0))' "$T/decisions.out"
+	grep -Eq "^20[0-9-]+ [0-9:.]+  card 0  class high  lower classes are held for 100 % of its time, (as before|before 0 %): it seldom has work" "$T/text.out"
+	grep -Eq "  card 0  class high  lower classes are held for [0-9]+ % of its time, before 50 %: its speeds are known$" "$T/text.out"
+	grep -Eq "^    serve: [0-9.]+ times as slow as alone, 1.30 is accepted: [0-9.]+ launches/s while they are held, [0-9.]+ while not$" "$T/text.out"
+}
+
 @test "who knows a tenant's decisions does not know the token of its job" {
 	waiter one
 	waiter two

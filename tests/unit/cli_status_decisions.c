@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "control/share/lever.h"
 #include "control/share/regime.h"
 #include "test.h"
 
@@ -174,6 +175,57 @@ static void each_decision_is_a_line_and_a_verdict_tells_of_each_tenant(void **st
 	    "nothing is measured\n");
 }
 
+static void each_step_of_the_lever_is_a_line_with_the_part_and_why(void **state)
+{
+	(void)state;
+	struct ll_message_decision decisions[] = {
+	    {.number = 1,
+	     .lever = LL_LEVER_MOVE_SPARSE,
+	     .part = 1,
+	     .from_part = 0.3,
+	     .busy = 0.096,
+	     .rank = 1,
+	     .jobs = 1},
+	    {.number = 2, .lever = LL_LEVER_MOVE_DENSE, .part = 0.5, .from_part = 1, .busy = 0.12, .rank = 2},
+	    {.number = 3, .lever = LL_LEVER_MOVE_UNSEEN, .part = 0.5, .from_part = 0.5, .rank = 1},
+	    {.number = 4, .lever = LL_LEVER_MOVE_FOUND, .part = 0.54, .from_part = 0.5, .rank = 1, .jobs = 2},
+	    {.number = 5, .lever = LL_LEVER_MOVE_MENDED, .part = 0.56, .from_part = 0.54, .rank = 1},
+	    {.number = 6, .lever = LL_LEVER_MOVE_STAYS, .part = 0.56, .from_part = 0.56, .rank = 1},
+	    {.number = 7, .lever = 99, .part = 0.56, .from_part = 0.56, .rank = 99},
+	};
+	struct ll_message_decision_job jobs[] = {
+	    {.number = 1, .tenant = "serve", .held_launches = 50, .held_s = 0.5, .open_launches = 30, .open_s = 0.5},
+	    {.number = 4,
+	     .tenant = "serve",
+	     .slowdown_permille = 1300,
+	     .held_launches = 50,
+	     .held_s = 0.5,
+	     .open_launches = 30,
+	     .open_s = 0.6},
+	    {.number = 4, .tenant = "new", .slowdown_permille = 1300, .held_launches = 5, .held_s = 0.01}};
+	const struct ll_decision_list list = {
+	    .decisions = decisions, .decision_count = 7, .jobs = jobs, .job_count = 3};
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	setenv("TZ", "UTC", 1);
+	ll_decision_list_add_text(&text, &list, "2", UINT64_C(1800000000) * LL_NS_PER_S);
+#define AT "2027-01-15 08:00:00.000  card 2  class "
+	assert_string_equal(
+	    text.buf, AT
+	    "high  lower classes are held for 100 % of its time, before 30 %: it seldom has work (10 % of the "
+	    "time)\n" AT
+	    "normal  lower classes are held for 50 % of its time, before 100 %: it has work for 12 % of the time, its "
+	    "speeds are not known yet\n" AT
+	    "high  lower classes are held for 50 % of its time, as before: its speeds are not known yet\n" AT
+	    "high  lower classes are held for 54 % of its time, before 50 %: its speeds are known\n"
+	    "    serve: 1.33 times as slow as alone, 1.30 is accepted: 100.0 launches/s while they are held, 50.0 "
+	    "while "
+	    "not\n" AT
+	    "high  lower classes are held for 56 % of its time, before 54 %: a step towards what it needs\n" AT
+	    "high  lower classes are held for 56 % of its time, as before: this is what it needs\n" AT
+	    "unknown  lower classes are held for 56 % of its time, as before: for a reason that this version does not "
+	    "know\n");
+}
+
 #define TALK_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -183,6 +235,7 @@ int main(void)
 	    TALK_TEST(decisions_that_always_go_are_an_error),
 	    TALK_TEST(an_older_loadlined_says_that_it_does_not_know_them),
 	    cmocka_unit_test(each_decision_is_a_line_and_a_verdict_tells_of_each_tenant),
+	    cmocka_unit_test(each_step_of_the_lever_is_a_line_with_the_part_and_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

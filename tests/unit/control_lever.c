@@ -3,6 +3,7 @@
 #include "control/share/lever.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -45,6 +46,23 @@ static void end_stage(struct world *world)
 	world->piece_since_ns = world->now_ns;
 }
 
+/* Nothing but what the choice and the gauge say went into it. */
+static void assert_choice_replays(const struct world *world)
+{
+	const struct ll_lever_choice *choice = &world->lever.choice;
+	struct ll_lever again = {.part = choice->from_part,
+				 .busy = choice->busy,
+				 .weighed_s = choice->weighed_s,
+				 .is_known = choice->was_known};
+	struct ll_lever_gauge gauge = {0};
+	memcpy(gauge.launches, world->gauge.launches, sizeof gauge.launches);
+	memcpy(gauge.seconds, world->gauge.seconds, sizeof gauge.seconds);
+	struct ll_lever_job job = {.gauge = &gauge, .slowdown_permille = world->slowdown_permille};
+	ll_lever_step(&again, &job, 1, true, world->now_ns);
+	assert_int_equal(again.choice.move, choice->move);
+	assert_true(again.part == world->lever.part && choice->part == world->lever.part);
+}
+
 static void step(struct world *world, uint64_t ns)
 {
 	double speed = world->lever.is_held ? 1 : world->open;
@@ -61,6 +79,8 @@ static void step(struct world *world, uint64_t ns)
 				   .slowdown_permille = world->slowdown_permille,
 				   .has_work = !world->is_pause};
 	ll_lever_step(&world->lever, &job, 1, !world->has_none_beneath, world->now_ns);
+	if (!world->lever.is_forced)
+		assert_choice_replays(world);
 }
 
 static void play(struct world *world, uint64_t ns)
@@ -153,6 +173,31 @@ static void a_mix_that_changes_has_its_part_soon(void **state)
 	assert_near(slowdown_of(&world, 5 * S), 1.3, 0.13);
 }
 
+static void each_step_says_what_it_did_about_the_part(void **state)
+{
+	static const enum ll_lever_move order[] = {LL_LEVER_MOVE_SPARSE, LL_LEVER_MOVE_DENSE,  LL_LEVER_MOVE_FOUND,
+						   LL_LEVER_MOVE_STAYS,  LL_LEVER_MOVE_MENDED, LL_LEVER_MOVE_STAYS};
+	enum { MOVES = sizeof order / sizeof *order };
+	(void)state;
+	struct world world = new_world(0.5, 1.3);
+	enum ll_lever_move last = LL_LEVER_MOVE_NONE;
+	size_t seen = 0;
+	while (world.now_ns < 21 * S && seen < MOVES) {
+		step(&world, 200 * US);
+		enum ll_lever_move move = world.lever.choice.move;
+		if (move == LL_LEVER_MOVE_NONE || move == LL_LEVER_MOVE_UNSEEN || move == last)
+			continue;
+		last = move;
+		assert_int_equal(move, order[seen++]);
+		if (move == LL_LEVER_MOVE_STAYS)
+			world.slowdown_permille = 1100;
+	}
+	assert_int_equal(seen, MOVES);
+	world.lever.is_forced = true;
+	play(&world, S);
+	assert_int_equal(world.lever.choice.move, LL_LEVER_MOVE_NONE);
+}
+
 static void a_part_of_0_that_was_forced_is_found_again(void **state)
 {
 	(void)state;
@@ -187,6 +232,7 @@ int main(void)
 	    cmocka_unit_test(short_requests_have_the_card_to_themselves),
 	    cmocka_unit_test(dense_requests_have_their_part),
 	    cmocka_unit_test(a_mix_that_changes_has_its_part_soon),
+	    cmocka_unit_test(each_step_says_what_it_did_about_the_part),
 	    cmocka_unit_test(a_part_of_0_that_was_forced_is_found_again),
 	    cmocka_unit_test(nobody_is_held_for_a_class_that_has_left_or_for_nobody),
 	};

@@ -107,6 +107,17 @@ static void what_an_older_version_does_not_say_is_zero(void **state)
 	assert_int_equal(ll_message_decode(&message, message.header.size, &decoded), 0);
 	assert_int_equal(decoded.welcome.bad_messages, 7);
 	assert_int_equal(decoded.welcome.last_job, 0);
+	make(&message, LL_MESSAGE_DECISION);
+	message.decision.gain = 0.5;
+	message.decision.part = message.decision.weighed_s = 0.25;
+	message.header.size = offsetof(struct ll_message_decision, part);
+	assert_int_equal(ll_message_decode(&message, message.header.size, &decoded), 0);
+	assert_true(decoded.decision.gain > 0 && decoded.decision.part == 0 && decoded.decision.weighed_s == 0);
+	make(&message, LL_MESSAGE_DECISION_JOB);
+	message.decision_job.alone = message.decision_job.open_s = 2;
+	message.header.size = offsetof(struct ll_message_decision_job, held_launches);
+	assert_int_equal(ll_message_decode(&message, message.header.size, &decoded), 0);
+	assert_true(decoded.decision_job.alone > 0 && decoded.decision_job.open_s == 0);
 }
 
 static void what_is_cut_or_says_another_length_is_refused(void **state)
@@ -193,7 +204,15 @@ static const struct damage damages[] = {
     DAMAGE(DECISIONS_STATE, decisions_state, mixes[7].gain, 8, 0xff),
     DAMAGE(DECISION, decision, number, 8, 0),
     DAMAGE(DECISION, decision, gain, 8, 0xff),
+    DAMAGE(DECISION, decision, part, 8, 0xff),
+    DAMAGE(DECISION, decision, from_part, 8, 0xff),
+    DAMAGE(DECISION, decision, busy, 8, 0xff),
+    DAMAGE(DECISION, decision, weighed_s, 8, 0xff),
     DAMAGE(DECISION_JOB, decision_job, number, 8, 0),
+    DAMAGE(DECISION_JOB, decision_job, held_launches, 8, 0xff),
+    DAMAGE(DECISION_JOB, decision_job, held_s, 8, 0xff),
+    DAMAGE(DECISION_JOB, decision_job, open_launches, 8, 0xff),
+    DAMAGE(DECISION_JOB, decision_job, open_s, 8, 0xff),
     DAMAGE(DECISION_JOB, decision_job, visits, 8, 0xff),
     DAMAGE(DECISION_JOB, decision_job, tenant, LL_NAME_SIZE, 'x'),
 };

@@ -39,9 +39,9 @@ static const struct ll_option status_options[] = {
     {.name = "decisions",
      LL_OPTION_FLAG(struct status_args, is_decisions),
      .help =
-	 "Print instead how loadlined decided lately whether each card is shared by time slices or by visits: when, "
-	 "what it measured of each tenant, and what it found. With --json each decision has all numbers that went "
-	 "into it."},
+	 "Print instead how loadlined decided lately whether each card is shared by time slices or by visits, and how "
+	 "long lower classes are held: when, what it measured of each tenant, and what it found. With --json each "
+	 "decision has all numbers that went into it."},
     LL_OPTION_END,
 };
 

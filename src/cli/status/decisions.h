@@ -3,7 +3,7 @@
  *
  * loadlined keeps the last decisions of each card on which a job is (daemon/share/decisions.h). As text each is a line
  * for people. As JSON it has all numbers that went into it, so that the pure code replays it
- * (tests/unit/share_decisions.c).
+ * (tests/unit/share_decisions.c, share_decisions_lever.c).
  */
 #ifndef LOADLINE_CLI_STATUS_DECISIONS_H
 #define LOADLINE_CLI_STATUS_DECISIONS_H

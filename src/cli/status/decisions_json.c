@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "cli/common/json_line.h"
 #include "cli/status/decisions.h"
+#include "control/share/lever.h"
 #include "control/share/regime.h"
 
 static json_t *card_label(const struct ll_card *card)
@@ -100,6 +101,47 @@ static json_t *jobs_array(const struct ll_message_decision *decision, const stru
 	return array;
 }
 
+/* ---- a step of the lever ---- */
+
+static const char *lever_name(uint32_t move)
+{
+	static const char *const names[] = {
+	    [LL_LEVER_MOVE_NONE] = "none",     [LL_LEVER_MOVE_SPARSE] = "sparse", [LL_LEVER_MOVE_DENSE] = "dense",
+	    [LL_LEVER_MOVE_UNSEEN] = "unseen", [LL_LEVER_MOVE_FOUND] = "found",   [LL_LEVER_MOVE_MENDED] = "mended",
+	    [LL_LEVER_MOVE_STAYS] = "stays",
+	};
+	return move < sizeof names / sizeof *names ? names[move] : "unknown";
+}
+
+static json_t *lever_jobs_array(const struct ll_message_decision *decision, const struct ll_message_decision_job *jobs)
+{
+	json_t *array = json_array();
+	for (uint32_t i = 0; i < decision->jobs; i++) {
+		const struct ll_message_decision_job *job = &jobs[i];
+		json_array_append_new(array, json_pack("{s:I, s:o, s:I, s:I, s:f, s:f, s:f, s:f}", "id",
+						       (json_int_t)job->id, "tenant", ll_json_text(job->tenant),
+						       "completed", (json_int_t)job->completed, "slowdown_permille",
+						       (json_int_t)job->slowdown_permille, "held_launches",
+						       job->held_launches, "held_s", job->held_s, "open_launches",
+						       job->open_launches, "open_s", job->open_s));
+	}
+	return array;
+}
+
+static json_t *lever_object(const struct ll_message_decision *decision, const struct ll_message_decision_job *jobs,
+			    uint64_t wall_ns)
+{
+	return json_pack("{s:I, s:o, s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:b, s:o}", "decision",
+			 (json_int_t)decision->number, "time", time_of(wall_ns - decision->age_ns), "at_ns",
+			 (json_int_t)decision->at_ns, "lever", lever_name(decision->lever), "class",
+			 ll_priority_name((enum ll_priority)decision->rank), "lower_held", decision->part,
+			 "lower_held_before", decision->from_part, "busy", decision->busy, "weighed_s",
+			 decision->weighed_s, "was_known", (decision->flags & LL_DECISION_WAS_KNOWN) != 0, "jobs",
+			 lever_jobs_array(decision, jobs));
+}
+
+/* ---- lines ---- */
+
 static json_t *decision_object(const struct ll_message_decision *decision, const struct ll_message_decision_job *jobs,
 			       uint64_t wall_ns)
 {
@@ -129,8 +171,11 @@ int ll_decision_list_print_json(const struct ll_decision_list *list, const struc
 	const struct ll_message_decision_job *jobs = list->jobs;
 	int rc = list->has_state ? print_of_card(state_object(&list->state), card, err) : 0;
 	for (size_t i = 0; !rc && i < list->decision_count; i++) {
-		rc = print_of_card(decision_object(&list->decisions[i], jobs, wall_ns), card, err);
-		jobs += list->decisions[i].jobs;
+		const struct ll_message_decision *decision = &list->decisions[i];
+		json_t *object =
+		    decision->lever ? lever_object(decision, jobs, wall_ns) : decision_object(decision, jobs, wall_ns);
+		rc = print_of_card(object, card, err);
+		jobs += decision->jobs;
 	}
 	return rc;
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "cli/status/decisions.h"
+#include "control/share/lever.h"
 #include "control/share/regime.h"
 
 /* A measurement has four blocks, or eight if these leave a doubt. */
@@ -89,6 +90,73 @@ static void add_job(struct ll_strbuf *text, const struct ll_message_decision_job
 	ll_strbuf_addc(text, '\n');
 }
 
+/* ---- a step of the lever ---- */
+
+static void add_why_held(struct ll_strbuf *text, const struct ll_message_decision *decision)
+{
+	switch ((enum ll_lever_move)decision->lever) {
+	case LL_LEVER_MOVE_SPARSE:
+		ll_strbuf_addf(text, "it seldom has work (%.0f %% of the time)", 100 * decision->busy);
+		break;
+	case LL_LEVER_MOVE_DENSE:
+		ll_strbuf_addf(text, "it has work for %.0f %% of the time, its speeds are not known yet",
+			       100 * decision->busy);
+		break;
+	case LL_LEVER_MOVE_UNSEEN:
+		ll_strbuf_adds(text, "its speeds are not known yet");
+		break;
+	case LL_LEVER_MOVE_FOUND:
+		ll_strbuf_adds(text, "its speeds are known");
+		break;
+	case LL_LEVER_MOVE_MENDED:
+		ll_strbuf_adds(text, "a step towards what it needs");
+		break;
+	case LL_LEVER_MOVE_STAYS:
+		ll_strbuf_adds(text, "this is what it needs");
+		break;
+	default:
+		ll_strbuf_adds(text, "for a reason that this version does not know");
+	}
+}
+
+static void add_held(struct ll_strbuf *text, const struct ll_message_decision *decision)
+{
+	ll_strbuf_addf(text, "class %s  lower classes are held for %.0f %% of its time, ",
+		       ll_priority_name((enum ll_priority)decision->rank), 100 * decision->part);
+	if (fabs(decision->part - decision->from_part) > 0)
+		ll_strbuf_addf(text, "before %.0f %%: ", 100 * decision->from_part);
+	else
+		ll_strbuf_adds(text, "as before: ");
+	add_why_held(text, decision);
+}
+
+static void add_lever_job(struct ll_strbuf *text, const struct ll_message_decision *decision,
+			  const struct ll_message_decision_job *job)
+{
+	const struct ll_lever lever = {.part = decision->from_part};
+	const struct ll_lever_gauge gauge = {.launches = {job->open_launches, job->held_launches},
+					     .seconds = {job->open_s, job->held_s}};
+	double slowdown = ll_lever_slowdown(&lever, &gauge);
+	if (slowdown <= 0) /* not enough was seen of it */
+		return;
+	ll_strbuf_addf(text, "    %s: %.2f times as slow as alone, %.2f is accepted: ",
+		       job->tenant[0] ? job->tenant : "a tenant", slowdown, job->slowdown_permille / 1000.0);
+	ll_strbuf_addf(text, "%.1f launches/s while they are held, %.1f while not\n", job->held_launches / job->held_s,
+		       job->open_launches / job->open_s);
+}
+
+/* ---- lines ---- */
+
+static void add_decision(struct ll_strbuf *text, const struct ll_message_decision *decision)
+{
+	if (decision->lever) {
+		add_held(text, decision);
+		return;
+	}
+	ll_strbuf_addf(text, "%s  ", decision->flags & LL_DECISION_GIVES_VISITS ? "visits" : "slices");
+	add_moves(text, decision);
+}
+
 void ll_decision_list_add_text(struct ll_strbuf *text, const struct ll_decision_list *list, const char *card,
 			       uint64_t wall_ns)
 {
@@ -96,12 +164,13 @@ void ll_decision_list_add_text(struct ll_strbuf *text, const struct ll_decision_
 	for (size_t i = 0; i < list->decision_count; i++) {
 		const struct ll_message_decision *decision = &list->decisions[i];
 		add_time(text, wall_ns - decision->age_ns);
-		ll_strbuf_addf(text, "  card %s  %s  ", card,
-			       decision->flags & LL_DECISION_GIVES_VISITS ? "visits" : "slices");
-		add_moves(text, decision);
+		ll_strbuf_addf(text, "  card %s  ", card);
+		add_decision(text, decision);
 		ll_strbuf_addc(text, '\n');
 		for (uint32_t k = 0; k < decision->jobs; k++, job++) {
-			if (decision->moves & LL_REGIME_MOVE_VERDICT)
+			if (decision->lever >= LL_LEVER_MOVE_FOUND)
+				add_lever_job(text, decision, job);
+			else if (decision->moves & LL_REGIME_MOVE_VERDICT)
 				add_job(text, job);
 		}
 	}

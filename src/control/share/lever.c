@@ -93,41 +93,55 @@ static double needed_by(const struct ll_lever *lever, const struct ll_lever_job 
 	return limit((1 / wanted - open) / (1 - open));
 }
 
-static void weigh(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
+static enum ll_lever_move weigh(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
 {
-	double needed = 0;
+	double needed = 0, from = lever->part;
+	bool was_known = lever->is_known;
 	for (size_t i = 0; i < count; i++) {
 		if (has_enough(jobs[i].gauge))
 			needed = fmax(needed, needed_by(lever, &jobs[i]));
 	}
 	if (needed <= 0)
-		return;
-	lever->part = lever->is_known ? limit(lever->part + STEP * (needed - lever->part)) : needed;
+		return LL_LEVER_MOVE_UNSEEN;
+	lever->part = was_known ? limit(from + STEP * (needed - from)) : needed;
 	lever->is_known = true;
+	if (!was_known)
+		return LL_LEVER_MOVE_FOUND;
+	return fabs(lever->part - from) > 0 ? LL_LEVER_MOVE_MENDED : LL_LEVER_MOVE_STAYS;
 }
 
 /* At 1, as while work is sparse, nothing is seen of the open way; at 0, as a person may have had it, nothing of the
  * held one. So both ways are begun anew from there. */
-static void tend_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
+static enum ll_lever_move tend_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
 {
 	bool was_one_way = lever->part >= 1 || lever->part <= 0;
 	if (lever->is_forced) {
 		lever->is_known = false;
-		return;
+		return LL_LEVER_MOVE_NONE;
 	}
 	if (lever->busy < (was_one_way ? DENSE : LL_LEVER_SPARSE)) {
 		lever->part = 1;
 		lever->is_known = false;
-		return;
+		return LL_LEVER_MOVE_SPARSE;
 	}
 	if (was_one_way) {
 		lever->part = UNKNOWN_PART;
 		lever->left_ns = 0;
 	}
 	if (lever->weighed_s < WEIGH_EACH_S)
-		return;
+		return was_one_way ? LL_LEVER_MOVE_DENSE : LL_LEVER_MOVE_NONE;
 	lever->weighed_s = 0;
-	weigh(lever, jobs, count);
+	enum ll_lever_move move = weigh(lever, jobs, count);
+	return was_one_way && move == LL_LEVER_MOVE_UNSEEN ? LL_LEVER_MOVE_DENSE : move;
+}
+
+static void choose_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
+{
+	struct ll_lever_choice choice = {
+	    .from_part = lever->part, .busy = lever->busy, .weighed_s = lever->weighed_s, .was_known = lever->is_known};
+	choice.move = tend_part(lever, jobs, count);
+	choice.part = lever->part;
+	lever->choice = choice;
 }
 
 /* ---- phases ---- */
@@ -191,7 +205,7 @@ void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size
 		note(lever, &jobs[i], has_beneath, now_ns);
 	note_busy(lever, worked_ns, passed_ns);
 	lever->weighed_s += has_beneath ? worked_ns / NS_PER_S : 0;
-	tend_part(lever, jobs, count);
+	choose_part(lever, jobs, count);
 	pass_time(lever, worked_ns, now_ns);
 	lever->stepped_ns = now_ns;
 	if (has_work || lever->had_work)

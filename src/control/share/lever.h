@@ -47,18 +47,43 @@ struct ll_lever_gauge {
 
 struct ll_lever_job {
 	struct ll_lever_gauge *gauge;
+	uint64_t id;                /* for who logs the step: nothing is decided by it */
 	uint64_t completed;         /* launches, since any time */
 	unsigned slowdown_permille; /* accepted; 1000: none */
 	bool has_work;
 };
 
+/* What a step did about the part. */
+enum ll_lever_move {
+	LL_LEVER_MOVE_NONE,   /* nothing: the part is forced, or it is not time to look at it */
+	LL_LEVER_MOVE_SPARSE, /* the higher class seldom has work: the part is 1 */
+	LL_LEVER_MOVE_DENSE,  /* it is not seldom, and the part was 1 or 0: it is a half, until both speeds are seen */
+	LL_LEVER_MOVE_UNSEEN, /* the part was looked at, and stays: too little was seen of one of the ways */
+	LL_LEVER_MOVE_FOUND,  /* both ways are seen for the first time: the part is what is needed */
+	LL_LEVER_MOVE_MENDED, /* the part goes some of the way to what is needed */
+	LL_LEVER_MOVE_STAYS,  /* the part was looked at, and stays: it is what is needed */
+};
+
+/*
+ * How a step chose the part, and all that it chose from, besides the launches, seconds and slowdown_permille of its
+ * jobs. A step of a lever that is 0 but for part = from_part, busy, weighed_s and is_known = was_known, with jobs that
+ * are 0 but for these three, makes the same move to the same part.
+ */
+struct ll_lever_choice {
+	enum ll_lever_move move;
+	double part; /* that came out */
+	double from_part, busy, weighed_s;
+	bool was_known;
+};
+
 /* All 0 at first. The caller reads what follows, and may write the part if it forces it. */
 struct ll_lever {
-	bool is_forced;  /* the part stays as it is */
-	bool is_held;    /* those beneath wait now */
-	double part;     /* of the time in which the higher class has work */
-	double busy;     /* the part of all time in which it has work, of late */
-	uint64_t due_ns; /* when to step again; UINT64_MAX: when something changes */
+	bool is_forced;                /* the part stays as it is */
+	bool is_held;                  /* those beneath wait now */
+	double part;                   /* of the time in which the higher class has work */
+	double busy;                   /* the part of all time in which it has work, of late */
+	uint64_t due_ns;               /* when to step again; UINT64_MAX: when something changes */
+	struct ll_lever_choice choice; /* of the last step */
 
 	/* private */
 	bool is_known;           /* the part was found, and is mended from now on */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "daemon/share/decisions.h"
 #include "daemon/share/gang.h"
 
 /* Jobs of a class that are looked at. Those beyond count as any: their class has work, but how fast they are is not
@@ -55,6 +56,7 @@ static size_t describe(struct ll_share_card *card, unsigned rank, uint64_t now_n
 	for (struct ll_share_job *job = card->jobs; job && count < MOST_JOBS; job = job->next) {
 		if (job->rank == rank && job->claims)
 			jobs[count++] = (struct ll_lever_job){.gauge = &job->gauge,
+							      .id = job->id,
 							      .completed = completed_of(job),
 							      .slowdown_permille = job->slowdown_permille,
 							      .has_work = is_at_work(job, now_ns)};
@@ -102,7 +104,10 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 		lever->is_forced = part_of(card->forced) >= 0;
 		if (lever->is_forced)
 			lever->part = part_of(card->forced);
-		ll_lever_step(lever, jobs, describe(card, rank, now_ns, jobs), is_parted, now_ns);
+		size_t count = describe(card, rank, now_ns, jobs);
+		ll_lever_step(lever, jobs, count, is_parted, now_ns);
+		if (is_parted && count)
+			ll_decisions_note_lever(card, rank, jobs, count, now_ns);
 		*ret_is_new |= was_held != lever->is_held;
 		due_ns = lever->due_ns < due_ns ? lever->due_ns : due_ns;
 	}

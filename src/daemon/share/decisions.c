@@ -1,6 +1,6 @@
 #include "daemon/share/decisions.h"
 
-#include "daemon/share/card.h"
+#include <math.h>
 
 enum { STEP_JOBS_MOST = LL_REGIME_JOBS + 1 };
 
@@ -22,14 +22,20 @@ const struct ll_decision_job *ll_decisions_job(const struct ll_decisions *decisi
 	return &decisions->jobs[(decision->first + index) % LL_DECISIONS_JOBS_MOST];
 }
 
-/* The oldest record goes: its step is taken. */
+static void step_base(struct ll_decisions *decisions, const struct ll_decision *decision)
+{
+	struct ll_regime_job jobs[STEP_JOBS_MOST];
+	for (unsigned i = 0; i < decision->count; i++)
+		jobs[i] = ll_decisions_job(decisions, decision, i)->job;
+	ll_regime_step(&decisions->base, jobs, decision->count, decision->at_ns);
+}
+
+/* The oldest record goes: its step is taken, if it is one of the rule. */
 static void drop_oldest(struct ll_decisions *decisions)
 {
 	const struct ll_decision *oldest = ll_decisions_from(decisions, 0);
-	struct ll_regime_job jobs[STEP_JOBS_MOST];
-	for (unsigned i = 0; i < oldest->count; i++)
-		jobs[i] = ll_decisions_job(decisions, oldest, i)->job;
-	ll_regime_step(&decisions->base, jobs, oldest->count, oldest->at_ns);
+	if (!oldest->lever.move)
+		step_base(decisions, oldest);
 	decisions->first_job = (decisions->first_job + oldest->count) % LL_DECISIONS_JOBS_MOST;
 	decisions->job_count -= oldest->count;
 	decisions->count--;
@@ -71,6 +77,16 @@ static const char *tenant_of(const struct ll_share_card *card, uint64_t id)
 	return job && job->tenant ? job->tenant : "";
 }
 
+/* A record that says how the rule stands. */
+static struct ll_decision new_record(const struct ll_regime *regime, size_t count, uint64_t now_ns)
+{
+	return (struct ll_decision){.at_ns = now_ns,
+				    .gives_visits = regime->gives_visits,
+				    .why = regime->why,
+				    .gain = regime->gain,
+				    .count = (unsigned)count};
+}
+
 void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_job *jobs, size_t count, bool is_ruled,
 		       uint64_t now_ns)
 {
@@ -84,13 +100,48 @@ void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_
 			noted[i].rates = ll_regime_rates(regime, i);
 		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
 	}
-	const struct ll_decision decision = {.at_ns = now_ns,
-					     .is_ruled = is_ruled,
-					     .gives_visits = regime->gives_visits,
-					     .why = regime->why,
-					     .gain = regime->gain,
-					     .moves = regime->moves,
-					     .block = regime->is_trying ? regime->block : 0,
-					     .count = (unsigned)count};
+	struct ll_decision decision = new_record(regime, count, now_ns);
+	decision.is_ruled = is_ruled;
+	decision.moves = regime->moves;
+	decision.block = regime->is_trying ? regime->block : 0;
+	ll_decisions_add(card->decisions, &decision, noted);
+}
+
+/* ---- the lever ---- */
+
+static bool stays(enum ll_lever_move move)
+{
+	return move == LL_LEVER_MOVE_STAYS || move == LL_LEVER_MOVE_UNSEEN;
+}
+
+static bool is_to_be_kept(const struct ll_lever_choice *choice, const struct ll_lever_choice *last)
+{
+	if (choice->move == LL_LEVER_MOVE_NONE)
+		return false;
+	if (fabs(choice->part - last->part) >= LL_DECISIONS_GRAIN)
+		return true;
+	if (stays(choice->move))
+		return !stays(last->move);
+	return choice->move != LL_LEVER_MOVE_MENDED && choice->move != last->move;
+}
+
+void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
+			     size_t count, uint64_t now_ns)
+{
+	const struct ll_lever_choice *choice = &card->levers[rank].choice;
+	struct ll_decision_job noted[STEP_JOBS_MOST];
+	if (!card->decisions || !is_to_be_kept(choice, &card->decisions->levers[rank]))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		noted[i] = (struct ll_decision_job){.job = {.id = jobs[i].id, .completed = jobs[i].completed},
+						    .gauge = *jobs[i].gauge,
+						    .slowdown_permille = jobs[i].slowdown_permille};
+		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
+	}
+	struct ll_decision decision = new_record(&card->regime, count, now_ns);
+	decision.is_ruled = true;
+	decision.lever = *choice;
+	decision.rank = rank;
+	card->decisions->levers[rank] = *choice;
 	ll_decisions_add(card->decisions, &decision, noted);
 }

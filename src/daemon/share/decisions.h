@@ -1,30 +1,44 @@
 /*
- * decisions.h - a card's last decisions how it is shared (control/share/regime.h), as counters that replay.
+ * decisions.h - a card's last decisions how it is shared, as counters that replay: steps of the rule
+ * (control/share/regime.h), and steps of the class lever (control/share/lever.h), in the order in which they were made.
  *
  * Each step of the rule that did something is kept with all that went into it. Whoever has a copy of `base` and steps
  * it with what the records say, one after the other, gets what the records say came out: steps between them did nothing
  * (ll_regime.moves). When the ring is full the oldest records go, and `base` takes their steps. Records go until no
  * measurement is half in `base`, so the few numbers of struct ll_regime that count between measurements are all of it.
  *
+ * The record of a lever's step has all that the step chose from, so each replays by itself (struct ll_lever_choice). A
+ * lever steps at each bell and looks at its part four times a second, so not each step is kept. While a job is on the
+ * card for which others could be held, these are, so that a card on which nothing changes adds nothing:
+ *
+ *   - a step that leaves the part LL_DECISIONS_GRAIN or more away from that of the lever's last record;
+ *   - the first at which work is sparse, is so no more, or the part is found;
+ *   - the first after these that looks at the part and leaves it as it is.
+ *
+ * What a person forces is no decision, and is not kept.
+ *
  * Plain memory, without clock. Times are those of the card.
  */
 #ifndef LOADLINE_DAEMON_SHARE_DECISIONS_H
 #define LOADLINE_DAEMON_SHARE_DECISIONS_H
 
-#include "control/share/regime.h"
+#include "daemon/share/card.h"
 #include "protocol/message.h"
-
-struct ll_share_card;
 
 enum {
 	LL_DECISIONS_MOST = 256,       /* records */
 	LL_DECISIONS_JOBS_MOST = 1024, /* in all of them: a measurement of 40 jobs has room, and takes 25 records */
 };
 
-/* A job as the step saw it. rates: if the step reached a verdict; else 0. */
+#define LL_DECISIONS_GRAIN 0.01 /* of the time: people are told whole percents */
+
+/* A job as the step saw it. rates: if the step reached a verdict; else 0. A step of the lever fills id and completed of
+ * `job`, and gauge and slowdown_permille, which are 0 in others. */
 struct ll_decision_job {
 	struct ll_regime_job job;
 	struct ll_regime_rates rates;
+	struct ll_lever_gauge gauge;
+	unsigned slowdown_permille;
 	char tenant[LL_NAME_SIZE];
 };
 
@@ -33,6 +47,10 @@ struct ll_decision {
 	uint64_t at_ns;
 	bool is_ruled; /* nothing was measured, because a rule serves the jobs (choose.h): the step was taken with none
 			*/
+	/* A step of the lever of the class with that rank; then the rule's part of the record is as its last step left
+	 * it. LL_LEVER_MOVE_NONE: a step of the rule */
+	struct ll_lever_choice lever;
+	unsigned rank;
 	/* what came out, as in struct ll_regime */
 	bool gives_visits;
 	enum ll_regime_why why;
@@ -45,11 +63,12 @@ struct ll_decision {
 
 /* All 0 at first. */
 struct ll_decisions {
-	struct ll_regime base; /* as the rule was before the oldest record */
-	uint64_t last_number;  /* of the newest record; 0: there was none */
-	unsigned count;        /* of records */
-	unsigned job_count;    /* of their jobs */
-	unsigned first_job;    /* private */
+	struct ll_regime base;                           /* as the rule was before the oldest record */
+	uint64_t last_number;                            /* of the newest record; 0: there was none */
+	unsigned count;                                  /* of records */
+	unsigned job_count;                              /* of their jobs */
+	unsigned first_job;                              /* private */
+	struct ll_lever_choice levers[LL_SHARE_CLASSES]; /* private: as the last record of each says, by rank */
 	struct ll_decision records[LL_DECISIONS_MOST];
 	struct ll_decision_job jobs[LL_DECISIONS_JOBS_MOST];
 };
@@ -61,6 +80,11 @@ void ll_decisions_add(struct ll_decisions *decisions, const struct ll_decision *
 /* Adds the step that the card's rule has just taken with those jobs, if it did anything and the card keeps a log. */
 void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_job *jobs, size_t count, bool is_ruled,
 		       uint64_t now_ns);
+
+/* Adds the step that the lever of that rank has just taken with those jobs, if it is to be kept and the card keeps a
+ * log. There is one, and somebody is beneath. No more than LL_REGIME_JOBS + 1 jobs. */
+void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
+			     size_t count, uint64_t now_ns);
 
 /* Returns the oldest record with that number or a greater one; NULL: there is none. And a job of a record. */
 const struct ll_decision *ll_decisions_from(const struct ll_decisions *decisions, uint64_t number);
