@@ -90,9 +90,10 @@ static bool is_any_moving(const struct ll_residency_member *members, size_t coun
 
 /* Sets it for the first member of a job. While it is not known it is as before. */
 static void decide_loose(struct ll_residency_member *members, size_t count, size_t first, const uint64_t *free_bytes,
-			 bool is_settled)
+			 bool is_settled, uint64_t now_ns)
 {
-	unsigned job = members[first].rule.job;
+	struct ll_residency_member *member = &members[first];
+	unsigned job = member->rule.job;
 	bool was_loose = false, is_known = is_settled, is_any_too_large = false;
 	for (size_t i = first; job && i < count; i++) {
 		unsigned card = members[i].rule.card;
@@ -102,8 +103,14 @@ static void decide_loose(struct ll_residency_member *members, size_t count, size
 		is_known = is_known && !is_any_moving(members, count, card);
 		is_any_too_large |= is_too_large(members, count, &members[i], free_bytes[card]);
 	}
-	members[first].is_loose = is_known ? is_any_too_large : was_loose;
-	members[first].is_unsure = !is_known;
+	if (!is_known || !is_any_too_large)
+		member->large_since_ns = 0;
+	else if (!member->large_since_ns)
+		member->large_since_ns = now_ns;
+	if (is_known && is_any_too_large)
+		is_known = was_loose || now_ns - member->large_since_ns >= LL_RESIDENCY_LARGE_NS;
+	member->is_loose = is_known ? is_any_too_large : was_loose;
+	member->is_unsure = !is_known;
 }
 
 /* Of the same job, or of the same process if the job is loose. */
@@ -142,17 +149,19 @@ static const struct ll_residency_member *find_of_job(const struct ll_residency_m
 	return NULL;
 }
 
-static void number_units(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes, bool is_settled)
+static void number_units(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes, bool is_settled,
+			 uint64_t now_ns)
 {
 	unsigned last = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct ll_residency_member *earlier = find_of_job(members, i, members[i].rule.job);
 		members[i].unit = 0;
 		if (!earlier)
-			decide_loose(members, count, i, free_bytes, is_settled);
+			decide_loose(members, count, i, free_bytes, is_settled, now_ns);
 		else {
 			members[i].is_loose = earlier->is_loose;
 			members[i].is_unsure = earlier->is_unsure;
+			members[i].large_since_ns = earlier->large_since_ns;
 		}
 	}
 	for (size_t i = 0; i < count; i++)
@@ -326,10 +335,10 @@ static void estimate_moves(struct ll_residency_program *programs, size_t count)
 }
 
 size_t ll_residency_units_join(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes,
-			       bool is_settled, struct ll_residency_program *ret_programs)
+			       bool is_settled, uint64_t now_ns, struct ll_residency_program *ret_programs)
 {
 	size_t made = 0;
-	number_units(members, count, free_bytes, is_settled);
+	number_units(members, count, free_bytes, is_settled, now_ns);
 	for (size_t i = 0; i < count; i++) {
 		if (has_program(members, i))
 			continue;

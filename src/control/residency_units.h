@@ -16,12 +16,16 @@
 
 #include "control/residency.h"
 
+/* A program's memory that is told up to 100 ms late is missing in what a card seems to have. */
+#define LL_RESIDENCY_LARGE_NS UINT64_C(300000000)
+
 struct ll_residency_member {
 	struct ll_residency_program rule; /* of it alone. card, job: see there */
 	unsigned process;                 /* those of a process have the same number on all of its cards */
 	bool is_held;                     /* RETURNING: it was told to wait for the others when its memory is back */
 	bool is_loose; /* its job is too large for a card: its processes do not move together. As it was before; then
 			  set by ll_residency_units_join */
+	uint64_t large_since_ns; /* since when the job seems to be too large for a card; 0: it does not. Likewise */
 	/* Set by it: */
 	bool is_unsure; /* that is not known now */
 	unsigned unit;
@@ -31,10 +35,11 @@ struct ll_residency_member {
 /*
  * Gives each member its unit, from 1, and makes a program of all members of a unit on a card. members: in the order of
  * their cards; programs are so too. ret_programs: room for count. free_bytes: of each card. is_settled: what the cards
- * have is known; while it is not, or memory moves, a job is as loose as before. Returns the number of programs.
+ * have is known; while it is not, or memory moves, a job is as loose as before. It becomes loose when it has seemed to
+ * be too large for LL_RESIDENCY_LARGE_NS. Returns the number of programs.
  */
 size_t ll_residency_units_join(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes,
-			       bool is_settled, struct ll_residency_program *ret_programs);
+			       bool is_settled, uint64_t now_ns, struct ll_residency_program *ret_programs);
 
 /*
  * What a member has to do because of the others of its unit, after ll_residency_units_join. STAY: another stays away.

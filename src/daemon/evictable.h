@@ -45,6 +45,7 @@ struct ll_evictable {
 	bool was_stopped;                   /* it was stopped by hand when it was asked to leave */
 	struct ll_gather *gather;           /* it stops, or leaves, together with others; NULL: alone */
 	bool is_loose;                      /* its job is too large for a card (control/residency_units.h) */
+	uint64_t large_since_ns;            /* since when it seems so */
 	bool is_held;                       /* it returns, and was told to wait for others then */
 	bool is_move;                       /* what it does now moves memory */
 	bool is_late;                       /* it was given up, because it did not become quiet in time */

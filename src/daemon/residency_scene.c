@@ -156,6 +156,7 @@ static void add_members(const struct ll_residency_books *books, unsigned card, u
 		member->rule.card = card;
 		member->is_held = evictable->is_held;
 		member->is_loose = evictable->is_loose;
+		member->large_since_ns = evictable->large_since_ns;
 		number_member(scene, scene->count++);
 	}
 	/* Nobody's step is ever about this: it is leaving already. */
@@ -205,10 +206,12 @@ void ll_residency_scene_join(struct ll_residency_scene *scene, const struct ll_s
 {
 	scene->is_settled = now_ns - server->born_ns >= SETTLE_NS && !is_death_fresh(scene, now_ns);
 	scene->program_count = ll_residency_units_join(scene->members, scene->count, scene->free_bytes,
-						       scene->is_settled, scene->programs);
+						       scene->is_settled, now_ns, scene->programs);
 	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->who[i])
-			scene->who[i]->is_loose = scene->members[i].is_loose;
+		if (!scene->who[i])
+			continue;
+		scene->who[i]->is_loose = scene->members[i].is_loose;
+		scene->who[i]->large_since_ns = scene->members[i].large_since_ns;
 	}
 }
 

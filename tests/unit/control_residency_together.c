@@ -307,9 +307,9 @@ static size_t join(struct world *world, struct ll_residency_member members[MOST]
 {
 	for (size_t i = 0; i < world->count; i++)
 		members[i] = world->parts[i].member;
-	size_t count = ll_residency_units_join(members, world->count, world->free_bytes, true, programs);
+	size_t count = ll_residency_units_join(members, world->count, world->free_bytes, true, world->now_ns, programs);
 	for (size_t i = 0; i < world->count; i++)
-		world->parts[i].member.unit = members[i].unit;
+		world->parts[i].member = members[i];
 	return count;
 }
 

@@ -26,7 +26,7 @@ static const uint64_t *free_gib(uint64_t first, uint64_t second)
 }
 
 #define join(members, free_bytes, programs)                                                                            \
-	ll_residency_units_join(members, sizeof(members) / sizeof *(members), free_bytes, true, programs)
+	ll_residency_units_join(members, sizeof(members) / sizeof *(members), free_bytes, true, NOW, programs)
 
 #define follow(members) ll_residency_units_follow(members, sizeof(members) / sizeof *(members))
 
@@ -193,6 +193,7 @@ static void of_a_job_too_large_for_its_card_processes_take_turns(void **state)
 	struct ll_residency_program programs[MOST], away = waiting(30, 100 * S);
 	struct ll_residency_member members[] = {of_job(here(30), 1, 1, 0), of_job(away, 1, 2, 0),
 						of_job(here(5), 1, 1, 1)};
+	members[0].large_since_ns = NOW - LL_RESIDENCY_LARGE_NS;
 	assert_int_equal(join(members, free_gib(10, 50), programs), 3);
 	assert_int_equal(members[0].unit, members[2].unit); /* the same process */
 	assert_int_not_equal(members[0].unit, members[1].unit);
@@ -222,6 +223,7 @@ static void a_job_does_not_become_too_large_while_it_is_asked_to_leave(void **st
 	assert_int_equal(join(members, free_gib(0, 0), programs), 2);
 	assert_int_equal(members[0].unit, members[1].unit);
 	members[0].rule.is_gathering = members[1].rule.is_gathering = false;
+	members[0].large_since_ns = NOW - LL_RESIDENCY_LARGE_NS;
 	assert_int_equal(join(members, free_gib(0, 0), programs), 3);
 	/* Nor one that is, one. */
 	members[0].rule.is_gathering = members[1].rule.is_gathering = true;
@@ -237,15 +239,23 @@ static void nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_
 	struct ll_residency_program programs[MOST], lacks = here(10);
 	lacks.short_bytes = GIB;
 	struct ll_residency_member members[] = {of_job(lacks, 1, 0, 0), of_job(here(10), 1, 0, 0)};
-	size_t count = ll_residency_units_join(members, 2, free_gib(1, 0), false, programs);
+	size_t count = ll_residency_units_join(members, 2, free_gib(1, 0), false, NOW, programs);
 	assert_int_equal(count, 1);
 	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_WAIT);
-	count = ll_residency_units_join(members, 2, free_gib(0, 0), false, programs);
+	count = ll_residency_units_join(members, 2, free_gib(0, 0), false, NOW, programs);
 	assert_int_equal(ll_residency_decide(programs, count, free_gib(0, 0), NOW).step, LL_RESIDENCY_WAIT);
-	count = ll_residency_units_join(members, 2, free_gib(2, 0), false, programs);
+	count = ll_residency_units_join(members, 2, free_gib(2, 0), false, NOW, programs);
 	assert_int_equal(ll_residency_decide(programs, count, free_gib(2, 0), NOW).step, LL_RESIDENCY_GRANT);
+	/* What a program has is told a little late. */
+	count = ll_residency_units_join(members, 2, free_gib(1, 0), true, NOW, programs);
+	assert_int_equal(count, 1);
+	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_WAIT);
+	count = ll_residency_units_join(members, 2, free_gib(2, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
+	assert_int_equal(count, 1);
+	assert_int_equal(members[0].large_since_ns, 0);
 	/* When it is known, the other one makes room. */
-	count = ll_residency_units_join(members, 2, free_gib(1, 0), true, programs);
+	ll_residency_units_join(members, 2, free_gib(1, 0), true, NOW, programs);
+	count = ll_residency_units_join(members, 2, free_gib(1, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
 	assert_int_equal(count, 2);
 	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_LEAVE);
 }
