@@ -1,10 +1,12 @@
 #include "mix_arbiter.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "../unit/test.h"
 #include "daemon/share/account.h"
 #include "daemon/share/choose.h"
+#include "daemon/share/classes.h"
 #include "daemon/share/contender.h"
 #include "daemon/share/decide.h"
 
@@ -53,9 +55,10 @@ static bool is_dry(const struct mix_member *member, uint64_t now_ns)
 static bool shall_rest(const struct mix_member *member, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &member->claim.look;
-	uint64_t grace_ns = look->is_sliced ? OPEN_REST_NS : look->waiting_claims ? GRACE_NS : OPEN_REST_NS;
-	uint64_t idle_ns = member->program->idle_since_ns;
-	return now_ns - idle_ns >= grace_ns;
+	uint64_t idle_ns = now_ns - member->program->idle_since_ns;
+	if (look->queue_bound_ns) /* its gate is shut */
+		return idle_ns >= (look->waiting_claims ? GRACE_NS : CALM_NS);
+	return idle_ns >= (look->is_sliced || !look->waiting_claims ? OPEN_REST_NS : GRACE_NS);
 }
 
 static uint64_t watch_ns(const struct mix_member *member)
@@ -77,6 +80,8 @@ static uint64_t next_tick_ns(const struct mix_member *member, uint64_t now_ns)
 		return now_ns + (member->said.lingers ? LINGER_NS : HELD_NS);
 	if (look->is_by_visits && look->waiting_claims)
 		return now_ns + watch_ns(member);
+	if (look->queue_bound_ns)
+		return now_ns + (member->program->gate.waits_for_room ? POLL_NS : CALM_NS);
 	return now_ns + (look->is_sliced ? OPEN_NS : CALM_NS);
 }
 
@@ -166,17 +171,20 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < self->count; i++) {
 		struct mix_member *member = &self->members[i];
-		bool was_open = member->program->gate.is_open, was_by_visits = member->program->gate.is_by_visits;
-		if (member->has_looked)
+		const struct mix_gate before = member->program->gate;
+		if (member->has_looked) {
 			member->program->gate.is_by_visits = member->claim.look.is_by_visits;
+			member->program->gate.bound_ns = member->claim.look.queue_bound_ns;
+		}
 		member->has_looked = false;
 		mix_program_set_word(member->program, member->word & LL_VISIT_WORD_OPEN);
 		if (member->program->gate.is_asking && member->claim.want_since_ns && member->claim.look.may_launch)
 			mix_program_answer(member->program);
 		if (!member->is_wanting)
 			member->program->gate.must_ask = !ll_share_is_free(&member->claim, now_ns);
-		bool is_new =
-		    was_open != member->program->gate.is_open || was_by_visits != member->program->gate.is_by_visits;
+		const struct mix_gate *gate = &member->program->gate;
+		bool is_new = before.is_open != gate->is_open || before.is_by_visits != gate->is_by_visits ||
+			      before.bound_ns != gate->bound_ns;
 		if (is_new && member->is_wanting && member->tick_ns > now_ns + RING_NS)
 			member->tick_ns = now_ns + RING_NS;
 	}
@@ -264,7 +272,8 @@ void mix_arbiter_init(struct mix_arbiter *self, struct mix_program *programs, un
 		member->program = &programs[i];
 		member->job.id = i + 1;
 		member->job.word = &member->word;
-		member->job.rank = LL_PRIORITY_NORMAL;
+		member->job.rank = programs[i].kind.rank ? programs[i].kind.rank : LL_PRIORITY_NORMAL;
+		member->job.slowdown_permille = LL_DEFAULT_SLOWDOWN_PERMILLE;
 		member->job.weight_permille = programs[i].kind.weight_permille;
 		member->tick_ns = SIM_NEVER;
 		ll_share_add_job(&self->card, &member->job);
@@ -275,6 +284,31 @@ void mix_arbiter_init(struct mix_arbiter *self, struct mix_program *programs, un
 void mix_arbiter_fini(struct mix_arbiter *self)
 {
 	ll_share_card_fini(&self->card);
+}
+
+static unsigned highest_rank(const struct mix_arbiter *self)
+{
+	unsigned rank = UINT_MAX;
+	for (unsigned i = 0; i < self->count; i++)
+		rank = self->members[i].job.rank < rank ? self->members[i].job.rank : rank;
+	return rank;
+}
+
+double mix_arbiter_held_part(const struct mix_arbiter *self)
+{
+	unsigned rank = highest_rank(self);
+	return rank < LL_SHARE_CLASSES ? self->card.levers[rank].part : 0;
+}
+
+double mix_arbiter_seen_slowdown(const struct mix_arbiter *self)
+{
+	unsigned most_permille = 0;
+	for (unsigned i = 0; i < self->count; i++) {
+		const struct ll_share_job *job = &self->members[i].job;
+		unsigned permille = job->rank == highest_rank(self) ? ll_share_slowdown_permille(job) : 0;
+		most_permille = permille > most_permille ? permille : most_permille;
+	}
+	return most_permille / 1000.0;
 }
 
 uint64_t mix_arbiter_next_ns(const struct mix_arbiter *self)

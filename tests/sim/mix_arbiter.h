@@ -41,6 +41,12 @@ void mix_arbiter_init(struct mix_arbiter *self, struct mix_program *programs, un
 		      enum ll_limit_sharing forced);
 void mix_arbiter_fini(struct mix_arbiter *self);
 
+/* The part of the time in which the highest class has work, for which those beneath it are held. */
+double mix_arbiter_held_part(const struct mix_arbiter *self);
+
+/* How many times as slow as alone the rule takes a program of that class to be, the slowest; 0: it has not seen it. */
+double mix_arbiter_seen_slowdown(const struct mix_arbiter *self);
+
 uint64_t mix_arbiter_next_ns(const struct mix_arbiter *self);
 
 /* To be called after anything has happened. */

@@ -4,6 +4,9 @@
 
 #define US 1e3
 #define MS 1e6
+/* Mixes of one seed and number are others for each sort. */
+#define CLASSES_SALT UINT64_C(0xc1a55e5)
+#define SPARSE_SALT UINT64_C(0x5ba45e)
 
 /* Hosts that compute before each launch drift by 5 to 10 % (doc/facts.md); programs that fill the card do not. */
 static double draw_drift(uint64_t *dice)
@@ -130,12 +133,74 @@ static struct mix_kind draw_kind(uint64_t *dice)
 	return kind;
 }
 
-/* One mix in five has weights. */
+static unsigned draw_count(uint64_t *dice)
+{
+	static const unsigned counts[] = {2, 2, 2, 3, 3, 4, 5};
+	return counts[dice_next(dice) % (sizeof counts / sizeof counts[0])];
+}
+
+static struct mix draw_kinds(uint64_t *dice)
+{
+	struct mix mix = {.count = draw_count(dice)};
+	for (unsigned i = 0; i < mix.count; i++)
+		mix.kinds[i] = draw_kind(dice);
+	return mix;
+}
+
+static bool has_one_class(const struct mix *mix)
+{
+	for (unsigned i = 1; i < mix->count; i++) {
+		if (mix->kinds[i].rank != mix->kinds[0].rank)
+			return false;
+	}
+	return true;
+}
+
+struct mix mix_draw_classes(uint64_t seed, unsigned number)
+{
+	static const unsigned ranks[] = {LL_PRIORITY_HIGH, LL_PRIORITY_NORMAL, LL_PRIORITY_LOW};
+	uint64_t dice = dice_scramble(seed ^ CLASSES_SALT) ^ dice_scramble(number + 1);
+	struct mix mix = draw_kinds(&dice);
+	while (has_one_class(&mix)) {
+		for (unsigned i = 0; i < mix.count; i++)
+			mix.kinds[i].rank = ranks[dice_next(&dice) % 3];
+	}
+	return mix;
+}
+
+/* Of 2 to 6 ms, as a service's forward of a small batch (doc/benchmarks.md, shares and classes). */
+static struct mix_kind draw_short_requests(uint64_t *dice)
+{
+	struct mix_kind kind = {.name = "asked",
+				.kernel_ns = dice_between(dice, 10 * US, 60 * US),
+				.kernel_spread = 0.6,
+				.call_ns = dice_between(dice, 8 * US, 25 * US),
+				.drift = draw_drift(dice),
+				.streams = 1,
+				.weight_permille = 1000,
+				.rank = LL_PRIORITY_HIGH};
+	double round_ns = dice_between(dice, 2 * MS, 6 * MS);
+	kind.launches = (unsigned)(round_ns / fmax(kind.kernel_ns, kind.call_ns));
+	kind.think_ns = round_ns * dice_between(dice, 15, 60);
+	kind.seed = dice_next(dice);
+	return kind;
+}
+
+struct mix mix_draw_sparse(uint64_t seed, unsigned number)
+{
+	uint64_t dice = dice_scramble(seed ^ SPARSE_SALT) ^ dice_scramble(number + 1);
+	struct mix mix = {.count = 2};
+	mix.kinds[0] = draw_short_requests(&dice);
+	mix.kinds[1] = draw_kind(&dice);
+	mix.kinds[1].rank = LL_PRIORITY_LOW;
+	return mix;
+}
+
 struct mix mix_draw(uint64_t seed, unsigned number)
 {
-	static const unsigned counts[] = {2, 2, 2, 3, 3, 4, 5}, weights[] = {500, 1000, 2000, 4000};
+	static const unsigned weights[] = {500, 1000, 2000, 4000};
 	uint64_t dice = dice_scramble(seed) ^ dice_scramble(number + 1);
-	struct mix mix = {.count = counts[dice_next(&dice) % (sizeof counts / sizeof counts[0])]};
+	struct mix mix = {.count = draw_count(&dice)};
 	bool has_weights = dice_part(&dice) < 0.2;
 	for (unsigned i = 0; i < mix.count; i++) {
 		mix.kinds[i] = draw_kind(&dice);

@@ -11,7 +11,14 @@ struct mix {
 	struct mix_kind kinds[MIX_MOST];
 };
 
-/* The mix of that number. */
+/* The mix of that number. One in five has weights. */
 struct mix mix_draw(uint64_t seed, unsigned number);
+
+/* The same with classes, and no weights. */
+struct mix mix_draw_classes(uint64_t seed, unsigned number);
+
+/* One program of class high that answers short requests, which fill less than a tenth of the time, and one of class
+ * low. */
+struct mix mix_draw_sparse(uint64_t seed, unsigned number);
 
 #endif

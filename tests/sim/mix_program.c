@@ -1,5 +1,6 @@
 #include "mix_program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../unit/test.h"
@@ -12,6 +13,7 @@
 #define WAIT_VALUE_NS 1200
 #define SEEN_NS (6 * LL_NS_PER_US) /* from the write of a word to the stream that waits for it */
 #define POLL_NS (20 * LL_NS_PER_US)
+#define HOST_POLL_NS (100 * LL_NS_PER_US) /* LL_FLOW_POLL_NS */
 /* src/shim/time/flow_hold.c */
 #define LET_THROUGH_NS (300 * LL_NS_PER_US)
 #define QUEUE_NS (20 * LL_NS_PER_MS)
@@ -132,8 +134,11 @@ static void note_done(struct mix_program *self)
 
 static bool has_room(const struct mix_program *self)
 {
+	const struct mix_gate *gate = &self->gate;
 	uint64_t launches = self->launched - self->completed;
-	return launches < 2 || (self->queued_ns < QUEUE_NS && launches < QUEUE_LAUNCHES);
+	if (gate->is_by_visits)
+		return launches < 2 || (self->queued_ns < QUEUE_NS && launches < QUEUE_LAUNCHES);
+	return !gate->bound_ns || launches < 2 || self->queued_ns < gate->bound_ns;
 }
 
 static bool wants_wait(const struct mix_program *self, unsigned i)
@@ -151,9 +156,9 @@ static bool may_launch(struct mix_program *self, unsigned i)
 		self->act_ns = SIM_NEVER;
 		return false;
 	}
-	gate->waits_for_room = gate->is_by_visits && !has_room(self);
+	gate->waits_for_room = !has_room(self);
 	if (gate->waits_for_room || is_ring_full(self, i)) {
-		self->act_ns = self->w->now_ns + POLL_NS;
+		self->act_ns = self->w->now_ns + (gate->bound_ns && !gate->is_by_visits ? HOST_POLL_NS : POLL_NS);
 		return false;
 	}
 	if (!gate->is_by_visits || !wants_wait(self, i))
@@ -213,6 +218,13 @@ static uint64_t pause_ns(struct mix_program *self)
 	return (uint64_t)ns;
 }
 
+static void note_answer(struct mix_program *self, uint64_t at_ns)
+{
+	if (mix_kind_answers(&self->kind))
+		self->latencies_ns[self->answered++ % MIX_LATENCIES] = at_ns - self->asked_ns;
+	self->asked_ns = 0;
+}
+
 static void end_round(struct mix_program *self)
 {
 	uint64_t ahead = self->kind.ahead;
@@ -224,6 +236,7 @@ static void end_round(struct mix_program *self)
 		self->act_ns = SIM_NEVER;
 		return;
 	}
+	note_answer(self, self->act_ns);
 	self->act_ns += pause_ns(self);
 }
 
@@ -232,6 +245,7 @@ static void end_wait(struct mix_program *self)
 	if (!self->awaited || self->left[(self->awaited - 1) % MIX_ROUNDS])
 		return;
 	self->awaited = 0;
+	note_answer(self, self->ended_ns + WAKE_NS);
 	self->act_ns = self->ended_ns + WAKE_NS + pause_ns(self);
 }
 
@@ -239,6 +253,8 @@ static void act(struct mix_program *self)
 {
 	const struct mix_kind *kind = &self->kind;
 	unsigned stream = self->at % kind->streams;
+	if (!self->asked_ns)
+		self->asked_ns = self->w->now_ns;
 	if (!may_launch(self, stream))
 		return;
 	if (self->at == 0)
@@ -251,6 +267,22 @@ static void act(struct mix_program *self)
 	if (kind->copy_ns > 0)
 		launch(self, 0, SIM_OP_COPY, kind->copy_ns);
 	end_round(self);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+	return (first > second) - (first < second);
+}
+
+uint64_t mix_program_latency_ns(const struct mix_program *self)
+{
+	uint64_t sorted[MIX_LATENCIES], count = self->answered < MIX_LATENCIES ? self->answered : MIX_LATENCIES;
+	if (!count)
+		return 0;
+	memcpy(sorted, self->latencies_ns, count * sizeof sorted[0]);
+	qsort(sorted, count, sizeof sorted[0], compare_times);
+	return sorted[count / 2];
 }
 
 uint64_t mix_program_next_ns(const struct mix_program *self)

@@ -6,8 +6,8 @@
  * programs get on"): it depends on the program's seed and on the time alone, so that a program meets the same drift in
  * whatever way the card is shared.
  *
- * With a gate the program does what the library does (src/shim/time/flow_hold.c): launches wait on the card for the
- * job's word, and the host waits while much is queued.
+ * With a gate the program does what the library does (src/shim/time/flow_hold.c, flow_tick.c): launches wait on the
+ * card for the job's word, and the host waits while much is queued.
  */
 #ifndef LOADLINE_TESTS_MIX_PROGRAM_H
 #define LOADLINE_TESTS_MIX_PROGRAM_H
@@ -23,6 +23,7 @@ enum {
 	MIX_LAUNCHES = 1024, /* of a round, at most */
 	MIX_ROUNDS = 64,     /* that the host may be ahead, at most, and one more */
 	MIX_DRIFTS = 512,
+	MIX_LATENCIES = 4096, /* of the newest rounds */
 };
 #define MIX_DRIFT_NS (50 * LL_NS_PER_MS)
 #define MIX_BEGIN_NS (1000 * LL_NS_PER_S) /* the world's time at which drift begins */
@@ -40,12 +41,20 @@ struct mix_kind {
 	unsigned streams;
 	unsigned ahead; /* rounds that the host may be ahead of the card; 0: it waits for each */
 	unsigned weight_permille;
+	unsigned rank; /* of its class (enum ll_priority); 0: normal */
 	uint64_t seed;
 };
+
+/* Whether people wait for its rounds: they come at random times, and take so long from their first launch on. */
+static inline bool mix_kind_answers(const struct mix_kind *kind)
+{
+	return kind->think_ns > 0;
+}
 
 /* What the library knows of the gate. */
 struct mix_gate {
 	bool is_by_visits; /* launches wait on the card */
+	uint64_t bound_ns; /* of work that may be queued, and two launches in any case; 0: none */
 	bool is_open;      /* as the card sees it from seen_ns on */
 	uint32_t word;     /* counts its changes */
 	uint64_t seen_ns;  /* when the card sees the last change */
@@ -72,6 +81,9 @@ struct mix_program {
 	uint64_t queued_ns, ended_ns; /* work launched and not done; when the last launch was done */
 	uint64_t idle_since_ns;       /* nothing is queued since then; 0: something is */
 	struct mix_gate gate;
+	/* of a kind that answers: the newest rounds */
+	uint64_t asked_ns; /* when the round began; 0: it has not */
+	uint64_t latencies_ns[MIX_LATENCIES], answered;
 };
 
 void mix_program_init(struct mix_program *self, struct sim_world *w, const struct mix_kind *kind);
@@ -87,6 +99,9 @@ void mix_program_set_word(struct mix_program *self, bool is_open);
 
 /* The launch that was asked for may go. */
 void mix_program_answer(struct mix_program *self);
+
+/* The median latency of the rounds that were answered since `answered` was 0, or of the newest of them; 0: none was. */
+uint64_t mix_program_latency_ns(const struct mix_program *self);
 
 /* Whether a launch that passed the gate goes on while the word is shut. */
 bool mix_program_lingers(const struct mix_program *self);

@@ -1,6 +1,5 @@
 #include "mix_run.h"
 
-#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -10,12 +9,11 @@
 
 /* The other ways need no time to settle but for queues that fill. */
 #define OTHERS_SETTLE_NS (1 * LL_NS_PER_S)
+#define ALONE_SETTLE_NS (LL_NS_PER_S / 4)
 #define ALONE_NS (1 * LL_NS_PER_S)
-#define WINDOWS_BEGIN_NS (MIX_BEGIN_NS + MIX_SETTLE_S * LL_NS_PER_S)
-#define LEAST_SHARE 0.93
+#define ALONE_ANSWERS_NS (8 * LL_NS_PER_S)
 /* A program that completes nothing counts as this many launches. */
 #define NEXT_TO_NONE 0.25
-#define PERMILLE 1000.0
 
 struct run {
 	struct sim_world *w;
@@ -23,6 +21,12 @@ struct run {
 	unsigned count;
 	bool has_arbiter;
 	struct mix_arbiter arbiter;
+};
+
+static const enum ll_limit_sharing forced[] = {
+    [MIX_NATIVE] = LL_LIMIT_SHARING_SLICES,       [MIX_VISITS] = LL_LIMIT_SHARING_VISITS,
+    [MIX_RULE] = LL_LIMIT_SHARING_MEASURED,       [MIX_HELD_NONE] = LL_LIMIT_SHARING_HELD_NONE,
+    [MIX_HELD_HALF] = LL_LIMIT_SHARING_HELD_HALF, [MIX_HELD_ALL] = LL_LIMIT_SHARING_HELD_ALL,
 };
 
 static struct run *run_begin(const struct mix_kind *kinds, unsigned count, enum mix_way way, uint64_t now_ns)
@@ -37,8 +41,7 @@ static struct run *run_begin(const struct mix_kind *kinds, unsigned count, enum 
 	for (unsigned i = 0; i < count; i++)
 		mix_program_init(&run.programs[i], run.w, &kinds[i]);
 	if (run.has_arbiter)
-		mix_arbiter_init(&run.arbiter, run.programs, count,
-				 way == MIX_VISITS ? LL_LIMIT_SHARING_VISITS : LL_LIMIT_SHARING_MEASURED);
+		mix_arbiter_init(&run.arbiter, run.programs, count, forced[way]);
 	return &run;
 }
 
@@ -76,107 +79,88 @@ static void run_until(struct run *run, uint64_t until_ns)
 	}
 }
 
-static void run_windows(struct run *run, double done[MIX_MOST][MIX_WINDOWS])
+static void run_windows(struct run *run, uint64_t begin_ns, struct mix_reading *reading)
 {
 	uint64_t before[MIX_MOST] = {0};
-	run_until(run, WINDOWS_BEGIN_NS);
+	run_until(run, begin_ns);
+	for (unsigned i = 0; i < run->count; i++)
+		run->programs[i].answered = 0;
 	for (unsigned window = 0; window < MIX_WINDOWS; window++) {
 		for (unsigned i = 0; i < run->count; i++)
 			before[i] = run->programs[i].completed;
-		run_until(run, WINDOWS_BEGIN_NS + (window + 1) * MIX_WINDOW_NS);
+		run_until(run, begin_ns + (window + 1) * MIX_WINDOW_NS);
 		for (unsigned i = 0; i < run->count; i++)
-			done[i][window] = (double)(run->programs[i].completed - before[i]);
+			reading->done[i][window] = (double)(run->programs[i].completed - before[i]);
 	}
+	for (unsigned i = 0; i < run->count; i++)
+		reading->latency_ns[i] = (double)mix_program_latency_ns(&run->programs[i]);
 }
 
-static double run_alone(const struct mix_kind *kind)
+static void note_choice(const struct mix_arbiter *arbiter, struct mix_reading *reading)
 {
-	struct run *run = run_begin(kind, 1, MIX_NATIVE, WINDOWS_BEGIN_NS - LL_NS_PER_S / 4);
-	run_until(run, WINDOWS_BEGIN_NS);
-	double before = (double)run->programs[0].completed;
-	run_until(run, WINDOWS_BEGIN_NS + ALONE_NS);
-	double rate = ((double)run->programs[0].completed - before) * (double)LL_NS_PER_S / (double)ALONE_NS;
-	run_end(run);
-	return rate;
+	reading->settled_s = (double)(arbiter->chosen_ns - MIX_BEGIN_NS) / (double)LL_NS_PER_S;
+	reading->ends_with_visits = arbiter->gives_visits;
+	reading->why = arbiter->card.regime.why;
+	reading->gain = arbiter->card.regime.gain;
+	reading->held_part = mix_arbiter_held_part(arbiter);
+	reading->seen_slowdown = mix_arbiter_seen_slowdown(arbiter);
 }
 
-/* ---- the verdict ---- */
+static uint64_t windows_begin_ns(unsigned settle_s)
+{
+	return MIX_BEGIN_NS + settle_s * LL_NS_PER_S;
+}
 
-static double done_in(const struct mix_outcome *outcome, enum mix_way way, unsigned program, unsigned first,
-		      unsigned step)
+struct mix_reading mix_run_way(const struct mix *mix, enum mix_way way, unsigned settle_s)
+{
+	struct mix_reading reading = {.settled_s = 0};
+	uint64_t begin_ns = windows_begin_ns(settle_s);
+	uint64_t from_ns = way == MIX_RULE ? MIX_BEGIN_NS : begin_ns - OTHERS_SETTLE_NS;
+	struct run *run = run_begin(mix->kinds, mix->count, way, from_ns);
+	run_windows(run, begin_ns, &reading);
+	if (run->has_arbiter)
+		note_choice(&run->arbiter, &reading);
+	run_end(run);
+	return reading;
+}
+
+struct mix_alone mix_run_alone(const struct mix_kind *kind, unsigned settle_s)
+{
+	uint64_t begin_ns = windows_begin_ns(settle_s);
+	struct run *run = run_begin(kind, 1, MIX_NATIVE, begin_ns - ALONE_SETTLE_NS);
+	run_until(run, begin_ns);
+	double before = (double)run->programs[0].completed;
+	run->programs[0].answered = 0;
+	run_until(run, begin_ns + ALONE_NS);
+	double done = (double)run->programs[0].completed - before;
+	if (mix_kind_answers(kind))
+		run_until(run, begin_ns + ALONE_ANSWERS_NS);
+	struct mix_alone alone = {.rate = done * (double)LL_NS_PER_S / (double)ALONE_NS,
+				  .latency_ns = (double)mix_program_latency_ns(&run->programs[0])};
+	run_end(run);
+	return alone;
+}
+
+/* ---- readings ---- */
+
+double mix_done(const struct mix_reading *reading, unsigned program, unsigned first, unsigned step)
 {
 	double done = 0;
 	for (unsigned window = first; window < MIX_WINDOWS; window += step)
-		done += outcome->done[way][program][window];
+		done += reading->done[program][window];
 	return done > NEXT_TO_NONE ? done : NEXT_TO_NONE;
 }
 
-double mix_speed(const struct mix_outcome *outcome, enum mix_way way, unsigned program)
+double mix_speed(const struct mix_reading *reading, unsigned program, const struct mix_alone *alone)
 {
 	double seconds = MIX_WINDOWS * (double)MIX_WINDOW_NS / (double)LL_NS_PER_S;
-	return done_in(outcome, way, program, 0, 1) / seconds / outcome->alone[program];
+	return mix_done(reading, program, 0, 1) / seconds / alone->rate;
 }
 
-static double weights_of(const struct mix *mix)
+double mix_pace(const struct mix_kind *kind, const struct mix_reading *reading, unsigned program,
+		const struct mix_alone *alone)
 {
-	double sum = 0;
-	for (unsigned i = 0; i < mix->count; i++)
-		sum += mix->kinds[i].weight_permille;
-	return sum;
-}
-
-/* The logarithm of one way's geometric mean of speeds over another's. */
-static double log_gain(const struct mix *mix, const struct mix_outcome *outcome, enum mix_way way, enum mix_way over,
-		       unsigned first, unsigned step)
-{
-	double gain = 0;
-	for (unsigned i = 0; i < mix->count; i++)
-		gain += mix->kinds[i].weight_permille / weights_of(mix) *
-			log(done_in(outcome, way, i, first, step) / done_in(outcome, over, i, first, step));
-	return gain;
-}
-
-static enum mix_way best_of(const struct mix *mix, const struct mix_outcome *outcome, unsigned first, unsigned step)
-{
-	return log_gain(mix, outcome, MIX_VISITS, MIX_NATIVE, first, step) > 0 ? MIX_VISITS : MIX_NATIVE;
-}
-
-/* The better way is chosen on one half of the windows, and judged on the other. */
-static void judge(const struct mix *mix, struct mix_outcome *outcome)
-{
-	double gain = 0;
-	for (unsigned half = 0; half < 2; half++)
-		gain += log_gain(mix, outcome, MIX_RULE, best_of(mix, outcome, half, 2), 1 - half, 2) / 2;
-	outcome->regret = 1 - exp(gain);
-	outcome->best = best_of(mix, outcome, 0, 1);
-	for (unsigned i = 0; i < mix->count; i++) {
-		double share = mix->kinds[i].weight_permille / weights_of(mix);
-		double least = LEAST_SHARE * fmin(mix_speed(outcome, MIX_NATIVE, i), share);
-		outcome->wrongs[i] = mix_speed(outcome, MIX_RULE, i) < least;
-	}
-}
-
-static void note_choice(const struct mix_arbiter *arbiter, struct mix_outcome *outcome)
-{
-	outcome->settled_s = (double)(arbiter->chosen_ns - MIX_BEGIN_NS) / (double)LL_NS_PER_S;
-	outcome->ends_with_visits = arbiter->gives_visits;
-	outcome->why = arbiter->card.regime.why;
-	outcome->gain = arbiter->card.regime.gain;
-}
-
-struct mix_outcome mix_run(const struct mix *mix)
-{
-	struct mix_outcome outcome = {.regret = 0};
-	for (unsigned i = 0; i < mix->count; i++)
-		outcome.alone[i] = run_alone(&mix->kinds[i]);
-	for (enum mix_way way = MIX_NATIVE; way < MIX_WAYS; way++) {
-		uint64_t from_ns = way == MIX_RULE ? MIX_BEGIN_NS : WINDOWS_BEGIN_NS - OTHERS_SETTLE_NS;
-		struct run *run = run_begin(mix->kinds, mix->count, way, from_ns);
-		run_windows(run, outcome.done[way]);
-		if (way == MIX_RULE)
-			note_choice(&run->arbiter, &outcome);
-		run_end(run);
-	}
-	judge(mix, &outcome);
-	return outcome;
+	if (mix_kind_answers(kind) && reading->latency_ns[program] > 0)
+		return alone->latency_ns / reading->latency_ns[program];
+	return mix_speed(reading, program, alone);
 }

@@ -4,6 +4,7 @@
  *   sim_mixes                              the check: some mixes
  *   sim_mixes --mixes 240 --seed 17        the worst of them, who is wronged, and a summary of all
  *   sim_mixes --only 12 --seed 17          one mix, in detail
+ *   --of classes                           mixes with classes; sparse: short requests of a higher class
  *   --jobs 2                               so many at once
  */
 #include <getopt.h>
@@ -15,122 +16,64 @@
 #include <unistd.h>
 
 #include "../unit/test.h"
-#include "mix_run.h"
+#include "mix_classes.h"
+#include "mix_plain.h"
 
-enum { MOST_MIXES = 2000, MOST_JOBS = 64, WORST_SHOWN = 12, CHECKED_FIRST = 1, CHECKED_LAST = 2, CHECKED_SEED = 39 };
-#define SETTLED_S 3.0
-
-static const char *const whys[] = {
-    [LL_REGIME_NO_REASON] = "no reason", [LL_REGIME_NOT_MEASURED] = "not measured", [LL_REGIME_MEASURES] = "measures",
-    [LL_REGIME_PAYS] = "pays",           [LL_REGIME_PAYS_NOT] = "pays not",         [LL_REGIME_TOO_DEEP] = "too deep",
-    [LL_REGIME_TOO_MANY] = "too many",
-};
+enum { MOST_JOBS = 64, WORST_SHOWN = 12, CHECKED_FIRST = 1, CHECKED_LAST = 2, CHECKED_SEED = 39 };
 
 struct options {
+	const struct mix_table *table;
 	unsigned mixes, jobs;
 	int only;
 	uint64_t seed;
 };
 
-static bool is_settled(const struct mix_outcome *outcome)
+/* ---- tables ---- */
+
+static const void *outcome_at(const struct options *options, const void *outcomes, unsigned number)
 {
-	return outcome->settled_s <= SETTLED_S;
+	return (const char *)outcomes + number * options->table->outcome_bytes;
 }
 
-static void print_programs(const struct mix *mix, const struct mix_outcome *outcome)
-{
-	for (unsigned i = 0; i < mix->count; i++) {
-		const struct mix_kind *kind = &mix->kinds[i];
-		printf("    %-8s %4u x %7.1f us, call %4.1f, pause %7.1f, think %5.1f ms, copy %5.1f us, streams %u, "
-		       "ahead %2u, weight %.1f: alone %8.1f/s  native %.3f  visits %.3f  rule %.3f%s\n",
-		       kind->name, kind->launches, kind->kernel_ns / 1e3, kind->call_ns / 1e3, kind->pause_ns / 1e3,
-		       kind->think_ns / 1e6, kind->copy_ns / 1e3, kind->streams, kind->ahead,
-		       kind->weight_permille / 1e3, outcome->alone[i], mix_speed(outcome, MIX_NATIVE, i),
-		       mix_speed(outcome, MIX_VISITS, i), mix_speed(outcome, MIX_RULE, i),
-		       outcome->wrongs[i] ? "  WRONGED" : "");
-	}
-}
+struct fault {
+	unsigned number;
+	double fault;
+};
 
-static void print_mix(unsigned number, const struct mix *mix, const struct mix_outcome *outcome)
+static int compare_faults(const void *a, const void *b)
 {
-	printf("mix %u: regret %.1f %%, best %s, rule ends with %s (%s, gain %.2f), settled at %.2f s\n", number,
-	       100 * outcome->regret, outcome->best == MIX_VISITS ? "visits" : "native",
-	       outcome->ends_with_visits ? "visits" : "slices", whys[outcome->why], outcome->gain, outcome->settled_s);
-	print_programs(mix, outcome);
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double first = *(const double *)a, second = *(const double *)b;
-	return (first > second) - (first < second);
-}
-
-static const struct mix_outcome *all_outcomes;
-
-static int compare_regrets(const void *a, const void *b)
-{
-	double first = all_outcomes[*(const unsigned *)a].regret, second = all_outcomes[*(const unsigned *)b].regret;
+	double first = ((const struct fault *)a)->fault, second = ((const struct fault *)b)->fault;
 	return (first < second) - (first > second);
 }
 
-static void print_worst(const struct options *options, const struct mix_outcome *outcomes)
+static void print_worst(const struct options *options, const void *outcomes)
 {
-	unsigned order[MOST_MIXES] = {0};
+	struct fault faults[MIX_MOST_MIXES] = {{0}};
 	for (unsigned i = 0; i < options->mixes; i++)
-		order[i] = i;
-	all_outcomes = outcomes;
-	qsort(order, options->mixes, sizeof order[0], compare_regrets);
+		faults[i] = (struct fault){i, options->table->fault(outcome_at(options, outcomes, i))};
+	qsort(faults, options->mixes, sizeof faults[0], compare_faults);
 	for (unsigned i = 0; i < options->mixes && i < WORST_SHOWN; i++) {
-		struct mix mix = mix_draw(options->seed, order[i]);
-		print_mix(order[i], &mix, &outcomes[order[i]]);
+		struct mix mix = options->table->draw(options->seed, faults[i].number);
+		options->table->print(faults[i].number, &mix, outcome_at(options, outcomes, faults[i].number));
 	}
 }
 
-static void print_wronged(const struct options *options, const struct mix_outcome *outcomes)
+static void run_one(const struct options *options, unsigned number, char *outcomes)
 {
-	unsigned wronged = 0, tenants = 0;
-	for (unsigned number = 0; number < options->mixes; number++) {
-		struct mix mix = mix_draw(options->seed, number);
-		tenants += mix.count;
-		for (unsigned i = 0; i < mix.count; i++) {
-			if (!outcomes[number].wrongs[i])
-				continue;
-			wronged++;
-			printf("  mix %u: %s: native %.3f, rule %.3f\n", number, mix.kinds[i].name,
-			       mix_speed(&outcomes[number], MIX_NATIVE, i), mix_speed(&outcomes[number], MIX_RULE, i));
-		}
-	}
-	printf("tenants below 0.93 x min(native, w/W): %u of %u\n", wronged, tenants);
-}
-
-static void print_summary(const struct options *options, const struct mix_outcome *outcomes)
-{
-	double regrets[MOST_MIXES] = {0};
-	unsigned settled = 0, visits = 0;
-	for (unsigned i = 0; i < options->mixes; i++) {
-		regrets[i] = outcomes[i].regret;
-		settled += is_settled(&outcomes[i]);
-		visits += outcomes[i].best == MIX_VISITS;
-	}
-	qsort(regrets, options->mixes, sizeof regrets[0], compare_doubles);
-	printf("seed %llu, %u mixes (%u best by visits): regret median %.1f, p90 %.1f, worst %.1f %%; settled in 3 s "
-	       "%.0f %%\n",
-	       (unsigned long long)options->seed, options->mixes, visits, 100 * regrets[options->mixes / 2],
-	       100 * regrets[options->mixes * 9 / 10], 100 * regrets[options->mixes - 1],
-	       100.0 * settled / options->mixes);
+	void *outcome = outcomes + number * options->table->outcome_bytes;
+	struct mix mix = options->table->draw(options->seed, number);
+	options->table->run(&mix, outcome);
+	fprintf(stderr, "mix %u: fault %.3f\n", number, options->table->fault(outcome));
 }
 
 /* Each job takes every so manyth mix. */
-static void run_all(const struct options *options, struct mix_outcome *outcomes)
+static void run_all(const struct options *options, char *outcomes)
 {
 	pid_t jobs[MOST_JOBS];
 	for (unsigned job = 0; job < options->jobs; job++) {
 		jobs[job] = fork();
-		for (unsigned i = job; jobs[job] == 0 && i < options->mixes; i += options->jobs) {
-			struct mix mix = mix_draw(options->seed, i);
-			outcomes[i] = mix_run(&mix);
-			fprintf(stderr, "mix %u: regret %.1f %%\n", i, 100 * outcomes[i].regret);
-		}
+		for (unsigned i = job; jobs[job] == 0 && i < options->mixes; i += options->jobs)
+			run_one(options, i, outcomes);
 		if (jobs[job] == 0)
 			_exit(0);
 	}
@@ -140,15 +83,26 @@ static void run_all(const struct options *options, struct mix_outcome *outcomes)
 
 static int print_table(const struct options *options)
 {
-	struct mix_outcome *outcomes =
-	    mmap(NULL, options->mixes * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	size_t bytes = options->mixes * options->table->outcome_bytes;
+	void *outcomes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (outcomes == MAP_FAILED)
 		return 1;
 	run_all(options, outcomes);
 	print_worst(options, outcomes);
-	print_wronged(options, outcomes);
-	print_summary(options, outcomes);
-	munmap(outcomes, options->mixes * sizeof *outcomes);
+	options->table->print_all(options->seed, options->mixes, outcomes);
+	munmap(outcomes, bytes);
+	return 0;
+}
+
+static int print_one(const struct options *options)
+{
+	struct mix mix = options->table->draw(options->seed, (unsigned)options->only);
+	void *outcome = calloc(1, options->table->outcome_bytes);
+	if (!outcome)
+		return 1;
+	options->table->run(&mix, outcome);
+	options->table->print((unsigned)options->only, &mix, outcome);
+	free(outcome);
 	return 0;
 }
 
@@ -168,14 +122,15 @@ static void programs_that_wait_for_each_kernel_are_visited(void **state)
 						 .streams = 1,
 						 .weight_permille = 1000,
 						 .seed = i + 1};
-	struct mix_outcome outcome = mix_run(&mix);
-	print_mix(0, &mix, &outcome);
+	struct mix_outcome outcome = mix_run_plain(&mix);
+	mix_print_plain(0, &mix, &outcome);
 	for (unsigned i = 0; i < mix.count; i++) {
-		double native = mix_speed(&outcome, MIX_NATIVE, i);
+		double native = mix_speed(&outcome.by[MIX_NATIVE], i, &outcome.alone[i]);
+		double visits = mix_speed(&outcome.by[MIX_VISITS], i, &outcome.alone[i]);
 		assert_true(native > 0.07 && native < 0.10);
-		assert_true(mix_speed(&outcome, MIX_VISITS, i) > 0.40 && mix_speed(&outcome, MIX_VISITS, i) < 0.5);
+		assert_true(visits > 0.40 && visits < 0.5);
 	}
-	assert_true(outcome.best == MIX_VISITS && outcome.ends_with_visits && is_settled(&outcome));
+	assert_true(outcome.best == MIX_VISITS && outcome.by[MIX_RULE].ends_with_visits && mix_is_settled(&outcome));
 	assert_true(outcome.regret < 0.05);
 }
 
@@ -193,11 +148,12 @@ static void programs_that_launch_ahead_are_as_without_loadline(void **state)
 						 .streams = 1,
 						 .weight_permille = 1000,
 						 .seed = i + 1};
-	struct mix_outcome outcome = mix_run(&mix);
-	print_mix(1, &mix, &outcome);
-	assert_false(outcome.ends_with_visits);
+	struct mix_outcome outcome = mix_run_plain(&mix);
+	mix_print_plain(1, &mix, &outcome);
+	assert_false(outcome.by[MIX_RULE].ends_with_visits);
 	for (unsigned i = 0; i < mix.count; i++) {
-		double of_native = mix_speed(&outcome, MIX_RULE, i) / mix_speed(&outcome, MIX_NATIVE, i);
+		double of_native =
+		    mix_done(&outcome.by[MIX_RULE], i, 0, 1) / mix_done(&outcome.by[MIX_NATIVE], i, 0, 1);
 		assert_true(of_native > 0.98 && of_native < 1.02);
 	}
 }
@@ -208,19 +164,62 @@ static void no_mix_loses_more_than_a_fifth(void **state)
 	(void)state;
 	for (unsigned number = CHECKED_FIRST; number <= CHECKED_LAST; number++) {
 		struct mix mix = mix_draw(CHECKED_SEED, number);
-		struct mix_outcome outcome = mix_run(&mix);
-		print_mix(number, &mix, &outcome);
-		assert_true(outcome.regret < 0.20 && is_settled(&outcome));
+		struct mix_outcome outcome = mix_run_plain(&mix);
+		mix_print_plain(number, &mix, &outcome);
+		assert_true(outcome.regret < 0.20 && mix_is_settled(&outcome));
 	}
+}
+
+/* A program of class high that has 0.04 of its speed beside another one, and one of class low that fills the card. */
+static void a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest(void **state)
+{
+	struct mix mix = {.count = 2,
+			  .kinds = {{.name = "waits",
+				     .launches = 1,
+				     .kernel_ns = 30000,
+				     .call_ns = 4000,
+				     .pause_ns = 18000,
+				     .streams = 1,
+				     .weight_permille = 1000,
+				     .rank = LL_PRIORITY_HIGH,
+				     .seed = 1},
+				    {.name = "steps",
+				     .launches = 250,
+				     .kernel_ns = 24000,
+				     .call_ns = 11000,
+				     .pause_ns = 220000,
+				     .streams = 1,
+				     .weight_permille = 1000,
+				     .rank = LL_PRIORITY_LOW,
+				     .seed = 2}}};
+	(void)state;
+	struct mix_class_outcome outcome = mix_run_classes(&mix);
+	mix_print_classes(0, &mix, &outcome);
+	assert_true(mix_class_pace(&mix, &outcome, MIX_NATIVE, 0) < 0.1);
+	assert_true(mix_class_pace(&mix, &outcome, MIX_HELD_ALL, 0) > 0.95);
+	assert_true(mix_class_pace(&mix, &outcome, MIX_HELD_ALL, 1) < 0.05);
+	assert_true(outcome.slowdown > 1.1 && outcome.slowdown < 1.6);
+	assert_true(outcome.low > 0.7 * outcome.low_best);
+}
+
+/* ---- main ---- */
+
+static const struct mix_table *find_table(const char *name)
+{
+	static const struct mix_table *const tables[] = {&mix_plain_table, &mix_classes_table, &mix_sparse_table};
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+		if (strcmp(tables[i]->name, name) == 0)
+			return tables[i];
+	}
+	return NULL;
 }
 
 static bool read_options(int argc, char **argv, struct options *options)
 {
-	static const struct option names[] = {{"mixes", required_argument, NULL, 'm'},
-					      {"seed", required_argument, NULL, 's'},
-					      {"only", required_argument, NULL, 'o'},
-					      {"jobs", required_argument, NULL, 'j'},
-					      {0}};
+	static const struct option names[] = {
+	    {"mixes", required_argument, NULL, 'm'}, {"seed", required_argument, NULL, 's'},
+	    {"only", required_argument, NULL, 'o'},  {"jobs", required_argument, NULL, 'j'},
+	    {"of", required_argument, NULL, 't'},    {0}};
 	for (int name; (name = getopt_long(argc, argv, "", names, NULL)) != -1;) {
 		switch (name) {
 		case 'm':
@@ -235,28 +234,28 @@ static bool read_options(int argc, char **argv, struct options *options)
 		case 'j':
 			options->jobs = (unsigned)strtoul(optarg, NULL, 10);
 			break;
+		case 't':
+			options->table = find_table(optarg);
+			break;
 		default:
 			return false;
 		}
 	}
-	return options->mixes <= MOST_MIXES && options->jobs >= 1 && options->jobs <= MOST_JOBS;
+	return options->table && options->mixes <= MIX_MOST_MIXES && options->jobs >= 1 && options->jobs <= MOST_JOBS;
 }
 
 int main(int argc, char **argv)
 {
-	struct options options = {.jobs = 1, .only = -1, .seed = 1};
+	struct options options = {.table = &mix_plain_table, .jobs = 1, .only = -1, .seed = 1};
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(programs_that_wait_for_each_kernel_are_visited),
 	    cmocka_unit_test(programs_that_launch_ahead_are_as_without_loadline),
 	    cmocka_unit_test(no_mix_loses_more_than_a_fifth),
+	    cmocka_unit_test(a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest),
 	};
 	if (!read_options(argc, argv, &options))
 		return 2;
-	if (options.only >= 0) {
-		struct mix mix = mix_draw(options.seed, (unsigned)options.only);
-		struct mix_outcome outcome = mix_run(&mix);
-		print_mix((unsigned)options.only, &mix, &outcome);
-		return 0;
-	}
+	if (options.only >= 0)
+		return print_one(&options);
 	return options.mixes ? print_table(&options) : cmocka_run_group_tests(tests, NULL, NULL);
 }
