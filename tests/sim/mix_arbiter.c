@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../unit/test.h"
+#include "control/tokens.h"
 #include "daemon/share/account.h"
 #include "daemon/share/choose.h"
 #include "daemon/share/classes.h"
@@ -28,6 +29,7 @@
 #define WATCH_LEAST_NS (200 * US)
 #define WATCH_MOST_NS (400 * US)
 #define PACE_NS (10 * MS)
+#define IN_HAND_NS ((int64_t)MS)
 enum { PACE_LAUNCHES = 32, FEW_LAUNCHES = 16 };
 /* From a ring to the decision, and from a decision to the look of the one that is told. */
 #define RING_NS (20 * US)
@@ -56,10 +58,42 @@ static bool shall_rest(const struct mix_member *member, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &member->claim.look;
 	uint64_t idle_ns = now_ns - member->program->idle_since_ns;
-	if (look->queue_bound_ns) /* its gate is shut */
+	if (member->program->gate.is_in_debt)
+		return true;
+	if (look->queue_bound_ns || member->job.cap_permille) /* its gate is shut */
 		return idle_ns >= (look->waiting_claims ? GRACE_NS : CALM_NS);
 	return idle_ns >= (look->is_sliced || !look->waiting_claims ? OPEN_REST_NS : GRACE_NS);
 }
+
+/* ---- of a cap ---- */
+
+/* What loadlined said, what was earned since, less what was used since. */
+static int64_t tokens_now_ns(const struct mix_member *member, uint64_t now_ns)
+{
+	int64_t tokens_ns = ll_share_tokens_ns(&member->job, now_ns);
+	return tokens_ns - (int64_t)(mix_program_used_ns(member->program) - member->used_ns);
+}
+
+static int64_t in_hand_ns(const struct mix_member *member)
+{
+	int64_t half_ns = ll_tokens_most_ns(member->job.cap_permille) / 2;
+	return half_ns < IN_HAND_NS ? half_ns : IN_HAND_NS;
+}
+
+static void note_debt(struct mix_member *member, uint64_t now_ns)
+{
+	struct mix_gate *gate = &member->program->gate;
+	if (!member->job.cap_permille || !member->job.tokens_at_ns) /* it has no account yet */
+		return;
+	int64_t tokens_ns = tokens_now_ns(member, now_ns);
+	gate->tokens_ns = tokens_ns > 0 ? (uint64_t)tokens_ns : 0;
+	if (tokens_ns <= 0)
+		gate->is_in_debt = true;
+	else if (tokens_ns >= in_hand_ns(member))
+		gate->is_in_debt = false;
+}
+
+/* ---- looks ---- */
 
 static uint64_t watch_ns(const struct mix_member *member)
 {
@@ -71,16 +105,25 @@ static uint64_t watch_ns(const struct mix_member *member)
 	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
 }
 
+/* An account in debt is looked at when it may hold enough, at the latest. */
+static uint64_t debt_tick_ns(const struct mix_member *member, uint64_t now_ns)
+{
+	uint64_t wait_ns = (uint64_t)(in_hand_ns(member) - tokens_now_ns(member, now_ns));
+	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
+}
+
 static uint64_t next_tick_ns(const struct mix_member *member, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &member->claim.look;
+	if (member->program->gate.is_in_debt)
+		return debt_tick_ns(member, now_ns);
 	if (!member->is_wanting)
 		return SIM_NEVER;
 	if (look->is_by_visits && !look->is_holder)
 		return now_ns + (member->said.lingers ? LINGER_NS : HELD_NS);
 	if (look->is_by_visits && look->waiting_claims)
 		return now_ns + watch_ns(member);
-	if (look->queue_bound_ns)
+	if (look->queue_bound_ns || member->job.cap_permille)
 		return now_ns + (member->program->gate.waits_for_room ? POLL_NS : CALM_NS);
 	return now_ns + (look->is_sliced ? OPEN_NS : CALM_NS);
 }
@@ -92,8 +135,10 @@ static bool tick(struct mix_member *member, uint64_t now_ns)
 	struct ll_share_said *said = &member->said;
 	const struct ll_share_said before = *said;
 	bool is_shut = !(member->word & LL_VISIT_WORD_OPEN);
+	bool is_stalled = program->stalled_since_ns && !program->gate.is_in_debt;
 	read_pace(member, now_ns);
-	if (!program->idle_since_ns || program->gate.is_asking)
+	note_debt(member, now_ns);
+	if (!program->gate.is_in_debt && (!program->idle_since_ns || program->gate.is_asking || is_stalled))
 		member->is_wanting = true;
 	else if (member->is_wanting && !is_shut && shall_rest(member, now_ns))
 		member->is_wanting = false;
@@ -120,9 +165,12 @@ static bool tick(struct mix_member *member, uint64_t now_ns)
 #define SLICES_NS (100 * MS)
 enum { MOST_ROUNDS = 4 };
 
-static uint64_t card_ns_of(const struct mix_member *member)
+/* A cap pays for work; what a switch to the program takes is not its work. */
+static uint64_t used_ns_of(const struct mix_program *program)
 {
-	return member->program->w->contexts[member->program->context].card_ns;
+	if (program->kind.cap_permille)
+		return mix_program_used_ns(program);
+	return program->w->contexts[program->context].card_ns;
 }
 
 /* Visits are charged by their length, to those that linger too; else what the card has done. */
@@ -136,9 +184,9 @@ static void charge(struct mix_arbiter *self, uint64_t now_ns)
 		sharing += self->members[i].claim.lingers;
 	for (unsigned i = 0; i < self->count; i++) {
 		struct mix_member *member = &self->members[i];
-		uint64_t used_ns = card_ns_of(member) - member->card_ns;
+		uint64_t used_ns = used_ns_of(member->program) - member->used_ns;
 		bool is_visited = &member->claim == holder || member->claim.lingers;
-		member->card_ns += used_ns;
+		member->used_ns += used_ns;
 		if (member->claim.look.is_by_visits)
 			used_ns = is_visited ? ns / sharing : 0;
 		if (used_ns)
@@ -161,7 +209,8 @@ static bool look_at_claims(struct mix_arbiter *self, uint64_t now_ns)
 			look(&self->members[i], now_ns);
 	}
 	for (unsigned i = 0; i < self->count; i++) {
-		if (&self->members[i].claim != holder && self->is_changed)
+		bool is_due = self->is_changed || self->members[i].job.cap_permille;
+		if (&self->members[i].claim != holder && is_due)
 			look(&self->members[i], now_ns);
 	}
 	return self->card.holder != holder || (holder && was_ending != !!holder->ending_since_ns);
@@ -175,6 +224,7 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 		if (member->has_looked) {
 			member->program->gate.is_by_visits = member->claim.look.is_by_visits;
 			member->program->gate.bound_ns = member->claim.look.queue_bound_ns;
+			member->program->gate.may_launch = member->claim.look.may_launch;
 		}
 		member->has_looked = false;
 		mix_program_set_word(member->program, member->word & LL_VISIT_WORD_OPEN);
@@ -184,7 +234,7 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 			member->program->gate.must_ask = !ll_share_is_free(&member->claim, now_ns);
 		const struct mix_gate *gate = &member->program->gate;
 		bool is_new = before.is_open != gate->is_open || before.is_by_visits != gate->is_by_visits ||
-			      before.bound_ns != gate->bound_ns;
+			      before.bound_ns != gate->bound_ns || before.may_launch != gate->may_launch;
 		if (is_new && member->is_wanting && member->tick_ns > now_ns + RING_NS)
 			member->tick_ns = now_ns + RING_NS;
 	}
@@ -213,13 +263,18 @@ static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
 static uint64_t find_due_ns(const struct mix_arbiter *self, uint64_t now_ns)
 {
 	unsigned wanting = 0;
+	bool has_capped = false;
 	uint64_t due_ns = UINT64_MAX;
-	for (unsigned i = 0; i < self->count; i++)
+	for (unsigned i = 0; i < self->count; i++) {
 		wanting += self->members[i].claim.want_since_ns != 0;
+		has_capped |= self->members[i].job.cap_permille;
+	}
 	if (wanting > 1 && ll_share_needs_visits(&self->card, now_ns))
 		due_ns = visit_due_ns(&self->card, now_ns);
 	else if (wanting > 1)
 		due_ns = now_ns + SLICES_NS;
+	if (has_capped)
+		due_ns = sooner_ns(due_ns, now_ns + TICK_NS, now_ns);
 	return sooner_ns(due_ns, self->choice_ns, now_ns);
 }
 
@@ -273,6 +328,7 @@ void mix_arbiter_init(struct mix_arbiter *self, struct mix_program *programs, un
 		member->job.id = i + 1;
 		member->job.word = &member->word;
 		member->job.rank = programs[i].kind.rank ? programs[i].kind.rank : LL_PRIORITY_NORMAL;
+		member->job.cap_permille = programs[i].kind.cap_permille;
 		member->job.slowdown_permille = LL_DEFAULT_SLOWDOWN_PERMILLE;
 		member->job.weight_permille = programs[i].kind.weight_permille;
 		member->tick_ns = SIM_NEVER;
@@ -324,7 +380,8 @@ void mix_arbiter_go_on(struct mix_arbiter *self, uint64_t now_ns)
 	for (unsigned i = 0; i < self->count; i++) {
 		struct mix_member *member = &self->members[i];
 		const struct mix_program *program = member->program;
-		bool comes = !member->is_wanting && (!program->idle_since_ns || program->gate.is_asking);
+		bool comes = !member->is_wanting && !program->gate.is_in_debt &&
+			     (!program->idle_since_ns || program->gate.is_asking);
 		if ((comes || member->tick_ns <= now_ns) && tick(member, now_ns))
 			self->due_ns = sooner_ns(self->due_ns, now_ns + RING_NS, now_ns);
 	}

@@ -21,7 +21,7 @@ struct mix_member {
 	bool is_wanting;
 	uint64_t tick_ns;                               /* when it looks next */
 	uint64_t paced_ns, paced_launches, paced_waits; /* of the last reading of its pace */
-	uint64_t card_ns;                               /* that it had when it was charged last */
+	uint64_t used_ns;                               /* that it had used when it was charged last */
 	bool has_looked;
 };
 

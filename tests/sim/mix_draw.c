@@ -6,6 +6,7 @@
 #define MS 1e6
 /* Mixes of one seed and number are others for each sort. */
 #define CLASSES_SALT UINT64_C(0xc1a55e5)
+#define CAPS_SALT UINT64_C(0xca95)
 #define SPARSE_SALT UINT64_C(0x5ba45e)
 
 /* Hosts that compute before each launch drift by 5 to 10 % (doc/facts.md); programs that fill the card do not. */
@@ -165,6 +166,18 @@ struct mix mix_draw_classes(uint64_t seed, unsigned number)
 		for (unsigned i = 0; i < mix.count; i++)
 			mix.kinds[i].rank = ranks[dice_next(&dice) % 3];
 	}
+	return mix;
+}
+
+struct mix mix_draw_caps(uint64_t seed, unsigned number)
+{
+	static const unsigned caps[] = {100, 200, 300, 400, 500, 600, 700, 0, 0};
+	uint64_t dice = dice_scramble(seed ^ CAPS_SALT) ^ dice_scramble(number + 1);
+	struct mix mix = draw_kinds(&dice);
+	for (unsigned i = 0; i < mix.count; i++)
+		mix.kinds[i].cap_permille = caps[dice_next(&dice) % (sizeof caps / sizeof caps[0])];
+	if (!mix.kinds[0].cap_permille)
+		mix.kinds[0].cap_permille = caps[dice_next(&dice) % 7];
 	return mix;
 }
 

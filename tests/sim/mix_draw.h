@@ -17,6 +17,9 @@ struct mix mix_draw(uint64_t seed, unsigned number);
 /* The same with classes, and no weights. */
 struct mix mix_draw_classes(uint64_t seed, unsigned number);
 
+/* The same with caps; one program in five has none. */
+struct mix mix_draw_caps(uint64_t seed, unsigned number);
+
 /* One program of class high that answers short requests, which fill less than a tenth of the time, and one of class
  * low. */
 struct mix mix_draw_sparse(uint64_t seed, unsigned number);

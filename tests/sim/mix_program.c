@@ -14,6 +14,9 @@
 #define SEEN_NS (6 * LL_NS_PER_US) /* from the write of a word to the stream that waits for it */
 #define POLL_NS (20 * LL_NS_PER_US)
 #define HOST_POLL_NS (100 * LL_NS_PER_US) /* LL_FLOW_POLL_NS */
+/* src/shim/time/flow_tick.c */
+#define LEAST_QUEUED_NS (2 * LL_NS_PER_MS)
+#define FAR_NS (4 * LL_NS_PER_MS)
 /* src/shim/time/flow_hold.c */
 #define LET_THROUGH_NS (300 * LL_NS_PER_US)
 #define QUEUE_NS (20 * LL_NS_PER_MS)
@@ -53,6 +56,19 @@ static void draw_lengths(struct mix_program *self, uint64_t *dice)
 		self->lengths_ns[i] *= self->kind.kernel_ns * self->kind.launches / sum;
 }
 
+double mix_longest_kernel_ns(const struct mix_kind *kind)
+{
+	static struct mix_program drawn;
+	uint64_t dice = kind->seed;
+	double longest_ns = 0;
+	drawn.kind = *kind;
+	draw_drift(&drawn, &dice);
+	draw_lengths(&drawn, &dice);
+	for (unsigned i = 0; i < kind->launches; i++)
+		longest_ns = fmax(longest_ns, drawn.lengths_ns[i]);
+	return longest_ns;
+}
+
 void mix_program_init(struct mix_program *self, struct sim_world *w, const struct mix_kind *kind)
 {
 	uint64_t dice = kind->seed;
@@ -64,7 +80,7 @@ void mix_program_init(struct mix_program *self, struct sim_world *w, const struc
 	self->dice = dice;
 	self->act_ns = w->now_ns + (uint64_t)dice_exponential(&self->dice, 1e6);
 	self->idle_since_ns = w->now_ns;
-	self->gate.is_open = true;
+	self->gate.is_open = self->gate.may_launch = true;
 	self->gate.word = 1;
 	assert_int_equal(sim_context_new(w, 0, sim_proc_join(w), false, &self->context), 0);
 	for (unsigned i = 0; i < kind->streams; i++)
@@ -115,6 +131,7 @@ static void note_op(struct mix_program *self, const struct sim_op *op)
 	self->left[op->cookie % MIX_ROUNDS]--;
 	self->ended_ns = op->end_ns;
 	self->queued_ns -= op->length_ns;
+	self->kernels_ns += op->kind == SIM_OP_KERNEL ? op->length_ns : 0;
 	self->completed++;
 	if (self->completed == self->launched)
 		self->idle_since_ns = op->end_ns;
@@ -132,12 +149,22 @@ static void note_done(struct mix_program *self)
 
 /* ---- the gate ---- */
 
+/* Behind a gate that is shut for a cap. */
+static uint64_t most_queued_ns(const struct mix_gate *gate)
+{
+	uint64_t half_ns = gate->tokens_ns / 2;
+	return 2 * (half_ns < FAR_NS ? half_ns : FAR_NS);
+}
+
 static bool has_room(const struct mix_program *self)
 {
 	const struct mix_gate *gate = &self->gate;
 	uint64_t launches = self->launched - self->completed;
 	if (gate->is_by_visits)
 		return launches < 2 || (self->queued_ns < QUEUE_NS && launches < QUEUE_LAUNCHES);
+	if (self->kind.cap_permille && !gate->bound_ns)
+		return self->queued_ns < LEAST_QUEUED_NS || self->queued_ns < most_queued_ns(gate) ||
+		       (launches < 2 && self->queued_ns < gate->tokens_ns);
 	return !gate->bound_ns || launches < 2 || self->queued_ns < gate->bound_ns;
 }
 
@@ -147,10 +174,38 @@ static bool wants_wait(const struct mix_program *self, unsigned i)
 	return (!gate->is_open && gate->waits_at[i] != gate->word) || gate->unheld_ns[i] >= LET_THROUGH_NS;
 }
 
+/* Those of a cap that are told to wait look again by themselves. */
+static bool is_kept_by_cap(struct mix_program *self)
+{
+	const struct mix_gate *gate = &self->gate;
+	if (!self->kind.cap_permille)
+		return false;
+	bool waits = gate->is_in_debt || (!gate->is_by_visits && !gate->must_ask && !gate->may_launch);
+	if (waits && !self->stalled_since_ns)
+		self->stalled_since_ns = self->w->now_ns;
+	if (waits)
+		self->act_ns = self->w->now_ns + HOST_POLL_NS;
+	return waits;
+}
+
+uint64_t mix_program_stall_ns(const struct mix_program *self)
+{
+	uint64_t stalled_ns = self->stalled_since_ns ? self->w->now_ns - self->stalled_since_ns : 0;
+	return stalled_ns > self->stalled_most_ns ? stalled_ns : self->stalled_most_ns;
+}
+
+static void end_stall(struct mix_program *self)
+{
+	self->stalled_most_ns = mix_program_stall_ns(self);
+	self->stalled_since_ns = 0;
+}
+
 /* Whether the next launch may go now. If not, the host's next time is set. */
 static bool may_launch(struct mix_program *self, unsigned i)
 {
 	struct mix_gate *gate = &self->gate;
+	if (is_kept_by_cap(self))
+		return false;
 	if (gate->must_ask) {
 		gate->is_asking = true;
 		self->act_ns = SIM_NEVER;
@@ -161,6 +216,7 @@ static bool may_launch(struct mix_program *self, unsigned i)
 		self->act_ns = self->w->now_ns + (gate->bound_ns && !gate->is_by_visits ? HOST_POLL_NS : POLL_NS);
 		return false;
 	}
+	end_stall(self);
 	if (!gate->is_by_visits || !wants_wait(self, i))
 		return true;
 	submit(self, i, (struct sim_op){.kind = SIM_OP_VALUE});
@@ -193,6 +249,12 @@ bool mix_program_lingers(const struct mix_program *self)
 			return true;
 	}
 	return false;
+}
+
+uint64_t mix_program_used_ns(const struct mix_program *self)
+{
+	uint64_t card_ns = self->w->contexts[self->context].card_ns;
+	return card_ns < self->kernels_ns ? card_ns : self->kernels_ns;
 }
 
 /* ---- the host ---- */

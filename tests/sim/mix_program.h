@@ -41,7 +41,8 @@ struct mix_kind {
 	unsigned streams;
 	unsigned ahead; /* rounds that the host may be ahead of the card; 0: it waits for each */
 	unsigned weight_permille;
-	unsigned rank; /* of its class (enum ll_priority); 0: normal */
+	unsigned rank;         /* of its class (enum ll_priority); 0: normal */
+	unsigned cap_permille; /* 0: none */
 	uint64_t seed;
 };
 
@@ -55,9 +56,12 @@ static inline bool mix_kind_answers(const struct mix_kind *kind)
 struct mix_gate {
 	bool is_by_visits; /* launches wait on the card */
 	uint64_t bound_ns; /* of work that may be queued, and two launches in any case; 0: none */
-	bool is_open;      /* as the card sees it from seen_ns on */
-	uint32_t word;     /* counts its changes */
-	uint64_t seen_ns;  /* when the card sees the last change */
+	/* of one with a cap: its account is in debt, its orders let it launch, and what the account holds */
+	bool is_in_debt, may_launch;
+	uint64_t tokens_ns;
+	bool is_open;     /* as the card sees it from seen_ns on */
+	uint32_t word;    /* counts its changes */
+	uint64_t seen_ns; /* when the card sees the last change */
 	bool waits_for_room;
 	bool must_ask, is_asking; /* it rests, and the next launch waits in the host for an answer; it does so now */
 	uint64_t unheld_ns[MIX_STREAMS]; /* work since the last wait in that stream */
@@ -79,7 +83,10 @@ struct mix_program {
 	/* counts */
 	uint64_t launched, completed, waits;
 	uint64_t queued_ns, ended_ns; /* work launched and not done; when the last launch was done */
-	uint64_t idle_since_ns;       /* nothing is queued since then; 0: something is */
+	uint64_t kernels_ns;          /* lengths of the kernels that are done */
+	uint64_t stalled_since_ns,
+	    stalled_most_ns;    /* a launch waits for its cap, since when; 0: none does; the longest time */
+	uint64_t idle_since_ns; /* nothing is queued since then; 0: something is */
 	struct mix_gate gate;
 	/* of a kind that answers: the newest rounds */
 	uint64_t asked_ns; /* when the round began; 0: it has not */
@@ -102,6 +109,15 @@ void mix_program_answer(struct mix_program *self);
 
 /* The median latency of the rounds that were answered since `answered` was 0, or of the newest of them; 0: none was. */
 uint64_t mix_program_latency_ns(const struct mix_program *self);
+
+/* The GPU time that it has used. Kernels that run at once count once. */
+uint64_t mix_program_used_ns(const struct mix_program *self);
+
+/* The longest kernel of a round. */
+double mix_longest_kernel_ns(const struct mix_kind *kind);
+
+/* The longest time that a launch waited for the program's cap since stalled_most_ns was 0, until now. */
+uint64_t mix_program_stall_ns(const struct mix_program *self);
 
 /* Whether a launch that passed the gate goes on while the word is shut. */
 bool mix_program_lingers(const struct mix_program *self);

@@ -38,8 +38,11 @@ static struct run *run_begin(const struct mix_kind *kinds, unsigned count, enum 
 	sim_world_init(run.w, now_ns, 0);
 	run.count = count;
 	run.has_arbiter = way != MIX_NATIVE;
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		mix_program_init(&run.programs[i], run.w, &kinds[i]);
+		if (!run.has_arbiter)
+			run.programs[i].kind.cap_permille = 0;
+	}
 	if (run.has_arbiter)
 		mix_arbiter_init(&run.arbiter, run.programs, count, forced[way]);
 	return &run;
@@ -81,10 +84,12 @@ static void run_until(struct run *run, uint64_t until_ns)
 
 static void run_windows(struct run *run, uint64_t begin_ns, struct mix_reading *reading)
 {
-	uint64_t before[MIX_MOST] = {0};
+	uint64_t before[MIX_MOST] = {0}, used_ns[MIX_MOST] = {0};
 	run_until(run, begin_ns);
-	for (unsigned i = 0; i < run->count; i++)
-		run->programs[i].answered = 0;
+	for (unsigned i = 0; i < run->count; i++) {
+		run->programs[i].answered = run->programs[i].stalled_most_ns = 0;
+		used_ns[i] = mix_program_used_ns(&run->programs[i]);
+	}
 	for (unsigned window = 0; window < MIX_WINDOWS; window++) {
 		for (unsigned i = 0; i < run->count; i++)
 			before[i] = run->programs[i].completed;
@@ -92,8 +97,12 @@ static void run_windows(struct run *run, uint64_t begin_ns, struct mix_reading *
 		for (unsigned i = 0; i < run->count; i++)
 			reading->done[i][window] = (double)(run->programs[i].completed - before[i]);
 	}
-	for (unsigned i = 0; i < run->count; i++)
+	for (unsigned i = 0; i < run->count; i++) {
+		uint64_t used_in_ns = mix_program_used_ns(&run->programs[i]) - used_ns[i];
+		reading->used[i] = (double)used_in_ns / (double)(MIX_WINDOWS * MIX_WINDOW_NS);
 		reading->latency_ns[i] = (double)mix_program_latency_ns(&run->programs[i]);
+		reading->stall_ns[i] = (double)mix_program_stall_ns(&run->programs[i]);
+	}
 }
 
 static void note_choice(const struct mix_arbiter *arbiter, struct mix_reading *reading)
@@ -130,12 +139,15 @@ struct mix_alone mix_run_alone(const struct mix_kind *kind, unsigned settle_s)
 	struct run *run = run_begin(kind, 1, MIX_NATIVE, begin_ns - ALONE_SETTLE_NS);
 	run_until(run, begin_ns);
 	double before = (double)run->programs[0].completed;
+	uint64_t used_ns = mix_program_used_ns(&run->programs[0]);
 	run->programs[0].answered = 0;
 	run_until(run, begin_ns + ALONE_NS);
 	double done = (double)run->programs[0].completed - before;
+	used_ns = mix_program_used_ns(&run->programs[0]) - used_ns;
 	if (mix_kind_answers(kind))
 		run_until(run, begin_ns + ALONE_ANSWERS_NS);
 	struct mix_alone alone = {.rate = done * (double)LL_NS_PER_S / (double)ALONE_NS,
+				  .used = (double)used_ns / (double)ALONE_NS,
 				  .latency_ns = (double)mix_program_latency_ns(&run->programs[0])};
 	run_end(run);
 	return alone;

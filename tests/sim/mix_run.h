@@ -24,6 +24,8 @@ enum { MIX_WINDOWS = 20 };
 struct mix_reading {
 	double done[MIX_MOST][MIX_WINDOWS]; /* launches completed */
 	double latency_ns[MIX_MOST];        /* the median of its rounds; 0: it does not answer, or has not */
+	double used[MIX_MOST];              /* GPU time, of all time */
+	double stall_ns[MIX_MOST];          /* the longest time that a launch waited for a cap */
 	double settled_s;                   /* when the rule chose for the last time */
 	bool ends_with_visits;
 	enum ll_regime_why why;
@@ -40,6 +42,7 @@ struct mix_reading mix_run_way(const struct mix *mix, enum mix_way way, unsigned
 /* One program by itself. */
 struct mix_alone {
 	double rate; /* launches a second */
+	double used; /* GPU time, of all time */
 	double latency_ns;
 };
 

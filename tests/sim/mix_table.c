@@ -1,5 +1,6 @@
 #include "mix_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +12,8 @@ void mix_print_kind(const struct mix_kind *kind, const struct mix_alone *alone)
 	       kind->name, kind->launches, kind->kernel_ns / 1e3, kind->call_ns / 1e3, kind->pause_ns / 1e3,
 	       kind->think_ns / 1e6, kind->copy_ns / 1e3, kind->streams, kind->ahead, kind->weight_permille / 1e3,
 	       classes[kind->rank], alone->rate);
+	if (kind->cap_permille)
+		printf(", cap %.0f %%", kind->cap_permille / 10.0);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -21,6 +24,8 @@ static int compare_doubles(const void *a, const void *b)
 
 double mix_quantile(double *values, unsigned count, double part)
 {
+	if (!count)
+		return NAN;
 	unsigned at = (unsigned)(count * part);
 	qsort(values, count, sizeof values[0], compare_doubles);
 	return values[at < count ? at : count - 1];

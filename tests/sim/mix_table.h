@@ -23,7 +23,7 @@ struct mix_table {
 	void (*print_all)(uint64_t seed, unsigned count, const void *outcomes);
 };
 
-extern const struct mix_table mix_plain_table, mix_classes_table, mix_sparse_table;
+extern const struct mix_table mix_plain_table, mix_classes_table, mix_caps_table, mix_sparse_table;
 
 /* The row of a program, without an end of line. */
 void mix_print_kind(const struct mix_kind *kind, const struct mix_alone *alone);

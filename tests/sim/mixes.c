@@ -4,7 +4,9 @@
  *   sim_mixes                              the check: some mixes
  *   sim_mixes --mixes 240 --seed 17        the worst of them, who is wronged, and a summary of all
  *   sim_mixes --only 12 --seed 17          one mix, in detail
- *   --of classes                           mixes with classes; sparse: short requests of a higher class
+ *   --of classes                           mixes with classes
+ *   --of sparse                            short requests of a higher class
+ *   --of caps                              mixes with caps
  *   --jobs 2                               so many at once
  */
 #include <getopt.h>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #include "../unit/test.h"
+#include "mix_caps.h"
 #include "mix_classes.h"
 #include "mix_plain.h"
 
@@ -48,7 +51,7 @@ static int compare_faults(const void *a, const void *b)
 
 static void print_worst(const struct options *options, const void *outcomes)
 {
-	struct fault faults[MIX_MOST_MIXES] = {{0}};
+	struct fault faults[MIX_MOST_MIXES] = {{0, 0}};
 	for (unsigned i = 0; i < options->mixes; i++)
 		faults[i] = (struct fault){i, options->table->fault(outcome_at(options, outcomes, i))};
 	qsort(faults, options->mixes, sizeof faults[0], compare_faults);
@@ -202,11 +205,35 @@ static void a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest(
 	assert_true(outcome.low > 0.7 * outcome.low_best);
 }
 
+/* Two programs that fill the card; slices give each of them 0.47. */
+static void caps_hold_and_nobody_stands_still_for_long(void **state)
+{
+	static const unsigned caps[] = {300, 600};
+	struct mix mix = {.count = 2};
+	(void)state;
+	for (unsigned i = 0; i < mix.count; i++)
+		mix.kinds[i] = (struct mix_kind){.name = "flood",
+						 .launches = 1,
+						 .kernel_ns = i ? 2000000 : 200000,
+						 .call_ns = 4000,
+						 .ahead = 10,
+						 .streams = 1,
+						 .weight_permille = 1000,
+						 .cap_permille = caps[i],
+						 .seed = i + 1};
+	struct mix_cap_outcome outcome = mix_run_caps(&mix);
+	mix_print_caps(0, &mix, &outcome);
+	assert_true(outcome.alone[0].used > 0.95 && outcome.native.used[0] > 0.4);
+	assert_true(outcome.over < 0.015 && outcome.stall < 1);
+	assert_true(outcome.used > 0.97 * outcome.wanted);
+}
+
 /* ---- main ---- */
 
 static const struct mix_table *find_table(const char *name)
 {
-	static const struct mix_table *const tables[] = {&mix_plain_table, &mix_classes_table, &mix_sparse_table};
+	static const struct mix_table *const tables[] = {&mix_plain_table, &mix_classes_table, &mix_sparse_table,
+							 &mix_caps_table};
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
 		if (strcmp(tables[i]->name, name) == 0)
 			return tables[i];
@@ -252,6 +279,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(programs_that_launch_ahead_are_as_without_loadline),
 	    cmocka_unit_test(no_mix_loses_more_than_a_fifth),
 	    cmocka_unit_test(a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest),
+	    cmocka_unit_test(caps_hold_and_nobody_stands_still_for_long),
 	};
 	if (!read_options(argc, argv, &options))
 		return 2;
