@@ -103,9 +103,9 @@ static void decide_loose(struct ll_residency_member *members, size_t count, size
 		is_known = is_known && !is_any_moving(members, count, card);
 		is_any_too_large |= is_too_large(members, count, &members[i], free_bytes[card]);
 	}
-	if (!is_known || !is_any_too_large)
+	if (is_known && !is_any_too_large)
 		member->large_since_ns = 0;
-	else if (!member->large_since_ns)
+	else if (is_known && !member->large_since_ns)
 		member->large_since_ns = now_ns;
 	if (is_known && is_any_too_large)
 		is_known = was_loose || now_ns - member->large_since_ns >= LL_RESIDENCY_LARGE_NS;

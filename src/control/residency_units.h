@@ -35,8 +35,8 @@ struct ll_residency_member {
 /*
  * Gives each member its unit, from 1, and makes a program of all members of a unit on a card. members: in the order of
  * their cards; programs are so too. ret_programs: room for count. free_bytes: of each card. is_settled: what the cards
- * have is known; while it is not, or memory moves, a job is as loose as before. It becomes loose when it has seemed to
- * be too large for LL_RESIDENCY_LARGE_NS. Returns the number of programs.
+ * have is known, and was measured just now; while it is not, or memory moves, a job is as loose as before. It becomes
+ * loose when it has seemed to be too large for LL_RESIDENCY_LARGE_NS. Returns the number of programs.
  */
 size_t ll_residency_units_join(struct ll_residency_member *members, size_t count, const uint64_t *free_bytes,
 			       bool is_settled, uint64_t now_ns, struct ll_residency_program *ret_programs);

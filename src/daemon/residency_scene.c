@@ -202,11 +202,26 @@ static bool is_death_fresh(const struct ll_residency_scene *scene, uint64_t now_
 	return false;
 }
 
+static bool is_fresh(const struct ll_residency_scene *scene, const struct ll_card_room *room, uint64_t now_ns)
+{
+	uint64_t fresh_ns = scene->room_count > 1 ? FRESH_TOGETHER_NS : FRESH_NS;
+	return room->measured_ns && now_ns - room->measured_ns <= fresh_ns;
+}
+
+static bool are_all_fresh(const struct ll_residency_scene *scene, uint64_t now_ns)
+{
+	bool are_fresh = true;
+	for (unsigned i = 0; i < scene->room_count; i++)
+		are_fresh &= is_fresh(scene, scene->rooms[i], now_ns);
+	return are_fresh;
+}
+
 void ll_residency_scene_join(struct ll_residency_scene *scene, const struct ll_server *server, uint64_t now_ns)
 {
 	scene->is_settled = now_ns - server->born_ns >= SETTLE_NS && !is_death_fresh(scene, now_ns);
-	scene->program_count = ll_residency_units_join(scene->members, scene->count, scene->free_bytes,
-						       scene->is_settled, now_ns, scene->programs);
+	scene->program_count =
+	    ll_residency_units_join(scene->members, scene->count, scene->free_bytes,
+				    scene->is_settled && are_all_fresh(scene, now_ns), now_ns, scene->programs);
 	for (size_t i = 0; i < scene->count; i++) {
 		if (!scene->who[i])
 			continue;
@@ -218,11 +233,10 @@ void ll_residency_scene_join(struct ll_residency_scene *scene, const struct ll_s
 bool ll_residency_scene_know_room(const struct ll_residency_scene *scene, const struct ll_residency_books *books,
 				  uint64_t now_ns)
 {
-	uint64_t fresh_ns = scene->room_count > 1 ? FRESH_TOGETHER_NS : FRESH_NS;
 	bool is_known = true;
 	for (unsigned i = 0; i < scene->room_count; i++) {
 		struct ll_card_room *room = scene->rooms[i];
-		if (room->measured_ns && now_ns - room->measured_ns <= fresh_ns)
+		if (is_fresh(scene, room, now_ns))
 			continue;
 		ask_free(books, room, now_ns);
 		is_known = false;

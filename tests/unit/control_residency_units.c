@@ -253,8 +253,9 @@ static void nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_
 	count = ll_residency_units_join(members, 2, free_gib(2, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
 	assert_int_equal(count, 1);
 	assert_int_equal(members[0].large_since_ns, 0);
-	/* When it is known, the other one makes room. */
+	/* When it is known, the other one makes room. What was not measured in between says nothing. */
 	ll_residency_units_join(members, 2, free_gib(1, 0), true, NOW, programs);
+	ll_residency_units_join(members, 2, free_gib(2, 0), false, NOW, programs);
 	count = ll_residency_units_join(members, 2, free_gib(1, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
 	assert_int_equal(count, 2);
 	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_LEAVE);
