@@ -75,8 +75,9 @@ static bool is_too_large(const struct ll_residency_member *members, size_t count
  * were asked to leave together are so until they have. */
 static bool is_moving(const struct ll_residency_program *rule)
 {
+	bool is_coming = rule->state == LL_RESIDENCY_RETURNING && !rule->lacks_room;
 	return rule->is_gathering || rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_LEAVING ||
-	       rule->state == LL_RESIDENCY_RETURNING || rule->state == LL_RESIDENCY_STAYING;
+	       rule->state == LL_RESIDENCY_STAYING || is_coming;
 }
 
 static bool is_any_moving(const struct ll_residency_member *members, size_t count, unsigned card)

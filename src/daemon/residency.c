@@ -437,7 +437,7 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 	ll_move_requests_end(books, evictable, -ESRCH, "the program has ended");
 	struct ll_card_room *room = ll_card_room_find(books, claim->card->uuid);
 	if (room) {
-		room->measured_ns = 0;
+		ll_card_room_ask_anew(room);
 		room->again_ns = 0;
 	}
 	free(evictable);
@@ -466,10 +466,12 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 		ll_neighbours_handle(server, evictable, message);
 		return;
 	}
-	if (does_measure(kind) && message->free_bytes)
-		ll_card_room_note_free(room, message->free_bytes);
-	else
+	if (kind == LL_MESSAGE_BACK)
+		ll_card_room_ask_anew(room);
+	else if (!does_measure(kind) || !message->free_bytes)
 		room->measured_ns = 0;
+	else if (kind != LL_MESSAGE_MEASURED || ll_card_room_is_answer(room, message->value))
+		ll_card_room_note_free(room, message->free_bytes);
 	note_event(server, evictable, ll_evictable_handle(evictable, kind, message, ll_now_ns()));
 	if (evictable->gather)
 		ll_gather_look(&server->residency, evictable->gather, ll_now_ns());

@@ -46,6 +46,7 @@ struct ll_card_room *ll_card_room_get(struct ll_residency_books *books, const ch
 		return NULL;
 	snprintf(room->uuid, sizeof room->uuid, "%s", uuid);
 	room->again_ns = UINT64_MAX;
+	room->number = 1;
 	room->next = books->rooms;
 	books->rooms = room;
 	return room;
@@ -58,6 +59,17 @@ void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes)
 	room->asked_ns = 0;
 }
 
+void ll_card_room_ask_anew(struct ll_card_room *room)
+{
+	room->number++;
+	room->measured_ns = room->asked_ns = 0;
+}
+
+bool ll_card_room_is_answer(const struct ll_card_room *room, uint64_t number)
+{
+	return !number || number == room->number;
+}
+
 static void ask_free(const struct ll_residency_books *books, struct ll_card_room *room, uint64_t now_ns)
 {
 	if (room->asked_ns && now_ns - room->asked_ns < MEASURE_NS)
@@ -65,7 +77,7 @@ static void ask_free(const struct ll_residency_books *books, struct ll_card_room
 	room->asked_ns = now_ns;
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
 		if (strcmp(ll_evictable_uuid(evictable), room->uuid) == 0)
-			ll_evictable_say(evictable, LL_MESSAGE_MEASURE, 0, 0);
+			ll_evictable_say(evictable, LL_MESSAGE_MEASURE, room->number, 0);
 	}
 }
 

@@ -17,6 +17,7 @@ struct ll_card_room {
 	uint64_t free_bytes;
 	uint64_t asked_ns;    /* when it was asked last; 0: it was answered, or never asked */
 	uint64_t measured_ns; /* 0: something has changed since */
+	uint64_t number;      /* of what was asked last; answers to earlier questions are true no more */
 	uint64_t again_ns;    /* the next decision is due; UINT64_MAX: not by time */
 };
 
@@ -46,6 +47,12 @@ struct ll_card_room *ll_card_room_get(struct ll_residency_books *books, const ch
 
 /* A process has measured so much. */
 void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes);
+
+/* A program's memory has come or gone as a whole: what was measured before, and is answered now, is wrong by that. */
+void ll_card_room_ask_anew(struct ll_card_room *room);
+
+/* Whether it answers what was asked last. An older library says no number. */
+bool ll_card_room_is_answer(const struct ll_card_room *room, uint64_t number);
 
 /* ---- scenes ---- */
 

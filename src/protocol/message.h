@@ -81,19 +81,19 @@ enum ll_message_kind {
 				     is lost to it: then it goes on without its memory */
 	LL_MESSAGE_WANT = 34,     /* one of its threads waits to use the card */
 	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_TAKES_PIECES */
-	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card */
+	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card, and its value */
 	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
 	   index as in CLAIM_ROW. If the command asks the same of several programs, slot says of how many, and
 	   slot_token is a number of its choice: then nothing is done before all are asked, and they stop together. It
 	   is answered with PROGRESS at least each second, and in the end MOVED or REFUSED */
 	LL_MESSAGE_EVICT = 37, /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND. LL_MOVE_HOLD: it
 				  becomes quiet, and leaves at the next EVICT */
-	LL_MESSAGE_SUSPEND = 38, /* the same, but its memory stays on the card */
-	LL_MESSAGE_RESUME = 39,  /* its memory shall return, and it shall go on. LL_MOVE_HOLD: its memory shall return,
-				    and it goes on at the next RESUME; it says COPIED when all is back */
-	LL_MESSAGE_STAY = 40,    /* after RESUME: it frees what has come back */
-	LL_MESSAGE_ROOM = 41,    /* answers SHORT. value: enum ll_move_room */
-	LL_MESSAGE_MEASURE = 42,
+	LL_MESSAGE_SUSPEND = 38,  /* the same, but its memory stays on the card */
+	LL_MESSAGE_RESUME = 39,   /* its memory shall return, and it shall go on. LL_MOVE_HOLD: its memory shall return,
+				     and it goes on at the next RESUME; it says COPIED when all is back */
+	LL_MESSAGE_STAY = 40,     /* after RESUME: it frees what has come back */
+	LL_MESSAGE_ROOM = 41,     /* answers SHORT. value: enum ll_move_room */
+	LL_MESSAGE_MEASURE = 42,  /* value: a number, to know an answer by that comes when it is true no more */
 	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: what is waited for */
 	LL_MESSAGE_MOVED = 44,    /* bytes; value: ns that it took. LL_MOVE_ALREADY */
 	/* Memory that can be moved, shared by cuIpcGetMemHandle: struct ll_message_share. loadlined keeps descriptors

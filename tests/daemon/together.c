@@ -69,12 +69,21 @@ static void join(struct scene *scene, struct part *part, enum ll_move_state stat
 	message.move.slot_token = part->token;
 	message.move.value = state;
 	message.move.bytes = bytes;
-	message.move.away_bytes = state == LL_MOVE_AWAY ? bytes : 0;
+	message.move.away_bytes = state == LL_MOVE_AWAY || state == LL_MOVE_RETURNING ? bytes : 0;
 	message.move.flags = flags;
 	assert_int_equal(ll_message_send(part->fd, &message, NULL, 0), 0);
 }
 
 /* ---- what they hear ---- */
+
+static void answer_measure(const struct part *part, const union ll_message *question, uint64_t free_bytes)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_MEASURED);
+	message.move.free_bytes = free_bytes;
+	message.move.value = question->move.value;
+	assert_int_equal(ll_message_send(part->fd, &message, NULL, 0), 0);
+}
 
 static void take_one(struct scene *scene, struct part *part, unsigned card)
 {
@@ -85,7 +94,7 @@ static void take_one(struct scene *scene, struct part *part, unsigned card)
 	while (poll(&poll_fd, 1, 0) > 0 && ll_message_receive(part->fd, &message, fds, &count) == 0) {
 		if (message.header.kind == LL_MESSAGE_MEASURE) {
 			scene->asked++;
-			say(part, LL_MESSAGE_MEASURED, 0, 0, scene->free_bytes[card]);
+			answer_measure(part, &message, scene->free_bytes[card]);
 			continue;
 		}
 		assert_true(part->count < HEARD);
@@ -234,6 +243,33 @@ static void a_job_leaves_both_cards_for_one_that_returns_to_both(void **state)
 	}
 }
 
+/* The next question of another number than `before`. */
+static void take_question(const struct part *part, uint64_t before, union ll_message *ret_question)
+{
+	do
+		assert_int_equal(next_message(part->fd, ret_question), LL_MESSAGE_MEASURE);
+	while (ret_question->move.value == before);
+}
+
+/* It was measured before the first one was back on the card, and said after that. */
+static void an_answer_that_comes_late_is_no_room(void **state)
+{
+	struct scene *scene = *state;
+	struct part *first = &scene->parts[0][0], *second = &scene->parts[1][0];
+	union ll_message early, late;
+	join(scene, first, LL_MOVE_RETURNING, 4 * GIB, 0);
+	join(scene, second, LL_MOVE_AWAY, 4 * GIB, LL_MOVE_WANTS);
+	take_question(second, 0, &early);
+	say(first, LL_MESSAGE_BACK, 4 * GIB, 0, 0);
+	take_question(second, early.move.value, &late);
+	answer_measure(second, &early, 5 * GIB);
+	catch_up(scene);
+	scene->free_bytes[0] = GIB;
+	answer_measure(second, &late, GIB);
+	assert_hears_nothing(scene, second);
+	assert_hears(scene, first, LL_MESSAGE_EVICT, 0); /* its turn has ended */
+}
+
 static bool was_asked(struct scene *scene, unsigned times)
 {
 	listen_to_all(scene);
@@ -332,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(a_job_leaves_both_cards_for_one_that_returns_to_both, begin, end),
+	    cmocka_unit_test_setup_teardown(an_answer_that_comes_late_is_no_room, begin, end),
 	    cmocka_unit_test_setup_teardown(nobody_leaves_one_card_for_a_job_that_cannot_return_to_the_other, begin,
 					    end),
 	    cmocka_unit_test_setup_teardown(a_command_for_two_begins_when_both_are_asked_and_stops_them_together, begin,

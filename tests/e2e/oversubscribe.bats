@@ -163,6 +163,14 @@ longest_move() {
 	moved first away
 }
 
+@test "an allocation waits for whole blocks of the card's memory: with less it would be refused again" {
+	start_steps one
+	does one context
+	fault card 0 used all
+	tell one "alloc 3"
+	wait_for 20 grep -q "tenant one: an allocation of 4 MiB waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
+}
+
 @test "requests beyond the card are refused, unless it is said that they may be" {
 	small_card 1600M
 	start first --sim run --mem-request 1G --mem 1500M --tenant first -- sleep 60

@@ -261,6 +261,23 @@ static void nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_
 	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_LEAVE);
 }
 
+/* Neither leaves for a process of its own job: they would wait for each other for ever. */
+static void of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_turns(void **state)
+{
+	(void)state;
+	struct ll_residency_program programs[MOST], stuck = in_state(LL_RESIDENCY_RETURNING, 10), lacks = here(10);
+	stuck.left_bytes = 4 * GIB;
+	stuck.came_bytes = 6 * GIB;
+	stuck.lacks_room = true;
+	lacks.short_bytes = GIB;
+	struct ll_residency_member members[] = {of_job(stuck, 1, 0, 0), of_job(lacks, 1, 0, 0)};
+	join(members, free_gib(0, 0), programs);
+	size_t count = ll_residency_units_join(members, 2, free_gib(0, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
+	struct ll_residency_decision decision =
+	    ll_residency_decide(programs, count, free_gib(0, 0), NOW + LL_RESIDENCY_LARGE_NS);
+	assert_true(decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY);
+}
+
 static void those_that_are_back_go_on_when_all_are(void **state)
 {
 	(void)state;
@@ -350,6 +367,7 @@ int main(void)
 	    cmocka_unit_test(of_a_job_too_large_for_its_card_processes_take_turns),
 	    cmocka_unit_test(a_job_does_not_become_too_large_while_it_is_asked_to_leave),
 	    cmocka_unit_test(nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_too_large),
+	    cmocka_unit_test(of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_turns),
 	    cmocka_unit_test(those_that_are_back_go_on_when_all_are),
 	    cmocka_unit_test(those_that_return_wait_for_one_that_was_not_told_yet),
 	    cmocka_unit_test(of_two_jobs_that_hold_one_card_each_and_lack_the_other_one_stays_away),

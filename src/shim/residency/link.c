@@ -16,6 +16,7 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/backing.h"
+#include "shim/memory/footprint.h"
 #include "shim/memory/pieces.h"
 #include "shim/residency/link_state.h"
 #include "shim/residency/shares.h"
@@ -328,7 +329,7 @@ static enum ll_link_answer ask_for_room(struct ll_link *link, uint64_t bytes, bo
 	uint64_t now_ns = ll_now_ns();
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_SHORT);
-	message.move.bytes = bytes;
+	message.move.bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES); /* the driver gives no less */
 	message.move.flags = takes_pieces ? LL_MOVE_TAKES_PIECES : 0;
 	atomic_store(&link->room, LL_LINK_ANSWER_NONE);
 	if (ll_line_say(&link->line, &message, NULL, 0))

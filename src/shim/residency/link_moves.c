@@ -29,12 +29,18 @@ int ll_link_say_kind(struct ll_link *link, enum ll_message_kind kind)
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
 
-static int say_free(struct ll_link *link, enum ll_message_kind kind)
+static int say_free_to(struct ll_link *link, enum ll_message_kind kind, uint64_t value)
 {
 	union ll_message message;
 	ll_link_init_message(link, kind, &message);
+	message.move.value = value;
 	message.move.free_bytes = ll_move_free_bytes(link->dev);
 	return ll_line_say(&link->line, &message, NULL, 0);
+}
+
+static int say_free(struct ll_link *link, enum ll_message_kind kind)
+{
+	return say_free_to(link, kind, 0);
 }
 
 enum ll_move_state ll_link_told_state(const struct ll_link *link)
@@ -353,9 +359,9 @@ static bool has_lost_card(const struct ll_link *link)
 	return is_away && !ll_move_free_bytes(link->dev) && ll_move_is_card_lost(link->move);
 }
 
-static int measure(struct ll_link *link)
+static int measure(struct ll_link *link, uint64_t number)
 {
-	return has_lost_card(link) ? lose_card(link) : say_free(link, LL_MESSAGE_MEASURED);
+	return has_lost_card(link) ? lose_card(link) : say_free_to(link, LL_MESSAGE_MEASURED, number);
 }
 
 int ll_link_look_at_card(struct ll_link *link)
@@ -382,7 +388,7 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 		atomic_store(&link->room, answer_of(message->move.value));
 		return 0;
 	case LL_MESSAGE_MEASURE:
-		return measure(link);
+		return measure(link, message->move.value);
 	case LL_MESSAGE_DESTINATION:
 		ll_link_take_destination(link, &message->move);
 		return 0;
