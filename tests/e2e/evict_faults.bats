@@ -332,9 +332,16 @@ asked() {
 	needs_preload
 	start_worker one --bytes 4M
 	loadline --sim evict one
+	# The program looks at its card once a second, and would end before the command comes.
+	freeze one
+	start resume --sim resume one
+	wait_for 20 asked one
 	fault card 0 xid 31 pid "$(pid_of one)"
 	fault fail cuMemCreate CUDA_ERROR_LAUNCH_FAILED count 1
-	fails_with 4 "tenant one: the card is lost to it" --sim resume one
+	kill -CONT "$(pid_of one)"
+	finish resume
+	[ "$status" -eq 4 ]
+	grep "tenant one: the card is lost to it" "$T/resume.err"
 	finish one
 	[ "$status" -eq 1 ]
 }
@@ -585,10 +592,10 @@ granted_early() {
 	for _ in {1..180}; do
 		tell two "alloc 1"
 	done
-	wait_for 60 grep -q "tenant two: room for 1 MiB: granted" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 grep -q "tenant two: room for 2 MiB: granted" "$LOADLINE_SIM_DIR/loadlined.log"
 	does two check
 	does one check
-	[ "$(grep -c "tenant two: room for 1 MiB: granted, while others leave" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 0 ]
+	[ "$(grep -c "tenant two: room for 2 MiB: granted, while others leave" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 0 ]
 }
 
 @test "an allocation whose room does not come after all gives up its pieces, and asks again" {
