@@ -8,7 +8,7 @@
 
 static void what_status_printed_replays(void **state)
 {
-	json_t *lines[LINES_MOST];
+	json_t *lines[LINES_MOST] = {NULL};
 	size_t count = read_lines(LL_DECISIONS_FILE, lines);
 	(void)state;
 	assert_int_equal(replay_lines(lines, count), count - 1);
@@ -22,7 +22,7 @@ static void wrong_inputs_do_not_replay(void **state)
 		const char *key;
 		json_int_t value;
 	} wrong[] = {{"completed", 1}, {"weight_permille", 2500}, {"processes", 3}, {"id", 77}};
-	json_t *lines[LINES_MOST];
+	json_t *lines[LINES_MOST] = {NULL};
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		size_t count = read_lines(LL_DECISIONS_FILE, lines), verdict = find_verdict(lines, count);

@@ -19,7 +19,7 @@ static size_t find_lever(json_t *const *lines, size_t count, enum ll_lever_move 
 
 static void what_status_printed_replays(void **state)
 {
-	json_t *lines[LINES_MOST];
+	json_t *lines[LINES_MOST] = {NULL};
 	size_t count = read_lines(LL_DECISIONS_FILE, lines);
 	(void)state;
 	assert_int_equal(replay_lines(lines, count), count - 1);
@@ -44,7 +44,7 @@ static void wrong_inputs_do_not_replay(void **state)
 	    {"held_launches", 30, LL_LEVER_MOVE_MENDED, true}, {"held_s", 0.03, LL_LEVER_MOVE_FOUND, true},
 	    {"open_launches", 30, LL_LEVER_MOVE_STAYS, true},  {"open_s", 0.9, LL_LEVER_MOVE_MENDED, true},
 	};
-	json_t *lines[LINES_MOST];
+	json_t *lines[LINES_MOST] = {NULL};
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		size_t count = read_lines(LL_DECISIONS_FILE, lines);
