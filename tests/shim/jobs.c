@@ -47,14 +47,24 @@ static unsigned receive(int fd, union ll_message *ret_message, int ret_fds[LL_ME
 	return ret_message->header.kind;
 }
 
-static int open_connection(enum ll_message_role role)
+/* A loadlined that nobody comes to ends after a while, which a busy host may need to come to it. */
+static int connect_to_daemon(void)
 {
 	struct ll_place place;
-	union ll_message message;
-	int fd, fds[LL_MESSAGE_FDS];
-	size_t count;
+	int fd, rc;
 	CHECK_EQUAL(ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, NULL), 0);
-	CHECK_EQUAL(ll_place_connect(&place, &fd, NULL), 0);
+	while ((rc = ll_place_connect(&place, &fd, NULL)) == -ECONNREFUSED)
+		jobs_find_place(&place);
+	CHECK_EQUAL(rc, 0);
+	return fd;
+}
+
+static int open_connection(enum ll_message_role role)
+{
+	union ll_message message;
+	int fds[LL_MESSAGE_FDS];
+	size_t count;
+	int fd = connect_to_daemon();
 	ll_message_init(&message, LL_MESSAGE_HELLO);
 	message.hello.protocol = LL_PROTOCOL_VERSION;
 	message.hello.role = role;
