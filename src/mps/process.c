@@ -56,14 +56,29 @@ uid_t ll_mps_process_user(pid_t pid)
 	return stat(path, &st) ? (uid_t)-1 : st.st_uid;
 }
 
-void ll_mps_process_name(pid_t pid, char *ret_name, size_t size)
+/* The first word of the command line, without its folder. Waits for the process's memory lock. */
+static void read_whole_name(pid_t pid, char *ret_name, size_t size)
 {
 	char buf[512];
-	ret_name[0] = '\0';
 	if (read_file(pid, "cmdline", buf, sizeof buf) <= 0)
 		return;
 	const char *slash = strrchr(buf, '/');
 	snprintf(ret_name, size, "%s", slash ? slash + 1 : buf);
+}
+
+/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. The whole name of any
+ * other process is not read: one that pins gigabytes of its host's memory has its memory lock for seconds. */
+void ll_mps_process_name(pid_t pid, char *ret_name, size_t size)
+{
+	static const char cut[] = "nvidia-cuda-mps";
+	char buf[32];
+	ret_name[0] = '\0';
+	if (read_file(pid, "comm", buf, sizeof buf) <= 0)
+		return;
+	buf[strcspn(buf, "\n")] = '\0';
+	snprintf(ret_name, size, "%s", buf);
+	if (strcmp(buf, cut) == 0)
+		read_whole_name(pid, ret_name, size);
 }
 
 bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size)

@@ -23,7 +23,8 @@ static inline bool ll_mps_process_is(pid_t pid, uint64_t start_ticks)
 /* Returns the process's user; (uid_t)-1: not known. */
 uid_t ll_mps_process_user(pid_t pid);
 
-/* Gives the base name of its program, from the first word of its command line; empty: not known. */
+/* Gives the name of its program: whole for MPS's own programs, else as the kernel has it, up to 15 characters; empty:
+ * not known. Waits for no lock of another program than MPS's. */
 void ll_mps_process_name(pid_t pid, char *ret_name, size_t size);
 
 /* Gives the file of its program. False: /proc does not show it to this user. */

@@ -390,6 +390,14 @@ quit|shutdown_server*) ;;"
 	is_running bystander
 }
 
+@test "a program that only calls itself a server of MPS is none, and is not ended" {
+	mkdir -p -m 700 "$T/world/mps/pipe"
+	CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe start_program bystander bash -c 'exec -a nvidia-cuda-mps-server sleep 100'
+	wait_for 10 grep -q nvidia-cuda-mps-server "/proc/$(pid_of bystander)/cmdline"
+	mps_fails 1 "no MPS daemon" stop --force --within 1s
+	is_running bystander
+}
+
 @test "a client that goes before it is taken off is no client any more, and is asked for once" {
 	fake "get_server_list) echo 17 ;;
 get_server_status*) echo ACTIVE ;;
