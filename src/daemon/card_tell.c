@@ -12,10 +12,10 @@ static uint32_t flags_of(const struct ll_share_claim *claim, uint64_t now_ns)
 	const struct ll_turn_look *look = &claim->look;
 	bool is_free = !claim->want_since_ns && ll_share_is_free(claim, now_ns);
 	return flag(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag(look->is_alone, LL_ORDER_IS_ALONE) |
-	       flag(look->is_sliced, LL_ORDER_IS_SLICED) | flag(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) |
-	       flag(look->is_by_visits, LL_ORDER_IS_BY_VISITS) | flag(claim->ending_since_ns, LL_ORDER_IS_ENDING) |
-	       flag(claim->paused_since_ns, LL_ORDER_PAUSED) | flag(is_free, LL_ORDER_IS_FREE) |
-	       flag(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
+	       flag(look->is_sliced, LL_ORDER_IS_SLICED) | flag(look->is_above, LL_ORDER_IS_ABOVE) |
+	       flag(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) | flag(look->is_by_visits, LL_ORDER_IS_BY_VISITS) |
+	       flag(claim->ending_since_ns, LL_ORDER_IS_ENDING) | flag(claim->paused_since_ns, LL_ORDER_PAUSED) |
+	       flag(is_free, LL_ORDER_IS_FREE) | flag(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
 	       flag(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
 }
 

@@ -178,6 +178,8 @@ enum ll_order_flag {
 	LL_ORDER_IS_FREE = 128,     /* the process wants nothing now; if it begins to, its gate may be opened at once */
 	LL_ORDER_YIELDS_TO_GANG = 256, /* another tenant has the turn on the first card of both, and goes first here */
 	LL_ORDER_GANG_IS_ENDING = 512, /* the job has the turn on its first card, and is about to give it away */
+	LL_ORDER_IS_ABOVE =
+	    1024, /* a lower class wants the card, or did of late: it is held by what the process does */
 };
 
 struct ll_orders_slot {

@@ -86,6 +86,7 @@ struct ll_turn_look {
 	struct ll_gang_work awaited; /* what other cards have, which may need launches here to end */
 	uint64_t queue_bound_ns; /* work that may be queued beneath a higher class, and two launches in any case; 0: no
 				    higher class is on the card, or visits keep it apart */
+	bool is_above;           /* a lower class wants the card, or did of late: it is held by what we do */
 	unsigned sharing;        /* other tenants whose work is on the card now: the card runs it in slices with ours */
 };
 

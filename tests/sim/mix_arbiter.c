@@ -22,6 +22,8 @@
 #define CALM_NS (1 * MS)
 #define OPEN_REST_NS (15 * MS)
 #define OPEN_NS (5 * MS)
+#define ABOVE_REST_NS (3 * MS / 2)
+#define ABOVE_NS (500 * US)
 #define HELD_NS (5 * MS)
 #define LINGER_NS (1 * MS)
 #define POLL_NS (100 * US)
@@ -62,7 +64,8 @@ static bool shall_rest(const struct mix_member *member, uint64_t now_ns)
 		return true;
 	if (look->queue_bound_ns || member->job.cap_permille) /* its gate is shut */
 		return idle_ns >= (look->waiting_claims ? GRACE_NS : CALM_NS);
-	return idle_ns >= (look->is_sliced || !look->waiting_claims ? OPEN_REST_NS : GRACE_NS);
+	uint64_t open_ns = look->is_above ? ABOVE_REST_NS : OPEN_REST_NS;
+	return idle_ns >= (look->is_sliced || !look->waiting_claims ? open_ns : GRACE_NS);
 }
 
 /* ---- of a cap ---- */
@@ -125,7 +128,8 @@ static uint64_t next_tick_ns(const struct mix_member *member, uint64_t now_ns)
 		return now_ns + watch_ns(member);
 	if (look->queue_bound_ns || member->job.cap_permille)
 		return now_ns + (member->program->gate.waits_for_room ? POLL_NS : CALM_NS);
-	return now_ns + (look->is_sliced ? OPEN_NS : CALM_NS);
+	uint64_t open_ns = look->is_above ? ABOVE_NS : OPEN_NS;
+	return now_ns + (look->is_sliced ? open_ns : CALM_NS);
 }
 
 /* Returns whether the daemon is to decide for what is new. */

@@ -121,6 +121,20 @@ static void the_higher_class_is_as_slow_as_it_accepts(void **state)
 	}
 }
 
+/* What was queued when a part began is done after 2 ms. What is done from then on counts, so there is a step then. */
+static void a_part_is_looked_at_when_it_begins_to_count(void **state)
+{
+	(void)state;
+	struct world world = new_world(0.2, 1.3);
+	play(&world, 5 * S);
+	enum ll_lever_way phase = world.lever.phase;
+	while (world.lever.phase == phase)
+		step(&world, 200 * US);
+	assert_int_equal(world.lever.due_ns, world.lever.phase_ns + 2 * MS);
+	step(&world, 2 * MS);
+	assert_true(world.lever.due_ns > world.now_ns + 2 * MS);
+}
+
 static void holding_that_buys_nothing_is_not_done(void **state)
 {
 	(void)state;
@@ -228,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_higher_class_is_as_slow_as_it_accepts),
+	    cmocka_unit_test(a_part_is_looked_at_when_it_begins_to_count),
 	    cmocka_unit_test(holding_that_buys_nothing_is_not_done),
 	    cmocka_unit_test(short_requests_have_the_card_to_themselves),
 	    cmocka_unit_test(dense_requests_have_their_part),

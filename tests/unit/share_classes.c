@@ -81,6 +81,22 @@ static void the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest
 	assert_int_equal(ll_share_held_permille(low->job), 0);
 }
 
+/* loadlined has to see soon what it does. */
+static void who_has_others_beneath_is_told(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	struct program *high = come(card, LL_PRIORITY_HIGH, 1300);
+	run_for(card, S);
+	assert_false(high->claim.look.is_above);
+	struct program *low = come(card, LL_PRIORITY_LOW, 1300);
+	run_for(card, S);
+	assert_true(high->claim.look.is_above);
+	assert_false(low->claim.look.is_above);
+	rest(card, low);
+	run_for(card, 6 * S);
+	assert_false(high->claim.look.is_above);
+}
+
 /* Two of the lower class share what the higher one leaves, and are held together. */
 static void all_beneath_are_held_together(void **state)
 {
@@ -233,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    SHARE_TEST(the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest),
+	    SHARE_TEST(who_has_others_beneath_is_told),
 	    SHARE_TEST(all_beneath_are_held_together),
 	    SHARE_TEST(who_is_held_launches_nothing_and_waits_on_the_card),
 	    SHARE_TEST(short_requests_lose_nothing_and_cost_little),

@@ -189,8 +189,10 @@ static void plan(struct ll_lever *lever, bool has_work, bool has_beneath, uint64
 	lever->due_ns = UINT64_MAX;
 	if (!has_beneath)
 		return;
+	uint64_t seen_ns = lever->phase_ns + SKIP_NS; /* what is done from then on counts */
+	uint64_t next_ns = now_ns + (uint64_t)fmax(lever->left_ns, 1);
 	if (has_work)
-		lever->due_ns = now_ns + (uint64_t)fmax(lever->left_ns, 1);
+		lever->due_ns = now_ns < seen_ns && seen_ns < next_ns ? seen_ns : next_ns;
 	else if (lever->is_held)
 		lever->due_ns = lever->worked_ns + LL_LEVER_LINGER_NS;
 }

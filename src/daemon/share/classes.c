@@ -32,8 +32,7 @@ static bool wanted_lately(const struct ll_share_job *job, uint64_t now_ns)
 	return false;
 }
 
-/* Beneath the rank. */
-static bool has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns)
+bool ll_share_has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns)
 {
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
 		if (job->rank > rank && wanted_lately(job, now_ns))
@@ -98,7 +97,7 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 	for (unsigned rank = 0; rank < LL_SHARE_CLASSES; rank++) {
 		struct ll_lever *lever = &card->levers[rank];
 		bool was_held = lever->is_held;
-		bool is_parted = !is_without && has_beneath(card, rank, now_ns);
+		bool is_parted = !is_without && ll_share_has_beneath(card, rank, now_ns);
 		if (!is_parted && !lever->stepped_ns)
 			continue;
 		lever->is_forced = part_of(card->forced) >= 0;

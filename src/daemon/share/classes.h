@@ -17,6 +17,9 @@
  * when something changes. *ret_is_new: others are held than before: all claims are to be looked at. */
 uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new);
 
+/* Whether a job beneath the rank wants the card, or did of late. */
+bool ll_share_has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns);
+
 /* Whether the job is held for a higher class now. */
 bool ll_share_is_held(const struct ll_share_job *job);
 

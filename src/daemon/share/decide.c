@@ -218,6 +218,7 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	ll_share_scan(job, claim, now_ns, &scan);
 	look->awaited = (struct ll_gang_work){.seen_ns = job->others_said_ns, .launches = job->others_launches};
 	look->waiting_claims = (unsigned)scan.count;
+	look->is_above = ll_share_has_beneath(job->card, job->rank, now_ns);
 	look->sharing = ll_share_count(job, &scan, LL_VISIT_DRAINED_NS + 1);
 	if (!ll_share_read(claim, now_ns, &self)) {
 		ll_share_open_word_at_rest(job);

@@ -9,10 +9,13 @@
 #define FRESH_NS (100 * LL_NS_PER_US)
 #define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
-#define CALM_NS (LL_FLOW_QUEUE_NS / 2)    /* while nobody else wants the card */
-#define OPEN_NS (5 * LL_NS_PER_MS)        /* behind an open gate: a newcomer wakes this program */
-#define FAR_NS (4 * LL_NS_PER_MS)         /* at most, if the cap's account is full enough */
-#define EVENT_EACH_NS (10 * LL_NS_PER_MS) /* an open gate asks for at least one timing event in each */
+#define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
+#define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: a newcomer wakes this program */
+#define ABOVE_NS (LL_NS_PER_MS / 2)    /* the same while a lower class may be held: the end of work ends that */
+#define FAR_NS (4 * LL_NS_PER_MS)      /* at most, if the cap's account is full enough */
+/* An open gate asks for at least one timing event in each. */
+#define EVENT_EACH_NS (10 * LL_NS_PER_MS)
+#define EVENT_EACH_ABOVE_NS LL_NS_PER_MS
 /* After a kernel no timing event is recorded for so long. A program that waits for each kernel launches again
  * meanwhile, and is not held up. */
 #define PATIENCE_NS (150 * LL_NS_PER_US)
@@ -202,6 +205,11 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 	return idle_ns >= grace_ns(flow, now_ns);
 }
 
+static uint64_t event_each_ns(const struct ll_flow *flow)
+{
+	return flow->look.is_above ? EVENT_EACH_ABOVE_NS : EVENT_EACH_NS;
+}
+
 /* Opens, shuts and checks the gate. If an open gate was not passed since it last asked for a timing event, the program
  * has stopped launching. */
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
@@ -210,10 +218,10 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	if (gate != LL_GATE_SHUT && !flow->look.is_alone) { /* for instance because a cap was set */
 		ll_port_shut_gate(flow->claim);
 		ll_flow_note_untimed(flow);
-	} else if (gate == LL_GATE_OPEN && now_ns - flow->recorded_ns >= EVENT_EACH_NS) {
+	} else if (gate == LL_GATE_OPEN && now_ns - flow->recorded_ns >= event_each_ns(flow)) {
 		flow->recorded_ns = now_ns;
 		ll_port_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
-	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= EVENT_EACH_NS && flow->idle_since_ns) {
+	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= event_each_ns(flow) && flow->idle_since_ns) {
 		ll_port_rest(flow->claim, now_ns);
 		flow->is_wanting = false;
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
@@ -249,7 +257,8 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + LL_FLOW_POLL_NS;
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
-	return now_ns + (is_open ? OPEN_NS : calm_ns(flow));
+	uint64_t open_ns = flow->look.is_above ? ABOVE_NS : OPEN_NS;
+	return now_ns + (is_open ? open_ns : calm_ns(flow));
 }
 
 /* The bound on queued work. It is at least two batches, because all of the open batch counts as queued. */
