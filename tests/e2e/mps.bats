@@ -516,7 +516,14 @@ get_*) ;;'
 	report ".client == $(pid_of job)"
 	grep -qz '^CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25$' "/proc/$(pid_of job)/environ"
 	fails_with 4 "shares card 0 by space" --sim set job --compute 50%
-	loadline --sim set job --mem 10G --weight 2
+	run -0 loadline --sim set job --mem 10G --weight 2
+	[[ $output == *"WARN --weight is not in force between clients of MPS"*"--compute gives a client its part of the SMs"* ]]
+	run -0 loadline --sim mps run --weight 2 -- true
+	[[ $output == *"WARN --weight is not in force between clients of MPS"* ]]
+	run -0 loadline --sim run --by auto --weight 2 -- true
+	[[ $output == *"WARN --weight is not in force between clients of MPS"* ]]
+	run -0 loadline --sim run --by slices --weight 2 -- true
+	[[ $output != *"--weight"* ]]
 }
 
 @test "run --by space needs no mps start: it starts a daemon, which stays, and the next one finds it" {

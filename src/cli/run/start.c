@@ -175,6 +175,13 @@ static void make_folder(const char *path)
 		ll_debug("%s", why.text);
 }
 
+/* What was asked for and is not in force between clients of MPS. */
+static void say_weight(const struct start *start)
+{
+	if (start->space.is_client && start->args->weight)
+		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_BY_SPACE);
+}
+
 /* Chooses the cards, and completes the settings. */
 static int choose_cards(struct start *start, struct ll_err *err)
 {
@@ -187,6 +194,8 @@ static int choose_cards(struct start *start, struct ll_err *err)
 		    ll_run_space_choose(start->driver, args, settings, start->cards, &start->count, &start->space, err);
 	if (!rc && args->by == LL_RUN_BY_AUTO && !start->is_nested)
 		choose_way(start);
+	if (!rc)
+		say_weight(start);
 	if (!rc && !settings->folder[0])
 		rc = ll_runtime_folder(ll_driver_sim_folder(start->driver), settings->folder, err);
 	if (!rc && !start->is_nested)

@@ -282,6 +282,8 @@ static int change_target(const struct set_args *args, const struct ll_limits *li
 		rc = check_space(args, target, err);
 	if (!rc)
 		rc = apply_limits(args, limits, target, client, err);
+	if (!rc && args->weight && target->job->job.limits.space_permille)
+		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_BY_SPACE);
 	return rc ? rc : print_changes(args, limits, target, err);
 }
 
