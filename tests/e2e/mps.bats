@@ -411,6 +411,18 @@ terminate_client*) echo asked >>$T/asked; echo 201 ;;"
 	[ "$(wc -l <"$T/asked")" -eq 1 ]
 }
 
+@test "a client that is gone after a try without an answer was taken off by that try" {
+	fake "get_server_list) echo 17 ;;
+get_server_status*) echo ACTIVE ;;
+get_client_list*) echo 4711 ;;
+get_*) ;;
+terminate_client*) echo asked >>$T/asked; [ \$(wc -l <$T/asked) -gt 1 ] && echo 201 || sleep 20 ;;"
+	mkdir -p "$T/world/mps/pipe"
+	run -0 faked mps kill 4711 --within 3s
+	[[ $output == *"client 4711 is off MPS"* ]]
+	[ "$(wc -l <"$T/asked")" -eq 2 ]
+}
+
 @test "a daemon that holds another limit than it was told is not believed" {
 	fake 'get_server_list) ;;
 set_default_active*) echo 0 ;;

@@ -297,6 +297,7 @@ row() {
 	start_program watch python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim status --long --watch=0.3
+	wait_for 60 grep -q "of the last" "$T/watch.out"
 	wait_for 60 eval '[ "$(grep -c "^card " "$T/watch.out")" -ge 3 ]'
 	stop watch INT
 	[ "$status" -eq 0 ]
