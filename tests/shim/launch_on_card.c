@@ -174,6 +174,33 @@ static void body_host(void)
 	end(flood);
 }
 
+/* Once held it could queue 20 ms, which its cap of 3 % would pay for 0.7 s; its account holds 3 ms at most. */
+static void body_capped(void)
+{
+	pid_t flood = begin();
+	jobs_set(SELF, LL_SET_SHARING, &(struct ll_limits){.sharing = LL_LIMIT_SHARING_VISITS});
+	get_held();
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	set_cap(SELF, 30);
+	WAIT_FOR(order_of(SELF)->tokens_most_ns == 3 * (int64_t)MS);
+	launch_timed(work, stream, MS, 1, 32); /* after this it has read its orders */
+	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	uint64_t most_ns = 0;
+	unsigned by_visits = 0;
+	for (int i = 0; i < 20;
+	     i++) { /* each is a visit, which its cap pays for, as long as a busy host lets it last */
+		launch_timed(work, stream, MS, 1, 32);
+		uint64_t queued_ns = claim_of(SELF)->queued_ns;
+		by_visits += (order_of(SELF)->flags & LL_ORDER_IS_BY_VISITS) != 0;
+		most_ns = queued_ns > most_ns ? queued_ns : most_ns;
+	}
+	printf("by visits at %u launches, %.1f ms queued at most\n", by_visits, (double)most_ns / MS);
+	fflush(stdout);
+	CHECK(by_visits && most_ns);
+	CHECK(most_ns < 10 * MS);
+	end(flood);
+}
+
 /* How a program launches work_ns of work; the stream that has the end of it. */
 struct way {
 	struct ll_cu_stream *(*launch)(void);
@@ -430,6 +457,7 @@ static void body_own_value(void)
 
 TEST(what_was_let_through_is_charged_until_it_is_done, body_let_through)
 TEST(the_host_of_a_held_program_launches_on, body_host)
+TEST(a_held_program_queues_no_more_than_its_cap_can_pay, body_capped)
 TEST(launches_in_every_kind_of_stream_are_held, body_streams)
 TEST(where_the_driver_has_no_waits_the_host_waits, body_no_waits)
 TEST(where_the_driver_takes_no_page_the_host_waits, body_no_page)
@@ -446,6 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_was_let_through_is_charged_until_it_is_done),
 	    cmocka_unit_test(the_host_of_a_held_program_launches_on),
+	    cmocka_unit_test(a_held_program_queues_no_more_than_its_cap_can_pay),
 	    cmocka_unit_test(launches_in_every_kind_of_stream_are_held),
 	    cmocka_unit_test(where_the_driver_has_no_waits_the_host_waits),
 	    cmocka_unit_test(where_the_driver_takes_no_page_the_host_waits),

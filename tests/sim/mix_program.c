@@ -149,22 +149,24 @@ static void note_done(struct mix_program *self)
 
 /* ---- the gate ---- */
 
-/* Behind a gate that is shut for a cap. */
+/* Behind a gate that is shut for a cap, and by visits. */
 static uint64_t most_queued_ns(const struct mix_gate *gate)
 {
-	uint64_t half_ns = gate->tokens_ns / 2;
-	return 2 * (half_ns < FAR_NS ? half_ns : FAR_NS);
+	uint64_t most_ns = gate->is_by_visits ? QUEUE_NS : 2 * FAR_NS;
+	uint64_t tokens_ns = gate->tokens_ns < most_ns ? gate->tokens_ns : most_ns;
+	return tokens_ns > LEAST_QUEUED_NS ? tokens_ns : LEAST_QUEUED_NS;
 }
 
 static bool has_room(const struct mix_program *self)
 {
 	const struct mix_gate *gate = &self->gate;
 	uint64_t launches = self->launched - self->completed;
+	if (self->kind.cap_permille && !gate->bound_ns) {
+		bool is_paid = launches < 2 && self->queued_ns < gate->tokens_ns;
+		return launches < QUEUE_LAUNCHES && (is_paid || self->queued_ns < most_queued_ns(gate));
+	}
 	if (gate->is_by_visits)
 		return launches < 2 || (self->queued_ns < QUEUE_NS && launches < QUEUE_LAUNCHES);
-	if (self->kind.cap_permille && !gate->bound_ns)
-		return self->queued_ns < LEAST_QUEUED_NS || self->queued_ns < most_queued_ns(gate) ||
-		       (launches < 2 && self->queued_ns < gate->tokens_ns);
 	return !gate->bound_ns || launches < 2 || self->queued_ns < gate->bound_ns;
 }
 

@@ -32,8 +32,19 @@ static bool prepare_gate(struct ll_flow *flow, struct ll_flow_context *context)
 	return holds;
 }
 
+/* A visit runs all that is queued, and a cap pays for all of that. With more than its account can pay the program would
+ * stand still for as long as the debt lasts. */
+static uint64_t most_a_cap_pays_ns(const struct ll_flow *flow)
+{
+	int64_t tokens_ns = flow->look.tokens_ns;
+	return tokens_ns > (int64_t)LL_FLOW_QUEUE_NS ? (uint64_t)tokens_ns : LL_FLOW_QUEUE_NS;
+}
+
 static bool has_room(const struct ll_flow *flow)
 {
+	bool is_capped = flow->look.tokens_most_ns != INT64_MAX;
+	if (is_capped && flow->queued.ns >= most_a_cap_pays_ns(flow))
+		return false;
 	bool is_short = flow->queued.ns < QUEUE_NS && flow->queued.launches < QUEUE_LAUNCHES;
 	return is_short ||
 	       flow->queued.launches <
