@@ -391,7 +391,7 @@ quit|shutdown_server*) ;;"
 }
 
 @test "a program that only calls itself a server of MPS is none, and is not ended" {
-	mkdir -p -m 700 "$T/world/mps/pipe"
+	mkdir -m 700 "$T/world/mps" "$T/world/mps/pipe"
 	CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe start_program bystander bash -c 'exec -a nvidia-cuda-mps-server sleep 100'
 	wait_for 10 grep -q nvidia-cuda-mps-server "/proc/$(pid_of bystander)/cmdline"
 	mps_fails 1 "no MPS daemon" stop --force --within 1s
