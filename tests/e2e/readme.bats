@@ -73,7 +73,7 @@ follow() {
 	while read -r line <&4; do
 		follow "$line"
 		count=$((count + 1))
-	done 4< <(awk '/^```/ {on = !on} on && /^loadline / {sub(/ +#.*/, ""); print}' "$BATS_TEST_DIRNAME/../../README.md")
+	done 4< <(awk '/^```/ {on = !on} on && /^(\$ )?loadline / {sub(/^\$ /, ""); sub(/ +#.*/, ""); print}' "$BATS_TEST_DIRNAME/../../README.md")
 	end
 	loadline --sim mps stop --force
 	[ "$count" -ge 18 ]

@@ -21,7 +21,11 @@ done in 3 s
 | what | measured |
 |---|---|
 | speed of 4 | 1.06, [row](doc/rows.md#the-rows-part) |
-![picture](doc/picture.svg) [elsewhere](https://example.org/a)
+
+* It took 3 of
+  20 s.
+
+![picture](doc/picture.svg) ![words](doc/words.svg) [elsewhere](https://example.org/a)
 """
 CHINESE = """# thing
 [English](README.md)
@@ -36,7 +40,10 @@ $ thing --now
 | 内容 | 实测 |
 |---|---|
 | 1.06 是 4 个的速度 | [行](doc/rows.md#the-rows-part) |
-![图](doc/picture.svg) [别处](https://example.org/a)
+
+* 20 s 里用了 3 s。
+
+![图](doc/picture.svg) ![文字](doc/words.zh.svg) [别处](https://example.org/a)
 """
 
 
@@ -47,7 +54,8 @@ class CheckReadme(unittest.TestCase):
             folder = pathlib.Path(name)
             (folder / "doc").mkdir()
             (folder / "doc/rows.md").write_text("# Rows\n## The rows (`PART`)\n")
-            (folder / "doc/picture.svg").write_text("<svg/>")
+            for picture in ("picture.svg", "words.svg", "words.zh.svg"):
+                (folder / "doc" / picture).write_text("<svg/>")
             (folder / "doc/figures.tsv").write_text("part\tfigure\tmust_reach\tmeasured\tresult\tdate\tcommit\n"
                                                     "rows-1\tspeed\t1\t1.06\tok\t2026-11-23\t1234abc\n")
             (folder / "README.md").write_text(english)
@@ -97,6 +105,15 @@ class CheckReadme(unittest.TestCase):
 
     def test_another_number_in_a_table(self):
         self.finds("with 1.06 4, README.zh.md has a table's row with 1.07 4", chinese=CHINESE.replace("1.06", "1.07"))
+
+    def test_another_number_in_an_item(self):
+        self.finds("an item with 20 3, README.zh.md has an item with 21 3", chinese=CHINESE.replace("20 s 里", "21 s 里"))
+
+    def test_a_figure_of_a_list_whose_row_was_measured_again_is_found(self):
+        cited = "* 3 s of 20 ([`rows-1`](doc/rows.md#the-rows-part){0}2026-11-23{0}7654fed)"
+        status, output = self.said(english=ENGLISH.replace("* It took 3 of\n  20 s.", cited.format(", ")),
+                                   chinese=CHINESE.replace("* 20 s 里用了 3 s。", cited.format("，")))
+        self.assertEqual((status, output.count("no row of rows-1, 2026-11-23, 7654fed")), (1, 2), output)
 
     def test_a_link_to_no_file(self):
         there = {"english": ENGLISH.replace("doc/picture", "doc/none"), "chinese": CHINESE.replace("doc/picture", "doc/none")}
