@@ -1,5 +1,5 @@
 /*
- * hold.h - holds one or several cards at their load line: seats, governors, events.
+ * hold.h - holds one or several cards at a chosen level: seats, governors, events.
  *
  *     ll_hold_new(...);
  *     while (poll(ll_hold_fd(hold)) ...) while (ll_hold_take(hold, &event)) ...

@@ -2,7 +2,7 @@
 load helper
 
 commands() {
-	loadline --help | awk '/^Commands:/ {on = 1; next} /^$/ {on = 0} on && /^  [a-z]/ {print $1}'
+	loadline --help | awk '/^Global options/ {exit} /^  [a-z]/ {print $1}'
 }
 
 @test "help names every command, and every command has help" {
@@ -12,6 +12,15 @@ commands() {
 	done
 	loadline --help | grep -q '^Usage: loadline'
 	[ "$(commands | wc -l)" -ge 2 ]
+}
+
+@test "help groups the commands as the README does" {
+	local title count=0
+	while read -r title; do
+		[ "$title" = Help ] || grep -qx "## $title" "$BATS_TEST_DIRNAME/../../README.md"
+		count=$((count + 1))
+	done < <(loadline --help | awk '/^Global options/ {exit} /^[A-Z].*:$/ {sub(/:$/, ""); print}')
+	[ "$count" -eq 4 ]
 }
 
 @test "version is a name and three numbers" {

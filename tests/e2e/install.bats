@@ -23,7 +23,7 @@ settings() {
 }
 
 @test "every command has an installed manual page" {
-	for command in $(loadline --help | awk '/^Commands:/ {on = 1; next} /^$/ {on = 0} on && /^  [a-z]/ {print $1}'); do
+	for command in $(loadline --help | awk '/^Global options/ {exit} /^  [a-z]/ {print $1}'); do
 		grep -q "^\.TH LOADLINE-${command^^} 1" "$PREFIX/share/man/man1/loadline-$command.1"
 	done
 	grep -q '^\.TH LOADLINE 1' "$PREFIX/share/man/man1/loadline.1"

@@ -6,9 +6,11 @@
 #include "base/strbuf.h"
 
 const struct ll_command *const ll_commands[] = {
+#define LL_COMMAND_PART(title)
 #define LL_COMMAND(name) &ll_command_##name,
 #include "cli/options/commands.def"
 #undef LL_COMMAND
+#undef LL_COMMAND_PART
     NULL,
 };
 

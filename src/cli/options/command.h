@@ -47,9 +47,11 @@ struct ll_command {
 	int (*run)(void *args, const struct ll_operands *operands, struct ll_err *err);
 };
 
+#define LL_COMMAND_PART(title)
 #define LL_COMMAND(name) extern const struct ll_command ll_command_##name;
 #include "cli/options/commands.def"
 #undef LL_COMMAND
+#undef LL_COMMAND_PART
 
 /* All commands, NULL-ended, in the order of the help. */
 extern const struct ll_command *const ll_commands[];

@@ -9,9 +9,9 @@
 
 enum { HELP_COLUMN = 26 };
 
-const char ll_help_about[] = "loadline keeps a GPU at its load line: never idle when it should be busy, never "
-			     "overloaded. Its load is synthetic, and "
-			     "is labelled so wherever it is seen.";
+const char ll_help_about[] = "loadline lets several CUDA programs share one NVIDIA card, each with the memory and the "
+			     "share of time that you give it, and keeps the card at a chosen load when nobody works. "
+			     "That load is synthetic, and is labelled so wherever it is seen.";
 
 const struct ll_help_status ll_help_statuses[] = {
     {LL_EXIT_OK, "Done."},
@@ -96,14 +96,28 @@ static void add_options(struct ll_strbuf *out, const struct ll_option *option)
 	add_entry(out, &help, "Print this help and exit.");
 }
 
+static void add_command(struct ll_strbuf *out, const struct ll_command *command)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
+	ll_strbuf_adds(&name, command->name);
+	add_entry(out, &name, command->summary);
+}
+
 static void add_commands(struct ll_strbuf *out, const struct ll_command *const *command)
 {
 	ll_strbuf_adds(out, "\nCommands:\n");
-	for (; *command; command++) {
-		LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
-		ll_strbuf_adds(&name, (*command)->name);
-		add_entry(out, &name, (*command)->summary);
-	}
+	for (; *command; command++)
+		add_command(out, *command);
+}
+
+/* Those of the program, under the titles of their parts. */
+static void add_all_commands(struct ll_strbuf *out)
+{
+#define LL_COMMAND_PART(title) ll_strbuf_adds(out, "\n" title ":\n");
+#define LL_COMMAND(name) add_command(out, &ll_command_##name);
+#include "cli/options/commands.def"
+#undef LL_COMMAND
+#undef LL_COMMAND_PART
 }
 
 static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
@@ -160,7 +174,7 @@ void ll_help_program(struct ll_strbuf *out)
 	add_usage(NULL, out);
 	ll_strbuf_adds(out, "\n\n");
 	ll_wrap(out, ll_help_about, 0, 0);
-	add_commands(out, ll_commands);
+	add_all_commands(out);
 	ll_strbuf_adds(out, "\nGlobal options, before COMMAND:\n");
 	add_options(out, ll_global_options);
 	add_statuses(out, ll_help_statuses);

@@ -190,7 +190,7 @@ void ll_man_command(const struct ll_command *command, struct ll_strbuf *out)
 
 void ll_man_program(struct ll_strbuf *out)
 {
-	add_head(out, "", "keep a GPU at its load line");
+	add_head(out, "", "share NVIDIA cards, and keep them at a chosen load");
 	add_synopsis(out, NULL);
 	add_section(out, "DESCRIPTION");
 	add_paragraphs(out, ll_help_about);
