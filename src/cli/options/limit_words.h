@@ -30,9 +30,8 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 
 /* What to say to who gives a weight to a client of MPS. */
 #define LL_LIMIT_WEIGHT_BY_SPACE                                                                                       \
-	"--weight is not in force between clients of MPS, because their kernels run at the same time; --compute "      \
-	"gives "                                                                                                       \
-	"a client its part of the SMs"
+	"--weight is not in force between clients of MPS, because their kernels run at the same time; "                \
+	"--compute gives a client its part of the SMs"
 
 /* Reads --slowdown, such as "1.3", from 1 to 10. "none" is an error. */
 int ll_limit_read_slowdown(const char *text, unsigned *ret_permille, struct ll_err *err);
