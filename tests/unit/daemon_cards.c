@@ -418,15 +418,20 @@ static void a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_be
 	set_wanting(high, LL_PACE_WAITS, true);
 	settle();
 	assert_true(has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(low, LL_ORDER_MAY_LAUNCH));
-	/* it has nothing to do for a moment, and then it has */
-	slot_of(high)->post_flags = LL_POST_IS_DRY;
-	ring(high);
-	run_for(3 * MS);
-	assert_true(has_flag(high, LL_ORDER_PAUSED) && has_flag(low, LL_ORDER_MAY_LAUNCH));
-	slot_of(high)->post_flags = LL_POST_LAUNCHED;
-	ring(high);
-	settle();
-	assert_true(has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(high, LL_ORDER_PAUSED));
+	/* It has nothing to do for a moment, and then it has. A busy host may leave this process aside for so long that
+	 * the pause is over. */
+	bool was_paused = false, is_back = false;
+	for (int i = 0; i < 100 && !(was_paused && is_back); i++) {
+		slot_of(high)->post_flags = LL_POST_IS_DRY;
+		ring(high);
+		run_for(3 * MS);
+		was_paused = has_flag(high, LL_ORDER_PAUSED) && has_flag(low, LL_ORDER_MAY_LAUNCH);
+		slot_of(high)->post_flags = LL_POST_LAUNCHED;
+		ring(high);
+		settle();
+		is_back = has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(high, LL_ORDER_PAUSED);
+	}
+	assert_true(was_paused && is_back);
 }
 
 static void a_class_that_is_changed_is_told_at_once(void **state)
