@@ -24,25 +24,8 @@ scenario() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# A command that fails shows what the daemon and its servers are at: "the daemon still runs" came three times in some hundred
-# checks, and not yet where somebody looked.
 mps() {
-	loadline --sim mps "$@" || {
-		show_mps
-		return 1
-	}
-}
-
-show_mps() {
-	local pid
-	for pid in $(pgrep -f nvidia-cuda-mps); do
-		tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -q "=$T/world" || continue
-		echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline"), $(grep State "/proc/$pid/status"), in $(cat "/proc/$pid/wchan")"
-		ls -l "/proc/$pid/fd"
-		cat "/proc/$pid/syscall" "/proc/$pid/stack"
-	done 2>/dev/null
-	tail -n 20 "$T/world/mps/log/control.log"
-	flock -n "$T/world/mps/pipe/nvidia-cuda-mps-control.pid" true || echo "somebody is heard by the daemon"
+	loadline --sim mps "$@"
 }
 
 # mps_fails STATUS TEXT ARG...

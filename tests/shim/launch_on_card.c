@@ -187,8 +187,8 @@ static void body_capped(void)
 	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	uint64_t most_ns = 0;
 	unsigned by_visits = 0;
-	for (int i = 0; i < 20;
-	     i++) { /* each is a visit, which its cap pays for, as long as a busy host lets it last */
+	/* Each launch may be a visit, which its cap pays for, as long as a busy host lets it last. */
+	for (int i = 0; i < 20; i++) {
 		launch_timed(work, stream, MS, 1, 32);
 		uint64_t queued_ns = claim_of(SELF)->queued_ns;
 		by_visits += (order_of(SELF)->flags & LL_ORDER_IS_BY_VISITS) != 0;

@@ -444,23 +444,28 @@ static unsigned count_longer(uint64_t id)
 	return longer;
 }
 
-static void body_class(void)
+/* Two programs of two classes: the first launches ahead and is beneath the second. */
+static void start_classes(void (*high)(void), pid_t pids[2])
 {
-	pid_t low =
-	    start(launch_ahead, (struct ll_run_settings){.id = 1, .tenant = "low", .priority = LL_PRIORITY_LOW});
-	pid_t high =
-	    start(launch_ahead, (struct ll_run_settings){.id = 2, .tenant = "high", .priority = LL_PRIORITY_HIGH});
+	pids[0] = start(launch_ahead, (struct ll_run_settings){.id = 1, .tenant = "low", .priority = LL_PRIORITY_LOW});
+	pids[1] = start(high, (struct ll_run_settings){.id = 2, .tenant = "high", .priority = LL_PRIORITY_HIGH});
 	CHECK_EQUAL(open_cuda() > 1000, 0);
 	CHECK_EQUAL(cu.cuInit(0), 0);
+}
+
+static void body_class(void)
+{
+	pid_t pids[2];
+	start_classes(launch_ahead, pids);
 	WAIT_FOR(is_open(2) && is_shut(1));
 	/* What the lower one launched before the other came cannot be called back. */
 	WAIT_FOR(atomic_load(&claim_of(1)->queued_launches) <= 2);
 	goes_on(2, 50 * MS);
 	CHECK(count_longer(1) < 10); /* one more passes a queue of which nothing seems to end, as on a busy host */
 	WAIT_FOR(is_open(2));
-	stop(high);
+	stop(pids[1]);
 	WAIT_FOR(is_open(1));
-	stop(low);
+	stop(pids[0]);
 }
 
 static void beneath_a_higher_class_two_launches_are_queued_and_no_more(void **state)
@@ -511,13 +516,9 @@ static int compare_ns(const void *a, const void *b)
 static void body_requests(void)
 {
 	uint64_t seen_after_ns[REQUESTS];
+	pid_t pids[2];
 	ended_ns = share_memory(sizeof *ended_ns);
-	pid_t low =
-	    start(launch_ahead, (struct ll_run_settings){.id = 1, .tenant = "low", .priority = LL_PRIORITY_LOW});
-	pid_t high =
-	    start(answer_requests, (struct ll_run_settings){.id = 2, .tenant = "high", .priority = LL_PRIORITY_HIGH});
-	CHECK_EQUAL(open_cuda() > 1000, 0);
-	CHECK_EQUAL(cu.cuInit(0), 0);
+	start_classes(answer_requests, pids);
 	WAIT_FOR(claim_of(1) && claim_of(2));
 	goes_on(1, 50 * MS);
 	goes_on(2, 10 * MS);
@@ -525,8 +526,8 @@ static void body_requests(void)
 		seen_after_ns[i] = end_of_request_ns(2);
 	qsort(seen_after_ns, REQUESTS, sizeof *seen_after_ns, compare_ns);
 	CHECK(seen_after_ns[REQUESTS / 2] < 9 * MS);
-	stop(high);
-	stop(low);
+	stop(pids[1]);
+	stop(pids[0]);
 }
 
 /* Those beneath are held until then: for 1.5 ms and not for 18, as behind an open gate that nobody waits for. */
