@@ -62,9 +62,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .running_ns = LOAD(running_ns),
 	    .completed_launches = LOAD(completed_launches),
 	    .queued_launches = LOAD(queued_launches),
-	    .pace = LOAD(pace) == LL_PACE_AHEAD   ? LL_PACE_AHEAD
-		    : LOAD(pace) == LL_PACE_WAITS ? LL_PACE_WAITS
-						  : LL_PACE_UNKNOWN,
+	    .pace = LOAD(pace) <= LL_PACE_LAST ? LOAD(pace) : LL_PACE_UNKNOWN,
 	    .is_wanting = claim->want_ns,
 	    .is_on_card = flags & LL_POST_ON_CARD,
 	    .is_dry = flags & LL_POST_IS_DRY,

@@ -54,6 +54,9 @@ enum ll_pace {
 	LL_PACE_UNKNOWN, /* the state of a fresh claim: it brings visits, in which its launches are timed alone */
 	LL_PACE_AHEAD,   /* its queue fills while others have the card */
 	LL_PACE_WAITS,   /* for each launch, or for its kernels on other cards: the card must be kept for it */
+	LL_PACE_SHORT, /* it waits after many launches, which together are less work than a time slice: visits may serve
+			  it better */
+	LL_PACE_LAST = LL_PACE_SHORT,
 };
 
 /* How a card is shared, and why. */

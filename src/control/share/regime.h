@@ -68,12 +68,13 @@ struct ll_regime_job {
 	uint64_t visited_ns;      /* how long it was visited, since any time */
 	unsigned weight_permille; /* 1000: weight 1 */
 	unsigned processes;
-	bool waits; /* one of its processes waits for each of its launches */
+	bool waits; /* one of its processes waits for each of its launches, or for less work than a time slice */
 };
 
 /* Why a card is shared as it is. */
 enum ll_regime_why {
-	LL_REGIME_NO_REASON, /* nobody waits for each launch, and all have the same weight and number of processes */
+	LL_REGIME_NO_REASON, /* nobody waits for each launch or for short work, and all have the same weight and number
+				of processes */
 	LL_REGIME_NOT_MEASURED,
 	LL_REGIME_MEASURES,
 	LL_REGIME_PAYS,     /* visits were measured to pay */

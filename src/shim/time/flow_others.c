@@ -143,10 +143,15 @@ static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
  * better off by visits is measured (control/share/regime.h). */
 enum { FEW_LAUNCHES = 16 };
 
+/* Work between two waits that is shorter than this is done within one time slice of the card (2.09 ms). Then the
+ * program waits while the card visits all others. */
+#define SHORT_WORK_NS (2 * LL_NS_PER_MS)
+
 static enum ll_pace pace_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits, uint64_t now_ns)
 {
-	bool waits_for_each = launches < waits * FEW_LAUNCHES;
-	return waits_for_each || works_on_other_cards(flow, now_ns) ? LL_PACE_WAITS : LL_PACE_AHEAD;
+	if (launches < waits * FEW_LAUNCHES || works_on_other_cards(flow, now_ns))
+		return LL_PACE_WAITS;
+	return flow->pace.work_ns < waits * SHORT_WORK_NS ? LL_PACE_SHORT : LL_PACE_AHEAD;
 }
 
 void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
@@ -160,6 +165,7 @@ void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
 	ll_port_set_pace(flow->claim, told);
 	pace->is_ahead = told == LL_PACE_AHEAD;
 	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
+	pace->work_ns = 0;
 	pace->waits_before = waits;
 	pace->since_ns = now_ns;
 }
