@@ -132,7 +132,7 @@ ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device, struct 
 }
 
 /* What NVML answers to a list of `found` processes: it needs no place for an empty list, and reports a room that is too
- * small before it misses the place (tests/gpu/null_outs.txt). */
+ * small before it misses the place (bench/c/null_outs.txt). */
 static ll_nvml_result answer_list(unsigned found, unsigned room, const void *place)
 {
 	if (found > room)

@@ -1,7 +1,7 @@
 # loadline run's limits on the card's time, as its user sees them.
 load helper
 
-export NEEDS="tests/e2e/launcher tests/gpu/pace"
+export NEEDS="tests/e2e/launcher bench/c/pace"
 LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 
 # limited NAME OPTION...: a program of that tenant that launches kernels of 1 ms for ever.
@@ -55,7 +55,7 @@ limited() {
 
 @test "programs that wait for each long kernel are not held for each other" {
 	for name in one two; do
-		start "$name" --sim run --tenant "$name" -- sh -c 'echo 60 | "$0" sync --kernel-us 5000' "$LOADLINE_BUILD/tests/gpu/pace"
+		start "$name" --sim run --tenant "$name" -- sh -c 'echo 60 | "$0" sync --kernel-us 5000' "$LOADLINE_BUILD/bench/c/pace"
 	done
 	wait_for 30 status_has 'any(.[]; .sharing == "slices" and .visits_gain != null)'
 	loadline --sim status --long | grep -q "^  shared by time slices: measured, visits give "
