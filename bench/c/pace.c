@@ -35,7 +35,7 @@ extern const unsigned char ll_stranger_ptx[];
 
 enum { EAGER_LAUNCHES = 200, MAX_DEPTH = 1000, MAX_ROUNDS = 1 << 22, RECORD_BYTES = 32, WARM_UP_ROUNDS = 3 };
 
-/* The low one's part of each such time is held, where loadlined holds it (doc/sharing.md). */
+/* The low one's part of each such time is held, where loadlined holds it (doc/share.md). */
 #define HOLD_PERIOD_NS UINT64_C(20000000)
 
 struct pace {
@@ -200,7 +200,7 @@ static ll_cu_result round_of_spans(struct pace *self, uint64_t number, unsigned 
 	return status;
 }
 
-/* The defaults are those of the table in doc/sharing.md. */
+/* The defaults are those of the table in doc/share.md. */
 static const struct kind kinds[] = {{"sync", round_of_sync, 5, 10, 0, false},
 				    {"eager", round_of_eager, 4, 12, 0, false},
 				    {"flood", round_of_flood, 200, 0, 10, false},

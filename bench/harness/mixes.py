@@ -17,7 +17,7 @@ from .governed import Program
 from .private_mps import PrivateMps
 
 WINDOW_S, ROUNDS = 4.0, 3
-LEAD_S = 6.0  # in which loadlined measures how to share (doc/sharing.md)
+LEAD_S = 6.0  # in which loadlined measures how to share (doc/share.md)
 EDGE_S = 0.2
 DONE_WITHIN_S = 60
 

@@ -5,7 +5,7 @@
  * Slices are the rule. They lose nothing where programs launch ahead. Visits are better where a program waits for each
  * of its launches: slices serve such a program one kernel at a time, and each costs two switches. And only visits know
  * weights: slices give every process with work the same time. But what a program shows by itself does not tell which
- * of the two serves a mix of programs (doc/sharing.md). So it is measured on the mix. If there is a reason to think of
+ * of the two serves a mix of programs (doc/share.md). So it is measured on the mix. If there is a reason to think of
  * visits (ll_regime_has_reason) for LL_REGIME_SETTLE_NS, the card is shared in both ways in turn, in four blocks: as it
  * is now, the other way twice, and as it is now. What counts is each job's progress: launches that the card has
  * completed, in one way over the other, so that units cancel. Visits are kept only if they pay:
