@@ -2,12 +2,12 @@
 
 A row is found again by its part and its figure: a new measurement takes the place of the old one. Rows that were skipped,
 and rows that are of interest in one run alone, change nothing. Nothing here starts a program, so that the tests can use it."""
-import fnmatch
 import json
 import os
 import re
 from collections import namedtuple
 
+from .page import make_page
 from .report import FAILED, INFO, OK, SKIPPED
 
 FIELDS = ("part", "figure", "must_reach", "measured", "result", "date", "commit", "quick", "card")
@@ -16,10 +16,6 @@ Row = namedtuple("Row", FIELDS)  # all text; quick: by how much the run was shor
 PAGE_CARD = "NVIDIA H200"  # whose figures the page shows
 STORE, PAGE = os.path.join("doc", "figures.tsv"), os.path.join("doc", "benchmarks.md")
 REAL, SIMULATED, UNKNOWN = "real", "simulated", "unknown"
-OTHERS = "all other parts"
-TABLE = re.compile(r"(<!-- figures: ([^\n]*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-HEAD = "| figure | must reach | measured | measured on |\n|---|---|---|---|\n"
-NOTHING = "Not measured yet.\n"
 
 
 class Refused(Exception):
@@ -139,46 +135,11 @@ def replace_file(path, text):
 # ---- the page ----
 
 
-def cell(text):
-    return text.replace("|", "\\|")
-
-
-def line_of(row):
-    measured = cell(row.measured)
-    if row.result == FAILED:
-        measured = f"**{measured.replace('**', '')}**"
-    when = f"{row.date}, {row.commit}" + ("" if row.quick == "1" else f", shortened {row.quick} times")
-    when += "" if row.card == PAGE_CARD else f", {row.card}"
-    return f"| {cell(row.figure)} | {cell(row.must_reach)} | {measured} | {when} |\n"
-
-
-def is_named(part, patterns):
-    return any(fnmatch.fnmatchcase(part, pattern) for pattern in patterns)
-
-
-def make_page(page, rows):
-    """The page with its tables made anew. `<!-- figures: PART... -->` begins one, the parts in that order; a part may be a
-    pattern such as run-cap-*. `all other parts` are those that no other table has."""
-    places = [match[2] for match in TABLE.finditer(page)]
-    everywhere = [pattern for place in places if place != OTHERS for pattern in place.split()]
-    if OTHERS not in places:
-        raise ValueError(f"{PAGE}: no table for {OTHERS}")
-
-    def table(match):
-        if match[2] == OTHERS:
-            chosen = [row for row in rows if not is_named(row.part, everywhere)]
-        else:
-            chosen = [row for pattern in match[2].split() for row in rows if is_named(row.part, [pattern])]
-        return match[1] + (HEAD + "".join(map(line_of, chosen)) if chosen else NOTHING) + match[3]
-
-    return TABLE.sub(table, page)
-
-
 def update_page(root):
     path = os.path.join(root, PAGE)
     with open(path, encoding="utf-8") as text:
         page = text.read()
-    replace_file(path, make_page(page, read(os.path.join(root, STORE))))
+    replace_file(path, make_page(page, read(os.path.join(root, STORE)), PAGE_CARD))
 
 
 def record(root, measured):
@@ -197,5 +158,5 @@ def problems(root):
         yield f"{STORE}: not in order, or a figure twice; tools/make_benchmarks puts it in order"
     with open(os.path.join(root, PAGE), encoding="utf-8") as text:
         page = text.read()
-    if page != make_page(page, rows):
+    if page != make_page(page, rows, PAGE_CARD):
         yield f"{PAGE}: its tables are not what {STORE} says; tools/make_benchmarks makes them"

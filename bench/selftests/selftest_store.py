@@ -10,7 +10,7 @@ import types
 import unittest
 from unittest import mock
 
-from harness import origin, part_metrics, store
+from harness import origin, page, part_metrics, store
 from harness.report import FAILED, INFO, OK, Report
 
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -224,13 +224,48 @@ class Origins(unittest.TestCase):
 class Pages(Folder):
     def test_a_missed_figure_is_bold_and_a_reached_one_is_not(self):
         store.record(self.root, rows_of(("a", "<= 1", "2 of **3**", False), ("b|c", "<= 1", "0.5", True)))
-        page = self.read(store.PAGE)
-        self.assertIn("| a | <= 1 | **2 of 3** | 2026-11-23, abc1234 |\n", page)
-        self.assertIn("| b\\|c | <= 1 | 0.5 | 2026-11-23, abc1234 |\n", page)
+        text = self.read(store.PAGE)
+        self.assertIn("| a | <= 1 | **2 of 3** |\n", text)
+        self.assertIn("| b\\|c | <= 1 | 0.5 |\n", text)
+        self.assertIn("Measured: 2026-11-23, abc1234.\n", text)
 
     def test_a_row_says_that_it_was_shortened_and_of_which_other_card_it_is(self):
         store.record(self.root, rows_of(("a", "", "1", True), quick=2.5, card="NVIDIA A100"))
-        self.assertIn("2026-11-23, abc1234, shortened 2.5 times, NVIDIA A100 |\n", self.read(store.PAGE))
+        self.assertIn("Measured: 2026-11-23, abc1234, shortened 2.5 times, NVIDIA A100.\n", self.read(store.PAGE))
+
+    def test_rows_of_several_runs_have_a_letter_each(self):
+        store.record(self.root, rows_of(("a", "", "1", True)) + rows_of(("b", "", "2", True), commit="fff9999"))
+        text = self.read(store.PAGE)
+        self.assertIn("| a |  | 1 | a |\n| b |  | 2 | b |\n", text)
+        self.assertIn("Measured: a: 2026-11-23, abc1234; b: 2026-11-23, fff9999.\n", text)
+
+    def page_of(self, place, *rows, part="util"):
+        """The page that has this place, and that for all others."""
+        text = f"<!-- {place} -->\n<!-- end of figures -->\n\n<!-- figures: all other parts -->\n<!-- end of figures -->\n"
+        return page.make_page(text, rows_of(*rows, part=part), store.PAGE_CARD)
+
+    def test_a_place_leaves_out_what_holds_and_never_what_misses(self):
+        text = self.page_of("figures: util; without *mean", ("5 %: mean", "1", "1", True), ("9 %: mean", "1", "2", False), ("5 %: all", "1", "1", True))
+        self.assertNotIn("| 5 %: mean", text)
+        self.assertIn("| 9 %: mean | 1 | **2** |", text)
+        self.assertIn("has more rows: 1 that holds.", text)
+
+    def test_what_was_measured_beside_has_a_column(self):
+        rows = [("share: sync + flood: sum", ">= 1", "0.9 (sync 0.4 + flood 0.5; native sync 0.1 + flood 0.8; scatter 0.01)", False),
+                ("classes: p50", "", "0.9 times alone (2.3 ms; alone 2.6, native 3.5; 204 requests)", True)]
+        text = self.page_of("figures: util; beside native, mps", *rows)
+        self.assertIn("| figure | must reach | without loadline | loadline |\n", text)
+        self.assertIn("| share: sync + flood: sum | >= 1 | 0.1 + 0.8 | **0.9 (0.4 + 0.5)** |\n", text)
+        self.assertIn("| classes: p50 |  | 3.5 | 0.9 times alone (2.3 ms; alone 2.6) |\n", text)
+
+    def test_counts_say_how_many_hold_and_which_miss(self):
+        text = self.page_of("counts: util", ("a", "1", "1", True), ("b", "<= 1", "2", False), ("c", "", "3", True))
+        self.assertIn("| `util` | 2 of 3 | **b: 2** (must reach: <= 1) |\n", text)
+
+    def test_a_place_that_asks_for_something_unknown_is_refused(self):
+        for place in ("figures: util; with *mean", "figures: util; beside HAMi"):
+            with self.assertRaises(ValueError):
+                self.page_of(place)
 
     def test_a_table_has_its_parts_in_order_and_every_part_has_a_table(self):
         for part in ("other", "run-cap-b", "step", "util"):
@@ -242,20 +277,20 @@ class Pages(Folder):
 
     def test_a_page_without_a_place_for_all_is_refused(self):
         with self.assertRaises(ValueError):
-            store.make_page(PAGE.replace(store.OTHERS, "step"), [])
+            page.make_page(PAGE.replace(page.OTHERS, "step"), [], store.PAGE_CARD)
 
     def test_words_between_the_tables_stay(self):
         store.record(self.root, rows_of(("a", "", "1", True)))
-        self.assertEqual(store.TABLE.sub("", self.read(store.PAGE)), store.TABLE.sub("", PAGE))
+        self.assertEqual(page.TABLE.sub("", self.read(store.PAGE)), page.TABLE.sub("", PAGE))
 
     def test_what_was_edited_by_hand_is_found(self):
         store.record(self.root, rows_of(("a", "<= 1", "0.5", True), ("b", "", "7", True)))
         self.assertEqual(list(store.problems(self.root)), [])
-        kept, page = self.both()
-        for name, text in ((store.PAGE, page.replace("0.5", "0.4")), (store.PAGE, page.replace("abc1234", "abc1235")),
+        kept, before = self.both()
+        for name, text in ((store.PAGE, before.replace("0.5", "0.4")), (store.PAGE, before.replace("abc1234", "abc1235")),
                            (store.STORE, kept.replace("0.5", "0.4"))):
             self.write(store.STORE, kept)
-            self.write(store.PAGE, page)
+            self.write(store.PAGE, before)
             self.write(name, text)
             self.assertEqual(len(list(store.problems(self.root))), 1, name)
 
@@ -282,6 +317,19 @@ class Pages(Folder):
         self.write("measured.json", json.dumps(told))
         with self.assertRaises(store.Refused):
             store.rows_of_json(path, takes_any=True)
+
+
+class RepositoryPage(unittest.TestCase):
+    def test_each_miss_of_the_store_is_on_the_page(self):
+        paths = [os.path.join(ROOT, name) for name in (store.STORE, store.PAGE)]
+        if not all(map(os.path.isfile, paths)):
+            self.skipTest("no store here")
+        with open(paths[1], encoding="utf-8") as text:
+            bold = [line for line in text if "**" in line]
+        missed = [row for row in store.read(paths[0]) if row.result == FAILED]
+        self.assertTrue(missed)
+        for row in missed:
+            self.assertTrue(any(page.cell(row.figure) in line for line in bold), row.figure)
 
 
 class Runs(Folder):
