@@ -22,7 +22,7 @@ from harness.frameworks import PROGRAMS  # noqa: E402
 from harness.lab import Missing  # noqa: E402
 from harness.report import FAILED, INFO, OK, Report  # noqa: E402
 from harness.shares import Window  # noqa: E402
-from selftest_store import Origins, Pages, Refusals, Runs, StoredRows  # noqa: E402, F401
+from selftest_store import Origins, Pages, Refusals, RepositoryPage, Runs, StoredRows  # noqa: E402, F401
 
 MS = 1_000_000
 SUMMARY = {"settle_seconds": 0.4, "yields": 0, "seconds": 61.0, "payload": "vulkan"}
