@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """The command lines of Markdown pages, and a run of each on the simulated driver.
 
-    doc_lines.py --list PAGE...       the lines of loadline in code blocks, in their order, one a line
-    doc_lines.py PAGE...              runs them; LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set
+    doc_lines.py PAGE...    LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
 
 A command line is a line of a code block, or a code span in a table whose second column has the title `command`, that begins with
 one of STARTERS. The lines of a block, or of a table's row, form a group: they run one after the other in a simulated world of their
@@ -196,24 +195,23 @@ class World:
 
     def follow(self, command):
         command = re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda _: str(free_port()), self.fill_in(command))
-        words = shlex.split(command)
+        words = [word for word in shlex.split(command) if not word.startswith("--sim")]
         if "--watch" in command:
             command = f"timeout --preserve-status -s INT 2 {command}"
         if words[:2] == ["nohup", "loadline"]:
             words = words[1:]
-        runs = "run" in words[1:3] and " trace " not in command
-        if words[1] in ("evict", "suspend"):
-            self.undone.append(command.replace(f" {words[1]} ", " resume "))
-        if words[1] == "resume":
+        verb = next(iter(words[1:]), "")
+        is_hold = verb == "hold" and "--dry-run" not in words
+        if verb in ("evict", "suspend"):
+            self.undone.append(command.replace(f" {verb} ", " resume "))
+        elif verb == "resume":
             self.undone = []
-        if words[1:3] == ["mps", "stop"]:
+        elif words[1:3] == ["mps", "stop"]:
             self.end(self.begun)
-        if "hold" in words[1:2]:
+        if is_hold:
             self.end([one for one in self.begun if " hold" in one[2]])
-        if "hold" in words[1:2] and "--dry-run" not in words:
-            self.begin(command, True)
-        elif runs:
-            self.begin(command, False)
+        if is_hold or ("run" in words[1:3] and " trace " not in command):
+            self.begin(command, is_hold)
         else:
             process, out = self.start(command)
             self.wait(process, out, command)
@@ -270,11 +268,7 @@ def run_group(name, lines):
 
 
 def main():
-    is_list = sys.argv[1:2] == ["--list"]
-    groups = [group for name in sys.argv[1 + is_list:] for group in groups_of(pathlib.Path(name)) if group]
-    if is_list:
-        print("\n".join(line.command for group in groups for line in group if line.command.startswith("loadline ")))
-        return 0
+    groups = [group for name in sys.argv[1:] for group in groups_of(pathlib.Path(name)) if group]
     left_out = [line for group in groups for line in group if "not run" in line.marks]
     to_run = [kept for group in groups if (kept := [line for line in group if "not run" not in line.marks])]
     unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"

@@ -73,7 +73,7 @@ follow() {
 	while read -r line <&4; do
 		follow "$line"
 		count=$((count + 1))
-	done 4< <(python3 "$BATS_TEST_DIRNAME/doc_lines.py" --list "$BATS_TEST_DIRNAME/../../README.md")
+	done 4< <(awk '/^```/ {on = !on} on && /^(\$ )?loadline / {sub(/^\$ /, ""); sub(/ +#.*/, ""); print}' "$BATS_TEST_DIRNAME/../../README.md")
 	end
 	loadline --sim mps stop --force
 	[ "$count" -ge 18 ]
