@@ -36,7 +36,7 @@ struct ll_flow_context {
 /* What the pace is computed from: facts since it was computed last. */
 struct ll_flow_pace {
 	_Atomic uint64_t launches, all_launches; /* counted without the lock too; a few may be lost */
-	uint64_t work_ns; /* the card's work for this program, as far as it is timed */
+	uint64_t work_ns;                        /* the card's work for this program, as far as it is timed */
 	uint64_t waits_before, since_ns;
 	bool is_ahead; /* the last pace was LL_PACE_AHEAD */
 };
