@@ -7,6 +7,7 @@ object a line comes out:
 
     {"event":"ready"}                                                      set up and warm
     {"event":"count","time_s":1700000000.1,"iterations":400}               wall clock; at the start, each second, at the end
+    {"event":"stamps","batches_ns":[[17000,27000],...]}                    of a program with stamps: its first batches
     {"event":"done","iterations":4100,"seconds":10.002,"rate_per_s":409.9}
 
 Iterations are those that the card has finished, since the program began; those of `done` are of this stretch alone, and
@@ -88,12 +89,17 @@ def stay_on(cpu):
         os.sched_setaffinity(0, {cpu})
 
 
-def run(queue, seconds=None, ahead=AHEAD, cpu=-1):
-    """The whole program once its data is on the card. seconds None: as standard input says. cpu -1: any."""
-    beat = Beat(queue, ahead)
+def run(queue, seconds=None, ahead=AHEAD, cpu=-1, stamps=None):
+    """The whole program once its data is on the card. seconds None: as standard input says. cpu -1: any. stamps: a
+    stamps.Stamps, whose batches have a line of their own after each stretch."""
+    beat = Beat(stamps.around(queue) if stamps else queue, ahead)
     beat.warm_up()
     stay_on(cpu)
     say("ready")
     for stretch in [seconds] if seconds else map(float, sys.stdin):
+        if stamps:
+            stamps.start()
         count, took_s, rate_per_s = beat.work(stretch)
+        if stamps:
+            say("stamps", batches_ns=stamps.rows())
         say("done", iterations=count, seconds=round(took_s, 6), rate_per_s=round(rate_per_s, 4))

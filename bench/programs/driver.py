@@ -21,6 +21,27 @@ def call(name, *args):
         raise DriverError(f"{name}: CUDA error {status}")
 
 
+def load(name, entry):
+    """A kernel from a file of this folder's parent, in the current context."""
+    module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+    with open(os.path.join(FOLDER, name), "rb") as text:
+        call("cuModuleLoadData", ctypes.byref(module), text.read() + b"\0")
+    call("cuModuleGetFunction", ctypes.byref(kernel), module, entry)
+    return kernel
+
+
+def map_host(count):
+    """(the host's address, the card's) of memory that both see."""
+    host, address = ctypes.c_void_p(), ctypes.c_uint64()
+    call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(count), MAPPED)
+    call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), host, 0)
+    return host.value, address.value
+
+
+def wait(stream):
+    call("cuStreamSynchronize", stream)
+
+
 class Card:
     """A context on card 0, a stream, and the kernel."""
 
@@ -32,10 +53,10 @@ class Card:
         call("cuCtxCreate_v2", ctypes.byref(self.context), 0, device)
         call("cuDeviceGetAttribute", ctypes.byref(count), SM_COUNT, device)
         self.stream = self.new_stream()
-        self.kernel = self.load("stranger.ptx", b"spin_ns_stranger")
+        self.kernel = load("stranger.ptx", b"spin_ns_stranger")
         self.blocks = count.value
         self.values = (ctypes.c_uint64 * 5)()
-        self.values[1] = self.map_host(RECORD_BYTES)[1]  # where the kernels leave their stamps, which nobody reads
+        self.values[1] = map_host(RECORD_BYTES)[1]  # where the kernels leave their stamps, which nobody reads
         self.parameters = (ctypes.c_void_p * 5)(*(ctypes.addressof(self.values) + 8 * at for at in range(5)))
 
     def new_stream(self):
@@ -43,28 +64,13 @@ class Card:
         call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
         return stream
 
-    def load(self, name, entry):
-        """A kernel from a file of this folder's parent."""
-        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-        with open(os.path.join(FOLDER, name), "rb") as text:
-            call("cuModuleLoadData", ctypes.byref(module), text.read() + b"\0")
-        call("cuModuleGetFunction", ctypes.byref(kernel), module, entry)
-        return kernel
-
-    def map_host(self, count):
-        """(the host's address, the card's) of memory that both see."""
-        host, address = ctypes.c_void_p(), ctypes.c_uint64()
-        call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(count), MAPPED)
-        call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), host, 0)
-        return host.value, address.value
-
     def launch(self, length_ns, stream=None):
         """A kernel on all SMs that works for that long."""
         self.values[0] = length_ns
         call("cuLaunchKernel", self.kernel, self.blocks, 1, 1, THREADS, 1, 1, 0, stream or self.stream, self.parameters, None)
 
     def wait(self, stream=None):
-        call("cuStreamSynchronize", stream or self.stream)
+        wait(stream or self.stream)
 
     def mark(self):
         """A function that waits for what has been launched so far."""

@@ -31,8 +31,8 @@ class Config(ctypes.Structure):
 
 options = beat.arguments(kernel_us=20000)
 card = driver.Card()
-kernel = card.load("where.ptx", b"work_ns_where")
-host, address = card.map_host(4 * MARKS)
+kernel = driver.load("where.ptx", b"work_ns_where")
+host, address = driver.map_host(4 * MARKS)
 marks = (ctypes.c_uint * MARKS).from_address(host)
 values = (ctypes.c_uint64 * 2)(0, address)
 parameters = (ctypes.c_void_p * 2)(*(ctypes.addressof(values) + 8 * at for at in range(2)))

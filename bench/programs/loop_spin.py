@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Long kernels back to back, 20 ms each unless told; needs no framework."""
+"""Long kernels back to back, 20 ms each unless told; needs no framework. --stamps: how many of them have stamps (stamps.py)."""
 import beat
 import driver
+import stamps
 
-options = beat.arguments(kernel_us=20000)
+options = beat.arguments(kernel_us=20000, stamps=0)
 card = driver.Card()
 
 
@@ -12,4 +13,4 @@ def queue():
     return 1, card.mark()
 
 
-beat.run(queue, options.seconds)
+beat.run(queue, options.seconds, stamps=stamps.Stamps(options.stamps, lambda: card.stream) if options.stamps else None)

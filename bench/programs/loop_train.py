@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Training steps of a small transformer in PyTorch, eager: many small kernels, forward, backward and optimiser. --cpu: the
-processor on which the launching threads stay: this one, and the one that PyTorch starts at the first step for backward."""
+processor on which the launching threads stay: this one, and the one that PyTorch starts at the first step for backward.
+--stamps: how many steps have stamps on the card's clock (stamps.py)."""
 import torch
 from torch import nn
 
@@ -9,7 +10,7 @@ import torch_beat
 
 WORDS = 1000
 
-options = beat.arguments(width=512, layers=4, batch=32, length=128, cpu=-1)
+options = beat.arguments(width=512, layers=4, batch=32, length=128, cpu=-1, stamps=0)
 torch.manual_seed(1)
 layer = nn.TransformerEncoderLayer(options.width, 8, 4 * options.width, dropout=0.0, batch_first=True)
 model = nn.Sequential(nn.Embedding(WORDS, options.width), nn.TransformerEncoder(layer, options.layers),
@@ -27,4 +28,4 @@ def step():
 
 
 beat.stay_on(options.cpu)
-beat.run(torch_beat.batch(step, 1), options.seconds)
+beat.run(torch_beat.batch(step, 1), options.seconds, stamps=torch_beat.stamps(options.stamps))

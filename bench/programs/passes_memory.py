@@ -4,6 +4,7 @@ import mmap
 import os
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+import driver
 import structs
 from signatures import Location
 from taken import MIB, MOST, allocate, by, card, need, place, to
@@ -36,7 +37,8 @@ def host_memory_of_the_program():
 
 
 def host_addresses():
-    host, _ = card().map_host(MIB)
+    card()
+    host, _ = driver.map_host(MIB)
     address, flags = c_uint64(), c_uint()
     by("cuMemHostGetDevicePointer_v2", OFTEN, lambda call, _: call(byref(address), host, 0))
     by("cuMemHostGetFlags", OFTEN, lambda call, _: call(byref(flags), host))

@@ -1,4 +1,6 @@
-"""A batch of PyTorch work, and an event to wait for it."""
+"""A batch of PyTorch work, an event to wait for it, and stamps on the card's clock."""
+import ctypes
+
 import torch
 
 
@@ -11,3 +13,11 @@ def batch(step, count):
         event.record()
         return count, event.synchronize
     return queue
+
+
+def stamps(most):
+    """For beat.run, once PyTorch has a context; None: the program has none."""
+    if not most:
+        return None
+    from stamps import Stamps  # it loads the driver's library, which other programs leave to PyTorch
+    return Stamps(most, lambda: ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
