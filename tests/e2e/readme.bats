@@ -80,3 +80,9 @@ follow() {
 	jq -e .traceEvents all.json >/dev/null
 	grep -q '<svg' a.svg
 }
+
+@test "the picture of status has the shape of what the command says" {
+	loadline --sim version || skip "no simulator in this build"
+	command -v python3 >/dev/null || skip "no python3"
+	"$BATS_TEST_DIRNAME/../../tools/make_status_picture" --compare --build "$LOADLINE_BUILD"
+}
