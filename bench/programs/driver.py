@@ -22,7 +22,7 @@ def call(name, *args):
 
 
 def load(name, entry):
-    """A kernel from a file of this folder's parent, in the current context."""
+    """A kernel from a file of this folder, in the current context."""
     module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
     with open(os.path.join(FOLDER, name), "rb") as text:
         call("cuModuleLoadData", ctypes.byref(module), text.read() + b"\0")

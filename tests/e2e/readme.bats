@@ -85,12 +85,12 @@ lines_to_run() {
 }
 
 @test "a README has no command that is neither run nor marked with a reason, and both have the same" {
-	local page readme=$BATS_TEST_DIRNAME/../../README
-	for page in "$readme.md" "$readme.zh.md"; do
+	local page pages=("$BATS_TEST_DIRNAME"/../../README{,.zh}.md)
+	for page in "${pages[@]}"; do
 		lines_to_run "$page"
 		echo "# ${page##*/}: $(lines "$page" | grep -c '^run ') commands are run, $(lines "$page" | grep -c '^not run ') are not" >&3
 	done
-	diff <(lines "$readme.md") <(lines "$readme.zh.md")
+	diff <(lines "${pages[0]}") <(lines "${pages[1]}")
 	printf '%s\n' '```' 'make it' '```' '<!-- not run: x -->' '```console' '$ docker run' 'out' '```' >"$T/page.md"
 	[ "$(lines "$T/page.md")" = $'run make it\nnot run docker run' ]
 	run lines_to_run "$T/page.md"
