@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the arithmetic of bench/run on made-up data: what must pass passes, what must fail fails. Needs no card."""
 import glob
+import json
 import math
 import os
 import random
@@ -14,8 +15,8 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from harness import (claims, figures, in_turn, level, paired, part_mps_answers, part_mps_space, part_original, part_questions,  # noqa: E402
-                     part_run_added, part_run_cap, part_run_class, part_run_cost, part_run_memory, part_run_programs,
+from harness import (claims, figures, in_turn, level, paired, part_mps_answers, part_mps_space, part_original, part_picture,  # noqa: E402
+                     part_questions, part_run_added, part_run_cap, part_run_class, part_run_cost, part_run_memory, part_run_programs,
                      part_run_shares, part_run_ways, part_trace, part_util, part_yield, processes, shares)
 from harness.figures import Burst, Sample  # noqa: E402
 from harness.frameworks import PROGRAMS  # noqa: E402
@@ -683,6 +684,31 @@ class Results(unittest.TestCase):
             report.write(path)
             with open(path, encoding="utf-8") as out:
                 self.assertIn('"mean": 2.0', out.read())
+
+
+class Minute(unittest.TestCase):
+    def rows(self, heavy=0.75, latency_ms=1.2, names=("yield", "resume") * 2):
+        def spent(part):
+            return {"gpu_seconds": [[at, part * max(0, at - 31)] for at in range(30, 53)]}
+
+        return {"arrival": {"latency_ms": latency_ms}, "both": [31, 51], "events": [[at, name] for at, name in enumerate(names)],
+                "programs": [spent(1 - heavy), spent(heavy)]}
+
+    def results(self, **more):
+        lab = FakeLab()
+        part_picture.report(lab, self.rows(**more))
+        return lab.results()
+
+    def test_a_good_minute_passes_and_each_fault_is_found(self):
+        self.assertEqual(self.results(), [OK, OK, OK])
+        self.assertEqual(self.results(heavy=0.5), [OK, OK, FAILED])
+        self.assertEqual(self.results(latency_ms=40), [FAILED, OK, OK])
+        self.assertEqual(self.results(names=("yield", "resume", "yield")), [OK, FAILED, OK])
+
+    def test_its_text_is_json_with_a_line_for_each_key(self):
+        text = part_picture.text_of(self.rows())
+        self.assertEqual(json.loads(text)["both"], [31, 51])
+        self.assertEqual(len(text.splitlines()), 2 + len(self.rows()))
 
 
 class Pictures(unittest.TestCase):
