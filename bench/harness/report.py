@@ -52,9 +52,9 @@ class Report:
         self.check(figure, f"{number(target, 0) if target == int(target) else target} ± {tolerance:g} {unit}",
                    f"{number(value, digits)} {unit}{more}", is_ok)
 
-    def at_most(self, figure, value, limit, unit, digits=2, more=""):
+    def at_most(self, figure, value, limit, unit, digits=2, more="", is_figure=True):
         is_ok = value is not None and value <= limit + 1e-9
-        self.check(figure, f"<= {limit:g} {unit}", f"{number(value, digits)} {unit}{more}", is_ok)
+        self.check(figure, f"<= {limit:g} {unit}", f"{number(value, digits)} {unit}{more}", is_ok, is_figure)
 
     def at_least(self, figure, value, limit, unit, digits=2, more=""):
         is_ok = value is not None and value >= limit - 1e-9

@@ -687,9 +687,10 @@ class Results(unittest.TestCase):
 
 
 class Minute(unittest.TestCase):
-    def rows(self, heavy=0.75, latency_ms=1.2, names=("yield", "resume") * 2):
+    def rows(self, heavy=0.75, latency_ms=1.2, names=("yield", "resume") * 2, late_s=0):
         def spent(part):
-            return {"gpu_seconds": [[at, part * max(0, at - 31)] for at in range(30, 53)]}
+            done = [[at, part * min(20, max(0, at - 31))] for at in range(30, 53)]
+            return {"steps": done, "gpu_seconds": [*done, [58, done[-1][1] + late_s]]}
 
         return {"arrival": {"latency_ms": latency_ms}, "both": [31, 51], "events": [[at, name] for at, name in enumerate(names)],
                 "programs": [spent(1 - heavy), spent(heavy)]}
@@ -700,10 +701,11 @@ class Minute(unittest.TestCase):
         return lab.results()
 
     def test_a_good_minute_passes_and_each_fault_is_found(self):
-        self.assertEqual(self.results(), [OK, OK, OK])
-        self.assertEqual(self.results(heavy=0.5), [OK, OK, FAILED])
-        self.assertEqual(self.results(latency_ms=40), [FAILED, OK, OK])
-        self.assertEqual(self.results(names=("yield", "resume", "yield")), [OK, FAILED, OK])
+        self.assertEqual(self.results(), [OK, OK, OK, OK])
+        self.assertEqual(self.results(heavy=0.5), [OK, OK, OK, FAILED])
+        self.assertEqual(self.results(latency_ms=40), [FAILED, OK, OK, OK])
+        self.assertEqual(self.results(names=("yield", "resume", "yield")), [OK, FAILED, OK, OK])
+        self.assertEqual(self.results(late_s=1), [OK, OK, FAILED, OK])
 
     def test_its_text_is_json_with_a_line_for_each_key(self):
         text = part_picture.text_of(self.rows())

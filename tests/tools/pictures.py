@@ -33,8 +33,8 @@ def growth(stretches):
 def recording(**more):
     """A hold of 50 % that stops 1.25 ms after the first step, and trainings that have 25 and 75 % while both work."""
     hold = growth([(0, 8, 0.5), (24, 31, 0.5), (56, 60, 0.5)])
-    programs = [{"gpu_seconds": growth([(8, 19, 1), (31, 51, 0.25)]), "steps": [[8, 0], [9, 50], [19, 500], [31, 500], [32, 510], [51, 700]]},
-                {"gpu_seconds": growth([(31, 51, 0.75)]), "steps": [[31, 0], [32, 40], [51, 800]]}]
+    programs = [{"gpu_seconds": growth([(8, 19, 1), (31, 51, 0.25)]), "steps": [[8, 0], [19, 1100], [31, 1100], [51, 1600]]},
+                {"gpu_seconds": growth([(31, 51, 0.75)]), "steps": [[31, 0], [51, 1500]]}]
     made = {"card": "NVIDIA X", "driver": "580.1", "date": "2026-11-27", "commit": "1234567", "driver_is": "real", "quick": 1}
     return {"made": {**made, **more}, "work": "training", "seconds": 60, "target_percent": 50, "weights": [1, 3], "first": [8, 19],
             "both": [31, 51], "arrival": {"latency_ms": 1.25, "hold_ms": [[-2, -1], [0.25, 1.25]], "steps_ms": [[0, 10], [10, 20]]},
@@ -53,7 +53,7 @@ class RunPicture(unittest.TestCase):
         self.assertIn("two trainings: 25 and 75 %", english)
         self.assertIn("25 % 和 75 %", chinese)
         for drawn in (english, chinese):
-            self.assertIn("1.25 ms", drawn)
+            self.assertIn("1.2 ms", drawn)
             self.assertIn("NVIDIA X", drawn)
             self.assertIn("prefers-color-scheme: dark", drawn)
 
@@ -62,13 +62,17 @@ class RunPicture(unittest.TestCase):
         for key, words in run_picture.ENGLISH.items():
             self.assertEqual(sorted(re.findall(r"\{\w*", words)), sorted(re.findall(r"\{\w*", run_picture.CHINESE[key])), key)
 
-    def test_work_between_two_readings_is_drawn_where_it_was(self):
-        points = run_picture.account({"gpu_seconds": [[0, 0.0], [5, 0.0], [12, 2.0], [20, 2.0]]}, [(10, 12)])
-        self.assertEqual(run_picture.value_at(points, 10), 0.0)
-        self.assertEqual(run_picture.value_at(points, 11), 1.0)
+    def test_a_training_is_drawn_by_its_steps_and_not_by_an_account(self):
+        made = recording()
+        for program in made["programs"]:
+            program["gpu_seconds"] = []
+        self.assertEqual(run_picture.parts_of_both(made, run_picture.progress(made)), [25, 75])
+        self.assertEqual(run_picture.bins(run_picture.progress(made)[0], 60)[15:17], [0, 100])
 
-    def test_stretches_of_work_come_from_counts_that_grow(self):
-        self.assertEqual(run_picture.works([[8, 0], [9, 5], [10, 9], [20, 9], [21, 15]]), [(8, 10), (20, 21)])
+    def test_a_hold_that_had_ended_before(self):
+        made = recording()
+        made["arrival"].update(latency_ms=0.0, hold_ms=[[-3, -2], [-1.5, -0.5]])
+        self.assertIn("ended 0.5 ms before", run_picture.draw(made, run_picture.ENGLISH))
 
     def test_a_recording_of_no_real_card_is_refused(self):
         for more in ({"driver_is": "simulated"}, {"quick": 3.0}):
