@@ -78,6 +78,26 @@ limited() {
 	shares two one 2.2 6
 }
 
+@test "a program that has had visits is charged nothing while it rests" {
+	local name before
+	for name in one two; do
+		start "$name" --sim run --tenant "$name" --weight "$([ "$name" = one ] && echo 1 || echo 3)" -- \
+			sh -c '{ echo 3; sleep 60; } | python3 -B "$0" --kernel-us 2000' "$BATS_TEST_DIRNAME/../../bench/programs/loop_spin.py"
+	done
+	wait_for 30 used one 0.1
+	wait_for 30 used two 0.1
+	loadline --sim set one --sharing visits
+	loadline --sim set two --sharing visits
+	for name in one two; do
+		wait_for 60 grep -q '"done"' "$T/$name.out"
+	done
+	# The last batch is charged when its event is seen. An agent that has nothing to do looks once a second.
+	sleep 0.3
+	before=$(jq -n "$(gpu_seconds one) + $(gpu_seconds two)")
+	sleep 2.5
+	expect '$after <= $before + 0.1' --argjson after "$(jq -n "$(gpu_seconds one) + $(gpu_seconds two)")" --argjson before "$before"
+}
+
 @test "a kernel that never ends is shown by status" {
 	KERNEL_MS=1000000 limited stuck --max-kernel 200ms
 	wait_for 30 shows 'select(has("claim") and .tenant == "stuck" and (.note // "" | test("runs? for")))'

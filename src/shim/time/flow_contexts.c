@@ -33,14 +33,14 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
 }
 
-/* A tenant is charged its whole visit, whether its work fills it or not. While a launch of another tenant goes on
- * beyond that tenant's visit, both are charged equal parts. */
+/* A tenant is charged its whole visit, whether its work fills it or not, but not a card that it keeps and does not
+ * want. While a launch of another tenant goes on beyond that tenant's visit, both are charged equal parts. */
 void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &flow->look;
 	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
 	bool is_by_visits = look->is_by_visits && look->waiting_claims;
-	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_lingering);
+	bool is_visited = is_by_visits && flow->is_wanting && (look->is_holder || flow->turn.is_lingering);
 	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
 		to_ns = look->turn_since_ns;
 	if (from_ns && to_ns > from_ns) {
