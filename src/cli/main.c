@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/utf8.h"
 #include "cli/common/env_sim.h"
+#include "cli/common/language.h"
 #include "cli/common/print.h"
 #include "cli/doctor/limit_trial.h"
 #include "cli/options/command.h"
@@ -38,6 +39,16 @@ static int print_command_help(const struct ll_command *command, struct ll_err *e
 	return ll_print_text(&out, err);
 }
 
+/* JSON lines are for scripts: nothing that such a run prints depends on the language. */
+static void choose_language(const struct ll_option *option, const void *args)
+{
+	for (; option->name; option++) {
+		if (option->kind == LL_OPTION_KIND_FLAG && strcmp(option->name, "json") == 0 &&
+		    *(const bool *)((const char *)args + option->offset))
+			ll_language_leave();
+	}
+}
+
 static int parse_and_run(const struct ll_command *command, void *args, int argc, char **argv, struct ll_err *err)
 {
 	struct ll_operands operands;
@@ -48,6 +59,7 @@ static int parse_and_run(const struct ll_command *command, void *args, int argc,
 		return rc;
 	if (wants_help)
 		return print_command_help(command, err);
+	choose_language(command->options, args);
 	if (operands.count && !command->operands)
 		return ll_err_set(err, -EINVAL, "%.60s: unexpected word", operands.words[0]);
 	return command->run(args, &operands, err);
@@ -121,6 +133,7 @@ static int run_program(int argc, char **argv, struct ll_err *err)
 	struct ll_globals globals = {0};
 	struct ll_operands rest;
 	bool wants_help;
+	ll_language_init();
 	char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!words)
 		return ll_err_set(err, -ENOMEM, "out of memory");

@@ -2,6 +2,7 @@
 #include <ctype.h>
 
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
 #include "cli/options/man.h"
@@ -133,8 +134,8 @@ static void check_help(const struct ll_command *command)
 		assert_non_null(strstr(help.buf, option->name));
 	for (const struct ll_command *const *inner = command->subcommands; inner && *inner; inner++)
 		assert_non_null(strstr(help.buf, (*inner)->name));
-	for (const char *line = help.buf; *line; line += strcspn(line, "\n") + 1) {
-		if (strcspn(line, "\n") > LL_WRAP_WIDTH + 1)
+	for (char *line = strtok(help.buf, "\n"); line; line = strtok(NULL, "\n")) {
+		if (ll_utf8_columns(line) > LL_WRAP_WIDTH)
 			fail_msg("%s: too long: %.120s", command->name, line);
 	}
 }
