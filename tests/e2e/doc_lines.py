@@ -3,7 +3,7 @@
 
     doc_lines.py PAGE...    LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
 
-A command line is a line of a code block, or a code span in a table whose second column has the title `command`, that begins with
+A command line is a line of a code block, or a code span in a table whose second column has the title `command` (命令), that begins with
 one of STARTERS. The lines of a block, or of a table's row, form a group: they run one after the other in a simulated world of their
 own. Groups run beside each other.
 
@@ -103,7 +103,7 @@ def groups_of(page):
             block, begin = [line[4:]], number - 1
         elif line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            in_commands = in_commands or len(cells) == 2 and cells[1] == "command"
+            in_commands = in_commands or len(cells) == 2 and cells[1] in ("command", "命令")
             if in_commands:
                 yield list(lines_of_row(page, number, line))
         else:
