@@ -9,6 +9,11 @@ void ll_translate_by(ll_translator_fn translator)
 	current = translator;
 }
 
+bool ll_is_translated(void)
+{
+	return current;
+}
+
 const char *ll_translate(const char *text)
 {
 	const char *translated = current && *text ? current(text, NULL, 1) : NULL;

@@ -12,6 +12,8 @@
 #ifndef LOADLINE_BASE_TRANSLATE_H
 #define LOADLINE_BASE_TRANSLATE_H
 
+#include <stdbool.h>
+
 /* Returns the translation of a text, which is in English and lives as long as the program does; the text itself if
  * there is none. A format stays a format with the same conversions: `msgfmt --check` compares them. */
 const char *ll_translate(const char *text) __attribute__((format_arg(1)));
@@ -25,6 +27,9 @@ typedef const char *(*ll_translator_fn)(const char *text, const char *many, unsi
 
 /* Sets the translator; NULL: English. Not safe beside other threads that write text. */
 void ll_translate_by(ll_translator_fn translator);
+
+/* Whether there is a translator. */
+bool ll_is_translated(void);
 
 #define _(text) ll_translate(text)
 #define N_(text) text

@@ -188,14 +188,16 @@ int main(int argc, char **argv)
 	open_standard_descriptors();
 	ll_utf8_locale_init();
 	/* These are not commands for users: loadline starts them itself. */
-	if (ll_worker_is_asked(argc, argv))
+	if (ll_worker_is_asked(argc, argv)) {
+		ll_language_init();
 		rc = ll_worker_main(ll_payloads, &err);
-	else if (ll_trial_is_asked(argc, argv))
+	} else if (ll_trial_is_asked(argc, argv)) {
 		rc = ll_trial_main(argv[2], &err);
-	else if (ll_probe_worker_is_asked(argc, argv))
+	} else if (ll_probe_worker_is_asked(argc, argv)) {
 		rc = ll_probe_worker_main(argc, argv, &err);
-	else
+	} else {
 		rc = run_program(argc, argv, &err);
+	}
 	/* An earlier write may have failed when stdout's buffer was full. */
 	int code = ferror(stdout) ? EIO : 0;
 	code = fflush(stdout) != 0 ? errno : code;

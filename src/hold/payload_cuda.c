@@ -159,7 +159,7 @@ static int build_payload(struct cuda_payload *payload, const struct ll_card *car
 	    cuda->cuCtxCreate(&payload->context, LL_CU_CTX_SCHED_BLOCKING_SYNC | LL_CU_CTX_MAP_HOST, device);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(cuda, status, err, "card %s: make a CUDA context", card->label);
-	rc = check_memory(card, before_bytes, config, "a CUDA context takes, while it is made,", err);
+	rc = check_memory(card, before_bytes, config, N_("a CUDA context takes, while it is made,"), err);
 	if (rc < 0)
 		return rc;
 	shrink_context(cuda);
@@ -173,7 +173,7 @@ static int build_payload(struct cuda_payload *payload, const struct ll_card *car
 	if (rc == 0 && config->needs_dram)
 		rc = make_buffer(payload, card, device, err);
 	if (rc == 0 && config->needs_dram)
-		rc = check_memory(card, before_bytes, config, "a CUDA context and metric dram's buffer take", err);
+		rc = check_memory(card, before_bytes, config, N_("a CUDA context and metric dram's buffer take"), err);
 	if (rc < 0)
 		return rc;
 	status = cuda->cuStreamCreate(&payload->stream, LL_CU_STREAM_NON_BLOCKING);

@@ -90,6 +90,9 @@ busy() {
 		--sim mps status
 		--sim=nowhere status
 	END
+	# The process with the context finds it out, and the hold says it.
+	run chinese --sim hold --max-memory 100M
+	grep -q '^loadline: 卡 0: .*，超过 --max-memory 100 MiB; 请提高 --max-memory' <<<"$output"
 	run chinese --sim run --mem abc true
 	[[ $output == "loadline: --mem: 'abc': 不是大小"* ]]
 	[[ $output == *"'loadline --sim run --help'"* ]]
@@ -151,6 +154,9 @@ busy() {
 		diff "$T/LANG_C.json" "$name"
 	done
 	"$LOADLINE" --sim mps stop
+	# An error of the process with the context is English too.
+	chinese --sim hold --json --max-memory 100M >"$T/hold.out" || true
+	has hold 'select(.event == "summary") | .exit_reason | startswith("card 0: a CUDA context takes")'
 }
 
 @test "numbers, CSV and metrics do not change with the language" {
