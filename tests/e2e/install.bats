@@ -22,6 +22,12 @@ settings() {
 	[ "$("$PREFIX/bin/loadline" version)" = "$(loadline version)" ]
 }
 
+@test "its translations are found where they are installed" {
+	[ -e "$LOADLINE_BUILD/po/zh_CN/LC_MESSAGES/loadline.mo" ] || skip "this build has no translations"
+	[ -s "$PREFIX/share/locale/zh_CN/LC_MESSAGES/loadline.mo" ]
+	env -u LC_MESSAGES LANG=zh_CN.UTF-8 "$PREFIX/bin/loadline" --help | grep -qx '帮助:'
+}
+
 @test "every command has an installed manual page" {
 	for command in $(loadline --help | awk '/^Global options/ {exit} /^  [a-z]/ {print $1}'); do
 		grep -q "^\.TH LOADLINE-${command^^} 1" "$PREFIX/share/man/man1/loadline-$command.1"

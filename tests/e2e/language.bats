@@ -159,7 +159,22 @@ busy() {
 	has hold 'select(.event == "summary") | .exit_reason | startswith("card 0: a CUDA context takes")'
 }
 
-@test "numbers, CSV and metrics do not change with the language" {
+@test "what a hold in Chinese tells others is English" {
+	start_program held env -u LC_MESSAGES LANG=zh_CN.UTF-8 "$LOADLINE" --sim hold --metrics-listen 127.0.0.1:0
+	wait_for 20 shows '.state == "holding" and .synthetic'
+	grep -q ' INFO 卡 0: ' "$T/held.err"
+	chinese --sim status --json >"$T/status"
+	local port
+	port=$(sed -n 's/.* INFO .*端口 \([0-9]*\)$/\1/p' "$T/held.err")
+	exec 5<>"/dev/tcp/127.0.0.1/$port"
+	printf 'GET /metrics HTTP/1.0\r\n\r\n' >&5
+	cat <&5 >"$T/metrics"
+	exec 5>&-
+	grep -q '^loadline_' "$T/metrics"
+	run ! grep -q '[^ -~[:cntrl:]]' "$T/status" "$T/metrics"
+}
+
+@test "numbers and CSV do not change with the language" {
 	make_locale zh_CN
 	make_locale de_DE
 	local language
