@@ -247,10 +247,14 @@ def free_port():
         return one.getsockname()[1]
 
 
-def run_group(name, lines):
-    """What went wrong, or None."""
+def world_of(name, lines):
     cards = next((told[0] for line in lines if (told := line.marks.get("on"))), "")
-    world, failure = World(name, f"={cards}" if cards else ""), None
+    return World(name, f"={cards}" if cards else "")
+
+
+def run_group(world, lines):
+    """What went wrong, or None."""
+    failure = None
     began = time.monotonic()
     try:
         for line in lines:
@@ -274,8 +278,10 @@ def main():
     unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"
                for group in to_run for line in group if not line.command.startswith(("loadline ", "nohup loadline "))]
     to_run = [kept for group in to_run if (kept := [line for line in group if line.command.startswith(("loadline ", "nohup loadline "))])]
+    # Before there are threads: a process that one of them starts may have a file of another open, which cannot be run then.
+    worlds = [world_of(f"g{at}", lines) for at, lines in enumerate(to_run)]
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-        failures = [why for why in pool.map(run_group, (f"g{at}" for at in range(len(to_run))), to_run) if why]
+        failures = [why for why in pool.map(run_group, worlds, to_run) if why]
     for line in left_out:
         print(f"not run: {line.page}:{line.line}: {line.command} ({line.marks['not run'][0]})")
     print(f"{sum(map(len, to_run))} lines were run, {len(left_out)} were not")
