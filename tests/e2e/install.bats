@@ -130,6 +130,11 @@ settings() {
 	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-events.so" ]
 }
 
+@test "the installed program probes" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	"$PREFIX/bin/loadline" --sim probe --experiment first --json | jq -e 'select(.event == "first")'
+}
+
 @test "the installed program finds the installed simulator" {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	"$PREFIX/bin/loadline" --sim version

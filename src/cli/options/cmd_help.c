@@ -45,7 +45,7 @@ static void add_help(const struct help_args *args, const struct ll_command *comm
 	else if (command)
 		ll_help_command(command, out);
 	else
-		ll_help_program(out);
+		ll_help_program(ll_command_parts, out);
 }
 
 static int fail_unknown(const char *word, const struct ll_command *const *list, struct ll_err *err)

@@ -115,14 +115,14 @@ static void add_commands(struct ll_strbuf *out, const struct ll_command *const *
 		add_command(out, *command);
 }
 
-/* Those of the program, under the titles of their parts. */
-static void add_all_commands(struct ll_strbuf *out)
+static void add_parts(struct ll_strbuf *out, const struct ll_command_part *part)
 {
-#define LL_COMMAND_PART(title) ll_strbuf_addf(out, "\n%s:\n", _(title));
-#define LL_COMMAND(name) add_command(out, &ll_command_##name);
-#include "cli/options/commands.def"
-#undef LL_COMMAND
-#undef LL_COMMAND_PART
+	for (; part->title || part->command; part++) {
+		if (part->title)
+			ll_strbuf_addf(out, "\n%s:\n", _(part->title));
+		else
+			add_command(out, part->command);
+	}
 }
 
 static void add_examples(struct ll_strbuf *out, const struct ll_example *example)
@@ -174,12 +174,12 @@ void ll_help_command(const struct ll_command *command, struct ll_strbuf *out)
 	}
 }
 
-void ll_help_program(struct ll_strbuf *out)
+void ll_help_program(const struct ll_command_part *parts, struct ll_strbuf *out)
 {
 	add_usage(NULL, out);
 	ll_strbuf_adds(out, "\n\n");
 	ll_wrap(out, _(ll_help_about), 0, 0);
-	add_all_commands(out);
+	add_parts(out, parts);
 	ll_strbuf_adds(out, _("\nGlobal options, before COMMAND:\n"));
 	add_options(out, ll_global_options);
 	add_statuses(out, ll_help_statuses);
