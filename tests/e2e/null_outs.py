@@ -41,8 +41,8 @@ def signatures():
 def hooks():
     text = included("src/shim/interpose/hooks.def")
     found = re.findall(r"^LL_HOOK(?:_NVML)?\((\w+)\)", text, re.M)
-    found += re.findall(r"^LL_PASSING(?:_NOTED|_LOAD|_CODE)?\(\s*(\w+),", text, re.M)
-    for symbol, suffix in re.findall(r"^LL_PASSING(?:_NOTED)?_PER_THREAD\(\s*(\w+), (\w+),", text, re.M):
+    found += re.findall(r"^LL_PASSING(?:_WAIT|_ADDRESS|_LOAD|_CODE)?\(\s*(\w+),", text, re.M)
+    for symbol, suffix in re.findall(r"^LL_PASSING(?:_WAIT)?_PER_THREAD\(\s*(\w+), (\w+),", text, re.M):
         found += [symbol, symbol + suffix]
     return [symbol for symbol in found if symbol != "symbol"]
 
