@@ -18,8 +18,9 @@ enum { NAME_SIZE = 64 };
 
 static const char domain[] = "loadline";
 
-/* Relative to the program's folder: in a build folder, and installed. */
-static const char *const folders[] = {"po", "../share/locale", NULL};
+/* Relative to the program's folder: in a build folder, and installed. The second pair: of the programs that loadline
+ * starts. */
+static const char *const folders[] = {"po", "../share/locale", "../../po", "../../share/locale", NULL};
 
 static struct ll_catalogue catalogue;
 
