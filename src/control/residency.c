@@ -218,7 +218,7 @@ static struct ll_residency_decision make_room(struct scene *scene, const struct 
 }
 
 /* Nobody leaves before there can be room on all of its cards. */
-static struct ll_residency_decision serve(struct scene *scene, const struct waiting *waiting, uint64_t now_ns)
+static struct ll_residency_decision serve_waiting(struct scene *scene, const struct waiting *waiting, uint64_t now_ns)
 {
 	bool has_room = true, has_soon = true;
 	for (size_t i = 0; i < waiting->count; i++) {
@@ -273,7 +273,7 @@ static struct ll_residency_decision decide_about(struct scene *scene, size_t who
 			ll_residency_card_keep_room(card_of(scene, &scene->programs[who]), &scene->programs[who]);
 		return wait_until(UINT64_MAX);
 	}
-	struct ll_residency_decision decision = serve(scene, &waiting, now_ns);
+	struct ll_residency_decision decision = serve_waiting(scene, &waiting, now_ns);
 	bool is_somebody_to_go = decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY;
 	bool is_too_early = is_somebody_to_go && is_behind(scene, &waiting);
 	if (can_be && (decision.step == LL_RESIDENCY_WAIT || is_too_early))

@@ -181,12 +181,12 @@ static void number_units(struct ll_residency_member *members, size_t count, cons
 
 /* ---- what holds for all of a unit ---- */
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -200,7 +200,7 @@ static enum ll_residency later_state(enum ll_residency a, enum ll_residency b)
 	return ranks[a] >= ranks[b] ? a : b;
 }
 
-static bool waits(const struct ll_residency_program *rule)
+static bool is_waiting_for_room(const struct ll_residency_program *rule)
 {
 	return rule->wants || rule->short_bytes;
 }
@@ -208,8 +208,10 @@ static bool waits(const struct ll_residency_program *rule)
 static void add_common(struct ll_residency_program *unit, const struct ll_residency_program *rule)
 {
 	uint64_t since_ns = rule->want_since_ns;
-	bool is_first_to_wait = waits(rule) && (!waits(unit) || since_ns < unit->want_since_ns);
-	if (is_first_to_wait || (!waits(rule) && !waits(unit) && since_ns > unit->want_since_ns))
+	bool is_first_to_wait =
+	    is_waiting_for_room(rule) && (!is_waiting_for_room(unit) || since_ns < unit->want_since_ns);
+	if (is_first_to_wait ||
+	    (!is_waiting_for_room(rule) && !is_waiting_for_room(unit) && since_ns > unit->want_since_ns))
 		unit->want_since_ns = since_ns;
 	unit->wants |= rule->wants || rule->short_bytes;
 	/* One that goes on for a moment, before all are asked again, counts as asked. */
@@ -218,11 +220,11 @@ static void add_common(struct ll_residency_program *unit, const struct ll_reside
 	unit->is_within &= rule->is_within;
 	unit->is_torn |= rule->is_torn;
 	unit->lacks_room |= rule->lacks_room && !rule->is_silent;
-	unit->here_since_ns = least(unit->here_since_ns, rule->here_since_ns);
+	unit->here_since_ns = min_u64(unit->here_since_ns, rule->here_since_ns);
 	unit->idle_since_ns =
-	    unit->idle_since_ns && rule->idle_since_ns ? most(unit->idle_since_ns, rule->idle_since_ns) : 0;
-	unit->moved_ns = most(unit->moved_ns, rule->moved_ns);
-	unit->retry_ns = most(unit->retry_ns, rule->retry_ns);
+	    unit->idle_since_ns && rule->idle_since_ns ? max_u64(unit->idle_since_ns, rule->idle_since_ns) : 0;
+	unit->moved_ns = max_u64(unit->moved_ns, rule->moved_ns);
+	unit->retry_ns = max_u64(unit->retry_ns, rule->retry_ns);
 }
 
 /* What all of its members have in common. The bytes are those of each card. */
@@ -329,7 +331,7 @@ static void estimate_moves(struct ll_residency_program *programs, size_t count)
 		uint64_t longest_ns = programs[i].moved_ns;
 		for (size_t k = 0; k < count && !programs[i].moved_ns; k++) {
 			if (programs[i].unit == programs[k].unit)
-				longest_ns = most(longest_ns, ll_residency_move_ns(programs[k].bytes));
+				longest_ns = max_u64(longest_ns, ll_residency_move_ns(programs[k].bytes));
 		}
 		programs[i].moved_ns = longest_ns;
 	}
@@ -377,7 +379,7 @@ static struct mates look_at(const struct ll_residency_member *members, size_t co
 	return mates;
 }
 
-static enum ll_residency_step follow(const struct ll_residency_member *member, const struct mates *mates)
+static enum ll_residency_step follow_unit(const struct ll_residency_member *member, const struct mates *mates)
 {
 	const struct ll_residency_program *rule = &member->rule;
 	bool is_returning = rule->state == LL_RESIDENCY_RETURNING;
@@ -396,7 +398,7 @@ struct ll_residency_decision ll_residency_units_follow(const struct ll_residency
 		if (is_by_hand(&members[i]))
 			continue;
 		struct mates mates = look_at(members, count, members[i].unit);
-		enum ll_residency_step step = follow(&members[i], &mates);
+		enum ll_residency_step step = follow_unit(&members[i], &mates);
 		if (step != LL_RESIDENCY_WAIT)
 			return (struct ll_residency_decision){.step = step, .who = i, .again_ns = UINT64_MAX};
 	}

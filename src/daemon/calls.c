@@ -307,7 +307,7 @@ static bool take_claim(struct ll_connection *connection, const struct ll_message
 	}
 	say_claimed(connection, job, message, claim);
 	if (claim) {
-		ll_claims_bell(server, claim);
+		ll_claims_wake(server, claim);
 		ll_neighbours_clear(server, message->uuid);
 	}
 	return true;
@@ -330,7 +330,7 @@ static bool take_leave(struct ll_connection *connection, const struct ll_message
 }
 
 /* What processes had that nobody watches, and that have ended, may be what is wanted. */
-static bool take_bell(struct ll_connection *connection, const struct ll_message_slot *message)
+static bool handle_wake(struct ll_connection *connection, const struct ll_message_slot *message)
 {
 	struct ll_job_claim *claim = find_own(connection, message);
 	if (claim && ll_memory_has_want(claim)) {
@@ -338,7 +338,7 @@ static bool take_bell(struct ll_connection *connection, const struct ll_message_
 		claim = find_own(connection, message);
 	}
 	if (claim)
-		ll_claims_bell(connection->server, claim);
+		ll_claims_wake(connection->server, claim);
 	return true;
 }
 
@@ -376,8 +376,8 @@ static bool call_of_process(struct ll_connection *connection, const union ll_mes
 		return take_claim(connection, &message->claim);
 	case LL_MESSAGE_LEAVE:
 		return take_leave(connection, &message->slot);
-	case LL_MESSAGE_BELL:
-		return take_bell(connection, &message->slot);
+	case LL_MESSAGE_WAKE:
+		return handle_wake(connection, &message->slot);
 	case LL_MESSAGE_EVICTABLE:
 		return take_evictable(connection, &message->move);
 	default:

@@ -25,7 +25,7 @@ enum { MOST_ROUNDS = 4 };
 
 /* Nobody can use the card for longer than time passes. The margin is for clocks; the first second for a kernel that
  * began before the job came. */
-static uint64_t allow(struct ll_card_job *job, uint64_t now_ns)
+static uint64_t allowed_launch_ns(struct ll_card_job *job, uint64_t now_ns)
 {
 	uint64_t ns = ll_share_elapsed_ns(job->allowed_at_ns, now_ns);
 	job->allowed_at_ns = now_ns;
@@ -33,11 +33,11 @@ static uint64_t allow(struct ll_card_job *job, uint64_t now_ns)
 	return job->allowed_ns;
 }
 
-static void charge(struct ll_card_job *job, uint64_t now_ns)
+static void charge_job(struct ll_card_job *job, uint64_t now_ns)
 {
 	uint64_t count_ns = atomic_load_explicit(&job->page->cards[job->index].gpu_time_ns, memory_order_relaxed);
 	uint64_t new_ns = count_ns > job->charged_ns ? count_ns - job->charged_ns : 0;
-	uint64_t most_ns = allow(job, now_ns);
+	uint64_t most_ns = allowed_launch_ns(job, now_ns);
 	if (new_ns > most_ns)
 		new_ns = most_ns;
 	job->charged_ns = count_ns;
@@ -62,13 +62,13 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .running_ns = LOAD(running_ns),
 	    .completed_launches = LOAD(completed_launches),
 	    .queued_launches = LOAD(queued_launches),
-	    .pace = LOAD(pace) == LL_PACE_AHEAD   ? LL_PACE_AHEAD
-		    : LOAD(pace) == LL_PACE_WAITS ? LL_PACE_WAITS
-						  : LL_PACE_UNKNOWN,
+	    .launch_mode = LOAD(launch_mode) == LL_LAUNCH_MODE_ASYNC  ? LL_LAUNCH_MODE_ASYNC
+			   : LOAD(launch_mode) == LL_LAUNCH_MODE_SYNC ? LL_LAUNCH_MODE_SYNC
+								      : LL_LAUNCH_MODE_UNKNOWN,
 	    .is_wanting = claim->want_ns,
 	    .is_on_card = flags & LL_POST_ON_CARD,
-	    .is_dry = flags & LL_POST_IS_DRY,
-	    .lingers = flags & LL_POST_LINGERS,
+	    .queue_is_empty = flags & LL_POST_QUEUE_EMPTY,
+	    .overruns = flags & LL_POST_OVERRUNS,
 	    .has_launched = flags & LL_POST_LAUNCHED,
 	};
 }
@@ -85,7 +85,7 @@ static void read_post(struct ll_card_claim *claim, uint64_t now_ns)
 static void read_page(struct ll_card *card, uint64_t now_ns)
 {
 	for (struct ll_share_job *job = card->share.jobs; job; job = job->next)
-		charge(ll_card_job_of(job), now_ns);
+		charge_job(ll_card_job_of(job), now_ns);
 	LL_SHARE_EACH(&card->share, share)
 	{
 		struct ll_card_claim *claim = ll_card_claim_of(share);
@@ -136,7 +136,7 @@ static void look_at_gangs(struct ll_card *card, uint64_t now_ns)
 /* ---- decisions ---- */
 
 /* A debt is paid while its job rests, too: the job does not want the card before it is. */
-static bool earns(const struct ll_share_job *job)
+static bool earns_tokens(const struct ll_share_job *job)
 {
 	int64_t half_ns = job->cap_permille ? ll_tokens_most_ns(job->cap_permille) / 2 : 0;
 	return job->cap_permille && job->tokens_ns < (half_ns < IN_HAND_NS ? half_ns : IN_HAND_NS);
@@ -147,10 +147,10 @@ static bool is_due(const struct ll_card *card, const struct ll_card_claim *claim
 	const struct ll_share_claim *share = &claim->share;
 	const struct ll_share_job *job = share->job;
 	return card->is_changed || claim->has_rung || card->share.holder == share ||
-	       (share->want_since_ns && (job->cap_permille || card->has_exchange)) || earns(job);
+	       (share->want_since_ns && (job->cap_permille || card->has_exchange)) || earns_tokens(job);
 }
 
-static void look(struct ll_share_claim *share, uint64_t now_ns)
+static void look_at_claim(struct ll_share_claim *share, uint64_t now_ns)
 {
 	ll_share_look(share, now_ns);
 	ll_card_claim_of(share)->has_looked = true;
@@ -162,23 +162,23 @@ static bool look_at_claims(struct ll_card *card, uint64_t now_ns)
 	struct ll_share_claim *holder = card->share.holder;
 	bool was_ending = holder && holder->ending_since_ns;
 	if (holder)
-		look(holder, now_ns);
+		look_at_claim(holder, now_ns);
 	LL_SHARE_EACH(&card->share, share)
 	{
 		if (share != holder && is_due(card, ll_card_claim_of(share)))
-			look(share, now_ns);
+			look_at_claim(share, now_ns);
 	}
 	return card->share.holder != holder || (holder && was_ending != !!holder->ending_since_ns);
 }
 
-static void decide(struct ll_card *card, uint64_t now_ns)
+static void decide_card(struct ll_card *card, uint64_t now_ns)
 {
 	for (int i = 0; i < MOST_ROUNDS && look_at_claims(card, now_ns); i++)
 		card->is_changed = true;
 }
 
 /* Those that were looked at are told, also if the look found that nothing more is due: a debt that is paid, for one. */
-static void tell(struct ll_card *card, uint64_t now_ns)
+static void write_orders(struct ll_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
@@ -209,17 +209,17 @@ static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
 	due_ns = sooner_ns(due_ns, since_ns + LL_VISIT_QUANTUM_NS, now_ns);
 	LL_SHARE_EACH_OF(holder->job, claim)
 	{
-		if (!claim->want_since_ns || !claim->dry_since_ns)
+		if (!claim->want_since_ns || !claim->queue_empty_since_ns)
 			continue;
-		due_ns = sooner_ns(due_ns, claim->dry_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
-		due_ns = sooner_ns(due_ns, claim->dry_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
+		due_ns = sooner_ns(due_ns, claim->queue_empty_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
+		due_ns = sooner_ns(due_ns, claim->queue_empty_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
 	}
 	return due_ns;
 }
 
 struct crowd {
 	unsigned jobs; /* that want the card, up to 2 */
-	bool has_deaf, has_capped;
+	bool has_unresponsive, has_capped;
 };
 
 static struct crowd count_crowd(const struct ll_share_card *card)
@@ -228,20 +228,20 @@ static struct crowd count_crowd(const struct ll_share_card *card)
 	const struct ll_share_job *one = NULL;
 	LL_SHARE_EACH_WANTING(card, claim)
 	{
-		crowd.has_deaf |= claim->was_deaf;
+		crowd.has_unresponsive |= claim->was_unresponsive;
 		crowd.has_capped |= claim->job->cap_permille;
 		if (one != claim->job && crowd.jobs < 2)
 			crowd.jobs++;
 		one = one ? one : claim->job;
 	}
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next)
-		crowd.has_capped |= job->claims && earns(job);
+		crowd.has_capped |= job->claims && earns_tokens(job);
 	return crowd;
 }
 
 /* A decision for all claims is made no sooner than this after the one before it. It costs some 5 ns for each pair of a
  * claim and one that wants the card, and shall not take more than a twentieth of the time: with 64 claims that all want
- * the card, once in 0.4 ms. The holder and those that ring are looked at all the same. */
+ * the card, once in 0.4 ms. The holder, and each claim that sends WAKE, are looked at at once. */
 static uint64_t pause_ns(const struct ll_card *card)
 {
 	uint64_t wanting = 0;
@@ -262,7 +262,7 @@ static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
 		due_ns = now_ns + CALM_NS;
 	if (crowd.has_capped)
 		due_ns = sooner_ns(due_ns, now_ns + TICK_NS, now_ns);
-	if (crowd.has_deaf)
+	if (crowd.has_unresponsive)
 		due_ns = sooner_ns(due_ns, now_ns + ALL_NS, now_ns);
 	if (card->is_late)
 		due_ns = sooner_ns(due_ns, card->all_ns + pause_ns(card), now_ns);
@@ -311,7 +311,7 @@ static void choose_claims(struct ll_card *card, uint64_t now_ns)
 }
 
 /* Cards with gangs are decided for together: what one says of its work counts for a moment only. */
-static void choose(struct ll_cards *cards, uint64_t now_ns)
+static void choose_sharing(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool with_gangs = cards->gang_claims && is_any_due(cards, now_ns);
 	for (struct ll_card *card = cards->cards; card; card = card->next) {
@@ -325,7 +325,7 @@ static void choose(struct ll_cards *cards, uint64_t now_ns)
 
 void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)
 {
-	choose(cards, now_ns);
+	choose_sharing(cards, now_ns);
 	EACH_CHOSEN(cards, card)
 	{
 		card->has_exchange = false;
@@ -337,8 +337,8 @@ void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)
 	look_at_gangs(card, now_ns);
 	EACH_CHOSEN(cards, card)
 	{
-		decide(card, now_ns);
-		tell(card, now_ns);
+		decide_card(card, now_ns);
+		write_orders(card, now_ns);
 		card->due_ns = find_due_ns(card, now_ns);
 	}
 }

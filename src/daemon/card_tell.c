@@ -2,7 +2,7 @@
 #include "daemon/card_state.h"
 #include "daemon/share/decide.h"
 
-static uint32_t flag(bool is_set, enum ll_order_flag flag)
+static uint32_t flag_if(bool is_set, enum ll_order_flag flag)
 {
 	return is_set ? flag : 0;
 }
@@ -11,12 +11,13 @@ static uint32_t flags_of(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &claim->look;
 	bool is_free = !claim->want_since_ns && ll_share_is_free(claim, now_ns);
-	return flag(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag(look->is_alone, LL_ORDER_IS_ALONE) |
-	       flag(look->is_sliced, LL_ORDER_IS_SLICED) | flag(look->is_above, LL_ORDER_IS_ABOVE) |
-	       flag(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) | flag(look->is_by_visits, LL_ORDER_IS_BY_VISITS) |
-	       flag(claim->ending_since_ns, LL_ORDER_IS_ENDING) | flag(claim->paused_since_ns, LL_ORDER_PAUSED) |
-	       flag(is_free, LL_ORDER_IS_FREE) | flag(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
-	       flag(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
+	return flag_if(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag_if(look->is_alone, LL_ORDER_IS_ALONE) |
+	       flag_if(look->is_sliced, LL_ORDER_IS_SLICED) | flag_if(look->is_above, LL_ORDER_IS_ABOVE) |
+	       flag_if(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) |
+	       flag_if(look->is_by_visits, LL_ORDER_IS_BY_VISITS) |
+	       flag_if(claim->ending_since_ns, LL_ORDER_IS_ENDING) | flag_if(claim->paused_since_ns, LL_ORDER_PAUSED) |
+	       flag_if(is_free, LL_ORDER_IS_FREE) | flag_if(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
+	       flag_if(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
 }
 
 static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t now_ns)

@@ -434,7 +434,7 @@ unsigned ll_card_claim_number(const struct ll_card_claim *claim)
 	return claim->number;
 }
 
-void ll_card_claim_bell(struct ll_card_claim *claim)
+void ll_card_claim_wake(struct ll_card_claim *claim)
 {
 	claim->has_rung = claim->job->card->is_rung = true;
 	ll_card_mark(claim->job->card);
@@ -450,6 +450,6 @@ void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_
 	    .is_held = is_wanting &&
 		       (ll_share_is_held(share->job) ||
 			(!is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone)),
-	    .is_deaf = is_wanting && ll_share_is_deaf(share, ll_now_ns()),
+	    .is_unresponsive = is_wanting && ll_share_is_unresponsive(share, ll_now_ns()),
 	};
 }

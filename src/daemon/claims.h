@@ -93,7 +93,7 @@ int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll
 struct ll_job_claim *ll_claims_find(const struct ll_job *job, unsigned slot, uint64_t token);
 
 /* The process rang: something in its slot is to be looked at. */
-void ll_claims_bell(struct ll_server *server, struct ll_job_claim *claim);
+void ll_claims_wake(struct ll_server *server, struct ll_job_claim *claim);
 
 /* Takes the slot away. What was used in it stays in the books for a moment. */
 void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim);

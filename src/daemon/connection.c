@@ -19,7 +19,8 @@ enum { FOREIGN_MAX = 64 };
 static void look_at_socket(struct ll_connection *connection);
 
 /* Keeps copies of the descriptors too. False: it cannot. */
-static bool keep(struct ll_connection *connection, const union ll_message *message, const int *fds, size_t count)
+static bool keep_message(struct ll_connection *connection, const union ll_message *message, const int *fds,
+			 size_t count)
 {
 	connection->pending_fd_count = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -41,7 +42,7 @@ static void send_or_keep(struct ll_connection *connection, const union ll_messag
 {
 	int rc = ll_message_send(connection->fd, message, fds, count);
 	bool must_wait = rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM || rc == -ETOOMANYREFS;
-	if (must_wait && !keep(connection, message, fds, count))
+	if (must_wait && !keep_message(connection, message, fds, count))
 		shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -138,7 +139,7 @@ static void close_left(const int *fds, size_t count)
 }
 
 /* Returns 0 after a message, -EAGAIN if there is none, and any other error if the connection must end. */
-static int receive(struct ll_connection *connection)
+static int receive_message(struct ll_connection *connection)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
@@ -187,7 +188,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 	(void)events;
 	int rc = 0;
 	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc && !send_waiting(connection); i++)
-		rc = receive(connection);
+		rc = receive_message(connection);
 	if (rc && rc != -EAGAIN) {
 		ll_connection_close(connection);
 		return;

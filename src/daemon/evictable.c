@@ -43,7 +43,7 @@ void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind,
 		shutdown(connection->fd, SHUT_RDWR);
 }
 
-static void enter(struct ll_evictable *evictable, enum ll_residency state)
+static void enter_state(struct ll_evictable *evictable, enum ll_residency state)
 {
 	static const char *const names[] = {"here",    "preparing", "stopping",  "stopping",    "stopped",
 					    "leaving", "away",      "returning", "staying away"};
@@ -165,7 +165,7 @@ static void ask_to_stop(struct ll_evictable *evictable, enum ll_message_kind kin
 	evictable->is_late = evictable->is_move = false;
 	if (!evictable->gather)
 		evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED;
-	enter(evictable, kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
+	enter_state(evictable, kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
 	ll_evictable_say(evictable, kind, evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS,
 			 flags | (is_by_hand ? LL_MOVE_BY_HAND : 0U));
 }
@@ -191,12 +191,12 @@ static void begin_return(struct ll_evictable *evictable, uint64_t away_bytes, ui
 	bool is_torn = evictable->rule.state != LL_RESIDENCY_AWAY;
 	evictable->is_move = !is_torn || evictable->rule.state == LL_RESIDENCY_LEAVING;
 	evictable->begun_ns = evictable->heard_ns = now_ns;
-	enter(evictable, LL_RESIDENCY_RETURNING);
+	enter_state(evictable, LL_RESIDENCY_RETURNING);
 	note_came(evictable, away_bytes);
 	evictable->rule.is_torn = is_torn;
 }
 
-static void resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_ns)
+static void send_resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_ns)
 {
 	const struct ll_residency_program *rule = &evictable->rule;
 	uint64_t away_bytes = rule->state == LL_RESIDENCY_AWAY      ? rule->bytes
@@ -209,12 +209,12 @@ static void resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_
 
 void ll_evictable_resume(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	resume(evictable, 0, now_ns);
+	send_resume(evictable, 0, now_ns);
 }
 
 void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	resume(evictable, LL_MOVE_HOLD, now_ns);
+	send_resume(evictable, LL_MOVE_HOLD, now_ns);
 }
 
 void ll_evictable_go_on(struct ll_evictable *evictable)
@@ -226,7 +226,7 @@ void ll_evictable_go_on(struct ll_evictable *evictable)
 void ll_evictable_stay(struct ll_evictable *evictable)
 {
 	uint64_t came_bytes = evictable->rule.came_bytes;
-	enter(evictable, LL_RESIDENCY_STAYING);
+	enter_state(evictable, LL_RESIDENCY_STAYING);
 	evictable->rule.left_bytes = came_bytes;
 	ll_evictable_say(evictable, LL_MESSAGE_STAY, 0, 0);
 }
@@ -262,7 +262,7 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	bool goes_on = rule->state == state || is_becoming_quiet(evictable); /* it has lost its connection alone */
 	if (!evictable->begun_ns || !goes_on)
 		evictable->begun_ns = now_ns;
-	enter(evictable, state);
+	enter_state(evictable, state);
 	evictable->is_held = state == LL_RESIDENCY_RETURNING && (message->flags & LL_MOVE_HOLD);
 	if (state == LL_RESIDENCY_HERE && !rule->here_since_ns)
 		rule->here_since_ns = now_ns;
@@ -289,15 +289,15 @@ static enum ll_evictable_event handle_quiet(struct ll_evictable *evictable, cons
 		return LL_EVICTABLE_NONE;
 	}
 	if (evictable->rule.is_gathering) {
-		enter(evictable, LL_RESIDENCY_STOPPED);
+		enter_state(evictable, LL_RESIDENCY_STOPPED);
 		return LL_EVICTABLE_QUIET;
 	}
 	if (is_halting) {
-		enter(evictable, LL_RESIDENCY_STOPPED);
+		enter_state(evictable, LL_RESIDENCY_STOPPED);
 		return LL_EVICTABLE_DONE;
 	}
 	evictable->rule.bytes = message->bytes;
-	enter(evictable, LL_RESIDENCY_LEAVING);
+	enter_state(evictable, LL_RESIDENCY_LEAVING);
 	evictable->rule.left_bytes = message->bytes;
 	return LL_EVICTABLE_NONE;
 }
@@ -313,12 +313,12 @@ static enum ll_evictable_event handle_busy(struct ll_evictable *evictable, const
 			return LL_EVICTABLE_NONE;
 		begin_return(evictable, message->away_bytes, now_ns);
 	} else if (state == LL_RESIDENCY_RETURNING) { /* it was told to go on, and does */
-		enter(evictable, LL_RESIDENCY_HERE);
+		enter_state(evictable, LL_RESIDENCY_HERE);
 		return LL_EVICTABLE_DONE;
 	} else if (!is_becoming_quiet(evictable)) {
 		return LL_EVICTABLE_NONE;
 	} else {
-		enter(evictable, message->value == LL_MOVE_STOPPED ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
+		enter_state(evictable, message->value == LL_MOVE_STOPPED ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
 	}
 	evictable->is_late = evictable->rule.is_silent = false;
 	snprintf(evictable->why, sizeof evictable->why, "%s", message->reason);
@@ -349,16 +349,16 @@ static enum ll_evictable_event handle_away(struct ll_evictable *evictable, const
 {
 	enum ll_residency state = evictable->rule.state;
 	if (state == LL_RESIDENCY_LEAVING) {
-		enter(evictable, LL_RESIDENCY_AWAY);
+		enter_state(evictable, LL_RESIDENCY_AWAY);
 		return LL_EVICTABLE_DONE;
 	}
 	if (state != LL_RESIDENCY_STAYING) /* it was told to return meanwhile */
 		return LL_EVICTABLE_NONE;
 	if (message->away_bytes >= evictable->rule.bytes) {
-		enter(evictable, LL_RESIDENCY_AWAY);
+		enter_state(evictable, LL_RESIDENCY_AWAY);
 		return LL_EVICTABLE_STAYED;
 	}
-	enter(evictable, LL_RESIDENCY_RETURNING);
+	enter_state(evictable, LL_RESIDENCY_RETURNING);
 	note_came(evictable, message->away_bytes);
 	evictable->rule.is_torn = true;
 	note_no_room(evictable, now_ns);
@@ -374,7 +374,7 @@ static enum ll_evictable_event handle_back(struct ll_evictable *evictable, uint6
 	rule->wants = false;
 	if (!was_torn) /* else it could not leave, and its turn goes on */
 		rule->here_since_ns = now_ns;
-	enter(evictable, LL_RESIDENCY_HERE);
+	enter_state(evictable, LL_RESIDENCY_HERE);
 	if (!error)
 		return LL_EVICTABLE_DONE;
 	snprintf(evictable->why, sizeof evictable->why,

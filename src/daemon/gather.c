@@ -47,7 +47,7 @@ static struct ll_evictable *next_member(const struct ll_residency_books *books, 
 	for (struct ll_evictable *member = next_member(books, gather, NULL); member;                                   \
 	     member = next_member(books, gather, member))
 
-static void release(struct ll_evictable *evictable)
+static void release_member(struct ll_evictable *evictable)
 {
 	evictable->gather = NULL;
 	evictable->rule.is_gathering = false;
@@ -58,7 +58,7 @@ static void free_gather(struct ll_residency_books *books, struct ll_gather *gath
 	struct ll_gather **at = &books->gathers;
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
 		if (evictable->gather == gather)
-			release(evictable);
+			release_member(evictable);
 	}
 	while (*at != gather)
 		at = &(*at)->next;
@@ -108,7 +108,7 @@ static void end_badly(struct ll_residency_books *books, struct ll_gather *gather
 	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
 		if (member->gather != gather)
 			continue;
-		release(member);
+		release_member(member);
 		member->rule.retry_ns = 0;
 		if (culprit && !gather->is_by_hand)
 			ll_evictable_put_off(member, gather->begun_ns, now_ns);
@@ -125,7 +125,7 @@ static void end_stopped(struct ll_residency_books *books, struct ll_gather *gath
 	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
 		if (member->gather != gather)
 			continue;
-		release(member);
+		release_member(member);
 		if (ll_evictable_is_as_wished(member))
 			ll_move_requests_end(books, member, 0, "");
 	}
@@ -266,7 +266,7 @@ void ll_gather_leave(struct ll_residency_books *books, struct ll_evictable *evic
 void ll_gather_forget(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
 {
 	struct ll_gather *gather = evictable->gather;
-	release(evictable);
+	release_member(evictable);
 	if (next_member(books, gather, NULL))
 		ll_gather_look(books, gather, now_ns);
 	else

@@ -135,7 +135,7 @@ static bool needs_monitor(const struct keeper *keeper)
 	return keeper->server->is_system || uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS;
 }
 
-static bool tick(struct keeper *keeper)
+static bool keeper_tick(struct keeper *keeper)
 {
 	if (keeper->connection)
 		return false;
@@ -150,7 +150,7 @@ bool ll_keepers_tick(struct ll_server *server)
 	struct ll_job *next;
 	for (struct ll_job *job = server->books.jobs; job; job = next) {
 		next = job->next;
-		is_needed |= tick(keeper_of(job));
+		is_needed |= keeper_tick(keeper_of(job));
 	}
 	return is_needed;
 }

@@ -30,7 +30,7 @@ struct ll_move_request {
 
 /* ---- answers ---- */
 
-static void answer(const struct ll_move_request *request, union ll_message *message)
+static void send_reply(const struct ll_move_request *request, union ll_message *message)
 {
 	request->connection->serial = request->serial;
 	ll_connection_answer(request->connection, message, NULL, 0);
@@ -78,7 +78,7 @@ static void end_request(struct ll_residency_books *books, struct ll_move_request
 	fill_in(request, LL_MESSAGE_MOVED, &message);
 	message.move.value = ll_now_ns() - request->asked_ns;
 	message.move.flags = request->is_already ? LL_MOVE_ALREADY : 0;
-	answer(request, &message);
+	send_reply(request, &message);
 	drop_request(books, request);
 }
 
@@ -88,7 +88,7 @@ static void refuse_request(struct ll_residency_books *books, struct ll_move_requ
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = code;
 	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, why);
-	answer(request, &message);
+	send_reply(request, &message);
 	drop_request(books, request);
 }
 
@@ -118,7 +118,7 @@ void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns)
 		ll_message_text_set(message.move.reason, sizeof message.move.reason,
 				    request->evictable ? ll_evictable_describe(request->evictable)
 						       : "has not connected yet");
-		answer(request, &message);
+		send_reply(request, &message);
 	}
 }
 

@@ -230,7 +230,7 @@ static bool is_anybody(const struct ll_residency_books *books, const char *uuid,
 	return false;
 }
 
-static void decide(struct ll_server *server, struct ll_card_room *room, uint64_t now_ns)
+static void decide_room(struct ll_server *server, struct ll_card_room *room, uint64_t now_ns)
 {
 	while (decide_once(server, room, now_ns))
 		;
@@ -290,7 +290,7 @@ void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns)
 		uv_timer_start(&books->timer, on_timer, due > now_ns ? (due - now_ns) / LL_NS_PER_MS + 1 : 1, 0);
 }
 
-static void tick(struct ll_server *server, uint64_t now_ns)
+static void residency_tick(struct ll_server *server, uint64_t now_ns)
 {
 	struct ll_residency_books *books = &server->residency;
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
@@ -307,7 +307,7 @@ static void tick(struct ll_server *server, uint64_t now_ns)
 void ll_residency_look_everywhere(struct ll_server *server, uint64_t now_ns)
 {
 	for (struct ll_card_room *room = server->residency.rooms; room; room = room->next)
-		decide(server, room, now_ns);
+		decide_room(server, room, now_ns);
 	ll_residency_set_timer(server, now_ns);
 }
 
@@ -315,7 +315,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct ll_server *server = timer->data;
 	uint64_t now_ns = ll_now_ns();
-	tick(server, now_ns);
+	residency_tick(server, now_ns);
 	ll_residency_look_everywhere(server, now_ns);
 }
 
@@ -325,7 +325,7 @@ void ll_residency_look(struct ll_server *server, const char *uuid)
 	uint64_t now_ns = ll_now_ns();
 	struct ll_card_room *room = ll_card_room_get(&server->residency, uuid);
 	if (room)
-		decide(server, room, now_ns);
+		decide_room(server, room, now_ns);
 	ll_residency_set_timer(server, now_ns);
 }
 
@@ -368,7 +368,7 @@ struct ll_evictable *ll_residency_find(const struct ll_residency_books *books, c
 	return evictable;
 }
 
-static void attach(struct ll_evictable *evictable, struct ll_connection *connection)
+static void attach_connection(struct ll_evictable *evictable, struct ll_connection *connection)
 {
 	if (connection->evictable)
 		connection->evictable->connection = NULL;
@@ -394,7 +394,7 @@ int ll_residency_join(struct ll_server *server, struct ll_connection *connection
 		evictable->next = books->evictables;
 		books->evictables = evictable;
 	}
-	attach(evictable, connection);
+	attach_connection(evictable, connection);
 	ll_evictable_begin(evictable, message, ll_now_ns());
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");

@@ -31,7 +31,7 @@ static void free_user(struct ll_user *user)
 	free(user);
 }
 
-static void attach(struct ll_user *user, struct ll_connection *connection)
+static void attach_user(struct ll_user *user, struct ll_connection *connection)
 {
 	if (user->connection == connection)
 		return;
@@ -223,7 +223,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 		user = new_user(server, call->job, call->process_fd);
 	if (!user)
 		return -errno;
-	attach(user, call->connection);
+	attach_user(user, call->connection);
 	user->identity = identity;
 	int rc = claim_for(server, user, message, ret_claim);
 	if (!user->claims)
@@ -285,7 +285,7 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 
 /* Finds the process of an adopted slot. Returns whether it is to be tried again: there is no room for its descriptor.
  */
-static bool judge(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
+static bool judge_process(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
 {
 	struct ll_claim_identity identity;
 	ll_claim_identify(claim, &identity);
@@ -314,7 +314,7 @@ bool ll_users_adopt(struct ll_server *server, struct ll_job *job)
 	for (unsigned i = 0; claims && claims->claim_count && i < LL_PAGE_SLOTS; i++) {
 		struct ll_job_claim *claim = claims->slots[i];
 		if (claim && !claim->user)
-			is_needed |= judge(server, job, claim);
+			is_needed |= judge_process(server, job, claim);
 	}
 	return is_needed;
 }

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "hold/hold_socket.h"
 #include "hold/pacer.h"
 #include "hold/payload.h"
-#include "hold/seat.h"
 
 #define TICK_MS 50 /* the pacer wakes the governor earlier where it matters */
 #define TICK_STOPPED_MS 200
@@ -30,9 +30,9 @@ static void report_target(struct ll_governor *gov)
 	const struct ll_hold_config *hold = gov->config.hold;
 	const char *metric = ll_metric_name(hold->metric);
 	if (hold->metric == LL_METRIC_POWER)
-		ll_seat_set_target_watts(gov->config.seat, metric, (unsigned)lround(gov->target));
+		ll_hold_socket_set_target_watts(gov->config.hold_socket, metric, (unsigned)lround(gov->target));
 	else
-		ll_seat_set_target(gov->config.seat, metric, (unsigned)lround(gov->target * 1000));
+		ll_hold_socket_set_target(gov->config.hold_socket, metric, (unsigned)lround(gov->target * 1000));
 }
 
 /* ---- deciding ---- */

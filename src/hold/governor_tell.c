@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "hold/governed.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 
 enum { SETTLED_SAMPLES = 5 };
 
@@ -210,7 +210,7 @@ void ll_governor_tell_stop(struct ll_governor *gov)
 	char why[96];
 	if (gov->verdict.reason == LL_HOLD_REASON_FOREIGN) {
 		ll_governor_find_stranger(gov);
-		ll_seat_add_yield(gov->config.seat);
+		ll_hold_socket_add_yield(gov->config.hold_socket);
 		ll_governor_tell(gov, LL_EVENT_YIELD, "yielding to foreign work: %s",
 				 foreign_text(gov, why, sizeof why));
 	} else if (gov->verdict.reason == LL_HOLD_REASON_TOO_HOT) {

@@ -224,7 +224,7 @@ static const struct kind kinds[] = {
     KIND(CLAIM, claim, is_claim_valid),
     KIND(CLAIMED, claimed, is_claimed_valid),
     KIND(LEAVE, slot, is_slot_valid),
-    KIND(BELL, slot, is_slot_valid),
+    KIND(WAKE, slot, is_slot_valid),
     KIND(SET, set, is_set_valid),
     KIND(CHECKPOINT, checkpoint, is_checkpoint_valid),
     KIND(WATCH, plain, is_anything_valid),

@@ -54,7 +54,7 @@ enum ll_message_kind {
 	   the process is not seen yet: ask again; -ESTALE: the slot is not the process's, it may ask for another one */
 	LL_MESSAGE_CLAIMED = 16,
 	LL_MESSAGE_LEAVE = 17,      /* the process gives a slot back, in which nothing is charged; no answer */
-	LL_MESSAGE_BELL = 18,       /* something in the slot is to be looked at; no answer */
+	LL_MESSAGE_WAKE = 18,       /* something in the slot is to be looked at; no answer */
 	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
 	LL_MESSAGE_CHECKPOINT = 20, /* a command says what the driver's checkpoint did to a process; descriptor: of that
 				       process. ACCEPTED or REFUSED */
@@ -284,7 +284,7 @@ struct ll_message_claimed {
 	uint32_t slot, card;
 };
 
-struct ll_message_slot { /* LEAVE, BELL */
+struct ll_message_slot { /* LEAVE, WAKE */
 	struct ll_message_header header;
 	uint64_t slot_token;
 	uint32_t slot, unused;

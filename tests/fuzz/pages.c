@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		       rest < sizeof *job->pages.page->cards ? rest : sizeof *job->pages.page->cards);
 	}
 	for (unsigned i = 0; i < PROCESSES; i++)
-		ll_claims_bell(&server, claims[i]);
+		ll_claims_wake(&server, claims[i]);
 	ll_memory_settle(&server, claims[0]->card);
 	ll_cards_settle(&server.cards, ll_now_ns());
 	check_grants();

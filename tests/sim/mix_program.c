@@ -18,7 +18,7 @@
 #define LEAST_QUEUED_NS (2 * LL_NS_PER_MS)
 #define FAR_NS (4 * LL_NS_PER_MS)
 /* src/shim/time/flow_hold.c */
-#define LET_THROUGH_NS (300 * LL_NS_PER_US)
+#define PASSED_GATE_NS (300 * LL_NS_PER_US)
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512, RING_LEAVES = 8 };
 /* A host's time for a call varies by so much; a kernel's by so much. */
@@ -173,7 +173,7 @@ static bool has_room(const struct mix_program *self)
 static bool wants_wait(const struct mix_program *self, unsigned i)
 {
 	const struct mix_gate *gate = &self->gate;
-	return (!gate->is_open && gate->waits_at[i] != gate->word) || gate->unheld_ns[i] >= LET_THROUGH_NS;
+	return (!gate->is_open && gate->waits_at[i] != gate->word) || gate->unheld_ns[i] >= PASSED_GATE_NS;
 }
 
 /* Those of a cap that are told to wait look again by themselves. */
@@ -243,7 +243,7 @@ void mix_program_answer(struct mix_program *self)
 	self->act_ns = self->w->now_ns;
 }
 
-bool mix_program_lingers(const struct mix_program *self)
+bool mix_program_overruns(const struct mix_program *self)
 {
 	for (unsigned i = 0; i < self->kind.streams; i++) {
 		const struct sim_stream *stream = &self->w->streams[self->streams[i]];

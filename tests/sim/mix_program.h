@@ -120,6 +120,6 @@ double mix_longest_kernel_ns(const struct mix_kind *kind);
 uint64_t mix_program_stall_ns(const struct mix_program *self);
 
 /* Whether a launch that passed the gate goes on while the word is shut. */
-bool mix_program_lingers(const struct mix_program *self);
+bool mix_program_overruns(const struct mix_program *self);
 
 #endif

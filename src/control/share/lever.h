@@ -30,7 +30,7 @@
 #define LL_LEVER_MOST 0.98
 #define LL_LEVER_SPARSE 0.10
 /* Those beneath go on when the higher class has had no work for so long: its host computes between launches. */
-#define LL_LEVER_LINGER_NS UINT64_C(1000000)
+#define LL_LEVER_HOLD_AFTER_NS UINT64_C(1000000)
 /* A job that comes back after so long has begun other work. The time between counts neither way. */
 #define LL_LEVER_GAP_NS UINT64_C(5000000)
 /* A slowdown this close to what is wanted is what is wanted. */

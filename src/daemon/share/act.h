@@ -29,8 +29,8 @@ void ll_share_shut_word(struct ll_share_job *job);
 /* Opens the word if no process of the job wants the card. */
 void ll_share_open_word_at_rest(struct ll_share_job *job);
 
-/* Opens the words of processes that want the card and are deaf: each may hang in the driver behind its own streams,
- * which wait. */
-void ll_share_open_words_of_deaf(struct ll_share_card *card, uint64_t now_ns);
+/* Opens the words of jobs whose processes want the card and are unresponsive. Such a process may hang in the driver
+ * behind its own streams, which wait for the word. */
+void ll_share_open_words_of_unresponsive(struct ll_share_card *card, uint64_t now_ns);
 
 #endif

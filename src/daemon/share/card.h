@@ -22,8 +22,9 @@
 #include "protocol/records.h"
 #include "protocol/words.h"
 
-/* A claim that wants the card and has not posted for so long is deaf: its process is stopped, hangs, or is dead. */
-#define LL_SHARE_DEAF_NS UINT64_C(20000000)
+/* A claim that wants the card and has not posted for this long is unresponsive: its process is stopped, hangs, or is
+ * dead. */
+#define LL_SHARE_UNRESPONSIVE_NS UINT64_C(20000000)
 
 /* One that has not posted for so long is of no class: nobody's queue is bounded for it. */
 #define LL_SHARE_SUPERIOR_NS UINT64_C(3000000000)
@@ -84,12 +85,12 @@ struct ll_share_said {
 	uint64_t running_ns;         /* how long the card has been at work of it that is not charged yet */
 	uint64_t completed_launches; /* of all that it ever made */
 	uint32_t queued_launches;
-	enum ll_pace pace;
-	bool is_wanting;   /* it has launches that wait or run */
-	bool is_on_card;   /* its launches wait on the card, not in its host */
-	bool is_dry;       /* it wants the card, and has nothing queued now */
-	bool lingers;      /* a launch that its visit let through goes on after the visit */
-	bool has_launched; /* since it was told that it pauses */
+	enum ll_launch_mode launch_mode;
+	bool is_wanting;     /* it has launches that wait or run */
+	bool is_on_card;     /* its launches wait on the card, not in its host */
+	bool queue_is_empty; /* it wants the card, and has nothing queued now */
+	bool overruns;       /* a launch that its visit let through goes on after the visit */
+	bool has_launched;   /* since it was told that it pauses */
 };
 
 struct ll_share_claim {
@@ -101,13 +102,13 @@ struct ll_share_claim {
 	uint64_t came_ns;       /* when it first wanted the card; 0: it has not */
 	uint64_t wanted_ns, waited_for_each_ns; /* when it last wanted the card, and said that it waits for each launch
 						 */
-	uint64_t dry_since_ns;                  /* nothing of it waits on the card since then; 0: something does */
+	uint64_t queue_empty_since_ns;          /* nothing of it waits on the card since then; 0: something does */
 	uint64_t paused_since_ns; /* it gave the turn to a lower class for want of work; 0: it did not. Until its next
 				     launch it does not ask for the turn, for LL_SHARE_PAUSE_NS at most */
 	uint64_t ending_since_ns; /* the holder shall give way, and is draining; 0: it is not */
-	bool was_deaf;            /* it was seen to be deaf, and has not posted since */
-	bool ran_dry;             /* its last visit ended because its queue ran dry, and it launches ahead */
-	bool lingers;             /* a launch of it that its visit let through goes on beside the next visit */
+	bool was_unresponsive;    /* it was found unresponsive, and has not posted since */
+	bool ended_empty;         /* its last visit ended with an empty queue, and it launches ahead */
+	bool overruns;            /* a launch of it that its visit let through goes on beside the next visit */
 	struct ll_gang gang;
 	struct ll_turn_look look;
 };
@@ -151,13 +152,13 @@ int ll_share_add_claim(struct ll_share_job *job, struct ll_share_claim *claim);
 void ll_share_remove_claim(struct ll_share_claim *claim, uint64_t now_ns);
 
 /*
- * Takes what the claim says: it begins or ends to want the card, comes back after it was deaf, launches after a pause.
- * Returns whether others are to be looked at for it.
+ * Takes what the claim says: it begins or ends to want the card, posts again after it was unresponsive, launches after
+ * a pause. Returns whether others are to be looked at for it.
  */
 bool ll_share_post(struct ll_share_claim *claim, const struct ll_share_said *said, uint64_t now_ns);
 
 /* Whether the claim's process is stopped, hangs, or is dead and not yet known to be. It gets no turn until it posts. */
-bool ll_share_is_deaf(const struct ll_share_claim *claim, uint64_t now_ns);
+bool ll_share_is_unresponsive(const struct ll_share_claim *claim, uint64_t now_ns);
 
 /* How long ago that was; 0 if it lies ahead. */
 static inline uint64_t ll_share_elapsed_ns(uint64_t since_ns, uint64_t now_ns)

@@ -25,12 +25,12 @@ bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct l
 	    .has_work = true,
 	    .has_gang_turn = job->gang_turn_until_ns > now_ns,
 	    .is_by_space = job->is_by_space,
-	    .waits_for_each = claim->said.pace != LL_PACE_AHEAD,
-	    .launches_ahead = claim->said.pace == LL_PACE_AHEAD,
+	    .waits_for_each = claim->said.launch_mode != LL_LAUNCH_MODE_ASYNC,
+	    .launches_ahead = claim->said.launch_mode == LL_LAUNCH_MODE_ASYNC,
 	    .waits_on_card = claim->said.is_on_card,
 	    .is_paused = claim->paused_since_ns,
-	    .lingers = claim->lingers,
-	    .ran_dry = claim->ran_dry,
+	    .overruns = claim->overruns,
+	    .ended_empty = claim->ended_empty,
 	};
 	return true;
 }
@@ -38,7 +38,7 @@ bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct l
 static void scan_sibling(const struct ll_share_claim *sibling, struct ll_share_scan *scan)
 {
 	scan->siblings_queued_ns += sibling->said.queued_ns;
-	scan->has_busy_sibling |= !sibling->said.is_dry;
+	scan->has_busy_sibling |= !sibling->said.queue_is_empty;
 }
 
 void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
@@ -50,8 +50,8 @@ void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *
 	{
 		if (claim == except)
 			continue;
-		claim->was_deaf |= ll_share_is_deaf(claim, now_ns);
-		if (claim->was_deaf) /* a process that is stopped said long ago what it has queued */
+		claim->was_unresponsive |= ll_share_is_unresponsive(claim, now_ns);
+		if (claim->was_unresponsive) /* a process that is stopped said long ago what it has queued */
 			continue;
 		if (claim->job == job)
 			scan_sibling(claim, ret_scan);
@@ -97,11 +97,11 @@ unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_sc
 	return count;
 }
 
-unsigned ll_share_count_lingering(const struct ll_share_scan *scan)
+unsigned ll_share_count_overruns(const struct ll_share_scan *scan)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < scan->count; i++)
-		count += scan->contenders[i].lingers;
+		count += scan->contenders[i].overruns;
 	return count;
 }
 

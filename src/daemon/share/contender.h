@@ -11,12 +11,12 @@
 /* What one pass over the claims of a card finds, for one of them. The arrays are the card's: the next pass writes them
  * anew. */
 struct ll_share_scan {
-	/* the contenders of other jobs that are not deaf, and the claim of each */
+	/* the contenders of other jobs, without unresponsive ones, and the claim of each */
 	const struct ll_contender *contenders;
 	struct ll_share_claim *const *claims;
 	size_t count;
-	/* of the job's other processes that are not deaf: the work that the card still has of them, and whether one
-	 * that wants the card has work queued */
+	/* of the job's other processes, without unresponsive ones: the work that the card still has of them, and
+	 * whether one that wants the card has work queued */
 	uint64_t siblings_queued_ns;
 	bool has_busy_sibling;
 };
@@ -40,7 +40,7 @@ bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns);
 unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_scan *scan, uint64_t least_ns);
 
 /* Counts the claims whose launch goes on beyond their visit. As a rule each is of another job. */
-unsigned ll_share_count_lingering(const struct ll_share_scan *scan);
+unsigned ll_share_count_overruns(const struct ll_share_scan *scan);
 
 /* Whether what was said at that time of another card still counts. */
 bool ll_share_is_fresh(uint64_t at_ns, uint64_t now_ns);

@@ -5,7 +5,7 @@
  * all who want it. If that serves the programs better, the card is given for visits (choose.h, control/visits.h). Then
  * one claim has the turn, the holder. The holder is looked at several times a millisecond: whether its visit is over,
  * and who is next. A higher class takes the turn when it is looked at. Any claim takes it if the holder is gone or
- * deaf.
+ * unresponsive.
  *
  * A holder that gives way first lets the card finish what it has queued, for LL_VISIT_DRAIN_NS at most. After that the
  * next holder is let in, the card runs both in time slices, and the overrun is charged.
@@ -28,7 +28,7 @@
 void ll_share_want(struct ll_share_claim *claim, uint64_t now_ns);
 void ll_share_rest(struct ll_share_claim *claim, uint64_t now_ns);
 
-/* The claim was deaf, and has posted. It could not use the card, and its job gathers no credit by that. */
+/* The claim was unresponsive, and has posted. It could not use the card, and its job gathers no credit by that. */
 void ll_share_return(struct ll_share_claim *claim, uint64_t now_ns);
 
 /* Takes, keeps or gives the turn, opens or shuts the job's word on the card, and says in claim->look what the claim may

@@ -8,8 +8,8 @@
  * measurement is half in `base`, so the few numbers of struct ll_regime that count between measurements are all of it.
  *
  * The record of a lever's step has all that the step chose from, so each replays by itself (struct ll_lever_choice). A
- * lever steps at each bell and looks at its part four times a second, so not each step is kept. While a job is on the
- * card for which others could be held, these are, so that a card on which nothing changes adds nothing:
+ * lever steps at each WAKE message and looks at its part four times a second, so not each step is kept. While a job is
+ * on the card for which others could be held, these are, so that a card on which nothing changes adds nothing:
  *
  *   - a step that leaves the part LL_DECISIONS_GRAIN or more away from that of the lever's last record;
  *   - the first at which work is sparse, is so no more, or the part is found;

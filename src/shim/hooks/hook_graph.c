@@ -33,7 +33,7 @@ static bool may_allocate(void)
 	}                                                                                                              \
 	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream, bool allocates)  \
 	{                                                                                                              \
-		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
+		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_key(exec, 0));                                           \
 		return LL_LAUNCH_CALL(launch,                                                                          \
 				      allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream));     \
 	}                                                                                                              \

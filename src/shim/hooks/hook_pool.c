@@ -220,7 +220,7 @@ static void waited_for_stream(const char *function, struct ll_cu_stream *stream,
 	ll_pools_waited_for_stream(stream, last_free);
 }
 
-static void waited(const char *function)
+static void note_waited(const char *function)
 {
 	ll_ordered_waited(function);
 	ll_pools_waited();
@@ -230,10 +230,10 @@ THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_w
 	     waited_for_stream("cuStreamSynchronize", stream, last_free))
 THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count(),
 	     waited_for_stream("cuStreamSynchronize_ptsz", ll_stream_per_thread(stream), last_free))
-THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , waited("cuEventSynchronize"))
-THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), waited("cuCtxSynchronize"))
+THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , note_waited("cuEventSynchronize"))
+THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), note_waited("cuCtxSynchronize"))
 THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count(),
-	     waited("cuCtxSynchronize_v2"))
+	     note_waited("cuCtxSynchronize_v2"))
 
 LL_HOOK_EXPORT ll_cu_result cuMemPoolTrimTo(struct ll_cu_mem_pool *pool, size_t keep_bytes)
 {

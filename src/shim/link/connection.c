@@ -80,7 +80,7 @@ static void follow_forks(void)
 	ll_fork_add(&connection.fork);
 }
 
-static void disconnect(void)
+static void close_connection(void)
 {
 	ll_fork_block();
 	pthread_mutex_lock(&connection.fd_lock);
@@ -166,7 +166,7 @@ static int connect_to(const struct ll_run_settings *settings, struct ll_err *err
 	rc = ll_place_uid_check(place.name, fd, &uid);
 	if (rc == 0)
 		return 0;
-	disconnect();
+	close_connection();
 	return rc == -EPERM ? ll_err_set(err, rc, "the name %s%s is another user's (uid %u)", ll_place_mark(&place),
 					 place.name, (unsigned)uid)
 			    : ll_err_set(err, rc, "%s%s: %s", ll_place_mark(&place), place.name, strerror(-rc));
@@ -200,8 +200,8 @@ static int receive_message(uint64_t until_ns, union ll_message *ret_message, int
 }
 
 /* Sends a request, and waits for the answer of that kind. */
-static int ask(union ll_message *message, int fd, enum ll_message_kind kind, uint64_t until_ns,
-	       int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count, struct ll_err *err)
+static int send_request(union ll_message *message, int fd, enum ll_message_kind kind, uint64_t until_ns,
+			int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count, struct ll_err *err)
 {
 	uint32_t serial = message->header.serial = ++connection.serial;
 	int rc = send_message(message, &fd, fd >= 0);
@@ -215,7 +215,7 @@ static int ask(union ll_message *message, int fd, enum ll_message_kind kind, uin
 		if (rc == 0 && message->header.serial == serial && message->header.kind == LL_MESSAGE_REFUSED)
 			return ll_err_set(err, message->refused.code, "%s", message->refused.reason);
 	}
-	disconnect(); /* its answer would come for another request */
+	close_connection(); /* its answer would come for another request */
 	return ll_err_set(err, rc, "loadlined does not answer: %s", strerror(-rc));
 }
 
@@ -228,9 +228,9 @@ static int say_hello(uint64_t until_ns, struct ll_err *err)
 	message.hello.protocol = LL_PROTOCOL_VERSION;
 	message.hello.role = LL_ROLE_PROCESS;
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
-	int rc = ask(&message, process_fd, LL_MESSAGE_WELCOME, until_ns, fds, &count, err);
+	int rc = send_request(&message, process_fd, LL_MESSAGE_WELCOME, until_ns, fds, &count, err);
 	if (rc) {
-		disconnect();
+		close_connection();
 		return rc;
 	}
 	ll_message_close_fds(fds, count);
@@ -309,7 +309,7 @@ static int ask_for_slot(const struct ll_slot_request *request, uint64_t until_ns
 	size_t count;
 	struct ll_job_pages *pages = NULL;
 	write_claim(request, &message);
-	int rc = ask(&message, -1, LL_MESSAGE_CLAIMED, until_ns, fds, &count, err);
+	int rc = send_request(&message, -1, LL_MESSAGE_CLAIMED, until_ns, fds, &count, err);
 	if (rc)
 		return rc;
 	rc = take_pages(fds, count, &pages);
@@ -338,7 +338,7 @@ static bool take_again(struct ll_claim *claim, uint64_t until_ns)
 	bool is_same =
 	    rc == 0 && grant.pages == claim->pages && grant.slot == claim->index && grant.token == claim->token;
 	if (is_same) /* for what was said to the former daemon */
-		atomic_store(&claim->is_bell_due, true);
+		atomic_store(&claim->is_wake_due, true);
 	else if (rc == 0 || rc == -ESTALE)
 		atomic_store(&claim->is_refused, true); /* the agent's next beat takes another claim */
 	return rc == 0 || rc == -ESTALE;
@@ -357,12 +357,12 @@ static int take_all_again(uint64_t until_ns)
 
 static int connect_anew(const struct ll_run_settings *settings, uint64_t until_ns, struct ll_err *err)
 {
-	disconnect();
+	close_connection();
 	int rc = connect_to(settings, err);
 	if (rc == 0)
 		rc = say_hello(until_ns, err);
 	if (rc == 0 && (rc = take_all_again(until_ns)) != 0) {
-		disconnect();
+		close_connection();
 		ll_err_set(err, rc, "loadlined does not know this job yet");
 	}
 	return rc;
@@ -421,7 +421,7 @@ void ll_connection_sweep(const struct ll_run_settings *settings)
 		ll_connection_claim(&request, 0, &grant, NULL);
 }
 
-static bool stands(void)
+static bool is_connected(void)
 {
 	struct pollfd gone = {.fd = connection.fd, .events = 0};
 	return is_ours(connection.fd) && poll(&gone, 1, 0) == 0;
@@ -432,7 +432,7 @@ bool ll_connection_stands(void)
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&connection.fd_lock);
-	bool is_so = stands();
+	bool is_so = is_connected();
 	pthread_mutex_unlock(&connection.fd_lock);
 	errno = code;
 	return is_so;
@@ -440,7 +440,7 @@ bool ll_connection_stands(void)
 
 static bool is_connected_to(uint64_t instance)
 {
-	return connection.instance && connection.instance == instance && stands();
+	return connection.instance && connection.instance == instance && is_connected();
 }
 
 int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instance)

@@ -69,7 +69,7 @@ void ll_connection_sweep(const struct ll_run_settings *settings);
  */
 int ll_connection_open(const struct ll_run_settings *settings, int *ret_fd);
 
-/* Sends LL_MESSAGE_BELL or ..._LEAVE for a slot, and never waits. -errno: it did not go. */
+/* Sends LL_MESSAGE_WAKE or ..._LEAVE for a slot, and never waits. -errno: it did not go. */
 int ll_connection_tell(enum ll_message_kind kind, unsigned slot, uint64_t token);
 
 #endif

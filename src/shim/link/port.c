@@ -104,7 +104,7 @@ int ll_port_beat(struct ll_claim *claim, uint64_t now_ns)
 	if (!slot)
 		return atomic_load(&claim->slot) ? -ESTALE : -ECHILD;
 	atomic_store_explicit(&slot->posted_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
-	ll_claim_ring_due(claim);
+	ll_claim_wake_daemon_if_due(claim);
 	return 0;
 }
 

@@ -3,9 +3,9 @@
  * this folder (tools/check_arrows).
  *
  * A process opens a card and takes a claim there. With the claim it reserves memory, says how much it wants the card
- * (want, rest, pace), asks whether it may launch and until when (look), sleeps until that changes, and reports what the
- * card did for it (charge). loadlined decides who goes. What it decided is read here (protocol/page.h), so most calls
- * make no system call.
+ * (want, rest, launch_mode), asks whether it may launch and until when (look), sleeps until that changes, and reports
+ * what the card did for it (charge). loadlined decides who goes. What it decided is read here (protocol/page.h), so
+ * most calls make no system call.
  *
  * There is no structure of the page here, no descriptor, and no pointer into the page but two words. One is the gate,
  * which a program reads before each launch. The other is the word on the card, for which streams wait; it lies in a
@@ -142,7 +142,7 @@ void ll_port_answer(struct ll_claim *claim, uint32_t question);
  * program launches. Whether its launches wait on the card, and not in the host. */
 void ll_port_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_port_rest(struct ll_claim *claim, uint64_t now_ns);
-void ll_port_set_pace(struct ll_claim *claim, enum ll_pace pace);
+void ll_port_set_launch_mode(struct ll_claim *claim, enum ll_launch_mode launch_mode);
 void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits);
 
 /*

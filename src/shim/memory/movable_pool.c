@@ -97,7 +97,7 @@ static unsigned class_of(uint64_t room_bytes)
 	return 63 - (unsigned)__builtin_clzll(room_bytes | 1);
 }
 
-static void settle(struct ll_movable_pool *pool, struct freed *freed)
+static void settle_freed(struct ll_movable_pool *pool, struct freed *freed)
 {
 	if (freed->event)
 		ll_real()->cuEventDestroy_v2(freed->event);
@@ -111,7 +111,7 @@ static void settle(struct ll_movable_pool *pool, struct freed *freed)
 static bool is_done(struct ll_movable_pool *pool, struct freed *freed)
 {
 	if (!freed->is_done && freed->event && ll_real()->cuEventQuery(freed->event) == LL_CUDA_SUCCESS)
-		settle(pool, freed);
+		settle_freed(pool, freed);
 	return freed->is_done;
 }
 
@@ -155,8 +155,8 @@ static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
 }
 
 /* A block that others have as a DMA buffer is not kept: while it is there nothing of the program may move. */
-static bool goes(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
-		 const struct ll_stream_place *place)
+static bool is_to_release(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
+			  const struct ll_stream_place *place)
 {
 	if (place && freed->place.handle && !ll_stream_place_is(place, &freed->place))
 		return false;
@@ -169,7 +169,7 @@ static bool release_pool(struct ll_movable_pool *pool, uint64_t keep_bytes, cons
 	bool is_less = false;
 	for (unsigned i = cards[pool->dev->device].is_frozen ? 0 : CLASSES; i-- > 0;) {
 		for (struct freed **link = &pool->freed[i]; *link;) {
-			if (goes(pool, *link, keep_bytes, place) && is_done(pool, *link)) {
+			if (is_to_release(pool, *link, keep_bytes, place) && is_done(pool, *link)) {
 				drop_freed(pool, link);
 				is_less = true;
 			} else {
@@ -272,7 +272,7 @@ void ll_movable_pool_shrink(struct ll_movable_pool *pool, const struct ll_extent
 static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **link, uint64_t bytes)
 {
 	struct freed *freed = unlink_freed(link);
-	settle(pool, freed);
+	settle_freed(pool, freed);
 	struct ll_extent block = freed->block;
 	free(freed);
 	block.bytes = bytes;
@@ -321,7 +321,7 @@ bool ll_movable_pool_put(struct ll_movable_pool *pool, const struct ll_extent *b
 	if (place)
 		freed->place = *place;
 	if (!event)
-		settle(pool, freed);
+		settle_freed(pool, freed);
 	*first = freed;
 	atomic_fetch_add(&ll_movable_pools_freed, 1);
 	if (pool->is_destroyed) {
@@ -463,7 +463,7 @@ static void end_work(struct ll_movable_pool *pool, struct freed *freed, const vo
 	if (freed->place.context != context)
 		return;
 	if (!freed->is_done && !freed->event)
-		settle(pool, freed);
+		settle_freed(pool, freed);
 	freed->place.handle = NULL;
 }
 

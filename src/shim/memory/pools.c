@@ -76,7 +76,7 @@ static ll_cu_result read_taken(struct ll_pool *pool, uint64_t has_bytes, uint64_
 }
 
 /* If the driver does not say what the pool has, the charge stays. The card's lock is held. */
-static bool settle(struct ll_pool *pool)
+static bool settle_pool(struct ll_pool *pool)
 {
 	uint64_t has_bytes, taken;
 	if (ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes) ||
@@ -93,12 +93,12 @@ static bool true_up(struct ll_pool *pool)
 {
 	if (pool->is_destroyed)
 		return true;
-	bool is_within = settle(pool);
+	bool is_within = settle_pool(pool);
 	if (is_within && !pool->is_over)
 		return true;
 	ll_pool_forget_gaps(pool);
 	trim_driver(pool);
-	settle(pool);
+	settle_pool(pool);
 	pool->is_over = !ll_growth_has_room(pool->dev, 0);
 	return is_within;
 }
@@ -338,7 +338,7 @@ static bool reserve_gap(struct ll_pool *pool, uint64_t bytes, uint64_t most_byte
 	if (!ll_gaps_fit(&pool->gaps, bytes, place) ||
 	    !ll_growth_close(pool->dev, LL_GROWTH_POOLS, ALONE_MOST_NS, &calls))
 		return false;
-	growth->is_alone = !calls && settle(pool) && ll_gaps_fit(&pool->gaps, bytes, place);
+	growth->is_alone = !calls && settle_pool(pool) && ll_gaps_fit(&pool->gaps, bytes, place);
 	if (!growth->is_alone) {
 		ll_growth_open(pool->dev, LL_GROWTH_POOLS);
 		return false;

@@ -94,7 +94,7 @@ static bool is_room(uint64_t bytes, bool is_needed)
 }
 
 /* The kernel before 5.14 does not know MADV_POPULATE_WRITE. */
-static void touch(char *at)
+static void touch_page(char *at)
 {
 #ifdef MADV_POPULATE_WRITE
 	if (madvise(at, LL_POOL_STEP_BYTES, MADV_POPULATE_WRITE) == 0)
@@ -121,7 +121,7 @@ static bool make_step(struct ll_host_pool *pool, uint64_t offset, bool is_needed
 	char *at = pool->base + offset;
 	if (!is_room(LL_POOL_STEP_BYTES, is_needed) || mprotect(at, LL_POOL_STEP_BYTES, PROT_READ | PROT_WRITE) < 0)
 		return false;
-	touch(at);
+	touch_page(at);
 	register_step(pool, at);
 	return true;
 }

@@ -147,7 +147,7 @@ static int tell_news(struct ll_link *link)
 	return rc ? rc : tell_sizes(link);
 }
 
-static void serve(struct ll_link *link)
+static void serve_link(struct ll_link *link)
 {
 	int rc = handle_messages(link);
 	if (!rc)
@@ -206,7 +206,7 @@ static void *link_main(void *arg)
 	for (;;) {
 		ll_link_tell_page(link); /* of what was allocated meanwhile, and to a slot that was taken anew */
 		if (link->line.fd >= 0)
-			serve(link);
+			serve_link(link);
 		else
 			work_alone(link);
 		ll_line_wait(&link->line, look_ms(link));

@@ -136,7 +136,7 @@ static int turn_down(struct ll_link *link, const char *why)
 	return say_busy(link, why);
 }
 
-static int suspend(struct ll_link *link)
+static int suspend_program(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
@@ -153,7 +153,7 @@ static int prepare_more(struct ll_link *link)
 }
 
 /* The host's memory is ready. */
-static int leave(struct ll_link *link)
+static int evict_now(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
@@ -182,7 +182,7 @@ static int tell_prepared(struct ll_link *link)
 	return ll_link_say_kind(link, LL_MESSAGE_COPIED);
 }
 
-static int prepare(struct ll_link *link)
+static int prepare_eviction(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	int rc = ll_move_prepare(link->move, why, sizeof why);
@@ -191,7 +191,7 @@ static int prepare(struct ll_link *link)
 		return tell_prepared(link);
 	if (rc == -EAGAIN) /* the host's memory is needed if the neighbour is wanted */
 		rc = 0;
-	return rc ? refuse_to_leave(link, why) : leave(link);
+	return rc ? refuse_to_leave(link, why) : evict_now(link);
 }
 
 /* ---- steps of a move ---- */
@@ -263,7 +263,7 @@ int ll_link_do_step(struct ll_link *link)
 {
 	switch (link->state) {
 	case LL_LINK_PREPARING:
-		return prepare(link);
+		return prepare_eviction(link);
 	case LL_LINK_LEAVING:
 		return copy_out(link);
 	case LL_LINK_RETURNING:
@@ -294,7 +294,7 @@ static int begin_evict(struct ll_link *link, const struct ll_message_move *messa
 	take_wish(link, message);
 	ll_link_enter(link, LL_LINK_PREPARING);
 	int rc = ll_link_ask_destination(link);
-	return rc ? rc : prepare(link);
+	return rc ? rc : prepare_eviction(link);
 }
 
 static int begin_suspend(struct ll_link *link, const struct ll_message_move *message)
@@ -302,7 +302,7 @@ static int begin_suspend(struct ll_link *link, const struct ll_message_move *mes
 	if (link->state != LL_LINK_HERE)
 		return 0;
 	take_wish(link, message);
-	return suspend(link);
+	return suspend_program(link);
 }
 
 int ll_link_resume(struct ll_link *link, bool is_held)
@@ -359,7 +359,7 @@ static bool has_lost_card(const struct ll_link *link)
 	return is_away && !ll_move_free_bytes(link->dev) && ll_move_is_card_lost(link->move);
 }
 
-static int measure(struct ll_link *link, uint64_t number)
+static int report_free(struct ll_link *link, uint64_t number)
 {
 	return has_lost_card(link) ? lose_card(link) : say_free_to(link, LL_MESSAGE_MEASURED, number);
 }
@@ -388,7 +388,7 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 		atomic_store(&link->room, answer_of(message->move.value));
 		return 0;
 	case LL_MESSAGE_MEASURE:
-		return measure(link, message->move.value);
+		return report_free(link, message->move.value);
 	case LL_MESSAGE_DESTINATION:
 		ll_link_take_destination(link, &message->move);
 		return 0;

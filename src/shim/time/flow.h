@@ -74,13 +74,15 @@ bool ll_flow_passes_open_gate(struct ll_flow *flow);
  * program's turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and
  * ll_flow_leave.
  */
-bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key);
 
 /* Before and after a launch that was not just counted. context: the stream's context, which is current; NULL: the
  * launch is not timed. launched_ns: CLOCK_MONOTONIC when the driver's call returned; 0: the call failed. */
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
-		   uint64_t launched_ns);
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key);
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key, uint64_t launched_ns);
 
 /* Between hold and release no thread records a timing event. An event that waits for room in a full queue may still be
  * recorded, and nobody waits for it (timing_lock.h). Keep the time short, because threads that launch wait. False: the

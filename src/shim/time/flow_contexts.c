@@ -28,7 +28,7 @@ void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 	const struct ll_turn_look *look = &flow->look;
 	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
 	bool is_by_visits = look->is_by_visits && look->waiting_claims;
-	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_lingering);
+	bool is_visited = is_by_visits && (look->is_holder || flow->turn.is_overrunning);
 	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
 		to_ns = look->turn_since_ns;
 	if (from_ns && to_ns > from_ns) {

@@ -5,7 +5,7 @@
 
 /* Work that may be launched between two waits of a stream. When the gate shuts, what is left of this work runs beside
  * the next tenant's work. */
-#define LET_THROUGH_NS (300 * LL_NS_PER_US)
+#define PASSED_GATE_NS (300 * LL_NS_PER_US)
 /* Work that may be queued, whether it is held or not. A stream has room for some thousand operations (doc/facts.md). */
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512 };
@@ -57,7 +57,7 @@ static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context 
 	struct ll_timing_wait last = ll_timing_last_wait(context->timing, stream);
 	uint32_t word = word_of(flow);
 	bool is_shut_anew = !(word & LL_VISIT_WORD_OPEN) && last.word != word;
-	return is_shut_anew || last.unheld_ns >= LET_THROUGH_NS;
+	return is_shut_anew || last.unheld_ns >= PASSED_GATE_NS;
 }
 
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,

@@ -33,12 +33,12 @@
 /* Takes back prepaid launches that did not come. To be called before anything else is done with the timing. */
 static void take_back_prepaid(struct ll_flow *flow)
 {
-	const struct ll_prepaid_kind *what = &flow->prepaid.what;
+	const struct ll_prepaid_kernel *what = &flow->prepaid.what;
 	uint32_t left = ll_prepaid_take_back(&flow->prepaid);
 	struct ll_flow_context *known = left ? ll_flow_find_context(flow, what->context) : NULL;
 	if (!known)
 		return;
-	ll_timing_uncount(known->timing, what->stream, what->kind, left);
+	ll_timing_uncount(known->timing, what->stream, what->kernel_key, left);
 	flow->queued = ll_timing_queued(known->timing);
 }
 
@@ -92,7 +92,7 @@ static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
 		if (!ll_timing_is_idle(context->timing)) {
 			progress.is_idle = false;
 			progress.has_work |= ll_timing_has_work(context->timing, now_ns);
-			progress.is_free |= flow->look.is_by_visits && ll_timing_is_let_through(context->timing);
+			progress.is_free |= flow->look.is_by_visits && ll_timing_has_passed_gate(context->timing);
 			struct ll_timing_queue queued = ll_timing_queued(context->timing);
 			progress.queued.ns += queued.ns;
 			progress.queued.launches += queued.launches;
@@ -131,7 +131,7 @@ bool ll_flow_is_card_gate_shut(const struct ll_flow *flow)
  * that asks for an event waits behind that thread. */
 static bool is_held_back(const struct ll_flow *flow)
 {
-	return flow->look.is_by_visits && !flow->turn.is_lingering && ll_flow_is_card_gate_shut(flow);
+	return flow->look.is_by_visits && !flow->turn.is_overrunning && ll_flow_is_card_gate_shut(flow);
 }
 
 static void close_tails_of(const struct ll_flow_context *context, bool at_once)
@@ -239,7 +239,7 @@ static uint64_t watch_ns(const struct ll_flow *flow)
 	uint64_t half_ns = flow->queued.ns / 2;
 	if (flow->waiting || flow->turn.ending_since_ns)
 		return LL_FLOW_POLL_NS;
-	if (!flow->pace.is_ahead)
+	if (!flow->launch_mode.is_ahead)
 		return WATCH_WAITS_NS;
 	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
 }
@@ -251,7 +251,7 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	if (!flow->is_wanting)
 		return now_ns + ASLEEP_NS;
 	if (flow->look.is_by_visits && !flow->look.is_holder)
-		return now_ns + (flow->turn.is_lingering ? LATE_NS : LL_FLOW_HELD_NS);
+		return now_ns + (flow->turn.is_overrunning ? LATE_NS : LL_FLOW_HELD_NS);
 	if (flow->look.waiting_claims && flow->look.is_by_visits)
 		return now_ns + watch_ns(flow);
 	if (flow->look.waiting_claims || flow->waiting)
@@ -301,7 +301,7 @@ static uint32_t launches_of(const struct progress *progress)
 /* Launches that the card has finished, at least; it never falls. */
 static uint64_t completed_of(const struct ll_flow *flow, const struct progress *progress)
 {
-	uint64_t all = atomic_load_explicit(&flow->pace.all_launches, memory_order_relaxed);
+	uint64_t all = atomic_load_explicit(&flow->launch_mode.all_launches, memory_order_relaxed);
 	uint64_t left = progress->is_idle ? 0 : progress->queued.launches;
 	uint64_t completed = all > left ? all - left : 0;
 	return completed > flow->turn.completed_launches ? completed : flow->turn.completed_launches;
@@ -309,13 +309,14 @@ static uint64_t completed_of(const struct ll_flow *flow, const struct progress *
 
 /* Notes since when the program has had no work on the card. The last launches of a program that launches ahead are not
  * timed at once: more would come before the timing event. */
-static void note_dry(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
+static void note_queue_empty(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
 {
-	bool is_dry = flow->pace.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
-	if (!is_dry)
-		flow->turn.dry_since_ns = 0;
-	else if (!flow->turn.dry_since_ns) /* the last work was launched so long ago, or is known to have ended */
-		flow->turn.dry_since_ns = now_ns - (flow->pace.is_ahead ? 0 : PATIENCE_NS);
+	bool queue_is_empty = flow->launch_mode.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
+	if (!queue_is_empty)
+		flow->turn.queue_empty_since_ns = 0;
+	else if (!flow->turn
+		      .queue_empty_since_ns) /* the last work was launched so long ago, or is known to have ended */
+		flow->turn.queue_empty_since_ns = now_ns - (flow->launch_mode.is_ahead ? 0 : PATIENCE_NS);
 }
 
 /* Launches that wait on the card for their job's visit; those that wait in the host note it themselves. */
@@ -343,9 +344,9 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 		flow->idle_since_ns = now_ns;
 	flow->turn.queued_launches = launches_of(&progress);
 	flow->turn.completed_launches = completed_of(flow, &progress);
-	ll_flow_tell_pace(flow, now_ns);
-	note_dry(flow, &progress, now_ns);
-	flow->turn.is_lingering = progress.is_free;
+	ll_flow_tell_launch_mode(flow, now_ns);
+	note_queue_empty(flow, &progress, now_ns);
+	flow->turn.is_overrunning = progress.is_free;
 	if (flow->is_wanting) /* said again: a page that a program damaged may have lost it */
 		ll_port_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);

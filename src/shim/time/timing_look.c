@@ -149,7 +149,7 @@ static bool is_free(struct ll_timing *timing, const struct ll_timing_track *trac
 	return !next->start.handle || ll_timing_has_ended(&timing->clock, next->start.handle);
 }
 
-bool ll_timing_is_let_through(struct ll_timing *timing)
+bool ll_timing_has_passed_gate(struct ll_timing *timing)
 {
 	for (struct ll_timing_track *track = timing->tracks; track && !timing->clock.is_blind; track = track->next) {
 		bool has_work = track->is_used && (track->count || (track->open.launches && !track->is_left));
