@@ -45,16 +45,16 @@ struct ll_grants {
 	bool is_asking;   /* some members have not answered yet, and may */
 };
 
-enum ll_grants_kind {
-	LL_GRANTS_REST,   /* nothing, until something changes */
-	LL_GRANTS_SET,    /* the grant of `who` becomes `granted`, or what it uses if that is more by now */
-	LL_GRANTS_SERVE,  /* the grant of `who` holds what it wants: it is told, and `granted` is promised */
-	LL_GRANTS_ASK,    /* the others are asked for `who`, if they are not just being asked */
-	LL_GRANTS_REFUSE, /* `who` cannot get what it wants */
+enum ll_grants_action {
+	LL_GRANTS_REST,             /* nothing, until something changes */
+	LL_GRANTS_SET,              /* the grant of `who` becomes `granted`, or what it uses if that is more by now */
+	LL_GRANTS_SERVE,            /* the grant of `who` holds what it wants: it is told, and `granted` is promised */
+	LL_GRANTS_REQUEST_RESERVES, /* the others are asked for `who`, if they are not just being asked */
+	LL_GRANTS_REFUSE,           /* `who` cannot get what it wants */
 };
 
 struct ll_grants_step {
-	enum ll_grants_kind kind;
+	enum ll_grants_action kind;
 	size_t who;
 	uint32_t granted;
 };

@@ -45,8 +45,8 @@
 /* The head start of a tenant that has its gang's turn, as GPU time of the contender with the least weight. */
 #define LL_VISIT_GANG_NS UINT64_C(40000000)
 #define LL_VISIT_PATIENCE_NS UINT64_C(1000000000)
-/* The minimum service comes in pieces of 1 ms, one each tenth of a second. A request of the higher class waits for one
- * piece at most. One piece of 10 ms each second would be the p99 of such requests. */
+/* The minimum service comes in slices of 1 ms, one each tenth of a second. A request of the higher class waits for one
+ * slice at most. One slice of 10 ms each second would be the p99 of such requests. */
 #define LL_VISIT_STARVED_NS UINT64_C(95000000)
 #define LL_VISIT_SERVICE_NS UINT64_C(1000000)
 /* The longest time in which the card finishes what a visit has let through, before the next begins. A queue of a tenant

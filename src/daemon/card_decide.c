@@ -44,7 +44,7 @@ static void charge_job(struct ll_card_job *job, uint64_t now_ns)
 	job->allowed_ns -= new_ns;
 	if (new_ns)
 		ll_share_charge(&job->share, new_ns);
-	ll_card_job_mark(job, now_ns);
+	ll_card_job_sample(job, now_ns);
 }
 
 #define LOAD(field) atomic_load_explicit(&slot->field, memory_order_relaxed)

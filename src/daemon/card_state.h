@@ -37,7 +37,7 @@ struct ll_card_claim {
 };
 
 /* A moment, and how much GPU time the job had then. */
-struct ll_card_mark {
+struct ll_card_request_decision {
 	uint64_t at_ns, gpu_time_ns;
 };
 
@@ -55,7 +55,7 @@ struct ll_card_job {
 	bool is_in_company;
 	/* GPU time: what of the page's count is charged, and what may be charged, by the time that has passed */
 	uint64_t charged_ns, allowed_ns, allowed_at_ns;
-	struct ll_card_mark marks[2]; /* the older one first */
+	struct ll_card_request_decision samples[2]; /* the older one first */
 };
 
 struct ll_card {
@@ -88,14 +88,14 @@ static inline struct ll_card_job *ll_card_job_of(struct ll_share_job *share)
 	return (struct ll_card_job *)share;
 }
 
-/* Notes a mark, if the newer one is old enough. What the job had since the older one is what it has "lately". */
-void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns);
+/* Notes a sample, if the newer one is old enough. What the job had since the older one is what it has "lately". */
+void ll_card_job_sample(struct ll_card_job *job, uint64_t now_ns);
 
 /* The job's program under its present limits (program.h); 0: not known. */
 uint64_t ll_card_job_program(const struct ll_card_job *job);
 
 /* Something on the card is to be decided after this round of the loop. */
-void ll_card_mark(struct ll_card *card);
+void ll_card_request_decision(struct ll_card *card);
 
 /* Decides for the card, and for those that share a gang with it. Sets due_ns. */
 void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns);

@@ -83,9 +83,9 @@ static bool is_awaited(const struct ll_card_claim *claim, const struct ll_card_t
 	const struct ll_card_told *before = &claim->told;
 	if (!claim->share.want_since_ns)
 		return false;
-	bool is_answer = told->post != before->post &&
-			 (claim->want_ns != claim->told_want_ns || !(told->flags & LL_ORDER_MAY_LAUNCH));
-	return is_answer || !claim->has_told || told->flags != before->flags || told->waiting != before->waiting ||
+	bool is_reply = told->post != before->post &&
+			(claim->want_ns != claim->told_want_ns || !(told->flags & LL_ORDER_MAY_LAUNCH));
+	return is_reply || !claim->has_told || told->flags != before->flags || told->waiting != before->waiting ||
 	       told->queue_bound_ns != before->queue_bound_ns || told->awaited_launches != before->awaited_launches ||
 	       told->gang_launches != before->gang_launches;
 }

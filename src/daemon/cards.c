@@ -73,7 +73,7 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 	ll_cards_settle(cards, ll_now_ns());
 }
 
-void ll_card_mark(struct ll_card *card)
+void ll_card_request_decision(struct ll_card *card)
 {
 	struct ll_cards *cards = card->cards;
 	if (cards->is_unsettled)
@@ -83,10 +83,10 @@ void ll_card_mark(struct ll_card *card)
 	uv_idle_start(&cards->idle, on_idle);
 }
 
-static void mark_changed(struct ll_card *card)
+static void note_changed(struct ll_card *card)
 {
 	card->is_changed = true;
-	ll_card_mark(card);
+	ll_card_request_decision(card);
 }
 
 static void drop_card(struct ll_card *card)
@@ -197,7 +197,7 @@ static unsigned rank_of(const struct ll_limits *limits)
 							: LL_PRIORITY_NORMAL;
 }
 
-static void take_limits(struct ll_share_job *share, const struct ll_limits *limits)
+static void set_limits(struct ll_share_job *share, const struct ll_limits *limits)
 {
 	share->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	share->cap_permille = limits->compute_permille;
@@ -237,10 +237,10 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);
 	job->allowed_ns = FIRST_ALLOWED_NS;
 	job->allowed_at_ns = ll_now_ns();
-	job->marks[0] = job->marks[1] = (struct ll_card_mark){job->allowed_at_ns, job->charged_ns};
+	job->samples[0] = job->samples[1] = (struct ll_card_request_decision){job->allowed_at_ns, job->charged_ns};
 	job->uid = join->uid;
 	job->limits = join->limits;
-	take_limits(&job->share, &join->limits);
+	set_limits(&job->share, &join->limits);
 	ll_share_add_job(&card->share, &job->share);
 	choose_forced(&card->share);
 	write_death(job, card->death_ns);
@@ -259,17 +259,17 @@ void ll_card_job_leave(struct ll_card_job *job)
 	card->cards->joins++;
 	free(job);
 	card->due_ns = UINT64_MAX;
-	mark_changed(card);
+	note_changed(card);
 	drop_unneeded(card->cards, ll_now_ns());
 }
 
 void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *limits)
 {
 	job->limits = *limits;
-	take_limits(&job->share, limits);
+	set_limits(&job->share, limits);
 	choose_forced(&job->card->share);
 	ll_share_set_rank(&job->share, rank_of(limits), ll_now_ns());
-	mark_changed(job->card);
+	note_changed(job->card);
 }
 
 void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
@@ -284,7 +284,7 @@ void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
 }
 
 /* "Lately" is two to four seconds, if decisions are made for the card; else longer. */
-#define MARK_NS (2 * LL_NS_PER_S)
+#define SAMPLE_NS (2 * LL_NS_PER_S)
 /* It is told from this time on. */
 #define RECENT_LEAST_NS (LL_NS_PER_S / 5)
 
@@ -293,20 +293,20 @@ static uint64_t gpu_time_of(const struct ll_card_job *job)
 	return atomic_load_explicit(&job->page->cards[job->index].gpu_time_ns, memory_order_relaxed);
 }
 
-void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns)
+void ll_card_job_sample(struct ll_card_job *job, uint64_t now_ns)
 {
-	if (now_ns < job->marks[1].at_ns + MARK_NS)
+	if (now_ns < job->samples[1].at_ns + SAMPLE_NS)
 		return;
-	job->marks[0] = job->marks[1];
-	job->marks[1] = (struct ll_card_mark){now_ns, gpu_time_of(job)};
+	job->samples[0] = job->samples[1];
+	job->samples[1] = (struct ll_card_request_decision){now_ns, gpu_time_of(job)};
 }
 
 static void read_recent(const struct ll_card_job *job, uint64_t now_ns, struct ll_card_job_view *view)
 {
 	enum { PERMILLE = 1000 };
-	const struct ll_card_mark *mark = &job->marks[0];
-	uint64_t had_ns = gpu_time_of(job) > mark->gpu_time_ns ? gpu_time_of(job) - mark->gpu_time_ns : 0;
-	uint64_t ns = ll_share_elapsed_ns(mark->at_ns, now_ns);
+	const struct ll_card_request_decision *sample = &job->samples[0];
+	uint64_t had_ns = gpu_time_of(job) > sample->gpu_time_ns ? gpu_time_of(job) - sample->gpu_time_ns : 0;
+	uint64_t ns = ll_share_elapsed_ns(sample->at_ns, now_ns);
 	if (ns < RECENT_LEAST_NS)
 		return;
 	double part = had_ns < ns ? (double)had_ns / (double)ns : 1;
@@ -336,7 +336,7 @@ void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view
 	    .company_launches = job->company_launches,
 	};
 	read_recent(job, ll_now_ns(), ret_view);
-	ll_card_job_mark(job, ll_now_ns());
+	ll_card_job_sample(job, ll_now_ns());
 	LL_SHARE_EACH_OF(&job->share, claim)
 	{
 		ll_card_claim_read(ll_card_claim_of(claim), &claim_view);
@@ -411,7 +411,7 @@ int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_
 	atomic_store(number, claim->number + 1);
 	card->cards->gang_claims += claim->first_card[0] != 0;
 	claim->has_rung = card->is_rung = true;
-	mark_changed(card);
+	note_changed(card);
 	*ret_claim = claim;
 	return 0;
 }
@@ -425,7 +425,7 @@ void ll_card_claim_remove(struct ll_card_claim *claim)
 	ll_card_untell(claim);
 	give_number(card, claim->number);
 	card->cards->gang_claims -= claim->first_card[0] != 0;
-	mark_changed(card);
+	note_changed(card);
 	free(claim);
 }
 
@@ -437,7 +437,7 @@ unsigned ll_card_claim_number(const struct ll_card_claim *claim)
 void ll_card_claim_wake(struct ll_card_claim *claim)
 {
 	claim->has_rung = claim->job->card->is_rung = true;
-	ll_card_mark(claim->job->card);
+	ll_card_request_decision(claim->job->card);
 }
 
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view)

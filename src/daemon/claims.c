@@ -181,8 +181,8 @@ static void raise_end(const struct ll_job_pages *pages, unsigned slot)
 	atomic_store(&pages->page->slot_end, pages->orders->slot_end);
 }
 
-int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
-		   const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim)
+int ll_claims_grant(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
+		    const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim)
 {
 	unsigned index = free_slot(card->job->claims);
 	if (index == LL_PAGE_SLOTS)

@@ -86,8 +86,8 @@ struct ll_claim_identity {
 };
 
 /* Gives the process a slot. -ENOSPC: the page has no slot left. -ENOMEM. */
-int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
-		   const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim);
+int ll_claims_grant(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
+		    const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim);
 
 /* Gives the claim of that slot. NULL: the slot has another token, or none. */
 struct ll_job_claim *ll_claims_find(const struct ll_job *job, unsigned slot, uint64_t token);

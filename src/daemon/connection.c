@@ -46,7 +46,7 @@ static void send_or_keep(struct ll_connection *connection, const union ll_messag
 		shutdown(connection->fd, SHUT_RDWR);
 }
 
-void ll_connection_answer(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count)
+void ll_connection_reply(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count)
 {
 	message->header.serial = connection->serial;
 	send_or_keep(connection, message, fds, count);
@@ -58,7 +58,7 @@ void ll_connection_refuse(struct ll_connection *connection, int code, const char
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = code;
 	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, reason);
-	ll_connection_answer(connection, &message, NULL, 0);
+	ll_connection_reply(connection, &message, NULL, 0);
 }
 
 static void send_pending(struct ll_connection *connection)
@@ -168,13 +168,13 @@ static bool send_waiting(struct ll_connection *connection)
 		union ll_message message;
 		connection->is_listing = ll_listing_next(connection->server, &connection->listing, &message);
 		ll_rights_trim(connection, &message);
-		ll_connection_answer(connection, &message, NULL, 0);
+		ll_connection_reply(connection, &message, NULL, 0);
 	}
 	while (connection->is_listing_decisions && !connection->has_pending) {
 		union ll_message message;
 		connection->is_listing_decisions =
 		    ll_decision_listing_next(&connection->server->cards, &connection->decision_listing, &message);
-		ll_connection_answer(connection, &message, NULL, 0);
+		ll_connection_reply(connection, &message, NULL, 0);
 	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;

@@ -91,7 +91,7 @@ void ll_evictable_gather(struct ll_evictable *evictable, uint64_t now_ns);
 void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns);
 void ll_evictable_go_on(struct ll_evictable *evictable);
 void ll_evictable_stay(struct ll_evictable *evictable);
-void ll_evictable_answer_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns);
+void ll_evictable_reply_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns);
 
 /* It could not leave: it is asked again after a while. begun_ns: of the attempt. */
 void ll_evictable_put_off(struct ll_evictable *evictable, uint64_t begun_ns, uint64_t now_ns);

@@ -19,7 +19,7 @@
 struct ll_gather;
 
 /* What is done when all are quiet. */
-enum ll_gather_end { LL_GATHER_LEAVE, LL_GATHER_STOP };
+enum ll_gather_end { LL_GATHER_EVICT, LL_GATHER_SUSPEND };
 
 /*
  * wait_ns: how long they may take to become quiet at the last attempt, 0: 10 s; the attempts before take at most as
@@ -45,7 +45,7 @@ void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evict
 
 /* A person wants something else of one of them. Until all were quiet that ends it for all, and they go on. After that
  * it ends it for this one alone. */
-void ll_gather_leave(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns);
+void ll_gather_remove(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns);
 
 /* The process has ended. The others go on without it. */
 void ll_gather_forget(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns);

@@ -7,7 +7,7 @@
 #include "control/grants.h"
 #include "daemon/server.h"
 
-/* How long a process may take from its answer to its bytes, before others may have them. */
+/* How long a process may take from its reply to its bytes, before others may have them. */
 #define PROMISE_NS UINT64_C(20000000)
 
 enum { WORD_BITS = 32 };
@@ -85,7 +85,7 @@ void ll_memory_begin(struct ll_job_claim *claim)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	claim->granted = LL_MEMORY_GRANTED(slot->memory);
-	claim->answered = (uint32_t)(slot->memory_answer >> WORD_BITS);
+	claim->answered = (uint32_t)(slot->memory_reply >> WORD_BITS);
 	claim->asked = slot->reserve_asked;
 }
 
@@ -148,7 +148,7 @@ static void reply_to_want(struct ll_job_claim *claim, int code)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	claim->answered = claim->want.serial;
 	claim->want = (struct ll_want){0};
-	atomic_store(&slot->memory_answer, (uint64_t)claim->answered << WORD_BITS | (uint32_t)code);
+	atomic_store(&slot->memory_reply, (uint64_t)claim->answered << WORD_BITS | (uint32_t)code);
 	ll_page_wake(&slot->wake_count);
 }
 
@@ -161,7 +161,7 @@ static void promise_units(struct ll_job_claim *claim, uint32_t units, uint64_t n
 
 /* ---- the reserves of others ---- */
 
-static bool owes_answer(const struct ll_job_claim *claim)
+static bool owes_reply(const struct ll_job_claim *claim)
 {
 	const struct ll_page_slot *slot = ll_claim_slot(claim);
 	return LL_MEMORY_USED(slot->memory) && slot->reserve_given != claim->asked;
@@ -172,14 +172,14 @@ static bool is_asking(const struct ll_job_card *card, uint64_t now_ns)
 	if (now_ns >= card->asking_until_ns)
 		return false;
 	for (const struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
-		if (owes_answer(claim))
+		if (owes_reply(claim))
 			return true;
 	}
 	return false;
 }
 
 /* One round serves all that want: who is asked gives all that it can. The one for whom they are asked does not owe. */
-static void ask_others(struct ll_job_card *card, struct ll_job_claim *who, uint64_t now_ns)
+static void request_reserves(struct ll_job_card *card, struct ll_job_claim *who, uint64_t now_ns)
 {
 	who->want.has_asked = true;
 	if (is_asking(card, now_ns))
@@ -243,8 +243,8 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 	case LL_GRANTS_SERVE:
 		promise_units(who, step->granted, now_ns);
 		break;
-	case LL_GRANTS_ASK:
-		ask_others(card, who, now_ns);
+	case LL_GRANTS_REQUEST_RESERVES:
+		request_reserves(card, who, now_ns);
 		break;
 	case LL_GRANTS_REFUSE:
 		reply_to_want(who, ENOMEM);

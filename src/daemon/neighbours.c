@@ -56,7 +56,7 @@ size_t ll_neighbours_describe(const struct ll_residency_books *books, const char
 	if (!bytes)
 		return 0;
 	*ret_program =
-	    (struct ll_residency_program){.state = LL_RESIDENCY_LEAVING, .bytes = bytes, .left_bytes = bytes};
+	    (struct ll_residency_program){.state = LL_RESIDENCY_EVICTING, .bytes = bytes, .left_bytes = bytes};
 	return 1;
 }
 
@@ -136,7 +136,7 @@ void ll_neighbours_handle(struct ll_server *server, struct ll_evictable *evictab
 	struct ll_neighbour_card card = {.free_bytes = message->free_bytes, .used_bytes = message->value};
 	bool is_read = message->flags & LL_MOVE_IS_READ;
 	snprintf(card.uuid, sizeof card.uuid, "%s", message->uuid);
-	if (message->flags & LL_MOVE_ASKS) {
+	if (message->flags & LL_MOVE_ASKS_DESTINATION) {
 		choose_neighbour(server, evictable, message->bytes);
 		return;
 	}

@@ -44,11 +44,11 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 		rule->moved_ns = took_ns;
 	evictable->moves += evictable->is_move && event == LL_EVICTABLE_DONE;
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", number, tenant,
-		event == LL_EVICTABLE_STAYED          ? "stays away: its room on the card was wanted"
-		: rule->state == LL_RESIDENCY_STOPPED ? "stopped"
-		: rule->state == LL_RESIDENCY_AWAY    ? "away"
-		: evictable->is_move                  ? "back on the card"
-						      : "goes on",
+		event == LL_EVICTABLE_STAYED            ? "stays away: its room on the card was wanted"
+		: rule->state == LL_RESIDENCY_SUSPENDED ? "stopped"
+		: rule->state == LL_RESIDENCY_AWAY      ? "away"
+		: evictable->is_move                    ? "back on the card"
+							: "goes on",
 		rule->bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
@@ -63,7 +63,7 @@ static void evict_unit(struct ll_residency_books *books, struct ll_residency_sce
 	for (size_t i = 0; i < scene->count; i++)
 		members += scene->members[i].unit == unit;
 	if (members > 1)
-		gather = ll_gather_new(books, LL_GATHER_LEAVE, false, 0, now_ns);
+		gather = ll_gather_new(books, LL_GATHER_EVICT, false, 0, now_ns);
 	for (size_t i = 0; i < scene->count; i++) {
 		if (scene->members[i].unit != unit)
 			continue;
@@ -94,7 +94,7 @@ static void return_unit(struct ll_residency_scene *scene, unsigned unit, uint64_
 static void stay_unit(struct ll_residency_scene *scene, unsigned unit)
 {
 	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->members[i].unit == unit && scene->who[i]->rule.state == LL_RESIDENCY_RETURNING &&
+		if (scene->members[i].unit == unit && scene->who[i]->rule.state == LL_RESIDENCY_RESUMING &&
 		    !scene->who[i]->rule.is_torn)
 			ll_evictable_stay(scene->who[i]);
 	}
@@ -107,25 +107,25 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 	const struct ll_residency_program *program = &scene->programs[decision->who];
 	size_t at = ll_residency_units_short(scene->members, scene->count, program->unit, program->card);
 	switch (decision->step) {
-	case LL_RESIDENCY_LEAVE:
+	case LL_RESIDENCY_EVICT:
 		evict_unit(books, scene, program->unit, now_ns);
 		break;
-	case LL_RESIDENCY_RETURN:
+	case LL_RESIDENCY_RESUME:
 		return_unit(scene, program->unit, now_ns);
 		break;
 	case LL_RESIDENCY_STAY:
 		stay_unit(scene, program->unit);
 		break;
 	case LL_RESIDENCY_REFUSE:
-		ll_evictable_answer_short(scene->who[at], LL_MOVE_ROOM_NONE, now_ns);
+		ll_evictable_reply_short(scene->who[at], LL_MOVE_ROOM_NONE, now_ns);
 		break;
 	case LL_RESIDENCY_GRANT:
-		ll_evictable_answer_short(
-		    scene->who[at],
-		    program->short_bytes <= scene->free_bytes[program->card] ? LL_MOVE_ROOM_THERE : LL_MOVE_ROOM_COMING,
-		    now_ns);
+		ll_evictable_reply_short(scene->who[at],
+					 program->short_bytes <= scene->free_bytes[program->card] ? LL_MOVE_ROOM_THERE
+												  : LL_MOVE_ROOM_COMING,
+					 now_ns);
 		break;
-	case LL_RESIDENCY_HALT:
+	case LL_RESIDENCY_SUSPEND:
 	case LL_RESIDENCY_GO_ON:
 	case LL_RESIDENCY_WAIT:
 		break;
@@ -137,13 +137,13 @@ static void do_step_of_one(struct ll_evictable *evictable, enum ll_residency_ste
 			   uint64_t now_ns)
 {
 	switch (step) {
-	case LL_RESIDENCY_LEAVE:
+	case LL_RESIDENCY_EVICT:
 		ll_evictable_evict(evictable, now_ns);
 		break;
-	case LL_RESIDENCY_HALT:
+	case LL_RESIDENCY_SUSPEND:
 		ll_evictable_suspend(evictable, now_ns);
 		break;
-	case LL_RESIDENCY_RETURN:
+	case LL_RESIDENCY_RESUME:
 		if (is_following)
 			ll_evictable_resume_held(evictable, now_ns);
 		else
@@ -437,7 +437,7 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 	ll_move_requests_end(books, evictable, -ESRCH, "the program has ended");
 	struct ll_card_room *room = ll_card_room_find(books, claim->card->uuid);
 	if (room) {
-		ll_card_room_ask_anew(room);
+		ll_card_room_request_anew(room);
 		room->again_ns = 0;
 	}
 	free(evictable);
@@ -467,10 +467,10 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 		return;
 	}
 	if (kind == LL_MESSAGE_BACK)
-		ll_card_room_ask_anew(room);
+		ll_card_room_request_anew(room);
 	else if (!does_measure(kind) || !message->free_bytes)
 		room->measured_ns = 0;
-	else if (kind != LL_MESSAGE_MEASURED || ll_card_room_is_answer(room, message->value))
+	else if (kind != LL_MESSAGE_MEASURED || ll_card_room_is_reply(room, message->value))
 		ll_card_room_note_free(room, message->free_bytes);
 	note_event(server, evictable, ll_evictable_handle(evictable, kind, message, ll_now_ns()));
 	if (evictable->gather)

@@ -49,10 +49,10 @@ struct ll_card_room *ll_card_room_get(struct ll_residency_books *books, const ch
 void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes);
 
 /* A program's memory has come or gone as a whole: what was measured before, and is answered now, is wrong by that. */
-void ll_card_room_ask_anew(struct ll_card_room *room);
+void ll_card_room_request_anew(struct ll_card_room *room);
 
 /* Whether it answers what was asked last. An older library says no number. */
-bool ll_card_room_is_answer(const struct ll_card_room *room, uint64_t number);
+bool ll_card_room_is_reply(const struct ll_card_room *room, uint64_t number);
 
 /* ---- scenes ---- */
 

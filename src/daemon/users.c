@@ -189,7 +189,7 @@ static int take_new(struct ll_server *server, struct ll_user *user, const struct
 		return rc;
 	user->claims++; /* so that the user does not go with the former claim */
 	end_double(server, user, card);
-	rc = ll_claims_take(server, card, user, &user->identity, ret_claim);
+	rc = ll_claims_grant(server, card, user, &user->identity, ret_claim);
 	user->claims--;
 	return rc;
 }

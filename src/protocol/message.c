@@ -223,7 +223,7 @@ static const struct kind kinds[] = {
     KIND(BIND, bind, is_bind_valid),
     KIND(CLAIM, claim, is_claim_valid),
     KIND(CLAIMED, claimed, is_claimed_valid),
-    KIND(LEAVE, slot, is_slot_valid),
+    KIND(RELEASE, slot, is_slot_valid),
     KIND(WAKE, slot, is_slot_valid),
     KIND(SET, set, is_set_valid),
     KIND(CHECKPOINT, checkpoint, is_checkpoint_valid),

@@ -53,7 +53,7 @@ enum ll_message_kind {
 	/* its answer; descriptors: the page, and the orders (read-only). REFUSED: -EAGAIN: the job is not known yet, or
 	   the process is not seen yet: ask again; -ESTALE: the slot is not the process's, it may ask for another one */
 	LL_MESSAGE_CLAIMED = 16,
-	LL_MESSAGE_LEAVE = 17,      /* the process gives a slot back, in which nothing is charged; no answer */
+	LL_MESSAGE_RELEASE = 17,    /* the process gives a slot back, in which nothing is charged; no answer */
 	LL_MESSAGE_WAKE = 18,       /* something in the slot is to be looked at; no answer */
 	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
 	LL_MESSAGE_CHECKPOINT = 20, /* a command says what the driver's checkpoint did to a process; descriptor: of that
@@ -80,7 +80,7 @@ enum ll_message_kind {
 	LL_MESSAGE_BACK = 33,     /* its memory is on the card, and it goes on. value: the driver's error, if the card
 				     is lost to it: then it goes on without its memory */
 	LL_MESSAGE_WANT = 34,     /* one of its threads waits to use the card */
-	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_TAKES_PIECES */
+	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_BY_CHUNKS */
 	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card, and its value */
 	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
 	   index as in CLAIM_ROW. If the command asks the same of several programs, slot says of how many, and
@@ -107,8 +107,8 @@ enum ll_message_kind {
 	/* Memory on another card of the host: struct ll_message_move, on the connection of EVICTABLE. */
 	LL_MESSAGE_NEIGHBOUR = 49,   /* a process says of the card `uuid`: away_bytes that it has there, with the end of
 					its move; LL_MOVE_IS_READ: free_bytes, and value: bytes that are used, but for
-					synthetic loads. LL_MOVE_ASKS, without a card: it has said all that it knows, and
-					waits for DESTINATION before it leaves */
+					synthetic loads. LL_MOVE_ASKS_DESTINATION, without a card: it has said all that it
+					knows, and   waits for DESTINATION before it leaves */
 	LL_MESSAGE_DESTINATION = 50, /* uuid: of the card that memory goes to; empty: to the host, and what is on a card
 					already goes on to there */
 	/* How a card is shared, as the rule decided it lately (daemon/share/decisions.h). A command asks with the
@@ -284,7 +284,7 @@ struct ll_message_claimed {
 	uint32_t slot, card;
 };
 
-struct ll_message_slot { /* LEAVE, WAKE */
+struct ll_message_slot { /* RELEASE, WAKE */
 	struct ll_message_header header;
 	uint64_t slot_token;
 	uint32_t slot, unused;
@@ -385,27 +385,27 @@ struct ll_message_claim_row {
 
 /* What a process does with its memory. */
 enum ll_move_state {
-	LL_MOVE_HERE,      /* it is on the card, and the process runs */
-	LL_MOVE_STOPPED,   /* it is on the card, and the process is stopped */
-	LL_MOVE_LEAVING,   /* it is being copied to the host */
-	LL_MOVE_AWAY,      /* it is in the host */
-	LL_MOVE_RETURNING, /* it is being copied back */
+	LL_MOVE_HERE,     /* it is on the card, and the process runs */
+	LL_MOVE_STOPPED,  /* it is on the card, and the process is stopped */
+	LL_MOVE_EVICTING, /* it is being copied to the host */
+	LL_MOVE_AWAY,     /* it is in the host */
+	LL_MOVE_RESUMING, /* it is being copied back */
 };
 
 enum ll_move_flag {
-	LL_MOVE_BY_HAND = 1,      /* a person asked for it: nobody else ends it */
-	LL_MOVE_TAKES_PIECES = 2, /* the allocation can wait for each piece of its memory */
-	LL_MOVE_ALREADY = 4,      /* it was so before */
-	LL_MOVE_WANTS = 8,        /* it is away, and one of its threads waits to use the card */
-	LL_MOVE_IS_READ = 16,     /* the card has just been read */
-	LL_MOVE_ASKS = 32,        /* where its memory is to go */
-	LL_MOVE_HOLD = 64,        /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
+	LL_MOVE_BY_HAND = 1,           /* a person asked for it: nobody else ends it */
+	LL_MOVE_BY_CHUNKS = 2,         /* the allocation can wait for each chunk of its memory */
+	LL_MOVE_ALREADY = 4,           /* it was so before */
+	LL_MOVE_WANTS = 8,             /* it is away, and one of its threads waits to use the card */
+	LL_MOVE_IS_READ = 16,          /* the card has just been read */
+	LL_MOVE_ASKS_DESTINATION = 32, /* where its memory is to go */
+	LL_MOVE_HOLD = 64,             /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
 };
 
 enum ll_move_room {
 	LL_MOVE_ROOM_NONE,   /* there will be none */
 	LL_MOVE_ROOM_THERE,  /* try the allocation again */
-	LL_MOVE_ROOM_COMING, /* the same, and wait for each piece: others' memory is leaving */
+	LL_MOVE_ROOM_COMING, /* the same, and wait for each chunk: others' memory is leaving */
 };
 
 struct ll_message_move {

@@ -112,7 +112,7 @@ struct ll_page_slot {
 	_Atomic uint64_t memory_want;
 	/* serial << 32 | positive errno. The daemon has answered that want: 0: try again; ENOMEM: it is over the limit.
 	 */
-	_Atomic uint64_t memory_answer;
+	_Atomic uint64_t memory_reply;
 	_Atomic uint64_t evictable_bytes; /* of those used: what can be moved */
 	_Atomic uint64_t away_bytes;      /* of those evictable: what is not on the card now */
 	_Atomic uint32_t residency;       /* enum ll_claim_residency */

@@ -181,12 +181,12 @@ static void a_slot_of_another_process_is_not_given_and_not_taken(void **state)
 	puppet_start(&owner, &scene->world, scene->job.id, CARD);
 	user_begin(&thief, &scene->world, scene->job.id, CARD);
 	uint64_t token = thief.page->slots[0].token;
-	user_say(&thief, LL_MESSAGE_LEAVE);
+	user_say(&thief, LL_MESSAGE_RELEASE);
 	wait_for(!user_has_slot(&thief));
 	thief.token = token;
 	thief.slot = 0;
 	assert_int_equal(user_claim(&thief), -ESTALE);
-	user_say(&thief, LL_MESSAGE_LEAVE);
+	user_say(&thief, LL_MESSAGE_RELEASE);
 	user_say(&thief, LL_MESSAGE_WAKE);
 	thief.slot = 700;
 	assert_int_equal(user_claim(&thief), -ESTALE);

@@ -79,7 +79,7 @@ static int do_as_told(struct user *user, const struct order *order)
 		user_say(user, LL_MESSAGE_WAKE);
 		return 0;
 	case PUPPET_LEAVE:
-		user_say(user, LL_MESSAGE_LEAVE);
+		user_say(user, LL_MESSAGE_RELEASE);
 		return 0;
 	case PUPPET_HANG_UP:
 		close(user->fd);

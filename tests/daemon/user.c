@@ -185,7 +185,7 @@ int user_answer(struct user *user)
 	for (;;) {
 		struct ll_page_slot *slot = user_slot(user);
 		uint32_t count = slot->wake_count;
-		uint64_t answer = slot->memory_answer;
+		uint64_t answer = slot->memory_reply;
 		if (answer >> WORD_BITS == user->serial)
 			return (int)(uint32_t)answer;
 		if (user->orders->instance != user->instance)

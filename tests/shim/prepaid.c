@@ -20,7 +20,7 @@ static void test_only_as_many_as_were_given(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_true(ll_prepaid_use(&prepaid, &what));
 	assert_false(ll_prepaid_use(&prepaid, &what));
-	assert_int_equal(ll_prepaid_take_back(&prepaid), 0);
+	assert_int_equal(ll_prepaid_return(&prepaid), 0);
 }
 
 static void test_what_is_taken_back_is_gone(void **state)
@@ -29,9 +29,9 @@ static void test_what_is_taken_back_is_gone(void **state)
 	struct ll_prepaid prepaid = {0};
 	ll_prepaid_give(&prepaid, &what, LL_PREPAID_MOST);
 	assert_true(ll_prepaid_use(&prepaid, &what));
-	assert_int_equal(ll_prepaid_take_back(&prepaid), LL_PREPAID_MOST - 1);
+	assert_int_equal(ll_prepaid_return(&prepaid), LL_PREPAID_MOST - 1);
 	assert_false(ll_prepaid_use(&prepaid, &what));
-	assert_int_equal(ll_prepaid_take_back(&prepaid), 0);
+	assert_int_equal(ll_prepaid_return(&prepaid), 0);
 	ll_prepaid_give(&prepaid, &what, 1);
 	assert_true(ll_prepaid_use(&prepaid, &what));
 	assert_false(ll_prepaid_use(&prepaid, &what));
@@ -99,7 +99,7 @@ static struct {
 
 static void take_back(void)
 {
-	flow.counted -= ll_prepaid_take_back(&flow.prepaid);
+	flow.counted -= ll_prepaid_return(&flow.prepaid);
 }
 
 static void *launch_many(void *kind)

@@ -48,7 +48,7 @@ void begin_program_far_from_its_cap(void)
 
 static void take_back(void)
 {
-	uint32_t left = ll_prepaid_take_back(&prepaid);
+	uint32_t left = ll_prepaid_return(&prepaid);
 	if (left)
 		ll_timing_uncount(timing, prepaid.what.stream, prepaid.what.kernel_key, left);
 }

@@ -219,7 +219,7 @@ static void nobody_is_held_beside_a_job_on_several_cards(void **state)
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
 	run_for(card, 2 * S);
 	for (unsigned i = 0; i < 5000; i++) {
-		high->job->led_ns = card->now_ns;
+		high->job->worked_elsewhere_ns = card->now_ns;
 		step(card);
 		assert_false(ll_share_is_held(low->job));
 	}

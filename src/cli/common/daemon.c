@@ -154,7 +154,7 @@ static bool look_once(const struct asking *asking, ll_daemon_look_fn look, void 
 int ll_daemon_look(const char *sim_folder, bool starts, ll_daemon_look_fn look, void *data, struct ll_err *err)
 {
 	struct ll_daemon_paths paths = {0};
-	struct asking asking = {.programs = starts ? &paths.programs : NULL, .answer_ns = LL_CLIENT_ANSWER_NS};
+	struct asking asking = {.programs = starts ? &paths.programs : NULL, .answer_ns = LL_CLIENT_REPLY_NS};
 	struct ll_err why = {0};
 	int rc = ll_place_find(sim_folder, &asking.place, err);
 	if (!rc && starts)
@@ -180,5 +180,5 @@ int ll_daemon_open(const char *sim_folder, struct ll_client *client, struct ll_e
 	int rc = ll_place_find(sim_folder, &place, err);
 	if (!rc)
 		rc = ll_daemon_paths_find(&paths, err);
-	return rc ? rc : ll_client_open(client, &place, &self, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	return rc ? rc : ll_client_open(client, &place, &self, ll_now_ns() + LL_CLIENT_REPLY_NS, err);
 }

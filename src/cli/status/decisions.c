@@ -35,7 +35,7 @@ static int take_message(struct ll_decision_list *list, const union ll_message *m
 
 static int read_once(struct ll_decision_list *list, struct ll_client *client, const char *uuid, struct ll_err *err)
 {
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	union ll_message message;
 	*list = (struct ll_decision_list){.has_state = false};
 	ll_message_init(&message, LL_MESSAGE_DECISIONS);

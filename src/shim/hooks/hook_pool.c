@@ -107,7 +107,7 @@ ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 		LL_REENTRY_SCOPE();                                                                                    \
 		bool is_freed = !ll_stream_is_captured(as_stream);                                                     \
 		bool is_block = is_freed && ll_pool_take(address, &extent);                                            \
-		bool is_plain = is_freed && !is_block && ll_extents_take(LL_EXTENT_PLAIN, address, &extent);           \
+		bool is_plain = is_freed && !is_block && ll_extents_remove(LL_EXTENT_PLAIN, address, &extent);         \
 		if ((is_block || is_plain) && extent.is_backed)                                                        \
 			return ll_ordered_free(&extent, as_stream);                                                    \
 		ll_cu_result status = ll_real()->cuMemFreeAsync##suffix(address, stream);                              \
@@ -141,7 +141,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	if (ll_charge_passes())
 		return ll_real()->cuMemPoolDestroy(pool);
 	LL_REENTRY_SCOPE();
-	bool is_known = ll_extents_take(LL_EXTENT_POOL, ll_extent_handle(pool), &extent);
+	bool is_known = ll_extents_remove(LL_EXTENT_POOL, ll_extent_handle(pool), &extent);
 	ll_cu_result status = ll_real()->cuMemPoolDestroy(pool);
 	if (is_known && status == LL_CUDA_SUCCESS)
 		ll_pool_destroyed(extent.pool);

@@ -27,7 +27,7 @@ enum { HIGH_FD = 512 };
 /* A daemon that is starting serves after some ms. */
 #define RETRY_NS (5 * LL_NS_PER_MS)
 /* One that serves answers in some 20 us. With less than this left nothing is asked. */
-#define ANSWER_NS (100 * LL_NS_PER_MS)
+#define REPLY_NS (100 * LL_NS_PER_MS)
 
 static struct {
 	pthread_once_t once;
@@ -301,7 +301,7 @@ static void write_claim(const struct ll_slot_request *request, union ll_message 
 	ll_message_text_set(claim->first_card, sizeof claim->first_card, is_first ? "" : settings->first_card);
 }
 
-static int ask_for_slot(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
+static int request_slot(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
 			struct ll_err *err)
 {
 	union ll_message message;
@@ -334,7 +334,7 @@ static bool take_again(struct ll_claim *claim, uint64_t until_ns)
 					  .uuid = claim->port->uuid,
 					  .slot_token = claim->token,
 					  .slot = claim->index};
-	int rc = ask_for_slot(&request, until_ns, &grant, NULL);
+	int rc = request_slot(&request, until_ns, &grant, NULL);
 	bool is_same =
 	    rc == 0 && grant.pages == claim->pages && grant.slot == claim->index && grant.token == claim->token;
 	if (is_same) /* for what was said to the former daemon */
@@ -368,12 +368,12 @@ static int connect_anew(const struct ll_run_settings *settings, uint64_t until_n
 	return rc;
 }
 
-static int connect_and_ask(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
-			   struct ll_err *err)
+static int connect_and_request(const struct ll_slot_request *request, uint64_t until_ns,
+			       struct ll_slot_grant *ret_grant, struct ll_err *err)
 {
 	bool is_connected = is_ours(connection.fd) && connection.instance;
 	int rc = is_connected ? 0 : connect_anew(request->settings, until_ns, err);
-	return rc ? rc : ask_for_slot(request, until_ns, ret_grant, err);
+	return rc ? rc : request_slot(request, until_ns, ret_grant, err);
 }
 
 /* Nobody serves yet, or the connection was one to a daemon that has ended, or the job's monitor has not said yet that
@@ -389,8 +389,8 @@ static int try_to_claim(const struct ll_slot_request *request, uint64_t wait_ns,
 	uint64_t until_ns = ll_now_ns() + wait_ns;
 	for (;;) {
 		uint64_t now_ns = ll_now_ns();
-		uint64_t answer_ns = now_ns + ANSWER_NS < until_ns ? until_ns : now_ns + ANSWER_NS;
-		int rc = connect_and_ask(request, answer_ns, ret_grant, err);
+		uint64_t reply_ns = now_ns + REPLY_NS < until_ns ? until_ns : now_ns + REPLY_NS;
+		int rc = connect_and_request(request, reply_ns, ret_grant, err);
 		if (!may_pass(rc) || ll_now_ns() >= until_ns)
 			return rc;
 		ll_sleep_until_ns(ll_now_ns() + RETRY_NS);
@@ -449,7 +449,7 @@ int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instanc
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&connection.request_lock);
 	if (!is_connected_to(instance))
-		rc = connect_anew(settings, ll_now_ns() + ANSWER_NS, NULL);
+		rc = connect_anew(settings, ll_now_ns() + REPLY_NS, NULL);
 	pthread_mutex_unlock(&connection.request_lock);
 	errno = code;
 	return rc;

@@ -90,7 +90,7 @@ void ll_port_leave(struct ll_claim *claim)
 	if (!ll_claim_slot(claim))
 		return;
 	atomic_store(&claim->is_refused, true);
-	ll_connection_tell(LL_MESSAGE_LEAVE, claim->index, claim->token);
+	ll_connection_tell(LL_MESSAGE_RELEASE, claim->index, claim->token);
 }
 
 bool ll_port_is_lost(const struct ll_claim *claim)

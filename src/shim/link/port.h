@@ -95,7 +95,7 @@ void ll_port_release(struct ll_claim *claim, uint64_t bytes);
  * room now, and it is this process's for a moment. -ENOMEM: there is none. Other errors as reserve. It may take 50 ms,
  * in which the others may ask this process: the caller holds no lock that its agent needs.
  */
-int ll_port_ask_reserves(struct ll_claim *claim, uint64_t bytes);
+int ll_port_request_reserves(struct ll_claim *claim, uint64_t bytes);
 
 /* What is charged now, and the limit. read_job serves a process without a claim on the card; false: nothing is known
  * of the job. read_limit gives the limit alone. */
@@ -136,7 +136,7 @@ uint64_t ll_port_sweep(struct ll_port *port);
 /* Whether this process is asked for the memory that its pools keep in reserve: the number of the question; 0: it is
  * not. And its answer. */
 uint32_t ll_port_is_asked(const struct ll_claim *claim);
-void ll_port_answer(struct ll_claim *claim, uint32_t question);
+void ll_port_reply(struct ll_claim *claim, uint32_t question);
 
 /* Demand: the claim has launches to make, or has none any more (and the turn goes on, if the claim has it). How its
  * program launches. Whether its launches wait on the card, and not in the host. */

@@ -323,7 +323,7 @@ void ll_exported_drop_owned(uint64_t owner)
 	if (!ll_holding_is_any || !owner)
 		return;
 	while (ll_extents_next(&extent)) {
-		if (extent.owner == owner && extent.shared && ll_extents_take(extent.kind, extent.address, &taken))
+		if (extent.owner == owner && extent.shared && ll_extents_remove(extent.kind, extent.address, &taken))
 			ll_charge_release(&taken);
 	}
 }

@@ -67,7 +67,7 @@ void ll_gaps_add_free(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 	insert_gap(gaps, &gap);
 }
 
-void ll_gaps_take(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
+void ll_gaps_remove(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 {
 	uint64_t end = address + room_of(bytes);
 	size_t i = find_gap(gaps, address);
@@ -86,7 +86,7 @@ void ll_gaps_take(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 void ll_gaps_expect(struct ll_gaps *gaps, uint64_t address, uint64_t bytes, uint32_t expected)
 {
 	struct ll_gap gap = {.address = address, .bytes = room_of(bytes), .expected = expected};
-	ll_gaps_take(gaps, address, bytes); /* what is there is out of date */
+	ll_gaps_remove(gaps, address, bytes); /* what is there is out of date */
 	insert_gap(gaps, &gap);
 }
 

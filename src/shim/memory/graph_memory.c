@@ -189,7 +189,7 @@ static struct ll_graph_memory *sum_up(struct walk *walk)
 	ll_graph_need_sort(walk->blocks, walk->count);
 	for (size_t i = 0, of_card; i < walk->count; i += of_card) {
 		uint64_t bytes = ll_graph_need(walk->blocks + i, walk->count - i, &of_card);
-		add_need(memory, ll_device_state_take(walk->blocks[i].device), bytes);
+		add_need(memory, ll_device_state_get(walk->blocks[i].device), bytes);
 	}
 	return memory;
 }
@@ -214,7 +214,7 @@ void ll_graph_memory_free(struct ll_graph_memory **memory)
 void ll_graph_memory_forget(const struct ll_cu_graph_exec *exec)
 {
 	struct ll_extent extent;
-	if (ll_graph_memory_is_used && ll_extents_take(LL_EXTENT_GRAPH, ll_extent_handle(exec), &extent))
+	if (ll_graph_memory_is_used && ll_extents_remove(LL_EXTENT_GRAPH, ll_extent_handle(exec), &extent))
 		free(extent.graph);
 }
 
@@ -384,10 +384,10 @@ static void release_all(const struct ll_graph_memory *memory)
 		ll_device_state_give_up_reserve(memory->needs[i].dev);
 }
 
-static void ask_siblings(const struct ll_graph_memory *memory)
+static void request_siblings(const struct ll_graph_memory *memory)
 {
 	for (size_t i = 0; i < memory->count; i++)
-		ll_device_state_ask_siblings(memory->needs[i].dev, memory->needs[i].bytes);
+		ll_device_state_request_siblings(memory->needs[i].dev, memory->needs[i].bytes);
 }
 
 struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, struct ll_cu_stream *stream)
@@ -401,7 +401,7 @@ struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, stru
 	release_all(memory);
 	if (try_cover(&cover, false))
 		return cover;
-	ask_siblings(memory);
+	request_siblings(memory);
 	cover.is_refused = !try_cover(&cover, false);
 	return cover;
 }

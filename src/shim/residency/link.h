@@ -32,15 +32,15 @@ bool ll_residency_is_served(struct ll_device_state *dev);
 
 /*
  * An allocation of so many bytes failed for want of memory on the card. Asks loadlined for room and waits for the
- * answer, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. If loadlined ends meanwhile
- * the next one is asked, for which it waits LL_RESIDENCY_DAEMON_NS. takes_pieces: the allocation can wait for each
- * piece of its memory. One allocation gets room LL_RESIDENCY_GRANTS times at most: the driver may refuse it for another
+ * reply, which comes when others have had their turns: so LL_RESIDENCY_ROOM_NS is long. If loadlined ends meanwhile
+ * the next one is asked, for which it waits LL_RESIDENCY_DAEMON_NS. waits_by_chunk: the allocation can wait for each
+ * chunk of its memory. One allocation gets room LL_RESIDENCY_GRANTS times at most: the driver may refuse it for another
  * reason. grants: 0 for its first call.
  */
 #define LL_RESIDENCY_ROOM_NS UINT64_C(3600000000000)
 #define LL_RESIDENCY_DAEMON_NS UINT64_C(10000000000)
 #define LL_RESIDENCY_GRANTS 100
-enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
+enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool waits_by_chunk,
 					 unsigned *grants);
 
 #endif

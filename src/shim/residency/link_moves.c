@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 #include "shim/time/driver_calls.h"
 
 /* After so long without loadlined memory comes back by itself. */
@@ -46,9 +46,9 @@ static int say_free(struct ll_link *link, enum ll_message_kind kind)
 enum ll_move_state ll_link_told_state(const struct ll_link *link)
 {
 	static const enum ll_move_state states[] = {
-	    [LL_LINK_HERE] = LL_MOVE_HERE,       [LL_LINK_PREPARING] = LL_MOVE_HERE,
-	    [LL_LINK_STOPPED] = LL_MOVE_STOPPED, [LL_LINK_LEAVING] = LL_MOVE_LEAVING,
-	    [LL_LINK_AWAY] = LL_MOVE_AWAY,       [LL_LINK_RETURNING] = LL_MOVE_RETURNING};
+	    [LL_LINK_HERE] = LL_MOVE_HERE,         [LL_LINK_PREPARING] = LL_MOVE_HERE,
+	    [LL_LINK_SUSPENDED] = LL_MOVE_STOPPED, [LL_LINK_EVICTING] = LL_MOVE_EVICTING,
+	    [LL_LINK_AWAY] = LL_MOVE_AWAY,         [LL_LINK_RESUMING] = LL_MOVE_RESUMING};
 	return states[link->state];
 }
 
@@ -75,7 +75,7 @@ void ll_link_tell_page(struct ll_link *link)
 	account_stop(link);
 	uint64_t away_bytes = ll_move_away_bytes(link->move);
 	if (!ll_move_is_stopped(link->move))
-		link->evictable_bytes = ll_pieces_charged_bytes(link->dev);
+		link->evictable_bytes = ll_chunks_charged_bytes(link->dev);
 	struct ll_memory_residency residency = {.state = LL_CLAIM_ON_CARD, .evictable_bytes = link->evictable_bytes};
 	if (ll_move_is_stopped(link->move))
 		residency.state = link->state == LL_LINK_AWAY ? LL_CLAIM_EVICTED : LL_CLAIM_STOPPED;
@@ -141,7 +141,7 @@ static int suspend_program(struct ll_link *link)
 	char why[LL_MOVE_REASON_SIZE] = "";
 	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
 		return turn_down(link, why);
-	return note_stopped(link, LL_LINK_STOPPED);
+	return note_stopped(link, LL_LINK_SUSPENDED);
 }
 
 /* It goes on meanwhile. */
@@ -163,13 +163,13 @@ static int evict_now(struct ll_link *link)
 		return prepare_more(link);
 	if (rc)
 		return turn_down(link, why);
-	return note_stopped(link, link->is_held ? LL_LINK_STOPPED : LL_LINK_LEAVING);
+	return note_stopped(link, link->is_held ? LL_LINK_SUSPENDED : LL_LINK_EVICTING);
 }
 
 /* One that was stopped stays so if it cannot leave. */
-static int refuse_to_leave(struct ll_link *link, const char *why)
+static int refuse_eviction(struct ll_link *link, const char *why)
 {
-	ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_STOPPED : LL_LINK_HERE);
+	ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_SUSPENDED : LL_LINK_HERE);
 	return say_busy(link, why);
 }
 
@@ -191,7 +191,7 @@ static int prepare_eviction(struct ll_link *link)
 		return tell_prepared(link);
 	if (rc == -EAGAIN) /* the host's memory is needed if the neighbour is wanted */
 		rc = 0;
-	return rc ? refuse_to_leave(link, why) : evict_now(link);
+	return rc ? refuse_eviction(link, why) : evict_now(link);
 }
 
 /* ---- steps of a move ---- */
@@ -206,7 +206,7 @@ static int copy_out(struct ll_link *link)
 	if (rc == -EAGAIN)
 		return tell_prepared(link);
 	if (rc < 0) {
-		ll_link_enter(link, LL_LINK_RETURNING);
+		ll_link_enter(link, LL_LINK_RESUMING);
 		return say_busy(link, rc == -ENOSPC ? "the host has no memory for what the neighbour has no room for"
 						    : "the driver cannot copy its memory");
 	}
@@ -254,9 +254,9 @@ bool ll_link_is_alone(const struct ll_link *link)
 /* Whether there is something to do without waiting. */
 bool ll_link_has_step(const struct ll_link *link)
 {
-	bool is_copying = link->state == LL_LINK_LEAVING || ll_link_may_move_on(link);
-	bool is_returning = link->state == LL_LINK_RETURNING && !link->lacks_room && !link->is_back;
-	return (is_copying && !link->waits_for_host) || is_returning;
+	bool is_copying = link->state == LL_LINK_EVICTING || ll_link_may_move_on(link);
+	bool is_resuming = link->state == LL_LINK_RESUMING && !link->lacks_room && !link->is_back;
+	return (is_copying && !link->waits_for_host) || is_resuming;
 }
 
 int ll_link_do_step(struct ll_link *link)
@@ -264,9 +264,9 @@ int ll_link_do_step(struct ll_link *link)
 	switch (link->state) {
 	case LL_LINK_PREPARING:
 		return prepare_eviction(link);
-	case LL_LINK_LEAVING:
+	case LL_LINK_EVICTING:
 		return copy_out(link);
-	case LL_LINK_RETURNING:
+	case LL_LINK_RESUMING:
 		if (!link->lacks_room && !link->is_back)
 			return copy_in(link);
 		if (link->lacks_room && ll_link_is_alone(link))
@@ -280,7 +280,7 @@ int ll_link_do_step(struct ll_link *link)
 
 /* ---- what loadlined says ---- */
 
-static void take_wish(struct ll_link *link, const struct ll_message_move *message)
+static void note_wish(struct ll_link *link, const struct ll_message_move *message)
 {
 	link->is_by_hand = message->flags & LL_MOVE_BY_HAND;
 	link->is_held = message->flags & LL_MOVE_HOLD;
@@ -289,11 +289,11 @@ static void take_wish(struct ll_link *link, const struct ll_message_move *messag
 
 static int begin_evict(struct ll_link *link, const struct ll_message_move *message)
 {
-	if (link->state != LL_LINK_HERE && link->state != LL_LINK_STOPPED)
+	if (link->state != LL_LINK_HERE && link->state != LL_LINK_SUSPENDED)
 		return 0;
-	take_wish(link, message);
+	note_wish(link, message);
 	ll_link_enter(link, LL_LINK_PREPARING);
-	int rc = ll_link_ask_destination(link);
+	int rc = ll_link_request_destination(link);
 	return rc ? rc : prepare_eviction(link);
 }
 
@@ -301,7 +301,7 @@ static int begin_suspend(struct ll_link *link, const struct ll_message_move *mes
 {
 	if (link->state != LL_LINK_HERE)
 		return 0;
-	take_wish(link, message);
+	note_wish(link, message);
 	return suspend_program(link);
 }
 
@@ -316,14 +316,14 @@ int ll_link_resume(struct ll_link *link, bool is_held)
 			return ll_link_say_kind(link, LL_MESSAGE_BACK);
 		}
 		return go_on(link, 0);
-	case LL_LINK_STOPPED:
+	case LL_LINK_SUSPENDED:
 		return go_on(link, 0);
-	case LL_LINK_LEAVING: /* what could not be copied is on the card */
-	case LL_LINK_AWAY:    /* a batch may be on its way from a neighbour to the host */
+	case LL_LINK_EVICTING: /* what could not be copied is on the card */
+	case LL_LINK_AWAY:     /* a batch may be on its way from a neighbour to the host */
 		ll_move_settle(link->move);
-		ll_link_enter(link, LL_LINK_RETURNING);
+		ll_link_enter(link, LL_LINK_RESUMING);
 		return 0;
-	case LL_LINK_RETURNING:
+	case LL_LINK_RESUMING:
 		if (link->lacks_room)
 			ll_move_settle(link->move);
 		link->lacks_room = link->is_back = false;
@@ -336,7 +336,7 @@ int ll_link_resume(struct ll_link *link, bool is_held)
 /* The program may have gone on before it heard this: then BACK is on its way. */
 static int begin_stay(struct ll_link *link)
 {
-	if (link->state != LL_LINK_RETURNING)
+	if (link->state != LL_LINK_RESUMING)
 		return 0;
 	if (ll_move_settle(link->move))
 		return lose_card(link);
@@ -345,17 +345,17 @@ static int begin_stay(struct ll_link *link)
 	return say_free(link, LL_MESSAGE_AWAY);
 }
 
-static enum ll_link_answer answer_of(uint64_t room)
+static enum ll_link_reply reply_of(uint64_t room)
 {
 	if (room == LL_MOVE_ROOM_COMING)
-		return LL_LINK_ANSWER_COMING;
-	return room ? LL_LINK_ANSWER_THERE : LL_LINK_ANSWER_NO_ROOM;
+		return LL_LINK_REPLY_COMING;
+	return room ? LL_LINK_REPLY_THERE : LL_LINK_REPLY_NO_ROOM;
 }
 
 /* A program that is away hears of its card's loss in this way. */
 static bool has_lost_card(const struct ll_link *link)
 {
-	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RETURNING && link->lacks_room);
+	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RESUMING && link->lacks_room);
 	return is_away && !ll_move_free_bytes(link->dev) && ll_move_is_card_lost(link->move);
 }
 
@@ -385,12 +385,12 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 	case LL_MESSAGE_STAY:
 		return begin_stay(link);
 	case LL_MESSAGE_ROOM:
-		atomic_store(&link->room, answer_of(message->move.value));
+		atomic_store(&link->room, reply_of(message->move.value));
 		return 0;
 	case LL_MESSAGE_MEASURE:
 		return report_free(link, message->move.value);
 	case LL_MESSAGE_DESTINATION:
-		ll_link_take_destination(link, &message->move);
+		ll_link_set_destination(link, &message->move);
 		return 0;
 	case LL_MESSAGE_WELCOME:
 		return 0;

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 
-/* A loadlined that is well answers in some 0.1 ms, on a busy host in more than 100 ms at times. Without an answer
+/* A loadlined that is well answers in some 0.1 ms, on a busy host in more than 100 ms at times. Without an reply
  * memory goes to the host. One that has ended is not waited for. */
-#define ANSWER_NS (1 * LL_NS_PER_S)
+#define REPLY_NS (1 * LL_NS_PER_S)
 /* While memory is on a neighbour, that is looked at so often. */
 #define READ_NS (100 * LL_NS_PER_MS)
 /* Told of nothing yet. */
@@ -42,14 +42,14 @@ static void look_for_neighbours(struct ll_link *link)
 	link->has_looked = true;
 }
 
-int ll_link_ask_destination(struct ll_link *link)
+int ll_link_request_destination(struct ll_link *link)
 {
 	union ll_message message;
 	bool has_any = false;
 	int rc = 0;
 	ll_move_set_destination(link->move, LL_MOVE_TO_HOST);
 	link->is_to_neighbour = link->moves_on = link->waits_for_host = false;
-	link->answer_ns = 0;
+	link->reply_ns = 0;
 	if (ll_device_state_settings()->avoids_neighbours)
 		return 0;
 	look_for_neighbours(link);
@@ -64,15 +64,15 @@ int ll_link_ask_destination(struct ll_link *link)
 	if (rc || !has_any)
 		return rc;
 	init_report(link, "", &message);
-	message.move.flags = LL_MOVE_ASKS;
-	message.move.bytes = ll_pieces_bytes(link->dev); /* what was told last may be less */
-	link->answer_ns = ll_now_ns() + ANSWER_NS;
+	message.move.flags = LL_MOVE_ASKS_DESTINATION;
+	message.move.bytes = ll_chunks_bytes(link->dev); /* what was told last may be less */
+	link->reply_ns = ll_now_ns() + REPLY_NS;
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
 
 bool ll_link_awaits_destination(const struct ll_link *link)
 {
-	return link->answer_ns && ll_now_ns() < link->answer_ns;
+	return link->reply_ns && ll_now_ns() < link->reply_ns;
 }
 
 static const struct ll_neighbour *find_neighbour(const struct ll_link *link, const char *uuid)
@@ -84,11 +84,11 @@ static const struct ll_neighbour *find_neighbour(const struct ll_link *link, con
 	return NULL;
 }
 
-void ll_link_take_destination(struct ll_link *link, const struct ll_message_move *message)
+void ll_link_set_destination(struct ll_link *link, const struct ll_message_move *message)
 {
-	bool is_answer = ll_link_awaits_destination(link);
-	const struct ll_neighbour *neighbour = is_answer ? find_neighbour(link, message->uuid) : NULL;
-	link->answer_ns = 0;
+	bool is_reply = ll_link_awaits_destination(link);
+	const struct ll_neighbour *neighbour = is_reply ? find_neighbour(link, message->uuid) : NULL;
+	link->reply_ns = 0;
 	if (message->uuid[0]) { /* this came too late: then the next report says that nothing is there */
 		snprintf(link->neighbour, sizeof link->neighbour, "%s", message->uuid);
 		link->told_neighbour_bytes = UNTOLD;
@@ -97,7 +97,7 @@ void ll_link_take_destination(struct ll_link *link, const struct ll_message_move
 	if (neighbour) {
 		ll_move_set_destination(link->move, neighbour->device);
 	} else if (!message->uuid[0]) {
-		link->moves_on = !is_answer;
+		link->moves_on = !is_reply;
 		ll_move_set_destination(link->move, LL_MOVE_TO_HOST);
 	}
 }
@@ -106,7 +106,7 @@ void ll_link_take_destination(struct ll_link *link, const struct ll_message_move
 
 bool ll_link_may_move_on(const struct ll_link *link)
 {
-	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RETURNING && link->lacks_room);
+	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RESUMING && link->lacks_room);
 	return is_away && link->moves_on && ll_move_neighbour_bytes(link->move);
 }
 
@@ -125,7 +125,7 @@ int ll_link_report_neighbour(struct ll_link *link)
 {
 	union ll_message message;
 	uint64_t bytes = ll_move_neighbour_bytes(link->move), now_ns = ll_now_ns();
-	bool is_settled = link->state != LL_LINK_PREPARING && link->state != LL_LINK_LEAVING;
+	bool is_settled = link->state != LL_LINK_PREPARING && link->state != LL_LINK_EVICTING;
 	bool is_due = bytes && now_ns - link->read_ns >= READ_NS;
 	if (!link->neighbour[0] || !is_settled || (bytes == link->told_neighbour_bytes && !is_due))
 		return 0;
@@ -144,5 +144,5 @@ int ll_link_report_neighbour(struct ll_link *link)
 void ll_link_report_again(struct ll_link *link)
 {
 	link->told_neighbour_bytes = UNTOLD;
-	link->answer_ns = 0;
+	link->reply_ns = 0;
 }

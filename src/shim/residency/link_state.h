@@ -18,21 +18,21 @@
 #include "shim/residency/move.h"
 #include "shim/residency/neighbours.h"
 
-enum ll_link_answer {
-	LL_LINK_ANSWER_NONE,
-	LL_LINK_ANSWER_THERE,
-	LL_LINK_ANSWER_COMING,
-	LL_LINK_ANSWER_NO_ROOM,
-	LL_LINK_ANSWER_LOST /* nobody decides now */
+enum ll_link_reply {
+	LL_LINK_REPLY_NONE,
+	LL_LINK_REPLY_THERE,
+	LL_LINK_REPLY_COMING,
+	LL_LINK_REPLY_NO_ROOM,
+	LL_LINK_REPLY_LOST /* nobody decides now */
 };
 
 enum ll_link_state {
 	LL_LINK_HERE,
 	LL_LINK_PREPARING, /* the program works on, or is stopped; the host's memory is being made ready */
-	LL_LINK_STOPPED,
-	LL_LINK_LEAVING,
+	LL_LINK_SUSPENDED,
+	LL_LINK_EVICTING,
 	LL_LINK_AWAY,
-	LL_LINK_RETURNING,
+	LL_LINK_RESUMING,
 };
 
 struct ll_link {
@@ -59,12 +59,12 @@ struct ll_link {
 	bool is_to_neighbour; /* what leaves goes there */
 	bool moves_on;        /* what is on a neighbour shall go to the host */
 	bool waits_for_host;  /* the host's memory is not ready for the next batch */
-	uint64_t answer_ns;   /* loadlined was asked for a destination, and may answer until then; 0: it was not */
+	uint64_t reply_ns;    /* loadlined was asked for a destination, and may reply until then; 0: it was not */
 	char neighbour[96];   /* UUID of the card that loadlined has named, and keeps room on; empty: none */
 	uint64_t told_neighbour_bytes, read_ns; /* what was last said of it, and when it was last read */
 	_Atomic bool is_away;
 	_Atomic bool has_said_want; /* since the memory left */
-	_Atomic int room;           /* enum ll_link_answer */
+	_Atomic int room;           /* enum ll_link_reply */
 	_Atomic uint64_t ended_ns;  /* when a loadlined was lost; 0: none was */
 	pthread_mutex_t room_lock;  /* one thread asks for room at a time */
 	pthread_t thread;
@@ -101,11 +101,11 @@ int ll_link_look_at_card(struct ll_link *link);
 
 /* The program shall leave: says how its neighbours are, and asks where its memory is to go. Until then it is the host.
  */
-int ll_link_ask_destination(struct ll_link *link);
+int ll_link_request_destination(struct ll_link *link);
 bool ll_link_awaits_destination(const struct ll_link *link);
 
-/* loadlined's answer; or it says that what is on a neighbour has to go on. */
-void ll_link_take_destination(struct ll_link *link, const struct ll_message_move *message);
+/* loadlined's reply; or it says that what is on a neighbour has to go on. */
+void ll_link_set_destination(struct ll_link *link, const struct ll_message_move *message);
 
 /* Whether there is something that can go on now. And one batch of it. */
 bool ll_link_may_move_on(const struct ll_link *link);

@@ -41,7 +41,7 @@ static ll_cu_deviceptr address_in_block(const struct ll_move_batch *batch)
 }
 
 /* offset: in the batch. */
-static ll_cu_result copy_piece(const struct ll_move *move, const struct ll_move_batch *batch, ll_cu_deviceptr at,
+static ll_cu_result copy_chunk(const struct ll_move *move, const struct ll_move_batch *batch, ll_cu_deviceptr at,
 			       uint64_t bytes, uint64_t offset, bool is_out)
 {
 	struct ll_cu_stream *stream = stream_of(move, batch);
@@ -54,16 +54,16 @@ static ll_cu_result copy_piece(const struct ll_move *move, const struct ll_move_
 
 /* What the program has made itself may be mapped nowhere, or read-only. */
 static ll_cu_result copy_aside(const struct ll_move *move, const struct ll_move_batch *batch,
-			       const struct ll_piece *piece, uint64_t offset, bool is_out)
+			       const struct ll_chunk *chunk, uint64_t offset, bool is_out)
 {
 	ll_cu_deviceptr address;
-	ll_cu_result status = ll_piece_map_aside(move->dev, piece->handle, piece->bytes, &address);
+	ll_cu_result status = ll_chunk_map_aside(move->dev, chunk->handle, chunk->bytes, &address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = copy_piece(move, batch, address, piece->bytes, offset, is_out);
+	status = copy_chunk(move, batch, address, chunk->bytes, offset, is_out);
 	if (status == LL_CUDA_SUCCESS)
 		status = ll_real()->cuStreamSynchronize(stream_of(move, batch));
-	ll_piece_unmap_aside(address, piece->bytes);
+	ll_chunk_unmap_aside(address, chunk->bytes);
 	return status;
 }
 
@@ -77,12 +77,12 @@ static ll_cu_result begin_copies(const struct ll_move *move, const struct ll_mov
 		return copy_host(move, address_in_block(batch), batch->bytes, batch->offset, stream_of(move, batch),
 				 true);
 	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
-		const struct ll_piece *piece = &move->pieces[batch->first + i];
+		const struct ll_chunk *chunk = &move->chunks[batch->first + i];
 		status =
-		    piece->kind == LL_EXTENT_PHYSICAL
-			? copy_aside(move, batch, piece, offset, transfer == LL_TRANSFER_OUT)
-			: copy_piece(move, batch, piece->address, piece->bytes, offset, transfer == LL_TRANSFER_OUT);
-		offset += piece->bytes;
+		    chunk->kind == LL_EXTENT_PHYSICAL
+			? copy_aside(move, batch, chunk, offset, transfer == LL_TRANSFER_OUT)
+			: copy_chunk(move, batch, chunk->address, chunk->bytes, offset, transfer == LL_TRANSFER_OUT);
+		offset += chunk->bytes;
 	}
 	return status;
 }
@@ -103,9 +103,9 @@ static int begin_batch(struct ll_move *move, const struct ll_move_batch *batch, 
 static void free_batch(struct ll_move *move, const struct ll_move_batch *batch, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct ll_piece *piece = &move->pieces[batch->first + i];
-		ll_piece_unmake(piece);
-		piece->handle = 0;
+		struct ll_chunk *chunk = &move->chunks[batch->first + i];
+		ll_chunk_unmake(chunk);
+		chunk->handle = 0;
 	}
 }
 
@@ -115,7 +115,7 @@ static void put_away(struct ll_move *move, struct ll_move_batch *batch)
 	batch->is_away = true;
 }
 
-static void leave_block(struct ll_move_batch *batch)
+static void release_block(struct ll_move_batch *batch)
 {
 	if (--batch->block->users == 0)
 		ll_neighbour_block_free(&batch->block->memory);
@@ -131,10 +131,10 @@ static void end_copies(struct ll_move *move, struct ll_move_batch *batch)
 		break;
 	case LL_TRANSFER_IN:
 		for (uint32_t i = 0; i < batch->count; i++)
-			ll_piece_note(&move->pieces[batch->first + i]);
+			ll_chunk_note(&move->chunks[batch->first + i]);
 		break;
 	case LL_TRANSFER_ON:
-		leave_block(batch);
+		release_block(batch);
 		break;
 	}
 }
@@ -143,10 +143,10 @@ static void end_copies(struct ll_move *move, struct ll_move_batch *batch)
 int ll_move_settle(struct ll_move *move)
 {
 	struct ll_cu_context *popped;
-	struct ll_move_batch *batch = move->under_way;
+	struct ll_move_batch *batch = move->in_flight;
 	if (!batch)
 		return 0;
-	move->under_way = NULL;
+	move->in_flight = NULL;
 	ll_cu_result status = ll_real()->cuCtxPushCurrent_v2(move->context);
 	if (status == LL_CUDA_SUCCESS) {
 		status = ll_real()->cuStreamSynchronize(stream_of(move, batch));
@@ -163,7 +163,7 @@ int ll_move_settle(struct ll_move *move)
 static struct ll_move_batch *next_batch(const struct ll_move *move, bool is_away)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
-		if (move->batches[i].is_away == is_away && &move->batches[i] != move->under_way)
+		if (move->batches[i].is_away == is_away && &move->batches[i] != move->in_flight)
 			return &move->batches[i];
 	}
 	return NULL;
@@ -217,7 +217,7 @@ int ll_move_out(struct ll_move *move)
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return rc ? rc : settled;
-	move->under_way = next;
+	move->in_flight = next;
 	move->transfer = LL_TRANSFER_OUT;
 	return next ? 1 : 0;
 }
@@ -229,11 +229,11 @@ static struct ll_move_batch *next_on_neighbour(const struct ll_move *move)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
 		struct ll_move_batch *batch = &move->batches[i];
-		if (!batch->block || batch == move->under_way)
+		if (!batch->block || batch == move->in_flight)
 			continue;
 		if (batch->is_stored)
 			return batch;
-		leave_block(batch);
+		release_block(batch);
 	}
 	return NULL;
 }
@@ -247,7 +247,7 @@ int ll_move_on(struct ll_move *move)
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return rc ? rc : settled;
-	move->under_way = next;
+	move->in_flight = next;
 	move->transfer = LL_TRANSFER_ON;
 	return next ? 1 : 0;
 }
@@ -272,8 +272,8 @@ bool ll_move_is_card_lost(const struct ll_move *move)
 static int make_batch(struct ll_move *move, struct ll_move_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
-		struct ll_piece *piece = &move->pieces[batch->first + i];
-		ll_cu_result status = ll_piece_make(move->dev, piece);
+		struct ll_chunk *chunk = &move->chunks[batch->first + i];
+		ll_cu_result status = ll_chunk_make(move->dev, chunk);
 		if (status != LL_CUDA_SUCCESS) {
 			free_batch(move, batch, i);
 			return status != LL_CUDA_ERROR_OUT_OF_MEMORY && ll_move_is_card_lost(move) ? -EIO : -ENOMEM;
@@ -292,7 +292,7 @@ int ll_move_in(struct ll_move *move)
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return settled ? settled : rc;
-	move->under_way = next;
+	move->in_flight = next;
 	move->transfer = LL_TRANSFER_IN;
 	return next ? 1 : 0;
 }

@@ -6,7 +6,7 @@
 #ifndef LOADLINE_SHIM_RESIDENCY_MOVE_STATE_H
 #define LOADLINE_SHIM_RESIDENCY_MOVE_STATE_H
 
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 #include "shim/residency/host_pool.h"
 #include "shim/residency/move.h"
 #include "shim/residency/neighbours.h"
@@ -21,7 +21,7 @@ struct ll_move_block {
 };
 
 struct ll_move_batch {
-	uint32_t first, count; /* of the pieces */
+	uint32_t first, count; /* of the chunks */
 	uint64_t bytes;
 	uint64_t offset; /* in the host's pool */
 	bool is_away;    /* it has no memory on the card */
@@ -44,8 +44,8 @@ struct ll_move {
 	uint64_t grown_bytes; /* it had so much when it was stopped, and less was prepared */
 	unsigned grown_count; /* so often, for one move */
 	struct ll_quiet quiet;
-	struct ll_piece *pieces;
-	uint32_t piece_count;
+	struct ll_chunk *chunks;
+	uint32_t chunk_count;
 	struct ll_move_batch *batches;
 	struct ll_move_block *blocks; /* as many as batches: the one of the first batch that is in it */
 	uint32_t batch_count;
@@ -54,7 +54,7 @@ struct ll_move {
 	/* Copies alternate between two streams. A batch is under way in the one of its number. */
 	struct ll_cu_context *context;
 	struct ll_cu_stream *streams[LL_MOVE_STREAMS];
-	struct ll_move_batch *under_way; /* NULL: none */
+	struct ll_move_batch *in_flight; /* NULL: none */
 	enum ll_transfer transfer;       /* of that */
 };
 

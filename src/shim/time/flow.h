@@ -56,7 +56,7 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
  * The tenant works on several cards, and this is not the first one. While the tenant has the turn on the first card, it
  * gets the turn here too.
  */
-void ll_flow_follow_first_card(struct ll_flow *flow);
+void ll_flow_set_secondary_card(struct ll_flow *flow);
 
 /* To be called at the end of the process, before the driver ends. Launches do not wait any more, and the agent makes no
  * more calls. */

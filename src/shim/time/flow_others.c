@@ -10,7 +10,7 @@
  * if it goes on for so long after the work here was seen to have ended. */
 #define AWAITED_NS (50 * LL_NS_PER_US)
 
-void ll_flow_follow_first_card(struct ll_flow *flow)
+void ll_flow_set_secondary_card(struct ll_flow *flow)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	flow->has_first = true;

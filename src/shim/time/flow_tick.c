@@ -31,10 +31,10 @@
 #define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
 
 /* Takes back prepaid launches that did not come. To be called before anything else is done with the timing. */
-static void take_back_prepaid(struct ll_flow *flow)
+static void return_prepaid(struct ll_flow *flow)
 {
 	const struct ll_prepaid_kernel *what = &flow->prepaid.what;
-	uint32_t left = ll_prepaid_take_back(&flow->prepaid);
+	uint32_t left = ll_prepaid_return(&flow->prepaid);
 	struct ll_flow_context *known = left ? ll_flow_find_context(flow, what->context) : NULL;
 	if (!known)
 		return;
@@ -45,7 +45,7 @@ static void take_back_prepaid(struct ll_flow *flow)
 void ll_flow_lock(struct ll_flow *flow)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	take_back_prepaid(flow);
+	return_prepaid(flow);
 }
 
 struct progress {
@@ -150,7 +150,7 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
  */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
-	take_back_prepaid(flow);
+	return_prepaid(flow);
 	if (is_held_back(flow))
 		return;
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
@@ -329,7 +329,7 @@ static void note_wait_on_card(const struct ll_flow *flow, uint64_t now_ns)
 
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
-	take_back_prepaid(flow);
+	return_prepaid(flow);
 	note_wait_on_card(flow, now_ns);
 	struct progress progress = is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;

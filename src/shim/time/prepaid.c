@@ -50,7 +50,7 @@ bool ll_prepaid_is_like_last(struct ll_prepaid *prepaid, const struct ll_prepaid
 	return is_like_last;
 }
 
-uint32_t ll_prepaid_take_back(struct ll_prepaid *prepaid)
+uint32_t ll_prepaid_return(struct ll_prepaid *prepaid)
 {
 	if (!(atomic_load_explicit(&prepaid->word, memory_order_relaxed) & LEFT_MASK))
 		return 0;

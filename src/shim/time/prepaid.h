@@ -44,6 +44,6 @@ void ll_prepaid_give(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel 
 bool ll_prepaid_is_like_last(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what);
 
 /* Returns how many of the prepaid launches did not come. None is left. Under the lock. */
-uint32_t ll_prepaid_take_back(struct ll_prepaid *prepaid);
+uint32_t ll_prepaid_return(struct ll_prepaid *prepaid);
 
 #endif
