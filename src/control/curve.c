@@ -369,8 +369,8 @@ static int parse_rows(const char *name, struct lines *lines, struct ll_curve *cu
 int ll_curve_parse_replay(const char *name, const char *csv, size_t length, struct ll_curve *ret_curve,
 			  struct ll_err *err)
 {
-	static const char mark[] = "\xef\xbb\xbf";
-	if (length >= 3 && memcmp(csv, mark, 3) == 0) {
+	static const char byte_order_mark[] = "\xef\xbb\xbf";
+	if (length >= 3 && memcmp(csv, byte_order_mark, 3) == 0) {
 		csv += 3;
 		length -= 3;
 	}

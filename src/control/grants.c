@@ -5,7 +5,7 @@ static uint32_t larger_of(uint32_t one, uint32_t other)
 	return one > other ? one : other;
 }
 
-static uint32_t cut(uint64_t units)
+static uint32_t cap_units(uint64_t units)
 {
 	return units < LL_GRANTS_MAX ? (uint32_t)units : LL_GRANTS_MAX;
 }
@@ -86,7 +86,7 @@ static struct ll_grants_step step_for(const struct ll_grants *grants, const stru
 	if (goal <= member->granted)
 		return (struct ll_grants_step){LL_GRANTS_SERVE, who, (uint32_t)goal};
 	if (goal <= LL_GRANTS_MAX && others_charged + goal <= grants->limit)
-		return step_set(who, cut(goal + (grants->limit - others_charged - goal) / 2));
+		return step_set(who, cap_units(goal + (grants->limit - others_charged - goal) / 2));
 	if (goal <= LL_GRANTS_MAX && others_kept + goal <= grants->limit)
 		return take_unused_of_others(grants, who, others_charged + goal - grants->limit);
 	if (goal <= LL_GRANTS_MAX && sums->used + member->want <= grants->limit)
@@ -149,7 +149,7 @@ struct ll_grants_step ll_grants_next(const struct ll_grants *grants)
 	struct ll_grants_step step = {.kind = LL_GRANTS_REST};
 	if (sums.charged > grants->limit)
 		step = step_shrink(grants, sums.charged - grants->limit);
-	else if (grants->count == 1 && grants->members->granted < cut(grants->limit - grants->leaving))
-		step = step_set(0, cut(grants->limit - grants->leaving));
+	else if (grants->count == 1 && grants->members->granted < cap_units(grants->limit - grants->leaving))
+		step = step_set(0, cap_units(grants->limit - grants->leaving));
 	return step.kind == LL_GRANTS_REST ? step_for_wants(grants, &sums) : step;
 }

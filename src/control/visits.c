@@ -43,18 +43,18 @@ static uint64_t standing_ns(const struct ll_contender *contender, unsigned light
 	       (contender->has_gang_turn ? 0 : ll_visits_virtual_ns(LL_VISIT_GANG_NS, lightest_permille));
 }
 
-/* If two tenants have the same first card, the visit there decides which of them goes first here. */
-static bool is_led_by(const struct ll_contender *contender, const struct ll_contender *other)
+/* Whether `contender` lets `other` go first: both have the same first card, and `other` is visited there. */
+static bool waits_for_gang_of(const struct ll_contender *contender, const struct ll_contender *other)
 {
 	return contender->first_card && contender->first_card == other->first_card && other->has_gang_turn &&
 	       !contender->has_gang_turn;
 }
 
-static bool is_led_by_any(const struct set *set, const struct ll_contender *contender)
+static bool waits_for_any_gang(const struct set *set, const struct ll_contender *contender)
 {
 	for (size_t i = 0; contender->first_card && i < set->count; i++) {
 		const struct ll_contender *other = nth_contender(set, i);
-		if (is_led_by(contender, other) && other->has_tokens && other->rank <= contender->rank)
+		if (waits_for_gang_of(contender, other) && other->has_tokens && other->rank <= contender->rank)
 			return true;
 	}
 	return false;
@@ -107,8 +107,8 @@ static size_t best_of(const struct set *set)
 	struct order order = order_of(set);
 	for (size_t i = 0; i < set->count; i++) {
 		const struct ll_contender *contender = nth_contender(set, i);
-		bool is_led = is_led_by_any(set, contender) && contender->waited_ns < LL_VISIT_PATIENCE_NS;
-		if (may_go(contender) && !is_led &&
+		bool waits_for_gang = waits_for_any_gang(set, contender) && contender->waited_ns < LL_VISIT_PATIENCE_NS;
+		if (may_go(contender) && !waits_for_gang &&
 		    (best == set->count || goes_before(contender, nth_contender(set, best), &order)))
 			best = i;
 	}
@@ -211,9 +211,9 @@ static bool is_over(const struct ll_visit *visit, const struct ll_contender *bes
 	const struct ll_contender *self = visit->self;
 	if (!self->has_tokens || visit->yields_to_gang || has_waited_too_long(best, self->rank))
 		return true;
-	if (is_led_by(best, self))
+	if (waits_for_gang_of(best, self))
 		return false;
-	if (is_led_by(self, best))
+	if (waits_for_gang_of(self, best))
 		return best->rank <= self->rank;
 	unsigned lightest_permille = lighter_permille(self->weight_permille, best->weight_permille);
 	struct ll_contender visited = *self, other = *best;
@@ -232,8 +232,8 @@ static bool is_out_of_work(const struct ll_visit *visit)
 	return visit->queue_is_empty && !visit->has_work_elsewhere && visit->queue_empty_ns >= LL_VISIT_GRACE_WAITS_NS;
 }
 
-/* Whether the next visit may begin. What waits on the card stays there; only a long launch that has begun would run in
- * slices with the next tenant's work. */
+/* Whether the next visit may begin. Launches that wait on the card stay there. Only a long launch that has begun would
+ * run in slices with the work of the next tenant. */
 static bool is_drained(const struct ll_visit *visit)
 {
 	if (visit->self->waits_on_card)

@@ -223,7 +223,7 @@ static bool handle_checkpoint(struct ll_connection *connection, const struct ll_
 	return true;
 }
 
-/* A request about memory: what comes of it is told later. */
+/* A request about memory. The reply is sent later. */
 static bool handle_move(struct ll_connection *connection, enum ll_message_kind kind, const struct ll_message_move *move)
 {
 	const struct ll_job *job = ll_books_find_id(&connection->server->books, move->job);

@@ -79,7 +79,7 @@ static void read_post(struct ll_card_claim *claim, uint64_t now_ns)
 	bool was_paused = share->paused_since_ns;
 	struct ll_share_said said = read_slot(claim);
 	claim->job->card->is_changed |= ll_share_post(share, &said, now_ns);
-	claim->has_rung |= was_paused && !share->paused_since_ns;
+	claim->has_sent_wake |= was_paused && !share->paused_since_ns;
 }
 
 static void read_page(struct ll_card *card, uint64_t now_ns)
@@ -89,7 +89,7 @@ static void read_page(struct ll_card *card, uint64_t now_ns)
 	LL_SHARE_EACH(&card->share, share)
 	{
 		struct ll_card_claim *claim = ll_card_claim_of(share);
-		if (card->is_changed || claim->has_rung || share->want_since_ns)
+		if (card->is_changed || claim->has_sent_wake || share->want_since_ns)
 			read_post(claim, now_ns);
 	}
 }
@@ -146,7 +146,7 @@ static bool is_due(const struct ll_card *card, const struct ll_card_claim *claim
 {
 	const struct ll_share_claim *share = &claim->share;
 	const struct ll_share_job *job = share->job;
-	return card->is_changed || claim->has_rung || card->share.holder == share ||
+	return card->is_changed || claim->has_sent_wake || card->share.holder == share ||
 	       (share->want_since_ns && (job->cap_permille || card->has_exchange)) || earns_tokens(job);
 }
 
@@ -178,16 +178,16 @@ static void decide_card(struct ll_card *card, uint64_t now_ns)
 }
 
 /* Those that were looked at are told, also if the look found that nothing more is due: a debt that is paid, for one. */
-static void write_orders(struct ll_card *card, uint64_t now_ns)
+static void tell_claims(struct ll_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
 		struct ll_card_claim *claim = ll_card_claim_of(share);
 		if (claim->has_looked || is_due(card, claim))
 			ll_card_tell(claim, now_ns);
-		claim->has_rung = claim->has_looked = false;
+		claim->has_sent_wake = claim->has_looked = false;
 	}
-	card->is_rung = card->is_changed = false;
+	card->is_woken = card->is_changed = false;
 }
 
 /* ---- when it is to be decided anew ---- */
@@ -278,7 +278,7 @@ static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
 
 static bool is_card_due(const struct ll_card *card, uint64_t now_ns)
 {
-	return card->is_rung || card->is_changed || now_ns >= card->due_ns;
+	return card->is_woken || card->is_changed || now_ns >= card->due_ns;
 }
 
 static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
@@ -338,7 +338,7 @@ void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)
 	EACH_CHOSEN(cards, card)
 	{
 		decide_card(card, now_ns);
-		write_orders(card, now_ns);
+		tell_claims(card, now_ns);
 		card->due_ns = find_due_ns(card, now_ns);
 	}
 }

@@ -23,9 +23,9 @@ struct ll_card_claim {
 	char first_card[LL_PAGE_UUID_SIZE]; /* empty: none */
 	struct ll_card_job *first; /* the job on that card, as it was at `first_joins`; NULL: it is not there */
 	uint64_t first_joins;
-	uint32_t post;   /* the newest that was read */
-	bool has_rung;   /* since the last decision */
-	bool has_looked; /* it was looked at, and its orders are to be written */
+	uint32_t post;      /* the newest that was read */
+	bool has_sent_wake; /* since the last decision */
+	bool has_looked;    /* it was looked at, and its orders are to be written */
 	uint64_t want_ns,
 	    told_want_ns; /* the page's want_since_ns, as it was read, and as it was at the last telling */
 	/* of the slot, at the last look (card_company.c) */
@@ -37,7 +37,7 @@ struct ll_card_claim {
 };
 
 /* A moment, and how much GPU time the job had then. */
-struct ll_card_request_decision {
+struct ll_card_sample {
 	uint64_t at_ns, gpu_time_ns;
 };
 
@@ -55,7 +55,7 @@ struct ll_card_job {
 	bool is_in_company;
 	/* GPU time: what of the page's count is charged, and what may be charged, by the time that has passed */
 	uint64_t charged_ns, allowed_ns, allowed_at_ns;
-	struct ll_card_request_decision samples[2]; /* the older one first */
+	struct ll_card_sample samples[2]; /* the older one first */
 };
 
 struct ll_card {
@@ -66,7 +66,7 @@ struct ll_card {
 	uint64_t *numbers; /* of claims: one bit each */
 	size_t number_words;
 	uint64_t death_ns;
-	bool is_rung;       /* a claim has rung */
+	bool is_woken;      /* a claim has rung */
 	bool is_changed;    /* all claims are to be looked at */
 	bool is_late;       /* all claims are to be looked at, and it is too soon */
 	bool has_exchange;  /* it and another card have told each other of their work */

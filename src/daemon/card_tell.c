@@ -14,7 +14,7 @@ static uint32_t flags_of(const struct ll_share_claim *claim, uint64_t now_ns)
 	return flag_if(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag_if(look->is_alone, LL_ORDER_IS_ALONE) |
 	       flag_if(look->is_sliced, LL_ORDER_IS_SLICED) | flag_if(look->is_above, LL_ORDER_IS_ABOVE) |
 	       flag_if(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) |
-	       flag_if(look->is_by_visits, LL_ORDER_IS_BY_VISITS) |
+	       flag_if(look->is_exclusive, LL_ORDER_IS_EXCLUSIVE) |
 	       flag_if(claim->ending_since_ns, LL_ORDER_IS_ENDING) | flag_if(claim->paused_since_ns, LL_ORDER_PAUSED) |
 	       flag_if(is_free, LL_ORDER_IS_FREE) | flag_if(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
 	       flag_if(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);

@@ -237,7 +237,7 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);
 	job->allowed_ns = FIRST_ALLOWED_NS;
 	job->allowed_at_ns = ll_now_ns();
-	job->samples[0] = job->samples[1] = (struct ll_card_request_decision){job->allowed_at_ns, job->charged_ns};
+	job->samples[0] = job->samples[1] = (struct ll_card_sample){job->allowed_at_ns, job->charged_ns};
 	job->uid = join->uid;
 	job->limits = join->limits;
 	set_limits(&job->share, &join->limits);
@@ -285,7 +285,7 @@ void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
 
 /* "Lately" is two to four seconds, if decisions are made for the card; else longer. */
 #define SAMPLE_NS (2 * LL_NS_PER_S)
-/* It is told from this time on. */
+/* loadlined tells the job about the card from now on. */
 #define RECENT_LEAST_NS (LL_NS_PER_S / 5)
 
 static uint64_t gpu_time_of(const struct ll_card_job *job)
@@ -298,13 +298,13 @@ void ll_card_job_sample(struct ll_card_job *job, uint64_t now_ns)
 	if (now_ns < job->samples[1].at_ns + SAMPLE_NS)
 		return;
 	job->samples[0] = job->samples[1];
-	job->samples[1] = (struct ll_card_request_decision){now_ns, gpu_time_of(job)};
+	job->samples[1] = (struct ll_card_sample){now_ns, gpu_time_of(job)};
 }
 
 static void read_recent(const struct ll_card_job *job, uint64_t now_ns, struct ll_card_job_view *view)
 {
 	enum { PERMILLE = 1000 };
-	const struct ll_card_request_decision *sample = &job->samples[0];
+	const struct ll_card_sample *sample = &job->samples[0];
 	uint64_t had_ns = gpu_time_of(job) > sample->gpu_time_ns ? gpu_time_of(job) - sample->gpu_time_ns : 0;
 	uint64_t ns = ll_share_elapsed_ns(sample->at_ns, now_ns);
 	if (ns < RECENT_LEAST_NS)
@@ -410,7 +410,7 @@ int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_
 	}
 	atomic_store(number, claim->number + 1);
 	card->cards->gang_claims += claim->first_card[0] != 0;
-	claim->has_rung = card->is_rung = true;
+	claim->has_sent_wake = card->is_woken = true;
 	note_changed(card);
 	*ret_claim = claim;
 	return 0;
@@ -436,7 +436,7 @@ unsigned ll_card_claim_number(const struct ll_card_claim *claim)
 
 void ll_card_claim_wake(struct ll_card_claim *claim)
 {
-	claim->has_rung = claim->job->card->is_rung = true;
+	claim->has_sent_wake = claim->job->card->is_woken = true;
 	ll_card_request_decision(claim->job->card);
 }
 

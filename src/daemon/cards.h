@@ -56,7 +56,7 @@ void ll_cards_fini(struct ll_cards *cards);
 
 struct ll_card_join {
 	const char *uuid;
-	uint64_t id; /* the job's number: the same on all its cards, and no other job's. It is told to whoever asks */
+	uint64_t id;        /* the job's number: the same on all its cards, and no other job's. Listings show it */
 	const char *tenant; /* name of the job's tenant; stays until the job has left the card */
 	struct ll_page *page;
 	struct ll_orders *orders;

@@ -113,7 +113,7 @@ void ll_watchers_look(struct ll_server *server)
 	}
 }
 
-/* One that does not read what it is told is let go. It comes again, and gets all pages anew. */
+/* Closes a connection whose peer does not read its messages. The peer connects again, and gets all pages anew. */
 void ll_watchers_tell_end(struct ll_server *server, uint64_t job_number)
 {
 	union ll_message message;
@@ -159,7 +159,7 @@ static int receive_message(struct ll_connection *connection)
 	return rc;
 }
 
-/* Sends what waits, then rows of a list, then pages. True: the socket is full. */
+/* Sends waiting messages, then rows of a list, then pages. True: the socket is full. */
 static bool send_waiting(struct ll_connection *connection)
 {
 	if (connection->has_pending)

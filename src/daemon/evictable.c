@@ -29,7 +29,8 @@ static const char *tenant_of(const struct ll_evictable *evictable)
 	return evictable->claim->card->job->facts.tenant;
 }
 
-/* One that does not read what it is told is let go. It comes again, and says how things are. */
+/* Closes the connection of a process that does not read its messages. The process connects again, and reports its
+ * state. */
 void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t value, uint32_t flags)
 {
 	union ll_message message;

@@ -294,7 +294,7 @@ uint64_t ll_gathers_due_ns(const struct ll_residency_books *books)
 	return due_ns;
 }
 
-/* ---- who comes and goes ---- */
+/* ---- members join and leave ---- */
 
 struct ll_gather *ll_gather_new(struct ll_residency_books *books, enum ll_gather_end end, bool is_by_hand,
 				uint64_t wait_ns, uint64_t now_ns)

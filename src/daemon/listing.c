@@ -116,7 +116,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);
 }
 
-static uint32_t cut(uint32_t value, uint32_t last)
+static uint32_t zero_beyond(uint32_t value, uint32_t last)
 {
 	return value <= last ? value : 0;
 }
@@ -141,10 +141,10 @@ static void describe_claim(const struct ll_page_slot *slot, struct ll_message_cl
 	row->posted_age_ns = age_ns(slot->posted_ns, now_ns);
 	row->idle_ns = idle_ns(slot->activity_ns, now_ns);
 	row->wanting_ns = want_since_ns ? age_ns(want_since_ns, now_ns) + 1 : 0;
-	row->state = cut(slot->state, LL_CLAIM_ENDING);
-	row->residency = cut(slot->residency, LL_CLAIM_EVICTED);
-	row->checkpoint = cut(slot->checkpoint, LL_CHECKPOINT_EVICTED);
-	row->gate = cut(slot->gate, LL_GATE_TIMED);
+	row->state = zero_beyond(slot->state, LL_CLAIM_ENDING);
+	row->residency = zero_beyond(slot->residency, LL_CLAIM_EVICTED);
+	row->checkpoint = zero_beyond(slot->checkpoint, LL_CHECKPOINT_EVICTED);
+	row->gate = zero_beyond(slot->gate, LL_GATE_TIMED);
 	ll_accounts_read(slot, now_ns, &row->accounts);
 	ll_page_read_note(slot, note);
 	ll_message_text_set(row->note, sizeof row->note, note);

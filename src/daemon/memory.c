@@ -197,7 +197,7 @@ static void request_reserves(struct ll_job_card *card, struct ll_job_claim *who,
 
 /* ---- deciding ---- */
 
-static void describe_claim(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
+static void describe_member(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;
 	if (now_ns >= claim->promised_until_ns || LL_MEMORY_USED(word) >= claim->promised || has_thanked(claim))
@@ -217,7 +217,7 @@ static struct ll_grants_step next_step(struct ll_job_card *card, struct ll_grant
 				   .leaving = leaving_units(card),
 				   .is_asking = is_asking(card, now_ns)};
 	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next)
-		describe_claim(claim, now_ns, &members[grants.count++]);
+		describe_member(claim, now_ns, &members[grants.count++]);
 	if (!grants.limit && card->job->facts.limits.memory_bytes)
 		grants.limit = 1;
 	return ll_grants_next(&grants);

@@ -168,8 +168,8 @@ static void wish_for(struct ll_residency_books *books, struct ll_evictable *evic
 	if (wish != before)
 		ll_move_requests_end(books, evictable, -ECANCELED,
 				     "another command has asked for something else meanwhile");
-	bool is_on_its_way = before == LL_RESIDENCY_WISH_EVICT && evictable->rule.state != LL_RESIDENCY_AWAY;
-	evictable->wish_before = is_on_its_way ? LL_RESIDENCY_WISH_NONE : before;
+	bool is_evicting = before == LL_RESIDENCY_WISH_EVICT && evictable->rule.state != LL_RESIDENCY_AWAY;
+	evictable->wish_before = is_evicting ? LL_RESIDENCY_WISH_NONE : before;
 	evictable->rule.wish = wish;
 	evictable->rule.retry_ns = 0;
 	evictable->quiet_ns = quiet_ns;

@@ -136,7 +136,7 @@ void ll_neighbours_handle(struct ll_server *server, struct ll_evictable *evictab
 	struct ll_neighbour_card card = {.free_bytes = message->free_bytes, .used_bytes = message->value};
 	bool is_read = message->flags & LL_MOVE_IS_READ;
 	snprintf(card.uuid, sizeof card.uuid, "%s", message->uuid);
-	if (message->flags & LL_MOVE_ASKS_DESTINATION) {
+	if (message->flags & LL_MOVE_WANTS_DESTINATION) {
 		choose_neighbour(server, evictable, message->bytes);
 		return;
 	}

@@ -338,7 +338,7 @@ void ll_residency_look_anew(struct ll_server *server, const char *uuid)
 	ll_residency_look(server, uuid);
 }
 
-/* ---- who comes and goes ---- */
+/* ---- processes connect and end ---- */
 
 int ll_residency_init(struct ll_server *server)
 {

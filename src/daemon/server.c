@@ -44,8 +44,8 @@ static void say_full(int fd, const char *reason)
 	ll_message_send(fd, &message, NULL, 0);
 }
 
-/* Accepts with the reserve, says why it refuses, and closes. Who comes again later may find room. Else the loop would
- * spin: the listening socket stays readable. */
+/* Accepts with the reserve, says why it refuses, and closes. A client that tries again later may find room. Else the
+ * loop would spin: the listening socket stays readable. */
 static void refuse_next(struct ll_server *server)
 {
 	if (server->reserve_fd >= 0)

@@ -107,8 +107,8 @@ enum ll_message_kind {
 	/* Memory on another card of the host: struct ll_message_move, on the connection of EVICTABLE. */
 	LL_MESSAGE_NEIGHBOUR = 49,   /* a process says of the card `uuid`: away_bytes that it has there, with the end of
 					its move; LL_MOVE_IS_READ: free_bytes, and value: bytes that are used, but for
-					synthetic loads. LL_MOVE_ASKS_DESTINATION, without a card: it has said all that it
-					knows, and   waits for DESTINATION before it leaves */
+					synthetic loads. LL_MOVE_WANTS_DESTINATION, without a card: it has said all that
+					it   knows, and   waits for DESTINATION before it leaves */
 	LL_MESSAGE_DESTINATION = 50, /* uuid: of the card that memory goes to; empty: to the host, and what is on a card
 					already goes on to there */
 	/* How a card is shared, as the rule decided it lately (daemon/share/decisions.h). A command asks with the
@@ -393,13 +393,13 @@ enum ll_move_state {
 };
 
 enum ll_move_flag {
-	LL_MOVE_BY_HAND = 1,           /* a person asked for it: nobody else ends it */
-	LL_MOVE_BY_CHUNKS = 2,         /* the allocation can wait for each chunk of its memory */
-	LL_MOVE_ALREADY = 4,           /* it was so before */
-	LL_MOVE_WANTS = 8,             /* it is away, and one of its threads waits to use the card */
-	LL_MOVE_IS_READ = 16,          /* the card has just been read */
-	LL_MOVE_ASKS_DESTINATION = 32, /* where its memory is to go */
-	LL_MOVE_HOLD = 64,             /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
+	LL_MOVE_BY_HAND = 1,            /* a person asked for it: nobody else ends it */
+	LL_MOVE_BY_CHUNKS = 2,          /* the allocation can wait for each chunk of its memory */
+	LL_MOVE_ALREADY = 4,            /* it was so before */
+	LL_MOVE_WANTS = 8,              /* it is away, and one of its threads waits to use the card */
+	LL_MOVE_IS_READ = 16,           /* the card has just been read */
+	LL_MOVE_WANTS_DESTINATION = 32, /* where its memory is to go */
+	LL_MOVE_HOLD = 64, /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
 };
 
 enum ll_move_room {

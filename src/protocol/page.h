@@ -172,7 +172,7 @@ enum ll_order_flag {
 	LL_ORDER_IS_ALONE = 2,      /* no cap, no higher class and no visits: the gate may be open */
 	LL_ORDER_IS_SLICED = 4,     /* others work too, and nobody needs visits: the card's time slices serve all */
 	LL_ORDER_IS_HOLDER = 8,     /* the turn is the job's, even if it may not launch */
-	LL_ORDER_IS_BY_VISITS = 16, /* the card is given for visits, and what the process launches waits on it */
+	LL_ORDER_IS_EXCLUSIVE = 16, /* the card is given for visits, and what the process launches waits on it */
 	LL_ORDER_IS_ENDING = 32,    /* the job has the turn and is to give it away: what is queued drains */
 	LL_ORDER_PAUSED = 64,       /* it gave the turn to a lower class for want of work (LL_POST_LAUNCHED) */
 	LL_ORDER_IS_FREE = 128,     /* the process wants nothing now; if it begins to, its gate may be opened at once */

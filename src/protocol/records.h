@@ -77,7 +77,7 @@ struct ll_turn_look {
 	bool is_alone;           /* no cap, no higher class and no visits: the gate may be open */
 	bool is_sliced;          /* others work too, and nobody needs visits: the hardware's time slices serve all */
 	bool is_holder;          /* the turn is ours, even when we may not launch */
-	bool is_by_visits;       /* the card is given for visits, and what we launch out of ours waits on it (act.h) */
+	bool is_exclusive;       /* the card is given for visits, and what we launch out of ours waits on it (act.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
 	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */

@@ -191,7 +191,7 @@ static void body_capped(void)
 	for (int i = 0; i < 20; i++) {
 		launch_timed(work, stream, MS, 1, 32);
 		uint64_t queued_ns = claim_of(SELF)->queued_ns;
-		by_visits += (order_of(SELF)->flags & LL_ORDER_IS_BY_VISITS) != 0;
+		by_visits += (order_of(SELF)->flags & LL_ORDER_IS_EXCLUSIVE) != 0;
 		most_ns = queued_ns > most_ns ? queued_ns : most_ns;
 	}
 	printf("by visits at %u launches, %.1f ms queued at most\n", by_visits, (double)most_ns / MS);

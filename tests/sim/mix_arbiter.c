@@ -122,9 +122,9 @@ static uint64_t next_tick_ns(const struct mix_member *member, uint64_t now_ns)
 		return debt_tick_ns(member, now_ns);
 	if (!member->is_wanting)
 		return SIM_NEVER;
-	if (look->is_by_visits && !look->is_holder)
+	if (look->is_exclusive && !look->is_holder)
 		return now_ns + (member->said.overruns ? OVERRUN_NS : HELD_NS);
-	if (look->is_by_visits && look->waiting_claims)
+	if (look->is_exclusive && look->waiting_claims)
 		return now_ns + watch_ns(member);
 	if (look->queue_bound_ns || member->job.cap_permille)
 		return now_ns + (member->program->gate.waits_for_room ? POLL_NS : CALM_NS);
@@ -154,7 +154,7 @@ static bool tick(struct mix_member *member, uint64_t now_ns)
 	said->is_wanting = member->is_wanting;
 	said->is_on_card = true;
 	said->queue_is_empty = queue_is_empty(member, now_ns);
-	said->overruns = program->gate.is_by_visits && mix_program_overruns(program);
+	said->overruns = program->gate.is_exclusive && mix_program_overruns(program);
 	said->has_launched = true;
 	member->tick_ns = next_tick_ns(member, now_ns);
 	return before.is_wanting != said->is_wanting || before.launch_mode != said->launch_mode ||
@@ -191,7 +191,7 @@ static void charge(struct mix_arbiter *self, uint64_t now_ns)
 		uint64_t used_ns = used_ns_of(member->program) - member->used_ns;
 		bool is_visited = &member->claim == holder || member->claim.overruns;
 		member->used_ns += used_ns;
-		if (member->claim.look.is_by_visits)
+		if (member->claim.look.is_exclusive)
 			used_ns = is_visited ? ns / sharing : 0;
 		if (used_ns)
 			ll_share_charge(&member->job, used_ns);
@@ -226,7 +226,7 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 		struct mix_member *member = &self->members[i];
 		const struct mix_gate before = member->program->gate;
 		if (member->has_looked) {
-			member->program->gate.is_by_visits = member->claim.look.is_by_visits;
+			member->program->gate.is_exclusive = member->claim.look.is_exclusive;
 			member->program->gate.bound_ns = member->claim.look.queue_bound_ns;
 			member->program->gate.may_launch = member->claim.look.may_launch;
 		}
@@ -237,7 +237,7 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 		if (!member->is_wanting)
 			member->program->gate.must_ask = !ll_share_is_free(&member->claim, now_ns);
 		const struct mix_gate *gate = &member->program->gate;
-		bool is_new = before.is_open != gate->is_open || before.is_by_visits != gate->is_by_visits ||
+		bool is_new = before.is_open != gate->is_open || before.is_exclusive != gate->is_exclusive ||
 			      before.bound_ns != gate->bound_ns || before.may_launch != gate->may_launch;
 		if (is_new && member->is_wanting && member->tick_ns > now_ns + RING_NS)
 			member->tick_ns = now_ns + RING_NS;

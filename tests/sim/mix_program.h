@@ -54,7 +54,7 @@ static inline bool mix_kind_answers(const struct mix_kind *kind)
 
 /* What the library knows of the gate. */
 struct mix_gate {
-	bool is_by_visits; /* launches wait on the card */
+	bool is_exclusive; /* launches wait on the card */
 	uint64_t bound_ns; /* of work that may be queued, and two launches in any case; 0: none */
 	/* of one with a cap: its account is in debt, its orders let it launch, and what the account holds */
 	bool is_in_debt, may_launch;

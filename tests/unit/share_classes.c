@@ -133,7 +133,7 @@ static void who_is_held_launches_nothing_and_waits_on_the_card(void **state)
 		assert_int_equal(low->claim.look.may_launch, !is_held);
 		assert_false(is_held && has_turn(low));
 		assert_int_equal(is_word_open(low), !is_held);
-		assert_int_equal(low->claim.look.is_by_visits, is_held);
+		assert_int_equal(low->claim.look.is_exclusive, is_held);
 		assert_true(high->claim.look.may_launch && is_word_open(high) && high->claim.look.is_alone);
 		assert_int_equal(low->claim.look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
 		assert_int_equal(low->claim.look.waiting_claims, is_held);

@@ -44,7 +44,7 @@ static void one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum(void **state)
 	pass(card, both, 2, 2 * MS);
 	assert_true(!is_word_open(one) && is_word_open(other));
 	assert_int_not_equal(one->word, before);
-	assert_true(one->claim.look.is_by_visits && other->claim.look.is_by_visits);
+	assert_true(one->claim.look.is_exclusive && other->claim.look.is_exclusive);
 }
 
 static void who_rests_or_is_alone_is_not_held(void **state)

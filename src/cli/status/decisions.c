@@ -121,7 +121,7 @@ static int show(const struct shown *shown, struct ll_client *client, struct ll_e
 	return rc;
 }
 
-static int look(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
+static int request_decisions(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
 {
 	(void)list;
 	return client ? show(data, client, err) : 0;
@@ -131,5 +131,5 @@ int ll_status_decisions(const struct ll_driver *driver, const struct ll_card *co
 			struct ll_err *err)
 {
 	struct shown shown = {.cards = cards, .count = count, .is_json = is_json};
-	return ll_daemon_look(ll_driver_sim_folder(driver), false, look, &shown, err);
+	return ll_daemon_look(ll_driver_sim_folder(driver), false, request_decisions, &shown, err);
 }

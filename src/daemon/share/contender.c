@@ -83,15 +83,15 @@ bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns)
 unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_scan *scan, uint64_t least_ns)
 {
 	bool has_space = job->is_by_space;
-	uint64_t mark = ++job->card->counts;
+	uint64_t pass = ++job->card->counts;
 	unsigned count = 0;
 	for (size_t i = 0; i < scan->count; i++) {
 		struct ll_share_job *other = scan->claims[i]->job;
 		if (scan->claims[i]->said.queued_ns < least_ns)
 			continue;
-		bool is_new = other->is_by_space ? !has_space : other->seen != mark;
+		bool is_new = other->is_by_space ? !has_space : other->seen != pass;
 		has_space |= other->is_by_space;
-		other->seen = mark;
+		other->seen = pass;
 		count += is_new;
 	}
 	return count;

@@ -196,7 +196,7 @@ static void decide_held(struct ll_share_claim *claim, const struct ll_contender 
 	ll_share_shut_word(claim->job);
 	look->waiting_claims = (unsigned)scan->count;
 	look->queue_bound_ns = LL_QUEUE_BENEATH_NS;
-	look->is_by_visits = self->waits_on_card;
+	look->is_exclusive = self->waits_on_card;
 	look->sharing = 0;
 }
 
@@ -241,8 +241,8 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	}
 	decide_turn(claim, &self, &scan, now_ns);
 	claim->overruns = claim->said.overruns && !look->is_holder;
-	look->is_by_visits = self.waits_on_card && scan.count;
-	if (look->is_by_visits) /* a process whose launches do not overrun its visit is held */
+	look->is_exclusive = self.waits_on_card && scan.count;
+	if (look->is_exclusive) /* a process whose launches do not overrun its visit is held */
 		look->sharing = ll_share_count_overruns(&scan) + claim->overruns;
 	look->is_alone = look->may_launch && !self.has_cap && scan.count == 0;
 }

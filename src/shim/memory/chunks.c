@@ -5,13 +5,13 @@
 #include "shim/memory/backing.h"
 #include "shim/memory/physical.h"
 
-bool ll_chunks_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_chunk *ret_piece)
+bool ll_chunks_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_chunk *ret_chunk)
 {
 	while (ll_extents_next(at)) {
 		bool is_physical = at->kind == LL_EXTENT_PHYSICAL;
 		if (at->dev != dev || !(is_physical ? ll_physical_is_movable(at) : at->kind == LL_EXTENT_BACKING))
 			continue;
-		*ret_piece = (struct ll_chunk){at->kind, at->address, at->bytes, is_physical ? at->real : at->handle};
+		*ret_chunk = (struct ll_chunk){at->kind, at->address, at->bytes, is_physical ? at->real : at->handle};
 		return true;
 	}
 	return false;

@@ -22,7 +22,7 @@ struct ll_chunk {
  * zero but for its kind, LL_CHUNKS_FIRST. False: there are no more.
  */
 #define LL_CHUNKS_FIRST LL_EXTENT_PHYSICAL
-bool ll_chunks_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_chunk *ret_piece);
+bool ll_chunks_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_chunk *ret_chunk);
 
 /* All chunks of the card, in bytes. Looks at those of the program's own memory. */
 uint64_t ll_chunks_bytes(const struct ll_device_state *dev);

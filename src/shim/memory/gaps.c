@@ -11,7 +11,7 @@ static uint64_t room_of(uint64_t bytes)
 }
 
 /* Returns the first gap that ends behind the address. */
-static size_t find_gap(const struct ll_gaps *gaps, uint64_t address)
+static size_t find_gap_at(const struct ll_gaps *gaps, uint64_t address)
 {
 	size_t low = 0, high = gaps->count;
 	while (low < high) {
@@ -41,7 +41,7 @@ static void insert_gap(struct ll_gaps *gaps, const struct ll_gap *gap)
 {
 	if (!gap->bytes || !has_room(gaps))
 		return;
-	size_t i = find_gap(gaps, gap->address);
+	size_t i = find_gap_at(gaps, gap->address);
 	memmove(&gaps->gaps[i + 1], &gaps->gaps[i], (gaps->count - i) * sizeof *gap);
 	gaps->gaps[i] = *gap;
 	gaps->count++;
@@ -55,7 +55,7 @@ static void remove_at(struct ll_gaps *gaps, size_t i)
 
 uint64_t ll_gaps_next(const struct ll_gaps *gaps, uint64_t address)
 {
-	size_t i = find_gap(gaps, address);
+	size_t i = find_gap_at(gaps, address);
 	if (i == gaps->count)
 		return UINT64_MAX;
 	return gaps->gaps[i].address > address ? gaps->gaps[i].address : address;
@@ -70,7 +70,7 @@ void ll_gaps_add_free(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 void ll_gaps_remove(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 {
 	uint64_t end = address + room_of(bytes);
-	size_t i = find_gap(gaps, address);
+	size_t i = find_gap_at(gaps, address);
 	while (i < gaps->count && gaps->gaps[i].address < end) {
 		struct ll_gap gap = gaps->gaps[i], before = gap, behind = gap;
 		before.bytes = address > gap.address ? address - gap.address : 0;

@@ -14,7 +14,7 @@
 enum { CARDS = 64, CLASSES = 64 };
 
 /* A freed block may be larger than what is asked for by this part of that. */
-enum { WASTE_PART = 8 };
+enum { WASTE_DIVISOR = 8 };
 
 struct freed {
 	struct ll_extent block;       /* bytes: what of it still counts as used */
@@ -126,7 +126,7 @@ static struct freed *unlink_freed(struct freed **link)
 /* place NULL: a block whose stream has not reached the free. Returns the link to the best block, or NULL. */
 static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_bytes, const struct ll_stream_place *place)
 {
-	uint64_t most_bytes = room_bytes + room_bytes / WASTE_PART;
+	uint64_t most_bytes = room_bytes + room_bytes / WASTE_DIVISOR;
 	struct freed **best = NULL;
 	for (unsigned i = class_of(room_bytes); i <= class_of(most_bytes); i++) {
 		for (struct freed **link = &pool->freed[i], *freed; (freed = *link); link = &freed->next) {
@@ -282,8 +282,8 @@ static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **
 	return block;
 }
 
-bool ll_movable_pool_take(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
-			  const struct ll_stream_place *place, struct ll_extent *ret_block)
+bool ll_movable_pool_get_block(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+			       const struct ll_stream_place *place, struct ll_extent *ret_block)
 {
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);
@@ -293,8 +293,8 @@ bool ll_movable_pool_take(struct ll_movable_pool *pool, uint64_t room_bytes, uin
 	return best != NULL;
 }
 
-bool ll_movable_pool_take_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
-				  struct ll_pending_block *ret_pending)
+bool ll_movable_pool_get_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+				 struct ll_pending_block *ret_pending)
 {
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);

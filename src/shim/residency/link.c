@@ -25,7 +25,7 @@
 
 #define LOOK_MS 100
 #define PREPARE_LOOK_MS 2
-/* A loadlined that was killed is followed by the next one within some ms. */
+/* After a loadlined was killed, the next one starts within some ms. */
 #define CONNECT_NS (20 * LL_NS_PER_MS)
 #define ALONE_LOOK_MS 20
 #define ROOM_LOOK_NS (1 * LL_NS_PER_MS)
@@ -38,7 +38,7 @@ static _Atomic(struct ll_link *) links[CARDS];
 static bool is_tried[CARDS];
 static struct ll_fork_item fork_item;
 
-/* ---- what is said ---- */
+/* ---- messages to loadlined ---- */
 
 static int say_evictable(struct ll_link *link)
 {
@@ -58,12 +58,12 @@ static int say_evictable(struct ll_link *link)
 			     (link->is_held && link->state == LL_LINK_RESUMING ? LL_MOVE_HOLD : 0U);
 	link->line.token = name.token;
 	int rc = ll_line_say(&link->line, &message, NULL, 0);
-	if (!rc && link->lacks_room) /* the loadlined that heard of it, and would have let it try again, is no more */
+	if (!rc && link->lacks_room) /* the loadlined that received NO_ROOM has ended, so it cannot send RESUME */
 		rc = ll_link_say_kind(link, LL_MESSAGE_NO_ROOM);
 	return rc;
 }
 
-/* What may have to leave, while the program runs. */
+/* Reports the memory that may be evicted, while the program runs. */
 static int tell_sizes(struct ll_link *link)
 {
 	uint64_t bytes = ll_chunks_bytes(link->dev), pool_bytes = ll_move_pool_bytes(link->move);
@@ -75,7 +75,7 @@ static int tell_sizes(struct ll_link *link)
 	return ll_link_say_kind(link, LL_MESSAGE_SIZES);
 }
 
-/* A thread of the program is about to wait, because the calls are shut. Any thread. */
+/* A thread of the program is about to wait because the calls are shut. Called on any thread. */
 static void note_waiting(void)
 {
 	union ll_message message;
@@ -115,7 +115,7 @@ static void connect_to_daemon(struct ll_link *link)
 		ll_line_close(&link->line);
 }
 
-/* It has answered, so it knows the slot. */
+/* loadlined has replied, so it knows the slot. */
 static void note_heard(struct ll_link *link)
 {
 	link->lost_ns = 0;
@@ -136,12 +136,12 @@ static int handle_messages(struct ll_link *link)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Of a program that runs. */
+/* For a program that runs. */
 static int tell_news(struct ll_link *link)
 {
 	struct ll_port_name name = ll_port_name(atomic_load(&link->dev->claim));
 	if (name.token != link->line.token)
-		return -ESTALE; /* it has another slot now, and says so */
+		return -ESTALE; /* the process has another slot now, and connects for it */
 	int rc = ll_shares_tell(link->dev, &link->line, link->is_new);
 	link->is_new = false;
 	return rc ? rc : tell_sizes(link);
@@ -160,7 +160,7 @@ static void serve_link(struct ll_link *link)
 		lose_daemon(link);
 }
 
-/* Nobody has decided for so long: the program goes on by itself. */
+/* loadlined has been away for too long: the program is resumed without it. */
 static void end_alone(struct ll_link *link)
 {
 	if (!ll_link_is_alone(link) ||
@@ -174,7 +174,8 @@ static void end_alone(struct ll_link *link)
 		ll_link_resume(link, false);
 	link->is_held = link->is_back = false;
 	if (link->state == LL_LINK_RESUMING && !ll_move_may_have_room(link->move))
-		link->lacks_room = link->moves_on = true; /* nobody says whether the neighbour is used by now */
+		link->lacks_room = link->moves_on =
+		    true; /* without loadlined it is not known whether others use the neighbour */
 }
 
 static void work_alone(struct ll_link *link)
@@ -201,10 +202,10 @@ static void *link_main(void *arg)
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	prctl(PR_SET_NAME, "ll-evictable");
 	prctl(PR_SET_TIMERSLACK, 1);
-	ll_reentry_depth = 1; /* all that this thread calls is ours */
+	ll_reentry_depth = 1; /* calls of this thread are the library's, not the program's */
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
-		ll_link_tell_page(link); /* of what was allocated meanwhile, and to a slot that was taken anew */
+		ll_link_tell_page(link); /* for memory that was allocated meanwhile, and for a new slot */
 		if (link->line.fd >= 0)
 			serve_link(link);
 		else
@@ -329,7 +330,7 @@ static enum ll_link_reply request_room(struct ll_link *link, uint64_t bytes, boo
 	uint64_t now_ns = ll_now_ns();
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_SHORT);
-	message.move.bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES); /* the driver gives no less */
+	message.move.bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES); /* the driver allocates no less */
 	message.move.flags = waits_by_chunk ? LL_MOVE_BY_CHUNKS : 0;
 	atomic_store(&link->room, LL_LINK_REPLY_NONE);
 	if (ll_line_say(&link->line, &message, NULL, 0))
@@ -341,7 +342,7 @@ static enum ll_link_reply request_room(struct ll_link *link, uint64_t bytes, boo
 	return (enum ll_link_reply)reply;
 }
 
-/* Asks the next loadlined if the one that was asked has ended. */
+/* If loadlined ends, sends the request to the next one. */
 static enum ll_link_reply await_room(struct ll_link *link, uint64_t bytes, bool waits_by_chunk)
 {
 	uint64_t deadline_ns = ll_now_ns() + LL_RESIDENCY_ROOM_NS;
@@ -366,7 +367,7 @@ enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t b
 	}
 	struct ll_link *link = link_of(dev);
 	LL_SCOPE_NO_CANCEL;
-	/* The program may have to leave itself meanwhile. */
+	/* The program itself may be evicted meanwhile. */
 	ll_driver_call_step_out();
 	pthread_mutex_lock(&link->room_lock);
 	enum ll_link_reply reply = await_room(link, bytes, waits_by_chunk);

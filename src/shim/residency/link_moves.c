@@ -7,7 +7,7 @@
 #include "shim/memory/chunks.h"
 #include "shim/time/driver_calls.h"
 
-/* After so long without loadlined memory comes back by itself. */
+/* After this time without loadlined, memory is resumed without a command. */
 #define ALONE_NS (5 * LL_NS_PER_S)
 #define CARD_LOOK_NS (1 * LL_NS_PER_S)
 #define QUIET_NS (10 * LL_NS_PER_S)
@@ -69,7 +69,6 @@ static void account_stop(struct ll_link *link)
 	link->stopped_ns = ll_move_is_stopped(link->move) ? now_ns : 0;
 }
 
-/* Says in the process's slot where its memory is. */
 void ll_link_tell_page(struct ll_link *link)
 {
 	account_stop(link);
@@ -95,7 +94,7 @@ void ll_link_enter(struct ll_link *link, enum ll_link_state state)
 
 static int note_stopped(struct ll_link *link, enum ll_link_state state)
 {
-	/* A thread that was late in the move before may have said it just now. */
+	/* A thread that was late in the move before may have set it just now. */
 	atomic_store(&link->has_said_want, false);
 	atomic_store(&link->is_away, true);
 	ll_link_enter(link, state);
@@ -105,7 +104,7 @@ static int note_stopped(struct ll_link *link, enum ll_link_state state)
 	return rc;
 }
 
-/* error: the driver's, if the memory is not back because the card is lost. */
+/* error: the error of the driver, if the memory is not back because the card is lost; else 0. */
 static int go_on(struct ll_link *link, uint64_t error)
 {
 	union ll_message message;
@@ -114,11 +113,12 @@ static int go_on(struct ll_link *link, uint64_t error)
 	link->is_by_hand = false;
 	ll_link_init_message(link, LL_MESSAGE_BACK, &message);
 	message.move.value = error;
-	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the page. */
+	/* If the card is lost, the program may end at once, so BACK is sent first. Else BACK is sent last, so the page
+	 * is up to date when loadlined receives it. */
 	int rc = error ? ll_line_say(&link->line, &message, NULL, 0) : 0;
 	ll_move_go_on(link->move);
 	if (error)
-		ll_move_end(link->move); /* nothing is away any more */
+		ll_move_end(link->move); /* no memory is away any more */
 	ll_link_enter(link, LL_LINK_HERE);
 	if (!error)
 		rc = ll_line_say(&link->line, &message, NULL, 0);
@@ -144,7 +144,7 @@ static int suspend_program(struct ll_link *link)
 	return note_stopped(link, LL_LINK_SUSPENDED);
 }
 
-/* It goes on meanwhile. */
+/* The program runs while more host memory is made ready. */
 static int prepare_more(struct ll_link *link)
 {
 	ll_move_go_on(link->move);
@@ -152,7 +152,7 @@ static int prepare_more(struct ll_link *link)
 	return 0;
 }
 
-/* The host's memory is ready. */
+/* Stops the program and begins the copy. The host memory is ready. */
 static int evict_now(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
@@ -166,7 +166,7 @@ static int evict_now(struct ll_link *link)
 	return note_stopped(link, link->is_held ? LL_LINK_SUSPENDED : LL_LINK_EVICTING);
 }
 
-/* One that was stopped stays so if it cannot leave. */
+/* The eviction failed. A program that was suspended before stays suspended. */
 static int refuse_eviction(struct ll_link *link, const char *why)
 {
 	ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_SUSPENDED : LL_LINK_HERE);
@@ -189,7 +189,7 @@ static int prepare_eviction(struct ll_link *link)
 	bool is_early = ll_link_awaits_destination(link) || (rc == -EAGAIN && !link->is_to_neighbour);
 	if (is_early && (!rc || rc == -EAGAIN))
 		return tell_prepared(link);
-	if (rc == -EAGAIN) /* the host's memory is needed if the neighbour is wanted */
+	if (rc == -EAGAIN) /* host memory is needed only if the neighbour has no room */
 		rc = 0;
 	return rc ? refuse_eviction(link, why) : evict_now(link);
 }
@@ -235,11 +235,11 @@ static int copy_in(struct ll_link *link)
 	return say_free(link, LL_MESSAGE_NO_ROOM);
 }
 
-/* It takes no room unless there is room for all: else two programs that hold a part each would wait for each other for
- * ever. */
+/* Without loadlined the program resumes only if the card has room for all of its memory. Otherwise two programs, each
+ * with half of its memory on the card, would wait for each other for ever. */
 static void return_alone(struct ll_link *link)
 {
-	ll_move_settle(link->move); /* a batch may be on its way to the host */
+	ll_move_settle(link->move); /* a copy to the host may be in flight */
 	if (ll_move_may_have_room(link->move))
 		link->lacks_room = false;
 	else
@@ -251,7 +251,6 @@ bool ll_link_is_alone(const struct ll_link *link)
 	return link->lost_ns && ll_now_ns() - link->lost_ns >= ALONE_NS;
 }
 
-/* Whether there is something to do without waiting. */
 bool ll_link_has_step(const struct ll_link *link)
 {
 	bool is_copying = link->state == LL_LINK_EVICTING || ll_link_may_move_on(link);
@@ -278,7 +277,7 @@ int ll_link_do_step(struct ll_link *link)
 	return ll_link_may_move_on(link) ? ll_link_move_on(link) : 0;
 }
 
-/* ---- what loadlined says ---- */
+/* ---- messages of loadlined ---- */
 
 static void note_wish(struct ll_link *link, const struct ll_message_move *message)
 {
@@ -318,8 +317,8 @@ int ll_link_resume(struct ll_link *link, bool is_held)
 		return go_on(link, 0);
 	case LL_LINK_SUSPENDED:
 		return go_on(link, 0);
-	case LL_LINK_EVICTING: /* what could not be copied is on the card */
-	case LL_LINK_AWAY:     /* a batch may be on its way from a neighbour to the host */
+	case LL_LINK_EVICTING: /* batches that could not be copied are on the card */
+	case LL_LINK_AWAY:     /* a copy from a neighbour to the host may be in flight */
 		ll_move_settle(link->move);
 		ll_link_enter(link, LL_LINK_RESUMING);
 		return 0;
@@ -328,12 +327,12 @@ int ll_link_resume(struct ll_link *link, bool is_held)
 			ll_move_settle(link->move);
 		link->lacks_room = link->is_back = false;
 		return 0;
-	default: /* it was said again while BACK was on its way */
+	default: /* RESUME was sent again while BACK was on its way */
 		return 0;
 	}
 }
 
-/* The program may have gone on before it heard this: then BACK is on its way. */
+/* If the program already runs, BACK is on its way, and STAY is ignored. */
 static int begin_stay(struct ll_link *link)
 {
 	if (link->state != LL_LINK_RESUMING)
@@ -352,7 +351,7 @@ static enum ll_link_reply reply_of(uint64_t room)
 	return room ? LL_LINK_REPLY_THERE : LL_LINK_REPLY_NO_ROOM;
 }
 
-/* A program that is away hears of its card's loss in this way. */
+/* Whether the card of a program that is away is lost. */
 static bool has_lost_card(const struct ll_link *link)
 {
 	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RESUMING && link->lacks_room);
@@ -394,7 +393,7 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 		return 0;
 	case LL_MESSAGE_WELCOME:
 		return 0;
-	default: /* REFUSED: it does not know the slot yet */
+	default: /* REFUSED: loadlined does not know the slot yet */
 		return -EPROTO;
 	}
 }

@@ -1,4 +1,5 @@
-/* Memory on a neighbour (neighbours.h): loadlined is asked where it goes, and says when it has to go on to the host. */
+/* Memory on a neighbour (neighbours.h): the link requests a destination from loadlined. loadlined also commands when
+ * the memory must be copied on to the host. */
 #include "shim/residency/link_state.h"
 
 #include <errno.h>
@@ -8,12 +9,12 @@
 #include "base/clock.h"
 #include "shim/memory/chunks.h"
 
-/* A loadlined that is well answers in some 0.1 ms, on a busy host in more than 100 ms at times. Without an reply
- * memory goes to the host. One that has ended is not waited for. */
+/* loadlined replies within some 0.1 ms, on a busy host sometimes after more than 100 ms. Without a reply memory goes to
+ * the host. If loadlined has ended, the link does not wait. */
 #define REPLY_NS (1 * LL_NS_PER_S)
-/* While memory is on a neighbour, that is looked at so often. */
+/* Time between two readings of a neighbour that has memory of the program. */
 #define READ_NS (100 * LL_NS_PER_MS)
-/* Told of nothing yet. */
+/* No report was sent yet. */
 #define UNTOLD UINT64_MAX
 
 static void init_report(const struct ll_link *link, const char *uuid, union ll_message *ret_message)
@@ -33,7 +34,7 @@ static void add_reading(union ll_message *message)
 	message->move.value = used_bytes;
 }
 
-/* ---- where it goes ---- */
+/* ---- the destination ---- */
 
 static void look_for_neighbours(struct ll_link *link)
 {
@@ -64,8 +65,8 @@ int ll_link_request_destination(struct ll_link *link)
 	if (rc || !has_any)
 		return rc;
 	init_report(link, "", &message);
-	message.move.flags = LL_MOVE_ASKS_DESTINATION;
-	message.move.bytes = ll_chunks_bytes(link->dev); /* what was told last may be less */
+	message.move.flags = LL_MOVE_WANTS_DESTINATION;
+	message.move.bytes = ll_chunks_bytes(link->dev); /* the last report may be lower */
 	link->reply_ns = ll_now_ns() + REPLY_NS;
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
@@ -89,7 +90,7 @@ void ll_link_set_destination(struct ll_link *link, const struct ll_message_move 
 	bool is_reply = ll_link_awaits_destination(link);
 	const struct ll_neighbour *neighbour = is_reply ? find_neighbour(link, message->uuid) : NULL;
 	link->reply_ns = 0;
-	if (message->uuid[0]) { /* this came too late: then the next report says that nothing is there */
+	if (message->uuid[0]) { /* if the reply is late, the next report says that the neighbour has nothing */
 		snprintf(link->neighbour, sizeof link->neighbour, "%s", message->uuid);
 		link->told_neighbour_bytes = UNTOLD;
 	}
@@ -114,12 +115,12 @@ int ll_link_move_on(struct ll_link *link)
 {
 	int rc = ll_move_on(link->move);
 	link->waits_for_host = rc == -EAGAIN || rc == -ENOSPC;
-	if (rc == 0 || rc == -EIO) /* what cannot be copied stays where it is */
+	if (rc == 0 || rc == -EIO) /* a batch that cannot be copied stays on the neighbour */
 		link->moves_on = false;
 	return 0;
 }
 
-/* ---- what loadlined is told ---- */
+/* ---- reports to loadlined ---- */
 
 int ll_link_report_neighbour(struct ll_link *link)
 {

@@ -13,8 +13,8 @@
 #include "shim/time/driver_calls.h"
 
 /* A batch ends with the chunk that reaches so many bytes. 512 MiB take 10 ms on the bus of an H200, and a chunk's calls
- * take 0.1 ms (doc/facts.md). The first batches of a move are an eighth, a quarter, and half of it, so what waits for
- * room begins sooner. */
+ * take 0.1 ms (doc/facts.md). The first batches of a move are an eighth, a quarter, and half of it, so a program
+ * that waits for room begins sooner. */
 #define BATCH_BYTES UINT64_C(0x20000000)
 enum { SMALL_BATCHES = 3, BATCH_CHUNKS = 64 };
 
@@ -105,7 +105,7 @@ static int list_chunks(struct ll_move *move)
 	return 0;
 }
 
-/* The first ones are small: so what waits for the first room begins soon. */
+/* The first batches are small, so a program that waits for room begins soon. */
 static uint64_t bytes_of_batch(uint32_t number)
 {
 	int64_t smaller = (int64_t)SMALL_BATCHES - number;

@@ -1,4 +1,4 @@
-/* Batches are copied: out, in, and from a neighbour on to the host. */
+/* Copies batches: out, in, and from a neighbour on to the host. */
 #include "shim/residency/move.h"
 
 #include <errno.h>
@@ -17,20 +17,20 @@ static struct ll_cu_stream *stream_of(const struct ll_move *move, const struct l
 	return move->streams[(batch - move->batches) % LL_MOVE_STREAMS];
 }
 
-/* Bytes of the card, cut where registered steps of the host end. */
+/* Copies bytes of the card in several calls, because a call must not cross the end of a registered step of the host. */
 static ll_cu_result copy_host(const struct ll_move *move, ll_cu_deviceptr at, uint64_t bytes, uint64_t offset,
 			      struct ll_cu_stream *stream, bool is_out)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	while (bytes && status == LL_CUDA_SUCCESS) {
 		uint64_t to_end = LL_POOL_STEP_BYTES - offset % LL_POOL_STEP_BYTES;
-		uint64_t part = bytes < to_end ? bytes : to_end;
+		uint64_t length = bytes < to_end ? bytes : to_end;
 		char *host = ll_host_pool_base(move->pool) + offset;
-		status = is_out ? ll_real()->cuMemcpyDtoHAsync_v2(host, at, part, stream)
-				: ll_real()->cuMemcpyHtoDAsync_v2(at, host, part, stream);
-		at += part;
-		offset += part;
-		bytes -= part;
+		status = is_out ? ll_real()->cuMemcpyDtoHAsync_v2(host, at, length, stream)
+				: ll_real()->cuMemcpyHtoDAsync_v2(at, host, length, stream);
+		at += length;
+		offset += length;
+		bytes -= length;
 	}
 	return status;
 }
@@ -52,7 +52,7 @@ static ll_cu_result copy_chunk(const struct ll_move *move, const struct ll_move_
 		      : ll_real()->cuMemcpyDtoDAsync_v2(at, aside, bytes, stream);
 }
 
-/* What the program has made itself may be mapped nowhere, or read-only. */
+/* Memory that the program has made itself may be unmapped, or mapped read-only. So it is mapped at another address. */
 static ll_cu_result copy_aside(const struct ll_move *move, const struct ll_move_batch *batch,
 			       const struct ll_chunk *chunk, uint64_t offset, bool is_out)
 {
@@ -177,7 +177,7 @@ static int find_host_room(struct ll_move *move, const struct ll_move_batch *batc
 	return ll_host_pool_need(move->pool, move->bytes, why, sizeof why) == -ENOSPC ? -ENOSPC : -EAGAIN;
 }
 
-/* For the batch, and some that follow. */
+/* Makes a block for the batch and some batches that follow. */
 static bool make_block(struct ll_move *move, struct ll_move_batch *first)
 {
 	struct ll_move_block *block = &move->blocks[first - move->batches];
@@ -197,7 +197,8 @@ static bool make_block(struct ll_move *move, struct ll_move_batch *first)
 	return true;
 }
 
-/* On the neighbour, or if that has none, in the host: then what leaves later goes there too. */
+/* Finds room for the batch on the neighbour. If the neighbour has none, this batch and all later ones go to the host.
+ */
 static int find_room(struct ll_move *move, struct ll_move_batch *batch)
 {
 	if (batch->block)
@@ -224,7 +225,7 @@ int ll_move_out(struct ll_move *move)
 
 /* ---- on to the host ---- */
 
-/* What has never left the card lets go of its part of the neighbour. */
+/* Batches that have never been off the card release their blocks on the neighbour. */
 static struct ll_move_batch *next_on_neighbour(const struct ll_move *move)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
@@ -267,7 +268,7 @@ bool ll_move_is_card_lost(const struct ll_move *move)
 	return status != LL_CUDA_SUCCESS;
 }
 
-/* New memory at the old addresses. Nothing is made if it fails. -ENOMEM: the card has none; -EIO: the program's
+/* Makes new memory at the old addresses. On failure nothing is made. -ENOMEM: the card has none; -EIO: the program's
  * contexts are lost. */
 static int make_batch(struct ll_move *move, struct ll_move_batch *batch)
 {

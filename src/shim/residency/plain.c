@@ -9,11 +9,11 @@
 #include "shim/time/driver_calls.h"
 #include "shim/time/flow.h"
 
-/* A batch of others' memory leaves in 10 ms; if none has for half a second, none will. */
+/* Another program evicts a batch in 10 ms. If no memory has become free for half a second, none will. */
 #define CHUNK_PAUSE_NS (2 * LL_NS_PER_MS)
 #define CHUNK_NS (500 * LL_NS_PER_MS)
 
-/* The program may have to leave meanwhile. */
+/* The program itself may be evicted meanwhile. */
 static bool wait_for_chunk(struct ll_device_state *dev, uint64_t since_ns)
 {
 	LL_SCOPE_NO_CANCEL;
@@ -65,7 +65,7 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 
 static void end_wait(struct ll_flow **flow)
 {
-	ll_flow_leave_wait(*flow);
+	ll_flow_end_wait(*flow);
 }
 
 /*
@@ -76,7 +76,7 @@ static void end_wait(struct ll_flow **flow)
 static ll_cu_result wait_as_free_does(struct ll_flow *flow)
 {
 	ll_cu_deviceptr own;
-	if (ll_flow_enter_wait(flow)) {
+	if (ll_flow_begin_wait(flow)) {
 		/* Also if the thread is cancelled meanwhile. */
 		struct ll_flow *entered __attribute__((cleanup(end_wait), unused)) = flow;
 		return ll_real()->cuCtxSynchronize();

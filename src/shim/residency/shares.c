@@ -18,22 +18,22 @@
 
 #define REPLY_NS (5 * LL_NS_PER_S)
 
-/* A program says what it shares a moment after it has the key. */
+/* The exporter reports an allocation a moment after the program has the key. */
 #define EARLY_NS (2 * LL_NS_PER_S)
 #define EARLY_LOOK_NS (5 * LL_NS_PER_MS)
 
 enum { LOOK_MS = 100 };
 
-/* What a handle of ours has in it. */
+/* The content of a letter. */
 struct letter {
 	uint64_t magic;
-	uint64_t key[2]; /* the claim's token, and the allocation */
+	uint64_t key[2]; /* token of the claim, and number of the allocation */
 	uint64_t bytes;  /* of the physical memory */
-	uint64_t skip;   /* the allocation begins behind so many of them */
+	uint64_t skip;   /* offset of the allocation in the physical memory */
 };
 _Static_assert(sizeof(struct letter) <= sizeof(struct ll_cu_ipc_mem_handle), "a letter fits a handle");
 
-/* No handle of the driver's begins so: "loadline". */
+/* "loadline": no handle of the driver begins with it. */
 #define MAGIC UINT64_C(0x656e696c64616f6c)
 
 struct share {
@@ -47,7 +47,7 @@ struct share {
 
 struct opened {
 	uint64_t key[2];
-	uint64_t address, bytes; /* all that is mapped */
+	uint64_t address, bytes; /* range of the mapping */
 	uint64_t skip;
 	unsigned uses;
 	struct opened *next;
@@ -96,9 +96,9 @@ bool ll_shares_is_letter(const struct ll_cu_ipc_mem_handle *handle)
 	return read_letter(handle, &letter);
 }
 
-/* ---- what is shared ---- */
+/* ---- shared allocations ---- */
 
-/* The physical memory under the allocation: its own, or the block that it shares. */
+/* Finds the physical memory of the allocation: its own, or the block that it shares with others. */
 static struct ll_extent backing_of(const struct ll_extent *plain, uint64_t *ret_bytes)
 {
 	struct ll_extent backing = {0};
@@ -185,7 +185,7 @@ static int send_chunks(const struct share *share, union ll_message *message, uin
 	return rc;
 }
 
-/* -EMFILE: the program has no descriptors for it now. */
+/* -EMFILE: the program has no free descriptors now. */
 static int tell_share(const struct share *share, struct ll_line *line)
 {
 	union ll_message message;
@@ -235,7 +235,7 @@ int ll_shares_tell(const struct ll_device_state *dev, struct ll_line *line, bool
 	return rc == -EMFILE || rc == -ETOOMANYREFS ? 0 : rc;
 }
 
-/* ---- what others share ---- */
+/* ---- allocations that others share ---- */
 
 static void say_once(const char *why)
 {
@@ -244,13 +244,13 @@ static void say_once(const char *why)
 		ll_say("memory that another program shares by cuIpcGetMemHandle cannot be opened: %s", why);
 }
 
-/* Nobody shares it yet: it is said a moment after the key is known. */
+/* The allocation may not be reported yet: that happens a moment after the key is known. */
 static bool is_early(int rc, uint64_t begun_ns)
 {
 	return rc == -ENOENT && ll_now_ns() - begun_ns < EARLY_NS;
 }
 
-/* Asks once, and waits for the reply. The welcome may come before it. */
+/* Sends one request, and waits for the reply. WELCOME may come before it. */
 static int request_chunks(int fd, const union ll_message *message, uint64_t deadline_ns, union ll_message *ret_reply,
 			  int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
 {
@@ -276,7 +276,7 @@ static int request_chunks(int fd, const union ll_message *message, uint64_t dead
 	return rc;
 }
 
-/* Maps the handles that have come behind what is mapped already. */
+/* Maps the received handles behind those that are mapped already. */
 static ll_cu_result map_chunks(const struct opened *opened, const struct ll_message_share *reply, const int *fds,
 			       uint64_t *mapped_bytes)
 {

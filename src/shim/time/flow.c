@@ -95,11 +95,11 @@ static void wait_for_turn(struct ll_flow *flow)
 static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kernel *what, uint64_t now_ns)
 {
 	struct ll_flow_context *known = ll_flow_find_context(flow, what->context);
-	bool is_by_visits = flow->look.is_by_visits;
-	if (is_by_visits && !ll_flow_may_pass_unheld(flow, known, what->stream))
+	bool is_exclusive = flow->look.is_exclusive;
+	if (is_exclusive && !ll_flow_may_pass_unheld(flow, known, what->stream))
 		return false;
 	bool is_like_last = ll_prepaid_is_like_last(&flow->prepaid, what);
-	uint32_t most = is_like_last && !is_by_visits ? 1 + LL_PREPAID_MOST : 1;
+	uint32_t most = is_like_last && !is_exclusive ? 1 + LL_PREPAID_MOST : 1;
 	struct ll_timing_queue counted = {0};
 	if (known)
 		counted = ll_timing_count(known->timing, what->stream, what->kernel_key, now_ns, most);
@@ -129,7 +129,7 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	ll_flow_lock(flow);
 	uint64_t now_ns = ll_now_ns();
 	bool is_shut = atomic_load(ll_port_gate(flow->claim)) == LL_GATE_SHUT;
-	bool may_count = flow->look.is_by_visits ? flow->is_wanting : ll_flow_is_in_turn(flow, now_ns);
+	bool may_count = flow->look.is_exclusive ? flow->is_wanting : ll_flow_is_in_turn(flow, now_ns);
 	bool is_counted = may_count && is_shut && count_and_prepay(flow, &what, now_ns);
 	ll_flow_note_launches(flow, is_counted);
 	pthread_mutex_unlock(&flow->lock.mutex);
@@ -228,7 +228,7 @@ bool ll_flow_is_capturing(struct ll_flow *flow)
 	return is_capturing;
 }
 
-bool ll_flow_enter_wait(struct ll_flow *flow)
+bool ll_flow_begin_wait(struct ll_flow *flow)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (!flow)
@@ -242,7 +242,7 @@ bool ll_flow_enter_wait(struct ll_flow *flow)
 	return may_wait;
 }
 
-void ll_flow_leave_wait(struct ll_flow *flow)
+void ll_flow_end_wait(struct ll_flow *flow)
 {
 	atomic_fetch_sub(&flow->context_waits, 1);
 }

@@ -98,10 +98,10 @@ bool ll_flow_is_capturing(struct ll_flow *flow);
 
 /*
  * Around a wait for a whole context, which would spoil a capture. False: one goes on, or it is not known, because flow
- * is NULL; then there is nothing to leave. Until ll_flow_leave_wait no capture begins.
+ * is NULL; then there is nothing to leave. Until ll_flow_end_wait no capture begins.
  */
-bool ll_flow_enter_wait(struct ll_flow *flow);
-void ll_flow_leave_wait(struct ll_flow *flow);
+bool ll_flow_begin_wait(struct ll_flow *flow);
+void ll_flow_end_wait(struct ll_flow *flow);
 
 /* As ll_flow_hold, before a capture begins: waits until no thread waits for a whole context. */
 bool ll_flow_hold_for_capture(struct ll_flow *flow);

@@ -94,7 +94,7 @@ static void wait_for_room(struct ll_flow *flow)
 {
 	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;
 	flow->waiting++;
-	while (flow->look.is_by_visits && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
+	while (flow->look.is_exclusive && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
 		uint32_t wake_count = ll_port_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (has_room(flow) || (!ll_flow_is_card_gate_shut(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
@@ -118,10 +118,10 @@ bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, 
 		ll_flow_want(flow, now_ns);
 		ll_flow_tick(flow, now_ns);
 	}
-	if (!flow->look.is_by_visits)
+	if (!flow->look.is_exclusive)
 		return false;
 	wait_for_room(flow);
-	return flow->look.is_by_visits && hold_stream(flow, known, stream);
+	return flow->look.is_exclusive && hold_stream(flow, known, stream);
 }
 
 void ll_flow_leave_gates(struct ll_flow *flow)

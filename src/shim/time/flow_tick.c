@@ -72,7 +72,7 @@ static uint64_t batch_ns(const struct ll_flow *flow)
 {
 	if (flow->look.queue_bound_ns)
 		return flow->look.queue_bound_ns / 2;
-	if (flow->look.is_by_visits)
+	if (flow->look.is_exclusive)
 		return LL_TIMING_EVERY_NS;
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
@@ -83,16 +83,16 @@ static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
 	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		ll_timing_harvest(context->timing);
-		if (!flow->look.is_by_visits)
+		if (!flow->look.is_exclusive)
 			ll_timing_forget_waits(context->timing);
 		ll_timing_set_every(context->timing, batch_ns(flow));
-		ll_timing_set_patience(context->timing, flow->look.is_by_visits ? PATIENCE_NS : 0);
+		ll_timing_set_patience(context->timing, flow->look.is_exclusive ? PATIENCE_NS : 0);
 		ll_timing_set_watched(context->timing, flow->max_kernel_ns);
 		flow->is_blind |= ll_timing_is_blind(context->timing);
 		if (!ll_timing_is_idle(context->timing)) {
 			progress.is_idle = false;
 			progress.has_work |= ll_timing_has_work(context->timing, now_ns);
-			progress.is_free |= flow->look.is_by_visits && ll_timing_has_passed_gate(context->timing);
+			progress.is_free |= flow->look.is_exclusive && ll_timing_has_passed_gate(context->timing);
 			struct ll_timing_queue queued = ll_timing_queued(context->timing);
 			progress.queued.ns += queued.ns;
 			progress.queued.launches += queued.launches;
@@ -131,7 +131,7 @@ bool ll_flow_is_card_gate_shut(const struct ll_flow *flow)
  * that asks for an event waits behind that thread. */
 static bool is_held_back(const struct ll_flow *flow)
 {
-	return flow->look.is_by_visits && !flow->turn.is_overrunning && ll_flow_is_card_gate_shut(flow);
+	return flow->look.is_exclusive && !flow->turn.is_overrunning && ll_flow_is_card_gate_shut(flow);
 }
 
 static void close_tails_of(const struct ll_flow_context *context, bool at_once)
@@ -250,9 +250,9 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 		return now_ns + LATE_NS;
 	if (!flow->is_wanting)
 		return now_ns + ASLEEP_NS;
-	if (flow->look.is_by_visits && !flow->look.is_holder)
+	if (flow->look.is_exclusive && !flow->look.is_holder)
 		return now_ns + (flow->turn.is_overrunning ? LATE_NS : LL_FLOW_HELD_NS);
-	if (flow->look.waiting_claims && flow->look.is_by_visits)
+	if (flow->look.waiting_claims && flow->look.is_exclusive)
 		return now_ns + watch_ns(flow);
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + LL_FLOW_POLL_NS;
@@ -322,7 +322,7 @@ static void note_queue_empty(struct ll_flow *flow, const struct progress *progre
 /* Launches that wait on the card for their job's visit; those that wait in the host note it themselves. */
 static void note_wait_on_card(const struct ll_flow *flow, uint64_t now_ns)
 {
-	bool waits = flow->look.is_by_visits && !flow->look.is_holder && flow->is_wanting && !flow->waiting;
+	bool waits = flow->look.is_exclusive && !flow->look.is_holder && flow->is_wanting && !flow->waiting;
 	if (waits && flow->ticked_ns && now_ns > flow->ticked_ns)
 		ll_port_note_wait(flow->claim, flow->is_in_debt ? LL_WAIT_CAP : LL_WAIT_TURN, now_ns - flow->ticked_ns);
 }

@@ -14,7 +14,7 @@
  * If the host is interrupted each time, no sample tells anything. After some tries such a kernel is timed as seldom as
  * others.
  *
- * If a program has more kinds than the table holds, those that it used longest ago are learned anew. Pure arithmetic;
+ * If a program has more kernels than the table holds, those that it used longest ago are learned anew. Pure arithmetic;
  * the caller locks.
  */
 #ifndef LOADLINE_SHIM_TIME_KERNEL_ESTIMATES_H

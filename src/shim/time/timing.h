@@ -77,15 +77,15 @@ void ll_timing_set_parts(struct ll_timing *timing, unsigned parts);
 void ll_timing_set_patience(struct ll_timing *timing, uint64_t patience_ns);
 
 /*
- * is_shared: other programs' work is on the card too. Then estimates are only learned for kinds that have none.
+ * is_shared: other programs' work is on the card too. Then estimates are only learned for kernels that have none.
  * sliced_by: the number of other programs that share the card by time slices, or did so just now. Then a batch is
  * charged the estimates of its launches, because other programs' slices lie between its events.
  */
 void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by);
 
 /*
- * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kinds are
- * not known. Launches noted so are a sample: the mean of their estimates is charged for each of the others.
+ * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kernels
+ * are not known. Launches noted so are a sample: the mean of their estimates is charged for each of the others.
  */
 void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key);
 

@@ -16,8 +16,8 @@ void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sli
 	timing->sliced_by = sliced_by;
 }
 
-/* Computes the mean from the present estimates. Kinds without a good estimate are left out, because their first samples
- * are too long. */
+/* Computes the mean from the present estimates. Kernels without a good estimate are left out, because their first
+ * samples are too long. */
 static void find_mean(struct ll_timing *timing, struct ll_timing_typical *typical)
 {
 	uint64_t sum_ns = 0, known = 0;
