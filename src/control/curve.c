@@ -225,7 +225,7 @@ static void window_of_replay(const struct ll_curve *curve, double from, double t
 	window->mean = to > from ? area / (to - from) : value;
 }
 
-void ll_curve_window(const struct ll_curve *curve, double from_s, double to_s, struct ll_curve_window *ret_window)
+void ll_curve_find_window(const struct ll_curve *curve, double from_s, double to_s, struct ll_curve_window *ret_window)
 {
 	double from = fmax(from_s, 0.0);
 	double to = fmax(to_s, from);

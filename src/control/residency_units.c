@@ -364,7 +364,7 @@ size_t ll_residency_units_join(struct ll_residency_member *members, size_t count
 /* ---- a member does what its unit does ---- */
 
 struct unit_states {
-	bool is_any_staying, is_any_held, is_any_coming;
+	bool is_any_staying, is_any_held;
 	bool are_all_back;
 };
 

@@ -35,7 +35,7 @@ static bool read_peer(const struct ll_connection *connection, struct ucred *ret_
 static bool is_of_peer(const struct ll_connection *connection, int process_fd)
 {
 	struct ucred peer;
-	pid_t pid = ll_process_id(process_fd);
+	pid_t pid = ll_process_id_of_fd(process_fd);
 	return !connection->server->has_own_proc || !pid || !read_peer(connection, &peer) || !peer.pid ||
 	       peer.pid == pid;
 }
@@ -103,7 +103,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 		return true;
 	}
 	facts->uid = connection->uid;
-	facts->pid = (uint32_t)ll_process_id(fds[0]);
+	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
 	struct ll_job_call call = {connection, facts,  connection->process_fd,
 				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
 	int rc = ll_keeper_register(connection->server, &call, &job);

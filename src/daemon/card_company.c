@@ -35,7 +35,7 @@ static uint64_t look_at_claims(const struct ll_card_job *job, bool *ret_wants)
 }
 
 /* Those that worked, or want to. Returns how many there are, also beyond MOST. */
-static size_t find_members(struct ll_card *card, struct member members[MOST])
+static size_t find_members(struct ll_served_card *card, struct member members[MOST])
 {
 	size_t count = 0;
 	for (struct ll_share_job *share = card->share.jobs; share; share = share->next) {
@@ -134,7 +134,7 @@ static void forget_company(struct ll_card_job *job)
 }
 
 /* Counted is the time between two looks at which the same wanted the card. */
-static void note_company(struct ll_card *card, uint64_t now_ns)
+static void note_company(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct member members[MOST];
 	size_t count = find_members(card, members);
@@ -164,7 +164,7 @@ static void note_company(struct ll_card *card, uint64_t now_ns)
 bool ll_cards_note_company(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool has_company = false;
-	for (struct ll_card *card = cards->cards; card; card = card->next) {
+	for (struct ll_served_card *card = cards->cards; card; card = card->next) {
 		bool has_several = card->share.jobs && card->share.jobs->next;
 		has_company |= has_several;
 		if (has_several)

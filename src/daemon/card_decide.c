@@ -82,7 +82,7 @@ static void read_post(struct ll_card_claim *claim, uint64_t now_ns)
 	claim->has_sent_wake |= was_paused && !share->paused_since_ns;
 }
 
-static void read_page(struct ll_card *card, uint64_t now_ns)
+static void read_page(struct ll_served_card *card, uint64_t now_ns)
 {
 	for (struct ll_share_job *job = card->share.jobs; job; job = job->next)
 		charge_job(ll_card_job_of(job), now_ns);
@@ -98,7 +98,7 @@ static void read_page(struct ll_card *card, uint64_t now_ns)
 
 static struct ll_card_job *find_job(const struct ll_cards *cards, const char *uuid, uint64_t id)
 {
-	const struct ll_card *card = cards->cards;
+	const struct ll_served_card *card = cards->cards;
 	while (card && strcmp(card->uuid, uuid) != 0)
 		card = card->next;
 	struct ll_share_job *job = card ? card->share.jobs : NULL;
@@ -123,7 +123,7 @@ static void note_exchange(struct ll_card_claim *claim)
 	claim->job->card->has_exchange = claim->first->card->has_exchange = true;
 }
 
-static void look_at_gangs(struct ll_card *card, uint64_t now_ns)
+static void look_at_gangs(struct ll_served_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
@@ -142,7 +142,7 @@ static bool earns_tokens(const struct ll_share_job *job)
 	return job->cap_permille && job->tokens_ns < (half_ns < IN_HAND_NS ? half_ns : IN_HAND_NS);
 }
 
-static bool is_due(const struct ll_card *card, const struct ll_card_claim *claim)
+static bool is_due(const struct ll_served_card *card, const struct ll_card_claim *claim)
 {
 	const struct ll_share_claim *share = &claim->share;
 	const struct ll_share_job *job = share->job;
@@ -157,7 +157,7 @@ static void look_at_claim(struct ll_share_claim *share, uint64_t now_ns)
 }
 
 /* Looks at those that are due. True: the turn has changed, or the holder is about to give it away: then all are. */
-static bool look_at_claims(struct ll_card *card, uint64_t now_ns)
+static bool look_at_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct ll_share_claim *holder = card->share.holder;
 	bool was_ending = holder && holder->ending_since_ns;
@@ -171,14 +171,14 @@ static bool look_at_claims(struct ll_card *card, uint64_t now_ns)
 	return card->share.holder != holder || (holder && was_ending != !!holder->ending_since_ns);
 }
 
-static void decide_card(struct ll_card *card, uint64_t now_ns)
+static void decide_card(struct ll_served_card *card, uint64_t now_ns)
 {
 	for (int i = 0; i < MOST_ROUNDS && look_at_claims(card, now_ns); i++)
 		card->is_changed = true;
 }
 
 /* Those that were looked at are told, also if the look found that nothing more is due: a debt that is paid, for one. */
-static void tell_claims(struct ll_card *card, uint64_t now_ns)
+static void tell_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
@@ -242,7 +242,7 @@ static struct crowd count_crowd(const struct ll_share_card *card)
 /* A decision for all claims is made no sooner than this after the one before it. It costs some 5 ns for each pair of a
  * claim and one that wants the card, and shall not take more than a twentieth of the time: with 64 claims that all want
  * the card, once in 0.4 ms. The holder, and each claim that sends WAKE, are looked at at once. */
-static uint64_t pause_ns(const struct ll_card *card)
+static uint64_t pause_ns(const struct ll_served_card *card)
 {
 	uint64_t wanting = 0;
 	LL_SHARE_EACH_WANTING(&card->share, claim)
@@ -251,7 +251,7 @@ static uint64_t pause_ns(const struct ll_card *card)
 	return ns < ALL_NS ? ns : ALL_NS;
 }
 
-static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
+static uint64_t find_due_ns(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct crowd crowd = count_crowd(&card->share);
 	bool has_visits = crowd.jobs > 1 && ll_share_needs_visits(&card->share, now_ns);
@@ -276,14 +276,14 @@ static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
 
 /* ---- all of it ---- */
 
-static bool is_card_due(const struct ll_card *card, uint64_t now_ns)
+static bool is_card_due(const struct ll_served_card *card, uint64_t now_ns)
 {
 	return card->is_woken || card->is_changed || now_ns >= card->due_ns;
 }
 
 static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
 {
-	for (const struct ll_card *card = cards->cards; card; card = card->next) {
+	for (const struct ll_served_card *card = cards->cards; card; card = card->next) {
 		if (is_card_due(card, now_ns))
 			return true;
 	}
@@ -291,7 +291,7 @@ static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
 }
 
 /* All claims are looked at at once if the card is shared in another way from now on. */
-static void choose_how(struct ll_card *card, uint64_t now_ns)
+static void choose_how(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_new;
 	card->choice_ns = ll_share_choose(&card->share, now_ns, &is_new);
@@ -301,7 +301,7 @@ static void choose_how(struct ll_card *card, uint64_t now_ns)
 }
 
 /* Whether all claims are looked at in this decision, or the next ones do that. */
-static void choose_claims(struct ll_card *card, uint64_t now_ns)
+static void choose_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_wanted = card->is_changed || card->is_late || now_ns >= card->all_ns + ALL_NS;
 	card->is_changed = is_wanted && now_ns >= card->all_ns + pause_ns(card);
@@ -314,13 +314,13 @@ static void choose_claims(struct ll_card *card, uint64_t now_ns)
 static void choose_sharing(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool with_gangs = cards->gang_claims && is_any_due(cards, now_ns);
-	for (struct ll_card *card = cards->cards; card; card = card->next) {
+	for (struct ll_served_card *card = cards->cards; card; card = card->next) {
 		card->is_chosen = is_card_due(card, now_ns) || (with_gangs && card->share.wanting);
 	}
 }
 
 #define EACH_CHOSEN(cards, card)                                                                                       \
-	for (struct ll_card * (card) = (cards)->cards; (card); (card) = (card)->next)                                  \
+	for (struct ll_served_card * (card) = (cards)->cards; (card); (card) = (card)->next)                           \
 		if ((card)->is_chosen)
 
 void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)

@@ -43,7 +43,7 @@ struct ll_card_sample {
 
 struct ll_card_job {
 	struct ll_share_job share; /* first */
-	struct ll_card *card;
+	struct ll_served_card *card;
 	struct ll_page *page;
 	struct ll_orders *orders;
 	unsigned index;
@@ -58,9 +58,9 @@ struct ll_card_job {
 	struct ll_card_sample samples[2]; /* the older one first */
 };
 
-struct ll_card {
+struct ll_served_card {
 	struct ll_cards *cards;
-	struct ll_card *next;
+	struct ll_served_card *next;
 	char uuid[LL_PAGE_UUID_SIZE];
 	struct ll_share_card share;
 	uint64_t *numbers; /* of claims: one bit each */
@@ -95,7 +95,7 @@ void ll_card_job_sample(struct ll_card_job *job, uint64_t now_ns);
 uint64_t ll_card_job_program(const struct ll_card_job *job);
 
 /* Something on the card is to be decided after this round of the loop. */
-void ll_card_request_decision(struct ll_card *card);
+void ll_card_request_decision(struct ll_served_card *card);
 
 /* Decides for the card, and for those that share a gang with it. Sets due_ns. */
 void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns);
@@ -107,6 +107,6 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns);
 void ll_card_untell(struct ll_card_claim *claim);
 
 /* Says to the jobs whose claims are bound that there is a daemon. Returns whether there are any. */
-bool ll_card_beat(struct ll_card *card, uint64_t now_ns);
+bool ll_card_beat(struct ll_served_card *card, uint64_t now_ns);
 
 #endif

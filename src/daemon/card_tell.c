@@ -142,7 +142,7 @@ static bool has_bound(const struct ll_share_job *job)
 	return false;
 }
 
-bool ll_card_beat(struct ll_card *card, uint64_t now_ns)
+bool ll_card_beat(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_due = now_ns - card->beat_ns >= LL_BEAT_NS, has_any = false;
 	for (struct ll_share_job *job = card->share.jobs; job; job = job->next) {

@@ -28,7 +28,7 @@ enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
 static void set_timer(struct ll_cards *cards)
 {
 	uint64_t due_ns = UINT64_MAX;
-	for (const struct ll_card *card = cards->cards; card; card = card->next)
+	for (const struct ll_served_card *card = cards->cards; card; card = card->next)
 		due_ns = card->due_ns < due_ns ? card->due_ns : due_ns;
 	if (due_ns == UINT64_MAX)
 		due_ns = 0;
@@ -73,7 +73,7 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 	ll_cards_settle(cards, ll_now_ns());
 }
 
-void ll_card_request_decision(struct ll_card *card)
+void ll_card_request_decision(struct ll_served_card *card)
 {
 	struct ll_cards *cards = card->cards;
 	if (cards->is_unsettled)
@@ -83,15 +83,15 @@ void ll_card_request_decision(struct ll_card *card)
 	uv_idle_start(&cards->idle, on_idle);
 }
 
-static void note_changed(struct ll_card *card)
+static void note_changed(struct ll_served_card *card)
 {
 	card->is_changed = true;
 	ll_card_request_decision(card);
 }
 
-static void drop_card(struct ll_card *card)
+static void drop_card(struct ll_served_card *card)
 {
-	struct ll_card **link = &card->cards->cards;
+	struct ll_served_card **link = &card->cards->cards;
 	while (*link && *link != card)
 		link = &(*link)->next;
 	if (*link)
@@ -138,9 +138,9 @@ void ll_cards_fini(struct ll_cards *cards)
 
 /* ---- cards and jobs ---- */
 
-static struct ll_card *find_card(const struct ll_cards *cards, const char *uuid)
+static struct ll_served_card *find_card(const struct ll_cards *cards, const char *uuid)
 {
-	struct ll_card *card = cards->cards;
+	struct ll_served_card *card = cards->cards;
 	while (card && strcmp(card->uuid, uuid) != 0)
 		card = card->next;
 	return card;
@@ -148,29 +148,29 @@ static struct ll_card *find_card(const struct ll_cards *cards, const char *uuid)
 
 const struct ll_decisions *ll_cards_decisions(const struct ll_cards *cards, const char *uuid)
 {
-	const struct ll_card *card = find_card(cards, uuid);
+	const struct ll_served_card *card = find_card(cards, uuid);
 	return card ? card->share.decisions : NULL;
 }
 
 /* A job that comes next is to know that memory is still being given back. */
-static bool is_needed(const struct ll_card *card, uint64_t now_ns)
+static bool is_needed(const struct ll_served_card *card, uint64_t now_ns)
 {
 	return card->share.jobs || (card->death_ns && now_ns - card->death_ns < DEATH_KEPT_NS);
 }
 
 static void drop_unneeded(struct ll_cards *cards, uint64_t now_ns)
 {
-	struct ll_card *next;
-	for (struct ll_card *card = cards->cards; card; card = next) {
+	struct ll_served_card *next;
+	for (struct ll_served_card *card = cards->cards; card; card = next) {
 		next = card->next;
 		if (!is_needed(card, now_ns))
 			drop_card(card);
 	}
 }
 
-static struct ll_card *get_card(struct ll_cards *cards, const char *uuid)
+static struct ll_served_card *get_card(struct ll_cards *cards, const char *uuid)
 {
-	struct ll_card *card = find_card(cards, uuid);
+	struct ll_served_card *card = find_card(cards, uuid);
 	if (card)
 		return card;
 	drop_unneeded(cards, ll_now_ns());
@@ -225,7 +225,7 @@ static void write_death(const struct ll_card_job *job, uint64_t death_ns)
 
 int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struct ll_card_job **ret_job)
 {
-	struct ll_card *card = get_card(cards, join->uuid);
+	struct ll_served_card *card = get_card(cards, join->uuid);
 	struct ll_card_job *job = card ? calloc(1, sizeof *job) : NULL;
 	if (!job)
 		return -ENOMEM;
@@ -253,7 +253,7 @@ void ll_card_job_leave(struct ll_card_job *job)
 {
 	if (!job)
 		return;
-	struct ll_card *card = job->card;
+	struct ll_served_card *card = job->card;
 	ll_share_remove_job(&job->share);
 	choose_forced(&card->share);
 	card->cards->joins++;
@@ -347,13 +347,13 @@ void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view
 
 /* ---- claims ---- */
 
-static bool has_number(const struct ll_card *card, unsigned number)
+static bool has_number(const struct ll_served_card *card, unsigned number)
 {
 	size_t word = number / NUMBER_BITS;
 	return word < card->number_words && card->numbers[word] >> number % NUMBER_BITS & 1;
 }
 
-static unsigned least_number(const struct ll_card *card)
+static unsigned least_number(const struct ll_served_card *card)
 {
 	unsigned number = 0;
 	while (has_number(card, number))
@@ -361,7 +361,7 @@ static unsigned least_number(const struct ll_card *card)
 	return number;
 }
 
-static int take_number(struct ll_card *card, unsigned number)
+static int take_number(struct ll_served_card *card, unsigned number)
 {
 	size_t words = number / NUMBER_BITS + 1;
 	if (words > card->number_words) {
@@ -376,13 +376,13 @@ static int take_number(struct ll_card *card, unsigned number)
 	return 0;
 }
 
-static void give_number(struct ll_card *card, unsigned number)
+static void give_number(struct ll_served_card *card, unsigned number)
 {
 	card->numbers[number / NUMBER_BITS] &= ~(UINT64_C(1) << number % NUMBER_BITS);
 }
 
 /* What stands in the slot may be anything. */
-static unsigned choose_number(const struct ll_card *card, uint32_t said)
+static unsigned choose_number(const struct ll_served_card *card, uint32_t said)
 {
 	bool is_good = said && said <= NUMBERS_MOST && !has_number(card, said - 1);
 	return is_good ? said - 1 : least_number(card);
@@ -390,7 +390,7 @@ static unsigned choose_number(const struct ll_card *card, uint32_t said)
 
 int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_card, struct ll_card_claim **ret_claim)
 {
-	struct ll_card *card = job->card;
+	struct ll_served_card *card = job->card;
 	_Atomic uint32_t *number = &job->page->slots[slot].number;
 	struct ll_card_claim *claim = calloc(1, sizeof *claim);
 	if (!claim)
@@ -420,7 +420,7 @@ void ll_card_claim_remove(struct ll_card_claim *claim)
 {
 	if (!claim)
 		return;
-	struct ll_card *card = claim->job->card;
+	struct ll_served_card *card = claim->job->card;
 	ll_share_remove_claim(&claim->share, ll_now_ns());
 	ll_card_untell(claim);
 	give_number(card, claim->number);

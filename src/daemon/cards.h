@@ -22,14 +22,14 @@
 #include "protocol/limits.h"
 #include "protocol/page.h"
 
-struct ll_card;
+struct ll_served_card;
 struct ll_card_job;
 struct ll_card_claim;
 struct ll_decisions;
 
 struct ll_cards {
 	uv_loop_t *loop;
-	struct ll_card *cards;
+	struct ll_served_card *cards;
 	uv_poll_t timer; /* of timer_fd: finer than uv's timers */
 	uv_check_t check;
 	uv_idle_t idle; /* active while `check` has something to decide: the loop does not sleep before */

@@ -31,7 +31,7 @@ static struct keeper *keeper_of(const struct ll_job *job)
 uint32_t ll_keeper_monitor_pid(const struct ll_job *job)
 {
 	const struct keeper *keeper = keeper_of(job);
-	return keeper->monitor ? (uint32_t)ll_process_id(keeper->monitor->fd) : 0;
+	return keeper->monitor ? (uint32_t)ll_process_id_of_fd(keeper->monitor->fd) : 0;
 }
 
 uint32_t ll_keeper_flags(const struct ll_job *job)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -151,8 +150,6 @@ void ll_server_stop(struct ll_server *server)
 
 void ll_server_describe(const struct ll_server *server, struct ll_message_welcome *welcome)
 {
-	struct rlimit limit = {.rlim_cur = 0};
-	getrlimit(RLIMIT_NOFILE, &limit);
 	welcome->protocol = LL_PROTOCOL_VERSION;
 	welcome->pid = (uint32_t)getpid();
 	welcome->version = ll_version_number(server->version);
@@ -162,7 +159,6 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->jobs = server->books.job_count;
 	welcome->tenants = server->books.tenant_count;
 	welcome->connections = server->connection_count;
-	welcome->open_files_limit = limit.rlim_cur < UINT32_MAX ? (uint32_t)limit.rlim_cur : UINT32_MAX;
 	welcome->bad_messages = server->bad_messages;
 	welcome->last_job = server->books.last_job;
 }

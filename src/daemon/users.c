@@ -89,7 +89,7 @@ static struct ll_user *new_user(struct ll_server *server, struct ll_job *job, in
 	}
 	user->server = server;
 	user->job = job;
-	user->pid = (uint32_t)ll_process_id(fd);
+	user->pid = (uint32_t)ll_process_id_of_fd(fd);
 	user->number = ++server->last_user;
 	user->next = server->users;
 	server->users = user;
@@ -209,7 +209,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	struct ll_claim_identity identity = {message->pid, message->namespaces, message->start_ticks};
 	if (call->process_fd < 0 || ll_process_has_ended(call->process_fd))
 		return -ESRCH;
-	uint32_t pid = (uint32_t)ll_process_id(call->process_fd);
+	uint32_t pid = (uint32_t)ll_process_id_of_fd(call->process_fd);
 	end_elsewhere(server, call->job, pid);
 	struct ll_user *user = find_user(server, call->job, pid, &identity);
 	bool is_new_image = user && user->connection != call->connection && !message->slot_token;
@@ -235,7 +235,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 
 struct ll_user *ll_users_find(const struct ll_server *server, int process_fd)
 {
-	uint32_t pid = (uint32_t)ll_process_id(process_fd);
+	uint32_t pid = (uint32_t)ll_process_id_of_fd(process_fd);
 	struct ll_user *user = server->users;
 	while (user && (!pid || user->pid != pid))
 		user = user->next;
@@ -262,7 +262,7 @@ static bool is_gone(const struct ll_server *server, const struct ll_process_id *
 	if (!ll_process_is_gone(id, server->namespaces))
 		return false;
 	snprintf(name, sizeof name, "%d", (int)id->pid);
-	return ll_process_stat(name, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
+	return ll_process_read_stat(name, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
 }
 
 /* Makes a user of a process that has no connection. */

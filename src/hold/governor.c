@@ -88,7 +88,7 @@ static void drive_load(struct ll_governor *gov, uint64_t now_ns)
 {
 	find_target(gov, now_ns);
 	for (size_t i = 0; i < gov->sense.sample_count; i++)
-		ll_drive_sample(&gov->drive, &gov->sense.samples[i]);
+		ll_drive_add_sample(&gov->drive, &gov->sense.samples[i]);
 	if (gov->verdict.state != LL_HOLD_HOLDING || gov->report.state != LL_PACER_OPEN)
 		return;
 	gov->command = ll_drive_command(&gov->drive, now_ns, gov->target);
@@ -101,7 +101,7 @@ static void drive_load(struct ll_governor *gov, uint64_t now_ns)
 	    .threads = gov->drive.threads,
 	    .valid_until_ns = now_ns + ORDER_VALID_NS,
 	};
-	ll_pacer_order(gov->pacer, &order);
+	ll_pacer_send_order(gov->pacer, &order);
 	if (gov->report.first_start_ns && !gov->first_kernel_ns) {
 		gov->first_kernel_ns = gov->report.first_start_ns;
 		ll_governor_tell(gov, LL_EVENT_STATE, "holding");
@@ -182,7 +182,7 @@ static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 static void tick_governor(struct ll_governor *gov)
 {
 	uint64_t now_ns = ll_now_ns();
-	ll_pacer_report(gov->pacer, &gov->report);
+	ll_pacer_read_report(gov->pacer, &gov->report);
 	ll_governor_watch_context(gov, now_ns);
 	ll_sense_tick(&gov->sense, gov->pacer, &gov->report, gov->held_since_ns);
 	watch_faults(gov, now_ns);
@@ -233,7 +233,7 @@ static void wait_tick(const struct ll_governor *gov)
 static void finish_governor(struct ll_governor *gov)
 {
 	uint64_t end_ns = ll_now_ns();
-	ll_pacer_report(gov->pacer, &gov->report);
+	ll_pacer_read_report(gov->pacer, &gov->report);
 	ll_sense_read_energy(&gov->sense);
 	ll_governor_account(gov);
 	ll_summary_stop(&gov->summary, end_ns, false);
@@ -245,7 +245,7 @@ static void finish_governor(struct ll_governor *gov)
 			   gov->config.card->label);
 	}
 	struct ll_event event = ll_governor_event(gov, LL_EVENT_SUMMARY);
-	ll_summary_result(&gov->summary, end_ns, &event.summary);
+	ll_summary_compute(&gov->summary, end_ns, &event.summary);
 	event.status.yielded_seconds = event.summary.yielded_seconds;
 	event.stranger = gov->stranger;
 	event.code = gov->code;

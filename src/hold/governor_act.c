@@ -65,7 +65,7 @@ static void book_stop(struct ll_governor *gov, uint64_t now_ns)
 static void stop_holding(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_pacer_order order = {.generation = gov->generation};
-	ll_pacer_order(gov->pacer, &order);
+	ll_pacer_send_order(gov->pacer, &order);
 	ll_drive_pause(&gov->drive, now_ns);
 	book_energy(gov);
 	book_stop(gov, now_ns);

@@ -145,7 +145,7 @@ static bool is_claim_row_valid(const union ll_message *message)
 	const struct ll_message_claim_row *row = &message->claim_row;
 	return row->job_number && is_uuid_valid(row->uuid) && ll_message_text_is_valid(row->note, sizeof row->note) &&
 	       row->state <= LL_CLAIM_ENDING && row->residency <= LL_CLAIM_EVICTED &&
-	       row->checkpoint <= LL_CHECKPOINT_EVICTED && row->gate <= LL_GATE_TIMED &&
+	       row->checkpoint <= LL_CHECKPOINT_EVICTED &&
 	       ll_message_text_is_valid(row->neighbour, sizeof row->neighbour);
 }
 

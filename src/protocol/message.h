@@ -4,7 +4,8 @@
  * A message is one packet of a SOCK_SEQPACKET socket, a structure of fixed size, in the machine's byte order. Versions
  * of loadline that differ talk to each other by these rules:
  *
- *   - A kind keeps its number and its fields for ever. New fields are added at the end.
+ *   - A kind keeps its number and its fields for ever. New fields are added at the end. A field that nobody reads any
+ *     more is called reserved, and is 0.
  *   - A receiver takes what it knows of a longer message, and zeros for what is missing of a shorter one. A message is
  *     refused only if it is shorter than in the first version.
  *   - A kind that is not known is answered LL_MESSAGE_REFUSED (-ENOTSUP), and the connection goes on.
@@ -171,7 +172,7 @@ struct ll_message_welcome {
 	char version_text[LL_VERSION_SIZE];
 	uint64_t instance; /* differs from that of each other daemon */
 	uint64_t age_ns;   /* since its start */
-	uint32_t jobs, tenants, connections, open_files_limit;
+	uint32_t jobs, tenants, connections, reserved;
 	uint64_t bad_messages; /* connections that it ended because of what they sent */
 	uint64_t last_job;     /* the highest number that it has given to a job; 0: none has come to it yet */
 };
@@ -187,7 +188,7 @@ struct ll_message_refused {
 struct ll_job_facts {
 	uint64_t
 	    token[2]; /* random, not 0; token[0] is the id in LOADLINE_RUN, by which a process belongs to the job */
-	uint64_t started_wall_ns;
+	uint64_t reserved;
 	struct ll_limits limits;
 	uint32_t uid;   /* of the job, in the sender's user namespace */
 	uint32_t pid;   /* of its first process, in the sender's PID namespace */
@@ -221,7 +222,7 @@ struct ll_message_plain { /* LIST */
 
 struct ll_message_job_row {
 	struct ll_message_header header;
-	uint64_t number, tenant_number;
+	uint64_t number, reserved;
 	struct ll_job_facts job; /* pid, uid: as the daemon sees them */
 	uint32_t monitor_pid;    /* as the daemon sees it; 0: none */
 	uint32_t processes;
@@ -367,13 +368,13 @@ struct ll_message_claim_row {
 	uint64_t used_bytes, granted_bytes, evictable_bytes, away_bytes;
 	uint64_t host_bytes; /* of the host's memory that the process has ready for a move */
 	uint64_t gpu_time_ns;
-	uint64_t taken_age_ns, posted_age_ns;
+	uint64_t taken_age_ns, reserved_age;
 	uint64_t idle_ns;                      /* since it had work; 0: it has some; UINT64_MAX: it never had any */
 	uint64_t wanting_ns;                   /* since when it has launches that wait or run; 0: it has none */
 	uint32_t index;                        /* "17" in "0/17": its number among the claims of the card */
 	uint32_t pid;                          /* as the daemon sees it; 0: not seen */
 	uint32_t state, residency, checkpoint; /* words.h */
-	uint32_t gate;
+	uint32_t reserved_gate;
 	uint32_t flags;
 	uint32_t moves; /* of its memory, off the card or back on it, that have ended */
 	char note[64];

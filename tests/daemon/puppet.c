@@ -54,7 +54,7 @@ static int pose(struct user *user, uint32_t pid)
 	char name[16];
 	struct ll_process_stat other;
 	snprintf(name, sizeof name, "%u", pid);
-	if (ll_process_stat(name, &other))
+	if (ll_process_read_stat(name, &other))
 		return -ESRCH;
 	user_slot(user)->pid = other.pid;
 	user_slot(user)->start_ticks = other.start_ticks;

@@ -203,7 +203,7 @@ static const struct ll_limits none;
 /* Without a measurement, which takes seconds. */
 static void force(enum ll_limit_sharing forced)
 {
-	for (struct ll_card *card = cards.cards; card; card = card->next)
+	for (struct ll_served_card *card = cards.cards; card; card = card->next)
 		card->share.forced = forced;
 }
 

@@ -286,7 +286,7 @@ static bool is_in_doubt(struct ll_regime *regime, const struct ll_regime_job *jo
 	       visits_pay(regime, jobs, LL_REGIME_GAIN_LONG);
 }
 
-struct ll_regime_rates ll_regime_rates(const struct ll_regime *regime, size_t index)
+struct ll_regime_rates ll_regime_rates_of(const struct ll_regime *regime, size_t index)
 {
 	const struct ll_regime_tried *tried = &regime->jobs[index];
 	double alone = owed_of(tried, 1);

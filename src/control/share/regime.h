@@ -152,6 +152,6 @@ void ll_regime_step(struct ll_regime *regime, const struct ll_regime_job *jobs, 
 
 /* Returns the speeds of the job with that index in the last measurement. Call it after a step with
  * LL_REGIME_MOVE_VERDICT. */
-struct ll_regime_rates ll_regime_rates(const struct ll_regime *regime, size_t index);
+struct ll_regime_rates ll_regime_rates_of(const struct ll_regime *regime, size_t index);
 
 #endif

@@ -41,8 +41,8 @@ static void scan_sibling(const struct ll_share_claim *sibling, struct ll_share_s
 	scan->has_busy_sibling |= !sibling->said.queue_is_empty;
 }
 
-void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
-		   struct ll_share_scan *ret_scan)
+void ll_share_scan_card(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
+			struct ll_share_scan *ret_scan)
 {
 	const struct ll_share_card *card = job->card;
 	*ret_scan = (struct ll_share_scan){.contenders = card->contenders, .claims = card->others};

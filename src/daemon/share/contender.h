@@ -26,8 +26,8 @@ bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct l
 
 /* Makes the pass for a claim of the job. except: that claim; NULL: for the whole job, so all its claims are siblings.
  */
-void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
-		   struct ll_share_scan *ret_scan);
+void ll_share_scan_card(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
+			struct ll_share_scan *ret_scan);
 
 /* Whether a job of a higher class is on the card, even if it wants nothing now. Then the queue of this job must stay
  * within its bound, and an open gate does not ensure that. */

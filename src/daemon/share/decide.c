@@ -34,7 +34,7 @@ static void remove_wanting(struct ll_share_claim *claim)
 void ll_share_want(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(claim->job, claim, now_ns, &scan);
+	ll_share_scan_card(claim->job, claim, now_ns, &scan);
 	ll_share_come_back(claim->job, &scan);
 	add_wanting(claim, now_ns);
 	if (ll_share_is_held(claim->job) ||
@@ -45,14 +45,14 @@ void ll_share_want(struct ll_share_claim *claim, uint64_t now_ns)
 void ll_share_return(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(claim->job, claim, now_ns, &scan);
+	ll_share_scan_card(claim->job, claim, now_ns, &scan);
 	ll_share_come_back(claim->job, &scan);
 }
 
 static void give_away(struct ll_share_claim *holder, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(holder->job, holder, now_ns, &scan);
+	ll_share_scan_card(holder->job, holder, now_ns, &scan);
 	size_t best = ll_visits_next(scan.contenders, scan.count);
 	if (best < scan.count)
 		ll_share_pass(scan.claims[best], ll_visits_is_service(NULL, scan.contenders, scan.count, best), now_ns);
@@ -216,7 +216,7 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	struct ll_share_scan scan;
 	*look = (struct ll_turn_look){0};
 	read_account(job, now_ns, look);
-	ll_share_scan(job, claim, now_ns, &scan);
+	ll_share_scan_card(job, claim, now_ns, &scan);
 	look->awaited = (struct ll_gang_work){.seen_ns = job->others_said_ns, .launches = job->others_launches};
 	look->waiting_claims = (unsigned)scan.count;
 	look->is_above = ll_share_has_beneath(job->card, job->rank, now_ns);

@@ -97,7 +97,7 @@ void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_
 	for (size_t i = 0; i < count; i++) {
 		noted[i] = (struct ll_decision_job){.job = jobs[i]};
 		if (regime->moves & LL_REGIME_MOVE_VERDICT)
-			noted[i].rates = ll_regime_rates(regime, i);
+			noted[i].rates = ll_regime_rates_of(regime, i);
 		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
 	}
 	struct ll_decision decision = new_record(regime, count, now_ns);

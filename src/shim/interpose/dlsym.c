@@ -26,7 +26,7 @@ struct ll_dlsym_route {
 };
 
 /* dlsym_entry.S calls these. caller: the return address. */
-struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name, const char *unused, const void *caller);
+struct ll_dlsym_route ll_dlsym_choose_route(void *handle, const char *name, const char *unused, const void *caller);
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version, const void *caller);
 
 /* libc is not asked by us, if that is possible: the jump leaves its answer and dlerror's text as they are. */
@@ -46,7 +46,7 @@ static struct ll_dlsym_route choose_route(const struct ll_look_up *look_up, void
 				       ll_stand_in_replaces(&wanted, found, look_up->caller) ? wanted.function : found};
 }
 
-struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name, const char *unused, const void *caller)
+struct ll_dlsym_route ll_dlsym_choose_route(void *handle, const char *name, const char *unused, const void *caller)
 {
 	(void)unused;
 	return choose_route(&(struct ll_look_up){.name = name, .caller = caller}, handle);

@@ -24,14 +24,14 @@ struct ll_port {
 	char uuid[LL_PAGE_UUID_SIZE];
 	const struct ll_run_settings *settings;
 	/* the card's index in these pages, once it was found there */
-	_Atomic(struct ll_job_pages *) pages;
+	_Atomic(struct ll_port_pages *) pages;
 	_Atomic unsigned card;
 };
 
 struct ll_claim {
 	struct ll_claim *next; /* of all of this process */
 	const struct ll_port *port;
-	struct ll_job_pages *pages;
+	struct ll_port_pages *pages;
 	_Atomic(struct ll_page_slot *) slot; /* NULL in a forked child: the claim is the parent's */
 	const struct ll_orders_slot *order;
 	_Atomic uint32_t *card_word;

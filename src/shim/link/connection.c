@@ -39,14 +39,14 @@ static struct {
 	uint64_t instance; /* of the daemon; 0: it has not said so yet */
 	uint32_t serial;
 	struct ll_process_id self; /* pid 0: not known yet; under the request_lock */
-	_Atomic(struct ll_job_pages *) pages;
+	_Atomic(struct ll_port_pages *) pages;
 	struct ll_fork_item fork;
 } connection = {.once = PTHREAD_ONCE_INIT,
 		.request_lock = PTHREAD_MUTEX_INITIALIZER,
 		.fd_lock = PTHREAD_MUTEX_INITIALIZER,
 		.fd = -1};
 
-struct ll_job_pages *ll_connection_pages(void)
+struct ll_port_pages *ll_connection_pages(void)
 {
 	return atomic_load(&connection.pages);
 }
@@ -242,10 +242,10 @@ static int say_hello(uint64_t until_ns, struct ll_err *err)
 
 /* ---- pages ---- */
 
-static int map_pages(const int fds[2], const struct stat *st, struct ll_job_pages **ret_pages)
+static int map_pages(const int fds[2], const struct stat *st, struct ll_port_pages **ret_pages)
 {
 	struct ll_orders *orders;
-	struct ll_job_pages *pages = calloc(1, sizeof *pages);
+	struct ll_port_pages *pages = calloc(1, sizeof *pages);
 	if (!pages)
 		return -ENOMEM;
 	int rc = ll_orders_map(fds[1], false, &orders);
@@ -264,14 +264,14 @@ static int map_pages(const int fds[2], const struct stat *st, struct ll_job_page
 	return 0;
 }
 
-static int take_pages(const int *fds, size_t count, struct ll_job_pages **ret_pages)
+static int take_pages(const int *fds, size_t count, struct ll_port_pages **ret_pages)
 {
 	struct stat st;
 	if (count != 2)
 		return -EBADMSG;
 	if (fstat(fds[0], &st) < 0)
 		return -errno;
-	for (struct ll_job_pages *pages = atomic_load(&connection.pages); pages; pages = pages->former) {
+	for (struct ll_port_pages *pages = atomic_load(&connection.pages); pages; pages = pages->former) {
 		if (pages->device == st.st_dev && pages->inode == st.st_ino) {
 			*ret_pages = pages;
 			return 0;
@@ -307,7 +307,7 @@ static int request_slot(const struct ll_slot_request *request, uint64_t until_ns
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
 	size_t count;
-	struct ll_job_pages *pages = NULL;
+	struct ll_port_pages *pages = NULL;
 	write_claim(request, &message);
 	int rc = send_request(&message, -1, LL_MESSAGE_CLAIMED, until_ns, fds, &count, err);
 	if (rc)

@@ -145,7 +145,7 @@ static void open_all(void)
 
 void ll_link_thread_look(void)
 {
-	const struct ll_job_pages *pages = ll_connection_pages();
+	const struct ll_port_pages *pages = ll_connection_pages();
 	if (!pages || atomic_load_explicit(&thread.is_watching, memory_order_relaxed))
 		return;
 	int code = errno;

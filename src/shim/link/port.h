@@ -122,7 +122,7 @@ struct ll_port_name {
 	uint64_t token, namespaces, start_ticks;
 	unsigned slot, pid;
 };
-struct ll_port_name ll_port_name(const struct ll_claim *claim);
+struct ll_port_name ll_port_name_of(const struct ll_claim *claim);
 bool ll_port_has_name(const struct ll_port *port, const struct ll_port_name *name);
 
 /* Whether the claim's process, of any job, is gone for certain. Some 20 us. */

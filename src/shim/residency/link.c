@@ -43,7 +43,7 @@ static struct ll_fork_item fork_item;
 static int say_evictable(struct ll_link *link)
 {
 	union ll_message message;
-	struct ll_port_name name = ll_port_name(atomic_load(&link->dev->claim));
+	struct ll_port_name name = ll_port_name_of(atomic_load(&link->dev->claim));
 	if (!name.token)
 		return -ESTALE;
 	link->told_bytes = ll_chunks_bytes(link->dev);
@@ -139,7 +139,7 @@ static int handle_messages(struct ll_link *link)
 /* For a program that runs. */
 static int tell_news(struct ll_link *link)
 {
-	struct ll_port_name name = ll_port_name(atomic_load(&link->dev->claim));
+	struct ll_port_name name = ll_port_name_of(atomic_load(&link->dev->claim));
 	if (name.token != link->line.token)
 		return -ESTALE; /* the process has another slot now, and connects for it */
 	int rc = ll_shares_tell(link->dev, &link->line, link->is_new);
@@ -310,7 +310,7 @@ bool ll_residency_backs(struct ll_device_state *dev)
 	return link_of(dev) != NULL;
 }
 
-void ll_residency_join(ll_cu_device device)
+void ll_residency_link_join(ll_cu_device device)
 {
 	const struct ll_run_settings *settings = ll_device_state_settings();
 	if (settings && settings->is_evictable)

@@ -17,7 +17,7 @@
 #include "shim/device_state.h"
 
 /* The program has a context on this card: connects to loadlined, if the program is evictable. */
-void ll_residency_join(ll_cu_device device);
+void ll_residency_link_join(ll_cu_device device);
 
 /*
  * Whether plain allocations on this card shall be made so that they can be moved (memory/backing.h). The first call for

@@ -126,7 +126,7 @@ static struct share *add_share(const struct ll_extent *plain)
 	struct ll_extent backing = backing_of(plain, &bytes);
 	*share = (struct share){.dev = plain->dev, .address = plain->address, .serial = plain->serial, .next = shares};
 	share->letter.magic = MAGIC;
-	share->letter.key[0] = ll_port_name(atomic_load(&plain->dev->claim)).token;
+	share->letter.key[0] = ll_port_name_of(atomic_load(&plain->dev->claim)).token;
 	share->letter.key[1] = plain->serial;
 	share->letter.bytes = bytes;
 	share->letter.skip = plain->address - backing.address;
@@ -406,7 +406,7 @@ static bool is_own(const struct letter *letter)
 	return share != NULL;
 }
 
-ll_cu_result ll_shares_open(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address)
+ll_cu_result ll_shares_import(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address)
 {
 	struct letter letter;
 	LL_SCOPE_NO_CANCEL;

@@ -30,7 +30,7 @@ bool ll_shares_is_letter(const struct ll_cu_ipc_mem_handle *handle);
  * loadlined 5 s at most. LL_CUDA_ERROR_INVALID_CONTEXT: it is this process's own; LL_CUDA_ERROR_INVALID_VALUE: nobody
  * shares it, or loadlined does not answer: then one line on the standard error stream says so.
  */
-ll_cu_result ll_shares_open(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address);
+ll_cu_result ll_shares_import(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address);
 
 /* As cuIpcCloseMemHandle. False: the address is not of a letter. */
 bool ll_shares_close(ll_cu_deviceptr address, ll_cu_result *ret_status);
