@@ -40,7 +40,7 @@ quick check check-all:
 
 gpu-check: deps
 	@$(MAKE) --no-print-directory build
-	@LOADLINE_BUILD=$(BUILD) tests/gpu/run $(PART)
+	@LOADLINE_BUILD=$(BUILD) bench/run $(PART)
 
 install: build
 	meson configure $(BUILD) -Dprefix=$(PREFIX)

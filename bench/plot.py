@@ -2,7 +2,7 @@
 """Draws a hold as SVG, with nothing but Python's own library.
 
     bench/plot.py HOLD.csv OUT.svg                  level and target of `loadline hold --record HOLD.csv`, yields shaded
-    bench/plot.py ORIGINAL.csv HOLD.csv OUT.svg     beside the output of bench/forge_load
+    bench/plot.py ORIGINAL.csv HOLD.csv OUT.svg     beside the output of bench/c/forge_load
 """
 import csv
 import math

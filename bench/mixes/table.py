@@ -1,4 +1,4 @@
-"""The table of regret: what several calls of regret.py have found, as rows of Markdown for doc/sharing.md, and as numbers. Pure."""
+"""The table of regret: what several calls of regret.py have found, as rows of Markdown for doc/share.md, and as numbers. Pure."""
 import judge
 from draw import CLASSES, Member, half_of, has_classes, has_weights, program_of
 

@@ -32,7 +32,7 @@ enum {
 	SIM_EVENTS = 128, /* timed scenario commands still to come */
 	SIM_FAULTS = 32,  /* functions that fail or hang */
 	SIM_XIDS = 64,    /* last Xid reports */
-	SIM_SAMPLES = 70, /* what NVML keeps of 200 ms windows (facts-h200.md) */
+	SIM_SAMPLES = 70, /* what NVML keeps of 200 ms windows (doc/facts.md) */
 	SIM_KERNEL_RULES = 64,
 	SIM_HIDDEN = 32,
 	SIM_SHARES = 512,        /* memory that is or was exported */

@@ -50,7 +50,7 @@ ll_cu_result cuVDPAUCtxCreate(struct ll_cu_context **ret_context, unsigned int f
 	return refuse_context(ret_context, device);
 }
 
-/* The functions with two 32-bit results write them although they fail (tests/gpu/null_outs.txt). */
+/* The functions with two 32-bit results write them although they fail (bench/c/null_outs.txt). */
 static ll_cu_result refuse_results(unsigned int *ret_first, unsigned int *ret_second)
 {
 	if (ret_first)

@@ -52,7 +52,7 @@ ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 	return status;
 }
 
-/* Writes the result that there is a place for, although the call fails, as the driver does (tests/gpu/null_outs.txt).
+/* Writes the result that there is a place for, although the call fails, as the driver does (bench/c/null_outs.txt).
  */
 static ll_cu_result refuse_rows(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes)
 {

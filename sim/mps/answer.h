@@ -2,7 +2,7 @@
  * answer.h - the commands of nvidia-cuda-mps-control.
  *
  * Their effects are those of NVIDIA's documentation. Their answers are those of driver 580, word by word, if
- * `tests/gpu/run mps-answers` has asked it; the others are the model's own. An unknown command is answered too.
+ * `bench/run mps-answers` has asked it; the others are the model's own. An unknown command is answered too.
  */
 #ifndef LOADLINE_SIM_MPS_ANSWER_H
 #define LOADLINE_SIM_MPS_ANSWER_H

@@ -15,7 +15,7 @@ struct ll_nvml_gpm_sample {
 	struct sim_meter meter;
 };
 
-/* Below this the real counters answer 0 or NaN (facts-h200.md). */
+/* Below this the real counters answer 0 or NaN (doc/facts.md). */
 #define SHORTEST_NS (100 * LL_NS_PER_MS)
 
 static bool has_gpm(const struct sim_world *w, const struct sim_nvml_view *view)

@@ -9,7 +9,7 @@
 #include "card/process.h"
 #include "nvml/local.h"
 
-/* The real library wants room for its whole buffer (facts-h200.md). */
+/* The real library wants room for its whole buffer (doc/facts.md). */
 enum { PROCESS_SAMPLES = 72 };
 
 /* In MIG mode NVML has no utilisation, neither of the card nor of its slices. */
@@ -132,7 +132,7 @@ ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device, struct 
 }
 
 /* What NVML answers to a list of `found` processes: it needs no place for an empty list, and reports a room that is too
- * small before it misses the place (tests/gpu/null_outs.txt). */
+ * small before it misses the place (bench/c/null_outs.txt). */
 static ll_nvml_result answer_list(unsigned found, unsigned room, const void *place)
 {
 	if (found > room)
@@ -254,7 +254,7 @@ ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2, struct ll_nvml_process)
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses, struct ll_nvml_process_v1)
 
-/* It does not tell processes apart: each is given the card's total (facts-h200.md). */
+/* It does not tell processes apart: each is given the card's total (doc/facts.md). */
 ll_nvml_result nvmlDeviceGetProcessUtilization(struct ll_nvml_device *device,
 					       struct ll_nvml_process_utilization *ret_samples, unsigned int *count,
 					       unsigned long long after_us)

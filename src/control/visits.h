@@ -1,5 +1,5 @@
 /*
- * visits.h - when the card is given to one tenant at a time, to whom, and for how long (doc/sharing.md).
+ * visits.h - when the card is given to one tenant at a time, to whom, and for how long (doc/share.md).
  *
  * Several tenants want a card. As a rule every gate is open, and the card's own time slices serve them. A tenant that
  * waits for each of its launches would get one launch for each switch of the card (0.14 ms). While there is such a
@@ -57,7 +57,7 @@
 /*
  * Without visits: the work that a tenant may have queued beneath a higher class that is on the card, or two launches.
  * What is queued cannot be called back, so this holds while the higher class rests too: its next launch may come at any
- * time. With more the higher class waits longer, with less the card waits for the host (doc/sharing.md).
+ * time. With more the higher class waits longer, with less the card waits for the host (doc/share.md).
  */
 #define LL_QUEUE_BENEATH_NS UINT64_C(300000)
 

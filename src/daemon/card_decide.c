@@ -62,9 +62,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .running_ns = LOAD(running_ns),
 	    .completed_launches = LOAD(completed_launches),
 	    .queued_launches = LOAD(queued_launches),
-	    .launch_mode = LOAD(launch_mode) == LL_LAUNCH_MODE_ASYNC  ? LL_LAUNCH_MODE_ASYNC
-			   : LOAD(launch_mode) == LL_LAUNCH_MODE_SYNC ? LL_LAUNCH_MODE_SYNC
-								      : LL_LAUNCH_MODE_UNKNOWN,
+	    .launch_mode = LOAD(launch_mode) <= LL_LAUNCH_MODE_LAST ? LOAD(launch_mode) : LL_LAUNCH_MODE_UNKNOWN,
 	    .is_wanting = claim->want_ns,
 	    .is_on_card = flags & LL_POST_ON_CARD,
 	    .queue_is_empty = flags & LL_POST_QUEUE_EMPTY,

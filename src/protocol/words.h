@@ -55,6 +55,9 @@ enum ll_launch_mode {
 				 */
 	LL_LAUNCH_MODE_ASYNC,   /* its queue fills while others have the card */
 	LL_LAUNCH_MODE_SYNC,    /* for each launch, or for its kernels on other cards: the card must be kept for it */
+	LL_LAUNCH_MODE_SHORT,   /* it waits after many launches, which together are less work than a time slice: visits
+			    may serve   it better */
+	LL_LAUNCH_MODE_LAST = LL_LAUNCH_MODE_SHORT,
 };
 
 /* How a card is shared, and why. */

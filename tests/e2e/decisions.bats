@@ -1,11 +1,11 @@
 # loadline status --decisions: how loadlined decided that a card is shared.
 load helper
 
-export NEEDS="tests/gpu/pace"
+export NEEDS="bench/c/pace"
 
 # waiter NAME: a program of that tenant that waits for each of its launches.
 waiter() {
-	start "$1" --sim run --tenant "$1" -- sh -c 'echo 200 | "$0" sync --kernel-us 500' "$LOADLINE_BUILD/tests/gpu/pace"
+	start "$1" --sim run --tenant "$1" -- sh -c 'echo 200 | "$0" sync --kernel-us 500' "$LOADLINE_BUILD/bench/c/pace"
 }
 
 decisions_have() {
@@ -48,7 +48,7 @@ long_tells() {
 
 # flood NAME CLASS: a program of that tenant and class that keeps ten kernels queued.
 flood() {
-	start "$1" --sim run --tenant "$1" --class "$2" -- sh -c 'echo 200 | "$0" flood' "$LOADLINE_BUILD/tests/gpu/pace"
+	start "$1" --sim run --tenant "$1" --class "$2" -- sh -c 'echo 200 | "$0" flood' "$LOADLINE_BUILD/bench/c/pace"
 }
 
 @test "decisions tell how long the lower class is held, and why" {

@@ -1,7 +1,7 @@
 # evict, suspend and resume of programs that are not evictable: by the driver's checkpoint.
 load evict_helper
 
-export NEEDS=tests/gpu/evictee
+export NEEDS=bench/c/evictee
 
 # world LINE...: one card of 1600 MiB, and these lines of a scenario.
 world() {
@@ -11,7 +11,7 @@ world() {
 
 # plain NAME SECONDS [--keep]: a program without the library. With --keep it has the same memory all the time.
 plain() {
-	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds "$2" "${@:3}"
+	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds "$2" "${@:3}"
 	wait_for 60 has "$1" 'select(.event == "ready")'
 }
 
@@ -49,7 +49,7 @@ ends_right() {
 
 @test "a claim that is not evictable leaves by the checkpoint" {
 	world
-	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 12s
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 12s
 	wait_for 60 has job 'select(.event == "ready")'
 	loadline --sim evict job --json >"$T/evict.out"
 	has evict '.tenant == "job" and .by == "checkpoint"'
@@ -72,7 +72,7 @@ works() {
 }
 
 start_job() {
-	start job --sim run --tenant job "$@" -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 100s
+	start job --sim run --tenant job "$@" -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 100s
 	wait_for 60 has job 'select(.event == "ready")'
 }
 
@@ -159,7 +159,7 @@ PY
 	plain job 2s
 	fails_with 1 "this driver has no checkpoint: it is older than 570" --sim evict --pid "$(pid_of job)"
 	ends_right job
-	start job --sim run --tenant job -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 300M --idle 20ms --seconds 2s
+	start job --sim run --tenant job -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 2s
 	wait_for 60 has job 'select(.event == "ready")'
 	fails_with 1 "is not evictable: this driver has no checkpoint" --sim evict job
 	ends_right job

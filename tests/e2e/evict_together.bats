@@ -1,7 +1,7 @@
 # Several programs of a tenant, which may wait for each other: they are stopped together, and then leave.
 load evict_helper
 
-export NEEDS="tests/gpu/evictee python3"
+export NEEDS="bench/c/evictee python3"
 
 # start_ranks NAME...: programs of tenant ranks, which do what they are told. The first is claim 0, and so on. Program NAME
 # sees the cards of CARDS_NAME.
@@ -119,7 +119,7 @@ is_claim_now() {
 	small_card 964M # 133 beside the contexts of three
 	start_ranks one two
 	does two "kernel 4"
-	start other --sim run --evictable --tenant other -- "$LOADLINE_BUILD/tests/gpu/evictee" --bytes 110M --seconds 3s --idle 20ms
+	start other --sim run --evictable --tenant other -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 110M --seconds 3s --idle 20ms
 	wait_for 60 grep -q "claim 0, tenant ranks: is leaving$" "$LOADLINE_SIM_DIR/loadlined.log"
 	# The first could stop, and went on, before the second could.
 	[ "$(grep -c "claim 0, tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log")" -ge 2 ]

@@ -37,6 +37,8 @@ settings() {
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline mps start .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadlined --system" "$PREFIX/lib/systemd/system/loadlined.service"
 	grep -qx "ListenSequentialPacket=/run/loadline/socket" "$PREFIX/lib/systemd/system/loadlined.socket"
+	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline run .*" "$PREFIX/lib/systemd/system/loadline-run@.service"
+	cmp "$PREFIX/lib/systemd/system/loadline-run@.service" "$PREFIX/lib/systemd/user/loadline-run@.service"
 	grep -q "^u loadline " "$PREFIX/lib/sysusers.d/loadline.conf"
 	grep -qx "ExecStop=${PREFIX#"$ROOT"}/bin/loadline mps stop .*" "$PREFIX/lib/systemd/system/loadline-mps.service"
 }
@@ -74,6 +76,34 @@ settings() {
 		count=$((count + 1))
 	done < <(settings loadline-mps)
 	[ "$count" -gt 2 ]
+}
+
+@test "systemd finds nothing wrong in the unit of a program under limits" {
+	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	local manager
+	for manager in system user; do
+		sed "s|^ExecStart=[^ ]*|ExecStart=$PREFIX/bin/loadline|" "$PREFIX/lib/systemd/$manager/loadline-run@.service" \
+			>"$T/loadline-run@train.service"
+		XDG_RUNTIME_DIR=$T systemd-analyze "--$manager" verify --man=no "$T/loadline-run@train.service"
+	done
+}
+
+# What systemd makes of ExecStart= with these settings: words of a variable without braces are split.
+@test "the unit of a program under limits starts it with the limits of its settings file" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	local words LOADLINE_ARGS LOADLINE_COMMAND
+	words=$(sed -n 's/^ExecStart=[^ ]*loadline //p' "$PREFIX/lib/systemd/user/loadline-run@.service")
+	LOADLINE_ARGS="--mem 10G --compute 50%"
+	LOADLINE_COMMAND="$PREFIX/lib/loadline/sim/loadline-simctl busy 0 kernel 1ms memory 1G for 60s"
+	words=${words//%i/train}
+	words=${words//\$LOADLINE_ARGS/$LOADLINE_ARGS}
+	words=${words//\$LOADLINE_COMMAND/$LOADLINE_COMMAND}
+	# shellcheck disable=SC2086
+	"$PREFIX/bin/loadline" --sim $words 3>&- &
+	local pid=$!
+	wait_for 20 shows 'select(.tenant? == "train" and .memory_limit_bytes == 10737418240 and .compute_cap_percent == 50)'
+	kill "$pid"
+	wait "$pid" || true
 }
 
 @test "the installed program starts the installed simulated MPS" {

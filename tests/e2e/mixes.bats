@@ -1,12 +1,12 @@
 # bench/mixes/regret.py on the simulated card: programs of no framework, every way to share, and the table of it.
 load helper
-export NEEDS="tests/gpu/pace python3"
+export NEEDS="bench/c/pace python3"
 
 MIXES=$BATS_TEST_DIRNAME/../../bench/mixes
 
 # regret ARG...: a short call, whose file is $T/found.json.
 regret() {
-	jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" --argjson more "${MORE-{\}}" \
+	jq -n --arg pace "$LOADLINE_BUILD/bench/c/pace" --argjson more "${MORE-{\}}" \
 		'{flood: [$pace, "flood"], short: [$pace, "flood", "--kernel-us", "50"], eager: [$pace, "eager"]} | map_values({words: .}) + $more' \
 		>"$T/programs.json"
 	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=${FIRST-}$LOADLINE_BUILD/sim:$PATH python3 "$MIXES/regret.py" --machine here \
@@ -46,7 +46,7 @@ regret() {
 }
 
 @test "a program has the options that a seed drew in all ways, and the table says them" {
-	printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/started" "$LOADLINE_BUILD/tests/gpu/pace" >"$T/noted"
+	printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/started" "$LOADLINE_BUILD/bench/c/pace" >"$T/noted"
 	chmod +x "$T/noted"
 	MORE=$(jq -n --arg noted "$T/noted" '{flood: {words: [$noted, "flood"], choices: {kernel_us: [20, 50, 100, 200], depth: [2, 10]}},
 		eager: {words: [$noted, "eager"], choices: {pause_us: [5, 10, 20, 40]}}}')
@@ -89,7 +89,7 @@ regret() {
 		esac
 	EOF
 	chmod +x "$T/first/nvidia-smi"
-	MORE=$(jq -n --arg pace "$LOADLINE_BUILD/tests/gpu/pace" '[range(5) | {key: "more\(.)", value: {words: [$pace, "flood"]}}] | from_entries')
+	MORE=$(jq -n --arg pace "$LOADLINE_BUILD/bench/c/pace" '[range(5) | {key: "more\(.)", value: {words: [$pace, "flood"]}}] | from_entries')
 	COUNTED=$T/first/nvidia-smi-counted regret --rounds 2 --mixes 1 --seed 3 --ways native,run >"$T/out"
 	cat "$T/out"
 	jq -e '.kinds | length == 6' "$T/found.json"
@@ -98,7 +98,7 @@ regret() {
 }
 
 @test "the questions to the card have answers of the simulated one" {
-	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=$LOADLINE_BUILD/sim:$PATH python3 "$BATS_TEST_DIRNAME/../gpu/run" --build "$LOADLINE_BUILD" \
+	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=$LOADLINE_BUILD/sim:$PATH python3 "$BATS_TEST_DIRNAME/../../bench/run" --build "$LOADLINE_BUILD" \
 		--logs "$T/logs" --quick 40 --json "$T/found.json" share-questions
 	jq -e '[.rows[] | select(.result == "-")] | length == 19' "$T/found.json"
 	jq -e '.rows | last | .measured == "spans, depths, services" and .result == "ok"' "$T/found.json"

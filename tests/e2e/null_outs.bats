@@ -1,15 +1,15 @@
 # Where the driver writes, a program passes NULL: it gets the driver's answer, whatever limits it has.
 load helper
 
-export NEEDS="tests/gpu/null_outs src/shim/libloadline-cuda.so"
+export NEEDS="bench/c/null_outs src/shim/libloadline-cuda.so"
 
-# answers FILE COMMAND...: tests/gpu/null_outs, run by that command, on a card that needs no time.
+# answers FILE COMMAND...: bench/c/null_outs, run by that command, on a card that needs no time.
 answers() {
 	local file=$1
 	shift
 	printf '%s\n' "init-time 0" "card 0 context-time 0" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	"$@" "$LOADLINE_BUILD/tests/gpu/null_outs" >"$file" 2>"$T/told"
+	"$@" "$LOADLINE_BUILD/bench/c/null_outs" >"$file" 2>"$T/told"
 }
 
 # same EXPECTED FILE: the same calls with the same answers. Where the driver ends the process, any answer will do. A line that
@@ -21,7 +21,7 @@ same() {
 }
 
 expected() {
-	echo "$BATS_TEST_DIRNAME/../gpu/null_outs.txt"
+	echo "$BATS_TEST_DIRNAME/../../bench/c/null_outs.txt"
 }
 
 @test "the simulator takes NULL where the driver does, and refuses it as the driver does" {

@@ -1,4 +1,4 @@
-"""Looks whether tests/gpu/null_outs.def passes NULL for each out-pointer of each function that the governing library hooks, and
+"""Looks whether bench/c/null_outs.def passes NULL for each out-pointer of each function that the governing library hooks, and
 prints those that are missing. An out-pointer is an argument whose name begins with ret_."""
 import pathlib
 import re
@@ -50,7 +50,7 @@ def hooks():
 def tried():
     """The functions and arguments that are passed as NULL: {(symbol, number)}, by the lines of the expected answers."""
     found = set()
-    for line in (ROOT / "tests/gpu/null_outs.txt").read_text().splitlines():
+    for line in (ROOT / "bench/c/null_outs.txt").read_text().splitlines():
         symbol, arguments = re.match(r"(\w+)\((.*)\): ", line).groups()
         found |= {(symbol, number) for number, argument in enumerate(split(arguments)) if argument == "NULL"}
     return found

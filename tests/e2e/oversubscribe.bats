@@ -1,7 +1,7 @@
 # Programs whose memory together is more than the card has, and what a request (--mem-request) promises.
 load evict_helper
 
-export NEEDS="tests/gpu/evictee python3"
+export NEEDS="bench/c/evictee python3"
 
 # evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]: it works all the time but for short pauses, in
 # which other tests have the processor.
@@ -13,7 +13,7 @@ evictee() {
 		shift
 	done
 	[ $# -eq 0 ] || shift
-	start "$name" --sim run --evictable --tenant "$name" "${options[@]}" -- "$LOADLINE_BUILD/tests/gpu/evictee" \
+	start "$name" --sim run --evictable --tenant "$name" "${options[@]}" -- "$LOADLINE_BUILD/bench/c/evictee" \
 		--bytes "$bytes" --seconds "$seconds" --idle 20ms "$@"
 }
 

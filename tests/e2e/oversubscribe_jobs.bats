@@ -1,7 +1,7 @@
 # Jobs of several processes, or over several cards, whose memory together is more than the cards have.
 load evict_helper
 
-export NEEDS="tests/gpu/evictee"
+export NEEDS="bench/c/evictee"
 
 # job NAME BYTES SECONDS CARD...: a tenant with a process on each card that is named, which has so much memory.
 job() {
@@ -13,7 +13,7 @@ job() {
 		CUDA_VISIBLE_DEVICES=$card "$1" --bytes "$2" --seconds "$3" --idle 20ms &
 	done
 	while [ -n "$(jobs -r)" ]; do wait -n || status=1; done
-	exit $status' job "$LOADLINE_BUILD/tests/gpu/evictee" "$bytes" "$seconds" "$@"
+	exit $status' job "$LOADLINE_BUILD/bench/c/evictee" "$bytes" "$seconds" "$@"
 }
 
 are_ready() {

@@ -223,15 +223,6 @@ nothing_is_left() {
 	[ "$(json b '[.under, .connections]' | xargs)" = "[mps:30%,1] [mps:30%,8] [mps:30%,32]" ]
 }
 
-@test "every command of doc/concepts.md is one" {
-	grep '^[$] loadline ' "$BATS_TEST_DIRNAME/../../doc/concepts.md" | cut -c3- >"$T/commands"
-	[ "$(wc -l <"$T/commands")" -ge 10 ]
-	while read -r _ words; do
-		# shellcheck disable=SC2086
-		loadline $words --list >/dev/null
-	done <"$T/commands"
-}
-
 @test "bad usage is 2, no card is 3" {
 	fails_with 2 "--parallel: 'fibres': not one of" --sim probe --parallel fibres
 	fails_with 2 "--under: 'mps:0%'" --sim probe --under mps:0%

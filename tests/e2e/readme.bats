@@ -63,20 +63,59 @@ follow() {
 	case $line in *" evict "*) timeout 120 bash -c "${line/evict/resume}" ;; esac
 }
 
+# lines PAGE: "run COMMAND" or "not run COMMAND" for each command of its code blocks. A block behind a comment
+# <!-- not run: REASON --> is not run. Of a console's block the lines after a dollar are commands.
+lines() {
+	awk '
+		/^<!-- not run: .* -->$/ {is_left_out = 1; next}
+		/^```/ {
+			is_open = !is_open
+			is_console = /^```console/
+			if (!is_open)
+				is_left_out = 0
+			next
+		}
+		is_open && (!is_console || sub(/^\$ /, "")) && sub(/ *(#.*)?$/, "") && length {print (is_left_out ? "not run " : "run ") $0}' "$1"
+}
+
+# lines_to_run PAGE: fails for a command that no test runs and that has no reason.
+lines_to_run() {
+	lines "$1" | sed -n 's/^run //p'
+	! lines "$1" | grep '^run ' | grep -v '^run loadline '
+}
+
+@test "a README has no command that is neither run nor marked with a reason, and both have the same" {
+	local page pages=("$BATS_TEST_DIRNAME"/../../README{,.zh}.md)
+	for page in "${pages[@]}"; do
+		lines_to_run "$page"
+		echo "# ${page##*/}: $(lines "$page" | grep -c '^run ') commands are run, $(lines "$page" | grep -c '^not run ') are not" >&3
+	done
+	diff <(lines "${pages[0]}") <(lines "${pages[1]}")
+	printf '%s\n' '```' 'make it' '```' '<!-- not run: x -->' '```console' '$ docker run' 'out' '```' >"$T/page.md"
+	[ "$(lines "$T/page.md")" = $'run make it\nnot run docker run' ]
+	run lines_to_run "$T/page.md"
+	[ "$status" -ne 0 ]
+}
+
 @test "each command works in the order of the README" {
 	loadline --sim version || skip "no simulator in this build"
 	command -v python3 >/dev/null || skip "no python3"
 	local group='' line count=0
 	cd "$T"
 	export PATH=${LOADLINE%/*}:$PATH
-	# tools/check_readme sees to it that README.zh.md has the same.
 	while read -r line <&4; do
 		follow "$line"
 		count=$((count + 1))
-	done 4< <(awk '/^```/ {on = !on} on && /^(\$ )?loadline / {sub(/^\$ /, ""); sub(/ +#.*/, ""); print}' "$BATS_TEST_DIRNAME/../../README.md")
+	done 4< <(lines_to_run "$BATS_TEST_DIRNAME/../../README.md")
 	end
 	loadline --sim mps stop --force
 	[ "$count" -ge 18 ]
 	jq -e .traceEvents all.json >/dev/null
 	grep -q '<svg' a.svg
+}
+
+@test "the picture of status has the shape of what the command says" {
+	loadline --sim version || skip "no simulator in this build"
+	command -v python3 >/dev/null || skip "no python3"
+	"$BATS_TEST_DIRNAME/../../tools/make_status_picture" --compare --build "$LOADLINE_BUILD"
 }

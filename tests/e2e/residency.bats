@@ -16,7 +16,7 @@ attributes() {
 	mkfifo "$T/$1.in"
 	exec 7<>"$T/$1.in"
 	start_program "$1" bash -c 'exec "${@:2}" <"$1"' bash "$T/$1.in" \
-		"$LOADLINE" --sim run "${@:3}" -- "$LOADLINE_BUILD/tests/gpu/attributes" "$2"
+		"$LOADLINE" --sim run "${@:3}" -- "$LOADLINE_BUILD/bench/c/attributes" "$2"
 	wait_for 30 grep -q ready "$T/$1.out"
 }
 
@@ -31,13 +31,13 @@ is_ready() {
 }
 
 native() {
-	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim "$LOADLINE_BUILD/tests/gpu/attributes" "$@"
+	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim "$LOADLINE_BUILD/bench/c/attributes" "$@"
 }
 
 @test "the driver's answers on an address are the same in an evictable program" {
 	needs_library
 	native >"$T/native"
-	loadline --sim run --evictable -- "$LOADLINE_BUILD/tests/gpu/attributes" 2>"$T/told" >"$T/evictable"
+	loadline --sim run --evictable -- "$LOADLINE_BUILD/bench/c/attributes" 2>"$T/told" >"$T/evictable"
 	[ "$(wc -l <"$T/native")" -gt 1000 ]
 	diff "$T/native" "$T/evictable"
 	# The driver shares plain memory, and that of pools not.

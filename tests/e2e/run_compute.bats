@@ -1,7 +1,7 @@
 # loadline run's limits on the card's time, as its user sees them.
 load helper
 
-export NEEDS="tests/e2e/launcher tests/gpu/pace"
+export NEEDS="tests/e2e/launcher bench/c/pace"
 LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
 
 # limited NAME OPTION...: a program of that tenant that launches kernels of 1 ms for ever.
@@ -55,7 +55,7 @@ limited() {
 
 @test "programs that wait for each long kernel are not held for each other" {
 	for name in one two; do
-		start "$name" --sim run --tenant "$name" -- sh -c 'echo 60 | "$0" sync --kernel-us 5000' "$LOADLINE_BUILD/tests/gpu/pace"
+		start "$name" --sim run --tenant "$name" -- sh -c 'echo 60 | "$0" sync --kernel-us 5000' "$LOADLINE_BUILD/bench/c/pace"
 	done
 	wait_for 30 status_has 'any(.[]; .sharing == "slices" and .visits_gain != null)'
 	loadline --sim status --long | grep -q "^  shared by time slices: measured, visits give "
@@ -76,6 +76,26 @@ limited() {
 	wait_for 30 used two 0.1
 	loadline --sim set two --weight 4 --sharing visits
 	shares two one 2.2 6
+}
+
+@test "a program that has had visits is charged nothing while it rests" {
+	local name before
+	for name in one two; do
+		start "$name" --sim run --tenant "$name" --weight "$([ "$name" = one ] && echo 1 || echo 3)" -- \
+			sh -c '{ echo 3; sleep 60; } | python3 -B "$0" --kernel-us 2000' "$BATS_TEST_DIRNAME/../../bench/programs/loop_spin.py"
+	done
+	wait_for 30 used one 0.1
+	wait_for 30 used two 0.1
+	loadline --sim set one --sharing visits
+	loadline --sim set two --sharing visits
+	for name in one two; do
+		wait_for 60 grep -q '"done"' "$T/$name.out"
+	done
+	# The last batch is charged when its event is seen. An agent that has nothing to do looks once a second.
+	sleep 0.3
+	before=$(jq -n "$(gpu_seconds one) + $(gpu_seconds two)")
+	sleep 2.5
+	expect '$after <= $before + 0.1' --argjson after "$(jq -n "$(gpu_seconds one) + $(gpu_seconds two)")" --argjson before "$before"
 }
 
 @test "a kernel that never ends is shown by status" {

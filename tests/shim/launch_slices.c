@@ -45,6 +45,18 @@ static void wait_for_each(void)
 	wait_for_each_of(MS / 50);
 }
 
+/* Many kernels, which together are a quarter of a time slice, and then a wait for all of them. */
+static void wait_for_short_rounds(void)
+{
+	struct ll_cu_stream *stream;
+	struct ll_cu_function *kernel = begin(&stream);
+	for (;;) {
+		for (unsigned i = 0; i < 24; i++)
+			launch_timed(kernel, stream, MS / 50, 1, 32);
+		CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
+	}
+}
+
 static void wait_for_long_ones(void)
 {
 	wait_for_each_of(5 * MS);
@@ -315,6 +327,35 @@ static bool is_shared(enum ll_sharing sharing)
 	return jobs_card_row(3, card_uuid(), &row) && row.sharing == sharing;
 }
 
+/* Whether to share by slices or by visits is to be measured, is measured, or was. A busy host has measurements given
+ * up. */
+static bool has_reason_to_measure(void)
+{
+	struct ll_message_card_row row;
+	return jobs_card_row(3, card_uuid(), &row) && row.sharing != LL_SHARING_UNKNOWN &&
+	       row.sharing != LL_SHARING_SLICES;
+}
+
+static void body_short_rounds(void)
+{
+	pid_t pids[2];
+	pid_t third = start(wait_for_short_rounds, (struct ll_run_settings){.id = 3, .tenant = "rounds"});
+	start_two(pids);
+	WAIT_FOR(has_launch_mode(3, LL_LAUNCH_MODE_SHORT));
+	WAIT_FOR(has_reason_to_measure());
+	for (uint64_t id = 1; id <= 3; id++)
+		goes_on(id, 5 * MS);
+	stop(third);
+	stop(pids[0]);
+	stop(pids[1]);
+}
+
+static void a_program_whose_rounds_are_shorter_than_a_slice_is_a_reason_to_measure(void **state)
+{
+	(void)state;
+	in_world(NULL, body_short_rounds);
+}
+
 static void body_long(void)
 {
 	pid_t pids[2];
@@ -544,6 +585,7 @@ int main(void)
 	    cmocka_unit_test(accounts_in_slices_are_those_of_the_work),
 	    cmocka_unit_test(accounts_in_slices_follow_a_program_that_begins_other_work),
 	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
+	    cmocka_unit_test(a_program_whose_rounds_are_shorter_than_a_slice_is_a_reason_to_measure),
 	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
 	    cmocka_unit_test(programs_of_unequal_weights_that_launch_ahead_are_visited),
 	    cmocka_unit_test(caps_beside_each_other_hold_in_work_done),

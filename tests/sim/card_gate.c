@@ -1,6 +1,6 @@
 /*
  * Programs whose launches wait on the simulated card have by a plain scheduler what they had by the same one on an H200
- * (doc/sharing.md), each within a tenth. The scheduler visits one after the other, for a quantum, or until the
+ * (doc/facts.md), each within a tenth. The scheduler visits one after the other, for a quantum, or until the
  * program's queue has been dry for longer than a grace.
  *
  * Rows of the card that the simulator does not reproduce are left out. A sync program pauses for 10 us, so beside it a

@@ -32,6 +32,7 @@
 #define WATCH_MOST_NS (400 * US)
 #define PACE_NS (10 * MS)
 #define IN_HAND_NS ((int64_t)MS)
+#define SHORT_WORK_NS (2 * MS)
 enum { PACE_LAUNCHES = 32, FEW_LAUNCHES = 16 };
 /* From a ring to the decision, and from a decision to the look of the one that is told. */
 #define RING_NS (20 * US)
@@ -42,7 +43,12 @@ static void read_pace(struct mix_member *member, uint64_t now_ns)
 	uint64_t launches = program->launched - member->paced_launches, waits = program->waits - member->paced_waits;
 	if (launches < PACE_LAUNCHES || now_ns - member->paced_ns < PACE_NS)
 		return;
-	member->said.launch_mode = launches < waits * FEW_LAUNCHES ? LL_LAUNCH_MODE_SYNC : LL_LAUNCH_MODE_ASYNC;
+	uint64_t used_ns = mix_program_used_ns(program) - member->paced_used_ns;
+	bool waits_for_each = launches < waits * FEW_LAUNCHES, is_short = used_ns < waits * SHORT_WORK_NS;
+	member->said.launch_mode = waits_for_each ? LL_LAUNCH_MODE_SYNC
+				   : is_short     ? LL_LAUNCH_MODE_SHORT
+						  : LL_LAUNCH_MODE_ASYNC;
+	member->paced_used_ns += used_ns;
 	member->paced_ns = now_ns;
 	member->paced_launches = program->launched;
 	member->paced_waits = program->waits;

@@ -19,9 +19,9 @@ struct mix_member {
 	struct ll_share_said said;
 	_Atomic uint32_t word;
 	bool is_wanting;
-	uint64_t tick_ns;                               /* when it looks next */
-	uint64_t paced_ns, paced_launches, paced_waits; /* of the last reading of its pace */
-	uint64_t used_ns;                               /* that it had used when it was charged last */
+	uint64_t tick_ns;                                              /* when it looks next */
+	uint64_t paced_used_ns, paced_ns, paced_launches, paced_waits; /* of the last reading of its pace */
+	uint64_t used_ns;                                              /* that it had used when it was charged last */
 	bool has_looked;
 };
 

@@ -7,7 +7,7 @@ enum { SETTLE_S = 4 };
 /* Of all time. */
 #define OVER_MOST 0.015
 #define STALL_NS (20.0 * LL_NS_PER_MS)
-/* Slices and visits give no more than this part of the card (doc/sharing.md). */
+/* Slices and visits give no more than this part of the card (doc/share.md). */
 #define FULL 0.9
 
 /* ---- the verdict ---- */

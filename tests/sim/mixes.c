@@ -1,5 +1,5 @@
 /*
- * What the sharing rule loses on random mixes of programs, in model time (doc/sharing.md, "What the rule loses").
+ * What the sharing rule loses on random mixes of programs, in model time (doc/share.md, "What the rule loses").
  *
  *   sim_mixes                              the check: some mixes
  *   sim_mixes --mixes 240 --seed 17        the worst of them, who is wronged, and a summary of all
@@ -111,7 +111,7 @@ static int print_one(const struct options *options)
 
 /* ---- the check ---- */
 
-/* Two programs that wait for each kernel have 0.087 each on the card natively, 0.45 by visits (doc/sharing.md). */
+/* Two programs that wait for each kernel have 0.087 each on the card natively, 0.45 by visits (doc/share.md). */
 static void programs_that_wait_for_each_kernel_are_visited(void **state)
 {
 	struct mix mix = {.count = 2};
@@ -161,7 +161,7 @@ static void programs_that_launch_ahead_are_as_without_loadline(void **state)
 	}
 }
 
-/* The figures that the table of doc/sharing.md must reach, for the worst. */
+/* The figures that the table of doc/share.md must reach, for the worst. */
 static void no_mix_loses_more_than_a_fifth(void **state)
 {
 	(void)state;

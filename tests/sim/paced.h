@@ -1,5 +1,5 @@
 /*
- * paced.h - small programs on the simulated card, each with a pace of its own, as those of tests/gpu/pace.c on a real
+ * paced.h - small programs on the simulated card, each with a pace of its own, as those of bench/c/pace.c on a real
  * card. They run on a clock of the test's own.
  *
  * Without a scheduler the card alone shares its time. With one, each program has a gate on the card: it launches in

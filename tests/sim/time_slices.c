@@ -1,4 +1,4 @@
-/* Programs that share the simulated card have what they have on an H200 (doc/sharing.md), each within a tenth. */
+/* Programs that share the simulated card have what they have on an H200 (doc/share.md), each within a tenth. */
 #include "../unit/test.h"
 #include "paced.h"
 

@@ -1,5 +1,5 @@
 /*
- * The rule of control/visits.h over programs whose launches wait on the simulated card (doc/sharing.md). Speeds are
+ * The rule of control/visits.h over programs whose launches wait on the simulated card (doc/share.md). Speeds are
  * parts of the rate that the program has alone, with neither a gate nor others on the card.
  */
 #include "control/visits.h"

@@ -94,6 +94,23 @@ class CheckReadme(unittest.TestCase):
     def test_a_block_less(self):
         self.finds("README.zh.md has nothing more", chinese=CHINESE.replace("```console\n$ thing --now\n用了 5 秒\n```\n", ""))
 
+    def test_a_picture_of_the_other_language(self):
+        self.finds("README.zh.md: doc/words.svg: there is doc/words.zh.svg", chinese=CHINESE.replace("doc/words.zh.svg", "doc/words.svg"))
+        self.finds("README.md: doc/words.zh.svg: there is doc/words.svg", english=ENGLISH.replace("doc/words.svg", "doc/words.zh.svg"))
+
+    def test_pictures_in_another_order(self):
+        swapped = CHINESE.replace("![图](doc/picture.svg) ![文字](doc/words.zh.svg)", "![文字](doc/words.zh.svg) ![图](doc/picture.svg)")
+        self.finds("has the picture doc/picture.svg, README.zh.md has the picture doc/words.svg", chinese=swapped)
+
+    def test_another_reason_why_a_block_is_not_run(self):
+        marked = ("```\nmake hold", "<!-- not run: {} -->\n```\nmake hold")
+        texts = {"english": ENGLISH.replace(marked[0], marked[1].format("needs root")), "chinese": CHINESE.replace(marked[0], marked[1].format("needs root"))}
+        self.assertEqual(self.said(**texts)[0], 0)
+        self.finds("has a block that is not run: needs root, README.zh.md has nothing more", english=texts["english"])
+
+    def test_a_page_that_is_too_long(self):
+        self.finds("README.md: has ", english=ENGLISH + "word " * 2000)
+
     def test_a_heading_less(self):
         self.finds("README.zh.md has nothing more", chinese=CHINESE.replace("## 用法\n", ""))
 

@@ -1,7 +1,7 @@
 /*
  * The Vulkan payload on Mesa's lavapipe, whose device clock is the low half of CLOCK_MONOTONIC;
  * LOADLINE_VULKAN_CLOCK=off gives the calibrated loop. Only a real card shows: the choice of a card by UUID, its own
- * clock, lost devices and memory on the card (tests/gpu). Kernels here stay under 9 ms: lavapipe
+ * clock, lost devices and memory on the card (bench). Kernels here stay under 9 ms: lavapipe
  * leaves a loop after 65535 rounds.
  */
 #include "test.h"

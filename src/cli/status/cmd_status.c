@@ -194,7 +194,7 @@ const struct ll_command ll_command_status = {
 	"({\"daemon\":{…}}) says of how many jobs loadlined knows, and one for each of these jobs ({\"job\":{…}}) "
 	"follows. "
 	"Jobs are left out with -i and with --watch. status does not start loadlined.\n\n"
-	"loadlined keeps the last 256 decisions of a card while a job is on it. doc/sharing.md tells how to read "
+	"loadlined keeps the last 256 decisions of a card while a job is on it. doc/share.md tells how to read "
 	"them.\n\n"
 	"loadlined knows the programs of one user. Programs of others are shown as ungoverned; a synthetic load is "
 	"shown "

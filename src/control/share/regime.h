@@ -5,7 +5,7 @@
  * Slices are the rule. If all programs launch ahead, slices lose nothing. If a program waits for each of its launches,
  * visits are better: slices serve such a program one kernel at a time, and each kernel costs two switches. Only visits
  * know weights: slices give every process with work the same time. The behaviour of a single program does not tell
- * which of the two is better for a mix of programs (doc/sharing.md). So both are measured on the mix. If there has been
+ * which of the two is better for a mix of programs (doc/share.md). So both are measured on the mix. If there has been
  * a reason for visits (ll_regime_has_reason) for LL_REGIME_SETTLE_NS, a measurement runs in four blocks: the present
  * way of sharing, the other way twice, and the present way again. The measure is the progress of each job: the launches
  * that the card has completed by visits, divided by those by slices. Visits are kept only if they pay:
@@ -70,12 +70,13 @@ struct ll_regime_job {
 	uint64_t visited_ns;      /* how long it was visited, counted from any start */
 	unsigned weight_permille; /* 1000: weight 1 */
 	unsigned processes;
-	bool waits; /* one of its processes waits for each of its launches */
+	bool waits; /* one of its processes waits for each of its launches, or for less work than a time slice */
 };
 
 /* Why a card is shared as it is. */
 enum ll_regime_why {
-	LL_REGIME_NO_REASON, /* no job waits for each launch, and all have the same weight and number of processes */
+	LL_REGIME_NO_REASON, /* no job waits for each launch or for short work, and all have the same weight and number
+				of processes */
 	LL_REGIME_NOT_MEASURED,
 	LL_REGIME_MEASURES,
 	LL_REGIME_PAYS,     /* visits were measured to pay */

@@ -35,7 +35,8 @@ static void add_to_crowd(struct crowd *crowd, const struct ll_share_claim *claim
 	crowd->one = job;
 	crowd->has_new |= is_new(claim, now_ns);
 	crowd->rank = job->rank;
-	crowd->has_waiter |= claim->said.launch_mode != LL_LAUNCH_MODE_ASYNC;
+	crowd->has_waiter |=
+	    claim->said.launch_mode == LL_LAUNCH_MODE_SYNC || claim->said.launch_mode == LL_LAUNCH_MODE_UNKNOWN;
 	crowd->are_by_space &= job->is_by_space;
 	crowd->has_gang |= ll_share_is_in_gang(job, now_ns);
 }
@@ -84,7 +85,7 @@ static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	if (!claim->want_since_ns || claim->was_unresponsive)
 		return;
-	if (claim->said.launch_mode == LL_LAUNCH_MODE_SYNC)
+	if (claim->said.launch_mode == LL_LAUNCH_MODE_SYNC || claim->said.launch_mode == LL_LAUNCH_MODE_SHORT)
 		claim->waited_for_each_ns = now_ns;
 }
 

@@ -90,7 +90,7 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 
 /*
  * What NVML answers to a list of `found` processes in a buffer with room for `room`. Without processes it needs no
- * buffer. A room that is too small is reported before a buffer that is missing (tests/gpu/null_outs.txt). The driver
+ * buffer. A room that is too small is reported before a buffer that is missing (bench/c/null_outs.txt). The driver
  * itself cannot be asked: it would answer for the processes of all tenants.
  */
 static ll_nvml_result answer_list(unsigned found, unsigned room, const void *buffer)

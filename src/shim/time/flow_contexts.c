@@ -5,30 +5,42 @@
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
+/* Of a stretch from start_ns on: the time in which the card worked for this program. ret_fresh_ns: the part of it that
+ * no other stream has reported before. */
+static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_stretch *stretch, uint64_t start_ns,
+			  uint64_t *ret_fresh_ns)
+{
+	uint64_t end_ns = stretch->end_ns, all_ns = end_ns - start_ns;
+	uint64_t fresh_ns = stretch->fresh_ns < all_ns ? stretch->fresh_ns : all_ns;
+	uint64_t own_ns = stretch->is_ours ? all_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
+	*ret_fresh_ns = all_ns ? (uint64_t)((double)own_ns / (double)all_ns * (double)fresh_ns) : 0;
+	return own_ns;
+}
+
 void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 {
 	struct ll_flow *flow = of;
-	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns;
+	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns, fresh_ns;
+	own_ns_of(flow, stretch, start_ns, &fresh_ns);
+	flow->launch_mode.work_ns += fresh_ns;
 	flow->progress_ns = ll_now_ns();
 	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
 	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits instead */
 		return;
 	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
-	uint64_t fresh_ns = stretch->fresh_ns < end_ns - start_ns ? stretch->fresh_ns : end_ns - start_ns;
 	flow->charged_ns = end_ns;
-	uint64_t own_ns = stretch->is_ours ? end_ns - start_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
-	double own_part = (double)own_ns / (double)(end_ns - start_ns);
-	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, (uint64_t)(own_part * (double)fresh_ns));
+	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
+	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
 }
 
-/* A tenant is charged its whole visit, whether its work fills it or not. While a launch of another tenant goes on
- * beyond that tenant's visit, both are charged equal parts. */
+/* A tenant is charged its whole visit, whether its work fills it or not, but not a card that it keeps and does not
+ * want. While a launch of another tenant goes on beyond that tenant's visit, both are charged equal parts. */
 void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &flow->look;
 	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
 	bool is_exclusive = look->is_exclusive && look->waiting_claims;
-	bool is_visited = is_exclusive && (look->is_holder || flow->turn.is_overrunning);
+	bool is_visited = is_exclusive && flow->is_wanting && (look->is_holder || flow->turn.is_overrunning);
 	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
 		to_ns = look->turn_since_ns;
 	if (from_ns && to_ns > from_ns) {

@@ -143,11 +143,16 @@ static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
  * better off by visits is measured (control/share/regime.h). */
 enum { FEW_LAUNCHES = 16 };
 
+/* Work between two waits that is shorter than this is done within one time slice of the card (2.09 ms). Then the
+ * program waits while the card visits all others. */
+#define SHORT_WORK_NS (2 * LL_NS_PER_MS)
+
 static enum ll_launch_mode launch_mode_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits,
 					  uint64_t now_ns)
 {
-	bool waits_for_each = launches < waits * FEW_LAUNCHES;
-	return waits_for_each || works_on_other_cards(flow, now_ns) ? LL_LAUNCH_MODE_SYNC : LL_LAUNCH_MODE_ASYNC;
+	if (launches < waits * FEW_LAUNCHES || works_on_other_cards(flow, now_ns))
+		return LL_LAUNCH_MODE_SYNC;
+	return flow->launch_mode.work_ns < waits * SHORT_WORK_NS ? LL_LAUNCH_MODE_SHORT : LL_LAUNCH_MODE_ASYNC;
 }
 
 void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns)
@@ -161,6 +166,7 @@ void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns)
 	ll_port_set_launch_mode(flow->claim, told);
 	launch_mode->is_ahead = told == LL_LAUNCH_MODE_ASYNC;
 	atomic_store_explicit(&launch_mode->launches, 0, memory_order_relaxed);
+	launch_mode->work_ns = 0;
 	launch_mode->waits_before = waits;
 	launch_mode->since_ns = now_ns;
 }

@@ -36,6 +36,7 @@ struct ll_flow_context {
 /* What the launch_mode is computed from: facts since it was computed last. */
 struct ll_flow_launch_mode {
 	_Atomic uint64_t launches, all_launches; /* counted without the lock too; a few may be lost */
+	uint64_t work_ns;                        /* the card's work for this program, as far as it is timed */
 	uint64_t waits_before, since_ns;
 	bool is_ahead; /* the last launch_mode was LL_LAUNCH_MODE_ASYNC */
 };

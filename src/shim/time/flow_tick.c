@@ -210,6 +210,15 @@ static uint64_t event_each_ns(const struct ll_flow *flow)
 	return flow->look.is_above ? EVENT_EACH_ABOVE_NS : EVENT_EACH_NS;
 }
 
+/* The claim stops wanting the card. A visit that it had ends here: the next tick may be a second later, and that time
+ * is no work of the program. */
+static void rest_claim(struct ll_flow *flow, uint64_t now_ns)
+{
+	ll_port_rest(flow->claim, now_ns);
+	flow->is_wanting = false;
+	flow->visit_ns = 0;
+}
+
 /* Opens, shuts and checks the gate. If an open gate was not passed since it last asked for a timing event, the program
  * has stopped launching. */
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
@@ -222,8 +231,7 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 		flow->recorded_ns = now_ns;
 		ll_port_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
 	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= event_each_ns(flow) && flow->idle_since_ns) {
-		ll_port_rest(flow->claim, now_ns);
-		flow->is_wanting = false;
+		rest_claim(flow, now_ns);
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
 		   !flow->max_kernel_ns) { /* no timing event follows a launch that passes an open gate */
 		flow->recorded_ns = now_ns;
@@ -354,10 +362,8 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	ll_flow_charge_visit(flow, now_ns);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
-	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns)) {
-		ll_port_rest(flow->claim, now_ns);
-		flow->is_wanting = false;
-	}
+	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns))
+		rest_claim(flow, now_ns);
 	tend_open_gate(flow, now_ns);
 	return next_tick_ns(flow, now_ns);
 }

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""The command lines of Markdown pages, and a run of each on the simulated driver.
+
+    doc_lines.py PAGE...    LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
+
+A command line is a line of a code block, or a code span in a table whose second column has the title `command`, that begins with
+one of STARTERS. The lines of a block, or of a table's row, form a group: they run one after the other in a simulated world of their
+own. Groups run beside each other.
+
+A comment of the page, which its reader does not see, changes that. Before a block it is for the whole block, behind a span for that span:
+
+    <!-- not run: REASON -->       the lines need what is not here: they are counted, and printed with the reason
+    <!-- before: COMMAND -->       this command runs first
+    <!-- on: NAME -->              the simulated cards are these (loadline --sim=NAME)
+
+A program of an example (`./a`, `python train.py`) is a stand-in that keeps the simulated card busy. CLAIM, JOB and PID stand for the
+first claim there is; if the group has not started a program, one is started. What runs until it is ended is begun, must appear in
+`loadline status`, and gets SIGINT behind the group's last line, a hold before the next hold, and all of it before `mps stop`. What was
+evicted or suspended is resumed before. Each line must end with exit status 0 (130 after SIGINT).
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import namedtuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tools"))
+
+STARTERS = ("loadline", "nohup", "sudo", "docker", "podman", "apptainer", "make", "apt", "systemctl", "srun", "sbatch", "kubectl")
+STAND_INS = ("python", "jupyter", "torchrun", "COMMAND", "./a", "./b", "./program", "./service", "./batch", "./render")
+AT_A_TIME = 6  # groups; most of their time they wait
+DEADLINE_S = 60
+
+MARK = re.compile(r"<!-- (not run|before|on): (.*?) -->")
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)((?: <!-- .*? -->)*)")
+# line: its number; marks: {kind of a mark: [what it says]}
+Line = namedtuple("Line", "page line command marks")
+
+
+# ---- from a page to groups of lines ----
+
+
+def is_command(text):
+    return text.split(" ")[0] in STARTERS
+
+
+def marks_of(text):
+    found = {}
+    for kind, rest in MARK.findall(text):
+        found.setdefault(kind, []).append(rest)
+    return found
+
+
+def lines_of_block(page, number, block, marks):
+    """number: of the line before the block's first. Lines that end with a backslash are joined; a console's begin with `$ `."""
+    marks = marks_of(marks)
+    has_prompt = any(line.startswith("$ ") for line in block)
+    joined, first = "", 0
+    for at, line in enumerate(block, number + 1):
+        first = first if joined else at
+        if has_prompt and not joined:
+            line = line[2:] if line.startswith("$ ") else ""
+        if line.endswith("\\"):
+            joined += line[:-1]
+            continue
+        command = " ".join(re.sub(r"\s+#.*$", "", joined + line).split()) if is_command((joined + line).split("#")[0]) else ""
+        joined = ""
+        if command:
+            yield Line(page.name, first, command, marks)
+            marks = {kind: told for kind, told in marks.items() if kind != "before"}
+
+
+def lines_of_row(page, number, row):
+    for span, marks in SPAN.findall(row):
+        if is_command(span):
+            yield Line(page.name, number, span.replace("\\|", "|"), marks_of(marks))
+
+
+def groups_of(page):
+    """[[Line]] of a page, in order."""
+    marks, block, begin, in_commands, fence = "", None, 0, False, None
+    for number, line in enumerate([*page.read_text().splitlines(), ""], 1):
+        if block is not None and (line.startswith("```") if fence else not line.startswith("    ")):
+            yield list(lines_of_block(page, begin, block, marks))
+            block, marks = None, ""
+            if fence:
+                fence = None
+                continue
+        if block is not None:
+            block.append(line if fence else line[4:])
+        elif line.startswith("```"):
+            block, begin, fence = [], number, "```"
+        elif line.startswith("    ") and is_command(line[4:].removeprefix("$ ")):
+            block, begin = [line[4:]], number - 1
+        elif line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            in_commands = in_commands or len(cells) == 2 and cells[1] == "command"
+            if in_commands:
+                yield list(lines_of_row(page, number, line))
+        else:
+            in_commands = False
+            if line.strip():
+                marks = marks + line if MARK.search(line) else ""
+
+
+# ---- a run of a group ----
+
+
+class Failed(Exception):
+    pass
+
+
+class World:
+    """A simulated world, a working folder with the stand-ins, and what was begun there."""
+
+    def __init__(self, name, cards=""):
+        """cards: of the simulator, =NAME, or nothing for its default."""
+        top = pathlib.Path(os.environ["LOADLINE_SIM_DIR"])
+        self.folder, self.begun, self.undone = top / name / "here", [], []
+        for folder in (self.folder, top / name / "sim", pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / name):
+            folder.mkdir(parents=True, mode=0o700)
+        self.env = {**os.environ, "LOADLINE_SIM_DIR": str(top / name / "sim"), "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"] + "/" + name,
+                    "XDG_STATE_HOME": str(top / name), "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        self.program("loadline", f'exec {os.environ["LOADLINE"]} --sim{cards} "$@"')
+        for stand_in in STAND_INS:
+            self.program(stand_in, f'exec {os.environ["LOADLINE_BUILD"]}/sim/loadline-simctl busy 0 kernel 1ms memory 64M for ${{STAND_IN_S:-300}}s')
+
+    def program(self, name, command):
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{command}\n")
+        path.chmod(0o755)
+
+    def status(self):
+        told = subprocess.run([self.folder / "loadline", "status", "--json"], env=self.env, capture_output=True, text=True, timeout=DEADLINE_S,
+                              check=False)
+        return [json.loads(line) for line in told.stdout.splitlines()]
+
+    def claims(self, is_synthetic):
+        return [row for row in self.status() if "claim" in row and bool(row["synthetic"]) == is_synthetic]
+
+    def start(self, command):
+        number = len(self.begun)
+        out = open(self.folder / f"out{number}", "w+", encoding="utf-8")
+        seconds = "1" if " trace " in command else "300"
+        process = subprocess.Popen(["bash", "-c", command], cwd=self.folder, env={**self.env, "STAND_IN_S": seconds}, stdin=subprocess.DEVNULL,
+                                   stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        return process, out
+
+    def text(self, out):
+        out.flush()
+        out.seek(0)
+        return out.read()[-1500:]
+
+    def wait(self, process, out, command):
+        try:
+            status = process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise Failed(f"did not end within {DEADLINE_S} s: {command}\n{self.text(out)}") from None
+        if status:
+            raise Failed(f"exit status {status}: {command}\n{self.text(out)}")
+
+    def begin(self, command, is_synthetic):
+        """A command that runs until it is ended: until there is one claim more of its kind, or it has ended by itself."""
+        claims = len(self.claims(is_synthetic))
+        process, out = self.start(command)
+        deadline = time.monotonic() + DEADLINE_S
+        while process.poll() is None:
+            if len(self.claims(is_synthetic)) > claims:
+                self.begun.append((process, out, command))
+                return
+            if time.monotonic() > deadline:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise Failed(f"took no claim within {DEADLINE_S} s: {command}\n{self.text(out)}")
+            time.sleep(0.1)
+        self.wait(process, out, command)
+
+    def fill_in(self, command):
+        """The command with a claim, a job or a process in the place of its placeholder."""
+        if not re.search(r"\b(CLAIM|JOB|PID)\b", command):
+            return command
+        if not self.claims(False):
+            self.begin("loadline run --evictable -- ./program" if "--pid" not in command else "loadline run -- ./program", False)
+        row = self.claims(False)[0]
+        return re.sub(r"\b(CLAIM|JOB)\b", row["claim"], command).replace("PID", str(row["pid"]))
+
+    def follow(self, command):
+        command = re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda _: str(free_port()), self.fill_in(command))
+        words = [word for word in shlex.split(command) if not word.startswith("--sim")]
+        if "--watch" in command:
+            command = f"timeout --preserve-status -s INT 2 {command}"
+        if words[:2] == ["nohup", "loadline"]:
+            words = words[1:]
+        verb = next(iter(words[1:]), "")
+        is_hold = verb == "hold" and "--dry-run" not in words
+        if verb in ("evict", "suspend"):
+            self.undone.append(command.replace(f" {verb} ", " resume "))
+        elif verb == "resume":
+            self.undone = []
+        elif words[1:3] == ["mps", "stop"]:
+            self.end(self.begun)
+        if is_hold:
+            self.end([one for one in self.begun if " hold" in one[2]])
+        if is_hold or ("run" in words[1:3] and " trace " not in command):
+            self.begin(command, is_hold)
+        else:
+            process, out = self.start(command)
+            self.wait(process, out, command)
+
+    def end(self, begun):
+        """SIGINT to what was begun: a hold ends with 0, a program with the signal."""
+        bad = []
+        for process, _, _ in begun:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+        for process, out, command in begun:
+            try:
+                if process.wait(DEADLINE_S) not in (0, 130, -signal.SIGINT):
+                    bad.append(f"exit status {process.returncode} after SIGINT: {command}\n{self.text(out)}")
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                bad.append(f"did not end within {DEADLINE_S} s of SIGINT: {command}\n{self.text(out)}")
+        self.begun = [one for one in self.begun if one not in begun]
+        if bad:
+            raise Failed("\n".join(bad))
+
+    def end_all(self):
+        try:
+            for command in self.undone:
+                self.follow(command)
+        finally:
+            self.end(self.begun)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def run_group(name, lines):
+    """What went wrong, or None."""
+    cards = next((told[0] for line in lines if (told := line.marks.get("on"))), "")
+    world, failure = World(name, f"={cards}" if cards else ""), None
+    began = time.monotonic()
+    try:
+        for line in lines:
+            for command in [*line.marks.get("before", []), line.command]:
+                world.follow(command)
+    except Failed as why:
+        failure = f"{line.page}:{line.line}: {why}"
+    try:
+        world.end_all()
+    except Failed as why:
+        failure = failure or f"{lines[0].page}:{lines[0].line}: {why}"
+    if os.environ.get("DOC_LINES_TIMES"):
+        print(f"{time.monotonic() - began:5.1f} s  {lines[0].page}:{lines[0].line}  {lines[0].command}")
+    return failure
+
+
+def main():
+    groups = [group for name in sys.argv[1:] for group in groups_of(pathlib.Path(name)) if group]
+    left_out = [line for group in groups for line in group if "not run" in line.marks]
+    to_run = [kept for group in groups if (kept := [line for line in group if "not run" not in line.marks])]
+    unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"
+               for group in to_run for line in group if not line.command.startswith(("loadline ", "nohup loadline "))]
+    to_run = [kept for group in to_run if (kept := [line for line in group if line.command.startswith(("loadline ", "nohup loadline "))])]
+    with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+        failures = [why for why in pool.map(run_group, (f"g{at}" for at in range(len(to_run))), to_run) if why]
+    for line in left_out:
+        print(f"not run: {line.page}:{line.line}: {line.command} ({line.marks['not run'][0]})")
+    print(f"{sum(map(len, to_run))} lines were run, {len(left_out)} were not")
+    for failure in [*unknown, *failures]:
+        print(f"error: {failure}")
+    return 1 if unknown or failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
