@@ -1,10 +1,10 @@
 /*
  * visits.h - when the card is given to one tenant at a time, to whom, and for how long (doc/share.md).
  *
- * Several tenants want a card. As a rule every gate is open, and the card's own time slices serve them. A tenant that
- * waits for each of its launches would get one launch for each switch of the card (0.14 ms). While there is such a
- * tenant, the card is given for visits: a visit lets the launches of one tenant through, and the launches of all others
- * wait, on the card or in their hosts. A tenant is charged the length of its visits, so no kernel's duration has to be
+ * Several tenants want a card. As a rule every gate is open, and the time slices of the card serve all tenants. A
+ * tenant that waits for each of its launches then gets one launch for each switch of the card (0.14 ms). While there is
+ * such a tenant, the card is given for visits. In a visit one tenant launches. The launches of all other tenants wait,
+ * on the card or in their hosts. A tenant is charged the length of its visits, so no kernel's duration has to be
  * estimated.
  *
  * The next visit goes to the highest class that has a contender, and within it to the contender with the least virtual
@@ -15,8 +15,8 @@
  *
  * Kernels of a tenant on several cards may wait for each other across the cards. So the tenant is a gang: it is visited
  * on all its cards together. While it is visited on the first of its cards, it has the gang's turn, and goes first on
- * the others. On those its virtual time counts as less by LL_VISIT_GANG_NS, which is more than virtual times differ by
- * visits. Its share stays the same, because that is no more than a head start.
+ * the others: there its virtual time counts as less by LL_VISIT_GANG_NS, which is more than visits make virtual times
+ * differ. Its share stays the same, because LL_VISIT_GANG_NS is only a head start.
  *
  * Pure arithmetic. Times are ns.
  */
@@ -49,7 +49,7 @@
  * slice at most. One slice of 10 ms each second would be the p99 of such requests. */
 #define LL_VISIT_STARVED_NS UINT64_C(95000000)
 #define LL_VISIT_SERVICE_NS UINT64_C(1000000)
-/* The longest time in which the card finishes what a visit has let through, before the next begins. A queue of a tenant
+/* The longest time in which the card finishes the launches of a visit before the next visit begins. A queue of a tenant
  * that waits in its host counts as finished when it ends within LL_VISIT_DRAINED_NS: the next tenant's launches take
  * that long to arrive. */
 #define LL_VISIT_DRAIN_NS UINT64_C(20000000)
@@ -78,7 +78,7 @@ struct ll_contender {
 	bool launches_ahead; /* it is known not to: its queue fills while others are visited */
 	bool waits_on_card;  /* what it launches out of its visit waits on the card, not in its host */
 	bool is_paused;      /* it gave the card to a lower class for want of work, and has not launched since */
-	bool overruns;       /* a launch that its visit let through goes on */
+	bool overruns;       /* a launch of its visit still runs */
 	bool ended_empty;    /* its last visit ended for want of work, and it launches ahead */
 };
 
@@ -125,7 +125,7 @@ struct ll_visit {
 	bool is_service;                 /* as in struct ll_visits_present */
 	bool queue_is_empty;             /* nothing of it is queued */
 	bool has_busy_sibling;           /* another process of its tenant has work queued */
-	bool is_overrunning;             /* a launch that the visit let through goes on */
+	bool is_overrunning;             /* a launch of the visit still runs */
 	bool yields_to_gang;             /* another tenant is visited on the first card of both, and works here */
 	bool had_work_elsewhere;         /* another card of its tenant said that it had work of the tenant */
 	bool has_work_elsewhere;         /* and said so of late: that work may need launches here in order to end */

@@ -87,7 +87,7 @@ struct ll_page_card {
 enum ll_post_flag {
 	LL_POST_ON_CARD = 1,     /* launches wait on the card, not in the host */
 	LL_POST_QUEUE_EMPTY = 2, /* it wants the card, and has nothing queued now */
-	LL_POST_OVERRUNS = 4,    /* a launch that its visit let through goes on after the visit */
+	LL_POST_OVERRUNS = 4,    /* a launch of its visit still runs after the visit */
 	LL_POST_LAUNCHED = 8,    /* it has launched since it was told LL_ORDER_PAUSED */
 };
 

@@ -62,7 +62,7 @@ struct ll_turn {
 	uint64_t completed_launches;   /* and that it has finished, since any time */
 	uint64_t running_ns;           /* how long the card has been at work of ours that is not charged yet */
 	uint64_t queue_empty_since_ns; /* nothing of ours waits on the card since then; 0: something does */
-	bool is_overrunning;           /* a launch that our visit let through goes on, if we have the turn no more */
+	bool is_overrunning;           /* a launch of our visit still runs, and we no longer have the turn */
 	bool yields_to_gang;           /* as in struct ll_gang: a holder gives way */
 	/* The decider remembers: */
 	/* when we gave the turn to a lower class for want of work; 0: we did not. Until the caller sets it to 0 with

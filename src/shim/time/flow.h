@@ -70,7 +70,7 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 bool ll_flow_passes_open_gate(struct ll_flow *flow);
 
 /*
- * For a launch that the gate did not let through. True: the launch may go at once, and is counted, because it is this
+ * For a launch that did not pass the gate. True: the launch may go at once, and is counted, because it is this
  * program's turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and
  * ll_flow_leave.
  */

@@ -40,7 +40,7 @@ bool ll_prepaid_use(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *
  * left. */
 void ll_prepaid_give(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what, uint32_t launches);
 
-/* Whether a launch is like the one before it. Then it is worth prepaying some more. Under the lock. */
+/* Whether a launch is like the one before it. If it is, prepay some more. Under the lock. */
 bool ll_prepaid_is_like_last(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what);
 
 /* Returns how many of the prepaid launches did not come. None is left. Under the lock. */
