@@ -66,7 +66,7 @@ class Lab:
         return os.path.join(self.logs, name)
 
     def environment(self, extra):
-        env = dict(os.environ)
+        env = dict(os.environ, LANGUAGE="en")  # messages are looked for in English
         env.update(extra or {})
         return env
 

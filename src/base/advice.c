@@ -8,7 +8,7 @@ enum { OPTION_SIZE = 256 };
 
 static const char option_name[] = "--sim";
 static const char program[] = "loadline ";
-static const char *const openers[] = {"`", "'", "$(", ": ", "-- "};
+static const char *const openers[] = {"`", "'", "$(", ": ", "-- ", "\uff1a"};
 
 static const struct {
 	const char *real, *simulated;

@@ -4,7 +4,8 @@
  * `loadline --sim=NAME` sets LOADLINE_SIM to its own option for this process and all that it starts, the libraries in
  * other people's programs included. The code that makes an advice does not know whether the card is simulated.
  *
- * A command of loadline is recognised at the beginning of a text, or behind one of: ` ' $( ": " "-- ".
+ * A command of loadline is recognised at the beginning of a text, or behind one of: ` ' $( ": " "-- ", or the
+ * Chinese colon.
  */
 #ifndef LOADLINE_BASE_ADVICE_H
 #define LOADLINE_BASE_ADVICE_H

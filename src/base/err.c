@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translate.h"
 #include "base/utf8.h"
 
 /* What a caller who wants no text has been told: without it a failure with a hint would look like success to him. */
@@ -17,7 +18,7 @@ int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)
 		return code;
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	vsnprintf(err->text, sizeof err->text, ll_translate(fmt), ap);
 	va_end(ap);
 	ll_utf8_mend(err->text);
 	err->code = code;
@@ -34,7 +35,7 @@ int ll_err_wrap(struct ll_err *err, const char *fmt, ...)
 	memcpy(inner, err->text, sizeof inner);
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+	int n = vsnprintf(err->text, sizeof err->text, ll_translate(fmt), ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof err->text)
 		snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
@@ -48,7 +49,7 @@ int ll_err_hint(struct ll_err *err, const char *fmt, ...)
 		return last_code;
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(err->hint, sizeof err->hint, fmt, ap);
+	vsnprintf(err->hint, sizeof err->hint, ll_translate(fmt), ap);
 	va_end(ap);
 	ll_utf8_mend(err->hint);
 	return err->code;

@@ -20,7 +20,7 @@
 struct ll_err {
 	int code;       /* the negative errno that was returned, 0 when unset */
 	char text[400]; /* "what: why", no newline */
-	char hint[200]; /* "what to do", or empty */
+	char hint[320]; /* "what to do", or empty */
 	int status;     /* the exit status to end with; 0: the one of the code. ll_err_set clears it */
 };
 

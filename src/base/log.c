@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/translate.h"
 #include "base/utf8.h"
 
 #include "base/advice.h"
@@ -41,7 +42,7 @@ void ll_log(enum ll_log_level level, const char *fmt, ...)
 	n += (size_t)snprintf(line + n, sizeof line - n, ".%03ld %s ", now.tv_nsec / 1000000, level_names[level]);
 	va_list ap;
 	va_start(ap, fmt);
-	int body = vsnprintf(said, sizeof said, fmt, ap);
+	int body = vsnprintf(said, sizeof said, ll_translate(fmt), ap);
 	va_end(ap);
 	if (body > 0)
 		ll_advice_copy(line + n, sizeof line - n - 1, said);

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
+#include "base/translate.h"
 
 #define SYSTEM_FOLDER "/run/loadline"
 
@@ -72,7 +73,7 @@ int ll_runtime_folder_open(const char *path, int *ret_fd, struct ll_err *err)
 	if (fd < 0) {
 		int code = errno == ELOOP || errno == ENOTDIR ? EPERM : errno;
 		ll_err_set(err, -code, "runtime folder: %s: %s", path,
-			   code == EPERM ? "is not a folder, or a symbolic link" : strerror(code));
+			   code == EPERM ? _("is not a folder, or a symbolic link") : strerror(code));
 		ll_err_hint(err, "remove it, or set XDG_RUNTIME_DIR to a folder of your own");
 		return -code;
 	}

@@ -31,6 +31,9 @@ bool ll_utf8_is_printable(uint32_t character);
 /* Whether it is a blank, of whatever width. */
 bool ll_utf8_is_blank(uint32_t character);
 
+/* Returns the columns that a terminal needs for a character: 0, 1 or 2. */
+size_t ll_utf8_width(uint32_t character);
+
 /* Returns the columns that a terminal needs for the text, '?' included for what cannot be shown. */
 size_t ll_utf8_columns(const char *text);
 

@@ -33,7 +33,7 @@ void ll_utf8_locale_init(void)
 		setlocale(LC_CTYPE, "C");
 }
 
-static size_t columns_of(uint32_t character)
+size_t ll_utf8_width(uint32_t character)
 {
 	if (!ll_utf8_is_printable(character) || character < 0x80)
 		return 1;
@@ -47,7 +47,7 @@ size_t ll_utf8_columns(const char *text)
 {
 	size_t columns = 0, length;
 	for (uint32_t character; (length = ll_utf8_next(text, &character)); text += length)
-		columns += columns_of(character);
+		columns += ll_utf8_width(character);
 	return columns;
 }
 
@@ -55,7 +55,7 @@ size_t ll_utf8_add(struct ll_strbuf *out, const char *text, size_t columns)
 {
 	size_t used = 0, length;
 	for (uint32_t character; (length = ll_utf8_next(text, &character)); text += length) {
-		size_t wanted = columns_of(character);
+		size_t wanted = ll_utf8_width(character);
 		if (used + wanted > columns)
 			break;
 		used += wanted;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 
 #define DEFAULT_BLIND_AFTER_NS (5 * LL_NS_PER_S)
 #define DEFAULT_BACK_OFF_NS (30 * LL_NS_PER_S)
@@ -11,16 +12,16 @@
 #define DEFAULT_HYSTERESIS_C 5.0
 
 static const char *const reason_texts[] = {
-    [LL_HOLD_REASON_START] = "just started",
-    [LL_HOLD_REASON_QUIET] = "no foreign work",
-    [LL_HOLD_REASON_FOREIGN] = "foreign work",
-    [LL_HOLD_REASON_BLIND] = "no sensor of foreign work answers",
-    [LL_HOLD_REASON_TOO_HOT] = "too hot",
-    [LL_HOLD_REASON_SLOWDOWN] = "the card slows itself down",
-    [LL_HOLD_REASON_LOST] = "the context is lost",
-    [LL_HOLD_REASON_OPEN_FAILED] = "no context could be made",
-    [LL_HOLD_REASON_LONG_YIELD] = "yielded for long",
-    [LL_HOLD_REASON_REQUEST] = "told to end",
+    [LL_HOLD_REASON_START] = N_("just started"),
+    [LL_HOLD_REASON_QUIET] = N_("no foreign work"),
+    [LL_HOLD_REASON_FOREIGN] = N_("foreign work"),
+    [LL_HOLD_REASON_BLIND] = N_("no sensor of foreign work answers"),
+    [LL_HOLD_REASON_TOO_HOT] = N_("too hot"),
+    [LL_HOLD_REASON_SLOWDOWN] = N_("the card slows itself down"),
+    [LL_HOLD_REASON_LOST] = N_("the context is lost"),
+    [LL_HOLD_REASON_OPEN_FAILED] = N_("no context could be made"),
+    [LL_HOLD_REASON_LONG_YIELD] = N_("yielded for long"),
+    [LL_HOLD_REASON_REQUEST] = N_("told to end"),
 };
 
 static const char *const sensor_names[] = {
@@ -30,8 +31,8 @@ static const char *const sensor_names[] = {
 };
 
 static const char *const state_names[] = {
-    [LL_HOLD_RELEASED] = "released", [LL_HOLD_OPENING] = "opening", [LL_HOLD_YIELDED] = "yielded",
-    [LL_HOLD_HOLDING] = "holding",   [LL_HOLD_ENDED] = "ended",
+    [LL_HOLD_RELEASED] = N_("released"), [LL_HOLD_OPENING] = N_("opening"), [LL_HOLD_YIELDED] = N_("yielded"),
+    [LL_HOLD_HOLDING] = N_("holding"),   [LL_HOLD_ENDED] = N_("ended"),
 };
 
 const char *ll_hold_reason_text(enum ll_hold_reason reason)

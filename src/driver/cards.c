@@ -11,6 +11,7 @@
 
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "driver/internal.h"
 
 /* ---- cards ---- */
@@ -132,14 +133,14 @@ static int fail_hidden(const struct ll_card *card, struct ll_err *err)
 			   card->uuid, visible);
 		/* If the variable is unset, CUDA shows the first slice only. */
 		ll_err_hint(err,
-			    card->is_mig ? "set CUDA_VISIBLE_DEVICES to %s"
-					 : "unset CUDA_VISIBLE_DEVICES, or set it to %s",
+			    card->is_mig ? N_("set CUDA_VISIBLE_DEVICES to %s")
+					 : N_("unset CUDA_VISIBLE_DEVICES, or set it to %s"),
 			    card->uuid);
 	} else {
 		ll_err_set(err, -ENODEV, "card %s (%s): not seen by CUDA", card->label, card->uuid);
 		ll_err_hint(err,
-			    card->is_mig ? "CUDA shows one slice to a process: set CUDA_VISIBLE_DEVICES to %s"
-					 : "see `loadline doctor`",
+			    card->is_mig ? N_("CUDA shows one slice to a process: set CUDA_VISIBLE_DEVICES to %s")
+					 : N_("see `loadline doctor`"),
 			    card->uuid);
 	}
 	return -ENODEV;

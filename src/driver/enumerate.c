@@ -1,3 +1,4 @@
+#include "base/translate.h"
 #include "driver/internal.h"
 
 #include <errno.h>
@@ -203,8 +204,8 @@ int ll_cards_enumerate(struct ll_driver *driver, const struct ll_nvml *nvml, str
 		ll_err_set(err, -ENODEV, "no card: driver %s finds none", nvml->driver_version);
 		ll_err_hint(err,
 			    ll_library_is_simulated(nvml->library)
-				? "the scenario gives the simulated machine none: use another scenario"
-				: "in a container, pass the cards to it; else see `loadline doctor`, or try --sim");
+				? N_("the scenario gives the simulated machine none: use another scenario")
+				: N_("in a container, pass the cards to it; else see `loadline doctor`, or try --sim"));
 		return -ENODEV;
 	}
 	struct ll_card *whole = calloc(whole_count, sizeof *whole);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 #include "driver/internal.h"
 
 static const char what[] = "GPM";
@@ -40,7 +41,8 @@ static int fail_unsupported(const struct ll_card *card, struct ll_err *err)
 		   "card %s: no GPM (it needs Hopper or newer and driver 520 or newer): metrics sm, "
 		   "occupancy, tensor and dram are not available",
 		   card->label);
-	ll_err_hint(err, card->is_mig ? "no other metric works on a MIG slice" : "the metrics util and power remain");
+	ll_err_hint(err, card->is_mig ? N_("no other metric works on a MIG slice")
+				      : N_("the metrics util and power remain"));
 	return -ENOSYS;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translate.h"
+
 static const char nvml_name[] = "libnvidia-ml.so.1";
 static const char cuda_name[] = "libcuda.so.1";
 
@@ -55,8 +57,8 @@ static int fail_missing(struct ll_err *err, void *library, const char *name, con
 {
 	ll_err_set(err, -ENOSYS, "%s of driver %s lacks %s", name, version, symbol);
 	ll_err_hint(err, ll_library_is_simulated(library)
-			     ? "the scenario makes the simulated driver so: use another scenario"
-			     : "install driver 470 or newer");
+			     ? N_("the scenario makes the simulated driver so: use another scenario")
+			     : N_("install driver 470 or newer"));
 	return -ENOSYS;
 }
 

@@ -1,5 +1,6 @@
 #include "driver/readings.h"
 
+#include "base/translate.h"
 #include "driver/internal.h"
 #include <errno.h>
 #include <math.h>
@@ -185,10 +186,10 @@ static const struct {
 	unsigned slowdown;
 	const char *name;
 } names[] = {
-    {LL_SLOWDOWN_THERMAL, "thermal"},
-    {LL_SLOWDOWN_POWER_BRAKE, "power brake"},
-    {LL_SLOWDOWN_HARDWARE, "hardware"},
-    {LL_SLOWDOWN_POWER_CAP, "power cap"},
+    {LL_SLOWDOWN_THERMAL, N_("thermal")},
+    {LL_SLOWDOWN_POWER_BRAKE, N_("power brake")},
+    {LL_SLOWDOWN_HARDWARE, N_("hardware")},
+    {LL_SLOWDOWN_POWER_CAP, N_("power cap")},
 };
 
 int ll_read_slowdown(const struct ll_card *card, unsigned *ret_slowdown, struct ll_err *err)
@@ -214,10 +215,10 @@ int ll_read_slowdown(const struct ll_card *card, unsigned *ret_slowdown, struct 
 const char *ll_slowdown_text(unsigned slowdown, char *text, size_t size)
 {
 	size_t used = 0;
-	snprintf(text, size, "none");
+	snprintf(text, size, "%s", _("none"));
 	for (size_t i = 0; i < sizeof names / sizeof *names && used < size; i++) {
 		if (slowdown & names[i].slowdown)
-			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", names[i].name);
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", _(names[i].name));
 	}
 	return text;
 }
@@ -258,15 +259,15 @@ const char *ll_compute_mode_text(enum ll_compute_mode mode)
 {
 	switch (mode) {
 	case LL_MODE_DEFAULT:
-		return "default";
+		return N_("default");
 	case LL_MODE_EXCLUSIVE_THREAD:
-		return "exclusive-thread";
+		return N_("exclusive-thread");
 	case LL_MODE_PROHIBITED:
-		return "prohibited";
+		return N_("prohibited");
 	case LL_MODE_EXCLUSIVE_PROCESS:
-		return "exclusive-process";
+		return N_("exclusive-process");
 	}
-	return "unknown";
+	return N_("unknown");
 }
 
 int ll_read_persistence(const struct ll_card *card, bool *ret_is_on, struct ll_err *err)

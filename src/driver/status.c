@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/translate.h"
 #include "driver/library.h"
 
 int ll_nvml_errno(ll_nvml_result status)
@@ -97,7 +98,7 @@ int ll_cuda_fail(const struct ll_cuda *cuda, ll_cu_result status, struct ll_err 
 	int code = ll_cuda_errno(status);
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(what, sizeof what, fmt, ap);
+	vsnprintf(what, sizeof what, ll_translate(fmt), ap);
 	va_end(ap);
 	ll_err_set(err, code, "%s: %s", what, ll_cuda_status_text(cuda, status, why));
 	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)
@@ -114,7 +115,7 @@ int ll_nvml_fail(const struct ll_nvml *nvml, ll_nvml_result status, struct ll_er
 	int code = ll_nvml_errno(status);
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(what, sizeof what, fmt, ap);
+	vsnprintf(what, sizeof what, ll_translate(fmt), ap);
 	va_end(ap);
 	ll_err_set(err, code, "%s: %s", what, ll_nvml_status_text(nvml, status, why));
 	if (status == LL_NVML_ERROR_RESET_REQUIRED)

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 
 /* Of the largest text, more than all records need. */
 enum { TEXT_MAX = 256 * 1024 };
@@ -54,7 +55,7 @@ int ll_earlier_read(const char *folder, struct ll_earlier *ret_earlier, struct l
 	if (!rc || rc == -ENOENT)
 		return 0;
 	return ll_err_set(err, rc, "%.200s/" LL_EARLIER_FILE ": %s", folder,
-			  rc == -EBADMSG ? "is damaged" : strerror(-rc));
+			  rc == -EBADMSG ? _("is damaged") : strerror(-rc));
 }
 
 static int write_all(int fd, const struct ll_strbuf *text)

@@ -65,7 +65,7 @@ struct ll_event {
 	struct ll_hold_stranger stranger; /* LL_EVENT_SUMMARY: the program that the hold last yielded to */
 	int code;                         /* LL_EVENT_SUMMARY: 0, or the -errno that ended the card */
 	char text[400];
-	char hint[200];
+	char hint[320];
 };
 
 enum { LL_EVENT_SLOTS = 512 };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 #include "hold/hold_socket.h"
 #include "hold/pacer.h"
 #include "hold/payload.h"
@@ -298,6 +299,7 @@ static int start_pacer(struct ll_governor *gov, struct ll_err *err)
 	    .alone_ops = is_shared && hold->payload == LL_PAYLOAD_AUTO ? ll_payload_choose(LL_PAYLOAD_CUDA) : NULL,
 	    .worker = gov->config.worker,
 	    .payload = {.as_mps_client = hold->as_mps_client,
+			.is_translated = ll_is_translated(),
 			.needs_fma = hold->metric == LL_METRIC_POWER,
 			.needs_wide = hold->metric == LL_METRIC_SM || hold->metric == LL_METRIC_OCCUPANCY,
 			.needs_tensor = hold->metric == LL_METRIC_TENSOR,

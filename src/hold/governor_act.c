@@ -1,3 +1,4 @@
+#include "base/translate.h"
 #include "hold/governor_state.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ static void do_action(struct ll_governor *gov, uint64_t now_ns)
 		ll_pacer_close(gov->pacer);
 		if (gov->verdict.state != LL_HOLD_ENDED)
 			ll_governor_tell(gov, LL_EVENT_RELEASE, "context and memory given back: %s",
-					 ll_hold_reason_text(gov->verdict.reason));
+					 _(ll_hold_reason_text(gov->verdict.reason)));
 		break;
 	case LL_HOLD_ACT_REOPEN:
 		ll_sense_context_changes(&gov->sense, true);
@@ -144,7 +145,8 @@ static void context_opened(struct ll_governor *gov)
 	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
 	ll_drive_restart(&gov->drive, gov->config.hold, sms);
 	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s", gov->report.payload_name,
-			 gov->report.has_card_clock ? "" : " (no card clock: a calibrated loop, lateness is not seen)");
+			 gov->report.has_card_clock ? ""
+						    : _(" (no card clock: a calibrated loop, lateness is not seen)"));
 }
 
 /*

@@ -1,3 +1,4 @@
+#include "base/translate.h"
 #include "hold/governor_state.h"
 
 #include <math.h>
@@ -65,7 +66,7 @@ void ll_governor_tell(struct ll_governor *gov, enum ll_event_kind kind, const ch
 	struct ll_event event = ll_governor_event(gov, kind);
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(event.text, sizeof event.text, fmt, ap);
+	vsnprintf(event.text, sizeof event.text, ll_translate(fmt), ap);
 	va_end(ap);
 	ll_event_put(gov->config.events, &event);
 }
@@ -101,7 +102,7 @@ static void tell_settled(struct ll_governor *gov, double target)
 		struct ll_event event = ll_governor_event(gov, LL_EVENT_SETTLE);
 		event.settle_s = result.inside_seconds;
 		snprintf(event.text, sizeof event.text,
-			 gov->has_left ? "settled again, %.1f s after the first kernel" : "settled after %.1f s",
+			 gov->has_left ? _("settled again, %.1f s after the first kernel") : _("settled after %.1f s"),
 			 event.settle_s);
 		ll_event_put(gov->config.events, &event);
 		gov->has_settled = true;
@@ -159,7 +160,7 @@ void ll_governor_tell_reach(struct ll_governor *gov)
 		ll_governor_tell(gov, LL_EVENT_FAULT,
 				 "%s target %.0f %s is %s what payload %s reaches here (about %.0f %s)",
 				 ll_metric_name(gov->config.hold->metric), gov->target * scale, is_power ? "W" : "%",
-				 state == LL_LEVEL_TARGET_TOO_HIGH ? "above" : "below", gov->report.payload_name,
+				 state == LL_LEVEL_TARGET_TOO_HIGH ? _("above") : _("below"), gov->report.payload_name,
 				 reach * scale, is_power ? "W" : "%");
 	}
 	gov->has_said_reach = is_out;
@@ -170,26 +171,26 @@ static const char *foreign_text(const struct ll_governor *gov, char *text, size_
 	const struct ll_contention *seen = &gov->report.foreign;
 	switch (gov->verdict.sensor) {
 	case LL_SENSOR_GAP:
-		snprintf(text, size, "own kernel lost the card for %.2f ms", (double)seen->gap_ns / 1e6);
+		snprintf(text, size, _("own kernel lost the card for %.2f ms"), (double)seen->gap_ns / 1e6);
 		break;
 	case LL_SENSOR_LATE:
-		snprintf(text, size, "own kernel started %.2f ms late", (double)seen->late_ns / 1e6);
+		snprintf(text, size, _("own kernel started %.2f ms late"), (double)seen->late_ns / 1e6);
 		break;
 	case LL_SENSOR_GOVERNED:
-		snprintf(text, size, "a governed program has work");
+		snprintf(text, size, _("a governed program has work"));
 		break;
 	case LL_SENSOR_PROCESS:
-		snprintf(text, size, "a process came to the card");
+		snprintf(text, size, _("a process came to the card"));
 		break;
 	case LL_SENSOR_MEMORY:
-		snprintf(text, size, "another program took memory on the card");
+		snprintf(text, size, _("another program took memory on the card"));
 		break;
 	case LL_SENSOR_UTIL:
-		snprintf(text, size, "%.0f %% utilisation beside our own %.0f %%",
+		snprintf(text, size, _("%.0f %% utilisation beside our own %.0f %%"),
 			 gov->sense.foreign_window.foreign_ratio * 100, gov->sense.foreign_window.own_ratio * 100);
 		break;
 	case LL_SENSOR_NONE:
-		snprintf(text, size, "sensor unknown");
+		snprintf(text, size, _("sensor unknown"));
 		break;
 	}
 	return text;
@@ -220,6 +221,6 @@ void ll_governor_tell_stop(struct ll_governor *gov)
 		ll_governor_tell(gov, LL_EVENT_FAULT, "stopped: the card slows itself down (%s)",
 				 gov->sense.values.slowdown_text);
 	} else if (gov->verdict.reason != LL_HOLD_REASON_REQUEST) {
-		ll_governor_tell(gov, LL_EVENT_FAULT, "stopped: %s", ll_hold_reason_text(gov->verdict.reason));
+		ll_governor_tell(gov, LL_EVENT_FAULT, "stopped: %s", _(ll_hold_reason_text(gov->verdict.reason)));
 	}
 }

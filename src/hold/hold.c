@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/translate.h"
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "hold/governor.h"
@@ -35,13 +36,13 @@ static int check_mode(const struct ll_hold_config *config, const struct ll_card 
 		return 0;
 	if (mode != LL_MODE_PROHIBITED && config->as_mps_client)
 		return 0;
-	ll_err_set(err, -EBUSY, "card %s: compute mode is %s: %s", card->label, ll_compute_mode_text(mode),
-		   mode == LL_MODE_PROHIBITED ? "no context may be made"
-					      : "a context of the hold would lock every other program out");
+	ll_err_set(err, -EBUSY, "card %s: compute mode is %s: %s", card->label, _(ll_compute_mode_text(mode)),
+		   mode == LL_MODE_PROHIBITED ? _("no context may be made")
+					      : _("a context of the hold would lock every other program out"));
 	return ll_err_hint(
 	    err, mode == LL_MODE_PROHIBITED
-		     ? "set the default mode: nvidia-smi -c DEFAULT"
-		     : "run MPS and hold as its client with --mps, or set the default mode: nvidia-smi -c DEFAULT");
+		     ? N_("set the default mode: nvidia-smi -c DEFAULT")
+		     : N_("run MPS and hold as its client with --mps, or set the default mode: nvidia-smi -c DEFAULT"));
 }
 
 /* If the limit cannot be read, the held level will show whether it is enough. */

@@ -1,7 +1,6 @@
 #include "hold/job_watch.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,8 +143,8 @@ static void say_unread(struct ll_job_watch *watch, uint64_t number, int rc)
 	if (watch->has_warned)
 		return;
 	watch->has_warned = true;
-	ll_warn("the page of job %" PRIu64 " cannot be read (%s): the load sees its work only when that is on the card",
-		number, strerror(-rc));
+	ll_warn("the page of job %llu cannot be read (%s): the load sees its work only when that is on the card",
+		(unsigned long long)number, strerror(-rc));
 }
 
 static void add_job(struct ll_job_watch *watch, uint64_t number, const int *fds)

@@ -79,6 +79,7 @@ struct ll_payload_config {
 	bool needs_wide;           /* kernels of more than one block will be launched */
 	bool needs_tensor;         /* LL_KERNEL_TENSOR will be launched */
 	bool needs_dram;           /* LL_KERNEL_DRAM will be launched: open takes its buffer, four times the L2 cache */
+	bool is_translated;        /* errors are for a person, in the language of the environment */
 	uint64_t max_memory_bytes; /* open fails with -EDQUOT if the card's used memory grew by more; 0: no limit */
 };
 

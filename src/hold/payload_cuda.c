@@ -1,7 +1,7 @@
+#include "base/translate.h"
 #include "hold/payload.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,11 +98,11 @@ static int check_memory(const struct ll_card *card, uint64_t before_bytes, const
 	uint64_t now_bytes = used_bytes(card), max_bytes = config->max_memory_bytes;
 	if (max_bytes == 0 || now_bytes <= before_bytes || now_bytes - before_bytes <= max_bytes)
 		return 0;
-	ll_err_set(err, -EDQUOT, "card %s: %s %" PRIu64 " MiB, over --max-memory %" PRIu64 " MiB", card->label, what,
-		   (now_bytes - before_bytes) >> 20, max_bytes >> 20);
+	ll_err_set(err, -EDQUOT, "card %s: %s %llu MiB, over --max-memory %llu MiB", card->label, _(what),
+		   (unsigned long long)((now_bytes - before_bytes) >> 20), (unsigned long long)(max_bytes >> 20));
 	return ll_err_hint(err, config->needs_tensor || config->needs_dram
-				    ? "raise --max-memory"
-				    : "raise --max-memory, or use --payload vulkan, which takes far less");
+				    ? N_("raise --max-memory")
+				    : N_("raise --max-memory, or use --payload vulkan, which takes far less"));
 }
 
 static int make_buffer(struct cuda_payload *payload, const struct ll_card *card, ll_cu_device device,
@@ -117,16 +117,16 @@ static int make_buffer(struct cuda_payload *payload, const struct ll_card *card,
 	status = cuda->cuMemGetInfo(&free_bytes, &total_bytes);
 	if (status == LL_CUDA_SUCCESS && bytes > free_bytes / BUFFER_FREE_PART) {
 		ll_err_set(err, -ENOMEM,
-			   "card %s: metric dram reads a buffer of %" PRIu64 " MiB and takes at most an eighth of the "
+			   "card %s: metric dram reads a buffer of %llu MiB and takes at most an eighth of the "
 			   "free memory; %zu MiB are free",
-			   card->label, bytes >> 20, free_bytes >> 20);
+			   card->label, (unsigned long long)(bytes >> 20), free_bytes >> 20);
 		return ll_err_hint(err, "wait for memory with --wait, or hold another metric");
 	}
 	if (status == LL_CUDA_SUCCESS)
 		status = cuda->cuMemAlloc(&payload->buffer, bytes);
 	if (status != LL_CUDA_SUCCESS)
-		return ll_cuda_fail(cuda, status, err, "card %s: take %" PRIu64 " MiB to read from", card->label,
-				    bytes >> 20);
+		return ll_cuda_fail(cuda, status, err, "card %s: take %llu MiB to read from", card->label,
+				    (unsigned long long)(bytes >> 20));
 	payload->buffer_bytes = bytes;
 	return 0;
 }
@@ -159,7 +159,7 @@ static int build_payload(struct cuda_payload *payload, const struct ll_card *car
 	    cuda->cuCtxCreate(&payload->context, LL_CU_CTX_SCHED_BLOCKING_SYNC | LL_CU_CTX_MAP_HOST, device);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_cuda_fail(cuda, status, err, "card %s: make a CUDA context", card->label);
-	rc = check_memory(card, before_bytes, config, "a CUDA context takes, while it is made,", err);
+	rc = check_memory(card, before_bytes, config, N_("a CUDA context takes, while it is made,"), err);
 	if (rc < 0)
 		return rc;
 	shrink_context(cuda);
@@ -173,7 +173,7 @@ static int build_payload(struct cuda_payload *payload, const struct ll_card *car
 	if (rc == 0 && config->needs_dram)
 		rc = make_buffer(payload, card, device, err);
 	if (rc == 0 && config->needs_dram)
-		rc = check_memory(card, before_bytes, config, "a CUDA context and metric dram's buffer take", err);
+		rc = check_memory(card, before_bytes, config, N_("a CUDA context and metric dram's buffer take"), err);
 	if (rc < 0)
 		return rc;
 	status = cuda->cuStreamCreate(&payload->stream, LL_CU_STREAM_NON_BLOCKING);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/translate.h"
 #include "hold/pacer_shared.h"
 #include "hold/payload.h"
 #include "hold/worker.h"
@@ -202,6 +204,11 @@ int ll_worker_main(const struct ll_payload_ops *const *payloads, struct ll_err *
 		return err ? err->code : -EINVAL;
 	end_with_governor(lanes[0].shared);
 	prctl(PR_SET_NAME, "loadline-hold");
+	/* Errors go to the hold, which may write them into JSON lines. */
+	if (!lanes[0].shared->work.payload.is_translated) {
+		setlocale(LC_MESSAGES, "C");
+		ll_translate_by(NULL);
+	}
 	ll_payload_cuda_prepare(lanes[0].shared->work.payload.as_mps_client);
 	return serve_all(lanes, count, err);
 }

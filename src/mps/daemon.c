@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "mps/child.h"
 #include "mps/environment.h"
 #include "mps/exchange.h"
@@ -360,10 +361,10 @@ static int say_left(const struct members *members, bool force, struct ll_err *er
 	const struct ll_mps_found *left = first_alive(members);
 	if (!left)
 		return 0;
-	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) still runs", left->is_server ? "server" : "daemon",
+	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) still runs", left->is_server ? _("server") : _("daemon"),
 		   (int)left->pid);
-	return ll_err_hint(err, force ? "it may be stuck in the driver: look at the kernel's log"
-				      : "a longer --within may help; --force ends it by a signal");
+	return ll_err_hint(err, force ? N_("it may be stuck in the driver: look at the kernel's log")
+				      : N_("a longer --within may help; --force ends it by a signal"));
 }
 
 /* The daemon is in another PID namespace. It cannot be signalled, and its end shows only in that nobody answers any

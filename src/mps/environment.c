@@ -32,12 +32,13 @@ static int check_entry(const char *entry, const char *const *uuids, size_t count
 	uint64_t bytes;
 	size_t length = strcspn(entry, "=");
 	if (entry[length] != '=' || !ll_mps_answer_bytes(entry + length + 1, &bytes) || !bytes) {
-		ll_err_set(err, -EINVAL, LL_MPS_MEMORY_VARIABLE ": '%.60s' is not CARD=SIZE", entry);
+		ll_err_set(err, -EINVAL, "%s: '%.60s' is not CARD=SIZE", LL_MPS_MEMORY_VARIABLE, entry);
 		return ll_err_hint(err, "write it like 0=8G: otherwise the driver silently drops every memory limit");
 	}
 	if (names_card(entry, length, uuids, count))
 		return 0;
-	ll_err_set(err, -EINVAL, LL_MPS_MEMORY_VARIABLE ": card '%.*s' is not visible to clients", (int)length, entry);
+	ll_err_set(err, -EINVAL, "%s: card '%.*s' is not visible to clients", LL_MPS_MEMORY_VARIABLE, (int)length,
+		   entry);
 	return ll_err_hint(err, "name only visible cards, numbered from 0: otherwise the driver silently drops every "
 				"memory limit");
 }
@@ -48,7 +49,7 @@ int ll_mps_memory_text_check(const char *text, const char *const *uuids, size_t 
 	char *rest = NULL;
 	size_t length = strlen(text);
 	if (length >= sizeof copy)
-		return ll_err_set(err, -EINVAL, LL_MPS_MEMORY_VARIABLE ": too long");
+		return ll_err_set(err, -EINVAL, "%s: too long", LL_MPS_MEMORY_VARIABLE);
 	memcpy(copy, text, length + 1);
 	int rc = 0;
 	for (char *entry = strtok_r(copy, ",", &rest); !rc && entry; entry = strtok_r(NULL, ",", &rest))
@@ -61,7 +62,7 @@ static int check_percent(const char *text, struct ll_err *err)
 	double percent;
 	if (ll_mps_answer_percent(text, &percent) && percent > 0)
 		return 0;
-	ll_err_set(err, -EINVAL, LL_MPS_PERCENT_VARIABLE ": '%.60s': not above 0 and at most 100", text);
+	ll_err_set(err, -EINVAL, "%s: '%.60s': not above 0 and at most 100", LL_MPS_PERCENT_VARIABLE, text);
 	return ll_err_hint(err, "correct or unset it: the driver would take it for 100");
 }
 

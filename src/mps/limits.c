@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "mps/answers.h"
 #include "mps/exchange.h"
 
@@ -35,9 +36,8 @@ static int check_bytes(const struct ll_mps_place *place, uint64_t deadline_ns, c
 	if (rc)
 		return rc;
 	if (!ll_mps_answer_bytes(answer.buf, &told) || !ll_mps_answer_same_bytes(told, wanted))
-		return ll_err_set(err, -EIO,
-				  "MPS: limit of device memory: asked for %" PRIu64 " MiB, the daemon holds '%.*s'",
-				  wanted >> MIB_SHIFT, QUOTE, answer.buf);
+		return ll_err_set(err, -EIO, "MPS: limit of device memory: asked for %llu MiB, the daemon holds '%.*s'",
+				  (unsigned long long)(wanted >> MIB_SHIFT), QUOTE, answer.buf);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "base/utf8.h"
 #include "mps/answers.h"
 #include "mps/exchange.h"
@@ -28,15 +29,15 @@ const char *ll_mps_status_text(enum ll_mps_status status)
 {
 	switch (status) {
 	case LL_MPS_INITIALIZING:
-		return "initializing";
+		return N_("initializing");
 	case LL_MPS_ACTIVE:
-		return "active";
+		return N_("active");
 	case LL_MPS_FAULT:
-		return "fault";
+		return N_("fault");
 	case LL_MPS_UNKNOWN:
 		break;
 	}
-	return "unknown";
+	return N_("unknown");
 }
 
 /* Whether the reading must end. It ends if the daemon is gone or hangs, but not if the daemon does not answer a single
@@ -185,7 +186,7 @@ static int find_server(const struct ll_mps_list *list, pid_t client, pid_t *ret_
 			ll_strbuf_addf(&others, "%s%d", i ? ", " : "", (int)list->clients[i].pid);
 	}
 	ll_err_set(err, -ESRCH, "MPS: process %d is no client", (int)client);
-	return ll_err_hint(err, list->client_count ? "clients are %s" : "there are no clients%s", others.buf);
+	return ll_err_hint(err, list->client_count ? N_("clients are %s") : N_("there are no clients%s"), others.buf);
 }
 
 /* Tries once. Returns 0, or an error with its reason in err. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "mps/exclusive.h"
 #include "mps/place.h"
 
@@ -70,8 +71,8 @@ static int check_modes(const struct ll_mps_wish *wish, struct ll_err *err)
 				   wish->cards[i]->label);
 			return ll_err_hint(err,
 					   ll_driver_sim_folder(wish->cards[i]->driver)
-					       ? "loadline-simctl card %s mode default allows it again"
-					       : "nvidia-smi -i %s -c DEFAULT allows it again",
+					       ? N_("loadline-simctl card %s mode default allows it again")
+					       : N_("nvidia-smi -i %s -c DEFAULT allows it again"),
 					   wish->cards[i]->label);
 		}
 	}

@@ -1,5 +1,7 @@
 #include "protocol/words.h"
 
+#include "base/translate.h"
+
 #include <stddef.h>
 
 const char *ll_priority_name(enum ll_priority priority)
@@ -23,19 +25,19 @@ const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state s
 {
 	switch (state) {
 	case LL_CLAIM_STARTING:
-		return "starting";
+		return N_("starting");
 	case LL_CLAIM_RUNNING:
-		return priority == LL_PRIORITY_HOLD ? "holding" : "running";
+		return priority == LL_PRIORITY_HOLD ? N_("holding") : N_("running");
 	case LL_CLAIM_YIELDED:
-		return "yielded";
+		return N_("yielded");
 	case LL_CLAIM_RELEASED:
-		return "released";
+		return N_("released");
 	case LL_CLAIM_WAITING:
-		return "waiting";
+		return N_("waiting");
 	case LL_CLAIM_ENDING:
-		return "ending";
+		return N_("ending");
 	}
-	return "unknown";
+	return N_("unknown");
 }
 
 const char *ll_way_name(enum ll_way way)

@@ -469,6 +469,16 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	[[ $output == *"; apt install loadline-sim, or install all of loadline" ]]
 }
 
+@test "a loadline without the programs of probe and trace says so, and finds them in its own folder" {
+	cp "$LOADLINE" "$T/loadline"
+	LOADLINE=$T/loadline fails_with 1 "loadline-probe is not beside this program, nor in ../lib/loadline; install all of the package loadline" probe --list
+	LOADLINE=$T/loadline fails_with 125 "loadline-trace is not beside this program" trace -- true
+	"$T/loadline" help probe | grep -q '^Usage: loadline probe '
+	cp "$LOADLINE_BUILD"/src/cli/loadline-{probe,trace} "$T"
+	diff <("$T/loadline" probe --list) <(loadline probe --list)
+	diff <("$T/loadline" trace --help) <(loadline help trace)
+}
+
 @test "closed standard descriptors are not taken for what is opened next" {
 	loadline --sim version || skip "no simulator in this build"
 	# Those that print end with 1.

@@ -3,7 +3,7 @@
 
     doc_lines.py PAGE...    LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
 
-A command line is a line of a code block, or a code span in a table whose second column has the title `command`, that begins with
+A command line is a line of a code block, or a code span in a table whose second column has the title `command` (命令), that begins with
 one of STARTERS. The lines of a block, or of a table's row, form a group: they run one after the other in a simulated world of their
 own. Groups run beside each other.
 
@@ -103,7 +103,7 @@ def groups_of(page):
             block, begin = [line[4:]], number - 1
         elif line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            in_commands = in_commands or len(cells) == 2 and cells[1] == "command"
+            in_commands = in_commands or len(cells) == 2 and cells[1] in ("command", "命令")
             if in_commands:
                 yield list(lines_of_row(page, number, line))
         else:
@@ -247,10 +247,14 @@ def free_port():
         return one.getsockname()[1]
 
 
-def run_group(name, lines):
-    """What went wrong, or None."""
+def world_of(name, lines):
     cards = next((told[0] for line in lines if (told := line.marks.get("on"))), "")
-    world, failure = World(name, f"={cards}" if cards else ""), None
+    return World(name, f"={cards}" if cards else "")
+
+
+def run_group(world, lines):
+    """What went wrong, or None."""
+    failure = None
     began = time.monotonic()
     try:
         for line in lines:
@@ -274,8 +278,10 @@ def main():
     unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"
                for group in to_run for line in group if not line.command.startswith(("loadline ", "nohup loadline "))]
     to_run = [kept for group in to_run if (kept := [line for line in group if line.command.startswith(("loadline ", "nohup loadline "))])]
+    # Before there are threads: a process that one of them starts may have a file of another open, which cannot be run then.
+    worlds = [world_of(f"g{at}", lines) for at, lines in enumerate(to_run)]
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-        failures = [why for why in pool.map(run_group, (f"g{at}" for at in range(len(to_run))), to_run) if why]
+        failures = [why for why in pool.map(run_group, worlds, to_run) if why]
     for line in left_out:
         print(f"not run: {line.page}:{line.line}: {line.command} ({line.marks['not run'][0]})")
     print(f"{sum(map(len, to_run))} lines were run, {len(left_out)} were not")

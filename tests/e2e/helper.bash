@@ -8,7 +8,7 @@
 #             stop hold INT
 #             [ "$status" -eq 0 ]
 #     }
-# What all tests of a file need, and not every build or machine has, the file names in NEEDS: programs of the build, under
+# What all tests of a file need, and not every build or machine has, the file names in NEEDS: files of the build, under
 # its folder, and commands.
 bats_require_minimum_version 1.5.0
 
@@ -21,11 +21,14 @@ setup() {
 	export LOADLINE_SIM_DIR=$T/world XDG_RUNTIME_DIR=$T/run
 	# meson puts the simulator's folder in front for programs that link it; here only --sim may.
 	unset LD_LIBRARY_PATH LOADLINE_SIM_SCENARIO LOADLINE_RUN LOADLINE_TRACE CUDA_INJECTION64_PATH LOADLINE_SHIM LD_PRELOAD CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
+	# Messages are looked at in English.
+	export LANG=${LC_ALL:-${LANG-}} LC_MESSAGES=C
+	unset LC_ALL LANGUAGE
 	started=()
 	# bats takes a skip in setup_file for a failure, so what a whole file needs is looked for here.
 	local need
 	for need in ${NEEDS-}; do
-		[ -x "$LOADLINE_BUILD/$need" ] || command -v "$need" >/dev/null || skip "this build or machine has no $need"
+		[ -e "$LOADLINE_BUILD/$need" ] || command -v "$need" >/dev/null || skip "this build or machine has no $need"
 	done
 }
 

@@ -22,6 +22,12 @@ settings() {
 	[ "$("$PREFIX/bin/loadline" version)" = "$(loadline version)" ]
 }
 
+@test "its translations are found where they are installed" {
+	[ -e "$LOADLINE_BUILD/po/zh_CN/LC_MESSAGES/loadline.mo" ] || skip "this build has no translations"
+	[ -s "$PREFIX/share/locale/zh_CN/LC_MESSAGES/loadline.mo" ]
+	env -u LC_MESSAGES LANG=zh_CN.UTF-8 "$PREFIX/bin/loadline" --help | grep -qx '帮助:'
+}
+
 @test "every command has an installed manual page" {
 	for command in $(loadline --help | awk '/^Global options/ {exit} /^  [a-z]/ {print $1}'); do
 		grep -q "^\.TH LOADLINE-${command^^} 1" "$PREFIX/share/man/man1/loadline-$command.1"
@@ -122,6 +128,11 @@ settings() {
 	local words
 	words=$(LOADLINE_CUPTI=/none "$PREFIX/bin/loadline" --sim trace -- sh -c 'echo $LD_PRELOAD' 2>/dev/null)
 	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-events.so" ]
+}
+
+@test "the installed program probes" {
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	"$PREFIX/bin/loadline" --sim probe --experiment first --json | jq -e 'select(.event == "first")'
 }
 
 @test "the installed program finds the installed simulator" {

@@ -33,16 +33,19 @@ def signatures():
         for symbol, parameters in re.findall(r"LL_(?:CUDA|NVML)_FUNCTION\([\w *]+,\s*\w+,\s*(\w+),\s*\w+,\s*\(([^;]*?)\)\)\n",
                                              included(f"src/abi/{name}")):
             found[symbol] = split(parameters)
-    for symbol, suffix in re.findall(r"^LL_CUDA_PER_THREAD\((\w+), (\w+)\)", included("src/abi/cuda_per_thread.def"), re.M):
-        found[symbol + suffix] = found[symbol]
+    lists = included("src/abi/cuda_functions.def") + included("src/abi/cuda_governed.def")
+    for symbol, suffix, parameters in re.findall(r"^LL_CUDA_FUNCTION_PER_THREAD\(\w+,\s*\w+,\s*(\w+),\s*\w+,\s*(_\w+),"
+                                                 r"\s*\(([^;]*?)\),\s*\([\w,\s]*\)\)\n", lists, re.M):
+        found[symbol] = found[symbol + suffix] = split(parameters)
+    found["cuGetProcAddress_v2_ptsz"] = found["cuGetProcAddress_v2"]
     return found
 
 
 def hooks():
     text = included("src/shim/interpose/hooks.def")
     found = re.findall(r"^LL_HOOK(?:_NVML)?\((\w+)\)", text, re.M)
-    found += re.findall(r"^LL_PASSING(?:_NOTED|_LOAD|_CODE)?\(\s*(\w+),", text, re.M)
-    for symbol, suffix in re.findall(r"^LL_PASSING(?:_NOTED)?_PER_THREAD\(\s*(\w+), (\w+),", text, re.M):
+    found += re.findall(r"^LL_PASSING(?:_WAIT|_ADDRESS|_LOAD|_CODE)?\(\s*(\w+),", text, re.M)
+    for symbol, suffix in re.findall(r"^LL_PASSING(?:_WAIT)?_PER_THREAD\(\s*(\w+), (\w+),", text, re.M):
         found += [symbol, symbol + suffix]
     return [symbol for symbol in found if symbol != "symbol"]
 

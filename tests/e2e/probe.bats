@@ -235,7 +235,7 @@ nothing_is_left() {
 	fails_with 2 "no such cell" --sim probe --parallel per-thread --priority different
 	fails_with 2 "--experiment: 'all'" --sim probe --experiment all
 	fails_with 2 "leaves out the matrix" --sim probe --experiment slice --grid tiny
-	fails_with 2 "is for loadline itself" probe-worker
+	LOADLINE=$LOADLINE_BUILD/src/cli/loadline-probe fails_with 2 "is for loadline itself" probe-worker
 	fails_with 3 "no card '7'" --sim probe -i 7
 	scenario "cards 2"
 	fails_with 2 "probe looks at one card at a time" --sim probe -i 0,1

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""CONTRIBUTING.md's steps lead to a command that runs and to a hook that programs meet: this follows them in a copy of the
-tree. A step that is left out is found by the check that the page names for it."""
+"""CONTRIBUTING.md's steps lead to a build that runs, to a command, a hook that programs meet, a metric and a call of the
+simulated driver: this follows them in a copy of the tree, and builds once. A step that is left out is found by the check that
+the page names for it."""
 import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEVICE = 7  # the number of the card, as the hook has it
-BUILT = ["loadline", "src/daemon/loadlined", "src/monitor/loadline-job", "src/shim/libloadline-cuda.so", "sim/libcuda.so.1",
+BUILT = ["loadline", "src/cli/loadline-trace", "src/trace/libloadline-trace.so", "src/trace/preload/libloadline-events.so",
+         "src/daemon/loadlined", "src/monitor/loadline-job", "src/shim/libloadline-cuda.so", "sim/libcuda.so.1",
          "sim/libnvidia-ml.so.1"]
 
 COMMAND = """#include <stdio.h>
@@ -52,13 +58,40 @@ cuda, device = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
 assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
 print(device.value)
 """
+CONFIG = 2  # what the new call of the simulated driver answers
+CALL = f"""
+ll_cu_result cuCtxGetCacheConfig(enum ll_cu_func_cache *ret_config)
+{{
+	SIM_ENTER();
+	*ret_config = (enum ll_cu_func_cache){CONFIG};
+	return LL_CUDA_SUCCESS;
+}}
+"""
+CALLER = """
+import ctypes
+cuda, config, function = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxGetCacheConfig(ctypes.byref(config)) == 0
+for version in (3010, 13000):
+    assert cuda.cuGetProcAddress_v2(b"cuCtxGetCacheConfig", ctypes.byref(function), version, ctypes.c_uint64(0), None) == 0
+    print(bool(function), config.value)
+"""
+HEADINGS = ["Add a command", "Hook a function of the driver", "Add a metric", "Add a call to the simulated driver"]
+
+
+def section(heading):
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    return re.search(rf"^##+ {heading}\n(.*?)^##", page, re.M | re.S)[1]
 
 
 def files_named(heading):
     """The files that the page names below a heading."""
-    page = (ROOT / "CONTRIBUTING.md").read_text()
-    section = re.search(rf"^### {heading}\n(.*?)^##", page, re.M | re.S)[1]
-    return set(re.findall(r"`((?:src|tests|tools)/[\w./]+)`", section))
+    return set(re.findall(r"`((?:src|sim|tests|tools)/[\w./]+)`", section(heading)))
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
 
 
 class Copy:
@@ -97,9 +130,14 @@ class Copy:
                 raise AssertionError(done.stdout.decode()[-3000:])
 
     def loadline(self, *words):
-        env = {**os.environ, "LOADLINE_SIM_DIR": str(self.root / "world")}
+        return subprocess.run([self.root / "build/loadline", *words], env=self.env(), capture_output=True, text=True, check=True).stdout
+
+    def start(self, *words):
+        return subprocess.Popen([self.root / "build/loadline", *words], env=self.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def env(self):
         (self.root / "world").mkdir(exist_ok=True)
-        return subprocess.run([self.root / "build/loadline", *words], env=env, capture_output=True, text=True, check=True).stdout
+        return {**os.environ, "LOADLINE_SIM_DIR": str(self.root / "world")}
 
 
 def has_repository():
@@ -107,16 +145,57 @@ def has_repository():
 
 
 class Steps(unittest.TestCase):
-    def test_a_command_and_a_hook_are_added_by_the_steps_of_the_page(self):
+    def test_a_command_a_hook_a_metric_and_a_call_are_added_by_the_steps_of_the_page(self):
         with tempfile.TemporaryDirectory() as folder:
             copy = Copy(folder)
             self.add_command(copy)
             self.add_hook(copy)
+            self.add_metric(copy)
+            self.add_call(copy)
             copy.build()
+            self.assertIn("H200", copy.loadline("--sim", "status"))
             self.assertEqual(copy.loadline("hello"), "hello\n")
             self.assertIn("say hello", copy.loadline("--help"))
             program = ["--sim", "run", "--", sys.executable, "-c", PROGRAM]
             self.assertEqual(copy.loadline(*program), f"{DEVICE}\n")
+            self.assertEqual(copy.loadline("--sim", "trace", "--by", "events", "--", sys.executable, "-c", CALLER),
+                             f"False {CONFIG}\nTrue {CONFIG}\n")
+            self.assertRegex(self.metrics_of(copy), r"(?m)^loadline_command_ratio\{.*\} [0-9.]+$")
+
+    def test_each_list_of_steps_has_five_and_the_files_that_it_names_are_there(self):
+        for heading in ["Build and test", *HEADINGS]:
+            steps = re.findall(r"^(\d)\. ", section(heading), re.M)
+            self.assertEqual(steps, ["1", "2", "3", "4", "5"], heading)
+            for name in files_named(heading):
+                made_by_the_step = "NAME" in name
+                self.assertTrue(made_by_the_step or (ROOT / name).exists(), f"{heading}: {name}")
+
+    def test_the_commands_of_the_first_build_are_those_of_the_makefile(self):
+        makefile = (ROOT / "Makefile").read_text()
+        for target in re.findall(r"`make (\w+)`", section("Build and test")):
+            self.assertRegex(makefile, rf"(?m)^[\w -]*\b{target}\b[\w -]*:", target)
+        self.assertIn("`meson setup build && ninja -C build`", section("Build and test"))
+
+    def test_the_page_has_each_room_of_the_source(self):
+        named = set(re.findall(r"`(src/[\w/]+)`", section("Rooms")))
+        rooms = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.h")}
+        commands = {room for room in rooms if room.startswith("src/cli/")} - named
+        self.assertEqual(rooms - commands - {"src/shim"}, named - {"src/cli/NAME"})
+
+    def metrics_of(self, copy):
+        """The page that a hold serves, as soon as it has the new metric."""
+        port, deadline, text = free_port(), time.monotonic() + 60, ""
+        hold = copy.start("--sim", "hold", "--metrics-listen", f"127.0.0.1:{port}")
+        while "loadline_command_ratio{" not in text and time.monotonic() < deadline and hold.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+                    text = page.read().decode()
+            except urllib.error.URLError:
+                pass  # it does not listen yet
+            time.sleep(0.05)
+        hold.terminate()
+        hold.wait()
+        return text
 
     def add_command(self, copy):
         named = files_named("Add a command")
@@ -144,6 +223,24 @@ class Steps(unittest.TestCase):
                   f'\t "{TEST}")\nLL_COVER(cuMemGetInfo_v2,')
         self.assertTrue(copy.check("make_coverage"))
         self.assertTrue(copy.check("make_coverage", "--check"))
+
+    def add_metric(self, copy):
+        self.assertIn("src/cli/hold/metrics_text.c", files_named("Add a metric"))
+        self.assertIn("double command;", (copy.root / "src/hold/event.h").read_text())
+        copy.edit("src/cli/hold/metrics_text.c", "FIELD(sm,", "FIELD(command, card->status.command)\nFIELD(sm,")
+        copy.edit("src/cli/hold/metrics_text.c", '    {"loadline_sm_ratio"',
+                  '    {"loadline_command_ratio", "gauge", "Duty that the hold ordered.", command},\n    {"loadline_sm_ratio"')
+
+    def add_call(self, copy):
+        named = files_named("Add a call to the simulated driver")
+        self.assertLessEqual({"src/abi/cuda_governed.def", "sim/cuda/unmodelled.def", "sim/cuda/local/versions.c"}, named)
+        copy.add("src/abi/cuda_governed_launch.def",
+                 "LL_CUDA_FUNCTION(ll_cu_result, cuCtxGetCacheConfig, cuCtxGetCacheConfig, required, "
+                 "(enum ll_cu_func_cache *ret_config))\n")
+        copy.edit("sim/cuda/unmodelled.def", "SIM_UNMODELLED(cuCtxGetCacheConfig)\n", "")
+        copy.add("sim/cuda/context.c", CALL)
+        copy.edit("sim/cuda/local/versions.c", '    {"cuDeviceTotalMem", 2000,',
+                  '    {"cuCtxGetCacheConfig", 3020, "cuCtxGetCacheConfig"},\n    {"cuDeviceTotalMem", 2000,')
 
 
 if not has_repository():

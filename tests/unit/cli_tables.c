@@ -2,6 +2,7 @@
 #include <ctype.h>
 
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
 #include "cli/options/man.h"
@@ -97,7 +98,8 @@ static void check_name(const struct ll_command *command)
 	const struct ll_command *const *list = command->group ? command->group->subcommands : ll_commands;
 	char name[LL_COMMAND_NAME_SIZE];
 	assert_ptr_equal(ll_command_find_in(list, command->name), command);
-	assert_int_equal(command->run == NULL, command->subcommands != NULL);
+	assert_true(!command->run || !command->subcommands);
+	assert_true(command->run || !command->group); /* a program of its own is named after the command alone */
 	ll_command_name(command, '-', name);
 	assert_int_equal(strncmp(name, command->group ? command->group->name : command->name, 2), 0);
 }
@@ -133,8 +135,8 @@ static void check_help(const struct ll_command *command)
 		assert_non_null(strstr(help.buf, option->name));
 	for (const struct ll_command *const *inner = command->subcommands; inner && *inner; inner++)
 		assert_non_null(strstr(help.buf, (*inner)->name));
-	for (const char *line = help.buf; *line; line += strcspn(line, "\n") + 1) {
-		if (strcspn(line, "\n") > LL_WRAP_WIDTH + 1)
+	for (char *line = strtok(help.buf, "\n"); line; line = strtok(NULL, "\n")) {
+		if (ll_utf8_columns(line) > LL_WRAP_WIDTH)
 			fail_msg("%s: too long: %.120s", command->name, line);
 	}
 }

@@ -9,8 +9,8 @@
 
 #define ANSWER_NS LL_NS_PER_S
 
-static const char *const daemon_places[] = {"src/daemon", "../lib/loadline", NULL};
-static const char *const monitor_places[] = {"src/monitor", "../lib/loadline", NULL};
+static const char *const daemon_places[] = {"src/daemon", "../lib/loadline", ".", NULL};
+static const char *const monitor_places[] = {"src/monitor", "../lib/loadline", ".", NULL};
 
 int ll_daemon_paths_find(struct ll_daemon_paths *ret_paths, struct ll_err *err)
 {

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "earlier/file.h"
 
 bool ll_earlier_date(const struct ll_earlier_record *record, char ret_date[LL_DATE_SIZE])
@@ -41,11 +42,12 @@ bool ll_other_way_find(const struct ll_earlier *earlier, const struct ll_message
 void ll_other_way_add(struct ll_strbuf *text, const struct ll_other_way *other)
 {
 	const struct ll_earlier_record *record = other->record;
-	ll_strbuf_addf(text, "%s beside %s: by %s it completed %.2f times as many launches a second on %s; programs ",
+	ll_strbuf_addf(text,
+		       _("%s beside %s: by %s it completed %.2f times as many launches a second on %s; programs "),
 		       record->name, record->others_names, ll_way_name(record->way), other->times, other->date);
 	ll_strbuf_adds(text, record->way == LL_WAY_SPACE
-				 ? "that share by space share a fault domain"
-				 : "that share by slices share no fault domain, as those that share by space do");
+				 ? _("that share by space share a fault domain")
+				 : _("that share by slices share no fault domain, as those that share by space do"));
 }
 
 struct ll_earlier *ll_other_way_read(const char *sim_folder)

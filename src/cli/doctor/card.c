@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/translate.h"
 #include "cli/doctor/doctor.h"
 #include "driver/gpm.h"
 #include "driver/readings.h"
@@ -15,7 +16,8 @@ static void say_unread(struct ll_doctor *doctor, const struct ll_card *card, con
 
 static const char *default_mode(const struct ll_card *card)
 {
-	return ll_doctor_advice(card, "as root: nvidia-smi -c DEFAULT", "loadline-simctl card all mode default");
+	return ll_doctor_advice(card, N_("as root: nvidia-smi -c DEFAULT"),
+				N_("loadline-simctl card all mode default"));
 }
 
 /* If `loadline mps start --exclusive` set the mode, the advice is MPS's command, which also restores the mode. A mode
@@ -26,11 +28,11 @@ static void say_exclusive(struct ll_doctor *doctor, const struct ll_card *card, 
 	switch (ll_doctor_mps_of_card(card)) {
 	case LL_DOCTOR_MPS_LIVE:
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-			      "work as its client: `loadline hold --mps`, `loadline mps run`",
+			      N_("work as its client: `loadline hold --mps`, `loadline mps run`"),
 			      "%s, set for a running MPS daemon: a hold without --mps is refused", mode);
 		break;
 	case LL_DOCTOR_MPS_LEFT:
-		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, "`loadline mps stop` restores its mode",
+		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, N_("`loadline mps stop` restores its mode"),
 			      "%s, set for an MPS daemon that is gone: a hold would lock all other programs out, so it "
 			      "is refused",
 			      mode);
@@ -68,9 +70,10 @@ static void check_persistence(struct ll_doctor *doctor, const struct ll_card *ca
 	else if (is_on)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "on");
 	else
-		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-			      ll_doctor_advice(card, "start nvidia-persistenced, or as root: nvidia-smi -pm 1", NULL),
-			      "off: the driver shuts an unused card down, and the next program waits for its start");
+		ll_doctor_say(
+		    doctor, LL_FINDING_WARN, card, check,
+		    ll_doctor_advice(card, N_("start nvidia-persistenced, or as root: nvidia-smi -pm 1"), NULL),
+		    "off: the driver shuts an unused card down, and the next program waits for its start");
 }
 
 static void check_gpm(struct ll_doctor *doctor, const struct ll_card *card)
@@ -100,12 +103,12 @@ static void check_heat(struct ll_doctor *doctor, const struct ll_card *card)
 	}
 	ll_read_temperature(card, &temperature, NULL);
 	bool is_harmed = slowdown & LL_SLOWDOWN_HARM;
-	ll_doctor_say(
-	    doctor, is_harmed ? LL_FINDING_WARN : LL_FINDING_OK, card, check,
-	    is_harmed ? ll_doctor_advice(card, "see to its cooling and power supply; a hold backs off until it ends",
-					 "a hold backs off until it ends")
-		      : NULL,
-	    "%s, at %.0f C", ll_slowdown_text(slowdown, text, sizeof text), temperature.celsius);
+	ll_doctor_say(doctor, is_harmed ? LL_FINDING_WARN : LL_FINDING_OK, card, check,
+		      is_harmed ? ll_doctor_advice(
+				      card, N_("see to its cooling and power supply; a hold backs off until it ends"),
+				      N_("a hold backs off until it ends"))
+				: NULL,
+		      "%s, at %.0f C", ll_slowdown_text(slowdown, text, sizeof text), temperature.celsius);
 }
 
 static bool try_vulkan(const struct ll_card *card, struct ll_err *err)
@@ -125,7 +128,7 @@ static void check_payload(struct ll_doctor *doctor, const struct ll_card *card)
 	bool has_cuda = !ll_card_cuda_device(card, NULL, &device, &cuda_err);
 	if (has_vulkan)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "vulkan (50 MiB on an H200)%s",
-			      has_cuda ? ", or cuda (263 MiB)" : "");
+			      has_cuda ? _(", or cuda (263 MiB)") : "");
 	else if (has_cuda && vulkan_err.code)
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, vulkan_err.hint[0] ? vulkan_err.hint : NULL,
 			      "cuda (263 MiB on an H200), not vulkan (50 MiB): %s", vulkan_err.text);
@@ -138,7 +141,7 @@ static void check_payload(struct ll_doctor *doctor, const struct ll_card *card)
 		/* CUDA shows the first slice unless it is told otherwise. The others can be held too, so this is a
 		 * warning only. */
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-			      "to hold this slice, set CUDA_VISIBLE_DEVICES to its UUID for that command",
+			      N_("to hold this slice, set CUDA_VISIBLE_DEVICES to its UUID for that command"),
 			      "CUDA shows one slice to a process, and it shows another one to this process");
 	else
 		ll_doctor_say_err(doctor, LL_FINDING_FAIL, card, check, &cuda_err);
@@ -148,8 +151,8 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	if (card->fault) {
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, "card",
-			      ll_doctor_advice(card, "see the kernel log: dmesg | grep -i -e nvrm -e xid",
-					       "loadline-simctl card N gone off brings a simulated card back"),
+			      ll_doctor_advice(card, N_("see the kernel log: dmesg | grep -i -e nvrm -e xid"),
+					       N_("loadline-simctl card N gone off brings a simulated card back")),
 			      "does not answer: %s", strerror(-card->fault));
 		return;
 	}
@@ -157,7 +160,7 @@ void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card)
 	check_compute_mode(doctor, card);
 	if (card->has_slices) {
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, "mig",
-			      "name its slices (`loadline status` lists them), or turn MIG off",
+			      N_("name its slices (`loadline status` lists them), or turn MIG off"),
 			      "on: only its slices can be held");
 		return;
 	}

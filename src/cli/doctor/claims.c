@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 #include "cli/common/older.h"
 #include "cli/doctor/doctor.h"
 #include "driver/readings.h"
@@ -12,7 +13,7 @@ static const char check[] = "claims";
 
 static void check_hold(struct ll_doctor *doctor, const struct ll_card *card, const struct ll_hold_owner *owner)
 {
-	static const char advice[] = "if it is stopped or hangs, end it (kill -9 is safe)";
+	static const char advice[] = N_("if it is stopped or hangs, end it (kill -9 is safe)");
 	if (!owner->has_report)
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, advice, "the hold of pid %d does not answer",
 			      (int)owner->pid);
@@ -33,7 +34,7 @@ static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card)
 			continue;
 		doctor->limit_fails++;
 		ll_doctor_say(doctor, LL_FINDING_FAIL, card, check,
-			      "its standard error says why; restart the program (`loadline status` shows it)",
+			      N_("its standard error says why; restart the program (`loadline status` shows it)"),
 			      "tenant %s has not been held to its limits for %llu s: a process has lost its claim",
 			      job->job.tenant, (unsigned long long)(row->lost_ns / LL_NS_PER_S));
 	}
@@ -47,7 +48,7 @@ static void check_older(struct ll_doctor *doctor, const struct ll_card *card)
 	for (size_t i = 0; i < processes.count; i++) {
 		if (ll_process_is_of_older(processes.items[i].pid))
 			ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
-				      "start it again, so that all programs of the card share it by the same rule",
+				      N_("start it again, so that all programs of the card share it by the same rule"),
 				      "pid %d is governed by an older loadline: it and the others do not know of each "
 				      "other",
 				      (int)processes.items[i].pid);

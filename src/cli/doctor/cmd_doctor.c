@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/env_sim.h"
 #include "cli/common/json_line.h"
 #include "cli/doctor/doctor.h"
@@ -18,7 +19,7 @@ static const struct ll_option doctor_options[] = {
     LL_OPTION_JSON(struct doctor_args, json),
     {.name = "no-trial",
      LL_OPTION_FLAG(struct doctor_args, no_trial),
-     .help = "Leave out the trial of limits; no context is made on any card."},
+     .help = N_("Leave out the trial of limits; no context is made on any card.")},
     LL_OPTION_END,
 };
 
@@ -28,12 +29,14 @@ static void say_driver(struct ll_doctor *doctor, const struct ll_driver *driver)
 	const char *sim_folder = ll_driver_sim_folder(driver);
 	size_t count = ll_driver_cards(driver, &cards);
 	size_t slices = 0;
+	char cards_text[64];
 	for (size_t i = 0; i < count; i++)
 		slices += cards[i].is_mig;
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "driver", NULL, "%s %s, %zu %s%s%s",
-		      sim_folder ? "simulated" : "NVIDIA", ll_driver_nvml(driver)->driver_version, count - slices,
-		      count - slices == 1 ? "card" : "cards", sim_folder ? ", world " : "",
-		      sim_folder ? sim_folder : "");
+	snprintf(cards_text, sizeof cards_text, ll_translate_count("%zu card", "%zu cards", count - slices),
+		 count - slices);
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "driver", NULL, "%s %s, %s%s%s",
+		      sim_folder ? _("simulated") : "NVIDIA", ll_driver_nvml(driver)->driver_version, cards_text,
+		      sim_folder ? _(", world ") : "", sim_folder ? sim_folder : "");
 }
 
 static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
@@ -77,12 +80,14 @@ static int print_summary(const struct ll_doctor *doctor, struct ll_err *err)
 		return rc || !fails ? rc : LL_EXIT_FAILED;
 	}
 	if (hold_fails)
-		printf("%u of the findings %s a hold\n", hold_fails, hold_fails == 1 ? "prevents" : "prevent");
+		printf(ll_translate_count("%u of the findings prevents a hold\n", "%u of the findings prevent a hold\n",
+					  hold_fails),
+		       hold_fails);
 	else
-		printf("holds can run here%s\n", warns ? ", with the warnings above" : "");
+		puts(warns ? _("holds can run here, with the warnings above") : _("holds can run here"));
 	bool is_unknown = doctor->limit_fails == doctor->untried && !doctor->is_refusing;
 	if (!can_limit)
-		puts(is_unknown ? "it is not known whether limits hold here" : "limits do not hold here");
+		puts(is_unknown ? _("it is not known whether limits hold here") : _("limits do not hold here"));
 	return fails ? LL_EXIT_FAILED : 0;
 }
 
@@ -133,24 +138,24 @@ static int run_doctor(void *words, const struct ll_operands *operands, struct ll
 }
 
 static const struct ll_example doctor_examples[] = {
-    {"loadline doctor", "Check everything."},
-    {"loadline doctor --json | jq 'select(.finding == \"fail\")'", "What prevents a hold, for a script."},
+    {"loadline doctor", N_("Check everything.")},
+    {"loadline doctor --json | jq 'select(.finding == \"fail\")'", N_("What prevents a hold, for a script.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_doctor = {
     .name = "doctor",
-    .summary = "check that holds and limits work here, and what to do if not",
+    .summary = N_("check that holds and limits work here, and what to do if not"),
     .description =
-	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
-	"anything. Each finding is one line: "
-	"ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
-	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
-	"limits, and the program tries to exceed them for half a second, the memory limit by every way to the "
-	"driver. The trial makes a context on the card, and a hold on that card yields to it; --no-trial leaves the "
-	"trial out.\n\n"
-	"The exit status is 0 if every checked card can be held and limits hold, 1 if something prevents "
-	"that, 3 if there is no driver or no such card.",
+	N_("Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
+	   "anything. Each finding is one line: "
+	   "ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
+	   "Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
+	   "limits, and the program tries to exceed them for half a second, the memory limit by every way to the "
+	   "driver. The trial makes a context on the card, and a hold on that card yields to it; --no-trial leaves the "
+	   "trial out.\n\n"
+	   "The exit status is 0 if every checked card can be held and limits hold, 1 if something prevents "
+	   "that, 3 if there is no driver or no such card."),
     .examples = doctor_examples,
     .options = doctor_options,
     .args_size = sizeof(struct doctor_args),

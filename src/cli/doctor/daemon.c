@@ -10,6 +10,7 @@
 #include "base/cgroup.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/common/user.h"
 #include "cli/doctor/doctor.h"
@@ -98,9 +99,9 @@ static void check_other_users(struct ll_doctor *doctor, const char *sim_folder)
 	if (users.length < 2 || users.failed)
 		return;
 	ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-		      is_system ? "it makes room for the system's within some seconds"
-				: "limits and weights hold among the programs of one user; give each user cards of "
-				  "their own (-i), or start the system's loadlined",
+		      is_system ? N_("it makes room for the system's within some seconds")
+				: N_("limits and weights hold among the programs of one user; give each user cards of "
+				     "their own (-i), or start the system's loadlined"),
 		      "one of user %.*s governs programs on this machine too, and neither knows of the other's",
 		      (int)users.length - 2, users.buf);
 }
@@ -130,17 +131,17 @@ static bool has_filter(pid_t pid)
 static void check_left(struct ll_doctor *doctor, pid_t pid)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	add_limit(&text, pid, RLIMIT_NOFILE, FEW_FILES, "at most so many open files (ulimit -Hn):");
-	add_limit(&text, pid, RLIMIT_CPU, RLIM_INFINITY, "at most so many seconds of CPU time (ulimit -Ht):");
+	add_limit(&text, pid, RLIMIT_NOFILE, FEW_FILES, _("at most so many open files (ulimit -Hn):"));
+	add_limit(&text, pid, RLIMIT_CPU, RLIM_INFINITY, _("at most so many seconds of CPU time (ulimit -Ht):"));
 	errno = 0;
 	int nice_value = getpriority(PRIO_PROCESS, (id_t)pid);
 	if (!errno && nice_value > 0)
-		ll_strbuf_addf(&text, "a nice value of %d, ", nice_value);
+		ll_strbuf_addf(&text, _("a nice value of %d, "), nice_value);
 	if (has_filter(pid))
-		ll_strbuf_adds(&text, "a seccomp filter, ");
+		ll_strbuf_adds(&text, _("a seccomp filter, "));
 	if (text.length > 2 && !text.failed)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "end it (kill): a job's monitor starts it again, with what the monitor has",
+			      N_("end it (kill): a job's monitor starts it again, with what the monitor has"),
 			      "it keeps from the shell or job that started it: %.*s", (int)text.length - 2, text.buf);
 }
 
@@ -153,23 +154,25 @@ static void say_repairs(struct ll_doctor *doctor, const struct ll_daemon_view *v
 	const struct ll_message_job_row *job = ll_list_job(&view->list, row->job_number);
 	if (job && row->repairs)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "a program of the job writes where it must not: look for a stray pointer in it",
-			      "words of the page of tenant %s were changed by its programs %" PRIu64
-			      " times; loadlined has written them again, and the limits hold",
-			      job->job.tenant, row->repairs);
+			      N_("a program of the job writes where it must not: look for a stray pointer in it"),
+			      "words of the page of tenant %s were changed by its programs %llu "
+			      "times; loadlined has written them again, and the limits hold",
+			      job->job.tenant, (unsigned long long)row->repairs);
 }
 
 static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *view)
 {
 	char cgroup[LL_CGROUP_SIZE] = "/";
 	const struct ll_message_welcome *welcome = &view->welcome;
+	char jobs[LINE_SIZE], tenants[LINE_SIZE];
 	bool is_system = ll_place_is_system(&view->place);
+	snprintf(jobs, sizeof jobs, ll_translate_count("%u job", "%u jobs", view->list.end.jobs), view->list.end.jobs);
+	snprintf(tenants, sizeof tenants, ll_translate_count("%u tenant", "%u tenants", view->list.end.tenants),
+		 view->list.end.tenants);
 	bool is_here = view->pid > 0 && ll_cgroup_read(view->pid, cgroup, sizeof cgroup) == 0;
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %u %s of %u %s, %s%s%s",
-		      welcome->version_text, welcome->pid, view->list.end.jobs,
-		      view->list.end.jobs == 1 ? "job" : "jobs", view->list.end.tenants,
-		      view->list.end.tenants == 1 ? "tenant" : "tenants", ll_place_mark(&view->place), view->place.name,
-		      is_system ? " (the system's: it governs the programs of all users)" : "");
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "version %s, pid %u: %s of %s, %s%s%s",
+		      welcome->version_text, welcome->pid, jobs, tenants, ll_place_mark(&view->place), view->place.name,
+		      is_system ? _(" (the system's: it governs the programs of all users)") : "");
 	if (!is_system && is_here && strcmp(cgroup, "/") != 0)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
 			      "it is in control group %s, and ends with it; the monitor of a job in another group then "
@@ -179,15 +182,15 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 		check_left(doctor, view->pid);
 	if (welcome->version < ll_version_number(LOADLINE_VERSION))
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      is_system ? "restart it: systemctl restart loadlined"
-					: "the next `loadline run` replaces it",
+			      is_system ? N_("restart it: systemctl restart loadlined")
+					: N_("the next `loadline run` replaces it"),
 			      "it is of version %s, older than this one, %s", welcome->version_text, LOADLINE_VERSION);
 	for (size_t i = 0; i < view->list.card_count; i++)
 		say_repairs(doctor, view, &view->list.cards[i]);
 	if (welcome->bad_messages)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, NULL,
-			      "it has ended %" PRIu64 " connections that sent what is no message of loadline",
-			      welcome->bad_messages);
+			      "it has ended %llu connections that sent what is no message of loadline",
+			      (unsigned long long)welcome->bad_messages);
 }
 
 /* No limits can be put in force. It does not prevent a hold. */
@@ -209,20 +212,20 @@ static void say_view(struct ll_doctor *doctor, const struct ll_daemon_view *view
 		say_serves(doctor, view);
 		break;
 	case LL_DAEMON_SILENT:
-		snprintf(detail, sizeof detail, "pid %d does not answer within 1 s", (int)view->pid);
+		snprintf(detail, sizeof detail, _("pid %d does not answer within 1 s"), (int)view->pid);
 		say_refusing(doctor,
-			     "it is stopped, or frozen with its control group: continue it (kill -CONT), or end it "
-			     "(kill -KILL)",
+			     N_("it is stopped, or frozen with its control group: continue it (kill -CONT), or end it "
+				"(kill -KILL)"),
 			     detail);
 		break;
 	case LL_DAEMON_FOREIGN:
 		ll_user_name(view->foreign_uid, user, sizeof user);
-		snprintf(detail, sizeof detail, "user %s has its name, %s%s; it cannot be started", user,
+		snprintf(detail, sizeof detail, _("user %s has its name, %s%s; it cannot be started"), user,
 			 ll_place_mark(&view->place), view->place.name);
-		say_refusing(doctor, "ask that user to end the program that has the name", detail);
+		say_refusing(doctor, N_("ask that user to end the program that has the name"), detail);
 		break;
 	case LL_DAEMON_BROKEN:
-		snprintf(detail, sizeof detail, "it cannot be asked: %s", strerror(-view->code));
+		snprintf(detail, sizeof detail, _("it cannot be asked: %s"), strerror(-view->code));
 		say_refusing(doctor, NULL, detail);
 		break;
 	}
@@ -240,7 +243,7 @@ static void check_system(struct ll_doctor *doctor, const char *sim_folder)
 		close(fd);
 	if (rc == -EPERM)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "its folder must be root's, and others may not write it",
+			      N_("its folder must be root's, and others may not write it"),
 			      "%s, where uid %u serves, cannot be trusted and is not used", place.name, (unsigned)uid);
 }
 
@@ -257,8 +260,8 @@ void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
 	check_system(doctor, sim_folder);
 	if (has_own_network())
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "give the container the host's network (--network=host) if its programs shall share "
-			      "cards with others",
+			      N_("give the container the host's network (--network=host) if its programs shall share "
+				 "cards with others"),
 			      "this network namespace is not the machine's: a loadlined outside is not reached, and "
 			      "one inside is not known outside");
 }

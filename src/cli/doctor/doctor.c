@@ -6,6 +6,7 @@
 
 #include "base/advice.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/env_sim.h"
 #include "cli/common/json_line.h"
 
@@ -27,7 +28,7 @@ static void print_text(enum ll_finding finding, const struct ll_card *card, cons
 {
 	printf("%s: ", names[finding]);
 	if (card)
-		printf("card %s: ", card->label);
+		printf(_("card %s: "), card->label);
 	printf("%s: %s%s%s\n", check, detail, todo ? "; " : "", todo ? todo : "");
 	fflush(stdout);
 }
@@ -39,11 +40,11 @@ void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const stru
 	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	vsnprintf(text, sizeof text, ll_translate(fmt), ap);
 	va_end(ap);
 	ll_advice_copy(detail, sizeof detail, text);
 	if (todo) {
-		ll_sim_add_advice(&advice, todo);
+		ll_sim_add_advice(&advice, _(todo));
 		todo = advice.buf;
 	}
 	doctor->counts[finding]++;
@@ -63,11 +64,11 @@ void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const 
 {
 	char label[40] = "";
 	if (card)
-		snprintf(label, sizeof label, "card %s: ", card->label);
+		snprintf(label, sizeof label, _("card %s: "), card->label);
 	size_t length = strlen(label);
 	const char *text = strncmp(err->text, label, length) == 0 ? err->text + length : err->text;
 	/* The finding names the card, so the text need not. The reader runs doctor already, so the advice to run it is
 	 * dropped. */
-	bool has_advice = err->hint[0] && strcmp(err->hint, "see `loadline doctor`") != 0;
+	bool has_advice = err->hint[0] && strcmp(err->hint, _("see `loadline doctor`")) != 0;
 	ll_doctor_say(doctor, finding, card, check, has_advice ? err->hint : NULL, "%s", text);
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/endings.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/limit_trial.h"
@@ -29,7 +30,7 @@ static const char limits_check[] = "limits";
 static const char memory_check[] = "memory limit";
 static const char compute_check[] = "compute limit";
 static const char ways_check[] = "ways to the driver";
-static const char advice[] = "do not rely on `loadline run` here: it does not hold programs to their limits";
+static const char advice[] = N_("do not rely on `loadline run` here: it does not hold programs to their limits");
 
 struct outcome {
 	char text[OUTPUT_SIZE]; /* all that the trial printed, errors included */
@@ -50,7 +51,7 @@ fail_limit(struct ll_doctor *doctor, const struct ll_card *card, const char *che
 	char detail[400];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(detail, sizeof detail, fmt, ap);
+	vsnprintf(detail, sizeof detail, ll_translate(fmt), ap);
 	va_end(ap);
 	doctor->limit_fails++;
 	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, advice, "%s", detail);
@@ -262,14 +263,15 @@ static void say_ways(struct ll_doctor *doctor, const struct ll_card *card, const
 		fail_limit(doctor, card, ways_check, "programs get past a memory limit by %s", past.buf);
 	else if (held.length)
 		ll_doctor_say(doctor, untried.length ? LL_FINDING_WARN : LL_FINDING_OK, card, ways_check, NULL,
-			      "a memory limit is in force by %s%s%s", held.buf, untried.length ? "; not tried: " : "",
-			      untried.buf);
+			      "a memory limit is in force by %s%s%s", held.buf,
+			      untried.length ? _("; not tried: ") : "", untried.buf);
 }
 
 static void say_library(struct ll_doctor *doctor, const struct ll_card *card, const char *shim)
 {
 	doctor->limit_fails++;
-	ll_doctor_say(doctor, LL_FINDING_FAIL, card, limits_check, "install all of loadline, and unset LOADLINE_SHIM",
+	ll_doctor_say(doctor, LL_FINDING_FAIL, card, limits_check,
+		      N_("install all of loadline, and unset LOADLINE_SHIM"),
 		      "%.300s took no claim: the library and this program have different versions", shim);
 }
 
@@ -285,7 +287,7 @@ static void say_failed(struct ll_doctor *doctor, const struct ll_card *card, con
 	doctor->limit_fails++;
 	doctor->untried++;
 	ll_doctor_say(doctor, LL_FINDING_FAIL, card, check, todo ? todo + 2 : NULL, "the trial %s%s%s",
-		      outcome->is_late ? "hangs" : "failed", *why ? ": " : "", why);
+		      outcome->is_late ? _("hangs") : _("failed"), *why ? ": " : "", why);
 }
 
 static void say_outcome(struct ll_doctor *doctor, const struct ll_card *card, const char *shim, struct outcome *outcome)
@@ -311,14 +313,14 @@ static const char *reason_to_skip(const struct ll_doctor *doctor, const struct l
 	enum ll_compute_mode mode;
 	ll_cu_device device;
 	if (doctor->is_refusing)
-		return "`loadline run` refuses, so no program was started";
+		return _("`loadline run` refuses, so no program was started");
 	if (ll_read_compute_mode(card, &mode, NULL) == 0 && mode != LL_MODE_DEFAULT)
-		return "the card's compute mode allows one program at most";
+		return _("the card's compute mode allows one program at most");
 	/* The trial's CUDA_VISIBLE_DEVICES names its slice alone. If the variable is not set here, it does not matter
 	 * which slice CUDA shows to this process. */
 	bool is_hidden = card->is_mig ? getenv("CUDA_VISIBLE_DEVICES") != NULL : true;
 	if (is_hidden && ll_card_cuda_device(card, NULL, &device, NULL) < 0)
-		return "CUDA does not show the card";
+		return _("CUDA does not show the card");
 	return NULL;
 }
 

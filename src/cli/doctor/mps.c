@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/doctor/doctor.h"
 #include "cli/mps/words.h"
 #include "mps/environment.h"
@@ -33,12 +35,12 @@ static void check_servers(struct ll_doctor *doctor, const struct ll_mps_list *li
 		if (server->status == LL_MPS_FAULT)
 			ll_doctor_say(
 			    doctor, LL_FINDING_WARN, NULL, check,
-			    "end the clients that `loadline mps clients` lists, or `loadline mps stop --force`",
+			    N_("end the clients that `loadline mps clients` lists, or `loadline mps stop --force`"),
 			    "server %d is in FAULT: new clients wait", (int)server->pid);
 		else if (server->user != (uid_t)-1 && server->user != geteuid())
 			ll_doctor_say(
 			    doctor, LL_FINDING_WARN, NULL, check,
-			    "start a daemon of your own: `loadline mps start` with CUDA_MPS_PIPE_DIRECTORY set",
+			    N_("start a daemon of your own: `loadline mps start` with CUDA_MPS_PIPE_DIRECTORY set"),
 			    "server %d serves user %lu: your clients wait until that user's last client has ended",
 			    (int)server->pid, (unsigned long)server->user);
 	}
@@ -47,10 +49,12 @@ static void check_servers(struct ll_doctor *doctor, const struct ll_mps_list *li
 static void say_daemon(struct ll_doctor *doctor, const struct ll_mps_desk *desk, const struct ll_mps_version *version,
 		       const struct ll_mps_list *list)
 {
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "a daemon answers at %s: MPS v%u%s, %zu client%s",
+	char clients[64];
+	snprintf(clients, sizeof clients, ll_translate_count("%zu client", "%zu clients", list->client_count),
+		 list->client_count);
+	ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "a daemon answers at %s: MPS v%u%s, %s",
 		      desk->place.pipe, version->protocol,
-		      version->has_static_partitions ? " with static partitions" : "", list->client_count,
-		      list->client_count == 1 ? "" : "s");
+		      version->has_static_partitions ? _(" with static partitions") : "", clients);
 }
 
 /* A missing daemon is a warning only if the environment names one. */
@@ -58,9 +62,9 @@ static void say_none(struct ll_doctor *doctor, const struct ll_mps_desk *desk, s
 {
 	if (desk->place.is_named)
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
-			      "start the daemon or unset the variable: with a wrong folder programs silently run "
-			      "without MPS and limits",
-			      LL_MPS_PIPE_VARIABLE "=%s, but no control daemon is there", desk->place.pipe);
+			      N_("start the daemon or unset the variable: with a wrong folder programs silently run "
+				 "without MPS and limits"),
+			      "%s=%s, but no control daemon is there", LL_MPS_PIPE_VARIABLE, desk->place.pipe);
 	else
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "%s", why->text);
 }
@@ -105,7 +109,7 @@ static void check_leftovers(struct ll_doctor *doctor, const struct ll_mps_desk *
 			const struct ll_card *card = ll_cards_find_uuid(desk->driver, records[i].cards[j].uuid);
 			if (card && records[i].cards[j].is_changed)
 				ll_doctor_say(
-				    doctor, LL_FINDING_WARN, card, check, "`loadline mps stop` restores its mode",
+				    doctor, LL_FINDING_WARN, card, check, N_("`loadline mps stop` restores its mode"),
 				    "left in exclusive mode for an MPS daemon at %s that is gone", records[i].pipe);
 		}
 	}

@@ -1,5 +1,6 @@
 #include "base/host_memory.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/doctor/doctor.h"
 #include "cli/hold/words.h"
 
@@ -10,8 +11,8 @@ void ll_doctor_check_pool(struct ll_doctor *doctor)
 	bool is_limited = ll_host_group_limit_bytes() < ll_host_memory_bytes();
 	uint64_t room = available > reserve ? available - reserve : 0;
 	ll_hold_add_bytes(&text, room);
-	ll_strbuf_adds(&text, is_limited ? ": what the control group allows now, but for a sixteenth"
-					 : ": what the host has now, but for a sixteenth");
+	ll_strbuf_adds(&text, is_limited ? _(": what the control group allows now, but for a sixteenth")
+					 : _(": what the host has now, but for a sixteenth"));
 	if (text.failed)
 		return;
 	if (room)
@@ -19,6 +20,6 @@ void ll_doctor_check_pool(struct ll_doctor *doctor)
 			      text.buf);
 	else
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, "pool",
-			      "programs cannot be evicted; give the group more memory, or end something",
+			      N_("programs cannot be evicted; give the group more memory, or end something"),
 			      "for programs' memory off the card %s", text.buf);
 }

@@ -4,6 +4,7 @@
 
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/other_way.h"
 #include "cli/doctor/doctor.h"
 #include "earlier/file.h"
@@ -29,7 +30,7 @@ void ll_doctor_check_sharing(struct ll_doctor *doctor, const struct ll_card *car
 
 void ll_doctor_check_earlier(struct ll_doctor *doctor, const char *sim_folder)
 {
-	static const char advice[] = "remove it: it says only how programs got on beside each other";
+	static const char advice[] = N_("remove it: it says only how programs got on beside each other");
 	LL_SCOPE_FREE struct ll_earlier *earlier = calloc(1, sizeof *earlier);
 	char folder[PATH_MAX];
 	struct ll_err err = {0};
@@ -38,8 +39,8 @@ void ll_doctor_check_earlier(struct ll_doctor *doctor, const char *sim_folder)
 	if (ll_earlier_read(folder, earlier, &err))
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      err.code == -EBADMSG
-				  ? "the next program that shares a card puts it aside, and begins another"
-				  : "programs that share a card have nothing to compare with",
+				  ? N_("the next program that shares a card puts it aside, and begins another")
+				  : N_("programs that share a card have nothing to compare with"),
 			      "%s", err.text);
 	if (ll_earlier_has_damaged(folder))
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, advice,

@@ -8,6 +8,7 @@
 
 #include "base/runtime_folder.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/doctor/doctor.h"
 
 /* Linux: PROC_PID_INIT_INO, the inode of the machine's first PID namespace. */
@@ -22,8 +23,8 @@ static void check_node(struct ll_doctor *doctor, const char *path, const char *w
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, when_missing, "%s is not there", path);
 	else
 		ll_doctor_say(doctor, LL_FINDING_FAIL, NULL, check,
-			      "give this user read and write access, often by its group (ls -l /dev/nvidia*)", "%s: %s",
-			      path, strerror(errno));
+			      N_("give this user read and write access, often by its group (ls -l /dev/nvidia*)"),
+			      "%s: %s", path, strerror(errno));
 }
 
 static void check_card_nodes(struct ll_doctor *doctor, const struct ll_driver *driver)
@@ -38,14 +39,15 @@ static void check_card_nodes(struct ll_doctor *doctor, const struct ll_driver *d
 		    nvml->nvmlDeviceGetMinorNumber(cards[i].nvml, &minor))
 			continue;
 		snprintf(path, sizeof path, "/dev/nvidia%u", minor);
-		check_node(doctor, path, "in a container, pass the card to it; else nvidia-modprobe -c 0 makes it");
+		check_node(doctor, path, N_("in a container, pass the card to it; else nvidia-modprobe -c 0 makes it"));
 	}
 }
 
 static void check_nodes(struct ll_doctor *doctor, const struct ll_driver *driver)
 {
-	check_node(doctor, "/dev/nvidiactl", "load the kernel module (modprobe nvidia), or pass it to the container");
-	check_node(doctor, "/dev/nvidia-uvm", "CUDA needs it: nvidia-modprobe -u, or pass it to the container");
+	check_node(doctor, "/dev/nvidiactl",
+		   N_("load the kernel module (modprobe nvidia), or pass it to the container"));
+	check_node(doctor, "/dev/nvidia-uvm", N_("CUDA needs it: nvidia-modprobe -u, or pass it to the container"));
 	if (driver)
 		check_card_nodes(doctor, driver);
 }
@@ -85,7 +87,7 @@ static void check_pid_namespace(struct ll_doctor *doctor)
 	static const char check[] = "pid namespace";
 	struct stat st;
 	if (stat("/proc/self/ns/pid", &st))
-		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, "mount /proc", "unknown: no /proc");
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check, N_("mount /proc"), "unknown: no /proc");
 	else if (st.st_ino == FIRST_PID_NAMESPACE)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL, "the machine's own");
 	else

@@ -1,3 +1,4 @@
+#include "base/translate.h"
 #include "cli/evict/request.h"
 
 static int run_evict(void *data, const struct ll_operands *operands, struct ll_err *err)
@@ -6,16 +7,16 @@ static int run_evict(void *data, const struct ll_operands *operands, struct ll_e
 }
 
 static const struct ll_example evict_examples[] = {
-    {"loadline evict 0/17", "Take the memory of that program off the card."},
-    {"loadline evict --pid 4711", "Take all memory of that process off its cards, by the driver's checkpoint."},
+    {"loadline evict 0/17", N_("Take the memory of that program off the card.")},
+    {"loadline evict --pid 4711", N_("Take all memory of that process off its cards, by the driver's checkpoint.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_evict = {
     .name = "evict",
-    .summary = "take a program's memory off the card",
+    .summary = N_("take a program's memory off the card"),
     .operands = "[CLAIM]",
-    .description =
+    .description = N_(
 	"Takes the memory of a program off its card, into the host's memory. The program waits until "
 	"`loadline resume`. Its addresses and its data stay as they are. CLAIM is the number of a claim in `loadline "
 	"status` (0/17), or the "
@@ -26,7 +27,7 @@ const struct ll_command ll_command_evict = {
 	"If the command is interrupted, it puts the program back.\n\n"
 	"Memory of such a program that cannot be moved stays on the card: contexts, arrays, managed memory, memory "
 	"of graphs, and "
-	"memory that other processes share.",
+	"memory that other processes share."),
     .examples = evict_examples,
     .options = ll_evict_options,
     .complete = LL_COMPLETE_CLAIM,

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/json_line.h"
 #include "cli/evict/subjects.h"
 #include "cli/evict/watch.h"
@@ -16,27 +17,29 @@
 /* The exit status of a program that a signal ended is this and the signal's number. */
 enum { SIGNALLED = 128 };
 
-static const char *const done_words[] = {"evicted", "suspended", "resumed"};
-static const char *const doing_words[] = {"evicting", "suspending", "resuming"};
-static const char *const already_words[] = {"was already evicted", "was already suspended",
-					    "was neither evicted nor suspended"};
+static const char *const done_words[] = {N_("evicted"), N_("suspended"), N_("resumed")};
+static const char *const doing_words[] = {N_("evicting"), N_("suspending"), N_("resuming")};
+static const char *const already_words[] = {N_("was already evicted"), N_("was already suspended"),
+					    N_("was neither evicted nor suspended")};
 
 #define OPTION_PID                                                                                                     \
 	{                                                                                                              \
 		.name = "pid", .placeholder = "PID", LL_OPTION_UINT(struct ll_evict_args, pid),                        \
-		.help = "Any CUDA process of this user, instead of CLAIM: by the driver's checkpoint (driver 570 or "  \
-			"newer), which takes all of its memory off all its cards. Slower than a program under "        \
-			"`loadline run --evictable`."                                                                  \
+		.help =                                                                                                \
+		    N_("Any CUDA process of this user, instead of CLAIM: by the driver's checkpoint (driver 570 or "   \
+		       "newer), which takes all of its memory off all its cards. Slower than a program under "         \
+		       "`loadline run --evictable`.")                                                                  \
 	}
 
 const struct ll_option ll_evict_options[] = {
     {.name = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
-     .help = "How long the program may take to become quiet: its threads return from the driver, and its kernels end. "
-	     "The default is 10s. After that it goes on, and the command fails. Several programs are asked to stop "
-	     "together, "
-	     "up to ten times before that, because they may wait for each other; these attempts take at most as long."},
+     .help =
+	 N_("How long the program may take to become quiet: its threads return from the driver, and its kernels end. "
+	    "The default is 10s. After that it goes on, and the command fails. Several programs are asked to stop "
+	    "together, "
+	    "up to ten times before that, because they may wait for each other; these attempts take at most as long.")},
     LL_OPTION_JSON(struct ll_evict_args, json),
     OPTION_PID,
     LL_OPTION_END,
@@ -55,15 +58,15 @@ static int print_done(const struct ll_evict_args *args, const struct ll_evict_su
 	const char *by = subject->evictor->name, *done = done_words[kind];
 	double seconds = (double)moved->took_ns / (double)LL_NS_PER_S;
 	if (!args->json && moved->is_already) {
-		int printed = printf("%s: %s\n", subject->name, already_words[kind]);
+		int printed = printf("%s: %s\n", subject->name, _(already_words[kind]));
 		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
 	}
 	if (!args->json) {
 		bool is_large = moved->bytes >> 30;
 		int printed =
-		    printf("%s %s: %.*f %s in %.3f s%s\n", done, subject->name, is_large ? 1 : 0,
+		    printf(_("%s %s: %.*f %s in %.3f s%s\n"), _(done), subject->name, is_large ? 1 : 0,
 			   (double)moved->bytes / (is_large ? 1 << 30 : 1 << 20), is_large ? "GiB" : "MiB", seconds,
-			   subject->evictor == &ll_evictor_program ? "" : ", by the driver's checkpoint");
+			   subject->evictor == &ll_evictor_program ? "" : _(", by the driver's checkpoint"));
 		return printed < 0 ? ll_err_set(err, -EIO, "standard output: %s", strerror(EIO)) : 0;
 	}
 	char id[64];
@@ -146,8 +149,9 @@ static void add_progress(struct ll_strbuf *text, const struct ll_evict_progress 
 	bool is_large = all_bytes >> 30;
 	double unit = is_large ? 1 << 30 : 1 << 20;
 	int decimals = is_large ? 1 : 0;
-	ll_strbuf_addf(text, ": %.*f of %.*f %s %s", decimals, (double)done_bytes / unit, decimals,
-		       (double)all_bytes / unit, is_large ? "GiB" : "MiB", is_back ? "on the card" : "off the card");
+	ll_strbuf_addf(text, _(": %.*f of %.*f %s %s"), decimals, (double)done_bytes / unit, decimals,
+		       (double)all_bytes / unit, is_large ? "GiB" : "MiB",
+		       is_back ? _("on the card") : _("off the card"));
 }
 
 /* Evictable programs say in their claims what has been moved; the checkpoint says nothing. */
@@ -159,8 +163,8 @@ static void describe_asking(void *data, struct ll_strbuf *text)
 	struct ll_evict_progress progress;
 	ll_evict_subjects_name(asking->shown, name);
 	ll_evict_subjects_progress(asking->shown, &progress);
-	ll_strbuf_addf(text, "%s %s", is_back && asking->kind != LL_RESUME ? "putting back" : doing_words[asking->kind],
-		       name);
+	ll_strbuf_addf(text, "%s %s",
+		       is_back && asking->kind != LL_RESUME ? _("putting back") : _(doing_words[asking->kind]), name);
 	if (progress.evictable_bytes && asking->kind != LL_SUSPEND)
 		add_progress(text, &progress, is_back);
 }
@@ -232,8 +236,8 @@ static int ask_and_print(const struct ll_evict_args *args, struct ll_evict_subje
 	    .watch = {.work = do_asking,
 		      .describe = describe_asking,
 		      .on_first_signal = on_first_signal,
-		      .on_signal = kind == LL_RESUME ? "interrupted: once more ends it at once"
-						     : "interrupted: putting back; once more ends it at once",
+		      .on_signal = kind == LL_RESUME ? _("interrupted: once more ends it at once")
+						     : _("interrupted: putting back; once more ends it at once"),
 		      .is_shown = !args->json && isatty(STDERR_FILENO)},
 	};
 	asking.watch.data = &asking;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/set/target.h"
 
@@ -23,7 +24,8 @@ static void add_claim(struct ll_evict_subjects *subjects, const struct ll_evict_
 					     .claim = *claim,
 					     .has_claim = true};
 	snprintf(subject->tenant, sizeof subject->tenant, "%s", job->job.tenant);
-	snprintf(subject->name, sizeof subject->name, "%s/%u, tenant %s", card->label, claim->index, subject->tenant);
+	snprintf(subject->name, sizeof subject->name, _("%s/%u, tenant %s"), card->label, claim->index,
+		 subject->tenant);
 }
 
 static int make_room(struct ll_evict_subjects *subjects, size_t count, struct ll_err *err)
@@ -101,7 +103,7 @@ static int find_word(void *data, struct ll_client *client, const struct ll_list 
 	}
 	if (!rc && !search->subjects->count)
 		rc = ll_err_set(err, -ENOENT, "%.80s: has no process on %s%s", search->word,
-				target.card_count == 1 ? "card " : "a card of this machine",
+				target.card_count == 1 ? _("card ") : _("a card of this machine"),
 				target.card_count == 1 ? target.cards[0]->label : "");
 	ll_set_target_fini(&target);
 	return rc;
@@ -157,7 +159,7 @@ void ll_evict_subjects_name(const struct ll_evict_subjects *subjects, char ret_n
 	if (subjects->count == 1)
 		snprintf(ret_name, LL_SUBJECT_NAME_SIZE, "%s", subjects->items[0].name);
 	else
-		snprintf(ret_name, LL_SUBJECT_NAME_SIZE, "%zu programs", subjects->count);
+		snprintf(ret_name, LL_SUBJECT_NAME_SIZE, _("%zu programs"), subjects->count);
 }
 
 /* ---- progress ---- */

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/scope.h"
+#include "base/translate.h"
 
 #define ARGS struct ll_hold_args
 
@@ -24,114 +25,116 @@ const struct ll_option ll_hold_options[] = {
     LL_OPTION_CARDS(ARGS, cards),
     {.name = "skip-unusable",
      LL_OPTION_FLAG(ARGS, skip_unusable),
-     .help = "Leave out cards that cannot be held, with a warning for each, instead of failing. The "
-	     "systemd service does so."},
+     .help = N_("Leave out cards that cannot be held, with a warning for each, instead of failing. The "
+		"systemd service does so.")},
     {.name = "target",
      .letter = 't',
      .placeholder = "LEVEL",
      LL_OPTION_TEXT(ARGS, target),
-     .help = "Level to hold: 1-99 percent, or watts (200W) for the power metric. The default is 50%."},
+     .help = N_("Level to hold: 1-99 percent, or watts (200W) for the power metric. The default is 50%.")},
     {.name = "metric",
      .letter = 'm',
      .placeholder = "METRIC",
      LL_OPTION_CHOICE(ARGS, metric),
      .choices = metric_words,
      .fallback = "util",
-     .help = "The measure of the level: util (NVML, share of time), sm, occupancy, tensor or dram "
-	     "(GPM, newer cards), power. dram also takes GPU memory: four times the card's L2 cache."},
+     .help = N_("The measure of the level: util (NVML, share of time), sm, occupancy, tensor or dram "
+		"(GPM, newer cards), power. dram also takes GPU memory: four times the card's L2 cache.")},
     {.name = "curve",
      .placeholder = "CURVE",
      LL_OPTION_TEXT(ARGS, curve),
      .help =
-	 "A target that changes with time: sine:20-80@60s, square:20-80@60s, sawtooth:20-80@60s, or replay:FILE.csv "
-	 "with rows time_s,target."},
+	 N_("A target that changes with time: sine:20-80@60s, square:20-80@60s, sawtooth:20-80@60s, or replay:FILE.csv "
+	    "with rows time_s,target.")},
     {.name = "idle-target",
      .placeholder = "LEVEL",
      LL_OPTION_TEXT(ARGS, idle_target),
-     .help = "Level to hold after --idle-after without work of other programs; 'off' keeps --target. "
-	     "The default is 60% if neither --target nor --curve is given."},
+     /* xgettext:no-c-format */
+     .help = N_("Level to hold after --idle-after without work of other programs; 'off' keeps --target. "
+		"The default is 60% if neither --target nor --curve is given.")},
     {.name = "idle-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, idle_after_ns),
-     .help = "Time without work of other programs after which --idle-target is held. The default is "
-	     "10m."},
+     .help = N_("Time without work of other programs after which --idle-target is held. The default is "
+		"10m.")},
     {.name = "mode",
      .placeholder = "MODE",
      LL_OPTION_CHOICE(ARGS, mode),
      .choices = mode_words,
      .fallback = "yield",
-     .help = "What to do while other programs work on the card: yield (stop within milliseconds), "
-	     "fill (add load up to the target), ignore (keep holding)."},
+     .help = N_("What to do while other programs work on the card: yield (stop within milliseconds), "
+		"fill (add load up to the target), ignore (keep holding).")},
     {.name = "resume-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, resume_after_ns),
      .fallback = "5s",
-     .help = "Hold again when no other program has worked on the card for this long."},
+     .help = N_("Hold again when no other program has worked on the card for this long.")},
     {.name = "release-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, release_after_ns),
      .fallback = "0s",
-     .help = "Give the GPU memory back after yielding for this long; 0 keeps it."},
+     .help = N_("Give the GPU memory back after yielding for this long; 0 keeps it.")},
     {.name = "max-memory",
      .placeholder = "SIZE",
      LL_OPTION_BYTES(ARGS, max_memory_bytes),
-     .help = "Refuse to hold if the context takes more GPU memory than this, also if it does so only while "
-	     "it is made."},
+     .help = N_("Refuse to hold if the context takes more GPU memory than this, also if it does so only while "
+		"it is made.")},
     {.name = "max-temperature",
      .placeholder = "CELSIUS",
      LL_OPTION_CELSIUS(ARGS, max_temperature_c),
      .fallback = "80",
      .min = 30,
      .max = 120,
-     .help = "Stop at this temperature and go on when the card is 5 degrees cooler."},
+     .help = N_("Stop at this temperature and go on when the card is 5 degrees cooler.")},
     {.name = "payload",
      .placeholder = "PAYLOAD",
      LL_OPTION_CHOICE(ARGS, payload),
      .choices = payload_words,
      .fallback = "auto",
-     .help = "The load on the card: vulkan takes the least GPU memory, cuda works everywhere, auto "
-	     "tries them in this order."},
+     .help = N_("The load on the card: vulkan takes the least GPU memory, cuda works everywhere, auto "
+		"tries them in this order.")},
     {.name = "mps",
      LL_OPTION_FLAG(ARGS, mps),
-     .help = "Join the running MPS daemon, as a client with 1 % of the SMs (payload cuda). Without a "
-	     "daemon the hold is refused. This takes the least memory. But a fault of any client can "
-	     "end all, and only readings show the work of other programs."},
+     /* xgettext:no-c-format */
+     .help = N_("Join the running MPS daemon, as a client with 1 % of the SMs (payload cuda). Without a "
+		"daemon the hold is refused. This takes the least memory. But a fault of any client can "
+		"end all, and only readings show the work of other programs.")},
     {.name = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, wait_ns),
      .fallback = "0s",
-     .help = "Wait this long for a card that has no memory left for a context, instead of failing."},
+     .help = N_("Wait this long for a card that has no memory left for a context, instead of failing.")},
     {.name = "for",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, for_ns),
      .fallback = "0s",
-     .help = "End after this time; 0 goes on until a signal."},
+     .help = N_("End after this time; 0 goes on until a signal.")},
     LL_OPTION_JSON(ARGS, json),
     {.name = "dry-run",
      LL_OPTION_FLAG(ARGS, dry_run),
-     .help = "Check everything and print what the hold would do, without doing it."},
+     .help = N_("Check everything and print what the hold would do, without doing it.")},
     {.name = "record",
      .placeholder = "FILE",
      LL_OPTION_TEXT(ARGS, record),
      .complete = LL_COMPLETE_FILE,
-     .help = "Write every sample to this CSV file."},
+     .help = N_("Write every sample to this CSV file.")},
     {.name = "metrics-listen",
      .placeholder = "ADDR:PORT",
      LL_OPTION_TEXT(ARGS, metrics_listen),
-     .help = "Serve Prometheus metrics at /metrics and health at /healthz, for example at "
-	     "127.0.0.1:9409."},
+     .help = N_("Serve Prometheus metrics at /metrics and health at /healthz, for example at "
+		"127.0.0.1:9409.")},
     {.name = "log-every",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, log_every_ns),
      .fallback = "10s",
-     .help = "Time between two log lines of a card. Every change of state has a line too; 0 logs "
-	     "changes only."},
+     .help = N_("Time between two log lines of a card. Every change of state has a line too; 0 logs "
+		"changes only.")},
     {.name = "kernel-log",
      .placeholder = "FILE",
      LL_OPTION_TEXT(ARGS, kernel_log),
      .complete = LL_COMPLETE_FILE,
-     .help = "For measurements: write a line for each kernel of the hold, with its start and end in "
-	     "ns of the card's clock."},
+     .help = N_("For measurements: write a line for each kernel of the hold, with its start and end in "
+		"ns of the card's clock.")},
     LL_OPTION_END,
 };
 

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/translate.h"
+#include "base/utf8.h"
 #include "cli/hold/words.h"
 
 enum {
@@ -35,22 +37,10 @@ struct line {
 
 /* ---- cells ---- */
 
-static bool is_continuation(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* Adds loadline's own text, in which each code point takes one column. */
+/* Adds loadline's own text, in whole characters. */
 static void put_text(struct line *line, const char *text)
 {
-	while (*text && line->columns < line->style->columns) {
-		size_t length = 1;
-		while (is_continuation(text[length]))
-			length++;
-		ll_strbuf_add(line->text, text, length);
-		text += length;
-		line->columns++;
-	}
+	line->columns += (unsigned)ll_utf8_add(line->text, text, line->style->columns - line->columns);
 }
 
 /* Adds a name that comes from the driver. Characters other than printable ASCII become '?', because their width is not
@@ -169,7 +159,7 @@ static void put_state(struct line *line, const struct ll_hold_block_card *card)
 	if (card->has_event)
 		ll_hold_add_state(&text, &card->status);
 	else
-		ll_strbuf_adds(&text, "starting");
+		ll_strbuf_adds(&text, _("starting"));
 	set_color(line, state_color(card));
 	put_text(line, text.buf);
 	set_color(line, PLAIN);
@@ -186,11 +176,11 @@ static void put_label(struct line *line, enum ll_metric metric, const struct ll_
 		set_color(line, BOLD);
 		break;
 	case 2:
-		ll_strbuf_adds(&text, "target ");
+		ll_strbuf_adds(&text, _("target "));
 		ll_hold_add_level(&text, metric, status->target);
 		break;
 	case 1:
-		ll_strbuf_adds(&text, "own load ");
+		ll_strbuf_adds(&text, _("own load "));
 		ll_hold_add_level(&text, LL_METRIC_UTIL, status->own_util);
 		break;
 	default:
@@ -206,11 +196,11 @@ static void put_label(struct line *line, enum ll_metric metric, const struct ll_
 static void put_name(struct line *line, const struct ll_hold_block_card *card)
 {
 	set_color(line, BOLD);
-	put_text(line, "card ");
+	put_text(line, _("card "));
 	put_foreign(line, card->card->label);
 	put_text(line, " ");
 	put_foreign(line, card->card->name);
-	put_text(line, card->is_simulated ? " (simulated)" : "");
+	put_text(line, card->is_simulated ? _(" (simulated)") : "");
 	set_color(line, PLAIN);
 }
 
@@ -226,10 +216,12 @@ static void put_counts(struct line *line, const struct ll_hold_block_card *card)
 {
 	const struct ll_hold_status *status = &card->status;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	ll_strbuf_addf(&text, ", %llu yield%s, synthetic load busy %.1f s", (unsigned long long)status->yields,
-		       status->yields == 1 ? "" : "s", (double)status->synthetic_busy_ns / 1e9);
+	ll_strbuf_addf(&text,
+		       ll_translate_count(", %llu yield, synthetic load busy %.1f s",
+					  ", %llu yields, synthetic load busy %.1f s", status->yields),
+		       (unsigned long long)status->yields, (double)status->synthetic_busy_ns / 1e9);
 	if (status->payload[0]) {
-		ll_strbuf_addf(&text, ", payload %s, ", status->payload);
+		ll_strbuf_addf(&text, _(", payload %s, "), status->payload);
 		ll_hold_add_bytes(&text, status->memory_bytes);
 	}
 	put_text(line, text.buf);
@@ -261,9 +253,9 @@ static void put_compact(struct line *line, enum ll_metric metric, const struct l
 	ll_hold_add_level(&text, metric, card->status.target);
 	ll_strbuf_adds(&text, ") ");
 	set_color(line, BOLD);
-	put_text(line, "card ");
+	put_text(line, _("card "));
 	put_foreign(line, card->card->label);
-	put_text(line, card->is_simulated ? " (simulated)" : "");
+	put_text(line, card->is_simulated ? _(" (simulated)") : "");
 	set_color(line, PLAIN);
 	put_text(line, " ");
 	put_sparkline(line, metric, card, COMPACT_SAMPLES);
@@ -279,9 +271,9 @@ static void put_header(struct line *line, const struct ll_hold_config *hold, dou
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	unsigned long seconds = elapsed_s > 0 ? (unsigned long)elapsed_s : 0;
-	ll_strbuf_adds(&text, "synthetic load: ");
+	ll_strbuf_adds(&text, _("synthetic load: "));
 	ll_hold_add_goal(&text, hold);
-	ll_strbuf_addf(&text, ", %lu:%02lu:%02lu (Ctrl-C ends it)", seconds / 3600, seconds / 60 % 60, seconds % 60);
+	ll_strbuf_addf(&text, _(", %lu:%02lu:%02lu (Ctrl-C ends it)"), seconds / 3600, seconds / 60 % 60, seconds % 60);
 	set_color(line, BOLD);
 	put_text(line, text.buf);
 	end_line(line);
@@ -300,7 +292,7 @@ static void put_cards(struct line *line, enum ll_metric metric, const struct ll_
 		put_compact(line, metric, &cards[i]);
 	if (shown < count && room > 0) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-		ll_strbuf_addf(&text, "and %zu more", count - shown);
+		ll_strbuf_addf(&text, _("and %zu more"), count - shown);
 		put_text(line, text.buf);
 		end_line(line);
 	}

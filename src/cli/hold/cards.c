@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "hold/hold.h"
 
 struct choice {
@@ -32,7 +33,7 @@ static int refuse_cards(const struct choice *choice, struct ll_err *err)
 	for (size_t i = 0; i < choice->unusable; i++)
 		ll_strbuf_addf(&text, "%s%s", i ? "; " : "", choice->why[i].text);
 	ll_err_set(err, choice->why[0].code, "%zu of %zu cards cannot be held: %s", choice->unusable, choice->named,
-		   text.failed ? "out of memory" : text.buf);
+		   text.failed ? _("out of memory") : text.buf);
 	if (choice->unusable < choice->named)
 		ll_err_hint(err, "choose other cards with -i, or leave these out with --skip-unusable");
 	return err->code;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/json_line.h"
 #include "cli/hold/args.h"
 #include "cli/hold/cards.h"
@@ -47,17 +48,17 @@ static void describe_target(const struct ll_hold_config *config, char *text, siz
 {
 	const char *metric = ll_metric_name(config->metric);
 	if (config->metric == LL_METRIC_POWER)
-		snprintf(text, size, "%s at %.0f W", metric, config->target_watts);
+		snprintf(text, size, _("%s at %.0f W"), metric, config->target_watts);
 	else if (config->curve.kind == LL_CURVE_CONSTANT)
-		snprintf(text, size, "%s at %g %%", metric, config->curve.high * 100);
+		snprintf(text, size, _("%s at %g %%"), metric, config->curve.high * 100);
 	else
-		snprintf(text, size, "%s along a %s between %g and %g %%", metric,
+		snprintf(text, size, _("%s along a %s between %g and %g %%"), metric,
 			 ll_curve_kind_name(config->curve.kind), config->curve.low * 100, config->curve.high * 100);
 }
 
 static int dry_run(const struct hold_run *run, struct ll_err *err)
 {
-	static const char *const modes[] = {"yield to", "fill up beside", "ignore"};
+	static const char *const modes[] = {N_("yield to"), N_("fill up beside"), N_("ignore")};
 	static const char *const payloads[] = {"auto", "vulkan", "cuda"};
 	char target[96];
 	describe_target(&run->config, target, sizeof target);
@@ -76,8 +77,8 @@ static int dry_run(const struct hold_run *run, struct ll_err *err)
 				return rc;
 			continue;
 		}
-		printf("card %s %s: would hold %s with a synthetic load (payload %s), %s foreign work\n", card->label,
-		       card->name, target, payloads[run->config.payload], modes[run->config.mode]);
+		printf(_("card %s %s: would hold %s with a synthetic load (payload %s), %s foreign work\n"),
+		       card->label, card->name, target, payloads[run->config.payload], _(modes[run->config.mode]));
 	}
 	return 0;
 }
@@ -113,9 +114,9 @@ static void take_events(struct hold_run *run)
 			if (event.code && !run->err.code) {
 				/* With several cards the log has the error's text. */
 				ll_err_set(&run->err, event.code,
-					   run->count > 1 ? "card %s: ended with an error" : "%s",
+					   run->count > 1 ? N_("card %s: ended with an error") : "%s",
 					   run->count > 1 ? event.card->label : event.text);
-				ll_err_hint(&run->err, "%s", run->count > 1 ? "the log says why" : event.hint);
+				ll_err_hint(&run->err, "%s", run->count > 1 ? _("the log says why") : event.hint);
 			}
 		}
 		ll_hold_output_event(run->output, &event);
@@ -299,25 +300,26 @@ static int run_hold(void *args, const struct ll_operands *operands, struct ll_er
 }
 
 static const struct ll_example examples[] = {
-    {"loadline hold", "Hold card 0 at 50 %, 60 % after ten minutes without other work."},
-    {"loadline hold -i all --target 30% --for 1h", "Hold every card at 30 % for an hour."},
-    {"loadline hold --metric power --target 200W", "Hold card 0 at 200 watts."},
-    {"loadline hold --curve sine:20-80@60s --record run.csv", "Follow a sine and write every sample to a file."},
+    {"loadline hold", N_("Hold card 0 at 50 %, 60 % after ten minutes without other work.")},
+    /* xgettext:no-c-format */
+    {"loadline hold -i all --target 30% --for 1h", N_("Hold every card at 30 % for an hour.")},
+    {"loadline hold --metric power --target 200W", N_("Hold card 0 at 200 watts.")},
+    {"loadline hold --curve sine:20-80@60s --record run.csv", N_("Follow a sine and write every sample to a file.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_hold = {
     .name = "hold",
-    .summary = "keep a card at a chosen utilisation with a synthetic load",
+    .summary = N_("keep a card at a chosen utilisation with a synthetic load"),
     .description =
-	"Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory (except "
-	"with --metric dram) and stops within milliseconds when other programs begin to work on the card.\n\n"
-	"The load is labelled as synthetic wherever it appears: log, metrics, status, process name. It is "
-	"for burn-in, for steady clocks and cooling, and for tests of schedulers and monitoring. It is not "
-	"for pretending to a policy that an idle card is in use.\n\n"
-	"SIGINT, SIGTERM and SIGHUP end it at once, with a summary. A terminal that closes sends SIGHUP. If "
-	"the driver hangs, the hold ends 8 s later. To outlive its terminal, start it with nohup, in a "
-	"terminal of its own (tmux) or without one (setsid, a service).",
+	N_("Keeps the chosen cards at a level with a synthetic load that takes almost no GPU memory (except "
+	   "with --metric dram) and stops within milliseconds when other programs begin to work on the card.\n\n"
+	   "The load is labelled as synthetic wherever it appears: log, metrics, status, process name. It is "
+	   "for burn-in, for steady clocks and cooling, and for tests of schedulers and monitoring. It is not "
+	   "for pretending to a policy that an idle card is in use.\n\n"
+	   "SIGINT, SIGTERM and SIGHUP end it at once, with a summary. A terminal that closes sends SIGHUP. If "
+	   "the driver hangs, the hold ends 8 s later. To outlive its terminal, start it with nohup, in a "
+	   "terminal of its own (tmux) or without one (setsid, a service)."),
     .examples = examples,
     .options = ll_hold_options,
     .args_size = sizeof(struct ll_hold_args),

@@ -1,3 +1,4 @@
+#include "base/translate.h"
 #include "cli/hold/sink.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ struct text_sink {
 static void log_card(enum ll_log_level level, const struct ll_card *card, const char *text, const char *hint)
 {
 	char prefix[32];
-	int length = snprintf(prefix, sizeof prefix, "card %s: ", card->label);
+	int length = snprintf(prefix, sizeof prefix, _("card %s: "), card->label);
 	bool has_prefix = strncmp(text, prefix, (size_t)length) == 0;
 	ll_log(level, "%s%s%s%s", has_prefix ? "" : prefix, text, hint[0] ? "; " : "", hint);
 }
@@ -42,15 +43,15 @@ static const char *mode_words(enum ll_hold_mode mode)
 {
 	static const char *const words[] = {
 	    [LL_HOLD_MODE_YIELD] = "",
-	    [LL_HOLD_MODE_FILL] = ", adding to the load of other programs",
-	    [LL_HOLD_MODE_IGNORE] = ", also while other programs work",
+	    [LL_HOLD_MODE_FILL] = N_(", adding to the load of other programs"),
+	    [LL_HOLD_MODE_IGNORE] = N_(", also while other programs work"),
 	};
-	return words[mode];
+	return _(words[mode]);
 }
 
 static const char *simulated_words(const struct ll_card *card)
 {
-	return ll_hold_is_simulated(card) ? " (simulated)" : "";
+	return ll_hold_is_simulated(card) ? _(" (simulated)") : "";
 }
 
 static void say_started(const struct text_sink *self, const struct ll_event *event)
@@ -58,11 +59,11 @@ static void say_started(const struct text_sink *self, const struct ll_event *eve
 	const struct ll_hold_config *hold = self->sink.config->hold;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	ll_hold_add_goal(&text, hold);
-	ll_strbuf_addf(&text, " with a synthetic load%s (payload %s", mode_words(hold->mode), event->status.payload);
+	ll_strbuf_addf(&text, _(" with a synthetic load%s (payload %s"), mode_words(hold->mode), event->status.payload);
 	if (event->status.memory_bytes) {
 		ll_strbuf_adds(&text, ", ");
 		ll_hold_add_bytes(&text, event->status.memory_bytes);
-		ll_strbuf_adds(&text, " of GPU memory");
+		ll_strbuf_adds(&text, _(" of GPU memory"));
 	}
 	ll_info("card %s %s%s: holding %s)", event->card->label, event->card->name, simulated_words(event->card),
 		text.buf);
@@ -74,20 +75,21 @@ static void say_periodic(const struct text_sink *self, const struct ll_card *car
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	ll_strbuf_addf(&text, "%s ", ll_metric_name(metric));
 	ll_hold_add_level(&text, metric, status->level);
-	ll_strbuf_adds(&text, " (target ");
+	ll_strbuf_adds(&text, _(" (target "));
 	ll_hold_add_level(&text, metric, status->target);
 	ll_strbuf_addc(&text, ')');
 	if (metric != LL_METRIC_UTIL && isfinite(status->util))
-		ll_strbuf_addf(&text, ", util %.0f %%", status->util * 100);
+		ll_strbuf_addf(&text, _(", util %.0f %%"), status->util * 100);
 	if (isfinite(status->own_util))
-		ll_strbuf_addf(&text, ", own load %.0f %%", status->own_util * 100);
+		ll_strbuf_addf(&text, _(", own load %.0f %%"), status->own_util * 100);
 	if (metric != LL_METRIC_POWER && isfinite(status->power_watts))
 		ll_strbuf_addf(&text, ", %.0f W", status->power_watts);
 	if (isfinite(status->temperature_c))
 		ll_strbuf_addf(&text, ", %.0f C", status->temperature_c);
 	ll_strbuf_adds(&text, ", ");
 	ll_hold_add_state(&text, status);
-	ll_strbuf_addf(&text, ", %llu yield%s", (unsigned long long)status->yields, status->yields == 1 ? "" : "s");
+	ll_strbuf_addf(&text, ll_translate_count(", %llu yield", ", %llu yields", status->yields),
+		       (unsigned long long)status->yields);
 	log_card(LL_LOG_INFO, card, text.buf, "");
 }
 
@@ -172,11 +174,14 @@ static uint64_t text_tick(struct ll_hold_sink *sink, uint64_t now_ns)
 static void add_level(struct ll_strbuf *text, enum ll_metric metric, const char *name,
 		      const struct ll_summary_level *level)
 {
-	const char *points = metric == LL_METRIC_POWER ? "W" : "points";
+	const char *points = metric == LL_METRIC_POWER ? "W" : _("points");
 	double scale = ll_hold_scale(metric);
-	ll_strbuf_addf(text, "  %-15smean %.2f %s, largest error %.2f %s, over %llu reading%s", name,
-		       level->mean_value * scale, ll_hold_unit(metric), level->max_abs_error * scale, points,
-		       (unsigned long long)level->sample_count, level->sample_count == 1 ? "" : "s");
+	ll_strbuf_addf(text,
+		       ll_translate_count("  %-15smean %.2f %s, largest error %.2f %s, over %llu reading",
+					  "  %-15smean %.2f %s, largest error %.2f %s, over %llu readings",
+					  level->sample_count),
+		       name, level->mean_value * scale, ll_hold_unit(metric), level->max_abs_error * scale, points,
+		       (unsigned long long)level->sample_count);
 }
 
 /* If there were readings before the hold settled, the summary has two lines: all readings, and the readings since then.
@@ -184,23 +189,23 @@ static void add_level(struct ll_strbuf *text, enum ll_metric metric, const char 
 static void add_readings(struct ll_strbuf *text, enum ll_metric metric, const struct ll_summary_result *result)
 {
 	if (result->of_all.sample_count == 0) {
-		ll_strbuf_addf(text, "  %-15sno reading while it held\n", ll_metric_name(metric));
+		ll_strbuf_addf(text, _("  %-15sno reading while it held\n"), ll_metric_name(metric));
 		return;
 	}
 	add_level(text, metric, ll_metric_name(metric), &result->of_all);
 	ll_strbuf_adds(text, "\n");
 	if (!result->has_settled || result->level.sample_count == result->of_all.sample_count)
 		return;
-	add_level(text, metric, "once settled", &result->level);
+	add_level(text, metric, _("once settled"), &result->level);
 	ll_strbuf_adds(text, "\n");
 }
 
 static void add_settled(struct ll_strbuf *text, const struct ll_summary_result *result)
 {
 	if (result->has_settled)
-		ll_strbuf_addf(text, "  settled        %.2f s after the first kernel\n", result->settle_seconds);
+		ll_strbuf_addf(text, _("  settled        %.2f s after the first kernel\n"), result->settle_seconds);
 	else
-		ll_strbuf_adds(text, "  settled        never\n");
+		ll_strbuf_adds(text, _("  settled        never\n"));
 }
 
 /* A kernel that found the card free for a moment is no hold that anybody would speak of. */
@@ -215,44 +220,44 @@ static void add_yielded(struct ll_strbuf *text, const struct ll_event *event)
 {
 	const struct ll_summary_result *result = &event->summary;
 	if (result->seconds > 0)
-		ll_strbuf_addf(text, "yielded %.1f of %.1f s to ", result->yielded_seconds, result->seconds);
+		ll_strbuf_addf(text, _("yielded %.1f of %.1f s to "), result->yielded_seconds, result->seconds);
 	else
-		ll_strbuf_addf(text, "yielded the whole %.1f s to ", result->yielded_seconds);
+		ll_strbuf_addf(text, _("yielded the whole %.1f s to "), result->yielded_seconds);
 	ll_hold_add_stranger(text, &event->stranger);
-	ll_strbuf_adds(text, "; --mode fill adds to it\n");
+	ll_strbuf_adds(text, _("; --mode fill adds to it\n"));
 }
 
 static void add_summary(struct ll_strbuf *text, const struct ll_hold_config *hold, const struct ll_event *event)
 {
 	const struct ll_summary_result *result = &event->summary;
-	ll_strbuf_addf(text, "card %s %s%s: synthetic load, ", event->card->label, event->card->name,
+	ll_strbuf_addf(text, _("card %s %s%s: synthetic load, "), event->card->label, event->card->name,
 		       simulated_words(event->card));
 	if (has_yielded(result)) {
 		add_yielded(text, event);
 	} else if (result->seconds > 0) {
-		ll_strbuf_adds(text, "held ");
+		ll_strbuf_adds(text, _("held "));
 		ll_hold_add_goal(text, hold);
-		ll_strbuf_addf(text, " for %.1f s\n", result->seconds);
+		ll_strbuf_addf(text, _(" for %.1f s\n"), result->seconds);
 		add_readings(text, hold->metric, result);
 		add_settled(text, result);
-		ll_strbuf_addf(text, "  yields         %llu, %.1f s without load\n",
+		ll_strbuf_addf(text, _("  yields         %llu, %.1f s without load\n"),
 			       (unsigned long long)result->yield_count, result->yielded_seconds);
-		ll_strbuf_addf(text, "  synthetic load busy %.1f s, %.0f J of the card's %.0f J\n",
+		ll_strbuf_addf(text, _("  synthetic load busy %.1f s, %.0f J of the card's %.0f J\n"),
 			       result->synthetic_busy_seconds, result->synthetic_joules, result->energy_joules);
 	} else if (hold->mode == LL_HOLD_MODE_FILL && event->stranger.pid) {
-		ll_strbuf_adds(text, "added nothing: the target was no more than the load of ");
+		ll_strbuf_adds(text, _("added nothing: the target was no more than the load of "));
 		ll_hold_add_stranger(text, &event->stranger);
 		ll_strbuf_adds(text, "\n");
 	} else {
-		ll_strbuf_adds(text, "no kernel ran\n");
+		ll_strbuf_adds(text, _("no kernel ran\n"));
 	}
 	if (event->status.payload[0]) {
-		ll_strbuf_addf(text, "  payload        %s, ", event->status.payload);
+		ll_strbuf_addf(text, _("  payload        %s, "), event->status.payload);
 		ll_hold_add_bytes(text, event->status.memory_bytes);
-		ll_strbuf_adds(text, " of GPU memory\n");
+		ll_strbuf_adds(text, _(" of GPU memory\n"));
 	}
 	if (event->code < 0)
-		ll_strbuf_adds(text, "  ended by       an error\n");
+		ll_strbuf_adds(text, _("  ended by       an error\n"));
 }
 
 static int text_finish(struct ll_hold_sink *sink, struct ll_err *err)

@@ -1,5 +1,7 @@
 #include "cli/hold/words.h"
 
+#include "base/translate.h"
+
 #include <math.h>
 
 double ll_hold_scale(enum ll_metric metric)
@@ -26,7 +28,7 @@ static void add_short(struct ll_strbuf *text, double value)
 void ll_hold_add_level(struct ll_strbuf *text, enum ll_metric metric, double value)
 {
 	if (!isfinite(value)) {
-		ll_strbuf_adds(text, "unknown");
+		ll_strbuf_adds(text, _("unknown"));
 		return;
 	}
 	add_short(text, value * ll_hold_scale(metric));
@@ -38,20 +40,20 @@ void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold)
 	const struct ll_curve *curve = &hold->curve;
 	ll_strbuf_adds(text, ll_metric_name(hold->metric));
 	if (hold->metric == LL_METRIC_POWER || curve->kind == LL_CURVE_CONSTANT) {
-		ll_strbuf_adds(text, " at ");
+		ll_strbuf_adds(text, _(" at "));
 		ll_hold_add_level(text, hold->metric,
 				  hold->metric == LL_METRIC_POWER ? hold->target_watts : curve->high);
 		return;
 	}
 	if (curve->kind == LL_CURVE_REPLAY)
-		ll_strbuf_adds(text, " as recorded, ");
+		ll_strbuf_adds(text, _(" as recorded, "));
 	else
-		ll_strbuf_addf(text, " along a %s of ", ll_curve_kind_name(curve->kind));
+		ll_strbuf_addf(text, _(" along a %s of "), ll_curve_kind_name(curve->kind));
 	add_short(text, curve->low * 100);
-	ll_strbuf_adds(text, " to ");
+	ll_strbuf_adds(text, _(" to "));
 	ll_hold_add_level(text, hold->metric, curve->high);
 	if (curve->kind != LL_CURVE_REPLAY) {
-		ll_strbuf_adds(text, " every ");
+		ll_strbuf_adds(text, _(" every "));
 		add_short(text, curve->period_s);
 		ll_strbuf_adds(text, " s");
 	}
@@ -59,23 +61,24 @@ void ll_hold_add_goal(struct ll_strbuf *text, const struct ll_hold_config *hold)
 
 void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *status)
 {
-	ll_strbuf_adds(text, ll_hold_state_name(status->state));
+	ll_strbuf_adds(text, _(ll_hold_state_name(status->state)));
 	bool is_stopped = status->state == LL_HOLD_YIELDED || status->state == LL_HOLD_RELEASED;
 	if (is_stopped && status->reason != LL_HOLD_REASON_START && status->reason != LL_HOLD_REASON_QUIET)
-		ll_strbuf_addf(text, " (%s)", ll_hold_reason_text(status->reason));
+		ll_strbuf_addf(text, " (%s)", _(ll_hold_reason_text(status->reason)));
 	else if (status->state == LL_HOLD_HOLDING && status->is_idle_target)
-		ll_strbuf_adds(text, " (idle target)");
+		ll_strbuf_adds(text, _(" (idle target)"));
 }
 
 void ll_hold_add_stranger(struct ll_strbuf *text, const struct ll_hold_stranger *stranger)
 {
 	if (!stranger->pid) {
-		ll_strbuf_adds(text, "another program");
+		ll_strbuf_adds(text, _("another program"));
 		return;
 	}
-	ll_strbuf_addf(text, "%s (pid %d)", stranger->name, (int)stranger->pid);
+	ll_strbuf_addf(text, _("%s (pid %d)"), stranger->name, (int)stranger->pid);
 	if (stranger->others)
-		ll_strbuf_addf(text, " and %u other%s", stranger->others, stranger->others == 1 ? "" : "s");
+		ll_strbuf_addf(text, ll_translate_count(" and %u other", " and %u others", stranger->others),
+			       stranger->others);
 }
 
 bool ll_hold_is_simulated(const struct ll_card *card)

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 #include "cli/mps/words.h"
 #include "cli/options/command.h"
 #include "mps/environment.h"
@@ -38,17 +39,17 @@ static int run_env(void *data, const struct ll_operands *operands, struct ll_err
 }
 
 static const struct ll_example env_examples[] = {
-    {"eval \"$(loadline mps env)\"", "Programs started from this shell are clients from now on."},
+    {"eval \"$(loadline mps env)\"", N_("Programs started from this shell are clients from now on.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_mps_env = {
     .name = "env",
     .group = &ll_command_mps,
-    .summary = "print the exports that make a shell's programs clients",
-    .description = "Prints export lines of the running daemon, for eval. If no daemon answers, it prints "
-		   "nothing and fails. With variables that point at no daemon, programs run without MPS and "
-		   "without limits, and the driver does not say so.",
+    .summary = N_("print the exports that make a shell's programs clients"),
+    .description = N_("Prints export lines of the running daemon, for eval. If no daemon answers, it prints "
+		      "nothing and fails. With variables that point at no daemon, programs run without MPS and "
+		      "without limits, and the driver does not say so."),
     .examples = env_examples,
     .options = env_options,
     .run = run_env,
@@ -64,24 +65,24 @@ static const struct ll_command *const subcommands[] = {
 static const struct ll_option group_options[] = {LL_OPTION_END};
 
 static const struct ll_example group_examples[] = {
-    {"loadline mps start -i 0 --compute 50%", "Each client may use half of card 0's SMs."},
-    {"loadline mps run -- python train.py", "Run a client."},
-    {"loadline mps stop", "End the daemon, and restore the compute modes."},
+    {"loadline mps start -i 0 --compute 50%", N_("Each client may use half of card 0's SMs.")},
+    {"loadline mps run -- python train.py", N_("Run a client.")},
+    {"loadline mps stop", N_("End the daemon, and restore the compute modes.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_mps = {
     .name = "mps",
     .subcommands = subcommands,
-    .summary = "share cards in space with NVIDIA MPS",
+    .summary = N_("share cards in space with NVIDIA MPS"),
     .description =
-	"Starts and ends NVIDIA's Multi-Process Service, sets what its clients may use, and shows them. "
-	"Under MPS, kernels of several processes run on a card at the same time, each on its share of the "
-	"SMs. Without MPS the card serves one process after the other.\n\n"
-	"Its pipe directory identifies a daemon. This is CUDA_MPS_PIPE_DIRECTORY if that is set. Otherwise, "
-	"for root it is NVIDIA's default, /tmp/nvidia-mps, which every program on the machine looks at. For "
-	"other users it is $XDG_RUNTIME_DIR/loadline/mps/pipe, which only programs of `loadline mps run` and "
-	"`loadline mps env` look at.",
+	N_("Starts and ends NVIDIA's Multi-Process Service, sets what its clients may use, and shows them. "
+	   "Under MPS, kernels of several processes run on a card at the same time, each on its share of the "
+	   "SMs. Without MPS the card serves one process after the other.\n\n"
+	   "Its pipe directory identifies a daemon. This is CUDA_MPS_PIPE_DIRECTORY if that is set. Otherwise, "
+	   "for root it is NVIDIA's default, /tmp/nvidia-mps, which every program on the machine looks at. For "
+	   "other users it is $XDG_RUNTIME_DIR/loadline/mps/pipe, which only programs of `loadline mps run` and "
+	   "`loadline mps env` look at."),
     .examples = group_examples,
     .options = group_options,
 };

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/env_sim.h"
 #include "cli/mps/words.h"
 #include "mps/cards.h"
@@ -26,19 +27,19 @@ static const struct ll_option set_options[] = {
      LL_OPTION_PERCENT(struct set_args, compute_percent),
      .min = 0.1,
      .max = 100,
-     .help = "Share of each card's SMs that every new client may use, such as 25%. MPS rounds down to "
-	     "pairs of SMs and gives a client at least 8."},
+     .help = N_("Share of each card's SMs that every new client may use, such as 25%. MPS rounds down to "
+		"pairs of SMs and gives a client at least 8.")},
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
      LL_OPTION_BYTES(struct set_args, memory_bytes),
-     .help = "Device memory that every new client may have on each card, such as 4G."},
+     .help = N_("Device memory that every new client may have on each card, such as 4G.")},
     {.name = "cards",
      .letter = 'i',
      .placeholder = "CARDS",
      LL_OPTION_LIST(struct set_args, cards),
      .complete = LL_COMPLETE_CARD,
-     .help = "Cards for --mem, of those that the daemon shows. The default is all of them."},
+     .help = N_("Cards for --mem, of those that the daemon shows. The default is all of them.")},
     LL_OPTION_END,
 };
 
@@ -124,14 +125,14 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	if (!rc)
 		rc = set_limits(args, &desk, &list, err);
 	if (!rc) {
-		puts("in force for clients that start from now on");
+		puts(_("in force for clients that start from now on"));
 		ll_mps_add_clients(&names, &list);
 		if (list.client_count)
-			printf("running clients keep their limits until they are restarted: %s\n", names.buf);
+			printf(_("running clients keep their limits until they are restarted: %s\n"), names.buf);
 		if (args->compute_percent > 0)
 			say_shares(&desk, args->compute_percent);
 		if (args->memory_bytes)
-			ll_sim_print_advice(LL_MPS_TOTAL_NOTE "\n");
+			ll_sim_print_advice(_(LL_MPS_TOTAL_NOTE));
 	}
 	ll_mps_list_fini(&list);
 	ll_mps_desk_fini(&desk);
@@ -139,20 +140,20 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 }
 
 static const struct ll_example set_examples[] = {
-    {"loadline mps set --compute 25% --mem 4G", "Limits for every client that starts from now on."},
-    {"loadline mps set --mem 8G -i 1", "Card 1 alone."},
+    {"loadline mps set --compute 25% --mem 4G", N_("Limits for every client that starts from now on.")},
+    {"loadline mps set --mem 8G -i 1", N_("Card 1 alone.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_mps_set = {
     .name = "set",
     .group = &ll_command_mps,
-    .summary = "change what new clients may use",
+    .summary = N_("change what new clients may use"),
     .description =
-	"Sets the limits of the daemon and of its servers, and reads each back. Only new clients get them. A "
-	"running client keeps its old limits; it is named, so that you can restart it.\n\n"
-	"A client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` "
-	"corrects that.",
+	N_("Sets the limits of the daemon and of its servers, and reads each back. Only new clients get them. A "
+	   "running client keeps its old limits; it is named, so that you can restart it.\n\n"
+	   "A client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` "
+	   "corrects that."),
     .examples = set_examples,
     .options = set_options,
     .args_size = sizeof(struct set_args),

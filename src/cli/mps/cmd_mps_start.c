@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/env_sim.h"
 #include "cli/mps/words.h"
 
@@ -28,28 +29,28 @@ static const struct ll_option start_options[] = {
     LL_OPTION_CARDS(struct start_args, cards),
     {.name = "exclusive",
      LL_OPTION_FLAG(struct start_args, exclusive),
-     .help = "Put the cards into exclusive-process mode, so that no program can bypass MPS, until "
-	     "`loadline mps stop` restores their mode. Needs root, and cards that no program uses."},
+     .help = N_("Put the cards into exclusive-process mode, so that no program can bypass MPS, until "
+		"`loadline mps stop` restores their mode. Needs root, and cards that no program uses.")},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
      LL_OPTION_PERCENT(struct start_args, compute_percent),
      .min = 0.1,
      .max = 100,
-     .help = "Share of each card's SMs that every client may use, such as 50%. MPS rounds down to "
-	     "pairs of SMs and gives a client at least 8. The default is all SMs."},
+     .help = N_("Share of each card's SMs that every client may use, such as 50%. MPS rounds down to "
+		"pairs of SMs and gives a client at least 8. The default is all SMs.")},
     {.name = "mem",
      .letter = 'm',
      .placeholder = "SIZE",
      LL_OPTION_BYTES(struct start_args, memory_bytes),
-     .help = "Device memory that every client may have on each card, such as 8G."},
+     .help = N_("Device memory that every client may have on each card, such as 8G.")},
     {.name = "user",
      .letter = 'u',
      .placeholder = "USER",
      LL_OPTION_TEXT(struct start_args, user),
-     .help = "Start the server for this user at once, by name or number. A daemon serves one user at "
-	     "a time. The default is the user of the first client."},
-    LL_OPTION_WITHIN(struct start_args, within_ns, "Give up if the daemon does not answer within this time."),
+     .help = N_("Start the server for this user at once, by name or number. A daemon serves one user at "
+		"a time. The default is the user of the first client.")},
+    LL_OPTION_WITHIN(struct start_args, within_ns, N_("Give up if the daemon does not answer within this time.")),
     LL_OPTION_END,
 };
 
@@ -86,17 +87,17 @@ static int check_memory(const struct ll_card *const *cards, size_t count, uint64
 static void print_daemon(const struct ll_mps_desk *desk, const struct ll_mps_wish *wish,
 			 const struct ll_mps_daemon *daemon)
 {
-	printf("MPS runs on card%s ", wish->count == 1 ? "" : "s");
+	fputs(ll_translate_count("MPS runs on card ", "MPS runs on cards ", wish->count), stdout);
 	for (size_t i = 0; i < wish->count; i++)
 		printf("%s%s", i ? ", " : "", wish->cards[i]->label);
-	printf("%s: daemon %d, pipe directory %s\n", wish->is_exclusive ? " (exclusive)" : "", (int)daemon->pid,
+	printf(_("%s: daemon %d, pipe directory %s\n"), wish->is_exclusive ? _(" (exclusive)") : "", (int)daemon->pid,
 	       desk->place.pipe);
 	ll_sim_print_advice(
-	    "programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"\n");
+	    _("programs join it by `loadline mps run -- COMMAND`, or after eval \"$(loadline mps env)\"\n"));
 	if (wish->compute_percent > 0)
 		ll_mps_print_shares(wish->cards, wish->count, wish->compute_percent);
 	if (wish->memory_bytes)
-		ll_sim_print_advice(LL_MPS_TOTAL_NOTE "\n");
+		ll_sim_print_advice(_(LL_MPS_TOTAL_NOTE));
 }
 
 /* Blocks the signals until the start is complete. A daemon without its limits is worse than a late reaction to Ctrl-C.
@@ -176,20 +177,22 @@ static int run_start(void *data, const struct ll_operands *operands, struct ll_e
 }
 
 static const struct ll_example start_examples[] = {
-    {"loadline mps start -i 0,1 --compute 50% --mem 8G", "Two cards; each client may use half of the SMs and 8 GiB."},
-    {"sudo loadline mps start --exclusive", "All cards, and no program can bypass MPS."},
+    {"loadline mps start -i 0,1 --compute 50% --mem 8G",
+     N_("Two cards; each client may use half of the SMs and 8 GiB.")},
+    {"sudo loadline mps start --exclusive", N_("All cards, and no program can bypass MPS.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_mps_start = {
     .name = "start",
     .group = &ll_command_mps,
-    .summary = "start the daemon, with limits for every client",
-    .description = "Starts NVIDIA's control daemon for the chosen cards (default: all), waits until it answers, sets "
-		   "the limits that every client starts with, and reads each of them back. The daemon's server starts "
-		   "with the first client.\n\n"
-		   "It works without root and without exclusive mode. Only --exclusive changes a card's compute mode. "
-		   "The old mode is saved first, and `loadline mps stop` restores it, also after a crash.",
+    .summary = N_("start the daemon, with limits for every client"),
+    .description =
+	N_("Starts NVIDIA's control daemon for the chosen cards (default: all), waits until it answers, sets "
+	   "the limits that every client starts with, and reads each of them back. The daemon's server starts "
+	   "with the first client.\n\n"
+	   "It works without root and without exclusive mode. Only --exclusive changes a card's compute mode. "
+	   "The old mode is saved first, and `loadline mps stop` restores it, also after a crash."),
     .examples = start_examples,
     .options = start_options,
     .args_size = sizeof(struct start_args),

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/mps/report.h"
 
 /* ---- status ---- */
@@ -50,14 +51,14 @@ static int run_status(void *data, const struct ll_operands *operands, struct ll_
 const struct ll_command ll_mps_status = {
     .name = "status",
     .group = &ll_command_mps,
-    .summary = "show the daemon, its servers and clients",
+    .summary = N_("show the daemon, its servers and clients"),
     .description =
-	"Shows the daemon that programs of this environment would join: its directories and cards, the "
-	"limits of new clients, its servers and their states, their clients, and static partitions if the "
-	"driver has them. It warns of a server in FAULT, of a server of another user, and of cards that were "
-	"left in exclusive mode.\n\n"
-	"With --json there is one line for the daemon and one for each server, client and warning. Without a "
-	"daemon the command fails, and says where it looked for one.",
+	N_("Shows the daemon that programs of this environment would join: its directories and cards, the "
+	   "limits of new clients, its servers and their states, their clients, and static partitions if the "
+	   "driver has them. It warns of a server in FAULT, of a server of another user, and of cards that were "
+	   "left in exclusive mode.\n\n"
+	   "With --json there is one line for the daemon and one for each server, client and warning. Without a "
+	   "daemon the command fails, and says where it looked for one."),
     .options = status_options,
     .args_size = sizeof(struct status_args),
     .run = run_status,
@@ -98,8 +99,8 @@ static int run_clients(void *data, const struct ll_operands *operands, struct ll
 const struct ll_command ll_mps_clients = {
     .name = "clients",
     .group = &ll_command_mps,
-    .summary = "list the clients",
-    .description = "Lists the present clients: one line for each process and card.",
+    .summary = N_("list the clients"),
+    .description = N_("Lists the present clients: one line for each process and card."),
     .options = clients_options,
     .args_size = sizeof(struct clients_args),
     .run = run_clients,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/translate.h"
 #include "cli/mps/words.h"
 #include "mps/servers.h"
 
@@ -18,11 +19,11 @@ static const struct ll_option stop_options[] = {
     {.name = "force",
      .letter = 'f',
      LL_OPTION_FLAG(struct stop_args, force),
-     .help = "End the daemon even if clients are at work or it does not answer. The clients' CUDA "
-	     "calls fail from then on. Processes that have not ended after half of the time get "
-	     "signals."},
+     .help = N_("End the daemon even if clients are at work or it does not answer. The clients' CUDA "
+		"calls fail from then on. Processes that have not ended after half of the time get "
+		"signals.")},
     LL_OPTION_WITHIN(struct stop_args, within_ns,
-		     "Give up if the daemon and its servers have not ended within this time."),
+		     N_("Give up if the daemon and its servers have not ended within this time.")),
     LL_OPTION_END,
 };
 
@@ -39,31 +40,33 @@ static int run_stop(void *data, const struct ll_operands *operands, struct ll_er
 	if (rc)
 		return rc;
 	if (!stopped.had_daemon)
-		puts("no MPS daemon ran here");
+		puts(_("no MPS daemon ran here"));
 	else
-		printf("MPS has ended%s\n",
-		       stopped.was_signalled ? "; it did not end when asked, so signals ended it" : "");
+		puts(stopped.was_signalled ? _("MPS has ended; it did not end when asked, so signals ended it")
+					   : _("MPS has ended"));
 	if (stopped.restored)
-		printf("compute mode restored on %zu card%s\n", stopped.restored, stopped.restored == 1 ? "" : "s");
+		printf(ll_translate_count("compute mode restored on %zu card\n", "compute mode restored on %zu cards\n",
+					  stopped.restored),
+		       stopped.restored);
 	return 0;
 }
 
 static const struct ll_example stop_examples[] = {
-    {"loadline mps stop", "End it if it has no clients."},
-    {"loadline mps stop --force --within 5s", "End it within five seconds, with its clients at work or not."},
+    {"loadline mps stop", N_("End it if it has no clients.")},
+    {"loadline mps stop --force --within 5s", N_("End it within five seconds, with its clients at work or not.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_mps_stop = {
     .name = "stop",
     .group = &ll_command_mps,
-    .summary = "end the daemon and restore compute modes",
+    .summary = N_("end the daemon and restore compute modes"),
     .description =
-	"Ends the daemon and its servers, waits until their processes are gone, and restores the compute "
-	"mode that the cards had before `loadline mps start --exclusive`. If clients are at work, it refuses "
-	"and names them.\n\n"
-	"If an earlier daemon of loadline, or loadline itself, was killed and left cards in exclusive mode, "
-	"their mode is restored too.",
+	N_("Ends the daemon and its servers, waits until their processes are gone, and restores the compute "
+	   "mode that the cards had before `loadline mps start --exclusive`. If clients are at work, it refuses "
+	   "and names them.\n\n"
+	   "If an earlier daemon of loadline, or loadline itself, was killed and left cards in exclusive mode, "
+	   "their mode is restored too."),
     .examples = stop_examples,
     .options = stop_options,
     .args_size = sizeof(struct stop_args),
@@ -77,7 +80,8 @@ struct kill_args {
 };
 
 static const struct ll_option kill_options[] = {
-    LL_OPTION_WITHIN(struct kill_args, within_ns, "Give up if the daemon has not ended the client within this time."),
+    LL_OPTION_WITHIN(struct kill_args, within_ns,
+		     N_("Give up if the daemon has not ended the client within this time.")),
     LL_OPTION_END,
 };
 
@@ -88,7 +92,7 @@ static int run_kill(void *data, const struct ll_operands *operands, struct ll_er
 	uint64_t pid;
 	if (operands->count != 1)
 		return ll_err_set(err, -EINVAL, "mps kill: %s",
-				  operands->count ? "one client at a time" : "no client named");
+				  operands->count ? _("one client at a time") : _("no client named"));
 	if (ll_parse_uint(operands->words[0], 1, INT_MAX, &pid, NULL) < 0)
 		return ll_err_set(err, -EINVAL, "mps kill: '%.60s': not a process id", operands->words[0]);
 	uint64_t from_ns = ll_now_ns();
@@ -101,21 +105,21 @@ static int run_kill(void *data, const struct ll_operands *operands, struct ll_er
 				       used_ns < args->within_ns ? args->within_ns - used_ns : 0, err);
 	ll_mps_desk_fini(&desk);
 	if (!rc)
-		printf("client %d is off MPS: its contexts are gone, its process goes on\n", (int)pid);
+		printf(_("client %d is off MPS: its contexts are gone, its process goes on\n"), (int)pid);
 	return rc;
 }
 
 const struct ll_command ll_mps_kill = {
     .name = "kill",
     .group = &ll_command_mps,
-    .summary = "take one client off its server",
+    .summary = N_("take one client off its server"),
     .operands = "PID",
     .description =
-	"Asks the daemon to destroy the contexts of one client (terminate_client). The client's process gets "
-	"an error from its next CUDA call. Other clients go on.\n\n"
-	"terminate_client has been seen to hang, and it refuses concurrent callers. So it is tried up to "
-	"three times, one caller after the other, within the given time. If it fails, loadline reports that "
-	"and does nothing stronger: it never kills the process itself.",
+	N_("Asks the daemon to destroy the contexts of one client (terminate_client). The client's process gets "
+	   "an error from its next CUDA call. Other clients go on.\n\n"
+	   "terminate_client has been seen to hang, and it refuses concurrent callers. So it is tried up to "
+	   "three times, one caller after the other, within the given time. If it fails, loadline reports that "
+	   "and does nothing stronger: it never kills the process itself."),
     .options = kill_options,
     .args_size = sizeof(struct kill_args),
     .run = run_kill,

@@ -1,6 +1,5 @@
 #include "cli/mps/report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "base/cgroup.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/env_sim.h"
 #include "cli/common/json_line.h"
 #include "mps/cards.h"
@@ -29,13 +29,13 @@ static void warn_of_servers(struct ll_mps_report *status)
 		if (server->status == LL_MPS_FAULT)
 			ll_strbuf_addf(
 			    &status->warnings,
-			    "server %d is in FAULT: a client's fault hit all clients on its cards, and new clients "
-			    "wait until those have ended\n",
+			    _("server %d is in FAULT: a client's fault hit all clients on its cards, and new clients "
+			      "wait until those have ended\n"),
 			    (int)server->pid);
 		if (server->user != (uid_t)-1 && server->user != geteuid())
 			ll_strbuf_addf(
 			    &status->warnings,
-			    "server %d serves user %lu: clients of others wait until its last client has ended\n",
+			    _("server %d serves user %lu: clients of others wait until its last client has ended\n"),
 			    (int)server->pid, (unsigned long)server->user);
 	}
 }
@@ -47,9 +47,9 @@ static void warn_of_leftovers(const struct ll_mps_desk *desk, struct ll_mps_repo
 	if (ll_mps_session_leftovers(&desk->session, &records, &count, NULL))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		ll_strbuf_addf(&status->warnings,
-			       "cards are in exclusive mode for a daemon at %s that is gone: ", records[i].pipe);
-		ll_sim_add_advice(&status->warnings, "`loadline mps stop` puts them back\n");
+		ll_strbuf_addf(&status->warnings, _("cards are in exclusive mode for a daemon at %s that is gone: "),
+			       records[i].pipe);
+		ll_sim_add_advice(&status->warnings, _("`loadline mps stop` puts them back\n"));
 	}
 }
 
@@ -94,7 +94,7 @@ enum { MIB_SHIFT = 20 };
 void ll_mps_clients_print(const struct ll_mps_list *list)
 {
 	if (!list->client_count) {
-		puts("no clients");
+		puts(_("no clients"));
 		return;
 	}
 	printf("%10s %10s  %-24s %s\n", "CLIENT", "SERVER", "CARD", "COMMAND");
@@ -120,36 +120,36 @@ int ll_mps_clients_print_json(const struct ll_mps_list *list, struct ll_err *err
 
 static void print_cards(const struct ll_mps_report *status)
 {
-	printf("cards:          ");
+	printf(_("cards:          "));
 	for (size_t i = 0; i < status->card_count; i++)
 		printf("%s%s", i ? ", " : "", status->cards[i]->label);
-	ll_sim_print_advice(status->is_exclusive ? " (in exclusive mode until `loadline mps stop`)\n" : "\n");
+	ll_sim_print_advice(status->is_exclusive ? _(" (in exclusive mode until `loadline mps stop`)\n") : "\n");
 }
 
 static void print_limits(const struct ll_mps_report *status)
 {
-	printf("new clients:    ");
+	printf(_("new clients:    "));
 	if (status->compute_percent > 0)
-		printf("%g %% of the SMs, ", status->compute_percent);
+		printf(_("%g %% of the SMs, "), status->compute_percent);
 	if (status->memory_bytes)
-		printf("%" PRIu64 " MiB of device memory\n", status->memory_bytes >> MIB_SHIFT);
+		printf(_("%llu MiB of device memory\n"), (unsigned long long)(status->memory_bytes >> MIB_SHIFT));
 	else
-		puts("no limit of device memory");
+		puts(_("no limit of device memory"));
 }
 
 static void print_servers(const struct ll_mps_list *list)
 {
 	for (size_t i = 0; i < list->server_count; i++) {
 		const struct ll_mps_server *server = &list->servers[i];
-		printf("server:         %d, %s", (int)server->pid, ll_mps_status_text(server->status));
+		printf(_("server:         %d, %s"), (int)server->pid, _(ll_mps_status_text(server->status)));
 		if (server->user != (uid_t)-1)
-			printf(", of user %lu", (unsigned long)server->user);
+			printf(_(", of user %lu"), (unsigned long)server->user);
 		if (server->compute_percent > 0)
-			printf(", %g %% of the SMs for each new client", server->compute_percent);
+			printf(_(", %g %% of the SMs for each new client"), server->compute_percent);
 		putchar('\n');
 	}
 	if (!list->server_count)
-		puts("server:         none; it starts with the first client");
+		puts(_("server:         none; it starts with the first client"));
 }
 
 static void print_lines(const char *text, const char *before)
@@ -163,25 +163,25 @@ static void print_lines(const char *text, const char *before)
 
 void ll_mps_report_print(const struct ll_mps_desk *desk, const struct ll_mps_report *status)
 {
-	printf("daemon:         ");
+	printf(_("daemon:         "));
 	if (status->daemon.pid)
-		printf("process %d, of user %lu", (int)status->daemon.pid, (unsigned long)status->daemon.owner);
+		printf(_("process %d, of user %lu"), (int)status->daemon.pid, (unsigned long)status->daemon.owner);
 	else
-		printf("not visible from here (another PID namespace)");
-	printf(", MPS v%u%s\n", status->version.protocol,
-	       status->version.has_static_partitions ? ", knows static partitions" : "");
+		printf(_("not visible from here (another PID namespace)"));
+	printf(_(", MPS v%u%s\n"), status->version.protocol,
+	       status->version.has_static_partitions ? _(", knows static partitions") : "");
 	if (*status->cgroup && strcmp(status->cgroup, "/") != 0)
-		printf("control group:  %s, with whose end it ends\n", status->cgroup);
-	printf("pipe directory: %s\nlog directory:  %s\n", desk->place.pipe, desk->place.log);
+		printf(_("control group:  %s, with whose end it ends\n"), status->cgroup);
+	printf(_("pipe directory: %s\nlog directory:  %s\n"), desk->place.pipe, desk->place.log);
 	print_cards(status);
 	print_limits(status);
 	print_servers(&status->list);
 	if (status->partitions.length) {
-		puts("static partitions:");
+		puts(_("static partitions:"));
 		print_lines(status->partitions.buf, "  ");
 	}
 	ll_mps_clients_print(&status->list);
-	print_lines(status->warnings.buf, "warning: ");
+	print_lines(status->warnings.buf, _("warning: "));
 }
 
 static json_t *pack_cards(const struct ll_mps_report *status)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "driver/cards.h"
 #include "mps/environment.h"
 #include "mps/limits.h"
@@ -71,14 +72,14 @@ static int say_none(const struct ll_mps_desk *desk, struct ll_err *err)
 {
 	struct ll_mps_found found[FOUND_MAX];
 	const struct ll_mps_found *other = find_other(&desk->place, found);
-	const char *why = desk->place.is_named ? ", where " LL_MPS_PIPE_VARIABLE " points" : "";
+	const char *why = desk->place.is_named ? _(", where CUDA_MPS_PIPE_DIRECTORY points") : "";
 	if (!other) {
 		ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s", desk->place.pipe, why);
 		return ll_err_hint(err, "start one: loadline mps start");
 	}
 	ll_err_set(err, -ECONNREFUSED, "no MPS daemon runs at %s%s; one runs at %s", desk->place.pipe, why,
 		   other->pipe);
-	return ll_err_hint(err, "to use that one: export " LL_MPS_PIPE_VARIABLE "=%s", other->pipe);
+	return ll_err_hint(err, "to use that one: export %s=%s", LL_MPS_PIPE_VARIABLE, other->pipe);
 }
 
 int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err)
@@ -171,5 +172,5 @@ void ll_mps_add_clients(struct ll_strbuf *out, const struct ll_mps_list *list)
 		is_first = false;
 	}
 	if (is_first)
-		ll_strbuf_adds(out, "none");
+		ll_strbuf_adds(out, _("none"));
 }

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/translate.h"
 #include "cli/options/command.h"
 #include "mps/servers.h"
 #include "mps/session.h"
@@ -54,7 +55,8 @@ int ll_mps_desk_have_daemon(struct ll_mps_desk *desk, uint64_t deadline_ns, stru
 
 /* The note of every command that gives the driver a memory limit. */
 #define LL_MPS_TOTAL_NOTE                                                                                              \
-	"a client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects that"
+	N_("a client still sees the whole card as its total memory; `loadline run --by space --mem SIZE` corrects "    \
+	   "that\n")
 
 /* Prints one line for each card whose number of SMs is known: the number of SMs that this percentage gives a client. */
 void ll_mps_print_shares(const struct ll_card *const *cards, size_t count, double percent);

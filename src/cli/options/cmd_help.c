@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "base/translate.h"
+#include "cli/common/language.h"
 #include "cli/common/print.h"
 #include "cli/options/command.h"
 #include "cli/options/completion.h"
@@ -17,20 +19,20 @@ struct help_args {
 static const char *const shells[] = {"none", "bash", "zsh", "fish", NULL};
 
 static const struct ll_option help_options[] = {
-    {.name = "man", LL_OPTION_FLAG(struct help_args, as_man), .help = "Print the manual page, in roff."},
+    {.name = "man", LL_OPTION_FLAG(struct help_args, as_man), .help = N_("Print the manual page, in roff.")},
     {.name = "completion",
      .placeholder = "SHELL",
      LL_OPTION_CHOICE(struct help_args, shell),
      .choices = shells,
      .fallback = "none",
-     .help = "Print the completion script for a shell instead."},
+     .help = N_("Print the completion script for a shell instead.")},
     LL_OPTION_END,
 };
 
 static const struct ll_example help_examples[] = {
-    {"loadline help hold", "What loadline hold does and its options."},
-    {"loadline help --man hold | man -l -", "The manual page, if it is not installed."},
-    {"source <(loadline help --completion bash)", "Completion in this shell only."},
+    {"loadline help hold", N_("What loadline hold does and its options.")},
+    {"loadline help --man hold | man -l -", N_("The manual page, if it is not installed.")},
+    {"source <(loadline help --completion bash)", N_("Completion in this shell only.")},
     {NULL, NULL},
 };
 
@@ -43,7 +45,7 @@ static void add_help(const struct help_args *args, const struct ll_command *comm
 	else if (command)
 		ll_help_command(command, out);
 	else
-		ll_help_program(out);
+		ll_help_program(ll_command_parts, out);
 }
 
 static int fail_unknown(const char *word, const struct ll_command *const *list, struct ll_err *err)
@@ -82,6 +84,8 @@ static int run_help(void *data, const struct ll_operands *operands, struct ll_er
 	if (rc)
 		return rc;
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
+	if (args->shell || args->as_man)
+		ll_language_leave();
 	if (args->shell)
 		completions[args->shell](&out);
 	else
@@ -91,10 +95,10 @@ static int run_help(void *data, const struct ll_operands *operands, struct ll_er
 
 const struct ll_command ll_command_help = {
     .name = "help",
-    .summary = "explain loadline or one of its commands",
+    .summary = N_("explain loadline or one of its commands"),
     .operands = "[COMMAND]",
-    .description = "Prints the help of COMMAND, its manual page, or a shell completion script. All of them "
-		   "come from the parser's own table, so they agree with it.",
+    .description = N_("Prints the help of COMMAND, its manual page, or a shell completion script. All of them "
+		      "come from the parser's own table, so they agree with it."),
     .examples = help_examples,
     .options = help_options,
     .args_size = sizeof(struct help_args),

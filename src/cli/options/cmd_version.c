@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "base/translate.h"
 #include "cli/options/command.h"
 
 static const struct ll_option version_options[] = {LL_OPTION_END};
@@ -13,8 +14,8 @@ static int run_version(void *args, const struct ll_operands *operands, struct ll
 
 const struct ll_command ll_command_version = {
     .name = "version",
-    .summary = "print the version",
-    .description = "Prints the program's name and version.",
+    .summary = N_("print the version"),
+    .description = N_("Prints the program's name and version."),
     .options = version_options,
     .run = run_version,
 };

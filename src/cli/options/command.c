@@ -5,15 +5,6 @@
 
 #include "base/strbuf.h"
 
-const struct ll_command *const ll_commands[] = {
-#define LL_COMMAND_PART(title)
-#define LL_COMMAND(name) &ll_command_##name,
-#include "cli/options/commands.def"
-#undef LL_COMMAND
-#undef LL_COMMAND_PART
-    NULL,
-};
-
 const struct ll_command *ll_command_find_in(const struct ll_command *const *list, const char *name)
 {
 	for (; *list; list++) {
@@ -21,11 +12,6 @@ const struct ll_command *ll_command_find_in(const struct ll_command *const *list
 			return *list;
 	}
 	return NULL;
-}
-
-const struct ll_command *ll_command_find(const char *name)
-{
-	return ll_command_find_in(ll_commands, name);
 }
 
 const char *ll_command_name(const struct ll_command *command, char between, char text[LL_COMMAND_NAME_SIZE])

@@ -24,6 +24,12 @@ struct ll_example {
 	const char *does; /* "Hold 30 % for an hour." */
 };
 
+/*
+ * args: the struct that the options filled. Returns 0; or a negative errno with err set, which the program prints and
+ * turns into the exit status (err.h); or a positive exit status, for which the program prints nothing.
+ */
+typedef int ll_command_run_fn(void *args, const struct ll_operands *operands, struct ll_err *err);
+
 struct ll_command {
 	const char *name;
 	const struct ll_command *group; /* the group of a subcommand; NULL: not a subcommand */
@@ -40,11 +46,7 @@ struct ll_command {
 	int failure_status;                    /* exit status of errors that name none themselves; 0: as err.h says */
 	const struct ll_help_status *statuses; /* ended by a NULL meaning; NULL: ll_help_statuses (help_text.h) */
 
-	/*
-	 * Runs the command. args: the filled struct. Returns 0; or a negative errno with err set, which main prints and
-	 * turns into the exit status (err.h); or a positive exit status, for which main prints nothing.
-	 */
-	int (*run)(void *args, const struct ll_operands *operands, struct ll_err *err);
+	ll_command_run_fn *run; /* NULL without subcommands: the program loadline-NAME runs it (program.h) */
 };
 
 #define LL_COMMAND_PART(title)
@@ -55,6 +57,14 @@ struct ll_command {
 
 /* All commands, NULL-ended, in the order of the help. */
 extern const struct ll_command *const ll_commands[];
+
+/* The same with the titles of the help's parts: each row is a title, or a command of the title above. Ended by a row of
+ * neither. */
+struct ll_command_part {
+	const char *title;
+	const struct ll_command *command;
+};
+extern const struct ll_command_part ll_command_parts[];
 
 /* Returns the command of that name, or NULL. */
 const struct ll_command *ll_command_find(const char *name);

@@ -5,11 +5,12 @@
 #define LOADLINE_CLI_OPTIONS_HELP_TEXT_H
 
 struct ll_command;
+struct ll_command_part;
 struct ll_option;
 struct ll_strbuf;
 
-/* Adds the output of "loadline --help". */
-void ll_help_program(struct ll_strbuf *out);
+/* Adds the output of "loadline --help", with these commands (command.h). */
+void ll_help_program(const struct ll_command_part *parts, struct ll_strbuf *out);
 
 /* Adds the output of "loadline COMMAND --help". */
 void ll_help_command(const struct ll_command *command, struct ll_strbuf *out);

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "base/translate.h"
 #include "protocol/words.h"
 
 struct ll_err;
@@ -30,8 +31,8 @@ int ll_limit_read_weight(const char *text, unsigned *ret_permille, struct ll_err
 
 /* What to say to who gives a weight to a client of MPS. */
 #define LL_LIMIT_WEIGHT_BY_SPACE                                                                                       \
-	"--weight is not in force between clients of MPS, because their kernels run at the same time; "                \
-	"--compute gives a client its part of the SMs"
+	N_("--weight is not in force between clients of MPS, because their kernels run at the same time; "             \
+	   "--compute gives a client its part of the SMs")
 
 /* Reads --slowdown, such as "1.3", from 1 to 10. "none" is an error. */
 int ll_limit_read_slowdown(const char *text, unsigned *ret_permille, struct ll_err *err);
@@ -42,24 +43,27 @@ int ll_limit_read_class(const char *text, enum ll_priority *ret_priority, struct
 
 /* Help texts that options of both commands share. */
 #define LL_LIMIT_MEMORY_HELP                                                                                           \
-	"Device memory that all processes of the tenant together may have on each card, such as 20G, or "              \
-	"'none'."
+	N_("Device memory that all processes of the tenant together may have on each card, such as 20G, or "           \
+	   "'none'.")
 #define LL_LIMIT_REQUEST_HELP                                                                                          \
-	"Device memory that the tenant is promised on each card, such as 10G, or 'none'. While all its processes "     \
-	"together have no more, their memory is not moved for the sake of others."
+	N_("Device memory that the tenant is promised on each card, such as 10G, or 'none'. While all its processes "  \
+	   "together have no more, their memory is not moved for the sake of others.")
 #define LL_LIMIT_COMPUTE_HELP                                                                                          \
-	"Largest share of each card's time that the tenant's kernels may take, such as 25%, even "                     \
-	"if no other program wants the card, or 'none'."
+	N_("Largest share of each card's time that the tenant's kernels may take, such as 25%, even "                  \
+	   "if no other program wants the card, or 'none'.")
 #define LL_LIMIT_WEIGHT_HELP                                                                                           \
-	"The tenant's part of the card's time beside others, from 0.01 to 100: a tenant of weight 2 gets twice the "   \
-	"time of a tenant of weight 1 while both want all of it. Programs that leave the card idle by themselves are " \
-	"not held for others' weights. `loadline status --long` says how the card is shared."
+	N_("The tenant's part of the card's time beside others, from 0.01 to 100: a tenant of weight 2 gets twice "    \
+	   "the "                                                                                                      \
+	   "time of a tenant of weight 1 while both want all of it. Programs that leave the card idle by themselves "  \
+	   "are "                                                                                                      \
+	   "not held for others' weights. `loadline status --long` says how the card is shared.")
 #define LL_LIMIT_CLASS_HELP                                                                                            \
-	"The tenant's class, high, normal or low. Beside a higher class on the card a program queues at most 0.3 ms "  \
-	"of work, or two launches, and is held for a part of the time in which that class has work, as far as it "     \
-	"needs that to keep to its slowdown."
+	N_("The tenant's class, high, normal or low. Beside a higher class on the card a program queues at most 0.3 "  \
+	   "ms "                                                                                                       \
+	   "of work, or two launches, and is held for a part of the time in which that class has work, as far as it "  \
+	   "needs that to keep to its slowdown.")
 #define LL_LIMIT_SLOWDOWN_HELP                                                                                         \
-	"How many times as slow as alone the tenant may become because of lower classes, from 1 to 10. Lower "         \
-	"classes get what that leaves them."
+	N_("How many times as slow as alone the tenant may become because of lower classes, from 1 to 10. Lower "      \
+	   "classes get what that leaves them.")
 
 #endif

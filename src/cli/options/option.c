@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/translate.h"
 #include "cli/options/elsewhere.h"
 #include "cli/options/nearest.h"
 
@@ -306,15 +307,16 @@ const struct ll_option ll_global_options[] = {
      LL_OPTION_OPTIONAL(struct ll_globals, sim),
      .choices = scenarios,
      .complete = LL_COMPLETE_FILE,
-     .help = "Run on the simulated driver instead of the real one, child processes included. SCENARIO "
-	     "names the simulated cards: h200, h200x8, h100x8, mig, or a file that describes them. 'list' prints what "
-	     "each name stands for. Without SCENARIO the cards stay as they are; they are one H200 at first."},
+     .help =
+	 N_("Run on the simulated driver instead of the real one, child processes included. SCENARIO "
+	    "names the simulated cards: h200, h200x8, h100x8, mig, or a file that describes them. 'list' prints what "
+	    "each name stands for. Without SCENARIO the cards stay as they are; they are one H200 at first.")},
     {.name = "log-level",
      .placeholder = "LEVEL",
      LL_OPTION_CHOICE(struct ll_globals, log_level),
      .choices = levels,
      .fallback = "info",
-     .help = "The least important log lines to print."},
-    {.name = "version", LL_OPTION_FLAG(struct ll_globals, wants_version), .help = "Print the version and exit."},
+     .help = N_("The least important log lines to print.")},
+    {.name = "version", LL_OPTION_FLAG(struct ll_globals, wants_version), .help = N_("Print the version and exit.")},
     LL_OPTION_END,
 };

@@ -13,9 +13,9 @@
  *     static const struct ll_option hold_options[] = {
  *         LL_OPTION_CARDS(struct hold_args, cards),
  *         {.name = "target", .letter = 't', .placeholder = "LEVEL", LL_OPTION_TEXT(struct hold_args, target),
- *          .fallback = "50%", .help = "Level to hold: a percentage, or watts for the power metric."},
+ *          .fallback = "50%", .help = N_("Level to hold: a percentage, or watts for the power metric.")},
  *         {.name = "resume-after", .placeholder = "TIME", LL_OPTION_DURATION(struct hold_args, resume_after_ns),
- *          .fallback = "5s", .help = "Hold again after the card was quiet for this long."},
+ *          .fallback = "5s", .help = N_("Hold again after the card was quiet for this long.")},
  *         LL_OPTION_JSON(struct hold_args, json),
  *         LL_OPTION_END,
  *     };
@@ -35,6 +35,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/translate.h"
 
 struct ll_err;
 
@@ -74,6 +76,7 @@ struct ll_option {
 	double max; /* numbers: the allowed range; max 0 means no limit */
 	enum ll_option_complete complete;
 	const char *help; /* one or more whole sentences */
+	const char *more; /* further sentences, where other options have the same help; NULL: none */
 };
 
 #define LL_OPTION_FIELD_(type, field, want)                                                                            \
@@ -98,13 +101,13 @@ struct ll_option {
 	{                                                                                                              \
 		.name = "cards", .letter = 'i', .placeholder = "CARDS", LL_OPTION_LIST(type, field),                   \
 		.complete = LL_COMPLETE_CARD,                                                                          \
-		.help = "Cards to use, in PCI order: an index, a range (2-3), a UUID, a PCI address, 'all', or "       \
-			"several of these with commas. May be repeated."                                               \
+		.help = N_("Cards to use, in PCI order: an index, a range (2-3), a UUID, a PCI address, 'all', or "    \
+			   "several of these with commas. May be repeated.")                                           \
 	}
 #define LL_OPTION_JSON(type, field)                                                                                    \
 	{                                                                                                              \
 		.name = "json", LL_OPTION_FLAG(type, field),                                                           \
-		.help = "Print one JSON object per line. Numbers are JSON numbers, with their unit in the key."        \
+		.help = N_("Print one JSON object per line. Numbers are JSON numbers, with their unit in the key.")    \
 	}
 #define LL_OPTION_END                                                                                                  \
 	{                                                                                                              \

@@ -2,7 +2,8 @@
  * wrap.h - breaks running text into lines.
  *
  * A text consists of paragraphs with an empty line between ("\n\n"). A paragraph that begins with a blank keeps its
- * lines, for tables and command lines. Any other paragraph is filled up to the width.
+ * lines, for tables and command lines. Any other paragraph is filled up to the width. A line may also end between two
+ * wide characters, as Chinese is written without blanks, but not before a mark such as a full stop.
  */
 #ifndef LOADLINE_CLI_OPTIONS_WRAP_H
 #define LOADLINE_CLI_OPTIONS_WRAP_H

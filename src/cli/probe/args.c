@@ -9,100 +9,7 @@
 #include "base/scope.h"
 #include "probe/report.h"
 
-#define ARGS struct ll_probe_args
-
-enum { CELL_RUNS = 5, MAX_RUNS = 10000, MAX_EACH = LL_PROBE_LAUNCHES / 2, MAX_CONNECTIONS = 32 };
-
-static const char *const experiment_words[] = {"matrix", "slice", "preemption", "idle", "first", NULL};
-static const char *const parallel_words[] = {"streams", "threads", "per-thread", "legacy", "processes", NULL};
-static const char *const under_words[] = {"default", "mps", "mps:50%", "exclusive", NULL};
-static const char *const priority_words[] = {"equal", "different", NULL};
-static const char *const grid_words[] = {"tiny", "full", NULL};
-
-const struct ll_option ll_probe_options[] = {
-    LL_OPTION_CARDS(ARGS, cards),
-    {.name = "experiment",
-     .letter = 'e',
-     .placeholder = "LIST",
-     LL_OPTION_LIST(ARGS, experiments),
-     .choices = experiment_words,
-     .help = "What to measure: matrix (which kernels run together), slice (time slice and switch "
-	     "between processes), preemption (the effect of a stream's priority when a kernel "
-	     "arrives), idle (the cost of an idle context), first (the classic first kernel: 512 "
-	     "numbers, 2 blocks of 128 threads). The default is all except first, or the matrix alone "
-	     "if cells are chosen."},
-    {.name = "parallel",
-     .placeholder = "LIST",
-     LL_OPTION_LIST(ARGS, parallel),
-     .choices = parallel_words,
-     .help = "What launches kernels: streams of one thread, threads with a stream each, threads in "
-	     "their own default streams (per-thread), threads that all use the one legacy default "
-	     "stream, processes. The default is all except legacy."},
-    {.name = "under",
-     .placeholder = "LIST",
-     LL_OPTION_LIST(ARGS, under),
-     .choices = under_words,
-     .help = "The environment: default (no MPS), mps (clients of a private MPS daemon), mps:N% (with "
-	     "N percent of the card's threads each), exclusive (a card in exclusive-process mode, no "
-	     "MPS). The default is default, mps, mps:50%, and exclusive if the card is in that mode."},
-    {.name = "priority",
-     .placeholder = "LIST",
-     LL_OPTION_LIST(ARGS, priority),
-     .choices = priority_words,
-     .help = "Stream priorities: equal, or different (the first stream, thread or process has the "
-	     "highest, the others the lowest). The default is both."},
-    {.name = "grid",
-     .placeholder = "LIST",
-     LL_OPTION_LIST(ARGS, grid),
-     .choices = grid_words,
-     .help = "Size of the kernels: tiny (one warp on one SM) or full (blocks that fill the card, four "
-	     "rounds of them). The default is both."},
-    {.name = "connections",
-     .placeholder = "LIST",
-     LL_OPTION_LIST(ARGS, connections),
-     .help = "Values of CUDA_DEVICE_MAX_CONNECTIONS, 1 to 32: the hardware queues of a process. The default is "
-	     "1,8,32."},
-    {.name = "count",
-     .letter = 'n',
-     .placeholder = "N",
-     LL_OPTION_UINT(ARGS, count),
-     .min = 2,
-     .max = LL_PROBE_PARTIES,
-     .fallback = "2",
-     .help = "How many streams, threads or processes."},
-    {.name = "kernel",
-     .placeholder = "TIME",
-     LL_OPTION_DURATION(ARGS, kernel_ns),
-     .fallback = "1ms",
-     .help = "How long each kernel needs on the card, 1us to 500ms."},
-    {.name = "each",
-     .placeholder = "N",
-     LL_OPTION_UINT(ARGS, each),
-     .min = 1,
-     .max = MAX_EACH,
-     .fallback = "8",
-     .help = "Number of kernels that each stream, thread or process launches, without a pause."},
-    {.name = "runs",
-     .placeholder = "N",
-     LL_OPTION_UINT(ARGS, runs),
-     .min = 1,
-     .max = MAX_RUNS,
-     .fallback = "100",
-     .help = "Number of runs for slice, switch and preemption. A cell of the matrix has 5 runs, or "
-	     "this number if it is less."},
-    {.name = "set-exclusive",
-     LL_OPTION_FLAG(ARGS, set_exclusive),
-     .help = "Put the card into exclusive-process mode for the cells that need it, and restore its "
-	     "mode afterwards. Needs root. Without this option no setting of the card is changed."},
-    {.name = "svg",
-     .placeholder = "FILE",
-     LL_OPTION_TEXT(ARGS, svg),
-     .complete = LL_COMPLETE_FILE,
-     .help = "Write a picture of the times on the card, a row for each stream, thread or process."},
-    {.name = "list", LL_OPTION_FLAG(ARGS, list), .help = "Print the chosen cells and measure nothing."},
-    LL_OPTION_JSON(ARGS, json),
-    LL_OPTION_END,
-};
+enum { CELL_RUNS = 5, MAX_CONNECTIONS = 32 };
 
 /* ---- words in lists ---- */
 
@@ -136,7 +43,7 @@ static int find_word(const char *word, const char *const *words, struct ll_err *
 
 static int take_experiment(const char *word, void *to, struct ll_err *err)
 {
-	int found = find_word(word, experiment_words, err);
+	int found = find_word(word, ll_probe_experiment_words, err);
 	if (found >= 0)
 		*(unsigned *)to |= 1U << found;
 	return found < 0 ? found : 0;
@@ -144,7 +51,7 @@ static int take_experiment(const char *word, void *to, struct ll_err *err)
 
 static int take_parallel(const char *word, void *to, struct ll_err *err)
 {
-	int found = find_word(word, parallel_words, err);
+	int found = find_word(word, ll_probe_parallel_words, err);
 	if (found >= 0)
 		((struct ll_probe_choice *)to)->parallel[found] = true;
 	return found < 0 ? found : 0;
@@ -153,7 +60,7 @@ static int take_parallel(const char *word, void *to, struct ll_err *err)
 static int take_priority(const char *word, void *to, struct ll_err *err)
 {
 	struct ll_probe_choice *choice = to;
-	int found = find_word(word, priority_words, err);
+	int found = find_word(word, ll_probe_priority_words, err);
 	choice->equal |= found == 0;
 	choice->different |= found == 1;
 	return found < 0 ? found : 0;
@@ -162,7 +69,7 @@ static int take_priority(const char *word, void *to, struct ll_err *err)
 static int take_grid(const char *word, void *to, struct ll_err *err)
 {
 	struct ll_probe_choice *choice = to;
-	int found = find_word(word, grid_words, err);
+	int found = find_word(word, ll_probe_grid_words, err);
 	choice->tiny |= found == 0;
 	choice->full |= found == 1;
 	return found < 0 ? found : 0;

@@ -17,7 +17,9 @@ struct ll_probe_args {
 	bool list, json, set_exclusive;
 };
 
-extern const struct ll_option ll_probe_options[];
+/* The words of lists, NULL-ended, in the order of their enums. */
+extern const char *const ll_probe_experiment_words[],
+    *const ll_probe_parallel_words[], *const ll_probe_priority_words[], *const ll_probe_grid_words[];
 
 /* What the user asks for. */
 struct ll_probe_wish {

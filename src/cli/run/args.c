@@ -1,7 +1,6 @@
 #include "cli/run/args.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/options/limit_words.h"
 
@@ -31,11 +31,12 @@ const struct ll_option ll_run_options[] = {
     {.name = "mem-request",
      .placeholder = "SIZE",
      LL_OPTION_TEXT(ARGS, mem_request),
-     .help = LL_LIMIT_REQUEST_HELP " Implies --evictable. --mem stays the most that the tenant may have."},
+     .help = LL_LIMIT_REQUEST_HELP,
+     .more = N_("Implies --evictable. --mem stays the most that the tenant may have.")},
     {.name = "overcommit",
      LL_OPTION_FLAG(ARGS, overcommit),
-     .help = "Start the command even if the requests of the card's tenants together are more than the card has. "
-	     "Then none of them is certain."},
+     .help = N_("Start the command even if the requests of the card's tenants together are more than the card has. "
+		"Then none of them is certain.")},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
@@ -47,50 +48,51 @@ const struct ll_option ll_run_options[] = {
      .choices = ways,
      .choice_aliases = way_aliases,
      .fallback = "slices",
-     .help = "How programs share the card: slices, its time, by its own time slices; space, the card's SMs at the same "
-	     "time, as "
-	     "clients of MPS, whose daemon is started if none runs, and --compute is a share of "
-	     "the SMs; auto, what was better in earlier runs beside the programs on the card or, where "
-	     "nothing is known, space if a running daemon takes the program with these options, otherwise "
-	     "slices, and --compute is a share of the time."},
+     .help =
+	 N_("How programs share the card: slices, its time, by its own time slices; space, the card's SMs at the same "
+	    "time, as "
+	    "clients of MPS, whose daemon is started if none runs, and --compute is a share of "
+	    "the SMs; auto, what was better in earlier runs beside the programs on the card or, where "
+	    "nothing is known, space if a running daemon takes the program with these options, otherwise "
+	    "slices, and --compute is a share of the time.")},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_CLASS,
     LL_RUN_OPTION_SLOWDOWN,
     {.name = "tenant",
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
-     .help = "Name of the tenant, for status and set: letters and digits in UTF-8, and ._-+@: only. The default is "
-	     "the command's name and process id."},
+     .help = N_("Name of the tenant, for status and set: letters and digits in UTF-8, and ._-+@: only. The default is "
+		"the command's name and process id.")},
     {.name = "count-context",
      .placeholder = "ANSWER",
      LL_OPTION_CHOICE(ARGS, count_context),
      .choices = yes_no,
      .fallback = "yes",
-     .help = "Whether the driver's memory for the program's contexts counts against --mem."},
+     .help = N_("Whether the driver's memory for the program's contexts counts against --mem.")},
     {.name = "max-kernel",
      .placeholder = "TIME[:kill]",
      LL_OPTION_TEXT(ARGS, max_kernel),
-     .help = "Report a kernel that runs for longer than this time, such as 10s. With :kill, end its "
-	     "program."},
+     .help = N_("Report a kernel that runs for longer than this time, such as 10s. With :kill, end its "
+		"program.")},
     {.name = "evictable",
      LL_OPTION_FLAG(ARGS, evictable),
-     .help = "Make the program's memory so that it can be taken off the card and put back: by hand "
-	     "(`loadline evict`), or when another evictable program needs the room. The program "
-	     "moves its memory itself, into memory of the host that counts as its own."},
+     .help = N_("Make the program's memory so that it can be taken off the card and put back: by hand "
+		"(`loadline evict`), or when another evictable program needs the room. The program "
+		"moves its memory itself, into memory of the host that counts as its own.")},
     {.name = "no-neighbour",
      LL_OPTION_FLAG(ARGS, no_neighbour),
-     .help = "Take the memory of an evictable program to the host always. Without this option it goes to "
-	     "another card that NVLink joins to the program's, while nobody uses that card."},
+     .help = N_("Take the memory of an evictable program to the host always. Without this option it goes to "
+		"another card that NVLink joins to the program's, while nobody uses that card.")},
     {.name = "strict",
      LL_OPTION_FLAG(ARGS, strict),
-     .help = "Refuse work that cannot be held to the limits: if the program has lost its claim and "
-	     "gets no other, its launches end with CUDA's error 800 (not permitted). Without this "
-	     "option they go on, and one line says so. A command that has its work started elsewhere "
-	     "(docker, srun, ssh, ...) is not run."},
+     .help = N_("Refuse work that cannot be held to the limits: if the program has lost its claim and "
+		"gets no other, its launches end with CUDA's error 800 (not permitted). Without this "
+		"option they go on, and one line says so. A command that has its work started elsewhere "
+		"(docker, srun, ssh, ...) is not run.")},
     {.name = "allow-ungoverned",
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
-     .help = "Run the command even if its limits cannot be put in force: a static program, a program "
-	     "with more rights than its user, a program for another machine."},
+     .help = N_("Run the command even if its limits cannot be put in force: a static program, a program "
+		"with more rights than its user, a program for another machine.")},
     LL_OPTION_END,
 };
 
@@ -249,24 +251,23 @@ int ll_run_args_check_card(const struct ll_run_settings *settings, const struct 
 {
 	uint64_t limit = settings->memory_limit_bytes;
 	if (limit && card->memory_bytes && limit > card->memory_bytes) {
-		ll_err_set(err, -EINVAL, "--mem: card %s has only %" PRIu64 " MiB", card->label,
-			   card->memory_bytes >> MIB_SHIFT);
+		ll_err_set(err, -EINVAL, "--mem: card %s has only %llu MiB", card->label,
+			   (unsigned long long)(card->memory_bytes >> MIB_SHIFT));
 		return ll_err_hint(err, "give at most that, or leave the limit out");
 	}
 	uint64_t request = settings->memory_request_bytes;
 	if (request && card->usable_bytes && request > card->usable_bytes)
-		return ll_err_set(err, -EINVAL, "--mem-request: card %s has only %" PRIu64 " MiB", card->label,
-				  card->usable_bytes >> MIB_SHIFT);
+		return ll_err_set(err, -EINVAL, "--mem-request: card %s has only %llu MiB", card->label,
+				  (unsigned long long)(card->usable_bytes >> MIB_SHIFT));
 	/* By space a context has a part of the SMs only. */
 	unsigned sms =
 	    settings->space_permille ? (card->sm_count * settings->space_permille + 999) / 1000 : card->sm_count;
 	uint64_t least = (CONTEXT_BYTES_PER_SM + STACK_BYTES_PER_SM) * sms;
 	if (limit && settings->counts_context && limit < least) {
-		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %" PRIu64 " MiB of card %s",
-			   least >> MIB_SHIFT, card->label);
-		return ll_err_hint(
-		    err, "give at least --mem %" PRIu64 "M, or --count-context=no to leave contexts out of it",
-		    least >> MIB_SHIFT);
+		ll_err_set(err, -EINVAL, "--mem: a program's context alone takes some %llu MiB of card %s",
+			   (unsigned long long)(least >> MIB_SHIFT), card->label);
+		return ll_err_hint(err, "give at least --mem %lluM, or --count-context=no to leave contexts out of it",
+				   (unsigned long long)(least >> MIB_SHIFT));
 	}
 	return 0;
 }

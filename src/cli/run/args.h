@@ -36,18 +36,18 @@ extern const struct ll_option ll_run_options[];
 #define LL_RUN_OPTION_WEIGHT                                                                                           \
 	{                                                                                                              \
 		.name = "weight", .letter = 'w', .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, weight),  \
-		.help = LL_LIMIT_WEIGHT_HELP " The default is 1."                                                      \
+		.help = LL_LIMIT_WEIGHT_HELP, .more = N_("The default is 1.")                                          \
 	}
 #define LL_RUN_OPTION_CLASS                                                                                            \
 	{                                                                                                              \
 		.name = "class", .alias = "priority", .letter = 'p', .placeholder = "CLASS",                           \
-		LL_OPTION_TEXT(struct ll_run_args, class), .choices = ll_limit_classes,                                \
-		.help = LL_LIMIT_CLASS_HELP " The default is normal."                                                  \
+		LL_OPTION_TEXT(struct ll_run_args, class), .choices = ll_limit_classes, .help = LL_LIMIT_CLASS_HELP,   \
+		.more = N_("The default is normal.")                                                                   \
 	}
 #define LL_RUN_OPTION_SLOWDOWN                                                                                         \
 	{                                                                                                              \
 		.name = "slowdown", .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, slowdown),             \
-		.help = LL_LIMIT_SLOWDOWN_HELP " The default is 1.3."                                                  \
+		.help = LL_LIMIT_SLOWDOWN_HELP, .more = N_("The default is 1.3.")                                      \
 	}
 
 /*

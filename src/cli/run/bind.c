@@ -54,7 +54,7 @@ int ll_run_bind(const struct ll_run_settings *settings, const struct ll_card *co
 	size_t next = 0;
 	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	if (ll_place_read(settings->place, &place) < 0)
-		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": does not say where loadlined is");
+		return ll_err_set(err, -EINVAL, "%s: does not say where loadlined is", LL_RUN_VARIABLE);
 	for (;;) {
 		int rc = bind_rest(&place, settings, cards, count, may_overcommit, &next, deadline_ns, err);
 		if (rc && next < count)

@@ -8,6 +8,7 @@
 
 #include "base/advice.h"
 #include "base/err.h"
+#include "base/translate.h"
 
 /* ---- who has the work started elsewhere ---- */
 
@@ -25,34 +26,34 @@ struct launcher {
 	}
 
 static const struct launcher launchers[] = {
-    CONTAINER("docker", "its daemon"),
-    CONTAINER("podman", "the container's runtime"),
-    CONTAINER("nerdctl", "containerd"),
-    {"docker-compose", "docker's daemon", "command: ", " (in the compose file)"},
-    {"podman-compose", "the container's runtime", "command: ", " (in the compose file)"},
-    {"ctr", "containerd", "ctr run ... IMAGE ID ", ""},
-    {"crictl", "the container runtime", "crictl exec CONTAINER ", ""},
-    {"lxc", "its daemon", "lxc exec CONTAINER -- ", ""},
-    {"incus", "its daemon", "incus exec CONTAINER -- ", ""},
-    {"apptainer", "the container's runtime", "apptainer exec --nv ... IMAGE ", ""},
-    {"singularity", "the container's runtime", "singularity exec --nv ... IMAGE ", ""},
-    {"enroot", "the container's runtime", "enroot start ... NAME ", ""},
-    {"srun", "Slurm's daemon on the node", "srun ... ", ""},
-    {"sbatch", "Slurm's daemon on the node", "sbatch ... --wrap '", "'"},
+    CONTAINER("docker", N_("its daemon")),
+    CONTAINER("podman", N_("the container's runtime")),
+    CONTAINER("nerdctl", N_("containerd")),
+    {"docker-compose", N_("docker's daemon"), "command: ", N_(" (in the compose file)")},
+    {"podman-compose", N_("the container's runtime"), "command: ", N_(" (in the compose file)")},
+    {"ctr", N_("containerd"), "ctr run ... IMAGE ID ", ""},
+    {"crictl", N_("the container runtime"), "crictl exec CONTAINER ", ""},
+    {"lxc", N_("its daemon"), "lxc exec CONTAINER -- ", ""},
+    {"incus", N_("its daemon"), "incus exec CONTAINER -- ", ""},
+    {"apptainer", N_("the container's runtime"), "apptainer exec --nv ... IMAGE ", ""},
+    {"singularity", N_("the container's runtime"), "singularity exec --nv ... IMAGE ", ""},
+    {"enroot", N_("the container's runtime"), "enroot start ... NAME ", ""},
+    {"srun", N_("Slurm's daemon on the node"), "srun ... ", ""},
+    {"sbatch", N_("Slurm's daemon on the node"), "sbatch ... --wrap '", "'"},
     {"salloc", "Slurm", "salloc ... srun ", ""},
-    {"flux", "Flux's broker", "flux run ... ", ""},
-    {"qsub", "the batch system", "", " (in the job's script)"},
-    {"bsub", "the batch system", "bsub ... ", ""},
-    {"condor_submit", "the batch system", "", " (in the submit file)"},
-    {"kubectl", "the node's kubelet", "kubectl exec POD -- ", ""},
-    {"oc", "the node's kubelet", "oc exec POD -- ", ""},
-    {"ssh", "the other host", "ssh HOST ", ""},
-    {"mosh", "the other host", "mosh HOST -- ", ""},
-    {"pdsh", "the other hosts", "pdsh -w HOSTS ", ""},
+    {"flux", N_("Flux's broker"), "flux run ... ", ""},
+    {"qsub", N_("the batch system"), "", N_(" (in the job's script)")},
+    {"bsub", N_("the batch system"), "bsub ... ", ""},
+    {"condor_submit", N_("the batch system"), "", N_(" (in the submit file)")},
+    {"kubectl", N_("the node's kubelet"), "kubectl exec POD -- ", ""},
+    {"oc", N_("the node's kubelet"), "oc exec POD -- ", ""},
+    {"ssh", N_("the other host"), "ssh HOST ", ""},
+    {"mosh", N_("the other host"), "mosh HOST -- ", ""},
+    {"pdsh", N_("the other hosts"), "pdsh -w HOSTS ", ""},
     {"systemd-run", "systemd", "systemd-run --user ... ", ""},
     {"machinectl", "systemd", "machinectl shell NAME /usr/bin/env ", ""},
-    {"screen", "a server that may run already", "screen ... ", ""},
-    {"tmux", "a server that may run already", "tmux new-session ... ", ""},
+    {"screen", N_("a server that may run already"), "screen ... ", ""},
+    {"tmux", N_("a server that may run already"), "tmux new-session ... ", ""},
     {"at", "atd", "echo '", "' | at TIME"},
     {"batch", "atd", "echo '", "' | batch"},
 };
@@ -146,8 +147,9 @@ static int fail_launcher(const struct launcher *launcher, struct ll_err *err)
 	char command[96];
 	ll_advice_copy(command, sizeof command, governed);
 	ll_err_set(err, -EREMOTE, "limits do not reach into what %s starts: %s starts it", launcher->name,
-		   launcher->starter);
-	return ll_err_hint(err, "put loadline inside: %s%s%s", launcher->before, command, launcher->after);
+		   _(launcher->starter));
+	return ll_err_hint(err, "put loadline inside: %s%s%s", launcher->before, command,
+			   *launcher->after ? _(launcher->after) : "");
 }
 
 int ll_launchers_check(char *const *words, struct ll_err *err)

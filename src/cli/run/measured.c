@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 
 enum { MOST = 16 };
 
@@ -66,7 +67,7 @@ bool ll_run_measured_find(const struct ll_earlier *earlier, const struct ll_list
 void ll_run_measured_add(struct ll_strbuf *text, const struct ll_run_measured *measured)
 {
 	const struct ll_earlier_record *record = measured->record;
-	ll_strbuf_addf(text, "beside %s it completed %.2f times as many launches a second so on %s as by %s",
+	ll_strbuf_addf(text, _("beside %s it completed %.2f times as many launches a second so on %s as by %s"),
 		       record->others_names, measured->times, measured->date,
 		       ll_way_name(record->way == LL_WAY_SPACE ? LL_WAY_SLICES : LL_WAY_SPACE));
 }

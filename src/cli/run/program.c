@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
+#include "base/translate.h"
 
 /* ---- what kind of program a file is ---- */
 
@@ -85,7 +86,7 @@ int ll_elf_kind_read(const char *path, struct ll_elf_kind *ret_kind)
 
 static int fail_lookup(const char *command, int code, struct ll_err *err)
 {
-	ll_err_set(err, -code, "%.200s: %s", command, code == ENOENT ? "command not found" : strerror(code));
+	ll_err_set(err, -code, "%.200s: %s", command, code == ENOENT ? _("command not found") : strerror(code));
 	if (err)
 		err->status = code == ENOENT || code == ENOTDIR ? LL_RUN_NOT_FOUND : LL_RUN_NOT_EXECUTABLE;
 	return -code;
@@ -154,13 +155,13 @@ static int check_rights(const char *path, struct ll_err *err)
 		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 	if (st.st_mode & S_ISUID)
 		return refuse_program(
-		    path, "it is a set-uid program, and the loader preloads nothing into such programs", err);
+		    path, _("it is a set-uid program, and the loader preloads nothing into such programs"), err);
 	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP))
 		return refuse_program(
-		    path, "it is a set-gid program, and the loader preloads nothing into such programs", err);
+		    path, _("it is a set-gid program, and the loader preloads nothing into such programs"), err);
 	if (getxattr(path, "security.capability", NULL, 0) > 0)
 		return refuse_program(
-		    path, "its file has capabilities, and the loader preloads nothing into such programs", err);
+		    path, _("its file has capabilities, and the loader preloads nothing into such programs"), err);
 	return 0;
 }
 
@@ -188,13 +189,14 @@ static int check_elf(const char *path, const struct ll_elf_kind *kind, const cha
 	if (kind->is_damaged)
 		return fail_damaged(path, err);
 	if (kind->word_bits != library.word_bits)
-		return refuse_program(
-		    path, kind->word_bits == 32 ? "it is a 32-bit program" : "it is a 64-bit program, loadline is not",
-		    err);
+		return refuse_program(path,
+				      kind->word_bits == 32 ? _("it is a 32-bit program")
+							    : _("it is a 64-bit program, loadline is not"),
+				      err);
 	if (kind->machine != library.machine || kind->byte_order != library.byte_order)
-		return refuse_program(path, "it is a program for another machine", err);
+		return refuse_program(path, _("it is a program for another machine"), err);
 	if (!kind->has_loader)
-		return refuse_program(path, "it is linked statically, and calls nothing that could be intercepted",
+		return refuse_program(path, _("it is linked statically, and calls nothing that could be intercepted"),
 				      err);
 	bool is_known = ll_elf_kind_read("/proc/self/exe", &own) == 0 && own.has_loader;
 	if (is_known && strcmp(base_of(kind->loader), base_of(own.loader)) != 0)
@@ -244,7 +246,7 @@ static int find_interpreter(const char *path, char ret_path[PATH_MAX], struct ll
 	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : pread(fd, line, sizeof line - 1, 0);
 	if (length < 0)
-		return refuse_program(path, "it cannot be read, so its type is not known", err);
+		return refuse_program(path, _("it cannot be read, so its type is not known"), err);
 	line[length] = '\0';
 	bool has_first_line = strncmp(line, "#!", 2) == 0;
 	char *rest = line + (has_first_line ? 2 : length);
@@ -270,7 +272,7 @@ int ll_run_check_program(const char *path, const char *shim, struct ll_err *err)
 		struct ll_elf_kind kind;
 		char next[PATH_MAX];
 		if (ll_elf_kind_read(program, &kind) < 0)
-			return refuse_program(program, "it cannot be read, so its type is not known", err);
+			return refuse_program(program, _("it cannot be read, so its type is not known"), err);
 		/* The kernel ignores the set-uid bit of a script. */
 		int rc = kind.is_elf ? check_rights(program, err) : find_interpreter(program, next, err);
 		if (rc < 0)
@@ -279,5 +281,5 @@ int ll_run_check_program(const char *path, const char *shim, struct ll_err *err)
 			return check_elf(program, &kind, shim, err);
 		memcpy(program, next, sizeof program);
 	}
-	return refuse_program(path, "too many of its interpreters are scripts themselves", err);
+	return refuse_program(path, _("too many of its interpreters are scripts themselves"), err);
 }

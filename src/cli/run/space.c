@@ -1,7 +1,6 @@
 #include "cli/run/space.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/mps/words.h"
 #include "mps/cards.h"
 #include "mps/environment.h"
@@ -71,8 +71,8 @@ static int check_servers(const struct ll_mps_desk *desk, uint64_t deadline_ns, s
 			    "MPS server %d serves user %lu: a client of yours would wait until that user's last "
 			    "client has ended",
 			    (int)server->pid, (unsigned long)server->user);
-			ll_err_hint(err, "start a daemon of your own, in a folder of your own "
-					 "(" LL_MPS_PIPE_VARIABLE ")");
+			ll_err_hint(err, "start a daemon of your own, in a folder of your own (%s)",
+				    LL_MPS_PIPE_VARIABLE);
 		}
 	}
 	ll_mps_list_fini(&list);
@@ -106,8 +106,8 @@ static int check_memory(const struct ll_run_settings *settings, uint64_t most_by
 {
 	if (!most_bytes || settings->memory_limit_bytes <= most_bytes)
 		return 0;
-	ll_err_set(err, -EINVAL, "--mem: this MPS daemon gives a client %" PRIu64 " MiB at most",
-		   most_bytes >> MIB_SHIFT);
+	ll_err_set(err, -EINVAL, "--mem: this MPS daemon gives a client %llu MiB at most",
+		   (unsigned long long)(most_bytes >> MIB_SHIFT));
 	return ll_err_hint(err, "`loadline mps set --mem` changes that for new clients");
 }
 

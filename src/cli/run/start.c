@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/runtime_folder.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/options/limit_words.h"
 #include "cli/run/bequeath.h"
@@ -33,7 +34,7 @@ static int make_settings(const struct ll_run_args *args, const char *command, st
 	if (rc == -ENOENT)
 		return ll_run_args_settings(args, command, ret_settings, err);
 	if (rc < 0) {
-		ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled");
+		ll_err_set(err, -EINVAL, "%s: garbled", LL_RUN_VARIABLE);
 		return ll_err_hint(err, "only `loadline run` sets it: unset it");
 	}
 	return ll_run_args_check_nested(args, ret_settings, err);
@@ -88,9 +89,9 @@ static int find_program(const struct ll_run_args *args, char *const *words, bool
 static const char *why_by_slices(const struct ll_run_settings *settings)
 {
 	if (settings->compute_cap_permille)
-		return "--compute is a share of the time";
+		return _("--compute is a share of the time");
 	if (settings->kills_at_max_kernel)
-		return "a client of MPS must not be killed while its kernel runs";
+		return _("a client of MPS must not be killed while its kernel runs");
 	return NULL;
 }
 
@@ -137,11 +138,11 @@ static const char *try_space(struct start *start, struct ll_run_settings *by_spa
 	LL_SCOPE_FREE const struct ll_card **shown = malloc(start->count * sizeof *shown);
 	size_t shown_count = start->count;
 	if (!shown)
-		return "no memory";
+		return _("no memory");
 	memcpy(shown, start->cards, start->count * sizeof *shown);
 	if (ll_run_space_choose(start->driver, start->args, by_space, shown, &shown_count, &start->space, err) < 0)
 		return err->text;
-	return shown_count < start->count ? "the MPS daemon does not show all of the cards to clients" : NULL;
+	return shown_count < start->count ? _("the MPS daemon does not show all of the cards to clients") : NULL;
 }
 
 /* Decides for --by auto: by what was measured, else by space if it can be. */
@@ -230,7 +231,7 @@ static int bind_cards(struct start *start, struct ll_err *err)
 	const struct ll_card *card = NULL;
 	int rc = ll_run_bind(&start->settings, start->cards, start->count, start->args->overcommit, &card, err);
 	if (rc && card)
-		ll_err_wrap(err, rc == -EDQUOT ? "--mem-request: card %s" : "card %s", card->label);
+		ll_err_wrap(err, rc == -EDQUOT ? N_("--mem-request: card %s") : N_("card %s"), card->label);
 	return rc;
 }
 

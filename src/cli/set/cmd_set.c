@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
+#include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/common/print.h"
 #include "cli/hold/words.h"
@@ -26,15 +27,16 @@ static const struct ll_option set_options[] = {
      .letter = 'm',
      .placeholder = "SIZE",
      LL_OPTION_TEXT(struct set_args, mem),
-     .help = LL_LIMIT_MEMORY_HELP " If the tenant already has more, it keeps that and gets no more."},
+     .help = LL_LIMIT_MEMORY_HELP,
+     .more = N_("If the tenant already has more, it keeps that and gets no more.")},
     {.name = "mem-request",
      .placeholder = "SIZE",
      LL_OPTION_TEXT(struct set_args, mem_request),
      .help = LL_LIMIT_REQUEST_HELP},
     {.name = "overcommit",
      LL_OPTION_FLAG(struct set_args, overcommit),
-     .help = "Allow a request with which all requests on the card together are more than the card has. Then none "
-	     "of them is certain."},
+     .help = N_("Allow a request with which all requests on the card together are more than the card has. Then none "
+		"of them is certain.")},
     {.name = "compute",
      .letter = 'c',
      .placeholder = "SHARE",
@@ -59,11 +61,11 @@ static const struct ll_option set_options[] = {
     {.name = "sharing",
      .placeholder = "HOW",
      LL_OPTION_TEXT(struct set_args, sharing),
-     .help =
+     .help = N_(
 	 "How the cards of the job are shared while it is on them: slices (the card's own, all gates open), visits "
 	 "(one tenant after the other, by weight), or measured, which is the default: what gives the programs more "
 	 "progress is measured on them. held-0, held-0.5 and held-1 hold lower classes for that part of the time, to "
-	 "see what it is worth."},
+	 "see what it is worth.")},
     LL_OPTION_END,
 };
 
@@ -190,7 +192,7 @@ static void add_memory(struct ll_strbuf *text, uint64_t bytes)
 	if (bytes)
 		ll_hold_add_bytes(text, bytes);
 	else
-		ll_strbuf_adds(text, "none");
+		ll_strbuf_adds(text, _("none"));
 }
 
 static void add_share(struct ll_strbuf *text, unsigned permille)
@@ -198,7 +200,7 @@ static void add_share(struct ll_strbuf *text, unsigned permille)
 	if (permille)
 		ll_strbuf_addf(text, "%g %%", permille / 10.0);
 	else
-		ll_strbuf_adds(text, "none");
+		ll_strbuf_adds(text, _("none"));
 }
 
 static unsigned or_default(unsigned permille, unsigned default_permille)
@@ -210,13 +212,13 @@ static void add_memory_changes(struct ll_strbuf *text, const struct set_args *ar
 			       const struct ll_limits *old)
 {
 	if (args->mem) {
-		ll_strbuf_adds(text, ", memory ");
+		ll_strbuf_adds(text, _(", memory "));
 		add_memory(text, old->memory_bytes);
 		ll_strbuf_adds(text, " -> ");
 		add_memory(text, limits->memory_bytes);
 	}
 	if (args->mem_request) {
-		ll_strbuf_adds(text, ", memory request ");
+		ll_strbuf_adds(text, _(", memory request "));
 		add_memory(text, old->request_bytes);
 		ll_strbuf_adds(text, " -> ");
 		add_memory(text, limits->request_bytes);
@@ -227,24 +229,25 @@ static void add_time_changes(struct ll_strbuf *text, const struct set_args *args
 			     const struct ll_limits *old)
 {
 	if (args->compute) {
-		ll_strbuf_adds(text, ", compute ");
+		ll_strbuf_adds(text, _(", compute "));
 		add_share(text, old->compute_permille);
 		ll_strbuf_adds(text, " -> ");
 		add_share(text, limits->compute_permille);
 	}
 	if (args->weight)
-		ll_strbuf_addf(text, ", weight %g -> %g",
+		ll_strbuf_addf(text, _(", weight %g -> %g"),
 			       or_default(old->weight_permille, LL_DEFAULT_WEIGHT_PERMILLE) / 1000.0,
 			       limits->weight_permille / 1000.0);
 	if (args->class)
-		ll_strbuf_addf(text, ", class %s -> %s", ll_priority_name(ll_priority_of_class(old->priority)),
+		ll_strbuf_addf(text, _(", class %s -> %s"), ll_priority_name(ll_priority_of_class(old->priority)),
 			       ll_priority_name(ll_priority_of_class(limits->priority)));
 	if (args->slowdown)
-		ll_strbuf_addf(text, ", slowdown %g -> %g",
+		ll_strbuf_addf(text, _(", slowdown %g -> %g"),
 			       or_default(old->slowdown_permille, LL_DEFAULT_SLOWDOWN_PERMILLE) / 1000.0,
 			       limits->slowdown_permille / 1000.0);
 	if (args->sharing && old->sharing <= LL_LIMIT_SHARING_HELD_ALL)
-		ll_strbuf_addf(text, ", sharing %s -> %s", sharing_words[old->sharing], sharing_words[limits->sharing]);
+		ll_strbuf_addf(text, _(", sharing %s -> %s"), sharing_words[old->sharing],
+			       sharing_words[limits->sharing]);
 }
 
 /* Adds a line such as "card 0, night: memory 20.0 GiB -> 10.0 GiB, weight 1 -> 2" */
@@ -254,7 +257,7 @@ static void add_change(struct ll_strbuf *text, const struct set_args *args, cons
 	LL_SCOPE_STRBUF struct ll_strbuf changes = LL_STRBUF_INIT;
 	add_memory_changes(&changes, args, limits, &before->limits);
 	add_time_changes(&changes, args, limits, &before->limits);
-	ll_strbuf_addf(text, "%s%s%s%s:", card ? "card " : "", card ? card->label : "", card ? ", " : "",
+	ll_strbuf_addf(text, "%s%s%s%s:", card ? _("card ") : "", card ? card->label : "", card ? ", " : "",
 		       before->tenant);
 	if (changes.length)
 		ll_strbuf_adds(text, changes.buf + strlen(","));
@@ -311,7 +314,8 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 	struct ll_limits limits = {0};
 	struct ll_driver *driver = NULL;
 	if (operands->count != 1)
-		return ll_err_set(err, -EINVAL, "set: %s", operands->count ? "one claim at a time" : "no claim named");
+		return ll_err_set(err, -EINVAL, "set: %s",
+				  operands->count ? _("one claim at a time") : _("no claim named"));
 	int rc = read_limits(args, &limits, err);
 	if (!rc)
 		rc = ll_driver_open(&driver, err);
@@ -323,25 +327,25 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 }
 
 static const struct ll_example set_examples[] = {
-    {"loadline set 0/17 --mem 10G", "At most 10 GiB on each card from now on for the job of that claim."},
-    {"loadline set night --compute 50% --weight 2", "Tenant night, on every card that it uses."},
-    {"loadline set night --mem-request 10G", "Promise 10 GiB of the card to it from now on."},
-    {"loadline set night --compute none", "Remove the cap."},
-    {"loadline set night --class low", "From now on, queue little work beside programs of higher classes."},
+    {"loadline set 0/17 --mem 10G", N_("At most 10 GiB on each card from now on for the job of that claim.")},
+    {"loadline set night --compute 50% --weight 2", N_("Tenant night, on every card that it uses.")},
+    {"loadline set night --mem-request 10G", N_("Promise 10 GiB of the card to it from now on.")},
+    {"loadline set night --compute none", N_("Remove the cap.")},
+    {"loadline set night --class low", N_("From now on, queue little work beside programs of higher classes.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_set = {
     .name = "set",
-    .summary = "change the limits of a running program",
+    .summary = N_("change the limits of a running program"),
     .operands = "CLAIM",
-    .description =
+    .description = N_(
 	"Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
 	"of a claim in `loadline status` (0/17), for its job, or the name of a tenant, or the id of a job; under the "
 	"system's loadlined USER/NAME, for a tenant of another user, whose limits root may change. The limits hold on "
 	"each card that the job uses. Limits without an option stay as they are. One line for "
 	"each card has the old values and the new ones.\n\n"
-	"A synthetic load has no limits: to change it, end it and start another.",
+	"A synthetic load has no limits: to change it, end it and start another."),
     .examples = set_examples,
     .options = set_options,
     .complete = LL_COMPLETE_CLAIM,

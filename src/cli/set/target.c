@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/user.h"
 #include "hold/hold_socket.h"
 
@@ -107,8 +108,8 @@ static int fail_several(const char *word, bool are_of_several_users, struct ll_e
 {
 	ll_err_set(err, -EEXIST, "%.80s: several jobs have this name", word);
 	return ll_err_hint(err, are_of_several_users
-				    ? "say whose: USER/NAME, or the number of a claim (see `loadline status`)"
-				    : "choose one by the number of a claim (see `loadline status`)");
+				    ? N_("say whose: USER/NAME, or the number of a claim (see `loadline status`)")
+				    : N_("choose one by the number of a claim (see `loadline status`)"));
 }
 
 /* 0: one or none. */

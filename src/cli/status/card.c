@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/translate.h"
 #include "cli/status/status.h"
 
 /* ---- readings ---- */
@@ -146,13 +147,13 @@ bool ll_status_residency_of(const struct ll_status_claim *claim, struct ll_statu
 const char *ll_status_state(const struct ll_status_claim *claim)
 {
 	if (claim->checkpoint == LL_CHECKPOINT_EVICTED)
-		return "evicted (checkpoint)";
+		return N_("evicted (checkpoint)");
 	if (claim->checkpoint == LL_CHECKPOINT_SUSPENDED)
-		return "suspended";
+		return N_("suspended");
 	if (claim->residency == LL_CLAIM_EVICTED)
-		return "evicted";
+		return N_("evicted");
 	if (claim->residency == LL_CLAIM_STOPPED)
-		return "stopped";
+		return N_("stopped");
 	return ll_claim_state_name(claim->priority, claim->state);
 }
 

@@ -1,15 +1,16 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 #include "cli/hold/words.h"
 #include "cli/status/status.h"
 
 static void add_target(struct ll_strbuf *text, const struct ll_status_claim *claim)
 {
 	if (claim->target_watts)
-		ll_strbuf_addf(text, ", %s at %u W", claim->metric, claim->target_watts);
+		ll_strbuf_addf(text, _(", %s at %u W"), claim->metric, claim->target_watts);
 	else if (claim->target_permille)
-		ll_strbuf_addf(text, ", %s at %g %%", claim->metric, claim->target_permille / 10.0);
+		ll_strbuf_addf(text, _(", %s at %g %%"), claim->metric, claim->target_permille / 10.0);
 }
 
 static void add_energy(struct ll_strbuf *text, double joules)
@@ -22,31 +23,31 @@ static void add_energy(struct ll_strbuf *text, double joules)
 
 static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	ll_strbuf_addf(text, "synthetic load: %s", ll_claim_state_name(claim->priority, claim->state));
+	ll_strbuf_addf(text, _("synthetic load: %s"), _(ll_claim_state_name(claim->priority, claim->state)));
 	if (claim->note[0])
-		ll_strbuf_addf(text, " (%s)", claim->note);
+		ll_strbuf_addf(text, " (%s)", _(claim->note));
 	add_target(text, claim);
 	if (claim->payload[0])
-		ll_strbuf_addf(text, ", payload %s", claim->payload);
+		ll_strbuf_addf(text, _(", payload %s"), claim->payload);
 	ll_strbuf_adds(text, ", ");
 	ll_hold_add_bytes(text, claim->memory_used_bytes);
-	ll_strbuf_addf(text, ", busy %.1f s", (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, _(", busy %.1f s"), (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
 	struct ll_status_recent recent;
 	if (ll_status_recent_hold(status, claim, &recent))
-		ll_strbuf_addf(text, " (%.0f %% of the last %.1f s)", recent.percent, recent.seconds);
+		ll_strbuf_addf(text, _(" (%.0f %% of the last %.1f s)"), recent.percent, recent.seconds);
 	ll_strbuf_adds(text, ", ");
 	add_energy(text, (double)claim->energy_mj / 1000);
-	ll_strbuf_addf(text, ", yields %llu", (unsigned long long)claim->yields);
+	ll_strbuf_addf(text, _(", yields %llu"), (unsigned long long)claim->yields);
 }
 
 static void add_memory_limits(struct ll_strbuf *text, uint64_t limit_bytes, uint64_t request_bytes)
 {
 	if (limit_bytes) {
-		ll_strbuf_adds(text, " of ");
+		ll_strbuf_adds(text, _(" of "));
 		ll_hold_add_bytes(text, limit_bytes);
 	}
 	if (request_bytes) {
-		ll_strbuf_adds(text, ", promised ");
+		ll_strbuf_adds(text, _(", promised "));
 		ll_hold_add_bytes(text, request_bytes);
 	}
 }
@@ -55,13 +56,13 @@ static void add_time_limits(struct ll_strbuf *text, unsigned cap_permille, unsig
 			    unsigned weight_permille, unsigned slowdown_permille)
 {
 	if (cap_permille)
-		ll_strbuf_addf(text, ", compute %g %%", cap_permille / 10.0);
+		ll_strbuf_addf(text, _(", compute %g %%"), cap_permille / 10.0);
 	if (space_permille)
-		ll_strbuf_addf(text, ", on MPS with %g %% of the SMs", space_permille / 10.0);
+		ll_strbuf_addf(text, _(", on MPS with %g %% of the SMs"), space_permille / 10.0);
 	if (weight_permille && weight_permille != LL_DEFAULT_WEIGHT_PERMILLE)
-		ll_strbuf_addf(text, ", weight %g", weight_permille / 1000.0);
+		ll_strbuf_addf(text, _(", weight %g"), weight_permille / 1000.0);
 	if (slowdown_permille && slowdown_permille != LL_DEFAULT_SLOWDOWN_PERMILLE)
-		ll_strbuf_addf(text, ", slowdown target %g", slowdown_permille / 1000.0);
+		ll_strbuf_addf(text, _(", slowdown target %g"), slowdown_permille / 1000.0);
 }
 
 /* The memory limit is the tenant's, so the tenant's memory stands beside it. */
@@ -71,16 +72,16 @@ static void add_memory(struct ll_strbuf *text, const struct ll_status_card *stat
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
 	ll_hold_add_bytes(text, claim->memory_used_bytes);
 	if (card_bytes != LL_MEMORY_UNKNOWN) {
-		ll_strbuf_adds(text, " (the card counts ");
+		ll_strbuf_adds(text, _(" (the card counts "));
 		ll_hold_add_bytes(text, card_bytes);
 		ll_strbuf_addc(text, ')');
 	}
 	if (job && job->claims > 1) {
-		ll_strbuf_adds(text, ", with the tenant's other processes ");
+		ll_strbuf_adds(text, _(", with the tenant's other processes "));
 		ll_hold_add_bytes(text, job->memory_used_bytes);
 	}
 	if (job && job->leaving_bytes) {
-		ll_strbuf_adds(text, ", of ended processes ");
+		ll_strbuf_adds(text, _(", of ended processes "));
 		ll_hold_add_bytes(text, job->leaving_bytes);
 	}
 }
@@ -92,14 +93,14 @@ static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *
 		return;
 	ll_strbuf_adds(text, ", ");
 	ll_hold_add_bytes(text, residency.resident_bytes);
-	ll_strbuf_adds(text, " on the card (evictable: ");
+	ll_strbuf_adds(text, _(" on the card (evictable: "));
 	ll_hold_add_bytes(text, residency.evictable_bytes);
-	ll_strbuf_adds(text, ", pinned: ");
+	ll_strbuf_adds(text, _(", pinned: "));
 	ll_hold_add_bytes(text, residency.pinned_bytes);
-	ll_strbuf_adds(text, ", ready in the host: ");
+	ll_strbuf_adds(text, _(", ready in the host: "));
 	ll_hold_add_bytes(text, residency.host_bytes);
 	if (residency.neighbour_bytes) {
-		ll_strbuf_addf(text, ", on card %s: ", claim->neighbour);
+		ll_strbuf_addf(text, _(", on card %s: "), claim->neighbour);
 		ll_hold_add_bytes(text, residency.neighbour_bytes);
 	}
 	ll_strbuf_addc(text, ')');
@@ -110,18 +111,18 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 	char number[LL_STATUS_NUMBER_SIZE];
 	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
 	if (holder)
-		ll_strbuf_addf(text, ", waits for %s", ll_status_number(status, holder, number));
+		ll_strbuf_addf(text, _(", waits for %s"), ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
-		ll_strbuf_adds(text, ", waits for its share of time");
+		ll_strbuf_adds(text, _(", waits for its share of time"));
 	else if (claim->is_wanting && ll_status_has_turn(status, claim))
-		ll_strbuf_adds(text, ", has the card");
+		ll_strbuf_adds(text, _(", has the card"));
 }
 
 static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	double seconds;
 	if (ll_status_lost(status, job, &seconds))
-		ll_strbuf_addf(text, ", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim", seconds);
+		ll_strbuf_addf(text, _(", NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim"), seconds);
 }
 
 /* Adds the recent time of the tenant, with that of its other claims. */
@@ -129,23 +130,23 @@ static void add_recent(struct ll_strbuf *text, const struct ll_status_card *stat
 {
 	struct ll_status_recent recent;
 	if (ll_status_recent_job(status, job, &recent))
-		ll_strbuf_addf(text, " (tenant: %.0f %% of the last %.1f s)", recent.percent, recent.seconds);
+		ll_strbuf_addf(text, _(" (tenant: %.0f %% of the last %.1f s)"), recent.percent, recent.seconds);
 }
 
 static void add_program(struct ll_strbuf *text, const struct ll_status_card *status,
 			const struct ll_status_claim *claim)
 {
-	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : "program", ll_status_state(claim));
+	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : _("program"), _(ll_status_state(claim)));
 	if (claim->note[0])
-		ll_strbuf_addf(text, " (%s)", claim->note);
-	ll_strbuf_addf(text, ", class %s, ", ll_priority_name(claim->priority));
+		ll_strbuf_addf(text, " (%s)", _(claim->note));
+	ll_strbuf_addf(text, _(", class %s, "), ll_priority_name(claim->priority));
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);
 	add_memory_limits(text, claim->memory_limit_bytes, claim->memory_request_bytes);
 	add_time_limits(text, claim->compute_cap_permille, job ? job->space_permille : 0, claim->weight_permille,
 			claim->slowdown_permille);
 	add_residency(text, claim);
-	ll_strbuf_addf(text, ", GPU time %.1f s", (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
 	if (job)
 		add_recent(text, status, job);
 	add_wait(text, status, claim);
@@ -157,8 +158,8 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 {
 	char number[LL_STATUS_NUMBER_SIZE];
 	ll_status_number(status, claim, number);
-	ll_strbuf_addf(text, "  %s  pid %d%s  ", number, (int)claim->pid,
-		       claim->is_pid_ours ? "" : " (of another PID namespace)");
+	ll_strbuf_addf(text, _("  %s  pid %d%s  "), number, (int)claim->pid,
+		       claim->is_pid_ours ? "" : _(" (of another PID namespace)"));
 	if (claim->priority == LL_PRIORITY_HOLD)
 		add_hold(text, status, claim);
 	else
@@ -168,13 +169,13 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 
 static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
-	ll_strbuf_addf(text, "  tenant %s: nothing on the card, class %s, ", job->name,
+	ll_strbuf_addf(text, _("  tenant %s: nothing on the card, class %s, "), job->name,
 		       ll_priority_name(job->priority));
 	ll_hold_add_bytes(text, job->memory_used_bytes);
 	add_memory_limits(text, job->memory_limit_bytes, job->memory_request_bytes);
 	add_time_limits(text, job->compute_cap_permille, job->space_permille, job->weight_permille,
 			job->slowdown_permille);
-	ll_strbuf_addf(text, ", GPU time %.1f s", (double)job->gpu_time_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)job->gpu_time_ns / (double)LL_NS_PER_S);
 	add_recent(text, status, job);
 	add_lost(text, status, job);
 	ll_strbuf_addc(text, '\n');
@@ -183,15 +184,15 @@ static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *stat
 static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger *stranger)
 {
 	if (stranger->is_mps_server)
-		ll_strbuf_addf(text, "  pid %d  MPS server", (int)stranger->pid);
+		ll_strbuf_addf(text, _("  pid %d  MPS server"), (int)stranger->pid);
 	else if (stranger->is_older)
-		ll_strbuf_addf(text, "  pid %d  %s: governed by an older loadline", (int)stranger->pid,
-			       stranger->name[0] ? stranger->name : "program");
+		ll_strbuf_addf(text, _("  pid %d  %s: governed by an older loadline"), (int)stranger->pid,
+			       stranger->name[0] ? stranger->name : _("program"));
 	else
-		ll_strbuf_addf(text, "  pid %d  %s: ungoverned", (int)stranger->pid,
-			       stranger->name[0] ? stranger->name : "program");
+		ll_strbuf_addf(text, _("  pid %d  %s: ungoverned"), (int)stranger->pid,
+			       stranger->name[0] ? stranger->name : _("program"));
 	if (stranger->tenant[0] && !stranger->is_older)
-		ll_strbuf_addf(text, " (started in tenant %s, without its library)", stranger->tenant);
+		ll_strbuf_addf(text, _(" (started in tenant %s, without its library)"), stranger->tenant);
 	if (stranger->memory_bytes != LL_MEMORY_UNKNOWN) {
 		ll_strbuf_adds(text, ", ");
 		ll_hold_add_bytes(text, stranger->memory_bytes);
@@ -207,25 +208,27 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 	case LL_SHARING_SLICES: /* as any card without loadline */
 		break;
 	case LL_SHARING_SLICES_YET:
-		ll_strbuf_addf(text, "  shared by time slices; whether visits are better is measured soon\n");
+		ll_strbuf_addf(text, _("  shared by time slices; whether visits are better is measured soon\n"));
 		break;
 	case LL_SHARING_MEASURED:
-		ll_strbuf_addf(text, "  shared by time slices and by visits in turn, to measure which is better\n");
+		ll_strbuf_addf(text, _("  shared by time slices and by visits in turn, to measure which is better\n"));
 		break;
 	case LL_SHARING_VISITS_PAY:
-		ll_strbuf_addf(text, "  shared by visits: measured, %.2f times the progress by time slices\n", times);
+		ll_strbuf_addf(text, _("  shared by visits: measured, %.2f times the progress by time slices\n"),
+			       times);
 		break;
 	case LL_SHARING_SLICES_PAY:
-		ll_strbuf_addf(text, "  shared by time slices: measured, visits give %.2f times the progress\n", times);
+		ll_strbuf_addf(text, _("  shared by time slices: measured, visits give %.2f times the progress\n"),
+			       times);
 		break;
 	case LL_SHARING_TOO_DEEP:
-		ll_strbuf_addf(text, "  shared by time slices: programs have too much queued to measure visits\n");
+		ll_strbuf_addf(text, _("  shared by time slices: programs have too much queued to measure visits\n"));
 		break;
 	case LL_SHARING_VISITS_RULE:
-		ll_strbuf_addf(text, "  shared by visits: a program works on several cards\n");
+		ll_strbuf_addf(text, _("  shared by visits: a program works on several cards\n"));
 		break;
 	case LL_SHARING_CLASSES:
-		ll_strbuf_addf(text, "  shared by class: lower classes are held for a part of the time\n");
+		ll_strbuf_addf(text, _("  shared by class: lower classes are held for a part of the time\n"));
 		break;
 	}
 }
@@ -233,9 +236,9 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 static void add_how(struct ll_strbuf *text, const struct ll_status_job *job)
 {
 	const struct ll_status_how *how = &job->how;
-	ll_strbuf_addf(text, "  tenant %s: %s", job->name, ll_status_shared_name(how->shared));
+	ll_strbuf_addf(text, _("  tenant %s: %s"), job->name, _(ll_status_shared_name(how->shared)));
 	if (how->share_ns)
-		ll_strbuf_addf(text, ", %.0f %% of the card's time in the last %.1f s", how->share_permille / 10.0,
+		ll_strbuf_addf(text, _(", %.0f %% of the card's time in the last %.1f s"), how->share_permille / 10.0,
 			       (double)how->share_ns / (double)LL_NS_PER_S);
 	ll_strbuf_adds(text, ", ");
 	ll_status_add_why(text, how);
@@ -248,7 +251,7 @@ static void add_other_ways(struct ll_strbuf *text, const struct ll_status_card *
 		const struct ll_status_job *job = &status->jobs[i];
 		if (!job->has_other_way)
 			continue;
-		ll_strbuf_addf(text, "  tenant %s: ", job->name);
+		ll_strbuf_addf(text, _("  tenant %s: "), job->name);
 		ll_other_way_add(text, &job->other_way);
 		ll_strbuf_addc(text, '\n');
 	}

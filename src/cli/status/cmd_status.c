@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/options/command.h"
 #include "cli/status/decisions.h"
 #include "cli/status/jobs.h"
@@ -27,21 +28,21 @@ static const struct ll_option status_options[] = {
     {.name = "long",
      .letter = 'l',
      LL_OPTION_FLAG(struct status_args, style.is_long),
-     .help = "Print for each tenant how it is shared and why, and a long line for each claim, with all limits, with "
-	     "what the card counts for it, and with what of an "
-	     "evictable program is where."},
+     .help = N_("Print for each tenant how it is shared and why, and a long line for each claim, with all limits, with "
+		"what the card counts for it, and with what of an "
+		"evictable program is where.")},
     {.name = "watch",
      .letter = 'w',
      .placeholder = "SECONDS",
      LL_OPTION_OPTIONAL(struct status_args, watch),
-     .help = "Read again every SECONDS seconds (default: 2) until Ctrl-C. Each tenant's share of the "
-	     "card since the last reading stands beside its total."},
+     .help = N_("Read again every SECONDS seconds (default: 2) until Ctrl-C. Each tenant's share of the "
+		"card since the last reading stands beside its total.")},
     {.name = "decisions",
      LL_OPTION_FLAG(struct status_args, is_decisions),
-     .help =
+     .help = N_(
 	 "Print instead how loadlined decided lately whether each card is shared by time slices or by visits, and how "
 	 "long lower classes are held: when, what it measured of each tenant, and what it found. With --json each "
-	 "decision has all numbers that went into it."},
+	 "decision has all numbers that went into it.")},
     LL_OPTION_END,
 };
 
@@ -165,18 +166,18 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 }
 
 static const struct ll_example status_examples[] = {
-    {"loadline status", "Show every card and what is claimed on it."},
-    {"loadline status --long", "The same with all limits."},
-    {"loadline status --watch=5", "The same every 5 seconds, with each tenant's share of that time."},
-    {"loadline status --decisions -i 0", "How card 0 was shared lately, and what was measured."},
-    {"loadline status --json | jq 'select(.synthetic)'", "The synthetic loads, for a script."},
+    {"loadline status", N_("Show every card and what is claimed on it.")},
+    {"loadline status --long", N_("The same with all limits.")},
+    {"loadline status --watch=5", N_("The same every 5 seconds, with each tenant's share of that time.")},
+    {"loadline status --decisions -i 0", N_("How card 0 was shared lately, and what was measured.")},
+    {"loadline status --json | jq 'select(.synthetic)'", N_("The synthetic loads, for a script.")},
     {NULL, NULL},
 };
 
 const struct ll_command ll_command_status = {
     .name = "status",
-    .summary = "show the cards and the claims on them",
-    .description =
+    .summary = N_("show the cards and the claims on them"),
+    .description = N_(
 	"Prints one row for each card, with its utilisation, memory, power, temperature and compute mode. "
 	"Below is one row for each claim: a program under limits, or a synthetic load of `loadline "
 	"hold`. A synthetic load is always labelled, and its busy seconds and joules are counted apart from "
@@ -198,7 +199,7 @@ const struct ll_command ll_command_status = {
 	"them.\n\n"
 	"loadlined knows the programs of one user. Programs of others are shown as ungoverned; a synthetic load is "
 	"shown "
-	"whoever started it.",
+	"whoever started it."),
     .examples = status_examples,
     .options = status_options,
     .args_size = sizeof(struct status_args),

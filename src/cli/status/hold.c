@@ -1,6 +1,7 @@
 /* The synthetic load of a card, as it says itself. */
 #include <stdio.h>
 
+#include "base/translate.h"
 #include "cli/status/status.h"
 #include "hold/hold_socket.h"
 
@@ -26,7 +27,8 @@ static void fill_hold(const struct ll_status_card *status, const struct ll_hold_
 	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", LL_HOLD_TENANT);
 	snprintf(ret_claim->payload, sizeof ret_claim->payload, "%s", report->payload);
 	snprintf(ret_claim->metric, sizeof ret_claim->metric, "%s", report->metric);
-	snprintf(ret_claim->note, sizeof ret_claim->note, "%s", owner->has_report ? report->note : "does not answer");
+	snprintf(ret_claim->note, sizeof ret_claim->note, "%s",
+		 owner->has_report ? report->note : N_("does not answer"));
 }
 
 void ll_status_read_hold(struct ll_status_card *status)

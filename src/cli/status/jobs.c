@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
 #include "cli/common/user.h"
@@ -11,19 +12,19 @@
 enum { CELL_SIZE = 128, ID_SIZE = 24, LEAST_USER = 4, LEAST_TENANT = 9, LEAST_COMMAND = 10 };
 
 static const struct ll_table_column columns_of_jobs[] = {
-    {.heading = "job"},
-    {.heading = "pid", .is_second = true},
-    {.heading = "user", .least = LEAST_USER, .is_second = true},
-    {.heading = "tenant", .least = LEAST_TENANT},
-    {.heading = "state"},
-    {.heading = "command", .least = LEAST_COMMAND, .is_second = true},
+    {.heading = N_("job")},
+    {.heading = N_("pid"), .is_second = true},
+    {.heading = N_("user"), .least = LEAST_USER, .is_second = true},
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("state")},
+    {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
 
 static const char *state_name(uint32_t state)
 {
 	static const char *const names[] = {
-	    [LL_JOB_QUEUED] = "queued",       [LL_JOB_RESERVED] = "reserved", [LL_JOB_RUNNING] = "running",
-	    [LL_JOB_SUSPENDED] = "suspended", [LL_JOB_EVICTED] = "evicted",   [LL_JOB_ENDED] = "ended",
+	    [LL_JOB_QUEUED] = N_("queued"),       [LL_JOB_RESERVED] = N_("reserved"), [LL_JOB_RUNNING] = N_("running"),
+	    [LL_JOB_SUSPENDED] = N_("suspended"), [LL_JOB_EVICTED] = N_("evicted"),   [LL_JOB_ENDED] = N_("ended"),
 	};
 	return names[state];
 }
@@ -57,7 +58,7 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	ll_user_name(job->job.uid, user, sizeof user);
 	ll_table_add(table, user);
 	ll_table_add(table, job->job.tenant);
-	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? "unresponsive" : state_name(job->job.state));
+	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? _("unresponsive") : _(state_name(job->job.state)));
 	ll_table_add(table, job->job.command);
 }
 
@@ -65,17 +66,17 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 {
 	char user[CELL_SIZE];
 	if (view->answer == LL_DAEMON_SILENT) {
-		ll_strbuf_addf(text,
-			       "loadlined, pid %d, has not answered within 1 s: jobs are not shown, nor their claims\n",
-			       (int)view->pid);
+		ll_strbuf_addf(
+		    text, _("loadlined, pid %d, has not answered within 1 s: jobs are not shown, nor their claims\n"),
+		    (int)view->pid);
 	} else if (view->answer == LL_DAEMON_FOREIGN) {
 		ll_user_name(view->foreign_uid, user, sizeof user);
-		ll_strbuf_addf(text, "loadlined: user %s has its name %s%s: jobs are not shown, nor their claims\n",
+		ll_strbuf_addf(text, _("loadlined: user %s has its name %s%s: jobs are not shown, nor their claims\n"),
 			       user, ll_place_mark(&view->place), view->place.name);
 	} else if (view->answer == LL_DAEMON_SERVES && ll_place_is_system(&view->place)) {
-		ll_strbuf_addf(text, "loadlined: the system's, for all users (%s)\n", view->place.name);
+		ll_strbuf_addf(text, _("loadlined: the system's, for all users (%s)\n"), view->place.name);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
-		ll_strbuf_addf(text, "loadlined: %s: jobs are not shown, nor their claims\n", strerror(-view->code));
+		ll_strbuf_addf(text, _("loadlined: %s: jobs are not shown, nor their claims\n"), strerror(-view->code));
 	}
 }
 

@@ -2,24 +2,25 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/translate.h"
 #include "cli/hold/words.h"
 #include "cli/status/status.h"
 #include "cli/status/table.h"
 
-static const char synthetic[] = "synthetic";
+static const char synthetic[] = N_("synthetic");
 
 enum { CELL_SIZE = 128, LEAST_USER = 4, LEAST_TENANT = sizeof synthetic - 1, LEAST_COMMAND = 10 };
 
 static const struct ll_table_column columns_of_claims[] = {
-    {.heading = "claim"},
-    {.heading = "pid", .is_second = true},
-    {.heading = "user", .least = LEAST_USER, .is_second = true},
-    {.heading = "tenant", .least = LEAST_TENANT},
-    {.heading = "state"},
-    {.heading = "memory", .is_second = true},
-    {.heading = "time", .is_second = true, .may_go = true},
-    {.heading = "share", .is_second = true},
-    {.heading = "command", .least = LEAST_COMMAND, .is_second = true},
+    {.heading = N_("claim")},
+    {.heading = N_("pid"), .is_second = true},
+    {.heading = N_("user"), .least = LEAST_USER, .is_second = true},
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("state")},
+    {.heading = N_("memory"), .is_second = true},
+    {.heading = N_("time"), .is_second = true, .may_go = true},
+    {.heading = N_("share"), .is_second = true},
+    {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
 
 /* One row. What is unknown, or does not apply, is empty. */
@@ -81,8 +82,8 @@ static void write_pid(struct row *row, pid_t pid)
 
 static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	const char *state = ll_status_state(claim);
-	row->tenant = synthetic;
+	const char *state = _(ll_status_state(claim));
+	row->tenant = _(synthetic);
 	if (claim->state != LL_CLAIM_RUNNING)
 		snprintf(row->state, sizeof row->state, "%s", state);
 	else if (claim->target_watts)
@@ -103,11 +104,11 @@ static void write_program(struct row *row, const struct ll_status_card *status, 
 	row->seconds = (double)claim->gpu_time_ns / (double)LL_NS_PER_S;
 	row->has_recent = job && ll_status_recent_job(status, job, &row->recent);
 	if (holder)
-		snprintf(row->state, sizeof row->state, "waits for %s", ll_status_number(status, holder, number));
+		snprintf(row->state, sizeof row->state, _("waits for %s"), ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
-		snprintf(row->state, sizeof row->state, "waits for time");
+		snprintf(row->state, sizeof row->state, _("waits for time"));
 	else
-		snprintf(row->state, sizeof row->state, "%s", ll_status_state(claim));
+		snprintf(row->state, sizeof row->state, "%s", _(ll_status_state(claim)));
 }
 
 static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim,
@@ -118,7 +119,7 @@ static void add_claim(struct ll_table *table, const struct ll_status_card *statu
 	if (claim->is_pid_ours)
 		write_pid(&row, claim->pid);
 	else
-		snprintf(row.process.command, sizeof row.process.command, "(in another PID namespace)");
+		snprintf(row.process.command, sizeof row.process.command, _("(in another PID namespace)"));
 	if (claim->priority == LL_PRIORITY_HOLD)
 		write_hold(&row, status, claim);
 	else
@@ -131,13 +132,14 @@ static void add_tenant(struct ll_table *table, const struct ll_status_card *stat
 {
 	struct row row = {
 	    .tenant = job->name,
-	    .state = "off the card",
+
 	    .memory_bytes = job->memory_used_bytes,
 	    .limit_bytes = job->memory_limit_bytes,
 	    .seconds = (double)job->gpu_time_ns / (double)LL_NS_PER_S,
 	};
 	row.has_recent = ll_status_recent_job(status, job, &row.recent);
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
+	snprintf(row.state, sizeof row.state, "%s", _("off the card"));
 	add_row(table, &row, has_share);
 }
 
@@ -147,9 +149,9 @@ static void add_stranger(struct ll_table *table, const struct ll_status_card *st
 	struct row row = {.tenant = stranger->tenant, .memory_bytes = stranger->memory_bytes, .seconds = (double)NAN};
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s",
-		 stranger->is_mps_server ? "MPS server"
-		 : stranger->is_older    ? "older loadline"
-					 : "ungoverned");
+		 stranger->is_mps_server ? _("MPS server")
+		 : stranger->is_older    ? _("older loadline")
+					 : _("ungoverned"));
 	write_pid(&row, stranger->pid);
 	add_row(table, &row, has_share);
 }
@@ -172,9 +174,9 @@ static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status
 	for (size_t i = 0; i < status->job_count; i++) {
 		double seconds;
 		if (ll_status_lost(status, &status->jobs[i], &seconds))
-			ll_strbuf_addf(text,
-				       "tenant %s: NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim\n",
-				       status->jobs[i].name, seconds);
+			ll_strbuf_addf(
+			    text, _("tenant %s: NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim\n"),
+			    status->jobs[i].name, seconds);
 	}
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/translate.h"
 #include "base/utf8.h"
 
 enum { GAP = 2, INDENT = 2 };
@@ -17,7 +18,7 @@ void ll_table_init(struct ll_table *table, const struct ll_table_column *columns
 {
 	*table = (struct ll_table){.columns = columns, .column_count = count, .cells = LL_STRBUF_INIT};
 	for (size_t i = 0; i < count; i++)
-		ll_table_add(table, columns[i].heading);
+		ll_table_add(table, _(columns[i].heading));
 }
 
 void ll_table_fini(struct ll_table *table)
@@ -137,6 +138,7 @@ bool ll_table_fits(const struct ll_table *table, size_t width)
 
 static size_t add_cut(struct ll_strbuf *out, const char *cell, const char *tail, size_t width)
 {
+	tail = tail ? _(tail) : NULL;
 	size_t length = strlen(cell), tail_length = tail ? strlen(tail) : 0;
 	bool has_tail = tail_length && length > tail_length && strcmp(cell + length - tail_length, tail) == 0;
 	size_t tail_width = has_tail ? ll_utf8_columns(tail) : 0;

@@ -2,23 +2,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translate.h"
 #include "cli/status/status.h"
 #include "cli/status/table.h"
 
 enum { CELL_SIZE = 128, LEAST_NAME = 20, LEAST_MODE = 7 };
 
-static const char simulated[] = " (simulated)";
+static const char simulated[] = N_(" (simulated)");
 
 /* The claims are counted in the rows below, too. */
 static const struct ll_table_column columns_of_cards[] = {
-    {.heading = "card"},
-    {.heading = "name", .least = LEAST_NAME, .tail = simulated},
-    {.heading = "util", .is_second = true},
-    {.heading = "memory", .is_second = true},
-    {.heading = "power", .is_second = true},
-    {.heading = "temp", .is_second = true},
-    {.heading = "mode", .least = LEAST_MODE},
-    {.heading = "claims", .may_go = true},
+    {.heading = N_("card")},
+    {.heading = N_("name"), .least = LEAST_NAME, .tail = simulated},
+    {.heading = N_("util"), .is_second = true},
+    {.heading = N_("memory"), .is_second = true},
+    {.heading = N_("power"), .is_second = true},
+    {.heading = N_("temp"), .is_second = true},
+    {.heading = N_("mode"), .least = LEAST_MODE},
+    {.heading = N_("claims"), .may_go = true},
 };
 
 static void add_number(struct ll_table *table, double value, const char *unit)
@@ -32,7 +33,7 @@ static void add_memory(struct ll_table *table, const struct ll_status_card *stat
 {
 	char cell[CELL_SIZE];
 	const double gib = 1 << 30;
-	snprintf(cell, sizeof cell, is_short ? "%.0f/%.0f GiB" : "%.1f of %.1f GiB",
+	snprintf(cell, sizeof cell, is_short ? "%.0f/%.0f GiB" : _("%.1f of %.1f GiB"),
 		 (double)status->memory.used_bytes / gib, (double)status->memory.total_bytes / gib);
 	ll_table_add(table, status->has_memory ? cell : "");
 }
@@ -40,7 +41,7 @@ static void add_memory(struct ll_table *table, const struct ll_status_card *stat
 static void add_power(struct ll_table *table, const struct ll_status_card *status, bool is_short)
 {
 	char cell[CELL_SIZE];
-	snprintf(cell, sizeof cell, is_short ? "%.0f/%.0f W" : "%.0f of %.0f W", status->power_watts,
+	snprintf(cell, sizeof cell, is_short ? "%.0f/%.0f W" : _("%.0f of %.0f W"), status->power_watts,
 		 status->power_limit_watts);
 	if (isnan(status->power_watts) || isnan(status->power_limit_watts))
 		add_number(table, status->power_watts, "W");
@@ -55,16 +56,16 @@ static const char *mode_text(const struct ll_status_card *status, bool is_short)
 	if (status->card->has_slices)
 		return "MIG";
 	if (is_short && status->has_mode && status->mode == LL_MODE_EXCLUSIVE_PROCESS)
-		return "exclusive";
-	return status->has_mode ? ll_compute_mode_text(status->mode) : "";
+		return _("exclusive");
+	return status->has_mode ? _(ll_compute_mode_text(status->mode)) : "";
 }
 
 static void add_card(struct ll_table *table, const struct ll_status_card *status, bool is_short)
 {
 	char cell[CELL_SIZE];
-	const char *name = status->card->name[0] ? status->card->name : "does not answer";
+	const char *name = status->card->name[0] ? status->card->name : _("does not answer");
 	ll_table_add(table, status->card->label);
-	snprintf(cell, sizeof cell, "%s%s", name, status->is_simulated ? simulated : "");
+	snprintf(cell, sizeof cell, "%s%s", name, status->is_simulated ? _(simulated) : "");
 	ll_table_add(table, cell);
 	add_number(table, status->util_percent, "%");
 	add_memory(table, status, is_short);

@@ -19,10 +19,11 @@
 #include "cli/trace/sample.h"
 #include "trace/record.h"
 
-static const char *const places[] = {"src/trace", "../lib/loadline", NULL};
+/* From the program loadline-trace: installed, in a build folder, and in a folder that has loadline itself. */
+static const char *const places[] = {".", "../trace", "src/trace", NULL};
 static const struct ll_preload_library library = {"libloadline-trace.so", "LOADLINE_TRACE_LIBRARY", places};
 
-static const char *const events_places[] = {"src/trace/preload", "../lib/loadline", NULL};
+static const char *const events_places[] = {".", "../trace/preload", "src/trace/preload", NULL};
 static const struct ll_preload_library events_library = {"libloadline-events.so", "LOADLINE_EVENTS_LIBRARY",
 							 events_places};
 

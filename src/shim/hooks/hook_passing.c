@@ -6,19 +6,18 @@
 #include "shim/residency/obstacles.h"
 #include "shim/time/driver_calls.h"
 
-#define LL_PASSING(symbol, params, args)                                                                               \
+/* `before` comes before the driver's function, and may change an argument. */
+#define PASSING_AFTER(before, symbol, params, args)                                                                    \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
+		before;                                                                                                \
 		return ll_real()->symbol args;                                                                         \
 	}
-#define LL_PASSING_NOTED(symbol, params, args, note)                                                                   \
-	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
-	{                                                                                                              \
-		LL_DRIVER_CALL(symbol);                                                                                \
-		note;                                                                                                  \
-		return ll_real()->symbol args;                                                                         \
-	}
+#define LL_PASSING(symbol, params, args) PASSING_AFTER((void)0, symbol, params, args)
+#define LL_PASSING_WAIT(symbol, params, args) PASSING_AFTER(ll_obstacles_note_wait(), symbol, params, args)
+#define LL_PASSING_ADDRESS(symbol, params, args)                                                                       \
+	PASSING_AFTER(address = ll_backed_hide_gap(address), symbol, params, args)
 #define LL_PASSING_LOAD(symbol, params, args)                                                                          \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \

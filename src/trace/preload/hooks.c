@@ -30,7 +30,7 @@ static bool is_traced(void)
 #define LL_WORK_COPY(symbol, suffix, sides, bytes_of, stream, params, args)                                            \
 	LL_WORK_PER_THREAD(symbol, suffix, stream, ll_work_of_copy(#symbol, sides, bytes_of), params, args)
 
-/* The rows of work.def are at the end of this section. A launch of a graph is one row. */
+/* A launch of a graph is one row. */
 #define GRAPH(its_symbol) ((struct ll_work){.symbol = its_symbol, .kind = LL_WORK_GRAPH})
 LL_WORK(cuGraphLaunch, stream, GRAPH("cuGraphLaunch"), (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream),
 	(exec, stream))
@@ -38,20 +38,11 @@ LL_WORK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream), GRAPH("cuGraphLaunch_p
 	(struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
 
 /* Copies whose names say which side is the host. */
-#define TO_CARD(symbol) ll_work_of_copy(symbol, (struct ll_copy_sides){.is_to_card = true}, bytes)
-#define FROM_CARD(symbol) ll_work_of_copy(symbol, (struct ll_copy_sides){.is_from_card = true}, bytes)
-LL_WORK_PER_THREAD(cuMemcpyHtoD_v2, _ptds, NULL, TO_CARD("cuMemcpyHtoD_v2"),
-		   (ll_cu_deviceptr to, const void *from, size_t bytes), (to, from, bytes))
-LL_WORK_PER_THREAD(cuMemcpyDtoH_v2, _ptds, NULL, FROM_CARD("cuMemcpyDtoH_v2"),
+#define SIDE(symbol, side) ll_work_of_copy(symbol, (struct ll_copy_sides){.side = true}, bytes)
+#define LL_TRACED_COPY(symbol, suffix, stream, side, params, args)                                                     \
+	LL_WORK_PER_THREAD(symbol, suffix, stream, SIDE(#symbol, side), params, args)
+LL_WORK_PER_THREAD(cuMemcpyDtoH_v2, _ptds, NULL, SIDE("cuMemcpyDtoH_v2", is_from_card),
 		   (void *to, ll_cu_deviceptr from, size_t bytes), (to, from, bytes))
-LL_WORK_PER_THREAD(cuMemcpyHtoDAsync_v2, _ptsz, stream, TO_CARD("cuMemcpyHtoDAsync_v2"),
-		   (ll_cu_deviceptr to, const void *from, size_t bytes, struct ll_cu_stream *stream),
-		   (to, from, bytes, stream))
-LL_WORK_PER_THREAD(cuMemcpyDtoHAsync_v2, _ptsz, stream, FROM_CARD("cuMemcpyDtoHAsync_v2"),
-		   (void *to, ll_cu_deviceptr from, size_t bytes, struct ll_cu_stream *stream),
-		   (to, from, bytes, stream))
-
-#include "shim/interpose/work.def"
 
 /* One kernel on several cards is a row for each card. */
 enum { MOST_CARDS = 64 };
@@ -114,30 +105,13 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 		return status;                                                                                         \
 	}
 
-#define MADE_HOOK(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_ALLOCATE, *ret_address, bytes, params, args)
-#define FREED_HOOK(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_FREE, address, 0, params, args)
-
-MADE_HOOK(cuMemAlloc_v2, (ll_cu_deviceptr * ret_address, size_t bytes), (ret_address, bytes))
-MADE_HOOK(cuMemAllocManaged, (ll_cu_deviceptr * ret_address, size_t bytes, unsigned int flags),
-	  (ret_address, bytes, flags))
-MADE_HOOK(cuMemAllocAsync, (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_stream *stream),
-	  (ret_address, bytes, stream))
-MADE_HOOK(cuMemAllocAsync_ptsz, (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_stream *stream),
-	  (ret_address, bytes, stream))
-MADE_HOOK(cuMemAllocFromPoolAsync,
-	  (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream),
-	  (ret_address, bytes, pool, stream))
-MADE_HOOK(cuMemAllocFromPoolAsync_ptsz,
-	  (ll_cu_deviceptr * ret_address, size_t bytes, struct ll_cu_mem_pool *pool, struct ll_cu_stream *stream),
-	  (ret_address, bytes, pool, stream))
-FREED_HOOK(cuMemFree_v2, (ll_cu_deviceptr address), (address))
-FREED_HOOK(cuMemFreeAsync, (ll_cu_deviceptr address, struct ll_cu_stream *stream), (address, stream))
-FREED_HOOK(cuMemFreeAsync_ptsz, (ll_cu_deviceptr address, struct ll_cu_stream *stream), (address, stream))
+#define LL_TRACED_MADE(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_ALLOCATE, *ret_address, bytes, params, args)
+#define LL_TRACED_FREED(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_FREE, address, 0, params, args)
 
 /* ---- handles that become invalid ---- */
 
 /* Forgets a handle before the driver is called, because the driver may give the handle to another object. */
-#define FORGET_HOOK(symbol, parameter, forget)                                                                         \
+#define LL_TRACED_FORGET(symbol, parameter, forget)                                                                    \
 	LL_HOOK_EXPORT ll_cu_result symbol(parameter)                                                                  \
 	{                                                                                                              \
 		if (is_traced())                                                                                       \
@@ -145,16 +119,13 @@ FREED_HOOK(cuMemFreeAsync_ptsz, (ll_cu_deviceptr address, struct ll_cu_stream *s
 		return ll_real()->symbol(handle);                                                                      \
 	}
 
-/* It is not known before the call whether cuCtxDetach ends the context, or a release ends the primary context. The
- * trace forgets the context in each case. */
-FORGET_HOOK(cuCtxDestroy, struct ll_cu_context *handle, ll_trace_events_forget(handle))
-FORGET_HOOK(cuCtxDestroy_v2, struct ll_cu_context *handle, ll_trace_events_forget(handle))
-FORGET_HOOK(cuCtxDetach, struct ll_cu_context *handle, ll_trace_events_forget(handle))
-FORGET_HOOK(cuDevicePrimaryCtxRelease, ll_cu_device handle, ll_trace_events_forget_device(handle))
-FORGET_HOOK(cuDevicePrimaryCtxRelease_v2, ll_cu_device handle, ll_trace_events_forget_device(handle))
-FORGET_HOOK(cuDevicePrimaryCtxReset, ll_cu_device handle, ll_trace_events_forget_device(handle))
-FORGET_HOOK(cuDevicePrimaryCtxReset_v2, ll_cu_device handle, ll_trace_events_forget_device(handle))
-FORGET_HOOK(cuStreamDestroy, struct ll_cu_stream *handle, ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
-FORGET_HOOK(cuStreamDestroy_v2, struct ll_cu_stream *handle, ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
-FORGET_HOOK(cuModuleUnload, struct ll_cu_module *handle, ll_trace_names_forget())
-FORGET_HOOK(cuLibraryUnload, struct ll_cu_library *handle, ll_trace_names_forget())
+LL_TRACED_FORGET(cuStreamDestroy, struct ll_cu_stream *handle,
+		 ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
+LL_TRACED_FORGET(cuStreamDestroy_v2, struct ll_cu_stream *handle,
+		 ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
+
+/* ---- the rows ---- */
+
+#include "trace/preload/hooks.def"
+
+#include "shim/interpose/work.def"

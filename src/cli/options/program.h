@@ -1,0 +1,25 @@
+/*
+ * program.h - what the programs loadline, loadline-probe and loadline-trace have in common: the global options, the
+ * search for the command, the message of an error and the exit status.
+ *
+ * loadline has all commands. A command without a function run has a program of its own, loadline-NAME, so that loadline
+ * stays small: loadline executes it with its own words and environment. That program has this one command.
+ */
+#ifndef LOADLINE_CLI_OPTIONS_PROGRAM_H
+#define LOADLINE_CLI_OPTIONS_PROGRAM_H
+
+#include "cli/options/command.h"
+
+struct ll_program {
+	const struct ll_command *const *commands; /* NULL-ended */
+	const struct ll_command_part *parts;      /* for --help; NULL: it prints the help of the first command */
+	ll_command_run_fn *run;                   /* runs a command that has no function of its own; NULL: see above */
+	/* Whether this process is a worker that the program started itself. If so, serve does its work, and writes what
+	 * a command would return. NULL: the program has no workers. */
+	bool (*serve)(int argc, char **argv, int *ret_rc, struct ll_err *err);
+};
+
+/* Runs the program. Returns its exit status; an error's message is on standard error. */
+int ll_program_main(const struct ll_program *program, int argc, char **argv);
+
+#endif
