@@ -96,7 +96,7 @@ static int print_samples(struct forge *forge, const char *doing, struct ll_err *
 static int launch(struct forge *forge, struct ll_err *err)
 {
 	double share = 0.06 + 0.066 * forge->intensity / 1000;
-	const struct ll_launch launch = {
+	const struct ll_payload_launch launch = {
 	    .kernel = LL_KERNEL_SPIN,
 	    .blocks = 1,
 	    .threads = 32,

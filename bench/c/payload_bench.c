@@ -108,7 +108,7 @@ static void collect(struct bench *bench)
 static int launch_one(struct bench *bench, struct ll_err *err)
 {
 	struct sample *sample = &bench->samples[bench->launched];
-	const struct ll_launch launch = {
+	const struct ll_payload_launch launch = {
 	    .kernel = bench->options.kernel,
 	    .blocks = (uint32_t)bench->options.blocks,
 	    .threads = (uint32_t)bench->options.threads,

@@ -49,7 +49,7 @@ static int begin(unsigned job_count, unsigned count)
 		unsigned job = i % job_count, slot = i / job_count;
 		*contender = (struct contender){
 		    .slot = &jobs[job].page->slots[slot], .orders = &jobs[job].orders->slots[slot], .job = job};
-		contender->slot->pace = LL_PACE_WAITS;
+		contender->slot->launch_mode = LL_LAUNCH_MODE_SYNC;
 		if (ll_card_claim_add(jobs[job].job, slot, NULL, &contender->claim))
 			return -1;
 	}
@@ -67,9 +67,9 @@ static void end(unsigned job_count, unsigned count)
 	}
 }
 
-/* Each ms all post, the holder has used the card, and `bells` of them ring; with `rests` they end or begin to want the
- * card. Returns ns for each ms. */
-static double measure(unsigned count, unsigned bells, bool rests)
+/* Each ms all post, the holder has used the card, and `wakes` of them wake loadlined; with `rests` they end or begin to
+ * want the card. Returns ns for each ms. */
+static double measure(unsigned count, unsigned wakes, bool rests)
 {
 	static uint64_t now_ns;
 	uint64_t spent_ns = 0;
@@ -86,12 +86,12 @@ static double measure(unsigned count, unsigned bells, bool rests)
 				jobs[contenders[i].job].page->cards[0].gpu_time_ns += LL_NS_PER_MS;
 			has_used |= contenders[i].orders->flags & LL_ORDER_MAY_LAUNCH;
 		}
-		for (unsigned i = 0; i < bells; i++) {
-			struct contender *contender = &contenders[(round * bells + i) % count];
+		for (unsigned i = 0; i < wakes; i++) {
+			struct contender *contender = &contenders[(round * wakes + i) % count];
 			if (rests)
 				contender->slot->want_since_ns = contender->slot->want_since_ns ? 0 : now_ns;
 			contender->slot->post++;
-			ll_card_claim_bell(contender->claim);
+			ll_card_claim_wake(contender->claim);
 		}
 		uint64_t before_ns = ll_now_ns();
 		ll_cards_settle(&cards, now_ns);
@@ -111,7 +111,7 @@ int main(void)
 			return 1;
 		double quiet_ns = measure(sizes[i][1], 0, false), bells_ns = measure(sizes[i][1], 2, false);
 		double rests_ns = measure(sizes[i][1], 2, true);
-		printf("%2u jobs, %3u contenders: %6.1f; with two bells %6.1f; with two that come or end %6.1f\n",
+		printf("%2u jobs, %3u contenders: %6.1f; with two wakes %6.1f; with two that come or end %6.1f\n",
 		       sizes[i][0], sizes[i][1], quiet_ns / 1e3, bells_ns / 1e3, rests_ns / 1e3);
 		end(sizes[i][0], sizes[i][1]);
 	}

@@ -126,7 +126,8 @@ static bool start_waiting(struct sim_world *w, uint32_t card_index, uint64_t roo
 	return changed;
 }
 
-/* Does a kernel of higher priority wait for the room that this one takes? held: what waits for room on the card. */
+/* Whether a kernel of higher priority waits for the room that this one would use. held: the kernels that wait for room
+ * on the card. */
 static bool is_in_the_way(struct sim_world *w, uint32_t stream, uint32_t held)
 {
 	const struct sim_context *context = &w->contexts[w->streams[stream].context];

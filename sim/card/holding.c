@@ -82,7 +82,7 @@ bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, ui
 }
 
 /* Frees the slot if nothing holds the share any more. */
-static bool settle(struct sim_world *w, uint32_t index)
+static bool settle_holding(struct sim_world *w, uint32_t index)
 {
 	bool is_last = is_gone(&w->shares[index], index);
 	if (is_last)
@@ -93,13 +93,13 @@ static bool settle(struct sim_world *w, uint32_t index)
 bool sim_share_leave(struct sim_world *w, uint32_t index, uint32_t proc)
 {
 	*SIM_EDIT(w, &w->shares[index].holders[proc / 64]) &= ~(UINT64_C(1) << proc % 64);
-	return settle(w, index);
+	return settle_holding(w, index);
 }
 
 bool sim_share_end_loan(struct sim_world *w, uint32_t index)
 {
 	*SIM_EDIT(w, &w->shares[index].lender) = 0;
-	return settle(w, index);
+	return settle_holding(w, index);
 }
 
 void sim_holdings_drop(struct sim_world *w, uint32_t proc)

@@ -24,7 +24,7 @@ static bool is_own(int fd)
 	return fd >= 0 && !fstat(fd, &st) && st.st_dev == own_device && st.st_ino == own_inode;
 }
 
-static void drop(void)
+static void drop_presence(void)
 {
 	if (is_own(own_fd))
 		close(own_fd);
@@ -33,7 +33,7 @@ static void drop(void)
 
 static void at_fork(void)
 {
-	pthread_atfork(NULL, NULL, drop);
+	pthread_atfork(NULL, NULL, drop_presence);
 }
 
 static int open_again(void)
@@ -63,7 +63,7 @@ bool sim_presence_take(uint32_t slot)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct stat st;
 	pthread_once(&once, at_fork);
-	drop();
+	drop_presence();
 	own_fd = open_again();
 	if (own_fd < 0 || fstat(own_fd, &st))
 		return false;

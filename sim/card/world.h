@@ -259,7 +259,7 @@ struct sim_turn {
 	uint32_t resident; /* whose state is on the card: coming back to it costs no switch */
 	uint64_t slice_end_ns;
 	uint64_t switch_until_ns; /* nobody runs before */
-	bool is_ending;           /* its queue ran dry while another waited: it begins nothing more in this turn */
+	bool is_ending;           /* its queue became empty while another waited: it begins nothing more in this turn */
 	uint64_t copy_free_ns[2]; /* when each copy engine is free */
 };
 

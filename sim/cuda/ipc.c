@@ -18,7 +18,7 @@
 #include "cuda/local/current.h"
 #include "cuda/local/event.h"
 
-static bool lend(struct sim_memory *memory, uint64_t counted_bytes)
+static bool lend_memory(struct sim_memory *memory, uint64_t counted_bytes)
 {
 	struct sim_world *w = sim_cuda.world;
 	if (memory->share_number)
@@ -35,7 +35,7 @@ ll_cu_result sim_ticket_of(struct sim_memory *memory, enum sim_ticket_kind kind,
 			   struct sim_ticket *ret_ticket)
 {
 	uint64_t skip = memory->offset % sim_arena_round(1);
-	if (!lend(memory, counted_bytes))
+	if (!lend_memory(memory, counted_bytes))
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	sim_ticket_init(ret_ticket, kind, memory->offset - skip, memory->bytes + skip);
 	ret_ticket->skip = (uint32_t)skip;
@@ -45,7 +45,7 @@ ll_cu_result sim_ticket_of(struct sim_memory *memory, enum sim_ticket_kind kind,
 	return LL_CUDA_SUCCESS;
 }
 
-static bool join(const struct sim_ticket *ticket)
+static bool join_ticket(const struct sim_ticket *ticket)
 {
 	struct sim_world *w = sim_cuda.world;
 	sim_lock(w);
@@ -55,7 +55,7 @@ static bool join(const struct sim_ticket *ticket)
 	return is_there;
 }
 
-static void leave(const struct sim_ticket *ticket)
+static void leave_ticket(const struct sim_ticket *ticket)
 {
 	sim_lock(sim_cuda.world);
 	sim_share_leave(sim_cuda.world, ticket->share, sim_cuda.proc);
@@ -65,11 +65,11 @@ static void leave(const struct sim_ticket *ticket)
 ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_memory *model, uint64_t *ret_address)
 {
 	size_t length = sim_arena_round(ticket->bytes);
-	if (!join(ticket))
+	if (!join_ticket(ticket))
 		return LL_CUDA_ERROR_INVALID_VALUE; /* freed */
 	char *bytes_at = sim_ticket_map(ticket, NULL);
 	if (!bytes_at) {
-		leave(ticket);
+		leave_ticket(ticket);
 		return LL_CUDA_ERROR_INVALID_VALUE; /* its process is gone */
 	}
 	char *address = sim_addresses_new(length, 0, 0);
@@ -86,7 +86,7 @@ ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_m
 		munmap(bytes_at, length);
 		if (address)
 			munmap(address, length);
-		leave(ticket);
+		leave_ticket(ticket);
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_address = memory.address;

@@ -371,7 +371,7 @@ static bool are_peers(uint32_t a, uint32_t b)
 	return a != b && cards[a].has_peers && cards[b].has_peers;
 }
 
-static void allow(struct sim_memory *memory, uint32_t card, enum ll_cu_mem_access_flags flags)
+static void allow_access(struct sim_memory *memory, uint32_t card, enum ll_cu_mem_access_flags flags)
 {
 	uint64_t bit = UINT64_C(1) << card;
 	if (card != memory->card) {
@@ -401,7 +401,7 @@ static ll_cu_result set_access(uint64_t address, uint64_t bytes, const struct ll
 	if (reached < end)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	for (struct sim_memory *m = first; m->address < end; m++) {
-		allow(m, sim_cuda.devices[device], desc->flags);
+		allow_access(m, sim_cuda.devices[device], desc->flags);
 		if (m->address + m->bytes == end)
 			break;
 	}

@@ -31,7 +31,7 @@ struct copy {
 	size_t size, length; /* length: of the whole text, also if it does not fit */
 };
 
-static void add(struct copy *copy, const char *text, size_t length)
+static void append_text(struct copy *copy, const char *text, size_t length)
 {
 	size_t room = copy->length < copy->size ? copy->size - 1 - copy->length : 0;
 	if (room)
@@ -56,16 +56,16 @@ static size_t add_command(struct copy *copy, const char *option, const char *tex
 	size_t length = strlen(program);
 	if (strncmp(at, program, length) == 0 && is_opened(text, at) &&
 	    strncmp(at + length, option_name, strlen(option_name)) != 0) {
-		add(copy, program, length);
-		add(copy, option, strlen(option));
-		add(copy, " ", 1);
+		append_text(copy, program, length);
+		append_text(copy, option, strlen(option));
+		append_text(copy, " ", 1);
 		return length;
 	}
 	for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
 		length = strlen(replacements[i].real);
 		if (strncmp(at, replacements[i].real, length) != 0)
 			continue;
-		add(copy, replacements[i].simulated, strlen(replacements[i].simulated));
+		append_text(copy, replacements[i].simulated, strlen(replacements[i].simulated));
 		return length;
 	}
 	return 0;
@@ -80,7 +80,7 @@ size_t ll_advice_copy(char *ret_text, size_t size, const char *text)
 		size_t length = option ? add_command(&copy, option, text, at) : 0;
 		if (!length) {
 			length = 1;
-			add(&copy, at, length);
+			append_text(&copy, at, length);
 		}
 		at += length;
 	}

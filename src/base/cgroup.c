@@ -11,7 +11,7 @@
 
 enum { TEXT_SIZE = 4096 };
 
-static unsigned depth(const char *path)
+static unsigned path_depth(const char *path)
 {
 	unsigned count = 0;
 	for (const char *c = path; *c; c++)
@@ -32,9 +32,9 @@ void ll_cgroup_choose(char *text, char *ret_path, size_t size)
 			continue;
 		path++;
 		bool is_unified = controllers[1] == ':';
-		if ((is_unified && depth(path)) || depth(path) > deepest) {
+		if ((is_unified && path_depth(path)) || path_depth(path) > deepest) {
 			snprintf(ret_path, size, "%s", path);
-			deepest = is_unified ? ~0U : depth(path);
+			deepest = is_unified ? ~0U : path_depth(path);
 		}
 	}
 }

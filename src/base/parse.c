@@ -73,7 +73,7 @@ static const struct unit *find_unit(const struct unit *units, compare_fn *compar
 }
 
 /* A number and its unit, exact for whole numbers. */
-static int scale(const char *text, const struct unit *unit, uint64_t *ret_value, struct ll_err *err)
+static int scale_by_unit(const char *text, const struct unit *unit, uint64_t *ret_value, struct ll_err *err)
 {
 	errno = 0;
 	char *point = NULL;
@@ -110,7 +110,7 @@ int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err)
 	const char *end = number_end(text);
 	const struct unit *unit = end ? find_unit(byte_units, strcasecmp, end) : NULL;
 	if (unit)
-		return scale(text, unit, ret_bytes, err);
+		return scale_by_unit(text, unit, ret_bytes, err);
 	for (size_t i = 0; end && i < sizeof doubtful_units / sizeof *doubtful_units; i++) {
 		const char *doubtful = doubtful_units[i];
 		if (strcasecmp(doubtful, end) == 0)
@@ -126,7 +126,7 @@ int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err)
 	const struct unit *unit = end ? find_unit(time_units, strcmp, end) : NULL;
 	if (!unit)
 		return ll_err_set(err, -EINVAL, "'%.60s': not a time such as 300ms, 5s or 10m", text);
-	return scale(text, unit, ret_ns, err);
+	return scale_by_unit(text, unit, ret_ns, err);
 }
 
 int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err)

@@ -130,7 +130,7 @@ bool ll_process_has_ended(int fd)
 	return has_folder_ended(fd);
 }
 
-pid_t ll_process_id(int fd)
+pid_t ll_process_id_of_fd(int fd)
 {
 	char text[TEXT_SIZE];
 	if (!ll_process_is_pidfd(fd))

@@ -32,6 +32,6 @@ bool ll_process_is_valid(int fd);
 bool ll_process_has_ended(int fd);
 
 /* Returns the process's number in this PID namespace. 0: it has ended, or is not seen from here. */
-pid_t ll_process_id(int fd);
+pid_t ll_process_id_of_fd(int fd);
 
 #endif

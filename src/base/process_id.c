@@ -23,7 +23,7 @@ static uint64_t stat_field(const char *fields, int wanted)
 	return strtoull(fields, NULL, 10);
 }
 
-int ll_process_stat(const char *name, struct ll_process_stat *ret_stat)
+int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 {
 	char path[40];
 	char buf[1024];
@@ -61,7 +61,7 @@ struct ll_process_id ll_process_self(void)
 {
 	struct ll_process_stat stat = {0};
 	struct ll_process_id self = {.pid = getpid()};
-	if (ll_process_stat("self", &stat) < 0)
+	if (ll_process_read_stat("self", &stat) < 0)
 		return self;
 	self.start_ticks = stat.start_ticks;
 	self.namespaces = ll_process_namespaces();
@@ -71,7 +71,7 @@ struct ll_process_id ll_process_self(void)
 bool ll_process_has_own_proc(void)
 {
 	struct ll_process_stat stat = {0};
-	return ll_process_stat("self", &stat) == 0 && stat.pid == getpid();
+	return ll_process_read_stat("self", &stat) == 0 && stat.pid == getpid();
 }
 
 bool ll_process_is_gone(const struct ll_process_id *process, uint64_t own_namespaces)
@@ -81,7 +81,7 @@ bool ll_process_is_gone(const struct ll_process_id *process, uint64_t own_namesp
 	char name[24];
 	struct ll_process_stat stat = {0};
 	snprintf(name, sizeof name, "%d", (int)process->pid);
-	int rc = ll_process_stat(name, &stat);
+	int rc = ll_process_read_stat(name, &stat);
 	bool is_gone = rc ? rc == -ENOENT || rc == -ESRCH : stat.start_ticks != process->start_ticks || stat.is_dead;
 	return is_gone && ll_process_has_own_proc();
 }

@@ -24,7 +24,7 @@ struct ll_process_stat {
 	uint64_t start_ticks;
 	bool is_dead; /* a zombie */
 };
-int ll_process_stat(const char *name, struct ll_process_stat *ret_stat);
+int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat);
 
 /* This process. */
 struct ll_process_id ll_process_self(void);

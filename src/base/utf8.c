@@ -80,7 +80,7 @@ static bool is_cut(const char *text, size_t length)
 	return !text[length] && length_of((unsigned char)*text, &bits, &least) > length;
 }
 
-static void replace(char *text, bool is_control_bad)
+static void replace_unprintable(char *text, bool is_control_bad)
 {
 	char *out = text;
 	size_t length;
@@ -99,10 +99,10 @@ static void replace(char *text, bool is_control_bad)
 
 void ll_utf8_clean(char *text)
 {
-	replace(text, true);
+	replace_unprintable(text, true);
 }
 
 void ll_utf8_mend(char *text)
 {
-	replace(text, false);
+	replace_unprintable(text, false);
 }

@@ -225,7 +225,7 @@ static void window_of_replay(const struct ll_curve *curve, double from, double t
 	window->mean = to > from ? area / (to - from) : value;
 }
 
-void ll_curve_window(const struct ll_curve *curve, double from_s, double to_s, struct ll_curve_window *ret_window)
+void ll_curve_find_window(const struct ll_curve *curve, double from_s, double to_s, struct ll_curve_window *ret_window)
 {
 	double from = fmax(from_s, 0.0);
 	double to = fmax(to_s, from);
@@ -369,8 +369,8 @@ static int parse_rows(const char *name, struct lines *lines, struct ll_curve *cu
 int ll_curve_parse_replay(const char *name, const char *csv, size_t length, struct ll_curve *ret_curve,
 			  struct ll_err *err)
 {
-	static const char mark[] = "\xef\xbb\xbf";
-	if (length >= 3 && memcmp(csv, mark, 3) == 0) {
+	static const char byte_order_mark[] = "\xef\xbb\xbf";
+	if (length >= 3 && memcmp(csv, byte_order_mark, 3) == 0) {
 		csv += 3;
 		length -= 3;
 	}

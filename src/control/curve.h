@@ -83,7 +83,7 @@ double ll_curve_at(const struct ll_curve *curve, double seconds);
 
 /* Describes the target over from_s..to_s (from_s <= to_s). Negative times count as 0. An empty window gives the value
  * at from_s. */
-void ll_curve_window(const struct ll_curve *curve, double from_s, double to_s, struct ll_curve_window *ret_window);
+void ll_curve_find_window(const struct ll_curve *curve, double from_s, double to_s, struct ll_curve_window *ret_window);
 
 /* Returns "sine", "replay" and so on; never NULL. */
 const char *ll_curve_kind_name(enum ll_curve_kind kind);

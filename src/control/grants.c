@@ -1,45 +1,45 @@
 #include "control/grants.h"
 
-static uint32_t larger(uint32_t one, uint32_t other)
+static uint32_t larger_of(uint32_t one, uint32_t other)
 {
 	return one > other ? one : other;
 }
 
-static uint32_t cut(uint64_t units)
+static uint32_t cap_units(uint64_t units)
 {
 	return units < LL_GRANTS_MAX ? (uint32_t)units : LL_GRANTS_MAX;
 }
 
 struct sums {
-	uint64_t held; /* grants, or what is used if that is more; and what is leaving */
-	uint64_t kept; /* the same without what may be taken from members */
-	uint64_t used; /* by members */
+	uint64_t charged; /* grants, or what is used if that is more; and what is leaving */
+	uint64_t kept;    /* the same without what may be taken from members */
+	uint64_t used;    /* by members */
 };
 
-static uint32_t held_by(const struct ll_grants_member *member)
+static uint32_t charged_by(const struct ll_grants_member *member)
 {
-	return larger(member->granted, member->used);
+	return larger_of(member->granted, member->used);
 }
 
 /* A promise beyond the grant is none. */
 static uint32_t kept_by(const struct ll_grants_member *member)
 {
 	uint32_t promised = member->promised < member->granted ? member->promised : member->granted;
-	return larger(promised, member->used);
+	return larger_of(promised, member->used);
 }
 
 static struct sums sum_up(const struct ll_grants *grants)
 {
-	struct sums sums = {.held = grants->leaving, .kept = grants->leaving};
+	struct sums sums = {.charged = grants->leaving, .kept = grants->leaving};
 	for (size_t i = 0; i < grants->count; i++) {
-		sums.held += held_by(&grants->members[i]);
+		sums.charged += charged_by(&grants->members[i]);
 		sums.kept += kept_by(&grants->members[i]);
 		sums.used += grants->members[i].used;
 	}
 	return sums;
 }
 
-static struct ll_grants_step set(size_t who, uint32_t granted)
+static struct ll_grants_step step_set(size_t who, uint32_t granted)
 {
 	return (struct ll_grants_step){LL_GRANTS_SET, who, granted};
 }
@@ -51,7 +51,7 @@ static struct ll_grants_step step_without_limit(const struct ll_grants *grants)
 	for (size_t i = 0; i < grants->count; i++) {
 		const struct ll_grants_member *member = &grants->members[i];
 		if (member->granted != LL_GRANTS_MAX)
-			return set(i, LL_GRANTS_MAX);
+			return step_set(i, LL_GRANTS_MAX);
 		if (!member->want)
 			continue;
 		if (member->want > LL_GRANTS_MAX - member->used)
@@ -64,7 +64,7 @@ static struct ll_grants_step step_without_limit(const struct ll_grants *grants)
 /* ---- one that wants ---- */
 
 /* Takes what one of the others does not need: so much, or the half of it if that is more. */
-static struct ll_grants_step take_from_others(const struct ll_grants *grants, size_t who, uint64_t missing)
+static struct ll_grants_step take_unused_of_others(const struct ll_grants *grants, size_t who, uint64_t missing)
 {
 	for (size_t i = 0; i < grants->count; i++) {
 		const struct ll_grants_member *member = &grants->members[i];
@@ -72,8 +72,8 @@ static struct ll_grants_step take_from_others(const struct ll_grants *grants, si
 		if (i == who || member->granted <= kept)
 			continue;
 		uint32_t slack = member->granted - kept;
-		uint32_t taken = larger(slack - slack / 2, missing < slack ? (uint32_t)missing : slack);
-		return set(i, member->granted - taken);
+		uint32_t taken = larger_of(slack - slack / 2, missing < slack ? (uint32_t)missing : slack);
+		return step_set(i, member->granted - taken);
 	}
 	return (struct ll_grants_step){.kind = LL_GRANTS_REST};
 }
@@ -82,17 +82,17 @@ static struct ll_grants_step step_for(const struct ll_grants *grants, const stru
 {
 	const struct ll_grants_member *member = &grants->members[who];
 	uint64_t goal = (uint64_t)member->used + member->want;
-	uint64_t others_held = sums->held - held_by(member), others_kept = sums->kept - kept_by(member);
+	uint64_t others_charged = sums->charged - charged_by(member), others_kept = sums->kept - kept_by(member);
 	if (goal <= member->granted)
 		return (struct ll_grants_step){LL_GRANTS_SERVE, who, (uint32_t)goal};
-	if (goal <= LL_GRANTS_MAX && others_held + goal <= grants->limit)
-		return set(who, cut(goal + (grants->limit - others_held - goal) / 2));
+	if (goal <= LL_GRANTS_MAX && others_charged + goal <= grants->limit)
+		return step_set(who, cap_units(goal + (grants->limit - others_charged - goal) / 2));
 	if (goal <= LL_GRANTS_MAX && others_kept + goal <= grants->limit)
-		return take_from_others(grants, who, others_held + goal - grants->limit);
+		return take_unused_of_others(grants, who, others_charged + goal - grants->limit);
 	if (goal <= LL_GRANTS_MAX && sums->used + member->want <= grants->limit)
 		return (struct ll_grants_step){.kind = LL_GRANTS_REST};
 	if (!member->has_asked && grants->count > 1)
-		return (struct ll_grants_step){LL_GRANTS_ASK, who, 0};
+		return (struct ll_grants_step){LL_GRANTS_REQUEST_RESERVES, who, 0};
 	if (grants->is_asking && grants->count > 1)
 		return (struct ll_grants_step){.kind = LL_GRANTS_REST};
 	return (struct ll_grants_step){LL_GRANTS_REFUSE, who, 0};
@@ -129,14 +129,14 @@ static struct ll_grants_step step_for_wants(const struct ll_grants *grants, cons
 /* ---- all together ---- */
 
 /* Takes what a member does not use, as far as the sum is above the limit. */
-static struct ll_grants_step shrink(const struct ll_grants *grants, uint64_t missing)
+static struct ll_grants_step step_shrink(const struct ll_grants *grants, uint64_t missing)
 {
 	for (size_t i = 0; i < grants->count; i++) {
 		const struct ll_grants_member *member = &grants->members[i];
 		if (member->granted <= member->used)
 			continue;
 		uint32_t slack = member->granted - member->used;
-		return set(i, member->granted - (missing < slack ? (uint32_t)missing : slack));
+		return step_set(i, member->granted - (missing < slack ? (uint32_t)missing : slack));
 	}
 	return (struct ll_grants_step){.kind = LL_GRANTS_REST};
 }
@@ -147,9 +147,9 @@ struct ll_grants_step ll_grants_next(const struct ll_grants *grants)
 		return step_without_limit(grants);
 	struct sums sums = sum_up(grants);
 	struct ll_grants_step step = {.kind = LL_GRANTS_REST};
-	if (sums.held > grants->limit)
-		step = shrink(grants, sums.held - grants->limit);
-	else if (grants->count == 1 && grants->members->granted < cut(grants->limit - grants->leaving))
-		step = set(0, cut(grants->limit - grants->leaving));
+	if (sums.charged > grants->limit)
+		step = step_shrink(grants, sums.charged - grants->limit);
+	else if (grants->count == 1 && grants->members->granted < cap_units(grants->limit - grants->leaving))
+		step = step_set(0, cap_units(grants->limit - grants->leaving));
 	return step.kind == LL_GRANTS_REST ? step_for_wants(grants, &sums) : step;
 }

@@ -1,15 +1,15 @@
 /*
  * grants.h - how much memory each process of a job may use on a card, so that all together never pass the job's limit.
  *
- * Pure. Each process (a member) has a grant, within which it uses memory without asking. Grants are given and taken
- * away by somebody who sees all members: loadlined describes them, asks for the next step, does it on the members'
- * words (protocol/page.h), and asks again. In between, a member may use more or less within its grant, so a step says
- * what shall be tried, and the sums are made anew after it.
+ * Pure. Each process (a member) has a grant. Within its grant a member uses memory without a request. loadlined sees
+ * all members and changes their grants: it describes the members, gets the next step, tries the step on the memory
+ * words of the members (protocol/page.h), and gets the next one. Meanwhile a member may use more or less within its
+ * grant, so a step may fail, and the sums are made anew after each step.
  *
- *   1. The sum of all grants, and of what members that ended have not given back yet, stays within the limit. A member
- *      may come to use more than its grant, if the driver took more than was foretold. Then its use counts.
- *   2. If the sum is above the limit, because that was lowered, what members do not use is taken from them.
- *   3. The only member gets the whole rest. It has nobody to ask for.
+ *   1. The sum of all grants, and of the memory of ended members that the driver has not freed yet, stays within the
+ *      limit. If the driver allocated more than was expected, a member uses more than its grant. Then its use counts.
+ *   2. If the sum is above the limit, because the limit was lowered, unused grants are reduced.
+ *   3. A single member gets all of the limit. There is no other member to share with.
  *   4. A member that wants more gets it if there is room. What others do not use is taken from them first, except for
  *      what they have just been promised. It gets half of what is left beside, so that it need not ask each time;
  * others can have that back.
@@ -45,16 +45,16 @@ struct ll_grants {
 	bool is_asking;   /* some members have not answered yet, and may */
 };
 
-enum ll_grants_kind {
-	LL_GRANTS_REST,   /* nothing, until something changes */
-	LL_GRANTS_SET,    /* the grant of `who` becomes `granted`, or what it uses if that is more by now */
-	LL_GRANTS_SERVE,  /* the grant of `who` holds what it wants: it is told, and `granted` is promised */
-	LL_GRANTS_ASK,    /* the others are asked for `who`, if they are not just being asked */
-	LL_GRANTS_REFUSE, /* `who` cannot get what it wants */
+enum ll_grants_action {
+	LL_GRANTS_REST,  /* do nothing until something changes */
+	LL_GRANTS_SET,   /* the grant of `who` becomes `granted`, or what it uses if that is more by now */
+	LL_GRANTS_SERVE, /* the grant of `who` holds what it wants: reply to `who`; `granted` is promised to it */
+	LL_GRANTS_REQUEST_RESERVES, /* the others are asked for `who`, if they are not just being asked */
+	LL_GRANTS_REFUSE,           /* `who` cannot get what it wants */
 };
 
 struct ll_grants_step {
-	enum ll_grants_kind kind;
+	enum ll_grants_action kind;
 	size_t who;
 	uint32_t granted;
 };

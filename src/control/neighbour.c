@@ -9,7 +9,7 @@ bool ll_neighbour_is_wanted(const struct ll_neighbour_view *card)
 static uint64_t room_bytes(const struct ll_neighbour_view *card)
 {
 	uint64_t coming_bytes = card->moved_bytes > card->used_bytes ? card->moved_bytes - card->used_bytes : 0;
-	uint64_t kept_bytes = coming_bytes + LL_NEIGHBOUR_SPARE_BYTES;
+	uint64_t kept_bytes = coming_bytes + LL_NEIGHBOUR_RESERVE_BYTES;
 	return card->free_bytes > kept_bytes ? card->free_bytes - kept_bytes : 0;
 }
 

@@ -17,7 +17,7 @@
 #define LL_NEIGHBOUR_QUIET_BYTES UINT64_C(0x8000000)
 
 /* Left free there, so that a program can begin: its context, and its first allocations. */
-#define LL_NEIGHBOUR_SPARE_BYTES UINT64_C(0x80000000)
+#define LL_NEIGHBOUR_RESERVE_BYTES UINT64_C(0x80000000)
 
 struct ll_neighbour_view {
 	uint64_t free_bytes;

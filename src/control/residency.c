@@ -5,9 +5,9 @@ uint64_t ll_residency_move_ns(uint64_t bytes)
 	return bytes / 1000 * LL_RESIDENCY_NS_PER_KB;
 }
 
-uint64_t ll_residency_turn_ns(uint64_t leave_ns, uint64_t return_ns)
+uint64_t ll_residency_turn_ns(uint64_t evict_ns, uint64_t resume_ns)
 {
-	uint64_t moves_ns = leave_ns + return_ns;
+	uint64_t moves_ns = evict_ns + resume_ns;
 	if (moves_ns >= LL_RESIDENCY_TURN_MAX_NS / LL_RESIDENCY_TURN_MOVES)
 		return LL_RESIDENCY_TURN_MAX_NS;
 	uint64_t turn_ns = LL_RESIDENCY_TURN_MOVES * moves_ns;
@@ -31,14 +31,14 @@ static enum ll_residency_step step_by_hand(const struct ll_residency_program *pr
 	bool is_here = program->state == LL_RESIDENCY_HERE && now_ns >= program->retry_ns;
 	if (program->is_gathering)
 		return LL_RESIDENCY_WAIT;
-	if (program->wish == LL_RESIDENCY_EVICT && (is_here || program->state == LL_RESIDENCY_STOPPED))
-		return LL_RESIDENCY_LEAVE;
-	if (program->wish == LL_RESIDENCY_EVICT && program->state == LL_RESIDENCY_RETURNING && !program->is_torn)
+	if (program->wish == LL_RESIDENCY_WISH_EVICT && (is_here || program->state == LL_RESIDENCY_SUSPENDED))
+		return LL_RESIDENCY_EVICT;
+	if (program->wish == LL_RESIDENCY_WISH_EVICT && program->state == LL_RESIDENCY_RESUMING && !program->is_torn)
 		return LL_RESIDENCY_STAY;
-	if (program->wish == LL_RESIDENCY_STOP && is_here)
-		return LL_RESIDENCY_HALT;
-	if (program->wish == LL_RESIDENCY_FREE && program->state == LL_RESIDENCY_STOPPED)
-		return LL_RESIDENCY_RETURN;
+	if (program->wish == LL_RESIDENCY_WISH_SUSPEND && is_here)
+		return LL_RESIDENCY_SUSPEND;
+	if (program->wish == LL_RESIDENCY_WISH_NONE && program->state == LL_RESIDENCY_SUSPENDED)
+		return LL_RESIDENCY_RESUME;
 	return LL_RESIDENCY_WAIT;
 }
 
@@ -104,7 +104,7 @@ static size_t number_of(const struct scene *scene, const struct ll_residency_car
 
 static bool is_waiting(const struct ll_residency_program *program)
 {
-	return ll_residency_is_returner(program) || ll_residency_is_short(program) || ll_residency_is_stuck(program);
+	return ll_residency_wants_resume(program) || ll_residency_is_short(program) || ll_residency_is_stuck(program);
 }
 
 /* The first in the order of service that comes after `after`; count: there is none. after count: the first of all. */
@@ -124,12 +124,13 @@ static size_t next_waiting(const struct scene *scene, size_t after)
 	return found;
 }
 
-/* One that returns waits on all of its cards where it has memory. Returns false if it was listed as another of them. */
+/* Lists a waiting program. A unit that wants to resume waits on all cards on which it has memory. Returns false if the
+ * unit was already listed by another of its programs. */
 static bool list_waiting(const struct scene *scene, size_t who, struct waiting *ret_waiting)
 {
 	const struct ll_residency_program *programs = scene->programs;
 	*ret_waiting = (struct waiting){.who = {who}, .count = 1};
-	if (!programs[who].unit || !ll_residency_is_returner(&programs[who]))
+	if (!programs[who].unit || !ll_residency_wants_resume(&programs[who]))
 		return true;
 	size_t count = 0;
 	for (size_t i = 0; i < scene->count; i++) {
@@ -154,7 +155,7 @@ static bool can_be_served(struct scene *scene, const struct waiting *waiting)
 	return true;
 }
 
-/* When it can be served on all of its cards. */
+/* When the waiting programs can be served on all of their cards. */
 static uint64_t served_ns(struct scene *scene, const struct waiting *waiting)
 {
 	uint64_t latest_ns = 0;
@@ -173,7 +174,7 @@ static uint64_t front_served_ns(struct scene *scene, const struct ll_residency_p
 	return served_ns(scene, &waiting);
 }
 
-/* Whether one in front would wait longer on any of the cards. */
+/* Whether a program in front would wait longer on any of the cards. */
 static bool delays_front(struct scene *scene, const struct waiting *waiting)
 {
 	for (size_t i = 0; i < waiting->count; i++) {
@@ -190,16 +191,16 @@ static struct ll_residency_decision give_room(const struct scene *scene, size_t 
 	const struct ll_residency_program *waiting = &scene->programs[who];
 	if (ll_residency_is_stuck(waiting))
 		return wait_until(UINT64_MAX);
-	return decide_step(ll_residency_is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RETURN, who);
+	return decide_step(ll_residency_is_short(waiting) ? LL_RESIDENCY_GRANT : LL_RESIDENCY_RESUME, who);
 }
 
-static struct ll_residency_decision tell_to_leave(const struct scene *scene, size_t who)
+static struct ll_residency_decision decide_evict(const struct scene *scene, size_t who)
 {
-	bool is_returning = scene->programs[who].state == LL_RESIDENCY_RETURNING;
-	return decide_step(is_returning ? LL_RESIDENCY_STAY : LL_RESIDENCY_LEAVE, who);
+	bool is_resuming = scene->programs[who].state == LL_RESIDENCY_RESUMING;
+	return decide_step(is_resuming ? LL_RESIDENCY_STAY : LL_RESIDENCY_EVICT, who);
 }
 
-/* Who leaves first on a card that lacks room for it. */
+/* Evicts the first program on a card that lacks room. */
 static struct ll_residency_decision make_room(struct scene *scene, const struct waiting *waiting, uint64_t now_ns)
 {
 	uint64_t again_ns = UINT64_MAX;
@@ -209,16 +210,16 @@ static struct ll_residency_decision make_room(struct scene *scene, const struct 
 		uint64_t at_ns = UINT64_MAX;
 		if (ll_residency_card_has_room_soon(card, program))
 			continue;
-		size_t leaving = ll_residency_card_first_to_leave(card, program, &at_ns);
+		size_t leaving = ll_residency_card_first_to_evict(card, program, &at_ns);
 		if (leaving < card->count && at_ns <= now_ns)
-			return tell_to_leave(scene, number_of(scene, card, leaving));
+			return decide_evict(scene, number_of(scene, card, leaving));
 		again_ns = at_ns < again_ns ? at_ns : again_ns;
 	}
 	return wait_until(again_ns);
 }
 
-/* Nobody leaves before there can be room on all of its cards. */
-static struct ll_residency_decision serve(struct scene *scene, const struct waiting *waiting, uint64_t now_ns)
+/* No program is evicted before there can be room on all cards of the waiting programs. */
+static struct ll_residency_decision serve_waiting(struct scene *scene, const struct waiting *waiting, uint64_t now_ns)
 {
 	bool has_room = true, has_soon = true;
 	for (size_t i = 0; i < waiting->count; i++) {
@@ -237,7 +238,7 @@ static struct ll_residency_decision serve(struct scene *scene, const struct wait
 	return enough_ns > now_ns ? wait_until(enough_ns) : make_room(scene, waiting, now_ns);
 }
 
-/* Whether one in front has to wait for others to leave. */
+/* Whether a program in front waits for evictions that are not requested yet. */
 static bool is_behind(struct scene *scene, const struct waiting *waiting)
 {
 	for (size_t i = 0; i < waiting->count; i++) {
@@ -248,7 +249,7 @@ static bool is_behind(struct scene *scene, const struct waiting *waiting)
 	return false;
 }
 
-/* Room that others behind it do not get. */
+/* Keeps room for the waiting programs: programs behind them do not get it. */
 static void keep_room(struct scene *scene, const struct waiting *waiting)
 {
 	for (size_t i = 0; i < waiting->count; i++) {
@@ -261,7 +262,7 @@ static void keep_room(struct scene *scene, const struct waiting *waiting)
 	}
 }
 
-/* Of one that waits. */
+/* The decision about one waiting program. */
 static struct ll_residency_decision decide_about(struct scene *scene, size_t who, uint64_t now_ns)
 {
 	struct waiting waiting;
@@ -269,16 +270,16 @@ static struct ll_residency_decision decide_about(struct scene *scene, size_t who
 		return wait_until(UINT64_MAX);
 	bool can_be = can_be_served(scene, &waiting);
 	if (can_be && delays_front(scene, &waiting)) {
-		if (ll_residency_is_stuck(&scene->programs[who])) /* it takes what comes nevertheless */
+		if (ll_residency_is_stuck(&scene->programs[who])) /* it uses memory that becomes free nevertheless */
 			ll_residency_card_keep_room(card_of(scene, &scene->programs[who]), &scene->programs[who]);
 		return wait_until(UINT64_MAX);
 	}
-	struct ll_residency_decision decision = serve(scene, &waiting, now_ns);
-	bool is_somebody_to_go = decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY;
+	struct ll_residency_decision decision = serve_waiting(scene, &waiting, now_ns);
+	bool is_somebody_to_go = decision.step == LL_RESIDENCY_EVICT || decision.step == LL_RESIDENCY_STAY;
 	bool is_too_early = is_somebody_to_go && is_behind(scene, &waiting);
 	if (can_be && (decision.step == LL_RESIDENCY_WAIT || is_too_early))
 		keep_room(scene, &waiting);
-	if (is_too_early) /* else turns would begin anew, and never end together for the one in front */
+	if (is_too_early) /* an eviction now would begin new turns, and the program in front would wait longer */
 		return wait_until(UINT64_MAX);
 	return decision;
 }

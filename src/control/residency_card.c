@@ -2,9 +2,9 @@
 
 /* ---- who waits ---- */
 
-bool ll_residency_is_returner(const struct ll_residency_program *program)
+bool ll_residency_wants_resume(const struct ll_residency_program *program)
 {
-	return program->state == LL_RESIDENCY_AWAY && program->wish == LL_RESIDENCY_FREE &&
+	return program->state == LL_RESIDENCY_AWAY && program->wish == LL_RESIDENCY_WISH_NONE &&
 	       (program->wants || program->short_bytes);
 }
 
@@ -13,13 +13,13 @@ bool ll_residency_is_short(const struct ll_residency_program *program)
 	return program->state == LL_RESIDENCY_HERE && program->short_bytes > 0;
 }
 
-/* It goes on by itself as soon as there is room. */
+/* The program goes on by itself as soon as the card has room. */
 bool ll_residency_is_stuck(const struct ll_residency_program *program)
 {
-	return program->state == LL_RESIDENCY_RETURNING && program->lacks_room && !program->is_silent;
+	return program->state == LL_RESIDENCY_RESUMING && program->lacks_room && !program->is_silent;
 }
 
-/* One that left while an allocation of it waited comes back for both. */
+/* A program that was evicted while an allocation of it waited needs room for its memory and for the allocation. */
 uint64_t ll_residency_least_bytes(const struct ll_residency_program *program)
 {
 	if (ll_residency_is_stuck(program))
@@ -32,7 +32,7 @@ static uint64_t move_ns(const struct ll_residency_program *program)
 	return program->moved_ns ? program->moved_ns : ll_residency_move_ns(program->bytes);
 }
 
-/* How long the program stays before it leaves for the one that waits. */
+/* How long the program stays on the card before it is evicted for the waiting one. */
 static uint64_t turn_between(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
 {
 	return ll_residency_turn_ns(move_ns(program), ll_residency_is_short(waiting) ? 0 : move_ns(waiting));
@@ -50,20 +50,20 @@ bool ll_residency_goes_before(const struct ll_residency_program *a, const struct
 
 /* ---- who leaves ---- */
 
-/* Memory of programs that have agreed to leave. */
+/* Memory of programs whose eviction has begun. */
 static uint64_t going_bytes(const struct ll_residency_card *card)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < card->count; i++) {
 		const struct ll_residency_program *program = &card->programs[i];
-		bool is_going = program->state == LL_RESIDENCY_LEAVING || program->state == LL_RESIDENCY_STAYING;
+		bool is_going = program->state == LL_RESIDENCY_EVICTING || program->state == LL_RESIDENCY_STAYING;
 		if (is_going && !program->is_silent)
 			bytes += program->left_bytes;
 	}
 	return bytes;
 }
 
-/* Memory of programs that were asked to leave, and may refuse. */
+/* Memory of programs that were requested to evict, and may still refuse. */
 static uint64_t asked_bytes(const struct ll_residency_card *card)
 {
 	uint64_t bytes = 0;
@@ -76,50 +76,52 @@ static uint64_t asked_bytes(const struct ll_residency_card *card)
 	return bytes;
 }
 
-/* What returning programs do not have yet, and what was granted. One that lacks room waits for it as others do. */
+/* Memory that resuming programs still need, and memory that was granted. A resuming program that lacks room is not
+ * counted: it waits in the order of service. */
 static uint64_t promised_bytes(const struct ll_residency_card *card)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < card->count; i++) {
 		const struct ll_residency_program *program = &card->programs[i];
 		bytes += program->granted_bytes;
-		if (program->state == LL_RESIDENCY_RETURNING && !program->is_silent && !program->lacks_room)
+		if (program->state == LL_RESIDENCY_RESUMING && !program->is_silent && !program->lacks_room)
 			bytes += program->left_bytes;
 	}
 	return bytes;
 }
 
-/* Now, or when it is back on the card. */
-static bool may_leave_for(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+/* Whether the program may be evicted for the waiting one: now, or when it is back on the card. */
+static bool may_be_evicted_for(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
 {
-	bool is_here = program->state == LL_RESIDENCY_HERE || program->state == LL_RESIDENCY_STOPPED ||
-		       (program->state == LL_RESIDENCY_RETURNING && !program->is_silent);
+	bool is_here = program->state == LL_RESIDENCY_HERE || program->state == LL_RESIDENCY_SUSPENDED ||
+		       (program->state == LL_RESIDENCY_RESUMING && !program->is_silent);
 	bool is_kin = program == waiting || (program->job && program->job == waiting->job);
 	return is_here && !is_kin && !program->is_gathering && program->bytes > 0 && !program->is_within &&
 	       program->priority >= waiting->priority;
 }
 
-/* It returns, lacks room, and comes after the one that waits: what it has had back can be freed at once. */
-static bool can_make_way(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
+/* Whether the program is resuming, lacks room, and comes after the waiting one in the order of service. Then its memory
+ * that is back on the card can be freed at once. */
+static bool can_free_room(const struct ll_residency_program *program, const struct ll_residency_program *waiting)
 {
 	return ll_residency_is_stuck(program) && !program->is_torn && program->came_bytes > 0 &&
 	       ll_residency_goes_before(waiting, program);
 }
 
-/* When the program may leave for the one that waits. The turn of one that returns begins later than now. */
-static uint64_t leave_ns(const struct ll_residency_card *card, const struct ll_residency_program *program,
-			 const struct ll_residency_program *waiting)
+/* When the program may be evicted for the waiting one. The turn of a resuming program has not begun yet. */
+static uint64_t evictable_at_ns(const struct ll_residency_card *card, const struct ll_residency_program *program,
+				const struct ll_residency_program *waiting)
 {
 	uint64_t turn_ns = turn_between(program, waiting);
-	if (can_make_way(program, waiting))
+	if (can_free_room(program, waiting))
 		return card->now_ns;
-	if (program->state == LL_RESIDENCY_RETURNING)
+	if (program->state == LL_RESIDENCY_RESUMING)
 		return card->now_ns + turn_ns;
 	uint64_t at_ns = program->here_since_ns + turn_ns;
 	uint64_t idle_ns = program->idle_since_ns;
-	if (program->state == LL_RESIDENCY_STOPPED)
+	if (program->state == LL_RESIDENCY_SUSPENDED)
 		at_ns = 0;
-	else if (idle_ns && idle_ns < program->here_since_ns) /* it came back to work */
+	else if (idle_ns && idle_ns < program->here_since_ns) /* it was resumed in order to work */
 		idle_ns = program->here_since_ns;
 	if (idle_ns && idle_ns + LL_RESIDENCY_IDLE_NS < at_ns)
 		at_ns = idle_ns + LL_RESIDENCY_IDLE_NS;
@@ -128,19 +130,19 @@ static uint64_t leave_ns(const struct ll_residency_card *card, const struct ll_r
 	return at_ns > program->retry_ns ? at_ns : program->retry_ns;
 }
 
-/* The program that leaves first: that may soonest. One that waits for room itself does not leave for one behind it:
- * they would take the card from each other, and neither would ever get its room. count: nobody may now. */
-size_t ll_residency_card_first_to_leave(const struct ll_residency_card *card,
+/* The program that may be evicted soonest. A program that waits for room itself is not evicted for one that is behind
+ * it in the order of service: they would evict each other in turn, and neither would ever get its room. */
+size_t ll_residency_card_first_to_evict(const struct ll_residency_card *card,
 					const struct ll_residency_program *waiting, uint64_t *ret_at_ns)
 {
 	size_t found = card->count;
 	for (size_t i = 0; i < card->count; i++) {
 		const struct ll_residency_program *program = &card->programs[i];
 		bool is_in_front = ll_residency_is_short(program) && ll_residency_goes_before(program, waiting);
-		bool is_returning = program->state == LL_RESIDENCY_RETURNING && !can_make_way(program, waiting);
-		if (!may_leave_for(program, waiting) || is_returning || is_in_front)
+		bool is_resuming = program->state == LL_RESIDENCY_RESUMING && !can_free_room(program, waiting);
+		if (!may_be_evicted_for(program, waiting) || is_resuming || is_in_front)
 			continue;
-		uint64_t at_ns = leave_ns(card, program, waiting);
+		uint64_t at_ns = evictable_at_ns(card, program, waiting);
 		if (found < card->count && at_ns >= *ret_at_ns)
 			continue;
 		found = i;
@@ -149,7 +151,7 @@ size_t ll_residency_card_first_to_leave(const struct ll_residency_card *card,
 	return found;
 }
 
-/* On the card, now or when it is back. */
+/* Memory of the program on the card: now, or when it is back. */
 static uint64_t card_bytes(const struct ll_residency_program *program)
 {
 	return program->bytes -
@@ -160,7 +162,7 @@ static uint64_t movable_bytes(const struct ll_residency_card *card, const struct
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < card->count; i++) {
-		if (may_leave_for(&card->programs[i], waiting))
+		if (may_be_evicted_for(&card->programs[i], waiting))
 			bytes += card_bytes(&card->programs[i]);
 	}
 	return bytes;
@@ -180,7 +182,7 @@ void ll_residency_card_init(struct ll_residency_card *card)
 	card->room = find_room(card);
 }
 
-/* With the margin, as far as anybody can make it. */
+/* The room that the waiting program needs: with the margin, if evictions can make so much room. */
 static uint64_t needed_bytes(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
 {
 	uint64_t least = ll_residency_least_bytes(waiting),
@@ -190,20 +192,19 @@ static uint64_t needed_bytes(const struct ll_residency_card *card, const struct 
 	return most - least < LL_RESIDENCY_MARGIN_BYTES ? most : least + LL_RESIDENCY_MARGIN_BYTES;
 }
 
-/* Of programs that return: one that could not leave after all comes first. */
+/* The order among resuming programs: a program whose eviction failed comes first. */
 static bool returns_before(const struct ll_residency_program *a, const struct ll_residency_program *b)
 {
 	return a->is_torn != b->is_torn ? a->is_torn : ll_residency_goes_before(a, b);
 }
 
-/* The program that shall free what has come back, because others that return lack that room. count: none. */
 size_t ll_residency_card_who_stays(const struct ll_residency_card *card)
 {
 	uint64_t lacked_bytes = 0;
 	size_t first = card->count, last = card->count;
 	for (size_t i = 0; i < card->count; i++) {
 		const struct ll_residency_program *program = &card->programs[i];
-		if (program->state == LL_RESIDENCY_RETURNING && !ll_residency_is_stuck(program) && program->is_torn)
+		if (program->state == LL_RESIDENCY_RESUMING && !ll_residency_is_stuck(program) && program->is_torn)
 			lacked_bytes += program->is_silent ? 0 : program->left_bytes;
 		if (!ll_residency_is_stuck(program))
 			continue;
@@ -235,8 +236,8 @@ bool ll_residency_may_go_on(const struct ll_residency_program *programs, size_t 
 
 /* ---- when ---- */
 
-/* When programs of so many bytes may have left for the one that waits. UINT64_MAX: it is not known, for it takes a
- * program that could not leave when it was asked. */
+/* When programs with so many bytes together may be evicted for the waiting one. UINT64_MAX: it is not known, because a
+ * program is needed whose last eviction failed. */
 static uint64_t have_left_ns(const struct ll_residency_card *card, const struct ll_residency_program *waiting,
 			     uint64_t bytes)
 {
@@ -245,9 +246,9 @@ static uint64_t have_left_ns(const struct ll_residency_card *card, const struct 
 		uint64_t next_ns = UINT64_MAX, next_bytes = 0;
 		for (size_t i = 0; i < card->count; i++) {
 			const struct ll_residency_program *program = &card->programs[i];
-			if (!may_leave_for(program, waiting) || program->retry_ns > card->now_ns)
+			if (!may_be_evicted_for(program, waiting) || program->retry_ns > card->now_ns)
 				continue;
-			uint64_t at_ns = leave_ns(card, program, waiting);
+			uint64_t at_ns = evictable_at_ns(card, program, waiting);
 			if (at_ns > next_ns || (!is_first && at_ns <= last_ns))
 				continue;
 			next_bytes = (at_ns < next_ns ? 0 : next_bytes) + card_bytes(program);
@@ -283,7 +284,7 @@ bool ll_residency_card_delays_front(const struct ll_residency_card *card, const 
 	if (behind->is_within || behind->priority < front->priority)
 		return true;
 	if (ll_residency_is_short(behind))
-		return leave_ns(card, behind, front) > served_ns;
+		return evictable_at_ns(card, behind, front) > served_ns;
 	return card->now_ns + move_ns(behind) + turn_between(behind, front) > served_ns;
 }
 
@@ -305,12 +306,12 @@ static bool is_any_granted(const struct ll_residency_card *card)
 	return false;
 }
 
-/* Whether it takes room as others' memory leaves. An allocation does not while a program returns: they would take the
- * room from each other. */
+/* Whether the waiting program can use room while the memory of others is still being copied out. An allocation cannot
+ * while a program resumes: both would take the same room. */
 static bool begins_early(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
 {
-	return ll_residency_is_returner(waiting) ||
-	       (ll_residency_is_short(waiting) && waiting->takes_pieces && !is_any(card, LL_RESIDENCY_RETURNING));
+	return ll_residency_wants_resume(waiting) ||
+	       (ll_residency_is_short(waiting) && waiting->waits_by_chunk && !is_any(card, LL_RESIDENCY_RESUMING));
 }
 
 bool ll_residency_card_has_room(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
@@ -329,14 +330,14 @@ bool ll_residency_card_can_serve(const struct ll_residency_card *card, const str
 	return needed_bytes(card, waiting) <= card->room.soon_bytes + movable_bytes(card, waiting);
 }
 
-/* It is not sure while a program returns or takes what was granted: what those get may leave again. The same holds for
- * room that is kept for those in front. */
+/* It is not sure while a program resumes or has a grant that it has not used, because that memory may be evicted again.
+ * Room that is kept for programs in front counts too, for the same reason. */
 bool ll_residency_card_is_hopeless(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
 {
 	struct ll_residency_card whole = *card;
 	ll_residency_card_init(&whole);
 	return waiting->short_bytes && !waiting->is_within && !waiting->is_unsure &&
-	       !is_any(card, LL_RESIDENCY_RETURNING) && !is_any(card, LL_RESIDENCY_STAYING) && !is_any_granted(card) &&
+	       !is_any(card, LL_RESIDENCY_RESUMING) && !is_any(card, LL_RESIDENCY_STAYING) && !is_any_granted(card) &&
 	       !ll_residency_card_can_serve(&whole, waiting);
 }
 

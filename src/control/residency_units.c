@@ -1,20 +1,21 @@
 #include "control/residency_units.h"
 
-/* What a job of several processes must leave of the card. The driver gives whole blocks, and what is free is not in one
- * piece. A job that has not even this is too large, and one of its processes can make room. */
+/* The memory of the card that a job of several processes must leave free. The driver allocates whole blocks, and the
+ * free memory is fragmented. If a job leaves less than this, it is too large for the card, and one of its processes can
+ * make room. */
 #define SLACK_BYTES (LL_RESIDENCY_MARGIN_BYTES / 8)
 
 /* Members of a unit do the same, or are about to. */
 enum side {
 	SIDE_HERE,
-	SIDE_GOING,  /* they are asked to leave, or leave */
-	SIDE_COMING, /* they return, or stay away after all */
+	SIDE_GOING,  /* requested to evict, or evicting */
+	SIDE_COMING, /* resuming, or staying away after all */
 	SIDE_OUT,
 };
 
 static bool is_by_hand(const struct ll_residency_member *member)
 {
-	return member->rule.wish != LL_RESIDENCY_FREE;
+	return member->rule.wish != LL_RESIDENCY_WISH_NONE;
 }
 
 static enum side own_side(const struct ll_residency_member *member)
@@ -26,7 +27,7 @@ static enum side own_side(const struct ll_residency_member *member)
 		return SIDE_HERE;
 	case LL_RESIDENCY_AWAY:
 		return SIDE_OUT;
-	case LL_RESIDENCY_RETURNING:
+	case LL_RESIDENCY_RESUMING:
 	case LL_RESIDENCY_STAYING:
 		return SIDE_COMING;
 	default:
@@ -42,10 +43,10 @@ static uint64_t card_bytes(const struct ll_residency_program *rule)
 	switch (rule->state) {
 	case LL_RESIDENCY_AWAY:
 		return 0;
-	case LL_RESIDENCY_LEAVING:
+	case LL_RESIDENCY_EVICTING:
 	case LL_RESIDENCY_STAYING:
 		return rule->left_bytes;
-	case LL_RESIDENCY_RETURNING:
+	case LL_RESIDENCY_RESUMING:
 		return rule->left_bytes < rule->bytes ? rule->bytes - rule->left_bytes : 0;
 	default:
 		return rule->bytes;
@@ -75,8 +76,8 @@ static bool is_too_large(const struct ll_residency_member *members, size_t count
  * were asked to leave together are so until they have. */
 static bool is_moving(const struct ll_residency_program *rule)
 {
-	bool is_coming = rule->state == LL_RESIDENCY_RETURNING && !rule->lacks_room;
-	return rule->is_gathering || rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_LEAVING ||
+	bool is_coming = rule->state == LL_RESIDENCY_RESUMING && !rule->lacks_room;
+	return rule->is_gathering || rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_EVICTING ||
 	       rule->state == LL_RESIDENCY_STAYING || is_coming;
 }
 
@@ -115,7 +116,7 @@ static void decide_loose(struct ll_residency_member *members, size_t count, size
 }
 
 /* Of the same job, or of the same process if the job is loose. */
-static bool are_mates(const struct ll_residency_member *a, const struct ll_residency_member *b)
+static bool are_of_one_unit(const struct ll_residency_member *a, const struct ll_residency_member *b)
 {
 	if (a == b)
 		return true;
@@ -123,18 +124,19 @@ static bool are_mates(const struct ll_residency_member *a, const struct ll_resid
 	       (!a->is_loose || (a->process && a->process == b->process));
 }
 
-/* One that is away goes with its mates that are on their way out; else with those that return and wait for all. */
+/* A member that is away has the side of those members of its unit that are leaving. If none is leaving, it has the side
+ * of those that return and wait for all. */
 static enum side side_of(const struct ll_residency_member *members, size_t count,
 			 const struct ll_residency_member *member)
 {
 	enum side side = own_side(member);
 	for (size_t i = 0; i < count && own_side(member) == SIDE_OUT; i++) {
-		if (!are_mates(member, &members[i]))
+		if (!are_of_one_unit(member, &members[i]))
 			continue;
-		enum side mate = own_side(&members[i]);
-		if (mate == SIDE_GOING)
+		enum side other_side = own_side(&members[i]);
+		if (other_side == SIDE_GOING)
 			return SIDE_GOING;
-		if (mate == SIDE_COMING && (members[i].is_held || members[i].rule.state == LL_RESIDENCY_STAYING))
+		if (other_side == SIDE_COMING && (members[i].is_held || members[i].rule.state == LL_RESIDENCY_STAYING))
 			side = SIDE_COMING;
 	}
 	return side;
@@ -172,7 +174,7 @@ static void number_units(struct ll_residency_member *members, size_t count, cons
 			continue;
 		last++;
 		for (size_t k = i; k < count; k++) {
-			if (!members[k].unit && are_mates(&members[i], &members[k]) &&
+			if (!members[k].unit && are_of_one_unit(&members[i], &members[k]) &&
 			    members[k].side == members[i].side)
 				members[k].unit = last;
 		}
@@ -181,12 +183,12 @@ static void number_units(struct ll_residency_member *members, size_t count, cons
 
 /* ---- what holds for all of a unit ---- */
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -194,13 +196,13 @@ static uint64_t least(uint64_t a, uint64_t b)
 static enum ll_residency later_state(enum ll_residency a, enum ll_residency b)
 {
 	static const unsigned char ranks[] = {
-	    [LL_RESIDENCY_HERE] = 0,      [LL_RESIDENCY_AWAY] = 1,    [LL_RESIDENCY_PREPARING] = 2,
-	    [LL_RESIDENCY_STOPPED] = 2,   [LL_RESIDENCY_HALTING] = 2, [LL_RESIDENCY_STOPPING] = 3,
-	    [LL_RESIDENCY_RETURNING] = 4, [LL_RESIDENCY_LEAVING] = 5, [LL_RESIDENCY_STAYING] = 6};
+	    [LL_RESIDENCY_HERE] = 0,      [LL_RESIDENCY_AWAY] = 1,       [LL_RESIDENCY_PREPARING] = 2,
+	    [LL_RESIDENCY_SUSPENDED] = 2, [LL_RESIDENCY_SUSPENDING] = 2, [LL_RESIDENCY_STOPPING] = 3,
+	    [LL_RESIDENCY_RESUMING] = 4,  [LL_RESIDENCY_EVICTING] = 5,   [LL_RESIDENCY_STAYING] = 6};
 	return ranks[a] >= ranks[b] ? a : b;
 }
 
-static bool waits(const struct ll_residency_program *rule)
+static bool is_waiting_for_room(const struct ll_residency_program *rule)
 {
 	return rule->wants || rule->short_bytes;
 }
@@ -208,24 +210,26 @@ static bool waits(const struct ll_residency_program *rule)
 static void add_common(struct ll_residency_program *unit, const struct ll_residency_program *rule)
 {
 	uint64_t since_ns = rule->want_since_ns;
-	bool is_first_to_wait = waits(rule) && (!waits(unit) || since_ns < unit->want_since_ns);
-	if (is_first_to_wait || (!waits(rule) && !waits(unit) && since_ns > unit->want_since_ns))
+	bool is_first_to_wait =
+	    is_waiting_for_room(rule) && (!is_waiting_for_room(unit) || since_ns < unit->want_since_ns);
+	if (is_first_to_wait ||
+	    (!is_waiting_for_room(rule) && !is_waiting_for_room(unit) && since_ns > unit->want_since_ns))
 		unit->want_since_ns = since_ns;
 	unit->wants |= rule->wants || rule->short_bytes;
-	/* One that goes on for a moment, before all are asked again, counts as asked. */
+	/* A member that runs for a moment, before all are requested again to stop, counts as stopping. */
 	unit->state = later_state(unit->state, rule->is_gathering ? LL_RESIDENCY_STOPPING : rule->state);
 	unit->priority = rule->priority < unit->priority ? rule->priority : unit->priority;
 	unit->is_within &= rule->is_within;
 	unit->is_torn |= rule->is_torn;
 	unit->lacks_room |= rule->lacks_room && !rule->is_silent;
-	unit->here_since_ns = least(unit->here_since_ns, rule->here_since_ns);
+	unit->here_since_ns = min_u64(unit->here_since_ns, rule->here_since_ns);
 	unit->idle_since_ns =
-	    unit->idle_since_ns && rule->idle_since_ns ? most(unit->idle_since_ns, rule->idle_since_ns) : 0;
-	unit->moved_ns = most(unit->moved_ns, rule->moved_ns);
-	unit->retry_ns = most(unit->retry_ns, rule->retry_ns);
+	    unit->idle_since_ns && rule->idle_since_ns ? max_u64(unit->idle_since_ns, rule->idle_since_ns) : 0;
+	unit->moved_ns = max_u64(unit->moved_ns, rule->moved_ns);
+	unit->retry_ns = max_u64(unit->retry_ns, rule->retry_ns);
 }
 
-/* What all of its members have in common. The bytes are those of each card. */
+/* Returns what all members of the unit have in common. Its bytes are left 0: they differ from card to card. */
 static struct ll_residency_program common_of(const struct ll_residency_member *members, size_t count, unsigned unit)
 {
 	struct ll_residency_program common = {
@@ -234,22 +238,22 @@ static struct ll_residency_program common_of(const struct ll_residency_member *m
 		if (members[i].unit == unit)
 			add_common(&common, &members[i].rule);
 	}
-	if (common.state == LL_RESIDENCY_STOPPED || common.state == LL_RESIDENCY_HALTING)
+	if (common.state == LL_RESIDENCY_SUSPENDED || common.state == LL_RESIDENCY_SUSPENDING)
 		common.state = LL_RESIDENCY_STOPPING;
 	return common;
 }
 
-/* ---- what it has on a card ---- */
+/* ---- the memory of a unit on one card ---- */
 
 static uint64_t still_to_go(enum ll_residency unit_state, const struct ll_residency_program *rule)
 {
 	switch (unit_state) {
-	case LL_RESIDENCY_LEAVING:
+	case LL_RESIDENCY_EVICTING:
 		return card_bytes(rule);
-	case LL_RESIDENCY_RETURNING:
+	case LL_RESIDENCY_RESUMING:
 		return rule->state == LL_RESIDENCY_AWAY ? rule->bytes : rule->left_bytes;
 	case LL_RESIDENCY_STAYING:
-		return rule->state == LL_RESIDENCY_RETURNING ? rule->came_bytes : rule->left_bytes;
+		return rule->state == LL_RESIDENCY_RESUMING ? rule->came_bytes : rule->left_bytes;
 	default:
 		return 0;
 	}
@@ -292,14 +296,15 @@ static struct ll_residency_program program_of(const struct ll_residency_member *
 		if (members[i].unit == unit && members[i].rule.card == card)
 			add_to_card(&program, &members[i].rule);
 	}
-	/* What is back here may be wanted by one that returns, while a mate waits for room on another card. */
-	if (program.state == LL_RESIDENCY_RETURNING && !program.left_bytes)
+	/* All memory of the unit on this card is back, but another member still waits for room on another card. A
+	 * program that returns to this card may need that memory. */
+	if (program.state == LL_RESIDENCY_RESUMING && !program.left_bytes)
 		program.lacks_room = lacks_anywhere;
 	size_t first = ll_residency_units_short(members, count, unit, card);
 	if (first < count) {
 		program.short_bytes = members[first].rule.short_bytes + SLACK_BYTES;
 		program.is_unsure = members[first].is_unsure;
-		program.takes_pieces = members[first].rule.takes_pieces;
+		program.waits_by_chunk = members[first].rule.waits_by_chunk;
 	}
 	return program;
 }
@@ -322,14 +327,14 @@ static bool has_program(const struct ll_residency_member *members, size_t at)
 	return false;
 }
 
-/* Of a unit that has not moved yet: the moves on its cards go on side by side. */
+/* A unit that has not moved yet: its moves on several cards run at the same time, so the longest counts. */
 static void estimate_moves(struct ll_residency_program *programs, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t longest_ns = programs[i].moved_ns;
 		for (size_t k = 0; k < count && !programs[i].moved_ns; k++) {
 			if (programs[i].unit == programs[k].unit)
-				longest_ns = most(longest_ns, ll_residency_move_ns(programs[k].bytes));
+				longest_ns = max_u64(longest_ns, ll_residency_move_ns(programs[k].bytes));
 		}
 		programs[i].moved_ns = longest_ns;
 	}
@@ -347,8 +352,8 @@ size_t ll_residency_units_join(struct ll_residency_member *members, size_t count
 		const struct ll_residency_program *rule = &members[i].rule;
 		bool is_alone = count_members(members, count, members[i].unit) == 1;
 		*program = is_alone ? *rule : program_of(members, count, members[i].unit, rule->card);
-		if (rule->is_gathering && rule->wish != LL_RESIDENCY_STOP)
-			program->state = rule->state == LL_RESIDENCY_LEAVING ? rule->state : LL_RESIDENCY_STOPPING;
+		if (rule->is_gathering && rule->wish != LL_RESIDENCY_WISH_SUSPEND)
+			program->state = rule->state == LL_RESIDENCY_EVICTING ? rule->state : LL_RESIDENCY_STOPPING;
 		program->unit = members[i].unit;
 		program->job = is_by_hand(&members[i]) || members[i].is_loose ? 0 : rule->job;
 	}
@@ -356,36 +361,38 @@ size_t ll_residency_units_join(struct ll_residency_member *members, size_t count
 	return made;
 }
 
-/* ---- one follows the others ---- */
+/* ---- a member does what its unit does ---- */
 
-struct mates {
-	bool is_any_staying, is_any_held, is_any_coming;
+struct unit_states {
+	bool is_any_staying, is_any_held;
 	bool are_all_back;
 };
 
-static struct mates look_at(const struct ll_residency_member *members, size_t count, unsigned unit)
+static struct unit_states look_at(const struct ll_residency_member *members, size_t count, unsigned unit)
 {
-	struct mates mates = {.are_all_back = true};
+	struct unit_states unit_states = {.are_all_back = true};
 	for (size_t i = 0; i < count; i++) {
 		const struct ll_residency_program *rule = &members[i].rule;
 		if (members[i].unit != unit)
 			continue;
-		mates.is_any_staying |= rule->state == LL_RESIDENCY_STAYING;
-		mates.is_any_held |= rule->state == LL_RESIDENCY_RETURNING && members[i].is_held;
-		mates.are_all_back &= rule->is_silent || (rule->state == LL_RESIDENCY_RETURNING && !rule->left_bytes);
+		unit_states.is_any_staying |= rule->state == LL_RESIDENCY_STAYING;
+		unit_states.is_any_held |= rule->state == LL_RESIDENCY_RESUMING && members[i].is_held;
+		unit_states.are_all_back &=
+		    rule->is_silent || (rule->state == LL_RESIDENCY_RESUMING && !rule->left_bytes);
 	}
-	return mates;
+	return unit_states;
 }
 
-static enum ll_residency_step follow(const struct ll_residency_member *member, const struct mates *mates)
+static enum ll_residency_step follow_unit(const struct ll_residency_member *member,
+					  const struct unit_states *unit_states)
 {
 	const struct ll_residency_program *rule = &member->rule;
-	bool is_returning = rule->state == LL_RESIDENCY_RETURNING;
-	if (mates->is_any_staying)
-		return is_returning && !rule->is_torn ? LL_RESIDENCY_STAY : LL_RESIDENCY_WAIT;
-	if (mates->is_any_held && rule->state == LL_RESIDENCY_AWAY)
-		return LL_RESIDENCY_RETURN;
-	if (is_returning && member->is_held && mates->are_all_back)
+	bool is_resuming = rule->state == LL_RESIDENCY_RESUMING;
+	if (unit_states->is_any_staying)
+		return is_resuming && !rule->is_torn ? LL_RESIDENCY_STAY : LL_RESIDENCY_WAIT;
+	if (unit_states->is_any_held && rule->state == LL_RESIDENCY_AWAY)
+		return LL_RESIDENCY_RESUME;
+	if (is_resuming && member->is_held && unit_states->are_all_back)
 		return LL_RESIDENCY_GO_ON;
 	return LL_RESIDENCY_WAIT;
 }
@@ -395,8 +402,8 @@ struct ll_residency_decision ll_residency_units_follow(const struct ll_residency
 	for (size_t i = 0; i < count; i++) {
 		if (is_by_hand(&members[i]))
 			continue;
-		struct mates mates = look_at(members, count, members[i].unit);
-		enum ll_residency_step step = follow(&members[i], &mates);
+		struct unit_states unit_states = look_at(members, count, members[i].unit);
+		enum ll_residency_step step = follow_unit(&members[i], &unit_states);
 		if (step != LL_RESIDENCY_WAIT)
 			return (struct ll_residency_decision){.step = step, .who = i, .again_ns = UINT64_MAX};
 	}

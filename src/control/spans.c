@@ -16,7 +16,7 @@ static bool make_room(struct ll_spans *spans)
 	if (spans->count < spans->room)
 		return true;
 	size_t room = spans->room ? 2 * spans->room : FIRST_ROOM;
-	struct ll_span *items = realloc(spans->items, room * sizeof *items);
+	struct ll_time_span *items = realloc(spans->items, room * sizeof *items);
 	if (!items) {
 		spans->failed = true;
 		return false;
@@ -30,7 +30,7 @@ void ll_spans_add(struct ll_spans *spans, uint64_t start_ns, uint64_t end_ns)
 {
 	if (end_ns <= start_ns)
 		return;
-	struct ll_span *last = spans->count ? &spans->items[spans->count - 1] : NULL;
+	struct ll_time_span *last = spans->count ? &spans->items[spans->count - 1] : NULL;
 	if (last && start_ns >= last->start_ns && start_ns <= last->end_ns) {
 		last->end_ns = end_ns > last->end_ns ? end_ns : last->end_ns;
 		return;
@@ -38,12 +38,12 @@ void ll_spans_add(struct ll_spans *spans, uint64_t start_ns, uint64_t end_ns)
 	if (!make_room(spans))
 		return;
 	spans->is_unsettled |= last && start_ns < last->start_ns;
-	spans->items[spans->count++] = (struct ll_span){start_ns, end_ns};
+	spans->items[spans->count++] = (struct ll_time_span){start_ns, end_ns};
 }
 
 static int by_start(const void *a, const void *b)
 {
-	const struct ll_span *first = a, *second = b;
+	const struct ll_time_span *first = a, *second = b;
 	return first->start_ns < second->start_ns ? -1 : first->start_ns > second->start_ns;
 }
 
@@ -72,7 +72,7 @@ void ll_spans_union(const struct ll_spans *a, const struct ll_spans *b, struct l
 	struct ll_spans sum = {.failed = a->failed || b->failed};
 	for (size_t i = 0, j = 0; i < a->count || j < b->count;) {
 		bool takes_a = j == b->count || (i < a->count && a->items[i].start_ns <= b->items[j].start_ns);
-		const struct ll_span *item = takes_a ? &a->items[i++] : &b->items[j++];
+		const struct ll_time_span *item = takes_a ? &a->items[i++] : &b->items[j++];
 		ll_spans_add(&sum, item->start_ns, item->end_ns);
 	}
 	*ret = sum;
@@ -82,7 +82,7 @@ void ll_spans_both(const struct ll_spans *a, const struct ll_spans *b, struct ll
 {
 	struct ll_spans both = {.failed = a->failed || b->failed};
 	for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
-		const struct ll_span *first = &a->items[i], *second = &b->items[j];
+		const struct ll_time_span *first = &a->items[i], *second = &b->items[j];
 		ll_spans_add(&both, first->start_ns > second->start_ns ? first->start_ns : second->start_ns,
 			     first->end_ns < second->end_ns ? first->end_ns : second->end_ns);
 		if (first->end_ns < second->end_ns)

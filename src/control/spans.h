@@ -14,13 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ll_span {
+struct ll_time_span {
 	uint64_t start_ns, end_ns; /* start < end; the end is not part of the span */
 };
 
 /* A zeroed one is an empty set. */
 struct ll_spans {
-	struct ll_span *items;
+	struct ll_time_span *items;
 	size_t count, room;
 	bool is_unsettled;
 	bool failed;

@@ -136,7 +136,7 @@ static struct ll_summary_level level_of(const struct ll_summary_errors *errors)
 	};
 }
 
-void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result)
+void ll_summary_compute(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result)
 {
 	double yielded_seconds = seconds_between(0, summary->yielded_ns);
 	if (summary->yielded_since_ns != 0)

@@ -3,7 +3,7 @@
  *
  * Judged samples: a sample is judged if the card was held for its whole window, if the window does not lie within
  * guard_ns after the first kernel or after a yield, and if the target made no sudden step of more than step_limit in
- * it. Its error is its value minus the mean target of its window (ll_curve_window). So yielded time never counts.
+ * it. Its error is its value minus the mean target of its window (ll_curve_find_window). So yielded time never counts.
  *
  * Inside: a judged sample is inside the band if the mean error of it and of the judged samples before it is, `average`
  * samples in all, of the same time of holding. With an average of 1 each sample counts by itself.
@@ -116,6 +116,6 @@ void ll_summary_add_busy(struct ll_summary *summary, uint64_t busy_ns);
 void ll_summary_add_energy(struct ll_summary *summary, double joules, bool is_synthetic);
 
 /* Gives the summary as of now_ns. The run may go on. */
-void ll_summary_result(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result);
+void ll_summary_compute(const struct ll_summary *summary, uint64_t now_ns, struct ll_summary_result *ret_result);
 
 #endif

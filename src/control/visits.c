@@ -43,18 +43,18 @@ static uint64_t standing_ns(const struct ll_contender *contender, unsigned light
 	       (contender->has_gang_turn ? 0 : ll_visits_virtual_ns(LL_VISIT_GANG_NS, lightest_permille));
 }
 
-/* If two tenants have the same first card, the visit there decides which of them goes first here. */
-static bool is_led_by(const struct ll_contender *contender, const struct ll_contender *other)
+/* Whether `contender` lets `other` go first: both have the same first card, and `other` is visited there. */
+static bool waits_for_gang_of(const struct ll_contender *contender, const struct ll_contender *other)
 {
 	return contender->first_card && contender->first_card == other->first_card && other->has_gang_turn &&
 	       !contender->has_gang_turn;
 }
 
-static bool is_led_by_any(const struct set *set, const struct ll_contender *contender)
+static bool waits_for_any_gang(const struct set *set, const struct ll_contender *contender)
 {
 	for (size_t i = 0; contender->first_card && i < set->count; i++) {
 		const struct ll_contender *other = nth_contender(set, i);
-		if (is_led_by(contender, other) && other->has_tokens && other->rank <= contender->rank)
+		if (waits_for_gang_of(contender, other) && other->has_tokens && other->rank <= contender->rank)
 			return true;
 	}
 	return false;
@@ -107,8 +107,8 @@ static size_t best_of(const struct set *set)
 	struct order order = order_of(set);
 	for (size_t i = 0; i < set->count; i++) {
 		const struct ll_contender *contender = nth_contender(set, i);
-		bool is_led = is_led_by_any(set, contender) && contender->waited_ns < LL_VISIT_PATIENCE_NS;
-		if (may_go(contender) && !is_led &&
+		bool waits_for_gang = waits_for_any_gang(set, contender) && contender->waited_ns < LL_VISIT_PATIENCE_NS;
+		if (may_go(contender) && !waits_for_gang &&
 		    (best == set->count || goes_before(contender, nth_contender(set, best), &order)))
 			best = i;
 	}
@@ -120,7 +120,7 @@ size_t ll_visits_next(const struct ll_contender *contenders, size_t count)
 	return best_of(&(struct set){.others = contenders, .count = count});
 }
 
-static bool preempts(const struct ll_contender *self, const struct ll_visits_present *present)
+static bool preempts_present(const struct ll_contender *self, const struct ll_visits_present *present)
 {
 	bool is_served = present->is_service && present->visited_ns < LL_VISIT_SERVICE_NS;
 	return self->has_tokens && !is_served && (self->rank < present->visited->rank || !present->visited->has_tokens);
@@ -129,7 +129,7 @@ static bool preempts(const struct ll_contender *self, const struct ll_visits_pre
 bool ll_visits_takes(const struct ll_visits_present *present, const struct ll_contender *self,
 		     const struct ll_contender *others, size_t count)
 {
-	bool may_take = !present->visited || present->is_deaf || preempts(self, present);
+	bool may_take = !present->visited || present->is_unresponsive || preempts_present(self, present);
 	return may_take && best_of(&(struct set){.self = self, .others = others, .count = count + 1}) == 0;
 }
 
@@ -166,34 +166,35 @@ static uint64_t until_even_ns(const struct ll_contender *visited, const struct l
 }
 
 /* The length at which the visit ends for want of work. A lower class would be visited in each pause of its host. */
-static uint64_t dry_end_ns(const struct ll_contender *visited, const struct ll_contender *best, uint64_t visited_ns,
-			   uint64_t dry_ns)
+static uint64_t empty_end_ns(const struct ll_contender *visited, const struct ll_contender *best, uint64_t visited_ns,
+			     uint64_t queue_empty_ns)
 {
 	bool is_short = visited->launches_ahead && best->rank == visited->rank;
 	uint64_t grace_ns = is_short ? LL_VISIT_GRACE_AHEAD_NS : LL_VISIT_GRACE_WAITS_NS;
 	if (visited->has_work)
 		return UINT64_MAX;
-	return visited_ns + (grace_ns > dry_ns ? grace_ns - dry_ns : 0);
+	return visited_ns + (grace_ns > queue_empty_ns ? grace_ns - queue_empty_ns : 0);
 }
 
 uint64_t ll_visits_end_ns(const struct ll_contender *visited, const struct ll_contender *best, uint64_t visited_ns,
-			  uint64_t dry_ns)
+			  uint64_t queue_empty_ns)
 {
 	if (!best)
 		return UINT64_MAX;
 	if (best->rank < visited->rank)
 		return visited_ns;
-	uint64_t end_ns = dry_end_ns(visited, best, visited_ns, dry_ns);
+	uint64_t end_ns = empty_end_ns(visited, best, visited_ns, queue_empty_ns);
 	if (best->rank > visited->rank)
 		return end_ns;
-	uint64_t quantum_ns = best->ran_dry ? LL_VISIT_SHORT_NS : LL_VISIT_QUANTUM_NS;
+	uint64_t quantum_ns = best->ended_empty ? LL_VISIT_SHORT_NS : LL_VISIT_QUANTUM_NS;
 	return earlier_ns(end_ns, later_ns(quantum_ns, visited_ns + until_even_ns(visited, best)));
 }
 
 /* Work of the same tenant on another card may need the next launch here in order to end. */
 static bool has_work(const struct ll_visit *visit)
 {
-	return !visit->is_dry || visit->has_busy_sibling || visit->has_work_elsewhere || visit->self->has_gang_turn;
+	return !visit->queue_is_empty || visit->has_busy_sibling || visit->has_work_elsewhere ||
+	       visit->self->has_gang_turn;
 }
 
 /* Whether the best of the others is a gang that is visited on its first card: its kernels there spin until they run
@@ -210,9 +211,9 @@ static bool is_over(const struct ll_visit *visit, const struct ll_contender *bes
 	const struct ll_contender *self = visit->self;
 	if (!self->has_tokens || visit->yields_to_gang || has_waited_too_long(best, self->rank))
 		return true;
-	if (is_led_by(best, self))
+	if (waits_for_gang_of(best, self))
 		return false;
-	if (is_led_by(self, best))
+	if (waits_for_gang_of(self, best))
 		return best->rank <= self->rank;
 	unsigned lightest_permille = lighter_permille(self->weight_permille, best->weight_permille);
 	struct ll_contender visited = *self, other = *best;
@@ -221,22 +222,22 @@ static bool is_over(const struct ll_visit *visit, const struct ll_contender *bes
 	other.virtual_ns = standing_ns(best, lightest_permille);
 	if (is_awaited_elsewhere(&visited, &other))
 		return true;
-	uint64_t dry_ns = visited.has_work ? 0 : earlier_ns(visit->dry_ns, visit->visited_ns);
-	return ll_visits_end_ns(&visited, &other, visit->visited_ns, dry_ns) <= visit->visited_ns;
+	uint64_t queue_empty_ns = visited.has_work ? 0 : earlier_ns(visit->queue_empty_ns, visit->visited_ns);
+	return ll_visits_end_ns(&visited, &other, visit->visited_ns, queue_empty_ns) <= visit->visited_ns;
 }
 
 /* The visited would launch by now if it had anything to launch. */
 static bool is_out_of_work(const struct ll_visit *visit)
 {
-	return visit->is_dry && !visit->has_work_elsewhere && visit->dry_ns >= LL_VISIT_GRACE_WAITS_NS;
+	return visit->queue_is_empty && !visit->has_work_elsewhere && visit->queue_empty_ns >= LL_VISIT_GRACE_WAITS_NS;
 }
 
-/* Whether the next visit may begin. What waits on the card stays there; only a long launch that has begun would run in
- * slices with the next tenant's work. */
+/* Whether the next visit may begin. Launches that wait on the card stay there. Only a long launch that has begun would
+ * run in slices with the work of the next tenant. */
 static bool is_drained(const struct ll_visit *visit)
 {
 	if (visit->self->waits_on_card)
-		return !visit->is_lingering;
+		return !visit->is_overrunning;
 	return visit->had_work_elsewhere ? !visit->queued_ns && !visit->has_work_elsewhere
 					 : visit->queued_ns <= LL_VISIT_DRAINED_NS;
 }
@@ -254,8 +255,8 @@ struct ll_visit_verdict ll_visits_decide(const struct ll_visit *visit, const str
 	    .act = LL_VISIT_GIVES,
 	    .next = best,
 	    .is_service = ll_visits_is_service(is_out_of_work(visit) ? NULL : self, others, count, best),
-	    .ran_dry = visit->is_dry && self->launches_ahead,
-	    .loses_credit = visit->is_dry,
+	    .ended_empty = visit->queue_is_empty && self->launches_ahead,
+	    .loses_credit = visit->queue_is_empty,
 	    .is_paused = is_out_of_work(visit) && self->rank < others[best].rank,
 	};
 }

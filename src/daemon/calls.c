@@ -21,7 +21,7 @@ static bool say_welcome(struct ll_connection *connection)
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_WELCOME);
 	ll_server_describe(connection->server, &message.welcome);
-	ll_connection_answer(connection, &message, NULL, 0);
+	ll_connection_reply(connection, &message, NULL, 0);
 	return true;
 }
 
@@ -35,12 +35,12 @@ static bool read_peer(const struct ll_connection *connection, struct ucred *ret_
 static bool is_of_peer(const struct ll_connection *connection, int process_fd)
 {
 	struct ucred peer;
-	pid_t pid = ll_process_id(process_fd);
+	pid_t pid = ll_process_id_of_fd(process_fd);
 	return !connection->server->has_own_proc || !pid || !read_peer(connection, &peer) || !peer.pid ||
 	       peer.pid == pid;
 }
 
-static bool take_hello(struct ll_connection *connection, const struct ll_message_hello *hello, int *fds, size_t count)
+static bool handle_hello(struct ll_connection *connection, const struct ll_message_hello *hello, int *fds, size_t count)
 {
 	if (connection->role || count > 1 || (count && !ll_process_is_valid(fds[0])))
 		return false;
@@ -79,7 +79,7 @@ static void accept_monitor(struct ll_connection *connection, const struct ll_job
 	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
 	message.accepted.number = job->number;
 	int rc = is_other ? ll_pages_share(&job->pages, true, fds) : 0;
-	ll_connection_answer(connection, &message, fds, rc ? 0 : 2);
+	ll_connection_reply(connection, &message, fds, rc ? 0 : 2);
 	if (is_other && !rc)
 		ll_message_close_fds(fds, 2);
 }
@@ -91,7 +91,7 @@ static const char *reason_of_job(int code)
 				: strerror(-code);
 }
 
-static bool take_job(struct ll_connection *connection, struct ll_message_job *message, int *fds, size_t count)
+static bool handle_job(struct ll_connection *connection, struct ll_message_job *message, int *fds, size_t count)
 {
 	struct ll_job_facts *facts = &message->job;
 	struct ll_job *job;
@@ -103,7 +103,7 @@ static bool take_job(struct ll_connection *connection, struct ll_message_job *me
 		return true;
 	}
 	facts->uid = connection->uid;
-	facts->pid = (uint32_t)ll_process_id(fds[0]);
+	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
 	struct ll_job_call call = {connection, facts,  connection->process_fd,
 				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
 	int rc = ll_keeper_register(connection->server, &call, &job);
@@ -119,7 +119,7 @@ static bool take_job(struct ll_connection *connection, struct ll_message_job *me
 	return true;
 }
 
-static bool take_job_ended(struct ll_connection *connection, const struct ll_message_job_ended *ended)
+static bool handle_job_ended(struct ll_connection *connection, const struct ll_message_job_ended *ended)
 {
 	struct ll_job *job = connection->job;
 	if (!job || memcmp(job->facts.token, ended->token, sizeof ended->token) != 0)
@@ -129,14 +129,14 @@ static bool take_job_ended(struct ll_connection *connection, const struct ll_mes
 	return true;
 }
 
-static bool take_list(struct ll_connection *connection)
+static bool handle_list(struct ll_connection *connection)
 {
 	connection->is_listing = true;
 	connection->listing = (struct ll_listing){0};
 	return true;
 }
 
-static bool take_decisions(struct ll_connection *connection, const struct ll_message_decisions *message)
+static bool handle_decisions(struct ll_connection *connection, const struct ll_message_decisions *message)
 {
 	connection->is_listing_decisions = true;
 	connection->decision_listing = (struct ll_decision_listing){0};
@@ -144,7 +144,7 @@ static bool take_decisions(struct ll_connection *connection, const struct ll_mes
 	return true;
 }
 
-static bool take_handover(struct ll_connection *connection, const struct ll_message_handover *handover)
+static bool handle_handover(struct ll_connection *connection, const struct ll_message_handover *handover)
 {
 	struct ll_server *server = connection->server;
 	union ll_message message;
@@ -170,12 +170,12 @@ static void accept_job(struct ll_connection *connection, const struct ll_job *jo
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
 	message.accepted.number = job->number;
-	ll_connection_answer(connection, &message, NULL, 0);
+	ll_connection_reply(connection, &message, NULL, 0);
 }
 
 /* ---- commands and holds ---- */
 
-static bool take_bind(struct ll_connection *connection, const struct ll_message_bind *bind)
+static bool handle_bind(struct ll_connection *connection, const struct ll_message_bind *bind)
 {
 	struct ll_job *job = ll_books_find_id(&connection->server->books, bind->job);
 	char reason[LL_REASON_SIZE] = "there is no such job";
@@ -191,7 +191,7 @@ static bool take_bind(struct ll_connection *connection, const struct ll_message_
 	return true;
 }
 
-static bool take_set(struct ll_connection *connection, const struct ll_message_set *set)
+static bool handle_set(struct ll_connection *connection, const struct ll_message_set *set)
 {
 	struct ll_job *job = ll_books_after(&connection->server->books, set->job_number - 1);
 	char reason[LL_REASON_SIZE] = "the job has ended";
@@ -209,7 +209,7 @@ static bool take_set(struct ll_connection *connection, const struct ll_message_s
 	return true;
 }
 
-static bool take_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
+static bool handle_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
 {
 	const struct ll_user *user = ll_users_find(connection->server, fd);
 	if (!user) {
@@ -223,8 +223,8 @@ static bool take_checkpoint(struct ll_connection *connection, const struct ll_me
 	return true;
 }
 
-/* A request about memory: what comes of it is told later. */
-static bool take_move(struct ll_connection *connection, enum ll_message_kind kind, const struct ll_message_move *move)
+/* A request about memory. The reply is sent later. */
+static bool handle_move(struct ll_connection *connection, enum ll_message_kind kind, const struct ll_message_move *move)
 {
 	const struct ll_job *job = ll_books_find_id(&connection->server->books, move->job);
 	if (job && !ll_rights_over(connection, job))
@@ -234,7 +234,7 @@ static bool take_move(struct ll_connection *connection, enum ll_message_kind kin
 	return true;
 }
 
-static bool take_watch(struct ll_connection *connection)
+static bool handle_watch(struct ll_connection *connection)
 {
 	connection->server->watcher_count += !connection->is_watching;
 	connection->is_watching = true;
@@ -270,7 +270,7 @@ static void say_claimed(struct ll_connection *connection, const struct ll_job *j
 		message.claimed.slot = claim->slot;
 		message.claimed.card = claim->card->index;
 	}
-	ll_connection_answer(connection, &message, fds, 2);
+	ll_connection_reply(connection, &message, fds, 2);
 	ll_message_close_fds(fds, 2);
 }
 
@@ -289,7 +289,7 @@ static const char *reason_of(int code)
 }
 
 /* A process belongs to the job whose token it knows. The monitor of a job may come a moment after its processes. */
-static bool take_claim(struct ll_connection *connection, const struct ll_message_claim *message)
+static bool handle_claim(struct ll_connection *connection, const struct ll_message_claim *message)
 {
 	struct ll_server *server = connection->server;
 	struct ll_job *job = ll_books_find_id(&server->books, message->job);
@@ -307,7 +307,7 @@ static bool take_claim(struct ll_connection *connection, const struct ll_message
 	}
 	say_claimed(connection, job, message, claim);
 	if (claim) {
-		ll_claims_bell(server, claim);
+		ll_claims_wake(server, claim);
 		ll_neighbours_clear(server, message->uuid);
 	}
 	return true;
@@ -321,7 +321,7 @@ static struct ll_job_claim *find_own(const struct ll_connection *connection, con
 	return claim && claim->user == user ? claim : NULL;
 }
 
-static bool take_leave(struct ll_connection *connection, const struct ll_message_slot *message)
+static bool handle_leave(struct ll_connection *connection, const struct ll_message_slot *message)
 {
 	struct ll_job_claim *claim = find_own(connection, message);
 	if (claim)
@@ -330,7 +330,7 @@ static bool take_leave(struct ll_connection *connection, const struct ll_message
 }
 
 /* What processes had that nobody watches, and that have ended, may be what is wanted. */
-static bool take_bell(struct ll_connection *connection, const struct ll_message_slot *message)
+static bool handle_wake(struct ll_connection *connection, const struct ll_message_slot *message)
 {
 	struct ll_job_claim *claim = find_own(connection, message);
 	if (claim && ll_memory_has_want(claim)) {
@@ -338,13 +338,13 @@ static bool take_bell(struct ll_connection *connection, const struct ll_message_
 		claim = find_own(connection, message);
 	}
 	if (claim)
-		ll_claims_bell(connection->server, claim);
+		ll_claims_wake(connection->server, claim);
 	return true;
 }
 
 /* ---- memory that leaves its card ---- */
 
-static bool take_evictable(struct ll_connection *connection, const struct ll_message_move *message)
+static bool handle_evictable(struct ll_connection *connection, const struct ll_message_move *message)
 {
 	connection->has_read = true; /* whoever knows the job's token belongs to it */
 	int rc = ll_residency_join(connection->server, connection, message);
@@ -354,7 +354,7 @@ static bool take_evictable(struct ll_connection *connection, const struct ll_mes
 }
 
 /* What a process says of the memory that it shares. The key is what others need to know. */
-static bool take_share(struct ll_connection *connection, const union ll_message *message, int *fds, size_t count)
+static bool handle_share(struct ll_connection *connection, const union ll_message *message, int *fds, size_t count)
 {
 	struct ll_shares *shares = &connection->server->residency.shares;
 	if (message->header.kind == LL_MESSAGE_OPEN)
@@ -373,13 +373,13 @@ static bool call_of_process(struct ll_connection *connection, const union ll_mes
 	enum ll_message_kind kind = message->header.kind;
 	switch (kind) {
 	case LL_MESSAGE_CLAIM:
-		return take_claim(connection, &message->claim);
-	case LL_MESSAGE_LEAVE:
-		return take_leave(connection, &message->slot);
-	case LL_MESSAGE_BELL:
-		return take_bell(connection, &message->slot);
+		return handle_claim(connection, &message->claim);
+	case LL_MESSAGE_RELEASE:
+		return handle_leave(connection, &message->slot);
+	case LL_MESSAGE_WAKE:
+		return handle_wake(connection, &message->slot);
 	case LL_MESSAGE_EVICTABLE:
-		return take_evictable(connection, &message->move);
+		return handle_evictable(connection, &message->move);
 	default:
 		if ((kind < LL_MESSAGE_SIZES || kind > LL_MESSAGE_MEASURED) && kind != LL_MESSAGE_NEIGHBOUR)
 			return false;
@@ -392,24 +392,24 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 {
 	switch (message->header.kind) {
 	case LL_MESSAGE_LIST:
-		return take_list(connection);
+		return handle_list(connection);
 	case LL_MESSAGE_DECISIONS:
-		return connection->role == LL_ROLE_COMMAND && take_decisions(connection, &message->decisions);
+		return connection->role == LL_ROLE_COMMAND && handle_decisions(connection, &message->decisions);
 	case LL_MESSAGE_HANDOVER:
-		return take_handover(connection, &message->handover);
+		return handle_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:
-		return take_job_ended(connection, &message->job_ended);
+		return handle_job_ended(connection, &message->job_ended);
 	case LL_MESSAGE_WATCH:
-		return connection->role == LL_ROLE_HOLD && take_watch(connection);
+		return connection->role == LL_ROLE_HOLD && handle_watch(connection);
 	case LL_MESSAGE_BIND:
-		return connection->role == LL_ROLE_COMMAND && take_bind(connection, &message->bind);
+		return connection->role == LL_ROLE_COMMAND && handle_bind(connection, &message->bind);
 	case LL_MESSAGE_SET:
-		return connection->role == LL_ROLE_COMMAND && take_set(connection, &message->set);
+		return connection->role == LL_ROLE_COMMAND && handle_set(connection, &message->set);
 	case LL_MESSAGE_EVICT:
 	case LL_MESSAGE_SUSPEND:
 	case LL_MESSAGE_RESUME:
 		return connection->role == LL_ROLE_COMMAND &&
-		       take_move(connection, message->header.kind, &message->move);
+		       handle_move(connection, message->header.kind, &message->move);
 	default:
 		return connection->role == LL_ROLE_PROCESS && call_of_process(connection, message);
 	}
@@ -420,18 +420,18 @@ bool ll_call(struct ll_connection *connection, union ll_message *message, int *f
 	unsigned kind = message->header.kind;
 	connection->serial = message->header.serial;
 	if (kind == LL_MESSAGE_HELLO)
-		return take_hello(connection, &message->hello, fds, count);
+		return handle_hello(connection, &message->hello, fds, count);
 	if (!connection->role)
 		return false;
 	bool is_share = kind == LL_MESSAGE_SHARE || kind == LL_MESSAGE_UNSHARE || kind == LL_MESSAGE_OPEN;
 	if (is_share)
-		return connection->role == LL_ROLE_PROCESS && take_share(connection, message, fds, count);
+		return connection->role == LL_ROLE_PROCESS && handle_share(connection, message, fds, count);
 	if (connection->is_foreign)
 		return !count && call_of_process(connection, message);
 	if (kind == LL_MESSAGE_JOB)
-		return take_job(connection, &message->job, fds, count);
+		return handle_job(connection, &message->job, fds, count);
 	if (kind == LL_MESSAGE_CHECKPOINT)
 		return connection->role == LL_ROLE_COMMAND && count == 1 && ll_process_is_valid(fds[0]) &&
-		       take_checkpoint(connection, &message->checkpoint, fds[0]);
+		       handle_checkpoint(connection, &message->checkpoint, fds[0]);
 	return !count && call_of_anybody(connection, message);
 }

@@ -35,7 +35,7 @@ static uint64_t look_at_claims(const struct ll_card_job *job, bool *ret_wants)
 }
 
 /* Those that worked, or want to. Returns how many there are, also beyond MOST. */
-static size_t find_members(struct ll_card *card, struct member members[MOST])
+static size_t find_members(struct ll_served_card *card, struct member members[MOST])
 {
 	size_t count = 0;
 	for (struct ll_share_job *share = card->share.jobs; share; share = share->next) {
@@ -113,7 +113,7 @@ static struct ll_orders_company *find_row(const struct ll_card_job *job, const s
 	return best;
 }
 
-static void add(const struct member *members, size_t count, size_t one, uint64_t ns)
+static void add_time_beside(const struct member *members, size_t count, size_t one, uint64_t ns)
 {
 	struct ll_card_job *job = members[one].job;
 	struct ll_company company = {.card = job->index,
@@ -128,13 +128,13 @@ static void add(const struct member *members, size_t count, size_t one, uint64_t
 	ll_company_write(row, &company);
 }
 
-static void forget(struct ll_card_job *job)
+static void forget_company(struct ll_card_job *job)
 {
 	job->others = job->company_ns = job->company_launches = 0;
 }
 
 /* Counted is the time between two looks at which the same wanted the card. */
-static void look(struct ll_card *card, uint64_t now_ns)
+static void note_company(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct member members[MOST];
 	size_t count = find_members(card, members);
@@ -147,16 +147,16 @@ static void look(struct ll_card *card, uint64_t now_ns)
 		uint64_t others = others_of(members, count, i);
 		bool is_same = job->others == others && job->counted_program == members[i].program;
 		if (!is_same)
-			forget(job);
+			forget_company(job);
 		job->others = others;
 		job->counted_program = members[i].program;
 		job->is_in_company = true;
 		if (is_same && ns && ns <= LOOK_MOST_NS)
-			add(members, count, i, ns);
+			add_time_beside(members, count, i, ns);
 	}
 	for (struct ll_share_job *share = card->share.jobs; share; share = share->next) {
 		if (!ll_card_job_of(share)->is_in_company)
-			forget(ll_card_job_of(share));
+			forget_company(ll_card_job_of(share));
 	}
 	card->company_ns = now_ns;
 }
@@ -164,15 +164,15 @@ static void look(struct ll_card *card, uint64_t now_ns)
 bool ll_cards_note_company(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool has_company = false;
-	for (struct ll_card *card = cards->cards; card; card = card->next) {
+	for (struct ll_served_card *card = cards->cards; card; card = card->next) {
 		bool has_several = card->share.jobs && card->share.jobs->next;
 		has_company |= has_several;
 		if (has_several)
-			look(card, now_ns);
+			note_company(card, now_ns);
 		else
 			card->company_ns = 0;
 		if (!has_several && card->share.jobs)
-			forget(ll_card_job_of(card->share.jobs));
+			forget_company(ll_card_job_of(card->share.jobs));
 	}
 	return has_company;
 }

@@ -25,7 +25,7 @@ enum { MOST_ROUNDS = 4 };
 
 /* Nobody can use the card for longer than time passes. The margin is for clocks; the first second for a kernel that
  * began before the job came. */
-static uint64_t allow(struct ll_card_job *job, uint64_t now_ns)
+static uint64_t allowed_launch_ns(struct ll_card_job *job, uint64_t now_ns)
 {
 	uint64_t ns = ll_share_elapsed_ns(job->allowed_at_ns, now_ns);
 	job->allowed_at_ns = now_ns;
@@ -33,18 +33,18 @@ static uint64_t allow(struct ll_card_job *job, uint64_t now_ns)
 	return job->allowed_ns;
 }
 
-static void charge(struct ll_card_job *job, uint64_t now_ns)
+static void charge_job(struct ll_card_job *job, uint64_t now_ns)
 {
 	uint64_t count_ns = atomic_load_explicit(&job->page->cards[job->index].gpu_time_ns, memory_order_relaxed);
 	uint64_t new_ns = count_ns > job->charged_ns ? count_ns - job->charged_ns : 0;
-	uint64_t most_ns = allow(job, now_ns);
+	uint64_t most_ns = allowed_launch_ns(job, now_ns);
 	if (new_ns > most_ns)
 		new_ns = most_ns;
 	job->charged_ns = count_ns;
 	job->allowed_ns -= new_ns;
 	if (new_ns)
 		ll_share_charge(&job->share, new_ns);
-	ll_card_job_mark(job, now_ns);
+	ll_card_job_sample(job, now_ns);
 }
 
 #define LOAD(field) atomic_load_explicit(&slot->field, memory_order_relaxed)
@@ -62,11 +62,11 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .running_ns = LOAD(running_ns),
 	    .completed_launches = LOAD(completed_launches),
 	    .queued_launches = LOAD(queued_launches),
-	    .pace = LOAD(pace) <= LL_PACE_LAST ? LOAD(pace) : LL_PACE_UNKNOWN,
+	    .launch_mode = LOAD(launch_mode) <= LL_LAUNCH_MODE_LAST ? LOAD(launch_mode) : LL_LAUNCH_MODE_UNKNOWN,
 	    .is_wanting = claim->want_ns,
 	    .is_on_card = flags & LL_POST_ON_CARD,
-	    .is_dry = flags & LL_POST_IS_DRY,
-	    .lingers = flags & LL_POST_LINGERS,
+	    .queue_is_empty = flags & LL_POST_QUEUE_EMPTY,
+	    .overruns = flags & LL_POST_OVERRUNS,
 	    .has_launched = flags & LL_POST_LAUNCHED,
 	};
 }
@@ -77,17 +77,17 @@ static void read_post(struct ll_card_claim *claim, uint64_t now_ns)
 	bool was_paused = share->paused_since_ns;
 	struct ll_share_said said = read_slot(claim);
 	claim->job->card->is_changed |= ll_share_post(share, &said, now_ns);
-	claim->has_rung |= was_paused && !share->paused_since_ns;
+	claim->has_sent_wake |= was_paused && !share->paused_since_ns;
 }
 
-static void read_page(struct ll_card *card, uint64_t now_ns)
+static void read_page(struct ll_served_card *card, uint64_t now_ns)
 {
 	for (struct ll_share_job *job = card->share.jobs; job; job = job->next)
-		charge(ll_card_job_of(job), now_ns);
+		charge_job(ll_card_job_of(job), now_ns);
 	LL_SHARE_EACH(&card->share, share)
 	{
 		struct ll_card_claim *claim = ll_card_claim_of(share);
-		if (card->is_changed || claim->has_rung || share->want_since_ns)
+		if (card->is_changed || claim->has_sent_wake || share->want_since_ns)
 			read_post(claim, now_ns);
 	}
 }
@@ -96,7 +96,7 @@ static void read_page(struct ll_card *card, uint64_t now_ns)
 
 static struct ll_card_job *find_job(const struct ll_cards *cards, const char *uuid, uint64_t id)
 {
-	const struct ll_card *card = cards->cards;
+	const struct ll_served_card *card = cards->cards;
 	while (card && strcmp(card->uuid, uuid) != 0)
 		card = card->next;
 	struct ll_share_job *job = card ? card->share.jobs : NULL;
@@ -121,7 +121,7 @@ static void note_exchange(struct ll_card_claim *claim)
 	claim->job->card->has_exchange = claim->first->card->has_exchange = true;
 }
 
-static void look_at_gangs(struct ll_card *card, uint64_t now_ns)
+static void look_at_gangs(struct ll_served_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
@@ -134,58 +134,58 @@ static void look_at_gangs(struct ll_card *card, uint64_t now_ns)
 /* ---- decisions ---- */
 
 /* A debt is paid while its job rests, too: the job does not want the card before it is. */
-static bool earns(const struct ll_share_job *job)
+static bool earns_tokens(const struct ll_share_job *job)
 {
 	int64_t half_ns = job->cap_permille ? ll_tokens_most_ns(job->cap_permille) / 2 : 0;
 	return job->cap_permille && job->tokens_ns < (half_ns < IN_HAND_NS ? half_ns : IN_HAND_NS);
 }
 
-static bool is_due(const struct ll_card *card, const struct ll_card_claim *claim)
+static bool is_due(const struct ll_served_card *card, const struct ll_card_claim *claim)
 {
 	const struct ll_share_claim *share = &claim->share;
 	const struct ll_share_job *job = share->job;
-	return card->is_changed || claim->has_rung || card->share.holder == share ||
-	       (share->want_since_ns && (job->cap_permille || card->has_exchange)) || earns(job);
+	return card->is_changed || claim->has_sent_wake || card->share.holder == share ||
+	       (share->want_since_ns && (job->cap_permille || card->has_exchange)) || earns_tokens(job);
 }
 
-static void look(struct ll_share_claim *share, uint64_t now_ns)
+static void look_at_claim(struct ll_share_claim *share, uint64_t now_ns)
 {
 	ll_share_look(share, now_ns);
 	ll_card_claim_of(share)->has_looked = true;
 }
 
 /* Looks at those that are due. True: the turn has changed, or the holder is about to give it away: then all are. */
-static bool look_at_claims(struct ll_card *card, uint64_t now_ns)
+static bool look_at_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct ll_share_claim *holder = card->share.holder;
 	bool was_ending = holder && holder->ending_since_ns;
 	if (holder)
-		look(holder, now_ns);
+		look_at_claim(holder, now_ns);
 	LL_SHARE_EACH(&card->share, share)
 	{
 		if (share != holder && is_due(card, ll_card_claim_of(share)))
-			look(share, now_ns);
+			look_at_claim(share, now_ns);
 	}
 	return card->share.holder != holder || (holder && was_ending != !!holder->ending_since_ns);
 }
 
-static void decide(struct ll_card *card, uint64_t now_ns)
+static void decide_card(struct ll_served_card *card, uint64_t now_ns)
 {
 	for (int i = 0; i < MOST_ROUNDS && look_at_claims(card, now_ns); i++)
 		card->is_changed = true;
 }
 
 /* Those that were looked at are told, also if the look found that nothing more is due: a debt that is paid, for one. */
-static void tell(struct ll_card *card, uint64_t now_ns)
+static void tell_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
 	{
 		struct ll_card_claim *claim = ll_card_claim_of(share);
 		if (claim->has_looked || is_due(card, claim))
 			ll_card_tell(claim, now_ns);
-		claim->has_rung = claim->has_looked = false;
+		claim->has_sent_wake = claim->has_looked = false;
 	}
-	card->is_rung = card->is_changed = false;
+	card->is_woken = card->is_changed = false;
 }
 
 /* ---- when it is to be decided anew ---- */
@@ -207,17 +207,17 @@ static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
 	due_ns = sooner_ns(due_ns, since_ns + LL_VISIT_QUANTUM_NS, now_ns);
 	LL_SHARE_EACH_OF(holder->job, claim)
 	{
-		if (!claim->want_since_ns || !claim->dry_since_ns)
+		if (!claim->want_since_ns || !claim->queue_empty_since_ns)
 			continue;
-		due_ns = sooner_ns(due_ns, claim->dry_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
-		due_ns = sooner_ns(due_ns, claim->dry_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
+		due_ns = sooner_ns(due_ns, claim->queue_empty_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
+		due_ns = sooner_ns(due_ns, claim->queue_empty_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
 	}
 	return due_ns;
 }
 
 struct crowd {
 	unsigned jobs; /* that want the card, up to 2 */
-	bool has_deaf, has_capped;
+	bool has_unresponsive, has_capped;
 };
 
 static struct crowd count_crowd(const struct ll_share_card *card)
@@ -226,21 +226,21 @@ static struct crowd count_crowd(const struct ll_share_card *card)
 	const struct ll_share_job *one = NULL;
 	LL_SHARE_EACH_WANTING(card, claim)
 	{
-		crowd.has_deaf |= claim->was_deaf;
+		crowd.has_unresponsive |= claim->was_unresponsive;
 		crowd.has_capped |= claim->job->cap_permille;
 		if (one != claim->job && crowd.jobs < 2)
 			crowd.jobs++;
 		one = one ? one : claim->job;
 	}
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next)
-		crowd.has_capped |= job->claims && earns(job);
+		crowd.has_capped |= job->claims && earns_tokens(job);
 	return crowd;
 }
 
 /* A decision for all claims is made no sooner than this after the one before it. It costs some 5 ns for each pair of a
  * claim and one that wants the card, and shall not take more than a twentieth of the time: with 64 claims that all want
- * the card, once in 0.4 ms. The holder and those that ring are looked at all the same. */
-static uint64_t pause_ns(const struct ll_card *card)
+ * the card, once in 0.4 ms. The holder, and each claim that sends WAKE, are looked at at once. */
+static uint64_t pause_ns(const struct ll_served_card *card)
 {
 	uint64_t wanting = 0;
 	LL_SHARE_EACH_WANTING(&card->share, claim)
@@ -249,7 +249,7 @@ static uint64_t pause_ns(const struct ll_card *card)
 	return ns < ALL_NS ? ns : ALL_NS;
 }
 
-static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
+static uint64_t find_due_ns(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct crowd crowd = count_crowd(&card->share);
 	bool has_visits = crowd.jobs > 1 && ll_share_needs_visits(&card->share, now_ns);
@@ -260,7 +260,7 @@ static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
 		due_ns = now_ns + CALM_NS;
 	if (crowd.has_capped)
 		due_ns = sooner_ns(due_ns, now_ns + TICK_NS, now_ns);
-	if (crowd.has_deaf)
+	if (crowd.has_unresponsive)
 		due_ns = sooner_ns(due_ns, now_ns + ALL_NS, now_ns);
 	if (card->is_late)
 		due_ns = sooner_ns(due_ns, card->all_ns + pause_ns(card), now_ns);
@@ -274,14 +274,14 @@ static uint64_t find_due_ns(struct ll_card *card, uint64_t now_ns)
 
 /* ---- all of it ---- */
 
-static bool is_card_due(const struct ll_card *card, uint64_t now_ns)
+static bool is_card_due(const struct ll_served_card *card, uint64_t now_ns)
 {
-	return card->is_rung || card->is_changed || now_ns >= card->due_ns;
+	return card->is_woken || card->is_changed || now_ns >= card->due_ns;
 }
 
 static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
 {
-	for (const struct ll_card *card = cards->cards; card; card = card->next) {
+	for (const struct ll_served_card *card = cards->cards; card; card = card->next) {
 		if (is_card_due(card, now_ns))
 			return true;
 	}
@@ -289,7 +289,7 @@ static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
 }
 
 /* All claims are looked at at once if the card is shared in another way from now on. */
-static void choose_how(struct ll_card *card, uint64_t now_ns)
+static void choose_how(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_new;
 	card->choice_ns = ll_share_choose(&card->share, now_ns, &is_new);
@@ -299,7 +299,7 @@ static void choose_how(struct ll_card *card, uint64_t now_ns)
 }
 
 /* Whether all claims are looked at in this decision, or the next ones do that. */
-static void choose_claims(struct ll_card *card, uint64_t now_ns)
+static void choose_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_wanted = card->is_changed || card->is_late || now_ns >= card->all_ns + ALL_NS;
 	card->is_changed = is_wanted && now_ns >= card->all_ns + pause_ns(card);
@@ -309,21 +309,21 @@ static void choose_claims(struct ll_card *card, uint64_t now_ns)
 }
 
 /* Cards with gangs are decided for together: what one says of its work counts for a moment only. */
-static void choose(struct ll_cards *cards, uint64_t now_ns)
+static void choose_sharing(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool with_gangs = cards->gang_claims && is_any_due(cards, now_ns);
-	for (struct ll_card *card = cards->cards; card; card = card->next) {
+	for (struct ll_served_card *card = cards->cards; card; card = card->next) {
 		card->is_chosen = is_card_due(card, now_ns) || (with_gangs && card->share.wanting);
 	}
 }
 
 #define EACH_CHOSEN(cards, card)                                                                                       \
-	for (struct ll_card * (card) = (cards)->cards; (card); (card) = (card)->next)                                  \
+	for (struct ll_served_card * (card) = (cards)->cards; (card); (card) = (card)->next)                           \
 		if ((card)->is_chosen)
 
 void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)
 {
-	choose(cards, now_ns);
+	choose_sharing(cards, now_ns);
 	EACH_CHOSEN(cards, card)
 	{
 		card->has_exchange = false;
@@ -335,8 +335,8 @@ void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns)
 	look_at_gangs(card, now_ns);
 	EACH_CHOSEN(cards, card)
 	{
-		decide(card, now_ns);
-		tell(card, now_ns);
+		decide_card(card, now_ns);
+		tell_claims(card, now_ns);
 		card->due_ns = find_due_ns(card, now_ns);
 	}
 }

@@ -23,9 +23,9 @@ struct ll_card_claim {
 	char first_card[LL_PAGE_UUID_SIZE]; /* empty: none */
 	struct ll_card_job *first; /* the job on that card, as it was at `first_joins`; NULL: it is not there */
 	uint64_t first_joins;
-	uint32_t post;   /* the newest that was read */
-	bool has_rung;   /* since the last decision */
-	bool has_looked; /* it was looked at, and its orders are to be written */
+	uint32_t post;      /* the newest that was read */
+	bool has_sent_wake; /* since the last decision */
+	bool has_looked;    /* it was looked at, and its orders are to be written */
 	uint64_t want_ns,
 	    told_want_ns; /* the page's want_since_ns, as it was read, and as it was at the last telling */
 	/* of the slot, at the last look (card_company.c) */
@@ -37,13 +37,13 @@ struct ll_card_claim {
 };
 
 /* A moment, and how much GPU time the job had then. */
-struct ll_card_mark {
+struct ll_card_sample {
 	uint64_t at_ns, gpu_time_ns;
 };
 
 struct ll_card_job {
 	struct ll_share_job share; /* first */
-	struct ll_card *card;
+	struct ll_served_card *card;
 	struct ll_page *page;
 	struct ll_orders *orders;
 	unsigned index;
@@ -55,18 +55,18 @@ struct ll_card_job {
 	bool is_in_company;
 	/* GPU time: what of the page's count is charged, and what may be charged, by the time that has passed */
 	uint64_t charged_ns, allowed_ns, allowed_at_ns;
-	struct ll_card_mark marks[2]; /* the older one first */
+	struct ll_card_sample samples[2]; /* the older one first */
 };
 
-struct ll_card {
+struct ll_served_card {
 	struct ll_cards *cards;
-	struct ll_card *next;
+	struct ll_served_card *next;
 	char uuid[LL_PAGE_UUID_SIZE];
 	struct ll_share_card share;
 	uint64_t *numbers; /* of claims: one bit each */
 	size_t number_words;
 	uint64_t death_ns;
-	bool is_rung;       /* a claim has rung */
+	bool is_woken;      /* a claim has rung */
 	bool is_changed;    /* all claims are to be looked at */
 	bool is_late;       /* all claims are to be looked at, and it is too soon */
 	bool has_exchange;  /* it and another card have told each other of their work */
@@ -88,14 +88,14 @@ static inline struct ll_card_job *ll_card_job_of(struct ll_share_job *share)
 	return (struct ll_card_job *)share;
 }
 
-/* Notes a mark, if the newer one is old enough. What the job had since the older one is what it has "lately". */
-void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns);
+/* Notes a sample, if the newer one is old enough. What the job had since the older one is what it has "lately". */
+void ll_card_job_sample(struct ll_card_job *job, uint64_t now_ns);
 
 /* The job's program under its present limits (program.h); 0: not known. */
 uint64_t ll_card_job_program(const struct ll_card_job *job);
 
 /* Something on the card is to be decided after this round of the loop. */
-void ll_card_mark(struct ll_card *card);
+void ll_card_request_decision(struct ll_served_card *card);
 
 /* Decides for the card, and for those that share a gang with it. Sets due_ns. */
 void ll_cards_decide(struct ll_cards *cards, uint64_t now_ns);
@@ -107,6 +107,6 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns);
 void ll_card_untell(struct ll_card_claim *claim);
 
 /* Says to the jobs whose claims are bound that there is a daemon. Returns whether there are any. */
-bool ll_card_beat(struct ll_card *card, uint64_t now_ns);
+bool ll_card_beat(struct ll_served_card *card, uint64_t now_ns);
 
 #endif

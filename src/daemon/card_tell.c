@@ -2,7 +2,7 @@
 #include "daemon/card_state.h"
 #include "daemon/share/decide.h"
 
-static uint32_t flag(bool is_set, enum ll_order_flag flag)
+static uint32_t flag_if(bool is_set, enum ll_order_flag flag)
 {
 	return is_set ? flag : 0;
 }
@@ -11,12 +11,13 @@ static uint32_t flags_of(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &claim->look;
 	bool is_free = !claim->want_since_ns && ll_share_is_free(claim, now_ns);
-	return flag(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag(look->is_alone, LL_ORDER_IS_ALONE) |
-	       flag(look->is_sliced, LL_ORDER_IS_SLICED) | flag(look->is_above, LL_ORDER_IS_ABOVE) |
-	       flag(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) | flag(look->is_by_visits, LL_ORDER_IS_BY_VISITS) |
-	       flag(claim->ending_since_ns, LL_ORDER_IS_ENDING) | flag(claim->paused_since_ns, LL_ORDER_PAUSED) |
-	       flag(is_free, LL_ORDER_IS_FREE) | flag(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
-	       flag(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
+	return flag_if(look->may_launch, LL_ORDER_MAY_LAUNCH) | flag_if(look->is_alone, LL_ORDER_IS_ALONE) |
+	       flag_if(look->is_sliced, LL_ORDER_IS_SLICED) | flag_if(look->is_above, LL_ORDER_IS_ABOVE) |
+	       flag_if(ll_share_has_turn(claim), LL_ORDER_IS_HOLDER) |
+	       flag_if(look->is_exclusive, LL_ORDER_IS_EXCLUSIVE) |
+	       flag_if(claim->ending_since_ns, LL_ORDER_IS_ENDING) | flag_if(claim->paused_since_ns, LL_ORDER_PAUSED) |
+	       flag_if(is_free, LL_ORDER_IS_FREE) | flag_if(claim->gang.yields_to_gang, LL_ORDER_YIELDS_TO_GANG) |
+	       flag_if(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
 }
 
 static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t now_ns)
@@ -82,9 +83,9 @@ static bool is_awaited(const struct ll_card_claim *claim, const struct ll_card_t
 	const struct ll_card_told *before = &claim->told;
 	if (!claim->share.want_since_ns)
 		return false;
-	bool is_answer = told->post != before->post &&
-			 (claim->want_ns != claim->told_want_ns || !(told->flags & LL_ORDER_MAY_LAUNCH));
-	return is_answer || !claim->has_told || told->flags != before->flags || told->waiting != before->waiting ||
+	bool is_reply = told->post != before->post &&
+			(claim->want_ns != claim->told_want_ns || !(told->flags & LL_ORDER_MAY_LAUNCH));
+	return is_reply || !claim->has_told || told->flags != before->flags || told->waiting != before->waiting ||
 	       told->queue_bound_ns != before->queue_bound_ns || told->awaited_launches != before->awaited_launches ||
 	       told->gang_launches != before->gang_launches;
 }
@@ -141,7 +142,7 @@ static bool has_bound(const struct ll_share_job *job)
 	return false;
 }
 
-bool ll_card_beat(struct ll_card *card, uint64_t now_ns)
+bool ll_card_beat(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_due = now_ns - card->beat_ns >= LL_BEAT_NS, has_any = false;
 	for (struct ll_share_job *job = card->share.jobs; job; job = job->next) {

@@ -28,7 +28,7 @@ enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
 static void set_timer(struct ll_cards *cards)
 {
 	uint64_t due_ns = UINT64_MAX;
-	for (const struct ll_card *card = cards->cards; card; card = card->next)
+	for (const struct ll_served_card *card = cards->cards; card; card = card->next)
 		due_ns = card->due_ns < due_ns ? card->due_ns : due_ns;
 	if (due_ns == UINT64_MAX)
 		due_ns = 0;
@@ -73,7 +73,7 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 	ll_cards_settle(cards, ll_now_ns());
 }
 
-void ll_card_mark(struct ll_card *card)
+void ll_card_request_decision(struct ll_served_card *card)
 {
 	struct ll_cards *cards = card->cards;
 	if (cards->is_unsettled)
@@ -83,15 +83,15 @@ void ll_card_mark(struct ll_card *card)
 	uv_idle_start(&cards->idle, on_idle);
 }
 
-static void mark_changed(struct ll_card *card)
+static void note_changed(struct ll_served_card *card)
 {
 	card->is_changed = true;
-	ll_card_mark(card);
+	ll_card_request_decision(card);
 }
 
-static void drop_card(struct ll_card *card)
+static void drop_card(struct ll_served_card *card)
 {
-	struct ll_card **link = &card->cards->cards;
+	struct ll_served_card **link = &card->cards->cards;
 	while (*link && *link != card)
 		link = &(*link)->next;
 	if (*link)
@@ -138,9 +138,9 @@ void ll_cards_fini(struct ll_cards *cards)
 
 /* ---- cards and jobs ---- */
 
-static struct ll_card *find_card(const struct ll_cards *cards, const char *uuid)
+static struct ll_served_card *find_card(const struct ll_cards *cards, const char *uuid)
 {
-	struct ll_card *card = cards->cards;
+	struct ll_served_card *card = cards->cards;
 	while (card && strcmp(card->uuid, uuid) != 0)
 		card = card->next;
 	return card;
@@ -148,29 +148,29 @@ static struct ll_card *find_card(const struct ll_cards *cards, const char *uuid)
 
 const struct ll_decisions *ll_cards_decisions(const struct ll_cards *cards, const char *uuid)
 {
-	const struct ll_card *card = find_card(cards, uuid);
+	const struct ll_served_card *card = find_card(cards, uuid);
 	return card ? card->share.decisions : NULL;
 }
 
 /* A job that comes next is to know that memory is still being given back. */
-static bool is_needed(const struct ll_card *card, uint64_t now_ns)
+static bool is_needed(const struct ll_served_card *card, uint64_t now_ns)
 {
 	return card->share.jobs || (card->death_ns && now_ns - card->death_ns < DEATH_KEPT_NS);
 }
 
 static void drop_unneeded(struct ll_cards *cards, uint64_t now_ns)
 {
-	struct ll_card *next;
-	for (struct ll_card *card = cards->cards; card; card = next) {
+	struct ll_served_card *next;
+	for (struct ll_served_card *card = cards->cards; card; card = next) {
 		next = card->next;
 		if (!is_needed(card, now_ns))
 			drop_card(card);
 	}
 }
 
-static struct ll_card *get_card(struct ll_cards *cards, const char *uuid)
+static struct ll_served_card *get_card(struct ll_cards *cards, const char *uuid)
 {
-	struct ll_card *card = find_card(cards, uuid);
+	struct ll_served_card *card = find_card(cards, uuid);
 	if (card)
 		return card;
 	drop_unneeded(cards, ll_now_ns());
@@ -197,7 +197,7 @@ static unsigned rank_of(const struct ll_limits *limits)
 							: LL_PRIORITY_NORMAL;
 }
 
-static void take_limits(struct ll_share_job *share, const struct ll_limits *limits)
+static void set_limits(struct ll_share_job *share, const struct ll_limits *limits)
 {
 	share->weight_permille = limits->weight_permille ? limits->weight_permille : LL_DEFAULT_WEIGHT_PERMILLE;
 	share->cap_permille = limits->compute_permille;
@@ -225,7 +225,7 @@ static void write_death(const struct ll_card_job *job, uint64_t death_ns)
 
 int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struct ll_card_job **ret_job)
 {
-	struct ll_card *card = get_card(cards, join->uuid);
+	struct ll_served_card *card = get_card(cards, join->uuid);
 	struct ll_card_job *job = card ? calloc(1, sizeof *job) : NULL;
 	if (!job)
 		return -ENOMEM;
@@ -237,10 +237,10 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);
 	job->allowed_ns = FIRST_ALLOWED_NS;
 	job->allowed_at_ns = ll_now_ns();
-	job->marks[0] = job->marks[1] = (struct ll_card_mark){job->allowed_at_ns, job->charged_ns};
+	job->samples[0] = job->samples[1] = (struct ll_card_sample){job->allowed_at_ns, job->charged_ns};
 	job->uid = join->uid;
 	job->limits = join->limits;
-	take_limits(&job->share, &join->limits);
+	set_limits(&job->share, &join->limits);
 	ll_share_add_job(&card->share, &job->share);
 	choose_forced(&card->share);
 	write_death(job, card->death_ns);
@@ -253,23 +253,23 @@ void ll_card_job_leave(struct ll_card_job *job)
 {
 	if (!job)
 		return;
-	struct ll_card *card = job->card;
+	struct ll_served_card *card = job->card;
 	ll_share_remove_job(&job->share);
 	choose_forced(&card->share);
 	card->cards->joins++;
 	free(job);
 	card->due_ns = UINT64_MAX;
-	mark_changed(card);
+	note_changed(card);
 	drop_unneeded(card->cards, ll_now_ns());
 }
 
 void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *limits)
 {
 	job->limits = *limits;
-	take_limits(&job->share, limits);
+	set_limits(&job->share, limits);
 	choose_forced(&job->card->share);
 	ll_share_set_rank(&job->share, rank_of(limits), ll_now_ns());
-	mark_changed(job->card);
+	note_changed(job->card);
 }
 
 void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
@@ -284,8 +284,8 @@ void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
 }
 
 /* "Lately" is two to four seconds, if decisions are made for the card; else longer. */
-#define MARK_NS (2 * LL_NS_PER_S)
-/* It is told from this time on. */
+#define SAMPLE_NS (2 * LL_NS_PER_S)
+/* loadlined tells the job about the card from now on. */
 #define RECENT_LEAST_NS (LL_NS_PER_S / 5)
 
 static uint64_t gpu_time_of(const struct ll_card_job *job)
@@ -293,20 +293,20 @@ static uint64_t gpu_time_of(const struct ll_card_job *job)
 	return atomic_load_explicit(&job->page->cards[job->index].gpu_time_ns, memory_order_relaxed);
 }
 
-void ll_card_job_mark(struct ll_card_job *job, uint64_t now_ns)
+void ll_card_job_sample(struct ll_card_job *job, uint64_t now_ns)
 {
-	if (now_ns < job->marks[1].at_ns + MARK_NS)
+	if (now_ns < job->samples[1].at_ns + SAMPLE_NS)
 		return;
-	job->marks[0] = job->marks[1];
-	job->marks[1] = (struct ll_card_mark){now_ns, gpu_time_of(job)};
+	job->samples[0] = job->samples[1];
+	job->samples[1] = (struct ll_card_sample){now_ns, gpu_time_of(job)};
 }
 
 static void read_recent(const struct ll_card_job *job, uint64_t now_ns, struct ll_card_job_view *view)
 {
 	enum { PERMILLE = 1000 };
-	const struct ll_card_mark *mark = &job->marks[0];
-	uint64_t had_ns = gpu_time_of(job) > mark->gpu_time_ns ? gpu_time_of(job) - mark->gpu_time_ns : 0;
-	uint64_t ns = ll_share_elapsed_ns(mark->at_ns, now_ns);
+	const struct ll_card_sample *sample = &job->samples[0];
+	uint64_t had_ns = gpu_time_of(job) > sample->gpu_time_ns ? gpu_time_of(job) - sample->gpu_time_ns : 0;
+	uint64_t ns = ll_share_elapsed_ns(sample->at_ns, now_ns);
 	if (ns < RECENT_LEAST_NS)
 		return;
 	double part = had_ns < ns ? (double)had_ns / (double)ns : 1;
@@ -336,7 +336,7 @@ void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view
 	    .company_launches = job->company_launches,
 	};
 	read_recent(job, ll_now_ns(), ret_view);
-	ll_card_job_mark(job, ll_now_ns());
+	ll_card_job_sample(job, ll_now_ns());
 	LL_SHARE_EACH_OF(&job->share, claim)
 	{
 		ll_card_claim_read(ll_card_claim_of(claim), &claim_view);
@@ -347,13 +347,13 @@ void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view
 
 /* ---- claims ---- */
 
-static bool has_number(const struct ll_card *card, unsigned number)
+static bool has_number(const struct ll_served_card *card, unsigned number)
 {
 	size_t word = number / NUMBER_BITS;
 	return word < card->number_words && card->numbers[word] >> number % NUMBER_BITS & 1;
 }
 
-static unsigned least_number(const struct ll_card *card)
+static unsigned least_number(const struct ll_served_card *card)
 {
 	unsigned number = 0;
 	while (has_number(card, number))
@@ -361,7 +361,7 @@ static unsigned least_number(const struct ll_card *card)
 	return number;
 }
 
-static int take_number(struct ll_card *card, unsigned number)
+static int take_number(struct ll_served_card *card, unsigned number)
 {
 	size_t words = number / NUMBER_BITS + 1;
 	if (words > card->number_words) {
@@ -376,13 +376,13 @@ static int take_number(struct ll_card *card, unsigned number)
 	return 0;
 }
 
-static void give_number(struct ll_card *card, unsigned number)
+static void give_number(struct ll_served_card *card, unsigned number)
 {
 	card->numbers[number / NUMBER_BITS] &= ~(UINT64_C(1) << number % NUMBER_BITS);
 }
 
 /* What stands in the slot may be anything. */
-static unsigned choose_number(const struct ll_card *card, uint32_t said)
+static unsigned choose_number(const struct ll_served_card *card, uint32_t said)
 {
 	bool is_good = said && said <= NUMBERS_MOST && !has_number(card, said - 1);
 	return is_good ? said - 1 : least_number(card);
@@ -390,7 +390,7 @@ static unsigned choose_number(const struct ll_card *card, uint32_t said)
 
 int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_card, struct ll_card_claim **ret_claim)
 {
-	struct ll_card *card = job->card;
+	struct ll_served_card *card = job->card;
 	_Atomic uint32_t *number = &job->page->slots[slot].number;
 	struct ll_card_claim *claim = calloc(1, sizeof *claim);
 	if (!claim)
@@ -410,8 +410,8 @@ int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_
 	}
 	atomic_store(number, claim->number + 1);
 	card->cards->gang_claims += claim->first_card[0] != 0;
-	claim->has_rung = card->is_rung = true;
-	mark_changed(card);
+	claim->has_sent_wake = card->is_woken = true;
+	note_changed(card);
 	*ret_claim = claim;
 	return 0;
 }
@@ -420,12 +420,12 @@ void ll_card_claim_remove(struct ll_card_claim *claim)
 {
 	if (!claim)
 		return;
-	struct ll_card *card = claim->job->card;
+	struct ll_served_card *card = claim->job->card;
 	ll_share_remove_claim(&claim->share, ll_now_ns());
 	ll_card_untell(claim);
 	give_number(card, claim->number);
 	card->cards->gang_claims -= claim->first_card[0] != 0;
-	mark_changed(card);
+	note_changed(card);
 	free(claim);
 }
 
@@ -434,10 +434,10 @@ unsigned ll_card_claim_number(const struct ll_card_claim *claim)
 	return claim->number;
 }
 
-void ll_card_claim_bell(struct ll_card_claim *claim)
+void ll_card_claim_wake(struct ll_card_claim *claim)
 {
-	claim->has_rung = claim->job->card->is_rung = true;
-	ll_card_mark(claim->job->card);
+	claim->has_sent_wake = claim->job->card->is_woken = true;
+	ll_card_request_decision(claim->job->card);
 }
 
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view)
@@ -450,6 +450,6 @@ void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_
 	    .is_held = is_wanting &&
 		       (ll_share_is_held(share->job) ||
 			(!is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone)),
-	    .is_deaf = is_wanting && ll_share_is_deaf(share, ll_now_ns()),
+	    .is_unresponsive = is_wanting && ll_share_is_unresponsive(share, ll_now_ns()),
 	};
 }

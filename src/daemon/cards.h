@@ -22,14 +22,14 @@
 #include "protocol/limits.h"
 #include "protocol/page.h"
 
-struct ll_card;
+struct ll_served_card;
 struct ll_card_job;
 struct ll_card_claim;
 struct ll_decisions;
 
 struct ll_cards {
 	uv_loop_t *loop;
-	struct ll_card *cards;
+	struct ll_served_card *cards;
 	uv_poll_t timer; /* of timer_fd: finer than uv's timers */
 	uv_check_t check;
 	uv_idle_t idle; /* active while `check` has something to decide: the loop does not sleep before */
@@ -56,7 +56,7 @@ void ll_cards_fini(struct ll_cards *cards);
 
 struct ll_card_join {
 	const char *uuid;
-	uint64_t id; /* the job's number: the same on all its cards, and no other job's. It is told to whoever asks */
+	uint64_t id;        /* the job's number: the same on all its cards, and no other job's. Listings show it */
 	const char *tenant; /* name of the job's tenant; stays until the job has left the card */
 	struct ll_page *page;
 	struct ll_orders *orders;
@@ -118,13 +118,13 @@ void ll_card_claim_remove(struct ll_card_claim *claim);
 unsigned ll_card_claim_number(const struct ll_card_claim *claim);
 
 /* The process rang: its slot is read again, and decided about. */
-void ll_card_claim_bell(struct ll_card_claim *claim);
+void ll_card_claim_wake(struct ll_card_claim *claim);
 
 struct ll_card_claim_view {
-	bool is_wanting; /* it has launches that wait or run */
-	bool is_holder;  /* its job has the turn */
-	bool is_held;    /* it wants the card, and another job has the turn */
-	bool is_deaf;    /* it wants the card, and has not posted for LL_TURN_DEAF_NS: it is stopped, or hangs */
+	bool is_wanting;      /* it has launches that wait or run */
+	bool is_holder;       /* its job has the turn */
+	bool is_held;         /* it wants the card, and another job has the turn */
+	bool is_unresponsive; /* it wants the card, and has not posted for LL_TURN_DEAF_NS: it is stopped, or hangs */
 };
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view);
 

@@ -36,7 +36,7 @@ static void write_uuid(struct ll_orders_card *card, const char uuid[LL_CARD_UUID
 		atomic_store(&card->uuid[i], words[i]);
 }
 
-static int join(struct ll_server *server, struct ll_job_card *card)
+static int join_card(struct ll_server *server, struct ll_job_card *card)
 {
 	struct ll_card_join join = {.uuid = card->uuid,
 				    .id = card->job->number,
@@ -62,7 +62,7 @@ static int add_card(struct ll_server *server, struct ll_job *job, const char *uu
 	card->job = job;
 	card->index = claims->card_count;
 	ll_message_text_set(card->uuid, sizeof card->uuid, uuid);
-	int rc = join(server, card);
+	int rc = join_card(server, card);
 	if (rc) {
 		free(card);
 		return rc;
@@ -181,8 +181,8 @@ static void raise_end(const struct ll_job_pages *pages, unsigned slot)
 	atomic_store(&pages->page->slot_end, pages->orders->slot_end);
 }
 
-int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
-		   const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim)
+int ll_claims_grant(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
+		    const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim)
 {
 	unsigned index = free_slot(card->job->claims);
 	if (index == LL_PAGE_SLOTS)
@@ -201,10 +201,10 @@ int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll
 	return 0;
 }
 
-void ll_claims_bell(struct ll_server *server, struct ll_job_claim *claim)
+void ll_claims_wake(struct ll_server *server, struct ll_job_claim *claim)
 {
-	ll_memory_bell(server, claim);
-	ll_card_claim_bell(claim->share);
+	ll_memory_wake(server, claim);
+	ll_card_claim_wake(claim->share);
 }
 
 /* Forgets the claim, and leaves its slot as it is. */

@@ -86,14 +86,14 @@ struct ll_claim_identity {
 };
 
 /* Gives the process a slot. -ENOSPC: the page has no slot left. -ENOMEM. */
-int ll_claims_take(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
-		   const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim);
+int ll_claims_grant(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
+		    const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim);
 
 /* Gives the claim of that slot. NULL: the slot has another token, or none. */
 struct ll_job_claim *ll_claims_find(const struct ll_job *job, unsigned slot, uint64_t token);
 
 /* The process rang: something in its slot is to be looked at. */
-void ll_claims_bell(struct ll_server *server, struct ll_job_claim *claim);
+void ll_claims_wake(struct ll_server *server, struct ll_job_claim *claim);
 
 /* Takes the slot away. What was used in it stays in the books for a moment. */
 void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim);

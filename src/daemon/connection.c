@@ -19,7 +19,8 @@ enum { FOREIGN_MAX = 64 };
 static void look_at_socket(struct ll_connection *connection);
 
 /* Keeps copies of the descriptors too. False: it cannot. */
-static bool keep(struct ll_connection *connection, const union ll_message *message, const int *fds, size_t count)
+static bool keep_message(struct ll_connection *connection, const union ll_message *message, const int *fds,
+			 size_t count)
 {
 	connection->pending_fd_count = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -41,11 +42,11 @@ static void send_or_keep(struct ll_connection *connection, const union ll_messag
 {
 	int rc = ll_message_send(connection->fd, message, fds, count);
 	bool must_wait = rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM || rc == -ETOOMANYREFS;
-	if (must_wait && !keep(connection, message, fds, count))
+	if (must_wait && !keep_message(connection, message, fds, count))
 		shutdown(connection->fd, SHUT_RDWR);
 }
 
-void ll_connection_answer(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count)
+void ll_connection_reply(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count)
 {
 	message->header.serial = connection->serial;
 	send_or_keep(connection, message, fds, count);
@@ -57,7 +58,7 @@ void ll_connection_refuse(struct ll_connection *connection, int code, const char
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = code;
 	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, reason);
-	ll_connection_answer(connection, &message, NULL, 0);
+	ll_connection_reply(connection, &message, NULL, 0);
 }
 
 static void send_pending(struct ll_connection *connection)
@@ -112,7 +113,7 @@ void ll_watchers_look(struct ll_server *server)
 	}
 }
 
-/* One that does not read what it is told is let go. It comes again, and gets all pages anew. */
+/* Closes a connection whose peer does not read its messages. The peer connects again, and gets all pages anew. */
 void ll_watchers_tell_end(struct ll_server *server, uint64_t job_number)
 {
 	union ll_message message;
@@ -138,7 +139,7 @@ static void close_left(const int *fds, size_t count)
 }
 
 /* Returns 0 after a message, -EAGAIN if there is none, and any other error if the connection must end. */
-static int receive(struct ll_connection *connection)
+static int receive_message(struct ll_connection *connection)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
@@ -158,7 +159,7 @@ static int receive(struct ll_connection *connection)
 	return rc;
 }
 
-/* Sends what waits, then rows of a list, then pages. True: the socket is full. */
+/* Sends waiting messages, then rows of a list, then pages. True: the socket is full. */
 static bool send_waiting(struct ll_connection *connection)
 {
 	if (connection->has_pending)
@@ -167,13 +168,13 @@ static bool send_waiting(struct ll_connection *connection)
 		union ll_message message;
 		connection->is_listing = ll_listing_next(connection->server, &connection->listing, &message);
 		ll_rights_trim(connection, &message);
-		ll_connection_answer(connection, &message, NULL, 0);
+		ll_connection_reply(connection, &message, NULL, 0);
 	}
 	while (connection->is_listing_decisions && !connection->has_pending) {
 		union ll_message message;
 		connection->is_listing_decisions =
 		    ll_decision_listing_next(&connection->server->cards, &connection->decision_listing, &message);
-		ll_connection_answer(connection, &message, NULL, 0);
+		ll_connection_reply(connection, &message, NULL, 0);
 	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;
@@ -187,7 +188,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 	(void)events;
 	int rc = 0;
 	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc && !send_waiting(connection); i++)
-		rc = receive(connection);
+		rc = receive_message(connection);
 	if (rc && rc != -EAGAIN) {
 		ll_connection_close(connection);
 		return;

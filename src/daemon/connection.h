@@ -36,7 +36,7 @@ struct ll_connection {
 
 /* Sends an answer, or keeps it until the socket has room. There is one at most: while it waits nothing is read. The
  * descriptors stay the caller's. */
-void ll_connection_answer(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count);
+void ll_connection_reply(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count);
 void ll_connection_refuse(struct ll_connection *connection, int code, const char *reason);
 
 /* Does what a message says. Descriptors that are kept are set to -1. False: it is wrong here, and the connection ends.

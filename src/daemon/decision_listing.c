@@ -88,8 +88,8 @@ static void make_job(const struct ll_decisions *decisions, const struct ll_decis
 }
 
 /* The last decision, if its jobs were not all sent, and it has not gone meanwhile. */
-static const struct ll_decision *unfinished(const struct ll_decisions *decisions,
-					    const struct ll_decision_listing *listing)
+static const struct ll_decision *find_unfinished(const struct ll_decisions *decisions,
+						 const struct ll_decision_listing *listing)
 {
 	const struct ll_decision *decision = listing->number ? ll_decisions_from(decisions, listing->number) : NULL;
 	bool is_it = decision && decision->number == listing->number && listing->jobs < decision->count;
@@ -105,7 +105,7 @@ bool ll_decision_listing_next(const struct ll_cards *cards, struct ll_decision_l
 		make_state(decisions, ret_message);
 		return true;
 	}
-	const struct ll_decision *decision = decisions ? unfinished(decisions, listing) : NULL;
+	const struct ll_decision *decision = decisions ? find_unfinished(decisions, listing) : NULL;
 	if (decision) {
 		make_job(decisions, decision, listing->jobs++, ret_message);
 		return true;

@@ -29,7 +29,8 @@ static const char *tenant_of(const struct ll_evictable *evictable)
 	return evictable->claim->card->job->facts.tenant;
 }
 
-/* One that does not read what it is told is let go. It comes again, and says how things are. */
+/* Closes the connection of a process that does not read its messages. The process connects again, and reports its
+ * state. */
 void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t value, uint32_t flags)
 {
 	union ll_message message;
@@ -43,7 +44,7 @@ void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind,
 		shutdown(connection->fd, SHUT_RDWR);
 }
 
-static void enter(struct ll_evictable *evictable, enum ll_residency state)
+static void enter_state(struct ll_evictable *evictable, enum ll_residency state)
 {
 	static const char *const names[] = {"here",    "preparing", "stopping",  "stopping",    "stopped",
 					    "leaving", "away",      "returning", "staying away"};
@@ -53,26 +54,26 @@ static void enter(struct ll_evictable *evictable, enum ll_residency state)
 	evictable->rule.lacks_room = evictable->rule.is_torn = false;
 	evictable->rule.left_bytes = evictable->rule.came_bytes = 0;
 	evictable->again_ns = 0;
-	evictable->is_held = evictable->is_held && state == LL_RESIDENCY_RETURNING;
-	evictable->is_move = evictable->is_move || state == LL_RESIDENCY_LEAVING;
+	evictable->is_held = evictable->is_held && state == LL_RESIDENCY_RESUMING;
+	evictable->is_move = evictable->is_move || state == LL_RESIDENCY_EVICTING;
 }
 
 static bool is_becoming_quiet(const struct ll_evictable *evictable)
 {
-	return evictable->rule.state == LL_RESIDENCY_STOPPING || evictable->rule.state == LL_RESIDENCY_HALTING;
+	return evictable->rule.state == LL_RESIDENCY_STOPPING || evictable->rule.state == LL_RESIDENCY_SUSPENDING;
 }
 
 bool ll_evictable_is_moving(const struct ll_evictable *evictable)
 {
 	enum ll_residency state = evictable->rule.state;
-	return is_becoming_quiet(evictable) || state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_RETURNING ||
+	return is_becoming_quiet(evictable) || state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_RESUMING ||
 	       state == LL_RESIDENCY_STAYING;
 }
 
 bool ll_evictable_is_waiting(const struct ll_evictable *evictable)
 {
 	const struct ll_residency_program *rule = &evictable->rule;
-	bool is_returner = rule->state == LL_RESIDENCY_AWAY && rule->wish == LL_RESIDENCY_FREE && rule->wants;
+	bool is_returner = rule->state == LL_RESIDENCY_AWAY && rule->wish == LL_RESIDENCY_WISH_NONE && rule->wants;
 	return is_returner || rule->short_bytes || rule->lacks_room;
 }
 
@@ -82,10 +83,10 @@ bool ll_evictable_is_as_wished(const struct ll_evictable *evictable)
 	if (evictable->rule.is_gathering) /* what it does now it may undo */
 		return false;
 	switch (evictable->rule.wish) {
-	case LL_RESIDENCY_EVICT:
+	case LL_RESIDENCY_WISH_EVICT:
 		return state == LL_RESIDENCY_AWAY;
-	case LL_RESIDENCY_STOP:
-		return state == LL_RESIDENCY_STOPPED || state == LL_RESIDENCY_AWAY;
+	case LL_RESIDENCY_WISH_SUSPEND:
+		return state == LL_RESIDENCY_SUSPENDED || state == LL_RESIDENCY_AWAY;
 	default:
 		return state == LL_RESIDENCY_HERE;
 	}
@@ -97,13 +98,13 @@ const char *ll_evictable_describe(const struct ll_evictable *evictable)
 	case LL_RESIDENCY_STOPPING:
 		return evictable->pool_bytes < evictable->rule.bytes ? "makes memory of the host ready"
 								     : "becomes quiet";
-	case LL_RESIDENCY_HALTING:
+	case LL_RESIDENCY_SUSPENDING:
 		return "becomes quiet";
-	case LL_RESIDENCY_STOPPED:
+	case LL_RESIDENCY_SUSPENDED:
 		return evictable->gather ? "is quiet, and waits for the others" : "";
-	case LL_RESIDENCY_LEAVING:
+	case LL_RESIDENCY_EVICTING:
 		return "leaves the card";
-	case LL_RESIDENCY_RETURNING:
+	case LL_RESIDENCY_RESUMING:
 		return evictable->rule.lacks_room        ? "waits for room on the card"
 		       : ll_evictable_is_back(evictable) ? "is back, and waits for the others"
 							 : "returns to the card";
@@ -143,65 +144,65 @@ void ll_evictable_put_off(struct ll_evictable *evictable, uint64_t begun_ns, uin
 void ll_evictable_revert_wish(struct ll_evictable *evictable)
 {
 	struct ll_residency_program *rule = &evictable->rule;
-	if (rule->wish != LL_RESIDENCY_FREE)
-		rule->wish = evictable->was_stopped ? LL_RESIDENCY_STOP : evictable->wish_before;
-	if (rule->wish == LL_RESIDENCY_STOP)
+	if (rule->wish != LL_RESIDENCY_WISH_NONE)
+		rule->wish = evictable->was_stopped ? LL_RESIDENCY_WISH_SUSPEND : evictable->wish_before;
+	if (rule->wish == LL_RESIDENCY_WISH_SUSPEND)
 		rule->retry_ns = 0; /* it was stopped, and stays so */
-	evictable->wish_before = LL_RESIDENCY_FREE;
+	evictable->wish_before = LL_RESIDENCY_WISH_NONE;
 }
 
 bool ll_evictable_is_back(const struct ll_evictable *evictable)
 {
 	const struct ll_residency_program *rule = &evictable->rule;
-	return evictable->is_held && rule->state == LL_RESIDENCY_RETURNING && !rule->left_bytes;
+	return evictable->is_held && rule->state == LL_RESIDENCY_RESUMING && !rule->left_bytes;
 }
 
 /* ---- steps ---- */
 
-static void ask_to_stop(struct ll_evictable *evictable, enum ll_message_kind kind, uint32_t flags, uint64_t now_ns)
+static void request_stop(struct ll_evictable *evictable, enum ll_message_kind kind, uint32_t flags, uint64_t now_ns)
 {
-	bool is_by_hand = evictable->rule.wish != LL_RESIDENCY_FREE;
+	bool is_by_hand = evictable->rule.wish != LL_RESIDENCY_WISH_NONE;
 	evictable->begun_ns = evictable->asked_ns = now_ns;
 	evictable->is_late = evictable->is_move = false;
 	if (!evictable->gather)
-		evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED;
-	enter(evictable, kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_HALTING : LL_RESIDENCY_STOPPING);
+		evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_SUSPENDED;
+	enter_state(evictable, kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_SUSPENDING : LL_RESIDENCY_STOPPING);
 	ll_evictable_say(evictable, kind, evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS,
 			 flags | (is_by_hand ? LL_MOVE_BY_HAND : 0U));
 }
 
 void ll_evictable_evict(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	ask_to_stop(evictable, LL_MESSAGE_EVICT, 0, now_ns);
+	request_stop(evictable, LL_MESSAGE_EVICT, 0, now_ns);
 }
 
 void ll_evictable_suspend(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	ask_to_stop(evictable, LL_MESSAGE_SUSPEND, 0, now_ns);
+	request_stop(evictable, LL_MESSAGE_SUSPEND, 0, now_ns);
 }
 
 void ll_evictable_gather(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	ask_to_stop(evictable, LL_MESSAGE_EVICT, LL_MOVE_HOLD, now_ns);
+	request_stop(evictable, LL_MESSAGE_EVICT, LL_MOVE_HOLD, now_ns);
 }
 
 /* away: what of it is not on the card. */
 static void begin_return(struct ll_evictable *evictable, uint64_t away_bytes, uint64_t now_ns)
 {
 	bool is_torn = evictable->rule.state != LL_RESIDENCY_AWAY;
-	evictable->is_move = !is_torn || evictable->rule.state == LL_RESIDENCY_LEAVING;
+	evictable->is_move = !is_torn || evictable->rule.state == LL_RESIDENCY_EVICTING;
 	evictable->begun_ns = evictable->heard_ns = now_ns;
-	enter(evictable, LL_RESIDENCY_RETURNING);
+	enter_state(evictable, LL_RESIDENCY_RESUMING);
 	note_came(evictable, away_bytes);
 	evictable->rule.is_torn = is_torn;
 }
 
-static void resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_ns)
+static void send_resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_ns)
 {
 	const struct ll_residency_program *rule = &evictable->rule;
-	uint64_t away_bytes = rule->state == LL_RESIDENCY_AWAY      ? rule->bytes
-			      : rule->state == LL_RESIDENCY_LEAVING ? rule->bytes - rule->left_bytes
-								    : 0;
+	uint64_t away_bytes = rule->state == LL_RESIDENCY_AWAY       ? rule->bytes
+			      : rule->state == LL_RESIDENCY_EVICTING ? rule->bytes - rule->left_bytes
+								     : 0;
 	begin_return(evictable, away_bytes, now_ns);
 	evictable->is_held = flags & LL_MOVE_HOLD;
 	ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, flags);
@@ -209,12 +210,12 @@ static void resume(struct ll_evictable *evictable, uint32_t flags, uint64_t now_
 
 void ll_evictable_resume(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	resume(evictable, 0, now_ns);
+	send_resume(evictable, 0, now_ns);
 }
 
 void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	resume(evictable, LL_MOVE_HOLD, now_ns);
+	send_resume(evictable, LL_MOVE_HOLD, now_ns);
 }
 
 void ll_evictable_go_on(struct ll_evictable *evictable)
@@ -226,12 +227,12 @@ void ll_evictable_go_on(struct ll_evictable *evictable)
 void ll_evictable_stay(struct ll_evictable *evictable)
 {
 	uint64_t came_bytes = evictable->rule.came_bytes;
-	enter(evictable, LL_RESIDENCY_STAYING);
+	enter_state(evictable, LL_RESIDENCY_STAYING);
 	evictable->rule.left_bytes = came_bytes;
 	ll_evictable_say(evictable, LL_MESSAGE_STAY, 0, 0);
 }
 
-void ll_evictable_answer_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns)
+void ll_evictable_reply_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns)
 {
 	static const char *const names[] = {"refused", "granted", "granted, while others leave"};
 	ll_debug("claim %u, tenant %s: room for %" PRIu64 " MiB: %s", ll_card_claim_number(evictable->claim->share),
@@ -247,13 +248,13 @@ void ll_evictable_answer_short(struct ll_evictable *evictable, enum ll_move_room
 void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_move *message, uint64_t now_ns)
 {
 	static const enum ll_residency states[] = {[LL_MOVE_HERE] = LL_RESIDENCY_HERE,
-						   [LL_MOVE_STOPPED] = LL_RESIDENCY_STOPPED,
-						   [LL_MOVE_LEAVING] = LL_RESIDENCY_LEAVING,
+						   [LL_MOVE_STOPPED] = LL_RESIDENCY_SUSPENDED,
+						   [LL_MOVE_EVICTING] = LL_RESIDENCY_EVICTING,
 						   [LL_MOVE_AWAY] = LL_RESIDENCY_AWAY,
-						   [LL_MOVE_RETURNING] = LL_RESIDENCY_RETURNING};
+						   [LL_MOVE_RESUMING] = LL_RESIDENCY_RESUMING};
 	struct ll_residency_program *rule = &evictable->rule;
-	enum ll_residency state = message->value <= LL_MOVE_RETURNING ? states[message->value] : LL_RESIDENCY_HERE;
-	bool is_held = (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RETURNING;
+	enum ll_residency state = message->value <= LL_MOVE_RESUMING ? states[message->value] : LL_RESIDENCY_HERE;
+	bool is_held = (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RESUMING;
 	rule->bytes = message->bytes;
 	evictable->neighbour = (struct ll_evictable_neighbour){0}; /* it says it anew */
 	evictable->seen_count = 0;
@@ -262,18 +263,18 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	bool goes_on = rule->state == state || is_becoming_quiet(evictable); /* it has lost its connection alone */
 	if (!evictable->begun_ns || !goes_on)
 		evictable->begun_ns = now_ns;
-	enter(evictable, state);
-	evictable->is_held = state == LL_RESIDENCY_RETURNING && (message->flags & LL_MOVE_HOLD);
+	enter_state(evictable, state);
+	evictable->is_held = state == LL_RESIDENCY_RESUMING && (message->flags & LL_MOVE_HOLD);
 	if (state == LL_RESIDENCY_HERE && !rule->here_since_ns)
 		rule->here_since_ns = now_ns;
-	if (is_held && rule->wish == LL_RESIDENCY_FREE)
-		rule->wish = state == LL_RESIDENCY_STOPPED ? LL_RESIDENCY_STOP : LL_RESIDENCY_EVICT;
-	if (state == LL_RESIDENCY_LEAVING)
+	if (is_held && rule->wish == LL_RESIDENCY_WISH_NONE)
+		rule->wish = state == LL_RESIDENCY_SUSPENDED ? LL_RESIDENCY_WISH_SUSPEND : LL_RESIDENCY_WISH_EVICT;
+	if (state == LL_RESIDENCY_EVICTING)
 		rule->left_bytes = message->away_bytes < rule->bytes ? rule->bytes - message->away_bytes : 0;
-	if (state == LL_RESIDENCY_RETURNING)
+	if (state == LL_RESIDENCY_RESUMING)
 		note_came(evictable, message->away_bytes);
 	rule->wants = message->flags & LL_MOVE_WANTS;
-	if (rule->wants || state == LL_RESIDENCY_RETURNING)
+	if (rule->wants || state == LL_RESIDENCY_RESUMING)
 		rule->want_since_ns = rule->want_since_ns ? rule->want_since_ns : now_ns;
 }
 
@@ -282,22 +283,22 @@ static enum ll_evictable_event handle_quiet(struct ll_evictable *evictable, cons
 {
 	if (!is_becoming_quiet(evictable)) /* it was told to go on meanwhile */
 		return LL_EVICTABLE_NONE;
-	bool is_halting = evictable->rule.state == LL_RESIDENCY_HALTING;
+	bool is_halting = evictable->rule.state == LL_RESIDENCY_SUSPENDING;
 	if (evictable->is_late) {
 		evictable->rule.is_silent = false;
 		ll_evictable_resume(evictable, now_ns);
 		return LL_EVICTABLE_NONE;
 	}
 	if (evictable->rule.is_gathering) {
-		enter(evictable, LL_RESIDENCY_STOPPED);
+		enter_state(evictable, LL_RESIDENCY_SUSPENDED);
 		return LL_EVICTABLE_QUIET;
 	}
 	if (is_halting) {
-		enter(evictable, LL_RESIDENCY_STOPPED);
+		enter_state(evictable, LL_RESIDENCY_SUSPENDED);
 		return LL_EVICTABLE_DONE;
 	}
 	evictable->rule.bytes = message->bytes;
-	enter(evictable, LL_RESIDENCY_LEAVING);
+	enter_state(evictable, LL_RESIDENCY_EVICTING);
 	evictable->rule.left_bytes = message->bytes;
 	return LL_EVICTABLE_NONE;
 }
@@ -308,17 +309,17 @@ static enum ll_evictable_event handle_busy(struct ll_evictable *evictable, const
 {
 	enum ll_residency state = evictable->rule.state;
 	bool was_late = evictable->is_late;
-	if (message->value == LL_MOVE_RETURNING) {
-		if (state != LL_RESIDENCY_LEAVING)
+	if (message->value == LL_MOVE_RESUMING) {
+		if (state != LL_RESIDENCY_EVICTING)
 			return LL_EVICTABLE_NONE;
 		begin_return(evictable, message->away_bytes, now_ns);
-	} else if (state == LL_RESIDENCY_RETURNING) { /* it was told to go on, and does */
-		enter(evictable, LL_RESIDENCY_HERE);
+	} else if (state == LL_RESIDENCY_RESUMING) { /* it was told to go on, and does */
+		enter_state(evictable, LL_RESIDENCY_HERE);
 		return LL_EVICTABLE_DONE;
 	} else if (!is_becoming_quiet(evictable)) {
 		return LL_EVICTABLE_NONE;
 	} else {
-		enter(evictable, message->value == LL_MOVE_STOPPED ? LL_RESIDENCY_STOPPED : LL_RESIDENCY_HERE);
+		enter_state(evictable, message->value == LL_MOVE_STOPPED ? LL_RESIDENCY_SUSPENDED : LL_RESIDENCY_HERE);
 	}
 	evictable->is_late = evictable->rule.is_silent = false;
 	snprintf(evictable->why, sizeof evictable->why, "%s", message->reason);
@@ -333,9 +334,9 @@ static enum ll_evictable_event handle_copied(struct ll_evictable *evictable, con
 	evictable->pool_bytes = message->pool_bytes;
 	if (rule->state == LL_RESIDENCY_STOPPING)
 		evictable->asked_ns = now_ns;
-	if (rule->state == LL_RESIDENCY_LEAVING)
+	if (rule->state == LL_RESIDENCY_EVICTING)
 		rule->left_bytes = message->away_bytes < rule->bytes ? rule->bytes - message->away_bytes : 0;
-	if (rule->state == LL_RESIDENCY_RETURNING) {
+	if (rule->state == LL_RESIDENCY_RESUMING) {
 		note_came(evictable, message->away_bytes);
 		rule->lacks_room = false;
 		evictable->again_ns = 0;
@@ -348,17 +349,17 @@ static enum ll_evictable_event handle_away(struct ll_evictable *evictable, const
 					   uint64_t now_ns)
 {
 	enum ll_residency state = evictable->rule.state;
-	if (state == LL_RESIDENCY_LEAVING) {
-		enter(evictable, LL_RESIDENCY_AWAY);
+	if (state == LL_RESIDENCY_EVICTING) {
+		enter_state(evictable, LL_RESIDENCY_AWAY);
 		return LL_EVICTABLE_DONE;
 	}
 	if (state != LL_RESIDENCY_STAYING) /* it was told to return meanwhile */
 		return LL_EVICTABLE_NONE;
 	if (message->away_bytes >= evictable->rule.bytes) {
-		enter(evictable, LL_RESIDENCY_AWAY);
+		enter_state(evictable, LL_RESIDENCY_AWAY);
 		return LL_EVICTABLE_STAYED;
 	}
-	enter(evictable, LL_RESIDENCY_RETURNING);
+	enter_state(evictable, LL_RESIDENCY_RESUMING);
 	note_came(evictable, message->away_bytes);
 	evictable->rule.is_torn = true;
 	note_no_room(evictable, now_ns);
@@ -374,7 +375,7 @@ static enum ll_evictable_event handle_back(struct ll_evictable *evictable, uint6
 	rule->wants = false;
 	if (!was_torn) /* else it could not leave, and its turn goes on */
 		rule->here_since_ns = now_ns;
-	enter(evictable, LL_RESIDENCY_HERE);
+	enter_state(evictable, LL_RESIDENCY_HERE);
 	if (!error)
 		return LL_EVICTABLE_DONE;
 	snprintf(evictable->why, sizeof evictable->why,
@@ -396,7 +397,7 @@ static void note_sizes(struct ll_evictable *evictable, const struct ll_message_m
 }
 
 /* A want that was said before the program came back arrives late. */
-static void note_want(struct ll_evictable *evictable, uint64_t short_bytes, bool takes_pieces, uint64_t now_ns)
+static void note_want(struct ll_evictable *evictable, uint64_t short_bytes, bool waits_by_chunk, uint64_t now_ns)
 {
 	struct ll_residency_program *rule = &evictable->rule;
 	if (!short_bytes && rule->state == LL_RESIDENCY_HERE)
@@ -406,7 +407,7 @@ static void note_want(struct ll_evictable *evictable, uint64_t short_bytes, bool
 	rule->granted_bytes = 0;
 	if (short_bytes) {
 		rule->short_bytes = short_bytes;
-		rule->takes_pieces = takes_pieces;
+		rule->waits_by_chunk = waits_by_chunk;
 	} else {
 		rule->wants = true;
 	}
@@ -429,7 +430,7 @@ enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum
 	case LL_MESSAGE_AWAY:
 		return handle_away(evictable, message, now_ns);
 	case LL_MESSAGE_NO_ROOM:
-		if (evictable->rule.state == LL_RESIDENCY_RETURNING)
+		if (evictable->rule.state == LL_RESIDENCY_RESUMING)
 			note_no_room(evictable, now_ns);
 		return LL_EVICTABLE_NONE;
 	case LL_MESSAGE_BACK:
@@ -440,7 +441,7 @@ enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum
 	case LL_MESSAGE_SHORT:
 		ll_debug("claim %u, tenant %s: an allocation of %" PRIu64 " MiB waits for room",
 			 ll_card_claim_number(evictable->claim->share), tenant_of(evictable), message->bytes >> 20);
-		note_want(evictable, message->bytes, message->flags & LL_MOVE_TAKES_PIECES, now_ns);
+		note_want(evictable, message->bytes, message->flags & LL_MOVE_BY_CHUNKS, now_ns);
 		return LL_EVICTABLE_NONE;
 	default:
 		return LL_EVICTABLE_NONE;

@@ -15,8 +15,8 @@
 
 enum phase {
 	PHASE_STOPPING,
-	PHASE_PAUSING, /* one could not stop: the others are told to go on, and then do so for a moment */
-	PHASE_LEAVING, /* all were quiet */
+	PHASE_PAUSING,  /* one could not stop: the others are told to go on, and then do so for a moment */
+	PHASE_EVICTING, /* all were quiet */
 };
 
 struct ll_gather {
@@ -47,7 +47,7 @@ static struct ll_evictable *next_member(const struct ll_residency_books *books, 
 	for (struct ll_evictable *member = next_member(books, gather, NULL); member;                                   \
 	     member = next_member(books, gather, member))
 
-static void release(struct ll_evictable *evictable)
+static void release_member(struct ll_evictable *evictable)
 {
 	evictable->gather = NULL;
 	evictable->rule.is_gathering = false;
@@ -58,7 +58,7 @@ static void free_gather(struct ll_residency_books *books, struct ll_gather *gath
 	struct ll_gather **at = &books->gathers;
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
 		if (evictable->gather == gather)
-			release(evictable);
+			release_member(evictable);
 	}
 	while (*at != gather)
 		at = &(*at)->next;
@@ -68,7 +68,7 @@ static void free_gather(struct ll_residency_books *books, struct ll_gather *gath
 
 static bool is_asked(const struct ll_evictable *evictable)
 {
-	return evictable->rule.state == LL_RESIDENCY_STOPPING || evictable->rule.state == LL_RESIDENCY_HALTING;
+	return evictable->rule.state == LL_RESIDENCY_STOPPING || evictable->rule.state == LL_RESIDENCY_SUSPENDING;
 }
 
 /* ---- going on ---- */
@@ -76,7 +76,7 @@ static bool is_asked(const struct ll_evictable *evictable)
 /* One that was stopped by hand before stays so. */
 static void let_go_on(struct ll_evictable *evictable, uint64_t now_ns)
 {
-	bool is_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED && !evictable->was_stopped;
+	bool is_stopped = evictable->rule.state == LL_RESIDENCY_SUSPENDED && !evictable->was_stopped;
 	if (is_stopped || (is_asked(evictable) && !evictable->is_late))
 		ll_evictable_resume(evictable, now_ns);
 }
@@ -92,7 +92,7 @@ static void return_all(struct ll_residency_books *books, const struct ll_gather 
 {
 	LL_GATHER_EACH (member, books, gather) {
 		enum ll_residency state = member->rule.state;
-		if (state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_AWAY)
+		if (state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_AWAY)
 			ll_evictable_resume(member, now_ns);
 		else
 			let_go_on(member, now_ns);
@@ -108,7 +108,7 @@ static void end_badly(struct ll_residency_books *books, struct ll_gather *gather
 	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
 		if (member->gather != gather)
 			continue;
-		release(member);
+		release_member(member);
 		member->rule.retry_ns = 0;
 		if (culprit && !gather->is_by_hand)
 			ll_evictable_put_off(member, gather->begun_ns, now_ns);
@@ -125,7 +125,7 @@ static void end_stopped(struct ll_residency_books *books, struct ll_gather *gath
 	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
 		if (member->gather != gather)
 			continue;
-		release(member);
+		release_member(member);
 		if (ll_evictable_is_as_wished(member))
 			ll_move_requests_end(books, member, 0, "");
 	}
@@ -135,12 +135,12 @@ static void end_stopped(struct ll_residency_books *books, struct ll_gather *gath
 /* All are quiet. */
 static void begin_leaving(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
 {
-	gather->phase = PHASE_LEAVING;
+	gather->phase = PHASE_EVICTING;
 	LL_GATHER_EACH (member, books, gather) {
 		member->rule.is_gathering = false;
 		member->rule.retry_ns = 0;
 		member->quiet_ns = 0;
-		if (member->rule.state == LL_RESIDENCY_STOPPED)
+		if (member->rule.state == LL_RESIDENCY_SUSPENDED)
 			ll_evictable_evict(member, now_ns);
 		else if (ll_evictable_is_as_wished(member))
 			ll_move_requests_end(books, member, 0, "");
@@ -149,10 +149,10 @@ static void begin_leaving(struct ll_residency_books *books, struct ll_gather *ga
 
 /* ---- stopping ---- */
 
-static void ask_one(const struct ll_gather *gather, struct ll_evictable *evictable, uint64_t now_ns)
+static void request_quiet(const struct ll_gather *gather, struct ll_evictable *evictable, uint64_t now_ns)
 {
 	evictable->quiet_ns = gather->wait_ns;
-	if (gather->end == LL_GATHER_LEAVE)
+	if (gather->end == LL_GATHER_EVICT)
 		ll_evictable_gather(evictable, now_ns);
 	else
 		ll_evictable_suspend(evictable, now_ns);
@@ -162,16 +162,16 @@ static void look_at_stopping(struct ll_residency_books *books, struct ll_gather 
 {
 	bool are_all_quiet = true;
 	LL_GATHER_EACH (member, books, gather) {
-		bool is_returning = member->rule.state == LL_RESIDENCY_RETURNING;
+		bool is_resuming = member->rule.state == LL_RESIDENCY_RESUMING;
 		if (member->rule.state == LL_RESIDENCY_HERE)
-			ask_one(gather, member, now_ns);
-		else if (is_returning && gather->end == LL_GATHER_LEAVE && !member->rule.is_torn)
+			request_quiet(gather, member, now_ns);
+		else if (is_resuming && gather->end == LL_GATHER_EVICT && !member->rule.is_torn)
 			ll_evictable_stay(member);
-		are_all_quiet &= !is_asked(member) && member->rule.state != LL_RESIDENCY_RETURNING;
+		are_all_quiet &= !is_asked(member) && member->rule.state != LL_RESIDENCY_RESUMING;
 	}
 	if (!are_all_quiet)
 		return;
-	if (gather->end == LL_GATHER_LEAVE)
+	if (gather->end == LL_GATHER_EVICT)
 		begin_leaving(books, gather, now_ns);
 	else
 		end_stopped(books, gather);
@@ -187,7 +187,7 @@ static void look_at_pause(struct ll_residency_books *books, struct ll_gather *ga
 	bool are_all_on = true;
 	LL_GATHER_EACH (member, books, gather)
 		are_all_on &= member->rule.state == LL_RESIDENCY_HERE || member->rule.state == LL_RESIDENCY_AWAY ||
-			      member->rule.state == LL_RESIDENCY_STOPPED || member->rule.is_silent ||
+			      member->rule.state == LL_RESIDENCY_SUSPENDED || member->rule.is_silent ||
 			      member->rule.lacks_room;
 	if (are_all_on && !gather->pause_until_ns)
 		gather->pause_until_ns = now_ns + PAUSE_NS;
@@ -204,7 +204,7 @@ static void look_at_pause(struct ll_residency_books *books, struct ll_gather *ga
 static bool have_all_left(const struct ll_residency_books *books, const struct ll_gather *gather)
 {
 	LL_GATHER_EACH (member, books, gather) {
-		if (member->rule.state == LL_RESIDENCY_LEAVING || is_asked(member))
+		if (member->rule.state == LL_RESIDENCY_EVICTING || is_asked(member))
 			return false;
 	}
 	return true;
@@ -241,7 +241,7 @@ void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evict
 		gather->pause_until_ns = 0;
 		return;
 	}
-	if (gather->phase == PHASE_LEAVING && gather->is_by_hand) {
+	if (gather->phase == PHASE_EVICTING && gather->is_by_hand) {
 		fail_alone(books, evictable, now_ns);
 		return;
 	}
@@ -252,10 +252,10 @@ void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evict
 	end_badly(books, gather, evictable, evictable->why, now_ns);
 }
 
-void ll_gather_leave(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
+void ll_gather_remove(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
 {
 	struct ll_gather *gather = evictable->gather;
-	if (gather->phase == PHASE_LEAVING) {
+	if (gather->phase == PHASE_EVICTING) {
 		ll_gather_forget(books, evictable, now_ns);
 		return;
 	}
@@ -266,7 +266,7 @@ void ll_gather_leave(struct ll_residency_books *books, struct ll_evictable *evic
 void ll_gather_forget(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
 {
 	struct ll_gather *gather = evictable->gather;
-	release(evictable);
+	release_member(evictable);
 	if (next_member(books, gather, NULL))
 		ll_gather_look(books, gather, now_ns);
 	else
@@ -294,7 +294,7 @@ uint64_t ll_gathers_due_ns(const struct ll_residency_books *books)
 	return due_ns;
 }
 
-/* ---- who comes and goes ---- */
+/* ---- members join and leave ---- */
 
 struct ll_gather *ll_gather_new(struct ll_residency_books *books, enum ll_gather_end end, bool is_by_hand,
 				uint64_t wait_ns, uint64_t now_ns)
@@ -316,7 +316,7 @@ void ll_gather_add(struct ll_gather *gather, struct ll_evictable *evictable)
 {
 	evictable->gather = gather;
 	evictable->rule.is_gathering = true;
-	evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_STOPPED;
+	evictable->was_stopped = evictable->rule.state == LL_RESIDENCY_SUSPENDED;
 }
 
 void ll_gathers_fini(struct ll_residency_books *books)

@@ -31,7 +31,7 @@ static struct keeper *keeper_of(const struct ll_job *job)
 uint32_t ll_keeper_monitor_pid(const struct ll_job *job)
 {
 	const struct keeper *keeper = keeper_of(job);
-	return keeper->monitor ? (uint32_t)ll_process_id(keeper->monitor->fd) : 0;
+	return keeper->monitor ? (uint32_t)ll_process_id_of_fd(keeper->monitor->fd) : 0;
 }
 
 uint32_t ll_keeper_flags(const struct ll_job *job)
@@ -135,7 +135,7 @@ static bool needs_monitor(const struct keeper *keeper)
 	return keeper->server->is_system || uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS;
 }
 
-static bool tick(struct keeper *keeper)
+static bool keeper_tick(struct keeper *keeper)
 {
 	if (keeper->connection)
 		return false;
@@ -150,7 +150,7 @@ bool ll_keepers_tick(struct ll_server *server)
 	struct ll_job *next;
 	for (struct ll_job *job = server->books.jobs; job; job = next) {
 		next = job->next;
-		is_needed |= tick(keeper_of(job));
+		is_needed |= keeper_tick(keeper_of(job));
 	}
 	return is_needed;
 }

@@ -29,7 +29,6 @@ static void make_job_row(const struct ll_server *server, const struct ll_job *jo
 	ll_message_init(ret_message, LL_MESSAGE_JOB_ROW);
 	struct ll_message_job_row *row = &ret_message->job_row;
 	row->number = job->number;
-	row->tenant_number = job->tenant->number;
 	row->job = job->facts;
 	row->job.flags = ll_keeper_flags(job);
 	row->monitor_pid = ll_keeper_monitor_pid(job);
@@ -116,7 +115,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);
 }
 
-static uint32_t cut(uint32_t value, uint32_t last)
+static uint32_t zero_beyond(uint32_t value, uint32_t last)
 {
 	return value <= last ? value : 0;
 }
@@ -138,13 +137,11 @@ static void describe_claim(const struct ll_page_slot *slot, struct ll_message_cl
 	row->away_bytes = slot->away_bytes;
 	row->gpu_time_ns = slot->gpu_time_ns;
 	row->taken_age_ns = age_ns(slot->taken_ns, now_ns);
-	row->posted_age_ns = age_ns(slot->posted_ns, now_ns);
 	row->idle_ns = idle_ns(slot->activity_ns, now_ns);
 	row->wanting_ns = want_since_ns ? age_ns(want_since_ns, now_ns) + 1 : 0;
-	row->state = cut(slot->state, LL_CLAIM_ENDING);
-	row->residency = cut(slot->residency, LL_CLAIM_EVICTED);
-	row->checkpoint = cut(slot->checkpoint, LL_CHECKPOINT_EVICTED);
-	row->gate = cut(slot->gate, LL_GATE_TIMED);
+	row->state = zero_beyond(slot->state, LL_CLAIM_ENDING);
+	row->residency = zero_beyond(slot->residency, LL_CLAIM_EVICTED);
+	row->checkpoint = zero_beyond(slot->checkpoint, LL_CHECKPOINT_EVICTED);
 	ll_accounts_read(slot, now_ns, &row->accounts);
 	ll_page_read_note(slot, note);
 	ll_message_text_set(row->note, sizeof row->note, note);
@@ -212,7 +209,7 @@ static bool next_process(const struct ll_job *job, struct ll_listing *listing, u
 		process = process->next;
 	if (!process)
 		return false;
-	uint32_t pid = ll_process_has_ended(process->fd) ? 0 : (uint32_t)ll_process_id(process->fd);
+	uint32_t pid = ll_process_has_ended(process->fd) ? 0 : (uint32_t)ll_process_id_of_fd(process->fd);
 	make_process_row(job, pid, process->role, ret_message);
 	listing->process++;
 	listing->processes++;

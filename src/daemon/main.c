@@ -48,7 +48,7 @@ static void open_log(void)
 }
 
 /* loadlined --serve PLACE DAEMON MONITOR, with the listening socket as LL_DAEMON_LISTEN_FD. */
-static int serve(char **words)
+static int run_server(char **words)
 {
 	struct ll_err err = {0};
 	struct ll_server_config config = {
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 	if (is_system && argc == 4 && strcmp(argv[2], "--user") == 0)
 		return serve_system(argv[3]);
 	if (argc == SERVE_WORDS && strcmp(argv[1], "--serve") == 0)
-		return serve(argv);
+		return run_server(argv);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		puts("loadlined " LOADLINE_VERSION);
 		return LL_EXIT_OK;

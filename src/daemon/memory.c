@@ -7,7 +7,7 @@
 #include "control/grants.h"
 #include "daemon/server.h"
 
-/* How long a process may take from its answer to its bytes, before others may have them. */
+/* How long a process may take from its reply to its bytes, before others may have them. */
 #define PROMISE_NS UINT64_C(20000000)
 
 enum { WORD_BITS = 32 };
@@ -85,7 +85,7 @@ void ll_memory_begin(struct ll_job_claim *claim)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	claim->granted = LL_MEMORY_GRANTED(slot->memory);
-	claim->answered = (uint32_t)(slot->memory_answer >> WORD_BITS);
+	claim->answered = (uint32_t)(slot->memory_reply >> WORD_BITS);
 	claim->asked = slot->reserve_asked;
 }
 
@@ -102,7 +102,7 @@ static void set_grant(struct ll_job_claim *claim, uint32_t granted)
 }
 
 /* The grant in the page is for the process to read. If it is not what was granted, somebody else wrote it. */
-static void repair(struct ll_job_claim *claim)
+static void repair_grant(struct ll_job_claim *claim)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	bool is_changed = LL_MEMORY_GRANTED(slot->memory) != claim->granted;
@@ -143,25 +143,25 @@ static void read_want(struct ll_job_claim *claim)
 	claim->want.units = units;
 }
 
-static void answer(struct ll_job_claim *claim, int code)
+static void reply_to_want(struct ll_job_claim *claim, int code)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	claim->answered = claim->want.serial;
 	claim->want = (struct ll_want){0};
-	atomic_store(&slot->memory_answer, (uint64_t)claim->answered << WORD_BITS | (uint32_t)code);
+	atomic_store(&slot->memory_reply, (uint64_t)claim->answered << WORD_BITS | (uint32_t)code);
 	ll_page_wake(&slot->wake_count);
 }
 
-static void promise(struct ll_job_claim *claim, uint32_t units, uint64_t now_ns)
+static void promise_units(struct ll_job_claim *claim, uint32_t units, uint64_t now_ns)
 {
 	claim->promised = units;
 	claim->promised_until_ns = now_ns + PROMISE_NS;
-	answer(claim, 0);
+	reply_to_want(claim, 0);
 }
 
 /* ---- the reserves of others ---- */
 
-static bool owes_answer(const struct ll_job_claim *claim)
+static bool owes_reply(const struct ll_job_claim *claim)
 {
 	const struct ll_page_slot *slot = ll_claim_slot(claim);
 	return LL_MEMORY_USED(slot->memory) && slot->reserve_given != claim->asked;
@@ -172,14 +172,14 @@ static bool is_asking(const struct ll_job_card *card, uint64_t now_ns)
 	if (now_ns >= card->asking_until_ns)
 		return false;
 	for (const struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
-		if (owes_answer(claim))
+		if (owes_reply(claim))
 			return true;
 	}
 	return false;
 }
 
 /* One round serves all that want: who is asked gives all that it can. The one for whom they are asked does not owe. */
-static void ask_others(struct ll_job_card *card, struct ll_job_claim *who, uint64_t now_ns)
+static void request_reserves(struct ll_job_card *card, struct ll_job_claim *who, uint64_t now_ns)
 {
 	who->want.has_asked = true;
 	if (is_asking(card, now_ns))
@@ -197,7 +197,7 @@ static void ask_others(struct ll_job_card *card, struct ll_job_claim *who, uint6
 
 /* ---- deciding ---- */
 
-static void describe(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
+static void describe_member(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;
 	if (now_ns >= claim->promised_until_ns || LL_MEMORY_USED(word) >= claim->promised || has_thanked(claim))
@@ -217,7 +217,7 @@ static struct ll_grants_step next_step(struct ll_job_card *card, struct ll_grant
 				   .leaving = leaving_units(card),
 				   .is_asking = is_asking(card, now_ns)};
 	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next)
-		describe(claim, now_ns, &members[grants.count++]);
+		describe_member(claim, now_ns, &members[grants.count++]);
 	if (!grants.limit && card->job->facts.limits.memory_bytes)
 		grants.limit = 1;
 	return ll_grants_next(&grants);
@@ -241,13 +241,13 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 		set_grant(who, step->granted);
 		break;
 	case LL_GRANTS_SERVE:
-		promise(who, step->granted, now_ns);
+		promise_units(who, step->granted, now_ns);
 		break;
-	case LL_GRANTS_ASK:
-		ask_others(card, who, now_ns);
+	case LL_GRANTS_REQUEST_RESERVES:
+		request_reserves(card, who, now_ns);
 		break;
 	case LL_GRANTS_REFUSE:
-		answer(who, ENOMEM);
+		reply_to_want(who, ENOMEM);
 		break;
 	case LL_GRANTS_REST:
 		break;
@@ -255,7 +255,7 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 }
 
 /* Returns whether there is more to do. */
-static bool decide(struct ll_job_card *card, uint64_t now_ns)
+static bool do_next_step(struct ll_job_card *card, uint64_t now_ns)
 {
 	if (!card->claims)
 		return false;
@@ -278,7 +278,7 @@ static void note_due(struct ll_job_card *card, uint64_t at_ns)
 		card->due_ns = at_ns;
 }
 
-/* What is to be done when no process rings. */
+/* What is to be done while no process sends WAKE. */
 static void find_due(struct ll_job_card *card, bool has_more, uint64_t now_ns)
 {
 	bool has_want = false;
@@ -320,14 +320,14 @@ static void set_timer(struct ll_server *server)
 		uv_timer_stop(&server->memory_timer);
 }
 
-static void settle(struct ll_job_card *card, uint64_t now_ns)
+static void settle_card(struct ll_job_card *card, uint64_t now_ns)
 {
 	drop_leaving(card, now_ns);
 	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
-		repair(claim);
+		repair_grant(claim);
 		read_want(claim);
 	}
-	bool has_more = decide(card, now_ns);
+	bool has_more = do_next_step(card, now_ns);
 	if (!is_asking(card, now_ns))
 		card->asking_until_ns = 0;
 	find_due(card, has_more, now_ns);
@@ -343,7 +343,7 @@ static void on_due(uv_timer_t *timer)
 		struct ll_job_claims *claims = job->claims;
 		for (unsigned i = 0; claims && i < claims->card_count; i++) {
 			if (claims->cards[i]->due_ns && claims->cards[i]->due_ns <= now_ns)
-				settle(claims->cards[i], now_ns);
+				settle_card(claims->cards[i], now_ns);
 		}
 	}
 	set_timer(server);
@@ -351,7 +351,7 @@ static void on_due(uv_timer_t *timer)
 
 void ll_memory_settle(struct ll_server *server, struct ll_job_card *card)
 {
-	settle(card, ll_now_ns());
+	settle_card(card, ll_now_ns());
 	set_timer(server);
 }
 
@@ -362,8 +362,8 @@ static bool was_over(const struct ll_job_card *card)
 	return limit_bytes && orders_of(card)->used_bytes > limit_bytes;
 }
 
-/* Most bells are about launches. */
-void ll_memory_bell(struct ll_server *server, struct ll_job_claim *claim)
+/* Most WAKE messages are about launches. */
+void ll_memory_wake(struct ll_server *server, struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;
 	bool is_charged = LL_MEMORY_USED(word) > claim->granted, is_spoilt = LL_MEMORY_GRANTED(word) != claim->granted;

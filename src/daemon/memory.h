@@ -28,7 +28,7 @@ bool ll_memory_leave(struct ll_job_claim *claim);
 bool ll_memory_has_want(const struct ll_job_claim *claim);
 
 /* A process rang: looks at the card if there is something about memory to decide. */
-void ll_memory_bell(struct ll_server *server, struct ll_job_claim *claim);
+void ll_memory_wake(struct ll_server *server, struct ll_job_claim *claim);
 
 /* Claims or limits have changed: decides anew. */
 void ll_memory_settle(struct ll_server *server, struct ll_job_card *card);

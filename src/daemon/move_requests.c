@@ -30,10 +30,10 @@ struct ll_move_request {
 
 /* ---- answers ---- */
 
-static void answer(const struct ll_move_request *request, union ll_message *message)
+static void send_reply(const struct ll_move_request *request, union ll_message *message)
 {
 	request->connection->serial = request->serial;
-	ll_connection_answer(request->connection, message, NULL, 0);
+	ll_connection_reply(request->connection, message, NULL, 0);
 }
 
 static void fill_in(const struct ll_move_request *request, enum ll_message_kind kind, union ll_message *ret_message)
@@ -45,10 +45,10 @@ static void fill_in(const struct ll_move_request *request, enum ll_message_kind 
 	const struct ll_residency_program *rule = &evictable->rule;
 	ret_message->move.bytes = rule->bytes;
 	ret_message->move.pool_bytes = evictable->pool_bytes;
-	ret_message->move.away_bytes = rule->state == LL_RESIDENCY_AWAY        ? rule->bytes
-				       : rule->state == LL_RESIDENCY_LEAVING   ? rule->bytes - rule->left_bytes
-				       : rule->state == LL_RESIDENCY_RETURNING ? rule->left_bytes
-									       : 0;
+	ret_message->move.away_bytes = rule->state == LL_RESIDENCY_AWAY       ? rule->bytes
+				       : rule->state == LL_RESIDENCY_EVICTING ? rule->bytes - rule->left_bytes
+				       : rule->state == LL_RESIDENCY_RESUMING ? rule->left_bytes
+									      : 0;
 }
 
 static bool is_of_batch(const struct ll_move_request *request, const struct ll_move_request *other)
@@ -78,7 +78,7 @@ static void end_request(struct ll_residency_books *books, struct ll_move_request
 	fill_in(request, LL_MESSAGE_MOVED, &message);
 	message.move.value = ll_now_ns() - request->asked_ns;
 	message.move.flags = request->is_already ? LL_MOVE_ALREADY : 0;
-	answer(request, &message);
+	send_reply(request, &message);
 	drop_request(books, request);
 }
 
@@ -88,7 +88,7 @@ static void refuse_request(struct ll_residency_books *books, struct ll_move_requ
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = code;
 	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, why);
-	answer(request, &message);
+	send_reply(request, &message);
 	drop_request(books, request);
 }
 
@@ -118,7 +118,7 @@ void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns)
 		ll_message_text_set(message.move.reason, sizeof message.move.reason,
 				    request->evictable ? ll_evictable_describe(request->evictable)
 						       : "has not connected yet");
-		answer(request, &message);
+		send_reply(request, &message);
 	}
 }
 
@@ -136,9 +136,9 @@ static struct ll_job_claim *find_claim(const struct ll_job *job, const struct ll
 
 static enum ll_residency_wish wish_of(enum ll_message_kind kind)
 {
-	return kind == LL_MESSAGE_EVICT     ? LL_RESIDENCY_EVICT
-	       : kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_STOP
-					    : LL_RESIDENCY_FREE;
+	return kind == LL_MESSAGE_EVICT     ? LL_RESIDENCY_WISH_EVICT
+	       : kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_WISH_SUSPEND
+					    : LL_RESIDENCY_WISH_NONE;
 }
 
 /* One that is resumed comes after those who wait already. One that has not left yet need not. */
@@ -152,7 +152,7 @@ static void queue_for_return(struct ll_evictable *evictable, bool was_held, uint
 	rule->wants = true;
 	if (evictable->gather) /* it returns with the others */
 		return;
-	if (rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_HALTING)
+	if (rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_SUSPENDING)
 		ll_evictable_resume(evictable, now_ns);
 }
 
@@ -164,18 +164,18 @@ static void wish_for(struct ll_residency_books *books, struct ll_evictable *evic
 	ll_debug("claim %u, tenant %s: is to be %s", ll_card_claim_number(evictable->claim->share),
 		 evictable->claim->card->job->facts.tenant, verbs[wish]);
 	if (wish != before && evictable->gather)
-		ll_gather_leave(books, evictable, now_ns);
+		ll_gather_remove(books, evictable, now_ns);
 	if (wish != before)
 		ll_move_requests_end(books, evictable, -ECANCELED,
 				     "another command has asked for something else meanwhile");
-	bool is_on_its_way = before == LL_RESIDENCY_EVICT && evictable->rule.state != LL_RESIDENCY_AWAY;
-	evictable->wish_before = is_on_its_way ? LL_RESIDENCY_FREE : before;
+	bool is_evicting = before == LL_RESIDENCY_WISH_EVICT && evictable->rule.state != LL_RESIDENCY_AWAY;
+	evictable->wish_before = is_evicting ? LL_RESIDENCY_WISH_NONE : before;
 	evictable->rule.wish = wish;
 	evictable->rule.retry_ns = 0;
 	evictable->quiet_ns = quiet_ns;
 	evictable->begun_ns = now_ns;
-	if (wish == LL_RESIDENCY_FREE)
-		queue_for_return(evictable, before != LL_RESIDENCY_FREE, now_ns);
+	if (wish == LL_RESIDENCY_WISH_NONE)
+		queue_for_return(evictable, before != LL_RESIDENCY_WISH_NONE, now_ns);
 }
 
 /* NULL: it is not known yet, or has ended. */
@@ -220,7 +220,7 @@ static bool is_batch_ready(const struct ll_residency_books *books, const struct 
 static void gather_batch(struct ll_residency_books *books, const struct ll_move_request *model, uint64_t now_ns)
 {
 	struct ll_gather *gather =
-	    ll_gather_new(books, model->kind == LL_MESSAGE_EVICT ? LL_GATHER_LEAVE : LL_GATHER_STOP, true,
+	    ll_gather_new(books, model->kind == LL_MESSAGE_EVICT ? LL_GATHER_EVICT : LL_GATHER_SUSPEND, true,
 			  model->message.value, now_ns);
 	for (struct ll_move_request *request = books->requests; gather && request; request = request->next) {
 		/* Another command may have asked the same of it. */
@@ -247,7 +247,7 @@ static void begin_batch(struct ll_server *server, const struct ll_move_request *
 		request->evictable = evictable;
 		count++;
 	}
-	if (count > 1 && wish != LL_RESIDENCY_FREE)
+	if (count > 1 && wish != LL_RESIDENCY_WISH_NONE)
 		gather_batch(books, &model, now_ns);
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
 		if (ll_evictable_is_as_wished(evictable))

@@ -56,7 +56,7 @@ size_t ll_neighbours_describe(const struct ll_residency_books *books, const char
 	if (!bytes)
 		return 0;
 	*ret_program =
-	    (struct ll_residency_program){.state = LL_RESIDENCY_LEAVING, .bytes = bytes, .left_bytes = bytes};
+	    (struct ll_residency_program){.state = LL_RESIDENCY_EVICTING, .bytes = bytes, .left_bytes = bytes};
 	return 1;
 }
 
@@ -96,7 +96,7 @@ void ll_neighbours_clear(struct ll_server *server, const char *uuid)
 /* ---- what they say ---- */
 
 /* The room is theirs from now on. */
-static void choose(const struct ll_server *server, struct ll_evictable *evictable, uint64_t bytes)
+static void choose_neighbour(const struct ll_server *server, struct ll_evictable *evictable, uint64_t bytes)
 {
 	struct ll_neighbour_view views[LL_NEIGHBOUR_CARDS];
 	size_t count = evictable->seen_count;
@@ -112,7 +112,8 @@ static void choose(const struct ll_server *server, struct ll_evictable *evictabl
 	say_destination(evictable, uuid);
 }
 
-static void judge(const struct ll_server *server, struct ll_evictable *evictable, const struct ll_neighbour_card *card)
+static void judge_neighbour(const struct ll_server *server, struct ll_evictable *evictable,
+			    const struct ll_neighbour_card *card)
 {
 	struct ll_neighbour_view view = view_of(server, card);
 	evictable->neighbour.wanted_looks = ll_neighbour_is_wanted(&view) ? evictable->neighbour.wanted_looks + 1 : 0;
@@ -135,15 +136,15 @@ void ll_neighbours_handle(struct ll_server *server, struct ll_evictable *evictab
 	struct ll_neighbour_card card = {.free_bytes = message->free_bytes, .used_bytes = message->value};
 	bool is_read = message->flags & LL_MOVE_IS_READ;
 	snprintf(card.uuid, sizeof card.uuid, "%s", message->uuid);
-	if (message->flags & LL_MOVE_ASKS) {
-		choose(server, evictable, message->bytes);
+	if (message->flags & LL_MOVE_WANTS_DESTINATION) {
+		choose_neighbour(server, evictable, message->bytes);
 		return;
 	}
 	if (message->away_bytes || strcmp(evictable->neighbour.uuid, message->uuid) == 0) {
 		uint64_t before_bytes = evictable->neighbour.bytes;
 		note_bytes(evictable, message);
 		if (is_read && evictable->neighbour.bytes)
-			judge(server, evictable, &card);
+			judge_neighbour(server, evictable, &card);
 		if (evictable->neighbour.bytes < before_bytes)
 			ll_residency_look_anew(server, message->uuid);
 	} else if (is_read && evictable->seen_count < LL_NEIGHBOUR_CARDS) {

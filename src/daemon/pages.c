@@ -12,7 +12,7 @@
 
 enum { PATH_SIZE = 40 };
 
-static int map(struct ll_job_pages *pages)
+static int map_pages(struct ll_job_pages *pages)
 {
 	int rc = ll_page_map(pages->page_fd, true, &pages->page);
 	return rc ? rc : ll_orders_map(pages->orders_fd, true, &pages->orders);
@@ -25,7 +25,7 @@ int ll_pages_make(struct ll_job_pages *pages, const struct ll_job_facts *facts)
 	if (!rc)
 		rc = ll_orders_make(facts->token, &pages->orders_fd);
 	if (!rc)
-		rc = map(pages);
+		rc = map_pages(pages);
 	if (rc) {
 		ll_pages_close(pages);
 		return rc;
@@ -65,7 +65,7 @@ int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_f
 	if (!is_believed(fds[0], facts->uid) || !is_believed(fds[1], facts->uid))
 		return -EBADMSG;
 	*pages = (struct ll_job_pages){.page_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0), .orders_fd = open_orders(fds[1])};
-	int rc = pages->page_fd < 0 || pages->orders_fd < 0 ? -errno : map(pages);
+	int rc = pages->page_fd < 0 || pages->orders_fd < 0 ? -errno : map_pages(pages);
 	if (!rc && memcmp(pages->orders->token, facts->token, sizeof facts->token) != 0)
 		rc = -EBADMSG;
 	struct ll_limits limits;
@@ -108,7 +108,7 @@ void ll_pages_write_limits(const struct ll_job_pages *pages, const struct ll_lim
 	ll_page_wake(&pages->orders->wake_count);
 }
 
-static int detach(void *memory, size_t bytes, int fd)
+static int detach_pages(void *memory, size_t bytes, int fd)
 {
 	void *copy = mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
 	return copy == MAP_FAILED ? -errno : 0;
@@ -116,8 +116,8 @@ static int detach(void *memory, size_t bytes, int fd)
 
 int ll_pages_detach(struct ll_job_pages *pages)
 {
-	int rc = detach(pages->page, sizeof *pages->page, pages->page_fd);
-	return rc ? rc : detach(pages->orders, sizeof *pages->orders, pages->orders_fd);
+	int rc = detach_pages(pages->page, sizeof *pages->page, pages->page_fd);
+	return rc ? rc : detach_pages(pages->orders, sizeof *pages->orders, pages->orders_fd);
 }
 
 void ll_pages_close(struct ll_job_pages *pages)

@@ -23,8 +23,8 @@ static uint64_t promised_to_others(const struct ll_server *server, const struct 
 	return bytes;
 }
 
-static int check(const struct ll_server *server, const struct ll_job *job, const char *uuid, uint64_t request,
-		 uint64_t promisable, char ret_reason[LL_REASON_SIZE])
+static int check_promise(const struct ll_server *server, const struct ll_job *job, const char *uuid, uint64_t request,
+			 uint64_t promisable, char ret_reason[LL_REASON_SIZE])
 {
 	uint64_t others = promised_to_others(server, job, uuid);
 	if (!request || !promisable || (request <= promisable && others <= promisable - request))
@@ -43,7 +43,8 @@ int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct 
 		     char ret_reason[LL_REASON_SIZE])
 {
 	struct ll_job_card *card;
-	int rc = check(server, job, bind->uuid, job->facts.limits.request_bytes, bind->promisable_bytes, ret_reason);
+	int rc =
+	    check_promise(server, job, bind->uuid, job->facts.limits.request_bytes, bind->promisable_bytes, ret_reason);
 	if (rc)
 		return rc;
 	rc = ll_job_card_get(server, job, bind->uuid, "", &card);
@@ -64,12 +65,12 @@ static int check_all(const struct ll_server *server, const struct ll_job *job, u
 	const struct ll_job_claims *claims = job->claims;
 	int rc = 0;
 	for (unsigned i = 0; i < claims->card_count && !rc; i++)
-		rc = check(server, job, claims->cards[i]->uuid, request, job->pages.orders->promisable_bytes[i],
-			   ret_reason);
+		rc = check_promise(server, job, claims->cards[i]->uuid, request, job->pages.orders->promisable_bytes[i],
+				   ret_reason);
 	return rc;
 }
 
-static void merge(struct ll_limits *limits, const struct ll_message_set *set)
+static void merge_limits(struct ll_limits *limits, const struct ll_message_set *set)
 {
 	if (set->fields & LL_SET_MEMORY)
 		limits->memory_bytes = set->limits.memory_bytes;
@@ -92,7 +93,7 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 {
 	struct ll_limits limits = job->facts.limits;
 	struct ll_job_claims *claims = job->claims;
-	merge(&limits, set);
+	merge_limits(&limits, set);
 	bool is_checked = set->fields & LL_SET_REQUEST && !(set->fields & LL_SET_OVERCOMMIT);
 	int rc = is_checked ? check_all(server, job, limits.request_bytes, ret_reason) : 0;
 	if (rc)

@@ -44,11 +44,11 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 		rule->moved_ns = took_ns;
 	evictable->moves += evictable->is_move && event == LL_EVICTABLE_DONE;
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", number, tenant,
-		event == LL_EVICTABLE_STAYED          ? "stays away: its room on the card was wanted"
-		: rule->state == LL_RESIDENCY_STOPPED ? "stopped"
-		: rule->state == LL_RESIDENCY_AWAY    ? "away"
-		: evictable->is_move                  ? "back on the card"
-						      : "goes on",
+		event == LL_EVICTABLE_STAYED            ? "stays away: its room on the card was wanted"
+		: rule->state == LL_RESIDENCY_SUSPENDED ? "stopped"
+		: rule->state == LL_RESIDENCY_AWAY      ? "away"
+		: evictable->is_move                    ? "back on the card"
+							: "goes on",
 		rule->bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
@@ -63,7 +63,7 @@ static void evict_unit(struct ll_residency_books *books, struct ll_residency_sce
 	for (size_t i = 0; i < scene->count; i++)
 		members += scene->members[i].unit == unit;
 	if (members > 1)
-		gather = ll_gather_new(books, LL_GATHER_LEAVE, false, 0, now_ns);
+		gather = ll_gather_new(books, LL_GATHER_EVICT, false, 0, now_ns);
 	for (size_t i = 0; i < scene->count; i++) {
 		if (scene->members[i].unit != unit)
 			continue;
@@ -94,7 +94,7 @@ static void return_unit(struct ll_residency_scene *scene, unsigned unit, uint64_
 static void stay_unit(struct ll_residency_scene *scene, unsigned unit)
 {
 	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->members[i].unit == unit && scene->who[i]->rule.state == LL_RESIDENCY_RETURNING &&
+		if (scene->members[i].unit == unit && scene->who[i]->rule.state == LL_RESIDENCY_RESUMING &&
 		    !scene->who[i]->rule.is_torn)
 			ll_evictable_stay(scene->who[i]);
 	}
@@ -107,25 +107,25 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 	const struct ll_residency_program *program = &scene->programs[decision->who];
 	size_t at = ll_residency_units_short(scene->members, scene->count, program->unit, program->card);
 	switch (decision->step) {
-	case LL_RESIDENCY_LEAVE:
+	case LL_RESIDENCY_EVICT:
 		evict_unit(books, scene, program->unit, now_ns);
 		break;
-	case LL_RESIDENCY_RETURN:
+	case LL_RESIDENCY_RESUME:
 		return_unit(scene, program->unit, now_ns);
 		break;
 	case LL_RESIDENCY_STAY:
 		stay_unit(scene, program->unit);
 		break;
 	case LL_RESIDENCY_REFUSE:
-		ll_evictable_answer_short(scene->who[at], LL_MOVE_ROOM_NONE, now_ns);
+		ll_evictable_reply_short(scene->who[at], LL_MOVE_ROOM_NONE, now_ns);
 		break;
 	case LL_RESIDENCY_GRANT:
-		ll_evictable_answer_short(
-		    scene->who[at],
-		    program->short_bytes <= scene->free_bytes[program->card] ? LL_MOVE_ROOM_THERE : LL_MOVE_ROOM_COMING,
-		    now_ns);
+		ll_evictable_reply_short(scene->who[at],
+					 program->short_bytes <= scene->free_bytes[program->card] ? LL_MOVE_ROOM_THERE
+												  : LL_MOVE_ROOM_COMING,
+					 now_ns);
 		break;
-	case LL_RESIDENCY_HALT:
+	case LL_RESIDENCY_SUSPEND:
 	case LL_RESIDENCY_GO_ON:
 	case LL_RESIDENCY_WAIT:
 		break;
@@ -137,13 +137,13 @@ static void do_step_of_one(struct ll_evictable *evictable, enum ll_residency_ste
 			   uint64_t now_ns)
 {
 	switch (step) {
-	case LL_RESIDENCY_LEAVE:
+	case LL_RESIDENCY_EVICT:
 		ll_evictable_evict(evictable, now_ns);
 		break;
-	case LL_RESIDENCY_HALT:
+	case LL_RESIDENCY_SUSPEND:
 		ll_evictable_suspend(evictable, now_ns);
 		break;
-	case LL_RESIDENCY_RETURN:
+	case LL_RESIDENCY_RESUME:
 		if (is_following)
 			ll_evictable_resume_held(evictable, now_ns);
 		else
@@ -230,7 +230,7 @@ static bool is_anybody(const struct ll_residency_books *books, const char *uuid,
 	return false;
 }
 
-static void decide(struct ll_server *server, struct ll_card_room *room, uint64_t now_ns)
+static void decide_room(struct ll_server *server, struct ll_card_room *room, uint64_t now_ns)
 {
 	while (decide_once(server, room, now_ns))
 		;
@@ -290,7 +290,7 @@ void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns)
 		uv_timer_start(&books->timer, on_timer, due > now_ns ? (due - now_ns) / LL_NS_PER_MS + 1 : 1, 0);
 }
 
-static void tick(struct ll_server *server, uint64_t now_ns)
+static void residency_tick(struct ll_server *server, uint64_t now_ns)
 {
 	struct ll_residency_books *books = &server->residency;
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
@@ -307,7 +307,7 @@ static void tick(struct ll_server *server, uint64_t now_ns)
 void ll_residency_look_everywhere(struct ll_server *server, uint64_t now_ns)
 {
 	for (struct ll_card_room *room = server->residency.rooms; room; room = room->next)
-		decide(server, room, now_ns);
+		decide_room(server, room, now_ns);
 	ll_residency_set_timer(server, now_ns);
 }
 
@@ -315,7 +315,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct ll_server *server = timer->data;
 	uint64_t now_ns = ll_now_ns();
-	tick(server, now_ns);
+	residency_tick(server, now_ns);
 	ll_residency_look_everywhere(server, now_ns);
 }
 
@@ -325,7 +325,7 @@ void ll_residency_look(struct ll_server *server, const char *uuid)
 	uint64_t now_ns = ll_now_ns();
 	struct ll_card_room *room = ll_card_room_get(&server->residency, uuid);
 	if (room)
-		decide(server, room, now_ns);
+		decide_room(server, room, now_ns);
 	ll_residency_set_timer(server, now_ns);
 }
 
@@ -338,7 +338,7 @@ void ll_residency_look_anew(struct ll_server *server, const char *uuid)
 	ll_residency_look(server, uuid);
 }
 
-/* ---- who comes and goes ---- */
+/* ---- processes connect and end ---- */
 
 int ll_residency_init(struct ll_server *server)
 {
@@ -368,7 +368,7 @@ struct ll_evictable *ll_residency_find(const struct ll_residency_books *books, c
 	return evictable;
 }
 
-static void attach(struct ll_evictable *evictable, struct ll_connection *connection)
+static void attach_connection(struct ll_evictable *evictable, struct ll_connection *connection)
 {
 	if (connection->evictable)
 		connection->evictable->connection = NULL;
@@ -394,7 +394,7 @@ int ll_residency_join(struct ll_server *server, struct ll_connection *connection
 		evictable->next = books->evictables;
 		books->evictables = evictable;
 	}
-	attach(evictable, connection);
+	attach_connection(evictable, connection);
 	ll_evictable_begin(evictable, message, ll_now_ns());
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
@@ -437,7 +437,7 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 	ll_move_requests_end(books, evictable, -ESRCH, "the program has ended");
 	struct ll_card_room *room = ll_card_room_find(books, claim->card->uuid);
 	if (room) {
-		ll_card_room_ask_anew(room);
+		ll_card_room_request_anew(room);
 		room->again_ns = 0;
 	}
 	free(evictable);
@@ -467,10 +467,10 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 		return;
 	}
 	if (kind == LL_MESSAGE_BACK)
-		ll_card_room_ask_anew(room);
+		ll_card_room_request_anew(room);
 	else if (!does_measure(kind) || !message->free_bytes)
 		room->measured_ns = 0;
-	else if (kind != LL_MESSAGE_MEASURED || ll_card_room_is_answer(room, message->value))
+	else if (kind != LL_MESSAGE_MEASURED || ll_card_room_is_reply(room, message->value))
 		ll_card_room_note_free(room, message->free_bytes);
 	note_event(server, evictable, ll_evictable_handle(evictable, kind, message, ll_now_ns()));
 	if (evictable->gather)

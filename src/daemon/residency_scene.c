@@ -59,18 +59,18 @@ void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes)
 	room->asked_ns = 0;
 }
 
-void ll_card_room_ask_anew(struct ll_card_room *room)
+void ll_card_room_request_anew(struct ll_card_room *room)
 {
 	room->number++;
 	room->measured_ns = room->asked_ns = 0;
 }
 
-bool ll_card_room_is_answer(const struct ll_card_room *room, uint64_t number)
+bool ll_card_room_is_reply(const struct ll_card_room *room, uint64_t number)
 {
 	return !number || number == room->number;
 }
 
-static void ask_free(const struct ll_residency_books *books, struct ll_card_room *room, uint64_t now_ns)
+static void request_free(const struct ll_residency_books *books, struct ll_card_room *room, uint64_t now_ns)
 {
 	if (room->asked_ns && now_ns - room->asked_ns < MEASURE_NS)
 		return;
@@ -250,7 +250,7 @@ bool ll_residency_scene_know_room(const struct ll_residency_scene *scene, const 
 		struct ll_card_room *room = scene->rooms[i];
 		if (is_fresh(scene, room, now_ns))
 			continue;
-		ask_free(books, room, now_ns);
+		request_free(books, room, now_ns);
 		is_known = false;
 	}
 	return is_known;

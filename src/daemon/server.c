@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,7 +18,7 @@
 #include "daemon/store.h"
 #include "daemon/users.h"
 
-enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, LINGER_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
+enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, IDLE_EXIT_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
 
 /* ---- accepting ---- */
 
@@ -44,8 +43,8 @@ static void say_full(int fd, const char *reason)
 	ll_message_send(fd, &message, NULL, 0);
 }
 
-/* Accepts with the reserve, says why it refuses, and closes. Who comes again later may find room. Else the loop would
- * spin: the listening socket stays readable. */
+/* Accepts with the reserve, says why it refuses, and closes. A client that tries again later may find room. Else the
+ * loop would spin: the listening socket stays readable. */
 static void refuse_next(struct ll_server *server)
 {
 	if (server->reserve_fd >= 0)
@@ -98,7 +97,7 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 
 /* ---- what is asked again and again, and the end ---- */
 
-static void on_linger(uv_timer_t *timer)
+static void on_idle_exit(uv_timer_t *timer)
 {
 	ll_server_stop(timer->data);
 }
@@ -137,9 +136,9 @@ void ll_server_look(struct ll_server *server)
 {
 	bool is_idle = server->connection_count == server->watcher_count && !server->books.job_count;
 	if (!is_idle || server->is_system)
-		uv_timer_stop(&server->linger);
-	else if (!uv_is_active((uv_handle_t *)&server->linger))
-		uv_timer_start(&server->linger, on_linger, LINGER_MS, 0);
+		uv_timer_stop(&server->idle_exit);
+	else if (!uv_is_active((uv_handle_t *)&server->idle_exit))
+		uv_timer_start(&server->idle_exit, on_idle_exit, IDLE_EXIT_MS, 0);
 	if (server->wants_tick && !uv_is_active((uv_handle_t *)&server->tick))
 		uv_timer_start(&server->tick, on_tick, TICK_MS, TICK_MS);
 }
@@ -151,8 +150,6 @@ void ll_server_stop(struct ll_server *server)
 
 void ll_server_describe(const struct ll_server *server, struct ll_message_welcome *welcome)
 {
-	struct rlimit limit = {.rlim_cur = 0};
-	getrlimit(RLIMIT_NOFILE, &limit);
 	welcome->protocol = LL_PROTOCOL_VERSION;
 	welcome->pid = (uint32_t)getpid();
 	welcome->version = ll_version_number(server->version);
@@ -162,7 +159,6 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->jobs = server->books.job_count;
 	welcome->tenants = server->books.tenant_count;
 	welcome->connections = server->connection_count;
-	welcome->open_files_limit = limit.rlim_cur < UINT32_MAX ? (uint32_t)limit.rlim_cur : UINT32_MAX;
 	welcome->bad_messages = server->bad_messages;
 	welcome->last_job = server->books.last_job;
 }
@@ -179,7 +175,7 @@ static int check_listener(int fd)
 	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-static int init(struct ll_server *server, const struct ll_server_config *config)
+static int init_server(struct ll_server *server, const struct ll_server_config *config)
 {
 	*server = (struct ll_server){.listen_fd = config->listen_fd,
 				     .version = config->version,
@@ -196,10 +192,10 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 	int rc = uv_loop_init(&server->loop);
 	if (rc)
 		return rc;
-	uv_timer_init(&server->loop, &server->linger);
+	uv_timer_init(&server->loop, &server->idle_exit);
 	uv_timer_init(&server->loop, &server->tick);
 	uv_timer_init(&server->loop, &server->room);
-	server->linger.data = server->tick.data = server->room.data = server->listener.data = server;
+	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_memory_init(server);
 	if (!rc)
 		rc = ll_residency_init(server);
@@ -214,7 +210,7 @@ static int init(struct ll_server *server, const struct ll_server_config *config)
 	return rc;
 }
 
-static void fini(struct ll_server *server)
+static void fini_server(struct ll_server *server)
 {
 	close(server->listen_fd); /* first: from here on others may bind the name */
 	while (server->connections) {
@@ -226,7 +222,7 @@ static void fini(struct ll_server *server)
 	ll_memory_fini(server);
 	ll_residency_fini(server);
 	uv_close((uv_handle_t *)&server->listener, NULL);
-	uv_close((uv_handle_t *)&server->linger, NULL);
+	uv_close((uv_handle_t *)&server->idle_exit, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);
 	uv_close((uv_handle_t *)&server->room, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -241,7 +237,7 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	int rc = check_listener(config->listen_fd);
 	if (rc)
 		return ll_err_set(err, rc, "descriptor %d: %s", config->listen_fd, strerror(-rc));
-	rc = init(&server, config);
+	rc = init_server(&server, config);
 	if (rc)
 		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
 	if (server.is_system) {
@@ -250,6 +246,6 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	}
 	ll_server_look(&server);
 	uv_run(&server.loop, UV_RUN_DEFAULT);
-	fini(&server);
+	fini_server(&server);
 	return 0;
 }

@@ -26,7 +26,7 @@ struct ll_server {
 	uv_poll_t listener;
 	int listen_fd, reserve_fd; /* reserve: closed for a moment to accept and refuse, when there is no other left */
 	bool is_listener_paused;
-	uv_timer_t linger;
+	uv_timer_t idle_exit;
 	uv_timer_t tick; /* once a second, while something must be asked again and again */
 	bool wants_tick;
 	struct ll_books books;
@@ -73,7 +73,7 @@ void ll_connection_close(struct ll_connection *connection);
 /* Closes connections that have said nothing for too long. Returns whether there are any that may yet. */
 bool ll_connections_tick(struct ll_server *server);
 
-/* Something changed: starts or stops the linger and the tick. */
+/* Something changed: starts or stops the idle_exit and the tick. */
 void ll_server_look(struct ll_server *server);
 
 /* Fills in what the daemon says of itself. */

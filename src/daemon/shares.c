@@ -101,22 +101,22 @@ void ll_shares_open(const struct ll_shares *shares, struct ll_connection *connec
 		    const struct ll_message_share *message)
 {
 	const struct ll_share *share = find_share(shares, message->key);
-	union ll_message answer;
+	union ll_message reply;
 	int fds[LL_MESSAGE_FDS];
 	if (!share || share->came_bytes != share->bytes || message->first >= share->count) {
 		ll_connection_refuse(connection, -ENOENT, "nobody shares it");
 		return;
 	}
-	ll_message_init(&answer, LL_MESSAGE_OPENED);
-	answer.share.key[0] = share->key[0];
-	answer.share.key[1] = share->key[1];
-	answer.share.bytes = share->bytes;
-	answer.share.first = message->first;
-	for (uint32_t i = message->first; i < share->count && answer.share.count < LL_MESSAGE_FDS; i++) {
-		answer.share.handle_bytes[answer.share.count] = share->handles[i].bytes;
-		fds[answer.share.count++] = share->handles[i].fd;
+	ll_message_init(&reply, LL_MESSAGE_OPENED);
+	reply.share.key[0] = share->key[0];
+	reply.share.key[1] = share->key[1];
+	reply.share.bytes = share->bytes;
+	reply.share.first = message->first;
+	for (uint32_t i = message->first; i < share->count && reply.share.count < LL_MESSAGE_FDS; i++) {
+		reply.share.handle_bytes[reply.share.count] = share->handles[i].bytes;
+		fds[reply.share.count++] = share->handles[i].fd;
 	}
-	ll_connection_answer(connection, &answer, fds, answer.share.count);
+	ll_connection_reply(connection, &reply, fds, reply.share.count);
 }
 
 void ll_shares_fini(struct ll_shares *shares)

@@ -43,7 +43,7 @@ static int open_notify(struct sockaddr_un *ret_address, socklen_t *ret_length)
 }
 
 /* False: there is no systemd, or it does not read. */
-static bool notify(const struct ll_server *server, const char *text, const int *fds, size_t fd_count)
+static bool notify_systemd(const struct ll_server *server, const char *text, const int *fds, size_t fd_count)
 {
 	struct sockaddr_un address;
 	union {
@@ -99,7 +99,7 @@ void ll_store_add(const struct ll_server *server, const struct ll_job *job)
 				   job->processes->fd};
 	name_of(job, name);
 	snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s", name);
-	if (!notify(server, text, fds, KEPT_FDS))
+	if (!notify_systemd(server, text, fds, KEPT_FDS))
 		ll_log(LL_LOG_WARN, "systemd does not take the descriptors of job %s", name);
 	close(facts_fd);
 }
@@ -109,12 +109,12 @@ void ll_store_remove(const struct ll_server *server, const struct ll_job *job)
 	char name[NAME_SIZE], text[NAME_SIZE + 32];
 	name_of(job, name);
 	snprintf(text, sizeof text, "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	notify(server, text, NULL, 0);
+	notify_systemd(server, text, NULL, 0);
 }
 
 void ll_store_say_ready(const struct ll_server *server)
 {
-	notify(server, "READY=1", NULL, 0);
+	notify_systemd(server, "READY=1", NULL, 0);
 }
 
 /* ---- what comes back ---- */
@@ -176,7 +176,7 @@ static bool read_facts(int fd, struct ll_job_facts *ret_facts)
 	return true;
 }
 
-static void restore(struct ll_server *server, struct kept_job *kept)
+static void restore_job(struct ll_server *server, struct kept_job *kept)
 {
 	struct ll_job_facts facts;
 	if (kept->page_fds[0] < 0 || kept->page_fds[1] < 0 || kept->facts_fd < 0 ||
@@ -226,6 +226,6 @@ void ll_store_restore(struct ll_server *server)
 			give_role(find_kept(jobs, &count, name), fd);
 	}
 	for (size_t i = 0; i < count; i++)
-		restore(server, &jobs[i]);
+		restore_job(server, &jobs[i]);
 	free(jobs);
 }

@@ -31,7 +31,7 @@ static void free_user(struct ll_user *user)
 	free(user);
 }
 
-static void attach(struct ll_user *user, struct ll_connection *connection)
+static void attach_user(struct ll_user *user, struct ll_connection *connection)
 {
 	if (user->connection == connection)
 		return;
@@ -89,7 +89,7 @@ static struct ll_user *new_user(struct ll_server *server, struct ll_job *job, in
 	}
 	user->server = server;
 	user->job = job;
-	user->pid = (uint32_t)ll_process_id(fd);
+	user->pid = (uint32_t)ll_process_id_of_fd(fd);
 	user->number = ++server->last_user;
 	user->next = server->users;
 	server->users = user;
@@ -189,7 +189,7 @@ static int take_new(struct ll_server *server, struct ll_user *user, const struct
 		return rc;
 	user->claims++; /* so that the user does not go with the former claim */
 	end_double(server, user, card);
-	rc = ll_claims_take(server, card, user, &user->identity, ret_claim);
+	rc = ll_claims_grant(server, card, user, &user->identity, ret_claim);
 	user->claims--;
 	return rc;
 }
@@ -209,7 +209,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	struct ll_claim_identity identity = {message->pid, message->namespaces, message->start_ticks};
 	if (call->process_fd < 0 || ll_process_has_ended(call->process_fd))
 		return -ESRCH;
-	uint32_t pid = (uint32_t)ll_process_id(call->process_fd);
+	uint32_t pid = (uint32_t)ll_process_id_of_fd(call->process_fd);
 	end_elsewhere(server, call->job, pid);
 	struct ll_user *user = find_user(server, call->job, pid, &identity);
 	bool is_new_image = user && user->connection != call->connection && !message->slot_token;
@@ -223,7 +223,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 		user = new_user(server, call->job, call->process_fd);
 	if (!user)
 		return -errno;
-	attach(user, call->connection);
+	attach_user(user, call->connection);
 	user->identity = identity;
 	int rc = claim_for(server, user, message, ret_claim);
 	if (!user->claims)
@@ -235,7 +235,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 
 struct ll_user *ll_users_find(const struct ll_server *server, int process_fd)
 {
-	uint32_t pid = (uint32_t)ll_process_id(process_fd);
+	uint32_t pid = (uint32_t)ll_process_id_of_fd(process_fd);
 	struct ll_user *user = server->users;
 	while (user && (!pid || user->pid != pid))
 		user = user->next;
@@ -262,7 +262,7 @@ static bool is_gone(const struct ll_server *server, const struct ll_process_id *
 	if (!ll_process_is_gone(id, server->namespaces))
 		return false;
 	snprintf(name, sizeof name, "%d", (int)id->pid);
-	return ll_process_stat(name, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
+	return ll_process_read_stat(name, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
 }
 
 /* Makes a user of a process that has no connection. */
@@ -285,7 +285,7 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 
 /* Finds the process of an adopted slot. Returns whether it is to be tried again: there is no room for its descriptor.
  */
-static bool judge(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
+static bool judge_process(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
 {
 	struct ll_claim_identity identity;
 	ll_claim_identify(claim, &identity);
@@ -314,7 +314,7 @@ bool ll_users_adopt(struct ll_server *server, struct ll_job *job)
 	for (unsigned i = 0; claims && claims->claim_count && i < LL_PAGE_SLOTS; i++) {
 		struct ll_job_claim *claim = claims->slots[i];
 		if (claim && !claim->user)
-			is_needed |= judge(server, job, claim);
+			is_needed |= judge_process(server, job, claim);
 	}
 	return is_needed;
 }

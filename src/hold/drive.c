@@ -163,7 +163,7 @@ static void trim_sample(struct ll_drive *drive, const struct ll_drive_sample *sa
 	ll_util_trim_add(&drive->trim, &window);
 }
 
-void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sample)
+void ll_drive_add_sample(struct ll_drive *drive, const struct ll_drive_sample *sample)
 {
 	if (is_filling(drive)) {
 		fill_sample(drive, sample);

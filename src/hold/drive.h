@@ -67,7 +67,7 @@ void ll_drive_pause(struct ll_drive *drive, uint64_t now_ns);
 
 /* Feeds a reading to the loop. A reading of a time in which nothing runs only counts for util in fill mode: it tells
  * what others take. */
-void ll_drive_sample(struct ll_drive *drive, const struct ll_drive_sample *sample);
+void ll_drive_add_sample(struct ll_drive *drive, const struct ll_drive_sample *sample);
 
 /* Whether the payload reaches the target. If it does not, *ret_reach is the level that it reaches. */
 enum ll_level_state ll_drive_state(const struct ll_drive *drive, double *ret_reach);

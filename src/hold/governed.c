@@ -32,7 +32,7 @@ static int fill_list(const struct ll_list *rows, const char *uuid, struct ll_gov
 }
 
 /* A daemon that sees itself by another number than this process does is in another PID namespace. */
-static int ask(struct ll_client *client, const struct ll_places *places, struct ll_list *ret_rows)
+static int request_list(struct ll_client *client, const struct ll_places *places, struct ll_list *ret_rows)
 {
 	uint64_t deadline_ns = ll_now_ns() + WAIT_NS;
 	int rc =
@@ -48,7 +48,7 @@ int ll_governed_list(const struct ll_places *places, const char *uuid, struct ll
 {
 	struct ll_client client;
 	struct ll_list rows = {0};
-	int rc = ask(&client, places, &rows);
+	int rc = request_list(&client, places, &rows);
 	if (rc == 0)
 		rc = fill_list(&rows, uuid, ret_list, ret_count);
 	ll_list_fini(&rows);

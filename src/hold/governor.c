@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/translate.h"
+#include "hold/hold_socket.h"
 #include "hold/pacer.h"
 #include "hold/payload.h"
-#include "hold/seat.h"
 
 #define TICK_MS 50 /* the pacer wakes the governor earlier where it matters */
 #define TICK_STOPPED_MS 200
@@ -31,9 +31,9 @@ static void report_target(struct ll_governor *gov)
 	const struct ll_hold_config *hold = gov->config.hold;
 	const char *metric = ll_metric_name(hold->metric);
 	if (hold->metric == LL_METRIC_POWER)
-		ll_seat_set_target_watts(gov->config.seat, metric, (unsigned)lround(gov->target));
+		ll_hold_socket_set_target_watts(gov->config.hold_socket, metric, (unsigned)lround(gov->target));
 	else
-		ll_seat_set_target(gov->config.seat, metric, (unsigned)lround(gov->target * 1000));
+		ll_hold_socket_set_target(gov->config.hold_socket, metric, (unsigned)lround(gov->target * 1000));
 }
 
 /* ---- deciding ---- */
@@ -89,7 +89,7 @@ static void drive_load(struct ll_governor *gov, uint64_t now_ns)
 {
 	find_target(gov, now_ns);
 	for (size_t i = 0; i < gov->sense.sample_count; i++)
-		ll_drive_sample(&gov->drive, &gov->sense.samples[i]);
+		ll_drive_add_sample(&gov->drive, &gov->sense.samples[i]);
 	if (gov->verdict.state != LL_HOLD_HOLDING || gov->report.state != LL_PACER_OPEN)
 		return;
 	gov->command = ll_drive_command(&gov->drive, now_ns, gov->target);
@@ -102,7 +102,7 @@ static void drive_load(struct ll_governor *gov, uint64_t now_ns)
 	    .threads = gov->drive.threads,
 	    .valid_until_ns = now_ns + ORDER_VALID_NS,
 	};
-	ll_pacer_order(gov->pacer, &order);
+	ll_pacer_send_order(gov->pacer, &order);
 	if (gov->report.first_start_ns && !gov->first_kernel_ns) {
 		gov->first_kernel_ns = gov->report.first_start_ns;
 		ll_governor_tell(gov, LL_EVENT_STATE, "holding");
@@ -183,7 +183,7 @@ static void watch_faults(struct ll_governor *gov, uint64_t now_ns)
 static void tick_governor(struct ll_governor *gov)
 {
 	uint64_t now_ns = ll_now_ns();
-	ll_pacer_report(gov->pacer, &gov->report);
+	ll_pacer_read_report(gov->pacer, &gov->report);
 	ll_governor_watch_context(gov, now_ns);
 	ll_sense_tick(&gov->sense, gov->pacer, &gov->report, gov->held_since_ns);
 	watch_faults(gov, now_ns);
@@ -234,7 +234,7 @@ static void wait_tick(const struct ll_governor *gov)
 static void finish_governor(struct ll_governor *gov)
 {
 	uint64_t end_ns = ll_now_ns();
-	ll_pacer_report(gov->pacer, &gov->report);
+	ll_pacer_read_report(gov->pacer, &gov->report);
 	ll_sense_read_energy(&gov->sense);
 	ll_governor_account(gov);
 	ll_summary_stop(&gov->summary, end_ns, false);
@@ -246,7 +246,7 @@ static void finish_governor(struct ll_governor *gov)
 			   gov->config.card->label);
 	}
 	struct ll_event event = ll_governor_event(gov, LL_EVENT_SUMMARY);
-	ll_summary_result(&gov->summary, end_ns, &event.summary);
+	ll_summary_compute(&gov->summary, end_ns, &event.summary);
 	event.status.yielded_seconds = event.summary.yielded_seconds;
 	event.stranger = gov->stranger;
 	event.code = gov->code;

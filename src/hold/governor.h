@@ -3,7 +3,7 @@
  *
  * It ticks 20 times a second while kernels run, and about every 2 s once they have not run for 2 s. The pacer wakes it
  * at once when it has seen something. It puts everything that it decides into the queue of events, and keeps the
- * report of its seat up to date.
+ * report of its hold socket up to date.
  */
 #ifndef LOADLINE_HOLD_GOVERNOR_H
 #define LOADLINE_HOLD_GOVERNOR_H
@@ -13,14 +13,14 @@
 
 struct ll_governor;
 struct ll_places;
-struct ll_seat;
+struct ll_hold_socket;
 struct ll_worker;
 
 struct ll_governor_config {
 	const struct ll_hold_config *hold;
 	const struct ll_card *card;
 	const struct ll_places *places; /* where loadlined may be; NULL: nowhere */
-	struct ll_seat *seat;
+	struct ll_hold_socket *hold_socket;
 	struct ll_worker *worker; /* shared with other cards; NULL: this card gets one of its own */
 	struct ll_event_queue *events;
 	uint64_t start_ns; /* of the hold; every time_s counts from here */

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 
 /* ---- the account ---- */
 
@@ -22,8 +22,8 @@ void ll_governor_account(struct ll_governor *gov)
 		gov->energy_told_joules = counter;
 		ll_summary_add_energy(&gov->summary, joules, gov->held_since_ns != 0);
 	}
-	ll_seat_account(gov->config.seat, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0,
-			gov->sense.values.own_memory_bytes);
+	ll_hold_socket_account(gov->config.hold_socket, busy_ns, gov->held_since_ns ? (uint64_t)(joules * 1000) : 0,
+			       gov->sense.values.own_memory_bytes);
 }
 
 /* ---- what the policy says ---- */
@@ -36,8 +36,8 @@ static void report_state(struct ll_governor *gov)
 	    [LL_HOLD_ENDED] = LL_CLAIM_ENDING,
 	};
 	bool is_why = gov->verdict.state == LL_HOLD_YIELDED || gov->verdict.state == LL_HOLD_RELEASED;
-	ll_seat_set_state(gov->config.seat, states[gov->verdict.state],
-			  is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
+	ll_hold_socket_set_state(gov->config.hold_socket, states[gov->verdict.state],
+				 is_why ? ll_hold_reason_text(gov->verdict.reason) : "");
 }
 
 /* Books energy and time before a change of state, because both belong to the old state. */
@@ -66,7 +66,7 @@ static void book_stop(struct ll_governor *gov, uint64_t now_ns)
 static void stop_holding(struct ll_governor *gov, uint64_t now_ns)
 {
 	struct ll_pacer_order order = {.generation = gov->generation};
-	ll_pacer_order(gov->pacer, &order);
+	ll_pacer_send_order(gov->pacer, &order);
 	ll_drive_pause(&gov->drive, now_ns);
 	book_energy(gov);
 	book_stop(gov, now_ns);
@@ -141,7 +141,7 @@ void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
 static void context_opened(struct ll_governor *gov)
 {
 	ll_sense_context_changed(&gov->sense, true);
-	ll_seat_set_payload(gov->config.seat, gov->report.payload_name);
+	ll_hold_socket_set_payload(gov->config.hold_socket, gov->report.payload_name);
 	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
 	ll_drive_restart(&gov->drive, gov->config.hold, sms);
 	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s", gov->report.payload_name,

@@ -35,7 +35,7 @@ struct ll_governor {
 	uint64_t wait_until_ns;    /* --wait: no memory for a context is a failure only after this */
 	int64_t asleep_ns;         /* grows when the machine sleeps */
 	uint64_t called_ns;        /* when the worker was last called to check its context */
-	uint64_t busy_told_ns;     /* the part of report.busy_ns that is already in summary and seat */
+	uint64_t busy_told_ns;     /* the part of report.busy_ns that is already in summary and hold_socket */
 	double energy_told_joules; /* the same of the card's counter; NAN before the first reading */
 	double target;             /* of now: ratio or watts */
 	double command;            /* the duty ordered last */
@@ -79,7 +79,7 @@ void ll_governor_find_stranger(struct ll_governor *gov);
 
 /* ---- governor_act.c ---- */
 
-/* Books the busy time and energy since the last call in summary and seat. It is the beat of the seat too. */
+/* Adds the busy time and energy since the last call to summary and to the report of hold_socket. Counts as a beat. */
 void ll_governor_account(struct ll_governor *gov);
 
 /* Reacts to a change of the payload's context: made, failed, lost or closed. */

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "hold/governed.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 
 enum { SETTLED_SAMPLES = 5 };
 
@@ -21,7 +21,7 @@ static void fill_status(const struct ll_governor *gov, struct ll_hold_status *st
 {
 	const struct ll_sense_values *values = &gov->sense.values;
 	struct ll_summary_result account;
-	ll_summary_result(&gov->summary, ll_now_ns(), &account);
+	ll_summary_compute(&gov->summary, ll_now_ns(), &account);
 	*status = (struct ll_hold_status){
 	    .state = gov->verdict.state,
 	    .reason = gov->verdict.reason,
@@ -89,15 +89,15 @@ static void window_target(const struct ll_governor *gov, const struct ll_drive_s
 		*ret_window = (struct ll_curve_window){.mean = gov->target, .min = gov->target, .max = gov->target};
 		return;
 	}
-	ll_curve_window(&hold->curve, ll_governor_seconds(gov->first_kernel_ns, sample->start_ns),
-			ll_governor_seconds(gov->first_kernel_ns, sample->end_ns), ret_window);
+	ll_curve_find_window(&hold->curve, ll_governor_seconds(gov->first_kernel_ns, sample->start_ns),
+			     ll_governor_seconds(gov->first_kernel_ns, sample->end_ns), ret_window);
 }
 
 /* has_settled changes by a line only, so that "settled" is told again only after "left the level". */
 static void tell_settled(struct ll_governor *gov, double target)
 {
 	struct ll_summary_result result;
-	ll_summary_result(&gov->summary, ll_now_ns(), &result);
+	ll_summary_compute(&gov->summary, ll_now_ns(), &result);
 	if (!gov->has_settled && result.has_settled && result.inside_count >= SETTLED_SAMPLES) {
 		struct ll_event event = ll_governor_event(gov, LL_EVENT_SETTLE);
 		event.settle_s = result.inside_seconds;
@@ -211,7 +211,7 @@ void ll_governor_tell_stop(struct ll_governor *gov)
 	char why[96];
 	if (gov->verdict.reason == LL_HOLD_REASON_FOREIGN) {
 		ll_governor_find_stranger(gov);
-		ll_seat_add_yield(gov->config.seat);
+		ll_hold_socket_add_yield(gov->config.hold_socket);
 		ll_governor_tell(gov, LL_EVENT_YIELD, "yielding to foreign work: %s",
 				 foreign_text(gov, why, sizeof why));
 	} else if (gov->verdict.reason == LL_HOLD_REASON_TOO_HOT) {

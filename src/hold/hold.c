@@ -9,8 +9,8 @@
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "hold/governor.h"
+#include "hold/hold_socket.h"
 #include "hold/payload.h"
-#include "hold/seat.h"
 #include "hold/worker.h"
 #include "protocol/place.h"
 
@@ -23,7 +23,7 @@ struct ll_hold {
 	struct ll_event_queue events;
 	struct ll_places places; /* where loadlined may be */
 	bool has_places;
-	struct ll_seats *seats;
+	struct ll_hold_sockets *sockets;
 	struct ll_worker *worker; /* of the cards that share one; NULL: none is shared */
 	size_t count;
 	struct held_card cards[];
@@ -105,7 +105,7 @@ static int make_governor(struct ll_hold *hold, size_t index, const struct ll_hol
 	    .hold = config,
 	    .card = held->card,
 	    .places = hold->has_places ? &hold->places : NULL,
-	    .seat = ll_seats_at(hold->seats, index),
+	    .hold_socket = ll_hold_sockets_at(hold->sockets, index),
 	    .worker = may_share(config, held) ? hold->worker : NULL,
 	    .events = &hold->events,
 	    .start_ns = start_ns,
@@ -123,7 +123,7 @@ static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, 
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = ll_hold_check(config, hold->cards[i].card, err);
 	if (rc == 0)
-		rc = ll_seats_take(cards, hold->count, sim_folder, &hold->seats, err);
+		rc = ll_hold_sockets_bind(cards, hold->count, sim_folder, &hold->sockets, err);
 	if (rc == 0)
 		rc = make_worker(hold, config, err);
 	uint64_t start_ns = ll_now_ns();
@@ -186,7 +186,7 @@ bool ll_hold_free(struct ll_hold *hold, uint64_t deadline_ns)
 	if (!is_joined)
 		return false;
 	ll_worker_free(hold->worker);
-	ll_seats_free(hold->seats);
+	ll_hold_sockets_free(hold->sockets);
 	ll_event_queue_fini(&hold->events);
 	free(hold);
 	return true;

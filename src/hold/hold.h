@@ -1,5 +1,5 @@
 /*
- * hold.h - holds one or several cards at a chosen level: seats, governors, events.
+ * hold.h - holds one or several cards at a chosen level: sockets, governors, events.
  *
  *     ll_hold_new(...);
  *     while (poll(ll_hold_fd(hold)) ...) while (ll_hold_take(hold, &event)) ...
@@ -31,8 +31,8 @@ struct ll_hold;
 int ll_hold_check(const struct ll_hold_config *config, const struct ll_card *card, struct ll_err *err);
 
 /*
- * Checks every card and takes its seat, then starts to hold them. If one card fails, none is held. -EBUSY: a card is
- * held already; err names the holder. config and cards must outlive the hold. Free with ll_hold_free.
+ * Checks every card and binds its hold socket, then starts to hold them. If one card fails, none is held. -EBUSY: a
+ * card is held already; err names the holder. config and cards must outlive the hold. Free with ll_hold_free.
  */
 int ll_hold_new(const struct ll_hold_config *config, const struct ll_card *const *cards, size_t count,
 		struct ll_hold **ret_hold, struct ll_err *err);

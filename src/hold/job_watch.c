@@ -171,7 +171,7 @@ static void add_job(struct ll_job_watch *watch, uint64_t number, const int *fds)
 
 /* ---- the connection ---- */
 
-static void disconnect(struct ll_job_watch *watch)
+static void disconnect_watch(struct ll_job_watch *watch)
 {
 	if (watch->fd >= 0)
 		close(watch->fd);
@@ -203,7 +203,7 @@ static void connect_watch(struct ll_job_watch *watch, uint64_t now_ns)
 	if (ll_place_connect(ll_places_choose(watch->places), &watch->fd, NULL))
 		return;
 	if (send_all(watch->fd))
-		disconnect(watch);
+		disconnect_watch(watch);
 	else
 		watch->next_ns = now_ns;
 }
@@ -247,7 +247,7 @@ static void look_at_socket(struct ll_job_watch *watch, uint64_t now_ns)
 	}
 	int rc = read_some(watch, now_ns);
 	if (rc && rc != -EAGAIN) {
-		disconnect(watch);
+		disconnect_watch(watch);
 		watch->next_ns = now_ns + CONNECT_EVERY_NS;
 	} else if (rc && watch->is_welcome) {
 		watch->next_ns = now_ns + READ_EVERY_NS;
@@ -270,7 +270,7 @@ void ll_job_watch_end(struct ll_job_watch *watch)
 {
 	if (!watch->places)
 		return;
-	disconnect(watch);
+	disconnect_watch(watch);
 	remove_jobs(watch, 0);
 	free(watch->jobs);
 	*watch = (struct ll_job_watch){0};

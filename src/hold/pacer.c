@@ -252,7 +252,7 @@ void ll_pacer_close(struct ll_pacer *pacer)
 	advance_context(pacer);
 }
 
-void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
+void ll_pacer_send_order(struct ll_pacer *pacer, const struct ll_pacer_order *order)
 {
 	bool is_start;
 	{
@@ -279,7 +279,7 @@ void ll_pacer_rest(struct ll_pacer *pacer)
 		ll_worker_rest(pacer->worker);
 }
 
-void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
+void ll_pacer_read_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report)
 {
 	advance_context(pacer);
 	{

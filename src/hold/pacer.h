@@ -140,7 +140,7 @@ void ll_pacer_open(struct ll_pacer *pacer);
 void ll_pacer_close(struct ll_pacer *pacer);
 
 /* Replaces the last order. It is copied. */
-void ll_pacer_order(struct ll_pacer *pacer, const struct ll_pacer_order *order);
+void ll_pacer_send_order(struct ll_pacer *pacer, const struct ll_pacer_order *order);
 
 /* Wakes a worker that sleeps because its kernels are stopped, so that it checks its context. Does not wait for that. */
 void ll_pacer_look(struct ll_pacer *pacer);
@@ -152,7 +152,7 @@ void ll_pacer_look(struct ll_pacer *pacer);
 void ll_pacer_rest(struct ll_pacer *pacer);
 
 /* Takes the state of now, and moves on an open or close that is under way. */
-void ll_pacer_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report);
+void ll_pacer_read_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_report);
 
 /* Takes the times of at most max finished kernels, oldest first, and returns their number. Those that are not taken
  * within 8 s are dropped. */

@@ -199,7 +199,7 @@ static bool launch_kernel(struct loop *loop, const struct ll_pacer_order *order,
 {
 	bool is_alert = looks_for_foreign_work(loop);
 	bool is_first = submit_after_pause(loop);
-	struct ll_launch launch = {
+	struct ll_payload_launch launch = {
 	    .kernel = order->kernel,
 	    .blocks = order->blocks,
 	    .threads = order->threads,

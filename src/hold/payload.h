@@ -62,7 +62,7 @@ struct ll_record {
 
 _Static_assert(sizeof(struct ll_record) == 32, "the kernels write this layout");
 
-struct ll_launch {
+struct ll_payload_launch {
 	enum ll_kernel kernel;
 	uint32_t blocks;        /* >= 1 */
 	uint32_t threads;       /* per block: 32 or 1024 */
@@ -98,7 +98,7 @@ struct ll_payload_ops {
 
 	/* Queues one kernel and does not wait for it. -EAGAIN: the kernel that used the same slot has not ended.
 	 * -EIO: the context is lost (Xid, reset, card gone). */
-	int (*launch)(struct ll_payload *payload, const struct ll_launch *launch, struct ll_err *err);
+	int (*launch)(struct ll_payload *payload, const struct ll_payload_launch *launch, struct ll_err *err);
 
 	/* Returns 0 while the context is sound, -EIO when it is lost. Never blocks; called a few times a second. */
 	int (*check)(struct ll_payload *payload, struct ll_err *err);

@@ -209,7 +209,7 @@ static int cuda_open(const struct ll_card *card, const struct ll_payload_config 
 	return 0;
 }
 
-static struct ll_cu_function *choose_kernel(const struct cuda_payload *payload, const struct ll_launch *launch)
+static struct ll_cu_function *choose_kernel(const struct cuda_payload *payload, const struct ll_payload_launch *launch)
 {
 	switch (launch->kernel) {
 	case LL_KERNEL_FMA:
@@ -224,7 +224,7 @@ static struct ll_cu_function *choose_kernel(const struct cuda_payload *payload, 
 	return launch->blocks > 1 ? payload->wide : payload->spin;
 }
 
-static int cuda_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
+static int cuda_launch(struct ll_payload *base, const struct ll_payload_launch *launch, struct ll_err *err)
 {
 	struct cuda_payload *payload = (struct cuda_payload *)base;
 	ll_cu_deviceptr record =

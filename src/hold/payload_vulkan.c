@@ -273,9 +273,9 @@ static int vulkan_open(const struct ll_card *card, const struct ll_payload_confi
 	return 0;
 }
 
-static int check_launch(const struct vulkan_payload *vulkan, const struct ll_launch *launch, struct ll_err *err)
+static int check_launch(const struct vulkan_payload *vulkan, const struct ll_payload_launch *launch, struct ll_err *err)
 {
-	int variant = ll_vk_variant(launch->kernel, launch->threads);
+	int variant = ll_vk_choose_variant(launch->kernel, launch->threads);
 	uint32_t slot = launch->sequence % LL_RECORD_SLOTS;
 
 	if (variant < 0 || !vulkan->kernels.pipelines[variant] || launch->blocks == 0 || launch->epoch == 0 ||
@@ -288,7 +288,7 @@ static int check_launch(const struct vulkan_payload *vulkan, const struct ll_lau
 	return variant;
 }
 
-static void fill_slot(struct vulkan_payload *vulkan, const struct ll_launch *launch, enum ll_vk_variant variant,
+static void fill_slot(struct vulkan_payload *vulkan, const struct ll_payload_launch *launch, enum ll_vk_variant variant,
 		      uint64_t now_ns)
 {
 	volatile struct ll_vk_slot *slot = &vulkan->kernels.memory.shared->slots[launch->sequence % LL_RECORD_SLOTS];
@@ -305,7 +305,7 @@ static void fill_slot(struct vulkan_payload *vulkan, const struct ll_launch *lau
 	slot->sequence = launch->sequence;
 }
 
-static int vulkan_launch(struct ll_payload *payload, const struct ll_launch *launch, struct ll_err *err)
+static int vulkan_launch(struct ll_payload *payload, const struct ll_payload_launch *launch, struct ll_err *err)
 {
 	struct vulkan_payload *vulkan = vulkan_of(payload);
 	uint64_t now_ns = ll_now_ns();

@@ -124,7 +124,7 @@ static const struct code codes[2][2] = {
     {{code_fma_no_clock, sizeof(code_fma_no_clock)}, {code_fma, sizeof(code_fma)}},
 };
 
-int ll_vk_variant(enum ll_kernel kernel, uint32_t threads)
+int ll_vk_choose_variant(enum ll_kernel kernel, uint32_t threads)
 {
 	if (threads != 32 && threads != 1024)
 		return -1;
@@ -252,7 +252,8 @@ static VkResult create_pipelines(struct ll_vk_kernels *kernels, enum ll_kernel k
 	VkResult result = device->api.vkCreateShaderModule(device->device, &info, NULL, &module);
 
 	for (uint32_t threads = 32; result == VK_SUCCESS && threads <= 1024; threads += 1024 - 32)
-		result = create_pipeline(kernels, module, threads, &kernels->pipelines[ll_vk_variant(kernel, threads)]);
+		result = create_pipeline(kernels, module, threads,
+					 &kernels->pipelines[ll_vk_choose_variant(kernel, threads)]);
 	device->api.vkDestroyShaderModule(device->device, module, NULL);
 	return result;
 }

@@ -86,7 +86,7 @@ int ll_vk_kernels_init(struct ll_vk_kernels *kernels, const struct ll_vk_device 
 void ll_vk_kernels_fini(struct ll_vk_kernels *kernels);
 
 /* Returns the variant for a launch, or -1 where there is none. */
-int ll_vk_variant(enum ll_kernel kernel, uint32_t threads);
+int ll_vk_choose_variant(enum ll_kernel kernel, uint32_t threads);
 
 /* Queues what slots[slot] asks for, and does not wait. fence may be VK_NULL_HANDLE. */
 int ll_vk_kernels_submit(struct ll_vk_kernels *kernels, enum ll_vk_variant variant, uint32_t slot, VkFence fence,

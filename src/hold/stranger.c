@@ -49,7 +49,7 @@ static const struct ll_governed *governed_of(const struct search *search, pid_t 
 }
 
 /* governed: NULL for any other program. */
-static void consider(struct search *search, pid_t pid, const struct ll_governed *governed)
+static void consider_process(struct search *search, pid_t pid, const struct ll_governed *governed)
 {
 	struct ll_hold_stranger found = {.pid = pid};
 	read_name(pid, found.name, sizeof found.name);
@@ -83,12 +83,12 @@ void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pi
 	for (size_t i = 0; i < processes->count; i++) {
 		pid_t pid = processes->items[i].pid;
 		if (pid != own_pid && pid != getpid())
-			consider(&search, pid, governed_of(&search, pid));
+			consider_process(&search, pid, governed_of(&search, pid));
 	}
 	/* NVML shows a new process late, and none of another PID namespace. */
 	for (size_t i = 0; i < governed_count; i++) {
 		if (!is_listed(processes, governed[i].pid))
-			consider(&search, governed[i].pid, &governed[i]);
+			consider_process(&search, governed[i].pid, &governed[i]);
 	}
 	if (!search.best.pid)
 		return;

@@ -6,7 +6,8 @@
 #include "base/clock.h"
 #include "earlier/file.h"
 
-static void describe(const struct ll_orders *orders, const struct ll_company *row, struct ll_earlier_record *ret_record)
+static void describe_company(const struct ll_orders *orders, const struct ll_company *row,
+			     struct ll_earlier_record *ret_record)
 {
 	*ret_record = (struct ll_earlier_record){.ended_s = ll_wall_ns() / LL_NS_PER_S,
 						 .program = row->program,
@@ -28,7 +29,7 @@ static size_t read_rows(const struct ll_orders *orders, struct ll_earlier_record
 		struct ll_company row;
 		if (!ll_company_read(&orders->company[i], &row) || row.ns < LL_EARLIER_LEAST_NS)
 			continue;
-		describe(orders, &row, &records[count]);
+		describe_company(orders, &row, &records[count]);
 		*ret_counted_ns += row.ns;
 		count += records[count].card[0] && records[count].name[0] && records[count].others_names[0];
 	}

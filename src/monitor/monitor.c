@@ -46,7 +46,7 @@ struct monitor {
 
 /* ---- what `run` is told, once ---- */
 
-static void report(struct monitor *monitor, const union ll_message *message)
+static void report_to_run(struct monitor *monitor, const union ll_message *message)
 {
 	if (monitor->report_fd < 0)
 		return;
@@ -61,7 +61,7 @@ static void report_failure(struct monitor *monitor, int code)
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = code;
 	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, strerror(-code));
-	report(monitor, &message);
+	report_to_run(monitor, &message);
 }
 
 /* ---- the connection ---- */
@@ -75,14 +75,14 @@ static void retry_later(struct monitor *monitor)
 	monitor->retry_ns = ll_now_ns() + (uint64_t)(monitor->pause_ms + jitter) * LL_NS_PER_MS;
 }
 
-static void disconnect(struct monitor *monitor)
+static void disconnect_daemon(struct monitor *monitor)
 {
 	close(monitor->fd);
 	monitor->fd = -1;
 }
 
 /* HELLO and the job go together: one answer less to wait for. */
-static int introduce(struct monitor *monitor)
+static int send_hello(struct monitor *monitor)
 {
 	union ll_message hello;
 	const int fds[] = {monitor->config->process_fd, monitor->config->lifeline_fd, monitor->page_fds[0],
@@ -105,18 +105,18 @@ static const struct ll_place *choose_place(struct monitor *monitor)
 	return has_system ? ll_places_choose(&monitor->places) : &monitor->places.user;
 }
 
-static int reach(struct monitor *monitor)
+static int reach_daemon(struct monitor *monitor)
 {
 	int rc = ll_daemon_reach(choose_place(monitor), &monitor->config->programs, &monitor->fd, NULL);
 	monitor->connected_ns = ll_now_ns();
-	if (!rc && (rc = introduce(monitor)))
-		disconnect(monitor);
+	if (!rc && (rc = send_hello(monitor)))
+		disconnect_daemon(monitor);
 	return rc;
 }
 
 static void try_to_reach(struct monitor *monitor)
 {
-	int rc = reach(monitor);
+	int rc = reach_daemon(monitor);
 	if (!rc)
 		return;
 	retry_later(monitor);
@@ -168,14 +168,14 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 		break;
 	case LL_MESSAGE_ACCEPTED:
 		keep_pages(monitor, fds, count);
-		report(monitor, message);
+		report_to_run(monitor, message);
 		break;
 	case LL_MESSAGE_REFUSED:
-		report(monitor, message);
+		report_to_run(monitor, message);
 		monitor->is_second = message->refused.code == -EBUSY;
 		/* A table may be full for a while. */
 		if (message->refused.code != -ENOTSUP && message->refused.code != -EPERM) {
-			disconnect(monitor);
+			disconnect_daemon(monitor);
 			retry_later(monitor);
 		}
 		break;
@@ -189,9 +189,9 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 }
 
 /* The first attempt after a connection is made at once, unless the daemon did not live. */
-static void lose(struct monitor *monitor, int why)
+static void lose_daemon(struct monitor *monitor, int why)
 {
-	disconnect(monitor);
+	disconnect_daemon(monitor);
 	if (why != -EPIPE && why != -ECONNRESET) {
 		retry_later(monitor);
 	} else if (ll_now_ns() - monitor->connected_ns >= SHORT_LIFE_MS * LL_NS_PER_MS) {
@@ -215,7 +215,7 @@ static void read_connection(struct monitor *monitor)
 		ll_message_close_fds(fds, count);
 	}
 	if (monitor->fd >= 0 && rc != -EAGAIN)
-		lose(monitor, rc);
+		lose_daemon(monitor, rc);
 }
 
 /* ---- its life ---- */

@@ -33,7 +33,7 @@ void ll_accounts_read(const struct ll_page_slot *slot, uint64_t now_ns, struct l
 		ret_accounts->waited_ns[i] = atomic_load_explicit(&slot->waited_ns[i], memory_order_relaxed);
 }
 
-static void add(struct ll_accounts *sum, const struct ll_accounts *other)
+static void add_accounts(struct ll_accounts *sum, const struct ll_accounts *other)
 {
 	sum->held_unit_ms += other->held_unit_ms;
 	for (unsigned i = 0; i < LL_WAITS; i++)
@@ -54,7 +54,7 @@ void ll_accounts_read_card(const struct ll_page *page, unsigned card, uint64_t n
 		    atomic_load_explicit(&slot->card, memory_order_relaxed) != card)
 			continue;
 		ll_accounts_read(slot, now_ns, &own);
-		add(ret_accounts, &own);
+		add_accounts(ret_accounts, &own);
 	}
 }
 

@@ -50,7 +50,7 @@ static int receive_message(int fd, union ll_message *ret_message, uint64_t deadl
 	return rc;
 }
 
-static int fail_answer(int rc, const union ll_message *message, struct ll_err *err)
+static int fail_reply(int rc, const union ll_message *message, struct ll_err *err)
 {
 	if (rc == -ETIMEDOUT) {
 		ll_err_set(err, rc, "loadlined does not answer");
@@ -62,7 +62,7 @@ static int fail_answer(int rc, const union ll_message *message, struct ll_err *e
 }
 
 /* A refusal without a serial is about the connection. */
-static bool is_answer(const struct ll_client *client, const union ll_message *message)
+static bool is_reply(const struct ll_client *client, const union ll_message *message)
 {
 	const struct ll_message_header *header = &message->header;
 	return header->serial == client->serial || header->kind == LL_MESSAGE_WELCOME ||
@@ -70,18 +70,18 @@ static bool is_answer(const struct ll_client *client, const union ll_message *me
 }
 
 /* The next message of that serial. */
-static int receive_answer(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
-			  struct ll_err *err)
+static int receive_reply(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
+			 struct ll_err *err)
 {
 	int rc;
 	do
 		rc = receive_message(client->fd, ret_message, deadline_ns);
-	while (!rc && !is_answer(client, ret_message));
+	while (!rc && !is_reply(client, ret_message));
 	if (rc)
-		return fail_answer(rc, NULL, err);
+		return fail_reply(rc, NULL, err);
 	if (ret_message->header.kind != LL_MESSAGE_REFUSED)
 		return 0;
-	return fail_answer(ret_message->refused.code < 0 ? ret_message->refused.code : -EPROTO, ret_message, err);
+	return fail_reply(ret_message->refused.code < 0 ? ret_message->refused.code : -EPROTO, ret_message, err);
 }
 
 static int send_request(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
@@ -89,18 +89,18 @@ static int send_request(struct ll_client *client, union ll_message *message, con
 {
 	message->header.serial = ++client->serial;
 	int rc = send_message(client->fd, message, fds, fd_count, deadline_ns);
-	return rc ? fail_answer(rc, NULL, err) : 0;
+	return rc ? fail_reply(rc, NULL, err) : 0;
 }
 
-int ll_client_ask(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
-		  union ll_message *ret_answer, uint64_t deadline_ns, struct ll_err *err)
+int ll_client_request(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
+		      union ll_message *ret_reply, uint64_t deadline_ns, struct ll_err *err)
 {
 	union ll_message answer;
 	int rc = send_request(client, message, fds, fd_count, deadline_ns, err);
 	if (!rc)
-		rc = receive_answer(client, &answer, deadline_ns, err);
-	if (!rc && ret_answer)
-		*ret_answer = answer;
+		rc = receive_reply(client, &answer, deadline_ns, err);
+	if (!rc && ret_reply)
+		*ret_reply = answer;
 	return rc;
 }
 
@@ -112,7 +112,7 @@ int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t
 int ll_client_receive(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
 		      struct ll_err *err)
 {
-	return receive_answer(client, ret_message, deadline_ns, err);
+	return receive_reply(client, ret_message, deadline_ns, err);
 }
 
 /* ---- the connection ---- */
@@ -134,7 +134,8 @@ static int say_hello(struct ll_client *client, const struct ll_client_self *self
 	message.hello.role = self->role;
 	message.hello.version = ll_version_number(self->version);
 	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, self->version);
-	int rc = ll_client_ask(client, &message, &self->process_fd, self->process_fd >= 0, &answer, deadline_ns, err);
+	int rc =
+	    ll_client_request(client, &message, &self->process_fd, self->process_fd >= 0, &answer, deadline_ns, err);
 	if (!rc && answer.header.kind != LL_MESSAGE_WELCOME)
 		return ll_err_set(err, -EPROTO, "loadlined: %s", strerror(EPROTO));
 	if (!rc)
@@ -156,7 +157,7 @@ int ll_client_open(struct ll_client *client, const struct ll_place *place, const
 		return ll_err_set(err, rc, "user %lu has the name of loadlined, %s%s", (unsigned long)client->its_uid,
 				  ll_place_mark(place), place->name);
 	if (rc)
-		return fail_answer(rc, NULL, err);
+		return fail_reply(rc, NULL, err);
 	read_pid(client);
 	return say_hello(client, self, deadline_ns, err);
 }
@@ -220,7 +221,7 @@ int ll_client_list(struct ll_client *client, struct ll_list *ret_list, uint64_t 
 	ll_message_init(&message, LL_MESSAGE_LIST);
 	int rc = send_request(client, &message, NULL, 0, deadline_ns, err);
 	while (!rc) {
-		rc = receive_answer(client, &message, deadline_ns, err);
+		rc = receive_reply(client, &message, deadline_ns, err);
 		if (rc)
 			return rc;
 		rc = take_row(ret_list, &message);

@@ -20,7 +20,7 @@ struct ll_err;
 struct ll_programs;
 
 /* How long a command waits for an answer. */
-#define LL_CLIENT_ANSWER_NS UINT64_C(5000000000)
+#define LL_CLIENT_REPLY_NS UINT64_C(5000000000)
 
 /* Who asks. */
 struct ll_client_self {
@@ -52,9 +52,9 @@ void ll_client_close(struct ll_client *client);
 bool ll_client_is_lost(int rc);
 
 /* Sends the message, and waits for its answer. Descriptors stay the caller's. A refusal is its code, with the reason in
- * err. ret_answer may be NULL. */
-int ll_client_ask(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
-		  union ll_message *ret_answer, uint64_t deadline_ns, struct ll_err *err);
+ * err. ret_reply may be NULL. */
+int ll_client_request(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
+		      union ll_message *ret_reply, uint64_t deadline_ns, struct ll_err *err);
 
 /* The same in two parts, for a request that has several answers. receive: the next one of the last request. */
 int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t deadline_ns, struct ll_err *err);

@@ -145,7 +145,7 @@ static bool is_claim_row_valid(const union ll_message *message)
 	const struct ll_message_claim_row *row = &message->claim_row;
 	return row->job_number && is_uuid_valid(row->uuid) && ll_message_text_is_valid(row->note, sizeof row->note) &&
 	       row->state <= LL_CLAIM_ENDING && row->residency <= LL_CLAIM_EVICTED &&
-	       row->checkpoint <= LL_CHECKPOINT_EVICTED && row->gate <= LL_GATE_TIMED &&
+	       row->checkpoint <= LL_CHECKPOINT_EVICTED &&
 	       ll_message_text_is_valid(row->neighbour, sizeof row->neighbour);
 }
 
@@ -223,8 +223,8 @@ static const struct kind kinds[] = {
     KIND(BIND, bind, is_bind_valid),
     KIND(CLAIM, claim, is_claim_valid),
     KIND(CLAIMED, claimed, is_claimed_valid),
-    KIND(LEAVE, slot, is_slot_valid),
-    KIND(BELL, slot, is_slot_valid),
+    KIND(RELEASE, slot, is_slot_valid),
+    KIND(WAKE, slot, is_slot_valid),
     KIND(SET, set, is_set_valid),
     KIND(CHECKPOINT, checkpoint, is_checkpoint_valid),
     KIND(WATCH, plain, is_anything_valid),

@@ -4,7 +4,8 @@
  * A message is one packet of a SOCK_SEQPACKET socket, a structure of fixed size, in the machine's byte order. Versions
  * of loadline that differ talk to each other by these rules:
  *
- *   - A kind keeps its number and its fields for ever. New fields are added at the end.
+ *   - A kind keeps its number and its fields for ever. New fields are added at the end. A field that nobody reads any
+ *     more is called reserved, and is 0.
  *   - A receiver takes what it knows of a longer message, and zeros for what is missing of a shorter one. A message is
  *     refused only if it is shorter than in the first version.
  *   - A kind that is not known is answered LL_MESSAGE_REFUSED (-ENOTSUP), and the connection goes on.
@@ -53,8 +54,8 @@ enum ll_message_kind {
 	/* its answer; descriptors: the page, and the orders (read-only). REFUSED: -EAGAIN: the job is not known yet, or
 	   the process is not seen yet: ask again; -ESTALE: the slot is not the process's, it may ask for another one */
 	LL_MESSAGE_CLAIMED = 16,
-	LL_MESSAGE_LEAVE = 17,      /* the process gives a slot back, in which nothing is charged; no answer */
-	LL_MESSAGE_BELL = 18,       /* something in the slot is to be looked at; no answer */
+	LL_MESSAGE_RELEASE = 17,    /* the process gives a slot back, in which nothing is charged; no answer */
+	LL_MESSAGE_WAKE = 18,       /* something in the slot is to be looked at; no answer */
 	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
 	LL_MESSAGE_CHECKPOINT = 20, /* a command says what the driver's checkpoint did to a process; descriptor: of that
 				       process. ACCEPTED or REFUSED */
@@ -80,7 +81,7 @@ enum ll_message_kind {
 	LL_MESSAGE_BACK = 33,     /* its memory is on the card, and it goes on. value: the driver's error, if the card
 				     is lost to it: then it goes on without its memory */
 	LL_MESSAGE_WANT = 34,     /* one of its threads waits to use the card */
-	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_TAKES_PIECES */
+	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_BY_CHUNKS */
 	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card, and its value */
 	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
 	   index as in CLAIM_ROW. If the command asks the same of several programs, slot says of how many, and
@@ -107,8 +108,8 @@ enum ll_message_kind {
 	/* Memory on another card of the host: struct ll_message_move, on the connection of EVICTABLE. */
 	LL_MESSAGE_NEIGHBOUR = 49,   /* a process says of the card `uuid`: away_bytes that it has there, with the end of
 					its move; LL_MOVE_IS_READ: free_bytes, and value: bytes that are used, but for
-					synthetic loads. LL_MOVE_ASKS, without a card: it has said all that it knows, and
-					waits for DESTINATION before it leaves */
+					synthetic loads. LL_MOVE_WANTS_DESTINATION, without a card: it has said all that
+					it   knows, and   waits for DESTINATION before it leaves */
 	LL_MESSAGE_DESTINATION = 50, /* uuid: of the card that memory goes to; empty: to the host, and what is on a card
 					already goes on to there */
 	/* How a card is shared, as the rule decided it lately (daemon/share/decisions.h). A command asks with the
@@ -171,7 +172,7 @@ struct ll_message_welcome {
 	char version_text[LL_VERSION_SIZE];
 	uint64_t instance; /* differs from that of each other daemon */
 	uint64_t age_ns;   /* since its start */
-	uint32_t jobs, tenants, connections, open_files_limit;
+	uint32_t jobs, tenants, connections, reserved;
 	uint64_t bad_messages; /* connections that it ended because of what they sent */
 	uint64_t last_job;     /* the highest number that it has given to a job; 0: none has come to it yet */
 };
@@ -187,7 +188,7 @@ struct ll_message_refused {
 struct ll_job_facts {
 	uint64_t
 	    token[2]; /* random, not 0; token[0] is the id in LOADLINE_RUN, by which a process belongs to the job */
-	uint64_t started_wall_ns;
+	uint64_t reserved;
 	struct ll_limits limits;
 	uint32_t uid;   /* of the job, in the sender's user namespace */
 	uint32_t pid;   /* of its first process, in the sender's PID namespace */
@@ -221,7 +222,7 @@ struct ll_message_plain { /* LIST */
 
 struct ll_message_job_row {
 	struct ll_message_header header;
-	uint64_t number, tenant_number;
+	uint64_t number, reserved;
 	struct ll_job_facts job; /* pid, uid: as the daemon sees them */
 	uint32_t monitor_pid;    /* as the daemon sees it; 0: none */
 	uint32_t processes;
@@ -284,7 +285,7 @@ struct ll_message_claimed {
 	uint32_t slot, card;
 };
 
-struct ll_message_slot { /* LEAVE, BELL */
+struct ll_message_slot { /* RELEASE, WAKE */
 	struct ll_message_header header;
 	uint64_t slot_token;
 	uint32_t slot, unused;
@@ -367,13 +368,13 @@ struct ll_message_claim_row {
 	uint64_t used_bytes, granted_bytes, evictable_bytes, away_bytes;
 	uint64_t host_bytes; /* of the host's memory that the process has ready for a move */
 	uint64_t gpu_time_ns;
-	uint64_t taken_age_ns, posted_age_ns;
+	uint64_t taken_age_ns, reserved_age;
 	uint64_t idle_ns;                      /* since it had work; 0: it has some; UINT64_MAX: it never had any */
 	uint64_t wanting_ns;                   /* since when it has launches that wait or run; 0: it has none */
 	uint32_t index;                        /* "17" in "0/17": its number among the claims of the card */
 	uint32_t pid;                          /* as the daemon sees it; 0: not seen */
 	uint32_t state, residency, checkpoint; /* words.h */
-	uint32_t gate;
+	uint32_t reserved_gate;
 	uint32_t flags;
 	uint32_t moves; /* of its memory, off the card or back on it, that have ended */
 	char note[64];
@@ -385,27 +386,27 @@ struct ll_message_claim_row {
 
 /* What a process does with its memory. */
 enum ll_move_state {
-	LL_MOVE_HERE,      /* it is on the card, and the process runs */
-	LL_MOVE_STOPPED,   /* it is on the card, and the process is stopped */
-	LL_MOVE_LEAVING,   /* it is being copied to the host */
-	LL_MOVE_AWAY,      /* it is in the host */
-	LL_MOVE_RETURNING, /* it is being copied back */
+	LL_MOVE_HERE,     /* it is on the card, and the process runs */
+	LL_MOVE_STOPPED,  /* it is on the card, and the process is stopped */
+	LL_MOVE_EVICTING, /* it is being copied to the host */
+	LL_MOVE_AWAY,     /* it is in the host */
+	LL_MOVE_RESUMING, /* it is being copied back */
 };
 
 enum ll_move_flag {
-	LL_MOVE_BY_HAND = 1,      /* a person asked for it: nobody else ends it */
-	LL_MOVE_TAKES_PIECES = 2, /* the allocation can wait for each piece of its memory */
-	LL_MOVE_ALREADY = 4,      /* it was so before */
-	LL_MOVE_WANTS = 8,        /* it is away, and one of its threads waits to use the card */
-	LL_MOVE_IS_READ = 16,     /* the card has just been read */
-	LL_MOVE_ASKS = 32,        /* where its memory is to go */
-	LL_MOVE_HOLD = 64,        /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
+	LL_MOVE_BY_HAND = 1,            /* a person asked for it: nobody else ends it */
+	LL_MOVE_BY_CHUNKS = 2,          /* the allocation can wait for each chunk of its memory */
+	LL_MOVE_ALREADY = 4,            /* it was so before */
+	LL_MOVE_WANTS = 8,              /* it is away, and one of its threads waits to use the card */
+	LL_MOVE_IS_READ = 16,           /* the card has just been read */
+	LL_MOVE_WANTS_DESTINATION = 32, /* where its memory is to go */
+	LL_MOVE_HOLD = 64, /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
 };
 
 enum ll_move_room {
 	LL_MOVE_ROOM_NONE,   /* there will be none */
 	LL_MOVE_ROOM_THERE,  /* try the allocation again */
-	LL_MOVE_ROOM_COMING, /* the same, and wait for each piece: others' memory is leaving */
+	LL_MOVE_ROOM_COMING, /* the same, and wait for each chunk: others' memory is leaving */
 };
 
 struct ll_message_move {

@@ -15,7 +15,7 @@
 /* ---- mapping ---- */
 
 /* NULL, with errno: it cannot be mapped. */
-static void *map(int fd, bool is_writable, size_t bytes)
+static void *map_file(int fd, bool is_writable, size_t bytes)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
@@ -30,7 +30,7 @@ static void *map(int fd, bool is_writable, size_t bytes)
 
 int ll_page_map(int fd, bool is_writable, struct ll_page **ret_page)
 {
-	struct ll_page *page = map(fd, is_writable, sizeof *page);
+	struct ll_page *page = map_file(fd, is_writable, sizeof *page);
 	if (!page)
 		return -errno;
 	if (page->magic != LL_PAGE_MAGIC || page->version != LL_PAGE_VERSION || page->bytes != sizeof *page) {
@@ -43,7 +43,7 @@ int ll_page_map(int fd, bool is_writable, struct ll_page **ret_page)
 
 int ll_orders_map(int fd, bool is_writable, struct ll_orders **ret_orders)
 {
-	struct ll_orders *orders = map(fd, is_writable, sizeof *orders);
+	struct ll_orders *orders = map_file(fd, is_writable, sizeof *orders);
 	if (!orders)
 		return -errno;
 	if (orders->magic != LL_ORDERS_MAGIC || orders->version != LL_PAGE_VERSION || orders->bytes != sizeof *orders) {

@@ -85,10 +85,10 @@ struct ll_page_card {
 };
 
 enum ll_post_flag {
-	LL_POST_ON_CARD = 1,  /* launches wait on the card, not in the host */
-	LL_POST_IS_DRY = 2,   /* it wants the card, and has nothing queued now */
-	LL_POST_LINGERS = 4,  /* a launch that its visit let through goes on after the visit */
-	LL_POST_LAUNCHED = 8, /* it has launched since it was told LL_ORDER_PAUSED */
+	LL_POST_ON_CARD = 1,     /* launches wait on the card, not in the host */
+	LL_POST_QUEUE_EMPTY = 2, /* it wants the card, and has nothing queued now */
+	LL_POST_OVERRUNS = 4,    /* a launch of its visit still runs after the visit */
+	LL_POST_LAUNCHED = 8,    /* it has launched since it was told LL_ORDER_PAUSED */
 };
 
 struct ll_page_slot {
@@ -107,18 +107,18 @@ struct ll_page_slot {
 
 	/* memory: a cache line of its own */
 	_Atomic uint64_t memory; /* LL_MEMORY_WORD */
-	/* serial << 32 | units that the process wants beyond what it uses. It raises the serial, and rings (BELL). When
+	/* serial << 32 | units that the process wants beyond what it uses. It raises the serial, and sends WAKE. When
 	 * it has what it wanted it says 0 units, with the same serial: until then they are kept for it (20 ms). */
 	_Atomic uint64_t memory_want;
 	/* serial << 32 | positive errno. The daemon has answered that want: 0: try again; ENOMEM: it is over the limit.
 	 */
-	_Atomic uint64_t memory_answer;
+	_Atomic uint64_t memory_reply;
 	_Atomic uint64_t evictable_bytes; /* of those used: what can be moved */
 	_Atomic uint64_t away_bytes;      /* of those evictable: what is not on the card now */
 	_Atomic uint32_t residency;       /* enum ll_claim_residency */
 	_Atomic uint32_t state;           /* enum ll_claim_state */
 	_Atomic uint32_t reserve_asked;   /* serial: the daemon wants what its pools keep in reserve (and wakes it) */
-	_Atomic uint32_t reserve_given;   /* serial: the process has given up what it could, and rings */
+	_Atomic uint32_t reserve_given;   /* serial: the process has given up what it could, and sends WAKE */
 	_Atomic uint64_t reserved_memory;
 
 	/* launches: what the process says (a post), and its gate */
@@ -129,11 +129,11 @@ struct ll_page_slot {
 	_Atomic uint64_t queued_ns;     /* estimated work of it that the card still has */
 	_Atomic uint64_t running_ns;    /* how long the card has been at work of it that is not charged yet */
 	_Atomic uint32_t queued_launches;
-	_Atomic uint32_t pace;       /* enum ll_pace */
-	_Atomic uint32_t post_flags; /* enum ll_post_flag */
-	_Atomic uint32_t gate;       /* enum ll_gate; the daemon shuts it too */
-	_Atomic uint32_t post;       /* counts what the daemon is to decide about anew: the process rings */
-	_Atomic uint32_t wake_count; /* a futex: counts what others changed for the process */
+	_Atomic uint32_t launch_mode; /* enum ll_launch_mode */
+	_Atomic uint32_t post_flags;  /* enum ll_post_flag */
+	_Atomic uint32_t gate;        /* enum ll_gate; the daemon shuts it too */
+	_Atomic uint32_t post;        /* counts what the daemon is to decide about anew: the process sends WAKE */
+	_Atomic uint32_t wake_count;  /* a futex: counts what others changed for the process */
 
 	/* accounts, for ever rising */
 	_Atomic uint64_t gpu_time_ns;         /* completed kernels */
@@ -172,7 +172,7 @@ enum ll_order_flag {
 	LL_ORDER_IS_ALONE = 2,      /* no cap, no higher class and no visits: the gate may be open */
 	LL_ORDER_IS_SLICED = 4,     /* others work too, and nobody needs visits: the card's time slices serve all */
 	LL_ORDER_IS_HOLDER = 8,     /* the turn is the job's, even if it may not launch */
-	LL_ORDER_IS_BY_VISITS = 16, /* the card is given for visits, and what the process launches waits on it */
+	LL_ORDER_IS_EXCLUSIVE = 16, /* the card is given for visits, and what the process launches waits on it */
 	LL_ORDER_IS_ENDING = 32,    /* the job has the turn and is to give it away: what is queued drains */
 	LL_ORDER_PAUSED = 64,       /* it gave the turn to a lower class for want of work (LL_POST_LAUNCHED) */
 	LL_ORDER_IS_FREE = 128,     /* the process wants nothing now; if it begins to, its gate may be opened at once */

@@ -13,7 +13,7 @@
 #endif
 
 /* A memfd that another uid finds in /proc could be opened there for writing: hence the mode. */
-static int make(const char *name, size_t bytes, int *ret_fd)
+static int make_file(const char *name, size_t bytes, int *ret_fd)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
@@ -47,7 +47,7 @@ int ll_page_make(int *ret_fd)
 		uint64_t magic;
 		uint32_t version, bytes;
 	} header = {LL_PAGE_MAGIC, LL_PAGE_VERSION, sizeof(struct ll_page)};
-	int rc = make("loadline-page", sizeof(struct ll_page), ret_fd);
+	int rc = make_file("loadline-page", sizeof(struct ll_page), ret_fd);
 	return rc ? rc : write_header(*ret_fd, &header, sizeof header);
 }
 
@@ -58,7 +58,7 @@ int ll_orders_make(const uint64_t token[2], int *ret_fd)
 		uint32_t version, bytes;
 		uint64_t token[2];
 	} header = {LL_ORDERS_MAGIC, LL_PAGE_VERSION, sizeof(struct ll_orders), {token[0], token[1]}};
-	int rc = make("loadline-orders", sizeof(struct ll_orders), ret_fd);
+	int rc = make_file("loadline-orders", sizeof(struct ll_orders), ret_fd);
 	return rc ? rc : write_header(*ret_fd, &header, sizeof header);
 }
 

@@ -76,9 +76,9 @@ int ll_place_listen(const struct ll_place *place, int *ret_fd);
 int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid);
 
 /*
- * The place of the hold of a card, whoever its user is: hold/seat.h. It is named after the card and the simulated
- * world. connect_any does not look at the other side's user. -ENAMETOOLONG: the UUID is none. Other errors are those of
- * ll_place_of_user and ll_place_connect.
+ * The place of the hold of a card, whoever its user is: hold/hold_socket.h. It is named after the card and the
+ * simulated world. connect_any does not look at the other side's user. -ENAMETOOLONG: the UUID is none. Other errors
+ * are those of ll_place_of_user and ll_place_connect.
  */
 int ll_place_of_card(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err);
 int ll_place_connect_any(const struct ll_place *place, int *ret_fd);

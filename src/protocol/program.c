@@ -79,7 +79,7 @@ uint64_t ll_program_under(uint64_t key, const struct ll_limits *limits)
 	return not_zero(add_number(hash, compute_of(limits)));
 }
 
-static int compare(const void *left, const void *right)
+static int compare_names(const void *left, const void *right)
 {
 	uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
 	return one < other ? -1 : one > other;
@@ -88,7 +88,7 @@ static int compare(const void *left, const void *right)
 uint64_t ll_programs_key(uint64_t *keys, size_t count)
 {
 	uint64_t hash = HASH_BEGIN;
-	qsort(keys, count, sizeof *keys, compare);
+	qsort(keys, count, sizeof *keys, compare_names);
 	if (!count || !keys[0])
 		return 0;
 	for (size_t i = 0; i < count; i++)

@@ -58,12 +58,12 @@ static inline bool ll_gang_closes(const struct ll_gang *gang)
 /* What a claim says of its launches at each look, and what the decider remembers for it from one look to the next. */
 struct ll_turn {
 	/* The caller says: */
-	uint32_t queued_launches;    /* launches of ours that the card has */
-	uint64_t completed_launches; /* and that it has finished, since any time */
-	uint64_t running_ns;         /* how long the card has been at work of ours that is not charged yet */
-	uint64_t dry_since_ns;       /* nothing of ours waits on the card since then; 0: something does */
-	bool is_lingering;           /* a launch that our visit let through goes on, if we have the turn no more */
-	bool yields_to_gang;         /* as in struct ll_gang: a holder gives way */
+	uint32_t queued_launches;      /* launches of ours that the card has */
+	uint64_t completed_launches;   /* and that it has finished, since any time */
+	uint64_t running_ns;           /* how long the card has been at work of ours that is not charged yet */
+	uint64_t queue_empty_since_ns; /* nothing of ours waits on the card since then; 0: something does */
+	bool is_overrunning;           /* a launch of our visit still runs, and we no longer have the turn */
+	bool yields_to_gang;           /* as in struct ll_gang: a holder gives way */
 	/* The decider remembers: */
 	/* when we gave the turn to a lower class for want of work; 0: we did not. Until the caller sets it to 0 with
 	 * its next launch, we do not ask for the turn, for LL_TURN_PAUSE_NS at most. */
@@ -77,7 +77,7 @@ struct ll_turn_look {
 	bool is_alone;           /* no cap, no higher class and no visits: the gate may be open */
 	bool is_sliced;          /* others work too, and nobody needs visits: the hardware's time slices serve all */
 	bool is_holder;          /* the turn is ours, even when we may not launch */
-	bool is_by_visits;       /* the card is given for visits, and what we launch out of ours waits on it (act.h) */
+	bool is_exclusive;       /* the card is given for visits, and what we launch out of ours waits on it (act.h) */
 	uint64_t turn_since_ns;  /* when the turn came to who has it now */
 	int64_t tokens_ns;       /* of the tenant's account; INT64_MAX without a cap */
 	int64_t tokens_most_ns;  /* what that account can hold; INT64_MAX without a cap */

@@ -50,13 +50,14 @@ enum ll_gate {
 };
 
 /* How a program launches. */
-enum ll_pace {
-	LL_PACE_UNKNOWN, /* the state of a fresh claim: it brings visits, in which its launches are timed alone */
-	LL_PACE_AHEAD,   /* its queue fills while others have the card */
-	LL_PACE_WAITS,   /* for each launch, or for its kernels on other cards: the card must be kept for it */
-	LL_PACE_SHORT, /* it waits after many launches, which together are less work than a time slice: visits may serve
-			  it better */
-	LL_PACE_LAST = LL_PACE_SHORT,
+enum ll_launch_mode {
+	LL_LAUNCH_MODE_UNKNOWN, /* the state of a fresh claim: it brings visits, in which its launches are timed alone
+				 */
+	LL_LAUNCH_MODE_ASYNC,   /* its queue fills while others have the card */
+	LL_LAUNCH_MODE_SYNC,    /* for each launch, or for its kernels on other cards: the card must be kept for it */
+	LL_LAUNCH_MODE_SHORT,   /* it waits after many launches, which together are less work than a time slice: visits
+			    may serve   it better */
+	LL_LAUNCH_MODE_LAST = LL_LAUNCH_MODE_SHORT,
 };
 
 /* How a card is shared, and why. */
@@ -108,11 +109,11 @@ struct ll_accounts {
 
 /* What is said of a claim's visits; doc/internals.md lists by whom. */
 enum ll_visit_flag {
-	LL_VISIT_ON_CARD = 1, /* the claim's launches wait on the card, not in its host */
-	LL_VISIT_IS_DRY = 8,  /* it wants the card, and has nothing queued now */
-	LL_VISIT_LINGERS = 4, /* a launch of it that its visit let through goes on beside the next visit */
-	LL_VISIT_PAUSES = 16, /* it gave the card to a lower class for want of work, and has not launched since */
-	LL_VISIT_RAN_DRY = 2, /* the last visit ended because its queue ran dry, and it launches ahead */
+	LL_VISIT_ON_CARD = 1,     /* the claim's launches wait on the card, not in its host */
+	LL_VISIT_QUEUE_EMPTY = 8, /* it wants the card, and has nothing queued now */
+	LL_VISIT_OVERRUNS = 4,    /* a launch of its visit still runs beside the next visit */
+	LL_VISIT_PAUSES = 16,     /* it gave the card to a lower class for want of work, and has not launched since */
+	LL_VISIT_ENDED_EMPTY = 2, /* the last visit ended with an empty queue, and it launches ahead */
 };
 
 /* Return "hold", "high", … and "starting", "running", …. The state of a running hold is "holding". */

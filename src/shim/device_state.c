@@ -118,35 +118,35 @@ void ll_device_state_say_ungoverned(void)
 
 /* ---- what the process has of the card's memory ---- */
 
-static struct ll_charge_part *own_part(struct ll_device_state *dev)
+static struct ll_charge_counter *own_counter(struct ll_device_state *dev)
 {
 	uint64_t self = (uint64_t)pthread_self();
-	return &dev->parts[(self * UINT64_C(0x9e3779b97f4a7c15)) >> 60];
+	return &dev->counters[(self * UINT64_C(0x9e3779b97f4a7c15)) >> 60];
 }
 
-_Static_assert(LL_CHARGE_PARTS == 16, "four bits choose one");
+_Static_assert(LL_CHARGE_COUNTERS == 16, "four bits choose one");
 
 /* Returns the claim to change; it stays the one until end_change, if the freeze does not take too long. */
-static struct ll_claim *begin_change(struct ll_device_state *dev, struct ll_charge_part *part)
+static struct ll_claim *begin_change(struct ll_device_state *dev, struct ll_charge_counter *counter)
 {
 	uint64_t give_up_ns = 0;
 	for (;;) {
-		atomic_fetch_add(&part->changing, 1);
+		atomic_fetch_add(&counter->changing, 1);
 		if (!atomic_load(&dev->is_frozen))
 			break;
 		uint64_t now_ns = ll_now_ns();
 		give_up_ns = give_up_ns ? give_up_ns : now_ns + FREEZE_MOST_NS;
 		if (now_ns >= give_up_ns)
 			break;
-		atomic_fetch_sub(&part->changing, 1);
+		atomic_fetch_sub(&counter->changing, 1);
 		ll_sleep_until_ns(now_ns + FREEZE_PAUSE_NS);
 	}
 	return atomic_load(&dev->claim);
 }
 
-static void end_change(struct ll_charge_part *part)
+static void end_change(struct ll_charge_counter *counter)
 {
-	atomic_fetch_sub(&part->changing, 1);
+	atomic_fetch_sub(&counter->changing, 1);
 }
 
 /* Before and after a change of claims. In between no reservation or release is half-way, unless its thread is stopped.
@@ -155,14 +155,14 @@ static uint64_t freeze_charges(struct ll_device_state *dev)
 {
 	uint64_t now_ns = ll_now_ns(), give_up_ns = now_ns + FREEZE_MOST_NS, sum = 0;
 	atomic_store(&dev->is_frozen, true);
-	for (int i = 0; i < LL_CHARGE_PARTS; i++) {
-		while (atomic_load(&dev->parts[i].changing) && now_ns < give_up_ns) {
+	for (int i = 0; i < LL_CHARGE_COUNTERS; i++) {
+		while (atomic_load(&dev->counters[i].changing) && now_ns < give_up_ns) {
 			ll_sleep_until_ns(now_ns + FREEZE_PAUSE_NS);
 			now_ns = ll_now_ns();
 		}
 	}
-	for (int i = 0; i < LL_CHARGE_PARTS; i++)
-		sum += atomic_load(&dev->parts[i].charged_bytes);
+	for (int i = 0; i < LL_CHARGE_COUNTERS; i++)
+		sum += atomic_load(&dev->counters[i].charged_bytes);
 	return sum;
 }
 
@@ -173,11 +173,11 @@ static void thaw_charges(struct ll_device_state *dev)
 
 static int reserve_once(struct ll_device_state *dev, uint64_t bytes)
 {
-	struct ll_charge_part *part = own_part(dev);
-	int rc = ll_port_reserve(begin_change(dev, part), bytes);
+	struct ll_charge_counter *counter = own_counter(dev);
+	int rc = ll_port_reserve(begin_change(dev, counter), bytes);
 	if (rc == 0)
-		atomic_fetch_add(&part->charged_bytes, bytes);
-	end_change(part);
+		atomic_fetch_add(&counter->charged_bytes, bytes);
+	end_change(counter);
 	return rc;
 }
 
@@ -201,7 +201,7 @@ static void set_first_card(struct ll_device_state *dev)
 {
 	const char *first = program.settings.first_card;
 	if (dev->flow && *first && strcmp(first, dev->uuid) != 0)
-		ll_flow_follow_first_card(dev->flow);
+		ll_flow_set_secondary_card(dev->flow);
 }
 
 static int open_port(struct ll_device_state *dev, struct ll_err *err)
@@ -424,7 +424,7 @@ static struct ll_device_state *find_or_make_dev(ll_cu_device device)
 	return dev;
 }
 
-struct ll_device_state *ll_device_state_take(ll_cu_device device)
+struct ll_device_state *ll_device_state_get(ll_cu_device device)
 {
 	struct ll_device_state *dev = ll_device_state_of(device);
 	if ((dev && !dev->is_given_back) || !ll_device_state_settings() || device < 0 || device >= DEVICES)
@@ -503,23 +503,23 @@ int ll_device_state_reserve(struct ll_device_state *dev, uint64_t bytes)
 /* A lost claim takes no charge. The claim that succeeds it is charged the sum. */
 void ll_device_state_charge(struct ll_device_state *dev, uint64_t bytes)
 {
-	struct ll_charge_part *part = own_part(dev);
-	ll_port_charge_memory(begin_change(dev, part), bytes);
-	atomic_fetch_add(&part->charged_bytes, bytes);
-	end_change(part);
+	struct ll_charge_counter *counter = own_counter(dev);
+	ll_port_charge_memory(begin_change(dev, counter), bytes);
+	atomic_fetch_add(&counter->charged_bytes, bytes);
+	end_change(counter);
 }
 
 void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes)
 {
-	struct ll_charge_part *part = own_part(dev);
-	ll_port_release(begin_change(dev, part), bytes);
-	atomic_fetch_sub(&part->charged_bytes, bytes);
-	end_change(part);
+	struct ll_charge_counter *counter = own_counter(dev);
+	ll_port_release(begin_change(dev, counter), bytes);
+	atomic_fetch_sub(&counter->charged_bytes, bytes);
+	end_change(counter);
 }
 
-bool ll_device_state_ask_siblings(struct ll_device_state *dev, uint64_t bytes)
+bool ll_device_state_request_siblings(struct ll_device_state *dev, uint64_t bytes)
 {
-	return refuse_unanswered(dev, ll_port_ask_reserves(dev->claim, bytes)) == 0;
+	return refuse_unanswered(dev, ll_port_request_reserves(dev->claim, bytes)) == 0;
 }
 
 /* ---- contexts ---- */
@@ -553,7 +553,7 @@ ll_cu_result ll_device_state_find_in(struct ll_cu_context *current, struct ll_de
 	ll_cu_result status = ll_real()->cuCtxGetDevice(&device);
 	if (status != LL_CUDA_SUCCESS)
 		return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
-	*ret_dev = dev = ll_device_state_take(device);
+	*ret_dev = dev = ll_device_state_get(device);
 	last.context = dev ? current : NULL;
 	last.dev = dev;
 	last.contexts_ended = contexts_ended;

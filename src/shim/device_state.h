@@ -22,12 +22,12 @@
 #include "shim/time/flow.h"
 
 /*
- * What the process has of the card's memory is the sum of several parts. Threads change different parts, so that they
- * do not share a cache line. If the claim was taken away, another claim is charged the sum. Meanwhile
- * every change waits: for some 10 µs, and for 0.2 s at most.
+ * What the process has of the card's memory is the sum of several counters. Threads change different counters, so that
+ * they do not share a cache line. If the claim was taken away, another claim is charged the sum. Meanwhile every change
+ * waits: for some 10 µs, and for 0.2 s at most.
  */
-enum { LL_CHARGE_PARTS = 16 };
-struct ll_charge_part {
+enum { LL_CHARGE_COUNTERS = 16 };
+struct ll_charge_counter {
 	_Atomic uint64_t charged_bytes; /* may be below zero, if a thread frees what others allocated: the sum counts */
 	_Atomic uint64_t changing;      /* threads that are about to change it */
 	char apart[48];
@@ -39,12 +39,12 @@ struct ll_device_state {
 	struct ll_port *port;
 	_Atomic(struct ll_claim *) claim; /* changes if it was taken away; the former one stays readable */
 	struct ll_flow *flow;             /* NULL: launches are not governed */
-	struct ll_charge_part parts[LL_CHARGE_PARTS];
+	struct ll_charge_counter counters[LL_CHARGE_COUNTERS];
 	/* of allocations that can be moved (memory/backing.h, peers.h) */
 	_Atomic uint64_t evictable_bytes; /* charged for them */
 	_Atomic uint32_t exported_count;  /* those of which the program has a DMA buffer */
 	_Atomic uint64_t peers;           /* cards that may use them too: a bit for each ordinal */
-	_Atomic bool is_frozen;           /* no thread may change the parts now */
+	_Atomic bool is_frozen;           /* no thread may change the counters now */
 	struct ll_gate_count count;       /* of the open gate's launches, if the program has several flows */
 	uint64_t retry_ns;                /* when to try again to take a claim in place of a lost one */
 	uint64_t lost_ns; /* CLOCK_MONOTONIC when the library said that there is no claim; 0: there is one, or nothing
@@ -72,7 +72,7 @@ void ll_device_state_say_ungoverned(void);
 
 /* Returns the state of this card, and makes it if there is none. NULL: the program is not governed there. May call the
  * driver; the program has called cuInit. */
-struct ll_device_state *ll_device_state_take(ll_cu_device device);
+struct ll_device_state *ll_device_state_get(ll_cu_device device);
 
 /*
  * Whether the program may make no context on this card, because limits were asked for and there is no claim to hold the
@@ -81,7 +81,7 @@ struct ll_device_state *ll_device_state_take(ll_cu_device device);
 bool ll_device_state_refuses(ll_cu_device device);
 
 /* Returns the driver's error if there is no state of this card because the driver did not say which card it is; else
- * LL_CUDA_SUCCESS. To be asked after ll_device_state_take. */
+ * LL_CUDA_SUCCESS. To be asked after ll_device_state_get. */
 ll_cu_result ll_device_state_answer_of(ll_cu_device device);
 
 /* A context was refused. If the process has nothing on the card, gives its claim back until the process asks again. */
@@ -114,7 +114,7 @@ void ll_device_state_release(struct ll_device_state *dev, uint64_t bytes);
  * answered, after some 50 ms at most. False: there is no room for so many bytes all the same. The caller holds no lock
  * of the library, because those processes may be asking this one.
  */
-bool ll_device_state_ask_siblings(struct ll_device_state *dev, uint64_t bytes);
+bool ll_device_state_request_siblings(struct ll_device_state *dev, uint64_t bytes);
 
 /*
  * Gives up what this process keeps in reserve, as the driver itself does when the card is full. True: the charge has

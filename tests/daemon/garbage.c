@@ -153,7 +153,7 @@ static void a_request_of_another_role_ends_the_connection(void **state)
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
 		union ll_message message;
 		int fd = world_connect(&scene->world, roles[i]);
-		make_slot(&message, LL_MESSAGE_BELL, 1);
+		make_slot(&message, LL_MESSAGE_WAKE, 1);
 		assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
 		expect_end(fd);
 		fd = world_connect(&scene->world, roles[i]);
@@ -181,13 +181,13 @@ static void a_slot_of_another_process_is_not_given_and_not_taken(void **state)
 	puppet_start(&owner, &scene->world, scene->job.id, CARD);
 	user_begin(&thief, &scene->world, scene->job.id, CARD);
 	uint64_t token = thief.page->slots[0].token;
-	user_say(&thief, LL_MESSAGE_LEAVE);
+	user_say(&thief, LL_MESSAGE_RELEASE);
 	wait_for(!user_has_slot(&thief));
 	thief.token = token;
 	thief.slot = 0;
 	assert_int_equal(user_claim(&thief), -ESTALE);
-	user_say(&thief, LL_MESSAGE_LEAVE);
-	user_say(&thief, LL_MESSAGE_BELL);
+	user_say(&thief, LL_MESSAGE_RELEASE);
+	user_say(&thief, LL_MESSAGE_WAKE);
 	thief.slot = 700;
 	assert_int_equal(user_claim(&thief), -ESTALE);
 	assert_int_equal(puppet_do(&owner, PUPPET_HAS_SLOT, 0), 1);

@@ -116,7 +116,7 @@ static _Noreturn void reserve(const struct herd *herd, uint32_t units, unsigned 
 	}
 	while (count)
 		user_release(&user, held[--count]);
-	user_say(&user, LL_MESSAGE_LEAVE);
+	user_say(&user, LL_MESSAGE_RELEASE);
 	_exit(0);
 }
 

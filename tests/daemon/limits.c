@@ -47,7 +47,7 @@ static int end(void **state)
 
 static int ask(struct scene *scene, union ll_message *message, struct ll_err *err)
 {
-	return ll_client_ask(&scene->client, message, NULL, 0, NULL, ll_now_ns() + DEADLINE_NS, err);
+	return ll_client_request(&scene->client, message, NULL, 0, NULL, ll_now_ns() + DEADLINE_NS, err);
 }
 
 static int bind_card(struct scene *scene, uint64_t job, const char *uuid, uint64_t promisable_mib, struct ll_err *err)
@@ -207,8 +207,8 @@ static void a_checkpoint_is_said_of_all_claims_of_a_process(void **state)
 	int fd = ll_process_open(puppet.pid), own = ll_process_open(getpid());
 	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
 	message.checkpoint.state = LL_CHECKPOINT_SUSPENDED;
-	assert_int_equal(ll_client_ask(&scene->client, &message, &fd, 1, NULL, ll_now_ns() + DEADLINE_NS, NULL), 0);
-	assert_int_equal(ll_client_ask(&scene->client, &message, &own, 1, NULL, ll_now_ns() + DEADLINE_NS, NULL),
+	assert_int_equal(ll_client_request(&scene->client, &message, &fd, 1, NULL, ll_now_ns() + DEADLINE_NS, NULL), 0);
+	assert_int_equal(ll_client_request(&scene->client, &message, &own, 1, NULL, ll_now_ns() + DEADLINE_NS, NULL),
 			 -ESRCH);
 	read_list(scene, &list);
 	assert_int_equal(claim_of(&list, puppet.pid)->checkpoint, LL_CHECKPOINT_SUSPENDED);

@@ -42,6 +42,6 @@ void take_pidfds_away(void)
 	close(ends[1]);
 	fd = ll_process_open(getpid());
 	assert_true(fd >= 0 && !ll_process_is_pidfd(fd) && !ll_process_has_ended(fd));
-	assert_int_equal(ll_process_id(fd), getpid());
+	assert_int_equal(ll_process_id_of_fd(fd), getpid());
 	close(fd);
 }

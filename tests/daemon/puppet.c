@@ -25,7 +25,7 @@ static _Noreturn void give_for_ever(struct user *user, uint32_t units)
 		if (asked != slot->reserve_given) {
 			user_release(user, units);
 			slot->reserve_given = asked;
-			user_say(user, LL_MESSAGE_BELL);
+			user_say(user, LL_MESSAGE_WAKE);
 			units = 0;
 		}
 		usleep(1000);
@@ -45,7 +45,7 @@ static void scribble(struct user *user)
 				  : (size_t)rand() % (sizeof *user->page / 8);
 			words[at] = rand() % 3 ? value : value % 5;
 		}
-		user_say(user, LL_MESSAGE_BELL);
+		user_say(user, LL_MESSAGE_WAKE);
 	}
 }
 
@@ -54,7 +54,7 @@ static int pose(struct user *user, uint32_t pid)
 	char name[16];
 	struct ll_process_stat other;
 	snprintf(name, sizeof name, "%u", pid);
-	if (ll_process_stat(name, &other))
+	if (ll_process_read_stat(name, &other))
 		return -ESRCH;
 	user_slot(user)->pid = other.pid;
 	user_slot(user)->start_ticks = other.start_ticks;
@@ -76,10 +76,10 @@ static int do_as_told(struct user *user, const struct order *order)
 		user_charge(user, order->units);
 		return 0;
 	case PUPPET_RING:
-		user_say(user, LL_MESSAGE_BELL);
+		user_say(user, LL_MESSAGE_WAKE);
 		return 0;
 	case PUPPET_LEAVE:
-		user_say(user, LL_MESSAGE_LEAVE);
+		user_say(user, LL_MESSAGE_RELEASE);
 		return 0;
 	case PUPPET_HANG_UP:
 		close(user->fd);
@@ -93,7 +93,7 @@ static int do_as_told(struct user *user, const struct order *order)
 		return 0;
 	case PUPPET_SPOIL:
 		user_slot(user)->memory = LL_MEMORY_WORD(order->units, LL_MEMORY_USED(user_slot(user)->memory));
-		user_say(user, LL_MESSAGE_BELL);
+		user_say(user, LL_MESSAGE_WAKE);
 		return 0;
 	case PUPPET_SCRIBBLE:
 		scribble(user);

@@ -21,7 +21,7 @@ enum puppet_act {
 	PUPPET_SPOIL,     /* writes a grant of so many units into its own slot */
 	PUPPET_POSE,      /* writes into its own slot that it is the process of that number */
 	PUPPET_HAS_SLOT,
-	PUPPET_SCRIBBLE, /* writes anything anywhere into the page for a while, and rings */
+	PUPPET_SCRIBBLE, /* writes anything anywhere into the page for a while, and sends WAKE */
 };
 
 struct puppet {

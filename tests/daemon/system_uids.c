@@ -47,7 +47,7 @@ static int ask_as(uid_t uid, union ll_message *message, const int *fds, size_t f
 {
 	struct ll_client client;
 	open_as(&client, &scene, uid);
-	int rc = ll_client_ask(&client, message, fds, fd_count, NULL, ll_now_ns() + DEADLINE_NS, NULL);
+	int rc = ll_client_request(&client, message, fds, fd_count, NULL, ll_now_ns() + DEADLINE_NS, NULL);
 	ll_client_close(&client);
 	return rc;
 }

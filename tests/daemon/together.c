@@ -69,7 +69,7 @@ static void join(struct scene *scene, struct part *part, enum ll_move_state stat
 	message.move.slot_token = part->token;
 	message.move.value = state;
 	message.move.bytes = bytes;
-	message.move.away_bytes = state == LL_MOVE_AWAY || state == LL_MOVE_RETURNING ? bytes : 0;
+	message.move.away_bytes = state == LL_MOVE_AWAY || state == LL_MOVE_RESUMING ? bytes : 0;
 	message.move.flags = flags;
 	assert_int_equal(ll_message_send(part->fd, &message, NULL, 0), 0);
 }
@@ -257,7 +257,7 @@ static void an_answer_that_comes_late_is_no_room(void **state)
 	struct scene *scene = *state;
 	struct part *first = &scene->parts[0][0], *second = &scene->parts[1][0];
 	union ll_message early, late;
-	join(scene, first, LL_MOVE_RETURNING, 4 * GIB, 0);
+	join(scene, first, LL_MOVE_RESUMING, 4 * GIB, 0);
 	join(scene, second, LL_MOVE_AWAY, 4 * GIB, LL_MOVE_WANTS);
 	take_question(second, 0, &early);
 	say(first, LL_MESSAGE_BACK, 4 * GIB, 0, 0);

@@ -154,13 +154,13 @@ void user_release(struct user *user, uint32_t units)
 void user_charge(struct user *user, uint32_t units)
 {
 	atomic_fetch_add(&user_slot(user)->memory, units);
-	user_say(user, LL_MESSAGE_BELL);
+	user_say(user, LL_MESSAGE_WAKE);
 }
 
 void user_want(struct user *user, uint32_t units)
 {
 	user_slot(user)->memory_want = ++user->serial << WORD_BITS | units;
-	user_say(user, LL_MESSAGE_BELL);
+	user_say(user, LL_MESSAGE_WAKE);
 }
 
 void user_have_no_reserve(struct user *user)
@@ -170,7 +170,7 @@ void user_have_no_reserve(struct user *user)
 	if (asked == slot->reserve_given)
 		return;
 	slot->reserve_given = asked;
-	user_say(user, LL_MESSAGE_BELL);
+	user_say(user, LL_MESSAGE_WAKE);
 }
 
 static void sleep_on(_Atomic uint32_t *word, uint32_t value)
@@ -185,7 +185,7 @@ int user_answer(struct user *user)
 	for (;;) {
 		struct ll_page_slot *slot = user_slot(user);
 		uint32_t count = slot->wake_count;
-		uint64_t answer = slot->memory_answer;
+		uint64_t answer = slot->memory_reply;
 		if (answer >> WORD_BITS == user->serial)
 			return (int)(uint32_t)answer;
 		if (user->orders->instance != user->instance)

@@ -40,7 +40,7 @@ bool user_take(struct user *user, uint32_t units);
 /* Takes, and asks for more where that is needed. 0, or -ENOMEM. Comes back if the daemon is another one. */
 int user_reserve(struct user *user, uint32_t units);
 
-/* Says what it wants, and rings. */
+/* Says what it wants, and sends WAKE. */
 void user_want(struct user *user, uint32_t units);
 
 /* Waits for the answer to that: a positive errno. */

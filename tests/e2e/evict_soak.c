@@ -45,7 +45,7 @@ static void open_client(struct ll_client *client)
 	struct ll_place place;
 	struct ll_err err = {0};
 	if (ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, &err) ||
-	    ll_client_open(client, &place, LL_CLIENT_COMMAND("0.1.0"), ll_now_ns() + LL_CLIENT_ANSWER_NS, &err))
+	    ll_client_open(client, &place, LL_CLIENT_COMMAND("0.1.0"), ll_now_ns() + LL_CLIENT_REPLY_NS, &err))
 		fail("connect", err.text);
 }
 
@@ -63,7 +63,7 @@ static void ask(struct program *program)
 	message.move.index = program->claim->index;
 	message.move.value = UINT64_C(60000000000);
 	memcpy(message.move.uuid, program->claim->uuid, sizeof message.move.uuid);
-	if (ll_client_send(&program->client, &message, ll_now_ns() + LL_CLIENT_ANSWER_NS, &err))
+	if (ll_client_send(&program->client, &message, ll_now_ns() + LL_CLIENT_REPLY_NS, &err))
 		fail("ask", err.text);
 }
 
@@ -72,7 +72,7 @@ static bool hear(struct program *program)
 {
 	union ll_message answer;
 	struct ll_err err = {0};
-	int rc = ll_client_receive(&program->client, &answer, ll_now_ns() + LL_CLIENT_ANSWER_NS, &err);
+	int rc = ll_client_receive(&program->client, &answer, ll_now_ns() + LL_CLIENT_REPLY_NS, &err);
 	if (!rc && answer.header.kind == LL_MESSAGE_PROGRESS)
 		return false;
 	if (rc) {
@@ -91,7 +91,7 @@ static void find_programs(void)
 	static struct ll_client client;
 	struct ll_err err = {0};
 	open_client(&client);
-	if (ll_client_list(&client, &list, ll_now_ns() + LL_CLIENT_ANSWER_NS, &err))
+	if (ll_client_list(&client, &list, ll_now_ns() + LL_CLIENT_REPLY_NS, &err))
 		fail("list", err.text);
 	for (size_t i = 0; i < list.claim_count && count < PROGRAMS; i++) {
 		struct program *program = &programs[count];

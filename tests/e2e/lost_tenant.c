@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	const struct ll_client_self self = {"1.0.0", LL_ROLE_PROCESS, -1, NULL};
 	if (argc != 2 || ll_run_settings_find(&settings) || ll_place_read(settings.place, &place))
 		return 2;
-	int rc = ll_client_open(&client, &place, &self, ll_now_ns() + LL_CLIENT_ANSWER_NS, NULL);
+	int rc = ll_client_open(&client, &place, &self, ll_now_ns() + LL_CLIENT_REPLY_NS, NULL);
 	if (rc)
 		return fail("connect", rc);
 	rc = take_slot(&client, &settings, argv[1], &page, &claimed);

@@ -47,7 +47,7 @@ static void begin(void)
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		struct ll_claim_identity identity = {.pid = (int32_t)i + 1};
 		users[i] = (struct ll_user){.server = &server, .job = job, .claims = 1, .pid = i + 1};
-		expect(ll_claims_take(&server, card, &users[i], &identity, &claims[i]) == 0, "a slot");
+		expect(ll_claims_grant(&server, card, &users[i], &identity, &claims[i]) == 0, "a slot");
 	}
 }
 
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		       rest < sizeof *job->pages.page->cards ? rest : sizeof *job->pages.page->cards);
 	}
 	for (unsigned i = 0; i < PROCESSES; i++)
-		ll_claims_bell(&server, claims[i]);
+		ll_claims_wake(&server, claims[i]);
 	ll_memory_settle(&server, claims[0]->card);
 	ll_cards_settle(&server.cards, ll_now_ns());
 	check_grants();

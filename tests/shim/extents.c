@@ -50,7 +50,7 @@ static void put(struct ll_extent extent)
 static void take(struct ll_extent extent)
 {
 	struct ll_extent taken;
-	assert_true(ll_extents_take(extent.kind, extent.address, &taken));
+	assert_true(ll_extents_remove(extent.kind, extent.address, &taken));
 	assert_int_equal(taken.bytes, extent.bytes);
 }
 
@@ -60,7 +60,7 @@ static void empty_map(void)
 	size_t chunks;
 	struct ll_extent extent = {0};
 	while (ll_extents_next(&extent))
-		assert_true(ll_extents_take(extent.kind, extent.address, NULL));
+		assert_true(ll_extents_remove(extent.kind, extent.address, NULL));
 	assert_int_equal(ll_extents_count(&chunks), 0);
 	assert_int_equal(chunks, 0);
 }
@@ -109,7 +109,7 @@ static void take_as_model(uint64_t address)
 	struct ll_extent taken, expected = model[address];
 	if (!expected.bytes)
 		return;
-	assert_int_equal(ll_extents_take(expected.kind, address, &taken), expected.address == address);
+	assert_int_equal(ll_extents_remove(expected.kind, address, &taken), expected.address == address);
 	if (expected.address == address)
 		memset(&model[address], 0, expected.bytes * sizeof expected);
 }
@@ -229,7 +229,7 @@ static void take_in_order(size_t order, uint64_t total)
 {
 	struct ll_extent taken;
 	for (uint64_t i = 0; i < total; i++)
-		assert_true(ll_extents_take(LL_EXTENT_PLAIN, address_of(orders[order](i, total)), &taken));
+		assert_true(ll_extents_remove(LL_EXTENT_PLAIN, address_of(orders[order](i, total)), &taken));
 }
 
 /* Chunks are half full in the mean at least, and the map is small again when it is empty. */
@@ -323,7 +323,7 @@ static void an_address_lies_in_one_extent(void **state)
 	assert_false(ll_extents_find_backing(0x12000, &found));
 	assert_true(ll_extents_find_containing(0x10fff, &found));
 	assert_int_equal(found.kind, LL_EXTENT_PLAIN);
-	assert_true(ll_extents_take(LL_EXTENT_BACKING, 0x10000, &found));
+	assert_true(ll_extents_remove(LL_EXTENT_BACKING, 0x10000, &found));
 	assert_false(ll_extents_find_containing(UINT64_MAX, &found));
 	empty_map();
 }
@@ -351,8 +351,8 @@ static void what_is_in_the_way_is_handed_over_one_by_one(void **state)
 	assert_int_equal(ll_extents_put(&array, &stale), -EEXIST);
 	assert_int_equal(stale.charged_bytes, 0);
 	assert_int_equal(ll_extents_put(&array, &stale), 0);
-	assert_false(ll_extents_take(LL_EXTENT_MIPMAP, 0x1000, &stale));
-	assert_true(ll_extents_take(LL_EXTENT_ARRAY, 0x1000, &stale));
+	assert_false(ll_extents_remove(LL_EXTENT_MIPMAP, 0x1000, &stale));
+	assert_true(ll_extents_remove(LL_EXTENT_ARRAY, 0x1000, &stale));
 	assert_int_equal(stale.charged_bytes, 5);
 	empty_map();
 }
@@ -390,15 +390,15 @@ static void what_a_context_owns_goes_together(void **state)
 	}
 	struct ll_extent unowned = {.kind = LL_EXTENT_PHYSICAL, .address = 4, .charged_bytes = 1};
 	put(unowned);
-	assert_int_equal(ll_extents_take_owned(2), sum);
-	assert_int_equal(ll_extents_take_owned(2), 0);
-	assert_int_equal(ll_extents_take_owned(0), 0);
+	assert_int_equal(ll_extents_remove_owned(2), sum);
+	assert_int_equal(ll_extents_remove_owned(2), 0);
+	assert_int_equal(ll_extents_remove_owned(0), 0);
 	assert_int_equal(ll_extents_count(&chunks), TOTAL / 50 + 1);
 	assert_true(chunks <= 4 * (TOTAL / 50) / CHUNK + 1);
 	for (uint64_t i = 1; i <= TOTAL; i += 50)
 		take(plain(i << 21, i));
 	take(unowned);
-	assert_int_equal(ll_extents_take_owned(1), 0);
+	assert_int_equal(ll_extents_remove_owned(1), 0);
 	assert_int_equal(count(), 0);
 }
 
@@ -414,7 +414,7 @@ static void *put_and_take(void *arg)
 				return NULL;
 		}
 		for (uint64_t i = 0; i < 500; i++) {
-			if (!ll_extents_take(LL_EXTENT_PLAIN, base + i * 512, &extent) || extent.owner != base + i)
+			if (!ll_extents_remove(LL_EXTENT_PLAIN, base + i * 512, &extent) || extent.owner != base + i)
 				return NULL;
 		}
 	}

@@ -68,7 +68,7 @@ static void what_is_taken_while_it_is_freed_is_no_gap(void **state)
 	struct ll_gaps gaps = {.count = 0};
 	ll_gaps_expect(&gaps, BASE, 4 * UNIT, 1);
 	assert_false(ll_gaps_fit(&gaps, 1, &one));
-	ll_gaps_take(&gaps, BASE + UNIT, UNIT);
+	ll_gaps_remove(&gaps, BASE + UNIT, UNIT);
 	/* Another thread frees the new block already. Its free is not the first one's. */
 	ll_gaps_expect(&gaps, BASE + UNIT, UNIT, 2);
 	ll_gaps_settle(&gaps, 1, &one, 1);
@@ -129,7 +129,7 @@ static void what_is_remembered_is_free(void **state)
 		if (free_units == units) {
 			for (unsigned i = 0; i < units; i++)
 				owner[at + i] = round;
-			ll_gaps_take(&gaps, BASE + at * UNIT, units * UNIT - seed % 500);
+			ll_gaps_remove(&gaps, BASE + at * UNIT, units * UNIT - seed % 500);
 		} else if (owner[at]) {
 			unsigned first = at, last = at;
 			while (first > 0 && owner[first - 1] == owner[at])

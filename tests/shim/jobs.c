@@ -359,7 +359,7 @@ void jobs_lose_claim(int fd, pid_t pid, uint64_t id, const char *uuid)
 	char name[16];
 	struct ll_process_stat process;
 	snprintf(name, sizeof name, "%d", (int)pid);
-	CHECK_EQUAL(ll_process_stat(name, &process), 0);
+	CHECK_EQUAL(ll_process_read_stat(name, &process), 0);
 	ll_message_init(&message, LL_MESSAGE_CLAIM);
 	message.claim.job = id;
 	message.claim.pid = pid;

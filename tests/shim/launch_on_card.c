@@ -104,9 +104,9 @@ static void check_soon(uint64_t since_ns)
 	CHECK(took_ns <= 2000 * MS);
 }
 
-static bool lingers(void)
+static bool overruns(void)
 {
-	return claim_of(SELF)->post_flags & LL_POST_LINGERS && !(order_of(SELF)->flags & LL_ORDER_IS_HOLDER);
+	return claim_of(SELF)->post_flags & LL_POST_OVERRUNS && !(order_of(SELF)->flags & LL_ORDER_IS_HOLDER);
 }
 
 static void *launch_on(void *context)
@@ -128,7 +128,7 @@ static void body_let_through(void)
 	pid_t flood = begin();
 	CHECK_EQUAL(cu.cuCtxGetCurrent(&context), 0);
 	CHECK_EQUAL(pthread_create(&launcher, NULL, launch_on, context), 0);
-	unsigned held = 0, lingering = 0;
+	unsigned held = 0, overrunning = 0;
 	for (unsigned round = 0; round < 20; round++) {
 		CHECK_EQUAL(kill(flood, SIGSTOP), 0);
 		sleep_ms(25 + 2 * round);
@@ -137,13 +137,13 @@ static void body_let_through(void)
 		for (int i = 0; i < 60; i++) {
 			sleep_ms(1);
 			held += is_held();
-			lingering += is_held() && lingers();
+			overrunning += is_held() && overruns();
 		}
 	}
-	printf("seen held %u times, and with work let through %u times\n", held, lingering);
+	printf("seen held %u times, and with work let through %u times\n", held, overrunning);
 	fflush(stdout);
 	CHECK(held > 100);
-	CHECK(lingering < 60); /* one round */
+	CHECK(overrunning < 60); /* one round */
 	CHECK_EQUAL(kill(flood, SIGKILL), 0);
 	_exit(0);
 }
@@ -191,7 +191,7 @@ static void body_capped(void)
 	for (int i = 0; i < 20; i++) {
 		launch_timed(work, stream, MS, 1, 32);
 		uint64_t queued_ns = claim_of(SELF)->queued_ns;
-		by_visits += (order_of(SELF)->flags & LL_ORDER_IS_BY_VISITS) != 0;
+		by_visits += (order_of(SELF)->flags & LL_ORDER_IS_EXCLUSIVE) != 0;
 		most_ns = queued_ns > most_ns ? queued_ns : most_ns;
 	}
 	printf("by visits at %u launches, %.1f ms queued at most\n", by_visits, (double)most_ns / MS);

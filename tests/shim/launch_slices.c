@@ -97,10 +97,10 @@ static bool is_shut(uint64_t id)
 	return claim && claim->want_since_ns && atomic_load(&claim->gate) == LL_GATE_SHUT;
 }
 
-static bool has_pace(uint64_t id, enum ll_pace pace)
+static bool has_launch_mode(uint64_t id, enum ll_launch_mode launch_mode)
 {
 	const struct ll_page_slot *claim = claim_of(id);
-	return claim && atomic_load(&claim->pace) == pace;
+	return claim && atomic_load(&claim->launch_mode) == launch_mode;
 }
 
 static void goes_on(uint64_t id, uint64_t ns)
@@ -122,7 +122,7 @@ static void body_equal(void)
 {
 	pid_t pids[2];
 	start_two(pids);
-	WAIT_FOR(has_pace(1, LL_PACE_AHEAD) && has_pace(2, LL_PACE_AHEAD));
+	WAIT_FOR(has_launch_mode(1, LL_LAUNCH_MODE_ASYNC) && has_launch_mode(2, LL_LAUNCH_MODE_ASYNC));
 	goes_on(1, 50 * MS);
 	goes_on(2, 50 * MS);
 	stop(pids[0]);
@@ -292,7 +292,7 @@ static void accounts_in_slices_follow_a_program_that_begins_other_work(void **st
 
 /* It comes, visits are measured to be better: everybody's gate is shut, all get on. It goes, and the gates are open
  * again. */
-static void see_turns_beside(void (*body)(void), struct ll_run_settings settings, enum ll_pace pace)
+static void see_turns_beside(void (*body)(void), struct ll_run_settings settings, enum ll_launch_mode launch_mode)
 {
 	pid_t pids[2];
 	share_flag();
@@ -300,7 +300,7 @@ static void see_turns_beside(void (*body)(void), struct ll_run_settings settings
 	pid_t comer = start(come, settings);
 	start_two(pids);
 	atomic_store(may_go_on, true);
-	WAIT_FOR(has_pace(settings.id, pace));
+	WAIT_FOR(has_launch_mode(settings.id, launch_mode));
 	WAIT_FOR(is_shut(1) && is_shut(2));
 	for (uint64_t id = 1; id <= settings.id; id++)
 		goes_on(id, MS);
@@ -312,7 +312,7 @@ static void see_turns_beside(void (*body)(void), struct ll_run_settings settings
 
 static void body_waiting(void)
 {
-	see_turns_beside(wait_for_each, (struct ll_run_settings){.id = 3, .tenant = "waits"}, LL_PACE_WAITS);
+	see_turns_beside(wait_for_each, (struct ll_run_settings){.id = 3, .tenant = "waits"}, LL_LAUNCH_MODE_SYNC);
 }
 
 static void a_program_that_waits_for_each_kernel_gets_turns(void **state)
@@ -341,7 +341,7 @@ static void body_short_rounds(void)
 	pid_t pids[2];
 	pid_t third = start(wait_for_short_rounds, (struct ll_run_settings){.id = 3, .tenant = "rounds"});
 	start_two(pids);
-	WAIT_FOR(has_pace(3, LL_PACE_SHORT));
+	WAIT_FOR(has_launch_mode(3, LL_LAUNCH_MODE_SHORT));
 	WAIT_FOR(has_reason_to_measure());
 	for (uint64_t id = 1; id <= 3; id++)
 		goes_on(id, 5 * MS);
@@ -362,7 +362,7 @@ static void body_long(void)
 	pid_t third = start(wait_for_long_ones, (struct ll_run_settings){.id = 3, .tenant = "long"});
 	start_two(pids);
 	WAIT_FOR(is_shared(LL_SHARING_SLICES_PAY));
-	WAIT_FOR(is_open(1) && is_open(2) && is_open(3) && has_pace(3, LL_PACE_WAITS));
+	WAIT_FOR(is_open(1) && is_open(2) && is_open(3) && has_launch_mode(3, LL_LAUNCH_MODE_SYNC));
 	for (uint64_t id = 1; id <= 3; id++)
 		goes_on(id, 50 * MS);
 	stop(third);

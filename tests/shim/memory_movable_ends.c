@@ -152,7 +152,7 @@ static void find(void *slot, const char *symbol)
 	memcpy(slot, &found, sizeof found);
 }
 
-static void *leave_block(void *arg)
+static void *release_block(void *arg)
 {
 	CHECK_EQUAL(cu.cuCtxSetCurrent(shared), 0);
 	CHECK_EQUAL(allocate_own(&left, 10 * MIB, NULL), 0);
@@ -187,7 +187,7 @@ static void body_own(void)
 	shared = open_context(0);
 	find(&allocate_own, "cuMemAllocAsync_ptsz");
 	find(&free_own, "cuMemFreeAsync_ptsz");
-	run_thread(leave_block);
+	run_thread(release_block);
 	run_thread(find_none); /* which may have the number of the thread before */
 }
 

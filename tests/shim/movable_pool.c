@@ -48,14 +48,14 @@ static void body_streams(void)
 	struct ll_extent block = make_block(), taken;
 	occupy(stream);
 	CHECK(ll_movable_pool_put(pool, &block, &place, record()));
-	CHECK(!ll_movable_pool_take(pool, BLOCK_BYTES, 1, &other, &taken));
-	CHECK(ll_movable_pool_take(pool, BLOCK_BYTES, 1, &place, &taken));
+	CHECK(!ll_movable_pool_get_block(pool, BLOCK_BYTES, 1, &other, &taken));
+	CHECK(ll_movable_pool_get_block(pool, BLOCK_BYTES, 1, &place, &taken));
 	CHECK_EQUAL(taken.address, block.address);
 	CHECK(taken.serial != block.serial);
 	/* A later stream may have the handle. */
 	CHECK(ll_movable_pool_put(pool, &taken, &place, record()));
 	CHECK_EQUAL(cu.cuStreamDestroy(stream), 0);
-	CHECK(!ll_movable_pool_take(pool, BLOCK_BYTES, 1, &place, &taken));
+	CHECK(!ll_movable_pool_get_block(pool, BLOCK_BYTES, 1, &place, &taken));
 }
 
 static void a_stream_s_blocks_are_not_those_of_a_later_one_of_its_handle(void **state)

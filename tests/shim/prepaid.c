@@ -9,7 +9,7 @@
 #define STREAM(number) ((struct ll_cu_stream *)(uintptr_t)(0x1000 * (number)))
 #define CONTEXT(number) ((const struct ll_cu_context *)(uintptr_t)(0x100 * (number)))
 
-static const struct ll_prepaid_kind what = {CONTEXT(1), {.handle = STREAM(1)}, 7};
+static const struct ll_prepaid_kernel what = {CONTEXT(1), {.handle = STREAM(1)}, 7};
 
 static void test_only_as_many_as_were_given(void **state)
 {
@@ -20,7 +20,7 @@ static void test_only_as_many_as_were_given(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_true(ll_prepaid_use(&prepaid, &what));
 	assert_false(ll_prepaid_use(&prepaid, &what));
-	assert_int_equal(ll_prepaid_take_back(&prepaid), 0);
+	assert_int_equal(ll_prepaid_return(&prepaid), 0);
 }
 
 static void test_what_is_taken_back_is_gone(void **state)
@@ -29,9 +29,9 @@ static void test_what_is_taken_back_is_gone(void **state)
 	struct ll_prepaid prepaid = {0};
 	ll_prepaid_give(&prepaid, &what, LL_PREPAID_MOST);
 	assert_true(ll_prepaid_use(&prepaid, &what));
-	assert_int_equal(ll_prepaid_take_back(&prepaid), LL_PREPAID_MOST - 1);
+	assert_int_equal(ll_prepaid_return(&prepaid), LL_PREPAID_MOST - 1);
 	assert_false(ll_prepaid_use(&prepaid, &what));
-	assert_int_equal(ll_prepaid_take_back(&prepaid), 0);
+	assert_int_equal(ll_prepaid_return(&prepaid), 0);
 	ll_prepaid_give(&prepaid, &what, 1);
 	assert_true(ll_prepaid_use(&prepaid, &what));
 	assert_false(ll_prepaid_use(&prepaid, &what));
@@ -41,8 +41,8 @@ static void test_only_launches_of_that_kind(void **state)
 {
 	(void)state;
 	struct ll_prepaid prepaid = {0}, other_flow = {0};
-	struct ll_prepaid_kind other[4] = {what, what, what, what};
-	other[0].kind = 8;
+	struct ll_prepaid_kernel other[4] = {what, what, what, what};
+	other[0].kernel_key = 8;
 	other[1].context = CONTEXT(2);
 	other[2].stream.handle = STREAM(2);
 	other[3].stream.thread = 1;
@@ -75,10 +75,10 @@ static void test_a_launch_is_like_the_last_one_if_all_of_it_is(void **state)
 {
 	(void)state;
 	struct ll_prepaid prepaid = {0};
-	struct ll_prepaid_kind other = what;
+	struct ll_prepaid_kernel other = what;
 	assert_false(ll_prepaid_is_like_last(&prepaid, &what));
 	assert_true(ll_prepaid_is_like_last(&prepaid, &what));
-	other.kind++;
+	other.kernel_key++;
 	assert_false(ll_prepaid_is_like_last(&prepaid, &other));
 	assert_false(ll_prepaid_is_like_last(&prepaid, &what));
 	assert_true(ll_prepaid_is_like_last(&prepaid, &what));
@@ -99,13 +99,13 @@ static struct {
 
 static void take_back(void)
 {
-	flow.counted -= ll_prepaid_take_back(&flow.prepaid);
+	flow.counted -= ll_prepaid_return(&flow.prepaid);
 }
 
 static void *launch_many(void *kind)
 {
-	struct ll_prepaid_kind own = what;
-	own.kind = (uintptr_t)kind;
+	struct ll_prepaid_kernel own = what;
+	own.kernel_key = (uintptr_t)kind;
 	for (int i = 0; i < ROUNDS; i++) {
 		if (!ll_prepaid_use(&flow.prepaid, &own)) {
 			pthread_mutex_lock(&flow.lock);

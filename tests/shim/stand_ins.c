@@ -12,8 +12,8 @@
 #include "base/packet.h"
 #include "protocol/message.h"
 #include "shim/interpose/real.h"
+#include "shim/memory/chunks.h"
 #include "shim/memory/physical.h"
-#include "shim/memory/pieces.h"
 
 #define READ LL_CU_MEM_ACCESS_FLAGS_PROT_READ
 #define READ_WRITE LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -68,11 +68,11 @@ static const struct ll_device_state *card_state(void)
 enum { PIECES = 8 };
 
 /* Returns how many pieces can be moved, and what they are. */
-static unsigned list_pieces(struct ll_piece pieces[PIECES])
+static unsigned list_pieces(struct ll_chunk pieces[PIECES])
 {
 	unsigned count = 0;
-	struct ll_extent at = {.kind = LL_PIECES_FIRST};
-	while (ll_pieces_next(card_state(), &at, &pieces[count]))
+	struct ll_extent at = {.kind = LL_CHUNKS_FIRST};
+	while (ll_chunks_next(card_state(), &at, &pieces[count]))
 		CHECK(++count < PIECES);
 	return count;
 }
@@ -80,10 +80,10 @@ static unsigned list_pieces(struct ll_piece pieces[PIECES])
 /* Takes all pieces off the card, with the bytes of each in memory of the host, and puts them back. */
 static void move_all(void)
 {
-	struct ll_piece pieces[PIECES];
+	struct ll_chunk pieces[PIECES];
 	char *bytes[PIECES];
 	unsigned count = list_pieces(pieces);
-	uint64_t used = card_used(), moved = ll_pieces_bytes(card_state());
+	uint64_t used = card_used(), moved = ll_chunks_bytes(card_state());
 	for (unsigned i = 0; i < count; i++) {
 		struct ll_extent mapping = {0};
 		bytes[i] = calloc(1, pieces[i].bytes);
@@ -92,15 +92,15 @@ static void move_all(void)
 			if (mapping.kind == LL_EXTENT_MAPPING && mapping.handle == pieces[i].address)
 				CHECK_EQUAL(cu.cuMemcpyDtoH(bytes[i], mapping.address, pieces[i].bytes), 0);
 		}
-		ll_piece_unmake(&pieces[i]);
+		ll_chunk_unmake(&pieces[i]);
 	}
 	CHECK_EQUAL(card_used(), used - moved);
 	for (unsigned i = 0; i < count; i++) {
-		CHECK_EQUAL(ll_piece_make(card_state(), &pieces[i]), 0);
-		CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[i], 0, (uintptr_t)bytes[i], MIB), 0);
+		CHECK_EQUAL(ll_chunk_make(card_state(), &pieces[i]), 0);
+		CHECK_EQUAL(ll_chunk_fill(card_state(), &pieces[i], 0, (uintptr_t)bytes[i], MIB), 0);
 		CHECK_EQUAL(
-		    ll_piece_fill(card_state(), &pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
-		ll_piece_note(&pieces[i]);
+		    ll_chunk_fill(card_state(), &pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
+		ll_chunk_note(&pieces[i]);
 		free(bytes[i]);
 	}
 	CHECK_EQUAL(card_used(), used);
@@ -119,7 +119,7 @@ static void body_moves(void)
 	CHECK_EQUAL(cu.cuMemsetD8(range, 7, 2 * AREA), 0);
 	CHECK_EQUAL(cu.cuMemsetD8(range + 2 * AREA, 9, AREA), 0);
 	CHECK_EQUAL(cu.cuMemRelease(first), 0); /* its mappings hold it */
-	CHECK_EQUAL(ll_pieces_bytes(card_state()), 3 * AREA);
+	CHECK_EQUAL(ll_chunks_bytes(card_state()), 3 * AREA);
 	for (int round = 0; round < 3; round++)
 		move_all();
 	CHECK_EQUAL(byte_at(range), 7);
@@ -137,7 +137,7 @@ static void body_moves(void)
 	CHECK_EQUAL(cu.cuMemRelease(second), 0);
 	CHECK_EQUAL(charged(), before);
 	CHECK_EQUAL(card_used(), used - AREA);
-	CHECK_EQUAL(ll_pieces_bytes(card_state()), 0);
+	CHECK_EQUAL(ll_chunks_bytes(card_state()), 0);
 }
 
 static void a_program_s_own_memory_leaves_and_returns(void **state)
@@ -151,14 +151,14 @@ static void body_unmapped(void)
 {
 	prepare();
 	ll_cu_mem_handle handle = create(AREA, LL_CU_MEM_HANDLE_TYPE_NONE);
-	struct ll_piece pieces[PIECES];
+	struct ll_chunk pieces[PIECES];
 	CHECK_EQUAL(list_pieces(pieces), 1);
-	ll_piece_unmake(&pieces[0]);
+	ll_chunk_unmake(&pieces[0]);
 	char *bytes = malloc(AREA);
 	CHECK(bytes != NULL);
 	memset(bytes, 5, AREA);
-	CHECK_EQUAL(ll_piece_make(card_state(), &pieces[0]), 0);
-	CHECK_EQUAL(ll_piece_fill(card_state(), &pieces[0], 0, (uintptr_t)bytes, AREA), 0);
+	CHECK_EQUAL(ll_chunk_make(card_state(), &pieces[0]), 0);
+	CHECK_EQUAL(ll_chunk_fill(card_state(), &pieces[0], 0, (uintptr_t)bytes, AREA), 0);
 	free(bytes);
 	map(range, handle, AREA, READ);
 	CHECK_EQUAL(byte_at(range + AREA - 1), 5);
@@ -270,7 +270,7 @@ static void accept_multicast(void)
 static void body_seen(void)
 {
 	int fd;
-	struct ll_piece pieces[PIECES];
+	struct ll_chunk pieces[PIECES];
 	ll_cu_mem_handle handles[6];
 	prepare();
 	for (unsigned i = 0; i < 6; i++) {
@@ -314,7 +314,7 @@ static void what_others_see_stays(void **state)
 /* If it is not evictable the driver's own handles are given, and nothing is moved. */
 static void body_without(void)
 {
-	struct ll_piece pieces[PIECES];
+	struct ll_chunk pieces[PIECES];
 	govern(GIB);
 	open_context(0);
 	ll_cu_mem_handle handle = create(AREA, LL_CU_MEM_HANDLE_TYPE_NONE), real;

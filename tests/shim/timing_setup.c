@@ -48,14 +48,14 @@ void begin_program_far_from_its_cap(void)
 
 static void take_back(void)
 {
-	uint32_t left = ll_prepaid_take_back(&prepaid);
+	uint32_t left = ll_prepaid_return(&prepaid);
 	if (left)
-		ll_timing_uncount(timing, prepaid.what.stream, prepaid.what.kind, left);
+		ll_timing_uncount(timing, prepaid.what.stream, prepaid.what.kernel_key, left);
 }
 
 static bool count(struct ll_timing_stream name, uint64_t kind)
 {
-	struct ll_prepaid_kind what = {.stream = name, .kind = kind};
+	struct ll_prepaid_kernel what = {.stream = name, .kernel_key = kind};
 	if (ll_prepaid_use(&prepaid, &what))
 		return true;
 	take_back();

@@ -559,7 +559,7 @@ static void a_launch_that_is_not_counted_is_never_timed_in_a_capture(void **stat
 
 static uint64_t kind_of_memset(const char *symbol, uint64_t bytes)
 {
-	return ll_launch_kind_of((struct ll_work){.symbol = symbol, .kind = LL_WORK_MEMSET, .bytes = bytes});
+	return ll_launch_key_of((struct ll_work){.symbol = symbol, .kind = LL_WORK_MEMSET, .bytes = bytes});
 }
 
 static void memsets_of_about_one_size_are_of_a_kind(void **state)

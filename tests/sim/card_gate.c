@@ -19,7 +19,7 @@ static struct {
 	uint64_t quantum_ns, grace_ns;
 	unsigned at;
 	bool is_visited, is_ending;
-	uint64_t since_ns, dry_since_ns;
+	uint64_t since_ns, queue_empty_since_ns;
 } visit;
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -32,7 +32,7 @@ static void begin_visit(struct paced *program, uint64_t now_ns)
 	paced_grant(program, EVERYTHING, now_ns);
 	visit.is_visited = true;
 	visit.since_ns = now_ns;
-	visit.dry_since_ns = 0;
+	visit.queue_empty_since_ns = 0;
 }
 
 static void end_visit(struct paced *program, uint64_t now_ns)
@@ -46,11 +46,11 @@ static void end_visit(struct paced *program, uint64_t now_ns)
 static uint64_t visit_end_ns(const struct paced *program, uint64_t now_ns)
 {
 	if (program->served < program->enqueued)
-		visit.dry_since_ns = 0;
-	else if (!visit.dry_since_ns)
-		visit.dry_since_ns = now_ns;
-	uint64_t dry_end_ns = visit.dry_since_ns ? visit.dry_since_ns + visit.grace_ns : UINT64_MAX;
-	return earlier(visit.since_ns + visit.quantum_ns, dry_end_ns);
+		visit.queue_empty_since_ns = 0;
+	else if (!visit.queue_empty_since_ns)
+		visit.queue_empty_since_ns = now_ns;
+	uint64_t empty_end_ns = visit.queue_empty_since_ns ? visit.queue_empty_since_ns + visit.grace_ns : UINT64_MAX;
+	return earlier(visit.since_ns + visit.quantum_ns, empty_end_ns);
 }
 
 /* The next after the last one that has work. */

@@ -25,7 +25,7 @@
 #define ABOVE_REST_NS (3 * MS / 2)
 #define ABOVE_NS (500 * US)
 #define HELD_NS (5 * MS)
-#define LINGER_NS (1 * MS)
+#define OVERRUN_NS (1 * MS)
 #define POLL_NS (100 * US)
 #define WATCH_WAITS_NS (300 * US)
 #define WATCH_LEAST_NS (200 * US)
@@ -45,19 +45,21 @@ static void read_pace(struct mix_member *member, uint64_t now_ns)
 		return;
 	uint64_t used_ns = mix_program_used_ns(program) - member->paced_used_ns;
 	bool waits_for_each = launches < waits * FEW_LAUNCHES, is_short = used_ns < waits * SHORT_WORK_NS;
-	member->said.pace = waits_for_each ? LL_PACE_WAITS : is_short ? LL_PACE_SHORT : LL_PACE_AHEAD;
+	member->said.launch_mode = waits_for_each ? LL_LAUNCH_MODE_SYNC
+				   : is_short     ? LL_LAUNCH_MODE_SHORT
+						  : LL_LAUNCH_MODE_ASYNC;
 	member->paced_used_ns += used_ns;
 	member->paced_ns = now_ns;
 	member->paced_launches = program->launched;
 	member->paced_waits = program->waits;
 }
 
-static bool is_dry(const struct mix_member *member, uint64_t now_ns)
+static bool queue_is_empty(const struct mix_member *member, uint64_t now_ns)
 {
 	const struct mix_program *program = member->program;
 	if (!program->idle_since_ns || program->gate.waits_for_room || program->gate.is_asking)
 		return false;
-	return member->said.pace == LL_PACE_AHEAD || now_ns - program->idle_since_ns >= PATIENCE_NS;
+	return member->said.launch_mode == LL_LAUNCH_MODE_ASYNC || now_ns - program->idle_since_ns >= PATIENCE_NS;
 }
 
 static bool shall_rest(const struct mix_member *member, uint64_t now_ns)
@@ -107,7 +109,7 @@ static uint64_t watch_ns(const struct mix_member *member)
 	uint64_t half_ns = member->program->queued_ns / 2;
 	if (member->program->gate.waits_for_room || member->claim.ending_since_ns)
 		return POLL_NS;
-	if (member->said.pace != LL_PACE_AHEAD)
+	if (member->said.launch_mode != LL_LAUNCH_MODE_ASYNC)
 		return WATCH_WAITS_NS;
 	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
 }
@@ -126,9 +128,9 @@ static uint64_t next_tick_ns(const struct mix_member *member, uint64_t now_ns)
 		return debt_tick_ns(member, now_ns);
 	if (!member->is_wanting)
 		return SIM_NEVER;
-	if (look->is_by_visits && !look->is_holder)
-		return now_ns + (member->said.lingers ? LINGER_NS : HELD_NS);
-	if (look->is_by_visits && look->waiting_claims)
+	if (look->is_exclusive && !look->is_holder)
+		return now_ns + (member->said.overruns ? OVERRUN_NS : HELD_NS);
+	if (look->is_exclusive && look->waiting_claims)
 		return now_ns + watch_ns(member);
 	if (look->queue_bound_ns || member->job.cap_permille)
 		return now_ns + (member->program->gate.waits_for_room ? POLL_NS : CALM_NS);
@@ -157,12 +159,12 @@ static bool tick(struct mix_member *member, uint64_t now_ns)
 	said->completed_launches = program->completed;
 	said->is_wanting = member->is_wanting;
 	said->is_on_card = true;
-	said->is_dry = is_dry(member, now_ns);
-	said->lingers = program->gate.is_by_visits && mix_program_lingers(program);
+	said->queue_is_empty = queue_is_empty(member, now_ns);
+	said->overruns = program->gate.is_exclusive && mix_program_overruns(program);
 	said->has_launched = true;
 	member->tick_ns = next_tick_ns(member, now_ns);
-	return before.is_wanting != said->is_wanting || before.pace != said->pace || before.is_dry != said->is_dry ||
-	       before.lingers != said->lingers;
+	return before.is_wanting != said->is_wanting || before.launch_mode != said->launch_mode ||
+	       before.queue_is_empty != said->queue_is_empty || before.overruns != said->overruns;
 }
 
 /* ---- loadlined ---- */
@@ -181,7 +183,7 @@ static uint64_t used_ns_of(const struct mix_program *program)
 	return program->w->contexts[program->context].card_ns;
 }
 
-/* Visits are charged by their length, to those that linger too; else what the card has done. */
+/* Visits are charged by their length, to those that overrun too; else what the card has done. */
 static void charge(struct mix_arbiter *self, uint64_t now_ns)
 {
 	const struct ll_share_claim *holder = self->card.holder;
@@ -189,13 +191,13 @@ static void charge(struct mix_arbiter *self, uint64_t now_ns)
 	unsigned sharing = 1;
 	self->charged_ns = now_ns;
 	for (unsigned i = 0; i < self->count; i++)
-		sharing += self->members[i].claim.lingers;
+		sharing += self->members[i].claim.overruns;
 	for (unsigned i = 0; i < self->count; i++) {
 		struct mix_member *member = &self->members[i];
 		uint64_t used_ns = used_ns_of(member->program) - member->used_ns;
-		bool is_visited = &member->claim == holder || member->claim.lingers;
+		bool is_visited = &member->claim == holder || member->claim.overruns;
 		member->used_ns += used_ns;
-		if (member->claim.look.is_by_visits)
+		if (member->claim.look.is_exclusive)
 			used_ns = is_visited ? ns / sharing : 0;
 		if (used_ns)
 			ll_share_charge(&member->job, used_ns);
@@ -230,7 +232,7 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 		struct mix_member *member = &self->members[i];
 		const struct mix_gate before = member->program->gate;
 		if (member->has_looked) {
-			member->program->gate.is_by_visits = member->claim.look.is_by_visits;
+			member->program->gate.is_exclusive = member->claim.look.is_exclusive;
 			member->program->gate.bound_ns = member->claim.look.queue_bound_ns;
 			member->program->gate.may_launch = member->claim.look.may_launch;
 		}
@@ -241,7 +243,7 @@ static void tell(struct mix_arbiter *self, uint64_t now_ns)
 		if (!member->is_wanting)
 			member->program->gate.must_ask = !ll_share_is_free(&member->claim, now_ns);
 		const struct mix_gate *gate = &member->program->gate;
-		bool is_new = before.is_open != gate->is_open || before.is_by_visits != gate->is_by_visits ||
+		bool is_new = before.is_open != gate->is_open || before.is_exclusive != gate->is_exclusive ||
 			      before.bound_ns != gate->bound_ns || before.may_launch != gate->may_launch;
 		if (is_new && member->is_wanting && member->tick_ns > now_ns + RING_NS)
 			member->tick_ns = now_ns + RING_NS;
@@ -261,9 +263,9 @@ static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
 		return due_ns;
 	due_ns = sooner_ns(due_ns, card->turn_since_ns + LL_VISIT_SHORT_NS, now_ns);
 	due_ns = sooner_ns(due_ns, card->turn_since_ns + LL_VISIT_QUANTUM_NS, now_ns);
-	if (holder->dry_since_ns) {
-		due_ns = sooner_ns(due_ns, holder->dry_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
-		due_ns = sooner_ns(due_ns, holder->dry_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
+	if (holder->queue_empty_since_ns) {
+		due_ns = sooner_ns(due_ns, holder->queue_empty_since_ns + LL_VISIT_GRACE_AHEAD_NS, now_ns);
+		due_ns = sooner_ns(due_ns, holder->queue_empty_since_ns + LL_VISIT_GRACE_WAITS_NS, now_ns);
 	}
 	return due_ns;
 }

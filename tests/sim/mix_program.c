@@ -18,7 +18,7 @@
 #define LEAST_QUEUED_NS (2 * LL_NS_PER_MS)
 #define FAR_NS (4 * LL_NS_PER_MS)
 /* src/shim/time/flow_hold.c */
-#define LET_THROUGH_NS (300 * LL_NS_PER_US)
+#define PASSED_GATE_NS (300 * LL_NS_PER_US)
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512, RING_LEAVES = 8 };
 /* A host's time for a call varies by so much; a kernel's by so much. */
@@ -152,7 +152,7 @@ static void note_done(struct mix_program *self)
 /* Behind a gate that is shut for a cap, and by visits. */
 static uint64_t most_queued_ns(const struct mix_gate *gate)
 {
-	uint64_t most_ns = gate->is_by_visits ? QUEUE_NS : 2 * FAR_NS;
+	uint64_t most_ns = gate->is_exclusive ? QUEUE_NS : 2 * FAR_NS;
 	uint64_t tokens_ns = gate->tokens_ns < most_ns ? gate->tokens_ns : most_ns;
 	return tokens_ns > LEAST_QUEUED_NS ? tokens_ns : LEAST_QUEUED_NS;
 }
@@ -165,7 +165,7 @@ static bool has_room(const struct mix_program *self)
 		bool is_paid = launches < 2 && self->queued_ns < gate->tokens_ns;
 		return launches < QUEUE_LAUNCHES && (is_paid || self->queued_ns < most_queued_ns(gate));
 	}
-	if (gate->is_by_visits)
+	if (gate->is_exclusive)
 		return launches < 2 || (self->queued_ns < QUEUE_NS && launches < QUEUE_LAUNCHES);
 	return !gate->bound_ns || launches < 2 || self->queued_ns < gate->bound_ns;
 }
@@ -173,7 +173,7 @@ static bool has_room(const struct mix_program *self)
 static bool wants_wait(const struct mix_program *self, unsigned i)
 {
 	const struct mix_gate *gate = &self->gate;
-	return (!gate->is_open && gate->waits_at[i] != gate->word) || gate->unheld_ns[i] >= LET_THROUGH_NS;
+	return (!gate->is_open && gate->waits_at[i] != gate->word) || gate->unheld_ns[i] >= PASSED_GATE_NS;
 }
 
 /* Those of a cap that are told to wait look again by themselves. */
@@ -182,7 +182,7 @@ static bool is_kept_by_cap(struct mix_program *self)
 	const struct mix_gate *gate = &self->gate;
 	if (!self->kind.cap_permille)
 		return false;
-	bool waits = gate->is_in_debt || (!gate->is_by_visits && !gate->must_ask && !gate->may_launch);
+	bool waits = gate->is_in_debt || (!gate->is_exclusive && !gate->must_ask && !gate->may_launch);
 	if (waits && !self->stalled_since_ns)
 		self->stalled_since_ns = self->w->now_ns;
 	if (waits)
@@ -215,11 +215,11 @@ static bool may_launch(struct mix_program *self, unsigned i)
 	}
 	gate->waits_for_room = !has_room(self);
 	if (gate->waits_for_room || is_ring_full(self, i)) {
-		self->act_ns = self->w->now_ns + (gate->bound_ns && !gate->is_by_visits ? HOST_POLL_NS : POLL_NS);
+		self->act_ns = self->w->now_ns + (gate->bound_ns && !gate->is_exclusive ? HOST_POLL_NS : POLL_NS);
 		return false;
 	}
 	end_stall(self);
-	if (!gate->is_by_visits || !wants_wait(self, i))
+	if (!gate->is_exclusive || !wants_wait(self, i))
 		return true;
 	submit(self, i, (struct sim_op){.kind = SIM_OP_VALUE});
 	gate->waits_at[i] = gate->word;
@@ -243,7 +243,7 @@ void mix_program_answer(struct mix_program *self)
 	self->act_ns = self->w->now_ns;
 }
 
-bool mix_program_lingers(const struct mix_program *self)
+bool mix_program_overruns(const struct mix_program *self)
 {
 	for (unsigned i = 0; i < self->kind.streams; i++) {
 		const struct sim_stream *stream = &self->w->streams[self->streams[i]];

@@ -54,7 +54,7 @@ static inline bool mix_kind_answers(const struct mix_kind *kind)
 
 /* What the library knows of the gate. */
 struct mix_gate {
-	bool is_by_visits; /* launches wait on the card */
+	bool is_exclusive; /* launches wait on the card */
 	uint64_t bound_ns; /* of work that may be queued, and two launches in any case; 0: none */
 	/* of one with a cap: its account is in debt, its orders let it launch, and what the account holds */
 	bool is_in_debt, may_launch;
@@ -120,6 +120,6 @@ double mix_longest_kernel_ns(const struct mix_kind *kind);
 uint64_t mix_program_stall_ns(const struct mix_program *self);
 
 /* Whether a launch that passed the gate goes on while the word is shut. */
-bool mix_program_lingers(const struct mix_program *self);
+bool mix_program_overruns(const struct mix_program *self);
 
 #endif

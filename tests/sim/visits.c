@@ -22,7 +22,7 @@ static struct {
 	unsigned at;
 	enum { FREE, VISITED, ENDING } stage;
 	uint64_t begun_ns, now_ns;
-	uint64_t since_ns, dry_since_ns; /* of the visit */
+	uint64_t since_ns, queue_empty_since_ns; /* of the visit */
 } card;
 
 struct outcome {
@@ -67,9 +67,9 @@ static void note_work(const struct paced *programs, unsigned count)
 		contender->has_work = has_work;
 	}
 	if (card.contenders[card.at].has_work)
-		card.dry_since_ns = 0;
-	else if (!card.dry_since_ns)
-		card.dry_since_ns = card.now_ns;
+		card.queue_empty_since_ns = 0;
+	else if (!card.queue_empty_since_ns)
+		card.queue_empty_since_ns = card.now_ns;
 }
 
 /* Of those with work the one with the least virtual time; count: none has work. */
@@ -95,7 +95,7 @@ static const struct ll_contender *best_other(unsigned count)
 static uint64_t visit_end_ns(unsigned count)
 {
 	uint64_t visited_ns = card.now_ns - card.since_ns;
-	uint64_t dry_ns = card.dry_since_ns ? card.now_ns - card.dry_since_ns : 0;
+	uint64_t dry_ns = card.queue_empty_since_ns ? card.now_ns - card.queue_empty_since_ns : 0;
 	uint64_t end_ns = ll_visits_end_ns(&card.contenders[card.at], best_other(count), visited_ns, dry_ns);
 	return end_ns == UINT64_MAX ? UINT64_MAX : card.since_ns + end_ns;
 }
@@ -106,13 +106,13 @@ static void begin_visit(struct paced *programs, size_t best)
 	paced_begin_visit(&programs[best], card.now_ns);
 	card.stage = VISITED;
 	card.since_ns = card.now_ns;
-	card.dry_since_ns = 0;
+	card.queue_empty_since_ns = 0;
 }
 
 static void end_visit(struct paced *programs)
 {
 	struct ll_contender *visited = &card.contenders[card.at];
-	visited->ran_dry = card.dry_since_ns && visited->launches_ahead;
+	visited->ended_empty = card.queue_empty_since_ns && visited->launches_ahead;
 	paced_end_visit(&programs[card.at], card.now_ns);
 	card.stage = ENDING;
 }

@@ -12,7 +12,7 @@ static struct ll_grants_step next(const struct ll_grants_member *members, size_t
 	return ll_grants_next(&grants);
 }
 
-static void assert_step(struct ll_grants_step step, enum ll_grants_kind kind, size_t who, uint32_t granted)
+static void assert_step(struct ll_grants_step step, enum ll_grants_action kind, size_t who, uint32_t granted)
 {
 	assert_int_equal(step.kind, kind);
 	if (kind == LL_GRANTS_REST)
@@ -90,7 +90,7 @@ static void others_are_asked_before_a_want_is_refused(void **state)
 	(void)state;
 	struct ll_grants_member members[] = {{.granted = 60, .used = 60}, {.want = 41, .want_number = 1}};
 	struct ll_grants grants = {.members = members, .count = 2, .limit = 100};
-	assert_step(ll_grants_next(&grants), LL_GRANTS_ASK, 1, 0);
+	assert_step(ll_grants_next(&grants), LL_GRANTS_REQUEST_RESERVES, 1, 0);
 	members[1].has_asked = true;
 	grants.is_asking = true;
 	assert_step(ll_grants_next(&grants), LL_GRANTS_REST, 0, 0);
@@ -228,7 +228,7 @@ static void make_step(struct model *model, struct ll_grants_step step)
 		who->is_served = true;
 		model->served++;
 		break;
-	case LL_GRANTS_ASK:
+	case LL_GRANTS_REQUEST_RESERVES:
 		member->has_asked = true;
 		model->asking_until = model->now + ASKING_STEPS;
 		break;

@@ -158,7 +158,7 @@ static void short_requests_have_the_card_to_themselves(void **state)
 	assert_near(world.lever.part, 1, 1e-9);
 	assert_true(world.pieces > 100);
 	assert_true((double)world.pieces_ns / (double)world.pieces < 2.2 * MS);
-	assert_true(world.held_idle_ns <= world.pieces * (LL_LEVER_LINGER_NS + 400 * US));
+	assert_true(world.held_idle_ns <= world.pieces * (LL_LEVER_HOLD_AFTER_NS + 400 * US));
 }
 
 /* Pieces that are shorter than a period are held for their part of the time too. */

@@ -37,10 +37,10 @@ static void test_there_is_room_for_all_of_it_and_for_a_program_that_begins(void 
 {
 	(void)state;
 	struct ll_neighbour_view card = idle_card();
-	card.free_bytes = 16 * GIB + LL_NEIGHBOUR_SPARE_BYTES;
+	card.free_bytes = 16 * GIB + LL_NEIGHBOUR_RESERVE_BYTES;
 	assert_int_equal(ll_neighbour_choose(&card, 1, 16 * GIB), 0);
 	assert_int_equal(ll_neighbour_choose(&card, 1, 16 * GIB + 1), 1);
-	card.free_bytes = LL_NEIGHBOUR_SPARE_BYTES;
+	card.free_bytes = LL_NEIGHBOUR_RESERVE_BYTES;
 	assert_int_equal(ll_neighbour_choose(&card, 1, 1), 1);
 }
 

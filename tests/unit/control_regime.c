@@ -390,7 +390,8 @@ static void a_verdict_tells_what_each_job_did_in_both_ways(void **state)
 	join(mix, 5000, 0.95, 0.50);
 	while (!(mix->regime.moves & LL_REGIME_MOVE_VERDICT) && mix->now_ns < 10 * S)
 		play(mix, 5 * MS);
-	struct ll_regime_rates first = ll_regime_rates(&mix->regime, 0), second = ll_regime_rates(&mix->regime, 1);
+	struct ll_regime_rates first = ll_regime_rates_of(&mix->regime, 0),
+			       second = ll_regime_rates_of(&mix->regime, 1);
 	assert_float_equal(first.slices, 2000, 100);
 	assert_float_equal(first.visits, 18000, 500);
 	assert_float_equal(first.alone, 40000, 2000);

@@ -34,7 +34,7 @@ static inline struct ll_residency_program in_state(enum ll_residency state, uint
 {
 	struct ll_residency_program program = here(gib);
 	program.state = state;
-	if (state == LL_RESIDENCY_RETURNING || state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_STAYING)
+	if (state == LL_RESIDENCY_RESUMING || state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_STAYING)
 		program.left_bytes = program.bytes;
 	return program;
 }

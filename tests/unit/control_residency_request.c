@@ -86,15 +86,15 @@ static void one_within_its_request_leaves_by_hand(void **state)
 {
 	(void)state;
 	struct ll_residency_program programs[] = {within(here(60))};
-	programs[0].wish = LL_RESIDENCY_EVICT;
-	assert_step(DECIDE(10, programs), LL_RESIDENCY_LEAVE, 0);
+	programs[0].wish = LL_RESIDENCY_WISH_EVICT;
+	assert_step(DECIDE(10, programs), LL_RESIDENCY_EVICT, 0);
 }
 
 static void beside_one_within_its_request_another_leaves(void **state)
 {
 	(void)state;
 	const struct ll_residency_program programs[] = {within(long_here(here(30))), long_here(here(30)), away(30)};
-	assert_step(DECIDE(10, programs), LL_RESIDENCY_LEAVE, 1);
+	assert_step(DECIDE(10, programs), LL_RESIDENCY_EVICT, 1);
 }
 
 static void for_one_within_its_request_others_leave_before_their_turn_ends(void **state)
@@ -103,9 +103,9 @@ static void for_one_within_its_request_others_leave_before_their_turn_ends(void 
 	const struct ll_residency_program turn[] = {here(60), lacks(10, 20)};
 	assert_waits(DECIDE(10, turn));
 	const struct ll_residency_program promised[] = {here(60), within(lacks(10, 20))};
-	assert_step(DECIDE(10, promised), LL_RESIDENCY_LEAVE, 0);
+	assert_step(DECIDE(10, promised), LL_RESIDENCY_EVICT, 0);
 	const struct ll_residency_program returning[] = {here(60), within(away(30))};
-	assert_step(DECIDE(10, returning), LL_RESIDENCY_LEAVE, 0);
+	assert_step(DECIDE(10, returning), LL_RESIDENCY_EVICT, 0);
 }
 
 static void a_class_above_does_not_leave_for_a_request_below(void **state)
@@ -129,7 +129,7 @@ static void an_allocation_is_not_refused_while_another_returns(void **state)
 {
 	(void)state;
 	struct ll_residency_program returning = here(60);
-	returning.state = LL_RESIDENCY_RETURNING;
+	returning.state = LL_RESIDENCY_RESUMING;
 	struct ll_residency_program programs[] = {returning, lacks(30, 20)};
 	programs[0].left_bytes = 60 * GIB;
 	assert_waits(DECIDE(50, programs)); /* as it begins */
@@ -142,9 +142,9 @@ static void in_a_class_one_within_its_request_is_served_first(void **state)
 	(void)state;
 	struct ll_residency_program programs[] = {away(20), within(away(20))};
 	programs[0].want_since_ns = NOW - 9 * SECOND;
-	assert_step(DECIDE(30, programs), LL_RESIDENCY_RETURN, 1);
+	assert_step(DECIDE(30, programs), LL_RESIDENCY_RESUME, 1);
 	programs[0].priority = HIGH;
-	assert_step(DECIDE(30, programs), LL_RESIDENCY_RETURN, 0);
+	assert_step(DECIDE(30, programs), LL_RESIDENCY_RESUME, 0);
 }
 
 static void one_that_left_while_its_allocation_waited_comes_back_for_both(void **state)
@@ -155,7 +155,7 @@ static void one_that_left_while_its_allocation_waited_comes_back_for_both(void *
 	programs[0].short_bytes = 20 * GIB;
 	assert_step(DECIDE(30, programs), LL_RESIDENCY_REFUSE,
 		    0); /* nobody can make room for both: it returns without */
-	assert_step(DECIDE(50, programs), LL_RESIDENCY_RETURN, 0);
+	assert_step(DECIDE(50, programs), LL_RESIDENCY_RESUME, 0);
 	programs[0].state = LL_RESIDENCY_HERE;
 	assert_step(DECIDE(30, programs), LL_RESIDENCY_GRANT, 0);
 }
@@ -170,12 +170,12 @@ static void room_that_comes_free_is_the_first_ones(void **state)
 	behind.want_since_ns = NOW - SECOND / 2;
 	const struct ll_residency_program programs[] = {leaving, away(50), behind};
 	assert_waits(DECIDE(15, programs));
-	leaving.state = LL_RESIDENCY_LEAVING;
+	leaving.state = LL_RESIDENCY_EVICTING;
 	leaving.left_bytes = leaving.bytes;
 	const struct ll_residency_program counted[] = {leaving, away(50), behind};
-	assert_step(DECIDE(15, counted), LL_RESIDENCY_RETURN, 1);
+	assert_step(DECIDE(15, counted), LL_RESIDENCY_RESUME, 1);
 	const struct ll_residency_program alone[] = {leaving, behind};
-	assert_step(DECIDE(15, alone), LL_RESIDENCY_RETURN, 1);
+	assert_step(DECIDE(15, alone), LL_RESIDENCY_RESUME, 1);
 }
 
 static void a_small_one_may_use_the_room_while_the_first_waits_for_a_long_turn(void **state)
@@ -185,13 +185,13 @@ static void a_small_one_may_use_the_room_while_the_first_waits_for_a_long_turn(v
 	behind.want_since_ns = NOW - SECOND / 2;
 	/* The turn of 60 GiB ends in 25 s, that of the small one would in 16 s. */
 	const struct ll_residency_program long_turn[] = {here(60), away(70), behind};
-	assert_step(DECIDE(15, long_turn), LL_RESIDENCY_RETURN, 2);
+	assert_step(DECIDE(15, long_turn), LL_RESIDENCY_RESUME, 2);
 	struct ll_residency_program at_the_end = here(60);
 	at_the_end.here_since_ns = NOW - 20 * SECOND;
 	const struct ll_residency_program short_turn[] = {at_the_end, away(70), behind};
 	assert_waits(DECIDE(15, short_turn));
 	/* The one that leaves makes room for both. */
-	assert_step(DECIDE(25, short_turn), LL_RESIDENCY_RETURN, 2);
+	assert_step(DECIDE(25, short_turn), LL_RESIDENCY_RESUME, 2);
 }
 
 /* Two that grow: the one must not be moved for the other's sake while it waits for the other to leave. */
@@ -203,7 +203,7 @@ static void one_that_waits_does_not_leave_for_one_behind_it(void **state)
 	const struct ll_residency_program programs[] = {front, behind};
 	assert_waits(DECIDE(10, programs));
 	const struct ll_residency_program after_its_turn[] = {front, long_here(behind)};
-	assert_step(DECIDE(10, after_its_turn), LL_RESIDENCY_LEAVE, 1);
+	assert_step(DECIDE(10, after_its_turn), LL_RESIDENCY_EVICT, 1);
 	struct ll_residency_program returner = away(40);
 	const struct ll_residency_program returning[] = {front, returner, here(20)};
 	assert_waits(DECIDE(10, returning));
@@ -237,7 +237,7 @@ static void one_that_can_never_be_served_delays_nobody(void **state)
 	struct ll_residency_program behind = away(5);
 	behind.want_since_ns = NOW - SECOND / 2;
 	const struct ll_residency_program programs[] = {within(here(60)), away(60), behind};
-	assert_step(DECIDE(15, programs), LL_RESIDENCY_RETURN, 2);
+	assert_step(DECIDE(15, programs), LL_RESIDENCY_RESUME, 2);
 }
 
 static void one_that_waits_for_a_program_that_cannot_leave_delays_nobody(void **state)
@@ -247,7 +247,7 @@ static void one_that_waits_for_a_program_that_cannot_leave_delays_nobody(void **
 	behind.want_since_ns = NOW - SECOND / 2;
 	stuck.retry_ns = NOW + SECOND;
 	const struct ll_residency_program programs[] = {stuck, away(60), behind};
-	assert_step(DECIDE(15, programs), LL_RESIDENCY_RETURN, 2);
+	assert_step(DECIDE(15, programs), LL_RESIDENCY_RESUME, 2);
 }
 
 static void two_that_fit_do_not_move(void **state)

@@ -151,7 +151,7 @@ static void begin_chunk(struct world *world, struct part *part)
 {
 	struct ll_residency_program *rule = &part->member.rule;
 	uint64_t chunk = part->copy_bytes < COPY_BYTES ? part->copy_bytes : COPY_BYTES;
-	if (rule->state == LL_RESIDENCY_RETURNING) {
+	if (rule->state == LL_RESIDENCY_RESUMING) {
 		rule->lacks_room = chunk > world->free_bytes[rule->card];
 		if (rule->lacks_room)
 			return;
@@ -175,7 +175,7 @@ static void end_chunk(struct world *world, struct part *part)
 {
 	struct ll_residency_program *rule = &part->member.rule;
 	uint64_t chunk = part->copy_bytes < COPY_BYTES ? part->copy_bytes : COPY_BYTES;
-	bool is_leaving = rule->state == LL_RESIDENCY_LEAVING;
+	bool is_leaving = rule->state == LL_RESIDENCY_EVICTING;
 	part->copy_bytes -= chunk;
 	part->done_ns = 0;
 	if (is_leaving) {
@@ -205,11 +205,11 @@ static void end_stopping(struct world *world, struct part *part)
 	unsigned job = part->member.rule.job;
 	bool fails = world->jobs[job].refuses > 0;
 	part->done_ns = 0;
-	part->member.rule.state = LL_RESIDENCY_STOPPED;
+	part->member.rule.state = LL_RESIDENCY_SUSPENDED;
 	world->jobs[job].refuses -= fails;
 	for (size_t i = 0; i < world->count; i++) {
 		const struct ll_residency_program *rule = &world->parts[i].member.rule;
-		if (rule->job == job && rule->is_gathering && rule->state != LL_RESIDENCY_STOPPED && !fails)
+		if (rule->job == job && rule->is_gathering && rule->state != LL_RESIDENCY_SUSPENDED && !fails)
 			return;
 	}
 	for (size_t i = 0; i < world->count; i++) {
@@ -217,7 +217,7 @@ static void end_stopping(struct world *world, struct part *part)
 		if (rule->job != job || !rule->is_gathering)
 			continue;
 		rule->is_gathering = false;
-		rule->state = fails ? LL_RESIDENCY_HERE : LL_RESIDENCY_LEAVING;
+		rule->state = fails ? LL_RESIDENCY_HERE : LL_RESIDENCY_EVICTING;
 		rule->retry_ns = fails ? world->now_ns + S : rule->retry_ns;
 		world->parts[i].done_ns = 0;
 		if (fails)
@@ -232,7 +232,7 @@ static void end_stopping(struct world *world, struct part *part)
 static void stay(struct world *world, struct part *part)
 {
 	struct ll_residency_program *rule = &part->member.rule;
-	assert_true(rule->state == LL_RESIDENCY_RETURNING && !rule->is_torn);
+	assert_true(rule->state == LL_RESIDENCY_RESUMING && !rule->is_torn);
 	rule->state = LL_RESIDENCY_STAYING;
 	/* A chunk under way has its room already. */
 	rule->left_bytes = rule->came_bytes;
@@ -245,7 +245,7 @@ static void begin_return(struct world *world, struct part *part, bool is_held)
 {
 	struct ll_residency_program *rule = &part->member.rule;
 	assert_int_equal(rule->state, LL_RESIDENCY_AWAY);
-	rule->state = LL_RESIDENCY_RETURNING;
+	rule->state = LL_RESIDENCY_RESUMING;
 	rule->left_bytes = part->copy_bytes = rule->bytes;
 	rule->came_bytes = 0;
 	part->member.is_held = is_held;
@@ -261,7 +261,7 @@ static void check_room(const struct world *world, unsigned unit)
 			const struct ll_residency_program *rule = &world->parts[i].member.rule;
 			if (rule->card != card)
 				continue;
-			if (rule->state == LL_RESIDENCY_LEAVING || rule->state == LL_RESIDENCY_STAYING)
+			if (rule->state == LL_RESIDENCY_EVICTING || rule->state == LL_RESIDENCY_STAYING)
 				has_bytes += rule->left_bytes;
 			needs_bytes += world->parts[i].member.unit == unit ? rule->bytes : 0;
 		}
@@ -272,31 +272,31 @@ static void check_room(const struct world *world, unsigned unit)
 static void do_step_of_unit(struct world *world, enum ll_residency_step step, unsigned unit)
 {
 	size_t members = 0;
-	if (step == LL_RESIDENCY_RETURN) {
+	if (step == LL_RESIDENCY_RESUME) {
 		assert_true(are_all(world, unit, LL_RESIDENCY_AWAY));
 		check_room(world, unit);
 	}
-	if (step == LL_RESIDENCY_LEAVE)
+	if (step == LL_RESIDENCY_EVICT)
 		assert_true(are_all(world, unit, LL_RESIDENCY_HERE));
 	for (size_t i = 0; i < world->count; i++)
 		members += world->parts[i].member.unit == unit;
-	world->returns += step == LL_RESIDENCY_RETURN;
-	world->on_several += step == LL_RESIDENCY_RETURN && members > 1;
+	world->returns += step == LL_RESIDENCY_RESUME;
+	world->on_several += step == LL_RESIDENCY_RESUME && members > 1;
 	world->stays += step == LL_RESIDENCY_STAY;
 	for (size_t i = 0; i < world->count; i++) {
 		struct part *part = &world->parts[i];
 		if (part->member.unit != unit)
 			continue;
-		if (step == LL_RESIDENCY_LEAVE) {
+		if (step == LL_RESIDENCY_EVICT) {
 			assert_true(world->now_ns >= part->member.rule.retry_ns);
 			part->member.rule.state = LL_RESIDENCY_STOPPING;
 			part->member.rule.is_gathering = true;
 			part->done_ns = world->now_ns + 1 + draw(20 * (uint32_t)MS);
 		} else if (step == LL_RESIDENCY_STAY) {
-			if (part->member.rule.state == LL_RESIDENCY_RETURNING)
+			if (part->member.rule.state == LL_RESIDENCY_RESUMING)
 				stay(world, part);
 		} else {
-			assert_int_equal(step, LL_RESIDENCY_RETURN);
+			assert_int_equal(step, LL_RESIDENCY_RESUME);
 			begin_return(world, part, members > 1);
 		}
 	}
@@ -319,7 +319,7 @@ static bool follow(struct world *world, const struct ll_residency_member members
 	struct part *part = &world->parts[decision.who];
 	if (decision.step == LL_RESIDENCY_GO_ON)
 		come_back(world, part);
-	else if (decision.step == LL_RESIDENCY_RETURN)
+	else if (decision.step == LL_RESIDENCY_RESUME)
 		begin_return(world, part, true);
 	else if (decision.step == LL_RESIDENCY_STAY)
 		stay(world, part);
@@ -448,10 +448,10 @@ static void kill_part(struct world *world, size_t at)
 {
 	const struct ll_residency_program *rule = &world->parts[at].member.rule;
 	enum ll_residency state = rule->state;
-	uint64_t on_card = state == LL_RESIDENCY_AWAY                                       ? 0
-			   : state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_STAYING ? rule->left_bytes
-			   : state == LL_RESIDENCY_RETURNING ? rule->bytes - rule->left_bytes
-							     : rule->bytes;
+	uint64_t on_card = state == LL_RESIDENCY_AWAY                                        ? 0
+			   : state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_STAYING ? rule->left_bytes
+			   : state == LL_RESIDENCY_RESUMING ? rule->bytes - rule->left_bytes
+							    : rule->bytes;
 	world->free_bytes[rule->card] += on_card;
 	/* The others of a unit that was being stopped do not wait for it. */
 	if (rule->is_gathering) {

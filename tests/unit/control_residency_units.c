@@ -89,7 +89,7 @@ static void one_that_could_not_leave_keeps_all_until_it_is_asked_again(void **st
 	struct ll_residency_decision decision = ll_residency_decide(programs, 2, free_gib(1, 0), NOW);
 	assert_int_equal(decision.step, LL_RESIDENCY_WAIT);
 	decision = ll_residency_decide(programs, 2, free_gib(1, 0), NOW + 3 * S);
-	assert_int_equal(decision.step, LL_RESIDENCY_LEAVE);
+	assert_int_equal(decision.step, LL_RESIDENCY_EVICT);
 	assert_int_equal(programs[decision.who].unit, members[0].unit);
 }
 
@@ -97,7 +97,7 @@ static void one_that_is_evicted_by_hand_is_alone(void **state)
 {
 	(void)state;
 	struct ll_residency_program programs[MOST], evicted = in_state(LL_RESIDENCY_AWAY, 10);
-	evicted.wish = LL_RESIDENCY_EVICT;
+	evicted.wish = LL_RESIDENCY_WISH_EVICT;
 	struct ll_residency_member members[] = {of_job(evicted, 1, 0, 0), of_job(here(10), 1, 0, 0),
 						of_job(here(10), 1, 0, 1)};
 	assert_int_equal(join(members, free_gib(0, 0), programs), 3);
@@ -108,15 +108,15 @@ static void one_that_is_evicted_by_hand_is_alone(void **state)
 static void what_still_leaves_is_counted_and_what_is_away_goes_with_it(void **state)
 {
 	(void)state;
-	struct ll_residency_program programs[MOST], leaving = in_state(LL_RESIDENCY_LEAVING, 10);
+	struct ll_residency_program programs[MOST], leaving = in_state(LL_RESIDENCY_EVICTING, 10);
 	leaving.left_bytes = 4 * GIB;
 	struct ll_residency_member members[] = {of_job(leaving, 1, 0, 0), of_job(waiting(20, S), 1, 0, 0),
 						of_job(waiting(5, S), 1, 0, 1)};
 	assert_int_equal(join(members, free_gib(40, 40), programs), 2);
 	assert_int_equal(members[0].unit, members[2].unit);
-	assert_int_equal(programs[0].state, LL_RESIDENCY_LEAVING);
+	assert_int_equal(programs[0].state, LL_RESIDENCY_EVICTING);
 	assert_int_equal(programs[0].left_bytes, 4 * GIB);
-	assert_int_equal(programs[1].state, LL_RESIDENCY_LEAVING);
+	assert_int_equal(programs[1].state, LL_RESIDENCY_EVICTING);
 	assert_int_equal(programs[1].left_bytes, 0);
 	/* It does not return while others of it leave. */
 	assert_int_equal(ll_residency_decide(programs, 2, free_gib(40, 40), NOW).step, LL_RESIDENCY_WAIT);
@@ -133,7 +133,7 @@ static void those_that_are_asked_to_leave_and_go_on_for_a_moment_count_as_asked(
 	assert_int_equal(programs[0].state, LL_RESIDENCY_STOPPING);
 	assert_int_equal(ll_residency_decide(programs, 3, free_gib(0, 0), NOW).step, LL_RESIDENCY_WAIT);
 	/* So do they while they are told to go on, and an allocation is not refused then. */
-	members[0].rule.state = LL_RESIDENCY_RETURNING;
+	members[0].rule.state = LL_RESIDENCY_RESUMING;
 	members[0].rule.is_torn = true;
 	members[3].rule = here(1);
 	members[3].rule.card = 0;
@@ -161,10 +161,10 @@ static void a_job_returns_to_all_of_its_cards_or_to_none(void **state)
 	decision = ll_residency_decide(programs, 4, free_gib(40, 0), NOW);
 	assert_int_equal(decision.step, LL_RESIDENCY_WAIT);
 	decision = ll_residency_decide(programs, 4, free_gib(40, 0), NOW + turn_of(30, 20));
-	assert_int_equal(decision.step, LL_RESIDENCY_LEAVE);
+	assert_int_equal(decision.step, LL_RESIDENCY_EVICT);
 	assert_int_equal(decision.who, 3);
 	decision = ll_residency_decide(programs, 4, free_gib(40, 40), NOW);
-	assert_int_equal(decision.step, LL_RESIDENCY_RETURN);
+	assert_int_equal(decision.step, LL_RESIDENCY_RESUME);
 	assert_int_equal(programs[decision.who].unit, members[0].unit);
 }
 
@@ -178,7 +178,7 @@ static void one_that_waits_for_another_card_lets_those_behind_it_use_the_room_me
 						of_job(waiting(20, 100 * S), 1, 0, 1), of_job(fresh, 3, 0, 1)};
 	join(members, free_gib(20, 0), programs);
 	struct ll_residency_decision decision = ll_residency_decide(programs, 4, free_gib(20, 0), NOW);
-	assert_int_equal(decision.step, LL_RESIDENCY_RETURN);
+	assert_int_equal(decision.step, LL_RESIDENCY_RESUME);
 	assert_int_equal(decision.who, 1);
 	/* One that needs longer does not. */
 	members[1].rule.bytes = 20 * GIB;
@@ -198,15 +198,15 @@ static void of_a_job_too_large_for_its_card_processes_take_turns(void **state)
 	assert_int_equal(members[0].unit, members[2].unit); /* the same process */
 	assert_int_not_equal(members[0].unit, members[1].unit);
 	struct ll_residency_decision decision = ll_residency_decide(programs, 3, free_gib(10, 50), NOW);
-	assert_int_equal(decision.step, LL_RESIDENCY_LEAVE);
+	assert_int_equal(decision.step, LL_RESIDENCY_EVICT);
 	assert_int_equal(decision.who, 0);
 	/* With room for both they do not leave for each other. */
 	join(members, free_gib(31, 50), programs);
-	assert_int_equal(ll_residency_decide(programs, 3, free_gib(31, 50), NOW).step, LL_RESIDENCY_RETURN);
+	assert_int_equal(ll_residency_decide(programs, 3, free_gib(31, 50), NOW).step, LL_RESIDENCY_RESUME);
 	struct ll_residency_member beside[] = {members[0], members[1], of_job(here(10), 2, 0, 0)};
 	assert_int_equal(join(beside, free_gib(25, 50), programs), 3);
 	decision = ll_residency_decide(programs, 3, free_gib(25, 50), NOW);
-	assert_int_equal(decision.step, LL_RESIDENCY_LEAVE);
+	assert_int_equal(decision.step, LL_RESIDENCY_EVICT);
 	assert_int_equal(decision.who, 2);
 }
 
@@ -258,14 +258,14 @@ static void nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_
 	ll_residency_units_join(members, 2, free_gib(2, 0), false, NOW, programs);
 	count = ll_residency_units_join(members, 2, free_gib(1, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
 	assert_int_equal(count, 2);
-	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_LEAVE);
+	assert_int_equal(ll_residency_decide(programs, count, free_gib(1, 0), NOW).step, LL_RESIDENCY_EVICT);
 }
 
 /* Neither leaves for a process of its own job: they would wait for each other for ever. */
 static void of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_turns(void **state)
 {
 	(void)state;
-	struct ll_residency_program programs[MOST], stuck = in_state(LL_RESIDENCY_RETURNING, 10), lacks = here(10);
+	struct ll_residency_program programs[MOST], stuck = in_state(LL_RESIDENCY_RESUMING, 10), lacks = here(10);
 	stuck.left_bytes = 4 * GIB;
 	stuck.came_bytes = 6 * GIB;
 	stuck.lacks_room = true;
@@ -275,13 +275,13 @@ static void of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_tu
 	size_t count = ll_residency_units_join(members, 2, free_gib(0, 0), true, NOW + LL_RESIDENCY_LARGE_NS, programs);
 	struct ll_residency_decision decision =
 	    ll_residency_decide(programs, count, free_gib(0, 0), NOW + LL_RESIDENCY_LARGE_NS);
-	assert_true(decision.step == LL_RESIDENCY_LEAVE || decision.step == LL_RESIDENCY_STAY);
+	assert_true(decision.step == LL_RESIDENCY_EVICT || decision.step == LL_RESIDENCY_STAY);
 }
 
 static void those_that_are_back_go_on_when_all_are(void **state)
 {
 	(void)state;
-	struct ll_residency_program programs[MOST], back = in_state(LL_RESIDENCY_RETURNING, 10), coming = back;
+	struct ll_residency_program programs[MOST], back = in_state(LL_RESIDENCY_RESUMING, 10), coming = back;
 	back.left_bytes = 0;
 	struct ll_residency_member members[] = {of_job(back, 1, 0, 0), of_job(coming, 1, 0, 1)};
 	members[0].is_held = members[1].is_held = true;
@@ -303,20 +303,20 @@ static void those_that_are_back_go_on_when_all_are(void **state)
 static void those_that_return_wait_for_one_that_was_not_told_yet(void **state)
 {
 	(void)state;
-	struct ll_residency_program programs[MOST], back = in_state(LL_RESIDENCY_RETURNING, 10);
+	struct ll_residency_program programs[MOST], back = in_state(LL_RESIDENCY_RESUMING, 10);
 	back.left_bytes = 0;
 	struct ll_residency_member members[] = {of_job(back, 1, 0, 0),
 						of_job(in_state(LL_RESIDENCY_AWAY, 10), 1, 0, 1)};
 	members[0].is_held = true;
 	join(members, free_gib(40, 40), programs);
-	assert_int_equal(follow(members).step, LL_RESIDENCY_RETURN);
+	assert_int_equal(follow(members).step, LL_RESIDENCY_RESUME);
 	assert_int_equal(follow(members).who, 1);
 }
 
 static void of_two_jobs_that_hold_one_card_each_and_lack_the_other_one_stays_away(void **state)
 {
 	(void)state;
-	struct ll_residency_program programs[MOST], has = in_state(LL_RESIDENCY_RETURNING, 10), lacks = has;
+	struct ll_residency_program programs[MOST], has = in_state(LL_RESIDENCY_RESUMING, 10), lacks = has;
 	has.left_bytes = 0;
 	has.came_bytes = 10 * GIB;
 	lacks.lacks_room = true;

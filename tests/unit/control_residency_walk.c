@@ -99,8 +99,8 @@ static bool is_any_on_its_way(const struct world *world, const struct actor *but
 	bool is_any = false;
 	for (size_t i = 0; i < world->count; i++) {
 		enum ll_residency state = world->actors[i].rule.state;
-		is_any |= &world->actors[i] != but && (state == LL_RESIDENCY_LEAVING || state == LL_RESIDENCY_STAYING ||
-						       state == LL_RESIDENCY_RETURNING);
+		is_any |= &world->actors[i] != but && (state == LL_RESIDENCY_EVICTING ||
+						       state == LL_RESIDENCY_STAYING || state == LL_RESIDENCY_RESUMING);
 	}
 	return is_any;
 }
@@ -108,7 +108,7 @@ static bool is_any_on_its_way(const struct world *world, const struct actor *but
 static void begin_chunk(struct world *world, struct actor *actor)
 {
 	uint64_t chunk = actor->copy_bytes < COPY_BYTES ? actor->copy_bytes : COPY_BYTES;
-	if (actor->rule.state == LL_RESIDENCY_RETURNING) {
+	if (actor->rule.state == LL_RESIDENCY_RESUMING) {
 		actor->rule.lacks_room = chunk > world->free_bytes;
 		if (actor->rule.lacks_room) {
 			/* Only a higher class takes what was kept for it. Or the room is not there yet, or one that
@@ -129,7 +129,7 @@ static void give_up_leaving(struct world *world, struct actor *actor)
 {
 	world->gave_up = true;
 	actor->gives_up--;
-	actor->rule.state = LL_RESIDENCY_RETURNING;
+	actor->rule.state = LL_RESIDENCY_RESUMING;
 	actor->rule.retry_ns = world->now_ns + S;
 	actor->rule.left_bytes = actor->copy_bytes = actor->rule.bytes - actor->copy_bytes;
 	actor->rule.came_bytes = 0;
@@ -141,7 +141,7 @@ static void end_staying(struct world *world, struct actor *actor)
 {
 	actor->done_ns = 0;
 	world->free_bytes += actor->rule.left_bytes;
-	actor->rule.state = actor->rule.is_torn ? LL_RESIDENCY_RETURNING : LL_RESIDENCY_AWAY;
+	actor->rule.state = actor->rule.is_torn ? LL_RESIDENCY_RESUMING : LL_RESIDENCY_AWAY;
 	actor->rule.lacks_room = actor->rule.is_torn;
 	actor->rule.left_bytes = actor->copy_bytes = actor->copy_bytes + actor->rule.left_bytes;
 }
@@ -149,7 +149,7 @@ static void end_staying(struct world *world, struct actor *actor)
 static void end_chunk(struct world *world, struct actor *actor)
 {
 	uint64_t chunk = actor->copy_bytes < COPY_BYTES ? actor->copy_bytes : COPY_BYTES;
-	bool is_leaving = actor->rule.state == LL_RESIDENCY_LEAVING;
+	bool is_leaving = actor->rule.state == LL_RESIDENCY_EVICTING;
 	actor->copy_bytes -= chunk;
 	world->free_bytes += is_leaving ? chunk : 0;
 	actor->rule.left_bytes -= is_leaving ? chunk : 0;
@@ -186,7 +186,7 @@ static void end_stopping(struct world *world, struct actor *actor)
 		actor->rule.retry_ns = world->now_ns + S;
 		return;
 	}
-	actor->rule.state = LL_RESIDENCY_LEAVING;
+	actor->rule.state = LL_RESIDENCY_EVICTING;
 	actor->rule.left_bytes = actor->copy_bytes = actor->rule.bytes;
 	begin_chunk(world, actor);
 }
@@ -221,14 +221,14 @@ static void check_who_leaves(const struct world *world, const struct actor *prog
 static void do_step(struct world *world, struct ll_residency_decision decision)
 {
 	struct actor *actor = &world->actors[decision.who];
-	if (decision.step == LL_RESIDENCY_LEAVE) {
+	if (decision.step == LL_RESIDENCY_EVICT) {
 		check_who_leaves(world, actor);
 		actor->rule.state = LL_RESIDENCY_STOPPING;
 		actor->done_ns = world->now_ns + 1 + draw(20 * (uint32_t)MS);
 		return;
 	}
 	if (decision.step == LL_RESIDENCY_STAY) {
-		assert_true(actor->rule.state == LL_RESIDENCY_RETURNING && actor->rule.came_bytes &&
+		assert_true(actor->rule.state == LL_RESIDENCY_RESUMING && actor->rule.came_bytes &&
 			    actor->rule.lacks_room);
 		actor->rule.state = LL_RESIDENCY_STAYING;
 		actor->rule.lacks_room = false;
@@ -238,9 +238,9 @@ static void do_step(struct world *world, struct ll_residency_decision decision)
 		world->stays++;
 		return;
 	}
-	assert_int_equal(decision.step, LL_RESIDENCY_RETURN);
+	assert_int_equal(decision.step, LL_RESIDENCY_RESUME);
 	assert_true(actor->rule.state == LL_RESIDENCY_AWAY && actor->rule.wants);
-	actor->rule.state = LL_RESIDENCY_RETURNING;
+	actor->rule.state = LL_RESIDENCY_RESUMING;
 	actor->rule.left_bytes = actor->copy_bytes = actor->rule.bytes;
 	actor->rule.came_bytes = 0;
 	actor->rule.is_torn = false;

@@ -36,7 +36,7 @@ static void add_many(int count, double percent, double target)
 static struct ll_summary_result result(void)
 {
 	struct ll_summary_result account;
-	ll_summary_result(&summary, now, &account);
+	ll_summary_compute(&summary, now, &account);
 	return account;
 }
 

@@ -16,10 +16,10 @@ static struct ll_contender contender(unsigned rank, uint64_t virtual_ms)
 }
 
 /* Its last visit ended for want of work. */
-static struct ll_contender contender_that_runs_dry(uint64_t virtual_ms)
+static struct ll_contender contender_that_ended_empty(uint64_t virtual_ms)
 {
 	struct ll_contender self = contender(NORMAL, virtual_ms);
-	self.launches_ahead = self.ran_dry = true;
+	self.launches_ahead = self.ended_empty = true;
 	return self;
 }
 
@@ -73,18 +73,18 @@ static void test_a_visit_beside_a_full_queue_lasts_a_quantum(void **state)
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 7 * MS, 0), LL_VISIT_QUANTUM_NS);
 	/* though the grace lasts longer */
-	struct ll_contender dry = visited;
-	dry.has_work = false;
-	assert_int_equal(ll_visits_end_ns(&dry, &best, LL_VISIT_QUANTUM_NS - US, 0), LL_VISIT_QUANTUM_NS);
+	struct ll_contender emptied = visited;
+	emptied.has_work = false;
+	assert_int_equal(ll_visits_end_ns(&emptied, &best, LL_VISIT_QUANTUM_NS - US, 0), LL_VISIT_QUANTUM_NS);
 }
 
-static void test_a_visit_beside_one_that_runs_dry_is_short(void **state)
+static void test_a_visit_beside_one_that_ended_empty_is_short(void **state)
 {
 	(void)state;
 	const struct ll_contender visited = contender(NORMAL, 100);
-	struct ll_contender best = contender_that_runs_dry(50);
+	struct ll_contender best = contender_that_ended_empty(50);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_SHORT_NS);
-	best.ran_dry = false;
+	best.ended_empty = false;
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
 }
 
@@ -92,9 +92,9 @@ static void test_who_is_behind_is_visited_until_it_is_even(void **state)
 {
 	(void)state;
 	struct ll_contender visited = contender(NORMAL, 40);
-	const struct ll_contender best = contender(NORMAL, 60), dry = contender_that_runs_dry(60);
+	const struct ll_contender best = contender(NORMAL, 60), emptied = contender_that_ended_empty(60);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 23 * MS);
-	assert_int_equal(ll_visits_end_ns(&visited, &dry, 3 * MS, 0), 23 * MS);
+	assert_int_equal(ll_visits_end_ns(&visited, &emptied, 3 * MS, 0), 23 * MS);
 	visited.weight_permille = 500; /* 20 ms by weight are 10 ms of the card's time */
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 13 * MS);
 	visited.virtual_ns = 58 * MS; /* less than a quantum behind */
@@ -112,7 +112,7 @@ int main(void)
 	    cmocka_unit_test(test_a_lower_class_has_what_the_visited_leaves),
 	    cmocka_unit_test(test_a_dry_visit_goes_on_for_its_grace),
 	    cmocka_unit_test(test_a_visit_beside_a_full_queue_lasts_a_quantum),
-	    cmocka_unit_test(test_a_visit_beside_one_that_runs_dry_is_short),
+	    cmocka_unit_test(test_a_visit_beside_one_that_ended_empty_is_short),
 	    cmocka_unit_test(test_who_is_behind_is_visited_until_it_is_even),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

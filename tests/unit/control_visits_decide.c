@@ -32,7 +32,7 @@ static void assert_keeps(const struct ll_visit *holder, const struct ll_contende
 	struct ll_visit_verdict verdict = decide(holder, other);
 	assert_int_equal(verdict.act, LL_VISIT_KEEPS);
 	assert_int_equal(verdict.may_launch, may_launch);
-	assert_false(verdict.tells_cards || verdict.is_service || verdict.ran_dry || verdict.loses_credit ||
+	assert_false(verdict.tells_cards || verdict.is_service || verdict.ended_empty || verdict.loses_credit ||
 		     verdict.is_paused);
 }
 
@@ -64,7 +64,7 @@ static void test_a_turn_that_nobody_else_can_use_is_kept(void **state)
 	self.has_tokens = false;
 	assert_keeps(&holder, NULL, false);
 	self.waits_on_card = true;
-	holder.is_dry = true, holder.dry_ns = LL_NS_PER_S;
+	holder.queue_is_empty = true, holder.queue_empty_ns = LL_NS_PER_S;
 	assert_keeps(&holder, &other, false);
 }
 
@@ -77,7 +77,7 @@ static void test_a_turn_ends_when_the_card_has_little_left_of_it(void **state)
 	assert_drains(&holder, &other, true);
 	holder.queued_ns = LL_VISIT_DRAINED_NS;
 	struct ll_visit_verdict verdict = assert_gives(&holder, &other);
-	assert_false(verdict.is_service || verdict.ran_dry || verdict.loses_credit || verdict.is_paused);
+	assert_false(verdict.is_service || verdict.ended_empty || verdict.loses_credit || verdict.is_paused);
 }
 
 static void test_a_holder_keeps_its_quantum_unless_it_is_led(void **state)
@@ -101,7 +101,7 @@ static void test_nobody_drains_for_ever(void **state)
 	assert_gives(&holder, &other);
 	/* nor on the card, nor for another card */
 	const struct ll_contender visited = visitor(NORMAL, 110);
-	holder.self = &visited, holder.is_lingering = true;
+	holder.self = &visited, holder.is_overrunning = true;
 	assert_gives(&holder, &other);
 	holder.draining_ns = LL_VISIT_DRAIN_NS - 1;
 	assert_drains(&holder, &other, false);
@@ -153,20 +153,20 @@ static void test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for(void **
 	assert_keeps(&holder, &other, true);
 	holder.visited_ns = LL_VISIT_QUANTUM_NS;
 	struct ll_visit_verdict verdict = assert_gives(&holder, &other); /* what is queued stays behind */
-	assert_false(verdict.ran_dry || verdict.loses_credit || verdict.is_paused);
-	holder.is_lingering = true;
+	assert_false(verdict.ended_empty || verdict.loses_credit || verdict.is_paused);
+	holder.is_overrunning = true;
 	assert_drains(&holder, &other, false);
 	holder.visited_ns = LL_VISIT_QUANTUM_NS - 1;
 	assert_keeps(&holder, &other, true);
 }
 
-static void test_a_visit_ends_sooner_beside_one_that_runs_dry_and_later_for_one_that_is_behind(void **state)
+static void test_a_visit_ends_sooner_beside_one_that_ended_empty_and_later_for_one_that_is_behind(void **state)
 {
 	(void)state;
 	struct ll_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_SHORT_NS};
 	assert_keeps(&holder, &other, true);
-	other.ran_dry = true;
+	other.ended_empty = true;
 	assert_gives(&holder, &other);
 	self.virtual_ns = 100 * MS - 999; /* which count by weight: a lighter one is even */
 	holder.visited_ns = LL_VISIT_QUANTUM_NS;
@@ -193,31 +193,31 @@ static void test_a_visit_ends_when_its_cap_or_anothers_patience_does(void **stat
 	assert_gives(&holder, &other);
 }
 
-static void test_a_visit_that_runs_dry_goes_on_for_its_grace(void **state)
+static void test_a_visit_with_an_empty_queue_goes_on_for_its_grace(void **state)
 {
 	(void)state;
 	struct ll_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
-	struct ll_visit holder = {.self = &self, .visited_ns = MS, .is_dry = true};
-	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS - 1;
+	struct ll_visit holder = {.self = &self, .visited_ns = MS, .queue_is_empty = true};
+	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &other, true);
-	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS;
+	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS;
 	struct ll_visit_verdict verdict = assert_gives(&holder, &other);
 	assert_true(verdict.loses_credit);
-	assert_false(verdict.ran_dry || verdict.is_paused);
+	assert_false(verdict.ended_empty || verdict.is_paused);
 	holder.has_busy_sibling = true;
 	assert_keeps(&holder, &other, true);
-	holder.has_busy_sibling = holder.is_dry = false;
+	holder.has_busy_sibling = holder.queue_is_empty = false;
 	assert_keeps(&holder, &other, true);
-	holder.is_dry = true;
+	holder.queue_is_empty = true;
 	/* it has no credit even if the visit ends before the grace does */
-	holder.dry_ns = 1, holder.visited_ns = LL_VISIT_QUANTUM_NS;
+	holder.queue_empty_ns = 1, holder.visited_ns = LL_VISIT_QUANTUM_NS;
 	assert_true(assert_gives(&holder, &other).loses_credit);
 	holder.visited_ns = MS;
 	self.launches_ahead = true;
-	holder.dry_ns = LL_VISIT_GRACE_AHEAD_NS - 1;
+	holder.queue_empty_ns = LL_VISIT_GRACE_AHEAD_NS - 1;
 	assert_keeps(&holder, &other, true);
-	holder.dry_ns = LL_VISIT_GRACE_AHEAD_NS;
-	assert_true(assert_gives(&holder, &other).ran_dry);
+	holder.queue_empty_ns = LL_VISIT_GRACE_AHEAD_NS;
+	assert_true(assert_gives(&holder, &other).ended_empty);
 }
 
 /* Dry since before the visit began: the grace begins with the visit. */
@@ -225,7 +225,7 @@ static void test_a_visit_has_its_grace_however_long_its_program_paused_before(vo
 {
 	(void)state;
 	const struct ll_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
-	struct ll_visit holder = {.self = &self, .is_dry = true, .dry_ns = LL_NS_PER_S};
+	struct ll_visit holder = {.self = &self, .queue_is_empty = true, .queue_empty_ns = LL_NS_PER_S};
 	holder.visited_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &other, true);
 	holder.visited_ns = LL_VISIT_GRACE_WAITS_NS;
@@ -236,15 +236,15 @@ static void test_who_leaves_the_card_to_a_lower_class_pauses(void **state)
 {
 	(void)state;
 	struct ll_contender self = visitor(HIGH, 100), low = visitor(LOW, 100);
-	struct ll_visit holder = {.self = &self, .visited_ns = MS, .is_dry = true};
-	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS - 1;
+	struct ll_visit holder = {.self = &self, .visited_ns = MS, .queue_is_empty = true};
+	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &low, true);
-	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS;
+	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS;
 	struct ll_visit_verdict verdict = assert_gives(&holder, &low);
 	assert_true(verdict.is_paused);
 	assert_false(verdict.is_service); /* nobody higher waits */
 	/* one that has work and gives way because the lower class has starved does not pause */
-	holder.is_dry = false, holder.dry_ns = 0;
+	holder.queue_is_empty = false, holder.queue_empty_ns = 0;
 	low.waited_ns = LL_VISIT_STARVED_NS;
 	verdict = assert_gives(&holder, &low);
 	assert_false(verdict.is_paused || verdict.loses_credit);
@@ -260,11 +260,11 @@ static void test_a_visit_in_service_is_not_cut_short_while_it_has_work(void **st
 	holder.visited_ns = LL_VISIT_SERVICE_NS;
 	assert_gives(&holder, &high);
 	holder.visited_ns = LL_VISIT_SERVICE_NS - 1;
-	holder.is_dry = true, holder.dry_ns = LL_VISIT_GRACE_WAITS_NS;
+	holder.queue_is_empty = true, holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS;
 	assert_false(assert_gives(&holder, &high).is_paused);
-	holder.dry_ns = LL_VISIT_GRACE_WAITS_NS - 1;
+	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS - 1;
 	assert_keeps(&holder, &high, true);
-	holder.is_dry = false, holder.dry_ns = LL_NS_PER_S; /* of an earlier time */
+	holder.queue_is_empty = false, holder.queue_empty_ns = LL_NS_PER_S; /* of an earlier time */
 	assert_keeps(&holder, &high, true);
 	holder.is_service = false;
 	assert_gives(&holder, &high);
@@ -280,9 +280,9 @@ int main(void)
 	    cmocka_unit_test(test_work_on_another_card_is_waited_for),
 	    cmocka_unit_test(test_a_higher_class_that_waits_makes_the_turn_a_service),
 	    cmocka_unit_test(test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for),
-	    cmocka_unit_test(test_a_visit_ends_sooner_beside_one_that_runs_dry_and_later_for_one_that_is_behind),
+	    cmocka_unit_test(test_a_visit_ends_sooner_beside_one_that_ended_empty_and_later_for_one_that_is_behind),
 	    cmocka_unit_test(test_a_visit_ends_when_its_cap_or_anothers_patience_does),
-	    cmocka_unit_test(test_a_visit_that_runs_dry_goes_on_for_its_grace),
+	    cmocka_unit_test(test_a_visit_with_an_empty_queue_goes_on_for_its_grace),
 	    cmocka_unit_test(test_a_visit_has_its_grace_however_long_its_program_paused_before),
 	    cmocka_unit_test(test_who_leaves_the_card_to_a_lower_class_pauses),
 	    cmocka_unit_test(test_a_visit_in_service_is_not_cut_short_while_it_has_work),

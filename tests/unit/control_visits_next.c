@@ -190,7 +190,7 @@ static const struct {
 	const char *what;
 	unsigned visited_rank; /* 0: nobody has the turn */
 	uint64_t visited_ns;
-	bool is_service, is_deaf, has_tokens;
+	bool is_service, is_unresponsive, has_tokens;
 	unsigned other_rank; /* 0: there is no other */
 	uint64_t other_ms;
 	bool takes;
@@ -218,7 +218,7 @@ static void test_a_turn_is_taken_where_nobody_better_has_or_wants_it(void **stat
 		struct ll_visits_present taking = {.visited = takings[i].visited_rank ? &visited : NULL,
 						   .visited_ns = takings[i].visited_ns,
 						   .is_service = takings[i].is_service,
-						   .is_deaf = takings[i].is_deaf};
+						   .is_unresponsive = takings[i].is_unresponsive};
 		self.has_tokens = takings[i].has_tokens;
 		if (ll_visits_takes(&taking, &self, &other, takings[i].other_rank != 0) != takings[i].takes)
 			fail_msg("%s", takings[i].what);

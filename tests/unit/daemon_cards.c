@@ -63,20 +63,20 @@ static void post(struct process *process)
 	slot_of(process)->posted_ns = ll_now_ns();
 }
 
-static void ring(struct process *process)
+static void send_wake(struct process *process)
 {
 	post(process);
 	slot_of(process)->post++;
-	ll_card_claim_bell(process->claim);
+	ll_card_claim_wake(process->claim);
 }
 
-static void set_wanting(struct process *process, enum ll_pace pace, bool is_wanting)
+static void set_wanting(struct process *process, enum ll_launch_mode launch_mode, bool is_wanting)
 {
 	struct ll_page_slot *slot = slot_of(process);
-	slot->pace = pace;
+	slot->launch_mode = launch_mode;
 	slot->want_since_ns = is_wanting ? ll_now_ns() : 0;
 	slot->activity_ns = is_wanting ? LL_ACTIVITY_NOW : ll_now_ns();
-	ring(process);
+	send_wake(process);
 }
 
 /* Each ms: whoever works and may launch has used the card since the last time. */
@@ -203,7 +203,7 @@ static const struct ll_limits none;
 /* Without a measurement, which takes seconds. */
 static void force(enum ll_limit_sharing forced)
 {
-	for (struct ll_card *card = cards.cards; card; card = card->next)
+	for (struct ll_served_card *card = cards.cards; card; card = card->next)
 		card->share.forced = forced;
 }
 
@@ -219,7 +219,7 @@ static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
 	assert_false(cards.is_unsettled);
 	uint32_t wakes = slot_of(other)->wake_count;
 	slot_of(one)->gate = LL_GATE_OPEN; /* it begins, without asking */
-	set_wanting(one, LL_PACE_UNKNOWN, true);
+	set_wanting(one, LL_LAUNCH_MODE_UNKNOWN, true);
 	settle();
 	assert_int_equal(slot_of(one)->gate, LL_GATE_OPEN);
 	assert_true(has_flag(one, LL_ORDER_IS_ALONE) && has_flag(one, LL_ORDER_IS_HOLDER));
@@ -227,7 +227,7 @@ static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
 	assert_false(has_flag(other, LL_ORDER_IS_FREE));     /* both are new: their kernels are to be timed */
 	assert_int_equal(slot_of(other)->wake_count, wakes); /* it sleeps on */
 	assert_int_equal(cards.timer_ns, 0);
-	set_wanting(one, LL_PACE_UNKNOWN, false);
+	set_wanting(one, LL_LAUNCH_MODE_UNKNOWN, false);
 	settle();
 	assert_true(has_flag(one, LL_ORDER_IS_FREE) && has_flag(other, LL_ORDER_IS_FREE));
 }
@@ -237,12 +237,12 @@ static void a_contender_that_waits_shuts_the_gates_of_others(void **state)
 	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	force(LL_LIMIT_SHARING_VISITS);
-	set_wanting(one, LL_PACE_AHEAD, true);
+	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
 	settle();
 	slot_of(one)->gate = LL_GATE_OPEN;
 	uint32_t wakes = slot_of(one)->wake_count;
 	slot_of(other)->gate = LL_GATE_OPEN; /* both began at once, by the leave that each had */
-	set_wanting(other, LL_PACE_WAITS, true);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	assert_int_equal(slot_of(one)->gate, LL_GATE_SHUT);
 	assert_int_equal(slot_of(other)->gate, LL_GATE_SHUT);
@@ -260,14 +260,14 @@ static void a_contender_that_waits_shuts_the_gates_of_others(void **state)
 }
 
 /* Its threads sleep until the answer is there. */
-static void a_post_is_answered_in_the_round_of_its_bell(void **state)
+static void a_post_is_answered_in_the_round_of_its_wake(void **state)
 {
 	(void)state;
 	struct process *one = come(&none), *other = come(&none);
-	set_wanting(one, LL_PACE_WAITS, true);
+	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	uint32_t wakes = slot_of(other)->wake_count;
-	set_wanting(other, LL_PACE_WAITS, true);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, true);
 	assert_true(cards.is_unsettled);
 	uv_run(&loop, UV_RUN_NOWAIT);
 	assert_int_equal(orders_of(other)->post, slot_of(other)->post);
@@ -280,8 +280,8 @@ static void the_turn_goes_round(void **state)
 	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	force(LL_LIMIT_SHARING_VISITS);
-	set_wanting(one, LL_PACE_WAITS, true);
-	set_wanting(other, LL_PACE_WAITS, true);
+	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, true);
 	run_for(600 * MS);
 	double part = (double)one->used_ns / (double)(one->used_ns + other->used_ns);
 	assert_true(part > 0.4 && part < 0.6);
@@ -298,7 +298,7 @@ static void a_cap_holds(void **state)
 	(void)state;
 	struct process *one = come(&(struct ll_limits){.compute_permille = 250});
 	uint64_t began_ns = ll_now_ns();
-	set_wanting(one, LL_PACE_AHEAD, true);
+	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
 	run_for(600 * MS);
 	uint64_t quarter_ns = (ll_now_ns() - began_ns) / 4;
 	assert_in_range(one->used_ns, quarter_ns / 2, quarter_ns + 6 * MS);
@@ -313,11 +313,11 @@ static void an_account_is_told_until_a_debt_is_paid(void **state)
 {
 	(void)state;
 	struct process *one = come(&(struct ll_limits){.compute_permille = 500});
-	set_wanting(one, LL_PACE_AHEAD, true);
+	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
 	settle();
 	one->works = false;
 	one->job->page->cards[0].gpu_time_ns += 20 * MS;
-	set_wanting(one, LL_PACE_AHEAD, false);
+	set_wanting(one, LL_LAUNCH_MODE_ASYNC, false);
 	settle();
 	assert_true(orders_of(one)->tokens_ns < 0 && orders_of(one)->tokens_at_ns <= ll_now_ns());
 	run_for(80 * MS);
@@ -329,9 +329,9 @@ static void a_claim_that_is_removed_passes_the_turn_on(void **state)
 {
 	(void)state;
 	struct process *one = come(&none), *other = come(&none);
-	set_wanting(one, LL_PACE_WAITS, true);
+	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
 	settle();
-	set_wanting(other, LL_PACE_WAITS, true);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	assert_true(has_flag(one, LL_ORDER_IS_HOLDER));
 	ll_card_claim_remove(one->claim);
@@ -347,12 +347,12 @@ static void beats_go_on_while_somebody_is_held_and_no_longer(void **state)
 	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	force(LL_LIMIT_SHARING_VISITS);
-	set_wanting(one, LL_PACE_WAITS, true);
-	set_wanting(other, LL_PACE_WAITS, true);
+	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, true);
 	run_for(300 * MS);
 	assert_in_range(one->job->orders->beat, 1, 60);
 	assert_in_range(other->job->orders->beat, 1, 60);
-	set_wanting(other, LL_PACE_WAITS, false);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, false);
 	settle();
 	uint32_t beat = one->job->orders->beat;
 	run_for(200 * MS);
@@ -365,15 +365,15 @@ static void who_is_stopped_is_let_go_and_gets_no_turn(void **state)
 {
 	(void)state;
 	struct process *one = come(&none), *stopped = come(&none);
-	set_wanting(one, LL_PACE_WAITS, true);
+	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
 	slot_of(stopped)->post_flags = LL_POST_ON_CARD;
-	set_wanting(stopped, LL_PACE_WAITS, true);
+	set_wanting(stopped, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	stopped->works = false;
 	run_for(100 * MS);
 	struct ll_card_claim_view view;
 	ll_card_claim_read(stopped->claim, &view);
-	assert_true(view.is_wanting && view.is_deaf);
+	assert_true(view.is_wanting && view.is_unresponsive);
 	/* A busy host may leave this process aside for so long that the other one seems stopped too. */
 	for (int i = 0; i < 1000 && !(is_word_open(stopped) && has_flag(one, LL_ORDER_IS_HOLDER)); i++)
 		run_for(5 * MS);
@@ -383,51 +383,51 @@ static void who_is_stopped_is_let_go_and_gets_no_turn(void **state)
 	assert_true(stopped->used_ns > 5 * MS);
 }
 
-static void a_higher_class_takes_the_card_at_its_bell(void **state)
+static void a_higher_class_takes_the_card_at_its_wake(void **state)
 {
 	(void)state;
 	struct process *low = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_LOW});
 	struct process *high = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_HIGH});
-	set_wanting(low, LL_PACE_WAITS, true);
+	set_wanting(low, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	assert_true(has_flag(low, LL_ORDER_MAY_LAUNCH) && orders_of(low)->queue_bound_ns);
-	set_wanting(high, LL_PACE_WAITS, true);
+	set_wanting(high, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	assert_true(has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(low, LL_ORDER_MAY_LAUNCH));
 	/* It has nothing to do for a while, and then it has. A busy host may leave this process aside for so long that
 	 * the part of the time is over in which the lower class is held. */
 	bool was_free = false, is_held = false;
 	for (int i = 0; i < 100 && !(was_free && is_held); i++) {
-		set_wanting(high, LL_PACE_WAITS, false);
+		set_wanting(high, LL_LAUNCH_MODE_SYNC, false);
 		run_for(3 * MS);
 		was_free = has_flag(low, LL_ORDER_MAY_LAUNCH) && orders_of(low)->queue_bound_ns;
-		set_wanting(high, LL_PACE_WAITS, true);
+		set_wanting(high, LL_LAUNCH_MODE_SYNC, true);
 		settle();
 		is_held = has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(low, LL_ORDER_MAY_LAUNCH);
 	}
 	assert_true(was_free && is_held);
 }
 
-static void a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_bell(void **state)
+static void a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_wake(void **state)
 {
 	(void)state;
 	struct process *low = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_LOW});
 	struct process *high = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_HIGH});
 	force(LL_LIMIT_SHARING_VISITS);
-	set_wanting(low, LL_PACE_WAITS, true);
-	set_wanting(high, LL_PACE_WAITS, true);
+	set_wanting(low, LL_LAUNCH_MODE_SYNC, true);
+	set_wanting(high, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	assert_true(has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(low, LL_ORDER_MAY_LAUNCH));
 	/* It has nothing to do for a moment, and then it has. A busy host may leave this process aside for so long that
 	 * the pause is over. */
 	bool was_paused = false, is_back = false;
 	for (int i = 0; i < 100 && !(was_paused && is_back); i++) {
-		slot_of(high)->post_flags = LL_POST_IS_DRY;
-		ring(high);
+		slot_of(high)->post_flags = LL_POST_QUEUE_EMPTY;
+		send_wake(high);
 		run_for(3 * MS);
 		was_paused = has_flag(high, LL_ORDER_PAUSED) && has_flag(low, LL_ORDER_MAY_LAUNCH);
 		slot_of(high)->post_flags = LL_POST_LAUNCHED;
-		ring(high);
+		send_wake(high);
 		settle();
 		is_back = has_flag(high, LL_ORDER_MAY_LAUNCH) && !has_flag(high, LL_ORDER_PAUSED);
 	}
@@ -438,8 +438,8 @@ static void a_class_that_is_changed_is_told_at_once(void **state)
 {
 	(void)state;
 	struct process *one = come(&none), *other = come(&none);
-	set_wanting(one, LL_PACE_AHEAD, true);
-	set_wanting(other, LL_PACE_AHEAD, true);
+	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
+	set_wanting(other, LL_LAUNCH_MODE_ASYNC, true);
 	run_for(20 * MS);
 	slot_of(one)->gate = slot_of(other)->gate = LL_GATE_OPEN;
 	assert_true(has_flag(one, LL_ORDER_IS_ALONE) && has_flag(other, LL_ORDER_IS_ALONE));
@@ -460,8 +460,8 @@ static void a_job_on_two_cards_has_its_turns_together(void **state)
 		first[i] = new_process(job, 0, 0);
 		second[i] = new_process(job, 1, 1);
 		first[i]->works = second[i]->works = true;
-		set_wanting(first[i], LL_PACE_WAITS, true);
-		set_wanting(second[i], LL_PACE_WAITS, true);
+		set_wanting(first[i], LL_LAUNCH_MODE_SYNC, true);
+		set_wanting(second[i], LL_LAUNCH_MODE_SYNC, true);
 	}
 	settle();
 	unsigned same = 0, steps = 300;
@@ -515,15 +515,15 @@ static void a_count_that_nobody_can_have_is_not_believed(void **state)
 {
 	(void)state;
 	struct process *liar = come(&(struct ll_limits){.compute_permille = 500});
-	set_wanting(liar, LL_PACE_AHEAD, true);
+	set_wanting(liar, LL_LAUNCH_MODE_ASYNC, true);
 	settle();
 	liar->works = false;
 	liar->job->page->cards[0].gpu_time_ns = UINT64_MAX;
-	ring(liar);
+	send_wake(liar);
 	settle();
 	assert_true(orders_of(liar)->tokens_ns < 0 && orders_of(liar)->tokens_ns > -2 * (int64_t)LL_NS_PER_S);
 	liar->job->page->cards[0].gpu_time_ns = 0;
-	ring(liar);
+	send_wake(liar);
 	settle();
 	assert_true(orders_of(liar)->tokens_ns > -2 * (int64_t)LL_NS_PER_S);
 }
@@ -539,10 +539,10 @@ static void a_thousand_claims_of_a_card_are_served(void **state)
 	for (unsigned i = 0; i < COUNT; i++) {
 		assert_int_equal(ll_card_claim_add(job->cards[0], i, NULL, &claims[i]), 0);
 		job->page->slots[i].want_since_ns = job->page->slots[i].posted_ns = ll_now_ns();
-		job->page->slots[i].pace = LL_PACE_WAITS;
-		ll_card_claim_bell(claims[i]);
+		job->page->slots[i].launch_mode = LL_LAUNCH_MODE_SYNC;
+		ll_card_claim_wake(claims[i]);
 	}
-	set_wanting(other, LL_PACE_WAITS, true);
+	set_wanting(other, LL_LAUNCH_MODE_SYNC, true);
 	settle();
 	for (unsigned i = 0; i < COUNT; i++)
 		assert_true(job->orders->slots[i].flags & LL_ORDER_MAY_LAUNCH);
@@ -560,15 +560,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CARDS_TEST(who_rests_has_leave_to_open_its_gate_and_costs_nothing),
 	    CARDS_TEST(a_contender_that_waits_shuts_the_gates_of_others),
-	    CARDS_TEST(a_post_is_answered_in_the_round_of_its_bell),
+	    CARDS_TEST(a_post_is_answered_in_the_round_of_its_wake),
 	    CARDS_TEST(the_turn_goes_round),
 	    CARDS_TEST(a_cap_holds),
 	    CARDS_TEST(an_account_is_told_until_a_debt_is_paid),
 	    CARDS_TEST(a_claim_that_is_removed_passes_the_turn_on),
 	    CARDS_TEST(beats_go_on_while_somebody_is_held_and_no_longer),
 	    CARDS_TEST(who_is_stopped_is_let_go_and_gets_no_turn),
-	    CARDS_TEST(a_higher_class_takes_the_card_at_its_bell),
-	    CARDS_TEST(a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_bell),
+	    CARDS_TEST(a_higher_class_takes_the_card_at_its_wake),
+	    CARDS_TEST(a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_wake),
 	    CARDS_TEST(a_class_that_is_changed_is_told_at_once),
 	    CARDS_TEST(a_job_on_two_cards_has_its_turns_together),
 	    CARDS_TEST(a_death_is_told_to_all_jobs_of_the_card),

@@ -44,7 +44,7 @@ static void a_process_leaves_and_returns(void **state)
 	assert_int_equal(rule->state, LL_RESIDENCY_HERE);
 	assert_int_equal(rule->here_since_ns, START);
 	leave(process, START);
-	assert_int_equal(rule->state, LL_RESIDENCY_LEAVING);
+	assert_int_equal(rule->state, LL_RESIDENCY_EVICTING);
 	process_says(process, LL_MESSAGE_COPIED, 100 * MIB, 40 * MIB, START + 2 * MS);
 	assert_int_equal(rule->left_bytes, 60 * MIB);
 	assert_int_equal(process_says(process, LL_MESSAGE_AWAY, 100 * MIB, 100 * MIB, START + 3 * MS),
@@ -109,10 +109,10 @@ static void one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told(voi
 	ll_evictable_gather(&process->evictable, START);
 	assert_told(process, LL_MESSAGE_EVICT, LL_MOVE_HOLD);
 	assert_int_equal(process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, START + MS), LL_EVICTABLE_QUIET);
-	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_STOPPED);
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_SUSPENDED);
 	rule_of(process)->is_gathering = false;
 	leave(process, START + 2 * MS);
-	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_LEAVING);
+	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_EVICTING);
 }
 
 static void a_stop_that_is_undone_is_no_move(void **state)
@@ -179,7 +179,7 @@ static void one_that_could_not_copy_returns_and_its_turn_goes_on(void **state)
 	union ll_message message;
 	leave(process, START + S);
 	ll_message_init(&message, LL_MESSAGE_BUSY);
-	message.move.value = LL_MOVE_RETURNING;
+	message.move.value = LL_MOVE_RESUMING;
 	message.move.bytes = 100 * MIB;
 	message.move.away_bytes = 40 * MIB;
 	assert_int_equal(ll_evictable_handle(&process->evictable, LL_MESSAGE_BUSY, &message.move, START + 2 * S),
@@ -196,7 +196,7 @@ static void granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over(void
 	struct ll_residency_program *rule = rule_of(process);
 	process_says(process, LL_MESSAGE_SHORT, 30 * MIB, 0, START);
 	assert_int_equal(rule->short_bytes, 30 * MIB);
-	ll_evictable_answer_short(&process->evictable, LL_MOVE_ROOM_THERE, START);
+	ll_evictable_reply_short(&process->evictable, LL_MOVE_ROOM_THERE, START);
 	assert_int_equal(rule->short_bytes, 0);
 	assert_int_equal(rule->granted_bytes, 30 * MIB);
 	process_says(process, LL_MESSAGE_SIZES, 110 * MIB, 0, START + MS);
@@ -212,19 +212,19 @@ static void what_connects_again_says_how_it_is(void **state)
 {
 	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
-	process_begin(process, LL_MOVE_LEAVING, 0, 100 * MIB, 30 * MIB, START);
+	process_begin(process, LL_MOVE_EVICTING, 0, 100 * MIB, 30 * MIB, START);
 	assert_int_equal(rule->left_bytes, 70 * MIB);
-	process_begin(process, LL_MOVE_RETURNING, LL_MOVE_HOLD, 100 * MIB, 0, START);
+	process_begin(process, LL_MOVE_RESUMING, LL_MOVE_HOLD, 100 * MIB, 0, START);
 	assert_true(ll_evictable_is_back(&process->evictable));
-	process_begin(process, LL_MOVE_RETURNING, 0, 100 * MIB, 30 * MIB, START);
+	process_begin(process, LL_MOVE_RESUMING, 0, 100 * MIB, 30 * MIB, START);
 	assert_false(process->evictable.is_held);
 	assert_int_equal(rule->came_bytes, 70 * MIB);
-	assert_int_equal(rule->wish, LL_RESIDENCY_FREE);
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_NONE);
 	process_begin(process, LL_MOVE_STOPPED, LL_MOVE_BY_HAND, 100 * MIB, 0, START);
-	assert_int_equal(rule->wish, LL_RESIDENCY_STOP);
-	rule->wish = LL_RESIDENCY_FREE;
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_SUSPEND);
+	rule->wish = LL_RESIDENCY_WISH_NONE;
 	process_begin(process, LL_MOVE_AWAY, LL_MOVE_BY_HAND | LL_MOVE_WANTS, 100 * MIB, 100 * MIB, START);
-	assert_int_equal(rule->wish, LL_RESIDENCY_EVICT);
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_EVICT);
 	assert_true(rule->wants);
 }
 
@@ -232,7 +232,7 @@ static void what_connects_again_says_how_it_is(void **state)
  * follows from how long a move takes. */
 static void a_move_that_is_found_counts_from_then(void **state)
 {
-	static const enum ll_move_state states[] = {LL_MOVE_LEAVING, LL_MOVE_RETURNING, LL_MOVE_AWAY};
+	static const enum ll_move_state states[] = {LL_MOVE_EVICTING, LL_MOVE_RESUMING, LL_MOVE_AWAY};
 	struct process *process = *state;
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
 		process->evictable.rule = (struct ll_residency_program){0};
@@ -243,7 +243,7 @@ static void a_move_that_is_found_counts_from_then(void **state)
 	/* it was asked to leave, and comes again while it does */
 	process_begin(process, LL_MOVE_HERE, 0, 100 * MIB, 0, START);
 	ll_evictable_evict(&process->evictable, START + S);
-	process_begin(process, LL_MOVE_LEAVING, 0, 100 * MIB, 30 * MIB, START + 2 * S);
+	process_begin(process, LL_MOVE_EVICTING, 0, 100 * MIB, 30 * MIB, START + 2 * S);
 	assert_int_equal(process->evictable.begun_ns, START + S);
 }
 
@@ -251,22 +251,22 @@ static void a_wish_that_cannot_be_leaves_what_was_before(void **state)
 {
 	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
-	rule->wish = LL_RESIDENCY_EVICT;
+	rule->wish = LL_RESIDENCY_WISH_EVICT;
 	ll_evictable_revert_wish(&process->evictable);
-	assert_int_equal(rule->wish, LL_RESIDENCY_FREE);
-	rule->state = LL_RESIDENCY_STOPPED;
-	rule->wish = LL_RESIDENCY_EVICT;
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_NONE);
+	rule->state = LL_RESIDENCY_SUSPENDED;
+	rule->wish = LL_RESIDENCY_WISH_EVICT;
 	ll_evictable_evict(&process->evictable, START);
 	ll_evictable_revert_wish(&process->evictable);
-	assert_int_equal(rule->wish, LL_RESIDENCY_STOP);
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_SUSPEND);
 }
 
 static void a_program_is_as_wished_only_when_what_it_does_will_not_be_undone(void **state)
 {
 	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
-	rule->wish = LL_RESIDENCY_STOP;
-	rule->state = LL_RESIDENCY_STOPPED;
+	rule->wish = LL_RESIDENCY_WISH_SUSPEND;
+	rule->state = LL_RESIDENCY_SUSPENDED;
 	assert_true(ll_evictable_is_as_wished(&process->evictable));
 	rule->is_gathering = true;
 	assert_false(ll_evictable_is_as_wished(&process->evictable));

@@ -44,9 +44,9 @@ static void gather_all(struct scene *scene, enum ll_gather_end end, bool is_by_h
 	scene->gather = ll_gather_new(&scene->books, end, is_by_hand, 0, now_ns);
 	assert_non_null(scene->gather);
 	for (unsigned i = 0; i < COUNT; i++) {
-		scene->processes[i].evictable.rule.wish = !is_by_hand             ? LL_RESIDENCY_FREE
-							  : end == LL_GATHER_STOP ? LL_RESIDENCY_STOP
-										  : LL_RESIDENCY_EVICT;
+		scene->processes[i].evictable.rule.wish = !is_by_hand                ? LL_RESIDENCY_WISH_NONE
+							  : end == LL_GATHER_SUSPEND ? LL_RESIDENCY_WISH_SUSPEND
+										     : LL_RESIDENCY_WISH_EVICT;
 		ll_gather_add(scene->gather, &scene->processes[i].evictable);
 	}
 	ll_gather_look(&scene->books, scene->gather, now_ns);
@@ -77,7 +77,7 @@ static enum ll_residency state_of(const struct scene *scene, unsigned which)
 static void all_leave_when_all_are_quiet(void **state)
 {
 	struct scene *scene = *state;
-	gather_all(scene, LL_GATHER_LEAVE, false, START);
+	gather_all(scene, LL_GATHER_EVICT, false, START);
 	assert_all_told(scene, LL_MESSAGE_EVICT, LL_MOVE_HOLD);
 	says(scene, 0, LL_MESSAGE_QUIET, 0, START + MS);
 	says(scene, 1, LL_MESSAGE_QUIET, 0, START + 2 * MS);
@@ -86,7 +86,7 @@ static void all_leave_when_all_are_quiet(void **state)
 	assert_all_told(scene, LL_MESSAGE_EVICT, 0);
 	for (unsigned i = 0; i < COUNT; i++) {
 		says(scene, i, LL_MESSAGE_QUIET, 0, START + 4 * MS);
-		assert_int_equal(state_of(scene, i), LL_RESIDENCY_LEAVING);
+		assert_int_equal(state_of(scene, i), LL_RESIDENCY_EVICTING);
 		assert_non_null(scene->books.gathers);
 	}
 	for (unsigned i = 0; i < COUNT; i++)
@@ -99,7 +99,7 @@ static void if_one_cannot_stop_all_go_on_and_are_asked_again(void **state)
 {
 	struct scene *scene = *state;
 	union ll_message message;
-	gather_all(scene, LL_GATHER_LEAVE, false, START);
+	gather_all(scene, LL_GATHER_EVICT, false, START);
 	assert_int_equal(process_hear(&scene->processes[1], &message), LL_MESSAGE_EVICT);
 	uint64_t first_ns = message.move.value;
 	process_hear(&scene->processes[0], &message);
@@ -129,7 +129,7 @@ static void after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_l
 	union ll_message message;
 	uint64_t now_ns = START, spent_ns = 0, last_ns = 0;
 	unsigned attempts = 0;
-	gather_all(scene, LL_GATHER_LEAVE, false, START);
+	gather_all(scene, LL_GATHER_EVICT, false, START);
 	while (scene->books.gathers) {
 		assert_int_equal(process_hear(&scene->processes[1], &message), LL_MESSAGE_EVICT);
 		last_ns = message.move.value;
@@ -160,7 +160,7 @@ static void one_that_does_not_answer_keeps_all_here(void **state)
 {
 	struct scene *scene = *state;
 	union ll_message message;
-	gather_all(scene, LL_GATHER_LEAVE, false, START);
+	gather_all(scene, LL_GATHER_EVICT, false, START);
 	for (unsigned i = 0; i < COUNT; i++)
 		process_hear(&scene->processes[i], &message);
 	says(scene, 0, LL_MESSAGE_QUIET, 0, START + MS);
@@ -176,7 +176,7 @@ static void one_that_does_not_answer_keeps_all_here(void **state)
 static void begin_leaving(struct scene *scene, bool is_by_hand)
 {
 	union ll_message message;
-	gather_all(scene, LL_GATHER_LEAVE, is_by_hand, START);
+	gather_all(scene, LL_GATHER_EVICT, is_by_hand, START);
 	for (unsigned i = 0; i < COUNT; i++)
 		says(scene, i, LL_MESSAGE_QUIET, 0, START + MS);
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -195,8 +195,8 @@ static void if_one_cannot_leave_after_all_the_others_return(void **state)
 	says(scene, 2, LL_MESSAGE_BUSY, 0, START + 4 * MS);
 	assert_told(&scene->processes[0], LL_MESSAGE_RESUME, 0);
 	assert_told(&scene->processes[1], LL_MESSAGE_RESUME, 0);
-	assert_int_equal(state_of(scene, 0), LL_RESIDENCY_RETURNING);
-	assert_int_equal(state_of(scene, 1), LL_RESIDENCY_RETURNING);
+	assert_int_equal(state_of(scene, 0), LL_RESIDENCY_RESUMING);
+	assert_int_equal(state_of(scene, 1), LL_RESIDENCY_RESUMING);
 	assert_null(scene->books.gathers);
 }
 
@@ -207,15 +207,15 @@ static void by_hand_the_others_leave_all_the_same(void **state)
 	says(scene, 2, LL_MESSAGE_BUSY, 0, START + 4 * MS);
 	assert_told_nothing(&scene->processes[0]);
 	assert_told_nothing(&scene->processes[1]);
-	assert_int_equal(scene->processes[1].evictable.rule.wish, LL_RESIDENCY_EVICT);
-	assert_int_equal(scene->processes[2].evictable.rule.wish, LL_RESIDENCY_FREE);
+	assert_int_equal(scene->processes[1].evictable.rule.wish, LL_RESIDENCY_WISH_EVICT);
+	assert_int_equal(scene->processes[2].evictable.rule.wish, LL_RESIDENCY_WISH_NONE);
 }
 
 static void the_others_do_not_wait_for_one_that_has_ended(void **state)
 {
 	struct scene *scene = *state;
 	union ll_message message;
-	gather_all(scene, LL_GATHER_LEAVE, false, START);
+	gather_all(scene, LL_GATHER_EVICT, false, START);
 	for (unsigned i = 0; i < COUNT; i++)
 		process_hear(&scene->processes[i], &message);
 	says(scene, 0, LL_MESSAGE_QUIET, 0, START + MS);
@@ -230,16 +230,16 @@ static void a_wish_for_one_ends_it_for_all(void **state)
 {
 	struct scene *scene = *state;
 	union ll_message message;
-	gather_all(scene, LL_GATHER_STOP, true, START);
+	gather_all(scene, LL_GATHER_SUSPEND, true, START);
 	for (unsigned i = 0; i < COUNT; i++) {
 		assert_int_equal(process_hear(&scene->processes[i], &message), LL_MESSAGE_SUSPEND);
 		assert_int_equal(message.move.flags, LL_MOVE_BY_HAND);
 	}
 	says(scene, 0, LL_MESSAGE_QUIET, 0, START + MS);
-	ll_gather_leave(&scene->books, &scene->processes[1].evictable, START + 2 * MS);
+	ll_gather_remove(&scene->books, &scene->processes[1].evictable, START + 2 * MS);
 	for (unsigned i = 0; i < COUNT; i++) {
 		assert_told(&scene->processes[i], LL_MESSAGE_RESUME, 0);
-		assert_int_equal(scene->processes[i].evictable.rule.wish, LL_RESIDENCY_FREE);
+		assert_int_equal(scene->processes[i].evictable.rule.wish, LL_RESIDENCY_WISH_NONE);
 	}
 	assert_null(scene->books.gathers);
 }
@@ -247,12 +247,12 @@ static void a_wish_for_one_ends_it_for_all(void **state)
 static void one_that_was_suspended_before_stays_so(void **state)
 {
 	struct scene *scene = *state;
-	scene->processes[0].evictable.rule.state = LL_RESIDENCY_STOPPED;
-	gather_all(scene, LL_GATHER_LEAVE, true, START);
+	scene->processes[0].evictable.rule.state = LL_RESIDENCY_SUSPENDED;
+	gather_all(scene, LL_GATHER_EVICT, true, START);
 	assert_told_nothing(&scene->processes[0]);
-	ll_gather_leave(&scene->books, &scene->processes[1].evictable, START + 2 * MS);
+	ll_gather_remove(&scene->books, &scene->processes[1].evictable, START + 2 * MS);
 	assert_told_nothing(&scene->processes[0]);
-	assert_int_equal(scene->processes[0].evictable.rule.wish, LL_RESIDENCY_STOP);
+	assert_int_equal(scene->processes[0].evictable.rule.wish, LL_RESIDENCY_WISH_SUSPEND);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

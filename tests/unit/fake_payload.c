@@ -80,7 +80,7 @@ static int alone_open(const struct ll_card *card, const struct ll_payload_config
 	return make(&fake_payload_alone_ops, ret_payload);
 }
 
-static int fake_launch(struct ll_payload *base, const struct ll_launch *launch, struct ll_err *err)
+static int fake_launch(struct ll_payload *base, const struct ll_payload_launch *launch, struct ll_err *err)
 {
 	struct fake_payload *payload = (struct fake_payload *)base;
 	if (fake_world->is_lost)

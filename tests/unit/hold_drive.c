@@ -71,7 +71,7 @@ static struct outcome hold(struct card *card, double target)
 			continue;
 		struct ll_drive_sample sample = {.start_ns = card->now_ns - READ_MS * MS, .end_ns = card->now_ns};
 		sample.level = read_meter(card);
-		ll_drive_sample(&drive, &sample);
+		ll_drive_add_sample(&drive, &sample);
 		outcome.highest = fmax(outcome.highest, sample.level);
 		if (t <= 15000)
 			continue;
@@ -114,7 +114,7 @@ static enum ll_level_state hold_ratio(enum ll_metric metric, double target, doub
 		now_ns += READ_MS * MS;
 		struct ll_drive_sample sample = {
 		    .start_ns = now_ns - READ_MS * MS, .end_ns = now_ns, .level = duty * most};
-		ll_drive_sample(&drive, &sample);
+		ll_drive_add_sample(&drive, &sample);
 		if (t <= 5000)
 			continue;
 		*ret_mean += sample.level;

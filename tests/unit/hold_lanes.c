@@ -52,7 +52,7 @@ static int end(void **state)
 static struct ll_pacer_report report(int lane)
 {
 	struct ll_pacer_report now;
-	ll_pacer_report(pacers[lane], &now);
+	ll_pacer_read_report(pacers[lane], &now);
 	return now;
 }
 
@@ -75,7 +75,7 @@ static void order(int lane)
 				     .blocks = 1,
 				     .threads = 32,
 				     .valid_until_ns = ll_now_ns() + 60 * LL_NS_PER_S};
-	ll_pacer_order(pacers[lane], &now);
+	ll_pacer_send_order(pacers[lane], &now);
 }
 
 static void wait_launches(int lane, uint64_t count)
@@ -322,7 +322,7 @@ static void the_end_of_the_thread_that_opened_first_leaves_the_process_running(v
 
 static void order_stop(int lane)
 {
-	ll_pacer_order(pacers[lane], &(struct ll_pacer_order){.generation = generation});
+	ll_pacer_send_order(pacers[lane], &(struct ll_pacer_order){.generation = generation});
 }
 
 static bool rests(int lane)

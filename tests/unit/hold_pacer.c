@@ -63,7 +63,7 @@ static int stop(void **state)
 static struct ll_pacer_report report(void)
 {
 	struct ll_pacer_report now;
-	ll_pacer_report(pacer, &now);
+	ll_pacer_read_report(pacer, &now);
 	return now;
 }
 
@@ -75,7 +75,7 @@ static void order(double ratio, uint64_t valid_ns)
 				     .blocks = 7,
 				     .threads = 32,
 				     .valid_until_ns = ll_now_ns() + valid_ns};
-	ll_pacer_order(pacer, &now);
+	ll_pacer_send_order(pacer, &now);
 }
 
 static void hold_until_running(void)

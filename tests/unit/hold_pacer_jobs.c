@@ -54,7 +54,7 @@ static int end(void **state)
 static struct ll_pacer_report report(void)
 {
 	struct ll_pacer_report now;
-	ll_pacer_report(pacer, &now);
+	ll_pacer_read_report(pacer, &now);
 	return now;
 }
 
@@ -73,7 +73,7 @@ static void hold(void)
 				       .blocks = 7,
 				       .threads = 32,
 				       .valid_until_ns = ll_now_ns() + 60 * LL_NS_PER_S};
-	ll_pacer_order(pacer, &order);
+	ll_pacer_send_order(pacer, &order);
 	wait_launches();
 }
 

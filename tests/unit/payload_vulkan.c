@@ -34,9 +34,9 @@ static struct ll_payload *open_payload(bool needs_fma)
 	return payload;
 }
 
-static struct ll_launch spin(uint32_t sequence, uint64_t length_ns)
+static struct ll_payload_launch spin(uint32_t sequence, uint64_t length_ns)
 {
-	return (struct ll_launch){
+	return (struct ll_payload_launch){
 	    .kernel = LL_KERNEL_SPIN,
 	    .blocks = 1,
 	    .threads = 32,
@@ -46,7 +46,7 @@ static struct ll_launch spin(uint32_t sequence, uint64_t length_ns)
 	};
 }
 
-static void launch(struct ll_payload *payload, struct ll_launch what)
+static void launch(struct ll_payload *payload, struct ll_payload_launch what)
 {
 	struct ll_err err = {0};
 
@@ -112,8 +112,8 @@ static void card_clock_counts_nanoseconds(void **state)
 static void late_kernel_ends_at_once_and_stops_its_epoch(void **state)
 {
 	struct ll_payload *payload = open_payload(false);
-	struct ll_launch late = spin(1, 10 * LL_NS_PER_S);
-	struct ll_launch next = spin(2, 10 * LL_NS_PER_S), other = spin(3, LL_NS_PER_MS);
+	struct ll_payload_launch late = spin(1, 10 * LL_NS_PER_S);
+	struct ll_payload_launch next = spin(2, 10 * LL_NS_PER_S), other = spin(3, LL_NS_PER_MS);
 
 	(void)state;
 	late.late_after_ns = 1;
@@ -132,7 +132,7 @@ static void late_kernel_ends_at_once_and_stops_its_epoch(void **state)
 static void gap_ends_the_kernel_and_stops_its_epoch(void **state)
 {
 	struct ll_payload *payload = open_payload(false);
-	struct ll_launch strict = spin(1, 10 * LL_NS_PER_S), lenient = spin(3, 100 * LL_NS_PER_US);
+	struct ll_payload_launch strict = spin(1, 10 * LL_NS_PER_S), lenient = spin(3, 100 * LL_NS_PER_US);
 
 	(void)state;
 	strict.gap_limit_ns = 1;
@@ -178,7 +178,7 @@ static void launching_into_a_pending_slot_is_refused(void **state)
 
 	(void)state;
 	do {
-		struct ll_launch same_slot;
+		struct ll_payload_launch same_slot;
 
 		assert_true(ll_now_ns() < deadline_ns);
 		launch(payload, spin(sequence, 5 * LL_NS_PER_MS));
@@ -204,7 +204,7 @@ static void every_shape_of_kernel_runs(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		struct ll_launch what = spin(i + 1, LL_NS_PER_MS);
+		struct ll_payload_launch what = spin(i + 1, LL_NS_PER_MS);
 		struct ll_record record;
 
 		what.kernel = shapes[i].kernel;
@@ -221,7 +221,7 @@ static void every_shape_of_kernel_runs(void **state)
 static void malformed_launches_are_refused(void **state)
 {
 	struct ll_payload *payload = open_payload(false);
-	struct ll_launch bad[5];
+	struct ll_payload_launch bad[5];
 	struct ll_err err;
 
 	(void)state;
@@ -248,7 +248,7 @@ static void without_clock_the_loop_makes_up_the_times(void **state)
 	unsetenv("LOADLINE_VULKAN_CLOCK");
 	assert_false(payload->has_card_clock);
 	for (uint32_t i = 1; i <= 6; i++) {
-		struct ll_launch what = spin(i, LL_NS_PER_MS);
+		struct ll_payload_launch what = spin(i, LL_NS_PER_MS);
 
 		what.kernel = i % 2 ? LL_KERNEL_SPIN : LL_KERNEL_FMA;
 		what.late_after_ns = 1;

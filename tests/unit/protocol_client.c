@@ -109,12 +109,12 @@ static void a_request_has_its_own_answer_or_refusal_or_none_in_time(void **state
 	union ll_message message = make_set(), answer;
 	begin(&script, serve_strange_things);
 	connect_client(&script, &client);
-	assert_int_equal(ll_client_ask(&client, &message, NULL, 0, &answer, ll_now_ns() + LONG_NS, &err), 0);
+	assert_int_equal(ll_client_request(&client, &message, NULL, 0, &answer, ll_now_ns() + LONG_NS, &err), 0);
 	assert_int_equal(answer.accepted.number, 77);
-	assert_int_equal(ll_client_ask(&client, &message, NULL, 0, &answer, ll_now_ns() + LONG_NS, &err), -EDQUOT);
+	assert_int_equal(ll_client_request(&client, &message, NULL, 0, &answer, ll_now_ns() + LONG_NS, &err), -EDQUOT);
 	assert_string_equal(err.text, "that is too much");
 	uint64_t begun_ns = ll_now_ns();
-	assert_int_equal(ll_client_ask(&client, &message, NULL, 0, NULL, begun_ns + SHORT_NS, &err), -ETIMEDOUT);
+	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, begun_ns + SHORT_NS, &err), -ETIMEDOUT);
 	assert_true(ll_now_ns() - begun_ns >= SHORT_NS);
 	assert_string_equal(err.text, "loadlined does not answer");
 	ll_client_close(&client);
@@ -134,7 +134,8 @@ static void a_daemon_that_ends_is_known_from_one_that_is_silent(void **state)
 	union ll_message message = make_set();
 	begin(&script, serve_nothing);
 	connect_client(&script, &client);
-	assert_true(ll_client_is_lost(ll_client_ask(&client, &message, NULL, 0, NULL, ll_now_ns() + LONG_NS, NULL)));
+	assert_true(
+	    ll_client_is_lost(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() + LONG_NS, NULL)));
 	ll_client_close(&client);
 	end(&script);
 }

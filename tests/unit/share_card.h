@@ -24,7 +24,7 @@ struct program {
 	_Atomic uint32_t word;
 	uint64_t used_ns, first_ns;
 	uint64_t kernel_ns; /* length of its kernels; 0: a step */
-	bool is_deaf, is_resting;
+	bool is_unresponsive, is_resting;
 };
 
 struct card {
@@ -108,7 +108,7 @@ static inline struct program *add_at_rest(struct card *card, const struct ll_sha
 	program->own_job.id = card->count;
 	program->own_job.word = &program->word;
 	program->job = &program->own_job;
-	program->said.pace = LL_PACE_WAITS;
+	program->said.launch_mode = LL_LAUNCH_MODE_SYNC;
 	program->is_resting = true;
 	ll_share_add_job(&card->card, program->job);
 	assert_int_equal(ll_share_add_claim(program->job, &program->claim), 0);
@@ -130,7 +130,7 @@ static inline struct program *add_by_space(struct card *card, enum ll_priority p
 {
 	const struct ll_share_job like = {.rank = priority, .weight_permille = weight_permille, .is_by_space = true};
 	struct program *program = add_at_rest(card, &like);
-	program->said.pace = LL_PACE_UNKNOWN;
+	program->said.launch_mode = LL_LAUNCH_MODE_UNKNOWN;
 	want(card, program);
 	return program;
 }
@@ -140,7 +140,7 @@ static inline struct program *add_process(struct card *card, const struct progra
 {
 	struct program *program = &card->programs[card->count++];
 	program->job = of->job;
-	program->said.pace = LL_PACE_WAITS;
+	program->said.launch_mode = LL_LAUNCH_MODE_SYNC;
 	assert_int_equal(ll_share_add_claim(program->job, &program->claim), 0);
 	want(card, program);
 	return program;
@@ -183,7 +183,7 @@ static inline void work_in_steps(struct card *card)
 {
 	for (size_t i = 0; i < card->count; i++) {
 		struct program *program = &card->programs[i];
-		if (program->is_deaf || program->is_resting)
+		if (program->is_unresponsive || program->is_resting)
 			continue;
 		look(card, program);
 		if (!program->claim.look.may_launch || card->now_ns < card->busy_until_ns)

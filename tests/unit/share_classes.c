@@ -14,7 +14,7 @@ static unsigned count_launching(const struct card *card)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < card->count; i++)
-		count += !card->programs[i].is_resting && !card->programs[i].is_deaf &&
+		count += !card->programs[i].is_resting && !card->programs[i].is_unresponsive &&
 			 card->programs[i].claim.look.may_launch;
 	return count;
 }
@@ -25,13 +25,13 @@ static void work_by_slices(struct card *card)
 	ll_share_choose(&card->card, card->now_ns, &is_new);
 	for (size_t i = 0; i < card->count; i++) {
 		struct program *program = &card->programs[i];
-		if (!program->is_resting && !program->is_deaf)
+		if (!program->is_resting && !program->is_unresponsive)
 			look(card, program);
 	}
 	unsigned launching = count_launching(card);
 	for (size_t i = 0; i < card->count; i++) {
 		struct program *program = &card->programs[i];
-		if (program->is_resting || program->is_deaf || !program->claim.look.may_launch)
+		if (program->is_resting || program->is_unresponsive || !program->claim.look.may_launch)
 			continue;
 		program->used_ns += card->step_ns / launching;
 		program->said.completed_launches = program->used_ns / (20 * US);
@@ -51,7 +51,7 @@ static struct program *come(struct card *card, enum ll_priority priority, unsign
 	const struct ll_share_job like = {
 	    .rank = priority, .weight_permille = 1000, .slowdown_permille = slowdown_permille};
 	struct program *program = add_at_rest(card, &like);
-	program->said.pace = LL_PACE_AHEAD;
+	program->said.launch_mode = LL_LAUNCH_MODE_ASYNC;
 	want(card, program);
 	return program;
 }
@@ -133,7 +133,7 @@ static void who_is_held_launches_nothing_and_waits_on_the_card(void **state)
 		assert_int_equal(low->claim.look.may_launch, !is_held);
 		assert_false(is_held && has_turn(low));
 		assert_int_equal(is_word_open(low), !is_held);
-		assert_int_equal(low->claim.look.is_by_visits, is_held);
+		assert_int_equal(low->claim.look.is_exclusive, is_held);
 		assert_true(high->claim.look.may_launch && is_word_open(high) && high->claim.look.is_alone);
 		assert_int_equal(low->claim.look.queue_bound_ns, LL_QUEUE_BENEATH_NS);
 		assert_int_equal(low->claim.look.waiting_claims, is_held);
@@ -162,16 +162,16 @@ static void short_requests_lose_nothing_and_cost_little(void **state)
 	assert_true(part_of(low, 200 * 50 * MS) > 0.9);
 }
 
-static void a_class_that_is_deaf_or_gone_or_at_rest_holds_nobody(void **state)
+static void a_class_that_is_unresponsive_or_gone_or_at_rest_holds_nobody(void **state)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
 	run_for(card, 5 * S);
 	forget_use(card);
-	high->is_deaf = true;
+	high->is_unresponsive = true;
 	run_for(card, S);
 	assert_near(part_of(low, S), 1, 0.05);
-	high->is_deaf = false;
+	high->is_unresponsive = false;
 	run_for(card, S);
 	forget_use(card);
 	run_for(card, S);
@@ -219,7 +219,7 @@ static void nobody_is_held_beside_a_job_on_several_cards(void **state)
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
 	run_for(card, 2 * S);
 	for (unsigned i = 0; i < 5000; i++) {
-		high->job->led_ns = card->now_ns;
+		high->job->worked_elsewhere_ns = card->now_ns;
 		step(card);
 		assert_false(ll_share_is_held(low->job));
 	}
@@ -231,7 +231,7 @@ static void jobs_of_the_higher_class_are_visited_in_turn(void **state)
 	struct card *card = new_card_of_classes(state);
 	struct program *a = come(card, LL_PRIORITY_HIGH, 1000), *b = come(card, LL_PRIORITY_HIGH, 1000),
 		       *low = come(card, LL_PRIORITY_LOW, 1300);
-	a->said.pace = b->said.pace = LL_PACE_WAITS;
+	a->said.launch_mode = b->said.launch_mode = LL_LAUNCH_MODE_SYNC;
 	a->kernel_ns = b->kernel_ns = 0;
 	unsigned visited = 0, held = 0;
 	for (unsigned i = 0; i < 25000; i++) {
@@ -253,7 +253,7 @@ int main(void)
 	    SHARE_TEST(all_beneath_are_held_together),
 	    SHARE_TEST(who_is_held_launches_nothing_and_waits_on_the_card),
 	    SHARE_TEST(short_requests_lose_nothing_and_cost_little),
-	    SHARE_TEST(a_class_that_is_deaf_or_gone_or_at_rest_holds_nobody),
+	    SHARE_TEST(a_class_that_is_unresponsive_or_gone_or_at_rest_holds_nobody),
 	    SHARE_TEST(a_person_may_choose_the_part),
 	    SHARE_TEST(nobody_is_held_beside_a_job_on_several_cards),
 	    SHARE_TEST(jobs_of_the_higher_class_are_visited_in_turn),

@@ -97,7 +97,8 @@ static void a_full_ring_forgets_the_oldest_and_replays_the_rest(void **state)
 		add_player(world);
 	for (int i = 0; i < 120; i++) {
 		struct player *player = &world->players[(i * 5) % 6];
-		player->said.pace = player->said.pace == LL_PACE_WAITS ? LL_PACE_AHEAD : LL_PACE_WAITS;
+		player->said.launch_mode =
+		    player->said.launch_mode == LL_LAUNCH_MODE_SYNC ? LL_LAUNCH_MODE_ASYNC : LL_LAUNCH_MODE_SYNC;
 		player->job.weight_permille = i % 3 ? 1000 : 2000;
 		play(world, (uint64_t)(3 + i % 11) * S);
 		const struct ll_decisions *decisions = &world->decisions;

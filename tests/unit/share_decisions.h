@@ -275,7 +275,7 @@ static inline struct player *add_player(struct world *world)
 					    .rank = LL_PRIORITY_NORMAL,
 					    .weight_permille = 1000,
 					    .slowdown_permille = 1300};
-	player->said = (struct ll_share_said){.pace = LL_PACE_WAITS, .is_wanting = true};
+	player->said = (struct ll_share_said){.launch_mode = LL_LAUNCH_MODE_SYNC, .is_wanting = true};
 	ll_share_add_job(&world->card, &player->job);
 	assert_int_equal(ll_share_add_claim(&player->job, &player->claim), 0);
 	return player;

@@ -50,13 +50,13 @@ static void work_by_role(const struct card *card, struct program *program, struc
 	role->visited_ns = has_card(program, role) ? role->visited_ns + card->step_ns : 0;
 	if (role->visited_ns)
 		use(program, card->step_ns);
-	bool is_dry = role->conduct == LIGHT && role->visited_ns > LL_NS_PER_MS;
+	bool queue_is_empty = role->conduct == LIGHT && role->visited_ns > LL_NS_PER_MS;
 	bool is_in_debt = role->conduct >= LIGHT && program->claim.look.tokens_ns <= 0;
-	if (!role->waits_on_card && (is_dry || is_in_debt)) {
+	if (!role->waits_on_card && (queue_is_empty || is_in_debt)) {
 		rest(card, program);
 		want(card, program);
 	} else {
-		program->said.is_dry = is_dry;
+		program->said.queue_is_empty = queue_is_empty;
 	}
 }
 

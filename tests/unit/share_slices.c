@@ -11,14 +11,14 @@ static struct program *come(struct card *card, enum ll_priority priority, unsign
 	const struct ll_share_job like = {
 	    .rank = priority, .weight_permille = weight_permille, .cap_permille = cap_permille};
 	struct program *program = add_at_rest(card, &like);
-	program->said.pace = LL_PACE_UNKNOWN;
+	program->said.launch_mode = LL_LAUNCH_MODE_UNKNOWN;
 	want(card, program);
 	return program;
 }
 
-static void set_pace(const struct card *card, struct program *program, enum ll_pace pace)
+static void set_launch_mode(const struct card *card, struct program *program, enum ll_launch_mode launch_mode)
 {
-	program->said.pace = pace;
+	program->said.launch_mode = launch_mode;
 	post(card, program);
 }
 
@@ -48,7 +48,7 @@ static void gates_are_open_without_visits(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		struct program *program =
 		    i == 3 ? add_process(card, &card->programs[0]) : come(card, LL_PRIORITY_NORMAL, 1000 + i, 0);
-		set_pace(card, program, i % 2 ? LL_PACE_AHEAD : LL_PACE_WAITS);
+		set_launch_mode(card, program, i % 2 ? LL_LAUNCH_MODE_ASYNC : LL_LAUNCH_MODE_SYNC);
 		look_of_all(card);
 		for (unsigned k = 0; k <= i; k++) {
 			assert_true(is_open(&card->programs[k]));
@@ -72,7 +72,7 @@ static void nobody_owes_what_slices_gave(void **state)
 	struct program *little = come(card, LL_PRIORITY_NORMAL, 1000, 0),
 		       *much = come(card, LL_PRIORITY_NORMAL, 1000, 0);
 	for (size_t i = 0; i < card->count; i++)
-		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
+		set_launch_mode(card, &card->programs[i], LL_LAUNCH_MODE_ASYNC);
 	look_of_all(card);
 	for (int i = 0; i < 10; i++) {
 		ll_share_charge(much->job, 100 * LL_NS_PER_MS);
@@ -88,7 +88,7 @@ static void visits_that_begin_shut_all_gates(void **state)
 {
 	struct card *card = new_card_of_slices(state);
 	for (int i = 0; i < 3; i++)
-		set_pace(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_PACE_AHEAD);
+		set_launch_mode(card, come(card, LL_PRIORITY_NORMAL, 1000, 0), LL_LAUNCH_MODE_ASYNC);
 	look_of_all(card);
 	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]));
 	card->card.forced = LL_LIMIT_SHARING_VISITS;
@@ -110,7 +110,7 @@ static void a_cap_shuts_its_own_gate_alone(void **state)
 	struct program *capped = come(card, LL_PRIORITY_NORMAL, 1000, 500),
 		       *other = come(card, LL_PRIORITY_NORMAL, 1000, 0);
 	for (size_t i = 0; i < card->count; i++)
-		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
+		set_launch_mode(card, &card->programs[i], LL_LAUNCH_MODE_ASYNC);
 	look_of_all(card);
 	card->now_ns += 10 * LL_NS_PER_MS; /* the account is empty at first */
 	look_of_all(card);
@@ -128,7 +128,7 @@ static void beneath_a_higher_class_the_queue_is_bounded(void **state)
 	struct card *card = new_card_of_slices(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000, 0), *low = come(card, LL_PRIORITY_LOW, 1000, 0);
 	for (size_t i = 0; i < card->count; i++)
-		set_pace(card, &card->programs[i], LL_PACE_AHEAD);
+		set_launch_mode(card, &card->programs[i], LL_LAUNCH_MODE_ASYNC);
 	look_of_all(card);
 	assert_true(is_open(high) && !is_open(low) && low->claim.look.may_launch);
 	assert_int_equal(high->claim.look.queue_bound_ns, 0);
@@ -148,7 +148,7 @@ static void clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add_by_space(card, LL_PRIORITY_NORMAL, 1000),
 		       *b = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
-	set_pace(card, a, LL_PACE_WAITS);
+	set_launch_mode(card, a, LL_LAUNCH_MODE_SYNC);
 	for (unsigned i = 0; i < 100; i++) {
 		step(card);
 		assert_true(a->claim.look.may_launch && a->claim.look.is_alone);
@@ -183,8 +183,8 @@ static void clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(
 	struct card *card = new_card(state, STEP_NS);
 	struct program *by_time = add(card, LL_PRIORITY_NORMAL, 1000, 0);
 	struct program *by_space = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
-	set_pace(card, by_time, LL_PACE_WAITS);
-	set_pace(card, by_space, LL_PACE_AHEAD);
+	set_launch_mode(card, by_time, LL_LAUNCH_MODE_SYNC);
+	set_launch_mode(card, by_space, LL_LAUNCH_MODE_ASYNC);
 	run_for(card, TEN_S);
 	assert_near(percent_of(by_time, TEN_S), 50, 1);
 	assert_near(percent_of(by_space, TEN_S), 50, 1);

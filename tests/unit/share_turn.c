@@ -115,7 +115,7 @@ static void a_stopped_process_of_a_tenant_holds_up_no_turn(void **state)
 	struct program *stopped = add_process(card, one);
 	stopped->said.queued_ns = 2 * MS;
 	post(card, stopped);
-	stopped->is_deaf = true;
+	stopped->is_unresponsive = true;
 	run_for(card, LL_NS_PER_S);
 	assert_near(percent_of(one, LL_NS_PER_S), 50, 2);
 	assert_near(percent_of(other, LL_NS_PER_S), 50, 2);
@@ -126,14 +126,14 @@ static void a_holder_that_does_not_look_is_overtaken(void **state)
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0);
 	run_for(card, 100 * LL_NS_PER_MS);
-	a->is_deaf = true;
-	uint64_t deaf_ns = card->now_ns;
+	a->is_unresponsive = true;
+	uint64_t silent_ns = card->now_ns;
 	struct program *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
 	run_for(card, 100 * LL_NS_PER_MS);
-	assert_near((double)(b->first_ns - deaf_ns) / (double)LL_NS_PER_MS, 20, 1);
+	assert_near((double)(b->first_ns - silent_ns) / (double)LL_NS_PER_MS, 20, 1);
 	/* Nothing is kept for it while it is away, and it is not made up for its absence. */
 	assert_near((double)b->used_ns / (double)LL_NS_PER_MS, 80, 2);
-	a->is_deaf = false;
+	a->is_unresponsive = false;
 	uint64_t used_ns = b->used_ns;
 	run_for(card, LL_NS_PER_S);
 	assert_true(b->used_ns - used_ns > 400 * LL_NS_PER_MS);
@@ -221,9 +221,9 @@ static void a_program_that_was_stopped_is_not_made_up_for_it(void **state)
 	struct program *stopped = add(card, LL_PRIORITY_NORMAL, 1000, 0),
 		       *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
 	run_for(card, LL_NS_PER_S);
-	stopped->is_deaf = true;
+	stopped->is_unresponsive = true;
 	run_for(card, 5 * LL_NS_PER_S);
-	stopped->is_deaf = false;
+	stopped->is_unresponsive = false;
 	other->used_ns = 0;
 	run_for(card, LL_NS_PER_S);
 	assert_near(percent_of(other, LL_NS_PER_S), 50, 3);
@@ -239,7 +239,7 @@ static void a_hundred_claims_share_evenly(void **state)
 		assert_near(percent_of(&card->programs[i], TEN_S), 1, 0.3);
 }
 
-/* As it is after the bell of one that came. */
+/* As it is after the WAKE message of one that came. */
 static void only_who_is_alone_and_has_no_cap_is_let_alone(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);

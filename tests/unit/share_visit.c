@@ -44,7 +44,7 @@ static void one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum(void **state)
 	pass(card, both, 2, 2 * MS);
 	assert_true(!is_word_open(one) && is_word_open(other));
 	assert_int_not_equal(one->word, before);
-	assert_true(one->claim.look.is_by_visits && other->claim.look.is_by_visits);
+	assert_true(one->claim.look.is_exclusive && other->claim.look.is_exclusive);
 }
 
 static void who_rests_or_is_alone_is_not_held(void **state)
@@ -87,10 +87,10 @@ static void a_higher_class_that_paused_takes_the_card_back_at_once(void **state)
 	struct program *both[] = {low, high};
 	pass(card, both, 2, MS);
 	assert_true(is_word_open(high) && !is_word_open(low));
-	high->said.is_dry = true;
+	high->said.queue_is_empty = true;
 	pass(card, both, 2, MS / 2);
 	assert_true(is_word_open(low) && !is_word_open(high));
-	high->said.is_dry = false; /* it launches */
+	high->said.queue_is_empty = false; /* it launches */
 	high->said.has_launched = true;
 	look(card, high);
 	assert_true(is_word_open(high) && !is_word_open(low));
@@ -101,7 +101,7 @@ static void a_pause_is_not_interrupted_by_looks_but_ends(void **state)
 	struct card *card = new_card(state, STEP_NS);
 	struct program *low = new_job(card, LL_PRIORITY_LOW, 1000), *high = new_job(card, LL_PRIORITY_HIGH, 1000);
 	struct program *both[] = {low, high};
-	high->said.is_dry = true;
+	high->said.queue_is_empty = true;
 	pass(card, both, 2, MS);
 	assert_true(high->claim.paused_since_ns);
 	uint32_t before = low->word;
@@ -112,7 +112,7 @@ static void a_pause_is_not_interrupted_by_looks_but_ends(void **state)
 	assert_int_not_equal(low->word, before);
 }
 
-static void a_visit_ends_when_all_processes_of_the_tenant_are_dry(void **state)
+static void a_visit_ends_when_all_processes_of_the_tenant_have_empty_queues(void **state)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -120,10 +120,10 @@ static void a_visit_ends_when_all_processes_of_the_tenant_are_dry(void **state)
 	look(card, one);
 	struct program *other = new_job(card, LL_PRIORITY_NORMAL, 1000);
 	struct program *all[] = {one, sibling, other};
-	one->said.is_dry = true;
+	one->said.queue_is_empty = true;
 	pass(card, all, 3, 2 * MS);
 	assert_true(is_word_open(one) && !is_word_open(other));
-	sibling->said.is_dry = true;
+	sibling->said.queue_is_empty = true;
 	pass(card, all, 3, MS);
 	assert_true(!is_word_open(one) && is_word_open(other));
 }
@@ -134,15 +134,15 @@ static void a_held_process_that_does_not_look_is_let_go(void **state)
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
 	look(card, one);
-	struct program *deaf = new_job(card, LL_PRIORITY_NORMAL, 1000);
+	struct program *silent = new_job(card, LL_PRIORITY_NORMAL, 1000);
 	struct program *sleeps = new_job(card, LL_PRIORITY_NORMAL, 1000), *awake = new_sibling(card, sleeps);
 	rest(card, sleeps);
-	look(card, deaf);
-	ll_share_charge(deaf->job, 100 * MS); /* it is not its turn soon */
-	pass(card, (struct program *[]){one, awake}, 2, LL_SHARE_DEAF_NS - MS);
-	assert_false(is_word_open(deaf));
+	look(card, silent);
+	ll_share_charge(silent->job, 100 * MS); /* it is not its turn soon */
+	pass(card, (struct program *[]){one, awake}, 2, LL_SHARE_UNRESPONSIVE_NS - MS);
+	assert_false(is_word_open(silent));
 	pass(card, (struct program *[]){one, awake}, 2, 2 * MS);
-	assert_true(is_word_open(deaf));
+	assert_true(is_word_open(silent));
 	assert_true(is_word_open(one) != is_word_open(awake)); /* who rests need not look */
 }
 
@@ -153,14 +153,14 @@ static void a_long_launch_is_waited_for_and_what_goes_on_is_shared(void **state)
 	look(card, one);
 	struct program *other = new_job(card, LL_PRIORITY_NORMAL, 1000);
 	struct program *both[] = {one, other};
-	one->said.lingers = true;
+	one->said.overruns = true;
 	pass(card, both, 2, LL_VISIT_QUANTUM_NS + MS);
 	assert_true(!is_word_open(one) && !is_word_open(other));
 	pass(card, both, 2, LL_VISIT_DRAIN_NS);
 	assert_true(is_word_open(other));
 	assert_int_equal(other->claim.look.sharing, 1);
 	assert_int_equal(one->claim.look.sharing, 1);
-	one->said.lingers = false;
+	one->said.overruns = false;
 	pass(card, both, 2, MS);
 	assert_int_equal(other->claim.look.sharing, 0);
 }
@@ -173,8 +173,8 @@ static double part_of_other(struct card *card, struct program *both[], uint64_t 
 	for (uint64_t until_ns = card->now_ns + ns; card->now_ns < until_ns;) {
 		pass(card, both, 2, MS / 10);
 		visited_ns = is_word_open(both[0]) ? visited_ns + MS / 10 : 0;
-		bool is_dry = dry_after_ns && visited_ns > dry_after_ns;
-		both[0]->said.is_dry = is_dry;
+		bool queue_is_empty = dry_after_ns && visited_ns > dry_after_ns;
+		both[0]->said.queue_is_empty = queue_is_empty;
 		if (is_word_open(both[0]) != is_word_open(both[1]))
 			ll_share_charge(both[is_word_open(both[1])]->job, MS / 10);
 		other_ns += is_word_open(both[1]) ? MS / 10 : 0;
@@ -248,7 +248,7 @@ int main(void)
 	    SHARE_TEST(a_higher_class_shuts_the_gate_of_a_lower_one_itself),
 	    SHARE_TEST(a_higher_class_that_paused_takes_the_card_back_at_once),
 	    SHARE_TEST(a_pause_is_not_interrupted_by_looks_but_ends),
-	    SHARE_TEST(a_visit_ends_when_all_processes_of_the_tenant_are_dry),
+	    SHARE_TEST(a_visit_ends_when_all_processes_of_the_tenant_have_empty_queues),
 	    SHARE_TEST(a_held_process_that_does_not_look_is_let_go),
 	    SHARE_TEST(a_long_launch_is_waited_for_and_what_goes_on_is_shared),
 	    SHARE_TEST(who_leaves_the_card_for_want_of_work_gathers_no_credit),

@@ -54,7 +54,7 @@ static bool is_settled(const struct ll_message_welcome *welcome)
 }
 
 /* Fills in both, also after a failure. A daemon may have ended just now, or between two messages. */
-static int ask(const struct asking *asking, struct ll_client *client, struct ll_list *list, struct ll_err *err)
+static int request_view(const struct asking *asking, struct ll_client *client, struct ll_list *list, struct ll_err *err)
 {
 	uint64_t begun_ns = ll_now_ns(), served_ns = begun_ns;
 	for (;;) {
@@ -76,7 +76,7 @@ static int ask(const struct asking *asking, struct ll_client *client, struct ll_
 static int connect_and_ask(struct ll_daemon_view *view)
 {
 	struct ll_client client;
-	int rc = ask(&(struct asking){view->place, NULL, ANSWER_NS}, &client, &view->list, NULL);
+	int rc = request_view(&(struct asking){view->place, NULL, ANSWER_NS}, &client, &view->list, NULL);
 	view->pid = client.pid;
 	view->foreign_uid = client.its_uid;
 	view->welcome = client.welcome;
@@ -86,7 +86,7 @@ static int connect_and_ask(struct ll_daemon_view *view)
 	return rc;
 }
 
-static void note(struct ll_daemon_view *view, int rc)
+static void note_result(struct ll_daemon_view *view, int rc)
 {
 	view->code = rc;
 	if (rc == 0)
@@ -100,7 +100,7 @@ static void note(struct ll_daemon_view *view, int rc)
 void ll_daemon_view_init_at(struct ll_daemon_view *view, const struct ll_place *place)
 {
 	*view = (struct ll_daemon_view){.answer = LL_DAEMON_BROKEN, .place = *place};
-	note(view, connect_and_ask(view));
+	note_result(view, connect_and_ask(view));
 }
 
 void ll_daemon_view_init(struct ll_daemon_view *view, const char *sim_folder)
@@ -141,7 +141,7 @@ static bool look_once(const struct asking *asking, ll_daemon_look_fn look, void 
 {
 	struct ll_client client;
 	struct ll_list list;
-	int rc = ask(asking, &client, &list, err);
+	int rc = request_view(asking, &client, &list, err);
 	bool is_asked = !rc || rc == -ECONNREFUSED;
 	if (is_asked)
 		rc = look(data, client.fd >= 0 ? &client : NULL, &list, err);
@@ -154,7 +154,7 @@ static bool look_once(const struct asking *asking, ll_daemon_look_fn look, void 
 int ll_daemon_look(const char *sim_folder, bool starts, ll_daemon_look_fn look, void *data, struct ll_err *err)
 {
 	struct ll_daemon_paths paths = {0};
-	struct asking asking = {.programs = starts ? &paths.programs : NULL, .answer_ns = LL_CLIENT_ANSWER_NS};
+	struct asking asking = {.programs = starts ? &paths.programs : NULL, .answer_ns = LL_CLIENT_REPLY_NS};
 	struct ll_err why = {0};
 	int rc = ll_place_find(sim_folder, &asking.place, err);
 	if (!rc && starts)
@@ -180,5 +180,5 @@ int ll_daemon_open(const char *sim_folder, struct ll_client *client, struct ll_e
 	int rc = ll_place_find(sim_folder, &place, err);
 	if (!rc)
 		rc = ll_daemon_paths_find(&paths, err);
-	return rc ? rc : ll_client_open(client, &place, &self, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	return rc ? rc : ll_client_open(client, &place, &self, ll_now_ns() + LL_CLIENT_REPLY_NS, err);
 }

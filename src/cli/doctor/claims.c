@@ -5,22 +5,22 @@
 #include "cli/common/older.h"
 #include "cli/doctor/doctor.h"
 #include "driver/readings.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 
 #define SILENT_NS (10 * LL_NS_PER_S)
 
 static const char check[] = "claims";
 
-static void check_hold(struct ll_doctor *doctor, const struct ll_card *card, const struct ll_hold_seat *seat)
+static void check_hold(struct ll_doctor *doctor, const struct ll_card *card, const struct ll_hold_owner *owner)
 {
 	static const char advice[] = N_("if it is stopped or hangs, end it (kill -9 is safe)");
-	if (!seat->has_report)
+	if (!owner->has_report)
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, advice, "the hold of pid %d does not answer",
-			      (int)seat->pid);
-	else if (seat->report.beat_age_ns >= SILENT_NS)
+			      (int)owner->pid);
+	else if (owner->report.beat_age_ns >= SILENT_NS)
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, advice,
-			      "the hold of pid %d has not said for %llu s that it goes on", (int)seat->pid,
-			      (unsigned long long)(seat->report.beat_age_ns / LL_NS_PER_S));
+			      "the hold of pid %d has not said for %llu s that it goes on", (int)owner->pid,
+			      (unsigned long long)(owner->report.beat_age_ns / LL_NS_PER_S));
 }
 
 /* Reports tenants of which a process has lost its claim and gets no other. */
@@ -66,11 +66,11 @@ static size_t count_claims(const struct ll_list *list, const char *uuid)
 
 void ll_doctor_check_claims(struct ll_doctor *doctor, const struct ll_card *card)
 {
-	struct ll_hold_seat seat;
-	bool has_hold = ll_seat_ask(card->uuid, ll_driver_sim_folder(card->driver), &seat, NULL) == 0;
+	struct ll_hold_owner owner;
+	bool has_hold = ll_hold_query(card->uuid, ll_driver_sim_folder(card->driver), &owner, NULL) == 0;
 	size_t count = count_claims(&doctor->view.list, card->uuid);
 	if (has_hold)
-		check_hold(doctor, card, &seat);
+		check_hold(doctor, card, &owner);
 	if (doctor->view.answer == LL_DAEMON_SERVES || doctor->view.answer == LL_DAEMON_NONE)
 		ll_doctor_say(doctor, LL_FINDING_OK, card, check, NULL, "%zu live (%d synthetic)", count + has_hold,
 			      has_hold);

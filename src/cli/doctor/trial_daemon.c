@@ -24,7 +24,7 @@ static int start_process(const struct ll_trial_daemon *daemon, struct ll_err *er
 static int register_job(struct ll_trial_daemon *daemon, const struct ll_run_settings *settings, struct ll_err *err)
 {
 	union ll_message message;
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
 	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_MONITOR, process_fd, NULL};
 	const struct ll_run_job job = {.settings = settings, .command = "limit-trial", .place = &daemon->place};
@@ -35,7 +35,7 @@ static int register_job(struct ll_trial_daemon *daemon, const struct ll_run_sett
 	const int fds[] = {process_fd, daemon->lifeline[0]};
 	ll_run_job_describe(&job, &message);
 	int rc = ll_client_open(&daemon->client, &daemon->place, &self, deadline_ns, err);
-	return rc ? rc : ll_client_ask(&daemon->client, &message, fds, 2, NULL, deadline_ns, err);
+	return rc ? rc : ll_client_request(&daemon->client, &message, fds, 2, NULL, deadline_ns, err);
 }
 
 int ll_trial_daemon_start(struct ll_trial_daemon *daemon, struct ll_run_settings *settings, const struct ll_card *card,
@@ -58,7 +58,7 @@ bool ll_trial_daemon_has_charged(const struct ll_trial_daemon *daemon)
 {
 	struct ll_client client;
 	struct ll_list list = {0};
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	bool has_charged = false;
 	int rc = ll_client_open(&client, &daemon->place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
 	if (!rc)

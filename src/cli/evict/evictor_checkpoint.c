@@ -87,7 +87,7 @@ static int tell_state(void *data, struct ll_client *client, const struct ll_list
 		return 0;
 	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
 	message.checkpoint.state = note->state;
-	int rc = ll_client_ask(client, &message, &note->process_fd, 1, NULL, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+	int rc = ll_client_request(client, &message, &note->process_fd, 1, NULL, ll_now_ns() + LL_CLIENT_REPLY_NS, err);
 	return rc == -ESRCH ? -ENOENT : rc;
 }
 

@@ -41,7 +41,7 @@ static int send_request(struct ll_client *client, struct ll_evict_interrupt *int
 		pthread_mutex_lock(&interrupt->lock);
 	int rc = interrupt && atomic_load(&interrupt->is_set)
 		     ? ll_err_set(err, -EINTR, "interrupted")
-		     : ll_client_send(client, message, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+		     : ll_client_send(client, message, ll_now_ns() + LL_CLIENT_REPLY_NS, err);
 	if (interrupt)
 		pthread_mutex_unlock(&interrupt->lock);
 	return rc;
@@ -81,7 +81,7 @@ int ll_evictor_program_send(const struct ll_evictor_target *target, enum ll_mess
 	int rc = ll_daemon_open(ll_driver_sim_folder(target->card->driver), &client, err);
 	init_request(target, kind, &message);
 	if (!rc)
-		rc = ll_client_send(&client, &message, ll_now_ns() + LL_CLIENT_ANSWER_NS, err);
+		rc = ll_client_send(&client, &message, ll_now_ns() + LL_CLIENT_REPLY_NS, err);
 	ll_client_close(&client);
 	return rc;
 }
@@ -93,7 +93,7 @@ static int ask_program(const struct ll_evictor_target *target, enum ll_message_k
 	union ll_message message;
 	if (!target->card || !target->job_token)
 		return ll_err_set(err, -EOPNOTSUPP, "it has no claim");
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	int rc = ask_once(target, kind, &message, err);
 	while ((ll_client_is_lost(rc) || rc == -ECONNREFUSED) && ll_now_ns() < deadline_ns) {
 		ll_sleep_until_ns(ll_now_ns() + RETRY_NS);

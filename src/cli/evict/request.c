@@ -116,7 +116,7 @@ struct asking {
 static void ask_all(struct asking *asking)
 {
 	struct ll_evict_subject *items = asking->subjects->items;
-	size_t count = asking->subjects->count, together = ll_evict_batch(items, count);
+	size_t count = asking->subjects->count, together = ll_evict_run_batch(items, count);
 	ll_evict_ask(items, together, asking->kind);
 	if (together > 1 && asking->kind != LL_RESUME)
 		asking->rc = ll_evict_find_failure(items, together);

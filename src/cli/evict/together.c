@@ -121,7 +121,7 @@ static bool can_go_together(const struct ll_evict_subject *subject)
 	return subject->target.is_evictable && !subject->claim.checkpoint;
 }
 
-size_t ll_evict_batch(struct ll_evict_subject *subjects, size_t count)
+size_t ll_evict_run_batch(struct ll_evict_subject *subjects, size_t count)
 {
 	size_t found = 0;
 	uint64_t number = (uint64_t)getpid() << 32 | (ll_now_ns() & UINT32_MAX) | 1; /* not another command's */

@@ -35,7 +35,7 @@ struct ll_evict_subject {
 void ll_evict_ask(struct ll_evict_subject *subjects, size_t count, enum ll_evict_kind kind);
 
 /* Puts those first that are evictable, and makes them one batch if they are several. Returns how many there are. */
-size_t ll_evict_batch(struct ll_evict_subject *subjects, size_t count);
+size_t ll_evict_run_batch(struct ll_evict_subject *subjects, size_t count);
 
 /* If all have failed: why the first did that was no mere companion of another. 0: not all have. */
 int ll_evict_find_failure(const struct ll_evict_subject *subjects, size_t count);

@@ -25,7 +25,7 @@ static int bind_card(struct ll_client *client, const struct ll_run_settings *set
 	message.bind.promisable_bytes = may_overcommit ? 0 : card->usable_bytes;
 	message.bind.usable_bytes = card->usable_bytes;
 	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, card->uuid);
-	return ll_client_ask(client, &message, NULL, 0, NULL, deadline_ns, err);
+	return ll_client_request(client, &message, NULL, 0, NULL, deadline_ns, err);
 }
 
 /* Binds those from *next on. */
@@ -52,7 +52,7 @@ int ll_run_bind(const struct ll_run_settings *settings, const struct ll_card *co
 {
 	struct ll_place place;
 	size_t next = 0;
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	if (ll_place_read(settings->place, &place) < 0)
 		return ll_err_set(err, -EINVAL, "%s: does not say where loadlined is", LL_RUN_VARIABLE);
 	for (;;) {

@@ -47,7 +47,6 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 	facts->token[0] = job->settings->id;
 	if (getrandom(&facts->token[1], sizeof facts->token[1], 0) < 0)
 		facts->token[1] = ll_now_ns();
-	facts->started_wall_ns = ll_wall_ns();
 	facts->uid = geteuid();
 	facts->pid = (uint32_t)getpid();
 	facts->state = LL_JOB_RUNNING;

@@ -172,7 +172,7 @@ static int apply_limits(const struct set_args *args, const struct ll_limits *lim
 	message.set.job_number = target->job->number;
 	message.set.fields = find_fields(args);
 	message.set.limits = *limits;
-	int rc = ll_client_ask(client, &message, NULL, 0, NULL, ll_now_ns() + LL_CLIENT_ANSWER_NS, &why);
+	int rc = ll_client_request(client, &message, NULL, 0, NULL, ll_now_ns() + LL_CLIENT_REPLY_NS, &why);
 	if (rc == -ESRCH || rc == -ENOENT)
 		ll_err_set(&why, -ESRCH, "set: the program ended meanwhile");
 	if (rc == -EDQUOT) {

@@ -12,7 +12,7 @@
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/common/user.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 
 enum { ID_SIZE = 24, LABEL_SIZE = 64 };
 
@@ -47,9 +47,9 @@ bool ll_set_claim_read(const struct ll_driver *driver, const char *word, const s
 
 static bool is_hold(const struct ll_driver *driver, const char *word)
 {
-	struct ll_hold_seat seat;
+	struct ll_hold_owner owner;
 	const struct ll_card *card = strcmp(strrchr(word, '/'), "/hold") == 0 ? read_card(driver, word) : NULL;
-	return card && ll_seat_ask(card->uuid, ll_driver_sim_folder(driver), &seat, NULL) == 0;
+	return card && ll_hold_query(card->uuid, ll_driver_sim_folder(driver), &owner, NULL) == 0;
 }
 
 static int find_claim(struct ll_set_target *target, const struct ll_list *list, const struct ll_driver *driver,

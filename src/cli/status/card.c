@@ -128,7 +128,7 @@ bool ll_status_lost(const struct ll_status_card *status, const struct ll_status_
 	return since_ns;
 }
 
-bool ll_status_residency(const struct ll_status_claim *claim, struct ll_status_residency *ret_residency)
+bool ll_status_residency_of(const struct ll_status_claim *claim, struct ll_status_residency *ret_residency)
 {
 	uint64_t used_bytes = claim->memory_used_bytes;
 	if (claim->residency == LL_CLAIM_FIXED)

@@ -89,7 +89,7 @@ static void add_memory(struct ll_strbuf *text, const struct ll_status_card *stat
 static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *claim)
 {
 	struct ll_status_residency residency;
-	if (!ll_status_residency(claim, &residency))
+	if (!ll_status_residency_of(claim, &residency))
 		return;
 	ll_strbuf_adds(text, ", ");
 	ll_hold_add_bytes(text, residency.resident_bytes);

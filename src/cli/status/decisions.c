@@ -35,7 +35,7 @@ static int take_message(struct ll_decision_list *list, const union ll_message *m
 
 static int read_once(struct ll_decision_list *list, struct ll_client *client, const char *uuid, struct ll_err *err)
 {
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_ANSWER_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	union ll_message message;
 	*list = (struct ll_decision_list){.has_state = false};
 	ll_message_init(&message, LL_MESSAGE_DECISIONS);
@@ -121,7 +121,7 @@ static int show(const struct shown *shown, struct ll_client *client, struct ll_e
 	return rc;
 }
 
-static int look(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
+static int request_decisions(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
 {
 	(void)list;
 	return client ? show(data, client, err) : 0;
@@ -131,5 +131,5 @@ int ll_status_decisions(const struct ll_driver *driver, const struct ll_card *co
 			struct ll_err *err)
 {
 	struct shown shown = {.cards = cards, .count = count, .is_json = is_json};
-	return ll_daemon_look(ll_driver_sim_folder(driver), false, look, &shown, err);
+	return ll_daemon_look(ll_driver_sim_folder(driver), false, request_decisions, &shown, err);
 }

@@ -3,15 +3,15 @@
 
 #include "base/translate.h"
 #include "cli/status/status.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 
-static void fill_hold(const struct ll_status_card *status, const struct ll_hold_seat *seat,
+static void fill_hold(const struct ll_status_card *status, const struct ll_hold_owner *owner,
 		      struct ll_status_claim *ret_claim)
 {
-	const struct ll_hold_report *report = &seat->report;
+	const struct ll_hold_report *report = &owner->report;
 	*ret_claim = (struct ll_status_claim){
-	    .pid = seat->pid,
-	    .is_pid_ours = seat->pid > 0,
+	    .pid = owner->pid,
+	    .is_pid_ours = owner->pid > 0,
 	    .priority = LL_PRIORITY_HOLD,
 	    .state = (enum ll_claim_state)report->state,
 	    .weight_permille = LL_DEFAULT_WEIGHT_PERMILLE,
@@ -28,13 +28,13 @@ static void fill_hold(const struct ll_status_card *status, const struct ll_hold_
 	snprintf(ret_claim->payload, sizeof ret_claim->payload, "%s", report->payload);
 	snprintf(ret_claim->metric, sizeof ret_claim->metric, "%s", report->metric);
 	snprintf(ret_claim->note, sizeof ret_claim->note, "%s",
-		 seat->has_report ? report->note : N_("does not answer"));
+		 owner->has_report ? report->note : N_("does not answer"));
 }
 
 void ll_status_read_hold(struct ll_status_card *status)
 {
-	struct ll_hold_seat seat;
+	struct ll_hold_owner owner;
 	const char *sim_folder = ll_driver_sim_folder(status->card->driver);
-	if (ll_seat_ask(status->card->uuid, sim_folder, &seat, NULL) == 0)
-		fill_hold(status, &seat, &status->claims[status->claim_count++]);
+	if (ll_hold_query(status->card->uuid, sim_folder, &owner, NULL) == 0)
+		fill_hold(status, &owner, &status->claims[status->claim_count++]);
 }

@@ -145,7 +145,7 @@ static json_t *claim_accounts(const struct ll_status_card *status, const struct 
 static json_t *claim_residency(const struct ll_status_claim *claim)
 {
 	struct ll_status_residency residency = {0};
-	bool is_evictable = ll_status_residency(claim, &residency);
+	bool is_evictable = ll_status_residency_of(claim, &residency);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "resident_bytes",
 			 bytes_or_null(is_evictable, residency.resident_bytes), "evictable_bytes",
 			 bytes_or_null(is_evictable, residency.evictable_bytes), "pinned_bytes",

@@ -163,7 +163,7 @@ struct ll_status_residency {
 };
 
 /* Returns false if the program is not evictable. */
-bool ll_status_residency(const struct ll_status_claim *claim, struct ll_status_residency *ret_residency);
+bool ll_status_residency_of(const struct ll_status_claim *claim, struct ll_status_residency *ret_residency);
 
 /* Returns the claim's state in words: "running", "stopped", "evicted"; "evicted (checkpoint)" and "suspended" if the
  * driver's checkpoint did it. A program that it stopped neither waits for a turn nor has one. */

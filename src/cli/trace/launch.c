@@ -143,8 +143,8 @@ static void watch_command(pid_t pid, const sigset_t *signals, struct ll_sampler 
 	}
 }
 
-int ll_trace_launch(const struct ll_trace_how *how, const char *path, char **words, struct ll_sampler *sampler,
-		    int *ret_status, struct ll_err *err)
+int ll_trace_start_program(const struct ll_trace_how *how, const char *path, char **words, struct ll_sampler *sampler,
+			   int *ret_status, struct ll_err *err)
 {
 	static const int passed[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 	sigset_t signals, before;

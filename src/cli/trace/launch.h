@@ -39,7 +39,7 @@ int ll_trace_find_events_library(char ret_path[PATH_MAX], struct ll_err *err);
  * gives it, 128 and the signal's number for a killed command. An error means that the command was not started; err's
  * exit status is 126 or 127 if exec failed.
  */
-int ll_trace_launch(const struct ll_trace_how *how, const char *path, char **words, struct ll_sampler *sampler,
-		    int *ret_status, struct ll_err *err);
+int ll_trace_start_program(const struct ll_trace_how *how, const char *path, char **words, struct ll_sampler *sampler,
+			   int *ret_status, struct ll_err *err);
 
 #endif

@@ -195,7 +195,7 @@ static int trace_command(const struct ll_trace_args *args, const struct ll_trace
 		return rc;
 	memcpy(how.folder, folder.path, sizeof how.folder);
 	struct times times = {.start_ns = ll_now_ns()};
-	rc = ll_trace_launch(&how, path, words, &sampler, &status, err);
+	rc = ll_trace_start_program(&how, path, words, &sampler, &status, err);
 	times.end_ns = ll_now_ns();
 	if (!rc)
 		rc = report_trace(args, &how, filter, &sampler, &times, status, err);

@@ -54,7 +54,7 @@ static void forget_some(struct ll_lever_gauge *gauge, double seconds)
 }
 
 /* Adds what the job has done since the last step. */
-static void note(const struct ll_lever *lever, const struct ll_lever_job *job, bool has_beneath, uint64_t now_ns)
+static void note_job(const struct ll_lever *lever, const struct ll_lever_job *job, bool has_beneath, uint64_t now_ns)
 {
 	struct ll_lever_gauge *gauge = job->gauge;
 	bool is_first = !gauge->seen_ns || job->completed < gauge->seen_completed;
@@ -78,7 +78,7 @@ static void note(const struct ll_lever *lever, const struct ll_lever_job *job, b
 
 /* ---- the part ---- */
 
-static double limit(double part)
+static double limit_part(double part)
 {
 	return fmin(fmax(part, LL_LEVER_LEAST), LL_LEVER_MOST);
 }
@@ -90,10 +90,10 @@ static double needed_by(const struct ll_lever *lever, const struct ll_lever_job 
 		return LL_LEVER_LEAST;
 	if (lever->is_known && fabs(ll_lever_slowdown(lever, job->gauge) / wanted - 1) <= LL_LEVER_DEAD_BAND)
 		return lever->part;
-	return limit((1 / wanted - open) / (1 - open));
+	return limit_part((1 / wanted - open) / (1 - open));
 }
 
-static enum ll_lever_move weigh(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
+static enum ll_lever_move weigh_lever(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
 {
 	double needed = 0, from = lever->part;
 	bool was_known = lever->is_known;
@@ -103,7 +103,7 @@ static enum ll_lever_move weigh(struct ll_lever *lever, const struct ll_lever_jo
 	}
 	if (needed <= 0)
 		return LL_LEVER_MOVE_UNSEEN;
-	lever->part = was_known ? limit(from + STEP * (needed - from)) : needed;
+	lever->part = was_known ? limit_part(from + STEP * (needed - from)) : needed;
 	lever->is_known = true;
 	if (!was_known)
 		return LL_LEVER_MOVE_FOUND;
@@ -131,7 +131,7 @@ static enum ll_lever_move tend_part(struct ll_lever *lever, const struct ll_leve
 	if (lever->weighed_s < WEIGH_EACH_S)
 		return was_one_way ? LL_LEVER_MOVE_DENSE : LL_LEVER_MOVE_NONE;
 	lever->weighed_s = 0;
-	enum ll_lever_move move = weigh(lever, jobs, count);
+	enum ll_lever_move move = weigh_lever(lever, jobs, count);
 	return was_one_way && move == LL_LEVER_MOVE_UNSEEN ? LL_LEVER_MOVE_DENSE : move;
 }
 
@@ -184,7 +184,7 @@ static bool has_any_work(const struct ll_lever_job *jobs, size_t count)
 	return false;
 }
 
-static void plan(struct ll_lever *lever, bool has_work, bool has_beneath, uint64_t now_ns)
+static void plan_next_step(struct ll_lever *lever, bool has_work, bool has_beneath, uint64_t now_ns)
 {
 	lever->due_ns = UINT64_MAX;
 	if (!has_beneath)
@@ -194,7 +194,7 @@ static void plan(struct ll_lever *lever, bool has_work, bool has_beneath, uint64
 	if (has_work)
 		lever->due_ns = now_ns < seen_ns && seen_ns < next_ns ? seen_ns : next_ns;
 	else if (lever->is_held)
-		lever->due_ns = lever->worked_ns + LL_LEVER_LINGER_NS;
+		lever->due_ns = lever->worked_ns + LL_LEVER_HOLD_AFTER_NS;
 }
 
 void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count, bool has_beneath,
@@ -204,7 +204,7 @@ void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size
 	double passed_ns = lever->stepped_ns ? (double)(now_ns - lever->stepped_ns) : 0;
 	double worked_ns = lever->had_work ? passed_ns : 0;
 	for (size_t i = 0; i < count; i++)
-		note(lever, &jobs[i], has_beneath, now_ns);
+		note_job(lever, &jobs[i], has_beneath, now_ns);
 	note_busy(lever, worked_ns, passed_ns);
 	lever->weighed_s += has_beneath ? worked_ns / NS_PER_S : 0;
 	choose_part(lever, jobs, count);
@@ -213,7 +213,7 @@ void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size
 	if (has_work || lever->had_work)
 		lever->worked_ns = now_ns;
 	lever->had_work = has_work;
-	bool lingers = lever->worked_ns && now_ns - lever->worked_ns < LL_LEVER_LINGER_NS;
-	lever->is_held = has_beneath && count && lever->phase == LL_LEVER_HELD && (has_work || lingers);
-	plan(lever, has_work, has_beneath, now_ns);
+	bool is_after_work = lever->worked_ns && now_ns - lever->worked_ns < LL_LEVER_HOLD_AFTER_NS;
+	lever->is_held = has_beneath && count && lever->phase == LL_LEVER_HELD && (has_work || is_after_work);
+	plan_next_step(lever, has_work, has_beneath, now_ns);
 }

@@ -35,7 +35,7 @@ bool ll_regime_has_reason(const struct ll_regime_job *jobs, size_t count)
 	return ll_regime_is_asked(jobs, count);
 }
 
-static uint64_t scramble(uint64_t value)
+static uint64_t mix_hash(uint64_t value)
 {
 	value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -47,7 +47,7 @@ static uint64_t number_of_mix(const struct ll_regime_job *jobs, size_t count)
 {
 	uint64_t number = 0;
 	for (size_t i = 0; i < count; i++)
-		number += scramble(scramble(jobs[i].id) + jobs[i].weight_permille * UINT64_C(4096) +
+		number += mix_hash(mix_hash(jobs[i].id) + jobs[i].weight_permille * UINT64_C(4096) +
 				   jobs[i].processes * UINT64_C(2) + jobs[i].waits);
 	return number;
 }
@@ -262,7 +262,7 @@ static double sum_weights(const struct ll_regime *regime, const struct ll_regime
 	return sum;
 }
 
-static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs, double least_gain)
+static bool visits_pay(struct ll_regime *regime, const struct ll_regime_job *jobs, double least_gain)
 {
 	double gain = 0, weights = sum_weights(regime, jobs);
 	bool have_shares = weights > 0, is_one_helped = false, is_asked = ll_regime_is_asked(jobs, regime->count);
@@ -282,11 +282,11 @@ static bool pays(struct ll_regime *regime, const struct ll_regime_job *jobs, dou
 /* Whether the gain may be real, but so few blocks do not tell it from noise. */
 static bool is_in_doubt(struct ll_regime *regime, const struct ll_regime_job *jobs)
 {
-	return regime->block == BLOCKS && !pays(regime, jobs, LL_REGIME_GAIN) &&
-	       pays(regime, jobs, LL_REGIME_GAIN_LONG);
+	return regime->block == BLOCKS && !visits_pay(regime, jobs, LL_REGIME_GAIN) &&
+	       visits_pay(regime, jobs, LL_REGIME_GAIN_LONG);
 }
 
-struct ll_regime_rates ll_regime_rates(const struct ll_regime *regime, size_t index)
+struct ll_regime_rates ll_regime_rates_of(const struct ll_regime *regime, size_t index)
 {
 	const struct ll_regime_tried *tried = &regime->jobs[index];
 	double alone = owed_of(tried, 1);
@@ -330,7 +330,7 @@ static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *j
 		begin_block(regime, jobs, now_ns);
 		return;
 	}
-	bool is_good = pays(regime, jobs, regime->block > BLOCKS ? LL_REGIME_GAIN_LONG : LL_REGIME_GAIN);
+	bool is_good = visits_pay(regime, jobs, regime->block > BLOCKS ? LL_REGIME_GAIN_LONG : LL_REGIME_GAIN);
 	end_trial(regime, is_good, is_good ? LL_REGIME_PAYS : LL_REGIME_PAYS_NOT, now_ns);
 	regime->gives_visits = is_good;
 	regime->moves |= LL_REGIME_MOVE_VERDICT;

@@ -32,7 +32,7 @@ bool ll_share_leave_to_sibling(struct ll_share_claim *holder, uint64_t now_ns)
 {
 	LL_SHARE_EACH_OF(holder->job, claim)
 	{
-		if (claim != holder && claim->want_since_ns && !ll_share_is_deaf(claim, now_ns)) {
+		if (claim != holder && claim->want_since_ns && !ll_share_is_unresponsive(claim, now_ns)) {
 			holder->job->card->holder = claim;
 			return true;
 		}
@@ -73,11 +73,11 @@ void ll_share_open_word_at_rest(struct ll_share_job *job)
 	ll_share_open_word(job);
 }
 
-void ll_share_open_words_of_deaf(struct ll_share_card *card, uint64_t now_ns)
+void ll_share_open_words_of_unresponsive(struct ll_share_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH_WANTING(card, claim)
 	{
-		if (claim->said.is_on_card && ll_share_is_deaf(claim, now_ns))
+		if (claim->said.is_on_card && ll_share_is_unresponsive(claim, now_ns))
 			ll_share_open_word(claim->job);
 	}
 }

@@ -9,9 +9,9 @@
 
 enum { FIRST_CAPACITY = 16 };
 
-/* A program that waits for each launch says that it is dry so long after its last work. One that launches ahead says so
- * at once. */
-#define DRY_SAID_NS UINT64_C(150000)
+/* A program that waits for each launch reports an empty queue this long after its last work. A program that launches
+ * ahead reports it at once. */
+#define QUEUE_EMPTY_SAID_NS UINT64_C(150000)
 
 void ll_share_card_fini(struct ll_share_card *card)
 {
@@ -96,18 +96,19 @@ void ll_share_remove_claim(struct ll_share_claim *claim, uint64_t now_ns)
 	claim->job->card->claim_count--;
 }
 
-bool ll_share_is_deaf(const struct ll_share_claim *claim, uint64_t now_ns)
+bool ll_share_is_unresponsive(const struct ll_share_claim *claim, uint64_t now_ns)
 {
-	return ll_share_elapsed_ns(claim->said.at_ns, now_ns) > LL_SHARE_DEAF_NS;
+	return ll_share_elapsed_ns(claim->said.at_ns, now_ns) > LL_SHARE_UNRESPONSIVE_NS;
 }
 
-static void note_dry(struct ll_share_claim *claim)
+static void note_queue_empty(struct ll_share_claim *claim)
 {
 	const struct ll_share_said *said = &claim->said;
-	if (!said->is_dry)
-		claim->dry_since_ns = 0;
-	else if (!claim->dry_since_ns)
-		claim->dry_since_ns = said->at_ns - (said->pace == LL_PACE_AHEAD ? 0 : DRY_SAID_NS);
+	if (!said->queue_is_empty)
+		claim->queue_empty_since_ns = 0;
+	else if (!claim->queue_empty_since_ns)
+		claim->queue_empty_since_ns =
+		    said->at_ns - (said->launch_mode == LL_LAUNCH_MODE_ASYNC ? 0 : QUEUE_EMPTY_SAID_NS);
 }
 
 static void note_pause(struct ll_share_claim *claim, uint64_t now_ns)
@@ -118,30 +119,30 @@ static void note_pause(struct ll_share_claim *claim, uint64_t now_ns)
 }
 
 /* Whether the claim is another contender to the others. */
-static bool differs(const struct ll_share_said *a, const struct ll_share_said *b)
+static bool post_differs(const struct ll_share_said *a, const struct ll_share_said *b)
 {
-	return a->is_wanting != b->is_wanting || a->pace != b->pace || a->is_on_card != b->is_on_card ||
-	       a->lingers != b->lingers;
+	return a->is_wanting != b->is_wanting || a->launch_mode != b->launch_mode || a->is_on_card != b->is_on_card ||
+	       a->overruns != b->overruns;
 }
 
 bool ll_share_post(struct ll_share_claim *claim, const struct ll_share_said *said, uint64_t now_ns)
 {
-	bool is_new = differs(&claim->said, said);
+	bool is_new = post_differs(&claim->said, said);
 	bool was_wanting = claim->want_since_ns;
 	claim->said = *said;
 	if (claim->said.at_ns > now_ns)
 		claim->said.at_ns = now_ns;
-	note_dry(claim);
+	note_queue_empty(claim);
 	if (claim->paused_since_ns)
 		note_pause(claim, now_ns);
 	if (said->is_wanting && !was_wanting)
 		ll_share_want(claim, now_ns);
 	else if (!said->is_wanting && was_wanting)
 		ll_share_rest(claim, now_ns);
-	bool is_deaf = said->is_wanting && ll_share_is_deaf(claim, now_ns);
-	if (said->is_wanting && claim->was_deaf && !is_deaf)
+	bool is_unresponsive = said->is_wanting && ll_share_is_unresponsive(claim, now_ns);
+	if (said->is_wanting && claim->was_unresponsive && !is_unresponsive)
 		ll_share_return(claim, now_ns);
-	is_new |= claim->was_deaf != is_deaf;
-	claim->was_deaf = is_deaf;
+	is_new |= claim->was_unresponsive != is_unresponsive;
+	claim->was_unresponsive = is_unresponsive;
 	return is_new;
 }

@@ -23,7 +23,7 @@ struct crowd {
 static bool is_new(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	bool has_come = claim->came_ns && ll_share_elapsed_ns(claim->came_ns, now_ns) > LL_SHARE_NEW_NS;
-	return claim->said.pace == LL_PACE_UNKNOWN && !has_come;
+	return claim->said.launch_mode == LL_LAUNCH_MODE_UNKNOWN && !has_come;
 }
 
 static void add_to_crowd(struct crowd *crowd, const struct ll_share_claim *claim, uint64_t now_ns)
@@ -35,7 +35,8 @@ static void add_to_crowd(struct crowd *crowd, const struct ll_share_claim *claim
 	crowd->one = job;
 	crowd->has_new |= is_new(claim, now_ns);
 	crowd->rank = job->rank;
-	crowd->has_waiter |= claim->said.pace == LL_PACE_WAITS || claim->said.pace == LL_PACE_UNKNOWN;
+	crowd->has_waiter |=
+	    claim->said.launch_mode == LL_LAUNCH_MODE_SYNC || claim->said.launch_mode == LL_LAUNCH_MODE_UNKNOWN;
 	crowd->are_by_space &= job->is_by_space;
 	crowd->has_gang |= ll_share_is_in_gang(job, now_ns);
 }
@@ -47,7 +48,7 @@ static struct crowd find_crowd(const struct ll_share_card *card, const struct ll
 		add_to_crowd(&crowd, more, now_ns);
 	LL_SHARE_EACH_WANTING(card, claim)
 	{
-		if (!ll_share_is_deaf(claim, now_ns) && !ll_share_is_held(claim->job))
+		if (!ll_share_is_unresponsive(claim, now_ns) && !ll_share_is_held(claim->job))
 			add_to_crowd(&crowd, claim, now_ns);
 	}
 	return crowd;
@@ -82,14 +83,14 @@ bool ll_share_would_need_visits(const struct ll_share_claim *claim, uint64_t now
 
 static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
 {
-	if (!claim->want_since_ns || claim->was_deaf)
+	if (!claim->want_since_ns || claim->was_unresponsive)
 		return;
-	if (claim->said.pace == LL_PACE_WAITS || claim->said.pace == LL_PACE_SHORT)
+	if (claim->said.launch_mode == LL_LAUNCH_MODE_SYNC || claim->said.launch_mode == LL_LAUNCH_MODE_SHORT)
 		claim->waited_for_each_ns = now_ns;
 }
 
 /* False: the job has not wanted the card lately. */
-static bool describe(const struct ll_share_job *job, uint64_t now_ns, struct ll_regime_job *ret_job)
+static bool describe_job(const struct ll_share_job *job, uint64_t now_ns, struct ll_regime_job *ret_job)
 {
 	*ret_job = (struct ll_regime_job){
 	    .id = job->id, .visited_ns = job->visited_ns, .weight_permille = job->weight_permille};
@@ -110,7 +111,7 @@ static size_t describe_all(const struct ll_share_card *card, uint64_t now_ns, st
 {
 	size_t count = 0;
 	for (struct ll_share_job *job = card->jobs; job && count < most; job = job->next)
-		count += describe(job, now_ns, &jobs[count]);
+		count += describe_job(job, now_ns, &jobs[count]);
 	return count;
 }
 

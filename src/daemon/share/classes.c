@@ -16,7 +16,7 @@ static bool is_at_work(const struct ll_share_job *job, uint64_t now_ns)
 		return false;
 	LL_SHARE_EACH_OF(job, claim)
 	{
-		if (claim->want_since_ns && !ll_share_is_deaf(claim, now_ns))
+		if (claim->want_since_ns && !ll_share_is_unresponsive(claim, now_ns))
 			return true;
 	}
 	return false;
@@ -49,7 +49,7 @@ static uint64_t completed_of(const struct ll_share_job *job)
 	return completed;
 }
 
-static size_t describe(struct ll_share_card *card, unsigned rank, uint64_t now_ns, struct ll_lever_job *jobs)
+static size_t describe_class(struct ll_share_card *card, unsigned rank, uint64_t now_ns, struct ll_lever_job *jobs)
 {
 	size_t count = 0;
 	for (struct ll_share_job *job = card->jobs; job && count < MOST_JOBS; job = job->next) {
@@ -67,7 +67,7 @@ static void note_wanting(struct ll_share_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH_WANTING(card, claim)
 	{
-		if (!claim->was_deaf)
+		if (!claim->was_unresponsive)
 			claim->wanted_ns = now_ns;
 	}
 }
@@ -103,7 +103,7 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 		lever->is_forced = part_of(card->forced) >= 0;
 		if (lever->is_forced)
 			lever->part = part_of(card->forced);
-		size_t count = describe(card, rank, now_ns, jobs);
+		size_t count = describe_class(card, rank, now_ns, jobs);
 		ll_lever_step(lever, jobs, count, is_parted, now_ns);
 		if (is_parted && count)
 			ll_decisions_note_lever(card, rank, jobs, count, now_ns);

@@ -25,12 +25,12 @@ bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct l
 	    .has_work = true,
 	    .has_gang_turn = job->gang_turn_until_ns > now_ns,
 	    .is_by_space = job->is_by_space,
-	    .waits_for_each = claim->said.pace != LL_PACE_AHEAD,
-	    .launches_ahead = claim->said.pace == LL_PACE_AHEAD,
+	    .waits_for_each = claim->said.launch_mode != LL_LAUNCH_MODE_ASYNC,
+	    .launches_ahead = claim->said.launch_mode == LL_LAUNCH_MODE_ASYNC,
 	    .waits_on_card = claim->said.is_on_card,
 	    .is_paused = claim->paused_since_ns,
-	    .lingers = claim->lingers,
-	    .ran_dry = claim->ran_dry,
+	    .overruns = claim->overruns,
+	    .ended_empty = claim->ended_empty,
 	};
 	return true;
 }
@@ -38,11 +38,11 @@ bool ll_share_read(const struct ll_share_claim *claim, uint64_t now_ns, struct l
 static void scan_sibling(const struct ll_share_claim *sibling, struct ll_share_scan *scan)
 {
 	scan->siblings_queued_ns += sibling->said.queued_ns;
-	scan->has_busy_sibling |= !sibling->said.is_dry;
+	scan->has_busy_sibling |= !sibling->said.queue_is_empty;
 }
 
-void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
-		   struct ll_share_scan *ret_scan)
+void ll_share_scan_card(const struct ll_share_job *job, const struct ll_share_claim *except, uint64_t now_ns,
+			struct ll_share_scan *ret_scan)
 {
 	const struct ll_share_card *card = job->card;
 	*ret_scan = (struct ll_share_scan){.contenders = card->contenders, .claims = card->others};
@@ -50,8 +50,8 @@ void ll_share_scan(const struct ll_share_job *job, const struct ll_share_claim *
 	{
 		if (claim == except)
 			continue;
-		claim->was_deaf |= ll_share_is_deaf(claim, now_ns);
-		if (claim->was_deaf) /* a process that is stopped said long ago what it has queued */
+		claim->was_unresponsive |= ll_share_is_unresponsive(claim, now_ns);
+		if (claim->was_unresponsive) /* a process that is stopped said long ago what it has queued */
 			continue;
 		if (claim->job == job)
 			scan_sibling(claim, ret_scan);
@@ -83,25 +83,25 @@ bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns)
 unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_scan *scan, uint64_t least_ns)
 {
 	bool has_space = job->is_by_space;
-	uint64_t mark = ++job->card->counts;
+	uint64_t pass = ++job->card->counts;
 	unsigned count = 0;
 	for (size_t i = 0; i < scan->count; i++) {
 		struct ll_share_job *other = scan->claims[i]->job;
 		if (scan->claims[i]->said.queued_ns < least_ns)
 			continue;
-		bool is_new = other->is_by_space ? !has_space : other->seen != mark;
+		bool is_new = other->is_by_space ? !has_space : other->seen != pass;
 		has_space |= other->is_by_space;
-		other->seen = mark;
+		other->seen = pass;
 		count += is_new;
 	}
 	return count;
 }
 
-unsigned ll_share_count_lingering(const struct ll_share_scan *scan)
+unsigned ll_share_count_overruns(const struct ll_share_scan *scan)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < scan->count; i++)
-		count += scan->contenders[i].lingers;
+		count += scan->contenders[i].overruns;
 	return count;
 }
 

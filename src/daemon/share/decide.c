@@ -9,7 +9,7 @@
 #include "daemon/share/contender.h"
 #include "daemon/share/virtual_time.h"
 
-static void enlist(struct ll_share_claim *claim, uint64_t now_ns)
+static void add_wanting(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	struct ll_share_claim **end = &claim->job->card->wanting;
 	while (*end)
@@ -21,7 +21,7 @@ static void enlist(struct ll_share_claim *claim, uint64_t now_ns)
 		claim->came_ns = now_ns;
 }
 
-static void strike(struct ll_share_claim *claim)
+static void remove_wanting(struct ll_share_claim *claim)
 {
 	struct ll_share_claim **link = &claim->job->card->wanting;
 	while (*link && *link != claim)
@@ -34,9 +34,9 @@ static void strike(struct ll_share_claim *claim)
 void ll_share_want(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(claim->job, claim, now_ns, &scan);
+	ll_share_scan_card(claim->job, claim, now_ns, &scan);
 	ll_share_come_back(claim->job, &scan);
-	enlist(claim, now_ns);
+	add_wanting(claim, now_ns);
 	if (ll_share_is_held(claim->job) ||
 	    (scan.count && !ll_share_has_turn(claim) && ll_share_needs_visits(claim->job->card, now_ns)))
 		ll_share_shut_word(claim->job);
@@ -45,14 +45,14 @@ void ll_share_want(struct ll_share_claim *claim, uint64_t now_ns)
 void ll_share_return(struct ll_share_claim *claim, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(claim->job, claim, now_ns, &scan);
+	ll_share_scan_card(claim->job, claim, now_ns, &scan);
 	ll_share_come_back(claim->job, &scan);
 }
 
 static void give_away(struct ll_share_claim *holder, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(holder->job, holder, now_ns, &scan);
+	ll_share_scan_card(holder->job, holder, now_ns, &scan);
 	size_t best = ll_visits_next(scan.contenders, scan.count);
 	if (best < scan.count)
 		ll_share_pass(scan.claims[best], ll_visits_is_service(NULL, scan.contenders, scan.count, best), now_ns);
@@ -62,7 +62,7 @@ static void give_away(struct ll_share_claim *holder, uint64_t now_ns)
 
 void ll_share_rest(struct ll_share_claim *claim, uint64_t now_ns)
 {
-	strike(claim);
+	remove_wanting(claim);
 	if (claim->job->card->holder == claim && !ll_share_leave_to_sibling(claim, now_ns))
 		give_away(claim, now_ns);
 	ll_share_open_word_at_rest(claim->job);
@@ -79,7 +79,7 @@ static struct ll_visits_present read_present(const struct ll_share_card *card, u
 	    .visited = ret_visited,
 	    .visited_ns = visited_ns,
 	    .is_service = card->is_service,
-	    .is_deaf = visited_ns > LL_SHARE_DEAF_NS && ll_share_is_deaf(card->holder, now_ns),
+	    .is_unresponsive = visited_ns > LL_SHARE_UNRESPONSIVE_NS && ll_share_is_unresponsive(card->holder, now_ns),
 	};
 }
 
@@ -100,13 +100,14 @@ static struct ll_visit read_visit(const struct ll_share_claim *claim, const stru
 	return (struct ll_visit){
 	    .self = self,
 	    .visited_ns = ll_share_elapsed_ns(card->turn_since_ns, now_ns),
-	    .dry_ns = claim->dry_since_ns ? ll_share_elapsed_ns(claim->dry_since_ns, now_ns) : 0,
+	    .queue_empty_ns =
+		claim->queue_empty_since_ns ? ll_share_elapsed_ns(claim->queue_empty_since_ns, now_ns) : 0,
 	    .draining_ns = claim->ending_since_ns ? now_ns - claim->ending_since_ns : 0,
 	    .queued_ns = scan->siblings_queued_ns + claim->said.queued_ns,
 	    .is_service = card->is_service,
-	    .is_dry = claim->dry_since_ns,
+	    .queue_is_empty = claim->queue_empty_since_ns,
 	    .has_busy_sibling = scan->has_busy_sibling,
-	    .is_lingering = claim->said.lingers,
+	    .is_overrunning = claim->said.overruns,
 	    .yields_to_gang = claim->gang.yields_to_gang,
 	    .had_work_elsewhere = others_busy_ns,
 	    .has_work_elsewhere = ll_share_is_fresh(others_busy_ns, now_ns),
@@ -120,7 +121,7 @@ static void give_turn(struct ll_share_claim *claim, const struct ll_share_scan *
 {
 	if (verdict->loses_credit)
 		ll_share_limit_credit(claim->job, scan);
-	claim->ran_dry = verdict->ran_dry;
+	claim->ended_empty = verdict->ended_empty;
 	if (verdict->is_paused)
 		claim->paused_since_ns = now_ns;
 	ll_share_pass(scan->claims[verdict->next], verdict->is_service, now_ns);
@@ -173,7 +174,7 @@ static void decide_turn(struct ll_share_claim *claim, struct ll_contender *self,
 	if (ll_share_has_turn(claim)) {
 		claim->want_since_ns = now_ns; /* its waiting begins anew when it loses the turn */
 		self->waited_ns = 0;
-		ll_share_open_words_of_deaf(claim->job->card, now_ns);
+		ll_share_open_words_of_unresponsive(claim->job->card, now_ns);
 		look->may_launch = hold_turn(claim, self, scan, now_ns);
 	}
 	look->is_holder = ll_share_has_turn(claim);
@@ -195,7 +196,7 @@ static void decide_held(struct ll_share_claim *claim, const struct ll_contender 
 	ll_share_shut_word(claim->job);
 	look->waiting_claims = (unsigned)scan->count;
 	look->queue_bound_ns = LL_QUEUE_BENEATH_NS;
-	look->is_by_visits = self->waits_on_card;
+	look->is_exclusive = self->waits_on_card;
 	look->sharing = 0;
 }
 
@@ -215,7 +216,7 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	struct ll_share_scan scan;
 	*look = (struct ll_turn_look){0};
 	read_account(job, now_ns, look);
-	ll_share_scan(job, claim, now_ns, &scan);
+	ll_share_scan_card(job, claim, now_ns, &scan);
 	look->awaited = (struct ll_gang_work){.seen_ns = job->others_said_ns, .launches = job->others_launches};
 	look->waiting_claims = (unsigned)scan.count;
 	look->is_above = ll_share_has_beneath(job->card, job->rank, now_ns);
@@ -239,10 +240,10 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 		return;
 	}
 	decide_turn(claim, &self, &scan, now_ns);
-	claim->lingers = claim->said.lingers && !look->is_holder;
-	look->is_by_visits = self.waits_on_card && scan.count;
-	if (look->is_by_visits) /* who does not linger is held */
-		look->sharing = ll_share_count_lingering(&scan) + claim->lingers;
+	claim->overruns = claim->said.overruns && !look->is_holder;
+	look->is_exclusive = self.waits_on_card && scan.count;
+	if (look->is_exclusive) /* a process whose launches do not overrun its visit is held */
+		look->sharing = ll_share_count_overruns(&scan) + claim->overruns;
 	look->is_alone = look->may_launch && !self.has_cap && scan.count == 0;
 }
 
@@ -254,7 +255,7 @@ bool ll_share_is_free(const struct ll_share_claim *claim, uint64_t now_ns)
 		return false;
 	LL_SHARE_EACH_WANTING(job->card, other)
 	{
-		has_others |= other->job != job && !ll_share_is_deaf(other, now_ns);
+		has_others |= other->job != job && !ll_share_is_unresponsive(other, now_ns);
 	}
 	return !has_others || !ll_share_would_need_visits(claim, now_ns);
 }

@@ -97,7 +97,7 @@ void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_
 	for (size_t i = 0; i < count; i++) {
 		noted[i] = (struct ll_decision_job){.job = jobs[i]};
 		if (regime->moves & LL_REGIME_MOVE_VERDICT)
-			noted[i].rates = ll_regime_rates(regime, i);
+			noted[i].rates = ll_regime_rates_of(regime, i);
 		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
 	}
 	struct ll_decision decision = new_record(regime, count, now_ns);
@@ -109,7 +109,7 @@ void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_
 
 /* ---- the lever ---- */
 
-static bool stays(enum ll_lever_move move)
+static bool keeps_part(enum ll_lever_move move)
 {
 	return move == LL_LEVER_MOVE_STAYS || move == LL_LEVER_MOVE_UNSEEN;
 }
@@ -120,8 +120,8 @@ static bool is_to_be_kept(const struct ll_lever_choice *choice, const struct ll_
 		return false;
 	if (fabs(choice->part - last->part) >= LL_DECISIONS_GRAIN)
 		return true;
-	if (stays(choice->move))
-		return !stays(last->move);
+	if (keeps_part(choice->move))
+		return !keeps_part(last->move);
 	return choice->move != LL_LEVER_MOVE_MENDED && choice->move != last->move;
 }
 

@@ -2,20 +2,21 @@
  * decisions.h - a card's last decisions how it is shared, as counters that replay: steps of the rule
  * (control/share/regime.h), and steps of the class lever (control/share/lever.h), in the order in which they were made.
  *
- * Each step of the rule that did something is kept with all that went into it. Whoever has a copy of `base` and steps
- * it with what the records say, one after the other, gets what the records say came out: steps between them did nothing
- * (ll_regime.moves). When the ring is full the oldest records go, and `base` takes their steps. Records go until no
- * measurement is half in `base`, so the few numbers of struct ll_regime that count between measurements are all of it.
+ * Each step of the rule that changed something is kept with all its inputs. The records replay: a copy of `base` that
+ * is stepped with the inputs of the records, one after the other, gives the results in the records. Steps without a
+ * record changed nothing (ll_regime.moves). When the ring is full, the oldest records are dropped, and `base` makes
+ * their steps. Records are dropped until no measurement is half in `base`, so `base` needs only the fields of struct
+ * ll_regime that count between measurements.
  *
- * The record of a lever's step has all that the step chose from, so each replays by itself (struct ll_lever_choice). A
- * lever steps at each bell and looks at its part four times a second, so not each step is kept. While a job is on the
- * card for which others could be held, these are, so that a card on which nothing changes adds nothing:
+ * The record of a lever's step has all its inputs, so each record replays by itself (struct ll_lever_choice). A lever
+ * steps at each WAKE message and checks its part four times a second, so only some steps are kept, and a card on which
+ * nothing changes adds none. While a job is on the card for which others could be held, these are kept:
  *
- *   - a step that leaves the part LL_DECISIONS_GRAIN or more away from that of the lever's last record;
- *   - the first at which work is sparse, is so no more, or the part is found;
- *   - the first after these that looks at the part and leaves it as it is.
+ *   - a step after which the part differs from the lever's last record by LL_DECISIONS_GRAIN or more;
+ *   - the first step at which work is sparse, is no longer sparse, or the part is found;
+ *   - the first step after these that checks the part and does not change it.
  *
- * What a person forces is no decision, and is not kept.
+ * A choice that a command forces is not kept.
  *
  * Plain memory, without clock. Times are those of the card.
  */

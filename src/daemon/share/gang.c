@@ -124,7 +124,7 @@ bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *firs
 	claim->gang = (struct ll_gang){.posted_ns = claim->gang.posted_ns};
 	claim->job->first_card = is_gang ? first->card : NULL;
 	if (is_gang)
-		first->led_ns = now_ns;
+		first->worked_elsewhere_ns = now_ns;
 	if (!is_gang)
 		return false;
 	bool is_shared = has_other_gang(claim, first->card, now_ns);
@@ -137,7 +137,7 @@ bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *firs
 
 bool ll_share_is_in_gang(const struct ll_share_job *job, uint64_t now_ns)
 {
-	return job->first_card || ll_share_is_lately(job->led_ns, now_ns);
+	return job->first_card || ll_share_is_lately(job->worked_elsewhere_ns, now_ns);
 }
 
 bool ll_share_has_gang(const struct ll_share_card *card, uint64_t now_ns)

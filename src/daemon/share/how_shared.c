@@ -28,7 +28,7 @@ void ll_share_note_verdict(struct ll_share_card *card, const struct ll_regime_jo
 {
 	for (size_t i = 0; i < count; i++) {
 		struct ll_share_job *job = find_job(card, jobs[i].id);
-		struct ll_regime_rates rates = ll_regime_rates(&card->regime, i);
+		struct ll_regime_rates rates = ll_regime_rates_of(&card->regime, i);
 		if (!job)
 			continue;
 		job->measured = (struct ll_share_measured){.mix = card->regime.mix->number,

@@ -73,7 +73,7 @@ void ll_share_even_out(struct ll_share_card *card)
 void ll_share_enter_class(struct ll_share_job *job, uint64_t now_ns)
 {
 	struct ll_share_scan scan;
-	ll_share_scan(job, NULL, now_ns, &scan);
+	ll_share_scan_card(job, NULL, now_ns, &scan);
 	ll_share_come_back(job, &scan);
 	ll_share_forgive(job, &scan);
 }

@@ -13,7 +13,7 @@
 static ll_cu_result note_context(ll_cu_result status, ll_cu_device device)
 {
 	if (status == LL_CUDA_SUCCESS)
-		ll_residency_join(device);
+		ll_residency_link_join(device);
 	return status;
 }
 

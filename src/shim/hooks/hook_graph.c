@@ -33,7 +33,7 @@ static bool may_allocate(void)
 	}                                                                                                              \
 	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream, bool allocates)  \
 	{                                                                                                              \
-		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_kind(exec, 0));                                          \
+		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_key(exec, 0));                                           \
 		return LL_LAUNCH_CALL(launch,                                                                          \
 				      allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream));     \
 	}                                                                                                              \
@@ -78,9 +78,9 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 
 /* ---- what an executable graph will need ---- */
 
-/* Hook of a function that makes or changes an executable graph of `graph`, a parameter. uploads: it takes the graph's
- * memory at once, in that stream. */
-#define MAKE_HOOK(symbol, exec, uploads, its_stream, params, args)                                                     \
+/* Hook of a function that makes or changes an executable graph of `graph`, a parameter. has_upload_flag: it takes the
+ * graph's memory at once, in that stream. */
+#define MAKE_HOOK(symbol, exec, has_upload_flag, its_stream, params, args)                                             \
 	static ll_cu_result make_##symbol params                                                                       \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
@@ -89,7 +89,7 @@ GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 		LL_REENTRY_SCOPE();                                                                                    \
 		struct ll_graph_memory *memory __attribute__((cleanup(ll_graph_memory_free))) =                        \
 		    ll_graph_memory_of(graph);                                                                         \
-		COVER(cover, uploads ? memory : NULL, its_stream);                                                     \
+		COVER(cover, has_upload_flag ? memory : NULL, its_stream);                                             \
 		if (cover.is_refused)                                                                                  \
 			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
 		ll_cu_result status = ll_real()->symbol args;                                                          \
@@ -115,7 +115,7 @@ MAKE_HOOK(cuGraphInstantiateWithFlags, *ret_exec, false, NULL,
 	  (struct ll_cu_graph_exec * *ret_exec, struct ll_cu_graph *graph, unsigned long long flags),
 	  (ret_exec, graph, flags))
 
-static bool uploads(const struct ll_cu_graph_instantiate_params *params)
+static bool has_upload_flag(const struct ll_cu_graph_instantiate_params *params)
 {
 	return params && params->flags & LL_CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
 }
@@ -129,10 +129,10 @@ static struct ll_cu_stream *upload_stream(const struct ll_cu_graph_instantiate_p
 	(struct ll_cu_graph_exec * *ret_exec, struct ll_cu_graph * graph,                                              \
 	 struct ll_cu_graph_instantiate_params * params)
 
-MAKE_HOOK(cuGraphInstantiateWithParams, *ret_exec, uploads(params), upload_stream(params), WITH_PARAMS,
+MAKE_HOOK(cuGraphInstantiateWithParams, *ret_exec, has_upload_flag(params), upload_stream(params), WITH_PARAMS,
 	  (ret_exec, graph, params))
-MAKE_HOOK(cuGraphInstantiateWithParams_ptsz, *ret_exec, uploads(params), ll_stream_per_thread(upload_stream(params)),
-	  WITH_PARAMS, (ret_exec, graph, params))
+MAKE_HOOK(cuGraphInstantiateWithParams_ptsz, *ret_exec, has_upload_flag(params),
+	  ll_stream_per_thread(upload_stream(params)), WITH_PARAMS, (ret_exec, graph, params))
 
 MAKE_HOOK(cuGraphExecUpdate, exec, false, NULL,
 	  (struct ll_cu_graph_exec * exec, struct ll_cu_graph *graph, struct ll_cu_graph_node **ret_error_node,

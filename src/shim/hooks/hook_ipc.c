@@ -126,7 +126,7 @@ static ll_cu_result close_opened(ll_cu_deviceptr address)
 		ll_cu_result status = begin_opening(&handle, sizeof handle, &opening);                                 \
 		if (status != LL_CUDA_SUCCESS)                                                                         \
 			return status;                                                                                 \
-		status = ll_shares_is_letter(&handle) ? ll_shares_open(&handle, flags, ret_address)                    \
+		status = ll_shares_is_letter(&handle) ? ll_shares_import(&handle, flags, ret_address)                  \
 						      : ll_real()->symbol(ret_address, handle, flags);                 \
 		bool is_open = status == LL_CUDA_SUCCESS;                                                              \
 		status = end_opening(&opening, status, LL_EXTENT_OPENED, ret_address);                                 \

@@ -11,8 +11,7 @@
 #include "shim/interpose/hook.h"
 #include "shim/time/waits.h"
 
-#define LL_WORK(symbol, stream, work, params, args)                                                                    \
-	LL_LAUNCH_HOOK(symbol, stream, ll_launch_kind_of(work), params, args)
+#define LL_WORK(symbol, stream, work, params, args) LL_LAUNCH_HOOK(symbol, stream, ll_launch_key_of(work), params, args)
 
 #define LL_WORK_PER_THREAD(symbol, suffix, stream, work, params, args)                                                 \
 	LL_WORK(symbol, stream, work, params, args)                                                                    \
@@ -25,7 +24,7 @@
 		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_gate_is_open() || ll_reentry_is_inside() || !ll_copy_is_within_cards(sides))                    \
 			return ll_real()->symbol args;                                                                 \
-		LL_LAUNCH_SCOPE(launch, stream, ll_launch_kind(text, ll_launch_size(bytes_of)));                       \
+		LL_LAUNCH_SCOPE(launch, stream, ll_launch_key(text, ll_launch_size(bytes_of)));                        \
 		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
 	}
 
@@ -67,7 +66,7 @@ static void begin_parts(struct parts *parts, const struct ll_cu_launch_params *l
 	parts->status = LL_LAUNCH_LOST;
 	parts->refusal = LL_CUDA_SUCCESS;
 	for (unsigned i = 0; i < most; i++) {
-		parts->launches[i] = ll_launch_begin(launches[i].stream, ll_launch_kind(launches[i].function, 0));
+		parts->launches[i] = ll_launch_begin(launches[i].stream, ll_launch_key(launches[i].function, 0));
 		parts->count = i + 1;
 		if (!parts->refusal)
 			parts->refusal = parts->launches[i].refusal;

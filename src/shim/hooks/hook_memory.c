@@ -81,7 +81,7 @@ ALLOCATE_ROWS_HOOK(cuMemAllocPitch_v2, ll_cu_deviceptr, size_t)
 			return ll_real()->symbol(address);                                                             \
 		LL_REENTRY_SCOPE();                                                                                    \
 		struct ll_extent extent;                                                                               \
-		bool is_plain = ll_extents_take(LL_EXTENT_PLAIN, address, &extent);                                    \
+		bool is_plain = ll_extents_remove(LL_EXTENT_PLAIN, address, &extent);                                  \
 		bool is_block = !is_plain && ll_pool_take(address, &extent);                                           \
 		if (is_block && extent.is_backed)                                                                      \
 			return ll_ordered_free_now(&extent);                                                           \
@@ -151,7 +151,7 @@ CREATE_HOOK(cuMipmappedArrayCreate, LL_EXTENT_MIPMAP, ret_mipmap, SHAPE_3D, leve
 		if (ll_charge_passes())                                                                                \
 			return ll_real()->symbol(handle);                                                              \
 		LL_REENTRY_SCOPE();                                                                                    \
-		bool is_known = ll_extents_take(kind, ll_extent_handle(handle), &extent);                              \
+		bool is_known = ll_extents_remove(kind, ll_extent_handle(handle), &extent);                            \
 		ll_cu_result status = ll_real()->symbol(handle);                                                       \
 		if (is_known)                                                                                          \
 			ll_charge_freed(&extent, status);                                                              \

@@ -107,7 +107,7 @@ ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 		LL_REENTRY_SCOPE();                                                                                    \
 		bool is_freed = !ll_stream_is_captured(as_stream);                                                     \
 		bool is_block = is_freed && ll_pool_take(address, &extent);                                            \
-		bool is_plain = is_freed && !is_block && ll_extents_take(LL_EXTENT_PLAIN, address, &extent);           \
+		bool is_plain = is_freed && !is_block && ll_extents_remove(LL_EXTENT_PLAIN, address, &extent);         \
 		if ((is_block || is_plain) && extent.is_backed)                                                        \
 			return ll_ordered_free(&extent, as_stream);                                                    \
 		ll_cu_result status = ll_real()->cuMemFreeAsync##suffix(address, stream);                              \
@@ -141,7 +141,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	if (ll_charge_passes())
 		return ll_real()->cuMemPoolDestroy(pool);
 	LL_REENTRY_SCOPE();
-	bool is_known = ll_extents_take(LL_EXTENT_POOL, ll_extent_handle(pool), &extent);
+	bool is_known = ll_extents_remove(LL_EXTENT_POOL, ll_extent_handle(pool), &extent);
 	ll_cu_result status = ll_real()->cuMemPoolDestroy(pool);
 	if (is_known && status == LL_CUDA_SUCCESS)
 		ll_pool_destroyed(extent.pool);
@@ -220,7 +220,7 @@ static void waited_for_stream(const char *function, struct ll_cu_stream *stream,
 	ll_pools_waited_for_stream(stream, last_free);
 }
 
-static void waited(const char *function)
+static void note_waited(const char *function)
 {
 	ll_ordered_waited(function);
 	ll_pools_waited();
@@ -230,10 +230,10 @@ THEN_TRUE_UP(cuStreamSynchronize, (struct ll_cu_stream * stream), (stream), ll_w
 	     waited_for_stream("cuStreamSynchronize", stream, last_free))
 THEN_TRUE_UP(cuStreamSynchronize_ptsz, (struct ll_cu_stream * stream), (stream), ll_waits_count(),
 	     waited_for_stream("cuStreamSynchronize_ptsz", ll_stream_per_thread(stream), last_free))
-THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , waited("cuEventSynchronize"))
-THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), waited("cuCtxSynchronize"))
+THEN_TRUE_UP(cuEventSynchronize, (struct ll_cu_event * event), (event), , note_waited("cuEventSynchronize"))
+THEN_TRUE_UP(cuCtxSynchronize, (void), (), ll_waits_count(), note_waited("cuCtxSynchronize"))
 THEN_TRUE_UP(cuCtxSynchronize_v2, (struct ll_cu_context * context), (context), ll_waits_count(),
-	     waited("cuCtxSynchronize_v2"))
+	     note_waited("cuCtxSynchronize_v2"))
 
 LL_HOOK_EXPORT ll_cu_result cuMemPoolTrimTo(struct ll_cu_mem_pool *pool, size_t keep_bytes)
 {

@@ -75,7 +75,7 @@ static bool is_counted(const struct ll_launch *launch, const struct target *targ
 		ll_device_state_retake(target->dev);
 	if (flow && ll_flow_passes_open_gate(flow))
 		return true;
-	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kind);
+	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kernel_key);
 }
 
 /* A launch that cannot be charged to anybody is not made: the program gets the driver's own error. */
@@ -94,7 +94,7 @@ static void enter_flow(struct ll_launch *launch, const struct target *target)
 	ll_wait_listener *listener = ll_wait_listener_find();
 	uint64_t start_ns = listener ? ll_now_ns() : 0;
 	ll_driver_call_wait_for_turn(true);
-	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kind);
+	ll_flow_enter(launch->flow, launch->context, launch->stream, launch->kernel_key);
 	ll_driver_call_wait_for_turn(false);
 	if (listener)
 		listener(target->dev->device, target->dev->uuid, start_ns, ll_now_ns());
@@ -111,7 +111,7 @@ static void enter_gate(struct ll_launch *launch, const struct target *target, bo
 	leave_target(target);
 }
 
-struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
+struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kernel_key)
 {
 	struct ll_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_LAUNCH_LOST};
 	struct target target;
@@ -123,7 +123,7 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 		return launch;
 	launch.context = target.context;
 	launch.stream = ll_timing_stream_of(stream);
-	launch.kind = kind;
+	launch.kernel_key = kernel_key;
 	launch.is_elsewhere = target.is_elsewhere;
 	launch.refusal = refusal_of(&target);
 	bool enters = !launch.refusal && !is_counted(&launch, &target) && (is_asked || !ll_stream_is_captured(stream));
@@ -135,7 +135,7 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind)
 /* launched_ns: when the driver's call returned; 0 if it failed. */
 static void report_end(const struct ll_launch *launch, uint64_t launched_ns)
 {
-	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kind, launched_ns);
+	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kernel_key, launched_ns);
 }
 
 /* Ends a launch. After a call that did not return the driver may be in any state, so it is not called. */

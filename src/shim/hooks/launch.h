@@ -1,17 +1,17 @@
 /*
  * launch.h - what every hook that makes the card work does before and after the driver's call.
  *
- *     LL_LAUNCH_HOOK(cuLaunch, NULL, ll_launch_kind(function, 0), (struct ll_cu_function * function), (function))
+ *     LL_LAUNCH_HOOK(cuLaunch, NULL, ll_launch_key(function, 0), (struct ll_cu_function * function), (function))
  *
  * defines the hook of cuLaunch. A launch is free if nothing is governed, or if nobody else wants the card (gate.h).
  * Otherwise it waits for its turn in the caller's thread, before the driver's call, and is timed. A launch into a
  * stream that is being captured is not work yet, and passes.
  *
  * The card and the context are those of the stream, which need not be the thread's current ones. For the default
- * streams they are the current ones. A launch has a kind: the kernel and its grid, or the graph, or the hook. The
- * library remembers how long launches of each kind take (kernel_estimates.h). If the stream's context cannot be made
- * current for the timing event (a green context is current to one thread at a time), the launch waits for its turn and
- * is not timed.
+ * streams they are the current ones. A launch has a kernel key: a number for the kernel and its grid, or the graph,
+ * or the hook. The library remembers how long launches with each key take (kernel_estimates.h). If the stream's context
+ * cannot be made current for the timing event (a green context is current to one thread at a time), the launch waits
+ * for its turn and is not timed.
  */
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H
@@ -27,7 +27,7 @@ struct ll_launch {
 	struct ll_flow *flow; /* NULL: the launch passes */
 	struct ll_cu_context *context;
 	struct ll_timing_stream stream;
-	uint64_t kind;
+	uint64_t kernel_key;
 	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
 	ll_cu_result refusal; /* what the program gets instead of the driver's call (LL_LAUNCH_CALL) */
@@ -44,15 +44,15 @@ static inline bool ll_launch_is_free(void)
 
 /* Before and after the driver's call. stream is as the driver takes it. For a _ptsz variant of a function NULL means
  * LL_CU_STREAM_PER_THREAD, so its hook passes that. */
-struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kind);
+struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kernel_key);
 void ll_launch_end(struct ll_launch *launch);
 
 /* Calls the driver, and gives its answer. If the launch is refused, gives the reason instead. */
 #define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).refusal ? (launch).refusal : (call))
 
 /* A launch that ends with its scope, in whichever way the scope is left. */
-#define LL_LAUNCH_SCOPE(launch, stream, kind)                                                                          \
-	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kind)
+#define LL_LAUNCH_SCOPE(launch, stream, kernel_key)                                                                    \
+	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kernel_key)
 
 /* Holds back the timing events of the stream's card: until the release no thread records one there. */
 struct ll_launch_hold {
@@ -69,40 +69,40 @@ void ll_launch_note_capture(const struct ll_launch_hold *hold);
 /* The stream is about to be destroyed. */
 void ll_launch_forget_stream(struct ll_cu_stream *stream);
 
-/* Computes a kind. The number is only compared: any number that differs from those of other kinds will do. */
-static inline uint64_t ll_launch_kind(const void *what, uint64_t size)
+/* Computes a kernel key. Keys are only compared: any number that differs from the other keys will do. */
+static inline uint64_t ll_launch_key(const void *what, uint64_t size)
 {
 	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
 }
 
-/* Memsets and copies of about the same size take about the same time. So their kind has the three highest bits of the
- * size. */
+/* Memsets and copies of about the same size take about the same time. So their kernel key has the three highest bits of
+ * the size. */
 static inline uint64_t ll_launch_size(uint64_t bytes)
 {
 	int shift = bytes < 8 ? 0 : 61 - __builtin_clzll(bytes);
 	return bytes >> shift << shift;
 }
 
-static inline uint64_t ll_launch_kind_of(struct ll_work work)
+static inline uint64_t ll_launch_key_of(struct ll_work work)
 {
 	if (work.function)
-		return ll_launch_kind(work.function, (uint64_t)work.grid[0] * work.grid[1] * work.grid[2]);
-	return work.symbol ? ll_launch_kind(work.symbol, ll_launch_size(work.bytes)) : 0;
+		return ll_launch_key(work.function, (uint64_t)work.grid[0] * work.grid[1] * work.grid[2]);
+	return work.symbol ? ll_launch_key(work.symbol, ll_launch_size(work.bytes)) : 0;
 }
 
 /*
- * Hook of symbol: a launch in `stream`, an expression of its parameters as `kind` is. A thread that passes the open
+ * Hook of symbol: a launch in `stream`, an expression of its parameters as `key` is. A thread that passes the open
  * gate notes that it is inside, calls the driver and notes that it is back: it calls nothing of ours. The rest is done
  * in a function of its own: a launch that is not free, one that is made inside another call, and the first one of a
  * thread or of the process.
  */
-#define LL_LAUNCH_HOOK(symbol, stream, kind, params, args)                                                             \
+#define LL_LAUNCH_HOOK(symbol, stream, kernel_key, params, args)                                                       \
 	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
 		if (ll_launch_is_free())                                                                               \
 			return ll_real()->symbol args;                                                                 \
-		LL_LAUNCH_SCOPE(launch, stream, kind);                                                                 \
+		LL_LAUNCH_SCOPE(launch, stream, kernel_key);                                                           \
 		return LL_LAUNCH_CALL(launch, ll_real()->symbol args);                                                 \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \

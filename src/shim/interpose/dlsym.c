@@ -26,11 +26,11 @@ struct ll_dlsym_route {
 };
 
 /* dlsym_entry.S calls these. caller: the return address. */
-struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name, const char *unused, const void *caller);
+struct ll_dlsym_route ll_dlsym_choose_route(void *handle, const char *name, const char *unused, const void *caller);
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version, const void *caller);
 
 /* libc is not asked by us, if that is possible: the jump leaves its answer and dlerror's text as they are. */
-static struct ll_dlsym_route route(const struct ll_look_up *look_up, void *handle)
+static struct ll_dlsym_route choose_route(const struct ll_look_up *look_up, void *handle)
 {
 	bool is_scope = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
 	void *jump = ll_libc_next(look_up->version ? LL_LIBC_DLVSYM : LL_LIBC_DLSYM);
@@ -46,15 +46,15 @@ static struct ll_dlsym_route route(const struct ll_look_up *look_up, void *handl
 				       ll_stand_in_replaces(&wanted, found, look_up->caller) ? wanted.function : found};
 }
 
-struct ll_dlsym_route ll_dlsym_route(void *handle, const char *name, const char *unused, const void *caller)
+struct ll_dlsym_route ll_dlsym_choose_route(void *handle, const char *name, const char *unused, const void *caller)
 {
 	(void)unused;
-	return route(&(struct ll_look_up){.name = name, .caller = caller}, handle);
+	return choose_route(&(struct ll_look_up){.name = name, .caller = caller}, handle);
 }
 
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version, const void *caller)
 {
 	if (!version)
 		return (struct ll_dlsym_route){ll_libc_next(LL_LIBC_DLVSYM), NULL};
-	return route(&(struct ll_look_up){.name = name, .version = version, .caller = caller}, handle);
+	return choose_route(&(struct ll_look_up){.name = name, .version = version, .caller = caller}, handle);
 }

@@ -89,8 +89,8 @@
 #error "no dlsym for this processor: see src/shim/meson.build"
 #endif
 
-	.hidden	ll_dlsym_route
-	entry	dlsym, ll_dlsym_route
+	.hidden	ll_dlsym_choose_route
+	entry	dlsym, ll_dlsym_choose_route
 	.globl	ll_dlsym_entry
 	.hidden	ll_dlsym_entry
 	.set	ll_dlsym_entry, dlsym

@@ -97,7 +97,7 @@ struct search {
 	struct ll_elf_object found;
 };
 
-static bool fits(const struct search *search)
+static bool object_fits(const struct search *search)
 {
 	const struct ll_elf_object *object = &search->found;
 	return (!search->stems || ll_elf_is_named(object, search->stems)) &&
@@ -114,10 +114,10 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	bool is_behind = !search->behind || search->is_behind;
 	search->is_behind |= search->behind && ll_elf_holds(&search->found, search->behind);
-	return is_behind && fits(search);
+	return is_behind && object_fits(search);
 }
 
-static bool find(struct search *search, struct ll_elf_object *ret_object)
+static bool find_object(struct search *search, struct ll_elf_object *ret_object)
 {
 	if (!dl_iterate_phdr(look_at, search))
 		return false;
@@ -127,27 +127,27 @@ static bool find(struct search *search, struct ll_elf_object *ret_object)
 
 bool ll_elf_find(const char *const stems[], struct ll_elf_object *ret_object)
 {
-	return find(&(struct search){.stems = stems}, ret_object);
+	return find_object(&(struct search){.stems = stems}, ret_object);
 }
 
 bool ll_elf_find_exporting(const char *const stems[], const char *function, struct ll_elf_object *ret_object)
 {
-	return find(&(struct search){.stems = stems, .function = function}, ret_object);
+	return find_object(&(struct search){.stems = stems, .function = function}, ret_object);
 }
 
 bool ll_elf_find_exporting_all(const char *const functions[], struct ll_elf_object *ret_object)
 {
-	return find(&(struct search){.functions = functions}, ret_object);
+	return find_object(&(struct search){.functions = functions}, ret_object);
 }
 
 bool ll_elf_find_holding(const void *address, struct ll_elf_object *ret_object)
 {
-	return address && find(&(struct search){.address = address}, ret_object);
+	return address && find_object(&(struct search){.address = address}, ret_object);
 }
 
 bool ll_elf_find_behind_address(const void *address, const char *function, struct ll_elf_object *ret_object)
 {
-	return find(&(struct search){.behind = address, .function = function}, ret_object);
+	return find_object(&(struct search){.behind = address, .function = function}, ret_object);
 }
 
 /* The dynamic section of the library that this is linked into. glibc's link.h declares it. */

@@ -13,14 +13,14 @@ struct question {
 	struct ll_elf_object asker;
 };
 
-static bool replaces(const struct question *question, const void *found)
+static bool replaces_symbol(const struct question *question, const void *found)
 {
 	return ll_stand_in_replaces(question->wanted, found, question->look_up->caller);
 }
 
 static bool finds_replaced(const struct question *question, void *handle)
 {
-	return replaces(question, ll_libc_look_up(question->look_up, handle));
+	return replaces_symbol(question, ll_libc_look_up(question->look_up, handle));
 }
 
 /* Whether the driver's function is in the scope of the handle, in front or behind a function of that name which is not
@@ -32,7 +32,7 @@ static bool is_in_scope(const struct question *question, void *handle)
 	if (!hook || question->look_up->version)
 		return finds_replaced(question, handle);
 	void *found = ll_libc_look_up(&(struct ll_look_up){.name = unhooked[hook->library]}, handle);
-	return ll_elf_find_holding(found, &home) && replaces(question, ll_elf_function(&home, hook->symbol));
+	return ll_elf_find_holding(found, &home) && replaces_symbol(question, ll_elf_function(&home, hook->symbol));
 }
 
 /* The objects behind the asker are in its scope if it was there at the start. scope: of the asker itself and what it
@@ -48,7 +48,7 @@ static bool is_next(const struct question *question, void *scope)
 	if (!question->wanted->hook)
 		return true; /* libc is in every scope */
 	return ll_elf_find_behind_address(look_up->caller, look_up->name, &next) &&
-	       replaces(question, ll_elf_function(&next, look_up->name));
+	       replaces_symbol(question, ll_elf_function(&next, look_up->name));
 }
 
 /* An asker in front of this library finds our functions, but for those with a version. */
@@ -64,7 +64,7 @@ static void *answer_next(const struct question *question, void *scope)
 static void *answer_default(const struct question *question, void *scope)
 {
 	void *found = ll_libc_look_up(question->look_up, RTLD_DEFAULT);
-	if (replaces(question, found))
+	if (replaces_symbol(question, found))
 		return question->wanted->function;
 	if (!finds_replaced(question, scope))
 		return NULL;

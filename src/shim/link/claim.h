@@ -24,14 +24,14 @@ struct ll_port {
 	char uuid[LL_PAGE_UUID_SIZE];
 	const struct ll_run_settings *settings;
 	/* the card's index in these pages, once it was found there */
-	_Atomic(struct ll_job_pages *) pages;
+	_Atomic(struct ll_port_pages *) pages;
 	_Atomic unsigned card;
 };
 
 struct ll_claim {
 	struct ll_claim *next; /* of all of this process */
 	const struct ll_port *port;
-	struct ll_job_pages *pages;
+	struct ll_port_pages *pages;
 	_Atomic(struct ll_page_slot *) slot; /* NULL in a forked child: the claim is the parent's */
 	const struct ll_orders_slot *order;
 	_Atomic uint32_t *card_word;
@@ -41,7 +41,7 @@ struct ll_claim {
 	uint64_t token;
 	int64_t ahead_ns;         /* of the clock of the page */
 	_Atomic bool is_refused;  /* loadlined says that the slot is not this process's any more */
-	_Atomic bool is_bell_due; /* the last bell did not go */
+	_Atomic bool is_wake_due; /* the last WAKE message was not sent */
 
 	pthread_mutex_t odd_lock;  /* guards odd_bytes */
 	uint64_t odd_bytes;        /* what the charges are beyond whole units */
@@ -79,11 +79,11 @@ static inline uint64_t ll_claim_own_ns(const struct ll_claim *claim, uint64_t pa
 	return page_ns ? page_ns - (uint64_t)claim->ahead_ns : 0;
 }
 
-/* Rings for the slot. If the bell does not go, it is due, and the link's thread looks why. */
-void ll_claim_ring(struct ll_claim *claim);
+/* Sends WAKE for the slot. If that fails, the message is due, and the link's thread looks for the cause. */
+void ll_claim_wake_daemon(struct ll_claim *claim);
 
-/* Rings again if the last bell did not go. */
-void ll_claim_ring_due(struct ll_claim *claim);
+/* Sends WAKE again if the last one could not be sent. */
+void ll_claim_wake_daemon_if_due(struct ll_claim *claim);
 
 /* Adds it to those of the process, and starts the link's thread if there is none. */
 void ll_claims_add(struct ll_claim *claim);

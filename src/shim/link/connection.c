@@ -27,7 +27,7 @@ enum { HIGH_FD = 512 };
 /* A daemon that is starting serves after some ms. */
 #define RETRY_NS (5 * LL_NS_PER_MS)
 /* One that serves answers in some 20 us. With less than this left nothing is asked. */
-#define ANSWER_NS (100 * LL_NS_PER_MS)
+#define REPLY_NS (100 * LL_NS_PER_MS)
 
 static struct {
 	pthread_once_t once;
@@ -39,14 +39,14 @@ static struct {
 	uint64_t instance; /* of the daemon; 0: it has not said so yet */
 	uint32_t serial;
 	struct ll_process_id self; /* pid 0: not known yet; under the request_lock */
-	_Atomic(struct ll_job_pages *) pages;
+	_Atomic(struct ll_port_pages *) pages;
 	struct ll_fork_item fork;
 } connection = {.once = PTHREAD_ONCE_INIT,
 		.request_lock = PTHREAD_MUTEX_INITIALIZER,
 		.fd_lock = PTHREAD_MUTEX_INITIALIZER,
 		.fd = -1};
 
-struct ll_job_pages *ll_connection_pages(void)
+struct ll_port_pages *ll_connection_pages(void)
 {
 	return atomic_load(&connection.pages);
 }
@@ -80,7 +80,7 @@ static void follow_forks(void)
 	ll_fork_add(&connection.fork);
 }
 
-static void disconnect(void)
+static void close_connection(void)
 {
 	ll_fork_block();
 	pthread_mutex_lock(&connection.fd_lock);
@@ -166,7 +166,7 @@ static int connect_to(const struct ll_run_settings *settings, struct ll_err *err
 	rc = ll_place_uid_check(place.name, fd, &uid);
 	if (rc == 0)
 		return 0;
-	disconnect();
+	close_connection();
 	return rc == -EPERM ? ll_err_set(err, rc, "the name %s%s is another user's (uid %u)", ll_place_mark(&place),
 					 place.name, (unsigned)uid)
 			    : ll_err_set(err, rc, "%s%s: %s", ll_place_mark(&place), place.name, strerror(-rc));
@@ -200,8 +200,8 @@ static int receive_message(uint64_t until_ns, union ll_message *ret_message, int
 }
 
 /* Sends a request, and waits for the answer of that kind. */
-static int ask(union ll_message *message, int fd, enum ll_message_kind kind, uint64_t until_ns,
-	       int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count, struct ll_err *err)
+static int send_request(union ll_message *message, int fd, enum ll_message_kind kind, uint64_t until_ns,
+			int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count, struct ll_err *err)
 {
 	uint32_t serial = message->header.serial = ++connection.serial;
 	int rc = send_message(message, &fd, fd >= 0);
@@ -215,7 +215,7 @@ static int ask(union ll_message *message, int fd, enum ll_message_kind kind, uin
 		if (rc == 0 && message->header.serial == serial && message->header.kind == LL_MESSAGE_REFUSED)
 			return ll_err_set(err, message->refused.code, "%s", message->refused.reason);
 	}
-	disconnect(); /* its answer would come for another request */
+	close_connection(); /* its answer would come for another request */
 	return ll_err_set(err, rc, "loadlined does not answer: %s", strerror(-rc));
 }
 
@@ -228,9 +228,9 @@ static int say_hello(uint64_t until_ns, struct ll_err *err)
 	message.hello.protocol = LL_PROTOCOL_VERSION;
 	message.hello.role = LL_ROLE_PROCESS;
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
-	int rc = ask(&message, process_fd, LL_MESSAGE_WELCOME, until_ns, fds, &count, err);
+	int rc = send_request(&message, process_fd, LL_MESSAGE_WELCOME, until_ns, fds, &count, err);
 	if (rc) {
-		disconnect();
+		close_connection();
 		return rc;
 	}
 	ll_message_close_fds(fds, count);
@@ -242,10 +242,10 @@ static int say_hello(uint64_t until_ns, struct ll_err *err)
 
 /* ---- pages ---- */
 
-static int map_pages(const int fds[2], const struct stat *st, struct ll_job_pages **ret_pages)
+static int map_pages(const int fds[2], const struct stat *st, struct ll_port_pages **ret_pages)
 {
 	struct ll_orders *orders;
-	struct ll_job_pages *pages = calloc(1, sizeof *pages);
+	struct ll_port_pages *pages = calloc(1, sizeof *pages);
 	if (!pages)
 		return -ENOMEM;
 	int rc = ll_orders_map(fds[1], false, &orders);
@@ -264,14 +264,14 @@ static int map_pages(const int fds[2], const struct stat *st, struct ll_job_page
 	return 0;
 }
 
-static int take_pages(const int *fds, size_t count, struct ll_job_pages **ret_pages)
+static int take_pages(const int *fds, size_t count, struct ll_port_pages **ret_pages)
 {
 	struct stat st;
 	if (count != 2)
 		return -EBADMSG;
 	if (fstat(fds[0], &st) < 0)
 		return -errno;
-	for (struct ll_job_pages *pages = atomic_load(&connection.pages); pages; pages = pages->former) {
+	for (struct ll_port_pages *pages = atomic_load(&connection.pages); pages; pages = pages->former) {
 		if (pages->device == st.st_dev && pages->inode == st.st_ino) {
 			*ret_pages = pages;
 			return 0;
@@ -301,15 +301,15 @@ static void write_claim(const struct ll_slot_request *request, union ll_message 
 	ll_message_text_set(claim->first_card, sizeof claim->first_card, is_first ? "" : settings->first_card);
 }
 
-static int ask_for_slot(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
+static int request_slot(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
 			struct ll_err *err)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
 	size_t count;
-	struct ll_job_pages *pages = NULL;
+	struct ll_port_pages *pages = NULL;
 	write_claim(request, &message);
-	int rc = ask(&message, -1, LL_MESSAGE_CLAIMED, until_ns, fds, &count, err);
+	int rc = send_request(&message, -1, LL_MESSAGE_CLAIMED, until_ns, fds, &count, err);
 	if (rc)
 		return rc;
 	rc = take_pages(fds, count, &pages);
@@ -334,11 +334,11 @@ static bool take_again(struct ll_claim *claim, uint64_t until_ns)
 					  .uuid = claim->port->uuid,
 					  .slot_token = claim->token,
 					  .slot = claim->index};
-	int rc = ask_for_slot(&request, until_ns, &grant, NULL);
+	int rc = request_slot(&request, until_ns, &grant, NULL);
 	bool is_same =
 	    rc == 0 && grant.pages == claim->pages && grant.slot == claim->index && grant.token == claim->token;
 	if (is_same) /* for what was said to the former daemon */
-		atomic_store(&claim->is_bell_due, true);
+		atomic_store(&claim->is_wake_due, true);
 	else if (rc == 0 || rc == -ESTALE)
 		atomic_store(&claim->is_refused, true); /* the agent's next beat takes another claim */
 	return rc == 0 || rc == -ESTALE;
@@ -357,23 +357,23 @@ static int take_all_again(uint64_t until_ns)
 
 static int connect_anew(const struct ll_run_settings *settings, uint64_t until_ns, struct ll_err *err)
 {
-	disconnect();
+	close_connection();
 	int rc = connect_to(settings, err);
 	if (rc == 0)
 		rc = say_hello(until_ns, err);
 	if (rc == 0 && (rc = take_all_again(until_ns)) != 0) {
-		disconnect();
+		close_connection();
 		ll_err_set(err, rc, "loadlined does not know this job yet");
 	}
 	return rc;
 }
 
-static int connect_and_ask(const struct ll_slot_request *request, uint64_t until_ns, struct ll_slot_grant *ret_grant,
-			   struct ll_err *err)
+static int connect_and_request(const struct ll_slot_request *request, uint64_t until_ns,
+			       struct ll_slot_grant *ret_grant, struct ll_err *err)
 {
 	bool is_connected = is_ours(connection.fd) && connection.instance;
 	int rc = is_connected ? 0 : connect_anew(request->settings, until_ns, err);
-	return rc ? rc : ask_for_slot(request, until_ns, ret_grant, err);
+	return rc ? rc : request_slot(request, until_ns, ret_grant, err);
 }
 
 /* Nobody serves yet, or the connection was one to a daemon that has ended, or the job's monitor has not said yet that
@@ -389,8 +389,8 @@ static int try_to_claim(const struct ll_slot_request *request, uint64_t wait_ns,
 	uint64_t until_ns = ll_now_ns() + wait_ns;
 	for (;;) {
 		uint64_t now_ns = ll_now_ns();
-		uint64_t answer_ns = now_ns + ANSWER_NS < until_ns ? until_ns : now_ns + ANSWER_NS;
-		int rc = connect_and_ask(request, answer_ns, ret_grant, err);
+		uint64_t reply_ns = now_ns + REPLY_NS < until_ns ? until_ns : now_ns + REPLY_NS;
+		int rc = connect_and_request(request, reply_ns, ret_grant, err);
 		if (!may_pass(rc) || ll_now_ns() >= until_ns)
 			return rc;
 		ll_sleep_until_ns(ll_now_ns() + RETRY_NS);
@@ -421,7 +421,7 @@ void ll_connection_sweep(const struct ll_run_settings *settings)
 		ll_connection_claim(&request, 0, &grant, NULL);
 }
 
-static bool stands(void)
+static bool is_connected(void)
 {
 	struct pollfd gone = {.fd = connection.fd, .events = 0};
 	return is_ours(connection.fd) && poll(&gone, 1, 0) == 0;
@@ -432,7 +432,7 @@ bool ll_connection_stands(void)
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&connection.fd_lock);
-	bool is_so = stands();
+	bool is_so = is_connected();
 	pthread_mutex_unlock(&connection.fd_lock);
 	errno = code;
 	return is_so;
@@ -440,7 +440,7 @@ bool ll_connection_stands(void)
 
 static bool is_connected_to(uint64_t instance)
 {
-	return connection.instance && connection.instance == instance && stands();
+	return connection.instance && connection.instance == instance && is_connected();
 }
 
 int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instance)
@@ -449,7 +449,7 @@ int ll_connection_renew(const struct ll_run_settings *settings, uint64_t instanc
 	LL_SCOPE_NO_CANCEL;
 	pthread_mutex_lock(&connection.request_lock);
 	if (!is_connected_to(instance))
-		rc = connect_anew(settings, ll_now_ns() + ANSWER_NS, NULL);
+		rc = connect_anew(settings, ll_now_ns() + REPLY_NS, NULL);
 	pthread_mutex_unlock(&connection.request_lock);
 	errno = code;
 	return rc;

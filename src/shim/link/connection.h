@@ -22,16 +22,16 @@ struct ll_err;
 struct ll_run_settings;
 
 /* What the job shares with loadlined. It stays mapped to the end of the process: streams wait for words of it. */
-struct ll_job_pages {
+struct ll_port_pages {
 	struct ll_page *page;
 	const struct ll_orders *orders;
 	dev_t device;
-	ino_t inode;                 /* of the page */
-	struct ll_job_pages *former; /* of a job that was registered anew; NULL */
+	ino_t inode;                  /* of the page */
+	struct ll_port_pages *former; /* of a job that was registered anew; NULL */
 };
 
 /* Returns the pages that came last; NULL: none came yet. */
-struct ll_job_pages *ll_connection_pages(void);
+struct ll_port_pages *ll_connection_pages(void);
 
 struct ll_slot_request {
 	const struct ll_run_settings *settings; /* stays the caller's, and as it is */
@@ -41,7 +41,7 @@ struct ll_slot_request {
 };
 
 struct ll_slot_grant {
-	struct ll_job_pages *pages;
+	struct ll_port_pages *pages;
 	uint64_t token;
 	int64_t ahead_ns; /* of the daemon's clock */
 	unsigned slot, card;
@@ -69,7 +69,7 @@ void ll_connection_sweep(const struct ll_run_settings *settings);
  */
 int ll_connection_open(const struct ll_run_settings *settings, int *ret_fd);
 
-/* Sends LL_MESSAGE_BELL or ..._LEAVE for a slot, and never waits. -errno: it did not go. */
+/* Sends LL_MESSAGE_WAKE or ..._LEAVE for a slot, and never waits. -errno: it did not go. */
 int ll_connection_tell(enum ll_message_kind kind, unsigned slot, uint64_t token);
 
 #endif

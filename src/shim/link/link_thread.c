@@ -67,26 +67,26 @@ void ll_claims_add(struct ll_claim *claim)
 	ll_link_thread_start();
 }
 
-/* ---- bells ---- */
+/* ---- WAKE messages ---- */
 
-static void ring(struct ll_claim *claim)
+static void send_wake(struct ll_claim *claim)
 {
-	bool has_rung = ll_connection_tell(LL_MESSAGE_BELL, claim->index, claim->token) == 0;
-	atomic_store(&claim->is_bell_due, !has_rung);
-	if (!has_rung)
+	bool is_sent = ll_connection_tell(LL_MESSAGE_WAKE, claim->index, claim->token) == 0;
+	atomic_store(&claim->is_wake_due, !is_sent);
+	if (!is_sent)
 		ll_link_thread_look();
 }
 
-void ll_claim_ring(struct ll_claim *claim)
+void ll_claim_wake_daemon(struct ll_claim *claim)
 {
 	if (ll_claim_slot(claim))
-		ring(claim);
+		send_wake(claim);
 }
 
-void ll_claim_ring_due(struct ll_claim *claim)
+void ll_claim_wake_daemon_if_due(struct ll_claim *claim)
 {
-	if (atomic_load_explicit(&claim->is_bell_due, memory_order_relaxed) && ll_claim_slot(claim))
-		ring(claim);
+	if (atomic_load_explicit(&claim->is_wake_due, memory_order_relaxed) && ll_claim_slot(claim))
+		send_wake(claim);
 }
 
 /* ---- the connection ---- */
@@ -98,7 +98,7 @@ static bool renew_connection(const struct ll_orders *orders)
 	int rc =
 	    ll_connection_renew(first->port->settings, atomic_load_explicit(&orders->instance, memory_order_relaxed));
 	for (struct ll_claim *claim = first; claim && rc == 0; claim = claim->next)
-		ll_claim_ring_due(claim);
+		ll_claim_wake_daemon_if_due(claim);
 	return rc == 0;
 }
 
@@ -145,7 +145,7 @@ static void open_all(void)
 
 void ll_link_thread_look(void)
 {
-	const struct ll_job_pages *pages = ll_connection_pages();
+	const struct ll_port_pages *pages = ll_connection_pages();
 	if (!pages || atomic_load_explicit(&thread.is_watching, memory_order_relaxed))
 		return;
 	int code = errno;
@@ -182,7 +182,7 @@ static void *link_main(void *arg)
 }
 
 /* The lock is held. */
-static void start(void)
+static void start_thread(void)
 {
 	pthread_t id;
 	pthread_attr_t attr;
@@ -202,6 +202,6 @@ void ll_link_thread_start(void)
 {
 	pthread_mutex_lock(&thread.lock);
 	if (!atomic_load(&thread.is_started))
-		start();
+		start_thread();
 	pthread_mutex_unlock(&thread.lock);
 }

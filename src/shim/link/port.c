@@ -47,7 +47,7 @@ int ll_port_connect(const struct ll_port *port, int *ret_fd)
 
 static void init_claim(struct ll_claim *claim, const struct ll_port *port, const struct ll_slot_grant *grant)
 {
-	struct ll_job_pages *pages = grant->pages;
+	struct ll_port_pages *pages = grant->pages;
 	*claim = (struct ll_claim){
 	    .port = port,
 	    .pages = pages,
@@ -90,7 +90,7 @@ void ll_port_leave(struct ll_claim *claim)
 	if (!ll_claim_slot(claim))
 		return;
 	atomic_store(&claim->is_refused, true);
-	ll_connection_tell(LL_MESSAGE_LEAVE, claim->index, claim->token);
+	ll_connection_tell(LL_MESSAGE_RELEASE, claim->index, claim->token);
 }
 
 bool ll_port_is_lost(const struct ll_claim *claim)
@@ -104,7 +104,7 @@ int ll_port_beat(struct ll_claim *claim, uint64_t now_ns)
 	if (!slot)
 		return atomic_load(&claim->slot) ? -ESTALE : -ECHILD;
 	atomic_store_explicit(&slot->posted_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
-	ll_claim_ring_due(claim);
+	ll_claim_wake_daemon_if_due(claim);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ void ll_port_set_note(struct ll_claim *claim, const char *note)
 
 /* ---- names ---- */
 
-struct ll_port_name ll_port_name(const struct ll_claim *claim)
+struct ll_port_name ll_port_name_of(const struct ll_claim *claim)
 {
 	const struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (!slot)
@@ -141,7 +141,7 @@ struct ll_port_name ll_port_name(const struct ll_claim *claim)
 bool ll_port_has_name(const struct ll_port *port, const struct ll_port_name *name)
 {
 	(void)port;
-	const struct ll_job_pages *pages = ll_connection_pages();
+	const struct ll_port_pages *pages = ll_connection_pages();
 	return name->token && pages && pages->page->slots[name->slot % LL_PAGE_SLOTS].token == name->token;
 }
 

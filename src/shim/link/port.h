@@ -3,9 +3,9 @@
  * this folder (tools/check_arrows).
  *
  * A process opens a card and takes a claim there. With the claim it reserves memory, says how much it wants the card
- * (want, rest, pace), asks whether it may launch and until when (look), sleeps until that changes, and reports what the
- * card did for it (charge). loadlined decides who goes. What it decided is read here (protocol/page.h), so most calls
- * make no system call.
+ * (want, rest, launch_mode), asks whether it may launch and until when (look), sleeps until that changes, and reports
+ * what the card did for it (charge). loadlined decides who goes. What it decided is read here (protocol/page.h), so
+ * most calls make no system call.
  *
  * There is no structure of the page here, no descriptor, and no pointer into the page but two words. One is the gate,
  * which a program reads before each launch. The other is the word on the card, for which streams wait; it lies in a
@@ -95,7 +95,7 @@ void ll_port_release(struct ll_claim *claim, uint64_t bytes);
  * room now, and it is this process's for a moment. -ENOMEM: there is none. Other errors as reserve. It may take 50 ms,
  * in which the others may ask this process: the caller holds no lock that its agent needs.
  */
-int ll_port_ask_reserves(struct ll_claim *claim, uint64_t bytes);
+int ll_port_request_reserves(struct ll_claim *claim, uint64_t bytes);
 
 /* What is charged now, and the limit. read_job serves a process without a claim on the card; false: nothing is known
  * of the job. read_limit gives the limit alone. */
@@ -122,7 +122,7 @@ struct ll_port_name {
 	uint64_t token, namespaces, start_ticks;
 	unsigned slot, pid;
 };
-struct ll_port_name ll_port_name(const struct ll_claim *claim);
+struct ll_port_name ll_port_name_of(const struct ll_claim *claim);
 bool ll_port_has_name(const struct ll_port *port, const struct ll_port_name *name);
 
 /* Whether the claim's process, of any job, is gone for certain. Some 20 us. */
@@ -136,13 +136,13 @@ uint64_t ll_port_sweep(struct ll_port *port);
 /* Whether this process is asked for the memory that its pools keep in reserve: the number of the question; 0: it is
  * not. And its answer. */
 uint32_t ll_port_is_asked(const struct ll_claim *claim);
-void ll_port_answer(struct ll_claim *claim, uint32_t question);
+void ll_port_reply(struct ll_claim *claim, uint32_t question);
 
 /* Demand: the claim has launches to make, or has none any more (and the turn goes on, if the claim has it). How its
  * program launches. Whether its launches wait on the card, and not in the host. */
 void ll_port_want(struct ll_claim *claim, uint64_t now_ns);
 void ll_port_rest(struct ll_claim *claim, uint64_t now_ns);
-void ll_port_set_pace(struct ll_claim *claim, enum ll_pace pace);
+void ll_port_set_launch_mode(struct ll_claim *claim, enum ll_launch_mode launch_mode);
 void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits);
 
 /*

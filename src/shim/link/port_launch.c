@@ -1,7 +1,7 @@
 /*
  * Launches of the port (port.h): what a process says in its slot (a post), and what it reads in its orders.
  *
- * It rings when loadlined must decide anew, and not at each look. Whoever begins to want the card is held until
+ * It sends WAKE when loadlined must decide anew, and not at each look. Whoever begins to want the card is held until
  * loadlined knows that, some 20 us later; not if its orders say LL_ORDER_IS_FREE. loadlined writes the orders first,
  * and shuts the gate then. So a process that opens its gate reads the orders again, and shuts it if they have changed.
  */
@@ -23,11 +23,11 @@ enum { READ_TRIES = 1000, PERMILLE = 1000 };
 /* ---- posts ---- */
 
 /* Something changed that is to be decided about. The count is the process's own: in the page others may damage it. */
-static void post(struct ll_claim *claim, struct ll_page_slot *slot, uint64_t now_ns)
+static void write_post(struct ll_claim *claim, struct ll_page_slot *slot, uint64_t now_ns)
 {
 	atomic_store(&slot->post, ++claim->posts);
 	claim->posted_ns = now_ns;
-	ll_claim_ring(claim);
+	ll_claim_wake_daemon(claim);
 }
 
 static bool set_flags(struct ll_claim *claim, struct ll_page_slot *slot, uint32_t flags)
@@ -38,11 +38,11 @@ static bool set_flags(struct ll_claim *claim, struct ll_page_slot *slot, uint32_
 	return is_new;
 }
 
-void ll_port_set_pace(struct ll_claim *claim, enum ll_pace pace)
+void ll_port_set_launch_mode(struct ll_claim *claim, enum ll_launch_mode launch_mode)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
-	if (slot && atomic_exchange(&slot->pace, pace) != pace)
-		post(claim, slot, ll_now_ns());
+	if (slot && atomic_exchange(&slot->launch_mode, launch_mode) != launch_mode)
+		write_post(claim, slot, ll_now_ns());
 }
 
 void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits)
@@ -50,7 +50,7 @@ void ll_port_set_waits_on_card(struct ll_claim *claim, bool waits)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	uint32_t others = claim->posted_flags & ~(uint32_t)LL_POST_ON_CARD;
 	if (slot && set_flags(claim, slot, others | (waits ? LL_POST_ON_CARD : 0U)))
-		post(claim, slot, ll_now_ns());
+		write_post(claim, slot, ll_now_ns());
 }
 
 void ll_port_want(struct ll_claim *claim, uint64_t now_ns)
@@ -63,7 +63,7 @@ void ll_port_want(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store_explicit(&slot->posted_ns, page_ns, memory_order_relaxed);
 	atomic_store(&slot->want_since_ns, page_ns);
 	atomic_store(&claim->want_post, claim->posts + 1);
-	post(claim, slot, now_ns);
+	write_post(claim, slot, now_ns);
 }
 
 void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
@@ -78,7 +78,7 @@ void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
 	atomic_store_explicit(&slot->activity_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
 	atomic_store(&slot->want_since_ns, 0);
 	claim->posted_launches = 0;
-	post(claim, slot, now_ns);
+	write_post(claim, slot, now_ns);
 }
 
 /* ---- orders ---- */
@@ -165,11 +165,11 @@ static uint32_t note_pause(struct ll_claim *claim, struct ll_turn *turn, uint32_
 
 static uint32_t flags_of(const struct ll_claim *claim, const struct ll_turn *turn)
 {
-	return (claim->posted_flags & LL_POST_ON_CARD) | (turn->dry_since_ns ? LL_POST_IS_DRY : 0U) |
-	       (turn->is_lingering ? LL_POST_LINGERS : 0U);
+	return (claim->posted_flags & LL_POST_ON_CARD) | (turn->queue_empty_since_ns ? LL_POST_QUEUE_EMPTY : 0U) |
+	       (turn->is_overrunning ? LL_POST_OVERRUNS : 0U);
 }
 
-/* Whether it matters to others at once that the queue ran dry, or fills again. */
+/* Whether it matters to others at once that the queue became empty, or fills again. */
 static bool is_visited(const struct order *order)
 {
 	return order->waiting && !(order->flags & LL_ORDER_IS_SLICED);
@@ -185,10 +185,10 @@ static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, stru
 	bool is_new = set_flags(claim, slot, flags_of(claim, turn) | launched);
 	bool has_launched = launched && !(before & LL_POST_LAUNCHED);
 	claim->posted_launches = turn->queued_launches;
-	/* Who is not answered says it again: a bell or a count may have got lost. */
+	/* Without a reply the post is sent again: a WAKE message or a count may have been lost. */
 	bool is_unheard = claim->posts && !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
 	if (is_drained || has_launched || is_unheard || (is_new && is_visited(order)))
-		post(claim, slot, now_ns);
+		write_post(claim, slot, now_ns);
 }
 
 /* What the job's processes have used since the account was told. loadlined pays it when it decides the next time. */
@@ -225,7 +225,7 @@ static void write_look(const struct ll_claim *claim, const struct order *order, 
 	    .is_alone = flags & LL_ORDER_IS_ALONE,
 	    .is_sliced = flags & LL_ORDER_IS_SLICED,
 	    .is_holder = flags & LL_ORDER_IS_HOLDER,
-	    .is_by_visits = flags & LL_ORDER_IS_BY_VISITS,
+	    .is_exclusive = flags & LL_ORDER_IS_EXCLUSIVE,
 	    .is_above = flags & LL_ORDER_IS_ABOVE,
 	    .turn_since_ns = ll_claim_own_ns(claim, order->turn_since_ns),
 	    .tokens_ns = is_answered ? tokens_now_ns(claim, order, now_ns) : INT64_MAX,
@@ -273,7 +273,7 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	post_queue(claim, slot, turn, now_ns, queued_ns);
 	read_order(claim->order, &order);
 	post_changes(claim, slot, turn, &order, now_ns);
-	ll_claim_ring_due(claim);
+	ll_claim_wake_daemon_if_due(claim);
 	write_look(claim, &order, now_ns, ret_look);
 	bool holds = is_held(slot, ret_look);
 	if (holds)
@@ -289,12 +289,12 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		write_gang(claim, &order, ret_gang);
 }
 
-/* loadlined reads it when it decides the next time: no bell. */
+/* loadlined reads it at its next decision, so no WAKE is sent. */
 void ll_port_note_launch(struct ll_claim *claim)
 {
-	struct ll_page_slot *slot = claim->posted_flags & LL_POST_IS_DRY ? ll_claim_slot(claim) : NULL;
+	struct ll_page_slot *slot = claim->posted_flags & LL_POST_QUEUE_EMPTY ? ll_claim_slot(claim) : NULL;
 	if (slot)
-		set_flags(claim, slot, claim->posted_flags & ~(uint32_t)LL_POST_IS_DRY);
+		set_flags(claim, slot, claim->posted_flags & ~(uint32_t)LL_POST_QUEUE_EMPTY);
 }
 
 bool ll_port_is_fresh(uint64_t at_ns, uint64_t now_ns)

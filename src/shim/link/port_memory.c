@@ -7,9 +7,9 @@
 #include "shim/link/claim.h"
 #include "shim/link/port.h"
 
-#define ANSWER_NS (5000 * LL_NS_PER_MS)
-/* The bell rings again after that: loadlined may have been another one before. */
-#define RING_AGAIN_NS (100 * LL_NS_PER_MS)
+#define REPLY_NS (5000 * LL_NS_PER_MS)
+/* WAKE is sent again after this time: another loadlined may have got the last one. */
+#define WAKE_AGAIN_NS (100 * LL_NS_PER_MS)
 /* An answer takes some 10 us where loadlined need not wait for a processor, and some 100 where that was asleep. */
 #define LOOK_NS (150 * UINT64_C(1000))
 
@@ -84,7 +84,7 @@ static uint64_t add_odd(struct ll_claim *claim, uint64_t odd_bytes)
 }
 
 /* The contrary: how many units become free. */
-static uint64_t take_odd(struct ll_claim *claim, uint64_t odd_bytes)
+static uint64_t take_units_beyond_grant(struct ll_claim *claim, uint64_t odd_bytes)
 {
 	if (!odd_bytes)
 		return 0;
@@ -113,7 +113,7 @@ static void end_want(struct ll_page_slot *slot, uint32_t serial, uint64_t units)
 
 static bool is_answered(const struct ll_page_slot *slot, uint32_t serial, int *ret_code)
 {
-	uint64_t answer = atomic_load(&slot->memory_answer);
+	uint64_t answer = atomic_load(&slot->memory_reply);
 	*ret_code = -(int)(uint32_t)answer;
 	return answer >> 32 == serial;
 }
@@ -127,7 +127,7 @@ static void look_a_while(const struct ll_page_slot *slot, uint32_t count)
 }
 
 /* 0: try again. -ENOMEM, -ESTALE, -ETIMEDOUT. The want_lock is held. */
-static int wait_for_answer(struct ll_claim *claim, uint32_t serial, uint64_t until_ns)
+static int wait_for_reply(struct ll_claim *claim, uint32_t serial, uint64_t until_ns)
 {
 	for (;;) {
 		struct ll_page_slot *slot = ll_claim_slot(claim);
@@ -137,19 +137,19 @@ static int wait_for_answer(struct ll_claim *claim, uint32_t serial, uint64_t unt
 		int code;
 		if (is_answered(slot, serial, &code))
 			return code;
-		uint64_t now_ns = ll_now_ns(), ring_ns = now_ns + RING_AGAIN_NS;
+		uint64_t now_ns = ll_now_ns(), wake_ns = now_ns + WAKE_AGAIN_NS;
 		if (now_ns >= until_ns)
 			return -ETIMEDOUT;
 		look_a_while(slot, count);
-		ll_page_sleep(&slot->wake_count, count, ring_ns < until_ns ? ring_ns : until_ns);
-		if (ll_now_ns() >= ring_ns)
-			ll_claim_ring(claim);
+		ll_page_sleep(&slot->wake_count, count, wake_ns < until_ns ? wake_ns : until_ns);
+		if (ll_now_ns() >= wake_ns)
+			ll_claim_wake_daemon(claim);
 	}
 }
 
 /* The time counts from the call, also if other threads of the process want memory before this one. *ret_serial: of the
  * want; left alone if it need not ask. */
-static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32_t *ret_serial)
+static int request_units(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32_t *ret_serial)
 {
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&claim->want_lock);
@@ -161,9 +161,9 @@ static int ask(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32
 		return 0;
 	}
 	uint32_t serial = *ret_serial = post_want(slot, units);
-	ll_claim_ring(claim);
+	ll_claim_wake_daemon(claim);
 	uint64_t asked_ns = ll_now_ns();
-	int rc = wait_for_answer(claim, serial, until_ns);
+	int rc = wait_for_reply(claim, serial, until_ns);
 	ll_port_note_wait(claim, LL_WAIT_MEMORY, ll_now_ns() - asked_ns);
 	if (rc == -ETIMEDOUT)
 		post_want(slot, 0);
@@ -193,11 +193,11 @@ static bool fits_limit(const struct ll_claim *claim, const struct ll_page_slot *
 	return fits_beside(claim, bytes, &used_bytes);
 }
 
-int ll_port_ask_reserves(struct ll_claim *claim, uint64_t bytes)
+int ll_port_request_reserves(struct ll_claim *claim, uint64_t bytes)
 {
 	uint32_t serial;
 	uint64_t units = ll_memory_units(bytes);
-	return units > LL_MEMORY_UNITS_MAX ? -ENOMEM : ask(claim, units, ll_now_ns() + ANSWER_NS, &serial);
+	return units > LL_MEMORY_UNITS_MAX ? -ENOMEM : request_units(claim, units, ll_now_ns() + REPLY_NS, &serial);
 }
 
 int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
@@ -214,8 +214,8 @@ int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
 			break;
 		if (!fits_limit(claim, slot, bytes))
 			return -ENOMEM;
-		until_ns = until_ns ? until_ns : ll_now_ns() + ANSWER_NS;
-		int rc = ask(claim, units, until_ns, &serial);
+		until_ns = until_ns ? until_ns : ll_now_ns() + REPLY_NS;
+		int rc = request_units(claim, units, until_ns, &serial);
 		if (rc)
 			return rc;
 	}
@@ -234,7 +234,7 @@ void ll_port_charge_memory(struct ll_claim *claim, uint64_t bytes)
 		return;
 	uint64_t units = bytes / LL_MEMORY_UNIT + add_odd(claim, bytes % LL_MEMORY_UNIT);
 	if (charge_units(claim, slot, units))
-		ll_claim_ring(claim);
+		ll_claim_wake_daemon(claim);
 }
 
 /* Whether the job had more than its limit, when loadlined last looked. */
@@ -249,9 +249,9 @@ void ll_port_release(struct ll_claim *claim, uint64_t bytes)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (!slot)
 		return;
-	release_units(claim, slot, bytes / LL_MEMORY_UNIT + take_odd(claim, bytes % LL_MEMORY_UNIT));
+	release_units(claim, slot, bytes / LL_MEMORY_UNIT + take_units_beyond_grant(claim, bytes % LL_MEMORY_UNIT));
 	if (is_job_over(claim)) /* then what was granted for it is taken back */
-		ll_claim_ring(claim);
+		ll_claim_wake_daemon(claim);
 }
 
 /* ---- what the pools keep in reserve ---- */
@@ -263,13 +263,13 @@ uint32_t ll_port_is_asked(const struct ll_claim *claim)
 	return slot && question != atomic_load_explicit(&slot->reserve_given, memory_order_relaxed) ? question : 0;
 }
 
-void ll_port_answer(struct ll_claim *claim, uint32_t question)
+void ll_port_reply(struct ll_claim *claim, uint32_t question)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (!slot)
 		return;
 	atomic_store(&slot->reserve_given, question);
-	ll_claim_ring(claim);
+	ll_claim_wake_daemon(claim);
 }
 
 void ll_port_set_residency(struct ll_claim *claim, const struct ll_memory_residency *residency)

@@ -8,7 +8,7 @@
 #define LOST_FRESH_NS (3 * LL_NS_PER_S)
 
 /* Returns the card's index in the pages; LL_PAGE_CARDS: no process of the job has used it. */
-static unsigned find_card(struct ll_port *port, struct ll_job_pages *pages)
+static unsigned find_card(struct ll_port *port, struct ll_port_pages *pages)
 {
 	if (!pages)
 		return LL_PAGE_CARDS;
@@ -24,7 +24,7 @@ static unsigned find_card(struct ll_port *port, struct ll_job_pages *pages)
 
 /* What is leaving is written before the slots that had it are given away: read the slots first, and it is not missed.
  */
-static uint64_t read_used(const struct ll_job_pages *pages, unsigned card)
+static uint64_t read_used(const struct ll_port_pages *pages, unsigned card)
 {
 	uint64_t used_bytes = ll_page_used_bytes(pages->page, card);
 	return used_bytes + atomic_load(&pages->orders->cards[card].leaving_bytes);
@@ -41,7 +41,7 @@ void ll_port_read_memory(const struct ll_claim *claim, struct ll_memory_view *re
 
 bool ll_port_read_job(struct ll_port *port, struct ll_memory_view *ret_view)
 {
-	struct ll_job_pages *pages = ll_connection_pages();
+	struct ll_port_pages *pages = ll_connection_pages();
 	if (!pages)
 		return false;
 	unsigned card = find_card(port, pages);
@@ -53,7 +53,7 @@ bool ll_port_read_job(struct ll_port *port, struct ll_memory_view *ret_view)
 bool ll_port_read_limit(struct ll_port *port, uint64_t *ret_bytes)
 {
 	(void)port;
-	struct ll_job_pages *pages = ll_connection_pages();
+	struct ll_port_pages *pages = ll_connection_pages();
 	if (pages)
 		*ret_bytes = ll_orders_memory_limit(pages->orders);
 	return pages;
@@ -61,7 +61,7 @@ bool ll_port_read_limit(struct ll_port *port, uint64_t *ret_bytes)
 
 size_t ll_port_list_processes(struct ll_port *port, struct ll_port_process *processes, size_t capacity)
 {
-	struct ll_job_pages *pages = ll_connection_pages();
+	struct ll_port_pages *pages = ll_connection_pages();
 	unsigned card = find_card(port, pages);
 	uint64_t namespaces = ll_process_namespaces();
 	size_t count = 0;
@@ -81,7 +81,7 @@ size_t ll_port_list_processes(struct ll_port *port, struct ll_port_process *proc
 /* The death of any job's program is the same moment for all: only the clock may be another. */
 uint64_t ll_port_death_ns(struct ll_port *port)
 {
-	struct ll_job_pages *pages = ll_connection_pages();
+	struct ll_port_pages *pages = ll_connection_pages();
 	unsigned card = find_card(port, pages);
 	const struct ll_claim *claim = ll_claims_first();
 	uint64_t death_ns = card < LL_PAGE_CARDS ? atomic_load(&pages->orders->cards[card].death_ns) : 0;
@@ -98,7 +98,7 @@ uint64_t ll_port_sweep(struct ll_port *port)
 
 static struct ll_page_card *find_page_card(struct ll_port *port)
 {
-	struct ll_job_pages *pages = ll_connection_pages();
+	struct ll_port_pages *pages = ll_connection_pages();
 	unsigned card = find_card(port, pages);
 	return card < LL_PAGE_CARDS ? &pages->page->cards[card] : NULL;
 }

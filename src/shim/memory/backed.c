@@ -40,7 +40,7 @@ ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address)
 	return ll_backed_find(address, &plain) == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
 }
 
-/* Of the physical memory under the allocation; of several pieces the first one's. */
+/* Of the physical memory under the allocation; of several chunks the first one's. */
 static uint64_t block_id(const struct ll_extent *plain)
 {
 	struct ll_extent backing = {0};
@@ -55,7 +55,7 @@ static struct blocks {
 {
 	struct ll_extent backing;
 	uint64_t bytes = plain->kind == LL_EXTENT_BLOCK ? plain->room_bytes : plain->bytes;
-	if (!ll_backing_has_pieces(bytes) && ll_extents_find_backing(plain->address, &backing))
+	if (!ll_backing_has_chunks(bytes) && ll_extents_find_backing(plain->address, &backing))
 		return (struct blocks){backing.address, backing.bytes};
 	return (struct blocks){plain->address, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES)};
 }

@@ -29,7 +29,7 @@ struct block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
-static _Atomic uint64_t sums[CARDS]; /* of all pieces on a card */
+static _Atomic uint64_t sums[CARDS]; /* of all chunks on a card */
 static _Atomic uint32_t last_serial;
 static struct ll_fork_item fork_item;
 static bool has_fork_item;
@@ -44,7 +44,7 @@ static void forget_in_child(struct ll_fork_item *item)
 		atomic_store(&sums[i], 0);
 }
 
-/* ---- pieces ---- */
+/* ---- chunks ---- */
 
 static int attribute_of(ll_cu_device device, enum ll_cu_device_attribute attribute)
 {
@@ -89,18 +89,18 @@ static ll_cu_result set_access(uint64_t address, uint64_t bytes, uint64_t allowe
 ll_cu_result ll_backing_set_peer(struct ll_device_state *dev, ll_cu_device peer, bool is_allowed)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	struct ll_extent piece = {.kind = LL_EXTENT_BACKING};
+	struct ll_extent chunk = {.kind = LL_EXTENT_BACKING};
 	uint64_t bit = bit_of(peer);
 	if (is_allowed)
 		atomic_fetch_or(&dev->peers, bit);
 	else
 		atomic_fetch_and(&dev->peers, ~bit);
-	while (ll_extents_next(&piece) && piece.kind == LL_EXTENT_BACKING) {
-		if (piece.dev != dev)
+	while (ll_extents_next(&chunk) && chunk.kind == LL_EXTENT_BACKING) {
+		if (chunk.dev != dev)
 			continue;
-		ll_cu_result of_piece =
-		    set_access(piece.address, piece.bytes, is_allowed ? bit : 0, is_allowed ? 0 : bit);
-		status = status ? status : of_piece;
+		ll_cu_result of_chunk =
+		    set_access(chunk.address, chunk.bytes, is_allowed ? bit : 0, is_allowed ? 0 : bit);
+		status = status ? status : of_chunk;
 	}
 	return status;
 }
@@ -137,9 +137,9 @@ void ll_backing_unmake(uint64_t address, uint64_t bytes, uint64_t handle)
 	ll_real()->cuMemRelease(handle);
 }
 
-static bool set_handle(struct ll_extent *piece, uint64_t handle)
+static bool set_handle(struct ll_extent *chunk, uint64_t handle)
 {
-	piece->handle = handle;
+	chunk->handle = handle;
 	return true;
 }
 
@@ -157,10 +157,10 @@ uint32_t ll_backing_new_serial(void)
 	return serial;
 }
 
-static void count_piece(const struct ll_extent *piece, bool is_more)
+static void count_chunk(const struct ll_extent *chunk, bool is_more)
 {
-	if (piece->kind == LL_EXTENT_BACKING)
-		atomic_fetch_add(&sums[piece->dev->device % CARDS], is_more ? piece->bytes : -piece->bytes);
+	if (chunk->kind == LL_EXTENT_BACKING)
+		atomic_fetch_add(&sums[chunk->dev->device % CARDS], is_more ? chunk->bytes : -chunk->bytes);
 }
 
 uint64_t ll_backing_bytes(const struct ll_device_state *dev)
@@ -168,48 +168,48 @@ uint64_t ll_backing_bytes(const struct ll_device_state *dev)
 	return atomic_load(&sums[dev->device % CARDS]);
 }
 
-static ll_cu_result add_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
+static ll_cu_result add_chunk(struct ll_device_state *dev, uint64_t address, uint64_t bytes)
 {
-	struct ll_extent stale, piece = {.kind = LL_EXTENT_BACKING,
+	struct ll_extent stale, chunk = {.kind = LL_EXTENT_BACKING,
 					 .address = address,
 					 .bytes = bytes,
 					 .dev = dev,
 					 .serial = ll_backing_new_serial()};
 	uint64_t peers = atomic_load(&dev->peers);
-	ll_cu_result status = ll_backing_make(dev->device, address, bytes, &piece.handle);
+	ll_cu_result status = ll_backing_make(dev->device, address, bytes, &chunk.handle);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	int rc;
-	while ((rc = ll_extents_put(&piece, &stale)) == -EEXIST)
-		count_piece(&stale, false);
+	while ((rc = ll_extents_put(&chunk, &stale)) == -EEXIST)
+		count_chunk(&stale, false);
 	if (rc == 0) {
-		count_piece(&piece, true);
-		/* Another thread may have changed the peers before it could see the piece. */
+		count_chunk(&chunk, true);
+		/* Another thread may have changed the peers before it could see the chunk. */
 		uint64_t now = atomic_load(&dev->peers);
 		set_access(address, bytes, now & ~peers, peers & ~now);
 		return LL_CUDA_SUCCESS;
 	}
-	ll_backing_unmake(address, bytes, piece.handle);
+	ll_backing_unmake(address, bytes, chunk.handle);
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void drop_pieces(uint64_t address, uint64_t bytes)
+static void drop_chunks(uint64_t address, uint64_t bytes)
 {
-	struct ll_extent piece;
-	for (uint64_t at = address; at < address + bytes; at += LL_BACKING_PIECE_BYTES) {
-		if (!ll_extents_take(LL_EXTENT_BACKING, at, &piece))
+	struct ll_extent chunk;
+	for (uint64_t at = address; at < address + bytes; at += LL_BACKING_CHUNK_BYTES) {
+		if (!ll_extents_remove(LL_EXTENT_BACKING, at, &chunk))
 			continue;
-		count_piece(&piece, false);
-		ll_backing_unmake(at, piece.bytes, piece.handle);
+		count_chunk(&chunk, false);
+		ll_backing_unmake(at, chunk.bytes, chunk.handle);
 	}
 }
 
-static ll_cu_result await_piece(struct ll_device_state *dev, uint64_t address, uint64_t bytes, ll_backing_wait *wait)
+static ll_cu_result await_chunk(struct ll_device_state *dev, uint64_t address, uint64_t bytes, ll_backing_wait *wait)
 {
 	uint64_t since_ns = wait ? ll_now_ns() : 0;
 	ll_cu_result status;
 	do
-		status = add_piece(dev, address, bytes);
+		status = add_chunk(dev, address, bytes);
 	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && wait && wait(dev, since_ns));
 	return status;
 }
@@ -222,15 +222,15 @@ static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_b
 	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	for (uint64_t done = 0; done < bytes && status == LL_CUDA_SUCCESS; done += LL_BACKING_PIECE_BYTES) {
+	for (uint64_t done = 0; done < bytes && status == LL_CUDA_SUCCESS; done += LL_BACKING_CHUNK_BYTES) {
 		uint64_t left = bytes - done;
-		uint64_t piece_bytes = left < LL_BACKING_PIECE_BYTES ? left : LL_BACKING_PIECE_BYTES;
-		status = await_piece(dev, address + done, piece_bytes, wait);
+		uint64_t chunk_bytes = left < LL_BACKING_CHUNK_BYTES ? left : LL_BACKING_CHUNK_BYTES;
+		status = await_chunk(dev, address + done, chunk_bytes, wait);
 	}
 	if (status == LL_CUDA_SUCCESS) {
 		*ret_address = address;
 	} else {
-		drop_pieces(address, bytes);
+		drop_chunks(address, bytes);
 		ll_real()->cuMemAddressFree(address, bytes);
 	}
 	return status;
@@ -238,7 +238,7 @@ static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_b
 
 static void drop_range(uint64_t address, uint64_t bytes)
 {
-	drop_pieces(address, bytes);
+	drop_chunks(address, bytes);
 	ll_real()->cuMemAddressFree(address, bytes);
 }
 
@@ -376,7 +376,7 @@ static ll_cu_result allocate_small(struct ll_device_state *dev, uint64_t bytes, 
 	return allocate_shared(dev, steps_of(bytes), ret_address);
 }
 
-bool ll_backing_has_pieces(uint64_t bytes)
+bool ll_backing_has_chunks(uint64_t bytes)
 {
 	return bytes > SHARED_BYTES;
 }
@@ -385,7 +385,7 @@ ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll
 				 ll_cu_deviceptr *ret_address, uint32_t *ret_serial)
 {
 	uint64_t whole_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES);
-	ll_cu_result status = ll_backing_has_pieces(bytes) ? make_range(dev, whole_bytes, wait, ret_address)
+	ll_cu_result status = ll_backing_has_chunks(bytes) ? make_range(dev, whole_bytes, wait, ret_address)
 							   : allocate_small(dev, bytes, ret_address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
@@ -399,7 +399,7 @@ void ll_backing_free(const struct ll_extent *plain)
 	atomic_fetch_sub(&plain->dev->evictable_bytes, ll_footprint_plain(plain->bytes));
 	if (plain->is_exported)
 		atomic_fetch_sub(&plain->dev->exported_count, 1);
-	if (ll_backing_has_pieces(plain->bytes)) {
+	if (ll_backing_has_chunks(plain->bytes)) {
 		drop_range(plain->address, ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES));
 		return;
 	}

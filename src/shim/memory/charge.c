@@ -10,7 +10,7 @@
 
 struct ll_charge_target ll_charge_target_of_device(ll_cu_device device)
 {
-	struct ll_charge_target target = {.dev = ll_device_state_take(device)};
+	struct ll_charge_target target = {.dev = ll_device_state_get(device)};
 	target.refusal = ll_device_state_answer_of(device);
 	if (!target.dev && !target.refusal && ll_device_state_refuses(device))
 		target.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;
@@ -50,7 +50,7 @@ struct ll_charge ll_charge_begin(struct ll_charge_target target, uint64_t bytes)
 	int rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM && ll_device_state_give_up_reserve(target.dev))
 		rc = ll_charge_reserve(target.dev, bytes);
-	if (rc == -ENOMEM && ll_device_state_ask_siblings(target.dev, bytes))
+	if (rc == -ENOMEM && ll_device_state_request_siblings(target.dev, bytes))
 		rc = ll_charge_reserve(target.dev, bytes);
 	if (rc == -ENOMEM)
 		charge.refusal = LL_CUDA_ERROR_OUT_OF_MEMORY;

@@ -107,8 +107,8 @@ void ll_charge_keep(struct ll_charge *charge, enum ll_extent_kind kind, uint64_t
 /* The same for a plain allocation of memory that can be moved (backing.h). */
 void ll_charge_keep_backed(struct ll_charge *charge, uint64_t address, uint64_t bytes, uint32_t serial);
 
-/* The driver was asked to free an allocation whose extent ll_extents_take has taken out. Gives its charge back, or puts
- * the extent back if the driver refused. */
+/* The driver was asked to free an allocation whose extent ll_extents_remove has taken out. Gives its charge back, or
+ * puts the extent back if the driver refused. */
 void ll_charge_freed(const struct ll_extent *extent, ll_cu_result status);
 
 /* Puts the extent into the map, and gives back the charges of those in its way. False: there is no memory for it. */

@@ -139,7 +139,7 @@ static void lock_change(struct ll_context_change *change)
 /* is_new: a context will be made. With a context that it has, a program may go on in any case. */
 static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
-	struct ll_context_change change = {.dev = ll_device_state_take(device)};
+	struct ll_context_change change = {.dev = ll_device_state_get(device)};
 	ll_exported_watch();
 	change.refusal = ll_device_state_answer_of(device);
 	if (!change.refusal && is_new && ll_device_state_refuses(device))
@@ -196,7 +196,7 @@ static void release_owned(struct ll_device_state *dev, const struct ll_cu_contex
 		ll_movable_pools_end_context(context);
 	ll_backing_free_owned(owner);
 	ll_exported_drop_owned(owner);
-	uint64_t bytes = ll_extents_take_owned(owner);
+	uint64_t bytes = ll_extents_remove_owned(owner);
 	if (bytes)
 		ll_device_state_release(dev, bytes);
 }
@@ -226,7 +226,7 @@ ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*de
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
 	lock_change(&change);
 	if (primaries[extent.dev->device].context == context ||
-	    !ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
+	    !ll_extents_remove(LL_EXTENT_CONTEXT, ll_extent_handle(context), &extent))
 		return destroy(context);
 	forget_launches(extent.dev, context);
 	ll_cu_result status = destroy(context);
@@ -397,7 +397,7 @@ static void forget_green_launches(const struct ll_device_state *dev, struct ll_c
 ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 {
 	struct ll_extent extent;
-	if (!ll_extents_take(LL_EXTENT_GREEN, ll_extent_handle(green), &extent))
+	if (!ll_extents_remove(LL_EXTENT_GREEN, ll_extent_handle(green), &extent))
 		return ll_real()->cuGreenCtxDestroy(green);
 	struct ll_context_change change __attribute__((cleanup(ll_context_change_end))) = {.dev = extent.dev};
 	lock_change(&change);
@@ -433,7 +433,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 	if (has_primary_ended(device)) {
 		end_primary(change.dev, primary);
 	} else if (primary->context &&
-		   ll_extents_take(LL_EXTENT_CONTEXT, ll_extent_handle(primary->context), &extent)) {
+		   ll_extents_remove(LL_EXTENT_CONTEXT, ll_extent_handle(primary->context), &extent)) {
 		release_owned(change.dev, primary->context, extent.owner);
 		ll_charge_put(&extent);
 	}

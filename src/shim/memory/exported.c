@@ -207,8 +207,8 @@ static uint64_t find_needed(struct ll_device_state *dev, uint64_t id, uint64_t *
 }
 
 /* Carries the memory if no other process of the tenant does. False: the charge is not enough. */
-static bool carry(struct ll_holding *holding, const struct ll_exported_row *carrier, uint64_t bytes,
-		  struct ll_charge *charge)
+static bool carry_charge(struct ll_holding *holding, const struct ll_exported_row *carrier, uint64_t bytes,
+			 struct ll_charge *charge)
 {
 	holding->bytes = holding->bytes > bytes ? holding->bytes : bytes;
 	if (carrier && carrier->bytes >= bytes) {
@@ -225,7 +225,7 @@ static bool carry(struct ll_holding *holding, const struct ll_exported_row *carr
 }
 
 /* False: what others hold has changed, and the charge is not enough now. */
-static bool commit(struct ll_device_state *dev, uint64_t id, uint64_t bytes, bool is_use, struct ll_charge *charge)
+static bool commit_row(struct ll_device_state *dev, uint64_t id, uint64_t bytes, bool is_use, struct ll_charge *charge)
 {
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&ll_holding_lock);
@@ -235,7 +235,7 @@ static bool commit(struct ll_device_state *dev, uint64_t id, uint64_t bytes, boo
 		return true; /* uncharged, as an allocation whose extent has no memory */
 	bool has_table = ll_holding_open_table(dev, true, &table) == 0;
 	bool is_done =
-	    carry(holding, has_table ? ll_holding_find_carrier(dev, &table, id, holding) : NULL, bytes, charge);
+	    carry_charge(holding, has_table ? ll_holding_find_carrier(dev, &table, id, holding) : NULL, bytes, charge);
 	holding->uses += is_done && is_use;
 	if (!holding->uses && !holding->is_carried)
 		ll_holding_forget(holding);
@@ -258,7 +258,7 @@ static void forget_name(struct ll_device_state *dev, uint64_t id)
 	ll_exported_table_close(&table);
 }
 
-static ll_cu_result hold(struct ll_device_state *dev, uint64_t id, uint64_t bytes, bool is_use)
+static ll_cu_result hold_memory(struct ll_device_state *dev, uint64_t id, uint64_t bytes, bool is_use)
 {
 	for (;;) {
 		uint64_t known_bytes = bytes, needed = find_needed(dev, id, &known_bytes);
@@ -267,7 +267,7 @@ static ll_cu_result hold(struct ll_device_state *dev, uint64_t id, uint64_t byte
 			forget_name(dev, id);
 			return charge.refusal;
 		}
-		if (commit(dev, id, known_bytes, is_use, &charge))
+		if (commit_row(dev, id, known_bytes, is_use, &charge))
 			return LL_CUDA_SUCCESS;
 	}
 }
@@ -282,12 +282,12 @@ static bool is_size_known(uint64_t id)
 
 ll_cu_result ll_exported_hold(struct ll_device_state *dev, uint64_t id, uint64_t bytes)
 {
-	return hold(dev, id, bytes, true);
+	return hold_memory(dev, id, bytes, true);
 }
 
 ll_cu_result ll_exported_set_size(struct ll_device_state *dev, uint64_t id, uint64_t bytes)
 {
-	return is_size_known(id) ? LL_CUDA_SUCCESS : hold(dev, id, bytes, false);
+	return is_size_known(id) ? LL_CUDA_SUCCESS : hold_memory(dev, id, bytes, false);
 }
 
 /* ---- letting go ---- */
@@ -323,7 +323,7 @@ void ll_exported_drop_owned(uint64_t owner)
 	if (!ll_holding_is_any || !owner)
 		return;
 	while (ll_extents_next(&extent)) {
-		if (extent.owner == owner && extent.shared && ll_extents_take(extent.kind, extent.address, &taken))
+		if (extent.owner == owner && extent.shared && ll_extents_remove(extent.kind, extent.address, &taken))
 			ll_charge_release(&taken);
 	}
 }

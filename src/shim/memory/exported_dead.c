@@ -14,7 +14,7 @@ bool ll_exported_must_settle(const struct ll_device_state *dev)
 }
 
 /* A process that carried the memory is dead, and the tenant holds it still. */
-static void adopt(struct ll_device_state *dev, struct ll_exported_table *table, uint64_t id)
+static void adopt_memory(struct ll_device_state *dev, struct ll_exported_table *table, uint64_t id)
 {
 	uint64_t bytes = ll_holding_find_size(table, id);
 	struct ll_holding *holding = ll_holding_find_or_add(dev, id);
@@ -41,7 +41,7 @@ static void clear_dead(struct ll_device_state *dev, struct ll_exported_table *ta
 		bool is_ours = row->tenant == ll_holding_tenant(),
 		     is_held = ll_holding_has_others(dev, table, row->tenant, id, NULL);
 		if (is_ours && is_held && !ll_holding_find_carrier(dev, table, id, NULL))
-			adopt(dev, table, id);
+			adopt_memory(dev, table, id);
 		if (is_held && !is_ours)
 			continue;
 		ll_exported_table_free(table, row);
@@ -50,7 +50,7 @@ static void clear_dead(struct ll_device_state *dev, struct ll_exported_table *ta
 }
 
 /* The lock is held. */
-static bool settle(struct ll_device_state *dev)
+static bool settle_dead(struct ll_device_state *dev)
 {
 	struct ll_exported_table table;
 	uint64_t death_ns = ll_port_death_ns(dev->port);
@@ -75,12 +75,12 @@ bool ll_exported_settle(struct ll_device_state *dev)
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&ll_holding_lock);
-	bool is_less = settle(dev);
+	bool is_less = settle_dead(dev);
 	errno = code;
 	return is_less;
 }
 
-static void tend(struct ll_device_state *dev)
+static void tend_exported(struct ll_device_state *dev)
 {
 	if (ll_holding_is_any || ll_exported_must_settle(dev))
 		ll_exported_settle(dev);
@@ -90,5 +90,5 @@ static void tend(struct ll_device_state *dev)
 
 void ll_exported_watch(void)
 {
-	ll_device_state_set_tend(tend);
+	ll_device_state_set_tend(tend_exported);
 }

@@ -151,7 +151,7 @@ uint64_t ll_holding_find_size(const struct ll_exported_table *table, uint64_t id
 /* Writes the holding's own row, and adds it where it is missing. */
 int ll_holding_write(struct ll_exported_table *table, struct ll_holding *holding)
 {
-	struct ll_port_name name = ll_port_name(atomic_load(&holding->dev->claim));
+	struct ll_port_name name = ll_port_name_of(atomic_load(&holding->dev->claim));
 	struct ll_exported_row wanted = {
 	    .kind = LL_EXPORTED_HOLDER,
 	    .flags = (holding->uses ? LL_EXPORTED_HOLDS : 0U) | (holding->is_carried ? LL_EXPORTED_CARRIES : 0U),
@@ -228,13 +228,13 @@ static void move_to_claim(struct ll_exported_table *table, struct ll_holding *ho
 
 bool ll_holding_must_follow(const struct ll_device_state *dev)
 {
-	uint64_t token = ll_holding_is_any ? ll_port_name(atomic_load(&dev->claim)).token : 0;
+	uint64_t token = ll_holding_is_any ? ll_port_name_of(atomic_load(&dev->claim)).token : 0;
 	return token && token != dev->shared_claim;
 }
 
 static void follow_claim(struct ll_device_state *dev, struct ll_exported_table *table)
 {
-	uint64_t token = ll_port_name(atomic_load(&dev->claim)).token;
+	uint64_t token = ll_port_name_of(atomic_load(&dev->claim)).token;
 	if (!token || token == dev->shared_claim)
 		return;
 	dev->shared_claim = token;

@@ -12,7 +12,7 @@
 #include "base/file_limit.h"
 #include "base/fork.h"
 
-enum { MOST_ROWS = 16384, SPARE_ROWS = 16 };
+enum { MOST_ROWS = 16384, EXTRA_ROWS = 16 };
 
 #define WAIT_NS (50 * LL_NS_PER_MS)
 
@@ -97,7 +97,7 @@ static int read_rows(struct ll_exported_table *table)
 		return -errno;
 	table->count = (size_t)st.st_size / sizeof *table->rows;
 	table->count = table->count < MOST_ROWS ? table->count : MOST_ROWS;
-	table->capacity = table->count + SPARE_ROWS;
+	table->capacity = table->count + EXTRA_ROWS;
 	table->rows = calloc(table->capacity, sizeof *table->rows);
 	if (!table->rows)
 		return -ENOMEM;

@@ -295,7 +295,7 @@ static bool keep_any(struct ll_extent *extent, uint64_t argument)
 	return true;
 }
 
-bool ll_extents_take(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent)
+bool ll_extents_remove(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent)
 {
 	return ll_extents_change(kind, address, remove_any, 0, ret_extent);
 }
@@ -339,7 +339,7 @@ bool ll_extents_next(struct ll_extent *extent)
 	return next != NULL;
 }
 
-static uint64_t take_owned_in(struct chunk *chunk, uint64_t owner)
+static uint64_t remove_owned_in(struct chunk *chunk, uint64_t owner)
 {
 	uint64_t bytes = 0;
 	size_t kept = 0;
@@ -353,13 +353,13 @@ static uint64_t take_owned_in(struct chunk *chunk, uint64_t owner)
 	return bytes;
 }
 
-uint64_t ll_extents_take_owned(uint64_t owner)
+uint64_t ll_extents_remove_owned(uint64_t owner)
 {
 	uint64_t bytes = 0;
 	lock_map();
 	for (struct space *space = spaces; owner && space < spaces + SPACES; space++) {
 		for (size_t i = 0; i < space->count; i++)
-			bytes += take_owned_in(space->chunks[i], owner);
+			bytes += remove_owned_in(space->chunks[i], owner);
 		join_chunks(space, 0, space->count);
 	}
 	unlock_map();

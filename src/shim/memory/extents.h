@@ -109,7 +109,7 @@ static inline uint64_t ll_extent_handle(const void *handle)
 int ll_extents_put(const struct ll_extent *extent, struct ll_extent *ret_stale);
 
 /* Takes out the extent of that kind that begins at the address. False: it is not known. */
-bool ll_extents_take(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent);
+bool ll_extents_remove(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent);
 
 /* Finds the extent of that kind that begins at the address. False: it is not known. */
 bool ll_extents_find(enum ll_extent_kind kind, uint64_t address, struct ll_extent *ret_extent);
@@ -136,7 +136,7 @@ bool ll_extents_change(enum ll_extent_kind kind, uint64_t address,
 		       struct ll_extent *ret_before);
 
 /* Takes out all extents of that context, and returns the sum of their charges. Looks at every extent. */
-uint64_t ll_extents_take_owned(uint64_t owner);
+uint64_t ll_extents_remove_owned(uint64_t owner);
 
 /* How many extents there are, and how many chunks they are in; for tests. */
 size_t ll_extents_count(size_t *ret_chunks);

@@ -11,7 +11,7 @@ static uint64_t room_of(uint64_t bytes)
 }
 
 /* Returns the first gap that ends behind the address. */
-static size_t find(const struct ll_gaps *gaps, uint64_t address)
+static size_t find_gap_at(const struct ll_gaps *gaps, uint64_t address)
 {
 	size_t low = 0, high = gaps->count;
 	while (low < high) {
@@ -37,11 +37,11 @@ static bool has_room(struct ll_gaps *gaps)
 	return true;
 }
 
-static void insert(struct ll_gaps *gaps, const struct ll_gap *gap)
+static void insert_gap(struct ll_gaps *gaps, const struct ll_gap *gap)
 {
 	if (!gap->bytes || !has_room(gaps))
 		return;
-	size_t i = find(gaps, gap->address);
+	size_t i = find_gap_at(gaps, gap->address);
 	memmove(&gaps->gaps[i + 1], &gaps->gaps[i], (gaps->count - i) * sizeof *gap);
 	gaps->gaps[i] = *gap;
 	gaps->count++;
@@ -55,7 +55,7 @@ static void remove_at(struct ll_gaps *gaps, size_t i)
 
 uint64_t ll_gaps_next(const struct ll_gaps *gaps, uint64_t address)
 {
-	size_t i = find(gaps, address);
+	size_t i = find_gap_at(gaps, address);
 	if (i == gaps->count)
 		return UINT64_MAX;
 	return gaps->gaps[i].address > address ? gaps->gaps[i].address : address;
@@ -64,21 +64,21 @@ uint64_t ll_gaps_next(const struct ll_gaps *gaps, uint64_t address)
 void ll_gaps_add_free(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 {
 	struct ll_gap gap = {.address = address, .bytes = bytes};
-	insert(gaps, &gap);
+	insert_gap(gaps, &gap);
 }
 
-void ll_gaps_take(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
+void ll_gaps_remove(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 {
 	uint64_t end = address + room_of(bytes);
-	size_t i = find(gaps, address);
+	size_t i = find_gap_at(gaps, address);
 	while (i < gaps->count && gaps->gaps[i].address < end) {
 		struct ll_gap gap = gaps->gaps[i], before = gap, behind = gap;
 		before.bytes = address > gap.address ? address - gap.address : 0;
 		behind.bytes = gap.address + gap.bytes > end ? gap.address + gap.bytes - end : 0;
 		behind.address = end;
 		remove_at(gaps, i);
-		insert(gaps, &before);
-		insert(gaps, &behind);
+		insert_gap(gaps, &before);
+		insert_gap(gaps, &behind);
 		i += before.bytes != 0;
 	}
 }
@@ -86,8 +86,8 @@ void ll_gaps_take(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 void ll_gaps_expect(struct ll_gaps *gaps, uint64_t address, uint64_t bytes, uint32_t expected)
 {
 	struct ll_gap gap = {.address = address, .bytes = room_of(bytes), .expected = expected};
-	ll_gaps_take(gaps, address, bytes); /* what is there is out of date */
-	insert(gaps, &gap);
+	ll_gaps_remove(gaps, address, bytes); /* what is there is out of date */
+	insert_gap(gaps, &gap);
 }
 
 void ll_gaps_settle(struct ll_gaps *gaps, uint32_t expected, const struct ll_stream_place *place, uint64_t number)

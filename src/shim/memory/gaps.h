@@ -2,9 +2,9 @@
  * gaps.h - the gaps of a memory pool that the library is certain of: blocks that the program has freed, and that nobody
  * has taken since. A pool that has such a gap does not grow for an allocation that fits it.
  *
- * The driver tells how much of a pool is free, but not in which pieces. So the library remembers the pieces by their
- * addresses. It does not join two of them, and forgets all of them as soon as the pool may have given memory back. It
- * knows of fewer gaps than there are, never of more.
+ * The driver tells how much of a pool is free, but not in which blocks. So the library remembers the free blocks by
+ * their addresses. It does not join two of them, and forgets all of them as soon as the pool may have given memory
+ * back. It knows of fewer gaps than there are, never of more.
  *
  * Pure data: no lock, no driver. The caller has the pool's lock.
  */
@@ -48,7 +48,7 @@ void ll_gaps_add_free(struct ll_gaps *gaps, uint64_t address, uint64_t bytes);
 uint64_t ll_gaps_next(const struct ll_gaps *gaps, uint64_t address);
 
 /* A block was allocated there. What it leaves of a gap stays one. */
-void ll_gaps_take(struct ll_gaps *gaps, uint64_t address, uint64_t bytes);
+void ll_gaps_remove(struct ll_gaps *gaps, uint64_t address, uint64_t bytes);
 
 /* Whether an allocation in that stream fits one. Looks at every gap. */
 bool ll_gaps_fit(const struct ll_gaps *gaps, uint64_t bytes, const struct ll_stream_place *place);

@@ -76,7 +76,7 @@ struct walk {
 	bool is_unknown; /* there are nodes whose insides cannot be seen, or there is no memory */
 };
 
-static void *append(void *array, size_t *count, size_t *capacity, size_t item_bytes)
+static void *append_item(void *array, size_t *count, size_t *capacity, size_t item_bytes)
 {
 	if (*count == *capacity) {
 		size_t more = *capacity ? *capacity * 2 : 8;
@@ -93,7 +93,7 @@ static void *append(void *array, size_t *count, size_t *capacity, size_t item_by
 static void add_block(struct walk *walk, struct ll_cu_graph_node *node)
 {
 	struct ll_cu_mem_alloc_params params = {.bytes = 0};
-	struct ll_graph_block *grown = append(walk->blocks, &walk->count, &walk->capacity, sizeof *grown);
+	struct ll_graph_block *grown = append_item(walk->blocks, &walk->count, &walk->capacity, sizeof *grown);
 	if (!grown || ll_real()->cuGraphMemAllocNodeGetParams(node, &params) != LL_CUDA_SUCCESS) {
 		walk->is_unknown = true;
 		walk->count -= grown != NULL;
@@ -110,7 +110,7 @@ static void add_free(struct walk *walk, struct ll_cu_graph_node *node)
 	ll_cu_deviceptr address;
 	if (ll_real()->cuGraphMemFreeNodeGetParams(node, &address) != LL_CUDA_SUCCESS)
 		return;
-	uint64_t *grown = append(walk->freed, &walk->freed_count, &walk->freed_capacity, sizeof *grown);
+	uint64_t *grown = append_item(walk->freed, &walk->freed_count, &walk->freed_capacity, sizeof *grown);
 	if (!grown)
 		return;
 	walk->freed = grown;
@@ -189,7 +189,7 @@ static struct ll_graph_memory *sum_up(struct walk *walk)
 	ll_graph_need_sort(walk->blocks, walk->count);
 	for (size_t i = 0, of_card; i < walk->count; i += of_card) {
 		uint64_t bytes = ll_graph_need(walk->blocks + i, walk->count - i, &of_card);
-		add_need(memory, ll_device_state_take(walk->blocks[i].device), bytes);
+		add_need(memory, ll_device_state_get(walk->blocks[i].device), bytes);
 	}
 	return memory;
 }
@@ -214,7 +214,7 @@ void ll_graph_memory_free(struct ll_graph_memory **memory)
 void ll_graph_memory_forget(const struct ll_cu_graph_exec *exec)
 {
 	struct ll_extent extent;
-	if (ll_graph_memory_is_used && ll_extents_take(LL_EXTENT_GRAPH, ll_extent_handle(exec), &extent))
+	if (ll_graph_memory_is_used && ll_extents_remove(LL_EXTENT_GRAPH, ll_extent_handle(exec), &extent))
 		free(extent.graph);
 }
 
@@ -240,7 +240,7 @@ static struct card *card_of(const struct ll_device_state *dev)
 }
 
 /* The card's lock is held. */
-static bool settle(struct ll_device_state *dev)
+static bool settle_graphs(struct ll_device_state *dev)
 {
 	struct card *card = card_of(dev);
 	uint64_t bytes = 0;
@@ -258,7 +258,7 @@ void ll_graph_memory_true_up(struct ll_device_state *dev)
 	if (!(used_cards >> dev->device & 1))
 		return;
 	ll_growth_lock(dev);
-	settle(dev);
+	settle_graphs(dev);
 	ll_growth_unlock(dev);
 }
 
@@ -273,20 +273,20 @@ void ll_graph_memory_true_up_all(void)
 
 /* Calls the driver's trim while no launch is in it that needs what graphs have. A thread that captures a stream may do
  * so in the relaxed mode. The card's lock is held. */
-static ll_cu_result trim(struct ll_device_state *dev, uint64_t most_ns, bool is_wanted)
+static ll_cu_result trim_graph_memory(struct ll_device_state *dev, uint64_t most_ns, bool is_wanted)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	unsigned calls;
 	bool is_closed = ll_growth_close(dev, LL_GROWTH_GRAPHS, most_ns, &calls);
-	settle(dev);
+	settle_graphs(dev);
 	if (is_wanted || (is_closed && !card_of(dev)->certain_calls)) {
 		if (!is_wanted)
 			ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 		status = ll_real()->cuDeviceGraphMemTrim(dev->device);
 		if (!is_wanted)
 			ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-		settle(dev);
+		settle_graphs(dev);
 	}
 	if (is_closed)
 		ll_growth_open(dev, LL_GROWTH_GRAPHS);
@@ -299,7 +299,7 @@ bool ll_graph_memory_release(struct ll_device_state *dev)
 		return false;
 	ll_growth_lock(dev);
 	uint64_t before = card_of(dev)->growth.charged_bytes;
-	trim(dev, DRAIN_MOST_NS, false);
+	trim_graph_memory(dev, DRAIN_MOST_NS, false);
 	bool is_less = card_of(dev)->growth.charged_bytes < before;
 	ll_growth_unlock(dev);
 	return is_less;
@@ -311,7 +311,7 @@ ll_cu_result ll_graph_memory_trim(ll_cu_device device)
 	if (!dev || !(used_cards >> device & 1))
 		return ll_real()->cuDeviceGraphMemTrim(device);
 	ll_growth_lock(dev);
-	ll_cu_result status = trim(dev, DRAIN_MOST_NS, true);
+	ll_cu_result status = trim_graph_memory(dev, DRAIN_MOST_NS, true);
 	ll_growth_unlock(dev);
 	return status;
 }
@@ -348,7 +348,7 @@ static bool cover_need(struct ll_graph_cover *cover, size_t i)
 	return rc == 0 || rc == -ESTALE;
 }
 
-static void uncover(struct ll_graph_cover *cover)
+static void remove_cover(struct ll_graph_cover *cover)
 {
 	while (cover->entered > 0) {
 		const struct need *need = &cover->memory->needs[--cover->entered];
@@ -358,7 +358,7 @@ static void uncover(struct ll_graph_cover *cover)
 			card->certain_calls--;
 		if (cover->reserved >> cover->entered & 1)
 			ll_growth_end(&card->growth, need->bytes);
-		if (!settle(need->dev))
+		if (!settle_graphs(need->dev))
 			cover->is_over = true;
 		ll_growth_leave(need->dev, LL_GROWTH_GRAPHS);
 		ll_growth_unlock(need->dev);
@@ -371,7 +371,7 @@ static bool try_cover(struct ll_graph_cover *cover, bool is_certain)
 	cover->is_certain = is_certain;
 	for (size_t i = 0; i < cover->memory->count; i++) {
 		if (!cover_need(cover, i)) {
-			uncover(cover);
+			remove_cover(cover);
 			return false;
 		}
 	}
@@ -384,10 +384,10 @@ static void release_all(const struct ll_graph_memory *memory)
 		ll_device_state_give_up_reserve(memory->needs[i].dev);
 }
 
-static void ask_siblings(const struct ll_graph_memory *memory)
+static void request_siblings(const struct ll_graph_memory *memory)
 {
 	for (size_t i = 0; i < memory->count; i++)
-		ll_device_state_ask_siblings(memory->needs[i].dev, memory->needs[i].bytes);
+		ll_device_state_request_siblings(memory->needs[i].dev, memory->needs[i].bytes);
 }
 
 struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, struct ll_cu_stream *stream)
@@ -401,7 +401,7 @@ struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, stru
 	release_all(memory);
 	if (try_cover(&cover, false))
 		return cover;
-	ask_siblings(memory);
+	request_siblings(memory);
 	cover.is_refused = !try_cover(&cover, false);
 	return cover;
 }
@@ -421,7 +421,7 @@ void ll_graph_memory_note(struct ll_graph_cover *cover, bool is_launched)
 void ll_graph_memory_end(struct ll_graph_cover *cover)
 {
 	if (cover->memory && !cover->is_refused)
-		uncover(cover);
+		remove_cover(cover);
 	if (cover->is_over)
 		release_all(cover->memory);
 }

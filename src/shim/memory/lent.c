@@ -25,7 +25,7 @@ void ll_lent_add(struct ll_lent **list, const struct ll_extent *block)
 	ll_lent_is_any = true;
 }
 
-static void take_out(struct ll_lent **link, struct ll_device_state *dev)
+static void remove_lent(struct ll_lent **link, struct ll_device_state *dev)
 {
 	struct ll_lent *lent = *link;
 	*link = lent->next;
@@ -38,7 +38,7 @@ uint64_t ll_lent_bytes(struct ll_lent **list, struct ll_device_state *dev)
 	uint64_t bytes = 0;
 	for (struct ll_lent **link = list; *link;) {
 		if (!ll_exported_is_for_others(dev, (*link)->id)) {
-			take_out(link, dev);
+			remove_lent(link, dev);
 			continue;
 		}
 		bytes += (*link)->bytes;
@@ -50,5 +50,5 @@ uint64_t ll_lent_bytes(struct ll_lent **list, struct ll_device_state *dev)
 void ll_lent_end(struct ll_lent **list, struct ll_device_state *dev)
 {
 	while (*list)
-		take_out(list, dev);
+		remove_lent(list, dev);
 }

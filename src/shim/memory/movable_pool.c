@@ -14,7 +14,7 @@
 enum { CARDS = 64, CLASSES = 64 };
 
 /* A freed block may be larger than what is asked for by this part of that. */
-enum { WASTE_PART = 8 };
+enum { WASTE_DIVISOR = 8 };
 
 struct freed {
 	struct ll_extent block;       /* bytes: what of it still counts as used */
@@ -97,7 +97,7 @@ static unsigned class_of(uint64_t room_bytes)
 	return 63 - (unsigned)__builtin_clzll(room_bytes | 1);
 }
 
-static void settle(struct ll_movable_pool *pool, struct freed *freed)
+static void settle_freed(struct ll_movable_pool *pool, struct freed *freed)
 {
 	if (freed->event)
 		ll_real()->cuEventDestroy_v2(freed->event);
@@ -111,7 +111,7 @@ static void settle(struct ll_movable_pool *pool, struct freed *freed)
 static bool is_done(struct ll_movable_pool *pool, struct freed *freed)
 {
 	if (!freed->is_done && freed->event && ll_real()->cuEventQuery(freed->event) == LL_CUDA_SUCCESS)
-		settle(pool, freed);
+		settle_freed(pool, freed);
 	return freed->is_done;
 }
 
@@ -126,7 +126,7 @@ static struct freed *unlink_freed(struct freed **link)
 /* place NULL: a block whose stream has not reached the free. Returns the link to the best block, or NULL. */
 static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_bytes, const struct ll_stream_place *place)
 {
-	uint64_t most_bytes = room_bytes + room_bytes / WASTE_PART;
+	uint64_t most_bytes = room_bytes + room_bytes / WASTE_DIVISOR;
 	struct freed **best = NULL;
 	for (unsigned i = class_of(room_bytes); i <= class_of(most_bytes); i++) {
 		for (struct freed **link = &pool->freed[i], *freed; (freed = *link); link = &freed->next) {
@@ -155,8 +155,8 @@ static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
 }
 
 /* A block that others have as a DMA buffer is not kept: while it is there nothing of the program may move. */
-static bool goes(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
-		 const struct ll_stream_place *place)
+static bool is_to_release(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
+			  const struct ll_stream_place *place)
 {
 	if (place && freed->place.handle && !ll_stream_place_is(place, &freed->place))
 		return false;
@@ -169,7 +169,7 @@ static bool release_pool(struct ll_movable_pool *pool, uint64_t keep_bytes, cons
 	bool is_less = false;
 	for (unsigned i = cards[pool->dev->device].is_frozen ? 0 : CLASSES; i-- > 0;) {
 		for (struct freed **link = &pool->freed[i]; *link;) {
-			if (goes(pool, *link, keep_bytes, place) && is_done(pool, *link)) {
+			if (is_to_release(pool, *link, keep_bytes, place) && is_done(pool, *link)) {
 				drop_freed(pool, link);
 				is_less = true;
 			} else {
@@ -272,7 +272,7 @@ void ll_movable_pool_shrink(struct ll_movable_pool *pool, const struct ll_extent
 static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **link, uint64_t bytes)
 {
 	struct freed *freed = unlink_freed(link);
-	settle(pool, freed);
+	settle_freed(pool, freed);
 	struct ll_extent block = freed->block;
 	free(freed);
 	block.bytes = bytes;
@@ -282,8 +282,8 @@ static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **
 	return block;
 }
 
-bool ll_movable_pool_take(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
-			  const struct ll_stream_place *place, struct ll_extent *ret_block)
+bool ll_movable_pool_get_block(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+			       const struct ll_stream_place *place, struct ll_extent *ret_block)
 {
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);
@@ -293,8 +293,8 @@ bool ll_movable_pool_take(struct ll_movable_pool *pool, uint64_t room_bytes, uin
 	return best != NULL;
 }
 
-bool ll_movable_pool_take_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
-				  struct ll_pending_block *ret_pending)
+bool ll_movable_pool_get_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+				 struct ll_pending_block *ret_pending)
 {
 	struct card *card = card_of(pool->dev);
 	LOCK_CARD(card);
@@ -321,7 +321,7 @@ bool ll_movable_pool_put(struct ll_movable_pool *pool, const struct ll_extent *b
 	if (place)
 		freed->place = *place;
 	if (!event)
-		settle(pool, freed);
+		settle_freed(pool, freed);
 	*first = freed;
 	atomic_fetch_add(&ll_movable_pools_freed, 1);
 	if (pool->is_destroyed) {
@@ -463,7 +463,7 @@ static void end_work(struct ll_movable_pool *pool, struct freed *freed, const vo
 	if (freed->place.context != context)
 		return;
 	if (!freed->is_done && !freed->event)
-		settle(pool, freed);
+		settle_freed(pool, freed);
 	freed->place.handle = NULL;
 }
 

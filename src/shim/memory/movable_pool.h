@@ -54,8 +54,8 @@ void ll_movable_pool_shrink(struct ll_movable_pool *pool, const struct ll_extent
 
 /* Takes the smallest freed block that has the room, and that this stream may use. False: there is none. The block is
  * not in the map of extents. */
-bool ll_movable_pool_take(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
-			  const struct ll_stream_place *place, struct ll_extent *ret_block);
+bool ll_movable_pool_get_block(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+			       const struct ll_stream_place *place, struct ll_extent *ret_block);
 
 /* A freed block that may be used behind the event alone. */
 struct ll_pending_block {
@@ -65,8 +65,8 @@ struct ll_pending_block {
 };
 
 /* Takes such a block, whose event is the caller's then. False: there is none. */
-bool ll_movable_pool_take_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
-				  struct ll_pending_block *ret_pending);
+bool ll_movable_pool_get_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
+				 struct ll_pending_block *ret_pending);
 
 /*
  * The block is freed; its extent is not in the map. event: when it may be used, recorded in the stream at `place`, the

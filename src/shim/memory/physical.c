@@ -339,7 +339,7 @@ ll_cu_result ll_physical_unmap(ll_cu_deviceptr address, size_t bytes, ll_cu_resu
 	if (status != LL_CUDA_SUCCESS)
 		return status;
 	while (ll_extents_next(&mapping) && ll_extent_has_address(mapping.kind) && mapping.address - address < bytes) {
-		if (ll_extents_take(LL_EXTENT_MAPPING, mapping.address, &mapping))
+		if (ll_extents_remove(LL_EXTENT_MAPPING, mapping.address, &mapping))
 			forget_mapping(&mapping);
 	}
 	return status;

@@ -98,7 +98,7 @@ static inline enum ll_cu_mem_access_flags ll_physical_access(const struct ll_ext
 void ll_physical_accessed(ll_cu_deviceptr address, size_t bytes, const struct ll_cu_mem_access_desc *accesses,
 			  size_t count);
 
-/* ---- for whoever moves memory while the program's calls are shut (pieces.h) ---- */
+/* ---- for whoever moves memory while the program's calls are shut (chunks.h) ---- */
 
 /* Whether the memory of this extent, of kind LL_EXTENT_PHYSICAL, can leave the card now. */
 bool ll_physical_is_movable(const struct ll_extent *physical);

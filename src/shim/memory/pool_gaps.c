@@ -1,4 +1,4 @@
-/* The gaps of pools: which there are for whom, and what waits and ends of streams make of them. */
+/* The gaps of pools: which allocation may use which gap, and how waits for streams and their ends change that. */
 #include "base/clock.h"
 #include "shim/interpose/stream.h"
 #include "shim/memory/footprint.h"

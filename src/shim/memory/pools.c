@@ -76,7 +76,7 @@ static ll_cu_result read_taken(struct ll_pool *pool, uint64_t has_bytes, uint64_
 }
 
 /* If the driver does not say what the pool has, the charge stays. The card's lock is held. */
-static bool settle(struct ll_pool *pool)
+static bool settle_pool(struct ll_pool *pool)
 {
 	uint64_t has_bytes, taken;
 	if (ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes) ||
@@ -93,12 +93,12 @@ static bool true_up(struct ll_pool *pool)
 {
 	if (pool->is_destroyed)
 		return true;
-	bool is_within = settle(pool);
+	bool is_within = settle_pool(pool);
 	if (is_within && !pool->is_over)
 		return true;
 	ll_pool_forget_gaps(pool);
 	trim_driver(pool);
-	settle(pool);
+	settle_pool(pool);
 	pool->is_over = !ll_growth_has_room(pool->dev, 0);
 	return is_within;
 }
@@ -229,14 +229,14 @@ static struct ll_device_state *dev_of_managed(void)
 {
 	struct ll_cu_context *context;
 	struct ll_device_state *dev = ll_device_state_current(&context);
-	return dev ? dev : ll_device_state_take(0);
+	return dev ? dev : ll_device_state_get(0);
 }
 
 void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_props *props)
 {
 	struct ll_device_state *dev = NULL;
 	if (props->location.type == LL_CU_MEM_LOCATION_TYPE_DEVICE)
-		dev = ll_device_state_take(props->location.id);
+		dev = ll_device_state_get(props->location.id);
 	else if (props->type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED)
 		dev = dev_of_managed();
 	if (dev && props->type == LL_CU_MEM_ALLOCATION_TYPE_PINNED && !props->handle_types && !props->usage)
@@ -338,7 +338,7 @@ static bool reserve_gap(struct ll_pool *pool, uint64_t bytes, uint64_t most_byte
 	if (!ll_gaps_fit(&pool->gaps, bytes, place) ||
 	    !ll_growth_close(pool->dev, LL_GROWTH_POOLS, ALONE_MOST_NS, &calls))
 		return false;
-	growth->is_alone = !calls && settle(pool) && ll_gaps_fit(&pool->gaps, bytes, place);
+	growth->is_alone = !calls && settle_pool(pool) && ll_gaps_fit(&pool->gaps, bytes, place);
 	if (!growth->is_alone) {
 		ll_growth_open(pool->dev, LL_GROWTH_POOLS);
 		return false;
@@ -387,7 +387,7 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	is_less |= ll_graph_memory_release(pool->dev);
 	if (!is_less || !begin_growth(pool, bytes, &place, true, &growth)) {
 		uint64_t most_bytes = ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
-		if (ll_device_state_ask_siblings(pool->dev, most_bytes))
+		if (ll_device_state_request_siblings(pool->dev, most_bytes))
 			begin_growth(pool, bytes, &place, true, &growth);
 	}
 	return growth;
@@ -400,7 +400,7 @@ static void keep_block(struct ll_pool *pool, const struct ll_pool_growth *growth
 	struct ll_extent block = {
 	    .kind = LL_EXTENT_BLOCK, .address = address, .bytes = bytes, .dev = pool->dev, .pool = pool};
 	pool->block_count += ll_charge_put(&block);
-	ll_gaps_take(&pool->gaps, address, bytes);
+	ll_gaps_remove(&pool->gaps, address, bytes);
 	if (pool->serial == growth->serial)
 		ll_pool_note_growth(pool, address, bytes, grown_bytes);
 }
@@ -465,7 +465,7 @@ void ll_pool_shed(struct ll_pool *pool)
 /* From the driver's call on another thread may get the block's place. So the gap is noted before. */
 bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 {
-	if (!ll_pools_are_used || !ll_extents_take(LL_EXTENT_BLOCK, address, ret_block))
+	if (!ll_pools_are_used || !ll_extents_remove(LL_EXTENT_BLOCK, address, ret_block))
 		return false;
 	if (ret_block->is_backed)
 		return true;

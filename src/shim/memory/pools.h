@@ -7,7 +7,7 @@
  * before it tells the program how much memory is free.
  *
  * An allocation grows a pool by its size, rounded up to steps, or by less. The library reserves that around the
- * driver's call (growth.h), whether the pool has free memory or not: the driver does not tell in which pieces that is.
+ * driver's call (growth.h), whether the pool has free memory or not: the driver does not tell in which blocks that is.
  * If the limit refuses the reserve, and the pool surely has a gap for the allocation (gaps.h), the driver makes the
  * allocation while no other one is made on that card. Otherwise the pools give up what they keep, and the limit is
  * asked again.

@@ -17,25 +17,25 @@
 
 /* Contexts end without a word to this thread. */
 #define LOOK_NS (1 * LL_NS_PER_S)
-/* The host was short: it is asked again after this. */
+/* If the host had no memory, the next attempt is made after this time. */
 #define SHORT_NS (1 * LL_NS_PER_S)
-/* What was not wanted for so long is given back. */
+/* Memory that was not wanted for this long is freed. */
 #define UNUSED_NS (10 * LL_NS_PER_S)
 
 enum { STACK_BYTES = 256 * 1024, PAGE_BYTES = 4096 };
 
 struct ll_host_pool {
 	const struct ll_device_state *dev;
-	char *base; /* addresses for all of it; what is not ready has no memory */
+	char *base; /* addresses of the whole pool; steps that are not ready have no memory */
 	uint64_t most_bytes;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t changed;
 	bool has_thread;
 	uint64_t wanted_bytes, needed_bytes, ready_bytes;
-	uint64_t short_ns;  /* when the host was last short; 0: it is not */
-	uint64_t unused_ns; /* since when there is much more than is wanted; 0: there is not */
-	/* of the thread alone */
-	struct ll_cu_context *context; /* in which memory is registered */
+	uint64_t short_ns;  /* when the host last had no memory; 0: it has some */
+	uint64_t unused_ns; /* since when much more is ready than is wanted; 0: it is not */
+	/* used by the thread of the pool only */
+	struct ll_cu_context *context; /* the context in which memory is registered */
 };
 
 static uint64_t round_up(uint64_t bytes)
@@ -60,7 +60,7 @@ struct ll_host_pool *ll_host_pool_new(const struct ll_device_state *dev, uint64_
 		return NULL;
 	*pool = (struct ll_host_pool){.dev = dev, .most_bytes = round_up(most_bytes)};
 	init_lock(pool);
-	/* Without rights it is no memory, so no limit counts it but that of addresses. */
+	/* Addresses without access rights count only for the limit of addresses, not of memory. */
 	void *base = mmap(NULL, pool->most_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
 		free(pool);
@@ -94,7 +94,7 @@ static bool is_room(uint64_t bytes, bool is_needed)
 }
 
 /* The kernel before 5.14 does not know MADV_POPULATE_WRITE. */
-static void touch(char *at)
+static void touch_page(char *at)
 {
 #ifdef MADV_POPULATE_WRITE
 	if (madvise(at, LL_POOL_STEP_BYTES, MADV_POPULATE_WRITE) == 0)
@@ -104,7 +104,7 @@ static void touch(char *at)
 		((volatile char *)at)[i] = 0;
 }
 
-/* Memory that is not registered serves too: copies are slower. */
+/* Memory that cannot be registered is used too, with slower copies. */
 static void register_step(struct ll_host_pool *pool, char *at)
 {
 	struct ll_cu_context *popped, *context = ll_host_pool_context(pool->dev);
@@ -121,7 +121,7 @@ static bool make_step(struct ll_host_pool *pool, uint64_t offset, bool is_needed
 	char *at = pool->base + offset;
 	if (!is_room(LL_POOL_STEP_BYTES, is_needed) || mprotect(at, LL_POOL_STEP_BYTES, PROT_READ | PROT_WRITE) < 0)
 		return false;
-	touch(at);
+	touch_page(at);
 	register_step(pool, at);
 	return true;
 }
@@ -139,7 +139,7 @@ static void drop_step(struct ll_host_pool *pool, uint64_t offset)
 	mprotect(at, LL_POOL_STEP_BYTES, PROT_NONE);
 }
 
-/* With the context in which it was registered, memory is registered no more. */
+/* When the context has ended, its registrations have ended too. */
 static void follow_context(struct ll_host_pool *pool, uint64_t ready_bytes)
 {
 	struct ll_extent found;
@@ -172,7 +172,7 @@ static enum work next_work(struct ll_host_pool *pool, uint64_t now_ns)
 	return now_ns - pool->unused_ns >= UNUSED_NS ? DROP : NOTHING;
 }
 
-/* The lock is held, and let go of meanwhile. A step that is dropped is not ready before that. */
+/* The lock is held, and released during the step. A step that is dropped counts as not ready from the start. */
 static void do_work(struct ll_host_pool *pool, enum work work)
 {
 	uint64_t offset = pool->ready_bytes;
@@ -230,7 +230,7 @@ static void start_thread(struct ll_host_pool *pool)
 	pthread_attr_destroy(&attr);
 }
 
-/* ---- what the link asks ---- */
+/* ---- for the link ---- */
 
 void ll_host_pool_want(struct ll_host_pool *pool, uint64_t bytes)
 {

@@ -21,7 +21,7 @@ static bool is_ours(const struct ll_line *line, int fd)
 	       st.st_ino == line->inode;
 }
 
-static void keep(struct ll_line *line, int fd)
+static void keep_fd(struct ll_line *line, int fd)
 {
 	struct stat st = {0};
 	pthread_mutex_lock(&line->lock);
@@ -39,7 +39,7 @@ int ll_line_open(struct ll_line *line, const struct ll_port *port)
 	ll_fork_block();
 	int rc = ll_port_connect(port, &fd);
 	if (!rc)
-		keep(line, fd);
+		keep_fd(line, fd);
 	ll_fork_unblock();
 	if (rc)
 		return rc;

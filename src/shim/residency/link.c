@@ -16,8 +16,8 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/backing.h"
+#include "shim/memory/chunks.h"
 #include "shim/memory/footprint.h"
-#include "shim/memory/pieces.h"
 #include "shim/residency/link_state.h"
 #include "shim/residency/shares.h"
 #include "shim/say.h"
@@ -25,7 +25,7 @@
 
 #define LOOK_MS 100
 #define PREPARE_LOOK_MS 2
-/* A loadlined that was killed is followed by the next one within some ms. */
+/* After a loadlined was killed, the next one starts within some ms. */
 #define CONNECT_NS (20 * LL_NS_PER_MS)
 #define ALONE_LOOK_MS 20
 #define ROOM_LOOK_NS (1 * LL_NS_PER_MS)
@@ -38,15 +38,15 @@ static _Atomic(struct ll_link *) links[CARDS];
 static bool is_tried[CARDS];
 static struct ll_fork_item fork_item;
 
-/* ---- what is said ---- */
+/* ---- messages to loadlined ---- */
 
 static int say_evictable(struct ll_link *link)
 {
 	union ll_message message;
-	struct ll_port_name name = ll_port_name(atomic_load(&link->dev->claim));
+	struct ll_port_name name = ll_port_name_of(atomic_load(&link->dev->claim));
 	if (!name.token)
 		return -ESTALE;
-	link->told_bytes = ll_pieces_bytes(link->dev);
+	link->told_bytes = ll_chunks_bytes(link->dev);
 	ll_link_init_message(link, LL_MESSAGE_EVICTABLE, &message);
 	message.move.job = ll_device_state_settings()->id;
 	message.move.slot = name.slot;
@@ -55,18 +55,18 @@ static int say_evictable(struct ll_link *link)
 	message.move.free_bytes = ll_move_free_bytes(link->dev);
 	message.move.flags = (link->is_by_hand ? LL_MOVE_BY_HAND : 0U) |
 			     (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U) |
-			     (link->is_held && link->state == LL_LINK_RETURNING ? LL_MOVE_HOLD : 0U);
+			     (link->is_held && link->state == LL_LINK_RESUMING ? LL_MOVE_HOLD : 0U);
 	link->line.token = name.token;
 	int rc = ll_line_say(&link->line, &message, NULL, 0);
-	if (!rc && link->lacks_room) /* the loadlined that heard of it, and would have let it try again, is no more */
+	if (!rc && link->lacks_room) /* the loadlined that received NO_ROOM has ended, so it cannot send RESUME */
 		rc = ll_link_say_kind(link, LL_MESSAGE_NO_ROOM);
 	return rc;
 }
 
-/* What may have to leave, while the program runs. */
+/* Reports the memory that may be evicted, while the program runs. */
 static int tell_sizes(struct ll_link *link)
 {
-	uint64_t bytes = ll_pieces_bytes(link->dev), pool_bytes = ll_move_pool_bytes(link->move);
+	uint64_t bytes = ll_chunks_bytes(link->dev), pool_bytes = ll_move_pool_bytes(link->move);
 	ll_move_look_ahead(link->move, bytes);
 	if (bytes == link->told_bytes && pool_bytes == link->told_pool_bytes)
 		return 0;
@@ -75,7 +75,7 @@ static int tell_sizes(struct ll_link *link)
 	return ll_link_say_kind(link, LL_MESSAGE_SIZES);
 }
 
-/* A thread of the program is about to wait, because the calls are shut. Any thread. */
+/* A thread of the program is about to wait because the calls are shut. Called on any thread. */
 static void note_waiting(void)
 {
 	union ll_message message;
@@ -94,11 +94,11 @@ static void lose_daemon(struct ll_link *link)
 	ll_line_close(&link->line);
 	ll_link_report_again(link);
 	if (link->state == LL_LINK_PREPARING)
-		ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_STOPPED : LL_LINK_HERE);
+		ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_SUSPENDED : LL_LINK_HERE);
 	if (!link->lost_ns)
 		link->lost_ns = ll_now_ns();
 	atomic_store(&link->ended_ns, ll_now_ns());
-	atomic_store(&link->room, LL_LINK_ANSWER_LOST);
+	atomic_store(&link->room, LL_LINK_REPLY_LOST);
 }
 
 static void connect_to_daemon(struct ll_link *link)
@@ -115,7 +115,7 @@ static void connect_to_daemon(struct ll_link *link)
 		ll_line_close(&link->line);
 }
 
-/* It has answered, so it knows the slot. */
+/* loadlined has replied, so it knows the slot. */
 static void note_heard(struct ll_link *link)
 {
 	link->lost_ns = 0;
@@ -136,18 +136,18 @@ static int handle_messages(struct ll_link *link)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Of a program that runs. */
+/* For a program that runs. */
 static int tell_news(struct ll_link *link)
 {
-	struct ll_port_name name = ll_port_name(atomic_load(&link->dev->claim));
+	struct ll_port_name name = ll_port_name_of(atomic_load(&link->dev->claim));
 	if (name.token != link->line.token)
-		return -ESTALE; /* it has another slot now, and says so */
+		return -ESTALE; /* the process has another slot now, and connects for it */
 	int rc = ll_shares_tell(link->dev, &link->line, link->is_new);
 	link->is_new = false;
 	return rc ? rc : tell_sizes(link);
 }
 
-static void serve(struct ll_link *link)
+static void serve_link(struct ll_link *link)
 {
 	int rc = handle_messages(link);
 	if (!rc)
@@ -160,27 +160,28 @@ static void serve(struct ll_link *link)
 		lose_daemon(link);
 }
 
-/* Nobody has decided for so long: the program goes on by itself. */
+/* loadlined has been away for too long: the program is resumed without it. */
 static void end_alone(struct ll_link *link)
 {
 	if (!ll_link_is_alone(link) ||
-	    (link->state != LL_LINK_AWAY && link->state != LL_LINK_STOPPED && !link->lacks_room && !link->is_back))
+	    (link->state != LL_LINK_AWAY && link->state != LL_LINK_SUSPENDED && !link->lacks_room && !link->is_back))
 		return;
 	if (!link->has_said_alone)
 		ll_say("loadlined does not answer: this program's memory returns to card %d by itself",
 		       link->dev->device);
 	link->has_said_alone = true;
-	if (link->state != LL_LINK_RETURNING)
+	if (link->state != LL_LINK_RESUMING)
 		ll_link_resume(link, false);
 	link->is_held = link->is_back = false;
-	if (link->state == LL_LINK_RETURNING && !ll_move_may_have_room(link->move))
-		link->lacks_room = link->moves_on = true; /* nobody says whether the neighbour is used by now */
+	if (link->state == LL_LINK_RESUMING && !ll_move_may_have_room(link->move))
+		link->lacks_room = link->moves_on =
+		    true; /* without loadlined it is not known whether others use the neighbour */
 }
 
 static void work_alone(struct ll_link *link)
 {
 	if (link->state == LL_LINK_HERE)
-		ll_move_look_ahead(link->move, ll_pieces_bytes(link->dev));
+		ll_move_look_ahead(link->move, ll_chunks_bytes(link->dev));
 	end_alone(link);
 	ll_link_do_step(link);
 	connect_to_daemon(link);
@@ -201,12 +202,12 @@ static void *link_main(void *arg)
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	prctl(PR_SET_NAME, "ll-evictable");
 	prctl(PR_SET_TIMERSLACK, 1);
-	ll_reentry_depth = 1; /* all that this thread calls is ours */
+	ll_reentry_depth = 1; /* calls of this thread are the library's, not the program's */
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
-		ll_link_tell_page(link); /* of what was allocated meanwhile, and to a slot that was taken anew */
+		ll_link_tell_page(link); /* for memory that was allocated meanwhile, and for a new slot */
 		if (link->line.fd >= 0)
-			serve(link);
+			serve_link(link);
 		else
 			work_alone(link);
 		ll_line_wait(&link->line, look_ms(link));
@@ -309,11 +310,11 @@ bool ll_residency_backs(struct ll_device_state *dev)
 	return link_of(dev) != NULL;
 }
 
-void ll_residency_join(ll_cu_device device)
+void ll_residency_link_join(ll_cu_device device)
 {
 	const struct ll_run_settings *settings = ll_device_state_settings();
 	if (settings && settings->is_evictable)
-		ll_residency_backs(ll_device_state_take(device));
+		ll_residency_backs(ll_device_state_get(device));
 }
 
 bool ll_residency_is_served(struct ll_device_state *dev)
@@ -323,38 +324,38 @@ bool ll_residency_is_served(struct ll_device_state *dev)
 
 /* ---- room for an allocation ---- */
 
-static enum ll_link_answer ask_for_room(struct ll_link *link, uint64_t bytes, bool takes_pieces, uint64_t deadline_ns)
+static enum ll_link_reply request_room(struct ll_link *link, uint64_t bytes, bool waits_by_chunk, uint64_t deadline_ns)
 {
-	int answer;
+	int reply;
 	uint64_t now_ns = ll_now_ns();
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_SHORT);
-	message.move.bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES); /* the driver gives no less */
-	message.move.flags = takes_pieces ? LL_MOVE_TAKES_PIECES : 0;
-	atomic_store(&link->room, LL_LINK_ANSWER_NONE);
+	message.move.bytes = ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES); /* the driver allocates no less */
+	message.move.flags = waits_by_chunk ? LL_MOVE_BY_CHUNKS : 0;
+	atomic_store(&link->room, LL_LINK_REPLY_NONE);
 	if (ll_line_say(&link->line, &message, NULL, 0))
-		return LL_LINK_ANSWER_LOST;
-	while (!(answer = atomic_load(&link->room)) && now_ns < deadline_ns) {
+		return LL_LINK_REPLY_LOST;
+	while (!(reply = atomic_load(&link->room)) && now_ns < deadline_ns) {
 		ll_sleep_until_ns(now_ns + ROOM_LOOK_NS);
 		now_ns = ll_now_ns();
 	}
-	return (enum ll_link_answer)answer;
+	return (enum ll_link_reply)reply;
 }
 
-/* Asks the next loadlined if the one that was asked has ended. */
-static enum ll_link_answer await_room(struct ll_link *link, uint64_t bytes, bool takes_pieces)
+/* If loadlined ends, sends the request to the next one. */
+static enum ll_link_reply await_room(struct ll_link *link, uint64_t bytes, bool waits_by_chunk)
 {
 	uint64_t deadline_ns = ll_now_ns() + LL_RESIDENCY_ROOM_NS;
 	for (;;) {
-		enum ll_link_answer answer = ask_for_room(link, bytes, takes_pieces, deadline_ns);
+		enum ll_link_reply reply = request_room(link, bytes, waits_by_chunk, deadline_ns);
 		uint64_t now_ns = ll_now_ns(), ended_ns = atomic_load(&link->ended_ns);
-		if (answer != LL_LINK_ANSWER_LOST || !ended_ns || now_ns > ended_ns + LL_RESIDENCY_DAEMON_NS)
-			return answer;
+		if (reply != LL_LINK_REPLY_LOST || !ended_ns || now_ns > ended_ns + LL_RESIDENCY_DAEMON_NS)
+			return reply;
 		ll_sleep_until_ns(now_ns + DAEMON_LOOK_NS);
 	}
 }
 
-enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool takes_pieces,
+enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool waits_by_chunk,
 					 unsigned *grants)
 {
 	if (!ll_residency_backs(dev))
@@ -366,14 +367,14 @@ enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t b
 	}
 	struct ll_link *link = link_of(dev);
 	LL_SCOPE_NO_CANCEL;
-	/* The program may have to leave itself meanwhile. */
+	/* The program itself may be evicted meanwhile. */
 	ll_driver_call_step_out();
 	pthread_mutex_lock(&link->room_lock);
-	enum ll_link_answer answer = await_room(link, bytes, takes_pieces);
+	enum ll_link_reply reply = await_room(link, bytes, waits_by_chunk);
 	pthread_mutex_unlock(&link->room_lock);
 	ll_driver_call_step_in();
-	if (answer != LL_LINK_ANSWER_THERE && answer != LL_LINK_ANSWER_COMING)
+	if (reply != LL_LINK_REPLY_THERE && reply != LL_LINK_REPLY_COMING)
 		return LL_MOVE_ROOM_NONE;
 	++*grants;
-	return answer == LL_LINK_ANSWER_THERE ? LL_MOVE_ROOM_THERE : LL_MOVE_ROOM_COMING;
+	return reply == LL_LINK_REPLY_THERE ? LL_MOVE_ROOM_THERE : LL_MOVE_ROOM_COMING;
 }

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 #include "shim/time/driver_calls.h"
 
-/* After so long without loadlined memory comes back by itself. */
+/* After this time without loadlined, memory is resumed without a command. */
 #define ALONE_NS (5 * LL_NS_PER_S)
 #define CARD_LOOK_NS (1 * LL_NS_PER_S)
 #define QUIET_NS (10 * LL_NS_PER_S)
@@ -46,9 +46,9 @@ static int say_free(struct ll_link *link, enum ll_message_kind kind)
 enum ll_move_state ll_link_told_state(const struct ll_link *link)
 {
 	static const enum ll_move_state states[] = {
-	    [LL_LINK_HERE] = LL_MOVE_HERE,       [LL_LINK_PREPARING] = LL_MOVE_HERE,
-	    [LL_LINK_STOPPED] = LL_MOVE_STOPPED, [LL_LINK_LEAVING] = LL_MOVE_LEAVING,
-	    [LL_LINK_AWAY] = LL_MOVE_AWAY,       [LL_LINK_RETURNING] = LL_MOVE_RETURNING};
+	    [LL_LINK_HERE] = LL_MOVE_HERE,         [LL_LINK_PREPARING] = LL_MOVE_HERE,
+	    [LL_LINK_SUSPENDED] = LL_MOVE_STOPPED, [LL_LINK_EVICTING] = LL_MOVE_EVICTING,
+	    [LL_LINK_AWAY] = LL_MOVE_AWAY,         [LL_LINK_RESUMING] = LL_MOVE_RESUMING};
 	return states[link->state];
 }
 
@@ -69,13 +69,12 @@ static void account_stop(struct ll_link *link)
 	link->stopped_ns = ll_move_is_stopped(link->move) ? now_ns : 0;
 }
 
-/* Says in the process's slot where its memory is. */
 void ll_link_tell_page(struct ll_link *link)
 {
 	account_stop(link);
 	uint64_t away_bytes = ll_move_away_bytes(link->move);
 	if (!ll_move_is_stopped(link->move))
-		link->evictable_bytes = ll_pieces_charged_bytes(link->dev);
+		link->evictable_bytes = ll_chunks_charged_bytes(link->dev);
 	struct ll_memory_residency residency = {.state = LL_CLAIM_ON_CARD, .evictable_bytes = link->evictable_bytes};
 	if (ll_move_is_stopped(link->move))
 		residency.state = link->state == LL_LINK_AWAY ? LL_CLAIM_EVICTED : LL_CLAIM_STOPPED;
@@ -95,7 +94,7 @@ void ll_link_enter(struct ll_link *link, enum ll_link_state state)
 
 static int note_stopped(struct ll_link *link, enum ll_link_state state)
 {
-	/* A thread that was late in the move before may have said it just now. */
+	/* A thread that was late in the move before may have set it just now. */
 	atomic_store(&link->has_said_want, false);
 	atomic_store(&link->is_away, true);
 	ll_link_enter(link, state);
@@ -105,7 +104,7 @@ static int note_stopped(struct ll_link *link, enum ll_link_state state)
 	return rc;
 }
 
-/* error: the driver's, if the memory is not back because the card is lost. */
+/* error: the error of the driver, if the memory is not back because the card is lost; else 0. */
 static int go_on(struct ll_link *link, uint64_t error)
 {
 	union ll_message message;
@@ -114,11 +113,12 @@ static int go_on(struct ll_link *link, uint64_t error)
 	link->is_by_hand = false;
 	ll_link_init_message(link, LL_MESSAGE_BACK, &message);
 	message.move.value = error;
-	/* A program that hears of its card's loss may end at once. Else whoever hears BACK finds it in the page. */
+	/* If the card is lost, the program may end at once, so BACK is sent first. Else BACK is sent last, so the page
+	 * is up to date when loadlined receives it. */
 	int rc = error ? ll_line_say(&link->line, &message, NULL, 0) : 0;
 	ll_move_go_on(link->move);
 	if (error)
-		ll_move_end(link->move); /* nothing is away any more */
+		ll_move_end(link->move); /* no memory is away any more */
 	ll_link_enter(link, LL_LINK_HERE);
 	if (!error)
 		rc = ll_line_say(&link->line, &message, NULL, 0);
@@ -136,15 +136,15 @@ static int turn_down(struct ll_link *link, const char *why)
 	return say_busy(link, why);
 }
 
-static int suspend(struct ll_link *link)
+static int suspend_program(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
 		return turn_down(link, why);
-	return note_stopped(link, LL_LINK_STOPPED);
+	return note_stopped(link, LL_LINK_SUSPENDED);
 }
 
-/* It goes on meanwhile. */
+/* The program runs while more host memory is made ready. */
 static int prepare_more(struct ll_link *link)
 {
 	ll_move_go_on(link->move);
@@ -152,8 +152,8 @@ static int prepare_more(struct ll_link *link)
 	return 0;
 }
 
-/* The host's memory is ready. */
-static int leave(struct ll_link *link)
+/* Stops the program and begins the copy. The host memory is ready. */
+static int evict_now(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
@@ -163,13 +163,13 @@ static int leave(struct ll_link *link)
 		return prepare_more(link);
 	if (rc)
 		return turn_down(link, why);
-	return note_stopped(link, link->is_held ? LL_LINK_STOPPED : LL_LINK_LEAVING);
+	return note_stopped(link, link->is_held ? LL_LINK_SUSPENDED : LL_LINK_EVICTING);
 }
 
-/* One that was stopped stays so if it cannot leave. */
-static int refuse_to_leave(struct ll_link *link, const char *why)
+/* The eviction failed. A program that was suspended before stays suspended. */
+static int refuse_eviction(struct ll_link *link, const char *why)
 {
-	ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_STOPPED : LL_LINK_HERE);
+	ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_SUSPENDED : LL_LINK_HERE);
 	return say_busy(link, why);
 }
 
@@ -182,16 +182,16 @@ static int tell_prepared(struct ll_link *link)
 	return ll_link_say_kind(link, LL_MESSAGE_COPIED);
 }
 
-static int prepare(struct ll_link *link)
+static int prepare_eviction(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
 	int rc = ll_move_prepare(link->move, why, sizeof why);
 	bool is_early = ll_link_awaits_destination(link) || (rc == -EAGAIN && !link->is_to_neighbour);
 	if (is_early && (!rc || rc == -EAGAIN))
 		return tell_prepared(link);
-	if (rc == -EAGAIN) /* the host's memory is needed if the neighbour is wanted */
+	if (rc == -EAGAIN) /* host memory is needed only if the neighbour has no room */
 		rc = 0;
-	return rc ? refuse_to_leave(link, why) : leave(link);
+	return rc ? refuse_eviction(link, why) : evict_now(link);
 }
 
 /* ---- steps of a move ---- */
@@ -206,7 +206,7 @@ static int copy_out(struct ll_link *link)
 	if (rc == -EAGAIN)
 		return tell_prepared(link);
 	if (rc < 0) {
-		ll_link_enter(link, LL_LINK_RETURNING);
+		ll_link_enter(link, LL_LINK_RESUMING);
 		return say_busy(link, rc == -ENOSPC ? "the host has no memory for what the neighbour has no room for"
 						    : "the driver cannot copy its memory");
 	}
@@ -235,11 +235,11 @@ static int copy_in(struct ll_link *link)
 	return say_free(link, LL_MESSAGE_NO_ROOM);
 }
 
-/* It takes no room unless there is room for all: else two programs that hold a part each would wait for each other for
- * ever. */
+/* Without loadlined the program resumes only if the card has room for all of its memory. Otherwise two programs, each
+ * with half of its memory on the card, would wait for each other for ever. */
 static void return_alone(struct ll_link *link)
 {
-	ll_move_settle(link->move); /* a batch may be on its way to the host */
+	ll_move_settle(link->move); /* a copy to the host may be in flight */
 	if (ll_move_may_have_room(link->move))
 		link->lacks_room = false;
 	else
@@ -251,22 +251,21 @@ bool ll_link_is_alone(const struct ll_link *link)
 	return link->lost_ns && ll_now_ns() - link->lost_ns >= ALONE_NS;
 }
 
-/* Whether there is something to do without waiting. */
 bool ll_link_has_step(const struct ll_link *link)
 {
-	bool is_copying = link->state == LL_LINK_LEAVING || ll_link_may_move_on(link);
-	bool is_returning = link->state == LL_LINK_RETURNING && !link->lacks_room && !link->is_back;
-	return (is_copying && !link->waits_for_host) || is_returning;
+	bool is_copying = link->state == LL_LINK_EVICTING || ll_link_may_move_on(link);
+	bool is_resuming = link->state == LL_LINK_RESUMING && !link->lacks_room && !link->is_back;
+	return (is_copying && !link->waits_for_host) || is_resuming;
 }
 
 int ll_link_do_step(struct ll_link *link)
 {
 	switch (link->state) {
 	case LL_LINK_PREPARING:
-		return prepare(link);
-	case LL_LINK_LEAVING:
+		return prepare_eviction(link);
+	case LL_LINK_EVICTING:
 		return copy_out(link);
-	case LL_LINK_RETURNING:
+	case LL_LINK_RESUMING:
 		if (!link->lacks_room && !link->is_back)
 			return copy_in(link);
 		if (link->lacks_room && ll_link_is_alone(link))
@@ -278,9 +277,9 @@ int ll_link_do_step(struct ll_link *link)
 	return ll_link_may_move_on(link) ? ll_link_move_on(link) : 0;
 }
 
-/* ---- what loadlined says ---- */
+/* ---- messages of loadlined ---- */
 
-static void take_wish(struct ll_link *link, const struct ll_message_move *message)
+static void note_wish(struct ll_link *link, const struct ll_message_move *message)
 {
 	link->is_by_hand = message->flags & LL_MOVE_BY_HAND;
 	link->is_held = message->flags & LL_MOVE_HOLD;
@@ -289,20 +288,20 @@ static void take_wish(struct ll_link *link, const struct ll_message_move *messag
 
 static int begin_evict(struct ll_link *link, const struct ll_message_move *message)
 {
-	if (link->state != LL_LINK_HERE && link->state != LL_LINK_STOPPED)
+	if (link->state != LL_LINK_HERE && link->state != LL_LINK_SUSPENDED)
 		return 0;
-	take_wish(link, message);
+	note_wish(link, message);
 	ll_link_enter(link, LL_LINK_PREPARING);
-	int rc = ll_link_ask_destination(link);
-	return rc ? rc : prepare(link);
+	int rc = ll_link_request_destination(link);
+	return rc ? rc : prepare_eviction(link);
 }
 
 static int begin_suspend(struct ll_link *link, const struct ll_message_move *message)
 {
 	if (link->state != LL_LINK_HERE)
 		return 0;
-	take_wish(link, message);
-	return suspend(link);
+	note_wish(link, message);
+	return suspend_program(link);
 }
 
 int ll_link_resume(struct ll_link *link, bool is_held)
@@ -316,27 +315,27 @@ int ll_link_resume(struct ll_link *link, bool is_held)
 			return ll_link_say_kind(link, LL_MESSAGE_BACK);
 		}
 		return go_on(link, 0);
-	case LL_LINK_STOPPED:
+	case LL_LINK_SUSPENDED:
 		return go_on(link, 0);
-	case LL_LINK_LEAVING: /* what could not be copied is on the card */
-	case LL_LINK_AWAY:    /* a batch may be on its way from a neighbour to the host */
+	case LL_LINK_EVICTING: /* batches that could not be copied are on the card */
+	case LL_LINK_AWAY:     /* a copy from a neighbour to the host may be in flight */
 		ll_move_settle(link->move);
-		ll_link_enter(link, LL_LINK_RETURNING);
+		ll_link_enter(link, LL_LINK_RESUMING);
 		return 0;
-	case LL_LINK_RETURNING:
+	case LL_LINK_RESUMING:
 		if (link->lacks_room)
 			ll_move_settle(link->move);
 		link->lacks_room = link->is_back = false;
 		return 0;
-	default: /* it was said again while BACK was on its way */
+	default: /* RESUME was sent again while BACK was on its way */
 		return 0;
 	}
 }
 
-/* The program may have gone on before it heard this: then BACK is on its way. */
+/* If the program already runs, BACK is on its way, and STAY is ignored. */
 static int begin_stay(struct ll_link *link)
 {
-	if (link->state != LL_LINK_RETURNING)
+	if (link->state != LL_LINK_RESUMING)
 		return 0;
 	if (ll_move_settle(link->move))
 		return lose_card(link);
@@ -345,21 +344,21 @@ static int begin_stay(struct ll_link *link)
 	return say_free(link, LL_MESSAGE_AWAY);
 }
 
-static enum ll_link_answer answer_of(uint64_t room)
+static enum ll_link_reply reply_of(uint64_t room)
 {
 	if (room == LL_MOVE_ROOM_COMING)
-		return LL_LINK_ANSWER_COMING;
-	return room ? LL_LINK_ANSWER_THERE : LL_LINK_ANSWER_NO_ROOM;
+		return LL_LINK_REPLY_COMING;
+	return room ? LL_LINK_REPLY_THERE : LL_LINK_REPLY_NO_ROOM;
 }
 
-/* A program that is away hears of its card's loss in this way. */
+/* Whether the card of a program that is away is lost. */
 static bool has_lost_card(const struct ll_link *link)
 {
-	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RETURNING && link->lacks_room);
+	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RESUMING && link->lacks_room);
 	return is_away && !ll_move_free_bytes(link->dev) && ll_move_is_card_lost(link->move);
 }
 
-static int measure(struct ll_link *link, uint64_t number)
+static int report_free(struct ll_link *link, uint64_t number)
 {
 	return has_lost_card(link) ? lose_card(link) : say_free_to(link, LL_MESSAGE_MEASURED, number);
 }
@@ -385,16 +384,16 @@ int ll_link_handle(struct ll_link *link, const union ll_message *message)
 	case LL_MESSAGE_STAY:
 		return begin_stay(link);
 	case LL_MESSAGE_ROOM:
-		atomic_store(&link->room, answer_of(message->move.value));
+		atomic_store(&link->room, reply_of(message->move.value));
 		return 0;
 	case LL_MESSAGE_MEASURE:
-		return measure(link, message->move.value);
+		return report_free(link, message->move.value);
 	case LL_MESSAGE_DESTINATION:
-		ll_link_take_destination(link, &message->move);
+		ll_link_set_destination(link, &message->move);
 		return 0;
 	case LL_MESSAGE_WELCOME:
 		return 0;
-	default: /* REFUSED: it does not know the slot yet */
+	default: /* REFUSED: loadlined does not know the slot yet */
 		return -EPROTO;
 	}
 }

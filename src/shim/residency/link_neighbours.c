@@ -1,4 +1,5 @@
-/* Memory on a neighbour (neighbours.h): loadlined is asked where it goes, and says when it has to go on to the host. */
+/* Memory on a neighbour (neighbours.h): the link requests a destination from loadlined. loadlined also commands when
+ * the memory must be copied on to the host. */
 #include "shim/residency/link_state.h"
 
 #include <errno.h>
@@ -6,14 +7,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 
-/* A loadlined that is well answers in some 0.1 ms, on a busy host in more than 100 ms at times. Without an answer
- * memory goes to the host. One that has ended is not waited for. */
-#define ANSWER_NS (1 * LL_NS_PER_S)
-/* While memory is on a neighbour, that is looked at so often. */
+/* loadlined replies within some 0.1 ms, on a busy host sometimes after more than 100 ms. Without a reply memory goes to
+ * the host. If loadlined has ended, the link does not wait. */
+#define REPLY_NS (1 * LL_NS_PER_S)
+/* Time between two readings of a neighbour that has memory of the program. */
 #define READ_NS (100 * LL_NS_PER_MS)
-/* Told of nothing yet. */
+/* No report was sent yet. */
 #define UNTOLD UINT64_MAX
 
 static void init_report(const struct ll_link *link, const char *uuid, union ll_message *ret_message)
@@ -33,7 +34,7 @@ static void add_reading(union ll_message *message)
 	message->move.value = used_bytes;
 }
 
-/* ---- where it goes ---- */
+/* ---- the destination ---- */
 
 static void look_for_neighbours(struct ll_link *link)
 {
@@ -42,14 +43,14 @@ static void look_for_neighbours(struct ll_link *link)
 	link->has_looked = true;
 }
 
-int ll_link_ask_destination(struct ll_link *link)
+int ll_link_request_destination(struct ll_link *link)
 {
 	union ll_message message;
 	bool has_any = false;
 	int rc = 0;
 	ll_move_set_destination(link->move, LL_MOVE_TO_HOST);
 	link->is_to_neighbour = link->moves_on = link->waits_for_host = false;
-	link->answer_ns = 0;
+	link->reply_ns = 0;
 	if (ll_device_state_settings()->avoids_neighbours)
 		return 0;
 	look_for_neighbours(link);
@@ -64,15 +65,15 @@ int ll_link_ask_destination(struct ll_link *link)
 	if (rc || !has_any)
 		return rc;
 	init_report(link, "", &message);
-	message.move.flags = LL_MOVE_ASKS;
-	message.move.bytes = ll_pieces_bytes(link->dev); /* what was told last may be less */
-	link->answer_ns = ll_now_ns() + ANSWER_NS;
+	message.move.flags = LL_MOVE_WANTS_DESTINATION;
+	message.move.bytes = ll_chunks_bytes(link->dev); /* the last report may be lower */
+	link->reply_ns = ll_now_ns() + REPLY_NS;
 	return ll_line_say(&link->line, &message, NULL, 0);
 }
 
 bool ll_link_awaits_destination(const struct ll_link *link)
 {
-	return link->answer_ns && ll_now_ns() < link->answer_ns;
+	return link->reply_ns && ll_now_ns() < link->reply_ns;
 }
 
 static const struct ll_neighbour *find_neighbour(const struct ll_link *link, const char *uuid)
@@ -84,12 +85,12 @@ static const struct ll_neighbour *find_neighbour(const struct ll_link *link, con
 	return NULL;
 }
 
-void ll_link_take_destination(struct ll_link *link, const struct ll_message_move *message)
+void ll_link_set_destination(struct ll_link *link, const struct ll_message_move *message)
 {
-	bool is_answer = ll_link_awaits_destination(link);
-	const struct ll_neighbour *neighbour = is_answer ? find_neighbour(link, message->uuid) : NULL;
-	link->answer_ns = 0;
-	if (message->uuid[0]) { /* this came too late: then the next report says that nothing is there */
+	bool is_reply = ll_link_awaits_destination(link);
+	const struct ll_neighbour *neighbour = is_reply ? find_neighbour(link, message->uuid) : NULL;
+	link->reply_ns = 0;
+	if (message->uuid[0]) { /* if the reply is late, the next report says that the neighbour has nothing */
 		snprintf(link->neighbour, sizeof link->neighbour, "%s", message->uuid);
 		link->told_neighbour_bytes = UNTOLD;
 	}
@@ -97,7 +98,7 @@ void ll_link_take_destination(struct ll_link *link, const struct ll_message_move
 	if (neighbour) {
 		ll_move_set_destination(link->move, neighbour->device);
 	} else if (!message->uuid[0]) {
-		link->moves_on = !is_answer;
+		link->moves_on = !is_reply;
 		ll_move_set_destination(link->move, LL_MOVE_TO_HOST);
 	}
 }
@@ -106,7 +107,7 @@ void ll_link_take_destination(struct ll_link *link, const struct ll_message_move
 
 bool ll_link_may_move_on(const struct ll_link *link)
 {
-	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RETURNING && link->lacks_room);
+	bool is_away = link->state == LL_LINK_AWAY || (link->state == LL_LINK_RESUMING && link->lacks_room);
 	return is_away && link->moves_on && ll_move_neighbour_bytes(link->move);
 }
 
@@ -114,18 +115,18 @@ int ll_link_move_on(struct ll_link *link)
 {
 	int rc = ll_move_on(link->move);
 	link->waits_for_host = rc == -EAGAIN || rc == -ENOSPC;
-	if (rc == 0 || rc == -EIO) /* what cannot be copied stays where it is */
+	if (rc == 0 || rc == -EIO) /* a batch that cannot be copied stays on the neighbour */
 		link->moves_on = false;
 	return 0;
 }
 
-/* ---- what loadlined is told ---- */
+/* ---- reports to loadlined ---- */
 
 int ll_link_report_neighbour(struct ll_link *link)
 {
 	union ll_message message;
 	uint64_t bytes = ll_move_neighbour_bytes(link->move), now_ns = ll_now_ns();
-	bool is_settled = link->state != LL_LINK_PREPARING && link->state != LL_LINK_LEAVING;
+	bool is_settled = link->state != LL_LINK_PREPARING && link->state != LL_LINK_EVICTING;
 	bool is_due = bytes && now_ns - link->read_ns >= READ_NS;
 	if (!link->neighbour[0] || !is_settled || (bytes == link->told_neighbour_bytes && !is_due))
 		return 0;
@@ -144,5 +145,5 @@ int ll_link_report_neighbour(struct ll_link *link)
 void ll_link_report_again(struct ll_link *link)
 {
 	link->told_neighbour_bytes = UNTOLD;
-	link->answer_ns = 0;
+	link->reply_ns = 0;
 }

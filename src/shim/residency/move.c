@@ -12,11 +12,11 @@
 #include "shim/residency/obstacles.h"
 #include "shim/time/driver_calls.h"
 
-/* A batch ends with the piece that reaches so many bytes. 512 MiB take 10 ms on the bus of an H200, and a piece's calls
- * take 0.1 ms (doc/facts.md). The first batches of a move are an eighth, a quarter, and half of it, so what waits for
- * room begins sooner. */
+/* A batch ends with the chunk that reaches so many bytes. 512 MiB take 10 ms on the bus of an H200, and a chunk's calls
+ * take 0.1 ms (doc/facts.md). The first batches of a move are an eighth, a quarter, and half of it, so a program
+ * that waits for room begins sooner. */
 #define BATCH_BYTES UINT64_C(0x20000000)
-enum { SMALL_BATCHES = 3, BATCH_PIECES = 64 };
+enum { SMALL_BATCHES = 3, BATCH_CHUNKS = 64 };
 
 /* A program that makes its blocks anew has less memory at one moment than at another. */
 enum { GROWN_MOST = 8 };
@@ -66,7 +66,7 @@ int ll_move_prepare(struct ll_move *move, char *why, size_t why_size)
 {
 	if (ll_obstacles_find(move->dev, why, why_size))
 		return -EBUSY;
-	uint64_t bytes = ll_pieces_bytes(move->dev);
+	uint64_t bytes = ll_chunks_bytes(move->dev);
 	if (!bytes)
 		return 0;
 	if (!pool_of(move)) {
@@ -81,31 +81,31 @@ void ll_move_set_destination(struct ll_move *move, ll_cu_device neighbour)
 	move->neighbour = neighbour;
 }
 
-/* ---- pieces and batches ---- */
+/* ---- chunks and batches ---- */
 
-static int list_pieces(struct ll_move *move)
+static int list_chunks(struct ll_move *move)
 {
 	uint32_t count = 0, capacity = 0;
 	uint64_t bytes = 0;
-	struct ll_piece piece = {0};
-	struct ll_extent at = {.kind = LL_PIECES_FIRST};
-	while (ll_pieces_next(move->dev, &at, &piece)) {
+	struct ll_chunk chunk = {0};
+	struct ll_extent at = {.kind = LL_CHUNKS_FIRST};
+	while (ll_chunks_next(move->dev, &at, &chunk)) {
 		if (count == capacity) {
 			capacity = capacity ? 2 * capacity : 64;
-			struct ll_piece *pieces = realloc(move->pieces, capacity * sizeof *pieces);
-			if (!pieces)
+			struct ll_chunk *chunks = realloc(move->chunks, capacity * sizeof *chunks);
+			if (!chunks)
 				return -ENOMEM;
-			move->pieces = pieces;
+			move->chunks = chunks;
 		}
-		move->pieces[count++] = piece;
-		bytes += piece.bytes;
+		move->chunks[count++] = chunk;
+		bytes += chunk.bytes;
 	}
-	move->piece_count = count;
+	move->chunk_count = count;
 	move->bytes = bytes;
 	return 0;
 }
 
-/* The first ones are small: so what waits for the first room begins soon. */
+/* The first batches are small, so a program that waits for room begins soon. */
 static uint64_t bytes_of_batch(uint32_t number)
 {
 	int64_t smaller = (int64_t)SMALL_BATCHES - number;
@@ -115,18 +115,18 @@ static uint64_t bytes_of_batch(uint32_t number)
 static int cut_batches(struct ll_move *move)
 {
 	uint64_t offset = 0;
-	size_t most = move->piece_count ? move->piece_count : 1;
+	size_t most = move->chunk_count ? move->chunk_count : 1;
 	move->batches = calloc(most, sizeof *move->batches);
 	move->blocks = calloc(most, sizeof *move->blocks);
 	if (!move->batches || !move->blocks)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < move->piece_count;) {
+	for (uint32_t i = 0; i < move->chunk_count;) {
 		uint64_t most_bytes = bytes_of_batch(move->batch_count);
 		struct ll_move_batch *batch = &move->batches[move->batch_count++];
 		batch->first = i;
 		batch->offset = offset;
-		while (i < move->piece_count && batch->count < BATCH_PIECES && batch->bytes < most_bytes) {
-			batch->bytes += move->pieces[i++].bytes;
+		while (i < move->chunk_count && batch->count < BATCH_CHUNKS && batch->bytes < most_bytes) {
+			batch->bytes += move->chunks[i++].bytes;
 			batch->count++;
 		}
 		offset += batch->bytes;
@@ -159,13 +159,13 @@ static void forget_batches(struct ll_move *move)
 	}
 	for (uint32_t i = 0; i < move->batch_count; i++)
 		ll_neighbour_block_free(&move->blocks[i].memory);
-	free(move->pieces);
+	free(move->chunks);
 	free(move->batches);
 	free(move->blocks);
-	move->pieces = NULL;
+	move->chunks = NULL;
 	move->batches = NULL;
 	move->blocks = NULL;
-	move->piece_count = move->batch_count = 0;
+	move->chunk_count = move->batch_count = 0;
 	move->bytes = 0;
 }
 
@@ -174,7 +174,7 @@ int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 	if (move->batches) /* it has waited for others since, and could not change */
 		return 0;
 	ll_movable_pools_freeze(move->dev); /* what is freed need not move */
-	int rc = list_pieces(move);
+	int rc = list_chunks(move);
 	if (!rc)
 		rc = cut_batches(move);
 	uint64_t bytes = move->bytes;
@@ -258,6 +258,6 @@ void ll_move_give_up(struct ll_move *move)
 	for (uint32_t i = 0; i < move->batch_count; i++) {
 		const struct ll_move_batch *batch = &move->batches[i];
 		for (uint32_t j = batch->first; batch->is_away && j < batch->first + batch->count; j++)
-			ll_piece_note(&move->pieces[j]); /* it has no handle now */
+			ll_chunk_note(&move->chunks[j]); /* it has no handle now */
 	}
 }

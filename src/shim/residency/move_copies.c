@@ -1,4 +1,4 @@
-/* Batches are copied: out, in, and from a neighbour on to the host. */
+/* Copies batches: out, in, and from a neighbour on to the host. */
 #include "shim/residency/move.h"
 
 #include <errno.h>
@@ -17,20 +17,20 @@ static struct ll_cu_stream *stream_of(const struct ll_move *move, const struct l
 	return move->streams[(batch - move->batches) % LL_MOVE_STREAMS];
 }
 
-/* Bytes of the card, cut where registered steps of the host end. */
+/* Copies bytes of the card in several calls, because a call must not cross the end of a registered step of the host. */
 static ll_cu_result copy_host(const struct ll_move *move, ll_cu_deviceptr at, uint64_t bytes, uint64_t offset,
 			      struct ll_cu_stream *stream, bool is_out)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	while (bytes && status == LL_CUDA_SUCCESS) {
 		uint64_t to_end = LL_POOL_STEP_BYTES - offset % LL_POOL_STEP_BYTES;
-		uint64_t part = bytes < to_end ? bytes : to_end;
+		uint64_t length = bytes < to_end ? bytes : to_end;
 		char *host = ll_host_pool_base(move->pool) + offset;
-		status = is_out ? ll_real()->cuMemcpyDtoHAsync_v2(host, at, part, stream)
-				: ll_real()->cuMemcpyHtoDAsync_v2(at, host, part, stream);
-		at += part;
-		offset += part;
-		bytes -= part;
+		status = is_out ? ll_real()->cuMemcpyDtoHAsync_v2(host, at, length, stream)
+				: ll_real()->cuMemcpyHtoDAsync_v2(at, host, length, stream);
+		at += length;
+		offset += length;
+		bytes -= length;
 	}
 	return status;
 }
@@ -41,7 +41,7 @@ static ll_cu_deviceptr address_in_block(const struct ll_move_batch *batch)
 }
 
 /* offset: in the batch. */
-static ll_cu_result copy_piece(const struct ll_move *move, const struct ll_move_batch *batch, ll_cu_deviceptr at,
+static ll_cu_result copy_chunk(const struct ll_move *move, const struct ll_move_batch *batch, ll_cu_deviceptr at,
 			       uint64_t bytes, uint64_t offset, bool is_out)
 {
 	struct ll_cu_stream *stream = stream_of(move, batch);
@@ -52,18 +52,18 @@ static ll_cu_result copy_piece(const struct ll_move *move, const struct ll_move_
 		      : ll_real()->cuMemcpyDtoDAsync_v2(at, aside, bytes, stream);
 }
 
-/* What the program has made itself may be mapped nowhere, or read-only. */
+/* Memory that the program has made itself may be unmapped, or mapped read-only. So it is mapped at another address. */
 static ll_cu_result copy_aside(const struct ll_move *move, const struct ll_move_batch *batch,
-			       const struct ll_piece *piece, uint64_t offset, bool is_out)
+			       const struct ll_chunk *chunk, uint64_t offset, bool is_out)
 {
 	ll_cu_deviceptr address;
-	ll_cu_result status = ll_piece_map_aside(move->dev, piece->handle, piece->bytes, &address);
+	ll_cu_result status = ll_chunk_map_aside(move->dev, chunk->handle, chunk->bytes, &address);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = copy_piece(move, batch, address, piece->bytes, offset, is_out);
+	status = copy_chunk(move, batch, address, chunk->bytes, offset, is_out);
 	if (status == LL_CUDA_SUCCESS)
 		status = ll_real()->cuStreamSynchronize(stream_of(move, batch));
-	ll_piece_unmap_aside(address, piece->bytes);
+	ll_chunk_unmap_aside(address, chunk->bytes);
 	return status;
 }
 
@@ -77,12 +77,12 @@ static ll_cu_result begin_copies(const struct ll_move *move, const struct ll_mov
 		return copy_host(move, address_in_block(batch), batch->bytes, batch->offset, stream_of(move, batch),
 				 true);
 	for (uint32_t i = 0; i < batch->count && status == LL_CUDA_SUCCESS; i++) {
-		const struct ll_piece *piece = &move->pieces[batch->first + i];
+		const struct ll_chunk *chunk = &move->chunks[batch->first + i];
 		status =
-		    piece->kind == LL_EXTENT_PHYSICAL
-			? copy_aside(move, batch, piece, offset, transfer == LL_TRANSFER_OUT)
-			: copy_piece(move, batch, piece->address, piece->bytes, offset, transfer == LL_TRANSFER_OUT);
-		offset += piece->bytes;
+		    chunk->kind == LL_EXTENT_PHYSICAL
+			? copy_aside(move, batch, chunk, offset, transfer == LL_TRANSFER_OUT)
+			: copy_chunk(move, batch, chunk->address, chunk->bytes, offset, transfer == LL_TRANSFER_OUT);
+		offset += chunk->bytes;
 	}
 	return status;
 }
@@ -103,9 +103,9 @@ static int begin_batch(struct ll_move *move, const struct ll_move_batch *batch, 
 static void free_batch(struct ll_move *move, const struct ll_move_batch *batch, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct ll_piece *piece = &move->pieces[batch->first + i];
-		ll_piece_unmake(piece);
-		piece->handle = 0;
+		struct ll_chunk *chunk = &move->chunks[batch->first + i];
+		ll_chunk_unmake(chunk);
+		chunk->handle = 0;
 	}
 }
 
@@ -115,7 +115,7 @@ static void put_away(struct ll_move *move, struct ll_move_batch *batch)
 	batch->is_away = true;
 }
 
-static void leave_block(struct ll_move_batch *batch)
+static void release_block(struct ll_move_batch *batch)
 {
 	if (--batch->block->users == 0)
 		ll_neighbour_block_free(&batch->block->memory);
@@ -131,10 +131,10 @@ static void end_copies(struct ll_move *move, struct ll_move_batch *batch)
 		break;
 	case LL_TRANSFER_IN:
 		for (uint32_t i = 0; i < batch->count; i++)
-			ll_piece_note(&move->pieces[batch->first + i]);
+			ll_chunk_note(&move->chunks[batch->first + i]);
 		break;
 	case LL_TRANSFER_ON:
-		leave_block(batch);
+		release_block(batch);
 		break;
 	}
 }
@@ -143,10 +143,10 @@ static void end_copies(struct ll_move *move, struct ll_move_batch *batch)
 int ll_move_settle(struct ll_move *move)
 {
 	struct ll_cu_context *popped;
-	struct ll_move_batch *batch = move->under_way;
+	struct ll_move_batch *batch = move->in_flight;
 	if (!batch)
 		return 0;
-	move->under_way = NULL;
+	move->in_flight = NULL;
 	ll_cu_result status = ll_real()->cuCtxPushCurrent_v2(move->context);
 	if (status == LL_CUDA_SUCCESS) {
 		status = ll_real()->cuStreamSynchronize(stream_of(move, batch));
@@ -163,7 +163,7 @@ int ll_move_settle(struct ll_move *move)
 static struct ll_move_batch *next_batch(const struct ll_move *move, bool is_away)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
-		if (move->batches[i].is_away == is_away && &move->batches[i] != move->under_way)
+		if (move->batches[i].is_away == is_away && &move->batches[i] != move->in_flight)
 			return &move->batches[i];
 	}
 	return NULL;
@@ -177,7 +177,7 @@ static int find_host_room(struct ll_move *move, const struct ll_move_batch *batc
 	return ll_host_pool_need(move->pool, move->bytes, why, sizeof why) == -ENOSPC ? -ENOSPC : -EAGAIN;
 }
 
-/* For the batch, and some that follow. */
+/* Makes a block for the batch and some batches that follow. */
 static bool make_block(struct ll_move *move, struct ll_move_batch *first)
 {
 	struct ll_move_block *block = &move->blocks[first - move->batches];
@@ -197,7 +197,8 @@ static bool make_block(struct ll_move *move, struct ll_move_batch *first)
 	return true;
 }
 
-/* On the neighbour, or if that has none, in the host: then what leaves later goes there too. */
+/* Finds room for the batch on the neighbour. If the neighbour has none, this batch and all later ones go to the host.
+ */
 static int find_room(struct ll_move *move, struct ll_move_batch *batch)
 {
 	if (batch->block)
@@ -217,23 +218,23 @@ int ll_move_out(struct ll_move *move)
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return rc ? rc : settled;
-	move->under_way = next;
+	move->in_flight = next;
 	move->transfer = LL_TRANSFER_OUT;
 	return next ? 1 : 0;
 }
 
 /* ---- on to the host ---- */
 
-/* What has never left the card lets go of its part of the neighbour. */
+/* Batches that have never been off the card release their blocks on the neighbour. */
 static struct ll_move_batch *next_on_neighbour(const struct ll_move *move)
 {
 	for (uint32_t i = 0; i < move->batch_count; i++) {
 		struct ll_move_batch *batch = &move->batches[i];
-		if (!batch->block || batch == move->under_way)
+		if (!batch->block || batch == move->in_flight)
 			continue;
 		if (batch->is_stored)
 			return batch;
-		leave_block(batch);
+		release_block(batch);
 	}
 	return NULL;
 }
@@ -247,7 +248,7 @@ int ll_move_on(struct ll_move *move)
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return rc ? rc : settled;
-	move->under_way = next;
+	move->in_flight = next;
 	move->transfer = LL_TRANSFER_ON;
 	return next ? 1 : 0;
 }
@@ -267,13 +268,13 @@ bool ll_move_is_card_lost(const struct ll_move *move)
 	return status != LL_CUDA_SUCCESS;
 }
 
-/* New memory at the old addresses. Nothing is made if it fails. -ENOMEM: the card has none; -EIO: the program's
+/* Makes new memory at the old addresses. On failure nothing is made. -ENOMEM: the card has none; -EIO: the program's
  * contexts are lost. */
 static int make_batch(struct ll_move *move, struct ll_move_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
-		struct ll_piece *piece = &move->pieces[batch->first + i];
-		ll_cu_result status = ll_piece_make(move->dev, piece);
+		struct ll_chunk *chunk = &move->chunks[batch->first + i];
+		ll_cu_result status = ll_chunk_make(move->dev, chunk);
 		if (status != LL_CUDA_SUCCESS) {
 			free_batch(move, batch, i);
 			return status != LL_CUDA_ERROR_OUT_OF_MEMORY && ll_move_is_card_lost(move) ? -EIO : -ENOMEM;
@@ -292,7 +293,7 @@ int ll_move_in(struct ll_move *move)
 	int settled = ll_move_settle(move);
 	if (rc || settled)
 		return settled ? settled : rc;
-	move->under_way = next;
+	move->in_flight = next;
 	move->transfer = LL_TRANSFER_IN;
 	return next ? 1 : 0;
 }

@@ -1,12 +1,12 @@
 /*
- * move_state.h - what a move is (move.h): move.c prepares it and cuts it into batches, move_copies.c copies them.
+ * move_state.h - the inside of a move (move.h). move.c prepares it and cuts it into batches, move_copies.c copies them.
  *
  * Private to these two.
  */
 #ifndef LOADLINE_SHIM_RESIDENCY_MOVE_STATE_H
 #define LOADLINE_SHIM_RESIDENCY_MOVE_STATE_H
 
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 #include "shim/residency/host_pool.h"
 #include "shim/residency/move.h"
 #include "shim/residency/neighbours.h"
@@ -14,23 +14,23 @@
 
 enum { LL_MOVE_STREAMS = 2 };
 
-/* On a neighbour. */
+/* Memory on a neighbour. */
 struct ll_move_block {
 	struct ll_neighbour_block memory;
-	uint32_t users; /* batches that have their part of it */
+	uint32_t users; /* number of batches that use it */
 };
 
 struct ll_move_batch {
-	uint32_t first, count; /* of the pieces */
+	uint32_t first, count; /* range of `chunks` */
 	uint64_t bytes;
 	uint64_t offset; /* in the host's pool */
-	bool is_away;    /* it has no memory on the card */
-	bool is_stored;  /* its bytes are in the block, or in the host if there is none */
+	bool is_away;    /* the batch has no memory on the card */
+	bool is_stored;  /* its bytes are in the block, or, without a block, in the host */
 	struct ll_move_block *block;
 	uint64_t block_offset;
 };
 
-/* What a copy is for. */
+/* The direction of a copy. */
 enum ll_transfer {
 	LL_TRANSFER_OUT,
 	LL_TRANSFER_IN,
@@ -39,23 +39,23 @@ enum ll_transfer {
 
 struct ll_move {
 	struct ll_device_state *dev;
-	struct ll_host_pool *pool; /* NULL: nothing could leave yet */
+	struct ll_host_pool *pool; /* NULL: not made yet */
 	bool is_stopped;
-	uint64_t grown_bytes; /* it had so much when it was stopped, and less was prepared */
-	unsigned grown_count; /* so often, for one move */
+	uint64_t grown_bytes; /* memory of the program when it was stopped, if less was prepared */
+	unsigned grown_count; /* how often that happened in one move */
 	struct ll_quiet quiet;
-	struct ll_piece *pieces;
-	uint32_t piece_count;
+	struct ll_chunk *chunks;
+	uint32_t chunk_count;
 	struct ll_move_batch *batches;
-	struct ll_move_block *blocks; /* as many as batches: the one of the first batch that is in it */
+	struct ll_move_block *blocks; /* one for each batch; a block has the index of its first batch */
 	uint32_t batch_count;
 	uint64_t bytes;
-	ll_cu_device neighbour; /* to which batches leave; LL_MOVE_TO_HOST */
-	/* Copies alternate between two streams. A batch is under way in the one of its number. */
+	ll_cu_device neighbour; /* destination of batches, or LL_MOVE_TO_HOST */
+	/* Copies alternate between two streams. A batch uses the stream of its index. */
 	struct ll_cu_context *context;
 	struct ll_cu_stream *streams[LL_MOVE_STREAMS];
-	struct ll_move_batch *under_way; /* NULL: none */
-	enum ll_transfer transfer;       /* of that */
+	struct ll_move_batch *in_flight; /* NULL: none */
+	enum ll_transfer transfer;       /* of in_flight */
 };
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/pieces.h"
+#include "shim/memory/chunks.h"
 
 enum { PROCESSES = 64, NAME_SIZE = 16 };
 
@@ -103,7 +103,7 @@ ll_cu_result ll_neighbour_block_make(const struct ll_device_state *dev, ll_cu_de
 	ll_cu_result status = ll_real()->cuMemCreate(&block.handle, bytes, &prop, 0);
 	if (status != LL_CUDA_SUCCESS)
 		return status;
-	status = ll_piece_map_aside(dev, block.handle, bytes, &block.address);
+	status = ll_chunk_map_aside(dev, block.handle, bytes, &block.address);
 	if (status == LL_CUDA_SUCCESS)
 		*ret_block = block;
 	else
@@ -115,7 +115,7 @@ void ll_neighbour_block_free(struct ll_neighbour_block *block)
 {
 	if (!block->address)
 		return;
-	ll_piece_unmap_aside(block->address, block->bytes);
+	ll_chunk_unmap_aside(block->address, block->bytes);
 	ll_real()->cuMemRelease(block->handle);
 	*block = (struct ll_neighbour_block){0};
 }

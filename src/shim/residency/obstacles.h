@@ -1,5 +1,5 @@
 /*
- * obstacles.h - what keeps a program's memory on the card.
+ * obstacles.h - reasons why memory of a program must stay on the card.
  *
  * Some memory never moves. It is pinned, and `loadline status` counts it: contexts, some pools (ordered.h), arrays,
  * managed memory, memory of graphs, allocations with a pitch, what another API made, and memory by cuMemCreate that
@@ -10,8 +10,8 @@
  *     legacy IPC        the same by cuIpcGetMemHandle (shares.h)
  *     devices for RDMA  the program has a device open by which it may have registered memory of the card
  *
- * A program also cannot leave while its work on the card does not end. Streams that wait for a value that the program
- * itself has to write are a frequent cause; so it is remembered that the program has such waits.
+ * A program also cannot be evicted while its work on the card does not end. A frequent cause is a stream that waits for
+ * a value which the program itself must write. So the library notes that the program has such waits.
  */
 #ifndef LOADLINE_SHIM_RESIDENCY_OBSTACLES_H
 #define LOADLINE_SHIM_RESIDENCY_OBSTACLES_H

@@ -98,7 +98,7 @@ static ll_cu_result wait_for_block(struct ll_movable_pool *pool, const struct ll
 				   uint64_t room_bytes, size_t bytes, struct ll_extent *ret_block)
 {
 	struct ll_pending_block pending;
-	if (!ll_movable_pool_take_pending(pool, room_bytes, bytes, &pending))
+	if (!ll_movable_pool_get_pending(pool, room_bytes, bytes, &pending))
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	ll_cu_result status = ll_real()->cuStreamWaitEvent(place->handle, pending.event, 0);
 	if (status == LL_CUDA_SUCCESS) {
@@ -116,7 +116,7 @@ static ll_cu_result find_block(struct ll_movable_pool *pool, const struct ll_str
 	uint64_t room_bytes = ll_footprint_plain(bytes);
 	if (room_bytes == UINT64_MAX)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
-	if (ll_movable_pool_take(pool, room_bytes, bytes, place, ret_block))
+	if (ll_movable_pool_get_block(pool, room_bytes, bytes, place, ret_block))
 		return LL_CUDA_SUCCESS;
 	ll_cu_result status = make_block(pool, room_bytes, bytes, false, ret_block);
 	if (status == LL_CUDA_ERROR_OUT_OF_MEMORY)

@@ -5,9 +5,9 @@
  * These stay with the driver, and are pinned: pools of managed memory and of the host, pools that can be exported,
  * pools of other processes, allocations in a stream that is being captured, and in a stream of a green context.
  *
- * New physical memory may be used at once. So an allocation puts nothing into its stream, unless the limit or the card
- * has no room for it: then it takes a block that another stream has freed and not reached yet, and its stream waits for
- * that.
+ * New physical memory can be used at once, so an allocation usually puts nothing into its stream. If the limit or the
+ * card has no room, the allocation gets a block that another stream frees but has not reached yet. Then its stream
+ * waits for that free.
  */
 #ifndef LOADLINE_SHIM_RESIDENCY_ORDERED_H
 #define LOADLINE_SHIM_RESIDENCY_ORDERED_H
@@ -15,14 +15,14 @@
 #include "shim/memory/movable_pool.h"
 
 /*
- * The movable pool that an allocation takes from, and its stream. handle NULL: the pool that dev's streams use. The
+ * Returns the movable pool of an allocation, and its stream. handle NULL: the pool that dev's streams use. The
  * stream is as the driver's function without _ptsz takes it. NULL: the driver has to make the allocation.
  */
 struct ll_movable_pool *ll_ordered_pool(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
 					struct ll_cu_stream *stream, struct ll_stream_place *ret_place);
 
-/* Allocates: charged, and put into the map of extents. If the card has no room loadlined is asked for some, and the
- * thread waits. */
+/* Allocates a block, charges it, and adds it to the map of extents. If the card has no room, the thread requests room
+ * from loadlined, and waits. */
 ll_cu_result ll_ordered_allocate(struct ll_movable_pool *pool, const struct ll_stream_place *place,
 				 ll_cu_deviceptr *ret_address, size_t bytes);
 

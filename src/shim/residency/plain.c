@@ -9,19 +9,19 @@
 #include "shim/time/driver_calls.h"
 #include "shim/time/flow.h"
 
-/* A batch of others' memory leaves in 10 ms; if none has for half a second, none will. */
-#define PIECE_PAUSE_NS (2 * LL_NS_PER_MS)
-#define PIECE_NS (500 * LL_NS_PER_MS)
+/* Another program evicts a batch in 10 ms. If no memory has become free for half a second, none will. */
+#define CHUNK_PAUSE_NS (2 * LL_NS_PER_MS)
+#define CHUNK_NS (500 * LL_NS_PER_MS)
 
-/* The program may have to leave meanwhile. */
-static bool wait_for_piece(struct ll_device_state *dev, uint64_t since_ns)
+/* The program itself may be evicted meanwhile. */
+static bool wait_for_chunk(struct ll_device_state *dev, uint64_t since_ns)
 {
 	LL_SCOPE_NO_CANCEL;
 	uint64_t now_ns = ll_now_ns();
-	if (now_ns - since_ns >= PIECE_NS || !ll_residency_is_served(dev))
+	if (now_ns - since_ns >= CHUNK_NS || !ll_residency_is_served(dev))
 		return false;
 	ll_driver_call_step_out();
-	ll_sleep_until_ns(now_ns + PIECE_PAUSE_NS);
+	ll_sleep_until_ns(now_ns + CHUNK_PAUSE_NS);
 	ll_driver_call_step_in();
 	return true;
 }
@@ -29,16 +29,16 @@ static bool wait_for_piece(struct ll_device_state *dev, uint64_t since_ns)
 ll_cu_result ll_plain_make(struct ll_device_state *dev, size_t bytes, ll_cu_deviceptr *ret_address,
 			   uint32_t *ret_serial)
 {
-	bool takes_pieces = ll_backing_has_pieces(bytes);
+	bool waits_by_chunk = ll_backing_has_chunks(bytes);
 	unsigned grants = 0;
 	enum ll_move_room room = LL_MOVE_ROOM_THERE;
 	ll_cu_result status;
 	do {
-		ll_backing_wait *wait = room == LL_MOVE_ROOM_COMING ? wait_for_piece : NULL;
+		ll_backing_wait *wait = room == LL_MOVE_ROOM_COMING ? wait_for_chunk : NULL;
 		status = ll_backing_allocate(dev, bytes, wait, ret_address, ret_serial);
 	} while (status == LL_CUDA_ERROR_OUT_OF_MEMORY &&
 		 (ll_device_state_give_up_reserve(dev) ||
-		  (room = ll_residency_make_room(dev, bytes, takes_pieces, &grants))));
+		  (room = ll_residency_make_room(dev, bytes, waits_by_chunk, &grants))));
 	return status;
 }
 
@@ -63,9 +63,9 @@ ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes)
 	return LL_CUDA_SUCCESS;
 }
 
-static void leave_wait(struct ll_flow **flow)
+static void end_wait(struct ll_flow **flow)
 {
-	ll_flow_leave_wait(*flow);
+	ll_flow_end_wait(*flow);
 }
 
 /*
@@ -76,9 +76,9 @@ static void leave_wait(struct ll_flow **flow)
 static ll_cu_result wait_as_free_does(struct ll_flow *flow)
 {
 	ll_cu_deviceptr own;
-	if (ll_flow_enter_wait(flow)) {
+	if (ll_flow_begin_wait(flow)) {
 		/* Also if the thread is cancelled meanwhile. */
-		struct ll_flow *entered __attribute__((cleanup(leave_wait), unused)) = flow;
+		struct ll_flow *entered __attribute__((cleanup(end_wait), unused)) = flow;
 		return ll_real()->cuCtxSynchronize();
 	}
 	ll_cu_result status = ll_real()->cuMemAlloc_v2(&own, 1);

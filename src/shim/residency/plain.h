@@ -8,13 +8,13 @@
 #include "shim/memory/charge.h"
 
 /*
- * cuMemAlloc of a governed program: charged, and put into the map of extents. If the card has no room for an evictable
- * program, loadlined is asked for some, and the thread waits.
+ * cuMemAlloc of a governed program: charges the allocation, and adds it to the map of extents. If the card has no room
+ * for an evictable program, the thread requests room from loadlined, and waits.
  */
 ll_cu_result ll_plain_allocate(ll_cu_deviceptr *ret_address, size_t bytes);
 
 /* Makes memory that can be moved (memory/backing.h). If the card has no room, the process gives up the reserve of its
- * pools; then loadlined is asked for room, and the thread waits. */
+ * pools; then the thread requests room from loadlined, and waits. */
 ll_cu_result ll_plain_make(struct ll_device_state *dev, size_t bytes, ll_cu_deviceptr *ret_address,
 			   uint32_t *ret_serial);
 

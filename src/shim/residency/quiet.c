@@ -17,10 +17,10 @@
 #define QUIET_LOOK_NS (200 * LL_NS_PER_US)
 #define CAPTURE_LOOK_NS (1 * LL_NS_PER_MS)
 
-/* A thread that waits for the card: the driver's call cannot be given up. */
+/* A thread that waits for the card, because the call of the driver cannot be cancelled. */
 struct ll_quiet_wait {
 	struct ll_device_state *dev;
-	_Atomic int state; /* 0: it waits; 1: the card is quiet; below: the error. The thread's last touch */
+	_Atomic int state; /* 0: it waits; 1: the card has no work; negative: the error. Written last by the thread */
 };
 
 static int synchronize_contexts(const struct ll_device_state *dev)
@@ -71,7 +71,7 @@ static int start_wait(struct ll_quiet *quiet, struct ll_device_state *dev, char 
 	return -EBUSY;
 }
 
-/* What the thread has found; 0: it waits still at the deadline, and is left to itself. */
+/* Returns the result of the thread; 0: it still waits at the deadline, and goes on without being waited for. */
 static int await_card(struct ll_quiet *quiet, uint64_t deadline_ns)
 {
 	int state;
@@ -86,8 +86,8 @@ static int await_card(struct ll_quiet *quiet, uint64_t deadline_ns)
 }
 
 /*
- * Waits until the card has no work of the program. -EBUSY: it has still some at the deadline, or the card is lost. A
- * thread that an earlier attempt has left waits for older work alone. So there is one such thread at most.
+ * Waits until the card has no work of the program. -EBUSY: it still has some at the deadline, or the card is lost. The
+ * thread of an earlier attempt waits for older work only, so at most one such thread exists.
  */
 static int wait_for_card(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns, char *why,
 			 size_t why_size)

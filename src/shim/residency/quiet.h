@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct ll_quiet {
-	struct ll_quiet_wait *wait; /* its thread waits for the card still, or nobody has looked since; NULL: none */
+	struct ll_quiet_wait *wait; /* its thread still waits for the card, or its result was not read; NULL: none */
 };
 
 /*

@@ -16,24 +16,24 @@
 #include "shim/memory/footprint.h"
 #include "shim/say.h"
 
-#define ANSWER_NS (5 * LL_NS_PER_S)
+#define REPLY_NS (5 * LL_NS_PER_S)
 
-/* A program says what it shares a moment after it has the key. */
+/* The exporter reports an allocation a moment after the program has the key. */
 #define EARLY_NS (2 * LL_NS_PER_S)
 #define EARLY_LOOK_NS (5 * LL_NS_PER_MS)
 
 enum { LOOK_MS = 100 };
 
-/* What a handle of ours has in it. */
+/* The content of a letter. */
 struct letter {
 	uint64_t magic;
-	uint64_t key[2]; /* the claim's token, and the allocation */
+	uint64_t key[2]; /* token of the claim, and number of the allocation */
 	uint64_t bytes;  /* of the physical memory */
-	uint64_t skip;   /* the allocation begins behind so many of them */
+	uint64_t skip;   /* offset of the allocation in the physical memory */
 };
 _Static_assert(sizeof(struct letter) <= sizeof(struct ll_cu_ipc_mem_handle), "a letter fits a handle");
 
-/* No handle of the driver's begins so: "loadline". */
+/* "loadline": no handle of the driver begins with it. */
 #define MAGIC UINT64_C(0x656e696c64616f6c)
 
 struct share {
@@ -47,7 +47,7 @@ struct share {
 
 struct opened {
 	uint64_t key[2];
-	uint64_t address, bytes; /* all that is mapped */
+	uint64_t address, bytes; /* range of the mapping */
 	uint64_t skip;
 	unsigned uses;
 	struct opened *next;
@@ -96,9 +96,9 @@ bool ll_shares_is_letter(const struct ll_cu_ipc_mem_handle *handle)
 	return read_letter(handle, &letter);
 }
 
-/* ---- what is shared ---- */
+/* ---- shared allocations ---- */
 
-/* The physical memory under the allocation: its own, or the block that it shares. */
+/* Finds the physical memory of the allocation: its own, or the block that it shares with others. */
 static struct ll_extent backing_of(const struct ll_extent *plain, uint64_t *ret_bytes)
 {
 	struct ll_extent backing = {0};
@@ -126,7 +126,7 @@ static struct share *add_share(const struct ll_extent *plain)
 	struct ll_extent backing = backing_of(plain, &bytes);
 	*share = (struct share){.dev = plain->dev, .address = plain->address, .serial = plain->serial, .next = shares};
 	share->letter.magic = MAGIC;
-	share->letter.key[0] = ll_port_name(atomic_load(&plain->dev->claim)).token;
+	share->letter.key[0] = ll_port_name_of(atomic_load(&plain->dev->claim)).token;
 	share->letter.key[1] = plain->serial;
 	share->letter.bytes = bytes;
 	share->letter.skip = plain->address - backing.address;
@@ -160,7 +160,7 @@ static void init_message(const struct letter *letter, enum ll_message_kind kind,
 	ret_message->share.bytes = letter->bytes;
 }
 
-static int send_pieces(const struct share *share, union ll_message *message, uint64_t *at, struct ll_line *line)
+static int send_chunks(const struct share *share, union ll_message *message, uint64_t *at, struct ll_line *line)
 {
 	int fds[LL_MESSAGE_FDS], rc = 0;
 	struct ll_message_share *sent = &message->share;
@@ -185,7 +185,7 @@ static int send_pieces(const struct share *share, union ll_message *message, uin
 	return rc;
 }
 
-/* -EMFILE: the program has no descriptors for it now. */
+/* -EMFILE: the program has no free descriptors now. */
 static int tell_share(const struct share *share, struct ll_line *line)
 {
 	union ll_message message;
@@ -193,7 +193,7 @@ static int tell_share(const struct share *share, struct ll_line *line)
 	int rc = 0;
 	init_message(&share->letter, LL_MESSAGE_SHARE, &message);
 	while (!rc && at < share->address - share->letter.skip + share->letter.bytes) {
-		rc = send_pieces(share, &message, &at, line);
+		rc = send_chunks(share, &message, &at, line);
 		message.share.first += message.share.count;
 	}
 	return rc;
@@ -235,7 +235,7 @@ int ll_shares_tell(const struct ll_device_state *dev, struct ll_line *line, bool
 	return rc == -EMFILE || rc == -ETOOMANYREFS ? 0 : rc;
 }
 
-/* ---- what others share ---- */
+/* ---- allocations that others share ---- */
 
 static void say_once(const char *why)
 {
@@ -244,21 +244,21 @@ static void say_once(const char *why)
 		ll_say("memory that another program shares by cuIpcGetMemHandle cannot be opened: %s", why);
 }
 
-/* Nobody shares it yet: it is said a moment after the key is known. */
+/* The allocation may not be reported yet: that happens a moment after the key is known. */
 static bool is_early(int rc, uint64_t begun_ns)
 {
 	return rc == -ENOENT && ll_now_ns() - begun_ns < EARLY_NS;
 }
 
-/* Asks once, and waits for the answer. The welcome may come before it. */
-static int ask_daemon(int fd, const union ll_message *message, uint64_t deadline_ns, union ll_message *ret_answer,
-		      int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
+/* Sends one request, and waits for the reply. WELCOME may come before it. */
+static int request_chunks(int fd, const union ll_message *message, uint64_t deadline_ns, union ll_message *ret_reply,
+			  int ret_fds[LL_MESSAGE_FDS], size_t *ret_count)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 	int rc = ll_message_send(fd, message, NULL, 0);
 	*ret_count = 0;
 	while (!rc) {
-		rc = ll_message_receive(fd, ret_answer, ret_fds, ret_count);
+		rc = ll_message_receive(fd, ret_reply, ret_fds, ret_count);
 		if (rc == -EAGAIN && ll_now_ns() > deadline_ns)
 			return -ETIMEDOUT;
 		if (rc == -EAGAIN) {
@@ -266,24 +266,24 @@ static int ask_daemon(int fd, const union ll_message *message, uint64_t deadline
 			rc = 0;
 			continue;
 		}
-		if (rc || ret_answer->header.kind == LL_MESSAGE_OPENED)
+		if (rc || ret_reply->header.kind == LL_MESSAGE_OPENED)
 			return rc;
 		ll_message_close_fds(ret_fds, *ret_count);
 		*ret_count = 0;
-		if (ret_answer->header.kind == LL_MESSAGE_REFUSED)
-			return ret_answer->refused.code;
+		if (ret_reply->header.kind == LL_MESSAGE_REFUSED)
+			return ret_reply->refused.code;
 	}
 	return rc;
 }
 
-/* Maps the handles that have come behind what is mapped already. */
-static ll_cu_result map_pieces(const struct opened *opened, const struct ll_message_share *answer, const int *fds,
+/* Maps the received handles behind those that are mapped already. */
+static ll_cu_result map_chunks(const struct opened *opened, const struct ll_message_share *reply, const int *fds,
 			       uint64_t *mapped_bytes)
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	for (uint32_t i = 0; i < answer->count && status == LL_CUDA_SUCCESS; i++) {
+	for (uint32_t i = 0; i < reply->count && status == LL_CUDA_SUCCESS; i++) {
 		ll_cu_mem_handle handle;
-		uint64_t bytes = answer->handle_bytes[i];
+		uint64_t bytes = reply->handle_bytes[i];
 		if (bytes > opened->bytes - *mapped_bytes)
 			return LL_CUDA_ERROR_INVALID_VALUE;
 		status = ll_real()->cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fds[i],
@@ -301,19 +301,19 @@ static ll_cu_result map_all(const struct opened *opened, const struct letter *le
 {
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	uint64_t begun_ns = ll_now_ns();
-	union ll_message message, answer;
+	union ll_message message, reply;
 	init_message(letter, LL_MESSAGE_OPEN, &message);
 	while (status == LL_CUDA_SUCCESS && *mapped_bytes < opened->bytes) {
 		int fds[LL_MESSAGE_FDS], rc;
 		size_t count = 0;
 		ll_fork_block(); /* a child would keep the descriptors */
-		rc = ask_daemon(fd, &message, begun_ns + ANSWER_NS, &answer, fds, &count);
-		bool is_good = !rc && answer.share.count == count && count > 0 && answer.share.bytes == opened->bytes;
+		rc = request_chunks(fd, &message, begun_ns + REPLY_NS, &reply, fds, &count);
+		bool is_good = !rc && reply.share.count == count && count > 0 && reply.share.bytes == opened->bytes;
 		if (is_good)
-			status = map_pieces(opened, &answer.share, fds, mapped_bytes);
+			status = map_chunks(opened, &reply.share, fds, mapped_bytes);
 		ll_message_close_fds(fds, count);
 		ll_fork_unblock();
-		message.share.first += is_good ? answer.share.count : 0;
+		message.share.first += is_good ? reply.share.count : 0;
 		if (is_good)
 			continue;
 		if (is_early(rc, begun_ns)) {
@@ -406,7 +406,7 @@ static bool is_own(const struct letter *letter)
 	return share != NULL;
 }
 
-ll_cu_result ll_shares_open(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address)
+ll_cu_result ll_shares_import(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address)
 {
 	struct letter letter;
 	LL_SCOPE_NO_CANCEL;

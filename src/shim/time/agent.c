@@ -127,7 +127,7 @@ static void answer_siblings(struct ll_flow *flow)
 	if (!question)
 		return;
 	flow->owner->give_up_reserve(flow);
-	ll_port_answer(flow->claim, question);
+	ll_port_reply(flow->claim, question);
 }
 
 static void *agent_main(void *arg)

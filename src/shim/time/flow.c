@@ -91,18 +91,18 @@ static void wait_for_turn(struct ll_flow *flow)
 	flow->waiting--;
 }
 
-/* Counts this launch. If it is like the one before it, some more launches of its kind are counted too (prepaid.h). */
-static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kind *what, uint64_t now_ns)
+/* Counts this launch. If it is like the one before it, some more launches of its kernel are counted too (prepaid.h). */
+static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kernel *what, uint64_t now_ns)
 {
 	struct ll_flow_context *known = ll_flow_find_context(flow, what->context);
-	bool is_by_visits = flow->look.is_by_visits;
-	if (is_by_visits && !ll_flow_may_pass_unheld(flow, known, what->stream))
+	bool is_exclusive = flow->look.is_exclusive;
+	if (is_exclusive && !ll_flow_may_pass_unheld(flow, known, what->stream))
 		return false;
 	bool is_like_last = ll_prepaid_is_like_last(&flow->prepaid, what);
-	uint32_t most = is_like_last && !is_by_visits ? 1 + LL_PREPAID_MOST : 1;
+	uint32_t most = is_like_last && !is_exclusive ? 1 + LL_PREPAID_MOST : 1;
 	struct ll_timing_queue counted = {0};
 	if (known)
-		counted = ll_timing_count(known->timing, what->stream, what->kind, now_ns, most);
+		counted = ll_timing_count(known->timing, what->stream, what->kernel_key, now_ns, most);
 	if (!counted.launches)
 		return false;
 	if (counted.launches > 1)
@@ -115,11 +115,12 @@ static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kind 
 
 /* The driver's calls may be cancellation points. A thread that is cancelled in here must not leave a launch half
  * counted. */
-bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key)
 {
 	if (atomic_load(&flow->is_ending) || !context)
 		return false;
-	struct ll_prepaid_kind what = {context, stream, kind};
+	struct ll_prepaid_kernel what = {context, stream, kernel_key};
 	if (ll_prepaid_use(&flow->prepaid, &what)) {
 		ll_flow_note_launches(flow, 1);
 		return true;
@@ -128,7 +129,7 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	ll_flow_lock(flow);
 	uint64_t now_ns = ll_now_ns();
 	bool is_shut = atomic_load(ll_port_gate(flow->claim)) == LL_GATE_SHUT;
-	bool may_count = flow->look.is_by_visits ? flow->is_wanting : ll_flow_is_in_turn(flow, now_ns);
+	bool may_count = flow->look.is_exclusive ? flow->is_wanting : ll_flow_is_in_turn(flow, now_ns);
 	bool is_counted = may_count && is_shut && count_and_prepay(flow, &what, now_ns);
 	ll_flow_note_launches(flow, is_counted);
 	pthread_mutex_unlock(&flow->lock.mutex);
@@ -143,7 +144,8 @@ static void look_if_agent_hangs(struct ll_flow *flow)
 		ll_flow_tick(flow, now_ns);
 }
 
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key)
 {
 	if (atomic_load(&flow->is_ending)) /* the agent may hang and hold the lock */
 		return;
@@ -163,11 +165,11 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	flow->last_context = context;
 	flow->last_stream = stream;
 	if (known && gate == LL_GATE_OPEN && flow->look.is_sliced) {
-		ll_timing_note_typical(known->timing, stream, kind);
+		ll_timing_note_typical(known->timing, stream, kernel_key);
 		flow->to_sample = 0;
 	}
 	if (known && !known->is_gone)
-		ll_timing_begin(known->timing, stream, kind);
+		ll_timing_begin(known->timing, stream, kernel_key);
 	ll_flow_leave_unused(known);
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
@@ -179,8 +181,8 @@ static void note_queue(struct ll_flow *flow, const struct ll_timing *timing)
 	ll_flow_set_open_limit(flow, timing);
 }
 
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
-		   uint64_t launched_ns)
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key, uint64_t launched_ns)
 {
 	if (atomic_load(&flow->is_ending))
 		return;
@@ -189,7 +191,7 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	struct ll_flow_context *known = ll_flow_get_context(flow, context);
 	ll_flow_use(known);
 	if (known)
-		ll_timing_end(known->timing, stream, kind, launched_ns);
+		ll_timing_end(known->timing, stream, kernel_key, launched_ns);
 	if (known && !known->is_gone)
 		note_queue(flow, known->timing);
 	ll_flow_leave_unused(known);
@@ -226,7 +228,7 @@ bool ll_flow_is_capturing(struct ll_flow *flow)
 	return is_capturing;
 }
 
-bool ll_flow_enter_wait(struct ll_flow *flow)
+bool ll_flow_begin_wait(struct ll_flow *flow)
 {
 	LL_SCOPE_NO_CANCEL;
 	if (!flow)
@@ -240,7 +242,7 @@ bool ll_flow_enter_wait(struct ll_flow *flow)
 	return may_wait;
 }
 
-void ll_flow_leave_wait(struct ll_flow *flow)
+void ll_flow_end_wait(struct ll_flow *flow)
 {
 	atomic_fetch_sub(&flow->context_waits, 1);
 }

@@ -56,7 +56,7 @@ void ll_flow_limit_kernels(struct ll_flow *flow, uint64_t max_kernel_ns, bool ki
  * The tenant works on several cards, and this is not the first one. While the tenant has the turn on the first card, it
  * gets the turn here too.
  */
-void ll_flow_follow_first_card(struct ll_flow *flow);
+void ll_flow_set_secondary_card(struct ll_flow *flow);
 
 /* To be called at the end of the process, before the driver ends. Launches do not wait any more, and the agent makes no
  * more calls. */
@@ -70,17 +70,19 @@ _Atomic uint32_t *ll_flow_gate(struct ll_flow *flow);
 bool ll_flow_passes_open_gate(struct ll_flow *flow);
 
 /*
- * For a launch that the gate did not let through. True: the launch may go at once, and is counted, because it is this
+ * For a launch that did not pass the gate. True: the launch may go at once, and is counted, because it is this
  * program's turn, no cap is used up, and the launch needs no timing event. False: it needs ll_flow_enter and
  * ll_flow_leave.
  */
-bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
+bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key);
 
 /* Before and after a launch that was not just counted. context: the stream's context, which is current; NULL: the
  * launch is not timed. launched_ns: CLOCK_MONOTONIC when the driver's call returned; 0: the call failed. */
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind);
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
-		   uint64_t launched_ns);
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key);
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key, uint64_t launched_ns);
 
 /* Between hold and release no thread records a timing event. An event that waits for room in a full queue may still be
  * recorded, and nobody waits for it (timing_lock.h). Keep the time short, because threads that launch wait. False: the
@@ -96,10 +98,10 @@ bool ll_flow_is_capturing(struct ll_flow *flow);
 
 /*
  * Around a wait for a whole context, which would spoil a capture. False: one goes on, or it is not known, because flow
- * is NULL; then there is nothing to leave. Until ll_flow_leave_wait no capture begins.
+ * is NULL; then there is nothing to leave. Until ll_flow_end_wait no capture begins.
  */
-bool ll_flow_enter_wait(struct ll_flow *flow);
-void ll_flow_leave_wait(struct ll_flow *flow);
+bool ll_flow_begin_wait(struct ll_flow *flow);
+void ll_flow_end_wait(struct ll_flow *flow);
 
 /* As ll_flow_hold, before a capture begins: waits until no thread waits for a whole context. */
 bool ll_flow_hold_for_capture(struct ll_flow *flow);

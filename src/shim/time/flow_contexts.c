@@ -22,10 +22,10 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	struct ll_flow *flow = of;
 	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns, fresh_ns;
 	own_ns_of(flow, stretch, start_ns, &fresh_ns);
-	flow->pace.work_ns += fresh_ns;
+	flow->launch_mode.work_ns += fresh_ns;
 	flow->progress_ns = ll_now_ns();
-	bool is_by_visits = flow->look.is_by_visits && flow->look.waiting_claims;
-	if (is_by_visits || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits instead */
+	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
+	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits instead */
 		return;
 	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
 	flow->charged_ns = end_ns;
@@ -39,8 +39,8 @@ void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &flow->look;
 	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
-	bool is_by_visits = look->is_by_visits && look->waiting_claims;
-	bool is_visited = is_by_visits && flow->is_wanting && (look->is_holder || flow->turn.is_lingering);
+	bool is_exclusive = look->is_exclusive && look->waiting_claims;
+	bool is_visited = is_exclusive && flow->is_wanting && (look->is_holder || flow->turn.is_overrunning);
 	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
 		to_ns = look->turn_since_ns;
 	if (from_ns && to_ns > from_ns) {
@@ -53,7 +53,7 @@ void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 		flow->visit_ns = now_ns;
 	else
 		flow->visit_ns = look->turn_since_ns > flow->charged_ns ? look->turn_since_ns : now_ns;
-	if (is_by_visits)
+	if (is_exclusive)
 		flow->visits_to_ns = flow->charged_ns = now_ns;
 }
 

@@ -5,7 +5,7 @@
 
 /* Work that may be launched between two waits of a stream. When the gate shuts, what is left of this work runs beside
  * the next tenant's work. */
-#define LET_THROUGH_NS (300 * LL_NS_PER_US)
+#define PASSED_GATE_NS (300 * LL_NS_PER_US)
 /* Work that may be queued, whether it is held or not. A stream has room for some thousand operations (doc/facts.md). */
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512 };
@@ -57,7 +57,7 @@ static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context 
 	struct ll_timing_wait last = ll_timing_last_wait(context->timing, stream);
 	uint32_t word = word_of(flow);
 	bool is_shut_anew = !(word & LL_VISIT_WORD_OPEN) && last.word != word;
-	return is_shut_anew || last.unheld_ns >= LET_THROUGH_NS;
+	return is_shut_anew || last.unheld_ns >= PASSED_GATE_NS;
 }
 
 bool ll_flow_may_pass_unheld(const struct ll_flow *flow, const struct ll_flow_context *context,
@@ -94,7 +94,7 @@ static void wait_for_room(struct ll_flow *flow)
 {
 	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;
 	flow->waiting++;
-	while (flow->look.is_by_visits && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
+	while (flow->look.is_exclusive && !has_room(flow) && !flow->is_ending && (now_ns = ll_now_ns()) < give_up_ns) {
 		uint32_t wake_count = ll_port_wake_count(flow->claim);
 		ll_flow_tick(flow, now_ns);
 		if (has_room(flow) || (!ll_flow_is_card_gate_shut(flow) && ll_flow_passes_stalled_queue(flow, now_ns)))
@@ -118,10 +118,10 @@ bool ll_flow_waits_on_card(struct ll_flow *flow, struct ll_flow_context *known, 
 		ll_flow_want(flow, now_ns);
 		ll_flow_tick(flow, now_ns);
 	}
-	if (!flow->look.is_by_visits)
+	if (!flow->look.is_exclusive)
 		return false;
 	wait_for_room(flow);
-	return flow->look.is_by_visits && hold_stream(flow, known, stream);
+	return flow->look.is_exclusive && hold_stream(flow, known, stream);
 }
 
 void ll_flow_leave_gates(struct ll_flow *flow)

@@ -10,7 +10,7 @@
  * if it goes on for so long after the work here was seen to have ended. */
 #define AWAITED_NS (50 * LL_NS_PER_US)
 
-void ll_flow_follow_first_card(struct ll_flow *flow)
+void ll_flow_set_secondary_card(struct ll_flow *flow)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
 	flow->has_first = true;
@@ -109,9 +109,9 @@ void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing
 	atomic_store_explicit(&flow->count->limit, is_sliced ? next_sample(flow, limit) : limit, memory_order_relaxed);
 }
 
-/* ---- the pace: whether the program launches ahead of the card, or waits for each kernel ---- */
+/* ---- the launch_mode: whether the program launches ahead of the card, or waits for each kernel ---- */
 
-/* A pace is computed from at least so many launches, in at least so long a time. */
+/* A launch_mode is computed from at least so many launches, in at least so long a time. */
 enum { ENOUGH_LAUNCHES = 32 };
 #define WINDOW_NS (10 * LL_NS_PER_MS)
 
@@ -121,10 +121,10 @@ enum { ENOUGH_LAUNCHES = 32 };
 
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)
 {
-	uint64_t before = atomic_load_explicit(&flow->pace.launches, memory_order_relaxed);
-	uint64_t all = atomic_load_explicit(&flow->pace.all_launches, memory_order_relaxed);
-	atomic_store_explicit(&flow->pace.launches, before + launches, memory_order_relaxed);
-	atomic_store_explicit(&flow->pace.all_launches, all + launches, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&flow->launch_mode.launches, memory_order_relaxed);
+	uint64_t all = atomic_load_explicit(&flow->launch_mode.all_launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->launch_mode.launches, before + launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->launch_mode.all_launches, all + launches, memory_order_relaxed);
 }
 
 static bool is_recent(uint64_t at_ns, uint64_t now_ns)
@@ -147,25 +147,26 @@ enum { FEW_LAUNCHES = 16 };
  * program waits while the card visits all others. */
 #define SHORT_WORK_NS (2 * LL_NS_PER_MS)
 
-static enum ll_pace pace_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits, uint64_t now_ns)
+static enum ll_launch_mode launch_mode_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits,
+					  uint64_t now_ns)
 {
 	if (launches < waits * FEW_LAUNCHES || works_on_other_cards(flow, now_ns))
-		return LL_PACE_WAITS;
-	return flow->pace.work_ns < waits * SHORT_WORK_NS ? LL_PACE_SHORT : LL_PACE_AHEAD;
+		return LL_LAUNCH_MODE_SYNC;
+	return flow->launch_mode.work_ns < waits * SHORT_WORK_NS ? LL_LAUNCH_MODE_SHORT : LL_LAUNCH_MODE_ASYNC;
 }
 
-void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns)
+void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns)
 {
-	struct ll_flow_pace *pace = &flow->pace;
-	uint64_t launches = atomic_load_explicit(&pace->launches, memory_order_relaxed);
-	if (launches < ENOUGH_LAUNCHES || now_ns - pace->since_ns < WINDOW_NS)
+	struct ll_flow_launch_mode *launch_mode = &flow->launch_mode;
+	uint64_t launches = atomic_load_explicit(&launch_mode->launches, memory_order_relaxed);
+	if (launches < ENOUGH_LAUNCHES || now_ns - launch_mode->since_ns < WINDOW_NS)
 		return;
 	uint64_t waits = ll_waits_read();
-	enum ll_pace told = pace_of(flow, launches, waits - pace->waits_before, now_ns);
-	ll_port_set_pace(flow->claim, told);
-	pace->is_ahead = told == LL_PACE_AHEAD;
-	atomic_store_explicit(&pace->launches, 0, memory_order_relaxed);
-	pace->work_ns = 0;
-	pace->waits_before = waits;
-	pace->since_ns = now_ns;
+	enum ll_launch_mode told = launch_mode_of(flow, launches, waits - launch_mode->waits_before, now_ns);
+	ll_port_set_launch_mode(flow->claim, told);
+	launch_mode->is_ahead = told == LL_LAUNCH_MODE_ASYNC;
+	atomic_store_explicit(&launch_mode->launches, 0, memory_order_relaxed);
+	launch_mode->work_ns = 0;
+	launch_mode->waits_before = waits;
+	launch_mode->since_ns = now_ns;
 }

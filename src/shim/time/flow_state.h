@@ -33,12 +33,12 @@ struct ll_flow_context {
 	struct ll_flow_context *next;
 };
 
-/* What the pace is computed from: facts since it was computed last. */
-struct ll_flow_pace {
+/* What the launch_mode is computed from: facts since it was computed last. */
+struct ll_flow_launch_mode {
 	_Atomic uint64_t launches, all_launches; /* counted without the lock too; a few may be lost */
 	uint64_t work_ns;                        /* the card's work for this program, as far as it is timed */
 	uint64_t waits_before, since_ns;
-	bool is_ahead; /* the last pace was LL_PACE_AHEAD */
+	bool is_ahead; /* the last launch_mode was LL_LAUNCH_MODE_ASYNC */
 };
 
 struct ll_flow {
@@ -61,7 +61,7 @@ struct ll_flow {
 	uint64_t visits_to_ns; /* up to when time was charged by visits, and not by timing events */
 	struct ll_timing_queue queued; /* at most: what was counted since the last look may have ended */
 	struct ll_prepaid prepaid;
-	struct ll_flow_pace pace;
+	struct ll_flow_launch_mode launch_mode;
 	uint64_t idle_since_ns;      /* since when the card has no work of this program; 0: it has some */
 	uint64_t recorded_ns;        /* when an open gate last asked for a timing event */
 	unsigned waiting;            /* threads in ll_flow_enter that wait */
@@ -145,7 +145,7 @@ bool ll_flow_passes_awaited(struct ll_flow *flow);
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches);
 
 /* Tells the other tenants how the program launches, if enough launches were made since the last time. */
-void ll_flow_tell_pace(struct ll_flow *flow, uint64_t now_ns);
+void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns);
 
 /* ---- flow_tick.c ---- */
 

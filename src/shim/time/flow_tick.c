@@ -31,21 +31,21 @@
 #define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
 
 /* Takes back prepaid launches that did not come. To be called before anything else is done with the timing. */
-static void take_back_prepaid(struct ll_flow *flow)
+static void return_prepaid(struct ll_flow *flow)
 {
-	const struct ll_prepaid_kind *what = &flow->prepaid.what;
-	uint32_t left = ll_prepaid_take_back(&flow->prepaid);
+	const struct ll_prepaid_kernel *what = &flow->prepaid.what;
+	uint32_t left = ll_prepaid_return(&flow->prepaid);
 	struct ll_flow_context *known = left ? ll_flow_find_context(flow, what->context) : NULL;
 	if (!known)
 		return;
-	ll_timing_uncount(known->timing, what->stream, what->kind, left);
+	ll_timing_uncount(known->timing, what->stream, what->kernel_key, left);
 	flow->queued = ll_timing_queued(known->timing);
 }
 
 void ll_flow_lock(struct ll_flow *flow)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	take_back_prepaid(flow);
+	return_prepaid(flow);
 }
 
 struct progress {
@@ -72,7 +72,7 @@ static uint64_t batch_ns(const struct ll_flow *flow)
 {
 	if (flow->look.queue_bound_ns)
 		return flow->look.queue_bound_ns / 2;
-	if (flow->look.is_by_visits)
+	if (flow->look.is_exclusive)
 		return LL_TIMING_EVERY_NS;
 	return flow->look.waiting_claims ? LL_FLOW_BATCH_TURNS_NS : calm_ns(flow);
 }
@@ -83,16 +83,16 @@ static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
 	flow->is_blind = false;
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
 		ll_timing_harvest(context->timing);
-		if (!flow->look.is_by_visits)
+		if (!flow->look.is_exclusive)
 			ll_timing_forget_waits(context->timing);
 		ll_timing_set_every(context->timing, batch_ns(flow));
-		ll_timing_set_patience(context->timing, flow->look.is_by_visits ? PATIENCE_NS : 0);
+		ll_timing_set_patience(context->timing, flow->look.is_exclusive ? PATIENCE_NS : 0);
 		ll_timing_set_watched(context->timing, flow->max_kernel_ns);
 		flow->is_blind |= ll_timing_is_blind(context->timing);
 		if (!ll_timing_is_idle(context->timing)) {
 			progress.is_idle = false;
 			progress.has_work |= ll_timing_has_work(context->timing, now_ns);
-			progress.is_free |= flow->look.is_by_visits && ll_timing_is_let_through(context->timing);
+			progress.is_free |= flow->look.is_exclusive && ll_timing_has_passed_gate(context->timing);
 			struct ll_timing_queue queued = ll_timing_queued(context->timing);
 			progress.queued.ns += queued.ns;
 			progress.queued.launches += queued.launches;
@@ -131,7 +131,7 @@ bool ll_flow_is_card_gate_shut(const struct ll_flow *flow)
  * that asks for an event waits behind that thread. */
 static bool is_held_back(const struct ll_flow *flow)
 {
-	return flow->look.is_by_visits && !flow->turn.is_lingering && ll_flow_is_card_gate_shut(flow);
+	return flow->look.is_exclusive && !flow->turn.is_overrunning && ll_flow_is_card_gate_shut(flow);
 }
 
 static void close_tails_of(const struct ll_flow_context *context, bool at_once)
@@ -150,7 +150,7 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
  */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
-	take_back_prepaid(flow);
+	return_prepaid(flow);
 	if (is_held_back(flow))
 		return;
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) == LL_GATE_OPEN;
@@ -247,7 +247,7 @@ static uint64_t watch_ns(const struct ll_flow *flow)
 	uint64_t half_ns = flow->queued.ns / 2;
 	if (flow->waiting || flow->turn.ending_since_ns)
 		return LL_FLOW_POLL_NS;
-	if (!flow->pace.is_ahead)
+	if (!flow->launch_mode.is_ahead)
 		return WATCH_WAITS_NS;
 	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
 }
@@ -258,9 +258,9 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 		return now_ns + LATE_NS;
 	if (!flow->is_wanting)
 		return now_ns + ASLEEP_NS;
-	if (flow->look.is_by_visits && !flow->look.is_holder)
-		return now_ns + (flow->turn.is_lingering ? LATE_NS : LL_FLOW_HELD_NS);
-	if (flow->look.waiting_claims && flow->look.is_by_visits)
+	if (flow->look.is_exclusive && !flow->look.is_holder)
+		return now_ns + (flow->turn.is_overrunning ? LATE_NS : LL_FLOW_HELD_NS);
+	if (flow->look.waiting_claims && flow->look.is_exclusive)
 		return now_ns + watch_ns(flow);
 	if (flow->look.waiting_claims || flow->waiting)
 		return now_ns + LL_FLOW_POLL_NS;
@@ -309,7 +309,7 @@ static uint32_t launches_of(const struct progress *progress)
 /* Launches that the card has finished, at least; it never falls. */
 static uint64_t completed_of(const struct ll_flow *flow, const struct progress *progress)
 {
-	uint64_t all = atomic_load_explicit(&flow->pace.all_launches, memory_order_relaxed);
+	uint64_t all = atomic_load_explicit(&flow->launch_mode.all_launches, memory_order_relaxed);
 	uint64_t left = progress->is_idle ? 0 : progress->queued.launches;
 	uint64_t completed = all > left ? all - left : 0;
 	return completed > flow->turn.completed_launches ? completed : flow->turn.completed_launches;
@@ -317,26 +317,27 @@ static uint64_t completed_of(const struct ll_flow *flow, const struct progress *
 
 /* Notes since when the program has had no work on the card. The last launches of a program that launches ahead are not
  * timed at once: more would come before the timing event. */
-static void note_dry(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
+static void note_queue_empty(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
 {
-	bool is_dry = flow->pace.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
-	if (!is_dry)
-		flow->turn.dry_since_ns = 0;
-	else if (!flow->turn.dry_since_ns) /* the last work was launched so long ago, or is known to have ended */
-		flow->turn.dry_since_ns = now_ns - (flow->pace.is_ahead ? 0 : PATIENCE_NS);
+	bool queue_is_empty = flow->launch_mode.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
+	if (!queue_is_empty)
+		flow->turn.queue_empty_since_ns = 0;
+	else if (!flow->turn
+		      .queue_empty_since_ns) /* the last work was launched so long ago, or is known to have ended */
+		flow->turn.queue_empty_since_ns = now_ns - (flow->launch_mode.is_ahead ? 0 : PATIENCE_NS);
 }
 
 /* Launches that wait on the card for their job's visit; those that wait in the host note it themselves. */
 static void note_wait_on_card(const struct ll_flow *flow, uint64_t now_ns)
 {
-	bool waits = flow->look.is_by_visits && !flow->look.is_holder && flow->is_wanting && !flow->waiting;
+	bool waits = flow->look.is_exclusive && !flow->look.is_holder && flow->is_wanting && !flow->waiting;
 	if (waits && flow->ticked_ns && now_ns > flow->ticked_ns)
 		ll_port_note_wait(flow->claim, flow->is_in_debt ? LL_WAIT_CAP : LL_WAIT_TURN, now_ns - flow->ticked_ns);
 }
 
 uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 {
-	take_back_prepaid(flow);
+	return_prepaid(flow);
 	note_wait_on_card(flow, now_ns);
 	struct progress progress = is_held_back(flow) ? progress_of_held(flow) : harvest_contexts(flow, now_ns);
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
@@ -351,9 +352,9 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 		flow->idle_since_ns = now_ns;
 	flow->turn.queued_launches = launches_of(&progress);
 	flow->turn.completed_launches = completed_of(flow, &progress);
-	ll_flow_tell_pace(flow, now_ns);
-	note_dry(flow, &progress, now_ns);
-	flow->turn.is_lingering = progress.is_free;
+	ll_flow_tell_launch_mode(flow, now_ns);
+	note_queue_empty(flow, &progress, now_ns);
+	flow->turn.is_overrunning = progress.is_free;
 	if (flow->is_wanting) /* said again: a page that a program damaged may have lost it */
 		ll_port_want(flow->claim, now_ns);
 	ll_flow_look(flow, now_ns, progress.is_idle);

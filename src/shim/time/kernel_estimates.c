@@ -9,9 +9,9 @@ enum { LEAST_TRIES = 4 };
  * tenth. */
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
 /* A sample that is more than FAR times the estimate is taken for interference by other work. The first samples of a
- * kind are compared with each other instead, by FIRST_FAR. */
+ * kernel are compared with each other instead, by FIRST_FAR. */
 enum { FAR = 4, FIRST_FAR = 2 };
-/* A kind is steady if its launches scatter by less than one part in STEADY_PARTS, plus STEADY_NS, by which samples of
+/* A kernel is steady if its launches scatter by less than one part in STEADY_PARTS, plus STEADY_NS, by which samples of
  * short launches scatter. */
 enum { STEADY_PARTS = 8, STEADY_NS = 1000 };
 
@@ -30,24 +30,24 @@ static uint64_t mix_bits(uint64_t number)
 }
 
 /* Names are products or addresses, so their low bits are not spread evenly. */
-static unsigned set_of(uint64_t name)
+static unsigned set_of(uint64_t key)
 {
-	return (unsigned)(mix_bits(name) % LL_ESTIMATE_SETS);
+	return (unsigned)(mix_bits(key) % LL_ESTIMATE_SETS);
 }
 
-struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *estimates, uint64_t name)
+struct ll_kernel_estimate *ll_kernel_estimates_find(struct ll_kernel_estimates *estimates, uint64_t key)
 {
-	struct ll_kernel_estimate *set = estimates->table[set_of(name)], *oldest = set;
+	struct ll_kernel_estimate *set = estimates->table[set_of(key)], *oldest = set;
 	uint32_t now = ++estimates->found;
 	for (struct ll_kernel_estimate *estimate = set; estimate < set + LL_ESTIMATE_WAYS; estimate++) {
-		if (estimate->name == name) {
+		if (estimate->key == key) {
 			estimate->found = now;
 			return estimate;
 		}
 		if (now - estimate->found > now - oldest->found)
 			oldest = estimate;
 	}
-	*oldest = (struct ll_kernel_estimate){.name = name, .doubts = estimates->doubts, .found = now};
+	*oldest = (struct ll_kernel_estimate){.key = key, .doubts = estimates->doubts, .found = now};
 	return oldest;
 }
 
@@ -75,7 +75,7 @@ void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *estimates,
 	    estimate->ns ? LL_ESTIMATE_SAMPLE_NS * 1000 / LL_ESTIMATE_SAMPLE_PERMILLE / estimate->ns : MOST_BETWEEN;
 	if (between > MOST_BETWEEN)
 		between = MOST_BETWEEN;
-	uint64_t from = between / 2, any = mix_bits(estimate->name + estimate->seen) % (between + 1);
+	uint64_t from = between / 2, any = mix_bits(estimate->key + estimate->seen) % (between + 1);
 	estimate->next = estimate->seen + (uint32_t)(from + any < 1 ? 1 : from + any);
 	estimate->doubts = estimates->doubts;
 	count_one(&estimate->timed);

@@ -8,21 +8,21 @@ _Static_assert(LL_PREPAID_MOST <= LEFT_MASK, "what is left fits beside the numbe
 static _Thread_local struct {
 	const struct ll_prepaid *prepaid;
 	uint64_t number;
-	struct ll_prepaid_kind what;
+	struct ll_prepaid_kernel what;
 } own __attribute__((tls_model("initial-exec")));
 
-static bool is_like(const struct ll_prepaid_kind *one, const struct ll_prepaid_kind *other)
+static bool is_like(const struct ll_prepaid_kernel *one, const struct ll_prepaid_kernel *other)
 {
-	return one->kind == other->kind && one->context == other->context &&
+	return one->kernel_key == other->kernel_key && one->context == other->context &&
 	       ll_timing_stream_is(one->stream, other->stream);
 }
 
-static bool is_own(const struct ll_prepaid *prepaid, const struct ll_prepaid_kind *what)
+static bool is_own(const struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what)
 {
 	return own.prepaid == prepaid && is_like(&own.what, what);
 }
 
-bool ll_prepaid_use(struct ll_prepaid *prepaid, const struct ll_prepaid_kind *what)
+bool ll_prepaid_use(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what)
 {
 	if (!is_own(prepaid, what))
 		return false;
@@ -34,7 +34,7 @@ bool ll_prepaid_use(struct ll_prepaid *prepaid, const struct ll_prepaid_kind *wh
 	return false;
 }
 
-void ll_prepaid_give(struct ll_prepaid *prepaid, const struct ll_prepaid_kind *what, uint32_t launches)
+void ll_prepaid_give(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what, uint32_t launches)
 {
 	prepaid->what = *what;
 	own.prepaid = prepaid;
@@ -43,14 +43,14 @@ void ll_prepaid_give(struct ll_prepaid *prepaid, const struct ll_prepaid_kind *w
 	atomic_store(&prepaid->word, own.number << LEFT_BITS | launches);
 }
 
-bool ll_prepaid_is_like_last(struct ll_prepaid *prepaid, const struct ll_prepaid_kind *what)
+bool ll_prepaid_is_like_last(struct ll_prepaid *prepaid, const struct ll_prepaid_kernel *what)
 {
 	bool is_like_last = is_like(&prepaid->last, what);
 	prepaid->last = *what;
 	return is_like_last;
 }
 
-uint32_t ll_prepaid_take_back(struct ll_prepaid *prepaid)
+uint32_t ll_prepaid_return(struct ll_prepaid *prepaid)
 {
 	if (!(atomic_load_explicit(&prepaid->word, memory_order_relaxed) & LEFT_MASK))
 		return 0;

@@ -114,7 +114,7 @@ static uint64_t guess_ns(const struct ll_timing_track *track, const struct ll_ke
 static void add_launches(struct ll_timing_track *track, const struct ll_kernel_estimate *estimate, uint32_t count)
 {
 	struct ll_timing_batch *open = &track->open;
-	open->kind = !open->launches || open->kind == estimate->name ? estimate->name : 0;
+	open->kernel_key = !open->launches || open->kernel_key == estimate->key ? estimate->key : 0;
 	open->launches += count;
 	open->ahead = count - 1;
 	open->guess_ns += count * guess_ns(track, estimate);
@@ -123,7 +123,7 @@ static void add_launches(struct ll_timing_track *track, const struct ll_kernel_e
 	track->is_left = false;
 }
 
-/* Ends the closing batch with this event. If the ring is full, its last batch grows, and is no longer of one kind. */
+/* Ends the closing batch with this event. If the ring is full, its last batch grows, and has no kernel any more. */
 static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event end)
 {
 	struct ll_timing_batch *closing = &track->closing;
@@ -141,7 +141,7 @@ static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, 
 		last->unsteady_ns += closing->unsteady_ns;
 		last->is_cut = closing->is_cut;
 		last->is_held |= closing->is_held;
-		last->kind = 0;
+		last->kernel_key = 0;
 	} else {
 		track->batches[(track->first + track->count++) % LL_TIMING_BATCHES] = *closing;
 	}
@@ -242,7 +242,7 @@ static uint64_t most_unsteady_ns(const struct ll_timing *timing)
 	return part_ns > LL_TIMING_EVERY_NS ? part_ns : LL_TIMING_EVERY_NS;
 }
 
-/* Returns how much work of that kind the open batch has room for; 0: it is full. */
+/* Returns how much work of that kernel the open batch has room for; 0: it is full. */
 static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_track *track,
 			const struct ll_kernel_estimate *estimate)
 {
@@ -254,7 +254,7 @@ static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_t
 	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
 }
 
-/* Returns how many launches of the kind may be added to the open batch, before one fills it or shall be timed by
+/* Returns how many launches of the kernel may be added to the open batch, before one fills it or shall be timed by
  * itself. */
 static uint32_t count_room(const struct ll_timing *timing, const struct ll_timing_track *track,
 			   const struct ll_kernel_estimate *estimate)
@@ -292,14 +292,14 @@ static void note_first(struct ll_timing_track *track, uint64_t now_ns)
 		track->open.first_ns = now_ns;
 }
 
-struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name,
+struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key,
 				       uint64_t now_ns, uint32_t most)
 {
 	struct ll_timing_track *track =
 	    timing->clock.is_blind || name.thread ? NULL : ll_timing_track_find(timing, name);
 	if (!track || has_bare_start(track) || track->is_left || track->is_in_driver || shall_time_start(timing, track))
 		return (struct ll_timing_queue){0};
-	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kernel_key);
 	uint32_t room = count_room(timing, track, estimate), count = room < most ? room : most;
 	if (!count)
 		return (struct ll_timing_queue){0};
@@ -310,12 +310,12 @@ struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timin
 	return (struct ll_timing_queue){.ns = count * estimate->ns, .launches = count};
 }
 
-void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint32_t count)
+void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint32_t count)
 {
 	struct ll_timing_track *track = ll_timing_track_find(timing, name);
 	if (!track || track->open.launches <= count)
 		return;
-	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kernel_key);
 	uint64_t ns = count * guess_ns(track, estimate);
 	track->open.launches -= count;
 	track->open.ahead -= count < track->open.ahead ? count : track->open.ahead;
@@ -338,7 +338,7 @@ static struct ll_timing_track *find_calm_track(struct ll_timing *timing, struct 
 	return track;
 }
 
-void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name)
+void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key)
 {
 	if (timing->clock.is_blind)
 		return;
@@ -353,7 +353,7 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 	track->launching_ns = ll_now_ns();
 	if (timing->clock.is_blind || has_bare_start(track)) /* which serves this launch too */
 		return;
-	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kernel_key);
 	bool is_long = track->open.is_held && guess_ns(track, estimate) >= LL_TIMING_LONG_NS;
 	if (track->is_left || is_long || shall_time_start(timing, track) ||
 	    (track->count < LL_TIMING_EVENTS_BEHIND && ll_kernel_estimate_wants_sample(&timing->estimates, estimate)))
@@ -371,7 +371,7 @@ static bool is_full(const struct ll_timing *timing, const struct ll_timing_track
 	return is_own || shall_time_each(timing, track) || !room_ns(timing, track, estimate);
 }
 
-void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint64_t launched_ns)
+void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint64_t launched_ns)
 {
 	struct ll_timing_track *track = timing->clock.is_blind ? NULL : ll_timing_track_find(timing, name);
 	if (!track)
@@ -379,7 +379,7 @@ void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint6
 	track->launching_ns = 0;
 	if (!launched_ns)
 		return;
-	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kind_name);
+	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kernel_key);
 	add_launches(track, estimate, 1);
 	track->open.launched_ns = launched_ns > track->recorded_ns ? launched_ns : ll_now_ns();
 	bool is_sample = track->open.launches == 1 && track->open.start.handle &&
@@ -398,7 +398,7 @@ void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream nam
 		return;
 	uint64_t mean_ns = ll_timing_track_mean_ns(timing, track);
 	uint64_t each_ns = mean_ns ? mean_ns : LL_TIMING_FIRST_GUESS_NS;
-	track->open.kind = 0;
+	track->open.kernel_key = 0;
 	track->open.launches += launches;
 	track->open.ahead = 0;
 	track->open.guess_ns += launches * each_ns;

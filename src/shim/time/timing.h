@@ -3,7 +3,7 @@
  *
  * There is one object per context. The launches of a stream are gathered in batches. A batch ends with a timing event
  * after some work (ll_timing_set_every). A batch also begins with one if its stream is idle and its launches are of a
- * kind whose duration is not known. The time between the events, and the estimates of its launches (control/batch.h,
+ * kernel whose duration is not known. The time between the events, and the estimates of its launches (control/batch.h,
  * kernel_estimates.h), tell what the card did for a batch. A timing event costs the host 1 us and the card 2
  * (doc/facts.md). So most launches are only counted: that takes some 30 ns and no call of the driver.
  *
@@ -77,39 +77,39 @@ void ll_timing_set_parts(struct ll_timing *timing, unsigned parts);
 void ll_timing_set_patience(struct ll_timing *timing, uint64_t patience_ns);
 
 /*
- * is_shared: other programs' work is on the card too. Then estimates are only learned for kinds that have none.
+ * is_shared: other programs' work is on the card too. Then estimates are only learned for kernels that have none.
  * sliced_by: the number of other programs that share the card by time slices, or did so just now. Then a batch is
  * charged the estimates of its launches, because other programs' slices lie between its events.
  */
 void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by);
 
 /*
- * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kinds are
- * not known. Launches noted so are a sample: the mean of their estimates is charged for each of the others.
+ * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kernels
+ * are not known. Launches noted so are a sample: the mean of their estimates is charged for each of the others.
  */
-void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name);
+void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key);
 
 /* is_watched: each launch that never ends must be found (ll_timing_longest). Then a timing event follows each launch
  * that no other thread can time later. */
 void ll_timing_set_watched(struct ll_timing *timing, bool is_watched);
 
 /*
- * Counts launches of one kind into the open batch, `most` at most, as far as they need no timing event. Nothing else
+ * Counts launches of one kernel into the open batch, `most` at most, as far as they need no timing event. Nothing else
  * has to be done before or after them. The first is made now (now_ns, CLOCK_MONOTONIC). Returns what was counted; 0:
  * none. Does not call the driver.
  */
-struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name,
+struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key,
 				       uint64_t now_ns, uint32_t most);
 
 /* Takes back the last `count` launches, which were not made, as far as their batch is still open. */
-void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint32_t count);
+void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint32_t count);
 
 /*
  * Before and after a launch that was not just counted. launched_ns: CLOCK_MONOTONIC when the driver's call returned; 0:
  * the call failed. An error of the driver in here makes the object blind: it records nothing more, and reports no time.
  */
-void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name);
-void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name, uint64_t launched_ns);
+void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key);
+void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint64_t launched_ns);
 
 /*
  * Waits of a stream for the gate on the card (card_gate.h). last_wait returns the gate's word at the stream's last wait
@@ -169,7 +169,7 @@ bool ll_timing_has_work(const struct ll_timing *timing, uint64_t now_ns);
 
 /* Whether the card has work that no gate holds back any more: what was launched before the first wait, or a launch of
  * LL_TIMING_LONG_NS or more that has begun. */
-bool ll_timing_is_let_through(struct ll_timing *timing);
+bool ll_timing_has_passed_gate(struct ll_timing *timing);
 
 /* Returns the mean duration of a launch, of the stream with the longest ones; 0: not known. */
 uint64_t ll_timing_mean_ns(const struct ll_timing *timing);

@@ -33,8 +33,8 @@ void ll_timing_clock_fini(struct ll_timing_clock *clock, bool destroys_events)
 {
 	if (destroys_events)
 		drop_row(clock);
-	for (size_t i = 0; destroys_events && i < clock->spare_count; i++)
-		ll_real()->cuEventDestroy_v2(clock->spare[i]);
+	for (size_t i = 0; destroys_events && i < clock->free_count; i++)
+		ll_real()->cuEventDestroy_v2(clock->free_events[i]);
 	if (destroys_events && clock->base)
 		ll_real()->cuEventDestroy_v2(clock->base);
 	ll_timing_clock_init(clock, clock->lock);
@@ -43,8 +43,8 @@ void ll_timing_clock_fini(struct ll_timing_clock *clock, bool destroys_events)
 static struct ll_cu_event *take_event(struct ll_timing_clock *clock)
 {
 	struct ll_cu_event *event = NULL;
-	if (clock->spare_count)
-		return clock->spare[--clock->spare_count];
+	if (clock->free_count)
+		return clock->free_events[--clock->free_count];
 	if (ll_real()->cuEventCreate(&event, LL_CU_EVENT_DEFAULT) != LL_CUDA_SUCCESS)
 		clock->is_blind = true;
 	return clock->is_blind ? NULL : event;
@@ -215,8 +215,8 @@ void ll_timing_drop(struct ll_timing_clock *clock, struct ll_cu_event *event)
 {
 	if (!event)
 		return;
-	if (clock->spare_count < LL_TIMING_SPARE_EVENTS)
-		clock->spare[clock->spare_count++] = event;
+	if (clock->free_count < LL_TIMING_FREE_EVENTS)
+		clock->free_events[clock->free_count++] = event;
 	else
 		ll_real()->cuEventDestroy_v2(event);
 }

@@ -25,7 +25,7 @@
 #include "control/event_gauge.h"
 #include "shim/time/timing_lock.h"
 
-enum { LL_TIMING_SPARE_EVENTS = 256 };
+enum { LL_TIMING_FREE_EVENTS = 256 };
 
 struct ll_timing_event {
 	struct ll_cu_event *handle; /* NULL: none */
@@ -52,8 +52,8 @@ struct ll_timing_stamp {
 
 struct ll_timing_clock {
 	struct ll_timing_lock *lock; /* NULL: there is one thread */
-	struct ll_cu_event *spare[LL_TIMING_SPARE_EVENTS];
-	size_t spare_count;
+	struct ll_cu_event *free_events[LL_TIMING_FREE_EVENTS];
+	size_t free_count;
 	struct ll_cu_event *base;
 	uint64_t base_ns;      /* card time of the base */
 	uint64_t base_host_ns; /* CLOCK_MONOTONIC, just before the first base was recorded */

@@ -8,7 +8,7 @@
 
 /* ---- work among time slices ---- */
 
-enum { TYPICAL_MOST = sizeof((struct ll_timing_typical *)NULL)->kinds / sizeof(uint64_t) };
+enum { TYPICAL_MOST = sizeof((struct ll_timing_typical *)NULL)->kernel_keys / sizeof(uint64_t) };
 
 void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by)
 {
@@ -16,14 +16,14 @@ void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sli
 	timing->sliced_by = sliced_by;
 }
 
-/* Computes the mean from the present estimates. Kinds without a good estimate are left out, because their first samples
- * are too long. */
+/* Computes the mean from the present estimates. Kernels without a good estimate are left out, because their first
+ * samples are too long. */
 static void find_mean(struct ll_timing *timing, struct ll_timing_typical *typical)
 {
 	uint64_t sum_ns = 0, known = 0;
 	for (uint32_t i = 0; i < TYPICAL_MOST && i < typical->count; i++) {
 		const struct ll_kernel_estimate *estimate =
-		    ll_kernel_estimates_find(&timing->estimates, typical->kinds[i]);
+		    ll_kernel_estimates_find(&timing->estimates, typical->kernel_keys[i]);
 		if (!ll_kernel_estimate_is_known(estimate))
 			continue;
 		sum_ns += estimate->ns;
@@ -32,13 +32,13 @@ static void find_mean(struct ll_timing *timing, struct ll_timing_typical *typica
 	typical->mean_ns = known ? sum_ns / known : 0;
 }
 
-void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kind_name)
+void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key)
 {
 	struct ll_timing_track *track = timing->clock.is_blind ? NULL : ll_timing_track_find(timing, name);
 	if (!track)
 		return;
 	struct ll_timing_typical *typical = &track->typical;
-	typical->kinds[typical->count++ % TYPICAL_MOST] = kind_name;
+	typical->kernel_keys[typical->count++ % TYPICAL_MOST] = kernel_key;
 	find_mean(timing, typical);
 }
 
@@ -52,7 +52,7 @@ void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream na
 static bool is_long_unknown(struct ll_timing *timing, const struct ll_timing_batch *batch)
 {
 	const struct ll_kernel_estimate *estimate =
-	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
+	    batch->kernel_key ? ll_kernel_estimates_find(&timing->estimates, batch->kernel_key) : NULL;
 	return timing->sliced_by && estimate && !estimate->learned && !estimate->rough &&
 	       estimate->ns >= SLICED_LONG_NS;
 }
@@ -66,11 +66,11 @@ static uint64_t batch_own_ns(struct ll_timing *timing, const struct ll_timing_tr
 			     const struct ll_timing_batch *batch, uint64_t span_ns)
 {
 	const struct ll_kernel_estimate *estimate =
-	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
-	uint64_t kind_ns = estimate ? estimate->ns : 0;
-	if (!kind_ns && !ll_timing_track_mean_ns(timing, track))
+	    batch->kernel_key ? ll_kernel_estimates_find(&timing->estimates, batch->kernel_key) : NULL;
+	uint64_t estimate_ns = estimate ? estimate->ns : 0;
+	if (!estimate_ns && !ll_timing_track_mean_ns(timing, track))
 		return span_ns / (1 + timing->sliced_by);
-	uint64_t ns = kind_ns ? batch->launches * kind_ns : batch->guess_ns;
+	uint64_t ns = estimate_ns ? batch->launches * estimate_ns : batch->guess_ns;
 	return ns < span_ns ? ns : span_ns;
 }
 
@@ -107,8 +107,8 @@ static bool is_disturbed(const struct ll_timing *timing)
 	return timing->is_shared || timing->sliced_by;
 }
 
-/* Whether a sample taken beside other programs' work is of use: only for a kind without samples. While programs share
- * by slices, most samples are such. Then it is of use for a kind with few samples too, because those may have been
+/* Whether a sample taken beside other programs' work is of use: only for a kernel without samples. While programs share
+ * by slices, most samples are such. Then it is of use for a kernel with few samples too, because those may have been
  * taken when the others had just come. */
 static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_estimate *estimate)
 {
@@ -120,7 +120,7 @@ static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track,
 			struct ll_batch_verdict verdict, uint64_t span_ns)
 {
 	struct ll_kernel_estimate *estimate =
-	    batch->kind ? ll_kernel_estimates_find(&timing->estimates, batch->kind) : NULL;
+	    batch->kernel_key ? ll_kernel_estimates_find(&timing->estimates, batch->kernel_key) : NULL;
 	if (verdict.lesson == LL_BATCH_UNTOLD || !batch->launches ||
 	    (is_disturbed(timing) && !is_news_of(timing, estimate)))
 		return;

@@ -69,7 +69,7 @@ static bool has_begun(struct ll_timing *timing, struct ll_timing_track *track, u
 	return !start || track->has_begun;
 }
 
-static void take_longer(struct ll_timing_running *running, uint64_t ns, uint32_t launches)
+static void lasts_longer(struct ll_timing_running *running, uint64_t ns, uint32_t launches)
 {
 	if (ns && ns >= running->ns)
 		*running = (struct ll_timing_running){ns, launches};
@@ -86,7 +86,7 @@ void ll_timing_longest(struct ll_timing *timing, uint64_t now_ns, struct ll_timi
 		if (!track->is_used || !track->count) {
 			track->since_ns = 0;
 			if (ll_timing_track_has_tail(track))
-				take_longer(ret_running, track->open.seen_for_ns, track->open.launches);
+				lasts_longer(ret_running, track->open.seen_for_ns, track->open.launches);
 			continue;
 		}
 		if (!has_begun(timing, track, now_ns))
@@ -95,7 +95,7 @@ void ll_timing_longest(struct ll_timing *timing, uint64_t now_ns, struct ll_timi
 		 * time does not count. */
 		bool is_waiting = !track->has_begun && timing->progress_ns > track->since_ns;
 		uint64_t ns = now_ns - (is_waiting ? timing->progress_ns : track->since_ns);
-		take_longer(ret_running, ns, track->batches[track->first].launches);
+		lasts_longer(ret_running, ns, track->batches[track->first].launches);
 	}
 }
 
@@ -149,7 +149,7 @@ static bool is_free(struct ll_timing *timing, const struct ll_timing_track *trac
 	return !next->start.handle || ll_timing_has_ended(&timing->clock, next->start.handle);
 }
 
-bool ll_timing_is_let_through(struct ll_timing *timing)
+bool ll_timing_has_passed_gate(struct ll_timing *timing)
 {
 	for (struct ll_timing_track *track = timing->tracks; track && !timing->clock.is_blind; track = track->next) {
 		bool has_work = track->is_used && (track->count || (track->open.launches && !track->is_left));

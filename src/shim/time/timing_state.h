@@ -21,8 +21,8 @@ struct ll_timing_batch {
 	uint64_t started_ns;  /* CLOCK_MONOTONIC, after the start was recorded */
 	uint64_t launched_ns; /* CLOCK_MONOTONIC, after the last launch */
 	uint64_t
-	    first_ns;  /* CLOCK_MONOTONIC, before the first launch; 0: the batch has a start, or this is not known */
-	uint64_t kind; /* of all launches; 0: they are of several kinds */
+	    first_ns; /* CLOCK_MONOTONIC, before the first launch; 0: the batch has a start, or this is not known */
+	uint64_t kernel_key; /* of all launches; 0: they are of several kernels */
 	uint32_t launches;
 	uint32_t ahead;     /* how many of the last launches were prepaid: when they were made is not known */
 	bool is_end_shared; /* the end is also the start of the next batch */
@@ -31,19 +31,19 @@ struct ll_timing_batch {
 			 is */
 	bool is_held; /* the batch is behind a wait for the gate on the card, so its duration is not known */
 	uint64_t guess_ns;
-	uint64_t unsteady_ns; /* the part of guess_ns that is of kinds whose duration varies */
+	uint64_t unsteady_ns; /* the part of guess_ns that is of kernels whose duration varies */
 	/* CLOCK_MONOTONIC, of a tail that was not timed at once; 0: not seen */
 	uint64_t begun_ns;    /* first seen to have begun */
 	uint64_t seen_ns;     /* last seen not to be done */
 	uint64_t seen_for_ns; /* time in which it was seen at work before its end was recorded, at least */
 };
 
-/* A sample of the launches that passed an open gate: the kinds of launches that came after a number of such launches.
+/* A sample of the launches that passed an open gate: the kernels of launches that came after a number of such launches.
  * */
 struct ll_timing_typical {
-	uint64_t kinds[64]; /* the last ones, a ring */
-	uint32_t count;     /* ever */
-	uint64_t mean_ns;   /* of those whose kind is known; 0: of none */
+	uint64_t kernel_keys[64]; /* the last ones, a ring */
+	uint32_t count;           /* ever */
+	uint64_t mean_ns;         /* of those whose kernel is known; 0: of none */
 };
 
 struct ll_timing_track {
@@ -80,7 +80,7 @@ struct ll_timing {
 	struct ll_timing_track *tracks;
 	struct ll_kernel_estimates estimates;
 	struct ll_timing_clock clock;
-	uint64_t event_ns; /* of the clock, when kinds were learned; 0: none was */
+	uint64_t event_ns; /* of the clock, when kernels were learned; 0: none was */
 	struct ll_busy busy;
 	uint64_t every_ns, patience_ns;
 	bool is_shared, is_watched;

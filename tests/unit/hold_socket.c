@@ -1,5 +1,6 @@
 /*
- * The seat of a card: one process has it, whoever asks is answered at once, and nobody can block the answers.
+ * The hold socket of a card: one process has it, each program that connects gets its report at once, and none can block
+ * the reports of others.
  */
 #include "test.h"
 
@@ -15,54 +16,54 @@
 
 #include "base/clock.h"
 #include "driver/cards.h"
-#include "hold/seat.h"
+#include "hold/hold_socket.h"
 #include "protocol/place.h"
 #include "skipped.h"
 #include "wait_for.h"
 
-static char world[] = "/tmp/ll-seat-XXXXXX";
+static char world[] = "/tmp/ll-hold_socket-XXXXXX";
 static const struct ll_card first = {.label = "0", .uuid = "GPU-first"}, second = {.label = "1", .uuid = "GPU-second"};
 static const struct ll_card *const cards[] = {&first, &second};
-static struct ll_seats *seats;
+static struct ll_hold_sockets *sockets;
 static struct ll_err err;
 
 static int take(void **state)
 {
 	(void)state;
-	return ll_seats_take(cards, 2, world, &seats, NULL);
+	return ll_hold_sockets_bind(cards, 2, world, &sockets, NULL);
 }
 
 static int leave(void **state)
 {
 	(void)state;
-	ll_seats_free(seats);
-	seats = NULL;
+	ll_hold_sockets_free(sockets);
+	sockets = NULL;
 	return 0;
 }
 
-static struct ll_hold_seat ask(const struct ll_card *card)
+static struct ll_hold_owner ask(const struct ll_card *card)
 {
-	struct ll_hold_seat seat = {0};
-	assert_int_equal(ll_seat_ask(card->uuid, world, &seat, NULL), 0);
-	return seat;
+	struct ll_hold_owner owner = {0};
+	assert_int_equal(ll_hold_query(card->uuid, world, &owner, NULL), 0);
+	return owner;
 }
 
 static void test_says_who_has_it_and_what_he_reports(void **state)
 {
 	(void)state;
-	struct ll_seat *seat = ll_seats_at(seats, 1);
-	struct ll_hold_seat seen = ask(&second);
+	struct ll_hold_socket *hold_socket = ll_hold_sockets_at(sockets, 1);
+	struct ll_hold_owner seen = ask(&second);
 	assert_int_equal(seen.pid, getpid());
 	assert_int_equal(seen.uid, geteuid());
 	assert_true(seen.has_report);
 	assert_int_equal(seen.report.state, LL_CLAIM_STARTING);
-	ll_seat_set_state(seat, LL_CLAIM_YIELDED, "foreign work");
-	ll_seat_set_target_watts(seat, "power", 400);
-	ll_seat_set_target(seat, "occupancy of all", 300);
-	ll_seat_set_payload(seat, "vulkan");
-	ll_seat_add_yield(seat);
-	ll_seat_account(seat, 5, 7, 100);
-	ll_seat_account(seat, 6, 8, 200);
+	ll_hold_socket_set_state(hold_socket, LL_CLAIM_YIELDED, "foreign work");
+	ll_hold_socket_set_target_watts(hold_socket, "power", 400);
+	ll_hold_socket_set_target(hold_socket, "occupancy of all", 300);
+	ll_hold_socket_set_payload(hold_socket, "vulkan");
+	ll_hold_socket_add_yield(hold_socket);
+	ll_hold_socket_account(hold_socket, 5, 7, 100);
+	ll_hold_socket_account(hold_socket, 6, 8, 200);
 	seen = ask(&second);
 	assert_int_equal(seen.report.state, LL_CLAIM_YIELDED);
 	assert_string_equal(seen.report.note, "foreign work");
@@ -84,30 +85,30 @@ static void test_two_cannot_have_it_and_none_keeps_half(void **state)
 	(void)state;
 	static const struct ll_card third = {.label = "2", .uuid = "GPU-third"};
 	const struct ll_card *const others[] = {&third, &first};
-	struct ll_seats *more;
-	struct ll_hold_seat seen;
+	struct ll_hold_sockets *more;
+	struct ll_hold_owner seen;
 	char text[64];
 	snprintf(text, sizeof text, "card 0: pid %d already holds it", (int)getpid());
-	assert_fails(ll_seats_take(others, 2, world, &more, &err), -EBUSY, text);
-	assert_fails(ll_seat_ask("GPU-third", world, &seen, &err), -ENOENT, "GPU-third");
+	assert_fails(ll_hold_sockets_bind(others, 2, world, &more, &err), -EBUSY, text);
+	assert_fails(ll_hold_query("GPU-third", world, &seen, &err), -ENOENT, "GPU-third");
 	leave(NULL);
-	assert_fails(ll_seat_ask("GPU-first", world, &seen, &err), -ENOENT, "GPU-first");
-	assert_int_equal(ll_seats_take(others, 2, world, &seats, NULL), 0);
+	assert_fails(ll_hold_query("GPU-first", world, &seen, &err), -ENOENT, "GPU-first");
+	assert_int_equal(ll_hold_sockets_bind(others, 2, world, &sockets, NULL), 0);
 }
 
-static void test_worlds_have_seats_of_their_own(void **state)
+static void test_worlds_have_sockets_of_their_own(void **state)
 {
 	(void)state;
-	struct ll_seats *others;
-	struct ll_hold_seat seen;
-	assert_int_equal(ll_seat_ask("GPU-first", "/", &seen, NULL), -ENOENT);
-	assert_int_equal(ll_seats_take(cards, 2, "/", &others, NULL), 0);
-	ll_seats_free(others);
-	assert_fails(ll_seat_ask("GPU-first", "/nowhere", &seen, &err), -ENOENT, "/nowhere");
+	struct ll_hold_sockets *others;
+	struct ll_hold_owner seen;
+	assert_int_equal(ll_hold_query("GPU-first", "/", &seen, NULL), -ENOENT);
+	assert_int_equal(ll_hold_sockets_bind(cards, 2, "/", &others, NULL), 0);
+	ll_hold_sockets_free(others);
+	assert_fails(ll_hold_query("GPU-first", "/nowhere", &seen, &err), -ENOENT, "/nowhere");
 	char uuid[LL_UUID_SIZE];
 	memset(uuid, 'x', sizeof uuid - 1);
 	uuid[sizeof uuid - 1] = '\0';
-	assert_fails(ll_seat_ask(uuid, world, &seen, &err), -ENAMETOOLONG, "too long");
+	assert_fails(ll_hold_query(uuid, world, &seen, &err), -ENAMETOOLONG, "too long");
 }
 
 /* ---- who asks badly ---- */
@@ -139,7 +140,7 @@ static void test_who_never_reads_holds_up_nobody(void **state)
 
 /* ---- how it ends ---- */
 
-/* Takes the seats in a child, which then does nothing. */
+/* Takes the sockets in a child, which then does nothing. */
 static pid_t start_child(void)
 {
 	leave(NULL);
@@ -151,8 +152,8 @@ static pid_t start_child(void)
 		for (;;)
 			pause();
 	}
-	struct ll_hold_seat seen;
-	wait_for(ll_seat_ask("GPU-second", world, &seen, NULL) == 0 && seen.has_report);
+	struct ll_hold_owner seen;
+	wait_for(ll_hold_query("GPU-second", world, &seen, NULL) == 0 && seen.has_report);
 	assert_int_equal(seen.pid, pid);
 	return pid;
 }
@@ -177,11 +178,11 @@ static void test_a_stopped_hold_is_known_and_says_nothing(void **state)
 	char text[64];
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
-	struct ll_hold_seat seen = ask(&first);
+	struct ll_hold_owner seen = ask(&first);
 	assert_int_equal(seen.pid, pid);
 	assert_false(seen.has_report);
 	snprintf(text, sizeof text, "card 0: pid %d already holds it", (int)pid);
-	assert_fails(ll_seats_take(cards, 2, world, &seats, &err), -EBUSY, text);
+	assert_fails(ll_hold_sockets_bind(cards, 2, world, &sockets, &err), -EBUSY, text);
 	assert_int_equal(kill(pid, SIGCONT), 0);
 	assert_true(ask(&first).has_report);
 	assert_int_equal(kill(pid, SIGKILL), 0);
@@ -191,14 +192,16 @@ static void test_a_stopped_hold_is_known_and_says_nothing(void **state)
 /* Returns what the child finds as another user: it asks for the first card, and tries to take it. */
 static int be_another_user(void)
 {
-	struct ll_hold_seat seen;
-	struct ll_seats *more;
+	struct ll_hold_owner seen;
+	struct ll_hold_sockets *more;
 	struct ll_err why = {0};
 	if (setgid(65534) || setuid(65534))
 		return 77;
-	if (ll_seat_ask("GPU-first", world, &seen, NULL) || !seen.has_report || seen.uid != 0 || seen.pid != getppid())
+	if (ll_hold_query("GPU-first", world, &seen, NULL) || !seen.has_report || seen.uid != 0 ||
+	    seen.pid != getppid())
 		return 1;
-	return ll_seats_take(cards, 2, world, &more, &why) == -EBUSY && strstr(why.text, "already holds it") ? 0 : 2;
+	return ll_hold_sockets_bind(cards, 2, world, &more, &why) == -EBUSY && strstr(why.text, "already holds it") ? 0
+														    : 2;
 }
 
 static void test_another_user_sees_it_and_cannot_have_it(void **state)
@@ -273,8 +276,8 @@ static atomic_bool is_over;
 static void *report_on(void *arg)
 {
 	for (unsigned i = 0; !is_over; i++) {
-		ll_seat_set_state(arg, i % 2 ? LL_CLAIM_YIELDED : LL_CLAIM_RUNNING, i % 2 ? "odd" : "even");
-		ll_seat_account(arg, 1, 1, i);
+		ll_hold_socket_set_state(arg, i % 2 ? LL_CLAIM_YIELDED : LL_CLAIM_RUNNING, i % 2 ? "odd" : "even");
+		ll_hold_socket_account(arg, 1, 1, i);
 	}
 	return NULL;
 }
@@ -284,7 +287,7 @@ static void test_a_report_is_whole(void **state)
 	(void)state;
 	pthread_t thread;
 	is_over = false;
-	assert_int_equal(pthread_create(&thread, NULL, report_on, ll_seats_at(seats, 0)), 0);
+	assert_int_equal(pthread_create(&thread, NULL, report_on, ll_hold_sockets_at(sockets, 0)), 0);
 	wait_for(ask(&first).report.state != LL_CLAIM_STARTING);
 	for (int i = 0; i < 300; i++) {
 		struct ll_hold_report report = ask(&first).report;
@@ -302,7 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_says_who_has_it_and_what_he_reports, take, leave),
 	    cmocka_unit_test_setup_teardown(test_two_cannot_have_it_and_none_keeps_half, take, leave),
-	    cmocka_unit_test_setup_teardown(test_worlds_have_seats_of_their_own, take, leave),
+	    cmocka_unit_test_setup_teardown(test_worlds_have_sockets_of_their_own, take, leave),
 	    cmocka_unit_test_setup_teardown(test_who_never_reads_holds_up_nobody, take, leave),
 	    cmocka_unit_test_setup_teardown(test_a_report_is_whole, take, leave),
 	    cmocka_unit_test_setup_teardown(test_a_killed_hold_leaves_nothing, take, leave),

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/packet.h"
 #include "base/scope.h"
-#include "hold/seat_packet.h"
+#include "hold/hold_packet.h"
 #include "protocol/message.h"
 #include "protocol/place.h"
 
@@ -15,10 +15,10 @@
 #define CONNECT_EVERY_NS (5 * LL_NS_PER_MS)
 
 /* Anybody may bind the name, so nothing is believed. */
-static bool is_valid(const struct ll_seat_packet *packet)
+static bool is_valid(const struct ll_hold_packet *packet)
 {
 	const struct ll_hold_report *report = &packet->report;
-	return packet->magic == LL_SEAT_MAGIC && report->state <= LL_CLAIM_ENDING &&
+	return packet->magic == LL_HOLD_MAGIC && report->state <= LL_CLAIM_ENDING &&
 	       ll_message_text_is_valid(report->metric, sizeof report->metric) &&
 	       ll_message_text_is_valid(report->payload, sizeof report->payload) &&
 	       ll_message_text_is_valid(report->note, sizeof report->note);
@@ -41,12 +41,12 @@ static bool wait_readable(int fd, uint64_t until_ns)
 
 static bool read_report(int fd, uint64_t until_ns, struct ll_hold_report *ret_report)
 {
-	char bytes[LL_SEAT_PACKET_MAX];
-	struct ll_seat_packet packet = {0};
+	char bytes[LL_HOLD_PACKET_MAX];
+	struct ll_hold_packet packet = {0};
 	size_t length = 0, fd_count = 0;
 	if (!wait_readable(fd, until_ns) ||
 	    ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, NULL, 0, &fd_count) ||
-	    length < LL_SEAT_PACKET_FIRST_SIZE)
+	    length < LL_HOLD_PACKET_FIRST_SIZE)
 		return false;
 	memcpy(&packet, bytes, length < sizeof packet ? length : sizeof packet);
 	if (!is_valid(&packet))
@@ -64,10 +64,10 @@ static int connect_until(const struct ll_place *place, uint64_t until_ns, int *r
 	return rc == -ECONNREFUSED ? -ENOENT : rc;
 }
 
-int ll_seat_ask(const char *uuid, const char *sim_folder, struct ll_hold_seat *ret_seat, struct ll_err *err)
+int ll_hold_query(const char *uuid, const char *sim_folder, struct ll_hold_owner *ret_owner, struct ll_err *err)
 {
 	struct ll_place place;
-	struct ll_hold_seat seat = {0};
+	struct ll_hold_owner owner = {0};
 	struct ucred peer;
 	socklen_t size = sizeof peer;
 	uint64_t until_ns = ll_now_ns() + WAIT_NS;
@@ -79,10 +79,10 @@ int ll_seat_ask(const char *uuid, const char *sim_folder, struct ll_hold_seat *r
 	if (rc)
 		return ll_err_set(err, rc, "card %s: ask who holds it: %s", uuid, strerror(-rc));
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
-		seat.pid = peer.pid;
-		seat.uid = peer.uid;
+		owner.pid = peer.pid;
+		owner.uid = peer.uid;
 	}
-	seat.has_report = read_report(fd, until_ns, &seat.report);
-	*ret_seat = seat;
+	owner.has_report = read_report(fd, until_ns, &owner.report);
+	*ret_owner = owner;
 	return 0;
 }
