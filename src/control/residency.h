@@ -110,15 +110,15 @@ struct ll_residency_program {
 };
 
 enum ll_residency_step {
-	LL_RESIDENCY_WAIT,    /* nothing to do before again_ns */
-	LL_RESIDENCY_EVICT,   /* evict program `who` */
-	LL_RESIDENCY_SUSPEND, /* stop program `who`; its memory stays on the card */
-	LL_RESIDENCY_RESUME,  /* resume program `who` */
-	LL_RESIDENCY_STAY,    /* stop resuming program `who`: it stays away */
-	LL_RESIDENCY_GRANT,   /* program `who` shall try its allocation again */
-	LL_RESIDENCY_REFUSE,  /* the allocation of program `who` fails: it cannot get room */
-	LL_RESIDENCY_GO_ON,   /* program `who` is back, and need not wait for others of its job any more
-				 (residency_units.h) */
+	LL_RESIDENCY_WAIT,         /* nothing to do before again_ns */
+	LL_RESIDENCY_EVICT,        /* evict program `who` */
+	LL_RESIDENCY_SUSPEND,      /* stop program `who`; its memory stays on the card */
+	LL_RESIDENCY_RESUME,       /* resume program `who` */
+	LL_RESIDENCY_STAY,         /* stop resuming program `who`: it stays away */
+	LL_RESIDENCY_GRANT,        /* program `who` shall try its allocation again */
+	LL_RESIDENCY_REFUSE,       /* the allocation of program `who` fails: it cannot get room */
+	LL_RESIDENCY_RESUME_FULLY, /* program `who` is back, and need not wait for others of its job any more
+			       (residency_units.h) */
 };
 
 struct ll_residency_decision {

@@ -393,7 +393,7 @@ static enum ll_residency_step follow_unit(const struct ll_residency_member *memb
 	if (unit_states->is_any_held && rule->state == LL_RESIDENCY_AWAY)
 		return LL_RESIDENCY_RESUME;
 	if (is_resuming && member->is_held && unit_states->are_all_back)
-		return LL_RESIDENCY_GO_ON;
+		return LL_RESIDENCY_RESUME_FULLY;
 	return LL_RESIDENCY_WAIT;
 }
 

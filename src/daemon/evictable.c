@@ -218,7 +218,7 @@ void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns)
 	send_resume(evictable, LL_MOVE_HOLD, now_ns);
 }
 
-void ll_evictable_go_on(struct ll_evictable *evictable)
+void ll_evictable_resume_fully(struct ll_evictable *evictable)
 {
 	evictable->is_held = false;
 	ll_evictable_say(evictable, LL_MESSAGE_RESUME, 0, 0);

@@ -90,7 +90,7 @@ void ll_evictable_gather(struct ll_evictable *evictable, uint64_t now_ns);
 /* resume_held: resumes a process that is AWAY; it then waits until go_on. stay: it frees what is back, and stays away.
  * reply_short: replies to its request for room. */
 void ll_evictable_resume_held(struct ll_evictable *evictable, uint64_t now_ns);
-void ll_evictable_go_on(struct ll_evictable *evictable);
+void ll_evictable_resume_fully(struct ll_evictable *evictable);
 void ll_evictable_stay(struct ll_evictable *evictable);
 void ll_evictable_reply_short(struct ll_evictable *evictable, enum ll_move_room room, uint64_t now_ns);
 

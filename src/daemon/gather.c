@@ -74,28 +74,28 @@ static bool is_asked(const struct ll_evictable *evictable)
 /* ---- going on ---- */
 
 /* One that was stopped by hand before stays so. */
-static void let_go_on(struct ll_evictable *evictable, uint64_t now_ns)
+static void resume_stopped(struct ll_evictable *evictable, uint64_t now_ns)
 {
 	bool is_stopped = evictable->rule.state == LL_RESIDENCY_SUSPENDED && !evictable->was_stopped;
 	if (is_stopped || (is_asked(evictable) && !evictable->is_late))
 		ll_evictable_resume(evictable, now_ns);
 }
 
-static void let_all_go_on(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
+static void resume_all_stopped(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
 {
 	LL_GATHER_EACH (member, books, gather)
-		let_go_on(member, now_ns);
+		resume_stopped(member, now_ns);
 }
 
 /* Those that are out already return too. */
-static void return_all(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
+static void resume_all(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
 {
 	LL_GATHER_EACH (member, books, gather) {
 		enum ll_residency state = member->rule.state;
 		if (state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_AWAY)
 			ll_evictable_resume(member, now_ns);
 		else
-			let_go_on(member, now_ns);
+			resume_stopped(member, now_ns);
 	}
 }
 
@@ -120,7 +120,7 @@ static void end_badly(struct ll_residency_books *books, struct ll_gather *gather
 	free_gather(books, gather);
 }
 
-static void end_stopped(struct ll_residency_books *books, struct ll_gather *gather)
+static void end_suspend(struct ll_residency_books *books, struct ll_gather *gather)
 {
 	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
 		if (member->gather != gather)
@@ -133,7 +133,7 @@ static void end_stopped(struct ll_residency_books *books, struct ll_gather *gath
 }
 
 /* All are quiet. */
-static void begin_leaving(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
+static void begin_evict(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
 {
 	gather->phase = PHASE_EVICTING;
 	LL_GATHER_EACH (member, books, gather) {
@@ -172,9 +172,9 @@ static void look_at_stopping(struct ll_residency_books *books, struct ll_gather 
 	if (!are_all_quiet)
 		return;
 	if (gather->end == LL_GATHER_EVICT)
-		begin_leaving(books, gather, now_ns);
+		begin_evict(books, gather, now_ns);
 	else
-		end_stopped(books, gather);
+		end_suspend(books, gather);
 }
 
 static bool is_last_attempt(const struct ll_gather *gather)
@@ -201,7 +201,7 @@ static void look_at_pause(struct ll_residency_books *books, struct ll_gather *ga
 	look_at_stopping(books, gather, now_ns);
 }
 
-static bool have_all_left(const struct ll_residency_books *books, const struct ll_gather *gather)
+static bool are_all_evicted(const struct ll_residency_books *books, const struct ll_gather *gather)
 {
 	LL_GATHER_EACH (member, books, gather) {
 		if (member->rule.state == LL_RESIDENCY_EVICTING || is_asked(member))
@@ -216,7 +216,7 @@ void ll_gather_look(struct ll_residency_books *books, struct ll_gather *gather, 
 		look_at_stopping(books, gather, now_ns);
 	else if (gather->phase == PHASE_PAUSING)
 		look_at_pause(books, gather, now_ns);
-	else if (have_all_left(books, gather))
+	else if (are_all_evicted(books, gather))
 		free_gather(books, gather);
 }
 
@@ -236,7 +236,7 @@ void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evict
 	if (gather->phase == PHASE_STOPPING && !is_last_attempt(gather) && !evictable->is_late) {
 		ll_debug("claim %u cannot stop: the others go on for a moment",
 			 ll_card_claim_number(evictable->claim->share));
-		let_all_go_on(books, gather, now_ns);
+		resume_all_stopped(books, gather, now_ns);
 		gather->phase = PHASE_PAUSING;
 		gather->pause_until_ns = 0;
 		return;
@@ -246,9 +246,9 @@ void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evict
 		return;
 	}
 	if (gather->phase == PHASE_STOPPING)
-		let_all_go_on(books, gather, now_ns);
+		resume_all_stopped(books, gather, now_ns);
 	else
-		return_all(books, gather, now_ns);
+		resume_all(books, gather, now_ns);
 	end_badly(books, gather, evictable, evictable->why, now_ns);
 }
 
@@ -259,7 +259,7 @@ void ll_gather_remove(struct ll_residency_books *books, struct ll_evictable *evi
 		ll_gather_forget(books, evictable, now_ns);
 		return;
 	}
-	let_all_go_on(books, gather, now_ns);
+	resume_all_stopped(books, gather, now_ns);
 	end_badly(books, gather, NULL, "another command has asked for something else meanwhile", now_ns);
 }
 

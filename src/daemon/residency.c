@@ -28,7 +28,7 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 	const char *tenant = evictable->claim->card->job->facts.tenant;
 	unsigned number = ll_card_claim_number(evictable->claim->share);
 	if (event == LL_EVICTABLE_FAILED) {
-		ll_info("claim %u, tenant %s: cannot leave the card: %s", number, tenant, evictable->why);
+		ll_info("claim %u, tenant %s: cannot be evicted: %s", number, tenant, evictable->why);
 		if (evictable->gather) {
 			ll_gather_fail(books, evictable, ll_now_ns());
 			return;
@@ -45,10 +45,9 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 	evictable->moves += evictable->is_move && event == LL_EVICTABLE_DONE;
 	ll_info("claim %u, tenant %s: %s: %" PRIu64 " MiB in %.3f s", number, tenant,
 		event == LL_EVICTABLE_STAYED            ? "stays away: its room on the card was wanted"
-		: rule->state == LL_RESIDENCY_SUSPENDED ? "stopped"
-		: rule->state == LL_RESIDENCY_AWAY      ? "away"
-		: evictable->is_move                    ? "back on the card"
-							: "goes on",
+		: rule->state == LL_RESIDENCY_SUSPENDED ? "suspended"
+		: rule->state == LL_RESIDENCY_AWAY      ? "evicted"
+							: "resumed",
 		rule->bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
@@ -76,7 +75,7 @@ static void evict_unit(struct ll_residency_books *books, struct ll_residency_sce
 		ll_gather_look(books, gather, now_ns);
 }
 
-static void return_unit(struct ll_residency_scene *scene, unsigned unit, uint64_t now_ns)
+static void resume_unit(struct ll_residency_scene *scene, unsigned unit, uint64_t now_ns)
 {
 	size_t members = 0;
 	for (size_t i = 0; i < scene->count; i++)
@@ -111,7 +110,7 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 		evict_unit(books, scene, program->unit, now_ns);
 		break;
 	case LL_RESIDENCY_RESUME:
-		return_unit(scene, program->unit, now_ns);
+		resume_unit(scene, program->unit, now_ns);
 		break;
 	case LL_RESIDENCY_STAY:
 		stay_unit(scene, program->unit);
@@ -126,7 +125,7 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 					 now_ns);
 		break;
 	case LL_RESIDENCY_SUSPEND:
-	case LL_RESIDENCY_GO_ON:
+	case LL_RESIDENCY_RESUME_FULLY:
 	case LL_RESIDENCY_WAIT:
 		break;
 	}
@@ -152,8 +151,8 @@ static void do_step_of_one(struct ll_evictable *evictable, enum ll_residency_ste
 	case LL_RESIDENCY_STAY:
 		ll_evictable_stay(evictable);
 		break;
-	case LL_RESIDENCY_GO_ON:
-		ll_evictable_go_on(evictable);
+	case LL_RESIDENCY_RESUME_FULLY:
+		ll_evictable_resume_fully(evictable);
 		break;
 	default:
 		break;

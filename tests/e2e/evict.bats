@@ -92,7 +92,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	loadline --sim resume one
 	loadline --sim resume one
 	[ "$(grep -c "is away$" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 1 ]
-	[ "$(grep -c "back on the card" "$LOADLINE_SIM_DIR/loadlined.log")" -le 2 ]
+	[ "$(grep -c ": resumed: " "$LOADLINE_SIM_DIR/loadlined.log")" -le 2 ]
 	ends_well one
 }
 

@@ -604,7 +604,7 @@ granted_early() {
 	fault fail cuMemcpyDtoHAsync_v2 CUDA_ERROR_OPERATING_SYSTEM after 40 count 1
 	does two "alloc 440"
 	granted_early 440
-	grep -q "tenant one: cannot leave the card" "$LOADLINE_SIM_DIR/loadlined.log"
+	grep -q "tenant one: cannot be evicted" "$LOADLINE_SIM_DIR/loadlined.log"
 	[ "$(grep -c "tenant two: an allocation of .* waits for room" "$LOADLINE_SIM_DIR/loadlined.log")" -ge 2 ]
 	does two check
 	does one check

@@ -144,7 +144,7 @@ small_card() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# moved NAME DIRECTION: "away" or "back on the card".
+# moved NAME WHAT: "evicted" or "resumed".
 moved() {
-	grep -q "tenant $1: $2" "$LOADLINE_SIM_DIR/loadlined.log"
+	grep -q "tenant $1: $2: " "$LOADLINE_SIM_DIR/loadlined.log"
 }

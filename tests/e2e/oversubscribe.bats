@@ -56,8 +56,8 @@ longest_move() {
 	evictee two 118M 8s
 	ends_right one
 	ends_right two
-	moved one away
-	moved one "back on the card"
+	moved one evicted
+	moved one resumed
 	# A turn is ten times as long as the moves that it costs, and at least 1 s. Each program waits for the other's turn
 	# and for the moves around it.
 	for name in one two; do
@@ -84,7 +84,7 @@ longest_move() {
 	for name in a b c d; do
 		ends_right "$name"
 	done
-	[ "$(grep -o 'tenant [a-d]: away' "$LOADLINE_SIM_DIR/loadlined.log" | sort -u | wc -l)" -ge 2 ]
+	[ "$(grep -o 'tenant [a-d]: evicted' "$LOADLINE_SIM_DIR/loadlined.log" | sort -u | wc -l)" -ge 2 ]
 }
 
 @test "two that fit are there together: nothing moves" {
@@ -110,7 +110,7 @@ longest_move() {
 	evictee high 118M 2s --class high
 	ends_right high
 	ends_right low
-	moved low away
+	moved low evicted
 	never_moved high
 }
 
@@ -130,7 +130,7 @@ longest_move() {
 	evictee promised 75M 3s --mem-request 400M
 	ends_right promised
 	ends_right greedy
-	moved greedy away
+	moved greedy evicted
 	never_moved promised
 }
 
@@ -160,7 +160,7 @@ longest_move() {
 	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
 	end_daemon KILL
 	ends_right second
-	moved first away
+	moved first evicted
 }
 
 @test "an allocation waits for whole blocks of the card's memory: with less it would be refused again" {

@@ -68,8 +68,8 @@ two_cards() {
 	job two 59M 8s 0 0
 	ends_right one
 	ends_right two
-	moved one away
-	moved one "back on the card"
+	moved one evicted
+	moved one resumed
 	went_together one
 	went_together two
 }
@@ -81,7 +81,7 @@ two_cards() {
 	job two 118M 8s 1 0
 	ends_right one
 	ends_right two
-	moved one away
+	moved one evicted
 	went_together one
 	went_together two
 }
@@ -93,7 +93,7 @@ two_cards() {
 	job narrow 118M 8s 0
 	ends_right wide
 	ends_right narrow 1
-	moved wide away
+	moved wide evicted
 	went_together wide
 }
 
@@ -105,7 +105,7 @@ two_cards() {
 	wait_for 60 are_ready narrow 1
 	ends_right narrow 1
 	does both check
-	moved both away
+	moved both evicted
 	went_together both
 }
 
@@ -113,7 +113,7 @@ two_cards() {
 	small_card
 	job one 118M 6s 0 0
 	ends_right one
-	moved one away
+	moved one evicted
 }
 
 @test "one process killed in the middle: the others of its job and the other job end with the right bytes" {
@@ -121,7 +121,7 @@ two_cards() {
 	job one 59M 8s 0 0
 	wait_for 60 are_ready one
 	job two 59M 8s 0 0
-	wait_for 60 moved one away
+	wait_for 60 moved one evicted
 	kill -KILL "$(process_of one 1)"
 	finish one
 	[ "$status" -eq 1 ]
@@ -149,7 +149,7 @@ two_cards() {
 	wait_for 60 said one here 2
 	freeze_process "$(process_of one 1)"
 	job two 59M 1s 0 0
-	wait_for 60 grep -q "tenant one: cannot leave the card: the program does not answer" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 grep -q "tenant one: cannot be evicted: the program does not answer" "$LOADLINE_SIM_DIR/loadlined.log"
 	wait_for 60 said one here
 	[ "$(grep -c "tenant one: is leaving$" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 0 ]
 	kill -CONT "$(process_of one 1)"

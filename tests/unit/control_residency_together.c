@@ -317,7 +317,7 @@ static bool follow(struct world *world, const struct ll_residency_member members
 {
 	struct ll_residency_decision decision = ll_residency_units_follow(members, world->count);
 	struct part *part = &world->parts[decision.who];
-	if (decision.step == LL_RESIDENCY_GO_ON)
+	if (decision.step == LL_RESIDENCY_RESUME_FULLY)
 		come_back(world, part);
 	else if (decision.step == LL_RESIDENCY_RESUME)
 		begin_return(world, part, true);

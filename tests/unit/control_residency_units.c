@@ -290,11 +290,11 @@ static void those_that_are_back_go_on_when_all_are(void **state)
 	/* Nobody waits for one that is silent. */
 	members[1].rule.is_silent = true;
 	join(members, free_gib(40, 40), programs);
-	assert_int_equal(follow(members).step, LL_RESIDENCY_GO_ON);
+	assert_int_equal(follow(members).step, LL_RESIDENCY_RESUME_FULLY);
 	members[1].rule.is_silent = false;
 	members[1].rule.left_bytes = 0;
 	join(members, free_gib(40, 40), programs);
-	assert_int_equal(follow(members).step, LL_RESIDENCY_GO_ON);
+	assert_int_equal(follow(members).step, LL_RESIDENCY_RESUME_FULLY);
 	assert_int_equal(follow(members).who, 0);
 	members[0].is_held = false;
 	assert_int_equal(follow(members).who, 1);

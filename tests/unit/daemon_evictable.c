@@ -139,7 +139,7 @@ static void one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent
 	assert_true(ll_evictable_is_back(&process->evictable));
 	ll_evictable_tick(&process->evictable, false, START + 60 * S);
 	assert_false(rule_of(process)->is_silent);
-	ll_evictable_go_on(&process->evictable);
+	ll_evictable_resume_fully(&process->evictable);
 	assert_told(process, LL_MESSAGE_RESUME, 0);
 	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 61 * S), LL_EVICTABLE_DONE);
 }

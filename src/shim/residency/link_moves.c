@@ -105,7 +105,7 @@ static int note_stopped(struct ll_link *link, enum ll_link_state state)
 }
 
 /* error: the error of the driver, if the memory is not back because the card is lost; else 0. */
-static int go_on(struct ll_link *link, uint64_t error)
+static int resume_program(struct ll_link *link, uint64_t error)
 {
 	union ll_message message;
 	atomic_store(&link->is_away, false);
@@ -116,7 +116,7 @@ static int go_on(struct ll_link *link, uint64_t error)
 	/* If the card is lost, the program may end at once, so BACK is sent first. Else BACK is sent last, so the page
 	 * is up to date when loadlined receives it. */
 	int rc = error ? ll_line_say(&link->line, &message, NULL, 0) : 0;
-	ll_move_go_on(link->move);
+	ll_move_resume(link->move);
 	if (error)
 		ll_move_end(link->move); /* no memory is away any more */
 	ll_link_enter(link, LL_LINK_HERE);
@@ -126,11 +126,11 @@ static int go_on(struct ll_link *link, uint64_t error)
 	return rc;
 }
 
-static int turn_down(struct ll_link *link, const char *why)
+static int refuse_move(struct ll_link *link, const char *why)
 {
 	atomic_store(&link->is_away, false);
 	link->is_by_hand = false;
-	ll_move_go_on(link->move);
+	ll_move_resume(link->move);
 	ll_move_end(link->move);
 	ll_link_enter(link, LL_LINK_HERE);
 	return say_busy(link, why);
@@ -139,15 +139,15 @@ static int turn_down(struct ll_link *link, const char *why)
 static int suspend_program(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
-	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
-		return turn_down(link, why);
+	if (ll_move_suspend(link->move, link->wait_ns, why, sizeof why))
+		return refuse_move(link, why);
 	return note_stopped(link, LL_LINK_SUSPENDED);
 }
 
 /* The program runs while more host memory is made ready. */
 static int prepare_more(struct ll_link *link)
 {
-	ll_move_go_on(link->move);
+	ll_move_resume(link->move);
 	link->told_pool_bytes = 0;
 	return 0;
 }
@@ -156,13 +156,13 @@ static int prepare_more(struct ll_link *link)
 static int evict_now(struct ll_link *link)
 {
 	char why[LL_MOVE_REASON_SIZE] = "";
-	if (ll_move_stop(link->move, link->wait_ns, why, sizeof why))
-		return turn_down(link, why);
+	if (ll_move_suspend(link->move, link->wait_ns, why, sizeof why))
+		return refuse_move(link, why);
 	int rc = ll_move_cut(link->move, why, sizeof why);
 	if (rc == -EAGAIN)
 		return prepare_more(link);
 	if (rc)
-		return turn_down(link, why);
+		return refuse_move(link, why);
 	return note_stopped(link, link->is_held ? LL_LINK_SUSPENDED : LL_LINK_EVICTING);
 }
 
@@ -196,9 +196,9 @@ static int prepare_eviction(struct ll_link *link)
 
 /* ---- steps of a move ---- */
 
-static int copy_out(struct ll_link *link)
+static int evict_batch(struct ll_link *link)
 {
-	int rc = ll_move_out(link->move);
+	int rc = ll_move_evict_batch(link->move);
 	link->waits_for_host = rc == -EAGAIN;
 	ll_link_tell_page(link);
 	if (rc > 0)
@@ -217,17 +217,17 @@ static int copy_out(struct ll_link *link)
 static int lose_card(struct ll_link *link)
 {
 	ll_move_give_up(link->move);
-	return go_on(link, LL_CUDA_ERROR_DEVICE_UNAVAILABLE);
+	return resume_program(link, LL_CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-static int copy_in(struct ll_link *link)
+static int resume_batch(struct ll_link *link)
 {
-	int rc = ll_move_in(link->move);
+	int rc = ll_move_resume_batch(link->move);
 	ll_link_tell_page(link);
 	if (rc == -EIO)
 		return lose_card(link);
 	if (rc == 0 && !link->is_held)
-		return go_on(link, 0);
+		return resume_program(link, 0);
 	link->is_back = rc == 0;
 	if (rc >= 0)
 		return ll_link_say_kind(link, LL_MESSAGE_COPIED);
@@ -237,7 +237,7 @@ static int copy_in(struct ll_link *link)
 
 /* Without loadlined the program resumes only if the card has room for all of its memory. Otherwise two programs, each
  * with half of its memory on the card, would wait for each other for ever. */
-static void return_alone(struct ll_link *link)
+static void resume_alone(struct ll_link *link)
 {
 	ll_move_settle(link->move); /* a copy to the host may be in flight */
 	if (ll_move_may_have_room(link->move))
@@ -264,12 +264,12 @@ int ll_link_do_step(struct ll_link *link)
 	case LL_LINK_PREPARING:
 		return prepare_eviction(link);
 	case LL_LINK_EVICTING:
-		return copy_out(link);
+		return evict_batch(link);
 	case LL_LINK_RESUMING:
 		if (!link->lacks_room && !link->is_back)
-			return copy_in(link);
+			return resume_batch(link);
 		if (link->lacks_room && ll_link_is_alone(link))
-			return_alone(link);
+			resume_alone(link);
 		break;
 	default:
 		break;
@@ -314,9 +314,9 @@ int ll_link_resume(struct ll_link *link, bool is_held)
 			ll_link_enter(link, LL_LINK_HERE);
 			return ll_link_say_kind(link, LL_MESSAGE_BACK);
 		}
-		return go_on(link, 0);
+		return resume_program(link, 0);
 	case LL_LINK_SUSPENDED:
-		return go_on(link, 0);
+		return resume_program(link, 0);
 	case LL_LINK_EVICTING: /* batches that could not be copied are on the card */
 	case LL_LINK_AWAY:     /* a copy from a neighbour to the host may be in flight */
 		ll_move_settle(link->move);

@@ -196,14 +196,14 @@ int ll_move_cut(struct ll_move *move, char *why, size_t why_size)
 	return rc == -EAGAIN ? rc : rc ? -EBUSY : 0;
 }
 
-int ll_move_stop(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_size)
+int ll_move_suspend(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_size)
 {
 	if (!move->is_stopped)
 		move->is_stopped = ll_quiet_reach(&move->quiet, move->dev, ll_now_ns() + wait_ns, why, why_size) == 0;
 	return move->is_stopped ? 0 : -EBUSY;
 }
 
-void ll_move_go_on(struct ll_move *move)
+void ll_move_resume(struct ll_move *move)
 {
 	bool was_stopped = move->is_stopped;
 	ll_movable_pools_thaw(move->dev);

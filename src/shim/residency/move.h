@@ -33,7 +33,7 @@ uint64_t ll_move_pool_bytes(const struct ll_move *move);
  * Stops the program: no thread is inside the driver, none can enter, and the card has no work of the program. Returns
  * 0, or -EBUSY and why it cannot stop within wait_ns. Then the program goes on.
  */
-int ll_move_stop(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_size);
+int ll_move_suspend(struct ll_move *move, uint64_t wait_ns, char *why, size_t why_size);
 
 /* Sets the destination of batches from now on. If the neighbour has no room for a batch, this batch and all later ones
  * go to the host. */
@@ -46,7 +46,7 @@ void ll_move_set_destination(struct ll_move *move, ll_cu_device neighbour);
 int ll_move_cut(struct ll_move *move, char *why, size_t why_size);
 
 /* The program goes on. All batches must be on the card. */
-void ll_move_go_on(struct ll_move *move);
+void ll_move_resume(struct ll_move *move);
 
 /* Releases what the move has used, memory on a neighbour too. This takes some ms, in which the program runs. The
  * destination of the next move is the host, unless another one is set. */
@@ -63,8 +63,8 @@ bool ll_move_is_stopped(const struct ll_move *move);
  * the neighbour. -EIO: the driver cannot copy, and the batch is still there. out and on: -EAGAIN: the host memory is
  * not ready yet. -ENOSPC: the host has none.
  */
-int ll_move_out(struct ll_move *move);
-int ll_move_in(struct ll_move *move);
+int ll_move_evict_batch(struct ll_move *move);
+int ll_move_resume_batch(struct ll_move *move);
 int ll_move_on(struct ll_move *move);
 
 /* Waits for the copy in flight. Call it before the direction changes, or before the move pauses. -EIO as above. */

@@ -209,7 +209,7 @@ static int find_room(struct ll_move *move, struct ll_move_batch *batch)
 	return find_host_room(move, batch);
 }
 
-int ll_move_out(struct ll_move *move)
+int ll_move_evict_batch(struct ll_move *move)
 {
 	struct ll_move_batch *next = next_batch(move, false);
 	int rc = next ? find_room(move, next) : 0;
@@ -284,7 +284,7 @@ static int make_batch(struct ll_move *move, struct ll_move_batch *batch)
 	return 0;
 }
 
-int ll_move_in(struct ll_move *move)
+int ll_move_resume_batch(struct ll_move *move)
 {
 	struct ll_move_batch *next = next_batch(move, true);
 	int rc = next ? make_batch(move, next) : 0;
