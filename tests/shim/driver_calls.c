@@ -3,21 +3,15 @@
  * threads that end. The barrier is the test's own, which a kernel or a sandbox may refuse.
  */
 #include "shim/time/driver_calls.h"
-#include "../unit/skipped.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #include "base/clock.h"
 #include "shim/time/thread_barrier.h"
@@ -120,9 +114,8 @@ static void body_named(void)
 	ll_driver_calls_open();
 }
 
-static void a_thread_that_stays_inside_is_named_and_the_wait_ends(void **state)
+TEST(a_thread_that_stays_inside_is_named_and_the_wait_ends)
 {
-	(void)state;
 	in_process(body_named);
 	waits_for_turn = true;
 	in_process(body_named);
@@ -147,9 +140,8 @@ static void body_short(void)
 	join_thread(timer);
 }
 
-static void a_wait_ends_with_the_last_call(void **state)
+TEST(a_wait_ends_with_the_last_call)
 {
-	(void)state;
 	in_process(body_short);
 }
 
@@ -181,9 +173,8 @@ static void body_shut(void)
 	CHECK(has_entered);
 }
 
-static void a_thread_that_comes_while_the_calls_are_shut_waits_until_the_last_open(void **state)
+TEST(a_thread_that_comes_while_the_calls_are_shut_waits_until_the_last_open)
 {
-	(void)state;
 	in_process(body_shut);
 }
 
@@ -202,9 +193,8 @@ static void body_nested(void)
 	CHECK(wait_for_ns(0).count == 0); /* the calling thread is left out */
 }
 
-static void a_nested_call_counts_once_and_passes(void **state)
+TEST(a_nested_call_counts_once_and_passes)
 {
-	(void)state;
 	in_process(body_nested);
 }
 
@@ -255,9 +245,8 @@ static void body_crowd(void)
 	CHECK(wait_for_ns(0).count == 0);
 }
 
-static void a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut(void **state)
+TEST(a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut)
 {
-	(void)state;
 	answer_to_allow = -EPERM;
 	in_process(body_crowd); /* with fences */
 	answer_to_allow = 0;
@@ -281,9 +270,8 @@ static void body_exit(void)
 	CHECK(wait_for_ns(0).count == 0);
 }
 
-static void a_thread_that_exits_inside_a_call_has_left_it(void **state)
+TEST(a_thread_that_exits_inside_a_call_has_left_it)
 {
-	(void)state;
 	in_process(body_exit);
 }
 
@@ -306,9 +294,8 @@ static void body_gone(void)
 	CHECK(wait_for_ns(LONG_NS).count == 0);
 }
 
-static void a_thread_that_ended_without_a_word_is_not_waited_for(void **state)
+TEST(a_thread_that_ended_without_a_word_is_not_waited_for)
 {
-	(void)state;
 	in_process(body_gone);
 }
 
@@ -336,9 +323,8 @@ static void body_fork(void)
 	join_thread(thread);
 }
 
-static void a_forked_child_has_its_own_thread_alone_and_its_calls_are_open(void **state)
+TEST(a_forked_child_has_its_own_thread_alone_and_its_calls_are_open)
 {
-	(void)state;
 #if defined(LL_HAS_THREAD_SANITIZER)
 	SKIP_TEST("the thread sanitizer does not follow a fork of a program that has threads");
 #endif
@@ -356,9 +342,8 @@ static void body_no_barrier(void)
 	CHECK(barriers == 0);
 }
 
-static void without_barriers_entries_have_fences_and_all_is_the_same(void **state)
+TEST(without_barriers_entries_have_fences_and_all_is_the_same)
 {
-	(void)state;
 	in_process(body_no_barrier);
 }
 
@@ -373,25 +358,7 @@ static void body_barrier_lost(void)
 	join_thread(thread);
 }
 
-static void a_barrier_that_is_refused_later_is_said(void **state)
+TEST(a_barrier_that_is_refused_later_is_said)
 {
-	(void)state;
 	in_process(body_barrier_lost);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_thread_that_stays_inside_is_named_and_the_wait_ends),
-	    cmocka_unit_test(a_wait_ends_with_the_last_call),
-	    cmocka_unit_test(a_thread_that_comes_while_the_calls_are_shut_waits_until_the_last_open),
-	    cmocka_unit_test(a_nested_call_counts_once_and_passes),
-	    cmocka_unit_test(a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut),
-	    cmocka_unit_test(a_thread_that_exits_inside_a_call_has_left_it),
-	    cmocka_unit_test(a_thread_that_ended_without_a_word_is_not_waited_for),
-	    cmocka_unit_test(a_forked_child_has_its_own_thread_alone_and_its_calls_are_open),
-	    cmocka_unit_test(without_barriers_entries_have_fences_and_all_is_the_same),
-	    cmocka_unit_test(a_barrier_that_is_refused_later_is_said),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void check_green(struct ll_cu_function *function, struct ll_cu_stream *in
 }
 
 /* By its own streams from anywhere, and by its default stream where it is current. */
-static void body_green(void)
+TEST_IN_WORLD(NULL, a_green_context_s_launches_are_gated_and_timed)
 {
 	struct ll_cu_context *view, *current, *primary;
 	struct ll_cu_stream *own_stream;
@@ -102,7 +102,7 @@ static void *launch_in_green(void *user)
 	return user;
 }
 
-static void body_green_elsewhere(void)
+TEST_IN_WORLD(NULL, a_stream_whose_context_is_current_elsewhere_is_forgotten)
 {
 	pthread_t thread;
 	prepare();
@@ -116,25 +116,4 @@ static void body_green_elsewhere(void)
 	CHECK_EQUAL(pthread_join(thread, NULL), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK_EQUAL(has_note(ID), 0);
-}
-
-static void a_stream_whose_context_is_current_elsewhere_is_forgotten(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green_elsewhere);
-}
-
-static void a_green_context_s_launches_are_gated_and_timed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_green_context_s_launches_are_gated_and_timed),
-	    cmocka_unit_test(a_stream_whose_context_is_current_elsewhere_is_forgotten),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,8 @@ static void body_freed_first(void)
 	CHECK_EQUAL(card_used(), used_bytes);
 }
 
-static void what_its_maker_frees_first_is_charged_until_the_last_holder_lets_go(void **state)
+TEST(what_its_maker_frees_first_is_charged_until_the_last_holder_lets_go)
 {
-	(void)state;
 	each_way(body_freed_first);
 }
 
@@ -42,9 +41,8 @@ static void body_freed_last(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_its_maker_frees_last_is_given_back_at_once(void **state)
+TEST(what_its_maker_frees_last_is_given_back_at_once)
 {
-	(void)state;
 	each_way(body_freed_last);
 }
 
@@ -63,9 +61,8 @@ static void body_taken_twice(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_a_process_took_twice_it_holds_until_it_let_go_twice(void **state)
+TEST(what_a_process_took_twice_it_holds_until_it_let_go_twice)
 {
-	(void)state;
 	each_way(body_taken_twice);
 }
 
@@ -85,9 +82,8 @@ static void body_rounds(void)
 	CHECK_EQUAL(rounds, 5);
 }
 
-static void what_a_process_keeps_of_another_counts_against_the_limit(void **state)
+TEST(what_a_process_keeps_of_another_counts_against_the_limit)
 {
-	(void)state;
 	each_way(body_rounds);
 }
 
@@ -106,9 +102,8 @@ static void body_maker_killed(void)
 	CHECK_EQUAL(charged_beyond(1), 0);
 }
 
-static void a_killed_maker_s_memory_is_charged_to_who_holds_it(void **state)
+TEST(a_killed_maker_s_memory_is_charged_to_who_holds_it)
 {
-	(void)state;
 	each_way(body_maker_killed);
 }
 
@@ -132,9 +127,8 @@ static void body_nothing_in_between(void)
 	CHECK_EQUAL(charged(), limit_bytes - SHARED_BYTES);
 }
 
-static void nobody_gets_what_a_killed_maker_s_memory_still_takes(void **state)
+TEST(nobody_gets_what_a_killed_maker_s_memory_still_takes)
 {
-	(void)state;
 	each_way(body_nothing_in_between);
 }
 
@@ -151,13 +145,12 @@ static void body_taker_killed(void)
 	CHECK_EQUAL(charged_beyond(1), 0);
 }
 
-static void a_killed_taker_leaves_nothing_charged(void **state)
+TEST(a_killed_taker_leaves_nothing_charged)
 {
-	(void)state;
 	each_way(body_taker_killed);
 }
 
-static void body_by_itself(void)
+TEST_IN_WORLD(NULL, a_process_looks_by_itself)
 {
 	way = &ways[0];
 	start_tenant(8 * GIB, 2);
@@ -168,12 +161,6 @@ static void body_by_itself(void)
 	WAIT_FOR(charged_beyond(2) == SHARED_BYTES);
 	tell(1, LET_GO, 0);
 	WAIT_FOR(charged_beyond(2) == 0);
-}
-
-static void a_process_looks_by_itself(void **state)
-{
-	(void)state;
-	in_world(NULL, body_by_itself);
 }
 
 /* What nobody holds any more is room for who asks, before its carrier looks by itself. */
@@ -188,24 +175,7 @@ static void body_room_at_once(void)
 	CHECK_EQUAL(tell(1, ALLOCATE, made_bytes()), 0);
 }
 
-static void what_the_last_holder_lets_go_is_room_at_once(void **state)
+TEST(what_the_last_holder_lets_go_is_room_at_once)
 {
-	(void)state;
 	each_way(body_room_at_once);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_its_maker_frees_first_is_charged_until_the_last_holder_lets_go),
-	    cmocka_unit_test(what_its_maker_frees_last_is_given_back_at_once),
-	    cmocka_unit_test(what_a_process_took_twice_it_holds_until_it_let_go_twice),
-	    cmocka_unit_test(what_a_process_keeps_of_another_counts_against_the_limit),
-	    cmocka_unit_test(a_killed_maker_s_memory_is_charged_to_who_holds_it),
-	    cmocka_unit_test(nobody_gets_what_a_killed_maker_s_memory_still_takes),
-	    cmocka_unit_test(a_killed_taker_leaves_nothing_charged),
-	    cmocka_unit_test(a_process_looks_by_itself),
-	    cmocka_unit_test(what_the_last_holder_lets_go_is_room_at_once),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

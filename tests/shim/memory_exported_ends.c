@@ -45,9 +45,8 @@ static void body_other_tenant(void)
 	CHECK_EQUAL(tell(1, CHARGED, 0), CONTEXT_BYTES);
 }
 
-static void each_tenant_is_charged_for_what_it_holds(void **state)
+TEST(each_tenant_is_charged_for_what_it_holds)
 {
-	(void)state;
 	each_way(body_other_tenant);
 }
 
@@ -74,9 +73,8 @@ static void body_ungoverned(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_comes_from_outside_is_charged_to_the_tenant_that_takes_it(void **state)
+TEST(what_comes_from_outside_is_charged_to_the_tenant_that_takes_it)
 {
-	(void)state;
 	each_way(body_ungoverned);
 }
 
@@ -95,9 +93,8 @@ static void body_driver_refuses(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_the_driver_refuses_nobody_holds(void **state)
+TEST(what_the_driver_refuses_nobody_holds)
 {
-	(void)state;
 	each_way(body_driver_refuses);
 }
 
@@ -126,9 +123,8 @@ static void body_no_table(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-static void where_it_cannot_be_told_each_is_charged(void **state)
+TEST(where_it_cannot_be_told_each_is_charged)
 {
-	(void)state;
 	each_way(body_no_table);
 }
 
@@ -150,9 +146,8 @@ static void body_busy_table(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-static void a_busy_table_holds_nobody_up(void **state)
+TEST(a_busy_table_holds_nobody_up)
 {
-	(void)state;
 	each_way(body_busy_table);
 }
 
@@ -175,15 +170,14 @@ static void body_claim_lost(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void a_maker_that_lost_its_claim_is_not_charged_twice(void **state)
+TEST(a_maker_that_lost_its_claim_is_not_charged_twice)
 {
-	(void)state;
 	each_way(body_claim_lost);
 }
 
 /* ---- descriptors ---- */
 
-static void body_descriptor(void)
+TEST_IN_WORLD(NULL, an_open_descriptor_holds_memory)
 {
 	way = &ways[0];
 	start_tenant(8 * GIB, 1);
@@ -201,12 +195,6 @@ static void body_descriptor(void)
 	WAIT_FOR(charged_beyond(1) == SHARED_BYTES + MIB); /* who has nothing to do with it carries it */
 	close(second);
 	WAIT_FOR(charged_beyond(1) == MIB);
-}
-
-static void an_open_descriptor_holds_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_descriptor);
 }
 
 static void keep_descriptor(void)
@@ -228,29 +216,8 @@ static void keep_descriptor(void)
 	WAIT_FOR(charged_beyond(1) == 0);
 }
 
-static void body_forked(void)
+TEST_IN_WORLD(NULL, a_forked_child_s_descriptor_holds_memory)
 {
 	govern(8 * GIB);
 	join(spawn(keep_descriptor));
-}
-
-static void a_forked_child_s_descriptor_holds_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_forked);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_tenant_is_charged_for_what_it_holds),
-	    cmocka_unit_test(what_comes_from_outside_is_charged_to_the_tenant_that_takes_it),
-	    cmocka_unit_test(what_the_driver_refuses_nobody_holds),
-	    cmocka_unit_test(where_it_cannot_be_told_each_is_charged),
-	    cmocka_unit_test(a_busy_table_holds_nobody_up),
-	    cmocka_unit_test(a_maker_that_lost_its_claim_is_not_charged_twice),
-	    cmocka_unit_test(an_open_descriptor_holds_memory),
-	    cmocka_unit_test(a_forked_child_s_descriptor_holds_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

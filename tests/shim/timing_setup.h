@@ -5,11 +5,11 @@
 #ifndef LOADLINE_TESTS_EVENTING_H
 #define LOADLINE_TESTS_EVENTING_H
 
-#include "../unit/test.h"
 #include "base/clock.h"
 #include "card_model.h"
 #include "shim/time/timing.h"
 #include "shim/time/timing_lock.h"
+#include "test.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS

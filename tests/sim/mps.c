@@ -64,9 +64,8 @@ static void body_commands(void)
 	CHECK_EQUAL(mps_ask("quit", 30, text, sizeof text), 1);
 }
 
-static void every_command_is_answered_and_only_while_there_is_a_daemon(void **state)
+TEST(every_command_is_answered_and_only_while_there_is_a_daemon)
 {
-	(void)state;
 	in_folder(NULL, body_commands);
 }
 
@@ -111,9 +110,8 @@ static void body_lists(void)
 	expect(about("get_server_status", server), row);
 }
 
-static void the_first_client_starts_a_server_and_both_are_listed(void **state)
+TEST(the_first_client_starts_a_server_and_both_are_listed)
 {
-	(void)state;
 	in_mps(NULL, body_lists);
 }
 
@@ -160,16 +158,14 @@ static void body_against_outsider(void)
 	kill_now(busy);
 }
 
-static void kernels_of_two_clients_run_at_the_same_time(void **state)
+TEST(kernels_of_two_clients_run_at_the_same_time)
 {
-	(void)state;
 	in_folder(NULL, body_sliced);
 	in_mps(NULL, body_concurrent);
 }
 
-static void clients_take_turns_with_a_process_outside(void **state)
+TEST(clients_take_turns_with_a_process_outside)
 {
-	(void)state;
 	in_mps(NULL, body_against_outsider);
 }
 
@@ -221,9 +217,8 @@ static void body_percentage(void)
 	check_share(NULL, 12);
 }
 
-static void a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it(void **state)
+TEST(a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it)
 {
-	(void)state;
 	in_mps(NULL, body_percentage);
 }
 
@@ -247,9 +242,8 @@ static void body_kept(void)
 	join(client);
 }
 
-static void a_new_percentage_reaches_new_clients_only(void **state)
+TEST(a_new_percentage_reaches_new_clients_only)
 {
-	(void)state;
 	in_mps(NULL, body_kept);
 }
 
@@ -293,9 +287,8 @@ static void body_limit(void)
 	check_limit("0=8G", 1534 + 2048);
 }
 
-static void a_memory_limit_is_kept_and_the_total_stays(void **state)
+TEST(a_memory_limit_is_kept_and_the_total_stays)
 {
-	(void)state;
 	in_mps(NULL, body_limit);
 }
 
@@ -331,9 +324,8 @@ static void body_cards(void)
 	CHECK_EQUAL(page->values[0], LL_CUDA_ERROR_NO_DEVICE);
 }
 
-static void clients_see_the_cards_of_their_daemon(void **state)
+TEST(clients_see_the_cards_of_their_daemon)
 {
-	(void)state;
 	in_folder("cards 2\n", body_cards);
 }
 
@@ -356,9 +348,8 @@ static void body_exclusive(void)
 	kill_now(second);
 }
 
-static void clients_share_a_card_in_exclusive_mode_with_nobody_else(void **state)
+TEST(clients_share_a_card_in_exclusive_mode_with_nobody_else)
 {
-	(void)state;
 	in_mps("card 0 mode exclusive\n", body_exclusive);
 }
 
@@ -374,9 +365,8 @@ static void body_wrong_folder(void)
 	kill_now(stranger);
 }
 
-static void a_wrong_pipe_folder_means_no_mps_and_no_error(void **state)
+TEST(a_wrong_pipe_folder_means_no_mps_and_no_error)
 {
-	(void)state;
 	in_mps(NULL, body_wrong_folder);
 }
 
@@ -412,9 +402,8 @@ static void body_users(void)
 	join(own);
 }
 
-static void another_user_waits_until_the_first_ones_clients_are_gone(void **state)
+TEST(another_user_waits_until_the_first_ones_clients_are_gone)
 {
-	(void)state;
 	in_mps(NULL, body_users);
 }
 
@@ -428,9 +417,8 @@ static void body_quit_waits(void)
 	kill_now(client);
 }
 
-static void quit_waits_for_clients_unless_told_how_long(void **state)
+TEST(quit_waits_for_clients_unless_told_how_long)
 {
-	(void)state;
 	in_mps(NULL, body_quit_waits);
 }
 
@@ -452,9 +440,8 @@ static void body_partitions(void)
 	expect("quit", "");
 }
 
-static void static_partitions_come_with_cuda_13_1(void **state)
+TEST(static_partitions_come_with_cuda_13_1)
 {
-	(void)state;
 	in_folder("driver 610.10 cuda 13.4\n", body_partitions);
 }
 
@@ -470,29 +457,7 @@ static void body_cycles(void)
 	CHECK(sim_answers());
 }
 
-static void two_hundred_times_started_and_stopped_leaves_nothing(void **state)
+TEST(two_hundred_times_started_and_stopped_leaves_nothing)
 {
-	(void)state;
 	in_folder(NULL, body_cycles);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_command_is_answered_and_only_while_there_is_a_daemon),
-	    cmocka_unit_test(the_first_client_starts_a_server_and_both_are_listed),
-	    cmocka_unit_test(kernels_of_two_clients_run_at_the_same_time),
-	    cmocka_unit_test(clients_take_turns_with_a_process_outside),
-	    cmocka_unit_test(a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it),
-	    cmocka_unit_test(a_new_percentage_reaches_new_clients_only),
-	    cmocka_unit_test(a_memory_limit_is_kept_and_the_total_stays),
-	    cmocka_unit_test(clients_see_the_cards_of_their_daemon),
-	    cmocka_unit_test(clients_share_a_card_in_exclusive_mode_with_nobody_else),
-	    cmocka_unit_test(a_wrong_pipe_folder_means_no_mps_and_no_error),
-	    cmocka_unit_test(another_user_waits_until_the_first_ones_clients_are_gone),
-	    cmocka_unit_test(quit_waits_for_clients_unless_told_how_long),
-	    cmocka_unit_test(static_partitions_come_with_cuda_13_1),
-	    cmocka_unit_test(two_hundred_times_started_and_stopped_leaves_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

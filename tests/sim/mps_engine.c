@@ -1,7 +1,6 @@
 /* How MPS clients and hardware queues share the card model, on a clock of the test's own: every number is exact. */
 #include <sys/mman.h>
 
-#include "../unit/test.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "card/command.h"
@@ -13,6 +12,7 @@
 #include "card/process.h"
 #include "card/queue.h"
 #include "card/world.h"
+#include "test.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS
@@ -121,9 +121,10 @@ static int free_world(void **state)
 	return munmap(w, sizeof *w);
 }
 
-static void clients_of_one_server_run_at_the_same_time(void **state)
+TEST_EACH(new_world, free_world);
+
+TEST(clients_of_one_server_run_at_the_same_time)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
 	const struct sim_op *first = submit(a, MS, false, SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
@@ -135,9 +136,8 @@ static void clients_of_one_server_run_at_the_same_time(void **state)
 	assert_int_equal(second->end_ns, begun_ns + LAUNCH + MS);
 }
 
-static void clients_wait_for_each_other_when_the_sms_are_full(void **state)
+TEST(clients_wait_for_each_other_when_the_sms_are_full)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
 	const struct sim_op *first = submit(a, MS, false, 2 * SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
@@ -145,9 +145,8 @@ static void clients_wait_for_each_other_when_the_sms_are_full(void **state)
 	assert_int_equal(second->start_ns, first->end_ns);
 }
 
-static void the_clients_take_one_turn_together_against_an_outsider(void **state)
+TEST(the_clients_take_one_turn_together_against_an_outsider)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
 	uint32_t outside = new_stream(new_context(new_proc(), 0), 0);
@@ -165,21 +164,19 @@ static void the_clients_take_one_turn_together_against_an_outsider(void **state)
 	assert_int_equal(third->end_ns, first->end_ns + SWITCH + MS);
 }
 
-static void a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight(void **state)
+TEST(a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight)
 {
 	/* Measured: doc/facts.md, "MPS". */
 	static const uint32_t rows[][2] = {{1000, 132}, {990, 130}, {750, 98}, {500, 66}, {330, 42},
 					   {250, 32},   {100, 12},  {50, 8},   {30, 8},   {10, 8}};
-	(void)state;
 	struct sim_card card = {.sm_count = 132}, small = {.sm_count = 6};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		assert_int_equal(sim_mps_sms(&card, rows[i][0]), rows[i][1]);
 	assert_int_equal(sim_mps_sms(&small, 10), 6);
 }
 
-static void a_client_stays_within_its_share_of_sms(void **state)
+TEST(a_client_stays_within_its_share_of_sms)
 {
-	(void)state;
 	uint32_t server = new_server(), half = new_client(server, 500, 0), whole = new_client(server, 0, 0);
 	uint32_t a = new_stream(half, 0), b = new_stream(half, 0), c = new_stream(whole, 0);
 	/* A full grid of work goes over half of the SMs in two turns; what ends by the clock does not. */
@@ -194,9 +191,8 @@ static void a_client_stays_within_its_share_of_sms(void **state)
 	assert_int_equal(other->end_ns, begun_ns + MS);
 }
 
-static void two_halves_with_full_grids_run_at_the_same_time(void **state)
+TEST(two_halves_with_full_grids_run_at_the_same_time)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 500, 0), 0), b = new_stream(new_client(server, 500, 0), 0);
 	const struct sim_op *first = submit(a, MS, false, SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
@@ -208,9 +204,8 @@ static void two_halves_with_full_grids_run_at_the_same_time(void **state)
 	assert_int_equal(second->end_ns, begun_ns + 2 * MS);
 }
 
-static void a_client_of_normal_priority_goes_before_one_below(void **state)
+TEST(a_client_of_normal_priority_goes_before_one_below)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t below = new_client(server, 0, 1), normal = new_client(server, 0, 0);
 	uint32_t a = new_stream(below, 0), b = new_stream(below, -5), c = new_stream(normal, 0);
@@ -223,9 +218,8 @@ static void a_client_of_normal_priority_goes_before_one_below(void **state)
 	assert_int_equal(second->start_ns, third->end_ns);
 }
 
-static void what_is_gone_of_a_server_gives_its_turn_to_others(void **state)
+TEST(what_is_gone_of_a_server_gives_its_turn_to_others)
 {
-	(void)state;
 	uint32_t server = new_server(), client = new_client(server, 0, 0);
 	uint32_t a = new_stream(client, 0), outside = new_stream(new_context(new_proc(), 0), 0);
 	submit(a, 100 * MS, false, 1, 32);
@@ -240,9 +234,8 @@ static void what_is_gone_of_a_server_gives_its_turn_to_others(void **state)
 	assert_int_equal(sim_context_count(w, 0, SIM_NONE), 1);
 }
 
-static void streams_beyond_the_connections_share_a_queue_in_order(void **state)
+TEST(streams_beyond_the_connections_share_a_queue_in_order)
 {
-	(void)state;
 	for (uint32_t connections = 1; connections <= 2; connections++) {
 		uint32_t context = new_context(new_proc(), connections);
 		uint32_t a = new_stream(context, 0), b = new_stream(context, 0);
@@ -257,22 +250,4 @@ static void streams_beyond_the_connections_share_a_queue_in_order(void **state)
 		assert_int_equal(second->start_ns, first->end_ns + US);
 		sim_proc_leave(w, w->contexts[context].proc);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_world, free_world)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(clients_of_one_server_run_at_the_same_time),
-	    TEST(clients_wait_for_each_other_when_the_sms_are_full),
-	    TEST(the_clients_take_one_turn_together_against_an_outsider),
-	    TEST(a_client_stays_within_its_share_of_sms),
-	    TEST(a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight),
-	    TEST(two_halves_with_full_grids_run_at_the_same_time),
-	    TEST(a_client_of_normal_priority_goes_before_one_below),
-	    TEST(what_is_gone_of_a_server_gives_its_turn_to_others),
-	    TEST(streams_beyond_the_connections_share_a_queue_in_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

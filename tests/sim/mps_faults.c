@@ -62,9 +62,8 @@ static void body_terminate(void)
 	kill_now(victim);
 }
 
-static void a_terminated_client_loses_its_contexts_and_nobody_else_does(void **state)
+TEST(a_terminated_client_loses_its_contexts_and_nobody_else_does)
 {
-	(void)state;
 	in_mps(NULL, body_terminate);
 }
 
@@ -83,9 +82,8 @@ static void body_killed_client(void)
 	CHECK_EQUAL(page->values[0], 0);
 }
 
-static void a_killed_client_leaves_its_neighbour_running(void **state)
+TEST(a_killed_client_leaves_its_neighbour_running)
 {
-	(void)state;
 	in_mps(NULL, body_killed_client);
 }
 
@@ -102,9 +100,8 @@ static void body_fault(void)
 	expect(about("get_server_status", server), "ACTIVE\n");
 }
 
-static void a_server_in_fault_refuses_clients_until_the_old_ones_are_gone(void **state)
+TEST(a_server_in_fault_refuses_clients_until_the_old_ones_are_gone)
 {
-	(void)state;
 	in_mps(NULL, body_fault);
 }
 
@@ -122,9 +119,8 @@ static void body_contagion(void)
 	WAIT_FOR(new_context() == 0);
 }
 
-static void a_clients_fault_reaches_its_neighbours(void **state)
+TEST(a_clients_fault_reaches_its_neighbours)
 {
-	(void)state;
 	in_mps(NULL, body_contagion);
 }
 
@@ -140,9 +136,8 @@ static void body_lasting_fault(void)
 	expect(about("get_server_status", server), "ACTIVE\n");
 }
 
-static void a_fault_lasts_as_long_as_asked(void **state)
+TEST(a_fault_lasts_as_long_as_asked)
 {
-	(void)state;
 	in_mps(NULL, body_lasting_fault);
 }
 
@@ -160,9 +155,8 @@ static void body_refuse(void)
 	CHECK(simctl("mps die nobody") != 0);
 }
 
-static void clients_are_refused_when_the_scenario_says_so(void **state)
+TEST(clients_are_refused_when_the_scenario_says_so)
 {
-	(void)state;
 	in_mps(NULL, body_refuse);
 }
 
@@ -184,9 +178,8 @@ static void body_hang(void)
 	expect("quit", "");
 }
 
-static void a_command_that_hangs_holds_up_nobody_else(void **state)
+TEST(a_command_that_hangs_holds_up_nobody_else)
 {
-	(void)state;
 	in_mps(NULL, body_hang);
 }
 
@@ -211,9 +204,8 @@ static void body_one_at_a_time(void)
 	kill_now(client);
 }
 
-static void clients_are_terminated_one_at_a_time(void **state)
+TEST(clients_are_terminated_one_at_a_time)
 {
-	(void)state;
 	in_mps(NULL, body_one_at_a_time);
 }
 
@@ -229,9 +221,8 @@ static void body_server_dies(void)
 	kill_now(client);
 }
 
-static void clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server(void **state)
+TEST(clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server)
 {
-	(void)state;
 	in_mps(NULL, body_server_dies);
 }
 
@@ -257,9 +248,8 @@ static void body_daemon_dies(void)
 	CHECK(sim_answers());
 }
 
-static void a_dead_daemon_leaves_nothing_stuck(void **state)
+TEST(a_dead_daemon_leaves_nothing_stuck)
 {
-	(void)state;
 	in_mps(NULL, body_daemon_dies);
 }
 
@@ -303,9 +293,8 @@ static void body_at_any_moment(void)
 	expect("quit", "");
 }
 
-static void whoever_dies_at_whatever_moment_nothing_stays(void **state)
+TEST(whoever_dies_at_whatever_moment_nothing_stays)
 {
-	(void)state;
 	in_mps(NULL, body_at_any_moment);
 }
 
@@ -316,27 +305,7 @@ static void body_no_server(void)
 	CHECK_EQUAL(new_context(), 0);
 }
 
-static void a_server_that_cannot_start_refuses_its_clients(void **state)
+TEST(a_server_that_cannot_start_refuses_its_clients)
 {
-	(void)state;
 	in_mps("card 0 mode prohibited\n", body_no_server);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_terminated_client_loses_its_contexts_and_nobody_else_does),
-	    cmocka_unit_test(a_killed_client_leaves_its_neighbour_running),
-	    cmocka_unit_test(a_server_in_fault_refuses_clients_until_the_old_ones_are_gone),
-	    cmocka_unit_test(a_clients_fault_reaches_its_neighbours),
-	    cmocka_unit_test(a_fault_lasts_as_long_as_asked),
-	    cmocka_unit_test(clients_are_refused_when_the_scenario_says_so),
-	    cmocka_unit_test(a_command_that_hangs_holds_up_nobody_else),
-	    cmocka_unit_test(clients_are_terminated_one_at_a_time),
-	    cmocka_unit_test(clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server),
-	    cmocka_unit_test(a_dead_daemon_leaves_nothing_stuck),
-	    cmocka_unit_test(whoever_dies_at_whatever_moment_nothing_stays),
-	    cmocka_unit_test(a_server_that_cannot_start_refuses_its_clients),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,23 +11,14 @@
 #ifndef LOADLINE_TESTS_SIM_PROCESS_H
 #define LOADLINE_TESTS_SIM_PROCESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
-
-#include <cmocka.h>
 
 #include "abi/cuda.h"
 #include "abi/cuda_copy.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 #include "abi/nvml.h"
+#include "test.h"
 
 struct cuda {
 	void *library;

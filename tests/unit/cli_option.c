@@ -69,6 +69,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+TEST_EACH(set_up, tear_down);
+
 static int parse(struct fixture *f, const char *const *words)
 {
 	int count = 0;
@@ -83,7 +85,7 @@ static int parse(struct fixture *f, const char *const *words)
 
 #define PARSE(f, ...) parse(f, (const char *const[]){__VA_ARGS__, NULL})
 
-static void defaults_are_parsed_like_values(void **state)
+TEST(defaults_are_parsed_like_values)
 {
 	struct fixture *f = *state;
 	assert_int_equal(parse(f, (const char *const[]){NULL}), 0);
@@ -96,7 +98,7 @@ static void defaults_are_parsed_like_values(void **state)
 	assert_int_equal(f->operands.count, 0);
 }
 
-static void every_spelling_of_a_value_is_taken(void **state)
+TEST(every_spelling_of_a_value_is_taken)
 {
 	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--target=60", "-q", "--json"), 0);
@@ -111,7 +113,7 @@ static void every_spelling_of_a_value_is_taken(void **state)
 	assert_true(f->args.quiet);
 }
 
-static void kinds_convert(void **state)
+TEST(kinds_convert)
 {
 	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--metric=power", "--max-memory", "1G", "--resume-after=300ms", "--share=12.5%",
@@ -128,7 +130,7 @@ static void kinds_convert(void **state)
 	assert_string_equal(f->args.sim, "old");
 }
 
-static void names_and_words_of_before_are_taken(void **state)
+TEST(names_and_words_of_before_are_taken)
 {
 	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--level=60", "--metric=use"), 0);
@@ -138,7 +140,7 @@ static void names_and_words_of_before_are_taken(void **state)
 	assert_string_equal(f->err.text, "--metric: 'fan': not one of util, sm, power");
 }
 
-static void repeated_lists_join_and_other_options_replace(void **state)
+TEST(repeated_lists_join_and_other_options_replace)
 {
 	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "-i", "0", "-i2-3", "--cards=all", "-t", "1", "-t", "2"), 0);
@@ -146,7 +148,7 @@ static void repeated_lists_join_and_other_options_replace(void **state)
 	assert_string_equal(f->args.target, "2");
 }
 
-static void operands_mix_with_options_until_two_dashes(void **state)
+TEST(operands_mix_with_options_until_two_dashes)
 {
 	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "one", "--json", "-", "--", "--quiet", "-x"), 0);
@@ -160,7 +162,7 @@ static void operands_mix_with_options_until_two_dashes(void **state)
 	assert_null(f->operands.words[4]);
 }
 
-static void first_operand_ends_the_options_where_asked(void **state)
+TEST(first_operand_ends_the_options_where_asked)
 {
 	struct fixture *f = *state;
 	f->stops_at_operand = true;
@@ -170,7 +172,7 @@ static void first_operand_ends_the_options_where_asked(void **state)
 	assert_string_equal(f->operands.words[1], "--quiet");
 }
 
-static void help_is_known_everywhere(void **state)
+TEST(help_is_known_everywhere)
 {
 	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--help", "--nonsense"), 0);
@@ -182,7 +184,7 @@ static void help_is_known_everywhere(void **state)
 	assert_false(f->wants_help);
 }
 
-static void mistakes_name_the_option_and_the_reason(void **state)
+TEST(mistakes_name_the_option_and_the_reason)
 {
 	static const struct {
 		const char *words[3];
@@ -212,20 +214,4 @@ static void mistakes_name_the_option_and_the_reason(void **state)
 		assert_int_equal(parse(f, rows[i].words), -EINVAL);
 		assert_string_equal(f->err.text, rows[i].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(defaults_are_parsed_like_values, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(every_spelling_of_a_value_is_taken, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(kinds_convert, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(names_and_words_of_before_are_taken, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(repeated_lists_join_and_other_options_replace, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(operands_mix_with_options_until_two_dashes, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(first_operand_ends_the_options_where_asked, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(help_is_known_everywhere, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(mistakes_name_the_option_and_the_reason, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

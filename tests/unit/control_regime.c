@@ -106,7 +106,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void programs_that_launch_ahead_share_by_slices(void **state)
+TEST_EACH(setup, teardown);
+
+TEST(programs_that_launch_ahead_share_by_slices)
 {
 	struct mix *mix = *state;
 	join(mix, 5000, 0.5, 0.4);
@@ -116,7 +118,7 @@ static void programs_that_launch_ahead_share_by_slices(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_NO_REASON);
 }
 
-static void two_that_wait_for_each_launch_are_visited_within_three_seconds(void **state)
+TEST(two_that_wait_for_each_launch_are_visited_within_three_seconds)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
@@ -131,7 +133,7 @@ static void two_that_wait_for_each_launch_are_visited_within_three_seconds(void 
 	assert_true(mix->regime.gives_visits);
 }
 
-static void visits_that_do_not_pay_are_undone_and_tried_seldom(void **state)
+TEST(visits_that_do_not_pay_are_undone_and_tried_seldom)
 {
 	struct mix *mix = *state;
 	join(mix, 2000, 0.62, 0.49)->job.waits = true;
@@ -143,7 +145,7 @@ static void visits_that_do_not_pay_are_undone_and_tried_seldom(void **state)
 	assert_true(mix->visits_ns < 3 * S);
 }
 
-static void a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half(void **state)
+TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.45)->job.waits = true;
@@ -152,7 +154,7 @@ static void a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half(voi
 	assert_true(mix->regime.gives_visits);
 }
 
-static void nobody_falls_below_its_share_for_the_others_gain(void **state)
+TEST(nobody_falls_below_its_share_for_the_others_gain)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.60)->job.waits = true;
@@ -163,7 +165,7 @@ static void nobody_falls_below_its_share_for_the_others_gain(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
-static void a_visit_less_than_its_share_is_no_sign(void **state)
+TEST(a_visit_less_than_its_share_is_no_sign)
 {
 	struct mix *mix = *state;
 	join(mix, 20000, 0.02, 0.20)->job.waits = true;
@@ -174,7 +176,7 @@ static void a_visit_less_than_its_share_is_no_sign(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited(void **state)
+TEST(who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited)
 {
 	struct mix *mix = *state;
 	join(mix, 10000, 0.03, 0.33)->job.waits = true;
@@ -184,7 +186,7 @@ static void who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visi
 	assert_true(mix->regime.gives_visits);
 }
 
-static void who_is_limited_by_its_host_does_not_fall_below_its_share(void **state)
+TEST(who_is_limited_by_its_host_does_not_fall_below_its_share)
 {
 	struct mix *mix = *state;
 	join(mix, 10000, 0.03, 0.40)->job.waits = true;
@@ -194,7 +196,7 @@ static void who_is_limited_by_its_host_does_not_fall_below_its_share(void **stat
 	assert_false(mix->regime.gives_visits);
 }
 
-static void a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks(void **state)
+TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks)
 {
 	struct mix *mix = *state;
 	join(mix, 20000, 0.30, 0.53)->job.waits = true;
@@ -206,7 +208,7 @@ static void a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks(void **
 	assert_int_equal(mix->flips, 5); /* slices, visits, slices, visits, slices, visits */
 }
 
-static void a_gain_of_seven_percent_is_not_chased(void **state)
+TEST(a_gain_of_seven_percent_is_not_chased)
 {
 	struct mix *mix = *state;
 	join(mix, 20000, 0.30, 0.45)->job.waits = true;
@@ -216,7 +218,7 @@ static void a_gain_of_seven_percent_is_not_chased(void **state)
 	assert_int_equal(mix->flips, 2);
 }
 
-static void weights_between_floods_bring_visits(void **state)
+TEST(weights_between_floods_bring_visits)
 {
 	struct mix *mix = *state;
 	join(mix, 5000, 0.47, 0.68)->job.weight_permille = 7000;
@@ -225,7 +227,7 @@ static void weights_between_floods_bring_visits(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void unequal_numbers_of_processes_are_a_reason_too(void **state)
+TEST(unequal_numbers_of_processes_are_a_reason_too)
 {
 	struct mix *mix = *state;
 	join(mix, 5000, 0.76, 0.48)->job.processes = 4;
@@ -234,7 +236,7 @@ static void unequal_numbers_of_processes_are_a_reason_too(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void weights_do_not_bind_programs_that_leave_the_card_idle(void **state)
+TEST(weights_do_not_bind_programs_that_leave_the_card_idle)
 {
 	struct mix *mix = *state;
 	join(mix, 3000, 0.92, 0.55)->job.weight_permille = 7000;
@@ -244,7 +246,7 @@ static void weights_do_not_bind_programs_that_leave_the_card_idle(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
-static void what_is_queued_too_deep_is_not_waited_for(void **state)
+TEST(what_is_queued_too_deep_is_not_waited_for)
 {
 	struct mix *mix = *state;
 	mix->deep_s = 9;
@@ -255,7 +257,7 @@ static void what_is_queued_too_deep_is_not_waited_for(void **state)
 	assert_false(mix->regime.gives_visits);
 }
 
-static void who_asked_for_shares_waits_longer_for_what_is_queued(void **state)
+TEST(who_asked_for_shares_waits_longer_for_what_is_queued)
 {
 	struct mix *mix = *state;
 	mix->deep_s = 9;
@@ -265,7 +267,7 @@ static void who_asked_for_shares_waits_longer_for_what_is_queued(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void a_mix_that_changes_is_measured_anew(void **state)
+TEST(a_mix_that_changes_is_measured_anew)
 {
 	struct mix *mix = *state;
 	struct player *waiter = join(mix, 40000, 0.09, 0.49);
@@ -287,7 +289,7 @@ static void a_mix_that_changes_is_measured_anew(void **state)
 	assert_false(mix->regime.gives_visits);
 }
 
-static void measuring_has_its_price_and_no_more(void **state)
+TEST(measuring_has_its_price_and_no_more)
 {
 	struct mix *mix = *state;
 	struct player *waiter = join(mix, 40000, 0.9, 0.3);
@@ -305,7 +307,7 @@ static void measuring_has_its_price_and_no_more(void **state)
 	assert_true(mix->visits_ns < 3 * S + mix->now_ns / 50);
 }
 
-static void who_asks_for_shares_is_not_kept_waiting_for_what_others_measured(void **state)
+TEST(who_asks_for_shares_is_not_kept_waiting_for_what_others_measured)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.9, 0.3)->job.waits = true;
@@ -322,7 +324,7 @@ static void who_asks_for_shares_is_not_kept_waiting_for_what_others_measured(voi
 	assert_true(mix->regime.gives_visits);
 }
 
-static void a_measurement_ends_when_a_job_leaves(void **state)
+TEST(a_measurement_ends_when_a_job_leaves)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
@@ -337,7 +339,7 @@ static void a_measurement_ends_when_a_job_leaves(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void more_jobs_than_can_be_measured_are_visited_if_one_waits(void **state)
+TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits)
 {
 	struct mix *mix = *state;
 	for (int i = 0; i < MOST; i++)
@@ -350,7 +352,7 @@ static void more_jobs_than_can_be_measured_are_visited_if_one_waits(void **state
 	assert_int_equal(mix->regime.why, LL_REGIME_TOO_MANY);
 }
 
-static void who_completes_nothing_in_either_way_is_left_out(void **state)
+TEST(who_completes_nothing_in_either_way_is_left_out)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
@@ -361,7 +363,7 @@ static void who_completes_nothing_in_either_way_is_left_out(void **state)
 }
 
 /* Jobs that come, go, and wait or do not: 12 mixes and more, of which not all are kept. */
-static void the_steps_that_did_something_replay_alone(void **state)
+TEST(the_steps_that_did_something_replay_alone)
 {
 	struct mix *mix = *state;
 	uint64_t random = 39;
@@ -383,7 +385,7 @@ static void the_steps_that_did_something_replay_alone(void **state)
 	assert_true(mix->moved < mix->steps / 20);
 }
 
-static void a_verdict_tells_what_each_job_did_in_both_ways(void **state)
+TEST(a_verdict_tells_what_each_job_did_in_both_ways)
 {
 	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.45)->job.waits = true;
@@ -397,36 +399,4 @@ static void a_verdict_tells_what_each_job_did_in_both_ways(void **state)
 	assert_float_equal(second.slices, 4750, 100);
 	assert_float_equal(second.visits, 2500, 100);
 	assert_float_equal(second.alone, 5000, 250);
-}
-
-#define REGIME_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    REGIME_TEST(programs_that_launch_ahead_share_by_slices),
-	    REGIME_TEST(two_that_wait_for_each_launch_are_visited_within_three_seconds),
-	    REGIME_TEST(visits_that_do_not_pay_are_undone_and_tried_seldom),
-	    REGIME_TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half),
-	    REGIME_TEST(nobody_falls_below_its_share_for_the_others_gain),
-	    REGIME_TEST(a_visit_less_than_its_share_is_no_sign),
-	    REGIME_TEST(who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited),
-	    REGIME_TEST(who_is_limited_by_its_host_does_not_fall_below_its_share),
-	    REGIME_TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks),
-	    REGIME_TEST(a_gain_of_seven_percent_is_not_chased),
-	    REGIME_TEST(weights_between_floods_bring_visits),
-	    REGIME_TEST(unequal_numbers_of_processes_are_a_reason_too),
-	    REGIME_TEST(weights_do_not_bind_programs_that_leave_the_card_idle),
-	    REGIME_TEST(what_is_queued_too_deep_is_not_waited_for),
-	    REGIME_TEST(who_asked_for_shares_waits_longer_for_what_is_queued),
-	    REGIME_TEST(a_mix_that_changes_is_measured_anew),
-	    REGIME_TEST(measuring_has_its_price_and_no_more),
-	    REGIME_TEST(who_asks_for_shares_is_not_kept_waiting_for_what_others_measured),
-	    REGIME_TEST(a_measurement_ends_when_a_job_leaves),
-	    REGIME_TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits),
-	    REGIME_TEST(who_completes_nothing_in_either_way_is_left_out),
-	    REGIME_TEST(the_steps_that_did_something_replay_alone),
-	    REGIME_TEST(a_verdict_tells_what_each_job_did_in_both_ways),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

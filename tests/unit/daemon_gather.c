@@ -39,6 +39,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+TEST_EACH(set_up, tear_down);
+
 static void gather_all(struct scene *scene, enum ll_gather_end end, bool is_by_hand, uint64_t now_ns)
 {
 	scene->gather = ll_gather_new(&scene->books, end, is_by_hand, 0, now_ns);
@@ -74,7 +76,7 @@ static enum ll_residency state_of(const struct scene *scene, unsigned which)
 			assert_told(&(scene)->processes[which_], kind, flags);                                         \
 	} while (0)
 
-static void all_leave_when_all_are_quiet(void **state)
+TEST(all_leave_when_all_are_quiet)
 {
 	struct scene *scene = *state;
 	gather_all(scene, LL_GATHER_LEAVE, false, START);
@@ -95,7 +97,7 @@ static void all_leave_when_all_are_quiet(void **state)
 }
 
 /* Those that could stop go on for a moment, and all are asked again, with more patience. */
-static void if_one_cannot_stop_all_go_on_and_are_asked_again(void **state)
+TEST(if_one_cannot_stop_all_go_on_and_are_asked_again)
 {
 	struct scene *scene = *state;
 	union ll_message message;
@@ -123,7 +125,7 @@ static void if_one_cannot_stop_all_go_on_and_are_asked_again(void **state)
 }
 
 /* The attempts but the last take 10 s together, and the last one may take as long. */
-static void after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long(void **state)
+TEST(after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long)
 {
 	struct scene *scene = *state;
 	union ll_message message;
@@ -156,7 +158,7 @@ static void after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_l
 	}
 }
 
-static void one_that_does_not_answer_keeps_all_here(void **state)
+TEST(one_that_does_not_answer_keeps_all_here)
 {
 	struct scene *scene = *state;
 	union ll_message message;
@@ -188,7 +190,7 @@ static void begin_leaving(struct scene *scene, bool is_by_hand)
 	says(scene, 1, LL_MESSAGE_QUIET, 0, START + 3 * MS);
 }
 
-static void if_one_cannot_leave_after_all_the_others_return(void **state)
+TEST(if_one_cannot_leave_after_all_the_others_return)
 {
 	struct scene *scene = *state;
 	begin_leaving(scene, false);
@@ -200,7 +202,7 @@ static void if_one_cannot_leave_after_all_the_others_return(void **state)
 	assert_null(scene->books.gathers);
 }
 
-static void by_hand_the_others_leave_all_the_same(void **state)
+TEST(by_hand_the_others_leave_all_the_same)
 {
 	struct scene *scene = *state;
 	begin_leaving(scene, true);
@@ -211,7 +213,7 @@ static void by_hand_the_others_leave_all_the_same(void **state)
 	assert_int_equal(scene->processes[2].evictable.rule.wish, LL_RESIDENCY_FREE);
 }
 
-static void the_others_do_not_wait_for_one_that_has_ended(void **state)
+TEST(the_others_do_not_wait_for_one_that_has_ended)
 {
 	struct scene *scene = *state;
 	union ll_message message;
@@ -226,7 +228,7 @@ static void the_others_do_not_wait_for_one_that_has_ended(void **state)
 	assert_told_nothing(&scene->processes[2]);
 }
 
-static void a_wish_for_one_ends_it_for_all(void **state)
+TEST(a_wish_for_one_ends_it_for_all)
 {
 	struct scene *scene = *state;
 	union ll_message message;
@@ -244,7 +246,7 @@ static void a_wish_for_one_ends_it_for_all(void **state)
 	assert_null(scene->books.gathers);
 }
 
-static void one_that_was_suspended_before_stays_so(void **state)
+TEST(one_that_was_suspended_before_stays_so)
 {
 	struct scene *scene = *state;
 	scene->processes[0].evictable.rule.state = LL_RESIDENCY_STOPPED;
@@ -253,22 +255,4 @@ static void one_that_was_suspended_before_stays_so(void **state)
 	ll_gather_leave(&scene->books, &scene->processes[1].evictable, START + 2 * MS);
 	assert_told_nothing(&scene->processes[0]);
 	assert_int_equal(scene->processes[0].evictable.rule.wish, LL_RESIDENCY_STOP);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(all_leave_when_all_are_quiet),
-	    TEST(if_one_cannot_stop_all_go_on_and_are_asked_again),
-	    TEST(after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long),
-	    TEST(one_that_does_not_answer_keeps_all_here),
-	    TEST(if_one_cannot_leave_after_all_the_others_return),
-	    TEST(by_hand_the_others_leave_all_the_same),
-	    TEST(the_others_do_not_wait_for_one_that_has_ended),
-	    TEST(a_wish_for_one_ends_it_for_all),
-	    TEST(one_that_was_suspended_before_stays_so),
-	};
-	return cmocka_run_group_tests_name("daemon_gather", tests, NULL, NULL);
 }
