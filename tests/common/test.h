@@ -62,16 +62,26 @@ void test_register_all(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 #define TEST_WITH(set_up, tear_down, name) TEST_REGISTERED(NULL, true, set_up, tear_down, name)
 
 /* A test that runs only where a main of the program's own asks for its group (tests_run_group). */
-#define TEST_IN(group, set_up, tear_down, name) TEST_REGISTERED(group, true, set_up, tear_down, name)
+#define TEST_OF_GROUP(group, set_up, tear_down, name) TEST_REGISTERED(group, true, set_up, tear_down, name)
 
-/* A test that is one body, which in_world runs (sim/process.h or unit/driver_world.h): what follows is the body. */
-#define TEST_IN_WORLD(scenario, name)                                                                                  \
+/* Tests that are one body, which a function runs, in a world, a process or otherwise: what follows is the body.
+ * TEST_RUN_BY: run(body). TEST_IN: run(scenario, body). TEST_IN_WORLD: in_world of sim/process.h or
+ * unit/driver_world.h. */
+#define TEST_RUN_BY(run, name)                                                                                         \
 	static void body_of_##name(void);                                                                              \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \
-		in_world((scenario), body_of_##name);                                                                  \
+		run(body_of_##name);                                                                                   \
 	}                                                                                                              \
 	static void body_of_##name(void)
+#define TEST_IN(run, scenario, name)                                                                                   \
+	static void body_of_##name(void);                                                                              \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		run((scenario), body_of_##name);                                                                       \
+	}                                                                                                              \
+	static void body_of_##name(void)
+#define TEST_IN_WORLD(scenario, name) TEST_IN(in_world, scenario, name)
 
 /* Before and after each TEST of the program, once in it: TEST_EACH(set_up, tear_down); */
 #define TEST_EACH(set_up, tear_down)                                                                                   \

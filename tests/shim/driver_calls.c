@@ -129,7 +129,7 @@ static void *leave_soon(void *user)
 	return user;
 }
 
-static void body_short(void)
+TEST_RUN_BY(in_process, a_wait_ends_with_the_last_call)
 {
 	pthread_t thread = start_inside(), timer;
 	CHECK(pthread_create(&timer, NULL, leave_soon, NULL) == 0);
@@ -138,11 +138,6 @@ static void body_short(void)
 	CHECK(may_leave);
 	join_thread(thread);
 	join_thread(timer);
-}
-
-TEST(a_wait_ends_with_the_last_call)
-{
-	in_process(body_short);
 }
 
 static _Atomic bool has_entered;
@@ -184,18 +179,13 @@ static void call_inside(void)
 	CHECK(strcmp(ll_driver_call_own->function, "cuOuter") == 0);
 }
 
-static void body_nested(void)
+TEST_RUN_BY(in_process, a_nested_call_counts_once_and_passes)
 {
 	LL_DRIVER_CALL(cuOuter);
 	CHECK(ll_driver_calls_shut() == 0); /* who is inside already never waits */
 	call_inside();
 	CHECK(strcmp(ll_driver_call_own->function, "cuOuter") == 0);
 	CHECK(wait_for_ns(0).count == 0); /* the calling thread is left out */
-}
-
-TEST(a_nested_call_counts_once_and_passes)
-{
-	in_process(body_nested);
 }
 
 /* ---- threads that come and go ---- */
@@ -262,17 +252,12 @@ static void *exit_inside(void *user)
 	pthread_exit(NULL);
 }
 
-static void body_exit(void)
+TEST_RUN_BY(in_process, a_thread_that_exits_inside_a_call_has_left_it)
 {
 	pthread_t thread;
 	CHECK(pthread_create(&thread, NULL, exit_inside, NULL) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK(wait_for_ns(0).count == 0);
-}
-
-TEST(a_thread_that_exits_inside_a_call_has_left_it)
-{
-	in_process(body_exit);
 }
 
 /* As a thread ends whose language knows nothing of the C library's clean-ups. */
@@ -284,7 +269,7 @@ static void *end_without_a_word(void *user)
 	return user;
 }
 
-static void body_gone(void)
+TEST_RUN_BY(in_process, a_thread_that_ended_without_a_word_is_not_waited_for)
 {
 	pthread_t thread;
 	CHECK(pthread_create(&thread, NULL, end_without_a_word, NULL) == 0);
@@ -292,11 +277,6 @@ static void body_gone(void)
 	while (!is_in)
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS / 10);
 	CHECK(wait_for_ns(LONG_NS).count == 0);
-}
-
-TEST(a_thread_that_ended_without_a_word_is_not_waited_for)
-{
-	in_process(body_gone);
 }
 
 /* In the child is one thread, inside as it was; the parent's other one is not there. */
@@ -333,7 +313,7 @@ TEST(a_forked_child_has_its_own_thread_alone_and_its_calls_are_open)
 
 /* ---- barriers that are refused ---- */
 
-static void body_no_barrier(void)
+TEST_RUN_BY(in_process, without_barriers_entries_have_fences_and_all_is_the_same)
 {
 	answer_to_allow = answer_to_barrier = -EPERM;
 	body_named();
@@ -342,12 +322,7 @@ static void body_no_barrier(void)
 	CHECK(barriers == 0);
 }
 
-TEST(without_barriers_entries_have_fences_and_all_is_the_same)
-{
-	in_process(body_no_barrier);
-}
-
-static void body_barrier_lost(void)
+TEST_RUN_BY(in_process, a_barrier_that_is_refused_later_is_said)
 {
 	pthread_t thread = start_inside();
 	answer_to_barrier = -EPERM;
@@ -356,9 +331,4 @@ static void body_barrier_lost(void)
 	answer_to_barrier = 0;
 	CHECK(ll_driver_calls_shut() == 0);
 	join_thread(thread);
-}
-
-TEST(a_barrier_that_is_refused_later_is_said)
-{
-	in_process(body_barrier_lost);
 }

@@ -24,7 +24,7 @@ static void govern_not(void)
 	unsetenv(LL_RUN_VARIABLE);
 }
 
-static void body_other_tenant(void)
+TEST_RUN_BY(each_way, each_tenant_is_charged_for_what_it_holds)
 {
 	open_office();
 	govern(8 * GIB);
@@ -45,13 +45,8 @@ static void body_other_tenant(void)
 	CHECK_EQUAL(tell(1, CHARGED, 0), CONTEXT_BYTES);
 }
 
-TEST(each_tenant_is_charged_for_what_it_holds)
-{
-	each_way(body_other_tenant);
-}
-
 /* Memory of nobody's tenant: its takers of one tenant are charged once. */
-static void body_ungoverned(void)
+TEST_RUN_BY(each_way, what_comes_from_outside_is_charged_to_the_tenant_that_takes_it)
 {
 	open_office();
 	govern(8 * GIB);
@@ -73,14 +68,9 @@ static void body_ungoverned(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-TEST(what_comes_from_outside_is_charged_to_the_tenant_that_takes_it)
-{
-	each_way(body_ungoverned);
-}
-
 /* ---- errors ---- */
 
-static void body_driver_refuses(void)
+TEST_RUN_BY(each_way, what_the_driver_refuses_nobody_holds)
 {
 	char line[128];
 	start_tenant(8 * GIB, 1);
@@ -93,11 +83,6 @@ static void body_driver_refuses(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-TEST(what_the_driver_refuses_nobody_holds)
-{
-	each_way(body_driver_refuses);
-}
-
 static const char *table_path(char *path, size_t size)
 {
 	char uuid[96];
@@ -108,7 +93,7 @@ static const char *table_path(char *path, size_t size)
 }
 
 /* Nobody can tell that it is the same memory: who takes it is charged as if nobody else had it. */
-static void body_no_table(void)
+TEST_RUN_BY(each_way, where_it_cannot_be_told_each_is_charged)
 {
 	char path[512];
 	start_tenant(8 * GIB, 1);
@@ -123,13 +108,8 @@ static void body_no_table(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-TEST(where_it_cannot_be_told_each_is_charged)
-{
-	each_way(body_no_table);
-}
-
 /* A process that is stopped in the midst of a change holds up others for a moment, and then they go on without. */
-static void body_busy_table(void)
+TEST_RUN_BY(each_way, a_busy_table_holds_nobody_up)
 {
 	char path[512];
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -146,13 +126,8 @@ static void body_busy_table(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-TEST(a_busy_table_holds_nobody_up)
-{
-	each_way(body_busy_table);
-}
-
 /* Others clear the claim of a maker that lives, and carry what it carried, before it has another claim. */
-static void body_claim_lost(void)
+TEST_RUN_BY(each_way, a_maker_that_lost_its_claim_is_not_charged_twice)
 {
 	start_tenant(8 * GIB, 1);
 	make();
@@ -168,11 +143,6 @@ static void body_claim_lost(void)
 	tell(1, LET_GO, 0);
 	look(0);
 	CHECK_EQUAL(charged_beyond(2), 0);
-}
-
-TEST(a_maker_that_lost_its_claim_is_not_charged_twice)
-{
-	each_way(body_claim_lost);
 }
 
 /* ---- descriptors ---- */

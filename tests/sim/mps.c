@@ -12,7 +12,7 @@ static bool has_file(const char *variable, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static void body_commands(void)
+TEST_IN(in_folder, NULL, every_command_is_answered_and_only_while_there_is_a_daemon)
 {
 	static const char *const files[] = {"control", "control_lock", "control_privileged", "log",
 					    "nvidia-cuda-mps-control.pid"};
@@ -64,11 +64,6 @@ static void body_commands(void)
 	CHECK_EQUAL(mps_ask("quit", 30, text, sizeof text), 1);
 }
 
-TEST(every_command_is_answered_and_only_while_there_is_a_daemon)
-{
-	in_folder(NULL, body_commands);
-}
-
 static unsigned list(ll_nvml_result (*call)(struct ll_nvml_device *, unsigned int *, struct ll_nvml_process *),
 		     unsigned *ret_pid)
 {
@@ -79,7 +74,7 @@ static unsigned list(ll_nvml_result (*call)(struct ll_nvml_device *, unsigned in
 	return count;
 }
 
-static void body_lists(void)
+TEST_IN(in_mps, NULL, the_first_client_starts_a_server_and_both_are_listed)
 {
 	char text[4000], row[120];
 	unsigned pid = 0;
@@ -108,11 +103,6 @@ static void body_lists(void)
 	CHECK_EQUAL(used_bytes(), before);
 	snprintf(row, sizeof row, "Server %d not found\n", server);
 	expect(about("get_server_status", server), row);
-}
-
-TEST(the_first_client_starts_a_server_and_both_are_listed)
-{
-	in_mps(NULL, body_lists);
 }
 
 /* One kernel of 20 ms, and what it says about itself. */
@@ -149,7 +139,7 @@ static void body_concurrent(void)
 	CHECK_NEAR(page->record.end_ns - page->record.start_ns, 20 * MS, MS / 100);
 }
 
-static void body_against_outsider(void)
+TEST_IN(in_mps, NULL, clients_take_turns_with_a_process_outside)
 {
 	pid_t busy = spawn_ready(stay_busy);
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
@@ -162,11 +152,6 @@ TEST(kernels_of_two_clients_run_at_the_same_time)
 {
 	in_folder(NULL, body_sliced);
 	in_mps(NULL, body_concurrent);
-}
-
-TEST(clients_take_turns_with_a_process_outside)
-{
-	in_mps(NULL, body_against_outsider);
 }
 
 /* What a client finds, without stack: SMs, memory. */
@@ -186,7 +171,7 @@ static void check_share(const char *percent, int sms)
 	CHECK_EQUAL(page->values[0], sms);
 }
 
-static void body_percentage(void)
+TEST_IN(in_mps, NULL, a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it)
 {
 	static const struct {
 		const char *percent;
@@ -217,11 +202,6 @@ static void body_percentage(void)
 	check_share(NULL, 12);
 }
 
-TEST(a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it)
-{
-	in_mps(NULL, body_percentage);
-}
-
 static void keep_share(void)
 {
 	int sms = 0;
@@ -233,18 +213,13 @@ static void keep_share(void)
 	CHECK_EQUAL(sms, 132);
 }
 
-static void body_kept(void)
+TEST_IN(in_mps, NULL, a_new_percentage_reaches_new_clients_only)
 {
 	pid_t client = spawn_ready(keep_share);
 	expect(about_two("set_active_thread_percentage", ask_number("get_server_list"), "25"), "25.0\n");
 	check_share(NULL, 32);
 	page->is_over = 1;
 	join(client);
-}
-
-TEST(a_new_percentage_reaches_new_clients_only)
-{
-	in_mps(NULL, body_kept);
 }
 
 static void try_memory(void)
@@ -270,7 +245,7 @@ static void check_limit(const char *limit, int free_mib)
 	CHECK_EQUAL(page->values[3], LL_CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void body_limit(void)
+TEST_IN(in_mps, NULL, a_memory_limit_is_kept_and_the_total_stays)
 {
 	const int all_mib = 143155 - 66 - 521;
 	check_limit("0=2G", 1534);
@@ -287,11 +262,6 @@ static void body_limit(void)
 	check_limit("0=8G", 1534 + 2048);
 }
 
-TEST(a_memory_limit_is_kept_and_the_total_stays)
-{
-	in_mps(NULL, body_limit);
-}
-
 static void see_one_card(void)
 {
 	char bus[32];
@@ -306,7 +276,7 @@ static void see_one_card(void)
 	page->values[2] = (int)strtol(bus + 5, NULL, 16);
 }
 
-static void body_cards(void)
+TEST_IN(in_folder, "cards 2\n", clients_see_the_cards_of_their_daemon)
 {
 	char text[200];
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
@@ -324,11 +294,6 @@ static void body_cards(void)
 	CHECK_EQUAL(page->values[0], LL_CUDA_ERROR_NO_DEVICE);
 }
 
-TEST(clients_see_the_cards_of_their_daemon)
-{
-	in_folder("cards 2\n", body_cards);
-}
-
 static void try_context(void)
 {
 	struct ll_cu_context *context;
@@ -338,7 +303,7 @@ static void try_context(void)
 		page->values[0] = (int)cu.cuCtxCreate(&context, 0, 0);
 }
 
-static void body_exclusive(void)
+TEST_IN(in_mps, "card 0 mode exclusive\n", clients_share_a_card_in_exclusive_mode_with_nobody_else)
 {
 	pid_t first = spawn_ready(stay_with_context), second = spawn_ready(stay_with_context);
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
@@ -348,12 +313,7 @@ static void body_exclusive(void)
 	kill_now(second);
 }
 
-TEST(clients_share_a_card_in_exclusive_mode_with_nobody_else)
-{
-	in_mps("card 0 mode exclusive\n", body_exclusive);
-}
-
-static void body_wrong_folder(void)
+TEST_IN(in_mps, NULL, a_wrong_pipe_folder_means_no_mps_and_no_error)
 {
 	unsigned pid = 0;
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
@@ -363,11 +323,6 @@ static void body_wrong_folder(void)
 	CHECK_EQUAL(list(nv.nvmlDeviceGetComputeRunningProcesses, &pid), 1);
 	CHECK_EQUAL(pid, stranger);
 	kill_now(stranger);
-}
-
-TEST(a_wrong_pipe_folder_means_no_mps_and_no_error)
-{
-	in_mps(NULL, body_wrong_folder);
 }
 
 static void stay_as_another_user(void)
@@ -384,7 +339,7 @@ static void announce_and_stay(void)
 		sleep_ms(1);
 }
 
-static void body_users(void)
+TEST_IN(in_mps, NULL, another_user_waits_until_the_first_ones_clients_are_gone)
 {
 	pid_t other = spawn_ready(stay_as_another_user);
 	int server = ask_number("get_server_list");
@@ -402,12 +357,7 @@ static void body_users(void)
 	join(own);
 }
 
-TEST(another_user_waits_until_the_first_ones_clients_are_gone)
-{
-	in_mps(NULL, body_users);
-}
-
-static void body_quit_waits(void)
+TEST_IN(in_mps, NULL, quit_waits_for_clients_unless_told_how_long)
 {
 	char text[200];
 	pid_t client = spawn_ready(stay_with_context);
@@ -417,12 +367,7 @@ static void body_quit_waits(void)
 	kill_now(client);
 }
 
-TEST(quit_waits_for_clients_unless_told_how_long)
-{
-	in_mps(NULL, body_quit_waits);
-}
-
-static void body_partitions(void)
+TEST_IN(in_folder, "driver 610.10 cuda 13.4\n", static_partitions_come_with_cuda_13_1)
 {
 	char text[4000], name[100] = "";
 	CHECK_EQUAL(mps_start("-d -S", text, sizeof text), 0);
@@ -440,12 +385,7 @@ static void body_partitions(void)
 	expect("quit", "");
 }
 
-TEST(static_partitions_come_with_cuda_13_1)
-{
-	in_folder("driver 610.10 cuda 13.4\n", body_partitions);
-}
-
-static void body_cycles(void)
+TEST_IN(in_folder, NULL, two_hundred_times_started_and_stopped_leaves_nothing)
 {
 	char line[700];
 	snprintf(line, sizeof line,
@@ -455,9 +395,4 @@ static void body_cycles(void)
 	CHECK_EQUAL(run_outside(line), 0);
 	CHECK(!has_file("CUDA_MPS_PIPE_DIRECTORY", "control"));
 	CHECK(sim_answers());
-}
-
-TEST(two_hundred_times_started_and_stopped_leaves_nothing)
-{
-	in_folder(NULL, body_cycles);
 }

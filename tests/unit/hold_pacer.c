@@ -270,7 +270,7 @@ static void kill_worker(void)
 	fake_world->contexts = 0;
 }
 
-TEST_IN("process", NULL, stop, test_a_killed_worker_is_a_lost_context_and_another_takes_over)
+TEST_OF_GROUP("process", NULL, stop, test_a_killed_worker_is_a_lost_context_and_another_takes_over)
 {
 	start_open(LL_PACER_YIELDS);
 	for (unsigned i = 0; i < 20; i++) { /* often enough to be hit with the lock held */
@@ -288,7 +288,7 @@ TEST_IN("process", NULL, stop, test_a_killed_worker_is_a_lost_context_and_anothe
 	}
 }
 
-TEST_IN("process", NULL, stop, test_a_worker_killed_while_opening_has_failed)
+TEST_OF_GROUP("process", NULL, stop, test_a_worker_killed_while_opening_has_failed)
 {
 	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
 	start(&config);
@@ -304,7 +304,7 @@ TEST_IN("process", NULL, stop, test_a_worker_killed_while_opening_has_failed)
 	hold_until_running();
 }
 
-TEST_IN("process", NULL, stop, test_closed_means_that_the_process_is_gone)
+TEST_OF_GROUP("process", NULL, stop, test_closed_means_that_the_process_is_gone)
 {
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
@@ -320,7 +320,7 @@ TEST_IN("process", NULL, stop, test_closed_means_that_the_process_is_gone)
 	assert_int_not_equal(report().pid, pid);
 }
 
-TEST_IN("process", NULL, stop, test_a_close_that_hangs_is_cut_and_another_context_can_be_made)
+TEST_OF_GROUP("process", NULL, stop, test_a_close_that_hangs_is_cut_and_another_context_can_be_made)
 {
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
@@ -337,7 +337,7 @@ TEST_IN("process", NULL, stop, test_a_close_that_hangs_is_cut_and_another_contex
 	fake_world->contexts = 1;
 }
 
-TEST_IN("process", NULL, NULL, test_a_driver_that_hangs_is_killed_in_time)
+TEST_OF_GROUP("process", NULL, NULL, test_a_driver_that_hangs_is_killed_in_time)
 {
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
@@ -363,7 +363,7 @@ static void be_a_governor(int pid_fd)
 		pause();
 }
 
-TEST_IN("process", NULL, NULL, test_the_worker_ends_with_its_killed_governor)
+TEST_OF_GROUP("process", NULL, NULL, test_the_worker_ends_with_its_killed_governor)
 {
 	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
 	int fds[2], status = 0;
@@ -384,7 +384,7 @@ TEST_IN("process", NULL, NULL, test_the_worker_ends_with_its_killed_governor)
 	fake_world->contexts = 0;
 }
 
-TEST_IN("process", NULL, stop, test_signals_to_the_whole_group_leave_the_worker_to_its_governor)
+TEST_OF_GROUP("process", NULL, stop, test_signals_to_the_whole_group_leave_the_worker_to_its_governor)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 	start_open(LL_PACER_YIELDS);
@@ -396,7 +396,7 @@ TEST_IN("process", NULL, stop, test_signals_to_the_whole_group_leave_the_worker_
 	assert_int_equal(report().state, LL_PACER_OPEN);
 }
 
-TEST_IN("process", NULL, stop, test_a_stopped_worker_goes_on_with_its_context)
+TEST_OF_GROUP("process", NULL, stop, test_a_stopped_worker_goes_on_with_its_context)
 {
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
@@ -415,7 +415,7 @@ static bool rests(void)
 }
 
 /* Vulkan's threads would go on for ever, and its context must still be there when it is wanted. */
-TEST_IN("process", NULL, stop, test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called)
+TEST_OF_GROUP("process", NULL, stop, test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called)
 {
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
@@ -437,7 +437,7 @@ TEST_IN("process", NULL, stop, test_a_worker_with_nothing_to_do_is_stopped_until
 	wait_for((ll_pacer_look(pacer), report().state == LL_PACER_LOST)); /* it looks a few times a second at most */
 }
 
-TEST_IN("process", NULL, stop, test_a_stopped_worker_can_be_closed_and_killed)
+TEST_OF_GROUP("process", NULL, stop, test_a_stopped_worker_can_be_closed_and_killed)
 {
 	start_open(LL_PACER_YIELDS);
 	for (unsigned i = 0; i < 5; i++) {
@@ -456,7 +456,7 @@ TEST_IN("process", NULL, stop, test_a_stopped_worker_can_be_closed_and_killed)
 	wait_for(rests()); /* for the teardown */
 }
 
-TEST_IN("process", NULL, stop, test_the_worker_says_what_it_is_and_inherits_nothing)
+TEST_OF_GROUP("process", NULL, stop, test_the_worker_says_what_it_is_and_inherits_nothing)
 {
 	char path[64], text[256] = "";
 	int stray = fcntl(STDERR_FILENO, F_DUPFD, 100); /* not close-on-exec */
@@ -480,7 +480,7 @@ TEST_IN("process", NULL, stop, test_the_worker_says_what_it_is_and_inherits_noth
 	close(stray);
 }
 
-TEST_IN("process", NULL, NULL, test_a_worker_without_its_page_says_who_starts_it)
+TEST_OF_GROUP("process", NULL, NULL, test_a_worker_without_its_page_says_who_starts_it)
 {
 	struct ll_err err = {0};
 	/* Descriptor 3 is whatever this program has there; it is no page. */
