@@ -253,11 +253,7 @@ static void prepare_stacks(void)
 
 static void prepare_green_desc(void)
 {
-	struct ll_cu_resource all, group;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
+	desc = new_green_desc();
 }
 
 static void prepare_green(void)

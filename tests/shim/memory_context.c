@@ -325,13 +325,7 @@ TEST_IN_WORLD("cards 2\ncuda-order 1 0\n", nvml_s_and_cuda_s_order_of_cards_may_
 
 static ll_cu_result make_green(struct ll_cu_green_context **ret_green)
 {
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	return cu.cuGreenCtxCreate(ret_green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM);
+	return cu.cuGreenCtxCreate(ret_green, new_green_desc(), 0, LL_CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
 TEST_IN_WORLD(NULL, a_green_context_is_charged_with_the_primary_one)

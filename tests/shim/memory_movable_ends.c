@@ -81,14 +81,8 @@ TEST_IN_WORLD(NULL, a_destroyed_pool_is_charged_until_its_last_block)
 
 static struct ll_cu_stream *make_green_stream(struct ll_cu_green_context **ret_green)
 {
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
 	struct ll_cu_stream *stream;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	CHECK_EQUAL(cu.cuGreenCtxCreate(ret_green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	CHECK_EQUAL(cu.cuGreenCtxCreate(ret_green, new_green_desc(), 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
 	CHECK_EQUAL(cu.cuGreenCtxStreamCreate(&stream, *ret_green, LL_CU_STREAM_NON_BLOCKING, 0), 0);
 	return stream;
 }

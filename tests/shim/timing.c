@@ -471,9 +471,5 @@ TEST(test_a_few_kernels_of_changing_length_among_steady_ones)
 
 int main(int argc, char **argv)
 {
-	if (tests_are_listed(argc, argv))
-		return 0;
-	int failed = tests_run_group("events of 2.1 us", NULL, NULL, NULL);
-	are_events_slow = true;
-	return failed + tests_run_group("events of 2.9 us", NULL, NULL, NULL);
+	return run_with_both_events(argc, argv);
 }

@@ -45,4 +45,7 @@ void assert_account_within(unsigned permille);
 /* Calls of the driver for timing events, of which each takes the host some 0.3 to 1 us; in percent of the launches. */
 void assert_calls_within(unsigned percent);
 
+/* A main: all tests with events that cost as little as a card's do, and then as much. The exit status. */
+int run_with_both_events(int argc, char **argv);
+
 #endif

@@ -64,9 +64,5 @@ TEST(test_what_kernels_took_at_least_is_no_sample_in_slices)
 
 int main(int argc, char **argv)
 {
-	if (tests_are_listed(argc, argv))
-		return 0;
-	int failed = tests_run_group("events of 2.1 us", NULL, NULL, NULL);
-	are_events_slow = true;
-	return failed + tests_run_group("events of 2.9 us", NULL, NULL, NULL);
+	return run_with_both_events(argc, argv);
 }

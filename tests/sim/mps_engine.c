@@ -1,42 +1,21 @@
 /* How MPS clients and hardware queues share the card model, on a clock of the test's own: every number is exact. */
-#include <sys/mman.h>
-
-#include "base/clock.h"
-#include "base/err.h"
-#include "card/command.h"
 #include "card/context.h"
 #include "card/defaults.h"
-#include "card/engine.h"
 #include "card/mps.h"
 #include "card/mps_limits.h"
 #include "card/process.h"
 #include "card/queue.h"
-#include "card/world.h"
-#include "test.h"
+#include "model_world.h"
 
-#define US LL_NS_PER_US
-#define MS LL_NS_PER_MS
 #define LAUNCH (5 * US)
-#define SLICE (2 * MS)
-#define SWITCH (150 * US)
 
 enum { SMS = 132 };
 
-static struct sim_world *w;
-static uint64_t now_ns;
 static uint32_t last_proc;
-
-static void run(const char *command)
-{
-	struct ll_err err = {0};
-	if (sim_command_run(w, command, SIM_COMMAND_START, &err) < 0)
-		fail_msg("%s: %s", command, err.text);
-}
 
 static void go_on(uint64_t length_ns)
 {
-	now_ns += length_ns;
-	sim_advance(w, now_ns, 0);
+	go_to(now_ns + length_ns);
 }
 
 /* Processes that all live as long as this one. */
@@ -97,31 +76,16 @@ static const struct sim_op *submit(uint32_t stream, uint64_t length_ns, bool is_
 	return sim_op_at(w, stream, position);
 }
 
-static int new_world(void **state)
+static int new_world_of_clients(void **state)
 {
-	(void)state;
-	w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (w == MAP_FAILED)
-		return -1;
-	now_ns = 1000 * LL_NS_PER_S;
 	last_proc = 0;
-	sim_world_init(w, now_ns, 0);
-	run("card 0 slice 2ms");
-	run("card 0 switch 150us");
-	run("card 0 launch-latency 5us");
-	run("card 0 kernel-gap 1us");
-	run("card 0 drift-ppm 0");
+	if (new_world(state))
+		return -1;
 	go_on(0);
 	return 0;
 }
 
-static int free_world(void **state)
-{
-	(void)state;
-	return munmap(w, sizeof *w);
-}
-
-TEST_EACH(new_world, free_world);
+TEST_EACH(new_world_of_clients, free_world);
 
 TEST(clients_of_one_server_run_at_the_same_time)
 {
