@@ -64,6 +64,15 @@ void test_register_all(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 /* A test that runs only where a main of the program's own asks for its group (tests_run_group). */
 #define TEST_OF_GROUP(group, set_up, tear_down, name) TEST_REGISTERED(group, true, set_up, tear_down, name)
 
+/* A test that takes what its fixture left as a parameter: TEST_GIVEN(struct scene *scene, name). */
+#define TEST_GIVEN(parameter, name)                                                                                    \
+	static void given_##name(parameter);                                                                           \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		given_##name(*state);                                                                                  \
+	}                                                                                                              \
+	static void given_##name(parameter)
+
 /* Tests that are one body, which a function runs, in a world, a process or otherwise: what follows is the body.
  * TEST_RUN_BY: run(body). TEST_IN: run(scenario, body). TEST_IN_WORLD: in_world of sim/process.h or
  * unit/driver_world.h. */

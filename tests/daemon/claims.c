@@ -96,9 +96,8 @@ static uint64_t held(const struct scene *scene)
 	return units;
 }
 
-TEST(one_process_gets_the_whole_limit_and_sends_nothing)
+TEST_GIVEN(struct scene *scene, one_process_gets_the_whole_limit_and_sends_nothing)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	assert_int_equal(granted(scene, 0), LIMIT);
@@ -111,9 +110,8 @@ TEST(one_process_gets_the_whole_limit_and_sends_nothing)
 	wait_for(used_slots(scene) == 0);
 }
 
-TEST(two_processes_get_what_the_other_does_not_use)
+TEST_GIVEN(struct scene *scene, two_processes_get_what_the_other_does_not_use)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -130,9 +128,8 @@ TEST(two_processes_get_what_the_other_does_not_use)
 }
 
 /* Its bytes stay in the books for 150 ms, and the want waits for them; then the other one has all. */
-TEST(what_a_killed_process_had_is_given_after_the_driver_has_it_back)
+TEST_GIVEN(struct scene *scene, what_a_killed_process_had_is_given_after_the_driver_has_it_back)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -148,9 +145,8 @@ TEST(what_a_killed_process_had_is_given_after_the_driver_has_it_back)
 }
 
 /* Who looks for memory of the dead when death_ns has changed looks once. */
-TEST(who_reads_of_a_death_finds_no_slot_of_the_dead)
+TEST_GIVEN(struct scene *scene, who_reads_of_a_death_finds_no_slot_of_the_dead)
 {
-	struct scene *scene = *state;
 	const struct ll_orders_card *card = &scene->watcher.orders->cards[0];
 	for (unsigned round = 0; round < deaths; round++) {
 		struct puppet puppet;
@@ -165,9 +161,8 @@ TEST(who_reads_of_a_death_finds_no_slot_of_the_dead)
 	}
 }
 
-TEST(others_are_asked_for_their_reserves)
+TEST_GIVEN(struct scene *scene, others_are_asked_for_their_reserves)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -183,9 +178,8 @@ TEST(others_are_asked_for_their_reserves)
 	puppet_kill(&other);
 }
 
-TEST(a_process_that_lost_its_connection_keeps_its_slot)
+TEST_GIVEN(struct scene *scene, a_process_that_lost_its_connection_keeps_its_slot)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	uint64_t token = scene->watcher.page->slots[0].token;
@@ -199,9 +193,8 @@ TEST(a_process_that_lost_its_connection_keeps_its_slot)
 }
 
 /* The old program's slot goes at once. */
-TEST(another_program_in_the_same_process_begins_anew)
+TEST_GIVEN(struct scene *scene, another_program_in_the_same_process_begins_anew)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	uint64_t token = scene->watcher.page->slots[0].token;
@@ -213,9 +206,8 @@ TEST(another_program_in_the_same_process_begins_anew)
 	puppet_kill(&puppet);
 }
 
-TEST(a_slot_that_is_given_back_is_free)
+TEST_GIVEN(struct scene *scene, a_slot_that_is_given_back_is_free)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	assert_int_equal(puppet_do(&puppet, PUPPET_LEAVE, 0), 0);
@@ -234,9 +226,8 @@ static uint64_t repairs(const struct scene *scene)
 }
 
 /* The other one cannot have more because of that, and the word is as it was. */
-TEST(a_grant_that_a_process_wrote_itself_is_repaired)
+TEST_GIVEN(struct scene *scene, a_grant_that_a_process_wrote_itself_is_repaired)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -252,9 +243,8 @@ TEST(a_grant_that_a_process_wrote_itself_is_repaired)
 }
 
 /* What the driver took beyond the grant counts, and others' unused grants are taken for it. */
-TEST(memory_that_is_charged_without_a_grant_counts)
+TEST_GIVEN(struct scene *scene, memory_that_is_charged_without_a_grant_counts)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -267,9 +257,8 @@ TEST(memory_that_is_charged_without_a_grant_counts)
 }
 
 /* Expected: the same slots, the same use, and the same limit. */
-TEST(another_daemon_takes_the_pages_as_they_are)
+TEST_GIVEN(struct scene *scene, another_daemon_takes_the_pages_as_they_are)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -288,9 +277,8 @@ TEST(another_daemon_takes_the_pages_as_they_are)
 }
 
 /* The monitor that follows a killed one gets the pages too. */
-TEST(another_monitor_keeps_the_pages)
+TEST_GIVEN(struct scene *scene, another_monitor_keeps_the_pages)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 400), 0);
@@ -307,9 +295,8 @@ TEST(another_monitor_keeps_the_pages)
 }
 
 /* More than the limit is in use. Expected: what is freed is seen, and the grants are within the limit again. */
-TEST(memory_that_is_freed_above_the_limit_is_not_granted_again)
+TEST_GIVEN(struct scene *scene, memory_that_is_freed_above_the_limit_is_not_granted_again)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -325,9 +312,8 @@ TEST(memory_that_is_freed_above_the_limit_is_not_granted_again)
 	puppet_kill(&other);
 }
 
-TEST(many_processes_of_one_job_are_served)
+TEST_GIVEN(struct scene *scene, many_processes_of_one_job_are_served)
 {
-	struct scene *scene = *state;
 	static struct puppet puppets[MANY];
 	for (unsigned i = 0; i < MANY; i++)
 		start(scene, &puppets[i]);
@@ -341,9 +327,8 @@ TEST(many_processes_of_one_job_are_served)
 	wait_for(used_slots(scene) == 0);
 }
 
-TEST(a_process_may_use_two_cards)
+TEST_GIVEN(struct scene *scene, a_process_may_use_two_cards)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	puppet_start(&other, &scene->world, scene->job.id, OTHER_CARD);
@@ -355,9 +340,8 @@ TEST(a_process_may_use_two_cards)
 	puppet_kill(&other);
 }
 
-TEST(a_token_of_no_job_is_refused)
+TEST_GIVEN(struct scene *scene, a_token_of_no_job_is_refused)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	puppet_make(&puppet, &scene->world, 4711, CARD);
 	assert_int_equal(puppet_do(&puppet, PUPPET_CLAIM, 0), -EAGAIN);

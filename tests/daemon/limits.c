@@ -91,9 +91,8 @@ static int set(struct scene *scene, uint64_t job, uint64_t fields, const struct 
 	return ask(scene, &message, err);
 }
 
-TEST(requests_on_a_card_are_not_more_than_it_can_promise)
+TEST_GIVEN(struct scene *scene, requests_on_a_card_are_not_more_than_it_can_promise)
 {
-	struct scene *scene = *state;
 	struct ll_err err = {0};
 	struct job other;
 	job_start(&other, &scene->world, NULL, NULL);
@@ -116,9 +115,8 @@ TEST(requests_on_a_card_are_not_more_than_it_can_promise)
 }
 
 /* Expected: a limit that is lowered below what is used lets nobody grow, and a higher one is there at once. */
-TEST(limits_that_are_set_hold_at_once_and_for_the_next_daemon)
+TEST_GIVEN(struct scene *scene, limits_that_are_set_hold_at_once_and_for_the_next_daemon)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	struct ll_limits limits = {.memory_bytes = 50 * MIB, .weight_permille = 3000};
 	struct ll_list list;
@@ -170,9 +168,8 @@ static size_t claims_in_list(struct scene *scene)
 	return count;
 }
 
-TEST(the_list_has_cards_and_claims)
+TEST_GIVEN(struct scene *scene, the_list_has_cards_and_claims)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	struct ll_list list;
 	puppet_start(&one, &scene->world, scene->job.id, CARD);
@@ -228,9 +225,8 @@ static unsigned next_of_pages(int fd, uint64_t *ret_number)
 	return kind;
 }
 
-TEST(who_watches_is_told_of_each_job_that_comes_and_goes)
+TEST_GIVEN(struct scene *scene, who_watches_is_told_of_each_job_that_comes_and_goes)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	struct job other;
 	uint64_t first, second, gone;

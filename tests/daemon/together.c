@@ -223,9 +223,8 @@ static void make_first_leave(struct scene *scene)
 }
 
 /* It lacks room on both cards, and wants to return because of one. */
-TEST(a_job_leaves_both_cards_for_one_that_returns_to_both)
+TEST_GIVEN(struct scene *scene, a_job_leaves_both_cards_for_one_that_returns_to_both)
 {
-	struct scene *scene = *state;
 	struct part *second = scene->parts[1];
 	join_all(scene, 6 * GIB);
 	make_first_leave(scene);
@@ -254,9 +253,8 @@ static void take_question(const struct part *part, uint64_t before, union ll_mes
 }
 
 /* It was measured before the first one was back on the card, and said after that. */
-TEST(an_answer_that_comes_late_is_no_room)
+TEST_GIVEN(struct scene *scene, an_answer_that_comes_late_is_no_room)
 {
-	struct scene *scene = *state;
 	struct part *first = &scene->parts[0][0], *second = &scene->parts[1][0];
 	union ll_message early, late;
 	join(scene, first, LL_MOVE_RETURNING, 4 * GIB, 0);
@@ -279,9 +277,8 @@ static bool was_asked(struct scene *scene, unsigned times)
 }
 
 /* One outside has the other card's memory. The first job is idle, and could leave at once. */
-TEST(nobody_leaves_one_card_for_a_job_that_cannot_return_to_the_other)
+TEST_GIVEN(struct scene *scene, nobody_leaves_one_card_for_a_job_that_cannot_return_to_the_other)
 {
-	struct scene *scene = *state;
 	join_all(scene, 2 * GIB);
 	say(&scene->parts[1][0], LL_MESSAGE_WANT, 0, 0, 0);
 	wait_for(was_asked(scene, 40)); /* each process ten times, each 100 ms */
@@ -318,9 +315,8 @@ static unsigned answer_to(struct scene *scene, int fd, union ll_message *ret_mes
 	return kind;
 }
 
-TEST(a_command_for_two_begins_when_both_are_asked_and_stops_them_together)
+TEST_GIVEN(struct scene *scene, a_command_for_two_begins_when_both_are_asked_and_stops_them_together)
 {
-	struct scene *scene = *state;
 	struct part *parts = scene->parts[0];
 	union ll_message message;
 	int fds[CARDS];
@@ -341,9 +337,8 @@ TEST(a_command_for_two_begins_when_both_are_asked_and_stops_them_together)
 	}
 }
 
-TEST(if_a_person_wants_one_back_meanwhile_the_command_fails_for_both)
+TEST_GIVEN(struct scene *scene, if_a_person_wants_one_back_meanwhile_the_command_fails_for_both)
 {
-	struct scene *scene = *state;
 	struct part *parts = scene->parts[0];
 	union ll_message message;
 	int fds[CARDS];

@@ -85,9 +85,8 @@ static int parse(struct fixture *f, const char *const *words)
 
 #define PARSE(f, ...) parse(f, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(defaults_are_parsed_like_values)
+TEST_GIVEN(struct fixture *f, defaults_are_parsed_like_values)
 {
-	struct fixture *f = *state;
 	assert_int_equal(parse(f, (const char *const[]){NULL}), 0);
 	assert_string_equal(f->args.target, "50%");
 	assert_int_equal(f->args.metric, 1);
@@ -98,9 +97,8 @@ TEST(defaults_are_parsed_like_values)
 	assert_int_equal(f->operands.count, 0);
 }
 
-TEST(every_spelling_of_a_value_is_taken)
+TEST_GIVEN(struct fixture *f, every_spelling_of_a_value_is_taken)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--target=60", "-q", "--json"), 0);
 	assert_string_equal(f->args.target, "60");
 	assert_true(f->args.quiet && f->args.json);
@@ -113,9 +111,8 @@ TEST(every_spelling_of_a_value_is_taken)
 	assert_true(f->args.quiet);
 }
 
-TEST(kinds_convert)
+TEST_GIVEN(struct fixture *f, kinds_convert)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--metric=power", "--max-memory", "1G", "--resume-after=300ms", "--share=12.5%",
 			       "--max-temperature", "85C", "--count=8", "--sim"),
 			 0);
@@ -130,9 +127,8 @@ TEST(kinds_convert)
 	assert_string_equal(f->args.sim, "old");
 }
 
-TEST(names_and_words_of_before_are_taken)
+TEST_GIVEN(struct fixture *f, names_and_words_of_before_are_taken)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--level=60", "--metric=use"), 0);
 	assert_string_equal(f->args.target, "60");
 	assert_int_equal(f->args.metric, 0);
@@ -140,17 +136,15 @@ TEST(names_and_words_of_before_are_taken)
 	assert_string_equal(f->err.text, "--metric: 'fan': not one of util, sm, power");
 }
 
-TEST(repeated_lists_join_and_other_options_replace)
+TEST_GIVEN(struct fixture *f, repeated_lists_join_and_other_options_replace)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "-i", "0", "-i2-3", "--cards=all", "-t", "1", "-t", "2"), 0);
 	assert_string_equal(f->args.cards, "0,2-3,all");
 	assert_string_equal(f->args.target, "2");
 }
 
-TEST(operands_mix_with_options_until_two_dashes)
+TEST_GIVEN(struct fixture *f, operands_mix_with_options_until_two_dashes)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "one", "--json", "-", "--", "--quiet", "-x"), 0);
 	assert_true(f->args.json);
 	assert_false(f->args.quiet);
@@ -162,9 +156,8 @@ TEST(operands_mix_with_options_until_two_dashes)
 	assert_null(f->operands.words[4]);
 }
 
-TEST(first_operand_ends_the_options_where_asked)
+TEST_GIVEN(struct fixture *f, first_operand_ends_the_options_where_asked)
 {
-	struct fixture *f = *state;
 	f->stops_at_operand = true;
 	assert_int_equal(PARSE(f, "--json", "program", "--quiet"), 0);
 	assert_false(f->args.quiet);
@@ -172,9 +165,8 @@ TEST(first_operand_ends_the_options_where_asked)
 	assert_string_equal(f->operands.words[1], "--quiet");
 }
 
-TEST(help_is_known_everywhere)
+TEST_GIVEN(struct fixture *f, help_is_known_everywhere)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--help", "--nonsense"), 0);
 	assert_true(f->wants_help);
 	f->wants_help = false;
@@ -184,7 +176,7 @@ TEST(help_is_known_everywhere)
 	assert_false(f->wants_help);
 }
 
-TEST(mistakes_name_the_option_and_the_reason)
+TEST_GIVEN(struct fixture *f, mistakes_name_the_option_and_the_reason)
 {
 	static const struct {
 		const char *words[3];
@@ -209,7 +201,6 @@ TEST(mistakes_name_the_option_and_the_reason)
 	    {{"--share=0.5%"}, "--share: '0.5%': not between 1 and 99"},
 	    {{"--count=9"}, "--count: '9': not between 1 and 8"},
 	};
-	struct fixture *f = *state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		assert_int_equal(parse(f, rows[i].words), -EINVAL);
 		assert_string_equal(f->err.text, rows[i].text);

@@ -108,9 +108,8 @@ static int teardown(void **state)
 
 TEST_EACH(setup, teardown);
 
-TEST(programs_that_launch_ahead_share_by_slices)
+TEST_GIVEN(struct mix *mix, programs_that_launch_ahead_share_by_slices)
 {
-	struct mix *mix = *state;
 	join(mix, 5000, 0.5, 0.4);
 	join(mix, 300, 0.9, 0.4);
 	play(mix, 60 * S);
@@ -118,9 +117,8 @@ TEST(programs_that_launch_ahead_share_by_slices)
 	assert_int_equal(mix->regime.why, LL_REGIME_NO_REASON);
 }
 
-TEST(two_that_wait_for_each_launch_are_visited_within_three_seconds)
+TEST_GIVEN(struct mix *mix, two_that_wait_for_each_launch_are_visited_within_three_seconds)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	play(mix, 3 * S);
@@ -133,9 +131,8 @@ TEST(two_that_wait_for_each_launch_are_visited_within_three_seconds)
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(visits_that_do_not_pay_are_undone_and_tried_seldom)
+TEST_GIVEN(struct mix *mix, visits_that_do_not_pay_are_undone_and_tried_seldom)
 {
-	struct mix *mix = *state;
 	join(mix, 2000, 0.62, 0.49)->job.waits = true;
 	join(mix, 9000, 0.94, 0.90);
 	play(mix, 600 * S);
@@ -145,18 +142,16 @@ TEST(visits_that_do_not_pay_are_undone_and_tried_seldom)
 	assert_true(mix->visits_ns < 3 * S);
 }
 
-TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half)
+TEST_GIVEN(struct mix *mix, a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.45)->job.waits = true;
 	join(mix, 5000, 0.95, 0.50);
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(nobody_falls_below_its_share_for_the_others_gain)
+TEST_GIVEN(struct mix *mix, nobody_falls_below_its_share_for_the_others_gain)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.60)->job.waits = true;
 	join(mix, 5000, 0.60, 0.30);
 	play(mix, 5 * S);
@@ -165,9 +160,8 @@ TEST(nobody_falls_below_its_share_for_the_others_gain)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
-TEST(a_visit_less_than_its_share_is_no_sign)
+TEST_GIVEN(struct mix *mix, a_visit_less_than_its_share_is_no_sign)
 {
-	struct mix *mix = *state;
 	join(mix, 20000, 0.02, 0.20)->job.waits = true;
 	for (int i = 0; i < 3; i++)
 		join(mix, 1000, 0.27, 0.20);
@@ -176,9 +170,8 @@ TEST(a_visit_less_than_its_share_is_no_sign)
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited)
+TEST_GIVEN(struct mix *mix, who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited)
 {
-	struct mix *mix = *state;
 	join(mix, 10000, 0.03, 0.33)->job.waits = true;
 	join(mix, 5000, 0.58, 0.36);
 	join(mix, 50000, 0.86, 0.60)->visited = 0.25; /* it launches ahead meanwhile: 2.4 times its speed alone */
@@ -186,9 +179,8 @@ TEST(who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited)
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(who_is_limited_by_its_host_does_not_fall_below_its_share)
+TEST_GIVEN(struct mix *mix, who_is_limited_by_its_host_does_not_fall_below_its_share)
 {
-	struct mix *mix = *state;
 	join(mix, 10000, 0.03, 0.40)->job.waits = true;
 	join(mix, 50000, 0.86, 0.40)->visited = 0.2;
 	play(mix, 5 * S);
@@ -196,9 +188,8 @@ TEST(who_is_limited_by_its_host_does_not_fall_below_its_share)
 	assert_false(mix->regime.gives_visits);
 }
 
-TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks)
+TEST_GIVEN(struct mix *mix, a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks)
 {
-	struct mix *mix = *state;
 	join(mix, 20000, 0.30, 0.53)->job.waits = true;
 	join(mix, 20000, 0.65, 0.49);
 	play(mix, 4 * S);
@@ -208,9 +199,8 @@ TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks)
 	assert_int_equal(mix->flips, 5); /* slices, visits, slices, visits, slices, visits */
 }
 
-TEST(a_gain_of_seven_percent_is_not_chased)
+TEST_GIVEN(struct mix *mix, a_gain_of_seven_percent_is_not_chased)
 {
-	struct mix *mix = *state;
 	join(mix, 20000, 0.30, 0.45)->job.waits = true;
 	join(mix, 20000, 0.65, 0.496);
 	play(mix, 4 * S);
@@ -218,27 +208,24 @@ TEST(a_gain_of_seven_percent_is_not_chased)
 	assert_int_equal(mix->flips, 2);
 }
 
-TEST(weights_between_floods_bring_visits)
+TEST_GIVEN(struct mix *mix, weights_between_floods_bring_visits)
 {
-	struct mix *mix = *state;
 	join(mix, 5000, 0.47, 0.68)->job.weight_permille = 7000;
 	join(mix, 5000, 0.47, 0.29)->job.weight_permille = 3000;
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(unequal_numbers_of_processes_are_a_reason_too)
+TEST_GIVEN(struct mix *mix, unequal_numbers_of_processes_are_a_reason_too)
 {
-	struct mix *mix = *state;
 	join(mix, 5000, 0.76, 0.48)->job.processes = 4;
 	join(mix, 5000, 0.19, 0.48);
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(weights_do_not_bind_programs_that_leave_the_card_idle)
+TEST_GIVEN(struct mix *mix, weights_do_not_bind_programs_that_leave_the_card_idle)
 {
-	struct mix *mix = *state;
 	join(mix, 3000, 0.92, 0.55)->job.weight_permille = 7000;
 	join(mix, 3000, 0.90, 0.30)->job.weight_permille = 3000;
 	play(mix, 5 * S);
@@ -246,9 +233,8 @@ TEST(weights_do_not_bind_programs_that_leave_the_card_idle)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
-TEST(what_is_queued_too_deep_is_not_waited_for)
+TEST_GIVEN(struct mix *mix, what_is_queued_too_deep_is_not_waited_for)
 {
-	struct mix *mix = *state;
 	mix->deep_s = 9;
 	join(mix, 3000, 0.2, 0.5)->job.waits = true;
 	join(mix, 3000, 0.5, 0.5);
@@ -257,9 +243,8 @@ TEST(what_is_queued_too_deep_is_not_waited_for)
 	assert_false(mix->regime.gives_visits);
 }
 
-TEST(who_asked_for_shares_waits_longer_for_what_is_queued)
+TEST_GIVEN(struct mix *mix, who_asked_for_shares_waits_longer_for_what_is_queued)
 {
-	struct mix *mix = *state;
 	mix->deep_s = 9;
 	join(mix, 300, 0.47, 0.68)->job.weight_permille = 7000;
 	join(mix, 300, 0.47, 0.29)->job.weight_permille = 3000;
@@ -267,9 +252,8 @@ TEST(who_asked_for_shares_waits_longer_for_what_is_queued)
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(a_mix_that_changes_is_measured_anew)
+TEST_GIVEN(struct mix *mix, a_mix_that_changes_is_measured_anew)
 {
-	struct mix *mix = *state;
 	struct player *waiter = join(mix, 40000, 0.09, 0.49);
 	join(mix, 40000, 0.50, 0.49);
 	play(mix, 20 * S);
@@ -289,9 +273,8 @@ TEST(a_mix_that_changes_is_measured_anew)
 	assert_false(mix->regime.gives_visits);
 }
 
-TEST(measuring_has_its_price_and_no_more)
+TEST_GIVEN(struct mix *mix, measuring_has_its_price_and_no_more)
 {
-	struct mix *mix = *state;
 	struct player *waiter = join(mix, 40000, 0.9, 0.3);
 	waiter->job.waits = true;
 	join(mix, 40000, 0.9, 0.3);
@@ -307,9 +290,8 @@ TEST(measuring_has_its_price_and_no_more)
 	assert_true(mix->visits_ns < 3 * S + mix->now_ns / 50);
 }
 
-TEST(who_asks_for_shares_is_not_kept_waiting_for_what_others_measured)
+TEST_GIVEN(struct mix *mix, who_asks_for_shares_is_not_kept_waiting_for_what_others_measured)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.9, 0.3)->job.waits = true;
 	join(mix, 40000, 0.9, 0.3);
 	for (unsigned i = 0; i < 5; i++) { /* it is measured as often as may be */
@@ -324,9 +306,8 @@ TEST(who_asks_for_shares_is_not_kept_waiting_for_what_others_measured)
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(a_measurement_ends_when_a_job_leaves)
+TEST_GIVEN(struct mix *mix, a_measurement_ends_when_a_job_leaves)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	struct player *third = join(mix, 40000, 0.09, 0.49);
@@ -339,9 +320,8 @@ TEST(a_measurement_ends_when_a_job_leaves)
 	assert_true(mix->regime.gives_visits);
 }
 
-TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits)
+TEST_GIVEN(struct mix *mix, more_jobs_than_can_be_measured_are_visited_if_one_waits)
 {
-	struct mix *mix = *state;
 	for (int i = 0; i < MOST; i++)
 		join(mix, 1000, 0.01, 0.01);
 	play(mix, S);
@@ -352,9 +332,8 @@ TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits)
 	assert_int_equal(mix->regime.why, LL_REGIME_TOO_MANY);
 }
 
-TEST(who_completes_nothing_in_either_way_is_left_out)
+TEST_GIVEN(struct mix *mix, who_completes_nothing_in_either_way_is_left_out)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 0, 0, 0);
@@ -363,9 +342,8 @@ TEST(who_completes_nothing_in_either_way_is_left_out)
 }
 
 /* Jobs that come, go, and wait or do not: 12 mixes and more, of which not all are kept. */
-TEST(the_steps_that_did_something_replay_alone)
+TEST_GIVEN(struct mix *mix, the_steps_that_did_something_replay_alone)
 {
-	struct mix *mix = *state;
 	uint64_t random = 39;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
@@ -385,9 +363,8 @@ TEST(the_steps_that_did_something_replay_alone)
 	assert_true(mix->moved < mix->steps / 20);
 }
 
-TEST(a_verdict_tells_what_each_job_did_in_both_ways)
+TEST_GIVEN(struct mix *mix, a_verdict_tells_what_each_job_did_in_both_ways)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.45)->job.waits = true;
 	join(mix, 5000, 0.95, 0.50);
 	while (!(mix->regime.moves & LL_REGIME_MOVE_VERDICT) && mix->now_ns < 10 * S)

@@ -79,9 +79,8 @@ TEST(one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_least)
 	assert_int_equal(rule_of(process)->retry_ns, START + 35 * S);
 }
 
-TEST(one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last)
+TEST_GIVEN(struct process *process, one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last)
 {
-	struct process *process = *state;
 	ll_evictable_evict(&process->evictable, START);
 	assert_told(process, LL_MESSAGE_EVICT, 0);
 	assert_int_equal(ll_evictable_tick(&process->evictable, false, START + 15 * S), LL_EVICTABLE_NONE);
@@ -117,9 +116,8 @@ TEST(one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told)
 	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_LEAVING);
 }
 
-TEST(a_stop_that_is_undone_is_no_move)
+TEST_GIVEN(struct process *process, a_stop_that_is_undone_is_no_move)
 {
-	struct process *process = *state;
 	rule_of(process)->is_gathering = true;
 	ll_evictable_gather(&process->evictable, START);
 	process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, START + MS);
@@ -129,9 +127,8 @@ TEST(a_stop_that_is_undone_is_no_move)
 	assert_int_equal(rule_of(process)->here_since_ns, START); /* its turn goes on */
 }
 
-TEST(one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent)
+TEST_GIVEN(struct process *process, one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent)
 {
-	struct process *process = *state;
 	leave_wholly(process, START);
 	ll_evictable_resume_held(&process->evictable, START + S);
 	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
@@ -146,9 +143,8 @@ TEST(one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent)
 	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 61 * S), LL_EVICTABLE_DONE);
 }
 
-TEST(one_without_room_tries_again_when_it_may_and_is_still_held)
+TEST_GIVEN(struct process *process, one_without_room_tries_again_when_it_may_and_is_still_held)
 {
-	struct process *process = *state;
 	leave_wholly(process, START);
 	ll_evictable_resume_held(&process->evictable, START + S);
 	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
@@ -175,9 +171,8 @@ TEST(one_that_stays_away_frees_what_had_come)
 			 LL_EVICTABLE_STAYED);
 }
 
-TEST(one_that_could_not_copy_returns_and_its_turn_goes_on)
+TEST_GIVEN(struct process *process, one_that_could_not_copy_returns_and_its_turn_goes_on)
 {
-	struct process *process = *state;
 	union ll_message message;
 	leave(process, START + S);
 	ll_message_init(&message, LL_MESSAGE_BUSY);
@@ -192,9 +187,8 @@ TEST(one_that_could_not_copy_returns_and_its_turn_goes_on)
 	assert_int_equal(rule_of(process)->here_since_ns, START);
 }
 
-TEST(granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over)
+TEST_GIVEN(struct process *process, granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over)
 {
-	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
 	process_says(process, LL_MESSAGE_SHORT, 30 * MIB, 0, START);
 	assert_int_equal(rule->short_bytes, 30 * MIB);
@@ -210,9 +204,8 @@ TEST(granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over)
 	assert_int_equal(rule->granted_bytes, 0);
 }
 
-TEST(what_connects_again_says_how_it_is)
+TEST_GIVEN(struct process *process, what_connects_again_says_how_it_is)
 {
-	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
 	process_begin(process, LL_MOVE_LEAVING, 0, 100 * MIB, 30 * MIB, START);
 	assert_int_equal(rule->left_bytes, 70 * MIB);
@@ -232,10 +225,9 @@ TEST(what_connects_again_says_how_it_is)
 
 /* A loadlined that is new finds it in the middle of a move, and does not know when that began. The length of the turns
  * follows from how long a move takes. */
-TEST(a_move_that_is_found_counts_from_then)
+TEST_GIVEN(struct process *process, a_move_that_is_found_counts_from_then)
 {
 	static const enum ll_move_state states[] = {LL_MOVE_LEAVING, LL_MOVE_RETURNING, LL_MOVE_AWAY};
-	struct process *process = *state;
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
 		process->evictable.rule = (struct ll_residency_program){0};
 		process->evictable.begun_ns = 0;

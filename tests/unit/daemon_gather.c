@@ -76,9 +76,8 @@ static enum ll_residency state_of(const struct scene *scene, unsigned which)
 			assert_told(&(scene)->processes[which_], kind, flags);                                         \
 	} while (0)
 
-TEST(all_leave_when_all_are_quiet)
+TEST_GIVEN(struct scene *scene, all_leave_when_all_are_quiet)
 {
-	struct scene *scene = *state;
 	gather_all(scene, LL_GATHER_LEAVE, false, START);
 	assert_all_told(scene, LL_MESSAGE_EVICT, LL_MOVE_HOLD);
 	says(scene, 0, LL_MESSAGE_QUIET, 0, START + MS);
@@ -97,9 +96,8 @@ TEST(all_leave_when_all_are_quiet)
 }
 
 /* Those that could stop go on for a moment, and all are asked again, with more patience. */
-TEST(if_one_cannot_stop_all_go_on_and_are_asked_again)
+TEST_GIVEN(struct scene *scene, if_one_cannot_stop_all_go_on_and_are_asked_again)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_LEAVE, false, START);
 	assert_int_equal(process_hear(&scene->processes[1], &message), LL_MESSAGE_EVICT);
@@ -158,9 +156,8 @@ TEST(after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long)
 	}
 }
 
-TEST(one_that_does_not_answer_keeps_all_here)
+TEST_GIVEN(struct scene *scene, one_that_does_not_answer_keeps_all_here)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_LEAVE, false, START);
 	for (unsigned i = 0; i < COUNT; i++)
@@ -190,9 +187,8 @@ static void begin_leaving(struct scene *scene, bool is_by_hand)
 	says(scene, 1, LL_MESSAGE_QUIET, 0, START + 3 * MS);
 }
 
-TEST(if_one_cannot_leave_after_all_the_others_return)
+TEST_GIVEN(struct scene *scene, if_one_cannot_leave_after_all_the_others_return)
 {
-	struct scene *scene = *state;
 	begin_leaving(scene, false);
 	says(scene, 2, LL_MESSAGE_BUSY, 0, START + 4 * MS);
 	assert_told(&scene->processes[0], LL_MESSAGE_RESUME, 0);
@@ -202,9 +198,8 @@ TEST(if_one_cannot_leave_after_all_the_others_return)
 	assert_null(scene->books.gathers);
 }
 
-TEST(by_hand_the_others_leave_all_the_same)
+TEST_GIVEN(struct scene *scene, by_hand_the_others_leave_all_the_same)
 {
-	struct scene *scene = *state;
 	begin_leaving(scene, true);
 	says(scene, 2, LL_MESSAGE_BUSY, 0, START + 4 * MS);
 	assert_told_nothing(&scene->processes[0]);
@@ -213,9 +208,8 @@ TEST(by_hand_the_others_leave_all_the_same)
 	assert_int_equal(scene->processes[2].evictable.rule.wish, LL_RESIDENCY_FREE);
 }
 
-TEST(the_others_do_not_wait_for_one_that_has_ended)
+TEST_GIVEN(struct scene *scene, the_others_do_not_wait_for_one_that_has_ended)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_LEAVE, false, START);
 	for (unsigned i = 0; i < COUNT; i++)
@@ -228,9 +222,8 @@ TEST(the_others_do_not_wait_for_one_that_has_ended)
 	assert_told_nothing(&scene->processes[2]);
 }
 
-TEST(a_wish_for_one_ends_it_for_all)
+TEST_GIVEN(struct scene *scene, a_wish_for_one_ends_it_for_all)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_STOP, true, START);
 	for (unsigned i = 0; i < COUNT; i++) {
