@@ -72,29 +72,28 @@ static void uuid_bytes(const char *text, struct ll_cu_uuid *ret_uuid)
 	}
 }
 
-/* The first version answers the card's own UUID, the second the slice's. */
-ll_cu_result cuDeviceGetUuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
+static ll_cu_result answer_uuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device, bool is_physical)
 {
-	SIM_ENTER();
 	const struct sim_card *card = card_of(device);
 	if (!ret_uuid)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (!card)
 		return LL_CUDA_ERROR_INVALID_DEVICE;
-	uuid_bytes(physical_card_of(card)->uuid, ret_uuid);
+	uuid_bytes(is_physical ? physical_card_of(card)->uuid : card->uuid, ret_uuid);
 	return LL_CUDA_SUCCESS;
+}
+
+/* The first version answers the card's own UUID, the second the slice's. */
+ll_cu_result cuDeviceGetUuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
+{
+	SIM_ENTER();
+	return answer_uuid(ret_uuid, device, true);
 }
 
 ll_cu_result cuDeviceGetUuid_v2(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
 {
 	SIM_ENTER();
-	const struct sim_card *card = card_of(device);
-	if (!ret_uuid)
-		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (!card)
-		return LL_CUDA_ERROR_INVALID_DEVICE;
-	uuid_bytes(card->uuid, ret_uuid);
-	return LL_CUDA_SUCCESS;
+	return answer_uuid(ret_uuid, device, false);
 }
 
 static void bus_id(const struct sim_card *card, char text[32])

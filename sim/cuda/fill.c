@@ -34,91 +34,36 @@ static ll_cu_result fill_in(const struct ll_cu_memset_params *fill, struct ll_cu
 	return status;
 }
 
-static ll_cu_result fill_range(ll_cu_deviceptr to, uint32_t value, unsigned element_bytes, size_t count,
-			       struct ll_cu_stream *stream, bool is_async)
-{
-	struct ll_cu_memset_params fill = {
-	    .to = to, .value = value, .element_bytes = element_bytes, .width = count, .height = 1};
-	return fill_in(&fill, stream, is_async);
-}
+/* cuMemsetD8_v2, cuMemsetD8Async, cuMemsetD2D8_v2 and cuMemsetD2D8Async, and the same for elements of 16 and 32 bits.
+ */
+#define FILL(bits, type)                                                                                               \
+	ll_cu_result cuMemsetD##bits##_v2(ll_cu_deviceptr to, type value, size_t count)                                \
+	{                                                                                                              \
+		SIM_ENTER();                                                                                           \
+		struct ll_cu_memset_params fill = {to, 0, value, (bits) / 8, count, 1};                                \
+		return fill_in(&fill, NULL, false);                                                                    \
+	}                                                                                                              \
+	ll_cu_result cuMemsetD##bits##Async(ll_cu_deviceptr to, type value, size_t count, struct ll_cu_stream *stream) \
+	{                                                                                                              \
+		SIM_ENTER();                                                                                           \
+		struct ll_cu_memset_params fill = {to, 0, value, (bits) / 8, count, 1};                                \
+		return fill_in(&fill, stream, true);                                                                   \
+	}                                                                                                              \
+	ll_cu_result cuMemsetD2D##bits##_v2(ll_cu_deviceptr to, size_t pitch_bytes, type value, size_t width,          \
+					    size_t height)                                                             \
+	{                                                                                                              \
+		SIM_ENTER();                                                                                           \
+		struct ll_cu_memset_params fill = {to, pitch_bytes, value, (bits) / 8, width, height};                 \
+		return fill_in(&fill, NULL, false);                                                                    \
+	}                                                                                                              \
+	ll_cu_result cuMemsetD2D##bits##Async(ll_cu_deviceptr to, size_t pitch_bytes, type value, size_t width,        \
+					      size_t height, struct ll_cu_stream *stream)                              \
+	{                                                                                                              \
+		SIM_ENTER();                                                                                           \
+		struct ll_cu_memset_params fill = {to, pitch_bytes, value, (bits) / 8, width, height};                 \
+		return fill_in(&fill, stream, true);                                                                   \
+	}
 
-ll_cu_result cuMemsetD8_v2(ll_cu_deviceptr to, unsigned char value, size_t count)
-{
-	SIM_ENTER();
-	return fill_range(to, value, 1, count, NULL, false);
-}
-
-ll_cu_result cuMemsetD8Async(ll_cu_deviceptr to, unsigned char value, size_t count, struct ll_cu_stream *stream)
-{
-	SIM_ENTER();
-	return fill_range(to, value, 1, count, stream, true);
-}
-
-ll_cu_result cuMemsetD2D8_v2(ll_cu_deviceptr to, size_t pitch_bytes, unsigned char value, size_t width, size_t height)
-{
-	SIM_ENTER();
-	struct ll_cu_memset_params fill = {to, pitch_bytes, value, 1, width, height};
-	return fill_in(&fill, NULL, false);
-}
-
-ll_cu_result cuMemsetD2D8Async(ll_cu_deviceptr to, size_t pitch_bytes, unsigned char value, size_t width, size_t height,
-			       struct ll_cu_stream *stream)
-{
-	SIM_ENTER();
-	struct ll_cu_memset_params fill = {to, pitch_bytes, value, 1, width, height};
-	return fill_in(&fill, stream, true);
-}
-
-ll_cu_result cuMemsetD16_v2(ll_cu_deviceptr to, unsigned short value, size_t count)
-{
-	SIM_ENTER();
-	return fill_range(to, value, 2, count, NULL, false);
-}
-
-ll_cu_result cuMemsetD16Async(ll_cu_deviceptr to, unsigned short value, size_t count, struct ll_cu_stream *stream)
-{
-	SIM_ENTER();
-	return fill_range(to, value, 2, count, stream, true);
-}
-
-ll_cu_result cuMemsetD2D16_v2(ll_cu_deviceptr to, size_t pitch_bytes, unsigned short value, size_t width, size_t height)
-{
-	SIM_ENTER();
-	struct ll_cu_memset_params fill = {to, pitch_bytes, value, 2, width, height};
-	return fill_in(&fill, NULL, false);
-}
-
-ll_cu_result cuMemsetD2D16Async(ll_cu_deviceptr to, size_t pitch_bytes, unsigned short value, size_t width,
-				size_t height, struct ll_cu_stream *stream)
-{
-	SIM_ENTER();
-	struct ll_cu_memset_params fill = {to, pitch_bytes, value, 2, width, height};
-	return fill_in(&fill, stream, true);
-}
-
-ll_cu_result cuMemsetD32_v2(ll_cu_deviceptr to, unsigned int value, size_t count)
-{
-	SIM_ENTER();
-	return fill_range(to, value, 4, count, NULL, false);
-}
-
-ll_cu_result cuMemsetD32Async(ll_cu_deviceptr to, unsigned int value, size_t count, struct ll_cu_stream *stream)
-{
-	SIM_ENTER();
-	return fill_range(to, value, 4, count, stream, true);
-}
-
-ll_cu_result cuMemsetD2D32_v2(ll_cu_deviceptr to, size_t pitch_bytes, unsigned int value, size_t width, size_t height)
-{
-	SIM_ENTER();
-	struct ll_cu_memset_params fill = {to, pitch_bytes, value, 4, width, height};
-	return fill_in(&fill, NULL, false);
-}
-
-ll_cu_result cuMemsetD2D32Async(ll_cu_deviceptr to, size_t pitch_bytes, unsigned int value, size_t width, size_t height,
-				struct ll_cu_stream *stream)
-{
-	SIM_ENTER();
-	struct ll_cu_memset_params fill = {to, pitch_bytes, value, 4, width, height};
-	return fill_in(&fill, stream, true);
-}
+FILL(8, unsigned char)
+FILL(16, unsigned short)
+FILL(32, unsigned int)

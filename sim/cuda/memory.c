@@ -174,24 +174,31 @@ ll_cu_result cuMemAllocHost_v2(void **ret_pointer, size_t bytes)
 	return cuMemHostAlloc(ret_pointer, bytes, 0);
 }
 
-ll_cu_result cuMemFreeHost(void *pointer)
+/* Waits for what uses it, and forgets host memory of that kind. */
+static ll_cu_result let_go(void *pointer, enum sim_memory_kind kind, void (*forget)(const struct sim_memory *),
+			   ll_cu_result if_unknown)
 {
-	SIM_ENTER();
 	sim_cuda_lock();
 	struct ll_cu_context *context;
 	ll_cu_result status = sim_current(&context);
 	if (status == LL_CUDA_SUCCESS) {
 		const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
-		if (!memory || memory->bytes_at != pointer || memory->kind != SIM_MEMORY_HOST)
-			status = LL_CUDA_ERROR_INVALID_VALUE;
+		if (!memory || memory->bytes_at != pointer || memory->kind != kind)
+			status = if_unknown;
 		else
 			status = sim_wait_context(memory->context);
 		memory = sim_memory_find((uintptr_t)pointer);
 		if (status == LL_CUDA_SUCCESS && memory)
-			sim_memory_free(memory);
+			forget(memory);
 	}
 	sim_cuda_unlock();
 	return status;
+}
+
+ll_cu_result cuMemFreeHost(void *pointer)
+{
+	SIM_ENTER();
+	return let_go(pointer, SIM_MEMORY_HOST, sim_memory_free, LL_CUDA_ERROR_INVALID_VALUE);
 }
 
 ll_cu_result cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
@@ -223,21 +230,7 @@ ll_cu_result cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flag
 ll_cu_result cuMemHostUnregister(void *pointer)
 {
 	SIM_ENTER();
-	sim_cuda_lock();
-	struct ll_cu_context *context;
-	ll_cu_result status = sim_current(&context);
-	if (status == LL_CUDA_SUCCESS) {
-		const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
-		if (!memory || memory->bytes_at != pointer || memory->kind != SIM_MEMORY_REGISTERED)
-			status = LL_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-		else
-			status = sim_wait_context(memory->context);
-		memory = sim_memory_find((uintptr_t)pointer);
-		if (status == LL_CUDA_SUCCESS && memory)
-			sim_memory_remove(memory);
-	}
-	sim_cuda_unlock();
-	return status;
+	return let_go(pointer, SIM_MEMORY_REGISTERED, sim_memory_remove, LL_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 static ll_cu_result find_host(void *pointer, struct sim_memory *ret_memory)

@@ -26,69 +26,23 @@ static ll_cu_result queue_values(struct ll_cu_stream *handle, union ll_cu_stream
 	return status;
 }
 
-static ll_cu_result queue_value(struct ll_cu_stream *stream, enum ll_cu_stream_mem_op_type operation,
-				ll_cu_deviceptr address, uint64_t value, unsigned flags)
-{
-	union ll_cu_stream_mem_op op = {
-	    .value = {.operation = operation, .address = address, .value = value, .flags = flags}};
-	return queue_values(stream, &op, 1);
-}
+#define STREAM_VALUE(name, type, operation_)                                                                           \
+	ll_cu_result name(struct ll_cu_stream *stream, ll_cu_deviceptr address, type value, unsigned int flags)        \
+	{                                                                                                              \
+		SIM_ENTER();                                                                                           \
+		union ll_cu_stream_mem_op op = {                                                                       \
+		    .value = {.operation = (operation_), .address = address, .value = value, .flags = flags}};         \
+		return queue_values(stream, &op, 1);                                                                   \
+	}
 
-ll_cu_result cuStreamWriteValue32(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				  unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
-}
-
-ll_cu_result cuStreamWriteValue32_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				     unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
-}
-
-ll_cu_result cuStreamWriteValue64(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint64_t value,
-				  unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
-}
-
-ll_cu_result cuStreamWriteValue64_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint64_t value,
-				     unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
-}
-
-ll_cu_result cuStreamWaitValue32(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				 unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
-}
-
-ll_cu_result cuStreamWaitValue32_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint32_t value,
-				    unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
-}
-
-ll_cu_result cuStreamWaitValue64(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint64_t value,
-				 unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
-}
-
-ll_cu_result cuStreamWaitValue64_v2(struct ll_cu_stream *stream, ll_cu_deviceptr address, uint64_t value,
-				    unsigned int flags)
-{
-	SIM_ENTER();
-	return queue_value(stream, LL_CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
-}
+STREAM_VALUE(cuStreamWriteValue32, uint32_t, LL_CU_STREAM_MEM_OP_WRITE_VALUE_32)
+STREAM_VALUE(cuStreamWriteValue32_v2, uint32_t, LL_CU_STREAM_MEM_OP_WRITE_VALUE_32)
+STREAM_VALUE(cuStreamWriteValue64, uint64_t, LL_CU_STREAM_MEM_OP_WRITE_VALUE_64)
+STREAM_VALUE(cuStreamWriteValue64_v2, uint64_t, LL_CU_STREAM_MEM_OP_WRITE_VALUE_64)
+STREAM_VALUE(cuStreamWaitValue32, uint32_t, LL_CU_STREAM_MEM_OP_WAIT_VALUE_32)
+STREAM_VALUE(cuStreamWaitValue32_v2, uint32_t, LL_CU_STREAM_MEM_OP_WAIT_VALUE_32)
+STREAM_VALUE(cuStreamWaitValue64, uint64_t, LL_CU_STREAM_MEM_OP_WAIT_VALUE_64)
+STREAM_VALUE(cuStreamWaitValue64_v2, uint64_t, LL_CU_STREAM_MEM_OP_WAIT_VALUE_64)
 
 static ll_cu_result queue_batch(struct ll_cu_stream *stream, unsigned count, union ll_cu_stream_mem_op *ops,
 				unsigned flags)

@@ -5,10 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "no_pidfds.h"
 #include "puppet.h"
+#include "test.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 #define OTHER_CARD "GPU-00000000-0000-0000-0000-000000000001"
@@ -63,6 +63,8 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, end);
+
 static void start(struct scene *scene, struct puppet *puppet)
 {
 	puppet_start(puppet, &scene->world, scene->job.id, CARD);
@@ -94,9 +96,8 @@ static uint64_t held(const struct scene *scene)
 	return units;
 }
 
-static void one_process_gets_the_whole_limit_and_sends_nothing(void **state)
+TEST_GIVEN(struct scene *scene, one_process_gets_the_whole_limit_and_sends_nothing)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	assert_int_equal(granted(scene, 0), LIMIT);
@@ -109,9 +110,8 @@ static void one_process_gets_the_whole_limit_and_sends_nothing(void **state)
 	wait_for(used_slots(scene) == 0);
 }
 
-static void two_processes_get_what_the_other_does_not_use(void **state)
+TEST_GIVEN(struct scene *scene, two_processes_get_what_the_other_does_not_use)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -128,9 +128,8 @@ static void two_processes_get_what_the_other_does_not_use(void **state)
 }
 
 /* Its bytes stay in the books for 150 ms, and the want waits for them; then the other one has all. */
-static void what_a_killed_process_had_is_given_after_the_driver_has_it_back(void **state)
+TEST_GIVEN(struct scene *scene, what_a_killed_process_had_is_given_after_the_driver_has_it_back)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -146,9 +145,8 @@ static void what_a_killed_process_had_is_given_after_the_driver_has_it_back(void
 }
 
 /* Who looks for memory of the dead when death_ns has changed looks once. */
-static void who_reads_of_a_death_finds_no_slot_of_the_dead(void **state)
+TEST_GIVEN(struct scene *scene, who_reads_of_a_death_finds_no_slot_of_the_dead)
 {
-	struct scene *scene = *state;
 	const struct ll_orders_card *card = &scene->watcher.orders->cards[0];
 	for (unsigned round = 0; round < deaths; round++) {
 		struct puppet puppet;
@@ -163,9 +161,8 @@ static void who_reads_of_a_death_finds_no_slot_of_the_dead(void **state)
 	}
 }
 
-static void others_are_asked_for_their_reserves(void **state)
+TEST_GIVEN(struct scene *scene, others_are_asked_for_their_reserves)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -181,9 +178,8 @@ static void others_are_asked_for_their_reserves(void **state)
 	puppet_kill(&other);
 }
 
-static void a_process_that_lost_its_connection_keeps_its_slot(void **state)
+TEST_GIVEN(struct scene *scene, a_process_that_lost_its_connection_keeps_its_slot)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	uint64_t token = scene->watcher.page->slots[0].token;
@@ -197,9 +193,8 @@ static void a_process_that_lost_its_connection_keeps_its_slot(void **state)
 }
 
 /* The old program's slot goes at once. */
-static void another_program_in_the_same_process_begins_anew(void **state)
+TEST_GIVEN(struct scene *scene, another_program_in_the_same_process_begins_anew)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	uint64_t token = scene->watcher.page->slots[0].token;
@@ -211,9 +206,8 @@ static void another_program_in_the_same_process_begins_anew(void **state)
 	puppet_kill(&puppet);
 }
 
-static void a_slot_that_is_given_back_is_free(void **state)
+TEST_GIVEN(struct scene *scene, a_slot_that_is_given_back_is_free)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	assert_int_equal(puppet_do(&puppet, PUPPET_LEAVE, 0), 0);
@@ -232,9 +226,8 @@ static uint64_t repairs(const struct scene *scene)
 }
 
 /* The other one cannot have more because of that, and the word is as it was. */
-static void a_grant_that_a_process_wrote_itself_is_repaired(void **state)
+TEST_GIVEN(struct scene *scene, a_grant_that_a_process_wrote_itself_is_repaired)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -250,9 +243,8 @@ static void a_grant_that_a_process_wrote_itself_is_repaired(void **state)
 }
 
 /* What the driver took beyond the grant counts, and others' unused grants are taken for it. */
-static void memory_that_is_charged_without_a_grant_counts(void **state)
+TEST_GIVEN(struct scene *scene, memory_that_is_charged_without_a_grant_counts)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -265,9 +257,8 @@ static void memory_that_is_charged_without_a_grant_counts(void **state)
 }
 
 /* Expected: the same slots, the same use, and the same limit. */
-static void another_daemon_takes_the_pages_as_they_are(void **state)
+TEST_GIVEN(struct scene *scene, another_daemon_takes_the_pages_as_they_are)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -286,9 +277,8 @@ static void another_daemon_takes_the_pages_as_they_are(void **state)
 }
 
 /* The monitor that follows a killed one gets the pages too. */
-static void another_monitor_keeps_the_pages(void **state)
+TEST_GIVEN(struct scene *scene, another_monitor_keeps_the_pages)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	start(scene, &puppet);
 	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, 400), 0);
@@ -305,9 +295,8 @@ static void another_monitor_keeps_the_pages(void **state)
 }
 
 /* More than the limit is in use. Expected: what is freed is seen, and the grants are within the limit again. */
-static void memory_that_is_freed_above_the_limit_is_not_granted_again(void **state)
+TEST_GIVEN(struct scene *scene, memory_that_is_freed_above_the_limit_is_not_granted_again)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	start(scene, &other);
@@ -323,9 +312,8 @@ static void memory_that_is_freed_above_the_limit_is_not_granted_again(void **sta
 	puppet_kill(&other);
 }
 
-static void many_processes_of_one_job_are_served(void **state)
+TEST_GIVEN(struct scene *scene, many_processes_of_one_job_are_served)
 {
-	struct scene *scene = *state;
 	static struct puppet puppets[MANY];
 	for (unsigned i = 0; i < MANY; i++)
 		start(scene, &puppets[i]);
@@ -339,9 +327,8 @@ static void many_processes_of_one_job_are_served(void **state)
 	wait_for(used_slots(scene) == 0);
 }
 
-static void a_process_may_use_two_cards(void **state)
+TEST_GIVEN(struct scene *scene, a_process_may_use_two_cards)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	start(scene, &one);
 	puppet_start(&other, &scene->world, scene->job.id, OTHER_CARD);
@@ -353,43 +340,20 @@ static void a_process_may_use_two_cards(void **state)
 	puppet_kill(&other);
 }
 
-static void a_token_of_no_job_is_refused(void **state)
+TEST_GIVEN(struct scene *scene, a_token_of_no_job_is_refused)
 {
-	struct scene *scene = *state;
 	struct puppet puppet;
 	puppet_make(&puppet, &scene->world, 4711, CARD);
 	assert_int_equal(puppet_do(&puppet, PUPPET_CLAIM, 0), -EAGAIN);
 	puppet_kill(&puppet);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 /* claims [pidfd | proc] [PATTERN]. proc: there are no pidfds. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    TEST(one_process_gets_the_whole_limit_and_sends_nothing),
-	    TEST(two_processes_get_what_the_other_does_not_use),
-	    TEST(what_a_killed_process_had_is_given_after_the_driver_has_it_back),
-	    TEST(who_reads_of_a_death_finds_no_slot_of_the_dead),
-	    TEST(others_are_asked_for_their_reserves),
-	    TEST(a_process_that_lost_its_connection_keeps_its_slot),
-	    TEST(another_program_in_the_same_process_begins_anew),
-	    TEST(a_slot_that_is_given_back_is_free),
-	    TEST(a_grant_that_a_process_wrote_itself_is_repaired),
-	    TEST(memory_that_is_charged_without_a_grant_counts),
-	    TEST(another_daemon_takes_the_pages_as_they_are),
-	    TEST(another_monitor_keeps_the_pages),
-	    TEST(memory_that_is_freed_above_the_limit_is_not_granted_again),
-	    TEST(many_processes_of_one_job_are_served),
-	    TEST(a_process_may_use_two_cards),
-	    TEST(a_token_of_no_job_is_refused),
-	};
 	if (argc > 1 && strcmp(argv[1], "proc") == 0) {
 		take_pidfds_away();
 		deaths = 2; /* one is seen after up to a second */
 	}
-	if (argc > 2)
-		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc - 1, argv + 1);
 }

@@ -4,10 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process.h"
 #include "herd.h"
+#include "test.h"
+#include "wait_for.h"
 
 enum { MEMORY_KIB = 24 * 1024, MONITOR_KIB = 100 };
 enum { HERDS = 40, AT_ONCE = 256, LIMIT = 10000, UNITS = 4000, LEAST_TIMES = 20 };
@@ -35,9 +35,8 @@ static void end_one(struct job *job, unsigned number)
 	job_stop(job);
 }
 
-static void jobs_come_and_go_and_leave_nothing(void **state)
+TEST(jobs_come_and_go_and_leave_nothing)
 {
-	(void)state;
 	static struct job jobs[256];
 	unsigned at_once = is_long_test() ? 256 : 48, all = is_long_test() ? 1000 : 150;
 	size_t most_kib = 0, monitor_kib = 0;
@@ -150,9 +149,8 @@ static void end_crowd(struct crowd *crowd)
 }
 
 /* Expected: no job has ever more than its limit, and in the end nothing of any is left. */
-static void processes_come_and_go_and_are_never_over(void **state)
+TEST(processes_come_and_go_and_are_never_over)
 {
-	(void)state;
 	static struct crowd crowd;
 	unsigned all = is_long_test() ? 1000 : 200;
 	size_t most_kib = 0;
@@ -179,11 +177,4 @@ static void processes_come_and_go_and_are_never_over(void **state)
 #ifndef LL_HAS_SANITIZER
 	assert_true(most_kib > 0 && most_kib <= MEMORY_KIB);
 #endif
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(jobs_come_and_go_and_leave_nothing),
-					   cmocka_unit_test(processes_come_and_go_and_are_never_over)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

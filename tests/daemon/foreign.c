@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/packet.h"
 #include "puppet.h"
+#include "test.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 enum { LIMIT = 1000, OTHER_UID = 61234, CROWD = 100, SKIPPED = 77 };
@@ -36,15 +36,16 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, end);
+
 /* Forks and connects as the other user; puppets that are made meanwhile have its uid for good. */
 static void become(uid_t uid)
 {
 	assert_int_equal(setresuid(uid, uid, 0), 0);
 }
 
-static void a_process_of_another_user_that_knows_the_token_is_served(void **state)
+TEST(a_process_of_another_user_that_knows_the_token_is_served)
 {
-	(void)state;
 	struct puppet puppet;
 	become(OTHER_UID);
 	puppet_start(&puppet, &world, job.id, CARD);
@@ -69,9 +70,8 @@ static int hello_as(uint32_t role)
 }
 
 /* Expected: the connection ends, and nothing is told. */
-static void another_user_may_ask_for_nothing_else(void **state)
+TEST(another_user_may_ask_for_nothing_else)
 {
-	(void)state;
 	union ll_message message;
 	become(OTHER_UID);
 	for (uint32_t role = LL_ROLE_MONITOR; role <= LL_ROLE_HOLD; role++) {
@@ -88,9 +88,8 @@ static void another_user_may_ask_for_nothing_else(void **state)
 }
 
 /* Expected: without a token that exists there is no place for more than 64, and those are let go after 5 s. */
-static void another_user_cannot_fill_the_daemon(void **state)
+TEST(another_user_cannot_fill_the_daemon)
 {
-	(void)state;
 	union ll_message message;
 	int fds[CROWD], refused = 0;
 	become(OTHER_UID);
@@ -106,18 +105,11 @@ static void another_user_cannot_fill_the_daemon(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    TEST(a_process_of_another_user_that_knows_the_token_is_served),
-	    TEST(another_user_may_ask_for_nothing_else),
-	    TEST(another_user_cannot_fill_the_daemon),
-	};
 	if (geteuid() != 0) {
 		puts("skipped: only root can be two users");
 		return SKIPPED;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -8,11 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/packet.h"
 #include "base/process.h"
 #include "puppet.h"
+#include "test.h"
+#include "wait_for.h"
 
 enum { FLOOD = 100000, PATIENCE_MS = 30000, MANY = 64, FEW_FILES = 40, SCRIBBLES = 20 };
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
@@ -54,6 +54,8 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, end);
+
 static void expect_end(int fd)
 {
 	union ll_message message;
@@ -69,9 +71,8 @@ static int connect_only(const struct world *world)
 	return fd;
 }
 
-static void bytes_that_are_no_message_end_the_connection(void **state)
+TEST_GIVEN(struct scene *scene, bytes_that_are_no_message_end_the_connection)
 {
-	struct scene *scene = *state;
 	char bytes[4096];
 	for (size_t length = 1; length <= sizeof bytes; length = length * 3 + 1) {
 		for (int round = 0; round < 4; round++) {
@@ -85,9 +86,8 @@ static void bytes_that_are_no_message_end_the_connection(void **state)
 	}
 }
 
-static void every_cut_of_every_message_ends_the_connection(void **state)
+TEST_GIVEN(struct scene *scene, every_cut_of_every_message_ends_the_connection)
 {
-	struct scene *scene = *state;
 	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_CLAIM_ROW; kind++) {
 		union ll_message message;
 		ll_message_init(&message, (enum ll_message_kind)kind);
@@ -99,9 +99,8 @@ static void every_cut_of_every_message_ends_the_connection(void **state)
 	}
 }
 
-static void a_message_in_the_wrong_place_ends_the_connection(void **state)
+TEST_GIVEN(struct scene *scene, a_message_in_the_wrong_place_ends_the_connection)
 {
-	struct scene *scene = *state;
 	static const unsigned kinds[] = {LL_MESSAGE_HELLO,       LL_MESSAGE_WELCOME,     LL_MESSAGE_JOB,
 					 LL_MESSAGE_ACCEPTED,    LL_MESSAGE_JOB_ENDED,   LL_MESSAGE_JOB_ROW,
 					 LL_MESSAGE_PROCESS_ROW, LL_MESSAGE_HANDED_OVER, LL_MESSAGE_LIST_END,
@@ -119,9 +118,8 @@ static void a_message_in_the_wrong_place_ends_the_connection(void **state)
 	}
 }
 
-static void an_unknown_kind_is_refused_and_the_connection_goes_on(void **state)
+TEST_GIVEN(struct scene *scene, an_unknown_kind_is_refused_and_the_connection_goes_on)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	struct ll_message_header header = {.kind = 4711, .size = sizeof header, .serial = 5};
 	int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
@@ -146,9 +144,8 @@ static void make_slot(union ll_message *message, unsigned kind, uint64_t token)
 }
 
 /* Each role has its own requests. */
-static void a_request_of_another_role_ends_the_connection(void **state)
+TEST_GIVEN(struct scene *scene, a_request_of_another_role_ends_the_connection)
 {
-	struct scene *scene = *state;
 	static const unsigned roles[] = {LL_ROLE_MONITOR, LL_ROLE_COMMAND, LL_ROLE_HOLD};
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
 		union ll_message message;
@@ -173,9 +170,8 @@ static void a_request_of_another_role_ends_the_connection(void **state)
 }
 
 /* Expected: it is refused, and the slot's process keeps it. */
-static void a_slot_of_another_process_is_not_given_and_not_taken(void **state)
+TEST_GIVEN(struct scene *scene, a_slot_of_another_process_is_not_given_and_not_taken)
 {
-	struct scene *scene = *state;
 	struct puppet owner;
 	struct user thief;
 	puppet_start(&owner, &scene->world, scene->job.id, CARD);
@@ -196,9 +192,8 @@ static void a_slot_of_another_process_is_not_given_and_not_taken(void **state)
 }
 
 /* A process that speaks for another one would end that one's slots with its own death, or keep them. */
-static void a_process_speaks_for_itself_alone(void **state)
+TEST_GIVEN(struct scene *scene, a_process_speaks_for_itself_alone)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	int other = ll_process_open(scene->job.pid), fd = connect_only(&scene->world);
 	ll_message_init(&message, LL_MESSAGE_HELLO);
@@ -210,9 +205,8 @@ static void a_process_speaks_for_itself_alone(void **state)
 }
 
 /* Its words may say anything. Expected: no other job has less or more, and the daemon goes on. */
-static void a_process_that_writes_all_over_its_page_harms_its_own_job_alone(void **state)
+TEST_GIVEN(struct scene *scene, a_process_that_writes_all_over_its_page_harms_its_own_job_alone)
 {
-	struct scene *scene = *state;
 	struct puppet vandal, witness;
 	struct job job;
 	scene->world.limits.memory_bytes = 1000 * LL_MEMORY_UNIT;
@@ -241,9 +235,8 @@ static void make_job(union ll_message *message)
 	strcpy(message->job.job.tenant, "liar");
 }
 
-static void a_job_with_wrong_descriptors_is_not_taken(void **state)
+TEST_GIVEN(struct scene *scene, a_job_with_wrong_descriptors_is_not_taken)
 {
-	struct scene *scene = *state;
 	int ends[2], null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), self = ll_process_open(getpid());
 	int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -260,9 +253,8 @@ static void a_job_with_wrong_descriptors_is_not_taken(void **state)
 }
 
 /* A page that another user could shorten or write, or another job's. Expected: the job is refused. */
-static void pages_that_are_not_the_jobs_are_not_taken(void **state)
+TEST_GIVEN(struct scene *scene, pages_that_are_not_the_jobs_are_not_taken)
 {
-	struct scene *scene = *state;
 	const uint64_t token[2] = {4711, 0}, wrong_token[2] = {4712, 0};
 	int ends[2], self = ll_process_open(getpid()), page, orders, others, loose;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -297,9 +289,8 @@ static size_t fds_of(pid_t pid)
 	return count;
 }
 
-static void descriptors_that_nobody_asked_for_are_closed(void **state)
+TEST_GIVEN(struct scene *scene, descriptors_that_nobody_asked_for_are_closed)
 {
-	struct scene *scene = *state;
 	pid_t daemon = world_daemon(&scene->world);
 	size_t before = fds_of(daemon);
 	for (int i = 0; i < MANY; i++) {
@@ -331,9 +322,8 @@ static size_t memory_of(pid_t pid)
 }
 
 /* It asks and asks, and reads nothing. The daemon stops reading from it. */
-static void a_client_that_takes_no_answers_costs_no_memory(void **state)
+TEST_GIVEN(struct scene *scene, a_client_that_takes_no_answers_costs_no_memory)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	pid_t daemon = world_daemon(&scene->world);
 	int fd = world_connect(&scene->world, LL_ROLE_COMMAND);
@@ -352,9 +342,8 @@ static void a_client_that_takes_no_answers_costs_no_memory(void **state)
 	close(fd);
 }
 
-static void a_client_that_ends_in_the_middle_of_a_flood_is_forgotten(void **state)
+TEST_GIVEN(struct scene *scene, a_client_that_ends_in_the_middle_of_a_flood_is_forgotten)
 {
-	struct scene *scene = *state;
 	pid_t daemon = world_daemon(&scene->world);
 	size_t before = fds_of(daemon);
 	for (int i = 0; i < MANY; i++) {
@@ -370,9 +359,8 @@ static void a_client_that_ends_in_the_middle_of_a_flood_is_forgotten(void **stat
 	wait_for(fds_of(daemon) <= before);
 }
 
-static void who_says_nothing_is_let_go_after_5_s(void **state)
+TEST_GIVEN(struct scene *scene, who_says_nothing_is_let_go_after_5_s)
 {
-	struct scene *scene = *state;
 	int fd = connect_only(&scene->world);
 	uint64_t begin_ns = ll_now_ns();
 	expect_end(fd);
@@ -414,9 +402,8 @@ static bool has_flag(const struct world *world, uint32_t flag)
 
 /* Expected: nothing of the job is freed. After 5 s it is called unresponsive, and no longer when its monitor is back.
  */
-static void a_monitor_that_lives_without_a_connection_may_come_back(void **state)
+TEST_GIVEN(struct scene *scene, a_monitor_that_lives_without_a_connection_may_come_back)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	int ends[2], self = ll_process_open(getpid());
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -453,9 +440,8 @@ static uint64_t cpu_ticks(pid_t pid)
 
 /* Expected: who comes is told so, nobody who is there loses anything, the daemon does not spin, and takes jobs again
  * when others have gone. */
-static void a_daemon_without_descriptors_refuses_and_recovers(void **state)
+TEST_GIVEN(struct scene *scene, a_daemon_without_descriptors_refuses_and_recovers)
 {
-	struct scene *scene = *state;
 	struct rlimit limit = {FEW_FILES, FEW_FILES};
 	union ll_message message;
 	struct job late;
@@ -486,31 +472,4 @@ static void a_daemon_without_descriptors_refuses_and_recovers(void **state)
 	wait_for(world_has_jobs(&scene->world, 2));
 	job_stop(&late);
 	wait_for(world_has_jobs(&scene->world, 1));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(bytes_that_are_no_message_end_the_connection),
-	    TEST(every_cut_of_every_message_ends_the_connection),
-	    TEST(a_message_in_the_wrong_place_ends_the_connection),
-	    TEST(an_unknown_kind_is_refused_and_the_connection_goes_on),
-	    TEST(a_request_of_another_role_ends_the_connection),
-	    TEST(a_slot_of_another_process_is_not_given_and_not_taken),
-	    TEST(a_process_speaks_for_itself_alone),
-	    TEST(a_process_that_writes_all_over_its_page_harms_its_own_job_alone),
-	    TEST(a_job_with_wrong_descriptors_is_not_taken),
-	    TEST(pages_that_are_not_the_jobs_are_not_taken),
-	    TEST(descriptors_that_nobody_asked_for_are_closed),
-	    TEST(a_client_that_takes_no_answers_costs_no_memory),
-	    TEST(a_client_that_ends_in_the_middle_of_a_flood_is_forgotten),
-	    TEST(who_says_nothing_is_let_go_after_5_s),
-	    TEST(a_monitor_that_lives_without_a_connection_may_come_back),
-	    TEST(a_daemon_without_descriptors_refuses_and_recovers),
-	};
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
+#include "test.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 enum { HELD = 64, BATCH = 64, PAUSE_US = 300, PATIENCE_MS = 1000 };

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process.h"
+#include "test.h"
+#include "wait_for.h"
 #include "world.h"
 
 enum { JOBS = 40, KILLS = 200, CLIENTS = 4, FEW_KILLS = 20 };
@@ -93,9 +93,8 @@ static int compare(const void *one, const void *other)
 }
 
 /* Expected: after each kill one daemon serves, and in the end it knows all jobs. */
-static void a_daemon_that_is_killed_again_and_again_is_back_with_all_jobs(void **state)
+TEST(a_daemon_that_is_killed_again_and_again_is_back_with_all_jobs)
 {
-	(void)state;
 	static struct job jobs[JOBS];
 	static uint64_t took_ns[KILLS];
 	pid_t clients[CLIENTS];
@@ -128,9 +127,8 @@ static void a_daemon_that_is_killed_again_and_again_is_back_with_all_jobs(void *
 }
 
 /* Expected: each job has a monitor again, and ends as a job does. */
-static void monitors_that_are_killed_are_replaced(void **state)
+TEST(monitors_that_are_killed_are_replaced)
 {
-	(void)state;
 	struct job jobs[8];
 	enum { COUNT = sizeof jobs / sizeof *jobs };
 	struct world world;
@@ -152,9 +150,8 @@ static void monitors_that_are_killed_are_replaced(void **state)
 }
 
 /* Expected: the job is forgotten by the daemon that was not there at its end. */
-static void a_job_that_ends_with_its_monitor_and_the_daemon_is_forgotten(void **state)
+TEST(a_job_that_ends_with_its_monitor_and_the_daemon_is_forgotten)
 {
-	(void)state;
 	struct job job, other;
 	struct world world;
 	world_init(&world);
@@ -169,17 +166,4 @@ static void a_job_that_ends_with_its_monitor_and_the_daemon_is_forgotten(void **
 	assert_true(job_monitor(&world, &other) > 1);
 	job_stop(&other);
 	world_fini(&world);
-}
-
-/* kills [PATTERN]: the tests whose names match. */
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_daemon_that_is_killed_again_and_again_is_back_with_all_jobs),
-	    cmocka_unit_test(monitors_that_are_killed_are_replaced),
-	    cmocka_unit_test(a_job_that_ends_with_its_monitor_and_the_daemon_is_forgotten),
-	};
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process.h"
 #include "protocol/client.h"
 #include "protocol/words.h"
 #include "puppet.h"
+#include "test.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 #define OTHER_CARD "GPU-00000000-0000-0000-0000-000000000001"
@@ -44,6 +44,8 @@ static int end(void **state)
 	world_fini(&scene->world);
 	return 0;
 }
+
+TEST_EACH(begin, end);
 
 static int ask(struct scene *scene, union ll_message *message, struct ll_err *err)
 {
@@ -89,9 +91,8 @@ static int set(struct scene *scene, uint64_t job, uint64_t fields, const struct 
 	return ask(scene, &message, err);
 }
 
-static void requests_on_a_card_are_not_more_than_it_can_promise(void **state)
+TEST_GIVEN(struct scene *scene, requests_on_a_card_are_not_more_than_it_can_promise)
 {
-	struct scene *scene = *state;
 	struct ll_err err = {0};
 	struct job other;
 	job_start(&other, &scene->world, NULL, NULL);
@@ -114,9 +115,8 @@ static void requests_on_a_card_are_not_more_than_it_can_promise(void **state)
 }
 
 /* Expected: a limit that is lowered below what is used lets nobody grow, and a higher one is there at once. */
-static void limits_that_are_set_hold_at_once_and_for_the_next_daemon(void **state)
+TEST_GIVEN(struct scene *scene, limits_that_are_set_hold_at_once_and_for_the_next_daemon)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	struct ll_limits limits = {.memory_bytes = 50 * MIB, .weight_permille = 3000};
 	struct ll_list list;
@@ -168,9 +168,8 @@ static size_t claims_in_list(struct scene *scene)
 	return count;
 }
 
-static void the_list_has_cards_and_claims(void **state)
+TEST_GIVEN(struct scene *scene, the_list_has_cards_and_claims)
 {
-	struct scene *scene = *state;
 	struct puppet one, other;
 	struct ll_list list;
 	puppet_start(&one, &scene->world, scene->job.id, CARD);
@@ -197,7 +196,7 @@ static void the_list_has_cards_and_claims(void **state)
 	puppet_kill(&one);
 }
 
-static void a_checkpoint_is_said_of_all_claims_of_a_process(void **state)
+TEST(a_checkpoint_is_said_of_all_claims_of_a_process)
 {
 	struct scene *scene = *state;
 	struct puppet puppet;
@@ -226,9 +225,8 @@ static unsigned next_of_pages(int fd, uint64_t *ret_number)
 	return kind;
 }
 
-static void who_watches_is_told_of_each_job_that_comes_and_goes(void **state)
+TEST_GIVEN(struct scene *scene, who_watches_is_told_of_each_job_that_comes_and_goes)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	struct job other;
 	uint64_t first, second, gone;
@@ -244,20 +242,4 @@ static void who_watches_is_told_of_each_job_that_comes_and_goes(void **state)
 	assert_int_equal(next_of_pages(fd, &gone), LL_MESSAGE_PAGE_GONE);
 	assert_true(gone == second);
 	close(fd);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(requests_on_a_card_are_not_more_than_it_can_promise),
-	    TEST(limits_that_are_set_hold_at_once_and_for_the_next_daemon),
-	    TEST(the_list_has_cards_and_claims),
-	    TEST(a_checkpoint_is_said_of_all_claims_of_a_process),
-	    TEST(who_watches_is_told_of_each_job_that_comes_and_goes),
-	};
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

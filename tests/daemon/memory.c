@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "herd.h"
+#include "test.h"
+#include "wait_for.h"
 
 enum {
 	PROCESSES = 32,
@@ -70,9 +70,8 @@ static void live_a_round(struct herd *herd, int round)
 	}
 }
 
-static void processes_never_use_more_than_the_limit_together(void **state)
+TEST(processes_never_use_more_than_the_limit_together)
 {
-	(void)state;
 	struct world world;
 	struct herd herd;
 	int rounds = is_long_test() ? LONG_ROUNDS : ROUNDS;
@@ -95,10 +94,4 @@ static void processes_never_use_more_than_the_limit_together(void **state)
 	herd_stop(&herd);
 	wait_for(world_has_jobs(&world, 0));
 	world_fini(&world);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(processes_never_use_more_than_the_limit_together)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

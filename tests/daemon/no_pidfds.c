@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
 #include "base/process.h"
+#include "test.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process_id.h"
+#include "test.h"
+#include "wait_for.h"
 
 struct order {
 	enum puppet_act act;

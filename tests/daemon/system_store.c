@@ -3,10 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "puppet.h"
 #include "system_world.h"
+#include "test.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 enum { LIMIT = 1000, FDS_OF_JOB = 5, SKIPPED = 77 };
@@ -39,6 +39,8 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, end);
+
 /* Whether the job is known, without a connection to its monitor. */
 static bool is_restored(void)
 {
@@ -50,18 +52,16 @@ static bool is_restored(void)
 	return is_so;
 }
 
-static void a_service_says_that_it_is_ready(void **state)
+TEST(a_service_says_that_it_is_ready)
 {
-	(void)state;
 	wait_for((system_world_read(&scene), scene.is_ready));
 }
 
 /* Expected: the job is known at once, with what its processes have, and they go on to be served. The monitor comes to
  * it when it can. */
-static void a_job_whose_monitor_is_stopped_is_known_to_the_next_daemon(void **state)
+TEST(a_job_whose_monitor_is_stopped_is_known_to_the_next_daemon)
 {
 	struct puppet puppet;
-	(void)state;
 	pid_t monitor = job_monitor(&scene.world, &job);
 	become(FIRST_UID);
 	puppet_start(&puppet, &scene.world, job.id, CARD);
@@ -80,9 +80,8 @@ static void a_job_whose_monitor_is_stopped_is_known_to_the_next_daemon(void **st
 }
 
 /* Expected: also through several restarts; and its end is seen. */
-static void a_job_whose_monitor_is_dead_is_known_to_the_next_daemons(void **state)
+TEST(a_job_whose_monitor_is_dead_is_known_to_the_next_daemons)
 {
-	(void)state;
 	kill_process(job_monitor(&scene.world, &job), SIGKILL);
 	for (int i = 0; i < 3; i++) {
 		system_world_restart(&scene);
@@ -90,10 +89,9 @@ static void a_job_whose_monitor_is_dead_is_known_to_the_next_daemons(void **stat
 	}
 }
 
-static void a_job_that_ended_meanwhile_is_forgotten(void **state)
+TEST(a_job_that_ended_meanwhile_is_forgotten)
 {
 	struct job other;
-	(void)state;
 	job_start_as(&other, &scene, SECOND_UID, NULL);
 	wait_for(system_world_read(&scene) == 2 * FDS_OF_JOB);
 	kill_process(job_monitor(&scene.world, &other), SIGKILL);
@@ -104,19 +102,11 @@ static void a_job_that_ended_meanwhile_is_forgotten(void **state)
 	wait_for(world_has_jobs(&scene.world, 1));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    TEST(a_service_says_that_it_is_ready),
-	    TEST(a_job_whose_monitor_is_stopped_is_known_to_the_next_daemon),
-	    TEST(a_job_whose_monitor_is_dead_is_known_to_the_next_daemons),
-	    TEST(a_job_that_ended_meanwhile_is_forgotten),
-	};
 	if (geteuid() != 0) {
 		puts("skipped: only root can be two users");
 		return SKIPPED;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/packet.h"
 #include "base/process.h"
 #include "puppet.h"
 #include "system_world.h"
+#include "test.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 #define MIB UINT64_C(0x100000)
@@ -42,6 +42,8 @@ static int end(void **state)
 	system_world_fini(&scene);
 	return 0;
 }
+
+TEST_EACH(begin, end);
 
 static int ask_as(uid_t uid, union ll_message *message, const int *fds, size_t fd_count)
 {
@@ -74,10 +76,9 @@ static uint64_t number_of(uid_t uid)
 
 /* ---- what each sees ---- */
 
-static void each_sees_the_rows_of_all_and_the_token_of_its_own_alone(void **state)
+TEST(each_sees_the_rows_of_all_and_the_token_of_its_own_alone)
 {
 	struct ll_list list;
-	(void)state;
 	list_as(&list, &scene, FIRST_UID);
 	assert_int_equal(list.job_count, 2);
 	assert_true(row_of(&list, FIRST_UID)->job.token[0] == first.id);
@@ -113,9 +114,8 @@ static size_t count_pages(uid_t uid)
 	return count;
 }
 
-static void a_hold_gets_the_pages_of_its_own_user_and_of_root_all(void **state)
+TEST(a_hold_gets_the_pages_of_its_own_user_and_of_root_all)
 {
-	(void)state;
 	assert_int_equal(count_pages(FIRST_UID), 1);
 	assert_int_equal(count_pages(SECOND_UID + 1), 0);
 	assert_int_equal(count_pages(0), 2);
@@ -133,9 +133,8 @@ static int set_as(uid_t uid, uint64_t number)
 	return ask_as(uid, &message, NULL, 0);
 }
 
-static void limits_are_set_by_the_owner_and_by_root(void **state)
+TEST(limits_are_set_by_the_owner_and_by_root)
 {
-	(void)state;
 	uint64_t number = number_of(FIRST_UID);
 	assert_int_equal(set_as(SECOND_UID, number), -EPERM);
 	assert_int_equal(set_as(FIRST_UID, number), 0);
@@ -152,9 +151,8 @@ static int move_as(uid_t uid, enum ll_message_kind kind)
 }
 
 /* Expected: even one that has learnt the token is refused. For the owner and root there is no such program. */
-static void memory_is_moved_by_the_owner_and_by_root(void **state)
+TEST(memory_is_moved_by_the_owner_and_by_root)
 {
-	(void)state;
 	static const enum ll_message_kind kinds[] = {LL_MESSAGE_EVICT, LL_MESSAGE_SUSPEND, LL_MESSAGE_RESUME};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		assert_int_equal(move_as(SECOND_UID, kinds[i]), -EPERM);
@@ -185,10 +183,9 @@ static size_t count_programs(const struct ll_list *list, uid_t uid, bool are_sai
 	return count;
 }
 
-static void which_program_it_is_is_told_to_its_user_and_to_root(void **state)
+TEST(which_program_it_is_is_told_to_its_user_and_to_root)
 {
 	struct ll_list list;
-	(void)state;
 	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB), 0);
 	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB), 0);
 	list_as(&list, &scene, FIRST_UID);
@@ -202,9 +199,8 @@ static void which_program_it_is_is_told_to_its_user_and_to_root(void **state)
 	ll_list_fini(&list);
 }
 
-static void what_one_user_is_promised_another_cannot_have(void **state)
+TEST(what_one_user_is_promised_another_cannot_have)
 {
-	(void)state;
 	assert_int_equal(bind_as(SECOND_UID, first.id, FIRST_MIB), -EPERM);
 	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB - 1), 0);
 	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB - 1), -EDQUOT);
@@ -229,10 +225,9 @@ static void puppet_start_as(struct puppet *puppet, uid_t uid, uint64_t job)
 	become(0);
 }
 
-static void a_checkpoint_is_told_by_the_owner_and_by_root(void **state)
+TEST(a_checkpoint_is_told_by_the_owner_and_by_root)
 {
 	struct puppet puppet;
-	(void)state;
 	puppet_start_as(&puppet, FIRST_UID, first.id);
 	assert_int_equal(checkpoint_as(SECOND_UID, puppet.pid), -EPERM);
 	assert_int_equal(checkpoint_as(FIRST_UID, puppet.pid), 0);
@@ -242,11 +237,10 @@ static void a_checkpoint_is_told_by_the_owner_and_by_root(void **state)
 
 /* ---- tenants, pages, monitors ---- */
 
-static void tenants_of_one_name_and_two_users_share_no_limit(void **state)
+TEST(tenants_of_one_name_and_two_users_share_no_limit)
 {
 	struct puppet one, other;
 	struct ll_list list;
-	(void)state;
 	list_as(&list, &scene, FIRST_UID);
 	assert_int_equal(list.tenant_count, 2);
 	ll_list_fini(&list);
@@ -261,11 +255,10 @@ static void tenants_of_one_name_and_two_users_share_no_limit(void **state)
 }
 
 /* Expected: by what a user sees of another's job nothing of it can be claimed. */
-static void nobody_claims_into_the_page_of_another_user(void **state)
+TEST(nobody_claims_into_the_page_of_another_user)
 {
 	struct puppet puppet;
 	struct ll_list list;
-	(void)state;
 	list_as(&list, &scene, SECOND_UID);
 	uint64_t shown = row_of(&list, FIRST_UID)->job.token[0];
 	ll_list_fini(&list);
@@ -316,11 +309,10 @@ static void end_job(int fd, uint64_t id)
 	close(fd);
 }
 
-static void nobody_registers_the_job_of_another_user(void **state)
+TEST(nobody_registers_the_job_of_another_user)
 {
 	int fd, fds[LL_MESSAGE_FDS];
 	size_t count;
-	(void)state;
 	assert_int_equal(register_as(SECOND_UID, first.id, NULL, &fd, fds, &count), -EPERM);
 	close(fd);
 }
@@ -337,11 +329,10 @@ static bool can_open_for_writing(uid_t uid, int fd)
 	return again >= 0;
 }
 
-static void the_monitor_of_a_job_cannot_write_its_orders(void **state)
+TEST(the_monitor_of_a_job_cannot_write_its_orders)
 {
 	int fd, fds[LL_MESSAGE_FDS];
 	size_t count;
-	(void)state;
 	assert_int_equal(register_as(FIRST_UID, ID, NULL, &fd, fds, &count), 0);
 	assert_int_equal(count, 2);
 	assert_int_equal(fcntl(fds[0], F_GETFL) & O_ACCMODE, O_RDWR);
@@ -382,20 +373,18 @@ static int register_moved(uid_t maker, uint32_t weight_permille)
 	return 0;
 }
 
-static void pages_of_the_jobs_own_user_are_taken_if_they_can_be_true(void **state)
+TEST(pages_of_the_jobs_own_user_are_taken_if_they_can_be_true)
 {
-	(void)state;
 	assert_int_equal(register_moved(FIRST_UID, 2000), 0);
 	assert_int_equal(register_moved(SECOND_UID, 2000), -EBADMSG);
 	assert_int_equal(register_moved(FIRST_UID, UINT32_MAX), -EBADMSG);
 }
 
 /* Pages that can be shortened would end the service. */
-static void pages_that_are_not_sealed_are_not_taken(void **state)
+TEST(pages_that_are_not_sealed_are_not_taken)
 {
 	int fd, fds[LL_MESSAGE_FDS], pages[2], open_fds[2];
 	size_t count;
-	(void)state;
 	make_pages_as(FIRST_UID, 2000, pages);
 	become(FIRST_UID);
 	for (int i = 0; i < 2; i++) {
@@ -415,10 +404,9 @@ static void pages_that_are_not_sealed_are_not_taken(void **state)
 
 /* ---- faults ---- */
 
-static void a_restarted_service_has_all_jobs_with_their_memory_and_limits(void **state)
+TEST(a_restarted_service_has_all_jobs_with_their_memory_and_limits)
 {
 	struct puppet one, other;
-	(void)state;
 	puppet_start_as(&one, FIRST_UID, first.id);
 	puppet_start_as(&other, SECOND_UID, second.id);
 	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, FIRST_MIB * UNITS_IN_MIB), 0);
@@ -433,10 +421,9 @@ static void a_restarted_service_has_all_jobs_with_their_memory_and_limits(void *
 }
 
 /* Expected: a process that is not seen in /proc is not taken for dead. */
-static void a_restarted_service_that_does_not_see_the_processes_has_their_memory(void **state)
+TEST(a_restarted_service_that_does_not_see_the_processes_has_their_memory)
 {
 	struct puppet puppet;
-	(void)state;
 	puppet_start_as(&puppet, FIRST_UID, first.id);
 	assert_int_equal(puppet_do(&puppet, PUPPET_RESERVE, FIRST_MIB * UNITS_IN_MIB), 0);
 	scene.is_blind = true;
@@ -461,10 +448,9 @@ static size_t count_jobs(uint32_t flags)
 
 /* Expected: a process loses nothing if another user's slot says that it is that process, and the service hears of that
  * one first. */
-static void a_slot_that_names_a_process_of_another_user_harms_its_own_job_alone(void **state)
+TEST(a_slot_that_names_a_process_of_another_user_harms_its_own_job_alone)
 {
 	struct puppet victim, liar;
-	(void)state;
 	puppet_start_as(&victim, FIRST_UID, first.id);
 	puppet_start_as(&liar, SECOND_UID, second.id);
 	assert_int_equal(puppet_do(&victim, PUPPET_RESERVE, 1), 0);
@@ -484,10 +470,9 @@ static void a_slot_that_names_a_process_of_another_user_harms_its_own_job_alone(
 }
 
 /* Expected: the service, which has another uid than the job, starts no monitor. It sees the job's end itself. */
-static void a_job_whose_monitor_is_killed_stays_known_until_its_end(void **state)
+TEST(a_job_whose_monitor_is_killed_stays_known_until_its_end)
 {
 	struct job job;
-	(void)state;
 	job_start_as(&job, &scene, FIRST_UID, NULL);
 	kill_process(job_monitor(&scene.world, &job), SIGKILL);
 	wait_for(count_jobs(LL_JOB_UNWATCHED) == 1);
@@ -495,19 +480,17 @@ static void a_job_whose_monitor_is_killed_stays_known_until_its_end(void **state
 	wait_for(count_jobs(0) == 2);
 }
 
-static void no_newer_version_is_handed_the_socket(void **state)
+TEST(no_newer_version_is_handed_the_socket)
 {
 	union ll_message message;
-	(void)state;
 	ll_message_init(&message, LL_MESSAGE_HANDOVER);
 	message.handover.version = UINT64_MAX;
 	assert_int_equal(ask_as(FIRST_UID, &message, NULL, 0), -EPERM);
 	assert_int_equal(ask_as(0, &message, NULL, 0), -EPERM);
 }
 
-static void garbage_of_one_user_harms_no_other(void **state)
+TEST(garbage_of_one_user_harms_no_other)
 {
-	(void)state;
 	become(SECOND_UID);
 	for (int i = 0; i < PACKETS; i++) {
 		char bytes[LL_MESSAGE_MAX];
@@ -536,12 +519,11 @@ static bool is_refused(int fd)
 
 /* Expected: the second user's are refused with half of the descriptors left, and the first one is served. They are
  * accepted in the order in which they came. */
-static void one_user_cannot_take_all_descriptors(void **state)
+TEST_WITH(NULL, NULL, one_user_cannot_take_all_descriptors)
 {
 	struct system_world small;
 	struct ll_client client;
 	int fds[FILES], refused = 0;
-	(void)state;
 	system_world_init(&small, FILES);
 	become(SECOND_UID);
 	for (int i = 0; i < FILES; i++)
@@ -558,35 +540,11 @@ static void one_user_cannot_take_all_descriptors(void **state)
 	system_world_fini(&small);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    TEST(each_sees_the_rows_of_all_and_the_token_of_its_own_alone),
-	    TEST(which_program_it_is_is_told_to_its_user_and_to_root),
-	    TEST(a_hold_gets_the_pages_of_its_own_user_and_of_root_all),
-	    TEST(limits_are_set_by_the_owner_and_by_root),
-	    TEST(memory_is_moved_by_the_owner_and_by_root),
-	    TEST(what_one_user_is_promised_another_cannot_have),
-	    TEST(a_checkpoint_is_told_by_the_owner_and_by_root),
-	    TEST(tenants_of_one_name_and_two_users_share_no_limit),
-	    TEST(nobody_claims_into_the_page_of_another_user),
-	    TEST(nobody_registers_the_job_of_another_user),
-	    TEST(the_monitor_of_a_job_cannot_write_its_orders),
-	    TEST(pages_of_the_jobs_own_user_are_taken_if_they_can_be_true),
-	    TEST(pages_that_are_not_sealed_are_not_taken),
-	    TEST(a_restarted_service_has_all_jobs_with_their_memory_and_limits),
-	    TEST(a_restarted_service_that_does_not_see_the_processes_has_their_memory),
-	    TEST(a_job_whose_monitor_is_killed_stays_known_until_its_end),
-	    TEST(a_slot_that_names_a_process_of_another_user_harms_its_own_job_alone),
-	    TEST(no_newer_version_is_handed_the_socket),
-	    TEST(garbage_of_one_user_harms_no_other),
-	    cmocka_unit_test(one_user_cannot_take_all_descriptors),
-	};
 	if (geteuid() != 0) {
 		puts("skipped: only root can be two users");
 		return SKIPPED;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/packet.h"
+#include "test.h"
+#include "wait_for.h"
 
 enum { NOBODY = 65534, FIRST_FD = 3, FDS = 200 };
 

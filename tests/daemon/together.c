@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process.h"
+#include "test.h"
 #include "user.h"
+#include "wait_for.h"
 
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
 #define OTHER_CARD "GPU-00000000-0000-0000-0000-000000000001"
@@ -195,6 +195,8 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, end);
+
 /* The first job has 6 GiB on the first card, and something on the other one; 1 GiB of each is free. The second is away,
  * with 4 GiB for each. */
 static void join_all(struct scene *scene, uint64_t first_on_other_card)
@@ -221,9 +223,8 @@ static void make_first_leave(struct scene *scene)
 }
 
 /* It lacks room on both cards, and wants to return because of one. */
-static void a_job_leaves_both_cards_for_one_that_returns_to_both(void **state)
+TEST_GIVEN(struct scene *scene, a_job_leaves_both_cards_for_one_that_returns_to_both)
 {
-	struct scene *scene = *state;
 	struct part *second = scene->parts[1];
 	join_all(scene, 6 * GIB);
 	make_first_leave(scene);
@@ -252,9 +253,8 @@ static void take_question(const struct part *part, uint64_t before, union ll_mes
 }
 
 /* It was measured before the first one was back on the card, and said after that. */
-static void an_answer_that_comes_late_is_no_room(void **state)
+TEST_GIVEN(struct scene *scene, an_answer_that_comes_late_is_no_room)
 {
-	struct scene *scene = *state;
 	struct part *first = &scene->parts[0][0], *second = &scene->parts[1][0];
 	union ll_message early, late;
 	join(scene, first, LL_MOVE_RESUMING, 4 * GIB, 0);
@@ -277,9 +277,8 @@ static bool was_asked(struct scene *scene, unsigned times)
 }
 
 /* One outside has the other card's memory. The first job is idle, and could leave at once. */
-static void nobody_leaves_one_card_for_a_job_that_cannot_return_to_the_other(void **state)
+TEST_GIVEN(struct scene *scene, nobody_leaves_one_card_for_a_job_that_cannot_return_to_the_other)
 {
-	struct scene *scene = *state;
 	join_all(scene, 2 * GIB);
 	say(&scene->parts[1][0], LL_MESSAGE_WANT, 0, 0, 0);
 	wait_for(was_asked(scene, 40)); /* each process ten times, each 100 ms */
@@ -316,9 +315,8 @@ static unsigned answer_to(struct scene *scene, int fd, union ll_message *ret_mes
 	return kind;
 }
 
-static void a_command_for_two_begins_when_both_are_asked_and_stops_them_together(void **state)
+TEST_GIVEN(struct scene *scene, a_command_for_two_begins_when_both_are_asked_and_stops_them_together)
 {
-	struct scene *scene = *state;
 	struct part *parts = scene->parts[0];
 	union ll_message message;
 	int fds[CARDS];
@@ -339,9 +337,8 @@ static void a_command_for_two_begins_when_both_are_asked_and_stops_them_together
 	}
 }
 
-static void if_a_person_wants_one_back_meanwhile_the_command_fails_for_both(void **state)
+TEST_GIVEN(struct scene *scene, if_a_person_wants_one_back_meanwhile_the_command_fails_for_both)
 {
-	struct scene *scene = *state;
 	struct part *parts = scene->parts[0];
 	union ll_message message;
 	int fds[CARDS];
@@ -362,19 +359,4 @@ static void if_a_person_wants_one_back_meanwhile_the_command_fails_for_both(void
 	}
 	assert_int_equal(answer_to(scene, resume_fd, &message), LL_MESSAGE_MOVED);
 	close(resume_fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_job_leaves_both_cards_for_one_that_returns_to_both, begin, end),
-	    cmocka_unit_test_setup_teardown(an_answer_that_comes_late_is_no_room, begin, end),
-	    cmocka_unit_test_setup_teardown(nobody_leaves_one_card_for_a_job_that_cannot_return_to_the_other, begin,
-					    end),
-	    cmocka_unit_test_setup_teardown(a_command_for_two_begins_when_both_are_asked_and_stops_them_together, begin,
-					    end),
-	    cmocka_unit_test_setup_teardown(if_a_person_wants_one_back_meanwhile_the_command_fails_for_both, begin,
-					    end),
-	};
-	return cmocka_run_group_tests_name("daemon_together", tests, NULL, NULL);
 }

@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/close_from.h"
 #include "base/process.h"
 #include "no_pidfds.h"
+#include "test.h"
+#include "wait_for.h"
 #include "world.h"
 
 /* ---- what the first process of a job does ---- */
@@ -151,9 +151,8 @@ static void check_stays(const struct world *world)
 	}
 }
 
-static void a_job_ends_with_its_last_process(void **state)
+TEST(a_job_ends_with_its_last_process)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
 		struct world world;
 		struct job job;
@@ -176,9 +175,8 @@ static void a_job_ends_with_its_last_process(void **state)
 }
 
 /* Expected: the job stays known, also by a daemon that begins after its first process has ended. */
-static void a_daemon_learns_of_a_job_whose_first_process_has_ended(void **state)
+TEST(a_daemon_learns_of_a_job_whose_first_process_has_ended)
 {
-	(void)state;
 	struct world world;
 	struct job job;
 	pid_t left;
@@ -196,9 +194,8 @@ static void a_daemon_learns_of_a_job_whose_first_process_has_ended(void **state)
 }
 
 /* Expected: the death of a monitor is noticed, and the job gets another. */
-static void the_end_of_a_monitor_is_noticed(void **state)
+TEST(the_end_of_a_monitor_is_noticed)
 {
-	(void)state;
 	struct world world;
 	struct job job;
 	world_init(&world);
@@ -212,9 +209,8 @@ static void the_end_of_a_monitor_is_noticed(void **state)
 }
 
 /* Expected: the job is forgotten. Nobody saw its end: the next monitor has nothing else to tell. */
-static void a_job_that_ends_at_once_with_its_monitor_is_forgotten(void **state)
+TEST(a_job_that_ends_at_once_with_its_monitor_is_forgotten)
 {
-	(void)state;
 	struct world world;
 	struct job job, other;
 	world_init(&world);
@@ -234,9 +230,8 @@ static void a_job_that_ends_at_once_with_its_monitor_is_forgotten(void **state)
 
 /* Expected: a command is told after a second that there is no answer, a new job goes on without, and both are served
  * when the daemon goes on. */
-static void a_stopped_daemon_keeps_nobody_waiting(void **state)
+TEST(a_stopped_daemon_keeps_nobody_waiting)
 {
-	(void)state;
 	struct world world;
 	struct job job, late;
 	struct ll_daemon_view view;
@@ -264,9 +259,8 @@ static void a_stopped_daemon_keeps_nobody_waiting(void **state)
 
 /* Expected: nothing of the job is freed, a new daemon knows the other job at once, and this one when its monitor goes
  * on. */
-static void a_stopped_monitor_hinders_nobody_and_frees_nothing(void **state)
+TEST(a_stopped_monitor_hinders_nobody_and_frees_nothing)
 {
-	(void)state;
 	struct world world;
 	struct job stopped, other;
 	world_init(&world);
@@ -287,14 +281,6 @@ static void a_stopped_monitor_hinders_nobody_and_frees_nothing(void **state)
 /* trees [pidfd | proc] [PATTERN] */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_job_ends_with_its_last_process),
-	    cmocka_unit_test(a_daemon_learns_of_a_job_whose_first_process_has_ended),
-	    cmocka_unit_test(the_end_of_a_monitor_is_noticed),
-	    cmocka_unit_test(a_job_that_ends_at_once_with_its_monitor_is_forgotten),
-	    cmocka_unit_test(a_stopped_daemon_keeps_nobody_waiting),
-	    cmocka_unit_test(a_stopped_monitor_hinders_nobody_and_frees_nothing),
-	};
 	snprintf(left_file, sizeof left_file, "/tmp/loadline-left.XXXXXX");
 	int fd = mkstemp(left_file);
 	if (fd < 0)
@@ -302,7 +288,5 @@ int main(int argc, char **argv)
 	close(fd);
 	if (argc > 1 && strcmp(argv[1], "proc") == 0)
 		take_pidfds_away();
-	if (argc > 2)
-		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc - 1, argv + 1);
 }

@@ -6,10 +6,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process.h"
 #include "base/process_id.h"
+#include "test.h"
+#include "wait_for.h"
 
 enum { LOOK_MS = 20, WORD_BITS = 32 };
 

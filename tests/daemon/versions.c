@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "puppet.h"
+#include "test.h"
+#include "wait_for.h"
 
 static const char next_version[] = "9.0.0";
 #define CARD "GPU-00000000-0000-0000-0000-000000000000"
@@ -67,9 +67,8 @@ static pid_t start_watcher(const struct world *world, atomic_uint *refused)
 }
 
 /* Expected: the new daemon serves, knows all jobs, and there was no moment without one. */
-static void a_newer_run_replaces_an_older_daemon(void **state)
+TEST(a_newer_run_replaces_an_older_daemon)
 {
-	(void)state;
 	struct world world;
 	struct job old, newer;
 	atomic_uint *refused = mmap(NULL, sizeof *refused, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -93,9 +92,8 @@ static void a_newer_run_replaces_an_older_daemon(void **state)
 }
 
 /* Expected: the process has its slot and its memory as before, and the limit holds. */
-static void a_newer_daemon_takes_over_the_pages(void **state)
+TEST(a_newer_daemon_takes_over_the_pages)
 {
-	(void)state;
 	enum { LIMIT = 1000 };
 	struct world world;
 	struct job old, newer;
@@ -124,9 +122,8 @@ static void a_newer_daemon_takes_over_the_pages(void **state)
 }
 
 /* Expected: a downgrade works, and the newer daemon goes on. */
-static void an_older_run_is_a_job_of_a_newer_daemon(void **state)
+TEST(an_older_run_is_a_job_of_a_newer_daemon)
 {
-	(void)state;
 	struct world world;
 	struct job old, newer;
 	world_init(&world);
@@ -143,9 +140,8 @@ static void an_older_run_is_a_job_of_a_newer_daemon(void **state)
 }
 
 /* Expected: the job is known; the daemon of the newer version cannot be started, so some monitor starts its own. */
-static void a_takeover_by_a_program_that_is_not_there_leaves_a_daemon(void **state)
+TEST(a_takeover_by_a_program_that_is_not_there_leaves_a_daemon)
 {
-	(void)state;
 	struct world world;
 	struct job old, newer;
 	world_init(&world);
@@ -163,9 +159,8 @@ static void a_takeover_by_a_program_that_is_not_there_leaves_a_daemon(void **sta
 	world_fini(&world);
 }
 
-static void nobody_who_is_not_newer_takes_over(void **state)
+TEST(nobody_who_is_not_newer_takes_over)
 {
-	(void)state;
 	static const char *const versions[] = {LOADLINE_VERSION, "0.0.1"};
 	struct world world;
 	struct job job;
@@ -185,18 +180,4 @@ static void nobody_who_is_not_newer_takes_over(void **state)
 	assert_true(world_has_jobs(&world, 1));
 	job_stop(&job);
 	world_fini(&world);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_newer_run_replaces_an_older_daemon),
-	    cmocka_unit_test(a_newer_daemon_takes_over_the_pages),
-	    cmocka_unit_test(an_older_run_is_a_job_of_a_newer_daemon),
-	    cmocka_unit_test(a_takeover_by_a_program_that_is_not_there_leaves_a_daemon),
-	    cmocka_unit_test(nobody_who_is_not_newer_takes_over),
-	};
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
-#include "../unit/wait_for.h"
 #include "base/process.h"
+#include "test.h"
+#include "wait_for.h"
 
 enum { WAIT_MS = 30000, FDS = 4096, PATH_SIZE = 40 };
 

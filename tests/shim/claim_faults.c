@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/skipped.h"
 #include "base/clock.h"
 #include "hearing.h"
 #include "jobs.h"
+#include "skipped.h"
 
 #define MS UINT64_C(1000000)
 
@@ -98,13 +98,13 @@ static void find_place(void)
 	CHECK_EQUAL(ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, NULL), 0);
 }
 
-static void body_nobody(void)
+TEST_IN_WORLD(NULL, where_nobody_serves_it_is_done_without)
 {
 	find_place();
 	use_ungoverned();
 }
 
-static void body_nowhere(void)
+TEST_IN_WORLD(NULL, settings_that_name_no_place_are_done_without)
 {
 	place.name[0] = '\0';
 	use_ungoverned();
@@ -232,22 +232,22 @@ static void use_beside(void (*server)(void), void (*how)(int fd, unsigned packet
 	CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
 }
 
-static void body_silent(void)
+TEST_IN_WORLD(NULL, who_says_nothing_is_done_without)
 {
 	use_beside(serve, say_nothing);
 }
 
-static void body_garbage(void)
+TEST_IN_WORLD(NULL, who_says_garbage_is_done_without)
 {
 	use_beside(serve, say_garbage);
 }
 
-static void body_no_pages(void)
+TEST_IN_WORLD(NULL, who_gives_no_pages_is_done_without)
 {
 	use_beside(serve, give_nothing);
 }
 
-static void body_hangs_up(void)
+TEST_IN_WORLD(NULL, who_hangs_up_is_done_without)
 {
 	use_beside(serve, hang_up);
 }
@@ -257,8 +257,15 @@ static void body_other_users_name(void)
 	use_beside(serve_as_nobody, say_nothing);
 }
 
+TEST(another_user_who_has_the_name_is_done_without)
+{
+	if (geteuid() != 0)
+		SKIP_TEST("only root may become another user");
+	in_world(NULL, body_other_users_name);
+}
+
 /* Its launches wait for the lease, and no longer. */
-static void body_no_decision(void)
+TEST_IN_WORLD(NULL, who_gives_a_claim_and_never_decides_is_done_without)
 {
 	find_place();
 	answer = give_and_forget;
@@ -278,7 +285,7 @@ static void body_no_decision(void)
 }
 
 /* There is a loadlined, which nobody told of the job. */
-static void body_unknown(void)
+TEST_IN_WORLD(NULL, a_loadlined_that_does_not_know_the_job_is_done_without)
 {
 	jobs_find_place(&place);
 	use_ungoverned();
@@ -296,7 +303,7 @@ static bool is_charged(void)
 }
 
 /* From then on it is governed. */
-static void body_known_later(void)
+TEST_IN_WORLD(NULL, a_program_is_governed_as_soon_as_its_job_is_known)
 {
 	jobs_find_place(&place);
 	struct ll_run_settings settings = {
@@ -307,7 +314,7 @@ static void body_known_later(void)
 	WAIT_FOR(is_charged());
 }
 
-static void body_refused_for_now(void)
+TEST_IN_WORLD(NULL, a_limited_program_has_a_context_as_soon_as_its_job_is_known)
 {
 	struct ll_cu_context *context;
 	ll_cu_deviceptr address;
@@ -326,14 +333,14 @@ static void body_refused_for_now(void)
 
 /* ---- settings ---- */
 
-static void body_no_settings(void)
+TEST_IN_WORLD(NULL, under_garbled_settings_there_are_no_contexts)
 {
 	CHECK_EQUAL(setenv(LL_RUN_VARIABLE, "garbage", 1), 0);
 	check_refused();
 }
 
 /* Settings of a newer loadline have keys that this library does not know: they may be limits. */
-static void body_newer_settings(void)
+TEST_IN_WORLD(NULL, settings_with_a_key_that_is_not_known_are_refused)
 {
 	char text[2 * LL_RUN_TEXT_SIZE];
 	govern(600 * MIB);
@@ -360,54 +367,9 @@ static void body_other_user(void)
 	_exit(0); /* what registered the job is another user's */
 }
 
-#define TEST(name, body)                                                                                               \
-	static void name(void **state)                                                                                 \
-	{                                                                                                              \
-		(void)state;                                                                                           \
-		in_world(NULL, body);                                                                                  \
-	}
-
-#define TEST_AS_ROOT(name, body)                                                                                       \
-	static void name(void **state)                                                                                 \
-	{                                                                                                              \
-		(void)state;                                                                                           \
-		if (geteuid() != 0)                                                                                    \
-			SKIP_TEST("only root may become another user");                                                \
-		in_world(NULL, body);                                                                                  \
-	}
-
-TEST(where_nobody_serves_it_is_done_without, body_nobody)
-TEST(settings_that_name_no_place_are_done_without, body_nowhere)
-TEST(who_says_nothing_is_done_without, body_silent)
-TEST(who_says_garbage_is_done_without, body_garbage)
-TEST(who_gives_no_pages_is_done_without, body_no_pages)
-TEST(who_hangs_up_is_done_without, body_hangs_up)
-TEST(who_gives_a_claim_and_never_decides_is_done_without, body_no_decision)
-TEST_AS_ROOT(another_user_who_has_the_name_is_done_without, body_other_users_name)
-TEST(a_loadlined_that_does_not_know_the_job_is_done_without, body_unknown)
-TEST(a_program_is_governed_as_soon_as_its_job_is_known, body_known_later)
-TEST(a_limited_program_has_a_context_as_soon_as_its_job_is_known, body_refused_for_now)
-TEST(under_garbled_settings_there_are_no_contexts, body_no_settings)
-TEST(settings_with_a_key_that_is_not_known_are_refused, body_newer_settings)
-TEST_AS_ROOT(a_program_that_became_another_user_is_its_job_s, body_other_user)
-
-int main(void)
+TEST(a_program_that_became_another_user_is_its_job_s)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(where_nobody_serves_it_is_done_without),
-	    cmocka_unit_test(settings_that_name_no_place_are_done_without),
-	    cmocka_unit_test(who_says_nothing_is_done_without),
-	    cmocka_unit_test(who_says_garbage_is_done_without),
-	    cmocka_unit_test(who_gives_no_pages_is_done_without),
-	    cmocka_unit_test(who_hangs_up_is_done_without),
-	    cmocka_unit_test(who_gives_a_claim_and_never_decides_is_done_without),
-	    cmocka_unit_test(another_user_who_has_the_name_is_done_without),
-	    cmocka_unit_test(a_loadlined_that_does_not_know_the_job_is_done_without),
-	    cmocka_unit_test(a_program_is_governed_as_soon_as_its_job_is_known),
-	    cmocka_unit_test(a_limited_program_has_a_context_as_soon_as_its_job_is_known),
-	    cmocka_unit_test(under_garbled_settings_there_are_no_contexts),
-	    cmocka_unit_test(settings_with_a_key_that_is_not_known_are_refused),
-	    cmocka_unit_test(a_program_that_became_another_user_is_its_job_s),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (geteuid() != 0)
+		SKIP_TEST("only root may become another user");
+	in_world(NULL, body_other_user);
 }

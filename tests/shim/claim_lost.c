@@ -22,7 +22,7 @@ static bool is_told_lost(const struct ll_page *page)
 	return seen_ns && ll_now_ns() - seen_ns < 3000 * MS && page->cards[0].lost_since_ns <= seen_ns;
 }
 
-static void body_lost_for_now(void)
+TEST_IN_WORLD(NULL, a_program_that_loses_its_claim_says_so)
 {
 	ll_cu_deviceptr address;
 	govern(600 * MIB);
@@ -44,7 +44,7 @@ static void body_lost_for_now(void)
 }
 
 /* `loadline run` had no limit, `loadline set` gave one. */
-static void body_lost_under_a_limit_set_later(void)
+TEST_IN_WORLD(NULL, a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later)
 {
 	ll_cu_deviceptr address;
 	govern(0);
@@ -65,7 +65,7 @@ static unsigned count_slots(void)
 }
 
 /* Processes that get nothing do not use up the claims. */
-static void body_given_back(void)
+TEST_IN_WORLD(NULL, a_refused_context_gives_its_claim_back)
 {
 	struct ll_cu_context *context;
 	ll_cu_deviceptr address;
@@ -99,7 +99,7 @@ static void *go_on_later(void *arg)
 	return NULL;
 }
 
-static void body_given_back_to_a_busy_one(void)
+TEST_IN_WORLD(NULL, a_claim_that_was_given_back_is_waited_for_as_the_first_one)
 {
 	struct ll_cu_context *context;
 	pthread_t thread;
@@ -167,7 +167,7 @@ static void end_two(pid_t other)
 	CHECK_EQUAL(waitpid(other, NULL, 0), other);
 }
 
-static void body_killed(void)
+TEST_IN_WORLD(NULL, limits_hold_without_loadlined_and_the_next_one_goes_on)
 {
 	pid_t other = begin_two(), daemon = jobs_daemon();
 	CHECK(daemon > 1 && kill(daemon, SIGKILL) == 0);
@@ -189,7 +189,7 @@ static void body_killed(void)
 	WAIT_FOR(count_slots() == 1);
 }
 
-static void body_stopped(void)
+TEST_IN_WORLD(NULL, a_stopped_loadlined_keeps_no_launch_waiting)
 {
 	pid_t other = begin_two(), daemon = jobs_daemon();
 	CHECK(daemon > 1 && kill(daemon, SIGSTOP) == 0);
@@ -204,7 +204,7 @@ static void body_stopped(void)
 }
 
 /* For less than the lease. Its account holds 10 ms at most, and earns 1 ms in 10. */
-static void body_capped_while_stopped(void)
+TEST_IN_WORLD(NULL, a_cap_holds_while_loadlined_is_late)
 {
 	const uint64_t run_ns = 200 * MS;
 	unsigned launches = 0;
@@ -226,33 +226,4 @@ static void body_capped_while_stopped(void)
 	CHECK_EQUAL(kill(daemon, SIGCONT), 0);
 	print_message("%u launches in %llu ms\n", launches, (unsigned long long)(took_ns / MS));
 	CHECK(launches <= 10 + 5 + took_ns / MS / 10);
-}
-
-#define TEST(name, body)                                                                                               \
-	static void name(void **state)                                                                                 \
-	{                                                                                                              \
-		(void)state;                                                                                           \
-		in_world(NULL, body);                                                                                  \
-	}
-
-TEST(a_program_that_loses_its_claim_says_so, body_lost_for_now)
-TEST(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later, body_lost_under_a_limit_set_later)
-TEST(a_refused_context_gives_its_claim_back, body_given_back)
-TEST(a_claim_that_was_given_back_is_waited_for_as_the_first_one, body_given_back_to_a_busy_one)
-TEST(limits_hold_without_loadlined_and_the_next_one_goes_on, body_killed)
-TEST(a_stopped_loadlined_keeps_no_launch_waiting, body_stopped)
-TEST(a_cap_holds_while_loadlined_is_late, body_capped_while_stopped)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_program_that_loses_its_claim_says_so),
-	    cmocka_unit_test(a_program_that_loses_its_claim_is_held_to_a_limit_that_was_set_later),
-	    cmocka_unit_test(a_refused_context_gives_its_claim_back),
-	    cmocka_unit_test(a_claim_that_was_given_back_is_waited_for_as_the_first_one),
-	    cmocka_unit_test(limits_hold_without_loadlined_and_the_next_one_goes_on),
-	    cmocka_unit_test(a_stopped_loadlined_keeps_no_launch_waiting),
-	    cmocka_unit_test(a_cap_holds_while_loadlined_is_late),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

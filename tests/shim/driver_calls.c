@@ -3,21 +3,15 @@
  * threads that end. The barrier is the test's own, which a kernel or a sandbox may refuse.
  */
 #include "shim/time/driver_calls.h"
-#include "../unit/skipped.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #include "base/clock.h"
 #include "shim/time/thread_barrier.h"
@@ -120,9 +114,8 @@ static void body_named(void)
 	ll_driver_calls_open();
 }
 
-static void a_thread_that_stays_inside_is_named_and_the_wait_ends(void **state)
+TEST(a_thread_that_stays_inside_is_named_and_the_wait_ends)
 {
-	(void)state;
 	in_process(body_named);
 	waits_for_turn = true;
 	in_process(body_named);
@@ -136,7 +129,7 @@ static void *leave_soon(void *user)
 	return user;
 }
 
-static void body_short(void)
+TEST_RUN_BY(in_process, a_wait_ends_with_the_last_call)
 {
 	pthread_t thread = start_inside(), timer;
 	CHECK(pthread_create(&timer, NULL, leave_soon, NULL) == 0);
@@ -145,12 +138,6 @@ static void body_short(void)
 	CHECK(may_leave);
 	join_thread(thread);
 	join_thread(timer);
-}
-
-static void a_wait_ends_with_the_last_call(void **state)
-{
-	(void)state;
-	in_process(body_short);
 }
 
 static _Atomic bool has_entered;
@@ -181,9 +168,8 @@ static void body_shut(void)
 	CHECK(has_entered);
 }
 
-static void a_thread_that_comes_while_the_calls_are_shut_waits_until_the_last_open(void **state)
+TEST(a_thread_that_comes_while_the_calls_are_shut_waits_until_the_last_open)
 {
-	(void)state;
 	in_process(body_shut);
 }
 
@@ -193,19 +179,13 @@ static void call_inside(void)
 	CHECK(strcmp(ll_driver_call_own->function, "cuOuter") == 0);
 }
 
-static void body_nested(void)
+TEST_RUN_BY(in_process, a_nested_call_counts_once_and_passes)
 {
 	LL_DRIVER_CALL(cuOuter);
 	CHECK(ll_driver_calls_shut() == 0); /* who is inside already never waits */
 	call_inside();
 	CHECK(strcmp(ll_driver_call_own->function, "cuOuter") == 0);
 	CHECK(wait_for_ns(0).count == 0); /* the calling thread is left out */
-}
-
-static void a_nested_call_counts_once_and_passes(void **state)
-{
-	(void)state;
-	in_process(body_nested);
 }
 
 /* ---- threads that come and go ---- */
@@ -255,9 +235,8 @@ static void body_crowd(void)
 	CHECK(wait_for_ns(0).count == 0);
 }
 
-static void a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut(void **state)
+TEST(a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut)
 {
-	(void)state;
 	answer_to_allow = -EPERM;
 	in_process(body_crowd); /* with fences */
 	answer_to_allow = 0;
@@ -273,18 +252,12 @@ static void *exit_inside(void *user)
 	pthread_exit(NULL);
 }
 
-static void body_exit(void)
+TEST_RUN_BY(in_process, a_thread_that_exits_inside_a_call_has_left_it)
 {
 	pthread_t thread;
 	CHECK(pthread_create(&thread, NULL, exit_inside, NULL) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK(wait_for_ns(0).count == 0);
-}
-
-static void a_thread_that_exits_inside_a_call_has_left_it(void **state)
-{
-	(void)state;
-	in_process(body_exit);
 }
 
 /* As a thread ends whose language knows nothing of the C library's clean-ups. */
@@ -296,7 +269,7 @@ static void *end_without_a_word(void *user)
 	return user;
 }
 
-static void body_gone(void)
+TEST_RUN_BY(in_process, a_thread_that_ended_without_a_word_is_not_waited_for)
 {
 	pthread_t thread;
 	CHECK(pthread_create(&thread, NULL, end_without_a_word, NULL) == 0);
@@ -304,12 +277,6 @@ static void body_gone(void)
 	while (!is_in)
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS / 10);
 	CHECK(wait_for_ns(LONG_NS).count == 0);
-}
-
-static void a_thread_that_ended_without_a_word_is_not_waited_for(void **state)
-{
-	(void)state;
-	in_process(body_gone);
 }
 
 /* In the child is one thread, inside as it was; the parent's other one is not there. */
@@ -336,9 +303,8 @@ static void body_fork(void)
 	join_thread(thread);
 }
 
-static void a_forked_child_has_its_own_thread_alone_and_its_calls_are_open(void **state)
+TEST(a_forked_child_has_its_own_thread_alone_and_its_calls_are_open)
 {
-	(void)state;
 #if defined(LL_HAS_THREAD_SANITIZER)
 	SKIP_TEST("the thread sanitizer does not follow a fork of a program that has threads");
 #endif
@@ -347,7 +313,7 @@ static void a_forked_child_has_its_own_thread_alone_and_its_calls_are_open(void 
 
 /* ---- barriers that are refused ---- */
 
-static void body_no_barrier(void)
+TEST_RUN_BY(in_process, without_barriers_entries_have_fences_and_all_is_the_same)
 {
 	answer_to_allow = answer_to_barrier = -EPERM;
 	body_named();
@@ -356,13 +322,7 @@ static void body_no_barrier(void)
 	CHECK(barriers == 0);
 }
 
-static void without_barriers_entries_have_fences_and_all_is_the_same(void **state)
-{
-	(void)state;
-	in_process(body_no_barrier);
-}
-
-static void body_barrier_lost(void)
+TEST_RUN_BY(in_process, a_barrier_that_is_refused_later_is_said)
 {
 	pthread_t thread = start_inside();
 	answer_to_barrier = -EPERM;
@@ -371,27 +331,4 @@ static void body_barrier_lost(void)
 	answer_to_barrier = 0;
 	CHECK(ll_driver_calls_shut() == 0);
 	join_thread(thread);
-}
-
-static void a_barrier_that_is_refused_later_is_said(void **state)
-{
-	(void)state;
-	in_process(body_barrier_lost);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_thread_that_stays_inside_is_named_and_the_wait_ends),
-	    cmocka_unit_test(a_wait_ends_with_the_last_call),
-	    cmocka_unit_test(a_thread_that_comes_while_the_calls_are_shut_waits_until_the_last_open),
-	    cmocka_unit_test(a_nested_call_counts_once_and_passes),
-	    cmocka_unit_test(a_thousand_threads_come_and_go_and_none_is_inside_while_the_calls_are_shut),
-	    cmocka_unit_test(a_thread_that_exits_inside_a_call_has_left_it),
-	    cmocka_unit_test(a_thread_that_ended_without_a_word_is_not_waited_for),
-	    cmocka_unit_test(a_forked_child_has_its_own_thread_alone_and_its_calls_are_open),
-	    cmocka_unit_test(without_barriers_entries_have_fences_and_all_is_the_same),
-	    cmocka_unit_test(a_barrier_that_is_refused_later_is_said),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void enter_once(void)
 	LL_DRIVER_CALL(cuFirst); /* a thread's first call goes the slow way */
 }
 
-static void body_hooks(void)
+TEST_IN_WORLD(NULL, every_hook_that_uses_the_card_is_inside_while_the_driver_works)
 {
 	atomic_store(&ll_real_bound[LL_REAL_CUDA], (const void *)&looking_driver);
 	enter_once();
@@ -116,12 +116,6 @@ static void body_hooks(void)
 	}
 }
 
-static void every_hook_that_uses_the_card_is_inside_while_the_driver_works(void **state)
-{
-	(void)state;
-	in_world(NULL, body_hooks);
-}
-
 static void *call_and_exit(void *hook)
 {
 	any_function *function;
@@ -130,7 +124,7 @@ static void *call_and_exit(void *hook)
 	return hook;
 }
 
-static void body_exits(void)
+TEST_IN_WORLD(NULL, a_thread_that_exits_in_the_driver_has_left_every_hook)
 {
 	struct ll_driver_calls_inside inside;
 	atomic_store(&ll_real_bound[LL_REAL_CUDA], (const void *)&looking_driver);
@@ -146,12 +140,6 @@ static void body_exits(void)
 		CHECK_EQUAL(ll_driver_calls_wait(0, &inside), 0);
 		CHECK_EQUAL(inside.count, 0);
 	}
-}
-
-static void a_thread_that_exits_in_the_driver_has_left_every_hook(void **state)
-{
-	(void)state;
-	in_world(NULL, body_exits);
 }
 
 /* ---- on the simulated card ---- */
@@ -186,7 +174,7 @@ static void prepare(void)
 	CHECK_EQUAL(cu.cuMemsetD32(memory, 0, 1024), 0);
 }
 
-static void body_blocked(void)
+TEST_IN_WORLD(NULL, a_thread_whose_copy_blocks_in_the_driver_is_named_until_it_is_back)
 {
 	pthread_t thread;
 	prepare();
@@ -207,13 +195,7 @@ static void body_blocked(void)
 	CHECK(is_copied);
 }
 
-static void a_thread_whose_copy_blocks_in_the_driver_is_named_until_it_is_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_blocked);
-}
-
-static void body_held(void)
+TEST_IN_WORLD(NULL, a_copy_waits_while_the_calls_are_shut)
 {
 	pthread_t thread;
 	prepare();
@@ -226,21 +208,4 @@ static void body_held(void)
 	ll_driver_calls_open();
 	CHECK_EQUAL(pthread_join(thread, NULL), 0);
 	CHECK(is_copied);
-}
-
-static void a_copy_waits_while_the_calls_are_shut(void **state)
-{
-	(void)state;
-	in_world(NULL, body_held);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_hook_that_uses_the_card_is_inside_while_the_driver_works),
-	    cmocka_unit_test(a_thread_that_exits_in_the_driver_has_left_every_hook),
-	    cmocka_unit_test(a_thread_whose_copy_blocks_in_the_driver_is_named_until_it_is_back),
-	    cmocka_unit_test(a_copy_waits_while_the_calls_are_shut),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,13 +99,7 @@ static void prepare_shared(void)
 
 static void prepare_green(void)
 {
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	CHECK_EQUAL(cu.cuGreenCtxCreate(&green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	CHECK_EQUAL(cu.cuGreenCtxCreate(&green, new_green_desc(), 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
 }
 
 static void prepare_code(void)
@@ -349,17 +343,11 @@ static void check_batch(const struct call *first, unsigned count)
 	CHECK_EQUAL(simctl("heal"), 0);
 }
 
-static void body_held_and_seen(void)
+TEST_IN_WORLD(NULL, every_call_that_passes_is_held_or_seen)
 {
 	prepare();
 	for (unsigned i = 0; i < COUNT; i += LL_DRIVER_CALLS_NAMED)
 		check_batch(&calls[i], COUNT - i < LL_DRIVER_CALLS_NAMED ? COUNT - i : LL_DRIVER_CALLS_NAMED);
-}
-
-static void every_call_that_passes_is_held_or_seen(void **state)
-{
-	(void)state;
-	in_world(NULL, body_held_and_seen);
 }
 
 /* ---- the rows ---- */
@@ -374,9 +362,8 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static void every_row_is_called_here(void **state)
+TEST(every_row_is_called_here)
 {
-	(void)state;
 	for (size_t i = 0; i < ROWS; i++) {
 		size_t k = 0;
 		while (k < COUNT && strcmp(calls[k].symbol, rows[i].symbol) != 0)
@@ -412,7 +399,7 @@ static unsigned count_arguments(const char *args)
 	return count;
 }
 
-static void body_arguments(void)
+TEST_IN_WORLD(NULL, the_driver_gets_the_arguments_in_their_order)
 {
 	atomic_store(&ll_real_bound[LL_REAL_CUDA], (const void *)&taking_driver);
 	for (size_t i = 0; i < ROWS; i++) {
@@ -428,20 +415,4 @@ static void body_arguments(void)
 				give_up_numbers(__FILE__, __LINE__, rows[i].symbol, k, (long long)given[k]);
 		}
 	}
-}
-
-static void the_driver_gets_the_arguments_in_their_order(void **state)
-{
-	(void)state;
-	in_world(NULL, body_arguments);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_call_that_passes_is_held_or_seen),
-	    cmocka_unit_test(every_row_is_called_here),
-	    cmocka_unit_test(the_driver_gets_the_arguments_in_their_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,8 @@
 #include "shim/interpose/elf_lookup.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static struct ll_elf_object find(const char *stem)
 {
@@ -18,9 +13,8 @@ static struct ll_elf_object find(const char *stem)
 	return object;
 }
 
-static void libc_is_found_by_its_name(void **state)
+TEST(libc_is_found_by_its_name)
 {
-	(void)state;
 	const char *nobody[] = {"no-such-library.so", NULL}, *half[] = {"libc.s", NULL};
 	struct ll_elf_object object, libc = find("libc.so");
 	assert_false(ll_elf_find(nobody, &object));
@@ -32,9 +26,8 @@ static void libc_is_found_by_its_name(void **state)
 	assert_false(ll_elf_holds(&libc, NULL));
 }
 
-static void the_loader_s_list_of_what_was_there_at_the_start_has_libc(void **state)
+TEST(the_loader_s_list_of_what_was_there_at_the_start_has_libc)
 {
-	(void)state;
 	const char *libc_stems[] = {"libc.so", NULL}, *nobody[] = {"no-such-library.so", NULL};
 	struct ll_elf_object started, libc = find("libc.so");
 	assert_true(ll_elf_find_started(libc_stems, &started));
@@ -43,9 +36,8 @@ static void the_loader_s_list_of_what_was_there_at_the_start_has_libc(void **sta
 	assert_false(ll_elf_find_started(nobody, &started));
 }
 
-static void functions_have_the_addresses_that_dlsym_gives(void **state)
+TEST(functions_have_the_addresses_that_dlsym_gives)
 {
-	(void)state;
 	/* No functions with several implementations here: their symbol is not the function. */
 	static const char *const names[] = {"dlsym", "dlvsym", "dlopen", "malloc", "free", "qsort", "getenv", "fork"};
 	struct ll_elf_object libc = find("libc.so");
@@ -92,16 +84,14 @@ static void check_table(const char *file, bool is_gnu)
 	assert_false(ll_elf_find(stems, &gone));
 }
 
-static void both_kinds_of_hash_tables_are_read(void **state)
+TEST(both_kinds_of_hash_tables_are_read)
 {
-	(void)state;
 	check_table(SHIM_TEST_TABLE_GNU, true);
 	check_table(SHIM_TEST_TABLE_SYSV, false);
 }
 
-static void of_several_versions_the_default_one_is_found(void **state)
+TEST(of_several_versions_the_default_one_is_found)
 {
-	(void)state;
 	void *handle = dlopen(SHIM_TEST_TABLE_GNU, RTLD_NOW);
 	struct ll_elf_object object = find("libtable_gnu.so");
 	void *old = dlvsym(handle, "table_versioned", "TABLE_1"), *now = dlvsym(handle, "table_versioned", "TABLE_2");
@@ -112,16 +102,4 @@ static void of_several_versions_the_default_one_is_found(void **state)
 	/* One that has an old version alone is still found. */
 	assert_ptr_equal(ll_elf_function(&object, "table_old"), dlvsym(handle, "table_old", "TABLE_1"));
 	dlclose(handle);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(libc_is_found_by_its_name),
-	    cmocka_unit_test(the_loader_s_list_of_what_was_there_at_the_start_has_libc),
-	    cmocka_unit_test(functions_have_the_addresses_that_dlsym_gives),
-	    cmocka_unit_test(both_kinds_of_hash_tables_are_read),
-	    cmocka_unit_test(of_several_versions_the_default_one_is_found),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

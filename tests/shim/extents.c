@@ -2,16 +2,11 @@
  * child. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #include "shim/memory/extents.h"
 
@@ -146,9 +141,8 @@ static void walk_as_model(void)
 	assert_false(ll_extents_next(&at));
 }
 
-static void it_does_as_a_naive_model_does(void **state)
+TEST(it_does_as_a_naive_model_does)
 {
-	(void)state;
 	random_state = 7;
 	for (int i = 0; i < STEPS; i++) {
 		uint64_t address = 1 + random_below(UNITS - 1);
@@ -233,9 +227,8 @@ static void take_in_order(size_t order, uint64_t total)
 }
 
 /* Chunks are half full in the mean at least, and the map is small again when it is empty. */
-static void every_order_of_coming_and_going(void **state)
+TEST(every_order_of_coming_and_going)
 {
-	(void)state;
 	enum { TOTAL = 5000 };
 	for (size_t in = 0; in < ORDERS; in++) {
 		for (size_t out = 0; out < ORDERS; out++) {
@@ -256,9 +249,8 @@ static void every_order_of_coming_and_going(void **state)
 }
 
 /* One of each 64 stays, so that no chunk empties by itself. */
-static void what_is_left_of_many_is_drawn_together(void **state)
+TEST(what_is_left_of_many_is_drawn_together)
 {
-	(void)state;
 	enum { TOTAL = 100 * CHUNK };
 	size_t chunks;
 	fill_in_order(0, TOTAL);
@@ -274,9 +266,8 @@ static void what_is_left_of_many_is_drawn_together(void **state)
 }
 
 /* A host takes some 0.2 s in order, and 2 s if the addresses are scattered. One that is fifty times as slow passes. */
-static void a_million_take_no_time(void **state)
+TEST(a_million_take_no_time)
 {
-	(void)state;
 	struct ll_extent found;
 	for (size_t order = 0; order < ORDERS; order++) {
 		if (orders[order] == inwards || orders[order] == in_runs)
@@ -297,9 +288,8 @@ static void a_million_take_no_time(void **state)
 
 /* ---- what each function does ---- */
 
-static void an_address_lies_in_one_extent(void **state)
+TEST(an_address_lies_in_one_extent)
 {
-	(void)state;
 	struct ll_extent found, block = plain(0x30000, 0x1000);
 	block.kind = LL_EXTENT_BLOCK;
 	assert_false(ll_extents_find_containing(0x10000, &found));
@@ -328,9 +318,8 @@ static void an_address_lies_in_one_extent(void **state)
 	empty_map();
 }
 
-static void what_is_in_the_way_is_handed_over_one_by_one(void **state)
+TEST(what_is_in_the_way_is_handed_over_one_by_one)
 {
-	(void)state;
 	struct ll_extent stale, large = plain(0x1000, 0x3000);
 	put(plain(0x800, 0x801)); /* its last byte */
 	put(plain(0x2000, 0x10));
@@ -363,9 +352,8 @@ static bool count_down(struct ll_extent *extent, uint64_t by)
 	return extent->count != 0;
 }
 
-static void a_change_in_place_may_end_it(void **state)
+TEST(a_change_in_place_may_end_it)
 {
-	(void)state;
 	struct ll_extent before, extent = {.kind = LL_EXTENT_CONTEXT, .address = 9, .count = 3};
 	put(extent);
 	assert_false(ll_extents_change(LL_EXTENT_GREEN, 9, count_down, 2, &before));
@@ -376,9 +364,8 @@ static void a_change_in_place_may_end_it(void **state)
 	assert_int_equal(count(), 0);
 }
 
-static void what_a_context_owns_goes_together(void **state)
+TEST(what_a_context_owns_goes_together)
 {
-	(void)state;
 	enum { TOTAL = 50000 };
 	size_t chunks;
 	uint64_t sum = 0;
@@ -421,9 +408,8 @@ static void *put_and_take(void *arg)
 	return arg;
 }
 
-static void threads_do_not_disturb_each_other(void **state)
+TEST(threads_do_not_disturb_each_other)
 {
-	(void)state;
 	pthread_t threads[16];
 	for (uintptr_t i = 0; i < 16; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, put_and_take, (void *)(i + 1)), 0);
@@ -435,9 +421,8 @@ static void threads_do_not_disturb_each_other(void **state)
 	assert_int_equal(count(), 0);
 }
 
-static void a_forked_child_begins_with_nothing(void **state)
+TEST(a_forked_child_begins_with_nothing)
 {
-	(void)state;
 	struct ll_extent extent;
 	int status;
 	fill_in_order(0, 1000);
@@ -453,29 +438,10 @@ static void a_forked_child_begins_with_nothing(void **state)
 	assert_int_equal(count(), 0);
 }
 
-static void errno_is_kept(void **state)
+TEST(errno_is_kept)
 {
-	(void)state;
 	errno = 42;
 	fill_in_order(0, 10000);
 	take_in_order(0, 10000);
 	assert_int_equal(errno, 42);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(it_does_as_a_naive_model_does),
-	    cmocka_unit_test(every_order_of_coming_and_going),
-	    cmocka_unit_test(what_is_left_of_many_is_drawn_together),
-	    cmocka_unit_test(a_million_take_no_time),
-	    cmocka_unit_test(an_address_lies_in_one_extent),
-	    cmocka_unit_test(what_is_in_the_way_is_handed_over_one_by_one),
-	    cmocka_unit_test(a_change_in_place_may_end_it),
-	    cmocka_unit_test(what_a_context_owns_goes_together),
-	    cmocka_unit_test(threads_do_not_disturb_each_other),
-	    cmocka_unit_test(a_forked_child_begins_with_nothing),
-	    cmocka_unit_test(errno_is_kept),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* What the card takes for what a program asks: measured figures, and sizes that no card has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #include "shim/memory/footprint.h"
 
 #define MIB UINT64_C(0x100000)
 
-static void contexts_follow_the_card_and_the_stack(void **state)
+TEST(contexts_follow_the_card_and_the_stack)
 {
-	(void)state;
 	struct ll_footprint_card h200 = {.sm_count = 132, .threads_per_sm = 2048};
 	assert_int_equal(ll_footprint_context(&h200, 1024), 528 * MIB); /* 526.8 measured */
 	assert_int_equal(ll_footprint_context(&h200, 0), 264 * MIB);    /* 262.8 */
@@ -21,9 +17,8 @@ static void contexts_follow_the_card_and_the_stack(void **state)
 	assert_int_equal(ll_footprint_context(&unknown, 1024), 0);
 }
 
-static void sizes_that_overflow_are_larger_than_any_limit(void **state)
+TEST(sizes_that_overflow_are_larger_than_any_limit)
 {
-	(void)state;
 	assert_int_equal(ll_footprint_plain(UINT64_MAX), UINT64_MAX);
 	assert_int_equal(ll_footprint_plain(UINT64_MAX - 2 * MIB), UINT64_MAX - 2 * MIB + 1);
 	assert_int_equal(ll_footprint_pitched(UINT64_MAX / 2, 3), UINT64_MAX);
@@ -34,9 +29,8 @@ static void sizes_that_overflow_are_larger_than_any_limit(void **state)
 	assert_int_equal(ll_footprint_array(&shape, UINT32_MAX), UINT64_MAX);
 }
 
-static void mipmaps_have_no_more_levels_than_their_longest_side(void **state)
+TEST(mipmaps_have_no_more_levels_than_their_longest_side)
 {
-	(void)state;
 	struct ll_cu_array3d_descriptor shape = {
 	    .width = 1024, .height = 1024, .format = LL_CU_AD_FORMAT_FLOAT, .channels = 4};
 	assert_int_equal(ll_footprint_array(&shape, 11), ll_footprint_array(&shape, 1000));
@@ -45,14 +39,4 @@ static void mipmaps_have_no_more_levels_than_their_longest_side(void **state)
 	assert_int_equal(ll_footprint_array(&none, 3), 0);
 	shape.flags = LL_CUDA_ARRAY3D_SPARSE;
 	assert_int_equal(ll_footprint_array(&shape, 1), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(contexts_follow_the_card_and_the_stack),
-	    cmocka_unit_test(sizes_that_overflow_are_larger_than_any_limit),
-	    cmocka_unit_test(mipmaps_have_no_more_levels_than_their_longest_side),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* The gaps of a pool that are certain (shim/memory/gaps.h): what is a gap for whom, against a model that knows every
  * byte. And what a graph's nodes can take (shim/memory/graph_need.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #include "shim/memory/footprint.h"
 #include "shim/memory/gaps.h"
@@ -27,9 +22,8 @@ static void free_block(struct ll_gaps *gaps, uint64_t address, uint64_t bytes, c
 	ll_gaps_settle(gaps, 7, place, number);
 }
 
-static void a_gap_is_its_streams_until_the_program_has_waited(void **state)
+TEST(a_gap_is_its_streams_until_the_program_has_waited)
 {
-	(void)state;
 	struct ll_gaps gaps = {.count = 0};
 	assert_false(ll_gaps_fit(&gaps, 1, &one));
 	free_block(&gaps, BASE, 1000, &one, 1);
@@ -44,9 +38,8 @@ static void a_gap_is_its_streams_until_the_program_has_waited(void **state)
 	ll_gaps_fini(&gaps);
 }
 
-static void default_streams_differ_by_thread_and_context(void **state)
+TEST(default_streams_differ_by_thread_and_context)
 {
-	(void)state;
 	struct ll_gaps gaps = {.count = 0};
 	struct ll_stream_place legacy = {.handle = LL_CU_STREAM_LEGACY, .context = (struct ll_cu_context *)1};
 	struct ll_stream_place elsewhere = {.handle = LL_CU_STREAM_LEGACY, .context = (struct ll_cu_context *)2};
@@ -62,9 +55,8 @@ static void default_streams_differ_by_thread_and_context(void **state)
 	ll_gaps_fini(&gaps);
 }
 
-static void what_is_taken_while_it_is_freed_is_no_gap(void **state)
+TEST(what_is_taken_while_it_is_freed_is_no_gap)
 {
-	(void)state;
 	struct ll_gaps gaps = {.count = 0};
 	ll_gaps_expect(&gaps, BASE, 4 * UNIT, 1);
 	assert_false(ll_gaps_fit(&gaps, 1, &one));
@@ -84,9 +76,8 @@ static void what_is_taken_while_it_is_freed_is_no_gap(void **state)
 	ll_gaps_fini(&gaps);
 }
 
-static void a_stream_that_ends_takes_its_gaps_along(void **state)
+TEST(a_stream_that_ends_takes_its_gaps_along)
 {
-	(void)state;
 	struct ll_gaps gaps = {.count = 0};
 	free_block(&gaps, BASE, UNIT, &one, 1);
 	free_block(&gaps, BASE + UNIT, UNIT, &other, 2);
@@ -99,9 +90,8 @@ static void a_stream_that_ends_takes_its_gaps_along(void **state)
 	ll_gaps_fini(&gaps);
 }
 
-static void only_so_many_are_remembered(void **state)
+TEST(only_so_many_are_remembered)
 {
-	(void)state;
 	struct ll_gaps gaps = {.count = 0};
 	for (uint64_t i = 0; i < LL_GAPS_MOST + 10; i++)
 		free_block(&gaps, BASE + 2 * i * UNIT, UNIT, &one, i);
@@ -115,12 +105,11 @@ static void only_so_many_are_remembered(void **state)
 /* A pool of some units: a block's number, or 0 for what is free. A gap of the library is always one of the model. */
 enum { UNITS = 200, ROUNDS = 20000 };
 
-static void what_is_remembered_is_free(void **state)
+TEST(what_is_remembered_is_free)
 {
 	static unsigned owner[UNITS];
 	struct ll_gaps gaps = {.count = 0};
 	unsigned seed = 1;
-	(void)state;
 	for (unsigned round = 1; round <= ROUNDS; round++) {
 		seed = seed * 1103515245 + 12345;
 		unsigned at = seed / 65536 % UNITS, units = 1 + seed / 7919 % 12, free_units = 0;
@@ -153,9 +142,8 @@ static void what_is_remembered_is_free(void **state)
 
 /* ---- graphs ---- */
 
-static void nodes_at_the_same_addresses_need_their_memory_once(void **state)
+TEST(nodes_at_the_same_addresses_need_their_memory_once)
 {
-	(void)state;
 	struct ll_graph_block blocks[] = {
 	    {0, BASE + 200 * MIB, 40 * MIB}, {1, BASE, 33 * MIB},       {0, BASE, 20 * MIB}, {0, BASE, 40 * MIB},
 	    {0, BASE + 30 * MIB, 40 * MIB},  {1, BASE, UINT64_C(1000)},
@@ -169,9 +157,8 @@ static void nodes_at_the_same_addresses_need_their_memory_once(void **state)
 	assert_int_equal(of_card, 2);
 }
 
-static void a_need_that_overflows_is_more_than_any_limit(void **state)
+TEST(a_need_that_overflows_is_more_than_any_limit)
 {
-	(void)state;
 	struct ll_graph_block blocks[] = {{0, UINT64_MAX - 10, 100}, {0, 4096, UINT64_MAX - 4096}};
 	size_t of_card;
 	ll_graph_need_sort(blocks, 2);
@@ -179,12 +166,11 @@ static void a_need_that_overflows_is_more_than_any_limit(void **state)
 	assert_int_equal(of_card, 2);
 }
 
-static void many_nodes_are_sorted(void **state)
+TEST(many_nodes_are_sorted)
 {
 	enum { COUNT = 5000 };
 	static struct ll_graph_block blocks[COUNT];
 	unsigned seed = 1;
-	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
 		seed = seed * 1103515245 + 12345;
 		blocks[i] = (struct ll_graph_block){(int)(seed >> 30), BASE + (seed >> 8) * MIB, MIB};
@@ -193,20 +179,4 @@ static void many_nodes_are_sorted(void **state)
 	for (size_t i = 1; i < COUNT; i++)
 		assert_true(blocks[i].device > blocks[i - 1].device ||
 			    (blocks[i].device == blocks[i - 1].device && blocks[i].address >= blocks[i - 1].address));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_gap_is_its_streams_until_the_program_has_waited),
-	    cmocka_unit_test(default_streams_differ_by_thread_and_context),
-	    cmocka_unit_test(what_is_taken_while_it_is_freed_is_no_gap),
-	    cmocka_unit_test(a_stream_that_ends_takes_its_gaps_along),
-	    cmocka_unit_test(only_so_many_are_remembered),
-	    cmocka_unit_test(what_is_remembered_is_free),
-	    cmocka_unit_test(nodes_at_the_same_addresses_need_their_memory_once),
-	    cmocka_unit_test(a_need_that_overflows_is_more_than_any_limit),
-	    cmocka_unit_test(many_nodes_are_sorted),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,11 +253,7 @@ static void prepare_stacks(void)
 
 static void prepare_green_desc(void)
 {
-	struct ll_cu_resource all, group;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
+	desc = new_green_desc();
 }
 
 static void prepare_green(void)
@@ -397,14 +393,13 @@ static void body_untold_card(void)
 	check_covered(0);
 }
 
-static void a_program_is_not_told_of_the_whole_card_when_a_question_fails(void **state)
+TEST(a_program_is_not_told_of_the_whole_card_when_a_question_fails)
 {
-	(void)state;
 	in_world(NULL, body_questions);
 	in_world(NULL, body_untold_card);
 }
 
-static void body_no_such_card(void)
+TEST_IN_WORLD(NULL, of_a_card_that_is_not_there_a_limited_program_gets_the_driver_s_answer)
 {
 	struct ll_cu_mem_allocation_prop prop = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
 						 .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = 5}};
@@ -417,16 +412,10 @@ static void body_no_such_card(void)
 	CHECK_EQUAL(cu.cuMemCreate(&handle, 8 * MIB, &prop, 0), LL_CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void of_a_card_that_is_not_there_a_limited_program_gets_the_driver_s_answer(void **state)
-{
-	(void)state;
-	in_world(NULL, body_no_such_card);
-}
-
 /* ---- events ---- */
 
 /* The limit has room for one block. Another stream may have it when its own has come to the free. */
-static void body_event(void)
+TEST_IN_WORLD(NULL, an_event_that_fails_is_not_called_out_of_memory)
 {
 	govern_evictable(CONTEXT_BYTES + 100 * MIB);
 	open_context(0);
@@ -441,12 +430,6 @@ static void body_event(void)
 	set_fault("cuStreamWaitEvent", false);
 	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 80 * MIB, stream), 0);
 	CHECK_EQUAL(pool_charge(), 80 * MIB);
-}
-
-static void an_event_that_fails_is_not_called_out_of_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_event);
 }
 
 /* ---- all calls and all faults ---- */
@@ -525,36 +508,12 @@ static void try_all(bool is_evictable)
 	CHECK(tried >= CALLS); /* most calls make several, few make none */
 }
 
-static void body_plain(void)
+TEST_IN_WORLD(NULL, a_call_inside_a_hook_that_fails_is_answered_and_leaves_nothing_uncharged)
 {
 	try_all(false);
 }
 
-static void body_evictable(void)
+TEST_IN_WORLD(NULL, the_same_in_an_evictable_program)
 {
 	try_all(true);
-}
-
-static void a_call_inside_a_hook_that_fails_is_answered_and_leaves_nothing_uncharged(void **state)
-{
-	(void)state;
-	in_world(NULL, body_plain);
-}
-
-static void the_same_in_an_evictable_program(void **state)
-{
-	(void)state;
-	in_world(NULL, body_evictable);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_call_inside_a_hook_that_fails_is_answered_and_leaves_nothing_uncharged),
-	    cmocka_unit_test(the_same_in_an_evictable_program),
-	    cmocka_unit_test(a_program_is_not_told_of_the_whole_card_when_a_question_fails),
-	    cmocka_unit_test(of_a_card_that_is_not_there_a_limited_program_gets_the_driver_s_answer),
-	    cmocka_unit_test(an_event_that_fails_is_not_called_out_of_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* What is known of kinds of launches: how often one is timed, and what is made of it. */
-#include "../unit/test.h"
+#include "test.h"
 
 #include "base/clock.h"
 #include "shim/time/kernel_estimates.h"
@@ -21,9 +21,8 @@ static unsigned count_timed(struct ll_kernel_estimate *estimate, unsigned launch
 	return timed;
 }
 
-static void test_a_kind_is_timed_at_first_and_then_for_a_part_of_its_time(void **state)
+TEST(test_a_kind_is_timed_at_first_and_then_for_a_part_of_its_time)
 {
-	(void)state;
 	assert_in_range(count_timed(ll_kernel_estimates_find(&estimates, 1), 12800, 5 * US), 12800 / 400,
 			8 + 12800 / 400 + 1);
 	assert_in_range(count_timed(ll_kernel_estimates_find(&estimates, 2), 1200, 100 * US), 1200 / 20,
@@ -33,9 +32,8 @@ static void test_a_kind_is_timed_at_first_and_then_for_a_part_of_its_time(void *
 	assert_int_equal(ll_kernel_estimates_find(&estimates, 4)->ns, 2000 * US);
 }
 
-static void test_a_doubt_has_each_kind_timed_once_more(void **state)
+TEST(test_a_doubt_has_each_kind_timed_once_more)
 {
-	(void)state;
 	struct ll_kernel_estimate *one = ll_kernel_estimates_find(&estimates, 5),
 				  *other = ll_kernel_estimates_find(&estimates, 6);
 	count_timed(one, 20, 3 * US);
@@ -55,9 +53,8 @@ static void test_a_doubt_has_each_kind_timed_once_more(void **state)
 	assert_true(ll_kernel_estimate_wants_sample(&estimates, one));
 }
 
-static void test_one_of_changing_length_counts_for_its_mean(void **state)
+TEST(test_one_of_changing_length_counts_for_its_mean)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 9);
 	ll_kernel_estimate_learn_sample(estimate, 100 * US);
 	for (int i = 0; i < 200; i++)
@@ -68,9 +65,8 @@ static void test_one_of_changing_length_counts_for_its_mean(void **state)
 	assert_in_range(estimate->ns, 150 * US, 250 * US);
 }
 
-static void test_rough_samples_count_until_there_is_a_better_one(void **state)
+TEST(test_rough_samples_count_until_there_is_a_better_one)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 11);
 	for (int i = 0; i < 8; i++) {
 		assert_true(ll_kernel_estimate_wants_sample(&estimates, estimate));
@@ -88,9 +84,8 @@ static void test_rough_samples_count_until_there_is_a_better_one(void **state)
 	assert_int_equal(estimate->ns, 6 * US);
 }
 
-static void test_a_kind_of_which_no_sample_tells_anything_is_not_timed_each_time(void **state)
+TEST(test_a_kind_of_which_no_sample_tells_anything_is_not_timed_each_time)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 31);
 	unsigned timed = 0;
 	for (unsigned i = 0; i < 10000; i++, estimate->seen++) {
@@ -105,9 +100,8 @@ static void test_a_kind_of_which_no_sample_tells_anything_is_not_timed_each_time
 }
 
 /* A short kernel is seldom still at work when the event behind it comes. */
-static void test_rough_samples_that_do_not_count_are_samples_all_the_same(void **state)
+TEST(test_rough_samples_that_do_not_count_are_samples_all_the_same)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 30);
 	unsigned timed = 0;
 	for (unsigned i = 0; i < 10000; i++, estimate->seen++) {
@@ -125,9 +119,8 @@ static void test_rough_samples_that_do_not_count_are_samples_all_the_same(void *
 
 /* It waited for its code, or for others; so the first launches of a training step on a card were told as 1 ms and 29
  * us. */
-static void test_the_first_one_does_not_count_if_it_was_far_longer(void **state)
+TEST(test_the_first_one_does_not_count_if_it_was_far_longer)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 12);
 	ll_kernel_estimate_learn_queued(estimate, 1067 * US);
 	ll_kernel_estimate_learn_sample(estimate, 3 * US);
@@ -146,9 +139,8 @@ static void test_the_first_one_does_not_count_if_it_was_far_longer(void **state)
 	assert_int_equal(either->ns, 23 * US / 2);
 }
 
-static void test_what_was_wrong_for_all_is_learned_anew(void **state)
+TEST(test_what_was_wrong_for_all_is_learned_anew)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 15);
 	count_timed(estimate, 100, 6 * US);
 	assert_false(ll_kernel_estimate_wants_sample(&estimates, estimate));
@@ -159,9 +151,8 @@ static void test_what_was_wrong_for_all_is_learned_anew(void **state)
 }
 
 /* Another program's work was in its way, for one. */
-static void test_in_slices_the_shortest_but_one_of_the_first_tries_counts(void **state)
+TEST(test_in_slices_the_shortest_but_one_of_the_first_tries_counts)
 {
-	(void)state;
 	static const uint64_t seen_ns[] = {2100 * US, 7 * US, 1 * US, 2105 * US, 6 * US};
 	static const uint64_t then_ns[] = {2100 * US, 2100 * US, 7 * US, 7 * US, 6 * US};
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 21);
@@ -179,9 +170,8 @@ static void test_in_slices_the_shortest_but_one_of_the_first_tries_counts(void *
 	assert_int_equal(estimate->ns, 8 * US);
 }
 
-static void test_in_slices_little_that_was_known_before_counts_as_one_try(void **state)
+TEST(test_in_slices_little_that_was_known_before_counts_as_one_try)
 {
-	(void)state;
 	struct ll_kernel_estimate *little = ll_kernel_estimates_find(&estimates, 22),
 				  *much = ll_kernel_estimates_find(&estimates, 23);
 	ll_kernel_estimate_learn_rough(little, 2300 * US);
@@ -194,9 +184,8 @@ static void test_in_slices_little_that_was_known_before_counts_as_one_try(void *
 	assert_true(ll_kernel_estimate_is_sure(much) && ll_kernel_estimate_is_known(much));
 }
 
-static void test_a_single_long_one_counts_for_four(void **state)
+TEST(test_a_single_long_one_counts_for_four)
 {
-	(void)state;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&estimates, 10);
 	for (int i = 0; i < 40; i++)
 		ll_kernel_estimate_learn_sample(estimate, 5 * US);
@@ -205,9 +194,8 @@ static void test_a_single_long_one_counts_for_four(void **state)
 }
 
 /* A training step has some hundred kinds: none may drive out another. */
-static void test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest(void **state)
+TEST(test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest)
 {
-	(void)state;
 	static const uint64_t steps[] = {1, 64, 4096, UINT64_C(0x9e3779b97f4a7c15) * 256};
 	for (unsigned s = 0; s < 4; s++) {
 		uint64_t first = UINT64_C(0x7f0000000000) + s * UINT64_C(1000003);
@@ -222,23 +210,4 @@ static void test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest(void **st
 	for (unsigned i = 0; i < 3 * LL_ESTIMATE_SETS * LL_ESTIMATE_WAYS; i++)
 		ll_kernel_estimate_learn_sample(ll_kernel_estimates_find(&estimates, 1 + i), 50 * US);
 	assert_int_equal(ll_kernel_estimates_find(&estimates, 3 * LL_ESTIMATE_SETS * LL_ESTIMATE_WAYS)->ns, 50 * US);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_kind_is_timed_at_first_and_then_for_a_part_of_its_time),
-	    cmocka_unit_test(test_a_doubt_has_each_kind_timed_once_more),
-	    cmocka_unit_test(test_one_of_changing_length_counts_for_its_mean),
-	    cmocka_unit_test(test_rough_samples_count_until_there_is_a_better_one),
-	    cmocka_unit_test(test_a_kind_of_which_no_sample_tells_anything_is_not_timed_each_time),
-	    cmocka_unit_test(test_rough_samples_that_do_not_count_are_samples_all_the_same),
-	    cmocka_unit_test(test_the_first_one_does_not_count_if_it_was_far_longer),
-	    cmocka_unit_test(test_what_was_wrong_for_all_is_learned_anew),
-	    cmocka_unit_test(test_in_slices_the_shortest_but_one_of_the_first_tries_counts),
-	    cmocka_unit_test(test_in_slices_little_that_was_known_before_counts_as_one_try),
-	    cmocka_unit_test(test_a_single_long_one_counts_for_four),
-	    cmocka_unit_test(test_hundreds_of_kinds_are_kept_and_beyond_them_the_newest),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,44 +49,27 @@ static void in_world_that_fails(const char *function)
 	in_world(NULL, body_fails);
 }
 
-static void one_failed_record_does_not_end_a_limit(void **state)
+TEST(one_failed_record_does_not_end_a_limit)
 {
-	(void)state;
 	in_world_that_fails("cuEventRecord 999 count 1");
 }
 
-static void one_failed_query_does_not_end_a_limit(void **state)
+TEST(one_failed_query_does_not_end_a_limit)
 {
-	(void)state;
 	in_world_that_fails("cuEventQuery 999 count 1");
 }
 
-static void one_failed_difference_does_not_end_a_limit(void **state)
+TEST(one_failed_difference_does_not_end_a_limit)
 {
-	(void)state;
 	in_world_that_fails("cuEventElapsedTime* 999 count 1");
 }
 
-static void records_that_always_fail_do_not_end_a_limit(void **state)
+TEST(records_that_always_fail_do_not_end_a_limit)
 {
-	(void)state;
 	in_world_that_fails("cuEventRecord 999");
 }
 
-static void a_driver_without_any_timing_does_not_end_a_limit(void **state)
+TEST(a_driver_without_any_timing_does_not_end_a_limit)
 {
-	(void)state;
 	in_world_that_fails("cuEvent* 999");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_failed_record_does_not_end_a_limit),
-	    cmocka_unit_test(one_failed_query_does_not_end_a_limit),
-	    cmocka_unit_test(one_failed_difference_does_not_end_a_limit),
-	    cmocka_unit_test(records_that_always_fail_do_not_end_a_limit),
-	    cmocka_unit_test(a_driver_without_any_timing_does_not_end_a_limit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
  * A stream comes to a capture by waiting for it, while the agent is about to time what was launched there before: it
  * has looked, and the driver takes its time to record.
  */
-static void body_joined(void)
+TEST_IN_WORLD(NULL, a_stream_that_joins_a_capture_is_left_alone)
 {
 	struct ll_cu_graph *graph = NULL;
 	struct ll_cu_event *fork, *join;
@@ -44,18 +44,4 @@ static void body_joined(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK_EQUAL(has_note(ID), 0);
-}
-
-static void a_stream_that_joins_a_capture_is_left_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_joined);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_stream_that_joins_a_capture_is_left_alone),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void prepare(unsigned cap_permille)
 	rest();
 }
 
-static void body_charged(void)
+TEST_IN_WORLD("cards 2\n", each_card_is_charged_for_its_part)
 {
 	enum { COUNT = 100 };
 	uint64_t before_ns[CARDS];
@@ -68,12 +68,6 @@ static void body_charged(void)
 		WAIT_FOR(page_on(i)->gpu_time_ns - before_ns[i] >= COUNT * MS * 98 / 100);
 		CHECK(page_on(i)->gpu_time_ns - before_ns[i] <= took_ns);
 	}
-}
-
-static void each_card_is_charged_for_its_part(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_charged);
 }
 
 static void put_in_debt(int card)
@@ -99,17 +93,11 @@ static void check_gate_of(int card)
 		give_up_numbers(__FILE__, __LINE__, "it waits for the card", left_ns, cost_ns);
 }
 
-static void body_gated(void)
+TEST_IN_WORLD("cards 2\n", it_waits_for_whichever_card_owes)
 {
 	prepare(100);
 	for (int i = 0; i < CARDS; i++)
 		check_gate_of(i);
-}
-
-static void it_waits_for_whichever_card_owes(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_gated);
 }
 
 static bool is_open_on(int card)
@@ -127,7 +115,7 @@ static void launch_on_each(int count)
 
 /* Each launch that goes the long way calls that function four times. After as many calls as half of the launches would
  * make, one call hangs. */
-static void body_open(void)
+TEST_IN_WORLD("cards 2\n", open_gates_of_two_cards_let_launches_pass)
 {
 	enum { COUNT = 1000 };
 	char command[80];
@@ -145,20 +133,4 @@ static void body_open(void)
 	uint64_t took_ns = ll_now_ns() - began_ns;
 	CHECK_EQUAL(simctl("heal"), 0);
 	CHECK(took_ns < 40000 * MS);
-}
-
-static void open_gates_of_two_cards_let_launches_pass(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_open);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_card_is_charged_for_its_part),
-	    cmocka_unit_test(it_waits_for_whichever_card_owes),
-	    cmocka_unit_test(open_gates_of_two_cards_let_launches_pass),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

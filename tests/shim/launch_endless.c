@@ -32,7 +32,7 @@ static pid_t start_long(struct ll_run_settings settings)
 	return spawn(launch_one_long);
 }
 
-static void body_endless(void)
+TEST_IN_WORLD(NULL, a_kernel_that_never_ends_is_told_of_or_ends_its_program)
 {
 	int status;
 	char note[64];
@@ -76,7 +76,7 @@ static void launch_short_ones_and_an_endless_one(void)
 	}
 }
 
-static void body_endless_behind_short_ones(void)
+TEST_IN_WORLD(NULL, an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_event)
 {
 	static struct ll_cu_stream *const where[] = {LL_CU_STREAM_PER_THREAD, LL_CU_STREAM_LEGACY, NULL};
 	for (unsigned i = 0; i < 6; i++) {
@@ -93,25 +93,4 @@ static void body_endless_behind_short_ones(void)
 			sleep_ms(5);
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	}
-}
-
-static void an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_event(void **state)
-{
-	(void)state;
-	in_world(NULL, body_endless_behind_short_ones);
-}
-
-static void a_kernel_that_never_ends_is_told_of_or_ends_its_program(void **state)
-{
-	(void)state;
-	in_world(NULL, body_endless);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_kernel_that_never_ends_is_told_of_or_ends_its_program),
-	    cmocka_unit_test(an_endless_kernel_is_found_in_a_stream_that_nobody_else_can_event),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

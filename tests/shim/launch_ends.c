@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../unit/process_state.h"
+#include "process_state.h"
 
 #define ID 7
 #define MS UINT64_C(1000000)
@@ -69,7 +69,7 @@ static void cancel_one(void)
 	CHECK(result == PTHREAD_CANCELED);
 }
 
-static void body_cancel(void)
+TEST_IN_WORLD(NULL, a_cancelled_thread_leaves_nothing_behind)
 {
 	prepare(100);
 	owe(ID, 20 * MS);
@@ -84,12 +84,6 @@ static void body_cancel(void)
 	cancel_one();
 	launch_timed(work, shared, MS / 10, 1, 32);
 	check_rests(ID);
-}
-
-static void a_cancelled_thread_leaves_nothing_behind(void **state)
-{
-	(void)state;
-	in_world(NULL, body_cancel);
 }
 
 /* The library asks the driver something before and after the program's own call, in the same thread. */
@@ -110,9 +104,8 @@ static void body_cancel_around(void)
 	}
 }
 
-static void a_thread_that_is_cancelled_around_its_launch_leaves_nothing_behind(void **state)
+TEST(a_thread_that_is_cancelled_around_its_launch_leaves_nothing_behind)
 {
-	(void)state;
 	if (!is_tsan)
 		in_world(NULL, body_cancel_around);
 }
@@ -143,9 +136,8 @@ static void body_cancel_first(void)
 	check_rests(ID);
 }
 
-static void a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked(void **state)
+TEST(a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked)
 {
-	(void)state;
 	if (!is_tsan)
 		in_world(NULL, body_cancel_first);
 }
@@ -179,9 +171,8 @@ static void body_cancel_in_pool(void)
 	CHECK_EQUAL(cu.cuMemAllocAsync(&address, 1 << 20, shared), 0);
 }
 
-static void a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked(void **state)
+TEST(a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked)
 {
-	(void)state;
 	if (!is_tsan)
 		in_world(NULL, body_cancel_in_pool);
 }
@@ -204,9 +195,8 @@ static void body_exit_hung(void)
 	exit(0);
 }
 
-static void a_program_whose_agent_hangs_in_the_driver_ends(void **state)
+TEST(a_program_whose_agent_hangs_in_the_driver_ends)
 {
-	(void)state;
 	uint64_t began_ns = ll_now_ns();
 	in_world(NULL, body_exit_hung);
 	assert_true(ll_now_ns() - began_ns < 100000 * MS);
@@ -233,15 +223,14 @@ static void body_exit(void)
 	exit(0);
 }
 
-static void a_program_ends_while_a_thread_waits_to_launch(void **state)
+TEST(a_program_ends_while_a_thread_waits_to_launch)
 {
-	(void)state;
 	uint64_t began_ns = ll_now_ns();
 	in_world(NULL, body_exit);
 	assert_true(ll_now_ns() - began_ns < 30000 * MS);
 }
 
-static void body_exit_in_call(void)
+TEST_IN_WORLD(NULL, a_program_ends_while_the_driver_launches)
 {
 	pthread_t thread;
 	prepare(0);
@@ -253,14 +242,8 @@ static void body_exit_in_call(void)
 	exit(0);
 }
 
-static void a_program_ends_while_the_driver_launches(void **state)
-{
-	(void)state;
-	in_world(NULL, body_exit_in_call);
-}
-
 /* Behind a value that nobody has written yet lies more than a queue's bound; another stream's launch leads up to it. */
-static void body_stalled(void)
+TEST_IN_WORLD(NULL, a_queue_that_waits_for_the_next_launch_gets_it)
 {
 	ll_cu_deviceptr word;
 	uint64_t began_ns = ll_now_ns();
@@ -275,12 +258,6 @@ static void body_stalled(void)
 	CHECK_EQUAL(cu.cuStreamWriteValue32(other, word, 1, 0), 0);
 	check_rests(ID);
 	CHECK(ll_now_ns() - began_ns < 30000 * MS); /* far below the longest wait at the gate */
-}
-
-static void a_queue_that_waits_for_the_next_launch_gets_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_stalled);
 }
 
 /* How long the launch of a kernel of that length takes behind one that has not begun. */
@@ -302,7 +279,7 @@ static uint64_t launch_behind(ll_cu_deviceptr word, uint32_t value, uint64_t ker
  * for a full queue takes at least 50 ms and twice the kernel; a busy host may hold up any launch for as long, but not
  * each of them.
  */
-static void body_long_kernels(void)
+TEST_IN_WORLD(NULL, behind_a_long_kernel_there_may_be_one_more)
 {
 	enum { KERNEL_MS = 45, TRIES = 10 };
 	ll_cu_deviceptr word;
@@ -319,26 +296,4 @@ static void body_long_kernels(void)
 		quickest_ns = took_ns < quickest_ns ? took_ns : quickest_ns;
 	}
 	CHECK(quickest_ns < 2 * KERNEL_MS * MS);
-}
-
-static void behind_a_long_kernel_there_may_be_one_more(void **state)
-{
-	(void)state;
-	in_world(NULL, body_long_kernels);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(behind_a_long_kernel_there_may_be_one_more),
-	    cmocka_unit_test(a_queue_that_waits_for_the_next_launch_gets_it),
-	    cmocka_unit_test(a_cancelled_thread_leaves_nothing_behind),
-	    cmocka_unit_test(a_thread_that_is_cancelled_around_its_launch_leaves_nothing_behind),
-	    cmocka_unit_test(a_thread_that_is_cancelled_in_its_first_call_leaves_nothing_locked),
-	    cmocka_unit_test(a_thread_that_is_cancelled_in_a_pool_leaves_nothing_locked),
-	    cmocka_unit_test(a_program_whose_agent_hangs_in_the_driver_ends),
-	    cmocka_unit_test(a_program_ends_while_a_thread_waits_to_launch),
-	    cmocka_unit_test(a_program_ends_while_the_driver_launches),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -370,7 +370,7 @@ static const struct {
 };
 enum { GATED_COUNT = sizeof gated / sizeof gated[0] };
 
-static void body_gated(void)
+TEST_IN_WORLD(NULL, every_entry_that_makes_the_card_work_waits_and_is_timed)
 {
 	prepare();
 	for (size_t i = 0; i < GATED_COUNT; i++) {
@@ -380,13 +380,7 @@ static void body_gated(void)
 	}
 }
 
-static void every_entry_that_makes_the_card_work_waits_and_is_timed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_gated);
-}
-
-static void body_passing(void)
+TEST_IN_WORLD(NULL, what_is_no_work_of_the_card_does_not_wait)
 {
 	prepare();
 #define ENTRY(name, call)                                                                                              \
@@ -402,14 +396,8 @@ static void body_passing(void)
 #undef ENTRY
 }
 
-static void what_is_no_work_of_the_card_does_not_wait(void **state)
-{
-	(void)state;
-	in_world(NULL, body_passing);
-}
-
 /* Strict: work that nobody can hold to the limits is refused, by every entry. */
-static void body_strict(void)
+TEST_IN_WORLD(NULL, a_strict_program_that_lost_its_claim_is_refused_by_every_entry)
 {
 	prepare_under(true);
 	jobs_end();
@@ -421,12 +409,6 @@ static void body_strict(void)
 	}
 	CHECK_EQUAL(cu.cuMemcpyHtoD(near_, pinned, BYTES), 0);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-}
-
-static void a_strict_program_that_lost_its_claim_is_refused_by_every_entry(void **state)
-{
-	(void)state;
-	in_world(NULL, body_strict);
 }
 
 static void begin_capture(int round)
@@ -446,7 +428,7 @@ static void begin_capture(int round)
 }
 
 /* Timing events before and after it must not get into the graph, nor spoil the capture. */
-static void body_capture(void)
+TEST_IN_WORLD(NULL, a_capture_is_left_alone)
 {
 	prepare();
 	for (int i = 0; i < 100; i++) {
@@ -471,14 +453,8 @@ static void body_capture(void)
 	}
 }
 
-static void a_capture_is_left_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_capture);
-}
-
 /* What was launched is what is charged, whatever the way; 1 ms each. */
-static void body_timed(void)
+TEST_IN_WORLD(NULL, what_is_launched_is_charged_once)
 {
 	enum { COUNT = 200 };
 	prepare();
@@ -505,14 +481,8 @@ static void body_timed(void)
 	CHECK(gpu_ns(ID) - before_ns <= 40 * MS);
 }
 
-static void what_is_launched_is_charged_once(void **state)
-{
-	(void)state;
-	in_world(NULL, body_timed);
-}
-
 /* The card and the context are the stream's: another one is current. */
-static void body_contexts(void)
+TEST_IN_WORLD(NULL, a_stream_of_another_context_is_gated_and_timed)
 {
 	struct ll_cu_context *second, *popped;
 	prepare();
@@ -537,23 +507,4 @@ static void body_contexts(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK_EQUAL(has_note(ID), 0);
-}
-
-static void a_stream_of_another_context_is_gated_and_timed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_contexts);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_entry_that_makes_the_card_work_waits_and_is_timed),
-	    cmocka_unit_test(a_strict_program_that_lost_its_claim_is_refused_by_every_entry),
-	    cmocka_unit_test(what_is_no_work_of_the_card_does_not_wait),
-	    cmocka_unit_test(a_capture_is_left_alone),
-	    cmocka_unit_test(what_is_launched_is_charged_once),
-	    cmocka_unit_test(a_stream_of_another_context_is_gated_and_timed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,19 +73,10 @@ static void body_trial(void)
 	WAIT_FOR(is_charged(before_ns, stream));
 }
 
-static void a_launch_whose_context_the_driver_does_not_say_is_counted_or_not_made(void **state)
+TEST(a_launch_whose_context_the_driver_does_not_say_is_counted_or_not_made)
 {
-	(void)state;
 	for (trial = trials; trial < trials + sizeof trials / sizeof *trials; trial++) {
 		print_message("%s fails\n", trial->function);
 		in_world(NULL, body_trial);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_launch_whose_context_the_driver_does_not_say_is_counted_or_not_made),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static void run_full(unsigned count)
 	check_ends(thread, before_ns, count);
 }
 
-static void body_start(void)
+TEST_IN_WORLD(NULL, a_start_that_finds_no_room_holds_up_nobody_else)
 {
 	prepare(500);
 	learn();
@@ -130,14 +130,8 @@ static void body_start(void)
 	run_full(1);
 }
 
-static void a_start_that_finds_no_room_holds_up_nobody_else(void **state)
-{
-	(void)state;
-	in_world(NULL, body_start);
-}
-
 /* A kernel of a kind that nobody knows is timed at once. */
-static void body_end(void)
+TEST_IN_WORLD(NULL, an_end_that_finds_no_room_holds_up_nobody_else)
 {
 	prepare(500);
 	learn();
@@ -146,14 +140,8 @@ static void body_end(void)
 	run_full(1);
 }
 
-static void an_end_that_finds_no_room_holds_up_nobody_else(void **state)
-{
-	(void)state;
-	in_world(NULL, body_end);
-}
-
 /* Known launches are left to the agent, which finds the queue full, and goes on: a cap that comes then is kept to. */
-static void body_tail(void)
+TEST_IN_WORLD(NULL, an_agent_that_finds_no_room_goes_on)
 {
 	prepare(500);
 	learn();
@@ -171,27 +159,15 @@ static void body_tail(void)
 	check_ends(thread, before_ns, count);
 }
 
-static void an_agent_that_finds_no_room_goes_on(void **state)
-{
-	(void)state;
-	in_world(NULL, body_tail);
-}
-
-static void body_open(void)
+TEST_IN_WORLD(NULL, more_launches_than_fit_hold_up_nobody_else)
 {
 	prepare(0);
 	fill(QUEUE - 1);
 	run_full(MORE_THAN_FIT);
 }
 
-static void more_launches_than_fit_hold_up_nobody_else(void **state)
-{
-	(void)state;
-	in_world(NULL, body_open);
-}
-
 /* As many as fit natively, by a thread that brings itself what they wait for. */
-static void body_alone(void)
+TEST_IN_WORLD(NULL, events_leave_room_for_a_thousand_launches)
 {
 	enum { FIT = 1000 };
 	prepare(0);
@@ -204,22 +180,4 @@ static void body_alone(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK(gpu_ns(ID) - before_ns >= FIT * (MS / 50) * 8 / 10);
-}
-
-static void events_leave_room_for_a_thousand_launches(void **state)
-{
-	(void)state;
-	in_world(NULL, body_alone);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_start_that_finds_no_room_holds_up_nobody_else),
-	    cmocka_unit_test(an_end_that_finds_no_room_holds_up_nobody_else),
-	    cmocka_unit_test(an_agent_that_finds_no_room_goes_on),
-	    cmocka_unit_test(more_launches_than_fit_hold_up_nobody_else),
-	    cmocka_unit_test(events_leave_room_for_a_thousand_launches),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,13 +25,7 @@ static void prepare(void)
 static struct ll_cu_green_context *make_green(void)
 {
 	struct ll_cu_green_context *green;
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	CHECK_EQUAL(cu.cuGreenCtxCreate(&green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	CHECK_EQUAL(cu.cuGreenCtxCreate(&green, new_green_desc(), 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
 	return green;
 }
 
@@ -46,7 +40,7 @@ static void check_green(struct ll_cu_function *function, struct ll_cu_stream *in
 }
 
 /* By its own streams from anywhere, and by its default stream where it is current. */
-static void body_green(void)
+TEST_IN_WORLD(NULL, a_green_context_s_launches_are_gated_and_timed)
 {
 	struct ll_cu_context *view, *current, *primary;
 	struct ll_cu_stream *own_stream;
@@ -102,7 +96,7 @@ static void *launch_in_green(void *user)
 	return user;
 }
 
-static void body_green_elsewhere(void)
+TEST_IN_WORLD(NULL, a_stream_whose_context_is_current_elsewhere_is_forgotten)
 {
 	pthread_t thread;
 	prepare();
@@ -116,25 +110,4 @@ static void body_green_elsewhere(void)
 	CHECK_EQUAL(pthread_join(thread, NULL), 0);
 	WAIT_FOR(!claim_of(ID)->want_since_ns);
 	CHECK_EQUAL(has_note(ID), 0);
-}
-
-static void a_stream_whose_context_is_current_elsewhere_is_forgotten(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green_elsewhere);
-}
-
-static void a_green_context_s_launches_are_gated_and_timed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_green_context_s_launches_are_gated_and_timed),
-	    cmocka_unit_test(a_stream_whose_context_is_current_elsewhere_is_forgotten),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* What happens to a governed program's threads, forks and descriptors while it launches. */
-#include "../unit/skipped.h"
 #include "launching.h"
+#include "skipped.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ static void run_threads(void *(*body)(void *))
 		CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
 }
 
-static void body_threads(void)
+TEST_IN_WORLD(NULL, threads_launch_into_the_same_into_their_own_and_into_default_streams)
 {
 	prepare(500);
 	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
@@ -95,26 +95,14 @@ static void body_threads(void)
 	CHECK(gpu_ns(ID) - before_ns >= LAUNCHES * MS / 10 * (ACCOUNT_PERCENT - 5) / 100);
 }
 
-static void threads_launch_into_the_same_into_their_own_and_into_default_streams(void **state)
-{
-	(void)state;
-	in_world(NULL, body_threads);
-}
-
 /* An account that holds less than what work goes on with after a debt elsewhere. */
-static void body_small_cap(void)
+TEST_IN_WORLD(NULL, a_cap_of_a_permille_lets_launches_through)
 {
 	uint64_t began_ns = ll_now_ns();
 	prepare(1);
 	launch_timed(work, shared, MS / 100, 1, 32);
 	CHECK(ll_now_ns() - began_ns < 50000 * MS);
 	check_rests(ID);
-}
-
-static void a_cap_of_a_permille_lets_launches_through(void **state)
-{
-	(void)state;
-	in_world(NULL, body_small_cap);
 }
 
 /* How often the agent looks at a program that launches all the time: each look tells that it lives. */
@@ -132,7 +120,7 @@ static double looks_in_a_ms(void)
 	return looks * (double)MS / (double)(ll_now_ns() - began_ns);
 }
 
-static void body_far_cap(void)
+TEST_IN_WORLD(NULL, a_cap_that_is_far_is_looked_at_seldom)
 {
 	prepare(900);
 	uint64_t deadline_ns = deadline_in_s(30);
@@ -144,12 +132,6 @@ static void body_far_cap(void)
 	double far = looks_in_a_ms();
 	fprintf(stderr, "%.2f looks in a ms\n", far);
 	CHECK(far < 0.5);
-}
-
-static void a_cap_that_is_far_is_looked_at_seldom(void **state)
-{
-	(void)state;
-	in_world(NULL, body_far_cap);
 }
 
 /* So long that the account of a kernel, of which a late host can miss some 0.1 ms, does not depend on the host. */
@@ -165,7 +147,7 @@ static void learn_kernel(void)
 	check_rests(ID);
 }
 
-static void body_fork(void)
+TEST_IN_WORLD(NULL, a_forked_child_is_untouched_and_its_parent_goes_on)
 {
 	prepare(0);
 	learn_kernel();
@@ -189,15 +171,9 @@ static void body_fork(void)
 	CHECK(gpu_ns(ID) - before_ns >= 40 * FORKED_MS * MS * ACCOUNT_PERCENT / 100);
 }
 
-static void a_forked_child_is_untouched_and_its_parent_goes_on(void **state)
-{
-	(void)state;
-	in_world(NULL, body_fork);
-}
-
 #ifndef LL_HAS_SANITIZER /* the other program has none in it, and cannot have the library then */
 /* It lives in the parent's memory until it has become another program, which is the same tenant's. */
-static void body_vfork(void)
+TEST_IN_WORLD(NULL, a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was)
 {
 	char program[400];
 	prepare(0);
@@ -232,12 +208,6 @@ static void body_vfork(void)
 	check_rests(ID);
 	CHECK_EQUAL(own->token, token);
 }
-
-static void a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was(void **state)
-{
-	(void)state;
-	in_world(NULL, body_vfork);
-}
 #endif
 
 /* The library's connection to loadlined, on a high number; with closes it is closed. */
@@ -268,7 +238,7 @@ static int connections(bool closes)
 	return count;
 }
 
-static void body_closed(void)
+TEST_IN_WORLD(NULL, a_program_that_closes_every_descriptor_keeps_its_claim)
 {
 	ll_cu_deviceptr address;
 	prepare(100);
@@ -291,12 +261,6 @@ static void body_closed(void)
 	CHECK_EQUAL(claim_of(ID)->token, token);
 }
 
-static void a_program_that_closes_every_descriptor_keeps_its_claim(void **state)
-{
-	(void)state;
-	in_world(NULL, body_closed);
-}
-
 static void lose_claim(void)
 {
 	uint64_t token = claim_of(ID)->token;
@@ -309,7 +273,7 @@ static bool is_charged(uint64_t bytes)
 	return claim_of(ID) && charged_bytes(ID) == bytes;
 }
 
-static void body_lost(void)
+TEST_IN_WORLD(NULL, a_claim_that_was_taken_away_is_taken_again)
 {
 	ll_cu_deviceptr first, second;
 	prepare(100);
@@ -337,12 +301,6 @@ static void body_lost(void)
 	WAIT_FOR(count_claims(ID) == 1);
 }
 
-static void a_claim_that_was_taken_away_is_taken_again(void **state)
-{
-	(void)state;
-	in_world(NULL, body_lost);
-}
-
 static _Atomic bool is_done;
 enum { HOARDED = 50 };
 
@@ -360,7 +318,7 @@ static void *hoard(void *user)
 	return user;
 }
 
-static void body_lost_in_use(void)
+TEST_IN_WORLD(NULL, nothing_is_lost_of_an_account_that_changes_meanwhile)
 {
 	pthread_t threads[THREADS];
 	prepare(0);
@@ -375,12 +333,6 @@ static void body_lost_in_use(void)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
 	WAIT_FOR(is_charged(bytes));
-}
-
-static void nothing_is_lost_of_an_account_that_changes_meanwhile(void **state)
-{
-	(void)state;
-	in_world(NULL, body_lost_in_use);
 }
 
 static _Atomic bool has_launched;
@@ -407,16 +359,15 @@ static void body_debt(void)
 	CHECK_EQUAL(pthread_join(thread, NULL), 0);
 }
 
-static void a_debt_is_waited_out_however_long_it_is(void **state)
+TEST(a_debt_is_waited_out_however_long_it_is)
 {
-	(void)state;
 	if (!is_long_test())
 		SKIP_TEST("it takes a minute: LOADLINE_TEST_LONG=1");
 	in_world(NULL, body_debt);
 }
 
 /* loadlined does not know the job for a while. */
-static void body_unknown(void)
+TEST_IN_WORLD(NULL, without_a_claim_the_program_goes_on_until_there_is_one)
 {
 	ll_cu_deviceptr address;
 	struct ll_cu_context *primary, *another;
@@ -435,29 +386,4 @@ static void body_unknown(void)
 	launch_timed(work, shared, MS, 1, 32);
 	CHECK(tokens_ns(ID) > -(int64_t)(3 * MS));
 	check_rests(ID);
-}
-
-static void without_a_claim_the_program_goes_on_until_there_is_one(void **state)
-{
-	(void)state;
-	in_world(NULL, body_unknown);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(threads_launch_into_the_same_into_their_own_and_into_default_streams),
-	    cmocka_unit_test(a_cap_of_a_permille_lets_launches_through),
-	    cmocka_unit_test(a_cap_that_is_far_is_looked_at_seldom),
-	    cmocka_unit_test(a_forked_child_is_untouched_and_its_parent_goes_on),
-#ifndef LL_HAS_SANITIZER
-	    cmocka_unit_test(a_child_of_vfork_is_of_the_tenant_and_leaves_its_parent_as_it_was),
-#endif
-	    cmocka_unit_test(a_program_that_closes_every_descriptor_keeps_its_claim),
-	    cmocka_unit_test(a_claim_that_was_taken_away_is_taken_again),
-	    cmocka_unit_test(nothing_is_lost_of_an_account_that_changes_meanwhile),
-	    cmocka_unit_test(a_debt_is_waited_out_however_long_it_is),
-	    cmocka_unit_test(without_a_claim_the_program_goes_on_until_there_is_one),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

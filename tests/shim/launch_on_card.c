@@ -121,7 +121,7 @@ static void *launch_on(void *context)
 /* The other one is not seen for some time, as on a busy host, and this program is alone. What it launches then is on
  * the card when the other one is back, and is charged until it is done. What is held from then on is not taken for
  * that. */
-static void body_let_through(void)
+TEST_IN_WORLD(NULL, what_was_let_through_is_charged_until_it_is_done)
 {
 	pthread_t launcher;
 	struct ll_cu_context *context;
@@ -164,7 +164,7 @@ static unsigned launch_while_held(void)
 
 /* A host gate let no more than three launches of 1 ms ahead. The program is held for 80 ms at a time, in which a busy
  * host can launch. */
-static void body_host(void)
+TEST_IN_WORLD(NULL, the_host_of_a_held_program_launches_on)
 {
 	pid_t flood = begin_of_weight(300);
 	uint64_t deadline_ns = deadline_in_s(30);
@@ -175,7 +175,7 @@ static void body_host(void)
 }
 
 /* Once held it could queue 20 ms, which its cap of 3 % would pay for 0.7 s; its account holds 3 ms at most. */
-static void body_capped(void)
+TEST_IN_WORLD(NULL, a_held_program_queues_no_more_than_its_cap_can_pay)
 {
 	pid_t flood = begin();
 	jobs_set(SELF, LL_SET_SHARING, &(struct ll_limits){.sharing = LL_LIMIT_SHARING_VISITS});
@@ -297,7 +297,7 @@ static void check_share(const struct way *way)
 	CHECK(least < 0.4);
 }
 
-static void body_streams(void)
+TEST_IN_WORLD(NULL, launches_in_every_kind_of_stream_are_held)
 {
 	static const struct way ways[] = {{launch_in_own, SHARED_KERNEL_NS},
 					  {launch_in_legacy, MS},
@@ -326,17 +326,17 @@ static void check_without(const char *refusal)
 	end(flood);
 }
 
-static void body_no_waits(void)
+TEST_IN_WORLD(NULL, where_the_driver_has_no_waits_the_host_waits)
 {
 	check_without("fail cuStreamWaitValue32* 801"); /* not supported */
 }
 
-static void body_no_page(void)
+TEST_IN_WORLD(NULL, where_the_driver_takes_no_page_the_host_waits)
 {
 	check_without("fail cuMemHostRegister* 1"); /* invalid value */
 }
 
-static void body_captured(void)
+TEST_IN_WORLD(NULL, a_captured_stream_is_given_no_wait)
 {
 	size_t nodes = 0;
 	pid_t flood = begin();
@@ -350,7 +350,7 @@ static void body_captured(void)
 }
 
 /* Each waits in the driver until the held streams have gone on. */
-static void body_waiting_calls(void)
+TEST_IN_WORLD(NULL, calls_that_wait_for_held_streams_come_back)
 {
 	ll_cu_deviceptr address;
 	struct ll_cu_context *context;
@@ -377,7 +377,7 @@ static void body_waiting_calls(void)
 	end(flood);
 }
 
-static void body_neighbour_killed(void)
+TEST_IN_WORLD(NULL, a_killed_neighbour_keeps_nobody_held)
 {
 	pid_t flood = begin();
 	get_held();
@@ -389,7 +389,7 @@ static void body_neighbour_killed(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 }
 
-static void body_neighbour_stopped(void)
+TEST_IN_WORLD(NULL, a_stopped_neighbour_keeps_nobody_held)
 {
 	pid_t flood = begin();
 	get_held();
@@ -418,7 +418,7 @@ static void get_held_and_exec(void)
 	execl("/bin/true", "true", NULL);
 }
 
-static void body_leaves(void)
+TEST_IN_WORLD(NULL, a_held_program_exits_and_execs)
 {
 	static void (*const ways[])(void) = {get_held_and_exit, get_held_and_exec};
 	for (size_t i = 0; i < 2; i++) {
@@ -430,7 +430,7 @@ static void body_leaves(void)
 }
 
 /* The first stream waits for what comes behind a full queue. */
-static void body_own_value(void)
+TEST_IN_WORLD(NULL, a_full_queue_that_waits_for_the_next_launch_gets_it)
 {
 	ll_cu_deviceptr address;
 	pid_t flood = begin();
@@ -448,42 +448,8 @@ static void body_own_value(void)
 	end(flood);
 }
 
-#define TEST(name, body)                                                                                               \
-	static void name(void **state)                                                                                 \
-	{                                                                                                              \
-		(void)state;                                                                                           \
-		in_world(NULL, body);                                                                                  \
-	}
-
-TEST(what_was_let_through_is_charged_until_it_is_done, body_let_through)
-TEST(the_host_of_a_held_program_launches_on, body_host)
-TEST(a_held_program_queues_no_more_than_its_cap_can_pay, body_capped)
-TEST(launches_in_every_kind_of_stream_are_held, body_streams)
-TEST(where_the_driver_has_no_waits_the_host_waits, body_no_waits)
-TEST(where_the_driver_takes_no_page_the_host_waits, body_no_page)
-TEST(a_captured_stream_is_given_no_wait, body_captured)
-TEST(calls_that_wait_for_held_streams_come_back, body_waiting_calls)
-TEST(a_killed_neighbour_keeps_nobody_held, body_neighbour_killed)
-TEST(a_stopped_neighbour_keeps_nobody_held, body_neighbour_stopped)
-TEST(a_held_program_exits_and_execs, body_leaves)
-TEST(a_full_queue_that_waits_for_the_next_launch_gets_it, body_own_value)
-
-int main(void)
+int main(int argc, char **argv)
 {
 	jobs_sharing = LL_LIMIT_SHARING_VISITS;
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_was_let_through_is_charged_until_it_is_done),
-	    cmocka_unit_test(the_host_of_a_held_program_launches_on),
-	    cmocka_unit_test(a_held_program_queues_no_more_than_its_cap_can_pay),
-	    cmocka_unit_test(launches_in_every_kind_of_stream_are_held),
-	    cmocka_unit_test(where_the_driver_has_no_waits_the_host_waits),
-	    cmocka_unit_test(where_the_driver_takes_no_page_the_host_waits),
-	    cmocka_unit_test(a_captured_stream_is_given_no_wait),
-	    cmocka_unit_test(calls_that_wait_for_held_streams_come_back),
-	    cmocka_unit_test(a_killed_neighbour_keeps_nobody_held),
-	    cmocka_unit_test(a_stopped_neighbour_keeps_nobody_held),
-	    cmocka_unit_test(a_held_program_exits_and_execs),
-	    cmocka_unit_test(a_full_queue_that_waits_for_the_next_launch_gets_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -87,24 +87,10 @@ static void check_passes(const char *symbol, ll_cu_result (*call)(void))
 		give_up_numbers(__FILE__, __LINE__, symbol, (long long)gpu_ns(ID), (long long)before_ns);
 }
 
-static void body_passing(void)
+TEST_IN_WORLD(NULL, what_is_only_in_a_stream_s_order_waits_for_nothing_and_costs_nothing)
 {
 	prepare();
 	check_rests(ID);
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		check_passes(passing[i].symbol, passing[i].call);
-}
-
-static void what_is_only_in_a_stream_s_order_waits_for_nothing_and_costs_nothing(void **state)
-{
-	(void)state;
-	in_world(NULL, body_passing);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_only_in_a_stream_s_order_waits_for_nothing_and_costs_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void wait_for_short_ones(void)
 	other_waits = true;
 }
 
-static void body_weights(void)
+TEST_IN_WORLD(NULL, two_programs_that_wait_share_by_weight)
 {
 	double first, second;
 	wait_for_short_ones();
@@ -101,12 +101,6 @@ static void body_weights(void)
 	CHECK(second < 6 * first);
 	stop(a);
 	stop(b);
-}
-
-static void two_programs_that_wait_share_by_weight(void **state)
-{
-	(void)state;
-	in_world(NULL, body_weights);
 }
 
 /* Two processes of a tenant, a card each, that add up something together: each round both work, and then each stream
@@ -161,7 +155,7 @@ static void spawn_pair(void (*body)(void), int pair, pid_t pids[PAIRS * RANKS])
 		pids[pair * RANKS + own_rank] = spawn(body);
 }
 
-static void body_collectives(void)
+TEST_IN_WORLD("cards 2\n", collectives_of_two_tenants_across_two_cards_all_end)
 {
 	pid_t pids[PAIRS * RANKS];
 	share_rounds();
@@ -171,12 +165,6 @@ static void body_collectives(void)
 		join(pids[i]);
 	for (int i = 0; i < PAIRS * RANKS; i++)
 		CHECK_EQUAL(*rounds_of(i / RANKS, i % RANKS), ROUNDS);
-}
-
-static void collectives_of_two_tenants_across_two_cards_all_end(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_collectives);
 }
 
 /* The same with kernels that spin until the other's run, as those of collectives do. */
@@ -220,7 +208,7 @@ static uint32_t count_meetings(unsigned windows, uint32_t enough)
 	return best;
 }
 
-static void body_meetings(void)
+TEST_IN_WORLD("cards 2\ncard 1 slice 1.37ms\n", collectives_of_two_tenants_keep_their_speed)
 {
 	pid_t pids[PAIRS * RANKS];
 	share_rounds();
@@ -238,12 +226,6 @@ static void body_meetings(void)
 #ifndef LL_HAS_SANITIZER
 	CHECK(together >= alone / 2); /* a third, where the cards' turns know nothing of each other */
 #endif
-}
-
-static void collectives_of_two_tenants_keep_their_speed(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncard 1 slice 1.37ms\n", body_meetings);
 }
 
 static _Atomic unsigned *long_kernels; /* that the program below has seen the end of */
@@ -265,7 +247,7 @@ static void launch_long_ones(void)
  * A kernel of 200 ms keeps nobody waiting for more than 20: then the card runs it in slices with the other's. What each
  * of them sees of that is twice what it has.
  */
-static void body_slices(void)
+TEST_IN_WORLD(NULL, time_in_slices_with_others_is_charged_for_what_one_had)
 {
 	long_kernels = share_memory(sizeof *long_kernels);
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "short"});
@@ -285,13 +267,7 @@ static void body_slices(void)
 	stop(b);
 }
 
-static void time_in_slices_with_others_is_charged_for_what_one_had(void **state)
-{
-	(void)state;
-	in_world(NULL, body_slices);
-}
-
-static void body_stopped(void)
+TEST_IN_WORLD(NULL, a_stopped_or_killed_program_keeps_nobody_waiting)
 {
 	wait_for_short_ones();
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
@@ -311,14 +287,8 @@ static void body_stopped(void)
 	stop(b);
 }
 
-static void a_stopped_or_killed_program_keeps_nobody_waiting(void **state)
-{
-	(void)state;
-	in_world(NULL, body_stopped);
-}
-
 /* Limits are the job's, and may change at any time. */
-static void body_changed(void)
+TEST_IN_WORLD(NULL, a_limit_that_changes_is_heeded_at_once)
 {
 	other_waits = true;
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a"});
@@ -334,23 +304,4 @@ static void body_changed(void)
 	before_ns = gpu_ns(1);
 	WAIT_FOR(gpu_ns(1) > before_ns + 200 * MS);
 	stop(a);
-}
-
-static void a_limit_that_changes_is_heeded_at_once(void **state)
-{
-	(void)state;
-	in_world(NULL, body_changed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(two_programs_that_wait_share_by_weight),
-	    cmocka_unit_test(collectives_of_two_tenants_across_two_cards_all_end),
-	    cmocka_unit_test(collectives_of_two_tenants_keep_their_speed),
-	    cmocka_unit_test(time_in_slices_with_others_is_charged_for_what_one_had),
-	    cmocka_unit_test(a_stopped_or_killed_program_keeps_nobody_waiting),
-	    cmocka_unit_test(a_limit_that_changes_is_heeded_at_once),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void start_two(pid_t pids[2])
 	WAIT_FOR(is_open(1) && is_open(2));
 }
 
-static void body_equal(void)
+TEST_IN_WORLD(NULL, equal_programs_that_launch_ahead_share_with_open_gates)
 {
 	pid_t pids[2];
 	start_two(pids);
@@ -128,12 +128,6 @@ static void body_equal(void)
 	stop(pids[0]);
 	goes_on(2, 50 * MS);
 	stop(pids[1]);
-}
-
-static void equal_programs_that_launch_ahead_share_with_open_gates(void **state)
-{
-	(void)state;
-	in_world(NULL, body_equal);
 }
 
 static void share_flag(void)
@@ -255,7 +249,7 @@ static void compare_accounts(void)
 	}
 }
 
-static void body_accounts(void)
+TEST_IN_WORLD(NULL, accounts_in_slices_are_those_of_the_work)
 {
 	pid_t pids[2];
 	start_beside_one_that_pauses(fill, pids);
@@ -264,14 +258,8 @@ static void body_accounts(void)
 	stop(pids[1]);
 }
 
-static void accounts_in_slices_are_those_of_the_work(void **state)
-{
-	(void)state;
-	in_world(NULL, body_accounts);
-}
-
 /* What a program launched before tells little of what it launches now. */
-static void body_accounts_of_another_work(void)
+TEST_IN_WORLD(NULL, accounts_in_slices_follow_a_program_that_begins_other_work)
 {
 	pid_t pids[2];
 	share_flag();
@@ -282,12 +270,6 @@ static void body_accounts_of_another_work(void)
 	compare_accounts();
 	stop(pids[0]);
 	stop(pids[1]);
-}
-
-static void accounts_in_slices_follow_a_program_that_begins_other_work(void **state)
-{
-	(void)state;
-	in_world(NULL, body_accounts_of_another_work);
 }
 
 /* It comes, visits are measured to be better: everybody's gate is shut, all get on. It goes, and the gates are open
@@ -310,15 +292,9 @@ static void see_turns_beside(void (*body)(void), struct ll_run_settings settings
 	stop(pids[1]);
 }
 
-static void body_waiting(void)
+TEST_IN_WORLD(NULL, a_program_that_waits_for_each_kernel_gets_turns)
 {
 	see_turns_beside(wait_for_each, (struct ll_run_settings){.id = 3, .tenant = "waits"}, LL_LAUNCH_MODE_SYNC);
-}
-
-static void a_program_that_waits_for_each_kernel_gets_turns(void **state)
-{
-	(void)state;
-	in_world(NULL, body_waiting);
 }
 
 static bool is_shared(enum ll_sharing sharing)
@@ -336,7 +312,7 @@ static bool has_reason_to_measure(void)
 	       row.sharing != LL_SHARING_SLICES;
 }
 
-static void body_short_rounds(void)
+TEST_IN_WORLD(NULL, a_program_whose_rounds_are_shorter_than_a_slice_is_a_reason_to_measure)
 {
 	pid_t pids[2];
 	pid_t third = start(wait_for_short_rounds, (struct ll_run_settings){.id = 3, .tenant = "rounds"});
@@ -350,13 +326,7 @@ static void body_short_rounds(void)
 	stop(pids[1]);
 }
 
-static void a_program_whose_rounds_are_shorter_than_a_slice_is_a_reason_to_measure(void **state)
-{
-	(void)state;
-	in_world(NULL, body_short_rounds);
-}
-
-static void body_long(void)
+TEST_IN_WORLD(NULL, a_program_that_waits_for_long_launches_shares_with_open_gates)
 {
 	pid_t pids[2];
 	pid_t third = start(wait_for_long_ones, (struct ll_run_settings){.id = 3, .tenant = "long"});
@@ -370,13 +340,7 @@ static void body_long(void)
 	stop(pids[1]);
 }
 
-static void a_program_that_waits_for_long_launches_shares_with_open_gates(void **state)
-{
-	(void)state;
-	in_world(NULL, body_long);
-}
-
-static void body_unequal(void)
+TEST_IN_WORLD(NULL, programs_of_unequal_weights_that_launch_ahead_are_visited)
 {
 	pid_t heavy = start(launch_ahead, (struct ll_run_settings){.id = 3, .tenant = "c", .weight_permille = 3000});
 	pid_t pids[2];
@@ -388,12 +352,6 @@ static void body_unequal(void)
 	WAIT_FOR(is_open(1) && is_open(2));
 	stop(pids[0]);
 	stop(pids[1]);
-}
-
-static void programs_of_unequal_weights_that_launch_ahead_are_visited(void **state)
-{
-	(void)state;
-	in_world(NULL, body_unequal);
 }
 
 static unsigned own_number;
@@ -446,9 +404,8 @@ static void body_caps_of_long_ones(void)
 	see_caps(&longer_than_slices);
 }
 
-static void caps_beside_each_other_hold_in_work_done(void **state)
+TEST(caps_beside_each_other_hold_in_work_done)
 {
-	(void)state;
 	in_world(NULL, body_caps);
 	in_world(NULL, body_caps_of_long_ones);
 }
@@ -494,7 +451,7 @@ static void start_classes(void (*high)(void), pid_t pids[2])
 	CHECK_EQUAL(cu.cuInit(0), 0);
 }
 
-static void body_class(void)
+TEST_IN_WORLD(NULL, beneath_a_higher_class_two_launches_are_queued_and_no_more)
 {
 	pid_t pids[2];
 	start_classes(launch_ahead, pids);
@@ -507,12 +464,6 @@ static void body_class(void)
 	stop(pids[1]);
 	WAIT_FOR(is_open(1));
 	stop(pids[0]);
-}
-
-static void beneath_a_higher_class_two_launches_are_queued_and_no_more(void **state)
-{
-	(void)state;
-	in_world(NULL, body_class);
 }
 
 /* ---- requests of a higher class ---- */
@@ -554,7 +505,8 @@ static int compare_ns(const void *a, const void *b)
 	return (a_ns > b_ns) - (a_ns < b_ns);
 }
 
-static void body_requests(void)
+/* Those beneath are held until then: for 1.5 ms and not for 18, as behind an open gate that nobody waits for. */
+TEST_IN_WORLD(NULL, the_end_of_a_request_of_a_higher_class_is_seen_soon)
 {
 	uint64_t seen_after_ns[REQUESTS];
 	pid_t pids[2];
@@ -569,28 +521,4 @@ static void body_requests(void)
 	CHECK(seen_after_ns[REQUESTS / 2] < 9 * MS);
 	stop(pids[1]);
 	stop(pids[0]);
-}
-
-/* Those beneath are held until then: for 1.5 ms and not for 18, as behind an open gate that nobody waits for. */
-static void the_end_of_a_request_of_a_higher_class_is_seen_soon(void **state)
-{
-	(void)state;
-	in_world(NULL, body_requests);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(equal_programs_that_launch_ahead_share_with_open_gates),
-	    cmocka_unit_test(accounts_in_slices_are_those_of_the_work),
-	    cmocka_unit_test(accounts_in_slices_follow_a_program_that_begins_other_work),
-	    cmocka_unit_test(a_program_that_waits_for_each_kernel_gets_turns),
-	    cmocka_unit_test(a_program_whose_rounds_are_shorter_than_a_slice_is_a_reason_to_measure),
-	    cmocka_unit_test(a_program_that_waits_for_long_launches_shares_with_open_gates),
-	    cmocka_unit_test(programs_of_unequal_weights_that_launch_ahead_are_visited),
-	    cmocka_unit_test(caps_beside_each_other_hold_in_work_done),
-	    cmocka_unit_test(beneath_a_higher_class_two_launches_are_queued_and_no_more),
-	    cmocka_unit_test(the_end_of_a_request_of_a_higher_class_is_seen_soon),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

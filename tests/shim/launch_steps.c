@@ -4,8 +4,8 @@
  * instruction of ours calls anybody but the driver, so nothing is allocated and no lock of libc's is taken; none enters
  * the kernel or locks memory. The parent steps a governed child through launches (ptrace).
  */
-#include "../unit/skipped.h"
 #include "launching.h"
+#include "skipped.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -304,27 +304,16 @@ static bool may_trace(void)
 	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static void a_launch_through_the_open_gate_takes_some_instructions(void **state)
+TEST(a_launch_through_the_open_gate_takes_some_instructions)
 {
-	(void)state;
 	if (!may_trace())
 		SKIP_TEST("no process may be traced here");
 	in_world(NULL, body_steps);
 }
 
-static void what_passes_the_open_gate_calls_nobody_but_the_driver(void **state)
+TEST(what_passes_the_open_gate_calls_nobody_but_the_driver)
 {
-	(void)state;
 	if (!may_trace())
 		SKIP_TEST("no process may be traced here");
 	in_world(NULL, body_entries);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_launch_through_the_open_gate_takes_some_instructions),
-	    cmocka_unit_test(what_passes_the_open_gate_calls_nobody_but_the_driver),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* A list of hooks against the other lists: what a hook must not lack. LL_HOOKS_LIST is the list of one library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static const char *const hooks[] = {
 #define LL_HOOK(symbol) #symbol,
@@ -43,18 +36,16 @@ static bool is_hooked(const char *symbol)
 	return false;
 }
 
-static void no_hook_is_listed_twice(void **state)
+TEST(no_hook_is_listed_twice)
 {
-	(void)state;
 	for (size_t i = 0; i < HOOKS; i++) {
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(hooks[i], hooks[k]);
 	}
 }
 
-static void a_hooked_function_s_per_thread_variant_is_hooked(void **state)
+TEST(a_hooked_function_s_per_thread_variant_is_hooked)
 {
-	(void)state;
 	for (size_t i = 0; i < PER_THREAD; i++) {
 		if (is_hooked(per_thread[i].symbol) != is_hooked(per_thread[i].variant))
 			fail_msg("of %s and %s one is hooked", per_thread[i].symbol, per_thread[i].variant);
@@ -73,9 +64,8 @@ static void plain_name(const char *symbol, char name[128])
 		*version = '\0';
 }
 
-static void a_hook_with_a_version_in_its_symbol_has_rows(void **state)
+TEST(a_hook_with_a_version_in_its_symbol_has_rows)
 {
-	(void)state;
 	for (size_t i = 0; i < HOOKS; i++) {
 		char name[128];
 		bool has_rows = false;
@@ -94,9 +84,8 @@ static void a_hook_with_a_version_in_its_symbol_has_rows(void **state)
 	}
 }
 
-static void rows_of_a_name_are_together_and_in_rising_order(void **state)
+TEST(rows_of_a_name_are_together_and_in_rising_order)
 {
-	(void)state;
 	for (size_t i = 0; i < VERSIONS; i++) {
 		for (size_t k = 0; k < i; k++) {
 			if (strcmp(versions[i].name, versions[k].name) != 0)
@@ -105,15 +94,4 @@ static void rows_of_a_name_are_together_and_in_rising_order(void **state)
 			assert_string_equal(versions[i - 1].name, versions[i].name);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(no_hook_is_listed_twice),
-	    cmocka_unit_test(a_hooked_function_s_per_thread_variant_is_hooked),
-	    cmocka_unit_test(a_hook_with_a_version_in_its_symbol_has_rows),
-	    cmocka_unit_test(rows_of_a_name_are_together_and_in_rising_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void prepare(void)
 	}
 }
 
-static void body_access(void)
+TEST_IN_WORLD(NULL, a_mapping_s_access_is_what_was_last_allowed)
 {
 	prepare();
 	for (unsigned i = 0; i < 2; i++) {
@@ -70,14 +70,8 @@ static void body_access(void)
 	CHECK_EQUAL(mapping_at(range).handle, handles[1]);
 }
 
-static void a_mapping_s_access_is_what_was_last_allowed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_access);
-}
-
 /* By what the map alone says, as whoever takes the memory off the card would. */
-static void body_again(void)
+TEST_IN_WORLD(NULL, a_mapping_can_be_undone_and_made_again)
 {
 	struct ll_cu_mem_access_desc allowed[] = {on_card(0, READ_WRITE)};
 	unsigned long long flags;
@@ -94,12 +88,6 @@ static void body_again(void)
 	char byte = 0;
 	CHECK_EQUAL(cu.cuMemcpyDtoH(&byte, range + AREA - 1, 1), 0);
 	CHECK_EQUAL(byte, 7);
-}
-
-static void a_mapping_can_be_undone_and_made_again(void **state)
-{
-	(void)state;
-	in_world(NULL, body_again);
 }
 
 /* The simulated driver has no peers, and maps from the first byte alone. */
@@ -123,7 +111,7 @@ static void set_access(struct ll_cu_mem_access_desc first, struct ll_cu_mem_acce
 	CHECK_EQUAL(cu.cuMemSetAccess(range, 2 * AREA, accesses, 2), 0);
 }
 
-static void body_many_cards(void)
+TEST_IN_WORLD(NULL, a_mapping_s_access_is_known_for_each_card)
 {
 	struct ll_cu_mem_access_desc host = {.location = {.type = LL_CU_MEM_LOCATION_TYPE_HOST}, .flags = READ_WRITE};
 	prepare();
@@ -150,20 +138,4 @@ static void body_many_cards(void)
 	mapping = mapping_at(range);
 	CHECK_EQUAL(ll_physical_access(&mapping, 0), READ);
 	CHECK_EQUAL(mapping_at(range + 8 * AREA).access, 0); /* outside of the range */
-}
-
-static void a_mapping_s_access_is_known_for_each_card(void **state)
-{
-	(void)state;
-	in_world(NULL, body_many_cards);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_mapping_s_access_is_what_was_last_allowed),
-	    cmocka_unit_test(a_mapping_can_be_undone_and_made_again),
-	    cmocka_unit_test(a_mapping_s_access_is_known_for_each_card),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 /* What another context is charged once it is there: what the card has less of, here a little less than foretold. */
 static const uint64_t second_bytes = 524 * MIB;
 
-static void body_detached(void)
+TEST_IN_WORLD(NULL, the_last_use_of_a_context_that_is_detached_ends_it)
 {
 	struct ll_cu_context *one, *same;
 	ll_cu_deviceptr address;
@@ -31,13 +31,7 @@ static void body_detached(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void the_last_use_of_a_context_that_is_detached_ends_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_detached);
-}
-
-static void body_made(void)
+TEST_IN_WORLD(NULL, a_context_is_charged_and_goes_with_all_that_is_in_it)
 {
 	struct ll_cu_context *first, *second;
 	ll_cu_deviceptr address;
@@ -65,13 +59,7 @@ static void body_made(void)
 	CHECK_EQUAL(charged(), 0);
 }
 
-static void a_context_is_charged_and_goes_with_all_that_is_in_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_made);
-}
-
-static void body_versions(void)
+TEST_IN_WORLD(NULL, a_context_of_any_version_is_charged)
 {
 	struct ll_cu_context *context, *refused;
 	govern(CONTEXT_BYTES);
@@ -91,12 +79,6 @@ static void body_versions(void)
 	set_limit(CONTEXT_BYTES);
 	CHECK_EQUAL(cu.cuCtxCreate_v4(&context, NULL, 0, 0), 0);
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
-}
-
-static void a_context_of_any_version_is_charged(void **state)
-{
-	(void)state;
-	in_world(NULL, body_versions);
 }
 
 static void body_graphics(void)
@@ -155,14 +137,13 @@ static void body_no_graphics(void)
 	}
 }
 
-static void a_context_for_graphics_is_charged(void **state)
+TEST(a_context_for_graphics_is_charged)
 {
-	(void)state;
 	in_world(NULL, body_graphics);
 	in_world("missing cuGLCtxCreate cuGLCtxCreate_v2 cuVDPAUCtxCreate cuVDPAUCtxCreate_v2\n", body_no_graphics);
 }
 
-static void body_primary(void)
+TEST_IN_WORLD(NULL, the_primary_context_is_charged_once_until_its_last_release)
 {
 	struct ll_cu_context *context, *again;
 	ll_cu_deviceptr address;
@@ -203,12 +184,6 @@ static void body_primary(void)
 	CHECK_EQUAL(charged(), 0);
 }
 
-static void the_primary_context_is_charged_once_until_its_last_release(void **state)
-{
-	(void)state;
-	in_world(NULL, body_primary);
-}
-
 static struct ll_cu_context *retained[8];
 
 static void *retain(void *arg)
@@ -217,7 +192,7 @@ static void *retain(void *arg)
 	return NULL;
 }
 
-static void body_race(void)
+TEST_IN_WORLD("card 0 context-time 20ms\n", threads_that_retain_at_once_charge_it_once)
 {
 	pthread_t threads[8];
 	govern(CONTEXT_BYTES);
@@ -233,13 +208,7 @@ static void body_race(void)
 	CHECK_EQUAL(charged(), 0);
 }
 
-static void threads_that_retain_at_once_charge_it_once(void **state)
-{
-	(void)state;
-	in_world("card 0 context-time 20ms\n", body_race);
-}
-
-static void body_limits(void)
+TEST_IN_WORLD(NULL, what_a_context_s_limits_take_is_charged_when_they_are_set)
 {
 	size_t value;
 	uint64_t stacks = 2048 * 132; /* bytes of all stacks for each byte of one */
@@ -269,13 +238,7 @@ static void body_limits(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void what_a_context_s_limits_take_is_charged_when_they_are_set(void **state)
-{
-	(void)state;
-	in_world(NULL, body_limits);
-}
-
-static void body_failures(void)
+TEST_IN_WORLD(NULL, what_fails_leaves_the_charge_as_it_was)
 {
 	struct ll_cu_context *context;
 	govern(GIB);
@@ -295,13 +258,7 @@ static void body_failures(void)
 	CHECK_EQUAL(charged(), 0);
 }
 
-static void what_fails_leaves_the_charge_as_it_was(void **state)
-{
-	(void)state;
-	in_world(NULL, body_failures);
-}
-
-static void body_uncounted(void)
+TEST_IN_WORLD(NULL, contexts_may_be_left_out)
 {
 	ll_cu_deviceptr address;
 	govern_without_context(100 * MIB);
@@ -323,13 +280,7 @@ static void body_uncounted(void)
 	CHECK_EQUAL(charged(), 0);
 }
 
-static void contexts_may_be_left_out(void **state)
-{
-	(void)state;
-	in_world(NULL, body_uncounted);
-}
-
-static void body_cards(void)
+TEST_IN_WORLD("cards 2\n", each_card_has_its_own_account)
 {
 	ll_cu_deviceptr address;
 	struct ll_cu_context *first, *second;
@@ -354,14 +305,8 @@ static void body_cards(void)
 	CHECK_EQUAL(charged_on(0), CONTEXT_BYTES + 10 * MIB);
 }
 
-static void each_card_has_its_own_account(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_cards);
-}
-
 /* CUDA's first card is NVML's second. */
-static void body_order(void)
+TEST_IN_WORLD("cards 2\ncuda-order 1 0\n", nvml_s_and_cuda_s_order_of_cards_may_differ)
 {
 	ll_cu_deviceptr address;
 	struct ll_nvml_memory first, second;
@@ -378,24 +323,12 @@ static void body_order(void)
 	CHECK_EQUAL(second.total_bytes, GIB);
 }
 
-static void nvml_s_and_cuda_s_order_of_cards_may_differ(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncuda-order 1 0\n", body_order);
-}
-
 static ll_cu_result make_green(struct ll_cu_green_context **ret_green)
 {
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	return cu.cuGreenCtxCreate(ret_green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM);
+	return cu.cuGreenCtxCreate(ret_green, new_green_desc(), 0, LL_CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
-static void body_green(void)
+TEST_IN_WORLD(NULL, a_green_context_is_charged_with_the_primary_one)
 {
 	struct ll_cu_green_context *first, *second, *refused;
 	struct ll_cu_context *context, *primary;
@@ -437,29 +370,4 @@ static void body_green(void)
 	set_limit(CONTEXT_BYTES);
 	CHECK_EQUAL(make_green(&first), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQUAL(charged(), 0);
-}
-
-static void a_green_context_is_charged_with_the_primary_one(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_last_use_of_a_context_that_is_detached_ends_it),
-	    cmocka_unit_test(a_context_is_charged_and_goes_with_all_that_is_in_it),
-	    cmocka_unit_test(a_context_of_any_version_is_charged),
-	    cmocka_unit_test(a_context_for_graphics_is_charged),
-	    cmocka_unit_test(the_primary_context_is_charged_once_until_its_last_release),
-	    cmocka_unit_test(threads_that_retain_at_once_charge_it_once),
-	    cmocka_unit_test(what_a_context_s_limits_take_is_charged_when_they_are_set),
-	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
-	    cmocka_unit_test(contexts_may_be_left_out),
-	    cmocka_unit_test(each_card_has_its_own_account),
-	    cmocka_unit_test(nvml_s_and_cuda_s_order_of_cards_may_differ),
-	    cmocka_unit_test(a_green_context_is_charged_with_the_primary_one),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

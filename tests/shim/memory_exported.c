@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-static void body_freed_first(void)
+TEST_RUN_BY(each_way, what_its_maker_frees_first_is_charged_until_the_last_holder_lets_go)
 {
 	start_tenant(8 * GIB, 2);
 	uint64_t used_bytes = card_used();
@@ -24,13 +24,7 @@ static void body_freed_first(void)
 	CHECK_EQUAL(card_used(), used_bytes);
 }
 
-static void what_its_maker_frees_first_is_charged_until_the_last_holder_lets_go(void **state)
-{
-	(void)state;
-	each_way(body_freed_first);
-}
-
-static void body_freed_last(void)
+TEST_RUN_BY(each_way, what_its_maker_frees_last_is_given_back_at_once)
 {
 	start_tenant(8 * GIB, 1);
 	make();
@@ -42,13 +36,7 @@ static void body_freed_last(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_its_maker_frees_last_is_given_back_at_once(void **state)
-{
-	(void)state;
-	each_way(body_freed_last);
-}
-
-static void body_taken_twice(void)
+TEST_RUN_BY(each_way, what_a_process_took_twice_it_holds_until_it_let_go_twice)
 {
 	start_tenant(8 * GIB, 1);
 	make();
@@ -63,14 +51,8 @@ static void body_taken_twice(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_a_process_took_twice_it_holds_until_it_let_go_twice(void **state)
-{
-	(void)state;
-	each_way(body_taken_twice);
-}
-
 /* Each round the maker frees and the taker keeps: one of eight rounds is too much. */
-static void body_rounds(void)
+TEST_RUN_BY(each_way, what_a_process_keeps_of_another_counts_against_the_limit)
 {
 	uint64_t limit_bytes = 2 * CONTEXT_BYTES + 5 * SHARED_BYTES + 28 * MIB;
 	start_tenant(limit_bytes, 1);
@@ -85,15 +67,9 @@ static void body_rounds(void)
 	CHECK_EQUAL(rounds, 5);
 }
 
-static void what_a_process_keeps_of_another_counts_against_the_limit(void **state)
-{
-	(void)state;
-	each_way(body_rounds);
-}
-
 /* ---- the dead ---- */
 
-static void body_maker_killed(void)
+TEST_RUN_BY(each_way, a_killed_maker_s_memory_is_charged_to_who_holds_it)
 {
 	start_tenant(8 * GIB, 1);
 	make();
@@ -106,13 +82,7 @@ static void body_maker_killed(void)
 	CHECK_EQUAL(charged_beyond(1), 0);
 }
 
-static void a_killed_maker_s_memory_is_charged_to_who_holds_it(void **state)
-{
-	(void)state;
-	each_way(body_maker_killed);
-}
-
-static void body_nothing_in_between(void)
+TEST_RUN_BY(each_way, nobody_gets_what_a_killed_maker_s_memory_still_takes)
 {
 	uint64_t limit_bytes = 3 * CONTEXT_BYTES + made_bytes();
 	start_tenant(limit_bytes, 2);
@@ -132,13 +102,7 @@ static void body_nothing_in_between(void)
 	CHECK_EQUAL(charged(), limit_bytes - SHARED_BYTES);
 }
 
-static void nobody_gets_what_a_killed_maker_s_memory_still_takes(void **state)
-{
-	(void)state;
-	each_way(body_nothing_in_between);
-}
-
-static void body_taker_killed(void)
+TEST_RUN_BY(each_way, a_killed_taker_leaves_nothing_charged)
 {
 	start_tenant(8 * GIB, 1);
 	make();
@@ -151,13 +115,7 @@ static void body_taker_killed(void)
 	CHECK_EQUAL(charged_beyond(1), 0);
 }
 
-static void a_killed_taker_leaves_nothing_charged(void **state)
-{
-	(void)state;
-	each_way(body_taker_killed);
-}
-
-static void body_by_itself(void)
+TEST_IN_WORLD(NULL, a_process_looks_by_itself)
 {
 	way = &ways[0];
 	start_tenant(8 * GIB, 2);
@@ -170,14 +128,8 @@ static void body_by_itself(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-static void a_process_looks_by_itself(void **state)
-{
-	(void)state;
-	in_world(NULL, body_by_itself);
-}
-
 /* What nobody holds any more is room for who asks, before its carrier looks by itself. */
-static void body_room_at_once(void)
+TEST_RUN_BY(each_way, what_the_last_holder_lets_go_is_room_at_once)
 {
 	start_tenant(2 * CONTEXT_BYTES + made_bytes(), 1);
 	make();
@@ -186,26 +138,4 @@ static void body_room_at_once(void)
 	tell(0, UNMAKE, 0);
 	tell(1, LET_GO, 0);
 	CHECK_EQUAL(tell(1, ALLOCATE, made_bytes()), 0);
-}
-
-static void what_the_last_holder_lets_go_is_room_at_once(void **state)
-{
-	(void)state;
-	each_way(body_room_at_once);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_its_maker_frees_first_is_charged_until_the_last_holder_lets_go),
-	    cmocka_unit_test(what_its_maker_frees_last_is_given_back_at_once),
-	    cmocka_unit_test(what_a_process_took_twice_it_holds_until_it_let_go_twice),
-	    cmocka_unit_test(what_a_process_keeps_of_another_counts_against_the_limit),
-	    cmocka_unit_test(a_killed_maker_s_memory_is_charged_to_who_holds_it),
-	    cmocka_unit_test(nobody_gets_what_a_killed_maker_s_memory_still_takes),
-	    cmocka_unit_test(a_killed_taker_leaves_nothing_charged),
-	    cmocka_unit_test(a_process_looks_by_itself),
-	    cmocka_unit_test(what_the_last_holder_lets_go_is_room_at_once),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

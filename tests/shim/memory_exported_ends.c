@@ -24,7 +24,7 @@ static void govern_not(void)
 	unsetenv(LL_RUN_VARIABLE);
 }
 
-static void body_other_tenant(void)
+TEST_RUN_BY(each_way, each_tenant_is_charged_for_what_it_holds)
 {
 	open_office();
 	govern(8 * GIB);
@@ -45,14 +45,8 @@ static void body_other_tenant(void)
 	CHECK_EQUAL(tell(1, CHARGED, 0), CONTEXT_BYTES);
 }
 
-static void each_tenant_is_charged_for_what_it_holds(void **state)
-{
-	(void)state;
-	each_way(body_other_tenant);
-}
-
 /* Memory of nobody's tenant: its takers of one tenant are charged once. */
-static void body_ungoverned(void)
+TEST_RUN_BY(each_way, what_comes_from_outside_is_charged_to_the_tenant_that_takes_it)
 {
 	open_office();
 	govern(8 * GIB);
@@ -74,15 +68,9 @@ static void body_ungoverned(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_comes_from_outside_is_charged_to_the_tenant_that_takes_it(void **state)
-{
-	(void)state;
-	each_way(body_ungoverned);
-}
-
 /* ---- errors ---- */
 
-static void body_driver_refuses(void)
+TEST_RUN_BY(each_way, what_the_driver_refuses_nobody_holds)
 {
 	char line[128];
 	start_tenant(8 * GIB, 1);
@@ -95,12 +83,6 @@ static void body_driver_refuses(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void what_the_driver_refuses_nobody_holds(void **state)
-{
-	(void)state;
-	each_way(body_driver_refuses);
-}
-
 static const char *table_path(char *path, size_t size)
 {
 	char uuid[96];
@@ -111,7 +93,7 @@ static const char *table_path(char *path, size_t size)
 }
 
 /* Nobody can tell that it is the same memory: who takes it is charged as if nobody else had it. */
-static void body_no_table(void)
+TEST_RUN_BY(each_way, where_it_cannot_be_told_each_is_charged)
 {
 	char path[512];
 	start_tenant(8 * GIB, 1);
@@ -126,14 +108,8 @@ static void body_no_table(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-static void where_it_cannot_be_told_each_is_charged(void **state)
-{
-	(void)state;
-	each_way(body_no_table);
-}
-
 /* A process that is stopped in the midst of a change holds up others for a moment, and then they go on without. */
-static void body_busy_table(void)
+TEST_RUN_BY(each_way, a_busy_table_holds_nobody_up)
 {
 	char path[512];
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -150,14 +126,8 @@ static void body_busy_table(void)
 	WAIT_FOR(charged_beyond(2) == 0);
 }
 
-static void a_busy_table_holds_nobody_up(void **state)
-{
-	(void)state;
-	each_way(body_busy_table);
-}
-
 /* Others clear the claim of a maker that lives, and carry what it carried, before it has another claim. */
-static void body_claim_lost(void)
+TEST_RUN_BY(each_way, a_maker_that_lost_its_claim_is_not_charged_twice)
 {
 	start_tenant(8 * GIB, 1);
 	make();
@@ -175,15 +145,9 @@ static void body_claim_lost(void)
 	CHECK_EQUAL(charged_beyond(2), 0);
 }
 
-static void a_maker_that_lost_its_claim_is_not_charged_twice(void **state)
-{
-	(void)state;
-	each_way(body_claim_lost);
-}
-
 /* ---- descriptors ---- */
 
-static void body_descriptor(void)
+TEST_IN_WORLD(NULL, an_open_descriptor_holds_memory)
 {
 	way = &ways[0];
 	start_tenant(8 * GIB, 1);
@@ -201,12 +165,6 @@ static void body_descriptor(void)
 	WAIT_FOR(charged_beyond(1) == SHARED_BYTES + MIB); /* who has nothing to do with it carries it */
 	close(second);
 	WAIT_FOR(charged_beyond(1) == MIB);
-}
-
-static void an_open_descriptor_holds_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_descriptor);
 }
 
 static void keep_descriptor(void)
@@ -228,29 +186,8 @@ static void keep_descriptor(void)
 	WAIT_FOR(charged_beyond(1) == 0);
 }
 
-static void body_forked(void)
+TEST_IN_WORLD(NULL, a_forked_child_s_descriptor_holds_memory)
 {
 	govern(8 * GIB);
 	join(spawn(keep_descriptor));
-}
-
-static void a_forked_child_s_descriptor_holds_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_forked);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_tenant_is_charged_for_what_it_holds),
-	    cmocka_unit_test(what_comes_from_outside_is_charged_to_the_tenant_that_takes_it),
-	    cmocka_unit_test(what_the_driver_refuses_nobody_holds),
-	    cmocka_unit_test(where_it_cannot_be_told_each_is_charged),
-	    cmocka_unit_test(a_busy_table_holds_nobody_up),
-	    cmocka_unit_test(a_maker_that_lost_its_claim_is_not_charged_twice),
-	    cmocka_unit_test(an_open_descriptor_holds_memory),
-	    cmocka_unit_test(a_forked_child_s_descriptor_holds_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

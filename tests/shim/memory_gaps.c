@@ -69,11 +69,10 @@ static void body_every_other(void)
 	check_limit(LIMIT);
 }
 
-static void a_pool_with_gaps_stays_within_the_limit_and_uses_them(void **state)
+TEST(a_pool_with_gaps_stays_within_the_limit_and_uses_them)
 {
 	/* No free step, some, half of each gap, all. */
 	static const uint64_t sizes[] = {4 * MIB - 512, 10 * MIB, 40 * MIB, 64 * MIB};
-	(void)state;
 	for (way = 0; way < GOVERNED_WAYS; way++) {
 		for (unsigned k = 0; k < 2 * sizeof sizes / sizeof sizes[0]; k++) {
 			is_own = k % 2;
@@ -242,7 +241,7 @@ static void body_gap_for_whom(void)
 	check_limit(FULL);
 }
 
-static void a_gap_is_used_by_whom_the_driver_gives_it(void **state)
+TEST(a_gap_is_used_by_whom_the_driver_gives_it)
 {
 	static void (*const cases[])(void) = {
 	    gap_of_the_stream,
@@ -257,7 +256,6 @@ static void a_gap_is_used_by_whom_the_driver_gives_it(void **state)
 	    gap_behind_a_threshold,
 	    gap_whose_free_failed,
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		gap_case = cases[i];
 		in_world(NULL, body_gap_for_whom);
@@ -285,9 +283,8 @@ static void body_extra(void)
 	CHECK(charged() <= CONTEXT_BYTES + 96 * MIB);
 }
 
-static void growth_that_was_not_foreseen_is_given_back(void **state)
+TEST(growth_that_was_not_foreseen_is_given_back)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		is_own = i;
 		in_world(NULL, body_extra);
@@ -357,9 +354,8 @@ static void body_threads(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void threads_that_share_a_pool_stay_within_the_limit(void **state)
+TEST(threads_that_share_a_pool_stay_within_the_limit)
 {
-	(void)state;
 	for (way = 0; way < GOVERNED_WAYS; way++) {
 		for (int i = 0; i < 2; i++) {
 			is_own = i;
@@ -400,23 +396,10 @@ static void body_processes(void)
 	CHECK(card_most() <= limit + DRIVER_BYTES);
 }
 
-static void processes_of_a_tenant_stay_within_the_limit(void **state)
+TEST(processes_of_a_tenant_stay_within_the_limit)
 {
-	(void)state;
 	for (way = 0; way < GOVERNED_WAYS; way++) {
 		is_own = way == GOVERNED_STRICTLY;
 		in_world(NULL, body_processes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_pool_with_gaps_stays_within_the_limit_and_uses_them),
-	    cmocka_unit_test(a_gap_is_used_by_whom_the_driver_gives_it),
-	    cmocka_unit_test(growth_that_was_not_foreseen_is_given_back),
-	    cmocka_unit_test(threads_that_share_a_pool_stay_within_the_limit),
-	    cmocka_unit_test(processes_of_a_tenant_stay_within_the_limit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

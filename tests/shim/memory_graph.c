@@ -10,7 +10,7 @@ static uint64_t graph_charge(void)
 	return charged() - CONTEXT_BYTES;
 }
 
-static void body_captured(void)
+TEST_IN_WORLD(NULL, memory_of_graphs_is_charged_when_they_have_it)
 {
 	ll_cu_deviceptr address;
 	struct ll_cu_graph *graph;
@@ -76,17 +76,10 @@ static void body_node(void)
 	CHECK_EQUAL(graph_charge(), reserved);
 }
 
-static void memory_of_graphs_that_were_put_together_is_charged(void **state)
+TEST(memory_of_graphs_that_were_put_together_is_charged)
 {
-	(void)state;
 	for (node_way = 0; node_way < 4; node_way++)
 		in_world("driver 610.10 cuda 13.4", body_node);
-}
-
-static void memory_of_graphs_is_charged_when_they_have_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_captured);
 }
 
 static struct ll_cu_graph_exec *make_exec(struct ll_cu_stream *stream, uint64_t bytes, bool frees)
@@ -103,7 +96,7 @@ static struct ll_cu_graph_exec *make_exec(struct ll_cu_stream *stream, uint64_t 
 	return exec;
 }
 
-static void body_graph_over(void)
+TEST_IN_WORLD(NULL, a_graph_whose_memory_is_over_the_limit_is_refused)
 {
 	ll_cu_deviceptr address;
 	govern(CONTEXT_BYTES + 256 * MIB);
@@ -135,14 +128,8 @@ static void body_graph_over(void)
 	CHECK(graph_charge() >= 32 * MIB && graph_charge() <= 256 * MIB);
 }
 
-static void a_graph_whose_memory_is_over_the_limit_is_refused(void **state)
-{
-	(void)state;
-	in_world(NULL, body_graph_over);
-}
-
 /* A launch of a graph that has its memory takes nothing, and so needs no room under the limit. */
-static void body_graph_again(void)
+TEST_IN_WORLD(NULL, a_graph_that_has_its_memory_needs_no_room)
 {
 	govern(CONTEXT_BYTES + 256 * MIB);
 	open_context(0);
@@ -174,12 +161,6 @@ static void body_graph_again(void)
 	one = make_exec(stream, 100 * MIB, true);
 	CHECK_EQUAL(cu.cuGraphLaunch(one, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQUAL(cu.cuGraphLaunch(other, stream), 0);
-}
-
-static void a_graph_that_has_its_memory_needs_no_room(void **state)
-{
-	(void)state;
-	in_world(NULL, body_graph_again);
 }
 
 /* ---- ways to take the memory ---- */
@@ -294,9 +275,8 @@ static void body_way(void)
 	CHECK(card_most() <= WAY_LIMIT);
 }
 
-static void every_way_to_take_a_graph_s_memory_is_limited(void **state)
+TEST(every_way_to_take_a_graph_s_memory_is_limited)
 {
-	(void)state;
 	for (graph_way = 0; graph_way < WAYS; graph_way++) {
 		is_inside = graph_way % 2;
 		maker = (int)graph_way % MAKERS;
@@ -306,7 +286,7 @@ static void every_way_to_take_a_graph_s_memory_is_limited(void **state)
 
 /* ---- a graph that was changed ---- */
 
-static void body_update(void)
+TEST_IN_WORLD(NULL, a_graph_that_was_changed_is_limited)
 {
 	struct ll_cu_graph_update_info info;
 	struct ll_cu_graph_node *node;
@@ -329,15 +309,9 @@ static void body_update(void)
 	CHECK(card_most() <= WAY_LIMIT);
 }
 
-static void a_graph_that_was_changed_is_limited(void **state)
-{
-	(void)state;
-	in_world(NULL, body_update);
-}
-
 /* ---- a driver that takes more than was foreseen ---- */
 
-static void body_graph_extra(void)
+TEST_IN_WORLD(NULL, memory_of_graphs_that_was_not_foreseen_is_given_back)
 {
 	struct ll_cu_graph_exec *exec;
 	govern(CONTEXT_BYTES + 100 * MIB);
@@ -352,12 +326,6 @@ static void body_graph_extra(void)
 	CHECK_EQUAL(cu.cuGraphLaunch(exec, stream), 0);
 	CHECK_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	CHECK_EQUAL(graph_charge(), 64 * MIB);
-}
-
-static void memory_of_graphs_that_was_not_foreseen_is_given_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_graph_extra);
 }
 
 /* ---- several at once ---- */
@@ -420,9 +388,8 @@ static void body_threads(void)
 	CHECK_EQUAL(served + refused, THREADS * (graph_frees ? LAUNCHES : 1));
 }
 
-static void threads_that_launch_graphs_stay_within_the_limit(void **state)
+TEST(threads_that_launch_graphs_stay_within_the_limit)
 {
-	(void)state;
 	for (way = 0; way < GOVERNED_WAYS; way++) {
 		for (int i = 0; i < 3; i++) {
 			graph_bytes = (i == 0 ? 160 : 380) * MIB;
@@ -461,27 +428,10 @@ static void body_processes(void)
 	CHECK(card_most() <= limit);
 }
 
-static void processes_that_launch_graphs_stay_within_the_limit(void **state)
+TEST(processes_that_launch_graphs_stay_within_the_limit)
 {
-	(void)state;
 	graph_bytes = 120 * MIB;
 	graph_frees = true;
 	for (way = 0; way < GOVERNED_WAYS; way++)
 		in_world(NULL, body_processes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_of_graphs_is_charged_when_they_have_it),
-	    cmocka_unit_test(a_graph_whose_memory_is_over_the_limit_is_refused),
-	    cmocka_unit_test(a_graph_that_has_its_memory_needs_no_room),
-	    cmocka_unit_test(memory_of_graphs_that_were_put_together_is_charged),
-	    cmocka_unit_test(every_way_to_take_a_graph_s_memory_is_limited),
-	    cmocka_unit_test(a_graph_that_was_changed_is_limited),
-	    cmocka_unit_test(memory_of_graphs_that_was_not_foreseen_is_given_back),
-	    cmocka_unit_test(threads_that_launch_graphs_stay_within_the_limit),
-	    cmocka_unit_test(processes_that_launch_graphs_stay_within_the_limit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static ll_cu_result create(ll_cu_mem_handle *ret_handle, uint64_t bytes)
 	return cu.cuMemCreate(ret_handle, bytes, &prop, 0);
 }
 
-static void body_physical(void)
+TEST_IN_WORLD(NULL, physical_memory_is_charged_until_nothing_holds_it)
 {
 	ll_cu_mem_handle first, second, again, refused;
 	ll_cu_deviceptr range;
@@ -54,13 +54,7 @@ static void body_physical(void)
 	CHECK_EQUAL(cu.cuMemAddressFree(range, 64 * MIB), 0);
 }
 
-static void physical_memory_is_charged_until_nothing_holds_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_physical);
-}
-
-static void body_mapped_twice(void)
+TEST_IN_WORLD(NULL, each_mapping_holds_it_and_an_import_is_the_exporter_s)
 {
 	ll_cu_mem_handle handle;
 	ll_cu_deviceptr range;
@@ -90,12 +84,6 @@ static void body_mapped_twice(void)
 	CHECK_EQUAL(kinds_charge(), 4 * MIB); /* the descriptor holds it */
 	close(fd);
 	WAIT_FOR(kinds_charge() == 0);
-}
-
-static void each_mapping_holds_it_and_an_import_is_the_exporter_s(void **state)
-{
-	(void)state;
-	in_world(NULL, body_mapped_twice);
 }
 
 struct shape {
@@ -146,7 +134,7 @@ static void check_mipmap(const struct shape *shape)
 	CHECK_EQUAL(charged(), before);
 }
 
-static void body_arrays(void)
+TEST_IN_WORLD(NULL, arrays_and_mipmaps_are_charged_by_their_tiles)
 {
 	struct ll_cu_array *array;
 	struct ll_cu_mipmapped_array *mipmap;
@@ -174,13 +162,7 @@ static void body_arrays(void)
 	CHECK_EQUAL(kinds_charge(), 0);
 }
 
-static void arrays_and_mipmaps_are_charged_by_their_tiles(void **state)
-{
-	(void)state;
-	in_world(NULL, body_arrays);
-}
-
-static void body_external(void)
+TEST_IN_WORLD(NULL, memory_from_elsewhere_is_charged_to_the_importer)
 {
 	struct ll_cu_external_memory *memory;
 	govern(CONTEXT_BYTES + 5 * MIB);
@@ -213,13 +195,7 @@ static void body_external(void)
 	CHECK_EQUAL(kinds_charge(), 0);
 }
 
-static void memory_from_elsewhere_is_charged_to_the_importer(void **state)
-{
-	(void)state;
-	in_world(NULL, body_external);
-}
-
-static void body_free_node(void)
+TEST_IN_WORLD(NULL, what_a_graph_frees_is_charged_until_it_is_trimmed)
 {
 	struct ll_cu_graph *graph;
 	struct ll_cu_graph_node *taking, *giving;
@@ -242,13 +218,7 @@ static void body_free_node(void)
 	CHECK_EQUAL(kinds_charge(), 0);
 }
 
-static void what_a_graph_frees_is_charged_until_it_is_trimmed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_free_node);
-}
-
-static void body_old(void)
+TEST_IN_WORLD(NULL, the_oldest_functions_take_nothing_that_is_not_charged)
 {
 	ll_cu_deviceptr_v1 address = 0;
 	unsigned pitch, free_bytes, total_bytes;
@@ -275,23 +245,4 @@ static void body_old(void)
 		CHECK(total_bytes <= CONTEXT_BYTES + MIB && free_bytes <= MIB);
 	if (cu.cuDeviceTotalMem_v1(&total_bytes, 0) == 0)
 		CHECK(total_bytes <= CONTEXT_BYTES + MIB);
-}
-
-static void the_oldest_functions_take_nothing_that_is_not_charged(void **state)
-{
-	(void)state;
-	in_world(NULL, body_old);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(physical_memory_is_charged_until_nothing_holds_it),
-	    cmocka_unit_test(each_mapping_holds_it_and_an_import_is_the_exporter_s),
-	    cmocka_unit_test(arrays_and_mipmaps_are_charged_by_their_tiles),
-	    cmocka_unit_test(memory_from_elsewhere_is_charged_to_the_importer),
-	    cmocka_unit_test(what_a_graph_frees_is_charged_until_it_is_trimmed),
-	    cmocka_unit_test(the_oldest_functions_take_nothing_that_is_not_charged),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-static void body_reuse(void)
+TEST_IN_WORLD(NULL, freed_memory_is_its_own_stream_s_at_once_and_nobody_else_s)
 {
 	govern_evictable(0);
 	open_context(0);
@@ -28,13 +28,7 @@ static void body_reuse(void)
 	CHECK_EQUAL(allocate(1024, stream), first);
 }
 
-static void freed_memory_is_its_own_stream_s_at_once_and_nobody_else_s(void **state)
-{
-	(void)state;
-	in_world(NULL, body_reuse);
-}
-
-static void body_done(void)
+TEST_IN_WORLD(NULL, freed_memory_is_everybody_s_when_its_stream_is_there)
 {
 	govern_evictable(0);
 	open_context(0);
@@ -49,12 +43,6 @@ static void body_done(void)
 	/* Waiting frees it from the order of any stream. */
 	CHECK_EQUAL(cu.cuMemFree(first), 0);
 	CHECK_EQUAL(allocate(10 * MIB, stream), first);
-}
-
-static void freed_memory_is_everybody_s_when_its_stream_is_there(void **state)
-{
-	(void)state;
-	in_world(NULL, body_done);
 }
 
 enum { STREAMS = 5, SLOTS = 400, SLOT_BYTES = 8192 };
@@ -84,7 +72,7 @@ static void do_round(struct ll_cu_stream *stream, ll_cu_deviceptr slot, unsigned
 	CHECK_EQUAL(cu.cuMemsetD8Async(slot, byte, SLOT_BYTES, stream), 0);
 }
 
-static void body_bytes(void)
+TEST_IN_WORLD(NULL, no_byte_is_overwritten_before_its_stream_is_there)
 {
 	static unsigned char seen[SLOTS][SLOT_BYTES];
 	unsigned short random[3] = {1, 2, 3};
@@ -108,13 +96,7 @@ static void body_bytes(void)
 	}
 }
 
-static void no_byte_is_overwritten_before_its_stream_is_there(void **state)
-{
-	(void)state;
-	in_world(NULL, body_bytes);
-}
-
-static void body_back(void)
+TEST_IN_WORLD(NULL, freed_memory_goes_back_when_the_program_waits_or_trims)
 {
 	ll_cu_deviceptr address;
 	govern_evictable(2 * GIB);
@@ -156,13 +138,7 @@ static void body_back(void)
 	CHECK_EQUAL(value_of(pool, USED_HIGH), 0);
 }
 
-static void freed_memory_goes_back_when_the_program_waits_or_trims(void **state)
-{
-	(void)state;
-	in_world(NULL, body_back);
-}
-
-static void body_limit(void)
+TEST_IN_WORLD(NULL, the_limit_counts_what_pools_keep_and_makes_them_give_it_up)
 {
 	ll_cu_deviceptr address;
 	govern_evictable(CONTEXT_BYTES + 100 * MIB);
@@ -198,13 +174,7 @@ static void body_limit(void)
 	CHECK_EQUAL(pool_charge(), 96 * MIB);
 }
 
-static void the_limit_counts_what_pools_keep_and_makes_them_give_it_up(void **state)
-{
-	(void)state;
-	in_world(NULL, body_limit);
-}
-
-static void body_full(void)
+TEST_IN_WORLD("card 0 memory 4G\n", a_card_without_room_makes_pools_give_up_what_they_keep)
 {
 	ll_cu_deviceptr address;
 	ll_cu_mem_handle handle;
@@ -233,13 +203,7 @@ static void body_full(void)
 	}
 }
 
-static void a_card_without_room_makes_pools_give_up_what_they_keep(void **state)
-{
-	(void)state;
-	in_world("card 0 memory 4G\n", body_full);
-}
-
-static void body_attributes(void)
+TEST_IN_WORLD(NULL, an_address_is_told_as_a_pool_s)
 {
 	struct ll_cu_mem_pool *pool = NULL;
 	struct ll_cu_context *context = (void *)&context;
@@ -274,13 +238,7 @@ static void body_attributes(void)
 	CHECK(cu.cuPointerGetAttribute(&type, LL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != 0);
 }
 
-static void an_address_is_told_as_a_pool_s(void **state)
-{
-	(void)state;
-	in_world(NULL, body_attributes);
-}
-
-static void body_stays(void)
+TEST_IN_WORLD(NULL, what_others_can_see_and_what_is_captured_stays_with_the_driver)
 {
 	ll_cu_deviceptr address;
 	govern_evictable(0);
@@ -308,12 +266,6 @@ static void body_stays(void)
 	CHECK_EQUAL(cu.cuStreamEndCapture(stream, &graph), 0);
 	CHECK_EQUAL(pool_charge(), 32 * MIB + 1024 + 5 * MIB);
 	free_in(block, stream);
-}
-
-static void what_others_can_see_and_what_is_captured_stays_with_the_driver(void **state)
-{
-	(void)state;
-	in_world(NULL, body_stays);
 }
 
 /* What a pool tells after each of these calls, in bytes: the driver's own, if the program is not evictable. */
@@ -357,10 +309,9 @@ static void body_grown_evictable(void)
 	tell_growth(grown[1]);
 }
 
-static void a_pool_tells_that_it_grows_and_shrinks_as_a_driver_s(void **state)
+TEST(a_pool_tells_that_it_grows_and_shrinks_as_a_driver_s)
 {
 	static const uint64_t reserved[] = {32, 128, 160, 160, 192};
-	(void)state;
 	grown = mmap(NULL, 2 * sizeof *grown, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(grown, MAP_FAILED);
 	in_world(NULL, body_grown_plain);
@@ -374,7 +325,7 @@ static void a_pool_tells_that_it_grows_and_shrinks_as_a_driver_s(void **state)
 	munmap(grown, 2 * sizeof *grown);
 }
 
-static void body_odd(void)
+TEST_IN_WORLD(NULL, errors_are_the_driver_s_and_leave_everything_as_it_was)
 {
 	ll_cu_deviceptr address, plain;
 	govern_evictable(2 * GIB);
@@ -405,27 +356,4 @@ static void body_odd(void)
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&address, 30 * MIB, pool, stream), 0);
 	CHECK_EQUAL(cu.cuMemAllocFromPoolAsync(&plain, 4 * MIB, pool, stream), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQUAL(pool_charge(), 30 * MIB);
-}
-
-static void errors_are_the_driver_s_and_leave_everything_as_it_was(void **state)
-{
-	(void)state;
-	in_world(NULL, body_odd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(freed_memory_is_its_own_stream_s_at_once_and_nobody_else_s),
-	    cmocka_unit_test(freed_memory_is_everybody_s_when_its_stream_is_there),
-	    cmocka_unit_test(no_byte_is_overwritten_before_its_stream_is_there),
-	    cmocka_unit_test(freed_memory_goes_back_when_the_program_waits_or_trims),
-	    cmocka_unit_test(the_limit_counts_what_pools_keep_and_makes_them_give_it_up),
-	    cmocka_unit_test(a_card_without_room_makes_pools_give_up_what_they_keep),
-	    cmocka_unit_test(an_address_is_told_as_a_pool_s),
-	    cmocka_unit_test(what_others_can_see_and_what_is_captured_stays_with_the_driver),
-	    cmocka_unit_test(a_pool_tells_that_it_grows_and_shrinks_as_a_driver_s),
-	    cmocka_unit_test(errors_are_the_driver_s_and_leave_everything_as_it_was),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-static void body_contexts(void)
+TEST_IN_WORLD(NULL, memory_of_a_pool_outlives_its_context)
 {
 	unsigned char byte = 0;
 	struct ll_cu_context *popped;
@@ -31,13 +31,7 @@ static void body_contexts(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void memory_of_a_pool_outlives_its_context(void **state)
-{
-	(void)state;
-	in_world(NULL, body_contexts);
-}
-
-static void body_primary(void)
+TEST_IN_WORLD(NULL, what_was_freed_in_a_context_that_ends_is_done)
 {
 	struct ll_cu_context *context;
 	govern_evictable(4 * GIB);
@@ -55,13 +49,7 @@ static void body_primary(void)
 	CHECK_EQUAL(value_of(default_pool(), RESERVED), 0);
 }
 
-static void what_was_freed_in_a_context_that_ends_is_done(void **state)
-{
-	(void)state;
-	in_world(NULL, body_primary);
-}
-
-static void body_pools(void)
+TEST_IN_WORLD(NULL, a_destroyed_pool_is_charged_until_its_last_block)
 {
 	ll_cu_deviceptr address, pending;
 	govern_evictable(2 * GIB);
@@ -89,29 +77,17 @@ static void body_pools(void)
 	CHECK_EQUAL(value_of(default_pool(), USED), 0);
 }
 
-static void a_destroyed_pool_is_charged_until_its_last_block(void **state)
-{
-	(void)state;
-	in_world(NULL, body_pools);
-}
-
 /* ---- green contexts ---- */
 
 static struct ll_cu_stream *make_green_stream(struct ll_cu_green_context **ret_green)
 {
-	struct ll_cu_resource all, group;
-	struct ll_cu_resource_desc *desc;
 	struct ll_cu_stream *stream;
-	unsigned count = 1;
-	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
-	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
-	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
-	CHECK_EQUAL(cu.cuGreenCtxCreate(ret_green, desc, 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	CHECK_EQUAL(cu.cuGreenCtxCreate(ret_green, new_green_desc(), 0, LL_CU_GREEN_CTX_DEFAULT_STREAM), 0);
 	CHECK_EQUAL(cu.cuGreenCtxStreamCreate(&stream, *ret_green, LL_CU_STREAM_NON_BLOCKING, 0), 0);
 	return stream;
 }
 
-static void body_green(void)
+TEST_IN_WORLD(NULL, a_green_context_s_stream_takes_from_the_driver)
 {
 	struct ll_cu_green_context *green;
 	govern_evictable(0);
@@ -129,12 +105,6 @@ static void body_green(void)
 	CHECK_EQUAL(cu.cuGreenCtxDestroy(green), 0);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	CHECK_EQUAL(value_of(default_pool(), RESERVED), 0);
-}
-
-static void a_green_context_s_stream_takes_from_the_driver(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green);
 }
 
 /* ---- threads ---- */
@@ -181,7 +151,7 @@ static void run_thread(void *(*run)(void *))
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
-static void body_own(void)
+TEST_IN_WORLD(NULL, each_thread_s_default_stream_is_a_stream_of_its_own)
 {
 	govern_evictable(0);
 	shared = open_context(0);
@@ -189,12 +159,6 @@ static void body_own(void)
 	find(&free_own, "cuMemFreeAsync_ptsz");
 	run_thread(release_block);
 	run_thread(find_none); /* which may have the number of the thread before */
-}
-
-static void each_thread_s_default_stream_is_a_stream_of_its_own(void **state)
-{
-	(void)state;
-	in_world(NULL, body_own);
 }
 
 enum { THREADS = 8, ROUNDS = 100 };
@@ -218,7 +182,7 @@ static void *use_pool(void *arg)
 	return arg;
 }
 
-static void body_threads(void)
+TEST_IN_WORLD(NULL, threads_share_a_pool_and_its_charge_comes_to_nothing)
 {
 	pthread_t threads[THREADS];
 	govern_evictable(CONTEXT_BYTES + 20 * MIB);
@@ -233,12 +197,6 @@ static void body_threads(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void threads_share_a_pool_and_its_charge_comes_to_nothing(void **state)
-{
-	(void)state;
-	in_world(NULL, body_threads);
-}
-
 /* ---- children ---- */
 
 static void be_a_child(void)
@@ -251,18 +209,12 @@ static void be_a_child(void)
 }
 
 /* The parent has not used the driver, which no child may use after it. */
-static void body_fork(void)
+TEST_IN_WORLD(NULL, a_child_has_pools_of_its_own)
 {
 	govern_evictable(2 * GIB);
 	join(spawn(be_a_child));
 	be_a_child();
 	CHECK_EQUAL(pool_charge(), 0);
-}
-
-static void a_child_has_pools_of_its_own(void **state)
-{
-	(void)state;
-	in_world(NULL, body_fork);
 }
 
 /* ---- cards ---- */
@@ -281,7 +233,7 @@ static void let_card_1(enum ll_cu_mem_access_flags flags)
 	CHECK_EQUAL(cu.cuMemPoolSetAccess(default_pool(), &access, 1), 0);
 }
 
-static void body_peers(void)
+TEST_IN_WORLD("cards 2\ncard all peers on\n", cards_that_may_use_a_pool_may_use_its_blocks)
 {
 	ll_cu_deviceptr address;
 	govern_evictable(4 * GIB);
@@ -304,25 +256,4 @@ static void body_peers(void)
 	free_in(address, NULL);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	CHECK_EQUAL(pool_charge(), 10 * MIB);
-}
-
-static void cards_that_may_use_a_pool_may_use_its_blocks(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncard all peers on\n", body_peers);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_of_a_pool_outlives_its_context),
-	    cmocka_unit_test(what_was_freed_in_a_context_that_ends_is_done),
-	    cmocka_unit_test(a_destroyed_pool_is_charged_until_its_last_block),
-	    cmocka_unit_test(a_green_context_s_stream_takes_from_the_driver),
-	    cmocka_unit_test(each_thread_s_default_stream_is_a_stream_of_its_own),
-	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
-	    cmocka_unit_test(a_child_has_pools_of_its_own),
-	    cmocka_unit_test(cards_that_may_use_a_pool_may_use_its_blocks),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

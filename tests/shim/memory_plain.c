@@ -16,7 +16,7 @@ static void allocate(uint64_t bytes, uint64_t expected)
 	CHECK_EQUAL(charged(), before);
 }
 
-static void body_sizes(void)
+TEST_IN_WORLD(NULL, an_allocation_is_charged_what_the_card_takes_and_given_back)
 {
 	govern(4 * GIB);
 	open_context(0);
@@ -30,13 +30,7 @@ static void body_sizes(void)
 	allocate(100 * MIB + 1, 102 * MIB);
 }
 
-static void an_allocation_is_charged_what_the_card_takes_and_given_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_sizes);
-}
-
-static void body_limit(void)
+TEST_IN_WORLD(NULL, not_a_byte_goes_over_the_limit_which_may_change)
 {
 	ll_cu_deviceptr address, more;
 	govern(CONTEXT_BYTES + 100 * MIB);
@@ -53,13 +47,7 @@ static void body_limit(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void not_a_byte_goes_over_the_limit_which_may_change(void **state)
-{
-	(void)state;
-	in_world(NULL, body_limit);
-}
-
-static void body_refused(void)
+TEST_IN_WORLD(NULL, what_the_driver_refuses_is_not_charged)
 {
 	ll_cu_deviceptr address = 0;
 	govern(1000 * GIB);
@@ -74,13 +62,7 @@ static void body_refused(void)
 	CHECK_EQUAL(charged(), before);
 }
 
-static void what_the_driver_refuses_is_not_charged(void **state)
-{
-	(void)state;
-	in_world(NULL, body_refused);
-}
-
-static void body_failed_free(void)
+TEST_IN_WORLD(NULL, a_free_that_fails_keeps_the_charge)
 {
 	ll_cu_deviceptr address;
 	govern(GIB);
@@ -93,13 +75,7 @@ static void body_failed_free(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void a_free_that_fails_keeps_the_charge(void **state)
-{
-	(void)state;
-	in_world(NULL, body_failed_free);
-}
-
-static void body_pitch(void)
+TEST_IN_WORLD(NULL, rows_and_managed_memory_are_charged)
 {
 	ll_cu_deviceptr address;
 	size_t pitch;
@@ -117,13 +93,7 @@ static void body_pitch(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void rows_and_managed_memory_are_charged(void **state)
-{
-	(void)state;
-	in_world(NULL, body_pitch);
-}
-
-static void body_readings(void)
+TEST_IN_WORLD(NULL, the_limit_is_shown_as_the_card)
 {
 	size_t total, free_bytes;
 	ll_cu_deviceptr address;
@@ -174,13 +144,7 @@ static void body_readings(void)
 	CHECK_EQUAL(memory.used_bytes, GIB / 4);
 }
 
-static void the_limit_is_shown_as_the_card(void **state)
-{
-	(void)state;
-	in_world(NULL, body_readings);
-}
-
-static void body_no_limit(void)
+TEST_IN_WORLD(NULL, without_a_limit_memory_is_charged_and_readings_are_the_card_s)
 {
 	size_t total, free_bytes;
 	ll_cu_deviceptr address;
@@ -193,12 +157,6 @@ static void body_no_limit(void)
 	CHECK(total > 100 * GIB);
 	CHECK_EQUAL(nv.nvmlDeviceGetMemoryInfo(open_card(0), &memory), 0);
 	CHECK(memory.total_bytes > 100 * GIB && memory.used_bytes != charged());
-}
-
-static void without_a_limit_memory_is_charged_and_readings_are_the_card_s(void **state)
-{
-	(void)state;
-	in_world(NULL, body_no_limit);
 }
 
 enum { THREADS = 64, ROUNDS = 300, KEPT = 8 };
@@ -230,7 +188,7 @@ static void *allocate_often(void *arg)
 	return NULL;
 }
 
-static void body_threads(void)
+TEST_IN_WORLD(NULL, threads_may_allocate_at_once_and_free_for_each_other)
 {
 	pthread_t threads[THREADS];
 	govern(CONTEXT_BYTES + 300 * MIB);
@@ -248,13 +206,7 @@ static void body_threads(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
 }
 
-static void threads_may_allocate_at_once_and_free_for_each_other(void **state)
-{
-	(void)state;
-	in_world(NULL, body_threads);
-}
-
-static void body_ungoverned(void)
+TEST_IN_WORLD(NULL, a_program_that_run_did_not_start_is_left_alone)
 {
 	ll_cu_deviceptr address;
 	size_t total, free_bytes;
@@ -264,26 +216,4 @@ static void body_ungoverned(void)
 	CHECK(total > 100 * GIB);
 	CHECK_EQUAL(cu.cuMemFree(address), 0);
 	CHECK_EQUAL(charged(), 0);
-}
-
-static void a_program_that_run_did_not_start_is_left_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_ungoverned);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(an_allocation_is_charged_what_the_card_takes_and_given_back),
-	    cmocka_unit_test(not_a_byte_goes_over_the_limit_which_may_change),
-	    cmocka_unit_test(what_the_driver_refuses_is_not_charged),
-	    cmocka_unit_test(a_free_that_fails_keeps_the_charge),
-	    cmocka_unit_test(rows_and_managed_memory_are_charged),
-	    cmocka_unit_test(the_limit_is_shown_as_the_card),
-	    cmocka_unit_test(without_a_limit_memory_is_charged_and_readings_are_the_card_s),
-	    cmocka_unit_test(threads_may_allocate_at_once_and_free_for_each_other),
-	    cmocka_unit_test(a_program_that_run_did_not_start_is_left_alone),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static uint64_t reserved_of_default(void)
 	return bytes;
 }
 
-static void body_growth(void)
+TEST_IN_WORLD(NULL, a_pool_is_charged_what_it_has_reserved)
 {
 	ll_cu_deviceptr small, large, more;
 	govern(2 * GIB);
@@ -48,13 +48,7 @@ static void body_growth(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void a_pool_is_charged_what_it_has_reserved(void **state)
-{
-	(void)state;
-	in_world(NULL, body_growth);
-}
-
-static void body_kept(void)
+TEST_IN_WORLD(NULL, what_a_threshold_keeps_stays_charged_until_it_is_trimmed)
 {
 	ll_cu_deviceptr address;
 	struct ll_cu_mem_pool *pool;
@@ -72,13 +66,7 @@ static void body_kept(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void what_a_threshold_keeps_stays_charged_until_it_is_trimmed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_kept);
-}
-
-static void body_limit(void)
+TEST_IN_WORLD(NULL, a_pool_gives_up_its_reserve_before_anything_is_refused)
 {
 	ll_cu_deviceptr address, more;
 	struct ll_cu_mem_pool *pool;
@@ -110,13 +98,7 @@ static void body_limit(void)
 	CHECK_EQUAL(pool_charge(), 96 * MIB);
 }
 
-static void a_pool_gives_up_its_reserve_before_anything_is_refused(void **state)
-{
-	(void)state;
-	in_world(NULL, body_limit);
-}
-
-static void body_gaps(void)
+TEST_IN_WORLD(NULL, growth_for_want_of_a_gap_is_refused_too)
 {
 	ll_cu_deviceptr blocks[6], large;
 	govern(CONTEXT_BYTES + 192 * MIB);
@@ -134,12 +116,6 @@ static void body_gaps(void)
 	CHECK_EQUAL(pool_charge(), reserved_of_default());
 }
 
-static void growth_for_want_of_a_gap_is_refused_too(void **state)
-{
-	(void)state;
-	in_world(NULL, body_gaps);
-}
-
 static struct ll_cu_mem_pool *make_pool(void)
 {
 	struct ll_cu_mem_pool *pool;
@@ -149,7 +125,7 @@ static struct ll_cu_mem_pool *make_pool(void)
 	return pool;
 }
 
-static void body_own(void)
+TEST_IN_WORLD(NULL, each_pool_is_charged_and_a_destroyed_one_until_its_last_block)
 {
 	ll_cu_deviceptr address, other;
 	govern(GIB);
@@ -184,12 +160,6 @@ static void body_own(void)
 	CHECK_EQUAL(pool_charge(), 128 * MIB);
 }
 
-static void each_pool_is_charged_and_a_destroyed_one_until_its_last_block(void **state)
-{
-	(void)state;
-	in_world(NULL, body_own);
-}
-
 static struct ll_cu_event *event;
 
 static ll_cu_result wait_for_event(struct ll_cu_stream *stream)
@@ -221,7 +191,7 @@ static void check_wait(ll_cu_result (*wait)(struct ll_cu_stream *), struct ll_cu
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void body_waits(void)
+TEST_IN_WORLD(NULL, whatever_waits_for_the_card_makes_the_charge_true)
 {
 	govern(GIB);
 	open_context(0);
@@ -233,12 +203,6 @@ static void body_waits(void)
 	check_wait(wait_for_named_context, stream);
 }
 
-static void whatever_waits_for_the_card_makes_the_charge_true(void **state)
-{
-	(void)state;
-	in_world(NULL, body_waits);
-}
-
 /* The same functions, by the names that a program for per-thread default streams is linked against. */
 static void find(void *slot, const char *symbol)
 {
@@ -247,7 +211,7 @@ static void find(void *slot, const char *symbol)
 	memcpy(slot, &found, sizeof found);
 }
 
-static void body_per_thread(void)
+TEST_IN_WORLD(NULL, a_thread_s_own_default_stream_is_charged_the_same)
 {
 	ll_cu_deviceptr address, other;
 	__typeof__(cu.cuMemAllocAsync) allocate;
@@ -272,13 +236,7 @@ static void body_per_thread(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void a_thread_s_own_default_stream_is_charged_the_same(void **state)
-{
-	(void)state;
-	in_world(NULL, body_per_thread);
-}
-
-static void body_failures(void)
+TEST_IN_WORLD(NULL, what_fails_leaves_the_charge_as_it_was)
 {
 	ll_cu_deviceptr address;
 	govern(GIB);
@@ -298,12 +256,6 @@ static void body_failures(void)
 	CHECK_EQUAL(pool_charge(), 10 * MIB);
 	if (cu.cuMemFreeAsync(address, stream) == 0)
 		CHECK_EQUAL(pool_charge(), 0);
-}
-
-static void what_fails_leaves_the_charge_as_it_was(void **state)
-{
-	(void)state;
-	in_world(NULL, body_failures);
 }
 
 enum { THREADS = 16, ROUNDS = 200 };
@@ -327,7 +279,7 @@ static void *use_pool(void *arg)
 	return arg;
 }
 
-static void body_threads(void)
+TEST_IN_WORLD(NULL, threads_share_a_pool_and_its_charge_comes_to_nothing)
 {
 	pthread_t threads[THREADS];
 	govern(CONTEXT_BYTES + 300 * MIB);
@@ -339,12 +291,6 @@ static void body_threads(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	CHECK_EQUAL(pool_charge(), reserved_of_default());
 	CHECK_EQUAL(pool_charge(), 0);
-}
-
-static void threads_share_a_pool_and_its_charge_comes_to_nothing(void **state)
-{
-	(void)state;
-	in_world(NULL, body_threads);
 }
 
 static struct ll_cu_mem_pool *make_managed(enum ll_cu_mem_location_type where, int card)
@@ -370,7 +316,7 @@ static void check_managed(struct ll_cu_mem_pool *pool, struct ll_cu_stream *stre
 	CHECK_EQUAL(charged_on(card), before);
 }
 
-static void body_managed(void)
+TEST_IN_WORLD("cards 2\n", a_pool_of_managed_memory_is_charged_wherever_it_is)
 {
 	struct ll_cu_mem_pool *pool;
 	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
@@ -390,12 +336,6 @@ static void body_managed(void)
 	CHECK_EQUAL(pool_charge(), 0);
 }
 
-static void a_pool_of_managed_memory_is_charged_wherever_it_is(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_managed);
-}
-
 /* Keeps a large reserve, and says so. */
 static void keep_reserve(void)
 {
@@ -413,7 +353,7 @@ static void keep_reserve(void)
 	pause();
 }
 
-static void body_siblings(void)
+TEST_IN_WORLD(NULL, a_pool_gives_up_its_reserve_for_others_of_the_tenant)
 {
 	ll_cu_deviceptr address, block;
 	govern(2 * CONTEXT_BYTES + 600 * MIB);
@@ -432,28 +372,4 @@ static void body_siblings(void)
 	stop_outside_the_driver(sibling);
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 100 * MIB), LL_CUDA_ERROR_OUT_OF_MEMORY);
 	kill(sibling, SIGKILL);
-}
-
-static void a_pool_gives_up_its_reserve_for_others_of_the_tenant(void **state)
-{
-	(void)state;
-	in_world(NULL, body_siblings);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_pool_gives_up_its_reserve_for_others_of_the_tenant),
-	    cmocka_unit_test(a_pool_of_managed_memory_is_charged_wherever_it_is),
-	    cmocka_unit_test(a_pool_is_charged_what_it_has_reserved),
-	    cmocka_unit_test(what_a_threshold_keeps_stays_charged_until_it_is_trimmed),
-	    cmocka_unit_test(a_pool_gives_up_its_reserve_before_anything_is_refused),
-	    cmocka_unit_test(growth_for_want_of_a_gap_is_refused_too),
-	    cmocka_unit_test(each_pool_is_charged_and_a_destroyed_one_until_its_last_block),
-	    cmocka_unit_test(whatever_waits_for_the_card_makes_the_charge_true),
-	    cmocka_unit_test(a_thread_s_own_default_stream_is_charged_the_same),
-	    cmocka_unit_test(what_fails_leaves_the_charge_as_it_was),
-	    cmocka_unit_test(threads_share_a_pool_and_its_charge_comes_to_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

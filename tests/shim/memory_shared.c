@@ -70,7 +70,7 @@ static void lend(void)
 	pause();
 }
 
-static void body_shared(void)
+TEST_IN_WORLD(NULL, what_is_shared_is_its_maker_s_alone)
 {
 	ll_cu_deviceptr plain, block;
 	struct ll_cu_event *event;
@@ -106,18 +106,4 @@ static void body_shared(void)
 	CHECK_EQUAL(close(pool_fd), 0);
 	CHECK_EQUAL(close(physical_fd), 0);
 	WAIT_FOR(charged() == CONTEXT_BYTES);
-}
-
-static void what_is_shared_is_its_maker_s_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_shared);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_shared_is_its_maker_s_alone),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

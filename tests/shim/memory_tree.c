@@ -16,7 +16,7 @@ static void allocate_and_wait(void)
 }
 
 /* Each with a library of its own: the driver does not go on in a forked child. */
-static void body_tree(void)
+TEST_IN_WORLD(NULL, a_tree_s_charges_are_one_sum_and_a_kill_gives_back)
 {
 	ll_cu_deviceptr address;
 	govern(3 * (CONTEXT_BYTES + 100 * MIB) - 1);
@@ -35,14 +35,8 @@ static void body_tree(void)
 	WAIT_FOR(charged() == CONTEXT_BYTES + 100 * MIB); /* nobody needs it: loadlined hears of the death */
 }
 
-static void a_tree_s_charges_are_one_sum_and_a_kill_gives_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_tree);
-}
-
 /* The card is behind the ledger: for a while it goes on counting what a killed process had. */
-static void body_late_card(void)
+TEST_IN_WORLD(NULL, a_dead_process_s_memory_is_waited_for_a_while)
 {
 	struct ll_cu_mem_pool_props props = {.type = LL_CU_MEM_ALLOCATION_TYPE_PINNED,
 					     .location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -76,12 +70,6 @@ static void body_late_card(void)
 		CHECK_EQUAL(status, 0);
 	}
 	CHECK_EQUAL(charged(), CONTEXT_BYTES + GIB + 128 * MIB + 512 * MIB + GIB);
-}
-
-static void a_dead_process_s_memory_is_waited_for_a_while(void **state)
-{
-	(void)state;
-	in_world(NULL, body_late_card);
 }
 
 static struct ll_nvml_process list[8];
@@ -201,7 +189,7 @@ static void check_details(pid_t child, pid_t other)
 	CHECK(ask(card, NULL) != 0);
 }
 
-static void body_lists(void)
+TEST_IN_WORLD(NULL, lists_show_the_tenant_s_programs_alone)
 {
 	unsigned count = 0;
 	struct ll_nvml_device *card = open_card(0);
@@ -241,12 +229,6 @@ static void body_lists(void)
 	kill(other, SIGKILL);
 }
 
-static void lists_show_the_tenant_s_programs_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_lists);
-}
-
 static ll_cu_deviceptr parents;
 
 /* What the parent had is not the child's to give back; the child of a program that has used the driver has none itself.
@@ -259,7 +241,7 @@ static void in_child(void)
 	_exit(0); /* the parent's device states are left behind on purpose, which a leak checker would mind */
 }
 
-static void body_fork(void)
+TEST_IN_WORLD(NULL, a_forked_child_changes_nothing_of_its_parent_s)
 {
 	govern(GIB);
 	open_context(0);
@@ -268,21 +250,4 @@ static void body_fork(void)
 	CHECK_EQUAL(charged(), CONTEXT_BYTES + 10 * MIB);
 	CHECK_EQUAL(cu.cuMemFree(parents), 0);
 	CHECK_EQUAL(charged(), CONTEXT_BYTES);
-}
-
-static void a_forked_child_changes_nothing_of_its_parent_s(void **state)
-{
-	(void)state;
-	in_world(NULL, body_fork);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_tree_s_charges_are_one_sum_and_a_kill_gives_back),
-	    cmocka_unit_test(a_dead_process_s_memory_is_waited_for_a_while),
-	    cmocka_unit_test(lists_show_the_tenant_s_programs_alone),
-	    cmocka_unit_test(a_forked_child_changes_nothing_of_its_parent_s),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static struct ll_cu_event *record(void)
 	return event;
 }
 
-static void body_streams(void)
+TEST_IN_WORLD(NULL, a_stream_s_blocks_are_not_those_of_a_later_one_of_its_handle)
 {
 	prepare();
 	struct ll_stream_place place = {.handle = stream}, other = {.handle = new_stream()};
@@ -58,13 +58,7 @@ static void body_streams(void)
 	CHECK(!ll_movable_pool_get_block(pool, BLOCK_BYTES, 1, &place, &taken));
 }
 
-static void a_stream_s_blocks_are_not_those_of_a_later_one_of_its_handle(void **state)
-{
-	(void)state;
-	in_world(NULL, body_streams);
-}
-
-static void body_frozen(void)
+TEST_IN_WORLD(NULL, nothing_goes_back_to_the_card_while_memory_moves)
 {
 	prepare();
 	uint64_t used = card_used();
@@ -83,19 +77,4 @@ static void body_frozen(void)
 	ll_movable_pools_thaw(dev);
 	CHECK(ll_movable_pools_release(dev));
 	CHECK_EQUAL(card_used(), used + BLOCK_BYTES);
-}
-
-static void nothing_goes_back_to_the_card_while_memory_moves(void **state)
-{
-	(void)state;
-	in_world(NULL, body_frozen);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_stream_s_blocks_are_not_those_of_a_later_one_of_its_handle),
-	    cmocka_unit_test(nothing_goes_back_to_the_card_while_memory_moves),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

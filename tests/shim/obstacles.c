@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
+#include "test.h"
 
 static char folder[64];
 
@@ -41,9 +41,8 @@ static void open_as(const char *number, const char *device)
 	assert_int_equal(symlink(device, path), 0);
 }
 
-static void devices_that_pin_memory_of_the_card_are_found_among_others(void **state)
+TEST_WITH(make_folder, remove_folder, devices_that_pin_memory_of_the_card_are_found_among_others)
 {
-	(void)state;
 	static const char *const pinning[] = {"/dev/infiniband/uverbs0", "/dev/gdrdrv", "/dev/nvidia-fs15"};
 	char found[128], path[96];
 	open_as("0", "/dev/null");
@@ -61,9 +60,8 @@ static void devices_that_pin_memory_of_the_card_are_found_among_others(void **st
 	assert_false(ll_obstacles_find_device("/nowhere/fd", found, sizeof found));
 }
 
-static void a_program_with_an_exported_buffer_cannot_move(void **state)
+TEST(a_program_with_an_exported_buffer_cannot_move)
 {
-	(void)state;
 	struct ll_device_state dev = {0};
 	char why[160] = "";
 	assert_false(ll_obstacles_find(&dev, why, sizeof why));
@@ -72,21 +70,9 @@ static void a_program_with_an_exported_buffer_cannot_move(void **state)
 	assert_non_null(strstr(why, "DMA buffer"));
 }
 
-static void work_that_does_not_end_is_explained_by_waits_for_values_if_there_were_any(void **state)
+TEST(work_that_does_not_end_is_explained_by_waits_for_values_if_there_were_any)
 {
-	(void)state;
 	assert_null(strstr(ll_obstacles_of_work(), "waits for a value"));
 	ll_obstacles_note_wait();
 	assert_non_null(strstr(ll_obstacles_of_work(), "a stream may wait for a value"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(devices_that_pin_memory_of_the_card_are_found_among_others, make_folder,
-					    remove_folder),
-	    cmocka_unit_test(a_program_with_an_exported_buffer_cannot_move),
-	    cmocka_unit_test(work_that_does_not_end_is_explained_by_waits_for_values_if_there_were_any),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

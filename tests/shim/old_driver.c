@@ -134,7 +134,7 @@ static void check_limits(void)
 	CHECK_EQUAL(has_note(ID), 0);
 }
 
-static void body_old(void)
+TEST_IN_WORLD("driver 470.57.02 cuda 11.4\n", limits_hold_with_a_driver_of_cuda_11_4)
 {
 	struct ll_nvml_process list[8];
 	unsigned count = 8;
@@ -158,16 +158,9 @@ static void body_old(void)
 	CHECK(found == dlsym(cu.library, "cuMemAlloc_v2"));
 }
 
-static void limits_hold_with_a_driver_of_cuda_11_4(void **state)
-{
-	(void)state;
-	in_world("driver 470.57.02 cuda 11.4\n", body_old);
-}
-
 /* What no driver from 470 on need have, and we call: it is done without. */
-static void limits_hold_without_what_came_later(void **state)
+TEST(limits_hold_without_what_came_later)
 {
-	(void)state;
 	in_world("missing cuDeviceGetUuid_v2 cuMemGetDefaultMemPool cuCtxFromGreenCtx cuGraphAddNode_v2 "
 		 "cuCtxSynchronize_v2\n",
 		 check_limits);
@@ -184,19 +177,18 @@ static void without(const char *const *symbols, size_t count)
 }
 
 /* Such a driver there is not; a program must not fall over it all the same. */
-static void whatever_we_call_may_be_missing(void **state)
+TEST(whatever_we_call_may_be_missing)
 {
 	static const char *const called[] = {
 #define LL_CALL(symbol) #symbol,
 #include "shim/interpose/calls.def"
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof called / sizeof called[0]; i++)
 		without(&called[i], 1);
 }
 
 /* Each hook whose function is missing, by themselves where this program uses them, the rest together. */
-static void whatever_we_stand_in_front_of_may_be_missing(void **state)
+TEST(whatever_we_stand_in_front_of_may_be_missing)
 {
 	static const char *const alone[] = {
 	    "cuMemAlloc_v2",       "cuMemFree_v2",       "cuMemGetInfo_v2", "cuMemAllocAsync",
@@ -211,7 +203,6 @@ static void whatever_we_stand_in_front_of_may_be_missing(void **state)
 #include "shim/interpose/hooks.def"
 	};
 	enum { TOGETHER = 30, COUNT = sizeof hooks / sizeof hooks[0] };
-	(void)state;
 	for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
 		without(&alone[i], 1);
 	for (size_t from = 0; from < COUNT; from += TOGETHER) {
@@ -226,15 +217,4 @@ static void whatever_we_stand_in_front_of_may_be_missing(void **state)
 		}
 		without(symbols, count);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(limits_hold_with_a_driver_of_cuda_11_4),
-	    cmocka_unit_test(limits_hold_without_what_came_later),
-	    cmocka_unit_test(whatever_we_call_may_be_missing),
-	    cmocka_unit_test(whatever_we_stand_in_front_of_may_be_missing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void *library(void)
 	return handle;
 }
 
-static void body_dlsym(void)
+TEST_IN_WORLD(NULL, a_handle_and_dlsym_lead_to_the_hooks_and_to_nothing_else)
 {
 	void *cuda = library();
 	CHECK(is_hook(dlsym(cuda, "cuMemAlloc_v2"), "cuMemAlloc_v2"));
@@ -27,13 +27,7 @@ static void body_dlsym(void)
 	CHECK(is_in(dlsym(cuda, "cuDriverGetVersion"), "/libcuda.so.1"));
 }
 
-static void a_handle_and_dlsym_lead_to_the_hooks_and_to_nothing_else(void **state)
-{
-	(void)state;
-	in_world(NULL, body_dlsym);
-}
-
-static void body_nvml(void)
+TEST_IN_WORLD(NULL, nvml_readings_and_lists_of_every_version_are_hooked)
 {
 	struct ll_nvml_device *card = open_card(0);
 	void *found;
@@ -67,13 +61,7 @@ static void body_nvml(void)
 	CHECK_EQUAL(count, 1);
 }
 
-static void nvml_readings_and_lists_of_every_version_are_hooked(void **state)
-{
-	(void)state;
-	in_world(NULL, body_nvml);
-}
-
-static void body_missing(void)
+TEST_IN_WORLD("missing cuMemAlloc_v2", what_the_driver_lacks_is_not_invented)
 {
 	void *cuda = library();
 	dlerror();
@@ -107,12 +95,6 @@ static void body_missing(void)
 	CHECK_EQUAL(address, 7);
 }
 
-static void what_the_driver_lacks_is_not_invented(void **state)
-{
-	(void)state;
-	in_world("missing cuMemAlloc_v2", body_missing);
-}
-
 static void *get(get_proc_v2 function, const char *name, int version, uint64_t flags)
 {
 	void *found = NULL;
@@ -122,7 +104,7 @@ static void *get(get_proc_v2 function, const char *name, int version, uint64_t f
 	return found;
 }
 
-static void body_proc_address(void)
+TEST_IN_WORLD(NULL, the_driver_s_own_look_up_leads_to_the_hooks)
 {
 	void *cuda = library(), *found;
 	get_proc_v2 v2 = as_v2(dlsym(cuda, "cuGetProcAddress_v2"));
@@ -147,12 +129,6 @@ static void body_proc_address(void)
 	CHECK(is_in(found, "/libcuda.so.1"));
 }
 
-static void the_driver_s_own_look_up_leads_to_the_hooks(void **state)
-{
-	(void)state;
-	in_world(NULL, body_proc_address);
-}
-
 static void use(void)
 {
 	ll_cu_deviceptr address;
@@ -164,13 +140,12 @@ static void use(void)
 	CHECK_EQUAL(cu.cuMemFree(address), 0);
 }
 
-static void hooked_functions_do_their_work(void **state)
+TEST(hooked_functions_do_their_work)
 {
-	(void)state;
 	in_world(NULL, use);
 }
 
-static void body_fork(void)
+TEST_IN_WORLD(NULL, a_forked_child_can_use_the_driver)
 {
 	void *cuda = library();
 	CHECK(is_hook(dlsym(cuda, "cuMemAlloc_v2"), "cuMemAlloc_v2"));
@@ -179,12 +154,6 @@ static void body_fork(void)
 	join(spawn(use));
 	join(spawn(use));
 	use();
-}
-
-static void a_forked_child_can_use_the_driver(void **state)
-{
-	(void)state;
-	in_world(NULL, body_fork);
 }
 
 static pthread_barrier_t barrier;
@@ -215,14 +184,13 @@ static void body_threads(void)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-static void threads_may_all_look_up_at_once_for_the_first_time(void **state)
+TEST(threads_may_all_look_up_at_once_for_the_first_time)
 {
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		in_world(NULL, body_threads);
 }
 
-static void body_next(void)
+TEST_IN_WORLD(NULL, next_and_default_mean_what_they_mean_without_us)
 {
 	/* This program comes before the shim, the shim before the driver. */
 	CHECK(is_in_shim(dlsym(RTLD_NEXT, "cuMemAlloc_v2")));
@@ -233,25 +201,4 @@ static void body_next(void)
 	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 	if (libc)
 		CHECK(is_in(dlsym(libc, "strlen"), "/libc.so.6"));
-}
-
-static void next_and_default_mean_what_they_mean_without_us(void **state)
-{
-	(void)state;
-	in_world(NULL, body_next);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_handle_and_dlsym_lead_to_the_hooks_and_to_nothing_else),
-	    cmocka_unit_test(nvml_readings_and_lists_of_every_version_are_hooked),
-	    cmocka_unit_test(what_the_driver_lacks_is_not_invented),
-	    cmocka_unit_test(the_driver_s_own_look_up_leads_to_the_hooks),
-	    cmocka_unit_test(hooked_functions_do_their_work),
-	    cmocka_unit_test(a_forked_child_can_use_the_driver),
-	    cmocka_unit_test(threads_may_all_look_up_at_once_for_the_first_time),
-	    cmocka_unit_test(next_and_default_mean_what_they_mean_without_us),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

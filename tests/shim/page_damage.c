@@ -83,13 +83,13 @@ static void begin(uint64_t id, unsigned cap_permille)
 	begin_program(id, cap_permille, &work, &stream);
 }
 
-static void body_alone(void)
+TEST_IN_WORLD(NULL, no_word_of_the_page_stalls_a_program_that_is_alone)
 {
 	begin(ID, 0);
 	damage_words();
 }
 
-static void body_capped(void)
+TEST_IN_WORLD(NULL, no_word_of_the_page_stalls_a_capped_program)
 {
 	begin(ID, 500);
 	damage_words();
@@ -107,32 +107,11 @@ static void body_other(void)
 	}
 }
 
-static void body_beside_another(void)
+TEST_IN_WORLD(NULL, no_word_of_the_page_stalls_a_program_beside_another)
 {
 	pid_t other = spawn_ready(body_other);
 	begin(ID, 0);
 	damage_words();
 	CHECK_EQUAL(kill(other, SIGKILL), 0);
 	CHECK_EQUAL(waitpid(other, NULL, 0), other);
-}
-
-#define TEST(name, body)                                                                                               \
-	static void name(void **state)                                                                                 \
-	{                                                                                                              \
-		(void)state;                                                                                           \
-		in_world(NULL, body);                                                                                  \
-	}
-
-TEST(no_word_of_the_page_stalls_a_program_that_is_alone, body_alone)
-TEST(no_word_of_the_page_stalls_a_capped_program, body_capped)
-TEST(no_word_of_the_page_stalls_a_program_beside_another, body_beside_another)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(no_word_of_the_page_stalls_a_program_that_is_alone),
-	    cmocka_unit_test(no_word_of_the_page_stalls_a_capped_program),
-	    cmocka_unit_test(no_word_of_the_page_stalls_a_program_beside_another),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Launches that are counted before they are made: none is made that was not counted, and none is lost. */
-#include "../unit/test.h"
+#include "test.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -11,9 +11,8 @@
 
 static const struct ll_prepaid_kernel what = {CONTEXT(1), {.handle = STREAM(1)}, 7};
 
-static void test_only_as_many_as_were_given(void **state)
+TEST(test_only_as_many_as_were_given)
 {
-	(void)state;
 	struct ll_prepaid prepaid = {0};
 	assert_false(ll_prepaid_use(&prepaid, &what));
 	ll_prepaid_give(&prepaid, &what, 3);
@@ -23,9 +22,8 @@ static void test_only_as_many_as_were_given(void **state)
 	assert_int_equal(ll_prepaid_return(&prepaid), 0);
 }
 
-static void test_what_is_taken_back_is_gone(void **state)
+TEST(test_what_is_taken_back_is_gone)
 {
-	(void)state;
 	struct ll_prepaid prepaid = {0};
 	ll_prepaid_give(&prepaid, &what, LL_PREPAID_MOST);
 	assert_true(ll_prepaid_use(&prepaid, &what));
@@ -37,9 +35,8 @@ static void test_what_is_taken_back_is_gone(void **state)
 	assert_false(ll_prepaid_use(&prepaid, &what));
 }
 
-static void test_only_launches_of_that_kind(void **state)
+TEST(test_only_launches_of_that_kind)
 {
-	(void)state;
 	struct ll_prepaid prepaid = {0}, other_flow = {0};
 	struct ll_prepaid_kernel other[4] = {what, what, what, what};
 	other[0].kernel_key = 8;
@@ -58,9 +55,8 @@ static void *use_of_another_thread(void *prepaid)
 	return ll_prepaid_use(prepaid, &what) ? prepaid : NULL;
 }
 
-static void test_only_by_the_thread_that_asked(void **state)
+TEST(test_only_by_the_thread_that_asked)
 {
-	(void)state;
 	struct ll_prepaid prepaid = {0};
 	pthread_t thread;
 	void *used;
@@ -71,9 +67,8 @@ static void test_only_by_the_thread_that_asked(void **state)
 	assert_true(ll_prepaid_use(&prepaid, &what));
 }
 
-static void test_a_launch_is_like_the_last_one_if_all_of_it_is(void **state)
+TEST(test_a_launch_is_like_the_last_one_if_all_of_it_is)
 {
-	(void)state;
 	struct ll_prepaid prepaid = {0};
 	struct ll_prepaid_kernel other = what;
 	assert_false(ll_prepaid_is_like_last(&prepaid, &what));
@@ -129,9 +124,8 @@ static void *look_often(void *is_over)
 	return NULL;
 }
 
-static void test_what_is_counted_is_what_was_launched(void **state)
+TEST(test_what_is_counted_is_what_was_launched)
 {
-	(void)state;
 	pthread_t threads[THREADS], looker;
 	atomic_bool is_over = false;
 	assert_int_equal(pthread_create(&looker, NULL, look_often, &is_over), 0);
@@ -144,17 +138,4 @@ static void test_what_is_counted_is_what_was_launched(void **state)
 	take_back();
 	assert_int_equal(flow.counted, THREADS * ROUNDS);
 	assert_int_equal(flow.launched, THREADS * ROUNDS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_only_as_many_as_were_given),
-	    cmocka_unit_test(test_what_is_taken_back_is_gone),
-	    cmocka_unit_test(test_only_launches_of_that_kind),
-	    cmocka_unit_test(test_only_by_the_thread_that_asked),
-	    cmocka_unit_test(test_a_launch_is_like_the_last_one_if_all_of_it_is),
-	    cmocka_unit_test(test_what_is_counted_is_what_was_launched),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 #include "shim/interpose/reentry.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static bool nested(int depth)
 {
@@ -17,17 +13,15 @@ static bool nested(int depth)
 	return ll_reentry_is_inside() && (depth == 0 || nested(depth - 1));
 }
 
-static void a_scope_is_left_at_its_end_however_deep(void **state)
+TEST(a_scope_is_left_at_its_end_however_deep)
 {
-	(void)state;
 	assert_false(ll_reentry_is_inside());
 	assert_true(nested(5));
 	assert_false(ll_reentry_is_inside());
 }
 
-static void errno_is_kept(void **state)
+TEST(errno_is_kept)
 {
-	(void)state;
 	errno = EXDEV;
 	assert_true(nested(3));
 	assert_int_equal(errno, EXDEV);
@@ -39,9 +33,8 @@ static void *look(void *user)
 	return NULL;
 }
 
-static void threads_do_not_see_each_other(void **state)
+TEST(threads_do_not_see_each_other)
 {
-	(void)state;
 	pthread_t thread;
 	bool is_inside = true;
 	LL_REENTRY_SCOPE();
@@ -71,24 +64,12 @@ static void *be_cancelled(void *user)
 	return NULL;
 }
 
-static void a_cancelled_thread_leaves_its_scopes(void **state)
+TEST(a_cancelled_thread_leaves_its_scopes)
 {
-	(void)state;
 	pthread_t thread;
 	bool is_inside = true;
 	assert_int_equal(pthread_create(&thread, NULL, be_cancelled, &is_inside), 0);
 	pthread_cancel(thread);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_false(is_inside);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_scope_is_left_at_its_end_however_deep),
-	    cmocka_unit_test(errno_is_kept),
-	    cmocka_unit_test(threads_do_not_see_each_other),
-	    cmocka_unit_test(a_cancelled_thread_leaves_its_scopes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void move_all(void)
 	CHECK_EQUAL(card_used(), used);
 }
 
-static void body_moves(void)
+TEST_IN_WORLD(NULL, a_program_s_own_memory_leaves_and_returns)
 {
 	struct ll_cu_mem_location location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, 0};
 	unsigned long long flags;
@@ -140,14 +140,8 @@ static void body_moves(void)
 	CHECK_EQUAL(ll_chunks_bytes(card_state()), 0);
 }
 
-static void a_program_s_own_memory_leaves_and_returns(void **state)
-{
-	(void)state;
-	in_world(NULL, body_moves);
-}
-
 /* Memory that is mapped nowhere has bytes too. */
-static void body_unmapped(void)
+TEST_IN_WORLD(NULL, memory_that_is_mapped_nowhere_leaves_and_returns)
 {
 	prepare();
 	ll_cu_mem_handle handle = create(AREA, LL_CU_MEM_HANDLE_TYPE_NONE);
@@ -164,12 +158,6 @@ static void body_unmapped(void)
 	CHECK_EQUAL(byte_at(range + AREA - 1), 5);
 }
 
-static void memory_that_is_mapped_nowhere_leaves_and_returns(void **state)
-{
-	(void)state;
-	in_world(NULL, body_unmapped);
-}
-
 /* As which kinds of handle the driver says that the memory at the address can be exported. */
 static uint64_t types_at(ll_cu_deviceptr address)
 {
@@ -182,7 +170,7 @@ static uint64_t types_at(ll_cu_deviceptr address)
 	return one;
 }
 
-static void body_looks(void)
+TEST_IN_WORLD(NULL, a_program_s_own_memory_looks_as_without_us)
 {
 	int fd;
 	ll_cu_mem_handle again;
@@ -219,12 +207,6 @@ static void body_looks(void)
 	CHECK_EQUAL(cu.cuMemRelease(again), 0);
 	CHECK_EQUAL(cu.cuMemRelease(again), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)range), LL_CUDA_ERROR_INVALID_VALUE);
-}
-
-static void a_program_s_own_memory_looks_as_without_us(void **state)
-{
-	(void)state;
-	in_world(NULL, body_looks);
 }
 
 static ll_cu_result bind_memory(ll_cu_mem_handle handle, size_t offset, ll_cu_mem_handle memory, size_t memory_offset,
@@ -267,7 +249,7 @@ static void accept_multicast(void)
 	atomic_store(&ll_real_bound[LL_REAL_CUDA], (const void *)&driver);
 }
 
-static void body_seen(void)
+TEST_IN_WORLD(NULL, what_others_see_stays)
 {
 	int fd;
 	struct ll_chunk pieces[PIECES];
@@ -305,14 +287,8 @@ static void body_seen(void)
 	close(fd);
 }
 
-static void what_others_see_stays(void **state)
-{
-	(void)state;
-	in_world(NULL, body_seen);
-}
-
 /* If it is not evictable the driver's own handles are given, and nothing is moved. */
-static void body_without(void)
+TEST_IN_WORLD(NULL, a_program_that_is_not_evictable_has_the_driver_s_handles)
 {
 	struct ll_chunk pieces[PIECES];
 	govern(GIB);
@@ -321,22 +297,4 @@ static void body_without(void)
 	CHECK(ll_physical_find(handle, &real));
 	CHECK_EQUAL(real, handle);
 	CHECK_EQUAL(list_pieces(pieces), 0);
-}
-
-static void a_program_that_is_not_evictable_has_the_driver_s_handles(void **state)
-{
-	(void)state;
-	in_world(NULL, body_without);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_program_s_own_memory_leaves_and_returns),
-	    cmocka_unit_test(memory_that_is_mapped_nowhere_leaves_and_returns),
-	    cmocka_unit_test(a_program_s_own_memory_looks_as_without_us),
-	    cmocka_unit_test(what_others_see_stays),
-	    cmocka_unit_test(a_program_that_is_not_evictable_has_the_driver_s_handles),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

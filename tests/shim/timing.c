@@ -3,9 +3,8 @@
 
 #include "timing_setup.h"
 
-static void test_small_kernels_of_a_slow_host(void **state)
+TEST(test_small_kernels_of_a_slow_host)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 50000; i++) {
 		launch(1, 1, 4 * US);
@@ -16,9 +15,8 @@ static void test_small_kernels_of_a_slow_host(void **state)
 }
 
 /* What lay between the first events was others' work. */
-static void test_a_card_that_was_busy_at_the_first_event(void **state)
+TEST(test_a_card_that_was_busy_at_the_first_event)
 {
-	(void)state;
 	begin_program(0);
 	if (!are_events_slow)
 		model_part_events(20 * US);
@@ -33,9 +31,8 @@ static void test_a_card_that_was_busy_at_the_first_event(void **state)
 }
 
 /* So it tells nothing of what an event takes the card; later it can. */
-static void test_a_host_that_is_slow_at_the_first_event(void **state)
+TEST(test_a_host_that_is_slow_at_the_first_event)
 {
-	(void)state;
 	begin_program(0);
 	model_slow_records(2000);
 	for (unsigned i = 0; i < 50000; i++) {
@@ -47,9 +44,8 @@ static void test_a_host_that_is_slow_at_the_first_event(void **state)
 	assert_account_within(15);
 }
 
-static void test_small_kernels_each_waited_for(void **state)
+TEST(test_small_kernels_each_waited_for)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 50000; i++) {
 		launch(1, 1, 6 * US);
@@ -60,9 +56,8 @@ static void test_small_kernels_each_waited_for(void **state)
 }
 
 /* As a program does that reads a result after each step, while others want the card. */
-static void test_long_kernels_each_waited_for(void **state)
+TEST(test_long_kernels_each_waited_for)
 {
-	(void)state;
 	begin_program(0);
 	ll_timing_set_every(timing, MS / 2);
 	for (unsigned i = 0; i < 20000; i++) {
@@ -75,9 +70,8 @@ static void test_long_kernels_each_waited_for(void **state)
 }
 
 /* One kernel on one grid, that takes now so long and now so long. */
-static void test_kernels_of_changing_length_each_waited_for(void **state)
+TEST(test_kernels_of_changing_length_each_waited_for)
 {
-	(void)state;
 	begin_program(0);
 	ll_timing_set_every(timing, MS / 2);
 	srand(4);
@@ -89,9 +83,8 @@ static void test_kernels_of_changing_length_each_waited_for(void **state)
 	assert_account_within(10);
 }
 
-static void test_small_kernels_in_a_full_queue(void **state)
+TEST(test_small_kernels_in_a_full_queue)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 50000; i++) {
 		launch(1, 1, 12 * US);
@@ -102,9 +95,8 @@ static void test_small_kernels_in_a_full_queue(void **state)
 	assert_account_within(5);
 }
 
-static void test_kernels_of_many_kinds_partly_queued(void **state)
+TEST(test_kernels_of_many_kinds_partly_queued)
 {
-	(void)state;
 	static const uint64_t kernels_ns[] = {3 * US, 40 * US, 5 * US, 2 * US, 90 * US, 4 * US, 7 * US};
 	begin_program(0);
 	for (unsigned i = 0; i < 50000; i++) {
@@ -117,10 +109,9 @@ static void test_kernels_of_many_kinds_partly_queued(void **state)
 }
 
 /* Through the open gate: a launch in so many is timed, as what they take allows (flow.c). */
-static void test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short(void **state)
+TEST(test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short)
 {
 	struct ll_timing_stream name = {.handle = STREAM(1)};
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 3; i++) {
 		launch(1, 1, 100 * US);
@@ -140,9 +131,8 @@ static void test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short(v
 }
 
 /* Whose every sample tells nothing. Through the open gate each launch would be timed for ever. */
-static void test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longer_than_they_had(void **state)
+TEST(test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longer_than_they_had)
 {
-	(void)state;
 	begin_program(0);
 	model_slow_records(20 * US);
 	for (unsigned i = 0; i < 100; i++) {
@@ -153,9 +143,8 @@ static void test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longe
 	ll_timing_free(timing, true);
 }
 
-static void test_long_kernels(void **state)
+TEST(test_long_kernels)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 500; i++) {
 		launch(1, 1, 20 * MS);
@@ -166,9 +155,8 @@ static void test_long_kernels(void **state)
 }
 
 /* What was known of a kind says nothing of what it takes now. */
-static void test_kernels_that_suddenly_take_long(void **state)
+TEST(test_kernels_that_suddenly_take_long)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 10000; i++) {
 		launch(1, 1, 5 * US);
@@ -184,9 +172,8 @@ static void test_kernels_that_suddenly_take_long(void **state)
 	assert_account_within(15);
 }
 
-static void test_a_host_that_is_interrupted(void **state)
+TEST(test_a_host_that_is_interrupted)
 {
-	(void)state;
 	begin_program(0);
 	srand(7);
 	for (unsigned i = 0; i < 50000; i++) {
@@ -196,9 +183,8 @@ static void test_a_host_that_is_interrupted(void **state)
 	assert_account_within(10);
 }
 
-static void test_clocks_that_drift_apart(void **state)
+TEST(test_clocks_that_drift_apart)
 {
-	(void)state;
 	static const int drifts_ppm[] = {-30, 30};
 	for (unsigned d = 0; d < 2; d++) {
 		begin_program(drifts_ppm[d]);
@@ -212,9 +198,8 @@ static void test_clocks_that_drift_apart(void **state)
 	}
 }
 
-static void test_two_streams_at_once_count_once(void **state)
+TEST(test_two_streams_at_once_count_once)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 20000; i++) {
 		launch(1, 1, 30 * US);
@@ -233,9 +218,8 @@ static void replay(struct ll_cu_stream *stream, uint64_t ns, uint64_t call_ns)
 	model_launch_graph(stream, ns, 2 * call_ns, 12 * US);
 }
 
-static void test_replays_of_a_graph(void **state)
+TEST(test_replays_of_a_graph)
 {
-	(void)state;
 	begin_program(0);
 	ll_timing_set_every(timing, MS);
 	for (unsigned i = 0; i < 20000; i++) {
@@ -247,9 +231,8 @@ static void test_replays_of_a_graph(void **state)
 }
 
 /* Two and more of them are in the queue, each of a length that nothing was known of. */
-static void test_kernels_of_seconds_that_are_new(void **state)
+TEST(test_kernels_of_seconds_that_are_new)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 40; i++) {
 		launch(1, 1 + i, 1500 * MS);
@@ -260,9 +243,8 @@ static void test_kernels_of_seconds_that_are_new(void **state)
 }
 
 /* The first timing event of all is behind work that was not timed. */
-static void test_a_stream_that_is_done_before_the_first_event_is_reached(void **state)
+TEST(test_a_stream_that_is_done_before_the_first_event_is_reached)
 {
-	(void)state;
 	begin_program(0);
 	model_launch(STREAM(1), 5000 * MS, LAUNCH_NS);
 	launch(1, 1, 10 * US);
@@ -276,9 +258,8 @@ static void test_a_stream_that_is_done_before_the_first_event_is_reached(void **
 	ll_timing_free(timing, true);
 }
 
-static void test_a_host_that_is_interrupted_in_a_event(void **state)
+TEST(test_a_host_that_is_interrupted_in_a_event)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 50000; i++) {
 		if (i % 100 == 99)
@@ -293,9 +274,8 @@ static void test_a_host_that_is_interrupted_in_a_event(void **state)
  * A program under a small cap sleeps, works for a ms and sleeps again: its host is cold, and calls that should take 1
  * us take 20 now and then, with what they do at their beginning or at their end.
  */
-static void test_a_host_that_is_slow_after_each_pause(void **state)
+TEST(test_a_host_that_is_slow_after_each_pause)
 {
-	(void)state;
 	begin_program(0);
 	srand(3);
 	for (unsigned i = 0; i < 30000; i++) {
@@ -314,9 +294,8 @@ static void test_a_host_that_is_slow_after_each_pause(void **state)
 
 /* Its calls take three times as long for seconds on end: the first event comes to the card ever earlier before the end
  * of its call, and the last one after the kernel. */
-static void test_a_host_that_is_slow_most_of_the_time(void **state)
+TEST(test_a_host_that_is_slow_most_of_the_time)
 {
-	(void)state;
 	begin_program(0);
 	srand(5);
 	for (unsigned i = 0; i < 60000; i++) {
@@ -329,9 +308,8 @@ static void test_a_host_that_is_slow_most_of_the_time(void **state)
 
 /* One kernel on one grid for two sizes of matrices, as in a training step: forward the host is the slower one, and
  * backward it is ahead. */
-static void test_a_kind_of_which_the_long_ones_are_those_in_the_queue(void **state)
+TEST(test_a_kind_of_which_the_long_ones_are_those_in_the_queue)
 {
-	(void)state;
 	begin_program(0);
 	ll_timing_set_every(timing, 4 * MS);
 	for (unsigned i = 0; i < 200000; i++) { /* 2000 samples of it: half a percent */
@@ -347,9 +325,8 @@ static void test_a_kind_of_which_the_long_ones_are_those_in_the_queue(void **sta
 }
 
 /* As sums in PyTorch: the first few come behind something long, where a memset hides in the events around it. */
-static void test_memsets_that_were_timed_in_a_queue(void **state)
+TEST(test_memsets_that_were_timed_in_a_queue)
 {
-	(void)state;
 	begin_program(0);
 	launch(1, 2, MS);
 	for (unsigned i = 0; i < 50000; i++) {
@@ -361,9 +338,8 @@ static void test_memsets_that_were_timed_in_a_queue(void **state)
 }
 
 /* As a training step: so many kinds that some share a place in a small table, and none is launched twice in a row. */
-static void test_a_hundred_kinds_in_turn(void **state)
+TEST(test_a_hundred_kinds_in_turn)
 {
-	(void)state;
 	begin_program(0);
 	ll_timing_set_every(timing, MS);
 	for (unsigned i = 0; i < 60000; i++) {
@@ -379,9 +355,8 @@ static void test_a_hundred_kinds_in_turn(void **state)
 
 /* Behind a timing event the next launch needs no more than to be counted, also where the timing event was not looked
  * for yet. */
-static void test_two_streams_in_turn_that_are_seldom_looked_after(void **state)
+TEST(test_two_streams_in_turn_that_are_seldom_looked_after)
 {
-	(void)state;
 	begin_program_far_from_its_cap();
 	ll_timing_set_every(timing, LL_TIMING_EVERY_NS);
 	for (unsigned i = 0; i < 60000; i++) {
@@ -394,9 +369,8 @@ static void test_two_streams_in_turn_that_are_seldom_looked_after(void **state)
 }
 
 /* Of one kernel on one grid: the short ones are told while the long one goes on. */
-static void test_a_long_kernel_beside_short_ones_that_are_waited_for(void **state)
+TEST(test_a_long_kernel_beside_short_ones_that_are_waited_for)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 100; i++) {
 		launch(1, 1, 30 * MS);
@@ -412,9 +386,8 @@ static void test_a_long_kernel_beside_short_ones_that_are_waited_for(void **stat
 }
 
 /* No timing event may stand behind them while the other stream works, and all of them were short at first. */
-static void test_long_kernels_in_the_legacy_stream_beside_short_ones(void **state)
+TEST(test_long_kernels_in_the_legacy_stream_beside_short_ones)
 {
-	(void)state;
 	struct ll_timing_stream legacy = {.handle = LL_CU_STREAM_LEGACY};
 	begin_program_far_from_its_cap();
 	for (unsigned i = 0; i < 20; i++) {
@@ -449,9 +422,8 @@ static void batch_of_copies(struct ll_cu_stream *stream, uint64_t ns, uint64_t c
 	model_spend(30 * US);
 }
 
-static void test_an_agent_that_looks_while_a_launch_is_made(void **state)
+TEST(test_an_agent_that_looks_while_a_launch_is_made)
 {
-	(void)state;
 	begin_program(0);
 	ll_timing_set_every(timing, MS);
 	srand(7);
@@ -468,9 +440,8 @@ static void test_an_agent_that_looks_while_a_launch_is_made(void **state)
 
 /* They are counted together, before they are made, and the timing event behind them comes while the last one is at
  * work. */
-static void test_launches_that_were_counted_ahead_and_made_far_apart(void **state)
+TEST(test_launches_that_were_counted_ahead_and_made_far_apart)
 {
-	(void)state;
 	begin_program_far_from_its_cap();
 	srand(8);
 	for (unsigned i = 0; i < 3000; i++) {
@@ -486,9 +457,8 @@ static void test_launches_that_were_counted_ahead_and_made_far_apart(void **stat
 }
 
 /* As a training step: a tenth of the work is of a kind that takes now so long and now so long. */
-static void test_a_few_kernels_of_changing_length_among_steady_ones(void **state)
+TEST(test_a_few_kernels_of_changing_length_among_steady_ones)
 {
-	(void)state;
 	begin_program_far_from_its_cap();
 	srand(6);
 	for (unsigned i = 0; i < 60000; i++) {
@@ -499,41 +469,7 @@ static void test_a_few_kernels_of_changing_length_among_steady_ones(void **state
 	assert_account_within(10);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_small_kernels_of_a_slow_host),
-	    cmocka_unit_test(test_a_card_that_was_busy_at_the_first_event),
-	    cmocka_unit_test(test_a_host_that_is_slow_at_the_first_event),
-	    cmocka_unit_test(test_small_kernels_each_waited_for),
-	    cmocka_unit_test(test_long_kernels_each_waited_for),
-	    cmocka_unit_test(test_kernels_of_changing_length_each_waited_for),
-	    cmocka_unit_test(test_small_kernels_in_a_full_queue),
-	    cmocka_unit_test(test_kernels_of_many_kinds_partly_queued),
-	    cmocka_unit_test(test_launches_that_are_taken_to_be_long_are_soon_known_to_be_short),
-	    cmocka_unit_test(test_launches_of_a_host_that_is_always_slow_are_known_to_be_no_longer_than_they_had),
-	    cmocka_unit_test(test_long_kernels),
-	    cmocka_unit_test(test_kernels_that_suddenly_take_long),
-	    cmocka_unit_test(test_a_host_that_is_interrupted),
-	    cmocka_unit_test(test_clocks_that_drift_apart),
-	    cmocka_unit_test(test_two_streams_at_once_count_once),
-	    cmocka_unit_test(test_replays_of_a_graph),
-	    cmocka_unit_test(test_kernels_of_seconds_that_are_new),
-	    cmocka_unit_test(test_a_stream_that_is_done_before_the_first_event_is_reached),
-	    cmocka_unit_test(test_a_host_that_is_interrupted_in_a_event),
-	    cmocka_unit_test(test_a_host_that_is_slow_after_each_pause),
-	    cmocka_unit_test(test_a_host_that_is_slow_most_of_the_time),
-	    cmocka_unit_test(test_a_kind_of_which_the_long_ones_are_those_in_the_queue),
-	    cmocka_unit_test(test_memsets_that_were_timed_in_a_queue),
-	    cmocka_unit_test(test_a_hundred_kinds_in_turn),
-	    cmocka_unit_test(test_two_streams_in_turn_that_are_seldom_looked_after),
-	    cmocka_unit_test(test_a_long_kernel_beside_short_ones_that_are_waited_for),
-	    cmocka_unit_test(test_long_kernels_in_the_legacy_stream_beside_short_ones),
-	    cmocka_unit_test(test_an_agent_that_looks_while_a_launch_is_made),
-	    cmocka_unit_test(test_launches_that_were_counted_ahead_and_made_far_apart),
-	    cmocka_unit_test(test_a_few_kernels_of_changing_length_among_steady_ones),
-	};
-	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, NULL, NULL);
-	are_events_slow = true;
-	return failed + cmocka_run_group_tests_name("events of 2.9 us", tests, NULL, NULL);
+	return run_with_both_events(argc, argv);
 }

@@ -24,9 +24,8 @@ static void assert_comes_to_rest(void)
 }
 
 /* One stream with two names: a timing event in it waits for neither. */
-static void test_the_legacy_stream_by_both_of_its_names_comes_to_rest(void **state)
+TEST(test_the_legacy_stream_by_both_of_its_names_comes_to_rest)
 {
-	(void)state;
 	begin_program(0);
 	launch_some(NO_STREAM);
 	launch_some(LEGACY);
@@ -35,9 +34,8 @@ static void test_the_legacy_stream_by_both_of_its_names_comes_to_rest(void **sta
 }
 
 /* What a thread has left in its own stream nobody else can time. */
-static void test_what_a_thread_has_left_keeps_nobody_from_resting(void **state)
+TEST(test_what_a_thread_has_left_keeps_nobody_from_resting)
 {
-	(void)state;
 	begin_program(0);
 	launch_some(THREAD);
 	launch_some(NO_STREAM);
@@ -56,9 +54,8 @@ static void test_what_a_thread_has_left_keeps_nobody_from_resting(void **state)
 }
 
 /* Others launch meanwhile: on a card both may wait until a stream that is full has got on. */
-static void test_nothing_is_timed_or_asked_of_a_stream_under_the_lock(void **state)
+TEST(test_nothing_is_timed_or_asked_of_a_stream_under_the_lock)
 {
-	(void)state;
 	struct ll_timing_lock lock;
 	struct ll_timing_stream name = {.handle = STREAM(1)};
 	ll_timing_lock_init(&lock);
@@ -94,9 +91,8 @@ static void launch_late(struct ll_timing_stream name, uint64_t kind, uint64_t ke
 }
 
 /* The timing event that the agent makes meanwhile has one launch more before it than was counted. */
-static void test_a_event_that_came_into_a_launch_does_not_teach_what_launches_take(void **state)
+TEST(test_a_event_that_came_into_a_launch_does_not_teach_what_launches_take)
 {
-	(void)state;
 	struct ll_timing_stream name = {.handle = STREAM(1)};
 	begin_program(0);
 	ll_timing_set_every(timing, 4 * MS);
@@ -114,15 +110,4 @@ static void test_a_event_that_came_into_a_launch_does_not_teach_what_launches_ta
 		pause_ns(5 * MS);
 	}
 	assert_account_within(20);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_legacy_stream_by_both_of_its_names_comes_to_rest),
-	    cmocka_unit_test(test_what_a_thread_has_left_keeps_nobody_from_resting),
-	    cmocka_unit_test(test_nothing_is_timed_or_asked_of_a_stream_under_the_lock),
-	    cmocka_unit_test(test_a_event_that_came_into_a_launch_does_not_teach_what_launches_take),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,3 +134,12 @@ void assert_calls_within(unsigned percent)
 	if (model_calls() > launches * percent / 100)
 		fail_msg("%" PRIu64 " calls for %" PRIu64 " launches", model_calls(), launches);
 }
+
+int run_with_both_events(int argc, char **argv)
+{
+	if (tests_are_listed(argc, argv))
+		return 0;
+	int failed = tests_run_group("events of 2.1 us", NULL, NULL, NULL);
+	are_events_slow = true;
+	return failed + tests_run_group("events of 2.9 us", NULL, NULL, NULL);
+}

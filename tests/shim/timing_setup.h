@@ -5,11 +5,11 @@
 #ifndef LOADLINE_TESTS_EVENTING_H
 #define LOADLINE_TESTS_EVENTING_H
 
-#include "../unit/test.h"
 #include "base/clock.h"
 #include "card_model.h"
 #include "shim/time/timing.h"
 #include "shim/time/timing_lock.h"
+#include "test.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS
@@ -44,5 +44,8 @@ void assert_account_within(unsigned permille);
 
 /* Calls of the driver for timing events, of which each takes the host some 0.3 to 1 us; in percent of the launches. */
 void assert_calls_within(unsigned percent);
+
+/* A main: all tests with events that cost as little as a card's do, and then as much. The exit status. */
+int run_with_both_events(int argc, char **argv);
 
 #endif

@@ -2,9 +2,8 @@
 #include "timing_setup.h"
 
 /* Between its begin and its end lies as much of others'; a queue that is never empty shows the same. */
-static void test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take(void **state)
+TEST(test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 20000; i++) {
 		launch(1, 1 + i % 2, (30 + 20 * (i % 2)) * US);
@@ -42,9 +41,8 @@ static void launch_and_wait(unsigned count)
 }
 
 /* The end of each was recorded late, so its wait in the queue tells only how long the kernel took at least. */
-static void test_what_kernels_took_at_least_is_no_sample_in_slices(void **state)
+TEST(test_what_kernels_took_at_least_is_no_sample_in_slices)
 {
-	(void)state;
 	begin_program(0);
 	for (unsigned i = 0; i < 100; i++)
 		launch(1, 1, 30 * US);
@@ -64,13 +62,7 @@ static void test_what_kernels_took_at_least_is_no_sample_in_slices(void **state)
 	ll_timing_free(timing, true);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take),
-	    cmocka_unit_test(test_what_kernels_took_at_least_is_no_sample_in_slices),
-	};
-	int failed = cmocka_run_group_tests_name("events of 2.1 us", tests, NULL, NULL);
-	are_events_slow = true;
-	return failed + cmocka_run_group_tests_name("events of 2.9 us", tests, NULL, NULL);
+	return run_with_both_events(argc, argv);
 }

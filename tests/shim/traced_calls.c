@@ -2,7 +2,7 @@
  * What a launch takes of the driver, counted on a driver that is a table of functions: in the tracing library, by the
  * thread that launches and by the one that harvests; and in the governing library, where the gate counts it.
  */
-#include "../unit/test.h"
+#include "test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -440,21 +440,18 @@ static void check_launches(struct ll_cu_stream *stream, unsigned stream_calls)
 	wait_for_rows(MANY);
 }
 
-static void a_launch_takes_two_records_and_no_call_that_costs(void **state)
+TEST_WITH(make_ready, NULL, a_launch_takes_two_records_and_no_call_that_costs)
 {
-	(void)state;
 	check_launches(NULL, 0);
 }
 
-static void in_a_stream_of_its_own_a_launch_asks_for_its_context_too(void **state)
+TEST_WITH(make_ready, NULL, in_a_stream_of_its_own_a_launch_asks_for_its_context_too)
 {
-	(void)state;
 	check_launches(OWN_STREAM, 1);
 }
 
-static void what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_harvest(void **state)
+TEST_WITH(make_ready, NULL, what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_harvest)
 {
-	(void)state;
 	hold_card();
 	launch_many(NULL);
 	uint64_t half = reached + MANY;
@@ -469,9 +466,8 @@ static void what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_ha
 	assert_true(not_ready <= calls[1][PUSH] + 1);
 }
 
-static void nobody_waits_while_the_harvest_asks_the_driver(void **state)
+TEST_WITH(make_ready, NULL, nobody_waits_while_the_harvest_asks_the_driver)
 {
-	(void)state;
 	is_slow = true;
 	launch(KERNEL(0), NULL);
 	WAIT_FOR(is_inside);
@@ -483,9 +479,8 @@ static void nobody_waits_while_the_harvest_asks_the_driver(void **state)
 	wait_for_rows(MANY);
 }
 
-static void a_kernel_s_name_is_asked_for_again_once_handles_may_be_others(void **state)
+TEST_WITH(make_ready, NULL, a_kernel_s_name_is_asked_for_again_once_handles_may_be_others)
 {
-	(void)state;
 	kernel_name = "second";
 	launch(KERNEL(0), NULL);
 	assert_int_equal(calls[0][NAME], 0);
@@ -497,9 +492,8 @@ static void a_kernel_s_name_is_asked_for_again_once_handles_may_be_others(void *
 	wait_for_rows(3);
 }
 
-static void more_kernels_than_places_keep_their_names(void **state)
+TEST_WITH(make_ready, NULL, more_kernels_than_places_keep_their_names)
 {
-	(void)state;
 	enum { KERNELS = 20000 };
 	static uint32_t numbers[KERNELS];
 	for (unsigned i = 0; i < KERNELS; i++) {
@@ -529,9 +523,8 @@ static void begin_capture(void)
 }
 
 /* Whether its stream is being captured only once any was. */
-static void a_launch_that_the_gate_counts_asks_one_to_three_questions(void **state)
+TEST_WITH(make_ready, NULL, a_launch_that_the_gate_counts_asks_one_to_three_questions)
 {
-	(void)state;
 	is_governed = true;
 	check_counted(NULL, 0, 0);
 	check_counted(OWN_STREAM, 1, 0);
@@ -542,9 +535,8 @@ static void a_launch_that_the_gate_counts_asks_one_to_three_questions(void **sta
 }
 
 /* Before any capture was begun in a way that is known, as later drivers may have others. */
-static void a_launch_that_is_not_counted_is_never_timed_in_a_capture(void **state)
+TEST_WITH(make_ready, NULL, a_launch_that_is_not_counted_is_never_timed_in_a_capture)
 {
-	(void)state;
 	is_governed = true;
 	is_counted = false;
 	launch_many_governed(OWN_STREAM);
@@ -562,9 +554,8 @@ static uint64_t kind_of_memset(const char *symbol, uint64_t bytes)
 	return ll_launch_key_of((struct ll_work){.symbol = symbol, .kind = LL_WORK_MEMSET, .bytes = bytes});
 }
 
-static void memsets_of_about_one_size_are_of_a_kind(void **state)
+TEST(memsets_of_about_one_size_are_of_a_kind)
 {
-	(void)state;
 	static const char symbol[] = "cuMemsetD8Async";
 	static const uint64_t classes[][2] = {{4, 4},       {5, 5},       {8, 9},
 					      {1000, 1023}, {1024, 1279}, {UINT64_MAX, UINT64_MAX - 1}};
@@ -577,24 +568,12 @@ static void memsets_of_about_one_size_are_of_a_kind(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memsets_of_about_one_size_are_of_a_kind),
-	    cmocka_unit_test_setup(a_launch_takes_two_records_and_no_call_that_costs, make_ready),
-	    cmocka_unit_test_setup(in_a_stream_of_its_own_a_launch_asks_for_its_context_too, make_ready),
-	    cmocka_unit_test_setup(what_has_ended_takes_a_call_for_each_event_and_what_has_not_one_a_harvest,
-				   make_ready),
-	    cmocka_unit_test_setup(nobody_waits_while_the_harvest_asks_the_driver, make_ready),
-	    cmocka_unit_test_setup(a_kernel_s_name_is_asked_for_again_once_handles_may_be_others, make_ready),
-	    cmocka_unit_test_setup(more_kernels_than_places_keep_their_names, make_ready),
-	    cmocka_unit_test_setup(a_launch_that_is_not_counted_is_never_timed_in_a_capture, make_ready),
-	    cmocka_unit_test_setup(a_launch_that_the_gate_counts_asks_one_to_three_questions, make_ready),
-	};
 	launching = pthread_self();
 	if (ll_trace_events_start((struct ll_trace_writer *)(void *)made))
 		return LL_EXIT_FAILED;
-	int rc = cmocka_run_group_tests(tests, NULL, NULL);
+	int rc = tests_run(argc, argv);
 	ll_trace_events_finish();
 	return rc;
 }

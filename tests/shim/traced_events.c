@@ -109,7 +109,7 @@ static void launch(struct ll_cu_stream *stream, uint64_t ns)
 	CHECK_EQUAL(cu.cuLaunchKernel(work, 2, 3, 4, 32, 2, 1, 0, stream, params, NULL), 0);
 }
 
-static void time_kernels(void)
+TEST_IN_WORLD(NULL, kernels_are_timed_in_their_order_on_the_common_clock)
 {
 	static struct rows rows;
 	enum { COUNT = 40 };
@@ -135,14 +135,8 @@ static void time_kernels(void)
 	}
 }
 
-static void kernels_are_timed_in_their_order_on_the_common_clock(void **state)
-{
-	(void)state;
-	in_world(NULL, time_kernels);
-}
-
 /* Each new anchor, ten a second, says that what was told by the one before was some 30 us late. */
-static void time_on_a_fast_clock(void)
+TEST_IN_WORLD("card 0 drift-ppm 300\n", a_stream_s_kernels_keep_their_order_where_the_clocks_run_apart)
 {
 	static struct rows rows;
 	enum { COUNT = 200 };
@@ -158,13 +152,7 @@ static void time_on_a_fast_clock(void)
 	}
 }
 
-static void a_stream_s_kernels_keep_their_order_where_the_clocks_run_apart(void **state)
-{
-	(void)state;
-	in_world("card 0 drift-ppm 300\n", time_on_a_fast_clock);
-}
-
-static void time_copies(void)
+TEST_IN_WORLD(NULL, copies_between_host_and_card_are_timed)
 {
 	static struct rows rows;
 	static char here[BYTES];
@@ -206,13 +194,7 @@ static void time_copies(void)
 	CHECK_EQUAL(count_kind(&rows, LL_TRACE_MEMSET), 1);
 }
 
-static void copies_between_host_and_card_are_timed(void **state)
-{
-	(void)state;
-	in_world(NULL, time_copies);
-}
-
-static void account_for_memory(void)
+TEST_IN_WORLD(NULL, memory_comes_and_goes_with_its_size)
 {
 	static struct rows rows;
 	ll_cu_deviceptr plain, ordered;
@@ -237,13 +219,7 @@ static void account_for_memory(void)
 	CHECK(at[3]->head.kind == LL_TRACE_FREE && at[3]->bytes == BYTES && at[3]->address == plain);
 }
 
-static void memory_comes_and_goes_with_its_size(void **state)
-{
-	(void)state;
-	in_world(NULL, account_for_memory);
-}
-
-static void capture(void)
+TEST_IN_WORLD(NULL, nothing_gets_into_a_captured_stream_and_a_graph_is_one_row)
 {
 	static struct rows rows;
 	struct ll_cu_graph *graph;
@@ -265,12 +241,6 @@ static void capture(void)
 	CHECK_EQUAL(count_kind(&rows, LL_TRACE_GRAPH), 3);
 	for (size_t i = 0; i < rows.count; i++)
 		CHECK(rows.at[i].end_ns - rows.at[i].start_ns >= 2 * MS - MS / 100);
-}
-
-static void nothing_gets_into_a_captured_stream_and_a_graph_is_one_row(void **state)
-{
-	(void)state;
-	in_world(NULL, capture);
 }
 
 /* Each has one kernel, with a name of its own; a handle that is free is given to the next. */
@@ -299,7 +269,7 @@ static void launch_and_unload(int at)
 	CHECK_EQUAL(at % 4 < 2 ? cu.cuModuleUnload(module) : cu.cuLibraryUnload(library), 0);
 }
 
-static void replace_kernels(void)
+TEST_IN_WORLD(NULL, a_kernel_that_takes_a_gone_one_s_place_has_its_own_name)
 {
 	static struct rows rows;
 	enum { COUNT = 40 };
@@ -314,13 +284,7 @@ static void replace_kernels(void)
 	}
 }
 
-static void a_kernel_that_takes_a_gone_one_s_place_has_its_own_name(void **state)
-{
-	(void)state;
-	in_world(NULL, replace_kernels);
-}
-
-static void outlive_contexts(void)
+TEST_IN_WORLD(NULL, what_runs_in_a_context_that_goes_is_told_before)
 {
 	static struct rows rows;
 	struct ll_cu_context *first, *second;
@@ -347,12 +311,6 @@ static void outlive_contexts(void)
 	CHECK_EQUAL(of_first, 3);
 }
 
-static void what_runs_in_a_context_that_goes_is_told_before(void **state)
-{
-	(void)state;
-	in_world(NULL, outlive_contexts);
-}
-
 /* More than a stream's queue takes. */
 enum { MANY = 1500 };
 
@@ -372,7 +330,7 @@ static void *fill_queue(void *unused)
 }
 
 /* The stream waits for a value that this thread writes once it has launched something itself. */
-static void launch_beside_a_full_queue(void)
+TEST_IN_WORLD(NULL, a_thread_whose_queue_is_full_holds_nobody_up)
 {
 	pthread_t thread;
 	ll_cu_deviceptr value;
@@ -398,25 +356,4 @@ static void launch_beside_a_full_queue(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	CHECK_EQUAL(launched, MANY);
 	remove_folder();
-}
-
-static void a_thread_whose_queue_is_full_holds_nobody_up(void **state)
-{
-	(void)state;
-	in_world(NULL, launch_beside_a_full_queue);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(kernels_are_timed_in_their_order_on_the_common_clock),
-	    cmocka_unit_test(a_stream_s_kernels_keep_their_order_where_the_clocks_run_apart),
-	    cmocka_unit_test(copies_between_host_and_card_are_timed),
-	    cmocka_unit_test(memory_comes_and_goes_with_its_size),
-	    cmocka_unit_test(a_kernel_that_takes_a_gone_one_s_place_has_its_own_name),
-	    cmocka_unit_test(nothing_gets_into_a_captured_stream_and_a_graph_is_one_row),
-	    cmocka_unit_test(a_thread_whose_queue_is_full_holds_nobody_up),
-	    cmocka_unit_test(what_runs_in_a_context_that_goes_is_told_before),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

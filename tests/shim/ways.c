@@ -57,18 +57,12 @@ static void check_linked(struct asker asker)
 	}
 }
 
-static void body_linked(void)
+TEST_IN_WORLD(NULL, a_library_linked_to_the_driver_gets_hooks_from_its_own_scope)
 {
 	check_linked(open_asker("linked", RTLD_LOCAL));
 }
 
-static void a_library_linked_to_the_driver_gets_hooks_from_its_own_scope(void **state)
-{
-	(void)state;
-	in_world(NULL, body_linked);
-}
-
-static void body_missing(void)
+TEST_IN_WORLD("missing cuMemAlloc_v2", what_the_driver_lacks_is_not_in_any_scope)
 {
 	struct asker asker = open_asker("linked", RTLD_LOCAL);
 	CHECK(!asker.ask(RTLD_NEXT, "cuMemAlloc_v2"));
@@ -77,13 +71,7 @@ static void body_missing(void)
 	check_hook(asker.ask(RTLD_NEXT, "cuMemFree_v2"), "cuMemFree_v2");
 }
 
-static void what_the_driver_lacks_is_not_in_any_scope(void **state)
-{
-	(void)state;
-	in_world("missing cuMemAlloc_v2", body_missing);
-}
-
-static void body_wrapper(void)
+TEST_IN_WORLD(NULL, a_wrapper_that_is_opened_later_calls_the_hooks)
 {
 	struct asker asker = open_asker("wrapper", RTLD_LOCAL);
 	check_linked(asker);
@@ -92,13 +80,7 @@ static void body_wrapper(void)
 	CHECK(is_in(asker.ask(asker.handle, "cuMemAlloc_v2"), "/libasker_wrapper.so"));
 }
 
-static void a_wrapper_that_is_opened_later_calls_the_hooks(void **state)
-{
-	(void)state;
-	in_world(NULL, body_wrapper);
-}
-
-static void body_plain(void)
+TEST_IN_WORLD(NULL, a_library_without_the_driver_in_its_scope_finds_none_there)
 {
 	struct asker asker = open_asker("plain", RTLD_LOCAL);
 	open_cuda();
@@ -109,14 +91,8 @@ static void body_plain(void)
 	check_hook(asker.ask(cu.library, "cuMemAlloc_v2"), "cuMemAlloc_v2");
 }
 
-static void a_library_without_the_driver_in_its_scope_finds_none_there(void **state)
-{
-	(void)state;
-	in_world(NULL, body_plain);
-}
-
 /* Every way to dlsym and dlvsym, of this program and of a library that comes after ours. */
-static void body_dlsym(void)
+TEST_IN_WORLD(NULL, every_way_to_dlsym_leads_to_ours)
 {
 	const char *version = libc_version();
 	struct asker asker = open_asker("plain", RTLD_LOCAL);
@@ -142,14 +118,8 @@ static void body_dlsym(void)
 	CHECK(!is_in_shim(asker.ask(RTLD_NEXT, "dlopen")));
 }
 
-static void every_way_to_dlsym_leads_to_ours(void **state)
-{
-	(void)state;
-	in_world(NULL, body_dlsym);
-}
-
 /* glibc before 2.34 has names of its own for dlsym. A newer one has none, and none is invented. */
-static void body_private(void)
+TEST_IN_WORLD(NULL, libc_s_private_names_of_dlsym_lead_to_ours)
 {
 	static const char *const names[] = {"_dl_sym", "_dl_vsym", "__libc_dlsym", "__libc_dlvsym"};
 	void *libc = dlopen("libc.so.6", RTLD_NOW);
@@ -157,12 +127,6 @@ static void body_private(void)
 		void *found = dlsym(libc, names[i]);
 		CHECK(!found || is_in_shim(found));
 	}
-}
-
-static void libc_s_private_names_of_dlsym_lead_to_ours(void **state)
-{
-	(void)state;
-	in_world(NULL, body_private);
 }
 
 /* A file of this world that leads to that library. */
@@ -218,25 +182,18 @@ static void body_whole(void)
 	use_driver(library);
 }
 
-static void a_driver_of_another_name_leads_to_the_hooks(void **state)
+TEST(a_driver_of_another_name_leads_to_the_hooks)
 {
-	(void)state;
 	in_world(NULL, body_whole);
 }
 
-static void body_whole_behind(void)
+TEST_IN_WORLD(NULL, so_it_does_beside_the_driver)
 {
 	open_cuda();
 	body_whole();
 }
 
-static void so_it_does_beside_the_driver(void **state)
-{
-	(void)state;
-	in_world(NULL, body_whole_behind);
-}
-
-static void body_forwarding(void)
+TEST_IN_WORLD(NULL, a_driver_that_forwards_all_leads_to_the_hooks_once)
 {
 	void *library = dlopen(link_as(whole(), "libcuda.so.1"), RTLD_NOW | RTLD_LOCAL);
 	CHECK(library);
@@ -245,26 +202,4 @@ static void body_forwarding(void)
 	void *other = dlopen(sim_libcuda(), RTLD_NOW);
 	check_hook(dlsym(other, "cuMemAlloc_v2"), "cuMemAlloc_v2");
 	check_hook(dlsym(other, "cuLaunchKernel"), "cuLaunchKernel");
-}
-
-static void a_driver_that_forwards_all_leads_to_the_hooks_once(void **state)
-{
-	(void)state;
-	in_world(NULL, body_forwarding);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_library_linked_to_the_driver_gets_hooks_from_its_own_scope),
-	    cmocka_unit_test(what_the_driver_lacks_is_not_in_any_scope),
-	    cmocka_unit_test(a_wrapper_that_is_opened_later_calls_the_hooks),
-	    cmocka_unit_test(a_library_without_the_driver_in_its_scope_finds_none_there),
-	    cmocka_unit_test(every_way_to_dlsym_leads_to_ours),
-	    cmocka_unit_test(libc_s_private_names_of_dlsym_lead_to_ours),
-	    cmocka_unit_test(a_driver_of_another_name_leads_to_the_hooks),
-	    cmocka_unit_test(so_it_does_beside_the_driver),
-	    cmocka_unit_test(a_driver_that_forwards_all_leads_to_the_hooks_once),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void check_shape(const struct shape *shape, uint64_t before)
 	CHECK_EQUAL(cu.cuArrayDestroy(array), 0);
 }
 
-static void body_sizes(void)
+TEST_IN_WORLD(NULL, arrays_take_what_they_take_on_an_h200)
 {
 	open_context(0);
 	uint64_t before = used_bytes();
@@ -55,13 +55,7 @@ static void body_sizes(void)
 		check_shape(&shapes[i], before);
 }
 
-static void arrays_take_what_they_take_on_an_h200(void **state)
-{
-	(void)state;
-	in_world(NULL, body_sizes);
-}
-
-static void body_small(void)
+TEST_IN_WORLD(NULL, small_arrays_share_a_block)
 {
 	enum { COUNT = 64 };
 	struct ll_cu_array *arrays[COUNT];
@@ -78,13 +72,7 @@ static void body_small(void)
 	CHECK_EQUAL(used_bytes(), before);
 }
 
-static void small_arrays_share_a_block(void **state)
-{
-	(void)state;
-	in_world(NULL, body_small);
-}
-
-static void body_mipmaps(void)
+TEST_IN_WORLD(NULL, a_mipmap_takes_the_sum_of_its_levels)
 {
 	struct ll_cu_array3d_descriptor shape = {1024, 1024, 0, LL_CU_AD_FORMAT_FLOAT, 1, 0}, level;
 	struct ll_cu_array_requirements requirements;
@@ -119,12 +107,6 @@ static void body_mipmaps(void)
 	CHECK_EQUAL(used_bytes(), before);
 }
 
-static void a_mipmap_takes_the_sum_of_its_levels(void **state)
-{
-	(void)state;
-	in_world(NULL, body_mipmaps);
-}
-
 static void body_refused(void)
 {
 	struct ll_cu_array *array;
@@ -142,19 +124,7 @@ static void body_refused(void)
 	CHECK_EQUAL(cu.cuArray3DCreate(&array, &good), 0);
 }
 
-static void what_does_not_fit_is_refused_and_faults_reach_arrays(void **state)
+TEST(what_does_not_fit_is_refused_and_faults_reach_arrays)
 {
-	(void)state;
 	in_world("fail cuArray3DCreate_v2 CUDA_ERROR_LAUNCH_FAILED after 3 count 1", body_refused);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(arrays_take_what_they_take_on_an_h200),
-	    cmocka_unit_test(small_arrays_share_a_block),
-	    cmocka_unit_test(a_mipmap_takes_the_sum_of_its_levels),
-	    cmocka_unit_test(what_does_not_fit_is_refused_and_faults_reach_arrays),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

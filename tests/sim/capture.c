@@ -67,7 +67,7 @@ static void count_call(void *user)
 	atomic_fetch_add(&calls, 1);
 }
 
-static void body_replay(void)
+TEST_IN_WORLD(NULL, captured_work_happens_at_each_launch_and_not_before)
 {
 	ll_cu_deviceptr a, b;
 	uint32_t out[4] = {0}, in = 7;
@@ -100,12 +100,6 @@ static void body_replay(void)
 	CHECK_EQUAL(out[3], 5);
 }
 
-static void captured_work_happens_at_each_launch_and_not_before(void **state)
-{
-	(void)state;
-	in_world(NULL, body_replay);
-}
-
 static size_t edge_count(struct ll_cu_graph *graph)
 {
 	size_t count = 0;
@@ -120,7 +114,7 @@ static size_t node_count(struct ll_cu_graph *graph)
 	return count;
 }
 
-static void body_fork(void)
+TEST_IN_WORLD(NULL, streams_join_a_capture_through_events_and_must_come_back)
 {
 	struct ll_cu_graph *graph = NULL;
 	struct ll_cu_graph_node *nodes[4], *from[2];
@@ -164,13 +158,7 @@ static void body_fork(void)
 	CHECK_EQUAL(cu.cuGraphDestroy(end(a)), 0);
 }
 
-static void streams_join_a_capture_through_events_and_must_come_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_fork);
-}
-
-static void body_forbidden(void)
+TEST_IN_WORLD(NULL, what_cannot_be_captured_invalidates_the_capture)
 {
 	ll_cu_deviceptr a;
 	float ms;
@@ -227,12 +215,6 @@ static void body_forbidden(void)
 	CHECK_EQUAL(node_count(end(s)), 0);
 }
 
-static void what_cannot_be_captured_invalidates_the_capture(void **state)
-{
-	(void)state;
-	in_world(NULL, body_forbidden);
-}
-
 static void *allocate_elsewhere(void *expected)
 {
 	ll_cu_deviceptr address;
@@ -248,7 +230,7 @@ static void allocate_in_thread(ll_cu_result expected)
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
-static void body_modes(void)
+TEST_IN_WORLD(NULL, a_capture_s_mode_says_who_may_allocate)
 {
 	ll_cu_deviceptr address;
 	uint32_t word = 0;
@@ -288,13 +270,7 @@ static void body_modes(void)
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 16), 0);
 }
 
-static void a_capture_s_mode_says_who_may_allocate(void **state)
-{
-	(void)state;
-	in_world(NULL, body_modes);
-}
-
-static void body_legacy(void)
+TEST_IN_WORLD(NULL, the_legacy_stream_cannot_be_used_beside_a_captured_blocking_one)
 {
 	ll_cu_deviceptr address;
 	enum ll_cu_capture_status status;
@@ -325,12 +301,6 @@ static void body_legacy(void)
 	CHECK_EQUAL(node_count(end(free_stream)), 0);
 }
 
-static void the_legacy_stream_cannot_be_used_beside_a_captured_blocking_one(void **state)
-{
-	(void)state;
-	in_world(NULL, body_legacy);
-}
-
 static void *end_elsewhere(void *unused)
 {
 	struct ll_cu_graph *graph;
@@ -339,7 +309,7 @@ static void *end_elsewhere(void *unused)
 	return NULL;
 }
 
-static void body_ends(void)
+TEST_IN_WORLD(NULL, a_capture_ends_where_and_by_whom_it_was_begun)
 {
 	struct ll_cu_graph *graph;
 	pthread_t thread;
@@ -369,13 +339,7 @@ static void body_ends(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 }
 
-static void a_capture_ends_where_and_by_whom_it_was_begun(void **state)
-{
-	(void)state;
-	in_world(NULL, body_ends);
-}
-
-static void body_info(void)
+TEST_IN_WORLD(NULL, a_capture_tells_where_it_is_and_takes_nodes_made_by_hand)
 {
 	enum ll_cu_capture_status status;
 	uint64_t id = 0, next_id = 0;
@@ -416,13 +380,7 @@ static void body_info(void)
 	launch_graph(own, s, 1);
 }
 
-static void a_capture_tells_where_it_is_and_takes_nodes_made_by_hand(void **state)
-{
-	(void)state;
-	in_world(NULL, body_info);
-}
-
-static void body_per_thread(void)
+TEST_IN_WORLD(NULL, a_thread_s_own_default_stream_can_be_captured)
 {
 	__typeof__(cu.cuStreamBeginCapture) begin_own;
 	__typeof__(cu.cuStreamEndCapture) end_own;
@@ -448,25 +406,4 @@ static void body_per_thread(void)
 	launch_graph(graph, LL_CU_STREAM_PER_THREAD, 1);
 	CHECK_EQUAL(cu.cuMemcpyDtoH(&value, address, 4), 0);
 	CHECK_EQUAL(value, 2);
-}
-
-static void a_thread_s_own_default_stream_can_be_captured(void **state)
-{
-	(void)state;
-	in_world(NULL, body_per_thread);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(captured_work_happens_at_each_launch_and_not_before),
-	    cmocka_unit_test(streams_join_a_capture_through_events_and_must_come_back),
-	    cmocka_unit_test(what_cannot_be_captured_invalidates_the_capture),
-	    cmocka_unit_test(a_capture_s_mode_says_who_may_allocate),
-	    cmocka_unit_test(the_legacy_stream_cannot_be_used_beside_a_captured_blocking_one),
-	    cmocka_unit_test(a_capture_ends_where_and_by_whom_it_was_begun),
-	    cmocka_unit_test(a_capture_tells_where_it_is_and_takes_nodes_made_by_hand),
-	    cmocka_unit_test(a_thread_s_own_default_stream_can_be_captured),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static struct ll_cu_graph_exec *end(struct ll_cu_stream *stream)
 	return exec;
 }
 
-static void body_allocation(void)
+TEST_IN_WORLD(NULL, a_captured_allocation_is_the_graph_s_not_the_pool_s)
 {
 	ll_cu_deviceptr address, nothing, plain;
 	struct ll_cu_mem_pool *pool;
@@ -58,12 +58,6 @@ static void body_allocation(void)
 	CHECK_EQUAL(used_bytes(), before);
 }
 
-static void a_captured_allocation_is_the_graph_s_not_the_pool_s(void **state)
-{
-	(void)state;
-	in_world(NULL, body_allocation);
-}
-
 static ll_cu_deviceptr add_allocation(struct ll_cu_graph *graph, size_t bytes)
 {
 	struct ll_cu_graph_node *node;
@@ -75,7 +69,7 @@ static ll_cu_deviceptr add_allocation(struct ll_cu_graph *graph, size_t bytes)
 	return alloc.address;
 }
 
-static void body_no_room(void)
+TEST_IN_WORLD(NULL, a_launch_without_room_takes_nothing)
 {
 	struct ll_cu_graph *graph;
 	struct ll_cu_graph_exec *exec;
@@ -101,14 +95,8 @@ static void body_no_room(void)
 	CHECK_EQUAL(used_bytes(), before);
 }
 
-static void a_launch_without_room_takes_nothing(void **state)
-{
-	(void)state;
-	in_world(NULL, body_no_room);
-}
-
 /* Made with an upload, a graph has its memory at once; without room for it there is no graph. */
-static void body_upload(void)
+TEST_IN_WORLD(NULL, a_graph_that_is_made_with_an_upload_has_its_memory)
 {
 	ll_cu_deviceptr address;
 	struct ll_cu_graph *graph;
@@ -131,13 +119,7 @@ static void body_upload(void)
 	}
 }
 
-static void a_graph_that_is_made_with_an_upload_has_its_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_upload);
-}
-
-static void body_managed(void)
+TEST_IN_WORLD(NULL, managed_memory_moves_when_a_graph_is_launched_not_when_it_is_captured)
 {
 	ll_cu_deviceptr address;
 	open_context(0);
@@ -157,13 +139,7 @@ static void body_managed(void)
 	CHECK_EQUAL(status_of(s), LL_CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 }
 
-static void managed_memory_moves_when_a_graph_is_launched_not_when_it_is_captured(void **state)
-{
-	(void)state;
-	in_world(NULL, body_managed);
-}
-
-static void body_event(void)
+TEST_IN_WORLD(NULL, an_event_of_several_processes_cannot_be_captured)
 {
 	struct ll_cu_event *event;
 	struct ll_cu_graph *graph;
@@ -178,22 +154,4 @@ static void body_event(void)
 	CHECK_EQUAL(cu.cuStreamEndCapture(s, &graph), LL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	CHECK_EQUAL(cu.cuEventRecord(event, s), 0);
 	CHECK_EQUAL(cu.cuEventSynchronize(event), 0);
-}
-
-static void an_event_of_several_processes_cannot_be_captured(void **state)
-{
-	(void)state;
-	in_world(NULL, body_event);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_captured_allocation_is_the_graph_s_not_the_pool_s),
-	    cmocka_unit_test(a_launch_without_room_takes_nothing),
-	    cmocka_unit_test(a_graph_that_is_made_with_an_upload_has_its_memory),
-	    cmocka_unit_test(managed_memory_moves_when_a_graph_is_launched_not_when_it_is_captured),
-	    cmocka_unit_test(an_event_of_several_processes_cannot_be_captured),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
  * grace of 8 to 20 us turns on a few us of its host's time. 4 x sync was uneven on the card, for a reason not known.
  * Elsewhere a reading for graces of 8 to 20 us is compared with 8.
  */
-#include "../unit/test.h"
 #include "paced.h"
+#include "test.h"
 
 #define EVERYTHING UINT64_MAX
 /* When a visit ends, so many batches may still run, for at most so long. */
@@ -93,25 +93,22 @@ static void check(const char *what, const struct program *programs, uint64_t qua
 	paced_check(what, programs, visit_in_turn);
 }
 
-static void test_all_wait(void **state)
+TEST(test_all_wait)
 {
-	(void)state;
 	check("2 x sync, 5 ms", PROGRAMS(A_SYNC(19070), A_SYNC(19060)), 5 * MS, 200 * US);
 	check("2 x sync, 10 ms", PROGRAMS(A_SYNC(19070), A_SYNC(19060)), 10 * MS, 200 * US);
 }
 
-static void test_one_waits(void **state)
+TEST(test_one_waits)
 {
-	(void)state;
 	check("sync + flood, 5 ms", PROGRAMS(A_SYNC(17530), A_FLOOD(10, 2483)), 5 * MS, 200 * US);
 	check("sync + flood, 10 ms", PROGRAMS(A_SYNC(17530), A_FLOOD(10, 2483)), 10 * MS, 200 * US);
 	check("eager + sync, 5 ms", PROGRAMS(AN_EAGER(41700), A_SYNC(18700)), 5 * MS, 200 * US);
 	check("eager + sync, 10 ms", PROGRAMS(AN_EAGER(41700), A_SYNC(18700)), 10 * MS, 200 * US);
 }
 
-static void test_all_launch_ahead(void **state)
+TEST(test_all_launch_ahead)
 {
-	(void)state;
 	const struct program *two = PROGRAMS(AN_EAGER(70270), AN_EAGER(70270));
 	const struct program *four = PROGRAMS(AN_EAGER(38100), AN_EAGER(38100), AN_EAGER(38100), AN_EAGER(38100));
 	const struct program *eight = PROGRAMS(AN_EAGER(19300), AN_EAGER(19300), AN_EAGER(19300), AN_EAGER(19300),
@@ -125,27 +122,15 @@ static void test_all_launch_ahead(void **state)
 	check("4 x eager, 5 ms", four, 5 * MS, 200 * US);
 }
 
-static void test_one_launches_ahead_beside_a_flood(void **state)
+TEST(test_one_launches_ahead_beside_a_flood)
 {
-	(void)state;
 	check("eager + flood, 2 ms", PROGRAMS(AN_EAGER(49300), A_FLOOD(10, 2965)), 2 * MS, 8 * US);
 	check("eager + flood, 5 ms", PROGRAMS(AN_EAGER(40300), A_FLOOD(10, 2509)), 5 * MS, 200 * US);
 }
 
-static void test_floods(void **state)
+TEST(test_floods)
 {
-	(void)state;
 	check("2 x flood, 2 ms", PROGRAMS(A_FLOOD(10, 2310), A_FLOOD(10, 2310)), 2 * MS, 8 * US);
 	check("2 x flood, 5 ms", PROGRAMS(A_FLOOD(10, 2403), A_FLOOD(10, 2403)), 5 * MS, 200 * US);
 	check("2 x flood, 10 ms", PROGRAMS(A_FLOOD(10, 2403), A_FLOOD(10, 2403)), 10 * MS, 200 * US);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_all_wait),         cmocka_unit_test(test_one_waits),
-	    cmocka_unit_test(test_all_launch_ahead), cmocka_unit_test(test_one_launches_ahead_beside_a_flood),
-	    cmocka_unit_test(test_floods),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

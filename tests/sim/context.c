@@ -13,7 +13,7 @@ static double used_mib(void)
 	return (double)memory.used_bytes / MIB;
 }
 
-static void body_costs(void)
+TEST_IN_WORLD(NULL, a_context_takes_what_it_takes_on_an_h200)
 {
 	struct ll_cu_context *context;
 	double bare = used_mib();
@@ -40,13 +40,7 @@ static void body_costs(void)
 	CHECK_NEAR(used_mib() - bare, 3.25, 0.01);
 }
 
-static void a_context_takes_what_it_takes_on_an_h200(void **state)
-{
-	(void)state;
-	in_world(NULL, body_costs);
-}
-
-static void body_lean(void)
+TEST_IN_WORLD(NULL, one_connection_saves_a_mebibyte)
 {
 	double bare = used_mib();
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
@@ -56,13 +50,7 @@ static void body_lean(void)
 	CHECK_NEAR(used_mib() - bare, 261.8, 0.05);
 }
 
-static void one_connection_saves_a_mebibyte(void **state)
-{
-	(void)state;
-	in_world(NULL, body_lean);
-}
-
-static void body_allocations(void)
+TEST_IN_WORLD(NULL, allocations_are_charged_and_refused)
 {
 	ll_cu_deviceptr small[4], large;
 	size_t free_bytes, total_bytes, before;
@@ -94,13 +82,7 @@ static void body_allocations(void)
 	CHECK_EQUAL(cu.cuMemAlloc(&large, 0), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void allocations_are_charged_and_refused(void **state)
-{
-	(void)state;
-	in_world(NULL, body_allocations);
-}
-
-static void body_device_memory(void)
+TEST_IN_WORLD(NULL, device_memory_is_known_by_its_address)
 {
 	ll_cu_deviceptr address, base;
 	size_t bytes;
@@ -127,13 +109,7 @@ static void body_device_memory(void)
 	CHECK_EQUAL(cu.cuMemFreeHost(host), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void device_memory_is_known_by_its_address(void **state)
-{
-	(void)state;
-	in_world(NULL, body_device_memory);
-}
-
-static void body_current(void)
+TEST_IN_WORLD("cards 2\n", the_current_context_is_a_stack_of_the_thread)
 {
 	struct ll_cu_context *a, *b, *current;
 	ll_cu_device device;
@@ -172,13 +148,7 @@ static void body_current(void)
 	CHECK_EQUAL(is_active, 0);
 }
 
-static void the_current_context_is_a_stack_of_the_thread(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_current);
-}
-
-static void body_graphics(void)
+TEST_IN_WORLD(NULL, a_context_for_graphics_is_one_like_any_other)
 {
 	struct ll_cu_context *context, *current;
 	double bare = used_mib();
@@ -196,18 +166,12 @@ static void body_graphics(void)
 	CHECK_EQUAL(cu.cuVDPAUCtxCreate(NULL, 0, 0, 1, NULL), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_context_for_graphics_is_one_like_any_other(void **state)
-{
-	(void)state;
-	in_world(NULL, body_graphics);
-}
-
 static void be_a_welcome_process(void)
 {
 	open_context(0);
 }
 
-static void body_exclusive(void)
+TEST_IN_WORLD("card 0 mode exclusive", an_exclusive_card_refuses_a_second_process)
 {
 	struct ll_cu_context *second;
 	enum ll_nvml_compute_mode mode;
@@ -226,12 +190,6 @@ static void body_exclusive(void)
 	CHECK_EQUAL(cu.cuCtxCreate(&second, 0, 0), 0);
 }
 
-static void an_exclusive_card_refuses_a_second_process(void **state)
-{
-	(void)state;
-	in_world("card 0 mode exclusive", body_exclusive);
-}
-
 static void hold_the_card(void)
 {
 	open_context(0);
@@ -240,7 +198,7 @@ static void hold_the_card(void)
 		sleep_ms(1000);
 }
 
-static void body_exclusive_after_kill(void)
+TEST_IN_WORLD("card 0 mode exclusive", an_exclusive_card_is_free_again_after_sigkill)
 {
 	spawn_and_kill(hold_the_card);
 	/* The dead one's context goes away by itself. */
@@ -251,12 +209,6 @@ static void body_exclusive_after_kill(void)
 	CHECK(simctl("busy 0 count 1") != 0);
 }
 
-static void an_exclusive_card_is_free_again_after_sigkill(void **state)
-{
-	(void)state;
-	in_world("card 0 mode exclusive", body_exclusive_after_kill);
-}
-
 static void use_what_the_parent_had(void)
 {
 	int count;
@@ -264,7 +216,7 @@ static void use_what_the_parent_had(void)
 	CHECK_EQUAL(cu.cuInit(0), LL_CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void body_fork(void)
+TEST_IN_WORLD(NULL, a_forked_child_cannot_use_its_parent_s_cuda)
 {
 	join(spawn(be_a_welcome_process)); /* before CUDA is used a child may use it */
 	open_cuda();
@@ -273,12 +225,6 @@ static void body_fork(void)
 	join(spawn(use_what_the_parent_had));
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
-}
-
-static void a_forked_child_cannot_use_its_parent_s_cuda(void **state)
-{
-	(void)state;
-	in_world(NULL, body_fork);
 }
 
 static void body_order(void)
@@ -303,19 +249,13 @@ static void body_order(void)
 	CHECK_EQUAL(uuid.bytes[15], 3);
 }
 
-static void body_order_in_environment(void)
+TEST_IN_WORLD("cards 3\ncuda-order 2 1 0\n", cards_come_in_cuda_s_order_and_as_the_environment_says)
 {
 	setenv("CUDA_VISIBLE_DEVICES", "2,0,9,1", 1);
 	body_order();
 }
 
-static void cards_come_in_cuda_s_order_and_as_the_environment_says(void **state)
-{
-	(void)state;
-	in_world("cards 3\ncuda-order 2 1 0\n", body_order_in_environment);
-}
-
-static void body_peers(void)
+TEST_IN_WORLD("cards 2\n", no_card_reaches_the_memory_of_another)
 {
 	open_cuda();
 	CHECK_EQUAL(cu.cuCtxResetPersistingL2Cache(), LL_CUDA_ERROR_NOT_INITIALIZED);
@@ -334,13 +274,7 @@ static void body_peers(void)
 	CHECK_EQUAL(cu.cuCtxResetPersistingL2Cache(), 0);
 }
 
-static void no_card_reaches_the_memory_of_another(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_peers);
-}
-
-static void body_joined(void)
+TEST_IN_WORLD("cards 2\ncard all peers on\n", cards_that_nvlink_joins_say_so)
 {
 	int value = 0;
 	open_context(0);
@@ -354,29 +288,4 @@ static void body_joined(void)
 	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, 0, 0, 1), LL_CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, LL_CU_P2P_ACCESS_SUPPORTED, 0, 0), LL_CUDA_ERROR_INVALID_DEVICE);
 	CHECK_EQUAL(cu.cuDeviceGetP2PAttribute(&value, LL_CU_P2P_ACCESS_SUPPORTED, 0, 2), LL_CUDA_ERROR_INVALID_DEVICE);
-}
-
-static void cards_that_nvlink_joins_say_so(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncard all peers on\n", body_joined);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(no_card_reaches_the_memory_of_another),
-	    cmocka_unit_test(cards_that_nvlink_joins_say_so),
-	    cmocka_unit_test(a_context_takes_what_it_takes_on_an_h200),
-	    cmocka_unit_test(one_connection_saves_a_mebibyte),
-	    cmocka_unit_test(allocations_are_charged_and_refused),
-	    cmocka_unit_test(device_memory_is_known_by_its_address),
-	    cmocka_unit_test(the_current_context_is_a_stack_of_the_thread),
-	    cmocka_unit_test(a_context_for_graphics_is_one_like_any_other),
-	    cmocka_unit_test(an_exclusive_card_refuses_a_second_process),
-	    cmocka_unit_test(an_exclusive_card_is_free_again_after_sigkill),
-	    cmocka_unit_test(a_forked_child_cannot_use_its_parent_s_cuda),
-	    cmocka_unit_test(cards_come_in_cuda_s_order_and_as_the_environment_says),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

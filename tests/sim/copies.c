@@ -37,7 +37,7 @@ static void check_device(ll_cu_deviceptr address, size_t bytes)
 	CHECK(memcmp(seen, pattern, bytes) == 0);
 }
 
-static void body_ranges(void)
+TEST_IN_WORLD(NULL, ranges_of_arrays_are_copied)
 {
 	prepare();
 	CHECK_EQUAL(cu.cuMemcpyDtoA(array, 0, far_, WIDTH), 0);
@@ -59,13 +59,7 @@ static void body_ranges(void)
 	CHECK_EQUAL(cu.cuMemcpyDtoA(array, 0, (uintptr_t)seen, 1), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void ranges_of_arrays_are_copied(void **state)
-{
-	(void)state;
-	in_world(NULL, body_ranges);
-}
-
-static void body_blocks(void)
+TEST_IN_WORLD(NULL, blocks_of_arrays_are_copied)
 {
 	struct ll_cu_memcpy2d in = {.from_type = LL_CU_MEMORYTYPE_HOST,
 				    .from_host = pattern,
@@ -92,13 +86,7 @@ static void body_blocks(void)
 	CHECK_EQUAL(cu.cuMemcpy2D(&out), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void blocks_of_arrays_are_copied(void **state)
-{
-	(void)state;
-	in_world(NULL, body_blocks);
-}
-
-static void body_batch(void)
+TEST_IN_WORLD(NULL, a_batch_of_copies_is_made_or_none_of_it)
 {
 	struct ll_cu_copy_attributes attributes[2] = {{.order = LL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
 						      {.order = LL_CU_MEMCPY_SRC_ACCESS_ORDER_ANY, .flags = 1}};
@@ -125,13 +113,7 @@ static void body_batch(void)
 	CHECK(cu.cuMemcpyBatchAsync(to, from, bytes, 1, attributes, first_of, 1, stream) != 0);
 }
 
-static void a_batch_of_copies_is_made_or_none_of_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_batch);
-}
-
-static void body_batch_of_blocks(void)
+TEST_IN_WORLD(NULL, a_batch_of_blocks_counts_in_elements)
 {
 	prepare();
 	/* Elements are the array's: four bytes each. */
@@ -155,21 +137,4 @@ static void body_batch_of_blocks(void)
 	CHECK_EQUAL(failed, 1);
 	CHECK(cu.cuMemcpy3DBatchAsync(1, ops, 1, stream) != 0);
 	CHECK(cu.cuMemcpy3DBatchAsync(1, ops, 0, NULL) != 0);
-}
-
-static void a_batch_of_blocks_counts_in_elements(void **state)
-{
-	(void)state;
-	in_world(NULL, body_batch_of_blocks);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(ranges_of_arrays_are_copied),
-	    cmocka_unit_test(blocks_of_arrays_are_copied),
-	    cmocka_unit_test(a_batch_of_copies_is_made_or_none_of_it),
-	    cmocka_unit_test(a_batch_of_blocks_counts_in_elements),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,60 +5,14 @@
 
 #include <errno.h>
 #include <math.h>
-#include <sys/mman.h>
 
-#include "../unit/test.h"
-#include "base/clock.h"
-#include "base/err.h"
-#include "card/command.h"
 #include "card/memory.h"
 #include "card/meter.h"
 #include "card/process.h"
 #include "card/queue.h"
-#include "card/world.h"
+#include "model_world.h"
 
-#define US LL_NS_PER_US
-#define MS LL_NS_PER_MS
-#define SLICE (2 * MS)
-#define SWITCH (150 * US)
-
-static struct sim_world *w;
-static uint64_t now_ns;
-
-static void run(const char *command)
-{
-	struct ll_err err = {0};
-	if (sim_command_run(w, command, SIM_COMMAND_START, &err) < 0)
-		fail_msg("%s: %s", command, err.text);
-}
-
-static void go_to(uint64_t to_ns)
-{
-	now_ns = to_ns;
-	sim_advance(w, now_ns, 0);
-}
-
-static int new_world(void **state)
-{
-	(void)state;
-	w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (w == MAP_FAILED)
-		return -1;
-	now_ns = 1000 * LL_NS_PER_S;
-	sim_world_init(w, now_ns, 0);
-	run("card 0 slice 2ms");
-	run("card 0 switch 150us");
-	run("card 0 launch-latency 5us");
-	run("card 0 kernel-gap 1us");
-	run("card 0 drift-ppm 0");
-	return 0;
-}
-
-static int free_world(void **state)
-{
-	(void)state;
-	return munmap(w, sizeof *w);
-}
+TEST_EACH(new_world, free_world);
 
 static uint32_t new_context(void)
 {
@@ -101,9 +55,8 @@ static const struct sim_op *op_at(uint32_t stream, uint64_t position)
 /* A timed kernel ends at its first look at the clock at or after its end: 2 ns later here. */
 enum { LOOK_NS = 2 };
 
-static void a_kernel_starts_after_the_launch_latency_and_lasts_its_length(void **state)
+TEST(a_kernel_starts_after_the_launch_latency_and_lasts_its_length)
 {
-	(void)state;
 	uint32_t stream = new_stream(new_context(), 0, false);
 	go_to(now_ns);
 	uint64_t begun_ns = now_ns;
@@ -117,7 +70,7 @@ static void a_kernel_starts_after_the_launch_latency_and_lasts_its_length(void *
 	assert_int_equal(op_at(stream, 1)->end_ns, op_at(stream, 1)->start_ns + MS);
 }
 
-static void the_state_does_not_depend_on_how_often_one_looks(void **state)
+TEST(the_state_does_not_depend_on_how_often_one_looks)
 {
 	uint64_t ends[2];
 	for (int round = 0; round < 2; round++) {
@@ -141,9 +94,8 @@ static void the_state_does_not_depend_on_how_often_one_looks(void **state)
 	assert_int_equal(ends[0], ends[1]);
 }
 
-static void two_contexts_take_turns_of_one_slice_with_a_switch_between(void **state)
+TEST(two_contexts_take_turns_of_one_slice_with_a_switch_between)
 {
-	(void)state;
 	uint32_t a = new_stream(new_context(), 0, false), b = new_stream(new_context(), 0, false);
 	uint64_t begun_ns = now_ns;
 	submit(a, kernel(5 * MS, false, 1, 32));
@@ -159,9 +111,8 @@ static void two_contexts_take_turns_of_one_slice_with_a_switch_between(void **st
 	assert_int_equal(op_at(b, 0)->end_ns, op_at(a, 0)->end_ns + SWITCH + MS);
 }
 
-static void a_context_without_work_gives_its_turn_up(void **state)
+TEST(a_context_without_work_gives_its_turn_up)
 {
-	(void)state;
 	uint32_t a = new_stream(new_context(), 0, false), b = new_stream(new_context(), 0, false);
 	uint64_t begun_ns = now_ns;
 	submit(a, kernel(MS, true, 1, 32));
@@ -174,9 +125,8 @@ static void a_context_without_work_gives_its_turn_up(void **state)
 	assert_int_equal(op_at(b, 1)->gap_ns, 352);
 }
 
-static void the_first_kernel_after_another_context_s_pays_a_switch(void **state)
+TEST(the_first_kernel_after_another_context_s_pays_a_switch)
 {
-	(void)state;
 	uint32_t a = new_stream(new_context(), 0, false), b = new_stream(new_context(), 0, false);
 	submit(a, kernel(MS, true, 1, 32));
 	go_to(now_ns + 10 * MS);
@@ -190,9 +140,8 @@ static void the_first_kernel_after_another_context_s_pays_a_switch(void **state)
 	assert_int_equal(op_at(b, 1)->start_ns, begun_ns + 5 * US);
 }
 
-static void a_timed_kernel_counts_its_pauses_and_a_working_one_does_not(void **state)
+TEST(a_timed_kernel_counts_its_pauses_and_a_working_one_does_not)
 {
-	(void)state;
 	uint32_t a = new_stream(new_context(), 0, false), b = new_stream(new_context(), 0, false);
 	uint64_t begun_ns = now_ns;
 	submit(a, kernel(5 * MS, true, 1, 32));
@@ -213,9 +162,8 @@ static struct sim_op watching(uint64_t length_ns, uint64_t late_after_ns, uint64
 	return op;
 }
 
-static void a_late_kernel_ends_at_once_and_stops_its_epoch(void **state)
+TEST(a_late_kernel_ends_at_once_and_stops_its_epoch)
 {
-	(void)state;
 	uint32_t proc = sim_proc_join(w), module = sim_module_new(w, proc);
 	uint32_t stream = new_stream(new_context(), 0, false);
 	uint64_t clock_ns = sim_card_clock_ns(w, 0, now_ns);
@@ -235,9 +183,8 @@ static void a_late_kernel_ends_at_once_and_stops_its_epoch(void **state)
 	assert_int_equal(op_at(stream, 3)->end_ns - op_at(stream, 3)->start_ns, MS + LOOK_NS);
 }
 
-static void a_kernel_with_too_long_a_pause_ends_when_it_resumes(void **state)
+TEST(a_kernel_with_too_long_a_pause_ends_when_it_resumes)
 {
-	(void)state;
 	uint32_t proc = sim_proc_join(w), module = sim_module_new(w, proc);
 	uint32_t a = new_stream(new_context(), 0, false), b = new_stream(new_context(), 0, false);
 	uint64_t begun_ns = now_ns;
@@ -251,9 +198,8 @@ static void a_kernel_with_too_long_a_pause_ends_when_it_resumes(void **state)
 	assert_int_equal(op_at(a, 1)->flags, SIM_RECORD_STOPPED);
 }
 
-static void running_kernels_of_a_stopped_epoch_end_too(void **state)
+TEST(running_kernels_of_a_stopped_epoch_end_too)
 {
-	(void)state;
 	uint32_t proc = sim_proc_join(w), module = sim_module_new(w, proc), context = new_context();
 	uint32_t a = new_stream(context, 0, false), b = new_stream(context, 0, false);
 	submit(a, watching(20 * MS, 0, 0, module));
@@ -265,9 +211,8 @@ static void running_kernels_of_a_stopped_epoch_end_too(void **state)
 	assert_int_equal(op_at(a, 0)->state, SIM_OP_DONE);
 }
 
-static void streams_of_a_context_run_together_while_their_threads_fit(void **state)
+TEST(streams_of_a_context_run_together_while_their_threads_fit)
 {
-	(void)state;
 	uint32_t context = new_context(), s[3];
 	for (int i = 0; i < 3; i++)
 		s[i] = new_stream(context, 0, false);
@@ -280,9 +225,8 @@ static void streams_of_a_context_run_together_while_their_threads_fit(void **sta
 	assert_int_equal(op_at(s[2], 0)->start_ns, begun_ns + 5 * US + MS);
 }
 
-static void a_higher_priority_starts_first_when_there_is_room_again(void **state)
+TEST(a_higher_priority_starts_first_when_there_is_room_again)
 {
-	(void)state;
 	uint32_t context = new_context();
 	uint32_t running = new_stream(context, 0, false), low = new_stream(context, 0, false),
 		 high = new_stream(context, -5, false);
@@ -294,9 +238,8 @@ static void a_higher_priority_starts_first_when_there_is_room_again(void **state
 	assert_true(op_at(high, 0)->start_ns < op_at(low, 0)->start_ns);
 }
 
-static void a_grid_of_more_blocks_than_fit_goes_over_the_sms_in_waves(void **state)
+TEST(a_grid_of_more_blocks_than_fit_goes_over_the_sms_in_waves)
 {
-	(void)state;
 	uint32_t context = new_context(), stream = new_stream(context, 0, false);
 	uint64_t begun_ns = now_ns + 5 * US;
 	submit(stream, kernel(MS, true, 4 * 264, 1024)); /* 264 blocks at once, each of a millisecond */
@@ -306,9 +249,8 @@ static void a_grid_of_more_blocks_than_fit_goes_over_the_sms_in_waves(void **sta
 	assert_int_equal(op_at(stream, 1)->end_ns, op_at(stream, 1)->start_ns + MS);
 }
 
-static void a_higher_priority_waits_for_the_blocks_on_the_sms_and_not_for_the_whole_grid(void **state)
+TEST(a_higher_priority_waits_for_the_blocks_on_the_sms_and_not_for_the_whole_grid)
 {
-	(void)state;
 	uint32_t context = new_context();
 	uint32_t low = new_stream(context, 0, false), same = new_stream(context, 0, false),
 		 high = new_stream(context, -1, false);
@@ -325,9 +267,8 @@ static void a_higher_priority_waits_for_the_blocks_on_the_sms_and_not_for_the_wh
 	assert_true(op_at(same, 0)->start_ns >= op_at(low, 0)->end_ns);
 }
 
-static void a_stream_waits_for_another_s_event(void **state)
+TEST(a_stream_waits_for_another_s_event)
 {
-	(void)state;
 	uint32_t context = new_context(), a = new_stream(context, 0, false), b = new_stream(context, 0, false);
 	submit(a, kernel(5 * MS, false, 1, 32));
 	uint64_t mark = submit(a, (struct sim_op){.kind = SIM_OP_MARK, .module = SIM_NONE});
@@ -342,9 +283,8 @@ static void a_stream_waits_for_another_s_event(void **state)
 	assert_int_equal(op_at(b, 1)->start_ns, op_at(a, 1)->end_ns + US);
 }
 
-static void the_legacy_stream_and_blocking_ones_hold_each_other_up(void **state)
+TEST(the_legacy_stream_and_blocking_ones_hold_each_other_up)
 {
-	(void)state;
 	uint32_t context = new_context(), legacy = w->contexts[context].streams[0];
 	uint32_t blocking = new_stream(context, 0, true), free_one = new_stream(context, 0, false);
 	submit(blocking, kernel(MS, false, 1, 32));
@@ -358,9 +298,8 @@ static void the_legacy_stream_and_blocking_ones_hold_each_other_up(void **state)
 	assert_int_equal(op_at(free_one, 0)->start_ns, begun_ns + 5 * US);
 }
 
-static void copies_queue_for_their_engine_beside_kernels(void **state)
+TEST(copies_queue_for_their_engine_beside_kernels)
 {
-	(void)state;
 	uint32_t context = new_context(), a = new_stream(context, 0, false), b = new_stream(context, 0, false),
 		 c = new_stream(context, 0, false);
 	struct sim_op copy = {.kind = SIM_OP_COPY, .length_ns = MS, .module = SIM_NONE};
@@ -392,7 +331,7 @@ static uint32_t last_percent(void)
 	return card->samples[(card->meter.sample_count - 1) % SIM_SAMPLES].util_percent;
 }
 
-static void utilisation_is_the_share_of_time_truncated_to_percent(void **state)
+TEST(utilisation_is_the_share_of_time_truncated_to_percent)
 {
 	const struct {
 		uint64_t on_ns, period_ns;
@@ -409,7 +348,7 @@ static void utilisation_is_the_share_of_time_truncated_to_percent(void **state)
 	}
 }
 
-static void counters_of_the_sms_follow_blocks_and_threads(void **state)
+TEST(counters_of_the_sms_follow_blocks_and_threads)
 {
 	const struct {
 		uint32_t blocks, threads;
@@ -432,9 +371,8 @@ static void counters_of_the_sms_follow_blocks_and_threads(void **state)
 	}
 }
 
-static void power_is_a_mean_over_a_second_and_energy_its_integral(void **state)
+TEST(power_is_a_mean_over_a_second_and_energy_its_integral)
 {
-	(void)state;
 	go_to(now_ns + 5 * LL_NS_PER_S);
 	assert_true(fabs(sim_card_watts(&w->cards[0]) - 77) < 1e-9);
 	assert_true(fabs(w->cards[0].meter.joules - 5 * 77) < 1e-6);
@@ -446,9 +384,8 @@ static void power_is_a_mean_over_a_second_and_energy_its_integral(void **state)
 	assert_true(fabs(sim_card_watts(&w->cards[0]) - 121) < 1e-9);
 }
 
-static void an_hour_in_which_nobody_looked_is_skipped(void **state)
+TEST(an_hour_in_which_nobody_looked_is_skipped)
 {
-	(void)state;
 	double joules = w->cards[0].meter.joules;
 	go_to(now_ns + 3600 * LL_NS_PER_S);
 	assert_true(w->cards[0].meter.sample_count < 200);
@@ -456,9 +393,8 @@ static void an_hour_in_which_nobody_looked_is_skipped(void **state)
 	assert_true(w->now_ns - w->cards[0].meter.window_start_ns < 200 * MS);
 }
 
-static void commands_put_off_run_at_their_time(void **state)
+TEST(commands_put_off_run_at_their_time)
 {
-	(void)state;
 	uint64_t begun_ns = now_ns;
 	run("at 3s card 0 temperature 90");
 	run("at 1s card 0 used 1G for 1s");
@@ -474,9 +410,8 @@ static void commands_put_off_run_at_their_time(void **state)
 	assert_true(fabs(sim_card_celsius(w, &w->cards[0]) - 70) < 0.1);
 }
 
-static void nothing_moves_while_the_machine_is_suspended(void **state)
+TEST(nothing_moves_while_the_machine_is_suspended)
 {
-	(void)state;
 	uint32_t stream = new_stream(new_context(), 0, false);
 	uint64_t begun_ns = now_ns;
 	submit(stream, kernel(10 * MS, false, 1, 32));
@@ -489,9 +424,8 @@ static void nothing_moves_while_the_machine_is_suspended(void **state)
 	assert_int_equal(op_at(stream, 0)->gap_ns, 1000 * MS);
 }
 
-static void a_wait_across_cards_is_exact(void **state)
+TEST(a_wait_across_cards_is_exact)
 {
-	(void)state;
 	run("cards 2");
 	run("card all launch-latency 5us");
 	uint32_t proc = sim_proc_join(w), first, second;
@@ -511,9 +445,8 @@ static void a_wait_across_cards_is_exact(void **state)
 
 /* Killed at any instruction: whatever was half done is undone. Here the kill is a rollback after each possible write.
  */
-static void a_step_cut_short_leaves_the_world_as_it_was(void **state)
+TEST(a_step_cut_short_leaves_the_world_as_it_was)
 {
-	(void)state;
 	uint32_t stream = new_stream(new_context(), 0, false);
 	sim_commit(w);
 	size_t size = offsetof(struct sim_world, undo);
@@ -528,37 +461,4 @@ static void a_step_cut_short_leaves_the_world_as_it_was(void **state)
 	sim_rollback(w);
 	assert_memory_equal(before, w, size);
 	free(before);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_world, free_world)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(a_kernel_starts_after_the_launch_latency_and_lasts_its_length),
-	    TEST(the_state_does_not_depend_on_how_often_one_looks),
-	    TEST(two_contexts_take_turns_of_one_slice_with_a_switch_between),
-	    TEST(a_context_without_work_gives_its_turn_up),
-	    TEST(the_first_kernel_after_another_context_s_pays_a_switch),
-	    TEST(a_timed_kernel_counts_its_pauses_and_a_working_one_does_not),
-	    TEST(a_late_kernel_ends_at_once_and_stops_its_epoch),
-	    TEST(a_kernel_with_too_long_a_pause_ends_when_it_resumes),
-	    TEST(running_kernels_of_a_stopped_epoch_end_too),
-	    TEST(streams_of_a_context_run_together_while_their_threads_fit),
-	    TEST(a_higher_priority_starts_first_when_there_is_room_again),
-	    TEST(a_grid_of_more_blocks_than_fit_goes_over_the_sms_in_waves),
-	    TEST(a_higher_priority_waits_for_the_blocks_on_the_sms_and_not_for_the_whole_grid),
-	    TEST(a_stream_waits_for_another_s_event),
-	    TEST(the_legacy_stream_and_blocking_ones_hold_each_other_up),
-	    TEST(copies_queue_for_their_engine_beside_kernels),
-	    TEST(utilisation_is_the_share_of_time_truncated_to_percent),
-	    TEST(counters_of_the_sms_follow_blocks_and_threads),
-	    TEST(power_is_a_mean_over_a_second_and_energy_its_integral),
-	    TEST(an_hour_in_which_nobody_looked_is_skipped),
-	    TEST(commands_put_off_run_at_their_time),
-	    TEST(nothing_moves_while_the_machine_is_suspended),
-	    TEST(a_wait_across_cards_is_exact),
-	    TEST(a_step_cut_short_leaves_the_world_as_it_was),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void body_external(void)
+TEST_IN_WORLD(NULL, memory_of_another_interface_takes_nothing_of_the_card)
 {
 	struct ll_cu_external_memory *memory;
 	struct ll_cu_mipmapped_array *mipmap;
@@ -41,18 +41,4 @@ static void body_external(void)
 	CHECK_EQUAL(cu.cuDestroyExternalMemory(memory), LL_CUDA_ERROR_INVALID_HANDLE);
 	desc.handle.fd = STDIN_FILENO;
 	CHECK_EQUAL(cu.cuImportExternalMemory(&memory, &desc), LL_CUDA_ERROR_UNKNOWN);
-}
-
-static void memory_of_another_interface_takes_nothing_of_the_card(void **state)
-{
-	(void)state;
-	in_world(NULL, body_external);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_of_another_interface_takes_nothing_of_the_card),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static void body_context_refused(void)
+TEST_IN_WORLD("fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY count 2", a_call_fails_a_number_of_times)
 {
 	struct ll_cu_context *context;
 	open_cuda();
@@ -24,13 +24,7 @@ static void body_context_refused(void)
 	CHECK_EQUAL(cu.cuCtxCreate(&context, 0, 0), 0);
 }
 
-static void a_call_fails_a_number_of_times(void **state)
-{
-	(void)state;
-	in_world("fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY count 2", body_context_refused);
-}
-
-static void body_full_card(void)
+TEST_IN_WORLD(NULL, others_may_have_all_the_memory_for_a_while)
 {
 	struct ll_cu_context *context;
 	open_cuda();
@@ -48,13 +42,7 @@ static void body_full_card(void)
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 2 << 20), 0);
 }
 
-static void others_may_have_all_the_memory_for_a_while(void **state)
-{
-	(void)state;
-	in_world(NULL, body_full_card);
-}
-
-static void body_xid(void)
+TEST_IN_WORLD(NULL, an_xid_loses_the_contexts_of_its_card)
 {
 	struct ll_nvml_device *card = open_card(0);
 	struct ll_nvml_event_set *set;
@@ -89,25 +77,13 @@ static void body_xid(void)
 	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
 }
 
-static void an_xid_loses_the_contexts_of_its_card(void **state)
-{
-	(void)state;
-	in_world(NULL, body_xid);
-}
-
-static void body_timed_xid(void)
+TEST_IN_WORLD("at 300ms card 0 xid 31", a_fault_comes_at_its_time)
 {
 	open_context(0);
 	WAIT_FOR(cu.cuCtxSynchronize() == LL_CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void a_fault_comes_at_its_time(void **state)
-{
-	(void)state;
-	in_world("at 300ms card 0 xid 31", body_timed_xid);
-}
-
-static void body_gone(void)
+TEST_IN_WORLD(NULL, a_card_can_go_and_come_back)
 {
 	struct ll_nvml_device *card = open_card(0), *again;
 	struct ll_nvml_utilization utilization;
@@ -124,13 +100,7 @@ static void body_gone(void)
 	CHECK_EQUAL(cu.cuCtxCreate(&other, 0, 0), 0);
 }
 
-static void a_card_can_go_and_come_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_gone);
-}
-
-static void body_hang(void)
+TEST_IN_WORLD("hang cuCtxSynchronize 200ms", calls_can_hang)
 {
 	struct ll_cu_context *context = open_context(0);
 	uint64_t begun_ns = now_ns();
@@ -144,13 +114,7 @@ static void body_hang(void)
 	CHECK_EQUAL(cu.cuCtxDestroy(context), 0);
 }
 
-static void calls_can_hang(void **state)
-{
-	(void)state;
-	in_world("hang cuCtxSynchronize 200ms", body_hang);
-}
-
-static void body_nvml_refuses(void)
+TEST_IN_WORLD(NULL, nvml_can_refuse_for_a_while)
 {
 	struct ll_nvml_device *card = open_card(0);
 	struct ll_nvml_utilization utilization;
@@ -165,13 +129,7 @@ static void body_nvml_refuses(void)
 	CHECK_EQUAL(nv.nvmlDeviceGetUtilizationRates(card, &utilization), 0);
 }
 
-static void nvml_can_refuse_for_a_while(void **state)
-{
-	(void)state;
-	in_world(NULL, body_nvml_refuses);
-}
-
-static void body_no_card(void)
+TEST_IN_WORLD("cards 0\n", a_machine_may_have_no_card)
 {
 	unsigned count = 7;
 	open_cuda();
@@ -182,13 +140,7 @@ static void body_no_card(void)
 	CHECK_EQUAL(count, 0);
 }
 
-static void a_machine_may_have_no_card(void **state)
-{
-	(void)state;
-	in_world("cards 0\n", body_no_card);
-}
-
-static void body_stranger(void)
+TEST_IN_WORLD(NULL, simctl_can_play_a_stranger)
 {
 	struct ll_nvml_utilization utilization;
 	struct ll_nvml_device *card = open_card(0);
@@ -199,26 +151,4 @@ static void body_stranger(void)
 		 (seen = utilization.gpu > seen ? utilization.gpu : seen) >= 10);
 	CHECK(seen <= 21);
 	WAIT_FOR(simctl("show | grep -q context") == 1);
-}
-
-static void simctl_can_play_a_stranger(void **state)
-{
-	(void)state;
-	in_world(NULL, body_stranger);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_call_fails_a_number_of_times),
-	    cmocka_unit_test(others_may_have_all_the_memory_for_a_while),
-	    cmocka_unit_test(an_xid_loses_the_contexts_of_its_card),
-	    cmocka_unit_test(a_fault_comes_at_its_time),
-	    cmocka_unit_test(a_card_can_go_and_come_back),
-	    cmocka_unit_test(calls_can_hang),
-	    cmocka_unit_test(nvml_can_refuse_for_a_while),
-	    cmocka_unit_test(a_machine_may_have_no_card),
-	    cmocka_unit_test(simctl_can_play_a_stranger),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

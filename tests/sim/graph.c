@@ -67,7 +67,7 @@ static node_t add_note(struct ll_cu_graph *graph, int number)
 	return node;
 }
 
-static void body_order(void)
+TEST_IN_WORLD(NULL, nodes_run_in_the_order_of_their_edges)
 {
 	struct ll_cu_graph_exec *exec;
 	node_t culprit = NULL;
@@ -101,12 +101,6 @@ static void body_order(void)
 	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
 }
 
-static void nodes_run_in_the_order_of_their_edges(void **state)
-{
-	(void)state;
-	in_world(NULL, body_order);
-}
-
 static struct ll_cu_event *new_event(void)
 {
 	struct ll_cu_event *event;
@@ -130,7 +124,7 @@ static double launch_ms(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stre
 	return (double)ms;
 }
 
-static void body_update(void)
+TEST_IN_WORLD(NULL, what_runs_is_changed_by_updates_alone)
 {
 	struct ll_cu_graph_update_info info;
 	struct ll_cu_kernel_params read;
@@ -180,13 +174,7 @@ static void body_update(void)
 	CHECK_EQUAL(cu.cuGraphLaunch(NULL, s), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void what_runs_is_changed_by_updates_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_update);
-}
-
-static void body_kinds(void)
+TEST_IN_WORLD(NULL, nodes_of_every_kind_do_what_they_say)
 {
 	enum { ROWS = 3, WIDTH = 8, PITCH = 32 };
 	ll_cu_deviceptr a, b, flag;
@@ -244,13 +232,7 @@ static void body_kinds(void)
 	CHECK_EQUAL(cu.cuGraphDestroy(graph), 0);
 }
 
-static void nodes_of_every_kind_do_what_they_say(void **state)
-{
-	(void)state;
-	in_world(NULL, body_kinds);
-}
-
-static void body_many(void)
+TEST_IN_WORLD(NULL, long_graphs_pass_and_one_graph_never_runs_beside_itself)
 {
 	enum { NODES = 3000 };
 	open_context(0);
@@ -279,12 +261,6 @@ static void body_many(void)
 	CHECK(ms >= 600);
 }
 
-static void long_graphs_pass_and_one_graph_never_runs_beside_itself(void **state)
-{
-	(void)state;
-	in_world(NULL, body_many);
-}
-
 static size_t free_bytes(void)
 {
 	size_t free_now, total;
@@ -310,7 +286,7 @@ static ll_cu_deviceptr add_alloc(struct ll_cu_graph *graph, size_t bytes, node_t
 	return alloc.address;
 }
 
-static void body_memory(void)
+TEST_IN_WORLD(NULL, graph_memory_is_taken_by_launches)
 {
 	node_t alloc, fill;
 	struct ll_cu_graph *clone;
@@ -354,7 +330,7 @@ static void body_memory(void)
 	CHECK_EQUAL(graph_memory(LL_CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 64 * MIB);
 }
 
-static void body_memory_freed_by_the_graph(void)
+TEST_IN_WORLD(NULL, graph_memory_that_is_left_is_for_the_next_graph)
 {
 	node_t alloc, release;
 	open_context(0);
@@ -397,18 +373,6 @@ static void body_memory_freed_by_the_graph(void)
 	CHECK_EQUAL(free_bytes(), before);
 }
 
-static void graph_memory_is_taken_by_launches(void **state)
-{
-	(void)state;
-	in_world(NULL, body_memory);
-}
-
-static void graph_memory_that_is_left_is_for_the_next_graph(void **state)
-{
-	(void)state;
-	in_world(NULL, body_memory_freed_by_the_graph);
-}
-
 static void die_in_a_launch(void)
 {
 	node_t alloc;
@@ -421,7 +385,7 @@ static void die_in_a_launch(void)
 	ready();
 }
 
-static void body_killed(void)
+TEST_IN_WORLD(NULL, a_killed_process_leaves_nothing_of_its_graphs)
 {
 	/* Children first: a process that has used CUDA cannot be forked. */
 	spawn_and_kill(die_in_a_launch);
@@ -436,13 +400,7 @@ static void body_killed(void)
 	WAIT_FOR(total - free_bytes() < 1024 * MIB);
 }
 
-static void a_killed_process_leaves_nothing_of_its_graphs(void **state)
-{
-	(void)state;
-	in_world(NULL, body_killed);
-}
-
-static void body_fault(void)
+TEST_IN_WORLD("fail cuGraphLaunch CUDA_ERROR_LAUNCH_FAILED count 1", scenarios_can_make_graph_launches_fail)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -456,13 +414,7 @@ static void body_fault(void)
 	CHECK_EQUAL(order_count, 1);
 }
 
-static void scenarios_can_make_graph_launches_fail(void **state)
-{
-	(void)state;
-	in_world("fail cuGraphLaunch CUDA_ERROR_LAUNCH_FAILED count 1", body_fault);
-}
-
-static void body_in_capture(void)
+TEST_IN_WORLD(NULL, a_launch_into_a_capture_becomes_a_graph_within_it)
 {
 	struct ll_cu_graph *outer;
 	node_t node;
@@ -483,26 +435,4 @@ static void body_in_capture(void)
 	CHECK_EQUAL(cu.cuGraphExecDestroy(exec), 0);
 	run(instantiate(outer), s);
 	CHECK_EQUAL(order_count, 1);
-}
-
-static void a_launch_into_a_capture_becomes_a_graph_within_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_in_capture);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(nodes_run_in_the_order_of_their_edges),
-	    cmocka_unit_test(what_runs_is_changed_by_updates_alone),
-	    cmocka_unit_test(nodes_of_every_kind_do_what_they_say),
-	    cmocka_unit_test(long_graphs_pass_and_one_graph_never_runs_beside_itself),
-	    cmocka_unit_test(graph_memory_is_taken_by_launches),
-	    cmocka_unit_test(graph_memory_that_is_left_is_for_the_next_graph),
-	    cmocka_unit_test(a_killed_process_leaves_nothing_of_its_graphs),
-	    cmocka_unit_test(scenarios_can_make_graph_launches_fail),
-	    cmocka_unit_test(a_launch_into_a_capture_becomes_a_graph_within_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void *try_elsewhere(void *arg)
 	return arg;
 }
 
-static void body_green(void)
+TEST_IN_WORLD(NULL, a_green_context_is_a_part_of_the_primary_one)
 {
 	struct ll_cu_green_context *green;
 	struct ll_cu_context *primary, *found;
@@ -71,16 +71,4 @@ static void body_green(void)
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease(0), 0);
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxGetState(0, &flags, &is_active), 0);
 	CHECK(!is_active);
-}
-
-static void a_green_context_is_a_part_of_the_primary_one(void **state)
-{
-	(void)state;
-	in_world(NULL, body_green);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_green_context_is_a_part_of_the_primary_one)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../unit/skipped.h"
 #include "card/attach.h"
 #include "card/context.h"
 #include "card/engine.h"
@@ -17,6 +16,7 @@
 #include "card/queue.h"
 #include "card/world.h"
 #include "process.h"
+#include "skipped.h"
 
 enum { KILLS = 300, LONG_KILLS = 1500, AT_LEAST = 100, SECONDS = 6, LONG_SECONDS = 25 };
 
@@ -215,26 +215,14 @@ static void kill_many(struct sim_world *w, void (*victim)(void))
 	sim_unlock(w);
 }
 
-static void body_churn_world(void)
+TEST_IN_WORLD(NULL, killed_while_changing_the_world)
 {
 	kill_many(attach(), churn_the_world);
 }
 
-static void killed_while_changing_the_world(void **state)
-{
-	(void)state;
-	in_world(NULL, body_churn_world);
-}
-
-static void body_churn_library(void)
+TEST_IN_WORLD(NULL, killed_while_using_the_library)
 {
 	kill_many(attach(), churn_the_library);
-}
-
-static void killed_while_using_the_library(void **state)
-{
-	(void)state;
-	in_world(NULL, body_churn_library);
 }
 
 static void be_busy_for_ever(void)
@@ -246,7 +234,7 @@ static void be_busy_for_ever(void)
 		pause();
 }
 
-static void body_kernel_of_the_dead(void)
+TEST_IN_WORLD(NULL, the_kernels_of_the_dead_end)
 {
 	struct ll_nvml_utilization utilization = {0};
 	spawn_and_kill(be_busy_for_ever);
@@ -259,20 +247,4 @@ static void body_kernel_of_the_dead(void)
 	launch_spin(get_kernel("spin_ns"), NULL, 5000000, record, 0, 0, 1, 1);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 	CHECK_EQUAL(record->gap_ns, 352);
-}
-
-static void the_kernels_of_the_dead_end(void **state)
-{
-	(void)state;
-	in_world(NULL, body_kernel_of_the_dead);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(killed_while_changing_the_world),
-	    cmocka_unit_test(killed_while_using_the_library),
-	    cmocka_unit_test(the_kernels_of_the_dead_end),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

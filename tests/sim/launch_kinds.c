@@ -13,7 +13,7 @@ static ll_cu_result launch_together(struct ll_cu_function *function, struct ll_c
 	return cu.cuLaunchCooperativeKernel(function, blocks, 1, 1, 1024, 1, 1, 0, s, params);
 }
 
-static void body_cooperative(void)
+TEST_IN_WORLD(NULL, cooperative_kernels_must_fit_on_the_card)
 {
 	int per_sm, sms;
 	open_context(0);
@@ -36,13 +36,7 @@ static void body_cooperative(void)
 	CHECK_EQUAL(cu.cuStreamSynchronize(s), 0);
 }
 
-static void cooperative_kernels_must_fit_on_the_card(void **state)
-{
-	(void)state;
-	in_world(NULL, body_cooperative);
-}
-
-static void body_cards(void)
+TEST_IN_WORLD("cards 2\n", several_cards_take_cooperative_kernels_in_one_call)
 {
 	struct ll_cu_launch_params launches[2];
 	uint64_t length = MS;
@@ -59,13 +53,7 @@ static void body_cards(void)
 	CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(launches, 2, 0), LL_CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void several_cards_take_cooperative_kernels_in_one_call(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_cards);
-}
-
-static void body_old(void)
+TEST_IN_WORLD(NULL, old_launches_take_the_function_s_own_arguments)
 {
 	struct ll_cu_event *start, *stop;
 	float ms;
@@ -96,12 +84,6 @@ static void body_old(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 }
 
-static void old_launches_take_the_function_s_own_arguments(void **state)
-{
-	(void)state;
-	in_world(NULL, body_old);
-}
-
 enum { WIDTH = 24, ROWS = 5, LAYERS = 3, HOST_PITCH = 32, CARD_PITCH = 512, CARD_ROWS = 7 };
 
 static uint8_t pattern(size_t z, size_t y, size_t x)
@@ -109,7 +91,7 @@ static uint8_t pattern(size_t z, size_t y, size_t x)
 	return (uint8_t)(z * 97 + y * 31 + x + 1);
 }
 
-static void body_blocks(void)
+TEST_IN_WORLD(NULL, blocks_are_copied_row_by_row)
 {
 	static uint8_t out[LAYERS][ROWS][HOST_PITCH], in[LAYERS][ROWS][WIDTH];
 	ll_cu_deviceptr a, b;
@@ -170,13 +152,7 @@ static void body_blocks(void)
 	CHECK_EQUAL(cu.cuMemcpy3D(&down), LL_CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void blocks_are_copied_row_by_row(void **state)
-{
-	(void)state;
-	in_world(NULL, body_blocks);
-}
-
-static void body_rectangles(void)
+TEST_IN_WORLD(NULL, rectangles_are_filled_and_copied)
 {
 	static uint8_t in[ROWS * CARD_PITCH];
 	ll_cu_deviceptr a;
@@ -210,13 +186,7 @@ static void body_rectangles(void)
 	CHECK(memcmp(in, expected, sizeof expected) == 0);
 }
 
-static void rectangles_are_filled_and_copied(void **state)
-{
-	(void)state;
-	in_world(NULL, body_rectangles);
-}
-
-static void body_values(void)
+TEST_IN_WORLD(NULL, values_of_64_bits_are_waited_for_and_written)
 {
 	void *page;
 	open_context(0);
@@ -244,13 +214,7 @@ static void body_values(void)
 	CHECK_EQUAL(cu.cuStreamBatchMemOp(a, 0, ops, 0), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void values_of_64_bits_are_waited_for_and_written(void **state)
-{
-	(void)state;
-	in_world(NULL, body_values);
-}
-
-static void body_streams(void)
+TEST_IN_WORLD(NULL, streams_keep_their_attributes)
 {
 	unsigned long long id, other_id;
 	ll_cu_device device;
@@ -270,24 +234,4 @@ static void body_streams(void)
 	CHECK_EQUAL(cu.cuStreamGetPriority(b, &priority), 0);
 	CHECK_EQUAL(priority, -3);
 	CHECK_EQUAL(cu.cuStreamGetAttribute(b, LL_CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &read), LL_CUDA_ERROR_INVALID_VALUE);
-}
-
-static void streams_keep_their_attributes(void **state)
-{
-	(void)state;
-	in_world(NULL, body_streams);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(cooperative_kernels_must_fit_on_the_card),
-	    cmocka_unit_test(several_cards_take_cooperative_kernels_in_one_call),
-	    cmocka_unit_test(old_launches_take_the_function_s_own_arguments),
-	    cmocka_unit_test(blocks_are_copied_row_by_row),
-	    cmocka_unit_test(rectangles_are_filled_and_copied),
-	    cmocka_unit_test(values_of_64_bits_are_waited_for_and_written),
-	    cmocka_unit_test(streams_keep_their_attributes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

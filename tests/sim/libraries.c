@@ -24,7 +24,7 @@ static struct ll_cu_kernel *kernel_of(struct ll_cu_library *library)
 	return kernel;
 }
 
-static void body_launch(void)
+TEST_IN_WORLD(NULL, a_kernel_runs_in_every_context_it_is_launched_in)
 {
 	struct ll_cu_function *in_first, *in_second;
 	struct ll_cu_context *current;
@@ -62,13 +62,7 @@ static void body_launch(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
 }
 
-static void a_kernel_runs_in_every_context_it_is_launched_in(void **state)
-{
-	(void)state;
-	in_world(NULL, body_launch);
-}
-
-static void body_questions(void)
+TEST_IN_WORLD(NULL, libraries_and_kernels_answer_questions)
 {
 	struct ll_cu_kernel *kernels[3] = {0}, *kernel;
 	struct ll_cu_library *library, *owner;
@@ -116,13 +110,7 @@ static void body_questions(void)
 	CHECK_EQUAL(cu.cuLibraryUnload(NULL), LL_CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void libraries_and_kernels_answer_questions(void **state)
-{
-	(void)state;
-	in_world(NULL, body_questions);
-}
-
-static void body_graph(void)
+TEST_IN_WORLD(NULL, a_node_may_name_a_kernel)
 {
 	struct ll_cu_graph *graph;
 	struct ll_cu_graph_node *node;
@@ -149,20 +137,4 @@ static void body_graph(void)
 	CHECK_EQUAL(cu.cuGraphInstantiate(&exec, graph, 0), 0);
 	CHECK_EQUAL(cu.cuGraphLaunch(exec, NULL), 0);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), 0);
-}
-
-static void a_node_may_name_a_kernel(void **state)
-{
-	(void)state;
-	in_world(NULL, body_graph);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_kernel_runs_in_every_context_it_is_launched_in),
-	    cmocka_unit_test(libraries_and_kernels_answer_questions),
-	    cmocka_unit_test(a_node_may_name_a_kernel),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ static ll_cu_deviceptr allocate(size_t bytes)
 	return address;
 }
 
-static void body_touch(void)
+TEST_IN_WORLD(NULL, managed_memory_is_on_the_card_once_the_card_uses_it)
 {
 	open_context(0);
 	uint64_t before = used_bytes();
@@ -43,14 +43,8 @@ static void body_touch(void)
 	CHECK_EQUAL(cu.cuMemAdvise(a, MIB, LL_CU_MEM_ADVISE_SET_READ_MOSTLY, card), 0);
 }
 
-static void managed_memory_is_on_the_card_once_the_card_uses_it(void **state)
-{
-	(void)state;
-	in_world(NULL, body_touch);
-}
-
 /* The calls that the batches of CUDA 13 make, in any stream but the legacy one. */
-static void body_batches(void)
+TEST_IN_WORLD(NULL, batches_prefetch_and_discard_managed_memory_alone)
 {
 	open_context(0);
 	uint64_t before = used_bytes();
@@ -81,13 +75,7 @@ static void body_batches(void)
 	CHECK_EQUAL(used_bytes() - before, 160 * MIB);
 }
 
-static void batches_prefetch_and_discard_managed_memory_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_batches);
-}
-
-static void body_more_than_there_is(void)
+TEST_IN_WORLD(NULL, there_may_be_more_managed_memory_than_the_card_has)
 {
 	open_context(0);
 	ll_cu_deviceptr a = allocate(200 * GIB), plain;
@@ -98,13 +86,7 @@ static void body_more_than_there_is(void)
 	CHECK_EQUAL(cu.cuMemAlloc(&plain, 100 * GIB), 0);
 }
 
-static void there_may_be_more_managed_memory_than_the_card_has(void **state)
-{
-	(void)state;
-	in_world(NULL, body_more_than_there_is);
-}
-
-static void body_refused(void)
+TEST_IN_WORLD(NULL, what_is_not_managed_cannot_be_prefetched)
 {
 	ll_cu_deviceptr a, plain;
 	open_context(0);
@@ -117,13 +99,7 @@ static void body_refused(void)
 	CHECK_EQUAL(cu.cuMemAdvise_v1(plain, 4096, LL_CU_MEM_ADVISE_SET_READ_MOSTLY, 0), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void what_is_not_managed_cannot_be_prefetched(void **state)
-{
-	(void)state;
-	in_world(NULL, body_refused);
-}
-
-static void body_attributes(void)
+TEST_IN_WORLD(NULL, an_address_says_what_it_is)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0();
 	struct ll_cu_context *context = open_context(0);
@@ -154,13 +130,7 @@ static void body_attributes(void)
 	CHECK(!type && !is_managed && !of && !range && !mapping);
 }
 
-static void an_address_says_what_it_is(void **state)
-{
-	(void)state;
-	in_world(NULL, body_attributes);
-}
-
-static void body_old(void)
+TEST_IN_WORLD(NULL, functions_of_32_bits_fail_as_on_a_card_of_today)
 {
 	struct ll_cu_context *context;
 	unsigned small = 0, other = 0;
@@ -181,23 +151,4 @@ static void body_old(void)
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease_v1(0), 0);
 	CHECK_EQUAL(cu.cuDevicePrimaryCtxRelease_v1(0), LL_CUDA_ERROR_INVALID_CONTEXT);
-}
-
-static void functions_of_32_bits_fail_as_on_a_card_of_today(void **state)
-{
-	(void)state;
-	in_world(NULL, body_old);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(managed_memory_is_on_the_card_once_the_card_uses_it),
-	    cmocka_unit_test(batches_prefetch_and_discard_managed_memory_alone),
-	    cmocka_unit_test(there_may_be_more_managed_memory_than_the_card_has),
-	    cmocka_unit_test(what_is_not_managed_cannot_be_prefetched),
-	    cmocka_unit_test(an_address_says_what_it_is),
-	    cmocka_unit_test(functions_of_32_bits_fail_as_on_a_card_of_today),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,13 @@
 #include <limits.h>
 #include <string.h>
 
-#include "../unit/test.h"
 #include "control/tokens.h"
 #include "daemon/share/account.h"
 #include "daemon/share/choose.h"
 #include "daemon/share/classes.h"
 #include "daemon/share/contender.h"
 #include "daemon/share/decide.h"
+#include "test.h"
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS

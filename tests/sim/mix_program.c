@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../unit/test.h"
 #include "card/context.h"
 #include "card/process.h"
 #include "card/queue.h"
 #include "mix_dice.h"
+#include "test.h"
 
 #define WAKE_NS 4600 /* from the end of a kernel to the return of a wait that spins (paced.c) */
 #define WAIT_VALUE_NS 1200

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../unit/test.h"
 #include "card/defaults.h"
 #include "card/engine.h"
+#include "test.h"
 
 /* The other ways need no time to settle but for queues that fill. */
 #define OTHERS_SETTLE_NS (1 * LL_NS_PER_S)

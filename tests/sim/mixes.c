@@ -17,10 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
 #include "mix_caps.h"
 #include "mix_classes.h"
 #include "mix_plain.h"
+#include "test.h"
 
 enum { MOST_JOBS = 64, WORST_SHOWN = 12, CHECKED_FIRST = 1, CHECKED_LAST = 2, CHECKED_SEED = 39 };
 
@@ -112,10 +112,9 @@ static int print_one(const struct options *options)
 /* ---- the check ---- */
 
 /* Two programs that wait for each kernel have 0.087 each on the card natively, 0.45 by visits (doc/share.md). */
-static void programs_that_wait_for_each_kernel_are_visited(void **state)
+TEST(programs_that_wait_for_each_kernel_are_visited)
 {
 	struct mix mix = {.count = 2};
-	(void)state;
 	for (unsigned i = 0; i < mix.count; i++)
 		mix.kinds[i] = (struct mix_kind){.name = "waits",
 						 .launches = 1,
@@ -137,10 +136,9 @@ static void programs_that_wait_for_each_kernel_are_visited(void **state)
 	assert_true(outcome.regret < 0.05);
 }
 
-static void programs_that_launch_ahead_are_as_without_loadline(void **state)
+TEST(programs_that_launch_ahead_are_as_without_loadline)
 {
 	struct mix mix = {.count = 2};
-	(void)state;
 	for (unsigned i = 0; i < mix.count; i++)
 		mix.kinds[i] = (struct mix_kind){.name = "steps",
 						 .launches = 200,
@@ -162,9 +160,8 @@ static void programs_that_launch_ahead_are_as_without_loadline(void **state)
 }
 
 /* The figures that the table of doc/share.md must reach, for the worst. */
-static void no_mix_loses_more_than_a_fifth(void **state)
+TEST(no_mix_loses_more_than_a_fifth)
 {
-	(void)state;
 	for (unsigned number = CHECKED_FIRST; number <= CHECKED_LAST; number++) {
 		struct mix mix = mix_draw(CHECKED_SEED, number);
 		struct mix_outcome outcome = mix_run_plain(&mix);
@@ -174,7 +171,7 @@ static void no_mix_loses_more_than_a_fifth(void **state)
 }
 
 /* A program of class high that has 0.04 of its speed beside another one, and one of class low that fills the card. */
-static void a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest(void **state)
+TEST(a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest)
 {
 	struct mix mix = {.count = 2,
 			  .kinds = {{.name = "waits",
@@ -195,7 +192,6 @@ static void a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest(
 				     .weight_permille = 1000,
 				     .rank = LL_PRIORITY_LOW,
 				     .seed = 2}}};
-	(void)state;
 	struct mix_class_outcome outcome = mix_run_classes(&mix);
 	mix_print_classes(0, &mix, &outcome);
 	assert_true(mix_class_pace(&mix, &outcome, MIX_NATIVE, 0) < 0.1);
@@ -206,11 +202,10 @@ static void a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest(
 }
 
 /* Two programs that fill the card; slices give each of them 0.47. */
-static void caps_hold_and_nobody_stands_still_for_long(void **state)
+TEST(caps_hold_and_nobody_stands_still_for_long)
 {
 	static const unsigned caps[] = {300, 600};
 	struct mix mix = {.count = 2};
-	(void)state;
 	for (unsigned i = 0; i < mix.count; i++)
 		mix.kinds[i] = (struct mix_kind){.name = "flood",
 						 .launches = 1,
@@ -274,16 +269,9 @@ static bool read_options(int argc, char **argv, struct options *options)
 int main(int argc, char **argv)
 {
 	struct options options = {.table = &mix_plain_table, .jobs = 1, .only = -1, .seed = 1};
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(programs_that_wait_for_each_kernel_are_visited),
-	    cmocka_unit_test(programs_that_launch_ahead_are_as_without_loadline),
-	    cmocka_unit_test(no_mix_loses_more_than_a_fifth),
-	    cmocka_unit_test(a_higher_class_keeps_to_its_slowdown_and_the_lower_one_has_the_rest),
-	    cmocka_unit_test(caps_hold_and_nobody_stands_still_for_long),
-	};
 	if (!read_options(argc, argv, &options))
 		return 2;
 	if (options.only >= 0)
 		return print_one(&options);
-	return options.mixes ? print_table(&options) : cmocka_run_group_tests(tests, NULL, NULL);
+	return options.mixes ? print_table(&options) : tests_run(argc, argv);
 }

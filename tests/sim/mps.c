@@ -12,7 +12,7 @@ static bool has_file(const char *variable, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static void body_commands(void)
+TEST_IN(in_folder, NULL, every_command_is_answered_and_only_while_there_is_a_daemon)
 {
 	static const char *const files[] = {"control", "control_lock", "control_privileged", "log",
 					    "nvidia-cuda-mps-control.pid"};
@@ -64,12 +64,6 @@ static void body_commands(void)
 	CHECK_EQUAL(mps_ask("quit", 30, text, sizeof text), 1);
 }
 
-static void every_command_is_answered_and_only_while_there_is_a_daemon(void **state)
-{
-	(void)state;
-	in_folder(NULL, body_commands);
-}
-
 static unsigned list(ll_nvml_result (*call)(struct ll_nvml_device *, unsigned int *, struct ll_nvml_process *),
 		     unsigned *ret_pid)
 {
@@ -80,7 +74,7 @@ static unsigned list(ll_nvml_result (*call)(struct ll_nvml_device *, unsigned in
 	return count;
 }
 
-static void body_lists(void)
+TEST_IN(in_mps, NULL, the_first_client_starts_a_server_and_both_are_listed)
 {
 	char text[4000], row[120];
 	unsigned pid = 0;
@@ -109,12 +103,6 @@ static void body_lists(void)
 	CHECK_EQUAL(used_bytes(), before);
 	snprintf(row, sizeof row, "Server %d not found\n", server);
 	expect(about("get_server_status", server), row);
-}
-
-static void the_first_client_starts_a_server_and_both_are_listed(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_lists);
 }
 
 /* One kernel of 20 ms, and what it says about itself. */
@@ -151,7 +139,7 @@ static void body_concurrent(void)
 	CHECK_NEAR(page->record.end_ns - page->record.start_ns, 20 * MS, MS / 100);
 }
 
-static void body_against_outsider(void)
+TEST_IN(in_mps, NULL, clients_take_turns_with_a_process_outside)
 {
 	pid_t busy = spawn_ready(stay_busy);
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
@@ -160,17 +148,10 @@ static void body_against_outsider(void)
 	kill_now(busy);
 }
 
-static void kernels_of_two_clients_run_at_the_same_time(void **state)
+TEST(kernels_of_two_clients_run_at_the_same_time)
 {
-	(void)state;
 	in_folder(NULL, body_sliced);
 	in_mps(NULL, body_concurrent);
-}
-
-static void clients_take_turns_with_a_process_outside(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_against_outsider);
 }
 
 /* What a client finds, without stack: SMs, memory. */
@@ -190,7 +171,7 @@ static void check_share(const char *percent, int sms)
 	CHECK_EQUAL(page->values[0], sms);
 }
 
-static void body_percentage(void)
+TEST_IN(in_mps, NULL, a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it)
 {
 	static const struct {
 		const char *percent;
@@ -221,12 +202,6 @@ static void body_percentage(void)
 	check_share(NULL, 12);
 }
 
-static void a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_percentage);
-}
-
 static void keep_share(void)
 {
 	int sms = 0;
@@ -238,19 +213,13 @@ static void keep_share(void)
 	CHECK_EQUAL(sms, 132);
 }
 
-static void body_kept(void)
+TEST_IN(in_mps, NULL, a_new_percentage_reaches_new_clients_only)
 {
 	pid_t client = spawn_ready(keep_share);
 	expect(about_two("set_active_thread_percentage", ask_number("get_server_list"), "25"), "25.0\n");
 	check_share(NULL, 32);
 	page->is_over = 1;
 	join(client);
-}
-
-static void a_new_percentage_reaches_new_clients_only(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_kept);
 }
 
 static void try_memory(void)
@@ -276,7 +245,7 @@ static void check_limit(const char *limit, int free_mib)
 	CHECK_EQUAL(page->values[3], LL_CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void body_limit(void)
+TEST_IN(in_mps, NULL, a_memory_limit_is_kept_and_the_total_stays)
 {
 	const int all_mib = 143155 - 66 - 521;
 	check_limit("0=2G", 1534);
@@ -293,12 +262,6 @@ static void body_limit(void)
 	check_limit("0=8G", 1534 + 2048);
 }
 
-static void a_memory_limit_is_kept_and_the_total_stays(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_limit);
-}
-
 static void see_one_card(void)
 {
 	char bus[32];
@@ -313,7 +276,7 @@ static void see_one_card(void)
 	page->values[2] = (int)strtol(bus + 5, NULL, 16);
 }
 
-static void body_cards(void)
+TEST_IN(in_folder, "cards 2\n", clients_see_the_cards_of_their_daemon)
 {
 	char text[200];
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
@@ -331,12 +294,6 @@ static void body_cards(void)
 	CHECK_EQUAL(page->values[0], LL_CUDA_ERROR_NO_DEVICE);
 }
 
-static void clients_see_the_cards_of_their_daemon(void **state)
-{
-	(void)state;
-	in_folder("cards 2\n", body_cards);
-}
-
 static void try_context(void)
 {
 	struct ll_cu_context *context;
@@ -346,7 +303,7 @@ static void try_context(void)
 		page->values[0] = (int)cu.cuCtxCreate(&context, 0, 0);
 }
 
-static void body_exclusive(void)
+TEST_IN(in_mps, "card 0 mode exclusive\n", clients_share_a_card_in_exclusive_mode_with_nobody_else)
 {
 	pid_t first = spawn_ready(stay_with_context), second = spawn_ready(stay_with_context);
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
@@ -356,13 +313,7 @@ static void body_exclusive(void)
 	kill_now(second);
 }
 
-static void clients_share_a_card_in_exclusive_mode_with_nobody_else(void **state)
-{
-	(void)state;
-	in_mps("card 0 mode exclusive\n", body_exclusive);
-}
-
-static void body_wrong_folder(void)
+TEST_IN(in_mps, NULL, a_wrong_pipe_folder_means_no_mps_and_no_error)
 {
 	unsigned pid = 0;
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
@@ -372,12 +323,6 @@ static void body_wrong_folder(void)
 	CHECK_EQUAL(list(nv.nvmlDeviceGetComputeRunningProcesses, &pid), 1);
 	CHECK_EQUAL(pid, stranger);
 	kill_now(stranger);
-}
-
-static void a_wrong_pipe_folder_means_no_mps_and_no_error(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_wrong_folder);
 }
 
 static void stay_as_another_user(void)
@@ -394,7 +339,7 @@ static void announce_and_stay(void)
 		sleep_ms(1);
 }
 
-static void body_users(void)
+TEST_IN(in_mps, NULL, another_user_waits_until_the_first_ones_clients_are_gone)
 {
 	pid_t other = spawn_ready(stay_as_another_user);
 	int server = ask_number("get_server_list");
@@ -412,13 +357,7 @@ static void body_users(void)
 	join(own);
 }
 
-static void another_user_waits_until_the_first_ones_clients_are_gone(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_users);
-}
-
-static void body_quit_waits(void)
+TEST_IN(in_mps, NULL, quit_waits_for_clients_unless_told_how_long)
 {
 	char text[200];
 	pid_t client = spawn_ready(stay_with_context);
@@ -428,13 +367,7 @@ static void body_quit_waits(void)
 	kill_now(client);
 }
 
-static void quit_waits_for_clients_unless_told_how_long(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_quit_waits);
-}
-
-static void body_partitions(void)
+TEST_IN(in_folder, "driver 610.10 cuda 13.4\n", static_partitions_come_with_cuda_13_1)
 {
 	char text[4000], name[100] = "";
 	CHECK_EQUAL(mps_start("-d -S", text, sizeof text), 0);
@@ -452,13 +385,7 @@ static void body_partitions(void)
 	expect("quit", "");
 }
 
-static void static_partitions_come_with_cuda_13_1(void **state)
-{
-	(void)state;
-	in_folder("driver 610.10 cuda 13.4\n", body_partitions);
-}
-
-static void body_cycles(void)
+TEST_IN(in_folder, NULL, two_hundred_times_started_and_stopped_leaves_nothing)
 {
 	char line[700];
 	snprintf(line, sizeof line,
@@ -468,31 +395,4 @@ static void body_cycles(void)
 	CHECK_EQUAL(run_outside(line), 0);
 	CHECK(!has_file("CUDA_MPS_PIPE_DIRECTORY", "control"));
 	CHECK(sim_answers());
-}
-
-static void two_hundred_times_started_and_stopped_leaves_nothing(void **state)
-{
-	(void)state;
-	in_folder(NULL, body_cycles);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_command_is_answered_and_only_while_there_is_a_daemon),
-	    cmocka_unit_test(the_first_client_starts_a_server_and_both_are_listed),
-	    cmocka_unit_test(kernels_of_two_clients_run_at_the_same_time),
-	    cmocka_unit_test(clients_take_turns_with_a_process_outside),
-	    cmocka_unit_test(a_client_gets_its_percentage_of_sms_and_the_memory_that_goes_with_it),
-	    cmocka_unit_test(a_new_percentage_reaches_new_clients_only),
-	    cmocka_unit_test(a_memory_limit_is_kept_and_the_total_stays),
-	    cmocka_unit_test(clients_see_the_cards_of_their_daemon),
-	    cmocka_unit_test(clients_share_a_card_in_exclusive_mode_with_nobody_else),
-	    cmocka_unit_test(a_wrong_pipe_folder_means_no_mps_and_no_error),
-	    cmocka_unit_test(another_user_waits_until_the_first_ones_clients_are_gone),
-	    cmocka_unit_test(quit_waits_for_clients_unless_told_how_long),
-	    cmocka_unit_test(static_partitions_come_with_cuda_13_1),
-	    cmocka_unit_test(two_hundred_times_started_and_stopped_leaves_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,42 +1,21 @@
 /* How MPS clients and hardware queues share the card model, on a clock of the test's own: every number is exact. */
-#include <sys/mman.h>
-
-#include "../unit/test.h"
-#include "base/clock.h"
-#include "base/err.h"
-#include "card/command.h"
 #include "card/context.h"
 #include "card/defaults.h"
-#include "card/engine.h"
 #include "card/mps.h"
 #include "card/mps_limits.h"
 #include "card/process.h"
 #include "card/queue.h"
-#include "card/world.h"
+#include "model_world.h"
 
-#define US LL_NS_PER_US
-#define MS LL_NS_PER_MS
 #define LAUNCH (5 * US)
-#define SLICE (2 * MS)
-#define SWITCH (150 * US)
 
 enum { SMS = 132 };
 
-static struct sim_world *w;
-static uint64_t now_ns;
 static uint32_t last_proc;
-
-static void run(const char *command)
-{
-	struct ll_err err = {0};
-	if (sim_command_run(w, command, SIM_COMMAND_START, &err) < 0)
-		fail_msg("%s: %s", command, err.text);
-}
 
 static void go_on(uint64_t length_ns)
 {
-	now_ns += length_ns;
-	sim_advance(w, now_ns, 0);
+	go_to(now_ns + length_ns);
 }
 
 /* Processes that all live as long as this one. */
@@ -97,33 +76,19 @@ static const struct sim_op *submit(uint32_t stream, uint64_t length_ns, bool is_
 	return sim_op_at(w, stream, position);
 }
 
-static int new_world(void **state)
+static int new_world_of_clients(void **state)
 {
-	(void)state;
-	w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (w == MAP_FAILED)
-		return -1;
-	now_ns = 1000 * LL_NS_PER_S;
 	last_proc = 0;
-	sim_world_init(w, now_ns, 0);
-	run("card 0 slice 2ms");
-	run("card 0 switch 150us");
-	run("card 0 launch-latency 5us");
-	run("card 0 kernel-gap 1us");
-	run("card 0 drift-ppm 0");
+	if (new_world(state))
+		return -1;
 	go_on(0);
 	return 0;
 }
 
-static int free_world(void **state)
-{
-	(void)state;
-	return munmap(w, sizeof *w);
-}
+TEST_EACH(new_world_of_clients, free_world);
 
-static void clients_of_one_server_run_at_the_same_time(void **state)
+TEST(clients_of_one_server_run_at_the_same_time)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
 	const struct sim_op *first = submit(a, MS, false, SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
@@ -135,9 +100,8 @@ static void clients_of_one_server_run_at_the_same_time(void **state)
 	assert_int_equal(second->end_ns, begun_ns + LAUNCH + MS);
 }
 
-static void clients_wait_for_each_other_when_the_sms_are_full(void **state)
+TEST(clients_wait_for_each_other_when_the_sms_are_full)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
 	const struct sim_op *first = submit(a, MS, false, 2 * SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
@@ -145,9 +109,8 @@ static void clients_wait_for_each_other_when_the_sms_are_full(void **state)
 	assert_int_equal(second->start_ns, first->end_ns);
 }
 
-static void the_clients_take_one_turn_together_against_an_outsider(void **state)
+TEST(the_clients_take_one_turn_together_against_an_outsider)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 0, 0), 0), b = new_stream(new_client(server, 0, 0), 0);
 	uint32_t outside = new_stream(new_context(new_proc(), 0), 0);
@@ -165,21 +128,19 @@ static void the_clients_take_one_turn_together_against_an_outsider(void **state)
 	assert_int_equal(third->end_ns, first->end_ns + SWITCH + MS);
 }
 
-static void a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight(void **state)
+TEST(a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight)
 {
 	/* Measured: doc/facts.md, "MPS". */
 	static const uint32_t rows[][2] = {{1000, 132}, {990, 130}, {750, 98}, {500, 66}, {330, 42},
 					   {250, 32},   {100, 12},  {50, 8},   {30, 8},   {10, 8}};
-	(void)state;
 	struct sim_card card = {.sm_count = 132}, small = {.sm_count = 6};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		assert_int_equal(sim_mps_sms(&card, rows[i][0]), rows[i][1]);
 	assert_int_equal(sim_mps_sms(&small, 10), 6);
 }
 
-static void a_client_stays_within_its_share_of_sms(void **state)
+TEST(a_client_stays_within_its_share_of_sms)
 {
-	(void)state;
 	uint32_t server = new_server(), half = new_client(server, 500, 0), whole = new_client(server, 0, 0);
 	uint32_t a = new_stream(half, 0), b = new_stream(half, 0), c = new_stream(whole, 0);
 	/* A full grid of work goes over half of the SMs in two turns; what ends by the clock does not. */
@@ -194,9 +155,8 @@ static void a_client_stays_within_its_share_of_sms(void **state)
 	assert_int_equal(other->end_ns, begun_ns + MS);
 }
 
-static void two_halves_with_full_grids_run_at_the_same_time(void **state)
+TEST(two_halves_with_full_grids_run_at_the_same_time)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t a = new_stream(new_client(server, 500, 0), 0), b = new_stream(new_client(server, 500, 0), 0);
 	const struct sim_op *first = submit(a, MS, false, SMS, 1024), *second = submit(b, MS, false, SMS, 1024);
@@ -208,9 +168,8 @@ static void two_halves_with_full_grids_run_at_the_same_time(void **state)
 	assert_int_equal(second->end_ns, begun_ns + 2 * MS);
 }
 
-static void a_client_of_normal_priority_goes_before_one_below(void **state)
+TEST(a_client_of_normal_priority_goes_before_one_below)
 {
-	(void)state;
 	uint32_t server = new_server();
 	uint32_t below = new_client(server, 0, 1), normal = new_client(server, 0, 0);
 	uint32_t a = new_stream(below, 0), b = new_stream(below, -5), c = new_stream(normal, 0);
@@ -223,9 +182,8 @@ static void a_client_of_normal_priority_goes_before_one_below(void **state)
 	assert_int_equal(second->start_ns, third->end_ns);
 }
 
-static void what_is_gone_of_a_server_gives_its_turn_to_others(void **state)
+TEST(what_is_gone_of_a_server_gives_its_turn_to_others)
 {
-	(void)state;
 	uint32_t server = new_server(), client = new_client(server, 0, 0);
 	uint32_t a = new_stream(client, 0), outside = new_stream(new_context(new_proc(), 0), 0);
 	submit(a, 100 * MS, false, 1, 32);
@@ -240,9 +198,8 @@ static void what_is_gone_of_a_server_gives_its_turn_to_others(void **state)
 	assert_int_equal(sim_context_count(w, 0, SIM_NONE), 1);
 }
 
-static void streams_beyond_the_connections_share_a_queue_in_order(void **state)
+TEST(streams_beyond_the_connections_share_a_queue_in_order)
 {
-	(void)state;
 	for (uint32_t connections = 1; connections <= 2; connections++) {
 		uint32_t context = new_context(new_proc(), connections);
 		uint32_t a = new_stream(context, 0), b = new_stream(context, 0);
@@ -257,22 +214,4 @@ static void streams_beyond_the_connections_share_a_queue_in_order(void **state)
 		assert_int_equal(second->start_ns, first->end_ns + US);
 		sim_proc_leave(w, w->contexts[context].proc);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_world, free_world)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(clients_of_one_server_run_at_the_same_time),
-	    TEST(clients_wait_for_each_other_when_the_sms_are_full),
-	    TEST(the_clients_take_one_turn_together_against_an_outsider),
-	    TEST(a_client_stays_within_its_share_of_sms),
-	    TEST(a_share_of_sms_is_whole_pairs_and_never_fewer_than_eight),
-	    TEST(two_halves_with_full_grids_run_at_the_same_time),
-	    TEST(a_client_of_normal_priority_goes_before_one_below),
-	    TEST(what_is_gone_of_a_server_gives_its_turn_to_others),
-	    TEST(streams_beyond_the_connections_share_a_queue_in_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static bool is_alive(pid_t pid)
 	return waitpid(pid, NULL, WNOHANG) == 0;
 }
 
-static void body_terminate(void)
+TEST_IN(in_mps, NULL, a_terminated_client_loses_its_contexts_and_nobody_else_does)
 {
 	char text[200];
 	pid_t victim = spawn_ready(make_another), neighbour = spawn_ready(stay_busy);
@@ -62,13 +62,7 @@ static void body_terminate(void)
 	kill_now(victim);
 }
 
-static void a_terminated_client_loses_its_contexts_and_nobody_else_does(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_terminate);
-}
-
-static void body_killed_client(void)
+TEST_IN(in_mps, NULL, a_killed_client_leaves_its_neighbour_running)
 {
 	pid_t victim = spawn_ready(stay_busy), neighbour = spawn_ready(work_until_it_fails);
 	int server = ask_number("get_server_list");
@@ -83,13 +77,7 @@ static void body_killed_client(void)
 	CHECK_EQUAL(page->values[0], 0);
 }
 
-static void a_killed_client_leaves_its_neighbour_running(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_killed_client);
-}
-
-static void body_fault(void)
+TEST_IN(in_mps, NULL, a_server_in_fault_refuses_clients_until_the_old_ones_are_gone)
 {
 	pid_t client = spawn_ready(work_until_it_fails);
 	int server = ask_number("get_server_list");
@@ -102,14 +90,8 @@ static void body_fault(void)
 	expect(about("get_server_status", server), "ACTIVE\n");
 }
 
-static void a_server_in_fault_refuses_clients_until_the_old_ones_are_gone(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_fault);
-}
-
 /* One client's own fault is everybody's on that card. */
-static void body_contagion(void)
+TEST_IN(in_mps, NULL, a_clients_fault_reaches_its_neighbours)
 {
 	char command[100];
 	pid_t neighbour = spawn_ready(work_until_it_fails), culprit = spawn_ready(stay_with_context);
@@ -122,13 +104,7 @@ static void body_contagion(void)
 	WAIT_FOR(new_context() == 0);
 }
 
-static void a_clients_fault_reaches_its_neighbours(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_contagion);
-}
-
-static void body_lasting_fault(void)
+TEST_IN(in_mps, NULL, a_fault_lasts_as_long_as_asked)
 {
 	expect("start_server -uid 0", "");
 	int server = ask_number("get_server_list");
@@ -140,13 +116,7 @@ static void body_lasting_fault(void)
 	expect(about("get_server_status", server), "ACTIVE\n");
 }
 
-static void a_fault_lasts_as_long_as_asked(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_lasting_fault);
-}
-
-static void body_refuse(void)
+TEST_IN(in_mps, NULL, clients_are_refused_when_the_scenario_says_so)
 {
 	CHECK_EQUAL(simctl("mps refuse count 1"), 0);
 	CHECK_EQUAL(new_context(), LL_CUDA_ERROR_MPS_SERVER_NOT_READY);
@@ -160,13 +130,7 @@ static void body_refuse(void)
 	CHECK(simctl("mps die nobody") != 0);
 }
 
-static void clients_are_refused_when_the_scenario_says_so(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_refuse);
-}
-
-static void body_hang(void)
+TEST_IN(in_mps, NULL, a_command_that_hangs_holds_up_nobody_else)
 {
 	static const char *const commands[] = {"set_default_active_thread_percentage 10", "terminate_client 1 2",
 					       "quit -t 0"};
@@ -184,12 +148,6 @@ static void body_hang(void)
 	expect("quit", "");
 }
 
-static void a_command_that_hangs_holds_up_nobody_else(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_hang);
-}
-
 static void hang_terminating(void)
 {
 	char text[200];
@@ -197,7 +155,7 @@ static void hang_terminating(void)
 	mps_ask(about_two("terminate_client", page->values[2], "1"), 30, text, sizeof text);
 }
 
-static void body_one_at_a_time(void)
+TEST_IN(in_mps, NULL, clients_are_terminated_one_at_a_time)
 {
 	char text[200];
 	pid_t client = spawn_ready(stay_with_context);
@@ -211,13 +169,7 @@ static void body_one_at_a_time(void)
 	kill_now(client);
 }
 
-static void clients_are_terminated_one_at_a_time(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_one_at_a_time);
-}
-
-static void body_server_dies(void)
+TEST_IN(in_mps, NULL, clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server)
 {
 	pid_t client = spawn_ready(work_until_it_fails);
 	int server = ask_number("get_server_list");
@@ -229,13 +181,7 @@ static void body_server_dies(void)
 	kill_now(client);
 }
 
-static void clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_server_dies);
-}
-
-static void body_daemon_dies(void)
+TEST_IN(in_mps, NULL, a_dead_daemon_leaves_nothing_stuck)
 {
 	char text[200];
 	unsigned long long before = used_bytes();
@@ -257,12 +203,6 @@ static void body_daemon_dies(void)
 	CHECK(sim_answers());
 }
 
-static void a_dead_daemon_leaves_nothing_stuck(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_daemon_dies);
-}
-
 static void work_unless_refused(void)
 {
 	struct ll_cu_context *context;
@@ -277,7 +217,7 @@ static void work_unless_refused(void)
 }
 
 /* A process of the round, chosen in turn, is killed at a time that the machine's own unsteadiness spreads. */
-static void body_at_any_moment(void)
+TEST_IN(in_mps, NULL, whoever_dies_at_whatever_moment_nothing_stays)
 {
 	static const char *const deaths[] = {"mps die server", "mps die daemon", "mps fault"};
 	enum { ROUNDS = 24, CLIENTS = 3 };
@@ -303,40 +243,9 @@ static void body_at_any_moment(void)
 	expect("quit", "");
 }
 
-static void whoever_dies_at_whatever_moment_nothing_stays(void **state)
-{
-	(void)state;
-	in_mps(NULL, body_at_any_moment);
-}
-
-static void body_no_server(void)
+TEST_IN(in_mps, "card 0 mode prohibited\n", a_server_that_cannot_start_refuses_its_clients)
 {
 	CHECK_EQUAL(new_context(), LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
 	CHECK_EQUAL(simctl("card 0 mode default"), 0);
 	CHECK_EQUAL(new_context(), 0);
-}
-
-static void a_server_that_cannot_start_refuses_its_clients(void **state)
-{
-	(void)state;
-	in_mps("card 0 mode prohibited\n", body_no_server);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_terminated_client_loses_its_contexts_and_nobody_else_does),
-	    cmocka_unit_test(a_killed_client_leaves_its_neighbour_running),
-	    cmocka_unit_test(a_server_in_fault_refuses_clients_until_the_old_ones_are_gone),
-	    cmocka_unit_test(a_clients_fault_reaches_its_neighbours),
-	    cmocka_unit_test(a_fault_lasts_as_long_as_asked),
-	    cmocka_unit_test(clients_are_refused_when_the_scenario_says_so),
-	    cmocka_unit_test(a_command_that_hangs_holds_up_nobody_else),
-	    cmocka_unit_test(clients_are_terminated_one_at_a_time),
-	    cmocka_unit_test(clients_fail_when_their_server_dies_and_the_next_one_gets_a_new_server),
-	    cmocka_unit_test(a_dead_daemon_leaves_nothing_stuck),
-	    cmocka_unit_test(whoever_dies_at_whatever_moment_nothing_stays),
-	    cmocka_unit_test(a_server_that_cannot_start_refuses_its_clients),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

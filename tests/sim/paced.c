@@ -6,8 +6,8 @@
 
 #include <sys/mman.h>
 
-#include "../unit/test.h"
 #include "card/engine.h"
+#include "test.h"
 
 #define WARM_UP_NS (50 * MS)
 #define WINDOW_NS (500 * MS)

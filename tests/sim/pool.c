@@ -22,7 +22,7 @@ static ll_cu_deviceptr allocate(size_t bytes, struct ll_cu_stream *stream)
 	return address;
 }
 
-static void body_chunks(void)
+TEST_IN_WORLD(NULL, a_pool_takes_chunks_and_gives_them_back_when_its_stream_has_been_waited_for)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -54,13 +54,7 @@ static void body_chunks(void)
 	CHECK_EQUAL(pool_value(pool, USED_HIGH), 1001 + 133 * MIB);
 }
 
-static void a_pool_takes_chunks_and_gives_them_back_when_its_stream_has_been_waited_for(void **state)
-{
-	(void)state;
-	in_world(NULL, body_chunks);
-}
-
-static void body_order(void)
+TEST_IN_WORLD(NULL, freed_memory_is_a_gap_for_others_only_when_the_stream_gets_there)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream(), *other = new_stream();
@@ -79,13 +73,7 @@ static void body_order(void)
 	CHECK_EQUAL(pool_value(pool, USED), 2 * MIB);
 }
 
-static void freed_memory_is_a_gap_for_others_only_when_the_stream_gets_there(void **state)
-{
-	(void)state;
-	in_world(NULL, body_order);
-}
-
-static void body_others(void)
+TEST_IN_WORLD(NULL, freed_memory_is_used_again)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream(), *other = new_stream();
@@ -102,15 +90,9 @@ static void body_others(void)
 	CHECK_EQUAL(pool_value(pool, RESERVED), 0);
 }
 
-static void freed_memory_is_used_again(void **state)
-{
-	(void)state;
-	in_world(NULL, body_others);
-}
-
 /* Blocks of 40 MiB, every other one freed: as much room as three of them, and none in one piece for two. Then what a
  * trim leaves of the gaps is used before the pool grows again. */
-static void body_gaps(void)
+TEST_IN_WORLD(NULL, a_pool_grows_if_no_gap_is_large_enough_alone)
 {
 	ll_cu_deviceptr blocks[6];
 	uint64_t all = UINT64_MAX;
@@ -137,13 +119,7 @@ static void body_gaps(void)
 	CHECK_EQUAL(pool_value(pool, RESERVED), 256 * MIB);
 }
 
-static void a_pool_grows_if_no_gap_is_large_enough_alone(void **state)
-{
-	(void)state;
-	in_world(NULL, body_gaps);
-}
-
-static void body_extra(void)
+TEST_IN_WORLD("card 0 pool-extra 64M", a_pool_may_take_more_than_it_needs)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -158,14 +134,8 @@ static void body_extra(void)
 	CHECK_EQUAL(used_bytes() - before, 128 * MIB);
 }
 
-static void a_pool_may_take_more_than_it_needs(void **state)
-{
-	(void)state;
-	in_world("card 0 pool-extra 64M", body_extra);
-}
-
 /* The world knows the most that was in use, however short that was. */
-static void body_most(void)
+TEST_IN_WORLD(NULL, the_most_that_was_in_use_is_kept)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -175,13 +145,7 @@ static void body_most(void)
 	CHECK_EQUAL(simctl("show | grep -q 'card 0 .*, at most 98[0-9]*\\.[0-9] MiB'"), 0);
 }
 
-static void the_most_that_was_in_use_is_kept(void **state)
-{
-	(void)state;
-	in_world(NULL, body_most);
-}
-
-static void body_threshold(void)
+TEST_IN_WORLD(NULL, a_threshold_keeps_memory_and_trimming_gives_it_back)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -202,13 +166,7 @@ static void body_threshold(void)
 	CHECK_EQUAL(cu.cuMemPoolSetAttribute(pool, RESERVED, &none), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_threshold_keeps_memory_and_trimming_gives_it_back(void **state)
-{
-	(void)state;
-	in_world(NULL, body_threshold);
-}
-
-static void body_full(void)
+TEST_IN_WORLD(NULL, a_full_card_refuses)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -228,13 +186,7 @@ static void body_full(void)
 	CHECK_EQUAL(used_bytes() - before, room);
 }
 
-static void a_full_card_refuses(void **state)
-{
-	(void)state;
-	in_world(NULL, body_full);
-}
-
-static void body_own_pool(void)
+TEST_IN_WORLD(NULL, a_pool_of_one_s_own_has_a_limit_and_outlives_its_destruction)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -268,13 +220,7 @@ static void body_own_pool(void)
 	CHECK_EQUAL(used_bytes(), before);
 }
 
-static void a_pool_of_one_s_own_has_a_limit_and_outlives_its_destruction(void **state)
-{
-	(void)state;
-	in_world(NULL, body_own_pool);
-}
-
-static void body_bytes(void)
+TEST_IN_WORLD(NULL, copies_work_on_what_a_pool_gave)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -296,12 +242,6 @@ static void body_bytes(void)
 	CHECK_EQUAL(cu.cuMemAllocAsync(&plain, 0, s), 0);
 }
 
-static void copies_work_on_what_a_pool_gave(void **state)
-{
-	(void)state;
-	in_world(NULL, body_bytes);
-}
-
 static void hold_pools(void)
 {
 	open_context(0);
@@ -312,17 +252,11 @@ static void hold_pools(void)
 		sleep_ms(1000);
 }
 
-static void body_kill(void)
+TEST_IN_WORLD(NULL, sigkill_frees_a_pool)
 {
 	uint64_t before = used_bytes_before();
 	spawn_and_kill(hold_pools);
 	WAIT_FOR(nvml_used_bytes() == before);
-}
-
-static void sigkill_frees_a_pool(void **state)
-{
-	(void)state;
-	in_world(NULL, body_kill);
 }
 
 static void body_fault(void)
@@ -335,27 +269,7 @@ static void body_fault(void)
 	CHECK_EQUAL(cu.cuDeviceGetMemPool(&pool, 0), LL_CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void faults_reach_pools(void **state)
+TEST(faults_reach_pools)
 {
-	(void)state;
 	in_world("fail cuMemAllocAsync CUDA_ERROR_OUT_OF_MEMORY count 1\nfail cuDeviceGetMemPool 801", body_fault);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_pool_takes_chunks_and_gives_them_back_when_its_stream_has_been_waited_for),
-	    cmocka_unit_test(freed_memory_is_a_gap_for_others_only_when_the_stream_gets_there),
-	    cmocka_unit_test(freed_memory_is_used_again),
-	    cmocka_unit_test(a_pool_grows_if_no_gap_is_large_enough_alone),
-	    cmocka_unit_test(a_pool_may_take_more_than_it_needs),
-	    cmocka_unit_test(the_most_that_was_in_use_is_kept),
-	    cmocka_unit_test(a_threshold_keeps_memory_and_trimming_gives_it_back),
-	    cmocka_unit_test(a_full_card_refuses),
-	    cmocka_unit_test(a_pool_of_one_s_own_has_a_limit_and_outlives_its_destruction),
-	    cmocka_unit_test(copies_work_on_what_a_pool_gave),
-	    cmocka_unit_test(sigkill_frees_a_pool),
-	    cmocka_unit_test(faults_reach_pools),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

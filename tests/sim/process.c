@@ -261,6 +261,17 @@ struct ll_cu_function *get_kernel(const char *name)
 	return function;
 }
 
+struct ll_cu_resource_desc *new_green_desc(void)
+{
+	struct ll_cu_resource all, group;
+	struct ll_cu_resource_desc *desc;
+	unsigned count = 1;
+	CHECK_EQUAL(cu.cuDeviceGetDevResource(0, &all, LL_CU_DEV_RESOURCE_TYPE_SM), 0);
+	CHECK_EQUAL(cu.cuDevSmResourceSplitByCount(&group, &count, &all, NULL, 0, 8), 0);
+	CHECK_EQUAL(cu.cuDevResourceGenerateDesc(&desc, &group, 1), 0);
+	return desc;
+}
+
 struct ll_cu_stream *new_stream(void)
 {
 	struct ll_cu_stream *stream;

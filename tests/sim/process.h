@@ -11,23 +11,14 @@
 #ifndef LOADLINE_TESTS_SIM_PROCESS_H
 #define LOADLINE_TESTS_SIM_PROCESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
-
-#include <cmocka.h>
 
 #include "abi/cuda.h"
 #include "abi/cuda_copy.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 #include "abi/nvml.h"
+#include "test.h"
 
 struct cuda {
 	void *library;
@@ -110,6 +101,8 @@ struct ll_cu_context *open_context(ll_cu_device device);
 struct ll_cu_module *load_kernels(void);
 struct ll_cu_function *get_kernel(const char *name);
 struct ll_cu_stream *new_stream(void);
+/* Eight SMs of device 0, for a green context. */
+struct ll_cu_resource_desc *new_green_desc(void);
 struct ll_nvml_device *open_card(unsigned index);
 
 /* A shell's line, run without what is preloaded into this program. Returns its exit status. */

@@ -3,11 +3,10 @@
 
 #include <errno.h>
 
-#include "../unit/test.h"
+#include "test.h"
 
-static void reads_entries_parameters_and_variables(void **state)
+TEST(reads_entries_parameters_and_variables)
 {
-	(void)state;
 	struct sim_ptx ptx;
 	assert_int_equal(sim_ptx_parse("// made by hand\n"
 				       ".version 7.4 /* and\n more */\n"
@@ -48,9 +47,8 @@ static void reads_entries_parameters_and_variables(void **state)
 	sim_ptx_fini(&ptx);
 }
 
-static void refuses_what_is_no_ptx_and_says_where(void **state)
+TEST(refuses_what_is_no_ptx_and_says_where)
 {
-	(void)state;
 	struct ll_err err;
 	struct sim_ptx ptx;
 	assert_fails(sim_ptx_parse("", &ptx, &err), -EINVAL, "no .version");
@@ -64,9 +62,8 @@ static void refuses_what_is_no_ptx_and_says_where(void **state)
 		     "not a declaration");
 }
 
-static void survives_any_cut(void **state)
+TEST(survives_any_cut)
 {
-	(void)state;
 	static const char text[] = ".version 7.4\n.target sm_50\n.global .u32 a[3];\n"
 				   ".entry k(.param .u64 x, .param .align 8 .b8 y[24]) { /* { */ ret; }\n";
 	for (size_t n = 0; n < sizeof text; n++) {
@@ -78,14 +75,4 @@ static void survives_any_cut(void **state)
 			sim_ptx_fini(&ptx);
 		free(copy);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(reads_entries_parameters_and_variables),
-	    cmocka_unit_test(refuses_what_is_no_ptx_and_says_where),
-	    cmocka_unit_test(survives_any_cut),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static unsigned take_samples(struct ll_nvml_device *card, enum ll_nvml_sampling_
 	return count;
 }
 
-static void body_samples(void)
+TEST_IN_WORLD(NULL, samples_are_windows_of_200_ms)
 {
 	struct ll_nvml_sample samples[100], more[100];
 	struct ll_nvml_utilization now;
@@ -60,12 +60,6 @@ static void body_samples(void)
 		    LL_NVML_ERROR_NOT_SUPPORTED);
 }
 
-static void samples_are_windows_of_200_ms(void **state)
-{
-	(void)state;
-	in_world(NULL, body_samples);
-}
-
 static void be_a_process(void)
 {
 	open_context(0);
@@ -74,7 +68,7 @@ static void be_a_process(void)
 		pause();
 }
 
-static void body_processes(void)
+TEST_IN_WORLD(NULL, process_lists_follow_processes)
 {
 	struct ll_nvml_process list[8];
 	/* Forked before NVML has its thread: ThreadSanitizer wants it so. */
@@ -117,12 +111,6 @@ static void body_processes(void)
 	CHECK_EQUAL(list[0].pid, getpid());
 }
 
-static void process_lists_follow_processes(void **state)
-{
-	(void)state;
-	in_world(NULL, body_processes);
-}
-
 static double metric(struct ll_nvml_gpm_metrics *metrics, unsigned id)
 {
 	metrics->version = LL_NVML_GPM_METRICS_VERSION;
@@ -141,7 +129,7 @@ static bool tells_nothing_at_once(struct ll_nvml_device *card, struct ll_nvml_gp
 	return isnan(at_once) || at_once == 0;
 }
 
-static void body_gpm(void)
+TEST_IN_WORLD(NULL, gpm_counts_the_sms)
 {
 	static struct ll_nvml_gpm_metrics metrics;
 	struct ll_nvml_gpm_support support = {.version = LL_NVML_GPM_SUPPORT_VERSION};
@@ -180,7 +168,7 @@ static void read_running(struct ll_nvml_device *card, struct ll_nvml_gpm_metrics
 	CHECK_EQUAL(nv.nvmlGpmSampleGet(card, metrics->later), 0);
 }
 
-static void body_gpm_tensor_and_dram(void)
+TEST_IN_WORLD("card 0 tensor-reach 50\ncard 0 dram-reach 80\n", gpm_counts_tensor_pipes_and_reads_of_memory)
 {
 	static struct ll_nvml_gpm_metrics metrics;
 	static const char text[] =
@@ -215,13 +203,7 @@ static void body_gpm_tensor_and_dram(void)
 	CHECK_EQUAL(cu.cuStreamSynchronize(s), LL_CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void gpm_counts_tensor_pipes_and_reads_of_memory(void **state)
-{
-	(void)state;
-	in_world("card 0 tensor-reach 50\ncard 0 dram-reach 80\n", body_gpm_tensor_and_dram);
-}
-
-static void body_gpm_without_tensor(void)
+TEST_IN_WORLD("card 0 gpm-tensor off\n", gpm_may_lack_a_reading)
 {
 	static struct ll_nvml_gpm_metrics metrics = {.version = LL_NVML_GPM_METRICS_VERSION, .count = 2};
 	struct ll_nvml_device *card = open_card(0);
@@ -235,19 +217,7 @@ static void body_gpm_without_tensor(void)
 	CHECK_EQUAL(metrics.metrics[1].status, 0);
 }
 
-static void gpm_may_lack_a_reading(void **state)
-{
-	(void)state;
-	in_world("card 0 gpm-tensor off\n", body_gpm_without_tensor);
-}
-
-static void gpm_counts_the_sms(void **state)
-{
-	(void)state;
-	in_world(NULL, body_gpm);
-}
-
-static void body_no_gpm(void)
+TEST_IN_WORLD("cards 2\ncard 0 capability 8.0\ncard 1 gpm off\n", older_cards_have_no_gpm)
 {
 	struct ll_nvml_gpm_support support = {.version = LL_NVML_GPM_SUPPORT_VERSION, .is_supported = 1};
 	struct ll_nvml_gpm_sample *sample;
@@ -261,13 +231,7 @@ static void body_no_gpm(void)
 	}
 }
 
-static void older_cards_have_no_gpm(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncard 0 capability 8.0\ncard 1 gpm off\n", body_no_gpm);
-}
-
-static void body_power(void)
+TEST_IN_WORLD(NULL, power_and_clocks_follow_contexts_and_heat)
 {
 	struct ll_nvml_device *card = open_card(0);
 	unsigned milliwatts, celsius, mhz, low, high;
@@ -306,13 +270,7 @@ static void body_power(void)
 	CHECK(mhz < 1980);
 }
 
-static void power_and_clocks_follow_contexts_and_heat(void **state)
-{
-	(void)state;
-	in_world(NULL, body_power);
-}
-
-static void body_mig(void)
+TEST_IN_WORLD("card 0 mig 2", a_card_in_mig_mode_is_read_by_slice)
 {
 	static struct ll_nvml_gpm_metrics metrics;
 	struct ll_nvml_device *card = open_card(0), *slice, *parent;
@@ -355,13 +313,7 @@ static void body_mig(void)
 	CHECK_EQUAL(nv.nvmlGpmSampleFree(metrics.later), 0);
 }
 
-static void a_card_in_mig_mode_is_read_by_slice(void **state)
-{
-	(void)state;
-	in_world("card 0 mig 2", body_mig);
-}
-
-static void body_two_cards(void)
+TEST_IN_WORLD("cards 2\n", two_cards_are_apart)
 {
 	struct ll_nvml_utilization first = {0}, second = {0};
 	struct ll_nvml_device *a = open_card(0), *b = open_card(1), *same;
@@ -384,26 +336,4 @@ static void body_two_cards(void)
 	CHECK_EQUAL(nv.nvmlDeviceGetHandleByIndex(2, &same), LL_NVML_ERROR_INVALID_ARGUMENT);
 	CHECK_EQUAL(nv.nvmlShutdown(), 0);
 	CHECK_EQUAL(nv.nvmlDeviceGetUtilizationRates(a, &first), LL_NVML_ERROR_UNINITIALIZED);
-}
-
-static void two_cards_are_apart(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", body_two_cards);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(samples_are_windows_of_200_ms),
-	    cmocka_unit_test(process_lists_follow_processes),
-	    cmocka_unit_test(gpm_counts_the_sms),
-	    cmocka_unit_test(gpm_counts_tensor_pipes_and_reads_of_memory),
-	    cmocka_unit_test(gpm_may_lack_a_reading),
-	    cmocka_unit_test(older_cards_have_no_gpm),
-	    cmocka_unit_test(power_and_clocks_follow_contexts_and_heat),
-	    cmocka_unit_test(a_card_in_mig_mode_is_read_by_slice),
-	    cmocka_unit_test(two_cards_are_apart),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

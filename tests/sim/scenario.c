@@ -4,12 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../unit/test.h"
 #include "card/command.h"
 #include "card/defaults.h"
 #include "card/meter.h"
 #include "card/scenario.h"
 #include "card/world.h"
+#include "test.h"
 
 static struct sim_world *w;
 
@@ -29,6 +29,8 @@ static int free_world(void **state)
 	return munmap(w, sizeof *w);
 }
 
+TEST_EACH(new_world, free_world);
+
 static int apply(const char *text, struct ll_err *err)
 {
 	char path[] = "/tmp/loadline-scenario.XXXXXX";
@@ -46,9 +48,8 @@ static int apply(const char *text, struct ll_err *err)
 	return rc;
 }
 
-static void takes_what_the_readme_shows(void **state)
+TEST(takes_what_the_readme_shows)
 {
-	(void)state;
 	struct ll_err err;
 	assert_int_equal(apply("# two cards, one of them odd\n"
 			       "\n"
@@ -87,18 +88,16 @@ static void takes_what_the_readme_shows(void **state)
 	assert_int_equal(w->events[2].at_ns, w->born_ns + UINT64_C(9000000000));
 }
 
-static void an_error_names_file_and_line(void **state)
+TEST(an_error_names_file_and_line)
 {
-	(void)state;
 	struct ll_err err;
 	assert_fails(apply("cards 2\n\ncard 2 used 1G\n", &err), -EINVAL, ":3: ");
 	assert_fails(apply("cards 2\ncrads 3\n", &err), -EINVAL, ":2: 'crads': no such command");
 	assert_fails(sim_scenario_load("/nonexistent/x", &(struct sim_scenario){0}, &err), -EINVAL, "/nonexistent/x");
 }
 
-static void every_kind_of_nonsense_is_refused(void **state)
+TEST(every_kind_of_nonsense_is_refused)
 {
-	(void)state;
 	static const char *const lines[] = {
 	    "cards",
 	    "cards -1",
@@ -169,9 +168,8 @@ static void every_kind_of_nonsense_is_refused(void **state)
 	assert_fails(apply(long_line, &err), -EINVAL, "longer than");
 }
 
-static void what_programs_could_not_see_change_is_for_scenarios_only(void **state)
+TEST(what_programs_could_not_see_change_is_for_scenarios_only)
 {
-	(void)state;
 	struct ll_err err;
 	static const char *const lines[] = {"cards 2", "driver 470.1 cuda 11.4", "card 0 sm 10", "card 0 name X",
 					    "card 0 mig 2"};
@@ -183,9 +181,8 @@ static void what_programs_could_not_see_change_is_for_scenarios_only(void **stat
 	assert_int_equal(w->cards[0].foreign_bytes, UINT64_C(1) << 30);
 }
 
-static void waiting_commands_and_faults_have_bounds(void **state)
+TEST(waiting_commands_and_faults_have_bounds)
 {
-	(void)state;
 	struct ll_err err;
 	for (int i = 0; i < SIM_EVENTS; i++)
 		assert_int_equal(sim_command_run(w, "at 1s heal", SIM_COMMAND_START, &err), 0);
@@ -195,18 +192,4 @@ static void waiting_commands_and_faults_have_bounds(void **state)
 	assert_fails(sim_command_run(w, "fail cuInit 2", SIM_COMMAND_START, &err), -ENOSPC, "faults at once");
 	assert_int_equal(sim_command_run(w, "heal", SIM_COMMAND_START, &err), 0);
 	assert_int_equal(sim_command_run(w, "fail cuInit 2", SIM_COMMAND_START, &err), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_world, free_world)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(takes_what_the_readme_shows),
-	    TEST(an_error_names_file_and_line),
-	    TEST(every_kind_of_nonsense_is_refused),
-	    TEST(what_programs_could_not_see_change_is_for_scenarios_only),
-	    TEST(waiting_commands_and_faults_have_bounds),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

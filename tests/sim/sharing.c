@@ -70,7 +70,7 @@ static void lend_plain_memory(void)
 	CHECK_EQUAL(seen, 43);
 }
 
-static void body_ipc(void)
+TEST_IN_WORLD(NULL, an_allocation_can_be_used_by_another_process_and_is_charged_once)
 {
 	unsigned char seen = 0;
 	ll_cu_deviceptr a;
@@ -98,12 +98,6 @@ static void body_ipc(void)
 		    LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void an_allocation_can_be_used_by_another_process_and_is_charged_once(void **state)
-{
-	(void)state;
-	in_world(NULL, body_ipc);
-}
-
 static void lend_and_free(void)
 {
 	ll_cu_deviceptr a;
@@ -118,7 +112,7 @@ static void lend_and_free(void)
 	WAIT_FOR(letter->is_done == 3);
 }
 
-static void body_ipc_freed_first(void)
+TEST_IN_WORLD(NULL, an_allocation_that_its_maker_frees_first_stays_until_it_is_closed)
 {
 	unsigned char seen = 0;
 	ll_cu_deviceptr a, late;
@@ -140,13 +134,7 @@ static void body_ipc_freed_first(void)
 	join(lender);
 }
 
-static void an_allocation_that_its_maker_frees_first_stays_until_it_is_closed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_ipc_freed_first);
-}
-
-static void body_ipc_killed(void)
+TEST_IN_WORLD(NULL, an_allocation_outlives_its_killed_maker_where_it_is_open)
 {
 	ll_cu_deviceptr a;
 	open_post();
@@ -159,12 +147,6 @@ static void body_ipc_killed(void)
 	uint64_t alone = used_bytes();
 	CHECK_EQUAL(cu.cuIpcCloseMemHandle(a), 0);
 	CHECK_EQUAL(alone - used_bytes(), 100 * MIB);
-}
-
-static void an_allocation_outlives_its_killed_maker_where_it_is_open(void **state)
-{
-	(void)state;
-	in_world(NULL, body_ipc_killed);
 }
 
 static void make_and_send(void)
@@ -183,7 +165,7 @@ static void make_and_send(void)
 	live_on();
 }
 
-static void body_physical(void)
+TEST_IN_WORLD(NULL, exported_physical_memory_stays_until_its_last_holder_lets_go)
 {
 	unsigned char seen = 0;
 	ll_cu_mem_handle handle;
@@ -214,12 +196,6 @@ static void body_physical(void)
 	CHECK_EQUAL(used_bytes(), alone);
 	CHECK_EQUAL(cu.cuMemUnmap(a, 100 * MIB), 0);
 	CHECK_EQUAL(alone - used_bytes(), 100 * MIB);
-}
-
-static void exported_physical_memory_stays_until_its_last_holder_lets_go(void **state)
-{
-	(void)state;
-	in_world(NULL, body_physical);
 }
 
 /* How much of this machine's memory another process's memory on the card takes. */
@@ -258,7 +234,7 @@ static void make_send_and_free(void)
 	WAIT_FOR(letter->is_done == 3);
 }
 
-static void body_bytes_go(void)
+TEST_IN_WORLD(NULL, the_bytes_of_exported_memory_go_with_its_last_holder)
 {
 	unsigned char seen = 0;
 	ll_cu_mem_handle handle;
@@ -285,13 +261,7 @@ static void body_bytes_go(void)
 	join(maker);
 }
 
-static void the_bytes_of_exported_memory_go_with_its_last_holder(void **state)
-{
-	(void)state;
-	in_world(NULL, body_bytes_go);
-}
-
-static void body_all_killed(void)
+TEST_IN_WORLD(NULL, sigkill_frees_what_nobody_imported_and_no_descriptor_holds)
 {
 	open_post();
 	uint64_t before = used_bytes_before();
@@ -308,13 +278,7 @@ static void body_all_killed(void)
 	WAIT_FOR(nvml_used_bytes() == before);
 }
 
-static void sigkill_frees_what_nobody_imported_and_no_descriptor_holds(void **state)
-{
-	(void)state;
-	in_world(NULL, body_all_killed);
-}
-
-static void body_descriptor(void)
+TEST_IN_WORLD(NULL, a_descriptor_holds_what_its_maker_released)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0();
 	ll_cu_mem_handle handle;
@@ -338,13 +302,7 @@ static void body_descriptor(void)
 	CHECK_EQUAL(used_bytes(), before);
 }
 
-static void a_descriptor_holds_what_its_maker_released(void **state)
-{
-	(void)state;
-	in_world(NULL, body_descriptor);
-}
-
-static void body_same_process(void)
+TEST_IN_WORLD(NULL, only_what_asked_for_it_can_be_exported)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0(), private = on_card_0();
 	ll_cu_mem_handle handle, same;
@@ -371,12 +329,6 @@ static void body_same_process(void)
 	CHECK_EQUAL(cu.cuMemImportFromShareableHandle(&same, (void *)(intptr_t)sockets[0],
 						      LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
 		    LL_CUDA_ERROR_INVALID_VALUE);
-}
-
-static void only_what_asked_for_it_can_be_exported(void **state)
-{
-	(void)state;
-	in_world(NULL, body_same_process);
 }
 
 static struct ll_cu_mem_pool *new_shareable_pool(void)
@@ -407,7 +359,7 @@ static void lend_a_pool(void)
 	live_on();
 }
 
-static void body_pool(void)
+TEST_IN_WORLD(NULL, a_pool_can_be_used_by_another_process)
 {
 	unsigned char seen = 0;
 	struct ll_cu_mem_pool *pool;
@@ -434,12 +386,6 @@ static void body_pool(void)
 	kill_and_wait(lender);
 }
 
-static void a_pool_can_be_used_by_another_process(void **state)
-{
-	(void)state;
-	in_world(NULL, body_pool);
-}
-
 static void lend_a_block_and_free(void)
 {
 	ll_cu_deviceptr a;
@@ -460,7 +406,7 @@ static void lend_a_block_and_free(void)
 	WAIT_FOR(letter->is_done == 3);
 }
 
-static void body_block_given_back(void)
+TEST_IN_WORLD(NULL, a_block_that_its_pool_gave_back_stays_where_it_is_imported)
 {
 	unsigned char seen = 0;
 	struct ll_cu_mem_pool *pool;
@@ -483,12 +429,6 @@ static void body_block_given_back(void)
 	CHECK_EQUAL(before - used_bytes(), 128 * MIB);
 	letter->is_done = 3;
 	join(lender);
-}
-
-static void a_block_that_its_pool_gave_back_stays_where_it_is_imported(void **state)
-{
-	(void)state;
-	in_world(NULL, body_block_given_back);
 }
 
 static void work_and_record(void)
@@ -517,7 +457,7 @@ static void work_and_record(void)
 	CHECK_EQUAL(cu.cuEventDestroy(timed), 0);
 }
 
-static void body_event(void)
+TEST_IN_WORLD(NULL, an_event_can_be_waited_for_by_another_process)
 {
 	struct ll_cu_event *event;
 	open_post();
@@ -536,28 +476,4 @@ static void body_event(void)
 	join(worker);
 	CHECK_EQUAL(cu.cuEventDestroy(event), 0);
 	CHECK_EQUAL(cu.cuIpcOpenEventHandle(&event, letter->event), LL_CUDA_ERROR_INVALID_VALUE);
-}
-
-static void an_event_can_be_waited_for_by_another_process(void **state)
-{
-	(void)state;
-	in_world(NULL, body_event);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(an_allocation_can_be_used_by_another_process_and_is_charged_once),
-	    cmocka_unit_test(an_allocation_that_its_maker_frees_first_stays_until_it_is_closed),
-	    cmocka_unit_test(an_allocation_outlives_its_killed_maker_where_it_is_open),
-	    cmocka_unit_test(exported_physical_memory_stays_until_its_last_holder_lets_go),
-	    cmocka_unit_test(the_bytes_of_exported_memory_go_with_its_last_holder),
-	    cmocka_unit_test(sigkill_frees_what_nobody_imported_and_no_descriptor_holds),
-	    cmocka_unit_test(a_descriptor_holds_what_its_maker_released),
-	    cmocka_unit_test(a_block_that_its_pool_gave_back_stays_where_it_is_imported),
-	    cmocka_unit_test(only_what_asked_for_it_can_be_exported),
-	    cmocka_unit_test(a_pool_can_be_used_by_another_process),
-	    cmocka_unit_test(an_event_can_be_waited_for_by_another_process),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 /* The slice and the switch of these tests. */
 #define SLOW_CARD "card 0 slice 2ms\ncard 0 switch 150us\ncard 0 drift-ppm 0\n"
 
-static void body_alone(void)
+TEST_IN_WORLD(SLOW_CARD, a_kernel_alone_keeps_its_length_exactly)
 {
 	enum { KERNELS = 50 };
 	open_context(0);
@@ -31,12 +31,6 @@ static void body_alone(void)
 	}
 }
 
-static void a_kernel_alone_keeps_its_length_exactly(void **state)
-{
-	(void)state;
-	in_world(SLOW_CARD, body_alone);
-}
-
 static uint64_t wall_ns(void)
 {
 	struct timespec ts;
@@ -44,7 +38,7 @@ static uint64_t wall_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static void body_clock(void)
+TEST_IN_WORLD("card 0 drift-ppm 100", the_card_s_clock_is_about_the_wall_clock)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -58,13 +52,7 @@ static void body_clock(void)
 	CHECK(record->end_ns - record->start_ns >= US);
 }
 
-static void the_card_s_clock_is_about_the_wall_clock(void **state)
-{
-	(void)state;
-	in_world("card 0 drift-ppm 100", body_clock);
-}
-
-static void body_gap(void)
+TEST_IN_WORLD(SLOW_CARD, a_stranger_shows_as_a_gap_which_ends_the_kernel)
 {
 	pid_t stranger = spawn_ready(be_a_stranger);
 	open_context(0);
@@ -98,13 +86,7 @@ static void body_gap(void)
 	kill(stranger, SIGKILL);
 }
 
-static void a_stranger_shows_as_a_gap_which_ends_the_kernel(void **state)
-{
-	(void)state;
-	in_world(SLOW_CARD, body_gap);
-}
-
-static void body_late(void)
+TEST_IN_WORLD(SLOW_CARD, a_late_kernel_stops_its_epoch_alone)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -128,13 +110,7 @@ static void body_late(void)
 		CHECK_EQUAL(records[i].sequence, i + 1);
 }
 
-static void a_late_kernel_stops_its_epoch_alone(void **state)
-{
-	(void)state;
-	in_world(SLOW_CARD, body_late);
-}
-
-static void body_other_module(void)
+TEST_IN_WORLD(SLOW_CARD, another_module_s_epochs_are_its_own)
 {
 	struct ll_cu_context *a = open_context(0);
 	struct ll_cu_function *in_a = get_kernel("spin_ns");
@@ -152,13 +128,7 @@ static void body_other_module(void)
 	CHECK_EQUAL(cu.cuCtxDestroy(a), 0);
 }
 
-static void another_module_s_epochs_are_its_own(void **state)
-{
-	(void)state;
-	in_world(SLOW_CARD, body_other_module);
-}
-
-static void body_device_record(void)
+TEST_IN_WORLD(NULL, records_go_to_the_card_s_memory_and_nowhere_else)
 {
 	ll_cu_deviceptr address;
 	struct record record;
@@ -172,12 +142,6 @@ static void body_device_record(void)
 	launch_spin(spin, NULL, MS, &record, 0, 0, 1, 10);
 	CHECK_EQUAL(cu.cuCtxSynchronize(), LL_CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK_EQUAL(cu.cuMemAlloc(&address, 16), LL_CUDA_ERROR_ILLEGAL_ADDRESS);
-}
-
-static void records_go_to_the_card_s_memory_and_nowhere_else(void **state)
-{
-	(void)state;
-	in_world(NULL, body_device_record);
 }
 
 static void be_one_of_two(void)
@@ -204,29 +168,9 @@ static void be_one_of_two(void)
 	CHECK_EQUAL(cu.cuEventDestroy(end), 0);
 }
 
-static void body_share(void)
+TEST_IN_WORLD(SLOW_CARD, two_processes_share_the_card_by_slices)
 {
 	pid_t a = spawn(be_one_of_two), b = spawn(be_one_of_two);
 	join(a);
 	join(b);
-}
-
-static void two_processes_share_the_card_by_slices(void **state)
-{
-	(void)state;
-	in_world(SLOW_CARD, body_share);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_kernel_alone_keeps_its_length_exactly),
-	    cmocka_unit_test(the_card_s_clock_is_about_the_wall_clock),
-	    cmocka_unit_test(a_stranger_shows_as_a_gap_which_ends_the_kernel),
-	    cmocka_unit_test(a_late_kernel_stops_its_epoch_alone),
-	    cmocka_unit_test(another_module_s_epochs_are_its_own),
-	    cmocka_unit_test(records_go_to_the_card_s_memory_and_nowhere_else),
-	    cmocka_unit_test(two_processes_share_the_card_by_slices),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #define MS UINT64_C(1000000)
 
-static void body_bytes(void)
+TEST_IN_WORLD(NULL, copies_and_memsets_move_real_bytes)
 {
 	enum { BYTES = 3 << 20 };
 	static unsigned char out[BYTES], in[BYTES];
@@ -35,13 +35,7 @@ static void body_bytes(void)
 	CHECK_EQUAL(cu.cuMemFree(b), 0);
 }
 
-static void copies_and_memsets_move_real_bytes(void **state)
-{
-	(void)state;
-	in_world(NULL, body_bytes);
-}
-
-static void body_async(void)
+TEST_IN_WORLD(NULL, asynchronous_copies_happen_later_and_by_themselves)
 {
 	ll_cu_deviceptr a;
 	void *pinned;
@@ -72,13 +66,7 @@ static void body_async(void)
 	CHECK_EQUAL(cu.cuStreamDestroy(s), 0);
 }
 
-static void asynchronous_copies_happen_later_and_by_themselves(void **state)
-{
-	(void)state;
-	in_world(NULL, body_async);
-}
-
-static void body_events(void)
+TEST_IN_WORLD(NULL, events_have_the_card_s_time_and_order_streams)
 {
 	struct ll_cu_event *start, *end, *fresh, *silent;
 	float ms;
@@ -121,12 +109,6 @@ static void body_events(void)
 	CHECK_EQUAL(cu.cuEventDestroy(silent), 0);
 }
 
-static void events_have_the_card_s_time_and_order_streams(void **state)
-{
-	(void)state;
-	in_world(NULL, body_events);
-}
-
 static _Atomic int order[8];
 static _Atomic int order_count;
 
@@ -142,7 +124,7 @@ static void note_callback(struct ll_cu_stream *stream, ll_cu_result status, void
 	note(user);
 }
 
-static void body_host(void)
+TEST_IN_WORLD(NULL, host_functions_run_in_the_stream_s_order)
 {
 	open_context(0);
 	struct ll_cu_stream *s = new_stream();
@@ -158,13 +140,7 @@ static void body_host(void)
 		CHECK_EQUAL(order[i], i + 1);
 }
 
-static void host_functions_run_in_the_stream_s_order(void **state)
-{
-	(void)state;
-	in_world(NULL, body_host);
-}
-
-static void body_values(void)
+TEST_IN_WORLD(NULL, streams_write_values_and_wait_for_them)
 {
 	ll_cu_deviceptr address;
 	void *page;
@@ -185,13 +161,7 @@ static void body_values(void)
 	CHECK_EQUAL(cu.cuStreamWriteValue32(a, address + 2, 0, 0), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void streams_write_values_and_wait_for_them(void **state)
-{
-	(void)state;
-	in_world(NULL, body_values);
-}
-
-static void body_shared_page(void)
+TEST_IN_WORLD(NULL, a_registered_page_sees_what_a_stream_writes)
 {
 	static _Alignas(4096) _Atomic uint32_t page[1024];
 	ll_cu_deviceptr address;
@@ -206,13 +176,7 @@ static void body_shared_page(void)
 	CHECK_EQUAL(cu.cuStreamWriteValue32(s, address + 8, 6, 0), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_registered_page_sees_what_a_stream_writes(void **state)
-{
-	(void)state;
-	in_world(NULL, body_shared_page);
-}
-
-static void body_full_queue(void)
+TEST_IN_WORLD(NULL, a_full_queue_makes_launches_wait)
 {
 	enum { KERNELS = 3000 };
 	open_context(0);
@@ -227,12 +191,6 @@ static void body_full_queue(void)
 		CHECK_EQUAL(records[i].sequence, i);
 		CHECK(i == 1 || records[i].start_ns >= records[i - 1].end_ns);
 	}
-}
-
-static void a_full_queue_makes_launches_wait(void **state)
-{
-	(void)state;
-	in_world(NULL, body_full_queue);
 }
 
 static struct ll_cu_context *shared_context;
@@ -254,7 +212,7 @@ static void *launch_many(void *user)
 	return NULL;
 }
 
-static void body_threads(void)
+TEST_IN_WORLD(NULL, many_threads_share_a_context)
 {
 	enum { THREADS = 8 };
 	pthread_t threads[THREADS];
@@ -269,13 +227,7 @@ static void body_threads(void)
 	CHECK_EQUAL(cu.cuCtxDestroy(shared_context), 0);
 }
 
-static void many_threads_share_a_context(void **state)
-{
-	(void)state;
-	in_world(NULL, body_threads);
-}
-
-static void body_launches(void)
+TEST_IN_WORLD("kernel other_* 5ms", kernels_take_the_length_of_their_rule)
 {
 	open_context(0);
 	struct ll_cu_function *other = get_kernel("other_kernel"), *spin = get_kernel("spin_ns_plain");
@@ -313,26 +265,4 @@ static void body_launches(void)
 	CHECK_EQUAL(blocks, 2);
 	CHECK_EQUAL(cu.cuEventDestroy(start), 0);
 	CHECK_EQUAL(cu.cuEventDestroy(end), 0);
-}
-
-static void kernels_take_the_length_of_their_rule(void **state)
-{
-	(void)state;
-	in_world("kernel other_* 5ms", body_launches);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(copies_and_memsets_move_real_bytes),
-	    cmocka_unit_test(asynchronous_copies_happen_later_and_by_themselves),
-	    cmocka_unit_test(events_have_the_card_s_time_and_order_streams),
-	    cmocka_unit_test(host_functions_run_in_the_stream_s_order),
-	    cmocka_unit_test(streams_write_values_and_wait_for_them),
-	    cmocka_unit_test(a_registered_page_sees_what_a_stream_writes),
-	    cmocka_unit_test(a_full_queue_makes_launches_wait),
-	    cmocka_unit_test(many_threads_share_a_context),
-	    cmocka_unit_test(kernels_take_the_length_of_their_rule),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

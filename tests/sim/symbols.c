@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-static void body_all_there(void)
+TEST_IN_WORLD("driver 610.10 cuda 13.4", every_declared_function_is_exported)
 {
 	const char *(*world)(void);
 	const char *expected = getenv("LOADLINE_SIM_DIR");
@@ -16,12 +16,6 @@ static void body_all_there(void)
 		memcpy(&world, &found, sizeof found);
 		CHECK(world && expected && world() && strcmp(world(), expected) == 0);
 	}
-}
-
-static void every_declared_function_is_exported(void **state)
-{
-	(void)state;
-	in_world("driver 610.10 cuda 13.4", body_all_there);
 }
 
 static void body_missing(void)
@@ -43,13 +37,12 @@ static void body_missing(void)
 	CHECK_EQUAL(nv.nvmlDeviceGetUtilizationRates(card, &utilization), 0);
 }
 
-static void missing_symbols_are_missing_for_dlsym_and_for_the_driver_s_own_lookup(void **state)
+TEST(missing_symbols_are_missing_for_dlsym_and_for_the_driver_s_own_lookup)
 {
-	(void)state;
 	in_world("missing nvmlGpmSampleGet cuLaunchKernel cuStreamWriteValue32_v2", body_missing);
 }
 
-static void body_old_driver(void)
+TEST_IN_WORLD("driver 470.57.02 cuda 11.4\nmissing cuGetProcAddress_v2", an_older_driver_says_so)
 {
 	struct ll_cu_module *module;
 	char text[80];
@@ -70,12 +63,6 @@ static void body_old_driver(void)
 	CHECK_EQUAL(cu.cuModuleLoadData(&module, "rubbish"), LL_CUDA_ERROR_INVALID_IMAGE);
 }
 
-static void an_older_driver_says_so(void **state)
-{
-	(void)state;
-	in_world("driver 470.57.02 cuda 11.4\nmissing cuGetProcAddress_v2", body_old_driver);
-}
-
 static void *look_up(const char *name, int version, uint64_t flags)
 {
 	void *found = NULL;
@@ -85,7 +72,7 @@ static void *look_up(const char *name, int version, uint64_t flags)
 	return found;
 }
 
-static void body_proc_address(void)
+TEST_IN_WORLD(NULL, the_driver_s_own_lookup_knows_versions_and_streams)
 {
 	void *found;
 	enum ll_cu_proc_address_result result;
@@ -112,12 +99,6 @@ static void body_proc_address(void)
 	CHECK_EQUAL(cu.cuGetProcAddress_v1("cuNoSuchThing", &found, 12000, 0), LL_CUDA_ERROR_NOT_FOUND);
 }
 
-static void the_driver_s_own_lookup_knows_versions_and_streams(void **state)
-{
-	(void)state;
-	in_world(NULL, body_proc_address);
-}
-
 static void check_lookup(const char *symbol)
 {
 	char name[80], per_thread_name[80];
@@ -137,7 +118,7 @@ static const char *const governed[] = {
 #include "abi/cuda_governed.def"
 };
 
-static void body_governed(void)
+TEST_IN_WORLD(NULL, the_lookup_knows_all_that_is_governed)
 {
 	open_cuda();
 	for (size_t i = 0; i < sizeof governed / sizeof governed[0]; i++)
@@ -153,13 +134,7 @@ static void body_governed(void)
 	      dlsym(cu.library, "cuStreamBeginCapture_v2_ptsz"));
 }
 
-static void the_lookup_knows_all_that_is_governed(void **state)
-{
-	(void)state;
-	in_world(NULL, body_governed);
-}
-
-static void body_unknown(void)
+TEST_IN_WORLD(NULL, what_is_not_modelled_is_refused_cleanly)
 {
 	const struct ll_cu_uuid id = {{0}};
 	const void *table = &id;
@@ -181,12 +156,6 @@ static void body_unknown(void)
 	CHECK(nv.nvmlErrorString((ll_nvml_result)4711));
 }
 
-static void what_is_not_modelled_is_refused_cleanly(void **state)
-{
-	(void)state;
-	in_world(NULL, body_unknown);
-}
-
 static struct ll_cu_context *shared_context;
 
 static void *use_own_stream(void *user)
@@ -203,7 +172,7 @@ static void *use_own_stream(void *user)
 	return NULL;
 }
 
-static void body_per_thread(void)
+TEST_IN_WORLD(NULL, threads_have_their_own_default_streams)
 {
 	ll_cu_deviceptr address;
 	pthread_t thread;
@@ -219,24 +188,4 @@ static void body_per_thread(void)
 	CHECK_EQUAL(cu.cuMemcpyDtoH(&value, address, 4), 0);
 	CHECK_EQUAL(value, 5);
 	CHECK_EQUAL(cu.cuStreamQuery(s), LL_CUDA_ERROR_NOT_READY);
-}
-
-static void threads_have_their_own_default_streams(void **state)
-{
-	(void)state;
-	in_world(NULL, body_per_thread);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_declared_function_is_exported),
-	    cmocka_unit_test(missing_symbols_are_missing_for_dlsym_and_for_the_driver_s_own_lookup),
-	    cmocka_unit_test(an_older_driver_says_so),
-	    cmocka_unit_test(the_driver_s_own_lookup_knows_versions_and_streams),
-	    cmocka_unit_test(the_lookup_knows_all_that_is_governed),
-	    cmocka_unit_test(what_is_not_modelled_is_refused_cleanly),
-	    cmocka_unit_test(threads_have_their_own_default_streams),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void run_timeline(struct ll_cu_stream *stream, uint64_t length_ns, unsign
 	cu.cuMemFree(blocks_at);
 }
 
-static void body_waves(void)
+TEST_IN_WORLD("card 0 drift-ppm 0\n", blocks_that_do_not_fit_follow_in_waves)
 {
 	static struct trace traces[3];
 	static struct block blocks[2 * ROUND + 1];
@@ -72,12 +72,6 @@ static void body_waves(void)
 		CHECK_EQUAL(traces[i].gap_count, 0);
 		CHECK_EQUAL(traces[i].step_ns, 352);
 	}
-}
-
-static void blocks_that_do_not_fit_follow_in_waves(void **state)
-{
-	(void)state;
-	in_world("card 0 drift-ppm 0\n", body_waves);
 }
 
 static void body_gaps(void)
@@ -107,13 +101,12 @@ static void body_gaps(void)
 	kill(stranger, SIGKILL);
 }
 
-static void interruptions_are_listed_and_their_time_does_not_count(void **state)
+TEST(interruptions_are_listed_and_their_time_does_not_count)
 {
-	(void)state;
 	in_world("card 0 slice 2ms\ncard 0 switch 150us\ncard 0 drift-ppm 0\n", body_gaps);
 }
 
-static void body_indexes(void)
+TEST_IN_WORLD(NULL, every_thread_writes_its_number_and_nothing_else_is_written)
 {
 	static int32_t numbers[NUMBERS];
 	ll_cu_deviceptr out;
@@ -125,12 +118,6 @@ static void body_indexes(void)
 	CHECK_EQUAL(cu.cuMemcpyDtoH(numbers, out, sizeof numbers), 0);
 	for (int i = 0; i < NUMBERS; i++)
 		CHECK_EQUAL(numbers[i], i < 256 ? i : -1);
-}
-
-static void every_thread_writes_its_number_and_nothing_else_is_written(void **state)
-{
-	(void)state;
-	in_world(NULL, body_indexes);
 }
 
 static void body_beyond(void)
@@ -151,20 +138,8 @@ static void body_no_records(void)
 	CHECK_EQUAL(cu.cuCtxSynchronize(), LL_CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void writing_where_there_is_no_memory_loses_the_context(void **state)
+TEST(writing_where_there_is_no_memory_loses_the_context)
 {
-	(void)state;
 	in_world(NULL, body_beyond);
 	in_world(NULL, body_no_records);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(blocks_that_do_not_fit_follow_in_waves),
-	    cmocka_unit_test(interruptions_are_listed_and_their_time_does_not_count),
-	    cmocka_unit_test(every_thread_writes_its_number_and_nothing_else_is_written),
-	    cmocka_unit_test(writing_where_there_is_no_memory_loses_the_context),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

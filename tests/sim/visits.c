@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "../unit/test.h"
 #include "paced.h"
+#include "test.h"
 
 #define WINDOW_NS (400 * MS)
 /* Of programs without a gate. */
@@ -238,31 +238,27 @@ static void check_parts(const struct outcome *outcome, const unsigned *weights, 
 	assert_true(outcome->sum >= 0.95);
 }
 
-static void test_programs_that_wait_for_each_kernel_share_the_card(void **state)
+TEST(test_programs_that_wait_for_each_kernel_share_the_card)
 {
-	(void)state;
 	visit("2 x sync", PROGRAMS(A_SYNC(0.45), A_SYNC(0.45)), NULL);
 	visit("4 x sync", PROGRAMS(A_SYNC(0.22), A_SYNC(0.22), A_SYNC(0.22), A_SYNC(0.22)), NULL);
 }
 
-static void test_one_that_waits_has_half_beside_a_flood(void **state)
+TEST(test_one_that_waits_has_half_beside_a_flood)
 {
-	(void)state;
 	visit("sync + flood", PROGRAMS(A_SYNC(0.45), A_FLOOD(10, 0.45)), NULL);
 }
 
-static void test_one_that_waits_beside_others_that_launch_ahead_gains_more_than_they_lose(void **state)
+TEST(test_one_that_waits_beside_others_that_launch_ahead_gains_more_than_they_lose)
 {
-	(void)state;
 	struct outcome two = visit("sync + eager", PROGRAMS(A_SYNC(0.40), AN_EAGER(0.40)), NULL);
 	assert_true(two.sum >= 1.25);
 	struct outcome three = visit("sync + 2 eager", PROGRAMS(A_SYNC(0.28), AN_EAGER(0.55), AN_EAGER(0.55)), NULL);
 	assert_true(three.sum >= 1.40);
 }
 
-static void test_floods_have_time_and_speed_by_weight(void **state)
+TEST(test_floods_have_time_and_speed_by_weight)
 {
-	(void)state;
 	const unsigned weights[] = {300, 700}, three_weights[] = {100, 300, 600};
 	struct outcome two = visit("2 x flood, 30/70", PROGRAMS(A_FLOOD(10, 0), A_FLOOD(10, 0)), weights);
 	check_parts(&two, weights, 2);
@@ -272,9 +268,8 @@ static void test_floods_have_time_and_speed_by_weight(void **state)
 }
 
 /* Beside a flood the eager program cannot use more than 0.4 of the time. */
-static void test_one_that_launches_ahead_and_a_flood_have_time_by_weight_as_far_as_they_can_use_it(void **state)
+TEST(test_one_that_launches_ahead_and_a_flood_have_time_by_weight_as_far_as_they_can_use_it)
 {
-	(void)state;
 	const unsigned light[] = {100, 900}, medium[] = {300, 700};
 	struct outcome outcome = visit("eager + flood, 10/90", PROGRAMS(AN_EAGER(0.17), A_FLOOD(10, 0.87)), light);
 	assert_true(fabs(outcome.time[0] - 0.1) < 0.01);
@@ -284,9 +279,8 @@ static void test_one_that_launches_ahead_and_a_flood_have_time_by_weight_as_far_
 	assert_true(outcome.sum >= 0.97 * native_sum(PROGRAMS(AN_EAGER(0), A_FLOOD(10, 0))));
 }
 
-static void test_programs_that_launch_ahead_lose_next_to_nothing(void **state)
+TEST(test_programs_that_launch_ahead_lose_next_to_nothing)
 {
-	(void)state;
 	const struct program *two = PROGRAMS(AN_EAGER(0.85), AN_EAGER(0.85));
 	assert_true(visit("2 x eager", two, NULL).sum >= 0.97 * native_sum(two));
 	/* Four fill the card: a quarter of all that it does is half of what one makes it do. */
@@ -309,23 +303,8 @@ static double part_of_long_kernels(bool waits_for_rest)
 }
 
 /* A kernel goes on when its visit is over. The card then shares its time by slices. */
-static void test_kernels_longer_than_a_slice_have_their_part_only_if_the_next_visit_waits_for_them(void **state)
+TEST(test_kernels_longer_than_a_slice_have_their_part_only_if_the_next_visit_waits_for_them)
 {
-	(void)state;
 	assert_true(part_of_long_kernels(false) > 0.60);
 	assert_true(fabs(part_of_long_kernels(true) - 0.3) < 0.02);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_programs_that_wait_for_each_kernel_share_the_card),
-	    cmocka_unit_test(test_one_that_waits_has_half_beside_a_flood),
-	    cmocka_unit_test(test_one_that_waits_beside_others_that_launch_ahead_gains_more_than_they_lose),
-	    cmocka_unit_test(test_floods_have_time_and_speed_by_weight),
-	    cmocka_unit_test(test_one_that_launches_ahead_and_a_flood_have_time_by_weight_as_far_as_they_can_use_it),
-	    cmocka_unit_test(test_programs_that_launch_ahead_lose_next_to_nothing),
-	    cmocka_unit_test(test_kernels_longer_than_a_slice_have_their_part_only_if_the_next_visit_waits_for_them),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Addresses and physical memory apart: what is charged when, what is refused how, and that the bytes are there. */
 #include "memory.h"
 
-static void body_life(void)
+TEST_IN_WORLD(NULL, physical_memory_goes_back_with_its_last_reference)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0(), same;
 	ll_cu_mem_handle handle, again;
@@ -40,13 +40,7 @@ static void body_life(void)
 	CHECK_EQUAL(cu.cuMemUnmap(base, 4 * MIB), LL_CUDA_ERROR_INVALID_VALUE);
 }
 
-static void physical_memory_goes_back_with_its_last_reference(void **state)
-{
-	(void)state;
-	in_world(NULL, body_life);
-}
-
-static void body_bytes(void)
+TEST_IN_WORLD(NULL, copies_work_across_mappings_and_bytes_stay_with_physical_memory)
 {
 	enum { PIECES = 3 };
 	struct ll_cu_mem_allocation_prop prop = on_card_0();
@@ -91,13 +85,7 @@ static void body_bytes(void)
 	free(host);
 }
 
-static void copies_work_across_mappings_and_bytes_stay_with_physical_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_bytes);
-}
-
-static void body_full(void)
+TEST_IN_WORLD(NULL, a_full_card_refuses_to_the_last_byte)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0();
 	ll_cu_mem_handle all, more = 17;
@@ -112,12 +100,6 @@ static void body_full(void)
 	CHECK_EQUAL(cu.cuMemRelease(all), 0);
 	CHECK_EQUAL(cu.cuMemCreate(&more, 2 * MIB, &prop, 0), 0);
 	CHECK_EQUAL(used_bytes() - before, 2 * MIB);
-}
-
-static void a_full_card_refuses_to_the_last_byte(void **state)
-{
-	(void)state;
-	in_world(NULL, body_full);
 }
 
 static void body_no_context(void)
@@ -141,13 +123,12 @@ static void body_no_context(void)
 	CHECK_EQUAL(cu.cuMemCreate(&handle, 2 * MIB, &prop, 0), LL_CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void physical_memory_needs_no_context_and_faults_reach_it(void **state)
+TEST(physical_memory_needs_no_context_and_faults_reach_it)
 {
-	(void)state;
 	in_world("fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY after 1 count 1", body_no_context);
 }
 
-static void body_context_gone(void)
+TEST_IN_WORLD(NULL, mapped_memory_outlives_a_context)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0();
 	ll_cu_mem_handle handle;
@@ -164,12 +145,6 @@ static void body_context_gone(void)
 	CHECK_EQUAL(back, 5);
 }
 
-static void mapped_memory_outlives_a_context(void **state)
-{
-	(void)state;
-	in_world(NULL, body_context_gone);
-}
-
 static void hold_memory(void)
 {
 	struct ll_cu_mem_allocation_prop prop = on_card_0();
@@ -183,28 +158,9 @@ static void hold_memory(void)
 		sleep_ms(1000);
 }
 
-static void body_kill(void)
+TEST_IN_WORLD(NULL, sigkill_frees_physical_memory)
 {
 	uint64_t before = used_bytes_before();
 	spawn_and_kill(hold_memory);
 	WAIT_FOR(nvml_used_bytes() == before);
-}
-
-static void sigkill_frees_physical_memory(void **state)
-{
-	(void)state;
-	in_world(NULL, body_kill);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(physical_memory_goes_back_with_its_last_reference),
-	    cmocka_unit_test(copies_work_across_mappings_and_bytes_stay_with_physical_memory),
-	    cmocka_unit_test(a_full_card_refuses_to_the_last_byte),
-	    cmocka_unit_test(physical_memory_needs_no_context_and_faults_reach_it),
-	    cmocka_unit_test(mapped_memory_outlives_a_context),
-	    cmocka_unit_test(sigkill_frees_physical_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

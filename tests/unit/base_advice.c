@@ -15,7 +15,7 @@ static void expect(const char *option, const char *text, const char *expected)
 	assert_string_equal(said, expected);
 }
 
-static void commands_have_the_option_that_the_user_gave(void **state)
+TEST(commands_have_the_option_that_the_user_gave)
 {
 	static const struct {
 		const char *option, *text, *expected;
@@ -34,14 +34,12 @@ static void commands_have_the_option_that_the_user_gave(void **state)
 	    {"--sim", "as root: nvidia-smi -c DEFAULT", "as root: loadline-simctl card all mode default"},
 	    {NULL, "as root: nvidia-smi -c DEFAULT", "as root: nvidia-smi -c DEFAULT"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		expect(rows[i].option, rows[i].text, rows[i].expected);
 }
 
-static void what_is_no_command_stays(void **state)
+TEST(what_is_no_command_stays)
 {
-	(void)state;
 	expect("--sim", "install all of loadline, and unset it", "install all of loadline, and unset it");
 	expect("--sim", "another loadline is at work", "another loadline is at work");
 	expect("--sim", "`loadlined`, `loadline-simctl show`", "`loadlined`, `loadline-simctl show`");
@@ -49,10 +47,9 @@ static void what_is_no_command_stays(void **state)
 	expect("--sim", "", "");
 }
 
-static void an_option_that_is_not_ours_is_not_printed(void **state)
+TEST(an_option_that_is_not_ours_is_not_printed)
 {
 	char longest[400];
-	(void)state;
 	memset(longest, 'x', sizeof longest - 1);
 	longest[sizeof longest - 1] = '\0';
 	memcpy(longest, "--sim=", 6);
@@ -62,10 +59,9 @@ static void an_option_that_is_not_ours_is_not_printed(void **state)
 	expect(longest, "see `loadline doctor`", "see `loadline doctor`");
 }
 
-static void a_text_that_does_not_fit_is_cut(void **state)
+TEST(a_text_that_does_not_fit_is_cut)
 {
 	char said[20];
-	(void)state;
 	setenv(LL_SIM_VARIABLE, "--sim=h200x8", 1);
 	memset(said, 'x', sizeof said);
 	assert_int_equal(ll_advice_copy(said, sizeof said, "`loadline doctor` tells"), 36);
@@ -74,15 +70,4 @@ static void a_text_that_does_not_fit_is_cut(void **state)
 	assert_string_equal(said, "1234");
 	ll_advice_copy(said, 1, "1234567");
 	assert_string_equal(said, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(commands_have_the_option_that_the_user_gave),
-	    cmocka_unit_test(what_is_no_command_stays),
-	    cmocka_unit_test(an_option_that_is_not_ours_is_not_printed),
-	    cmocka_unit_test(a_text_that_does_not_fit_is_cut),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

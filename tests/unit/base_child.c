@@ -79,9 +79,8 @@ static void check_fds(const char *list, bool has_relay)
 	assert_int_equal(lines, 4);
 }
 
-static void a_child_has_the_descriptors_that_it_was_given_and_no_other(void **state)
+TEST(a_child_has_the_descriptors_that_it_was_given_and_no_other)
 {
-	(void)state;
 	static const struct {
 		unsigned flags;
 		int err;
@@ -116,9 +115,8 @@ static void a_child_has_the_descriptors_that_it_was_given_and_no_other(void **st
 	}
 }
 
-static void a_fork_without_exec_keeps_one_descriptor(void **state)
+TEST(a_fork_without_exec_keeps_one_descriptor)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
 	int ends[2];
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -132,9 +130,8 @@ static void a_fork_without_exec_keeps_one_descriptor(void **state)
 	check_fds(list.buf, false);
 }
 
-static void a_program_that_cannot_be_executed_is_an_error(void **state)
+TEST(a_program_that_cannot_be_executed_is_an_error)
 {
-	(void)state;
 	static const unsigned flags[] = {0, LL_CHILD_ORPHAN, LL_CHILD_MORTAL};
 	static const char *const words[] = {"child", NULL};
 	struct ll_err err;
@@ -154,9 +151,8 @@ static bool has_complaint(int fd)
 	return n > 0 && strstr(text, "the driver complains\n");
 }
 
-static void what_a_child_complains_of_comes_out_at_its_starter(void **state)
+TEST(what_a_child_complains_of_comes_out_at_its_starter)
 {
-	(void)state;
 	static const char *const words[] = {"child", "complain", NULL};
 	FILE *file = tmpfile();
 	pid_t pid = -1;
@@ -172,15 +168,11 @@ static void what_a_child_complains_of_comes_out_at_its_starter(void **state)
 	close(own);
 }
 
+TEST_ALL(open_marks, remove_mark);
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_child_has_the_descriptors_that_it_was_given_and_no_other),
-	    cmocka_unit_test(a_fork_without_exec_keeps_one_descriptor),
-	    cmocka_unit_test(a_program_that_cannot_be_executed_is_an_error),
-	    cmocka_unit_test(what_a_child_complains_of_comes_out_at_its_starter),
-	};
 	if (argc > 1)
 		return strcmp(argv[1], "list") == 0 ? list_own_fds(LL_CHILD_FIRST_FD) : complain();
-	return cmocka_run_group_tests(tests, open_marks, remove_mark);
+	return tests_run(argc, argv);
 }

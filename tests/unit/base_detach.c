@@ -179,34 +179,28 @@ static void start_and_look(const char *program, const char *folder)
 
 static const char *program;
 
-static void a_detached_process_keeps_nothing_of_its_starter(void **state)
+TEST(a_program_that_is_not_there_is_an_error)
 {
-	(void)state;
-	char folder[] = "/tmp/loadline-detach.XXXXXX";
-	assert_non_null(mkdtemp(folder));
-	start_and_look(program, folder);
-	assert_int_equal(rmdir(folder), 0);
-}
-
-static void a_program_that_is_not_there_is_an_error(void **state)
-{
-	(void)state;
 	static const char *const words[] = {"detached", NULL};
 	struct ll_err err;
 	struct ll_detach detach = {.path = "/nowhere/at/all", .words = words};
 	assert_fails(ll_detach_start(&detach, &err), -ENOENT, "No such file");
 }
 
+/* The last one: it changes this process. */
+TEST(a_detached_process_keeps_nothing_of_its_starter)
+{
+	char folder[] = "/tmp/loadline-detach.XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	start_and_look(program, folder);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_program_that_is_not_there_is_an_error),
-	    cmocka_unit_test(
-		a_detached_process_keeps_nothing_of_its_starter), /* the last one: it changes this process */
-	};
 	char own[4096];
 	if (argc > 1)
 		return serve();
 	program = realpath(argv[0], own);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -5,9 +5,8 @@
 #include "base/strbuf.h"
 #include "test.h"
 
-static void set_returns_its_code_and_clears_the_hint(void **state)
+TEST(set_returns_its_code_and_clears_the_hint)
 {
-	(void)state;
 	struct ll_err err = {.hint = "old"};
 	assert_int_equal(ll_err_set(&err, -ENODEV, "card %d: gone", 3), -ENODEV);
 	assert_int_equal(err.code, -ENODEV);
@@ -15,9 +14,8 @@ static void set_returns_its_code_and_clears_the_hint(void **state)
 	assert_string_equal(err.hint, "");
 }
 
-static void wrap_puts_context_in_front_and_keeps_code_and_hint(void **state)
+TEST(wrap_puts_context_in_front_and_keeps_code_and_hint)
 {
-	(void)state;
 	struct ll_err err = {0};
 	ll_err_set(&err, -ENOMEM, "CUDA_ERROR_OUT_OF_MEMORY (2)");
 	ll_err_hint(&err, "free some memory");
@@ -26,18 +24,16 @@ static void wrap_puts_context_in_front_and_keeps_code_and_hint(void **state)
 	assert_string_equal(err.hint, "free some memory");
 }
 
-static void null_error_is_taken_everywhere_and_a_failure_stays_one(void **state)
+TEST(null_error_is_taken_everywhere_and_a_failure_stays_one)
 {
-	(void)state;
 	assert_int_equal(ll_err_set(NULL, -EIO, "x"), -EIO);
 	assert_int_equal(ll_err_wrap(NULL, "x"), -EIO);
 	assert_int_equal(ll_err_set(NULL, -ETIMEDOUT, "x"), -ETIMEDOUT);
 	assert_int_equal(ll_err_hint(NULL, "x"), -ETIMEDOUT);
 }
 
-static void long_text_is_cut_not_overrun(void **state)
+TEST(long_text_is_cut_not_overrun)
 {
-	(void)state;
 	struct ll_err err = {0};
 	char big[2 * sizeof err.text];
 	memset(big, 'x', sizeof big - 1);
@@ -52,9 +48,8 @@ static void long_text_is_cut_not_overrun(void **state)
 	assert_int_equal(strlen(err.hint), sizeof err.hint - 1);
 }
 
-static void text_is_cut_between_characters(void **state)
+TEST(text_is_cut_between_characters)
 {
-	(void)state;
 	struct ll_err err = {0};
 	ll_err_set(&err, -EINVAL, "'%.4s': not a name", "名字");
 	assert_string_equal(err.text, "'名?': not a name");
@@ -74,9 +69,8 @@ static void text_is_cut_between_characters(void **state)
 	}
 }
 
-static void codes_choose_the_exit_status(void **state)
+TEST(codes_choose_the_exit_status)
 {
-	(void)state;
 	assert_int_equal(ll_err_exit_code(0), 0);
 	assert_int_equal(ll_err_exit_code(-EIO), 1);
 	assert_int_equal(ll_err_exit_code(-EINVAL), 2);
@@ -84,17 +78,4 @@ static void codes_choose_the_exit_status(void **state)
 	assert_int_equal(ll_err_exit_code(-ENOSYS), 3);
 	assert_int_equal(ll_err_exit_code(-EBUSY), 4);
 	assert_int_equal(ll_err_exit_code(-EDQUOT), 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(set_returns_its_code_and_clears_the_hint),
-	    cmocka_unit_test(wrap_puts_context_in_front_and_keeps_code_and_hint),
-	    cmocka_unit_test(null_error_is_taken_everywhere_and_a_failure_stays_one),
-	    cmocka_unit_test(long_text_is_cut_not_overrun),
-	    cmocka_unit_test(text_is_cut_between_characters),
-	    cmocka_unit_test(codes_choose_the_exit_status),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,8 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
+TEST_EACH(make_folder, remove_folder);
+
 static struct ll_host_group_memory read_group(enum ll_host_group_version version)
 {
 	struct ll_host_group_memory memory = {UINT64_MAX, UINT64_MAX};
@@ -48,9 +50,8 @@ static struct ll_host_group_memory read_group(enum ll_host_group_version version
 	return memory;
 }
 
-static void a_group_without_a_limit_changes_nothing(void **state)
+TEST(a_group_without_a_limit_changes_nothing)
 {
-	(void)state;
 	struct ll_host_group_memory memory = read_group(LL_HOST_GROUP_V2); /* there is no such group */
 	assert_true(memory.limit_bytes == UINT64_MAX && memory.left_bytes == UINT64_MAX);
 	write_file("memory.max", "max\n");
@@ -62,9 +63,8 @@ static void a_group_without_a_limit_changes_nothing(void **state)
 	assert_true(memory.limit_bytes == UINT64_MAX && memory.left_bytes == UINT64_MAX);
 }
 
-static void what_is_used_is_not_left(void **state)
+TEST(what_is_used_is_not_left)
 {
-	(void)state;
 	write_file("memory.max", "104857600\n");
 	write_file("memory.current", "41943040\n");
 	struct ll_host_group_memory memory = read_group(LL_HOST_GROUP_V2);
@@ -75,9 +75,8 @@ static void what_is_used_is_not_left(void **state)
 }
 
 /* A group that has read large files is not short of memory. */
-static void pages_of_files_that_nobody_uses_are_left(void **state)
+TEST(pages_of_files_that_nobody_uses_are_left)
 {
-	(void)state;
 	write_file("memory.max", "104857600\n");
 	write_file("memory.current", "94371840\n");
 	write_file("memory.stat", "anon 10485760\nfile 83886080\nactive_file 31457280\ninactive_file 52428800\n");
@@ -90,24 +89,12 @@ static void pages_of_files_that_nobody_uses_are_left(void **state)
 	assert_int_equal(read_group(LL_HOST_GROUP_V1).left_bytes, 100 * MIB);
 }
 
-static void the_tightest_group_counts(void **state)
+TEST(the_tightest_group_counts)
 {
-	(void)state;
 	struct ll_host_group_memory memory = {50 * MIB, 20 * MIB};
 	write_file("memory.max", "104857600\n");
 	write_file("memory.current", "99614720\n");
 	ll_host_add_group(folder, LL_HOST_GROUP_V2, &memory);
 	assert_int_equal(memory.limit_bytes, 50 * MIB);
 	assert_int_equal(memory.left_bytes, 5 * MIB);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_group_without_a_limit_changes_nothing, make_folder, remove_folder),
-	    cmocka_unit_test_setup_teardown(what_is_used_is_not_left, make_folder, remove_folder),
-	    cmocka_unit_test_setup_teardown(pages_of_files_that_nobody_uses_are_left, make_folder, remove_folder),
-	    cmocka_unit_test_setup_teardown(the_tightest_group_counts, make_folder, remove_folder),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

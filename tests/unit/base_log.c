@@ -25,6 +25,8 @@ static int close_pipe(void **state)
 	return close(pipe_fds[1]);
 }
 
+TEST_EACH(redirect_to_pipe, close_pipe);
+
 /* What was logged until now; at least one byte must have been. */
 static char *logged(char *buf, size_t size)
 {
@@ -34,9 +36,8 @@ static char *logged(char *buf, size_t size)
 	return buf;
 }
 
-static void line_has_time_level_and_text(void **state)
+TEST(line_has_time_level_and_text)
 {
-	(void)state;
 	char buf[256];
 	ll_info("card %d: holding", 7);
 	logged(buf, sizeof buf);
@@ -50,9 +51,8 @@ static void line_has_time_level_and_text(void **state)
 	assert_int_equal(buf[strlen(buf) - 1], '\n');
 }
 
-static void lines_above_the_level_are_dropped(void **state)
+TEST(lines_above_the_level_are_dropped)
 {
-	(void)state;
 	char buf[256];
 	ll_log_set_level(LL_LOG_WARN);
 	ll_info("dropped");
@@ -62,9 +62,8 @@ static void lines_above_the_level_are_dropped(void **state)
 	assert_non_null(strstr(buf, "WARN kept\n"));
 }
 
-static void long_line_is_cut_and_ends_its_line(void **state)
+TEST(long_line_is_cut_and_ends_its_line)
 {
-	(void)state;
 	char buf[4096];
 	char big[3000];
 	memset(big, 'x', sizeof big - 1);
@@ -75,22 +74,10 @@ static void long_line_is_cut_and_ends_its_line(void **state)
 	assert_int_equal(buf[strlen(buf) - 1], '\n');
 }
 
-static void errno_survives_logging(void **state)
+TEST(errno_survives_logging)
 {
-	(void)state;
 	ll_log_set_fd(-1);
 	errno = ENOSPC;
 	ll_error("goes nowhere");
 	assert_int_equal(errno, ENOSPC);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(line_has_time_level_and_text, redirect_to_pipe, close_pipe),
-	    cmocka_unit_test_setup_teardown(lines_above_the_level_are_dropped, redirect_to_pipe, close_pipe),
-	    cmocka_unit_test_setup_teardown(long_line_is_cut_and_ends_its_line, redirect_to_pipe, close_pipe),
-	    cmocka_unit_test_setup_teardown(errno_survives_logging, redirect_to_pipe, close_pipe),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

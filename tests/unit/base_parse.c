@@ -21,9 +21,8 @@ static uint64_t duration(const char *text)
 	return value;
 }
 
-static void sizes_are_binary_with_or_without_ib(void **state)
+TEST(sizes_are_binary_with_or_without_ib)
 {
-	(void)state;
 	assert_int_equal(bytes("8G"), UINT64_C(1) << 33);
 	assert_int_equal(bytes("8GiB"), UINT64_C(1) << 33);
 	assert_int_equal(bytes("1K"), 1024);
@@ -35,9 +34,8 @@ static void sizes_are_binary_with_or_without_ib(void **state)
 	assert_int_equal(bytes("18446744073709551615"), UINT64_MAX);
 }
 
-static void units_of_sizes_are_taken_in_either_case(void **state)
+TEST(units_of_sizes_are_taken_in_either_case)
 {
-	(void)state;
 	assert_int_equal(bytes("2g"), UINT64_C(1) << 31);
 	assert_int_equal(bytes("512m"), 512 << 20);
 	assert_int_equal(bytes("1t"), UINT64_C(1) << 40);
@@ -47,7 +45,7 @@ static void units_of_sizes_are_taken_in_either_case(void **state)
 	assert_int_equal(bytes("3MIB"), 3 << 20);
 }
 
-static void a_unit_that_has_two_meanings_is_refused_with_what_to_write(void **state)
+TEST(a_unit_that_has_two_meanings_is_refused_with_what_to_write)
 {
 	static const struct {
 		const char *text, *refusal;
@@ -56,7 +54,6 @@ static void a_unit_that_has_two_meanings_is_refused_with_what_to_write(void **st
 	    {"1.5Gb", "'1.5Gb': GB: write G or GiB"}, {"512MB", "'512MB': MB: write M or MiB"},
 	    {"9kb", "'9kb': KB: write K or KiB"},     {"1TB", "'1TB': TB: write T or TiB"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		uint64_t value = 77;
 		assert_int_equal(ll_parse_bytes(rows[i].text, &value, &err), -EINVAL);
@@ -65,9 +62,8 @@ static void a_unit_that_has_two_meanings_is_refused_with_what_to_write(void **st
 	}
 }
 
-static void durations_take_every_unit_and_default_to_seconds(void **state)
+TEST(durations_take_every_unit_and_default_to_seconds)
 {
-	(void)state;
 	assert_int_equal(duration("500us"), 500000);
 	assert_int_equal(duration("300ms"), 300000000);
 	assert_int_equal(duration("5s"), UINT64_C(5000000000));
@@ -80,9 +76,8 @@ static void durations_take_every_unit_and_default_to_seconds(void **state)
 	assert_int_equal(duration("7ns"), 7);
 }
 
-static void readings_take_their_own_unit_only(void **state)
+TEST(readings_take_their_own_unit_only)
 {
-	(void)state;
 	double value = -1;
 	assert_int_equal(ll_parse_percent("12.5%", &value, &err), 0);
 	assert_true(value == 12.5);
@@ -107,9 +102,8 @@ static void readings_take_their_own_unit_only(void **state)
 	assert_true(value == 85);
 }
 
-static void whole_numbers_respect_their_range(void **state)
+TEST(whole_numbers_respect_their_range)
 {
-	(void)state;
 	uint64_t value = 9;
 	assert_int_equal(ll_parse_uint("0", 0, 3, &value, &err), 0);
 	assert_int_equal(value, 0);
@@ -121,9 +115,8 @@ static void whole_numbers_respect_their_range(void **state)
 	assert_true(value == UINT64_MAX);
 }
 
-static void garbage_is_refused_and_nothing_is_written(void **state)
+TEST(garbage_is_refused_and_nothing_is_written)
 {
-	(void)state;
 	static const char *const bad[] = {"",    "abc", "-5",  "+5",    " 5", "5 ",  "0x10", "1e3", "inf", "nan",
 					  "5 s", "5G5", "..5", "1.2.3", ".",  "8gg", "8GBi", "1,5", "%",   "5%%"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -138,9 +131,8 @@ static void garbage_is_refused_and_nothing_is_written(void **state)
 	}
 }
 
-static void overflow_is_an_error_not_a_wrap(void **state)
+TEST(overflow_is_an_error_not_a_wrap)
 {
-	(void)state;
 	uint64_t value = 77;
 	double real = 77;
 	char digits[400];
@@ -152,19 +144,4 @@ static void overflow_is_an_error_not_a_wrap(void **state)
 	assert_fails(ll_parse_duration("300000d", &value, &err), -EINVAL, "too large");
 	assert_fails(ll_parse_percent(digits, &real, &err), -EINVAL, "too large");
 	assert_int_equal(value, 77);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(sizes_are_binary_with_or_without_ib),
-	    cmocka_unit_test(units_of_sizes_are_taken_in_either_case),
-	    cmocka_unit_test(a_unit_that_has_two_meanings_is_refused_with_what_to_write),
-	    cmocka_unit_test(durations_take_every_unit_and_default_to_seconds),
-	    cmocka_unit_test(readings_take_their_own_unit_only),
-	    cmocka_unit_test(whole_numbers_respect_their_range),
-	    cmocka_unit_test(garbage_is_refused_and_nothing_is_written),
-	    cmocka_unit_test(overflow_is_an_error_not_a_wrap),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

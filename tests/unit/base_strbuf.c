@@ -2,9 +2,8 @@
 
 #include "test.h"
 
-static void empty_buffer_is_a_valid_string(void **state)
+TEST(empty_buffer_is_a_valid_string)
 {
-	(void)state;
 	struct ll_strbuf sb = LL_STRBUF_INIT;
 	assert_string_equal(sb.buf, "");
 	ll_strbuf_adds(&sb, "");
@@ -13,9 +12,8 @@ static void empty_buffer_is_a_valid_string(void **state)
 	ll_strbuf_fini(&sb);
 }
 
-static void adding_grows_and_keeps_what_was_there(void **state)
+TEST(adding_grows_and_keeps_what_was_there)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf sb = LL_STRBUF_INIT;
 	for (int i = 0; i < 1000; i++)
 		ll_strbuf_addf(&sb, "%03d,", i);
@@ -28,9 +26,8 @@ static void adding_grows_and_keeps_what_was_there(void **state)
 	assert_int_equal(memcmp(sb.buf + 4000, "!a\0b", 5), 0);
 }
 
-static void detach_hands_the_string_over(void **state)
+TEST(detach_hands_the_string_over)
 {
-	(void)state;
 	struct ll_strbuf sb = LL_STRBUF_INIT;
 	ll_strbuf_adds(&sb, "mine");
 	char *text = ll_strbuf_detach(&sb);
@@ -42,9 +39,8 @@ static void detach_hands_the_string_over(void **state)
 	free(text);
 }
 
-static void failure_sticks_until_reset(void **state)
+TEST(failure_sticks_until_reset)
 {
-	(void)state;
 	struct ll_strbuf sb = LL_STRBUF_INIT;
 	ll_strbuf_adds(&sb, "kept");
 	ll_strbuf_add(&sb, "x", SIZE_MAX);
@@ -55,15 +51,4 @@ static void failure_sticks_until_reset(void **state)
 	assert_false(sb.failed);
 	ll_strbuf_add(&sb, "x", SIZE_MAX);
 	assert_null(ll_strbuf_detach(&sb));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(empty_buffer_is_a_valid_string),
-	    cmocka_unit_test(adding_grows_and_keeps_what_was_there),
-	    cmocka_unit_test(detach_hands_the_string_over),
-	    cmocka_unit_test(failure_sticks_until_reset),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

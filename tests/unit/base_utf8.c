@@ -10,9 +10,8 @@ static int use_locale(void **state)
 	return 0;
 }
 
-static void characters_are_told_from_bytes_that_are_none(void **state)
+TEST(characters_are_told_from_bytes_that_are_none)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		size_t length;
@@ -39,9 +38,8 @@ static void characters_are_told_from_bytes_that_are_none(void **state)
 	}
 }
 
-static void what_cannot_be_seen_is_not_printable(void **state)
+TEST(what_cannot_be_seen_is_not_printable)
 {
-	(void)state;
 	static const uint32_t seen[] = {' ', '~', 0xe9, 0x301, 0x5d0, 0xe01, 0xe34, 0x3042, 0x540d, 0xac00, 0x1f680};
 	static const uint32_t unseen[] = {0,      '\t',   0x1b,   0x7f,   0x85,   0xad,    0x200b,
 					  0x202e, 0x2028, 0x2066, 0xfeff, 0xfffe, 0xe0001, LL_UTF8_BAD};
@@ -51,9 +49,8 @@ static void what_cannot_be_seen_is_not_printable(void **state)
 		assert_false(ll_utf8_is_printable(unseen[i]));
 }
 
-static void text_is_cut_between_characters_by_its_columns(void **state)
+TEST(text_is_cut_between_characters_by_its_columns)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		size_t columns;
@@ -81,9 +78,8 @@ static void text_is_cut_between_characters_by_its_columns(void **state)
 	assert_int_equal(ll_utf8_columns("名字-1"), 6);
 }
 
-static void what_is_no_text_becomes_question_marks(void **state)
+TEST(what_is_no_text_becomes_question_marks)
 {
-	(void)state;
 	static const struct {
 		const char *text, *clean, *mended;
 	} cases[] = {
@@ -106,13 +102,4 @@ static void what_is_no_text_becomes_question_marks(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(characters_are_told_from_bytes_that_are_none),
-	    cmocka_unit_test(what_cannot_be_seen_is_not_printable),
-	    cmocka_unit_test(text_is_cut_between_characters_by_its_columns),
-	    cmocka_unit_test(what_is_no_text_becomes_question_marks),
-	};
-	return cmocka_run_group_tests(tests, use_locale, NULL);
-}
+TEST_ALL(use_locale, NULL);

@@ -44,9 +44,8 @@ static bool open_file(struct ll_catalogue *catalogue, const struct file *file, s
 	return is_open;
 }
 
-static void texts_are_found_and_others_are_not(void **state)
+TEST(texts_are_found_and_others_are_not)
 {
-	(void)state;
 	struct file file = good();
 	struct ll_catalogue catalogue;
 	assert_true(open_file(&catalogue, &file, sizeof file));
@@ -58,9 +57,8 @@ static void texts_are_found_and_others_are_not(void **state)
 	assert_null(ll_catalogue_find(&catalogue, "card"));
 }
 
-static void damaged_files_are_not_opened(void **state)
+TEST(damaged_files_are_not_opened)
 {
-	(void)state;
 	struct ll_catalogue catalogue;
 	struct file file = good();
 	file.magic = 0xde120495; /* another byte order */
@@ -82,13 +80,4 @@ static void damaged_files_are_not_opened(void **state)
 	assert_false(open_file(&catalogue, &file, 8));
 	assert_null(catalogue.bytes);
 	assert_false(ll_catalogue_open(&catalogue, "/nonexistent/loadline.mo"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(texts_are_found_and_others_are_not),
-	    cmocka_unit_test(damaged_files_are_not_opened),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

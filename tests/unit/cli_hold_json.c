@@ -67,9 +67,8 @@ static void assert_has(json_t *line, const char *wanted_text)
 	json_decref(line);
 }
 
-static void sample_has_the_contract_s_keys_first_and_whole_percents(void **state)
+TEST(sample_has_the_contract_s_keys_first_and_whole_percents)
 {
-	(void)state;
 	static struct test_capture capture;
 	struct ll_hold_output_config config = test_config();
 	config.is_json = true;
@@ -85,9 +84,8 @@ static void sample_has_the_contract_s_keys_first_and_whole_percents(void **state
 	assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
 }
 
-static void sample_tells_readings_and_its_own_part(void **state)
+TEST(sample_tells_readings_and_its_own_part)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1.2, "");
 	assert_has(line_of(&test_util, &event),
 		   "{\"synthetic\":true,\"simulated\":false,\"own_util_percent\":49.75,\"power_watts\":121.2,"
@@ -98,9 +96,8 @@ static void sample_tells_readings_and_its_own_part(void **state)
 		   "\"energy_joules\":145,\"duty_percent\":50.1,\"yields\":0}");
 }
 
-static void sample_of_sm_has_the_level_under_its_name(void **state)
+TEST(sample_of_sm_has_the_level_under_its_name)
 {
-	(void)state;
 	struct ll_hold_config hold = test_util;
 	hold.metric = LL_METRIC_SM;
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1.2, "");
@@ -110,18 +107,16 @@ static void sample_of_sm_has_the_level_under_its_name(void **state)
 	assert_has(line_of(&hold, &event), "{\"sm_percent\":25.13,\"target_percent\":50,\"util_percent\":100}");
 }
 
-static void sample_of_power_has_watts(void **state)
+TEST(sample_of_power_has_watts)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1.2, "");
 	event.status.level = 198.5;
 	event.status.target = 200;
 	assert_has(line_of(&test_power, &event), "{\"power_watts\":198.5,\"target_watts\":200,\"util_percent\":50}");
 }
 
-static void yield_tells_sensor_reason_and_card(void **state)
+TEST(yield_tells_sensor_reason_and_card)
 {
-	(void)state;
 	struct ll_event event = test_yield(2);
 	assert_has(line_of(&test_util, &event),
 		   "{\"event\":\"yield\",\"time_s\":2,\"card\":0,\"uuid\":\"GPU-11111111-2222-3333-4444-555555555555\","
@@ -129,34 +124,30 @@ static void yield_tells_sensor_reason_and_card(void **state)
 		   "\"text\":\"yielding to foreign work: own kernel lost the card for 1.02 ms\"}");
 }
 
-static void slice_names_its_number_on_the_card(void **state)
+TEST(slice_names_its_number_on_the_card)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_RESUME, 2, "holding again");
 	event.card = &test_slice;
 	assert_has(line_of(&test_util, &event), "{\"event\":\"resume\",\"card\":1,\"slice\":2,\"uuid\":\"MIG-1\"}");
 }
 
-static void fault_carries_text_and_hint(void **state)
+TEST(fault_carries_text_and_hint)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_FAULT, 2, "no \"memory\"");
 	assert_has(line_of(&test_util, &event), "{\"event\":\"fault\",\"text\":\"no \\\"memory\\\"\",\"hint\":null}");
 	snprintf(event.hint, sizeof event.hint, "wait");
 	assert_has(line_of(&test_util, &event), "{\"hint\":\"wait\"}");
 }
 
-static void settle_tells_when(void **state)
+TEST(settle_tells_when)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_SETTLE, 1.4, "settled after 0.4 s");
 	event.settle_s = 0.4;
 	assert_has(line_of(&test_util, &event), "{\"event\":\"settle\",\"settle_seconds\":0.4}");
 }
 
-static void summary_is_last_and_remembers_payload_and_memory(void **state)
+TEST(summary_is_last_and_remembers_payload_and_memory)
 {
-	(void)state;
 	struct ll_event events[] = {
 	    test_event(LL_EVENT_STATE, 0.8, "holding"),
 	    test_event(LL_EVENT_SAMPLE, 1.2, ""),
@@ -174,9 +165,8 @@ static void summary_is_last_and_remembers_payload_and_memory(void **state)
 	json_decref(lines);
 }
 
-static void summary_of_a_hold_that_never_held_has_nulls(void **state)
+TEST(summary_of_a_hold_that_never_held_has_nulls)
 {
-	(void)state;
 	struct ll_event event = test_summary(1);
 	event.summary = (struct ll_summary_result){.settle_seconds = NAN};
 	event.code = -EIO;
@@ -188,9 +178,8 @@ static void summary_of_a_hold_that_never_held_has_nulls(void **state)
 	    "\"target_watts\":200,\"first_kernel_time_s\":null}");
 }
 
-static void summary_names_the_program_that_it_yielded_to(void **state)
+TEST(summary_names_the_program_that_it_yielded_to)
 {
-	(void)state;
 	struct ll_event event = test_summary(3);
 	event.summary = (struct ll_summary_result){.yield_count = 1, .yielded_seconds = 3.0, .settle_seconds = NAN};
 	event.stranger = (struct ll_hold_stranger){.pid = 123, .name = "train", .others = 1};
@@ -221,9 +210,8 @@ static int feed_into(int fd, size_t samples, struct ll_err *err, struct test_cap
 	return rc;
 }
 
-static void reader_that_does_not_read_does_not_stop_the_hold(void **state)
+TEST(reader_that_does_not_read_does_not_stop_the_hold)
 {
-	(void)state;
 	static struct test_capture log;
 	int fds[2];
 	assert_int_equal(pipe(fds), 0);
@@ -235,9 +223,8 @@ static void reader_that_does_not_read_does_not_stop_the_hold(void **state)
 	close(fds[1]);
 }
 
-static void full_stdout_warns_once_and_fails_at_the_end(void **state)
+TEST(full_stdout_warns_once_and_fails_at_the_end)
 {
-	(void)state;
 	static struct test_capture log;
 	struct ll_err err = {0};
 	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -248,24 +235,4 @@ static void full_stdout_warns_once_and_fails_at_the_end(void **state)
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 	assert_contains(err.text, "standard output");
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(sample_has_the_contract_s_keys_first_and_whole_percents),
-	    cmocka_unit_test(sample_tells_readings_and_its_own_part),
-	    cmocka_unit_test(sample_of_sm_has_the_level_under_its_name),
-	    cmocka_unit_test(sample_of_power_has_watts),
-	    cmocka_unit_test(yield_tells_sensor_reason_and_card),
-	    cmocka_unit_test(slice_names_its_number_on_the_card),
-	    cmocka_unit_test(fault_carries_text_and_hint),
-	    cmocka_unit_test(settle_tells_when),
-	    cmocka_unit_test(summary_is_last_and_remembers_payload_and_memory),
-	    cmocka_unit_test(summary_names_the_program_that_it_yielded_to),
-	    cmocka_unit_test(summary_of_a_hold_that_never_held_has_nulls),
-	    cmocka_unit_test(reader_that_does_not_read_does_not_stop_the_hold),
-	    cmocka_unit_test(full_stdout_warns_once_and_fails_at_the_end),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

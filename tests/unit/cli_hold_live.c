@@ -126,9 +126,8 @@ static void end(bool is_regular)
 	close_terminal();
 }
 
-static void block_shows_the_card_and_the_synthetic_load(void **state)
+TEST(block_shows_the_card_and_the_synthetic_load)
 {
-	(void)state;
 	setenv("NO_COLOR", "1", 1);
 	setenv("LC_ALL", "C.UTF-8", 1);
 	begin(24, 60, 1);
@@ -148,9 +147,8 @@ static void block_shows_the_card_and_the_synthetic_load(void **state)
 	unsetenv("NO_COLOR");
 }
 
-static void display_redraws_in_place(void **state)
+TEST(display_redraws_in_place)
 {
-	(void)state;
 	begin(24, 100, 1);
 	for (int i = 0; i < 100; i++) {
 		put_sample(i / 100.0);
@@ -166,9 +164,8 @@ static void display_redraws_in_place(void **state)
 	end(true);
 }
 
-static void log_lines_scroll_above_the_block(void **state)
+TEST(log_lines_scroll_above_the_block)
 {
-	(void)state;
 	begin(12, 100, 1);
 	put_sample(0.5);
 	draw();
@@ -189,9 +186,8 @@ static void log_lines_scroll_above_the_block(void **state)
 	assert_lacks(text, "synthetic load: ");
 }
 
-static void summary_follows_where_the_block_was(void **state)
+TEST(summary_follows_where_the_block_was)
 {
-	(void)state;
 	begin(24, 100, 1);
 	put_sample(0.5);
 	draw();
@@ -206,9 +202,8 @@ static void summary_follows_where_the_block_was(void **state)
 	close_terminal();
 }
 
-static void early_free_leaves_a_clean_terminal(void **state)
+TEST(early_free_leaves_a_clean_terminal)
 {
-	(void)state;
 	begin(24, 100, 1);
 	draw();
 	assert_contains(screen_text(&screen), "starting");
@@ -217,9 +212,8 @@ static void early_free_leaves_a_clean_terminal(void **state)
 	assert_int_equal(screen.row, 0);
 }
 
-static void narrower_window_is_begun_anew(void **state)
+TEST(narrower_window_is_begun_anew)
 {
-	(void)state;
 	begin(24, 120, 1);
 	put_sample(0.5);
 	draw();
@@ -244,9 +238,8 @@ static void narrower_window_is_begun_anew(void **state)
 	end(true);
 }
 
-static void after_a_stop_the_block_begins_below_what_the_shell_printed(void **state)
+TEST(after_a_stop_the_block_begins_below_what_the_shell_printed)
 {
-	(void)state;
 	begin(24, 100, 1);
 	put_sample(0.5);
 	draw();
@@ -266,9 +259,8 @@ static void after_a_stop_the_block_begins_below_what_the_shell_printed(void **st
 	end(true);
 }
 
-static void low_window_has_a_line_a_card(void **state)
+TEST(low_window_has_a_line_a_card)
 {
-	(void)state;
 	begin(6, 120, 2);
 	put_sample(0.5);
 	draw();
@@ -285,9 +277,8 @@ static void low_window_has_a_line_a_card(void **state)
 	end(true);
 }
 
-static void frames_come_five_times_a_second_at_most(void **state)
+TEST(frames_come_five_times_a_second_at_most)
 {
-	(void)state;
 	begin(24, 100, 1);
 	draw();
 	enter_terminal();
@@ -299,9 +290,8 @@ static void frames_come_five_times_a_second_at_most(void **state)
 	end(true);
 }
 
-static void ascii_locale_and_no_color_get_ascii(void **state)
+TEST(ascii_locale_and_no_color_get_ascii)
 {
-	(void)state;
 	setenv("LC_ALL", "C", 1);
 	setenv("NO_COLOR", "1", 1);
 	begin(24, 60, 2);
@@ -317,9 +307,8 @@ static void ascii_locale_and_no_color_get_ascii(void **state)
 	unsetenv("NO_COLOR");
 }
 
-static void dumb_terminal_gets_plain_lines(void **state)
+TEST(dumb_terminal_gets_plain_lines)
 {
-	(void)state;
 	static struct test_capture capture;
 	struct ll_hold_output_config config = test_config();
 	struct ll_hold_output *output = NULL;
@@ -341,20 +330,4 @@ static int set_up(void **state)
 	return setenv("TERM", "xterm", 1) || setenv("LC_ALL", "C.UTF-8", 1) || unsetenv("NO_COLOR");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(block_shows_the_card_and_the_synthetic_load),
-	    cmocka_unit_test(display_redraws_in_place),
-	    cmocka_unit_test(log_lines_scroll_above_the_block),
-	    cmocka_unit_test(summary_follows_where_the_block_was),
-	    cmocka_unit_test(early_free_leaves_a_clean_terminal),
-	    cmocka_unit_test(narrower_window_is_begun_anew),
-	    cmocka_unit_test(after_a_stop_the_block_begins_below_what_the_shell_printed),
-	    cmocka_unit_test(low_window_has_a_line_a_card),
-	    cmocka_unit_test(frames_come_five_times_a_second_at_most),
-	    cmocka_unit_test(ascii_locale_and_no_color_get_ascii),
-	    cmocka_unit_test(dumb_terminal_gets_plain_lines),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_ALL(set_up, NULL);

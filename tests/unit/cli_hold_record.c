@@ -44,9 +44,8 @@ static struct ll_hold_output *new_output(struct ll_hold_output_config *config)
 	return output;
 }
 
-static void sample_is_a_row_on_disk_within_a_second(void **state)
+TEST(sample_is_a_row_on_disk_within_a_second)
 {
-	(void)state;
 	char buf[1024];
 	char expected[1024];
 	struct ll_hold_output_config config = test_config();
@@ -65,9 +64,8 @@ static void sample_is_a_row_on_disk_within_a_second(void **state)
 	assert_string_equal(contents(buf, sizeof buf), expected);
 }
 
-static void only_samples_are_recorded_power_in_watts(void **state)
+TEST(only_samples_are_recorded_power_in_watts)
 {
-	(void)state;
 	static struct test_capture log;
 	char buf[1024];
 	struct ll_hold_output_config config = test_config();
@@ -88,9 +86,8 @@ static void only_samples_are_recorded_power_in_watts(void **state)
 }
 
 /* The line of awk that cli/hold/record.c documents. */
-static void one_line_of_awk_makes_a_replay(void **state)
+TEST(one_line_of_awk_makes_a_replay)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	struct ll_hold_output *output = new_output(&config);
 	for (int i = 1; i <= 3; i++) {
@@ -113,9 +110,8 @@ static void one_line_of_awk_makes_a_replay(void **state)
 	ll_curve_fini(&curve);
 }
 
-static void unwritable_record_fails_before_the_start(void **state)
+TEST(unwritable_record_fails_before_the_start)
 {
-	(void)state;
 	struct ll_err err;
 	struct ll_hold_output_config config = test_config();
 	struct ll_hold_output *output = NULL;
@@ -127,9 +123,8 @@ static void unwritable_record_fails_before_the_start(void **state)
 }
 
 /* A disk that fills up later. */
-static void full_disk_warns_once_the_hold_goes_on_and_fails_at_its_end(void **state)
+TEST(full_disk_warns_once_the_hold_goes_on_and_fails_at_its_end)
 {
-	(void)state;
 	static struct test_capture log;
 	struct ll_hold_output_config config = test_config();
 	struct ll_hold_output *output = new_output(&config);
@@ -161,14 +156,4 @@ static void full_disk_warns_once_the_hold_goes_on_and_fails_at_its_end(void **st
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(sample_is_a_row_on_disk_within_a_second),
-	    cmocka_unit_test(only_samples_are_recorded_power_in_watts),
-	    cmocka_unit_test(one_line_of_awk_makes_a_replay),
-	    cmocka_unit_test(unwritable_record_fails_before_the_start),
-	    cmocka_unit_test(full_disk_warns_once_the_hold_goes_on_and_fails_at_its_end),
-	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TEST_ALL(make_folder, remove_folder);

@@ -34,17 +34,15 @@ static void run_one(const struct ll_hold_config *hold, struct ll_event event)
 	run(&config, &event, 1);
 }
 
-static void start_says_what_is_held_with_what(void **state)
+TEST(start_says_what_is_held_with_what)
 {
-	(void)state;
 	run_one(&test_util, test_event(LL_EVENT_STATE, 1, "holding"));
 	assert_contains(log_capture.text, " INFO card 0 NVIDIA H200: holding util at 50 % with a synthetic load "
 					  "(payload vulkan, 50 MiB of GPU memory)\n");
 }
 
-static void start_says_curve_and_mode(void **state)
+TEST(start_says_curve_and_mode)
 {
-	(void)state;
 	struct ll_hold_config hold = test_util;
 	hold.mode = LL_HOLD_MODE_FILL;
 	hold.curve = (struct ll_curve){.kind = LL_CURVE_SINE, .low = 0.2, .high = 0.8, .period_s = 60};
@@ -58,9 +56,8 @@ static void start_says_curve_and_mode(void **state)
 	assert_contains(log_capture.text, "holding power at 200 W with");
 }
 
-static void state_changes_are_a_line_each_in_the_event_s_words(void **state)
+TEST(state_changes_are_a_line_each_in_the_event_s_words)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	struct ll_event events[] = {
 	    test_event(LL_EVENT_STATE, 1, "holding"),
@@ -86,18 +83,16 @@ static void state_changes_are_a_line_each_in_the_event_s_words(void **state)
 	assert_int_equal(lines, 7);
 }
 
-static void fault_warns_and_names_the_card_once(void **state)
+TEST(fault_warns_and_names_the_card_once)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_FAULT, 1, "card 0: open context: out of memory");
 	snprintf(event.hint, sizeof event.hint, "use --wait");
 	run_one(&test_util, event);
 	assert_contains(log_capture.text, " WARN card 0: open context: out of memory; use --wait\n");
 }
 
-static void periodic_line_tells_the_last_readings(void **state)
+TEST(periodic_line_tells_the_last_readings)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	config.log_every_ns = 2 * LL_NS_PER_S;
 	struct ll_event events[] = {test_event(LL_EVENT_SAMPLE, 1, ""), test_event(LL_EVENT_SAMPLE, 2, "")};
@@ -108,9 +103,8 @@ static void periodic_line_tells_the_last_readings(void **state)
 }
 
 /* A card that is lost would be printed as if it were alive, until the next reading. */
-static void after_a_fault_the_last_readings_are_not_told(void **state)
+TEST(after_a_fault_the_last_readings_are_not_told)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	config.log_every_ns = LL_NS_PER_S;
 	struct ll_event events[] = {
@@ -123,9 +117,8 @@ static void after_a_fault_the_last_readings_are_not_told(void **state)
 	assert_contains(log_capture.text, "card 0: util unknown (target 50 %), holding, 0 yields\n");
 }
 
-static void periodic_line_leaves_out_what_is_not_known(void **state)
+TEST(periodic_line_leaves_out_what_is_not_known)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	config.log_every_ns = LL_NS_PER_S;
 	config.hold = &test_power;
@@ -136,9 +129,8 @@ static void periodic_line_leaves_out_what_is_not_known(void **state)
 	assert_contains(log_capture.text, "card 0: power unknown (target 200 W), yielded (foreign work), 1 yield\n");
 }
 
-static void summary_is_a_block_on_stdout_and_says_synthetic_load(void **state)
+TEST(summary_is_a_block_on_stdout_and_says_synthetic_load)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	struct ll_event events[] = {test_event(LL_EVENT_SAMPLE, 1, ""), test_summary(31)};
 	run(&config, events, 2);
@@ -152,9 +144,8 @@ static void summary_is_a_block_on_stdout_and_says_synthetic_load(void **state)
 			    "  payload        vulkan, 50 MiB of GPU memory\n");
 }
 
-static void a_hold_that_only_yielded_names_the_program_and_the_way_out(void **state)
+TEST(a_hold_that_only_yielded_names_the_program_and_the_way_out)
 {
-	(void)state;
 	struct ll_event event = test_summary(3);
 	event.summary = (struct ll_summary_result){.yield_count = 1, .yielded_seconds = 3.0};
 	run_one(&test_util, event);
@@ -191,18 +182,16 @@ static struct ll_event failed_summary(void)
 	return event;
 }
 
-static void failure_of_the_only_card_is_left_to_main(void **state)
+TEST(failure_of_the_only_card_is_left_to_main)
 {
-	(void)state;
 	run_one(&test_util, failed_summary());
 	assert_string_equal(stdout_capture.text, "card 0 NVIDIA H200: synthetic load, no kernel ran\n"
 						 "  ended by       an error\n");
 	assert_null(strstr(log_capture.text, "no memory"));
 }
 
-static void failure_of_one_of_several_cards_is_logged_at_once(void **state)
+TEST(failure_of_one_of_several_cards_is_logged_at_once)
 {
-	(void)state;
 	struct ll_event event = failed_summary();
 	const struct ll_card *cards[] = {event.card, event.card};
 	struct ll_hold_output_config config = test_config();
@@ -212,9 +201,8 @@ static void failure_of_one_of_several_cards_is_logged_at_once(void **state)
 	assert_contains(log_capture.text, "ERROR card 0: no memory\n");
 }
 
-static void start_that_fails_prints_no_summary(void **state)
+TEST(start_that_fails_prints_no_summary)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	struct ll_hold_output *output = NULL;
 	test_capture_begin(&stdout_capture);
@@ -222,23 +210,4 @@ static void start_that_fails_prints_no_summary(void **state)
 	ll_hold_output_free(output);
 	ll_hold_output_free(NULL);
 	assert_string_equal(test_capture_end(&stdout_capture), "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(start_says_what_is_held_with_what),
-	    cmocka_unit_test(start_says_curve_and_mode),
-	    cmocka_unit_test(state_changes_are_a_line_each_in_the_event_s_words),
-	    cmocka_unit_test(fault_warns_and_names_the_card_once),
-	    cmocka_unit_test(periodic_line_tells_the_last_readings),
-	    cmocka_unit_test(after_a_fault_the_last_readings_are_not_told),
-	    cmocka_unit_test(periodic_line_leaves_out_what_is_not_known),
-	    cmocka_unit_test(summary_is_a_block_on_stdout_and_says_synthetic_load),
-	    cmocka_unit_test(a_hold_that_only_yielded_names_the_program_and_the_way_out),
-	    cmocka_unit_test(failure_of_the_only_card_is_left_to_main),
-	    cmocka_unit_test(failure_of_one_of_several_cards_is_logged_at_once),
-	    cmocka_unit_test(start_that_fails_prints_no_summary),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

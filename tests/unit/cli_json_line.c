@@ -26,9 +26,8 @@ static char *printed(json_t *object, char *buf, size_t size)
 	return buf;
 }
 
-static void object_is_one_compact_line_at_once(void **state)
+TEST(object_is_one_compact_line_at_once)
 {
-	(void)state;
 	char buf[200];
 	json_t *object = json_pack("{s:s, s:i, s:o, s:b}", "event", "sample", "card", 0, "util_percent",
 				   ll_json_real(50.04, 1), "foreign", 0);
@@ -36,18 +35,16 @@ static void object_is_one_compact_line_at_once(void **state)
 			    "{\"event\":\"sample\",\"card\":0,\"util_percent\":50.0,\"foreign\":false}\n");
 }
 
-static void reals_are_rounded_and_print_short(void **state)
+TEST(reals_are_rounded_and_print_short)
 {
-	(void)state;
 	char buf[200];
 	json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "a", ll_json_real(0.1 + 0.2, 3), "b", ll_json_real(NAN, 1),
 				   "c", ll_json_real(-INFINITY, 1), "d", ll_json_real(1e308, 9));
 	assert_string_equal(printed(object, buf, sizeof buf), "{\"a\":0.3,\"b\":null,\"c\":null,\"d\":1e308}\n");
 }
 
-static void foreign_text_is_escaped_and_always_utf8(void **state)
+TEST(foreign_text_is_escaped_and_always_utf8)
 {
-	(void)state;
 	static const struct {
 		const char *text, *line;
 	} cases[] = {
@@ -62,20 +59,8 @@ static void foreign_text_is_escaped_and_always_utf8(void **state)
 	}
 }
 
-static void missing_object_is_an_error(void **state)
+TEST(missing_object_is_an_error)
 {
-	(void)state;
 	struct ll_err err;
 	assert_fails(ll_json_line(NULL, &err), -ENOMEM, "JSON");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(object_is_one_compact_line_at_once),
-	    cmocka_unit_test(reals_are_rounded_and_print_short),
-	    cmocka_unit_test(foreign_text_is_escaped_and_always_utf8),
-	    cmocka_unit_test(missing_object_is_an_error),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,8 @@
 #include "cli/options/limit_words.h"
 #include "test.h"
 
-static void memory_is_a_size_or_none(void **state)
+TEST(memory_is_a_size_or_none)
 {
-	(void)state;
 	uint64_t bytes = 1;
 	struct ll_err err = {0};
 	assert_int_equal(ll_limit_read_memory("20G", &bytes, &err), 0);
@@ -24,9 +23,8 @@ static void memory_is_a_size_or_none(void **state)
 	assert_int_equal(bytes, 7);
 }
 
-static void compute_is_a_share_in_permille_or_none(void **state)
+TEST(compute_is_a_share_in_permille_or_none)
 {
-	(void)state;
 	unsigned permille = 1;
 	struct ll_err err = {0};
 	assert_int_equal(ll_limit_read_compute("25%", &permille, &err), 0);
@@ -46,9 +44,8 @@ static void compute_is_a_share_in_permille_or_none(void **state)
 	assert_int_equal(permille, 7);
 }
 
-static void weight_is_a_number_in_permille(void **state)
+TEST(weight_is_a_number_in_permille)
 {
-	(void)state;
 	unsigned permille = 1;
 	struct ll_err err = {0};
 	assert_int_equal(ll_limit_read_weight("2", &permille, &err), 0);
@@ -64,9 +61,8 @@ static void weight_is_a_number_in_permille(void **state)
 	assert_int_equal(permille, 7);
 }
 
-static void slowdown_is_a_number_of_times_in_permille(void **state)
+TEST(slowdown_is_a_number_of_times_in_permille)
 {
-	(void)state;
 	unsigned permille = 1;
 	struct ll_err err = {0};
 	assert_int_equal(ll_limit_read_slowdown("1.3", &permille, &err), 0);
@@ -80,15 +76,4 @@ static void slowdown_is_a_number_of_times_in_permille(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_fails(ll_limit_read_slowdown(bad[i], &permille, &err), -EINVAL, "--slowdown: ");
 	assert_int_equal(permille, 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_is_a_size_or_none),
-	    cmocka_unit_test(compute_is_a_share_in_permille_or_none),
-	    cmocka_unit_test(weight_is_a_number_in_permille),
-	    cmocka_unit_test(slowdown_is_a_number_of_times_in_permille),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,9 +15,8 @@ static struct sockaddr_storage bound(int fd)
 	return address;
 }
 
-static void port_alone_is_this_machine_only(void **state)
+TEST(port_alone_is_this_machine_only)
 {
-	(void)state;
 	int fd = -1;
 	assert_int_equal(ll_listen("0", &fd, NULL), 0);
 	struct sockaddr_storage address = bound(fd);
@@ -27,9 +26,8 @@ static void port_alone_is_this_machine_only(void **state)
 	close(fd);
 }
 
-static void empty_host_is_every_address(void **state)
+TEST(empty_host_is_every_address)
 {
-	(void)state;
 	int fd = -1;
 	assert_int_equal(ll_listen(":0", &fd, NULL), 0);
 	struct sockaddr_storage address = bound(fd);
@@ -40,9 +38,8 @@ static void empty_host_is_every_address(void **state)
 	close(fd);
 }
 
-static void host_and_port_are_taken(void **state)
+TEST(host_and_port_are_taken)
 {
-	(void)state;
 	int fd = -1;
 	assert_int_equal(ll_listen("localhost:0", &fd, NULL), 0);
 	close(fd);
@@ -54,9 +51,8 @@ static void host_and_port_are_taken(void **state)
 		assert_true(rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT);
 }
 
-static void malformed_address_is_bad_usage(void **state)
+TEST(malformed_address_is_bad_usage)
 {
-	(void)state;
 	static const char *const bad[] = {
 	    "",         ":",     "x",    "host:",  "host:x", "host:-1", "127.0.0.1:65536",
 	    "::1:9409", "[::1]", "[]:1", "[::1:1", "[a]b:1",
@@ -69,9 +65,8 @@ static void malformed_address_is_bad_usage(void **state)
 	assert_int_equal(fd, -1);
 }
 
-static void port_in_use_is_told_with_the_address(void **state)
+TEST(port_in_use_is_told_with_the_address)
 {
-	(void)state;
 	struct ll_err err;
 	char address[32];
 	int fd = -1;
@@ -86,23 +81,9 @@ static void port_in_use_is_told_with_the_address(void **state)
 	close(fd);
 }
 
-static void address_of_another_machine_is_refused(void **state)
+TEST(address_of_another_machine_is_refused)
 {
-	(void)state;
 	struct ll_err err;
 	int fd = -1;
 	assert_fails(ll_listen("192.0.2.1:0", &fd, &err), -EADDRNOTAVAIL, "192.0.2.1:0: ");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(port_alone_is_this_machine_only),
-	    cmocka_unit_test(empty_host_is_every_address),
-	    cmocka_unit_test(host_and_port_are_taken),
-	    cmocka_unit_test(malformed_address_is_bad_usage),
-	    cmocka_unit_test(port_in_use_is_told_with_the_address),
-	    cmocka_unit_test(address_of_another_machine_is_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

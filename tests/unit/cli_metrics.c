@@ -41,9 +41,8 @@ static struct ll_metrics *new_metrics(enum ll_metric metric, size_t count)
 	return metrics;
 }
 
-static void metrics_are_the_last_event_s(void **state)
+TEST(metrics_are_the_last_event_s)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_UTIL, 1);
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1, "");
 	event.status.yields = 3;
@@ -73,9 +72,8 @@ static void metrics_are_the_last_event_s(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void a_simulated_card_has_its_label_in_every_series(void **state)
+TEST(a_simulated_card_has_its_label_in_every_series)
 {
-	(void)state;
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1, "");
 	struct ll_metrics_card cards[] = {
 	    {.card = &test_card, .has_event = true, .status = event.status},
@@ -96,9 +94,8 @@ static void a_simulated_card_has_its_label_in_every_series(void **state)
 	assert_true(simulated > 10 && simulated == real);
 }
 
-static void power_has_its_target_in_watts(void **state)
+TEST(power_has_its_target_in_watts)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_POWER, 1);
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1, "");
 	event.status.target = 200;
@@ -109,9 +106,8 @@ static void power_has_its_target_in_watts(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void gpm_readings_have_a_family_each(void **state)
+TEST(gpm_readings_have_a_family_each)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_DRAM, 1);
 	struct ll_event event = test_event(LL_EVENT_SAMPLE, 1, "");
 	event.status.tensor = 0.125;
@@ -123,9 +119,8 @@ static void gpm_readings_have_a_family_each(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void labels_are_escaped(void **state)
+TEST(labels_are_escaped)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_UTIL, 2);
 	const char *text = ask(ll_metrics_port(metrics), "GET", "/metrics");
 	assert_contains(text, "{gpu=\"1:2\",uuid=\"MIG-1\",name=\"say \\\"A100\\\"\\\\1g\\n\",state=\"released\"} 1\n");
@@ -133,9 +128,8 @@ static void labels_are_escaped(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void yielded_time_is_the_summary_s(void **state)
+TEST(yielded_time_is_the_summary_s)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_UTIL, 1);
 	struct ll_event event = test_yield(4);
 	event.status.yielded_seconds = 5.5;
@@ -145,9 +139,8 @@ static void yielded_time_is_the_summary_s(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void healthz_is_ok_until_a_card_ends_with_an_error(void **state)
+TEST(healthz_is_ok_until_a_card_ends_with_an_error)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_UTIL, 1);
 	const char *text = ask(ll_metrics_port(metrics), "GET", "/healthz");
 	assert_int_equal(strncmp(text, "HTTP/1.1 200 ", 13), 0);
@@ -161,9 +154,8 @@ static void healthz_is_ok_until_a_card_ends_with_an_error(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void health_ends_5_s_after_the_last_event(void **state)
+TEST(health_ends_5_s_after_the_last_event)
 {
-	(void)state;
 	struct ll_metrics_card cards[] = {
 	    {.card = &test_card, .event_ns = 10 * LL_NS_PER_S},
 	    {.card = &test_slice, .event_ns = 12 * LL_NS_PER_S},
@@ -176,9 +168,8 @@ static void health_ends_5_s_after_the_last_event(void **state)
 	assert_string_equal(text.buf, "card 0: no report for 6 s\n");
 }
 
-static void other_urls_and_methods_are_refused(void **state)
+TEST(other_urls_and_methods_are_refused)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_UTIL, 1);
 	unsigned port = ll_metrics_port(metrics);
 	assert_int_equal(strncmp(ask(port, "GET", "/"), "HTTP/1.1 404 ", 13), 0);
@@ -190,9 +181,8 @@ static void other_urls_and_methods_are_refused(void **state)
 	ll_metrics_free(metrics);
 }
 
-static void address_faults_name_the_metrics(void **state)
+TEST(address_faults_name_the_metrics)
 {
-	(void)state;
 	struct ll_err err;
 	struct ll_metrics *first = new_metrics(LL_METRIC_UTIL, 1);
 	struct ll_hold_output_config config = test_config();
@@ -209,9 +199,8 @@ static void address_faults_name_the_metrics(void **state)
 	ll_metrics_free(NULL);
 }
 
-static void output_serves_its_events(void **state)
+TEST(output_serves_its_events)
 {
-	(void)state;
 	struct ll_hold_output_config config = test_config();
 	struct ll_hold_output *output = NULL;
 	config.metrics_listen = "127.0.0.1:0";
@@ -238,9 +227,8 @@ static void *put_events(void *arg)
 }
 
 /* Under TSan this shows that the lock is where it must be; a torn card would show as two unlike values. */
-static void scrapes_see_whole_events(void **state)
+TEST(scrapes_see_whole_events)
 {
-	(void)state;
 	struct ll_metrics *metrics = new_metrics(LL_METRIC_UTIL, 1);
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, put_events, metrics), 0);
@@ -253,23 +241,4 @@ static void scrapes_see_whole_events(void **state)
 	}
 	pthread_join(thread, NULL);
 	ll_metrics_free(metrics);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(metrics_are_the_last_event_s),
-	    cmocka_unit_test(a_simulated_card_has_its_label_in_every_series),
-	    cmocka_unit_test(power_has_its_target_in_watts),
-	    cmocka_unit_test(gpm_readings_have_a_family_each),
-	    cmocka_unit_test(labels_are_escaped),
-	    cmocka_unit_test(yielded_time_is_the_summary_s),
-	    cmocka_unit_test(healthz_is_ok_until_a_card_ends_with_an_error),
-	    cmocka_unit_test(health_ends_5_s_after_the_last_event),
-	    cmocka_unit_test(other_urls_and_methods_are_refused),
-	    cmocka_unit_test(address_faults_name_the_metrics),
-	    cmocka_unit_test(output_serves_its_events),
-	    cmocka_unit_test(scrapes_see_whole_events),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+TEST_EACH(set_up, tear_down);
+
 static int parse(struct fixture *f, const char *const *words)
 {
 	int count = 0;
@@ -83,9 +85,8 @@ static int parse(struct fixture *f, const char *const *words)
 
 #define PARSE(f, ...) parse(f, (const char *const[]){__VA_ARGS__, NULL})
 
-static void defaults_are_parsed_like_values(void **state)
+TEST_GIVEN(struct fixture *f, defaults_are_parsed_like_values)
 {
-	struct fixture *f = *state;
 	assert_int_equal(parse(f, (const char *const[]){NULL}), 0);
 	assert_string_equal(f->args.target, "50%");
 	assert_int_equal(f->args.metric, 1);
@@ -96,9 +97,8 @@ static void defaults_are_parsed_like_values(void **state)
 	assert_int_equal(f->operands.count, 0);
 }
 
-static void every_spelling_of_a_value_is_taken(void **state)
+TEST_GIVEN(struct fixture *f, every_spelling_of_a_value_is_taken)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--target=60", "-q", "--json"), 0);
 	assert_string_equal(f->args.target, "60");
 	assert_true(f->args.quiet && f->args.json);
@@ -111,9 +111,8 @@ static void every_spelling_of_a_value_is_taken(void **state)
 	assert_true(f->args.quiet);
 }
 
-static void kinds_convert(void **state)
+TEST_GIVEN(struct fixture *f, kinds_convert)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--metric=power", "--max-memory", "1G", "--resume-after=300ms", "--share=12.5%",
 			       "--max-temperature", "85C", "--count=8", "--sim"),
 			 0);
@@ -128,9 +127,8 @@ static void kinds_convert(void **state)
 	assert_string_equal(f->args.sim, "old");
 }
 
-static void names_and_words_of_before_are_taken(void **state)
+TEST_GIVEN(struct fixture *f, names_and_words_of_before_are_taken)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--level=60", "--metric=use"), 0);
 	assert_string_equal(f->args.target, "60");
 	assert_int_equal(f->args.metric, 0);
@@ -138,17 +136,15 @@ static void names_and_words_of_before_are_taken(void **state)
 	assert_string_equal(f->err.text, "--metric: 'fan': not one of util, sm, power");
 }
 
-static void repeated_lists_join_and_other_options_replace(void **state)
+TEST_GIVEN(struct fixture *f, repeated_lists_join_and_other_options_replace)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "-i", "0", "-i2-3", "--cards=all", "-t", "1", "-t", "2"), 0);
 	assert_string_equal(f->args.cards, "0,2-3,all");
 	assert_string_equal(f->args.target, "2");
 }
 
-static void operands_mix_with_options_until_two_dashes(void **state)
+TEST_GIVEN(struct fixture *f, operands_mix_with_options_until_two_dashes)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "one", "--json", "-", "--", "--quiet", "-x"), 0);
 	assert_true(f->args.json);
 	assert_false(f->args.quiet);
@@ -160,9 +156,8 @@ static void operands_mix_with_options_until_two_dashes(void **state)
 	assert_null(f->operands.words[4]);
 }
 
-static void first_operand_ends_the_options_where_asked(void **state)
+TEST_GIVEN(struct fixture *f, first_operand_ends_the_options_where_asked)
 {
-	struct fixture *f = *state;
 	f->stops_at_operand = true;
 	assert_int_equal(PARSE(f, "--json", "program", "--quiet"), 0);
 	assert_false(f->args.quiet);
@@ -170,9 +165,8 @@ static void first_operand_ends_the_options_where_asked(void **state)
 	assert_string_equal(f->operands.words[1], "--quiet");
 }
 
-static void help_is_known_everywhere(void **state)
+TEST_GIVEN(struct fixture *f, help_is_known_everywhere)
 {
-	struct fixture *f = *state;
 	assert_int_equal(PARSE(f, "--help", "--nonsense"), 0);
 	assert_true(f->wants_help);
 	f->wants_help = false;
@@ -182,7 +176,7 @@ static void help_is_known_everywhere(void **state)
 	assert_false(f->wants_help);
 }
 
-static void mistakes_name_the_option_and_the_reason(void **state)
+TEST_GIVEN(struct fixture *f, mistakes_name_the_option_and_the_reason)
 {
 	static const struct {
 		const char *words[3];
@@ -207,25 +201,8 @@ static void mistakes_name_the_option_and_the_reason(void **state)
 	    {{"--share=0.5%"}, "--share: '0.5%': not between 1 and 99"},
 	    {{"--count=9"}, "--count: '9': not between 1 and 8"},
 	};
-	struct fixture *f = *state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		assert_int_equal(parse(f, rows[i].words), -EINVAL);
 		assert_string_equal(f->err.text, rows[i].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(defaults_are_parsed_like_values, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(every_spelling_of_a_value_is_taken, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(kinds_convert, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(names_and_words_of_before_are_taken, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(repeated_lists_join_and_other_options_replace, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(operands_mix_with_options_until_two_dashes, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(first_operand_ends_the_options_where_asked, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(help_is_known_everywhere, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(mistakes_name_the_option_and_the_reason, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,8 @@ static int forget(void **state)
 	return 0;
 }
 
+TEST_EACH(forget, NULL);
+
 static void ran(enum ll_way way, uint64_t seconds, uint64_t launches)
 {
 	const struct ll_earlier_record record = {.ended_s = 1764158400, /* noon of 2025-11-26 */
@@ -48,9 +50,8 @@ static struct ll_message_card_row row_of(uint64_t seconds, uint64_t launches)
 					    .uuid = "GPU-1"};
 }
 
-static void this_run_is_compared_with_an_earlier_one_the_other_way(void **state)
+TEST(this_run_is_compared_with_an_earlier_one_the_other_way)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_message_card_row row = row_of(10, 1000);
 	struct ll_other_way other;
@@ -67,9 +68,8 @@ static void this_run_is_compared_with_an_earlier_one_the_other_way(void **state)
 	assert_true(other.times == 0.005);
 }
 
-static void a_run_that_is_too_young_stands_for_the_last_one_of_its_way(void **state)
+TEST(a_run_that_is_too_young_stands_for_the_last_one_of_its_way)
 {
-	(void)state;
 	struct ll_message_card_row row = row_of(4, 4000);
 	struct ll_other_way other;
 	ran(LL_WAY_SPACE, 10, 2000);
@@ -79,9 +79,8 @@ static void a_run_that_is_too_young_stands_for_the_last_one_of_its_way(void **st
 	assert_true(other.times == 2);
 }
 
-static void another_card_other_neighbours_and_no_launches_tell_nothing(void **state)
+TEST(another_card_other_neighbours_and_no_launches_tell_nothing)
 {
-	(void)state;
 	struct ll_message_card_row row = row_of(10, 1000);
 	struct ll_other_way other;
 	ran(LL_WAY_SPACE, 10, 0);
@@ -122,9 +121,8 @@ static bool finds(const struct ll_list *list, struct ll_run_measured *ret_measur
 	return ll_run_measured_find(&earlier, list, "GPU-1", PROGRAM, UID, ret_measured);
 }
 
-static void the_better_way_is_taken_if_the_others_share_so(void **state)
+TEST(the_better_way_is_taken_if_the_others_share_so)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_run_measured measured;
 	struct ll_list slices = list_of(LL_WAY_SLICES);
@@ -146,9 +144,8 @@ static void the_better_way_is_taken_if_the_others_share_so(void **state)
 	assert_false(finds(&slices, &measured));
 }
 
-static void a_little_better_and_who_has_no_work_or_is_not_known_count_not(void **state)
+TEST(a_little_better_and_who_has_no_work_or_is_not_known_count_not)
 {
-	(void)state;
 	struct ll_run_measured measured;
 	struct ll_list list = list_of(LL_WAY_SLICES);
 	ran(LL_WAY_SPACE, 10, 1000);
@@ -170,18 +167,4 @@ static void a_little_better_and_who_has_no_work_or_is_not_known_count_not(void *
 	assert_true(finds(&list, &measured));
 	list.card_count = 0;
 	assert_false(finds(&list, &measured));
-}
-
-#define TEST(function) cmocka_unit_test_setup(function, forget)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(this_run_is_compared_with_an_earlier_one_the_other_way),
-	    TEST(a_run_that_is_too_young_stands_for_the_last_one_of_its_way),
-	    TEST(another_card_other_neighbours_and_no_launches_tell_nothing),
-	    TEST(the_better_way_is_taken_if_the_others_share_so),
-	    TEST(a_little_better_and_who_has_no_work_or_is_not_known_count_not),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

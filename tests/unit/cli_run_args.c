@@ -7,9 +7,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void without_options_nothing_is_limited(void **state)
+TEST(without_options_nothing_is_limited)
 {
-	(void)state;
 	struct ll_run_args args = {0};
 	struct ll_run_settings settings;
 	struct ll_err err = {0};
@@ -23,9 +22,8 @@ static void without_options_nothing_is_limited(void **state)
 	assert_string_equal(settings.folder, "");
 }
 
-static void each_tenant_has_an_id_of_its_own(void **state)
+TEST(each_tenant_has_an_id_of_its_own)
 {
-	(void)state;
 	struct ll_run_args args = {0};
 	struct ll_run_settings one;
 	struct ll_run_settings two;
@@ -45,9 +43,8 @@ static void made_name(const char *command, const char *expected_base)
 	assert_true(ll_tenant_name_is_valid(settings.tenant));
 }
 
-static void a_name_is_made_from_any_command(void **state)
+TEST(a_name_is_made_from_any_command)
 {
-	(void)state;
 	made_name("python3.11", "python3.11");
 	made_name("/usr/bin/env", "env");
 	made_name("./a b;c=d", "a_b_c_d");
@@ -60,9 +57,8 @@ static void a_name_is_made_from_any_command(void **state)
 		  "x123456789x123456789x123456789x123456789x123456");
 }
 
-static void names_are_utf8_that_can_be_shown_and_others_are_refused_with_the_reason(void **state)
+TEST(names_are_utf8_that_can_be_shown_and_others_are_refused_with_the_reason)
 {
-	(void)state;
 	static const struct {
 		const char *name, *why; /* NULL: it is a name */
 	} cases[] = {
@@ -105,9 +101,8 @@ static void names_are_utf8_that_can_be_shown_and_others_are_refused_with_the_rea
 	}
 }
 
-static void a_request_makes_the_program_evictable(void **state)
+TEST(a_request_makes_the_program_evictable)
 {
-	(void)state;
 	struct ll_run_args args = {.mem = "2G", .mem_request = "1G"};
 	struct ll_run_settings settings;
 	struct ll_err err = {0};
@@ -127,9 +122,8 @@ static void a_request_makes_the_program_evictable(void **state)
 	assert_fails(ll_run_args_settings(&args, "x", &settings, &err), -EINVAL, "--mem-request");
 }
 
-static void options_become_settings(void **state)
+TEST(options_become_settings)
 {
-	(void)state;
 	struct ll_run_args args = {.mem = "2G",
 				   .compute = "12.5%",
 				   .weight = "0.5",
@@ -155,9 +149,8 @@ static void options_become_settings(void **state)
 	assert_false(settings.kills_at_max_kernel);
 }
 
-static void bad_values_name_their_option(void **state)
+TEST(bad_values_name_their_option)
 {
-	(void)state;
 	struct ll_run_settings settings = {.id = 7};
 	struct ll_err err;
 	assert_fails(ll_run_args_settings(&(struct ll_run_args){.max_kernel = "0s"}, "x", &settings, &err), -EINVAL,
@@ -172,9 +165,8 @@ static void bad_values_name_their_option(void **state)
 	assert_int_equal(settings.id, 7);
 }
 
-static void inside_a_tenant_only_cards_may_be_chosen(void **state)
+TEST(inside_a_tenant_only_cards_may_be_chosen)
 {
-	(void)state;
 	struct ll_run_settings outer = {.id = 1, .tenant = "outer"};
 	struct ll_err err = {0};
 	assert_int_equal(ll_run_args_check_nested(&(struct ll_run_args){.allow_ungoverned = true}, &outer, &err), 0);
@@ -186,9 +178,8 @@ static void inside_a_tenant_only_cards_may_be_chosen(void **state)
 	assert_fails(ll_run_args_check_nested(&(struct ll_run_args){.tenant = "x"}, &outer, &err), -EPERM, "outer");
 }
 
-static void a_limit_fits_the_card_and_a_context(void **state)
+TEST(a_limit_fits_the_card_and_a_context)
 {
-	(void)state;
 	struct ll_card card = {.label = "3", .memory_bytes = 16384 * MIB, .sm_count = 100};
 	struct ll_run_settings settings = {.counts_context = true};
 	struct ll_err err = {0};
@@ -212,9 +203,8 @@ static void a_limit_fits_the_card_and_a_context(void **state)
 	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
 }
 
-static void by_space_the_share_is_of_space(void **state)
+TEST(by_space_the_share_is_of_space)
 {
-	(void)state;
 	struct ll_run_args args = {.by = LL_RUN_BY_SPACE, .compute = "25%"};
 	struct ll_run_settings settings;
 	struct ll_err err = {0};
@@ -240,31 +230,12 @@ static void by_space_the_share_is_of_space(void **state)
 	assert_int_equal(settings.priority, LL_PRIORITY_LOW);
 }
 
-static void what_a_card_does_not_tell_limits_nothing(void **state)
+TEST(what_a_card_does_not_tell_limits_nothing)
 {
-	(void)state;
 	struct ll_card card = {.label = "0"};
 	struct ll_run_settings settings = {.memory_limit_bytes = 1, .counts_context = true};
 	struct ll_err err = {0};
 	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
 	settings.memory_limit_bytes = UINT64_MAX;
 	assert_int_equal(ll_run_args_check_card(&settings, &card, &err), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(without_options_nothing_is_limited),
-	    cmocka_unit_test(each_tenant_has_an_id_of_its_own),
-	    cmocka_unit_test(a_name_is_made_from_any_command),
-	    cmocka_unit_test(names_are_utf8_that_can_be_shown_and_others_are_refused_with_the_reason),
-	    cmocka_unit_test(a_request_makes_the_program_evictable),
-	    cmocka_unit_test(options_become_settings),
-	    cmocka_unit_test(bad_values_name_their_option),
-	    cmocka_unit_test(inside_a_tenant_only_cards_may_be_chosen),
-	    cmocka_unit_test(a_limit_fits_the_card_and_a_context),
-	    cmocka_unit_test(by_space_the_share_is_of_space),
-	    cmocka_unit_test(what_a_card_does_not_tell_limits_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

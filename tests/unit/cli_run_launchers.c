@@ -52,9 +52,8 @@ static const char *const forms[][2] = {
     {"batch", "echo 'loadline run ... -- COMMAND' | batch"},
 };
 
-static void each_is_told_its_own_form(void **state)
+TEST(each_is_told_its_own_form)
 {
-	(void)state;
 	struct ll_err err;
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
 		char command[TEXT], text[TEXT], hint[sizeof err.hint];
@@ -119,9 +118,8 @@ static const char *const others[] = {
     "sh -c docker",
 };
 
-static void they_are_known_behind_programs_that_run_others(void **state)
+TEST(they_are_known_behind_programs_that_run_others)
 {
-	(void)state;
 	struct ll_err err = {0};
 	for (size_t i = 0; i < sizeof wrapped / sizeof *wrapped; i++) {
 		if (check(wrapped[i], &err) != -EREMOTE)
@@ -129,32 +127,19 @@ static void they_are_known_behind_programs_that_run_others(void **state)
 	}
 }
 
-static void a_word_of_the_same_name_is_no_command(void **state)
+TEST(a_word_of_the_same_name_is_no_command)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		if (check(others[i], NULL) != 0)
 			fail_msg("taken for docker: %s", others[i]);
 	}
 }
 
-static void under_the_simulator_the_form_has_it_too(void **state)
+TEST(under_the_simulator_the_form_has_it_too)
 {
-	(void)state;
 	struct ll_err err = {0};
 	setenv("LOADLINE_SIM", "--sim", 1);
 	assert_int_equal(check("docker", &err), -EREMOTE);
 	unsetenv("LOADLINE_SIM");
 	assert_string_equal(err.hint, "put loadline inside: docker run ... IMAGE loadline --sim run ... -- COMMAND");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_is_told_its_own_form),
-	    cmocka_unit_test(they_are_known_behind_programs_that_run_others),
-	    cmocka_unit_test(a_word_of_the_same_name_is_no_command),
-	    cmocka_unit_test(under_the_simulator_the_form_has_it_too),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

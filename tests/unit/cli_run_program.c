@@ -71,9 +71,8 @@ static struct ll_elf_kind kind_of(const struct small_program *program, size_t si
 	return kind;
 }
 
-static void a_dynamic_program_names_its_loader(void **state)
+TEST(a_dynamic_program_names_its_loader)
 {
-	(void)state;
 	struct small_program program = make_program();
 	struct ll_elf_kind kind = kind_of(&program, sizeof program);
 	assert_true(kind.is_elf && kind.is_readable_here && kind.has_loader && !kind.is_damaged);
@@ -83,9 +82,8 @@ static void a_dynamic_program_names_its_loader(void **state)
 	assert_true(kind.has_loader);
 }
 
-static void a_program_without_loader_has_none(void **state)
+TEST(a_program_without_loader_has_none)
 {
-	(void)state;
 	struct small_program program = make_program();
 	program.segment.p_type = PT_LOAD;
 	struct ll_elf_kind kind = kind_of(&program, sizeof program);
@@ -99,9 +97,8 @@ static void assert_damaged(const struct small_program *program, size_t size)
 	assert_false(kind.has_loader);
 }
 
-static void a_program_that_is_cut_short_is_damaged(void **state)
+TEST(a_program_that_is_cut_short_is_damaged)
 {
-	(void)state;
 	struct small_program program = make_program();
 	for (size_t size = SELFMAG; size <= offsetof(struct small_program, loader); size++)
 		assert_damaged(&program, size);
@@ -121,9 +118,8 @@ static void a_program_that_is_cut_short_is_damaged(void **state)
 	assert_damaged(&program, sizeof program);
 }
 
-static void a_loader_of_any_length_is_cut(void **state)
+TEST(a_loader_of_any_length_is_cut)
 {
-	(void)state;
 	struct small_program program = make_program();
 	memset(program.loader, 'x', sizeof program.loader);
 	program.segment.p_filesz = sizeof program.loader;
@@ -132,9 +128,8 @@ static void a_loader_of_any_length_is_cut(void **state)
 	assert_int_equal(strlen(kind.loader), sizeof program.loader);
 }
 
-static void what_is_no_program_is_no_elf(void **state)
+TEST(what_is_no_program_is_no_elf)
 {
-	(void)state;
 	struct ll_elf_kind kind;
 	write_file("#!/bin/sh\n", 10, 0600);
 	assert_int_equal(ll_elf_kind_read(path, &kind), 0);
@@ -145,9 +140,8 @@ static void what_is_no_program_is_no_elf(void **state)
 	assert_int_equal(ll_elf_kind_read("/no/such/file", &kind), -ENOENT);
 }
 
-static void a_command_is_found_as_execvp_does(void **state)
+TEST(a_command_is_found_as_execvp_does)
 {
-	(void)state;
 	char found[PATH_MAX];
 	char folders[200];
 	struct ll_err err = {0};
@@ -168,9 +162,8 @@ static void a_command_is_found_as_execvp_does(void **state)
 	assert_fails(ll_run_find("", found, &err), -ENOENT, "command not found");
 }
 
-static void a_library_is_preloaded_once_and_last(void **state)
+TEST(a_library_is_preloaded_once_and_last)
 {
-	(void)state;
 	static const char *const pairs[][2] = {
 	    {NULL, "/x/a.so"},
 	    {"", "/x/a.so"},
@@ -202,9 +195,8 @@ static size_t count_variable(char **environment, const char *name)
 	return count;
 }
 
-static void environment_has_each_variable_once(void **state)
+TEST(environment_has_each_variable_once)
 {
-	(void)state;
 	struct ll_run_settings settings = {
 	    .id = 1, .tenant = "t", .priority = LL_PRIORITY_NORMAL, .folder = "/run/loadline"};
 	char **environment = NULL;
@@ -227,9 +219,8 @@ static void environment_has_each_variable_once(void **state)
 	ll_run_environment_free(NULL);
 }
 
-static void settings_that_do_not_fit_are_an_error(void **state)
+TEST(settings_that_do_not_fit_are_an_error)
 {
-	(void)state;
 	struct ll_run_settings settings = {.id = 1, .tenant = "not valid", .folder = "/"};
 	char **environment = NULL;
 	struct ll_err err;
@@ -237,18 +228,4 @@ static void settings_that_do_not_fit_are_an_error(void **state)
 	assert_null(environment);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_dynamic_program_names_its_loader),
-	    cmocka_unit_test(a_program_without_loader_has_none),
-	    cmocka_unit_test(a_program_that_is_cut_short_is_damaged),
-	    cmocka_unit_test(a_loader_of_any_length_is_cut),
-	    cmocka_unit_test(what_is_no_program_is_no_elf),
-	    cmocka_unit_test(a_command_is_found_as_execvp_does),
-	    cmocka_unit_test(a_library_is_preloaded_once_and_last),
-	    cmocka_unit_test(environment_has_each_variable_once),
-	    cmocka_unit_test(settings_that_do_not_fit_are_an_error),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_ALL(setup, teardown);

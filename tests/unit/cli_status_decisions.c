@@ -97,7 +97,7 @@ static void answer_with_half(const struct talk *talk, uint32_t serial)
 	answer_end(talk, serial);
 }
 
-static void decisions_that_went_while_they_were_sent_are_asked_for_again(void **state)
+TEST_WITH(setup, teardown, decisions_that_went_while_they_were_sent_are_asked_for_again)
 {
 	struct talk *talk = *state;
 	answer_with_gap(talk, 1);
@@ -114,7 +114,7 @@ static void decisions_that_went_while_they_were_sent_are_asked_for_again(void **
 	assert_int_equal(talk->list.decisions[1].number, 3);
 }
 
-static void decisions_that_always_go_are_an_error(void **state)
+TEST_WITH(setup, teardown, decisions_that_always_go_are_an_error)
 {
 	struct talk *talk = *state;
 	struct ll_err err;
@@ -124,7 +124,7 @@ static void decisions_that_always_go_are_an_error(void **state)
 		     "faster than they can be read");
 }
 
-static void an_older_loadlined_says_that_it_does_not_know_them(void **state)
+TEST_WITH(setup, teardown, an_older_loadlined_says_that_it_does_not_know_them)
 {
 	struct talk *talk = *state;
 	struct ll_err err;
@@ -136,9 +136,8 @@ static void an_older_loadlined_says_that_it_does_not_know_them(void **state)
 	assert_fails(ll_decision_list_read(&talk->list, &talk->client, "GPU-1", &err), -ENOTSUP, "does not know that");
 }
 
-static void each_decision_is_a_line_and_a_verdict_tells_of_each_tenant(void **state)
+TEST(each_decision_is_a_line_and_a_verdict_tells_of_each_tenant)
 {
-	(void)state;
 	struct ll_message_decision decisions[] = {
 	    {.number = 7,
 	     .age_ns = 1500 * LL_NS_PER_MS,
@@ -175,9 +174,8 @@ static void each_decision_is_a_line_and_a_verdict_tells_of_each_tenant(void **st
 	    "nothing is measured\n");
 }
 
-static void each_step_of_the_lever_is_a_line_with_the_part_and_why(void **state)
+TEST(each_step_of_the_lever_is_a_line_with_the_part_and_why)
 {
-	(void)state;
 	struct ll_message_decision decisions[] = {
 	    {.number = 1,
 	     .lever = LL_LEVER_MOVE_SPARSE,
@@ -224,18 +222,4 @@ static void each_step_of_the_lever_is_a_line_with_the_part_and_why(void **state)
 	    "high  lower classes are held for 56 % of its time, as before: this is what it needs\n" AT
 	    "unknown  lower classes are held for 56 % of its time, as before: for a reason that this version does not "
 	    "know\n");
-}
-
-#define TALK_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TALK_TEST(decisions_that_went_while_they_were_sent_are_asked_for_again),
-	    TALK_TEST(decisions_that_always_go_are_an_error),
-	    TALK_TEST(an_older_loadlined_says_that_it_does_not_know_them),
-	    cmocka_unit_test(each_decision_is_a_line_and_a_verdict_tells_of_each_tenant),
-	    cmocka_unit_test(each_step_of_the_lever_is_a_line_with_the_part_and_why),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

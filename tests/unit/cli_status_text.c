@@ -37,9 +37,8 @@ static size_t widest_line(const char *text)
 	return widest;
 }
 
-static void cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_simulated(void **state)
+TEST(cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_simulated)
 {
-	(void)state;
 	static const struct {
 		unsigned width;
 		const char *expected;
@@ -66,9 +65,8 @@ static void cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_si
 	}
 }
 
-static void who_is_not_held_to_its_limits_is_told(void **state)
+TEST(who_is_not_held_to_its_limits_is_told)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_status_job job = {.number = 1, .id = 71, .name = "stray", .lost_since_ns = 5 * LL_NS_PER_S};
 	struct ll_status_card status = reading(17 * LL_NS_PER_S);
@@ -83,9 +81,8 @@ static void who_is_not_held_to_its_limits_is_told(void **state)
 	}
 }
 
-static void table_is_whole_where_there_is_room(void **state)
+TEST(table_is_whole_where_there_is_room)
 {
-	(void)state;
 	static const unsigned widths[] = {0, 200};
 	struct ll_status_card status = reading(0);
 	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
@@ -96,9 +93,8 @@ static void table_is_whole_where_there_is_room(void **state)
 	}
 }
 
-static void tenant_has_its_share_of_the_time_between_two_readings(void **state)
+TEST(tenant_has_its_share_of_the_time_between_two_readings)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_status_job before[] = {{.number = 2, .id = 71, .gpu_time_ns = 5 * LL_NS_PER_S}};
 	struct ll_status_job now[] = {{.number = 1, .id = 72, .name = "new"},
@@ -122,9 +118,8 @@ static void tenant_has_its_share_of_the_time_between_two_readings(void **state)
 	assert_non_null(strstr(text.buf, ", GPU time 0.0 s\n"));
 }
 
-static void each_tenant_has_a_sentence_how_it_is_shared_and_why(void **state)
+TEST(each_tenant_has_a_sentence_how_it_is_shared_and_why)
 {
-	(void)state;
 	static const struct {
 		struct ll_status_how how;
 		const char *why;
@@ -227,9 +222,8 @@ static const struct {
 	 "  4194307  -     518 MiB      -\n"},
 };
 
-static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state)
+TEST(claims_are_a_row_each_in_80_columns_and_two_lines_in_40)
 {
-	(void)state;
 	struct ll_status_claim claims[] = {
 	    {.index = 0,
 	     .tenant = "名字",
@@ -272,9 +266,8 @@ static void claims_are_a_row_each_in_80_columns_and_two_lines_in_40(void **state
 	}
 }
 
-static void server_of_mps_is_not_called_ungoverned(void **state)
+TEST(server_of_mps_is_not_called_ungoverned)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_status_stranger strangers[] = {
 	    {.pid = 17, .memory_bytes = 30 << 20, .name = "nvidia-cuda-mps", .is_mps_server = true},
@@ -298,9 +291,8 @@ static void check_program(const struct ll_status_claim *program, const char *exp
 	assert_string_equal(text.buf, expected);
 }
 
-static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone(void **state)
+TEST(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone)
 {
-	(void)state;
 	struct ll_status_claim claim = {.pid = 5,
 					.is_pid_ours = true,
 					.state = LL_CLAIM_RUNNING,
@@ -319,19 +311,4 @@ static void memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_p
 	claim.memory_used_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: stopped, class normal, 300 MiB, 0 MiB on the card "
 			      "(evictable: 600 MiB, pinned: 0 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_simulated),
-	    cmocka_unit_test(who_is_not_held_to_its_limits_is_told),
-	    cmocka_unit_test(table_is_whole_where_there_is_room),
-	    cmocka_unit_test(tenant_has_its_share_of_the_time_between_two_readings),
-	    cmocka_unit_test(each_tenant_has_a_sentence_how_it_is_shared_and_why),
-	    cmocka_unit_test(claims_are_a_row_each_in_80_columns_and_two_lines_in_40),
-	    cmocka_unit_test(server_of_mps_is_not_called_ungoverned),
-	    cmocka_unit_test(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs_alone),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

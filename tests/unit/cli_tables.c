@@ -65,9 +65,8 @@ static void check_options(const struct ll_command *command)
 	check_table(command->options);
 }
 
-static void option_rows_are_whole_and_unique(void **state)
+TEST(option_rows_are_whole_and_unique)
 {
-	(void)state;
 	check_table(ll_global_options);
 	for_each(ll_commands, check_options);
 }
@@ -87,9 +86,8 @@ static void check_defaults(const struct ll_command *command)
 	free(args);
 }
 
-static void defaults_are_values_the_parser_takes(void **state)
+TEST(defaults_are_values_the_parser_takes)
 {
-	(void)state;
 	for_each(ll_commands, check_defaults);
 }
 
@@ -104,9 +102,8 @@ static void check_name(const struct ll_command *command)
 	assert_int_equal(strncmp(name, command->group ? command->group->name : command->name, 2), 0);
 }
 
-static void commands_are_found_by_their_whole_name(void **state)
+TEST(commands_are_found_by_their_whole_name)
 {
-	(void)state;
 	for_each(ll_commands, check_name);
 	for (const struct ll_command *const *command = ll_commands; *command; command++)
 		assert_ptr_equal(ll_command_find((*command)->name), *command);
@@ -115,9 +112,8 @@ static void commands_are_found_by_their_whole_name(void **state)
 	assert_null(ll_command_find("start"));
 }
 
-static void subcommands_know_their_group(void **state)
+TEST(subcommands_know_their_group)
 {
-	(void)state;
 	char name[LL_COMMAND_NAME_SIZE];
 	const struct ll_command *group = ll_command_find("mps");
 	assert_non_null(group);
@@ -141,15 +137,13 @@ static void check_help(const struct ll_command *command)
 	}
 }
 
-static void help_fits_the_terminal_and_names_every_option(void **state)
+TEST(help_fits_the_terminal_and_names_every_option)
 {
-	(void)state;
 	for_each(ll_commands, check_help);
 }
 
-static void wrapping_keeps_indented_paragraphs_and_fills_others(void **state)
+TEST(wrapping_keeps_indented_paragraphs_and_fills_others)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	ll_wrap(&out, "one two\n\n  a\n  b\n\nthree", 0, 4);
 	assert_string_equal(out.buf, "one two\n\n      a\n      b\n\n    three\n");
@@ -162,17 +156,15 @@ static void wrapping_keeps_indented_paragraphs_and_fills_others(void **state)
 	assert_int_equal(strncmp(strchr(out.buf, '\n') + 1, "          12345 ", 16), 0);
 }
 
-static void first_sentence_has_no_full_stop(void **state)
+TEST(first_sentence_has_no_full_stop)
 {
-	(void)state;
 	assert_int_equal(ll_wrap_first_sentence("Do it. Then more."), 5);
 	assert_int_equal(ll_wrap_first_sentence("Wait 1.5 s."), 10);
 	assert_int_equal(ll_wrap_first_sentence("no stop"), 7);
 }
 
-static void manual_page_escapes_what_roff_would_eat(void **state)
+TEST(manual_page_escapes_what_roff_would_eat)
 {
-	(void)state;
 	static const struct ll_option options[] = {LL_OPTION_END};
 	static const struct ll_command command = {.name = "x",
 						  .summary = "a-b",
@@ -182,19 +174,4 @@ static void manual_page_escapes_what_roff_would_eat(void **state)
 	ll_man_command(&command, &page);
 	assert_non_null(strstr(page.buf, "\n\\&.dot and \\(aqquote \\e back\\-slash\n.PP\n.EX\n  kept\n  .too\n.EE\n"));
 	assert_non_null(strstr(page.buf, "loadline\\-x \\- a\\-b\n"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(option_rows_are_whole_and_unique),
-	    cmocka_unit_test(defaults_are_values_the_parser_takes),
-	    cmocka_unit_test(commands_are_found_by_their_whole_name),
-	    cmocka_unit_test(subcommands_know_their_group),
-	    cmocka_unit_test(help_fits_the_terminal_and_names_every_option),
-	    cmocka_unit_test(wrapping_keeps_indented_paragraphs_and_fills_others),
-	    cmocka_unit_test(first_sentence_has_no_full_stop),
-	    cmocka_unit_test(manual_page_escapes_what_roff_would_eat),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
+TEST_EACH(make_folder, remove_folder);
+
 /* An empty file below the test's folder, with the folders above it; its path. */
 static const char *make_file(const char *name)
 {
@@ -63,10 +65,9 @@ static void assert_finds(const char *interpreter, const char *name)
 	assert_string_equal(found, wanted);
 }
 
-static void cupti_is_looked_for_in_the_order_that_is_told(void **state)
+TEST(cupti_is_looked_for_in_the_order_that_is_told)
 {
 	char python[PATH_MAX];
-	(void)state;
 	/* From the last place to the first: each goes before those behind it. */
 	make_file("env/bin/python3");
 	make_file("env/lib/python3.12/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
@@ -93,10 +94,9 @@ static void cupti_is_looked_for_in_the_order_that_is_told(void **state)
 }
 
 /* Where the machine has a toolkit, that goes before. */
-static void a_python_s_own_packages_are_found(void **state)
+TEST(a_python_s_own_packages_are_found)
 {
 	char python[PATH_MAX], found[PATH_MAX];
-	(void)state;
 	snprintf(python, sizeof python, "%s/env/bin/python3", folder);
 	make_file("env/bin/python3");
 	if (ll_trace_find_cupti(python, found) == 0)
@@ -105,10 +105,9 @@ static void a_python_s_own_packages_are_found(void **state)
 	assert_finds(python, "env/lib/python3.12/site-packages/nvidia/cu13/lib/libcupti.so.13");
 }
 
-static void a_file_that_is_no_library_has_a_fault(void **state)
+TEST(a_file_that_is_no_library_has_a_fault)
 {
 	char text[PATH_MAX + 80];
-	(void)state;
 	const char *fault = ll_trace_cupti_fault(make_file("libcupti.so.13"), text, sizeof text);
 	assert_non_null(fault);
 	assert_non_null(strstr(fault, "libcupti.so.13 cannot be loaded"));
@@ -122,9 +121,8 @@ static void assert_name(const char *pattern, pid_t pid, bool is_alone, const cha
 	ll_strbuf_fini(&path);
 }
 
-static void outputs_are_called_as_asked(void **state)
+TEST(outputs_are_called_as_asked)
 {
-	(void)state;
 	assert_name("output_%p.csv", 47, true, "output_47.csv");
 	assert_name("output_%p.csv", 47, false, "output_47.csv");
 	assert_name("%p/%p.csv", 47, false, "47/47.csv");
@@ -134,11 +132,10 @@ static void outputs_are_called_as_asked(void **state)
 	assert_name("100%%p.csv", 47, false, "100%p-47.csv");
 }
 
-static void outputs_that_cannot_be_written_are_refused_before(void **state)
+TEST(outputs_that_cannot_be_written_are_refused_before)
 {
 	char list[PATH_MAX];
 	struct ll_err err;
-	(void)state;
 	snprintf(list, sizeof list, "%s/a_%%p.csv,%s/all.json", folder, folder);
 	assert_int_equal(ll_trace_outputs_check(NULL, &err), 0);
 	assert_int_equal(ll_trace_outputs_check(list, &err), 0);
@@ -150,18 +147,4 @@ static void outputs_that_cannot_be_written_are_refused_before(void **state)
 	make_file("folder.csv/x");
 	snprintf(list, sizeof list, "%s/folder.csv", folder);
 	assert_fails(ll_trace_outputs_check(list, &err), -EISDIR, "folder.csv");
-}
-
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_FOLDER(cupti_is_looked_for_in_the_order_that_is_told),
-	    WITH_FOLDER(a_python_s_own_packages_are_found),
-	    WITH_FOLDER(a_file_that_is_no_library_has_a_fault),
-	    WITH_FOLDER(outputs_are_called_as_asked),
-	    WITH_FOLDER(outputs_that_cannot_be_written_are_refused_before),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

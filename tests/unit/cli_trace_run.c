@@ -128,11 +128,10 @@ static void read_run(struct ll_trace_run *run)
 	ll_spans_add(&run->io, 78 * MS, 90 * MS);
 }
 
-static void a_card_s_time_is_told_part_by_part(void **state)
+TEST(a_card_s_time_is_told_part_by_part)
 {
 	struct ll_trace_run run;
 	struct ll_trace_summary summary;
-	(void)state;
 	read_run(&run);
 	assert_int_equal(run.card_count, 1);
 	assert_int_equal(ll_trace_summary_make(&run, &summary, NULL), 0);
@@ -159,12 +158,11 @@ static void a_card_s_time_is_told_part_by_part(void **state)
 	ll_trace_run_fini(&run);
 }
 
-static void processes_are_told_apart(void **state)
+TEST(processes_are_told_apart)
 {
 	struct ll_trace_run run;
 	struct ll_trace_summary summary;
 	struct ll_strbuf text = LL_STRBUF_INIT;
-	(void)state;
 	read_run(&run);
 	assert_int_equal(ll_trace_summary_make(&run, &summary, NULL), 0);
 	assert_int_equal(summary.process_count, 2);
@@ -191,12 +189,11 @@ static void processes_are_told_apart(void **state)
 	ll_trace_run_fini(&run);
 }
 
-static void a_filter_leaves_other_cards_out(void **state)
+TEST(a_filter_leaves_other_cards_out)
 {
 	static const char *const others[] = {"GPU-two"}, *const same[] = {"GPU-two", "GPU-one"};
 	struct ll_trace_filter filter = {others, 1};
 	struct ll_trace_run run;
-	(void)state;
 	assert_int_equal(ll_trace_run_read(folder, &filter, &run, NULL), 0);
 	assert_int_equal(run.processes[0].count + run.processes[1].count, 0);
 	ll_trace_run_fini(&run);
@@ -207,7 +204,7 @@ static void a_filter_leaves_other_cards_out(void **state)
 	assert_int_equal(ll_trace_run_read("/there/is/none", &filter, &run, NULL), -ENOENT);
 }
 
-static void the_table_has_a_row_for_each_event_by_start(void **state)
+TEST(the_table_has_a_row_for_each_event_by_start)
 {
 	static const char wanted[] =
 	    "1000000,0,,,,,,,,,,1000,,,device,0,0,0,[CUDA memory allocation],,allocation,0x10\n"
@@ -220,7 +217,6 @@ static void the_table_has_a_row_for_each_event_by_start(void **state)
 	struct ll_trace_run run;
 	char *text = NULL;
 	size_t size = 0;
-	(void)state;
 	read_run(&run);
 	FILE *file = open_memstream(&text, &size);
 	ll_trace_write_csv(file, &run, &run.processes[0]);
@@ -246,13 +242,12 @@ static size_t count_spans(const json_t *events, const char *category, pid_t pid)
 	return count;
 }
 
-static void the_picture_is_json_of_all_processes(void **state)
+TEST(the_picture_is_json_of_all_processes)
 {
 	struct ll_trace_run run;
 	char *text = NULL;
 	size_t size = 0;
 	json_error_t error;
-	(void)state;
 	read_run(&run);
 	run.processes[1].command = "a \"quoted\"\n\x01 \xff name"; /* not UTF-8 either */
 	FILE *file = open_memstream(&text, &size);
@@ -272,12 +267,11 @@ static void the_picture_is_json_of_all_processes(void **state)
 	ll_trace_run_fini(&run);
 }
 
-static void the_text_names_programs_not_paths_and_keeps_its_lines(void **state)
+TEST(the_text_names_programs_not_paths_and_keeps_its_lines)
 {
 	struct ll_trace_run run;
 	struct ll_trace_summary summary;
 	struct ll_strbuf text = LL_STRBUF_INIT;
-	(void)state;
 	read_run(&run);
 	run.processes[0].command = "/a/path/as/long/as/those/of/environments/of/python3.12/bin/python -c a\nb";
 	run.processes[1].command = "/usr/bin/";
@@ -290,15 +284,4 @@ static void the_text_names_programs_not_paths_and_keeps_its_lines(void **state)
 	ll_trace_run_fini(&run);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_card_s_time_is_told_part_by_part),
-	    cmocka_unit_test(processes_are_told_apart),
-	    cmocka_unit_test(a_filter_leaves_other_cards_out),
-	    cmocka_unit_test(the_table_has_a_row_for_each_event_by_start),
-	    cmocka_unit_test(the_picture_is_json_of_all_processes),
-	    cmocka_unit_test(the_text_names_programs_not_paths_and_keeps_its_lines),
-	};
-	return cmocka_run_group_tests(tests, write_files, remove_files);
-}
+TEST_ALL(write_files, remove_files);

@@ -31,9 +31,8 @@ static size_t check_lines(const char *text, const char *never_first)
 	return count;
 }
 
-static void english_lines_end_at_blanks(void **state)
+TEST(english_lines_end_at_blanks)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	ll_wrap(&out,
 		"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", 0,
@@ -42,9 +41,8 @@ static void english_lines_end_at_blanks(void **state)
 				     "  fourteen fifteen sixteen\n");
 }
 
-static void chinese_lines_end_between_characters_and_at_the_same_width(void **state)
+TEST(chinese_lines_end_between_characters_and_at_the_same_width)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	for (int i = 0; i < 60; i++)
 		ll_strbuf_adds(&text, "显存");
@@ -54,9 +52,8 @@ static void chinese_lines_end_between_characters_and_at_the_same_width(void **st
 }
 
 /* Wherever in the line the mark falls. */
-static void no_line_begins_with_a_full_stop(void **state)
+TEST(no_line_begins_with_a_full_stop)
 {
-	(void)state;
 	for (int before = 30; before < 44; before++) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 		LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
@@ -69,9 +66,8 @@ static void no_line_begins_with_a_full_stop(void **state)
 	}
 }
 
-static void a_command_is_not_broken_at_its_dashes(void **state)
+TEST(a_command_is_not_broken_at_its_dashes)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	for (int i = 0; i < 36; i++)
@@ -81,13 +77,4 @@ static void a_command_is_not_broken_at_its_dashes(void **state)
 	assert_non_null(strstr(out.buf, "\n--mem-request保障\n"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(english_lines_end_at_blanks),
-	    cmocka_unit_test(chinese_lines_end_between_characters_and_at_the_same_width),
-	    cmocka_unit_test(no_line_begins_with_a_full_stop),
-	    cmocka_unit_test(a_command_is_not_broken_at_its_dashes),
-	};
-	return cmocka_run_group_tests(tests, use_locale, NULL);
-}
+TEST_ALL(use_locale, NULL);

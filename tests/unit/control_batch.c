@@ -28,18 +28,16 @@ static const struct ll_batch single = {.span_ns = 10 * US + 5200 - 1700,
 				       .event_ns = LL_BATCH_EVENT_NS,
 				       .has_start = true};
 
-static void a_launch_by_itself_is_a_sample_without_what_the_host_took(void **state)
+TEST(a_launch_by_itself_is_a_sample_without_what_the_host_took)
 {
-	(void)state;
 	assert_verdict(single, LL_BATCH_SAMPLE, single.span_ns - 2600 - END_NS);
 	struct ll_batch slow = single; /* the same with a launch call that takes 10 us more */
 	slow.launch_ns += 10 * US, slow.host_ns += 10 * US, slow.span_ns += 10 * US;
 	assert_verdict(slow, LL_BATCH_SAMPLE, single.span_ns - 2600 - END_NS);
 }
 
-static void a_start_that_waited_covers_part_of_the_launch_call(void **state)
+TEST(a_start_that_waited_covers_part_of_the_launch_call)
 {
-	(void)state;
 	struct ll_batch batch = single;
 	batch.launch_ns += 3000, batch.host_ns += 3000;
 	batch.start_wait_ns = 3000;
@@ -50,17 +48,15 @@ static void a_start_that_waited_covers_part_of_the_launch_call(void **state)
 }
 
 /* It does so sometime in its call, the slower that is the earlier before its end. */
-static void when_the_first_event_came_to_the_card_is_reckoned_with(void **state)
+TEST(when_the_first_event_came_to_the_card_is_reckoned_with)
 {
-	(void)state;
 	struct ll_batch slow = single;
 	slow.start_call_ns = 4040, slow.host_ns += 3000, slow.span_ns += 810;
 	assert_verdict(slow, LL_BATCH_SAMPLE, single.span_ns - 2600 - END_NS);
 }
 
-static void a_sample_is_rough_if_the_last_event_did_not_wait_unless_the_launch_is_long(void **state)
+TEST(a_sample_is_rough_if_the_last_event_did_not_wait_unless_the_launch_is_long)
 {
-	(void)state;
 	struct ll_batch end = single;
 	end.end_wait_ns = 0;
 	assert_verdict(end, LL_BATCH_ROUGH, end.span_ns - 2600 - END_NS);
@@ -69,9 +65,8 @@ static void a_sample_is_rough_if_the_last_event_did_not_wait_unless_the_launch_i
 }
 
 /* How long it waited is not known that well: where all events wait, clocks can only be seen to drift apart. */
-static void a_sample_behind_others_is_rough_unless_the_stream_never_ran_empty(void **state)
+TEST(a_sample_behind_others_is_rough_unless_the_stream_never_ran_empty)
 {
-	(void)state;
 	struct ll_batch behind = single;
 	behind.is_behind = true;
 	assert_verdict(behind, LL_BATCH_ROUGH, behind.span_ns - 2600 - END_NS);
@@ -79,17 +74,15 @@ static void a_sample_behind_others_is_rough_unless_the_stream_never_ran_empty(vo
 	assert_verdict(behind, LL_BATCH_QUEUED, behind.span_ns - LL_BATCH_EVENT_NS);
 }
 
-static void where_events_take_longer_so_much_less_is_work(void **state)
+TEST(where_events_take_longer_so_much_less_is_work)
 {
-	(void)state;
 	struct ll_batch slow = single;
 	slow.event_ns += 750;
 	assert_verdict(slow, LL_BATCH_SAMPLE, single.span_ns - 2600 - END_NS - 750);
 }
 
-static void an_interrupted_host_makes_no_sample_of_a_short_launch(void **state)
+TEST(an_interrupted_host_makes_no_sample_of_a_short_launch)
 {
-	(void)state;
 	struct ll_batch start = single; /* after the first event had come to the card: the span begins early */
 	start.start_call_ns += 12 * US, start.host_ns += 12 * US, start.span_ns += 12 * US;
 	assert_verdict(start, LL_BATCH_UNTOLD, start.span_ns);
@@ -101,9 +94,8 @@ static void an_interrupted_host_makes_no_sample_of_a_short_launch(void **state)
 	assert_verdict(launch, LL_BATCH_UNTOLD, launch.span_ns);
 }
 
-static void an_interrupted_host_does_not_matter_to_a_long_launch(void **state)
+TEST(an_interrupted_host_does_not_matter_to_a_long_launch)
 {
-	(void)state;
 	struct ll_batch end = single; /* the card was still at it */
 	end.end_call_ns += 30 * US, end.span_ns += 90 * US, end.end_wait_ns = 60 * US;
 	assert_verdict(end, LL_BATCH_SAMPLE, end.span_ns - end.launch_ns - END_NS);
@@ -113,9 +105,8 @@ static void an_interrupted_host_does_not_matter_to_a_long_launch(void **state)
 	assert_verdict(launch, LL_BATCH_SAMPLE, 98 * LL_NS_PER_MS - END_NS);
 }
 
-static void a_batch_launched_before_its_start_was_reached_is_work_throughout(void **state)
+TEST(a_batch_launched_before_its_start_was_reached_is_work_throughout)
 {
-	(void)state;
 	struct ll_batch batch = {.span_ns = 300 * US,
 				 .start_wait_ns = 90 * US,
 				 .host_ns = 80 * US,
@@ -128,9 +119,8 @@ static void a_batch_launched_before_its_start_was_reached_is_work_throughout(voi
 	assert_verdict(batch, LL_BATCH_UNTOLD, 300 * US);
 }
 
-static void where_the_stream_may_have_run_empty_the_guess_counts(void **state)
+TEST(where_the_stream_may_have_run_empty_the_guess_counts)
 {
-	(void)state;
 	struct ll_batch batch = {.span_ns = 300 * US,
 				 .host_ns = 250 * US,
 				 .end_wait_ns = 20 * US,
@@ -142,9 +132,8 @@ static void where_the_stream_may_have_run_empty_the_guess_counts(void **state)
 	assert_verdict(batch, LL_BATCH_UNTOLD, 300 * US);
 }
 
-static void a_mark_that_came_late_to_an_empty_stream_proves_nothing(void **state)
+TEST(a_mark_that_came_late_to_an_empty_stream_proves_nothing)
 {
-	(void)state;
 	struct ll_batch batch = {.span_ns = 900 * US,
 				 .start_wait_ns = 90 * US,
 				 .host_ns = 80 * US,
@@ -161,9 +150,8 @@ static void a_mark_that_came_late_to_an_empty_stream_proves_nothing(void **state
 	assert_verdict(late, LL_BATCH_UNTOLD, 50 * US);
 }
 
-static void what_the_end_waited_is_work_whatever_was_guessed(void **state)
+TEST(what_the_end_waited_is_work_whatever_was_guessed)
 {
-	(void)state;
 	struct ll_batch batch = {.span_ns = 21 * LL_NS_PER_MS,
 				 .host_ns = 30 * US,
 				 .tail_ns = LL_NS_PER_MS,
@@ -177,9 +165,8 @@ static void what_the_end_waited_is_work_whatever_was_guessed(void **state)
 }
 
 /* A long kernel, marked a while after it was launched. */
-static void launches_longer_than_the_time_that_nobody_saw_worked_all_through(void **state)
+TEST(launches_longer_than_the_time_that_nobody_saw_worked_all_through)
 {
-	(void)state;
 	struct ll_batch batch = {.span_ns = 60 * LL_NS_PER_MS,
 				 .host_ns = 30 * US,
 				 .tail_ns = 3 * LL_NS_PER_MS,
@@ -195,9 +182,8 @@ static void launches_longer_than_the_time_that_nobody_saw_worked_all_through(voi
 }
 
 /* Its mark was put off until the stream was idle. */
-static void what_was_seen_at_work_is_work_whatever_was_guessed(void **state)
+TEST(what_was_seen_at_work_is_work_whatever_was_guessed)
 {
-	(void)state;
 	struct ll_batch batch = {.span_ns = 21 * LL_NS_PER_MS,
 				 .host_ns = 30 * US,
 				 .tail_ns = 20 * LL_NS_PER_MS,
@@ -212,45 +198,20 @@ static void what_was_seen_at_work_is_work_whatever_was_guessed(void **state)
 	assert_verdict(batch, LL_BATCH_UNTOLD, 50 * US);
 }
 
-static void no_batch_takes_less_than_nothing(void **state)
+TEST(no_batch_takes_less_than_nothing)
 {
-	(void)state;
 	struct ll_batch batch = {.launches = 1, .has_start = true, .host_ns = 3700, .launch_ns = 2600};
 	assert_verdict(batch, LL_BATCH_ROUGH, 0);
 	batch.start_wait_ns = 4000;
 	assert_verdict(batch, LL_BATCH_QUEUED, 0);
 }
 
-static void what_is_learned_of_a_launch_is_for_an_idle_card(void **state)
+TEST(what_is_learned_of_a_launch_is_for_an_idle_card)
 {
-	(void)state;
 	struct ll_batch_verdict verdict = {.busy_ns = 50 * US, .lesson = LL_BATCH_SAMPLE};
 	assert_int_equal(ll_batch_each_ns(verdict, 10), 5 * US);
 	verdict.lesson = LL_BATCH_QUEUED;
 	assert_int_equal(ll_batch_each_ns(verdict, 10), 5 * US + LL_BATCH_IDLE_NS);
 	verdict.busy_ns = 13;
 	assert_int_equal(ll_batch_each_ns(verdict, 1), LL_BATCH_LEAST_NS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_launch_by_itself_is_a_sample_without_what_the_host_took),
-	    cmocka_unit_test(a_start_that_waited_covers_part_of_the_launch_call),
-	    cmocka_unit_test(when_the_first_event_came_to_the_card_is_reckoned_with),
-	    cmocka_unit_test(a_sample_is_rough_if_the_last_event_did_not_wait_unless_the_launch_is_long),
-	    cmocka_unit_test(a_sample_behind_others_is_rough_unless_the_stream_never_ran_empty),
-	    cmocka_unit_test(where_events_take_longer_so_much_less_is_work),
-	    cmocka_unit_test(an_interrupted_host_makes_no_sample_of_a_short_launch),
-	    cmocka_unit_test(an_interrupted_host_does_not_matter_to_a_long_launch),
-	    cmocka_unit_test(a_batch_launched_before_its_start_was_reached_is_work_throughout),
-	    cmocka_unit_test(where_the_stream_may_have_run_empty_the_guess_counts),
-	    cmocka_unit_test(a_mark_that_came_late_to_an_empty_stream_proves_nothing),
-	    cmocka_unit_test(what_the_end_waited_is_work_whatever_was_guessed),
-	    cmocka_unit_test(launches_longer_than_the_time_that_nobody_saw_worked_all_through),
-	    cmocka_unit_test(what_was_seen_at_work_is_work_whatever_was_guessed),
-	    cmocka_unit_test(no_batch_takes_less_than_nothing),
-	    cmocka_unit_test(what_is_learned_of_a_launch_is_for_an_idle_card),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

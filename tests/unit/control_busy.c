@@ -5,10 +5,9 @@
 
 #include "control/busy.h"
 
-static void what_is_told_twice_counts_once(void **state)
+TEST(what_is_told_twice_counts_once)
 {
 	struct ll_busy busy = {0};
-	(void)state;
 	assert_int_equal(ll_busy_add(&busy, 100, 200), 100);
 	assert_int_equal(ll_busy_add(&busy, 150, 250), 50);
 	assert_int_equal(ll_busy_add(&busy, 120, 180), 0);
@@ -20,9 +19,8 @@ static void what_is_told_twice_counts_once(void **state)
 }
 
 /* A kernel of 30 ms in one stream, and short ones in another, of which each was told when it ended. */
-static void a_long_one_that_is_told_after_many_short_ones_counts_whole(void **state)
+TEST(a_long_one_that_is_told_after_many_short_ones_counts_whole)
 {
-	(void)state;
 	for (unsigned shorts = 1; shorts <= 5000; shorts *= 2) {
 		struct ll_busy busy = {0};
 		uint64_t length = 30000000, each = length / shorts, sum = 0;
@@ -37,10 +35,9 @@ static void a_long_one_that_is_told_after_many_short_ones_counts_whole(void **st
 }
 
 /* In any order, against a card that is looked at in steps. */
-static void the_sum_is_the_union_however_they_come(void **state)
+TEST(the_sum_is_the_union_however_they_come)
 {
 	enum { STEPS = 4000, INTERVALS = 60 };
-	(void)state;
 	srand(5);
 	for (unsigned round = 0; round < 200; round++) {
 		static unsigned char is_busy[STEPS];
@@ -57,14 +54,4 @@ static void the_sum_is_the_union_however_they_come(void **state)
 			truth += is_busy[i];
 		assert_int_equal(sum, truth);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_told_twice_counts_once),
-	    cmocka_unit_test(a_long_one_that_is_told_after_many_short_ones_counts_whole),
-	    cmocka_unit_test(the_sum_is_the_union_however_they_come),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,49 +33,43 @@ static bool is_foreign(const struct ll_kernel_trace *trace)
 	return ll_contention_judge(trace, &fit, &limits).is_foreign;
 }
 
-static void test_a_kernel_on_time_is_alone(void **state)
+TEST(test_a_kernel_on_time_is_alone)
 {
-	(void)state;
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S, 10000, 0);
 	assert_false(is_foreign(&trace));
 	trace = kernel(10 * LL_NS_PER_S, 10000, 9000); /* the worst seen alone */
 	assert_false(is_foreign(&trace));
 }
 
-static void test_a_late_start_is_foreign_work(void **state)
+TEST(test_a_late_start_is_foreign_work)
 {
-	(void)state;
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S, 10000, 130000); /* one context switch */
 	assert_true(is_foreign(&trace));
 }
 
-static void test_a_slow_launch_call_is_not_foreign_work(void **state)
+TEST(test_a_slow_launch_call_is_not_foreign_work)
 {
-	(void)state;
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S, 700000, 0);
 	assert_false(is_foreign(&trace));
 }
 
-static void test_waiting_behind_an_own_kernel_is_not_foreign_work(void **state)
+TEST(test_waiting_behind_an_own_kernel_is_not_foreign_work)
 {
-	(void)state;
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S, 10000, 2000000);
 	trace.previous_end_ns = trace.start_ns - 3000;
 	assert_false(is_foreign(&trace));
 }
 
-static void test_a_hole_in_a_kernel_is_foreign_work_even_without_a_fit(void **state)
+TEST(test_a_hole_in_a_kernel_is_foreign_work_even_without_a_fit)
 {
-	(void)state;
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S, 10000, 0);
 	trace.gap_ns = 2400000;
 	struct ll_clock_fit none = {0};
 	assert_true(ll_contention_judge(&trace, &none, &limits).is_foreign);
 }
 
-static void test_the_first_kernel_after_a_pause_may_pay_a_switch(void **state)
+TEST(test_the_first_kernel_after_a_pause_may_pay_a_switch)
 {
-	(void)state;
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S, 10000, 148000);
 	trace.is_first = true;
 	assert_false(is_foreign(&trace));
@@ -85,9 +79,8 @@ static void test_the_first_kernel_after_a_pause_may_pay_a_switch(void **state)
 }
 
 /* A hold that has yielded for long has no new pairs meanwhile, and the clocks run apart. */
-static void test_a_clock_that_drifted_through_a_pause_is_not_foreign_work(void **state)
+TEST(test_a_clock_that_drifted_through_a_pause_is_not_foreign_work)
 {
-	(void)state;
 	uint64_t paused_ns = 37 * LL_NS_PER_S, drift_ns = 8 * (paused_ns / 1000000);
 	struct ll_clock_fit fit = taught(10 * LL_NS_PER_S, 5000);
 	struct ll_kernel_trace trace = kernel(10 * LL_NS_PER_S + paused_ns, 10000, drift_ns + 148000);
@@ -102,9 +95,8 @@ static void test_a_clock_that_drifted_through_a_pause_is_not_foreign_work(void *
 	assert_true(ll_contention_judge(&trace, &fit, &limits).is_foreign);
 }
 
-static void test_the_fit_follows_a_drifting_clock_both_ways(void **state)
+TEST(test_the_fit_follows_a_drifting_clock_both_ways)
 {
-	(void)state;
 	for (int direction = -1; direction <= 1; direction += 2) {
 		struct ll_clock_fit fit = {0};
 		int64_t drift_ns = 0;
@@ -121,9 +113,8 @@ static void test_the_fit_follows_a_drifting_clock_both_ways(void **state)
 }
 
 /* In a queue that never runs empty, for a second: what is allowed for drift adds up to 50 us. */
-static void test_what_was_last_seen_not_to_wait_bounds_the_fit_from_below(void **state)
+TEST(test_what_was_last_seen_not_to_wait_bounds_the_fit_from_below)
 {
-	(void)state;
 	struct ll_clock_fit fit = taught(10 * LL_NS_PER_S, 5000);
 	uint64_t t = 10 * LL_NS_PER_S, until = 11 * LL_NS_PER_S;
 	for (; t < until; t += LL_NS_PER_MS)
@@ -134,9 +125,8 @@ static void test_what_was_last_seen_not_to_wait_bounds_the_fit_from_below(void *
 	assert_int_equal(ll_clock_fit_to_card_earliest(&fit, t), ll_clock_fit_to_card(&fit, t));
 }
 
-static void test_a_burst_of_late_starts_does_not_move_the_fit(void **state)
+TEST(test_a_burst_of_late_starts_does_not_move_the_fit)
 {
-	(void)state;
 	struct ll_clock_fit fit = taught(10 * LL_NS_PER_S, 5000);
 	int64_t before_ns = fit.offset_ns;
 	for (uint64_t i = 0; i < 100; i++) {
@@ -144,21 +134,4 @@ static void test_a_burst_of_late_starts_does_not_move_the_fit(void **state)
 		ll_clock_fit_add(&fit, t, t + OFFSET + 2000000);
 	}
 	assert_true(fit.offset_ns - before_ns < 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_kernel_on_time_is_alone),
-	    cmocka_unit_test(test_a_late_start_is_foreign_work),
-	    cmocka_unit_test(test_a_slow_launch_call_is_not_foreign_work),
-	    cmocka_unit_test(test_waiting_behind_an_own_kernel_is_not_foreign_work),
-	    cmocka_unit_test(test_a_hole_in_a_kernel_is_foreign_work_even_without_a_fit),
-	    cmocka_unit_test(test_the_first_kernel_after_a_pause_may_pay_a_switch),
-	    cmocka_unit_test(test_a_clock_that_drifted_through_a_pause_is_not_foreign_work),
-	    cmocka_unit_test(test_the_fit_follows_a_drifting_clock_both_ways),
-	    cmocka_unit_test(test_what_was_last_seen_not_to_wait_bounds_the_fit_from_below),
-	    cmocka_unit_test(test_a_burst_of_late_starts_does_not_move_the_fit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

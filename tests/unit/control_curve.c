@@ -30,9 +30,8 @@ static struct ll_curve parse_replay(const char *csv)
 	return curve;
 }
 
-static void constant_stays(void **state)
+TEST(constant_stays)
 {
-	(void)state;
 	struct ll_curve curve;
 	struct ll_curve_window window;
 	ll_curve_init_constant(&curve, 0.5);
@@ -45,9 +44,8 @@ static void constant_stays(void **state)
 	ll_curve_fini(NULL);
 }
 
-static void sine_starts_half_way_and_rises(void **state)
+TEST(sine_starts_half_way_and_rises)
 {
-	(void)state;
 	struct ll_curve curve = parse("sine:20-80@60s");
 	assert_near(ll_curve_at(&curve, 0.0), 0.50, 1e-9);
 	assert_near(ll_curve_at(&curve, 15.0), 0.80, 1e-9);
@@ -57,9 +55,8 @@ static void sine_starts_half_way_and_rises(void **state)
 	assert_near(ll_curve_at(&curve, -7.0), 0.50, 1e-9);
 }
 
-static void square_is_low_then_high(void **state)
+TEST(square_is_low_then_high)
 {
-	(void)state;
 	struct ll_curve curve = parse("square:20%-80%@1m");
 	assert_near(ll_curve_at(&curve, 0.0), 0.20, 1e-9);
 	assert_near(ll_curve_at(&curve, 29.999), 0.20, 1e-9);
@@ -68,9 +65,8 @@ static void square_is_low_then_high(void **state)
 	assert_near(ll_curve_at(&curve, 60.0), 0.20, 1e-9);
 }
 
-static void sawtooth_rises_and_falls_back(void **state)
+TEST(sawtooth_rises_and_falls_back)
 {
-	(void)state;
 	struct ll_curve curve = parse("sawtooth:20-80@60s");
 	assert_near(ll_curve_at(&curve, 0.0), 0.20, 1e-9);
 	assert_near(ll_curve_at(&curve, 30.0), 0.50, 1e-9);
@@ -78,9 +74,8 @@ static void sawtooth_rises_and_falls_back(void **state)
 	assert_near(ll_curve_at(&curve, 60.0), 0.20, 1e-9);
 }
 
-static void replay_holds_each_row_until_the_next_and_the_last_for_ever(void **state)
+TEST(replay_holds_each_row_until_the_next_and_the_last_for_ever)
 {
-	(void)state;
 	struct ll_curve curve = parse_replay("# recorded\n"
 					     "time_s, target\r\n"
 					     "\n"
@@ -101,9 +96,8 @@ static void replay_holds_each_row_until_the_next_and_the_last_for_ever(void **st
 	ll_curve_fini(&curve);
 }
 
-static void long_replay_finds_every_row(void **state)
+TEST(long_replay_finds_every_row)
 {
-	(void)state;
 	enum { ROWS = 5000 };
 	char *csv = malloc(ROWS * 16);
 	assert_non_null(csv);
@@ -149,9 +143,8 @@ static void check_windows(const struct ll_curve *curve, double step_wanted)
 	assert_near(largest, step_wanted, 1e-9);
 }
 
-static void windows_tell_mean_extremes_and_steps(void **state)
+TEST(windows_tell_mean_extremes_and_steps)
 {
-	(void)state;
 	struct ll_curve sine = parse("sine:20-80@60s");
 	struct ll_curve square = parse("square:20-80@60s");
 	struct ll_curve sawtooth = parse("sawtooth:20-80@60s");
@@ -163,9 +156,8 @@ static void windows_tell_mean_extremes_and_steps(void **state)
 	ll_curve_fini(&replay);
 }
 
-static void step_belongs_to_the_window_that_ends_with_it(void **state)
+TEST(step_belongs_to_the_window_that_ends_with_it)
 {
-	(void)state;
 	struct ll_curve curve = parse("square:20-80@60s");
 	struct ll_curve_window window;
 	ll_curve_find_window(&curve, 29.0, 29.9, &window);
@@ -192,9 +184,8 @@ static void step_belongs_to_the_window_that_ends_with_it(void **state)
 	ll_curve_fini(&replay);
 }
 
-static void whole_range_of_levels_is_taken(void **state)
+TEST(whole_range_of_levels_is_taken)
 {
-	(void)state;
 	struct ll_curve sine = parse("sine:1-99@60s");
 	assert_near(sine.low, 0.01, 1e-9);
 	assert_near(sine.high, 0.99, 1e-9);
@@ -204,9 +195,8 @@ static void whole_range_of_levels_is_taken(void **state)
 	ll_curve_fini(&replay);
 }
 
-static void blanks_are_passed_over(void **state)
+TEST(blanks_are_passed_over)
 {
-	(void)state;
 	struct ll_curve curve = parse_replay("\t # indented\n \t \n\t0\t,\t20\t\n  ");
 	assert_int_equal(curve.point_count, 1);
 	ll_curve_fini(&curve);
@@ -220,9 +210,8 @@ static void blanks_are_passed_over(void **state)
 	}
 }
 
-static void bad_curves_are_refused_with_the_reason(void **state)
+TEST(bad_curves_are_refused_with_the_reason)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		const char *why;
@@ -269,9 +258,8 @@ static void bad_curves_are_refused_with_the_reason(void **state)
 	assert_int_equal(ll_curve_parse("nonsense", &(struct ll_curve){0}, NULL), -EINVAL);
 }
 
-static void bad_replays_name_file_and_line(void **state)
+TEST(bad_replays_name_file_and_line)
 {
-	(void)state;
 	static const struct {
 		const char *csv;
 		const char *where;
@@ -310,9 +298,8 @@ static void bad_replays_name_file_and_line(void **state)
 	}
 }
 
-static void replay_text_may_hold_anything(void **state)
+TEST(replay_text_may_hold_anything)
 {
-	(void)state;
 	struct ll_curve curve;
 	struct ll_err err;
 	assert_int_equal(ll_curve_parse_replay("f", "0,2\0,3\n", 7, &curve, &err), -EINVAL);
@@ -333,41 +320,17 @@ static void replay_text_may_hold_anything(void **state)
 	}
 }
 
-static void byte_order_mark_is_passed_over(void **state)
+TEST(byte_order_mark_is_passed_over)
 {
-	(void)state;
 	struct ll_curve curve = parse_replay("\xef\xbb\xbftime_s,target\n0,20\n");
 	assert_near(ll_curve_at(&curve, 0.0), 0.2, 1e-9);
 	ll_curve_fini(&curve);
 }
 
-static void replay_path_is_told_from_other_curves(void **state)
+TEST(replay_path_is_told_from_other_curves)
 {
-	(void)state;
 	assert_string_equal(ll_curve_replay_path("replay:a:b.csv"), "a:b.csv");
 	assert_null(ll_curve_replay_path("replay:"));
 	assert_null(ll_curve_replay_path("sine:20-80@60s"));
 	assert_string_equal(ll_curve_kind_name(LL_CURVE_SAWTOOTH), "sawtooth");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(constant_stays),
-	    cmocka_unit_test(sine_starts_half_way_and_rises),
-	    cmocka_unit_test(square_is_low_then_high),
-	    cmocka_unit_test(sawtooth_rises_and_falls_back),
-	    cmocka_unit_test(replay_holds_each_row_until_the_next_and_the_last_for_ever),
-	    cmocka_unit_test(long_replay_finds_every_row),
-	    cmocka_unit_test(windows_tell_mean_extremes_and_steps),
-	    cmocka_unit_test(step_belongs_to_the_window_that_ends_with_it),
-	    cmocka_unit_test(whole_range_of_levels_is_taken),
-	    cmocka_unit_test(blanks_are_passed_over),
-	    cmocka_unit_test(bad_curves_are_refused_with_the_reason),
-	    cmocka_unit_test(bad_replays_name_file_and_line),
-	    cmocka_unit_test(replay_text_may_hold_anything),
-	    cmocka_unit_test(byte_order_mark_is_passed_over),
-	    cmocka_unit_test(replay_path_is_told_from_other_curves),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,24 +22,21 @@ static double busy_share(double ratio, uint64_t jitter_ns, uint64_t run_ns)
 	return (double)busy_ns / (double)(now_ns - start_ns);
 }
 
-static void test_every_target_gets_its_share(void **state)
+TEST(test_every_target_gets_its_share)
 {
-	(void)state;
 	static const double ratios[] = {0.01, 0.05, 0.13, 0.30, 0.50, 0.60, 0.80, 0.95, 0.99};
 	for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
 		assert_true(fabs(busy_share(ratios[i], 0, 10 * LL_NS_PER_S) - ratios[i]) < 0.001);
 }
 
-static void test_a_host_that_wakes_late_loses_nothing(void **state)
+TEST(test_a_host_that_wakes_late_loses_nothing)
 {
-	(void)state;
 	assert_true(fabs(busy_share(0.5, 8 * LL_NS_PER_MS, 10 * LL_NS_PER_S) - 0.5) < 0.003);
 	assert_true(fabs(busy_share(0.13, 8 * LL_NS_PER_MS, 10 * LL_NS_PER_S) - 0.13) < 0.003);
 }
 
-static void test_a_long_sleep_is_not_made_up_for(void **state)
+TEST(test_a_long_sleep_is_not_made_up_for)
 {
-	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	uint64_t sum_ns = 0, length_ns;
@@ -48,9 +45,8 @@ static void test_a_long_sleep_is_not_made_up_for(void **state)
 	assert_true(sum_ns <= LL_DUTY_CREDIT_MAX_NS);
 }
 
-static void test_a_clock_that_steps_back_earns_nothing(void **state)
+TEST(test_a_clock_that_steps_back_earns_nothing)
 {
-	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, 10 * LL_NS_PER_S);
 	assert_int_equal(ll_duty_next_ns(&duty, 9 * LL_NS_PER_S, 0.5, LL_DUTY_KERNEL_MAX_NS), 0);
@@ -58,18 +54,16 @@ static void test_a_clock_that_steps_back_earns_nothing(void **state)
 			 LL_NS_PER_MS / 2);
 }
 
-static void test_a_refund_is_spent_again(void **state)
+TEST(test_a_refund_is_spent_again)
 {
-	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	ll_duty_refund(&duty, 300000);
 	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S, 0.5, LL_DUTY_KERNEL_MAX_NS), 300000);
 }
 
-static void test_too_short_a_kernel_waits_until_it_is_worth_launching(void **state)
+TEST(test_too_short_a_kernel_waits_until_it_is_worth_launching)
 {
-	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	assert_int_equal(ll_duty_next_ns(&duty, LL_NS_PER_S + 100000, 0.01, LL_DUTY_KERNEL_MAX_NS), 0);
@@ -77,9 +71,8 @@ static void test_too_short_a_kernel_waits_until_it_is_worth_launching(void **sta
 		    LL_DUTY_KERNEL_MIN_NS);
 }
 
-static void test_no_kernel_is_longer_than_a_time_slice(void **state)
+TEST(test_no_kernel_is_longer_than_a_time_slice)
 {
-	(void)state;
 	struct ll_duty duty;
 	ll_duty_restart(&duty, LL_NS_PER_S);
 	uint64_t late_ns = LL_NS_PER_S + 10 * LL_NS_PER_MS; /* a host that was away for five periods */
@@ -89,18 +82,4 @@ static void test_no_kernel_is_longer_than_a_time_slice(void **state)
 		sum_ns += length_ns;
 	}
 	assert_int_equal(sum_ns, 9 * LL_NS_PER_MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_target_gets_its_share),
-	    cmocka_unit_test(test_a_host_that_wakes_late_loses_nothing),
-	    cmocka_unit_test(test_a_long_sleep_is_not_made_up_for),
-	    cmocka_unit_test(test_a_clock_that_steps_back_earns_nothing),
-	    cmocka_unit_test(test_a_refund_is_spent_again),
-	    cmocka_unit_test(test_too_short_a_kernel_waits_until_it_is_worth_launching),
-	    cmocka_unit_test(test_no_kernel_is_longer_than_a_time_slice),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,8 @@ static void assert_gauge(const uint64_t (*apart)[2], uint32_t count, uint64_t ns
 	assert_int_equal(ll_event_gauge_ns(&gauge), ns);
 }
 
-static void the_middle_one_of_those_that_waited_counts(void **state)
+TEST(the_middle_one_of_those_that_waited_counts)
 {
-	(void)state;
 	static const uint64_t swift[][2] = {{2167, 3903}, {1639, 2527}, {1476, 2912}, {1505, 2976},
 					    {1760, 2880}, {1627, 2912}, {1500, 2912}};
 	static const uint64_t late[][2] = {{2566, 3616}, {1864, 3072}, {1576, 3520}, {1669, 2976},
@@ -34,9 +33,8 @@ static void the_middle_one_of_those_that_waited_counts(void **state)
 	assert_gauge(late, 5, 3008);
 }
 
-static void of_a_card_that_is_as_fast_as_the_host_nothing_is_known(void **state)
+TEST(of_a_card_that_is_as_fast_as_the_host_nothing_is_known)
 {
-	(void)state;
 	static const uint64_t fast[][2] = {{1280, 1280}, {1250, 1248}, {1260, 1280}, {1270, 1280},
 					   {1250, 1248}, {1270, 1280}, {1250, 1280}};
 	static const uint64_t slow_host[][2] = {{4000, 4100}, {2700, 3500}, {2600, 3400}, {4100, 3900},
@@ -45,18 +43,16 @@ static void of_a_card_that_is_as_fast_as_the_host_nothing_is_known(void **state)
 	assert_gauge(slow_host, 0, 0);
 }
 
-static void what_came_between_two_of_them_is_left_out(void **state)
+TEST(what_came_between_two_of_them_is_left_out)
 {
-	(void)state;
 	static const uint64_t busy[][2] = {{1300, 20000}, {1300, 21000}, {1300, 2930}, {1300, 2920},
 					   {1300, 4800},  {1300, 2940},  {1300, 2910}};
 	assert_gauge(busy, 5, 2930);
 }
 
 /* As several programs that start at once record them, on a card of 1.28 us: it waits for the host's memory, too. */
-static void no_event_takes_longer_than_any_two_of_them_were_apart(void **state)
+TEST(no_event_takes_longer_than_any_two_of_them_were_apart)
 {
-	(void)state;
 	static const uint64_t slow[][2] = {{2521, 5183}, {1901, 2465}, {2759, 2367}, {2449, 2369},
 					   {2897, 3103}, {2181, 2401}, {2347, 2143}};
 	static const uint64_t next[][LL_EVENT_ROW - 1][2] = {
@@ -77,9 +73,8 @@ static void no_event_takes_longer_than_any_two_of_them_were_apart(void **state)
 	}
 }
 
-static void rows_are_wanted_until_one_event_was_short_or_there_were_many(void **state)
+TEST(rows_are_wanted_until_one_event_was_short_or_there_were_many)
 {
-	(void)state;
 	static const uint64_t swift[][2] = {{1300, 1300}, {1300, 1300}, {1300, 1300}, {1300, 1300},
 					    {1300, 1300}, {1300, 1300}, {1300, 1300}};
 	static const uint64_t none[][2] = {{2930, 2930}, {2930, 2930}, {2930, 2930}, {2930, 2930},
@@ -107,16 +102,4 @@ static void rows_are_wanted_until_one_event_was_short_or_there_were_many(void **
 	row = row_of(swift);
 	ll_event_gauge_add(&gauge, &row);
 	assert_false(ll_event_gauge_wants_row(&gauge));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_middle_one_of_those_that_waited_counts),
-	    cmocka_unit_test(of_a_card_that_is_as_fast_as_the_host_nothing_is_known),
-	    cmocka_unit_test(what_came_between_two_of_them_is_left_out),
-	    cmocka_unit_test(no_event_takes_longer_than_any_two_of_them_were_apart),
-	    cmocka_unit_test(rows_are_wanted_until_one_event_was_short_or_there_were_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,9 +101,8 @@ static void fail_run(const char *what, double target, const struct outcome *outc
 		 program->from_ms, outcome->least, outcome->most, outcome->top, outcome->mean);
 }
 
-static void every_second_is_within_4_points_but_for_one_after_an_arrival_or_an_end(void **state)
+TEST(every_second_is_within_4_points_but_for_one_after_an_arrival_or_an_end)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
 		for (size_t j = 0; j < TARGETS; j++) {
 			run(&programs[i], targets[j], 0);
@@ -120,9 +119,8 @@ static void every_second_is_within_4_points_but_for_one_after_an_arrival_or_an_e
 	}
 }
 
-static void an_idle_card_is_at_its_target_from_the_first_whole_window_on(void **state)
+TEST(an_idle_card_is_at_its_target_from_the_first_whole_window_on)
 {
-	(void)state;
 	for (size_t j = 0; j < TARGETS; j++) {
 		run(&(struct program){.kind = NONE}, targets[j], 0);
 		for (unsigned ms = BEGIN_MS + WINDOW_MS; ms + WINDOW_MS <= PLANT_SECONDS * 1000; ms += WINDOW_MS)
@@ -130,9 +128,8 @@ static void an_idle_card_is_at_its_target_from_the_first_whole_window_on(void **
 	}
 }
 
-static void bursts_of_half_a_second_and_a_second_are_averaged(void **state)
+TEST(bursts_of_half_a_second_and_a_second_are_averaged)
 {
-	(void)state;
 	static const struct program bursts[] = {{.kind = BURSTING, .work_ms = 100, .period_ms = 500},
 						{.kind = BURSTING, .work_ms = 200, .period_ms = 1000}};
 	for (size_t i = 0; i < sizeof bursts / sizeof *bursts; i++) {
@@ -147,18 +144,16 @@ static void bursts_of_half_a_second_and_a_second_are_averaged(void **state)
 
 /* doc/facts.md: no duty gives a level between 32 and 66 %. On an H200 the loop before this one reached 52.4 to 69.0 %,
  * with a mean of 59.7 (doc/figures.tsv). */
-static void a_program_that_reads_more_beside_own_kernels_is_at_its_target_on_average(void **state)
+TEST(a_program_that_reads_more_beside_own_kernels_is_at_its_target_on_average)
 {
-	(void)state;
 	run(&(struct program){.kind = SWITCHING}, 0.60, 0);
 	struct outcome outcome = judge(3000);
 	if (outcome.least < 52.4 || outcome.most > 69.0 || fabs(outcome.mean - 60) > 1.5)
 		fail_run("no better than before", 0.60, &outcome);
 }
 
-static void what_the_pacer_does_not_deliver_is_made_up_for(void **state)
+TEST(what_the_pacer_does_not_deliver_is_made_up_for)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
 		if (programs[i].from_ms)
 			continue;
@@ -170,9 +165,8 @@ static void what_the_pacer_does_not_deliver_is_made_up_for(void **state)
 }
 
 /* As on a host without a free processor. */
-static void a_load_that_was_starved_is_at_most_5_points_over_when_it_is_served_again(void **state)
+TEST(a_load_that_was_starved_is_at_most_5_points_over_when_it_is_served_again)
 {
-	(void)state;
 	starved_until_ms = BEGIN_MS + 3000;
 	run(&(struct program){.kind = NONE}, 0.30, 0);
 	starved_until_ms = 0;
@@ -191,9 +185,8 @@ static double give(struct ll_fill_level *fill, unsigned number, double level, do
 	return ll_fill_level_command(fill, window.end_ns + SHOWN_MS * MS, 0.5);
 }
 
-static void nothing_is_launched_before_a_reading_tells_what_others_take(void **state)
+TEST(nothing_is_launched_before_a_reading_tells_what_others_take)
 {
-	(void)state;
 	struct ll_fill_level fill;
 	ll_fill_level_init(&fill);
 	assert_near(ll_fill_level_command(&fill, to_ns(0), 0.5), 0, 0);
@@ -202,9 +195,8 @@ static void nothing_is_launched_before_a_reading_tells_what_others_take(void **s
 	assert_near(give(&fill, 2, 0.2, 0), 0.3, 1e-9);
 }
 
-static void a_window_is_compared_with_the_duty_of_its_own_time(void **state)
+TEST(a_window_is_compared_with_the_duty_of_its_own_time)
 {
-	(void)state;
 	struct ll_fill_level fill;
 	ll_fill_level_init(&fill);
 	assert_near(give(&fill, 0, 0, 0), 0.5, 1e-9);
@@ -215,9 +207,8 @@ static void a_window_is_compared_with_the_duty_of_its_own_time(void **state)
 	assert_near(give(&fill, 3, 0.5, 0.5), 0.5, 1e-9);
 }
 
-static void a_new_target_is_followed_at_once_and_a_pause_is_no_loss(void **state)
+TEST(a_new_target_is_followed_at_once_and_a_pause_is_no_loss)
 {
-	(void)state;
 	struct ll_fill_level fill;
 	ll_fill_level_init(&fill);
 	for (unsigned i = 0; i < 10; i++) {
@@ -232,20 +223,4 @@ static void a_new_target_is_followed_at_once_and_a_pause_is_no_loss(void **state
 		ll_fill_level_add(&fill, &window);
 	}
 	assert_near(ll_fill_level_command(&fill, to_ns(4100), 0.5), 0.3, 1e-9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_second_is_within_4_points_but_for_one_after_an_arrival_or_an_end),
-	    cmocka_unit_test(an_idle_card_is_at_its_target_from_the_first_whole_window_on),
-	    cmocka_unit_test(bursts_of_half_a_second_and_a_second_are_averaged),
-	    cmocka_unit_test(a_program_that_reads_more_beside_own_kernels_is_at_its_target_on_average),
-	    cmocka_unit_test(what_the_pacer_does_not_deliver_is_made_up_for),
-	    cmocka_unit_test(a_load_that_was_starved_is_at_most_5_points_over_when_it_is_served_again),
-	    cmocka_unit_test(nothing_is_launched_before_a_reading_tells_what_others_take),
-	    cmocka_unit_test(a_window_is_compared_with_the_duty_of_its_own_time),
-	    cmocka_unit_test(a_new_target_is_followed_at_once_and_a_pause_is_no_loss),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,8 @@ static unsigned total_of(const struct ll_foreign *foreign, uint64_t start, uint6
 	return (unsigned)floor(fmin(ratio, 1.0) * 100.0 + 0.5);
 }
 
-static void own_share_of_a_window_is_known_to_a_point_and_of_a_second_to_0_3(void **state)
+TEST(own_share_of_a_window_is_known_to_a_point_and_of_a_second_to_0_3)
 {
-	(void)state;
 	static const double duties[] = {0.05, 0.126, 0.5, 0.8, 0.97};
 	static const uint64_t periods[] = {MS, 4 * MS, 10 * MS};
 	for (size_t d = 0; d < 5; d++) {
@@ -43,9 +42,8 @@ static void own_share_of_a_window_is_known_to_a_point_and_of_a_second_to_0_3(voi
 	}
 }
 
-static void own_load_alone_is_never_taken_for_foreign(void **state)
+TEST(own_load_alone_is_never_taken_for_foreign)
 {
-	(void)state;
 	static const uint64_t periods[] = {MS, 4 * MS, 10 * MS};
 	uint64_t seed = 21;
 	for (int round = 0; round < 300; round++) {
@@ -72,9 +70,8 @@ static void own_load_alone_is_never_taken_for_foreign(void **state)
 	}
 }
 
-static void foreign_share_is_found_within_its_uncertainty(void **state)
+TEST(foreign_share_is_found_within_its_uncertainty)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	uint64_t seed = 8;
 	ll_foreign_init(&foreign, NULL, BEGIN);
@@ -91,9 +88,8 @@ static void foreign_share_is_found_within_its_uncertainty(void **state)
 	}
 }
 
-static void threshold_while_holding_is_4_points(void **state)
+TEST(threshold_while_holding_is_4_points)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	ll_foreign_init(&foreign, NULL, 1000 * S);
@@ -109,9 +105,8 @@ static void threshold_while_holding_is_4_points(void **state)
 	assert_near(verdict.foreign_ratio, 0.0, 0.0);
 }
 
-static void anything_over_0_is_foreign_while_not_holding(void **state)
+TEST(anything_over_0_is_foreign_while_not_holding)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	uint64_t seed = 4;
@@ -129,9 +124,8 @@ static void anything_over_0_is_foreign_while_not_holding(void **state)
 	assert_false(verdict.is_own_idle);
 }
 
-static void windows_not_fully_known_are_not_judged(void **state)
+TEST(windows_not_fully_known_are_not_judged)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	uint64_t seed = 4;
@@ -160,9 +154,8 @@ static void windows_not_fully_known_are_not_judged(void **state)
 	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
 }
 
-static void edge_of_holding_makes_the_share_less_certain(void **state)
+TEST(edge_of_holding_makes_the_share_less_certain)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict inside;
 	struct ll_foreign_verdict edge;
@@ -178,9 +171,8 @@ static void edge_of_holding_makes_the_share_less_certain(void **state)
 	assert_int_equal(edge.state, LL_FOREIGN_QUIET);
 }
 
-static void threshold_and_placement_can_be_chosen(void **state)
+TEST(threshold_and_placement_can_be_chosen)
 {
-	(void)state;
 	const struct ll_foreign_config config = {.threshold_ratio = 0.10, .placement_ns = 50 * MS};
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
@@ -194,9 +186,8 @@ static void threshold_and_placement_can_be_chosen(void **state)
 	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
 }
 
-static void opening_a_context_blinds_the_windows_it_touches(void **state)
+TEST(opening_a_context_blinds_the_windows_it_touches)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	ll_foreign_init(&foreign, NULL, BEGIN);
@@ -213,9 +204,8 @@ static void opening_a_context_blinds_the_windows_it_touches(void **state)
 	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
 }
 
-static void last_20_s_are_kept_and_older_forgotten(void **state)
+TEST(last_20_s_are_kept_and_older_forgotten)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	uint64_t seed = 6;
 	ll_foreign_init(&foreign, NULL, BEGIN);
@@ -233,9 +223,8 @@ static void last_20_s_are_kept_and_older_forgotten(void **state)
 	assert_true(!isnan(ll_foreign_own_ratio(&foreign, end + 999 * S, end + 1000 * S)));
 }
 
-static void overlapping_and_empty_intervals_stay_within_1(void **state)
+TEST(overlapping_and_empty_intervals_stay_within_1)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	ll_foreign_init(&foreign, NULL, 1000 * S);
 	ll_foreign_add_own(&foreign, 1000 * S, 1001 * S);
@@ -249,9 +238,8 @@ static void overlapping_and_empty_intervals_stay_within_1(void **state)
 
 /* A driver gives the last value again some tenths of a millisecond later: in so short a window the own load is all or
  * nothing. */
-static void a_sliver_of_a_window_is_not_judged(void **state)
+TEST(a_sliver_of_a_window_is_not_judged)
 {
-	(void)state;
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	uint64_t seed = 9;
@@ -261,23 +249,4 @@ static void a_sliver_of_a_window_is_not_judged(void **state)
 		ll_foreign_judge(&foreign, at, at + MS / 3, 50, &verdict);
 		assert_int_equal(verdict.state, LL_FOREIGN_UNKNOWN);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(own_share_of_a_window_is_known_to_a_point_and_of_a_second_to_0_3),
-	    cmocka_unit_test(own_load_alone_is_never_taken_for_foreign),
-	    cmocka_unit_test(foreign_share_is_found_within_its_uncertainty),
-	    cmocka_unit_test(threshold_while_holding_is_4_points),
-	    cmocka_unit_test(anything_over_0_is_foreign_while_not_holding),
-	    cmocka_unit_test(windows_not_fully_known_are_not_judged),
-	    cmocka_unit_test(edge_of_holding_makes_the_share_less_certain),
-	    cmocka_unit_test(threshold_and_placement_can_be_chosen),
-	    cmocka_unit_test(opening_a_context_blinds_the_windows_it_touches),
-	    cmocka_unit_test(last_20_s_are_kept_and_older_forgotten),
-	    cmocka_unit_test(a_sliver_of_a_window_is_not_judged),
-	    cmocka_unit_test(overlapping_and_empty_intervals_stay_within_1),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,9 +21,8 @@ static void assert_step(struct ll_grants_step step, enum ll_grants_action kind, 
 	assert_int_equal(step.granted, granted);
 }
 
-static void the_only_member_gets_the_whole_rest(void **state)
+TEST(the_only_member_gets_the_whole_rest)
 {
-	(void)state;
 	struct ll_grants_member one = {.granted = 10, .used = 5};
 	assert_step(next(&one, 1, 100, 0), LL_GRANTS_SET, 0, 100);
 	assert_step(next(&one, 1, 100, 30), LL_GRANTS_SET, 0, 70);
@@ -32,9 +31,8 @@ static void the_only_member_gets_the_whole_rest(void **state)
 	assert_step(next(&one, 1, UINT64_MAX, 0), LL_GRANTS_SET, 0, LL_GRANTS_MAX);
 }
 
-static void nobody_has_less_than_all_without_a_limit(void **state)
+TEST(nobody_has_less_than_all_without_a_limit)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = LL_GRANTS_MAX, .used = 7}, {.used = 3, .want = 5}};
 	assert_step(next(members, 2, 0, 50), LL_GRANTS_SET, 1, LL_GRANTS_MAX);
 	members[1].granted = LL_GRANTS_MAX;
@@ -43,18 +41,16 @@ static void nobody_has_less_than_all_without_a_limit(void **state)
 	assert_step(next(members, 2, 0, 50), LL_GRANTS_REFUSE, 1, 0);
 }
 
-static void a_want_gets_what_is_free_and_half_of_the_rest(void **state)
+TEST(a_want_gets_what_is_free_and_half_of_the_rest)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = 20, .used = 20}, {.want = 10, .want_number = 1}};
 	assert_step(next(members, 2, 100, 30), LL_GRANTS_SET, 1, 30);
 	members[1].granted = 30;
 	assert_step(next(members, 2, 100, 30), LL_GRANTS_SERVE, 1, 10);
 }
 
-static void what_others_do_not_use_is_free(void **state)
+TEST(what_others_do_not_use_is_free)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = 100, .used = 20}, {.want = 10, .want_number = 1}};
 	assert_step(next(members, 2, 100, 0), LL_GRANTS_SET, 0, 60);
 	members[1].want = 70;
@@ -63,9 +59,8 @@ static void what_others_do_not_use_is_free(void **state)
 	assert_step(next(members, 2, 100, 0), LL_GRANTS_SET, 0, 20);
 }
 
-static void what_was_promised_a_moment_ago_is_waited_for(void **state)
+TEST(what_was_promised_a_moment_ago_is_waited_for)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = 100, .used = 20, .promised = 60},
 					     {.want = 50, .want_number = 1}};
 	assert_step(next(members, 2, 100, 0), LL_GRANTS_REST, 0, 0);
@@ -73,9 +68,8 @@ static void what_was_promised_a_moment_ago_is_waited_for(void **state)
 	assert_step(next(members, 2, 100, 0), LL_GRANTS_SET, 0, 60);
 }
 
-static void what_is_leaving_is_waited_for(void **state)
+TEST(what_is_leaving_is_waited_for)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = 20, .used = 20}, {.want = 80, .want_number = 1}};
 	assert_step(next(members, 2, 100, 10), LL_GRANTS_REST, 0, 0);
 	assert_step(next(members, 2, 100, 0), LL_GRANTS_SET, 1, 80);
@@ -85,9 +79,8 @@ static void what_is_leaving_is_waited_for(void **state)
 	assert_step(next(&one, 1, 100, 50), LL_GRANTS_REFUSE, 0, 0);
 }
 
-static void others_are_asked_before_a_want_is_refused(void **state)
+TEST(others_are_asked_before_a_want_is_refused)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = 60, .used = 60}, {.want = 41, .want_number = 1}};
 	struct ll_grants grants = {.members = members, .count = 2, .limit = 100};
 	assert_step(ll_grants_next(&grants), LL_GRANTS_REQUEST_RESERVES, 1, 0);
@@ -98,9 +91,8 @@ static void others_are_asked_before_a_want_is_refused(void **state)
 	assert_step(ll_grants_next(&grants), LL_GRANTS_REFUSE, 1, 0);
 }
 
-static void one_that_waits_holds_up_nobody(void **state)
+TEST(one_that_waits_holds_up_nobody)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.want = 80, .want_number = 1}, {.want = 50, .want_number = 2}};
 	assert_step(next(members, 2, 100, 50), LL_GRANTS_SET, 1, 50);
 	members[1].want_number = 0;
@@ -108,9 +100,8 @@ static void one_that_waits_holds_up_nobody(void **state)
 	assert_step(next(members, 2, 100, 50), LL_GRANTS_REST, 0, 0);
 }
 
-static void a_lower_limit_takes_what_is_not_used(void **state)
+TEST(a_lower_limit_takes_what_is_not_used)
 {
-	(void)state;
 	struct ll_grants_member members[] = {{.granted = 60, .used = 50}, {.granted = 40, .used = 10, .promised = 40}};
 	assert_step(next(members, 2, 95, 0), LL_GRANTS_SET, 0, 55);
 	assert_step(next(members, 2, 50, 0), LL_GRANTS_SET, 0, 50);
@@ -271,9 +262,8 @@ static void decide(struct model *model)
 	make_step(model, step);
 }
 
-static void never_over_at_any_interleaving(void **state)
+TEST(never_over_at_any_interleaving)
 {
-	(void)state;
 	unsigned served = 0, refused = 0;
 	uint64_t most = 0;
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -298,9 +288,8 @@ static void never_over_at_any_interleaving(void **state)
 }
 
 /* When processes stand still, the daemon comes to an end. */
-static void every_want_is_answered(void **state)
+TEST(every_want_is_answered)
 {
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS * 20; round++) {
 		struct ll_grants_member members[MOST_MEMBERS] = {0};
 		size_t count = 1 + any(MOST_MEMBERS), open = 0;
@@ -329,22 +318,4 @@ static void every_want_is_answered(void **state)
 		}
 		assert_int_equal(open, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_only_member_gets_the_whole_rest),
-	    cmocka_unit_test(nobody_has_less_than_all_without_a_limit),
-	    cmocka_unit_test(a_want_gets_what_is_free_and_half_of_the_rest),
-	    cmocka_unit_test(what_others_do_not_use_is_free),
-	    cmocka_unit_test(what_was_promised_a_moment_ago_is_waited_for),
-	    cmocka_unit_test(what_is_leaving_is_waited_for),
-	    cmocka_unit_test(others_are_asked_before_a_want_is_refused),
-	    cmocka_unit_test(one_that_waits_holds_up_nobody),
-	    cmocka_unit_test(a_lower_limit_takes_what_is_not_used),
-	    cmocka_unit_test(never_over_at_any_interleaving),
-	    cmocka_unit_test(every_want_is_answered),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

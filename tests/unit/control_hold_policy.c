@@ -1,8 +1,9 @@
 #include "control_policy_world.h"
 
-static void starts_at_once_on_a_quiet_card(void **state)
+TEST_EACH(begin, NULL);
+
+TEST(starts_at_once_on_a_quiet_card)
 {
-	(void)state;
 	tick();
 	assert_int_equal(verdict.action, LL_HOLD_ACT_REOPEN);
 	assert_int_equal(verdict.state, LL_HOLD_OPENING);
@@ -18,9 +19,8 @@ static void starts_at_once_on_a_quiet_card(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_STOP], 0);
 }
 
-static void does_not_start_beside_foreign_work(void **state)
+TEST(does_not_start_beside_foreign_work)
 {
-	(void)state;
 	is_foreign = true;
 	pass_ms(3000);
 	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
@@ -30,9 +30,8 @@ static void does_not_start_beside_foreign_work(void **state)
 	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5200);
 }
 
-static void foreign_work_while_opening_keeps_it_yielded(void **state)
+TEST(foreign_work_while_opening_keeps_it_yielded)
 {
-	(void)state;
 	tick();
 	is_foreign = true;
 	assert_between(wait_for(LL_HOLD_YIELDED, 1000), 0, 150);
@@ -42,9 +41,8 @@ static void foreign_work_while_opening_keeps_it_yielded(void **state)
 	wait_for(LL_HOLD_HOLDING, 6000);
 }
 
-static void yields_in_the_tick_that_sees_foreign_work(void **state)
+TEST(yields_in_the_tick_that_sees_foreign_work)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	pass_ms(1000);
 	is_foreign = true;
@@ -57,9 +55,8 @@ static void yields_in_the_tick_that_sees_foreign_work(void **state)
 	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
 }
 
-static void yields_to_evidence_older_than_resume_after(void **state)
+TEST(yields_to_evidence_older_than_resume_after)
 {
-	(void)state;
 	config.resume_after_ns = 100 * MS;
 	restart();
 	wait_for(LL_HOLD_HOLDING, 1000);
@@ -72,9 +69,8 @@ static void yields_to_evidence_older_than_resume_after(void **state)
 	wait_for(LL_HOLD_HOLDING, 200);
 }
 
-static void resumes_after_quiet_counted_from_the_last_foreign_work(void **state)
+TEST(resumes_after_quiet_counted_from_the_last_foreign_work)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	is_foreign = true;
 	pass_ms(20000);
@@ -90,9 +86,8 @@ static void resumes_after_quiet_counted_from_the_last_foreign_work(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 1);
 }
 
-static void quiet_counts_only_as_far_as_somebody_has_looked(void **state)
+TEST(quiet_counts_only_as_far_as_somebody_has_looked)
 {
-	(void)state;
 	config.has_idle_target = true;
 	config.idle_after_ns = 3000 * MS;
 	restart();
@@ -111,9 +106,8 @@ static void quiet_counts_only_as_far_as_somebody_has_looked(void **state)
 	assert_true(verdict.is_idle_target);
 }
 
-static void looks_that_come_seldom_delay_no_resume(void **state)
+TEST(looks_that_come_seldom_delay_no_resume)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	is_foreign = true;
 	tick();
@@ -138,9 +132,8 @@ static double ms_until(enum ll_hold_action action, uint64_t since)
 	return 0.0;
 }
 
-static void ticking_when_told_misses_no_timer(void **state)
+TEST(ticking_when_told_misses_no_timer)
 {
-	(void)state;
 	config.resume_after_ns = 3700 * MS;
 	config.back_off_ns = 6300 * MS;
 	restart();
@@ -189,9 +182,8 @@ static void ticking_when_told_misses_no_timer(void **state)
 	assert_true(input.now_ns == since + 7700 * MS);
 }
 
-static void releases_after_a_long_yield_and_reopens(void **state)
+TEST(releases_after_a_long_yield_and_reopens)
 {
-	(void)state;
 	config.release_after_ns = 10 * S;
 	restart();
 	wait_for(LL_HOLD_HOLDING, 1000);
@@ -210,9 +202,8 @@ static void releases_after_a_long_yield_and_reopens(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 2);
 }
 
-static void release_timer_starts_anew_with_each_yield(void **state)
+TEST(release_timer_starts_anew_with_each_yield)
 {
-	(void)state;
 	config.release_after_ns = 10 * S;
 	restart();
 	wait_for(LL_HOLD_HOLDING, 1000);
@@ -226,9 +217,8 @@ static void release_timer_starts_anew_with_each_yield(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_STOP], 3);
 }
 
-static void release_after_0_is_never(void **state)
+TEST(release_after_0_is_never)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	is_foreign = true;
 	pass_ms(3600 * 1000);
@@ -236,9 +226,8 @@ static void release_after_0_is_never(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_RELEASE], 0);
 }
 
-static void fill_and_ignore_hold_beside_foreign_work(void **state)
+TEST(fill_and_ignore_hold_beside_foreign_work)
 {
-	(void)state;
 	static const enum ll_hold_mode modes[] = {LL_HOLD_MODE_FILL, LL_HOLD_MODE_IGNORE};
 	for (int i = 0; i < 2; i++) {
 		begin(NULL);
@@ -252,9 +241,8 @@ static void fill_and_ignore_hold_beside_foreign_work(void **state)
 	}
 }
 
-static void idle_target_comes_after_idle_after_and_goes_with_foreign_work(void **state)
+TEST(idle_target_comes_after_idle_after_and_goes_with_foreign_work)
 {
-	(void)state;
 	config.has_idle_target = true;
 	config.idle_target = 0.6;
 	config.idle_after_ns = 600 * S;
@@ -278,9 +266,8 @@ static void idle_target_comes_after_idle_after_and_goes_with_foreign_work(void *
 	assert_true(verdict.is_idle_target);
 }
 
-static void without_an_idle_target_there_is_none(void **state)
+TEST(without_an_idle_target_there_is_none)
 {
-	(void)state;
 	config.idle_target = 0.6;
 	config.idle_after_ns = S;
 	restart();
@@ -289,9 +276,8 @@ static void without_an_idle_target_there_is_none(void **state)
 	assert_near(verdict.target, 0.5, 0.0);
 }
 
-static void sleep_restarts_every_timer(void **state)
+TEST(sleep_restarts_every_timer)
 {
-	(void)state;
 	config.has_idle_target = true;
 	config.idle_target = 0.6;
 	config.idle_after_ns = 600 * S;
@@ -322,9 +308,8 @@ static void sleep_restarts_every_timer(void **state)
 	assert_true(verdict.is_idle_target);
 }
 
-static void sleep_gives_blind_readings_and_heat_their_full_time(void **state)
+TEST(sleep_gives_blind_readings_and_heat_their_full_time)
 {
-	(void)state;
 	config.has_kernel_sensor = false;
 	restart();
 	wait_for(LL_HOLD_HOLDING, 1000);
@@ -346,9 +331,8 @@ static void sleep_gives_blind_readings_and_heat_their_full_time(void **state)
 	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
 }
 
-static void clock_that_steps_back_changes_nothing(void **state)
+TEST(clock_that_steps_back_changes_nothing)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	is_foreign = true;
 	tick();
@@ -361,9 +345,8 @@ static void clock_that_steps_back_changes_nothing(void **state)
 	assert_between(wait_for(LL_HOLD_HOLDING, 6000), 4900, 5100);
 }
 
-static void evidence_from_the_future_counts_as_now(void **state)
+TEST(evidence_from_the_future_counts_as_now)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	input.foreign_seen_ns = input.now_ns + 3600 * S;
 	tick();
@@ -373,9 +356,8 @@ static void evidence_from_the_future_counts_as_now(void **state)
 }
 
 /* Whatever happens in whatever order, actions fit the states. */
-static void actions_never_contradict_the_state(void **state)
+TEST(actions_never_contradict_the_state)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 300; round++) {
 		uint64_t seed = round * 7919;
 		begin(NULL);
@@ -425,9 +407,8 @@ static void actions_never_contradict_the_state(void **state)
 	}
 }
 
-static void everything_has_a_name(void **state)
+TEST(everything_has_a_name)
 {
-	(void)state;
 	for (int i = 0; i <= LL_HOLD_REASON_REQUEST; i++)
 		assert_non_null(ll_hold_reason_text((enum ll_hold_reason)i));
 	for (int i = 0; i <= LL_SENSOR_UTIL; i++)
@@ -436,32 +417,4 @@ static void everything_has_a_name(void **state)
 		assert_non_null(ll_hold_state_name((enum ll_hold_state)i));
 	assert_string_equal(ll_hold_state_name(LL_HOLD_YIELDED), "yielded");
 	assert_string_equal(ll_hold_sensor_name(LL_SENSOR_UTIL), "util");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(starts_at_once_on_a_quiet_card, begin),
-	    cmocka_unit_test_setup(does_not_start_beside_foreign_work, begin),
-	    cmocka_unit_test_setup(foreign_work_while_opening_keeps_it_yielded, begin),
-	    cmocka_unit_test_setup(yields_in_the_tick_that_sees_foreign_work, begin),
-	    cmocka_unit_test_setup(yields_to_evidence_older_than_resume_after, begin),
-	    cmocka_unit_test_setup(resumes_after_quiet_counted_from_the_last_foreign_work, begin),
-	    cmocka_unit_test_setup(quiet_counts_only_as_far_as_somebody_has_looked, begin),
-	    cmocka_unit_test_setup(looks_that_come_seldom_delay_no_resume, begin),
-	    cmocka_unit_test_setup(ticking_when_told_misses_no_timer, begin),
-	    cmocka_unit_test_setup(releases_after_a_long_yield_and_reopens, begin),
-	    cmocka_unit_test_setup(release_timer_starts_anew_with_each_yield, begin),
-	    cmocka_unit_test_setup(release_after_0_is_never, begin),
-	    cmocka_unit_test_setup(fill_and_ignore_hold_beside_foreign_work, begin),
-	    cmocka_unit_test_setup(idle_target_comes_after_idle_after_and_goes_with_foreign_work, begin),
-	    cmocka_unit_test_setup(without_an_idle_target_there_is_none, begin),
-	    cmocka_unit_test_setup(sleep_restarts_every_timer, begin),
-	    cmocka_unit_test_setup(sleep_gives_blind_readings_and_heat_their_full_time, begin),
-	    cmocka_unit_test_setup(clock_that_steps_back_changes_nothing, begin),
-	    cmocka_unit_test_setup(evidence_from_the_future_counts_as_now, begin),
-	    cmocka_unit_test_setup(actions_never_contradict_the_state, begin),
-	    cmocka_unit_test_setup(everything_has_a_name, begin),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 #include "control_policy_world.h"
 
-static void heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back(void **state)
+TEST_EACH(begin, NULL);
+
+TEST(heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back)
 {
-	(void)state;
 	static const enum ll_hold_mode modes[] = {LL_HOLD_MODE_YIELD, LL_HOLD_MODE_FILL, LL_HOLD_MODE_IGNORE};
 	for (int i = 0; i < 3; i++) {
 		begin(NULL);
@@ -27,9 +28,8 @@ static void heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back(void
 	}
 }
 
-static void heat_keeps_it_from_starting(void **state)
+TEST(heat_keeps_it_from_starting)
 {
-	(void)state;
 	input.temperature_c = 90.0;
 	pass_ms(10000);
 	assert_int_equal(verdict.state, LL_HOLD_RELEASED);
@@ -37,18 +37,16 @@ static void heat_keeps_it_from_starting(void **state)
 	assert_int_equal(counts[LL_HOLD_ACT_REOPEN], 0);
 }
 
-static void temperature_is_not_watched_without_a_limit(void **state)
+TEST(temperature_is_not_watched_without_a_limit)
 {
-	(void)state;
 	config.max_temperature_c = 0.0;
 	restart();
 	input.temperature_c = 120.0;
 	wait_for(LL_HOLD_HOLDING, 1000);
 }
 
-static void slowdown_backs_off(void **state)
+TEST(slowdown_backs_off)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	input.is_slowdown = true;
 	tick();
@@ -59,9 +57,8 @@ static void slowdown_backs_off(void **state)
 	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30100);
 }
 
-static void blind_load_stops_after_5_s_and_goes_on_when_it_sees(void **state)
+TEST(blind_load_stops_after_5_s_and_goes_on_when_it_sees)
 {
-	(void)state;
 	config.has_kernel_sensor = false;
 	restart();
 	wait_for(LL_HOLD_HOLDING, 1000);
@@ -75,9 +72,8 @@ static void blind_load_stops_after_5_s_and_goes_on_when_it_sees(void **state)
 	wait_for(LL_HOLD_HOLDING, 100);
 }
 
-static void blind_load_does_not_start(void **state)
+TEST(blind_load_does_not_start)
 {
-	(void)state;
 	config.has_kernel_sensor = false;
 	restart();
 	has_nvml = false;
@@ -90,9 +86,8 @@ static void blind_load_does_not_start(void **state)
 	wait_for(LL_HOLD_HOLDING, 1000);
 }
 
-static void readings_got_before_the_first_tick_count(void **state)
+TEST(readings_got_before_the_first_tick_count)
 {
-	(void)state;
 	config.has_kernel_sensor = false;
 	restart();
 	has_nvml = false;
@@ -101,9 +96,8 @@ static void readings_got_before_the_first_tick_count(void **state)
 	assert_int_equal(verdict.action, LL_HOLD_ACT_REOPEN);
 }
 
-static void own_kernels_are_sight_enough_to_yield_but_not_to_fill(void **state)
+TEST(own_kernels_are_sight_enough_to_yield_but_not_to_fill)
 {
-	(void)state;
 	has_nvml = false;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	pass_ms(60000);
@@ -123,9 +117,8 @@ static void own_kernels_are_sight_enough_to_yield_but_not_to_fill(void **state)
 	assert_int_equal(verdict.reason, LL_HOLD_REASON_BLIND);
 }
 
-static void ignore_needs_no_sight(void **state)
+TEST(ignore_needs_no_sight)
 {
-	(void)state;
 	config.mode = LL_HOLD_MODE_IGNORE;
 	config.has_kernel_sensor = false;
 	restart();
@@ -135,9 +128,8 @@ static void ignore_needs_no_sight(void **state)
 	assert_int_equal(verdict.state, LL_HOLD_HOLDING);
 }
 
-static void lost_context_is_closed_and_tried_again_after_back_off(void **state)
+TEST(lost_context_is_closed_and_tried_again_after_back_off)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	input.is_open = false;
 	tick();
@@ -153,9 +145,8 @@ static void lost_context_is_closed_and_tried_again_after_back_off(void **state)
 	assert_between(wait_for(LL_HOLD_HOLDING, 40000), 29900, 30300);
 }
 
-static void context_lost_for_another_cards_sake_is_made_again_at_once(void **state)
+TEST(context_lost_for_another_cards_sake_is_made_again_at_once)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	input.is_open = false;
 	input.is_bystander = true;
@@ -165,9 +156,8 @@ static void context_lost_for_another_cards_sake_is_made_again_at_once(void **sta
 	assert_between(wait_for(LL_HOLD_HOLDING, 1000), 0, 200);
 }
 
-static void context_not_made_for_another_cards_sake_is_tried_again_at_once(void **state)
+TEST(context_not_made_for_another_cards_sake_is_tried_again_at_once)
 {
-	(void)state;
 	can_open = false;
 	input.is_bystander = true;
 	wait_for(LL_HOLD_OPENING, 1000);
@@ -175,9 +165,8 @@ static void context_not_made_for_another_cards_sake_is_tried_again_at_once(void 
 	assert_between(wait_for(LL_HOLD_OPENING, 1000), 0, 100);
 }
 
-static void bystander_backs_off_when_its_turn_comes_again_soon(void **state)
+TEST(bystander_backs_off_when_its_turn_comes_again_soon)
 {
-	(void)state;
 	input.is_bystander = true;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	input.is_open = false;
@@ -192,9 +181,8 @@ static void bystander_backs_off_when_its_turn_comes_again_soon(void **state)
 	assert_between(wait_for(LL_HOLD_OPENING, 1000), 0, 100);
 }
 
-static void context_lost_while_yielded_is_closed_too(void **state)
+TEST(context_lost_while_yielded_is_closed_too)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	is_foreign = true;
 	tick();
@@ -204,9 +192,8 @@ static void context_lost_while_yielded_is_closed_too(void **state)
 	assert_int_equal(verdict.reason, LL_HOLD_REASON_LOST);
 }
 
-static void request_ends_it_from_every_state(void **state)
+TEST(request_ends_it_from_every_state)
 {
-	(void)state;
 	wait_for(LL_HOLD_HOLDING, 1000);
 	input.is_end_requested = true;
 	tick();
@@ -245,26 +232,4 @@ static void request_ends_it_from_every_state(void **state)
 	tick();
 	assert_int_equal(verdict.state, LL_HOLD_ENDED);
 	assert_int_equal(verdict.action, LL_HOLD_ACT_NONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(heat_stops_every_mode_and_hysteresis_and_back_off_bring_it_back, begin),
-	    cmocka_unit_test_setup(heat_keeps_it_from_starting, begin),
-	    cmocka_unit_test_setup(temperature_is_not_watched_without_a_limit, begin),
-	    cmocka_unit_test_setup(slowdown_backs_off, begin),
-	    cmocka_unit_test_setup(blind_load_stops_after_5_s_and_goes_on_when_it_sees, begin),
-	    cmocka_unit_test_setup(blind_load_does_not_start, begin),
-	    cmocka_unit_test_setup(readings_got_before_the_first_tick_count, begin),
-	    cmocka_unit_test_setup(own_kernels_are_sight_enough_to_yield_but_not_to_fill, begin),
-	    cmocka_unit_test_setup(ignore_needs_no_sight, begin),
-	    cmocka_unit_test_setup(lost_context_is_closed_and_tried_again_after_back_off, begin),
-	    cmocka_unit_test_setup(context_lost_for_another_cards_sake_is_made_again_at_once, begin),
-	    cmocka_unit_test_setup(context_not_made_for_another_cards_sake_is_tried_again_at_once, begin),
-	    cmocka_unit_test_setup(bystander_backs_off_when_its_turn_comes_again_soon, begin),
-	    cmocka_unit_test_setup(context_lost_while_yielded_is_closed_too, begin),
-	    cmocka_unit_test_setup(request_ends_it_from_every_state, begin),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,9 +130,8 @@ static struct ll_level_loop_config power_config(void)
 	return ll_level_loop_power_config(121.0, 421.0, 0.1);
 }
 
-static void gpm_settles_in_2_s_without_overshoot_and_holds_the_mean(void **state)
+TEST(gpm_settles_in_2_s_without_overshoot_and_holds_the_mean)
 {
-	(void)state;
 	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
 	for (int i = 0; i < GAINS; i++) {
 		struct plant plant = gpm_plant(gain_factors[i], 0.0);
@@ -149,9 +148,8 @@ static void gpm_settles_in_2_s_without_overshoot_and_holds_the_mean(void **state
 	}
 }
 
-static void gpm_holds_the_mean_within_1_point_through_noise(void **state)
+TEST(gpm_holds_the_mean_within_1_point_through_noise)
 {
-	(void)state;
 	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
 	for (int i = 0; i < GAINS; i++) {
 		struct plant plant = gpm_plant(gain_factors[i], 0.01);
@@ -162,9 +160,8 @@ static void gpm_holds_the_mean_within_1_point_through_noise(void **state)
 	}
 }
 
-static void power_settles_in_10_s_without_overshoot_whatever_its_meter(void **state)
+TEST(power_settles_in_10_s_without_overshoot_whatever_its_meter)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	for (int i = 0; i < GAINS; i++) {
 		for (enum meter meter = METER_LAG; meter <= METER_AVERAGE; meter++) {
@@ -183,9 +180,8 @@ static void power_settles_in_10_s_without_overshoot_whatever_its_meter(void **st
 	}
 }
 
-static void power_holds_the_mean_within_2_percent_through_noise(void **state)
+TEST(power_holds_the_mean_within_2_percent_through_noise)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	for (int i = 0; i < GAINS; i++) {
 		for (int k = 0; k < 3; k++) {
@@ -200,9 +196,8 @@ static void power_holds_the_mean_within_2_percent_through_noise(void **state)
 }
 
 /* The plants are hard enough: the guess alone, without the loop, misses by far. */
-static void guess_alone_misses(void **state)
+TEST(guess_alone_misses)
 {
-	(void)state;
 	struct plant plant = power_plant(METER_LAG, 0.8, 0.0);
 	double duty = (240.0 - 121.0) / 300.0;
 	assert_true(fabs(level_of(&plant, duty) - 240.0) > 10.0);
@@ -228,9 +223,8 @@ static double seconds_to_report(struct plant *plant, struct ll_level_loop *loop,
 	return 0.0;
 }
 
-static void target_above_the_ceiling_is_reported_with_what_is_reached(void **state)
+TEST(target_above_the_ceiling_is_reported_with_what_is_reached)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_LAG, 1.09, 1.5);
 	double ceiling = level_of(&plant, 1.0);
@@ -248,9 +242,8 @@ static void target_above_the_ceiling_is_reported_with_what_is_reached(void **sta
 	assert_between(seconds_to_report(&plant, &loop, 1.0), 5.0, 7.0);
 }
 
-static void reachable_target_is_never_reported(void **state)
+TEST(reachable_target_is_never_reported)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_LAG, 1.0, 1.5);
 	struct ll_level_loop loop = start(&plant, &config, level_of(&plant, 0.97));
@@ -260,9 +253,8 @@ static void reachable_target_is_never_reported(void **state)
 	}
 }
 
-static void target_below_the_floor_is_reported(void **state)
+TEST(target_below_the_floor_is_reported)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_AVERAGE, 1.0, 1.5);
 	struct ll_level_loop loop = start(&plant, &config, 100.0);
@@ -273,9 +265,8 @@ static void target_below_the_floor_is_reported(void **state)
 	assert_true(loop.duty == 0.0);
 }
 
-static void long_saturation_does_not_wind_up(void **state)
+TEST(long_saturation_does_not_wind_up)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_LAG, 1.0, 0.0);
 	struct ll_level_loop loop = start(&plant, &config, 700.0);
@@ -287,9 +278,8 @@ static void long_saturation_does_not_wind_up(void **state)
 	assert_int_equal(ll_level_loop_state(&loop, NULL), LL_LEVEL_TRACKING);
 }
 
-static void readings_that_show_a_pause_are_ignored(void **state)
+TEST(readings_that_show_a_pause_are_ignored)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_LAG, 1.0, 0.0);
 	struct ll_level_loop loop = start(&plant, &config, 240.0);
@@ -307,9 +297,8 @@ static void readings_that_show_a_pause_are_ignored(void **state)
 	assert_between(outcome.settle_s, 0.0, 0.0);
 }
 
-static void duty_follows_a_curve_of_20_s(void **state)
+TEST(duty_follows_a_curve_of_20_s)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_AVERAGE, 0.8, 1.0);
 	struct ll_level_loop loop = start(&plant, &config, 200.0);
@@ -324,9 +313,8 @@ static void duty_follows_a_curve_of_20_s(void **state)
 	assert_between(worst, 0.0, 3.5);
 }
 
-static void duty_never_changes_faster_than_the_slew_limit(void **state)
+TEST(duty_never_changes_faster_than_the_slew_limit)
 {
-	(void)state;
 	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
 	config.max_slew_per_s = 0.2;
 	struct plant plant = gpm_plant(0.8, 0.005);
@@ -346,9 +334,8 @@ static void duty_never_changes_faster_than_the_slew_limit(void **state)
 }
 
 /* Being late with a slow actuator is not being out of reach. */
-static void slow_approach_is_not_reported_as_a_limit(void **state)
+TEST(slow_approach_is_not_reported_as_a_limit)
 {
-	(void)state;
 	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
 	config.max_slew_per_s = 0.02;
 	struct plant plant = gpm_plant(1.0, 0.0);
@@ -363,9 +350,8 @@ static void slow_approach_is_not_reported_as_a_limit(void **state)
 }
 
 /* The caller that learns its target late sets it after resuming: the first duty is the same. */
-static void target_set_after_the_start_gives_the_same_first_duty(void **state)
+TEST(target_set_after_the_start_gives_the_same_first_duty)
 {
-	(void)state;
 	struct ll_level_loop_config config = power_config();
 	struct plant plant = power_plant(METER_LAG, 0.8, 0.0);
 	double first = start(&plant, &config, 240.0).duty;
@@ -378,9 +364,8 @@ static void target_set_after_the_start_gives_the_same_first_duty(void **state)
 }
 
 /* What the jumps cannot do: the card warms up, or a fan starts, long after the last step. */
-static void drift_of_the_floor_is_corrected_in_seconds(void **state)
+TEST(drift_of_the_floor_is_corrected_in_seconds)
 {
-	(void)state;
 	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
 	struct plant plant = gpm_plant(0.8, 0.0);
 	struct ll_level_loop loop = start(&plant, &config, 0.4);
@@ -402,9 +387,8 @@ static void drift_of_the_floor_is_corrected_in_seconds(void **state)
 	}
 }
 
-static void missing_and_stale_readings_change_nothing(void **state)
+TEST(missing_and_stale_readings_change_nothing)
 {
-	(void)state;
 	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
 	struct plant plant = gpm_plant(1.0, 0.0);
 	struct ll_level_loop loop = start(&plant, &config, 0.5);
@@ -418,27 +402,4 @@ static void missing_and_stale_readings_change_nothing(void **state)
 	before = loop.duty;
 	ll_level_loop_update(&loop, plant.now_ns + 60 * S, 0.4);
 	assert_between(loop.duty - before, 0.01, 0.2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(gpm_settles_in_2_s_without_overshoot_and_holds_the_mean),
-	    cmocka_unit_test(gpm_holds_the_mean_within_1_point_through_noise),
-	    cmocka_unit_test(power_settles_in_10_s_without_overshoot_whatever_its_meter),
-	    cmocka_unit_test(power_holds_the_mean_within_2_percent_through_noise),
-	    cmocka_unit_test(guess_alone_misses),
-	    cmocka_unit_test(target_above_the_ceiling_is_reported_with_what_is_reached),
-	    cmocka_unit_test(reachable_target_is_never_reported),
-	    cmocka_unit_test(target_below_the_floor_is_reported),
-	    cmocka_unit_test(long_saturation_does_not_wind_up),
-	    cmocka_unit_test(readings_that_show_a_pause_are_ignored),
-	    cmocka_unit_test(duty_follows_a_curve_of_20_s),
-	    cmocka_unit_test(duty_never_changes_faster_than_the_slew_limit),
-	    cmocka_unit_test(slow_approach_is_not_reported_as_a_limit),
-	    cmocka_unit_test(target_set_after_the_start_gives_the_same_first_duty),
-	    cmocka_unit_test(drift_of_the_floor_is_corrected_in_seconds),
-	    cmocka_unit_test(missing_and_stale_readings_change_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,10 +103,9 @@ static void assert_near(double value, double wanted, double tolerance)
 		fail_msg("%.3f is not within %.3f of %.3f", value, tolerance, wanted);
 }
 
-static void the_higher_class_is_as_slow_as_it_accepts(void **state)
+TEST(the_higher_class_is_as_slow_as_it_accepts)
 {
 	static const double opens[] = {0.01, 0.2, 0.5, 0.7}, slowdowns[] = {1.1, 1.3, 2};
-	(void)state;
 	for (size_t i = 0; i < sizeof opens / sizeof *opens; i++) {
 		for (size_t k = 0; k < sizeof slowdowns / sizeof *slowdowns; k++) {
 			struct world world = new_world(opens[i], slowdowns[k]);
@@ -122,9 +121,8 @@ static void the_higher_class_is_as_slow_as_it_accepts(void **state)
 }
 
 /* What was queued when a part began is done after 2 ms. What is done from then on counts, so there is a step then. */
-static void a_part_is_looked_at_when_it_begins_to_count(void **state)
+TEST(a_part_is_looked_at_when_it_begins_to_count)
 {
-	(void)state;
 	struct world world = new_world(0.2, 1.3);
 	play(&world, 5 * S);
 	enum ll_lever_way phase = world.lever.phase;
@@ -135,9 +133,8 @@ static void a_part_is_looked_at_when_it_begins_to_count(void **state)
 	assert_true(world.lever.due_ns > world.now_ns + 2 * MS);
 }
 
-static void holding_that_buys_nothing_is_not_done(void **state)
+TEST(holding_that_buys_nothing_is_not_done)
 {
-	(void)state;
 	struct world world = new_world(0.93, 1.0);
 	play(&world, 10 * S);
 	assert_near(world.lever.part, LL_LEVER_LEAST, 1e-9);
@@ -147,9 +144,8 @@ static void holding_that_buys_nothing_is_not_done(void **state)
 }
 
 /* Short requests, seldom: those beneath are held in each of them from its first moment, and not after it. */
-static void short_requests_have_the_card_to_themselves(void **state)
+TEST(short_requests_have_the_card_to_themselves)
 {
-	(void)state;
 	struct world world = new_world(0.5, 1.3);
 	world.work_ns = 2 * MS;
 	world.pause_ns = world.left_ns = 50 * MS;
@@ -162,9 +158,8 @@ static void short_requests_have_the_card_to_themselves(void **state)
 }
 
 /* Pieces that are shorter than a period are held for their part of the time too. */
-static void dense_requests_have_their_part(void **state)
+TEST(dense_requests_have_their_part)
 {
-	(void)state;
 	struct world world = new_world(0.5, 1.3);
 	world.work_ns = 5 * MS;
 	world.pause_ns = 10 * MS;
@@ -174,9 +169,8 @@ static void dense_requests_have_their_part(void **state)
 	assert_near((double)world.pieces_ns / (double)world.pieces / (5 * MS), 1.3, 0.13);
 }
 
-static void a_mix_that_changes_has_its_part_soon(void **state)
+TEST(a_mix_that_changes_has_its_part_soon)
 {
-	(void)state;
 	struct world world = new_world(0.95, 1.3);
 	play(&world, 20 * S);
 	world.open = 0.3;
@@ -187,12 +181,11 @@ static void a_mix_that_changes_has_its_part_soon(void **state)
 	assert_near(slowdown_of(&world, 5 * S), 1.3, 0.13);
 }
 
-static void each_step_says_what_it_did_about_the_part(void **state)
+TEST(each_step_says_what_it_did_about_the_part)
 {
 	static const enum ll_lever_move order[] = {LL_LEVER_MOVE_SPARSE, LL_LEVER_MOVE_DENSE,  LL_LEVER_MOVE_FOUND,
 						   LL_LEVER_MOVE_STAYS,  LL_LEVER_MOVE_MENDED, LL_LEVER_MOVE_STAYS};
 	enum { MOVES = sizeof order / sizeof *order };
-	(void)state;
 	struct world world = new_world(0.5, 1.3);
 	enum ll_lever_move last = LL_LEVER_MOVE_NONE;
 	size_t seen = 0;
@@ -212,9 +205,8 @@ static void each_step_says_what_it_did_about_the_part(void **state)
 	assert_int_equal(world.lever.choice.move, LL_LEVER_MOVE_NONE);
 }
 
-static void a_part_of_0_that_was_forced_is_found_again(void **state)
+TEST(a_part_of_0_that_was_forced_is_found_again)
 {
-	(void)state;
 	struct world world = new_world(0.5, 1.3);
 	world.lever.is_forced = true;
 	play(&world, 20 * S);
@@ -224,9 +216,8 @@ static void a_part_of_0_that_was_forced_is_found_again(void **state)
 	assert_near(slowdown_of(&world, 5 * S), 1.3, 0.13);
 }
 
-static void nobody_is_held_for_a_class_that_has_left_or_for_nobody(void **state)
+TEST(nobody_is_held_for_a_class_that_has_left_or_for_nobody)
 {
-	(void)state;
 	struct world world = new_world(0.5, 1.3);
 	play(&world, 5 * S);
 	world.has_none_beneath = true;
@@ -236,20 +227,4 @@ static void nobody_is_held_for_a_class_that_has_left_or_for_nobody(void **state)
 	assert_true(world.lever.due_ns == UINT64_MAX);
 	ll_lever_step(&world.lever, NULL, 0, true, world.now_ns + MS);
 	assert_false(world.lever.is_held);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_higher_class_is_as_slow_as_it_accepts),
-	    cmocka_unit_test(a_part_is_looked_at_when_it_begins_to_count),
-	    cmocka_unit_test(holding_that_buys_nothing_is_not_done),
-	    cmocka_unit_test(short_requests_have_the_card_to_themselves),
-	    cmocka_unit_test(dense_requests_have_their_part),
-	    cmocka_unit_test(a_mix_that_changes_has_its_part_soon),
-	    cmocka_unit_test(each_step_says_what_it_did_about_the_part),
-	    cmocka_unit_test(a_part_of_0_that_was_forced_is_found_again),
-	    cmocka_unit_test(nobody_is_held_for_a_class_that_has_left_or_for_nobody),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

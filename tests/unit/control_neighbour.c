@@ -11,9 +11,8 @@ static struct ll_neighbour_view idle_card(void)
 	return (struct ll_neighbour_view){.free_bytes = 79 * GIB, .used_bytes = 4 * MIB};
 }
 
-static void test_memory_goes_to_the_card_with_the_most_room(void **state)
+TEST(test_memory_goes_to_the_card_with_the_most_room)
 {
-	(void)state;
 	struct ll_neighbour_view cards[] = {idle_card(), idle_card(), idle_card()};
 	assert_int_equal(ll_neighbour_choose(cards, 3, 16 * GIB), 0);
 	cards[2].free_bytes++;
@@ -21,9 +20,8 @@ static void test_memory_goes_to_the_card_with_the_most_room(void **state)
 	assert_int_equal(ll_neighbour_choose(cards, 0, 16 * GIB), 0);
 }
 
-static void test_a_card_that_somebody_uses_is_left_alone(void **state)
+TEST(test_a_card_that_somebody_uses_is_left_alone)
 {
-	(void)state;
 	struct ll_neighbour_view cards[] = {idle_card(), idle_card(), idle_card()};
 	cards[0].is_claimed = true;
 	cards[1].used_bytes = LL_NEIGHBOUR_QUIET_BYTES + 1;
@@ -33,9 +31,8 @@ static void test_a_card_that_somebody_uses_is_left_alone(void **state)
 	assert_int_equal(ll_neighbour_choose(cards, 2, GIB), 1);
 }
 
-static void test_there_is_room_for_all_of_it_and_for_a_program_that_begins(void **state)
+TEST(test_there_is_room_for_all_of_it_and_for_a_program_that_begins)
 {
-	(void)state;
 	struct ll_neighbour_view card = idle_card();
 	card.free_bytes = 16 * GIB + LL_NEIGHBOUR_RESERVE_BYTES;
 	assert_int_equal(ll_neighbour_choose(&card, 1, 16 * GIB), 0);
@@ -44,9 +41,8 @@ static void test_there_is_room_for_all_of_it_and_for_a_program_that_begins(void 
 	assert_int_equal(ll_neighbour_choose(&card, 1, 1), 1);
 }
 
-static void test_what_is_on_its_way_there_has_its_room_already(void **state)
+TEST(test_what_is_on_its_way_there_has_its_room_already)
 {
-	(void)state;
 	struct ll_neighbour_view cards[] = {idle_card(), idle_card()};
 	cards[0].moved_bytes = 40 * GIB;
 	assert_int_equal(ll_neighbour_choose(cards, 2, 16 * GIB), 1);
@@ -58,9 +54,8 @@ static void test_what_is_on_its_way_there_has_its_room_already(void **state)
 	assert_int_equal(ll_neighbour_choose(cards, 1, 38 * GIB), 1);
 }
 
-static void test_a_card_is_wanted_when_somebody_claims_it_or_has_memory_there(void **state)
+TEST(test_a_card_is_wanted_when_somebody_claims_it_or_has_memory_there)
 {
-	(void)state;
 	struct ll_neighbour_view card = idle_card();
 	assert_false(ll_neighbour_is_wanted(&card));
 	card.moved_bytes = 16 * GIB;
@@ -71,16 +66,4 @@ static void test_a_card_is_wanted_when_somebody_claims_it_or_has_memory_there(vo
 	card = idle_card();
 	card.is_claimed = true;
 	assert_true(ll_neighbour_is_wanted(&card));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_memory_goes_to_the_card_with_the_most_room),
-	    cmocka_unit_test(test_a_card_that_somebody_uses_is_left_alone),
-	    cmocka_unit_test(test_there_is_room_for_all_of_it_and_for_a_program_that_begins),
-	    cmocka_unit_test(test_what_is_on_its_way_there_has_its_room_already),
-	    cmocka_unit_test(test_a_card_is_wanted_when_somebody_claims_it_or_has_memory_there),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

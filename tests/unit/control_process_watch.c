@@ -17,23 +17,23 @@ static int begin(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, NULL);
+
 #define LIST(...)                                                                                                      \
 	ll_process_watch_list(&watch, (const struct ll_card_process[]){__VA_ARGS__},                                   \
 			      sizeof((const struct ll_card_process[]){__VA_ARGS__}) / sizeof(struct ll_card_process),  \
 			      false, &arrival)
 
-static void first_list_is_the_baseline(void **state)
+TEST(first_list_is_the_baseline)
 {
-	(void)state;
 	assert_false(LIST({OWN, 50 * MIB}, {200, 500 * MIB}, {300, 0}));
 	assert_false(LIST({OWN, 50 * MIB}, {200, 500 * MIB}, {300, 0}));
 	assert_int_equal(ll_process_watch_count(&watch), 2);
 	assert_int_equal(arrival.kind, LL_ARRIVAL_NONE);
 }
 
-static void newcomer_is_reported_once(void **state)
+TEST(newcomer_is_reported_once)
 {
-	(void)state;
 	assert_false(ll_process_watch_list(&watch, NULL, 0, false, &arrival));
 	assert_false(LIST({OWN, 50 * MIB}));
 	assert_true(LIST({OWN, 50 * MIB}, {200, 500 * MIB}));
@@ -43,36 +43,32 @@ static void newcomer_is_reported_once(void **state)
 	assert_false(LIST({OWN, 50 * MIB}, {200, 500 * MIB}));
 }
 
-static void own_process_is_never_an_arrival(void **state)
+TEST(own_process_is_never_an_arrival)
 {
-	(void)state;
 	assert_false(ll_process_watch_list(&watch, NULL, 0, false, &arrival));
 	assert_false(LIST({OWN, 50 * MIB}));
 	assert_false(LIST({OWN, 500 * MIB}));
 	assert_int_equal(ll_process_watch_count(&watch), 0);
 }
 
-static void own_process_may_be_a_new_one(void **state)
+TEST(own_process_may_be_a_new_one)
 {
-	(void)state;
 	assert_false(LIST({OWN, 50 * MIB}));
 	ll_process_watch_own(&watch, OWN + 1);
 	assert_false(LIST({OWN + 1, 50 * MIB}));
 	assert_int_equal(ll_process_watch_count(&watch), 0);
 }
 
-static void process_that_left_and_came_back_is_new(void **state)
+TEST(process_that_left_and_came_back_is_new)
 {
-	(void)state;
 	assert_false(LIST({200, 500 * MIB}));
 	assert_false(ll_process_watch_list(&watch, NULL, 0, false, &arrival));
 	assert_true(LIST({200, 500 * MIB}));
 	assert_int_equal(arrival.pid, 200);
 }
 
-static void growth_over_8_mib_in_one_step_is_reported(void **state)
+TEST(growth_over_8_mib_in_one_step_is_reported)
 {
-	(void)state;
 	assert_false(LIST({200, 500 * MIB}, {300, 100 * MIB}));
 	assert_false(LIST({200, 508 * MIB}, {300, 50 * MIB}));
 	assert_false(LIST({200, 516 * MIB}, {300, 58 * MIB}));
@@ -82,36 +78,32 @@ static void growth_over_8_mib_in_one_step_is_reported(void **state)
 	assert_true(arrival.bytes == 8 * MIB + 1);
 }
 
-static void unknown_memory_is_no_growth(void **state)
+TEST(unknown_memory_is_no_growth)
 {
-	(void)state;
 	assert_false(LIST({200, 0}));
 	assert_false(LIST({200, 500 * MIB}));
 	assert_false(LIST({200, 0}));
 	assert_false(LIST({200, 500 * MIB}));
 }
 
-static void newcomer_goes_before_growth(void **state)
+TEST(newcomer_goes_before_growth)
 {
-	(void)state;
 	assert_false(LIST({200, 500 * MIB}));
 	assert_true(LIST({200, 900 * MIB}, {300, MIB}));
 	assert_int_equal(arrival.kind, LL_ARRIVAL_PROCESS);
 	assert_int_equal(arrival.pid, 300);
 }
 
-static void pid_listed_twice_counts_once_with_the_larger_memory(void **state)
+TEST(pid_listed_twice_counts_once_with_the_larger_memory)
 {
-	(void)state;
 	assert_false(LIST({200, 20 * MIB}, {200, 500 * MIB}));
 	assert_int_equal(ll_process_watch_count(&watch), 1);
 	assert_false(LIST({200, 500 * MIB}, {200, 20 * MIB}));
 	assert_false(LIST({200, 500 * MIB}));
 }
 
-static void crowd_beyond_the_table_is_counted(void **state)
+TEST(crowd_beyond_the_table_is_counted)
 {
-	(void)state;
 	enum { CROWD = LL_PROCESS_WATCH_MAX + 40 };
 	struct ll_card_process crowd[CROWD + 1];
 	for (uint32_t i = 0; i <= CROWD; i++)
@@ -133,9 +125,8 @@ static void crowd_beyond_the_table_is_counted(void **state)
 	assert_int_equal(arrival.pid, crowd[CROWD - 11].pid);
 }
 
-static void memory_not_ours_that_grows_is_reported(void **state)
+TEST(memory_not_ours_that_grows_is_reported)
 {
-	(void)state;
 	assert_false(ll_process_watch_memory(&watch, 500 * MIB, 50 * MIB, true, &arrival));
 	assert_false(ll_process_watch_memory(&watch, 508 * MIB, 50 * MIB, true, &arrival));
 	assert_true(ll_process_watch_memory(&watch, 517 * MIB, 50 * MIB, true, &arrival));
@@ -147,9 +138,8 @@ static void memory_not_ours_that_grows_is_reported(void **state)
 	assert_true(ll_process_watch_memory(&watch, 200 * MIB, 50 * MIB, true, &arrival));
 }
 
-static void own_memory_is_not_foreign(void **state)
+TEST(own_memory_is_not_foreign)
 {
-	(void)state;
 	assert_false(ll_process_watch_memory(&watch, 500 * MIB, 0, true, &arrival));
 	assert_false(ll_process_watch_memory(&watch, 700 * MIB, 0, false, &arrival));
 	assert_false(ll_process_watch_memory(&watch, 763 * MIB, 263 * MIB, true, &arrival));
@@ -161,17 +151,15 @@ static void own_memory_is_not_foreign(void **state)
 	assert_true(arrival.bytes == 20 * MIB);
 }
 
-static void step_can_be_chosen(void **state)
+TEST(step_can_be_chosen)
 {
-	(void)state;
 	ll_process_watch_init(&watch, OWN, MIB);
 	assert_false(LIST({200, 5 * MIB}));
 	assert_true(LIST({200, 7 * MIB}));
 }
 
-static void reset_makes_new_baselines(void **state)
+TEST(reset_makes_new_baselines)
 {
-	(void)state;
 	assert_false(LIST({200, 5 * MIB}));
 	assert_false(ll_process_watch_memory(&watch, 5 * MIB, 0, true, &arrival));
 	ll_process_watch_reset(&watch);
@@ -182,33 +170,10 @@ static void reset_makes_new_baselines(void **state)
 	assert_true(LIST({400, MIB}));
 }
 
-static void blind_list_still_tells_who_came(void **state)
+TEST(blind_list_still_tells_who_came)
 {
-	(void)state;
 	const struct ll_card_process neighbour = {.pid = 200, .memory_bytes = MIB};
 	assert_false(ll_process_watch_list(&watch, NULL, 0, true, &arrival));
 	assert_true(watch.is_blind);
 	assert_true(ll_process_watch_list(&watch, &neighbour, 1, true, &arrival));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(first_list_is_the_baseline, begin),
-	    cmocka_unit_test_setup(newcomer_is_reported_once, begin),
-	    cmocka_unit_test_setup(own_process_is_never_an_arrival, begin),
-	    cmocka_unit_test_setup(own_process_may_be_a_new_one, begin),
-	    cmocka_unit_test_setup(process_that_left_and_came_back_is_new, begin),
-	    cmocka_unit_test_setup(growth_over_8_mib_in_one_step_is_reported, begin),
-	    cmocka_unit_test_setup(unknown_memory_is_no_growth, begin),
-	    cmocka_unit_test_setup(newcomer_goes_before_growth, begin),
-	    cmocka_unit_test_setup(pid_listed_twice_counts_once_with_the_larger_memory, begin),
-	    cmocka_unit_test_setup(crowd_beyond_the_table_is_counted, begin),
-	    cmocka_unit_test_setup(memory_not_ours_that_grows_is_reported, begin),
-	    cmocka_unit_test_setup(own_memory_is_not_foreign, begin),
-	    cmocka_unit_test_setup(step_can_be_chosen, begin),
-	    cmocka_unit_test_setup(reset_makes_new_baselines, begin),
-	    cmocka_unit_test_setup(blind_list_still_tells_who_came, begin),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

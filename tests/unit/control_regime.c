@@ -106,9 +106,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void programs_that_launch_ahead_share_by_slices(void **state)
+TEST_EACH(setup, teardown);
+
+TEST_GIVEN(struct mix *mix, programs_that_launch_ahead_share_by_slices)
 {
-	struct mix *mix = *state;
 	join(mix, 5000, 0.5, 0.4);
 	join(mix, 300, 0.9, 0.4);
 	play(mix, 60 * S);
@@ -116,9 +117,8 @@ static void programs_that_launch_ahead_share_by_slices(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_NO_REASON);
 }
 
-static void two_that_wait_for_each_launch_are_visited_within_three_seconds(void **state)
+TEST_GIVEN(struct mix *mix, two_that_wait_for_each_launch_are_visited_within_three_seconds)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	play(mix, 3 * S);
@@ -131,9 +131,8 @@ static void two_that_wait_for_each_launch_are_visited_within_three_seconds(void 
 	assert_true(mix->regime.gives_visits);
 }
 
-static void visits_that_do_not_pay_are_undone_and_tried_seldom(void **state)
+TEST_GIVEN(struct mix *mix, visits_that_do_not_pay_are_undone_and_tried_seldom)
 {
-	struct mix *mix = *state;
 	join(mix, 2000, 0.62, 0.49)->job.waits = true;
 	join(mix, 9000, 0.94, 0.90);
 	play(mix, 600 * S);
@@ -143,18 +142,16 @@ static void visits_that_do_not_pay_are_undone_and_tried_seldom(void **state)
 	assert_true(mix->visits_ns < 3 * S);
 }
 
-static void a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half(void **state)
+TEST_GIVEN(struct mix *mix, a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.45)->job.waits = true;
 	join(mix, 5000, 0.95, 0.50);
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
 }
 
-static void nobody_falls_below_its_share_for_the_others_gain(void **state)
+TEST_GIVEN(struct mix *mix, nobody_falls_below_its_share_for_the_others_gain)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.60)->job.waits = true;
 	join(mix, 5000, 0.60, 0.30);
 	play(mix, 5 * S);
@@ -163,9 +160,8 @@ static void nobody_falls_below_its_share_for_the_others_gain(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
-static void a_visit_less_than_its_share_is_no_sign(void **state)
+TEST_GIVEN(struct mix *mix, a_visit_less_than_its_share_is_no_sign)
 {
-	struct mix *mix = *state;
 	join(mix, 20000, 0.02, 0.20)->job.waits = true;
 	for (int i = 0; i < 3; i++)
 		join(mix, 1000, 0.27, 0.20);
@@ -174,9 +170,8 @@ static void a_visit_less_than_its_share_is_no_sign(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited(void **state)
+TEST_GIVEN(struct mix *mix, who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited)
 {
-	struct mix *mix = *state;
 	join(mix, 10000, 0.03, 0.33)->job.waits = true;
 	join(mix, 5000, 0.58, 0.36);
 	join(mix, 50000, 0.86, 0.60)->visited = 0.25; /* it launches ahead meanwhile: 2.4 times its speed alone */
@@ -184,9 +179,8 @@ static void who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visi
 	assert_true(mix->regime.gives_visits);
 }
 
-static void who_is_limited_by_its_host_does_not_fall_below_its_share(void **state)
+TEST_GIVEN(struct mix *mix, who_is_limited_by_its_host_does_not_fall_below_its_share)
 {
-	struct mix *mix = *state;
 	join(mix, 10000, 0.03, 0.40)->job.waits = true;
 	join(mix, 50000, 0.86, 0.40)->visited = 0.2;
 	play(mix, 5 * S);
@@ -194,9 +188,8 @@ static void who_is_limited_by_its_host_does_not_fall_below_its_share(void **stat
 	assert_false(mix->regime.gives_visits);
 }
 
-static void a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks(void **state)
+TEST_GIVEN(struct mix *mix, a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks)
 {
-	struct mix *mix = *state;
 	join(mix, 20000, 0.30, 0.53)->job.waits = true;
 	join(mix, 20000, 0.65, 0.49);
 	play(mix, 4 * S);
@@ -206,9 +199,8 @@ static void a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks(void **
 	assert_int_equal(mix->flips, 5); /* slices, visits, slices, visits, slices, visits */
 }
 
-static void a_gain_of_seven_percent_is_not_chased(void **state)
+TEST_GIVEN(struct mix *mix, a_gain_of_seven_percent_is_not_chased)
 {
-	struct mix *mix = *state;
 	join(mix, 20000, 0.30, 0.45)->job.waits = true;
 	join(mix, 20000, 0.65, 0.496);
 	play(mix, 4 * S);
@@ -216,27 +208,24 @@ static void a_gain_of_seven_percent_is_not_chased(void **state)
 	assert_int_equal(mix->flips, 2);
 }
 
-static void weights_between_floods_bring_visits(void **state)
+TEST_GIVEN(struct mix *mix, weights_between_floods_bring_visits)
 {
-	struct mix *mix = *state;
 	join(mix, 5000, 0.47, 0.68)->job.weight_permille = 7000;
 	join(mix, 5000, 0.47, 0.29)->job.weight_permille = 3000;
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
 }
 
-static void unequal_numbers_of_processes_are_a_reason_too(void **state)
+TEST_GIVEN(struct mix *mix, unequal_numbers_of_processes_are_a_reason_too)
 {
-	struct mix *mix = *state;
 	join(mix, 5000, 0.76, 0.48)->job.processes = 4;
 	join(mix, 5000, 0.19, 0.48);
 	play(mix, 5 * S);
 	assert_true(mix->regime.gives_visits);
 }
 
-static void weights_do_not_bind_programs_that_leave_the_card_idle(void **state)
+TEST_GIVEN(struct mix *mix, weights_do_not_bind_programs_that_leave_the_card_idle)
 {
-	struct mix *mix = *state;
 	join(mix, 3000, 0.92, 0.55)->job.weight_permille = 7000;
 	join(mix, 3000, 0.90, 0.30)->job.weight_permille = 3000;
 	play(mix, 5 * S);
@@ -244,9 +233,8 @@ static void weights_do_not_bind_programs_that_leave_the_card_idle(void **state)
 	assert_int_equal(mix->regime.why, LL_REGIME_PAYS_NOT);
 }
 
-static void what_is_queued_too_deep_is_not_waited_for(void **state)
+TEST_GIVEN(struct mix *mix, what_is_queued_too_deep_is_not_waited_for)
 {
-	struct mix *mix = *state;
 	mix->deep_s = 9;
 	join(mix, 3000, 0.2, 0.5)->job.waits = true;
 	join(mix, 3000, 0.5, 0.5);
@@ -255,9 +243,8 @@ static void what_is_queued_too_deep_is_not_waited_for(void **state)
 	assert_false(mix->regime.gives_visits);
 }
 
-static void who_asked_for_shares_waits_longer_for_what_is_queued(void **state)
+TEST_GIVEN(struct mix *mix, who_asked_for_shares_waits_longer_for_what_is_queued)
 {
-	struct mix *mix = *state;
 	mix->deep_s = 9;
 	join(mix, 300, 0.47, 0.68)->job.weight_permille = 7000;
 	join(mix, 300, 0.47, 0.29)->job.weight_permille = 3000;
@@ -265,9 +252,8 @@ static void who_asked_for_shares_waits_longer_for_what_is_queued(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void a_mix_that_changes_is_measured_anew(void **state)
+TEST_GIVEN(struct mix *mix, a_mix_that_changes_is_measured_anew)
 {
-	struct mix *mix = *state;
 	struct player *waiter = join(mix, 40000, 0.09, 0.49);
 	join(mix, 40000, 0.50, 0.49);
 	play(mix, 20 * S);
@@ -287,9 +273,8 @@ static void a_mix_that_changes_is_measured_anew(void **state)
 	assert_false(mix->regime.gives_visits);
 }
 
-static void measuring_has_its_price_and_no_more(void **state)
+TEST_GIVEN(struct mix *mix, measuring_has_its_price_and_no_more)
 {
-	struct mix *mix = *state;
 	struct player *waiter = join(mix, 40000, 0.9, 0.3);
 	waiter->job.waits = true;
 	join(mix, 40000, 0.9, 0.3);
@@ -305,9 +290,8 @@ static void measuring_has_its_price_and_no_more(void **state)
 	assert_true(mix->visits_ns < 3 * S + mix->now_ns / 50);
 }
 
-static void who_asks_for_shares_is_not_kept_waiting_for_what_others_measured(void **state)
+TEST_GIVEN(struct mix *mix, who_asks_for_shares_is_not_kept_waiting_for_what_others_measured)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.9, 0.3)->job.waits = true;
 	join(mix, 40000, 0.9, 0.3);
 	for (unsigned i = 0; i < 5; i++) { /* it is measured as often as may be */
@@ -322,9 +306,8 @@ static void who_asks_for_shares_is_not_kept_waiting_for_what_others_measured(voi
 	assert_true(mix->regime.gives_visits);
 }
 
-static void a_measurement_ends_when_a_job_leaves(void **state)
+TEST_GIVEN(struct mix *mix, a_measurement_ends_when_a_job_leaves)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	struct player *third = join(mix, 40000, 0.09, 0.49);
@@ -337,9 +320,8 @@ static void a_measurement_ends_when_a_job_leaves(void **state)
 	assert_true(mix->regime.gives_visits);
 }
 
-static void more_jobs_than_can_be_measured_are_visited_if_one_waits(void **state)
+TEST_GIVEN(struct mix *mix, more_jobs_than_can_be_measured_are_visited_if_one_waits)
 {
-	struct mix *mix = *state;
 	for (int i = 0; i < MOST; i++)
 		join(mix, 1000, 0.01, 0.01);
 	play(mix, S);
@@ -350,9 +332,8 @@ static void more_jobs_than_can_be_measured_are_visited_if_one_waits(void **state
 	assert_int_equal(mix->regime.why, LL_REGIME_TOO_MANY);
 }
 
-static void who_completes_nothing_in_either_way_is_left_out(void **state)
+TEST_GIVEN(struct mix *mix, who_completes_nothing_in_either_way_is_left_out)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 0, 0, 0);
@@ -361,9 +342,8 @@ static void who_completes_nothing_in_either_way_is_left_out(void **state)
 }
 
 /* Jobs that come, go, and wait or do not: 12 mixes and more, of which not all are kept. */
-static void the_steps_that_did_something_replay_alone(void **state)
+TEST_GIVEN(struct mix *mix, the_steps_that_did_something_replay_alone)
 {
-	struct mix *mix = *state;
 	uint64_t random = 39;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
 	join(mix, 40000, 0.09, 0.49)->job.waits = true;
@@ -383,9 +363,8 @@ static void the_steps_that_did_something_replay_alone(void **state)
 	assert_true(mix->moved < mix->steps / 20);
 }
 
-static void a_verdict_tells_what_each_job_did_in_both_ways(void **state)
+TEST_GIVEN(struct mix *mix, a_verdict_tells_what_each_job_did_in_both_ways)
 {
-	struct mix *mix = *state;
 	join(mix, 40000, 0.05, 0.45)->job.waits = true;
 	join(mix, 5000, 0.95, 0.50);
 	while (!(mix->regime.moves & LL_REGIME_MOVE_VERDICT) && mix->now_ns < 10 * S)
@@ -398,36 +377,4 @@ static void a_verdict_tells_what_each_job_did_in_both_ways(void **state)
 	assert_float_equal(second.slices, 4750, 100);
 	assert_float_equal(second.visits, 2500, 100);
 	assert_float_equal(second.alone, 5000, 250);
-}
-
-#define REGIME_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    REGIME_TEST(programs_that_launch_ahead_share_by_slices),
-	    REGIME_TEST(two_that_wait_for_each_launch_are_visited_within_three_seconds),
-	    REGIME_TEST(visits_that_do_not_pay_are_undone_and_tried_seldom),
-	    REGIME_TEST(a_waiter_beside_a_flood_is_visited_although_the_flood_loses_half),
-	    REGIME_TEST(nobody_falls_below_its_share_for_the_others_gain),
-	    REGIME_TEST(a_visit_less_than_its_share_is_no_sign),
-	    REGIME_TEST(who_is_limited_by_its_host_is_not_owed_what_it_does_while_it_is_visited),
-	    REGIME_TEST(who_is_limited_by_its_host_does_not_fall_below_its_share),
-	    REGIME_TEST(a_gain_of_fifteen_percent_is_kept_after_twice_as_many_blocks),
-	    REGIME_TEST(a_gain_of_seven_percent_is_not_chased),
-	    REGIME_TEST(weights_between_floods_bring_visits),
-	    REGIME_TEST(unequal_numbers_of_processes_are_a_reason_too),
-	    REGIME_TEST(weights_do_not_bind_programs_that_leave_the_card_idle),
-	    REGIME_TEST(what_is_queued_too_deep_is_not_waited_for),
-	    REGIME_TEST(who_asked_for_shares_waits_longer_for_what_is_queued),
-	    REGIME_TEST(a_mix_that_changes_is_measured_anew),
-	    REGIME_TEST(measuring_has_its_price_and_no_more),
-	    REGIME_TEST(who_asks_for_shares_is_not_kept_waiting_for_what_others_measured),
-	    REGIME_TEST(a_measurement_ends_when_a_job_leaves),
-	    REGIME_TEST(more_jobs_than_can_be_measured_are_visited_if_one_waits),
-	    REGIME_TEST(who_completes_nothing_in_either_way_is_left_out),
-	    REGIME_TEST(the_steps_that_did_something_replay_alone),
-	    REGIME_TEST(a_verdict_tells_what_each_job_did_in_both_ways),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

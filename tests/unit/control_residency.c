@@ -4,26 +4,23 @@
 
 /* ---- who is served ---- */
 
-static void test_nothing_moves_while_nobody_lacks_room(void **state)
+TEST(test_nothing_moves_while_nobody_lacks_room)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(30), here(30), in_state(LL_RESIDENCY_AWAY, 10)};
 	programs[1].idle_since_ns = 1;
 	assert_waits(programs, 0, UINT64_MAX);
 	assert_waits(programs, 80, UINT64_MAX);
 }
 
-static void test_if_there_is_room_one_returns_and_nobody_leaves(void **state)
+TEST(test_if_there_is_room_one_returns_and_nobody_leaves)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(30), waiting(30, 0)};
 	programs[0].idle_since_ns = 1;
 	assert_step(programs, 31, LL_RESIDENCY_RESUME, 1);
 }
 
-static void test_the_higher_class_is_served_first_and_then_who_has_waited_longer(void **state)
+TEST(test_the_higher_class_is_served_first_and_then_who_has_waited_longer)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {waiting(10, 3 * S), waiting(10, 2 * S), waiting(10, 5 * S)};
 	assert_step(programs, 50, LL_RESIDENCY_RESUME, 2);
 	programs[1].priority = HIGH;
@@ -33,9 +30,8 @@ static void test_the_higher_class_is_served_first_and_then_who_has_waited_longer
 	assert_step(programs, 50, LL_RESIDENCY_RESUME, 0);
 }
 
-static void test_of_two_that_wait_equally_long_both_are_served(void **state)
+TEST(test_of_two_that_wait_equally_long_both_are_served)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {waiting(10, S), waiting(10, S)};
 	assert_step(programs, 30, LL_RESIDENCY_RESUME, 0);
 	programs[0] = in_state(LL_RESIDENCY_RESUMING, 10);
@@ -43,9 +39,8 @@ static void test_of_two_that_wait_equally_long_both_are_served(void **state)
 	assert_int_equal(decide(programs, 19).step, LL_RESIDENCY_WAIT); /* the room of the first is kept for it */
 }
 
-static void test_a_margin_is_left_free_unless_nobody_can_make_it(void **state)
+TEST(test_a_margin_is_left_free_unless_nobody_can_make_it)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {waiting(10, S), here(10)};
 	assert_step(programs, 10, LL_RESIDENCY_EVICT, 1);
 	programs[1].priority = HIGH;
@@ -53,9 +48,8 @@ static void test_a_margin_is_left_free_unless_nobody_can_make_it(void **state)
 	assert_waits(programs, 9, UINT64_MAX);
 }
 
-static void test_memory_that_is_on_its_way_out_is_waited_for(void **state)
+TEST(test_memory_that_is_on_its_way_out_is_waited_for)
 {
-	(void)state;
 	const enum ll_residency ways[] = {LL_RESIDENCY_PREPARING, LL_RESIDENCY_STOPPING};
 	for (size_t i = 0; i < 2; i++) {
 		struct ll_residency_program programs[] = {in_state(ways[i], 20), here(20), waiting(15, S)};
@@ -67,9 +61,8 @@ static void test_memory_that_is_on_its_way_out_is_waited_for(void **state)
 	assert_step(halting, 1, LL_RESIDENCY_EVICT, 1);
 }
 
-static void test_memory_that_is_being_copied_out_is_counted_on(void **state)
+TEST(test_memory_that_is_being_copied_out_is_counted_on)
 {
-	(void)state;
 	const enum ll_residency ways[] = {LL_RESIDENCY_EVICTING, LL_RESIDENCY_STAYING};
 	for (size_t i = 0; i < 2; i++) {
 		struct ll_residency_program programs[] = {in_state(ways[i], 20), here(20), waiting(15, S)};
@@ -93,9 +86,8 @@ static struct ll_residency_program stuck(uint64_t gib, uint64_t has_gib, uint64_
 	return program;
 }
 
-static void test_one_that_could_not_leave_gets_its_room_back_from_one_that_returns(void **state)
+TEST(test_one_that_could_not_leave_gets_its_room_back_from_one_that_returns)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RESUMING, 20), stuck(40, 10, S)};
 	programs[0].left_bytes = 10 * GIB;
 	programs[0].is_torn = true;
@@ -113,9 +105,8 @@ static void test_one_that_could_not_leave_gets_its_room_back_from_one_that_retur
 	assert_waits(leaving, 0, UINT64_MAX); /* room comes */
 }
 
-static void test_of_two_that_lack_room_the_later_stays_away(void **state)
+TEST(test_of_two_that_lack_room_the_later_stays_away)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {stuck(40, 10, S), stuck(40, 10, 2 * S)};
 	assert_step(programs, 29, LL_RESIDENCY_STAY, 0);
 	programs[0].want_since_ns = NOW - 3 * S;
@@ -129,9 +120,8 @@ static void test_of_two_that_lack_room_the_later_stays_away(void **state)
 	assert_step(programs, 29, LL_RESIDENCY_STAY, 0);
 }
 
-static void test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_its_own(void **state)
+TEST(test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_its_own)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {stuck(40, 20, S), waiting(30, 9 * S)};
 	assert_int_equal(decide(programs, 15).step, LL_RESIDENCY_WAIT);
 	programs[1].priority = HIGH;
@@ -141,9 +131,8 @@ static void test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_it
 	assert_int_equal(decide(programs, 15).step, LL_RESIDENCY_WAIT);
 }
 
-static void test_of_those_that_lack_room_the_first_takes_what_is_free(void **state)
+TEST(test_of_those_that_lack_room_the_first_takes_what_is_free)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {stuck(40, 10, S), stuck(40, 10, 2 * S), here(20)};
 	assert_true(ll_residency_may_go_on(programs, 3, 1, 0));
 	assert_false(ll_residency_may_go_on(programs, 3, 0, 30 * GIB));
@@ -155,9 +144,8 @@ static void test_of_those_that_lack_room_the_first_takes_what_is_free(void **sta
 	assert_true(ll_residency_may_go_on(programs, 3, 1, 0));
 }
 
-static void test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it(void **state)
+TEST(test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RESUMING, 40), waiting(15, S), here(60)};
 	assert_step(programs, 40, LL_RESIDENCY_EVICT, 2);
 	programs[0].left_bytes = 10 * GIB;
@@ -167,9 +155,8 @@ static void test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it(
 	assert_step(programs, 40, LL_RESIDENCY_RESUME, 1);
 }
 
-static void test_room_that_was_granted_is_not_given_twice(void **state)
+TEST(test_room_that_was_granted_is_not_given_twice)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(60), waiting(15, S)};
 	programs[0].retry_ns = NOW + S;
 	programs[0].granted_bytes = 10 * GIB;
@@ -178,9 +165,8 @@ static void test_room_that_was_granted_is_not_given_twice(void **state)
 	assert_step(programs, 20, LL_RESIDENCY_RESUME, 1);
 }
 
-static void test_a_program_that_returns_and_finds_no_room_has_others_leave(void **state)
+TEST(test_a_program_that_returns_and_finds_no_room_has_others_leave)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RESUMING, 40), here(20), here(20)};
 	programs[0].lacks_room = true;
 	programs[0].left_bytes = 10 * GIB;
@@ -195,9 +181,8 @@ static void test_a_program_that_returns_and_finds_no_room_has_others_leave(void 
 
 /* ---- who leaves ---- */
 
-static void test_an_idle_program_leaves_at_once_the_longest_idle_first(void **state)
+TEST(test_an_idle_program_leaves_at_once_the_longest_idle_first)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), here(20), here(20), waiting(10, S)};
 	for (size_t i = 0; i < 3; i++)
 		programs[i].here_since_ns = NOW - 4 * S;
@@ -206,18 +191,16 @@ static void test_an_idle_program_leaves_at_once_the_longest_idle_first(void **st
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 1);
 }
 
-static void test_one_that_was_idle_for_a_moment_is_not_idle_yet(void **state)
+TEST(test_one_that_was_idle_for_a_moment_is_not_idle_yet)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(2), waiting(1, S)};
 	programs[0].here_since_ns = NOW - 800 * MS;
 	programs[0].idle_since_ns = NOW - LL_RESIDENCY_IDLE_NS + MS;
 	assert_waits(programs, 0, NOW + MS);
 }
 
-static void test_a_working_program_stays_for_a_turn_the_longest_there_leaves_first(void **state)
+TEST(test_a_working_program_stays_for_a_turn_the_longest_there_leaves_first)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), here(20), waiting(10, S)};
 	uint64_t turn_ns = turn_of(20, 10);
 	programs[0].here_since_ns = NOW - turn_ns + 5 * MS;
@@ -228,9 +211,8 @@ static void test_a_working_program_stays_for_a_turn_the_longest_there_leaves_fir
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 1);
 }
 
-static void test_a_turn_is_ten_times_the_moves_and_a_second_at_least(void **state)
+TEST(test_a_turn_is_ten_times_the_moves_and_a_second_at_least)
 {
-	(void)state;
 	assert_true(ll_residency_turn_ns(0, 0) == LL_RESIDENCY_TURN_NS);
 	assert_true(turn_of(1, 1) == LL_RESIDENCY_TURN_NS);
 	double moves_ns = 2 * 40e9 / 55e9 * (double)S;
@@ -240,9 +222,8 @@ static void test_a_turn_is_ten_times_the_moves_and_a_second_at_least(void **stat
 	assert_true(turn_of(40, 0) == turn_of(0, 40));
 }
 
-static void test_a_higher_class_never_leaves_for_a_lower(void **state)
+TEST(test_a_higher_class_never_leaves_for_a_lower)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), waiting(10, 100 * S)};
 	programs[0].priority = HIGH;
 	programs[0].idle_since_ns = 1;
@@ -252,9 +233,8 @@ static void test_a_higher_class_never_leaves_for_a_lower(void **state)
 	assert_waits(programs, 0, UINT64_MAX);
 }
 
-static void test_a_lower_class_leaves_at_once_and_before_an_equal_one(void **state)
+TEST(test_a_lower_class_leaves_at_once_and_before_an_equal_one)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), here(20), here(20), waiting(10, 0)};
 	programs[0].idle_since_ns = 1;
 	programs[1].priority = NORMAL;
@@ -265,9 +245,8 @@ static void test_a_lower_class_leaves_at_once_and_before_an_equal_one(void **sta
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 0);
 }
 
-static void test_nobody_leaves_before_enough_may(void **state)
+TEST(test_nobody_leaves_before_enough_may)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), here(20), waiting(35, S)};
 	uint64_t turn_ns = turn_of(20, 35);
 	programs[0].idle_since_ns = 1;
@@ -281,9 +260,8 @@ static void test_nobody_leaves_before_enough_may(void **state)
 	assert_waits(programs, 0, UINT64_MAX);
 }
 
-static void test_one_that_waits_for_turns_to_end_keeps_others_from_beginning_new_ones(void **state)
+TEST(test_one_that_waits_for_turns_to_end_keeps_others_from_beginning_new_ones)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), here(20), waiting(35, 2 * S), waiting(10, S)};
 	programs[0].idle_since_ns = 1; /* would leave for the small one at once */
 	programs[1].here_since_ns = NOW;
@@ -293,9 +271,8 @@ static void test_one_that_waits_for_turns_to_end_keeps_others_from_beginning_new
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 0);
 }
 
-static void test_room_that_is_being_made_for_one_is_not_given_to_another(void **state)
+TEST(test_room_that_is_being_made_for_one_is_not_given_to_another)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_EVICTING, 20), waiting(30, 2 * S),
 						  waiting(10, S)};
 	assert_step(programs, 15, LL_RESIDENCY_RESUME, 1);
@@ -308,9 +285,8 @@ static void test_room_that_is_being_made_for_one_is_not_given_to_another(void **
 	assert_waits(stopping, 12, UINT64_MAX);
 }
 
-static void test_one_that_could_not_leave_is_not_asked_again_too_soon(void **state)
+TEST(test_one_that_could_not_leave_is_not_asked_again_too_soon)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), waiting(10, S)};
 	programs[0].retry_ns = NOW + 9 * MS;
 	assert_waits(programs, 0, NOW + 9 * MS);
@@ -318,18 +294,16 @@ static void test_one_that_could_not_leave_is_not_asked_again_too_soon(void **sta
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 0);
 }
 
-static void test_one_without_memory_does_not_leave(void **state)
+TEST(test_one_without_memory_does_not_leave)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(0), waiting(10, S)};
 	assert_waits(programs, 0, UINT64_MAX);
 }
 
 /* ---- by hand ---- */
 
-static void test_what_a_person_asks_for_is_done_at_once(void **state)
+TEST(test_what_a_person_asks_for_is_done_at_once)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20)};
 	programs[0].wish = LL_RESIDENCY_WISH_EVICT;
 	assert_step(programs, 80, LL_RESIDENCY_EVICT, 0);
@@ -346,9 +320,8 @@ static void test_what_a_person_asks_for_is_done_at_once(void **state)
 	assert_waits(programs, 80, UINT64_MAX);
 }
 
-static void test_what_was_evicted_or_stopped_by_hand_stays_away(void **state)
+TEST(test_what_was_evicted_or_stopped_by_hand_stays_away)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {waiting(10, S)};
 	programs[0].wish = LL_RESIDENCY_WISH_EVICT;
 	assert_waits(programs, 80, UINT64_MAX);
@@ -356,9 +329,8 @@ static void test_what_was_evicted_or_stopped_by_hand_stays_away(void **state)
 	assert_waits(programs, 80, UINT64_MAX);
 }
 
-static void test_one_on_its_way_is_not_asked_twice(void **state)
+TEST(test_one_on_its_way_is_not_asked_twice)
 {
-	(void)state;
 	const enum ll_residency ways[] = {LL_RESIDENCY_PREPARING, LL_RESIDENCY_STOPPING, LL_RESIDENCY_SUSPENDING,
 					  LL_RESIDENCY_EVICTING, LL_RESIDENCY_RESUMING};
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -371,9 +343,8 @@ static void test_one_on_its_way_is_not_asked_twice(void **state)
 	}
 }
 
-static void test_one_that_is_evicted_while_it_returns_stays_away(void **state)
+TEST(test_one_that_is_evicted_while_it_returns_stays_away)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_RESUMING, 10)};
 	assert_waits(programs, 80, UINT64_MAX);
 	programs[0].wish = LL_RESIDENCY_WISH_EVICT;
@@ -382,48 +353,10 @@ static void test_one_that_is_evicted_while_it_returns_stays_away(void **state)
 	assert_waits(programs, 80, UINT64_MAX);
 }
 
-static void test_a_stopped_program_leaves_as_an_idle_one_does(void **state)
+TEST(test_a_stopped_program_leaves_as_an_idle_one_does)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_SUSPENDED, 20), waiting(10, S)};
 	programs[0].wish = LL_RESIDENCY_WISH_SUSPEND;
 	programs[0].here_since_ns = NOW;
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_nothing_moves_while_nobody_lacks_room),
-	    cmocka_unit_test(test_if_there_is_room_one_returns_and_nobody_leaves),
-	    cmocka_unit_test(test_the_higher_class_is_served_first_and_then_who_has_waited_longer),
-	    cmocka_unit_test(test_of_two_that_wait_equally_long_both_are_served),
-	    cmocka_unit_test(test_a_margin_is_left_free_unless_nobody_can_make_it),
-	    cmocka_unit_test(test_memory_that_is_on_its_way_out_is_waited_for),
-	    cmocka_unit_test(test_memory_that_is_being_copied_out_is_counted_on),
-	    cmocka_unit_test(test_one_that_could_not_leave_gets_its_room_back_from_one_that_returns),
-	    cmocka_unit_test(test_of_two_that_lack_room_the_later_stays_away),
-	    cmocka_unit_test(test_one_that_lacks_room_makes_way_for_a_higher_class_and_not_for_its_own),
-	    cmocka_unit_test(test_of_those_that_lack_room_the_first_takes_what_is_free),
-	    cmocka_unit_test(test_only_what_a_returning_program_does_not_have_yet_is_kept_for_it),
-	    cmocka_unit_test(test_room_that_was_granted_is_not_given_twice),
-	    cmocka_unit_test(test_a_program_that_returns_and_finds_no_room_has_others_leave),
-	    cmocka_unit_test(test_an_idle_program_leaves_at_once_the_longest_idle_first),
-	    cmocka_unit_test(test_one_that_was_idle_for_a_moment_is_not_idle_yet),
-	    cmocka_unit_test(test_a_working_program_stays_for_a_turn_the_longest_there_leaves_first),
-	    cmocka_unit_test(test_a_turn_is_ten_times_the_moves_and_a_second_at_least),
-	    cmocka_unit_test(test_a_higher_class_never_leaves_for_a_lower),
-	    cmocka_unit_test(test_a_lower_class_leaves_at_once_and_before_an_equal_one),
-	    cmocka_unit_test(test_nobody_leaves_before_enough_may),
-	    cmocka_unit_test(test_one_that_waits_for_turns_to_end_keeps_others_from_beginning_new_ones),
-	    cmocka_unit_test(test_room_that_is_being_made_for_one_is_not_given_to_another),
-	    cmocka_unit_test(test_one_that_could_not_leave_is_not_asked_again_too_soon),
-	    cmocka_unit_test(test_one_without_memory_does_not_leave),
-	    cmocka_unit_test(test_what_a_person_asks_for_is_done_at_once),
-	    cmocka_unit_test(test_what_was_evicted_or_stopped_by_hand_stays_away),
-	    cmocka_unit_test(test_one_on_its_way_is_not_asked_twice),
-	    cmocka_unit_test(test_one_that_is_evicted_while_it_returns_stays_away),
-	    cmocka_unit_test(test_a_stopped_program_leaves_as_an_idle_one_does),
-	};
-	return cmocka_run_group_tests_name("control_residency", tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@ static struct ll_residency_program lacking(uint64_t has_gib, uint64_t short_gib)
 	return program;
 }
 
-static void test_an_allocation_is_granted_refused_or_waits(void **state)
+TEST(test_an_allocation_is_granted_refused_or_waits)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {lacking(10, 20), here(15)};
 	assert_step(programs, 21, LL_RESIDENCY_GRANT, 0);
 	assert_step(programs, 10, LL_RESIDENCY_EVICT, 1);
@@ -25,9 +24,8 @@ static void test_an_allocation_is_granted_refused_or_waits(void **state)
 	assert_step(programs, 10, LL_RESIDENCY_REFUSE, 0);
 }
 
-static void test_others_leave_for_one_that_fits_without_the_margin_only(void **state)
+TEST(test_others_leave_for_one_that_fits_without_the_margin_only)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {here(20), waiting(20, S)};
 	programs[0].idle_since_ns = NOW - S;
 	assert_step(programs, 0, LL_RESIDENCY_EVICT, 0);
@@ -41,17 +39,15 @@ static void test_others_leave_for_one_that_fits_without_the_margin_only(void **s
 	assert_step(allocating, 0, LL_RESIDENCY_REFUSE, 1);
 }
 
-static void test_an_allocation_that_fits_without_the_margin_is_granted(void **state)
+TEST(test_an_allocation_that_fits_without_the_margin_is_granted)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {lacking(10, 20)};
 	assert_step(programs, 20, LL_RESIDENCY_GRANT, 0);
 	assert_step(programs, 19, LL_RESIDENCY_REFUSE, 0);
 }
 
-static void test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then(void **state)
+TEST(test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {lacking(10, 20), in_state(LL_RESIDENCY_RESUMING, 15)};
 	assert_waits(programs, 20, NOW + turn_of(15, 0));
 	assert_waits(programs, 19, UINT64_MAX);
@@ -59,9 +55,8 @@ static void test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_th
 	assert_step(programs, 19, LL_RESIDENCY_REFUSE, 0);
 }
 
-static void test_one_that_left_amid_an_allocation_returns_with_room_for_it(void **state)
+TEST(test_one_that_left_amid_an_allocation_returns_with_room_for_it)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_AWAY, 10), here(15)};
 	programs[0].short_bytes = 20 * GIB;
 	assert_step(programs, 31, LL_RESIDENCY_RESUME, 0);
@@ -69,9 +64,8 @@ static void test_one_that_left_amid_an_allocation_returns_with_room_for_it(void 
 	assert_step(programs, 10, LL_RESIDENCY_REFUSE, 0); /* then it returns without */
 }
 
-static void test_an_allocation_is_not_refused_for_room_that_others_have_for_now(void **state)
+TEST(test_an_allocation_is_not_refused_for_room_that_others_have_for_now)
 {
-	(void)state;
 	/* What is kept for those in front can leave again when they have had it. */
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_STOPPING, 40), here(20), waiting(20, 2 * S),
 						  here(30)};
@@ -91,9 +85,8 @@ static void test_an_allocation_is_not_refused_for_room_that_others_have_for_now(
 	assert_step(granted, 4, LL_RESIDENCY_REFUSE, 1);
 }
 
-static void test_an_allocation_in_pieces_begins_while_others_leave(void **state)
+TEST(test_an_allocation_in_pieces_begins_while_others_leave)
 {
-	(void)state;
 	/* One in a piece is tried once, so it waits until its room is there. */
 	struct ll_residency_program programs[] = {in_state(LL_RESIDENCY_EVICTING, 20), here(20), waiting(4, S)};
 	programs[1].short_bytes = 15 * GIB;
@@ -111,18 +104,4 @@ static void test_an_allocation_in_pieces_begins_while_others_leave(void **state)
 	programs[2].state = LL_RESIDENCY_RESUMING; /* it takes what comes free */
 	programs[2].left_bytes = GIB;
 	assert_waits(programs, 7, UINT64_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_allocation_is_granted_refused_or_waits),
-	    cmocka_unit_test(test_others_leave_for_one_that_fits_without_the_margin_only),
-	    cmocka_unit_test(test_an_allocation_that_fits_without_the_margin_is_granted),
-	    cmocka_unit_test(test_an_allocation_waits_for_one_that_will_be_there_and_may_leave_then),
-	    cmocka_unit_test(test_one_that_left_amid_an_allocation_returns_with_room_for_it),
-	    cmocka_unit_test(test_an_allocation_is_not_refused_for_room_that_others_have_for_now),
-	    cmocka_unit_test(test_an_allocation_in_pieces_begins_while_others_leave),
-	};
-	return cmocka_run_group_tests_name("control_residency_allocation", tests, NULL, NULL);
 }

@@ -70,9 +70,8 @@ static struct ll_residency_program long_here(struct ll_residency_program program
 
 #define assert_waits(decision) assert_int_equal((decision).step, LL_RESIDENCY_WAIT)
 
-static void one_within_its_request_never_leaves_for_others(void **state)
+TEST(one_within_its_request_never_leaves_for_others)
 {
-	(void)state;
 	for (unsigned above = HIGH; above <= LOW; above++) {
 		const struct ll_residency_program programs[] = {idle(within(of_class(LOW, here(60)))),
 								of_class(above, away(60))};
@@ -82,24 +81,21 @@ static void one_within_its_request_never_leaves_for_others(void **state)
 	assert_step(DECIDE(10, short_one), LL_RESIDENCY_REFUSE, 1);
 }
 
-static void one_within_its_request_leaves_by_hand(void **state)
+TEST(one_within_its_request_leaves_by_hand)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {within(here(60))};
 	programs[0].wish = LL_RESIDENCY_WISH_EVICT;
 	assert_step(DECIDE(10, programs), LL_RESIDENCY_EVICT, 0);
 }
 
-static void beside_one_within_its_request_another_leaves(void **state)
+TEST(beside_one_within_its_request_another_leaves)
 {
-	(void)state;
 	const struct ll_residency_program programs[] = {within(long_here(here(30))), long_here(here(30)), away(30)};
 	assert_step(DECIDE(10, programs), LL_RESIDENCY_EVICT, 1);
 }
 
-static void for_one_within_its_request_others_leave_before_their_turn_ends(void **state)
+TEST(for_one_within_its_request_others_leave_before_their_turn_ends)
 {
-	(void)state;
 	const struct ll_residency_program turn[] = {here(60), lacks(10, 20)};
 	assert_waits(DECIDE(10, turn));
 	const struct ll_residency_program promised[] = {here(60), within(lacks(10, 20))};
@@ -108,26 +104,23 @@ static void for_one_within_its_request_others_leave_before_their_turn_ends(void 
 	assert_step(DECIDE(10, returning), LL_RESIDENCY_EVICT, 0);
 }
 
-static void a_class_above_does_not_leave_for_a_request_below(void **state)
+TEST(a_class_above_does_not_leave_for_a_request_below)
 {
-	(void)state;
 	const struct ll_residency_program programs[] = {of_class(HIGH, idle(long_here(here(60)))),
 							within(lacks(10, 20))};
 	assert_waits(DECIDE(10, programs));
 }
 
-static void an_allocation_within_the_request_is_never_refused(void **state)
+TEST(an_allocation_within_the_request_is_never_refused)
 {
-	(void)state;
 	const struct ll_residency_program promised[] = {within(lacks(10, 20))};
 	assert_waits(DECIDE(1, promised));
 	const struct ll_residency_program other[] = {lacks(10, 20)};
 	assert_step(DECIDE(1, other), LL_RESIDENCY_REFUSE, 0);
 }
 
-static void an_allocation_is_not_refused_while_another_returns(void **state)
+TEST(an_allocation_is_not_refused_while_another_returns)
 {
-	(void)state;
 	struct ll_residency_program returning = here(60);
 	returning.state = LL_RESIDENCY_RESUMING;
 	struct ll_residency_program programs[] = {returning, lacks(30, 20)};
@@ -137,9 +130,8 @@ static void an_allocation_is_not_refused_while_another_returns(void **state)
 	assert_waits(DECIDE(10, programs)); /* after 40 GiB */
 }
 
-static void in_a_class_one_within_its_request_is_served_first(void **state)
+TEST(in_a_class_one_within_its_request_is_served_first)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {away(20), within(away(20))};
 	programs[0].want_since_ns = NOW - 9 * SECOND;
 	assert_step(DECIDE(30, programs), LL_RESIDENCY_RESUME, 1);
@@ -147,9 +139,8 @@ static void in_a_class_one_within_its_request_is_served_first(void **state)
 	assert_step(DECIDE(30, programs), LL_RESIDENCY_RESUME, 0);
 }
 
-static void one_that_left_while_its_allocation_waited_comes_back_for_both(void **state)
+TEST(one_that_left_while_its_allocation_waited_comes_back_for_both)
 {
-	(void)state;
 	struct ll_residency_program programs[] = {away(20)};
 	programs[0].wants = false;
 	programs[0].short_bytes = 20 * GIB;
@@ -161,9 +152,8 @@ static void one_that_left_while_its_allocation_waited_comes_back_for_both(void *
 }
 
 /* Room that is being made for one must not be taken by those behind it, or it waits for ever. */
-static void room_that_comes_free_is_the_first_ones(void **state)
+TEST(room_that_comes_free_is_the_first_ones)
 {
-	(void)state;
 	struct ll_residency_program leaving = here(40);
 	leaving.state = LL_RESIDENCY_STOPPING;
 	struct ll_residency_program behind = away(10);
@@ -178,9 +168,8 @@ static void room_that_comes_free_is_the_first_ones(void **state)
 	assert_step(DECIDE(15, alone), LL_RESIDENCY_RESUME, 1);
 }
 
-static void a_small_one_may_use_the_room_while_the_first_waits_for_a_long_turn(void **state)
+TEST(a_small_one_may_use_the_room_while_the_first_waits_for_a_long_turn)
 {
-	(void)state;
 	struct ll_residency_program behind = away(10);
 	behind.want_since_ns = NOW - SECOND / 2;
 	/* The turn of 60 GiB ends in 25 s, that of the small one would in 16 s. */
@@ -195,9 +184,8 @@ static void a_small_one_may_use_the_room_while_the_first_waits_for_a_long_turn(v
 }
 
 /* Two that grow: the one must not be moved for the other's sake while it waits for the other to leave. */
-static void one_that_waits_does_not_leave_for_one_behind_it(void **state)
+TEST(one_that_waits_does_not_leave_for_one_behind_it)
 {
-	(void)state;
 	struct ll_residency_program front = long_here(lacks(40, 20)), behind = lacks(40, 20);
 	front.want_since_ns = NOW - 9 * SECOND;
 	const struct ll_residency_program programs[] = {front, behind};
@@ -210,18 +198,16 @@ static void one_that_waits_does_not_leave_for_one_behind_it(void **state)
 }
 
 /* Else two programs would send each other away for ever, and none would do any work. */
-static void one_that_was_idle_while_it_was_away_has_its_turn(void **state)
+TEST(one_that_was_idle_while_it_was_away_has_its_turn)
 {
-	(void)state;
 	const struct ll_residency_program programs[] = {idle(here(40)), away(40)};
 	struct ll_residency_decision decision = DECIDE(10, programs);
 	assert_waits(decision);
 	assert_int_equal(decision.again_ns, programs[0].here_since_ns + LL_RESIDENCY_IDLE_NS);
 }
 
-static void a_turn_is_as_long_as_ten_moves(void **state)
+TEST(a_turn_is_as_long_as_ten_moves)
 {
-	(void)state;
 	assert_int_equal(ll_residency_turn_ns(0, 0), LL_RESIDENCY_TURN_NS);
 	assert_int_equal(ll_residency_turn_ns(SECOND, SECOND / 2), 15 * SECOND);
 	assert_int_equal(ll_residency_turn_ns(UINT64_MAX / 4, UINT64_MAX / 4), LL_RESIDENCY_TURN_MAX_NS);
@@ -231,18 +217,16 @@ static void a_turn_is_as_long_as_ten_moves(void **state)
 	assert_int_equal(DECIDE(0, programs).again_ns, NOW + 5 * SECOND);
 }
 
-static void one_that_can_never_be_served_delays_nobody(void **state)
+TEST(one_that_can_never_be_served_delays_nobody)
 {
-	(void)state;
 	struct ll_residency_program behind = away(5);
 	behind.want_since_ns = NOW - SECOND / 2;
 	const struct ll_residency_program programs[] = {within(here(60)), away(60), behind};
 	assert_step(DECIDE(15, programs), LL_RESIDENCY_RESUME, 2);
 }
 
-static void one_that_waits_for_a_program_that_cannot_leave_delays_nobody(void **state)
+TEST(one_that_waits_for_a_program_that_cannot_leave_delays_nobody)
 {
-	(void)state;
 	struct ll_residency_program behind = away(5), stuck = long_here(here(60));
 	behind.want_since_ns = NOW - SECOND / 2;
 	stuck.retry_ns = NOW + SECOND;
@@ -250,35 +234,10 @@ static void one_that_waits_for_a_program_that_cannot_leave_delays_nobody(void **
 	assert_step(DECIDE(15, programs), LL_RESIDENCY_RESUME, 2);
 }
 
-static void two_that_fit_do_not_move(void **state)
+TEST(two_that_fit_do_not_move)
 {
-	(void)state;
 	const struct ll_residency_program programs[] = {idle(long_here(here(30))), lacks(30, 5)};
 	assert_step(DECIDE(20, programs), LL_RESIDENCY_GRANT, 1);
 	const struct ll_residency_program quiet[] = {idle(long_here(here(30))), long_here(here(30))};
 	assert_waits(DECIDE(0, quiet));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_within_its_request_never_leaves_for_others),
-	    cmocka_unit_test(one_within_its_request_leaves_by_hand),
-	    cmocka_unit_test(beside_one_within_its_request_another_leaves),
-	    cmocka_unit_test(for_one_within_its_request_others_leave_before_their_turn_ends),
-	    cmocka_unit_test(a_class_above_does_not_leave_for_a_request_below),
-	    cmocka_unit_test(an_allocation_within_the_request_is_never_refused),
-	    cmocka_unit_test(an_allocation_is_not_refused_while_another_returns),
-	    cmocka_unit_test(in_a_class_one_within_its_request_is_served_first),
-	    cmocka_unit_test(one_that_left_while_its_allocation_waited_comes_back_for_both),
-	    cmocka_unit_test(room_that_comes_free_is_the_first_ones),
-	    cmocka_unit_test(a_small_one_may_use_the_room_while_the_first_waits_for_a_long_turn),
-	    cmocka_unit_test(one_that_waits_does_not_leave_for_one_behind_it),
-	    cmocka_unit_test(one_that_was_idle_while_it_was_away_has_its_turn),
-	    cmocka_unit_test(a_turn_is_as_long_as_ten_moves),
-	    cmocka_unit_test(one_that_can_never_be_served_delays_nobody),
-	    cmocka_unit_test(one_that_waits_for_a_program_that_cannot_leave_delays_nobody),
-	    cmocka_unit_test(two_that_fit_do_not_move),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

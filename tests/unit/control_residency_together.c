@@ -507,9 +507,8 @@ static void check_nobody_starves(const struct world *world)
 	}
 }
 
-static void random_jobs_over_cards_go_together_or_not_at_all_and_none_waits_for_ever(void **state)
+TEST(random_jobs_over_cards_go_together_or_not_at_all_and_none_waits_for_ever)
 {
-	(void)state;
 	unsigned returns = 0, on_several = 0, stays = 0, deaths = 0;
 	for (unsigned scene = 0; scene < 3000; scene++) {
 		struct world world;
@@ -525,12 +524,4 @@ static void random_jobs_over_cards_go_together_or_not_at_all_and_none_waits_for_
 	}
 	print_message("%u returns, %u of several; %u stayed away, %u deaths\n", returns, on_several, stays, deaths);
 	assert_true(returns > 5000 && on_several > 2000 && stays > 3 && deaths > 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(random_jobs_over_cards_go_together_or_not_at_all_and_none_waits_for_ever),
-	};
-	return cmocka_run_group_tests_name("control_residency_together", tests, NULL, NULL);
 }

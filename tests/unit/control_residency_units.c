@@ -30,9 +30,8 @@ static const uint64_t *free_gib(uint64_t first, uint64_t second)
 
 #define follow(members) ll_residency_units_follow(members, sizeof(members) / sizeof *(members))
 
-static void processes_of_a_job_on_a_card_are_one(void **state)
+TEST(processes_of_a_job_on_a_card_are_one)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], working = here(10), idle = here(20);
 	working.here_since_ns = NOW - 3 * S;
 	idle.here_since_ns = NOW - 5 * S;
@@ -50,9 +49,8 @@ static void processes_of_a_job_on_a_card_are_one(void **state)
 	assert_int_equal(programs[0].idle_since_ns, NOW - 2 * S);
 }
 
-static void a_unit_wants_since_the_first_of_its_processes_wants(void **state)
+TEST(a_unit_wants_since_the_first_of_its_processes_wants)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], calm = waiting(10, 0);
 	calm.wants = false;
 	struct ll_residency_member members[] = {of_job(calm, 1, 0, 0), of_job(waiting(20, 3 * S), 1, 0, 0),
@@ -65,9 +63,8 @@ static void a_unit_wants_since_the_first_of_its_processes_wants(void **state)
 	assert_int_equal(programs[1].bytes, 20 * GIB);
 }
 
-static void a_unit_is_within_its_request_if_it_is_on_each_card(void **state)
+TEST(a_unit_is_within_its_request_if_it_is_on_each_card)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], within = here(10);
 	within.is_within = true;
 	struct ll_residency_member members[] = {of_job(within, 1, 0, 0), of_job(here(10), 1, 0, 1)};
@@ -78,9 +75,8 @@ static void a_unit_is_within_its_request_if_it_is_on_each_card(void **state)
 	assert_true(programs[0].is_within && programs[1].is_within);
 }
 
-static void one_that_could_not_leave_keeps_all_until_it_is_asked_again(void **state)
+TEST(one_that_could_not_leave_keeps_all_until_it_is_asked_again)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], refused = here(10);
 	refused.retry_ns = NOW + 3 * S;
 	struct ll_residency_member members[] = {of_job(here(10), 1, 0, 0), of_job(refused, 1, 0, 0),
@@ -93,9 +89,8 @@ static void one_that_could_not_leave_keeps_all_until_it_is_asked_again(void **st
 	assert_int_equal(programs[decision.who].unit, members[0].unit);
 }
 
-static void one_that_is_evicted_by_hand_is_alone(void **state)
+TEST(one_that_is_evicted_by_hand_is_alone)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], evicted = in_state(LL_RESIDENCY_AWAY, 10);
 	evicted.wish = LL_RESIDENCY_WISH_EVICT;
 	struct ll_residency_member members[] = {of_job(evicted, 1, 0, 0), of_job(here(10), 1, 0, 0),
@@ -105,9 +100,8 @@ static void one_that_is_evicted_by_hand_is_alone(void **state)
 	assert_int_equal(members[1].unit, members[2].unit);
 }
 
-static void what_still_leaves_is_counted_and_what_is_away_goes_with_it(void **state)
+TEST(what_still_leaves_is_counted_and_what_is_away_goes_with_it)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], leaving = in_state(LL_RESIDENCY_EVICTING, 10);
 	leaving.left_bytes = 4 * GIB;
 	struct ll_residency_member members[] = {of_job(leaving, 1, 0, 0), of_job(waiting(20, S), 1, 0, 0),
@@ -122,9 +116,8 @@ static void what_still_leaves_is_counted_and_what_is_away_goes_with_it(void **st
 	assert_int_equal(ll_residency_decide(programs, 2, free_gib(40, 40), NOW).step, LL_RESIDENCY_WAIT);
 }
 
-static void those_that_are_asked_to_leave_and_go_on_for_a_moment_count_as_asked(void **state)
+TEST(those_that_are_asked_to_leave_and_go_on_for_a_moment_count_as_asked)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], pausing = here(10);
 	pausing.is_gathering = true;
 	struct ll_residency_member members[] = {of_job(pausing, 1, 0, 0), of_job(pausing, 1, 0, 0),
@@ -145,9 +138,8 @@ static void those_that_are_asked_to_leave_and_go_on_for_a_moment_count_as_asked(
 	assert_int_equal(ll_residency_decide(programs, 3, free_gib(0, 0), NOW).step, LL_RESIDENCY_WAIT);
 }
 
-static void a_job_returns_to_all_of_its_cards_or_to_none(void **state)
+TEST(a_job_returns_to_all_of_its_cards_or_to_none)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], fresh = here(30);
 	fresh.here_since_ns = NOW;
 	struct ll_residency_member members[] = {of_job(waiting(20, 100 * S), 1, 0, 0), of_job(here(30), 2, 0, 0),
@@ -168,9 +160,8 @@ static void a_job_returns_to_all_of_its_cards_or_to_none(void **state)
 	assert_int_equal(programs[decision.who].unit, members[0].unit);
 }
 
-static void one_that_waits_for_another_card_lets_those_behind_it_use_the_room_meanwhile(void **state)
+TEST(one_that_waits_for_another_card_lets_those_behind_it_use_the_room_meanwhile)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], fresh = here(60);
 	fresh.here_since_ns = NOW;
 	/* Its turn of 60 GiB is longer than a move and a turn of 1 GiB. */
@@ -187,9 +178,8 @@ static void one_that_waits_for_another_card_lets_those_behind_it_use_the_room_me
 	assert_int_equal(ll_residency_decide(programs, 4, free_gib(20, 0), NOW).step, LL_RESIDENCY_WAIT);
 }
 
-static void of_a_job_too_large_for_its_card_processes_take_turns(void **state)
+TEST(of_a_job_too_large_for_its_card_processes_take_turns)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], away = waiting(30, 100 * S);
 	struct ll_residency_member members[] = {of_job(here(30), 1, 1, 0), of_job(away, 1, 2, 0),
 						of_job(here(5), 1, 1, 1)};
@@ -211,9 +201,8 @@ static void of_a_job_too_large_for_its_card_processes_take_turns(void **state)
 }
 
 /* Else those that were asked to leave together would be taken for programs that cannot leave. */
-static void a_job_does_not_become_too_large_while_it_is_asked_to_leave(void **state)
+TEST(a_job_does_not_become_too_large_while_it_is_asked_to_leave)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], pausing = here(20), lacks = here(10);
 	pausing.is_gathering = true;
 	lacks.short_bytes = 15 * GIB;
@@ -233,9 +222,8 @@ static void a_job_does_not_become_too_large_while_it_is_asked_to_leave(void **st
 	assert_int_equal(ll_residency_decide(programs, 3, free_gib(0, 0), NOW).step, LL_RESIDENCY_WAIT);
 }
 
-static void nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_too_large(void **state)
+TEST(nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_too_large)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], lacks = here(10);
 	lacks.short_bytes = GIB;
 	struct ll_residency_member members[] = {of_job(lacks, 1, 0, 0), of_job(here(10), 1, 0, 0)};
@@ -262,9 +250,8 @@ static void nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_
 }
 
 /* Neither leaves for a process of its own job: they would wait for each other for ever. */
-static void of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_turns(void **state)
+TEST(of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_turns)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], stuck = in_state(LL_RESIDENCY_RESUMING, 10), lacks = here(10);
 	stuck.left_bytes = 4 * GIB;
 	stuck.came_bytes = 6 * GIB;
@@ -278,9 +265,8 @@ static void of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_tu
 	assert_true(decision.step == LL_RESIDENCY_EVICT || decision.step == LL_RESIDENCY_STAY);
 }
 
-static void those_that_are_back_go_on_when_all_are(void **state)
+TEST(those_that_are_back_go_on_when_all_are)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], back = in_state(LL_RESIDENCY_RESUMING, 10), coming = back;
 	back.left_bytes = 0;
 	struct ll_residency_member members[] = {of_job(back, 1, 0, 0), of_job(coming, 1, 0, 1)};
@@ -300,9 +286,8 @@ static void those_that_are_back_go_on_when_all_are(void **state)
 	assert_int_equal(follow(members).who, 1);
 }
 
-static void those_that_return_wait_for_one_that_was_not_told_yet(void **state)
+TEST(those_that_return_wait_for_one_that_was_not_told_yet)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], back = in_state(LL_RESIDENCY_RESUMING, 10);
 	back.left_bytes = 0;
 	struct ll_residency_member members[] = {of_job(back, 1, 0, 0),
@@ -313,9 +298,8 @@ static void those_that_return_wait_for_one_that_was_not_told_yet(void **state)
 	assert_int_equal(follow(members).who, 1);
 }
 
-static void of_two_jobs_that_hold_one_card_each_and_lack_the_other_one_stays_away(void **state)
+TEST(of_two_jobs_that_hold_one_card_each_and_lack_the_other_one_stays_away)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], has = in_state(LL_RESIDENCY_RESUMING, 10), lacks = has;
 	has.left_bytes = 0;
 	has.came_bytes = 10 * GIB;
@@ -337,9 +321,8 @@ static void of_two_jobs_that_hold_one_card_each_and_lack_the_other_one_stays_awa
 	assert_int_equal(follow(members).who, 1);
 }
 
-static void an_allocation_of_the_first_that_waits_is_served(void **state)
+TEST(an_allocation_of_the_first_that_waits_is_served)
 {
-	(void)state;
 	struct ll_residency_program programs[MOST], first = here(10), second = here(10);
 	first.short_bytes = 3 * GIB;
 	first.want_since_ns = NOW - 2 * S;
@@ -350,28 +333,4 @@ static void an_allocation_of_the_first_that_waits_is_served(void **state)
 	assert_true(programs[0].short_bytes >= 3 * GIB && programs[0].short_bytes < 4 * GIB);
 	assert_int_equal(ll_residency_decide(programs, 1, free_gib(9, 0), NOW).step, LL_RESIDENCY_GRANT);
 	assert_int_equal(ll_residency_units_short(members, 2, members[0].unit, 0), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(processes_of_a_job_on_a_card_are_one),
-	    cmocka_unit_test(a_unit_wants_since_the_first_of_its_processes_wants),
-	    cmocka_unit_test(a_unit_is_within_its_request_if_it_is_on_each_card),
-	    cmocka_unit_test(one_that_could_not_leave_keeps_all_until_it_is_asked_again),
-	    cmocka_unit_test(one_that_is_evicted_by_hand_is_alone),
-	    cmocka_unit_test(what_still_leaves_is_counted_and_what_is_away_goes_with_it),
-	    cmocka_unit_test(those_that_are_asked_to_leave_and_go_on_for_a_moment_count_as_asked),
-	    cmocka_unit_test(a_job_returns_to_all_of_its_cards_or_to_none),
-	    cmocka_unit_test(one_that_waits_for_another_card_lets_those_behind_it_use_the_room_meanwhile),
-	    cmocka_unit_test(of_a_job_too_large_for_its_card_processes_take_turns),
-	    cmocka_unit_test(a_job_does_not_become_too_large_while_it_is_asked_to_leave),
-	    cmocka_unit_test(nothing_is_granted_without_some_slack_or_refused_while_a_job_may_be_too_large),
-	    cmocka_unit_test(of_a_job_too_large_one_that_finds_no_room_and_one_that_waits_take_turns),
-	    cmocka_unit_test(those_that_are_back_go_on_when_all_are),
-	    cmocka_unit_test(those_that_return_wait_for_one_that_was_not_told_yet),
-	    cmocka_unit_test(of_two_jobs_that_hold_one_card_each_and_lack_the_other_one_stays_away),
-	    cmocka_unit_test(an_allocation_of_the_first_that_waits_is_served),
-	};
-	return cmocka_run_group_tests_name("control_residency_units", tests, NULL, NULL);
 }

@@ -336,9 +336,8 @@ static void check_nobody_starves(const struct world *world)
 	}
 }
 
-static void test_random_scenes_keep_the_rules_and_nobody_starves(void **state)
+TEST(test_random_scenes_keep_the_rules_and_nobody_starves)
 {
-	(void)state;
 	unsigned moves = 0, stays = 0;
 	for (unsigned scene = 0; scene < 3000; scene++) {
 		struct world world;
@@ -359,9 +358,8 @@ static void test_random_scenes_keep_the_rules_and_nobody_starves(void **state)
  * way out. So its moves take a fifth of its turns at most, if it is large and the other is small. If two exchange, both
  * ways in and both ways out are paid by two turns: a tenth.
  */
-static void test_working_programs_spend_under_a_tenth_of_their_time_on_moves(void **state)
+TEST(test_working_programs_spend_under_a_tenth_of_their_time_on_moves)
 {
-	(void)state;
 	unsigned moves = 0;
 	for (unsigned scene = 0; scene < 1000; scene++) {
 		struct world world;
@@ -381,13 +379,4 @@ static void test_working_programs_spend_under_a_tenth_of_their_time_on_moves(voi
 	}
 	print_message("%u moves\n", moves);
 	assert_true(moves > 5000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random_scenes_keep_the_rules_and_nobody_starves),
-	    cmocka_unit_test(test_working_programs_spend_under_a_tenth_of_their_time_on_moves),
-	};
-	return cmocka_run_group_tests_name("control_residency_walk", tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 
 #define MS LL_NS_PER_MS
 
-static void time_alone_and_time_not_noted_is_ones_own(void **state)
+TEST(time_alone_and_time_not_noted_is_ones_own)
 {
-	(void)state;
 	struct ll_slices slices = {0};
 	assert_int_equal(ll_slices_own_ns(&slices, 5 * MS, 9 * MS), 4 * MS);
 	for (uint64_t now_ns = 10 * MS; now_ns < 20 * MS; now_ns += MS / 10)
@@ -17,9 +16,8 @@ static void time_alone_and_time_not_noted_is_ones_own(void **state)
 	assert_int_equal(ll_slices_own_ns(&slices, 5 * MS, 5 * MS), 0);
 }
 
-static void time_with_others_is_shared_evenly(void **state)
+TEST(time_with_others_is_shared_evenly)
 {
-	(void)state;
 	struct ll_slices slices = {0};
 	for (uint64_t now_ns = 10 * MS; now_ns <= 30 * MS; now_ns += MS / 10)
 		ll_slices_note(&slices, now_ns, now_ns <= 20 * MS ? 1 : 3);
@@ -30,9 +28,8 @@ static void time_with_others_is_shared_evenly(void **state)
 }
 
 /* A kernel of 200 ms, of which the last 32 are known. */
-static void a_stretch_that_began_long_ago_went_like_its_end(void **state)
+TEST(a_stretch_that_began_long_ago_went_like_its_end)
 {
-	(void)state;
 	struct ll_slices slices = {0};
 	for (uint64_t now_ns = 1; now_ns <= 300 * MS; now_ns += MS / 10)
 		ll_slices_note(&slices, now_ns, 1);
@@ -40,24 +37,12 @@ static void a_stretch_that_began_long_ago_went_like_its_end(void **state)
 	assert_in_range(own_ns, 98 * MS, 102 * MS);
 }
 
-static void a_look_after_a_long_time_says_nothing_of_it(void **state)
+TEST(a_look_after_a_long_time_says_nothing_of_it)
 {
-	(void)state;
 	struct ll_slices slices = {0};
 	ll_slices_note(&slices, 10 * MS, 1);
 	ll_slices_note(&slices, 5000 * MS, 1);
 	assert_int_equal(ll_slices_own_ns(&slices, 4990 * MS, 5000 * MS), 10 * MS);
 	ll_slices_note(&slices, 4000 * MS, 1); /* backwards */
 	assert_int_equal(ll_slices_own_ns(&slices, 4990 * MS, 5000 * MS), 10 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(time_alone_and_time_not_noted_is_ones_own),
-	    cmocka_unit_test(time_with_others_is_shared_evenly),
-	    cmocka_unit_test(a_stretch_that_began_long_ago_went_like_its_end),
-	    cmocka_unit_test(a_look_after_a_long_time_says_nothing_of_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

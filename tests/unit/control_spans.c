@@ -52,9 +52,8 @@ static void assert_same(const struct ll_spans *spans, const struct moments *mome
 	assert_false(spans->failed);
 }
 
-static void test_a_set_is_what_was_put_in_it(void **state)
+TEST(test_a_set_is_what_was_put_in_it)
 {
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct ll_spans spans;
 		struct moments moments;
@@ -64,9 +63,8 @@ static void test_a_set_is_what_was_put_in_it(void **state)
 	}
 }
 
-static void test_sets_are_joined_cut_and_taken_away_as_their_moments_are(void **state)
+TEST(test_sets_are_joined_cut_and_taken_away_as_their_moments_are)
 {
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct ll_spans a, b, sum, both, rest;
 		struct moments in_a, in_b, in_sum, in_both, in_rest;
@@ -91,9 +89,8 @@ static void test_sets_are_joined_cut_and_taken_away_as_their_moments_are(void **
 	}
 }
 
-static void test_shared_time_is_that_of_two_sets_or_more(void **state)
+TEST(test_shared_time_is_that_of_two_sets_or_more)
 {
-	(void)state;
 	enum { SETS = 4 };
 	for (int round = 0; round < ROUNDS; round++) {
 		struct ll_spans spans[SETS];
@@ -121,9 +118,8 @@ static void test_shared_time_is_that_of_two_sets_or_more(void **state)
 /* kernels, communication, computation, copies, gate, host, io */
 enum { CAUSES = 7 };
 
-static void test_each_moment_of_a_window_has_one_cause(void **state)
+TEST(test_each_moment_of_a_window_has_one_cause)
 {
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct ll_spans spans[CAUSES];
 		struct moments in[CAUSES];
@@ -152,15 +148,4 @@ static void test_each_moment_of_a_window_has_one_cause(void **state)
 		for (int i = 0; i < CAUSES; i++)
 			ll_spans_fini(&spans[i]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_set_is_what_was_put_in_it),
-	    cmocka_unit_test(test_sets_are_joined_cut_and_taken_away_as_their_moments_are),
-	    cmocka_unit_test(test_shared_time_is_that_of_two_sets_or_more),
-	    cmocka_unit_test(test_each_moment_of_a_window_has_one_cause),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ static int begin(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, NULL);
+
 static bool add_percent(double percent, double target)
 {
 	const struct ll_summary_sample sample = {
@@ -40,9 +42,8 @@ static struct ll_summary_result result(void)
 	return account;
 }
 
-static void nothing_run_gives_nothing(void **state)
+TEST(nothing_run_gives_nothing)
 {
-	(void)state;
 	assert_false(add_percent(50, 50));
 	struct ll_summary_result account = result();
 	assert_near(account.seconds, 0.0, 0.0);
@@ -52,9 +53,8 @@ static void nothing_run_gives_nothing(void **state)
 	assert_false(account.has_settled);
 }
 
-static void settling_is_the_first_sample_of_a_run_inside(void **state)
+TEST(settling_is_the_first_sample_of_a_run_inside)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	add_many(1, 20, 50);
 	add_many(1, 48.9, 50);
@@ -70,9 +70,8 @@ static void settling_is_the_first_sample_of_a_run_inside(void **state)
 	assert_near(account.seconds, 22 * 0.2, 1e-9);
 }
 
-static void later_sample_outside_moves_settling_while_60_s_last(void **state)
+TEST(later_sample_outside_moves_settling_while_60_s_last)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	add_many(100, 50, 50);
 	add_many(1, 53, 50);
@@ -84,9 +83,8 @@ static void later_sample_outside_moves_settling_while_60_s_last(void **state)
 	assert_near(account.level.max_abs_error, 0.01, 1e-9);
 }
 
-static void after_60_s_inside_settling_stands_and_errors_count(void **state)
+TEST(after_60_s_inside_settling_stands_and_errors_count)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	add_many(3, 10, 50);
 	add_many(310, 50, 50);
@@ -103,9 +101,8 @@ static void after_60_s_inside_settling_stands_and_errors_count(void **state)
 	assert_near(account.of_all.mean_value, (3 * 0.10 + 310 * 0.50 + 0.57 + 10 * 0.50) / 324, 1e-9);
 }
 
-static void never_settled_is_null_and_shows_every_error(void **state)
+TEST(never_settled_is_null_and_shows_every_error)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	add_many(50, 50, 50);
 	add_many(1, 52, 50);
@@ -117,9 +114,8 @@ static void never_settled_is_null_and_shows_every_error(void **state)
 	assert_near(account.level.mean_error, 0.02 / 51, 1e-9);
 }
 
-static void inside_is_counted_from_the_last_sample_outside_also_after_60_s(void **state)
+TEST(inside_is_counted_from_the_last_sample_outside_also_after_60_s)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	add_many(2, 20, 50);
 	assert_int_equal(result().inside_count, 0);
@@ -135,9 +131,8 @@ static void inside_is_counted_from_the_last_sample_outside_also_after_60_s(void 
 	assert_near(result().settle_seconds, 0.6, 1e-9);
 }
 
-static void an_average_lets_samples_of_bursts_make_up_for_each_other(void **state)
+TEST(an_average_lets_samples_of_bursts_make_up_for_each_other)
 {
-	(void)state;
 	const struct ll_summary_config config = {.band = 0.04, .step_limit = 0.01, .average = 5};
 	ll_summary_init(&summary, &config);
 	ll_summary_hold(&summary, now);
@@ -157,9 +152,8 @@ static void an_average_lets_samples_of_bursts_make_up_for_each_other(void **stat
 	assert_near(result().recent_error, 0, 1e-9);
 }
 
-static void time_that_others_take_from_the_start_on_is_yielded(void **state)
+TEST(time_that_others_take_from_the_start_on_is_yielded)
 {
-	(void)state;
 	ll_summary_keep(&summary, now);
 	now += 2 * S;
 	ll_summary_keep(&summary, now); /* it tried again */
@@ -175,9 +169,8 @@ static void time_that_others_take_from_the_start_on_is_yielded(void **state)
 	assert_near(result().seconds, 1, 1e-9);
 }
 
-static void one_point_off_is_inside_for_every_whole_percent(void **state)
+TEST(one_point_off_is_inside_for_every_whole_percent)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	for (int target = 1; target <= 99; target++) {
 		add_many(1, target + 1, target);
@@ -186,9 +179,8 @@ static void one_point_off_is_inside_for_every_whole_percent(void **state)
 	assert_near(result().settle_seconds, 0.2, 1e-9);
 }
 
-static void yielded_time_is_left_out_and_counted(void **state)
+TEST(yielded_time_is_left_out_and_counted)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	add_many(10, 50, 50);
 	ll_summary_stop(&summary, now + 100 * MS, true);
@@ -211,9 +203,8 @@ static void yielded_time_is_left_out_and_counted(void **state)
 	assert_near(account.seconds, 23 * 0.2 + 1.0, 1e-9);
 }
 
-static void window_that_hangs_over_a_whole_yield_is_left_out(void **state)
+TEST(window_that_hangs_over_a_whole_yield_is_left_out)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	ll_summary_stop(&summary, now + 50 * MS, true);
 	ll_summary_hold(&summary, now + 60 * MS);
@@ -221,9 +212,8 @@ static void window_that_hangs_over_a_whole_yield_is_left_out(void **state)
 	assert_true(add_percent(50, 50));
 }
 
-static void first_kernel_counts_from_its_own_instant(void **state)
+TEST(first_kernel_counts_from_its_own_instant)
 {
-	(void)state;
 	assert_false(add_percent(0, 50));
 	ll_summary_hold(&summary, now + 150 * MS);
 	ll_summary_hold(&summary, now + 170 * MS);
@@ -233,9 +223,8 @@ static void first_kernel_counts_from_its_own_instant(void **state)
 	assert_near(result().seconds, 1.05, 1e-9);
 }
 
-static void curve_is_judged_by_the_target_of_the_moment_and_steps_are_left_out(void **state)
+TEST(curve_is_judged_by_the_target_of_the_moment_and_steps_are_left_out)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	for (int i = 0; i < 100; i++)
 		add_many(1, 20 + i * 0.3, 20 + i * 0.3 - 0.5);
@@ -254,9 +243,8 @@ static void curve_is_judged_by_the_target_of_the_moment_and_steps_are_left_out(v
 	assert_near(account.level.max_abs_error, 0.005, 1e-9);
 }
 
-static void slow_meter_is_given_time_after_a_start(void **state)
+TEST(slow_meter_is_given_time_after_a_start)
 {
-	(void)state;
 	const struct ll_summary_config config = {.band = 4.0, .step_limit = 4.0, .guard_ns = 3 * S};
 	ll_summary_init(&summary, &config);
 	ll_summary_hold(&summary, BEGIN);
@@ -273,9 +261,8 @@ static void slow_meter_is_given_time_after_a_start(void **state)
 	assert_near(result().settle_seconds, 3.1, 1e-9);
 }
 
-static void bad_samples_are_not_judged(void **state)
+TEST(bad_samples_are_not_judged)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	struct ll_summary_sample sample = {.start_ns = now, .end_ns = now, .value = 0.5, .target = 0.5};
 	assert_false(ll_summary_add(&summary, &sample));
@@ -285,9 +272,8 @@ static void bad_samples_are_not_judged(void **state)
 	assert_int_equal(result().level.sample_count, 0);
 }
 
-static void busy_seconds_and_joules_add_up(void **state)
+TEST(busy_seconds_and_joules_add_up)
 {
-	(void)state;
 	ll_summary_hold(&summary, now);
 	for (int i = 0; i < 1000; i++)
 		ll_summary_add_busy(&summary, 5 * MS);
@@ -298,27 +284,4 @@ static void busy_seconds_and_joules_add_up(void **state)
 	assert_near(account.synthetic_busy_seconds, 5.0, 1e-9);
 	assert_near(account.energy_joules, 140.0, 1e-9);
 	assert_near(account.synthetic_joules, 100.0, 1e-9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(nothing_run_gives_nothing, begin),
-	    cmocka_unit_test_setup(settling_is_the_first_sample_of_a_run_inside, begin),
-	    cmocka_unit_test_setup(later_sample_outside_moves_settling_while_60_s_last, begin),
-	    cmocka_unit_test_setup(after_60_s_inside_settling_stands_and_errors_count, begin),
-	    cmocka_unit_test_setup(never_settled_is_null_and_shows_every_error, begin),
-	    cmocka_unit_test_setup(inside_is_counted_from_the_last_sample_outside_also_after_60_s, begin),
-	    cmocka_unit_test_setup(an_average_lets_samples_of_bursts_make_up_for_each_other, begin),
-	    cmocka_unit_test_setup(time_that_others_take_from_the_start_on_is_yielded, begin),
-	    cmocka_unit_test_setup(one_point_off_is_inside_for_every_whole_percent, begin),
-	    cmocka_unit_test_setup(yielded_time_is_left_out_and_counted, begin),
-	    cmocka_unit_test_setup(window_that_hangs_over_a_whole_yield_is_left_out, begin),
-	    cmocka_unit_test_setup(first_kernel_counts_from_its_own_instant, begin),
-	    cmocka_unit_test_setup(curve_is_judged_by_the_target_of_the_moment_and_steps_are_left_out, begin),
-	    cmocka_unit_test_setup(slow_meter_is_given_time_after_a_start, begin),
-	    cmocka_unit_test_setup(bad_samples_are_not_judged, begin),
-	    cmocka_unit_test_setup(busy_seconds_and_joules_add_up, begin),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

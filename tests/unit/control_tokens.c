@@ -21,9 +21,8 @@ static double share_of_endless(unsigned cap_permille, uint64_t kernel_ns, uint64
 	return (double)used_ns / (double)now_ns;
 }
 
-static void test_an_endless_program_gets_its_cap(void **state)
+TEST(test_an_endless_program_gets_its_cap)
 {
-	(void)state;
 	static const unsigned caps[] = {10, 100, 250, 500, 750};
 	for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
 		double cap = caps[i] / 1000.0;
@@ -32,18 +31,16 @@ static void test_an_endless_program_gets_its_cap(void **state)
 	}
 }
 
-static void test_a_long_kernel_is_paid_for_afterwards(void **state)
+TEST(test_a_long_kernel_is_paid_for_afterwards)
 {
-	(void)state;
 	int64_t after_ns = ll_tokens_earn(1, 100 * LL_NS_PER_MS, 100) - (int64_t)(100 * LL_NS_PER_MS);
 	uint64_t wait_ns = ll_tokens_wait_ns(after_ns, 100);
 	assert_in_range(wait_ns, 899 * LL_NS_PER_MS, 901 * LL_NS_PER_MS);
 }
 
 /* 50 ms on, 50 ms off: the pause earns what the work spends beyond the cap. */
-static void test_a_burst_below_its_cap_never_waits(void **state)
+TEST(test_a_burst_below_its_cap_never_waits)
 {
-	(void)state;
 	int64_t balance_ns = 0;
 	uint64_t waited_ns = 0;
 	for (int round = 0; round < 100; round++) {
@@ -57,25 +54,22 @@ static void test_a_burst_below_its_cap_never_waits(void **state)
 }
 
 /* What a damaged page says. */
-static void test_no_account_overflows(void **state)
+TEST(test_no_account_overflows)
 {
-	(void)state;
 	assert_int_equal(ll_tokens_earn(INT64_MAX, LL_NS_PER_S, 500), ll_tokens_most_ns(500));
 	assert_true(ll_tokens_earn(INT64_MIN, UINT64_MAX, UINT32_MAX) < 0);
 	assert_int_equal(ll_tokens_earn(0, LL_NS_PER_S, UINT32_MAX), ll_tokens_most_ns(1000));
 	assert_true(ll_tokens_wait_ns(INT64_MIN, 1) > 0);
 }
 
-static void test_a_long_pause_earns_no_more_than_the_depth(void **state)
+TEST(test_a_long_pause_earns_no_more_than_the_depth)
 {
-	(void)state;
 	assert_int_equal(ll_tokens_earn(0, 10 * LL_NS_PER_S, 500), LL_TOKENS_DEPTH_NS / 2);
 	assert_int_equal(ll_tokens_earn(0, UINT64_MAX, 1000), LL_TOKENS_DEPTH_NS);
 }
 
-static void test_the_wait_ends_above_zero(void **state)
+TEST(test_the_wait_ends_above_zero)
 {
-	(void)state;
 	for (int64_t balance_ns = -1000000; balance_ns <= 0; balance_ns += 997) {
 		for (unsigned cap = 1; cap <= 1000; cap += 37) {
 			uint64_t wait_ns = ll_tokens_wait_ns(balance_ns, cap);
@@ -83,17 +77,4 @@ static void test_the_wait_ends_above_zero(void **state)
 		}
 	}
 	assert_int_equal(ll_tokens_wait_ns(1, 1), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_endless_program_gets_its_cap),
-	    cmocka_unit_test(test_a_long_kernel_is_paid_for_afterwards),
-	    cmocka_unit_test(test_a_burst_below_its_cap_never_waits),
-	    cmocka_unit_test(test_no_account_overflows),
-	    cmocka_unit_test(test_a_long_pause_earns_no_more_than_the_depth),
-	    cmocka_unit_test(test_the_wait_ends_above_zero),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,9 +97,8 @@ static struct world world_of_kind(unsigned kind)
 
 enum { KINDS = 64 };
 
-static void mean_of_60_s_is_within_0_3_for_every_kind_of_card(void **state)
+TEST(mean_of_60_s_is_within_0_3_for_every_kind_of_card)
 {
-	(void)state;
 	static const double targets[] = {0.05, 0.126, 0.13, 0.30, 0.50, 0.605, 0.80, 0.95, 0.97};
 	for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
 		for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -110,9 +109,8 @@ static void mean_of_60_s_is_within_0_3_for_every_kind_of_card(void **state)
 	}
 }
 
-static void trim_at_rest_moves_by_less_than_0_2_points(void **state)
+TEST(trim_at_rest_moves_by_less_than_0_2_points)
 {
-	(void)state;
 	static const double targets[] = {0.126, 0.50, 0.605};
 	for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
 		for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -123,9 +121,8 @@ static void trim_at_rest_moves_by_less_than_0_2_points(void **state)
 	}
 }
 
-static void every_sample_after_1_s_is_within_1_point(void **state)
+TEST(every_sample_after_1_s_is_within_1_point)
 {
-	(void)state;
 	static const double targets[] = {0.05, 0.13, 0.30, 0.50, 0.60, 0.80, 0.95};
 	for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
 		for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -138,9 +135,8 @@ static void every_sample_after_1_s_is_within_1_point(void **state)
 }
 
 /* The plants above are hard enough: with no trim they miss the mean that the trim reaches. */
-static void untrimmed_plant_misses_the_mean(void **state)
+TEST(untrimmed_plant_misses_the_mean)
 {
-	(void)state;
 	struct world world = world_of_kind(1 | 4 | 16);
 	struct ll_util_trim untaught;
 	double mean_error = 0.0;
@@ -151,9 +147,8 @@ static void untrimmed_plant_misses_the_mean(void **state)
 	assert_true(mean_error < -0.3);
 }
 
-static void trim_never_passes_3_points_nor_the_command_0_to_1(void **state)
+TEST(trim_never_passes_3_points_nor_the_command_0_to_1)
 {
-	(void)state;
 	struct world world = new_world(7);
 	world.loss = 0.05;
 	struct ll_util_trim trim;
@@ -189,9 +184,8 @@ static struct ll_util_trim_window sample_at(uint64_t start_ns, unsigned percent,
 	    .start_ns = start_ns, .end_ns = start_ns + WINDOW, .percent = percent, .own_busy_ratio = own};
 }
 
-static void disturbed_windows_teach_nothing(void **state)
+TEST(disturbed_windows_teach_nothing)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	uint64_t now = teach(&trim);
 	double before = ll_util_trim_value(&trim);
@@ -208,9 +202,8 @@ static void disturbed_windows_teach_nothing(void **state)
 	assert_true(ll_util_trim_value(&trim) < before);
 }
 
-static void step_keeps_the_trim_and_its_window_is_mixed(void **state)
+TEST(step_keeps_the_trim_and_its_window_is_mixed)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	uint64_t now = teach(&trim);
 	double before = ll_util_trim_value(&trim);
@@ -230,9 +223,8 @@ static void step_keeps_the_trim_and_its_window_is_mixed(void **state)
 	assert_int_equal(ll_util_trim_add(&trim, &late), LL_UTIL_TRIM_MIXED);
 }
 
-static void loss_at_a_new_target_is_learned_in_2_s(void **state)
+TEST(loss_at_a_new_target_is_learned_in_2_s)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	struct world world = new_world(3);
 	world.now_ns = teach(&trim);
@@ -242,9 +234,8 @@ static void loss_at_a_new_target_is_learned_in_2_s(void **state)
 	assert_near(ll_util_trim_value(&trim), 0.014, 0.004);
 }
 
-static void steady_commands_do_not_push_the_past_out_of_memory(void **state)
+TEST(steady_commands_do_not_push_the_past_out_of_memory)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	uint64_t now = teach(&trim);
 	for (int i = 0; i < 3000; i++)
@@ -253,9 +244,8 @@ static void steady_commands_do_not_push_the_past_out_of_memory(void **state)
 	assert_int_equal(ll_util_trim_add(&trim, &old), LL_UTIL_TRIM_USED);
 }
 
-static void last_command_of_an_instant_counts(void **state)
+TEST(last_command_of_an_instant_counts)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	ll_util_trim_init(&trim);
 	ll_util_trim_command(&trim, 10 * S, 0.2);
@@ -266,9 +256,8 @@ static void last_command_of_an_instant_counts(void **state)
 	assert_near(trim.bias, 0.005, 1e-9);
 }
 
-static void windows_not_wholly_held_or_forgotten_teach_nothing(void **state)
+TEST(windows_not_wholly_held_or_forgotten_teach_nothing)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	uint64_t now = teach(&trim);
 	double before = ll_util_trim_value(&trim);
@@ -290,9 +279,8 @@ static void windows_not_wholly_held_or_forgotten_teach_nothing(void **state)
 	assert_int_equal(ll_util_trim_add(&trim, &clean), LL_UTIL_TRIM_USED);
 }
 
-static void slow_sine_is_trimmed_too(void **state)
+TEST(slow_sine_is_trimmed_too)
 {
-	(void)state;
 	struct ll_util_trim trim;
 	ll_util_trim_init(&trim);
 	unsigned used = 0;
@@ -310,23 +298,4 @@ static void slow_sine_is_trimmed_too(void **state)
 	}
 	assert_true(used > 300);
 	assert_near(ll_util_trim_value(&trim), 0.006, 0.001);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(mean_of_60_s_is_within_0_3_for_every_kind_of_card),
-	    cmocka_unit_test(trim_at_rest_moves_by_less_than_0_2_points),
-	    cmocka_unit_test(every_sample_after_1_s_is_within_1_point),
-	    cmocka_unit_test(untrimmed_plant_misses_the_mean),
-	    cmocka_unit_test(trim_never_passes_3_points_nor_the_command_0_to_1),
-	    cmocka_unit_test(disturbed_windows_teach_nothing),
-	    cmocka_unit_test(step_keeps_the_trim_and_its_window_is_mixed),
-	    cmocka_unit_test(loss_at_a_new_target_is_learned_in_2_s),
-	    cmocka_unit_test(steady_commands_do_not_push_the_past_out_of_memory),
-	    cmocka_unit_test(last_command_of_an_instant_counts),
-	    cmocka_unit_test(windows_not_wholly_held_or_forgotten_teach_nothing),
-	    cmocka_unit_test(slow_sine_is_trimmed_too),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

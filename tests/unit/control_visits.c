@@ -23,26 +23,23 @@ static struct ll_contender contender_that_ended_empty(uint64_t virtual_ms)
 	return self;
 }
 
-static void test_a_visit_without_others_goes_on(void **state)
+TEST(test_a_visit_without_others_goes_on)
 {
-	(void)state;
 	struct ll_contender visited = contender(LOW, 100);
 	assert_int_equal(ll_visits_end_ns(&visited, NULL, 900 * MS, 0), UINT64_MAX);
 	visited.has_work = false;
 	assert_int_equal(ll_visits_end_ns(&visited, NULL, 900 * MS, 800 * MS), UINT64_MAX);
 }
 
-static void test_a_higher_class_ends_it_at_once(void **state)
+TEST(test_a_higher_class_ends_it_at_once)
 {
-	(void)state;
 	const struct ll_contender visited = contender(NORMAL, 0), best = contender(HIGH, 100);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), 0);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 3 * MS);
 }
 
-static void test_a_lower_class_has_what_the_visited_leaves(void **state)
+TEST(test_a_lower_class_has_what_the_visited_leaves)
 {
-	(void)state;
 	struct ll_contender visited = contender(NORMAL, 500);
 	const struct ll_contender best = contender(LOW, 0);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), UINT64_MAX);
@@ -52,9 +49,8 @@ static void test_a_lower_class_has_what_the_visited_leaves(void **state)
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 900 * MS, 0), 900 * MS + LL_VISIT_GRACE_WAITS_NS);
 }
 
-static void test_a_dry_visit_goes_on_for_its_grace(void **state)
+TEST(test_a_dry_visit_goes_on_for_its_grace)
 {
-	(void)state;
 	struct ll_contender visited = contender(NORMAL, 0);
 	const struct ll_contender best = contender(NORMAL, 0);
 	visited.has_work = false;
@@ -66,9 +62,8 @@ static void test_a_dry_visit_goes_on_for_its_grace(void **state)
 	assert_int_equal(ll_visits_end_ns(&visited, &best, MS, 70 * US), MS);
 }
 
-static void test_a_visit_beside_a_full_queue_lasts_a_quantum(void **state)
+TEST(test_a_visit_beside_a_full_queue_lasts_a_quantum)
 {
-	(void)state;
 	const struct ll_contender visited = contender(NORMAL, 100), best = contender(NORMAL, 50);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 7 * MS, 0), LL_VISIT_QUANTUM_NS);
@@ -78,9 +73,8 @@ static void test_a_visit_beside_a_full_queue_lasts_a_quantum(void **state)
 	assert_int_equal(ll_visits_end_ns(&emptied, &best, LL_VISIT_QUANTUM_NS - US, 0), LL_VISIT_QUANTUM_NS);
 }
 
-static void test_a_visit_beside_one_that_ended_empty_is_short(void **state)
+TEST(test_a_visit_beside_one_that_ended_empty_is_short)
 {
-	(void)state;
 	const struct ll_contender visited = contender(NORMAL, 100);
 	struct ll_contender best = contender_that_ended_empty(50);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_SHORT_NS);
@@ -88,9 +82,8 @@ static void test_a_visit_beside_one_that_ended_empty_is_short(void **state)
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 0, 0), LL_VISIT_QUANTUM_NS);
 }
 
-static void test_who_is_behind_is_visited_until_it_is_even(void **state)
+TEST(test_who_is_behind_is_visited_until_it_is_even)
 {
-	(void)state;
 	struct ll_contender visited = contender(NORMAL, 40);
 	const struct ll_contender best = contender(NORMAL, 60), emptied = contender_that_ended_empty(60);
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, 0), 23 * MS);
@@ -102,18 +95,4 @@ static void test_who_is_behind_is_visited_until_it_is_even(void **state)
 	visited.virtual_ns = 40 * MS;
 	visited.has_work = false; /* it cannot use it */
 	assert_int_equal(ll_visits_end_ns(&visited, &best, 3 * MS, LL_VISIT_GRACE_WAITS_NS), 3 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_visit_without_others_goes_on),
-	    cmocka_unit_test(test_a_higher_class_ends_it_at_once),
-	    cmocka_unit_test(test_a_lower_class_has_what_the_visited_leaves),
-	    cmocka_unit_test(test_a_dry_visit_goes_on_for_its_grace),
-	    cmocka_unit_test(test_a_visit_beside_a_full_queue_lasts_a_quantum),
-	    cmocka_unit_test(test_a_visit_beside_one_that_ended_empty_is_short),
-	    cmocka_unit_test(test_who_is_behind_is_visited_until_it_is_even),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

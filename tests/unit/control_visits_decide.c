@@ -53,9 +53,8 @@ static struct ll_visit_verdict assert_gives(const struct ll_visit *holder, const
 	return verdict;
 }
 
-static void test_a_turn_that_nobody_else_can_use_is_kept(void **state)
+TEST(test_a_turn_that_nobody_else_can_use_is_kept)
 {
-	(void)state;
 	struct ll_contender self = contender(LOW, 500), other = contender(HIGH, 0);
 	struct ll_visit holder = {.self = &self, .visited_ns = LL_NS_PER_S, .yields_to_gang = true};
 	assert_keeps(&holder, NULL, true);
@@ -68,9 +67,8 @@ static void test_a_turn_that_nobody_else_can_use_is_kept(void **state)
 	assert_keeps(&holder, &other, false);
 }
 
-static void test_a_turn_ends_when_the_card_has_little_left_of_it(void **state)
+TEST(test_a_turn_ends_when_the_card_has_little_left_of_it)
 {
-	(void)state;
 	const struct ll_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = 30 * MS};
 	holder.queued_ns = LL_VISIT_DRAINED_NS + 1;
@@ -80,9 +78,8 @@ static void test_a_turn_ends_when_the_card_has_little_left_of_it(void **state)
 	assert_false(verdict.is_service || verdict.ended_empty || verdict.loses_credit || verdict.is_paused);
 }
 
-static void test_a_holder_keeps_its_quantum_unless_it_is_led(void **state)
+TEST(test_a_holder_keeps_its_quantum_unless_it_is_led)
 {
-	(void)state;
 	const struct ll_contender self = contender(NORMAL, 109), other = contender(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_QUANTUM_NS - 1};
 	assert_keeps(&holder, &other, true);
@@ -90,9 +87,8 @@ static void test_a_holder_keeps_its_quantum_unless_it_is_led(void **state)
 	assert_gives(&holder, &other);
 }
 
-static void test_nobody_drains_for_ever(void **state)
+TEST(test_nobody_drains_for_ever)
 {
-	(void)state;
 	const struct ll_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = 30 * MS, .queued_ns = LL_NS_PER_S};
 	holder.draining_ns = LL_VISIT_DRAIN_NS - 1;
@@ -112,9 +108,8 @@ static void test_nobody_drains_for_ever(void **state)
 }
 
 /* A kernel there may spin until the last launch here has run. */
-static void test_work_on_another_card_is_waited_for(void **state)
+TEST(test_work_on_another_card_is_waited_for)
 {
-	(void)state;
 	const struct ll_contender self = contender(NORMAL, 110), other = contender(NORMAL, 100);
 	struct ll_visit holder = {
 	    .self = &self, .visited_ns = 30 * MS, .had_work_elsewhere = true, .has_work_elsewhere = true};
@@ -125,9 +120,8 @@ static void test_work_on_another_card_is_waited_for(void **state)
 	assert_drains(&holder, &other, true);
 }
 
-static void test_a_higher_class_that_waits_makes_the_turn_a_service(void **state)
+TEST(test_a_higher_class_that_waits_makes_the_turn_a_service)
 {
-	(void)state;
 	struct ll_contender self = contender(HIGH, 100), low = contender(LOW, 0);
 	struct ll_visit holder = {.self = &self, .visited_ns = LL_NS_PER_S};
 	low.waited_ns = LL_VISIT_STARVED_NS - 1;
@@ -144,9 +138,8 @@ static void test_a_higher_class_that_waits_makes_the_turn_a_service(void **state
 	assert_true(verdict.is_service);
 }
 
-static void test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for(void **state)
+TEST(test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for)
 {
-	(void)state;
 	struct ll_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_QUANTUM_NS - 1, .queued_ns = LL_NS_PER_S};
 	self.launches_ahead = true;
@@ -160,9 +153,8 @@ static void test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for(void **
 	assert_keeps(&holder, &other, true);
 }
 
-static void test_a_visit_ends_sooner_beside_one_that_ended_empty_and_later_for_one_that_is_behind(void **state)
+TEST(test_a_visit_ends_sooner_beside_one_that_ended_empty_and_later_for_one_that_is_behind)
 {
-	(void)state;
 	struct ll_contender self = visitor(NORMAL, 110), other = visitor(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = LL_VISIT_SHORT_NS};
 	assert_keeps(&holder, &other, true);
@@ -178,9 +170,8 @@ static void test_a_visit_ends_sooner_beside_one_that_ended_empty_and_later_for_o
 	assert_int_equal(ll_visits_decide(&holder, others, 2).act, LL_VISIT_GIVES);
 }
 
-static void test_a_visit_ends_when_its_cap_or_anothers_patience_does(void **state)
+TEST(test_a_visit_ends_when_its_cap_or_anothers_patience_does)
 {
-	(void)state;
 	struct ll_contender self = visitor(NORMAL, 0), other = visitor(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = MS};
 	assert_keeps(&holder, &other, true);
@@ -193,9 +184,8 @@ static void test_a_visit_ends_when_its_cap_or_anothers_patience_does(void **stat
 	assert_gives(&holder, &other);
 }
 
-static void test_a_visit_with_an_empty_queue_goes_on_for_its_grace(void **state)
+TEST(test_a_visit_with_an_empty_queue_goes_on_for_its_grace)
 {
-	(void)state;
 	struct ll_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = MS, .queue_is_empty = true};
 	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS - 1;
@@ -221,9 +211,8 @@ static void test_a_visit_with_an_empty_queue_goes_on_for_its_grace(void **state)
 }
 
 /* Dry since before the visit began: the grace begins with the visit. */
-static void test_a_visit_has_its_grace_however_long_its_program_paused_before(void **state)
+TEST(test_a_visit_has_its_grace_however_long_its_program_paused_before)
 {
-	(void)state;
 	const struct ll_contender self = visitor(NORMAL, 100), other = visitor(NORMAL, 100);
 	struct ll_visit holder = {.self = &self, .queue_is_empty = true, .queue_empty_ns = LL_NS_PER_S};
 	holder.visited_ns = LL_VISIT_GRACE_WAITS_NS - 1;
@@ -232,9 +221,8 @@ static void test_a_visit_has_its_grace_however_long_its_program_paused_before(vo
 	assert_gives(&holder, &other);
 }
 
-static void test_who_leaves_the_card_to_a_lower_class_pauses(void **state)
+TEST(test_who_leaves_the_card_to_a_lower_class_pauses)
 {
-	(void)state;
 	struct ll_contender self = visitor(HIGH, 100), low = visitor(LOW, 100);
 	struct ll_visit holder = {.self = &self, .visited_ns = MS, .queue_is_empty = true};
 	holder.queue_empty_ns = LL_VISIT_GRACE_WAITS_NS - 1;
@@ -251,9 +239,8 @@ static void test_who_leaves_the_card_to_a_lower_class_pauses(void **state)
 	assert_true(verdict.is_service);
 }
 
-static void test_a_visit_in_service_is_not_cut_short_while_it_has_work(void **state)
+TEST(test_a_visit_in_service_is_not_cut_short_while_it_has_work)
 {
-	(void)state;
 	const struct ll_contender self = visitor(LOW, 100), high = visitor(HIGH, 100);
 	struct ll_visit holder = {.self = &self, .is_service = true, .visited_ns = LL_VISIT_SERVICE_NS - 1};
 	assert_keeps(&holder, &high, true);
@@ -268,24 +255,4 @@ static void test_a_visit_in_service_is_not_cut_short_while_it_has_work(void **st
 	assert_keeps(&holder, &high, true);
 	holder.is_service = false;
 	assert_gives(&holder, &high);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_turn_that_nobody_else_can_use_is_kept),
-	    cmocka_unit_test(test_a_turn_ends_when_the_card_has_little_left_of_it),
-	    cmocka_unit_test(test_a_holder_keeps_its_quantum_unless_it_is_led),
-	    cmocka_unit_test(test_nobody_drains_for_ever),
-	    cmocka_unit_test(test_work_on_another_card_is_waited_for),
-	    cmocka_unit_test(test_a_higher_class_that_waits_makes_the_turn_a_service),
-	    cmocka_unit_test(test_a_visit_lasts_a_quantum_and_a_long_launch_is_waited_for),
-	    cmocka_unit_test(test_a_visit_ends_sooner_beside_one_that_ended_empty_and_later_for_one_that_is_behind),
-	    cmocka_unit_test(test_a_visit_ends_when_its_cap_or_anothers_patience_does),
-	    cmocka_unit_test(test_a_visit_with_an_empty_queue_goes_on_for_its_grace),
-	    cmocka_unit_test(test_a_visit_has_its_grace_however_long_its_program_paused_before),
-	    cmocka_unit_test(test_who_leaves_the_card_to_a_lower_class_pauses),
-	    cmocka_unit_test(test_a_visit_in_service_is_not_cut_short_while_it_has_work),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

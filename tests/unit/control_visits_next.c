@@ -21,23 +21,20 @@ static bool ends_for(const struct ll_contender *visited, const struct ll_contend
 	return ll_visits_decide(&visit, best, 1).act == LL_VISIT_GIVES;
 }
 
-static void test_the_least_virtual_time_goes_first(void **state)
+TEST(test_the_least_virtual_time_goes_first)
 {
-	(void)state;
 	const struct ll_contender contenders[] = {contender(NORMAL, 30), contender(NORMAL, 10), contender(NORMAL, 20)};
 	assert_int_equal(ll_visits_next(contenders, 3), 1);
 }
 
-static void test_a_class_goes_before_virtual_time(void **state)
+TEST(test_a_class_goes_before_virtual_time)
 {
-	(void)state;
 	const struct ll_contender contenders[] = {contender(NORMAL, 0), contender(LOW, 0), contender(HIGH, 1000)};
 	assert_int_equal(ll_visits_next(contenders, 3), 2);
 }
 
-static void test_who_is_in_debt_is_not_chosen(void **state)
+TEST(test_who_is_in_debt_is_not_chosen)
 {
-	(void)state;
 	struct ll_contender contenders[] = {contender(HIGH, 0), contender(LOW, 100)};
 	contenders[0].has_tokens = false;
 	assert_int_equal(ll_visits_next(contenders, 2), 1);
@@ -46,9 +43,8 @@ static void test_who_is_in_debt_is_not_chosen(void **state)
 	assert_int_equal(ll_visits_next(contenders, 0), 0);
 }
 
-static void test_who_is_starved_goes_before_a_class(void **state)
+TEST(test_who_is_starved_goes_before_a_class)
 {
-	(void)state;
 	struct ll_contender contenders[] = {contender(HIGH, 0), contender(LOW, 100)};
 	contenders[1].waited_ns = LL_VISIT_STARVED_NS - 1;
 	assert_int_equal(ll_visits_next(contenders, 2), 0);
@@ -66,9 +62,8 @@ static void test_who_is_starved_goes_before_a_class(void **state)
 }
 
 /* Else the one that has not waited went before a class above it, and that class took no turns among its own. */
-static void test_only_who_is_starved_goes_before_a_class(void **state)
+TEST(test_only_who_is_starved_goes_before_a_class)
 {
-	(void)state;
 	struct ll_contender contenders[] = {contender(NORMAL, 1000), contender(LOW, 100), contender(LOW, 50)};
 	contenders[1].waited_ns = LL_VISIT_STARVED_NS;
 	assert_int_equal(ll_visits_next(contenders, 3), 1);
@@ -77,9 +72,8 @@ static void test_only_who_is_starved_goes_before_a_class(void **state)
 }
 
 /* Weights and turns of others make it wait so long: no class is above it. */
-static void test_who_waits_among_its_equals_is_not_starved(void **state)
+TEST(test_who_waits_among_its_equals_is_not_starved)
 {
-	(void)state;
 	struct ll_contender contenders[] = {contender(NORMAL, 0), contender(NORMAL, 100)};
 	contenders[1].waited_ns = LL_VISIT_PATIENCE_NS - 1;
 	assert_int_equal(ll_visits_next(contenders, 2), 0);
@@ -107,9 +101,8 @@ static uint64_t play(unsigned weight_a, unsigned weight_b, uint64_t ret_gpu_ns[2
 }
 
 /* --weight 30 beside --weight 70: the size of the numbers makes no turn longer. */
-static void test_only_the_ratio_of_weights_counts(void **state)
+TEST(test_only_the_ratio_of_weights_counts)
 {
-	(void)state;
 	uint64_t small[2], large[2];
 	uint64_t longest_ns = play(3000, 7000, small);
 	assert_true(longest_ns <= 4 * LL_VISIT_QUANTUM_NS);
@@ -118,9 +111,8 @@ static void test_only_the_ratio_of_weights_counts(void **state)
 	assert_in_range(100 * large[0] / (large[0] + large[1]), 29, 30);
 }
 
-static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **state)
+TEST(test_a_lower_class_gives_way_at_once_and_a_higher_does_not)
 {
-	(void)state;
 	struct ll_contender high = contender(HIGH, 100000), low = contender(LOW, 0);
 	assert_true(ends_for(&low, &high, 0));
 	assert_false(ends_for(&high, &low, 10 * LL_NS_PER_S));
@@ -130,9 +122,8 @@ static void test_a_lower_class_gives_way_at_once_and_a_higher_does_not(void **st
 }
 
 /* Two tenants on two cards: whoever has the turn on the first goes first on the second. */
-static void test_a_gang_goes_first_while_it_has_its_turn_and_gets_no_more_for_it(void **state)
+TEST(test_a_gang_goes_first_while_it_has_its_turn_and_gets_no_more_for_it)
 {
-	(void)state;
 	struct ll_contender a = contender(NORMAL, 100), b = contender(NORMAL, 120);
 	b.has_gang_turn = true;
 	assert_true(ends_for(&a, &b, 0)); /* though b has had more */
@@ -147,9 +138,8 @@ static void test_a_gang_goes_first_while_it_has_its_turn_and_gets_no_more_for_it
 	assert_false(ends_for(&a, &other, 0));
 }
 
-static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
+TEST(test_weights_divide_and_a_pause_is_not_saved_up)
 {
-	(void)state;
 	assert_int_equal(ll_visits_virtual_ns(1000, 1000), 1000);
 	assert_int_equal(ll_visits_virtual_ns(1000, 4000), 250);
 	assert_int_equal(ll_visits_virtual_ns(1000, 0), 1000000);
@@ -161,9 +151,8 @@ static void test_weights_divide_and_a_pause_is_not_saved_up(void **state)
 }
 
 /* Of two tenants with the same first card, the one that has the turn there goes first here, whatever it had. */
-static void test_tenants_with_one_first_card_go_in_its_order(void **state)
+TEST(test_tenants_with_one_first_card_go_in_its_order)
 {
-	(void)state;
 	struct ll_contender contenders[] = {contender(NORMAL, 0), contender(NORMAL, 100000), contender(NORMAL, 50)};
 	contenders[0].first_card = contenders[1].first_card = 7;
 	assert_int_equal(ll_visits_next(contenders, 2), 0);
@@ -209,9 +198,8 @@ static const struct {
     {"the same, and a higher class waits", NORMAL, LL_NS_PER_S, false, true, true, HIGH, 500, false},
 };
 
-static void test_a_turn_is_taken_where_nobody_better_has_or_wants_it(void **state)
+TEST(test_a_turn_is_taken_where_nobody_better_has_or_wants_it)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof takings / sizeof *takings; i++) {
 		struct ll_contender self = contender(NORMAL, 100), visited = contender(takings[i].visited_rank, 90);
 		struct ll_contender other = contender(takings[i].other_rank, takings[i].other_ms);
@@ -225,9 +213,8 @@ static void test_a_turn_is_taken_where_nobody_better_has_or_wants_it(void **stat
 	}
 }
 
-static void test_a_higher_class_counts_while_it_can_use_the_card(void **state)
+TEST(test_a_higher_class_counts_while_it_can_use_the_card)
 {
-	(void)state;
 	struct ll_contender low = contender(LOW, 0), others[] = {contender(LOW, 0), contender(NORMAL, 1000)};
 	assert_false(ll_visits_has_higher(others, 1, &low));
 	assert_true(ll_visits_has_higher(others, 2, &low));
@@ -238,9 +225,8 @@ static void test_a_higher_class_counts_while_it_can_use_the_card(void **state)
 }
 
 /* Of three, the last gets the turn. */
-static void test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it(void **state)
+TEST(test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it)
 {
-	(void)state;
 	struct ll_contender giver = contender(NORMAL, 0),
 			    others[] = {contender(LOW, 0), contender(NORMAL, 0), contender(LOW, 0)};
 	assert_true(ll_visits_is_service(NULL, others, 3, 2)); /* the second waits */
@@ -252,25 +238,4 @@ static void test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it(void **
 	assert_false(ll_visits_is_service(&giver, others, 3, 2));
 	giver.has_tokens = true, giver.rank = LOW;
 	assert_false(ll_visits_is_service(&giver, others, 3, 2));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_least_virtual_time_goes_first),
-	    cmocka_unit_test(test_a_class_goes_before_virtual_time),
-	    cmocka_unit_test(test_who_is_in_debt_is_not_chosen),
-	    cmocka_unit_test(test_who_is_starved_goes_before_a_class),
-	    cmocka_unit_test(test_only_who_is_starved_goes_before_a_class),
-	    cmocka_unit_test(test_who_waits_among_its_equals_is_not_starved),
-	    cmocka_unit_test(test_only_the_ratio_of_weights_counts),
-	    cmocka_unit_test(test_a_lower_class_gives_way_at_once_and_a_higher_does_not),
-	    cmocka_unit_test(test_a_gang_goes_first_while_it_has_its_turn_and_gets_no_more_for_it),
-	    cmocka_unit_test(test_weights_divide_and_a_pause_is_not_saved_up),
-	    cmocka_unit_test(test_tenants_with_one_first_card_go_in_its_order),
-	    cmocka_unit_test(test_a_turn_is_taken_where_nobody_better_has_or_wants_it),
-	    cmocka_unit_test(test_a_higher_class_counts_while_it_can_use_the_card),
-	    cmocka_unit_test(test_a_turn_is_a_service_if_a_higher_class_waits_or_gives_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

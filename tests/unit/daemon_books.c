@@ -28,9 +28,8 @@ static int some_fd(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own(void **state)
+TEST(a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own)
 {
-	(void)state;
 	struct ll_books books = {0};
 	struct ll_job *one = add(&books, facts_of(1, "team", true, 1000));
 	struct ll_job *two = add(&books, facts_of(2, "team", true, 1000));
@@ -48,9 +47,8 @@ static void a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own(void
 	ll_books_fini(&books);
 }
 
-static void the_books_sum_at_jobs_and_tenants(void **state)
+TEST(the_books_sum_at_jobs_and_tenants)
 {
-	(void)state;
 	struct ll_books books = {0};
 	struct ll_job *one = add(&books, facts_of(1, "team", true, 1000));
 	struct ll_job *two = add(&books, facts_of(2, "team", true, 1000));
@@ -69,9 +67,8 @@ static void the_books_sum_at_jobs_and_tenants(void **state)
 	assert_null(books.jobs);
 }
 
-static void what_goes_from_the_books_is_closed(void **state)
+TEST(what_goes_from_the_books_is_closed)
 {
-	(void)state;
 	struct ll_books books = {0};
 	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000));
 	int process_fd = some_fd(), lifeline_fd = some_fd();
@@ -82,9 +79,8 @@ static void what_goes_from_the_books_is_closed(void **state)
 	assert_int_equal(fcntl(lifeline_fd, F_GETFD), -1);
 }
 
-static void a_token_is_in_the_books_once(void **state)
+TEST(a_token_is_in_the_books_once)
 {
-	(void)state;
 	struct ll_books books = {0};
 	struct ll_job_facts facts = facts_of(1, "other", true, 1000);
 	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000)), *none = NULL;
@@ -96,9 +92,8 @@ static void a_token_is_in_the_books_once(void **state)
 }
 
 /* A list goes by numbers, so that jobs may come and go while it is sent. */
-static void numbers_grow_and_are_not_used_again(void **state)
+TEST(numbers_grow_and_are_not_used_again)
 {
-	(void)state;
 	struct ll_books books = {0};
 	struct ll_job *one = add(&books, facts_of(1, "a", true, 1000));
 	uint64_t first = one->number;
@@ -109,16 +104,4 @@ static void numbers_grow_and_are_not_used_again(void **state)
 	assert_null(ll_books_after(&books, two->number));
 	assert_ptr_equal(ll_books_tenant_after(&books, 0), two->tenant);
 	ll_books_fini(&books);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own),
-	    cmocka_unit_test(the_books_sum_at_jobs_and_tenants),
-	    cmocka_unit_test(what_goes_from_the_books_is_closed),
-	    cmocka_unit_test(a_token_is_in_the_books_once),
-	    cmocka_unit_test(numbers_grow_and_are_not_used_again),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

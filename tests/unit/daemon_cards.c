@@ -144,6 +144,8 @@ static int teardown(void **state)
 	return uv_loop_close(&loop);
 }
 
+TEST_EACH(setup, teardown);
+
 static void join(struct job *job, unsigned index, const char *uuid, const struct ll_limits *limits)
 {
 	const struct ll_card_join call = {.uuid = uuid,
@@ -209,9 +211,8 @@ static void force(enum ll_limit_sharing forced)
 
 /* ---- tests ---- */
 
-static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
+TEST(who_rests_has_leave_to_open_its_gate_and_costs_nothing)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	settle();
 	assert_true(has_flag(one, LL_ORDER_IS_FREE) && has_flag(other, LL_ORDER_IS_FREE));
@@ -232,9 +233,8 @@ static void who_rests_has_leave_to_open_its_gate_and_costs_nothing(void **state)
 	assert_true(has_flag(one, LL_ORDER_IS_FREE) && has_flag(other, LL_ORDER_IS_FREE));
 }
 
-static void a_contender_that_waits_shuts_the_gates_of_others(void **state)
+TEST(a_contender_that_waits_shuts_the_gates_of_others)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	force(LL_LIMIT_SHARING_VISITS);
 	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
@@ -260,9 +260,8 @@ static void a_contender_that_waits_shuts_the_gates_of_others(void **state)
 }
 
 /* Its threads sleep until the answer is there. */
-static void a_post_is_answered_in_the_round_of_its_wake(void **state)
+TEST(a_post_is_answered_in_the_round_of_its_wake)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
 	settle();
@@ -275,9 +274,8 @@ static void a_post_is_answered_in_the_round_of_its_wake(void **state)
 	assert_false(cards.is_unsettled);
 }
 
-static void the_turn_goes_round(void **state)
+TEST(the_turn_goes_round)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	force(LL_LIMIT_SHARING_VISITS);
 	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
@@ -293,9 +291,8 @@ static void the_turn_goes_round(void **state)
 	assert_int_equal(view.gpu_time_ns, one->used_ns);
 }
 
-static void a_cap_holds(void **state)
+TEST(a_cap_holds)
 {
-	(void)state;
 	struct process *one = come(&(struct ll_limits){.compute_permille = 250});
 	uint64_t began_ns = ll_now_ns();
 	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
@@ -309,9 +306,8 @@ static void a_cap_holds(void **state)
 }
 
 /* It rests in its debt, and looks at the account that its orders show. */
-static void an_account_is_told_until_a_debt_is_paid(void **state)
+TEST(an_account_is_told_until_a_debt_is_paid)
 {
-	(void)state;
 	struct process *one = come(&(struct ll_limits){.compute_permille = 500});
 	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
 	settle();
@@ -325,9 +321,8 @@ static void an_account_is_told_until_a_debt_is_paid(void **state)
 	assert_int_equal(cards.timer_ns, 0);
 }
 
-static void a_claim_that_is_removed_passes_the_turn_on(void **state)
+TEST(a_claim_that_is_removed_passes_the_turn_on)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
 	settle();
@@ -342,9 +337,8 @@ static void a_claim_that_is_removed_passes_the_turn_on(void **state)
 	assert_int_equal(cards.timer_ns, 0);
 }
 
-static void beats_go_on_while_somebody_is_held_and_no_longer(void **state)
+TEST(beats_go_on_while_somebody_is_held_and_no_longer)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	force(LL_LIMIT_SHARING_VISITS);
 	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
@@ -361,9 +355,8 @@ static void beats_go_on_while_somebody_is_held_and_no_longer(void **state)
 }
 
 /* Its agent may hang in the driver behind its own streams. */
-static void who_is_stopped_is_let_go_and_gets_no_turn(void **state)
+TEST(who_is_stopped_is_let_go_and_gets_no_turn)
 {
-	(void)state;
 	struct process *one = come(&none), *stopped = come(&none);
 	set_wanting(one, LL_LAUNCH_MODE_SYNC, true);
 	slot_of(stopped)->post_flags = LL_POST_ON_CARD;
@@ -383,9 +376,8 @@ static void who_is_stopped_is_let_go_and_gets_no_turn(void **state)
 	assert_true(stopped->used_ns > 5 * MS);
 }
 
-static void a_higher_class_takes_the_card_at_its_wake(void **state)
+TEST(a_higher_class_takes_the_card_at_its_wake)
 {
-	(void)state;
 	struct process *low = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_LOW});
 	struct process *high = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_HIGH});
 	set_wanting(low, LL_LAUNCH_MODE_SYNC, true);
@@ -408,9 +400,8 @@ static void a_higher_class_takes_the_card_at_its_wake(void **state)
 	assert_true(was_free && is_held);
 }
 
-static void a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_wake(void **state)
+TEST(a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_wake)
 {
-	(void)state;
 	struct process *low = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_LOW});
 	struct process *high = come(&(struct ll_limits){.priority = LL_LIMIT_CLASS_HIGH});
 	force(LL_LIMIT_SHARING_VISITS);
@@ -434,9 +425,8 @@ static void a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_wa
 	assert_true(was_paused && is_back);
 }
 
-static void a_class_that_is_changed_is_told_at_once(void **state)
+TEST(a_class_that_is_changed_is_told_at_once)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	set_wanting(one, LL_LAUNCH_MODE_ASYNC, true);
 	set_wanting(other, LL_LAUNCH_MODE_ASYNC, true);
@@ -450,9 +440,8 @@ static void a_class_that_is_changed_is_told_at_once(void **state)
 	assert_true(slot_of(one)->gate == LL_GATE_OPEN && slot_of(other)->gate == LL_GATE_SHUT);
 }
 
-static void a_job_on_two_cards_has_its_turns_together(void **state)
+TEST(a_job_on_two_cards_has_its_turns_together)
 {
-	(void)state;
 	struct process *first[2], *second[2];
 	for (unsigned i = 0; i < 2; i++) {
 		struct job *job = new_job(&none);
@@ -473,9 +462,8 @@ static void a_job_on_two_cards_has_its_turns_together(void **state)
 	assert_true(has_flag(second[0], LL_ORDER_YIELDS_TO_GANG) || has_flag(second[1], LL_ORDER_YIELDS_TO_GANG));
 }
 
-static void a_death_is_told_to_all_jobs_of_the_card(void **state)
+TEST(a_death_is_told_to_all_jobs_of_the_card)
 {
-	(void)state;
 	struct process *one = come(&none), *other = come(&none);
 	settle();
 	uint32_t wakes = slot_of(other)->wake_count;
@@ -494,9 +482,8 @@ static void a_death_is_told_to_all_jobs_of_the_card(void **state)
 	assert_int_equal(come(&none)->job->orders->cards[0].death_ns, now_ns);
 }
 
-static void a_claim_keeps_its_number_or_gets_the_least(void **state)
+TEST(a_claim_keeps_its_number_or_gets_the_least)
 {
-	(void)state;
 	struct job *job = new_job(&none);
 	job->page->slots[5].number = 18; /* as a former daemon left it */
 	job->page->slots[6].number = 18;
@@ -511,9 +498,8 @@ static void a_claim_keeps_its_number_or_gets_the_least(void **state)
 }
 
 /* Its page says that it used the card for years: it pays for the time that has passed. */
-static void a_count_that_nobody_can_have_is_not_believed(void **state)
+TEST(a_count_that_nobody_can_have_is_not_believed)
 {
-	(void)state;
 	struct process *liar = come(&(struct ll_limits){.compute_permille = 500});
 	set_wanting(liar, LL_LAUNCH_MODE_ASYNC, true);
 	settle();
@@ -528,9 +514,8 @@ static void a_count_that_nobody_can_have_is_not_believed(void **state)
 	assert_true(orders_of(liar)->tokens_ns > -2 * (int64_t)LL_NS_PER_S);
 }
 
-static void a_thousand_claims_of_a_card_are_served(void **state)
+TEST(a_thousand_claims_of_a_card_are_served)
 {
-	(void)state;
 	enum { COUNT = LL_PAGE_SLOTS };
 	static struct ll_card_claim *claims[COUNT];
 	struct job *job = new_job(&none);
@@ -551,30 +536,4 @@ static void a_thousand_claims_of_a_card_are_served(void **state)
 		ll_card_claim_remove(claims[i]);
 	settle();
 	assert_true(has_flag(other, LL_ORDER_IS_ALONE));
-}
-
-#define CARDS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    CARDS_TEST(who_rests_has_leave_to_open_its_gate_and_costs_nothing),
-	    CARDS_TEST(a_contender_that_waits_shuts_the_gates_of_others),
-	    CARDS_TEST(a_post_is_answered_in_the_round_of_its_wake),
-	    CARDS_TEST(the_turn_goes_round),
-	    CARDS_TEST(a_cap_holds),
-	    CARDS_TEST(an_account_is_told_until_a_debt_is_paid),
-	    CARDS_TEST(a_claim_that_is_removed_passes_the_turn_on),
-	    CARDS_TEST(beats_go_on_while_somebody_is_held_and_no_longer),
-	    CARDS_TEST(who_is_stopped_is_let_go_and_gets_no_turn),
-	    CARDS_TEST(a_higher_class_takes_the_card_at_its_wake),
-	    CARDS_TEST(a_higher_class_that_pauses_in_its_visit_has_the_card_again_at_its_wake),
-	    CARDS_TEST(a_class_that_is_changed_is_told_at_once),
-	    CARDS_TEST(a_job_on_two_cards_has_its_turns_together),
-	    CARDS_TEST(a_death_is_told_to_all_jobs_of_the_card),
-	    CARDS_TEST(a_claim_keeps_its_number_or_gets_the_least),
-	    CARDS_TEST(a_count_that_nobody_can_have_is_not_believed),
-	    CARDS_TEST(a_thousand_claims_of_a_card_are_served),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,8 @@ static int teardown(void **state)
 	return uv_loop_close(&loop);
 }
 
+TEST_EACH(setup, teardown);
+
 static struct job *come_of(uint32_t uid, uint64_t program, const char *name, const struct ll_limits *limits)
 {
 	struct job *job = &jobs[job_count++];
@@ -100,9 +102,8 @@ static size_t rows_of(const struct job *job, struct ll_company rows[LL_COMPANY_R
 	return count;
 }
 
-static void jobs_that_want_the_card_together_are_counted(void **state)
+TEST(jobs_that_want_the_card_together_are_counted)
 {
-	(void)state;
 	struct ll_company rows[LL_COMPANY_ROWS];
 	struct job *one = come(11, "train.py", &none);
 	complete(one, 500);
@@ -134,9 +135,8 @@ static void jobs_that_want_the_card_together_are_counted(void **state)
 	assert_int_equal(view.company_launches, 50);
 }
 
-static void who_rests_is_nobodys_company_and_who_waits_is(void **state)
+TEST(who_rests_is_nobodys_company_and_who_waits_is)
 {
-	(void)state;
 	struct ll_company rows[LL_COMPANY_ROWS];
 	struct ll_card_job_view view;
 	struct job *one = come(11, "train.py", &none), *other = come(22, "infer.py", &none);
@@ -157,9 +157,8 @@ static void who_rests_is_nobodys_company_and_who_waits_is(void **state)
 	assert_int_equal(rows[0].ns, 2 * S);
 }
 
-static void another_company_another_limit_and_a_late_look_are_told_apart(void **state)
+TEST(another_company_another_limit_and_a_late_look_are_told_apart)
 {
-	(void)state;
 	struct ll_company rows[LL_COMPANY_ROWS];
 	struct job *one = come(11, "train.py", &none), *other = come(22, "infer.py", &none);
 	for (int i = 0; i < 4; i++) {
@@ -191,9 +190,8 @@ static void another_company_another_limit_and_a_late_look_are_told_apart(void **
 	assert_int_equal(rows_of(third, rows), 2);
 }
 
-static void two_ways_at_once_unknown_programs_and_other_users_are_not_counted(void **state)
+TEST(two_ways_at_once_unknown_programs_and_other_users_are_not_counted)
 {
-	(void)state;
 	struct ll_company rows[LL_COMPANY_ROWS];
 	struct job *one = come(11, "train.py", &none);
 	struct job *bad[] = {come(22, "infer.py", &(struct ll_limits){.space_permille = 1000}), come(0, "", &none),
@@ -210,9 +208,8 @@ static void two_ways_at_once_unknown_programs_and_other_users_are_not_counted(vo
 		assert_int_equal(rows_of(bad[k], rows), 0);
 }
 
-static void by_space_is_a_row_of_its_own(void **state)
+TEST(by_space_is_a_row_of_its_own)
 {
-	(void)state;
 	struct ll_company rows[LL_COMPANY_ROWS];
 	struct job *one = come(11, "train.py", &(struct ll_limits){.space_permille = 1000});
 	struct job *other = come(22, "infer.py", &(struct ll_limits){.space_permille = 1000});
@@ -226,9 +223,8 @@ static void by_space_is_a_row_of_its_own(void **state)
 }
 
 /* The shortest makes room. */
-static void more_companies_than_rows_keep_the_longest(void **state)
+TEST(more_companies_than_rows_keep_the_longest)
 {
-	(void)state;
 	struct ll_company rows[LL_COMPANY_ROWS];
 	struct job *one = come(11, "train.py", &none), *other = come(22, "infer.py", &none);
 	for (unsigned k = 0; k < LL_COMPANY_ROWS + 4; k++) {
@@ -244,19 +240,4 @@ static void more_companies_than_rows_keep_the_longest(void **state)
 	for (size_t i = 0; i < LL_COMPANY_ROWS; i++)
 		longest_ns = rows[i].ns > longest_ns ? rows[i].ns : longest_ns;
 	assert_int_equal(longest_ns, 28 * S);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(jobs_that_want_the_card_together_are_counted),
-	    TEST(who_rests_is_nobodys_company_and_who_waits_is),
-	    TEST(another_company_another_limit_and_a_late_look_are_told_apart),
-	    TEST(two_ways_at_once_unknown_programs_and_other_users_are_not_counted),
-	    TEST(by_space_is_a_row_of_its_own),
-	    TEST(more_companies_than_rows_keep_the_longest),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

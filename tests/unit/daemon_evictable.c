@@ -18,6 +18,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+TEST_EACH(set_up, tear_down);
+
 static struct ll_residency_program *rule_of(struct process *process)
 {
 	return &process->evictable.rule;
@@ -37,7 +39,7 @@ static void leave_wholly(struct process *process, uint64_t now_ns)
 			 LL_EVICTABLE_DONE);
 }
 
-static void a_process_leaves_and_returns(void **state)
+TEST(a_process_leaves_and_returns)
 {
 	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
@@ -65,7 +67,7 @@ static void a_process_leaves_and_returns(void **state)
 	assert_false(rule->wants);
 }
 
-static void one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_least(void **state)
+TEST(one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_least)
 {
 	struct process *process = *state;
 	ll_evictable_evict(&process->evictable, START);
@@ -77,9 +79,8 @@ static void one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_le
 	assert_int_equal(rule_of(process)->retry_ns, START + 35 * S);
 }
 
-static void one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last(void **state)
+TEST_GIVEN(struct process *process, one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last)
 {
-	struct process *process = *state;
 	ll_evictable_evict(&process->evictable, START);
 	assert_told(process, LL_MESSAGE_EVICT, 0);
 	assert_int_equal(ll_evictable_tick(&process->evictable, false, START + 15 * S), LL_EVICTABLE_NONE);
@@ -91,7 +92,7 @@ static void one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last(
 	assert_false(rule_of(process)->is_silent);
 }
 
-static void while_it_makes_memory_of_the_host_ready_it_is_not_late(void **state)
+TEST(while_it_makes_memory_of_the_host_ready_it_is_not_late)
 {
 	struct process *process = *state;
 	ll_evictable_evict(&process->evictable, START);
@@ -102,7 +103,7 @@ static void while_it_makes_memory_of_the_host_ready_it_is_not_late(void **state)
 	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_STOPPING);
 }
 
-static void one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told(void **state)
+TEST(one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told)
 {
 	struct process *process = *state;
 	rule_of(process)->is_gathering = true;
@@ -115,9 +116,8 @@ static void one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told(voi
 	assert_int_equal(rule_of(process)->state, LL_RESIDENCY_EVICTING);
 }
 
-static void a_stop_that_is_undone_is_no_move(void **state)
+TEST_GIVEN(struct process *process, a_stop_that_is_undone_is_no_move)
 {
-	struct process *process = *state;
 	rule_of(process)->is_gathering = true;
 	ll_evictable_gather(&process->evictable, START);
 	process_says(process, LL_MESSAGE_QUIET, 100 * MIB, 0, START + MS);
@@ -127,9 +127,8 @@ static void a_stop_that_is_undone_is_no_move(void **state)
 	assert_int_equal(rule_of(process)->here_since_ns, START); /* its turn goes on */
 }
 
-static void one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent(void **state)
+TEST_GIVEN(struct process *process, one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent)
 {
-	struct process *process = *state;
 	leave_wholly(process, START);
 	ll_evictable_resume_held(&process->evictable, START + S);
 	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
@@ -144,9 +143,8 @@ static void one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent
 	assert_int_equal(process_says(process, LL_MESSAGE_BACK, 100 * MIB, 0, START + 61 * S), LL_EVICTABLE_DONE);
 }
 
-static void one_without_room_tries_again_when_it_may_and_is_still_held(void **state)
+TEST_GIVEN(struct process *process, one_without_room_tries_again_when_it_may_and_is_still_held)
 {
-	struct process *process = *state;
 	leave_wholly(process, START);
 	ll_evictable_resume_held(&process->evictable, START + S);
 	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
@@ -160,7 +158,7 @@ static void one_without_room_tries_again_when_it_may_and_is_still_held(void **st
 	assert_told(process, LL_MESSAGE_RESUME, LL_MOVE_HOLD);
 }
 
-static void one_that_stays_away_frees_what_had_come(void **state)
+TEST(one_that_stays_away_frees_what_had_come)
 {
 	struct process *process = *state;
 	leave_wholly(process, START);
@@ -173,9 +171,8 @@ static void one_that_stays_away_frees_what_had_come(void **state)
 			 LL_EVICTABLE_STAYED);
 }
 
-static void one_that_could_not_copy_returns_and_its_turn_goes_on(void **state)
+TEST_GIVEN(struct process *process, one_that_could_not_copy_returns_and_its_turn_goes_on)
 {
-	struct process *process = *state;
 	union ll_message message;
 	leave(process, START + S);
 	ll_message_init(&message, LL_MESSAGE_BUSY);
@@ -190,9 +187,8 @@ static void one_that_could_not_copy_returns_and_its_turn_goes_on(void **state)
 	assert_int_equal(rule_of(process)->here_since_ns, START);
 }
 
-static void granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over(void **state)
+TEST_GIVEN(struct process *process, granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over)
 {
-	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
 	process_says(process, LL_MESSAGE_SHORT, 30 * MIB, 0, START);
 	assert_int_equal(rule->short_bytes, 30 * MIB);
@@ -208,9 +204,8 @@ static void granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over(void
 	assert_int_equal(rule->granted_bytes, 0);
 }
 
-static void what_connects_again_says_how_it_is(void **state)
+TEST_GIVEN(struct process *process, what_connects_again_says_how_it_is)
 {
-	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
 	process_begin(process, LL_MOVE_EVICTING, 0, 100 * MIB, 30 * MIB, START);
 	assert_int_equal(rule->left_bytes, 70 * MIB);
@@ -230,10 +225,9 @@ static void what_connects_again_says_how_it_is(void **state)
 
 /* A loadlined that is new finds it in the middle of a move, and does not know when that began. The length of the turns
  * follows from how long a move takes. */
-static void a_move_that_is_found_counts_from_then(void **state)
+TEST_GIVEN(struct process *process, a_move_that_is_found_counts_from_then)
 {
 	static const enum ll_move_state states[] = {LL_MOVE_EVICTING, LL_MOVE_RESUMING, LL_MOVE_AWAY};
-	struct process *process = *state;
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
 		process->evictable.rule = (struct ll_residency_program){0};
 		process->evictable.begun_ns = 0;
@@ -247,7 +241,7 @@ static void a_move_that_is_found_counts_from_then(void **state)
 	assert_int_equal(process->evictable.begun_ns, START + S);
 }
 
-static void a_wish_that_cannot_be_leaves_what_was_before(void **state)
+TEST(a_wish_that_cannot_be_leaves_what_was_before)
 {
 	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
@@ -261,7 +255,7 @@ static void a_wish_that_cannot_be_leaves_what_was_before(void **state)
 	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_SUSPEND);
 }
 
-static void a_program_is_as_wished_only_when_what_it_does_will_not_be_undone(void **state)
+TEST(a_program_is_as_wished_only_when_what_it_does_will_not_be_undone)
 {
 	struct process *process = *state;
 	struct ll_residency_program *rule = rule_of(process);
@@ -270,28 +264,4 @@ static void a_program_is_as_wished_only_when_what_it_does_will_not_be_undone(voi
 	assert_true(ll_evictable_is_as_wished(&process->evictable));
 	rule->is_gathering = true;
 	assert_false(ll_evictable_is_as_wished(&process->evictable));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(a_process_leaves_and_returns),
-	    TEST(one_that_refuses_is_put_off_for_ten_times_as_long_and_a_second_at_least),
-	    TEST(one_that_says_nothing_has_failed_and_goes_on_when_it_speaks_at_last),
-	    TEST(while_it_makes_memory_of_the_host_ready_it_is_not_late),
-	    TEST(one_of_several_waits_when_it_is_quiet_and_leaves_when_it_is_told),
-	    TEST(a_stop_that_is_undone_is_no_move),
-	    TEST(one_of_several_that_is_back_waits_until_it_is_told_and_is_not_silent),
-	    TEST(one_without_room_tries_again_when_it_may_and_is_still_held),
-	    TEST(one_that_stays_away_frees_what_had_come),
-	    TEST(one_that_could_not_copy_returns_and_its_turn_goes_on),
-	    TEST(granted_room_is_kept_until_it_is_taken_or_half_a_second_is_over),
-	    TEST(what_connects_again_says_how_it_is),
-	    TEST(a_move_that_is_found_counts_from_then),
-	    TEST(a_wish_that_cannot_be_leaves_what_was_before),
-	    TEST(a_program_is_as_wished_only_when_what_it_does_will_not_be_undone),
-	};
-	return cmocka_run_group_tests_name("daemon_evictable", tests, NULL, NULL);
 }

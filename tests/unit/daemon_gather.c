@@ -39,6 +39,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+TEST_EACH(set_up, tear_down);
+
 static void gather_all(struct scene *scene, enum ll_gather_end end, bool is_by_hand, uint64_t now_ns)
 {
 	scene->gather = ll_gather_new(&scene->books, end, is_by_hand, 0, now_ns);
@@ -74,9 +76,8 @@ static enum ll_residency state_of(const struct scene *scene, unsigned which)
 			assert_told(&(scene)->processes[which_], kind, flags);                                         \
 	} while (0)
 
-static void all_leave_when_all_are_quiet(void **state)
+TEST_GIVEN(struct scene *scene, all_leave_when_all_are_quiet)
 {
-	struct scene *scene = *state;
 	gather_all(scene, LL_GATHER_EVICT, false, START);
 	assert_all_told(scene, LL_MESSAGE_EVICT, LL_MOVE_HOLD);
 	says(scene, 0, LL_MESSAGE_QUIET, 0, START + MS);
@@ -95,9 +96,8 @@ static void all_leave_when_all_are_quiet(void **state)
 }
 
 /* Those that could stop go on for a moment, and all are asked again, with more patience. */
-static void if_one_cannot_stop_all_go_on_and_are_asked_again(void **state)
+TEST_GIVEN(struct scene *scene, if_one_cannot_stop_all_go_on_and_are_asked_again)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_EVICT, false, START);
 	assert_int_equal(process_hear(&scene->processes[1], &message), LL_MESSAGE_EVICT);
@@ -123,7 +123,7 @@ static void if_one_cannot_stop_all_go_on_and_are_asked_again(void **state)
 }
 
 /* The attempts but the last take 10 s together, and the last one may take as long. */
-static void after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long(void **state)
+TEST(after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long)
 {
 	struct scene *scene = *state;
 	union ll_message message;
@@ -156,9 +156,8 @@ static void after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_l
 	}
 }
 
-static void one_that_does_not_answer_keeps_all_here(void **state)
+TEST_GIVEN(struct scene *scene, one_that_does_not_answer_keeps_all_here)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_EVICT, false, START);
 	for (unsigned i = 0; i < COUNT; i++)
@@ -188,9 +187,8 @@ static void begin_leaving(struct scene *scene, bool is_by_hand)
 	says(scene, 1, LL_MESSAGE_QUIET, 0, START + 3 * MS);
 }
 
-static void if_one_cannot_leave_after_all_the_others_return(void **state)
+TEST_GIVEN(struct scene *scene, if_one_cannot_leave_after_all_the_others_return)
 {
-	struct scene *scene = *state;
 	begin_leaving(scene, false);
 	says(scene, 2, LL_MESSAGE_BUSY, 0, START + 4 * MS);
 	assert_told(&scene->processes[0], LL_MESSAGE_RESUME, 0);
@@ -200,9 +198,8 @@ static void if_one_cannot_leave_after_all_the_others_return(void **state)
 	assert_null(scene->books.gathers);
 }
 
-static void by_hand_the_others_leave_all_the_same(void **state)
+TEST_GIVEN(struct scene *scene, by_hand_the_others_leave_all_the_same)
 {
-	struct scene *scene = *state;
 	begin_leaving(scene, true);
 	says(scene, 2, LL_MESSAGE_BUSY, 0, START + 4 * MS);
 	assert_told_nothing(&scene->processes[0]);
@@ -211,9 +208,8 @@ static void by_hand_the_others_leave_all_the_same(void **state)
 	assert_int_equal(scene->processes[2].evictable.rule.wish, LL_RESIDENCY_WISH_NONE);
 }
 
-static void the_others_do_not_wait_for_one_that_has_ended(void **state)
+TEST_GIVEN(struct scene *scene, the_others_do_not_wait_for_one_that_has_ended)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_EVICT, false, START);
 	for (unsigned i = 0; i < COUNT; i++)
@@ -226,9 +222,8 @@ static void the_others_do_not_wait_for_one_that_has_ended(void **state)
 	assert_told_nothing(&scene->processes[2]);
 }
 
-static void a_wish_for_one_ends_it_for_all(void **state)
+TEST_GIVEN(struct scene *scene, a_wish_for_one_ends_it_for_all)
 {
-	struct scene *scene = *state;
 	union ll_message message;
 	gather_all(scene, LL_GATHER_SUSPEND, true, START);
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -244,7 +239,7 @@ static void a_wish_for_one_ends_it_for_all(void **state)
 	assert_null(scene->books.gathers);
 }
 
-static void one_that_was_suspended_before_stays_so(void **state)
+TEST(one_that_was_suspended_before_stays_so)
 {
 	struct scene *scene = *state;
 	scene->processes[0].evictable.rule.state = LL_RESIDENCY_SUSPENDED;
@@ -253,22 +248,4 @@ static void one_that_was_suspended_before_stays_so(void **state)
 	ll_gather_remove(&scene->books, &scene->processes[1].evictable, START + 2 * MS);
 	assert_told_nothing(&scene->processes[0]);
 	assert_int_equal(scene->processes[0].evictable.rule.wish, LL_RESIDENCY_WISH_SUSPEND);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(all_leave_when_all_are_quiet),
-	    TEST(if_one_cannot_stop_all_go_on_and_are_asked_again),
-	    TEST(after_the_last_attempt_all_stay_and_are_not_asked_for_ten_times_as_long),
-	    TEST(one_that_does_not_answer_keeps_all_here),
-	    TEST(if_one_cannot_leave_after_all_the_others_return),
-	    TEST(by_hand_the_others_leave_all_the_same),
-	    TEST(the_others_do_not_wait_for_one_that_has_ended),
-	    TEST(a_wish_for_one_ends_it_for_all),
-	    TEST(one_that_was_suspended_before_stays_so),
-	};
-	return cmocka_run_group_tests_name("daemon_gather", tests, NULL, NULL);
 }

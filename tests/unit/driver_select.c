@@ -74,18 +74,16 @@ static void assert_refuses(const char *text, int code, const char *part)
 	assert_null(chosen);
 }
 
-static void index_and_list(void **state)
+TEST(index_and_list)
 {
-	(void)state;
 	assert_selects("0", "0");
 	assert_selects("3,0", "0 3");
 	assert_selects(" 3 , 0 ", "0 3");
 	assert_selects("0,0,0", "0");
 }
 
-static void range(void **state)
+TEST(range)
 {
-	(void)state;
 	assert_selects("0-1", "0 1");
 	assert_selects("0-0,3-3", "0 3");
 	assert_refuses("0-3", -EPERM, "card 2: does not answer");
@@ -95,9 +93,8 @@ static void range(void **state)
 	assert_refuses("-5", -EINVAL, "'-5'");
 }
 
-static void uuid_and_its_beginning(void **state)
+TEST(uuid_and_its_beginning)
 {
-	(void)state;
 	assert_selects("GPU-8f6a3f3e-0000", "0");
 	assert_selects("GPU-8f6a", "0");
 	assert_selects("gpu-8F6A", "0");
@@ -106,9 +103,8 @@ static void uuid_and_its_beginning(void **state)
 	assert_refuses("GPU-dead", -ENODEV, "GPU-cccc");
 }
 
-static void pci_address(void **state)
+TEST(pci_address)
 {
-	(void)state;
 	assert_selects("0000:18:00.0", "0");
 	assert_selects("00000000:18:00.0", "0");
 	assert_selects("18:00.0", "0");
@@ -117,25 +113,22 @@ static void pci_address(void **state)
 	assert_refuses("0002:65:00.0", -ENODEV, "0002:65:00.0");
 }
 
-static void slice(void **state)
+TEST(slice)
 {
-	(void)state;
 	assert_selects("1:1", "1:1");
 	assert_selects("1", "1");
 	assert_refuses("0:0", -ENODEV, "1:0");
 }
 
-static void all_is_every_card_that_answers_and_slices_for_a_card_in_mig_mode(void **state)
+TEST(all_is_every_card_that_answers_and_slices_for_a_card_in_mig_mode)
 {
-	(void)state;
 	assert_selects("all", "0 1:0 1:1 3");
 	assert_selects(NULL, "0 1:0 1:1 3");
 	assert_selects("all,1", "0 1 1:0 1:1 3");
 }
 
-static void unknown_card_names_what_there_is(void **state)
+TEST(unknown_card_names_what_there_is)
 {
-	(void)state;
 	assert_refuses("9", -ENODEV, "no card '9': there is 0 (NVIDIA H200, GPU-8f6a3f3e-0000)");
 	assert_refuses("9", -ENODEV, "2 (does not answer");
 	assert_refuses("nonsense", -ENODEV, "'nonsense'");
@@ -143,36 +136,18 @@ static void unknown_card_names_what_there_is(void **state)
 	assert_refuses("0x1", -ENODEV, "'0x1'");
 }
 
-static void empty_words_are_refused(void **state)
+TEST(empty_words_are_refused)
 {
-	(void)state;
 	assert_refuses("", -EINVAL, "missing");
 	assert_refuses("0,,1", -EINVAL, "missing");
 	assert_refuses("0,", -EINVAL, "missing");
 }
 
-static void no_usable_card_at_all_is_an_error(void **state)
+TEST(no_usable_card_at_all_is_an_error)
 {
-	(void)state;
 	struct ll_err err;
 	const struct ll_card **chosen = NULL;
 	size_t count;
 	assert_fails(ll_select(&cards[4], 1, "all", &chosen, &count, &err), -EPERM, "card 2");
 	assert_fails(ll_select(&cards[1], 1, "all", &chosen, &count, &err), -ENODEV, "MIG");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(index_and_list),
-	    cmocka_unit_test(range),
-	    cmocka_unit_test(uuid_and_its_beginning),
-	    cmocka_unit_test(pci_address),
-	    cmocka_unit_test(slice),
-	    cmocka_unit_test(all_is_every_card_that_answers_and_slices_for_a_card_in_mig_mode),
-	    cmocka_unit_test(unknown_card_names_what_there_is),
-	    cmocka_unit_test(empty_words_are_refused),
-	    cmocka_unit_test(no_usable_card_at_all_is_an_error),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static void look_at_two_cards(void)
 	ll_driver_close(driver);
 }
 
-static void cards_come_in_pci_order(void **state)
+TEST(cards_come_in_pci_order)
 {
-	(void)state;
 	in_world("cards 2\ncard 0 name First\ncard 0 pci 0000:11:00.0\ncard 1 name Second\ncard 1 pci 0000:22:00.0\n",
 		 look_at_two_cards);
 }
@@ -72,13 +71,12 @@ static void find_cuda_devices(void)
 	ll_driver_close(driver);
 }
 
-static void cuda_devices_are_found_by_uuid_whatever_cudas_order(void **state)
+TEST(cuda_devices_are_found_by_uuid_whatever_cudas_order)
 {
-	(void)state;
 	in_world("cards 3\ncard 0 name A\ncard 1 name B\ncard 2 name C\ncuda-order 2 0 1\n", find_cuda_devices);
 }
 
-static void find_hidden_device(void)
+TEST_IN_WORLD("cards 2\n", card_hidden_from_cuda_is_named_so)
 {
 	struct ll_driver *driver;
 	const struct ll_card *cards;
@@ -92,13 +90,7 @@ static void find_hidden_device(void)
 	ll_driver_close(driver);
 }
 
-static void card_hidden_from_cuda_is_named_so(void **state)
-{
-	(void)state;
-	in_world("cards 2\n", find_hidden_device);
-}
-
-static void look_at_slices(void)
+TEST_IN_WORLD("cards 2\ncard 0 mig 3\n", slices_are_cards_of_their_own)
 {
 	struct ll_driver *driver = open_driver();
 	const struct ll_card *cards;
@@ -118,12 +110,6 @@ static void look_at_slices(void)
 	ll_driver_close(driver);
 }
 
-static void slices_are_cards_of_their_own(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncard 0 mig 3\n", look_at_slices);
-}
-
 static void open_without_required(void)
 {
 	struct ll_driver *driver = NULL;
@@ -132,25 +118,18 @@ static void open_without_required(void)
 	CHECK(!driver);
 }
 
-static void missing_required_function_is_named_with_the_driver(void **state)
+TEST(missing_required_function_is_named_with_the_driver)
 {
-	(void)state;
 	in_world("driver 470.57.02 cuda 11.4\nmissing nvmlDeviceGetUtilizationRates\n", open_without_required);
 }
 
-static void open_cuda_without_required(void)
+TEST_IN_WORLD("missing cuLaunchKernel\n", nvml_works_without_a_usable_cuda)
 {
 	struct ll_driver *driver = open_driver();
 	const struct ll_cuda *cuda = NULL;
 	CHECK_FAILS(ll_driver_cuda(driver, &cuda, err), -ENOSYS, "lacks cuLaunchKernel");
 	CHECK(!cuda);
 	ll_driver_close(driver);
-}
-
-static void nvml_works_without_a_usable_cuda(void **state)
-{
-	(void)state;
-	in_world("missing cuLaunchKernel\n", open_cuda_without_required);
 }
 
 static void read_without_optional(void)
@@ -173,9 +152,8 @@ static void read_without_optional(void)
 	ll_driver_close(driver);
 }
 
-static void older_driver_is_read_by_its_older_calls(void **state)
+TEST(older_driver_is_read_by_its_older_calls)
 {
-	(void)state;
 	in_world("driver 470.57.02 cuda 11.4\n"
 		 "missing nvmlDeviceGetTotalEnergyConsumption nvmlGpmSampleGet nvmlDeviceGetMemoryInfo_v2\n"
 		 "missing nvmlDeviceGetFieldValues nvmlDeviceGetComputeRunningProcesses_v3\n"
@@ -184,7 +162,7 @@ static void older_driver_is_read_by_its_older_calls(void **state)
 		 read_without_optional);
 }
 
-static void read_everything(void)
+TEST_IN_WORLD("", every_reading_of_an_idle_card_makes_sense)
 {
 	struct ll_driver *driver = open_driver();
 	const struct ll_card *card = first_card(driver);
@@ -223,13 +201,7 @@ static void read_everything(void)
 	ll_driver_close(driver);
 }
 
-static void every_reading_of_an_idle_card_makes_sense(void **state)
-{
-	(void)state;
-	in_world("", read_everything);
-}
-
-static void read_harmed(void)
+TEST_IN_WORLD("card 0 mode exclusive\ncard 0 slowdown on\n", mode_and_slowdown_are_seen)
 {
 	struct ll_driver *driver = open_driver();
 	const struct ll_card *card = first_card(driver);
@@ -240,12 +212,6 @@ static void read_harmed(void)
 	CHECK_OK(ll_read_slowdown(card, &slowdown, err));
 	CHECK(slowdown & LL_SLOWDOWN_HARM);
 	ll_driver_close(driver);
-}
-
-static void mode_and_slowdown_are_seen(void **state)
-{
-	(void)state;
-	in_world("card 0 mode exclusive\ncard 0 slowdown on\n", read_harmed);
 }
 
 static void read_with_faults(void)
@@ -265,16 +231,15 @@ static void read_with_faults(void)
 	ll_driver_close(driver);
 }
 
-static void failing_readings_say_what_a_caller_can_do(void **state)
+TEST(failing_readings_say_what_a_caller_can_do)
 {
-	(void)state;
 	in_world("fail nvmlDeviceGetUtilizationRates NVML_ERROR_GPU_IS_LOST\n"
 		 "fail nvmlDeviceGetTemperature NVML_ERROR_NO_PERMISSION\n"
 		 "fail nvmlDeviceGetTotalEnergyConsumption NVML_ERROR_UNKNOWN count 2\n",
 		 read_with_faults);
 }
 
-static void select_beside_lost(void)
+TEST_IN_WORLD("cards 2\ncard 0 gone on\n", lost_card_does_not_hide_or_renumber_the_others)
 {
 	struct ll_driver *driver = open_driver();
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
@@ -285,25 +250,13 @@ static void select_beside_lost(void)
 	ll_driver_close(driver);
 }
 
-static void lost_card_does_not_hide_or_renumber_the_others(void **state)
-{
-	(void)state;
-	in_world("cards 2\ncard 0 gone on\n", select_beside_lost);
-}
-
-static void open_without_cards(void)
+TEST_IN_WORLD("cards 0\n", driver_without_cards_is_an_error)
 {
 	struct ll_driver *driver = NULL;
 	CHECK_FAILS(ll_driver_open(&driver, err), -ENODEV, "no card");
 }
 
-static void driver_without_cards_is_an_error(void **state)
-{
-	(void)state;
-	in_world("cards 0\n", open_without_cards);
-}
-
-static void read_samples(void)
+TEST_IN_WORLD("", every_sample_is_given_once_and_in_order)
 {
 	struct ll_driver *driver = open_driver();
 	struct ll_util_reader reader;
@@ -328,13 +281,7 @@ static void read_samples(void)
 	ll_driver_close(driver);
 }
 
-static void every_sample_is_given_once_and_in_order(void **state)
-{
-	(void)state;
-	in_world("", read_samples);
-}
-
-static void read_gpm(void)
+TEST_IN_WORLD("", gpm_gives_means_over_windows_that_are_long_enough)
 {
 	struct ll_driver *driver = open_driver();
 	struct ll_gpm *gpm = NULL;
@@ -354,13 +301,7 @@ static void read_gpm(void)
 	ll_driver_close(driver);
 }
 
-static void gpm_gives_means_over_windows_that_are_long_enough(void **state)
-{
-	(void)state;
-	in_world("", read_gpm);
-}
-
-static void open_gpm_without(void)
+TEST_IN_WORLD("card 0 gpm off\n", card_without_gpm_names_the_metrics_that_remain)
 {
 	struct ll_driver *driver = open_driver();
 	struct ll_gpm *gpm = NULL;
@@ -369,7 +310,7 @@ static void open_gpm_without(void)
 	ll_driver_close(driver);
 }
 
-static void check_gpm_metrics(void)
+TEST_IN_WORLD("card 0 gpm-tensor off\n", gpm_without_a_reading_is_known_before_it_is_needed)
 {
 	struct ll_driver *driver = open_driver();
 	const struct ll_card *card = first_card(driver);
@@ -379,19 +320,7 @@ static void check_gpm_metrics(void)
 	ll_driver_close(driver);
 }
 
-static void gpm_without_a_reading_is_known_before_it_is_needed(void **state)
-{
-	(void)state;
-	in_world("card 0 gpm-tensor off\n", check_gpm_metrics);
-}
-
-static void card_without_gpm_names_the_metrics_that_remain(void **state)
-{
-	(void)state;
-	in_world("card 0 gpm off\n", open_gpm_without);
-}
-
-static void watch_faults(void)
+TEST_IN_WORLD("at 300ms card 0 xid 31\n", fault_report_arrives_without_waiting)
 {
 	struct ll_driver *driver = open_driver();
 	struct ll_xid_watch *watch = NULL;
@@ -407,13 +336,7 @@ static void watch_faults(void)
 	ll_driver_close(driver);
 }
 
-static void fault_report_arrives_without_waiting(void **state)
-{
-	(void)state;
-	in_world("at 300ms card 0 xid 31\n", watch_faults);
-}
-
-static void open_twice(void)
+TEST_IN_WORLD("", driver_can_be_opened_again)
 {
 	struct ll_driver *first = open_driver();
 	char uuid[LL_UUID_SIZE];
@@ -422,35 +345,4 @@ static void open_twice(void)
 	struct ll_driver *second = open_driver();
 	CHECK(ll_cards_find_uuid(second, uuid));
 	ll_driver_close(second);
-}
-
-static void driver_can_be_opened_again(void **state)
-{
-	(void)state;
-	in_world("", open_twice);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(cards_come_in_pci_order),
-	    cmocka_unit_test(cuda_devices_are_found_by_uuid_whatever_cudas_order),
-	    cmocka_unit_test(card_hidden_from_cuda_is_named_so),
-	    cmocka_unit_test(slices_are_cards_of_their_own),
-	    cmocka_unit_test(missing_required_function_is_named_with_the_driver),
-	    cmocka_unit_test(nvml_works_without_a_usable_cuda),
-	    cmocka_unit_test(older_driver_is_read_by_its_older_calls),
-	    cmocka_unit_test(every_reading_of_an_idle_card_makes_sense),
-	    cmocka_unit_test(mode_and_slowdown_are_seen),
-	    cmocka_unit_test(failing_readings_say_what_a_caller_can_do),
-	    cmocka_unit_test(lost_card_does_not_hide_or_renumber_the_others),
-	    cmocka_unit_test(driver_without_cards_is_an_error),
-	    cmocka_unit_test(every_sample_is_given_once_and_in_order),
-	    cmocka_unit_test(gpm_gives_means_over_windows_that_are_long_enough),
-	    cmocka_unit_test(gpm_without_a_reading_is_known_before_it_is_needed),
-	    cmocka_unit_test(card_without_gpm_names_the_metrics_that_remain),
-	    cmocka_unit_test(fault_report_arrives_without_waiting),
-	    cmocka_unit_test(driver_can_be_opened_again),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

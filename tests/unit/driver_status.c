@@ -7,9 +7,8 @@
 #include "driver/readings.h"
 #include "driver/xid.h"
 
-static void nvml_statuses_map_to_what_a_caller_does_next(void **state)
+TEST(nvml_statuses_map_to_what_a_caller_does_next)
 {
-	(void)state;
 	assert_int_equal(ll_nvml_errno(LL_NVML_SUCCESS), 0);
 	assert_int_equal(ll_nvml_errno(LL_NVML_ERROR_GPU_IS_LOST), -ENODEV);
 	assert_int_equal(ll_nvml_errno(LL_NVML_ERROR_NOT_SUPPORTED), -ENOSYS);
@@ -19,9 +18,8 @@ static void nvml_statuses_map_to_what_a_caller_does_next(void **state)
 	assert_int_equal(ll_nvml_errno((ll_nvml_result)12345), -EIO);
 }
 
-static void cuda_statuses_map_to_what_a_caller_does_next(void **state)
+TEST(cuda_statuses_map_to_what_a_caller_does_next)
 {
-	(void)state;
 	assert_int_equal(ll_cuda_errno(LL_CUDA_SUCCESS), 0);
 	assert_int_equal(ll_cuda_errno(LL_CUDA_ERROR_OUT_OF_MEMORY), -ENOMEM);
 	assert_int_equal(ll_cuda_errno(LL_CUDA_ERROR_NOT_READY), -EAGAIN);
@@ -37,9 +35,8 @@ static ll_cu_result fake_error_name(ll_cu_result status, const char **ret_text)
 	return LL_CUDA_SUCCESS;
 }
 
-static void texts_name_the_status_and_its_number(void **state)
+TEST(texts_name_the_status_and_its_number)
 {
-	(void)state;
 	struct ll_cuda cuda = {.cuGetErrorName = fake_error_name};
 	struct ll_err err;
 	char text[LL_STATUS_TEXT_SIZE];
@@ -53,9 +50,8 @@ static void texts_name_the_status_and_its_number(void **state)
 	assert_true(err.hint[0]);
 }
 
-static void uuids_are_read_strictly(void **state)
+TEST(uuids_are_read_strictly)
 {
-	(void)state;
 	static const uint8_t expected[16] = {0x8f, 0x6a, 0x3f, 0x3e, 0x00, 0x11, 0x22, 0x33,
 					     0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xBb};
 	static const char *const bad[] = {"",
@@ -75,9 +71,8 @@ static void uuids_are_read_strictly(void **state)
 	assert_memory_equal(bytes, expected, sizeof bytes);
 }
 
-static void slowdowns_are_listed(void **state)
+TEST(slowdowns_are_listed)
 {
-	(void)state;
 	char text[64];
 	char shorter[8];
 	assert_string_equal(ll_slowdown_text(0, text, sizeof text), "none");
@@ -86,30 +81,14 @@ static void slowdowns_are_listed(void **state)
 	assert_string_equal(ll_slowdown_text(LL_SLOWDOWN_HARM, shorter, sizeof shorter), "thermal");
 }
 
-static void faults_have_texts(void **state)
+TEST(faults_have_texts)
 {
-	(void)state;
 	assert_non_null(strstr(ll_xid_text(79), "fallen off the bus"));
 	assert_non_null(strstr(ll_xid_text(99999), "catalogue"));
 }
 
-static void names_are_the_command_lines(void **state)
+TEST(names_are_the_command_lines)
 {
-	(void)state;
 	assert_string_equal(ll_gpm_metric_name(LL_GPM_OCCUPANCY), "occupancy");
 	assert_string_equal(ll_compute_mode_text(LL_MODE_EXCLUSIVE_PROCESS), "exclusive-process");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(nvml_statuses_map_to_what_a_caller_does_next),
-	    cmocka_unit_test(cuda_statuses_map_to_what_a_caller_does_next),
-	    cmocka_unit_test(texts_name_the_status_and_its_number),
-	    cmocka_unit_test(uuids_are_read_strictly),
-	    cmocka_unit_test(slowdowns_are_listed),
-	    cmocka_unit_test(faults_have_texts),
-	    cmocka_unit_test(names_are_the_command_lines),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,9 +51,8 @@ static void write_file(const char *text, size_t length)
 	fclose(file);
 }
 
-static void a_later_run_takes_the_place_of_an_earlier_one_and_the_oldest_makes_room(void **state)
+TEST(a_later_run_takes_the_place_of_an_earlier_one_and_the_oldest_makes_room)
 {
-	(void)state;
 	struct ll_earlier *earlier = calloc(1, sizeof *earlier);
 	assert_non_null(earlier);
 	for (uint64_t i = 0; i < LL_EARLIER_RECORDS; i++) {
@@ -78,9 +77,8 @@ static void a_later_run_takes_the_place_of_an_earlier_one_and_the_oldest_makes_r
 	free(earlier);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT, again = LL_STRBUF_INIT;
 	struct ll_earlier *earlier = calloc(1, sizeof *earlier), *read = calloc(1, sizeof *read);
 	assert_true(earlier && read);
@@ -104,9 +102,8 @@ static void what_is_written_is_read(void **state)
 
 #define LINE "1764240000\tGPU-1\tab\tcd\tslices\t12.345\t678\ttrain.py\tinfer.py\n"
 
-static void any_damage_of_the_text_is_seen(void **state)
+TEST(any_damage_of_the_text_is_seen)
 {
-	(void)state;
 	static const char *const good[] = {"loadline earlier 1\n", "loadline earlier 1\n" LINE LINE};
 	static const char *const bad[] = {
 	    "",
@@ -139,9 +136,8 @@ static void any_damage_of_the_text_is_seen(void **state)
 	free(earlier);
 }
 
-static void more_records_than_there_may_be_are_damage(void **state)
+TEST(more_records_than_there_may_be_are_damage)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_earlier *earlier = calloc(1, sizeof *earlier);
 	assert_non_null(earlier);
@@ -154,9 +150,8 @@ static void more_records_than_there_may_be_are_damage(void **state)
 	free(earlier);
 }
 
-static void the_folder_is_that_of_the_world_or_of_the_users_state(void **state)
+TEST(the_folder_is_that_of_the_world_or_of_the_users_state)
 {
-	(void)state;
 	char path[PATH_MAX];
 	struct ll_err err;
 	setenv("HOME", "/home/me", 1);
@@ -176,9 +171,8 @@ static void the_folder_is_that_of_the_world_or_of_the_users_state(void **state)
 	assert_fails(ll_earlier_folder(NULL, path, &err), -ENOENT, "neither XDG_STATE_HOME nor HOME");
 }
 
-static void folders_are_made_and_only_the_user_may_enter_them(void **state)
+TEST_WITH(setup, teardown, folders_are_made_and_only_the_user_may_enter_them)
 {
-	(void)state;
 	char path[PATH_MAX];
 	struct stat st;
 	struct ll_earlier_record record = record_of(1, LL_WAY_SLICES, 5);
@@ -197,9 +191,8 @@ static void folders_are_made_and_only_the_user_may_enter_them(void **state)
 	free(read);
 }
 
-static void another_users_folder_is_left_alone(void **state)
+TEST_WITH(setup, teardown, another_users_folder_is_left_alone)
 {
-	(void)state;
 	struct ll_err err;
 	struct ll_earlier_record record = record_of(1, LL_WAY_SLICES, 5);
 	char path[PATH_MAX];
@@ -211,9 +204,8 @@ static void another_users_folder_is_left_alone(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_damaged_file_is_put_aside_and_another_begun(void **state)
+TEST_WITH(setup, teardown, a_damaged_file_is_put_aside_and_another_begun)
 {
-	(void)state;
 	static const char nul[] = "loadline earlier 1\n\0";
 	struct ll_err err;
 	struct ll_earlier_record record = record_of(1, LL_WAY_SLICES, 5);
@@ -238,9 +230,8 @@ static void a_damaged_file_is_put_aside_and_another_begun(void **state)
 }
 
 /* Each adds records of its own: none is lost. */
-static void writers_at_the_same_time_wait_for_each_other(void **state)
+TEST_WITH(setup, teardown, writers_at_the_same_time_wait_for_each_other)
 {
-	(void)state;
 	struct ll_earlier *read = calloc(1, sizeof *read);
 	assert_non_null(read);
 	for (uint64_t i = 0; i < WRITERS; i++) {
@@ -261,20 +252,4 @@ static void writers_at_the_same_time_wait_for_each_other(void **state)
 	assert_int_equal(ll_earlier_read(folder, read, NULL), 0);
 	assert_int_equal(read->count, WRITERS * EACH);
 	free(read);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_later_run_takes_the_place_of_an_earlier_one_and_the_oldest_makes_room),
-	    cmocka_unit_test(what_is_written_is_read),
-	    cmocka_unit_test(any_damage_of_the_text_is_seen),
-	    cmocka_unit_test(more_records_than_there_may_be_are_damage),
-	    cmocka_unit_test(the_folder_is_that_of_the_world_or_of_the_users_state),
-	    cmocka_unit_test_setup_teardown(folders_are_made_and_only_the_user_may_enter_them, setup, teardown),
-	    cmocka_unit_test_setup_teardown(another_users_folder_is_left_alone, setup, teardown),
-	    cmocka_unit_test_setup_teardown(a_damaged_file_is_put_aside_and_another_begun, setup, teardown),
-	    cmocka_unit_test_setup_teardown(writers_at_the_same_time_wait_for_each_other, setup, teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,9 +84,8 @@ static struct outcome hold(struct card *card, double target)
 	return outcome;
 }
 
-static void every_reading_is_within_2_percent_and_the_clocks_stay(void **state)
+TEST(every_reading_is_within_2_percent_and_the_clocks_stay)
 {
-	(void)state;
 	static const double targets[] = {150, 175, 200, 250, 300, 400};
 	for (unsigned i = 0; i < sizeof targets / sizeof *targets; i++) {
 		struct card card;
@@ -124,9 +123,8 @@ static enum ll_level_state hold_ratio(enum ll_metric metric, double target, doub
 	return ll_drive_state(&drive, ret_reach);
 }
 
-static void tensor_and_dram_fill_every_sm_with_a_kernel_of_their_own(void **state)
+TEST(tensor_and_dram_fill_every_sm_with_a_kernel_of_their_own)
 {
-	(void)state;
 	static const struct {
 		enum ll_metric metric;
 		enum ll_kernel kernel;
@@ -141,9 +139,8 @@ static void tensor_and_dram_fill_every_sm_with_a_kernel_of_their_own(void **stat
 	}
 }
 
-static void a_ratio_is_held_whatever_the_card_reaches_and_more_is_told(void **state)
+TEST(a_ratio_is_held_whatever_the_card_reaches_and_more_is_told)
 {
-	(void)state;
 	double mean, reach;
 	static const double reaches[] = {0.55, 0.65, 0.75, 0.85, 0.95};
 	for (unsigned i = 0; i < sizeof reaches / sizeof *reaches; i++) {
@@ -155,14 +152,4 @@ static void a_ratio_is_held_whatever_the_card_reaches_and_more_is_told(void **st
 	}
 	assert_int_equal(hold_ratio(LL_METRIC_TENSOR, 0.8, 0.6, &mean, &reach), LL_LEVEL_TARGET_TOO_HIGH);
 	assert_near(reach, 0.6, 0.01);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_reading_is_within_2_percent_and_the_clocks_stay),
-	    cmocka_unit_test(tensor_and_dram_fill_every_sm_with_a_kernel_of_their_own),
-	    cmocka_unit_test(a_ratio_is_held_whatever_the_card_reaches_and_more_is_told),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

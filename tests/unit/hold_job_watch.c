@@ -50,6 +50,8 @@ static int end(void **state)
 	return 0;
 }
 
+TEST_EACH(begin, end);
+
 static void begin_watch(void)
 {
 	ll_job_watch_begin(&watch, &loadlined.places, UUID, now_ns);
@@ -63,9 +65,8 @@ static void join(void)
 	assert_false(look(0));
 }
 
-static void test_sees_work_at_once_and_only_new_work(void **state)
+TEST(test_sees_work_at_once_and_only_new_work)
 {
-	(void)state;
 	slot->activity_ns = 5; /* long ago */
 	join();
 	assert_false(look(1));
@@ -80,9 +81,8 @@ static void test_sees_work_at_once_and_only_new_work(void **state)
 	assert_false(look(1));
 }
 
-static void test_sees_work_that_goes_on_when_it_begins(void **state)
+TEST(test_sees_work_that_goes_on_when_it_begins)
 {
-	(void)state;
 	slot->activity_ns = LL_ACTIVITY_NOW;
 	begin_watch();
 	fake_daemon_accept_watch(&loadlined);
@@ -91,9 +91,8 @@ static void test_sees_work_that_goes_on_when_it_begins(void **state)
 	assert_true(look(10 * MS));
 }
 
-static void test_reads_on_until_there_is_an_answer(void **state)
+TEST(test_reads_on_until_there_is_an_answer)
 {
-	(void)state;
 	slot->activity_ns = LL_ACTIVITY_NOW;
 	begin_watch();
 	assert_false(look(0));
@@ -102,9 +101,8 @@ static void test_reads_on_until_there_is_an_answer(void **state)
 	assert_true(look(0));
 }
 
-static void test_slots_come_and_go(void **state)
+TEST(test_slots_come_and_go)
 {
-	(void)state;
 	join();
 	struct ll_page_slot *second = fake_job_give(&job, LL_PAGE_SLOTS - 1, 1, 71);
 	struct ll_page_slot *elsewhere = fake_job_give(&job, 0, 0, 72);
@@ -126,9 +124,8 @@ static void test_slots_come_and_go(void **state)
 	assert_false(look(1));
 }
 
-static void test_a_job_that_ended_counts_no_more(void **state)
+TEST(test_a_job_that_ended_counts_no_more)
 {
-	(void)state;
 	struct fake_job other;
 	fake_job_init(&other, 8, UUID);
 	fake_job_give(&other, 0, 1, 80)->activity_ns = LL_ACTIVITY_NOW;
@@ -142,9 +139,8 @@ static void test_a_job_that_ended_counts_no_more(void **state)
 	fake_job_fini(&other);
 }
 
-static void test_a_card_that_the_job_gets_later(void **state)
+TEST(test_a_card_that_the_job_gets_later)
 {
-	(void)state;
 	struct fake_job other;
 	fake_job_init(&other, 8, "");
 	join();
@@ -161,9 +157,8 @@ static void test_a_card_that_the_job_gets_later(void **state)
 
 /* ---- loadlined comes and goes ---- */
 
-static void test_joins_a_daemon_that_comes_later_within_a_second(void **state)
+TEST(test_joins_a_daemon_that_comes_later_within_a_second)
 {
-	(void)state;
 	fake_daemon_kill(&loadlined);
 	begin_watch();
 	for (int i = 0; i < 5; i++)
@@ -177,9 +172,8 @@ static void test_joins_a_daemon_that_comes_later_within_a_second(void **state)
 	assert_true(look(0));
 }
 
-static void test_goes_on_without_the_daemon_and_with_the_next_one(void **state)
+TEST(test_goes_on_without_the_daemon_and_with_the_next_one)
 {
-	(void)state;
 	slot->activity_ns = 5;
 	join();
 	fake_daemon_kill(&loadlined);
@@ -202,9 +196,8 @@ static void test_goes_on_without_the_daemon_and_with_the_next_one(void **state)
 	assert_int_equal(watch.count, 0);
 }
 
-static void test_a_job_that_ended_with_the_daemon_is_forgotten(void **state)
+TEST(test_a_job_that_ended_with_the_daemon_is_forgotten)
 {
-	(void)state;
 	join();
 	fake_daemon_kill(&loadlined);
 	slot->activity_ns = LL_ACTIVITY_NOW; /* and killed */
@@ -219,9 +212,8 @@ static void test_a_job_that_ended_with_the_daemon_is_forgotten(void **state)
 	assert_int_equal(watch.count, 0);
 }
 
-static void test_a_page_that_comes_twice_is_one(void **state)
+TEST(test_a_page_that_comes_twice_is_one)
 {
-	(void)state;
 	join();
 	fake_daemon_send_page(&loadlined, 1, &job);
 	slot->activity_ns = 5;
@@ -237,9 +229,8 @@ static int count_fds(void)
 	return count;
 }
 
-static void test_what_cannot_be_read_is_left_out_and_told(void **state)
+TEST(test_what_cannot_be_read_is_left_out_and_told)
 {
-	(void)state;
 	struct fake_job other;
 	int before = count_fds();
 	fake_job_init(&other, 8, UUID);
@@ -258,9 +249,8 @@ static void test_what_cannot_be_read_is_left_out_and_told(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
-static void test_many_jobs_are_read_in_a_few_looks(void **state)
+TEST(test_many_jobs_are_read_in_a_few_looks)
 {
-	(void)state;
 	enum { JOBS = 40 };
 	struct fake_job jobs[JOBS];
 	join();
@@ -311,9 +301,8 @@ static void *answer_list(void *arg)
 	return NULL;
 }
 
-static void test_lists_the_programs_of_its_card(void **state)
+TEST(test_lists_the_programs_of_its_card)
 {
-	(void)state;
 	struct ll_governed *list = NULL;
 	size_t count = 0;
 	pthread_t thread;
@@ -329,35 +318,11 @@ static void test_lists_the_programs_of_its_card(void **state)
 	free(list);
 }
 
-static void test_does_not_wait_for_who_does_not_answer(void **state)
+TEST(test_does_not_wait_for_who_does_not_answer)
 {
-	(void)state;
 	struct ll_governed *list = NULL;
 	size_t count = 0;
 	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), -ETIMEDOUT);
 	fake_daemon_kill(&loadlined);
 	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), -ECONNREFUSED);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(sees_work_at_once_and_only_new_work),
-	    TEST(sees_work_that_goes_on_when_it_begins),
-	    TEST(reads_on_until_there_is_an_answer),
-	    TEST(slots_come_and_go),
-	    TEST(a_job_that_ended_counts_no_more),
-	    TEST(a_card_that_the_job_gets_later),
-	    TEST(joins_a_daemon_that_comes_later_within_a_second),
-	    TEST(goes_on_without_the_daemon_and_with_the_next_one),
-	    TEST(a_job_that_ended_with_the_daemon_is_forgotten),
-	    TEST(a_page_that_comes_twice_is_one),
-	    TEST(what_cannot_be_read_is_left_out_and_told),
-	    TEST(many_jobs_are_read_in_a_few_looks),
-	    TEST(lists_the_programs_of_its_card),
-	    TEST(does_not_wait_for_who_does_not_answer),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,8 @@ static int end(void **state)
 	return has_ended && fake_world->contexts == 0 ? 0 : -1;
 }
 
+TEST_EACH(begin, end);
+
 static struct ll_pacer_report report(int lane)
 {
 	struct ll_pacer_report now;
@@ -110,9 +112,41 @@ static void close_lane(int lane)
 	wait_for(is_in(lane, LL_PACER_CLOSED));
 }
 
-static void two_cards_hold_in_one_process_that_names_both(void **state)
+/* Runs in a child: a hold with both cards at work, which is then killed. */
+static void be_a_hold(int pid_fd)
 {
-	(void)state;
+	begin(NULL);
+	open_both();
+	pid_t pid = report(0).pid;
+	if (write(pid_fd, &pid, sizeof pid) != (ssize_t)sizeof pid)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* First: it forks, and has no threads yet. */
+TEST_WITH(NULL, NULL, the_process_ends_with_the_killed_hold)
+{
+	int fds[2], status = 0;
+	pid_t pid;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the orphan becomes ours */
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid_t hold = fork();
+	assert_true(hold >= 0);
+	if (hold == 0)
+		be_a_hold(fds[1]);
+	assert_int_equal(read(fds[0], &pid, sizeof pid), sizeof pid);
+	assert_false(is_gone(pid));
+	assert_int_equal(kill(hold, SIGKILL), 0);
+	assert_int_equal(waitpid(hold, NULL, 0), hold);
+	wait_for(waitpid(pid, &status, WNOHANG) == pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST(two_cards_hold_in_one_process_that_names_both)
+{
 	char path[64], text[256] = "";
 	open_both();
 	assert_int_equal(fake_world->contexts, 2);
@@ -126,18 +160,16 @@ static void two_cards_hold_in_one_process_that_names_both(void **state)
 	assert_string_equal(text, "loadline-hold: synthetic load on no card, no card");
 }
 
-static void any_card_may_be_the_first(void **state)
+TEST(any_card_may_be_the_first)
 {
-	(void)state;
 	open_lane(1);
 	assert_true(is_in(0, LL_PACER_CLOSED));
 	open_lane(0);
 	assert_int_equal(report(0).pid, report(1).pid);
 }
 
-static void a_slow_opening_does_not_stop_the_other_card(void **state)
+TEST(a_slow_opening_does_not_stop_the_other_card)
 {
-	(void)state;
 	open_lane(0);
 	fake_world->hangs_in_open = true;
 	ll_pacer_open(pacers[1]);
@@ -148,9 +180,8 @@ static void a_slow_opening_does_not_stop_the_other_card(void **state)
 	assert_int_equal(report(0).pid, report(1).pid);
 }
 
-static void a_released_card_leaves_the_other_running_and_comes_back(void **state)
+TEST(a_released_card_leaves_the_other_running_and_comes_back)
 {
-	(void)state;
 	open_both();
 	pid_t pid = report(0).pid;
 	fake_world->hangs_in_close = true;
@@ -167,9 +198,8 @@ static void a_released_card_leaves_the_other_running_and_comes_back(void **state
 	assert_int_equal(report(1).pid, pid);
 }
 
-static void the_process_ends_with_its_last_card(void **state)
+TEST(the_process_ends_with_its_last_card)
 {
-	(void)state;
 	open_both();
 	pid_t pid = report(0).pid;
 	close_lane(0);
@@ -183,9 +213,8 @@ static void the_process_ends_with_its_last_card(void **state)
 }
 
 /* One closes as the other opens, so that now and then the process is just about to end. */
-static void a_card_that_opens_while_the_process_ends_is_served(void **state)
+TEST(a_card_that_opens_while_the_process_ends_is_served)
 {
-	(void)state;
 	open_lane(0);
 	for (int i = 0; i < 200; i++) {
 		int to_close = i % LANES, to_open = 1 - to_close;
@@ -203,9 +232,8 @@ static void a_card_that_opens_while_the_process_ends_is_served(void **state)
 	}
 }
 
-static void an_opening_that_fails_on_one_card_is_not_the_others(void **state)
+TEST(an_opening_that_fails_on_one_card_is_not_the_others)
 {
-	(void)state;
 	open_both();
 	pid_t pid = report(1).pid;
 	close_lane(0);
@@ -219,9 +247,8 @@ static void an_opening_that_fails_on_one_card_is_not_the_others(void **state)
 	assert_int_equal(report(1).pid, pid);
 }
 
-static void a_killed_process_is_lost_to_both_and_both_come_back(void **state)
+TEST(a_killed_process_is_lost_to_both_and_both_come_back)
 {
-	(void)state;
 	for (int i = 0; i < 10; i++) { /* often enough to be hit with a lock held */
 		open_both();
 		pid_t pid = report(0).pid;
@@ -239,9 +266,8 @@ static void a_killed_process_is_lost_to_both_and_both_come_back(void **state)
 	assert_int_equal(report(0).pid, report(1).pid);
 }
 
-static void a_card_whose_driver_hangs_is_killed_and_the_other_is_told_that_it_was_not_its_fault(void **state)
+TEST(a_card_whose_driver_hangs_is_killed_and_the_other_is_told_that_it_was_not_its_fault)
 {
-	(void)state;
 	open_both();
 	pid_t pid = report(1).pid;
 	fake_world->hangs_in_close = true;
@@ -257,9 +283,8 @@ static void a_card_whose_driver_hangs_is_killed_and_the_other_is_told_that_it_wa
 	open_both();
 }
 
-static void a_process_that_falls_while_one_card_opens_is_that_cards_fault(void **state)
+TEST(a_process_that_falls_while_one_card_opens_is_that_cards_fault)
 {
-	(void)state;
 	open_lane(0);
 	fake_world->hangs_in_open = true;
 	ll_pacer_open(pacers[1]);
@@ -289,15 +314,13 @@ static void goes_alone(int lane)
 	assert_string_equal(report(other).payload_name, "fake");
 }
 
-static void a_card_without_this_payload_gets_the_other_one_in_a_process_of_its_own(void **state)
+TEST(a_card_without_this_payload_gets_the_other_one_in_a_process_of_its_own)
 {
-	(void)state;
 	goes_alone(1);
 }
 
-static void so_does_the_card_whose_lane_is_the_main_thread(void **state)
+TEST(so_does_the_card_whose_lane_is_the_main_thread)
 {
-	(void)state;
 	goes_alone(0);
 }
 
@@ -308,9 +331,8 @@ static void *open_first(void *arg)
 	return NULL;
 }
 
-static void the_end_of_the_thread_that_opened_first_leaves_the_process_running(void **state)
+TEST(the_end_of_the_thread_that_opened_first_leaves_the_process_running)
 {
-	(void)state;
 	pthread_t governor;
 	assert_int_equal(pthread_create(&governor, NULL, open_first, NULL), 0);
 	assert_int_equal(pthread_join(governor, NULL), 0);
@@ -331,9 +353,8 @@ static bool rests(int lane)
 	return is_stopped(report(lane).pid);
 }
 
-static void a_process_is_stopped_when_both_cards_have_nothing_to_do(void **state)
+TEST(a_process_is_stopped_when_both_cards_have_nothing_to_do)
 {
-	(void)state;
 	open_lane(0);
 	order_stop(0);
 	wait_for(rests(0)); /* the other has not been asked for yet */
@@ -351,62 +372,10 @@ static void a_process_is_stopped_when_both_cards_have_nothing_to_do(void **state
 	}
 }
 
-/* Runs in a child: a hold with both cards at work, which is then killed. */
-static void be_a_hold(int pid_fd)
-{
-	begin(NULL);
-	open_both();
-	pid_t pid = report(0).pid;
-	if (write(pid_fd, &pid, sizeof pid) != (ssize_t)sizeof pid)
-		_exit(1);
-	for (;;)
-		pause();
-}
-
-static void the_process_ends_with_the_killed_hold(void **state)
-{
-	(void)state;
-	int fds[2], status = 0;
-	pid_t pid;
-	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the orphan becomes ours */
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid_t hold = fork();
-	assert_true(hold >= 0);
-	if (hold == 0)
-		be_a_hold(fds[1]);
-	assert_int_equal(read(fds[0], &pid, sizeof pid), sizeof pid);
-	assert_false(is_gone(pid));
-	assert_int_equal(kill(hold, SIGKILL), 0);
-	assert_int_equal(waitpid(hold, NULL, 0), hold);
-	wait_for(waitpid(pid, &status, WNOHANG) == pid);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	close(fds[0]);
-	close(fds[1]);
-}
-
-#define lanes_test(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
 int main(int argc, char **argv)
 {
 	fake_world_open();
 	if (ll_worker_is_asked(argc, argv))
 		return -ll_worker_main(payloads, NULL);
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_process_ends_with_the_killed_hold), /* first: it forks, and has no threads yet */
-	    lanes_test(two_cards_hold_in_one_process_that_names_both),
-	    lanes_test(any_card_may_be_the_first),
-	    lanes_test(a_slow_opening_does_not_stop_the_other_card),
-	    lanes_test(a_released_card_leaves_the_other_running_and_comes_back),
-	    lanes_test(the_process_ends_with_its_last_card),
-	    lanes_test(a_card_that_opens_while_the_process_ends_is_served),
-	    lanes_test(an_opening_that_fails_on_one_card_is_not_the_others),
-	    lanes_test(a_killed_process_is_lost_to_both_and_both_come_back),
-	    lanes_test(a_card_whose_driver_hangs_is_killed_and_the_other_is_told_that_it_was_not_its_fault),
-	    lanes_test(a_process_that_falls_while_one_card_opens_is_that_cards_fault),
-	    lanes_test(a_card_without_this_payload_gets_the_other_one_in_a_process_of_its_own),
-	    lanes_test(so_does_the_card_whose_lane_is_the_main_thread),
-	    lanes_test(a_process_is_stopped_when_both_cards_have_nothing_to_do),
-	    lanes_test(the_end_of_the_thread_that_opened_first_leaves_the_process_running),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -109,9 +109,8 @@ static bool held_half_of_a_second(void)
 	return fabs(share - 0.5) < 0.03;
 }
 
-static void test_holds_the_ordered_share(void **state)
+TEST_WITH(NULL, stop, test_holds_the_ordered_share)
 {
-	(void)state;
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
 	first_of_second = report();
@@ -121,9 +120,8 @@ static void test_holds_the_ordered_share(void **state)
 	assert_int_equal(report().sm_count, 132);
 }
 
-static void test_yields_to_a_late_start_and_comes_back_on_order_only(void **state)
+TEST_WITH(NULL, stop, test_yields_to_a_late_start_and_comes_back_on_order_only)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
 	fake_world->has_stranger = true;
@@ -137,9 +135,8 @@ static void test_yields_to_a_late_start_and_comes_back_on_order_only(void **stat
 	assert_false(report().is_halted);
 }
 
-static void test_yields_to_a_hole(void **state)
+TEST_WITH(NULL, stop, test_yields_to_a_hole)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
 	fake_world->has_gap = true;
@@ -158,22 +155,19 @@ static void assert_no_stranger(atomic_bool *event)
 	assert_int_equal(report().foreign_count, 0);
 }
 
-static void test_a_slow_launch_call_is_no_stranger(void **state)
+TEST_WITH(NULL, stop, test_a_slow_launch_call_is_no_stranger)
 {
-	(void)state;
 	assert_no_stranger(&fake_world->has_slow_call);
 }
 
 /* A simulated card after the process was stopped: what writes the records may go on later than what reads them. */
-static void test_a_record_that_comes_late_is_no_stranger(void **state)
+TEST_WITH(NULL, stop, test_a_record_that_comes_late_is_no_stranger)
 {
-	(void)state;
 	assert_no_stranger(&fake_world->has_unseen_record);
 }
 
-static void test_steps_back_and_goes_on_in_fill(void **state)
+TEST_WITH(NULL, stop, test_steps_back_and_goes_on_in_fill)
 {
-	(void)state;
 	start_open(LL_PACER_STEPS_BACK);
 	hold_until_running();
 	fake_world->has_stranger = true;
@@ -183,9 +177,8 @@ static void test_steps_back_and_goes_on_in_fill(void **state)
 	assert_false(report().is_halted);
 }
 
-static void test_ignore_does_not_look(void **state)
+TEST_WITH(NULL, stop, test_ignore_does_not_look)
 {
-	(void)state;
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
 	fake_world->has_stranger = true;
@@ -194,9 +187,8 @@ static void test_ignore_does_not_look(void **state)
 	assert_int_equal(report().foreign_count, 0);
 }
 
-static void test_an_order_that_is_not_renewed_expires(void **state)
+TEST_WITH(NULL, stop, test_an_order_that_is_not_renewed_expires)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
 	generation++;
@@ -207,9 +199,8 @@ static void test_an_order_that_is_not_renewed_expires(void **state)
 	assert_stopped();
 }
 
-static void test_a_lost_context_is_reported_and_can_be_made_again(void **state)
+TEST_WITH(NULL, stop, test_a_lost_context_is_reported_and_can_be_made_again)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
 	fake_world->is_lost = true;
@@ -222,9 +213,8 @@ static void test_a_lost_context_is_reported_and_can_be_made_again(void **state)
 	hold_until_running();
 }
 
-static void test_a_kernel_that_never_ends_means_a_lost_context(void **state)
+TEST_WITH(NULL, stop, test_a_kernel_that_never_ends_means_a_lost_context)
 {
-	(void)state;
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
 	fake_world->is_stuck = true;
@@ -232,9 +222,8 @@ static void test_a_kernel_that_never_ends_means_a_lost_context(void **state)
 	assert_non_null(strstr(report().err.text, "not come back"));
 }
 
-static void test_a_refused_context_is_reported(void **state)
+TEST_WITH(NULL, stop, test_a_refused_context_is_reported)
 {
-	(void)state;
 	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
 	start(&config);
 	fake_world->open_rc = -ENOMEM;
@@ -243,9 +232,8 @@ static void test_a_refused_context_is_reported(void **state)
 	assert_int_equal(report().err.code, -ENOMEM);
 }
 
-static void test_a_hanging_driver_does_not_hang_the_end(void **state)
+TEST(test_a_hanging_driver_does_not_hang_the_end)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
 	fake_world->hangs_in_close = true;
@@ -254,9 +242,8 @@ static void test_a_hanging_driver_does_not_hang_the_end(void **state)
 	pacer = NULL;
 }
 
-static void test_the_governor_is_woken(void **state)
+TEST_WITH(NULL, stop, test_the_governor_is_woken)
 {
-	(void)state;
 	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
 	config.wake_fd = eventfd(0, EFD_CLOEXEC);
 	start(&config);
@@ -283,9 +270,8 @@ static void kill_worker(void)
 	fake_world->contexts = 0;
 }
 
-static void test_a_killed_worker_is_a_lost_context_and_another_takes_over(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_a_killed_worker_is_a_lost_context_and_another_takes_over)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	for (unsigned i = 0; i < 20; i++) { /* often enough to be hit with the lock held */
 		hold_until_running();
@@ -302,9 +288,8 @@ static void test_a_killed_worker_is_a_lost_context_and_another_takes_over(void *
 	}
 }
 
-static void test_a_worker_killed_while_opening_has_failed(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_a_worker_killed_while_opening_has_failed)
 {
-	(void)state;
 	struct ll_pacer_config config = config_of(LL_PACER_YIELDS);
 	start(&config);
 	fake_world->hangs_in_open = true;
@@ -319,9 +304,8 @@ static void test_a_worker_killed_while_opening_has_failed(void **state)
 	hold_until_running();
 }
 
-static void test_closed_means_that_the_process_is_gone(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_closed_means_that_the_process_is_gone)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
 	pid_t pid = report().pid;
@@ -336,9 +320,8 @@ static void test_closed_means_that_the_process_is_gone(void **state)
 	assert_int_not_equal(report().pid, pid);
 }
 
-static void test_a_close_that_hangs_is_cut_and_another_context_can_be_made(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_a_close_that_hangs_is_cut_and_another_context_can_be_made)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
 	pid_t pid = report().pid;
@@ -354,9 +337,8 @@ static void test_a_close_that_hangs_is_cut_and_another_context_can_be_made(void 
 	fake_world->contexts = 1;
 }
 
-static void test_a_driver_that_hangs_is_killed_in_time(void **state)
+TEST_OF_GROUP("process", NULL, NULL, test_a_driver_that_hangs_is_killed_in_time)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	wait_for(report().state == LL_PACER_OPEN);
 	pid_t pid = report().pid;
@@ -381,9 +363,8 @@ static void be_a_governor(int pid_fd)
 		pause();
 }
 
-static void test_the_worker_ends_with_its_killed_governor(void **state)
+TEST_OF_GROUP("process", NULL, NULL, test_the_worker_ends_with_its_killed_governor)
 {
-	(void)state;
 	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
 	int fds[2], status = 0;
 	pid_t pid;
@@ -403,9 +384,8 @@ static void test_the_worker_ends_with_its_killed_governor(void **state)
 	fake_world->contexts = 0;
 }
 
-static void test_signals_to_the_whole_group_leave_the_worker_to_its_governor(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_signals_to_the_whole_group_leave_the_worker_to_its_governor)
 {
-	(void)state;
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
@@ -416,9 +396,8 @@ static void test_signals_to_the_whole_group_leave_the_worker_to_its_governor(voi
 	assert_int_equal(report().state, LL_PACER_OPEN);
 }
 
-static void test_a_stopped_worker_goes_on_with_its_context(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_a_stopped_worker_goes_on_with_its_context)
 {
-	(void)state;
 	start_open(LL_PACER_STAYS);
 	hold_until_running();
 	assert_int_equal(kill(report().pid, SIGSTOP), 0);
@@ -436,9 +415,8 @@ static bool rests(void)
 }
 
 /* Vulkan's threads would go on for ever, and its context must still be there when it is wanted. */
-static void test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	hold_until_running();
 	for (unsigned i = 0; i < 20; i++) {
@@ -459,9 +437,8 @@ static void test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called(void 
 	wait_for((ll_pacer_look(pacer), report().state == LL_PACER_LOST)); /* it looks a few times a second at most */
 }
 
-static void test_a_stopped_worker_can_be_closed_and_killed(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_a_stopped_worker_can_be_closed_and_killed)
 {
-	(void)state;
 	start_open(LL_PACER_YIELDS);
 	for (unsigned i = 0; i < 5; i++) {
 		hold_until_running();
@@ -479,9 +456,8 @@ static void test_a_stopped_worker_can_be_closed_and_killed(void **state)
 	wait_for(rests()); /* for the teardown */
 }
 
-static void test_the_worker_says_what_it_is_and_inherits_nothing(void **state)
+TEST_OF_GROUP("process", NULL, stop, test_the_worker_says_what_it_is_and_inherits_nothing)
 {
-	(void)state;
 	char path[64], text[256] = "";
 	int stray = fcntl(STDERR_FILENO, F_DUPFD, 100); /* not close-on-exec */
 	assert_true(stray >= 100);
@@ -504,9 +480,8 @@ static void test_the_worker_says_what_it_is_and_inherits_nothing(void **state)
 	close(stray);
 }
 
-static void test_a_worker_without_its_page_says_who_starts_it(void **state)
+TEST_OF_GROUP("process", NULL, NULL, test_a_worker_without_its_page_says_who_starts_it)
 {
-	(void)state;
 	struct ll_err err = {0};
 	/* Descriptor 3 is whatever this program has there; it is no page. */
 	assert_fails(ll_worker_main(payloads, &err), -EINVAL, "for loadline itself");
@@ -533,37 +508,10 @@ int main(int argc, char **argv)
 	fake_world_open();
 	if (ll_worker_is_asked(argc, argv))
 		return -ll_worker_main(payloads, NULL);
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_teardown(test_holds_the_ordered_share, stop),
-	    cmocka_unit_test_teardown(test_yields_to_a_late_start_and_comes_back_on_order_only, stop),
-	    cmocka_unit_test_teardown(test_yields_to_a_hole, stop),
-	    cmocka_unit_test_teardown(test_a_slow_launch_call_is_no_stranger, stop),
-	    cmocka_unit_test_teardown(test_a_record_that_comes_late_is_no_stranger, stop),
-	    cmocka_unit_test_teardown(test_steps_back_and_goes_on_in_fill, stop),
-	    cmocka_unit_test_teardown(test_ignore_does_not_look, stop),
-	    cmocka_unit_test_teardown(test_an_order_that_is_not_renewed_expires, stop),
-	    cmocka_unit_test_teardown(test_a_lost_context_is_reported_and_can_be_made_again, stop),
-	    cmocka_unit_test_teardown(test_a_kernel_that_never_ends_means_a_lost_context, stop),
-	    cmocka_unit_test_teardown(test_a_refused_context_is_reported, stop),
-	    cmocka_unit_test_teardown(test_the_governor_is_woken, stop),
-	    cmocka_unit_test(test_a_hanging_driver_does_not_hang_the_end),
-	};
-	const struct CMUnitTest process_tests[] = {
-	    cmocka_unit_test_teardown(test_a_killed_worker_is_a_lost_context_and_another_takes_over, stop),
-	    cmocka_unit_test_teardown(test_a_worker_killed_while_opening_has_failed, stop),
-	    cmocka_unit_test_teardown(test_closed_means_that_the_process_is_gone, stop),
-	    cmocka_unit_test_teardown(test_a_close_that_hangs_is_cut_and_another_context_can_be_made, stop),
-	    cmocka_unit_test_teardown(test_signals_to_the_whole_group_leave_the_worker_to_its_governor, stop),
-	    cmocka_unit_test_teardown(test_a_stopped_worker_goes_on_with_its_context, stop),
-	    cmocka_unit_test_teardown(test_a_worker_with_nothing_to_do_is_stopped_until_it_is_called, stop),
-	    cmocka_unit_test_teardown(test_a_stopped_worker_can_be_closed_and_killed, stop),
-	    cmocka_unit_test_teardown(test_the_worker_says_what_it_is_and_inherits_nothing, stop),
-	    cmocka_unit_test(test_a_driver_that_hangs_is_killed_in_time),
-	    cmocka_unit_test(test_the_worker_ends_with_its_killed_governor),
-	    cmocka_unit_test(test_a_worker_without_its_page_says_who_starts_it),
-	};
-	int failed = cmocka_run_group_tests_name("in a process", tests, use_process, NULL);
-	failed += cmocka_run_group_tests_name("only in a process", process_tests, use_process, NULL);
+	if (tests_are_listed(argc, argv))
+		return 0;
+	int failed = tests_run_group("in a process", NULL, use_process, NULL);
+	failed += tests_run_group("only in a process", "process", use_process, NULL);
 	/* Last: a thread that hangs stays. */
-	return failed + cmocka_run_group_tests_name("in a thread", tests, use_thread, NULL);
+	return failed + tests_run_group("in a thread", NULL, use_thread, NULL);
 }

@@ -51,6 +51,8 @@ static int end(void **state)
 	return has_ended ? 0 : -1;
 }
 
+TEST_EACH(begin, end);
+
 static struct ll_pacer_report report(void)
 {
 	struct ll_pacer_report now;
@@ -93,9 +95,8 @@ static void expect_end_of_connection(void)
 	fake_daemon_kill(&loadlined);
 }
 
-static void test_stops_for_a_governed_program_each_time(void **state)
+TEST(test_stops_for_a_governed_program_each_time)
 {
-	(void)state;
 	hold(); /* no loadlined serves */
 	for (uint64_t i = 1; i <= 3; i++) {
 		fake_daemon_listen(&loadlined);
@@ -111,9 +112,8 @@ static void test_stops_for_a_governed_program_each_time(void **state)
 	}
 }
 
-static void test_goes_on_when_loadlined_is_killed_and_still_sees_work(void **state)
+TEST(test_goes_on_when_loadlined_is_killed_and_still_sees_work)
 {
-	(void)state;
 	fake_daemon_listen(&loadlined);
 	hold();
 	fake_daemon_accept_watch(&loadlined);
@@ -143,10 +143,8 @@ int main(int argc, char **argv)
 	fake_world_open();
 	if (ll_worker_is_asked(argc, argv))
 		return -ll_worker_main(payloads, NULL);
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_stops_for_a_governed_program_each_time, begin, end),
-	    cmocka_unit_test_setup_teardown(test_goes_on_when_loadlined_is_killed_and_still_sees_work, begin, end),
-	};
-	int failed = cmocka_run_group_tests_name("in a process", tests, NULL, NULL);
-	return failed + cmocka_run_group_tests_name("in a thread", tests, use_thread, NULL);
+	if (tests_are_listed(argc, argv))
+		return 0;
+	int failed = tests_run_group("in a process", NULL, NULL, NULL);
+	return failed + tests_run_group("in a thread", NULL, use_thread, NULL);
 }

@@ -20,9 +20,10 @@ static int reset(void **state)
 	return 0;
 }
 
-static void test_who_is_not_parked_or_has_not_heard_a_call_is_not_kept(void **state)
+TEST_EACH(reset, NULL);
+
+TEST(test_who_is_not_parked_or_has_not_heard_a_call_is_not_kept)
 {
-	(void)state;
 	assert_false(ll_parking_keep(&parking));
 	uint32_t heard = ll_parking_listen(&parking);
 	ll_parking_call(&parking);
@@ -52,9 +53,8 @@ static void *sleep_and_wake(void *arg)
 	return NULL;
 }
 
-static void test_a_kept_one_stays_even_when_it_wakes(void **state)
+TEST(test_a_kept_one_stays_even_when_it_wakes)
 {
-	(void)state;
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, sleep_and_wake, NULL), 0);
 	for (unsigned i = 0; i < 20; i++) {
@@ -67,13 +67,4 @@ static void test_a_kept_one_stays_even_when_it_wakes(void **state)
 	}
 	is_ending = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(test_who_is_not_parked_or_has_not_heard_a_call_is_not_kept, reset),
-	    cmocka_unit_test_setup(test_a_kept_one_stays_even_when_it_wakes, reset),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,8 @@ static int leave(void **state)
 	return 0;
 }
 
+TEST_EACH(take, leave);
+
 static struct ll_hold_owner ask(const struct ll_card *card)
 {
 	struct ll_hold_owner owner = {0};
@@ -48,9 +50,8 @@ static struct ll_hold_owner ask(const struct ll_card *card)
 	return owner;
 }
 
-static void test_says_who_has_it_and_what_he_reports(void **state)
+TEST(test_says_who_has_it_and_what_he_reports)
 {
-	(void)state;
 	struct ll_hold_socket *hold_socket = ll_hold_sockets_at(sockets, 1);
 	struct ll_hold_owner seen = ask(&second);
 	assert_int_equal(seen.pid, getpid());
@@ -80,9 +81,8 @@ static void test_says_who_has_it_and_what_he_reports(void **state)
 	assert_int_equal(ask(&first).report.yields, 0);
 }
 
-static void test_two_cannot_have_it_and_none_keeps_half(void **state)
+TEST(test_two_cannot_have_it_and_none_keeps_half)
 {
-	(void)state;
 	static const struct ll_card third = {.label = "2", .uuid = "GPU-third"};
 	const struct ll_card *const others[] = {&third, &first};
 	struct ll_hold_sockets *more;
@@ -96,9 +96,8 @@ static void test_two_cannot_have_it_and_none_keeps_half(void **state)
 	assert_int_equal(ll_hold_sockets_bind(others, 2, world, &sockets, NULL), 0);
 }
 
-static void test_worlds_have_sockets_of_their_own(void **state)
+TEST(test_worlds_have_sockets_of_their_own)
 {
-	(void)state;
 	struct ll_hold_sockets *others;
 	struct ll_hold_owner seen;
 	assert_int_equal(ll_hold_query("GPU-first", "/", &seen, NULL), -ENOENT);
@@ -122,9 +121,8 @@ static int connect_to(const struct ll_card *card)
 	return fd;
 }
 
-static void test_who_never_reads_holds_up_nobody(void **state)
+TEST(test_who_never_reads_holds_up_nobody)
 {
-	(void)state;
 	enum { ASKERS = 200 };
 	int fds[ASKERS];
 	for (int i = 0; i < ASKERS; i++) {
@@ -158,9 +156,8 @@ static pid_t start_child(void)
 	return pid;
 }
 
-static void test_a_killed_hold_leaves_nothing(void **state)
+TEST(test_a_killed_hold_leaves_nothing)
 {
-	(void)state;
 	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
 	for (int i = 0; i < 20; i++) {
 		pid_t pid = start_child();
@@ -170,9 +167,8 @@ static void test_a_killed_hold_leaves_nothing(void **state)
 	}
 }
 
-static void test_a_stopped_hold_is_known_and_says_nothing(void **state)
+TEST(test_a_stopped_hold_is_known_and_says_nothing)
 {
-	(void)state;
 	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
 	pid_t pid = start_child();
 	char text[64];
@@ -204,9 +200,8 @@ static int be_another_user(void)
 														    : 2;
 }
 
-static void test_another_user_sees_it_and_cannot_have_it(void **state)
+TEST(test_another_user_sees_it_and_cannot_have_it)
 {
-	(void)state;
 	int status;
 	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
 	pid_t pid = fork();
@@ -228,9 +223,8 @@ static void limit_descriptors(pid_t pid, rlim_t count)
 	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
 }
 
-static void test_a_hold_without_descriptors_answers_later(void **state)
+TEST(test_a_hold_without_descriptors_answers_later)
 {
-	(void)state;
 	SKIP_UNDER_THREAD_SANITIZER("it does not let a fork of a program that has threads make one");
 	pid_t pid = start_child();
 	limit_descriptors(pid, 0);
@@ -241,9 +235,8 @@ static void test_a_hold_without_descriptors_answers_later(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_what_is_no_hold_is_not_believed(void **state)
+TEST(test_what_is_no_hold_is_not_believed)
 {
-	(void)state;
 	struct ll_place place;
 	int listen_fd;
 	leave(NULL);
@@ -282,9 +275,8 @@ static void *report_on(void *arg)
 	return NULL;
 }
 
-static void test_a_report_is_whole(void **state)
+TEST(test_a_report_is_whole)
 {
-	(void)state;
 	pthread_t thread;
 	is_over = false;
 	assert_int_equal(pthread_create(&thread, NULL, report_on, ll_hold_sockets_at(sockets, 0)), 0);
@@ -298,22 +290,10 @@ static void test_a_report_is_whole(void **state)
 	pthread_join(thread, NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	if (!mkdtemp(world))
 		return 1;
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_says_who_has_it_and_what_he_reports, take, leave),
-	    cmocka_unit_test_setup_teardown(test_two_cannot_have_it_and_none_keeps_half, take, leave),
-	    cmocka_unit_test_setup_teardown(test_worlds_have_sockets_of_their_own, take, leave),
-	    cmocka_unit_test_setup_teardown(test_who_never_reads_holds_up_nobody, take, leave),
-	    cmocka_unit_test_setup_teardown(test_a_report_is_whole, take, leave),
-	    cmocka_unit_test_setup_teardown(test_a_killed_hold_leaves_nothing, take, leave),
-	    cmocka_unit_test_setup_teardown(test_a_stopped_hold_is_known_and_says_nothing, take, leave),
-	    cmocka_unit_test_setup_teardown(test_another_user_sees_it_and_cannot_have_it, take, leave),
-	    cmocka_unit_test_setup_teardown(test_a_hold_without_descriptors_answers_later, take, leave),
-	    cmocka_unit_test_setup_teardown(test_what_is_no_hold_is_not_believed, take, leave),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = tests_run(argc, argv);
 	return rmdir(world) || failed;
 }

@@ -6,9 +6,8 @@
 #include "mps/answers.h"
 #include "mps/limits.h"
 
-static void test_kinds_of_answers(void **state)
+TEST(test_kinds_of_answers)
 {
-	(void)state;
 	assert_int_equal(ll_mps_answer_kind(""), LL_MPS_ANSWER_PLAIN);
 	assert_int_equal(ll_mps_answer_kind("100.0\n"), LL_MPS_ANSWER_PLAIN);
 	assert_int_equal(ll_mps_answer_kind("ACTIVE"), LL_MPS_ANSWER_PLAIN);
@@ -29,9 +28,8 @@ static void test_kinds_of_answers(void **state)
 	assert_int_equal(ll_mps_answer_kind("Invalid priority value - must be 0 or 1!\n"), LL_MPS_ANSWER_REFUSED);
 }
 
-static void test_lists_of_processes(void **state)
+TEST(test_lists_of_processes)
 {
-	(void)state;
 	pid_t pids[2] = {0};
 	assert_int_equal(ll_mps_answer_pids("", pids, 2), 0);
 	assert_int_equal(ll_mps_answer_pids(" \n", pids, 2), 0);
@@ -45,9 +43,8 @@ static void test_lists_of_processes(void **state)
 	assert_int_equal(ll_mps_answer_pids("0", pids, 2), -1);
 }
 
-static void test_states_of_servers(void **state)
+TEST(test_states_of_servers)
 {
-	(void)state;
 	assert_int_equal(ll_mps_answer_status("ACTIVE\n"), LL_MPS_ACTIVE);
 	assert_int_equal(ll_mps_answer_status("INITIALIZING"), LL_MPS_INITIALIZING);
 	assert_int_equal(ll_mps_answer_status("FAULT"), LL_MPS_FAULT);
@@ -56,9 +53,8 @@ static void test_states_of_servers(void **state)
 	assert_string_equal(ll_mps_status_text(LL_MPS_FAULT), "fault");
 }
 
-static void test_percentages(void **state)
+TEST(test_percentages)
 {
-	(void)state;
 	double percent = -1;
 	assert_true(ll_mps_answer_percent("50.0\n", &percent));
 	assert_true(percent > 49.9 && percent < 50.1);
@@ -72,9 +68,8 @@ static void test_percentages(void **state)
 	assert_false(ll_mps_answer_percent("Server 1 not found", &percent));
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-	(void)state;
 	uint64_t bytes = 1;
 	assert_true(ll_mps_answer_bytes("8G", &bytes));
 	assert_int_equal(bytes, UINT64_C(8) << 30);
@@ -87,9 +82,8 @@ static void test_sizes(void **state)
 	assert_false(ll_mps_answer_bytes("-1G", &bytes));
 }
 
-static void test_a_size_told_in_whole_gib_is_what_was_asked_for(void **state)
+TEST(test_a_size_told_in_whole_gib_is_what_was_asked_for)
 {
-	(void)state;
 	const uint64_t mib = 1 << 20;
 	assert_true(ll_mps_answer_same_bytes(4096 * mib, 4096 * mib));
 	assert_true(ll_mps_answer_same_bytes(4096 * mib, 4500 * mib));
@@ -98,9 +92,8 @@ static void test_a_size_told_in_whole_gib_is_what_was_asked_for(void **state)
 	assert_true(ll_mps_answer_same_bytes(512 * mib, 512 * mib));
 }
 
-static void test_rows_of_ps(void **state)
+TEST(test_rows_of_ps)
 {
-	(void)state;
 	const char *text = "PID       ID    SERVER    DEVICE             NAMESPACE     COMMAND\n"
 			   "9741      0     6472      GPU-cb1213a3-d6a4  4026531836    ./nbody\n"
 			   "\n"
@@ -119,9 +112,8 @@ static void test_rows_of_ps(void **state)
 	assert_string_equal(text, "");
 }
 
-static void test_rows_of_driver_580_s_ps(void **state)
+TEST(test_rows_of_driver_580_s_ps)
 {
-	(void)state;
 	const char *text =
 	    "PID       ID        SERVER         DEVICE                    NAMESPACE      COMMAND        \n"
 	    "1662      1         1665           GPU-bbf46f4f-6f72-1eec    4026531836     /opt/bin/python3\n";
@@ -137,9 +129,8 @@ static void test_rows_of_driver_580_s_ps(void **state)
 		assert_false(ll_mps_answer_ps(&text, &client));
 }
 
-static void test_who_is_gone_needs_no_other_try(void **state)
+TEST(test_who_is_gone_needs_no_other_try)
 {
-	(void)state;
 	assert_true(ll_mps_answer_is_gone("201\n"));
 	assert_true(ll_mps_answer_is_busy("Another client is being terminated\n"));
 	assert_false(ll_mps_answer_is_busy("0\n"));
@@ -152,9 +143,8 @@ static void test_who_is_gone_needs_no_other_try(void **state)
 	assert_false(ll_mps_answer_is_gone(""));
 }
 
-static void test_a_share_is_whole_pairs_and_never_fewer_than_eight(void **state)
+TEST(test_a_share_is_whole_pairs_and_never_fewer_than_eight)
 {
-	(void)state;
 	/* Measured on a card of 132 SMs: doc/facts.md, "MPS". */
 	static const struct {
 		double percent;
@@ -177,17 +167,15 @@ static void assert_said(double percent, const char *wanted)
 	assert_string_equal(text.buf, wanted);
 }
 
-static void test_a_share_is_said_in_sms(void **state)
+TEST(test_a_share_is_said_in_sms)
 {
-	(void)state;
 	assert_said(50, "50 % of card 0's 132 SMs: 66 for each client");
 	assert_said(25, "25 % of card 0's 132 SMs: 32 for each client, because MPS rounds down to pairs of SMs");
 	assert_said(3, "3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives no client fewer");
 }
 
-static void test_only_zero_is_done(void **state)
+TEST(test_only_zero_is_done)
 {
-	(void)state;
 	assert_true(ll_mps_answer_is_done("0\n"));
 	assert_true(ll_mps_answer_is_done(" 0 "));
 	assert_false(ll_mps_answer_is_done(""));
@@ -195,23 +183,4 @@ static void test_only_zero_is_done(void **state)
 	assert_false(ll_mps_answer_is_done("1"));
 	assert_false(ll_mps_answer_is_done("00"));
 	assert_false(ll_mps_answer_is_done("Unknown command"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_kinds_of_answers),
-	    cmocka_unit_test(test_lists_of_processes),
-	    cmocka_unit_test(test_states_of_servers),
-	    cmocka_unit_test(test_percentages),
-	    cmocka_unit_test(test_sizes),
-	    cmocka_unit_test(test_a_size_told_in_whole_gib_is_what_was_asked_for),
-	    cmocka_unit_test(test_rows_of_ps),
-	    cmocka_unit_test(test_rows_of_driver_580_s_ps),
-	    cmocka_unit_test(test_only_zero_is_done),
-	    cmocka_unit_test(test_who_is_gone_needs_no_other_try),
-	    cmocka_unit_test(test_a_share_is_whole_pairs_and_never_fewer_than_eight),
-	    cmocka_unit_test(test_a_share_is_said_in_sms),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,9 +271,8 @@ static unsigned read_number(const char *variable, unsigned otherwise)
 	return text && *text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-static void test_rounds_leave_nothing_behind(void **state)
+TEST(test_rounds_leave_nothing_behind)
 {
-	(void)state;
 	unsigned day = (unsigned)(ll_wall_ns() / (24 * 3600 * LL_NS_PER_S));
 	unsigned first = read_number("LOADLINE_MPS_SEED", day * DAY_ROUNDS);
 	unsigned cycles = read_number("LOADLINE_MPS_CYCLES", CYCLES);
@@ -295,10 +294,4 @@ static void test_rounds_leave_nothing_behind(void **state)
 		bad += status != 0;
 	}
 	assert_int_equal(bad, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounds_leave_nothing_behind)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

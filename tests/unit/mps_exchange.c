@@ -54,9 +54,8 @@ static int ask(uint64_t within_ns, struct ll_strbuf *answer, struct ll_err *err)
 	return ll_mps_ask(&fixture.place, ll_now_ns() + within_ns, answer, err, "get_server_list");
 }
 
-static void test_an_answer_is_what_is_printed(void **state)
+TEST(test_an_answer_is_what_is_printed)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err = {0};
 	be("read command; echo \"$command\"; echo \"$CUDA_MPS_PIPE_DIRECTORY\"; echo; echo");
@@ -67,9 +66,8 @@ static void test_an_answer_is_what_is_printed(void **state)
 	assert_int_equal(err.code, 0);
 }
 
-static void test_limits_and_libraries_of_the_caller_are_not_the_programs(void **state)
+TEST(test_limits_and_libraries_of_the_caller_are_not_the_programs)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err = {0};
 	setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "5", 1);
@@ -83,9 +81,8 @@ static void test_limits_and_libraries_of_the_caller_are_not_the_programs(void **
 	assert_string_equal(answer.buf, "[] 2");
 }
 
-static void test_one_that_hangs_is_killed_at_the_deadline(void **state)
+TEST(test_one_that_hangs_is_killed_at_the_deadline)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err;
 	be("echo $$ > \"$(dirname \"$0\")/pid\"; exec sleep 1000");
@@ -105,9 +102,8 @@ static void test_one_that_hangs_is_killed_at_the_deadline(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void test_one_that_leaves_something_running_holds_nobody_up(void **state)
+TEST(test_one_that_leaves_something_running_holds_nobody_up)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err = {0};
 	be("sleep 1000 & echo $!");
@@ -118,9 +114,8 @@ static void test_one_that_leaves_something_running_holds_nobody_up(void **state)
 }
 
 /* A daemon that goes on writing to what it was started with: its starter's end must not be its own. */
-static void test_what_a_starter_leaves_running_may_write_on(void **state)
+TEST(test_what_a_starter_leaves_running_may_write_on)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
 	struct ll_err err = {0};
 	char path[LL_MPS_PATH_SIZE + 20];
@@ -143,18 +138,16 @@ static void test_what_a_starter_leaves_running_may_write_on(void **state)
 	unlink(path);
 }
 
-static void test_an_unknown_command_with_status_0_is_an_error(void **state)
+TEST(test_an_unknown_command_with_status_0_is_an_error)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err;
 	be("echo 'Unknown command: whatever'; exit 0");
 	assert_fails(ask(LONG_NS, &answer, &err), -EOPNOTSUPP, "does not know 'get_server_list'");
 }
 
-static void test_no_daemon_is_an_error_of_its_own(void **state)
+TEST(test_no_daemon_is_an_error_of_its_own)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err;
 	be("echo 'Cannot find MPS control daemon process' >&2; exit 1");
@@ -165,9 +158,8 @@ static void test_no_daemon_is_an_error_of_its_own(void **state)
 	assert_fails(ask(LONG_NS, &answer, &err), -EIO, "exit status 139");
 }
 
-static void test_an_order_is_carried_out_or_refused(void **state)
+TEST(test_an_order_is_carried_out_or_refused)
 {
-	(void)state;
 	struct ll_err err = {0};
 	uint64_t deadline_ns = ll_now_ns() + LONG_NS;
 	static const struct {
@@ -186,9 +178,8 @@ static void test_an_order_is_carried_out_or_refused(void **state)
 	assert_int_equal(ll_mps_order(&fixture.place, deadline_ns, -1, &err, "set\nquit"), -EINVAL);
 }
 
-static void test_a_missing_program_is_named(void **state)
+TEST(test_a_missing_program_is_named)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	struct ll_err err;
 	struct ll_mps_place place = fixture.place;
@@ -199,9 +190,8 @@ static void test_a_missing_program_is_named(void **state)
 	assert_true(err.hint[0]);
 }
 
-static void test_versions_are_told_by_what_is_answered(void **state)
+TEST(test_versions_are_told_by_what_is_answered)
 {
-	(void)state;
 	LL_SCOPE_STRBUF struct ll_strbuf partitions = LL_STRBUF_INIT;
 	struct ll_err err = {0};
 	struct ll_mps_version version;
@@ -220,9 +210,8 @@ static void test_versions_are_told_by_what_is_answered(void **state)
 	assert_int_equal(err.code, 0);
 }
 
-static void test_a_memory_limit_names_visible_cards_alone(void **state)
+TEST(test_a_memory_limit_names_visible_cards_alone)
 {
-	(void)state;
 	const char *const uuids[] = {"GPU-aaaa-1", "GPU-bbbb-2"};
 	struct ll_err err;
 	assert_int_equal(ll_mps_memory_text_check("0=8G", uuids, 2, &err), 0);
@@ -237,20 +226,4 @@ static void test_a_memory_limit_names_visible_cards_alone(void **state)
 	assert_fails(ll_mps_memory_text_check("=8G", uuids, 2, &err), -EINVAL, "is not visible");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_answer_is_what_is_printed),
-	    cmocka_unit_test(test_limits_and_libraries_of_the_caller_are_not_the_programs),
-	    cmocka_unit_test(test_one_that_hangs_is_killed_at_the_deadline),
-	    cmocka_unit_test(test_one_that_leaves_something_running_holds_nobody_up),
-	    cmocka_unit_test(test_what_a_starter_leaves_running_may_write_on),
-	    cmocka_unit_test(test_an_unknown_command_with_status_0_is_an_error),
-	    cmocka_unit_test(test_no_daemon_is_an_error_of_its_own),
-	    cmocka_unit_test(test_an_order_is_carried_out_or_refused),
-	    cmocka_unit_test(test_a_missing_program_is_named),
-	    cmocka_unit_test(test_versions_are_told_by_what_is_answered),
-	    cmocka_unit_test(test_a_memory_limit_names_visible_cards_alone),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_ALL(set_up, tear_down);

@@ -15,9 +15,10 @@ static int forget(void **state)
 	return 0;
 }
 
-static void test_the_environment_names_the_place(void **state)
+TEST_EACH(forget, NULL);
+
+TEST(test_the_environment_names_the_place)
 {
-	(void)state;
 	struct ll_mps_place place;
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/tmp/x", 1);
 	assert_int_equal(ll_mps_place_find("/world", &place, NULL), 0);
@@ -39,9 +40,8 @@ static void test_the_environment_names_the_place(void **state)
 	assert_false(place.is_named);
 }
 
-static void test_without_it_root_has_nvidias_and_a_user_his_own(void **state)
+TEST(test_without_it_root_has_nvidias_and_a_user_his_own)
 {
-	(void)state;
 	struct ll_mps_place place;
 	setenv("XDG_RUNTIME_DIR", "/run/user/1", 1);
 	assert_int_equal(ll_mps_place_find(NULL, &place, NULL), 0);
@@ -52,9 +52,8 @@ static void test_without_it_root_has_nvidias_and_a_user_his_own(void **state)
 	assert_string_equal(place.log, "/world/mps/log");
 }
 
-static void test_paths_that_do_not_fit_are_refused(void **state)
+TEST(test_paths_that_do_not_fit_are_refused)
 {
-	(void)state;
 	struct ll_mps_place place;
 	struct ll_err err;
 	char path[LL_MPS_PIPE_MAX + 3] = "/";
@@ -69,9 +68,8 @@ static void test_paths_that_do_not_fit_are_refused(void **state)
 	assert_fails(ll_mps_place_find(NULL, &place, &err), -EINVAL, "not an absolute path");
 }
 
-static void test_folders_are_made_for_their_owner_alone(void **state)
+TEST(test_folders_are_made_for_their_owner_alone)
 {
-	(void)state;
 	char folder[] = "/tmp/ll-place-XXXXXX";
 	char deep[80];
 	struct ll_mps_place place;
@@ -97,10 +95,9 @@ static void test_folders_are_made_for_their_owner_alone(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-static void test_a_folder_that_cannot_be_made_says_what_to_set(void **state)
+TEST(test_a_folder_that_cannot_be_made_says_what_to_set)
 {
 	static const char *const paths[] = {"/dev/null/mps/pipe", "/proc/none/mps/pipe"};
-	(void)state;
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		struct ll_err err = {0};
 		assert_true(ll_mps_folder_make(paths[i], 0700, &err) < 0);
@@ -108,9 +105,8 @@ static void test_a_folder_that_cannot_be_made_says_what_to_set(void **state)
 	}
 }
 
-static void test_beside_the_simulated_driver_there_is_no_real_program(void **state)
+TEST(test_beside_the_simulated_driver_there_is_no_real_program)
 {
-	(void)state;
 	char folder[] = "/tmp/ll-place-XXXXXX";
 	char program[80];
 	struct ll_mps_place place;
@@ -135,17 +131,4 @@ static void test_beside_the_simulated_driver_there_is_no_real_program(void **sta
 	assert_string_equal(place.program, program);
 	unlink(program);
 	rmdir(folder);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(test_the_environment_names_the_place, forget),
-	    cmocka_unit_test_setup(test_without_it_root_has_nvidias_and_a_user_his_own, forget),
-	    cmocka_unit_test_setup(test_paths_that_do_not_fit_are_refused, forget),
-	    cmocka_unit_test_setup(test_folders_are_made_for_their_owner_alone, forget),
-	    cmocka_unit_test_setup(test_a_folder_that_cannot_be_made_says_what_to_set, forget),
-	    cmocka_unit_test_setup(test_beside_the_simulated_driver_there_is_no_real_program, forget),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,9 +31,8 @@ static void assert_same(const struct ll_mps_record *a, const struct ll_mps_recor
 	}
 }
 
-static void test_what_is_formatted_is_parsed(void **state)
+TEST(test_what_is_formatted_is_parsed)
 {
-	(void)state;
 	char text[2048];
 	struct ll_mps_record record;
 	assert_int_equal(ll_mps_record_format(&sample, text, sizeof text), 0);
@@ -42,9 +41,8 @@ static void test_what_is_formatted_is_parsed(void **state)
 	assert_int_equal(ll_mps_record_format(&sample, text, 40), -ENOSPC);
 }
 
-static void test_a_record_cut_anywhere_is_garbled(void **state)
+TEST(test_a_record_cut_anywhere_is_garbled)
 {
-	(void)state;
 	char text[2048];
 	struct ll_mps_record record;
 	assert_int_equal(ll_mps_record_format(&sample, text, sizeof text), 0);
@@ -54,9 +52,8 @@ static void test_a_record_cut_anywhere_is_garbled(void **state)
 	}
 }
 
-static void test_garbled_lines_are_refused(void **state)
+TEST(test_garbled_lines_are_refused)
 {
-	(void)state;
 	static const char *const texts[] = {
 	    "",
 	    "something else\nend\n",
@@ -72,9 +69,8 @@ static void test_garbled_lines_are_refused(void **state)
 		assert_int_equal(ll_mps_record_parse(texts[i], &record), -EBADMSG);
 }
 
-static void test_files_are_written_listed_and_removed(void **state)
+TEST(test_files_are_written_listed_and_removed)
 {
-	(void)state;
 	char folder[] = "/tmp/ll-record-XXXXXX";
 	struct ll_err err = {0};
 	struct ll_mps_record other = sample;
@@ -108,15 +104,4 @@ static void test_files_are_written_listed_and_removed(void **state)
 	assert_int_equal(rmdir(folder), 0);
 	assert_int_equal(ll_mps_record_list(folder, &list, &count, &err), 0);
 	assert_int_equal(count, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_is_formatted_is_parsed),
-	    cmocka_unit_test(test_a_record_cut_anywhere_is_garbled),
-	    cmocka_unit_test(test_garbled_lines_are_refused),
-	    cmocka_unit_test(test_files_are_written_listed_and_removed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

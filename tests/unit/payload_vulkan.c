@@ -69,13 +69,12 @@ static struct ll_record record_of(const struct ll_payload *payload, uint32_t seq
 	return *record;
 }
 
-static void spins_last_their_length_and_run_in_order(void **state)
+TEST(spins_last_their_length_and_run_in_order)
 {
 	struct ll_payload *payload = open_payload(false);
 	uint64_t last_end_ns = 0;
 	unsigned with_gap = 0;
 
-	(void)state;
 	assert_true(payload->has_card_clock);
 	for (uint32_t i = 1; i <= 20; i++)
 		launch(payload, spin(i, LL_NS_PER_MS));
@@ -93,12 +92,11 @@ static void spins_last_their_length_and_run_in_order(void **state)
 	ops->close(payload);
 }
 
-static void card_clock_counts_nanoseconds(void **state)
+TEST(card_clock_counts_nanoseconds)
 {
 	struct ll_payload *payload = open_payload(false);
 	uint64_t start_ns = ll_now_ns(), host_ns, card_ns;
 
-	(void)state;
 	launch(payload, spin(1, 0));
 	card_ns = record_of(payload, 1).start_ns;
 	ll_sleep_until_ns(start_ns + 200 * LL_NS_PER_MS);
@@ -109,13 +107,12 @@ static void card_clock_counts_nanoseconds(void **state)
 	ops->close(payload);
 }
 
-static void late_kernel_ends_at_once_and_stops_its_epoch(void **state)
+TEST(late_kernel_ends_at_once_and_stops_its_epoch)
 {
 	struct ll_payload *payload = open_payload(false);
 	struct ll_payload_launch late = spin(1, 10 * LL_NS_PER_S);
 	struct ll_payload_launch next = spin(2, 10 * LL_NS_PER_S), other = spin(3, LL_NS_PER_MS);
 
-	(void)state;
 	late.late_after_ns = 1;
 	other.epoch = 2;
 	launch(payload, late);
@@ -129,12 +126,11 @@ static void late_kernel_ends_at_once_and_stops_its_epoch(void **state)
 	ops->close(payload);
 }
 
-static void gap_ends_the_kernel_and_stops_its_epoch(void **state)
+TEST(gap_ends_the_kernel_and_stops_its_epoch)
 {
 	struct ll_payload *payload = open_payload(false);
 	struct ll_payload_launch strict = spin(1, 10 * LL_NS_PER_S), lenient = spin(3, 100 * LL_NS_PER_US);
 
-	(void)state;
 	strict.gap_limit_ns = 1;
 	lenient.epoch = 2;
 	lenient.gap_limit_ns = 10 * LL_NS_PER_S;
@@ -149,12 +145,11 @@ static void gap_ends_the_kernel_and_stops_its_epoch(void **state)
 	ops->close(payload);
 }
 
-static void slots_are_used_again_and_again(void **state)
+TEST(slots_are_used_again_and_again)
 {
 	struct ll_payload *payload = open_payload(false);
 	uint64_t last_ns = 0;
 
-	(void)state;
 	for (uint32_t i = 1; i <= 5 * LL_RECORD_SLOTS; i++) {
 		launch(payload, spin(i, 10 * LL_NS_PER_US));
 		if (i >= LL_RECORD_SLOTS / 2) {
@@ -169,14 +164,13 @@ static void slots_are_used_again_and_again(void **state)
 }
 
 /* A slow machine may let the first kernel end before the second launch: then once more. */
-static void launching_into_a_pending_slot_is_refused(void **state)
+TEST(launching_into_a_pending_slot_is_refused)
 {
 	struct ll_payload *payload = open_payload(false);
 	uint64_t deadline_ns = ll_now_ns() + DEADLINE_NS;
 	uint32_t sequence = 1;
 	struct ll_err err = {0};
 
-	(void)state;
 	do {
 		struct ll_payload_launch same_slot;
 
@@ -193,7 +187,7 @@ static void launching_into_a_pending_slot_is_refused(void **state)
 	ops->close(payload);
 }
 
-static void every_shape_of_kernel_runs(void **state)
+TEST(every_shape_of_kernel_runs)
 {
 	static const struct {
 		enum ll_kernel kernel;
@@ -202,7 +196,6 @@ static void every_shape_of_kernel_runs(void **state)
 	    {LL_KERNEL_SPIN, 3, 32}, {LL_KERNEL_SPIN, 1, 1024}, {LL_KERNEL_FMA, 1, 32}, {LL_KERNEL_FMA, 2, 1024}};
 	struct ll_payload *payload = open_payload(true);
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct ll_payload_launch what = spin(i + 1, LL_NS_PER_MS);
 		struct ll_record record;
@@ -218,13 +211,12 @@ static void every_shape_of_kernel_runs(void **state)
 	ops->close(payload);
 }
 
-static void malformed_launches_are_refused(void **state)
+TEST(malformed_launches_are_refused)
 {
 	struct ll_payload *payload = open_payload(false);
 	struct ll_payload_launch bad[5];
 	struct ll_err err;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		bad[i] = spin(1, 0);
 	bad[0].threads = 64;
@@ -237,12 +229,11 @@ static void malformed_launches_are_refused(void **state)
 	ops->close(payload);
 }
 
-static void without_clock_the_loop_makes_up_the_times(void **state)
+TEST(without_clock_the_loop_makes_up_the_times)
 {
 	struct ll_payload *payload;
 	uint64_t last_end_ns = 0;
 
-	(void)state;
 	setenv("LOADLINE_VULKAN_CLOCK", "off", 1);
 	payload = open_payload(true);
 	unsetenv("LOADLINE_VULKAN_CLOCK");
@@ -267,12 +258,11 @@ static void without_clock_the_loop_makes_up_the_times(void **state)
 }
 
 /* Only the order of magnitude: the machine may be slow or change its clock rate. */
-static void without_clock_the_loop_takes_about_its_length(void **state)
+TEST(without_clock_the_loop_takes_about_its_length)
 {
 	struct ll_payload *payload;
 	uint64_t start_ns;
 
-	(void)state;
 	setenv("LOADLINE_VULKAN_CLOCK", "off", 1);
 	payload = open_payload(false);
 	unsetenv("LOADLINE_VULKAN_CLOCK");
@@ -284,12 +274,11 @@ static void without_clock_the_loop_takes_about_its_length(void **state)
 	ops->close(payload);
 }
 
-static void missing_library_is_no_device(void **state)
+TEST(missing_library_is_no_device)
 {
 	struct ll_payload *payload = NULL;
 	struct ll_err err;
 
-	(void)state;
 	setenv("LOADLINE_VULKAN_LIBRARY", "/nonexistent/libvulkan.so.1", 1);
 	assert_fails(ops->open(NULL, &plain_config, &payload, &err), -ENODEV, "/nonexistent/libvulkan.so.1");
 	setenv("LOADLINE_VULKAN_LIBRARY", "libm.so.6", 1);
@@ -298,13 +287,12 @@ static void missing_library_is_no_device(void **state)
 	assert_null(payload);
 }
 
-static void unknown_card_is_no_device_and_hints_at_containers(void **state)
+TEST(unknown_card_is_no_device_and_hints_at_containers)
 {
 	const struct ll_card card = {.uuid_bytes = {0xde, 0xad}};
 	struct ll_payload *payload = NULL;
 	struct ll_err err;
 
-	(void)state;
 	unsetenv("LOADLINE_VULKAN_DEVICE");
 	assert_fails(ops->open(&card, &plain_config, &payload, &err), -ENODEV, "is this card");
 	assert_non_null(strstr(err.hint, "NVIDIA_DRIVER_CAPABILITIES"));
@@ -313,11 +301,10 @@ static void unknown_card_is_no_device_and_hints_at_containers(void **state)
 	ops->close(payload);
 }
 
-static void driver_library_works_without_the_loader(void **state)
+TEST(driver_library_works_without_the_loader)
 {
 	struct ll_payload *payload;
 
-	(void)state;
 	setenv("LOADLINE_VULKAN_LIBRARY", "libvulkan_lvp.so", 1);
 	payload = open_payload(false);
 	unsetenv("LOADLINE_VULKAN_LIBRARY");
@@ -337,11 +324,10 @@ static struct ll_vk_device open_device(void)
 	return device;
 }
 
-static void devices_share_one_instance_that_ends_with_the_last(void **state)
+TEST(devices_share_one_instance_that_ends_with_the_last)
 {
 	struct ll_vk_device first = open_device(), second = open_device();
 
-	(void)state;
 	assert_ptr_equal(first.instance, second.instance);
 	assert_int_equal(second.instance->users, 2);
 	ll_vk_device_close(&first);
@@ -367,12 +353,11 @@ static void *open_run_and_close(void *arg)
 	return NULL;
 }
 
-static void a_payload_runs_on_while_others_come_and_go(void **state)
+TEST(a_payload_runs_on_while_others_come_and_go)
 {
 	struct ll_payload *payload = open_payload(false);
 	pthread_t threads[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, open_run_and_close, NULL), 0);
 	for (uint32_t i = 1; i <= 50; i++) {
@@ -384,12 +369,11 @@ static void a_payload_runs_on_while_others_come_and_go(void **state)
 	ops->close(payload);
 }
 
-static void close_ends_what_is_queued(void **state)
+TEST(close_ends_what_is_queued)
 {
 	struct ll_payload *payload = open_payload(false);
 	uint64_t start_ns;
 
-	(void)state;
 	for (uint32_t i = 1; i <= 30; i++)
 		launch(payload, spin(i, i == 1 ? LL_NS_PER_MS : LL_NS_PER_S));
 	start_ns = ll_now_ns();
@@ -424,30 +408,11 @@ static bool choose_lavapipe(void)
 	return is_there && pinned;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(spins_last_their_length_and_run_in_order),
-	    cmocka_unit_test(card_clock_counts_nanoseconds),
-	    cmocka_unit_test(late_kernel_ends_at_once_and_stops_its_epoch),
-	    cmocka_unit_test(gap_ends_the_kernel_and_stops_its_epoch),
-	    cmocka_unit_test(slots_are_used_again_and_again),
-	    cmocka_unit_test(launching_into_a_pending_slot_is_refused),
-	    cmocka_unit_test(every_shape_of_kernel_runs),
-	    cmocka_unit_test(malformed_launches_are_refused),
-	    cmocka_unit_test(without_clock_the_loop_makes_up_the_times),
-	    cmocka_unit_test(without_clock_the_loop_takes_about_its_length),
-	    cmocka_unit_test(missing_library_is_no_device),
-	    cmocka_unit_test(unknown_card_is_no_device_and_hints_at_containers),
-	    cmocka_unit_test(driver_library_works_without_the_loader),
-	    cmocka_unit_test(devices_share_one_instance_that_ends_with_the_last),
-	    cmocka_unit_test(a_payload_runs_on_while_others_come_and_go),
-	    cmocka_unit_test(close_ends_what_is_queued),
-	};
-
 	if (!choose_lavapipe()) {
 		fputs("no lavapipe: skipped\n", stderr);
 		return LL_EXIT_SKIPPED;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

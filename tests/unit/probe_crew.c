@@ -75,7 +75,7 @@ static struct ll_probe_order order_of(enum ll_probe_parallel parallel, uint64_t 
 	return order;
 }
 
-static void launch_and_read(void)
+TEST_IN_WORLD("", every_launch_has_its_account)
 {
 	struct test test;
 	const struct ll_probe_kernel *kernels;
@@ -94,24 +94,12 @@ static void launch_and_read(void)
 	end(&test);
 }
 
-static void every_launch_has_its_account(void **state)
-{
-	(void)state;
-	in_world("", launch_and_read);
-}
-
-static void be_refused(void)
+TEST_IN_WORLD("fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY\n", a_refused_process_is_no_failure_and_says_why)
 {
 	struct test test;
 	begin(&test, NULL, 0, -1);
 	CHECK(strstr(ll_probe_crew_refusal(test.crew, 1), "make a context: CUDA_ERROR_OUT_OF_MEMORY (2)"));
 	end(&test);
-}
-
-static void a_refused_process_is_no_failure_and_says_why(void **state)
-{
-	(void)state;
-	in_world("fail cuCtxCreate_v2 CUDA_ERROR_OUT_OF_MEMORY\n", be_refused);
 }
 
 static void hide_the_card(void)
@@ -123,14 +111,13 @@ static void hide_the_card(void)
 	end(&test);
 }
 
-static void the_environment_is_the_workers_alone(void **state)
+TEST(the_environment_is_the_workers_alone)
 {
-	(void)state;
 	in_world("", hide_the_card);
 	assert_null(getenv("CUDA_VISIBLE_DEVICES"));
 }
 
-static void lose_a_worker(void)
+TEST_IN_WORLD("", a_process_that_dies_ends_the_wait)
 {
 	struct test test;
 	struct ll_probe_order order = order_of(LL_PROBE_STREAMS, LL_NS_PER_MS);
@@ -141,13 +128,7 @@ static void lose_a_worker(void)
 	end(&test);
 }
 
-static void a_process_that_dies_ends_the_wait(void **state)
-{
-	(void)state;
-	in_world("", lose_a_worker);
-}
-
-static void hang_in_a_run(void)
+TEST_IN_WORLD("", a_process_that_hangs_is_waited_for_and_then_killed)
 {
 	struct test test;
 	struct ll_probe_order order = order_of(LL_PROBE_STREAMS, LL_NS_PER_MS);
@@ -158,13 +139,7 @@ static void hang_in_a_run(void)
 	end(&test);
 }
 
-static void a_process_that_hangs_is_waited_for_and_then_killed(void **state)
-{
-	(void)state;
-	in_world("", hang_in_a_run);
-}
-
-static void interrupt_a_run(void)
+TEST_IN_WORLD("", a_signal_ends_the_wait_at_once)
 {
 	struct test test;
 	struct ll_probe_order order = order_of(LL_PROBE_STREAMS, LL_NS_PER_S / 4);
@@ -177,24 +152,10 @@ static void interrupt_a_run(void)
 	end(&test);
 }
 
-static void a_signal_ends_the_wait_at_once(void **state)
-{
-	(void)state;
-	in_world("", interrupt_a_run);
-}
-
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_launch_has_its_account),
-	    cmocka_unit_test(a_refused_process_is_no_failure_and_says_why),
-	    cmocka_unit_test(the_environment_is_the_workers_alone),
-	    cmocka_unit_test(a_process_that_dies_ends_the_wait),
-	    cmocka_unit_test(a_process_that_hangs_is_waited_for_and_then_killed),
-	    cmocka_unit_test(a_signal_ends_the_wait_at_once),
-	};
 	/* The workers are this program once more. */
 	if (ll_probe_worker_is_asked(argc, argv))
 		return ll_probe_worker_main(argc, argv, NULL) < 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

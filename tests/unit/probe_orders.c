@@ -19,9 +19,8 @@ static struct ll_probe_choice everything(void)
 	};
 }
 
-static void the_whole_matrix_has_each_cell_once_and_groups_stand_together(void **state)
+TEST(the_whole_matrix_has_each_cell_once_and_groups_stand_together)
 {
-	(void)state;
 	struct ll_probe_choice choice = everything();
 	struct ll_probe_cell cells[200];
 	memset(cells, 0, sizeof cells);
@@ -42,9 +41,8 @@ static void the_whole_matrix_has_each_cell_once_and_groups_stand_together(void *
 	assert_int_equal(groups, 12);
 }
 
-static void a_choice_is_kept_to(void **state)
+TEST(a_choice_is_kept_to)
 {
-	(void)state;
 	struct ll_probe_choice choice = everything();
 	struct ll_probe_cell cells[8];
 	memset(choice.parallel, 0, sizeof choice.parallel);
@@ -58,18 +56,16 @@ static void a_choice_is_kept_to(void **state)
 	assert_true(cells[0].is_full);
 }
 
-static void unders_have_their_names(void **state)
+TEST(unders_have_their_names)
 {
-	(void)state;
 	char text[LL_PROBE_UNDER_SIZE];
 	assert_string_equal(ll_probe_under_text((struct ll_probe_under){LL_PROBE_MPS, 50}, text), "mps:50%");
 	assert_string_equal(ll_probe_under_text((struct ll_probe_under){LL_PROBE_MPS, 0}, text), "mps");
 	assert_string_equal(ll_probe_under_text((struct ll_probe_under){LL_PROBE_EXCLUSIVE, 0}, text), "exclusive");
 }
 
-static void processes_have_a_worker_each_and_streams_share_one(void **state)
+TEST(processes_have_a_worker_each_and_streams_share_one)
 {
-	(void)state;
 	const struct ll_probe_load load = {.parties = 3, .kernels = 2, .length_ns = 1000 * US};
 	struct ll_probe_cell cell = {.parallel = LL_PROBE_PROCESSES, .has_priorities = true};
 	struct ll_probe_order order;
@@ -91,9 +87,8 @@ static void processes_have_a_worker_each_and_streams_share_one(void **state)
 	assert_int_equal(order.launches[2].party, 1);
 }
 
-static void threads_start_together_each_on_its_own(void **state)
+TEST(threads_start_together_each_on_its_own)
 {
-	(void)state;
 	const struct ll_probe_load load = {.parties = 4, .kernels = 1, .length_ns = 1000};
 	struct ll_probe_cell cell = {.parallel = LL_PROBE_PER_THREAD};
 	struct ll_probe_order order;
@@ -109,9 +104,8 @@ static void threads_start_together_each_on_its_own(void **state)
 	assert_int_equal(order.parties[3].stream, LL_PROBE_OWN_STREAM);
 }
 
-static void a_full_kernel_needs_as_long_as_a_tiny_one(void **state)
+TEST(a_full_kernel_needs_as_long_as_a_tiny_one)
 {
-	(void)state;
 	const struct ll_probe_load load = {.parties = 2, .kernels = 1, .length_ns = 1000 * US};
 	struct ll_probe_cell cell = {.is_full = true};
 	struct ll_probe_order order;
@@ -124,9 +118,8 @@ static void a_full_kernel_needs_as_long_as_a_tiny_one(void **state)
 	assert_int_equal(order.launches[0].length_ns, load.length_ns);
 }
 
-static void an_arrival_is_counted_from_the_moment_it_was_ready(void **state)
+TEST(an_arrival_is_counted_from_the_moment_it_was_ready)
 {
-	(void)state;
 	struct ll_probe_order order;
 	ll_probe_order_arrival(true, &order);
 	assert_int_equal(order.launch_count, LL_PROBE_ARRIVAL_LAUNCHES);
@@ -138,18 +131,4 @@ static void an_arrival_is_counted_from_the_moment_it_was_ready(void **state)
 	assert_int_equal(ll_probe_arrival_round_ns(kernels), 1100 * US);
 	kernels[2].start_ns = kernels[0].start_ns;
 	assert_int_equal(ll_probe_arrival_wait_ns(kernels), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_whole_matrix_has_each_cell_once_and_groups_stand_together),
-	    cmocka_unit_test(a_choice_is_kept_to),
-	    cmocka_unit_test(unders_have_their_names),
-	    cmocka_unit_test(processes_have_a_worker_each_and_streams_share_one),
-	    cmocka_unit_test(threads_start_together_each_on_its_own),
-	    cmocka_unit_test(a_full_kernel_needs_as_long_as_a_tiny_one),
-	    cmocka_unit_test(an_arrival_is_counted_from_the_moment_it_was_ready),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

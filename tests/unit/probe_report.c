@@ -74,9 +74,8 @@ static void assert_says(const struct ll_probe_report *report, const char *name, 
 		fail_msg("'%s' does not contain '%s'", text, part);
 }
 
-static void nothing_measured_nothing_said(void **state)
+TEST(nothing_measured_nothing_said)
 {
-	(void)state;
 	struct ll_probe_report report = report_of(NULL, 0);
 	struct ll_probe_findings findings;
 	assert_int_equal(ll_probe_findings_make(&report, &findings), 0);
@@ -87,9 +86,8 @@ static void nothing_measured_nothing_said(void **state)
 	assert_null(say(&report, "contexts"));
 }
 
-static void a_statement_says_what_was_seen_also_where_that_is_unusual(void **state)
+TEST(a_statement_says_what_was_seen_also_where_that_is_unusual)
 {
-	(void)state;
 	struct ll_probe_result result = result_of(LL_PROBE_PROCESSES, plain, false, false, LL_PROBE_TIME_SLICED);
 	struct ll_probe_report report = report_of(&result, 1);
 	result.slice_ns = exactly(2.09e6);
@@ -106,9 +104,8 @@ static void a_statement_says_what_was_seen_also_where_that_is_unusual(void **sta
 	assert_says(&report, "mps", "refused (make a context: CUDA_ERROR_MPS_CONNECTION_FAILED (805))");
 }
 
-static void the_price_needs_both_sides(void **state)
+TEST(the_price_needs_both_sides)
 {
-	(void)state;
 	struct ll_probe_result both[] = {
 	    result_of(LL_PROBE_PROCESSES, plain, false, false, LL_PROBE_TIME_SLICED),
 	    result_of(LL_PROBE_PROCESSES, mps, false, false, LL_PROBE_CONCURRENT_WORD),
@@ -127,9 +124,8 @@ static void the_price_needs_both_sides(void **state)
 	assert_says(&report, "mps-price", "257 MiB of the card's memory with MPS and 526 without");
 }
 
-static void a_priority_is_told_from_equal_and_different_together(void **state)
+TEST(a_priority_is_told_from_equal_and_different_together)
 {
-	(void)state;
 	struct ll_probe_result both[] = {
 	    result_of(LL_PROBE_STREAMS, plain, true, false, LL_PROBE_SERIALISED),
 	    result_of(LL_PROBE_STREAMS, plain, true, true, LL_PROBE_SERIALISED),
@@ -141,9 +137,8 @@ static void a_priority_is_told_from_equal_and_different_together(void **state)
 	assert_says(&report, "priority", "50 % of the time with equal priorities, 82 % with the highest");
 }
 
-static void preemption_has_three_outcomes(void **state)
+TEST(preemption_has_three_outcomes)
 {
-	(void)state;
 	struct ll_probe_report report = report_of(NULL, 0);
 	report.arrival = (struct ll_probe_arrival){
 	    .is_known = true, .runs = 5, .round_ns = exactly(500e3), .equal_wait_ns = exactly(3.5e6)};
@@ -155,9 +150,8 @@ static void preemption_has_three_outcomes(void **state)
 	assert_says(&report, "preemption", "it waits for the whole kernel");
 }
 
-static void an_idle_context_costs_time_only_where_that_is_more_than_the_scatter(void **state)
+TEST(an_idle_context_costs_time_only_where_that_is_more_than_the_scatter)
 {
-	(void)state;
 	struct ll_probe_report report = report_of(NULL, 0);
 	report.idling = (struct ll_probe_idling){.is_known = true,
 						 .runs = 5,
@@ -180,9 +174,8 @@ static size_t count_of(const char *text, const char *part)
 	return count;
 }
 
-static void the_picture_has_a_bar_for_each_stretch_and_escapes_names(void **state)
+TEST(the_picture_has_a_bar_for_each_stretch_and_escapes_names)
 {
-	(void)state;
 	struct ll_probe_kernel *kernels = calloc(2, sizeof *kernels);
 	struct ll_probe_result result = result_of(LL_PROBE_PROCESSES, plain, false, false, LL_PROBE_TIME_SLICED);
 	struct ll_probe_report report = report_of(&result, 1);
@@ -207,9 +200,8 @@ static void the_picture_has_a_bar_for_each_stretch_and_escapes_names(void **stat
 	free(kernels);
 }
 
-static void a_refused_cell_is_a_panel_with_the_drivers_words(void **state)
+TEST(a_refused_cell_is_a_panel_with_the_drivers_words)
 {
-	(void)state;
 	struct ll_probe_result result = result_of(LL_PROBE_PROCESSES, plain, false, false, LL_PROBE_REFUSED);
 	struct ll_probe_report report = report_of(&result, 1);
 	struct ll_strbuf svg = LL_STRBUF_INIT;
@@ -231,9 +223,8 @@ static size_t widest(const char *svg, const char *beginning)
 	return most;
 }
 
-static void a_caption_wider_than_the_picture_is_broken(void **state)
+TEST(a_caption_wider_than_the_picture_is_broken)
 {
-	(void)state;
 	struct ll_probe_result result = result_of(LL_PROBE_PROCESSES, plain, false, true, LL_PROBE_TIME_SLICED);
 	struct ll_probe_report report = report_of(&result, 1);
 	struct ll_strbuf svg = LL_STRBUF_INIT;
@@ -249,9 +240,8 @@ static void a_caption_wider_than_the_picture_is_broken(void **state)
 	ll_strbuf_fini(&svg);
 }
 
-static void of_a_whole_matrix_a_few_cells_are_drawn(void **state)
+TEST(of_a_whole_matrix_a_few_cells_are_drawn)
 {
-	(void)state;
 	struct ll_probe_result results[30];
 	struct ll_strbuf svg = LL_STRBUF_INIT;
 	static const unsigned connections[] = {1, 8, 32};
@@ -266,9 +256,8 @@ static void of_a_whole_matrix_a_few_cells_are_drawn(void **state)
 	ll_strbuf_fini(&svg);
 }
 
-static void the_first_kernels_numbers_are_counted(void **state)
+TEST(the_first_kernels_numbers_are_counted)
 {
-	(void)state;
 	int32_t numbers[LL_FIRST_NUMBERS];
 	for (int i = 0; i < LL_FIRST_NUMBERS; i++)
 		numbers[i] = i < 256 ? i : LL_FIRST_UNTOUCHED;
@@ -277,22 +266,4 @@ static void the_first_kernels_numbers_are_counted(void **state)
 	numbers[300] = 300;
 	assert_int_equal(ll_probe_first_written(numbers), 257);
 	assert_false(ll_probe_first_is_in_order(numbers));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(nothing_measured_nothing_said),
-	    cmocka_unit_test(a_statement_says_what_was_seen_also_where_that_is_unusual),
-	    cmocka_unit_test(the_price_needs_both_sides),
-	    cmocka_unit_test(a_priority_is_told_from_equal_and_different_together),
-	    cmocka_unit_test(preemption_has_three_outcomes),
-	    cmocka_unit_test(an_idle_context_costs_time_only_where_that_is_more_than_the_scatter),
-	    cmocka_unit_test(the_picture_has_a_bar_for_each_stretch_and_escapes_names),
-	    cmocka_unit_test(a_refused_cell_is_a_panel_with_the_drivers_words),
-	    cmocka_unit_test(a_caption_wider_than_the_picture_is_broken),
-	    cmocka_unit_test(of_a_whole_matrix_a_few_cells_are_drawn),
-	    cmocka_unit_test(the_first_kernels_numbers_are_counted),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,9 +45,8 @@ static struct ll_probe_kernel read(struct written *w)
 	return kernel;
 }
 
-static void a_kernel_lasts_from_its_first_blocks_start_to_its_last_blocks_end(void **state)
+TEST(a_kernel_lasts_from_its_first_blocks_start_to_its_last_blocks_end)
 {
-	(void)state;
 	struct written *w = make(1, 3);
 	set_block(w, 0, 10, 100, 7);
 	set_block(w, 1, 5, 90, 0);
@@ -63,9 +62,8 @@ static void a_kernel_lasts_from_its_first_blocks_start_to_its_last_blocks_end(vo
 	free(w);
 }
 
-static void an_interruption_is_a_hole_and_rounds_that_saw_the_same_one_make_one(void **state)
+TEST(an_interruption_is_a_hole_and_rounds_that_saw_the_same_one_make_one)
 {
-	(void)state;
 	struct written *w = make(2, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		set_block(w, i, 0, 3000, i);
@@ -81,9 +79,8 @@ static void an_interruption_is_a_hole_and_rounds_that_saw_the_same_one_make_one(
 	free(w);
 }
 
-static void time_between_rounds_is_a_hole_that_interrupted_nothing(void **state)
+TEST(time_between_rounds_is_a_hole_that_interrupted_nothing)
 {
-	(void)state;
 	struct written *w = make(2, 4);
 	set_block(w, 0, 0, 250, 0);
 	set_block(w, 1, 0, 251, 1);
@@ -97,9 +94,8 @@ static void time_between_rounds_is_a_hole_that_interrupted_nothing(void **state)
 	free(w);
 }
 
-static void rounds_that_follow_at_once_leave_no_hole(void **state)
+TEST(rounds_that_follow_at_once_leave_no_hole)
 {
-	(void)state;
 	struct written *w = make(2, 2);
 	set_block(w, 0, 0, 250, 0);
 	set_block(w, 1, 252, 500, 0);
@@ -107,9 +103,8 @@ static void rounds_that_follow_at_once_leave_no_hole(void **state)
 	free(w);
 }
 
-static void holes_of_both_kinds_come_in_order(void **state)
+TEST(holes_of_both_kinds_come_in_order)
 {
-	(void)state;
 	struct written *w = make(3, 3);
 	set_block(w, 0, 0, 1000, 0);
 	set_block(w, 1, 2000, 4000, 0);
@@ -125,9 +120,8 @@ static void holes_of_both_kinds_come_in_order(void **state)
 	free(w);
 }
 
-static void after_more_gaps_than_are_listed_nothing_is_known(void **state)
+TEST(after_more_gaps_than_are_listed_nothing_is_known)
 {
-	(void)state;
 	struct written *w = make(1, 1);
 	set_block(w, 0, 0, 1000000, 0);
 	for (uint32_t i = 0; i < LL_PROBE_GAPS; i++)
@@ -140,9 +134,8 @@ static void after_more_gaps_than_are_listed_nothing_is_known(void **state)
 	free(w);
 }
 
-static void what_cannot_be_is_an_error(void **state)
+TEST(what_cannot_be_is_an_error)
 {
-	(void)state;
 	struct ll_probe_kernel kernel;
 	struct ll_err err;
 	struct written *w = make(1, 2);
@@ -156,18 +149,4 @@ static void what_cannot_be_is_an_error(void **state)
 	w->traces[0].gaps[0].length_ns = UINT64_MAX - 5;
 	assert_fails(ll_probe_kernel_read(&w->records, 0, &kernel, &err), -EIO, "a gap outside of the kernel");
 	free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_kernel_lasts_from_its_first_blocks_start_to_its_last_blocks_end),
-	    cmocka_unit_test(an_interruption_is_a_hole_and_rounds_that_saw_the_same_one_make_one),
-	    cmocka_unit_test(time_between_rounds_is_a_hole_that_interrupted_nothing),
-	    cmocka_unit_test(rounds_that_follow_at_once_leave_no_hole),
-	    cmocka_unit_test(holes_of_both_kinds_come_in_order),
-	    cmocka_unit_test(after_more_gaps_than_are_listed_nothing_is_known),
-	    cmocka_unit_test(what_cannot_be_is_an_error),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

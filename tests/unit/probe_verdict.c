@@ -29,9 +29,8 @@ static size_t rows(struct ll_probe_kernel *kernels, size_t each, uint64_t late_u
 	return 2 * each;
 }
 
-static void kernels_side_by_side_are_concurrent_and_a_late_start_counts(void **state)
+TEST(kernels_side_by_side_are_concurrent_and_a_late_start_counts)
 {
-	(void)state;
 	struct ll_probe_kernel *k = calloc(MANY, sizeof *k);
 	struct ll_verdict verdict = judge(k, rows(k, 8, 0), 2);
 	assert_int_equal(verdict.word, LL_PROBE_CONCURRENT_WORD);
@@ -43,9 +42,8 @@ static void kernels_side_by_side_are_concurrent_and_a_late_start_counts(void **s
 	free(k);
 }
 
-static void kernels_that_take_turns_without_a_hole_are_serialised(void **state)
+TEST(kernels_that_take_turns_without_a_hole_are_serialised)
 {
-	(void)state;
 	struct ll_probe_kernel k[MANY];
 	for (uint32_t i = 0; i < 16; i++)
 		k[i] = kernel_of(i % 2, i * 1001, i * 1001 + 1000);
@@ -58,9 +56,8 @@ static void kernels_that_take_turns_without_a_hole_are_serialised(void **state)
 	assert_near(verdict.share, 0.53, 0.01);
 }
 
-static void the_end_of_one_row_beside_the_beginning_of_the_next_is_still_serialised(void **state)
+TEST(the_end_of_one_row_beside_the_beginning_of_the_next_is_still_serialised)
 {
-	(void)state;
 	struct ll_probe_kernel k[MANY]; /* one hardware queue: depth first */
 	for (uint32_t i = 0; i < 8; i++) {
 		k[i] = kernel_of(0, i * 1001, i * 1001 + 1000);
@@ -84,9 +81,8 @@ static size_t slices(struct ll_probe_kernel *k, unsigned turns, uint64_t slice_u
 	return 2;
 }
 
-static void cut_kernels_are_time_sliced_with_slice_and_switch(void **state)
+TEST(cut_kernels_are_time_sliced_with_slice_and_switch)
 {
-	(void)state;
 	struct ll_probe_kernel *k = calloc(2, sizeof *k);
 	struct ll_verdict verdict = judge(k, slices(k, 6, 2090, 140), 2);
 	assert_int_equal(verdict.word, LL_PROBE_TIME_SLICED);
@@ -100,9 +96,8 @@ static void cut_kernels_are_time_sliced_with_slice_and_switch(void **state)
 	free(k);
 }
 
-static void one_short_kernel_each_is_time_sliced_by_the_hole_between_them(void **state)
+TEST(one_short_kernel_each_is_time_sliced_by_the_hole_between_them)
 {
-	(void)state;
 	struct ll_probe_kernel k[] = {kernel_of(0, 0, 1000), kernel_of(1, 1130, 2130)};
 	struct ll_verdict verdict = judge(k, 2, 2);
 	assert_int_equal(verdict.word, LL_PROBE_TIME_SLICED);
@@ -112,9 +107,8 @@ static void one_short_kernel_each_is_time_sliced_by_the_hole_between_them(void *
 	assert_int_equal(judge(k, 2, 2).word, LL_PROBE_SERIALISED);
 }
 
-static void one_late_launch_among_many_hand_overs_is_not_a_switch(void **state)
+TEST(one_late_launch_among_many_hand_overs_is_not_a_switch)
 {
-	(void)state;
 	struct ll_probe_kernel k[MANY];
 	uint64_t at_us = 0;
 	for (uint32_t i = 0; i < 16; i++) {
@@ -127,9 +121,8 @@ static void one_late_launch_among_many_hand_overs_is_not_a_switch(void **state)
 	assert_int_equal(verdict.idle_ns, 700000);
 }
 
-static void a_stranger_that_interrupts_both_at_once_does_not_make_them_time_sliced(void **state)
+TEST(a_stranger_that_interrupts_both_at_once_does_not_make_them_time_sliced)
 {
-	(void)state;
 	struct ll_probe_kernel *k = calloc(MANY, sizeof *k);
 	size_t count = rows(k, 8, 0);
 	for (size_t i = 0; i < count; i++)
@@ -142,9 +135,8 @@ static void a_stranger_that_interrupts_both_at_once_does_not_make_them_time_slic
 	free(k);
 }
 
-static void a_low_priority_kernel_that_waits_between_rounds_is_serialised(void **state)
+TEST(a_low_priority_kernel_that_waits_between_rounds_is_serialised)
 {
-	(void)state;
 	struct ll_probe_kernel *k = calloc(2, sizeof *k);
 	k[0] = kernel_of(0, 252, 1252);
 	k[1] = kernel_of(1, 0, 2005);
@@ -157,9 +149,8 @@ static void a_low_priority_kernel_that_waits_between_rounds_is_serialised(void *
 	free(k);
 }
 
-static void sixteen_parties_are_told_apart(void **state)
+TEST(sixteen_parties_are_told_apart)
 {
-	(void)state;
 	struct ll_probe_kernel *k = calloc(MANY, sizeof *k);
 	for (uint32_t i = 0; i < 16; i++)
 		k[i] = kernel_of(i, i, 1000 + i);
@@ -174,9 +165,8 @@ static void sixteen_parties_are_told_apart(void **state)
 	free(k);
 }
 
-static void nothing_and_one_party_alone_are_no_trouble(void **state)
+TEST(nothing_and_one_party_alone_are_no_trouble)
 {
-	(void)state;
 	struct ll_probe_kernel k[] = {kernel_of(0, 0, 1000)};
 	struct ll_verdict verdict = judge(k, 0, 2);
 	assert_int_equal(verdict.window_ns, 0);
@@ -187,9 +177,8 @@ static void nothing_and_one_party_alone_are_no_trouble(void **state)
 	assert_int_equal(verdict.busy_ns, 1000 * US);
 }
 
-static void beyond_the_listed_holes_a_kernel_counts_for_nothing(void **state)
+TEST(beyond_the_listed_holes_a_kernel_counts_for_nothing)
 {
-	(void)state;
 	struct ll_probe_kernel *k = calloc(2, sizeof *k);
 	k[0] = kernel_of(0, 0, 1000000);
 	for (uint32_t i = 0; i < LL_PROBE_GAPS; i++)
@@ -201,9 +190,8 @@ static void beyond_the_listed_holes_a_kernel_counts_for_nothing(void **state)
 	free(k);
 }
 
-static void the_word_of_a_cell_is_what_most_runs_say(void **state)
+TEST(the_word_of_a_cell_is_what_most_runs_say)
 {
-	(void)state;
 	struct ll_verdict runs[] = {
 	    {.word = LL_PROBE_TIME_SLICED},
 	    {.word = LL_PROBE_SERIALISED},
@@ -218,9 +206,8 @@ static void the_word_of_a_cell_is_what_most_runs_say(void **state)
 	assert_string_equal(ll_probe_word_text(LL_PROBE_REFUSED), "refused");
 }
 
-static void a_spread_is_median_and_percentiles_between_samples(void **state)
+TEST(a_spread_is_median_and_percentiles_between_samples)
 {
-	(void)state;
 	struct ll_samples samples = {0};
 	assert_int_equal(ll_spread_of(&samples).count, 0);
 	for (int i = 200; i >= 0; i--)
@@ -238,24 +225,4 @@ static void a_spread_is_median_and_percentiles_between_samples(void **state)
 	spread = ll_spread_of(&samples);
 	assert_near(spread.median, 1.5, 1e-9);
 	ll_samples_fini(&samples);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(kernels_side_by_side_are_concurrent_and_a_late_start_counts),
-	    cmocka_unit_test(kernels_that_take_turns_without_a_hole_are_serialised),
-	    cmocka_unit_test(the_end_of_one_row_beside_the_beginning_of_the_next_is_still_serialised),
-	    cmocka_unit_test(cut_kernels_are_time_sliced_with_slice_and_switch),
-	    cmocka_unit_test(one_short_kernel_each_is_time_sliced_by_the_hole_between_them),
-	    cmocka_unit_test(one_late_launch_among_many_hand_overs_is_not_a_switch),
-	    cmocka_unit_test(a_stranger_that_interrupts_both_at_once_does_not_make_them_time_sliced),
-	    cmocka_unit_test(a_low_priority_kernel_that_waits_between_rounds_is_serialised),
-	    cmocka_unit_test(sixteen_parties_are_told_apart),
-	    cmocka_unit_test(nothing_and_one_party_alone_are_no_trouble),
-	    cmocka_unit_test(beyond_the_listed_holes_a_kernel_counts_for_nothing),
-	    cmocka_unit_test(the_word_of_a_cell_is_what_most_runs_say),
-	    cmocka_unit_test(a_spread_is_median_and_percentiles_between_samples),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

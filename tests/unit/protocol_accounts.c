@@ -40,9 +40,8 @@ static uint64_t held(const struct ll_page_slot *slot, uint64_t now_ns)
 	return accounts.held_unit_ms;
 }
 
-static void test_the_area_is_that_of_the_steps(void **state)
+TEST(test_the_area_is_that_of_the_steps)
 {
-	(void)state;
 	struct ll_page_slot *slot = take_slot(0, 0, 100 * S);
 	assert_int_equal(held(slot, 200 * S), 0);
 	charge(slot, 10, 101 * S);
@@ -56,9 +55,8 @@ static void test_the_area_is_that_of_the_steps(void **state)
 }
 
 /* A card of 140 GiB for eleven months. */
-static void test_much_memory_for_long_does_not_overflow(void **state)
+TEST(test_much_memory_for_long_does_not_overflow)
 {
-	(void)state;
 	const uint64_t ms = UINT64_C(334) * 24 * 3600 * 1000, units = (UINT64_C(140) << 30) / LL_MEMORY_UNIT;
 	struct ll_page_slot *slot = take_slot(0, 0, S);
 	charge(slot, units, S);
@@ -66,17 +64,15 @@ static void test_much_memory_for_long_does_not_overflow(void **state)
 }
 
 /* One that was killed between its two words leaves no area below nothing. */
-static void test_half_a_change_is_no_huge_area(void **state)
+TEST(test_half_a_change_is_no_huge_area)
 {
-	(void)state;
 	struct ll_page_slot *slot = take_slot(0, 0, S);
 	ll_accounts_note_charge(slot, 1000, 10 * S);
 	assert_int_equal(held(slot, 20 * S), 0);
 }
 
-static void test_a_card_has_those_who_live_and_those_who_ended(void **state)
+TEST(test_a_card_has_those_who_live_and_those_who_ended)
 {
-	(void)state;
 	struct ll_accounts sum;
 	memset((void *)&page, 0, sizeof page);
 	struct ll_page_slot *one = take_slot(0, 1, S), *two = take_slot(1, 1, S), *elsewhere = take_slot(2, 0, S);
@@ -93,15 +89,4 @@ static void test_a_card_has_those_who_live_and_those_who_ended(void **state)
 	assert_int_equal(sum.waited_ns[LL_WAIT_TURN], 0);
 	assert_int_equal(sum.waited_ns[LL_WAIT_CAP], 7);
 	assert_int_equal(sum.waited_ns[LL_WAIT_MOVE], 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_area_is_that_of_the_steps),
-	    cmocka_unit_test(test_much_memory_for_long_does_not_overflow),
-	    cmocka_unit_test(test_half_a_change_is_no_huge_area),
-	    cmocka_unit_test(test_a_card_has_those_who_live_and_those_who_ended),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

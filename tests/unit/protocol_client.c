@@ -100,9 +100,8 @@ static union ll_message make_set(void)
 	return message;
 }
 
-static void a_request_has_its_own_answer_or_refusal_or_none_in_time(void **state)
+TEST(a_request_has_its_own_answer_or_refusal_or_none_in_time)
 {
-	(void)state;
 	struct script script;
 	struct ll_client client;
 	struct ll_err err = {0};
@@ -126,9 +125,8 @@ static void serve_nothing(struct fake_daemon *daemon)
 	receive_serial(daemon);
 }
 
-static void a_daemon_that_ends_is_known_from_one_that_is_silent(void **state)
+TEST(a_daemon_that_ends_is_known_from_one_that_is_silent)
 {
-	(void)state;
 	struct script script;
 	struct ll_client client;
 	union ll_message message = make_set();
@@ -140,9 +138,8 @@ static void a_daemon_that_ends_is_known_from_one_that_is_silent(void **state)
 	end(&script);
 }
 
-static void nobody_who_serves_and_nobody_who_accepts_are_told(void **state)
+TEST(nobody_who_serves_and_nobody_who_accepts_are_told)
 {
-	(void)state;
 	struct fake_daemon daemon;
 	struct ll_client client;
 	fake_daemon_init(&daemon);
@@ -188,9 +185,8 @@ static void serve_list(struct fake_daemon *daemon)
 	pause();
 }
 
-static void a_list_is_whole(void **state)
+TEST(a_list_is_whole)
 {
-	(void)state;
 	struct script script;
 	struct ll_client client;
 	struct ll_list list;
@@ -209,15 +205,4 @@ static void a_list_is_whole(void **state)
 	ll_list_fini(&list);
 	ll_client_close(&client);
 	end(&script);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_request_has_its_own_answer_or_refusal_or_none_in_time),
-	    cmocka_unit_test(a_daemon_that_ends_is_known_from_one_that_is_silent),
-	    cmocka_unit_test(nobody_who_serves_and_nobody_who_accepts_are_told),
-	    cmocka_unit_test(a_list_is_whole),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,9 +58,8 @@ static void make(union ll_message *message, unsigned kind)
 	}
 }
 
-static void each_kind_is_decoded_as_it_was_made(void **state)
+TEST(each_kind_is_decoded_as_it_was_made)
 {
-	(void)state;
 	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_TENANT_ROW; kind++) {
 		union ll_message message, decoded;
 		make(&message, kind);
@@ -72,9 +71,8 @@ static void each_kind_is_decoded_as_it_was_made(void **state)
 }
 
 /* Another version may add fields, and may not have those that this one added. */
-static void a_longer_message_is_taken_as_far_as_it_is_known(void **state)
+TEST(a_longer_message_is_taken_as_far_as_it_is_known)
 {
-	(void)state;
 	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_TENANT_ROW; kind++) {
 		union ll_message message, decoded;
 		char bytes[sizeof message + PADDED];
@@ -96,9 +94,8 @@ static size_t first_size(const union ll_message *message)
 							  : message->header.size;
 }
 
-static void what_an_older_version_does_not_say_is_zero(void **state)
+TEST(what_an_older_version_does_not_say_is_zero)
 {
-	(void)state;
 	union ll_message message, decoded;
 	make(&message, LL_MESSAGE_WELCOME);
 	message.welcome.bad_messages = 7;
@@ -120,9 +117,8 @@ static void what_an_older_version_does_not_say_is_zero(void **state)
 	assert_true(decoded.decision_job.alone > 0 && decoded.decision_job.open_s == 0);
 }
 
-static void what_is_cut_or_says_another_length_is_refused(void **state)
+TEST(what_is_cut_or_says_another_length_is_refused)
 {
-	(void)state;
 	for (unsigned kind = LL_MESSAGE_HELLO; kind <= LL_MESSAGE_TENANT_ROW; kind++) {
 		union ll_message message, decoded;
 		make(&message, kind);
@@ -138,9 +134,8 @@ static void what_is_cut_or_says_another_length_is_refused(void **state)
 	}
 }
 
-static void a_kind_that_is_not_known_is_told_apart_from_garbage(void **state)
+TEST(a_kind_that_is_not_known_is_told_apart_from_garbage)
 {
-	(void)state;
 	static const uint16_t unknown[] = {0, LL_MESSAGE_DECISIONS_END + 1, 1000, UINT16_MAX};
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
 		struct ll_message_header header = {.kind = unknown[i], .size = sizeof header, .serial = 9};
@@ -217,9 +212,8 @@ static const struct damage damages[] = {
     DAMAGE(DECISION_JOB, decision_job, tenant, LL_NAME_SIZE, 'x'),
 };
 
-static void a_field_out_of_its_range_is_refused(void **state)
+TEST(a_field_out_of_its_range_is_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
 		union ll_message message, decoded;
 		make(&message, damages[i].kind);
@@ -230,9 +224,8 @@ static void a_field_out_of_its_range_is_refused(void **state)
 	}
 }
 
-static void texts_are_cut_between_characters_and_made_printable(void **state)
+TEST(texts_are_cut_between_characters_and_made_printable)
 {
-	(void)state;
 	char text[8];
 	ll_message_text_set(text, sizeof text, "名字名字");
 	assert_string_equal(text, "名字");
@@ -241,9 +234,8 @@ static void texts_are_cut_between_characters_and_made_printable(void **state)
 	assert_true(ll_message_text_is_valid(text, sizeof text));
 }
 
-static void versions_are_ordered(void **state)
+TEST(versions_are_ordered)
 {
-	(void)state;
 	static const char *const order[] = {"0.1.0", "0.1.1", "0.2.0", "0.10.0", "1.0.0", "1.0.1-rc1", "12.0.0"};
 	for (size_t i = 1; i < sizeof order / sizeof *order; i++)
 		assert_true(ll_version_number(order[i - 1]) < ll_version_number(order[i]));
@@ -260,9 +252,8 @@ static size_t open_fds(void)
 	return count;
 }
 
-static void descriptors_of_what_is_no_message_are_closed(void **state)
+TEST(descriptors_of_what_is_no_message_are_closed)
 {
-	(void)state;
 	union ll_message message, received;
 	int ends[2], fds[LL_MESSAGE_FDS], many[LL_MESSAGE_FDS + 1] = {0};
 	size_t count = 99;
@@ -283,9 +274,8 @@ static void descriptors_of_what_is_no_message_are_closed(void **state)
 	close(ends[1]);
 }
 
-static void what_was_said_before_a_reset_is_heard(void **state)
+TEST(what_was_said_before_a_reset_is_heard)
 {
-	(void)state;
 	union ll_message message, received;
 	int ends[2], fds[LL_MESSAGE_FDS];
 	size_t count;
@@ -299,21 +289,4 @@ static void what_was_said_before_a_reset_is_heard(void **state)
 	assert_int_equal(received.header.kind, LL_MESSAGE_REFUSED);
 	assert_int_equal(ll_message_receive(ends[0], &received, fds, &count), -EPIPE);
 	close(ends[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_kind_is_decoded_as_it_was_made),
-	    cmocka_unit_test(a_longer_message_is_taken_as_far_as_it_is_known),
-	    cmocka_unit_test(what_an_older_version_does_not_say_is_zero),
-	    cmocka_unit_test(what_is_cut_or_says_another_length_is_refused),
-	    cmocka_unit_test(a_kind_that_is_not_known_is_told_apart_from_garbage),
-	    cmocka_unit_test(a_field_out_of_its_range_is_refused),
-	    cmocka_unit_test(texts_are_cut_between_characters_and_made_printable),
-	    cmocka_unit_test(versions_are_ordered),
-	    cmocka_unit_test(what_was_said_before_a_reset_is_heard),
-	    cmocka_unit_test(descriptors_of_what_is_no_message_are_closed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,8 @@ static int end(void **state)
 	return rmdir(world);
 }
 
+TEST_EACH(begin, end);
+
 static bool is_system_chosen(void)
 {
 	struct ll_place place;
@@ -49,9 +51,8 @@ static bool is_system_chosen(void)
 	return ll_place_is_system(&place);
 }
 
-static void the_systems_is_chosen_while_it_serves(void **state)
+TEST(the_systems_is_chosen_while_it_serves)
 {
-	(void)state;
 	assert_true(is_system_chosen());
 	close(listen_fd);
 	assert_false(is_system_chosen());
@@ -59,10 +60,9 @@ static void the_systems_is_chosen_while_it_serves(void **state)
 	assert_false(is_system_chosen());
 }
 
-static void one_that_is_busy_is_chosen(void **state)
+TEST(one_that_is_busy_is_chosen)
 {
 	int fds[20];
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		fds[i] = -1;
 		ll_place_connect(&places.system, &fds[i], NULL);
@@ -73,9 +73,8 @@ static void one_that_is_busy_is_chosen(void **state)
 		close(fds[i]);
 }
 
-static void one_in_a_folder_that_others_may_write_is_not_trusted(void **state)
+TEST(one_in_a_folder_that_others_may_write_is_not_trusted)
 {
-	(void)state;
 	static const mode_t modes[] = {0775, 0757, 01777};
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
 		assert_int_equal(chmod(folder, modes[i]), 0);
@@ -85,9 +84,8 @@ static void one_in_a_folder_that_others_may_write_is_not_trusted(void **state)
 	assert_true(is_system_chosen());
 }
 
-static void one_in_the_folder_of_another_user_is_not_trusted(void **state)
+TEST(one_in_the_folder_of_another_user_is_not_trusted)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chown(folder, OTHER_UID, OTHER_UID), 0);
@@ -95,11 +93,10 @@ static void one_in_the_folder_of_another_user_is_not_trusted(void **state)
 }
 
 /* The listener is this process's, and neither root's nor the file's owner's. */
-static void one_that_serves_as_another_user_than_the_owner_of_the_file_is_not_trusted(void **state)
+TEST(one_that_serves_as_another_user_than_the_owner_of_the_file_is_not_trusted)
 {
 	uid_t uid = 0;
 	int fd;
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(setresuid(OTHER_UID, OTHER_UID, 0), 0);
@@ -112,19 +109,17 @@ static void one_that_serves_as_another_user_than_the_owner_of_the_file_is_not_tr
 	assert_true(is_system_chosen());
 }
 
-static void the_real_cards_have_their_own(void **state)
+TEST(the_real_cards_have_their_own)
 {
 	struct ll_place place;
-	(void)state;
 	assert_int_equal(ll_place_of_system(NULL, &place), 0);
 	assert_string_equal(place.name, "/run/loadline/socket");
 }
 
-static void a_world_whose_path_does_not_fit_has_none(void **state)
+TEST(a_world_whose_path_does_not_fit_has_none)
 {
 	struct ll_place place;
 	char path[LL_PLACE_SIZE];
-	(void)state;
 	memset(path, 'a', sizeof path);
 	path[0] = '/';
 	path[sizeof path - 1] = '\0';
@@ -132,10 +127,9 @@ static void a_world_whose_path_does_not_fit_has_none(void **state)
 	assert_int_equal(ll_place_of_system("/tmp/a;mem=0", &place), -ENAMETOOLONG);
 }
 
-static void only_places_are_read(void **state)
+TEST(only_places_are_read)
 {
 	struct ll_place place;
-	(void)state;
 	static const char *const good[] = {"loadline/1000", "loadline/0/fd01-1f3c-2faf080", "/run/loadline/socket"};
 	static const char *const bad[] = {
 	    "", "/", "/socket", "loadline", "x/1000", "/run/loadline/sock", "run/socket", "/tmp/a;b/socket"};
@@ -143,21 +137,4 @@ static void only_places_are_read(void **state)
 		assert_int_equal(ll_place_read(good[i], &place), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_equal(ll_place_read(bad[i], &place), -EINVAL);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(the_systems_is_chosen_while_it_serves),
-	    TEST(one_that_is_busy_is_chosen),
-	    TEST(one_in_a_folder_that_others_may_write_is_not_trusted),
-	    TEST(one_in_the_folder_of_another_user_is_not_trusted),
-	    TEST(one_that_serves_as_another_user_than_the_owner_of_the_file_is_not_trusted),
-	    TEST(the_real_cards_have_their_own),
-	    TEST(a_world_whose_path_does_not_fit_has_none),
-	    TEST(only_places_are_read),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

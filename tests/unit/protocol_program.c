@@ -4,9 +4,8 @@
 
 #define WORDS(...) ((char *const[]){__VA_ARGS__, NULL})
 
-static void a_program_is_its_executable_and_its_arguments(void **state)
+TEST(a_program_is_its_executable_and_its_arguments)
 {
-	(void)state;
 	uint64_t key = ll_program_key("/usr/bin/python3", WORDS("python", "train.py", "--lr", "1"));
 	assert_true(key != 0);
 	assert_true(key == ll_program_key("/usr/bin/python3", WORDS("/usr/bin/python", "train.py", "--lr", "1")));
@@ -23,9 +22,8 @@ static void named(const char *expected, char *const *words)
 	assert_string_equal(name, expected);
 }
 
-static void it_is_named_by_its_command_and_its_first_operand(void **state)
+TEST(it_is_named_by_its_command_and_its_first_operand)
 {
-	(void)state;
 	named("train", WORDS("./train"));
 	named("python3 train.py", WORDS("/usr/bin/python3", "-u", "/home/me/train.py", "--lr", "1"));
 	named("python3 名字.py", WORDS("python3", "名字.py"));
@@ -34,9 +32,8 @@ static void it_is_named_by_its_command_and_its_first_operand(void **state)
 	      WORDS("x", "123456789012345678901234567890123456789012345678"));
 }
 
-static void its_limits_belong_to_it_but_the_way_does_not(void **state)
+TEST(its_limits_belong_to_it_but_the_way_does_not)
 {
-	(void)state;
 	const struct ll_limits none = {0};
 	uint64_t key = ll_program_under(77, &none);
 	assert_true(key && key != 77);
@@ -53,24 +50,12 @@ static void its_limits_belong_to_it_but_the_way_does_not(void **state)
 	assert_true(capped == ll_program_under(77, &(struct ll_limits){.space_permille = 250}));
 }
 
-static void several_programs_have_no_order(void **state)
+TEST(several_programs_have_no_order)
 {
-	(void)state;
 	uint64_t one[] = {3, 1, 2}, other[] = {2, 3, 1}, less[] = {2, 3}, unknown[] = {2, 0, 3};
 	uint64_t key = ll_programs_key(one, 3);
 	assert_true(key != 0);
 	assert_true(key == ll_programs_key(other, 3));
 	assert_true(key != ll_programs_key(less, 2));
 	assert_true(!ll_programs_key(unknown, 3) && !ll_programs_key(one, 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_program_is_its_executable_and_its_arguments),
-	    cmocka_unit_test(it_is_named_by_its_command_and_its_first_operand),
-	    cmocka_unit_test(its_limits_belong_to_it_but_the_way_does_not),
-	    cmocka_unit_test(several_programs_have_no_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,9 +74,8 @@ static void is_refused(const char *text)
 	assert_int_equal(settings.id, 77);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
-	(void)state;
 	char text[LL_RUN_TEXT_SIZE], expected[TEXT];
 	struct ll_run_settings settings;
 	assert_int_equal(ll_run_settings_write(&all, text), 0);
@@ -93,9 +92,8 @@ static void what_is_written_is_read(void **state)
 	assert_false(settings.counts_context);
 }
 
-static void a_garbled_value_is_refused(void **state)
+TEST(a_garbled_value_is_refused)
 {
-	(void)state;
 	char text[TEXT];
 	for (size_t i = 0; i < KEYS; i++) {
 		for (size_t k = 0; keys[i].garbled[k]; k++) {
@@ -106,9 +104,8 @@ static void a_garbled_value_is_refused(void **state)
 }
 
 /* `first` may be empty: the job has one card. `place` may be: it reaches no loadlined. */
-static void an_empty_value_is_refused(void **state)
+TEST(an_empty_value_is_refused)
 {
-	(void)state;
 	char text[TEXT];
 	for (size_t i = 0; i < KEYS; i++) {
 		struct ll_run_settings settings;
@@ -120,9 +117,8 @@ static void an_empty_value_is_refused(void **state)
 	}
 }
 
-static void a_missing_key_is_refused(void **state)
+TEST(a_missing_key_is_refused)
 {
-	(void)state;
 	char text[TEXT];
 	for (size_t i = 0; i < KEYS; i++) {
 		make_text(text, i, NULL);
@@ -133,9 +129,8 @@ static void a_missing_key_is_refused(void **state)
 	is_refused("garbage");
 }
 
-static void a_key_that_comes_twice_is_refused(void **state)
+TEST(a_key_that_comes_twice_is_refused)
 {
-	(void)state;
 	char text[TEXT], twice[2 * TEXT];
 	make_text(text, KEYS, NULL);
 	for (size_t i = 0; i + 1 < KEYS; i++) { /* folder is the last: what follows belongs to the path */
@@ -144,9 +139,8 @@ static void a_key_that_comes_twice_is_refused(void **state)
 	}
 }
 
-static void a_key_that_is_not_known_is_refused(void **state)
+TEST(a_key_that_is_not_known_is_refused)
 {
-	(void)state;
 	char text[TEXT], more[2 * TEXT], broken[TEXT];
 	make_text(text, KEYS, NULL);
 	snprintf(more, sizeof more, "future=7;%s", text);
@@ -165,9 +159,8 @@ static void a_key_that_is_not_known_is_refused(void **state)
 	}
 }
 
-static void a_text_cut_anywhere_is_refused(void **state)
+TEST(a_text_cut_anywhere_is_refused)
 {
-	(void)state;
 	char text[TEXT];
 	make_text(text, KEYS, NULL);
 	size_t folder = (size_t)(strstr(text, ";folder=") - text) + strlen(";folder=/");
@@ -179,15 +172,4 @@ static void a_text_cut_anywhere_is_refused(void **state)
 	memset(text, 'x', sizeof text - 1);
 	text[sizeof text - 1] = '\0';
 	is_refused(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_written_is_read),           cmocka_unit_test(a_garbled_value_is_refused),
-	    cmocka_unit_test(an_empty_value_is_refused),         cmocka_unit_test(a_missing_key_is_refused),
-	    cmocka_unit_test(a_key_that_comes_twice_is_refused), cmocka_unit_test(a_key_that_is_not_known_is_refused),
-	    cmocka_unit_test(a_text_cut_anywhere_is_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,9 +231,8 @@ static void check_row(const struct row *row)
 		fail_msg("%s: %s and not %s", row->steps, told, row->expected);
 }
 
-static void a_tenant_is_found_by_what_was_inherited(void **state)
+TEST(a_tenant_is_found_by_what_was_inherited)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (!rows[i].needs_root || geteuid() == 0)
 			check_row(&rows[i]);
@@ -247,8 +246,5 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		return live(argv);
 	unsetenv(LL_RUN_VARIABLE);
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_tenant_is_found_by_what_was_inherited),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(argc, argv);
 }

@@ -226,6 +226,4 @@ static inline void assert_near(double value, double wanted, double tolerance)
 #define STEP_NS (100 * LL_NS_PER_US)
 #define TEN_S (10 * LL_NS_PER_S)
 
-#define SHARE_TEST(name) cmocka_unit_test_setup_teardown(name, card_setup, card_teardown)
-
 #endif

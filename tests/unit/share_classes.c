@@ -67,7 +67,9 @@ static double part_of(const struct program *program, uint64_t ns)
 	return (double)program->used_ns / (double)ns;
 }
 
-static void the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest(void **state)
+TEST_EACH(card_setup, card_teardown);
+
+TEST(the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
@@ -82,7 +84,7 @@ static void the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest
 }
 
 /* loadlined has to see soon what it does. */
-static void who_has_others_beneath_is_told(void **state)
+TEST(who_has_others_beneath_is_told)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1300);
@@ -98,7 +100,7 @@ static void who_has_others_beneath_is_told(void **state)
 }
 
 /* Two of the lower class share what the higher one leaves, and are held together. */
-static void all_beneath_are_held_together(void **state)
+TEST(all_beneath_are_held_together)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *normal = come(card, LL_PRIORITY_NORMAL, 1300),
@@ -118,7 +120,7 @@ static void all_beneath_are_held_together(void **state)
 	assert_in_range(held, 10000, 20000);
 }
 
-static void who_is_held_launches_nothing_and_waits_on_the_card(void **state)
+TEST(who_is_held_launches_nothing_and_waits_on_the_card)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
@@ -142,7 +144,7 @@ static void who_is_held_launches_nothing_and_waits_on_the_card(void **state)
 }
 
 /* Requests of 2 ms of the card, each 50 ms. */
-static void short_requests_lose_nothing_and_cost_little(void **state)
+TEST(short_requests_lose_nothing_and_cost_little)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1300), *low = come(card, LL_PRIORITY_LOW, 1300);
@@ -162,7 +164,7 @@ static void short_requests_lose_nothing_and_cost_little(void **state)
 	assert_true(part_of(low, 200 * 50 * MS) > 0.9);
 }
 
-static void a_class_that_is_unresponsive_or_gone_or_at_rest_holds_nobody(void **state)
+TEST(a_class_that_is_unresponsive_or_gone_or_at_rest_holds_nobody)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
@@ -188,7 +190,7 @@ static void a_class_that_is_unresponsive_or_gone_or_at_rest_holds_nobody(void **
 	assert_near(part_of(low, S), 1, 0.05);
 }
 
-static void a_person_may_choose_the_part(void **state)
+TEST(a_person_may_choose_the_part)
 {
 	static const struct {
 		enum ll_limit_sharing sharing;
@@ -213,7 +215,7 @@ static void a_person_may_choose_the_part(void **state)
 }
 
 /* Its kernels may wait for each other across cards, and a part of a period is too short for that. */
-static void nobody_is_held_beside_a_job_on_several_cards(void **state)
+TEST(nobody_is_held_beside_a_job_on_several_cards)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000), *low = come(card, LL_PRIORITY_LOW, 1300);
@@ -226,7 +228,7 @@ static void nobody_is_held_beside_a_job_on_several_cards(void **state)
 }
 
 /* Two that wait for each of their launches are visited while the rest is held. */
-static void jobs_of_the_higher_class_are_visited_in_turn(void **state)
+TEST(jobs_of_the_higher_class_are_visited_in_turn)
 {
 	struct card *card = new_card_of_classes(state);
 	struct program *a = come(card, LL_PRIORITY_HIGH, 1000), *b = come(card, LL_PRIORITY_HIGH, 1000),
@@ -243,20 +245,4 @@ static void jobs_of_the_higher_class_are_visited_in_turn(void **state)
 		assert_false(low->claim.look.may_launch);
 	}
 	assert_true(held > 10000 && visited > held * 8 / 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    SHARE_TEST(the_higher_class_is_as_slow_as_it_accepts_and_the_lower_has_the_rest),
-	    SHARE_TEST(who_has_others_beneath_is_told),
-	    SHARE_TEST(all_beneath_are_held_together),
-	    SHARE_TEST(who_is_held_launches_nothing_and_waits_on_the_card),
-	    SHARE_TEST(short_requests_lose_nothing_and_cost_little),
-	    SHARE_TEST(a_class_that_is_unresponsive_or_gone_or_at_rest_holds_nobody),
-	    SHARE_TEST(a_person_may_choose_the_part),
-	    SHARE_TEST(nobody_is_held_beside_a_job_on_several_cards),
-	    SHARE_TEST(jobs_of_the_higher_class_are_visited_in_turn),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

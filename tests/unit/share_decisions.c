@@ -6,24 +6,22 @@
 
 /* ---- a file ---- */
 
-static void what_status_printed_replays(void **state)
+TEST(what_status_printed_replays)
 {
 	json_t *lines[LINES_MOST] = {NULL};
 	size_t count = read_lines(LL_DECISIONS_FILE, lines);
-	(void)state;
 	assert_int_equal(replay_lines(lines, count), count - 1);
 	free_lines(lines, count);
 }
 
 /* Each of the inputs counts: with a wrong one the replay ends at that record or at a later one. */
-static void wrong_inputs_do_not_replay(void **state)
+TEST(wrong_inputs_do_not_replay)
 {
 	static const struct {
 		const char *key;
 		json_int_t value;
 	} wrong[] = {{"completed", 1}, {"weight_permille", 2500}, {"processes", 3}, {"id", 77}};
 	json_t *lines[LINES_MOST] = {NULL};
-	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		size_t count = read_lines(LL_DECISIONS_FILE, lines), verdict = find_verdict(lines, count);
 		set_input(lines[verdict], 0, wrong[i].key, json_integer(wrong[i].value));
@@ -38,11 +36,10 @@ static void wrong_inputs_do_not_replay(void **state)
 }
 
 /* Without a record that moved the rule on, what follows does not replay. */
-static void a_missing_record_is_seen(void **state)
+TEST(a_missing_record_is_seen)
 {
 	json_t *lines[LINES_MOST], *left[LINES_MOST] = {NULL};
 	size_t count = read_lines(LL_DECISIONS_FILE, lines), verdict = find_verdict(lines, count);
-	(void)state;
 	memcpy(left, lines, count * sizeof *left);
 	memmove(&left[verdict - 1], &left[verdict], (count - verdict) * sizeof *left);
 	assert_true(replay_lines(left, count - 1) < count - 2);
@@ -66,7 +63,7 @@ static void play(struct world *world, uint64_t ns)
 	}
 }
 
-static void records_say_who_and_what_was_measured(void **state)
+TEST_WITH(setup, teardown, records_say_who_and_what_was_measured)
 {
 	struct world *world = *state;
 	add_player(world);
@@ -90,7 +87,7 @@ static void records_say_who_and_what_was_measured(void **state)
 	assert_int_equal(replay_ring(&world->decisions), world->decisions.last_number);
 }
 
-static void a_full_ring_forgets_the_oldest_and_replays_the_rest(void **state)
+TEST_WITH(setup, teardown, a_full_ring_forgets_the_oldest_and_replays_the_rest)
 {
 	struct world *world = *state;
 	while (world->count < 6)
@@ -111,16 +108,4 @@ static void a_full_ring_forgets_the_oldest_and_replays_the_rest(void **state)
 	assert_int_equal(ll_decisions_from(&world->decisions, 0)->number,
 			 world->decisions.last_number + 1 - world->decisions.count);
 	assert_null(ll_decisions_from(&world->decisions, world->decisions.last_number + 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_status_printed_replays),
-	    cmocka_unit_test(wrong_inputs_do_not_replay),
-	    cmocka_unit_test(a_missing_record_is_seen),
-	    WORLD_TEST(records_say_who_and_what_was_measured),
-	    WORLD_TEST(a_full_ring_forgets_the_oldest_and_replays_the_rest),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,6 +335,4 @@ static inline size_t replay_ring(const struct ll_decisions *decisions)
 	return count;
 }
 
-#define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 #endif

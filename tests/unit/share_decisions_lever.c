@@ -17,11 +17,10 @@ static size_t find_lever(json_t *const *lines, size_t count, enum ll_lever_move 
 	return 0;
 }
 
-static void what_status_printed_replays(void **state)
+TEST(what_status_printed_replays)
 {
 	json_t *lines[LINES_MOST] = {NULL};
 	size_t count = read_lines(LL_DECISIONS_FILE, lines);
-	(void)state;
 	assert_int_equal(replay_lines(lines, count), count - 1);
 	find_verdict(lines, count);
 	for (unsigned move = LL_LEVER_MOVE_SPARSE; move <= LL_LEVER_MOVE_STAYS; move++)
@@ -30,7 +29,7 @@ static void what_status_printed_replays(void **state)
 }
 
 /* Each of the inputs counts: of the line itself, or of its job. */
-static void wrong_inputs_do_not_replay(void **state)
+TEST(wrong_inputs_do_not_replay)
 {
 	static const struct {
 		const char *key;
@@ -45,7 +44,6 @@ static void wrong_inputs_do_not_replay(void **state)
 	    {"open_launches", 30, LL_LEVER_MOVE_STAYS, true},  {"open_s", 0.9, LL_LEVER_MOVE_MENDED, true},
 	};
 	json_t *lines[LINES_MOST] = {NULL};
-	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		size_t count = read_lines(LL_DECISIONS_FILE, lines);
 		size_t at = find_lever(lines, count, wrong[i].move);
@@ -95,7 +93,7 @@ static const struct ll_decision *last_record(const struct world *world)
 	return ll_decisions_from(&world->decisions, world->decisions.last_number);
 }
 
-static void each_percent_of_the_part_is_kept_and_that_it_stays_once(void **state)
+TEST_WITH(setup, teardown, each_percent_of_the_part_is_kept_and_that_it_stays_once)
 {
 	struct world *world = *state;
 	add_classes(world);
@@ -124,7 +122,7 @@ static void each_percent_of_the_part_is_kept_and_that_it_stays_once(void **state
 	assert_int_equal(replay_ring(&world->decisions), number);
 }
 
-static void less_than_a_percent_of_the_part_is_not_kept(void **state)
+TEST_WITH(setup, teardown, less_than_a_percent_of_the_part_is_not_kept)
 {
 	struct world *world = *state;
 	const struct ll_lever *lever = &world->card.levers[LL_PRIORITY_HIGH];
@@ -139,7 +137,7 @@ static void less_than_a_percent_of_the_part_is_not_kept(void **state)
 }
 
 /* A class alone, and one of which nobody is on the card, hold nobody, whatever they do. */
-static void a_class_with_nobody_beneath_adds_nothing(void **state)
+TEST_WITH(setup, teardown, a_class_with_nobody_beneath_adds_nothing)
 {
 	struct world *world = *state;
 	add_classes(world);
@@ -157,7 +155,7 @@ static void a_class_with_nobody_beneath_adds_nothing(void **state)
 }
 
 /* The rule measures while they are of one class. What goes from the ring leaves the rest replayable. */
-static void a_ring_full_of_both_replays(void **state)
+TEST_WITH(setup, teardown, a_ring_full_of_both_replays)
 {
 	struct world *world = *state;
 	uint64_t dropped_levers = 0;
@@ -177,7 +175,7 @@ static void a_ring_full_of_both_replays(void **state)
 	assert_true(dropped_levers > 0);
 }
 
-static void the_rule_takes_no_step_of_a_lever_that_goes_from_the_ring(void **state)
+TEST_WITH(setup, teardown, the_rule_takes_no_step_of_a_lever_that_goes_from_the_ring)
 {
 	struct world *world = *state;
 	const struct ll_decision record = {.lever = {.move = LL_LEVER_MOVE_MENDED}, .count = 2};
@@ -187,18 +185,4 @@ static void the_rule_takes_no_step_of_a_lever_that_goes_from_the_ring(void **sta
 		ll_decisions_add(&world->decisions, &record, jobs);
 	assert_int_equal(world->decisions.count, LL_DECISIONS_MOST);
 	assert_memory_equal(&world->decisions.base, &nothing, sizeof nothing);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_status_printed_replays),
-	    cmocka_unit_test(wrong_inputs_do_not_replay),
-	    WORLD_TEST(each_percent_of_the_part_is_kept_and_that_it_stays_once),
-	    WORLD_TEST(less_than_a_percent_of_the_part_is_not_kept),
-	    WORLD_TEST(a_class_with_nobody_beneath_adds_nothing),
-	    WORLD_TEST(a_ring_full_of_both_replays),
-	    WORLD_TEST(the_rule_takes_no_step_of_a_lever_that_goes_from_the_ring),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

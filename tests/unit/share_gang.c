@@ -85,9 +85,8 @@ static double share(unsigned card)
 	return 100 * first / (first + second);
 }
 
-static void they_have_their_turns_together(void **state)
+TEST(they_have_their_turns_together)
 {
-	(void)state;
 	begin(1000);
 	assert_true(together(true) > 95);
 	for (unsigned card = 0; card < CARDS; card++)
@@ -95,9 +94,8 @@ static void they_have_their_turns_together(void **state)
 	finish();
 }
 
-static void by_weight_too(void **state)
+TEST(by_weight_too)
 {
-	(void)state;
 	begin(3000);
 	assert_true(together(true) > 95);
 	for (unsigned card = 0; card < CARDS; card++)
@@ -106,9 +104,8 @@ static void by_weight_too(void **state)
 }
 
 /* One of them is on the second card alone: it gets its share there all the same. */
-static void who_is_on_one_card_only_loses_nothing(void **state)
+TEST(who_is_on_one_card_only_loses_nothing)
 {
-	(void)state;
 	begin(1000);
 	leave(0, 1);
 	members[1][0]->used_ns = members[1][1]->used_ns = 0;
@@ -153,9 +150,8 @@ static unsigned find_ending(void)
 	return 0;
 }
 
-static void a_turn_ends_on_all_cards_at_once(void **state)
+TEST(a_turn_ends_on_all_cards_at_once)
 {
-	(void)state;
 	begin(1000);
 	unsigned own = find_ending(), other = 1 - own;
 	/* the first card has nothing left, the second has: not yet, and what that waits for may go */
@@ -179,9 +175,8 @@ static void a_turn_ends_on_all_cards_at_once(void **state)
 	finish();
 }
 
-static void what_another_card_has_is_not_waited_for_longer_than_a_queue(void **state)
+TEST(what_another_card_has_is_not_waited_for_longer_than_a_queue)
 {
-	(void)state;
 	begin(1000);
 	unsigned own = find_ending();
 	for (uint64_t waited_ns = 0; waited_ns < LL_VISIT_DRAIN_NS + STEP_NS; waited_ns += STEP_NS) {
@@ -194,9 +189,8 @@ static void what_another_card_has_is_not_waited_for_longer_than_a_queue(void **s
 	finish();
 }
 
-static void while_another_has_the_first_card_nothing_goes_where_it_works_too(void **state)
+TEST(while_another_has_the_first_card_nothing_goes_where_it_works_too)
 {
-	(void)state;
 	begin(1000);
 	unsigned holder = has_turn(members[0][1]);
 	assert_false(look_from_the_second(holder, 1).yields_to_gang);
@@ -220,9 +214,8 @@ static void step_on_the_second(unsigned job)
 }
 
 /* It has a context on the first card, but works on the second alone: nothing of it waits for another card. */
-static void who_rests_on_its_first_card_has_its_share_of_another(void **state)
+TEST(who_rests_on_its_first_card_has_its_share_of_another)
 {
-	(void)state;
 	begin(1000);
 	rest(cards[0], members[0][1]);
 	set_now(now_ns + LL_GANG_PAUSE_NS);
@@ -239,9 +232,8 @@ static void who_rests_on_its_first_card_has_its_share_of_another(void **state)
 }
 
 /* Nobody waits for it there: it goes on, and holds up no turn elsewhere. */
-static void a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere(void **state)
+TEST(a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere)
 {
-	(void)state;
 	begin(1000);
 	unsigned own = find_ending();
 	leave(1, 1 - own);
@@ -252,9 +244,8 @@ static void a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere(void *
 }
 
 /* It has nothing left on the second card: nobody waits until what it said is old. */
-static void what_was_said_of_work_is_taken_back_when_it_has_ended(void **state)
+TEST(what_was_said_of_work_is_taken_back_when_it_has_ended)
 {
-	(void)state;
 	begin(1000);
 	unsigned own = find_ending();
 	look_from_the_second(own, 3);
@@ -269,9 +260,8 @@ static void what_was_said_of_work_is_taken_back_when_it_has_ended(void **state)
 	finish();
 }
 
-static void what_another_card_said_since_is_not_taken_back(void **state)
+TEST(what_another_card_said_since_is_not_taken_back)
 {
-	(void)state;
 	begin(1000);
 	unsigned own = find_ending();
 	look_from_the_second(own, 3);
@@ -285,9 +275,8 @@ static void what_another_card_said_since_is_not_taken_back(void **state)
 }
 
 /* Else the two give the turn there to each other, again and again, until the former's call is old. */
-static void a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards(void **state)
+TEST(a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards)
 {
-	(void)state;
 	begin(1000);
 	unsigned own = find_ending(), other = 1 - own, changes = 0;
 	uint64_t ahead_ns = 2 * LL_VISIT_QUANTUM_NS;
@@ -308,9 +297,8 @@ static void a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards(void *
 	finish();
 }
 
-static void a_lower_class_leads_nobody(void **state)
+TEST(a_lower_class_leads_nobody)
 {
-	(void)state;
 	begin(1000);
 	unsigned holder = has_turn(members[0][1]);
 	look_from_the_second(holder, 0);
@@ -322,9 +310,8 @@ static void a_lower_class_leads_nobody(void **state)
 }
 
 /* Else a holder that may not launch, and so has the least, would keep the card from everybody. */
-static void who_is_led_gives_its_turn_to_whoever_waits(void **state)
+TEST(who_is_led_gives_its_turn_to_whoever_waits)
 {
-	(void)state;
 	begin(1000);
 	unsigned holder = has_turn(members[1][1]);
 	struct program *member = members[1][holder];
@@ -335,9 +322,8 @@ static void who_is_led_gives_its_turn_to_whoever_waits(void **state)
 	finish();
 }
 
-static void a_job_that_is_not_on_its_first_card_is_no_gang(void **state)
+TEST(a_job_that_is_not_on_its_first_card_is_no_gang)
 {
-	(void)state;
 	begin(1000);
 	look_from_the_second(0, 5);
 	assert_false(ll_share_look_first(&members[1][0]->claim, NULL, now_ns));
@@ -345,25 +331,4 @@ static void a_job_that_is_not_on_its_first_card_is_no_gang(void **state)
 	assert_false(gang->yields_to_gang || gang->is_ending || gang->work.seen_ns);
 	assert_null(members[1][0]->job->first_card);
 	finish();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(they_have_their_turns_together),
-	    cmocka_unit_test(by_weight_too),
-	    cmocka_unit_test(who_is_on_one_card_only_loses_nothing),
-	    cmocka_unit_test(a_turn_ends_on_all_cards_at_once),
-	    cmocka_unit_test(what_another_card_has_is_not_waited_for_longer_than_a_queue),
-	    cmocka_unit_test(while_another_has_the_first_card_nothing_goes_where_it_works_too),
-	    cmocka_unit_test(who_rests_on_its_first_card_has_its_share_of_another),
-	    cmocka_unit_test(a_card_that_nobody_shares_goes_on_while_a_turn_ends_elsewhere),
-	    cmocka_unit_test(what_was_said_of_work_is_taken_back_when_it_has_ended),
-	    cmocka_unit_test(what_another_card_said_since_is_not_taken_back),
-	    cmocka_unit_test(a_turn_that_comes_to_another_comes_to_it_at_once_on_all_cards),
-	    cmocka_unit_test(a_lower_class_leads_nobody),
-	    cmocka_unit_test(who_is_led_gives_its_turn_to_whoever_waits),
-	    cmocka_unit_test(a_job_that_is_not_on_its_first_card_is_no_gang),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

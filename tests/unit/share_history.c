@@ -143,9 +143,8 @@ static void check_parts(struct card *card, unsigned number)
 	assert_true(all_ns >= 97 * LL_NS_PER_S / 100);
 }
 
-static void each_has_its_part_whatever_was_before(void **state)
+TEST(each_has_its_part_whatever_was_before)
 {
-	(void)state;
 	for (unsigned number = 1; number <= HISTORIES; number++) {
 		void *fresh = fresh_card();
 		struct card *card = new_card(&fresh, LL_NS_PER_MS / 4);
@@ -155,12 +154,4 @@ static void each_has_its_part_whatever_was_before(void **state)
 		check_parts(card, number);
 		assert_int_equal(card_teardown(&fresh), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_has_its_part_whatever_was_before),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

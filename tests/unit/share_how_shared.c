@@ -37,7 +37,9 @@ static struct ll_share_how how(const struct card *card, const struct program *pr
 	return ll_share_how_shared(program->job, card->now_ns);
 }
 
-static void one_is_alone_until_another_comes_and_soon_after_it_has_gone(void **state)
+TEST_EACH(card_setup, card_teardown);
+
+TEST(one_is_alone_until_another_comes_and_soon_after_it_has_gone)
 {
 	struct card *card = measured_card(state);
 	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -52,7 +54,7 @@ static void one_is_alone_until_another_comes_and_soon_after_it_has_gone(void **s
 	assert_int_equal(how(card, one).shared, LL_SHARED_ALONE);
 }
 
-static void what_was_measured_of_each_is_told_as_long_as_the_same_jobs_are_there(void **state)
+TEST(what_was_measured_of_each_is_told_as_long_as_the_same_jobs_are_there)
 {
 	struct card *card = measured_card(state);
 	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0), *two = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -72,7 +74,7 @@ static void what_was_measured_of_each_is_told_as_long_as_the_same_jobs_are_there
 	assert_int_equal(how(card, one).visits_permille, 0);
 }
 
-static void who_is_kept_back_by_its_cap_or_by_a_higher_class_is_told(void **state)
+TEST(who_is_kept_back_by_its_cap_or_by_a_higher_class_is_told)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *capped = add(card, LL_PRIORITY_NORMAL, 1000, 200);
@@ -89,22 +91,11 @@ static void who_is_kept_back_by_its_cap_or_by_a_higher_class_is_told(void **stat
 	assert_true(how(card, high).is_forced);
 }
 
-static void clients_of_mps_share_by_space(void **state)
+TEST(clients_of_mps_share_by_space)
 {
 	struct card *card = measured_card(state);
 	struct program *one = add_by_space(card, LL_PRIORITY_NORMAL, 1000);
 	add_by_space(card, LL_PRIORITY_NORMAL, 1000);
 	run_for(card, 100 * MS);
 	assert_int_equal(how(card, one).shared, LL_SHARED_SPACE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    SHARE_TEST(one_is_alone_until_another_comes_and_soon_after_it_has_gone),
-	    SHARE_TEST(what_was_measured_of_each_is_told_as_long_as_the_same_jobs_are_there),
-	    SHARE_TEST(who_is_kept_back_by_its_cap_or_by_a_higher_class_is_told),
-	    SHARE_TEST(clients_of_mps_share_by_space),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,10 @@ static struct card *new_card_of_slices(void **state)
 	return card;
 }
 
+TEST_EACH(card_setup, card_teardown);
+
 /* Whatever their weights and their numbers of processes, and however they launch. */
-static void gates_are_open_without_visits(void **state)
+TEST(gates_are_open_without_visits)
 {
 	struct card *card = new_card_of_slices(state);
 	for (unsigned i = 0; i < 4; i++) {
@@ -66,7 +68,7 @@ static void gates_are_open_without_visits(void **state)
 
 /* Slices serve all alike, whatever each makes of them, and accounts are estimates there. When visits begin, nobody
  * waits until the others have had as much. */
-static void nobody_owes_what_slices_gave(void **state)
+TEST(nobody_owes_what_slices_gave)
 {
 	struct card *card = new_card_of_slices(state);
 	struct program *little = come(card, LL_PRIORITY_NORMAL, 1000, 0),
@@ -84,7 +86,7 @@ static void nobody_owes_what_slices_gave(void **state)
 	assert_in_range(much->job->virtual_ns - little->job->virtual_ns, 0, 20 * LL_NS_PER_MS);
 }
 
-static void visits_that_begin_shut_all_gates(void **state)
+TEST(visits_that_begin_shut_all_gates)
 {
 	struct card *card = new_card_of_slices(state);
 	for (int i = 0; i < 3; i++)
@@ -104,7 +106,7 @@ static void visits_that_begin_shut_all_gates(void **state)
 	assert_true(is_open(&card->programs[0]) && is_open(&card->programs[1]) && is_open(&card->programs[2]));
 }
 
-static void a_cap_shuts_its_own_gate_alone(void **state)
+TEST(a_cap_shuts_its_own_gate_alone)
 {
 	struct card *card = new_card_of_slices(state);
 	struct program *capped = come(card, LL_PRIORITY_NORMAL, 1000, 500),
@@ -123,7 +125,7 @@ static void a_cap_shuts_its_own_gate_alone(void **state)
 }
 
 /* While the higher class rests too: its next launch shall not find a long queue. */
-static void beneath_a_higher_class_the_queue_is_bounded(void **state)
+TEST(beneath_a_higher_class_the_queue_is_bounded)
 {
 	struct card *card = new_card_of_slices(state);
 	struct program *high = come(card, LL_PRIORITY_HIGH, 1000, 0), *low = come(card, LL_PRIORITY_LOW, 1000, 0);
@@ -143,7 +145,7 @@ static void beneath_a_higher_class_the_queue_is_bounded(void **state)
 	assert_int_equal(low->claim.look.queue_bound_ns, 0);
 }
 
-static void clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
+TEST(clients_of_mps_wait_for_nobody_while_they_are_equal)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add_by_space(card, LL_PRIORITY_NORMAL, 1000),
@@ -162,7 +164,7 @@ static void clients_of_mps_wait_for_nobody_while_they_are_equal(void **state)
 }
 
 /* A higher class bounds what the lower one queues, and nobody waits. */
-static void weights_and_classes_keep_no_client_of_mps_waiting(void **state)
+TEST(weights_and_classes_keep_no_client_of_mps_waiting)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *heavy = add_by_space(card, LL_PRIORITY_NORMAL, 7000),
@@ -178,7 +180,7 @@ static void weights_and_classes_keep_no_client_of_mps_waiting(void **state)
 }
 
 /* The card gives all clients of MPS together the slices of one program. */
-static void clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(void **state)
+TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *by_time = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -191,19 +193,4 @@ static void clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel(
 	card->card.forced = LL_LIMIT_SHARING_SLICES;
 	step(card);
 	assert_true(by_time->claim.look.is_sliced && by_space->claim.look.is_sliced);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    SHARE_TEST(gates_are_open_without_visits),
-	    SHARE_TEST(nobody_owes_what_slices_gave),
-	    SHARE_TEST(visits_that_begin_shut_all_gates),
-	    SHARE_TEST(a_cap_shuts_its_own_gate_alone),
-	    SHARE_TEST(beneath_a_higher_class_the_queue_is_bounded),
-	    SHARE_TEST(clients_of_mps_wait_for_nobody_while_they_are_equal),
-	    SHARE_TEST(weights_and_classes_keep_no_client_of_mps_waiting),
-	    SHARE_TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,9 @@
 #include "control/visits.h"
 #include "share_card.h"
 
-static void two_share_by_weight(void **state)
+TEST_EACH(card_setup, card_teardown);
+
+TEST(two_share_by_weight)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 300, 0), *b = add(card, LL_PRIORITY_NORMAL, 700, 0);
@@ -13,7 +15,7 @@ static void two_share_by_weight(void **state)
 	assert_near(percent_of(b, TEN_S), 70, 1);
 }
 
-static void three_share_by_weight(void **state)
+TEST(three_share_by_weight)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 3000, 0),
@@ -24,7 +26,7 @@ static void three_share_by_weight(void **state)
 	assert_near(percent_of(c, TEN_S), 60, 1);
 }
 
-static void kernels_of_any_length_share_by_weight(void **state)
+TEST(kernels_of_any_length_share_by_weight)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -34,7 +36,7 @@ static void kernels_of_any_length_share_by_weight(void **state)
 	assert_near(percent_of(b, TEN_S), 50, 1);
 }
 
-static void a_higher_class_gets_the_card_at_its_first_look(void **state)
+TEST(a_higher_class_gets_the_card_at_its_first_look)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *normal = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -52,7 +54,7 @@ static void a_higher_class_gets_the_card_at_its_first_look(void **state)
 	assert_true(normal->used_ns > before_ns);
 }
 
-static void a_low_class_has_its_service_however_busy_the_others_are(void **state)
+TEST(a_low_class_has_its_service_however_busy_the_others_are)
 {
 	struct card *card = new_card(state, STEP_NS);
 	add(card, LL_PRIORITY_HIGH, 1000, 0);
@@ -69,7 +71,7 @@ static void a_low_class_has_its_service_however_busy_the_others_are(void **state
 	assert_in_range(low->first_ns - LL_NS_PER_S, LL_VISIT_STARVED_NS, LL_VISIT_STARVED_NS + LL_NS_PER_MS);
 }
 
-static void who_has_the_turn_is_not_impatient_when_it_gives_it_away(void **state)
+TEST(who_has_the_turn_is_not_impatient_when_it_gives_it_away)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *high = add(card, LL_PRIORITY_HIGH, 1000, 0);
@@ -84,7 +86,7 @@ static void who_has_the_turn_is_not_impatient_when_it_gives_it_away(void **state
 	(void)high;
 }
 
-static void processes_of_a_tenant_have_its_turn_together(void **state)
+TEST(processes_of_a_tenant_have_its_turn_together)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -107,7 +109,7 @@ static void processes_of_a_tenant_have_its_turn_together(void **state)
 }
 
 /* It was stopped with work in the queue, which the card has long done. */
-static void a_stopped_process_of_a_tenant_holds_up_no_turn(void **state)
+TEST(a_stopped_process_of_a_tenant_holds_up_no_turn)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -121,7 +123,7 @@ static void a_stopped_process_of_a_tenant_holds_up_no_turn(void **state)
 	assert_near(percent_of(other, LL_NS_PER_S), 50, 2);
 }
 
-static void a_holder_that_does_not_look_is_overtaken(void **state)
+TEST(a_holder_that_does_not_look_is_overtaken)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -139,7 +141,7 @@ static void a_holder_that_does_not_look_is_overtaken(void **state)
 	assert_true(b->used_ns - used_ns > 400 * LL_NS_PER_MS);
 }
 
-static void a_cap_holds_with_kernels_far_longer_than_its_account(void **state)
+TEST(a_cap_holds_with_kernels_far_longer_than_its_account)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *capped = add(card, LL_PRIORITY_NORMAL, 1000, 100),
@@ -151,7 +153,7 @@ static void a_cap_holds_with_kernels_far_longer_than_its_account(void **state)
 	assert_true(capped->claim.look.tokens_ns <= (int64_t)(20 * LL_NS_PER_MS));
 }
 
-static void a_cap_that_is_new_or_changed_holds_from_then_on(void **state)
+TEST(a_cap_that_is_new_or_changed_holds_from_then_on)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -171,7 +173,7 @@ static void a_cap_that_is_new_or_changed_holds_from_then_on(void **state)
 	assert_near(percent_of(program, LL_NS_PER_S), 100, 1);
 }
 
-static void a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past(void **state)
+TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *old = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -184,7 +186,7 @@ static void a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past(void *
 	(void)old;
 }
 
-static void a_pause_is_made_up_for_by_no_more_than_the_lag(void **state)
+TEST(a_pause_is_made_up_for_by_no_more_than_the_lag)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0), *b = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -200,7 +202,7 @@ static void a_pause_is_made_up_for_by_no_more_than_the_lag(void **state)
 }
 
 /* It had the card to itself, and rests while the other comes. */
-static void nobody_owes_the_time_in_which_nobody_else_wanted_the_card(void **state)
+TEST(nobody_owes_the_time_in_which_nobody_else_wanted_the_card)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *light = add(card, LL_PRIORITY_NORMAL, 100, 0);
@@ -215,7 +217,7 @@ static void nobody_owes_the_time_in_which_nobody_else_wanted_the_card(void **sta
 }
 
 /* Ctrl-Z, or a batch system that suspends jobs. It still wants the card when it goes on. */
-static void a_program_that_was_stopped_is_not_made_up_for_it(void **state)
+TEST(a_program_that_was_stopped_is_not_made_up_for_it)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *stopped = add(card, LL_PRIORITY_NORMAL, 1000, 0),
@@ -229,7 +231,7 @@ static void a_program_that_was_stopped_is_not_made_up_for_it(void **state)
 	assert_near(percent_of(other, LL_NS_PER_S), 50, 3);
 }
 
-static void a_hundred_claims_share_evenly(void **state)
+TEST(a_hundred_claims_share_evenly)
 {
 	struct card *card = new_card(state, LL_NS_PER_MS);
 	for (int i = 0; i < MOST; i++)
@@ -240,7 +242,7 @@ static void a_hundred_claims_share_evenly(void **state)
 }
 
 /* As it is after the WAKE message of one that came. */
-static void only_who_is_alone_and_has_no_cap_is_let_alone(void **state)
+TEST(only_who_is_alone_and_has_no_cap_is_let_alone)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *a = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -253,7 +255,7 @@ static void only_who_is_alone_and_has_no_cap_is_let_alone(void **state)
 	assert_false(look(card, a)->is_alone);
 }
 
-static void who_rests_is_free_if_nobody_would_be_held_for_it(void **state)
+TEST(who_rests_is_free_if_nobody_would_be_held_for_it)
 {
 	struct card *card = new_card(state, STEP_NS);
 	const struct ll_share_job like = {.rank = LL_PRIORITY_NORMAL, .weight_permille = 1000};
@@ -272,7 +274,7 @@ static void who_rests_is_free_if_nobody_would_be_held_for_it(void **state)
 	assert_true(ll_share_is_free(&a->claim, card->now_ns));
 }
 
-static void a_pause_ends_by_itself_or_with_a_launch(void **state)
+TEST(a_pause_ends_by_itself_or_with_a_launch)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *program = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -290,7 +292,7 @@ static void a_pause_ends_by_itself_or_with_a_launch(void **state)
 }
 
 /* Its process was killed in its turn. */
-static void who_ends_in_its_turn_passes_it_on(void **state)
+TEST(who_ends_in_its_turn_passes_it_on)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = add(card, LL_PRIORITY_NORMAL, 1000, 0), *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -306,7 +308,7 @@ static void who_ends_in_its_turn_passes_it_on(void **state)
 }
 
 /* A program may say anything. The sum of its times does not overflow, and it alone comes last. */
-static void what_nobody_can_have_harms_its_own_job_alone(void **state)
+TEST(what_nobody_can_have_harms_its_own_job_alone)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *liar = add(card, LL_PRIORITY_NORMAL, 1000, 0), *other = add(card, LL_PRIORITY_NORMAL, 1000, 0);
@@ -314,32 +316,4 @@ static void what_nobody_can_have_harms_its_own_job_alone(void **state)
 	liar->said.queued_launches = UINT32_MAX;
 	run_for(card, LL_NS_PER_S);
 	assert_true(percent_of(other, LL_NS_PER_S) > 90);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    SHARE_TEST(two_share_by_weight),
-	    SHARE_TEST(three_share_by_weight),
-	    SHARE_TEST(kernels_of_any_length_share_by_weight),
-	    SHARE_TEST(a_higher_class_gets_the_card_at_its_first_look),
-	    SHARE_TEST(a_low_class_has_its_service_however_busy_the_others_are),
-	    SHARE_TEST(who_has_the_turn_is_not_impatient_when_it_gives_it_away),
-	    SHARE_TEST(processes_of_a_tenant_have_its_turn_together),
-	    SHARE_TEST(a_stopped_process_of_a_tenant_holds_up_no_turn),
-	    SHARE_TEST(a_holder_that_does_not_look_is_overtaken),
-	    SHARE_TEST(a_cap_holds_with_kernels_far_longer_than_its_account),
-	    SHARE_TEST(a_cap_that_is_new_or_changed_holds_from_then_on),
-	    SHARE_TEST(a_newcomer_shares_from_now_on_and_is_not_made_up_for_the_past),
-	    SHARE_TEST(a_pause_is_made_up_for_by_no_more_than_the_lag),
-	    SHARE_TEST(nobody_owes_the_time_in_which_nobody_else_wanted_the_card),
-	    SHARE_TEST(a_program_that_was_stopped_is_not_made_up_for_it),
-	    SHARE_TEST(a_hundred_claims_share_evenly),
-	    SHARE_TEST(only_who_is_alone_and_has_no_cap_is_let_alone),
-	    SHARE_TEST(who_rests_is_free_if_nobody_would_be_held_for_it),
-	    SHARE_TEST(a_pause_ends_by_itself_or_with_a_launch),
-	    SHARE_TEST(who_ends_in_its_turn_passes_it_on),
-	    SHARE_TEST(what_nobody_can_have_harms_its_own_job_alone),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

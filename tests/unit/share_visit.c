@@ -29,7 +29,9 @@ static void pass(struct card *card, struct program *programs[], size_t count, ui
 	}
 }
 
-static void one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum(void **state)
+TEST_EACH(card_setup, card_teardown);
+
+TEST(one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000), *other;
@@ -47,7 +49,7 @@ static void one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum(void **state)
 	assert_true(one->claim.look.is_exclusive && other->claim.look.is_exclusive);
 }
 
-static void who_rests_or_is_alone_is_not_held(void **state)
+TEST(who_rests_or_is_alone_is_not_held)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -65,7 +67,7 @@ static void who_rests_or_is_alone_is_not_held(void **state)
 	assert_true(is_word_open(one) && is_word_open(other));
 }
 
-static void a_higher_class_shuts_the_gate_of_a_lower_one_itself(void **state)
+TEST(a_higher_class_shuts_the_gate_of_a_lower_one_itself)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *low = new_job(card, LL_PRIORITY_LOW, 1000);
@@ -80,7 +82,7 @@ static void a_higher_class_shuts_the_gate_of_a_lower_one_itself(void **state)
 }
 
 /* A request of a service has pauses: its host computes between two launches. */
-static void a_higher_class_that_paused_takes_the_card_back_at_once(void **state)
+TEST(a_higher_class_that_paused_takes_the_card_back_at_once)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *low = new_job(card, LL_PRIORITY_LOW, 1000), *high = new_job(card, LL_PRIORITY_HIGH, 1000);
@@ -96,7 +98,7 @@ static void a_higher_class_that_paused_takes_the_card_back_at_once(void **state)
 	assert_true(is_word_open(high) && !is_word_open(low));
 }
 
-static void a_pause_is_not_interrupted_by_looks_but_ends(void **state)
+TEST(a_pause_is_not_interrupted_by_looks_but_ends)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *low = new_job(card, LL_PRIORITY_LOW, 1000), *high = new_job(card, LL_PRIORITY_HIGH, 1000);
@@ -112,7 +114,7 @@ static void a_pause_is_not_interrupted_by_looks_but_ends(void **state)
 	assert_int_not_equal(low->word, before);
 }
 
-static void a_visit_ends_when_all_processes_of_the_tenant_have_empty_queues(void **state)
+TEST(a_visit_ends_when_all_processes_of_the_tenant_have_empty_queues)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -129,7 +131,7 @@ static void a_visit_ends_when_all_processes_of_the_tenant_have_empty_queues(void
 }
 
 /* Its agent may hang in the driver behind the very streams that wait. */
-static void a_held_process_that_does_not_look_is_let_go(void **state)
+TEST(a_held_process_that_does_not_look_is_let_go)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -146,7 +148,7 @@ static void a_held_process_that_does_not_look_is_let_go(void **state)
 	assert_true(is_word_open(one) != is_word_open(awake)); /* who rests need not look */
 }
 
-static void a_long_launch_is_waited_for_and_what_goes_on_is_shared(void **state)
+TEST(a_long_launch_is_waited_for_and_what_goes_on_is_shared)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -183,7 +185,7 @@ static double part_of_other(struct card *card, struct program *both[], uint64_t 
 }
 
 /* A program of little work, a notebook, begins to fill the card. */
-static void who_leaves_the_card_for_want_of_work_gathers_no_credit(void **state)
+TEST(who_leaves_the_card_for_want_of_work_gathers_no_credit)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *light = new_job(card, LL_PRIORITY_NORMAL, 700), *other = new_job(card, LL_PRIORITY_NORMAL, 300);
@@ -194,7 +196,7 @@ static void who_leaves_the_card_for_want_of_work_gathers_no_credit(void **state)
 		fail_msg("%.3f of the time, not 0.3", part);
 }
 
-static void who_had_a_cap_has_no_credit_when_it_goes(void **state)
+TEST(who_had_a_cap_has_no_credit_when_it_goes)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *capped = new_job(card, LL_PRIORITY_NORMAL, 1000),
@@ -208,7 +210,7 @@ static void who_had_a_cap_has_no_credit_when_it_goes(void **state)
 		fail_msg("%.3f of the time, not half", part);
 }
 
-static void who_changes_its_class_owes_nothing_and_is_owed_nothing(void **state)
+TEST(who_changes_its_class_owes_nothing_and_is_owed_nothing)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_HIGH, 1000), *other = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -224,7 +226,7 @@ static void who_changes_its_class_owes_nothing_and_is_owed_nothing(void **state)
 	}
 }
 
-static void damaged_words_are_mended(void **state)
+TEST(damaged_words_are_mended)
 {
 	struct card *card = new_card(state, STEP_NS);
 	struct program *one = new_job(card, LL_PRIORITY_NORMAL, 1000);
@@ -238,23 +240,4 @@ static void damaged_words_are_mended(void **state)
 		pass(card, both, 2, MS / 5);
 		assert_true(is_word_open(one) != is_word_open(other));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    SHARE_TEST(one_gate_is_open_at_a_time_and_a_visit_lasts_a_quantum),
-	    SHARE_TEST(who_rests_or_is_alone_is_not_held),
-	    SHARE_TEST(a_higher_class_shuts_the_gate_of_a_lower_one_itself),
-	    SHARE_TEST(a_higher_class_that_paused_takes_the_card_back_at_once),
-	    SHARE_TEST(a_pause_is_not_interrupted_by_looks_but_ends),
-	    SHARE_TEST(a_visit_ends_when_all_processes_of_the_tenant_have_empty_queues),
-	    SHARE_TEST(a_held_process_that_does_not_look_is_let_go),
-	    SHARE_TEST(a_long_launch_is_waited_for_and_what_goes_on_is_shared),
-	    SHARE_TEST(who_leaves_the_card_for_want_of_work_gathers_no_credit),
-	    SHARE_TEST(who_had_a_cap_has_no_credit_when_it_goes),
-	    SHARE_TEST(who_changes_its_class_owes_nothing_and_is_owed_nothing),
-	    SHARE_TEST(damaged_words_are_mended),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

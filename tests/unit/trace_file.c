@@ -48,6 +48,8 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
+TEST_EACH(make_folder, remove_folder);
+
 static void add_kernels(struct ll_trace_writer *writer, const char *name, uint64_t from, uint64_t count)
 {
 	for (uint64_t i = from; i < from + count; i++) {
@@ -61,12 +63,11 @@ static void add_kernels(struct ll_trace_writer *writer, const char *name, uint64
 	}
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST(test_what_is_written_is_read)
 {
 	struct ll_trace_writer *writer;
 	struct ll_trace_file file;
 	char path[512], long_name[LL_TRACE_NAME_LONGEST + 100];
-	(void)state;
 	memset(long_name, 'x', sizeof long_name - 1);
 	long_name[sizeof long_name - 1] = '\0';
 	assert_int_equal(ll_trace_writer_open(LL_TRACE_SOURCE_CUPTI, &writer), 0);
@@ -97,14 +98,13 @@ static void test_what_is_written_is_read(void **state)
 	ll_trace_writer_close(writer);
 }
 
-static void test_a_torn_file_is_read_up_to_the_tear(void **state)
+TEST(test_a_torn_file_is_read_up_to_the_tear)
 {
 	struct ll_trace_writer *writer;
 	struct ll_trace_file file;
 	struct ll_err err;
 	struct stat st;
 	char path[512];
-	(void)state;
 	assert_int_equal(ll_trace_writer_open(LL_TRACE_SOURCE_CUPTI, &writer), 0);
 	add_kernels(writer, "one", 0, 10);
 	add_kernels(writer, "two", 10, 10);
@@ -130,13 +130,12 @@ static void test_a_torn_file_is_read_up_to_the_tear(void **state)
 }
 
 /* Any byte of it may be anything: nothing is read outside the file. */
-static void test_a_damaged_file_does_no_harm(void **state)
+TEST(test_a_damaged_file_does_no_harm)
 {
 	struct ll_trace_writer *writer;
 	struct ll_trace_file file;
 	struct stat st;
 	char path[512];
-	(void)state;
 	assert_int_equal(ll_trace_writer_open(LL_TRACE_SOURCE_CUPTI, &writer), 0);
 	ll_trace_writer_add_card(writer, 1, "GPU-one");
 	add_kernels(writer, "one", 0, 4);
@@ -166,12 +165,11 @@ static void test_a_damaged_file_does_no_harm(void **state)
 	ll_trace_writer_close(writer);
 }
 
-static void test_events_over_the_limit_are_counted(void **state)
+TEST(test_events_over_the_limit_are_counted)
 {
 	struct ll_trace_writer *writer;
 	struct ll_trace_file file;
 	char path[512];
-	(void)state;
 	setenv(LL_TRACE_MOST, "12", 1);
 	assert_int_equal(ll_trace_writer_open(LL_TRACE_SOURCE_EVENTS, &writer), 0);
 	add_kernels(writer, "some", 0, 100);
@@ -185,13 +183,12 @@ static void test_events_over_the_limit_are_counted(void **state)
 }
 
 /* A limit on the size of files fails writes as a full disk does, and ends nobody. */
-static void test_what_the_disk_does_not_take_is_counted(void **state)
+TEST(test_what_the_disk_does_not_take_is_counted)
 {
 	struct ll_trace_writer *writer;
 	struct ll_trace_file file;
 	char path[512];
 	struct rlimit before, small;
-	(void)state;
 	assert_int_equal(ll_trace_writer_open(LL_TRACE_SOURCE_EVENTS, &writer), 0);
 	getrlimit(RLIMIT_FSIZE, &before);
 	small = before;
@@ -210,12 +207,11 @@ static void test_what_the_disk_does_not_take_is_counted(void **state)
 	ll_trace_writer_close(writer);
 }
 
-static void test_what_was_flushed_survives_a_kill(void **state)
+TEST(test_what_was_flushed_survives_a_kill)
 {
 	struct ll_trace_file file;
 	char path[512];
 	int status;
-	(void)state;
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct ll_trace_writer *writer;
@@ -233,19 +229,4 @@ static void test_what_was_flushed_survives_a_kill(void **state)
 	assert_int_equal(file.header.pid, pid);
 	assert_int_equal(file.record_count, 50);
 	ll_trace_file_fini(&file);
-}
-
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_FOLDER(test_what_is_written_is_read),
-	    WITH_FOLDER(test_a_torn_file_is_read_up_to_the_tear),
-	    WITH_FOLDER(test_a_damaged_file_does_no_harm),
-	    WITH_FOLDER(test_events_over_the_limit_are_counted),
-	    WITH_FOLDER(test_what_the_disk_does_not_take_is_counted),
-	    WITH_FOLDER(test_what_was_flushed_survives_a_kill),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,8 @@
  *
  *     SKIPPED: killed_while_it_sweeps: no process may be traced here
  */
-#ifndef LOADLINE_TESTS_UNIT_SKIPPED_H
-#define LOADLINE_TESTS_UNIT_SKIPPED_H
+#ifndef LOADLINE_TESTS_COMMON_SKIPPED_H
+#define LOADLINE_TESTS_COMMON_SKIPPED_H
 
 #include <stdbool.h>
 #include <stdio.h>

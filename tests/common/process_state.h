@@ -1,8 +1,8 @@
 /*
  * process_state.h - whether a process or a thread runs, sleeps or is stopped, as /proc tells.
  */
-#ifndef LOADLINE_TESTS_UNIT_PROCESS_STATE_H
-#define LOADLINE_TESTS_UNIT_PROCESS_STATE_H
+#ifndef LOADLINE_TESTS_COMMON_PROCESS_STATE_H
+#define LOADLINE_TESTS_COMMON_PROCESS_STATE_H
 
 #include <stdbool.h>
 #include <stdio.h>

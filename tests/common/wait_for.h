@@ -1,8 +1,8 @@
 /*
  * wait_for.h - waits for a condition, which is tried every millisecond, and fails the test after a deadline.
  */
-#ifndef LOADLINE_TESTS_UNIT_WAIT_FOR_H
-#define LOADLINE_TESTS_UNIT_WAIT_FOR_H
+#ifndef LOADLINE_TESTS_COMMON_WAIT_FOR_H
+#define LOADLINE_TESTS_COMMON_WAIT_FOR_H
 
 #include "base/clock.h"
 
