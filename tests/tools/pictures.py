@@ -22,7 +22,7 @@ def load(name):
     return module
 
 
-run_picture, status_picture = load("make_run_picture"), load("make_status_picture")
+run_picture, status_picture, mix_picture = load("make_run_picture"), load("make_status_picture"), load("make_mix_picture")
 
 
 def growth(stretches):
