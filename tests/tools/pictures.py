@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/make_run_picture draws what a recording says, and takes none that no real card made. tools/make_status_picture compares shapes."""
+"""tools/make_run_picture draws what a recording says, and takes none that no real card made. tools/make_status_picture compares shapes.
+tools/make_mix_picture draws the table of mixes."""
 import importlib.machinery
 import importlib.util
 import json
@@ -102,6 +103,33 @@ class StatusPicture(unittest.TestCase):
         xml.etree.ElementTree.fromstring(drawn)
         self.assertIn('xml:space="preserve"', drawn)
         self.assertIn(">0     x</text>", drawn)
+
+
+MIXES = """| mix | native | slices | visits | `run` | MPS | by space | loss of `run` |
+|---|---|---|---|---|---|---|---|
+| one:size=2 (3) +<br>two (1) | 0.50 + 0.10 | 1 + 1 | 1 + 1 | 0.25 + 0.25 | 0.00 + 1.20 | | 1 % |
+
+| mix | native | held 0 | `run` | MPS |
+|---|---|---|---|---|
+| one (high) +<br>two | 0.1 + 0.1 | 0.1 + 0.1 | 0.1 + 0.1 | 0.1 + 0.1 |
+"""
+
+
+class Mixes(unittest.TestCase):
+    def test_means_are_geometric_by_weight_and_mixes_with_classes_are_left_out(self):
+        rows = mix_picture.read_table(MIXES)
+        self.assertEqual([kinds for kinds, _ in rows], [["one (3)", "two (1)"]])
+        self.assertAlmostEqual(rows[0][1]["native"], (0.5**3 * 0.1)**0.25)
+        self.assertAlmostEqual(rows[0][1]["`run`"], 0.25)
+        self.assertAlmostEqual(rows[0][1]["MPS"], (0.005**3 * 1.2)**0.25)  # 0.00 is at most half of what the table can say
+
+    def test_a_row_whose_numbers_do_not_fit_is_refused(self):
+        with self.assertRaises(SystemExit):
+            mix_picture.read_table(MIXES.replace("0.50 + 0.10", "0.50"))
+
+    def test_the_axis_goes_from_its_least_to_one(self):
+        least, most = mix_picture.LEFT, mix_picture.LEFT + mix_picture.LENGTH
+        self.assertEqual([mix_picture.place_of(mean) for mean in (0.01, 0.1, 1, 2)], [least, least, most, most])
 
 
 unittest.main()
