@@ -254,7 +254,21 @@ static ll_cu_result query_stream(struct ll_cu_stream *stream)
 	return lane_of(stream)->ready_ns <= host_ns ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_NOT_READY;
 }
 
+static ll_cu_result push_context(struct ll_cu_context *context)
+{
+	(void)context;
+	return LL_CUDA_SUCCESS;
+}
+
+static ll_cu_result pop_context(struct ll_cu_context **ret_context)
+{
+	*ret_context = NULL;
+	return LL_CUDA_SUCCESS;
+}
+
 static const struct ll_real model = {
+    .cuCtxPushCurrent_v2 = push_context,
+    .cuCtxPopCurrent_v2 = pop_context,
     .cuEventCreate = create_event,
     .cuEventDestroy_v2 = destroy_event,
     .cuEventRecord = record_event,

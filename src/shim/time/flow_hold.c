@@ -79,9 +79,11 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 		flow)) /* if this program goes before the visiting one, it takes the card at once */
 		ll_flow_tick(flow, ll_now_ns());
 	uint32_t word = word_of(flow);
+	flow->launching++; /* so that the claim does not rest while the lock is let go */
 	ll_timing_lock_let_go(&flow->lock);
 	bool waits = ll_card_gate_wait(&context->gate, stream.handle);
 	ll_timing_lock_take_back(&flow->lock);
+	flow->launching--;
 	if (!waits)
 		context->gate.state = LL_CARD_GATE_NONE;
 	else

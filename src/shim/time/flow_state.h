@@ -65,7 +65,7 @@ struct ll_flow {
 	uint64_t idle_since_ns;      /* since when the card has no work of this program; 0: it has some */
 	uint64_t recorded_ns;        /* when an open gate last asked for a timing event */
 	unsigned waiting;            /* threads in ll_flow_enter that wait */
-	unsigned launching;          /* threads between ll_flow_enter and ll_flow_leave */
+	unsigned launching;          /* threads past their wait in ll_flow_enter, until ll_flow_leave */
 	bool is_wanting;             /* loadlined was told that the program wants the card */
 	struct ll_gang gang;         /* what happens on the first card, if this one follows it */
 	uint32_t awaited;            /* launches here for which another card of the tenant may wait */

@@ -1,5 +1,6 @@
 /* One look of a flow at its card: what has ended, whose turn it is, and when the next look is due. */
 #include "base/clock.h"
+#include "control/visits.h"
 #include "shim/interpose/real.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
@@ -26,6 +27,9 @@
 #define WATCH_MOST_NS (400 * LL_NS_PER_US)
 /* A program that synchronises after each kernel is idle for some tens of µs. It keeps the card through such a pause. */
 #define GRACE_NS (200 * LL_NS_PER_US)
+/* A program that launches ahead wants the card through such a pause between two visits. The next visit of another
+ * tenant waits as long at most for work that passed an open gate. */
+#define PAUSE_NS LL_VISIT_DRAIN_NS
 /* After a debt launches wait until the account holds this much. With less, single kernels would run between two waits,
  * and each would cost a timing event. */
 #define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
@@ -101,12 +105,27 @@ static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
 	return progress;
 }
 
-/* All work waits on the card, so nothing has changed. A program that was idle when its visit ended is idle until it
- * launches. */
+/* Whether the flow knows of no launch. Launches that passed an open gate may not be in the timing yet. */
+static bool has_no_launches(const struct ll_flow *flow)
+{
+	bool is_idle = !flow->launching && !atomic_load_explicit(&flow->count->launches, memory_order_relaxed);
+	for (const struct ll_flow_context *context = flow->contexts; context; context = context->next)
+		is_idle &= ll_timing_is_idle(context->timing);
+	return is_idle;
+}
+
+/*
+ * All work waits on the card, so nothing has changed. If a program launches ahead, or pauses for a lower class, and was
+ * idle when its visit ended, it is idle until it launches. A program that waits for each launch is idle between any two
+ * of them. It stops wanting the card in its visits, which have a longer grace (control/visits.h). A program that
+ * launches ahead reports in each visit anew that its queue is empty.
+ */
 static struct progress progress_of_held(const struct ll_flow *flow)
 {
-	bool is_idle = flow->turn.paused_since_ns && flow->idle_since_ns && !flow->launching;
-	return (struct progress){.queued = flow->queued, .is_idle = is_idle, .has_work = !is_idle};
+	bool is_paused = flow->turn.paused_since_ns;
+	bool may_be_idle = flow->launch_mode.is_ahead || is_paused;
+	bool is_idle = may_be_idle && flow->idle_since_ns && has_no_launches(flow);
+	return (struct progress){.queued = flow->queued, .is_idle = is_idle, .has_work = !is_idle || !is_paused};
 }
 
 void ll_flow_note_untimed(struct ll_flow *flow)
@@ -192,6 +211,22 @@ static uint64_t grace_ns(const struct ll_flow *flow, uint64_t now_ns)
 	return ll_port_is_fresh(flow->look.awaited.seen_ns, now_ns) ? LL_GANG_PAUSE_NS : GRACE_NS;
 }
 
+/*
+ * The time that is compared with the grace. If a program launches ahead, its visits are shorter than the grace:
+ * loadlined ends each visit as soon as the queue is empty, and another one follows. Such a program wants the card until
+ * it has been idle for PAUSE_NS. If it rested sooner, the other tenants' gates would open in each short pause, and what
+ * passes them would run beside its next launches.
+ */
+static uint64_t idle_ns_for_grace(const struct ll_flow *flow, uint64_t now_ns)
+{
+	uint64_t idle_ns = now_ns - flow->idle_since_ns, turn_since_ns = flow->look.turn_since_ns;
+	bool has_short_visits = flow->look.is_exclusive && flow->launch_mode.is_ahead && !flow->turn.paused_since_ns;
+	if (!has_short_visits || idle_ns >= PAUSE_NS)
+		return idle_ns;
+	uint64_t visited_ns = flow->look.is_holder && now_ns > turn_since_ns ? now_ns - turn_since_ns : 0;
+	return visited_ns < idle_ns ? visited_ns : idle_ns;
+}
+
 /* Whether the claim shall stop wanting the card. */
 static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 {
@@ -201,8 +236,7 @@ static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 		return true;
 	if (flow->waiting)
 		return false;
-	uint64_t idle_ns = now_ns - flow->idle_since_ns;
-	return idle_ns >= grace_ns(flow, now_ns);
+	return idle_ns_for_grace(flow, now_ns) >= grace_ns(flow, now_ns);
 }
 
 static uint64_t event_each_ns(const struct ll_flow *flow)
