@@ -227,8 +227,8 @@ need_launcher() {
 	mps start
 	start client --sim mps run -- "$SIMCTL" busy 0 kernel 1ms for 60s
 	wait_for 30 shows 'select(has("process")) | .mps_server and .governed == false'
-	loadline --sim status --long | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB$"
-	loadline --sim status | grep -qE "^0/- .* MPS server +[0-9]+ MiB "
+	loadline --sim status --long | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB, age [0-9]+ s, last kernel .*$"
+	loadline --sim status | grep -qE "^0/- .* MPS server +[^ ].* +[0-9]+ s +[0-9]+ MiB "
 	run ! eval 'loadline --sim status | grep -q "nvidia-cuda-mps.*ungoverned"'
 	stop client KILL
 }

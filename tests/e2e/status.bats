@@ -155,8 +155,8 @@ busy() {
 	start job --sim run --mem 8G --tenant 名字 -- $(busy kernel 1ms for 60s)
 	wait_for 20 shows 'select(has("claim") and .gpu_seconds > 0.2)'
 	loadline --sim status >"$T/status.out"
-	grep -qE "^claim +pid +user +tenant +state +memory +time +command$" "$T/status.out"
-	grep -qE "^0/[0-9]+ +$(pid_of job) +$(id -un) +名字 +running +0.[0-9]/8.0 GiB +[0-9.]+ s +loadline-simctl busy 0 kernel 1ms for 60s$" "$T/status.out"
+	grep -qE "^claim +pid +user +tenant +state +last kernel +age +memory +share +time +command$" "$T/status.out"
+	grep -qE "^0/[0-9]+ +$(pid_of job) +$(id -un) +名字 +running +now +[0-9]+ s +0.[0-9]/8.0 GiB +([0-9]+ %|-) +[0-9.]+ s +loadline-simctl busy 0 kernel 1ms for 60s$" "$T/status.out"
 	shows '.tenant == "名字" and .user == "'"$(id -un)"'" and .command == "loadline-simctl busy 0 kernel 1ms for 60s"'
 	# The same where the environment has no language.
 	LC_ALL=C loadline --sim status | grep -q " 名字  "
@@ -214,6 +214,57 @@ row() {
 	loadline --sim status --json | jq -es "any(.[]; has(\"$1\") and .tenant == \"$2\" and ($3))" >/dev/null
 }
 
+@test "the last kernel of each program is told, of one without the library by what the card did" {
+	needs_shim
+	# shellcheck disable=SC2046
+	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" $(busy kernel 1s sleep 100s for 100s)
+	wait_for 20 shows 'select(has("process")) | .last_kernel == "unknown" and .last_kernel_seconds == null and .process_age_seconds < 60'
+	# The kernel ran for a second, so it ended at least so long after the start of the program.
+	wait_for 20 shows 'select(has("process")) | .last_kernel == "at_least" and .last_kernel_seconds >= 1'
+	shows 'select(has("process")) | .process_age_seconds - .last_kernel_seconds >= 1'
+	loadline --sim status | grep -qE "^0/- .* ungoverned +≥ [0-9]+ s +[0-9]+ s "
+	loadline --sim status --long | grep -qE ": ungoverned, .*, last kernel ≥ [0-9]+ s ago$"
+	# An earlier status saw that the card had no work for longer, up to the age of the program.
+	kept=$(echo "$T"/world/idle-GPU-*)
+	sed -E 's/ [0-9]{20} / 00000000000000000001 /' "$kept" >"$T/kept"
+	cat "$T/kept" >"$kept"
+	shows 'select(has("process")) | .last_kernel == "at_least" and .process_age_seconds - .last_kernel_seconds < 0.5'
+	# That of another boot says nothing.
+	sed -E 's/^[0-9a-f]{8}/xxxxxxxx/' "$T/kept" >"$kept"
+	shows 'select(has("process")) | .process_age_seconds - .last_kernel_seconds >= 1'
+	# shellcheck disable=SC2046
+	start job --sim run --tenant job -- $(busy kernel 1ms sleep 100s for 100s)
+	wait_for 20 shows 'select(has("claim")) | .last_kernel == "ago" and .last_kernel_seconds > 0.5 and .last_kernel_seconds < .process_age_seconds'
+	loadline --sim status --long | grep -qE " job: running, .*, age [0-9]+ s, last kernel [0-9]+ s ago$"
+	# shellcheck disable=SC2046
+	start busy --sim run --tenant busy -- $(busy kernel 1ms for 100s)
+	wait_for 20 shows 'select(has("claim") and .tenant == "busy") | .last_kernel == "running" and .last_kernel_seconds == 0'
+	wait_for 20 shows 'select(has("process")) | .last_kernel == "unknown"'
+	loadline --sim status | grep -q "^0/- .* unknown: card busy  .* kernel 1s sleep 100s"
+}
+
+@test "a program whose memory lock is held does not stall status" {
+	[ -e "$LOADLINE_BUILD/tests/e2e/libstaller.so" ] || skip "nothing can be preloaded in this build"
+	needs_shim
+	# shellcheck disable=SC2046
+	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" $(busy 20% for 60s)
+	# shellcheck disable=SC2046
+	start job --sim run --tenant job -- $(busy kernel 1ms for 60s)
+	wait_for 20 shows 'has("process")'
+	wait_for 20 shows 'has("claim")'
+	shows 'select(has("process")) | .command == "loadline-simctl busy 0 20% for 60s"'
+	LOADLINE_TEST_STALLED="$(pid_of stranger) $(pid_of job)" LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libstaller.so \
+		timeout 20 "$LOADLINE" --sim status --json >"$T/json.out"
+	has json 'select(has("process")) | .command == "[loadline-simctl]" and .user == "'"$(id -un)"'"'
+	has json 'select(has("claim")) | .command == "loadline-simctl" and .tenant == "job"'
+	# With --watch too, again and again.
+	LOADLINE_TEST_STALLED=$(pid_of stranger) LD_PRELOAD=$LOADLINE_BUILD/tests/e2e/libstaller.so \
+		start watch --sim status --json --watch=0.1
+	wait_for 20 counts watch 3 '.command == "[loadline-simctl]"'
+	stop watch INT
+	[ "$status" -eq 0 ]
+}
+
 @test "who waits for whom is told" {
 	needs_shim
 	for weight in 1 2; do
@@ -223,7 +274,7 @@ row() {
 	wait_for 60 status_has 'map(select(has("claim"))) | length == 2 and
 		((.[0].waits_for == .[1].claim and .[1].has_turn) or (.[1].waits_for == .[0].claim and .[0].has_turn))'
 	waits_in_text() {
-		loadline --sim status --long | grep -qE 'GPU time .*, waits for 0/[0-9]+$'
+		loadline --sim status --long | grep -qE 'GPU time .*, last kernel now, waits for 0/[0-9]+$'
 	}
 	wait_for 60 waits_in_text
 	wait_for 20 row claim of-1 '.waited_seconds.turn > 0.1 and .waited_seconds.cap == 0'
@@ -253,7 +304,7 @@ row() {
 	start_program stranger $(busy 20% for 60s)
 	unset LD_LIBRARY_PATH
 	wait_for 20 shows 'select(has("process")) | .governed == false and .started_in_tenant == null and .memory_bytes > 1e8 and .pid == '"$(pid_of stranger)"
-	loadline --sim status --long | grep -q "^  pid $(pid_of stranger)  loadline-simctl: ungoverned, [0-9]* MiB$"
+	loadline --sim status --long | grep -q "^  pid $(pid_of stranger)  loadline-simctl: ungoverned, [0-9]* MiB, age [0-9]* s, last kernel .*$"
 	stop stranger KILL
 	needs_shim
 	# shellcheck disable=SC2046

@@ -189,14 +189,20 @@ static const struct {
 	const char *expected;
 } row_cases[] = {
     {0, "\n"
-	"claim    pid      user  tenant                     state           memory       time     command\n"
-	"12/0     4194304  -     名字                       running         1.3/8.0 GiB  12.3 s   -\n"
-	"12/1     4194305  -     a-tenant-with-a-long-name  waits for 12/0  300/512 MiB  0.0 s    -\n"
-	"12/hold  4194306  -     synthetic                  holding 40 %    2.0 GiB      600.0 s  -\n"
-	"12/18    -        -     other                      running         0 MiB        0.0 s    (in another "
-	"PID namespace)\n"
-	"12/-     -        -     idle                       off the card    0 MiB        0.5 s    -\n"
-	"12/-     4194307  -     -                          ungoverned      518 MiB      -        -\n"},
+	"claim    pid      user  tenant                     state           last kernel         age    memory       "
+	"share  time     command\n"
+	"12/0     4194304  -     名字                       running         now                 5 min  1.3/8.0 GiB  42 "
+	"%   12.3 s   -\n"
+	"12/1     4194305  -     a-tenant-with-a-long-name  waits for 12/0  2 h                 5 min  300/512 MiB  -  "
+	"    0.0 s    -\n"
+	"12/hold  4194306  -     synthetic                  holding 40 %    -                   5 min  2.0 GiB      -  "
+	"    600.0 s  -\n"
+	"12/18    -        -     other                      running         never               5 min  0 MiB        -  "
+	"    0.0 s    (in another PID namespace)\n"
+	"12/-     -        -     idle                       off the card    -                   -      0 MiB        -  "
+	"    0.5 s    -\n"
+	"12/-     4194307  -     -                          ungoverned      unknown: card busy  -      518 MiB      -  "
+	"    -        -\n"},
     {80, "\n"
 	 "claim    pid      user  tenant        state           memory       command\n"
 	 "12/0     4194304  -     名字          running         1.3/8.0 GiB  -\n"
@@ -228,19 +234,23 @@ TEST(claims_are_a_row_each_in_80_columns_and_two_lines_in_40)
 	    {.index = 0,
 	     .tenant = "名字",
 	     .job_number = 1,
+	     .taken_ns = LL_NS_PER_S,
 	     .memory_used_bytes = UINT64_C(1288) << 20,
 	     .memory_limit_bytes = UINT64_C(8) << 30,
 	     .gpu_time_ns = 12300 * LL_NS_PER_MS},
 	    {.index = 1,
 	     .tenant = "a-tenant-with-a-long-name",
 	     .job_number = 2,
+	     .idle_ns = UINT64_C(7300) * LL_NS_PER_S,
+	     .taken_ns = LL_NS_PER_S,
 	     .memory_used_bytes = 300 << 20,
 	     .memory_limit_bytes = 512 << 20},
 	    {.priority = LL_PRIORITY_HOLD,
 	     .target_permille = 400,
 	     .memory_used_bytes = UINT64_C(2) << 30,
+	     .taken_ns = LL_NS_PER_S,
 	     .synthetic_busy_ns = 600 * LL_NS_PER_S},
-	    {.index = 18, .tenant = "other"},
+	    {.index = 18, .tenant = "other", .idle_ns = UINT64_MAX, .taken_ns = LL_NS_PER_S},
 	};
 	struct ll_status_job jobs[] = {
 	    {.number = 1, .name = "名字", .claims = 1, .is_holder = true},
@@ -248,7 +258,9 @@ TEST(claims_are_a_row_each_in_80_columns_and_two_lines_in_40)
 	    {.number = 3, .name = "idle", .gpu_time_ns = 500 * LL_NS_PER_MS},
 	};
 	struct ll_status_stranger stranger = {.pid = NOBODY + 3, .memory_bytes = 518 << 20};
-	struct ll_status_card status = reading(0);
+	struct ll_status_card status = reading(301 * LL_NS_PER_S);
+	status.idle.is_known = true;
+	jobs[0].how = (struct ll_status_how){.share_permille = 417, .share_ns = LL_NS_PER_S};
 	for (size_t i = 0; i < 4; i++) {
 		claims[i].state = LL_CLAIM_RUNNING;
 		claims[i].pid = NOBODY + (int)i;
@@ -266,6 +278,72 @@ TEST(claims_are_a_row_each_in_80_columns_and_two_lines_in_40)
 	}
 }
 
+TEST(last_kernel_of_each_program_is_in_100_columns)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	struct ll_status_stranger stranger = {.pid = NOBODY, .memory_bytes = UINT64_C(70) << 30};
+	struct ll_status_claim claim = {.index = 17,
+					.pid = NOBODY + 1,
+					.is_pid_ours = true,
+					.state = LL_CLAIM_RUNNING,
+					.tenant = "notebook-of-ann",
+					.idle_ns = UINT64_C(11000) * LL_NS_PER_S,
+					.memory_limit_bytes = UINT64_C(80) << 30};
+	struct ll_status_card status = reading(301 * LL_NS_PER_S);
+	status.idle.is_known = true;
+	status.claims = &claim, status.claim_count = 1;
+	status.strangers = &stranger, status.stranger_count = 1;
+	ll_status_add_rows(&text, &status, 1, 100);
+	assert_true(widest_line(text.buf) <= 100);
+	assert_non_null(strstr(text.buf, "  last kernel  "));
+	assert_non_null(strstr(text.buf, "  running     3 h   "));
+	assert_non_null(strstr(text.buf, "  ungoverned  unknown"));
+}
+
+TEST(a_span_without_work_goes_on_only_if_the_earlier_reading_reaches_into_it)
+{
+	static const struct {
+		struct ll_status_idle earlier, now;
+		uint64_t since_ns;
+	} cases[] = {
+	    {{true, 10, 100}, {true, 95, 110}, 10},
+	    {{true, 10, 94}, {true, 95, 110}, 95}, /* nobody looked for a second */
+	    {{true, 0, 100}, {true, 95, 110}, 95}, /* it had work */
+	    {{true, 10, 100}, {true, 0, 110}, 0},  /* it has some */
+	    {{false, 10, 100}, {true, 95, 110}, 95},
+	    {{true, 98, 100}, {true, 95, 110}, 95},
+	    {{true, 10, 100}, {false, 95, 110}, 95},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ll_status_idle idle = cases[i].now;
+		ll_status_idle_go_on(&idle, &cases[i].earlier);
+		assert_int_equal(idle.since_ns, cases[i].since_ns);
+	}
+}
+
+TEST(last_kernel_and_age_are_in_one_unit_and_rounded_down)
+{
+	static const struct {
+		struct ll_status_last last;
+		const char *expected;
+	} cases[] = {
+	    {{LL_LAST_RUNNING, 0, false}, "now"},
+	    {{LL_LAST_AGO, 1999 * LL_NS_PER_MS, false}, "1 s"},
+	    {{LL_LAST_AGO, 119 * LL_NS_PER_S, false}, "119 s"},
+	    {{LL_LAST_AGO, 120 * LL_NS_PER_S, false}, "2 min"},
+	    {{LL_LAST_AT_LEAST, 3 * 3600 * LL_NS_PER_S + 3599 * LL_NS_PER_S, false}, "≥ 3 h"},
+	    {{LL_LAST_AGO, 49 * 3600 * LL_NS_PER_S, false}, "2 d"},
+	    {{LL_LAST_NEVER, 0, false}, "never"},
+	    {{LL_LAST_UNKNOWN, 0, true}, "unknown: card busy"},
+	    {{LL_LAST_UNKNOWN, 0, false}, "unknown"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		ll_status_add_last(&text, &cases[i].last);
+		assert_string_equal(text.buf, cases[i].expected);
+	}
+}
+
 TEST(server_of_mps_is_not_called_ungoverned)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
@@ -276,7 +354,8 @@ TEST(server_of_mps_is_not_called_ungoverned)
 	status.strangers = strangers;
 	status.stranger_count = 2;
 	ll_status_add_claims(&text, &status);
-	assert_string_equal(text.buf, "  pid 17  MPS server, 30 MiB\n  pid 18  python3: ungoverned\n");
+	assert_string_equal(text.buf, "  pid 17  MPS server, 30 MiB, last kernel unknown\n"
+				      "  pid 18  python3: ungoverned, last kernel unknown\n");
 }
 
 /* A program of the text's second line, on a card of one claim. */
@@ -299,16 +378,19 @@ TEST(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs
 					.priority = LL_PRIORITY_NORMAL,
 					.tenant = "job",
 					.memory_used_bytes = 700 << 20};
-	check_program(&claim, "  12/0  pid 5  job: running, class normal, 700 MiB, GPU time 0.0 s\n");
+	check_program(&claim,
+		      "  12/0  pid 5  job: running, class normal, 700 MiB, GPU time 0.0 s, age 0 s, last kernel now\n");
 	claim.residency = LL_CLAIM_EVICTED;
 	claim.evictable_bytes = 600 << 20;
 	claim.away_bytes = 500 << 20;
 	claim.host_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: evicted, class normal, 700 MiB, 200 MiB on the card "
-			      "(evictable: 600 MiB, pinned: 100 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
+			      "(evictable: 600 MiB, pinned: 100 MiB, ready in the host: 300 MiB), GPU time 0.0 s, age "
+			      "0 s, last kernel now\n");
 	claim.residency = LL_CLAIM_STOPPED;
 	/* The words are not of one moment. */
 	claim.memory_used_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: stopped, class normal, 300 MiB, 0 MiB on the card "
-			      "(evictable: 600 MiB, pinned: 0 MiB, ready in the host: 300 MiB), GPU time 0.0 s\n");
+			      "(evictable: 600 MiB, pinned: 0 MiB, ready in the host: 300 MiB), GPU time 0.0 s, age 0 "
+			      "s, last kernel now\n");
 }

@@ -52,11 +52,13 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	if (card->fault)
 		return 0;
 	read_card(status);
+	ll_status_read_idle(status);
 	int rc = ll_status_read_claims(status, view, err);
 	/* Without an answer there is no telling who is governed. */
 	bool is_known = view->answer != LL_DAEMON_SILENT && view->answer != LL_DAEMON_BROKEN;
 	if (!rc && is_known && !card->has_slices)
 		ll_status_find_strangers(status);
+	ll_status_know_processes(status);
 	return rc;
 }
 
@@ -65,13 +67,15 @@ void ll_status_card_fini(struct ll_status_card *status)
 	free(status->claims);
 	free(status->jobs);
 	free(status->strangers);
+	free(status->known);
 	free(status->earlier_runs);
 	ll_process_list_fini(&status->processes);
 	status->claims = NULL;
 	status->jobs = NULL;
 	status->earlier_runs = NULL;
 	status->strangers = NULL;
-	status->claim_count = status->job_count = status->stranger_count = 0;
+	status->known = NULL;
+	status->claim_count = status->job_count = status->stranger_count = status->known_count = 0;
 }
 
 /* ---- what the words of a claim mean ---- */

@@ -106,6 +106,18 @@ static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *
 	ll_strbuf_addc(text, ')');
 }
 
+static void add_age_and_last(struct ll_strbuf *text, uint64_t age_ns, const struct ll_status_last *last)
+{
+	if (age_ns != LL_AGE_UNKNOWN) {
+		ll_strbuf_adds(text, _(", age "));
+		ll_status_add_age(text, age_ns);
+	}
+	ll_strbuf_adds(text, _(", last kernel "));
+	ll_status_add_last(text, last);
+	if (last->kind == LL_LAST_AGO || last->kind == LL_LAST_AT_LEAST)
+		ll_strbuf_adds(text, _(" ago"));
+}
+
 static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	char number[LL_STATUS_NUMBER_SIZE];
@@ -149,6 +161,8 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
 	if (job)
 		add_recent(text, status, job);
+	struct ll_status_last last = ll_status_last_of_claim(status, claim);
+	add_age_and_last(text, ll_status_age(status, claim), &last);
 	add_wait(text, status, claim);
 	if (job)
 		add_lost(text, status, job);
@@ -181,8 +195,10 @@ static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *stat
 	ll_strbuf_addc(text, '\n');
 }
 
-static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger *stranger)
+static void add_stranger(struct ll_strbuf *text, const struct ll_status_card *status,
+			 const struct ll_status_stranger *stranger)
 {
+	struct ll_status_last last = ll_status_last_of_stranger(status, stranger);
 	if (stranger->is_mps_server)
 		ll_strbuf_addf(text, _("  pid %d  MPS server"), (int)stranger->pid);
 	else if (stranger->is_older)
@@ -197,6 +213,7 @@ static void add_stranger(struct ll_strbuf *text, const struct ll_status_stranger
 		ll_strbuf_adds(text, ", ");
 		ll_hold_add_bytes(text, stranger->memory_bytes);
 	}
+	add_age_and_last(text, ll_status_process_of(status, stranger->pid)->age_ns, &last);
 	ll_strbuf_addc(text, '\n');
 }
 
@@ -271,6 +288,6 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 			add_tenant(text, status, &status->jobs[i]);
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)
-		add_stranger(text, &status->strangers[i]);
+		add_stranger(text, status, &status->strangers[i]);
 	add_other_ways(text, status);
 }

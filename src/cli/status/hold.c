@@ -22,6 +22,7 @@ static void fill_hold(const struct ll_status_card *status, const struct ll_hold_
 	    .synthetic_busy_ns = report->synthetic_busy_ns,
 	    .energy_mj = report->energy_mj,
 	    .yields = report->yields,
+	    .idle_ns = UINT64_MAX,
 	    .taken_ns = status->now_ns > report->taken_age_ns ? status->now_ns - report->taken_age_ns : 1,
 	};
 	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", LL_HOLD_TENANT);

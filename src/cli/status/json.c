@@ -72,12 +72,10 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 {
 	char number[LL_STATUS_NUMBER_SIZE];
 	ll_status_number(status, claim, number);
-	struct ll_status_process process = {.user = ""};
-	if (claim->is_pid_ours)
-		ll_status_process_read(claim->pid, &process);
+	const struct ll_status_process *process = ll_status_process_of(status, claim->is_pid_ours ? claim->pid : 0);
 	return json_pack("{s:s, s:i, s:b, s:o, s:o, s:s, s:s, s:s, s:b, s:s}", "claim", number, "pid", (int)claim->pid,
-			 "pid_is_local", claim->is_pid_ours, "user", text_or_null(process.user[0], process.user),
-			 "command", text_or_null(process.command[0], process.command), "uuid", status->card->uuid,
+			 "pid_is_local", claim->is_pid_ours, "user", text_or_null(process->user[0], process->user),
+			 "command", text_or_null(process->command[0], process->command), "uuid", status->card->uuid,
 			 "tenant", claim->tenant, "class", ll_priority_name(claim->priority), "synthetic",
 			 claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim));
 }
@@ -274,15 +272,39 @@ static json_t *tenant_object(const struct ll_status_card *status, const struct l
 			 lost_seconds(status, job));
 }
 
+/* Makes the members about the age of the process, and when it last had work on the card. age_ns: LL_AGE_UNKNOWN. */
+static json_t *age_and_last(uint64_t age_ns, const struct ll_status_last *last)
+{
+	bool has_ago = last->kind == LL_LAST_AGO || last->kind == LL_LAST_AT_LEAST;
+	return json_pack("{s:o, s:s, s:o}", "process_age_seconds",
+			 age_ns == LL_AGE_UNKNOWN ? json_null() : ll_json_real(to_seconds(age_ns), 3), "last_kernel",
+			 ll_status_last_name(last), "last_kernel_seconds",
+			 last->kind == LL_LAST_RUNNING ? ll_json_real(0, 3)
+			 : has_ago                     ? ll_json_real(to_seconds(last->ago_ns), 3)
+						       : json_null());
+}
+
+static json_t *claim_last(const struct ll_status_card *status, const struct ll_status_claim *claim)
+{
+	struct ll_status_last last = ll_status_last_of_claim(status, claim);
+	pid_t pid = claim->is_pid_ours ? claim->pid : 0;
+	return age_and_last(ll_status_process_of(status, pid)->age_ns, &last);
+}
+
+static json_t *stranger_last(const struct ll_status_card *status, const struct ll_status_stranger *stranger)
+{
+	struct ll_status_last last = ll_status_last_of_stranger(status, stranger);
+	return age_and_last(ll_status_process_of(status, stranger->pid)->age_ns, &last);
+}
+
 static json_t *stranger_object(const struct ll_status_card *status, const struct ll_status_stranger *stranger)
 {
 	char number[40];
 	snprintf(number, sizeof number, "%s/%d", status->card->label, (int)stranger->pid);
-	struct ll_status_process process;
-	ll_status_process_read(stranger->pid, &process);
+	const struct ll_status_process *process = ll_status_process_of(status, stranger->pid);
 	return json_pack("{s:s, s:i, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "process", number, "pid",
-			 (int)stranger->pid, "user", text_or_null(process.user[0], process.user), "command",
-			 text_or_null(process.command[0], process.command), "uuid", status->card->uuid, "name",
+			 (int)stranger->pid, "user", text_or_null(process->user[0], process->user), "command",
+			 text_or_null(process->command[0], process->command), "uuid", status->card->uuid, "name",
 			 stranger->name, "governed", 0, "older_loadline", stranger->is_older, "mps_server",
 			 stranger->is_mps_server, "started_in_tenant",
 			 text_or_null(stranger->tenant[0], stranger->tenant), "memory_bytes",
@@ -309,7 +331,7 @@ static json_t *claim_object(const struct ll_status_card *status, const struct ll
 	json_t *first = join_objects(claim_identity(status, claim), claim_wishes(claim), accounts);
 	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
 	json_t *job = join_objects(how_shared(ll_status_job_of(status, claim)),
-				   claim_company(ll_status_job_of(status, claim)), json_object());
+				   claim_company(ll_status_job_of(status, claim)), claim_last(status, claim));
 	return join_objects(first, second, job);
 }
 
@@ -327,6 +349,8 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 					  err);
 	}
 	for (size_t i = 0; !rc && i < status->stranger_count; i++)
-		rc = ll_json_line(stranger_object(status, &status->strangers[i]), err);
+		rc = ll_json_line(join_objects(stranger_object(status, &status->strangers[i]),
+					       stranger_last(status, &status->strangers[i]), json_object()),
+				  err);
 	return rc;
 }

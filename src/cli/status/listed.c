@@ -39,6 +39,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	    .neighbour_bytes = row->neighbour_bytes,
 	    .moves = row->moves,
 	    .is_wanting = row->wanting_ns,
+	    .idle_ns = row->idle_ns,
 	    .gpu_time_ns = row->gpu_time_ns,
 	    .accounts = row->accounts,
 	    .job_number = row->job_number,
@@ -48,6 +49,8 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	if (!job)
 		return;
 	const struct ll_limits *limits = &job->job.limits;
+	if (row->pid && row->pid == job->job.pid)
+		snprintf(ret_claim->told_command, sizeof ret_claim->told_command, "%s", job->job.command);
 	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", job->job.tenant);
 	ret_claim->priority = ll_priority_of_class(limits->priority);
 	ret_claim->memory_limit_bytes = limits->memory_bytes;

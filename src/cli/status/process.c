@@ -4,12 +4,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/process_id.h"
 #include "base/scope.h"
 #include "base/utf8.h"
+#include "cli/common/older.h"
+#include "cli/common/stalling.h"
 #include "cli/common/user.h"
 #include "cli/status/status.h"
+#include "protocol/inherited.h"
+#include "protocol/run_settings.h"
 
-enum { STATUS_SIZE = 2048 };
+enum { STATUS_SIZE = 2048, NAME_SIZE = 32, NUMBER_SIZE = 24 };
 
 ssize_t ll_status_read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
@@ -27,6 +33,8 @@ ssize_t ll_status_read_proc(pid_t pid, const char *name, char *text, size_t size
 	return fd < 0 ? -1 : (ssize_t)used;
 }
 
+/* ---- what waits for no lock of the process ---- */
+
 /* The owner of the folder is root if the process cannot be dumped. */
 static void read_user(pid_t pid, char *user, size_t size)
 {
@@ -38,13 +46,37 @@ static void read_user(pid_t pid, char *user, size_t size)
 	ll_user_name((uid_t)strtoul(line + strlen("\nUid:"), NULL, 10), user, size);
 }
 
-/* Goes without the folder of the program, which would fill the column. A process without a command line has a name. */
+static uint64_t read_age_ns(pid_t pid)
+{
+	char number[NUMBER_SIZE];
+	struct ll_process_stat stat;
+	uint64_t now_ns = ll_boot_ns(), ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	snprintf(number, sizeof number, "%d", (int)pid);
+	if (ll_process_read_stat(number, &stat))
+		return LL_AGE_UNKNOWN;
+	uint64_t start_ns = stat.start_ticks / ticks * LL_NS_PER_S + stat.start_ticks % ticks * LL_NS_PER_S / ticks;
+	return now_ns > start_ns ? now_ns - start_ns : 0;
+}
+
+static void read_name(pid_t pid, char name[NAME_SIZE])
+{
+	ll_status_read_proc(pid, "comm", name, NAME_SIZE);
+	name[strcspn(name, "\n")] = '\0';
+}
+
+/* ---- what does ---- */
+
+struct slow {
+	char command[LL_STATUS_COMMAND_SIZE];
+	char tenant[LL_TENANT_NAME_SIZE];
+	bool is_older;
+};
+
+/* Goes without the folder of the program, which would fill the column. */
 static void read_command(pid_t pid, char *command, size_t size)
 {
 	char text[LL_STATUS_COMMAND_SIZE + 256];
 	ssize_t length = ll_status_read_proc(pid, "cmdline", text, sizeof text);
-	if (length <= 0)
-		length = ll_status_read_proc(pid, "comm", text, sizeof text);
 	const char *slash = strrchr(text, '/'); /* in the first word, which a NUL ends */
 	for (ssize_t i = 0; i < length; i++)
 		text[i] = !text[i] || text[i] == '\n' || text[i] == '\t' ? ' ' : text[i];
@@ -53,11 +85,54 @@ static void read_command(pid_t pid, char *command, size_t size)
 	snprintf(command, size, "%.*s", LL_STATUS_COMMAND_SIZE - 1, slash ? slash + 1 : text);
 }
 
-void ll_status_process_read(pid_t pid, struct ll_status_process *ret_process)
+static void read_slow(pid_t pid, void *ret_result)
 {
-	*ret_process = (struct ll_status_process){.user = ""};
+	struct slow *slow = ret_result;
+	struct ll_run_settings settings;
+	read_command(pid, slow->command, sizeof slow->command);
+	slow->is_older = ll_process_is_of_older(pid);
+	if (ll_run_settings_of_process(pid, &settings) == 0)
+		snprintf(slow->tenant, sizeof slow->tenant, "%s", settings.tenant);
+}
+
+/* ---- both ---- */
+
+/* As ps writes the name of a program whose command line cannot be read. A program without a command line has one too.
+ */
+static void describe(pid_t pid, const struct slow *slow, bool is_read, struct ll_status_process *ret_process)
+{
+	char name[NAME_SIZE];
+	*ret_process = (struct ll_status_process){.pid = pid, .age_ns = read_age_ns(pid), .is_stalled = !is_read};
 	read_user(pid, ret_process->user, sizeof ret_process->user);
-	read_command(pid, ret_process->command, sizeof ret_process->command);
+	read_name(pid, name);
+	if (slow->command[0])
+		snprintf(ret_process->command, sizeof ret_process->command, "%s", slow->command);
+	else if (name[0])
+		snprintf(ret_process->command, sizeof ret_process->command, is_read ? "%s" : "[%s]", name);
+	snprintf(ret_process->tenant, sizeof ret_process->tenant, "%s", slow->tenant);
+	ret_process->is_older = slow->is_older;
 	ll_utf8_clean(ret_process->user);
 	ll_utf8_clean(ret_process->command);
+}
+
+struct ll_status_process *ll_status_processes_read(const pid_t *pids, size_t count)
+{
+	LL_SCOPE_FREE struct slow *slow = calloc(count + 1, sizeof *slow);
+	LL_SCOPE_FREE bool *are_read = calloc(count + 1, sizeof *are_read);
+	struct ll_status_process *processes = calloc(count + 1, sizeof *processes);
+	if (slow && are_read && processes)
+		ll_stalling_read(pids, count, read_slow, sizeof *slow, slow, are_read);
+	for (size_t i = 0; slow && are_read && processes && i < count; i++)
+		describe(pids[i], &slow[i], are_read[i], &processes[i]);
+	return processes;
+}
+
+const struct ll_status_process *ll_status_process_of(const struct ll_status_card *status, pid_t pid)
+{
+	static const struct ll_status_process unknown = {.user = "", .age_ns = LL_AGE_UNKNOWN};
+	for (size_t i = 0; i < status->known_count; i++) {
+		if (status->known[i].pid == pid)
+			return &status->known[i];
+	}
+	return &unknown;
 }

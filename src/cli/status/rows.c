@@ -9,30 +9,35 @@
 
 static const char synthetic[] = N_("synthetic");
 
-enum { CELL_SIZE = 128, LEAST_USER = 4, LEAST_TENANT = sizeof synthetic - 1, LEAST_COMMAND = 10 };
+enum { CELL_SIZE = 128, LEAST_USER = 4, LEAST_TENANT = sizeof synthetic - 1, LEAST_COMMAND = 10, LEAST_LAST = 11 };
 
+/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. */
 static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("claim")},
     {.heading = N_("pid"), .is_second = true},
     {.heading = N_("user"), .least = LEAST_USER, .is_second = true},
     {.heading = N_("tenant"), .least = LEAST_TENANT},
     {.heading = N_("state")},
+    {.heading = N_("last kernel"), .least = LEAST_LAST, .is_second = true, .may_go = true},
+    {.heading = N_("age"), .is_second = true, .may_go = true},
     {.heading = N_("memory"), .is_second = true},
+    {.heading = N_("share"), .is_second = true, .may_go = true},
     {.heading = N_("time"), .is_second = true, .may_go = true},
-    {.heading = N_("share"), .is_second = true},
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
 
 /* One row. What is unknown, or does not apply, is empty. */
 struct row {
 	char claim[CELL_SIZE], pid[CELL_SIZE];
-	struct ll_status_process process;
-	const char *tenant;
+	const char *user, *command, *tenant;
 	char state[CELL_SIZE];
+	uint64_t age_ns; /* LL_AGE_UNKNOWN */
+	bool has_last;
+	struct ll_status_last last;
 	uint64_t memory_bytes, limit_bytes; /* LL_MEMORY_UNKNOWN; 0: no limit */
 	double seconds;                     /* NaN */
-	bool has_recent;
-	struct ll_status_recent recent;
+	bool has_share;
+	double share_percent; /* of the card's time: since the earlier reading, or lately */
 };
 
 /* Writes the memory, and the limit if there is one, in the limit's unit: "0.3/8.0 GiB". */
@@ -53,31 +58,57 @@ static void write_memory(struct ll_strbuf *cell, const struct row *row)
 		ll_hold_add_bytes(cell, row->limit_bytes);
 }
 
-static void add_row(struct ll_table *table, const struct row *row, bool has_share)
+static void add_text(struct ll_table *table, const struct ll_strbuf *text)
 {
-	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT;
+	ll_table_add(table, text->buf);
+	table->cells.failed |= text->failed;
+}
+
+static void add_row(struct ll_table *table, const struct row *row)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT, age = LL_STRBUF_INIT, last = LL_STRBUF_INIT;
 	char cell[CELL_SIZE];
 	write_memory(&memory, row);
+	ll_status_add_age(&age, row->age_ns);
+	if (row->has_last)
+		ll_status_add_last(&last, &row->last);
 	ll_table_add(table, row->claim);
 	ll_table_add(table, row->pid);
-	ll_table_add(table, row->process.user);
+	ll_table_add(table, row->user);
 	ll_table_add(table, row->tenant);
 	ll_table_add(table, row->state);
-	ll_table_add(table, memory.buf);
+	add_text(table, &last);
+	add_text(table, &age);
+	add_text(table, &memory);
+	snprintf(cell, sizeof cell, "%.0f %%", row->share_percent);
+	ll_table_add(table, row->has_share ? cell : "");
 	snprintf(cell, sizeof cell, "%.1f s", row->seconds);
 	ll_table_add(table, isnan(row->seconds) ? "" : cell);
-	snprintf(cell, sizeof cell, "%.0f %%", row->recent.percent);
-	if (has_share)
-		ll_table_add(table, row->has_recent ? cell : "");
-	ll_table_add(table, row->process.command);
+	ll_table_add(table, row->command);
 }
 
 /* ---- what the rows are about ---- */
 
-static void write_pid(struct row *row, pid_t pid)
+static void write_process(struct row *row, const struct ll_status_card *status, pid_t pid)
 {
+	const struct ll_status_process *process = ll_status_process_of(status, pid);
 	snprintf(row->pid, sizeof row->pid, "%d", (int)pid);
-	ll_status_process_read(pid, &row->process);
+	row->user = process->user;
+	row->command = process->command;
+	row->age_ns = process->age_ns;
+}
+
+/* The share since the earlier reading; without one that which loadlined has seen lately. */
+static void write_share(struct row *row, const struct ll_status_card *status, const struct ll_status_job *job)
+{
+	struct ll_status_recent recent;
+	row->has_share = job && ll_status_recent_job(status, job, &recent);
+	if (row->has_share) {
+		row->share_percent = recent.percent;
+	} else if (job && job->how.share_ns) {
+		row->has_share = true;
+		row->share_percent = job->how.share_permille / 10.0;
+	}
 }
 
 static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
@@ -91,7 +122,9 @@ static void write_hold(struct row *row, const struct ll_status_card *status, con
 	else
 		snprintf(row->state, sizeof row->state, "%s %g %%", state, claim->target_permille / 10.0);
 	row->seconds = (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S;
-	row->has_recent = ll_status_recent_hold(status, claim, &row->recent);
+	struct ll_status_recent recent;
+	row->has_share = ll_status_recent_hold(status, claim, &recent);
+	row->share_percent = row->has_share ? recent.percent : 0;
 }
 
 static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
@@ -102,7 +135,9 @@ static void write_program(struct row *row, const struct ll_status_card *status, 
 	row->tenant = claim->tenant;
 	row->limit_bytes = claim->memory_limit_bytes;
 	row->seconds = (double)claim->gpu_time_ns / (double)LL_NS_PER_S;
-	row->has_recent = job && ll_status_recent_job(status, job, &row->recent);
+	row->has_last = true;
+	row->last = ll_status_last_of_claim(status, claim);
+	write_share(row, status, job);
 	if (holder)
 		snprintf(row->state, sizeof row->state, _("waits for %s"), ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
@@ -111,61 +146,65 @@ static void write_program(struct row *row, const struct ll_status_card *status, 
 		snprintf(row->state, sizeof row->state, "%s", _(ll_status_state(claim)));
 }
 
-static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim,
-		      bool has_share)
+static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	struct row row = {.memory_bytes = claim->memory_used_bytes};
+	struct row row = {
+	    .memory_bytes = claim->memory_used_bytes, .user = "", .command = _("(in another PID namespace)")};
 	ll_status_number(status, claim, row.claim);
 	if (claim->is_pid_ours)
-		write_pid(&row, claim->pid);
-	else
-		snprintf(row.process.command, sizeof row.process.command, _("(in another PID namespace)"));
+		write_process(&row, status, claim->pid);
+	row.age_ns = ll_status_age(status, claim);
 	if (claim->priority == LL_PRIORITY_HOLD)
 		write_hold(&row, status, claim);
 	else
 		write_program(&row, status, claim);
-	add_row(table, &row, has_share);
+	add_row(table, &row);
 }
 
-static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_job *job,
-		       bool has_share)
+static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	struct row row = {
+	    .user = "",
+	    .command = "",
 	    .tenant = job->name,
-
+	    .age_ns = LL_AGE_UNKNOWN,
 	    .memory_bytes = job->memory_used_bytes,
 	    .limit_bytes = job->memory_limit_bytes,
 	    .seconds = (double)job->gpu_time_ns / (double)LL_NS_PER_S,
 	};
-	row.has_recent = ll_status_recent_job(status, job, &row.recent);
+	write_share(&row, status, job);
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s", _("off the card"));
-	add_row(table, &row, has_share);
+	add_row(table, &row);
 }
 
 static void add_stranger(struct ll_table *table, const struct ll_status_card *status,
-			 const struct ll_status_stranger *stranger, bool has_share)
+			 const struct ll_status_stranger *stranger)
 {
-	struct row row = {.tenant = stranger->tenant, .memory_bytes = stranger->memory_bytes, .seconds = (double)NAN};
+	struct row row = {.tenant = stranger->tenant,
+			  .memory_bytes = stranger->memory_bytes,
+			  .seconds = (double)NAN,
+			  .has_last = true,
+			  .last = ll_status_last_of_stranger(status, stranger)};
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s",
 		 stranger->is_mps_server ? _("MPS server")
 		 : stranger->is_older    ? _("older loadline")
 					 : _("ungoverned"));
-	write_pid(&row, stranger->pid);
-	add_row(table, &row, has_share);
+	write_process(&row, status, stranger->pid);
+	add_row(table, &row);
 }
 
-static void add_rows_of(struct ll_table *table, const struct ll_status_card *status, bool has_share)
+static void add_rows_of(struct ll_table *table, const struct ll_status_card *status)
 {
 	for (size_t i = 0; i < status->claim_count; i++)
-		add_claim(table, status, &status->claims[i], has_share);
+		add_claim(table, status, &status->claims[i]);
 	for (size_t i = 0; i < status->job_count; i++) {
 		if (!status->jobs[i].claims)
-			add_tenant(table, status, &status->jobs[i], has_share);
+			add_tenant(table, status, &status->jobs[i]);
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)
-		add_stranger(table, status, &status->strangers[i], has_share);
+		add_stranger(table, status, &status->strangers[i]);
 }
 
 /* What must not be cut, nor missed. */
@@ -182,19 +221,12 @@ static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status
 
 void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
 {
-	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims, SHARE = 7 };
-	struct ll_table_column used[COUNT];
+	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims };
 	struct ll_table table;
-	bool has_share = count && cards[0].earlier;
-	size_t used_count = 0;
-	for (size_t i = 0; i < COUNT; i++) {
-		if (i != SHARE || has_share)
-			used[used_count++] = columns_of_claims[i];
-	}
-	ll_table_init(&table, used, used_count);
+	ll_table_init(&table, columns_of_claims, COUNT);
 	for (size_t i = 0; i < count; i++)
-		add_rows_of(&table, &cards[i], has_share);
-	if (table.cell_count > used_count) {
+		add_rows_of(&table, &cards[i]);
+	if (table.cell_count > COUNT) {
 		ll_strbuf_addc(text, '\n');
 		ll_table_print(&table, columns, text);
 	}

@@ -14,6 +14,38 @@
 #include "protocol/accounts.h"
 #include "protocol/words.h"
 
+enum { LL_STATUS_COMMAND_SIZE = 512 };
+
+#define LL_AGE_UNKNOWN UINT64_MAX
+
+/* What /proc tells of a process; a text is empty if it does not tell. */
+struct ll_status_process {
+	pid_t pid;
+	char user[64];
+	/* Its words, perhaps cut; the program without its folder. Where they cannot be read now: the command that
+	 * loadlined was told, or the kernel's name of the program, "[python3]". */
+	char command[LL_STATUS_COMMAND_SIZE];
+	uint64_t age_ns; /* LL_AGE_UNKNOWN */
+	char tenant[64]; /* in which it was started, by its environment */
+	bool is_older;   /* it has mapped a library of an older loadline, which governs it by a file */
+	bool is_stalled; /* its memory lock is held (cli/common/stalling.h): tenant and is_older are not known */
+};
+
+/* When a program last had work on its card: queued, or running. */
+enum ll_last_kernel {
+	LL_LAST_UNKNOWN,
+	LL_LAST_RUNNING,  /* it has some now */
+	LL_LAST_AGO,      /* ago_ns */
+	LL_LAST_AT_LEAST, /* ago_ns or longer: the card had no work of anybody */
+	LL_LAST_NEVER,
+};
+
+struct ll_status_last {
+	enum ll_last_kernel kind;
+	uint64_t ago_ns;
+	bool is_card_busy; /* LL_LAST_UNKNOWN: somebody's work runs on the card */
+};
+
 /* A process on the card that has no claim. */
 struct ll_status_stranger {
 	pid_t pid;
@@ -31,7 +63,9 @@ struct ll_status_claim {
 	bool is_pid_ours;          /* the number means the same here */
 	enum ll_priority priority; /* of its job; LL_PRIORITY_HOLD: a synthetic load */
 	enum ll_claim_state state;
-	char tenant[64]; /* its job's name */
+	char tenant[64];                    /* its job's name */
+	char told_command[LL_COMMAND_SIZE]; /* of the job's first process, as `run` said it; empty: it is another one */
+	uint64_t idle_ns;                   /* since it had work; 0: it has some; UINT64_MAX: never, or not known */
 	char payload[16];
 	char metric[16];   /* what a hold's target is about: "util", "power", … */
 	char note[64];     /* one phrase on the state, for people; may be empty */
@@ -100,6 +134,18 @@ struct ll_status_job {
 	struct ll_other_way other_way;
 };
 
+/*
+ * Since when the card has had no work: each of NVML's samples of utilisation says 0 %. A sample is of 200 ms on an H200
+ * and counts whole percents, so kernels of less than 2 ms in that time are not seen. NVML keeps about 14 s. What was
+ * seen before goes on from reading to reading (idle.c).
+ */
+struct ll_status_idle {
+	bool is_known;
+	uint64_t
+	    since_ns;     /* ll_boot_ns; the end of the last sample with work is not before; 0: the card has work now */
+	uint64_t seen_ns; /* ll_boot_ns; the end of the newest sample */
+};
+
 /* A value that the card does not tell is NaN, LL_MEMORY_UNKNOWN, or has a false has_… field. */
 struct ll_status_card {
 	const struct ll_card *card;
@@ -127,6 +173,9 @@ struct ll_status_card {
 	struct ll_earlier *earlier_runs; /* what earlier runs did; NULL: not read */
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
+	struct ll_status_process *known; /* the processes of claims, and those without; NULL: no memory */
+	size_t known_count;
+	struct ll_status_idle idle;
 	uint64_t now_ns;                      /* time of this reading */
 	const struct ll_status_card *earlier; /* the reading of the same card before this one; NULL: none */
 };
@@ -230,14 +279,41 @@ void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *car
 /* Adds the second of these tables. */
 void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
 
-enum { LL_STATUS_COMMAND_SIZE = 512 };
+/*
+ * Reads what /proc tells of these processes, all at once. A process whose memory lock is held has is_stalled, and is
+ * waited for 250 ms at most (cli/common/stalling.h). Returns an array that the caller frees; NULL: no memory.
+ */
+struct ll_status_process *ll_status_processes_read(const pid_t *pids, size_t count);
 
-/* Who a process is; a text is empty if /proc does not tell. */
-struct ll_status_process {
-	char user[64];
-	char command[LL_STATUS_COMMAND_SIZE]; /* its words, perhaps cut; the program without its folder */
-};
-void ll_status_process_read(pid_t pid, struct ll_status_process *ret_process);
+/* Returns what is known of a process of the card. Never NULL. */
+const struct ll_status_process *ll_status_process_of(const struct ll_status_card *status, pid_t pid);
+
+/* Reads it for the processes of claims and of those without. ll_status_card_init calls it after it has found these. */
+void ll_status_know_processes(struct ll_status_card *status);
+
+/* Reads the card's samples of utilisation, and goes on from what this user's earlier reading found, which it keeps in
+ * the runtime folder for the next one. Without that folder it tells what NVML keeps. */
+void ll_status_read_idle(struct ll_status_card *status);
+
+/* If the earlier reading's span without work reaches into this one's, it becomes this one's beginning. */
+void ll_status_idle_go_on(struct ll_status_idle *idle, const struct ll_status_idle *earlier);
+
+/* When the program last had work on the card. */
+struct ll_status_last ll_status_last_of_claim(const struct ll_status_card *status, const struct ll_status_claim *claim);
+struct ll_status_last ll_status_last_of_stranger(const struct ll_status_card *status,
+						 const struct ll_status_stranger *stranger);
+
+/* Returns its word in --json: "running", "ago", "at_least", "never", "unknown". */
+const char *ll_status_last_name(const struct ll_status_last *last);
+
+/* Adds "now", "12 s", "≥ 3 h", "never", "unknown: card busy" or "unknown". */
+void ll_status_add_last(struct ll_strbuf *text, const struct ll_status_last *last);
+
+/* Adds a time in one unit, rounded down: "0 s", "90 s", "45 min", "3 h", "12 d". Nothing for LL_AGE_UNKNOWN. */
+void ll_status_add_age(struct ll_strbuf *text, uint64_t age_ns);
+
+/* The age of the claim's process; where that is not seen, of the claim. */
+uint64_t ll_status_age(const struct ll_status_card *status, const struct ll_status_claim *claim);
 
 /* Reads the beginning of /proc/PID/NAME, and ends it by a NUL. Returns its length; -1: it cannot be read. */
 ssize_t ll_status_read_proc(pid_t pid, const char *name, char *text, size_t size);

@@ -7,12 +7,9 @@
 #include "base/packet.h"
 #include "base/scope.h"
 #include "base/utf8.h"
-#include "cli/common/older.h"
 #include "cli/status/status.h"
 #include "driver/cards.h"
 #include "mps/process.h"
-#include "protocol/inherited.h"
-#include "protocol/run_settings.h"
 
 enum { STAT_SIZE = 1024 };
 
@@ -41,27 +38,17 @@ static bool has_claim(const struct ll_status_card *status, pid_t pid)
 	return false;
 }
 
-static void find_tenant(pid_t pid, char tenant[64])
-{
-	struct ll_run_settings settings;
-	if (ll_run_settings_of_process(pid, &settings) == 0)
-		snprintf(tenant, 64, "%s", settings.tenant);
-}
+/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */
+enum { KERNEL_NAME = 15 };
 
 static void describe_stranger(const struct ll_process *process, struct ll_status_stranger *ret_stranger)
 {
 	char program[64];
 	*ret_stranger = (struct ll_status_stranger){.pid = process->pid, .memory_bytes = process->memory_bytes};
-	ll_status_read_proc(process->pid, "comm", ret_stranger->name, sizeof ret_stranger->name);
-	ret_stranger->name[strcspn(ret_stranger->name, "\n")] = '\0';
-	ll_utf8_clean(ret_stranger->name);
-	/* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */
 	ll_mps_process_name(process->pid, program, sizeof program);
 	ret_stranger->is_mps_server = strcmp(program, "nvidia-cuda-mps-server") == 0;
-	if (ret_stranger->is_mps_server)
-		return;
-	find_tenant(process->pid, ret_stranger->tenant);
-	ret_stranger->is_older = ll_process_is_of_older(process->pid);
+	snprintf(ret_stranger->name, sizeof ret_stranger->name, "%.*s", KERNEL_NAME, program);
+	ll_utf8_clean(ret_stranger->name);
 }
 
 uint64_t ll_status_card_bytes(const struct ll_status_card *status, const struct ll_status_claim *claim)
@@ -90,5 +77,43 @@ void ll_status_find_strangers(struct ll_status_card *status)
 	for (size_t i = 0; i < processes->count; i++) {
 		if (!has_claim(status, processes->items[i].pid))
 			describe_stranger(&processes->items[i], &status->strangers[status->stranger_count++]);
+	}
+}
+
+/* ---- what /proc tells of them, and of the claims' processes ---- */
+
+static size_t list_pids(const struct ll_status_card *status, pid_t *pids)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < status->claim_count; i++) {
+		if (status->claims[i].is_pid_ours)
+			pids[count++] = status->claims[i].pid;
+	}
+	for (size_t i = 0; i < status->stranger_count; i++)
+		pids[count++] = status->strangers[i].pid;
+	return count;
+}
+
+void ll_status_know_processes(struct ll_status_card *status)
+{
+	LL_SCOPE_FREE pid_t *pids = calloc(status->claim_count + status->stranger_count + 1, sizeof *pids);
+	size_t count = pids ? list_pids(status, pids) : 0;
+	status->known = count ? ll_status_processes_read(pids, count) : NULL;
+	status->known_count = status->known ? count : 0;
+	for (size_t i = 0; i < status->known_count && i < status->claim_count; i++) {
+		struct ll_status_process *process = &status->known[i];
+		for (size_t k = 0; process->is_stalled && k < status->claim_count; k++) {
+			const struct ll_status_claim *claim = &status->claims[k];
+			if (claim->is_pid_ours && claim->pid == process->pid && claim->told_command[0])
+				snprintf(process->command, sizeof process->command, "%s", claim->told_command);
+		}
+	}
+	for (size_t i = 0; i < status->stranger_count; i++) {
+		struct ll_status_stranger *stranger = &status->strangers[i];
+		const struct ll_status_process *process = ll_status_process_of(status, stranger->pid);
+		if (stranger->is_mps_server)
+			continue;
+		stranger->is_older = process->is_older;
+		snprintf(stranger->tenant, sizeof stranger->tenant, "%s", process->tenant);
 	}
 }

@@ -12,7 +12,7 @@
 
 #include "base/strbuf.h"
 
-enum { LL_TABLE_COLUMNS = 10 };
+enum { LL_TABLE_COLUMNS = 12 };
 
 struct ll_table_column {
 	const char *heading;

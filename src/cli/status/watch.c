@@ -49,6 +49,8 @@ static int read_cards(struct watch *watch, struct ll_err *err)
 	for (size_t i = 0; i < watch->count; i++) {
 		int card_rc = ll_status_card_init(&watch->now[i], watch->chosen[i], &watch->view, rc ? NULL : err);
 		watch->now[i].earlier = watch->has_earlier ? &watch->earlier[i] : NULL;
+		if (watch->has_earlier)
+			ll_status_idle_go_on(&watch->now[i].idle, &watch->earlier[i].idle);
 		rc = rc ? rc : card_rc;
 	}
 	return rc;
