@@ -4,15 +4,23 @@
 #include "base/clock.h"
 #include "base/translate.h"
 #include "cli/hold/words.h"
+#include "cli/status/rows.h"
 #include "cli/status/status.h"
-#include "cli/status/table.h"
 
-static const char synthetic[] = N_("synthetic");
+static const char synthetic[] = LL_STATUS_SYNTHETIC;
 
-enum { CELL_SIZE = 128, LEAST_USER = 4, LEAST_TENANT = sizeof synthetic - 1, LEAST_COMMAND = 10, LEAST_LAST = 11 };
+enum {
+	CELL_SIZE = LL_STATUS_CELL_SIZE,
+	LEAST_USER = 4,
+	LEAST_TENANT = sizeof synthetic - 1,
+	LEAST_COMMAND = 10,
+	LEAST_LAST = 11,
+	LEAST_HOST = 8
+};
 
 /* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. */
 static const struct ll_table_column columns_of_claims[] = {
+    {.heading = N_("host"), .least = LEAST_HOST}, /* of several machines alone */
     {.heading = N_("claim")},
     {.heading = N_("pid"), .is_second = true},
     {.heading = N_("user"), .least = LEAST_USER, .is_second = true},
@@ -26,22 +34,8 @@ static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
 
-/* One row. What is unknown, or does not apply, is empty. */
-struct row {
-	char claim[CELL_SIZE], pid[CELL_SIZE];
-	const char *user, *command, *tenant;
-	char state[CELL_SIZE];
-	uint64_t age_ns; /* LL_AGE_UNKNOWN */
-	bool has_last;
-	struct ll_status_last last;
-	uint64_t memory_bytes, limit_bytes; /* LL_MEMORY_UNKNOWN; 0: no limit */
-	double seconds;                     /* NaN */
-	bool has_share;
-	double share_percent; /* of the card's time: since the earlier reading, or lately */
-};
-
 /* Writes the memory, and the limit if there is one, in the limit's unit: "0.3/8.0 GiB". */
-static void write_memory(struct ll_strbuf *cell, const struct row *row)
+static void write_memory(struct ll_strbuf *cell, const struct ll_status_row *row)
 {
 	const uint64_t mib = 1 << 20, gib = 1 << 30;
 	if (row->memory_bytes == LL_MEMORY_UNKNOWN)
@@ -64,7 +58,14 @@ static void add_text(struct ll_table *table, const struct ll_strbuf *text)
 	table->cells.failed |= text->failed;
 }
 
-static void add_row(struct ll_table *table, const struct row *row)
+void ll_status_rows_init(struct ll_table *table, bool has_host)
+{
+	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims };
+	size_t skipped = has_host ? 0 : 1;
+	ll_table_init(table, columns_of_claims + skipped, COUNT - skipped);
+}
+
+void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT, age = LL_STRBUF_INIT, last = LL_STRBUF_INIT;
 	char cell[CELL_SIZE];
@@ -72,6 +73,8 @@ static void add_row(struct ll_table *table, const struct row *row)
 	ll_status_add_age(&age, row->age_ns);
 	if (row->has_last)
 		ll_status_add_last(&last, &row->last);
+	if (row->host)
+		ll_table_add(table, row->host);
 	ll_table_add(table, row->claim);
 	ll_table_add(table, row->pid);
 	ll_table_add(table, row->user);
@@ -89,7 +92,7 @@ static void add_row(struct ll_table *table, const struct row *row)
 
 /* ---- what the rows are about ---- */
 
-static void write_process(struct row *row, const struct ll_status_card *status, pid_t pid)
+static void write_process(struct ll_status_row *row, const struct ll_status_card *status, pid_t pid)
 {
 	const struct ll_status_process *process = ll_status_process_of(status, pid);
 	snprintf(row->pid, sizeof row->pid, "%d", (int)pid);
@@ -99,7 +102,7 @@ static void write_process(struct row *row, const struct ll_status_card *status, 
 }
 
 /* The share since the earlier reading; without one that which loadlined has seen lately. */
-static void write_share(struct row *row, const struct ll_status_card *status, const struct ll_status_job *job)
+static void write_share(struct ll_status_row *row, const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	struct ll_status_recent recent;
 	row->has_share = job && ll_status_recent_job(status, job, &recent);
@@ -111,7 +114,8 @@ static void write_share(struct row *row, const struct ll_status_card *status, co
 	}
 }
 
-static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
+static void write_hold(struct ll_status_row *row, const struct ll_status_card *status,
+		       const struct ll_status_claim *claim)
 {
 	const char *state = _(ll_status_state(claim));
 	row->tenant = _(synthetic);
@@ -127,7 +131,8 @@ static void write_hold(struct row *row, const struct ll_status_card *status, con
 	row->share_percent = row->has_share ? recent.percent : 0;
 }
 
-static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
+static void write_program(struct ll_status_row *row, const struct ll_status_card *status,
+			  const struct ll_status_claim *claim)
 {
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
@@ -148,7 +153,7 @@ static void write_program(struct row *row, const struct ll_status_card *status, 
 
 static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	struct row row = {
+	struct ll_status_row row = {
 	    .memory_bytes = claim->memory_used_bytes, .user = "", .command = _("(in another PID namespace)")};
 	ll_status_number(status, claim, row.claim);
 	if (claim->is_pid_ours)
@@ -158,12 +163,12 @@ static void add_claim(struct ll_table *table, const struct ll_status_card *statu
 		write_hold(&row, status, claim);
 	else
 		write_program(&row, status, claim);
-	add_row(table, &row);
+	ll_status_row_add(table, &row);
 }
 
 static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_job *job)
 {
-	struct row row = {
+	struct ll_status_row row = {
 	    .user = "",
 	    .command = "",
 	    .tenant = job->name,
@@ -175,24 +180,24 @@ static void add_tenant(struct ll_table *table, const struct ll_status_card *stat
 	write_share(&row, status, job);
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s", _("off the card"));
-	add_row(table, &row);
+	ll_status_row_add(table, &row);
 }
 
 static void add_stranger(struct ll_table *table, const struct ll_status_card *status,
 			 const struct ll_status_stranger *stranger)
 {
-	struct row row = {.tenant = stranger->tenant,
-			  .memory_bytes = stranger->memory_bytes,
-			  .seconds = (double)NAN,
-			  .has_last = true,
-			  .last = ll_status_last_of_stranger(status, stranger)};
+	struct ll_status_row row = {.tenant = stranger->tenant,
+				    .memory_bytes = stranger->memory_bytes,
+				    .seconds = (double)NAN,
+				    .has_last = true,
+				    .last = ll_status_last_of_stranger(status, stranger)};
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s",
 		 stranger->is_mps_server ? _("MPS server")
 		 : stranger->is_older    ? _("older loadline")
 					 : _("ungoverned"));
 	write_process(&row, status, stranger->pid);
-	add_row(table, &row);
+	ll_status_row_add(table, &row);
 }
 
 static void add_rows_of(struct ll_table *table, const struct ll_status_card *status)
@@ -221,12 +226,11 @@ static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status
 
 void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
 {
-	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims };
 	struct ll_table table;
-	ll_table_init(&table, columns_of_claims, COUNT);
+	ll_status_rows_init(&table, false);
 	for (size_t i = 0; i < count; i++)
 		add_rows_of(&table, &cards[i]);
-	if (table.cell_count > COUNT) {
+	if (table.cell_count > table.column_count) {
 		ll_strbuf_addc(text, '\n');
 		ll_table_print(&table, columns, text);
 	}

@@ -1,0 +1,37 @@
+/*
+ * rows.h - the table of claims: a row for each claim, each job without claims and each process without a claim.
+ */
+#ifndef LOADLINE_CLI_STATUS_ROWS_H
+#define LOADLINE_CLI_STATUS_ROWS_H
+
+#include "base/translate.h"
+#include "cli/status/status.h"
+#include "cli/status/table.h"
+
+enum { LL_STATUS_CELL_SIZE = 128 };
+
+/* The tenant of a synthetic load, as the table shows it. */
+#define LL_STATUS_SYNTHETIC N_("synthetic")
+
+/* One row. What is unknown, or does not apply, is empty. The pointers are never NULL, but for host. */
+struct ll_status_row {
+	const char *host; /* NULL: the table is of one machine */
+	char claim[LL_STATUS_CELL_SIZE], pid[LL_STATUS_CELL_SIZE];
+	const char *user, *command, *tenant;
+	char state[LL_STATUS_CELL_SIZE];
+	uint64_t age_ns; /* LL_AGE_UNKNOWN */
+	bool has_last;
+	struct ll_status_last last;
+	uint64_t memory_bytes, limit_bytes; /* LL_MEMORY_UNKNOWN; 0: no limit */
+	double seconds;                     /* NaN */
+	bool has_share;
+	double share_percent; /* of the card's time: since the earlier reading, or lately */
+};
+
+/* Makes the table with its headings. The caller frees it by ll_table_fini. */
+void ll_status_rows_init(struct ll_table *table, bool has_host);
+
+/* Adds the row. Its host is NULL if, and only if, the table has no hosts. */
+void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row);
+
+#endif
