@@ -137,7 +137,7 @@ static const char *class_name(uint32_t priority)
 	return names[priority];
 }
 
-static json_t *limits_object(const struct ll_limits *limits)
+json_t *ll_status_limits_json(const struct ll_limits *limits)
 {
 	unsigned slowdown = limits->slowdown_permille ? limits->slowdown_permille : LL_DEFAULT_SLOWDOWN_PERMILLE;
 	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:f, s:s, s:o, s:b, s:b}", "memory_bytes",
@@ -164,7 +164,7 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 			 user, "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
 			 "state", state_name(job->state), "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0,
 			 "command", ll_json_text(job->command), "cgroup", ll_json_text(job->cgroup), "processes",
-			 (int)row->processes, "limits", limits_object(&job->limits));
+			 (int)row->processes, "limits", ll_status_limits_json(&job->limits));
 }
 
 /* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */

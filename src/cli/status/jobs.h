@@ -4,6 +4,8 @@
 #ifndef LOADLINE_CLI_STATUS_JOBS_H
 #define LOADLINE_CLI_STATUS_JOBS_H
 
+#include <jansson.h>
+
 #include "cli/common/daemon.h"
 #include "cli/status/status.h"
 
@@ -19,6 +21,9 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 /* Prints one object {"daemon":{...}} and one {"job":{...}} for each of these jobs; nothing if there is none. */
 int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll_status_card *cards, size_t count,
 			      struct ll_err *err);
+
+/* Makes the object of a job's limits; null for those that there are not. */
+json_t *ll_status_limits_json(const struct ll_limits *limits);
 
 /* Prints the object of the daemon if it does not answer, or another user has its name. */
 int ll_status_print_daemon_json(const struct ll_daemon_view *view, struct ll_err *err);

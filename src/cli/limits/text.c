@@ -1,0 +1,185 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+#include "base/translate.h"
+#include "cli/hold/words.h"
+#include "cli/limits/limits.h"
+#include "cli/status/jobs.h"
+#include "cli/status/table.h"
+
+enum { CELL_SIZE = 128, LEAST_TENANT = 9, LEAST_NAME = 12, LEAST_COMMAND = 10 };
+
+static const struct ll_table_column columns_of_jobs[] = {
+    {.heading = N_("job")},
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("class")},
+    {.heading = N_("memory"), .is_second = true},
+    {.heading = N_("promised"), .is_second = true},
+    {.heading = N_("compute"), .is_second = true},
+    {.heading = N_("weight"), .is_second = true, .may_go = true},
+    {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
+};
+
+static const struct ll_table_column columns_of_uses[] = {
+    {.heading = N_("card")},
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("memory used")},
+    {.heading = N_("left")},
+    {.heading = N_("share")},
+    {.heading = N_("time")},
+    {.heading = N_("claims"), .may_go = true},
+};
+
+static const struct ll_table_column columns_of_cards[] = {
+    {.heading = N_("card")},
+    {.heading = N_("name"), .least = LEAST_NAME},
+    {.heading = N_("util")},
+    {.heading = N_("memory free")},
+    {.heading = N_("promised")},
+    {.heading = N_("can be promised")},
+    {.heading = N_("jobs"), .may_go = true},
+};
+
+/* bytes: LL_MEMORY_UNKNOWN. */
+static void add_bytes(struct ll_table *table, uint64_t bytes)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf cell = LL_STRBUF_INIT;
+	if (bytes != LL_MEMORY_UNKNOWN)
+		ll_hold_add_bytes(&cell, bytes);
+	ll_table_add(table, cell.buf);
+	table->cells.failed |= cell.failed;
+}
+
+static void add_percent(struct ll_table *table, bool is_known, double percent)
+{
+	char cell[CELL_SIZE];
+	snprintf(cell, sizeof cell, "%g %%", percent);
+	ll_table_add(table, is_known ? cell : "");
+}
+
+static void add_uint(struct ll_table *table, uint64_t number)
+{
+	char cell[CELL_SIZE];
+	snprintf(cell, sizeof cell, "%" PRIu64, number);
+	ll_table_add(table, cell);
+}
+
+/* Adds the table, unless it has headings alone, and frees it. */
+static void end_table(struct ll_strbuf *text, struct ll_table *table, unsigned columns)
+{
+	if (table->cell_count > table->column_count) {
+		ll_strbuf_addc(text, '\n');
+		ll_table_print(table, columns, text);
+	}
+	text->failed |= table->cells.failed;
+	ll_table_fini(table);
+}
+
+/* ---- what may I ---- */
+
+static void add_job(struct ll_table *table, const struct ll_job_facts *facts)
+{
+	const struct ll_limits *limits = &facts->limits;
+	char cell[CELL_SIZE];
+	snprintf(cell, sizeof cell, "%" PRIx64, facts->token[0]);
+	ll_table_add(table, cell);
+	ll_table_add(table, facts->tenant);
+	ll_table_add(table, ll_priority_name(ll_priority_of_class(limits->priority)));
+	add_bytes(table, limits->memory_bytes ? limits->memory_bytes : LL_MEMORY_UNKNOWN);
+	add_bytes(table, limits->request_bytes ? limits->request_bytes : LL_MEMORY_UNKNOWN);
+	if (limits->space_permille)
+		snprintf(cell, sizeof cell, _("%g %% of the SMs"), limits->space_permille / 10.0);
+	else
+		snprintf(cell, sizeof cell, "%g %%", limits->compute_permille / 10.0);
+	ll_table_add(table, limits->space_permille || limits->compute_permille ? cell : "");
+	snprintf(cell, sizeof cell, "%g", limits->weight_permille ? limits->weight_permille / 1000.0 : 1.0);
+	ll_table_add(table, cell);
+	ll_table_add(table, facts->command);
+}
+
+static void add_heading(struct ll_strbuf *text, const struct ll_limits_view *view)
+{
+	if (view->is_inside && view->jobs[0].is_as_begun)
+		ll_strbuf_adds(
+		    text, _("this job, with the limits with which it began: loadlined does not tell those of now\n"));
+	else if (view->is_inside)
+		ll_strbuf_adds(text, _("this job, with its limits on each card\n"));
+	else
+		ll_strbuf_addf(text,
+			       _("user %s: no limits of users are in force, since this version has none; each job has "
+				 "those of its "
+				 "`loadline run`, on each card\n"),
+			       view->user);
+	if (!view->is_inside && !view->job_count && view->daemon.answer != LL_DAEMON_SILENT)
+		ll_strbuf_adds(text, _("no job of this user runs\n"));
+}
+
+static void add_jobs(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
+{
+	struct ll_table table;
+	ll_table_init(&table, columns_of_jobs, sizeof columns_of_jobs / sizeof *columns_of_jobs);
+	for (size_t i = 0; i < view->job_count; i++)
+		add_job(&table, &view->jobs[i].row->job);
+	end_table(text, &table, columns);
+}
+
+/* ---- what have I ---- */
+
+static void add_use(struct ll_table *table, const struct ll_limits_view *view, const struct ll_status_card *card,
+		    const struct ll_status_job *use)
+{
+	char cell[CELL_SIZE];
+	ll_table_add(table, card->card->label);
+	ll_table_add(table, use->name);
+	add_bytes(table, use->memory_used_bytes);
+	add_bytes(table, ll_limits_left_bytes(view, card, use));
+	add_percent(table, use->how.share_ns, round(use->how.share_permille / 10.0));
+	snprintf(cell, sizeof cell, "%.1f s", (double)use->gpu_time_ns / (double)LL_NS_PER_S);
+	ll_table_add(table, cell);
+	add_uint(table, use->claims);
+}
+
+static void add_uses(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
+{
+	struct ll_table table;
+	ll_table_init(&table, columns_of_uses, sizeof columns_of_uses / sizeof *columns_of_uses);
+	for (size_t i = 0; i < view->card_count; i++) {
+		for (size_t k = 0; k < view->job_count; k++) {
+			const struct ll_status_job *use = ll_limits_use(&view->cards[i], &view->jobs[k]);
+			if (use)
+				add_use(&table, view, &view->cards[i], use);
+		}
+	}
+	end_table(text, &table, columns);
+}
+
+/* ---- what is left ---- */
+
+static void add_cards(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
+{
+	struct ll_table table;
+	ll_table_init(&table, columns_of_cards, sizeof columns_of_cards / sizeof *columns_of_cards);
+	for (size_t i = 0; i < view->card_count; i++) {
+		const struct ll_status_card *card = &view->cards[i];
+		ll_table_add(&table, card->card->label);
+		ll_table_add(&table, card->card->name[0] ? card->card->name : _("does not answer"));
+		add_percent(&table, !isnan(card->util_percent), round(card->util_percent));
+		add_bytes(&table, ll_limits_free_bytes(view, card));
+		add_bytes(&table, ll_limits_promised_bytes(view, card));
+		add_bytes(&table, ll_limits_promisable_bytes(view, card));
+		add_uint(&table, card->job_count);
+	}
+	end_table(text, &table, columns);
+}
+
+void ll_limits_add_text(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
+{
+	add_heading(text, view);
+	add_jobs(text, view, columns);
+	add_uses(text, view, columns);
+	add_cards(text, view, columns);
+	ll_status_add_daemon(text, &view->daemon);
+}
