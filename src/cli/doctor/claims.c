@@ -1,8 +1,11 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/scope.h"
 #include "base/translate.h"
 #include "cli/common/older.h"
+#include "cli/common/stalling.h"
 #include "cli/doctor/doctor.h"
 #include "driver/readings.h"
 #include "hold/hold_socket.h"
@@ -40,18 +43,32 @@ static void check_tenants(struct ll_doctor *doctor, const struct ll_card *card)
 	}
 }
 
+static void look_for_older(pid_t pid, void *ret_is_older)
+{
+	*(bool *)ret_is_older = ll_process_is_of_older(pid);
+}
+
+/* One whose memory lock is held now is left out. */
 static void check_older(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	struct ll_process_list processes = {0};
 	if (card->has_slices || ll_read_processes(card, LL_PROCESS_ALL, &processes, NULL))
 		return;
-	for (size_t i = 0; i < processes.count; i++) {
-		if (ll_process_is_of_older(processes.items[i].pid))
+	LL_SCOPE_FREE pid_t *pids = calloc(processes.count + 1, sizeof *pids);
+	LL_SCOPE_FREE bool *are_older = calloc(processes.count + 1, sizeof *are_older);
+	LL_SCOPE_FREE bool *are_read = calloc(processes.count + 1, sizeof *are_read);
+	size_t count = pids && are_older && are_read ? processes.count : 0;
+	for (size_t i = 0; i < count; i++)
+		pids[i] = processes.items[i].pid;
+	if (count)
+		ll_stalling_read(pids, count, look_for_older, sizeof *are_older, are_older, are_read);
+	for (size_t i = 0; i < count; i++) {
+		if (are_older[i])
 			ll_doctor_say(doctor, LL_FINDING_WARN, card, check,
 				      N_("start it again, so that all programs of the card share it by the same rule"),
 				      "pid %d is governed by an older loadline: it and the others do not know of each "
 				      "other",
-				      (int)processes.items[i].pid);
+				      (int)pids[i]);
 	}
 	ll_process_list_fini(&processes);
 }
