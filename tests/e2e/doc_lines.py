@@ -130,6 +130,7 @@ class World:
             folder.mkdir(parents=True, mode=0o700)
         self.env = {**os.environ, "LOADLINE_SIM_DIR": str(top / name / "sim"), "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"] + "/" + name,
                     "XDG_STATE_HOME": str(top / name), "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        (self.folder / "packaging").symlink_to(ROOT / "packaging")  # pages name samples as they stand in the tree
         self.program("loadline", f'exec {os.environ["LOADLINE"]} --sim{cards} "$@"')
         for stand_in in STAND_INS:
             self.program(stand_in, f'exec {os.environ["LOADLINE_BUILD"]}/sim/loadline-simctl busy 0 kernel 1ms memory 64M for ${{STAND_IN_S:-300}}s')

@@ -33,6 +33,7 @@ settings() {
 		grep -q "^\.TH LOADLINE-${command^^} 1" "$PREFIX/share/man/man1/loadline-$command.1"
 	done
 	grep -q '^\.TH LOADLINE 1' "$PREFIX/share/man/man1/loadline.1"
+	grep -q '^\.TH LOADLINE.YAML 5' "$PREFIX/share/man/man5/loadline.yaml.5"
 }
 
 @test "completions and the systemd units are installed" {

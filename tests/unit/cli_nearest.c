@@ -1,5 +1,6 @@
 #include "cli/options/nearest.h"
 
+#include "base/nearest.h"
 #include "cli/options/command.h"
 #include "test.h"
 

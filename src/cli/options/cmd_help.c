@@ -32,6 +32,7 @@ static const struct ll_option help_options[] = {
 static const struct ll_example help_examples[] = {
     {"loadline help hold", N_("What loadline hold does and its options.")},
     {"loadline help --man hold | man -l -", N_("The manual page, if it is not installed.")},
+    {"loadline help --man loadline.yaml | man -l -", N_("The keys of loadline.yaml.")},
     {"source <(loadline help --completion bash)", N_("Completion in this shell only.")},
     {NULL, NULL},
 };
@@ -80,13 +81,16 @@ static int run_help(void *data, const struct ll_operands *operands, struct ll_er
 								  ll_completion_fish};
 	const struct help_args *args = data;
 	const struct ll_command *command = NULL;
-	int rc = find_command(operands, &command, err);
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
+	bool is_file = args->as_man && operands->count == 1 && strcmp(operands->words[0], "loadline.yaml") == 0;
+	int rc = is_file ? 0 : find_command(operands, &command, err);
 	if (rc)
 		return rc;
-	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	if (args->shell || args->as_man)
 		ll_language_leave();
-	if (args->shell)
+	if (is_file)
+		ll_man_config(&out);
+	else if (args->shell)
 		completions[args->shell](&out);
 	else
 		add_help(args, command, &out);

@@ -7,6 +7,7 @@
 #include "cli/options/help_text.h"
 #include "cli/options/option.h"
 #include "cli/options/wrap.h"
+#include "config/keys.h"
 
 /* Adds text escaped, so that roff prints it literally: no requests, no escapes, real hyphens. */
 static void add_escaped(struct ll_strbuf *out, const char *text, size_t length)
@@ -205,4 +206,83 @@ void ll_man_program(struct ll_strbuf *out)
 	add_section(out, "EXIT STATUS");
 	add_statuses(out, ll_help_statuses);
 	add_see_also(out, NULL);
+}
+
+/* ---- loadline.yaml(5) ---- */
+
+static void add_key_facts(struct ll_strbuf *out, const struct ll_config_key *key)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf facts = LL_STRBUF_INIT;
+	bool is_number = key->kind == LL_CONFIG_UINT || key->kind == LL_CONFIG_DECIMAL || key->kind == LL_CONFIG_SHARE;
+	const char *sign = key->kind == LL_CONFIG_SHARE ? "%" : "";
+	ll_strbuf_adds(&facts, key->is_list ? "A list of entries, each " : "Its value is ");
+	ll_strbuf_adds(&facts, key->words ? "one of" : ll_config_kind_example(key->kind));
+	for (const char *const *word = key->words; word && *word; word++)
+		ll_strbuf_addf(&facts, "%s %s", word == key->words ? "" : ",", *word);
+	if (is_number && key->max > 0)
+		ll_strbuf_addf(&facts, ", from %.15g%s to %.15g%s", key->min, sign, key->max, sign);
+	ll_strbuf_adds(&facts, key->is_needed ? ". It is needed." : ".");
+	if (key->fallback)
+		ll_strbuf_addf(&facts, " Default: %s.", key->fallback);
+	add_line(out, facts.buf);
+}
+
+/* Adds the keys of a map; path is that of the map. */
+static void add_keys(struct ll_strbuf *out, const struct ll_config_map *map, const char *path)
+{
+	for (const struct ll_config_key *key = map->keys; key->name; key++) {
+		LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
+		ll_strbuf_addf(&name, "%s%s%s", path, *path ? "." : "", key->name);
+		ll_strbuf_adds(out, ".TP\n\\fB");
+		add_escaped(out, name.buf, name.length);
+		ll_strbuf_adds(out, "\\fR\n");
+		add_line(out, key->help);
+		add_key_facts(out, key);
+		if (key->kind == LL_CONFIG_MAP) {
+			ll_strbuf_adds(&name, key->is_list ? "[]" : "");
+			add_keys(out, key->map, name.buf);
+		}
+	}
+}
+
+static const char config_about[] =
+    "The policy of one machine. `loadline config check` finds what is wrong with it, `loadline config show` prints "
+    "what "
+    "holds, `loadline config diff` what another file would change.\n\n"
+    "In this version loadlined does not read the file: nothing acts on the keys yet. The section IN FORCE names those "
+    "of "
+    "which this version makes use.\n\n"
+    "The files of the folder loadline.d that end in .yaml are read after loadline.yaml, in the order of their names. A "
+    "later value replaces an earlier one. An entry of a list of entries with a name, or a resource, replaces the entry "
+    "of "
+    "that name; a list without names is replaced as a whole.";
+
+static const char config_format[] =
+    "A part of YAML: maps with the keys below, lists, and scalars. Each key is there once. Anchors, aliases, tags, "
+    "directives, empty values and further documents are faults. A size has a unit of 1024: 20G, 512M. A time has a "
+    "unit: "
+    "90s, 15m, 2h, 7d. A share has its sign, and is one of a single card: 30%, 150%. A name has up to 64 letters, "
+    "digits, "
+    "'-', '_' and '.'.";
+
+void ll_man_config(struct ll_strbuf *out)
+{
+	ll_strbuf_addf(out, ".TH LOADLINE.YAML 5 \"\" \"loadline %s\" \"File Formats\"\n", LOADLINE_VERSION);
+	add_section(out, "NAME");
+	ll_strbuf_adds(out, "loadline.yaml \\- the configuration of a machine\n");
+	add_section(out, "SYNOPSIS");
+	ll_strbuf_adds(out, ".nf\n/etc/loadline/loadline.yaml\n/etc/loadline/loadline.d/*.yaml\n.fi\n");
+	add_section(out, "DESCRIPTION");
+	add_paragraphs(out, config_about);
+	add_section(out, "FORMAT");
+	add_paragraphs(out, config_format);
+	add_section(out, "KEYS");
+	add_keys(out, ll_config_root.map, "");
+	add_section(out, "IN FORCE");
+	for (const struct ll_config_key *key = ll_config_root.map->keys; key->name; key++) {
+		if (key->is_in_force)
+			add_line(out, key->name);
+	}
+	add_section(out, "SEE ALSO");
+	ll_strbuf_adds(out, "\\fBloadline\\-config\\fR(1)\n");
 }

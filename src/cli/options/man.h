@@ -13,4 +13,7 @@ void ll_man_program(struct ll_strbuf *out);
 /* Adds the page loadline-COMMAND(1). */
 void ll_man_command(const struct ll_command *command, struct ll_strbuf *out);
 
+/* Adds the page loadline.yaml(5), from the table of its keys (config/keys.h). */
+void ll_man_config(struct ll_strbuf *out);
+
 #endif

@@ -1,10 +1,5 @@
 /*
- * nearest.h - finds the name that is nearest to a misspelt word.
- *
- *     struct ll_nearest nearest = {.word = "stauts"};
- *     ll_nearest_offer(&nearest, "status");
- *     if (nearest.name)
- *             ll_err_hint(err, "did you mean %s?", nearest.name);
+ * nearest.h - finds the option or the command that a misspelt word means.
  */
 #ifndef LOADLINE_CLI_OPTIONS_NEAREST_H
 #define LOADLINE_CLI_OPTIONS_NEAREST_H
@@ -13,19 +8,6 @@
 
 struct ll_command;
 struct ll_option;
-
-struct ll_nearest {
-	const char *word;
-	size_t length;    /* length of the word; 0: up to its end */
-	const char *name; /* the nearest name so far, the first of several that are equally near; NULL: none is near */
-	unsigned distance;
-};
-
-/*
- * Compares the word with a name. The name is near if at most two letters must be added, removed or replaced, and fewer
- * than the word has. Words and names of more than 32 letters are not near to anything.
- */
-void ll_nearest_offer(struct ll_nearest *nearest, const char *name);
 
 /* Returns the option of a table, or "help", which each command has, that is meant by a name of this length: the one
  * that other programs call so (elsewhere.h), else the nearest. NULL: none. */

@@ -1,0 +1,495 @@
+#include "config/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/strbuf.h"
+#include "base/translate.h"
+#include "config/value.h"
+
+struct check {
+	const struct ll_config_policy *policy;
+	struct ll_config_findings *findings;
+	int64_t now_s;
+};
+
+#define NS_PER_S UINT64_C(1000000000)
+#define KNOWN(number) ((number) == LL_CONFIG_NONE ? 0 : (number))
+
+static double gib(uint64_t bytes)
+{
+	return (double)bytes / (double)(UINT64_C(1) << 30);
+}
+
+/* ---- groups of cards ---- */
+
+const struct ll_config_group *ll_config_group_find(const struct ll_config_policy *policy, const char *name)
+{
+	for (size_t i = 0; name && i < policy->cards.count; i++) {
+		const struct ll_config_group *group = &policy->cards.items[i];
+		if (group->name && strcmp(group->name, name) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static bool is_same_card(const struct ll_config_card *a, const struct ll_config_card *b)
+{
+	return a->index == b->index && (a->slice == b->slice || a->slice < 0 || b->slice < 0);
+}
+
+/* Adds a fault for the first card that two groups have. */
+static void check_overlap(const struct check *check, const struct ll_config_group *group,
+			  const struct ll_config_group *later)
+{
+	for (size_t i = 0; i < group->cards.count; i++) {
+		for (size_t j = 0; j < later->cards.count; j++) {
+			const struct ll_config_card *one = &group->cards.items[i], *other = &later->cards.items[j];
+			if (!is_same_card(one, other))
+				continue;
+			struct ll_config_mark mark = ll_config_value_mark(later->from, "cards");
+			if (one->slice == other->slice)
+				ll_config_fault(check->findings, mark, "cards %s: card %u is in group %s too",
+						later->name, other->index, group->name);
+			else
+				ll_config_fault(check->findings, mark,
+						"cards %s: card %u is whole in one group and by MIG slices in another",
+						later->name, other->index);
+			return;
+		}
+	}
+}
+
+static void check_groups(const struct check *check)
+{
+	for (size_t i = 0; i < check->policy->cards.count; i++) {
+		const struct ll_config_group *group = &check->policy->cards.items[i];
+		if (group->give == LL_CONFIG_BY_CARD && group->by >= 0)
+			ll_config_fault(check->findings, ll_config_value_mark(group->from, "by"),
+					"cards %s: by is for cards with give: memory", group->name);
+		for (size_t j = 0; j < group->cards.count; j++) {
+			const struct ll_config_card *card = &group->cards.items[j];
+			if (j && card->slice >= 0 && group->cards.items[j - 1].index == card->index &&
+			    group->cards.items[j - 1].slice < 0)
+				ll_config_fault(check->findings, ll_config_value_mark(group->from, "cards"),
+						"cards %s: card %u is there whole and by MIG slices", group->name,
+						card->index);
+		}
+		for (size_t j = 0; group->name && j < i; j++) {
+			if (check->policy->cards.items[j].name)
+				check_overlap(check, &check->policy->cards.items[j], group);
+		}
+	}
+}
+
+/* Returns the group that `of` of a map names. Adds a fault if there is none. */
+static const struct ll_config_group *need_group(const struct check *check, const struct ll_config_value *from,
+						const char *of)
+{
+	const struct ll_config_group *group = ll_config_group_find(check->policy, of);
+	if (group || !of)
+		return group;
+	struct ll_nearest nearest = {.word = of};
+	for (size_t i = 0; i < check->policy->cards.count; i++) {
+		if (check->policy->cards.items[i].name)
+			ll_nearest_offer(&nearest, check->policy->cards.items[i].name);
+	}
+	if (nearest.name)
+		ll_config_fault(check->findings, ll_config_value_mark(from, "of"),
+				"of: no group of cards '%s': did you mean '%s'?", of, nearest.name);
+	else
+		ll_config_fault(check->findings, ll_config_value_mark(from, "of"), "of: no group of cards '%s'", of);
+	return NULL;
+}
+
+/* ---- tenants ---- */
+
+static void check_part(const struct check *check, const struct ll_config_part *part,
+		       const struct ll_config_group *group)
+{
+	struct ll_config_findings *findings = check->findings;
+	bool has_memory = part->memory_bytes != LL_CONFIG_NONE, has_compute = part->compute_permille != LL_CONFIG_NONE;
+	bool has_cards = part->cards != LL_CONFIG_NONE;
+	if (group->give == LL_CONFIG_BY_CARD && (has_memory || has_compute))
+		ll_config_fault(findings, ll_config_value_mark(part->from, has_memory ? "memory" : "compute"),
+				"group %s gives whole cards: write cards: N", group->name);
+	else if (group->give == LL_CONFIG_BY_MEMORY && has_cards)
+		ll_config_fault(findings, ll_config_value_mark(part->from, "cards"),
+				"group %s gives memory: write memory: and compute:", group->name);
+	else if (!has_memory && !has_compute && !has_cards && !part->from->has_bad)
+		ll_config_fault(findings, part->from->mark, "group %s: how much of it?", group->name);
+}
+
+static const struct ll_config_part *find_part(const struct ll_config_parts *parts, const char *of, size_t before)
+{
+	for (size_t i = 0; i < parts->count && i < before; i++) {
+		if (parts->items[i].of && strcmp(parts->items[i].of, of) == 0)
+			return &parts->items[i];
+	}
+	return NULL;
+}
+
+static void check_parts(const struct check *check, const struct ll_config_parts *parts)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct ll_config_part *part = &parts->items[i];
+		const struct ll_config_group *group = need_group(check, part->from, part->of);
+		if (group && find_part(parts, part->of, i))
+			ll_config_fault(check->findings, ll_config_value_mark(part->from, "of"),
+					"of: group '%s' is there twice", part->of);
+		else if (group)
+			check_part(check, part, group);
+	}
+}
+
+/* A limit is not below the guarantee. */
+static void check_limits(const struct check *check, const struct ll_config_tenant *tenant)
+{
+	for (size_t i = 0; i < tenant->limit.count; i++) {
+		const struct ll_config_part *limit = &tenant->limit.items[i];
+		const struct ll_config_part *guarantee =
+		    limit->of ? find_part(&tenant->guarantee, limit->of, SIZE_MAX) : NULL;
+		if (!guarantee)
+			continue;
+		const char *key = KNOWN(guarantee->cards) > limit->cards                         ? "cards"
+				  : KNOWN(guarantee->memory_bytes) > limit->memory_bytes         ? "memory"
+				  : KNOWN(guarantee->compute_permille) > limit->compute_permille ? "compute"
+												 : NULL;
+		if (key)
+			ll_config_fault(check->findings, ll_config_value_mark(limit->from, key),
+					"%s: the limit of tenant %s in group %s is below its guarantee", key,
+					tenant->name ? tenant->name : "?", limit->of);
+	}
+}
+
+static bool has_class(const struct ll_config_tenant *tenant, int class)
+{
+	for (size_t i = 0; i < tenant->classes.count; i++) {
+		if (tenant->classes.items[i] == class)
+			return true;
+	}
+	return false;
+}
+
+static void check_tenant(const struct check *check, const struct ll_config_tenant *tenant)
+{
+	uint64_t memory_bytes = 0;
+	check_parts(check, &tenant->guarantee);
+	check_parts(check, &tenant->limit);
+	check_limits(check, tenant);
+	if (has_class(tenant, LL_CONFIG_HIGH) && !tenant->guarantee.count)
+		ll_config_fault(check->findings, ll_config_value_mark(tenant->from, "classes"),
+				"classes: high is for jobs within the guarantee, and tenant %s has none",
+				tenant->name ? tenant->name : "?");
+	for (size_t i = 0; i < tenant->guarantee.count; i++)
+		memory_bytes += KNOWN(tenant->guarantee.items[i].memory_bytes);
+	if (KNOWN(tenant->keep_free_bytes) > memory_bytes)
+		ll_config_fault(check->findings, ll_config_value_mark(tenant->from, "keep-free"),
+				"keep-free: %.4g GiB, and the guarantee has %.4g GiB of memory",
+				gib(tenant->keep_free_bytes), gib(memory_bytes));
+	const struct ll_config_people *members = &tenant->members;
+	if (members->from && !members->users.count && !members->groups.count && !members->slurm_accounts.count &&
+	    !members->kubernetes_namespaces.count)
+		ll_config_warn(check->findings, members->from->mark, "members: nobody is in tenant %s",
+			       tenant->name ? tenant->name : "?");
+}
+
+/* ---- guarantees in a group ---- */
+
+/* The sum of one amount over the tenants, what the group has, and the guarantee with which the sum is above that. */
+struct sum {
+	uint64_t sum, room;
+	const struct ll_config_part *over;
+	const char *key;
+};
+
+static void add_amount(struct sum *sum, const struct ll_config_part *part, uint64_t amount)
+{
+	if (amount == LL_CONFIG_NONE)
+		return;
+	if (__builtin_add_overflow(sum->sum, amount, &sum->sum))
+		sum->sum = UINT64_MAX;
+	if (sum->sum > sum->room && !sum->over)
+		sum->over = part;
+}
+
+static void check_memory(const struct check *check, const struct ll_config_group *group, uint64_t room_bytes)
+{
+	struct sum sum = {.room = room_bytes};
+	for (size_t i = 0; i < check->policy->tenants.count; i++) {
+		const struct ll_config_part *part =
+		    find_part(&check->policy->tenants.items[i].guarantee, group->name, SIZE_MAX);
+		if (part)
+			add_amount(&sum, part, part->memory_bytes);
+	}
+	if (sum.over)
+		ll_config_fault(check->findings, ll_config_value_mark(sum.over->from, "memory"),
+				"guarantees in group %s: %.4g GiB, and its cards have %.4g GiB: %.4g GiB too much",
+				group->name, gib(sum.sum), gib(sum.room), gib(sum.sum - sum.room));
+}
+
+static void check_fit(const struct check *check, const struct ll_config_group *group)
+{
+	struct sum cards = {.room = group->cards.count}, compute = {.room = 1000 * group->cards.count};
+	for (size_t i = 0; i < check->policy->tenants.count; i++) {
+		const struct ll_config_part *part =
+		    find_part(&check->policy->tenants.items[i].guarantee, group->name, SIZE_MAX);
+		if (part)
+			add_amount(&cards, part, part->cards);
+		if (part)
+			add_amount(&compute, part, part->compute_permille);
+	}
+	if (cards.over && group->give == LL_CONFIG_BY_CARD)
+		ll_config_fault(check->findings, ll_config_value_mark(cards.over->from, "cards"),
+				"guarantees in group %s: %llu cards, and it has %llu: %llu too many", group->name,
+				(unsigned long long)cards.sum, (unsigned long long)cards.room,
+				(unsigned long long)(cards.sum - cards.room));
+	if (compute.over && group->give == LL_CONFIG_BY_MEMORY)
+		ll_config_fault(check->findings, ll_config_value_mark(compute.over->from, "compute"),
+				"guarantees in group %s: compute %g%%, and its cards have %g%%: %g%% too much",
+				group->name, (double)compute.sum / 10, (double)compute.room / 10,
+				(double)(compute.sum - compute.room) / 10);
+}
+
+/* ---- times ---- */
+
+static void check_past(const struct check *check, const struct ll_config_value *from, const char *name,
+		       const struct ll_config_time *begin, uint64_t for_ns)
+{
+	if (begin->is_given && !begin->is_daily && begin->at_s + (int64_t)(KNOWN(for_ns) / NS_PER_S) < check->now_s)
+		ll_config_warn(check->findings, ll_config_value_mark(from, "from"), "%s: is past", name);
+}
+
+static void check_reservation(const struct check *check, const struct ll_config_reservation *reservation)
+{
+	const struct ll_config_policy *policy = check->policy;
+	const struct ll_config_group *group = need_group(check, reservation->from, reservation->of);
+	struct ll_nearest nearest = {.word = reservation->tenant ? reservation->tenant : ""};
+	bool has_tenant = !reservation->tenant;
+	for (size_t i = 0; i < policy->tenants.count && !has_tenant; i++) {
+		const char *name = policy->tenants.items[i].name;
+		has_tenant = name && strcmp(name, reservation->tenant) == 0;
+		if (name)
+			ll_nearest_offer(&nearest, name);
+	}
+	if (!has_tenant && nearest.name)
+		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "tenant"),
+				"tenant: no tenant '%s': did you mean '%s'?", reservation->tenant, nearest.name);
+	else if (!has_tenant)
+		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "tenant"),
+				"tenant: no tenant '%s'", reservation->tenant);
+	if (group && group->cards.count && KNOWN(reservation->cards) > group->cards.count)
+		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "cards"),
+				"cards: %llu, and group %s has %zu", (unsigned long long)reservation->cards,
+				group->name, group->cards.count);
+	if (reservation->begin.is_given && reservation->begin.is_daily && reservation->every < 0)
+		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "from"),
+				"from: a time of day needs every: DAY");
+	else if (reservation->begin.is_given && !reservation->begin.is_daily && reservation->every >= 0)
+		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "from"),
+				"from: with every it is a time of day, such as \"09:00\"");
+	else if (reservation->name)
+		check_past(check, reservation->from, reservation->name, &reservation->begin, reservation->for_ns);
+}
+
+/* Cards of a group that all reservations without `every` want at the beginning of this one. */
+static uint64_t sum_at_once(const struct ll_config_policy *policy, const struct ll_config_reservation *reservation)
+{
+	int64_t at_s = reservation->begin.at_s;
+	uint64_t cards = 0;
+	for (size_t i = 0; i < policy->reservations.count; i++) {
+		const struct ll_config_reservation *other = &policy->reservations.items[i];
+		int64_t begin_s = other->begin.at_s, for_s = (int64_t)(KNOWN(other->for_ns) / NS_PER_S);
+		bool is_once = other->every < 0 && other->begin.is_given && !other->begin.is_daily;
+		if (is_once && other->of && strcmp(other->of, reservation->of) == 0 && begin_s <= at_s &&
+		    at_s < begin_s + for_s)
+			cards += KNOWN(other->cards);
+	}
+	return cards;
+}
+
+static void check_at_once(const struct check *check, const struct ll_config_reservation *reservation)
+{
+	const struct ll_config_group *group = ll_config_group_find(check->policy, reservation->of);
+	bool is_once = reservation->every < 0 && reservation->begin.is_given && !reservation->begin.is_daily;
+	if (!group || !group->cards.count || !is_once || KNOWN(reservation->cards) > group->cards.count)
+		return;
+	uint64_t cards = sum_at_once(check->policy, reservation);
+	if (cards > group->cards.count)
+		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "from"),
+				"from: reservations want %llu cards of group %s at this time, and it has %zu",
+				(unsigned long long)cards, group->name, group->cards.count);
+}
+
+static void check_maintenance(const struct check *check, const struct ll_config_maintenance *window)
+{
+	if (window->begin.is_given && window->begin.is_daily)
+		ll_config_fault(check->findings, ll_config_value_mark(window->from, "from"),
+				"from: a window has a day, such as \"2026-12-12 22:00\"");
+	else if (window->name)
+		check_past(check, window->from, window->name, &window->begin, window->for_ns);
+}
+
+/* ---- all of it ---- */
+
+static void check_others(const struct check *check)
+{
+	const struct ll_config_policy *policy = check->policy;
+	for (size_t i = 0; i < policy->notify.count; i++) {
+		const struct ll_config_notify *notify = &policy->notify.items[i];
+		const struct ll_config_value *to = ll_config_value_get(notify->from, "to");
+		const struct ll_config_value *command = ll_config_value_get(notify->from, "command");
+		if (!to == !command && !notify->from->has_bad)
+			ll_config_fault(check->findings, notify->from->mark, "notify: either to or command");
+	}
+	for (size_t i = 0; i < policy->kubernetes.count; i++) {
+		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i];
+		const struct ll_config_group *group = need_group(check, size->from, size->of);
+		bool is_part = size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE;
+		if (group && group->give == LL_CONFIG_BY_CARD && is_part)
+			ll_config_fault(check->findings, size->from->mark, "group %s gives whole cards, no part of one",
+					group->name);
+		else if (group && group->give == LL_CONFIG_BY_MEMORY && !is_part && !size->from->has_bad)
+			ll_config_fault(check->findings, size->from->mark, "group %s: how much of it?", group->name);
+	}
+}
+
+void ll_config_check(const struct ll_config_policy *policy, int64_t now_s, struct ll_config_findings *findings)
+{
+	struct check check = {.policy = policy, .findings = findings, .now_s = now_s};
+	check_groups(&check);
+	for (size_t i = 0; i < policy->tenants.count; i++)
+		check_tenant(&check, &policy->tenants.items[i]);
+	for (size_t i = 0; i < policy->cards.count; i++) {
+		if (policy->cards.items[i].name && policy->cards.items[i].cards.count)
+			check_fit(&check, &policy->cards.items[i]);
+	}
+	for (size_t i = 0; i < policy->reservations.count; i++)
+		check_reservation(&check, &policy->reservations.items[i]);
+	for (size_t i = 0; i < policy->reservations.count; i++)
+		check_at_once(&check, &policy->reservations.items[i]);
+	for (size_t i = 0; i < policy->maintenance.count; i++)
+		check_maintenance(&check, &policy->maintenance.items[i]);
+	check_others(&check);
+}
+
+/* ---- on a machine ---- */
+
+static const struct ll_config_machine_card *find_card(const struct ll_config_machine *machine,
+						      const struct ll_config_card *card)
+{
+	for (size_t i = 0; i < machine->count; i++) {
+		if (machine->cards[i].index == card->index && machine->cards[i].slice == card->slice)
+			return &machine->cards[i];
+	}
+	return NULL;
+}
+
+static void add_card(struct ll_strbuf *out, unsigned index, int slice)
+{
+	ll_strbuf_addf(out, "%s%u", out->length ? ", " : "", index);
+	if (slice >= 0)
+		ll_strbuf_addf(out, ":%d", slice);
+}
+
+/* Returns the memory of a list's cards; 0: a card's is unknown. */
+static uint64_t check_cards(const struct check *check, const struct ll_config_machine *machine,
+			    const struct ll_config_cards *cards, struct ll_config_mark mark, bool is_group)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf missing = LL_STRBUF_INIT;
+	uint64_t memory_bytes = 0;
+	bool is_known = true;
+	for (size_t i = 0; i < cards->count; i++) {
+		const struct ll_config_card *card = &cards->items[i];
+		const struct ll_config_machine_card *found = find_card(machine, card);
+		if (!found)
+			add_card(&missing, card->index, card->slice);
+		else if (found->has_slices && is_group)
+			ll_config_fault(check->findings, mark,
+					"cards: card %u is in MIG mode: name its slices, such as \"%u:0\"", card->index,
+					card->index);
+		is_known = is_known && found && found->memory_bytes;
+		memory_bytes += found ? found->memory_bytes : 0;
+	}
+	if (missing.length)
+		ll_config_fault(check->findings, mark, "cards: not on this machine: %s", missing.buf);
+	return is_known ? memory_bytes : 0;
+}
+
+static bool is_in_group(const struct ll_config_policy *policy, const struct ll_config_machine_card *card)
+{
+	const struct ll_config_card named = {card->index, card->slice};
+	for (size_t i = 0; i < policy->cards.count; i++) {
+		const struct ll_config_cards *cards = &policy->cards.items[i].cards;
+		for (size_t j = 0; j < cards->count; j++) {
+			if (is_same_card(&cards->items[j], &named))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void check_left_out(const struct check *check, const struct ll_config_machine *machine)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf left = LL_STRBUF_INIT;
+	for (size_t i = 0; i < machine->count; i++) {
+		const struct ll_config_machine_card *card = &machine->cards[i];
+		if (!card->has_slices && !is_in_group(check->policy, card))
+			add_card(&left, card->index, card->slice);
+	}
+	if (left.length)
+		ll_config_fault(check->findings, ll_config_value_mark(check->policy->from, "cards"),
+				"cards: of this machine, and in no group: %s", left.buf);
+}
+
+static bool has_bad_group(const struct ll_config_policy *policy)
+{
+	for (size_t i = 0; i < policy->cards.count; i++) {
+		if (policy->cards.items[i].from->has_bad)
+			return true;
+	}
+	return ll_config_value_get(policy->from, "cards")->has_bad;
+}
+
+void ll_config_check_machine(const struct ll_config_policy *policy, const struct ll_config_machine *machine,
+			     struct ll_config_findings *findings)
+{
+	struct check check = {.policy = policy, .findings = findings};
+	for (size_t i = 0; i < policy->cards.count; i++) {
+		const struct ll_config_group *group = &policy->cards.items[i];
+		uint64_t room_bytes =
+		    check_cards(&check, machine, &group->cards, ll_config_value_mark(group->from, "cards"), true);
+		if (room_bytes && group->name && group->give == LL_CONFIG_BY_MEMORY)
+			check_memory(&check, group, room_bytes);
+	}
+	for (size_t i = 0; i < policy->maintenance.count; i++) {
+		const struct ll_config_maintenance *window = &policy->maintenance.items[i];
+		check_cards(&check, machine, &window->cards, ll_config_value_mark(window->from, "cards"), false);
+	}
+	/* A group that has a fault may be the one that has the card. */
+	if (policy->from && policy->cards.count && !has_bad_group(policy))
+		check_left_out(&check, machine);
+}
+
+/* ---- in force ---- */
+
+size_t ll_config_add_idle_keys(const struct ll_config_value *root, struct ll_strbuf *out)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < root->count; i++) {
+		const struct ll_config_value *value = root->items[i];
+		if (value && value->mark.file && !value->key->is_in_force)
+			ll_strbuf_addf(out, "%s%s", count++ ? ", " : "", value->key->name);
+	}
+	return count;
+}
+
+void ll_config_check_force(const struct ll_config_value *root, struct ll_config_findings *findings)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
+	struct ll_config_mark mark = {root->mark.file, 0, 0};
+	if (ll_config_add_idle_keys(root, &names))
+		ll_config_warn(findings, mark, "accepted, not in force in this version: %s", names.buf);
+}
