@@ -12,25 +12,26 @@
 #include "shim/time/flow_state.h"
 
 enum { STACK_BYTES = 256 * 1024, STOP_NS = 200000000, STOP_PAUSE_NS = 50000 };
-/* A lost claim is noticed within that time. */
+/* Time between two heartbeats. A lost claim is noticed within this time. */
 #define BEAT_NS (100 * LL_NS_PER_MS)
 
 /* ---- timing events that fail ---- */
 
 /*
- * If the driver fails to record or to read an event, the events are made anew. Until then the agent charges the time in
- * which it sees the streams at work, so that a limit holds meanwhile.
+ * If the driver fails to record or to read an event, the timing begins again with new events. Until then the agent
+ * charges the time in which it sees the streams at work, so that the program's limits still hold.
  *
- * The events are made anew when nothing is on the card, because nothing would tell when older work ends. This is done
- * FIRST_RETRY_NS after they have failed at the earliest, and LAST_RETRY_NS after it at the latest. If they fail again
- * soon, the first of these times doubles.
+ * The timing begins again when the card has no work of this program, because new events cannot show when older work
+ * ends. This happens at the earliest FIRST_RETRY_NS after the failure, and at the latest LAST_RETRY_NS after it. If the
+ * events fail again soon, the earliest time doubles.
  */
 #define FIRST_RETRY_NS (10 * LL_NS_PER_MS)
 #define LAST_RETRY_NS (1000 * LL_NS_PER_MS)
-/* Work that was done before the failure was noticed is charged for this time at most. */
+/* The most time that is charged for work before the failure was noticed. */
 #define UNSEEN_NS (20 * LL_NS_PER_MS)
 
-/* Calls `look` for each context whose timing events fail, with that context current. Returns whether any was true. */
+/* Calls `look` for each context whose timing events fail, with that context current. Returns whether any call returned
+ * true. */
 static bool any_blind(struct ll_flow *flow, bool (*look)(struct ll_timing *timing))
 {
 	bool is_any = false;
@@ -76,7 +77,7 @@ static void tend_blind(struct ll_flow *flow, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* The time is read under the lock: no other thread has used a later time then. */
+/* Reads the time under the lock, so no other thread has used a later time before. */
 static uint64_t look_at_flow(struct ll_flow *flow, uint32_t *ret_wake_count, uint64_t *ret_now_ns)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
@@ -93,8 +94,8 @@ static uint64_t look_at_flow(struct ll_flow *flow, uint32_t *ret_wake_count, uin
 	return next_ns;
 }
 
-/* Other processes have cleared the claim. Until there is another one the program goes on without limits: no launch
- * waits for the turn of a lost claim. */
+/* For a claim that other processes have cleared. If no new claim is found, the program continues without limits,
+ * because launches must not wait for the turn of a lost claim. */
 static void replace_claim(struct ll_flow *flow)
 {
 	bool is_lost = !flow->owner->retake_claim(flow);
@@ -108,8 +109,8 @@ static void replace_claim(struct ll_flow *flow)
 void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 {
 	pthread_mutex_lock(&flow->lock.mutex);
-	ll_port_wake(flow->claim); /* the agent may sleep on the old claim's wake count; another process that has the
-				      slot now looks once too often */
+	ll_port_wake(flow->claim); /* wakes the agent, which may sleep on the old claim's wake count; if another process
+				      uses the slot now, it makes one needless look */
 	ll_flow_leave_gates(flow);
 	flow->claim = claim;
 	flow->turn = (struct ll_turn){0};
@@ -120,7 +121,7 @@ void ll_agent_move(struct ll_flow *flow, struct ll_claim *claim)
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
-/* Another process of the tenant was refused memory. It may use what this process keeps in reserve. */
+/* If another process of the tenant got no memory, gives up the memory that this process keeps in reserve. */
 static void answer_siblings(struct ll_flow *flow)
 {
 	uint32_t question = ll_port_is_asked(flow->claim);
@@ -136,7 +137,7 @@ static void *agent_main(void *arg)
 	uint64_t beaten_ns = 0;
 	pthread_setname_np(pthread_self(), "ll-agent");
 	prctl(PR_SET_TIMERSLACK, 1);
-	ll_reentry_depth = 1; /* all calls of this thread are the library's */
+	ll_reentry_depth = 1; /* all driver calls of this thread are the library's own */
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
@@ -174,7 +175,7 @@ int ll_agent_start(struct ll_flow *flow)
 	return -rc;
 }
 
-/* The deadline is in CLOCK_MONOTONIC. A wait by the time of day would take longer if that clock is set back. */
+/* The deadline is in CLOCK_MONOTONIC, because a wait by the time of day takes longer if that clock is set back. */
 void ll_agent_stop(struct ll_flow *flow)
 {
 	if (!flow->has_agent)
@@ -186,7 +187,8 @@ void ll_agent_stop(struct ll_flow *flow)
 		ll_sleep_until_ns(now_ns + STOP_PAUSE_NS);
 		now_ns = ll_now_ns();
 	}
-	if (atomic_load(&flow->has_agent_ended)) /* else it hangs in the driver, and the process ends without it */
+	if (atomic_load(&flow->has_agent_ended)) /* otherwise the agent hangs in the driver, and the process ends
+						    without joining it */
 		pthread_join(flow->agent, NULL);
 	flow->has_agent = false;
 }

@@ -1,10 +1,12 @@
 /*
- * captures.h - the streams of a card whose capture has begun, until their captures are seen to have ended.
+ * captures.h - a list of the streams of a card that are being captured. A stream leaves the list when the library sees
+ * that its capture has ended.
  *
- * While a capture goes on, any other stream may join it at any moment by waiting for it. So no thread then records an
- * event in a stream that is not its own. The end of a capture has no hook: the driver tells whether a stream is being
- * captured (0.06 us). Only a thread itself can ask about its per-thread default stream, so that stream counts as
- * captured for a second. The caller holds the flow's lock.
+ * While one stream is being captured, any other stream can join the capture at any moment by waiting for an event of
+ * it. So during a capture no thread records an event in a stream that another thread uses. The library has no hook for
+ * the end of a capture. It asks the driver whether a stream is being captured (0.06 us). Only a thread itself can ask
+ * about its per-thread default stream, so that stream counts as captured for one second after the capture began. The
+ * caller holds the flow's lock.
  */
 #ifndef LOADLINE_SHIM_TIME_CAPTURES_H
 #define LOADLINE_SHIM_TIME_CAPTURES_H
@@ -13,7 +15,7 @@
 
 #include "shim/time/timing.h"
 
-enum { LL_CAPTURES = 8 }; /* captures at the same time; the library does not see further ones */
+enum { LL_CAPTURES = 8 }; /* captures at the same time; the library does not track more than these */
 
 struct ll_capture {
 	struct ll_cu_context *context;
@@ -30,10 +32,10 @@ struct ll_captures {
 /* Adds a capture that the driver has begun. */
 void ll_captures_add(struct ll_captures *captures, struct ll_cu_context *context, struct ll_timing_stream stream);
 
-/* Whether any capture goes on. Asks the driver about those that were added. */
+/* Returns whether any capture of the list is in progress. Asks the driver. Removes captures that have ended. */
 bool ll_captures_go_on(struct ll_captures *captures);
 
-/* A stream, or a context with all its streams, is about to be destroyed. */
+/* Remove a stream, or all streams of a context, from the list. Call them before the stream or context is destroyed. */
 void ll_captures_forget_stream(struct ll_captures *captures, struct ll_timing_stream stream);
 void ll_captures_forget_context(struct ll_captures *captures, struct ll_cu_context *context);
 

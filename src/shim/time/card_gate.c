@@ -6,15 +6,16 @@
 #include "shim/interpose/real.h"
 #include "shim/link/port.h"
 
-/* Maps the page a second time, and keeps the old mapping: mremap does so for a length of 0 if the mapping is shared. */
+/* Maps the page a second time and keeps the old mapping. mremap does this if the old length is 0 and the mapping is
+ * shared. */
 static char *map_again(char *page, size_t bytes)
 {
 	void *mapped = mremap(page, 0, bytes, MREMAP_MAYMOVE);
 	return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* The card only reads the page, so the page is registered for reading. For writing the kernel lets no device use a page
- * of a file on a disk (ext4). A driver before 11.1 cannot register for reading only. */
+/* The card only reads the page, so the page is registered as read-only. The Linux kernel does not let a device write to
+ * a page of a file on a disk (ext4). A driver before 11.1 cannot register a page as read-only. */
 static bool register_page(char *page, size_t bytes)
 {
 	const unsigned flags = LL_CU_MEMHOSTREGISTER_DEVICEMAP;

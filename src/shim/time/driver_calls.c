@@ -16,7 +16,7 @@
 enum { CHUNK_SLOTS = 128 };
 #define LOOK_NS (200 * LL_NS_PER_US)
 
-/* Slots. Chunks are added, and never freed. */
+/* An array of slots. Chunks are added and never freed. */
 struct chunk {
 	struct ll_driver_call slots[CHUNK_SLOTS];
 	_Atomic(struct chunk *) next;
@@ -26,7 +26,7 @@ static struct chunk first_chunk;
 static struct ll_driver_call nobody = {.function = "a thread without a slot"};
 
 _Thread_local struct ll_driver_call *ll_driver_call_own __attribute__((tls_model("initial-exec"))) = &nobody;
-/* The same where entries need a fence too; NULL: the thread has none. */
+/* The calling thread's slot, also if entries need a fence; NULL: the thread has none. */
 static _Thread_local struct ll_driver_call *own_slot __attribute__((tls_model("initial-exec")));
 
 /* Guards the owners of slots, the list of chunks, and shut_count. */
@@ -35,9 +35,9 @@ static bool is_prepared, has_key, needs_fences;
 static pthread_key_t key;
 static struct ll_fork_item fork_item;
 static unsigned shut_count;
-static _Atomic uint32_t is_shut;     /* a futex: shut_count is not 0 */
-static _Atomic bool has_lost_thread; /* one got no slot */
-static _Atomic unsigned waiting;     /* threads, because the calls are shut */
+static _Atomic uint32_t is_shut;     /* a futex; 1: shut_count is not 0 */
+static _Atomic bool has_lost_thread; /* a thread got no slot */
+static _Atomic unsigned waiting;     /* threads that wait because the calls are shut */
 static void (*_Atomic tell_waiting)(void);
 
 static int32_t own_thread(void)
@@ -45,7 +45,7 @@ static int32_t own_thread(void)
 	return (int32_t)syscall(SYS_gettid);
 }
 
-/* for each slot of all chunks */
+/* loops over the slots of all chunks */
 #define EACH_SLOT(slot)                                                                                                \
 	for (struct chunk *chunk = &first_chunk; chunk;                                                                \
 	     chunk = atomic_load_explicit(&chunk->next, memory_order_acquire))                                         \
@@ -90,7 +90,7 @@ static void keep_own_slot_in_child(struct ll_fork_item *item)
 	}
 }
 
-/* Before the first slot is given. The lock is held. */
+/* Call it before the first slot is given to a thread. The lock is held. */
 static void prepare_slots(void)
 {
 	if (is_prepared)
@@ -102,7 +102,7 @@ static void prepare_slots(void)
 	ll_fork_add(&fork_item);
 }
 
-/* Returns a free slot, or the slot that an ended thread of the same number has left. The lock is held. */
+/* Returns a free slot, or the slot of an ended thread that had the same thread id. The lock is held. */
 static struct ll_driver_call *find_slot(int32_t thread)
 {
 	struct ll_driver_call *found = NULL;
@@ -117,7 +117,7 @@ static struct ll_driver_call *find_slot(int32_t thread)
 	return found;
 }
 
-/* NULL: no memory. The lock is held. */
+/* Adds a chunk and returns its first slot; NULL: no memory. The lock is held. */
 static struct ll_driver_call *add_chunk(void)
 {
 	struct chunk *last = &first_chunk, *next;
@@ -133,7 +133,7 @@ static struct ll_driver_call *add_chunk(void)
 	return added->slots;
 }
 
-/* NULL: no memory. */
+/* Gives the calling thread a slot. Returns the slot; NULL: no memory. */
 static struct ll_driver_call *give_slot_to_thread(void)
 {
 	int32_t thread = own_thread();
@@ -193,7 +193,7 @@ struct ll_driver_call *ll_driver_call_enter_slow(const char *function)
 	return is_outermost ? slot : NULL;
 }
 
-/* The name that the thread goes on with when it steps in. */
+/* The name of the call that the thread has stepped out of; NULL: none. */
 static _Thread_local const char *stepped_out __attribute__((tls_model("initial-exec")));
 
 void ll_driver_call_step_out(void)
@@ -259,8 +259,8 @@ static bool is_thread_gone(int32_t thread)
 	return thread && syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-/* Clears the slot of a thread that ended inside a call. Looks again under the lock, because a new thread of the same
- * number may have taken the slot over. */
+/* Clears the slot of a thread that ended inside a call. Checks again under the lock, because a new thread with the same
+ * thread id may use the slot now. */
 static bool clear_if_gone(struct ll_driver_call *slot)
 {
 	if (!is_thread_gone(atomic_load(&slot->thread)))

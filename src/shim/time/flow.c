@@ -10,7 +10,7 @@
 #include "shim/time/agent.h"
 #include "shim/time/flow_state.h"
 
-/* The agent looks at least each second. If the last look is older than this, the agent hangs in the driver. */
+/* The agent ticks at least once a second. If the last tick is older than this, the agent hangs in the driver. */
 #define AGENT_HANGS_NS (1500 * LL_NS_PER_MS)
 #define CAPTURE_LOOK_NS (100 * LL_NS_PER_US)
 
@@ -85,7 +85,7 @@ static void wait_for_turn(struct ll_flow *flow)
 		uint64_t slept_ns = ll_now_ns() - now_ns;
 		now_ns += slept_ns;
 		ll_port_note_wait(flow->claim, flow->is_in_debt ? LL_WAIT_CAP : LL_WAIT_TURN, slept_ns);
-		if (flow->is_in_debt) /* a debt ends by itself: the launch waits on */
+		if (flow->is_in_debt) /* a debt ends by itself, so the launch continues to wait */
 			give_up_ns = now_ns + LL_FLOW_LONGEST_WAIT_NS;
 	}
 	flow->waiting--;
@@ -113,8 +113,8 @@ static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kerne
 	return true;
 }
 
-/* The driver's calls may be cancellation points. A thread that is cancelled in here must not leave a launch half
- * counted. */
+/* The driver's calls may be cancellation points. The function disables cancellation, because a cancelled thread would
+ * leave the lock held or a launch counted in part. */
 bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
 		   uint64_t kernel_key)
 {
@@ -136,7 +136,7 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	return is_counted;
 }
 
-/* If the agent hangs, a launch looks in its place. Otherwise the gate would stay as it is. */
+/* If the agent hangs, the launching thread runs the tick instead. Otherwise the gate would never change. */
 static void look_if_agent_hangs(struct ll_flow *flow)
 {
 	uint64_t now_ns = ll_now_ns();
@@ -258,7 +258,8 @@ bool ll_flow_hold_for_capture(struct ll_flow *flow)
 	return false;
 }
 
-/* A destructor of the program may call this after ll_flow_end. Then the agent may hang and hold the lock. */
+/* A destructor of the program may call this after ll_flow_end. Then the function returns at once, because the agent may
+ * hang and hold the lock. */
 void ll_flow_forget_stream(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
 			   bool is_current)
 {

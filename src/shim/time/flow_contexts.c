@@ -1,12 +1,12 @@
-/* The contexts in which a flow's launches are timed, and what the tenant is charged. */
+/* Keeps the contexts in which a flow's launches are timed, and charges the tenant. */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
-/* Of a stretch from start_ns on: the time in which the card worked for this program. ret_fresh_ns: the part of it that
- * no other stream has reported before. */
+/* Returns the time in which the card worked for this program, in the part of the stretch from start_ns on.
+ * ret_fresh_ns: the part of this time that no other stream has reported before. */
 static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_stretch *stretch, uint64_t start_ns,
 			  uint64_t *ret_fresh_ns)
 {
@@ -25,7 +25,7 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	flow->launch_mode.work_ns += fresh_ns;
 	flow->progress_ns = ll_now_ns();
 	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
-	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits instead */
+	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits (ll_flow_charge_visit) */
 		return;
 	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
 	flow->charged_ns = end_ns;
@@ -33,8 +33,9 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
 }
 
-/* A tenant is charged its whole visit, whether its work fills it or not, but not a card that it keeps and does not
- * want. While a launch of another tenant goes on beyond that tenant's visit, both are charged equal parts. */
+/* A tenant is charged its whole visit, even if its work does not fill the visit. It is not charged while it has the
+ * turn and does not want the card. While a launch of another tenant runs on after that tenant's visit, both tenants are
+ * charged equal parts. */
 void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &flow->look;
@@ -92,7 +93,7 @@ static void free_unused(struct ll_flow_context *context)
 {
 	if (context->users || !context->is_gone)
 		return;
-	ll_timing_free(context->timing, false); /* its events end with the context */
+	ll_timing_free(context->timing, false); /* the driver destroys its events together with the context */
 	free(context);
 }
 

@@ -1,12 +1,13 @@
-/* Launches that wait for their turn on the card, behind the tenant's gate there. The program's threads go on. */
+/* Makes launches wait for their turn on the card, until the tenant's gate on the card is open. The program's threads do
+ * not wait. */
 #include "base/clock.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
-/* Work that may be launched between two waits of a stream. When the gate shuts, what is left of this work runs beside
- * the next tenant's work. */
+/* Work that may be launched between two waits of a stream. When the gate shuts, the unfinished part of this work runs
+ * beside the next tenant's work. */
 #define PASSED_GATE_NS (300 * LL_NS_PER_US)
-/* Work that may be queued, whether it is held or not. A stream has room for some thousand operations (doc/facts.md). */
+/* The bound on queued work, both held and running. A stream has room for about a thousand operations (doc/facts.md). */
 #define QUEUE_NS (20 * LL_NS_PER_MS)
 enum { QUEUE_LAUNCHES = 512 };
 
@@ -16,9 +17,9 @@ static uint32_t word_of(const struct ll_flow *flow)
 	return word ? atomic_load_explicit(word, memory_order_relaxed) : LL_VISIT_WORD_OPEN;
 }
 
-/* Whether launches may wait on the card. Not if the tenant works on several cards: it needs its turns on all of them
- * together. Not if kernels have a time limit: one that waits would seem to run too long. Not if timing events fail:
- * then nothing tells what is queued. */
+/* Returns whether launches may wait on the card. They may not if the tenant works on several cards, because it needs
+ * its turns on all of them at the same time. They may not if kernels have a time limit, because a waiting kernel would
+ * appear to run. They may not if timing events fail, because then the length of the queue is not known. */
 static bool can_hold(const struct ll_flow *flow)
 {
 	return !flow->has_first && !flow->gang.yields_to_gang && !flow->look.awaited.seen_ns && !flow->max_kernel_ns &&
@@ -32,8 +33,8 @@ static bool prepare_gate(struct ll_flow *flow, struct ll_flow_context *context)
 	return holds;
 }
 
-/* A visit runs all that is queued, and a cap pays for all of that. With more than its account can pay the program would
- * stand still for as long as the debt lasts. */
+/* Returns how much work a program with a cap may queue. A visit runs all queued work and charges it to the cap's
+ * account. If the work is more than the account holds, the program stops until its debt is paid. */
 static uint64_t most_a_cap_pays_ns(const struct ll_flow *flow)
 {
 	int64_t tokens_ns = flow->look.tokens_ns;
@@ -48,7 +49,7 @@ static bool has_room(const struct ll_flow *flow)
 	bool is_short = flow->queued.ns < QUEUE_NS && flow->queued.launches < QUEUE_LAUNCHES;
 	return is_short ||
 	       flow->queued.launches <
-		   2; /* a second launch may be queued behind a long one, so that the card need not wait for the host */
+		   2; /* a second launch may be queued behind a long one, so the card does not wait for the host */
 }
 
 static bool wants_wait(const struct ll_flow *flow, const struct ll_flow_context *context,
@@ -76,10 +77,10 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 		ll_timing_end_unheld(context->timing, stream);
 	}
 	if (ll_flow_is_card_gate_shut(
-		flow)) /* if this program goes before the visiting one, it takes the card at once */
+		flow)) /* if this program has priority over the visiting one, the tick takes the card at once */
 		ll_flow_tick(flow, ll_now_ns());
 	uint32_t word = word_of(flow);
-	flow->launching++; /* so that the claim does not rest while the lock is let go */
+	flow->launching++; /* so that the claim does not rest while the lock is released */
 	ll_timing_lock_let_go(&flow->lock);
 	bool waits = ll_card_gate_wait(&context->gate, stream.handle);
 	ll_timing_lock_take_back(&flow->lock);
@@ -91,7 +92,7 @@ static bool hold_stream(struct ll_flow *flow, struct ll_flow_context *context, s
 	return waits;
 }
 
-/* The thread waits for room in the queue only. The gate on the card holds the launch. */
+/* Waits until the queue has room. The thread does not wait for the turn, because the launch waits on the card. */
 static void wait_for_room(struct ll_flow *flow)
 {
 	uint64_t give_up_ns = ll_now_ns() + LL_FLOW_LONGEST_WAIT_NS, now_ns;

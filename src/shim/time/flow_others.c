@@ -1,4 +1,4 @@
-/* What a flow learns of other tenants and of its tenant's other cards, and what it tells them. */
+/* Reads the state of other tenants and of the tenant's other cards, and publishes the flow's state to them. */
 #include "base/clock.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
@@ -6,8 +6,8 @@
 
 /* ---- the tenant's other cards ---- */
 
-/* Work on another card may wait for a launch here, as the kernels of one collective operation do. It is taken to wait
- * if it goes on for so long after the work here was seen to have ended. */
+/* Work on another card may wait for a launch on this card, for example the kernels of one collective operation. The
+ * flow assumes such a wait if that work is still running this long after the work on this card ended. */
 #define AWAITED_NS (50 * LL_NS_PER_US)
 
 void ll_flow_set_secondary_card(struct ll_flow *flow)
@@ -17,8 +17,8 @@ void ll_flow_set_secondary_card(struct ll_flow *flow)
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 
-/* On its first card the tenant may be about to give its turn away, or another tenant that works here too may have the
- * turn. Then no launch goes here, except those that another card waits for. */
+/* The tenant may be about to lose its turn on its first card, or a tenant that also works on this card may have the
+ * turn there. Then no launch is made on this card, except launches that another card waits for. */
 static void obey_first_card(struct ll_flow *flow)
 {
 	if (!ll_gang_closes(&flow->gang))
@@ -27,8 +27,8 @@ static void obey_first_card(struct ll_flow *flow)
 	flow->look.awaited = flow->gang.work;
 }
 
-/* Each time the card has no launches of this program left, as many may go as another card waits for. They may go out of
- * turn: the kernel that waits for them on the other card spins until they come. */
+/* When the card has no more launches of this program, as many launches may be made out of turn as another card waits
+ * for. Otherwise the waiting kernel would occupy the other card until the turn comes. */
 static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 {
 	const struct ll_gang_work *work = &flow->look.awaited;
@@ -57,15 +57,16 @@ bool ll_flow_passes_awaited(struct ll_flow *flow)
 
 /* ---- tenants that share this card by time slices ---- */
 
-/* Launches that may pass an open gate without a timing event. While programs share by slices the bounds are smaller:
- * few enough for a sample, and enough because a timing event costs a program with many small kernels some percent. */
+/* Bounds on the number of launches that may pass an open gate without a timing event. SLICED: while programs share by
+ * time slices. There the number must be small enough for a useful sample, and large enough because timing events cost a
+ * program with many small kernels some percent of its speed. */
 enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_UNKNOWN = 32, SLICED_MOST = 512 };
 
-/* How far a program gets is measured while it shares the card by slices (control/share/regime.h). */
+/* The parts of a queue (ll_timing_set_parts) while programs share by time slices. The progress of each program is then
+ * measured (control/share/regime.h). */
 enum { SLICED_PARTS = 20 };
 
-/* A program that pauses now and then is not seen for a moment. Until this time has passed it still counts as sharing.
- */
+/* A program that pauses briefly still counts as sharing the card for this time. */
 #define SLICED_NS (100 * LL_NS_PER_MS)
 
 void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
@@ -82,16 +83,16 @@ void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
 	}
 }
 
-/* A program may repeat the same sequence of launches. With a limit that varies, each launch of the sequence is timed at
- * some time. */
+/* Returns a random number near `launches`. A program may repeat the same sequence of launches. Because the number
+ * varies, each launch of the sequence is timed at some time. */
 static uint64_t jitter_count(struct ll_flow *flow, uint64_t launches)
 {
 	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
 }
 
-/* Launches that may pass before the next sample. They are counted on through pauses of the others, which may be
- * frequent. most: by what is known of the launches' length now. */
+/* Returns how many launches may pass before the next sample. Pauses of the other programs may be frequent and do not
+ * restart the count. most: the number that follows from the present estimate of the launches' duration. */
 static uint64_t next_sample(struct ll_flow *flow, uint64_t most)
 {
 	if (!flow->to_sample || flow->to_sample > 2 * most)
@@ -109,9 +110,9 @@ void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing
 	atomic_store_explicit(&flow->count->limit, is_sliced ? next_sample(flow, limit) : limit, memory_order_relaxed);
 }
 
-/* ---- the launch_mode: whether the program launches ahead of the card, or waits for each kernel ---- */
+/* ---- the launch mode: whether the program launches ahead of the card or waits for each kernel ---- */
 
-/* A launch_mode is computed from at least so many launches, in at least so long a time. */
+/* A launch mode is computed from at least ENOUGH_LAUNCHES launches in at least WINDOW_NS. */
 enum { ENOUGH_LAUNCHES = 32 };
 #define WINDOW_NS (10 * LL_NS_PER_MS)
 
@@ -132,19 +133,19 @@ static bool is_recent(uint64_t at_ns, uint64_t now_ns)
 	return at_ns && now_ns < at_ns + TOGETHER_NS;
 }
 
-/* Kernels of the tenant on another card may wait for kernels here. */
+/* Returns whether the tenant recently worked on other cards. Its kernels there may wait for kernels on this card. */
 static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
 {
 	return is_recent(flow->look.awaited.seen_ns, now_ns) || is_recent(flow->gang.work.seen_ns, now_ns) ||
 	       flow->gang.yields_to_gang;
 }
 
-/* A program that makes fewer launches than this between two waits counts as one that waits for each. Whether it is
- * better off by visits is measured (control/share/regime.h). */
+/* If a program makes fewer launches than this between two waits, it counts as a program that waits for each launch.
+ * Whether visits are better for it is measured (control/share/regime.h). */
 enum { FEW_LAUNCHES = 16 };
 
-/* Work between two waits that is shorter than this is done within one time slice of the card (2.09 ms). Then the
- * program waits while the card visits all others. */
+/* If the work between two waits is shorter than this, it ends within one time slice of the card (2.09 ms). Then the
+ * program waits while the card runs slices of all other programs. */
 #define SHORT_WORK_NS (2 * LL_NS_PER_MS)
 
 static enum ll_launch_mode launch_mode_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits,

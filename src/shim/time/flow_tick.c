@@ -1,40 +1,43 @@
-/* One look of a flow at its card: what has ended, whose turn it is, and when the next look is due. */
+/* The tick of a flow: finds work that has ended, reads which tenant has the turn, and computes when the next tick is
+ * due. */
 #include "base/clock.h"
 #include "control/visits.h"
 #include "shim/interpose/real.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
-/* A tick's findings serve the launches that follow for FRESH_NS while another tenant waits for the card. While none
- * does, they serve until the agent is LATE_NS late with its next look. */
+/* While another tenant waits for the card, launches use the result of a tick for FRESH_NS. While no other tenant waits,
+ * they use it until the agent is LATE_NS late with its next tick. */
 #define FRESH_NS (100 * LL_NS_PER_US)
 #define LATE_NS (1 * LL_NS_PER_MS)
 #define STALL_NS (50 * LL_NS_PER_MS)
-#define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* while nobody else wants the card */
-#define OPEN_NS (5 * LL_NS_PER_MS)     /* behind an open gate: a newcomer wakes this program */
-#define ABOVE_NS (LL_NS_PER_MS / 2)    /* the same while a lower class may be held: the end of work ends that */
-#define FAR_NS (4 * LL_NS_PER_MS)      /* at most, if the cap's account is full enough */
-/* An open gate asks for at least one timing event in each. */
+#define CALM_NS (LL_FLOW_QUEUE_NS / 2) /* between two ticks while no other tenant wants the card */
+/* Time between two ticks while the gate is open: a tenant that arrives wakes this program. */
+#define OPEN_NS (5 * LL_NS_PER_MS)
+/* The same while a tenant of a lower class may be held: it continues when this program's work has ended. */
+#define ABOVE_NS (LL_NS_PER_MS / 2)
+#define FAR_NS (4 * LL_NS_PER_MS) /* the longest time between two ticks if the cap's account is full enough */
+/* While the gate is open, the agent asks for at least one timing event per EVENT_EACH_NS. */
 #define EVENT_EACH_NS (10 * LL_NS_PER_MS)
 #define EVENT_EACH_ABOVE_NS LL_NS_PER_MS
-/* After a kernel no timing event is recorded for so long. A program that waits for each kernel launches again
- * meanwhile, and is not held up. */
+/* Time after a kernel's estimated end in which no timing event is recorded. A program that waits for each kernel
+ * launches again within this time, so the event does not delay it. */
 #define PATIENCE_NS (150 * LL_NS_PER_US)
 #define ASLEEP_NS (1000 * LL_NS_PER_MS)
-/* Each look costs some 11 us of a processor. All tenants together must not take more than 5 % of one. */
+/* Each tick takes about 11 us of processor time. All tenants together must not use more than 5 % of a processor. */
 #define WATCH_WAITS_NS (300 * LL_NS_PER_US)
 #define WATCH_LEAST_NS (200 * LL_NS_PER_US)
 #define WATCH_MOST_NS (400 * LL_NS_PER_US)
-/* A program that synchronises after each kernel is idle for some tens of µs. It keeps the card through such a pause. */
+/* A program that synchronises after each kernel is idle for some tens of µs. It keeps the card during such a pause. */
 #define GRACE_NS (200 * LL_NS_PER_US)
-/* A program that launches ahead wants the card through such a pause between two visits. The next visit of another
- * tenant waits as long at most for work that passed an open gate. */
+/* A program that launches ahead wants the card during such a pause between two visits. The next visit of another tenant
+ * waits at most this long for work that passed an open gate. */
 #define PAUSE_NS LL_VISIT_DRAIN_NS
-/* After a debt launches wait until the account holds this much. With less, single kernels would run between two waits,
- * and each would cost a timing event. */
+/* After a debt, launches wait until the account holds at least this time. With less, the program would wait after each
+ * kernel, and each kernel would need a timing event. */
 #define IN_HAND_NS ((int64_t)LL_NS_PER_MS)
 
-/* Takes back prepaid launches that did not come. To be called before anything else is done with the timing. */
+/* Uncounts prepaid launches that were not made. Call it before any other use of the timing. */
 static void return_prepaid(struct ll_flow *flow)
 {
 	const struct ll_prepaid_kernel *what = &flow->prepaid.what;
@@ -55,12 +58,12 @@ void ll_flow_lock(struct ll_flow *flow)
 struct progress {
 	struct ll_timing_queue queued;
 	bool is_idle;
-	bool has_work; /* the card has work, as far as is known at once */
-	bool is_free;  /* some of the work is not held back by a gate on the card */
+	bool has_work; /* ll_timing_has_work is true for a context */
+	bool is_free;  /* some of the work does not wait for the gate on the card */
 };
 
-/* Time between two looks, and between two timing events, while nobody else wants the card. What a cap's account holds
- * lasts at least as long. */
+/* Returns the time between two ticks, and between two timing events, while no other tenant wants the card. It is
+ * CALM_NS, or more if the cap's account holds much more than that. */
 static uint64_t calm_ns(const struct ll_flow *flow)
 {
 	int64_t half_ns = flow->look.tokens_ns / 2;
@@ -70,8 +73,8 @@ static uint64_t calm_ns(const struct ll_flow *flow)
 	return half_ns < (int64_t)FAR_NS ? (uint64_t)half_ns : FAR_NS;
 }
 
-/* Work per timing event. While nobody waits for the queue to empty, work may be charged later, with fewer timing
- * events. */
+/* Returns the work per timing event. If no other tenant waits until the queue is empty, work may be charged later, so
+ * fewer timing events are needed. */
 static uint64_t batch_ns(const struct ll_flow *flow)
 {
 	if (flow->look.queue_bound_ns)
@@ -105,7 +108,7 @@ static struct progress harvest_contexts(struct ll_flow *flow, uint64_t now_ns)
 	return progress;
 }
 
-/* Whether the flow knows of no launch. Launches that passed an open gate may not be in the timing yet. */
+/* Returns whether the flow knows of no launch. Launches that passed an open gate may not be in the timing yet. */
 static bool has_no_launches(const struct ll_flow *flow)
 {
 	bool is_idle = !flow->launching && !atomic_load_explicit(&flow->count->launches, memory_order_relaxed);
@@ -115,10 +118,11 @@ static bool has_no_launches(const struct ll_flow *flow)
 }
 
 /*
- * All work waits on the card, so nothing has changed. If a program launches ahead, or pauses for a lower class, and was
- * idle when its visit ended, it is idle until it launches. A program that waits for each launch is idle between any two
- * of them. It stops wanting the card in its visits, which have a longer grace (control/visits.h). A program that
- * launches ahead reports in each visit anew that its queue is empty.
+ * Returns the progress while all work waits on the card: nothing has changed since the last tick. If a program launches
+ * ahead, or pauses for a lower class, and was idle at the end of its visit, it stays idle until its next launch. A
+ * program that waits for each launch is idle between any two launches. It stops wanting the card in its visits, which
+ * have a longer grace (control/visits.h). A program that launches ahead reports again in each visit that its queue is
+ * empty.
  */
 static struct progress progress_of_held(const struct ll_flow *flow)
 {
@@ -145,9 +149,9 @@ bool ll_flow_is_card_gate_shut(const struct ll_flow *flow)
 	return word && !(atomic_load_explicit(word, memory_order_relaxed) & LL_VISIT_WORD_OPEN);
 }
 
-/* Whether all that the program has launched waits on the card. Then nothing is to be found there, and the driver must
- * not be called: a thread of the program that frees memory waits in the driver until its streams go on, and a thread
- * that asks for an event waits behind that thread. */
+/* Returns whether all work of the program waits on the card. Then no work can have ended, and the agent must not call
+ * the driver. A thread of the program that frees memory waits in the driver until its streams continue, and a thread
+ * that asks about an event would wait behind that thread. */
 static bool is_held_back(const struct ll_flow *flow)
 {
 	return flow->look.is_exclusive && !flow->turn.is_overrunning && ll_flow_is_card_gate_shut(flow);
@@ -163,9 +167,9 @@ static void close_tails_of(const struct ll_flow_context *context, bool at_once)
 }
 
 /*
- * The work before a tail may have just ended. A timing event that is recorded while the tail runs tells how long the
- * tail is. Behind an open gate nobody needs to know this, and a timing event would hold up the thread that launches. So
- * none is recorded there until the gate asks for one.
+ * The work before a tail may have just ended. A timing event that is recorded while the tail runs gives the tail's
+ * duration. While the gate is open, this duration is not needed, and recording the event would delay the thread that
+ * launches. So no event is recorded until the agent asks for one at the gate.
  */
 void ll_flow_close_tails(struct ll_flow *flow)
 {
@@ -187,7 +191,8 @@ void ll_flow_close_tails(struct ll_flow *flow)
 	}
 }
 
-/* If the account of a small cap never holds IN_HAND_NS, half of what it holds at most is enough. */
+/* Returns what the account must hold before launches continue after a debt: IN_HAND_NS, or half of the account's
+ * maximum if that is less. */
 static int64_t in_hand_ns(const struct ll_flow *flow)
 {
 	int64_t half_ns = flow->look.tokens_most_ns / 2;
@@ -202,8 +207,8 @@ static void note_debt(struct ll_flow *flow)
 		flow->is_in_debt = false;
 }
 
-/* How long the claim goes on wanting an idle card. Work on another card of the tenant may wait for the next launch
- * here. If this card was given away, that work would spin alone. */
+/* Returns how long the claim keeps wanting an idle card. Work on another card of the tenant may wait for the next
+ * launch on this card. If the turn here were given away, that work would wait until the next turn. */
 static uint64_t grace_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->look.waiting_claims)
@@ -212,10 +217,10 @@ static uint64_t grace_ns(const struct ll_flow *flow, uint64_t now_ns)
 }
 
 /*
- * The time that is compared with the grace. If a program launches ahead, its visits are shorter than the grace:
- * loadlined ends each visit as soon as the queue is empty, and another one follows. Such a program wants the card until
- * it has been idle for PAUSE_NS. If it rested sooner, the other tenants' gates would open in each short pause, and what
- * passes them would run beside its next launches.
+ * Returns the time that is compared with the grace. If a program launches ahead, its visits are shorter than the grace:
+ * loadlined ends each visit as soon as the queue is empty, and another visit follows. Such a program wants the card
+ * until it has been idle for PAUSE_NS. If it rested sooner, the other tenants' gates would open in each short pause,
+ * and the launches that pass them would run beside its next launches.
  */
 static uint64_t idle_ns_for_grace(const struct ll_flow *flow, uint64_t now_ns)
 {
@@ -227,7 +232,7 @@ static uint64_t idle_ns_for_grace(const struct ll_flow *flow, uint64_t now_ns)
 	return visited_ns < idle_ns ? visited_ns : idle_ns;
 }
 
-/* Whether the claim shall stop wanting the card. */
+/* Returns whether the claim must stop wanting the card. */
 static bool shall_rest(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->idle_since_ns)
@@ -244,8 +249,8 @@ static uint64_t event_each_ns(const struct ll_flow *flow)
 	return flow->look.is_above ? EVENT_EACH_ABOVE_NS : EVENT_EACH_NS;
 }
 
-/* The claim stops wanting the card. A visit that it had ends here: the next tick may be a second later, and that time
- * is no work of the program. */
+/* Makes the claim stop wanting the card. The program's visit ends, because the next tick may be a second later and the
+ * program must not be charged that second. */
 static void rest_claim(struct ll_flow *flow, uint64_t now_ns)
 {
 	ll_port_rest(flow->claim, now_ns);
@@ -253,8 +258,8 @@ static void rest_claim(struct ll_flow *flow, uint64_t now_ns)
 	flow->visit_ns = 0;
 }
 
-/* Opens, shuts and checks the gate. If an open gate was not passed since it last asked for a timing event, the program
- * has stopped launching. */
+/* Opens, shuts and checks the gate. If no launch came since the agent last asked for a timing event, and the card is
+ * idle, the program has stopped launching. */
 static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 {
 	uint32_t gate = atomic_load(ll_port_gate(flow->claim));
@@ -273,9 +278,9 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 	}
 }
 
-/* Time until the agent looks again for the end of its visit. A program that launches ahead has work at least until half
- * of its queue is done. A program that waits for each kernel keeps its visit until it has had no work for the grace of
- * control/visits.h. From the end of the work until this look the card stands idle. */
+/* Returns the time until the next tick during the program's own visit. From the end of the program's work until this
+ * tick, the card is idle. A program that launches ahead has work at least until half of its queue is done. A program
+ * that waits for each kernel keeps its visit until it has had no work for the grace time of control/visits.h. */
 static uint64_t watch_ns(const struct ll_flow *flow)
 {
 	uint64_t half_ns = flow->queued.ns / 2;
@@ -303,15 +308,15 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	return now_ns + (is_open ? open_ns : calm_ns(flow));
 }
 
-/* The bound on queued work. It is at least two batches, because all of the open batch counts as queued. */
+/* Returns the bound on queued work. It is at least two batches, because the whole open batch counts as queued. */
 static uint64_t most_queued_ns(const struct ll_flow *flow)
 {
 	return flow->look.waiting_claims ? LL_FLOW_QUEUE_NS : 2 * calm_ns(flow);
 }
 
 /*
- * Behind a long kernel one more may be queued, as far as the account can pay for the first. Otherwise the card would
- * wait for the host after each kernel.
+ * Returns whether one more launch may be queued. If the first kernel is long, a second may be queued if the account can
+ * pay for the first. Otherwise the card would wait for the host after each kernel.
  */
 static bool may_queue(const struct ll_flow *flow)
 {
@@ -321,7 +326,8 @@ static bool may_queue(const struct ll_flow *flow)
 	return flow->queued.ns < most_queued_ns(flow) || may_follow;
 }
 
-/* How long the uncharged work has run. Work that came to an idle card has not run for longer than since then. */
+/* Returns how long the work that is not charged yet has run. Work that was launched on an idle card cannot have begun
+ * earlier. */
 static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 {
 	if (flow->is_blind) /* the agent charges (tend_blind) */
@@ -333,14 +339,14 @@ static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 	return ll_slices_own_ns(&flow->slices, flow->charged_ns, now_ns);
 }
 
-/* Launches on the card, to be told: at least one while there is any work. */
+/* Returns the number of launches on the card for the claim. It is at least 1 while there is any work. */
 static uint32_t launches_of(const struct progress *progress)
 {
 	uint64_t launches = progress->queued.launches < UINT32_MAX ? progress->queued.launches : UINT32_MAX;
 	return launches || progress->is_idle ? (uint32_t)launches : 1;
 }
 
-/* Launches that the card has finished, at least; it never falls. */
+/* Returns a lower bound of the number of launches that the card has finished. It never decreases. */
 static uint64_t completed_of(const struct ll_flow *flow, const struct progress *progress)
 {
 	uint64_t all = atomic_load_explicit(&flow->launch_mode.all_launches, memory_order_relaxed);
@@ -349,8 +355,8 @@ static uint64_t completed_of(const struct ll_flow *flow, const struct progress *
 	return completed > flow->turn.completed_launches ? completed : flow->turn.completed_launches;
 }
 
-/* Notes since when the program has had no work on the card. The last launches of a program that launches ahead are not
- * timed at once: more would come before the timing event. */
+/* Notes since when the program has had no work on the card. If a program launches ahead, its last launches are not
+ * timed at once, so their estimated end is used. */
 static void note_queue_empty(struct ll_flow *flow, const struct progress *progress, uint64_t now_ns)
 {
 	bool queue_is_empty = flow->launch_mode.is_ahead ? !progress->has_work && !flow->waiting : progress->is_idle;
@@ -361,7 +367,8 @@ static void note_queue_empty(struct ll_flow *flow, const struct progress *progre
 		flow->turn.queue_empty_since_ns = now_ns - (flow->launch_mode.is_ahead ? 0 : PATIENCE_NS);
 }
 
-/* Launches that wait on the card for their job's visit; those that wait in the host note it themselves. */
+/* Reports the waiting time of launches that wait on the card for their job's visit. A launch that waits in the host
+ * reports its own time. */
 static void note_wait_on_card(const struct ll_flow *flow, uint64_t now_ns)
 {
 	bool waits = flow->look.is_exclusive && !flow->look.is_holder && flow->is_wanting && !flow->waiting;
@@ -416,7 +423,7 @@ bool ll_flow_passes_stalled_queue(struct ll_flow *flow, uint64_t now_ns)
 	return true;
 }
 
-/* Says it each time: a page that a program damaged may have lost it. */
+/* Writes the claim each time, because a faulty program may have damaged the page. */
 void ll_flow_want(struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_in_debt)

@@ -1,10 +1,10 @@
 /*
- * gate.h - what a launch reads while its gate is open: one cache line, and the gate's own word in the job's page.
+ * gate.h - the data that a launch reads while its gate is open: one cache line, and the gate's word in the job's page.
  *
- * The driver's launch pushes all data of the library out of the caches near the processor. So the cost of an open gate
- * is the cache lines and pages that it touches, more than its instructions. All that a launch reads and writes on this
- * way is together here. A hook asks ll_gate_passes before it does anything else, and calls no other function of the
- * library (tests/shim/launch_steps.c counts the instructions).
+ * The driver's launch function replaces all data of the library in the processor's near caches. So the cost of an open
+ * gate comes from the cache lines and pages that it touches, more than from its instructions. All data that such a
+ * launch reads and writes is therefore in this one line. A hook asks ll_gate_passes before it does anything else, and
+ * calls no other function of the library (tests/shim/launch_steps.c counts the instructions).
  */
 #ifndef LOADLINE_SHIM_TIME_GATE_H
 #define LOADLINE_SHIM_TIME_GATE_H
@@ -15,7 +15,8 @@
 
 #include "shim/link/port.h"
 
-/* launches: passed since the last timing event. limit: the launch that reaches it records the next timing event. */
+/* launches: number that passed since the last timing event. limit: the launch that reaches it records the next timing
+ * event. */
 struct ll_gate_count {
 	_Atomic uint64_t launches, limit;
 };
@@ -23,10 +24,11 @@ struct ll_gate_count {
 #define LL_GATE_NO_LIMIT UINT64_MAX
 
 struct ll_gate_line {
-	/* The gate of all launches of this process. If the process works on one card: that card's gate. If nothing is
-	 * governed: a word that is always open. If the process works on several cards: a word that is always shut. */
+	/* The gate of all launches of this process. If the process works on one card, this is that card's gate. If no
+	 * card is governed, it is a word that is always open. If the process works on several cards, it is a word that
+	 * is always shut. */
 	_Atomic(_Atomic uint32_t *) word;
-	struct ll_gate_count count; /* of the one card's flow */
+	struct ll_gate_count count; /* belongs to the flow of the process's one card */
 } __attribute__((aligned(64)));
 
 extern struct ll_gate_line ll_gate_line;
@@ -37,8 +39,8 @@ static inline __attribute__((always_inline)) bool ll_gate_is_open(void)
 	return __builtin_expect(atomic_load_explicit(word, memory_order_relaxed) == LL_GATE_OPEN, 1);
 }
 
-/* Counts one launch. False: the launch shall record a timing event, and is not counted. Threads that count at once may
- * lose a few counts; the next timing event makes up for them. */
+/* Counts one launch. Returns false if the launch must record a timing event; then it is not counted. Threads that count
+ * at the same time may lose a few counts. The next timing event corrects the charge. */
 static inline __attribute__((always_inline)) bool ll_gate_count_one(struct ll_gate_count *count)
 {
 	uint64_t launches = atomic_load_explicit(&count->launches, memory_order_relaxed) + 1;
@@ -48,17 +50,17 @@ static inline __attribute__((always_inline)) bool ll_gate_count_one(struct ll_ga
 	return true;
 }
 
-/* Whether a launch may pass with nothing else to do; then it is counted. False: the gate is shut, or the launch shall
- * record a timing event. */
+/* Returns true if the launch may pass without any further step; then it is counted. Returns false if the gate is shut
+ * or the launch must record a timing event. */
 static inline __attribute__((always_inline)) bool ll_gate_passes(void)
 {
 	return ll_gate_is_open() && ll_gate_count_one(&ll_gate_line.count);
 }
 
-/* Sets the gate of all launches. NULL: always shut. */
+/* Sets the gate of all launches. NULL: a word that is always shut. */
 void ll_gate_set(_Atomic uint32_t *word);
 
-/* Sets it to a word that is always open: nothing is governed. */
+/* Sets the gate of all launches to a word that is always open. Call it if no card is governed. */
 void ll_gate_set_open(void);
 
 #endif

@@ -2,11 +2,12 @@
 
 enum { FIRST_SAMPLES = 8, FIRST_TRIES = 32, MOST_BETWEEN = 1024 };
 
-/* Samples in slices that are needed for an estimate: it is rare that all of them contain a slice of another program. */
+/* Samples beside other programs' time slices that are needed for an estimate. That all of them contain another
+ * program's slice is rare. */
 enum { LEAST_TRIES = 4 };
 
-/* The weight of a sample: the first few have equal weights, later ones one part of so many. A sample scatters by a
- * tenth. */
+/* The weight of a sample. The first samples have equal weights. A later sample has the weight 1 / SAMPLE_PARTS, or 1 /
+ * QUEUED_PARTS if it comes from a queue. A sample scatters by a tenth. */
 enum { SAMPLE_PARTS = 32, QUEUED_PARTS = 4 };
 /* A sample that is more than FAR times the estimate is taken for interference by other work. The first samples of a
  * kernel are compared with each other instead, by FIRST_FAR. */
@@ -29,7 +30,7 @@ static uint64_t mix_bits(uint64_t number)
 	return number ^ number >> 33;
 }
 
-/* Names are products or addresses, so their low bits are not spread evenly. */
+/* Keys are products or addresses, so their low bits are not evenly distributed. */
 static unsigned set_of(uint64_t key)
 {
 	return (unsigned)(mix_bits(key) % LL_ESTIMATE_SETS);
@@ -67,8 +68,8 @@ bool ll_kernel_estimate_is_steady(const struct ll_kernel_estimate *estimate)
 	return estimate->scatter_ns <= estimate->ns / STEADY_PARTS + STEADY_NS;
 }
 
-/* The next sample comes after a varying number of launches. Otherwise a program that repeats the same sequence would
- * always have the same launches timed. */
+/* The next sample comes after a varying number of launches. Otherwise, if a program repeats the same sequence of
+ * launches, the same launches of the sequence would always be timed. */
 void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *estimates, struct ll_kernel_estimate *estimate)
 {
 	uint64_t between =
@@ -81,7 +82,7 @@ void ll_kernel_estimate_note_sample(const struct ll_kernel_estimates *estimates,
 	count_one(&estimate->timed);
 }
 
-/* The weight of the next sample after `count` samples is one part in so many, at most most_parts. */
+/* Returns N, where 1 / N is the weight of the next sample after `count` samples. N is at most most_parts. */
 static uint64_t parts_of(uint32_t count, uint64_t most_parts)
 {
 	return count < most_parts ? count + UINT64_C(1) : most_parts;
@@ -92,7 +93,7 @@ static uint64_t mean_of(uint64_t before_ns, uint64_t ns, uint64_t parts)
 	return ((parts - 1) * before_ns + ns) / parts;
 }
 
-/* The mean of the first few samples. This one comes after `count` others. */
+/* Returns the mean of the first samples. This sample comes after `count` others. */
 static uint64_t mean_of_first(struct ll_kernel_estimate *estimate, uint32_t count, uint64_t ns)
 {
 	estimate->first_ns = ns + (count ? estimate->first_ns : 0);

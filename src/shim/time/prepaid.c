@@ -4,7 +4,8 @@ enum { LEFT_BITS = 8 };
 #define LEFT_MASK ((UINT64_C(1) << LEFT_BITS) - 1)
 _Static_assert(LL_PREPAID_MOST <= LEFT_MASK, "what is left fits beside the number");
 
-/* What this thread was given last. initial-exec, because reading it must not allocate. */
+/* The prepaid launches that this thread was given last. The TLS model is initial-exec, because reading the variable
+ * must not allocate memory. */
 static _Thread_local struct {
 	const struct ll_prepaid *prepaid;
 	uint64_t number;

@@ -9,18 +9,18 @@
 #include "shim/interpose/stream.h"
 #include "shim/link/port.h"
 
-/* A thread's own default stream can be timed by that thread alone. While fewer batches than this are in flight there,
- * every launch ends one. */
+/* Only a thread itself can time its own default stream. While fewer batches than this are in flight there, every launch
+ * ends a batch. */
 enum { EVENTED_AHEAD = 2 };
 
-/* A stream has room for some thousand operations (doc/facts.md). Behind a tail of at most so many launches there is
- * room for a timing event, whatever else the program has queued between them. */
+/* A stream has room for about a thousand operations (doc/facts.md). If a tail has at most this many launches, there is
+ * room for a timing event behind it, even if the program has queued other operations between the launches. */
 enum { ROOM_LAUNCHES = 128 };
 
-/* The launch of a large graph takes the host so long at most. */
+/* The longest time that the host needs to launch a large graph. */
 #define LAUNCH_MOST_NS (2 * LL_NS_PER_MS)
 
-/* At most one part in so many of a batch may be unsteady. */
+/* At most 1 / UNSTEADY_PARTS of a batch may be work of kernels whose duration varies. */
 enum { UNSTEADY_PARTS = 5 };
 
 struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn *charge, void *of)
@@ -28,8 +28,7 @@ struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn
 	struct ll_timing *timing = aligned_alloc(alignof(struct ll_timing), sizeof *timing);
 	if (!timing)
 		return NULL;
-	memset(timing, 0, sizeof *timing); /* no compound literal, because that would be built on the stack of the
-					      thread that launches */
+	memset(timing, 0, sizeof *timing); /* a compound literal would be on the stack of the launching thread */
 	ll_timing_clock_init(&timing->clock, lock);
 	timing->every_ns = LL_TIMING_EVERY_NS;
 	timing->parts = 1;
@@ -123,7 +122,8 @@ static void add_launches(struct ll_timing_track *track, const struct ll_kernel_e
 	track->is_left = false;
 }
 
-/* Ends the closing batch with this event. If the ring is full, its last batch grows, and has no kernel any more. */
+/* Ends the closing batch with this event and adds it to the ring. If the ring is full, merges it into the last batch,
+ * which then has several kernels. */
 static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event end)
 {
 	struct ll_timing_batch *closing = &track->closing;
@@ -131,7 +131,7 @@ static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, 
 	if (track->count == LL_TIMING_BATCHES) {
 		struct ll_timing_batch *last =
 		    &track->batches[(track->first + LL_TIMING_BATCHES - 1) % LL_TIMING_BATCHES];
-		ll_timing_drop(&timing->clock, last->end.handle); /* the start of the next batch, if it has one */
+		ll_timing_drop(&timing->clock, last->end.handle); /* may also be the start of the closing batch */
 		last->end = end;
 		last->is_end_shared = closing->is_end_shared;
 		last->launched_ns = closing->launched_ns;
@@ -156,8 +156,8 @@ static uint64_t launches_in_flight(const struct ll_timing_track *track)
 	return launches;
 }
 
-/* Whether few enough events are in flight for one more: few in all, or few for the launches that have come since. Or
- * all batches have ended, and only the clock does not run yet. */
+/* Returns whether one more event may be in flight: if there are few events, or few for the number of launches since the
+ * last event, or if all batches have ended and only the clock does not run yet. */
 static bool has_few_events(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	if (track->count < LL_TIMING_EVENTS_FREE || track->open.launches * timing->parts >= launches_in_flight(track))
@@ -166,14 +166,15 @@ static bool has_few_events(struct ll_timing *timing, const struct ll_timing_trac
 	return ll_timing_has_ended(&timing->clock, track->batches[last].end.handle);
 }
 
-/* Whether an event may be recorded now. If not, the launches are timed with later ones, or by the agent. */
+/* Returns whether an event may be recorded now. If not, the launches are timed together with later launches, or by the
+ * agent. */
 static bool may_record(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	return ll_timing_can_record(&timing->clock) && !track->is_in_driver && has_few_events(timing, track);
 }
 
-/* Records a timing event behind the open batch, which becomes the closing one. What other threads launch meanwhile
- * belongs to a new batch. */
+/* Records a timing event behind the open batch, which becomes the closing batch. Launches that other threads make
+ * meanwhile belong to a new batch. */
 static bool record_event(struct ll_timing *timing, struct ll_timing_track *track, struct ll_timing_event *ret_event)
 {
 	track->closing = track->open;
@@ -212,7 +213,7 @@ static void close_open(struct ll_timing *timing, struct ll_timing_track *track, 
 	push_batch(timing, track, end);
 }
 
-/* Whether it is the legacy stream, under either of its names. */
+/* Returns whether the track's stream is the legacy stream, under either of its two names. */
 static bool is_legacy(const struct ll_timing_track *track)
 {
 	return !track->name.handle || track->name.handle == LL_CU_STREAM_LEGACY;
@@ -223,8 +224,8 @@ static bool is_working(const struct ll_timing_track *track)
 	return track->is_used && (track->count || track->is_in_driver || (track->open.launches && !track->is_left));
 }
 
-/* Whether a tail may be timed. An event in the legacy stream would hold back other streams, so it is recorded only if
- * no other stream works. */
+/* Returns whether a tail may be timed. An event in the legacy stream would delay other streams, so it is recorded only
+ * if no other stream works. */
 static bool can_close_tail(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	for (const struct ll_timing_track *other = timing->tracks; is_legacy(track) && other; other = other->next) {
@@ -234,8 +235,8 @@ static bool can_close_tail(const struct ll_timing *timing, const struct ll_timin
 	return !track->name.thread;
 }
 
-/* If a kernel's duration varies, a batch of many launches cannot be split into single durations. So a batch has only so
- * much work of such kernels. */
+/* If a kernel's duration varies, a batch of many launches cannot be split into single durations. So the work of such
+ * kernels in a batch is limited to this time. */
 static uint64_t most_unsteady_ns(const struct ll_timing *timing)
 {
 	uint64_t part_ns = timing->every_ns / UNSTEADY_PARTS;
@@ -254,8 +255,8 @@ static uint64_t room_ns(const struct ll_timing *timing, const struct ll_timing_t
 	return room_ns < unsteady_ns ? room_ns : unsteady_ns;
 }
 
-/* Returns how many launches of the kernel may be added to the open batch, before one fills it or shall be timed by
- * itself. */
+/* Returns how many launches of the kernel may be added to the open batch before one of them fills it or must be timed
+ * singly. */
 static uint32_t count_room(const struct ll_timing *timing, const struct ll_timing_track *track,
 			   const struct ll_kernel_estimate *estimate)
 {
@@ -266,21 +267,24 @@ static uint32_t count_room(const struct ll_timing *timing, const struct ll_timin
 	return (uint32_t)(room < to_sample ? room : to_sample);
 }
 
-/* Whether the open batch has a start and no launch: the launch is another thread's, or has failed. */
+/* Returns whether the open batch has a start and no launch: another thread is about to make the launch, or the launch
+ * failed. */
 static bool has_bare_start(const struct ll_timing_track *track)
 {
 	return track->open.start.handle && !track->open.launches;
 }
 
-/* With a time limit for kernels, a launch that never ends must be seen. So a timing event follows each launch that no
- * other thread can time later: in a thread's own stream, and in the legacy stream if there are others. */
+/* If kernels have a time limit, a launch that never ends must be found. So a timing event follows each launch that no
+ * other thread can time later: each launch in a thread's own stream, and each launch in the legacy stream if there are
+ * other streams. */
 static bool shall_time_each(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	bool is_only = timing->tracks == track && !track->next;
 	return timing->is_watched && (track->name.thread || (is_legacy(track) && !is_only));
 }
 
-/* A batch without a start may run, or may wait for another stream. With a time limit for kernels that must be known. */
+/* A batch without a start event may be running or may be waiting for another stream. If kernels have a time limit, the
+ * library must know which. */
 static bool shall_time_start(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	return timing->is_watched && (!track->open.launches || shall_time_each(timing, track));
@@ -288,7 +292,7 @@ static bool shall_time_start(const struct ll_timing *timing, const struct ll_tim
 
 static void note_first(struct ll_timing_track *track, uint64_t now_ns)
 {
-	if (!track->open.launches && !track->open.first_ns) /* or another thread is launching */
+	if (!track->open.launches && !track->open.first_ns) /* otherwise another thread is launching */
 		track->open.first_ns = now_ns;
 }
 
@@ -324,9 +328,9 @@ void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, u
 	estimate->seen -= count < estimate->seen ? count : estimate->seen;
 }
 
-/* Finds the stream's track, and waits while another thread records an event there. An event must come before or behind
- * a launch. Otherwise nothing would tell whose work lies between two events. If the event waits for room in the stream,
- * the launch would have to wait too. */
+/* Finds the stream's track, and waits while another thread records an event there. The launch must come before or
+ * behind the event. Otherwise the library would not know which launches lie between two events. If the event waits for
+ * room in the stream, the launch would have to wait too. */
 static struct ll_timing_track *find_calm_track(struct ll_timing *timing, struct ll_timing_stream name)
 {
 	struct ll_timing_track *track = ll_timing_track_find(timing, name);
@@ -351,7 +355,7 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 	}
 	ll_timing_track_harvest(timing, track);
 	track->launching_ns = ll_now_ns();
-	if (timing->clock.is_blind || has_bare_start(track)) /* which serves this launch too */
+	if (timing->clock.is_blind || has_bare_start(track)) /* this start is also good for this launch */
 		return;
 	struct ll_kernel_estimate *estimate = ll_kernel_estimates_find(&timing->estimates, kernel_key);
 	bool is_long = track->open.is_held && guess_ns(track, estimate) >= LL_TIMING_LONG_NS;
@@ -362,8 +366,8 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 		note_first(track, track->launching_ns);
 }
 
-/* Whether the batch shall end after this launch. A thread's own default stream can be timed by that thread alone, so
- * the agent cannot end its batches later. */
+/* Returns whether the batch must end after this launch. Only a thread itself can time its own default stream, so the
+ * agent cannot end such batches later. */
 static bool is_full(const struct ll_timing *timing, const struct ll_timing_track *track,
 		    const struct ll_kernel_estimate *estimate)
 {
@@ -432,8 +436,8 @@ void ll_timing_note_wait(struct ll_timing *timing, struct ll_timing_stream name,
 	track->open.is_held = true;
 }
 
-/* Whether a tail has been left alone for long enough. A timing event costs the card, and holds up a program that waits
- * for the stream. Such a program launches again within this time. */
+/* Returns whether the tail's estimated end and the patience time have passed. An event costs time on the card and
+ * delays a program that waits for the stream. Such a program launches again within the patience time. */
 static bool is_due(const struct ll_timing *timing, const struct ll_timing_track *track, uint64_t now_ns)
 {
 	const struct ll_timing_batch *open = &track->open;
@@ -441,9 +445,9 @@ static bool is_due(const struct ll_timing *timing, const struct ll_timing_track 
 	return now_ns >= open->launched_ns + takes_ns + timing->patience_ns;
 }
 
-/* Whether a thread is launching in this stream. Its launch may come before an event that is recorded now, or behind it,
- * and counts as behind. So no event is recorded meanwhile, unless the launch takes long: it may be waiting for room, or
- * never return. */
+/* Returns whether a thread is launching in this stream. Its launch may come before or behind an event that is recorded
+ * now, and counts as behind it. So no event is recorded meanwhile, unless the launch takes longer than LAUNCH_MOST_NS:
+ * then it may be waiting for room or may never return. */
 static bool is_launching(const struct ll_timing_track *track, uint64_t now_ns)
 {
 	return track->launching_ns && now_ns < track->launching_ns + LAUNCH_MOST_NS;
@@ -466,8 +470,8 @@ bool ll_timing_has_tails(const struct ll_timing *timing, bool at_once)
 	return false;
 }
 
-/* Asks the driver about the stream, without the lock: if another thread waits in the driver for room in this stream,
- * the question waits behind that thread (doc/facts.md). */
+/* Asks the driver whether the stream has work. Releases the lock for the call, because the call waits if another thread
+ * waits in the driver for room in this stream (doc/facts.md). */
 static ll_cu_result query_stream(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	track->is_in_driver = true;
@@ -478,8 +482,8 @@ static ll_cu_result query_stream(struct ll_timing *timing, struct ll_timing_trac
 	return status;
 }
 
-/* The tail is at work now, so it worked all the time since it was last seen at work. A short tail may have ended in
- * between, and been launched again: then only the time since its last launch counts. */
+/* Notes that the tail is running now. It has then run since it was last seen running. A short tail may have ended in
+ * between, and the program may have launched again. Then only the time since the last launch counts. */
 static void note_seen(struct ll_timing_batch *open, uint64_t now_ns)
 {
 	uint64_t since_ns = open->seen_ns > open->begun_ns ? open->seen_ns : open->begun_ns;
@@ -490,7 +494,7 @@ static void note_seen(struct ll_timing_batch *open, uint64_t now_ns)
 	open->seen_ns = now_ns;
 }
 
-/* Notes whether a tail that must not be timed is still at work. */
+/* Notes whether a tail that must not be timed is still running. */
 static void look_at_tail(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_batch *open = &track->open;
@@ -501,8 +505,8 @@ static void look_at_tail(struct ll_timing *timing, struct ll_timing_track *track
 	note_seen(open, ll_now_ns());
 }
 
-/* Whether there is room for a timing event behind the open batch, so that recording it does not wait. The context is
- * current. */
+/* Returns whether the stream has room for a timing event behind the open batch, so that recording the event does not
+ * wait. The context is current. */
 static bool has_room(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	struct ll_timing_batch *open = &track->open;
@@ -516,7 +520,8 @@ static bool has_room(struct ll_timing *timing, struct ll_timing_track *track)
 	return status == LL_CUDA_SUCCESS;
 }
 
-/* has_room lets the lock go, and a capture may begin meanwhile. So the question is asked twice. */
+/* has_room releases the lock, and a capture may begin meanwhile. So this checks twice whether the stream is captured.
+ */
 static bool can_record_now(struct ll_timing *timing, struct ll_timing_track *track)
 {
 	return !track->is_in_driver && !ll_stream_is_captured(track->name.handle) && has_room(timing, track) &&
@@ -542,7 +547,7 @@ void ll_timing_leave_tails(struct ll_timing *timing)
 		const struct ll_timing_batch *open = &track->open;
 		uint64_t since_ns = open->seen_ns > open->launched_ns ? open->seen_ns : open->launched_ns;
 		if (track->is_used && !track->count && open->launches && now_ns >= since_ns &&
-		    now_ns - since_ns >= LL_VISIT_DRAIN_NS) /* a turn waits as long for its rest */
+		    now_ns - since_ns >= LL_VISIT_DRAIN_NS) /* a turn waits for its remaining work for the same time */
 			track->is_left = true;
 	}
 }
@@ -584,6 +589,6 @@ bool ll_timing_begin_anew(struct ll_timing *timing)
 	if (is_in_driver)
 		return false;
 	ll_timing_clock_fini(&timing->clock, true);
-	timing->busy = (struct ll_busy){0}; /* its spans are in the old clock's time */
+	timing->busy = (struct ll_busy){0}; /* the spans are in the old clock's time */
 	return true;
 }

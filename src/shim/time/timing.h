@@ -1,21 +1,22 @@
 /*
  * timing.h - measures how long the card worked for this program, by timing events between the program's launches.
  *
- * There is one object per context. The launches of a stream are gathered in batches. A batch ends with a timing event
- * after some work (ll_timing_set_every). A batch also begins with one if its stream is idle and its launches are of a
- * kernel whose duration is not known. The time between the events, and the estimates of its launches (control/batch.h,
- * kernel_estimates.h), tell what the card did for a batch. A timing event costs the host 1 us and the card 2
- * (doc/facts.md). So most launches are only counted: that takes some 30 ns and no call of the driver.
+ * There is one object per context. The launches of a stream are grouped into batches. When a batch has enough work
+ * (ll_timing_set_every), a timing event is recorded behind it. An event is also recorded before a batch if its first
+ * launch needs a sample of its kernel. The card's work for a batch is computed from the time between the events and
+ * from the estimates of its launches (control/batch.h, kernel_estimates.h). A timing event costs 1 us on the host and 2
+ * us on the card (doc/facts.md). So most launches are only counted. Counting takes about 30 ns and no call of the
+ * driver.
  *
- * A timing event takes a place in the stream's queue in the driver. If the queue is full, the call that records one
- * waits until the card has done some of the queued work. So the lock is let go while an event is recorded
- * (timing_lock.h), and few events are in flight at once. Behind LL_TIMING_EVENTS_FREE of them each further batch
- * gathers as many launches as all before it together (or a part, ll_timing_set_parts). So a stream that waits for
- * something still takes about as many launches as it would without timing events.
+ * A timing event takes one entry of the stream's queue in the driver. If the queue is full, the call that records an
+ * event waits until the card has done some of the queued work. So the lock is released while an event is recorded
+ * (timing_lock.h), and few events are in flight at once. If LL_TIMING_EVENTS_FREE events are in flight, each further
+ * batch has as many launches as all batches in flight together (or a part of them, ll_timing_set_parts). So a stream
+ * that waits for something still takes about as many launches as it would without timing events.
  *
- * Busy time is the union over the context's streams. Nothing else here waits. The caller holds the lock during every
- * call. It has the context current in begin, end and close_tails, which record events, and keeps the object until they
- * return. It never times a stream that is being captured.
+ * Busy time is the union over the context's streams. No other function here waits. The caller holds the lock during
+ * every call. ll_timing_begin, ll_timing_end and ll_timing_close_tails record events, so the caller makes the context
+ * current and keeps the object until they return. The caller never times a stream that is being captured.
  */
 #ifndef LOADLINE_SHIM_TIME_TIMING_H
 #define LOADLINE_SHIM_TIME_TIMING_H
@@ -28,16 +29,17 @@
 #include "control/busy.h"
 #include "shim/interpose/stream.h"
 
-/* The work in a batch, if ll_timing_set_every was not called. */
+/* The work of a batch, unless ll_timing_set_every sets another value. */
 #define LL_TIMING_EVERY_NS UINT64_C(200000)
 
-/* So many timing events may be in flight in a stream before batches grow: more than a bounded queue has (flow.h). */
+/* Batches of a stream grow when this number of timing events is in flight there. It is more than a bounded queue has
+ * (flow.h). */
 enum { LL_TIMING_EVENTS_FREE = 12 };
 
-/* A launch is timed by itself, with two events, only behind no more events than these. */
+/* A launch is timed singly, with two events, only if fewer batches than this are in flight in its stream. */
 enum { LL_TIMING_EVENTS_BEHIND = 4 };
 
-/* A launch that lasts at least so long may go on beyond its visit for long enough to count. */
+/* A launch of at least this duration may run on after the end of its visit for a time that matters. */
 #define LL_TIMING_LONG_NS UINT64_C(1000000)
 
 struct ll_timing;
@@ -51,133 +53,140 @@ struct ll_timing_queue {
 /* A stretch of time, CLOCK_MONOTONIC, in which the card had work of this program. */
 struct ll_timing_stretch {
 	uint64_t start_ns, end_ns;
-	uint64_t fresh_ns; /* the part of it that no other stream has reported before */
-	bool is_ours; /* the card worked for this program all that time; else other programs' slices may lie in it */
+	uint64_t fresh_ns; /* the part of the stretch that no other stream has reported before */
+	bool is_ours;      /* the card worked for this program during the whole stretch; false: it may contain other
+			      programs' time slices */
 };
 
-/* Called for each stretch, from within begin and harvest. */
+/* A callback that is called for each stretch, by the functions that find ended batches (ll_timing_begin,
+ * ll_timing_harvest). */
 typedef void ll_timing_charge_fn(void *of, const struct ll_timing_stretch *stretch);
 
-/* Makes the timing of one context; NULL: no memory. The lock stays the caller's. It is NULL if there is only one
- * thread. */
+/* Makes the timing of one context. Returns NULL if there is no memory. The caller keeps the lock. lock may be NULL if
+ * there is only one thread. */
 struct ll_timing *ll_timing_new(struct ll_timing_lock *lock, ll_timing_charge_fn *charge, void *of);
 
-/* Frees the object; with destroys_events also its events, which needs the context to be alive. NULL is fine. */
+/* Frees the object. If destroys_events is true, also destroys its events; then the context must exist. timing may be
+ * NULL. */
 void ll_timing_free(struct ll_timing *timing, bool destroys_events);
 
-/* Sets how much work a batch gathers. With more work there are fewer timing events, and work is charged later. */
+/* Sets how much work a batch has. With a larger value there are fewer timing events, and work is charged later. */
 void ll_timing_set_every(struct ll_timing *timing, uint64_t every_ns);
 
-/* How many of a long queue are done is known to so many parts of it. 1 at first. With 20 a queue of a thousand launches
- * holds some fifty events. */
+/* Sets into how many parts timing events divide a long queue. The position of the card in the queue is known to one
+ * part. The default is 1. With 20 parts, a queue of a thousand launches contains about fifty events. */
 void ll_timing_set_parts(struct ll_timing *timing, unsigned parts);
 
-/* Sets how long a tail is left alone beyond its estimate (ll_timing_close_tails). A program that launches again
- * meanwhile is not held up by a timing event. 0 at first. */
+/* Sets how long after its estimated end a tail gets no timing event (ll_timing_close_tails). A program that launches
+ * again within this time is not delayed by an event. The default is 0. */
 void ll_timing_set_patience(struct ll_timing *timing, uint64_t patience_ns);
 
 /*
- * is_shared: other programs' work is on the card too. Then estimates are only learned for kernels that have none.
- * sliced_by: the number of other programs that share the card by time slices, or did so just now. Then a batch is
- * charged the estimates of its launches, because other programs' slices lie between its events.
+ * is_shared: other programs' work is on the card too. Then samples are used only for kernels that have none yet.
+ * sliced_by: the number of other programs that share the card by time slices, or shared it a moment ago. If it is not
+ * 0, a batch is charged the estimates of its launches, because the time between its events contains other programs'
+ * slices.
  */
 void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by);
 
 /*
- * For time slices. Called before a launch that comes after a number of launches through an open gate, whose kernels
- * are not known. Launches noted so are a sample: the mean of their estimates is charged for each of the others.
+ * Used while programs share by time slices. The library does not know the kernels of launches that pass an open gate.
+ * After a number of such launches one launch is timed, and its kernel is noted here. The noted launches are a sample:
+ * each launch that passed the gate is charged the mean of their estimates.
  */
 void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key);
 
-/* is_watched: each launch that never ends must be found (ll_timing_longest). Then a timing event follows each launch
- * that no other thread can time later. */
+/* is_watched: ll_timing_longest must find each launch that never ends. Then a timing event follows each launch that no
+ * other thread can time later. */
 void ll_timing_set_watched(struct ll_timing *timing, bool is_watched);
 
 /*
- * Counts launches of one kernel into the open batch, `most` at most, as far as they need no timing event. Nothing else
- * has to be done before or after them. The first is made now (now_ns, CLOCK_MONOTONIC). Returns what was counted; 0:
- * none. Does not call the driver.
+ * Adds launches of one kernel to the open batch: as many as need no timing event, at most `most`. These launches need
+ * no ll_timing_begin and ll_timing_end. The first of them is made at now_ns (CLOCK_MONOTONIC). Returns the number and
+ * the estimated work of the launches that were added, or 0. Does not call the driver.
  */
 struct ll_timing_queue ll_timing_count(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key,
 				       uint64_t now_ns, uint32_t most);
 
-/* Takes back the last `count` launches, which were not made, as far as their batch is still open. */
+/* Removes the last `count` counted launches, because they were not made. Does nothing if their batch is no longer open.
+ */
 void ll_timing_uncount(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint32_t count);
 
 /*
- * Before and after a launch that was not just counted. launched_ns: CLOCK_MONOTONIC when the driver's call returned; 0:
- * the call failed. An error of the driver in here makes the object blind: it records nothing more, and reports no time.
+ * Call these before and after a launch that ll_timing_count did not count. launched_ns: CLOCK_MONOTONIC when the
+ * driver's call returned; 0: the call failed. If the driver fails to record or read an event, the object becomes blind:
+ * it records no more events and reports no time.
  */
 void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key);
 void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint64_t launched_ns);
 
 /*
- * Waits of a stream for the gate on the card (card_gate.h). last_wait returns the gate's word at the stream's last wait
- * (0: there was none), and the estimated work that was launched since. note_wait: the stream waits now; nothing is
- * learned from the batch in which it does.
+ * These functions handle a stream's waits for the gate on the card (card_gate.h). ll_timing_last_wait returns the
+ * gate's word at the stream's last wait (0: there was no wait) and the estimated work that was launched since.
+ * ll_timing_note_wait notes a new wait. The batch that contains the wait gives no sample.
  */
 struct ll_timing_wait {
-	uint64_t unheld_ns; /* UINT64_MAX: nothing is known of the stream */
+	uint64_t unheld_ns; /* UINT64_MAX: the stream is not known */
 	uint32_t word;
 };
 struct ll_timing_wait ll_timing_last_wait(struct ll_timing *timing, struct ll_timing_stream name);
-/* Before the first wait. Ends the open batch, so that the end of the work before the wait is seen. The context is
- * current. */
+/* Call it before the stream's first wait. Ends the open batch with an event, so that the library sees when the work
+ * before the wait has ended. The context is current. */
 void ll_timing_end_unheld(struct ll_timing *timing, struct ll_timing_stream name);
 void ll_timing_note_wait(struct ll_timing *timing, struct ll_timing_stream name, uint32_t word);
-void ll_timing_forget_waits(struct ll_timing *timing); /* the gate has opened for good */
+void ll_timing_forget_waits(struct ll_timing *timing); /* for use when tenants no longer share the card by visits */
 
-/* Adds so many launches that were made in the stream since the last call about it, without a timing event. */
+/* Adds launches that were made in the stream, without a timing event, since the last call for this stream. */
 void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream name, uint32_t launches);
 
 /*
- * A tail is what a stream launched last and no timing event follows, with nothing else in flight. close_tails records
- * an event behind each tail. It leaves out a thread's own default stream, which only that thread can name. It leaves
- * out the legacy stream while other streams work, because the event would hold these back. The context is current, and
- * no capture begins meanwhile (ll_flow_hold).
+ * A tail is the last launches of a stream, if no timing event follows them and no batch before them is in flight.
+ * ll_timing_close_tails records an event behind each tail. It skips a thread's own default stream, because only that
+ * thread can use it. It skips the legacy stream while other streams work, because the event would delay them. The
+ * context is current, and no capture begins meanwhile (ll_flow_hold).
  *
- * Without at_once, tails are left alone that by their estimates cannot have ended yet. A timing event costs the card,
- * and a program that launches and waits in turn launches again before that.
+ * If at_once is false, tails that cannot have ended yet according to their estimates get no event. An event costs time
+ * on the card, and a program that waits after each launch launches again before the estimated end.
  *
- * The calling thread did not launch, and must not wait for room. A stream that has not come to its tail yet, or that
- * has many launches of the tail left, may be full. It is timed later, when the card has done more of it. Until then it
- * counts as working.
+ * The calling thread did not make the launch, so it must not wait for room in the stream's queue. A stream's queue may
+ * be full if the card has not reached the tail yet, or if the tail has many launches. Such a tail gets its event later,
+ * when the card has done more of it. Until then the stream counts as working.
  */
 bool ll_timing_has_tails(const struct ll_timing *timing, bool at_once);
 void ll_timing_close_tails(struct ll_timing *timing, bool at_once);
 
 /*
- * Some tails cannot be timed: in a thread's own stream, in a capture, in a context that is current elsewhere. 20 ms
- * after its launch such a tail does not count as working any more. Otherwise the program would seem to work for ever.
- * It is charged when its stream is timed next.
+ * Some tails cannot be timed: those in a thread's own stream, in a capture, or in a context that is current elsewhere.
+ * LL_VISIT_DRAIN_NS after its last launch such a tail no longer counts as working. Otherwise the program would appear
+ * to work for ever. The tail is charged when its stream is timed next.
  */
 void ll_timing_leave_tails(struct ll_timing *timing);
 
-/* The stream is about to be destroyed. What it still runs is charged when it ends; its tail is charged only if it can
- * be timed now. */
+/* Call it before the stream is destroyed. Work in flight is charged when it ends. The stream's tail is charged only if
+ * an event can be recorded behind it now. */
 void ll_timing_forget_stream(struct ll_timing *timing, struct ll_timing_stream name, bool can_record);
 
 /* Finds batches that have ended, and charges them. */
 void ll_timing_harvest(struct ll_timing *timing);
 
-/* Returns what the card still has. Both 0: all known launches have ended. */
+/* Returns the work that the card has not finished yet. If both members are 0, all known launches have ended. */
 struct ll_timing_queue ll_timing_queued(const struct ll_timing *timing);
 
-/* Whether the card has work, as far as is known at now_ns (CLOCK_MONOTONIC): a batch that has a timing event behind it
- * has not ended, or what was launched since then should not be done yet. */
+/* Returns whether the card has work at now_ns (CLOCK_MONOTONIC): a batch with a timing event behind it has not ended,
+ * or the estimated end of the later launches is in the future. */
 bool ll_timing_has_work(const struct ll_timing *timing, uint64_t now_ns);
 
-/* Whether the card has work that no gate holds back any more: what was launched before the first wait, or a launch of
- * LL_TIMING_LONG_NS or more that has begun. */
+/* Returns whether the card has work that does not wait for the gate: work that was launched before the stream's first
+ * wait, or a launch of at least LL_TIMING_LONG_NS that has begun. */
 bool ll_timing_has_passed_gate(struct ll_timing *timing);
 
-/* Returns the mean duration of a launch, of the stream with the longest ones; 0: not known. */
+/* Returns the mean duration of a launch in the stream with the longest launches; 0: not known. */
 uint64_t ll_timing_mean_ns(const struct ll_timing *timing);
 
 /*
- * Gives the batch that the card has worked on for the longest time. It has begun and not ended, so its longest kernel
- * lasts ns / launches at least. Both 0: nothing runs. A stream that waits for something else is left out, as far as
- * that can be seen. now_ns: CLOCK_MONOTONIC. The times are as fine as the calls are frequent.
+ * Finds the batch on which the card has worked for the longest time. The batch has begun and has not ended, so its
+ * longest kernel lasts at least ns / launches. If both members are 0, no batch runs. A stream that is seen to wait for
+ * something else does not count. now_ns: CLOCK_MONOTONIC. The times are only as exact as the time between two calls.
  */
 struct ll_timing_running {
 	uint64_t ns;
@@ -188,12 +197,13 @@ void ll_timing_longest(struct ll_timing *timing, uint64_t now_ns, struct ll_timi
 bool ll_timing_is_idle(const struct ll_timing *timing);
 bool ll_timing_is_blind(const struct ll_timing *timing);
 
-/* While blind, with the context current: whether a stream that was timed has work, by the driver's answer. A thread's
- * own default stream is not asked, because only that thread can. The lock is let go meanwhile. */
+/* For use while the object is blind, with the context current. Asks the driver about each stream that was timed, and
+ * returns whether any has work. Skips a thread's own default stream, because only that thread can ask about it. The
+ * lock is released meanwhile. */
 bool ll_timing_has_work_unseen(struct ll_timing *timing);
 
-/* Forgets all that was timed, and the events: the next launch is timed by new ones. False: a thread is in the driver
- * with an old one. The context is current. */
+/* Removes all batches and destroys all events. The next launch is timed by new events. Returns false, and changes
+ * nothing, if a thread is in the driver with an old event. The context is current. */
 bool ll_timing_begin_anew(struct ll_timing *timing);
 
 #endif

@@ -5,14 +5,14 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 
-/* A single-precision count of ms is exact to 8 ns this far from its base. */
+/* At this distance from the base, a time in ms as a float is exact to 8 ns. */
 #define REBASE_NS (100 * LL_NS_PER_MS)
 
-/* Time between two rows. A host that was slow may have become fast meanwhile. */
+/* Time between two rows. After this time a host that was too slow for a row may be fast enough. */
 #define ROW_EVERY_NS (20 * LL_NS_PER_MS)
 
-/* Any number with room below it will do. Work of other streams may have ended long before the card reaches the first
- * timing event. */
+/* The card time of the first base. Any number with enough room below it is good, because work of other streams may have
+ * ended long before the card reaches the first timing event. */
 #define ORIGIN_NS (1000000 * LL_NS_PER_S)
 
 void ll_timing_clock_init(struct ll_timing_clock *clock, struct ll_timing_lock *lock)
@@ -86,8 +86,8 @@ static ll_cu_result record_row(struct ll_timing_row *row, struct ll_cu_stream *s
 	return status;
 }
 
-/* Records events, and lets the lock go meanwhile. A stream that has work gets no row, because its queue may have room
- * for the next launch only. */
+/* Records the events, with the lock released. A stream that has work gets no row, because its queue may only have room
+ * for the next launch. */
 static bool record_events(struct ll_timing_clock *clock, struct ll_cu_stream *stream, struct ll_cu_event *base,
 			  struct ll_timing_row *row, struct ll_timing_event *event)
 {
@@ -188,7 +188,8 @@ static uint64_t wait_ns(struct ll_timing_clock *clock, uint64_t host_ns, uint64_
 	return event_ns - ll_clock_fit_to_card(&clock->fit, host_ns);
 }
 
-/* An event cannot have waited for longer than since it was recorded. If it seems so, one of the clocks has jumped. */
+/* An event cannot have waited for longer than the time since it was recorded. If the result says so, one of the clocks
+ * has jumped, and the fit starts again. */
 struct ll_timing_stamp ll_timing_read(struct ll_timing_clock *clock, const struct ll_timing_event *event)
 {
 	uint64_t event_ns = card_ns(clock, event->handle);

@@ -3,7 +3,8 @@
 #include "base/clock.h"
 #include "control/batch.h"
 
-/* A queue with less work tells little: if other programs' work came in between, that is most of its time. */
+/* A batch with less work than this gives no good sample of a known kernel: if other programs' work came in between, it
+ * is most of the batch's time. */
 #define QUEUED_LEAST_NS (50 * LL_NS_PER_US)
 
 /* ---- work among time slices ---- */
@@ -16,7 +17,7 @@ void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sli
 	timing->sliced_by = sliced_by;
 }
 
-/* Computes the mean from the present estimates. Kernels without a good estimate are left out, because their first
+/* Computes the mean from the present estimates. Kernels without a good estimate do not count, because their first
  * samples are too long. */
 static void find_mean(struct ll_timing *timing, struct ll_timing_typical *typical)
 {
@@ -42,12 +43,12 @@ void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream na
 	find_mean(timing, typical);
 }
 
-/* A launch that lasts for two time slices of the card (2.09 ms each, doc/facts.md) has slices of others in every sample
- * that is taken beside them. So those samples do not tell how long it is. */
+/* If a launch lasts for two time slices of the card (2.09 ms each, doc/facts.md), every sample that is taken beside
+ * other programs contains slices of them. So such samples do not give the launch's duration. */
 #define SLICED_LONG_NS UINT64_C(4200000)
 
-/* Whether a batch that others shared by slices is of such launches, and they were never timed without others. Then it
- * is charged its span, less the others' part of that time (control/slices.h). The estimate is the second shortest
+/* Returns whether the batch has launches of this duration that were never timed without other programs. Then it is
+ * charged its span minus the other programs' part of that time (control/slices.h). The estimate is the second shortest
  * sample. */
 static bool is_long_unknown(struct ll_timing *timing, const struct ll_timing_batch *batch)
 {
@@ -58,9 +59,9 @@ static bool is_long_unknown(struct ll_timing *timing, const struct ll_timing_bat
 }
 
 /*
- * How long the card worked on a batch that lasted span_ns, if other tenants shared it by slices (timing->sliced_by).
- * The events tell only how long that was at most. So the batch counts as long as its launches are known to take. If
- * nothing is known of them, it counts an equal part of its span.
+ * Returns how long the card worked on a batch that lasted span_ns while other programs shared the card by time slices
+ * (timing->sliced_by). The events give only an upper bound. So the batch counts as the sum of its launches' estimates.
+ * If there is no estimate, it counts as an equal part of its span.
  */
 static uint64_t batch_own_ns(struct ll_timing *timing, const struct ll_timing_track *track,
 			     const struct ll_timing_batch *batch, uint64_t span_ns)
@@ -74,7 +75,7 @@ static uint64_t batch_own_ns(struct ll_timing *timing, const struct ll_timing_tr
 	return ns < span_ns ? ns : span_ns;
 }
 
-/* ---- what ended batches tell ---- */
+/* ---- samples from ended batches ---- */
 
 static void learn_mean(struct ll_timing_track *track, uint64_t each_ns)
 {
@@ -84,9 +85,9 @@ static void learn_mean(struct ll_timing_track *track, uint64_t each_ns)
 		track->mean_ns = (7 * track->mean_ns + each_ns) / 8;
 }
 
-/* A batch that tells no durations still gives a bound: no launch took longer than the whole batch, on average. Without
- * this a first guess that was too long would stand for as long as the host is slower than the card, and every few
- * launches would be timed. */
+/* A batch that gives no sample still gives an upper bound of the mean: its span divided by its launches. Without this
+ * bound, a first guess that is too long would stay while the host is slower than the card, and every few launches would
+ * be timed. */
 static void bound_mean(struct ll_timing_track *track, const struct ll_timing_batch *batch, uint64_t span_ns)
 {
 	uint64_t mean_ns = track->mean_ns ? track->mean_ns : LL_TIMING_FIRST_GUESS_NS;
@@ -94,7 +95,8 @@ static void bound_mean(struct ll_timing_track *track, const struct ll_timing_bat
 		learn_mean(track, span_ns / batch->launches);
 }
 
-/* If the measured cost of an event changes, all earlier samples are too long or too short. */
+/* Forgets the estimates if the measured cost of an event has changed, because then all earlier samples are too long or
+ * too short. */
 static void note_event_time(struct ll_timing *timing)
 {
 	if (timing->event_ns && timing->event_ns != timing->clock.event_ns)
@@ -107,9 +109,9 @@ static bool is_disturbed(const struct ll_timing *timing)
 	return timing->is_shared || timing->sliced_by;
 }
 
-/* Whether a sample taken beside other programs' work is of use: only for a kernel without samples. While programs share
- * by slices, most samples are such. Then it is of use for a kernel with few samples too, because those may have been
- * taken when the others had just come. */
+/* Returns whether a sample that was taken beside other programs' work is used. It is used for a kernel without samples.
+ * While programs share by time slices, most samples are of this sort. Then it is also used for a kernel with few
+ * samples, because those may have been taken when the other programs had just started. */
 static bool is_news_of(const struct ll_timing *timing, const struct ll_kernel_estimate *estimate)
 {
 	return estimate &&
@@ -148,11 +150,11 @@ static void learn_batch(struct ll_timing *timing, struct ll_timing_track *track,
 /* When a batch began and ended. */
 struct times {
 	struct ll_timing_stamp begin, end;
-	uint64_t begin_host_ns; /* CLOCK_MONOTONIC, when the start was recorded, or the first launch made */
+	uint64_t begin_host_ns; /* CLOCK_MONOTONIC when the start was recorded or the first launch was made */
 };
 
-/* Launches that came to an idle stream without an event began no earlier than an event would have ended that was
- * recorded then. */
+/* Reads when a batch began and ended. If launches came to an idle stream without a start event, they began at the time
+ * at which the card would have reached an event recorded then. */
 static struct times read_times(struct ll_timing *timing, const struct ll_timing_track *track,
 			       const struct ll_timing_batch *batch)
 {
@@ -170,8 +172,8 @@ static struct times read_times(struct ll_timing *timing, const struct ll_timing_
 	return times;
 }
 
-/* One launch may belong to this batch or to the next (is_cut). If it was done in this batch, it is charged here.
- * Returns its time, which the next batch must leave out. */
+/* If the batch is_cut, one launch may belong to this batch or to the next. If it ended in this batch, this batch is
+ * charged for it. Returns the launch's time, which the next batch must subtract. */
 static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 {
 	uint64_t each_ns = batch->launches ? batch->guess_ns / batch->launches : 0;
@@ -179,7 +181,7 @@ static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 	return has_one_more ? each_ns : 0;
 }
 
-/* Charges a stretch of card time. The part that other streams have already reported does not count. */
+/* Charges a stretch of card time, without the part that other streams have already reported. */
 static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns, bool is_ours)
 {
 	uint64_t host_ns = ll_timing_host_ns(&timing->clock, end_ns);

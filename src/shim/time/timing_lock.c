@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/scope.h"
 
-/* The agent holds the mutex for some us each ms. A thread that launches meanwhile spins, because that is shorter than a
- * sleep. */
+/* The agent holds the mutex for some us in each ms. A thread that launches meanwhile spins on the mutex, because this
+ * takes less time than a sleep. */
 static void init_mutex(pthread_mutex_t *mutex)
 {
 	pthread_mutexattr_t attr;

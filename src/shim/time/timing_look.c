@@ -52,8 +52,8 @@ uint64_t ll_timing_mean_ns(const struct ll_timing *timing)
 	return mean_ns;
 }
 
-/* Whether the oldest batch has begun, as far as is known. A batch without a start follows another one, so it has begun.
- * */
+/* Returns whether the oldest batch is known to have begun. A batch without a start event follows another batch, so it
+ * has begun. */
 static bool has_begun(struct ll_timing *timing, struct ll_timing_track *track, uint64_t now_ns)
 {
 	struct ll_cu_event *start = track->batches[track->first].start.handle;
@@ -91,8 +91,8 @@ void ll_timing_longest(struct ll_timing *timing, uint64_t now_ns, struct ll_timi
 		}
 		if (!has_begun(timing, track, now_ns))
 			continue;
-		/* A batch without a start may be waiting for another stream. As long as other streams make progress its
-		 * time does not count. */
+		/* A batch without a start event may be waiting for another stream. Its time counts only from the last
+		 * progress of any stream. */
 		bool is_waiting = !track->has_begun && timing->progress_ns > track->since_ns;
 		uint64_t ns = now_ns - (is_waiting ? timing->progress_ns : track->since_ns);
 		lasts_longer(ret_running, ns, track->batches[track->first].launches);
@@ -108,7 +108,7 @@ bool ll_timing_is_idle(const struct ll_timing *timing)
 	return true;
 }
 
-/* The open batch has begun when the batch before it ended, or when it was launched. */
+/* Returns whether the stream has work. The open batch began when the batch before it ended, or when it was launched. */
 static bool has_work(const struct ll_timing *timing, const struct ll_timing_track *track, uint64_t now_ns)
 {
 	const struct ll_timing_batch *open = &track->open;
@@ -131,7 +131,7 @@ bool ll_timing_has_work(const struct ll_timing *timing, uint64_t now_ns)
 	return false;
 }
 
-/* Whether a long launch has begun. A batch that contains a wait is left out: it may be at the wait. */
+/* Returns whether a long launch has begun. A batch that contains a wait does not count, because it may be waiting. */
 static bool has_begun_long(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	const struct ll_timing_batch *head = &track->batches[track->first];
@@ -139,8 +139,9 @@ static bool has_begun_long(struct ll_timing *timing, const struct ll_timing_trac
 	       ll_timing_has_ended(&timing->clock, head->start.handle);
 }
 
-/* Whether no gate holds the stream's next work. Waits may have been forgotten while the gate was open. Such a wait
- * holds the work again once the gate is shut: it is in the next batch, or before its start. */
+/* Returns whether the stream's next work does not wait for the gate. The library may have forgotten waits while the
+ * gate was open. When the gate is shut, such a wait holds the work again. The wait is then in the next batch or before
+ * its start. */
 static bool is_free(struct ll_timing *timing, const struct ll_timing_track *track)
 {
 	const struct ll_timing_batch *next = track->count ? &track->batches[track->first] : &track->open;

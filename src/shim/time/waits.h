@@ -1,8 +1,8 @@
 /*
- * waits.h - how often the program waited until all that it had launched was done.
+ * waits.h - counts how often the program waited until all launched work of a stream or context was done.
  *
  * The hooks of functions that wait for a whole stream or context count here, before they wait. cuEventSynchronize is
- * not counted: a program that keeps ten kernels queued waits for the event of the oldest one.
+ * not counted, because a program that keeps ten kernels queued waits for the event of the oldest one.
  *
  * The count is of the whole process. Threads that count at once may lose a few.
  */
@@ -13,7 +13,7 @@
 
 void ll_waits_count(void);
 
-/* Returns the waits since the process began. */
+/* Returns the number of waits since the process began. */
 uint64_t ll_waits_read(void);
 
 #endif

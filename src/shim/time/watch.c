@@ -19,7 +19,7 @@ static struct ll_timing_running find_longest(struct ll_flow *flow, uint64_t now_
 	return longest;
 }
 
-/* Leaves out the time that other programs' slices took meanwhile. */
+/* Returns ns without the time slices of other programs in it. */
 static uint64_t own_ns(struct ll_flow *flow, uint64_t ns, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - ns;
@@ -51,7 +51,7 @@ static void note_long_kernel(struct ll_flow *flow, const struct ll_timing_runnin
 	set_note(flow, text);
 }
 
-/* A signal of its own does not end the first process of a PID namespace, but its exit does. */
+/* The first process of a PID namespace cannot end itself by a signal, so this also calls _exit. */
 static void end_program(void)
 {
 	kill(getpid(), SIGKILL);
@@ -74,7 +74,8 @@ void ll_watch_kernels(struct ll_flow *flow, uint64_t now_ns)
 		return;
 	}
 	note_long_kernel(flow, &running);
-	/* Of several launches the longest lasts at least their mean. So it is over the limit if the mean is. */
+	/* The longest of several launches lasts at least as long as their mean. So it exceeds the limit if the mean
+	 * does. */
 	if (flow->kills_at_max_kernel && running.ns / running.launches > flow->max_kernel_ns)
 		end_program();
 }
