@@ -40,7 +40,7 @@ ll_cu_deviceptr ll_backed_hide_gap(ll_cu_deviceptr address)
 	return ll_backed_find(address, &plain) == LL_BACKED_GAP ? LL_BACKED_NOWHERE : address;
 }
 
-/* Of the physical memory under the allocation; of several chunks the first one's. */
+/* Returns the id of the physical memory of the allocation. If there are several chunks, this is the id of the first. */
 static uint64_t block_id(const struct ll_extent *plain)
 {
 	struct ll_extent backing = {0};
@@ -48,7 +48,7 @@ static uint64_t block_id(const struct ll_extent *plain)
 	return LL_BACKED_FIRST_ID + backing.serial;
 }
 
-/* The blocks of 2 MiB that the allocation lies in; small ones share one. */
+/* Returns the blocks of 2 MiB that contain the allocation. Small allocations share one block. */
 static struct blocks {
 	uint64_t address, bytes;
 } blocks_of(const struct ll_extent *plain)
@@ -60,8 +60,9 @@ static struct blocks {
 	return (struct blocks){plain->address, ll_footprint_round(bytes, LL_FOOTPRINT_BLOCK_BYTES)};
 }
 
-/* On a card without the engine, cuMemAlloc's memory counts as capable and mapped memory does not (an H100, driver 580).
- * On a card that has the engine the driver's answer holds: it cannot decompress into this memory. */
+/* On a card without a decompression engine, the driver reports memory of cuMemAlloc as capable and mapped memory as not
+ * capable (measured: H100, driver 580). So the library reports its memory as capable there. On a card with the engine
+ * the driver's answer is right, because the engine cannot decompress into this memory. */
 static bool tell_decompress(const struct ll_extent *plain, void *ret_value)
 {
 	int algorithms;
@@ -73,7 +74,7 @@ static bool tell_decompress(const struct ll_extent *plain, void *ret_value)
 	return true;
 }
 
-/* False: the memory has no stand-in, and is as the program asked for it. */
+/* Returns false if the memory has no stand-in. Then it has the properties that the program asked for. */
 static bool find_types(ll_cu_mem_handle number, uint64_t *ret_types)
 {
 	struct ll_cu_mem_allocation_prop prop = {.handle_types = LL_CU_MEM_HANDLE_TYPE_MAX};
@@ -116,7 +117,7 @@ bool ll_backed_attribute(const struct ll_extent *plain, enum ll_cu_pointer_attri
 		return true;
 	case LL_CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		return plain->kind == LL_EXTENT_PLAIN && tell_decompress(plain, ret_value);
-	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: /* memory of pools is not */
+	case LL_CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: /* memory of pools is not capable */
 		if (plain->kind == LL_EXTENT_BLOCK)
 			*(unsigned *)ret_value = 0;
 		return plain->kind == LL_EXTENT_BLOCK;

@@ -12,13 +12,13 @@
 #include "shim/interpose/real.h"
 #include "shim/memory/footprint.h"
 
-/* Allocations of up to so much share blocks. */
+/* Allocations of up to this size share blocks. */
 #define SHARED_BYTES (LL_FOOTPRINT_BLOCK_BYTES / 2)
 
-enum { CARDS = 64 }; /* bits of a mask */
+enum { CARDS = 64 }; /* number of bits in a mask of cards */
 enum { STEP_BYTES = 512, BLOCK_STEPS = (int)(LL_FOOTPRINT_BLOCK_BYTES / STEP_BYTES), WORD_STEPS = 64 };
 
-/* A block of 2 MiB that small allocations share. Each bit is a step of 512 bytes that is in use. */
+/* A block of 2 MiB that small allocations share. Each bit that is set stands for a step of 512 bytes in use. */
 struct block {
 	ll_cu_deviceptr address;
 	struct ll_device_state *dev;
@@ -29,12 +29,12 @@ struct block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
-static _Atomic uint64_t sums[CARDS]; /* of all chunks on a card */
+static _Atomic uint64_t sums[CARDS]; /* sum of all chunks of a card, in bytes */
 static _Atomic uint32_t last_serial;
 static struct ll_fork_item fork_item;
 static bool has_fork_item;
 
-/* The child has none of the parent's memory on the card. */
+/* Forgets all memory, because the child has no memory of the parent on the card. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -70,7 +70,8 @@ static uint64_t peers_of(ll_cu_device device)
 	return dev ? atomic_load(&dev->peers) : 0;
 }
 
-/* A card that is in neither mask keeps its rights. */
+/* Sets the rights of cards for a range. allowed and forbidden are masks of cards. A card that is in neither mask keeps
+ * its rights. */
 static ll_cu_result set_access(uint64_t address, uint64_t bytes, uint64_t allowed, uint64_t forbidden)
 {
 	struct ll_cu_mem_access_desc accesses[CARDS];
@@ -148,7 +149,7 @@ void ll_backing_note(uint64_t address, uint64_t handle)
 	ll_extents_change(LL_EXTENT_BACKING, address, set_handle, handle, NULL);
 }
 
-/* 0 tells allocations that are not backed. */
+/* 0 stands for allocations that are not backed. */
 uint32_t ll_backing_new_serial(void)
 {
 	uint32_t serial;
@@ -184,7 +185,7 @@ static ll_cu_result add_chunk(struct ll_device_state *dev, uint64_t address, uin
 		count_chunk(&stale, false);
 	if (rc == 0) {
 		count_chunk(&chunk, true);
-		/* Another thread may have changed the peers before it could see the chunk. */
+		/* Another thread may have changed the peers before the chunk was in the map. */
 		uint64_t now = atomic_load(&dev->peers);
 		set_access(address, bytes, now & ~peers, peers & ~now);
 		return LL_CUDA_SUCCESS;
@@ -214,7 +215,7 @@ static ll_cu_result await_chunk(struct ll_device_state *dev, uint64_t address, u
 	return status;
 }
 
-/* Whole blocks of 2 MiB. */
+/* Makes an allocation of whole blocks of 2 MiB. */
 static ll_cu_result make_range(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
 			       ll_cu_deviceptr *ret_address)
 {
@@ -242,7 +243,7 @@ static void drop_range(uint64_t address, uint64_t bytes)
 	ll_real()->cuMemAddressFree(address, bytes);
 }
 
-/* ---- blocks that are shared ---- */
+/* ---- shared blocks ---- */
 
 static bool is_used(const struct block *block, unsigned step)
 {
@@ -261,7 +262,7 @@ static void mark_steps(struct block *block, unsigned first, unsigned count, bool
 	block->used_steps += used ? count : -count;
 }
 
-/* The first gap of so many steps; BLOCK_STEPS: there is none. */
+/* Returns the first gap of `count` steps; BLOCK_STEPS: there is none. */
 static unsigned find_gap(const struct block *block, unsigned count)
 {
 	unsigned gap = 0;
@@ -331,8 +332,8 @@ static bool is_another_empty(const struct block *than)
 	return false;
 }
 
-/* A card keeps one empty block: a program that allocates and frees a little in turn would have the driver make it anew
- * each time. The lock is held. */
+/* Frees steps of a shared block. A card keeps one empty block. Otherwise, if a program repeatedly allocates and frees a
+ * small allocation, the driver would make a block each time. The lock is held. */
 static void free_shared(uint64_t address, unsigned steps)
 {
 	struct block **link = &blocks, *block;

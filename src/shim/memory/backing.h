@@ -1,18 +1,19 @@
 /*
- * backing.h - plain allocations whose memory can be taken off the card and put back at the same addresses.
+ * backing.h - plain allocations whose memory can be evicted from the card and resumed at the same addresses.
  *
- * The driver's cuMemAlloc ties memory to its address. For an evictable program the library makes plain allocations by
- * itself instead: it reserves addresses, makes physical memory, maps it, and allows access. An allocation of more than
- * 1 MiB has physical memory of its own, cut into chunks of at most LL_BACKING_CHUNK_BYTES. Smaller ones share blocks of
- * 2 MiB, as the driver's own do; one empty block of a card is kept while there is a context.
+ * Memory of the driver's cuMemAlloc cannot be separated from its address. So for an evictable program the library makes
+ * plain allocations itself: it reserves addresses, makes physical memory, maps the memory, and allows access. An
+ * allocation of more than 1 MiB has its own physical memory, in chunks of at most LL_BACKING_CHUNK_BYTES. Smaller
+ * allocations share blocks of 2 MiB, as the driver's own small allocations do. The library keeps one empty block per
+ * card while there is a context.
  *
- * The driver lets a card use cuMemAlloc's memory of another card as soon as a context of the one has enabled access to
- * a context of the other (cuCtxEnablePeerAccess), whether the memory was allocated before or after. Mapped memory has
- * rights of its own, so the library gives each chunk the rights that peers.h knows.
+ * If a context of one card enables access to a context of another card (cuCtxEnablePeerAccess), the driver lets the
+ * first card use all cuMemAlloc memory of the second, allocated before or after. Mapped memory has its own access
+ * rights, so the library gives each chunk the rights that peers.h keeps.
  *
- * Each chunk is an extent of kind LL_EXTENT_BACKING. What the program sees and what is charged is an extent of kind
- * LL_EXTENT_PLAIN with is_backed, or LL_EXTENT_BLOCK if it was allocated in the order of a stream (movable_pool.h). All
- * functions may be called by any thread.
+ * Each chunk is an extent of kind LL_EXTENT_BACKING. The allocation itself, which the program sees and which is
+ * charged, is an extent of kind LL_EXTENT_PLAIN with is_backed, or of kind LL_EXTENT_BLOCK if it was allocated in
+ * stream order (movable_pool.h). Any thread may call these functions.
  */
 #ifndef LOADLINE_SHIM_MEMORY_BACKING_H
 #define LOADLINE_SHIM_MEMORY_BACKING_H
@@ -20,51 +21,53 @@
 #include "abi/cuda_memory.h"
 #include "shim/memory/extents.h"
 
-/* A chunk's calls take 0.05 ms, its copy 5 ms (doc/facts.md). */
+/* The calls for a chunk of this size take 0.05 ms, its copy 5 ms (doc/facts.md). */
 #define LL_BACKING_CHUNK_BYTES UINT64_C(0x10000000)
 
-/* Whether the driver and the card can do this. Asks the driver. */
+/* Returns whether the driver and the card support such allocations. Asks the driver. */
 bool ll_backing_is_possible(ll_cu_device device);
 
-/* Whether an allocation of so many bytes has memory of its own, which is made chunk by chunk. */
+/* Returns whether an allocation of this size has its own memory, which is made chunk by chunk. */
 bool ll_backing_has_chunks(uint64_t bytes);
 
 /*
- * As cuMemAlloc: the address is a multiple of 512. The caller keeps the extent, with the serial, which is never 0.
- * LL_CUDA_ERROR_OUT_OF_MEMORY: the card or the host has no memory.
+ * Makes an allocation as cuMemAlloc does. The address is a multiple of 512. The caller puts the allocation's extent
+ * with the returned serial, which is never 0, into the map. Returns LL_CUDA_ERROR_OUT_OF_MEMORY if the card or the host
+ * has no memory.
  *
- * wait: called when the card has no memory for a chunk, with the time since when (ll_now_ns). True: try again. It is
- * called without a lock, and may let the chunks that are made already leave the card and return. NULL: the allocation
- * does not wait. One without chunks never does.
+ * wait: a function that is called when the card has no memory for a chunk. since_ns: when this began (ll_now_ns). It
+ * returns true to try again. No lock is held, and the function may let the chunks that exist already be evicted and
+ * resumed. NULL: the allocation does not wait. An allocation without chunks never waits.
  */
 typedef bool ll_backing_wait(struct ll_device_state *dev, uint64_t since_ns);
 ll_cu_result ll_backing_allocate(struct ll_device_state *dev, uint64_t bytes, ll_backing_wait *wait,
 				 ll_cu_deviceptr *ret_address, uint32_t *ret_serial);
 
-/* A number that no other allocation has had; never 0. */
+/* Returns a number that no other allocation has had; never 0. */
 uint32_t ll_backing_new_serial(void);
 
-/* Frees an allocation whose extent the caller has taken out of the map. */
+/* Frees an allocation. The caller has removed its extent from the map. */
 void ll_backing_free(const struct ll_extent *plain);
 
-/* The context ends: frees all allocations that belong to it. Their extents stay. */
+/* Frees all allocations that belong to a context that ends. Their extents stay in the map. */
 void ll_backing_free_owned(uint64_t owner);
 
-/* All chunks of the card, in bytes. One load. */
+/* Returns the sum of all chunks of the card, in bytes. One load. */
 uint64_t ll_backing_bytes(const struct ll_device_state *dev);
 
-/* Lets another card use all chunks of this card, those made later too; or not any more. The first error of a chunk; the
- * others are done all the same. */
+/* Allows another card to use all chunks of this card, including later ones, or withdraws this right. Continues after an
+ * error. Returns the first error. */
 ll_cu_result ll_backing_set_peer(struct ll_device_state *dev, ll_cu_device peer, bool is_allowed);
 
 /*
- * Makes physical memory for a chunk, maps it at the chunk's address, and allows access to its card and its peers; or
- * unmaps it and lets the memory go. For whoever moves chunks while the program's calls are shut (time/driver_calls.h).
+ * ll_backing_make makes physical memory for a chunk, maps it at the chunk's address, and allows access to its card and
+ * its peers. ll_backing_unmake unmaps the chunk and releases its memory. The code that moves chunks calls them while
+ * the program's calls are shut (time/driver_calls.h).
  */
 ll_cu_result ll_backing_make(ll_cu_device device, uint64_t address, uint64_t bytes, uint64_t *ret_handle);
 void ll_backing_unmake(uint64_t address, uint64_t bytes, uint64_t handle);
 
-/* Notes the handle of a chunk that was made again. */
+/* Writes the new handle of a chunk that was made again into its extent. */
 void ll_backing_note(uint64_t address, uint64_t handle);
 
 #endif

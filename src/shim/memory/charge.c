@@ -19,8 +19,8 @@ struct ll_charge_target ll_charge_target_of_device(ll_cu_device device)
 
 enum { TRIES = 3 };
 
-/* A process that died may have been cleared just before the bytes were reserved. If it was charged for memory that
- * others hold, that memory is charged first. */
+/* Reserves bytes after dead processes are settled. The claim of a dead process may have been cleared just before. If
+ * that process carried memory that others hold, another process must carry this charge first. */
 static int reserve_after_the_dead(struct ll_device_state *dev, uint64_t bytes)
 {
 	int rc = 0;
@@ -73,7 +73,7 @@ bool ll_charge_waits(struct ll_device_state *dev, uint64_t *since_ns)
 	*since_ns = is_first ? now_ns : *since_ns;
 	if (!dev || now_ns - *since_ns >= LL_NS_PER_S)
 		return false;
-	/* The driver gives up the reserve of its own pools by itself. */
+	/* The driver gives up the reserve of its own pools without a request. */
 	if (is_first && ll_device_state_settings()->is_evictable && ll_device_state_give_up_reserve(dev))
 		return true;
 	if (!is_recent(ll_port_death_ns(dev->port)) && !is_recent(ll_port_sweep(dev->port)))

@@ -88,7 +88,8 @@ void ll_chunk_unmap_aside(ll_cu_deviceptr address, uint64_t bytes)
 	ll_real()->cuMemAddressFree(address, bytes);
 }
 
-/* The program's own memory may be mapped nowhere, or read-only. */
+/* Fills a chunk of cuMemCreate memory by a mapping of its own, because the program may have mapped the memory read-only
+ * or not at all. */
 static ll_cu_result fill_aside(const struct ll_device_state *dev, const struct ll_chunk *chunk, uint64_t offset,
 			       ll_cu_deviceptr from, uint64_t bytes)
 {

@@ -16,10 +16,10 @@ static struct ll_fork_item fork_item;
 static pthread_mutex_t locks[CARDS];
 static _Atomic uint64_t last_owner;
 static struct primary {
-	struct ll_cu_context *context; /* NULL: there is none, or it is not known */
+	struct ll_cu_context *context; /* NULL: there is no primary context, or its handle is not known */
 	_Atomic uint64_t owner;
 	unsigned retains;
-} primaries[CARDS]; /* each under its card's lock, except owner */
+} primaries[CARDS]; /* each is guarded by its card's lock, except owner */
 
 static void init_locks(void)
 {
@@ -95,7 +95,7 @@ static ll_cu_result find_card(ll_cu_device device, struct ll_footprint_card *ret
 	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
 }
 
-/* Free memory of the card; 0: not known, because no context on that card is current. */
+/* Returns the free memory of the card; 0: not known, because no context on the card is current. */
 static uint64_t free_bytes_of(ll_cu_device device)
 {
 	ll_cu_device current;
@@ -106,7 +106,7 @@ static uint64_t free_bytes_of(ll_cu_device device)
 	return free_bytes;
 }
 
-/* Gives what a new context is charged before the driver is asked. */
+/* Estimates the charge of a new context before the driver's call. */
 static ll_cu_result estimate_context(ll_cu_device device, uint64_t *ret_bytes)
 {
 	struct ll_footprint_card card;
@@ -118,7 +118,7 @@ static ll_cu_result estimate_context(ll_cu_device device, uint64_t *ret_bytes)
 	return status;
 }
 
-/* The lock is held. */
+/* Reserves the estimated memory of a new context. The lock is held. */
 static void reserve_context(struct ll_context_change *change)
 {
 	uint64_t bytes;
@@ -136,7 +136,8 @@ static void lock_change(struct ll_context_change *change)
 	change->is_locked = true;
 }
 
-/* is_new: a context will be made. With a context that it has, a program may go on in any case. */
+/* Begins a change on the card. is_new: a context will be made. A program may always continue with a context that it
+ * already has. */
 static struct ll_context_change on_card(ll_cu_device device, bool is_new)
 {
 	struct ll_context_change change = {.dev = ll_device_state_get(device)};
@@ -188,8 +189,8 @@ void ll_context_made(struct ll_context_change *change, struct ll_cu_context *con
 	ll_charge_keep(&change->charge, LL_EXTENT_CONTEXT, ll_extent_handle(context), 0);
 }
 
-/* The context has ended. Releases the charges of its allocations, and of the context itself if its extent is still in
- * the map. */
+/* Releases the charges of the allocations of a context that has ended, and of the context itself if its extent is still
+ * in the map. */
 static void release_owned(struct ll_device_state *dev, const struct ll_cu_context *context, uint64_t owner)
 {
 	if (context)
@@ -201,8 +202,8 @@ static void release_owned(struct ll_device_state *dev, const struct ll_cu_contex
 		ll_device_state_release(dev, bytes);
 }
 
-/* Forgets the launches and the events in a context that ends. The driver is asked in the relaxed mode, because a
- * question must not spoil another thread's capture. */
+/* Forgets the launches and the events of a context that ends. The thread uses the relaxed capture mode, because its
+ * queries must not make another thread's capture invalid. */
 static void forget_launches(const struct ll_device_state *dev, struct ll_cu_context *context)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -242,7 +243,7 @@ static bool change_count(struct ll_extent *context, uint64_t more)
 	return true;
 }
 
-/* Uses beyond the first are kept with the context's extent. */
+/* Changes the number of uses after the first. It is stored in the context's extent. */
 static void change_uses(struct ll_cu_context *context, int more)
 {
 	ll_extents_change(LL_EXTENT_CONTEXT, ll_extent_handle(context), change_count, (uint64_t)more, NULL);
@@ -268,7 +269,8 @@ ll_cu_result ll_context_detach(struct ll_cu_context *context)
 	return status;
 }
 
-/* A driver that does not say still has the context: what it was charged stays charged. */
+/* Returns whether the primary context has ended. If the driver does not report this, the context counts as active and
+ * stays charged. */
 static bool has_primary_ended(ll_cu_device device)
 {
 	unsigned flags;
@@ -277,7 +279,7 @@ static bool has_primary_ended(ll_cu_device device)
 	return !is_active && !ll_real_has_failed(status);
 }
 
-/* is_active: false, if the driver lacks the function. */
+/* Asks whether the primary context is active. *ret_is_active is false if the driver does not have the function. */
 static ll_cu_result find_primary_state(ll_cu_device device, bool *ret_is_active)
 {
 	unsigned flags;
@@ -319,7 +321,7 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 	return change.refusal = status;
 }
 
-/* The lock is held; the driver has ended the primary context. */
+/* Call it when the driver has ended the primary context. The lock is held. */
 static void end_primary(struct ll_device_state *dev, struct primary *primary)
 {
 	release_owned(dev, primary->context, atomic_exchange(&primary->owner, 0));
@@ -347,8 +349,8 @@ ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_
 	return status;
 }
 
-/* Finds the handle of the primary context by retaining it for a moment. The lock is held, and a green context keeps the
- * primary one. */
+/* Finds the handle of the primary context by retaining it for a moment. The lock is held. A green context keeps the
+ * primary context active. */
 static void find_primary(struct ll_context_change *change)
 {
 	struct ll_cu_context *context;
@@ -358,7 +360,7 @@ static void find_primary(struct ll_context_change *change)
 	ll_real()->cuDevicePrimaryCtxRelease_v2(change->dev->device);
 }
 
-/* The green context's own part is reserved. If it is the card's first, the primary context is reserved too. */
+/* Reserves the memory of the green context. If the primary context is not active, also reserves its memory. */
 ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, struct ll_cu_resource_desc *resources,
 				     ll_cu_device device, unsigned flags)
 {
@@ -386,7 +388,7 @@ ll_cu_result ll_context_create_green(struct ll_cu_green_context **ret_green, str
 	return status;
 }
 
-/* The launches in a green context are known by the handle that cuCtxFromGreenCtx gives. */
+/* The library stores launches in a green context under the handle that cuCtxFromGreenCtx returns. */
 static void forget_green_launches(const struct ll_device_state *dev, struct ll_cu_green_context *green)
 {
 	struct ll_cu_context *context;
@@ -414,7 +416,7 @@ ll_cu_result ll_context_destroy_green(struct ll_cu_green_context *green)
 	return status;
 }
 
-/* A reset ends all allocations of the primary context. It also ends the context, unless the driver makes it anew at
+/* A reset ends all allocations of the primary context. It also ends the context, unless the driver makes a new one at
  * once. */
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device))
 {
@@ -440,7 +442,7 @@ ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_d
 	return status;
 }
 
-/* Gives the card's memory that a limit takes, beyond what every context has. */
+/* Gives the memory that a limit takes on the card, in addition to the memory that every context has. */
 static ll_cu_result find_limit_bytes(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t value,
 				     uint64_t *ret_bytes)
 {
@@ -466,7 +468,7 @@ static ll_cu_result find_limit_bytes(const struct ll_device_state *dev, enum ll_
 	return status;
 }
 
-/* The same of the limit as it is. The driver refuses limits that it does not know: they take nothing. */
+/* The same for the limit's present value. The driver refuses limits that it does not know; these take no memory. */
 static ll_cu_result find_limit_bytes_now(const struct ll_device_state *dev, enum ll_cu_limit limit, uint64_t *ret_bytes)
 {
 	size_t value = 0;
@@ -489,7 +491,7 @@ static bool charge_less(struct ll_extent *context, uint64_t bytes)
 	return true;
 }
 
-/* Changes the context's charge: one of its limits took so many bytes before, and takes so many after. */
+/* Changes the context's charge when one of its limits changes. before, after: bytes of the limit. */
 static void change_context(struct ll_context_change *change, struct ll_cu_context *context, uint64_t before,
 			   uint64_t after)
 {

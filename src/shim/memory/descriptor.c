@@ -22,7 +22,7 @@ bool ll_descriptor_mark(int fd, uint64_t id)
 
 enum { WORDS_BEFORE = 5, INFO_SIZE = 2048 };
 
-/* Of "OFDLCK  ADVISORY  READ 1234 00:05:678 5497… 5497…" the first byte. */
+/* Returns the number of the first locked byte in a text like "OFDLCK ADVISORY READ 1234 00:05:678 5497… 5497…". */
 static uint64_t first_byte(const char *lock)
 {
 	for (int word = 0; word < WORDS_BEFORE; word++) {

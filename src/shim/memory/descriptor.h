@@ -1,13 +1,14 @@
 /*
- * descriptor.h - which memory a descriptor is of, and whether descriptors of it are open anywhere.
+ * descriptor.h - finds the memory that a descriptor refers to, and whether any process has a descriptor of it open.
  *
- * The driver's descriptors of exported memory are all of one device file, so neither name nor inode tells one from
- * another. What goes with a descriptor wherever it is sent is its open file description, and a lock on a byte of the
- * file can belong to that. The library takes a shared lock on the byte whose number is the memory's id. /proc tells the
- * locks of a descriptor. The kernel frees the lock when the last descriptor of the description is closed, in whatever
- * process or socket that is. So another description of the same file sees whether a descriptor is open still.
+ * All descriptors of exported memory refer to one device file of the driver, so name and inode cannot distinguish them.
+ * But a descriptor that is sent to another process keeps its open file description, and a lock on a byte of a file can
+ * belong to an open file description. So the library takes a shared lock on the byte whose number is the memory's id.
+ * The /proc file system shows the locks of a descriptor. The kernel frees the lock when the last descriptor of the
+ * description is closed, in any process or socket. So a process can test through another description of the file
+ * whether a descriptor is still open.
  *
- * Needs Linux 4.1. Where it fails, nothing is known of the descriptor.
+ * Needs Linux 4.1. If a call fails, the library knows nothing about the descriptor.
  */
 #ifndef LOADLINE_SHIM_MEMORY_DESCRIPTOR_H
 #define LOADLINE_SHIM_MEMORY_DESCRIPTOR_H
@@ -16,23 +17,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ids begin here: far behind the bytes that anybody else locks. */
+/* The first id. It is far above the bytes that other programs lock. */
 #define LL_DESCRIPTOR_FIRST_ID (UINT64_C(0x4c4c) << 48)
 
-/* Gives the descriptor an id. False: it cannot be told later. */
+/* Gives the descriptor an id. Returns false if the id could not be read later. */
 bool ll_descriptor_mark(int fd, uint64_t id);
 
-/* Returns the id that the descriptor was given; 0: none, or it cannot be told. */
+/* Returns the id of the descriptor; 0: it has none, or the id cannot be read. */
 uint64_t ll_descriptor_id(int fd);
 
 struct ll_descriptor_file {
 	uint64_t device, inode;
 };
 
-/* Where the descriptor's file is. False: that cannot be told, or is too long for the path. */
+/* Finds the path, device and inode of the descriptor's file. Returns false if they cannot be found or the path is
+ * longer than size. */
 bool ll_descriptor_find_file(int fd, char *ret_path, size_t size, struct ll_descriptor_file *ret_file);
 
-/* Whether a descriptor of the memory is open somewhere. True if that cannot be told. */
+/* Returns whether a descriptor of the memory is open in any process. Returns true if this cannot be found out. */
 bool ll_descriptor_is_open(uint64_t id, const char *path, const struct ll_descriptor_file *file);
 
 #endif

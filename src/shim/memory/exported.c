@@ -14,7 +14,7 @@ enum { ID_BITS = 48 };
 
 /* ---- ids and names ---- */
 
-/* FNV-1a. */
+/* The hash function FNV-1a. */
 static uint64_t hash_of(const void *bytes, size_t size)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -38,7 +38,7 @@ static void put_name(struct ll_exported_table *table, uint64_t key, uint64_t id)
 	{
 		if (row->kind != LL_EXPORTED_NAME || row->key != key)
 			continue;
-		row->id = id; /* an earlier memory's, whose handle had these bytes */
+		row->id = id; /* the row of older memory whose handle had the same bytes */
 		ll_exported_table_write(table, row);
 		return;
 	}
@@ -67,7 +67,7 @@ struct handover {
 	uint64_t id, charged_bytes;
 };
 
-/* The charge goes from the extent to the holding. */
+/* Moves the charge from the extent to the holding. */
 static bool hand_over(struct ll_extent *extent, uint64_t argument)
 {
 	struct handover *handover = (void *)(uintptr_t)argument;
@@ -81,15 +81,15 @@ static bool hand_over(struct ll_extent *extent, uint64_t argument)
 	return true;
 }
 
-/* What the memory of an extent takes of the card. */
+/* Returns the size of an extent's memory on the card. */
 static uint64_t bytes_of(const struct ll_extent *extent)
 {
 	return extent->charged_bytes ? extent->charged_bytes
 				     : ll_footprint_round(extent->bytes, LL_FOOTPRINT_BLOCK_BYTES);
 }
 
-/* Returns the holding of the extent's memory, new or known. NULL: the extent is not there, or there is no memory. The
- * lock is held. */
+/* Finds or makes the holding of the extent's memory. Returns NULL if the extent is not in the map, or if there is no
+ * memory. The lock is held. */
 static struct ll_holding *share_extent(enum ll_extent_kind kind, uint64_t address)
 {
 	struct ll_extent extent;
@@ -169,7 +169,7 @@ uint64_t ll_exported_id_of_descriptor(struct ll_device_state *dev, int fd)
 	if (id)
 		return id;
 	id = new_id();
-	/* Another process of the tenant may have the same descriptor, and gets the same id. */
+	/* Another process of the tenant may have the same descriptor. Both processes get the same id. */
 	if (ll_holding_open_table(dev, true, &table) == 0) {
 		uint64_t others = ll_descriptor_id(fd);
 		if (others)
@@ -181,13 +181,14 @@ uint64_t ll_exported_id_of_descriptor(struct ll_device_state *dev, int fd)
 	return id;
 }
 
-/* What this process is charged already. */
+/* Returns the bytes that this process is already charged. */
 static uint64_t carried_bytes(const struct ll_holding *holding)
 {
 	return holding->is_pooled ? holding->bytes : holding->charged_bytes;
 }
 
-/* What this process has to be charged before it may hold the memory. *bytes is the size, as far as it is known. */
+/* Returns the bytes that must be charged to this process before it may hold the memory. *bytes: the memory's size; 0:
+ * not known. */
 static uint64_t find_needed(struct ll_device_state *dev, uint64_t id, uint64_t *bytes)
 {
 	LL_SCOPE_NO_CANCEL;
@@ -206,7 +207,8 @@ static uint64_t find_needed(struct ll_device_state *dev, uint64_t id, uint64_t *
 	return *bytes > has_bytes ? *bytes - has_bytes : 0;
 }
 
-/* Carries the memory if no other process of the tenant does. False: the charge is not enough. */
+/* Makes this process carry the memory if no other process of the tenant carries it. Returns false if the charge is too
+ * small. */
 static bool carry_charge(struct ll_holding *holding, const struct ll_exported_row *carrier, uint64_t bytes,
 			 struct ll_charge *charge)
 {
@@ -224,7 +226,8 @@ static bool carry_charge(struct ll_holding *holding, const struct ll_exported_ro
 	return true;
 }
 
-/* False: what others hold has changed, and the charge is not enough now. */
+/* Adds the holding to the table. Returns false if another process has released the memory meanwhile and the charge is
+ * too small now. */
 static bool commit_row(struct ll_device_state *dev, uint64_t id, uint64_t bytes, bool is_use, struct ll_charge *charge)
 {
 	LL_SCOPE_NO_CANCEL;
@@ -232,7 +235,7 @@ static bool commit_row(struct ll_device_state *dev, uint64_t id, uint64_t bytes,
 	struct ll_exported_table table;
 	struct ll_holding *holding = ll_holding_find_or_add(dev, id);
 	if (!holding)
-		return true; /* uncharged, as an allocation whose extent has no memory */
+		return true; /* the memory is not charged, as if there were no memory for an extent */
 	bool has_table = ll_holding_open_table(dev, true, &table) == 0;
 	bool is_done =
 	    carry_charge(holding, has_table ? ll_holding_find_carrier(dev, &table, id, holding) : NULL, bytes, charge);
@@ -246,7 +249,7 @@ static bool commit_row(struct ll_device_state *dev, uint64_t id, uint64_t bytes,
 	return is_done;
 }
 
-/* Nobody may hold what was refused. */
+/* Frees the rows of memory that the limit refused, if no process holds the memory. */
 static void forget_name(struct ll_device_state *dev, uint64_t id)
 {
 	LL_SCOPE_NO_CANCEL;
@@ -290,9 +293,10 @@ ll_cu_result ll_exported_set_size(struct ll_device_state *dev, uint64_t id, uint
 	return is_size_known(id) ? LL_CUDA_SUCCESS : hold_memory(dev, id, bytes, false);
 }
 
-/* ---- letting go ---- */
+/* ---- releasing ---- */
 
-/* If the table cannot be had, the charge stays until it can, unless nobody else knows of the memory. */
+/* Ends a holding without uses. If the table cannot be opened, the charge stays until it can, unless no other process
+ * knows of the memory. */
 static void let_go(struct ll_holding *holding)
 {
 	struct ll_exported_table table;

@@ -1,25 +1,29 @@
 /*
- * exported.h - who is charged for memory that processes share: memory exported as a descriptor or a handle, by legacy
- * IPC, and blocks of exported pools.
+ * exported.h - charges memory that processes share: memory that was exported as a descriptor or a handle, memory shared
+ * by legacy IPC, and blocks of exported pools.
  *
- * Such memory stays on the card until its last holder lets go, whoever made it. So its charge is not its extent's: the
- * extent has an id (`shared`), and one process of each tenant that holds the memory carries the charge for the tenant.
- * Another process of that tenant that imports the memory is charged nothing. A process of another tenant carries the
- * memory for its own tenant; so each tenant is charged for all that it holds.
+ * Such memory stays on the card until its last holder releases it, also if the process that made it has released it. So
+ * the extent does not have the charge. The extent has an id (`shared`), and one process of each tenant that holds the
+ * memory carries the charge for the tenant. If another process of this tenant imports the memory, it is not charged. If
+ * a process of another tenant imports it, that process carries the charge for its own tenant. So each tenant is charged
+ * for all memory that it holds.
  *
- * A file has who holds and who carries what (exported_table.h). Each process changes its own charge
- * alone, so a killed process leaves nothing charged:
+ * A file lists the holders and the carriers of each memory (exported_table.h). Each process changes only its own
+ * charge, so a killed process leaves no charge behind:
  *
- * - A carrier lets go: it goes on carrying while others of the tenant, or open descriptors, hold the memory.
- * - The last one lets go: the carrier gives the charge back when it looks next. It looks when the limit refuses memory
- *   to a process of the tenant, and each second.
- * - A carrier dies: the next process of the tenant that reserves memory, or looks, carries what others still hold. A
- *   word of the job's orders tells of the death, and nothing is given to the tenant in between.
+ * - A carrier releases the memory: it still carries the charge while other processes of the tenant, or open
+ * descriptors, hold it.
+ * - The last holder releases the memory: the carrier returns the charge at its next check. It checks when the limit
+ * refuses memory to a process of the tenant, and each second.
+ * - A carrier dies: the next process of the tenant that reserves memory or checks then carries what others still hold.
+ * A word of the job's orders reports the death, and loadlined grants the tenant no memory in between.
  *
- * Which memory it is a descriptor tells by its id (descriptor.h). A handle of bytes tells it by its hash; the exporter
- * or the first importer writes hash and id into the file. If a process cannot tell, it is charged as if it were alone.
+ * A process identifies the memory of a descriptor by the descriptor's id (descriptor.h). It identifies the memory of a
+ * handle of bytes by the hash of the bytes; the exporter or the first importer writes hash and id into the file. If a
+ * process cannot identify the memory, it is charged as if no other process held it.
  *
- * Memory of unknown size, from a process that is not governed, is charged when it is first mapped or opened.
+ * The size of memory from a process that is not governed may be unknown. Such memory is charged when it is first mapped
+ * or opened.
  */
 #ifndef LOADLINE_SHIM_MEMORY_EXPORTED_H
 #define LOADLINE_SHIM_MEMORY_EXPORTED_H
@@ -35,47 +39,49 @@
 
 /* ---- the exporter ---- */
 
-/* The program has a handle of the memory of that extent, made of `size` bytes; or a descriptor. The extent of that kind
- * begins at the address. Its charge is carried from now on. */
+/* Notes that the program has exported the memory of an extent, as a handle of `size` bytes or as a descriptor. The
+ * extent has this kind and begins at this address. From now on this process carries its charge. */
 void ll_exported_as_bytes(enum ll_extent_kind kind, uint64_t address, const void *handle, size_t size);
 void ll_exported_as_descriptor(enum ll_extent_kind kind, uint64_t address, int fd);
 
 /* ---- the importer ---- */
 
-/* The id of the memory that the handle or the descriptor is of. A new one if it is not known. */
+/* Returns the id of the memory of a handle or a descriptor. If the memory is not known, returns a new id. */
 uint64_t ll_exported_id_of_bytes(struct ll_device_state *dev, const void *handle, size_t size);
 uint64_t ll_exported_id_of_descriptor(struct ll_device_state *dev, int fd);
 
 /*
- * This process holds the memory once more, and is charged for it if nobody of the tenant is. bytes: what it takes of
- * the card; 0: not known, then what others have said counts. LL_CUDA_ERROR_OUT_OF_MEMORY: the limit refuses it; then
- * the process does not hold it. Each use ends with ll_exported_drop.
+ * Adds a use of the memory by this process. If no process of the tenant is charged for the memory, this process is
+ * charged. bytes: its size on the card; 0: not known, then the size that other processes wrote counts. Returns
+ * LL_CUDA_ERROR_OUT_OF_MEMORY if the limit refuses it; then no use is added. Each use ends with ll_exported_drop.
  */
 ll_cu_result ll_exported_hold(struct ll_device_state *dev, uint64_t id, uint64_t bytes);
 
-/* The size of memory that this process holds is known now, if it was not yet. Errors as of ll_exported_hold. */
+/* Sets the size of memory that this process holds, if the size was not known. Returns the same errors as
+ * ll_exported_hold. */
 ll_cu_result ll_exported_set_size(struct ll_device_state *dev, uint64_t id, uint64_t bytes);
 
 /* ---- both ---- */
 
-/* A use has ended: the driver has freed, unmapped or closed it. */
+/* Ends a use: the driver has freed, unmapped or closed the memory. */
 void ll_exported_drop(struct ll_device_state *dev, uint64_t id);
 
-/* A context has ended: ends the uses of all extents that belong to it, and takes these out of the map. */
+/* Ends the uses of all extents that belong to a context that has ended, and removes these extents from the map. */
 void ll_exported_drop_owned(uint64_t owner);
 
-/* Whether this process carries the memory, and another process of the tenant, a descriptor, or another use of this
- * process holds it. */
+/* Returns whether this process carries the memory while another process of the tenant, a descriptor, or another use of
+ * this process holds it. */
 bool ll_exported_is_for_others(struct ll_device_state *dev, uint64_t id);
 
-/* Lets the flow's agent look from now on. One store. */
+/* Makes the flow's agent check exported memory from now on. One store. */
 void ll_exported_watch(void);
 
-/* Carries what dead processes have carried, and gives back what nobody holds any more. True: it gave something back. */
+/* Takes over the charges that dead processes carried, and returns charges of memory that no process holds any more.
+ * Returns true if it returned a charge. */
 bool ll_exported_settle(struct ll_device_state *dev);
 
-/* Whether a process has died since the last time, so that memory which others hold may be charged to nobody. One call
- * and two loads. */
+/* Returns whether a process has died since the last ll_exported_settle. Then memory that others hold may be charged to
+ * no process. One call and two loads. */
 bool ll_exported_must_settle(const struct ll_device_state *dev);
 
 #endif

@@ -1,4 +1,4 @@
-/* Of exported memory (exported.h): what dead processes have carried, and what nobody holds any more. */
+/* Settles exported memory (exported.h) that dead processes carried, or that no process holds any more. */
 #include <errno.h>
 
 #include "base/scope.h"
@@ -13,7 +13,7 @@ bool ll_exported_must_settle(const struct ll_device_state *dev)
 	return ll_port_death_ns(dev->port) != atomic_load_explicit(&dev->settled_ns, memory_order_relaxed);
 }
 
-/* A process that carried the memory is dead, and the tenant holds it still. */
+/* Makes this process carry memory whose carrier is dead and which the tenant still holds. */
 static void adopt_memory(struct ll_device_state *dev, struct ll_exported_table *table, uint64_t id)
 {
 	uint64_t bytes = ll_holding_find_size(table, id);
@@ -29,8 +29,8 @@ static void adopt_memory(struct ll_device_state *dev, struct ll_exported_table *
 	ll_holding_write(table, holding);
 }
 
-/* Rows of dead processes, of all tenants. Those of a tenant that holds the memory still are its own processes' to free,
- * because they say how large it is. */
+/* Frees the rows of dead processes of all tenants. If another tenant still holds the memory, its processes free the
+ * row, because the row has the memory's size. */
 static void clear_dead(struct ll_device_state *dev, struct ll_exported_table *table)
 {
 	LL_EXPORTED_EACH(table, row)
@@ -49,7 +49,7 @@ static void clear_dead(struct ll_device_state *dev, struct ll_exported_table *ta
 	}
 }
 
-/* The lock is held. */
+/* Does ll_exported_settle. The lock is held. */
 static bool settle_dead(struct ll_device_state *dev)
 {
 	struct ll_exported_table table;
@@ -57,7 +57,7 @@ static bool settle_dead(struct ll_device_state *dev)
 	if (death_ns == dev->settled_ns && !ll_holding_any_unused(dev) && !ll_holding_must_follow(dev))
 		return false;
 	int rc = ll_holding_open_table(dev, false, &table);
-	if (rc == -ENOENT) { /* nobody knows of anything */
+	if (rc == -ENOENT) { /* there is no table, so no other process knows of exported memory */
 		dev->settled_ns = death_ns;
 		return ll_holding_let_go_unused(dev, NULL);
 	}

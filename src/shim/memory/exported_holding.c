@@ -88,7 +88,7 @@ bool ll_holding_is_alive(const struct ll_device_state *dev, const struct ll_expo
 				    .start_ticks = row->start_ticks,
 				    .slot = row->slot,
 				    .pid = row->pid};
-	/* The claims of other tenants are not seen from here, their processes are. */
+	/* This process cannot see the claims of other tenants, but it can see their processes. */
 	return row->tenant == ll_holding_tenant() ? ll_port_has_name(dev->port, &name)
 						  : name.token && !ll_port_is_gone(&name);
 }
@@ -106,7 +106,6 @@ static bool is_open_descriptor(const struct ll_exported_row *row, uint64_t tenan
 	       ll_descriptor_is_open(id, row->path, &file);
 }
 
-/* Whether the tenant holds the memory by something else than this process's holding, which may be NULL. */
 bool ll_holding_has_others(const struct ll_device_state *dev, const struct ll_exported_table *table, uint64_t tenant,
 			   uint64_t id, const struct ll_holding *but)
 {
@@ -120,7 +119,6 @@ bool ll_holding_has_others(const struct ll_device_state *dev, const struct ll_ex
 	return false;
 }
 
-/* The process that carries the memory for the tenant, other than this process by its holding, which may be NULL. */
 const struct ll_exported_row *ll_holding_find_carrier(const struct ll_device_state *dev,
 						      const struct ll_exported_table *table, uint64_t id,
 						      const struct ll_holding *but)
@@ -136,7 +134,6 @@ const struct ll_exported_row *ll_holding_find_carrier(const struct ll_device_sta
 	return carrier;
 }
 
-/* What any process has said of the memory's size. */
 uint64_t ll_holding_find_size(const struct ll_exported_table *table, uint64_t id)
 {
 	uint64_t bytes = 0;
@@ -148,7 +145,6 @@ uint64_t ll_holding_find_size(const struct ll_exported_table *table, uint64_t id
 	return bytes;
 }
 
-/* Writes the holding's own row, and adds it where it is missing. */
 int ll_holding_write(struct ll_exported_table *table, struct ll_holding *holding)
 {
 	struct ll_port_name name = ll_port_name_of(atomic_load(&holding->dev->claim));
@@ -190,7 +186,6 @@ static bool is_held_by_any(const struct ll_exported_table *table, uint64_t id)
 	return false;
 }
 
-/* Frees the names and descriptors of memory that no process holds. */
 void ll_holding_free_rest(struct ll_exported_table *table, uint64_t id)
 {
 	if (is_held_by_any(table, id))
@@ -214,8 +209,8 @@ static void free_own_row(struct ll_exported_table *table, const struct ll_holdin
 
 /* ---- the table ---- */
 
-/* The claim was lost and another one taken, which was charged all that this process carries. Meanwhile another process
- * may have begun to carry it. */
+/* Moves a holding to the process's new claim. The new claim was charged for all memory that this process carries. If
+ * another process has begun to carry the memory meanwhile, returns the charge. */
 static void move_to_claim(struct ll_exported_table *table, struct ll_holding *holding)
 {
 	if (holding->is_carried && ll_holding_find_carrier(holding->dev, table, holding->id, holding)) {
@@ -254,9 +249,8 @@ int ll_holding_open_table(struct ll_device_state *dev, bool is_created, struct l
 	return rc;
 }
 
-/* ---- letting go ---- */
+/* ---- releasing ---- */
 
-/* Nobody of the tenant holds what this process carries. */
 void ll_holding_give_back(struct ll_exported_table *table, struct ll_holding *holding)
 {
 	if (table)
@@ -266,7 +260,8 @@ void ll_holding_give_back(struct ll_exported_table *table, struct ll_holding *ho
 	ll_holding_forget(holding);
 }
 
-/* A block of a pool was charged with its pool, which has given it back. */
+/* Keeps the holding for others. A block of a pool was charged together with its pool, and the pool has returned it. So
+ * the block is charged separately now. */
 static void carry_for_others(struct ll_exported_table *table, struct ll_holding *holding)
 {
 	if (holding->charged_bytes < holding->bytes) {

@@ -38,7 +38,7 @@ static int open_file(const struct ll_device_state *dev, bool is_created)
 	return -EPERM;
 }
 
-/* A forked child must not keep the lock: it closes the one descriptor that may be open. */
+/* A forked child must not keep the lock, so it closes the descriptor of the table if it is open. */
 static struct ll_fork_item fork_item;
 static bool has_fork_item;
 static int open_fd = -1;
@@ -151,7 +151,7 @@ int ll_exported_table_add(struct ll_exported_table *table, const struct ll_expor
 	return rc;
 }
 
-/* Rows at the end go with their place in the file. */
+/* Free rows at the end are cut off from the file. */
 void ll_exported_table_free(struct ll_exported_table *table, struct ll_exported_row *row)
 {
 	*row = (struct ll_exported_row){.kind = LL_EXPORTED_FREE};

@@ -1,10 +1,9 @@
 /*
- * exported_table.h - who holds exported memory: a file, which all processes of the user on the
- * card share. Private to exported.c.
+ * exported_table.h - a file that lists the holders of exported memory. All processes of the user on the card share it.
  *
- * The file is an array of rows. A process opens it for one look or change, with a lock of the file, and closes it
- * again: a process that is killed leaves no lock. A row is written at once, so it is never half-written. Who holds what
- * is tied to claims: a row of a claim that has ended is nobody's.
+ * The file is an array of rows. A process opens and locks the file for one read or change, and then closes it. So a
+ * killed process leaves no lock. A row is written by one call, so it is never half-written. A holder's row belongs to a
+ * claim. If the claim has ended, the row does not count.
  */
 #ifndef LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
 #define LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
@@ -17,24 +16,25 @@
 
 enum ll_exported_kind {
 	LL_EXPORTED_FREE,
-	LL_EXPORTED_NAME,       /* a handle's bytes, by their hash, are of the memory with that id */
-	LL_EXPORTED_HOLDER,     /* a process, by its claim, holds the memory, or is charged for it, or both */
-	LL_EXPORTED_DESCRIPTOR, /* descriptors of it hold the memory for the tenant while one is open (descriptor.h) */
+	LL_EXPORTED_NAME,       /* maps the hash of a handle's bytes to the id of the memory */
+	LL_EXPORTED_HOLDER,     /* a process, named by its claim, that holds the memory, is charged for it, or both */
+	LL_EXPORTED_DESCRIPTOR, /* descriptors that hold the memory for the tenant while one of them is open
+				   (descriptor.h) */
 };
 
 enum { LL_EXPORTED_HOLDS = 1, LL_EXPORTED_CARRIES = 2, LL_EXPORTED_PATH_SIZE = 168 };
 
 struct ll_exported_row {
 	uint32_t kind;  /* enum ll_exported_kind */
-	uint32_t flags; /* of a holder */
-	uint64_t id;    /* of the memory */
+	uint32_t flags; /* holder: its flags */
+	uint64_t id;    /* the memory's id */
 	uint64_t tenant;
-	uint64_t bytes; /* of a holder: what the memory takes of the card; 0: not known yet */
-	uint64_t claim; /* of a holder: the token of its claim; this and the next four are a struct ll_port_name */
+	uint64_t bytes; /* holder: the memory's size on the card; 0: not known yet */
+	uint64_t claim; /* holder: the token of its claim; this and the next four members are a struct ll_port_name */
 	uint64_t namespaces, start_ticks;
 	uint32_t slot, pid;
-	uint64_t key;           /* of a name */
-	uint64_t device, inode; /* of a descriptor's file */
+	uint64_t key;           /* name: the hash of the handle */
+	uint64_t device, inode; /* descriptor: device and inode of its file */
 	char path[LL_EXPORTED_PATH_SIZE];
 };
 
@@ -47,13 +47,15 @@ struct ll_exported_table {
 };
 
 /*
- * Opens and reads the table of the card. One thread at a time. -ENOENT: it is not there, and shall not be created.
- * -EBUSY: another process has had it for 50 ms. Other errors: the file cannot be used.
+ * Opens and reads the table of the card. Only one thread may call it at a time. Returns -ENOENT if the file does not
+ * exist and is_created is false. Returns -EBUSY if another process has kept the lock for 50 ms. Returns another
+ * negative errno if the file cannot be used.
  */
 int ll_exported_table_open(const struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table);
 void ll_exported_table_close(struct ll_exported_table *table);
 
-/* Adds a row; writes a row that was changed; frees a row. -errno: the file cannot be written, or is full. */
+/* Add a row, write a changed row, and free a row. The first two return -errno if the file cannot be written or is full.
+ */
 int ll_exported_table_add(struct ll_exported_table *table, const struct ll_exported_row *row);
 int ll_exported_table_write(struct ll_exported_table *table, const struct ll_exported_row *row);
 void ll_exported_table_free(struct ll_exported_table *table, struct ll_exported_row *row);

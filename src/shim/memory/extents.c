@@ -9,25 +9,25 @@
 
 enum { CHUNK_EXTENTS = 64, FIRST_ROWS = 16, SPACES = LL_EXTENT_KINDS - LL_EXTENT_MAPPING };
 
-/* Extents in their order. The addresses stand apart, so that a search reads few cache lines. */
+/* Sorted extents. The addresses are in an array of their own, so that a search reads few cache lines. */
 struct chunk {
-	size_t count; /* not 0, unless it is the only chunk */
+	size_t count; /* 0 only if it is the only chunk */
 	uint64_t addresses[CHUNK_EXTENTS];
 	struct ll_extent extents[CHUNK_EXTENTS];
 };
 
-/* The extents of addresses, or of one kind of handle. */
+/* All extents with addresses, or all extents of one kind of handle. */
 struct space {
-	uint64_t *from; /* for each chunk: the extents from here up to the next chunk's `from` belong into it; the first
-			   is 0 */
-	struct chunk **chunks; /* in their order */
+	uint64_t *from; /* first address of each chunk; a chunk has the extents up to the next chunk's `from`; the first
+			   value is 0 */
+	struct chunk **chunks; /* in ascending order */
 	size_t count, capacity;
 };
 
-/* Where an extent is, or where it belongs. */
+/* The position of an extent in the map, or the position where it belongs. */
 struct place {
 	struct space *space;
-	size_t row, index; /* the chunk, and the place in it */
+	size_t row, index; /* row: the chunk; index: the position in the chunk */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -35,7 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards spaces */
 static struct space spaces[SPACES];
 static struct ll_fork_item fork_item;
 
-/* If a thread of the parent was changing the map, its memory is not freed. */
+/* Empties the map. If a thread of the parent was changing the map at the fork, the map's memory is not freed. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -72,8 +72,8 @@ static struct space *space_of(enum ll_extent_kind kind)
 	return &spaces[ll_extent_has_address(kind) ? 0 : kind - LL_EXTENT_MAPPING];
 }
 
-/* Returns how many of these ascending numbers are at most `number`. The compiler makes no branch of the choice in the
- * loop; a processor would predict it wrongly every other time. */
+/* Returns how many of these ascending numbers are at most `number`. The compiler makes no branch of the condition in
+ * the loop. A processor would predict such a branch wrongly half of the time. */
 static size_t count_up_to(const uint64_t *numbers, size_t count, uint64_t number)
 {
 	const uint64_t *base = numbers;
@@ -84,7 +84,7 @@ static size_t count_up_to(const uint64_t *numbers, size_t count, uint64_t number
 	return (size_t)(base - numbers) + (*base <= number);
 }
 
-/* Returns the place of the first extent after the address. It may be the end of a chunk. */
+/* Returns the position of the first extent after the address. It may be the end of a chunk. */
 static struct place place_after(struct space *space, uint64_t address)
 {
 	struct place place = {.space = space};
@@ -112,7 +112,7 @@ static struct ll_extent *extent_at(struct place place)
 	return place.row + 1 < space->count ? space->chunks[place.row + 1]->extents : NULL;
 }
 
-/* The extent of that kind at that address, and its place. */
+/* Returns the extent of this kind at this address, and its position. NULL: there is none. */
 static struct ll_extent *find_exact(enum ll_extent_kind kind, uint64_t address, struct place *ret_place)
 {
 	struct place place = place_after(space_of(kind), address);
@@ -136,8 +136,8 @@ static void move_rows(struct space *space, size_t to, size_t from)
 	memmove(space->chunks + to, space->chunks + from, (space->count - from) * sizeof *space->chunks);
 }
 
-/* Joins each chunk of these rows with the one before it, if one of them is empty or both together fill at most half a
- * chunk. */
+/* Joins each chunk of these rows with the chunk before it, if one of the two is empty or both together fill at most
+ * half a chunk. */
 static void join_chunks(struct space *space, size_t first, size_t stop)
 {
 	size_t last = first;
@@ -205,8 +205,8 @@ static struct chunk *add_row(struct space *space, size_t at, uint64_t from)
 	return chunk;
 }
 
-/* Moves the later half of a full chunk into a new one. If addresses ascend, and the full chunk is the last, it moves
- * one extent only: so chunks stay full. */
+/* Moves the later half of a full chunk into a new chunk. If the full chunk is the last one, it moves only one extent,
+ * so that chunks stay full when addresses ascend. */
 static bool split_chunk(struct place full)
 {
 	bool is_growing = full.row + 1 == full.space->count && full.index == CHUNK_EXTENTS;

@@ -33,7 +33,8 @@ uint64_t ll_footprint_pitched(uint64_t width_bytes, uint64_t height)
 	return ll_footprint_plain(multiply_capped(ll_footprint_round(width_bytes, SMALL_STEP_BYTES), height));
 }
 
-/* Other formats than the plain ones (planar video, compressed blocks) have at most four bytes a channel. */
+/* Returns the bytes per channel. Formats other than the plain ones (planar video, compressed blocks) have at most four.
+ */
 static uint64_t channel_bytes(enum ll_cu_array_format format)
 {
 	switch (format) {

@@ -10,7 +10,7 @@ static uint64_t room_of(uint64_t bytes)
 	return ll_footprint_round(bytes, LL_GAPS_BLOCK_BYTES);
 }
 
-/* Returns the first gap that ends behind the address. */
+/* Returns the index of the first gap that ends after the address. */
 static size_t find_gap_at(const struct ll_gaps *gaps, uint64_t address)
 {
 	size_t low = 0, high = gaps->count;
@@ -86,7 +86,7 @@ void ll_gaps_remove(struct ll_gaps *gaps, uint64_t address, uint64_t bytes)
 void ll_gaps_expect(struct ll_gaps *gaps, uint64_t address, uint64_t bytes, uint32_t expected)
 {
 	struct ll_gap gap = {.address = address, .bytes = room_of(bytes), .expected = expected};
-	ll_gaps_remove(gaps, address, bytes); /* what is there is out of date */
+	ll_gaps_remove(gaps, address, bytes); /* removes older gaps at these addresses */
 	insert_gap(gaps, &gap);
 }
 

@@ -14,13 +14,13 @@
 
 enum { CARDS = 64, DEEPEST = 32 };
 
-/* How long calls that are in the driver may keep memory from being given up. */
+/* The longest wait for calls in the driver before graph memory is given up. */
 #define DRAIN_MOST_NS (20 * LL_NS_PER_MS)
 
 struct ll_graph_memory {
-	struct ll_stream_place place; /* where it was launched or uploaded last; all zero: nowhere */
-	uint64_t epoch;               /* at that time */
-	bool frees_all;               /* what it allocates it frees */
+	struct ll_stream_place place; /* stream of the last launch or upload; all zero: none */
+	uint64_t epoch;               /* value of the static epoch at that time */
+	bool frees_all;               /* the graph frees all memory that it allocates */
 	size_t count;
 	struct need {
 		struct ll_device_state *dev;
@@ -31,15 +31,15 @@ struct ll_graph_memory {
 /* The lock of growth.h guards it. */
 static struct card {
 	struct ll_growth growth;
-	uint64_t has_bytes;     /* what the driver said last */
-	unsigned certain_calls; /* in the driver; they need what graphs have */
+	uint64_t has_bytes;     /* the size that the driver last reported */
+	unsigned certain_calls; /* number of calls in the driver that need the memory that graphs have */
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
 static _Atomic uint64_t used_cards; /* one bit for each card on which graphs may have memory */
-static _Atomic uint64_t node_bytes; /* the most that all allocating nodes may take */
-static _Atomic uint64_t epoch;      /* changes as soon as a graph may not have its memory any more */
+static _Atomic uint64_t node_bytes; /* upper bound of the memory that all allocating nodes may take */
+static _Atomic uint64_t epoch;      /* changes when a graph may have lost its memory */
 
 _Atomic bool ll_graph_memory_is_used;
 
@@ -73,7 +73,7 @@ struct walk {
 	size_t count, capacity;
 	uint64_t *freed; /* addresses */
 	size_t freed_count, freed_capacity;
-	bool is_unknown; /* there are nodes whose insides cannot be seen, or there is no memory */
+	bool is_unknown; /* the content of a node cannot be read, or there is no memory */
 };
 
 static void *append_item(void *array, size_t *count, size_t *capacity, size_t item_bytes)
@@ -172,7 +172,8 @@ static void add_need(struct ll_graph_memory *memory, struct ll_device_state *dev
 		memory->needs[memory->count++] = (struct need){.dev = dev, .bytes = bytes};
 }
 
-/* What cannot be seen may be any of the nodes that there ever were, on the current card. */
+/* If the content of a node cannot be read, the need is the sum of all allocating nodes that the program ever made, on
+ * the current card. */
 static struct ll_graph_memory *sum_up(struct walk *walk)
 {
 	struct ll_cu_context *context;
@@ -271,8 +272,8 @@ void ll_graph_memory_true_up_all(void)
 	}
 }
 
-/* Calls the driver's trim while no launch is in it that needs what graphs have. A thread that captures a stream may do
- * so in the relaxed mode. The card's lock is held. */
+/* Calls the driver's trim while no launch in the driver needs the memory that graphs have. In the relaxed mode a thread
+ * that captures a stream may call it too. The card's lock is held. */
 static ll_cu_result trim_graph_memory(struct ll_device_state *dev, uint64_t most_ns, bool is_wanted)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -331,7 +332,8 @@ static bool cover_need(struct ll_graph_cover *cover, size_t i)
 	ll_growth_lock(dev);
 	used_cards |= UINT64_C(1) << dev->device;
 	ll_growth_enter(dev, LL_GROWTH_GRAPHS);
-	/* A graph that gives its memory back beforehand ends the certainty, and waits for those that had it. */
+	/* If a graph has returned its memory meanwhile, the launch is no longer certain. No trim runs while a certain
+	 * launch is in the driver. */
 	bool is_still = cover->is_certain && is_certain(cover->memory, &cover->place);
 	int rc = is_still ? 0 : cover->is_certain ? -EAGAIN : ll_growth_reserve(dev, &card->growth, need->bytes);
 	if (is_still) {

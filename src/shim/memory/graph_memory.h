@@ -1,16 +1,17 @@
 /*
- * graph_memory.h - the memory of graphs that allocate. It has one sum for each card in the driver.
+ * graph_memory.h - charges the memory of graphs that allocate. The driver reports one sum of this memory for each card.
  *
- * A launch takes the memory, or an upload before it. The driver does not tell how much one graph will take. It takes no
- * more than its allocating nodes have addresses, each stretch of them rounded up to 32 MiB. The library computes that
- * when the graph is instantiated, and reserves it around each launch (growth.h).
+ * The driver allocates the memory at a launch, or at an upload before it. It does not report how much one graph will
+ * take. A graph takes at most the sum of its allocating nodes' address ranges, each range rounded up to 32 MiB. The
+ * library computes this sum when the graph is instantiated, and reserves it around each launch (growth.h).
  *
- * A graph that was launched before has its memory, and takes nothing new, as long as it is launched in the same stream,
- * nothing was given back, no graph has moved to another stream, and no graph has kept an allocation (the driver may
- * have to find other memory then: CUDA Programming Guide, "Graph Memory Nodes"). Such a launch reserves nothing.
+ * A graph that was launched before has its memory and takes no new memory, if four conditions hold: it is launched in
+ * the same stream, the driver has returned no graph memory to the card, no graph has moved to another stream, and no
+ * graph has kept an allocation after its end. Otherwise the driver may need other memory (CUDA Programming Guide,
+ * "Graph Memory Nodes"). If the four conditions hold, the launch reserves nothing.
  *
- * Otherwise, if the limit refuses the reserve, pools and graphs give up what they keep; if it refuses it then, the
- * launch is refused.
+ * If the limit refuses the reserve, pools and graphs give up the memory that they keep, and the library tries again. If
+ * the limit refuses again, the launch is refused.
  */
 #ifndef LOADLINE_SHIM_MEMORY_GRAPH_MEMORY_H
 #define LOADLINE_SHIM_MEMORY_GRAPH_MEMORY_H
@@ -25,51 +26,53 @@
 
 struct ll_graph_memory;
 
-/* Whether the process has graphs that allocate. One load. */
+/* True if the process has graphs that allocate. One load. */
 extern _Atomic bool ll_graph_memory_is_used;
 
-/* The program has added a node that allocates so many bytes to a graph. */
+/* Notes that the program has added a node that allocates `bytes` to a graph. */
 void ll_graph_memory_expect(uint64_t bytes);
 
-/* What an executable graph made from this graph will need. NULL: nothing, or there is no memory for the answer. */
+/* Returns the memory that an executable graph made from this graph will need. NULL: none, or there is no memory for the
+ * object. */
 struct ll_graph_memory *ll_graph_memory_of(struct ll_cu_graph *graph);
 void ll_graph_memory_free(struct ll_graph_memory **memory);
 
-/* The driver has made the executable graph, or changed it. *memory is taken over, and is NULL then. */
+/* Call it when the driver has made or changed the executable graph. Takes ownership of *memory and sets it to NULL. If
+ * there is no memory to keep it, *memory stays the caller's. */
 void ll_graph_memory_keep(const struct ll_cu_graph_exec *exec, struct ll_graph_memory **memory);
 
-/* The executable graph is about to be destroyed. A later one may get its handle. */
+/* Call it before the executable graph is destroyed, because a later one may get its handle. */
 void ll_graph_memory_forget(const struct ll_cu_graph_exec *exec);
 
-/* What is reserved around a launch or an upload. */
+/* The reservation around a launch or an upload. */
 struct ll_graph_cover {
-	struct ll_graph_memory *memory; /* NULL: nothing */
+	struct ll_graph_memory *memory; /* NULL: nothing is reserved */
 	struct ll_stream_place place;
-	size_t entered;    /* cards */
-	uint64_t reserved; /* a bit for each of them */
-	bool is_certain;   /* it takes nothing new */
+	size_t entered;    /* number of cards in the driver's call */
+	uint64_t reserved; /* one bit for each card with a reservation */
+	bool is_certain;   /* the launch takes no new memory */
 	bool is_refused;   /* the driver must not be called */
-	bool is_over;      /* once ended: graphs have more than was foreseen, and than the limit has room for */
+	bool is_over;      /* set at the end: graphs have more memory than was reserved and than the limit allows */
 };
 struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, struct ll_cu_stream *stream);
 
-/* Returns what that executable graph needs, for ll_graph_memory_begin. */
+/* Returns the memory that the executable graph needs, for ll_graph_memory_begin. */
 struct ll_graph_memory *ll_graph_memory_find(const struct ll_cu_graph_exec *exec);
 
-/* The driver has taken the launch (or the upload: is_launched is false). */
+/* Notes that the driver has accepted the launch, or the upload if is_launched is false. */
 void ll_graph_memory_note(struct ll_graph_cover *cover, bool is_launched);
 
-/* Ends it, in whichever way the scope is left. */
+/* Ends the reservation. Called when the scope is left in any way. */
 void ll_graph_memory_end(struct ll_graph_cover *cover);
 
-/* Corrects the charge of the card's graphs; of all cards'. */
+/* Correct the charge of the graphs of one card, and of all cards. */
 void ll_graph_memory_true_up(struct ll_device_state *dev);
 void ll_graph_memory_true_up_all(void);
 
-/* Gives up what the card's graphs keep. True: the charge has become less. */
+/* Gives up the memory that the card's graphs keep. Returns true if the charge has become less. */
 bool ll_graph_memory_release(struct ll_device_state *dev);
 
-/* The driver's function of that name, for the program. */
+/* Does cuDeviceGraphMemTrim for the program. */
 ll_cu_result ll_graph_memory_trim(ll_cu_device device);
 
 #endif

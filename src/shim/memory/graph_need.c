@@ -9,7 +9,7 @@ static bool is_before(const struct ll_graph_block *a, const struct ll_graph_bloc
 	return a->device != b->device ? a->device < b->device : a->address < b->address;
 }
 
-/* Shell's sort, because qsort of some C libraries allocates. */
+/* Shell's sort, because qsort allocates memory in some C libraries. */
 void ll_graph_need_sort(struct ll_graph_block *blocks, size_t count)
 {
 	for (size_t step = count / 2; step > 0; step = step == 2 ? 1 : step * 5 / 11) {

@@ -10,7 +10,8 @@
 
 enum { CARDS = 64 };
 
-/* No call of the driver takes so long but for a reason of its own. After that a thread goes on without waiting. */
+/* The longest wait for a closed card. After it a thread continues, because only a call of the driver that hangs takes
+ * longer. */
 #define ENTER_MOST_NS (2 * LL_NS_PER_S)
 
 struct group {
@@ -22,7 +23,7 @@ static struct card {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned waiting;
-	int cancel_state; /* of the thread that has the lock, before it locked */
+	int cancel_state; /* cancel state that the thread with the lock had before it locked */
 	struct group groups[LL_GROWTH_KINDS];
 } cards[CARDS];
 
@@ -43,7 +44,7 @@ static void init_cards(void)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* The parent's calls do not end in the child. */
+/* Resets all counts, because the parent's calls do not end in the child. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -82,9 +83,10 @@ void ll_growth_unlock(const struct ll_device_state *dev)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* ---- who is in the driver ---- */
+/* ---- calls in the driver ---- */
 
-/* Lets go of the lock until something has changed. False: it is later than until_ns. */
+/* Releases the lock until another thread calls tell_change. Returns false if until_ns (CLOCK_MONOTONIC) is reached
+ * first. */
 static bool wait_for_change(struct card *card, uint64_t until_ns)
 {
 	struct timespec until = {.tv_sec = (time_t)(until_ns / LL_NS_PER_S), .tv_nsec = (long)(until_ns % LL_NS_PER_S)};
@@ -187,8 +189,8 @@ void ll_growth_end(struct ll_growth *growth, uint64_t bytes)
 
 bool ll_growth_settle(struct ll_device_state *dev, struct ll_growth *growth, uint64_t has_bytes)
 {
-	/* A call that is pending may have taken its bytes already, and its bytes are charged. So only a charge that is
-	 * more than both together is too high. */
+	/* The pending bytes of a call are charged, and the driver may have allocated them already. So the charge is too
+	 * high only if it exceeds the sum of has_bytes and pending_bytes. */
 	uint64_t most_bytes = has_bytes + growth->pending_bytes, before = growth->charged_bytes;
 	int rc = 0;
 	if (before > most_bytes) {

@@ -6,7 +6,7 @@
 #include "shim/memory/footprint.h"
 
 struct ll_lent {
-	uint64_t id, bytes; /* of the memory (exported.h); in whole blocks of the card */
+	uint64_t id, bytes; /* id of the memory (exported.h); size in whole blocks of the card */
 	struct ll_lent *next;
 };
 

@@ -1,6 +1,6 @@
 /*
- * lent.h - blocks of an exported pool that the program has freed, and that other processes have imported. They stay on
- * the card whatever the pool gives back. For pools.c, which calls with the card's lock held.
+ * lent.h - a list of blocks of an exported pool that the program has freed and that other processes have imported. Such
+ * blocks stay on the card even if the pool returns its memory. Only pools.c uses this file. It holds the card's lock.
  */
 #ifndef LOADLINE_SHIM_MEMORY_LENT_H
 #define LOADLINE_SHIM_MEMORY_LENT_H
@@ -12,18 +12,19 @@
 #include "shim/device_state.h"
 #include "shim/memory/extents.h"
 
-struct ll_lent; /* a list; NULL: nothing is lent */
+struct ll_lent; /* a list; NULL: empty */
 
-/* Whether the process ever lent anything, so that charges of pools may change without its doing. */
+/* True if the process had such a block at some time. Then the charges of pools may change without a call of this
+ * process. */
 extern _Atomic bool ll_lent_is_any;
 
-/* The program has freed an exported block. It is in the list from now on if somebody else has it. */
+/* Call it when the program has freed an exported block. Adds the block to the list if another process holds it. */
 void ll_lent_add(struct ll_lent **list, const struct ll_extent *block);
 
-/* What others still hold, in bytes. Takes out of the list what nobody holds any more. */
+/* Returns the bytes that other processes still hold. Removes blocks from the list that no process holds. */
 uint64_t ll_lent_bytes(struct ll_lent **list, struct ll_device_state *dev);
 
-/* The pool ends: what others hold is charged by itself (exported.h). */
+/* Empties the list when the pool ends. Blocks that other processes hold are charged separately (exported.h). */
 void ll_lent_end(struct ll_lent **list, struct ll_device_state *dev);
 
 #endif

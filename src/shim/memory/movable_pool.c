@@ -13,13 +13,13 @@
 
 enum { CARDS = 64, CLASSES = 64 };
 
-/* A freed block may be larger than what is asked for by this part of that. */
+/* A freed block may be larger than the requested size by 1 / WASTE_DIVISOR of it. */
 enum { WASTE_DIVISOR = 8 };
 
 struct freed {
-	struct ll_extent block;       /* bytes: what of it still counts as used */
-	struct ll_stream_place place; /* where it was freed; all zero: nowhere, or that stream has ended */
-	struct ll_cu_event *event;    /* NULL: it is done, or its context is about to end */
+	struct ll_extent block;       /* bytes: the part that still counts as used */
+	struct ll_stream_place place; /* the stream of the free; all zero: none, or the stream has ended */
+	struct ll_cu_event *event;    /* NULL: the block is done, or its context is about to end */
 	bool is_done;
 	struct freed *next;
 };
@@ -28,24 +28,24 @@ struct ll_movable_pool {
 	struct ll_device_state *dev;
 	struct ll_cu_mem_pool *handle;
 	uint64_t max_bytes;
-	uint64_t reserved_bytes;              /* of the card, for all blocks */
-	uint64_t told_bytes, told_high_bytes; /* what these would take in a pool of the driver */
-	uint64_t used_bytes, used_high_bytes; /* as the program asked for them */
+	uint64_t reserved_bytes;              /* size of all blocks on the card */
+	uint64_t told_bytes, told_high_bytes; /* the size that the blocks would take in a pool of the driver */
+	uint64_t used_bytes, used_high_bytes; /* sum of the sizes that the program asked for */
 	uint64_t block_count;
 	bool is_destroyed;
-	struct freed *freed[CLASSES]; /* by the highest bit of their size */
+	struct freed *freed[CLASSES]; /* one list for each highest bit of the block's size */
 	struct ll_movable_pool *next;
 };
 
 static struct card {
-	pthread_mutex_t lock; /* guards its pools */
+	pthread_mutex_t lock; /* guards the card's pools */
 	struct ll_movable_pool *pools;
 	bool is_frozen;
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ll_fork_item fork_item;
-static _Atomic uint64_t pooled_cards; /* a bit for each card that has pools */
+static _Atomic uint64_t pooled_cards; /* one bit for each card that has pools */
 
 _Atomic uint32_t ll_movable_pools_freed;
 
@@ -56,7 +56,7 @@ static void init_cards(void)
 		pthread_mutex_init(&cards[i].lock, NULL);
 }
 
-/* The child has none of the parent's memory on the card. */
+/* Forgets all pools, because the child has no memory of the parent on the card. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -83,7 +83,8 @@ static void leave_relaxed(const enum ll_cu_capture_mode *before)
 	ll_stream_exchange_capture_mode(*before);
 }
 
-/* Until the end of the scope. The thread's queries do not spoil another thread's capture meanwhile. */
+/* Locks the card until the end of the scope. Meanwhile the thread's queries do not make another thread's capture
+ * invalid. */
 #define LOCK_CARD(card)                                                                                                \
 	LL_SCOPE_NO_CANCEL;                                                                                            \
 	enum ll_cu_capture_mode mode_ __attribute__((cleanup(leave_relaxed), unused)) =                                \
@@ -107,7 +108,8 @@ static void settle_freed(struct ll_movable_pool *pool, struct freed *freed)
 	freed->block.bytes = 0;
 }
 
-/* A lost context's event answers with an error. Its blocks stay until the context ends. */
+/* Returns whether the block is done. If the context has failed, the query of the event returns an error, and the block
+ * stays until the context ends. */
 static bool is_done(struct ll_movable_pool *pool, struct freed *freed)
 {
 	if (!freed->is_done && freed->event && ll_real()->cuEventQuery(freed->event) == LL_CUDA_SUCCESS)
@@ -123,7 +125,8 @@ static struct freed *unlink_freed(struct freed **link)
 	return freed;
 }
 
-/* place NULL: a block whose stream has not reached the free. Returns the link to the best block, or NULL. */
+/* Returns the link to the smallest block that fits, or NULL. place NULL: finds only blocks whose stream has not reached
+ * the free. */
 static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_bytes, const struct ll_stream_place *place)
 {
 	uint64_t most_bytes = room_bytes + room_bytes / WASTE_DIVISOR;
@@ -145,7 +148,7 @@ static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_byte
 static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
 {
 	struct freed *freed = unlink_freed(link);
-	freed->block.bytes = freed->block.room_bytes; /* as it was made */
+	freed->block.bytes = freed->block.room_bytes; /* the size with which the block was made */
 	ll_backing_free(&freed->block);
 	ll_charge_release(&freed->block);
 	pool->reserved_bytes -= freed->block.room_bytes;
@@ -154,7 +157,8 @@ static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
 	free(freed);
 }
 
-/* A block that others have as a DMA buffer is not kept: while it is there nothing of the program may move. */
+/* Returns whether the block must be released when it is done. A block that was exported as a DMA buffer is always
+ * released, because the program's memory cannot be moved while such a block exists. */
 static bool is_to_release(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
 			  const struct ll_stream_place *place)
 {
@@ -163,7 +167,8 @@ static bool is_to_release(const struct ll_movable_pool *pool, const struct freed
 	return freed->block.is_exported || pool->reserved_bytes - freed->block.room_bytes >= keep_bytes;
 }
 
-/* Gives back what is done, the largest first, while keep_bytes are left. place: of this stream alone. */
+/* Releases blocks that are done, the largest first, as long as keep_bytes are left. place: releases only blocks of this
+ * stream; NULL: of all streams. */
 static bool release_pool(struct ll_movable_pool *pool, uint64_t keep_bytes, const struct ll_stream_place *place)
 {
 	bool is_less = false;
@@ -180,7 +185,7 @@ static bool release_pool(struct ll_movable_pool *pool, uint64_t keep_bytes, cons
 	return is_less;
 }
 
-/* Frees a destroyed pool that has no block any more. */
+/* Frees a destroyed pool if it has no more blocks. */
 static void end_if_empty(struct card *card, struct ll_movable_pool *pool)
 {
 	struct ll_movable_pool **link = &card->pools;
@@ -372,7 +377,7 @@ void ll_movable_pool_restart_high(struct ll_movable_pool *pool, enum ll_cu_mem_p
 
 /* ---- all pools ---- */
 
-/* What the driver's pool shall keep when the program has waited. */
+/* Returns how many bytes the pool keeps when the program has waited: the release threshold of the driver's pool. */
 static uint64_t threshold_of(const struct ll_movable_pool *pool)
 {
 	uint64_t bytes = 0;
@@ -383,7 +388,7 @@ static uint64_t threshold_of(const struct ll_movable_pool *pool)
 	return bytes;
 }
 
-/* keeps: down to the thresholds. The card's lock is held. */
+/* Releases blocks of all pools of the card. keeps: the pools keep their thresholds. The card's lock is held. */
 static bool release_card(struct card *card, bool keeps, const struct ll_stream_place *place)
 {
 	bool is_less = false;
@@ -413,7 +418,7 @@ void ll_movable_pools_waited(const struct ll_stream_place *place)
 	}
 }
 
-/* Calls change for each freed block of all cards. */
+/* Calls change() for each freed block of all cards. */
 static void change_freed(void (*change)(struct ll_movable_pool *pool, struct freed *freed, const void *what),
 			 const void *what)
 {

@@ -10,15 +10,15 @@
 enum { CARDS = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t pairs[CARDS][CARDS]; /* of the card whose memory it is, and of the card that uses it */
+static uint32_t pairs[CARDS][CARDS]; /* number of pairs; indices: the card that has the memory, the card that uses it */
 
 static bool is_card(ll_cu_device device)
 {
 	return device >= 0 && device < CARDS;
 }
 
-/* Gives the cards of context `peer` and of the current one. *ret_of NULL: no allocation of that card is backed, or they
- * are one card. Returns the driver's error if it does not say. */
+/* Finds the cards of context `peer` and of the current context. *ret_of is NULL if no allocation is backed, or if both
+ * contexts are on one card. Returns the driver's error if the driver does not report a card. */
 static ll_cu_result find_pair(struct ll_cu_context *peer, struct ll_device_state **ret_of, ll_cu_device *ret_user)
 {
 	struct ll_cu_context *popped;

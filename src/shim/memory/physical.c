@@ -5,7 +5,8 @@
 #include "shim/interpose/real.h"
 #include "shim/memory/exported.h"
 
-/* Stand-ins are above all addresses of a program, and handles of the driver are addresses or small numbers. */
+/* The first stand-in. It is above all addresses of a program. The driver's handles are addresses or small numbers, so
+ * no handle is in this range. */
 #define STAND_IN_FIRST (UINT64_C(0x4c4c) << 48)
 
 static _Atomic uint32_t last_serial;
@@ -106,7 +107,8 @@ void ll_physical_describe(ll_cu_mem_handle number, struct ll_cu_mem_allocation_p
 	prop->is_rdma_capable = physical.is_rdma_capable;
 }
 
-/* Changes for ll_extents_change on physical memory. They return false when nothing holds the memory any more. */
+/* Functions for ll_extents_change on physical memory. They return false when no handle and no mapping holds the memory.
+ */
 static bool add_handle(struct ll_extent *physical, uint64_t unused)
 {
 	(void)unused;
@@ -149,7 +151,7 @@ void ll_physical_exported(ll_cu_mem_handle number, enum ll_cu_mem_handle_type ty
 		ll_exported_as_bytes(LL_EXTENT_PHYSICAL, number, shareable, LL_CU_MEM_FABRIC_HANDLE_BYTES);
 }
 
-/* The memory is this process's own, or was imported before, and its handle came back with the same number. */
+/* Adds a use if the driver returned a known handle: this process made the memory or imported it before. */
 static bool add_use(ll_cu_mem_handle handle)
 {
 	return ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
@@ -162,7 +164,7 @@ static uint64_t id_of(struct ll_device_state *dev, enum ll_cu_mem_handle_type ty
 		   : ll_exported_id_of_descriptor(dev, (int)(intptr_t)shareable);
 }
 
-/* Whose card the memory is on. False: it takes nothing of a card. */
+/* Finds the charge target of the memory's card. Returns false if the memory is not on a card. */
 static bool find_target(ll_cu_mem_handle handle, struct ll_charge_target *ret_target)
 {
 	struct ll_cu_mem_allocation_prop prop;
@@ -210,7 +212,7 @@ ll_cu_result ll_physical_before_map(ll_cu_mem_handle number, size_t bytes)
 	return status;
 }
 
-/* Adds a handle if the program has one, or a mapping, of this very memory. */
+/* Adds a handle if the extent is of the same memory. */
 static bool add_handle_of(struct ll_extent *physical, uint64_t serial)
 {
 	physical->handles += physical->serial == serial;
@@ -231,7 +233,7 @@ bool ll_physical_retain_at(uint64_t address, ll_cu_mem_handle *ret_number)
 	return is_found;
 }
 
-/* The program holds a stand-in's memory no more. */
+/* Releases the memory of a stand-in that the program no longer holds. */
 static ll_cu_result let_go(const struct ll_extent *physical, ll_cu_result (*release)(ll_cu_mem_handle))
 {
 	ll_cu_result status = release(physical->real);
@@ -248,8 +250,8 @@ static ll_cu_result release_stand_in(ll_cu_mem_handle number, ll_cu_result (*rel
 	return is_last ? let_go(&before, release) : LL_CUDA_SUCCESS;
 }
 
-/* The count is lowered before the driver is asked, and raised again if the driver refuses: as soon as the driver has
- * released the last handle, other memory may get its number. */
+/* Lowers the count before the driver's call, and raises it again if the driver refuses. When the driver has released
+ * the last handle, other memory may get the same number at once. */
 ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release)(ll_cu_mem_handle))
 {
 	struct ll_extent before;
@@ -265,7 +267,7 @@ ll_cu_result ll_physical_release(ll_cu_mem_handle handle, ll_cu_result (*release
 	return status;
 }
 
-/* A mapping has ended. If it was the last thing that held the memory, the charge is given back. */
+/* Notes that a mapping has ended. If no other mapping and no handle holds the memory, returns the charge. */
 static void forget_mapping(const struct ll_extent *mapping)
 {
 	struct ll_extent before;
@@ -330,8 +332,8 @@ void ll_physical_accessed(ll_cu_deviceptr address, size_t bytes, const struct ll
 		ll_extents_change(LL_EXTENT_MAPPING, mapping.address, change_access, (uintptr_t)&change, NULL);
 }
 
-/* One call may undo several mappings that lie one after the other. Nobody maps there before the driver has undone them,
- * and the driver keeps the memory until then; so the mappings are forgotten after the call. */
+/* One call may remove several adjacent mappings. The mappings are removed from the map after the driver's call, because
+ * until then no other mapping can be at these addresses and the driver keeps the memory. */
 ll_cu_result ll_physical_unmap(ll_cu_deviceptr address, size_t bytes, ll_cu_result (*unmap)(ll_cu_deviceptr, size_t))
 {
 	struct ll_extent mapping = {.address = address - 1};
@@ -355,7 +357,7 @@ static ll_cu_result visit_mappings(const struct ll_extent *physical,
 	struct ll_extent mapping = {0};
 	uint32_t left = physical->mappings;
 	ll_cu_result status = LL_CUDA_SUCCESS;
-	/* Nearly all memory is mapped once: then the map need not be searched. */
+	/* Nearly all memory is mapped once. In this case no search of the map is needed. */
 	if (left == 1 && ll_extents_find(LL_EXTENT_MAPPING, physical->mapped_at, &mapping) &&
 	    mapping.handle == physical->address && mapping.serial == physical->serial)
 		return visit(&mapping, physical);

@@ -1,10 +1,10 @@
-/* The gaps of pools: which allocation may use which gap, and how waits for streams and their ends change that. */
+/* Keeps the gaps of pools when streams reach their frees, when the program waits, and when streams end. */
 #include "base/clock.h"
 #include "shim/interpose/stream.h"
 #include "shim/memory/footprint.h"
 #include "shim/memory/pool_state.h"
 
-static _Atomic uint64_t last_gap; /* each gap has a number */
+static _Atomic uint64_t last_gap; /* number of the last gap */
 
 uint64_t ll_pools_new_free(void)
 {
@@ -21,8 +21,9 @@ void ll_pool_forget_gaps(struct ll_pool *pool)
 
 enum { STREAMS = 8 };
 
-/* How long the end of a stream waits until nobody asks the driver about it, and how often. The question takes longer
- * only while another thread is in a call on the stream, which the program must not destroy then. */
+/* The destruction of a stream waits until no thread asks the driver about streams: at most ASKED_PAUSES times
+ * ASKED_PAUSE_NS. The query takes longer only while another thread is in a call on the stream. A correct program does
+ * not destroy a stream in this time. */
 #define ASKED_PAUSE_NS (20 * LL_NS_PER_MS)
 enum { ASKED_PAUSES = 100 };
 
@@ -35,7 +36,7 @@ static bool is_among(const struct ll_stream_place *places, size_t count, const s
 	return false;
 }
 
-/* Returns how many streams have left gaps that are large enough. The card's lock is held. */
+/* Finds streams with gaps of at least `bytes`, and returns their number. The card's lock is held. */
 static size_t find_streams(struct ll_pool *pool, uint64_t bytes, struct ll_stream_place *ret_places)
 {
 	size_t count = 0;
@@ -48,7 +49,7 @@ static size_t find_streams(struct ll_pool *pool, uint64_t bytes, struct ll_strea
 	return count;
 }
 
-/* The driver is asked without the lock: if a stream's queue is full, it answers when there is room. */
+/* Asks the driver without the lock, because the driver only answers when the stream's queue has room. */
 bool ll_pool_ask_streams(struct ll_pool *pool, uint64_t bytes)
 {
 	struct ll_stream_place places[STREAMS];
@@ -82,13 +83,13 @@ bool ll_pool_ask_streams(struct ll_pool *pool, uint64_t bytes)
 
 #define STEP_BYTES LL_FOOTPRINT_POOL_STEP_BYTES
 
-/* Where the step ends that has the byte before `end`. */
+/* Returns the end of the step that contains the byte before `end`. */
 static uint64_t step_end(const struct ll_pool *pool, uint64_t end)
 {
 	return end + (pool->base - end) % STEP_BYTES;
 }
 
-/* Where the next block or gap begins behind the address, at most `most`. */
+/* Returns the begin of the next block or gap after the address, at most `most`. */
 static uint64_t next_known(const struct ll_pool *pool, uint64_t address, uint64_t most)
 {
 	struct ll_extent next = {.kind = LL_EXTENT_PLAIN, .address = address - 1};
@@ -99,9 +100,9 @@ static uint64_t next_known(const struct ll_pool *pool, uint64_t address, uint64_
 	return most;
 }
 
-/* A pool whose blocks all lie in new steps tells where steps begin. Steps that were there before may have room that was
- * freed and that the library has forgotten. So the gap is noted only if there is nothing in it, and if the block lies
- * in new steps but for its first one, where the former growth ended. */
+/* If the pool was empty before, the block's address is the begin of a step. Older steps may contain freed memory that
+ * the library has forgotten. So the gap is noted only if no known block or gap is in it, and only if the block is in
+ * new steps. The block's first step may be older if the former growth ended there. */
 void ll_pool_note_growth(struct ll_pool *pool, uint64_t address, uint64_t bytes, uint64_t grown_bytes)
 {
 	uint64_t end = address + ll_footprint_round(bytes, LL_GAPS_BLOCK_BYTES);
@@ -122,11 +123,12 @@ void ll_pool_note_growth(struct ll_pool *pool, uint64_t address, uint64_t bytes,
 /* ---- waits, and streams that end ---- */
 
 struct wait {
-	struct ll_stream_place place; /* all zero: not one stream alone */
+	struct ll_stream_place place; /* all zero: the wait was not for one stream */
 	uint64_t last_gap;
 };
 
-/* A pool that keeps less than it has may have given back what was free. */
+/* If the pool's release threshold is below its size, the pool may have returned its free memory to the card. Then all
+ * its gaps are forgotten. */
 static void note_wait(struct ll_pool *pool, const void *argument)
 {
 	const struct wait *wait = argument;
@@ -139,7 +141,7 @@ static void note_wait(struct ll_pool *pool, const void *argument)
 		ll_gaps_waited(&pool->gaps, &wait->place, wait->last_gap);
 }
 
-/* Calls change for each pool of all cards, under the lock. */
+/* Calls change() for each pool of all cards, under the card's lock. */
 static void change_pools(void (*change)(struct ll_pool *pool, const void *argument), const void *argument)
 {
 	for (uint64_t left = ll_pool_cards(); left; left &= left - 1) {
@@ -176,7 +178,8 @@ static void forget_stream(struct ll_pool *pool, const void *stream)
 	pool->is_known &= pool->gaps.count == before;
 }
 
-/* A thread that asks about the stream does so before the stream was forgotten. */
+/* Waits until no thread asks the driver about streams. A thread that asks now has found the stream before it was
+ * forgotten. */
 static void wait_for_asking(void)
 {
 	for (uint64_t left = ll_pool_cards(); left; left &= left - 1) {

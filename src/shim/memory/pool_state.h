@@ -1,5 +1,5 @@
 /*
- * pool_state.h - what pools.c and pool_gaps.c know of a pool. No other file includes it.
+ * pool_state.h - the state of a pool, for pools.c and pool_gaps.c. No other file includes it.
  */
 #ifndef LOADLINE_SHIM_MEMORY_POOL_STATE_H
 #define LOADLINE_SHIM_MEMORY_POOL_STATE_H
@@ -12,21 +12,21 @@
 
 struct ll_pool {
 	struct ll_cu_mem_pool *handle;
-	struct ll_device_state *dev; /* NULL: the pool takes nothing of a card */
+	struct ll_device_state *dev; /* NULL: the pool takes no memory of a card */
 	struct ll_growth growth;
-	uint64_t has_bytes; /* what the driver said last */
+	uint64_t has_bytes; /* the reserved size that the driver last reported */
 	struct ll_gaps gaps;
-	uint32_t frees;  /* their number, but never 0 */
-	unsigned calls;  /* allocations that are being made */
-	uint64_t serial; /* how many have begun */
-	uint64_t base;   /* where a step begins; 0: not known */
-	bool is_known;   /* no gap was forgotten since it was empty */
+	uint32_t frees;  /* number of the last free, never 0 */
+	unsigned calls;  /* number of allocations in progress */
+	uint64_t serial; /* number of allocations that have begun */
+	uint64_t base;   /* an address where a step of the pool begins; 0: not known */
+	bool is_known;   /* no gap was forgotten since the pool was empty */
 	uint64_t block_count;
 	bool is_destroyed;
-	bool is_over;                    /* it has more than the limit has room for, and is to give it back */
-	struct ll_movable_pool *movable; /* NULL: its memory stays on the card */
+	bool is_over;                    /* the pool has more memory than the limit allows, and must return it */
+	struct ll_movable_pool *movable; /* NULL: the pool's memory cannot be evicted */
 	struct ll_lent *lent;            /* freed blocks that other processes have imported */
-	_Atomic uint64_t peers;          /* cards that may use its memory too: a bit for each ordinal */
+	_Atomic uint64_t peers;          /* other cards that may use its memory: one bit for each ordinal */
 	struct ll_pool *next;
 };
 
@@ -34,17 +34,18 @@ struct ll_pool {
 struct ll_pool_card {
 	struct ll_pool *pools;
 	struct ll_movable_pool
-	    *of_plain;   /* plain allocations that were freed in the order of a stream; NULL: none yet */
-	unsigned asking; /* threads that ask the driver about streams */
+	    *of_plain;   /* pool of plain allocations that were freed in stream order; NULL: none yet */
+	unsigned asking; /* number of threads that ask the driver about streams */
 };
 
-/* ll_growth_unlock unlocks it. */
+/* Locks the card's pools. ll_growth_unlock unlocks them. */
 struct ll_pool_card *ll_pool_card_lock(const struct ll_device_state *dev);
 
-/* Cards that have pools, a bit for each. */
+/* Returns the cards that have pools, one bit for each. */
 uint64_t ll_pool_cards(void);
 
-/* *ret_value is 0 if the driver does not say. Returns its error, or LL_CUDA_SUCCESS if it lacks the function. */
+/* Reads an attribute of the driver's pool. *ret_value is 0 on failure. Returns the driver's error, or LL_CUDA_SUCCESS
+ * if the driver does not have the function. */
 static inline ll_cu_result ll_pool_read(const struct ll_pool *pool, enum ll_cu_mem_pool_attribute attribute,
 					uint64_t *ret_value)
 {
@@ -53,18 +54,19 @@ static inline ll_cu_result ll_pool_read(const struct ll_pool *pool, enum ll_cu_m
 	return ll_real_has_failed(status) ? status : LL_CUDA_SUCCESS;
 }
 
-/* Asks the driver which streams have reached their frees of blocks that are large enough: their gaps are for any stream
- * then, unless the program has forbidden that. False: none has. The card's lock is not held. */
+/* Finds the streams with gaps of at least `bytes`, and asks the driver which of them have no work left. Any stream may
+ * then use the gaps of these streams, unless the program has forbidden such reuse. Returns false if there is no such
+ * stream. The caller does not hold the card's lock. */
 bool ll_pool_ask_streams(struct ll_pool *pool, uint64_t bytes);
 
-/* The pool may have given memory back. The card's lock is held. */
+/* Forgets all gaps of the pool, because it may have returned memory to the card. The card's lock is held. */
 void ll_pool_forget_gaps(struct ll_pool *pool);
 
-/* The driver has put a block there, and the pool has grown by so many bytes for it alone: notes the gap behind the
- * block in its last step. The card's lock is held. */
+/* Call it when the driver has put a block at this address and the pool has grown by grown_bytes for this block alone.
+ * Notes the gap behind the block in the block's last step. The card's lock is held. */
 void ll_pool_note_growth(struct ll_pool *pool, uint64_t address, uint64_t bytes, uint64_t grown_bytes);
 
-/* The number of a block that was just freed. */
+/* Returns a new number for a block that was just freed. */
 uint64_t ll_pools_new_free(void);
 
 #endif

@@ -17,8 +17,8 @@
 
 enum { CARDS = 64 };
 
-/* How long a thread waits until it may have a gap to itself: as long as others may be in the driver (charge.h). And:
- * until others' reserves that were not needed are given back. */
+/* ALONE: the longest wait until a thread may use a gap alone, while other calls are in the driver. DRAIN: the longest
+ * wait until other calls return reserves that they did not need. */
 #define ALONE_MOST_NS (2 * LL_NS_PER_S)
 #define DRAIN_MOST_NS (20 * LL_NS_PER_MS)
 
@@ -65,8 +65,8 @@ static void trim_driver(const struct ll_pool *pool)
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* Tells what the pool takes of the card, where it has `has_bytes`. If it has given memory back that others hold, that
- * is on the card still. */
+/* Computes the size of the pool's memory on the card. The driver reports has_bytes for the pool. Memory that the pool
+ * has returned but that other processes hold is still on the card. */
 static ll_cu_result read_taken(struct ll_pool *pool, uint64_t has_bytes, uint64_t *ret_bytes)
 {
 	uint64_t used = 0, lent = ll_lent_bytes(&pool->lent, pool->dev);
@@ -75,7 +75,7 @@ static ll_cu_result read_taken(struct ll_pool *pool, uint64_t has_bytes, uint64_
 	return status;
 }
 
-/* If the driver does not say what the pool has, the charge stays. The card's lock is held. */
+/* Corrects the pool's charge. If the driver does not report its size, the charge stays. The card's lock is held. */
 static bool settle_pool(struct ll_pool *pool)
 {
 	uint64_t has_bytes, taken;
@@ -88,7 +88,7 @@ static bool settle_pool(struct ll_pool *pool)
 	return ll_growth_settle(pool->dev, &pool->growth, taken);
 }
 
-/* The card's lock is held. False: the pool has more than the limit has room for. */
+/* Corrects the pool's charge. If it exceeds the limit, trims the pool and returns false. The card's lock is held. */
 static bool true_up(struct ll_pool *pool)
 {
 	if (pool->is_destroyed)
@@ -134,9 +134,8 @@ static uint64_t charged_on(const struct ll_pool_card *card)
 	return bytes;
 }
 
-/* Trims all pools of the card, unless a thread has a gap of one to itself. First it lets calls that are in the driver
- * end, because they have reserved more than most of them need. The card's lock is held. Returns whether the charge has
- * become less. */
+/* Trims all pools of the card, unless a thread uses a gap alone. First waits for calls in the driver, because most have
+ * reserved more than they need. Returns whether the charge has become less. The card's lock is held. */
 static bool trim_card(const struct ll_device_state *dev, const struct ll_pool_card *card, uint64_t most_ns)
 {
 	unsigned calls;
@@ -147,7 +146,7 @@ static bool trim_card(const struct ll_device_state *dev, const struct ll_pool_ca
 		if (pool->is_destroyed || !pool->has_bytes)
 			continue;
 		trim_driver(pool);
-		if (calls) /* they may take as much as the trim gives back */
+		if (calls) /* these calls may take as much memory as the trim returns */
 			ll_pool_forget_gaps(pool);
 	}
 	true_up_card(card);
@@ -179,8 +178,8 @@ void ll_pool_expect_graphs(uint64_t bytes)
 	note_use();
 }
 
-/* Adds a pool. If another thread adds the same pool at the same time, both get the same one. dev NULL: the pool takes
- * nothing of a card. movable is the pool's from now on. */
+/* Adds a pool. If another thread adds the same pool at the same time, both get the same object. dev NULL: the pool
+ * takes no memory of a card. The pool owns `movable` from now on. */
 static struct ll_pool *add_pool(struct ll_cu_mem_pool *handle, struct ll_device_state *dev,
 				struct ll_movable_pool *movable)
 {
@@ -245,14 +244,14 @@ void ll_pool_add(struct ll_cu_mem_pool *handle, const struct ll_cu_mem_pool_prop
 		add_pool(handle, dev, NULL);
 }
 
-/* Returns the pool; NULL: the program did not make it, or it is a default one that was not used yet. */
+/* Returns the pool; NULL: the program did not make it, or it is a default pool that was not used yet. */
 static struct ll_pool *find_pool(struct ll_cu_mem_pool *handle)
 {
 	struct ll_extent extent;
 	return ll_extents_find(LL_EXTENT_POOL, ll_extent_handle(handle), &extent) ? extent.pool : NULL;
 }
 
-/* *failure: the driver's error, if it does not say. */
+/* Returns whether the pool is the card's default pool. *failure: the driver's error, if the call failed. */
 static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device, ll_cu_result *failure)
 {
 	struct ll_cu_mem_pool *pool;
@@ -271,7 +270,7 @@ static bool is_managed_default_of(struct ll_cu_mem_pool *handle, ll_cu_device de
 	       pool == handle;
 }
 
-/* Whether it is the default pool of managed memory without a location. */
+/* Returns whether it is the default pool of managed memory without a location. */
 static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 {
 	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
@@ -281,8 +280,8 @@ static bool is_default_of_none(struct ll_cu_mem_pool *handle)
 	       pool == handle;
 }
 
-/* Adds a pool that the driver made: a card's default pool, or a pool that takes nothing of a card. If the driver does
- * not say which it is, nothing is remembered. */
+/* Adds a pool that the driver made: a card's default pool, or a pool that takes no memory of a card. If the driver does
+ * not report which it is, adds nothing. */
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle, ll_cu_result *failure)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
@@ -295,7 +294,8 @@ static struct ll_pool *add_default(struct ll_cu_mem_pool *handle, ll_cu_result *
 	return *failure ? NULL : add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL, NULL);
 }
 
-/* *ret_pool NULL: there is no memory for it. Returns the driver's error if it does not say which pool it is. */
+/* Finds or adds the pool of the handle. *ret_pool NULL: there is no memory for it. Returns the driver's error if the
+ * driver does not report which pool it is. */
 static ll_cu_result find_or_add(struct ll_cu_mem_pool *handle, struct ll_pool **ret_pool)
 {
 	ll_cu_result failure = LL_CUDA_SUCCESS;
@@ -305,7 +305,7 @@ static ll_cu_result find_or_add(struct ll_cu_mem_pool *handle, struct ll_pool **
 	return *ret_pool ? LL_CUDA_SUCCESS : failure;
 }
 
-/* handle NULL: the pool that the card's streams use. */
+/* Finds the pool of an allocation. handle NULL: the pool that the card's streams use. */
 static ll_cu_result find_used(const struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
 			      struct ll_pool **ret_pool)
 {
@@ -318,7 +318,7 @@ static ll_cu_result find_used(const struct ll_device_state *dev, struct ll_cu_me
 
 /* ---- allocations ---- */
 
-/* The card's lock is held, in the following functions too. */
+/* The card's lock is held in this and the following functions. */
 static bool reserve_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_growth *growth)
 {
 	ll_growth_enter(pool->dev, LL_GROWTH_POOLS);
@@ -329,8 +329,7 @@ static bool reserve_growth(struct ll_pool *pool, uint64_t bytes, struct ll_pool_
 	return rc != -ENOMEM;
 }
 
-/* Takes the card's pools for this call alone, if the pool surely has a gap for it. Nobody else can get into the gap
- * then. */
+/* If the pool has a known gap for this call, closes the card, so that no other call can take the gap. */
 static bool reserve_gap(struct ll_pool *pool, uint64_t bytes, uint64_t most_bytes, const struct ll_stream_place *place,
 			struct ll_pool_growth *growth)
 {
@@ -348,7 +347,7 @@ static bool reserve_gap(struct ll_pool *pool, uint64_t bytes, uint64_t most_byte
 	return true;
 }
 
-/* has_patience: first lets the pools give up what they keep. */
+/* Begins an allocation. has_patience: if the limit refuses it, the pools first give up the memory that they keep. */
 static bool begin_growth(struct ll_pool *pool, uint64_t bytes, const struct ll_stream_place *place, bool has_patience,
 			 struct ll_pool_growth *growth)
 {
@@ -393,7 +392,7 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	return growth;
 }
 
-/* The block is in the map of extents, and out of the gaps, before another call may begin. */
+/* Puts the block into the map of extents and removes it from the gaps. Both happen before another call may begin. */
 static void keep_block(struct ll_pool *pool, const struct ll_pool_growth *growth, ll_cu_deviceptr address,
 		       uint64_t bytes, uint64_t grown_bytes)
 {
@@ -462,7 +461,7 @@ void ll_pool_shed(struct ll_pool *pool)
 	ll_growth_unlock(pool->dev);
 }
 
-/* From the driver's call on another thread may get the block's place. So the gap is noted before. */
+/* Notes the gap before the driver's call, because from that call on another thread may get the block's addresses. */
 bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 {
 	if (!ll_pools_are_used || !ll_extents_remove(LL_EXTENT_BLOCK, address, ret_block))
@@ -477,7 +476,7 @@ bool ll_pool_take(ll_cu_deviceptr address, struct ll_extent *ret_block)
 	return true;
 }
 
-/* The last block of a pool that was destroyed is gone. The card's lock is held. */
+/* Frees a destroyed pool when its last block is gone. The card's lock is held. */
 static void forget_pool(struct ll_pool_card *card, struct ll_pool *pool)
 {
 	struct ll_pool **link = &card->pools;
@@ -490,7 +489,7 @@ static void forget_pool(struct ll_pool_card *card, struct ll_pool *pool)
 	free(pool);
 }
 
-/* place NULL: when the place is free is not known. */
+/* Ends a block after the driver's call. place NULL: when its memory may be used again is not known. */
 static void end_block(const struct ll_extent *block, ll_cu_result status, const struct ll_stream_place *place)
 {
 	struct ll_pool *pool = block->pool;
@@ -581,7 +580,7 @@ ll_cu_result ll_pool_set_access(struct ll_cu_mem_pool *handle, const struct ll_c
 	return status;
 }
 
-/* The cards that may use the pool's memory keep the right: blocks of it may be in use still. */
+/* Cards that may use the pool's memory keep the right, because blocks of the pool may still be in use. */
 void ll_pool_destroyed(struct ll_pool *pool)
 {
 	ll_movable_pool_end(pool->movable);

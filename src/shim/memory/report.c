@@ -13,7 +13,7 @@
 enum { CARDS = 64 };
 #define RETRY_NS (1000 * LL_NS_PER_MS)
 
-/* Cards of which this process has no device state. They stay open. */
+/* The cards for which this process has no device state. Their ports stay open. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ll_fork_item fork_item;
@@ -21,7 +21,7 @@ static struct opened {
 	char uuid[96];
 	struct ll_port *port;
 } opened[CARDS];
-static uint64_t retry_ns; /* nobody answered: before this time nobody is asked again */
+static uint64_t retry_ns; /* loadlined did not reply; before this time the library does not ask again */
 
 static void forget_in_child(struct ll_fork_item *item)
 {
@@ -37,7 +37,7 @@ static void register_fork(void)
 	ll_fork_add(&fork_item);
 }
 
-/* Returns the card; NULL: nobody tells of it. The lock is held. */
+/* Returns the port of the card; NULL: loadlined does not reply, or no entry is free. The lock is held. */
 static struct ll_port *open_port(const char *uuid)
 {
 	size_t i = 0;
@@ -94,7 +94,7 @@ bool ll_report_device(ll_cu_device device, struct ll_report *ret_report)
 	if (ll_device_uuid(device, uuid, sizeof uuid))
 		return ll_report_card(uuid, ret_report);
 	*ret_report = (struct ll_report){.limit_bytes = ll_device_state_settings()->memory_limit_bytes};
-	return ret_report->limit_bytes != 0; /* the driver does not say which card it is */
+	return ret_report->limit_bytes != 0; /* the driver does not report the card's UUID */
 }
 
 bool ll_report_card(const char *uuid, struct ll_report *ret_report)

@@ -1,6 +1,7 @@
 #include "shim/memory/stream_place.h"
 
-/* pthread_self gives an ended thread's number again. */
+/* Returns a number for the calling thread. pthread_self is no such number, because a new thread may get the value of an
+ * ended one. */
 static uint64_t own_number(void)
 {
 	static _Thread_local uint64_t number __attribute__((tls_model("initial-exec")));
