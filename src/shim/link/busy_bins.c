@@ -13,7 +13,7 @@ static uint64_t add_to_bin(_Atomic uint64_t *words, unsigned count, uint64_t bin
 	_Atomic uint64_t *word = &words[number % count];
 	uint64_t before = atomic_load(word);
 	for (;;) {
-		if (before >> NUMBER_SHIFT > number) /* the word is of a later bin by now */
+		if (before >> NUMBER_SHIFT > number) /* the word now belongs to a later bin */
 			return ns;
 		uint64_t had_ns = before >> NUMBER_SHIFT == number ? before & NS_MASK : 0;
 		uint64_t room_ns = bin_ns - had_ns;
@@ -24,7 +24,8 @@ static uint64_t add_to_bin(_Atomic uint64_t *words, unsigned count, uint64_t bin
 	}
 }
 
-/* start_ns and end_ns lie in one bin. What counts there is written into the longer bin around it, too. */
+/* add_long and add_recent add work inside one bin. add_recent adds the part that counts also to the long bin that
+ * contains the short bin. */
 static uint64_t add_long(struct ll_busy_bins *bins, uint64_t at_ns, uint64_t ns)
 {
 	return add_to_bin(bins->long_words, LL_BUSY_LONG_BINS, LL_BUSY_LONG_BIN_NS, at_ns, ns);
@@ -51,7 +52,7 @@ static uint64_t add_stretch(struct ll_busy_bins *bins, uint64_t start_ns, uint64
 	return added_ns;
 }
 
-/* Returns where the last part of a stretch begins, if that part has at most this length. */
+/* Returns the begin of the last part of a stretch. The part has at most most_ns. */
 static uint64_t last_part(uint64_t start_ns, uint64_t end_ns, uint64_t most_ns)
 {
 	return end_ns - start_ns > most_ns ? end_ns - most_ns : start_ns;
@@ -62,7 +63,7 @@ uint64_t ll_busy_bins_add(struct ll_busy_bins *bins, uint64_t start_ns, uint64_t
 	if (end_ns <= start_ns)
 		return 0;
 	uint64_t recent_ns = last_part(start_ns, end_ns, REACH_NS);
-	uint64_t older_ns = last_part(start_ns, recent_ns, LONG_REACH_NS); /* what is still older counts as reported */
+	uint64_t older_ns = last_part(start_ns, recent_ns, LONG_REACH_NS); /* older work counts as reported */
 	return older_ns - start_ns + add_stretch(bins, older_ns, recent_ns, LL_BUSY_LONG_BIN_NS, add_long) +
 	       add_stretch(bins, recent_ns, end_ns, LL_BUSY_BIN_NS, add_recent);
 }

@@ -21,24 +21,24 @@
 #include "shim/link/claim.h"
 #include "shim/link/place_uid.h"
 
-/* HIGH_FD: programs close or reuse low descriptors. */
+/* HIGH_FD: the lowest number of the connection's descriptor, because programs close or reuse low descriptors. */
 enum { HIGH_FD = 512 };
 
-/* A daemon that is starting serves after some ms. */
+/* Time between two tries to connect. A daemon that starts is ready after some ms. */
 #define RETRY_NS (5 * LL_NS_PER_MS)
-/* One that serves answers in some 20 us. With less than this left nothing is asked. */
+/* A daemon replies in some 20 us. If less than this time is left, no request is sent. */
 #define REPLY_NS (100 * LL_NS_PER_MS)
 
 static struct {
 	pthread_once_t once;
-	pthread_mutex_t request_lock; /* one request at a time; held for as long as the caller of a request waits */
-	pthread_mutex_t fd_lock;      /* guards the five below; held for a moment */
+	pthread_mutex_t request_lock; /* allows one request at a time; held while the caller of a request waits */
+	pthread_mutex_t fd_lock;      /* guards the five members below; held briefly */
 	int fd;                       /* -1: none */
 	dev_t device;
 	ino_t inode;
-	uint64_t instance; /* of the daemon; 0: it has not said so yet */
+	uint64_t instance; /* instance number of the daemon; 0: not known yet */
 	uint32_t serial;
-	struct ll_process_id self; /* pid 0: not known yet; under the request_lock */
+	struct ll_process_id self; /* pid 0: not known yet; guarded by request_lock */
 	_Atomic(struct ll_port_pages *) pages;
 	struct ll_fork_item fork;
 } connection = {.once = PTHREAD_ONCE_INIT,
@@ -60,7 +60,8 @@ static bool is_ours(int fd)
 	       st.st_ino == connection.inode;
 }
 
-/* The child's copy is the parent's connection, and the parent's pages are not the child's to write. */
+/* Forgets the connection and the pages in a forked child. The copy of the descriptor is the parent's connection, and
+ * the child must not write to the parent's pages. */
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
@@ -99,13 +100,13 @@ static int open_socket(const char *place, int *ret_fd)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* -1: the limit is lower */
+	int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* -1: the limit of descriptors is lower than HIGH_FD */
 	if (high_fd >= 0) {
 		close(fd);
 		fd = high_fd;
 	}
 	int rc = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0;
-	if (rc == -ENOENT) /* the socket file of the system's loadlined comes with it */
+	if (rc == -ENOENT) /* the socket file of the system's loadlined appears when it starts */
 		rc = -ECONNREFUSED;
 	if (rc)
 		close(fd);
@@ -114,8 +115,8 @@ static int open_socket(const char *place, int *ret_fd)
 	return rc;
 }
 
-/* Where loadlined is now: the job may have moved to the system's since it began. *ret_place: of who was reached, or of
- * who was to be. */
+/* Connects to the job's loadlined, or to the system's loadlined, to which the job may have moved. *ret_place: the place
+ * that was reached or tried. */
 static int open_either(const struct ll_run_settings *settings, struct ll_place *ret_place, int *ret_fd)
 {
 	struct ll_place system;
@@ -174,7 +175,8 @@ static int connect_to(const struct ll_run_settings *settings, struct ll_err *err
 
 /* ---- packets ---- */
 
-/* Between the look and the call a program could give the number to a socket of its own: it has some 100 ns for it. */
+/* The check and the call are not atomic. In the some 100 ns between them the program could reuse the number for its own
+ * socket. */
 static int send_message(const union ll_message *message, const int *fds, size_t fd_count)
 {
 	pthread_mutex_lock(&connection.fd_lock);
@@ -199,7 +201,7 @@ static int receive_message(uint64_t until_ns, union ll_message *ret_message, int
 	}
 }
 
-/* Sends a request, and waits for the answer of that kind. */
+/* Sends a request, and waits for a reply of this kind. */
 static int send_request(union ll_message *message, int fd, enum ll_message_kind kind, uint64_t until_ns,
 			int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count, struct ll_err *err)
 {
@@ -215,7 +217,7 @@ static int send_request(union ll_message *message, int fd, enum ll_message_kind 
 		if (rc == 0 && message->header.serial == serial && message->header.kind == LL_MESSAGE_REFUSED)
 			return ll_err_set(err, message->refused.code, "%s", message->refused.reason);
 	}
-	close_connection(); /* its answer would come for another request */
+	close_connection(); /* otherwise its reply would be taken for the reply to another request */
 	return ll_err_set(err, rc, "loadlined does not answer: %s", strerror(-rc));
 }
 
@@ -326,7 +328,7 @@ static int request_slot(const struct ll_slot_request *request, uint64_t until_ns
 
 /* ---- slots that the process has ---- */
 
-/* False: try again. */
+/* Asks for the slot of a claim again. Returns false if the caller must try again. */
 static bool take_again(struct ll_claim *claim, uint64_t until_ns)
 {
 	struct ll_slot_grant grant = {.pages = NULL};
@@ -337,10 +339,10 @@ static bool take_again(struct ll_claim *claim, uint64_t until_ns)
 	int rc = request_slot(&request, until_ns, &grant, NULL);
 	bool is_same =
 	    rc == 0 && grant.pages == claim->pages && grant.slot == claim->index && grant.token == claim->token;
-	if (is_same) /* for what was said to the former daemon */
+	if (is_same) /* for messages that were sent to the former daemon */
 		atomic_store(&claim->is_wake_due, true);
 	else if (rc == 0 || rc == -ESTALE)
-		atomic_store(&claim->is_refused, true); /* the agent's next beat takes another claim */
+		atomic_store(&claim->is_refused, true); /* the agent takes another claim at its next heartbeat */
 	return rc == 0 || rc == -ESTALE;
 }
 
@@ -376,8 +378,8 @@ static int connect_and_request(const struct ll_slot_request *request, uint64_t u
 	return rc ? rc : request_slot(request, until_ns, ret_grant, err);
 }
 
-/* Nobody serves yet, or the connection was one to a daemon that has ended, or the job's monitor has not said yet that
- * there is the job. */
+/* Returns whether the error may be temporary: no daemon serves yet, the daemon of the connection has ended, or the
+ * job's monitor has not registered the job yet. */
 static bool may_pass(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ENOTCONN || rc == -EAGAIN || rc == -EPIPE || rc == -ECONNRESET;
@@ -412,7 +414,8 @@ int ll_connection_claim(const struct ll_slot_request *request, uint64_t wait_ns,
 	return rc;
 }
 
-/* In one round of its loop loadlined may answer before it sees an end. In the next round it has seen it. */
+/* In one iteration of its loop loadlined may reply before it notices the end of a process. In the next iteration it has
+ * noticed it. So the function asks twice. */
 void ll_connection_sweep(const struct ll_run_settings *settings)
 {
 	struct ll_slot_request request = {.settings = settings, .uuid = ""};

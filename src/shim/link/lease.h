@@ -1,9 +1,10 @@
 /*
- * lease.h - an order that keeps a process from launching holds for LL_LEASE_NS. While there is such an order, loadlined
- * beats. If the beats stop, nobody decides, and programs go on by themselves. A host with much to do may leave
- * loadlined aside for that long: while the connection stands, a process waits LL_LEASE_PATIENCE times as long.
+ * lease.h - the lease of an order. An order that keeps a process from launching is valid for LL_LEASE_NS. While there
+ * is such an order, loadlined writes heartbeats. If the heartbeats stop, no loadlined decides, and programs continue
+ * without it. On a busy host loadlined may not run for LL_LEASE_NS. So while the connection is open, a process waits
+ * LL_LEASE_PATIENCE times as long.
  *
- * Private to this folder.
+ * Only files of this folder include it.
  */
 #ifndef LOADLINE_SHIM_LINK_LEASE_H
 #define LOADLINE_SHIM_LINK_LEASE_H
@@ -18,9 +19,9 @@ enum { LL_LEASE_PATIENCE = 4 };
 
 struct ll_lease {
 	uint64_t instance;
-	uint64_t since_ns; /* of the last beat that was seen, or since when something is held; 0: nothing is held */
+	uint64_t since_ns; /* last seen heartbeat, or begin of the wait; 0: nothing is held */
 	uint32_t beat;
-	uint32_t sequence; /* of the order that holds */
+	uint32_t sequence; /* sequence of the order that holds the process */
 	bool is_over;
 };
 
@@ -31,8 +32,8 @@ static inline bool ll_lease_is_alive(const struct ll_lease *lease, const struct 
 }
 
 /*
- * To be called again and again while something is held. True: the lease is over. That stays so until loadlined says
- * something, also if nothing is held in between. sequence: of the order that holds; 0: any.
+ * Call it repeatedly while launches are held. Returns true if the lease is over. This stays true until loadlined writes
+ * again, even if nothing is held in between. sequence: the sequence of the order that holds; 0: any order.
  */
 static inline bool ll_lease_look(struct ll_lease *lease, const struct ll_orders *orders, uint32_t sequence,
 				 bool is_held, uint64_t now_ns)

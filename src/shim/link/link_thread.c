@@ -25,8 +25,8 @@ static struct {
 	pthread_once_t once;
 	pthread_mutex_t lock; /* guards adding */
 	_Atomic bool is_started;
-	_Atomic bool is_asked;    /* something is to be looked at */
-	_Atomic bool is_watching; /* it looks each LL_BEAT_NS */
+	_Atomic bool is_asked;    /* the thread must check at once */
+	_Atomic bool is_watching; /* the thread checks every LL_BEAT_NS */
 	_Atomic(struct ll_claim *) claims;
 	struct ll_fork_item fork;
 } thread = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -58,7 +58,7 @@ struct ll_claim *ll_claims_first(void)
 void ll_claims_add(struct ll_claim *claim)
 {
 	pthread_once(&thread.once, follow_forks);
-	ll_fork_block(); /* a child shall find it */
+	ll_fork_block(); /* so that the list of a forked child has every claim */
 	pthread_mutex_lock(&thread.lock);
 	claim->next = atomic_load(&thread.claims);
 	atomic_store(&thread.claims, claim);
@@ -91,7 +91,7 @@ void ll_claim_wake_daemon_if_due(struct ll_claim *claim)
 
 /* ---- the connection ---- */
 
-/* False: it cannot be had now. */
+/* Connects again and asks for the slots. Returns false if this is not possible now. */
 static bool renew_connection(const struct ll_orders *orders)
 {
 	struct ll_claim *first = ll_claims_first();
@@ -109,7 +109,7 @@ static bool is_card_shut(const struct ll_claim *claim)
 	return !(atomic_load_explicit(claim->card_word, memory_order_relaxed) & LL_VISIT_WORD_OPEN);
 }
 
-/* Whether the claim's launches wait, or may have to. */
+/* Returns whether the claim's launches wait or may have to wait. */
 static bool is_held(const struct ll_claim *claim)
 {
 	const struct ll_page_slot *slot = ll_claim_slot(claim);
@@ -127,7 +127,7 @@ static bool is_any_held(void)
 	return false;
 }
 
-/* The streams go on, and the threads that wait look. */
+/* Opens all words on the card, so that streams continue, and wakes the threads that wait. */
 static void open_all(void)
 {
 	for (struct ll_claim *claim = ll_claims_first(); claim; claim = claim->next) {
@@ -135,7 +135,7 @@ static void open_all(void)
 		if (!slot || !is_held(claim))
 			continue;
 		uint32_t word = atomic_load(claim->card_word);
-		if (!(word & LL_VISIT_WORD_OPEN)) /* a step counts up: a shut word is even, an open one odd */
+		if (!(word & LL_VISIT_WORD_OPEN)) /* an increment opens it: a shut word is even, an open one is odd */
 			atomic_compare_exchange_strong(claim->card_word, &word, word + 1);
 		ll_page_wake(&slot->wake_count);
 	}
@@ -150,7 +150,8 @@ void ll_link_thread_look(void)
 		return;
 	int code = errno;
 	atomic_store(&thread.is_asked, true);
-	/* The orders are not ours to write: the count stays, and who sleeps on it looks once too often. */
+	/* This process must not write the orders, so the count does not change. Each sleeper on the count makes one
+	 * needless check. */
 	syscall(SYS_futex, &pages->orders->wake_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	errno = code;
 }
@@ -181,7 +182,7 @@ static void *link_main(void *arg)
 	return arg;
 }
 
-/* The lock is held. */
+/* Creates the thread. The lock is held. */
 static void start_thread(void)
 {
 	pthread_t id;

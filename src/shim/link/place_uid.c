@@ -13,7 +13,8 @@
 
 enum { MAP_SIZE = 4096 };
 
-/* A line of /proc/self/uid_map: "inside outside count". Returns the text behind it; NULL: there is no further line. */
+/* Reads a line of /proc/self/uid_map: "inside outside count". Returns the text after the line; NULL: there is no
+ * further line. */
 static const char *read_line(const char *text, unsigned long ret_numbers[3])
 {
 	for (int i = 0; i < 3; i++) {
@@ -26,7 +27,8 @@ static const char *read_line(const char *text, unsigned long ret_numbers[3])
 	return text;
 }
 
-/* The name has the user as it is outside of all user namespaces. False: there is no such user in this one. */
+/* Converts a user id of the first user namespace, as in the place's name, to the id in this namespace. Returns false if
+ * this namespace has no such user. */
 static bool find_inner(unsigned long outer, unsigned long *ret_inner)
 {
 	char text[MAP_SIZE];
@@ -34,7 +36,7 @@ static bool find_inner(unsigned long outer, unsigned long *ret_inner)
 	LL_SCOPE_CLOSE int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	*ret_inner = outer;
-	if (length < 0) /* without /proc there is no telling, and the two are the same nearly everywhere */
+	if (length < 0) /* without /proc the map is not known; the two ids are nearly always the same */
 		return true;
 	text[length] = '\0';
 	for (const char *line = text; (line = read_line(line, numbers));) {

@@ -1,9 +1,9 @@
 /*
- * place_uid.h - whether who serves a place may do so.
+ * place_uid.h - checks whether the user who serves a place may serve it.
  *
- * A place is named after the user of the job (protocol/place.h), and anybody may take a name. A program of the job may
- * have another user by now: gosu and su change it. So loadlined is believed if it has the user of the name, or the
- * user that this process has. For the system's place see ll_place_check_system.
+ * The name of a place contains the user of the job (protocol/place.h), and any user may take a name. A program of the
+ * job may have changed its user, for example by gosu or su. So loadlined is trusted if it runs as the user of the name
+ * or as the user of this process. For the system's place see ll_place_check_system.
  *
  * Private to this folder.
  */
@@ -12,7 +12,8 @@
 
 #include <sys/types.h>
 
-/* Looks at the other side of the connected socket. -EPERM: it is another user's, *ret_uid, as seen here. */
+/* Checks the other side of the connected socket. Returns -EPERM if it belongs to another user; *ret_uid: that user, as
+ * seen by this process. */
 int ll_place_uid_check(const char *place, int fd, uid_t *ret_uid);
 
 #endif

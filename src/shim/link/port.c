@@ -1,4 +1,4 @@
-/* Cards and claims of the port (port.h). */
+/* Opens cards and takes claims (port.h). */
 #include "shim/link/port.h"
 
 #include <errno.h>

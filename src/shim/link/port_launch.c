@@ -1,9 +1,10 @@
 /*
- * Launches of the port (port.h): what a process says in its slot (a post), and what it reads in its orders.
+ * The launch part of the port (port.h): a process writes its state into its slot (a post), and reads its orders.
  *
- * It sends WAKE when loadlined must decide anew, and not at each look. Whoever begins to want the card is held until
- * loadlined knows that, some 20 us later; not if its orders say LL_ORDER_IS_FREE. loadlined writes the orders first,
- * and shuts the gate then. So a process that opens its gate reads the orders again, and shuts it if they have changed.
+ * The process sends WAKE only when loadlined must decide again, and not at each look. If a process begins to want the
+ * card, its launches are held until loadlined has read the post, some 20 us later. They are not held if its orders have
+ * LL_ORDER_IS_FREE. loadlined first writes the orders and then shuts the gate. So after a process has opened its gate,
+ * it reads the orders again, and shuts the gate if they have changed.
  */
 #include "base/clock.h"
 #include "protocol/accounts.h"
@@ -14,15 +15,16 @@
 
 enum { READ_TRIES = 1000, PERMILLE = 1000 };
 
-/* A post is answered within that time by a loadlined that is well. */
+/* A loadlined that works replies to a post within this time. */
 #define HEARD_NS (20 * LL_NS_PER_MS)
 
-/* The longest pause in which an account may still be filling. */
+/* The longest time for which the filling of an account is computed. */
 #define LONGEST_NS UINT64_C(3600000000000)
 
 /* ---- posts ---- */
 
-/* Something changed that is to be decided about. The count is the process's own: in the page others may damage it. */
+/* Posts a change about which loadlined must decide. The count is kept in the claim, because other processes may damage
+ * the copy in the page. */
 static void write_post(struct ll_claim *claim, struct ll_page_slot *slot, uint64_t now_ns)
 {
 	atomic_store(&slot->post, ++claim->posts);
@@ -112,7 +114,8 @@ static void read_once(const struct ll_orders_slot *from, struct order *ret_order
 	};
 }
 
-/* A loadlined that was killed while it wrote left the sequence odd: then what is there is taken as it is. */
+/* Reads a consistent copy of the orders. If a loadlined was killed while it wrote, the sequence stays odd. Then the
+ * function uses the last copy that it read. */
 static void read_order(const struct ll_orders_slot *from, struct order *ret_order)
 {
 	for (int tries = 0; tries < READ_TRIES; tries++) {
@@ -124,13 +127,13 @@ static void read_order(const struct ll_orders_slot *from, struct order *ret_orde
 	}
 }
 
-/* Whether loadlined knows that the process wants the card. */
+/* Returns whether loadlined has read that the process wants the card. */
 static bool is_known(const struct ll_claim *claim, uint32_t ordered_post)
 {
 	return (int32_t)(ordered_post - atomic_load(&claim->want_post)) >= 0;
 }
 
-/* Whether the gate may be open, by what the orders say now. */
+/* Returns whether the present orders allow an open gate. */
 static bool may_open(const struct ll_claim *claim)
 {
 	uint32_t flags = atomic_load(&claim->order->flags);
@@ -150,7 +153,8 @@ static void post_queue(struct ll_claim *claim, struct ll_page_slot *slot, const 
 	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
 }
 
-/* The turn went to a lower class for want of work. The caller has set paused_since_ns to 0 if it launched since. */
+/* Handles a pause: the turn went to a lower class because this process had no work. If the process has launched since,
+ * the caller has set paused_since_ns to 0. Returns the flag for the post. */
 static uint32_t note_pause(struct ll_claim *claim, struct ll_turn *turn, uint32_t flags, uint64_t now_ns)
 {
 	bool is_paused = flags & LL_ORDER_PAUSED;
@@ -169,7 +173,7 @@ static uint32_t flags_of(const struct ll_claim *claim, const struct ll_turn *tur
 	       (turn->is_overrunning ? LL_POST_OVERRUNS : 0U);
 }
 
-/* Whether it matters to others at once that the queue became empty, or fills again. */
+/* Returns whether loadlined must know at once that the queue became empty or is filled again. */
 static bool is_visited(const struct order *order)
 {
 	return order->waiting && !(order->flags & LL_ORDER_IS_SLICED);
@@ -185,13 +189,14 @@ static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, stru
 	bool is_new = set_flags(claim, slot, flags_of(claim, turn) | launched);
 	bool has_launched = launched && !(before & LL_POST_LAUNCHED);
 	claim->posted_launches = turn->queued_launches;
-	/* Without a reply the post is sent again: a WAKE message or a count may have been lost. */
+	/* If there is no reply, the post is sent again, because a WAKE message or a count may have been lost. */
 	bool is_unheard = claim->posts && !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
 	if (is_drained || has_launched || is_unheard || (is_new && is_visited(order)))
 		write_post(claim, slot, now_ns);
 }
 
-/* What the job's processes have used since the account was told. loadlined pays it when it decides the next time. */
+/* Returns the card time that the job's processes have used since loadlined last wrote the account. loadlined subtracts
+ * it at its next decision. */
 static int64_t unpaid_ns(const struct ll_claim *claim, const struct order *order)
 {
 	uint64_t count_ns = atomic_load_explicit(&claim->page_card->gpu_time_ns, memory_order_relaxed);
@@ -199,7 +204,7 @@ static int64_t unpaid_ns(const struct ll_claim *claim, const struct order *order
 	return order->charged_ns && count_ns > paid_ns ? (int64_t)(count_ns - paid_ns) : 0;
 }
 
-/* The account of a cap fills since it was told, and pays. */
+/* Returns the present content of the cap's account: the last written value plus the earned time minus the used time. */
 static int64_t tokens_now_ns(const struct ll_claim *claim, const struct order *order, uint64_t now_ns)
 {
 	struct ll_limits limits;
@@ -245,7 +250,7 @@ static void write_gang(const struct ll_claim *claim, const struct order *order, 
 				     .work = {ll_claim_own_ns(claim, order->gang_ns), order->gang_launches}};
 }
 
-/* Nobody decides: the gate may be open. */
+/* The result of a look if no loadlined decides: the gate may be open. */
 static void look_alone(struct ll_turn *turn, struct ll_turn_look *ret_look, struct ll_gang *ret_gang)
 {
 	turn->ending_since_ns = turn->paused_since_ns = 0;
@@ -255,7 +260,7 @@ static void look_alone(struct ll_turn *turn, struct ll_turn_look *ret_look, stru
 		*ret_gang = (struct ll_gang){0};
 }
 
-/* Whether somebody is to beat for this process: it wants to launch, and is kept from it. */
+/* Returns whether the orders keep this process from launching. Then loadlined must write heartbeats. */
 static bool is_held(const struct ll_page_slot *slot, const struct ll_turn_look *look)
 {
 	return atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed) && !look->is_alone;
@@ -289,7 +294,7 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		write_gang(claim, &order, ret_gang);
 }
 
-/* loadlined reads it at its next decision, so no WAKE is sent. */
+/* No WAKE is sent, because loadlined reads the flag at its next decision. */
 void ll_port_note_launch(struct ll_claim *claim)
 {
 	struct ll_page_slot *slot = claim->posted_flags & LL_POST_QUEUE_EMPTY ? ll_claim_slot(claim) : NULL;

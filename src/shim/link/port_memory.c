@@ -1,4 +1,5 @@
-/* Memory of the port (port.h): what a process reserves within its grant, and how it asks for more. */
+/* The memory part of the port (port.h): a process reserves memory within its grant, and asks loadlined for a larger
+ * grant. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -8,14 +9,15 @@
 #include "shim/link/port.h"
 
 #define REPLY_NS (5000 * LL_NS_PER_MS)
-/* WAKE is sent again after this time: another loadlined may have got the last one. */
+/* WAKE is sent again after this time, because the last one may have gone to a former loadlined. */
 #define WAKE_AGAIN_NS (100 * LL_NS_PER_MS)
-/* An answer takes some 10 us where loadlined need not wait for a processor, and some 100 where that was asleep. */
+/* How long a thread polls for a reply. A reply takes some 10 us if loadlined need not wait for a processor, and some
+ * 100 us if the processor was asleep. */
 #define LOOK_NS (150 * UINT64_C(1000))
 
 /* ---- the word ---- */
 
-/* What this process may use at most. A limit may have become lower than what was granted before. */
+/* Returns the most units that this process may use. The limit may have become lower than the grant. */
 static uint64_t most_units(const struct ll_claim *claim, uint64_t word)
 {
 	uint64_t granted = LL_MEMORY_GRANTED(word), limit_bytes = ll_orders_memory_limit(claim->pages->orders);
@@ -40,7 +42,7 @@ static bool reserve_granted(const struct ll_claim *claim, struct ll_page_slot *s
 	return true;
 }
 
-/* Returns whether more is used now than was granted. */
+/* Charges units. Returns whether the used units now exceed the grant. */
 static bool charge_units(const struct ll_claim *claim, struct ll_page_slot *slot, uint64_t units)
 {
 	uint64_t word = atomic_load(&slot->memory), used;
@@ -61,18 +63,17 @@ static void release_units(const struct ll_claim *claim, struct ll_page_slot *slo
 	ll_accounts_note_release(slot, LL_MEMORY_USED(word) - used, page_now_ns(claim));
 }
 
-/* ---- bytes that are no whole units ----
+/* ---- bytes that are not whole units ----
  *
- * The units that are used are those of the sum of all charges, rounded up once. So two halves of a unit that are
- * released together leave nothing. Nearly all charges are whole units.
- */
+ * The used units are the sum of all charges, rounded up once. So if two halves of a unit are released, no unit stays
+ * used. Nearly all charges are whole units. */
 
 static uint64_t rounded_up(uint64_t odd_bytes)
 {
 	return odd_bytes != 0;
 }
 
-/* Adds to what is odd. Returns how many units that takes beside the whole ones: 0 or 1. */
+/* Adds to the odd bytes. Returns how many additional units are used then: 0 or 1. */
 static uint64_t add_odd(struct ll_claim *claim, uint64_t odd_bytes)
 {
 	if (!odd_bytes)
@@ -83,7 +84,7 @@ static uint64_t add_odd(struct ll_claim *claim, uint64_t odd_bytes)
 	return sum / LL_MEMORY_UNIT + rounded_up(claim->odd_bytes) - rounded_up(before);
 }
 
-/* The contrary: how many units become free. */
+/* Subtracts from the odd bytes. Returns how many units become free: 0 or 1. */
 static uint64_t take_units_beyond_grant(struct ll_claim *claim, uint64_t odd_bytes)
 {
 	if (!odd_bytes)
@@ -104,7 +105,8 @@ static uint32_t post_want(struct ll_page_slot *slot, uint64_t units)
 	return serial;
 }
 
-/* It has what it wanted: others may have what is kept for it beyond that. Another thread may want something by now. */
+/* Ends a request for memory, so that other processes may have the rest that is kept for it. Does nothing if another
+ * thread has made a new request. */
 static void end_want(struct ll_page_slot *slot, uint32_t serial, uint64_t units)
 {
 	uint64_t want = (uint64_t)serial << 32 | units;
@@ -118,7 +120,7 @@ static bool is_answered(const struct ll_page_slot *slot, uint32_t serial, int *r
 	return answer >> 32 == serial;
 }
 
-/* loadlined answers sooner than a thread that sleeps wakes. */
+/* Polls for the reply for a while, because loadlined replies sooner than a sleeping thread wakes. */
 static void look_a_while(const struct ll_page_slot *slot, uint32_t count)
 {
 	uint64_t until_ns = ll_now_ns() + LOOK_NS;
@@ -126,7 +128,7 @@ static void look_a_while(const struct ll_page_slot *slot, uint32_t count)
 		;
 }
 
-/* 0: try again. -ENOMEM, -ESTALE, -ETIMEDOUT. The want_lock is held. */
+/* Waits for the reply. Returns 0 if the caller must try again, -ENOMEM, -ESTALE or -ETIMEDOUT. want_lock is held. */
 static int wait_for_reply(struct ll_claim *claim, uint32_t serial, uint64_t until_ns)
 {
 	for (;;) {
@@ -147,8 +149,8 @@ static int wait_for_reply(struct ll_claim *claim, uint32_t serial, uint64_t unti
 	}
 }
 
-/* The time counts from the call, also if other threads of the process want memory before this one. *ret_serial: of the
- * want; left alone if it need not ask. */
+/* Asks for units. The time counts from the call, even if other threads of the process ask before this one. *ret_serial:
+ * number of the request; not changed if no request is needed. */
 static int request_units(struct ll_claim *claim, uint64_t units, uint64_t until_ns, uint32_t *ret_serial)
 {
 	LL_SCOPE_NO_CANCEL;
@@ -156,7 +158,7 @@ static int request_units(struct ll_claim *claim, uint64_t units, uint64_t until_
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (!slot)
 		return -ESTALE;
-	if (reserve_granted(claim, slot, units)) { /* another thread asked meanwhile */
+	if (reserve_granted(claim, slot, units)) { /* another thread has asked meanwhile */
 		release_units(claim, slot, units);
 		return 0;
 	}
@@ -170,9 +172,8 @@ static int request_units(struct ll_claim *claim, uint64_t units, uint64_t until_
 	return rc;
 }
 
-/* Whether it fits beside what all processes of the job use now. If it does not, loadlined would ask them for their
- * reserves, and the caller has some of its own to give up before. What ended processes had comes back: loadlined
- * answers when it has. */
+/* Returns whether the bytes fit beside the present use of all processes of the job. If they do not fit, loadlined would
+ * ask the other processes for their reserves, but the caller must first give up its own. */
 static bool fits_beside(const struct ll_claim *claim, uint64_t bytes, uint64_t *ret_used_bytes)
 {
 	uint64_t limit_bytes = ll_orders_memory_limit(claim->pages->orders);
@@ -181,7 +182,8 @@ static bool fits_beside(const struct ll_claim *claim, uint64_t bytes, uint64_t *
 	return !limit_bytes || (used_bytes <= limit_bytes && bytes <= limit_bytes - used_bytes);
 }
 
-/* Another process may have ended a moment ago. */
+/* Returns whether the bytes fit the limit. If they do not, checks again after loadlined has noticed all processes that
+ * have ended, because their memory becomes free. */
 static bool fits_limit(const struct ll_claim *claim, const struct ll_page_slot *slot, uint64_t bytes)
 {
 	uint64_t used_bytes, own_bytes = LL_MEMORY_USED(atomic_load(&slot->memory)) * LL_MEMORY_UNIT;
@@ -202,7 +204,7 @@ int ll_port_request_reserves(struct ll_claim *claim, uint64_t bytes)
 
 int ll_port_reserve(struct ll_claim *claim, uint64_t bytes)
 {
-	uint32_t serial = 0; /* of what it asked for */
+	uint32_t serial = 0; /* number of the request */
 	uint64_t units = ll_memory_units(bytes), until_ns = 0;
 	for (;;) {
 		struct ll_page_slot *slot = ll_claim_slot(claim);
@@ -237,7 +239,7 @@ void ll_port_charge_memory(struct ll_claim *claim, uint64_t bytes)
 		ll_claim_wake_daemon(claim);
 }
 
-/* Whether the job had more than its limit, when loadlined last looked. */
+/* Returns whether the job exceeded its limit when loadlined last checked. */
 static bool is_job_over(const struct ll_claim *claim)
 {
 	uint64_t limit_bytes = ll_orders_memory_limit(claim->pages->orders);
@@ -250,11 +252,11 @@ void ll_port_release(struct ll_claim *claim, uint64_t bytes)
 	if (!slot)
 		return;
 	release_units(claim, slot, bytes / LL_MEMORY_UNIT + take_units_beyond_grant(claim, bytes % LL_MEMORY_UNIT));
-	if (is_job_over(claim)) /* then what was granted for it is taken back */
+	if (is_job_over(claim)) /* then loadlined withdraws the grant of the released memory */
 		ll_claim_wake_daemon(claim);
 }
 
-/* ---- what the pools keep in reserve ---- */
+/* ---- the reserves of pools ---- */
 
 uint32_t ll_port_is_asked(const struct ll_claim *claim)
 {

@@ -1,10 +1,10 @@
-/* What the port (port.h) shows of the job's page to programs that ask how much memory there is. */
+/* The part of the port (port.h) that reads the job's page for programs that ask about memory. */
 #include "base/clock.h"
 #include "base/process_id.h"
 #include "shim/link/claim.h"
 #include "shim/link/port.h"
 
-/* What was not said again for so long is no more. */
+/* A report of a process without a claim counts for this time. */
 #define LOST_FRESH_NS (3 * LL_NS_PER_S)
 
 /* Returns the card's index in the pages; LL_PAGE_CARDS: no process of the job has used it. */
@@ -22,8 +22,8 @@ static unsigned find_card(struct ll_port *port, struct ll_port_pages *pages)
 	return card;
 }
 
-/* What is leaving is written before the slots that had it are given away: read the slots first, and it is not missed.
- */
+/* Returns the used bytes of the job. loadlined writes the leaving memory before it gives the slots of that memory to
+ * others. So the function reads the slots first; then no memory is missed. */
 static uint64_t read_used(const struct ll_port_pages *pages, unsigned card)
 {
 	uint64_t used_bytes = ll_page_used_bytes(pages->page, card);
@@ -78,7 +78,7 @@ size_t ll_port_list_processes(struct ll_port *port, struct ll_port_process *proc
 	return count;
 }
 
-/* The death of any job's program is the same moment for all: only the clock may be another. */
+/* All jobs share the time of the last death. Only the clock may differ. */
 uint64_t ll_port_death_ns(struct ll_port *port)
 {
 	struct ll_port_pages *pages = ll_connection_pages();
