@@ -8,7 +8,8 @@
 #include "shim/interpose/reentry.h"
 #include "shim/say.h"
 
-/* Whether the current context is a client's of MPS. Drivers from before CUDA 12.1 do not say. */
+/* Returns whether the current context belongs to a client of MPS. *ret_is_told is false for drivers before CUDA 12.1,
+ * which do not report this. */
 static bool is_client(bool *ret_is_told)
 {
 	ll_cu_device device;
@@ -20,7 +21,8 @@ static bool is_client(bool *ret_is_told)
 	return value != 0;
 }
 
-/* The program may have no word for that error but "not supported". Older drivers have none of their own for it. */
+/* The line explains the error, because the program may show only "not supported". Older drivers have no special error
+ * for it. */
 void ll_children_say(const char *symbol, ll_cu_result status)
 {
 	static _Atomic bool is_said;

@@ -1,5 +1,5 @@
-/* Contexts take memory of the card. When a context ends, all that is in it ends, and so does what the library remembers
- * of its streams. */
+/* Hooks of contexts and streams. Contexts take memory of the card. When a context ends, its memory and its streams end,
+ * and the library forgets them. */
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/memory/contexts.h"
@@ -9,7 +9,7 @@
 
 /* ---- contexts ---- */
 
-/* A program with a context can be stopped before it has any memory to evict. */
+/* Notes a new context. A program with a context can be stopped even if it has no memory to evict yet. */
 static ll_cu_result note_context(ll_cu_result status, ll_cu_device device)
 {
 	if (status == LL_CUDA_SUCCESS)
@@ -17,7 +17,7 @@ static ll_cu_result note_context(ll_cu_result status, ll_cu_device device)
 	return status;
 }
 
-/* Whether a call that makes a context goes to the driver as it is. */
+/* Returns whether a call that makes a context is passed to the driver unchanged. */
 static bool context_passes(void)
 {
 	bool passes = ll_charge_passes();
@@ -26,7 +26,7 @@ static bool context_passes(void)
 	return passes;
 }
 
-/* Hook of a function that makes a context on `device`. device and ret_context are parameters of it. */
+/* Defines the hook of a function that makes a context. device and ret_context are parameters of the function. */
 #define MAKE_HOOK(symbol, params, args)                                                                                \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -43,7 +43,7 @@ static bool context_passes(void)
 		return change.refusal = note_context(status, device);                                                  \
 	}
 
-/* Hooks of the oldest variant, and of the one after it. */
+/* Defines the hooks of the oldest variant and of the next one. */
 #define MAKE_HOOKS(symbol, params, args)                                                                               \
 	MAKE_HOOK(symbol, params, args)                                                                                \
 	MAKE_HOOK(symbol##_v2, params, args)
@@ -69,7 +69,7 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 	    ll_vdp_get_proc_address *vdp_get_proc_address),
 	   (ret_context, flags, device, vdp_device, vdp_get_proc_address))
 
-/* Hook of a function whose call is made by `governed`, unless it passes. */
+/* Defines the hook of a function. If `passes` is false, `governed` makes the call. */
 #define GOVERNED_HOOK_UNLESS(passes, symbol, params, args, governed)                                                   \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -83,7 +83,7 @@ MAKE_HOOKS(cuVDPAUCtxCreate,
 #define GOVERNED_HOOK(symbol, params, args, governed)                                                                  \
 	GOVERNED_HOOK_UNLESS(ll_charge_passes, symbol, params, args, governed)
 
-/* Hook of a function that ends a context, or a card's primary context. */
+/* Defines the hook of a function that ends a context or a card's primary context. */
 #define END_HOOK(symbol, type, what, end) GOVERNED_HOOK(symbol, (type what), (what), end(what, ll_real()->symbol))
 
 END_HOOK(cuCtxDestroy, struct ll_cu_context *, context, ll_context_destroy)
@@ -109,7 +109,8 @@ GOVERNED_HOOK(cuCtxSetLimit, (enum ll_cu_limit limit, size_t value), (limit, val
 
 /* ---- streams ---- */
 
-/* A stream is about to end. After that no timing event may be recorded in it, because its handle is dead. */
+/* Defines the hook of a function that destroys a stream. After the call no timing event may be recorded in the stream,
+ * because its handle is dead. */
 #define DESTROY_HOOK(symbol)                                                                                           \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream)                                                \
 	{                                                                                                              \

@@ -1,4 +1,4 @@
-/* Graphs. The launch of a graph counts as one launch. Graphs may allocate memory. */
+/* Hooks of graphs. The launch of a graph counts as one launch. Graphs may allocate memory. */
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
@@ -18,7 +18,8 @@ static bool may_allocate(void)
 	struct ll_graph_cover cover __attribute__((cleanup(ll_graph_memory_end))) =                                    \
 	    ll_graph_memory_begin(memory, stream)
 
-/* A graph's launch is one unit of work, whatever is in the graph. Its memory is reserved when its turn has come. */
+/* A graph's launch is one unit of work, independent of the graph's content. Its memory is reserved after the launch has
+ * got its turn. */
 #define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
 	static ll_cu_result cover_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
@@ -76,10 +77,10 @@ GRAPH_UPLOAD_HOOK(cuGraphUpload_ptsz, ll_stream_per_thread(stream))
 GRAPH_LAUNCH_HOOK(cuGraphLaunch, stream)
 GRAPH_LAUNCH_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream))
 
-/* ---- what an executable graph will need ---- */
+/* ---- the memory that an executable graph will need ---- */
 
-/* Hook of a function that makes or changes an executable graph of `graph`, a parameter. has_upload_flag: it takes the
- * graph's memory at once, in that stream. */
+/* Defines the hook of a function that makes or changes an executable graph of `graph`, a parameter. has_upload_flag:
+ * the function also uploads the graph in its_stream, which allocates the graph's memory at once. */
 #define MAKE_HOOK(symbol, exec, has_upload_flag, its_stream, params, args)                                             \
 	static ll_cu_result make_##symbol params                                                                       \
 	{                                                                                                              \
@@ -151,13 +152,13 @@ LL_HOOK_EXPORT ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 }
 
 /*
- * The agent's thread also records timing events. Before it records one, it looks whether the stream is being captured.
- * So a capture must begin before that look or after the timing event, never between: else the event would become part
- * of the graph or, in the legacy stream, spoil the capture. Other streams join a capture by waiting for it. So while a
- * capture goes on, no other thread records an event in any stream (captures.h).
+ * The agent's thread also records timing events. Before it records one, it checks whether the stream is being captured.
+ * A capture must begin before this check or after the event, never in between. Otherwise the event would become part of
+ * the graph, or, in the legacy stream, make the capture invalid. Other streams join a capture by waiting for it. So
+ * during a capture no other thread records an event in any stream (captures.h).
  *
- * Whoever shuts the calls may wait for contexts then, which would spoil a capture. So a capture begins as a call that
- * uses the card, and none begins while the calls are shut.
+ * The code that shuts the calls may then wait for contexts, which would make a capture invalid. So the begin of a
+ * capture counts as a call that uses the card, and no capture begins while the calls are shut.
  */
 #define CAPTURE_HOOK(symbol, stream, params, args)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -186,8 +187,8 @@ CAPTURE_HOOKS(cuStreamBeginCaptureToGraph,
 
 /* ---- graphs that allocate ---- */
 
-/* A graph takes its memory when it is uploaded or launched. From the first node that allocates on, the library looks
- * for that memory (graph_memory.h). */
+/* A graph takes its memory when it is uploaded or launched. After the first node that allocates was added, the library
+ * tracks this memory (graph_memory.h). */
 LL_HOOK_EXPORT ll_cu_result cuGraphAddMemAllocNode(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph,
 						   struct ll_cu_graph_node *const *dependencies, size_t count,
 						   struct ll_cu_mem_alloc_params *params)

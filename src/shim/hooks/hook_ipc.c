@@ -1,5 +1,5 @@
-/* Memory that processes share by the driver's legacy IPC, and blocks of exported pools. Memory that can be moved the
- * library shares by itself. Who is charged: memory/exported.h. */
+/* Hooks for memory that processes share by the driver's legacy IPC, and for blocks of exported pools. The library
+ * itself shares memory that can be moved. memory/exported.h explains the charges. */
 #include "shim/interpose/hook.h"
 #include "shim/memory/backed.h"
 #include "shim/memory/charge.h"
@@ -10,14 +10,15 @@
 #include "shim/say.h"
 #include "shim/time/driver_calls.h"
 
-/* ---- what is opened ---- */
+/* ---- opening ---- */
 
 struct opening {
 	struct ll_charge_target target;
 	uint64_t id; /* 0: not governed */
 };
 
-/* Before the memory is opened: this process holds it, so that it stays charged if its exporter frees it meanwhile. */
+/* Call it before the memory is opened. Adds a use of the memory by this process, so that it stays charged if its
+ * exporter frees it meanwhile. */
 static ll_cu_result begin_opening(const void *handle, size_t size, struct opening *ret_opening)
 {
 	struct opening opening = {.target = ll_charge_target_current()};
@@ -37,7 +38,7 @@ static bool add_opening(struct ll_extent *opened, uint64_t unused)
 	return true;
 }
 
-/* The driver gives what is opened twice the same address. */
+/* Puts the opened memory into the map. If the memory is opened twice, the driver returns the same address. */
 static void keep_opened(const struct opening *opening, enum ll_extent_kind kind, uint64_t address, uint64_t bytes)
 {
 	struct ll_extent opened = {.kind = kind,
@@ -51,8 +52,8 @@ static void keep_opened(const struct opening *opening, enum ll_extent_kind kind,
 		ll_exported_drop(opening->target.dev, opening->id);
 }
 
-/* After the driver's call. Errors: the driver's own, or LL_CUDA_ERROR_OUT_OF_MEMORY: then the memory is to be closed
- * again. */
+/* Call it after the driver's call. Returns the driver's error, or LL_CUDA_ERROR_OUT_OF_MEMORY; then the caller must
+ * close the memory again. */
 static ll_cu_result end_opening(const struct opening *opening, ll_cu_result status, enum ll_extent_kind kind,
 				const ll_cu_deviceptr *address)
 {
@@ -72,7 +73,7 @@ static ll_cu_result end_opening(const struct opening *opening, ll_cu_result stat
 
 /* ---- legacy IPC ---- */
 
-/* The program gets a bare error of the driver, so the line says why. */
+/* Writes a line with the reason, because the program only gets the driver's error code. */
 static void say_ipc_refused(void)
 {
 	static _Atomic bool is_said;
@@ -80,7 +81,7 @@ static void say_ipc_refused(void)
 		ll_say("an evictable program shares memory by cuIpcGetMemHandle only while loadlined answers");
 }
 
-/* The address may be anywhere in the allocation. */
+/* Notes that the program has got a handle of the allocation. The address may be anywhere in the allocation. */
 static void note_handle(ll_cu_deviceptr address, const struct ll_cu_ipc_mem_handle *handle)
 {
 	struct ll_extent plain;
@@ -95,7 +96,7 @@ LL_HOOK_EXPORT ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_h
 	if (ll_charge_passes() || !ret_handle)
 		return ll_real()->cuIpcGetMemHandle(ret_handle, address);
 	LL_REENTRY_SCOPE();
-	/* The driver shares no memory of pools in this way, so the library does not either. */
+	/* The library does not share memory of pools in this way, because the driver does not. */
 	bool is_ours = ll_backed_find(address, &plain) == LL_BACKED_ALLOCATION && plain.kind == LL_EXTENT_PLAIN;
 	ll_cu_result status = is_ours && ll_residency_is_served(plain.dev)
 				  ? ll_shares_export(&plain, ret_handle)
@@ -113,7 +114,7 @@ static ll_cu_result close_opened(ll_cu_deviceptr address)
 	return ll_shares_close(address, &status) ? status : ll_real()->cuIpcCloseMemHandle(address);
 }
 
-/* Hook of a function that opens a handle. A letter of the library's is opened by the library. */
+/* Defines the hook of a function that opens a handle. If the library made the handle, the library opens it. */
 #define OPEN_HOOK(symbol)                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(ll_cu_deviceptr *ret_address, struct ll_cu_ipc_mem_handle handle,           \
 					   unsigned int flags)                                                         \
@@ -171,7 +172,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolExportPointer(struct ll_cu_mem_pool_pointer
 	return status;
 }
 
-/* The program frees what it has imported as an allocation of its own. */
+/* The program frees imported memory in the same way as its own allocations. */
 LL_HOOK_EXPORT ll_cu_result cuMemPoolImportPointer(ll_cu_deviceptr *ret_address, struct ll_cu_mem_pool *pool,
 						   struct ll_cu_mem_pool_pointer *pointer)
 {

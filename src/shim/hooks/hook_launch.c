@@ -1,10 +1,10 @@
 /*
- * Functions that give the card work, except graphs: the rows of work.def, and kernels on several cards.
+ * Hooks of functions that give the card work, except graphs: the rows of work.def, and kernels on several cards.
  *
- * Copies within and between cards use the SMs, or the memory as kernels do. Copies between host and card run on the
- * copy engines beside other programs' kernels, and pass. If the function does not say which of the two it is, the
- * addresses are asked, and only while the gate is shut. Through an open gate such a copy is not counted, and its time
- * is in that of its stream.
+ * Copies within and between cards use the SMs or the card's memory as kernels do, so they need the turn. Copies between
+ * host and card run on the copy engines beside other programs' kernels, so they pass. If the function's name does not
+ * show which of the two a copy is, the library asks the driver about the addresses, but only while the gate is shut.
+ * While the gate is open, such a copy is not counted, and its time is part of its stream's time.
  */
 #include "abi/cuda_launch.h"
 #include "shim/hooks/launch.h"
@@ -17,7 +17,7 @@
 	LL_WORK(symbol, stream, work, params, args)                                                                    \
 	LL_WORK(symbol##suffix, ll_stream_per_thread(stream), work, params, args)
 
-/* text is the name of the function, not of its variant, so that both are of one kind. */
+/* text: the name of the function without the variant's suffix, so that both variants have one kernel key. */
 #define COPY_HOOK(symbol, text, sides, bytes_of, stream, params, args)                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -34,8 +34,8 @@
 
 #include "shim/interpose/work.def"
 
-/* A copy to the host passes. It waits for all that was launched in its stream before, so it counts as a wait of the
- * program (waits.h). */
+/* A copy to the host passes. It waits for all earlier work of its stream, so it counts as a wait of the program
+ * (waits.h). */
 #define WAITING_COPY_HOOK(symbol)                                                                                      \
 	LL_HOOK_EXPORT ll_cu_result symbol(void *to, ll_cu_deviceptr from, size_t bytes)                               \
 	{                                                                                                              \
@@ -48,15 +48,15 @@ WAITING_COPY_HOOK(cuMemcpyDtoH_v2)
 WAITING_COPY_HOOK(cuMemcpyDtoH_v2_ptds)
 
 /*
- * One kernel on several cards. It passes the gate of each card before it begins on any. A launch that has passed a
- * card's gate keeps no other program off that card, so the cards may come in any order.
+ * One kernel on several cards. It passes the gates of all its cards before it begins on any of them. The order of the
+ * cards does not matter, because a launch that has passed a card's gate does not block other programs on that card.
  */
 enum { MOST_CARDS = 64 };
 
 struct parts {
 	struct ll_launch launches[MOST_CARDS];
 	unsigned count;
-	ll_cu_result refusal; /* of the first launch that is refused */
+	ll_cu_result refusal; /* refusal of the first refused launch */
 	ll_cu_result status;
 };
 
@@ -87,7 +87,7 @@ static ll_cu_result launch_on_several(struct ll_cu_launch_params *launches, unsi
 	if (ll_launch_is_free())
 		return ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	struct parts parts __attribute__((cleanup(end_parts)));
-	parts.count = 0; /* if the thread is cancelled, the launches that have begun are ended */
+	parts.count = 0; /* begins with 0, so that only launches that have begun are ended if the thread is cancelled */
 	begin_parts(&parts, launches, count);
 	return LL_LAUNCH_CALL(parts, ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags));
 }

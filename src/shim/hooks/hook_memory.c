@@ -1,5 +1,5 @@
-/* Allocations that last until they are freed: plain and managed ones, arrays, and memory that another API made.
- * cuMemFree frees blocks of pools too. */
+/* Hooks of allocations that last until they are freed: plain and managed allocations, arrays, and memory that another
+ * API made. cuMemFree frees blocks of pools too. */
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/contexts.h"
@@ -10,7 +10,8 @@
 
 /* ---- plain and managed ---- */
 
-/* Hook of a function that makes an allocation at *ret_address, of so many bytes: reserve, call, keep. */
+/* Defines the hook of a function that makes an allocation of `bytes` at *ret_address: it reserves the bytes, calls the
+ * driver and keeps the charge. */
 #define ALLOCATE_HOOK(symbol, params, args, bytes)                                                                     \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -37,11 +38,12 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t b
 	return ll_plain_allocate(ret_address, bytes);
 }
 
-/* Managed memory is charged in full from the start, wherever its pages are: they may all come to the card. */
+/* Managed memory is charged in full from the start, even if its pages are on the host, because all of them may move to
+ * the card. */
 ALLOCATE_HOOK(cuMemAllocManaged, (ll_cu_deviceptr * ret_address, size_t bytes, unsigned int flags),
 	      (ret_address, bytes, flags), bytes)
 
-/* The bytes of an allocation in rows that the program surely has: the driver need not pad the last row. */
+/* Returns the bytes of an allocation in rows without the padding of the last row, which the driver may omit. */
 static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch_bytes)
 {
 	return height ? pitch_bytes * (height - 1) + width_bytes : 0;
@@ -99,7 +101,7 @@ FREE_HOOK(cuMemFree_v2, ll_cu_deviceptr)
 
 /* ---- arrays and mipmaps ---- */
 
-/* A descriptor of any version as the newest one. */
+/* Converts a descriptor of any version to the newest version. */
 #define SHAPE_2D(d)                                                                                                    \
 	{                                                                                                              \
 		.width = (d)->width, .height = (d)->height, .format = (d)->format, .channels = (d)->channels           \
@@ -110,8 +112,8 @@ FREE_HOOK(cuMemFree_v2, ll_cu_deviceptr)
 		.channels = (d)->channels, .flags = (d)->flags                                                         \
 	}
 
-/* Hook of a function that makes an array of `descriptor`, a parameter. The driver tells what an array takes only if it
- * takes nothing yet. So the library computes its tiles. */
+/* Defines the hook of a function that makes an array of `descriptor`, a parameter. The driver reports the size of an
+ * array only for arrays without memory. So the library computes the size from the tiles. */
 #define CREATE_HOOK(symbol, kind, ret_handle, shape_of, levels, params, args)                                          \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
@@ -142,7 +144,7 @@ CREATE_HOOK(cuMipmappedArrayCreate, LL_EXTENT_MIPMAP, ret_mipmap, SHAPE_3D, leve
 	     unsigned int levels),
 	    (ret_mipmap, descriptor, levels))
 
-/* Hook of a function that frees what a handle stands for. */
+/* Defines the hook of a function that frees the object of a handle. */
 #define DESTROY_HOOK(symbol, kind, type)                                                                               \
 	LL_HOOK_EXPORT ll_cu_result symbol(type *handle)                                                               \
 	{                                                                                                              \
@@ -164,8 +166,8 @@ DESTROY_HOOK(cuMipmappedArrayDestroy, LL_EXTENT_MIPMAP, struct ll_cu_mipmapped_a
 /* ---- memory that another API or process made ---- */
 
 /*
- * Memory of another API (Vulkan, a file descriptor) is not charged to anybody yet, so the importer is charged its size.
- * Memory of another CUDA process: exported.h.
+ * Memory of another API (Vulkan, a file descriptor) is not charged yet, so the importer is charged its size. exported.h
+ * handles memory of another CUDA process.
  */
 LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
 						   const struct ll_cu_external_memory_desc *descriptor)

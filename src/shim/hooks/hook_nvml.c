@@ -1,6 +1,6 @@
 /*
- * NVML's readings of memory and processes. With a memory limit the card seems as large as the limit, and its processes
- * are those of the tenant. Without a limit nothing is changed.
+ * Hooks of NVML's functions for memory and processes. If the program has a memory limit, they report the limit as the
+ * card's size and the tenant's processes as the card's processes. Without a limit they change nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 enum { UUID_SIZE = 96, CLAIMS = 256, MOST_PROCESSES = 4096 };
 
-/* To a program on a MIG slice NVML shows the whole card too. For the whole card the program gets the answers of its
- * slice. */
+/* NVML also shows the whole card to a program on a MIG slice. If the program asks about the whole card, it gets the
+ * answers for its slice. */
 static void find_slice(struct ll_nvml_device *card, char uuid[UUID_SIZE])
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -35,8 +35,8 @@ static unsigned long long least_of(unsigned long long a, unsigned long long b)
 	return a < b ? a : b;
 }
 
-/* Gives the UUID of the card, and what the program is told of it. *ret_is_limited false: the
- * program has no limit there. Returns NVML's error if it does not say which card it is. */
+/* Gives the UUID of the card and the report for the program. *ret_is_limited is false if the program has no limit on
+ * the card. Returns NVML's error if NVML does not give the UUID. */
 static ll_nvml_result find_report(struct ll_nvml_device *device, char uuid[UUID_SIZE], struct ll_report *ret_report,
 				  bool *ret_is_limited)
 {
@@ -49,7 +49,7 @@ static ll_nvml_result find_report(struct ll_nvml_device *device, char uuid[UUID_
 	return LL_NVML_SUCCESS;
 }
 
-/* note: what is done besides, if there is a limit. */
+/* Defines the hook of a memory query. note: a further statement that runs if there is a limit. */
 #define MEMORY_HOOK(symbol, type, note)                                                                                \
 	LL_HOOK_EXPORT ll_nvml_result symbol(struct ll_nvml_device *device, type *memory)                              \
 	{                                                                                                              \
@@ -73,7 +73,7 @@ static ll_nvml_result find_report(struct ll_nvml_device *device, char uuid[UUID_
 MEMORY_HOOK(nvmlDeviceGetMemoryInfo, struct ll_nvml_memory, )
 MEMORY_HOOK(nvmlDeviceGetMemoryInfo_v2, struct ll_nvml_memory_v2, memory->reserved_bytes = 0)
 
-/* Gives the charged bytes of that process. False: the process is not the tenant's. */
+/* Gives the charged bytes of a process. Returns false if the process does not belong to the tenant. */
 static bool find_process(const struct ll_port_process *own, size_t count, unsigned pid, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
@@ -89,9 +89,9 @@ static bool find_process(const struct ll_port_process *own, size_t count, unsign
 }
 
 /*
- * What NVML answers to a list of `found` processes in a buffer with room for `room`. Without processes it needs no
- * buffer. A room that is too small is reported before a buffer that is missing (bench/c/null_outs.txt). The driver
- * itself cannot be asked: it would answer for the processes of all tenants.
+ * Returns the result that NVML gives for a list of `found` processes and a buffer with room for `room`. Without
+ * processes it needs no buffer. A buffer that is too small is reported before a missing buffer (bench/c/null_outs.txt).
+ * The library cannot ask NVML for this result, because it would count the processes of all tenants.
  */
 static ll_nvml_result answer_list(unsigned found, unsigned room, const void *buffer)
 {
@@ -101,8 +101,9 @@ static ll_nvml_result answer_list(unsigned found, unsigned room, const void *buf
 }
 
 /*
- * The lists differ only in their names and entries. The whole list is read first, into a buffer of the library. So its
- * length is reported as NVML does: with INSUFFICIENT_SIZE if the program's buffer is too small.
+ * Defines the hook of a list of processes. The lists differ only in their names and entries. The hook first reads the
+ * whole list into a buffer of the library. So it knows the length and can report it as NVML does: with
+ * INSUFFICIENT_SIZE if the program's buffer is too small.
  */
 #define LIST(symbol, entry)                                                                                            \
 	static ll_nvml_result symbol##_own(struct ll_nvml_device *device, const char *uuid, unsigned *count,           \
@@ -169,7 +170,7 @@ static ll_nvml_result read_details(struct ll_nvml_device *device, unsigned mode,
 			      : LL_NVML_ERROR_MEMORY;
 }
 
-/* The same for the newest list, whose parameters are in the list itself. */
+/* The same for the newest list. The list structure contains its parameters. */
 static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uuid,
 				  struct ll_nvml_process_detail_list *list)
 {
@@ -195,7 +196,7 @@ static ll_nvml_result own_details(struct ll_nvml_device *device, const char *uui
 	return status;
 }
 
-/* A list of a version that the library does not know is refused, as an older NVML would refuse it. */
+/* The hook refuses a list version that the library does not know, as an older NVML does. */
 LL_HOOK_EXPORT ll_nvml_result nvmlDeviceGetRunningProcessDetailList(struct ll_nvml_device *device,
 								    struct ll_nvml_process_detail_list *list)
 {

@@ -1,4 +1,4 @@
-/* What uses the card or its memory and is not governed: the rows of hooks_passing.def. */
+/* Hooks of functions that use the card or its memory and are not governed: the rows of hooks_passing.def. */
 #include "abi/cuda_graph.h"
 #include "shim/hooks/children.h"
 #include "shim/interpose/hook.h"
@@ -6,7 +6,7 @@
 #include "shim/residency/obstacles.h"
 #include "shim/time/driver_calls.h"
 
-/* `before` comes before the driver's function, and may change an argument. */
+/* Defines a hook that runs `before`, which may change an argument, and then calls the driver. */
 #define PASSING_AFTER(before, symbol, params, args)                                                                    \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \

@@ -1,12 +1,12 @@
-/* Physical memory, and its mappings at addresses (VMM). */
+/* Hooks of physical memory and its mappings at addresses (VMM). */
 #include "shim/interpose/hook.h"
 #include "shim/memory/backed.h"
 #include "shim/memory/physical.h"
 #include "shim/residency/link.h"
 #include "shim/time/driver_calls.h"
 
-/* If the card has no room for an evictable program, it gives up the reserve of its pools; then loadlined is asked for
- * some, and the thread waits. */
+/* If the card has no room and the program is evictable, the program gives up the reserve of its pools. Then it asks
+ * loadlined for room, and the thread waits. */
 static ll_cu_result create_memory(struct ll_device_state *dev, ll_cu_mem_handle *ret_handle, size_t bytes,
 				  const struct ll_cu_mem_allocation_prop *prop, unsigned long long flags)
 {
@@ -122,7 +122,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret
 
 /* ---- handles of memory with a stand-in ---- */
 
-/* The driver's handle in place of the program's. */
+/* Replaces the program's handle by the driver's handle. */
 static bool find_real(ll_cu_mem_handle *handle)
 {
 	if (ll_charge_passes())
@@ -132,7 +132,8 @@ static bool find_real(ll_cu_mem_handle *handle)
 	return ll_physical_find(number, handle);
 }
 
-/* Others see the memory from now on. The thread is inside a call, so the memory cannot have left meanwhile. */
+/* If the call succeeded, pins the memory, because others can see it now. The thread is inside a driver call, so the
+ * memory cannot have been evicted meanwhile. */
 static ll_cu_result pin_if_done(ll_cu_result status, ll_cu_mem_handle number)
 {
 	if (status == LL_CUDA_SUCCESS)

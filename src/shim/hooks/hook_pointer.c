@@ -1,5 +1,5 @@
-/* What the driver's functions tell a program of an address. In an evictable program they answer for allocations that
- * can be moved as for any other (memory/backed.h). */
+/* Hooks of functions that query an address. In an evictable program they answer for movable allocations as for any
+ * other allocation (memory/backed.h). */
 #include <stdatomic.h>
 
 #include "shim/interpose/hook.h"
@@ -43,7 +43,7 @@ LL_HOOK_EXPORT ll_cu_result cuPointerGetAttribute(void *ret_value, enum ll_cu_po
 		   : ll_real()->cuPointerGetAttribute(ret_value, attribute, address);
 }
 
-/* The driver tells of an address that is nobody's that it is that address. */
+/* For an address that is in no allocation, the driver returns the address itself as device and host pointer. */
 static ll_cu_result get_of_gap(unsigned int count, enum ll_cu_pointer_attribute *attributes, void **ret_values,
 			       ll_cu_deviceptr address)
 {
@@ -91,7 +91,7 @@ LL_HOOK_EXPORT ll_cu_result cuPointerSetAttribute(const void *value, enum ll_cu_
 	return ll_backed_set_synced(&plain, *(const unsigned int *)value != 0);
 }
 
-/* The driver takes mapped memory for the host's. */
+/* The driver treats mapped memory as memory of the host. */
 static void *hide_from_host(void *pointer)
 {
 	return ll_reentry_is_inside() ? pointer : ll_backed_hide_pointer(pointer);

@@ -1,4 +1,4 @@
-/* Memory pools, and allocations in the order of a stream. */
+/* Hooks of memory pools and of allocations in stream order. */
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
@@ -15,8 +15,8 @@ static bool is_captured(struct ll_cu_stream *stream)
 	       capture != LL_CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Gives the card whose current pool the stream allocates from: the card of the stream's context. NULL: it is not
- * governed. Returns the driver's error if it does not say. */
+/* Gives the card from whose current pool the stream allocates: the card of the stream's context. NULL: the card is not
+ * governed. Returns the driver's error if the driver does not report the card. */
 static ll_cu_result find_dev(struct ll_cu_stream *stream, struct ll_device_state **ret_dev)
 {
 	struct ll_cu_context *current = NULL, *context;
@@ -34,9 +34,9 @@ static ll_cu_result find_dev(struct ll_cu_stream *stream, struct ll_device_state
 }
 
 /*
- * The body of an allocation: reserve the growth, call, correct the charge. In a stream that is being captured the
- * allocation becomes a node of a graph, which takes memory when the graph is launched. For an evictable program the
- * library makes the allocation by itself if it can.
+ * The body of an allocation's hook: it reserves the growth, calls the driver and corrects the charge. In a stream that
+ * is being captured the allocation becomes a node of a graph, which takes memory when the graph is launched. For an
+ * evictable program the library makes the allocation itself if possible.
  */
 #define ALLOCATE(call, free_call, handle, as_stream)                                                                   \
 	LL_REENTRY_SCOPE();                                                                                            \
@@ -95,8 +95,9 @@ static ll_cu_result find_dev(struct ll_cu_stream *stream, struct ll_device_state
 ALLOCATE_HOOK(, stream)
 ALLOCATE_HOOK(_ptsz, ll_stream_per_thread(stream))
 
-/* cuMemFreeAsync also frees what cuMemAlloc made. In a captured stream nothing is freed yet: the call becomes a node,
- * which the driver makes of memory of graphs alone. It refuses all other memory, that of its own pools too. */
+/* cuMemFreeAsync also frees allocations of cuMemAlloc. In a captured stream the call frees nothing and becomes a node
+ * of the graph. The driver makes such a node only for memory of graphs. It refuses all other memory, even memory of its
+ * own pools. */
 #define FREE_HOOK(suffix, as_stream)                                                                                   \
 	LL_HOOK_EXPORT ll_cu_result cuMemFreeAsync##suffix(ll_cu_deviceptr address, struct ll_cu_stream *stream)       \
 	{                                                                                                              \
@@ -132,8 +133,8 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolCreate(struct ll_cu_mem_pool **ret_pool, co
 	return status;
 }
 
-/* The extent is taken out before the call. As soon as the driver has ended the pool, another pool may get its handle.
- * */
+/* The hook removes the extent before the call, because another pool may get the handle as soon as the driver has
+ * destroyed this pool. */
 LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 {
 	LL_DRIVER_CALL(cuMemPoolDestroy);
@@ -150,7 +151,7 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolDestroy(struct ll_cu_mem_pool *pool)
 	return status;
 }
 
-/* ---- what a pool says, and who may use it ---- */
+/* ---- attributes of a pool, and access to it ---- */
 
 static bool is_size(enum ll_cu_mem_pool_attribute attribute)
 {
@@ -195,10 +196,10 @@ LL_HOOK_EXPORT ll_cu_result cuMemPoolSetAccess(struct ll_cu_mem_pool *pool,
 	return ll_pool_set_access(pool, accesses, count);
 }
 
-/* ---- what gives memory back ---- */
+/* ---- calls that return memory to the card ---- */
 
-/* Hook of a function after which a pool may have less memory: the charge is corrected after the call. note: what is
- * done before the call. then: what is done after it, if it succeeded. */
+/* Defines the hook of a function after which a pool may have less memory. The charge is corrected after the call. note:
+ * a statement before the call. then: a statement after the call, if it succeeded. */
 #define THEN_TRUE_UP(symbol, params, call, note, then)                                                                 \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \

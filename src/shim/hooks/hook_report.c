@@ -1,4 +1,4 @@
-/* What the driver's functions tell a program of the card's memory. */
+/* Hooks of functions that report the size of the card's memory. */
 #include "shim/interpose/hook.h"
 #include "shim/memory/charge.h"
 #include "shim/memory/pools.h"
@@ -10,7 +10,8 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the driver's error if it does not say which card it is. */
+/* Replaces the driver's figures by those of the limit. Returns the driver's error if the driver does not report the
+ * card. */
 static ll_cu_result limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct ll_report report;
@@ -24,7 +25,7 @@ static ll_cu_result limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 		return status;
 	*total_bytes = least_of(*total_bytes, report.limit_bytes);
 	report.limit_bytes = *total_bytes;
-	/* What others have on the card leaves when this program needs the room. */
+	/* The memory of other programs is evicted when this program needs the room. */
 	if (ll_residency_backs(dev))
 		*free_bytes = ll_report_left(&report);
 	else
@@ -32,8 +33,8 @@ static ll_cu_result limit_info(uint64_t *free_bytes, uint64_t *total_bytes)
 	return status;
 }
 
-/* The driver takes NULL for either. Both figures are needed to limit one, so the driver is asked again for the other.
- */
+/* The driver accepts NULL for either figure. The library needs both figures to limit one, so it asks the driver again
+ * for the other. */
 #define INFO_HOOK(symbol, type)                                                                                        \
 	LL_HOOK_EXPORT ll_cu_result symbol(type *ret_free_bytes, type *ret_total_bytes)                                \
 	{                                                                                                              \

@@ -6,23 +6,23 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 
-/* Whether a capture of any stream was ever begun in this process. If not, the driver is not asked about the stream of
- * each launch. It is still asked about launches that are not just counted, because later drivers may have ways to begin
- * a capture that the library does not know. */
+/* True if a capture of any stream has begun in this process. While it is false, the library does not ask the driver
+ * about the stream of each launch. It still asks for launches that are not just counted, because a later driver may
+ * have functions to begin a capture that the library does not know. */
 static _Atomic bool captures_begun;
 
 /* The card and the context of a stream. The context is current from enter_target to leave_target. */
 struct target {
-	struct ll_device_state *dev;   /* NULL: not governed */
+	struct ll_device_state *dev;   /* NULL: the card is not governed */
 	struct ll_cu_context *context; /* NULL: there is none, or it could not be made current */
-	struct ll_cu_context *owner; /* the stream's context; NULL: it is a default stream, or the driver did not say */
+	struct ll_cu_context *owner;   /* the stream's context; NULL: a default stream, or not reported by the driver */
 	bool is_elsewhere;
-	bool is_passed;       /* the launch is counted and may go; no context was made current */
-	ll_cu_result failure; /* the driver's, which did not say whose launch it is; LL_CUDA_SUCCESS: it did */
+	bool is_passed;       /* the launch is counted and may be made; no context was made current */
+	ll_cu_result failure; /* the driver's error when the card and context were read */
 };
 
-/* Whether the card's gate lets the launch pass. For a process with several device states; with one, the hook itself
- * counts. */
+/* Returns whether the launch passes the card's open gate. For a process with several device states. If there is one,
+ * the hook itself counts. */
 static bool passes_open_gate(struct ll_cu_context *context)
 {
 	const struct ll_device_state *dev = ll_device_state_known(context);
@@ -40,7 +40,7 @@ static void enter_target(struct target *target, struct ll_cu_stream *stream, boo
 	if (target->is_passed)
 		return;
 	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
-	if (is_known && current && current == target->owner) { /* the usual case: nothing else is asked */
+	if (is_known && current && current == target->owner) { /* the usual case: the driver is asked nothing else */
 		target->context = current;
 		target->failure = ll_device_state_find_in(current, &target->dev);
 		return;
@@ -67,7 +67,7 @@ static void leave_target(const struct target *target)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
-/* Whether the launch may go without waiting. It is counted then, if it is governed. */
+/* Returns whether the launch may be made without waiting. If it is governed, it is then counted. */
 static bool is_counted(const struct ll_launch *launch, const struct target *target)
 {
 	struct ll_flow *flow = target->dev ? target->dev->flow : NULL;
@@ -78,7 +78,8 @@ static bool is_counted(const struct ll_launch *launch, const struct target *targ
 	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kernel_key);
 }
 
-/* A launch that cannot be charged to anybody is not made: the program gets the driver's own error. */
+/* Returns the driver's error for a launch that cannot be charged, because its card is not known. Such a launch is not
+ * made. */
 static ll_cu_result refusal_of(const struct target *target)
 {
 	bool is_refused = target->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(target->dev->claim) &&
@@ -86,7 +87,7 @@ static ll_cu_result refusal_of(const struct target *target)
 	return is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : target->failure;
 }
 
-/* Waits for the turn. Tells the listener, if there is one, how long the launch waited. */
+/* Waits for the turn. Reports the waiting time of the launch to the listener, if there is one. */
 static void enter_flow(struct ll_launch *launch, const struct target *target)
 {
 	launch->flow = target->dev->flow;
@@ -101,8 +102,7 @@ static void enter_flow(struct ll_launch *launch, const struct target *target)
 	ll_stream_exchange_capture_mode(mode);
 }
 
-/* If the thread were cancelled in here, the launch would never be ended: the caller's scope ends only a launch that was
- * returned to it. */
+/* The function disables cancellation, because the caller's scope only ends a launch that was returned to it. */
 static void enter_gate(struct ll_launch *launch, const struct target *target, bool is_gated)
 {
 	LL_SCOPE_NO_CANCEL;
@@ -132,16 +132,17 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kernel_ke
 	return launch;
 }
 
-/* launched_ns: when the driver's call returned; 0 if it failed. */
+/* Ends the launch in the flow. launched_ns: time when the driver's call returned; 0: the call failed. */
 static void report_end(const struct ll_launch *launch, uint64_t launched_ns)
 {
 	ll_flow_leave(launch->flow, launch->context, launch->stream, launch->kernel_key, launched_ns);
 }
 
-/* Ends a launch. After a call that did not return the driver may be in any state, so it is not called. */
+/* Ends a launch. If the driver's call did not return, the driver may be in any state, so the function does not call it.
+ */
 static void leave_gate(const struct ll_launch *launch)
 {
-	LL_SCOPE_NO_CANCEL; /* if the thread were cancelled here, the launch would never end */
+	LL_SCOPE_NO_CANCEL; /* a thread that is cancelled here would leave the launch without an end */
 	struct target target = {.is_elsewhere = false};
 	uint64_t launched_ns = ll_now_ns();
 	if (launch->status == LL_LAUNCH_LOST) {

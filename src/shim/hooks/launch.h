@@ -1,17 +1,17 @@
 /*
- * launch.h - what every hook that makes the card work does before and after the driver's call.
+ * launch.h - the steps that every hook of a function that gives the card work takes before and after the driver's call.
  *
  *     LL_LAUNCH_HOOK(cuLaunch, NULL, ll_launch_key(function, 0), (struct ll_cu_function * function), (function))
  *
- * defines the hook of cuLaunch. A launch is free if nothing is governed, or if nobody else wants the card (gate.h).
- * Otherwise it waits for its turn in the caller's thread, before the driver's call, and is timed. A launch into a
- * stream that is being captured is not work yet, and passes.
+ * defines the hook of cuLaunch. A launch is free if the process is not governed, or if no other tenant wants the card
+ * (gate.h). Otherwise the caller's thread waits for the turn before the driver's call, and the launch is timed. A
+ * launch into a stream that is being captured is not work yet, so it passes.
  *
- * The card and the context are those of the stream, which need not be the thread's current ones. For the default
- * streams they are the current ones. A launch has a kernel key: a number for the kernel and its grid, or the graph,
- * or the hook. The library remembers how long launches with each key take (kernel_estimates.h). If the stream's context
- * cannot be made current for the timing event (a green context is current to one thread at a time), the launch waits
- * for its turn and is not timed.
+ * The card and the context are those of the stream. They may differ from the thread's current ones, except for the
+ * default streams. A launch has a kernel key: a number for the kernel and its grid, or the graph, or the hook. The
+ * library remembers how long launches with each key take (kernel_estimates.h). If the stream's context cannot be made
+ * current for the timing event (a green context is current to one thread at a time), the launch waits for its turn and
+ * is not timed.
  */
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H
@@ -24,17 +24,17 @@
 #include "shim/time/gate.h"
 
 struct ll_launch {
-	struct ll_flow *flow; /* NULL: the launch passes */
+	struct ll_flow *flow; /* NULL: the launch passes without a gate */
 	struct ll_cu_context *context;
 	struct ll_timing_stream stream;
 	uint64_t kernel_key;
 	bool is_elsewhere; /* the context is not the thread's current one */
 	int errno_before;
-	ll_cu_result refusal; /* what the program gets instead of the driver's call (LL_LAUNCH_CALL) */
-	ll_cu_result status;  /* the driver's answer; LL_LAUNCH_LOST while its call has not returned */
+	ll_cu_result refusal; /* the result that the program gets without the driver's call (LL_LAUNCH_CALL) */
+	ll_cu_result status;  /* the driver's result; LL_LAUNCH_LOST while the driver's call has not returned */
 };
 
-/* The driver's call did not return: the thread was cancelled in it, or an exception passed through. */
+/* The driver's call did not return, because the thread was cancelled in it or an exception unwound it. */
 #define LL_LAUNCH_LOST ((ll_cu_result)-1)
 
 static inline bool ll_launch_is_free(void)
@@ -42,34 +42,34 @@ static inline bool ll_launch_is_free(void)
 	return ll_gate_passes() || ll_reentry_is_inside();
 }
 
-/* Before and after the driver's call. stream is as the driver takes it. For a _ptsz variant of a function NULL means
- * LL_CU_STREAM_PER_THREAD, so its hook passes that. */
+/* Call these before and after the driver's call. stream: the handle as the driver's function without _ptsz interprets
+ * it. For a _ptsz variant NULL means LL_CU_STREAM_PER_THREAD, so its hook passes this value. */
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kernel_key);
 void ll_launch_end(struct ll_launch *launch);
 
-/* Calls the driver, and gives its answer. If the launch is refused, gives the reason instead. */
+/* Calls the driver and gives its result. If the launch is refused, gives the refusal instead. */
 #define LL_LAUNCH_CALL(launch, call) ((launch).status = (launch).refusal ? (launch).refusal : (call))
 
-/* A launch that ends with its scope, in whichever way the scope is left. */
+/* A launch that ends with its scope, also if the scope is left by cancellation or an exception. */
 #define LL_LAUNCH_SCOPE(launch, stream, kernel_key)                                                                    \
 	struct ll_launch launch __attribute__((cleanup(ll_launch_end))) = ll_launch_begin(stream, kernel_key)
 
-/* Holds back the timing events of the stream's card: until the release no thread records one there. */
+/* Stops timing events on the stream's card: until the release no thread records one there. */
 struct ll_launch_hold {
-	struct ll_flow *flow; /* NULL: there is nothing to hold back */
+	struct ll_flow *flow; /* NULL: there are no timing events to stop */
 	struct ll_cu_context *context;
 	struct ll_timing_stream stream;
 };
 struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream);
 void ll_launch_release_timing(const struct ll_launch_hold *hold);
 
-/* A capture of the stream has begun. To be called before the release. */
+/* Notes that a capture of the stream has begun. Call it before the release. */
 void ll_launch_note_capture(const struct ll_launch_hold *hold);
 
-/* The stream is about to be destroyed. */
+/* Call it before the stream is destroyed. */
 void ll_launch_forget_stream(struct ll_cu_stream *stream);
 
-/* Computes a kernel key. Keys are only compared: any number that differs from the other keys will do. */
+/* Computes a kernel key. Keys are only compared, so any number that differs from the other keys is good. */
 static inline uint64_t ll_launch_key(const void *what, uint64_t size)
 {
 	return ((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15)) ^ (size * UINT64_C(0xc2b2ae3d27d4eb4f));
@@ -91,10 +91,10 @@ static inline uint64_t ll_launch_key_of(struct ll_work work)
 }
 
 /*
- * Hook of symbol: a launch in `stream`, an expression of its parameters as `key` is. A thread that passes the open
- * gate notes that it is inside, calls the driver and notes that it is back: it calls nothing of ours. The rest is done
- * in a function of its own: a launch that is not free, one that is made inside another call, and the first one of a
- * thread or of the process.
+ * Defines the hook of `symbol`, a launch. stream and kernel_key are expressions of its parameters. A thread that passes
+ * the open gate notes that it is inside, calls the driver, and notes that it is outside again. It calls no other
+ * function of the library. A separate function handles all other launches: a launch that is not free, a launch inside
+ * another call, and the first launch of a thread or of the process.
  */
 #define LL_LAUNCH_HOOK(symbol, stream, kernel_key, params, args)                                                       \
 	static __attribute__((noinline)) ll_cu_result gate_##symbol params                                             \

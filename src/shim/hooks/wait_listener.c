@@ -7,7 +7,7 @@
 
 static ll_wait_listener *search_listener(void)
 {
-	static const char *const ours[] = {"libloadline", NULL}; /* the beginning of our libraries' names */
+	static const char *const ours[] = {"libloadline", NULL}; /* prefix of the names of Loadline's libraries */
 	struct ll_elf_object library;
 	ll_wait_listener *listener = NULL;
 	void *address = NULL;
