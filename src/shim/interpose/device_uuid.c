@@ -6,8 +6,8 @@
 #include "shim/interpose/real.h"
 
 /*
- * CUDA gives a slice's UUID in the same form as a card's. NVML, and so loadlined, begins it with MIG. A
- * slice says that it is one in its name, "NVIDIA H200 MIG 1g.18gb".
+ * Finds the prefix of the UUID. CUDA gives the UUID of a MIG slice in the same form as that of a card. NVML and
+ * loadlined begin it with MIG. A slice is recognized by its name, for example "NVIDIA H200 MIG 1g.18gb".
  */
 static ll_cu_result find_prefix(ll_cu_device device, const char **ret_prefix)
 {

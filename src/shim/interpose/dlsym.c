@@ -1,16 +1,16 @@
 /*
- * dlsym.c - stands in front of dlsym and dlvsym, so that a program that opens the driver by itself finds the hooks.
+ * dlsym.c - replaces dlsym and dlvsym, so that a program that opens the driver itself gets the hooks.
  *
- * RTLD_NEXT and RTLD_DEFAULT depend on the caller, which libc finds by the return address. So the exported functions
- * (dlsym_entry.S) put the arguments aside and ask here. Then they either return our answer, or jump into libc's
- * function as if the program had called it directly.
+ * The results of RTLD_NEXT and RTLD_DEFAULT depend on the caller, which libc finds by the return address. So the
+ * exported functions (dlsym_entry.S) save the arguments and call this file. Then they either return this file's answer
+ * or jump into libc's function, as if the program had called it directly.
  *
- * Two kinds of names get another answer than libc's (stand_in.h): a hooked function's, and the names of dlsym and
- * dlvsym themselves. For a handle, libc is asked. For RTLD_NEXT and RTLD_DEFAULT libc cannot be asked in the caller's
- * place, so scope.c finds out whether libc would answer with the driver's function, or with its own.
+ * Two kinds of names get an answer that is not libc's (stand_in.h): the names of hooked functions, and the names dlsym
+ * and dlvsym. For a handle, this file asks libc. For RTLD_NEXT and RTLD_DEFAULT it cannot ask libc as the caller. So
+ * scope.c finds out whether libc would return the driver's function or its own.
  *
- * A name that this library does not hook is left to the other library of ours behind it, if there is one (hooks.h): the
- * jump then goes to that library's dlsym in the place of libc's.
+ * If this library does not hook the name and Loadline's other library is behind it (hooks.h), the jump goes to that
+ * library's dlsym instead of libc's.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -19,17 +19,18 @@
 #include "shim/interpose/scope.h"
 #include "shim/interpose/stand_in.h"
 
-/* Two registers: where to jump, or NULL and what to return. */
+/* Two registers: the address of the jump, or NULL and the value to return. */
 struct ll_dlsym_route {
 	void *jump;
 	void *answer;
 };
 
-/* dlsym_entry.S calls these. caller: the return address. */
+/* dlsym_entry.S calls these functions. caller: the return address. */
 struct ll_dlsym_route ll_dlsym_choose_route(void *handle, const char *name, const char *unused, const void *caller);
 struct ll_dlsym_route ll_dlvsym_route(void *handle, const char *name, const char *version, const void *caller);
 
-/* libc is not asked by us, if that is possible: the jump leaves its answer and dlerror's text as they are. */
+/* If possible, the function does not call libc itself, because a jump keeps libc's answer and dlerror's text unchanged.
+ */
 static struct ll_dlsym_route choose_route(const struct ll_look_up *look_up, void *handle)
 {
 	bool is_scope = handle == RTLD_NEXT || handle == RTLD_DEFAULT;

@@ -1,7 +1,7 @@
 /*
- * dlsym_entry.S - the exported dlsym and dlvsym (dlsym.c): the arguments are put aside while we are asked, and libc's
- * function is jumped to, not called, so that it sees its caller's return address. The routes get that address as their
- * fourth argument.
+ * dlsym_entry.S - the exported dlsym and dlvsym (dlsym.c). They save the arguments and call the route function of
+ * dlsym.c, which gets the return address as its fourth argument. They jump to libc's function and do not call it, so
+ * that libc sees the return address of the program.
  */
 #ifdef __CET__
 #include <cet.h>

@@ -30,7 +30,7 @@ bool ll_elf_is_named(const struct ll_elf_object *object, const char *const stems
 	return has_stem(object->soname, stems) || has_stem(file_name(object->path), stems);
 }
 
-/* glibc has added the base to the address already, musl has not. */
+/* glibc has already added the base to the address. musl has not. */
 static uintptr_t relocate_address(uintptr_t base, uintptr_t address)
 {
 	return address < base ? base + address : address;
@@ -89,10 +89,10 @@ static bool read_object(const struct dl_phdr_info *info, struct ll_elf_object *o
 
 struct search {
 	const char *const *stems;     /* NULL: any name */
-	const char *function;         /* that the object exports; NULL: it need not */
-	const char *const *functions; /* the same, of several */
-	const void *address;          /* that the object holds; NULL: it need not */
-	const void *behind;           /* the object comes after the one that holds this; NULL: it need not */
+	const char *function;         /* a function that the object exports; NULL: any object */
+	const char *const *functions; /* functions that the object exports; NULL: any object */
+	const void *address;          /* an address that the object contains; NULL: any object */
+	const void *behind;           /* the object comes after the one that contains this address; NULL: any object */
 	bool is_behind;
 	struct ll_elf_object found;
 };
@@ -150,13 +150,13 @@ bool ll_elf_find_behind_address(const void *address, const char *function, struc
 	return find_object(&(struct search){.behind = address, .function = function}, ret_object);
 }
 
-/* The dynamic section of the library that this is linked into. glibc's link.h declares it. */
+/* The dynamic section of the library that contains this code. glibc's link.h declares it. */
 #ifndef __GLIBC__
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 #endif
 
-/* The loader's list, as debuggers read it. Libraries that may be unloaded come after those that were there at the
- * start. */
+/* Returns the loader's list, as debuggers read it. Libraries that may be unloaded come after those that were loaded at
+ * the start. */
 static const struct link_map *first_started(void)
 {
 #ifdef __GLIBC__
@@ -185,8 +185,8 @@ bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_ob
 	return false;
 }
 
-/* Preloaded libraries come before libc in the list. A library after libc is not read, because another thread may unload
- * it. */
+/* Preloaded libraries come before libc in the list. The function does not read libraries after libc, because another
+ * thread may unload them. */
 bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object)
 {
 	static const char *const libc[] = {"libc.so", "libc.musl", "ld-musl", NULL};
@@ -233,8 +233,8 @@ static void *address_of(const struct ll_elf_object *object, uint32_t index)
 	return (void *)(object->base + object->symbols[index].st_value);
 }
 
-/* Looks at one symbol with the right hash. True ends the search. A version that is not the default is taken only if
- * there is no other. */
+/* Checks one symbol with the right hash. Returns true to end the search. A version that is not the default is used only
+ * if there is no other. */
 static bool match_symbol(const struct ll_elf_object *object, uint32_t index, const char *name, void **found)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
@@ -311,8 +311,8 @@ bool ll_elf_exports_all(const struct ll_elf_object *object, const char *const fu
 	return true;
 }
 
-/* Without the older table nothing says how many symbols there are. The longest chain of the GNU table ends with the
- * last one. */
+/* Returns the number of symbols. Without the older table this number is not stored. Then the last chain of the GNU
+ * table gives it, because it ends with the last symbol. */
 static uint32_t symbol_count(const struct ll_elf_object *object)
 {
 	if (object->sysv_hash)

@@ -1,7 +1,7 @@
 /*
- * hook.h - what a file with hooks includes.
+ * hook.h - the header that each file with hooks includes.
  *
- * A hook is a function of ours that has the name and the signature of one of the driver's:
+ * A hook is a function of the library with the name and the signature of one of the driver's functions:
  *
  *     LL_HOOK_EXPORT ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
  *     {
@@ -15,17 +15,17 @@
  *             return status;
  *     }
  *
- * LL_DRIVER_CALL (shim/time/driver_calls.h) notes that the thread is inside; a hook of a function that uses no card has
- * a row in hooks_no_card.def instead.
+ * LL_DRIVER_CALL (shim/time/driver_calls.h) notes that the thread is inside a driver call. The hook of a function that
+ * uses no card has a row in hooks_no_card.def instead.
  *
- * A hook that only notes this and calls the driver is a row of hooks_passing.def.
+ * A hook that does only this and calls the driver is a row of hooks_passing.def.
  *
- * To add one: a row in the hooks_*.def of its topic, the definition, and for each family with versions its rows in
- * hooks_versions.def. A signature that is not in src/abi yet goes there first, as a row.
+ * To add a hook, add a row in the hooks_*.def file of its topic, the definition, and, if the function has versions, its
+ * rows in hooks_versions.def. If src/abi does not have the signature yet, first add it there as a row.
  *
- * If the driver lacks the function, ll_real()'s member answers CUDA_ERROR_NOT_SUPPORTED, or for NVML
- * NVML_ERROR_FUNCTION_NOT_FOUND. A hook keeps errno (LL_REENTRY_SCOPE does), prints nothing, and never waits without a
- * bound.
+ * If the driver does not have the function, ll_real()'s member returns CUDA_ERROR_NOT_SUPPORTED, or
+ * NVML_ERROR_FUNCTION_NOT_FOUND for NVML. A hook does not change errno (LL_REENTRY_SCOPE restores it), prints nothing,
+ * and never waits without a bound.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_HOOK_H
 #define LOADLINE_SHIM_INTERPOSE_HOOK_H

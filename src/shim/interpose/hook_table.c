@@ -1,8 +1,8 @@
-/* The table of hooks of one library: it is compiled for each. LL_HOOKS_LIST names the library's list, and
- * LL_HOOKS_BEHIND the other library. */
+/* The table of hooks of one library. This file is compiled for each library. LL_HOOKS_LIST names the library's list,
+ * and LL_HOOKS_BEHIND the other library. */
 #include "shim/interpose/hooks.h"
 
-/* For a missing function one function answers that returns a status (real.c), whatever the arguments are. */
+/* One function that returns a status (real.c) replaces every missing function, independent of the arguments. */
 #define LL_HOOK(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_cu_result), #symbol);
 #define LL_HOOK_NVML(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_nvml_result), #symbol);
 #include LL_HOOKS_LIST

@@ -7,7 +7,7 @@
 
 const struct ll_hook *ll_hook_find(const char *symbol)
 {
-	/* Most names that a program looks up are none of the driver's. */
+	/* Most names that a program looks up do not belong to the driver. */
 	if (!ll_text_after(symbol, "cu") && !ll_text_after(symbol, "nvml"))
 		return NULL;
 	for (size_t i = 0; i < ll_hook_count; i++) {

@@ -10,10 +10,10 @@ typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
 
 static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym", [LL_LIBC_DLVSYM] = "dlvsym"};
 
-/* Found once and never changed. Threads that look at the same time find the same. */
+/* Found once and never changed. Threads that search at the same time find the same functions. */
 static _Atomic(void *) own[2], next[2];
 
-/* glibc had them in libdl before 2.34; musl's libc is the loader. */
+/* glibc before 2.34 had these functions in libdl. musl's libc is the loader. */
 static const char *const stems[][2] = {{"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
 
 static void *find_in_libc(const char *name)
@@ -27,7 +27,7 @@ static void *find_in_libc(const char *name)
 	return found;
 }
 
-/* A name that this library does not hook may be a hook of the other library of ours. So that library is asked first. */
+/* Loadline's other library may hook a name that this library does not hook. So that library is searched first. */
 static void *find_next(const char *name)
 {
 	struct ll_elf_object behind;
@@ -50,7 +50,7 @@ void *ll_libc_next(enum ll_libc_function function)
 	return find_once(&next[function], find_next, names[function]);
 }
 
-/* Not as last calls: those would be jumps, and the caller that libc sees another one. */
+/* The calls must not be tail calls. A tail call is a jump, and libc would then see another caller. */
 void *ll_libc_look_up(const struct ll_look_up *look_up, void *handle)
 {
 	enum ll_libc_function function = look_up->version ? LL_LIBC_DLVSYM : LL_LIBC_DLSYM;

@@ -1,4 +1,4 @@
-/* libc_dlsym.h - libc's own dlsym and dlvsym, which our exported functions (dlsym.c) stand in front of. */
+/* libc_dlsym.h - libc's own dlsym and dlvsym, which the functions of dlsym.c replace. */
 #ifndef LOADLINE_SHIM_INTERPOSE_LIBC_DLSYM_H
 #define LOADLINE_SHIM_INTERPOSE_LIBC_DLSYM_H
 
@@ -6,23 +6,23 @@
 
 #include "shim/interpose/elf_lookup.h"
 
-/* What a program asks for. */
+/* A look-up of the program. */
 struct ll_look_up {
 	const char *name;
-	const char *version; /* NULL: by dlsym */
-	const void *caller;  /* the program's return address */
+	const char *version; /* NULL: the look-up is by dlsym */
+	const void *caller;  /* the return address in the program */
 };
 
 enum ll_libc_function { LL_LIBC_DLSYM, LL_LIBC_DLVSYM };
 
-/* Returns the function that comes after ours: that of the other library of ours behind this one, or libc's. NULL: there
- * is none. */
+/* Returns the next dlsym or dlvsym: that of Loadline's other library behind this one, or libc's. NULL: there is none.
+ */
 void *ll_libc_next(enum ll_libc_function function);
 
-/* Returns libc's answer to the same look-up with this handle. The caller that libc sees is this library. */
+/* Returns libc's answer to the same look-up with this handle. libc sees this library as the caller. */
 void *ll_libc_look_up(const struct ll_look_up *look_up, void *handle);
 
-/* Whether the object is libc or a part of it, or the other library of ours behind this one. */
+/* Returns whether the object is libc or a part of it, or Loadline's other library behind this one. */
 bool ll_libc_is(const struct ll_elf_object *object);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * proc_address.c - stands in front of cuGetProcAddress. The driver is asked first. If its answer is a function that the
- * library hooks, the program gets the hook. The driver's status, and whether it finds a function, are never changed.
+ * proc_address.c - replaces cuGetProcAddress. It first calls the driver. If the driver returns a function that the
+ * library hooks, the program gets the hook. The driver's status is never changed. If the driver finds no function, the
+ * program gets none.
  *
- * The answer may lie in another library than libcuda.so.1, which then only forwards (as on WSL), or in none at all. So
- * where it lies decides nothing.
+ * The returned function may be in another library, if libcuda.so.1 only forwards to it (as on WSL), or in no library.
+ * So its location does not decide.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,23 +24,23 @@ static const struct {
 #include "shim/interpose/hooks_versions.def"
 };
 
-/* What the driver answered with. */
+/* The driver's answer. */
 struct answer {
 	void *function;
 	bool has_home;
-	bool is_elsewhere;         /* its home is not the driver that the hooks call */
-	struct ll_elf_object home; /* the object that it lies in */
+	bool is_elsewhere;         /* `home` is not the driver that the hooks call */
+	struct ll_elf_object home; /* the object that contains the function */
 };
 
-/* Whether the answer is the function of that hook: the driver's, or the hook itself, because a driver that calls itself
- * through the loader's table answers with a hook already. */
+/* Returns whether the answer is the function of this hook. It may be the driver's function. It may also be the hook
+ * itself, because a driver that calls itself through the loader's table returns the hook. */
 static bool is_answer(const struct ll_hook *hook, const struct answer *answer)
 {
 	return ll_hook_real(hook) == answer->function || ll_hook_address(hook) == answer->function ||
 	       (answer->is_elsewhere && ll_elf_function(&answer->home, hook->symbol) == answer->function);
 }
 
-/* Returns the hook of a variant of that name, or of any name if it is NULL. */
+/* Returns the hook of a variant of this name. name NULL: any hook. */
 static const struct ll_hook *hook_at(const char *name, const struct answer *answer)
 {
 	for (size_t i = 0; i < ll_hook_count; i++) {
@@ -52,7 +53,7 @@ static const struct ll_hook *hook_at(const char *name, const struct answer *answ
 	return NULL;
 }
 
-/* Returns the symbol that the name means in that version; NULL: there is no such function. *ret_since is 0 for a name
+/* Returns the symbol that the name means in this version; NULL: there is no such function. *ret_since is 0 for a name
  * without rows. */
 static const char *symbol_of(const char *name, int version, int *ret_since)
 {
@@ -78,15 +79,15 @@ static const struct ll_hook *hook_named(const char *symbol, const char *suffix)
 	return length < SYMBOL_SIZE ? ll_hook_find(text) : NULL;
 }
 
-/* The version in a symbol: 2 of cuMemAlloc_v2, 1 of cuInit. */
+/* Returns the version number in a symbol: 2 for cuMemAlloc_v2, 1 for cuInit. */
 static unsigned version_in(const char *symbol, const char *name)
 {
 	const char *suffix = symbol + strlen(name);
 	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 1;
 }
 
-/* Whether the object has a later variant of the name than the last row. A newer driver may mean that variant, whose
- * signature the library does not know. */
+/* Returns whether the object has a later variant of the name than the last row. A newer driver may mean this variant,
+ * and the library does not know its signature. */
 static bool is_outdated(const struct ll_elf_object *object, const char *name, const char *symbol, int since)
 {
 	char next[SYMBOL_SIZE];
@@ -100,7 +101,8 @@ static bool is_outdated(const struct ll_elf_object *object, const char *name, co
 	return ll_elf_function(object, next) != NULL;
 }
 
-/* A driver that forwards may export less, or more, than what it forwards to. */
+/* Returns the hook that the name means by hooks_versions.def. A driver that forwards may export fewer or more functions
+ * than the library to which it forwards. */
 static const struct ll_hook *hook_meant(const struct answer *answer, const char *name, int version, bool is_per_thread)
 {
 	const struct ll_hook *hook = NULL;
@@ -118,16 +120,16 @@ static const struct ll_hook *hook_meant(const struct answer *answer, const char 
 }
 
 /*
- * Returns the hook to hand out instead of the driver's answer to that name, version and kind of default stream; NULL:
- * the answer itself. The address says best which function it is (driver 580 answers with exported addresses only,
- * hooks_versions.def):
+ * Returns the hook that the program gets instead of the driver's answer to this name, version and kind of default
+ * stream. NULL: the program gets the answer itself. The address identifies the function best. There are three cases:
  *
- * 1. it is the exported address of a hooked variant of that name: its hook;
- * 2. it is another hooked function's, which that name has come to mean, and the object does not export the name itself
- *    at that address (functions that do the same may be folded into one): that one's hook;
- * 3. it is nothing that the object exports: by name, version and stream, as hooks_versions.def has them.
+ * 1. The address is the exported address of a hooked variant of the name. The result is the hook of the variant.
+ * 2. The address is that of another hooked function, which the name now means, and the object does not export the name
+ *    itself at this address (the linker may have merged equal functions). The result is the hook of that function.
+ * 3. The address is not exported by the object. The rows of hooks_versions.def give the hook by name, version and
+ *    stream.
  *
- * Driver 580 gives the first kind of answer alone.
+ * Driver 580 only gives the first kind of answer (hooks_versions.def).
  */
 static const struct ll_hook *hook_instead(const struct answer *answer, const char *name, int version,
 					  bool is_per_thread)
@@ -179,7 +181,8 @@ LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_f
 	return status;
 }
 
-/* Programs built for per-thread default streams call this. Without a flag it means the variants for these streams. */
+/* Programs that are built for per-thread default streams call this function. Without a flag it returns the variants for
+ * these streams. */
 LL_HOOK_EXPORT ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version,
 						     uint64_t flags, enum ll_cu_proc_address_result *ret_status)
 {

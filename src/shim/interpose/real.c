@@ -7,11 +7,11 @@
 
 #include "shim/interpose/hooks.h"
 
-/* The place of a function in its table. */
+/* The position of a function in its table. */
 struct slot {
 	const char *symbol;
 	size_t offset;
-	bool is_hook; /* it is a hook of one of our libraries */
+	bool is_hook; /* it is a hook of one of Loadline's libraries */
 };
 
 static const struct slot cuda_slots[] = {
@@ -28,8 +28,8 @@ static const struct slot nvml_slots[] = {
 #include "shim/interpose/calls.def"
 };
 
-/* One function for all functions that are missing. That works because every caller pops its own arguments, and every
- * hooked function returns a status (hook_table.c asserts it). */
+/* One function replaces all missing functions. This works because every caller removes its own arguments from the
+ * stack, and every hooked function returns a status (hook_table.c asserts this). */
 static ll_cu_result no_cuda(void)
 {
 	return LL_CUDA_ERROR_NOT_SUPPORTED;
@@ -57,7 +57,7 @@ static const struct ll_real_nvml nvml_nothing = {
 static const struct library {
 	const char *file;
 	const char *const *stems;
-	const char *const *signs; /* functions that every driver exports, and neither of our libraries */
+	const char *const *signs; /* functions that every driver exports, and that Loadline's libraries do not export */
 	const struct slot *slots;
 	size_t slot_count;
 	const void *nothing;
@@ -71,7 +71,7 @@ static const struct library {
 		      nvml_slots, sizeof nvml_slots / sizeof nvml_slots[0], &nvml_nothing, sizeof nvml_nothing},
 };
 
-/* A table and where it came from; what ll_real_bound points to is the table. */
+/* A table and its source. ll_real_bound points to the table. */
 struct bound {
 	struct ll_elf_object object;
 	max_align_t table[];
@@ -115,8 +115,8 @@ bool ll_real_is_driver(enum ll_real_library which, const struct ll_elf_object *o
 	       ll_elf_exports_all(object, libraries[which].signs);
 }
 
-/* Finds the driver's library, or loads it if the program has not, and keeps it loaded. It is looked for twice, because
- * before it was kept it may have been unloaded, and another one loaded. */
+/* Finds the driver's library and keeps it loaded. Loads it if the program has not loaded it. Searches twice, because
+ * before dlopen keeps the library loaded, another thread may unload it and load another one. */
 static void *keep_loaded(const struct library *library, struct ll_elf_object *ret_object)
 {
 	void *handle = NULL;
@@ -155,7 +155,7 @@ static void fill_table(const struct library *library, const struct ll_elf_object
 	}
 }
 
-/* Threads that read a member meanwhile find the old one or the new one. */
+/* Threads that read a member meanwhile get the old value or the new value. */
 void ll_real_complete(enum ll_real_library which, const struct ll_elf_object *object)
 {
 	const struct library *library = &libraries[which];
@@ -171,7 +171,7 @@ void ll_real_complete(enum ll_real_library which, const struct ll_elf_object *ob
 	}
 }
 
-/* If there is no library or no memory, the answer is not remembered: the next call looks again. */
+/* If there is no library or no memory, the result is not stored, and the next call searches again. */
 const void *ll_real_bind(enum ll_real_library which)
 {
 	const struct library *library = &libraries[which];

@@ -1,9 +1,10 @@
 /*
- * reentry.h - tells the program's calls into the driver from calls that the driver makes itself.
+ * reentry.h - distinguishes the program's calls of the driver from calls that the driver itself makes.
  *
- * While a hook is at work, the driver may call its own exported functions, and so may libraries that the driver calls.
- * Such calls arrive in the hooks again. A hook passes them on as they are, because the outermost call accounts for
- * them. Each thread has its own depth; initial-exec, because reading it must not allocate.
+ * While a hook runs, the driver may call its own exported functions, and so may libraries that the driver calls. Such
+ * calls reach the hooks again. A hook passes them to the driver unchanged, because the outermost call is charged for
+ * them. Each thread has its own depth. The TLS model is initial-exec, because reading the depth must not allocate
+ * memory.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_REENTRY_H
 #define LOADLINE_SHIM_INTERPOSE_REENTRY_H
@@ -18,8 +19,8 @@ static inline bool ll_reentry_is_inside(void)
 	return ll_reentry_depth > 0;
 }
 
-/* The thread is inside until the end of the scope, which also restores errno. A thread that is cancelled, or through
- * which an exception passes, leaves too. */
+/* The thread is inside until the end of the scope, which also restores errno. The scope also ends if the thread is
+ * cancelled or an exception unwinds it. */
 #define LL_REENTRY_SCOPE() int reentry_errno_ __attribute__((cleanup(ll_reentry_leave), unused)) = ll_reentry_enter()
 
 static inline int ll_reentry_enter(void)

@@ -2,11 +2,12 @@
 
 #include <dlfcn.h>
 
-/* A function of the driver's that is not hooked, so that who has it in its scope has the driver there. */
+/* Functions of the driver that are not hooked. If an object has such a function in its scope, the driver is in its
+ * scope. */
 static const char *const unhooked[] = {
     [LL_REAL_CUDA] = "cuDriverGetVersion", [LL_REAL_NVML] = "nvmlSystemGetDriverVersion"};
 
-/* The question, and who asks it. */
+/* The look-up and its caller. */
 struct question {
 	const struct ll_look_up *look_up;
 	const struct ll_stand_in *wanted;
@@ -23,8 +24,8 @@ static bool finds_replaced(const struct question *question, void *handle)
 	return replaces_symbol(question, ll_libc_look_up(question->look_up, handle));
 }
 
-/* Whether the driver's function is in the scope of the handle, in front or behind a function of that name which is not
- * the driver's. */
+/* Returns whether the driver's function is in the scope of the handle, before or after a function with this name that
+ * is not the driver's. */
 static bool is_in_scope(const struct question *question, void *handle)
 {
 	const struct ll_hook *hook = question->wanted->hook;
@@ -35,8 +36,8 @@ static bool is_in_scope(const struct question *question, void *handle)
 	return ll_elf_find_holding(found, &home) && replaces_symbol(question, ll_elf_function(&home, hook->symbol));
 }
 
-/* The objects behind the asker are in its scope if it was there at the start. scope: of the asker itself and what it
- * needs, which is its scope if it was opened later. */
+/* If the caller was loaded at the start, the objects after it are in its scope. If it was opened later, its scope is
+ * itself and the objects that it needs (scope). */
 static bool is_next(const struct question *question, void *scope)
 {
 	struct ll_elf_object next;
@@ -51,7 +52,7 @@ static bool is_next(const struct question *question, void *scope)
 	       replaces_symbol(question, ll_elf_function(&next, look_up->name));
 }
 
-/* An asker in front of this library finds our functions, but for those with a version. */
+/* A caller before this library finds this library's functions, except by a look-up with a version. */
 static void *answer_next(const struct question *question, void *scope)
 {
 	void *ours = question->wanted->function;
@@ -60,7 +61,7 @@ static void *answer_next(const struct question *question, void *scope)
 	return question->look_up->version && finds_replaced(question, RTLD_NEXT) ? ours : NULL;
 }
 
-/* The asker's own scope comes after the program's, or, with RTLD_DEEPBIND, before it. */
+/* The caller's own scope comes after the program's scope, or before it with RTLD_DEEPBIND. */
 static void *answer_default(const struct question *question, void *scope)
 {
 	void *found = ll_libc_look_up(question->look_up, RTLD_DEFAULT);

@@ -9,9 +9,9 @@ void *ll_dlsym_entry(void *handle, const char *name);
 void *ll_dlvsym_entry(void *handle, const char *name, const char *version);
 #endif
 
-/* glibc before 2.34 exports names of its own for them, which programs have looked up to get past a library like this
- * one. The further argument that _dl_sym and _dl_vsym take, an address in the caller, is not needed. This library does
- * not export these names: libdl calls _dl_sym for dlsym itself, and libpthread calls __libc_dlsym. */
+/* glibc before 2.34 exports further names of these functions. Programs have looked them up to avoid a library like this
+ * one. _dl_sym and _dl_vsym have one more argument, an address in the caller, which is not needed here. This library
+ * does not export these names, because libdl calls _dl_sym for dlsym itself, and libpthread calls __libc_dlsym. */
 static const struct {
 	const char *name;
 	void (*entry)(void);
@@ -40,8 +40,8 @@ bool ll_stand_in_find(const char *name, struct ll_stand_in *ret_stand_in)
 	return false;
 }
 
-/* A tracing library that has all of the driver's functions asks the driver for them too. It gets the hooks: it is not
- * what the hooks call. */
+/* Returns whether the caller is the driver, which must get the real function. A tracing library that exports all of the
+ * driver's functions also looks them up. It gets the hooks, because the hooks do not call it. */
 static bool is_for_driver(enum ll_real_library which, const struct ll_elf_object *home, const void *caller)
 {
 	struct ll_elf_object asker, real;

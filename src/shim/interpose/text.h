@@ -1,9 +1,9 @@
 /*
  * text.h - compares strings without libc.
  *
- * A sanitizer's runtime looks up libc's functions by dlsym while it starts. Its own versions of them, which the program
- * and this library would call, do not work before the start is over. So no function on the way through dlsym may call
- * libc.
+ * While a sanitizer's runtime starts, it looks up libc's functions by dlsym. The sanitizer's own versions of these
+ * functions replace libc's for the program and this library, and they do not work before the start is complete. So no
+ * function that dlsym uses may call libc.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_TEXT_H
 #define LOADLINE_SHIM_INTERPOSE_TEXT_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns what follows the prefix in text; NULL: text does not begin with the prefix. */
+/* Returns the rest of the text after the prefix; NULL: text does not begin with the prefix. */
 static inline const char *ll_text_after(const char *text, const char *prefix)
 {
 	while (*prefix) {

@@ -1,10 +1,10 @@
 /*
- * unwind.c - two functions that compiled code calls when an exception or a cancellation passes through a scope of ours:
- * one finds what to leave there, the other goes on afterwards.
+ * unwind.c - two functions that compiled code calls when an exception or a cancellation unwinds a scope of this
+ * library. One finds the cleanups of the scope, the other continues the unwinding.
  *
- * Both are in libgcc_s, beside the unwinder. We do not link that library, because a library that needs libc alone goes
- * into any container. A process that unwinds has libgcc_s loaded: C++ and Rust bring it, and the C library loads it to
- * cancel a thread.
+ * libgcc_s has both, together with the unwinder. This library does not link libgcc_s, because a library that needs only
+ * libc works in every container. A process that unwinds has libgcc_s loaded: programs in C++ and Rust need it, and the
+ * C library loads it to cancel a thread.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #include "shim/interpose/elf_lookup.h"
 
-enum { CONTINUE_UNWIND = 8 }; /* of the unwinder's ABI: nothing to do in this frame */
+enum { CONTINUE_UNWIND = 8 }; /* value of the unwinder's ABI: this frame has no cleanup */
 
 int __gcc_personality_v0(int version, int actions, uint64_t class, void *exception, void *context);
 _Noreturn void _Unwind_Resume(void *exception);
@@ -21,8 +21,8 @@ static void *find_in_unwinder(const char *symbol)
 {
 	static const char *const stems[] = {"libgcc_s.so", NULL};
 	struct ll_elf_object unwinder;
-	/* The program may have an unwinder of its own linked in. Then libgcc_s is loaded now, goes on from the same
-	 * frames, and stays. */
+	/* The program may contain its own unwinder. Then libgcc_s is loaded now, continues with the same frames, and
+	 * stays loaded. */
 	bool is_loaded = ll_elf_find(stems, &unwinder);
 	void *kept = is_loaded ? NULL : dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (!is_loaded && (!kept || !ll_elf_find(stems, &unwinder)))
@@ -38,7 +38,7 @@ int __gcc_personality_v0(int version, int actions, uint64_t class, void *excepti
 	return personality ? personality(version, actions, class, exception, context) : CONTINUE_UNWIND;
 }
 
-/* Called only in frames to which the personality function has sent the unwinder. */
+/* Called only in frames for which the personality function has found a cleanup. */
 _Noreturn void _Unwind_Resume(void *exception)
 {
 	void (*resume)(void *) = NULL;

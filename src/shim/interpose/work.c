@@ -3,7 +3,7 @@
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 
-/* Memory that the driver does not know is memory of the host. */
+/* Returns whether the address is on a card. Memory that the driver does not know is memory of the host. */
 static bool is_on_card(ll_cu_deviceptr address)
 {
 	LL_REENTRY_SCOPE();

@@ -1,6 +1,6 @@
 /*
- * work.h - the work that a call gives the card, as the hook of that call sees it. work.def has a row for each function
- * of the driver that gives the card work, with its parameters.
+ * work.h - describes the work that a call gives the card, as its hook sees it. work.def has a row with the parameters
+ * for each driver function that gives the card work.
  */
 #ifndef LOADLINE_SHIM_INTERPOSE_WORK_H
 #define LOADLINE_SHIM_INTERPOSE_WORK_H
@@ -16,13 +16,14 @@ enum ll_work_kind { LL_WORK_KERNEL, LL_WORK_GRAPH, LL_WORK_MEMSET, LL_WORK_COPY 
 struct ll_work {
 	const char *symbol; /* the driver's function, a literal; NULL: the call has no work for the card */
 	enum ll_work_kind kind;
-	const struct ll_cu_function *function; /* of a kernel; NULL: the call does not name it */
+	const struct ll_cu_function *function; /* for a kernel: its function; NULL: the call does not name it */
 	unsigned grid[3], block[3], dynamic_shared_bytes;
-	uint64_t bytes; /* of a memset or a copy; 0: not known */
+	uint64_t bytes; /* for a memset or a copy: its size; 0: not known */
 	bool is_to_card, is_from_card;
 };
 
-/* A kernel. If the function takes no config, its parameters are put into one. config NULL: the program gave none. */
+/* Describes a kernel. If the driver's function has no config parameter, the hook makes one from its parameters. config
+ * NULL: the program gave none. */
 static inline struct ll_work ll_work_of_kernel(const char *symbol, const struct ll_cu_function *function,
 					       const struct ll_cu_launch_config *config)
 {
@@ -38,7 +39,7 @@ static inline struct ll_work ll_work_of_kernel(const char *symbol, const struct 
 	};
 }
 
-/* Which sides of a copy are on a card. */
+/* The sides of a copy that are on a card. */
 struct ll_copy_sides {
 	bool is_to_card, is_from_card;
 };
@@ -58,9 +59,9 @@ static inline bool ll_copy_is_within_cards(struct ll_copy_sides sides)
 }
 
 /*
- * Which sides of a copy are on a card, for each kind of description. NULL: neither side is. These functions call the
- * driver, and count managed memory as the card's. A batch has both sides on a card if any copy of it has. If no copy
- * has, the first copy says which way the batch goes.
+ * Return which sides of a copy are on a card, for each kind of description. For NULL neither side is. These functions
+ * call the driver. Managed memory counts as memory of the card. A batch counts as having both sides on a card if one of
+ * its copies has. Otherwise the first copy decides the direction of the batch.
  */
 struct ll_copy_sides ll_copy_sides_of_addresses(ll_cu_deviceptr to, ll_cu_deviceptr from);
 struct ll_copy_sides ll_copy_sides_of_rows(const struct ll_cu_memcpy2d *copy);
@@ -69,7 +70,7 @@ struct ll_copy_sides ll_copy_sides_of_peer_box(const struct ll_cu_memcpy3d_peer 
 struct ll_copy_sides ll_copy_sides_of_lines(const ll_cu_deviceptr *to, const ll_cu_deviceptr *from, size_t count);
 struct ll_copy_sides ll_copy_sides_of_blocks(const struct ll_cu_copy3d_op *ops, size_t count);
 
-/* The bytes of all copies of a batch. */
+/* Return the sum of the bytes of all copies of a batch. */
 uint64_t ll_copy_bytes_of_lines(const size_t *bytes, size_t count);
 
 #endif
