@@ -126,7 +126,8 @@ struct ll_card_claim_view {
 	bool is_wanting;      /* it has launches that wait or run */
 	bool is_holder;       /* its job has the turn */
 	bool is_held;         /* it wants the card, and another job has the turn */
-	bool is_unresponsive; /* it wants the card, and has not posted for LL_TURN_DEAF_NS: it is stopped, or hangs */
+	bool is_unresponsive; /* it wants the card, and has not posted for LL_SHARE_UNRESPONSIVE_NS: it is stopped, or
+				 hangs */
 };
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view);
 

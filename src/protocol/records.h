@@ -68,7 +68,7 @@ struct ll_turn {
 	bool yields_to_gang;      /* as in struct ll_gang: a holder gives the turn away */
 	/* The decider stores: */
 	/* When the claim gave the turn to a lower class for want of work; 0: it did not. Until the caller sets it to 0
-	 * with its next launch, the claim does not request the turn, for at most LL_TURN_PAUSE_NS. */
+	 * with its next launch, the claim does not request the turn, for at most LL_SHARE_PAUSE_NS. */
 	uint64_t paused_since_ns;
 	uint64_t ending_since_ns; /* since when the holder shall give the turn away, and drains; 0: it is not ending */
 };

@@ -42,7 +42,7 @@ enum ll_claim_checkpoint {
 /* In place of the time of the last work: there is work now. */
 #define LL_ACTIVITY_NOW UINT64_MAX
 
-/* The word that a program reads before each launch (turn.h). */
+/* The word that a program reads before each launch (ll_page_slot.gate). */
 enum ll_gate {
 	LL_GATE_SHUT, /* ask before each launch; initial state of a claim */
 	LL_GATE_OPEN,
