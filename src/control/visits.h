@@ -66,14 +66,13 @@ struct ll_contender {
 	unsigned rank;            /* of its class: smaller goes first */
 	unsigned weight_permille; /* its tenant's; 1000 is weight 1 */
 	uint64_t virtual_ns;      /* its tenant's GPU time by weight, up to now (ll_visits_virtual_ns) */
-	uint64_t
-	    waited_ns; /* since when it has wanted the card without a visit, as a duration; 0 while it is visited */
-	uint64_t first_card; /* the number of its tenant's first card; 0: it has one card, or this is the first */
-	bool has_tokens;     /* its cap lets it run now, and it is not held for a higher class */
-	bool has_cap;        /* its tenant has a compute cap, in force or not */
-	bool has_work;       /* it has launches queued, held or not */
-	bool has_gang_turn;  /* its tenant is visited on the first of its cards, and this is another card */
-	bool is_by_space;    /* a client of MPS, whose kernels run beside those of other clients */
+	uint64_t waited_ns;       /* how long it has wanted the card without a visit; 0 while it is visited */
+	uint64_t first_card;      /* the number of its tenant's first card; 0: it has one card, or this is the first */
+	bool has_tokens;          /* its cap lets it run now, and it is not held for a higher class */
+	bool has_cap;             /* its tenant has a compute cap, in force or not */
+	bool has_work;            /* it has launches queued, held or not */
+	bool has_gang_turn;       /* its tenant is visited on the first of its cards, and this is another card */
+	bool is_by_space;         /* a client of MPS, whose kernels run beside those of other clients */
 	bool waits_for_each; /* it waits for each of its launches (enum ll_launch_mode) or across cards, or its launch
 				mode is not known yet */
 	bool launches_ahead; /* it is known not to wait: its queue fills while others are visited */
@@ -95,9 +94,9 @@ struct ll_visits_present {
 	bool is_unresponsive; /* its visit is long, and it has not looked for as long */
 };
 
-/* Whether the contender begins its visit by itself. It does so if nobody is visited, or if the visited contender is of
- * a lower class or has no tokens. others: all contenders that want the card, without those of its own tenant. If one of
- * them goes before the contender, the contender leaves the card to that one. */
+/* Whether the contender begins its visit by itself. It does so if nobody is visited, or if the visited contender is
+ * unresponsive, of a lower class, or without tokens. others: all contenders that want the card, without those of its
+ * own tenant. If one of them goes before the contender, the contender leaves the card to that one. */
 bool ll_visits_takes(const struct ll_visits_present *present, const struct ll_contender *self,
 		     const struct ll_contender *others, size_t count);
 
