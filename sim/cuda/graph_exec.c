@@ -189,7 +189,7 @@ ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 }
 
 /* Before anything is queued, checks whether all nodes can be queued, and takes their memory. *taken is raised for each
- * node. */
+ * allocation node. */
 static ll_cu_result prepare_launch(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream,
 				   bool frees_itself, size_t *taken)
 {
@@ -214,7 +214,7 @@ static ll_cu_result prepare_launch(const struct ll_cu_graph *graph, const struct
 	return status;
 }
 
-/* Frees the memory that the first *taken nodes have taken. */
+/* Frees the memory that the first *taken allocation nodes have taken. */
 static void undo_launch(const struct ll_cu_graph *graph, size_t *taken)
 {
 	for (const struct ll_cu_graph_node *node = graph->first; node && *taken; node = node->next) {

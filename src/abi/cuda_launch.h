@@ -2,8 +2,8 @@
  * cuda_launch.h - types of the driver functions that give a card work: copies of rectangles, operations on values in
  * memory, attributes of launches and streams, libraries of kernels (cuda_governed_launch.def).
  *
- * As in cuda.h, which comes with it: our own names for the driver's values and layouts, all of them compared with the
- * toolkit's cuda.h by tests/sim/abi_compare_cuda.c.
+ * This header includes cuda.h. As there, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and
+ * layouts with the toolkit's cuda.h.
  */
 #ifndef LOADLINE_ABI_CUDA_LAUNCH_H
 #define LOADLINE_ABI_CUDA_LAUNCH_H
@@ -80,7 +80,8 @@ struct ll_cu_launch_params {
 	void **params;
 };
 
-/* A rectangle of bytes; from_ and to_ each count from the address that their type (enum ll_cu_memory_type) chooses. */
+/* A rectangle of bytes. The from_ and to_ fields count from the address that their type (enum ll_cu_memory_type)
+ * selects. */
 struct ll_cu_memcpy2d {
 	size_t from_x_bytes;
 	size_t from_y;

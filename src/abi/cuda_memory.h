@@ -1,8 +1,8 @@
 /*
  * cuda_memory.h - types of the driver functions that take, share and report device memory (cuda_governed_memory.def).
  *
- * As in cuda.h, which comes with it: our own names for the driver's values and layouts, all of them compared with the
- * toolkit's cuda.h by tests/sim/abi_compare_cuda.c. Fields that nobody here looks at are kept as reserved bytes.
+ * This header includes cuda.h. As there, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and
+ * layouts with the toolkit's cuda.h. Fields that are not used here are declared as reserved bytes.
  */
 #ifndef LOADLINE_ABI_CUDA_MEMORY_H
 #define LOADLINE_ABI_CUDA_MEMORY_H
