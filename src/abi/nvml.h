@@ -46,7 +46,7 @@ typedef enum {
 	LL_NVML_ERROR_UNKNOWN = 999,
 } ll_nvml_result;
 
-/* The value of a reading that the card does not have. */
+/* In place of the memory of a process: the driver does not report it. */
 #define LL_NVML_VALUE_NOT_AVAILABLE (~0ULL)
 
 enum {

@@ -15,8 +15,8 @@
 enum { MESSAGES_AT_A_TIME = 16 };
 #define READ_EVERY_NS (10 * LL_NS_PER_MS)
 #define CONNECT_EVERY_NS (500 * LL_NS_PER_MS)
-#define FORGET_AFTER_NS (5 * LL_NS_PER_S) /* the monitors of jobs may take this long to register with a new loadlined  \
-					   */
+/* The monitors of jobs may take this long to register with a new loadlined. */
+#define FORGET_AFTER_NS (5 * LL_NS_PER_S)
 
 struct watched_slot {
 	const struct ll_page_slot *slot;
