@@ -102,8 +102,8 @@ struct sim_op {
 	uint32_t is_traced;   /* its interruptions are stored (timeline.h) */
 	uint32_t direction;   /* of copies: 0 to the card, 1 from it */
 
-	uint64_t
-	    meeting; /* 0: none. The kernel progresses only while another card runs the kernel with the same number */
+	/* 0: none. The kernel progresses only while another card runs the kernel with the same number */
+	uint64_t meeting;
 
 	/* waits */
 	uint32_t on_stream;

@@ -149,8 +149,8 @@ static ll_cu_result open_handle(ll_cu_deviceptr *ret_address, const struct ll_cu
 	sim_cuda_lock();
 	ll_cu_result status = sim_current(&context);
 	if (!status && ticket.pid == getpid())
-		status =
-		    LL_CUDA_ERROR_INVALID_CONTEXT; /* as the real driver returns to the process that made the handle */
+		/* as the real driver returns to the process that made the handle */
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
 	if (!status && ticket.card != context->card)
 		status = LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	uint64_t address;

@@ -270,8 +270,8 @@ enum ll_nvml_gpm_metric_id {
 	LL_NVML_GPM_FP16_UTIL = 13,
 	LL_NVML_GPM_PCIE_TX_PER_SEC = 20, /* MiB/s */
 	LL_NVML_GPM_PCIE_RX_PER_SEC = 21,
-	LL_NVML_GPM_METRIC_MAX =
-	    333, /* rises from driver to driver; a driver reads and writes only the first `count` entries */
+	/* rises from driver to driver; a driver reads and writes only the first `count` entries */
+	LL_NVML_GPM_METRIC_MAX = 333,
 };
 
 struct ll_nvml_gpm_metric {

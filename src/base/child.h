@@ -20,8 +20,8 @@ enum { LL_CHILD_FIRST_FD = 3 };
 /* In place of a descriptor. */
 enum {
 	LL_CHILD_NULL = -1,
-	LL_CHILD_RELAYED =
-	    -2, /* a pipe; a thread of this process copies it to standard error as long as this process lives */
+	/* a pipe; a thread of this process copies it to standard error as long as this process lives */
+	LL_CHILD_RELAYED = -2,
 };
 
 enum ll_child_flag {

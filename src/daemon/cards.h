@@ -92,8 +92,8 @@ struct ll_card_job_view {
 	bool is_held;      /* it wants the card, and another job has the turn */
 	enum ll_sharing sharing;
 	unsigned visits_permille; /* the measured progress by visits, relative to slices; 0: unknown */
-	unsigned
-	    held_permille; /* of the time in which the job has work: the part in which lower classes are held for it */
+	/* of the time in which the job has work: the part in which lower classes are held for it */
+	unsigned held_permille;
 	unsigned
 	    slowdown_permille;    /* how many times slower it runs because of lower classes, as measured; 0: unknown */
 	unsigned recent_permille; /* its part of the card's time lately */

@@ -9,8 +9,8 @@ enum {
 	SAMPLES_MAX = 256,   /* NVML keeps about 70 */
 	JUMP_NS = 100000000, /* a clock that is slewed changes much less than this between two reads */
 	REPEAT_US = 50000,   /* shorter than any refresh: a sample this close to the one before is the same sample */
-	PERIOD_NS =
-	    200000000, /* NVML's refresh on an H200 (doc/facts.md), if there is no earlier sample to derive it from */
+	/* NVML's refresh on an H200 (doc/facts.md), if there is no earlier sample to derive it from */
+	PERIOD_NS = 200000000,
 };
 
 static const uint64_t window_max_ns = 2 * LL_NS_PER_S; /* NVML's slowest refresh is 1 s */

@@ -27,8 +27,8 @@ struct ll_client_self {
 	const char *version; /* version of this program */
 	enum ll_message_role role;
 	int process_fd; /* descriptor of this process (base/process.h), if it is a monitor; -1: none is passed */
-	const struct ll_programs
-	    *programs; /* the programs to start if nobody serves (start.h); NULL: none is started */
+	/* the programs to start if nobody serves (start.h); NULL: none is started */
+	const struct ll_programs *programs;
 };
 
 /* A command of that version. */

@@ -35,14 +35,14 @@ enum {
 };
 
 enum ll_message_kind {
-	LL_MESSAGE_HELLO =
-	    1, /* the first message of a connection; with a descriptor of the sender (process.h), if it has one */
+	/* the first message of a connection; with a descriptor of the sender (process.h), if it has one */
+	LL_MESSAGE_HELLO = 1,
 	LL_MESSAGE_WELCOME = 2, /* reply to HELLO */
 	LL_MESSAGE_REFUSED = 3, /* reply to a request that failed */
 	LL_MESSAGE_JOB = 4, /* a monitor registers its job. Descriptors: the job's first process, the lifeline, and, if
 			       a former daemon made them, the page and the orders */
-	LL_MESSAGE_ACCEPTED =
-	    5, /* reply to JOB. Descriptors, which the monitor keeps: the page and the orders (writable) */
+	/* reply to JOB. Descriptors, which the monitor keeps: the page and the orders (writable) */
+	LL_MESSAGE_ACCEPTED = 5,
 	LL_MESSAGE_JOB_ENDED = 6, /* the job's process tree has ended; no reply */
 	LL_MESSAGE_LIST = 7,      /* requests the books: JOB_ROW and PROCESS_ROW messages, then LIST_END */
 	LL_MESSAGE_JOB_ROW = 8,
@@ -51,8 +51,8 @@ enum ll_message_kind {
 	LL_MESSAGE_HANDOVER = 11,    /* a newer version wants to serve */
 	LL_MESSAGE_HANDED_OVER = 12, /* reply, with the listening socket. The old daemon then ends */
 	LL_MESSAGE_TENANT_ROW = 13,  /* follows the rows of its jobs */
-	LL_MESSAGE_BIND =
-	    14, /* `run`: the job may use this card. Reply: ACCEPTED, or REFUSED with the sum of the requests so far */
+	/* `run`: the job may use this card. Reply: ACCEPTED, or REFUSED with the sum of the requests so far */
+	LL_MESSAGE_BIND = 14,
 	LL_MESSAGE_CLAIM = 15, /* a process requests a slot of its job's page for a card */
 	/* reply to CLAIM. Descriptors: the page, and the orders (read-only). REFUSED with -EAGAIN: the daemon does not
 	 * know the job or see the process yet; send CLAIM again. REFUSED with -ESTALE: the slot is not the process's;
@@ -81,8 +81,8 @@ enum ll_message_kind {
 	LL_MESSAGE_QUIET = 28,  /* the process is stopped. bytes: memory that will be evicted */
 	LL_MESSAGE_BUSY = 29,   /* the process cannot be evicted now; reason says why. It goes on */
 	LL_MESSAGE_COPIED = 30, /* away_bytes are off the card */
-	LL_MESSAGE_AWAY =
-	    31, /* all of the memory is off the card; after STAY: the memory that was off the card before */
+	/* all of the memory is off the card; after STAY: the memory that was off the card before */
+	LL_MESSAGE_AWAY = 31,
 	LL_MESSAGE_NO_ROOM = 32, /* the process resumes, and the card has no room. free_bytes */
 	LL_MESSAGE_BACK = 33,  /* the memory is on the card, and the process goes on. value: the driver's error, if the
 				  process has lost the card; it then goes on without its memory */
@@ -96,9 +96,9 @@ enum ll_message_kind {
 	LL_MESSAGE_EVICT = 37,   /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND. LL_MOVE_HOLD:
 				    the process becomes quiet, and its memory is copied at the next EVICT */
 	LL_MESSAGE_SUSPEND = 38, /* as EVICT, but the memory stays on the card */
-	LL_MESSAGE_RESUME =
-	    39, /* the memory shall return to the card, and the process shall go on. LL_MOVE_HOLD: the memory returns,
-		   and the process goes on at the next RESUME; it sends COPIED when all memory is back */
+	/* the memory shall return to the card, and the process shall go on. LL_MOVE_HOLD: the memory returns, and the
+	   process goes on at the next RESUME; it sends COPIED when all memory is back */
+	LL_MESSAGE_RESUME = 39,
 	LL_MESSAGE_STAY = 40,    /* after RESUME: the process frees the memory that has come back */
 	LL_MESSAGE_ROOM = 41,    /* reply to SHORT. value: enum ll_move_room */
 	LL_MESSAGE_MEASURE = 42, /* value: a number that the reply repeats. It identifies a reply that comes too late */
@@ -289,8 +289,8 @@ struct ll_message_claim {
 struct ll_message_claimed {
 	struct ll_message_header header;
 	uint64_t slot_token;
-	int64_t
-	    clock_ahead_ns; /* added to the process's clock, it gives the daemon's clock; 0: both have the same clock */
+	/* added to the process's clock, it gives the daemon's clock; 0: both have the same clock */
+	int64_t clock_ahead_ns;
 	uint32_t slot, card;
 };
 
@@ -341,8 +341,8 @@ enum ll_card_flag {
 struct ll_message_card_row {
 	struct ll_message_header header;
 	uint64_t job_number;
-	uint64_t
-	    used_bytes; /* memory of its processes, and memory of ended processes that the driver has not freed yet */
+	/* memory of its processes, and memory of ended processes that the driver has not freed yet */
+	uint64_t used_bytes;
 	uint64_t leaving_bytes; /* of used_bytes: memory of ended processes that the driver has not freed yet */
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns;

@@ -77,8 +77,8 @@ struct ll_busy_bins {
 
 /* The job on one card. */
 struct ll_page_card {
-	_Atomic uint64_t
-	    gpu_time_ns; /* of all its processes on the card, ended ones included; overlapping kernels count once */
+	/* of all its processes on the card, ended ones included; overlapping kernels count once */
+	_Atomic uint64_t gpu_time_ns;
 	/* when a process of the job first had no slot, and when that was last reported; 0: never */
 	_Atomic uint64_t lost_since_ns, lost_seen_ns;
 	/* of ended processes; the daemon writes them (accounts.h) */
@@ -123,8 +123,8 @@ struct ll_page_slot {
 	_Atomic uint64_t away_bytes;      /* of evictable_bytes: what is not on the card now */
 	_Atomic uint32_t residency;       /* enum ll_claim_residency */
 	_Atomic uint32_t state;           /* enum ll_claim_state */
-	_Atomic uint32_t
-	    reserve_asked; /* serial: the daemon requests the reserve of the process's pools, and wakes the process */
+	/* serial: the daemon requests the reserve of the process's pools, and wakes the process */
+	_Atomic uint32_t reserve_asked;
 	_Atomic uint32_t reserve_given; /* serial: the process has freed what it could, and sends WAKE */
 	_Atomic uint64_t reserved_memory;
 
@@ -134,8 +134,8 @@ struct ll_page_slot {
 	_Atomic uint64_t posted_ns;     /* of the last post */
 	_Atomic uint64_t want_since_ns; /* since when it has launches that wait or run; 0: it has none */
 	_Atomic uint64_t queued_ns;     /* estimated duration of its work that the card has not completed */
-	_Atomic uint64_t
-	    running_ns; /* how long the card has worked on launches of the process that are not charged yet */
+	/* how long the card has worked on launches of the process that are not charged yet */
+	_Atomic uint64_t running_ns;
 	_Atomic uint32_t queued_launches;
 	_Atomic uint32_t launch_mode; /* enum ll_launch_mode */
 	_Atomic uint32_t post_flags;  /* enum ll_post_flag */
@@ -182,12 +182,12 @@ enum ll_order_flag {
 	LL_ORDER_IS_EXCLUSIVE = 16, /* the card is given for visits, and launches of the process wait on the card */
 	LL_ORDER_IS_ENDING = 32,    /* the job has the turn and shall give it away: its queue drains */
 	LL_ORDER_PAUSED = 64,       /* the job gave the turn to a lower class for want of work (LL_POST_LAUNCHED) */
-	LL_ORDER_IS_FREE =
-	    128, /* the process wants nothing now; when it wants the card, its gate may be opened at once */
+	/* the process wants nothing now; when it wants the card, its gate may be opened at once */
+	LL_ORDER_IS_FREE = 128,
 	LL_ORDER_YIELDS_TO_GANG = 256, /* another tenant has the turn on the first card of both, and goes first here */
 	LL_ORDER_GANG_IS_ENDING = 512, /* the job has the turn on its first card, and is about to give it away */
-	LL_ORDER_IS_ABOVE =
-	    1024, /* a lower class wants the card, or wanted it lately: work of the process delays that class */
+	/* a lower class wants the card, or wanted it lately: work of the process delays that class */
+	LL_ORDER_IS_ABOVE = 1024,
 };
 
 struct ll_orders_slot {
@@ -196,8 +196,8 @@ struct ll_orders_slot {
 	_Atomic uint32_t flags;    /* enum ll_order_flag */
 	_Atomic uint32_t waiting;  /* number of other claims that want the card */
 	_Atomic uint32_t sharing;  /* number of other jobs whose work is on the card now */
-	_Atomic uint32_t
-	    awaited_launches; /* the job's launches on other cards, which may need launches on this card to complete */
+	/* the job's launches on other cards, which may need launches on this card to complete */
+	_Atomic uint32_t awaited_launches;
 	_Atomic uint64_t awaited_ns;     /* when other cards last had any; 0: never */
 	_Atomic uint64_t turn_since_ns;  /* when the present holder got the turn */
 	_Atomic int64_t tokens_ns;       /* of the job's account; INT64_MAX without a cap */
@@ -215,10 +215,10 @@ struct ll_orders_slot {
 };
 
 struct ll_orders_card {
-	_Atomic uint64_t
-	    uuid[LL_PAGE_UUID_SIZE / 8]; /* NUL-padded; written once; 0: no card of the job has this index */
-	_Atomic uint64_t used_bytes;     /* from the books: memory of processes, and memory of ended processes that the
-					    driver has not freed yet */
+	/* NUL-padded; written once; 0: no card of the job has this index */
+	_Atomic uint64_t uuid[LL_PAGE_UUID_SIZE / 8];
+	_Atomic uint64_t used_bytes; /* from the books: memory of processes, and memory of ended processes that the
+					driver has not freed yet */
 	/* when a process with memory on this card last ended, of any job; 0: never. The driver frees the memory about
 	 * 0.1 s later. */
 	_Atomic uint64_t death_ns;

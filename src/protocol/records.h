@@ -42,12 +42,12 @@ struct ll_gang_work {
 /* What a claim on another card learns about its tenant's first card, and when it posted there. All 0 if the tenant does
  * not work on its first card, or if no other tenant here has the same first card. */
 struct ll_gang {
-	bool
-	    yields_to_gang; /* another tenant has the turn there and works on the caller's card too, so it goes first */
-	bool is_ending;     /* the tenant has the turn there, and is about to give it away */
+	/* another tenant has the turn there and works on the caller's card too, so it goes first */
+	bool yields_to_gang;
+	bool is_ending;           /* the tenant has the turn there, and is about to give it away */
 	struct ll_gang_work work; /* of the tenant on that card, or on another */
-	uint64_t
-	    posted_ns; /* when the claim last posted work of its card there; 0: it withdrew the post, or never posted */
+	/* when the claim last posted work of its card there; 0: it withdrew the post, or never posted */
+	uint64_t posted_ns;
 };
 
 /* Whether the claim may launch on the caller's card only what another card waits for. */
@@ -62,10 +62,10 @@ struct ll_turn {
 	uint32_t queued_launches;    /* launches of the claim on the card that are not completed */
 	uint64_t completed_launches; /* launches of the claim that the card has completed, from any start */
 	uint64_t running_ns;         /* how long the card has worked on the claim's launches that are not charged yet */
-	uint64_t
-	    queue_empty_since_ns; /* since when the claim has nothing queued on the card; 0: it has something queued */
-	bool is_overrunning;      /* a launch of the claim's visit still runs, and the claim no longer has the turn */
-	bool yields_to_gang;      /* as in struct ll_gang: a holder gives the turn away */
+	/* since when the claim has nothing queued on the card; 0: it has something queued */
+	uint64_t queue_empty_since_ns;
+	bool is_overrunning; /* a launch of the claim's visit still runs, and the claim no longer has the turn */
+	bool yields_to_gang; /* as in struct ll_gang: a holder gives the turn away */
 	/* The decider stores: */
 	/* When the claim gave the turn to a lower class for want of work; 0: it did not. Until the caller sets it to 0
 	 * with its next launch, the claim does not request the turn, for at most LL_SHARE_PAUSE_NS. */
@@ -91,8 +91,8 @@ struct ll_turn_look {
 	uint64_t queue_bound_ns; /* work that may be queued while a higher class is on the card; two launches are always
 				    allowed. 0: no higher class is on the card, or visits separate them */
 	bool is_above; /* a lower class wants the card, or wanted it lately: the claim's work delays that class */
-	unsigned
-	    sharing; /* other tenants whose work is on the card now: the card runs it in time slices with the claim's */
+	/* other tenants whose work is on the card now: the card runs it in time slices with the claim's */
+	unsigned sharing;
 };
 
 #endif

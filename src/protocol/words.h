@@ -113,8 +113,8 @@ enum ll_visit_flag {
 	LL_VISIT_ON_CARD = 1,     /* the claim's launches wait on the card, not in its host */
 	LL_VISIT_QUEUE_EMPTY = 8, /* the claim wants the card, and has nothing queued now */
 	LL_VISIT_OVERRUNS = 4,    /* a launch of its visit still runs beside the next visit */
-	LL_VISIT_PAUSES =
-	    16, /* the claim gave the card to a lower class for want of work, and has not launched since */
+	/* the claim gave the card to a lower class for want of work, and has not launched since */
+	LL_VISIT_PAUSES = 16,
 	LL_VISIT_ENDED_EMPTY = 2, /* the last visit ended with an empty queue, and it launches ahead */
 };
 

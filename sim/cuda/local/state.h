@@ -192,9 +192,9 @@ struct sim_memory {
 	bool is_synced;                 /* synchronous operations on it wait, as the program requested */
 	uint64_t id;                    /* unique in this process, never reused */
 	struct sim_graph_memory *graph; /* GRAPH */
-	uint32_t
-	    share_number; /* 1 + its share in the world, of which this process is the lender or a holder; 0: none */
-	unsigned uses;    /* IPC: number of opens after the first */
+	/* 1 + its share in the world, of which this process is the lender or a holder; 0: none */
+	uint32_t share_number;
+	unsigned uses; /* IPC: number of opens after the first */
 };
 
 enum sim_action_kind {

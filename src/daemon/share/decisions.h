@@ -28,8 +28,8 @@
 
 enum {
 	LL_DECISIONS_MOST = 256, /* records */
-	LL_DECISIONS_JOBS_MOST =
-	    1024, /* of all records together: a measurement of 40 jobs takes 25 records, and fits */
+	/* of all records together: a measurement of 40 jobs takes 25 records, and fits */
+	LL_DECISIONS_JOBS_MOST = 1024,
 };
 
 #define LL_DECISIONS_GRAIN 0.01 /* of the time; users see whole percents */
