@@ -87,8 +87,8 @@ size_t ll_visits_next(const struct ll_contender *contenders, size_t count);
 
 /* The state of the card for a contender that is not visited. */
 struct ll_visits_present {
-	const struct ll_contender
-	    *visited;         /* NULL: no contender is visited, or the visited one does not want the card */
+	/* NULL: no contender is visited, or the visited one does not want the card */
+	const struct ll_contender *visited;
 	uint64_t visited_ns;  /* the length of the visit so far */
 	bool is_service;      /* the visit is a minimum service, and a higher class waits */
 	bool is_unresponsive; /* its visit is long, and it has not looked for as long */

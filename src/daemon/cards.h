@@ -94,8 +94,8 @@ struct ll_card_job_view {
 	unsigned visits_permille; /* the measured progress by visits, relative to slices; 0: unknown */
 	/* of the time in which the job has work: the part in which lower classes are held for it */
 	unsigned held_permille;
-	unsigned
-	    slowdown_permille;    /* how many times slower it runs because of lower classes, as measured; 0: unknown */
+	/* how many times slower it runs because of lower classes, as measured; 0: unknown */
+	unsigned slowdown_permille;
 	unsigned recent_permille; /* its part of the card's time lately */
 	uint64_t recent_ns;       /* the period of recent_permille; 0: it is unknown */
 	/* the program under its limits; the programs beside it now, 0: none, or unknown; the total time beside them,
