@@ -28,9 +28,9 @@ static dev_t attached_device;
 static ino_t attached_inode;
 static char folder[PATH_MAX];
 static bool is_of_all_users;
-static _Atomic(const char *) settled_folder; /* readable without the lock, which a thread that forks has */
+static _Atomic(const char *) settled_folder; /* readable without the lock, because the thread that forks has the lock */
 
-/* Writes the folder's name, and what chooses another one. */
+/* Writes the folder's name, and a hint how to choose another one. */
 static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err *err)
 {
 	const char *dir = getenv("LOADLINE_SIM_DIR");
@@ -50,7 +50,7 @@ static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err
 	return 0;
 }
 
-/* Root lets all users into one world by a folder that all may write. */
+/* Root makes a world for all users with a folder that all may write to. */
 static bool is_shared(const struct stat *folder_stat)
 {
 	return folder_stat->st_uid == 0 && (folder_stat->st_mode & 0777) == 0777;
@@ -60,11 +60,11 @@ int sim_world_open_file(const char *path, int flags)
 {
 	int fd = open(path, flags | O_CLOEXEC, 0600);
 	if (fd >= 0 && is_of_all_users && flags & O_CREAT)
-		fchmod(fd, 0666); /* by its owner alone, who made it */
+		fchmod(fd, 0666); /* only the owner, who made the file, can do this */
 	return fd;
 }
 
-/* Settles where the world is, once. Called with attach_lock held. */
+/* Finds the world's folder, once. Called with attach_lock held. */
 static int find_folder(struct ll_err *err)
 {
 	char text[sizeof folder];
@@ -120,7 +120,7 @@ static struct sim_world *map_world(int fd)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* A world that this version made, since this boot. Its content is not looked at further than that. */
+/* Whether this version made the world, since this boot. The rest of the contents is not checked. */
 static bool is_valid(int fd, const char *boot_id, uint64_t *ret_hash)
 {
 	struct stat st;
@@ -147,7 +147,7 @@ static int init_lock(struct sim_world *w)
 	return -rc;
 }
 
-/* Writes a new world beside the old one and puts it in its place, so that no one ever sees half of it. */
+/* Writes a new world to a temporary file and renames it, so that no process sees an incomplete world. */
 static int make_world(const char *path, const struct sim_scenario *scenario, const char *boot_id, int *ret_fd,
 		      struct ll_err *err)
 {
@@ -180,8 +180,8 @@ static int make_world(const char *path, const struct sim_scenario *scenario, con
 	return 0;
 }
 
-/* Opens or makes the world file. Everybody in a world holds a shared flock on it, so an exclusive one means nobody is.
- */
+/* Opens or makes the world file. Every process in a world has a shared flock on it, so an exclusive flock means that
+ * the world has no process. */
 static int open_world(const struct sim_scenario *scenario, bool anew, int *ret_fd, struct ll_err *err)
 {
 	char path[PATH_MAX], boot_id[40];
@@ -231,7 +231,7 @@ int sim_world_fd(void)
 	return is_open ? attached_fd : -1;
 }
 
-/* Another time namespace may have another clock. */
+/* The clock of another time namespace may differ. */
 static int check_clock(const struct sim_world *w, struct ll_err *err)
 {
 	if (w->time_namespace == sim_namespace_of_time())

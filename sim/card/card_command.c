@@ -12,7 +12,7 @@
 #include "card/words.h"
 #include "card/xid.h"
 
-/* A run of one property on one card. words->word[3] is its first value. */
+/* A command that sets one property of one card. words->word[3] is its first value. */
 struct call {
 	struct sim_world *w;
 	uint32_t card;
@@ -25,7 +25,7 @@ static struct sim_card *edit_card(const struct call *call)
 	return SIM_EDIT(call->w, &call->w->cards[call->card]);
 }
 
-/* Of a UUID "GPU-10ad11fe-0200-4200-8200-...": the last digit of its fourth group. */
+/* The index in a UUID "GPU-10ad11fe-0200-4200-8200-..." of the last digit of its fourth group. */
 enum { SLICE_DIGIT = 26 };
 
 /* Properties that are one number of the card. */
@@ -181,7 +181,7 @@ static int set_mig(const struct call *call, struct ll_err *err)
 		unsigned gib = (unsigned)((slice->memory_bytes + (UINT64_C(1) << 30) - 1) >> 30);
 		snprintf(slice->name + strlen(slice->name), 24, " MIG 1g.%ugb", gib);
 		memcpy(slice->uuid, "MIG", 3);
-		/* Its own: not another card's, not another card's slice's. */
+		/* The UUID is unique among cards and slices. */
 		slice->uuid[SLICE_DIGIT] = "0123456789abcdef"[digit_of(slice->uuid[SLICE_DIGIT]) ^ (i + 1)];
 	}
 	card->slice_count = (uint32_t)count;
@@ -261,7 +261,7 @@ static int set_temperature(const struct call *call, struct ll_err *err)
 	return 0;
 }
 
-/* What the driver's programs see after some Xids; others say "launch failed". */
+/* Returns the status that programs get after an Xid. Others than these give "launch failed". */
 static uint32_t status_of_xid(uint64_t xid)
 {
 	switch (xid) {

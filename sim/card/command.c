@@ -182,7 +182,7 @@ static int run_at(struct sim_world *w, const struct sim_words *words, enum sim_c
 		return ll_err_set(err, -EINVAL, "at: no command to run then");
 	if (strcmp(words->word[2], "at") == 0 || phase == SIM_COMMAND_CHECK)
 		return ll_err_set(err, -EINVAL, "at: cannot be put off itself");
-	/* In a scenario now is the world's beginning. */
+	/* In a scenario, now is the start of the world. */
 	rc = sim_command_run(w, words->rest[2], SIM_COMMAND_CHECK, err);
 	return rc < 0 ? rc : sim_command_put_off(w, w->now_ns + after_ns, words->rest[2], err);
 }

@@ -1,7 +1,7 @@
 /*
- * command.h - the commands that make and change a simulated machine. They stand in scenario files, come from
- * loadline-simctl while programs run, or wait in the world for their time ("at 3s card 0 xid 79"). README.md lists
- * them.
+ * command.h - the commands that make and change a simulated machine. They are lines of scenario files, or come from
+ * loadline-simctl while programs run, or are stored in the world until their time ("at 3s card 0 xid 79"). README.md
+ * lists them.
  */
 #ifndef LOADLINE_SIM_CARD_COMMAND_H
 #define LOADLINE_SIM_CARD_COMMAND_H
@@ -10,8 +10,9 @@
 
 enum sim_command_phase {
 	SIM_COMMAND_START, /* while the world is made: everything is allowed */
-	SIM_COMMAND_LIVE,  /* later: programs cannot see the number of cards, names and sizes change */
-	SIM_COMMAND_CHECK, /* changes nothing, and only says whether the command could run live */
+	SIM_COMMAND_LIVE,  /* later: the number of cards, their names and their sizes cannot change, because programs
+			      would not notice */
+	SIM_COMMAND_CHECK, /* changes nothing, and only checks whether the command could run live */
 };
 
 /* Runs one line on a world that is locked and brought up to now. An empty line does nothing. -EINVAL: err says what is

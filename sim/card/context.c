@@ -7,7 +7,7 @@
 #include "card/memory.h"
 #include "card/mps_limits.h"
 
-/* Contexts of other processes: an MPS server and its clients are one. */
+/* Whether the card has contexts of other processes. An MPS server and its clients count as one process. */
 static bool has_strangers(struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {
@@ -75,7 +75,7 @@ int sim_context_new(struct sim_world *w, uint32_t card, uint32_t proc, uint32_t 
 		return rc;
 	}
 	w->streams[legacy].is_legacy = 1;
-	w->streams[legacy].queue = SIM_NONE; /* its own */
+	w->streams[legacy].queue = SIM_NONE; /* it has its own queue */
 	context->connections = connections;
 	struct sim_card *on = SIM_EDIT(w, &w->cards[card]);
 	on->contexts[on->context_count++] = (uint16_t)index;
@@ -117,7 +117,7 @@ void sim_context_free(struct sim_world *w, uint32_t index)
 		if (card->contexts[i] == index)
 			card->contexts[i--] = card->contexts[--card->context_count];
 	}
-	/* An MPS server's state stays on the card for its other clients. */
+	/* The state of an MPS server stays on the card for its other clients. */
 	bool is_last = !has_tenant(w, card, context->tenant);
 	if (is_last && card->turn.tenant == context->tenant)
 		card->turn.tenant = SIM_NONE;
@@ -131,7 +131,7 @@ void sim_context_lose(struct sim_world *w, uint32_t index, uint32_t error)
 	struct sim_context *context = SIM_EDIT(w, &w->contexts[index]);
 	for (uint32_t i = 0; i < context->stream_count; i++) {
 		drop_queue(w, &w->streams[context->streams[i]], context->streams[i]);
-		/* Dropped operations are consistent one stream at a time, and the undo log is finite. */
+		/* The world is consistent after each stream, and the undo log has a limited size. */
 		sim_commit(w);
 	}
 	SIM_EDIT(w, context)->error = error;

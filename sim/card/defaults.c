@@ -8,7 +8,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Where a figure is a measurement of a real H200, doc/facts.md has it. */
+/* doc/facts.md has the measurements of a real H200. */
 static const struct sim_card h200 = {
     .parent = SIM_NONE,
     .name = "NVIDIA H200",
@@ -29,7 +29,7 @@ static const struct sim_card h200 = {
     .memory_bytes_per_ns = 3000,
     .idle_watts = 77,
     .open_watts = 121,
-    .spin_watts = 188, /* on top, when every SM spins with 1024 threads */
+    .spin_watts = 188, /* in addition, when every SM spins with 1024 threads */
     .fma_watts = 387,
     .limit_watts = 700,
     .ambient_celsius = 28.7,
@@ -57,7 +57,7 @@ void sim_card_init(struct sim_world *w, uint32_t index)
 	*card = h200;
 	snprintf(card->uuid, sizeof card->uuid, "GPU-10ad11fe-0200-4200-8200-%012x", index + 1);
 	card->pci_bus = 0x18 + index * 0x10;
-	/* Two cards do not close their windows at the same instant. */
+	/* Windows of two cards end at different times. */
 	card->meter.window_start_ns = w->now_ns - (index * 37 % 200) * LL_NS_PER_MS;
 	card->meter.bucket_start_ns = card->meter.window_start_ns;
 	while (card->meter.bucket_start_ns + 100 * LL_NS_PER_MS <= w->now_ns)

@@ -1,5 +1,5 @@
 /*
- * defaults.h - what a card is when its scenario does not say otherwise: an H200 as measured in doc/facts.md.
+ * defaults.h - the default properties of a card: an H200 as measured in doc/facts.md.
  */
 #ifndef LOADLINE_SIM_CARD_DEFAULTS_H
 #define LOADLINE_SIM_CARD_DEFAULTS_H
@@ -12,9 +12,9 @@ void sim_world_init(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_n
 /* Makes physical card `index` an H200; the UUID and the PCI address differ from card to card, never from run to run. */
 void sim_card_init(struct sim_world *w, uint32_t index);
 
-/* GPU memory that a context takes with this stack limit. The first process that initialises CUDA
- * with the card in sight takes SIM_PROCESS_BYTES more, until the last one ends. With CUDA_DEVICE_MAX_CONNECTIONS=1 a
- * context takes SIM_LEAN_BYTES less. */
+/* Returns the GPU memory that a context takes with this stack limit. The first process that initialises CUDA while the
+ * card is visible takes SIM_PROCESS_BYTES more, until the last one ends. With CUDA_DEVICE_MAX_CONNECTIONS=1 a context
+ * takes SIM_LEAN_BYTES less. */
 uint64_t sim_context_bytes(const struct sim_card *card, uint64_t stack_bytes);
 enum {
 	SIM_PROCESS_BYTES = 3407872, /* 3.25 MiB */
@@ -23,8 +23,8 @@ enum {
 	SIM_UNLISTED_BYTES = 9227468,   /* 8.8 MiB that the process list does not show */
 };
 
-/* What a pool takes from the card at a time, what its blocks are multiples of, and what physical memory by cuMemCreate
- * is a multiple of. */
+/* The unit in which a pool takes memory of the card, the unit of a pool's blocks, and the unit of physical memory by
+ * cuMemCreate. */
 #define SIM_POOL_CHUNK_BYTES (UINT64_C(32) << 20)
 #define SIM_POOL_BLOCK_BYTES UINT64_C(512)
 #define SIM_GRANULARITY_BYTES (UINT64_C(2) << 20)

@@ -18,7 +18,7 @@ static int open_file(void)
 	return n > 0 && (size_t)n < sizeof path ? sim_world_open_file(path, O_RDWR | O_CREAT) : -1;
 }
 
-/* Unlike the index it names one share for ever. */
+/* Unlike the index, this number identifies one share for ever. */
 static off_t number_of(uint32_t index, uint32_t generation)
 {
 	return (off_t)generation * SIM_SHARES + index;

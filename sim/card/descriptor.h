@@ -1,10 +1,10 @@
 /*
- * descriptor.h - descriptors of exported memory. The memory stays on the card as long as one of them is open anywhere,
- * in a process or on its way to one.
+ * descriptor.h - descriptors of exported memory. The memory stays on the card while one of them is open anywhere, in a
+ * process or in a message.
  *
- * All of them are of one file in the world's folder, as a real driver's are all of one device: neither the name nor the
- * inode tells which memory it is. The open file description carries that: its file offset says whose ticket it is, and
- * a lock that it has on the file ends with its last descriptor.
+ * All of them are of one file in the world's folder, as a real driver's are all of one device. So neither the name nor
+ * the inode identifies the memory. The open file description does: its file offset selects the ticket, and its lock on
+ * the file ends with its last descriptor.
  */
 #ifndef LOADLINE_SIM_CARD_DESCRIPTOR_H
 #define LOADLINE_SIM_CARD_DESCRIPTOR_H
@@ -15,13 +15,13 @@
 
 enum { SIM_DESCRIPTOR_BYTES = 64 };
 
-/* Makes a descriptor of a share, which carries a ticket of SIM_DESCRIPTOR_BYTES. Negative: it cannot. */
+/* Makes a descriptor of a share, with a ticket of SIM_DESCRIPTOR_BYTES. Negative: it failed. */
 int sim_descriptor_new(uint32_t index, uint32_t generation, const void *ticket);
 
-/* Reads the ticket of a descriptor. False: it is none. */
+/* Reads the ticket of a descriptor. False: it has none. */
 bool sim_descriptor_read(int fd, void *ret_ticket);
 
-/* Whether a descriptor of a share is open. True if that cannot be told. */
+/* Returns whether a descriptor of a share is open. True if that is unknown. */
 bool sim_descriptors_are_open(uint32_t index, uint32_t generation);
 
 #endif

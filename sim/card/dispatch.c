@@ -11,7 +11,8 @@ static uint64_t earlier_ns(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* -1, 0, 1: a's kernels have higher, the same, lower priority than b's. The MPS client's counts first. */
+/* Returns -1, 0 or 1: the kernels of a have a higher, the same, or a lower priority than those of b. The priority of
+ * the MPS client counts first. */
 static int compare_priority(const struct sim_world *w, uint32_t a, uint32_t b)
 {
 	const struct sim_stream *first = &w->streams[a], *second = &w->streams[b];
@@ -35,7 +36,8 @@ static bool is_waiting(struct sim_world *w, uint32_t stream)
 	return op->kind == SIM_OP_KERNEL && (op->state == SIM_OP_ARRIVED || op->has_yielded);
 }
 
-/* The kernel that may start or go on next, of the contexts that are not held up. SIM_NONE: none waits. */
+/* Returns the stream of the kernel that may start or continue next, among contexts that are not blocked. SIM_NONE: no
+ * kernel waits. */
 static uint32_t next_waiting(struct sim_world *w, const struct sim_card *card, const uint64_t *held_up)
 {
 	uint32_t best = SIM_NONE, stream;
@@ -51,7 +53,7 @@ static uint32_t next_waiting(struct sim_world *w, const struct sim_card *card, c
 	return best;
 }
 
-/* Threads for which a context has room on the SMs that it may use: its own, or its partition's. */
+/* Returns the number of threads for which a context has room on its own SMs, or on those of its partition. */
 static uint64_t own_room(struct sim_world *w, const struct sim_card *card, uint32_t context_index)
 {
 	const struct sim_context *context = &w->contexts[context_index];
@@ -69,7 +71,7 @@ static uint64_t own_room(struct sim_world *w, const struct sim_card *card, uint3
 	return room;
 }
 
-/* Ends and resumes what is on the SMs; what goes on there comes off *room, which is in threads. */
+/* Ends and resumes the kernels on the SMs. The threads of those that continue are subtracted from *room. */
 static bool settle_running(struct sim_world *w, uint32_t card_index, uint64_t *room)
 {
 	struct sim_card *card = &w->cards[card_index];
@@ -95,8 +97,9 @@ static bool settle_running(struct sim_world *w, uint32_t card_index, uint64_t *r
 }
 
 /*
- * Starts what fits. A context whose next kernel does not fit is held up, and when that is for want of room on the card,
- * so is whatever has lower priority; *ret_held is that kernel's stream, or SIM_NONE.
+ * Starts the kernels that fit. A context whose next kernel does not fit is blocked. If the card has no room for the
+ * kernel, all kernels of lower priority are blocked too, and *ret_held is the kernel's stream; otherwise *ret_held is
+ * SIM_NONE.
  */
 static bool start_waiting(struct sim_world *w, uint32_t card_index, uint64_t room, uint32_t *ret_held)
 {
@@ -139,7 +142,7 @@ static bool is_in_the_way(struct sim_world *w, uint32_t stream, uint32_t held)
 	return has_higher_priority(w, held, stream);
 }
 
-/* Blocks that are on the SMs stay there; between two waves a kernel makes room for one of higher priority. */
+/* Blocks stay on the SMs until they end. Between two waves a kernel makes room for a kernel of higher priority. */
 static bool make_room(struct sim_world *w, const struct sim_card *card, uint32_t held)
 {
 	bool changed = false;
@@ -190,7 +193,7 @@ uint64_t sim_dispatch_next_ns(struct sim_world *w, uint32_t card_index)
 	return next_ns;
 }
 
-/* What the card does between now and the next event. */
+/* Returns the load of the card between now and the next event. */
 struct sim_load sim_dispatch_load(struct sim_world *w, uint32_t card_index)
 {
 	const struct sim_card *card = &w->cards[card_index];
@@ -199,7 +202,7 @@ struct sim_load sim_dispatch_load(struct sim_world *w, uint32_t card_index)
 		load.is_copying[d] = card->turn.copy_free_ns[d] > w->now_ns;
 	if (card->turn.tenant == SIM_NONE || w->now_ns < w->suspended_until_ns)
 		return load;
-	/* Changing contexts keeps the front end busy, though no SM works. */
+	/* Switching contexts occupies the front end, although no SM works. */
 	load.is_busy = w->now_ns < card->turn.switch_until_ns;
 	if (load.is_busy)
 		return load;

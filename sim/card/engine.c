@@ -19,7 +19,7 @@ static uint64_t earlier_ns(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Has the tenant a kernel that runs, waits for its turn, or comes at once after the last one? */
+/* Whether the tenant has a kernel that runs, waits for its turn, or follows directly after the last one. */
 static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
 {
 	uint32_t stream;
@@ -34,14 +34,15 @@ static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_
 	return false;
 }
 
-/* The next tenant after `after` that wants the card, in their order on it; SIM_NONE when nobody else does. */
+/* Returns the next tenant after `after` that wants the card, in their order on it; SIM_NONE: no other tenant wants
+ * it. */
 static uint32_t next_tenant(struct sim_world *w, const struct sim_card *card, uint32_t after)
 {
 	uint32_t start = 0;
 	while (start < card->context_count && w->contexts[card->contexts[start]].tenant != after)
 		start++;
 	if (start == card->context_count)
-		start--; /* nobody was before: the first is next */
+		start--; /* no tenant had the card before, so the first one is next */
 	for (uint32_t i = 1; i <= card->context_count; i++) {
 		uint32_t tenant = w->contexts[card->contexts[(start + i) % card->context_count]].tenant;
 		if (tenant != after && wants_card(w, card, tenant))
@@ -87,7 +88,7 @@ static bool has_running(struct sim_world *w, const struct sim_card *card, uint32
 	return false;
 }
 
-/* Has the tenant a kernel on the card behind those that run? */
+/* Whether the tenant has a kernel queued behind those that run. */
 static bool has_queued(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
 {
 	uint32_t stream;
@@ -105,8 +106,8 @@ static bool has_queued(struct sim_world *w, const struct sim_card *card, uint32_
 }
 
 /*
- * A turn serves what is in the queue. Once nothing waits behind what runs, and another wants the card, the turn ends
- * with what runs: what the host launches meanwhile is served in the next one (doc/facts.md).
+ * If nothing is queued behind the running work, and another tenant wants the card, the turn ends with the running work.
+ * Kernels that the host launches meanwhile run in the tenant's next turn (doc/facts.md).
  */
 static bool settle_end(struct sim_world *w, struct sim_card *card)
 {
@@ -117,7 +118,7 @@ static bool settle_end(struct sim_world *w, struct sim_card *card)
 	return true;
 }
 
-/* Decides whose turn it is. */
+/* Decides which tenant has the turn. */
 static bool settle_turn(struct sim_world *w, struct sim_card *card)
 {
 	const struct sim_turn *turn = &card->turn;
@@ -219,7 +220,7 @@ static uint64_t first_event_ns(const struct sim_world *w)
 	return first_ns == SIM_NEVER ? 0 : first_ns;
 }
 
-/* A command may put off others. */
+/* A command may store further commands. */
 static void run_due_events(struct sim_world *w)
 {
 	if (!w->first_event_ns || w->first_event_ns > w->now_ns)
@@ -229,7 +230,7 @@ static void run_due_events(struct sim_world *w)
 		if (!event->at_ns || event->at_ns > w->now_ns)
 			continue;
 		SIM_EDIT(w, event)->at_ns = 0;
-		/* It was checked when it was put off; what it cannot do now, it does not do. */
+		/* The command was checked when it was stored. If it cannot run now, it is ignored. */
 		sim_command_run(w, event->text, SIM_COMMAND_LIVE, NULL);
 		sim_commit(w);
 	}
@@ -242,12 +243,13 @@ static void settle_cards(struct sim_world *w)
 	run_due_events(w);
 	for (uint32_t i = 0; i < w->slot_count; i++)
 		settle_card(w, i);
-	/* A wait for another card's stream may have come true there. */
+	/* A wait for a stream of another card may have ended there. */
 	for (uint32_t i = 0; i + 1 < w->slot_count; i++)
 		settle_card(w, i);
 }
 
-/* The time in which contexts had the card with kernels running: what is switched counts for the next one. */
+/* Counts the time in which contexts had the card with kernels running. The time of a switch counts for the next
+ * tenant. */
 static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64_t length_ns)
 {
 	bool is_switching = w->now_ns < card->turn.switch_until_ns;
@@ -261,7 +263,7 @@ static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64
 	}
 }
 
-/* One step: everything up to the next event, or to limit_ns. */
+/* Simulates one step: up to the next event, or to limit_ns. */
 static void step_world(struct sim_world *w, uint64_t limit_ns)
 {
 	uint64_t to_ns = earlier_ns(limit_ns, sim_next_event_ns(w));
@@ -283,7 +285,7 @@ static void step_world(struct sim_world *w, uint64_t limit_ns)
 	sim_commit(w);
 }
 
-/* Nobody looked for minutes and nothing ran: the windows of that time are nobody's concern. */
+/* If nothing ran for minutes and no process looked, the windows of that time are skipped. */
 static void skip_idle_time(struct sim_world *w, uint64_t now_ns)
 {
 	const uint64_t keep_ns = 30 * LL_NS_PER_S;
@@ -311,7 +313,8 @@ void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns)
 
 void sim_advance_to_now(struct sim_world *w)
 {
-	/* Only a jump of the wall clock is news; smaller differences are what lies between reading two clocks. */
+	/* Only a jump of the wall clock is applied. Smaller differences come from reading the two clocks one after the
+	 * other. */
 	const uint64_t jump_ns = 2 * LL_NS_PER_MS;
 	uint64_t offset_ns = sim_wall_offset_ns(), before_ns = w->wall_offset_ns;
 	uint64_t change_ns = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;

@@ -11,7 +11,7 @@ void sim_faults_announce(struct sim_world *w)
 	__atomic_store_n(&w->has_faults, 1, __ATOMIC_RELAXED);
 }
 
-/* Counts this call against one fault. True: the fault hits it. */
+/* Counts this call for one fault. Returns whether the fault affects the call. */
 static bool fault_hits(struct sim_world *w, struct sim_fault *fault, const char *function)
 {
 	if (!sim_name_matches(fault->function, function))

@@ -32,7 +32,7 @@ void sim_hide_symbols(const struct sim_world *w, bool (*is_newer)(const struct s
 	ElfW(Sym) *symbols = NULL;
 	const char *names = NULL;
 	const uint32_t *hash = NULL; /* DT_HASH: its second word is the number of symbols */
-	/* _DYNAMIC is that of the object this file is linked into. */
+	/* _DYNAMIC belongs to the object into which this file is linked. */
 	for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_SYMTAB)
 			symbols = (ElfW(Sym) *)entry->d_un.d_ptr;

@@ -37,7 +37,7 @@ bool sim_share_is_held(const struct sim_world *w, uint32_t index, uint32_t gener
 	return share->is_used && share->generation == generation && sim_share_has_holder(share, index);
 }
 
-/* A share whose last descriptor was closed is gone without anybody's doing. */
+/* A share ends without a call when its last descriptor is closed. */
 static bool is_gone(const struct sim_share *share, uint32_t index)
 {
 	return !share->is_used || (!share->lender && !sim_share_has_holder(share, index));
@@ -81,7 +81,7 @@ bool sim_share_join(struct sim_world *w, uint32_t index, uint32_t generation, ui
 	return true;
 }
 
-/* Frees the slot if nothing holds the share any more. */
+/* Frees the slot if the share has no holder. */
 static bool settle_holding(struct sim_world *w, uint32_t index)
 {
 	bool is_last = is_gone(&w->shares[index], index);

@@ -7,14 +7,15 @@
 
 enum { SM_THREADS = 2048, SM_BLOCKS = 32 };
 
-/* A timed kernel counts by the card's clock, which drifts, and ends at its first look at or after the end. */
+/* A timed kernel counts by the card's clock, which drifts. It ends at its first read of the clock at or after the
+ * end. */
 static uint64_t host_length_ns(const struct sim_card *card, uint64_t length_ns)
 {
 	return length_ns + (uint64_t)(int64_t)ceil(-(double)length_ns * card->drift_ppm * 1e-6) + 2;
 }
 
-/* It saw something: ends now, and with it every running kernel of its epoch. The queued ones find out when they start.
- */
+/* The kernel saw a reason to stop. It ends now, and so does every running kernel of its epoch. Queued kernels notice it
+ * when they start. */
 static void stop_epoch(struct sim_world *w, uint32_t card_index, struct sim_op *op)
 {
 	const struct sim_card *card = &w->cards[card_index];
@@ -37,14 +38,14 @@ static void stop_epoch(struct sim_world *w, uint32_t card_index, struct sim_op *
 	}
 }
 
-/* A grid that would keep more SMs busy than its context may use goes over them in turns. */
+/* A grid that would occupy more SMs than its context may use takes longer in proportion. */
 static uint64_t work_length_ns(const struct sim_card *card, uint32_t sms, const struct sim_op *op)
 {
 	uint32_t wanted = sim_kernel_sms(card->sm_count, op);
 	return wanted > sms ? (uint64_t)((double)op->length_ns * wanted / sms) : op->length_ns;
 }
 
-/* How many times its blocks fill the SMs. */
+/* Returns how many waves the blocks need. */
 static uint64_t count_waves(uint32_t sms, const struct sim_op *op)
 {
 	uint32_t warps = (op->threads + 31) / 32, per_sm = SM_THREADS / 32 / (warps ? warps : 1);
@@ -52,14 +53,16 @@ static uint64_t count_waves(uint32_t sms, const struct sim_op *op)
 	return (op->blocks + at_once - 1) / at_once;
 }
 
-/* What takes part in stopping is one wave, as its makers see to it. */
+/* A kernel with an epoch, or one that meets another, has a single wave; the programs that launch such kernels choose
+ * their grids so. */
 static void cut_into_waves(const struct sim_card *card, uint32_t sms, struct sim_op *op)
 {
 	uint64_t count = op->epoch || op->meeting ? 1 : count_waves(sms, op);
 	if (count < 2)
 		return;
 	op->wave_ns = op->is_timed ? host_length_ns(card, op->length_ns) : work_length_ns(card, sms, op) / count;
-	op->is_timed = 0; /* of its blocks alone: what is to come does not end while it is paused */
+	op->is_timed = 0; /* the length counts for each wave of blocks, so blocks that have not started do not end
+			     during a pause */
 	op->left_ns = op->wave_ns * count;
 	op->end_ns = op->resumed_ns + op->left_ns;
 }
@@ -87,7 +90,7 @@ void sim_kernel_go_on(struct sim_world *w, struct sim_op *op)
 	op->end_ns = w->now_ns + op->left_ns;
 }
 
-/* The running kernel that it meets; NULL: there is none now. */
+/* Returns the running kernel that it meets; NULL: there is none now. */
 static struct sim_op *find_partner(struct sim_world *w, const struct sim_op *op)
 {
 	for (uint32_t c = 0; c < w->slot_count; c++) {
@@ -102,7 +105,7 @@ static struct sim_op *find_partner(struct sim_world *w, const struct sim_op *op)
 	return NULL;
 }
 
-/* Both get on, or it spins alone. */
+/* Lets both kernels progress, or lets this one spin alone. */
 static void meet_partner(struct sim_world *w, struct sim_op *op)
 {
 	struct sim_op *partner = find_partner(w, op);

@@ -15,8 +15,8 @@ static uint32_t first_holder(const struct sim_share *share)
 	return SIM_NONE;
 }
 
-/* Returns whether a share counts, for one process or for all (SIM_NONE): for its first holder, and for nobody's account
- * but the card's while descriptors alone hold it. What a lender still has counts there. */
+/* Returns whether a share counts, for one process or for all (SIM_NONE). It counts for its first holder. If only
+ * descriptors hold it, it counts for the card alone. Memory that the lender still has counts there. */
 static bool does_share_count(const struct sim_share *share, uint32_t index, uint32_t proc)
 {
 	if (!share->is_used || share->lender)
@@ -24,8 +24,8 @@ static bool does_share_count(const struct sim_share *share, uint32_t index, uint
 	return proc == SIM_NONE ? sim_share_has_holder(share, index) : first_holder(share) == proc;
 }
 
-/* Returns what processes hold outside of contexts on a card and its slices, in bytes. proc: the one process that
- * counts, or SIM_NONE for all. */
+/* Returns the memory of processes outside of contexts on a card and its slices, in bytes. proc: the process, or
+ * SIM_NONE for all. */
 static uint64_t held_bytes(const struct sim_world *w, uint32_t card, uint32_t proc)
 {
 	uint64_t bytes = 0;

@@ -70,7 +70,7 @@ static void close_window(struct sim_world *w, struct sim_card *card)
 	struct sim_sample *sample = SIM_EDIT(w, &card->samples[meter->sample_count % SIM_SAMPLES]);
 	*sample = (struct sim_sample){
 	    .wall_us = (w->now_ns + w->wall_offset_ns) / 1000,
-	    .util_percent = (uint32_t)(meter->window_busy_ns * 100 / WINDOW_NS), /* truncated, as the real one is */
+	    .util_percent = (uint32_t)(meter->window_busy_ns * 100 / WINDOW_NS), /* truncated, as on the real card */
 	    .power_mw = (uint32_t)lround(sim_card_watts(card) * 1000),
 	    .sm_mhz = sim_card_sm_mhz(w, card),
 	    .memory_mhz = card->memory_mhz,

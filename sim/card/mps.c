@@ -38,7 +38,8 @@ int sim_mps_server_open(struct sim_world *w, uint32_t index, uint32_t proc)
 	return 0;
 }
 
-/* Every context of the process answers error from now on, and so does making another, unless it was terminated. */
+/* From now on every context of the process returns `error`, and so does making another one, unless the client was
+ * terminated. */
 static void lose_client(struct sim_world *w, uint32_t proc, uint32_t error)
 {
 	for (uint32_t i = 0; i < SIM_CONTEXTS; i++) {

@@ -1,5 +1,5 @@
 /*
- * `mps ...` in scenarios: what goes wrong with MPS.
+ * `mps ...` in scenarios: faults of MPS.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "card/status.h"
 #include "card/words.h"
 
-/* mps hang COMMAND D …, mps refuse [STATUS] …: faults of functions that only MPS has. */
+/* mps hang COMMAND D …, mps refuse [STATUS] …: faults of functions of MPS. */
 static int run_fault(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 		     struct ll_err *err)
 {
@@ -38,7 +38,7 @@ static int run_fault(struct sim_world *w, const struct sim_words *words, enum si
 	return rc < 0 || phase == SIM_COMMAND_CHECK ? rc : sim_fault_add(w, &fault, err);
 }
 
-/* mps fault [STATUS] [for D]: of every server. */
+/* mps fault [STATUS] [for D]: a fault of every server. */
 static int run_server_fault(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase,
 			    struct ll_err *err)
 {
@@ -60,7 +60,7 @@ static int run_server_fault(struct sim_world *w, const struct sim_words *words, 
 	return rc;
 }
 
-/* mps die daemon|server: killed, as by somebody's kill -9. */
+/* mps die daemon|server: kills the process, as kill -9 does. */
 static int run_die(struct sim_world *w, const struct sim_words *words, enum sim_command_phase phase, struct ll_err *err)
 {
 	int rc = sim_words_end(words, 3, err);

@@ -7,7 +7,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Whole pairs, which are the card's TPCs, rounded down, but at least eight SMs (doc/facts.md). */
+/* The result is whole pairs of SMs (TPCs), rounded down, but at least eight SMs (doc/facts.md). */
 uint32_t sim_mps_sms(const struct sim_card *card, uint32_t permille)
 {
 	uint32_t sms = (uint32_t)((uint64_t)card->sm_count * permille / 1000) & ~UINT32_C(1);
@@ -20,8 +20,8 @@ uint32_t sim_mps_chunks(const struct sim_card *card)
 	return card->sm_count / SIM_MPS_CHUNK_SMS;
 }
 
-/* A client's context without stack, by its share of the card: measured at six (doc/facts.md), straight lines between.
- */
+/* Returns the memory of a client's context without stack, by its share of the card: six measured points (doc/facts.md)
+ * with linear interpolation. */
 static uint64_t bytes_without_stack(uint32_t permille)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /*
- * mps_limits.h - what MPS gives a process of a card: SMs, memory, the turns that it shares, and static partitions.
+ * mps_limits.h - the limits that MPS gives a process on a card: SMs, memory, turns, and static partitions.
  *
- * A client's limits are settled when it starts (sim_mps_join in mps.h). The functions here read them. All are called
- * with the world locked.
+ * A client's limits are set when it starts (sim_mps_join in mps.h). The functions here read them. All are called with
+ * the world locked.
  */
 #ifndef LOADLINE_SIM_CARD_MPS_LIMITS_H
 #define LOADLINE_SIM_CARD_MPS_LIMITS_H
@@ -10,10 +10,10 @@
 #include "card/world.h"
 
 enum {
-	SIM_MPS_SERVER_BYTES = 66 << 20,    /* what a server takes of a card, with all that a first process takes */
-	SIM_MPS_UNCOUNTED_BYTES = 10538189, /* 10.05 MiB of a client that its memory limit does not see */
+	SIM_MPS_SERVER_BYTES = 66 << 20,    /* memory of a server on a card, including that of a first process */
+	SIM_MPS_UNCOUNTED_BYTES = 10538189, /* 10.05 MiB of a client that its memory limit does not count */
 	SIM_MPS_CHUNK_SMS = 8,              /* the unit of static partitions from Hopper on */
-	SIM_MPS_LEAST_SMS = 8,              /* of a client, however small its percentage */
+	SIM_MPS_LEAST_SMS = 8,              /* of a client, for any percentage */
 	SIM_MPS_PARTITION_NAME_BYTES = 48,
 };
 
@@ -24,8 +24,8 @@ uint32_t sim_mps_sms(const struct sim_card *card, uint32_t permille);
 /* Returns how many chunks of SIM_MPS_CHUNK_SMS a card has for static partitions. */
 uint32_t sim_mps_chunks(const struct sim_card *card);
 
-/* Returns the process that a process's contexts count for in exclusive mode. For a client it is the server's process,
- * for others the process itself. */
+/* Returns the process for which a process's contexts count in exclusive mode. For a client it is the server's process,
+ * otherwise the process itself. */
 uint32_t sim_mps_owner(const struct sim_world *w, uint32_t proc);
 
 /* Computes the bytes that a context takes if it belongs to a server or a client. Returns false, and computes nothing,
@@ -33,8 +33,8 @@ uint32_t sim_mps_owner(const struct sim_world *w, uint32_t proc);
 bool sim_mps_context_bytes(const struct sim_world *w, const struct sim_context *context, uint64_t stack_bytes,
 			   uint64_t *ret_bytes);
 
-/* Fills in what MPS says of a new context: whose turns it shares, its SMs, its partition and its priority. It changes
- * nothing in a context that has nothing to do with MPS. */
+/* Sets the fields of a new context that depend on MPS: its tenant, its SMs, its partition and its priority. A context
+ * without MPS is unchanged. */
 void sim_mps_context_init(const struct sim_world *w, struct sim_context *context);
 
 /* Writes the name by which users call a partition. Its length is that of the real driver's names. */

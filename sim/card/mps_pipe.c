@@ -184,7 +184,7 @@ void sim_mps_log(const char *who, const char *format, ...)
 	n += added > 0 ? (size_t)added : 0;
 	n = n < sizeof line - 1 ? n : sizeof line - 2;
 	line[n++] = '\n';
-	/* A full disk is no reason to stop. */
+	/* A full disk does not stop the daemon. */
 	if (log_fd >= 0 && write(log_fd, line, n) < 0)
 		log_fd = -1;
 	if (is_echoed && write(STDOUT_FILENO, line, n) < 0)

@@ -9,15 +9,15 @@
 
 #include "card/attach.h"
 
-/* Programs close or reuse low descriptors. */
+/* A high number, because programs close or reuse low descriptors. */
 enum { HIGH_FD = 512 };
 
-/* A description of the world's file of its own, so that no other descriptor of the process shares the lock. */
+/* A separate open file description of the world's file, so that no other descriptor of the process shares the lock. */
 static int own_fd = -1;
 static dev_t own_device;
 static ino_t own_inode;
 
-/* The program may have closed the descriptor, and opened something else. */
+/* The program may have closed the descriptor and opened another file with the same number. */
 static bool is_own(int fd)
 {
 	struct stat st;

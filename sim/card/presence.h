@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Takes the lock of a slot, and leaves the one that this process had before. A forked child does not have it. False: it
- * cannot be had, or somebody else has it. */
+/* Locks a slot, and unlocks the slot that this process had before. A forked child does not have the lock. False:
+ * locking failed, or another process has the lock. */
 bool sim_presence_take(uint32_t slot);
 
-/* Whether a process has the lock of a slot. True if that cannot be told. */
+/* Returns whether a process has the lock of a slot. True if that is unknown. */
 bool sim_presence_is_taken(uint32_t slot);
 
 #endif

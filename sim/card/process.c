@@ -15,8 +15,8 @@
 #include "card/namespace.h"
 #include "card/presence.h"
 
-/* Field 22 of /proc/NAME/stat, and field 3. 0: no such process, or a zombie. UINT64_MAX: this process can open no file.
- */
+/* Returns field 22 of /proc/NAME/stat, and checks field 3. 0: there is no such process, or it is a zombie. UINT64_MAX:
+ * this process cannot open a file. */
 static uint64_t start_ticks_of(const char *name)
 {
 	char path[40], text[512];
@@ -28,7 +28,7 @@ static uint64_t start_ticks_of(const char *name)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	const char *at = strrchr(text, ')'); /* the name may hold anything */
+	const char *at = strrchr(text, ')'); /* the name may contain any character */
 	char state = 0;
 	unsigned long long ticks = 0;
 	if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
@@ -46,7 +46,8 @@ uint32_t sim_proc_join(struct sim_world *w)
 		const struct sim_proc *proc = &w->procs[i];
 		if (proc->is_used && proc->pid == self.pid && proc->start_ticks == self.start_ticks &&
 		    proc->pid_namespace == self.pid_namespace) {
-			*SIM_EDIT(w, &w->procs[i].is_present) = sim_presence_take(i); /* exec has closed it */
+			*SIM_EDIT(w, &w->procs[i].is_present) =
+			    sim_presence_take(i); /* exec has closed the descriptor of the lock */
 			return i;
 		}
 		if (!proc->is_used && free_slot == SIM_NONE)
@@ -59,7 +60,8 @@ uint32_t sim_proc_join(struct sim_world *w)
 	return free_slot;
 }
 
-/* /proc knows every process of this process's own namespace. Of the others their locks tell. */
+/* /proc shows every process of this process's own namespace. For other processes, their locks show whether they
+ * live. */
 static bool is_alive(const struct sim_world *w, uint32_t index, uint64_t own)
 {
 	const struct sim_proc *proc = &w->procs[index];
@@ -78,7 +80,7 @@ bool sim_proc_is_alive(const struct sim_world *w, uint32_t index)
 	return is_alive(w, index, sim_namespace_own());
 }
 
-/* What was found of a process of another namespace, so that /proc is walked once for each. */
+/* The result for a process of another namespace, so that /proc is searched once for each. */
 struct translation {
 	uint64_t start_ticks, pid_namespace, own_namespace;
 	int32_t pid, found;

@@ -1,5 +1,5 @@
 /*
- * process.h - the processes in the world: how they join it, leave it, and are cleared away when they are dead.
+ * process.h - the processes in the world: how they join, leave, and are removed when they are dead.
  *
  * All functions are called with the world locked and advanced.
  */
@@ -8,21 +8,20 @@
 
 #include "card/world.h"
 
-/* Returns the slot of this process. It takes one if the process has none. SIM_NONE: there are too many processes. */
+/* Returns the slot of this process, and takes one if the process has none. SIM_NONE: there are too many processes. */
 uint32_t sim_proc_join(struct sim_world *w);
 
-/* Frees a process's slot and all that the process has: contexts, modules, memory, shared events, its part in MPS. */
+/* Frees a process's slot and all its objects: contexts, modules, memory, shared events, its part in MPS. */
 void sim_proc_leave(struct sim_world *w, uint32_t proc);
 
-/* Returns whether the process of a slot still exists, in whatever PID namespace. A zombie does not, if it can be seen.
- */
+/* Returns whether the process of a slot still exists, in any PID namespace. A zombie does not exist, if its state is
+ * visible. */
 bool sim_proc_is_alive(const struct sim_world *w, uint32_t index);
 
-/* Returns the pid of a slot's process, as this process sees it. 0: it is in a PID namespace that cannot be seen from
- * here. */
+/* Returns the pid of a slot's process, as this process sees it. 0: its PID namespace is not visible here. */
 int32_t sim_proc_pid(const struct sim_world *w, uint32_t index);
 
-/* Frees the slots of processes that no longer exist. It looks at most every 5 ms; now_ns is CLOCK_MONOTONIC. */
+/* Frees the slots of processes that no longer exist. It checks at most every 5 ms; now_ns is CLOCK_MONOTONIC. */
 void sim_procs_reap(struct sim_world *w, uint64_t now_ns);
 
 /* Returns a slot for the stop word of a module that proc has loaded. SIM_NONE: none is left; the module's kernels then

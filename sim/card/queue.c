@@ -29,7 +29,8 @@ uint64_t sim_done_ns(struct sim_world *w, uint32_t index, uint32_t generation, u
 	return position < stream->done ? sim_op_at(w, index, position)->end_ns : SIM_NEVER;
 }
 
-/* What a stream has not begun: its head, or what comes behind a head that has. NULL: nothing. */
+/* Returns the first operation of a stream that has not begun: its head, or the one behind a head that has begun. NULL:
+ * there is none. */
 static const struct sim_op *first_waiting(struct sim_world *w, uint32_t index)
 {
 	const struct sim_stream *stream = &w->streams[index];
@@ -45,8 +46,8 @@ static bool goes_through_queue(const struct sim_op *op)
 }
 
 /*
- * Streams beyond CUDA_DEVICE_MAX_CONNECTIONS share a hardware queue, and a queue gives out kernels and waits in the
- * order in which they came: what stands behind one of another stream that cannot begin yet does not begin either.
+ * Streams beyond CUDA_DEVICE_MAX_CONNECTIONS share a hardware queue. A queue starts kernels and waits in the order of
+ * their submission. So an operation behind an operation of another stream that cannot begin yet cannot begin either.
  */
 static bool is_behind_peer(struct sim_world *w, const struct sim_context *context, uint32_t index)
 {
@@ -164,7 +165,7 @@ int sim_submit(struct sim_world *w, uint32_t index, const struct sim_op *op, uin
 	struct sim_stream *stream = &w->streams[index];
 	if (stream->submitted - stream->reaped == SIM_RING)
 		return -EAGAIN;
-	/* The slot is nobody's until submitted grows, so filling it needs no undo. */
+	/* The slot is unused until `submitted` rises, so writing it needs no undo. */
 	struct sim_op *slot = sim_op_at(w, index, stream->submitted);
 	*slot = *op;
 	slot->id = w->next_op_id;

@@ -31,7 +31,7 @@ static int all_cards(const struct sim_world *w, uint32_t cards[SIM_CARDS])
 	return count;
 }
 
-/* A slice that is not the first of its card is there when the card's first one is. */
+/* A slice that is not the first of its card is in the list if the card's first slice is. */
 static bool is_among(const struct sim_world *w, uint32_t card, const uint32_t *all, int all_count)
 {
 	uint32_t parent = w->cards[card].parent;
@@ -42,7 +42,7 @@ static bool is_among(const struct sim_world *w, uint32_t card, const uint32_t *a
 	return false;
 }
 
-/* Index into all[] or, for a slice, its own card; -1: not known. */
+/* Returns the index in all[] of a card, or of a slice's own card; -1: unknown. */
 static int find_card(const struct sim_world *w, const char *word, const uint32_t *all, int all_count)
 {
 	if (isdigit((unsigned char)word[0])) {

@@ -1,5 +1,5 @@
 /*
- * words.h - the line of a command, cut into words, and commands that wait for their time. Errors name the word.
+ * words.h - splits the line of a command into words, and stores commands until their time. Errors name the word.
  */
 #ifndef LOADLINE_SIM_CARD_WORDS_H
 #define LOADLINE_SIM_CARD_WORDS_H
@@ -34,7 +34,7 @@ int sim_word_number(const struct sim_words *words, int i, double min, double max
 /* -EINVAL: the line has not exactly `count` words. */
 int sim_words_end(const struct sim_words *words, int count, struct ll_err *err);
 
-/* Keeps a command that the world runs at at_ns. -ENOSPC: too many wait. -EINVAL: it is too long. */
+/* Stores a command, which the world runs at at_ns. -ENOSPC: too many are stored. -EINVAL: it is too long. */
 int sim_command_put_off(struct sim_world *w, uint64_t at_ns, const char *line, struct ll_err *err);
 
 #endif

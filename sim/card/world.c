@@ -13,12 +13,12 @@ struct undo_entry {
 
 static void die_with(const char *what)
 {
-	/* Nothing can be simulated on a world that cannot be locked; a caller has no way to go on either. */
+	/* A world that cannot be locked cannot be simulated, and the caller cannot continue. */
 	fprintf(stderr, "loadline-sim: %s\n", what);
 	abort();
 }
 
-/* What a lock function returned: takes over from a dead owner. */
+/* Handles the result of a lock function. If the owner is dead, it restores the world. */
 static void take_over(struct sim_world *w, int rc)
 {
 	if (rc == 0)
@@ -49,8 +49,8 @@ void sim_unlock(struct sim_world *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* A killed process's stores are all there up to the instruction it died at, so the compiler's order is all that counts.
- */
+/* All stores of a killed process up to its last instruction are visible. So only the compiler's order of stores
+ * matters. */
 void sim_save(struct sim_world *w, const void *p, size_t size)
 {
 	struct undo_entry entry = {.offset = (uint64_t)((const char *)p - (const char *)w), .size = size};

@@ -11,7 +11,7 @@ static void report_xid(struct sim_world *w, uint32_t card, uint32_t xid)
 	(*SIM_EDIT(w, &w->next_xid))++;
 }
 
-/* A fault in one client of an MPS server is one in all of its clients on that card. */
+/* A fault in one client of an MPS server affects all clients of that server on the card. */
 static void lose_with_neighbours(struct sim_world *w, uint32_t index, uint32_t error)
 {
 	const struct sim_context *context = &w->contexts[index];

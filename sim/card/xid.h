@@ -9,11 +9,11 @@
 
 #include "card/world.h"
 
-/* Reports an Xid on a card. Every context on the card answers `error` from now on. pid: the one process whose contexts
- * are hit; 0 for all. */
+/* Reports an Xid on a card. Every context on the card returns `error` from now on. pid: the process whose contexts are
+ * affected; 0: all processes. */
 void sim_card_xid(struct sim_world *w, uint32_t card, uint32_t xid, uint32_t error, int32_t pid);
 
-/* Reports an Xid that one context has caused. This context alone is lost, with the neighbours it has under MPS. */
+/* Reports an Xid that one context has caused. Only this context is lost, and under MPS its neighbours. */
 void sim_report_fault(struct sim_world *w, uint32_t context, uint32_t xid, uint32_t error);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Arrays and mipmaps as the program makes, asks and destroys them.
+ * Arrays and mipmaps for the program: make, query, destroy.
  */
 #include "cuda/local/array.h"
 #include "cuda/enter.h"
@@ -60,7 +60,7 @@ ll_cu_result cuArrayGetDescriptor_v2(struct ll_cu_array_descriptor *ret_descript
 	return status;
 }
 
-/* Asked of arrays that are to be mapped later; the others have their memory. */
+/* Only for arrays that are mapped later; other arrays have their memory already. */
 static ll_cu_result get_requirements(struct ll_cu_array_requirements *ret_requirements,
 				     const struct ll_cu_mipmapped_array *mipmap, ll_cu_device device)
 {

@@ -1,5 +1,5 @@
 /*
- * Stream capture: begun, asked about, ended.
+ * Stream capture: begin, query, end.
  */
 #include <stdlib.h>
 
@@ -64,7 +64,7 @@ ll_cu_result cuStreamBeginCaptureToGraph(struct ll_cu_stream *handle, struct ll_
 	return status;
 }
 
-/* Is everything that other streams of the capture have done before what its origin ends with? */
+/* Whether the end of the origin depends on all work of the other streams of the capture. */
 static bool is_joined(const struct sim_capture *capture)
 {
 	if (!sim_graph_mark(capture->graph, &capture->origin->tail))
@@ -115,7 +115,7 @@ ll_cu_result cuStreamEndCapture(struct ll_cu_stream *stream, struct ll_cu_graph 
 	return status;
 }
 
-/* The stream, and what it is doing. Asking invalidates nothing. */
+/* Finds the stream and its state. A query invalidates nothing. */
 static ll_cu_result get_status(struct ll_cu_stream *handle, struct ll_cu_stream **ret_stream,
 			       enum ll_cu_capture_status *ret_status)
 {
@@ -215,7 +215,7 @@ static ll_cu_result update_tail(struct ll_cu_stream *handle, struct ll_cu_graph_
 	if (flags > LL_CU_STREAM_SET_CAPTURE_DEPENDENCIES ||
 	    !sim_are_nodes_of(stream->capture->graph, dependencies, count))
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	/* The program may have handed us our own array. */
+	/* The program may have passed the stream's own array. */
 	struct sim_nodes before = stream->tail;
 	stream->tail = (struct sim_nodes){0};
 	bool done = flags == LL_CU_STREAM_SET_CAPTURE_DEPENDENCIES || sim_nodes_add_all(&stream->tail, &before);

@@ -1,6 +1,6 @@
 /*
- * Stopping another process, taking its memory off the cards, and back (cuCheckpointProcess...). A process that is
- * stopped waits where its calls begin (enter.c).
+ * Stops another process, takes its memory off the cards, and restores it (cuCheckpointProcess...). A stopped process
+ * waits at the beginning of its calls (enter.c).
  */
 #include "card/checkpoint.h"
 
@@ -12,7 +12,7 @@
 
 #define LOOK_NS (1 * LL_NS_PER_MS)
 
-/* Finds the process in the state that the call needs, with the world locked. */
+/* Finds the process, which must be in the state that the call needs, with the world locked. */
 static ll_cu_result find_in_state(int pid, enum sim_stop stop, uint32_t *ret_proc)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -27,7 +27,7 @@ static ll_cu_result find_in_state(int pid, enum sim_stop stop, uint32_t *ret_pro
 	return status;
 }
 
-/* Waits until no card has work of the process. False: it has some still at the deadline. */
+/* Waits until no card has work of the process. False: it still has some at the deadline. */
 static bool wait_until_quiet(uint32_t proc, uint64_t deadline_ns)
 {
 	struct sim_world *w = sim_cuda.world;

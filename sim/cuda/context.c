@@ -1,5 +1,5 @@
 /*
- * Contexts: made, destroyed, current in a thread, waited for; their limits. The cards' primary contexts.
+ * Contexts: make, destroy, set current, wait, limits; and the cards' primary contexts.
  */
 #include "cuda/local/context.h"
 #include "cuda/enter.h"
@@ -75,7 +75,7 @@ ll_cu_result cuCtxAttach(struct ll_cu_context **ret_context, unsigned int flags)
 	return LL_CUDA_SUCCESS;
 }
 
-/* Only of the thread's current one. */
+/* Only the thread's current context can be detached. */
 ll_cu_result cuCtxDetach(struct ll_cu_context *context)
 {
 	SIM_ENTER();

@@ -1,6 +1,6 @@
 /*
- * Copies of one range. From host memory the card cannot reach by itself bytes are staged when the call is made, and to
- * such memory the call waits, as the real driver does.
+ * Copies of one range. If the card cannot access the host memory of the source, the bytes are staged at the call. If it
+ * cannot access that of the target, the call waits. The real driver does the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static ll_cu_result copy_from_card(void *to, ll_cu_deviceptr from, size_t bytes,
 	return status;
 }
 
-/* Any two addresses: what is not known to the card is taken for host memory. */
+/* Copies between any two addresses. An address that the card does not know counts as host memory. */
 static ll_cu_result copy_any(ll_cu_deviceptr to, ll_cu_deviceptr from, size_t bytes, bool must_be_known,
 			     struct ll_cu_stream *stream, bool is_async)
 {

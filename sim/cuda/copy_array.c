@@ -1,5 +1,5 @@
 /*
- * Copies of one range of an array: bytes of its rows as they lie one after the other.
+ * Copies of one range of an array. A range is bytes of its rows, which are contiguous.
  */
 #include "cuda/copy_pitched.h"
 #include "cuda/enter.h"
@@ -82,7 +82,7 @@ ll_cu_result cuMemcpyAtoHAsync_v2(void *to, struct ll_cu_array *from, size_t fro
 	return copy_array_range(of_host(to), of_array(from, from_offset), bytes, stream, true);
 }
 
-/* A source is only read. */
+/* The source is only read. */
 ll_cu_result cuMemcpyHtoA_v2(struct ll_cu_array *to, size_t to_offset, const void *from, size_t bytes)
 {
 	SIM_ENTER();

@@ -1,6 +1,6 @@
 /*
- * Copies in batches: each of a batch is queued in the stream as it would be alone, in the order given. Where one of
- * them cannot be made nothing of the batch is.
+ * Copies in batches. Each copy is queued in the stream as a single copy would be, in the given order. If one of them is
+ * invalid, none is queued.
  */
 #include "cuda/copy_pitched.h"
 #include "cuda/enter.h"
@@ -21,7 +21,7 @@ static bool is_legacy(const struct ll_cu_stream *stream)
 	return stream == LL_CU_STREAM_LEGACY || (!stream && !sim_null_is_per_thread);
 }
 
-/* Attribute i is for the copies from first_of[i] on. */
+/* Attribute i applies to the copies from first_of[i] on. */
 static bool are_attributes(const struct ll_cu_copy_attributes *attributes, const size_t *first_of,
 			   size_t attribute_count, size_t count)
 {
@@ -103,7 +103,7 @@ ll_cu_result cuMemcpyBatchAsync(ll_cu_deviceptr *to, ll_cu_deviceptr *from, size
 			  ret_failed ? ret_failed : &failed, stream);
 }
 
-/* What an element is to a copy between these: an array's, or a byte. */
+/* Returns the size of an element of a copy: an element of the array, or a byte. */
 static size_t element_bytes(const struct ll_cu_copy3d_op *op)
 {
 	const struct ll_cu_array *array = NULL;

@@ -1,6 +1,6 @@
 /*
- * Copies of rectangles and blocks, of arrays too, and copies between contexts: the same bytes as row by row, in one
- * operation.
+ * Copies of rectangles and blocks, including arrays, and copies between contexts. The bytes are copied row by row, in
+ * one operation.
  */
 #include "cuda/copy_pitched.h"
 
@@ -94,7 +94,7 @@ ll_cu_result cuMemcpy3DAsync_v2(const struct ll_cu_memcpy3d *copy, struct ll_cu_
 	return copy ? sim_copy_block(copy, stream, true) : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* All memory has one address space here, so a peer's is reached like one's own. */
+/* All memory has one address space here, so a peer's memory is accessed like the own one. */
 static ll_cu_result copy_peer(ll_cu_deviceptr to, const struct ll_cu_context *to_context, ll_cu_deviceptr from,
 			      const struct ll_cu_context *from_context, size_t bytes, struct ll_cu_stream *stream,
 			      bool is_async)
@@ -125,7 +125,7 @@ ll_cu_result cuMemcpyPeerAsync(ll_cu_deviceptr to, struct ll_cu_context *to_cont
 	return copy_peer(to, to_context, from, from_context, bytes, stream, true);
 }
 
-/* The two differ in what stands at reserved0 and reserved1. */
+/* The two structures differ only in reserved0 and reserved1. */
 static ll_cu_result copy_block_peer(const struct ll_cu_memcpy3d_peer *copy, struct ll_cu_stream *stream, bool is_async)
 {
 	_Static_assert(sizeof(struct ll_cu_memcpy3d_peer) == sizeof(struct ll_cu_memcpy3d), "one layout");

@@ -1,5 +1,5 @@
 /*
- * Questions about cards.
+ * Attributes of cards.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ ll_cu_result cuDeviceGetName(char *ret_name, int size, ll_cu_device device)
 	return LL_CUDA_SUCCESS;
 }
 
-/* The 32 hexadecimal digits of "GPU-…". */
+/* Parses the 32 hexadecimal digits of "GPU-…". */
 static void uuid_bytes(const char *text, struct ll_cu_uuid *ret_uuid)
 {
 	int n = 0;
@@ -83,7 +83,7 @@ static ll_cu_result answer_uuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device
 	return LL_CUDA_SUCCESS;
 }
 
-/* The first version answers the card's own UUID, the second the slice's. */
+/* The first version returns the card's own UUID, the second the slice's. */
 ll_cu_result cuDeviceGetUuid(struct ll_cu_uuid *ret_uuid, ll_cu_device device)
 {
 	SIM_ENTER();
@@ -124,7 +124,7 @@ ll_cu_result cuDeviceGetByPCIBusId(ll_cu_device *ret_device, const char *text)
 	for (int i = 0; i < sim_cuda.device_count; i++) {
 		char own[32];
 		bus_id(card_of(i), own);
-		/* With or without the domain. */
+		/* The domain is optional. */
 		if (strcasecmp(own, text) == 0 || strcasecmp(own + 5, text) == 0) {
 			*ret_device = i;
 			return LL_CUDA_SUCCESS;
@@ -169,7 +169,7 @@ ll_cu_result cuDeviceCanAccessPeer(int *ret_can, ll_cu_device device, ll_cu_devi
 	return LL_CUDA_SUCCESS;
 }
 
-/* Cards that have peers are joined by NVLink. */
+/* NVLink joins cards that have peers. */
 ll_cu_result cuDeviceGetP2PAttribute(int *ret_value, enum ll_cu_p2p_attribute attribute, ll_cu_device device,
 				     ll_cu_device peer)
 {
@@ -183,7 +183,7 @@ ll_cu_result cuDeviceGetP2PAttribute(int *ret_value, enum ll_cu_p2p_attribute at
 	return LL_CUDA_SUCCESS;
 }
 
-/* Both contexts, and where in the current one's list the peer is; peer_count: nowhere. */
+/* Finds both contexts, and the index of the peer in the current context's list; peer_count: it is not in the list. */
 static ll_cu_result find_peer(const struct ll_cu_context *peer, struct ll_cu_context **ret_context, unsigned *ret_at)
 {
 	ll_cu_result status = sim_current(ret_context);
@@ -253,7 +253,7 @@ ll_cu_result cuCtxResetPersistingL2Cache(void)
 	return status;
 }
 
-/* Attributes that do not depend on the scenario: an H200's. */
+/* Attributes that do not depend on the scenario, with the values of an H200. */
 static const struct {
 	enum ll_cu_device_attribute attribute;
 	int value;
@@ -355,7 +355,7 @@ ll_cu_result cuDeviceGetAttribute(int *ret_value, enum ll_cu_device_attribute at
 		*ret_value = (int)card->capability_minor;
 		break;
 	default:
-		/* An attribute that the model says nothing about: not there. */
+		/* An attribute that is not modelled reads as 0. */
 		if ((int)attribute <= 0 || (int)attribute > 200)
 			return LL_CUDA_ERROR_INVALID_VALUE;
 		*ret_value = 0;

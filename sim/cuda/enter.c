@@ -1,5 +1,5 @@
 /*
- * What every call passes first, and what the library exports beside the driver's names.
+ * The checks at the beginning of every call, and the library's exports in addition to the driver's names.
  */
 #include "cuda/enter.h"
 
@@ -21,7 +21,7 @@ const char *loadline_sim_trouble(const char **ret_hint)
 	return sim_world_trouble(ret_hint);
 }
 
-/* Another process has stopped this one (checkpoint.c). */
+/* Waits while another process has stopped this one (checkpoint.c). */
 static void wait_while_stopped(const struct sim_world *world)
 {
 	uint32_t proc = __atomic_load_n(&sim_cuda.proc, __ATOMIC_RELAXED); /* the process may end meanwhile */

@@ -1,8 +1,8 @@
 /*
- * enter.h - what every exported function of libcuda.so.1 begins with, and the prototypes of them all.
+ * enter.h - the beginning of every exported function of libcuda.so.1, and their prototypes.
  *
- * The files of this folder are the driver's functions. They check what a program gives them, take the local lock, and
- * call what is in cuda/local.
+ * The files of this folder are the driver's functions. They check the program's arguments, take the local lock, and
+ * call functions of cuda/local.
  */
 #ifndef LOADLINE_SIM_CUDA_ENTER_H
 #define LOADLINE_SIM_CUDA_ENTER_H
@@ -10,11 +10,11 @@
 #include "cuda/local/pump.h"
 #include "cuda/local/state.h"
 
-/* Decides whether a call may go on: injected faults, then whether CUDA is usable, then what stream capture forbids.
- * Returns the status to answer at once; success: go on. It is called without the local lock. */
+/* Decides whether a call may continue: injected faults, then whether CUDA is usable, then the rules of stream capture.
+ * Returns the status to return at once; success: continue. It is called without the local lock. */
 ll_cu_result sim_cuda_enter(const char *function);
 
-/* Returns from an exported function that may not go on. */
+/* Returns from an exported function that may not continue. */
 #define SIM_ENTER()                                                                                                    \
 	do {                                                                                                           \
 		ll_cu_result entered_ = sim_cuda_enter(__func__);                                                      \

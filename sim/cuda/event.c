@@ -1,5 +1,5 @@
 /*
- * Events: marks in streams, with the time at which they were reached.
+ * Events: positions in streams, with the time at which they were reached.
  */
 #include "cuda/local/event.h"
 #include "base/clock.h"
@@ -102,7 +102,7 @@ ll_cu_result cuEventSynchronize(struct ll_cu_event *event)
 	sim_cuda_lock();
 	ll_cu_result status = query_event(event);
 	while (event->is_shared && status == LL_CUDA_ERROR_NOT_READY) {
-		/* It may be another process's stream, and nobody wakes us. */
+		/* The stream may be another process's, which does not wake this one. */
 		sim_cuda_unlock();
 		ll_sleep_until_ns(ll_now_ns() + 200 * LL_NS_PER_US);
 		sim_cuda_lock();

@@ -1,6 +1,6 @@
 /*
- * Memory that another interface (Vulkan) has made and exported as a file descriptor. Here that is a file in memory; it
- * takes nothing of the card, for its maker has.
+ * Memory that another interface (Vulkan) has made and exported as a file descriptor. Here the descriptor is a memfd.
+ * The memory does not count on the card here, because its maker counts it.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 struct ll_cu_external_memory {
 	uint64_t bytes;
 	int fd;
-	char *bytes_at; /* for mipmaps; mapped buffers have mappings of their own, for they may live longer */
+	char *bytes_at; /* for mipmaps; mapped buffers have their own mappings, because they may live longer */
 	struct ll_cu_context *context;
 	struct ll_cu_external_memory *next;
 };
@@ -43,7 +43,7 @@ ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
 	if (descriptor->type != LL_CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
 		return LL_CUDA_ERROR_NOT_SUPPORTED;
 	if (fstat(descriptor->handle.fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < descriptor->bytes)
-		return LL_CUDA_ERROR_UNKNOWN; /* what the real driver says of a descriptor that is not its own */
+		return LL_CUDA_ERROR_UNKNOWN; /* the status of the real driver for a descriptor of another kind */
 	void *bytes_at = mmap(NULL, descriptor->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor->handle.fd, 0);
 	if (bytes_at == MAP_FAILED)
 		return LL_CUDA_ERROR_UNKNOWN;
@@ -131,7 +131,7 @@ ll_cu_result cuExternalMemoryGetMappedMipmappedArray(struct ll_cu_mipmapped_arra
 	return status;
 }
 
-/* Buffers and mipmaps that are mapped are to be freed before. */
+/* The program must free mapped buffers and mipmaps before. */
 ll_cu_result cuDestroyExternalMemory(struct ll_cu_external_memory *memory)
 {
 	SIM_ENTER();

@@ -1,5 +1,5 @@
 /*
- * Memsets, of ranges and of rectangles.
+ * Memsets of ranges and rectangles.
  */
 #include "cuda/enter.h"
 #include "cuda/local/capture.h"

@@ -1,5 +1,5 @@
 /*
- * Functions of modules: their attributes, their parameters.
+ * Functions of modules: their attributes and parameters.
  */
 #include "cuda/function.h"
 
@@ -150,7 +150,7 @@ ll_cu_result cuFuncLoad(struct ll_cu_function *function)
 /* ---- occupancy ---- */
 
 /*
- * Occupancy, by threads, blocks and shared memory; registers are taken to be few.
+ * Occupancy by threads, blocks and shared memory; registers are assumed to be few.
  */
 
 enum { BLOCK_RESERVED_BYTES = 1024 };

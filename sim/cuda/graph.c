@@ -1,5 +1,5 @@
 /*
- * Graphs made, cloned, destroyed.
+ * Graphs: make, clone, destroy.
  */
 #include "cuda/local/graph.h"
 #include "cuda/enter.h"

@@ -1,5 +1,5 @@
 /*
- * What a graph answers about its shape, and edges added and taken away.
+ * Queries of a graph's shape, and adding and removing edges.
  */
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "cuda/local/graph.h"
 
 /*
- * Lists come in two calls: without an array the count is asked for; with one it says how much room there is, and what
- * is left over becomes NULL.
+ * A list takes two calls. Without an array the call returns the count. With an array the count is its room, and the
+ * unused rest is set to NULL.
  */
 struct list {
 	struct ll_cu_graph_node **first, **second;

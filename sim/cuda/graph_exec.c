@@ -1,5 +1,5 @@
 /*
- * Graphs that run: made from graphs, changed, launched. A launch queues the nodes one after the other.
+ * Executable graphs: make, change, launch. A launch queues the nodes one after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool is_exec(const struct ll_cu_graph_exec *exec)
 	return exec && exec->magic == SIM_MAGIC_EXEC;
 }
 
-/* Of all allocation nodes. */
+/* Whether an allocation node of the graph has an exec already. */
 static bool have_exec(const struct ll_cu_graph *graph)
 {
 	for (const struct ll_cu_graph_node *node = graph->first; node; node = node->next) {
@@ -107,7 +107,7 @@ static ll_cu_result back_all(const struct ll_cu_graph *graph)
 	return status;
 }
 
-/* The card is told beforehand what a launch will need, and its memory is taken (the driver's manual says so). */
+/* An upload prepares a launch, and takes its memory, as the driver's manual says. */
 static ll_cu_result upload_exec(const struct ll_cu_graph_exec *exec, struct ll_cu_stream *handle)
 {
 	struct ll_cu_stream *stream;
@@ -170,7 +170,7 @@ ll_cu_result cuGraphExecGetFlags(struct ll_cu_graph_exec *exec, uint64_t *ret_fl
 	return LL_CUDA_SUCCESS;
 }
 
-/* What it has queued still happens. */
+/* Operations that it has queued are still done. */
 ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 {
 	SIM_ENTER();
@@ -188,7 +188,8 @@ ll_cu_result cuGraphExecDestroy(struct ll_cu_graph_exec *exec)
 	return LL_CUDA_SUCCESS;
 }
 
-/* Before anything is queued: can all of it be? Takes the memory, of `taken` nodes more. */
+/* Before anything is queued, checks whether all nodes can be queued, and takes their memory. *taken is raised for each
+ * allocation node. */
 static ll_cu_result prepare_launch(const struct ll_cu_graph *graph, const struct ll_cu_stream *stream,
 				   bool frees_itself, size_t *taken)
 {
@@ -213,7 +214,7 @@ static ll_cu_result prepare_launch(const struct ll_cu_graph *graph, const struct
 	return status;
 }
 
-/* Frees what the first nodes have taken. */
+/* Frees the memory that the first *taken allocation nodes have taken. */
 static void undo_launch(const struct ll_cu_graph *graph, size_t *taken)
 {
 	for (const struct ll_cu_graph_node *node = graph->first; node && *taken; node = node->next) {
@@ -306,7 +307,7 @@ static ll_cu_result launch_exec(struct ll_cu_graph_exec *exec, struct ll_cu_stre
 	return status;
 }
 
-/* In a captured stream a launch is a node: the graph as it is now. */
+/* In a captured stream a launch becomes a node, with the present graph. */
 static ll_cu_result capture_exec(const struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)
 {
 	struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_GRAPH, .child = {.graph = exec->graph}};

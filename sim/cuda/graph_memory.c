@@ -1,5 +1,5 @@
 /*
- * What a program is told about the memory of graphs.
+ * Queries of the memory of graphs.
  */
 #include "cuda/local/graph_memory.h"
 #include "cuda/enter.h"
@@ -23,7 +23,7 @@ ll_cu_result cuDeviceGetGraphMemAttribute(ll_cu_device device, enum ll_cu_graph_
 	return LL_CUDA_SUCCESS;
 }
 
-/* The high marks start anew at what is there now; nothing else can be set. */
+/* Resets a high mark to the present value; nothing else can be set. */
 ll_cu_result cuDeviceSetGraphMemAttribute(ll_cu_device device, enum ll_cu_graph_mem_attribute attribute, void *value)
 {
 	SIM_ENTER();

@@ -1,5 +1,5 @@
 /*
- * Nodes added to graphs one by one, and their parameters read and changed.
+ * Adds single nodes to graphs, and reads and changes their parameters.
  */
 #include <string.h>
 
@@ -44,7 +44,7 @@ ll_cu_result cuGraphAddNode_v2(struct ll_cu_graph_node **ret_node, struct ll_cu_
 	return status;
 }
 
-/* It looks closer at the contexts of kernels, of which there is one here. */
+/* The newer version checks the contexts of kernels; there is only one here. */
 ll_cu_result cuGraphAddNode_v3(struct ll_cu_graph_node **ret_node, struct ll_cu_graph *graph, node_list dependencies,
 			       const struct ll_cu_graph_edge_data *edges, size_t count,
 			       struct ll_cu_graph_node_params *params)
@@ -60,7 +60,7 @@ ll_cu_result cuGraphAddNode(struct ll_cu_graph_node **ret_node, struct ll_cu_gra
 	return cuGraphAddNode_v2(ret_node, graph, dependencies, NULL, count, params);
 }
 
-/* Each of these describes its node in the words of cuGraphAddNode. false: no parameters. */
+/* These functions fill in the parameters of a node for cuGraphAddNode. They return false if there are no parameters. */
 static bool say_kernel(struct ll_cu_graph_node_params *say, const struct ll_cu_kernel_params *given)
 {
 	*say = (struct ll_cu_graph_node_params){.type = LL_CU_GRAPH_NODE_TYPE_KERNEL};
@@ -232,7 +232,7 @@ static bool is_a(const struct ll_cu_graph_node *node, enum ll_cu_graph_node_type
 	return sim_is_node(node) && node->params.type == type;
 }
 
-/* Copies size bytes of the node's own parameters out. */
+/* Copies size bytes of the node's own parameters to the caller. */
 static ll_cu_result get_params(const struct ll_cu_graph_node *node, enum ll_cu_graph_node_type type, const void *from,
 			       void *ret, size_t size)
 {

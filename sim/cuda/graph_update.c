@@ -1,5 +1,5 @@
 /*
- * Changes to graphs that run: by a graph of the same shape, or node by node.
+ * Changes executable graphs: by a graph of the same shape, or node by node.
  */
 #include <string.h>
 
@@ -19,7 +19,8 @@ static void number_nodes(struct ll_cu_graph *graph)
 		node->place = place++;
 }
 
-/* Do the two wait for nodes in the same places? In the same order they must be, as graphs built alike are. */
+/* Whether the two nodes depend on nodes at the same places, in the same order. Graphs that are built in the same way
+ * have the same order. */
 static bool same_edges(const struct ll_cu_graph_node *a, const struct ll_cu_graph_node *b)
 {
 	if (a->from.count != b->from.count)
@@ -62,7 +63,7 @@ static enum ll_cu_graph_update_result compare_graphs(struct ll_cu_graph *now, st
 					 : LL_CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 }
 
-/* The program goes on naming nodes by those of the graph that the exec was made from. */
+/* The program identifies nodes by those of the graph from which the exec was made. */
 static void take_names(const struct ll_cu_graph *from, struct ll_cu_graph *to)
 {
 	struct ll_cu_graph_node *b = to->first;
@@ -205,7 +206,7 @@ ll_cu_result cuGraphExecHostNodeSetParams(struct ll_cu_graph_exec *exec, struct 
 	return set_exec_node(exec, node, &say);
 }
 
-/* Kernels, copies and memsets can be left out. */
+/* Kernels, copies and memsets can be disabled. */
 static struct ll_cu_graph_node *find_switch(const struct ll_cu_graph_exec *exec,
 					    const struct ll_cu_graph_node *original)
 {

@@ -1,8 +1,8 @@
 /*
- * Green contexts: a green context has some of a card's SMs, and lives in the card's primary context. Its streams are
- * streams of the primary context, so its work runs beside the work of that one. The number of its SMs is told, and not
- * enforced. Where the driver wants a context, a green context has a second handle, a view. All that a view has is the
- * primary context's.
+ * Green contexts. A green context has some of a card's SMs, and belongs to the card's primary context. Its streams are
+ * streams of the primary context, so its work runs beside that context's. The number of its SMs is reported, and not
+ * enforced. For functions that take a context, a green context has a second handle, a view. All objects of a view
+ * belong to the primary context.
  */
 #include <stdlib.h>
 
@@ -10,9 +10,9 @@
 #include "cuda/local/context.h"
 #include "cuda/local/stream.h"
 
-enum { PARTITION_SMS = 8 }; /* of a card of capability 9.0 */
+enum { PARTITION_SMS = 8 }; /* for a card of capability 9.0 */
 
-/* The description of a green context that is to be made. It is never freed, because the driver has no call for that. */
+/* The description of a green context to make. It is never freed, because the driver has no function for that. */
 struct ll_cu_resource_desc {
 	unsigned sm_count;
 	struct ll_cu_resource_desc *next;
@@ -130,7 +130,7 @@ ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Streams that were made in the green context stay. They belong to the primary context from then on. */
+/* Streams that were made in the green context remain, and belong to the primary context from then on. */
 static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_device)
 {
 	struct ll_cu_green_context **link = &sim_cuda.greens;
@@ -157,7 +157,7 @@ ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 	if (is_green(green))
 		status = sim_wait_context(green->view.whole);
 	if (status != LL_CUDA_ERROR_INVALID_CONTEXT && !forget_green(green, &device))
-		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* another thread was faster */
+		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* another thread has destroyed it before */
 	sim_cuda_unlock();
 	return status == LL_CUDA_ERROR_INVALID_CONTEXT ? status : sim_primary_drop(device, false);
 }

@@ -1,7 +1,7 @@
 /*
- * Memory of one process used by another (cuIpc…): the handle is a ticket. It takes of the card what its owner's
- * allocation takes. If the owner frees it or ends, it stays on the card until the last process that opened it closes
- * it. A handle by itself holds nothing.
+ * Memory of one process that another uses (cuIpc…). The handle is a ticket. The opened memory counts as much on the
+ * card as its owner's allocation. If the owner frees it or ends, it stays on the card until the last process that
+ * opened it closes it. A handle alone does not hold the memory.
  */
 #include "cuda/ipc.h"
 
@@ -70,7 +70,7 @@ ll_cu_result sim_ticket_open(const struct sim_ticket *ticket, const struct sim_m
 	char *bytes_at = sim_ticket_map(ticket, NULL);
 	if (!bytes_at) {
 		leave_ticket(ticket);
-		return LL_CUDA_ERROR_INVALID_VALUE; /* its process is gone */
+		return LL_CUDA_ERROR_INVALID_VALUE; /* its process has ended */
 	}
 	char *address = sim_addresses_new(length, 0, 0);
 	struct sim_memory memory = *model;
@@ -114,7 +114,7 @@ ll_cu_result cuIpcGetMemHandle(struct ll_cu_ipc_mem_handle *ret_handle, ll_cu_de
 	return status;
 }
 
-/* What the context has opened already is not opened again, but closed as often. */
+/* If the context has already opened the memory, it is not opened again. It must be closed as often as it was opened. */
 static struct sim_memory *find_opened(const struct sim_ticket *ticket, const struct ll_cu_context *context)
 {
 	const struct sim_world *w = sim_cuda.world;
@@ -149,7 +149,8 @@ static ll_cu_result open_handle(ll_cu_deviceptr *ret_address, const struct ll_cu
 	sim_cuda_lock();
 	ll_cu_result status = sim_current(&context);
 	if (!status && ticket.pid == getpid())
-		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* as the real driver answers the handle's own process */
+		/* as the real driver returns to the process that made the handle */
+		status = LL_CUDA_ERROR_INVALID_CONTEXT;
 	if (!status && ticket.card != context->card)
 		status = LL_CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	uint64_t address;
@@ -237,7 +238,7 @@ ll_cu_result cuIpcOpenEventHandle(struct ll_cu_event **ret_event, struct ll_cu_i
 			*ret_event = event;
 		} else {
 			sim_event_drop(event);
-			status = LL_CUDA_ERROR_INVALID_VALUE; /* its process is gone */
+			status = LL_CUDA_ERROR_INVALID_VALUE; /* its process has ended */
 		}
 	}
 	sim_cuda_unlock();

@@ -1,5 +1,6 @@
 /*
- * Libraries of kernels: loaded once, of no context. A module is made from the text in each context that uses a kernel.
+ * Libraries of kernels. A library is loaded once, and belongs to no context. Each context that uses a kernel gets a
+ * module from the library's text.
  */
 #include <errno.h>
 #include <stdio.h>

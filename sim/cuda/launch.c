@@ -1,5 +1,5 @@
 /*
- * Kernels launched, in every way there is.
+ * All functions that launch kernels.
  */
 #include "cuda/launch.h"
 
@@ -101,7 +101,7 @@ ll_cu_result cuLaunchKernelEx(const struct ll_cu_launch_config *config, struct l
 	return sim_kernel_launch(&kernel, is_cooperative, config->stream);
 }
 
-/* One kernel per card. Each is cooperative on its own; they do not wait for each other. */
+/* One kernel on each card. Each is cooperative by itself; they do not wait for each other. */
 ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_launch_params *launches, unsigned int count,
 						  unsigned int flags)
 {

@@ -1,6 +1,6 @@
 /*
- * Launches in the way of CUDA 3, which drivers still export: a function keeps its block's shape and its arguments from
- * call to call.
+ * Launch functions of CUDA 3, which drivers still export: a function keeps its block's shape and its arguments between
+ * calls.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "cuda/enter.h"
 #include "cuda/launch.h"
 
-/* The function's account, made at its first use, and the local lock; NULL: neither, with the reason. */
+/* Locks, and returns the function's arguments, which the first use makes. NULL: not locked; ret_status has the
+ * reason. */
 static struct sim_old_arguments *lock_function(struct ll_cu_function *function, ll_cu_result *ret_status)
 {
 	if (!function || function->magic != SIM_MAGIC_FUNCTION) {

@@ -1,7 +1,7 @@
 /*
- * Old forms of functions. Those from before CUDA 3.2 have addresses and sizes of 32 bits: on a card of today there is
- * no context in which they work, and what they answer is as measured on an H200 (driver 580). Those for OpenGL and
- * VDPAU were not tried there, and answer as cuCtxCreate does.
+ * Old versions of functions. Those from before CUDA 3.2 have addresses and sizes of 32 bits. On a present card no
+ * context supports them; their statuses are as measured on an H200 (driver 580). Those for OpenGL and VDPAU were not
+ * measured, and return what cuCtxCreate does.
  */
 #include "cuda/enter.h"
 
@@ -50,7 +50,7 @@ ll_cu_result cuVDPAUCtxCreate(struct ll_cu_context **ret_context, unsigned int f
 	return refuse_context(ret_context, device);
 }
 
-/* The functions with two 32-bit results write them although they fail (bench/c/null_outs.txt). */
+/* The functions with two 32-bit results write them even when they fail (bench/c/null_outs.txt). */
 static ll_cu_result refuse_results(unsigned int *ret_first, unsigned int *ret_second)
 {
 	if (ret_first)

@@ -1,5 +1,5 @@
 /*
- * cuInit, versions, status texts.
+ * cuInit, versions, texts of statuses.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static ll_cu_result attach_world(void)
 	struct ll_err err = {0};
 	struct sim_world *world = NULL;
 	if (sim_world_attach(&world, &err) < 0) {
-		/* A status code cannot say which line of a scenario is wrong, so this one library prints. */
+		/* A status code cannot name the wrong line of a scenario, so this library prints the error. */
 		fprintf(stderr, "loadline-sim: %s%s%s\n", err.text, err.hint[0] ? "; " : "", err.hint);
 		return LL_CUDA_ERROR_SYSTEM_NOT_READY;
 	}
@@ -30,7 +30,7 @@ static ll_cu_result attach_world(void)
 	return LL_CUDA_SUCCESS;
 }
 
-/* A client of MPS sees, and counts, its server's cards. */
+/* A client of MPS sees and counts its server's cards. */
 static int visible_cards(const struct sim_world *w, const struct sim_mps_offer *offer)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -40,7 +40,7 @@ static int visible_cards(const struct sim_world *w, const struct sim_mps_offer *
 	return sim_visible_among(w, server->cards, (int)server->card_count, list, sim_cuda.devices);
 }
 
-/* Takes a slot in the world, and the MPS daemon's offer if there is one. */
+/* Takes a slot in the world, and accepts the MPS daemon's offer if there is one. */
 static ll_cu_result join_with(struct sim_world *w, struct sim_mps_offer *offer, uint64_t *ret_init_ns)
 {
 	uint64_t cards = 0;
@@ -85,7 +85,7 @@ static ll_cu_result join_world(struct sim_world *w)
 		status = sim_mps_ask(w, &offer);
 		if (status)
 			return status;
-		/* Not ready any more: the server that was offered has gone meanwhile, and there will be another. */
+		/* "Not ready" again: the offered server has ended meanwhile, and the daemon will offer another one. */
 		status = join_with(w, &offer, &init_ns);
 	}
 	if (status == LL_CUDA_SUCCESS)
@@ -142,7 +142,7 @@ ll_cu_result cuGetErrorString(ll_cu_result status, const char **ret_text)
 	return *ret_text ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The CUDA runtime asks for tables that nobody outside NVIDIA knows; a refusal reaches its caller as an error. */
+/* The CUDA runtime requests tables that only NVIDIA knows. It passes the refusal to its caller as an error. */
 ll_cu_result cuGetExportTable(const void **ret_table, const struct ll_cu_uuid *id)
 {
 	if (!ret_table || !id)

@@ -1,5 +1,5 @@
 /*
- * How libcuda.so.1 starts in a process, and what fork and exit do to it.
+ * The start of libcuda.so.1 in a process, and its handlers for fork and exit.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void after_fork_in_parent(void)
 	pthread_mutex_unlock(&sim_cuda.lock);
 }
 
-/* As with the real driver, a child cannot go on with what its parent had; it may start anew if there was nothing. */
+/* As with the real driver, a child cannot use its parent's objects. It may initialise CUDA if its parent had not. */
 static void after_fork_in_child(void)
 {
 	pthread_mutex_unlock(&sim_cuda.lock);
@@ -50,13 +50,13 @@ __attribute__((constructor)) static void on_load(void)
 {
 	init_conditions();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-	/* Whatever goes wrong here is said by cuInit. */
+	/* cuInit reports an error that happens here. */
 	if (sim_world_attach(&sim_cuda.world, NULL) == 0)
 		sim_hide_symbols(sim_cuda.world, sim_version_is_newer);
 }
 
-/* exit may have been called by a signal handler that interrupted one of our own functions, so nothing is waited for
- * long: what is not put in order here is cleared away as after a kill. */
+/* A signal handler may have called exit within a function of this library, so nothing waits long here. What is not
+ * cleaned up is removed as after a kill. */
 __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	const uint64_t patience_ns = 200 * LL_NS_PER_MS;

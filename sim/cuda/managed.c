@@ -1,5 +1,5 @@
 /*
- * Managed memory: allocated, prefetched, advised about.
+ * Managed memory: allocate, prefetch, advise.
  */
 #include "cuda/local/managed.h"
 #include "cuda/enter.h"
@@ -39,7 +39,7 @@ ll_cu_result cuMemAllocManaged(ll_cu_deviceptr *ret_address, size_t bytes, unsig
 	return status;
 }
 
-/* Acts at once, not when the stream gets there. */
+/* Moves the memory at once, not when the stream reaches the operation. */
 static ll_cu_result prefetch_memory(uint64_t address, size_t bytes, bool to_card, struct ll_cu_stream *handle)
 {
 	struct ll_cu_stream *stream;
@@ -91,7 +91,7 @@ struct batch {
 	const ll_cu_deviceptr *addresses;
 	const size_t *bytes;
 	size_t count;
-	const struct ll_cu_mem_location *locations; /* locations[i] is for the ranges from first_of[i] on */
+	const struct ll_cu_mem_location *locations; /* locations[i] applies to the ranges from first_of[i] on */
 	const size_t *first_of;
 	size_t location_count;
 };
@@ -147,7 +147,7 @@ ll_cu_result cuMemPrefetchBatchAsync(ll_cu_deviceptr *addresses, size_t *bytes, 
 	return prefetch_batch(&batch, flags, stream);
 }
 
-/* What is discarded keeps its bytes and its place: a program may not rely on either. */
+/* Discarded memory keeps its bytes and its place. A program may not rely on either. */
 ll_cu_result cuMemDiscardBatchAsync(ll_cu_deviceptr *addresses, size_t *bytes, size_t count, unsigned long long flags,
 				    struct ll_cu_stream *stream)
 {
@@ -166,7 +166,7 @@ ll_cu_result cuMemDiscardAndPrefetchBatchAsync(ll_cu_deviceptr *addresses, size_
 	return prefetch_batch(&batch, flags, stream);
 }
 
-/* This card has no engine for it: it says so before it looks at what it is given. */
+/* This card has no decompression engine. The function returns that before it checks its arguments. */
 ll_cu_result cuMemBatchDecompressAsync(struct ll_cu_mem_decompress_params *params, size_t count, unsigned int flags,
 				       size_t *ret_failed, struct ll_cu_stream *stream)
 {
@@ -177,7 +177,7 @@ ll_cu_result cuMemBatchDecompressAsync(struct ll_cu_mem_decompress_params *param
 
 /* ---- advice ---- */
 
-/* Advice is taken and changes nothing. */
+/* Accepts advice, which has no effect. */
 static ll_cu_result advise_memory(uint64_t address, size_t bytes, enum ll_cu_mem_advise advice)
 {
 	if (advice < LL_CU_MEM_ADVISE_SET_READ_MOSTLY || advice > LL_CU_MEM_ADVISE_UNSET_ACCESSED_BY)

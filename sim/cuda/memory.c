@@ -1,5 +1,5 @@
 /*
- * Device memory and host memory that the card can reach.
+ * Device memory, and host memory that the card can access.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ ll_cu_result cuMemGetInfo_v2(size_t *ret_free_bytes, size_t *ret_total_bytes)
 		uint64_t free_bytes = used < total ? total - used : 0;
 		if (ret_free_bytes)
 			*ret_free_bytes = room < free_bytes ? room : free_bytes;
-		if (ret_total_bytes) /* the card's, whatever the limit */
+		if (ret_total_bytes) /* the total of the card, for any limit */
 			*ret_total_bytes = total;
 	}
 	sim_cuda_unlock();
@@ -52,8 +52,7 @@ ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t bytes)
 	return status;
 }
 
-/* Writes the result that there is a place for, although the call fails, as the driver does (bench/c/null_outs.txt).
- */
+/* Writes the result that has an address, although the call fails, as the driver does (bench/c/null_outs.txt). */
 static ll_cu_result refuse_rows(ll_cu_deviceptr *ret_address, size_t *ret_pitch_bytes)
 {
 	if (ret_address)
@@ -88,7 +87,7 @@ static bool can_free(const struct sim_memory *memory)
 		memory->origin == SIM_ORIGIN_EXTERNAL);
 }
 
-/* Freeing waits for the context's work, as the real one does, so that nothing writes to what is gone. */
+/* Freeing waits for the context's work, as in the real driver, so that nothing writes to freed memory. */
 ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 {
 	SIM_ENTER();
@@ -117,7 +116,7 @@ ll_cu_result cuMemFree_v2(ll_cu_deviceptr address)
 	return status;
 }
 
-/* Of mapped physical memory the range is the reservation. */
+/* The range of mapped physical memory is its reservation. */
 static bool is_mapped(const struct sim_memory *memory)
 {
 	return memory->origin == SIM_ORIGIN_MAPPED;
@@ -174,7 +173,7 @@ ll_cu_result cuMemAllocHost_v2(void **ret_pointer, size_t bytes)
 	return cuMemHostAlloc(ret_pointer, bytes, 0);
 }
 
-/* Waits for what uses it, and forgets host memory of that kind. */
+/* Waits for the operations that use it, and forgets host memory of that kind. */
 static ll_cu_result let_go(void *pointer, enum sim_memory_kind kind, void (*forget)(const struct sim_memory *),
 			   ll_cu_result if_unknown)
 {
@@ -240,7 +239,7 @@ static ll_cu_result find_host(void *pointer, struct sim_memory *ret_memory)
 	if (status)
 		return status;
 	const struct sim_memory *memory = sim_memory_find((uintptr_t)pointer);
-	/* The driver answers for mapped memory of the card too, and refuses cuMemAlloc's (an H100, driver 580). */
+	/* The driver accepts mapped memory of the card too, and refuses cuMemAlloc's memory (an H100, driver 580). */
 	if (!memory || (memory->kind == SIM_MEMORY_DEVICE && memory->origin != SIM_ORIGIN_MAPPED))
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	*ret_memory = *memory;
@@ -257,7 +256,7 @@ ll_cu_result cuMemHostGetDevicePointer_v2(ll_cu_deviceptr *ret_address, void *po
 	ll_cu_result status = find_host(pointer, &memory);
 	sim_cuda_unlock();
 	if (status == LL_CUDA_SUCCESS)
-		*ret_address = (uintptr_t)pointer; /* one address space */
+		*ret_address = (uintptr_t)pointer; /* there is one address space */
 	return status;
 }
 

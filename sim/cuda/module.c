@@ -1,5 +1,5 @@
 /*
- * Modules loaded and unloaded; their functions and variables found.
+ * Modules: load, unload, and find their functions and variables.
  */
 #include <stdio.h>
 #include <string.h>

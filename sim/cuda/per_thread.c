@@ -1,5 +1,5 @@
 /*
- * The variants in which no stream means this thread's default stream: each calls the function itself, which asks
+ * The variants in which a NULL stream means this thread's default stream. Each calls the function itself, which reads
  * sim_null_is_per_thread.
  */
 #include "cuda/per_thread.h"

@@ -1,6 +1,6 @@
 /*
- * What an address is: cuPointerGetAttribute, its plural, and cuPointerSetAttribute. Answers as measured on an H200 and
- * an H100 (driver 580), but for ids and SYNC_MEMOPS, which are as documented: mapped physical memory has no
+ * Attributes of an address: cuPointerGetAttribute, cuPointerGetAttributes and cuPointerSetAttribute. Results are as
+ * measured on an H200 and an H100 (driver 580). Ids and SYNC_MEMOPS are as documented: mapped physical memory has no
  * SYNC_MEMOPS.
  */
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_managed_memory(const struct sim_memory *memory)
 	return memory->origin == SIM_ORIGIN_MANAGED || (memory->pool && memory->pool->is_managed);
 }
 
-/* Whether the current context's card may use the memory. Of pools, managed memory and their like it may. */
+/* Whether the current context's card may access the memory. It may access pools, managed memory and similar memory. */
 static bool has_access(const struct sim_memory *memory)
 {
 	struct ll_cu_context *context;
@@ -34,7 +34,8 @@ static bool has_access(const struct sim_memory *memory)
 	return false;
 }
 
-/* What has one answer for every address, or one for each kind of memory. Whether there is one. */
+/* Sets the attributes that are equal for every address, or for every kind of memory. Returns false for other
+ * attributes. */
 static bool get_flag(void *ret_value, enum ll_cu_pointer_attribute attribute, const struct sim_memory *memory)
 {
 	bool is_device = memory->kind == SIM_MEMORY_DEVICE, is_managed = is_managed_memory(memory);
@@ -81,7 +82,7 @@ static ll_cu_device device_of(const struct sim_memory *memory)
 	return device;
 }
 
-/* cuMemAlloc's memory is mapped in blocks of 2 MiB. The model gives each allocation blocks of its own. */
+/* cuMemAlloc's memory is mapped in blocks of 2 MiB. The model gives each allocation its own blocks. */
 static uint64_t mapping_bytes(const struct sim_memory *memory)
 {
 	if (memory->kind != SIM_MEMORY_DEVICE || memory->origin != SIM_ORIGIN_PLAIN)
@@ -140,7 +141,7 @@ static ll_cu_result get_attribute(void *ret_value, enum ll_cu_pointer_attribute 
 	}
 }
 
-/* Arrays have no addresses; the model's table has them so that they go with their context. */
+/* Arrays have no addresses. The table contains them so that they are freed with their context. */
 static const struct sim_memory *find_addressed(uint64_t address)
 {
 	const struct sim_memory *memory = sim_memory_find(address);
@@ -160,7 +161,7 @@ ll_cu_result cuPointerGetAttribute(void *ret_value, enum ll_cu_pointer_attribute
 	return status;
 }
 
-/* The bytes of a value that is none: what the plural answers where the singular refuses. */
+/* Returns the size of the value that cuPointerGetAttributes writes where cuPointerGetAttribute fails. */
 static size_t value_bytes(enum ll_cu_pointer_attribute attribute)
 {
 	switch (attribute) {
@@ -192,12 +193,12 @@ ll_cu_result cuPointerGetAttributes(unsigned int count, enum ll_cu_pointer_attri
 	sim_cuda_lock();
 	const struct sim_memory *memory = find_addressed(address);
 	for (unsigned i = 0; i < count; i++) {
-		/* An address that is no memory of the card is no error here. */
+		/* An address that is not memory of the card is not an error here. */
 		if (memory && get_attribute(ret_values[i], attributes[i], memory, address) == LL_CUDA_SUCCESS)
 			continue;
 		bool is_ordinal = attributes[i] == LL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
 		memset(ret_values[i], is_ordinal ? 0xff : 0, value_bytes(attributes[i]));
-		if (attributes[i] == LL_CU_POINTER_ATTRIBUTE_HOST_POINTER) /* the driver takes it for the host's */
+		if (attributes[i] == LL_CU_POINTER_ATTRIBUTE_HOST_POINTER) /* the driver takes it for a host address */
 			*(ll_cu_deviceptr *)ret_values[i] = address;
 	}
 	sim_cuda_unlock();

@@ -1,18 +1,18 @@
 /*
- * Pools as the program sees them: made, asked, set, trimmed; which one a card's cuMemAllocAsync takes from.
+ * Pools for the program: make, query, set, trim, and choose the pool of cuMemAllocAsync.
  */
 #include "cuda/enter.h"
 #include "cuda/local/pool.h"
 #include "cuda/vmm.h"
 
-/* Those of managed memory came with CUDA 13.0. */
+/* CUDA 13.0 introduced pools of managed memory. */
 static bool is_type(enum ll_cu_mem_allocation_type type)
 {
 	return type == LL_CU_MEM_ALLOCATION_TYPE_PINNED ||
 	       (type == LL_CU_MEM_ALLOCATION_TYPE_MANAGED && sim_cuda.world->cuda_version >= 13000);
 }
 
-/* Managed memory need not be on a card: then it is kept with the first. */
+/* Managed memory need not be on a card. The pool is then kept with the first card. */
 static bool pool_device(const struct ll_cu_mem_location *location, bool is_managed, ll_cu_device *ret_device)
 {
 	if (sim_location_is_device(location, ret_device))
@@ -67,7 +67,7 @@ ll_cu_result cuMemPoolTrimTo(struct ll_cu_mem_pool *pool, size_t keep_bytes)
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The high marks start anew at what is there now; nothing else of what is counted can be set. */
+/* Resets a high mark to the present value. No other counter can be set. */
 static bool set_attribute(struct ll_cu_mem_pool *pool, enum ll_cu_mem_pool_attribute attribute, const void *value)
 {
 	switch (attribute) {
@@ -160,7 +160,7 @@ static ll_cu_result set_access(struct ll_cu_mem_pool *pool, const struct ll_cu_m
 	return LL_CUDA_SUCCESS;
 }
 
-/* The pool's own card has access and keeps it. */
+/* The pool's own card always has access. */
 ll_cu_result cuMemPoolSetAccess(struct ll_cu_mem_pool *pool, const struct ll_cu_mem_access_desc *accesses, size_t count)
 {
 	SIM_ENTER();
@@ -226,7 +226,7 @@ ll_cu_result cuDeviceSetMemPool(ll_cu_device device, struct ll_cu_mem_pool *pool
 	return can ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* From CUDA 13.0 on the same is asked by location; pools of the host are not modelled. */
+/* From CUDA 13.0 on, a location names the device. Pools of the host are not modelled. */
 static ll_cu_result check_location(const struct ll_cu_mem_location *location, enum ll_cu_mem_allocation_type type,
 				   ll_cu_device *ret_device)
 {

@@ -1,5 +1,5 @@
 /*
- * Memory allocated and freed in the order of a stream.
+ * Allocates and frees memory in the order of a stream.
  */
 #include "cuda/enter.h"
 #include "cuda/local/allocations.h"
@@ -9,7 +9,7 @@
 #include "cuda/local/queue.h"
 #include "cuda/local/stream.h"
 
-/* In a captured stream it is a graph's memory, wherever the pool is: its addresses are known at once. */
+/* In a captured stream the allocation is a graph's memory, for any pool. Its addresses are known at once. */
 static ll_cu_result capture_allocation(struct ll_cu_stream *stream, const struct ll_cu_mem_pool *pool, size_t bytes,
 				       uint64_t *ret_address)
 {

@@ -1,5 +1,5 @@
 /*
- * cuGetProcAddress: the driver's own way of handing out its functions, by plain name and CUDA version.
+ * cuGetProcAddress: returns the driver's functions by plain name and CUDA version.
  */
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_function, int ve
 	return look_up(symbol, ret_function, version, flags, ret_status);
 }
 
-/* For programs built for per-thread default streams: without a flag it means their variants. */
+/* For programs that are built for per-thread default streams: without a flag it returns the per-thread variants. */
 ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version, uint64_t flags,
 				      enum ll_cu_proc_address_result *ret_status)
 {

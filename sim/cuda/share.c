@@ -1,7 +1,8 @@
 /*
- * Physical memory and pools exported as file descriptors, and imported from them. A descriptor carries a ticket.
- * Physical memory then belongs to all who hold it, descriptors too (holding.h). A pool stays its maker's. An allocation
- * of it is lent: if its maker's pool gives the chunk back, it stays on the card until who imported it frees it.
+ * Physical memory and pools that are exported as file descriptors and imported from them. A descriptor has a ticket.
+ * Exported physical memory belongs to all its holders, including descriptors (holding.h). A pool stays its maker's. An
+ * allocation of it is lent: if the maker's pool returns the chunk, the allocation stays on the card until its importers
+ * free it.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -41,7 +42,7 @@ static int make_shared(struct sim_physical *physical)
 
 _Static_assert(sizeof(struct sim_ticket) == SIM_DESCRIPTOR_BYTES, "a descriptor carries a ticket");
 
-/* A fabric handle is the ticket itself, and holds nothing. */
+/* A fabric handle is the ticket itself, and does not hold the memory. */
 static ll_cu_result export_physical(const struct sim_ticket *ticket, enum ll_cu_mem_handle_type type, void *ret_handle)
 {
 	if (type == LL_CU_MEM_HANDLE_TYPE_FABRIC) {
@@ -126,7 +127,7 @@ static ll_cu_result import_physical(const struct sim_ticket *ticket, ll_cu_mem_h
 		return LL_CUDA_SUCCESS;
 	}
 	sim_physical_drop(physical);
-	return LL_CUDA_ERROR_INVALID_VALUE; /* nobody held it any more */
+	return LL_CUDA_ERROR_INVALID_VALUE; /* it had no holder any more */
 }
 
 ll_cu_result cuMemImportFromShareableHandle(ll_cu_mem_handle *ret_handle, void *os_handle,

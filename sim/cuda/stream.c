@@ -1,5 +1,5 @@
 /*
- * Streams: made, destroyed, asked, waited for; waits for events in them; host functions; attributes.
+ * Streams: make, destroy, query, wait; waits for events; host functions; attributes.
  */
 #include "cuda/local/stream.h"
 #include "card/context.h"
@@ -45,7 +45,7 @@ ll_cu_result cuStreamDestroy_v2(struct ll_cu_stream *stream)
 	if (*link)
 		*link = stream->next;
 	sim_lock(w);
-	/* What is queued is still done. */
+	/* Queued operations are still done. */
 	sim_stream_close(w, stream->slot);
 	sim_unlock(w);
 	sim_stream_forget(stream);
@@ -266,7 +266,7 @@ ll_cu_result cuStreamGetId(struct ll_cu_stream *handle, unsigned long long *ret_
 	struct ll_cu_stream *stream;
 	sim_cuda_lock();
 	ll_cu_result status = ret_id ? sim_stream_of(handle, &stream) : LL_CUDA_ERROR_INVALID_VALUE;
-	/* Slots are given out again, generations are not. */
+	/* Slots are reused, generations are not. */
 	if (status == LL_CUDA_SUCCESS)
 		*ret_id = (unsigned long long)stream->generation * SIM_STREAMS + stream->slot + 1;
 	sim_cuda_unlock();
@@ -285,7 +285,7 @@ ll_cu_result cuStreamGetDevice(struct ll_cu_stream *handle, ll_cu_device *ret_de
 	return status;
 }
 
-/* Of managed memory alone it could mean something, and to the host's eye it changes nothing. */
+/* It could only matter for managed memory, and the host would not notice a difference. */
 ll_cu_result cuStreamAttachMemAsync(struct ll_cu_stream *handle, ll_cu_deviceptr address, size_t bytes,
 				    unsigned int flags)
 {

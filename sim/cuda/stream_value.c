@@ -1,5 +1,5 @@
 /*
- * Values in memory that streams write and wait for, one at a time or in batches.
+ * Values in memory that streams write and wait for, single or in batches.
  */
 #include "cuda/enter.h"
 #include "cuda/local/capture.h"

@@ -1,6 +1,6 @@
 #include "abi/cuda.h"
 
-/* Callers come with whatever arguments the real function takes; none is looked at. */
+/* Callers pass the arguments of the real function; the arguments are ignored. */
 #define SIM_UNMODELLED(symbol)                                                                                         \
 	__attribute__((visibility("default"))) ll_cu_result symbol(void);                                              \
 	ll_cu_result symbol(void)                                                                                      \

@@ -1,6 +1,6 @@
 /*
- * cuMemCreate, cuMemAddressReserve, cuMemMap and what belongs to them. Which calls are refused, and how, is as measured
- * on an H200 (driver 580).
+ * cuMemCreate, cuMemAddressReserve, cuMemMap and related functions. The refusals and their statuses are as measured on
+ * an H200 (driver 580).
  */
 #include "cuda/vmm.h"
 
@@ -17,7 +17,7 @@
 struct reservation {
 	uint64_t address;
 	uint64_t bytes;
-	char *bytes_at; /* a window of the same size, in which the bytes of what is mapped are in a row */
+	char *bytes_at; /* a range of host addresses of the same size, in which the mapped bytes are contiguous */
 	struct reservation *next;
 };
 
@@ -55,7 +55,7 @@ void sim_physical_drop(struct sim_physical *physical)
 	free(physical);
 }
 
-/* Bytes of this process's that others, or descriptors, still hold. */
+/* Bytes of this process that other processes or descriptors still hold. */
 struct late_clear {
 	uint64_t offset, bytes;
 	uint32_t share, generation;
@@ -95,7 +95,7 @@ void sim_physical_settle(struct sim_physical *physical)
 	struct sim_world *w = sim_cuda.world;
 	if (physical->handles || physical->mappings)
 		return;
-	bool is_held_twice = false; /* imported where it came from, or imported again */
+	bool is_held_twice = false; /* imported by its maker, or imported twice */
 	for (const struct sim_physical *p = physicals; p; p = p->next)
 		is_held_twice |= p != physical && physical->share != SIM_NONE && p->share == physical->share;
 	bool is_last = physical->share == SIM_NONE;
@@ -322,15 +322,15 @@ ll_cu_result cuMemMap(ll_cu_deviceptr address, size_t bytes, size_t offset, ll_c
 	if (!physical || !r || bytes > physical->bytes || first_mapping(address, address + bytes))
 		status = LL_CUDA_ERROR_INVALID_VALUE;
 	else if (bytes < physical->bytes)
-		status = LL_CUDA_ERROR_NOT_SUPPORTED; /* only whole, the real driver says so, too */
+		status = LL_CUDA_ERROR_NOT_SUPPORTED; /* only whole mappings, as in the real driver */
 	else
 		status = map_physical(r, address, physical);
 	sim_cuda_unlock();
 	return status;
 }
 
-/* Whole mappings only. As the real driver, does not wait for kernels (doc/facts.md). Waits for copies to and from this
- * memory, so that nothing writes to what is gone. */
+/* Accepts only whole mappings. Like the real driver, it does not wait for kernels (doc/facts.md). It waits for copies
+ * to and from this memory, so that nothing writes to freed memory. */
 static ll_cu_result unmap_range(uint64_t address, uint64_t bytes)
 {
 	const struct reservation *r = find_reservation(address, bytes);
@@ -430,7 +430,7 @@ ll_cu_result cuMemGetAccess(unsigned long long *ret_flags, const struct ll_cu_me
 	if (!sim_location_is_device(location, &device))
 		return LL_CUDA_ERROR_INVALID_DEVICE;
 	sim_cuda_lock();
-	/* Of cuMemAlloc's memory the driver tells it too. */
+	/* The driver also returns it for cuMemAlloc's memory. */
 	const struct sim_memory *memory = sim_memory_find(address);
 	if (memory && (memory->kind != SIM_MEMORY_DEVICE || memory->origin == SIM_ORIGIN_ARRAY))
 		memory = NULL;
@@ -446,7 +446,8 @@ ll_cu_result cuMemGetAccess(unsigned long long *ret_flags, const struct ll_cu_me
 /* ---- multicast objects and sparse arrays ---- */
 
 /*
- * Multicast objects and sparse arrays: not on this card (it has no switch), so each call says so, as on an H200 alone.
+ * Multicast objects and sparse arrays are not supported, because this card has no switch. Each call returns that, as on
+ * a single H200.
  */
 
 ll_cu_result cuMulticastCreate(ll_cu_mem_handle *ret_handle, const struct ll_cu_multicast_prop *prop)
@@ -529,7 +530,7 @@ ll_cu_result cuMemMapArrayAsync(struct ll_cu_array_map_info *infos, unsigned int
 	return infos && count ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Other devices of this machine take no DMA buffer, so a descriptor of one is good for nothing. */
+/* No other device of this machine accepts a DMA buffer, so a descriptor of one has no use. */
 ll_cu_result cuMemGetHandleForAddressRange(void *ret_handle, ll_cu_deviceptr address, size_t bytes,
 					   enum ll_cu_mem_range_handle_type type, unsigned long long flags)
 {

@@ -1,9 +1,8 @@
 /*
- * vmm.h - addresses and physical memory apart: reservations, physical memory with its references, and what is mapped
- * where.
+ * vmm.h - virtual memory management: reserved addresses, physical memory with its references, and mappings.
  *
- * Physical memory is the process's. It goes back to the card with its last reference: handles that the program holds,
- * and mappings. The local lock must be held.
+ * Physical memory belongs to the process. It is returned to the card with its last reference. References are handles of
+ * the program, and mappings. The local lock must be held.
  */
 #ifndef LOADLINE_SIM_CUDA_VMM_H
 #define LOADLINE_SIM_CUDA_VMM_H
@@ -15,17 +14,17 @@ struct sim_physical {
 	struct ll_cu_mem_allocation_prop prop;
 	uint32_t card;
 	uint64_t bytes;
-	uint64_t offset; /* in the arena; of imported memory the ticket says where */
+	uint64_t offset; /* in the arena; of imported memory the ticket has it */
 	bool is_imported;
 	struct sim_ticket ticket;
 	char *imported_at; /* a mapping that keeps imported bytes when their maker ends; NULL: not imported */
-	uint32_t share;    /* in the world, or SIM_NONE: nobody else knows it */
+	uint32_t share;    /* in the world, or SIM_NONE: no other process knows it */
 	unsigned handles;
 	unsigned mappings;
 	struct sim_physical *next;
 };
 
-/* Returns the physical memory that a handle means. NULL: none. */
+/* Returns the physical memory of a handle; NULL: there is none. */
 struct sim_physical *sim_physical_of(ll_cu_mem_handle handle);
 
 /* Puts a copy of `model` into the list, with one handle. NULL: out of memory. */
@@ -34,7 +33,7 @@ struct sim_physical *sim_physical_add(const struct sim_physical *model);
 /* Frees physical memory if nothing refers to it any more. */
 void sim_physical_settle(struct sim_physical *physical);
 
-/* Takes physical memory out of the list and frees it. Nothing was ever charged for it. */
+/* Removes physical memory from the list and frees it. It must never have been charged. */
 void sim_physical_drop(struct sim_physical *physical);
 
 #endif

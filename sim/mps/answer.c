@@ -32,7 +32,7 @@ static int32_t pid_at(const struct call *call, int i)
 	return i < call->count ? (int32_t)strtol(call->word[i], NULL, 10) : 0;
 }
 
-/* Returns the server that word i names by its pid. NULL: there is none, and the answer says so. */
+/* Returns the server whose pid is word i. NULL: there is none, and the answer says so. */
 static struct sim_mps_server *server_at(const struct call *call, int i)
 {
 	uint32_t slot = sim_mps_find_server(call->w, call->daemon->proc, pid_at(call, i));
@@ -143,7 +143,7 @@ static void command_of(int32_t pid, char *text, size_t size)
 	snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
 	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
 	size_t n = file ? fread(text, 1, size - 1, file) : 0;
-	text[n] = '\0'; /* ends after the first word, which has a final zero */
+	text[n] = '\0'; /* only the first word, with a NUL */
 }
 
 static void list_processes(const struct call *call)
@@ -153,7 +153,7 @@ static void list_processes(const struct call *call)
 		ll_strbuf_adds(call->answer, "Usage: ps [-p <PID>]\n");
 		return;
 	}
-	/* -p means a server. */
+	/* -p takes a server. */
 	if (is_chosen && sim_mps_find_server(call->w, call->daemon->proc, pid_at(call, 1)) == SIM_NONE) {
 		ll_strbuf_addf(call->answer, "Server %s not found\nServer %s not found\n\n", call->word[1],
 			       call->word[1]);
@@ -205,7 +205,8 @@ static void device_query(const struct call *call)
 	}
 }
 
-/* The answer is 0 when the client's contexts are gone, else a status of CUDA. The client's process goes on. */
+/* The answer is 0 when the client's contexts are destroyed, otherwise a status of CUDA. The client's process
+ * continues. */
 static void terminate_client(const struct call *call)
 {
 	const struct sim_mps_server *server = server_at(call, 0);
@@ -232,7 +233,7 @@ static void terminate_client(const struct call *call)
 	ll_strbuf_adds(call->answer, "0\n");
 }
 
-/* A wrong value changes nothing. The answer is the value in force. */
+/* A wrong value changes nothing. The answer is the present value. */
 static void set_percent(const struct call *call, int i, uint32_t *permille)
 {
 	if (i < call->count)
@@ -264,8 +265,8 @@ static void get_active_thread_percentage(const struct call *call)
 		ll_strbuf_addf(call->answer, "%.1f\n", server->permille / 10.0);
 }
 
-/* Returns the card that word i names, by the ordinals of a server or of the daemon. If there is none, the daemon
- * ignores the limit and says nothing, like NVIDIA's. */
+/* Returns the card of word i, by the ordinals of a server or of the daemon. If there is none, the daemon ignores the
+ * limit without a message, like NVIDIA's. */
 static uint32_t card_at(const struct call *call, int i, const struct sim_mps_server *of)
 {
 	return i < call->count ? sim_mps_parse_card(call->w, call->word[i], of->cards, of->card_count) : SIM_NONE;
@@ -343,7 +344,7 @@ static void sm_partition(const struct call *call)
 	sim_mps_partition_command(call->daemon, call->word, call->count, call->answer);
 }
 
-/* The end of the daemon is the answer. */
+/* The daemon's end replaces the answer. */
 static void quit_daemon(const struct call *call)
 {
 	if (call->count > 1 && strcmp(call->word[0], "-t") == 0)
@@ -355,7 +356,7 @@ static void quit_daemon(const struct call *call)
 static const struct {
 	const char *name;
 	void (*run)(const struct call *);
-	uint32_t since; /* CUDA's version that has it first */
+	uint32_t since; /* the CUDA version that introduced it */
 } commands[] = {
     {"get_server_list", get_server_list, 0},
     {"get_server_status", get_server_status, 0},

@@ -1,5 +1,5 @@
 /*
- * nvidia-cuda-mps-control: with -d or -f the daemon, else its users' end of the pipe.
+ * nvidia-cuda-mps-control: with -d or -f it is the daemon, otherwise the users' end of the pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static int run_daemon(bool is_partitioned, bool is_foreground, int ready_fd)
 	return EXIT_SUCCESS;
 }
 
-/* The caller goes on when the pipes are open. What it has open besides is not the daemon's to keep. */
+/* The caller continues when the pipes are open. The daemon closes the caller's other descriptors. */
 static int start_daemon(bool is_partitioned)
 {
 	int fds[2];
@@ -70,7 +70,7 @@ static int start_daemon(bool is_partitioned)
 	return n == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Blanks at both ends go. */
+/* Removes blanks at both ends. */
 static char *trim_line(char *line)
 {
 	size_t n = strlen(line);
@@ -79,7 +79,7 @@ static char *trim_line(char *line)
 	return line + strspn(line, " \t");
 }
 
-/* Sends each line and prints what is answered. The daemon's end is the answer to `quit` alone. */
+/* Sends each line and prints the reply. `quit` has no other reply than the daemon's end. */
 static int talk_to_daemon(int fd)
 {
 	static char answer[SIM_MPS_MESSAGE_BYTES];
@@ -102,8 +102,8 @@ static int talk_to_daemon(int fd)
 
 enum { LISTEN_NS = 3000000 };
 
-/* The daemon listens to one caller at a time, for as long as that takes to send its command. False: it listens to
- * another. */
+/* The daemon listens to one caller at a time, while that sends its command. Returns false if it listens to another
+ * caller. */
 static bool is_heard(void)
 {
 	char path[PATH_MAX];

@@ -29,7 +29,8 @@
 #include "card/visible.h"
 #include "mps/answer.h"
 
-/* How often to look while something waits for an event without a message: a killed client, a server's recovery. */
+/* The interval of checks while something waits for an event without a message, such as a killed client or a server's
+ * recovery. */
 enum { LOOK_AGAIN_MS = 5 };
 
 static int path_in_folder(char *path, size_t size, const char *name, struct ll_err *err)
@@ -40,7 +41,7 @@ static int path_in_folder(char *path, size_t size, const char *name, struct ll_e
 	return 0;
 }
 
-/* Takes the lock of the folder for the life of the process. Files that a dead daemon left do not matter. */
+/* Locks the folder for the life of the process. Files of a dead daemon are ignored. */
 static int take_folder(struct ll_err *err)
 {
 	char path[PATH_MAX];
@@ -202,7 +203,8 @@ static void settle_client(struct sim_mps_daemon *daemon, struct sim_mps_peer *pe
 		refuse_client(peer, LL_CUDA_ERROR_MPS_CONNECTION_FAILED);
 }
 
-/* Serves clients that wait for a server, and ends servers that wait for their last client. True: some still wait. */
+/* Serves clients that wait for a server, and ends servers that wait for their last client. Returns whether some still
+ * wait. */
 static bool settle_waiting(struct sim_mps_daemon *daemon)
 {
 	struct sim_world *w = daemon->w;
@@ -352,7 +354,7 @@ static void accept_peer(struct sim_mps_daemon *daemon, int listener)
 		peer->pid = credentials.pid;
 }
 
-/* Returns how long to wait for messages alone, for poll(2). */
+/* Returns how long poll(2) may wait for messages. */
 static int patience_ms(const struct sim_mps_daemon *daemon, bool waits)
 {
 	uint64_t now_ns = ll_now_ns(), next_ns = waits ? now_ns + LOOK_AGAIN_MS * LL_NS_PER_MS : SIM_NEVER;

@@ -1,6 +1,6 @@
 /*
- * daemon.h - nvidia-cuda-mps-control as a daemon: one thread that waits for users' commands, for programs that want to
- * be clients, and for its servers. It calls answer.h for a command and servers.h for the servers.
+ * daemon.h - nvidia-cuda-mps-control as a daemon. One thread waits for commands of users, for programs that want to be
+ * clients, and for its servers. It calls answer.h for a command and servers.h for the servers.
  */
 #ifndef LOADLINE_SIM_MPS_DAEMON_H
 #define LOADLINE_SIM_MPS_DAEMON_H
@@ -15,7 +15,7 @@ struct ll_err;
  */
 int sim_mps_daemon_init(struct sim_mps_daemon *daemon, bool is_partitioned, struct ll_err *err);
 
-/* Runs until quit or until a signal ends it. Returns when servers and pipes are gone. */
+/* Runs until `quit` or a signal. Returns when its servers have ended and its pipes are removed. */
 void sim_mps_daemon_run(struct sim_mps_daemon *daemon);
 
 #endif

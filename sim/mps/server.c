@@ -1,6 +1,6 @@
 /*
- * nvidia-cuda-mps-server: holds a small context on each of its cards, and with it the place in which its clients'
- * kernels run together. Started by nvidia-cuda-mps-control, ends when that says so or is gone.
+ * nvidia-cuda-mps-server: it has a small context on each of its cards, and with it the tenant in which its clients'
+ * kernels run together. nvidia-cuda-mps-control starts it. It ends when that tells it to, or has ended.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void log_start(const struct sim_world *w, const struct sim_mps_server *se
 	sim_mps_log("Server", "Server Priority set to %d", server->priority);
 }
 
-/* Returns the server's slot, its contexts made; SIM_NONE when they cannot be. */
+/* Makes the server's contexts, and returns its slot; SIM_NONE: they cannot be made. */
 static uint32_t open_server(struct sim_world *w)
 {
 	char text[64];

@@ -29,7 +29,7 @@ void sim_mps_peer_drop(struct sim_mps_peer *peer)
 	peer->fd = -1;
 }
 
-/* Its socket is descriptor 3 there; everything else of ours closes. 0 or -errno. */
+/* The server's socket becomes its descriptor 3; all other descriptors are closed. Returns 0 or -errno. */
 static int spawn_server(const struct sim_mps_daemon *daemon, int fd, pid_t *ret_pid)
 {
 	char *words[] = {(char[]){"nvidia-cuda-mps-server"}, NULL};

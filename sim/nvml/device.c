@@ -1,5 +1,5 @@
 /*
- * Which cards there are, what they are called, MIG slices.
+ * The cards, their names, and MIG slices.
  */
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +147,7 @@ ll_nvml_result nvmlDeviceGetNumGpuCores(struct ll_nvml_device *device, unsigned 
 	return LL_NVML_SUCCESS;
 }
 
-/* As the real one: for slices alone. */
+/* Only for slices, as in the real library. */
 ll_nvml_result nvmlDeviceGetAttributes_v2(struct ll_nvml_device *device, struct ll_nvml_attributes *ret_attributes)
 {
 	SIM_NVML_OPEN(view, device);

@@ -8,8 +8,8 @@
 #include "nvml/local.h"
 
 struct ll_nvml_event_set {
-	uint64_t cards; /* registered ones, a bit each */
-	uint64_t seen;  /* sequence of the last report looked at */
+	uint64_t cards; /* registered cards, one bit each */
+	uint64_t seen;  /* sequence of the last read report */
 };
 
 enum { POLL_NS = 5000000 };
@@ -58,10 +58,10 @@ ll_nvml_result nvmlDeviceRegisterEvents(struct ll_nvml_device *device, unsigned 
 	return LL_NVML_SUCCESS;
 }
 
-/* The next report for a registered card. */
+/* Returns the next report for a registered card. */
 static bool take_report(struct sim_world *w, struct ll_nvml_event_set *set, struct ll_nvml_event *ret_event)
 {
-	/* What has been overwritten is lost, as in the real queue. */
+	/* Overwritten reports are lost, as in the real queue. */
 	if (set->seen + SIM_XIDS < w->next_xid)
 		set->seen = w->next_xid - SIM_XIDS;
 	while (set->seen + 1 < w->next_xid) {

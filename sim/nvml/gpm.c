@@ -1,5 +1,5 @@
 /*
- * GPM: the SMs' counters, as differences between two samples.
+ * GPM: counters of the SMs, as differences between two samples.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct ll_nvml_gpm_sample {
 	struct sim_meter meter;
 };
 
-/* Below this the real counters answer 0 or NaN (doc/facts.md). */
+/* With shorter windows the real counters return 0 or NaN (doc/facts.md). */
 #define SHORTEST_NS (100 * LL_NS_PER_MS)
 
 static bool has_gpm(const struct sim_world *w, const struct sim_nvml_view *view)
@@ -64,7 +64,7 @@ static void take_sample(const struct sim_nvml_view *view, uint32_t card, struct 
 	};
 }
 
-/* Of a whole card. In MIG mode its counters are read slice by slice. */
+/* Samples a whole card. In MIG mode its counters are read for each slice. */
 ll_nvml_result nvmlGpmSampleGet(struct ll_nvml_device *device, struct ll_nvml_gpm_sample *sample)
 {
 	SIM_NVML_OPEN(view, device);
@@ -99,7 +99,7 @@ static bool is_given(unsigned id, const struct ll_nvml_gpm_sample *sample)
 						 : id != LL_NVML_GPM_DRAM_BW_UTIL || sample->has_dram;
 }
 
-/* The metric's value over the time between the samples. Returns false for one that is not modelled. */
+/* Computes the metric's value between the two samples. Returns false if the metric is not modelled. */
 static bool compute_metric(unsigned id, const struct sim_meter *a, const struct sim_meter *b, double s,
 			   double *ret_value)
 {

@@ -1,5 +1,5 @@
 /*
- * nvmlInit and nvmlShutdown, versions, and every function's way to the world.
+ * nvmlInit and nvmlShutdown, versions, and the access of every function to the world.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -24,7 +24,7 @@ static struct ll_nvml_device handles[SIM_CARDS];
 
 SIM_EXPORT ll_nvml_result nvmlInitWithFlags(unsigned int flags);
 
-/* What came with a later driver than 470; a name may be the beginning of several. */
+/* Functions that are newer than driver 470. A name may be a prefix of several. */
 static const struct {
 	const char *symbol;
 	int since;
@@ -93,8 +93,9 @@ static void *idle_main(void *has_begun)
 	return NULL;
 }
 
-/* The real library starts a thread here, with the signal mask of its caller: a program that blocks its signals later
- * finds them taken by that thread. Returns when it runs, so that a fork right after finds no lock half taken. */
+/* The real library starts a thread here, with the signal mask of its caller. So a program that blocks its signals later
+ * finds that this thread handles them. The function returns when the thread runs, so that a fork directly afterwards
+ * finds no lock of a starting thread. */
 static void start_idle_thread(void)
 {
 	pthread_attr_t attr;

@@ -1,5 +1,5 @@
 /*
- * local.h - what libnvidia-ml.so.1 keeps in its process, and how its functions look at the world.
+ * local.h - the state of libnvidia-ml.so.1 in its process, and how its functions read the world.
  */
 #ifndef LOADLINE_SIM_NVML_LOCAL_H
 #define LOADLINE_SIM_NVML_LOCAL_H
@@ -11,16 +11,16 @@ struct ll_nvml_device {
 	uint32_t card;
 };
 
-/* One look at the world: locked from sim_nvml_open to sim_nvml_close. */
+/* A view of the world, which is locked from sim_nvml_open to sim_nvml_close. */
 struct sim_nvml_view {
 	struct sim_world *w;
 	struct sim_card *card;
 	uint32_t index;
 	bool is_slice;
-	uint32_t physical; /* the card itself, for a slice its parent */
+	uint32_t physical; /* the card itself, or the parent of a slice */
 };
 
-/* For functions without a card: injected faults, then whether nvmlInit was called. */
+/* For functions without a card: checks injected faults, then whether nvmlInit was called. */
 ll_nvml_result sim_nvml_enter(const char *function);
 #define SIM_NVML_ENTER()                                                                                               \
 	do {                                                                                                           \
@@ -29,7 +29,7 @@ ll_nvml_result sim_nvml_enter(const char *function);
 			return entered_;                                                                               \
 	} while (0)
 
-/* The same, then the handle, then the card's health; the world is locked and brought up to now on success. */
+/* The same, then checks the handle and the card's health. On success the world is locked and brought up to now. */
 ll_nvml_result sim_nvml_open(const char *function, struct ll_nvml_device *device, struct sim_nvml_view *ret_view);
 void sim_nvml_close(const struct sim_nvml_view *view);
 

@@ -11,7 +11,7 @@ static const struct sim_card *physical_card_of(const struct sim_nvml_view *view)
 	return &view->w->cards[view->physical];
 }
 
-/* A figure of the whole card; slices have none. */
+/* A reading of the whole card; slices do not have it. */
 #define ANSWER_CARD(function, type, value)                                                                             \
 	ll_nvml_result function(struct ll_nvml_device *device, type *ret)                                              \
 	{                                                                                                              \

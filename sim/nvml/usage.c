@@ -9,10 +9,10 @@
 #include "card/process.h"
 #include "nvml/local.h"
 
-/* The real library wants room for its whole buffer (doc/facts.md). */
+/* The real library requires room for its whole buffer (doc/facts.md). */
 enum { PROCESS_SAMPLES = 72 };
 
-/* In MIG mode NVML has no utilisation, neither of the card nor of its slices. */
+/* In MIG mode NVML has no utilisation of the card or of its slices. */
 static bool has_utilisation(const struct sim_nvml_view *view)
 {
 	return !view->is_slice && !view->card->slice_count;
@@ -131,8 +131,8 @@ ll_nvml_result nvmlDeviceGetMemoryInfo_v2(struct ll_nvml_device *device, struct 
 	return LL_NVML_SUCCESS;
 }
 
-/* What NVML answers to a list of `found` processes: it needs no place for an empty list, and reports a room that is too
- * small before it misses the place (bench/c/null_outs.txt). */
+/* Returns NVML's status for a list of `found` processes. An empty list needs no array. Too little room is reported
+ * before a missing array (bench/c/null_outs.txt). */
 static ll_nvml_result answer_list(unsigned found, unsigned room, const void *place)
 {
 	if (found > room)
@@ -140,7 +140,8 @@ static ll_nvml_result answer_list(unsigned found, unsigned room, const void *pla
 	return found && !place ? LL_NVML_ERROR_INVALID_ARGUMENT : LL_NVML_SUCCESS;
 }
 
-/* Processes with a context on the card: the clients of MPS, or all (its server and its clients are among these). */
+/* Lists processes with a context on the card: the clients of MPS, or all processes, which include its server and its
+ * clients. */
 static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_clients, unsigned int *count,
 				     struct ll_nvml_process *ret_processes)
 {
@@ -153,7 +154,7 @@ static ll_nvml_result list_processes(const struct sim_nvml_view *view, bool are_
 			continue;
 		uint64_t bytes = sim_proc_used_bytes(view->w, view->index, i);
 		int32_t pid = sim_proc_pid(view->w, i);
-		if (!pid) /* as the driver, which leaves out what is outside of the caller's PID namespace */
+		if (!pid) /* like the driver, which omits processes outside of the caller's PID namespace */
 			continue;
 		if (found < room && ret_processes) {
 			ret_processes[found] = (struct ll_nvml_process){
@@ -197,7 +198,7 @@ ll_nvml_result nvmlDeviceGetComputeRunningProcesses_v2(struct ll_nvml_device *de
 	return nvmlDeviceGetComputeRunningProcesses_v3(device, count, ret_processes);
 }
 
-/* In the layout of the first version. */
+/* Lists them in the layout of the first version. */
 static ll_nvml_result list_processes_v1(struct ll_nvml_device *device, bool are_clients, unsigned int *count,
 					struct ll_nvml_process_v1 *ret_processes)
 {
@@ -229,7 +230,7 @@ ll_nvml_result nvmlDeviceGetMPSComputeRunningProcesses(struct ll_nvml_device *de
 	return list_processes_v1(device, true, count, ret_processes);
 }
 
-/* Nobody draws on these cards. */
+/* Returns an empty list, because these cards have no graphics processes. */
 static ll_nvml_result answer_nobody(const char *function, struct ll_nvml_device *device, unsigned *count)
 {
 	struct sim_nvml_view view;
@@ -254,7 +255,7 @@ ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v3, struct ll_nvml_process)
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2, struct ll_nvml_process)
 ANSWER_NOBODY(nvmlDeviceGetGraphicsRunningProcesses, struct ll_nvml_process_v1)
 
-/* It does not tell processes apart: each is given the card's total (doc/facts.md). */
+/* NVML does not distinguish processes: each gets the card's total (doc/facts.md). */
 ll_nvml_result nvmlDeviceGetProcessUtilization(struct ll_nvml_device *device,
 					       struct ll_nvml_process_utilization *ret_samples, unsigned int *count,
 					       unsigned long long after_us)
@@ -288,7 +289,7 @@ ll_nvml_result nvmlDeviceGetProcessUtilization(struct ll_nvml_device *device,
 /* ---- lists with details ---- */
 
 /*
- * The newest list of processes: it carries its version, what is asked and the answer in one. Nobody here has protected
+ * The newest list of processes. One structure has its version, the request and the reply. No process here has protected
  * memory.
  */
 

@@ -1,5 +1,5 @@
 /*
- * loadline-simctl: looks at a simulated world, and changes it while programs run in it.
+ * loadline-simctl: shows a simulated world, and changes it while programs run in it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void show_server(const struct sim_world *w, uint32_t index)
 	       sim_mps_client_count(w, index), server->permille / 10.0);
 }
 
-/* A fault that still waits for calls; one with a count is gone when it has hit so many. */
+/* Shows a fault that still waits for calls. A fault with a count ends after that many calls. */
 static void show_fault(const struct sim_world *w, const struct sim_fault *fault)
 {
 	if (!fault->is_used || fault->until_ns <= w->now_ns)
@@ -60,7 +60,7 @@ static void show_fault(const struct sim_world *w, const struct sim_fault *fault)
 	       fault->status);
 }
 
-/* Attaches to the world as it is now, and locks it: the caller unlocks it. */
+/* Joins the present world and locks it. The caller unlocks it. */
 static int enter_world(struct sim_world **ret_world, struct ll_err *err)
 {
 	int rc = sim_world_attach(ret_world, err);

@@ -1,6 +1,6 @@
 /*
- * A stranger: launches a kernel, waits for it, sleeps, again. It goes through libcuda like any program and dies like
- * one.
+ * A foreign program: it launches a kernel, waits for it, sleeps, and repeats that. It uses libcuda like any program,
+ * and ends like one.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ struct options {
 	uint64_t card, kernel_ns, sleep_ns, for_ns, count, blocks, threads, memory_bytes;
 };
 
-/* The record that the kernel leaves (src/hold/payload.h). */
+/* The record that the kernel writes (src/hold/payload.h). */
 struct record {
 	uint64_t start_ns, end_ns, gap_ns;
 	uint32_t flags, sequence;
@@ -94,7 +94,7 @@ static int parse_options(int count, char **words, struct options *options, struc
 	return rc;
 }
 
-/* The library that stands beside this program, so that it works wherever it is called. */
+/* Opens the library beside this program, so that it works from any folder. */
 static void *open_library(void)
 {
 	char path[PATH_MAX];
@@ -188,7 +188,7 @@ int simctl_busy(int count, char **words, struct ll_err *err)
 	TRY(cuMemHostAlloc(&record, sizeof(struct record), LL_CU_MEMHOSTALLOC_DEVICEMAP));
 	if (options.memory_bytes)
 		TRY(cuMemAlloc(&memory, options.memory_bytes));
-	/* Whoever started us may go on from here. */
+	/* A script that started this program may continue after this line. */
 	printf("busy: pid %d on card %d\n", (int)getpid(), (int)options.card);
 	fflush(stdout);
 	rc = run_loop(cu, &options, function, stream, record, err);

@@ -1,5 +1,5 @@
 /*
- * simctl_busy.h - `loadline-simctl busy`: plays a foreign program on a card.
+ * simctl_busy.h - `loadline-simctl busy`: simulates a foreign program on a card.
  */
 #ifndef LOADLINE_SIM_SIMCTL_SIMCTL_BUSY_H
 #define LOADLINE_SIM_SIMCTL_SIMCTL_BUSY_H

@@ -19,7 +19,7 @@ struct ll_cu_module;
 struct ll_cu_function;
 struct ll_cu_stream;
 struct ll_cu_event;
-struct ll_cu_ctx_create_params; /* only ever NULL */
+struct ll_cu_ctx_create_params; /* passed only as NULL */
 
 typedef int ll_cu_device;                   /* an ordinal, in CUDA's own order */
 typedef unsigned long long ll_cu_deviceptr; /* an address on the card (or of mapped host memory) */
@@ -94,7 +94,7 @@ typedef enum {
 	LL_CUDA_ERROR_MPS_MAX_CLIENTS_REACHED = 808,
 	LL_CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED = 809,
 	LL_CUDA_ERROR_MPS_CLIENT_TERMINATED = 810,
-	LL_CUDA_ERROR_CDP_NOT_SUPPORTED = 811, /* of code that launches kernels from kernels */
+	LL_CUDA_ERROR_CDP_NOT_SUPPORTED = 811, /* for code that launches kernels from kernels */
 	LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	LL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
 	LL_CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
@@ -111,11 +111,11 @@ typedef enum {
 	LL_CUDA_ERROR_UNKNOWN = 999,
 } ll_cu_result;
 
-/* Of the way from one card to another. */
+/* Attributes of the connection of two cards. */
 enum ll_cu_p2p_attribute {
 	LL_CU_P2P_PERFORMANCE_RANK = 1,
 	LL_CU_P2P_ACCESS_SUPPORTED = 2,
-	LL_CU_P2P_NATIVE_ATOMIC_SUPPORTED = 3, /* by NVLink; the bus has none */
+	LL_CU_P2P_NATIVE_ATOMIC_SUPPORTED = 3, /* NVLink has it; the bus does not */
 	LL_CU_P2P_ARRAY_ACCESS_SUPPORTED = 4,
 };
 
@@ -177,8 +177,8 @@ enum ll_cu_device_attribute {
 	LL_CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED = 125,
 	LL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED = 128,
 	LL_CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED = 132,
-	LL_CU_DEVICE_ATTRIBUTE_MPS_ENABLED = 133,                   /* contexts are a client's; from CUDA 12.1 on */
-	LL_CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK = 136, /* 0: no engine */
+	LL_CU_DEVICE_ATTRIBUTE_MPS_ENABLED = 133, /* contexts belong to an MPS client; from CUDA 12.1 on */
+	LL_CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK = 136, /* 0: there is no engine */
 };
 
 enum ll_cu_compute_mode {
@@ -319,7 +319,8 @@ struct ll_cu_uuid {
 	char bytes[16];
 };
 
-/* cuCheckpointProcess... The arguments whose fields are all reserved may be NULL, so their layout is not declared. */
+/* Types of cuCheckpointProcess... Some arguments have only reserved fields and may be NULL, so their layout is not
+ * declared. */
 enum ll_cu_process_state {
 	LL_CU_PROCESS_STATE_RUNNING = 0,
 	LL_CU_PROCESS_STATE_LOCKED = 1,
@@ -337,7 +338,7 @@ struct ll_cu_checkpoint_args;
 struct ll_cu_restore_args;
 struct ll_cu_unlock_args;
 
-/* cuLaunchKernelEx. The attributes are passed through untouched, so their layout is not declared. */
+/* Types of cuLaunchKernelEx. The attributes are passed through unchanged, so their layout is not declared. */
 struct ll_cu_launch_config {
 	unsigned int grid_x;
 	unsigned int grid_y;

@@ -1,12 +1,13 @@
 /*
- * cuda_copy.h - types of copies in batches and of green contexts (cuda_governed_copy.def), as cuda_launch.h.
+ * cuda_copy.h - types of copies in batches and of green contexts (cuda_governed_copy.def), declared as in
+ * cuda_launch.h.
  */
 #ifndef LOADLINE_ABI_CUDA_COPY_H
 #define LOADLINE_ABI_CUDA_COPY_H
 
 #include "abi/cuda_memory.h"
 
-/* When the source of a copy may be read. */
+/* When the driver may read the source of a copy. */
 enum ll_cu_copy_order {
 	LL_CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
 	LL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
@@ -21,15 +22,15 @@ enum ll_cu_copy_operand_type {
 	LL_CU_MEMCPY_OPERAND_TYPE_MAX = 0x7FFFFFFF,
 };
 
-/* For as many copies of a batch as share them. */
+/* Attributes that several copies of a batch share. */
 struct ll_cu_copy_attributes {
 	enum ll_cu_copy_order order;
 	struct ll_cu_mem_location from_hint;
 	struct ll_cu_mem_location to_hint;
-	unsigned int flags; /* 1: beside work on the SMs, if that can be; a hint */
+	unsigned int flags; /* 1: run beside work on the SMs if possible; a hint */
 };
 
-/* In elements: of the array where one end is one, else bytes. */
+/* The unit is elements of the array if one end is an array, otherwise bytes. */
 struct ll_cu_copy_offset {
 	size_t x;
 	size_t y;
@@ -47,8 +48,8 @@ struct ll_cu_copy_operand {
 	union {
 		struct {
 			ll_cu_deviceptr address;
-			size_t row_length;   /* 0: as wide as the copy */
-			size_t layer_height; /* 0: as high */
+			size_t row_length;   /* 0: the width of the copy */
+			size_t layer_height; /* 0: the height of the copy */
 			struct ll_cu_mem_location hint;
 		} pointer;
 		struct {
@@ -66,7 +67,7 @@ struct ll_cu_copy3d_op {
 	unsigned int flags;
 };
 
-/* Resources of a card that a context may be made of: a number of SMs. The driver's type of these has no name. */
+/* Resources of a card from which a context is made: a number of SMs. The driver's type of these has no name. */
 enum {
 	LL_CU_DEV_RESOURCE_TYPE_INVALID = 0,
 	LL_CU_DEV_RESOURCE_TYPE_SM = 1,
@@ -87,7 +88,7 @@ struct ll_cu_resource {
 	};
 };
 
-/* Of cuGreenCtxCreate, which wants it. */
+/* A flag that cuGreenCtxCreate requires. */
 #define LL_CU_GREEN_CTX_DEFAULT_STREAM 0x1
 
 #endif

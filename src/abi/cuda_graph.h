@@ -1,8 +1,8 @@
 /*
  * cuda_graph.h - types of stream capture and of graphs (cuda_governed_launch.def).
  *
- * As in cuda.h: our own names for the driver's values and layouts, all of them compared with the toolkit's cuda.h by
- * tests/sim/abi_compare_cuda.c. A graph is a description; what is made from it (struct ll_cu_graph_exec) runs.
+ * As in cuda.h, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and layouts with the toolkit's
+ * cuda.h. A graph is a description. An executable graph (struct ll_cu_graph_exec), which is made from it, can run.
  */
 #ifndef LOADLINE_ABI_CUDA_GRAPH_H
 #define LOADLINE_ABI_CUDA_GRAPH_H
@@ -31,7 +31,7 @@ enum ll_cu_capture_dependencies_flags {
 	LL_CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
 };
 
-/* Flags of cuEventRecordWithFlags and cuStreamWaitEvent: in a capture, a node instead of an edge. */
+/* Flags of cuEventRecordWithFlags and cuStreamWaitEvent: in a capture, the call makes a node instead of an edge. */
 enum ll_cu_capture_event_flags {
 	LL_CU_EVENT_RECORD_EXTERNAL = 1,
 	LL_CU_EVENT_WAIT_EXTERNAL = 1,
@@ -86,7 +86,7 @@ enum ll_cu_child_graph_ownership {
 	LL_CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
 };
 
-/* All zero: the one node begins when the other has ended. */
+/* All zero: a node begins when the other one has ended. */
 struct ll_cu_graph_edge_data {
 	unsigned char from_port;
 	unsigned char to_port;
@@ -118,11 +118,11 @@ struct ll_cu_kernel_params {
 	unsigned int shared_bytes;
 	void **params;
 	void **extra;
-	struct ll_cu_kernel *kernel;   /* instead of the function */
-	struct ll_cu_context *context; /* in which the kernel is meant; NULL: the current one */
+	struct ll_cu_kernel *kernel;   /* in place of the function */
+	struct ll_cu_context *context; /* the context of the kernel; NULL: the current one */
 };
 
-/* In cuGraphAddNode's parameters. */
+/* A part of cuGraphAddNode's parameters. */
 struct ll_cu_memcpy_params {
 	int flags;
 	int reserved;
@@ -139,7 +139,7 @@ struct ll_cu_memset_params {
 	size_t height;
 };
 
-/* In cuGraphAddNode's parameters. */
+/* A part of cuGraphAddNode's parameters. */
 struct ll_cu_memset_params_v2 {
 	ll_cu_deviceptr to;
 	size_t pitch_bytes;
@@ -169,7 +169,7 @@ struct ll_cu_mem_alloc_params {
 	const struct ll_cu_mem_access_desc *access;
 	size_t access_count;
 	size_t bytes;
-	ll_cu_deviceptr address; /* the driver's answer */
+	ll_cu_deviceptr address; /* set by the driver */
 };
 
 struct ll_cu_mem_free_params {
@@ -183,7 +183,7 @@ struct ll_cu_mem_op_params {
 	unsigned int flags;
 };
 
-/* cuGraphAddNode: any kind of node. */
+/* The parameters of cuGraphAddNode, for any type of node. */
 struct ll_cu_graph_node_params {
 	enum ll_cu_graph_node_type type;
 	int reserved0[3];

@@ -2,8 +2,8 @@
  * cuda_launch.h - types of the driver functions that give a card work: copies of rectangles, operations on values in
  * memory, attributes of launches and streams, libraries of kernels (cuda_governed_launch.def).
  *
- * As in cuda.h, which comes with it: our own names for the driver's values and layouts, all of them compared with the
- * toolkit's cuda.h by tests/sim/abi_compare_cuda.c.
+ * This header includes cuda.h. As there, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and
+ * layouts with the toolkit's cuda.h.
  */
 #ifndef LOADLINE_ABI_CUDA_LAUNCH_H
 #define LOADLINE_ABI_CUDA_LAUNCH_H
@@ -12,8 +12,8 @@
 
 struct ll_cu_array;
 struct ll_cu_library;
-/* A kernel of a library, of no context; where a struct ll_cu_function is launched or asked about, its handle may stand
- * too, and means the current context's (cuLaunchKernel: the stream's) function. */
+/* A kernel of a library. It belongs to no context. Functions that take a struct ll_cu_function also accept its handle.
+ * It then means the function of the current context, or for cuLaunchKernel of the stream's context. */
 struct ll_cu_kernel;
 
 enum ll_cu_library_option {
@@ -31,7 +31,7 @@ enum ll_cu_occupancy_flags {
 	LL_CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 1,
 };
 
-/* Of a launch, a stream or a kernel's node: each takes some of them. */
+/* Attributes of a launch, a stream or a kernel node. Each of them accepts some. */
 enum ll_cu_launch_attribute_id {
 	LL_CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
 	LL_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
@@ -47,7 +47,7 @@ enum ll_cu_launch_attribute_id {
 	LL_CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12,
 };
 
-/* The values that we look at; the others are kept whole. */
+/* The values that loadline reads. The other values are copied as bytes. */
 union ll_cu_launch_attribute_value {
 	char bytes[64];
 	long long aligned;
@@ -59,14 +59,14 @@ union ll_cu_launch_attribute_value {
 	} launch_completion_event;
 };
 
-/* What struct ll_cu_launch_config's `attributes` points to. */
+/* The type of the elements of `attributes` in struct ll_cu_launch_config. */
 struct ll_cu_launch_attribute {
 	enum ll_cu_launch_attribute_id id;
 	char pad[4];
 	union ll_cu_launch_attribute_value value;
 };
 
-/* One card's part of cuLaunchCooperativeKernelMultiDevice. */
+/* The part of cuLaunchCooperativeKernelMultiDevice that one card runs. */
 struct ll_cu_launch_params {
 	struct ll_cu_function *function;
 	unsigned int grid_x;
@@ -80,7 +80,8 @@ struct ll_cu_launch_params {
 	void **params;
 };
 
-/* A rectangle of bytes; from_ and to_ each count from the address that their type (enum ll_cu_memory_type) chooses. */
+/* A rectangle of bytes. The from_ and to_ fields count from the address that their type (enum ll_cu_memory_type)
+ * selects. */
 struct ll_cu_memcpy2d {
 	size_t from_x_bytes;
 	size_t from_y;
@@ -167,7 +168,7 @@ enum ll_cu_stream_mem_op_type {
 	LL_CU_STREAM_MEM_OP_BARRIER = 6,
 };
 
-/* Waiting and writing have one layout. */
+/* Wait and write operations have the same layout. */
 union ll_cu_stream_mem_op {
 	enum ll_cu_stream_mem_op_type operation;
 	struct {

@@ -1,8 +1,8 @@
 /*
  * cuda_memory.h - types of the driver functions that take, share and report device memory (cuda_governed_memory.def).
  *
- * As in cuda.h, which comes with it: our own names for the driver's values and layouts, all of them compared with the
- * toolkit's cuda.h by tests/sim/abi_compare_cuda.c. Fields that nobody here looks at are kept as reserved bytes.
+ * This header includes cuda.h. As there, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and
+ * layouts with the toolkit's cuda.h. Fields that are not used here are declared as reserved bytes.
  */
 #ifndef LOADLINE_ABI_CUDA_MEMORY_H
 #define LOADLINE_ABI_CUDA_MEMORY_H
@@ -13,23 +13,23 @@ struct ll_cu_mem_pool;
 struct ll_cu_array;
 struct ll_cu_mipmapped_array;
 struct ll_cu_external_memory;
-struct ll_cu_array_map_info;        /* only passed on */
-struct ll_cu_exec_affinity_param;   /* only passed on */
-struct ll_cu_mem_decompress_params; /* only passed on */
+struct ll_cu_array_map_info;        /* only passed through */
+struct ll_cu_exec_affinity_param;   /* only passed through */
+struct ll_cu_mem_decompress_params; /* only passed through */
 struct ll_cu_green_context;         /* a context on some of the SMs */
-struct ll_cu_resource_desc;         /* only passed on */
+struct ll_cu_resource_desc;         /* only passed through */
 
 /* Functions from before CUDA 3.2 have addresses and sizes of 32 bits. */
 typedef unsigned int ll_cu_deviceptr_v1;
 
-/* VDPAU's, only passed on: a device, and the function that finds VDPAU's functions. */
+/* Types of VDPAU, only passed through: a device, and the function that finds VDPAU's functions. */
 typedef uint32_t ll_vdp_device;
 typedef void ll_vdp_get_proc_address(void);
 
 /* Physical memory made by cuMemCreate, or a multicast object. */
 typedef unsigned long long ll_cu_mem_handle;
 
-/* Devices that are none, in cuMemPrefetchAsync and cuMemAdvise. */
+/* Values of cuMemPrefetchAsync and cuMemAdvise in place of a device. */
 #define LL_CU_DEVICE_CPU ((ll_cu_device)-1)
 #define LL_CU_DEVICE_INVALID ((ll_cu_device)-2)
 
@@ -49,7 +49,7 @@ enum ll_cu_mem_location_type {
 	LL_CU_MEM_LOCATION_TYPE_MAX = 0x7FFFFFFF,
 };
 
-/* Bits: what an allocation may be exported as. */
+/* Flags: the handle types as which an allocation may be exported. */
 enum ll_cu_mem_handle_type {
 	LL_CU_MEM_HANDLE_TYPE_NONE = 0,
 	LL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
@@ -66,7 +66,7 @@ enum ll_cu_mem_access_flags {
 	LL_CU_MEM_ACCESS_FLAGS_PROT_MAX = 0x7FFFFFFF,
 };
 
-/* What cuMemGetHandleForAddressRange makes. */
+/* The handles that cuMemGetHandleForAddressRange makes. */
 enum ll_cu_mem_range_handle_type {
 	LL_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
 	LL_CU_MEM_RANGE_HANDLE_TYPE_MAX = 0x7FFFFFFF,
@@ -82,12 +82,12 @@ enum ll_cu_multicast_granularity_flags {
 	LL_CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
 };
 
-/* Of struct ll_cu_mem_allocation_prop, allocFlags.usage. */
+/* Values of allocFlags.usage in struct ll_cu_mem_allocation_prop. */
 #define LL_CU_MEM_CREATE_USAGE_TILE_POOL 0x1
 #define LL_CU_MEM_CREATE_USAGE_HW_DECOMPRESS 0x2
 
-/* Values are int for the first three, uint64_t for the rest. Only the threshold can be set at will; the two HIGH ones
- * can be set to 0, which starts them anew. */
+/* The first three values are int, the others uint64_t. A program may set the threshold to any value, and the two HIGH
+ * values to 0, which restarts them. */
 enum ll_cu_mem_pool_attribute {
 	LL_CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
 	LL_CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -121,7 +121,7 @@ enum ll_cu_mem_advise {
 	LL_CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
 };
 
-/* What an element's channel is; there are formats beyond these (planar video, block compression). */
+/* The type of an element's channel. The driver has further formats (planar video, block compression). */
 enum ll_cu_array_format {
 	LL_CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
 	LL_CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -134,7 +134,7 @@ enum ll_cu_array_format {
 	LL_CU_AD_FORMAT_MAX = 0x7FFFFFFF,
 };
 
-/* Of the flags of a 3D descriptor. */
+/* Flags of a 3D descriptor. */
 #define LL_CUDA_ARRAY3D_LAYERED 0x01
 #define LL_CUDA_ARRAY3D_SURFACE_LDST 0x02
 #define LL_CUDA_ARRAY3D_CUBEMAP 0x04
@@ -191,10 +191,10 @@ struct ll_cu_mem_pool_props {
 	unsigned char reserved[54];
 };
 
-/* What a handle of LL_CU_MEM_HANDLE_TYPE_FABRIC is. */
+/* The bytes of a handle of LL_CU_MEM_HANDLE_TYPE_FABRIC. */
 enum { LL_CU_MEM_FABRIC_HANDLE_BYTES = 64 };
 
-/* An allocation of an exported pool, on its way to another process. */
+/* An allocation of an exported pool, in the form that is sent to another process. */
 struct ll_cu_mem_pool_pointer {
 	unsigned char bytes[64];
 };
@@ -248,7 +248,7 @@ struct ll_cu_array_requirements {
 struct ll_cu_external_memory_desc {
 	enum ll_cu_external_memory_type type;
 	union {
-		int fd; /* the driver's own from a successful import on */
+		int fd; /* the driver owns it after a successful import */
 		struct {
 			void *handle;
 			const void *name;

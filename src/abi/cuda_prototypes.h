@@ -1,9 +1,9 @@
 /*
- * cuda_prototypes.h - prototypes of the driver's own symbols, for who defines functions of these names.
+ * cuda_prototypes.h - prototypes of the driver's own symbols, for files that define functions with these names.
  *
- * One for every row of the lists of functions, so that a definition whose signature differs from its row does not
- * compile; and symbol_answer, the type that it returns. Whoever only calls the driver goes through pointers and does
- * not include this.
+ * There is a prototype for every row of the lists of functions. So a definition with another signature than its row
+ * does not compile. There is also symbol_answer, the type that a function returns. Files that only call the driver use
+ * pointers, and do not include this header.
  */
 #ifndef LOADLINE_ABI_CUDA_PROTOTYPES_H
 #define LOADLINE_ABI_CUDA_PROTOTYPES_H

@@ -1,11 +1,11 @@
 /*
- * cupti.h - our own declarations of what we use of CUPTI, NVIDIA's profiling library: the heads of its activity
- * records, and the functions of cupti_functions.def.
+ * cupti.h - our declarations of the part of CUPTI, NVIDIA's profiling library, that we use: the beginning of its
+ * activity records, and the functions of cupti_functions.def.
  *
- * A record's struct has grown with CUDA's versions, always at its end: what is declared here lies at the same place in
- * every version from API 13 (CUDA 11.0) on; tests/trace compares it with a toolkit's own header where there is one.
- * Records are read in place, so nothing here may be larger than the shortest version, and the step from one record to
- * the next is CUPTI's own (cuptiActivityGetNextRecord).
+ * New versions of CUDA have added fields to the records, always at the end. The fields that are declared here have the
+ * same offsets in every version from API 13 (CUDA 11.0) on; tests/trace compares them with a toolkit's header if there
+ * is one. Records are read in place. So no struct here may be larger than in the shortest version, and CUPTI itself
+ * steps from one record to the next (cuptiActivityGetNextRecord).
  */
 #ifndef LOADLINE_ABI_CUPTI_H
 #define LOADLINE_ABI_CUPTI_H
@@ -29,12 +29,12 @@ enum {
 	LL_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
 };
 
-/* API versions: a running number up to 28 (CUDA 12.9), then MMmmpp of the toolkit. */
+/* API versions: a running number up to 28 (CUDA 12.9), from then on MMmmpp of the toolkit. */
 enum {
 	LL_CUPTI_API_OLDEST = 13,
 	LL_CUPTI_API_LAST_COUNTED = 99,
 	LL_CUPTI_API_FIRST_DATED = 130000,
-	LL_CUPTI_API_END = 140000, /* not known yet */
+	LL_CUPTI_API_END = 140000, /* the first version that is not known */
 };
 
 /* Whether the records of this version begin as they are declared here. */
@@ -47,7 +47,7 @@ static inline bool ll_cupti_is_known(uint32_t version)
 enum ll_cupti_activity_kind {
 	LL_CUPTI_ACTIVITY_MEMCPY = 1,
 	LL_CUPTI_ACTIVITY_MEMSET = 2,
-	LL_CUPTI_ACTIVITY_KERNEL = 3, /* kernels one after another: never enabled, it serialises */
+	LL_CUPTI_ACTIVITY_KERNEL = 3, /* never enabled, because it makes kernels run one after another */
 	LL_CUPTI_ACTIVITY_CONCURRENT_KERNEL = 10,
 	LL_CUPTI_ACTIVITY_MEMCPY2 = 22, /* between cards */
 	LL_CUPTI_ACTIVITY_MEMORY2 = 49, /* since API 15 */
@@ -81,7 +81,7 @@ struct ll_cupti_kernel {
 	uint16_t registers;
 	uint32_t partitioned_cache_requested;
 	uint32_t partitioned_cache_executed;
-	uint64_t start_ns, end_ns; /* 0: not known */
+	uint64_t start_ns, end_ns; /* 0: unknown */
 	uint64_t completed_ns;
 	uint32_t device, context, stream;
 	int32_t grid_x, grid_y, grid_z;
@@ -104,7 +104,7 @@ struct ll_cupti_memcpy {
 	uint32_t correlation;
 };
 
-/* Between cards: the correlation lies further back. */
+/* For copies between cards: the correlation has another offset. */
 struct ll_cupti_memcpy_peer {
 	uint32_t kind;
 	uint8_t copy_kind;

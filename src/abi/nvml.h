@@ -1,8 +1,8 @@
 /*
  * nvml.h - the part of NVML, the card's management library, that we use, declared by us.
  *
- * As abi/cuda.h: our own names (ll_nvml_, LL_NVML_), the library's layouts and values, compared with nvml.h by
- * tests/sim/abi_compare_nvml.c where one is found. The functions are in nvml_functions.def.
+ * As in abi/cuda.h, the names are ours (ll_nvml_, LL_NVML_), and the layouts and values are the library's.
+ * tests/sim/abi_compare_nvml.c compares them with nvml.h if there is one. The functions are in nvml_functions.def.
  *
  * Units are the library's: power in mW, energy in mJ, clocks in MHz, times in microseconds of the wall clock.
  */
@@ -46,7 +46,7 @@ typedef enum {
 	LL_NVML_ERROR_UNKNOWN = 999,
 } ll_nvml_result;
 
-/* A card that is not there says so in its memory figures. */
+/* In place of the memory of a process: the driver does not report it. */
 #define LL_NVML_VALUE_NOT_AVAILABLE (~0ULL)
 
 enum {
@@ -75,7 +75,7 @@ struct ll_nvml_utilization {
 struct ll_nvml_memory {
 	unsigned long long total_bytes;
 	unsigned long long free_bytes;
-	unsigned long long used_bytes; /* what the driver keeps for itself included */
+	unsigned long long used_bytes; /* includes the driver's reserve */
 };
 
 #define LL_NVML_MEMORY_V2 ((unsigned int)(sizeof(struct ll_nvml_memory_v2) | (2U << 24)))
@@ -83,7 +83,7 @@ struct ll_nvml_memory {
 struct ll_nvml_memory_v2 {
 	unsigned int version; /* LL_NVML_MEMORY_V2 */
 	unsigned long long total_bytes;
-	unsigned long long reserved_bytes; /* what the driver keeps for itself */
+	unsigned long long reserved_bytes; /* the driver's reserve */
 	unsigned long long free_bytes;
 	unsigned long long used_bytes;
 };
@@ -123,7 +123,7 @@ enum ll_nvml_sampling_type {
 	LL_NVML_MEMORY_CLK_SAMPLES = 6,
 };
 
-/* An entry of the process lists whose symbols carry no version. */
+/* An entry of the process lists whose symbols have no version. */
 struct ll_nvml_process_v1 {
 	unsigned int pid;
 	unsigned long long used_bytes;
@@ -137,7 +137,7 @@ struct ll_nvml_process {
 	unsigned int compute_instance_id; /* 0xffffffff without MIG */
 };
 
-/* Which processes nvmlDeviceGetRunningProcessDetailList lists. */
+/* Values that choose the processes of nvmlDeviceGetRunningProcessDetailList. */
 enum {
 	LL_NVML_PROCESS_MODE_COMPUTE = 0,
 	LL_NVML_PROCESS_MODE_GRAPHICS = 1,
@@ -154,7 +154,7 @@ struct ll_nvml_process_detail {
 
 #define LL_NVML_PROCESS_DETAIL_LIST_V1 ((unsigned int)(sizeof(struct ll_nvml_process_detail_list) | 1U << 24))
 
-/* count: entries there are room for, and then those that there are. */
+/* count: in: the room for entries; out: the number of entries. */
 struct ll_nvml_process_detail_list {
 	unsigned int version;
 	unsigned int mode;
@@ -206,7 +206,7 @@ enum ll_nvml_mig_mode {
 	LL_NVML_DEVICE_MIG_ENABLE = 1,
 };
 
-/* Bits of nvmlDeviceGetCurrentClocksEventReasons (and of its older name, …ThrottleReasons). */
+/* Flags of nvmlDeviceGetCurrentClocksEventReasons (older name: …ThrottleReasons). */
 enum ll_nvml_clocks_event_reason {
 	LL_NVML_CLOCKS_GPU_IDLE = 0x01,
 	LL_NVML_CLOCKS_APPLICATIONS_SETTING = 0x02,
@@ -270,8 +270,8 @@ enum ll_nvml_gpm_metric_id {
 	LL_NVML_GPM_FP16_UTIL = 13,
 	LL_NVML_GPM_PCIE_TX_PER_SEC = 20, /* MiB/s */
 	LL_NVML_GPM_PCIE_RX_PER_SEC = 21,
-	LL_NVML_GPM_METRIC_MAX =
-	    333, /* grows from driver to driver; a driver reads and writes the first count entries only */
+	/* rises from driver to driver; a driver reads and writes only the first `count` entries */
+	LL_NVML_GPM_METRIC_MAX = 333,
 };
 
 struct ll_nvml_gpm_metric {

@@ -1,5 +1,6 @@
 /*
- * nvml_prototypes.h - prototypes of NVML's own symbols, for who defines functions of these names: cuda_prototypes.h.
+ * nvml_prototypes.h - prototypes of NVML's own symbols, for files that define functions with these names (see
+ * cuda_prototypes.h).
  */
 #ifndef LOADLINE_ABI_NVML_PROTOTYPES_H
 #define LOADLINE_ABI_NVML_PROTOTYPES_H

@@ -16,7 +16,7 @@ static const struct {
     {"nvidia-smi -c DEFAULT", "loadline-simctl card all mode default"},
 };
 
-/* NULL: the driver is not simulated. What is no such option did not come from loadline. */
+/* Returns NULL if the driver is not simulated. A value that is not such an option was not set by loadline. */
 static const char *find_option(void)
 {
 	const char *option = getenv(LL_SIM_VARIABLE);
@@ -28,7 +28,7 @@ static const char *find_option(void)
 
 struct copy {
 	char *text;
-	size_t size, length; /* length: of the whole text, also if it does not fit */
+	size_t size, length; /* length: of the whole text, even if it does not fit */
 };
 
 static void append_text(struct copy *copy, const char *text, size_t length)
@@ -49,8 +49,8 @@ static bool is_opened(const char *text, const char *at)
 	return is_opened;
 }
 
-/* Adds the simulator's form of the command at `at`, and returns how much of the text that stands for. 0: there is none
- * that has to be changed. */
+/* Adds the simulator's form of the command at `at`, and returns the length of the text that it replaces. 0: no command
+ * there needs a change. */
 static size_t add_command(struct copy *copy, const char *option, const char *text, const char *at)
 {
 	size_t length = strlen(program);

@@ -1,11 +1,12 @@
 /*
- * advice.h - the commands that loadline prints for the user to type. Under the simulated driver each has --sim too.
+ * advice.h - the commands that loadline prints for the user to type. Under the simulated driver each of them gets --sim
+ * too.
  *
- * `loadline --sim=NAME` sets LOADLINE_SIM to its own option for this process and all that it starts, the libraries in
- * other people's programs included. The code that makes an advice does not know whether the card is simulated.
+ * `loadline --sim=NAME` sets LOADLINE_SIM to its own option, for this process and all that it starts, including the
+ * libraries in users' programs. The code that makes an advice does not know whether the card is simulated.
  *
- * A command of loadline is recognised at the beginning of a text, or behind one of: ` ' $( ": " "-- ", or the
- * Chinese colon.
+ * A command of loadline is recognised at the beginning of a text, or after one of: ` ' $( ": " "-- ", or the Chinese
+ * colon.
  */
 #ifndef LOADLINE_BASE_ADVICE_H
 #define LOADLINE_BASE_ADVICE_H

@@ -8,12 +8,13 @@
 #include <sys/types.h>
 
 /*
- * Writes the path of the group whose end would end the process: that of version 2, or if it is the root, the deepest
- * one of version 1. "/": no group but the root. Perhaps cut. 0: this process. -errno: /proc does not tell.
+ * Writes the path of the group whose end would end the process: the group of version 2, or if that is the root, the
+ * deepest group of version 1. "/": only the root. The path may be cut. pid 0: this process. -errno: /proc does not have
+ * it.
  */
 int ll_cgroup_read(pid_t pid, char *ret_path, size_t size);
 
-/* The same from the text of /proc/PID/cgroup, which is changed. */
+/* The same from the text of /proc/PID/cgroup. The function changes the text. */
 void ll_cgroup_choose(char *text, char *ret_path, size_t size);
 
 #endif

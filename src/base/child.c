@@ -27,14 +27,14 @@ void ll_child_group_signals(sigset_t *ret_set)
 		sigaddset(ret_set, group_signals[i]);
 }
 
-/* ---- in the child, between fork and exec: system calls alone ---- */
+/* ---- in the child, between fork and exec: only system calls ---- */
 
-/* What the child needs, made ready by its parent. */
+/* The data that the parent prepares for the child. */
 struct birth {
 	const struct ll_child *child;
-	int *fds; /* all that it gets, from 0 on */
+	int *fds; /* all descriptors of the child, from 0 on */
 	size_t count;
-	int tell_fd; /* exec's errno is written there */
+	int tell_fd; /* the child writes exec's errno there */
 	pid_t parent;
 	const char *path;
 	char *const *words, *const *environment;
@@ -47,7 +47,7 @@ static _Noreturn void tell_and_exit(int tell_fd, int code)
 	_exit(EXEC_FAILED);
 }
 
-/* Returns 0 or an errno. The descriptors go above all numbers that they shall get, and then down to those. */
+/* Returns 0 or an errno. The descriptors are first moved above all wanted numbers, and then to these numbers. */
 static int arrange_fds(struct birth *birth)
 {
 	int above = (int)birth->count + 1;
@@ -88,7 +88,7 @@ static void set_family(const struct birth *birth)
 		setpgid(0, 0);
 	if (birth->child->flags & LL_CHILD_MORTAL) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != birth->parent) /* it has ended before */
+		if (getppid() != birth->parent) /* the parent has ended before */
 			_exit(EXEC_FAILED);
 	}
 }
@@ -129,7 +129,7 @@ static int *list_fds(const struct ll_child *child)
 	return fds;
 }
 
-/* Returns 0 or the errno of what failed. */
+/* Returns 0 or the errno of the failure. */
 static int wait_for_exec(pid_t pid, int tell_fd, bool is_orphan)
 {
 	int code = 0;

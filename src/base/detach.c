@@ -14,12 +14,12 @@
 #include "base/err.h"
 #include "base/scope.h"
 
-/* What a detached process may know of its starter's environment: which simulated world it belongs to, and where the
- * user keeps what programs note for later (earlier/file.h). */
+/* The variables that a detached process keeps: the simulated world to which it belongs, and the folder of data for
+ * later runs (earlier/file.h). */
 static const char *const kept[] = {"LOADLINE_SIM_DIR", "XDG_STATE_HOME", "HOME"};
 enum { KEPT = sizeof kept / sizeof *kept };
 
-/* The soft limit of the stack is left: the kernel lays out memory otherwise if it is high. */
+/* The soft limit of the stack stays: if it is high, the kernel lays out memory in another way. */
 static const int raised[] = {RLIMIT_AS,     RLIMIT_CPU,   RLIMIT_DATA, RLIMIT_FSIZE,     RLIMIT_MEMLOCK,
 			     RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_RSS,  RLIMIT_SIGPENDING};
 
@@ -49,10 +49,11 @@ static void reset_schedule(void)
 	setpriority(PRIO_PROCESS, 0, 0);
 }
 
-/* The C library does not let go of the two signals that it uses itself (32, 33): an ancestor may ignore them. */
+/* The C library does not reset the two signals that it uses itself (32, 33). An ancestor may ignore them, so they are
+ * reset by the system call. */
 static void reset_signals(void)
 {
-	/* A kernel's sigaction of zeros, whatever the order of its members: SIG_DFL, no flags, no mask. */
+	/* A kernel's sigaction of zeros is SIG_DFL without flags or mask, whatever the order of its members. */
 	static const unsigned long by_default[16];
 	for (int i = 1; i < NSIG; i++)
 		syscall(SYS_rt_sigaction, i, by_default, NULL, (NSIG - 1) / 8);
@@ -68,7 +69,7 @@ void ll_detach_self(void)
 	reset_schedule();
 }
 
-/* ret_list points into the environment. */
+/* The entries of ret_list point into the environment. */
 static void list_variables(const char *ret_list[KEPT + 1])
 {
 	size_t used = 0;

@@ -8,7 +8,7 @@
 #include "base/translate.h"
 #include "base/utf8.h"
 
-/* What a caller who wants no text has been told: without it a failure with a hint would look like success to him. */
+/* The last code of this thread. Without it a caller that passes no err would get success from ll_err_hint. */
 static _Thread_local int last_code __attribute__((tls_model("initial-exec")));
 
 int ll_err_set(struct ll_err *err, int code, const char *fmt, ...)

@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-/* Asked with valid arguments it does not fail, so errno stays. RLIM_INFINITY is the largest number. */
+/* With valid arguments getrlimit does not fail, so errno is unchanged. RLIM_INFINITY is the largest number. */
 bool ll_file_limit_allows(uint64_t bytes)
 {
 	struct rlimit limit;

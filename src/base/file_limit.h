@@ -1,5 +1,5 @@
 /*
- * file_limit.h - how large a file this process may make.
+ * file_limit.h - the largest file that this process may write.
  *
  * A process that writes past the limit (ulimit -f, RLIMIT_FSIZE) gets SIGXFSZ, which ends it unless it handles the
  * signal. Our libraries set no handler in another program, so they do not write past the limit.
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether a file may have so many bytes. errno is kept. */
+/* Whether a file may have this size. Preserves errno. */
 bool ll_file_limit_allows(uint64_t bytes);
 
 #endif

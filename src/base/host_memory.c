@@ -37,7 +37,7 @@ static uint64_t read_number(const char *folder, const char *name)
 	return is_number && number < LARGEST_LIMIT ? number : UNLIMITED;
 }
 
-/* How a version of control groups names things. */
+/* The file names of each version of control groups. */
 static const struct ll_host_group_names {
 	const char *root, *limit, *usage, *inactive;
 } versions[] = {
@@ -46,8 +46,8 @@ static const struct ll_host_group_names {
     [LL_HOST_GROUP_V2] = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
 };
 
-/* Pages of files that the kernel takes back as soon as somebody needs memory, as free(1) and container runtimes count
- * them. */
+/* Returns the pages of files that the kernel can take back when memory is needed, as free(1) and container runtimes
+ * count them. */
 static uint64_t read_inactive(const char *folder, const char *key)
 {
 	char path[PATH_MAX], line[128];
@@ -75,7 +75,7 @@ void ll_host_add_group(const char *folder, enum ll_host_group_version version, s
 	memory->left_bytes = left < memory->left_bytes ? left : memory->left_bytes;
 }
 
-/* The group and all groups above it. */
+/* Adds the group and all groups above it. */
 static void add_groups(char *path, enum ll_host_group_version version, struct ll_host_group_memory *memory)
 {
 	char folder[PATH_MAX];

@@ -1,31 +1,32 @@
 /*
- * host_memory.h - how much memory the host has, and how much of it may be pinned. All in bytes, from /proc/meminfo and
- * the process's control groups (version 2, and the memory controller of version 1). What cannot be read counts as
- * without limit.
+ * host_memory.h - how much memory the host has, and how much of it may be pinned. All values are bytes, from
+ * /proc/meminfo and the process's control groups (version 2, and the memory controller of version 1). A value that
+ * cannot be read counts as unlimited.
  */
 #ifndef LOADLINE_BASE_HOST_MEMORY_H
 #define LOADLINE_BASE_HOST_MEMORY_H
 
 #include <stdint.h>
 
-/* All of the host's memory. */
+/* The host's whole memory. */
 uint64_t ll_host_memory_bytes(void);
 
-/* What the control groups of this process allow; UINT64_MAX: they have no limit. */
+/* The limit of this process's control groups; UINT64_MAX: none. */
 uint64_t ll_host_group_limit_bytes(void);
 
-/* What may be used now without swapping: the host's MemAvailable, and what the control groups still have. */
+/* Memory that can be used now without swapping: the host's MemAvailable, or what the control groups still allow if that
+ * is less. */
 uint64_t ll_host_available_bytes(void);
 
 /* For tests: adds one group's folder. A group without a limit changes nothing. Pages of files that the kernel can take
  * back at once (inactive_file) do not count as used. */
 enum ll_host_group_version { LL_HOST_GROUP_V1, LL_HOST_GROUP_V2 };
 struct ll_host_group_memory {
-	uint64_t limit_bytes, left_bytes; /* begin with UINT64_MAX */
+	uint64_t limit_bytes, left_bytes; /* initially UINT64_MAX */
 };
 void ll_host_add_group(const char *folder, enum ll_host_group_version version, struct ll_host_group_memory *memory);
 
-/* What is always left to others: a sixteenth of the host's memory, or of what the control groups allow. */
+/* Memory that is always left to other programs: a sixteenth of the host's memory, or of the control groups' limit. */
 uint64_t ll_host_reserve_bytes(void);
 
 #endif

@@ -51,7 +51,7 @@ void ll_log(enum ll_log_level level, const char *fmt, ...)
 	ll_utf8_mend(line);
 	n = strlen(line);
 	line[n++] = '\n';
-	/* A log that cannot be written must not stop the load; there is nobody to tell. */
+	/* A failed write must not stop the load, and there is nobody to report it to. */
 	ssize_t written = write(atomic_load(&log_fd), line, n);
 	(void)written;
 	errno = saved_errno;

@@ -1,8 +1,8 @@
 /*
- * log.h - log lines a person can read, on stderr or a file.
+ * log.h - log lines for users, on stderr or in a file.
  *
- * One line per event: "2026-01-31 12:00:00 INFO card 0: holding 50 %". Only
- * programs log; libraries return errors. Safe from several threads: a line is one write(2).
+ * One line per event: "2026-01-31 12:00:00 INFO card 0: holding 50 %". Only programs log; libraries return errors.
+ * Several threads may log: a line is one write(2).
  */
 #ifndef LOADLINE_BASE_LOG_H
 #define LOADLINE_BASE_LOG_H
@@ -12,7 +12,7 @@ enum ll_log_level { LL_LOG_ERROR, LL_LOG_WARN, LL_LOG_INFO, LL_LOG_DEBUG };
 /* Sets the level; LL_LOG_INFO at first. Lines above it are dropped. */
 void ll_log_set_level(enum ll_log_level level);
 
-/* Sets where lines go; stderr at first. The descriptor stays the caller's. */
+/* Sets the descriptor for lines; stderr at first. The caller keeps the descriptor. */
 void ll_log_set_fd(int fd);
 
 void ll_log(enum ll_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -35,7 +35,7 @@ LL_OLD(dlopen, dlopen, LL_OLD_GLIBC)
 LL_OLD(dlerror, dlerror, LL_OLD_GLIBC)
 LL_OLD(dlsym, dlsym, LL_OLD_GLIBC)
 #endif
-LL_OLD(fcntl64, fcntl, LL_OLD_GLIBC) /* the same, where off_t has 64 bits */
+LL_OLD(fcntl64, fcntl, LL_OLD_GLIBC) /* the same function, if off_t has 64 bits */
 LL_OLD(pthread_attr_setstacksize, pthread_attr_setstacksize, LL_OLD_GLIBC)
 LL_OLD(pthread_condattr_setclock, pthread_condattr_setclock, LL_OLD_GLIBC_3)
 LL_OLD(pthread_create, pthread_create, LL_OLD_GLIBC)

@@ -9,15 +9,16 @@
 
 enum { LL_PACKET_FDS = 64 }; /* descriptors in a packet, at most */
 
-/* Sends one packet with copies of the descriptors, which stay the caller's. Waits while the socket is full, unless it
- * is non-blocking: then -EAGAIN. -EPIPE or -ECONNRESET: the other side is gone; no signal comes. */
+/* Sends one packet with copies of the descriptors; the caller keeps its descriptors. Waits while the socket is full; a
+ * non-blocking socket returns -EAGAIN instead. -EPIPE or -ECONNRESET: the other side has closed the connection; no
+ * signal is sent. */
 int ll_packet_send(int fd, const void *bytes, size_t length, const int *fds, size_t fd_count);
 
 /*
- * Receives one packet of exactly that length. Descriptors that came with it are the caller's, closed on exec. Waits
- * unless waits is false: then -EAGAIN. -EPIPE: the other side is gone. -EMFILE: there were descriptors that this
- * process has no room for; those that came are closed, and the bytes are there. -EPROTO: a packet of another length, or
- * with more descriptors.
+ * Receives one packet of exactly that length. The caller owns its descriptors, which are closed on exec. Waits for a
+ * packet, unless waits is false: then -EAGAIN. -EPIPE: the other side has closed the connection. -EMFILE: this process
+ * has no room for the descriptors; those that arrived are closed, and the bytes are valid. -EPROTO: a packet of another
+ * length, or with more descriptors.
  */
 int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *ret_fds, size_t capacity,
 		      size_t *ret_fd_count);

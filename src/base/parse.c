@@ -26,7 +26,7 @@ static const struct unit byte_units[] = {
     {"G", GIB}, {"GiB", GIB}, {"T", TIB}, {"TiB", TIB}, {NULL, 0},
 };
 
-/* Units whose factor is 1000 or 1024, depending on who writes them. None is guessed. */
+/* Units whose factor is 1000 or 1024, depending on the writer. They are refused. */
 static const char *const doubtful_units[] = {"KB", "MB", "GB", "TB"};
 
 static const struct unit time_units[] = {
@@ -46,8 +46,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The end of "12" or "12.5" or ".5", or NULL: no sign, no blank, no exponent, no hex, no "inf", which strtod would
- * take. */
+/* Returns the end of "12", "12.5" or ".5"; NULL: there is no such number. Signs, blanks, exponents, hex and "inf" are
+ * refused, although strtod accepts them. */
 static const char *number_end(const char *text)
 {
 	const char *p = text;
@@ -72,7 +72,7 @@ static const struct unit *find_unit(const struct unit *units, compare_fn *compar
 	return NULL;
 }
 
-/* A number and its unit, exact for whole numbers. */
+/* Reads a number and its unit; exact for whole numbers. */
 static int scale_by_unit(const char *text, const struct unit *unit, uint64_t *ret_value, struct ll_err *err)
 {
 	errno = 0;
@@ -91,7 +91,7 @@ static int scale_by_unit(const char *text, const struct unit *unit, uint64_t *re
 	return 0;
 }
 
-/* A number with at most one known suffix. */
+/* Reads a number with at most one known suffix. */
 static int parse_double(const char *text, const char *suffix, const char *what, const char *example, double *ret_value,
 			struct ll_err *err)
 {

@@ -1,8 +1,8 @@
 /*
- * parse.h - the values users write, strict: the whole text must be the value.
+ * parse.h - reads values that users write. The whole text must be the value.
  *
- * Every function writes its result only on success and returns -EINVAL with "'abc': why"
- * otherwise; the caller wraps that with the option's name.
+ * Every function writes its result only on success. Otherwise it returns -EINVAL with "'abc': why", and the caller adds
+ * the name of the option.
  */
 #ifndef LOADLINE_BASE_PARSE_H
 #define LOADLINE_BASE_PARSE_H
@@ -11,19 +11,19 @@
 
 struct ll_err;
 
-/* "8G" = "8g" = "8GiB" = 2^33; K M G T with or without iB, in either case; a bare number is bytes. Fractions ("1.5G")
- * are taken. "8GB", which may mean 10^9, is refused with what to write instead. */
+/* "8G" = "8g" = "8GiB" = 2^33. K M G T with or without iB, in either case; a bare number is bytes. Fractions ("1.5G")
+ * are allowed. "8GB" may mean 10^9, so it is refused, and the error says what to write instead. */
 int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err);
 
 /* "500us" "300ms" "5s" "10m" "2h" "1d", also "1.5s"; a bare number is seconds. */
 int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err);
 
-/* "25%" or "25" or "12.5%": percent, anything finite >= 0; the caller checks the range. */
+/* "25%" or "25" or "12.5%": percent, any finite number >= 0; the caller checks the range. */
 int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err);
 
 /*
- * The same for a share of something, where 0.25 may be meant as a quarter: a number above 0 and below 1 needs its sign,
- * -EINVAL otherwise, with both readings.
+ * The same for a share, where 0.25 may mean a quarter. A number above 0 and below 1 needs the percent sign. Without it
+ * the result is -EINVAL, and the error names both readings.
  */
 int ll_parse_share(const char *text, double *ret_percent, struct ll_err *err);
 

@@ -64,7 +64,7 @@ int ll_process_of_peer(int socket_fd)
 	return ll_process_open(peer.pid);
 }
 
-/* Reads a file of /proc that is named from the folder `at`. Returns its length; -1: it cannot be read. */
+/* Reads a file of /proc, relative to the folder `at`. Returns its length; -1: it cannot be read. */
 static ssize_t read_text(int at, const char *name, char text[TEXT_SIZE])
 {
 	LL_SCOPE_CLOSE int fd = openat(at, name, O_RDONLY | O_CLOEXEC);
@@ -73,8 +73,8 @@ static ssize_t read_text(int at, const char *name, char text[TEXT_SIZE])
 	return length;
 }
 
-/* The line "Pid:" stands in the fdinfo of a pidfd alone. Returns -1 if the process has ended, 0 if it is not seen from
- * here, and -2 if the descriptor is no pidfd. */
+/* Only the fdinfo of a pidfd has the line "Pid:". Returns -1 if the process has ended, 0 if it is not visible here, and
+ * -2 if the descriptor is not a pidfd. */
 static int pid_of_pidfd(int fd)
 {
 	char path[PATH_SIZE], text[TEXT_SIZE];
@@ -103,7 +103,7 @@ bool ll_process_is_pidfd(int fd)
 	if (length < 0)
 		return false;
 	file[length] = '\0';
-	/* "anon_inode:[pidfd]", or "pidfd:[4711]" where pidfds have a file system of their own. */
+	/* "anon_inode:[pidfd]", or "pidfd:[4711]" if pidfds have their own file system. */
 	return strstr(file, "pidfd") && strchr(file, ':') && file[0] != '/';
 }
 

@@ -35,7 +35,7 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 	if (n <= 0)
 		return n ? -errno : -EIO;
 	buf[n] = '\0';
-	/* "pid (name) " comes before field 3. The name may have any letter, ')' too. */
+	/* "pid (name) " comes before field 3. The name may contain any character, including ')'. */
 	const char *end = strrchr(buf, ')');
 	if (!end || end[1] != ' ')
 		return -EIO;

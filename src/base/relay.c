@@ -12,7 +12,7 @@
 #include "base/scope.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* from a reading to the end of its writing */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held from a read to the end of its write */
 static int read_fd = -1, write_fd = -1;
 
 static void write_whole(const char *text, size_t length)
@@ -28,7 +28,7 @@ static void write_whole(const char *text, size_t length)
 	}
 }
 
-/* Copies what is there. Returns false if the pipe is empty. */
+/* Copies the contents of the pipe. Returns false if it is empty. */
 static bool copy_some(void)
 {
 	char text[4096];
@@ -56,7 +56,7 @@ static void *relay_main(void *arg)
 	return NULL;
 }
 
-/* The thread takes no signals. */
+/* The thread handles no signals. */
 static int start_thread(void)
 {
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /*
- * scope.h - cleanup attributes, which release what a variable holds when it goes out of scope.
+ * scope.h - cleanup attributes, which release a variable's resource at the end of its scope.
  */
 #ifndef LOADLINE_BASE_SCOPE_H
 #define LOADLINE_BASE_SCOPE_H
@@ -46,7 +46,8 @@ static inline void ll_scope_cancel(int *state)
 	pthread_mutex_t *scope_lock_ __attribute__((cleanup(ll_scope_unlock), unused)) = (m);                          \
 	pthread_mutex_lock(scope_lock_)
 
-/* Until the end of the scope the thread cannot be cancelled, because it would never release what it holds. */
+/* Until the end of the scope the thread cannot be cancelled, because a cancelled thread would not release its
+ * resources. */
 #define LL_SCOPE_NO_CANCEL                                                                                             \
 	int scope_cancel_ __attribute__((cleanup(ll_scope_cancel)));                                                   \
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &scope_cancel_)

@@ -7,7 +7,7 @@
 
 char ll_strbuf_empty[1];
 
-/* Room for extra more bytes and the NUL. */
+/* Makes room for `extra` more bytes and the NUL. */
 static bool make_room(struct ll_strbuf *sb, size_t extra)
 {
 	size_t needed;

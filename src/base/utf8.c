@@ -6,7 +6,8 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Not visible, or only a change of how others look (Unicode's classes Cf, Zl and Zp), or no characters at all. */
+/* Characters that are not visible or only change how others look (Unicode's classes Cf, Zl and Zp), and codes that are
+ * no characters. */
 static const struct range invisible[] = {
     {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},
@@ -31,7 +32,8 @@ static bool is_in(const struct range *table, size_t count, uint32_t character)
 
 /* ---- characters ---- */
 
-/* The length that the first byte tells, and the least character that needs so many bytes. 0: it is no first byte. */
+/* Returns the length that the first byte announces, and the smallest character of that length. 0: it is not a first
+ * byte. */
 static size_t length_of(unsigned char first, uint32_t *ret_bits, uint32_t *ret_least)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -73,7 +75,7 @@ bool ll_utf8_is_blank(uint32_t character)
 
 /* ---- texts ---- */
 
-/* Whether the text ends within this character, whose bytes so far are right. */
+/* Whether the text ends within this character. Its bytes so far are valid. */
 static bool is_cut(const char *text, size_t length)
 {
 	uint32_t bits, least;

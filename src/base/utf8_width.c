@@ -1,4 +1,4 @@
-/* How wide characters are. The preloaded libraries use utf8.c alone: the locale is their program's. */
+/* The width of characters. The preloaded libraries contain only utf8.c, because the locale belongs to their program. */
 #include <langinfo.h>
 #include <locale.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Two columns wide; for characters that the C library does not know. */
+/* Characters of two columns, for characters that the C library does not know. */
 static const struct range wide[] = {
     {0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
     {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd},

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { JOINED = LL_BUSY_SPANS / 2 }; /* so many of the oldest spans are joined if there are too many */
+enum { JOINED = LL_BUSY_SPANS / 2 }; /* number of the oldest spans that are joined if there are too many */
 
 static uint64_t least_of(uint64_t a, uint64_t b)
 {

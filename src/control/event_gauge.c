@@ -2,7 +2,7 @@
 
 #include "control/batch.h"
 
-/* The time at which an event reaches the card scatters by this much. */
+/* The scatter of the time at which an event reaches the card. */
 #define QUEUED_NS 300
 /* A longer distance has other work in it. The longest event that was seen took 3 us (doc/facts.md). */
 #define EVENT_MOST_NS 5000

@@ -1,17 +1,18 @@
 /*
- * event_gauge.h - how long a timing event keeps a card, from rows of events that were recorded one right after the
- * other.
+ * event_gauge.h - measures how long a timing event keeps a card, from rows of events that were recorded directly one
+ * after the other.
  *
- * The time depends on the machine (doc/facts.md). If an event waited while the card was at the one before, their
- * distance on the card's clock is that time. Otherwise the distance is the host's time, and says nothing. An event
- * waited if the host recorded it before the card reached the one before. To compare the two clocks, the card is taken
- * to have reached the first event at once; if it did not, even more events waited. A row from a host that is slower
- * than the card says nothing, and another row is wanted. Other programs' work may lie between two events, so the median
- * counts.
+ * The time depends on the machine (doc/facts.md). If an event waited in the queue while the card processed the event
+ * before, the distance of the two on the card's clock is that time. Otherwise the distance is time of the host, and has
+ * no meaning here. An event waited if the host recorded it before the card reached the event before. To compare the two
+ * clocks, the card is assumed to have reached the first event at once. If it did not, even more events waited. If the
+ * host was slower than the card, a row has no usable event, and another row is needed. Work of other programs may lie
+ * between two events, so the median counts.
  *
- * A waiting event may still have to be fetched from the host's memory. While several programs start, many events of a
- * card that needs 1.28 us took 2 to 2.5 us. But an event never takes longer than the smallest distance. So if two
- * events were closer than LL_BATCH_EVENT_NS, the card is not a slow one; until then further rows are wanted.
+ * The card may still have to read a waiting event from the host's memory. While several programs start, many events
+ * took 2 to 2.5 us on a card that needs 1.28 us. But an event never takes longer than the smallest distance. So if two
+ * events were closer than LL_BATCH_EVENT_NS, the card is not a slow one. Until such a pair is seen, further rows are
+ * needed.
  *
  * Pure arithmetic. Times are ns.
  */

@@ -11,18 +11,19 @@
 #define CHANGED_RATIO 0.05
 /* Own kernels ran in a window. */
 #define PRESENT_RATIO 0.002
-/* The mean has at most so many windows, 0.8 s. */
+/* The largest number of windows in the mean: 0.8 s. */
 #define MEAN_WINDOWS 4
-/* A change counts only after so many windows without one. Otherwise it is one of a program that works in bursts. */
+/* A change counts only after this many windows without a change. Otherwise it is taken for a program that works in
+ * bursts. */
 #define STEADY_WINDOWS 3
 /* Smaller changes of the duty get no segment of their own. */
 #define SAME_RATIO 0.0005
 /* After a change only the newest window counts for this long, because the others also change with the own part. */
 #define FOLLOW_NS (800 * LL_NS_PER_MS)
-/* The pacer may lose as much by itself. More is lost to others, which cannot take more than their part, or because the
- * host is short of processors. That ends suddenly, and the duty must not be too high then. */
+/* The most that the pacer may lose by itself. A larger loss goes to other programs, which cannot take more than their
+ * part, or comes from a lack of processors. That can end suddenly, and the duty must not be too high then. */
 #define OWN_LOSS_RATIO 0.05
-/* The duty by which a program shows what it takes beside own kernels. */
+/* The duty at which a program shows what it takes beside own kernels. */
 #define PROBE_RATIO 0.01
 
 static double clamp_between(double value, double min, double max)

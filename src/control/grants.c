@@ -11,9 +11,9 @@ static uint32_t cap_units(uint64_t units)
 }
 
 struct sums {
-	uint64_t charged; /* grants, or what is used if that is more; and what is leaving */
-	uint64_t kept;    /* the same without what may be taken from members */
-	uint64_t used;    /* by members */
+	uint64_t charged; /* sum of grants, or of used memory where that is larger, and of memory that is leaving */
+	uint64_t kept;    /* the same, without memory that may be taken from members */
+	uint64_t used;    /* sum of the members' used memory */
 };
 
 static uint32_t charged_by(const struct ll_grants_member *member)
@@ -21,7 +21,7 @@ static uint32_t charged_by(const struct ll_grants_member *member)
 	return larger_of(member->granted, member->used);
 }
 
-/* A promise beyond the grant is none. */
+/* The part of a promise beyond the grant does not count. */
 static uint32_t kept_by(const struct ll_grants_member *member)
 {
 	uint32_t promised = member->promised < member->granted ? member->promised : member->granted;
@@ -61,9 +61,9 @@ static struct ll_grants_step step_without_limit(const struct ll_grants *grants)
 	return (struct ll_grants_step){.kind = LL_GRANTS_REST};
 }
 
-/* ---- one that wants ---- */
+/* ---- a member that wants memory ---- */
 
-/* Takes what one of the others does not need: so much, or the half of it if that is more. */
+/* Reduces the unused grant of one of the others: by the missing units, or by half of it if that is more. */
 static struct ll_grants_step take_unused_of_others(const struct ll_grants *grants, size_t who, uint64_t missing)
 {
 	for (size_t i = 0; i < grants->count; i++) {
@@ -98,7 +98,7 @@ static struct ll_grants_step step_for(const struct ll_grants *grants, const stru
 	return (struct ll_grants_step){LL_GRANTS_REFUSE, who, 0};
 }
 
-/* The first want after that number. Returns count if there is none. */
+/* Returns the first want after that number; count: there is none. */
 static size_t next_want(const struct ll_grants *grants, uint64_t after)
 {
 	size_t found = grants->count;
@@ -126,9 +126,9 @@ static struct ll_grants_step step_for_wants(const struct ll_grants *grants, cons
 	}
 }
 
-/* ---- all together ---- */
+/* ---- all members ---- */
 
-/* Takes what a member does not use, as far as the sum is above the limit. */
+/* Reduces the unused grant of a member while the sum is above the limit. */
 static struct ll_grants_step step_shrink(const struct ll_grants *grants, uint64_t missing)
 {
 	for (size_t i = 0; i < grants->count; i++) {

@@ -108,8 +108,8 @@ struct ll_hold_input {
 	uint64_t now_ns;          /* never 0. A step backwards counts as no time. */
 	uint64_t foreign_seen_ns; /* when foreign work or a new process was last seen */
 	enum ll_hold_sensor foreign_sensor;
-	uint64_t
-	    looked_until_ns; /* foreign work up to here would have been seen; quiet time counts up to here. 0: now_ns */
+	/* foreign work up to here would have been seen; quiet time counts up to here. 0: now_ns */
+	uint64_t looked_until_ns;
 	uint64_t readings_seen_ns; /* when NVML's utilisation was last read */
 	double temperature_c;      /* NAN: unknown */
 	bool is_slowdown;

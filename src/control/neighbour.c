@@ -5,7 +5,7 @@ bool ll_neighbour_is_wanted(const struct ll_neighbour_view *card)
 	return card->is_claimed || card->used_bytes > card->moved_bytes + LL_NEIGHBOUR_QUIET_BYTES;
 }
 
-/* Room beside what is on its way there. */
+/* Returns the room of the card, without memory that is being copied there. */
 static uint64_t room_bytes(const struct ll_neighbour_view *card)
 {
 	uint64_t coming_bytes = card->moved_bytes > card->used_bytes ? card->moved_bytes - card->used_bytes : 0;

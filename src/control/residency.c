@@ -56,7 +56,7 @@ struct ll_residency_decision ll_residency_decide_by_hand(const struct ll_residen
 	return wait_until(again_ns);
 }
 
-/* ---- the order ---- */
+/* ---- the order of service ---- */
 
 struct scene {
 	const struct ll_residency_program *programs;
@@ -65,7 +65,7 @@ struct scene {
 	unsigned card_count;
 };
 
-/* The programs of a unit that wait, or the one that waits alone. */
+/* The programs of a unit that wait, or a single waiting program. */
 struct waiting {
 	size_t who[LL_RESIDENCY_CARDS];
 	size_t count;
@@ -107,7 +107,8 @@ static bool is_waiting(const struct ll_residency_program *program)
 	return ll_residency_wants_resume(program) || ll_residency_is_short(program) || ll_residency_is_stuck(program);
 }
 
-/* The first in the order of service that comes after `after`; count: there is none. after count: the first of all. */
+/* Returns the next waiting program in the order of service after `after`; count: there is none. If after is count, it
+ * returns the first. */
 static size_t next_waiting(const struct scene *scene, size_t after)
 {
 	const struct ll_residency_program *programs = scene->programs;
@@ -155,7 +156,7 @@ static bool can_be_served(struct scene *scene, const struct waiting *waiting)
 	return true;
 }
 
-/* When the waiting programs can be served on all of their cards. */
+/* Returns when the waiting programs can be served on all of their cards. */
 static uint64_t served_ns(struct scene *scene, const struct waiting *waiting)
 {
 	uint64_t latest_ns = 0;
@@ -270,7 +271,7 @@ static struct ll_residency_decision decide_about(struct scene *scene, size_t who
 		return wait_until(UINT64_MAX);
 	bool can_be = can_be_served(scene, &waiting);
 	if (can_be && delays_front(scene, &waiting)) {
-		if (ll_residency_is_stuck(&scene->programs[who])) /* it uses memory that becomes free nevertheless */
+		if (ll_residency_is_stuck(&scene->programs[who])) /* even so, it uses memory that becomes free */
 			ll_residency_card_keep_room(card_of(scene, &scene->programs[who]), &scene->programs[who]);
 		return wait_until(UINT64_MAX);
 	}

@@ -95,8 +95,8 @@ struct ll_residency_program {
 	bool is_silent;         /* it does not do what was requested: nobody waits for it, and no room is kept for it */
 	bool is_within;         /* its tenant has a request, and is charged no more than that */
 	bool wants;             /* it is away, and a thread of it waits to use the card */
-	uint64_t
-	    short_bytes; /* an allocation of this size waits for room; 0: none. The program may be evicted meanwhile */
+	/* an allocation of this size waits for room; 0: none. The program may be evicted meanwhile */
+	uint64_t short_bytes;
 	uint64_t want_since_ns; /* since when wants or short_bytes is set */
 	uint64_t here_since_ns; /* when its memory last came to the card */
 	uint64_t idle_since_ns; /* 0: it works */

@@ -1,6 +1,6 @@
 #include "control/residency_card.h"
 
-/* ---- who waits ---- */
+/* ---- waiting programs ---- */
 
 bool ll_residency_wants_resume(const struct ll_residency_program *program)
 {
@@ -48,7 +48,7 @@ bool ll_residency_goes_before(const struct ll_residency_program *a, const struct
 								    : a->want_since_ns < b->want_since_ns;
 }
 
-/* ---- who leaves ---- */
+/* ---- evictions ---- */
 
 /* Memory of programs whose eviction has begun. */
 static uint64_t going_bytes(const struct ll_residency_card *card)
@@ -234,10 +234,10 @@ bool ll_residency_may_go_on(const struct ll_residency_program *programs, size_t 
 	return is_first || free_bytes > front_bytes;
 }
 
-/* ---- when ---- */
+/* ---- times ---- */
 
-/* When programs with so many bytes together may be evicted for the waiting one. UINT64_MAX: it is not known, because a
- * program is needed whose last eviction failed. */
+/* Returns when programs with that much memory together may be evicted for the waiting one. UINT64_MAX: unknown, because
+ * a program is needed whose last eviction failed. */
 static uint64_t have_left_ns(const struct ll_residency_card *card, const struct ll_residency_program *waiting,
 			     uint64_t bytes)
 {
@@ -330,8 +330,8 @@ bool ll_residency_card_can_serve(const struct ll_residency_card *card, const str
 	return needed_bytes(card, waiting) <= card->room.soon_bytes + movable_bytes(card, waiting);
 }
 
-/* It is not sure while a program resumes or has a grant that it has not used, because that memory may be evicted again.
- * Room that is kept for programs in front counts too, for the same reason. */
+/* The result is false while a program resumes or has an unused grant, because that memory may be evicted again. For the
+ * same reason, room that is kept for programs in front counts as available. */
 bool ll_residency_card_is_hopeless(const struct ll_residency_card *card, const struct ll_residency_program *waiting)
 {
 	struct ll_residency_card whole = *card;

@@ -5,11 +5,11 @@
  * make room. */
 #define SLACK_BYTES (LL_RESIDENCY_MARGIN_BYTES / 8)
 
-/* Members of a unit do the same, or are about to. */
+/* Members of one unit are on the same side, or are about to be. */
 enum side {
 	SIDE_HERE,
-	SIDE_GOING,  /* requested to evict, or evicting */
-	SIDE_COMING, /* resuming, or staying away after all */
+	SIDE_GOING,  /* eviction requested or running */
+	SIDE_COMING, /* resuming, or freeing its memory again */
 	SIDE_OUT,
 };
 
@@ -35,7 +35,7 @@ static enum side own_side(const struct ll_residency_member *member)
 	}
 }
 
-/* ---- who belongs together ---- */
+/* ---- units ---- */
 
 /* Its memory on the card. */
 static uint64_t card_bytes(const struct ll_residency_program *rule)
@@ -72,8 +72,8 @@ static bool is_too_large(const struct ll_residency_member *members, size_t count
 	return processes > 1 && needs_bytes + SLACK_BYTES > has_bytes;
 }
 
-/* What has been measured of a card, and what programs have said of their moves, are not of the same moment. Those that
- * were asked to leave together are so until they have. */
+/* The measured memory of a card and the reports of its programs are not of the same moment while memory moves. Members
+ * of a gather count as moving until they are evicted. */
 static bool is_moving(const struct ll_residency_program *rule)
 {
 	bool is_coming = rule->state == LL_RESIDENCY_RESUMING && !rule->lacks_room;
@@ -90,7 +90,7 @@ static bool is_any_moving(const struct ll_residency_member *members, size_t coun
 	return false;
 }
 
-/* Sets it for the first member of a job. While it is not known it is as before. */
+/* Sets is_loose for the first member of a job. While it is unknown, the former value stays. */
 static void decide_loose(struct ll_residency_member *members, size_t count, size_t first, const uint64_t *free_bytes,
 			 bool is_settled, uint64_t now_ns)
 {
@@ -115,7 +115,7 @@ static void decide_loose(struct ll_residency_member *members, size_t count, size
 	member->is_unsure = !is_known;
 }
 
-/* Of the same job, or of the same process if the job is loose. */
+/* Whether two members belong to the same job, or to the same process if the job is loose. */
 static bool are_of_one_unit(const struct ll_residency_member *a, const struct ll_residency_member *b)
 {
 	if (a == b)
@@ -181,7 +181,7 @@ static void number_units(struct ll_residency_member *members, size_t count, cons
 	}
 }
 
-/* ---- what holds for all of a unit ---- */
+/* ---- the state of a unit ---- */
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -229,7 +229,7 @@ static void add_common(struct ll_residency_program *unit, const struct ll_reside
 	unit->retry_ns = max_u64(unit->retry_ns, rule->retry_ns);
 }
 
-/* Returns what all members of the unit have in common. Its bytes are left 0: they differ from card to card. */
+/* Returns the common state of all members of the unit. Its bytes stay 0, because they differ from card to card. */
 static struct ll_residency_program common_of(const struct ll_residency_member *members, size_t count, unsigned unit)
 {
 	struct ll_residency_program common = {
@@ -327,7 +327,7 @@ static bool has_program(const struct ll_residency_member *members, size_t at)
 	return false;
 }
 
-/* A unit that has not moved yet: its moves on several cards run at the same time, so the longest counts. */
+/* The unit has not moved yet. Its moves on several cards run at the same time, so the longest estimate counts. */
 static void estimate_moves(struct ll_residency_program *programs, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -361,7 +361,7 @@ size_t ll_residency_units_join(struct ll_residency_member *members, size_t count
 	return made;
 }
 
-/* ---- a member does what its unit does ---- */
+/* ---- following the unit ---- */
 
 struct unit_states {
 	bool is_any_staying, is_any_held;

@@ -39,7 +39,7 @@ uint64_t ll_slices_own_ns(const struct ll_slices *slices, uint64_t start_ns, uin
 	if (end_ns <= start_ns)
 		return 0;
 	uint64_t own_ns = 0;
-	if (end_ns - start_ns > REACH_NS) { /* the older part counts like the known one */
+	if (end_ns - start_ns > REACH_NS) { /* the older part counts like the known part */
 		uint64_t near_ns = ll_slices_own_ns(slices, end_ns - REACH_NS, end_ns);
 		return (uint64_t)((double)(end_ns - start_ns) * (double)near_ns / (double)REACH_NS);
 	}

@@ -1,9 +1,9 @@
 /*
- * slices.h - how much of the time in which a program had work on a card was its own.
+ * slices.h - computes which part of a time in which a program had work on a card was the program's own.
  *
  * If several contexts have work on a card, the card runs them in time slices, and each of them sees the whole time
- * pass. Turns (turns.h) keep that rare: it happens after a new program met a long queue, and beside kernels that are
- * longer than any program waits. Each program then counts an equal part.
+ * pass. Each program then counts an equal part. Visits (visits.h) make that rare. It happens after a new program met a
+ * long queue, and beside kernels that are longer than any program waits.
  *
  * One object per observer, for the last LL_SLICE_BINS bins of time. Pure arithmetic. Times are ns of one clock.
  */
@@ -18,9 +18,9 @@ enum { LL_SLICE_BINS = 64 };
 struct ll_slices {
 	struct {
 		uint64_t number;           /* the bin is number * LL_SLICE_BIN_NS */
-		uint64_t told_ns, ours_ns; /* the part of it that was noted, and our part of that */
+		uint64_t told_ns, ours_ns; /* the noted part of the bin, and our part of that */
 	} bins[LL_SLICE_BINS];
-	uint64_t noted_ns;  /* the last note; 0: none */
+	uint64_t noted_ns;  /* time of the last note; 0: none */
 	uint64_t others_ns; /* the others' part of all noted time */
 };
 

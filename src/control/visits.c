@@ -16,9 +16,9 @@ uint64_t ll_visits_come_back_ns(uint64_t virtual_ns, uint64_t least_ns, unsigned
 	return virtual_ns > floor_ns ? virtual_ns : floor_ns;
 }
 
-/* ---- who is next ---- */
+/* ---- the next visit ---- */
 
-/* Contenders that are compared with each other: the others, and before them self, if it is one of them. */
+/* Contenders that are compared with each other: self, if it is one of them, then the others. */
 struct set {
 	const struct ll_contender *self, *others;
 	size_t count;
@@ -36,7 +36,7 @@ static unsigned lighter_permille(unsigned a_permille, unsigned b_permille)
 	return a_permille < b_permille ? a_permille : b_permille;
 }
 
-/* The head start of a gang is added to whoever has no gang turn, so that no virtual time is below zero. */
+/* The head start of a gang is added to each contender without a gang turn, so that no virtual time is negative. */
 static uint64_t standing_ns(const struct ll_contender *contender, unsigned lightest_permille)
 {
 	return contender->virtual_ns +
@@ -67,7 +67,7 @@ static bool may_go(const struct ll_contender *contender)
 
 struct order {
 	unsigned lightest_permille;
-	unsigned highest_rank; /* of those that may go: the smallest */
+	unsigned highest_rank; /* the smallest rank of the contenders that may go */
 };
 
 static struct order order_of(const struct set *set)
@@ -87,8 +87,8 @@ static bool has_waited_too_long(const struct ll_contender *contender, unsigned h
 	return contender->waited_ns >= (highest_rank < contender->rank ? LL_VISIT_STARVED_NS : LL_VISIT_PATIENCE_NS);
 }
 
-/* Whether a contender has waited for too long depends on all contenders, not on the one it is compared with: else the
- * order would not be one, and a contender that has not waited could go before a higher class. */
+/* Whether a contender has waited for too long depends on all contenders, not on the one that it is compared with.
+ * Otherwise the relation would not be an order, and a contender that has not waited could go before a higher class. */
 static bool goes_before(const struct ll_contender *a, const struct ll_contender *b, const struct order *order)
 {
 	bool is_a_late = has_waited_too_long(a, order->highest_rank);
@@ -100,7 +100,8 @@ static bool goes_before(const struct ll_contender *a, const struct ll_contender 
 	return a_ns != b_ns ? a_ns < b_ns : a->waited_ns > b->waited_ns;
 }
 
-/* The first of equals: else each of two that are equal would leave a free card to the other. */
+/* Of equal contenders the first is chosen. Otherwise each of two equal contenders would leave a free card to the
+ * other. */
 static size_t best_of(const struct set *set)
 {
 	size_t best = set->count;
@@ -145,7 +146,7 @@ bool ll_visits_is_service(const struct ll_contender *giver, const struct ll_cont
 	       (giver && giver->has_tokens && giver->rank < contenders[next].rank);
 }
 
-/* ---- when a visit ends ---- */
+/* ---- the end of a visit ---- */
 
 static uint64_t earlier_ns(uint64_t a, uint64_t b)
 {
@@ -157,7 +158,8 @@ static uint64_t later_ns(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* How much longer the visit lasts until its contender has had as much as the best of the others. */
+/* Returns how much longer the visit lasts until its contender has had as much GPU time, by weight, as the best
+ * other. */
 static uint64_t until_even_ns(const struct ll_contender *visited, const struct ll_contender *best)
 {
 	if (visited->virtual_ns >= best->virtual_ns)
@@ -165,7 +167,8 @@ static uint64_t until_even_ns(const struct ll_contender *visited, const struct l
 	return (best->virtual_ns - visited->virtual_ns) * visited->weight_permille / PERMILLE;
 }
 
-/* The length at which the visit ends for want of work. A lower class would be visited in each pause of its host. */
+/* Returns the length at which the visit ends with an empty queue. A lower class would otherwise be visited in each
+ * pause of the contender's host. */
 static uint64_t empty_end_ns(const struct ll_contender *visited, const struct ll_contender *best, uint64_t visited_ns,
 			     uint64_t queue_empty_ns)
 {
@@ -190,15 +193,15 @@ uint64_t ll_visits_end_ns(const struct ll_contender *visited, const struct ll_co
 	return earlier_ns(end_ns, later_ns(quantum_ns, visited_ns + until_even_ns(visited, best)));
 }
 
-/* Work of the same tenant on another card may need the next launch here in order to end. */
+/* Work of the same tenant on another card may need the next launch here to complete. */
 static bool has_work(const struct ll_visit *visit)
 {
 	return !visit->queue_is_empty || visit->has_busy_sibling || visit->has_work_elsewhere ||
 	       visit->self->has_gang_turn;
 }
 
-/* Whether the best of the others is a gang that is visited on its first card: its kernels there spin until they run
- * here too, so no quantum is waited for. The virtual times have the head starts. */
+/* Whether the best other contender is a gang that is visited on its first card. Its kernels there spin until they run
+ * here too, so it does not wait for the end of the quantum. The virtual times include the head starts. */
 static bool is_awaited_elsewhere(const struct ll_contender *visited, const struct ll_contender *best)
 {
 	return best->has_gang_turn && !visited->has_gang_turn && best->rank == visited->rank &&
@@ -226,7 +229,7 @@ static bool is_over(const struct ll_visit *visit, const struct ll_contender *bes
 	return ll_visits_end_ns(&visited, &other, visit->visited_ns, queue_empty_ns) <= visit->visited_ns;
 }
 
-/* The visited would launch by now if it had anything to launch. */
+/* Whether the visited contender is out of work: it would have launched by now. */
 static bool is_out_of_work(const struct ll_visit *visit)
 {
 	return visit->queue_is_empty && !visit->has_work_elsewhere && visit->queue_empty_ns >= LL_VISIT_GRACE_WAITS_NS;

@@ -1,8 +1,8 @@
 /*
- * books.h - who there is: tenants, their jobs, the jobs' processes.
+ * books.h - the list of tenants, their jobs, and the jobs' processes.
  *
- * A tenant is a name of one user, or a single job without one. A job is what one `run` started. The books are plain
- * data: no clock, no sockets. The descriptors in them are closed when their row goes.
+ * A tenant is a name of one user, or a single job without a name. A job is what one `run` started. The books are plain
+ * data, without clock or sockets. They close a row's descriptors when they remove the row.
  */
 #ifndef LOADLINE_DAEMON_BOOKS_H
 #define LOADLINE_DAEMON_BOOKS_H
@@ -31,41 +31,41 @@ struct ll_job_process {
 
 struct ll_job {
 	struct ll_job *next;
-	uint64_t number; /* grows: a job that comes later has a higher one */
+	uint64_t number; /* rises: a later job has a higher number */
 	struct ll_job_facts facts;
 	struct ll_tenant *tenant;
 	struct ll_job_process *processes;
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */
 	struct ll_job_pages pages;
 	struct ll_job_claims *claims; /* claims.h */
-	void *keeper;                 /* of the server: what watches the job; NULL: nothing yet */
+	void *keeper;                 /* owned by the server: it watches the job; NULL: nothing yet */
 };
 
 struct ll_books {
-	struct ll_tenant *tenants; /* in the order in which they came */
+	struct ll_tenant *tenants; /* in the order of their creation */
 	struct ll_job *jobs;       /* in the order of their numbers */
 	uint64_t last_job, last_tenant;
 	uint32_t tenant_count, job_count, process_count;
 };
 
 /*
- * Adds a job, and its tenant if there is none of that name and user. It has no processes yet. -EEXIST: there is a job
- * with this token. -ENOMEM.
+ * Adds a job without processes. Adds its tenant if that user has none of that name. -EEXIST: there is a job with this
+ * token. -ENOMEM.
  */
 int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struct ll_job **ret_job);
 
-/* Adds a process; the descriptor becomes the books'. -ENOMEM: it stays the caller's. */
+/* Adds a process. The books own the descriptor. -ENOMEM: the caller keeps it. */
 int ll_books_add_process(struct ll_books *books, struct ll_job *job, int fd, uint32_t role);
 
 struct ll_job *ll_books_find(const struct ll_books *books, const uint64_t token[2]);
 
-/* By token[0] alone, which the job's processes know. */
+/* Finds a job by token[0] alone, which the job's processes know. */
 struct ll_job *ll_books_find_id(const struct ll_books *books, uint64_t id);
 
-/* Removes the job with its processes, and its tenant if it was the last job. Closes their descriptors. */
+/* Removes the job with its processes, and closes their descriptors. Removes the tenant if this was its last job. */
 void ll_books_remove(struct ll_books *books, struct ll_job *job);
 
-/* The first job with a higher number. NULL: there is none. */
+/* Returns the first job with a higher number; NULL: there is none. */
 struct ll_job *ll_books_after(const struct ll_books *books, uint64_t number);
 struct ll_tenant *ll_books_tenant_after(const struct ll_books *books, uint64_t number);
 

@@ -1,4 +1,5 @@
-/* What each message does. False everywhere: it is wrong here, and the connection ends. */
+/* Handles each message. Functions that return bool return false if the message is not allowed here; the connection is
+ * then closed. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,7 +32,7 @@ static bool read_peer(const struct ll_connection *connection, struct ucred *ret_
 	return getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &length) == 0;
 }
 
-/* A process may speak for itself alone. One that is not seen from here is believed. */
+/* A process may act only for itself. If the daemon does not see the process, it trusts the message. */
 static bool is_of_peer(const struct ll_connection *connection, int process_fd)
 {
 	struct ucred peer;
@@ -69,8 +70,8 @@ static void refuse_right(struct ll_connection *connection)
 	ll_connection_refuse(connection, -EPERM, "the job is another user's");
 }
 
-/* For the monitor to keep, and to give to the next daemon. A monitor of another user gets orders that it cannot write;
- * the next daemon has the uid of this one, and opens them anew. */
+/* The descriptors are for the monitor to keep, and to pass to the next daemon. A monitor of another user gets read-only
+ * orders. The next daemon has the uid of this one, and reopens them. */
 static void accept_monitor(struct ll_connection *connection, const struct ll_job *job)
 {
 	int fds[2] = {job->pages.page_fd, job->pages.orders_fd};
@@ -245,7 +246,8 @@ static bool handle_watch(struct ll_connection *connection)
 
 /* ---- processes ---- */
 
-/* What the process adds to its clock to have this one's. The upper half of `namespaces` is of the time namespace. */
+/* Returns the number that the process adds to its clock to get the daemon's clock. The upper half of `namespaces`
+ * identifies the time namespace. */
 static int64_t clock_ahead_ns(const struct ll_server *server, const struct ll_message_claim *claim)
 {
 	enum { TIME_SHIFT = 32 };
@@ -288,7 +290,8 @@ static const char *reason_of(int code)
 	}
 }
 
-/* A process belongs to the job whose token it knows. The monitor of a job may come a moment after its processes. */
+/* A process belongs to the job whose token it knows. The monitor of a job may register it a moment after its processes
+ * connect. */
 static bool handle_claim(struct ll_connection *connection, const struct ll_message_claim *message)
 {
 	struct ll_server *server = connection->server;
@@ -313,7 +316,7 @@ static bool handle_claim(struct ll_connection *connection, const struct ll_messa
 	return true;
 }
 
-/* NULL: the slot was taken away a moment ago, or is another process's. */
+/* Returns NULL if the slot was just released, or is another process's. */
 static struct ll_job_claim *find_own(const struct ll_connection *connection, const struct ll_message_slot *message)
 {
 	const struct ll_user *user = connection->user;
@@ -329,7 +332,7 @@ static bool handle_leave(struct ll_connection *connection, const struct ll_messa
 	return true;
 }
 
-/* What processes had that nobody watches, and that have ended, may be what is wanted. */
+/* Processes that are not watched may have ended: their memory may satisfy the want. */
 static bool handle_wake(struct ll_connection *connection, const struct ll_message_slot *message)
 {
 	struct ll_job_claim *claim = find_own(connection, message);
@@ -342,18 +345,18 @@ static bool handle_wake(struct ll_connection *connection, const struct ll_messag
 	return true;
 }
 
-/* ---- memory that leaves its card ---- */
+/* ---- moves of memory ---- */
 
 static bool handle_evictable(struct ll_connection *connection, const struct ll_message_move *message)
 {
-	connection->has_read = true; /* whoever knows the job's token belongs to it */
+	connection->has_read = true; /* a process that knows the job's token belongs to the job */
 	int rc = ll_residency_join(connection->server, connection, message);
 	if (rc)
 		ll_connection_refuse(connection, rc, reason_of(rc));
 	return true;
 }
 
-/* What a process says of the memory that it shares. The key is what others need to know. */
+/* Messages of a process about memory that it shares. Another process needs only the key. */
 static bool handle_share(struct ll_connection *connection, const union ll_message *message, int *fds, size_t count)
 {
 	struct ll_shares *shares = &connection->server->residency.shares;
@@ -366,7 +369,7 @@ static bool handle_share(struct ll_connection *connection, const union ll_messag
 	return true;
 }
 
-/* ---- all ---- */
+/* ---- all messages ---- */
 
 static bool call_of_process(struct ll_connection *connection, const union ll_message *message)
 {

@@ -1,13 +1,14 @@
-/* How the jobs of a card get on beside each other: counted once a second, into their orders (protocol/company.h). */
+/* Counts once a second how fast the jobs of a card run beside each other, and writes that into their orders
+ * (protocol/company.h). */
 #include <string.h>
 
 #include "base/clock.h"
 #include "daemon/card_state.h"
 #include "protocol/company.h"
 
-/* Of more jobs that want one card nothing is counted. */
+/* If more jobs want one card, nothing is counted. */
 enum { MOST = 16 };
-/* Between two looks that are further apart somebody may have come and gone. */
+/* If two looks are further apart, a job may have come and gone between them, so the time is not counted. */
 #define LOOK_MOST_NS (3 * LL_NS_PER_S)
 
 struct member {
@@ -16,7 +17,7 @@ struct member {
 	enum ll_way way;
 };
 
-/* What the job completed since the last look; *ret_wants: it has launches that wait or run. */
+/* Returns the launches that the job completed since the last look. *ret_wants: it has launches that wait or run. */
 static uint64_t look_at_claims(const struct ll_card_job *job, bool *ret_wants)
 {
 	uint64_t launches = 0;
@@ -34,7 +35,7 @@ static uint64_t look_at_claims(const struct ll_card_job *job, bool *ret_wants)
 	return launches;
 }
 
-/* Those that worked, or want to. Returns how many there are, also beyond MOST. */
+/* Finds the jobs that worked or want to work. Returns their number, which may exceed MOST. */
 static size_t find_members(struct ll_served_card *card, struct member members[MOST])
 {
 	size_t count = 0;
@@ -53,8 +54,8 @@ static size_t find_members(struct ll_served_card *card, struct member members[MO
 	return count;
 }
 
-/* Programs of several users do not learn of each other. Where some share by slices and others by space, neither way is
- * told apart. */
+/* Programs of different users do not learn of each other. If some jobs share by slices and others by space, the company
+ * cannot be assigned to one way. */
 static bool can_be_counted(const struct member *members, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -89,7 +90,7 @@ static void name_others(const struct member *members, size_t count, size_t one, 
 	}
 }
 
-/* The row of the same company, or an empty one, or that of the shortest. */
+/* Returns the row of the same company, else an empty row, else the row with the shortest time. */
 static struct ll_orders_company *find_row(const struct ll_card_job *job, const struct ll_company *company,
 					  struct ll_company *ret_found)
 {
@@ -133,7 +134,7 @@ static void forget_company(struct ll_card_job *job)
 	job->others = job->company_ns = job->company_launches = 0;
 }
 
-/* Counted is the time between two looks at which the same wanted the card. */
+/* Counts the time between two looks if the same jobs wanted the card at both. */
 static void note_company(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct member members[MOST];

@@ -1,5 +1,5 @@
-/* Decisions for a card: what the claims post goes into the rule's books, the rule decides, and the claims are told.
- * And: when the card is to be decided for again. */
+/* Decisions for a card: the posts of the claims are copied into the rule's state, the rule decides, and the decision is
+ * sent to the claims. This file also computes when to decide again. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,21 +10,21 @@
 #include "daemon/share/decide.h"
 #include "daemon/share/gang.h"
 
-/* While others wait, the holder is looked at each ms, and all others so often. */
+/* While others wait, the holder is looked at every TICK_NS, and all other claims every ALL_NS. */
 #define TICK_NS LL_NS_PER_MS
 #define ALL_NS (10 * LL_NS_PER_MS)
-/* Nobody is held. A program that is stopped counts no more after this time. */
+/* When no claim is held, the next look follows after this time. A program that is stopped no longer counts after it. */
 #define CALM_NS (100 * LL_NS_PER_MS)
 /* A launch that was refused for a debt goes on when the account holds this much (shim/time/flow_tick.c). */
 #define IN_HAND_NS INT64_C(1000000)
-/* The turn comes to one and goes on to another: not for ever at one moment. */
+/* The turn may pass from one claim to the next within one decision; the number of rounds is limited. */
 enum { MOST_ROUNDS = 4 };
 #define PAIR_PAUSE_NS UINT64_C(100)
 
-/* ---- what the page says ---- */
+/* ---- reading the page ---- */
 
-/* Nobody can use the card for longer than time passes. The margin is for clocks; the first second for a kernel that
- * began before the job came. */
+/* A job cannot use the card for longer than the time that has passed. The margin is for clocks; the first second is for
+ * a kernel that began before the job joined. */
 static uint64_t allowed_launch_ns(struct ll_card_job *job, uint64_t now_ns)
 {
 	uint64_t ns = ll_share_elapsed_ns(job->allowed_at_ns, now_ns);
@@ -105,7 +105,7 @@ static struct ll_card_job *find_job(const struct ll_cards *cards, const char *uu
 	return job ? ll_card_job_of(job) : NULL;
 }
 
-/* Returns the job on its first card; NULL: it is not there. */
+/* Returns the job on its first card; NULL: the job is not there. */
 static struct ll_share_job *first_of(struct ll_card_claim *claim)
 {
 	const struct ll_cards *cards = claim->job->card->cards;
@@ -115,7 +115,7 @@ static struct ll_share_job *first_of(struct ll_card_claim *claim)
 	return claim->first && claim->first != claim->job ? &claim->first->share : NULL;
 }
 
-/* Both cards are to be decided for soon. */
+/* Both cards must be decided about again soon. */
 static void note_exchange(struct ll_card_claim *claim)
 {
 	claim->job->card->has_exchange = claim->first->card->has_exchange = true;
@@ -133,7 +133,7 @@ static void look_at_gangs(struct ll_served_card *card, uint64_t now_ns)
 
 /* ---- decisions ---- */
 
-/* A debt is paid while its job rests, too: the job does not want the card before it is. */
+/* A debt is also paid off while its job rests: the job does not want the card before that. */
 static bool earns_tokens(const struct ll_share_job *job)
 {
 	int64_t half_ns = job->cap_permille ? ll_tokens_most_ns(job->cap_permille) / 2 : 0;
@@ -154,7 +154,8 @@ static void look_at_claim(struct ll_share_claim *share, uint64_t now_ns)
 	ll_card_claim_of(share)->has_looked = true;
 }
 
-/* Looks at those that are due. True: the turn has changed, or the holder is about to give it away: then all are. */
+/* Looks at the claims that are due. Returns true if the turn has changed or the holder is about to give it away; then
+ * all claims are looked at. */
 static bool look_at_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	struct ll_share_claim *holder = card->share.holder;
@@ -175,7 +176,8 @@ static void decide_card(struct ll_served_card *card, uint64_t now_ns)
 		card->is_changed = true;
 }
 
-/* Those that were looked at are told, also if the look found that nothing more is due: a debt that is paid, for one. */
+/* Writes the orders of the claims that were looked at. That includes claims for which nothing more is due, such as one
+ * whose debt is paid. */
 static void tell_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH(&card->share, share)
@@ -188,14 +190,14 @@ static void tell_claims(struct ll_served_card *card, uint64_t now_ns)
 	card->is_woken = card->is_changed = false;
 }
 
-/* ---- when it is to be decided anew ---- */
+/* ---- when to decide again ---- */
 
 static uint64_t sooner_ns(uint64_t due_ns, uint64_t at_ns, uint64_t now_ns)
 {
 	return at_ns > now_ns && at_ns < due_ns ? at_ns : due_ns;
 }
 
-/* A visit ends at one of these moments if nothing changes, as far as times of the rule go (control/visits.h). */
+/* Returns when a visit ends if nothing changes, by the times of the rule (control/visits.h). */
 static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
 {
 	const struct ll_share_claim *holder = card->holder;
@@ -216,7 +218,7 @@ static uint64_t visit_due_ns(const struct ll_share_card *card, uint64_t now_ns)
 }
 
 struct crowd {
-	unsigned jobs; /* that want the card, up to 2 */
+	unsigned jobs; /* number of jobs that want the card, at most 2 */
 	bool has_unresponsive, has_capped;
 };
 
@@ -237,9 +239,9 @@ static struct crowd count_crowd(const struct ll_share_card *card)
 	return crowd;
 }
 
-/* A decision for all claims is made no sooner than this after the one before it. It costs some 5 ns for each pair of a
- * claim and one that wants the card, and shall not take more than a twentieth of the time: with 64 claims that all want
- * the card, once in 0.4 ms. The holder, and each claim that sends WAKE, are looked at at once. */
+/* The pause between two decisions for all claims. Such a decision costs about 5 ns for each pair of a claim and a claim
+ * that wants the card, and must not take more than a twentieth of the time: with 64 claims that all want the card, one
+ * in 0.4 ms. The holder, and each claim that sends WAKE, are looked at without a pause. */
 static uint64_t pause_ns(const struct ll_served_card *card)
 {
 	uint64_t wanting = 0;
@@ -272,7 +274,7 @@ static uint64_t find_due_ns(struct ll_served_card *card, uint64_t now_ns)
 	return due_ns;
 }
 
-/* ---- all of it ---- */
+/* ---- a whole decision ---- */
 
 static bool is_card_due(const struct ll_served_card *card, uint64_t now_ns)
 {
@@ -288,7 +290,7 @@ static bool is_any_due(const struct ll_cards *cards, uint64_t now_ns)
 	return false;
 }
 
-/* All claims are looked at at once if the card is shared in another way from now on. */
+/* Chooses how the card is shared. If that has changed, all claims are looked at. */
 static void choose_how(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_new;
@@ -298,7 +300,7 @@ static void choose_how(struct ll_served_card *card, uint64_t now_ns)
 	card->is_changed |= is_new;
 }
 
-/* Whether all claims are looked at in this decision, or the next ones do that. */
+/* Chooses whether this decision looks at all claims, or leaves that to a later one. */
 static void choose_claims(struct ll_served_card *card, uint64_t now_ns)
 {
 	bool is_wanted = card->is_changed || card->is_late || now_ns >= card->all_ns + ALL_NS;
@@ -308,7 +310,7 @@ static void choose_claims(struct ll_served_card *card, uint64_t now_ns)
 		card->all_ns = now_ns;
 }
 
-/* Cards with gangs are decided for together: what one says of its work counts for a moment only. */
+/* Cards with gangs are decided about together, because a report of a card is valid only for a moment. */
 static void choose_sharing(struct ll_cards *cards, uint64_t now_ns)
 {
 	bool with_gangs = cards->gang_claims && is_any_due(cards, now_ns);

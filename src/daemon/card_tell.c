@@ -1,4 +1,4 @@
-/* What a claim is told: its orders, its gate, and that it shall look at them. */
+/* Writes the decision for a claim: its orders, its gate, and the wake-up. */
 #include "daemon/card_state.h"
 #include "daemon/share/decide.h"
 
@@ -43,7 +43,7 @@ static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t
 
 #define STORE(field) atomic_store_explicit(&orders->field, told->field, memory_order_relaxed)
 
-/* A daemon that was killed in here left the sequence odd. */
+/* The sequence is odd already if a daemon was killed while it wrote. */
 static void write_orders(struct ll_orders_slot *orders, const struct ll_card_told *told)
 {
 	uint32_t odd = atomic_load_explicit(&orders->sequence, memory_order_relaxed) | 1;
@@ -76,8 +76,8 @@ static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
 	       a->charged_ns == b->charged_ns && a->queue_bound_ns == b->queue_bound_ns;
 }
 
-/* Whether a thread of the process may wait for what is new. Amounts and times are for its next look, and one that wants
- * nothing waits for nothing. */
+/* Whether a thread of the process may wait for the change. Amounts and times can wait until its next look. A process
+ * that wants nothing waits for nothing. */
 static bool is_awaited(const struct ll_card_claim *claim, const struct ll_card_told *told)
 {
 	const struct ll_card_told *before = &claim->told;
@@ -90,8 +90,8 @@ static bool is_awaited(const struct ll_card_claim *claim, const struct ll_card_t
 	       told->gang_launches != before->gang_launches;
 }
 
-/* The program opens its gate before it reads its orders, and the orders are written before this. So one of the two sees
- * what the other did. */
+/* The program opens its gate before it reads its orders, and the orders are written before this read of the gate. So at
+ * least one of the two sees the other's change. */
 static bool shut_gate(struct ll_page_slot *slot, uint32_t flags)
 {
 	bool may_be_open = flags & (LL_ORDER_IS_ALONE | LL_ORDER_IS_FREE);

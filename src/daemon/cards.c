@@ -17,10 +17,10 @@
 
 enum { NUMBER_BITS = 64, NUMBERS_MOST = 1 << 20 };
 
-/* What may be charged for the time before the job came. */
+/* The GPU time that may be charged for the time before the job joined. */
 #define FIRST_ALLOWED_NS LL_NS_PER_S
 
-/* A death on a card is known for so long after its last job. */
+/* How long a death on a card is kept after the card's last job has left. */
 #define DEATH_KEPT_NS LL_NS_PER_S
 
 /* ---- the loop ---- */
@@ -68,7 +68,7 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	if (read(cards->timer_fd, &expirations, sizeof expirations) < 0)
-		return; /* it was set anew meanwhile */
+		return; /* it was set again meanwhile */
 	cards->timer_ns = 0;
 	ll_cards_settle(cards, ll_now_ns());
 }
@@ -152,7 +152,7 @@ const struct ll_decisions *ll_cards_decisions(const struct ll_cards *cards, cons
 	return card ? card->share.decisions : NULL;
 }
 
-/* A job that comes next is to know that memory is still being given back. */
+/* A card without jobs is kept for a while: the next job must know that the driver still frees memory. */
 static bool is_needed(const struct ll_served_card *card, uint64_t now_ns)
 {
 	return card->share.jobs || (card->death_ns && now_ns - card->death_ns < DEATH_KEPT_NS);
@@ -206,7 +206,7 @@ static void set_limits(struct ll_share_job *share, const struct ll_limits *limit
 	share->sharing = (enum ll_limit_sharing)limits->sharing;
 }
 
-/* What the first of the card's jobs that says anything says. */
+/* The first of the card's jobs that has a value decides. */
 static void choose_forced(struct ll_share_card *card)
 {
 	const struct ll_share_job *job = card->jobs;
@@ -283,7 +283,7 @@ void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
 	}
 }
 
-/* "Lately" is two to four seconds, if decisions are made for the card; else longer. */
+/* "Lately" is two to four seconds if decisions are made for the card, otherwise longer. */
 #define SAMPLE_NS (2 * LL_NS_PER_S)
 /* loadlined tells the job about the card from now on. */
 #define RECENT_LEAST_NS (LL_NS_PER_S / 5)
@@ -381,7 +381,7 @@ static void give_number(struct ll_served_card *card, unsigned number)
 	card->numbers[number / NUMBER_BITS] &= ~(UINT64_C(1) << number % NUMBER_BITS);
 }
 
-/* What stands in the slot may be anything. */
+/* The number in the slot may have any value. */
 static unsigned choose_number(const struct ll_served_card *card, uint32_t said)
 {
 	bool is_good = said && said <= NUMBERS_MOST && !has_number(card, said - 1);

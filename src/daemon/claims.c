@@ -46,7 +46,7 @@ static int join_card(struct ll_server *server, struct ll_job_card *card)
 				    .index = card->index,
 				    .uid = card->job->facts.uid,
 				    .limits = card->job->facts.limits};
-	server->wants_tick = true; /* it may not be alone there */
+	server->wants_tick = true; /* other jobs may be on the card */
 	return ll_cards_join(&server->cards, &join, &card->share);
 }
 
@@ -134,7 +134,7 @@ static int add_claim(struct ll_job_card *card, unsigned slot, uint64_t token, st
 	return 0;
 }
 
-/* Threads of a process that ended may have slept on the word until now, so it goes on counting. */
+/* wake_count keeps counting, because threads of an ended process may have slept on it until now. */
 static void clear_slot(struct ll_page_slot *slot)
 {
 	uint32_t wake_count = slot->wake_count;
@@ -173,7 +173,7 @@ static uint64_t write_identity(struct ll_page_slot *slot, unsigned card, const s
 	return token;
 }
 
-/* The orders first: what the page says is for processes to read. */
+/* Sets the orders first: processes may read the page's value. */
 static void raise_end(const struct ll_job_pages *pages, unsigned slot)
 {
 	if (slot >= pages->orders->slot_end)
@@ -207,7 +207,7 @@ void ll_claims_wake(struct ll_server *server, struct ll_job_claim *claim)
 	ll_card_claim_wake(claim->share);
 }
 
-/* Forgets the claim, and leaves its slot as it is. */
+/* Frees the claim, and leaves its slot unchanged. */
 static void free_claim(struct ll_job_claim *claim)
 {
 	struct ll_job_card *card = claim->card;
@@ -225,8 +225,8 @@ static void free_claim(struct ll_job_claim *claim)
 	free(claim);
 }
 
-/* What is leaving is written first, so that it is in the books at each moment; the death last: who reads of it sees
- * that the slot is gone, and looks no second time. */
+/* Memory that is leaving is written first, so that the books include it at each moment. The death is written last: a
+ * reader of it then sees that the slot is released, and need not read again. */
 void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
 {
 	struct ll_job_card *card = claim->card;
@@ -275,7 +275,7 @@ static int adopt_slot(struct ll_job *job, unsigned index)
 	unsigned card = slot->card;
 	if (!token)
 		return 0;
-	if (card >= claims->card_count) { /* a slot that says nothing: the process will take another */
+	if (card >= claims->card_count) { /* the slot has no valid card: its process will request another slot */
 		slot->token = 0;
 		count_change(job);
 		ll_page_wake(&slot->wake_count);
@@ -300,7 +300,7 @@ int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
 	return rc;
 }
 
-/* A process that is left sees that its slot is gone. */
+/* Releases the slot, so that a remaining process sees that it has none. */
 static void let_go(struct ll_server *server, struct ll_job_claim *claim)
 {
 	ll_residency_end(server, claim);

@@ -1,4 +1,4 @@
-/* One connection: its messages, in the order in which they come, and their answers; its life. */
+/* One connection: handles its messages in their order, and sends the replies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "daemon/rights.h"
 #include "daemon/users.h"
 
-enum { MESSAGES_AT_A_TIME = 16 }; /* then others have their turn */
+enum { MESSAGES_AT_A_TIME = 16 }; /* after these, other connections are handled */
 enum { FOREIGN_MAX = 64 };
 #define HELLO_MS UINT64_C(5000)
 
@@ -18,7 +18,7 @@ enum { FOREIGN_MAX = 64 };
 
 static void look_at_socket(struct ll_connection *connection);
 
-/* Keeps copies of the descriptors too. False: it cannot. */
+/* Keeps the message, with copies of the descriptors. Returns false if it cannot. */
 static bool keep_message(struct ll_connection *connection, const union ll_message *message, const int *fds,
 			 size_t count)
 {
@@ -36,7 +36,7 @@ static bool keep_message(struct ll_connection *connection, const union ll_messag
 	return true;
 }
 
-/* An error that is no lack of room is seen when the socket is read. */
+/* Other errors than a full socket are noticed when the socket is read. */
 static void send_or_keep(struct ll_connection *connection, const union ll_message *message, const int *fds,
 			 size_t count)
 {
@@ -73,9 +73,10 @@ static void send_pending(struct ll_connection *connection)
 	ll_message_close_fds(fds, count);
 }
 
-/* ---- those that watch ---- */
+/* ---- watching connections ---- */
 
-/* The next job that it does not have yet, and may see the pages of: the job's token is in them. NULL: it has all. */
+/* Returns the next job whose pages the connection has not got and may see. The pages contain the job's token. NULL: it
+ * has all. */
 static const struct ll_job *find_unwatched(const struct ll_connection *connection)
 {
 	const struct ll_job *job = ll_books_after(&connection->server->books, connection->watched);
@@ -84,7 +85,7 @@ static const struct ll_job *find_unwatched(const struct ll_connection *connectio
 	return job;
 }
 
-/* Sends the pages of that job. False: it has all. */
+/* Sends the pages of the next job. Returns false if there is none. */
 static bool send_page(struct ll_connection *connection)
 {
 	const struct ll_job *job = find_unwatched(connection);
@@ -94,7 +95,7 @@ static bool send_page(struct ll_connection *connection)
 		return false;
 	connection->watched = job->number;
 	if (ll_pages_share(&job->pages, false, fds)) {
-		shutdown(connection->fd, SHUT_RDWR); /* it comes again */
+		shutdown(connection->fd, SHUT_RDWR); /* the peer connects again */
 		return false;
 	}
 	ll_message_init(&message, LL_MESSAGE_PAGE);
@@ -138,7 +139,7 @@ static void close_left(const int *fds, size_t count)
 	}
 }
 
-/* Returns 0 after a message, -EAGAIN if there is none, and any other error if the connection must end. */
+/* Returns 0 after a message, -EAGAIN if there is none, and any other error if the connection must be closed. */
 static int receive_message(struct ll_connection *connection)
 {
 	union ll_message message;
@@ -159,7 +160,7 @@ static int receive_message(struct ll_connection *connection)
 	return rc;
 }
 
-/* Sends waiting messages, then rows of a list, then pages. True: the socket is full. */
+/* Sends waiting messages, then rows of a list, then pages. Returns true if the socket is full. */
 static bool send_waiting(struct ll_connection *connection)
 {
 	if (connection->has_pending)
@@ -197,14 +198,15 @@ static void on_event(uv_poll_t *poll, int status, int events)
 	ll_server_look(connection->server);
 }
 
-/* A connection that does not take its answers is watched for that alone. libuv reports its end in either case. */
+/* If a connection does not read its replies, the loop only waits until it can write to it. libuv reports the end of the
+ * connection in both cases. */
 static void look_at_socket(struct ll_connection *connection)
 {
 	bool waits = send_waiting(connection);
 	uv_poll_start(&connection->poll, waits ? UV_WRITABLE : UV_READABLE, on_event);
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 static void free_connection(uv_handle_t *handle)
 {
@@ -256,7 +258,7 @@ void ll_connection_new(struct ll_server *server, int fd, uint32_t uid)
 	look_at_socket(connection);
 }
 
-/* Has yet to say who it is; another user also which job it belongs to. */
+/* Whether the peer has not identified itself yet. A peer of another user must also have named its job. */
 static bool is_unknown(const struct ll_connection *connection)
 {
 	return !connection->role || (connection->is_foreign && !connection->user && !connection->has_read);

@@ -1,5 +1,5 @@
 /*
- * connection.h - what a connection is: connection.c has its socket and its life, calls.c what each message does.
+ * connection.h - the state of a connection. connection.c has its socket, calls.c handles each message.
  */
 #ifndef LOADLINE_DAEMON_CONNECTION_H
 #define LOADLINE_DAEMON_CONNECTION_H
@@ -15,15 +15,15 @@ struct ll_connection {
 	int fd;
 	int process_fd;   /* of the other side (process.h); -1: unknown */
 	uint64_t born_ms; /* on the loop's clock */
-	uint32_t role;    /* 0: it has not said HELLO */
-	uint32_t serial;  /* of the message that is being answered */
-	uint32_t uid;     /* of the other side, as seen here */
-	bool is_foreign;  /* another user than the daemon's, which is a user's: rights.h */
+	uint32_t role;    /* 0: HELLO has not arrived */
+	uint32_t serial;  /* of the message that is being handled */
+	uint32_t uid;     /* of the other side, as the daemon sees it */
+	bool is_foreign;  /* this is a user's daemon, and the other side is another user (rights.h) */
 	struct ll_job *job;
-	struct ll_evictable *evictable; /* the process's memory on a card, if it moves by this connection */
-	struct ll_user *user;           /* the process of the other side, if it has claims by this connection */
+	struct ll_evictable *evictable; /* the process's memory on a card, if this connection moves it */
+	struct ll_user *user;           /* the process of the other side, if it has claims on this connection */
 	bool has_pending, is_listing, is_watching;
-	bool has_read; /* it has the page of a job */
+	bool has_read; /* it has got the page of a job */
 	struct ll_listing listing;
 	bool is_listing_decisions;
 	struct ll_decision_listing decision_listing;
@@ -34,19 +34,19 @@ struct ll_connection {
 	size_t pending_fd_count;
 };
 
-/* Sends an answer, or keeps it until the socket has room. There is one at most: while it waits nothing is read. The
- * descriptors stay the caller's. */
+/* Sends a reply, or keeps it until the socket has room. At most one reply is kept; until it is sent, the connection is
+ * not read. The caller keeps its descriptors. */
 void ll_connection_reply(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count);
 void ll_connection_refuse(struct ll_connection *connection, int code, const char *reason);
 
-/* Does what a message says. Descriptors that are kept are set to -1. False: it is wrong here, and the connection ends.
- */
+/* Handles a message. Descriptors that it keeps are set to -1. Returns false if the message is not allowed here; the
+ * connection is then closed. */
 bool ll_call(struct ll_connection *connection, union ll_message *message, int *fds, size_t count);
 
-/* Whether another user may connect. Few of those that have claimed nothing may wait at a time. */
+/* Whether another user may connect. Only a few connections without a claim may wait at a time. */
 bool ll_connections_have_room(const struct ll_server *server);
 
-/* A job came, or ended: those that watch are told. */
+/* A job was added or has ended: tell the watching connections. */
 void ll_watchers_look(struct ll_server *server);
 void ll_watchers_tell_end(struct ll_server *server, uint64_t job_number);
 

@@ -15,16 +15,16 @@ struct ll_death_watch {
 	void *data;
 };
 
-/* Makes one that does not watch yet. The descriptor becomes its own. NULL: no memory; the descriptor stays the
- * caller's. */
+/* Makes a watch that is not started. The watch owns the descriptor. NULL: no memory; the caller keeps the
+ * descriptor. */
 struct ll_death_watch *ll_death_watch_new(uv_loop_t *loop, int fd, void (*on_death)(void *data), void *data);
 
-/* Watches: on_death is called once, from the loop. It is not if the descriptor is no pidfd: ask ll_process_has_ended.
- */
+/* Starts the watch: the loop calls on_death once. It never does so if the descriptor is not a pidfd; then call
+ * ll_process_has_ended. */
 void ll_death_watch_start(struct ll_death_watch *watch);
 void ll_death_watch_stop(struct ll_death_watch *watch);
 
-/* Closes the descriptor. NULL is fine. */
+/* Closes the descriptor. NULL is allowed. */
 void ll_death_watch_close(struct ll_death_watch *watch);
 
 #endif

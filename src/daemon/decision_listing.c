@@ -87,7 +87,7 @@ static void make_job(const struct ll_decisions *decisions, const struct ll_decis
 	memcpy(row->tenant, job->tenant, sizeof row->tenant);
 }
 
-/* The last decision, if its jobs were not all sent, and it has not gone meanwhile. */
+/* Returns the last listed decision if some of its jobs were not sent and it has not been dropped. */
 static const struct ll_decision *find_unfinished(const struct ll_decisions *decisions,
 						 const struct ll_decision_listing *listing)
 {

@@ -1,6 +1,7 @@
 /*
- * decision_listing.h - what was decided of a card, as messages, one at a time. Between two of them decisions may come,
- * and the oldest go: then numbers are missing, and who reads them asks again.
+ * decision_listing.h - makes the messages that list the decisions of a card, one at a time. Between two messages
+ * decisions may be added, and the oldest may be dropped. Numbers are then missing, and the reader sends its request
+ * again.
  */
 #ifndef LOADLINE_DAEMON_DECISION_LISTING_H
 #define LOADLINE_DAEMON_DECISION_LISTING_H
@@ -12,10 +13,10 @@ struct ll_decision_listing {
 	char uuid[LL_CARD_UUID_SIZE]; /* of the card */
 	bool has_state;               /* the state was sent */
 	uint64_t number;              /* of the last decision */
-	unsigned jobs;                /* so many of its jobs were sent */
+	unsigned jobs;                /* number of its jobs that were sent */
 };
 
-/* Makes the next message. False: it is the last one. */
+/* Makes the next message. Returns false if it is the last one. */
 bool ll_decision_listing_next(const struct ll_cards *cards, struct ll_decision_listing *listing,
 			      union ll_message *ret_message);
 

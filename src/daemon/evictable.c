@@ -9,19 +9,19 @@
 #include "base/log.h"
 #include "daemon/connection.h"
 
-/* How long a process may take to become quiet: its threads return from the driver, and its kernels end. One that does
- * not say so, because it is stopped or in a debugger, is given up a while later. */
+/* How long a process may take to become quiet: its threads return from the driver, and its kernels end. A process may
+ * be stopped or in a debugger, and send nothing. LATE_NS after QUIET_NS it is no longer waited for. */
 #define QUIET_NS (10 * LL_NS_PER_S)
 #define LATE_NS (5 * LL_NS_PER_S)
-/* A program that refused was stopped for nothing. So it is asked again after REFUSED_TIMES as long: that costs it under
- * a tenth of its time. */
+/* A program that refused was stopped in vain. The next request follows after REFUSED_TIMES the time that the stop took.
+ * So requests cost the program less than a tenth of its time. */
 #define REFUSED_NS (1 * LL_NS_PER_S)
 #define REFUSED_TIMES 10
 /* A program that had no room on the card tries again after this. */
 #define NO_ROOM_NS (5 * LL_NS_PER_MS)
-/* A program that says nothing of its move for longer does not run. */
+/* A program that reports nothing about its move for longer is taken not to run. */
 #define SILENT_NS (5 * LL_NS_PER_S)
-/* In this time a program takes the room that it was granted. */
+/* The time in which a program uses the room that it was granted. */
 #define GRANT_NS (500 * LL_NS_PER_MS)
 
 static const char *tenant_of(const struct ll_evictable *evictable)
@@ -80,7 +80,7 @@ bool ll_evictable_is_waiting(const struct ll_evictable *evictable)
 bool ll_evictable_is_as_wished(const struct ll_evictable *evictable)
 {
 	enum ll_residency state = evictable->rule.state;
-	if (evictable->rule.is_gathering) /* what it does now it may undo */
+	if (evictable->rule.is_gathering) /* its present step may be undone */
 		return false;
 	switch (evictable->rule.wish) {
 	case LL_RESIDENCY_WISH_EVICT:
@@ -115,9 +115,9 @@ const char *ll_evictable_describe(const struct ll_evictable *evictable)
 	}
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
-/* What of a program that returns is on the card again, and what is not. away: what the program says. */
+/* Notes which part of a resuming program is on the card again. away_bytes: as the program reports. */
 static void note_came(struct ll_evictable *evictable, uint64_t away_bytes)
 {
 	struct ll_residency_program *rule = &evictable->rule;
@@ -186,7 +186,7 @@ void ll_evictable_gather(struct ll_evictable *evictable, uint64_t now_ns)
 	request_stop(evictable, LL_MESSAGE_EVICT, LL_MOVE_HOLD, now_ns);
 }
 
-/* away: what of it is not on the card. */
+/* away_bytes: the part of its memory that is not on the card. */
 static void begin_return(struct ll_evictable *evictable, uint64_t away_bytes, uint64_t now_ns)
 {
 	bool is_torn = evictable->rule.state != LL_RESIDENCY_AWAY;
@@ -243,7 +243,7 @@ void ll_evictable_reply_short(struct ll_evictable *evictable, enum ll_move_room 
 	ll_evictable_say(evictable, LL_MESSAGE_ROOM, room, 0);
 }
 
-/* ---- what it says ---- */
+/* ---- messages of the process ---- */
 
 void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_move *message, uint64_t now_ns)
 {
@@ -256,11 +256,11 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	enum ll_residency state = message->value <= LL_MOVE_RESUMING ? states[message->value] : LL_RESIDENCY_HERE;
 	bool is_held = (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RESUMING;
 	rule->bytes = message->bytes;
-	evictable->neighbour = (struct ll_evictable_neighbour){0}; /* it says it anew */
+	evictable->neighbour = (struct ll_evictable_neighbour){0}; /* the process reports it again */
 	evictable->seen_count = 0;
 	rule->granted_bytes = rule->short_bytes = 0;
 	evictable->heard_ns = now_ns;
-	bool goes_on = rule->state == state || is_becoming_quiet(evictable); /* it has lost its connection alone */
+	bool goes_on = rule->state == state || is_becoming_quiet(evictable); /* it has only lost its connection */
 	if (!evictable->begun_ns || !goes_on)
 		evictable->begun_ns = now_ns;
 	enter_state(evictable, state);
@@ -303,7 +303,7 @@ static enum ll_evictable_event handle_quiet(struct ll_evictable *evictable, cons
 	return LL_EVICTABLE_NONE;
 }
 
-/* value: how it is now. */
+/* value: the present state. */
 static enum ll_evictable_event handle_busy(struct ll_evictable *evictable, const struct ll_message_move *message,
 					   uint64_t now_ns)
 {
@@ -313,7 +313,7 @@ static enum ll_evictable_event handle_busy(struct ll_evictable *evictable, const
 		if (state != LL_RESIDENCY_EVICTING)
 			return LL_EVICTABLE_NONE;
 		begin_return(evictable, message->away_bytes, now_ns);
-	} else if (state == LL_RESIDENCY_RESUMING) { /* it was told to go on, and does */
+	} else if (state == LL_RESIDENCY_RESUMING) { /* it was told to go on, and goes on */
 		enter_state(evictable, LL_RESIDENCY_HERE);
 		return LL_EVICTABLE_DONE;
 	} else if (!is_becoming_quiet(evictable)) {
@@ -344,7 +344,7 @@ static enum ll_evictable_event handle_copied(struct ll_evictable *evictable, con
 	return LL_EVICTABLE_NONE;
 }
 
-/* After STAY one whose other memory never left waits for room as before. */
+/* After STAY, a process whose other memory never left the card waits for room as before. */
 static enum ll_evictable_event handle_away(struct ll_evictable *evictable, const struct ll_message_move *message,
 					   uint64_t now_ns)
 {
@@ -353,7 +353,7 @@ static enum ll_evictable_event handle_away(struct ll_evictable *evictable, const
 		enter_state(evictable, LL_RESIDENCY_AWAY);
 		return LL_EVICTABLE_DONE;
 	}
-	if (state != LL_RESIDENCY_STAYING) /* it was told to return meanwhile */
+	if (state != LL_RESIDENCY_STAYING) /* it was told to resume meanwhile */
 		return LL_EVICTABLE_NONE;
 	if (message->away_bytes >= evictable->rule.bytes) {
 		enter_state(evictable, LL_RESIDENCY_AWAY);
@@ -373,7 +373,7 @@ static enum ll_evictable_event handle_back(struct ll_evictable *evictable, uint6
 	if (rule->state == LL_RESIDENCY_HERE)
 		return LL_EVICTABLE_NONE;
 	rule->wants = false;
-	if (!was_torn) /* else it could not leave, and its turn goes on */
+	if (!was_torn) /* otherwise the eviction was undone, and its time on the card continues */
 		rule->here_since_ns = now_ns;
 	enter_state(evictable, LL_RESIDENCY_HERE);
 	if (!error)
@@ -383,7 +383,7 @@ static enum ll_evictable_event handle_back(struct ll_evictable *evictable, uint6
 	return LL_EVICTABLE_FAILED;
 }
 
-/* What the program has more than before, it has of the room that it was granted. */
+/* Memory that the program has gained uses up the room that it was granted. */
 static void note_sizes(struct ll_evictable *evictable, const struct ll_message_move *message, uint64_t now_ns)
 {
 	struct ll_residency_program *rule = &evictable->rule;
@@ -396,7 +396,7 @@ static void note_sizes(struct ll_evictable *evictable, const struct ll_message_m
 		rule->bytes = message->bytes;
 }
 
-/* A want that was said before the program came back arrives late. */
+/* A want that was sent before the program was resumed arrives late. */
 static void note_want(struct ll_evictable *evictable, uint64_t short_bytes, bool waits_by_chunk, uint64_t now_ns)
 {
 	struct ll_residency_program *rule = &evictable->rule;
@@ -448,7 +448,7 @@ enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum
 	}
 }
 
-/* ---- as time passes ---- */
+/* ---- timer ---- */
 
 static bool is_overdue(const struct ll_evictable *evictable, uint64_t now_ns)
 {

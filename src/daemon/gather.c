@@ -15,7 +15,7 @@
 
 enum phase {
 	PHASE_STOPPING,
-	PHASE_PAUSING,  /* one could not stop: the others are told to go on, and then do so for a moment */
+	PHASE_PAUSING,  /* one process could not stop: the others are told to go on, and run for a moment */
 	PHASE_EVICTING, /* all were quiet */
 };
 
@@ -24,16 +24,16 @@ struct ll_gather {
 	enum ll_gather_end end;
 	enum phase phase;
 	bool is_by_hand;
-	uint64_t most_ns;  /* of the last attempt, and of those before it together */
-	uint64_t wait_ns;  /* of this attempt */
-	uint64_t spent_ns; /* of those before */
+	uint64_t most_ns;  /* limit of the last attempt, and of all attempts before it together */
+	uint64_t wait_ns;  /* of the present attempt */
+	uint64_t spent_ns; /* on former attempts */
 	uint64_t begun_ns;
-	uint64_t pause_until_ns; /* 0: some have not gone on yet */
+	uint64_t pause_until_ns; /* 0: some processes have not gone on yet */
 };
 
 /* ---- members ---- */
 
-/* The next member after `after`; NULL: the first one. Returns NULL after the last. */
+/* Returns the next member after `after`; NULL: the first one. Returns NULL after the last one. */
 static struct ll_evictable *next_member(const struct ll_residency_books *books, const struct ll_gather *gather,
 					const struct ll_evictable *after)
 {
@@ -73,7 +73,7 @@ static bool is_asked(const struct ll_evictable *evictable)
 
 /* ---- going on ---- */
 
-/* One that was stopped by hand before stays so. */
+/* A process that was suspended by hand before stays suspended. */
 static void resume_stopped(struct ll_evictable *evictable, uint64_t now_ns)
 {
 	bool is_stopped = evictable->rule.state == LL_RESIDENCY_SUSPENDED && !evictable->was_stopped;
@@ -87,7 +87,7 @@ static void resume_all_stopped(struct ll_residency_books *books, const struct ll
 		resume_stopped(member, now_ns);
 }
 
-/* Those that are out already return too. */
+/* Processes whose memory is off the card already are resumed too. */
 static void resume_all(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
 {
 	LL_GATHER_EACH (member, books, gather) {
@@ -101,7 +101,8 @@ static void resume_all(struct ll_residency_books *books, const struct ll_gather 
 
 /* ---- the end ---- */
 
-/* They are not asked again for a while. culprit: NULL: another wish ends it, not a failure. */
+/* Ends the gather as failed. The members get no new request for a while. culprit: the process that failed; NULL: a new
+ * wish ends the gather. */
 static void end_badly(struct ll_residency_books *books, struct ll_gather *gather, const struct ll_evictable *culprit,
 		      const char *why, uint64_t now_ns)
 {
@@ -132,7 +133,7 @@ static void end_suspend(struct ll_residency_books *books, struct ll_gather *gath
 	free_gather(books, gather);
 }
 
-/* All are quiet. */
+/* All members are quiet: evicts them. */
 static void begin_evict(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
 {
 	gather->phase = PHASE_EVICTING;
@@ -220,7 +221,7 @@ void ll_gather_look(struct ll_residency_books *books, struct ll_gather *gather, 
 		free_gather(books, gather);
 }
 
-/* All were quiet, and the others leave, as a person wants it. */
+/* All were quiet, and one eviction failed. The other members stay evicted, because a person requested it. */
 static void fail_alone(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
 {
 	ll_evictable_revert_wish(evictable);
@@ -273,7 +274,7 @@ void ll_gather_forget(struct ll_residency_books *books, struct ll_evictable *evi
 		free_gather(books, gather);
 }
 
-/* ---- as time passes ---- */
+/* ---- timer ---- */
 
 void ll_gathers_tick(struct ll_residency_books *books, uint64_t now_ns)
 {

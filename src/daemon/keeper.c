@@ -1,4 +1,4 @@
-/* What the daemon does for a job whose monitor has lost its connection, or its life. */
+/* What the daemon does for a job whose monitor has lost its connection or has ended. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "daemon/server.h"
 #include "daemon/store.h"
 
-#define RETURN_MS UINT64_C(5000) /* within which a monitor comes back */
+#define RETURN_MS UINT64_C(5000) /* the time in which a monitor connects again */
 
 struct keeper {
 	struct ll_server *server;
 	struct ll_job *job;
 	struct ll_connection *connection; /* NULL: none */
 	uint64_t lost_ms;                 /* since when there is none, on the loop's clock */
-	struct ll_death_watch *monitor;   /* NULL: it has ended, and the next has not come yet */
+	struct ll_death_watch *monitor;   /* NULL: it has ended, and the next one has not connected yet */
 };
 
 static struct keeper *keeper_of(const struct ll_job *job)
@@ -59,7 +59,7 @@ void ll_keeper_end(struct ll_server *server, struct ll_job *job)
 
 /* ---- a monitor that has ended ---- */
 
-/* -1: systemd has let go of it, because it has. */
+/* Whether the other end of a pipe is closed. -1: systemd has closed the descriptor, because it is. */
 static bool has_hung_up(int fd)
 {
 	if (fd < 0)
@@ -77,7 +77,7 @@ bool ll_keeper_has_tree_ended(const struct ll_job *job)
 	return has_hung_up(job->lifeline_fd);
 }
 
-/* The new monitor finds the job on the socket, and registers it as the old one did. */
+/* The new monitor reads the job from the socket, and registers it as the old one did. */
 static int start_monitor(struct ll_server *server, const struct ll_job *job)
 {
 	int ends[2];
@@ -96,9 +96,9 @@ static int start_monitor(struct ll_server *server, const struct ll_job *job)
 	return rc;
 }
 
-/* The end of a monitor is no end of its job: nothing of the job is freed while a process of it may live. The next
- * monitor finds out. Without one the daemon does: the system's starts none, which would have another uid than its job.
- */
+/* The end of a monitor does not end its job: nothing of the job is freed while one of its processes may live. The next
+ * monitor watches the job. The system's daemon starts no monitor, because it would have another uid than the job; it
+ * watches the job itself. */
 static void replace_monitor(struct keeper *keeper)
 {
 	struct ll_job *job = keeper->job;
@@ -127,7 +127,8 @@ void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job)
 		ll_death_watch_start(keeper->monitor);
 }
 
-/* A monitor that cannot be watched is asked. The next one that does not come is started again. */
+/* If a monitor cannot be watched, the function checks whether it has ended. If the next monitor does not connect, it is
+ * started again. */
 static bool needs_monitor(const struct keeper *keeper)
 {
 	if (keeper->monitor)
@@ -165,7 +166,7 @@ static struct keeper *new_keeper(struct ll_server *server, struct ll_job *job)
 	return keeper;
 }
 
-/* The pages are the job's from before, or new. */
+/* The pages are those of a former daemon, or new ones. */
 static int open_pages(struct ll_server *server, const struct ll_job_call *call, struct ll_job *job)
 {
 	int rc = call->page_fds ? ll_pages_adopt(&job->pages, call->page_fds, &job->facts)
@@ -177,7 +178,7 @@ static int open_pages(struct ll_server *server, const struct ll_job_call *call, 
 	return rc;
 }
 
-/* Adds a job that is not known. Its descriptors become the books' on success alone. */
+/* Adds an unknown job. The books own its descriptors only on success. */
 static int add_job(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
 {
 	struct ll_job *job;
@@ -189,7 +190,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	if (!rc && call->process_fd >= 0)
 		rc = ll_books_add_process(&server->books, job, call->process_fd, LL_PROCESS_FIRST);
 	if (rc) {
-		if (call->page_fds && job->pages.page) /* they stay as they are for the next attempt */
+		if (call->page_fds && job->pages.page) /* keep them unchanged for the next attempt */
 			ll_pages_detach(&job->pages);
 		ll_claims_fini(server, job);
 		free(job->keeper);

@@ -59,7 +59,7 @@ static void make_tenant_row(const struct ll_server *server, const struct ll_tena
 
 /* ---- cards and claims ---- */
 
-/* Said again at least each second while it is so. */
+/* A process reports LL_CARD_IS_LOST at least once a second while it is so. */
 #define LOST_FRESH_NS (3 * LL_NS_PER_S)
 
 static uint64_t age_ns(uint64_t since_ns, uint64_t now_ns)
@@ -127,7 +127,7 @@ static uint64_t idle_ns(uint64_t activity_ns, uint64_t now_ns)
 	return activity_ns ? age_ns(activity_ns, now_ns) + 1 : UINT64_MAX;
 }
 
-/* What the process says of itself. */
+/* The part of the row that the process reports about itself. */
 static void describe_claim(const struct ll_page_slot *slot, struct ll_message_claim_row *row)
 {
 	char note[sizeof row->note];
@@ -173,16 +173,16 @@ static void make_claim_row(const struct ll_server *server, const struct ll_job_c
 	ll_residency_describe(server, claim, row);
 }
 
-/* ---- one after the other ---- */
+/* ---- the order of rows ---- */
 
-/* Returns the job that was listed last. NULL: none was, or it has ended. */
+/* Returns the last listed job; NULL: there is none, or it has ended. */
 static const struct ll_job *last_job(const struct ll_server *server, const struct ll_listing *listing)
 {
 	const struct ll_job *job = listing->job ? ll_books_after(&server->books, listing->job - 1) : NULL;
 	return job && job->number == listing->job ? job : NULL;
 }
 
-/* The next claim of the card that was listed last, or the next card. */
+/* Makes the next claim of the last listed card, or the next card. */
 static bool next_on_cards(const struct ll_server *server, const struct ll_job *job, struct ll_listing *listing,
 			  union ll_message *ret_message)
 {

@@ -1,5 +1,5 @@
-/* loadlined: a user's is started by `loadline run` and by the monitors of jobs, with a listening socket; the system's
- * by its keeper. */
+/* loadlined. `loadline run` and the monitors of jobs start a user's daemon, with a listening socket. The system's
+ * daemon is started by its keeper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ static const char help[] = "usage: loadlined --help | --version\n"
 
 enum { SERVE_WORDS = 5 };
 
-/* A simulated world has a log of its own. Elsewhere nobody reads what a detached process writes. */
+/* Opens a log for a simulated world. Elsewhere nobody reads the output of a detached process. */
 static void open_log(void)
 {
 	char path[PATH_MAX];
@@ -69,12 +69,12 @@ static int run_server(char **words)
 	return ll_err_exit_code(rc);
 }
 
-/* ---- the system's ---- */
+/* ---- the system's daemon ---- */
 
 static const char system_user[] = "loadline";
 
-/* By hand: as root makes the socket, and becomes the user. One that is not root serves as who it is: in a simulated
- * world of its own. */
+/* Makes the socket if loadlined was started by hand. As root it then becomes the user. Otherwise it serves as the
+ * present user, in its own simulated world. */
 static int make_socket(struct ll_server_config *config, const char *user_name, bool is_simulated, struct ll_err *err)
 {
 	struct ll_system_user user = {0, 0};
@@ -84,7 +84,7 @@ static int make_socket(struct ll_server_config *config, const char *user_name, b
 		rc = ll_system_socket_bind(&config->place, changes ? &user : NULL, &config->listen_fd, err);
 	if (!rc && changes)
 		rc = ll_system_user_become(&user, err);
-	if (!rc && listen(config->listen_fd, 1)) /* the server's own call sets the length */
+	if (!rc && listen(config->listen_fd, 1)) /* the server's own listen() sets the length of the queue */
 		rc = ll_err_set(err, -errno, "%s: %s", config->place.name, strerror(errno));
 	return rc;
 }
@@ -104,7 +104,7 @@ static int serve_system(const char *user_name)
 	struct ll_err err = {0};
 	const char *sim_folder = getenv("LOADLINE_SIM_DIR");
 	struct ll_server_config config = {.version = LOADLINE_VERSION, .is_system = true};
-	ll_log_set_level(LL_LOG_WARN); /* into the journal */
+	ll_log_set_level(LL_LOG_WARN); /* for the journal */
 	if (sim_folder)
 		open_log();
 	raise_file_limit();

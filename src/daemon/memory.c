@@ -7,12 +7,13 @@
 #include "control/grants.h"
 #include "daemon/server.h"
 
-/* How long a process may take from its reply to its bytes, before others may have them. */
+/* How long memory is reserved for a process after the reply to its want. */
 #define PROMISE_NS UINT64_C(20000000)
 
 enum { WORD_BITS = 32 };
 
-/* A step that a process makes vain at once is tried so often for each claim, and then a moment later. */
+/* A process may undo a step at once. The number of steps for each claim is limited; the next ones follow after
+ * AGAIN_NS. */
 enum { STEPS_PER_CLAIM = 8, STEPS_MIN = 64 };
 #define AGAIN_NS UINT64_C(1000000)
 
@@ -21,7 +22,7 @@ static struct ll_orders_card *orders_of(const struct ll_job_card *card)
 	return &card->job->pages.orders->cards[card->index];
 }
 
-/* ---- what is leaving ---- */
+/* ---- memory that is leaving ---- */
 
 static uint64_t leaving_units(const struct ll_job_card *card)
 {
@@ -36,7 +37,8 @@ uint64_t ll_memory_leaving_bytes(const struct ll_job_card *card)
 	return leaving_units(card) * LL_MEMORY_UNIT;
 }
 
-/* Who cannot be remembered is taken to have given all back: the card itself refuses what is too much then. */
+/* If there is no memory for the entry, the bytes count as freed. The card itself then refuses an allocation that does
+ * not fit. */
 static void add_leaving(struct ll_job_card *card, uint32_t units, uint64_t since_ns)
 {
 	struct ll_leaving *leaving = units ? calloc(1, sizeof *leaving) : NULL;
@@ -79,7 +81,7 @@ void ll_memory_forget(struct ll_job_card *card)
 	drop_leaving(card, UINT64_MAX);
 }
 
-/* ---- one claim's words ---- */
+/* ---- the words of one claim ---- */
 
 void ll_memory_begin(struct ll_job_claim *claim)
 {
@@ -89,7 +91,7 @@ void ll_memory_begin(struct ll_job_claim *claim)
 	claim->asked = slot->reserve_asked;
 }
 
-/* Moves the grant, and never below what is used. The process moves its part of the word at the same time. */
+/* Sets the grant, but never below the used memory. The process changes its part of the word at the same time. */
 static void set_grant(struct ll_job_claim *claim, uint32_t granted)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
@@ -101,7 +103,7 @@ static void set_grant(struct ll_job_claim *claim, uint32_t granted)
 	claim->granted = LL_MEMORY_GRANTED(new);
 }
 
-/* The grant in the page is for the process to read. If it is not what was granted, somebody else wrote it. */
+/* The grant in the page is for the process to read. If it differs from the granted value, another process wrote it. */
 static void repair_grant(struct ll_job_claim *claim)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
@@ -123,7 +125,7 @@ bool ll_memory_has_want(const struct ll_job_claim *claim)
 	return (uint32_t)word && (uint32_t)(word >> WORD_BITS) != claim->answered;
 }
 
-/* It has what was promised: it wants nothing more, or something new. */
+/* Whether the process has what was promised: it wants nothing more, or something new. */
 static bool has_thanked(const struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory_want;
@@ -178,7 +180,8 @@ static bool is_asking(const struct ll_job_card *card, uint64_t now_ns)
 	return false;
 }
 
-/* One round serves all that want: who is asked gives all that it can. The one for whom they are asked does not owe. */
+/* One round of requests serves all wants: each process frees all that it can. The process for which the round is made
+ * is not asked. */
 static void request_reserves(struct ll_job_card *card, struct ll_job_claim *who, uint64_t now_ns)
 {
 	who->want.has_asked = true;
@@ -195,7 +198,7 @@ static void request_reserves(struct ll_job_card *card, struct ll_job_claim *who,
 	}
 }
 
-/* ---- deciding ---- */
+/* ---- decisions ---- */
 
 static void describe_member(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
 {
@@ -254,7 +257,7 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 	}
 }
 
-/* Returns whether there is more to do. */
+/* Returns whether there is another step. */
 static bool do_next_step(struct ll_job_card *card, uint64_t now_ns)
 {
 	if (!card->claims)
@@ -278,7 +281,7 @@ static void note_due(struct ll_job_card *card, uint64_t at_ns)
 		card->due_ns = at_ns;
 }
 
-/* What is to be done while no process sends WAKE. */
+/* Finds what must be done even if no process sends WAKE. */
 static void find_due(struct ll_job_card *card, bool has_more, uint64_t now_ns)
 {
 	bool has_want = false;
@@ -301,7 +304,7 @@ static void find_due(struct ll_job_card *card, bool has_more, uint64_t now_ns)
 
 static void on_due(uv_timer_t *timer);
 
-/* Starts the timer for whatever is due first. */
+/* Starts the timer for the earliest due time. */
 static void set_timer(struct ll_server *server)
 {
 	uint64_t first_ns = 0, now_ns = ll_now_ns();
@@ -355,14 +358,14 @@ void ll_memory_settle(struct ll_server *server, struct ll_job_card *card)
 	set_timer(server);
 }
 
-/* When it was last looked at, more than the limit was used: each byte that is given back since then counts. */
+/* Whether more than the limit was used at the last look: each byte that is freed since then counts. */
 static bool was_over(const struct ll_job_card *card)
 {
 	uint64_t limit_bytes = card->job->facts.limits.memory_bytes;
 	return limit_bytes && orders_of(card)->used_bytes > limit_bytes;
 }
 
-/* Most WAKE messages are about launches. */
+/* Decides only if something about memory has changed, because most WAKE messages are about launches. */
 void ll_memory_wake(struct ll_server *server, struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory;

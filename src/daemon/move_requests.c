@@ -1,4 +1,4 @@
-/* What commands ask of loadlined about memory, and its answers. */
+/* The requests of commands about memory, and the replies. */
 #include "daemon/move_requests.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "daemon/evictable.h"
 #include "daemon/gather.h"
 
-/* A process may have begun just now, or connect again. */
+/* The time in which a process may connect, because it has just started or lost its connection. */
 #define JOIN_NS (5 * LL_NS_PER_S)
 #define PROGRESS_NS (1 * LL_NS_PER_S)
 
@@ -21,14 +21,14 @@ struct ll_move_request {
 	uint32_t serial;
 	enum ll_message_kind kind;
 	struct ll_message_move message;
-	struct ll_evictable *evictable; /* whose move it waits for; NULL: nothing was asked of it yet */
-	bool is_ready;                  /* the process is known; those of others of the batch may not be */
-	bool is_already;                /* it was so before */
+	struct ll_evictable *evictable; /* the process whose move it waits for; NULL: nothing was requested of it yet */
+	bool is_ready;                  /* the process is known; processes of the same batch may not be */
+	bool is_already;                /* the process was in the requested state before */
 	bool is_tried;                  /* in this round */
 	uint64_t asked_ns, told_ns;
 };
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 static void send_reply(const struct ll_move_request *request, union ll_message *message)
 {
@@ -57,7 +57,7 @@ static bool is_of_batch(const struct ll_move_request *request, const struct ll_m
 				    other->message.slot_token == request->message.slot_token);
 }
 
-/* The others of its batch do not wait for one that has not begun. */
+/* Other requests of the batch do not wait for one that was dropped before it began. */
 static void drop_request(struct ll_residency_books *books, struct ll_move_request *request)
 {
 	struct ll_move_request **at = &books->requests;
@@ -92,7 +92,7 @@ static void refuse_request(struct ll_residency_books *books, struct ll_move_requ
 	drop_request(books, request);
 }
 
-/* All requests that wait for the process: they have come to their end. code 0: well. */
+/* Ends all requests that wait for the process. code 0: success. */
 void ll_move_requests_end(struct ll_residency_books *books, const struct ll_evictable *evictable, int code,
 			  const char *why)
 {
@@ -141,7 +141,8 @@ static enum ll_residency_wish wish_of(enum ll_message_kind kind)
 					    : LL_RESIDENCY_WISH_NONE;
 }
 
-/* One that is resumed comes after those who wait already. One that has not left yet need not. */
+/* A process that is resumed is queued behind those that wait already. A process whose memory is still on the card need
+ * not wait. */
 static void queue_for_return(struct ll_evictable *evictable, bool was_held, uint64_t now_ns)
 {
 	struct ll_residency_program *rule = &evictable->rule;
@@ -150,7 +151,7 @@ static void queue_for_return(struct ll_evictable *evictable, bool was_held, uint
 	if (was_held || !rule->wants)
 		rule->want_since_ns = now_ns;
 	rule->wants = true;
-	if (evictable->gather) /* it returns with the others */
+	if (evictable->gather) /* it is resumed with the others */
 		return;
 	if (rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_SUSPENDING)
 		ll_evictable_resume(evictable, now_ns);
@@ -178,7 +179,7 @@ static void wish_for(struct ll_residency_books *books, struct ll_evictable *evic
 		queue_for_return(evictable, before != LL_RESIDENCY_WISH_NONE, now_ns);
 }
 
-/* NULL: it is not known yet, or has ended. */
+/* Returns NULL if the process is not known yet, or has ended. */
 static struct ll_evictable *find_process(const struct ll_server *server, const struct ll_move_request *request)
 {
 	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
@@ -186,12 +187,12 @@ static struct ll_evictable *find_process(const struct ll_server *server, const s
 	return claim ? ll_residency_find(&server->residency, claim) : NULL;
 }
 
-/* One whose process is not known. */
+/* Handles a request whose process is not known. */
 static void refuse_unless_it_may_come(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
 {
 	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
 	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
-	if (!job && now_ns - server->born_ns < JOIN_NS) /* its monitor has not come yet */
+	if (!job && now_ns - server->born_ns < JOIN_NS) /* its monitor has not connected yet */
 		return;
 	bool may_come = claim && (claim->card->job->facts.limits.flags & LL_LIMIT_EVICTABLE) &&
 			now_ns - request->asked_ns < JOIN_NS;
@@ -200,8 +201,8 @@ static void refuse_unless_it_may_come(struct ll_server *server, struct ll_move_r
 			       claim ? "is not evictable" : "the program has ended");
 }
 
-/* Whether all of the batch can begin. One that a former loadlined has answered does not come again: it is not waited
- * for any longer than a process is. */
+/* Whether the whole batch can begin. A request that a former loadlined has replied to is not sent again: the batch
+ * waits for it only as long as for a process. */
 static bool is_batch_ready(const struct ll_residency_books *books, const struct ll_move_request *request,
 			   uint64_t now_ns)
 {
@@ -216,14 +217,14 @@ static bool is_batch_ready(const struct ll_residency_books *books, const struct 
 	return ready >= request->message.slot || (!is_any_missing && now_ns - request->asked_ns >= JOIN_NS);
 }
 
-/* They stop together. */
+/* The processes of a batch stop together. */
 static void gather_batch(struct ll_residency_books *books, const struct ll_move_request *model, uint64_t now_ns)
 {
 	struct ll_gather *gather =
 	    ll_gather_new(books, model->kind == LL_MESSAGE_EVICT ? LL_GATHER_EVICT : LL_GATHER_SUSPEND, true,
 			  model->message.value, now_ns);
 	for (struct ll_move_request *request = books->requests; gather && request; request = request->next) {
-		/* Another command may have asked the same of it. */
+		/* Another command may have requested the same for this process. */
 		if (request->evictable && is_of_batch(model, request) && !request->evictable->gather)
 			ll_gather_add(gather, request->evictable);
 	}
@@ -235,7 +236,7 @@ static void begin_batch(struct ll_server *server, const struct ll_move_request *
 {
 	struct ll_residency_books *books = &server->residency;
 	enum ll_residency_wish wish = wish_of(first->kind);
-	const struct ll_move_request model = *first; /* it may end meanwhile */
+	const struct ll_move_request model = *first; /* a copy: the request may end meanwhile */
 	size_t count = 0;
 	for (struct ll_move_request *request = books->requests; request; request = request->next) {
 		bool is_next = !request->evictable && (request == first || is_of_batch(&model, request));
@@ -256,7 +257,7 @@ static void begin_batch(struct ll_server *server, const struct ll_move_request *
 	ll_residency_look_everywhere(server, now_ns);
 }
 
-/* The process is known by now, or not yet. */
+/* Tries a request, whose process may be known by now. */
 static void try_request(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
 {
 	request->is_ready = find_process(server, request);
@@ -266,7 +267,7 @@ static void try_request(struct ll_server *server, struct ll_move_request *reques
 		begin_batch(server, request, now_ns);
 }
 
-/* Each may end others, too. */
+/* The list is searched again after each request, because one request may end others. */
 void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
 {
 	for (struct ll_move_request *request = server->residency.requests; request; request = request->next)

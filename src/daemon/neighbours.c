@@ -12,12 +12,13 @@
 #include "daemon/evictable.h"
 #include "daemon/move_requests.h"
 
-/* What ended or moved just now may be in the one number and not in the other. */
+/* Number of readings in a row that must show use. A process that has just ended or moved may be counted in one number
+ * of a reading and not in the other. */
 enum { LOOKS = 2 };
-/* A process that says nothing for so long does not run: nobody waits for it. */
+/* A process that reports nothing for this long is taken not to run, and is not waited for. */
 #define SILENT_NS (5 * LL_NS_PER_S)
 
-/* ---- what is where ---- */
+/* ---- where memory is ---- */
 
 static uint64_t count_bytes(const struct ll_residency_books *books, const char *uuid)
 {
@@ -60,9 +61,9 @@ size_t ll_neighbours_describe(const struct ll_residency_books *books, const char
 	return 1;
 }
 
-/* ---- what processes are told ---- */
+/* ---- messages to processes ---- */
 
-/* uuid: empty: the host. One that does not read is let go, as in evictable.c. */
+/* uuid: empty: the host. If the process does not read, its connection is closed, as in evictable.c. */
 static void say_destination(const struct ll_evictable *evictable, const char *uuid)
 {
 	union ll_message message;
@@ -93,9 +94,9 @@ void ll_neighbours_clear(struct ll_server *server, const char *uuid)
 	}
 }
 
-/* ---- what they say ---- */
+/* ---- messages of processes ---- */
 
-/* The room is theirs from now on. */
+/* Chooses the destination. Its room is reserved from now on. */
 static void choose_neighbour(const struct ll_server *server, struct ll_evictable *evictable, uint64_t bytes)
 {
 	struct ll_neighbour_view views[LL_NEIGHBOUR_CARDS];

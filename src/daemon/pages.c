@@ -36,7 +36,8 @@ int ll_pages_make(struct ll_job_pages *pages, const struct ll_job_facts *facts)
 	return 0;
 }
 
-/* A file that others can shorten would end this process. One that a third user has is not believed. */
+/* Checks the file: if another process could shorten it, an access would end this process. A file of a third user is not
+ * trusted. */
 static bool is_believed(int fd, uid_t uid)
 {
 	struct stat st;
@@ -48,9 +49,8 @@ static bool is_believed(int fd, uid_t uid)
 	return (is_ours && seals < 0) || (is_sealed && (is_ours || st.st_uid == uid));
 }
 
-/* The monitor of another user's job has a descriptor for reading. The file is ours then (is_believed), so it can be
- * opened anew.
- */
+/* The monitor of another user's job has a read-only descriptor. The file belongs to this user then (is_believed), so it
+ * can be reopened. */
 static int open_orders(int fd)
 {
 	char path[PATH_SIZE];

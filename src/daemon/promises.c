@@ -11,7 +11,8 @@
 
 enum { MIB_SHIFT = 20, TEXT_SIZE = 2 * LL_REASON_SIZE };
 
-/* What other jobs are promised on the card. One whose end its monitor has not told yet needs it no more. */
+/* Returns the memory that is promised to other jobs on the card. A job whose processes have ended does not count, even
+ * if its monitor has not reported the end yet. */
 static uint64_t promised_to_others(const struct ll_server *server, const struct ll_job *job, const char *uuid)
 {
 	uint64_t bytes = 0;
@@ -58,7 +59,7 @@ int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct 
 	return 0;
 }
 
-/* On each of the job's cards. */
+/* Checks each of the job's cards. */
 static int check_all(const struct ll_server *server, const struct ll_job *job, uint64_t request,
 		     char ret_reason[LL_REASON_SIZE])
 {

@@ -1,8 +1,8 @@
 /*
- * promises.h - limits of jobs as commands set them, and the memory of a card that jobs are promised (--mem-request).
+ * promises.h - the limits of jobs that commands set, and the memory of a card that is promised to jobs (--mem-request).
  *
- * The requests of all jobs on a card may not be more than `run` said can be promised there, unless somebody asked for
- * more (--overcommit).
+ * The sum of the requests of all jobs on a card may not exceed the promisable bytes that `run` reported, unless a
+ * command allowed it (--overcommit).
  */
 #ifndef LOADLINE_DAEMON_PROMISES_H
 #define LOADLINE_DAEMON_PROMISES_H
@@ -11,11 +11,12 @@
 
 struct ll_server;
 
-/* Lets the job use a card. -EDQUOT: its request cannot be promised there. -ENOSPC, -ENOMEM. ret_reason: for people. */
+/* Lets the job use a card. -EDQUOT: the card cannot promise its request. -ENOSPC, -ENOMEM. ret_reason: a text for the
+ * user. */
 int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct ll_message_bind *bind,
 		     char ret_reason[LL_REASON_SIZE]);
 
-/* Changes limits. -EDQUOT: nothing is changed. */
+/* Changes limits. -EDQUOT: no limit is changed. */
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
 		    char ret_reason[LL_REASON_SIZE]);
 

@@ -15,7 +15,8 @@
 #include "daemon/neighbours.h"
 #include "daemon/residency_scene.h"
 
-/* While somebody waits for room. Who works and who is idle changes without a word to us. */
+/* How often to decide while a process waits for room. Processes begin and stop to work without a message to
+ * loadlined. */
 #define CALM_LOOK_NS (100 * LL_NS_PER_MS)
 enum { SHORT_MS = 2 };
 
@@ -53,7 +54,7 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 		ll_move_requests_end(books, evictable, 0, "");
 }
 
-/* The members of a unit leave. */
+/* Evicts the members of a unit. */
 static void evict_unit(struct ll_residency_books *books, struct ll_residency_scene *scene, unsigned unit,
 		       uint64_t now_ns)
 {
@@ -99,7 +100,7 @@ static void stay_unit(struct ll_residency_scene *scene, unsigned unit)
 	}
 }
 
-/* The rules' step about a program. */
+/* Carries out the rule's step about a program. */
 static void do_step(struct ll_residency_books *books, struct ll_residency_scene *scene,
 		    const struct ll_residency_decision *decision, uint64_t now_ns)
 {
@@ -131,7 +132,7 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 	}
 }
 
-/* A step that needs no knowledge of room, about one process. */
+/* Carries out a step about one process that does not depend on the room of the card. */
 static void do_step_of_one(struct ll_evictable *evictable, enum ll_residency_step step, bool is_following,
 			   uint64_t now_ns)
 {
@@ -159,8 +160,8 @@ static void do_step_of_one(struct ll_evictable *evictable, enum ll_residency_ste
 	}
 }
 
-/* What a person has asked for, and what some have to do because others of their unit do so. Returns whether another
- * decision may follow at once. */
+/* Carries out requests of a person, and the steps that follow because other members of the unit are moved by hand.
+ * Returns whether another decision may follow at once. */
 static bool decide_by_hand(const struct ll_server *server, struct ll_residency_scene *scene, uint64_t now_ns,
 			   uint64_t *ret_again_ns)
 {
@@ -235,7 +236,7 @@ static void decide_room(struct ll_server *server, struct ll_card_room *room, uin
 		;
 }
 
-/* ---- as time passes ---- */
+/* ---- timer ---- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -258,7 +259,7 @@ static bool may_go_on(struct ll_server *server, const struct ll_evictable *evict
 	return may;
 }
 
-/* When the room has to be looked at; UINT64_MAX: not by time. */
+/* Returns when to decide about the room again; UINT64_MAX: only when something changes. */
 static uint64_t due_ns(const struct ll_residency_books *books, const struct ll_card_room *room, uint64_t now_ns)
 {
 	uint64_t due = UINT64_MAX;
@@ -318,7 +319,7 @@ static void on_timer(uv_timer_t *timer)
 	ll_residency_look_everywhere(server, now_ns);
 }
 
-/* Something has happened on the card. */
+/* Something has changed on the card: decides again. */
 void ll_residency_look(struct ll_server *server, const char *uuid)
 {
 	uint64_t now_ns = ll_now_ns();
@@ -397,13 +398,14 @@ int ll_residency_join(struct ll_server *server, struct ll_connection *connection
 	ll_evictable_begin(evictable, message, ll_now_ns());
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
-	if (evictable->gather) /* what was asked of it may not have reached it */
+	if (evictable->gather) /* it may not have received the last request */
 		ll_gather_look(books, evictable->gather, ll_now_ns());
 	ll_residency_look(server, ll_evictable_uuid(evictable));
 	return 0;
 }
 
-/* What was asked of it may not have reached it. A process that moves goes on, and one that was to begin does not. */
+/* The process may not have received the last request. If it is moving, it continues the move. If it had not begun, it
+ * does not begin. */
 void ll_residency_disconnect(struct ll_server *server, struct ll_connection *connection)
 {
 	struct ll_residency_books *books = &server->residency;
@@ -444,7 +446,7 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 		ll_residency_set_timer(server, ll_now_ns());
 }
 
-/* ---- what they say ---- */
+/* ---- messages of processes ---- */
 
 static bool does_measure(enum ll_message_kind kind)
 {
@@ -455,7 +457,7 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 			 const struct ll_message_move *message)
 {
 	struct ll_evictable *evictable = connection->evictable;
-	if (!evictable) /* its claim has ended a moment ago */
+	if (!evictable) /* its claim has just ended */
 		return;
 	struct ll_card_room *room = ll_card_room_get(&server->residency, ll_evictable_uuid(evictable));
 	if (!room)

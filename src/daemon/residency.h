@@ -1,10 +1,10 @@
 /*
- * residency.h - whose memory is on which card, and who leaves or returns next.
+ * residency.h - decides whose memory is on which card, and which process is evicted or resumed next.
  *
- * control/residency.h decides, for all cards that have jobs in common; control/residency_units.h says which processes
- * are one. What is decided is told to the processes (evictable.h), which move their memory themselves. Those that are
- * one leave by gather.h. loadlined has no driver: how much of a card is free is asked of its evictable processes, and
- * only while one of them waits for room.
+ * control/residency.h makes the decision for all cards that have jobs in common. control/residency_units.h says which
+ * processes form a unit. loadlined sends the decision to the processes (evictable.h), which move their memory
+ * themselves. The processes of a unit are evicted together (gather.h). loadlined has no driver: it requests the free
+ * memory of a card from its evictable processes, and only while one of them waits for room.
  */
 #ifndef LOADLINE_DAEMON_RESIDENCY_H
 #define LOADLINE_DAEMON_RESIDENCY_H
@@ -21,14 +21,14 @@ struct ll_evictable;
 struct ll_gather;
 struct ll_move_request;
 
-/* Memory of a card that nobody has, as its processes measure it. */
+/* Free memory of a card, as its processes measure it. */
 struct ll_card_room;
 
 struct ll_residency_books {
 	struct ll_evictable *evictables;
 	struct ll_card_room *rooms;
-	struct ll_gather *gathers;        /* who leaves, or stops, together */
-	struct ll_move_request *requests; /* of commands, which wait for their end */
+	struct ll_gather *gathers;        /* processes that are evicted or stopped together */
+	struct ll_move_request *requests; /* requests of commands that are not completed */
 	struct ll_shares shares;
 	uv_timer_t timer;
 };
@@ -36,25 +36,26 @@ struct ll_residency_books {
 int ll_residency_init(struct ll_server *server);
 void ll_residency_fini(struct ll_server *server);
 
-/* EVICTABLE: a process connects for one of its claims. 0, or why it is refused: -EAGAIN, -ESTALE, -ENOMEM. */
+/* Handles EVICTABLE: a process connects for one of its claims. Returns 0, or the error of the refusal: -EAGAIN,
+ * -ESTALE, -ENOMEM. */
 int ll_residency_join(struct ll_server *server, struct ll_connection *connection,
 		      const struct ll_message_move *message);
 
-/* What the process says on that connection. */
+/* Handles a message of the process on that connection. */
 void ll_residency_handle(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
 			 const struct ll_message_move *message);
 
-/* A command asks for EVICT, SUSPEND or RESUME. It is answered now or later. */
+/* A command requests EVICT, SUSPEND or RESUME. The reply is sent now or later. */
 void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
 			  const struct ll_message_move *message);
 
-/* The connection has ended: of a process, or of a command. */
+/* The connection of a process or of a command has ended. */
 void ll_residency_disconnect(struct ll_server *server, struct ll_connection *connection);
 
-/* The claim has ended, and with it what is known of its memory. */
+/* The claim has ended: forgets the state of its memory. */
 void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim);
 
-/* Sets the row's host_bytes, moves, and what is on a neighbour; 0 if the claim's process is not evictable. */
+/* Sets the row's host_bytes, its moves, and its memory on a neighbour; 0 if the claim's process is not evictable. */
 void ll_residency_describe(const struct ll_server *server, const struct ll_job_claim *claim,
 			   struct ll_message_claim_row *row);
 

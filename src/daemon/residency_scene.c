@@ -12,13 +12,14 @@
 #include "daemon/neighbours.h"
 #include "protocol/words.h"
 
-/* A process that measures the card answers in some 0.1 ms. One that is stopped does not; another one may. */
+/* A process replies to MEASURE within about 0.1 ms. A stopped process does not reply; after this time another process
+ * is asked. */
 #define MEASURE_NS (20 * LL_NS_PER_MS)
-/* What was measured holds for so long: others use the card too. */
+/* How long a measurement is valid: other programs use the card too. */
 #define FRESH_NS (5 * LL_NS_PER_MS)
-/* Of cards that are decided about together: each has to answer. */
+/* The same for cards that are decided about together, because each of them must reply. */
 #define FRESH_TOGETHER_NS (50 * LL_NS_PER_MS)
-/* Processes connect again to a loadlined that is new; before that nobody is refused room. */
+/* Processes connect again to a new loadlined. During this time no process is refused room. */
 #define SETTLE_NS (2 * LL_NS_PER_S)
 
 const char *ll_evictable_uuid(const struct ll_evictable *evictable)
@@ -81,7 +82,7 @@ static void request_free(const struct ll_residency_books *books, struct ll_card_
 	}
 }
 
-/* ---- what the decision needs ---- */
+/* ---- input of the decision ---- */
 
 static void read_claim(struct ll_evictable *evictable, uint64_t now_ns)
 {
@@ -120,7 +121,7 @@ static struct ll_job *job_of(const struct ll_evictable *evictable)
 	return evictable->claim->card->job;
 }
 
-/* The card, and those on which a job of it is too, and so on. */
+/* Lists the card, and the cards that have jobs in common with a listed card. */
 static void list_rooms(struct ll_residency_books *books, struct ll_card_room *room, struct ll_residency_scene *scene)
 {
 	add_room(scene, room);
@@ -138,7 +139,7 @@ static void list_rooms(struct ll_residency_books *books, struct ll_card_room *ro
 	}
 }
 
-/* Numbers of its job and its process: those of an earlier member that has the same, or new ones. */
+/* Sets the numbers of its job and its process: those of an earlier member with the same job or process, or new ones. */
 static void number_member(struct ll_residency_scene *scene, size_t at)
 {
 	struct ll_residency_member *member = &scene->members[at];
@@ -171,7 +172,7 @@ static void add_members(const struct ll_residency_books *books, unsigned card, u
 		member->large_since_ns = evictable->large_since_ns;
 		number_member(scene, scene->count++);
 	}
-	/* Nobody's step is ever about this: it is leaving already. */
+	/* No step is ever about this member: its memory is being evicted already. */
 	struct ll_residency_member *moved = &scene->members[scene->count];
 	scene->count += ll_neighbours_describe(books, scene->rooms[card]->uuid, now_ns, &moved->rule);
 	moved->rule.card = card;
@@ -180,7 +181,7 @@ static void add_members(const struct ll_residency_books *books, unsigned card, u
 int ll_residency_scene_init(struct ll_residency_scene *scene, struct ll_residency_books *books,
 			    struct ll_card_room *room, uint64_t now_ns)
 {
-	size_t most = LL_RESIDENCY_CARDS + 1; /* with what has moved to each card */
+	size_t most = LL_RESIDENCY_CARDS + 1; /* with the memory that was moved to each card */
 	*scene = (struct ll_residency_scene){.count = 0};
 	for (const struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next)
 		most++;
@@ -202,7 +203,7 @@ void ll_residency_scene_fini(struct ll_residency_scene *scene)
 	free(scene->programs);
 }
 
-/* The driver has not given back all that a process had which ended just now. */
+/* Whether the driver may still free memory of a process that has just ended. */
 static bool is_death_fresh(const struct ll_residency_scene *scene, uint64_t now_ns)
 {
 	for (size_t i = 0; i < scene->count; i++) {

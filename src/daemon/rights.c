@@ -5,8 +5,8 @@
 #include "daemon/connection.h"
 #include "daemon/server.h"
 
-/* Descriptors of a job: of its pages, its first process, its monitor, the lifeline; of a connection: itself, the
- * process of the other side, and a copy in a death watch. */
+/* Descriptors of a job: its pages, its first process, its monitor, the lifeline. Descriptors of a connection: the
+ * socket, the process of the other side, and a copy in a death watch. */
 enum { FDS_OF_JOB = 6, FDS_OF_CONNECTION = 3 };
 
 bool ll_rights_have_room(const struct ll_server *server, uint32_t uid)
@@ -33,7 +33,7 @@ bool ll_rights_over(const struct ll_connection *connection, const struct ll_job 
 	return is_over_user(connection, job->facts.uid);
 }
 
-/* What programs of others are, and beside whom they run, is told to nobody else. */
+/* Hides from other users which programs a user runs, and beside which programs they run. */
 static void trim_card(const struct ll_connection *connection, struct ll_message_card_row *row)
 {
 	const struct ll_job *job = ll_books_after(&connection->server->books, row->job_number - 1);

@@ -43,8 +43,8 @@ static void say_full(int fd, const char *reason)
 	ll_message_send(fd, &message, NULL, 0);
 }
 
-/* Accepts with the reserve, says why it refuses, and closes. A client that tries again later may find room. Else the
- * loop would spin: the listening socket stays readable. */
+/* Accepts a connection with the reserve descriptor, sends the reason of the refusal, and closes. The client may try
+ * again later. Without this the loop would spin, because the listening socket stays readable. */
 static void refuse_next(struct ll_server *server)
 {
 	if (server->reserve_fd >= 0)
@@ -57,7 +57,7 @@ static void refuse_next(struct ll_server *server)
 	server->reserve_fd = open_reserve();
 }
 
-/* False: there is nobody left, or no room; then it is tried again in a second. */
+/* Returns false if nobody waits, or if there is no descriptor; the loop then tries again in a second. */
 static bool accept_one(struct ll_server *server)
 {
 	uid_t uid = (uid_t)-1;
@@ -95,14 +95,15 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 	ll_server_look(server);
 }
 
-/* ---- what is asked again and again, and the end ---- */
+/* ---- periodic checks, and the end ---- */
 
 static void on_idle_exit(uv_timer_t *timer)
 {
 	ll_server_stop(timer->data);
 }
 
-/* The monitors of the jobs come to it with the jobs' pages. So does one that has none. */
+/* When the system's daemon serves, this daemon ends. The monitors register their jobs there, with the jobs' pages. A
+ * monitor without pages does so too. */
 static void on_room(uv_timer_t *timer)
 {
 	struct ll_server *server = timer->data;
@@ -163,7 +164,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->last_job = server->books.last_job;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 static int check_listener(int fd)
 {
@@ -171,7 +172,7 @@ static int check_listener(int fd)
 	socklen_t length = sizeof is_listening;
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &length) < 0)
 		return -errno;
-	/* A second listen() makes this process the one whose credentials a client sees. */
+	/* After a second listen(), clients see the credentials of this process. */
 	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
@@ -212,7 +213,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 
 static void fini_server(struct ll_server *server)
 {
-	close(server->listen_fd); /* first: from here on others may bind the name */
+	close(server->listen_fd); /* first: from now on another process may bind the name */
 	while (server->connections) {
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);

@@ -1,8 +1,8 @@
 /*
  * server.h - loadlined: one loop that accepts connections, keeps the books, and ends when nobody needs it.
  *
- * Nothing in it waits: each socket is non-blocking, and no function of a driver is called. A connection that does not
- * read its answers is not read from either, so it costs no memory. The loop watches descriptors only (uv_poll).
+ * The loop never blocks: each socket is non-blocking, and loadlined calls no driver. If a connection does not read its
+ * replies, loadlined does not read from it either, so it uses no memory. The loop watches only descriptors (uv_poll).
  */
 #ifndef LOADLINE_DAEMON_SERVER_H
 #define LOADLINE_DAEMON_SERVER_H
@@ -24,10 +24,11 @@ struct ll_user;
 struct ll_server {
 	uv_loop_t loop;
 	uv_poll_t listener;
-	int listen_fd, reserve_fd; /* reserve: closed for a moment to accept and refuse, when there is no other left */
+	int listen_fd,
+	    reserve_fd; /* reserve: closed for a moment to accept and refuse a connection when no descriptor is left */
 	bool is_listener_paused;
 	uv_timer_t idle_exit;
-	uv_timer_t tick; /* once a second, while something must be asked again and again */
+	uv_timer_t tick; /* once a second, while something must be polled */
 	bool wants_tick;
 	struct ll_books books;
 	struct ll_cards cards;
@@ -38,83 +39,83 @@ struct ll_server {
 	bool has_own_proc;
 	uv_timer_t memory_timer; /* memory.h */
 	struct ll_connection *connections;
-	uint32_t connection_count, watcher_count; /* watchers are connections that do not keep the daemon from ending */
+	uint32_t connection_count, watcher_count; /* watchers do not keep the daemon from ending */
 	uint64_t instance, bad_messages, born_ns;
 	const char *version;
 	struct ll_place place;
 	struct ll_programs programs;
-	bool is_system; /* serves all users (rights.h), and until it is ended */
-	/* of a user's: where the system's would be, for which it makes room; empty: there is no such place */
+	bool is_system; /* serves all users (rights.h), until it is stopped */
+	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
-	uv_timer_t room; /* looks for it */
+	uv_timer_t room; /* checks whether the system's daemon serves */
 };
 
 struct ll_server_config {
-	int listen_fd; /* becomes the server's */
+	int listen_fd; /* the server owns it */
 	const char *version;
 	struct ll_place place;
-	struct ll_programs programs;  /* of no use for the system's: it starts none */
-	struct ll_place system_place; /* of a user's: see struct ll_server */
+	struct ll_programs programs;  /* unused by the system's daemon, which starts no programs */
+	struct ll_place system_place; /* of a user's daemon: see struct ll_server */
 	bool is_system;
 };
 
-/* Serves until nobody has needed it for 2 s, or it has handed over to a newer version, or the system's serves; the
- * system's until it is ended. */
+/* Serves until nobody has needed it for 2 s, until it has handed over to a newer version, or until the system's daemon
+ * serves. The system's daemon serves until it is stopped. */
 int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
 
 /* ---- between the files of this folder ---- */
 
-/* Takes the accepted socket, whose other side has that uid. */
+/* Takes over an accepted socket, whose other side has that uid. */
 void ll_connection_new(struct ll_server *server, int fd, uint32_t uid);
 
-/* Closes it, and tells the keeper of its job. */
+/* Closes the connection, and informs the keeper of its job. */
 void ll_connection_close(struct ll_connection *connection);
 
-/* Closes connections that have said nothing for too long. Returns whether there are any that may yet. */
+/* Closes connections that have been silent for too long. Returns whether there are any that may become so. */
 bool ll_connections_tick(struct ll_server *server);
 
-/* Something changed: starts or stops the idle_exit and the tick. */
+/* Something has changed: starts or stops idle_exit and the tick. */
 void ll_server_look(struct ll_server *server);
 
-/* Fills in what the daemon says of itself. */
+/* Fills in the daemon's description of itself. */
 void ll_server_describe(const struct ll_server *server, struct ll_message_welcome *welcome);
 
 /* Stops listening and serving. */
 void ll_server_stop(struct ll_server *server);
 
 /*
- * A monitor registers its job. process_fd and lifeline_fd become the keeper's on success alone; monitor_fd is
- * copied. It may be a job that is known and has lost its monitor or its connection. -EBUSY: another process is its
- * monitor. -EPERM: it is another user's job. -EBADMSG: the pages are not this job's.
+ * A monitor registers its job. On success, the keeper owns process_fd and lifeline_fd; monitor_fd is copied. The job
+ * may be known already, if it has lost its monitor or its connection. -EBUSY: another process is its monitor. -EPERM:
+ * it is another user's job. -EBADMSG: the pages are not this job's.
  */
 struct ll_job_call {
 	struct ll_connection *connection;
 	const struct ll_job_facts *facts;
 	int monitor_fd, process_fd, lifeline_fd;
-	const int *page_fds; /* of a former daemon's page and orders, copied; NULL: there are none */
+	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */
 };
 int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
 
-/* A job that the daemon before has left (store.h), without a monitor. process_fd and lifeline_fd may be -1: their other
- * side has ended; on success they become the keeper's. Errors as above. */
+/* Registers a job of a former daemon (store.h), without a monitor. process_fd and lifeline_fd may be -1, if their other
+ * side has ended; on success the keeper owns them. Errors as above. */
 int ll_keeper_restore(struct ll_server *server, const struct ll_job_call *call);
 
-/* The connection of the job's monitor is gone. */
+/* The connection of the job's monitor has ended. */
 void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job);
 
-/* The monitor saw the job's end. */
+/* The monitor has reported the job's end. */
 void ll_keeper_end(struct ll_server *server, struct ll_job *job);
 
-/* Whether all processes of the job have ended. The monitor may not have said so yet. */
+/* Whether all processes of the job have ended. The monitor may not have reported it yet. */
 bool ll_keeper_has_tree_ended(const struct ll_job *job);
 
-/* Returns the number of the job's monitor; 0: it has none, or is not seen from here. */
+/* Returns the pid of the job's monitor; 0: it has none, or the daemon does not see it. */
 uint32_t ll_keeper_monitor_pid(const struct ll_job *job);
 
 /* Returns the job's flags, those of its monitor included. */
 uint32_t ll_keeper_flags(const struct ll_job *job);
 
-/* Looks after jobs whose monitor has no connection. Returns whether there are any. */
+/* Checks jobs whose monitor has no connection. Returns whether there are any. */
 bool ll_keepers_tick(struct ll_server *server);
 
 void ll_keepers_fini(struct ll_server *server);

@@ -17,7 +17,7 @@ struct ll_share {
 	const struct ll_connection *connection;
 	uint64_t key[2];
 	uint64_t bytes;      /* of all handles */
-	uint64_t came_bytes; /* of those that have come */
+	uint64_t came_bytes; /* of the handles that have arrived */
 	struct handle *handles;
 	uint32_t count;
 };

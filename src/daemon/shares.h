@@ -1,6 +1,6 @@
 /*
- * shares.h - allocations that processes share with others (protocol/message.h, SHARE): loadlined keeps descriptors of
- * them, and hands copies to who has the key.
+ * shares.h - allocations that processes share with others (protocol/message.h, SHARE). loadlined keeps descriptors of
+ * them, and gives copies to processes that have the key.
  */
 #ifndef LOADLINE_DAEMON_SHARES_H
 #define LOADLINE_DAEMON_SHARES_H
@@ -16,19 +16,19 @@ struct ll_shares {
 	struct ll_share *first;
 };
 
-/* Takes the descriptors, and sets them to -1, unless there is no memory for them, or they do not fit what came before.
- */
+/* Handles SHARE. Takes the descriptors and sets them to -1. It does not take them if there is no memory, or if they do
+ * not match the earlier messages. */
 void ll_shares_add(struct ll_shares *shares, const struct ll_connection *connection,
 		   const struct ll_message_share *message, int *fds, size_t count);
 
-/* UNSHARE. */
+/* Handles UNSHARE. */
 void ll_shares_remove(struct ll_shares *shares, const struct ll_connection *connection,
 		      const struct ll_message_share *message);
 
-/* The connection has ended: all that came by it. */
+/* The connection has ended: closes all that it shared. */
 void ll_shares_end(struct ll_shares *shares, const struct ll_connection *connection);
 
-/* Answers OPEN. */
+/* Handles OPEN, and replies. */
 void ll_shares_open(const struct ll_shares *shares, struct ll_connection *connection,
 		    const struct ll_message_share *message);
 

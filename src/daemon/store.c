@@ -20,13 +20,13 @@
 enum { NAME_SIZE = 32, FIRST_PASSED_FD = 3, KEPT_FDS = 5 };
 #define FACTS_MAGIC UINT64_C(0x4c4f41444641) /* "LOADFA" */
 
-/* The file of what is known of a job. The limits that hold are in its orders. */
+/* The contents of the file of a job's facts. The orders have the limits in force. */
 struct kept_facts {
 	uint64_t magic;
 	struct ll_job_facts facts;
 };
 
-/* ---- what is sent ---- */
+/* ---- sending ---- */
 
 static int open_notify(struct sockaddr_un *ret_address, socklen_t *ret_length)
 {
@@ -42,7 +42,7 @@ static int open_notify(struct sockaddr_un *ret_address, socklen_t *ret_length)
 	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* False: there is no systemd, or it does not read. */
+/* Returns false if there is no systemd, or if it does not read. */
 static bool notify_systemd(const struct ll_server *server, const char *text, const int *fds, size_t fd_count)
 {
 	struct sockaddr_un address;
@@ -67,8 +67,9 @@ static bool notify_systemd(const struct ll_server *server, const char *text, con
 	return is_sent;
 }
 
-/* By the page's file, which is the same for each daemon: systemd shows the name to others, so it is nothing of the
- * token. It is short, because all names are one string of the environment, which may have 128 KiB. */
+/* The name comes from the page's file, which is the same for each daemon. It contains no part of the token, because
+ * systemd shows the name to other users. It is short, because all names are in one environment variable, which may have
+ * 128 KiB. */
 static void name_of(const struct ll_job *job, char ret_name[NAME_SIZE])
 {
 	struct stat st = {0};
@@ -117,9 +118,9 @@ void ll_store_say_ready(const struct ll_server *server)
 	notify_systemd(server, "READY=1", NULL, 0);
 }
 
-/* ---- what comes back ---- */
+/* ---- restoring ---- */
 
-/* The descriptors of one job; -1: missing. systemd lets go of those whose other side has ended. */
+/* The descriptors of one job; -1: missing. systemd closes descriptors whose other side has ended. */
 struct kept_job {
 	char name[NAME_SIZE];
 	int page_fds[2], facts_fd, lifeline_fd, process_fd;
@@ -131,7 +132,7 @@ static uint64_t magic_of(int fd)
 	return pread(fd, &magic, sizeof magic, 0) == sizeof magic ? magic : 0;
 }
 
-/* All of them have the job's name, and come in no certain order. */
+/* All descriptors of a job have the same name, and come in any order. */
 static int *find_role(struct kept_job *job, int fd)
 {
 	struct stat st;
@@ -166,7 +167,7 @@ static void close_kept(const struct kept_job *job)
 	}
 }
 
-/* The facts are this program's own, of an older version perhaps. */
+/* This program wrote the facts, perhaps in an older version. */
 static bool read_facts(int fd, struct ll_job_facts *ret_facts)
 {
 	struct kept_facts kept = {0};
@@ -197,7 +198,7 @@ static void restore_job(struct ll_server *server, struct kept_job *kept)
 	close_kept(kept);
 }
 
-/* The names are separated by colons. Those of one job need not follow each other. */
+/* Colons separate the names. Names of one job need not be adjacent. */
 static struct kept_job *find_kept(struct kept_job *jobs, size_t *count, const char *name)
 {
 	for (size_t i = 0; i < *count; i++) {

@@ -1,9 +1,10 @@
 /*
- * store.h - what the system's loadlined leaves with systemd, so that the next one has all jobs at once: also those
- * whose monitors are stopped, frozen or dead. For each job: its page, its orders, its lifeline, its first process, and
- * a file with what else is known of it (sd_notify's FDSTORE). systemd gives them back by LISTEN_FDS.
+ * store.h - what the system's loadlined stores with systemd, so that the next daemon has all jobs at once. That
+ * includes jobs whose monitors are stopped, frozen or dead. For each job it stores the page, the orders, the lifeline,
+ * the first process, and a file with the other facts (sd_notify's FDSTORE). systemd returns the descriptors by
+ * LISTEN_FDS.
  *
- * Without systemd, or if it takes no more, all functions do nothing: then the monitors bring the jobs.
+ * Without systemd, or if its store is full, all functions do nothing: the monitors then register the jobs again.
  */
 #ifndef LOADLINE_DAEMON_STORE_H
 #define LOADLINE_DAEMON_STORE_H
@@ -11,11 +12,11 @@
 struct ll_server;
 struct ll_job;
 
-/* Leaves the descriptors of a new job there, and takes those of one that has ended away. */
+/* Store the descriptors of a new job, and remove those of an ended one. */
 void ll_store_add(const struct ll_server *server, const struct ll_job *job);
 void ll_store_remove(const struct ll_server *server, const struct ll_job *job);
 
-/* Takes the jobs of the daemon before. Their monitors may come later. */
+/* Takes over the jobs of the former daemon. Their monitors may connect later. */
 void ll_store_restore(struct ll_server *server);
 
 /* Tells systemd that this process serves. */

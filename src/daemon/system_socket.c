@@ -40,7 +40,7 @@ int ll_system_user_become(const struct ll_system_user *user, struct ll_err *err)
 	return 0;
 }
 
-/* ---- a socket that systemd made ---- */
+/* ---- a socket from systemd ---- */
 
 static bool is_listening(int fd)
 {
@@ -69,9 +69,9 @@ int ll_system_socket_passed(void)
 	return found;
 }
 
-/* ---- one of our own ---- */
+/* ---- a socket of this process ---- */
 
-/* The lock on the folder says who may replace the socket file. It goes with this process. */
+/* Whoever locks the folder may replace the socket file. The lock ends with this process. */
 static int open_folder(const struct ll_place *place, int *ret_fd, struct ll_err *err)
 {
 	char path[LL_PLACE_SIZE];
@@ -113,7 +113,7 @@ int ll_system_socket_bind(const struct ll_place *place, const struct ll_system_u
 	int rc = open_folder(place, &folder_fd, err);
 	if (rc)
 		return rc;
-	/* One to whom systemd gave the socket has no lock. */
+	/* A daemon that got its socket from systemd has no lock, so a connection is tried too. */
 	if (ll_place_connect_any(place, &other_fd) == 0) {
 		close(other_fd);
 		close(folder_fd);
@@ -123,7 +123,7 @@ int ll_system_socket_bind(const struct ll_place *place, const struct ll_system_u
 	rc = fd < 0 ? -errno : bind_file(place, owner, fd);
 	if (!rc) {
 		*ret_fd = fd;
-		return 0; /* the folder stays open, and locked */
+		return 0; /* the folder stays open and locked */
 	}
 	if (fd >= 0)
 		close(fd);

@@ -16,7 +16,7 @@
 
 enum { PID_SIZE = 24 };
 
-/* ---- its life ---- */
+/* ---- create and free ---- */
 
 static void free_user(struct ll_user *user)
 {
@@ -49,7 +49,7 @@ void ll_user_drop(struct ll_user *user)
 		free_user(user);
 }
 
-/* With the last claim the user goes. */
+/* Ends all claims of the user. The user is freed with its last claim. */
 static void end_claims(struct ll_server *server, struct ll_user *user)
 {
 	const struct ll_job *job = user->job;
@@ -72,7 +72,7 @@ static void on_death(void *data)
 	ll_server_look(server);
 }
 
-/* NULL, with errno: it could not be made. */
+/* Returns NULL, with errno, if it could not be made. */
 static struct ll_user *new_user(struct ll_server *server, struct ll_job *job, int process_fd)
 {
 	int fd = fcntl(process_fd, F_DUPFD_CLOEXEC, 0);
@@ -97,15 +97,15 @@ static struct ll_user *new_user(struct ll_server *server, struct ll_job *job, in
 	return user;
 }
 
-/* ---- who asks ---- */
+/* ---- identity ---- */
 
 static bool are_equal(const struct ll_claim_identity *one, const struct ll_claim_identity *other)
 {
 	return one->pid == other->pid && one->namespaces == other->namespaces && one->start_ticks == other->start_ticks;
 }
 
-/* Two descriptors of processes that live are of one process if they have the same number. A process that is not seen
- * from here is known by what it says of itself, which concerns its own job alone. */
+/* Two descriptors of living processes are of one process if the pids are equal. A process that the daemon does not see
+ * is identified by what it reports about itself. A false report affects only its own job. */
 static bool is_process(const struct ll_user *user, const struct ll_job *job, uint32_t pid,
 		       const struct ll_claim_identity *identity)
 {
@@ -125,8 +125,8 @@ static struct ll_user *find_user(const struct ll_server *server, const struct ll
 	return user;
 }
 
-/* A process belongs to one job. In another one it may have been before, or the processes of that one have written its
- * number into a slot. */
+/* A process belongs to one job. It may have belonged to another job before, or processes of that job may have written
+ * its pid into a slot. */
 static void end_elsewhere(struct ll_server *server, const struct ll_job *job, uint32_t pid)
 {
 	struct ll_user *next;
@@ -137,7 +137,7 @@ static void end_elsewhere(struct ll_server *server, const struct ll_job *job, ui
 	}
 }
 
-/* Slots of an adopted page that the process had before it became another program. */
+/* Ends the claims of an adopted page that the process had before exec. */
 static void end_former(struct ll_server *server, const struct ll_job *job, const struct ll_claim_identity *identity)
 {
 	const struct ll_job_claims *claims = job->claims;
@@ -154,7 +154,7 @@ static void end_former(struct ll_server *server, const struct ll_job *job, const
 
 /* ---- a claim ---- */
 
-/* The process has the slot already, as a former daemon gave it, or it lost its connection. */
+/* The process has the slot already: a former daemon gave it, or the process lost its connection. */
 static int take_back(struct ll_user *user, struct ll_job_claim *claim, const struct ll_claim_identity *identity)
 {
 	struct ll_claim_identity former;
@@ -168,8 +168,8 @@ static int take_back(struct ll_user *user, struct ll_job_claim *claim, const str
 	return 0;
 }
 
-/* A process has one claim on a card: one that it asks for again, because it does not know the answer, is in place of
- * the former. */
+/* A process has one claim on a card. If it requests a second one, it has not received the reply to the first. The new
+ * claim replaces the first. */
 static void end_double(struct ll_server *server, const struct ll_user *user, const struct ll_job_card *card)
 {
 	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
@@ -187,7 +187,7 @@ static int take_new(struct ll_server *server, struct ll_user *user, const struct
 	int rc = ll_job_card_get(server, user->job, message->uuid, message->first_card, &card);
 	if (rc)
 		return rc;
-	user->claims++; /* so that the user does not go with the former claim */
+	user->claims++; /* so that the user is not freed with the former claim */
 	end_double(server, user, card);
 	rc = ll_claims_grant(server, card, user, &user->identity, ret_claim);
 	user->claims--;
@@ -252,9 +252,9 @@ void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state)
 	}
 }
 
-/* ---- what nobody tells ---- */
+/* ---- periodic checks ---- */
 
-/* Whether the process has ended for certain. /proc may hide the processes of other users (hidepid). */
+/* Whether it is certain that the process has ended. /proc may hide the processes of other users (hidepid). */
 static bool is_gone(const struct ll_server *server, const struct ll_process_id *id)
 {
 	char name[PID_SIZE];
@@ -272,7 +272,7 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 	int fd = ll_process_open(id->pid);
 	if (fd < 0)
 		return fd;
-	/* The number may have become another process's before it was opened. */
+	/* Another process may have got the pid before it was opened. */
 	int rc = is_gone(server, id) ? -ESRCH : 0;
 	struct ll_user *user = rc ? NULL : new_user(server, job, fd);
 	if (user)
@@ -283,8 +283,7 @@ static int find_process(struct ll_server *server, struct ll_job *job, const stru
 	return rc;
 }
 
-/* Finds the process of an adopted slot. Returns whether it is to be tried again: there is no room for its descriptor.
- */
+/* Finds the process of an adopted slot. Returns whether to try again, because there is no free descriptor. */
 static bool judge_process(struct ll_server *server, struct ll_job *job, struct ll_job_claim *claim)
 {
 	struct ll_claim_identity identity;
@@ -292,7 +291,8 @@ static bool judge_process(struct ll_server *server, struct ll_job *job, struct l
 	struct ll_process_id id = {
 	    .pid = identity.pid, .start_ticks = identity.start_ticks, .namespaces = identity.namespaces};
 	if (!server->namespaces || server->namespaces != identity.namespaces)
-		return false; /* its numbers mean nothing here: it comes back, or goes with the job */
+		return false; /* its pid has no meaning in this namespace: the process connects again, or the slot ends
+				 with the job */
 	if (is_gone(server, &id)) {
 		ll_claims_end(server, claim);
 		return false;

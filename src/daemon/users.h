@@ -1,9 +1,9 @@
 /*
  * users.h - the processes that use cards, each with its claims (claims.h).
  *
- * A process is known by a descriptor of it, which tells its end. The end of its connection says nothing: a program that
- * closes all its descriptors lives, and comes back with a new connection. A new image of the same process (exec) comes
- * with a new connection too, and knows none of the old slots: their claims end.
+ * A descriptor identifies a process, and reports its end. The end of a connection does not mean that the process has
+ * ended: a program that closes all its descriptors lives, and connects again. After exec, a process connects again too,
+ * and does not know its old slots: their claims end.
  */
 #ifndef LOADLINE_DAEMON_USERS_H
 #define LOADLINE_DAEMON_USERS_H
@@ -15,17 +15,17 @@ struct ll_death_watch;
 
 struct ll_user {
 	struct ll_user *next;
-	uint64_t number; /* grows */
+	uint64_t number; /* rises with each user */
 	struct ll_server *server;
 	struct ll_job *job;
 	struct ll_connection *connection; /* NULL: none now */
 	struct ll_death_watch *watch;
-	uint32_t pid; /* as the daemon sees it; 0: not seen */
+	uint32_t pid; /* as the daemon sees it; 0: not visible */
 	struct ll_claim_identity identity;
 	unsigned claims;
 };
 
-/* A process asks for a slot, or for its own one (LL_MESSAGE_CLAIM). */
+/* A process requests a new slot, or the slot that it has already (LL_MESSAGE_CLAIM). */
 struct ll_claim_call {
 	struct ll_connection *connection;
 	int process_fd; /* copied */
@@ -36,23 +36,23 @@ struct ll_claim_call {
 /* -ESRCH: the process cannot be watched. -ESTALE: the slot is not the process's. -ENOSPC, -ENOMEM, -EMFILE. */
 int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, struct ll_job_claim **ret_claim);
 
-/* A claim of the user has ended. */
+/* Releases the user after one of its claims has ended. */
 void ll_user_drop(struct ll_user *user);
 
-/* The user that this process is. NULL: it has no claim, or is not seen from here. */
+/* Returns the user of this process; NULL: the process has no claim, or is not visible to the daemon. */
 struct ll_user *ll_users_find(const struct ll_server *server, int process_fd);
 
-/* The driver's checkpoint did something to the process. */
+/* Stores what the driver's checkpoint did to the process. */
 void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state);
 
-/* Finds the processes of slots that came with the pages: those that have ended meanwhile lose them, the others are
- * watched, whether they come back or not. Returns whether it must be tried again. */
+/* Finds the processes of the slots of adopted pages. Slots of ended processes are released. The other processes are
+ * watched, whether they connect again or not. Returns whether the caller must call it again. */
 bool ll_users_adopt(struct ll_server *server, struct ll_job *job);
 
-/* Asks the processes that cannot be watched whether they have ended. Returns whether there are any. */
+/* Checks whether processes that cannot be watched have ended. Returns whether there are any. */
 bool ll_users_reap(struct ll_server *server);
 
-/* Looks after what nobody tells: processes that cannot be watched. Returns whether there are any. */
+/* The periodic check of processes that cannot be watched. Returns whether there are any. */
 bool ll_users_tick(struct ll_server *server);
 
 #endif

@@ -22,10 +22,10 @@ struct ll_driver {
 	size_t card_count;
 	char *sim_folder;
 	pthread_mutex_t cuda_mutex;
-	struct ll_cuda cuda; /* .library is NULL until somebody asked */
+	struct ll_cuda cuda; /* .library is NULL until the first request */
 };
 
-/* The simulator's libraries export this and the vendor's do not. */
+/* The simulator's libraries export this symbol; the vendor's do not. */
 static char *find_sim_folder(void *library)
 {
 	const char *(*world)(void);
@@ -115,7 +115,7 @@ const struct ll_card *ll_card_whole(const struct ll_card *card)
 
 /* ---- their CUDA devices ---- */
 
-/* The newer call tells slices apart; the older one gives the whole card's UUID for a slice. */
+/* The newer call distinguishes slices; the older one returns the whole card's UUID for a slice. */
 static ll_cu_result get_uuid(const struct ll_cuda *cuda, ll_cu_device device, struct ll_cu_uuid *ret_uuid)
 {
 	return cuda->cuDeviceGetUuid ? cuda->cuDeviceGetUuid(ret_uuid, device)
@@ -179,7 +179,7 @@ int ll_card_cuda_device(const struct ll_card *card, const struct ll_cuda **ret_c
 	return 0;
 }
 
-/* ---- how users name them ---- */
+/* ---- selection by users ---- */
 
 enum { INDEX_MAX = 65535 };
 
@@ -227,7 +227,7 @@ static int choose_card(struct selection *selection, size_t position, struct ll_e
 	return 0;
 }
 
-/* Decimal digits at *text, which is moved behind them; false when there are none, or too many. */
+/* Reads decimal digits at *text and moves *text behind them. Returns false if there are none, or too many. */
 static bool take_number(const char **text, unsigned *ret_number)
 {
 	unsigned number = 0;
@@ -287,7 +287,7 @@ static int choose_pci(struct selection *selection, unsigned domain, unsigned bus
 	return fail_unknown(selection, word, err);
 }
 
-/* By exact UUID, else by the beginning of just one. */
+/* Chooses by exact UUID, else by a prefix of exactly one UUID. */
 static int choose_uuid(struct selection *selection, const char *word, struct ll_err *err)
 {
 	size_t matches = 0;
@@ -369,7 +369,7 @@ static int choose_word(struct selection *selection, const char *word, struct ll_
 	return choose_number(selection, word, err);
 }
 
-/* Cuts the list at its commas, blanks around the words are left out. */
+/* Splits the list at its commas, and ignores blanks around the words. */
 static int choose_list(struct selection *selection, const char *text, struct ll_err *err)
 {
 	LL_SCOPE_FREE char *copy = strdup(text);

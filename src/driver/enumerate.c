@@ -37,7 +37,7 @@ int ll_uuid_parse(const char *uuid, uint8_t ret_bytes[16])
 	return 0;
 }
 
-/* NVML counts CUDA cores; how many an SM has depends on the generation (CUDA C programming guide, compute
+/* NVML counts CUDA cores. Their number in an SM depends on the generation (CUDA C programming guide, compute
  * capabilities). */
 static unsigned cores_per_sm(int major, int minor)
 {
@@ -68,7 +68,7 @@ static uint64_t total_bytes(const struct ll_nvml *nvml, struct ll_nvml_device *d
 	return nvml->nvmlDeviceGetMemoryInfo(device, &memory) == LL_NVML_SUCCESS ? memory.total_bytes : 0;
 }
 
-/* A driver before 510 does not tell what it keeps. */
+/* A driver before 510 does not report its own memory. */
 static uint64_t usable_bytes(const struct ll_nvml *nvml, const struct ll_card *card)
 {
 	struct ll_nvml_memory_v2 memory = {.version = LL_NVML_MEMORY_V2};
@@ -89,7 +89,7 @@ static void describe_pci(const struct ll_nvml *nvml, struct ll_card *card)
 	snprintf(card->pci, sizeof card->pci, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
 }
 
-/* What every kind of card has; the first refusal becomes its fault. */
+/* Reads what every kind of card has. The first failure becomes the card's fault. */
 static void describe_card(const struct ll_nvml *nvml, struct ll_card *card)
 {
 	ll_nvml_result status = nvml->nvmlDeviceGetUUID(card->nvml, card->uuid, sizeof card->uuid);
@@ -155,7 +155,8 @@ static int compare_pci(const void *left, const void *right)
 	return a->pci_device < b->pci_device ? -1 : a->pci_device > b->pci_device;
 }
 
-/* NVML's own order is by PCI address already; it is not promised. A card without an address leaves it as it is. */
+/* NVML's order is by PCI address already, but that is not guaranteed. If a card has no address, the order is
+ * unchanged. */
 static void sort_cards(struct ll_card *cards, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -174,7 +175,7 @@ static void label_card(struct ll_card *card, unsigned index)
 		snprintf(card->label, sizeof card->label, "%u", index);
 }
 
-/* cards has room for the slices of each; whole are the cards without them. */
+/* `cards` has room for the slices of each card; `whole` are the cards without slices. */
 static size_t add_slices(struct ll_driver *driver, const struct ll_nvml *nvml, const struct ll_card *whole,
 			 size_t whole_count, struct ll_card *cards)
 {

@@ -147,7 +147,7 @@ int ll_gpm_check_metric(const struct ll_card *card, enum ll_gpm_metric metric, s
 	int rc = ll_gpm_open(card, &gpm, err);
 	if (rc)
 		return rc;
-	/* So short a window gives no useful values. Failures other than this one are left to later reads. */
+	/* A window this short gives no useful values. Other failures are left to later reads. */
 	bool is_told =
 	    take_sample(gpm, gpm->later) == LL_NVML_SUCCESS && compute_metrics(gpm, &reading) == LL_NVML_SUCCESS;
 	bool is_lacking = is_told && ll_nvml_errno(gpm->query.metrics[metric].status) == -ENOSYS;

@@ -1,5 +1,5 @@
 /*
- * internal.h - what the files of src/driver share and nobody else needs.
+ * internal.h - declarations that only the files of src/driver share.
  */
 #ifndef LOADLINE_DRIVER_INTERNAL_H
 #define LOADLINE_DRIVER_INTERNAL_H

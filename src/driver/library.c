@@ -15,7 +15,7 @@ static const char cuda_name[] = "libcuda.so.1";
 
 enum need { required, optional };
 
-/* Puts the address into *slot, a function pointer; remembers the first required one that is missing. */
+/* Writes the address into *slot, a function pointer. *missing gets the first required symbol that is missing. */
 static void find_symbol(void *library, const char *symbol, enum need need, void *slot, const char **missing)
 {
 	void *address = dlsym(library, symbol);
@@ -24,7 +24,7 @@ static void find_symbol(void *library, const char *symbol, enum need need, void 
 		*missing = symbol;
 }
 
-/* dlerror says "libX.so.1: cannot open shared object file: ...": the name once is enough. */
+/* dlerror returns "libX.so.1: cannot open shared object file: ...". The name is removed, because the caller adds it. */
 static const char *loader_error(const char *name)
 {
 	const char *text = dlerror();
@@ -47,7 +47,7 @@ static int open_library(const char *name, void **ret_library, struct ll_err *err
 	return 0;
 }
 
-/* The vendor's libraries do not export this. */
+/* The vendor's libraries do not export this symbol. */
 bool ll_library_is_simulated(void *library)
 {
 	return dlsym(library, "loadline_sim_world") != NULL;
@@ -112,7 +112,8 @@ static int hint_nvml_start(const struct ll_nvml *nvml, ll_nvml_result status, st
 	return code;
 }
 
-/* A thread that a library starts inherits the mask. With all signals blocked it takes none that is meant for us. */
+/* A thread that a library starts inherits the signal mask. With all signals blocked, it handles none of this program's
+ * signals. */
 static void block_signals(sigset_t *ret_before)
 {
 	sigset_t all;
@@ -125,7 +126,7 @@ static void unblock_signals(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* The simulated driver says itself why it cannot start. */
+/* The simulated driver reports why it cannot start. */
 static int check_simulator(void *library, struct ll_err *err)
 {
 	const char *(*trouble)(const char **ret_hint);

@@ -41,7 +41,7 @@ struct ll_cuda {
 int ll_nvml_init(struct ll_nvml *nvml, struct ll_err *err);
 void ll_nvml_fini(struct ll_nvml *nvml);
 
-/* Whether a library from dlopen is the simulator's: advice about a real driver is of no use then. */
+/* Whether a library from dlopen is the simulator's. Advice about a real driver is then useless. */
 bool ll_library_is_simulated(void *library);
 
 /* Opens libcuda.so.1, fills the table and calls cuInit, which takes 0.1 s or more. Makes no context. fini zeroes the
@@ -50,7 +50,7 @@ int ll_cuda_init(struct ll_cuda *cuda, struct ll_err *err);
 void ll_cuda_fini(struct ll_cuda *cuda);
 
 /* Returns the errno of a status. 0: success. -ENODEV: no card, no driver, or the card is gone. -ENOSYS: this card or
- * driver cannot. -EPERM. -EAGAIN: not ready, or timed out. -ENOMEM. Else -EIO. */
+ * driver does not support it. -EPERM. -EAGAIN: not ready, or timed out. -ENOMEM. Other statuses: -EIO. */
 int ll_nvml_errno(ll_nvml_result status);
 
 /* The same for CUDA. Also -EBUSY: the card's compute mode or another process refuses. -EIO for everything that means a

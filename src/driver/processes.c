@@ -38,7 +38,7 @@ static int grow_list(void **memory, size_t count, size_t size, struct ll_err *er
 	return 0;
 }
 
-/* Asks until the answer fits, because processes may start meanwhile. */
+/* Reads until the buffer is large enough, because processes may start meanwhile. */
 static int fetch_processes(const struct ll_card *card, query_fn query, struct ll_process_list *list,
 			   unsigned *ret_count, struct ll_err *err)
 {
@@ -68,7 +68,7 @@ static struct ll_process *find_pid(struct ll_process_list *list, pid_t pid)
 	return NULL;
 }
 
-/* The same process in two lists has the same memory in both: not a sum. */
+/* A process in two lists has the same memory in both, so the values are not added. */
 static int merge_process(struct ll_process_list *list, enum ll_process_kind kind, const struct ll_nvml_process *raw,
 			 struct ll_err *err)
 {

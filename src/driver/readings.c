@@ -35,7 +35,7 @@ static double field_watts(const struct ll_nvml_field_value *field)
 	return field->status == LL_NVML_SUCCESS ? field->value.as_uint * milli : (double)NAN;
 }
 
-/* One call for both; NaN for what the driver does not have. */
+/* Reads both values with one call; NaN if the driver does not have a value. */
 static void read_fields(const struct ll_card *card, double *ret_instant, double *ret_average)
 {
 	const struct ll_nvml *nvml = ll_card_nvml(card);

@@ -56,8 +56,8 @@ int ll_read_util(const struct ll_card *card, double *ret_percent, struct ll_err 
 
 struct ll_memory {
 	uint64_t total_bytes;
-	uint64_t
-	    used_bytes; /* by processes; what the driver reserves for itself is left out where it tells them apart */
+	/* by processes; what the driver reserves for itself is left out where it tells them apart */
+	uint64_t used_bytes;
 	uint64_t free_bytes;
 };
 

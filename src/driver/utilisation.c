@@ -6,10 +6,11 @@
 #include "driver/readings.h"
 
 enum {
-	SAMPLES_MAX = 256,     /* NVML keeps about 70 */
-	JUMP_NS = 100000000,   /* a clock that is slewed stays far below this between two reads */
-	REPEAT_US = 50000,     /* less than any refresh: a sample this close to the one before is that one again */
-	PERIOD_NS = 200000000, /* NVML's refresh on an H200 (doc/facts.md), where no earlier sample tells it */
+	SAMPLES_MAX = 256,   /* NVML keeps about 70 */
+	JUMP_NS = 100000000, /* a clock that is slewed changes much less than this between two reads */
+	REPEAT_US = 50000,   /* shorter than any refresh: a sample this close to the one before is the same sample */
+	/* NVML's refresh on an H200 (doc/facts.md), if there is no earlier sample to derive it from */
+	PERIOD_NS = 200000000,
 };
 
 static const uint64_t window_max_ns = 2 * LL_NS_PER_S; /* NVML's slowest refresh is 1 s */
@@ -38,7 +39,7 @@ void ll_util_reader_look_back(struct ll_util_reader *reader, uint64_t ago_ns)
 	reader->last_us -= ago_ns / LL_NS_PER_US;
 }
 
-/* NVML stamps samples with the wall clock: after it was set back, all new ones would look old. */
+/* NVML stamps samples with the wall clock. After that was set back, all new samples would look old. */
 static void follow_clock(struct ll_util_reader *reader)
 {
 	int64_t offset_ns = wall_minus_boot_ns();
@@ -79,9 +80,9 @@ static struct ll_util_sample take_sample(struct ll_util_reader *reader, enum ll_
 }
 
 /*
- * Drivers have been seen to return samples that are not newer than what was asked for, and the same value again some
- * tenths of a millisecond later. A sample of the future was stamped before the clock was set back: with it as the last
- * one, all that come would look old.
+ * Some drivers return samples that are not newer than requested, and the same value again some tenths of a millisecond
+ * later. A sample with a future time was stamped before the clock was set back. If it counted as the last one, all
+ * later samples would look old.
  */
 static bool is_new(const struct ll_util_reader *reader, const struct ll_nvml_sample *sample, uint64_t now_us)
 {

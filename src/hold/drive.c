@@ -63,7 +63,7 @@ static void set_loop_target(struct ll_drive *drive, double target)
 	drive->is_running = false; /* so that the next command resumes the loop */
 }
 
-/* Sets which kernel runs, and on how much of the card. */
+/* Chooses the kernel, and the number of SMs that it uses. */
 static void choose_kernel(struct ll_drive *drive)
 {
 	drive->kernel = LL_KERNEL_SPIN;

@@ -31,7 +31,7 @@ static int fill_list(const struct ll_list *rows, const char *uuid, struct ll_gov
 	return 0;
 }
 
-/* A daemon that sees itself by another number than this process does is in another PID namespace. */
+/* If the daemon's own pid differs from the pid that this process sees, the daemon is in another PID namespace. */
 static int request_list(struct ll_client *client, const struct ll_places *places, struct ll_list *ret_rows)
 {
 	uint64_t deadline_ns = ll_now_ns() + WAIT_NS;

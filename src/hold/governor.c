@@ -194,7 +194,7 @@ static void tick_governor(struct ll_governor *gov)
 	ll_governor_account(gov);
 }
 
-/* Nothing changes but at known times: no context is being made or closed, and the card answers. */
+/* Whether things change only at known times: no context is being made or closed, and the card replies. */
 static bool is_resting(const struct ll_governor *gov, uint64_t now_ns)
 {
 	enum ll_pacer_state state = gov->report.state;
@@ -329,8 +329,8 @@ static void init_parts(struct ll_governor *gov)
 	struct ll_hold_policy_config policy = policy_config(hold);
 	ll_hold_policy_init(&gov->policy, &policy);
 	bool is_power = hold->metric == LL_METRIC_POWER;
-	/* In fill the others' work changes from window to window, so a second counts, and a band that the others allow.
-	 */
+	/* In fill mode the other programs' work changes from window to window. So samples are averaged over a second,
+	 * and the band is wider. */
 	bool is_fill = hold->mode == LL_HOLD_MODE_FILL;
 	struct ll_summary_config summary = {
 	    .band = is_power  ? hold->target_watts * 0.02

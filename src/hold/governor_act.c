@@ -26,7 +26,7 @@ void ll_governor_account(struct ll_governor *gov)
 			       gov->sense.values.own_memory_bytes);
 }
 
-/* ---- what the policy says ---- */
+/* ---- the policy's verdict ---- */
 
 static void report_state(struct ll_governor *gov)
 {
@@ -130,7 +130,7 @@ void ll_governor_act(struct ll_governor *gov, uint64_t now_ns)
 	bool is_yielded = was_stopped && gov->last_reason == LL_HOLD_REASON_FOREIGN;
 	bool adds_nothing = gov->config.hold->mode == LL_HOLD_MODE_FILL && !gov->first_kernel_ns;
 	if (gov->verdict.state == LL_HOLD_ENDED && (is_yielded || adds_nothing))
-		ll_governor_find_stranger(gov); /* NVML's list was older when the yield began */
+		ll_governor_find_stranger(gov); /* NVML's process list was older when the yield began */
 	do_action(gov, now_ns);
 	gov->last_state = gov->verdict.state;
 	gov->last_reason = gov->verdict.reason;

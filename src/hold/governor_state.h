@@ -44,8 +44,8 @@ struct ll_governor {
 	enum ll_hold_state last_state; /* of the tick before */
 	enum ll_hold_reason last_reason;
 	struct ll_hold_stranger stranger; /* that the hold last yielded to */
-	bool has_settled;                 /* and said so */
-	bool has_left;                    /* said that the level was left, once at least */
+	bool has_settled;                 /* the event for it was put */
+	bool has_left;                    /* the event that the level was left was put at least once */
 	bool has_said_reach;
 	bool has_said_blind;
 	int code; /* the error it ends with */

@@ -79,7 +79,7 @@ void ll_governor_tell_err(struct ll_governor *gov, enum ll_event_kind kind, cons
 	ll_event_put(gov->config.events, &event);
 }
 
-/* The target over a reading's own window: a curve moves on while NVML averages. */
+/* Finds the target over the window of a reading, because a curve changes while NVML averages. */
 static void window_target(const struct ll_governor *gov, const struct ll_drive_sample *sample,
 			  struct ll_curve_window *ret_window)
 {
@@ -122,7 +122,7 @@ void ll_governor_tell_samples(struct ll_governor *gov)
 {
 	for (size_t i = 0; i < gov->sense.sample_count; i++) {
 		const struct ll_drive_sample *sample = &gov->sense.samples[i];
-		if (sample->end_ns < gov->config.start_ns) /* what others took before the start */
+		if (sample->end_ns < gov->config.start_ns) /* a reading of the time before the start */
 			continue;
 		struct ll_curve_window window;
 		window_target(gov, sample, &window);
@@ -200,7 +200,7 @@ void ll_governor_find_stranger(struct ll_governor *gov)
 {
 	LL_SCOPE_FREE struct ll_governed *governed = NULL;
 	size_t count = 0;
-	/* Without an answer a governed program is named as any other. */
+	/* Without a reply from loadlined, a governed program is named like any other. */
 	if (gov->config.places)
 		ll_governed_list(gov->config.places, gov->config.card->uuid, &governed, &count);
 	ll_hold_stranger_find(&gov->sense.processes, gov->report.pid, governed, count, &gov->stranger);

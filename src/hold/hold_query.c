@@ -14,7 +14,7 @@
 #define WAIT_NS (500 * LL_NS_PER_MS)
 #define CONNECT_EVERY_NS (5 * LL_NS_PER_MS)
 
-/* Anybody may bind the name, so nothing is believed. */
+/* Any process may bind the name, so the packet is checked. */
 static bool is_valid(const struct ll_hold_packet *packet)
 {
 	const struct ll_hold_report *report = &packet->report;
@@ -55,7 +55,7 @@ static bool read_report(int fd, uint64_t until_ns, struct ll_hold_report *ret_re
 	return true;
 }
 
-/* A hold that is stopped takes no connections, and its queue of them may be full. */
+/* A stopped hold accepts no connections, and its queue of connections may be full. */
 static int connect_until(const struct ll_place *place, uint64_t until_ns, int *ret_fd)
 {
 	int rc;

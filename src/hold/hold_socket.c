@@ -20,10 +20,10 @@
 
 enum { TAKE_TRIES = 100 };
 #define TAKE_EVERY_NS LL_NS_PER_MS
-#define PAUSE_MS 100 /* when no descriptor or memory is left for who asks */
+#define PAUSE_MS 100 /* pause when there is no descriptor or memory for a connection */
 
 struct ll_hold_socket {
-	pthread_mutex_t lock; /* guards the report, and what its ages count from */
+	pthread_mutex_t lock; /* guards the report and the times below */
 	int fd;
 	struct ll_hold_report report;
 	uint64_t taken_ns, beat_ns;
@@ -37,7 +37,7 @@ struct ll_hold_sockets {
 	struct ll_hold_socket sockets[];
 };
 
-/* ---- the thread that answers ---- */
+/* ---- the thread that sends reports ---- */
 
 static void fill_packet(struct ll_hold_socket *hold_socket, struct ll_hold_packet *ret_packet)
 {
@@ -49,8 +49,8 @@ static void fill_packet(struct ll_hold_socket *hold_socket, struct ll_hold_packe
 	ret_packet->report.beat_age_ns = now_ns > hold_socket->beat_ns ? now_ns - hold_socket->beat_ns : 0;
 }
 
-/* Answers all who wait. A new socket has room for one packet, and who does not read it keeps it in his own memory.
- * False: there is no room for another connection. */
+/* Sends a report to each waiting connection. A new socket has room for one packet; a client that does not read it keeps
+ * it in its own memory. Returns false if there is no room for another connection. */
 static bool send_reports(struct ll_hold_socket *hold_socket)
 {
 	for (;;) {
@@ -143,7 +143,7 @@ static int bind_socket(const struct ll_card *card, const char *sim_folder, struc
 			ll_sleep_until_ns(ll_now_ns() + TAKE_EVERY_NS);
 		rc = bind_once(card, sim_folder, hold_socket, err);
 	}
-	if (rc == -EAGAIN) /* a name that is bound, and on which nobody listens */
+	if (rc == -EAGAIN) /* the name is bound, and nobody listens on it */
 		rc = refuse_held_card(card, &(struct ll_hold_owner){0}, err);
 	hold_socket->taken_ns = hold_socket->beat_ns = ll_now_ns();
 	return rc;

@@ -15,7 +15,8 @@
 enum { MESSAGES_AT_A_TIME = 16 };
 #define READ_EVERY_NS (10 * LL_NS_PER_MS)
 #define CONNECT_EVERY_NS (500 * LL_NS_PER_MS)
-#define FORGET_AFTER_NS (5 * LL_NS_PER_S) /* so long the monitors of jobs may take to register with a new loadlined */
+/* The monitors of jobs may take this long to register with a new loadlined. */
+#define FORGET_AFTER_NS (5 * LL_NS_PER_S)
 
 struct watched_slot {
 	const struct ll_page_slot *slot;
@@ -24,10 +25,10 @@ struct watched_slot {
 };
 
 struct ll_watched_job {
-	uint64_t number; /* of loadlined; 0: of a former one */
+	uint64_t number; /* from loadlined; 0: from a former one */
 	struct ll_page *page;
 	struct ll_orders *orders;
-	uint32_t slot_changes; /* the list is as of this count */
+	uint32_t slot_changes; /* the list is valid for this count */
 	struct watched_slot *slots;
 	size_t slot_count;
 };
@@ -39,7 +40,7 @@ static uint64_t activity_of(const struct ll_page_slot *slot)
 	return atomic_load_explicit(&slot->activity_ns, memory_order_acquire);
 }
 
-/* What was last seen of a slot that was listed before. A new slot has had no work. */
+/* Returns the last seen activity of a slot that was listed before. A new slot had no work. */
 static uint64_t seen_before(const struct ll_watched_job *job, const struct watched_slot *slot)
 {
 	for (size_t i = 0; i < job->slot_count; i++) {
@@ -64,7 +65,7 @@ static size_t count_slots(const struct ll_page *page, unsigned card)
 	return count;
 }
 
-/* Lists anew. Without memory for it the old list stays, and the next look tries again. */
+/* Lists the slots again. If there is no memory, the old list stays, and the next look tries again. */
 static void list_slots(struct ll_watched_job *job, const char *uuid)
 {
 	uint32_t changes = atomic_load_explicit(&job->orders->slot_changes, memory_order_acquire);
@@ -101,7 +102,7 @@ static bool look_at_job(struct ll_watched_job *job, const char *uuid)
 	return is_active;
 }
 
-/* ---- jobs come and go ---- */
+/* ---- jobs are added and removed ---- */
 
 static void close_job(struct ll_watched_job *job)
 {
@@ -124,8 +125,8 @@ static void remove_jobs(struct ll_job_watch *watch, uint64_t number)
 	}
 }
 
-/* A former loadlined may have given the page too, or this one before the job's monitor ended. What was seen of it stays
- * known. */
+/* The page may also come from a former loadlined, or from this one before the job's monitor ended. The activity that
+ * was seen then is kept. */
 static bool is_known(struct ll_job_watch *watch, const struct ll_orders *orders, uint64_t number)
 {
 	for (size_t i = 0; i < watch->count; i++) {
@@ -221,7 +222,7 @@ static void take_message(struct ll_job_watch *watch, const union ll_message *mes
 	}
 }
 
-/* Returns 0 if there may be more, -EAGAIN if not; another error ends the connection. */
+/* Returns 0 if there may be more messages, -EAGAIN if not; other errors end the connection. */
 static int read_some(struct ll_job_watch *watch, uint64_t now_ns)
 {
 	int rc = 0;
@@ -233,7 +234,7 @@ static int read_some(struct ll_job_watch *watch, uint64_t now_ns)
 		if (!rc)
 			take_message(watch, &message, fds, count, now_ns);
 		ll_message_close_fds(fds, count);
-		if (rc == -ENOTSUP) /* of a newer version */
+		if (rc == -ENOTSUP) /* a message of a newer version */
 			rc = 0;
 	}
 	return rc;
@@ -251,7 +252,7 @@ static void look_at_socket(struct ll_job_watch *watch, uint64_t now_ns)
 		watch->next_ns = now_ns + CONNECT_EVERY_NS;
 	} else if (rc && watch->is_welcome) {
 		watch->next_ns = now_ns + READ_EVERY_NS;
-	} /* else the next look reads too: a load that starts beside work sees it at once */
+	} /* otherwise the next look reads too, so that a load that starts beside work sees it at once */
 	if (watch->forget_ns && now_ns >= watch->forget_ns) {
 		remove_jobs(watch, 0);
 		watch->forget_ns = 0;

@@ -1,14 +1,14 @@
 /*
- * job_watch.h - whether governed programs have work on a card, as they say in the pages of their jobs
- * (protocol/page.h).
+ * job_watch.h - checks whether governed programs have work on a card. The programs report that in the pages of their
+ * jobs (protocol/page.h).
  *
- * A program says that it has work before its first kernel starts. So a load that looks here stops earlier than one that
- * feels the kernel on the card. Where no loadlined serves, nothing is seen, and the load goes by its other sensors.
+ * A program reports work before its first kernel starts. So a load that looks here stops earlier than a load that
+ * notices the kernel on the card. If no loadlined serves, the watch sees nothing, and the load uses its other sensors.
  *
- * The watch connects to loadlined, maps the pages of all jobs for reading, and keeps a list of the slots of its card.
- * It never waits, and has no thread: a look reads the list, and now and then the socket. It starts no loadlined. When
- * one appears, the watch joins it within a second. Pages stay mapped while there is none, because programs go on to
- * write them.
+ * The watch connects to loadlined, maps the pages of all jobs read-only, and keeps a list of the slots of its card. It
+ * never waits, and has no thread: a look reads the list, and every 10 ms the socket. It starts no loadlined. When a
+ * loadlined starts, the watch connects to it within a second. Without one the pages stay mapped, because programs go on
+ * to write them.
  *
  * A watch is used by one thread.
  */
@@ -26,22 +26,22 @@ struct ll_job_watch {
 	const struct ll_places *places; /* the caller's */
 	const char *uuid;               /* of the card; the caller's */
 	int fd;                         /* -1: not connected */
-	bool is_welcome;                /* loadlined has answered */
-	bool has_warned;                /* of a page that cannot be read */
+	bool is_welcome;                /* loadlined has replied to HELLO */
+	bool has_warned;                /* about a page that cannot be read */
 	uint64_t next_ns;               /* when to look at the socket, or to connect */
-	uint64_t forget_ns;             /* when pages that a former loadlined gave end; 0: there are none */
+	uint64_t forget_ns;             /* when pages of a former loadlined are unmapped; 0: there are none */
 	struct ll_watched_job *jobs;
 	size_t count;
 };
 
-/* Begins to watch. Work that ended before counts for nothing. */
+/* Starts to watch. Work that ended before is ignored. */
 void ll_job_watch_begin(struct ll_job_watch *watch, const struct ll_places *places, const char *uuid, uint64_t now_ns);
 
-/* Closes the connection and unmaps all. Fine without begin if the watch is all zeros. */
+/* Closes the connection and unmaps all pages. A watch that is all zeros is allowed. */
 void ll_job_watch_end(struct ll_job_watch *watch);
 
-/* Whether a governed program has work on the card, or had some since the last look. Well under a microsecond, and some
- * system calls each 10 ms. */
+/* Whether a governed program has work on the card, or had some since the last look. A look takes well under a
+ * microsecond, plus some system calls every 10 ms. */
 bool ll_job_watch_look(struct ll_job_watch *watch, uint64_t now_ns);
 
 #endif

@@ -20,11 +20,11 @@ struct ll_pacer {
 	int call_fd;
 	int governor_fd;
 	bool wants_context;
-	struct ll_worker *worker; /* NULL: none yet, one of its own will be made */
+	struct ll_worker *worker; /* NULL: none yet; the pacer will make its own */
 	size_t lane;              /* of the worker */
 	bool owns_worker;
-	const struct ll_payload_ops *alone_ops; /* after the shared worker */
-	uint64_t kill_at_ns;                    /* told to end, and killed then; 0: not told */
+	const struct ll_payload_ops *alone_ops; /* used after the shared worker */
+	uint64_t kill_at_ns;                    /* when a worker that was told to end is killed; 0: it was not told */
 	bool has_killed;
 
 	bool runs_in_thread;
@@ -90,7 +90,8 @@ static int make_worker(struct ll_pacer *pacer, struct ll_err *err)
 	return 0;
 }
 
-/* Another payload gets a worker of its own: its faults and its leftovers must not reach the other cards. */
+/* Another payload gets a worker of its own, so that its faults and its remaining memory do not affect the other
+ * cards. */
 static void go_alone(struct ll_pacer *pacer)
 {
 	struct ll_pacer_work *work = &pacer->shared->work;
@@ -101,7 +102,7 @@ static void go_alone(struct ll_pacer *pacer)
 	set_state(pacer, LL_PACER_CLOSED, NULL);
 }
 
-/* ---- one context's life ---- */
+/* ---- one context ---- */
 
 static void ask_for_context(struct ll_pacer *pacer)
 {
@@ -146,7 +147,7 @@ static void end_context(struct ll_pacer *pacer, uint64_t kill_at_ns)
 	call_lane(pacer);
 }
 
-/* Takes the next steps of an open or close, as far as they need no waiting. */
+/* Does the next steps of an open or close that need no waiting. */
 static void advance_context(struct ll_pacer *pacer)
 {
 	if (is_busy(pacer)) {
@@ -287,7 +288,7 @@ void ll_pacer_read_report(struct ll_pacer *pacer, struct ll_pacer_report *ret_re
 		*ret_report = pacer->shared->report;
 		if (pacer->shared->lane != LL_LANE_FREE && pacer->shared->is_ending)
 			ret_report->state = LL_PACER_CLOSING;
-		else if (ll_pacer_shared_goes_alone(pacer->shared)) /* one of the next reports will see to it */
+		else if (ll_pacer_shared_goes_alone(pacer->shared)) /* one of the next reports will handle it */
 			ret_report->state = LL_PACER_OPENING;
 	}
 	ret_report->taken_ns = ll_now_ns();

@@ -15,17 +15,16 @@
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
-	MAX_IN_FLIGHT = 4,      /* more would only lengthen the way out */
+	MAX_IN_FLIGHT = 4,      /* more kernels would only lengthen the time to stop */
 	EXPIRED_TICK_MS = 1000, /* how often a loop whose order has expired looks for a new one */
 };
 
 #define CHECK_EVERY_NS (250 * LL_NS_PER_MS)
 #define BESIDE_NS                                                                                                      \
-	(5 * LL_NS_PER_MS)           /* fill: two late kernels within this time mean that others work without a pause  \
-				      */
+	(5 * LL_NS_PER_MS) /* fill: two late kernels within this time mean that other programs work without a pause */
 #define PAUSE_NS (50 * LL_NS_PER_MS) /* longer than any period: the next kernel counts as the first after a pause */
-/* A kernel this late means a dead context. Other clients of MPS may keep one waiting for seconds; and where a processor
- * is the card (lavapipe), so does other work on it. */
+/* A kernel this late means that the context is dead. Other clients of MPS may delay a kernel for seconds. If a
+ * processor is the card (lavapipe), other work on it does so too. */
 #define HANG_NS (6 * LL_NS_PER_S)
 
 struct loop {
@@ -289,7 +288,7 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 	check_context(loop, now_ns);
 	if (loop->is_lost)
 		return;
-	/* A governed program says that it has work before its first kernel starts. */
+	/* A governed program reports work before its first kernel starts. */
 	if (ll_job_watch_look(&loop->jobs, now_ns)) {
 		note_foreign(loop, LL_SENSOR_GOVERNED, (struct ll_contention){0});
 		return;
@@ -321,7 +320,7 @@ static void wait_call(struct loop *loop, bool is_expired, uint32_t heard)
 	ll_parking_leave(&loop->shared->parking);
 }
 
-/* One pass. False: the loop is to end. */
+/* Makes one pass. Returns false if the loop must end. */
 static bool tick_loop(struct loop *loop)
 {
 	struct ll_pacer_order order;
@@ -353,7 +352,7 @@ static bool tick_loop(struct loop *loop)
 void ll_pacer_loop(const struct ll_pacer_loop_config *config)
 {
 	struct loop loop = {.config = *config, .shared = config->shared, .work = &config->shared->work, .epoch = 1};
-	prctl(PR_SET_TIMERSLACK, 1UL); /* the default of 50 us would blur every period */
+	prctl(PR_SET_TIMERSLACK, 1UL); /* the default of 50 us would make every period inexact */
 	if (!open_context(&loop))
 		return;
 	while (!loop.is_lost && tick_loop(&loop))

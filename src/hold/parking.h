@@ -16,30 +16,31 @@
 #include <stdint.h>
 
 struct ll_parking {
-	_Atomic uint32_t calls; /* made so far */
-	_Atomic uint32_t heard; /* the thread knew of so many when it parked */
+	_Atomic uint32_t calls; /* number of calls so far */
+	_Atomic uint32_t heard; /* the number of calls that the thread knew when it parked */
 	_Atomic uint32_t state;
 };
 
 /* ---- the thread's side ---- */
 
-/* Returns the number of calls, for park. To be called before the thread looks what there is to do. */
+/* Returns the number of calls, for ll_parking_park. The thread calls it before it checks for work. */
 uint32_t ll_parking_listen(const struct ll_parking *parking);
 
-/* Parks: there was nothing to do. heard: what listen returned. From here to leave the thread may only sleep. */
+/* Parks the thread, which has nothing to do. heard: the result of ll_parking_listen. Until ll_parking_leave the thread
+ * may only sleep. */
 void ll_parking_park(struct ll_parking *parking, uint32_t heard);
 
-/* Ends the parking: at once, or when the thread is no longer kept. Fine without park. */
+/* Ends the parking: at once, or when the thread is no longer kept. Allowed without park. */
 void ll_parking_leave(struct ll_parking *parking);
 
 /* ---- the other side ---- */
 
-/* Counts a call: there is something to do. To be called before the thread is woken. */
+/* Counts a call. The caller calls it before it wakes the thread. */
 void ll_parking_call(struct ll_parking *parking);
 
 /* Keeps the thread parked until let_go. False: it is not parked, or has not heard the last call. */
 bool ll_parking_keep(struct ll_parking *parking);
-void ll_parking_let_go(struct ll_parking *parking); /* Fine without keep. */
+void ll_parking_let_go(struct ll_parking *parking); /* Allowed without keep. */
 
 /* Resets the state after the process has ended and before the next one starts. */
 void ll_parking_forget(struct ll_parking *parking);

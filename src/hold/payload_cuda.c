@@ -17,10 +17,10 @@ extern const unsigned char ll_fma_wide_ptx[];
 extern const unsigned char ll_tensor_wide_ptx[];
 extern const unsigned char ll_dram_wide_ptx[];
 
-/* The buffer of LL_KERNEL_DRAM. Of what is read in a circle, this many times the cache's size, next to nothing is still
- * in the cache when its turn comes again. */
+/* The buffer of LL_KERNEL_DRAM is this many times as large as the cache and is read in a circle. So almost nothing is
+ * still in the cache when it is read again. */
 enum { BUFFER_CACHES = 4, BUFFER_FREE_PART = 8 /* at most an eighth of what is free */ };
-#define BUFFER_UNKNOWN_BYTES (UINT64_C(256) << 20) /* where the cache's size is not told */
+#define BUFFER_UNKNOWN_BYTES (UINT64_C(256) << 20) /* if the driver does not report the cache's size */
 
 struct cuda_payload {
 	struct ll_payload base;
@@ -28,9 +28,9 @@ struct cuda_payload {
 	struct ll_cu_context *context;
 	struct ll_cu_function *spin, *wide, *fma, *tensor, *dram;
 	struct ll_cu_stream *stream;
-	struct ll_record *records; /* host memory the card writes */
+	struct ll_record *records; /* host memory that the card writes */
 	ll_cu_deviceptr records_on_card;
-	ll_cu_deviceptr buffer; /* of LL_KERNEL_DRAM; goes with the context */
+	ll_cu_deviceptr buffer; /* of LL_KERNEL_DRAM; freed with the context */
 	uint64_t buffer_bytes;
 };
 
@@ -47,18 +47,19 @@ void ll_payload_cuda_prepare(bool as_mps_client)
 /* The stack limit is nearly all of a context's memory: 1 KiB for every thread the card can have (doc/facts.md). */
 static void shrink_context(const struct ll_cuda *cuda)
 {
-	/* Best effort: where the driver refuses, the context is larger and `hold` shows its size. */
+	/* If the driver refuses, the context is larger, and `hold` shows its size. */
 	cuda->cuCtxSetLimit(LL_CU_LIMIT_STACK_SIZE, 0);
 	cuda->cuCtxSetLimit(LL_CU_LIMIT_PRINTF_FIFO_SIZE, 0);
 	cuda->cuCtxSetLimit(LL_CU_LIMIT_MALLOC_HEAP_SIZE, 0);
 }
 
-/* A page of our own, registered: the kernel finds the stop word in it by rounding the record's address down. */
+/* The records have a page of their own, which is registered. The kernel finds the stop word by rounding the address of
+ * a record down to the page. */
 static int make_records(struct cuda_payload *payload, struct ll_err *err)
 {
 	const struct ll_cuda *cuda = payload->cuda;
 	_Static_assert(LL_RECORD_SLOTS * sizeof(struct ll_record) <= LL_STOP_WORD_OFFSET, "one page holds both");
-	size_t page_bytes = 4096; /* what the kernel rounds down to, whatever the host's page */
+	size_t page_bytes = 4096; /* the kernel rounds down to this size, whatever the host's page size */
 	payload->records = aligned_alloc(page_bytes, page_bytes);
 	if (!payload->records)
 		return ll_err_set(err, -ENOMEM, "map host memory: out of host memory");
@@ -91,7 +92,7 @@ static uint64_t used_bytes(const struct ll_card *card)
 	return ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
 }
 
-/* The moment of most memory is just after creation, before the stack limit is lowered; or once the buffer is there. */
+/* Memory use is highest just after creation, before the stack limit is lowered, or when the buffer exists. */
 static int check_memory(const struct ll_card *card, uint64_t before_bytes, const struct ll_payload_config *config,
 			const char *what, struct ll_err *err)
 {
@@ -185,7 +186,8 @@ static void cuda_close(struct ll_payload *base)
 	struct cuda_payload *payload = (struct cuda_payload *)base;
 	if (!payload)
 		return;
-	/* Destroying the context waits for the queued kernels, which are timed, and frees all that hangs on it. */
+	/* Destroying the context waits for the queued kernels, which end by time, and frees all that belongs to the
+	 * context. */
 	if (payload->context)
 		payload->cuda->cuCtxDestroy(payload->context);
 	free(payload->records);
@@ -233,7 +235,8 @@ static int cuda_launch(struct ll_payload *base, const struct ll_payload_launch *
 		 gap_limit_ns = launch->gap_limit_ns;
 	uint64_t epoch_and_sequence = (uint64_t)launch->epoch << 32 | launch->sequence;
 	void *params[] = {&length_ns,          &record,          &late_after_ns,        &gap_limit_ns,
-			  &epoch_and_sequence, &payload->buffer, &payload->buffer_bytes}; /* the last two: dram alone */
+			  &epoch_and_sequence, &payload->buffer, &payload->buffer_bytes}; /* only the dram kernel reads
+											     the last two */
 	struct ll_cu_function *kernel = choose_kernel(payload, launch);
 	ll_cu_result status = payload->cuda->cuLaunchKernel(kernel, launch->blocks, 1, 1, launch->threads, 1, 1, 0,
 							    payload->stream, params, NULL);

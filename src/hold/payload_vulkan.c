@@ -1,10 +1,10 @@
 /*
- * The Vulkan back end. On an H200 a CUDA program does not preempt its kernels: one of 8 ms ran to its end, and the CUDA
- * kernel saw the gap instead. So launches must be short (2 ms), and others show by LATE, not by GAP.
+ * The Vulkan back end. On an H200 a CUDA program does not preempt Vulkan kernels: a kernel of 8 ms ran to its end, and
+ * the CUDA kernel saw the gap instead. So launches must be short (2 ms), and foreign work shows as LATE, not as GAP.
  *
- * Soundness: once in FENCE_INTERVAL_NS a launch carries a fence, and check() asks for its status. An empty submit would
- * ask too, but it puts the context on the card, which a load that has made way must not do. A device that is lost while
- * nothing is launched shows at the next launch.
+ * Soundness: once in FENCE_INTERVAL_NS a launch has a fence, and check() reads the fence's status. An empty submit
+ * would also show a lost device, but it puts the context on the card, which a load that has yielded must not do. A
+ * device that is lost while nothing is launched is noticed at the next launch.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -21,9 +21,10 @@
 /*
  * ---- the first runs ----
  *
- * Every pipeline runs once at opening, so that what the driver does at a first launch is done. A device whose clock is
- * missing, or counts something unknown, gets loops of a counted length instead of a time. They are timed here with one
- * block: an estimate, which is wrong when the card's own clock rate changes later or blocks crowd.
+ * Every pipeline runs once at opening, so that the driver's work for a first launch is done. If a device has no clock,
+ * or its clock has an unknown unit, its kernels run a counted number of loops instead of a time. The loops are timed
+ * here with one block. That is an estimate, which becomes wrong when the card's clock rate changes or when blocks
+ * compete.
  */
 
 struct loop_rates {
@@ -70,7 +71,7 @@ static int run_once(struct probe *probe, uint32_t loops, uint64_t *ret_ns, struc
 	return 0;
 }
 
-/* Takes the quickest of several runs: it was disturbed least. */
+/* Returns the shortest of several runs, because it was disturbed least. */
 static int run_best(struct probe *probe, uint32_t loops, uint64_t *ret_ns, struct ll_err *err)
 {
 	uint64_t best_ns = UINT64_MAX;
@@ -125,8 +126,8 @@ static void forget_record(volatile struct ll_record *record)
 	record->flags = record->sequence = 0;
 }
 
-/* Takes some ms, without a clock some 50 a pipeline. Leaves records and card buffer zeroed. -EIO: a kernel does not
- * answer. */
+/* Takes some ms, or without a clock about 50 ms for each pipeline. Leaves records and card buffer zeroed. -EIO: a
+ * kernel does not end. */
 static int calibrate_kernels(struct ll_vk_kernels *kernels, struct loop_rates *ret_rates, struct ll_err *err)
 {
 	struct probe probe = {.kernels = kernels};
@@ -198,7 +199,8 @@ static uint64_t used_bytes(const struct ll_card *card)
 	return card && ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
 }
 
-/* Compares with what the card has gained since before_bytes, whoever took it: a user looks at the same reading. */
+/* Compares the limit with the growth of the card's used memory since before_bytes, whoever allocated it, because a user
+ * sees the same reading. */
 static int check_memory(const struct ll_card *card, uint64_t before_bytes, uint64_t max_bytes, struct ll_err *err)
 {
 	uint64_t after_bytes = max_bytes > 0 ? used_bytes(card) : 0;

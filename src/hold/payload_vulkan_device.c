@@ -12,7 +12,7 @@
 
 /* ---- the library ---- */
 
-/* The newest version of the interface between loader and driver that we need nothing beyond. */
+/* The newest version of the interface between loader and driver that is needed here. */
 enum { ICD_INTERFACE_VERSION = 5 };
 
 #define FIND_SYMBOL(library, name, field)                                                                              \
@@ -318,7 +318,7 @@ static int read_abilities(struct ll_vk_device *device, bool wants_clock, struct 
 	    properties.limits.maxComputeWorkGroupSize[0] < BLOCK_THREADS)
 		return ll_err_set(err, -ENODEV, "Vulkan: %s cannot run the kernels", properties.deviceName);
 	device->is_cpu = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-	/* Vulkan leaves the unit to the driver: of others than these two it is not known. */
+	/* Vulkan leaves the unit of the clock to the driver. It is known only for these two. */
 	device->has_clock =
 	    wants_clock && clock.shaderDeviceClock && (properties.vendorID == NVIDIA_VENDOR || device->is_cpu);
 	device->sm_count = read_sm_count(device);
@@ -377,7 +377,7 @@ static int find_device(struct ll_vk_device *device, const char *library, const u
 	return r;
 }
 
-/* The first library's error is the one a user can do something about. */
+/* The first library's error is returned, because a user can act on that one. */
 static int find_in_libraries(struct ll_vk_device *device, const struct ll_vk_wish *wish, struct ll_err *err)
 {
 	static const char *const libraries[] = {"libvulkan.so.1", "libEGL_nvidia.so.0", "libGLX_nvidia.so.0"};

@@ -41,7 +41,7 @@ int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, 
 	memset(sense, 0, sizeof *sense);
 	sense->config = *config;
 	uint64_t now_ns = ll_now_ns();
-	/* A load that fills up begins at what others take, so it asks for the windows before its start. */
+	/* A load in fill mode starts from the other programs' load, so it reads the windows before its start. */
 	uint64_t ago_ns = config->use == LL_SENSE_UTIL_CONTROLS ? BEFORE_START_NS : 0;
 	ll_foreign_init(&sense->foreign, NULL, now_ns - 2 * ago_ns);
 	ll_process_watch_init(&sense->watch, (uint32_t)getpid(), 0);

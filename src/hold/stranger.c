@@ -9,7 +9,7 @@
 #include "driver/readings.h"
 #include "hold/governed.h"
 
-/* The smaller, the likelier that it ran kernels. */
+/* Smaller ranks are more likely to have run kernels. */
 enum rank { RANK_HAS_WORK, RANK_PROGRAM, RANK_SERVES_OTHERS };
 
 struct search {
@@ -48,7 +48,7 @@ static const struct ll_governed *governed_of(const struct search *search, pid_t 
 	return NULL;
 }
 
-/* governed: NULL for any other program. */
+/* governed: NULL for a program that is not governed. */
 static void consider_process(struct search *search, pid_t pid, const struct ll_governed *governed)
 {
 	struct ll_hold_stranger found = {.pid = pid};
@@ -85,7 +85,7 @@ void ll_hold_stranger_find(const struct ll_process_list *processes, pid_t own_pi
 		if (pid != own_pid && pid != getpid())
 			consider_process(&search, pid, governed_of(&search, pid));
 	}
-	/* NVML shows a new process late, and none of another PID namespace. */
+	/* NVML shows a new process late, and no process of another PID namespace. */
 	for (size_t i = 0; i < governed_count; i++) {
 		if (!is_listed(processes, governed[i].pid))
 			consider_process(&search, governed[i].pid, &governed[i]);

@@ -20,17 +20,17 @@
 
 struct lane {
 	struct ll_worker_lane is; /* shared NULL: removed */
-	bool has_killed;          /* the process that runs, or ran last */
+	bool has_killed;          /* about the process that runs, or ran last */
 };
 
 struct ll_worker {
 	pthread_t keeper;
 	pthread_mutex_t lock; /* guards all below; taken before a page's */
 	pthread_cond_t changed;
-	bool is_ending;  /* the keeper shall end */
-	bool is_wanted;  /* a process shall be started */
-	bool is_running; /* one was started and its end not yet noted */
-	bool is_stopped; /* that process, by us: its lanes are kept parked */
+	bool is_ending;  /* the keeper must end */
+	bool is_wanted;  /* a process must be started */
+	bool is_running; /* a process was started, and its end is not noted yet */
+	bool is_stopped; /* this worker has stopped the process: its lanes are kept parked */
 	pid_t pid;
 	size_t count;
 	struct lane lanes[];
@@ -172,7 +172,7 @@ static void forget_parked(struct ll_worker *worker)
 
 /* ---- one process ---- */
 
-/* Copies of what one start needs, so that the lock is free while it happens. */
+/* Copies of the data that one start needs, so that the lock is free during the start. */
 struct launch {
 	char *title;
 	struct ll_worker_fds *fds;

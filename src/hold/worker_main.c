@@ -90,7 +90,7 @@ static bool begin_serving(const struct lane *lane)
 	return is_mine;
 }
 
-/* False: the lane goes to another worker, and this process may not touch its page any more. */
+/* Returns false if the lane moves to another worker. This process may then not touch its page any more. */
 static bool free_lane(const struct lane *lane)
 {
 	LL_SCOPE_SHARED_LOCK(lane->shared);

@@ -51,7 +51,8 @@ static int *list_fds(const struct ll_worker_fds *fds, size_t lanes)
 	for (size_t i = 0; list && i < lanes; i++) {
 		int *lane = list + i * LL_WORKER_FDS_PER_LANE;
 		lane[LL_WORKER_FD_PAGE] = fds[i].page;
-		lane[LL_WORKER_FD_GOVERNOR] = fds[i].governor; /* without one to wake the worker writes to /dev/null */
+		/* without a descriptor to wake, the worker writes to /dev/null */
+		lane[LL_WORKER_FD_GOVERNOR] = fds[i].governor;
 		lane[LL_WORKER_FD_CALL] = fds[i].call;
 	}
 	return list;

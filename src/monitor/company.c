@@ -20,7 +20,7 @@ static void describe_company(const struct ll_orders *orders, const struct ll_com
 	memcpy(ret_record->others_names, row->names, sizeof ret_record->others_names);
 }
 
-/* Rows that say enough, with all that the file needs. */
+/* Returns the rows with enough time, with all the data that the file needs. */
 static size_t read_rows(const struct ll_orders *orders, struct ll_earlier_record records[LL_COMPANY_ROWS],
 			uint64_t *ret_counted_ns)
 {

@@ -15,24 +15,24 @@
 #include "monitor/tree.h"
 
 /*
- * Waits between attempts to reach a daemon. The first one after a connection's end is made at once. RETRY_MIN: a daemon
- * that was started serves within some ms. RETRY_MAX: what does not work for long is a full table of descriptors, a
- * removed program or a name that another user has.
+ * Waits between attempts to reach a daemon. The first attempt after the end of a connection is made at once. RETRY_MIN:
+ * a started daemon serves within some milliseconds. RETRY_MAX: errors that last are a full table of descriptors, a
+ * removed program, or a name that another user has bound.
  */
 enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
 
-/* A daemon that ends again and again so soon after the connection is started at most 50 times a second. */
+/* If a daemon ends within SHORT_LIFE_MS after the connection, it is started at most 50 times a second. */
 enum { SHORT_LIFE_MS = 50, SHORT_PAUSE_MS = 10 };
 
-/* So often it is looked whether there is anything to keep for later runs. */
+/* The interval in which data for later runs are stored. */
 enum { COMPANY_MS = 60000 };
 
 struct monitor {
 	const struct ll_monitor_config *config;
-	union ll_message job; /* as it is sent */
+	union ll_message job; /* the message that is sent */
 	struct ll_tree tree;
 	int fd;          /* the connection; -1: none */
-	int report_fd;   /* -1: told */
+	int report_fd;   /* -1: the report was sent */
 	int own_fd;      /* of this process (process.h) */
 	int page_fds[2]; /* the job's page and orders, which a daemon made; -1: none did */
 	struct ll_places places;
@@ -40,11 +40,11 @@ struct monitor {
 	uint64_t retry_ns;
 	int pause_ms;
 	bool has_asked_handover;
-	bool is_second; /* the job has another monitor */
+	bool is_second; /* the job has another monitor already */
 	struct ll_monitor_company company;
 };
 
-/* ---- what `run` is told, once ---- */
+/* ---- the report to `run`, sent once ---- */
 
 static void report_to_run(struct monitor *monitor, const union ll_message *message)
 {
@@ -81,7 +81,7 @@ static void disconnect_daemon(struct monitor *monitor)
 	monitor->fd = -1;
 }
 
-/* HELLO and the job go together: one answer less to wait for. */
+/* Sends HELLO and the job together, which saves one wait for a reply. */
 static int send_hello(struct monitor *monitor)
 {
 	union ll_message hello;
@@ -96,7 +96,8 @@ static int send_hello(struct monitor *monitor)
 	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, monitor->page_fds[1] >= 0 ? 4 : 2);
 }
 
-/* The system's loadlined, if one serves now: a user's makes room for it. A job that began under it stays there. */
+/* Returns the system's place if its loadlined serves now: a user's daemon makes room for it. A job that began under the
+ * system's daemon stays there. */
 static const struct ll_place *choose_place(struct monitor *monitor)
 {
 	const char *place = monitor->config->place.name;
@@ -120,12 +121,12 @@ static void try_to_reach(struct monitor *monitor)
 	if (!rc)
 		return;
 	retry_later(monitor);
-	/* What these mean may change in a moment. */
+	/* The causes of these errors may end in a moment. */
 	if (rc != -ECONNREFUSED && rc != -EPIPE && rc != -ECONNRESET && rc != -EAGAIN)
 		report_failure(monitor, rc);
 }
 
-/* An older daemon is asked once to make room. It answers with its listening socket, or ends otherwise. */
+/* Requests an older daemon to make room, once. It replies with its listening socket, or ends. */
 static void ask_handover(struct monitor *monitor, uint64_t daemon_version)
 {
 	union ll_message message;
@@ -138,13 +139,13 @@ static void ask_handover(struct monitor *monitor, uint64_t daemon_version)
 	ll_message_send(monitor->fd, &message, NULL, 0);
 }
 
-/* Nobody else is asked to connect anew: the name is bound all the time. */
+/* The name stays bound all the time, so clients need not connect again. */
 static void take_over(struct monitor *monitor, int listen_fd)
 {
 	ll_daemon_start_on(listen_fd, &monitor->config->place, &monitor->config->programs, NULL);
 }
 
-/* The next daemon gets them from here. Another daemon's are other ones only if that one got none. */
+/* Keeps the descriptors for the next daemon. A daemon makes new pages only if it got none. */
 static void keep_pages(struct monitor *monitor, const int *fds, size_t count)
 {
 	int copies[2];
@@ -173,7 +174,7 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 	case LL_MESSAGE_REFUSED:
 		report_to_run(monitor, message);
 		monitor->is_second = message->refused.code == -EBUSY;
-		/* A table may be full for a while. */
+		/* The daemon's table of descriptors may be full for a while. */
 		if (message->refused.code != -ENOTSUP && message->refused.code != -EPERM) {
 			disconnect_daemon(monitor);
 			retry_later(monitor);
@@ -188,7 +189,7 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 	}
 }
 
-/* The first attempt after a connection is made at once, unless the daemon did not live. */
+/* The first attempt after the end of a connection is made at once, unless the daemon ended right after its start. */
 static void lose_daemon(struct monitor *monitor, int why)
 {
 	disconnect_daemon(monitor);
@@ -218,7 +219,7 @@ static void read_connection(struct monitor *monitor)
 		lose_daemon(monitor, rc);
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 static void say_end(struct monitor *monitor)
 {
@@ -238,7 +239,7 @@ static int timeout_ms(const struct monitor *monitor)
 	}
 	if (timeout < 0 || timeout > COMPANY_MS)
 		timeout = COMPANY_MS;
-	/* No pidfd: it must be asked. */
+	/* Without a pidfd the process must be polled. */
 	int process_fd = ll_tree_process(&monitor->tree);
 	bool must_ask = process_fd >= 0 && !ll_process_is_pidfd(process_fd);
 	return must_ask && timeout > ASK_MS ? ASK_MS : timeout;
@@ -250,7 +251,7 @@ static void wait_for_something(struct monitor *monitor)
 	bool is_pidfd = process_fd >= 0 && ll_process_is_pidfd(process_fd);
 	struct pollfd fds[] = {
 	    {.fd = monitor->fd, .events = POLLIN},
-	    {.fd = monitor->tree.lifeline_fd, .events = 0}, /* what is written to it is nobody's */
+	    {.fd = monitor->tree.lifeline_fd, .events = 0}, /* bytes that are written to it are ignored */
 	    {.fd = is_pidfd ? process_fd : -1, .events = POLLIN},
 	};
 	poll(fds, sizeof fds / sizeof *fds, timeout_ms(monitor));
@@ -277,8 +278,8 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 	if (ll_cgroup_read(0, cgroup, sizeof cgroup) == 0)
 		ll_message_text_set(monitor.job.job.job.cgroup, sizeof monitor.job.job.job.cgroup, cgroup);
 	monitor.tree.id = monitor.job.job.job.token[0];
-	/* Before the tree is looked at: a monitor that follows a dead one may have nothing to tell but the job's end.
-	 */
+	/* Before the tree is checked, because a monitor that replaces a dead one may have to report only the job's
+	 * end. */
 	try_to_reach(&monitor);
 	while (!monitor.is_second && !ll_tree_has_ended(&monitor.tree)) {
 		if (monitor.fd < 0 && ll_now_ns() >= monitor.retry_ns)
@@ -289,7 +290,7 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 	}
 	if (monitor.is_second)
 		return 0;
-	/* loadlined first: others may wait for what the job leaves. */
+	/* First report the end to loadlined: others may wait for the job's memory. */
 	say_end(&monitor);
 	ll_monitor_note_company(&monitor.company, monitor.page_fds[1]);
 	return 0;

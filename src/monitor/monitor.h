@@ -1,9 +1,9 @@
 /*
  * monitor.h - the small process of a job. It lives in the control group in which `run` was called, as long as a process
- * of the job lives. It tells loadlined of the job, and starts loadlined again when the connection ends.
+ * of the job lives. It registers the job with loadlined, and starts loadlined again when the connection ends.
  *
- * It is as small as it can be, because there is one for each job: no threads, no event library, no allocation that
- * stays.
+ * Each job has a monitor, so the monitor is as small as possible: it has no threads, no event library and no lasting
+ * allocations.
  */
 #ifndef LOADLINE_MONITOR_MONITOR_H
 #define LOADLINE_MONITOR_MONITOR_H

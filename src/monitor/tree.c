@@ -18,7 +18,7 @@
 static const char variable[] = "LOADLINE_RUN=id=";
 enum { WORD_SIZE = 48, CHUNK = 4096 };
 
-/* Whether the text, which comes in chunks, has the word at the beginning of a NUL-ended part. */
+/* Whether the text has the word at the beginning of a NUL-terminated entry. The text is read in chunks. */
 static bool has_variable(int fd, const char *word)
 {
 	char chunk[CHUNK];
@@ -61,8 +61,7 @@ int ll_tree_find(uint64_t id)
 		if (!isdigit((unsigned char)entry->d_name[0]) || !is_of_job(dirfd(folder), entry->d_name, word))
 			continue;
 		int fd = ll_process_open((pid_t)atoi(entry->d_name));
-		/* The number may be another process's meanwhile, and one that has just ended is waited for by nobody.
-		 */
+		/* The pid may be another process's by now. A process that has just ended need not be waited for. */
 		if (fd >= 0 && !ll_process_has_ended(fd) && is_of_job(dirfd(folder), entry->d_name, word))
 			found = fd;
 		else if (fd >= 0)

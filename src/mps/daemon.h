@@ -4,7 +4,7 @@
  *     struct ll_mps_place place;
  *     ll_mps_place_at(ll_driver_sim_folder(driver), "/tmp/llp.4711", &place, err);
  *     ll_mps_daemon_start(&place, &(struct ll_mps_start){.uuids = uuids, .count = 1}, 5 * LL_NS_PER_S, &pid, err);
- *     ... run clients with ll_mps_environment's variables ...
+ *     ... run clients with the variables of ll_mps_variables_make ...
  *     ll_mps_daemon_stop(&place, true, 10 * LL_NS_PER_S, NULL, err);
  *
  * These functions change no card's compute mode (exclusive.h) and keep no record (session.h). So a private daemon in a

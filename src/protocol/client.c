@@ -34,8 +34,8 @@ static int send_message(int fd, const union ll_message *message, const int *fds,
 	return rc;
 }
 
-/* A kind that is not known is of a newer version, for whoever knows it. Nothing that is received here has descriptors
- * that anybody uses. */
+/* A newer version may send a kind that is unknown here; it is ignored. Descriptors are closed, because no reply has
+ * descriptors that a caller needs. */
 static int receive_message(int fd, union ll_message *ret_message, uint64_t deadline_ns)
 {
 	int fds[LL_MESSAGE_FDS];
@@ -149,7 +149,7 @@ int ll_client_open(struct ll_client *client, const struct ll_place *place, const
 	*client = (struct ll_client){.fd = -1};
 	int rc = self->programs ? ll_daemon_reach(place, self->programs, &client->fd, &client->its_uid)
 				: ll_place_connect(place, &client->fd, &client->its_uid);
-	if (rc == -EAGAIN) /* thousands wait to be accepted */
+	if (rc == -EAGAIN) /* thousands of connections wait to be accepted */
 		rc = -ETIMEDOUT;
 	if (rc == -ECONNREFUSED)
 		return ll_err_set(err, rc, "no loadlined runs (%s%s)", ll_place_mark(place), place->name);

@@ -1,9 +1,9 @@
 /*
- * client.h - asks loadlined, as commands do, and waits for the answer until a deadline.
+ * client.h - sends requests of commands to loadlined, and waits for each reply until a deadline.
  *
- * A daemon is started only where the caller says so (ll_client_self). Deadlines are CLOCK_MONOTONIC (ll_now_ns). A
- * daemon that does not answer until then is -ETIMEDOUT; one that ends is -EPIPE or -ECONNRESET, and the next one is
- * there within some ms (ll_client_is_lost).
+ * A daemon is started only if the caller wants that (ll_client_self.programs). Deadlines are CLOCK_MONOTONIC
+ * (ll_now_ns). If the daemon does not reply before the deadline, the functions return -ETIMEDOUT. If the daemon ends,
+ * they return -EPIPE or -ECONNRESET; the next daemon serves within some milliseconds (ll_client_is_lost).
  */
 #ifndef LOADLINE_PROTOCOL_CLIENT_H
 #define LOADLINE_PROTOCOL_CLIENT_H
@@ -19,15 +19,16 @@
 struct ll_err;
 struct ll_programs;
 
-/* How long a command waits for an answer. */
+/* The time for which a command waits for a reply. */
 #define LL_CLIENT_REPLY_NS UINT64_C(5000000000)
 
-/* Who asks. */
+/* The program that connects. */
 struct ll_client_self {
-	const char *version; /* of this program */
+	const char *version; /* version of this program */
 	enum ll_message_role role;
-	int process_fd;                     /* of this process (base/process.h), for a monitor; -1: none is passed */
-	const struct ll_programs *programs; /* starts them if nobody serves (start.h); NULL: does not */
+	int process_fd; /* descriptor of this process (base/process.h), if it is a monitor; -1: none is passed */
+	/* the programs to start if nobody serves (start.h); NULL: none is started */
+	const struct ll_programs *programs;
 };
 
 /* A command of that version. */
@@ -37,31 +38,32 @@ struct ll_client_self {
 struct ll_client {
 	int fd; /* -1: none */
 	uint32_t serial;
-	pid_t pid;     /* of who serves, as seen from here; 0: not seen */
-	uid_t its_uid; /* of who has the name, after -EPERM */
+	pid_t pid;     /* of the daemon, as this process sees it; 0: not visible */
+	uid_t its_uid; /* user ID of the process that bound the name, after -EPERM */
 	struct ll_message_welcome welcome;
 };
 
-/* Connects and says who this is. -ECONNREFUSED: nobody serves. -EPERM: another user has the name. The caller calls
- * close in each case; NULL for err is fine. */
+/* Connects and sends HELLO. -ECONNREFUSED: nobody serves. -EPERM: another user has bound the name. The caller calls
+ * ll_client_close after success and after failure. err may be NULL. */
 int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
 		   uint64_t deadline_ns, struct ll_err *err);
 void ll_client_close(struct ll_client *client);
 
-/* Whether the daemon has ended, so that another try may find the next one. */
+/* Whether the error says that the daemon has ended. The caller may then try again and reach the next daemon. */
 bool ll_client_is_lost(int rc);
 
-/* Sends the message, and waits for its answer. Descriptors stay the caller's. A refusal is its code, with the reason in
- * err. ret_reply may be NULL. */
+/* Sends the message and waits for its reply. The caller keeps its descriptors. If the daemon refuses, the function
+ * returns the code of the refusal, and err has the reason. ret_reply may be NULL. */
 int ll_client_request(struct ll_client *client, union ll_message *message, const int *fds, size_t fd_count,
 		      union ll_message *ret_reply, uint64_t deadline_ns, struct ll_err *err);
 
-/* The same in two parts, for a request that has several answers. receive: the next one of the last request. */
+/* The same in two steps, for a request that has several replies. ll_client_receive returns the next reply to the last
+ * request. */
 int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t deadline_ns, struct ll_err *err);
 int ll_client_receive(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
 		      struct ll_err *err);
 
-/* ---- what loadlined knows ---- */
+/* ---- the books of loadlined ---- */
 
 struct ll_list {
 	struct ll_message_tenant_row *tenants;
@@ -72,16 +74,16 @@ struct ll_list {
 	struct ll_message_list_end end;
 };
 
-/* Reads it all. The caller calls fini in each case. */
+/* Reads all rows. The caller calls ll_list_fini after success and after failure. */
 int ll_client_list(struct ll_client *client, struct ll_list *ret_list, uint64_t deadline_ns, struct ll_err *err);
 void ll_list_fini(struct ll_list *list);
 
-/* NULL: there is none. */
+/* Return NULL if there is no such row. */
 const struct ll_message_job_row *ll_list_job(const struct ll_list *list, uint64_t number);
 const struct ll_message_card_row *ll_list_card(const struct ll_list *list, uint64_t job_number, const char *uuid);
 
-/* Adds a row of that size to an array that grows by doubling. array: where the pointer to the rows is, of any type.
- * -ENOMEM: nothing is changed. */
+/* Appends a row of that size to an array that grows by doubling. array: the address of the pointer to the rows, which
+ * may be of any type. -ENOMEM: the array is unchanged. */
 int ll_client_add_row(void *array, size_t *count, const void *row, size_t size);
 
 #endif

@@ -54,7 +54,7 @@ bool ll_company_read(const struct ll_orders_company *row, struct ll_company *ret
 
 void ll_company_write(struct ll_orders_company *row, const struct ll_company *company)
 {
-	/* A daemon that was killed in here left it odd. */
+	/* The sequence is odd already if a daemon was killed while it wrote. */
 	uint32_t odd = LOAD(row->sequence) | 1;
 	STORE(row->sequence, odd);
 	atomic_thread_fence(memory_order_release);

@@ -14,7 +14,7 @@
 #include "base/scope.h"
 #include "protocol/run_settings.h"
 
-/* PARENTS_MAX: far more than there are. It bounds the search. */
+/* PARENTS_MAX bounds the search. Real process trees are much less deep. */
 enum { PARENTS_MAX = 128, BLOCK_SIZE = 4096, STAT_SIZE = 1024, PATH_SIZE = 40 };
 
 static const char variable[] = LL_RUN_VARIABLE "=";
@@ -22,12 +22,12 @@ static const char file_link[] = "/memfd:" LL_RUN_FILE;
 
 /* ---- the environment with which a process began ---- */
 
-/* Looks for the variable in the bytes of an environment, which come block by block. */
+/* Looks for the variable in the bytes of an environment, which are read block by block. */
 struct search {
-	char text[LL_RUN_TEXT_SIZE]; /* the value, as far as it is known */
+	char text[LL_RUN_TEXT_SIZE]; /* the value, as far as it is read */
 	size_t length;               /* of the text */
 	size_t matched;              /* bytes of "NAME=" that the current entry begins with */
-	bool is_other;               /* the current entry is of another variable */
+	bool is_other;               /* the current entry is another variable */
 	bool is_whole;               /* the value has ended */
 };
 
@@ -39,7 +39,7 @@ static void take_byte(struct search *search, char byte)
 		search->matched = 0;
 		search->is_other = false;
 	} else if (is_in_value) {
-		/* A text that does not fit is cut, and the cut one is too long to be read. */
+		/* A text that does not fit is cut. The cut text is too long to be valid. */
 		if (search->length < sizeof search->text)
 			search->text[search->length++] = byte;
 	} else if (!search->is_other && byte == variable[search->matched]) {
@@ -111,7 +111,7 @@ static int look_in_descriptors(int process_fd, struct ll_run_settings *ret_setti
 
 /* ---- parents ---- */
 
-/* Opens the process's folder in /proc: what is read there is this process's, also if another gets its number. */
+/* Opens the process's folder in /proc. Files in it stay this process's, even if another process gets its number. */
 static int open_process(const char *name)
 {
 	char path[PATH_SIZE];
@@ -119,7 +119,7 @@ static int open_process(const char *name)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The format is "pid (name) state ppid ...", and the name may have any character. 0: it has no parent here. */
+/* The format is "pid (name) state ppid ...", and the name may contain any character. 0: it has no parent here. */
 static unsigned long parent_of(int process_fd)
 {
 	char text[STAT_SIZE];
@@ -144,7 +144,7 @@ static int look_at(int process_fd, struct ll_run_settings *ret_settings)
 	return rc == -ENOENT ? look_in_descriptors(process_fd, ret_settings) : rc;
 }
 
-/* Opens the parent's folder. -1: there is none. As long as the child still has that parent, the number is the
+/* Opens the parent's folder. -1: there is none. While the child has the same parent as before, the number is the
  * parent's. */
 static int open_parent(int process_fd)
 {

@@ -35,7 +35,7 @@ void ll_message_text_set(char *ret_text, size_t size, const char *text)
 	ll_utf8_clean(ret_text);
 }
 
-/* ---- what each kind must fulfil ---- */
+/* ---- the checks of each kind ---- */
 
 bool ll_limits_are_valid(const struct ll_limits *limits)
 {
@@ -205,7 +205,7 @@ struct kind {
 #define KIND(kind, type, check)                                                                                        \
 	[LL_MESSAGE_##kind] = {sizeof(struct ll_message_##type), sizeof(struct ll_message_##type), check}
 
-/* When a kind gets a field, its first size becomes the number that it has now. */
+/* When a kind gets a new field, its first_size becomes the number that its size was before. */
 static const struct kind kinds[] = {
     KIND(HELLO, hello, is_hello_valid),
     [LL_MESSAGE_WELCOME] = {104, sizeof(struct ll_message_welcome), is_welcome_valid},
@@ -345,8 +345,8 @@ int ll_message_receive(int fd, union ll_message *ret_message, int ret_fds[LL_MES
 	char bytes[LL_MESSAGE_MAX];
 	size_t length = 0, count = 0;
 	int rc = ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, ret_fds, LL_MESSAGE_FDS, &count);
-	/* Who closed with messages of ours unread may have said why before: the kernel tells of the reset first, once.
-	 */
+	/* If the other side closed while messages of ours were unread, it may have sent a reason before. The kernel
+	 * reports the reset first, once. */
 	if (rc == -ECONNRESET)
 		rc = ll_packet_receive_up_to(fd, false, bytes, sizeof bytes, &length, ret_fds, LL_MESSAGE_FDS, &count);
 	if (rc)

@@ -1,19 +1,20 @@
 /*
  * message.h - the messages between loadlined, the monitors of jobs, and commands.
  *
- * A message is one packet of a SOCK_SEQPACKET socket, a structure of fixed size, in the machine's byte order. Versions
- * of loadline that differ talk to each other by these rules:
+ * A message is one packet of a SOCK_SEQPACKET socket: a structure of fixed size in the machine's byte order. Different
+ * versions of loadline talk to each other by these rules:
  *
- *   - A kind keeps its number and its fields for ever. New fields are added at the end. A field that nobody reads any
- *     more is called reserved, and is 0.
- *   - A receiver takes what it knows of a longer message, and zeros for what is missing of a shorter one. A message is
- *     refused only if it is shorter than in the first version.
- *   - A kind that is not known is answered LL_MESSAGE_REFUSED (-ENOTSUP), and the connection goes on.
- *   - HELLO and WELCOME carry the version of the protocol and bits of what each side can do. A side uses nothing that
- * the other has no bit for.
- *   - HANDOVER is understood by every version, so that an old daemon can make room for a new one.
+ *   - A kind keeps its number and its fields for ever. New fields are added at the end. A field
+ *     that nobody reads any more is called reserved, and is 0.
+ *   - A receiver ignores the unknown end of a longer message, and reads 0 for the missing fields of
+ *     a shorter one. It refuses a message only if it is shorter than in the first version.
+ *   - A receiver replies to an unknown kind with LL_MESSAGE_REFUSED (-ENOTSUP), and keeps the
+ *     connection.
+ *   - HELLO and WELCOME carry the version of the protocol, and one bit for each optional feature.
+ *     A side uses only the features that the other side has a bit for.
+ *   - Every version understands HANDOVER, so that an old daemon can make room for a new one.
  *
- * Nothing that was decoded needs to be checked again: texts are printable UTF-8 that ends with a NUL, numbers are in
+ * A decoded message needs no further checks: its texts are printable UTF-8 that ends with a NUL, and its numbers are in
  * their ranges.
  */
 #ifndef LOADLINE_PROTOCOL_MESSAGE_H
@@ -29,92 +30,98 @@
 
 enum {
 	LL_PROTOCOL_VERSION = 1,
-	LL_MESSAGE_MAX = 2048, /* bytes; more than any kind needs, for those of later versions */
+	LL_MESSAGE_MAX = 2048, /* bytes; larger than any kind of this version, for kinds of later versions */
 	LL_MESSAGE_FDS = 4,
 };
 
 enum ll_message_kind {
-	LL_MESSAGE_HELLO =
-	    1, /* the first of a connection; with a descriptor of the sender (process.h), if it has one */
-	LL_MESSAGE_WELCOME = 2, /* its answer */
-	LL_MESSAGE_REFUSED = 3, /* the answer to a request that failed */
-	LL_MESSAGE_JOB = 4, /* a monitor registers its job; descriptors: of the job's first process, the lifeline; if a
-			       former daemon made them: the page and the orders */
-	LL_MESSAGE_ACCEPTED = 5, /* its answer; descriptors, for the monitor to keep: the page, the orders (writable) */
-	LL_MESSAGE_JOB_ENDED = 6, /* the monitor saw the end of the job's process tree; no answer */
-	LL_MESSAGE_LIST = 7,      /* asks for the books: LL_MESSAGE_JOB_ROW and ..._PROCESS_ROW, then ..._LIST_END */
+	/* the first message of a connection; with a descriptor of the sender (process.h), if it has one */
+	LL_MESSAGE_HELLO = 1,
+	LL_MESSAGE_WELCOME = 2, /* reply to HELLO */
+	LL_MESSAGE_REFUSED = 3, /* reply to a request that failed */
+	LL_MESSAGE_JOB = 4, /* a monitor registers its job. Descriptors: the job's first process, the lifeline, and, if
+			       a former daemon made them, the page and the orders */
+	/* reply to JOB. Descriptors, which the monitor keeps: the page and the orders (writable) */
+	LL_MESSAGE_ACCEPTED = 5,
+	LL_MESSAGE_JOB_ENDED = 6, /* the job's process tree has ended; no reply */
+	LL_MESSAGE_LIST = 7,      /* requests the books: JOB_ROW and PROCESS_ROW messages, then LIST_END */
 	LL_MESSAGE_JOB_ROW = 8,
 	LL_MESSAGE_PROCESS_ROW = 9, /* follows the row of its job */
 	LL_MESSAGE_LIST_END = 10,
 	LL_MESSAGE_HANDOVER = 11,    /* a newer version wants to serve */
-	LL_MESSAGE_HANDED_OVER = 12, /* its answer, with the listening socket. The old daemon ends */
+	LL_MESSAGE_HANDED_OVER = 12, /* reply, with the listening socket. The old daemon then ends */
 	LL_MESSAGE_TENANT_ROW = 13,  /* follows the rows of its jobs */
-	LL_MESSAGE_BIND = 14, /* `run`: the job may use this card. ACCEPTED, or REFUSED with what is promised already */
-	LL_MESSAGE_CLAIM = 15, /* a process wants a slot of its job's page for a card */
-	/* its answer; descriptors: the page, and the orders (read-only). REFUSED: -EAGAIN: the job is not known yet, or
-	   the process is not seen yet: ask again; -ESTALE: the slot is not the process's, it may ask for another one */
+	/* `run`: the job may use this card. Reply: ACCEPTED, or REFUSED with the sum of the requests so far */
+	LL_MESSAGE_BIND = 14,
+	LL_MESSAGE_CLAIM = 15, /* a process requests a slot of its job's page for a card */
+	/* reply to CLAIM. Descriptors: the page, and the orders (read-only). REFUSED with -EAGAIN: the daemon does not
+	 * know the job or see the process yet; send CLAIM again. REFUSED with -ESTALE: the slot is not the process's;
+	 * it may request another one */
 	LL_MESSAGE_CLAIMED = 16,
-	LL_MESSAGE_RELEASE = 17,    /* the process gives a slot back, in which nothing is charged; no answer */
-	LL_MESSAGE_WAKE = 18,       /* something in the slot is to be looked at; no answer */
-	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. ACCEPTED or REFUSED */
-	LL_MESSAGE_CHECKPOINT = 20, /* a command says what the driver's checkpoint did to a process; descriptor: of that
-				       process. ACCEPTED or REFUSED */
-	/* a hold wants to read the pages of all jobs, now and later: PAGE for each. It does not keep the daemon from
-	   ending. A hold that does not read what it is sent loses its connection, and comes again. */
+	LL_MESSAGE_RELEASE = 17,    /* the process returns a slot in which no memory is charged; no reply */
+	LL_MESSAGE_WAKE = 18,       /* the daemon shall read the slot again; no reply */
+	LL_MESSAGE_SET = 19,        /* a command changes limits of a job. Reply: ACCEPTED or REFUSED */
+	LL_MESSAGE_CHECKPOINT = 20, /* a command reports what the driver's checkpoint did to a process. Descriptor: of
+				       that process. Reply: ACCEPTED or REFUSED */
+	/* A hold subscribes to the pages of all present and future jobs; the daemon sends PAGE for each. A subscriber
+	 * does not keep the daemon from ending. If a hold does not read its messages, the daemon closes its connection,
+	 * and the hold connects again. */
 	LL_MESSAGE_WATCH = 21,
 	LL_MESSAGE_PAGE = 22,      /* descriptors: the page and the orders, both read-only */
 	LL_MESSAGE_PAGE_GONE = 23, /* the job has ended */
 	LL_MESSAGE_CARD_ROW = 24,  /* a job on a card; follows the job's row */
 	LL_MESSAGE_CLAIM_ROW = 25, /* a process on a card; follows the row of its job on the card */
 
-	/* Memory that leaves its card and returns: struct ll_message_move. An evictable process has a connection for
-	   each card on which it is, beside the one of its claims. It moves its memory itself; loadlined says when.
-	   None of these is answered, but by what it brings about. */
-	LL_MESSAGE_EVICTABLE = 26, /* first: job, slot and slot_token; value: enum ll_move_state; bytes, away_bytes,
-				      free_bytes, flags. REFUSED, as CLAIM */
-	LL_MESSAGE_SIZES = 27,    /* bytes that can be moved; pool_bytes of the host's memory that are ready for them */
-	LL_MESSAGE_QUIET = 28,    /* it is stopped. bytes: what is to leave */
-	LL_MESSAGE_BUSY = 29,     /* it cannot leave now: reason says why. It goes on */
-	LL_MESSAGE_COPIED = 30,   /* away_bytes have left, or are not back yet */
-	LL_MESSAGE_AWAY = 31,     /* all of it has left; after STAY: what had left before */
-	LL_MESSAGE_NO_ROOM = 32,  /* it returns, and the card has no room. free_bytes */
-	LL_MESSAGE_BACK = 33,     /* its memory is on the card, and it goes on. value: the driver's error, if the card
-				     is lost to it: then it goes on without its memory */
-	LL_MESSAGE_WANT = 34,     /* one of its threads waits to use the card */
-	LL_MESSAGE_SHORT = 35,    /* an allocation of so many bytes waits for room on the card. LL_MOVE_BY_CHUNKS */
-	LL_MESSAGE_MEASURED = 36, /* answers MEASURE: free_bytes of the card, and its value */
-	/* to a process. A command says the first three to loadlined: job is the first token of JOB_ROW, with uuid and
-	   index as in CLAIM_ROW. If the command asks the same of several programs, slot says of how many, and
-	   slot_token is a number of its choice: then nothing is done before all are asked, and they stop together. It
-	   is answered with PROGRESS at least each second, and in the end MOVED or REFUSED */
-	LL_MESSAGE_EVICT = 37, /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND. LL_MOVE_HOLD: it
-				  becomes quiet, and leaves at the next EVICT */
-	LL_MESSAGE_SUSPEND = 38,  /* the same, but its memory stays on the card */
-	LL_MESSAGE_RESUME = 39,   /* its memory shall return, and it shall go on. LL_MOVE_HOLD: its memory shall return,
-				     and it goes on at the next RESUME; it says COPIED when all is back */
-	LL_MESSAGE_STAY = 40,     /* after RESUME: it frees what has come back */
-	LL_MESSAGE_ROOM = 41,     /* answers SHORT. value: enum ll_move_room */
-	LL_MESSAGE_MEASURE = 42,  /* value: a number, to know an answer by that comes when it is true no more */
-	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: what is waited for */
-	LL_MESSAGE_MOVED = 44,    /* bytes; value: ns that it took. LL_MOVE_ALREADY */
-	/* Memory that can be moved, shared by cuIpcGetMemHandle: struct ll_message_share. loadlined keeps descriptors
-	   of it, and gives them to processes that have its key. The first two on the connection of EVICTABLE, not
-	   answered */
-	LL_MESSAGE_SHARE = 45,   /* key, bytes; first and count of the handles that come with it, and their sizes */
+	/* Moves of memory off a card and back: struct ll_message_move. An evictable process has one connection for each
+	 * of its cards, besides the connection of its claims. The process moves its memory itself; loadlined decides
+	 * when. These messages have no reply of their own: a later message reports the effect. */
+	LL_MESSAGE_EVICTABLE = 26, /* the first message: job, slot and slot_token; value: enum ll_move_state; bytes,
+				      away_bytes, free_bytes, flags. REFUSED as for CLAIM */
+	LL_MESSAGE_SIZES = 27,  /* bytes: memory that can be moved; pool_bytes: host memory that is allocated for it */
+	LL_MESSAGE_QUIET = 28,  /* the process is stopped. bytes: memory that will be evicted */
+	LL_MESSAGE_BUSY = 29,   /* the process cannot be evicted now; reason says why. It goes on */
+	LL_MESSAGE_COPIED = 30, /* away_bytes are off the card */
+	/* all of the memory is off the card; after STAY: the memory that was off the card before */
+	LL_MESSAGE_AWAY = 31,
+	LL_MESSAGE_NO_ROOM = 32, /* the process resumes, and the card has no room. free_bytes */
+	LL_MESSAGE_BACK = 33,  /* the memory is on the card, and the process goes on. value: the driver's error, if the
+				  process has lost the card; it then goes on without its memory */
+	LL_MESSAGE_WANT = 34,  /* one of its threads waits to use the card */
+	LL_MESSAGE_SHORT = 35, /* an allocation of that many bytes waits for room on the card. LL_MOVE_BY_CHUNKS */
+	LL_MESSAGE_MEASURED = 36, /* reply to MEASURE: free_bytes of the card, and the value of MEASURE */
+	/* To a process. A command sends EVICT, SUSPEND and RESUME to loadlined: job is the first token of JOB_ROW, with
+	 * uuid and index as in CLAIM_ROW. If one command moves several programs, slot is their number and slot_token is
+	 * a number that the command chooses. loadlined then waits for all the requests, and the programs stop together.
+	 * loadlined replies with PROGRESS at least once a second, and at the end with MOVED or REFUSED */
+	LL_MESSAGE_EVICT = 37,   /* value: ns that the process may take to become quiet. LL_MOVE_BY_HAND. LL_MOVE_HOLD:
+				    the process becomes quiet, and its memory is copied at the next EVICT */
+	LL_MESSAGE_SUSPEND = 38, /* as EVICT, but the memory stays on the card */
+	/* the memory shall return to the card, and the process shall go on. LL_MOVE_HOLD: the memory returns, and the
+	   process goes on at the next RESUME; it sends COPIED when all memory is back */
+	LL_MESSAGE_RESUME = 39,
+	LL_MESSAGE_STAY = 40,    /* after RESUME: the process frees the memory that has come back */
+	LL_MESSAGE_ROOM = 41,    /* reply to SHORT. value: enum ll_move_room */
+	LL_MESSAGE_MEASURE = 42, /* value: a number that the reply repeats. It identifies a reply that comes too late */
+	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: the cause of the wait */
+	LL_MESSAGE_MOVED = 44,    /* bytes; value: duration in ns. LL_MOVE_ALREADY */
+	/* Movable memory that is shared by cuIpcGetMemHandle: struct ll_message_share. loadlined keeps descriptors of
+	 * the memory, and gives them to processes that have its key. SHARE and UNSHARE use the connection of EVICTABLE,
+	 * and have no reply */
+	LL_MESSAGE_SHARE = 45,   /* key, bytes; first and count of the handles in this message, and their sizes */
 	LL_MESSAGE_UNSHARE = 46, /* key: the allocation was freed */
-	LL_MESSAGE_OPEN = 47,    /* key; first: of the handles that are wanted. OPENED; REFUSED: -ENOENT: nobody shares
-				    it, as far as is known by now */
-	LL_MESSAGE_OPENED = 48,  /* as SHARE */
+	LL_MESSAGE_OPEN = 47, /* key; first: of the requested handles. Reply: OPENED, or REFUSED with -ENOENT: no known
+				 process shares it */
+	LL_MESSAGE_OPENED = 48, /* fields as in SHARE */
 	/* Memory on another card of the host: struct ll_message_move, on the connection of EVICTABLE. */
-	LL_MESSAGE_NEIGHBOUR = 49,   /* a process says of the card `uuid`: away_bytes that it has there, with the end of
-					its move; LL_MOVE_IS_READ: free_bytes, and value: bytes that are used, but for
-					synthetic loads. LL_MOVE_WANTS_DESTINATION, without a card: it has said all that
-					it   knows, and   waits for DESTINATION before it leaves */
-	LL_MESSAGE_DESTINATION = 50, /* uuid: of the card that memory goes to; empty: to the host, and what is on a card
-					already goes on to there */
-	/* How a card is shared, as the rule decided it lately (daemon/share/decisions.h). A command asks with the
-	   card's uuid: DECISIONS_STATE, if the card is known; each DECISION, and after it its jobs; DECISIONS_END. If
-	   numbers are missing, the oldest decisions went while they were sent: ask again */
+	LL_MESSAGE_NEIGHBOUR = 49,   /* a process reports about the card `uuid`: away_bytes that it has there, with the
+					end of its move. LL_MOVE_IS_READ: free_bytes, and value: used bytes, without
+					synthetic loads. LL_MOVE_WANTS_DESTINATION, without a card: the process has
+					reported all cards, and waits for DESTINATION before it copies */
+	LL_MESSAGE_DESTINATION = 50, /* uuid: the card to which the memory is copied. Empty: it is copied to the host,
+					and so is memory that is on another card already */
+	/* How the rule shared a card lately (daemon/share/decisions.h). A command sends DECISIONS with the card's uuid.
+	 * Reply: DECISIONS_STATE, if the card is known; each DECISION, followed by its jobs; DECISIONS_END. If numbers
+	 * are missing, loadlined dropped the oldest decisions while it sent the reply: send DECISIONS again */
 	LL_MESSAGE_DECISIONS = 51,
 	LL_MESSAGE_DECISIONS_STATE = 52,
 	LL_MESSAGE_DECISION = 53,
@@ -134,8 +141,8 @@ enum ll_job_state {
 };
 
 enum ll_job_flag {
-	LL_JOB_NAMED = 1,        /* the user named the tenant: jobs of the same name are one tenant */
-	LL_JOB_UNRESPONSIVE = 2, /* its monitor lives, and has been without a connection for 5 s */
+	LL_JOB_NAMED = 1,        /* the user named the tenant; jobs of the same name are one tenant */
+	LL_JOB_UNRESPONSIVE = 2, /* its monitor lives, and has had no connection for 5 s */
 	LL_JOB_UNWATCHED = 4,    /* it has no monitor */
 };
 
@@ -151,8 +158,8 @@ enum {
 
 struct ll_message_header {
 	uint16_t kind;
-	uint16_t size;   /* of the whole message */
-	uint32_t serial; /* of a request; its answers repeat it */
+	uint16_t size;   /* bytes of the whole message */
+	uint32_t serial; /* of a request; its replies repeat it */
 };
 
 struct ll_message_hello {
@@ -170,11 +177,11 @@ struct ll_message_welcome {
 	uint64_t capabilities;
 	uint64_t version;
 	char version_text[LL_VERSION_SIZE];
-	uint64_t instance; /* differs from that of each other daemon */
+	uint64_t instance; /* identifies this daemon; each daemon has another one */
 	uint64_t age_ns;   /* since its start */
 	uint32_t jobs, tenants, connections, reserved;
-	uint64_t bad_messages; /* connections that it ended because of what they sent */
-	uint64_t last_job;     /* the highest number that it has given to a job; 0: none has come to it yet */
+	uint64_t bad_messages; /* connections that the daemon closed because of malformed messages */
+	uint64_t last_job;     /* the highest number that it has given to a job; 0: none yet */
 };
 
 struct ll_message_refused {
@@ -184,10 +191,9 @@ struct ll_message_refused {
 	char reason[LL_REASON_SIZE];
 };
 
-/* Frozen, as it is part of two messages: new fields go to the end of those. */
+/* The layout is frozen, because two messages contain it. New fields go to the end of those messages. */
 struct ll_job_facts {
-	uint64_t
-	    token[2]; /* random, not 0; token[0] is the id in LOADLINE_RUN, by which a process belongs to the job */
+	uint64_t token[2]; /* random, not 0. token[0] is the id in LOADLINE_RUN; it assigns a process to the job */
 	uint64_t reserved;
 	struct ll_limits limits;
 	uint32_t uid;   /* of the job, in the sender's user namespace */
@@ -195,20 +201,20 @@ struct ll_job_facts {
 	uint32_t state; /* enum ll_job_state */
 	uint32_t flags; /* enum ll_job_flag */
 	char tenant[LL_NAME_SIZE];
-	char command[LL_COMMAND_SIZE]; /* perhaps cut */
-	char cgroup[LL_CGROUP_SIZE];   /* of the monitor; perhaps cut */
+	char command[LL_COMMAND_SIZE]; /* may be cut */
+	char cgroup[LL_CGROUP_SIZE];   /* of the monitor; may be cut */
 };
 
 struct ll_message_job {
 	struct ll_message_header header;
 	struct ll_job_facts job;
-	uint64_t program; /* program.h; 0: the job's orders say it, or nobody does */
+	uint64_t program; /* program.h; 0: the job's orders have it, or it is unknown */
 	char program_name[LL_PROGRAM_NAME_SIZE];
 };
 
 struct ll_message_accepted {
 	struct ll_message_header header;
-	uint64_t number; /* of the job, in this daemon */
+	uint64_t number; /* of the job; this daemon gave it */
 };
 
 struct ll_message_job_ended {
@@ -223,18 +229,18 @@ struct ll_message_plain { /* LIST */
 struct ll_message_job_row {
 	struct ll_message_header header;
 	uint64_t number, reserved;
-	struct ll_job_facts job; /* pid, uid: as the daemon sees them */
+	struct ll_job_facts job; /* pid and uid are as the daemon sees them */
 	uint32_t monitor_pid;    /* as the daemon sees it; 0: none */
 	uint32_t processes;
 };
 
-/* LL_PROCESS_USER: it uses a card. One that is both has two rows. */
-enum ll_process_role { LL_PROCESS_FIRST = 1 /* what `run` became */, LL_PROCESS_USER = 2 };
+/* LL_PROCESS_USER: the process uses a card. A process with both roles has two rows. */
+enum ll_process_role { LL_PROCESS_FIRST = 1 /* the process that `run` became */, LL_PROCESS_USER = 2 };
 
 struct ll_message_process_row {
 	struct ll_message_header header;
 	uint64_t job_number;
-	uint32_t pid;  /* as the daemon sees it; 0: not seen, or it has ended */
+	uint32_t pid;  /* as the daemon sees it; 0: not visible, or ended */
 	uint32_t role; /* enum ll_process_role */
 };
 
@@ -259,7 +265,7 @@ struct ll_message_handover {
 struct ll_message_bind {
 	struct ll_message_header header;
 	uint64_t job; /* token[0] */
-	/* of the card, for --mem-request: all requests together may not be more. 0: they may (--overcommit) */
+	/* Of the card, for --mem-request: the sum of all requests may not be larger. 0: it may (--overcommit) */
 	uint64_t promisable_bytes;
 	uint64_t usable_bytes; /* of the card, for status; 0: unknown */
 	char uuid[LL_CARD_UUID_SIZE];
@@ -268,20 +274,23 @@ struct ll_message_bind {
 struct ll_message_claim {
 	struct ll_message_header header;
 	uint64_t job; /* token[0] */
-	/* 0, or the token of the slot that the process has already: the daemon is another one than gave it */
+	/* 0, or the token of the slot that the process has already, from a former daemon */
 	uint64_t slot_token;
 	uint64_t namespaces, start_ticks; /* as in the page */
-	uint64_t clock_ns;                /* CLOCK_MONOTONIC of the process, just now */
+	uint64_t clock_ns;                /* CLOCK_MONOTONIC of the process, when it sends the message */
 	uint32_t slot;
-	int32_t pid;                        /* in `namespaces` */
-	char uuid[LL_CARD_UUID_SIZE];       /* empty: it wants no slot, and will only read: CLAIMED has the token 0 */
-	char first_card[LL_CARD_UUID_SIZE]; /* of the job's several cards; empty: it has one, or this is it */
+	int32_t pid;                  /* in `namespaces` */
+	char uuid[LL_CARD_UUID_SIZE]; /* empty: the process wants no slot, and only reads; CLAIMED then has the token 0
+				       */
+	char first_card[LL_CARD_UUID_SIZE]; /* the first of the job's several cards; empty: the job has one card, or
+					       `uuid` is the first */
 };
 
 struct ll_message_claimed {
 	struct ll_message_header header;
 	uint64_t slot_token;
-	int64_t clock_ahead_ns; /* of the daemon's clock, if it is another one than the process's; else 0 */
+	/* added to the process's clock, it gives the daemon's clock; 0: both have the same clock */
+	int64_t clock_ahead_ns;
 	uint32_t slot, card;
 };
 
@@ -299,13 +308,13 @@ enum ll_set_field {
 	LL_SET_PRIORITY = 16,
 	LL_SET_SHARING = 64,
 	LL_SET_SLOWDOWN = 128,
-	LL_SET_OVERCOMMIT = 32, /* no limit for all requests together */
+	LL_SET_OVERCOMMIT = 32, /* the sum of all requests has no limit */
 };
 
 struct ll_message_set {
 	struct ll_message_header header;
 	uint64_t job_number; /* of JOB_ROW */
-	uint64_t fields;     /* enum ll_set_field: which of the limits are meant */
+	uint64_t fields;     /* enum ll_set_field: the limits to change */
 	struct ll_limits limits;
 };
 
@@ -321,44 +330,47 @@ struct ll_message_page { /* PAGE, PAGE_GONE */
 };
 
 enum ll_card_flag {
-	LL_CARD_IS_HELD = 1,    /* it wants the card, and another job has the turn */
-	LL_CARD_IS_HOLDER = 2,  /* it has the turn */
-	LL_CARD_IS_LOST = 4,    /* a process of it has no slot, and is not held to the limits */
+	LL_CARD_IS_HELD = 1,    /* the job wants the card, and another job has the turn */
+	LL_CARD_IS_HOLDER = 2,  /* the job has the turn */
+	LL_CARD_IS_LOST = 4,    /* a process of the job has no slot, and the limits do not govern it */
 	LL_CARD_IS_BENEATH = 8, /* a job of a higher class is on the card */
-	LL_CARD_IS_CAPPED = 16, /* it would launch more, and its cap keeps it from that */
+	LL_CARD_IS_CAPPED = 16, /* the job's cap delays its launches */
 	LL_CARD_IS_FORCED = 32, /* a command decided how the card is shared */
 };
 
 struct ll_message_card_row {
 	struct ll_message_header header;
 	uint64_t job_number;
-	uint64_t used_bytes;    /* of its processes, and what ended ones have not given back yet */
-	uint64_t leaving_bytes; /* of these: what ended processes have not given back yet */
+	/* memory of its processes, and memory of ended processes that the driver has not freed yet */
+	uint64_t used_bytes;
+	uint64_t leaving_bytes; /* of used_bytes: memory of ended processes that the driver has not freed yet */
 	uint64_t gpu_time_ns, virtual_time_ns;
 	int64_t tokens_ns;
-	uint64_t lost_ns; /* LL_CARD_IS_LOST: since when, as an age */
+	uint64_t lost_ns; /* LL_CARD_IS_LOST: the time since then */
 	uint32_t flags;   /* enum ll_card_flag */
 	uint32_t claims;
 	char uuid[LL_CARD_UUID_SIZE];
 	uint64_t repairs; /* how often loadlined found a grant or a token in the page that it had not written */
 	struct ll_accounts accounts;
 	uint32_t sharing; /* of the card: enum ll_sharing (words.h) */
-	/* as measured: the jobs' progress by visits, of that by time slices, the geometric mean by weight; 0: not known
-	 */
+	/* as measured: the jobs' progress by visits, relative to time slices; the geometric mean by weight; 0:
+	 * unknown */
 	uint32_t visits_permille;
-	/* The job: enum ll_shared; its part of the card's time lately, and how long that is. What was measured of it
-	 * beside these jobs: its speed, of that while it is visited, by slices and by visits, and how long ago. 0: not
-	 * known */
+	/* Of the job: enum ll_shared; recent_permille: its part of the card's time in the last recent_ns. The next
+	 * three are a measurement of the job beside the present jobs: its speed by slices and by visits, relative to
+	 * its speed in a visit, and the age of the measurement. 0: unknown */
 	uint32_t shared;
 	uint32_t recent_permille;
 	uint64_t recent_ns;
 	uint32_t slices_speed_permille, visits_speed_permille;
 	uint64_t measured_age_ns;
-	/* the job's program under its limits; whom it is beside now, 0: nobody, or not known; how long it has been in
-	 * this run, and how many launches it completed in that time (company.h) */
+	/* program: the job's program under its limits. others: the programs beside it now, 0: none, or unknown.
+	 * company_ns, company_launches: the time beside them in this run, and the launches that the job completed in
+	 * that time (company.h) */
 	uint64_t program, others, company_ns, company_launches;
-	/* of the time in which the job has work lower classes are held for it; and how many times as slow as alone it
-	 * is because of them, as it was seen, 0: not known */
+	/* held_permille: of the time in which the job has work, the part in which lower classes are held for it.
+	 * slowdown_permille: how many times slower than alone the job runs because of lower classes, as measured; 0:
+	 * unknown */
 	uint32_t held_permille, slowdown_permille;
 };
 
@@ -366,47 +378,48 @@ struct ll_message_claim_row {
 	struct ll_message_header header;
 	uint64_t job_number;
 	uint64_t used_bytes, granted_bytes, evictable_bytes, away_bytes;
-	uint64_t host_bytes; /* of the host's memory that the process has ready for a move */
+	uint64_t host_bytes; /* host memory that the process keeps ready for a move */
 	uint64_t gpu_time_ns;
 	uint64_t taken_age_ns, reserved_age;
-	uint64_t idle_ns;                      /* since it had work; 0: it has some; UINT64_MAX: it never had any */
-	uint64_t wanting_ns;                   /* since when it has launches that wait or run; 0: it has none */
-	uint32_t index;                        /* "17" in "0/17": its number among the claims of the card */
-	uint32_t pid;                          /* as the daemon sees it; 0: not seen */
+	uint64_t idle_ns;    /* since it last had work; 0: it has work; UINT64_MAX: it never had work */
+	uint64_t wanting_ns; /* how long it has had launches that wait or run; 0: it has none */
+	uint32_t index;      /* "17" in "0/17": its number among the claims of the card */
+	uint32_t pid;        /* as the daemon sees it; 0: not visible */
 	uint32_t state, residency, checkpoint; /* words.h */
 	uint32_t reserved_gate;
 	uint32_t flags;
-	uint32_t moves; /* of its memory, off the card or back on it, that have ended */
+	uint32_t moves; /* completed moves of its memory, off the card or back */
 	char note[64];
 	char uuid[LL_CARD_UUID_SIZE];
 	struct ll_accounts accounts;
-	uint64_t neighbour_bytes;          /* of its memory that is on another card, or may go there */
+	uint64_t neighbour_bytes;          /* its memory that is on another card, or may go there */
 	char neighbour[LL_CARD_UUID_SIZE]; /* that card's UUID; empty: none */
 };
 
 /* What a process does with its memory. */
 enum ll_move_state {
-	LL_MOVE_HERE,     /* it is on the card, and the process runs */
-	LL_MOVE_STOPPED,  /* it is on the card, and the process is stopped */
-	LL_MOVE_EVICTING, /* it is being copied to the host */
-	LL_MOVE_AWAY,     /* it is in the host */
-	LL_MOVE_RESUMING, /* it is being copied back */
+	LL_MOVE_HERE,     /* on the card; the process runs */
+	LL_MOVE_STOPPED,  /* on the card; the process is stopped */
+	LL_MOVE_EVICTING, /* its memory is being copied to the host */
+	LL_MOVE_AWAY,     /* its memory is in the host */
+	LL_MOVE_RESUMING, /* its memory is being copied back */
 };
 
 enum ll_move_flag {
-	LL_MOVE_BY_HAND = 1,            /* a person asked for it: nobody else ends it */
+	LL_MOVE_BY_HAND = 1,            /* a person requested it: only a person ends it */
 	LL_MOVE_BY_CHUNKS = 2,          /* the allocation can wait for each chunk of its memory */
-	LL_MOVE_ALREADY = 4,            /* it was so before */
-	LL_MOVE_WANTS = 8,              /* it is away, and one of its threads waits to use the card */
-	LL_MOVE_IS_READ = 16,           /* the card has just been read */
-	LL_MOVE_WANTS_DESTINATION = 32, /* where its memory is to go */
-	LL_MOVE_HOLD = 64, /* others of its job do the same: it waits for them. EVICTABLE: it was told so */
+	LL_MOVE_ALREADY = 4,            /* it was in that state before */
+	LL_MOVE_WANTS = 8,              /* its memory is off the card, and one of its threads waits to use the card */
+	LL_MOVE_IS_READ = 16,           /* the process has just read the card */
+	LL_MOVE_WANTS_DESTINATION = 32, /* the process requests the destination of its memory */
+	LL_MOVE_HOLD = 64, /* the process waits for other processes of its job that do the same. In EVICTABLE: it was
+			      told to wait */
 };
 
 enum ll_move_room {
-	LL_MOVE_ROOM_NONE,   /* there will be none */
+	LL_MOVE_ROOM_NONE,   /* there will be no room */
 	LL_MOVE_ROOM_THERE,  /* try the allocation again */
-	LL_MOVE_ROOM_COMING, /* the same, and wait for each chunk: others' memory is leaving */
+	LL_MOVE_ROOM_COMING, /* try again, and wait for each chunk: memory of other programs is being evicted */
 };
 
 struct ll_message_move {
@@ -443,7 +456,7 @@ struct ll_decision_mix {
 	uint32_t tries, why, gives_visits, unused;
 };
 
-/* The rule before the first decision that follows: struct ll_regime, without a measurement. */
+/* The state of the rule before the first decision that follows: struct ll_regime, without a measurement. */
 struct ll_message_decisions_state {
 	struct ll_message_header header;
 	uint64_t number; /* of that decision; 0: there is none */
@@ -451,14 +464,14 @@ struct ll_message_decisions_state {
 	int64_t credit_ns;
 	double gain;
 	uint32_t gives_visits, why;
-	uint32_t mix;      /* index of the present one, from 1; 0: it is not known */
-	uint32_t has_half; /* a measurement was half done, so what follows does not replay */
+	uint32_t mix;      /* index of the present mix, from 1; 0: unknown */
+	uint32_t has_half; /* a measurement was incomplete, so the decisions that follow cannot be replayed */
 	struct ll_decision_mix mixes[LL_DECISION_MIXES];
 };
 
 enum ll_decision_flag {
 	LL_DECISION_GIVES_VISITS = 1,
-	LL_DECISION_IS_RULED = 2,  /* nothing is measured, because a rule serves the jobs */
+	LL_DECISION_IS_RULED = 2,  /* nothing is measured, because a rule serves these jobs */
 	LL_DECISION_WAS_KNOWN = 4, /* a step of the lever: struct ll_lever_choice */
 };
 
@@ -470,9 +483,9 @@ struct ll_message_decision {
 	uint32_t moves, why; /* enum ll_regime_move, ll_regime_why */
 	uint32_t flags;      /* enum ll_decision_flag */
 	uint32_t block;
-	uint32_t jobs;  /* that follow */
+	uint32_t jobs;  /* number of DECISION_JOB messages that follow */
 	uint32_t lever; /* enum ll_lever_move, of a step of a class's lever; 0: a step of the rule. A step of the lever
-			   has moves 0, and IS_RULED, so an older command says that a rule serves these programs */
+			   has moves 0 and IS_RULED, so an older command prints that a rule serves these programs */
 	/* of a step of the lever: struct ll_lever_choice, and the rank of the class (enum ll_priority) */
 	double part, from_part, busy, weighed_s;
 	uint32_t rank, unused;
@@ -482,10 +495,10 @@ struct ll_message_decision_job {
 	struct ll_message_header header;
 	uint64_t number; /* of the decision */
 	uint64_t id, completed, queued_launches, visited_ns;
-	double slices, visits, alone; /* launches a second, if there was a verdict */
+	double slices, visits, alone; /* launches per second, if there was a verdict */
 	uint32_t weight_permille, processes, waits;
-	uint32_t slowdown_permille; /* this and what follows the tenant: of a step of the lever, which has of the other
-				       numbers id and completed (struct ll_lever_gauge) */
+	uint32_t slowdown_permille; /* this field and the fields after tenant belong to a step of the lever. Such a step
+				       sets id and completed, and no other numbers above (struct ll_lever_gauge) */
 	char tenant[LL_NAME_SIZE];
 	double held_launches, held_s, open_launches, open_s;
 };
@@ -530,25 +543,27 @@ bool ll_limits_are_valid(const struct ll_limits *limits);
 /* Whether the text is printable UTF-8 that ends with a NUL within size bytes. */
 int ll_message_text_is_valid(const char *text, size_t size);
 
-/* Fills the text, and cuts it between characters. What cannot be shown becomes '?'. */
+/* Copies the text. A text that is too long is cut between characters. A character that cannot be printed becomes
+ * '?'. */
 void ll_message_text_set(char *ret_text, size_t size, const char *text);
 
 /*
- * Checks a packet, and copies it. *ret_message has zeros where the packet is shorter. -EPROTO: it is no message.
- * -ENOTSUP: its kind is not known; the header is copied.
+ * Checks a packet and copies it. If the packet is shorter than *ret_message, the rest is 0. -EPROTO: it is not a
+ * message. -ENOTSUP: its kind is unknown; the header is copied.
  */
 int ll_message_decode(const void *bytes, size_t length, union ll_message *ret_message);
 
 /* Clears the message and sets kind and size. */
 void ll_message_init(union ll_message *message, enum ll_message_kind kind);
 
-/* Sends without waiting. Descriptors stay the caller's. -EAGAIN: the socket is full. Other errors: ll_packet_send. */
+/* Sends without waiting. The caller keeps its descriptors. -EAGAIN: the socket's buffer is full. Other errors:
+ * ll_packet_send. */
 int ll_message_send(int fd, const union ll_message *message, const int *fds, size_t fd_count);
 
 /*
- * Receives without waiting. Errors are those of ll_message_decode, and -EAGAIN; -EPIPE, -ECONNRESET: the other side is
- * gone; -EMFILE: there is no room for its descriptors, and the message is lost. Descriptors come with a message that
- * was decoded alone, and are the caller's.
+ * Receives without waiting. Errors are those of ll_message_decode, and -EAGAIN; -EPIPE, -ECONNRESET: the other side has
+ * closed the connection; -EMFILE: the process can have no more descriptors, and the message is lost. Descriptors are
+ * returned only with a message that was decoded. The caller owns them.
  */
 int ll_message_receive(int fd, union ll_message *ret_message, int ret_fds[LL_MESSAGE_FDS], size_t *ret_fd_count);
 

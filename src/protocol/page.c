@@ -14,7 +14,7 @@
 
 /* ---- mapping ---- */
 
-/* NULL, with errno: it cannot be mapped. */
+/* Returns NULL, with errno, if it cannot be mapped. */
 static void *map_file(int fd, bool is_writable, size_t bytes)
 {
 	struct stat st;
@@ -66,7 +66,7 @@ void ll_orders_unmap(struct ll_orders *orders)
 		munmap(orders, sizeof *orders);
 }
 
-/* ---- what stands in several words ---- */
+/* ---- values of several words ---- */
 
 enum { READ_TRIES = 1000 };
 
@@ -96,7 +96,7 @@ void ll_orders_write_limits(struct ll_orders *orders, const struct ll_limits *li
 {
 	uint64_t words[sizeof *limits / 8];
 	memcpy(words, limits, sizeof words);
-	/* A daemon that was killed in here left it odd. */
+	/* The sequence is odd already if a daemon was killed while it wrote. */
 	uint32_t odd = atomic_load_explicit(&orders->limits_sequence, memory_order_relaxed) | 1;
 	atomic_store_explicit(&orders->limits_sequence, odd, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);

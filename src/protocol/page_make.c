@@ -1,4 +1,5 @@
-/* The daemon's side of page.h: the files themselves. It is not in the library, which runs with older C libraries. */
+/* The daemon's part of page.h: it makes the files. The preloaded library does not contain it, because the library also
+ * runs with older C libraries. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,11 +9,11 @@
 
 #include "protocol/page.h"
 
-#ifndef MFD_NOEXEC_SEAL /* Linux 6.3; may be compulsory from then on (vm.memfd_noexec) */
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3; later kernels may require it (vm.memfd_noexec) */
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* A memfd that another uid finds in /proc could be opened there for writing: hence the mode. */
+/* The mode keeps other users from opening the memfd in /proc for writing. */
 static int make_file(const char *name, size_t bytes, int *ret_fd)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -26,7 +27,7 @@ static int make_file(const char *name, size_t bytes, int *ret_fd)
 		close(fd);
 		return -code;
 	}
-	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL); /* a kernel without seals does without */
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL); /* a kernel without seals does not fail */
 	*ret_fd = fd;
 	return 0;
 }

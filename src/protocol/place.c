@@ -26,7 +26,7 @@ static int find_outer_uid(uid_t *ret_uid)
 	uid_t own = geteuid();
 	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/self/uid_map", "re");
 	if (!file) {
-		*ret_uid = own; /* without /proc there is no telling, and the two are the same nearly everywhere */
+		*ret_uid = own; /* without /proc the outer uid is unknown; it nearly always equals the own one */
 		return 0;
 	}
 	while (fgets(line, sizeof line, file)) {
@@ -40,8 +40,8 @@ static int find_outer_uid(uid_t *ret_uid)
 	return -EPERM;
 }
 
-/* "/fd01-1f3c-2faf080" for a simulated world: the folder's device, inode, and nanosecond of birth, as file systems give
- * an inode again at once; "" for the real cards. */
+/* "/fd01-1f3c-2faf080" for a simulated world: the folder's device, inode, and nanosecond of birth, because file systems
+ * reuse an inode at once; "" for the real cards. */
 static int name_world(const char *sim_folder, char ret_name[WORLD_SIZE], struct ll_err *err)
 {
 	struct statx folder;
@@ -81,7 +81,7 @@ const struct ll_place *ll_places_choose(const struct ll_places *places)
 	int fd, rc = *places->system.name ? ll_place_connect(&places->system, &fd, NULL) : -ECONNREFUSED;
 	if (!rc)
 		close(fd);
-	/* -EAGAIN: it serves, and has much to do. */
+	/* -EAGAIN: a daemon serves, and is busy. */
 	return !rc || rc == -EAGAIN ? &places->system : &places->user;
 }
 

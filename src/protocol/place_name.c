@@ -1,4 +1,4 @@
-/* What the library in other people's programs needs of a place too. */
+/* The part of place.h that the preloaded library needs too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static const char prefix[] = "loadline/", socket_name[] = "/socket";
 
-/* Of the real cards; and of a simulated world, in its folder. */
+/* The path for the real cards; and the path in the folder of a simulated world. */
 static const char system_socket[] = "/run/loadline/socket", simulated_socket[] = "/system/socket";
 
 bool ll_place_is_system(const struct ll_place *place)

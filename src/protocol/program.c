@@ -33,7 +33,7 @@ static uint64_t not_zero(uint64_t hash)
 uint64_t ll_program_key(const char *path, char *const *words)
 {
 	uint64_t hash = add_bytes(HASH_BEGIN, path, strlen(path) + 1);
-	/* The executable stands for the first word, which may be written in several ways. */
+	/* The executable's path replaces the first word, which may be written in several ways. */
 	for (size_t i = 1; words[0] && words[i]; i++)
 		hash = add_bytes(hash, words[i], strlen(words[i]) + 1);
 	return not_zero(hash);
@@ -61,7 +61,7 @@ enum ll_way ll_way_of(const struct ll_limits *limits)
 	return limits->space_permille ? LL_WAY_SPACE : LL_WAY_SLICES;
 }
 
-/* By slices a share is of the time, by space of the SMs; all of it is no limit. */
+/* A share is of the time (slices) or of the SMs (space). A share of all of it is no limit. */
 static unsigned compute_of(const struct ll_limits *limits)
 {
 	unsigned permille = limits->space_permille ? limits->space_permille : limits->compute_permille;

@@ -81,7 +81,7 @@ static const struct field fields[] = {
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-/* The last key, because a path may have any letter. */
+/* It is the last key, because a path may contain any character. */
 static const char folder_key[] = "folder=";
 static const char card_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.:";
 
@@ -148,7 +148,7 @@ int ll_run_settings_write(const struct ll_run_settings *settings, char ret_text[
 	return used < LL_RUN_TEXT_SIZE ? 0 : -ENAMETOOLONG;
 }
 
-/* Digits alone: strtoull would take a sign, blanks, and nothing at all. */
+/* Only digits are allowed: strtoull would also accept a sign, blanks, and an empty text. */
 static bool read_number(const char *value, const struct field *field, struct ll_run_settings *settings)
 {
 	bool is_hex = field->kind == FIELD_HEX;

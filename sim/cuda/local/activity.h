@@ -1,8 +1,8 @@
 /*
- * activity.h - records of what has run on the simulated card, for a profiler in the same process. The times are those
- * of the model.
+ * activity.h - records of operations on the simulated card, for a profiler in the same process. The times are those of
+ * the model.
  *
- * NVIDIA's CUPTI gets its records from inside the driver. The library that stands in for CUPTI in tests gets them here.
+ * NVIDIA's CUPTI gets its records from inside the driver. The library that replaces CUPTI in tests gets them here.
  */
 #ifndef LOADLINE_SIM_CUDA_ACTIVITY_H
 #define LOADLINE_SIM_CUDA_ACTIVITY_H

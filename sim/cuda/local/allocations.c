@@ -1,6 +1,6 @@
 /*
- * The table of addresses that the card can reach. Device memory has an address that the host cannot touch (a mapping
- * without access, as on a real card) and bytes elsewhere; host memory is its own address.
+ * The table of addresses that the card can access. Device memory has an address that the host cannot access (a mapping
+ * without access, as on a real card), and its bytes are elsewhere. Host memory has its own address.
  */
 #include "cuda/local/allocations.h"
 
@@ -22,7 +22,7 @@
 
 static uint64_t last_id;
 
-/* Index of the first range that ends after address. */
+/* Returns the index of the first range that ends after the address. */
 static size_t lower_bound(uint64_t address)
 {
 	size_t low = 0, high = sim_cuda.memory_count;
@@ -48,7 +48,7 @@ struct sim_memory *sim_memory_find(uint64_t address)
 	return i < sim_cuda.memory_count && sim_cuda.memory[i].address <= address ? &sim_cuda.memory[i] : NULL;
 }
 
-/* Mapped memory: by the card of the current context. */
+/* Whether the card of the current context may access mapped memory. */
 static bool is_reachable(const struct sim_memory *memory)
 {
 	const struct ll_cu_context *context = memory->origin == SIM_ORIGIN_MAPPED ? sim_current_top() : NULL;
@@ -66,7 +66,7 @@ char *sim_memory_at(uint64_t address, uint64_t bytes)
 	char *at = memory->bytes_at + (address - memory->address);
 	uint64_t reached = memory->bytes - (address - memory->address);
 	for (; bytes > reached; reached += memory->bytes) {
-		/* Mapped physical memory may come in pieces; then their bytes are in one row, too. */
+		/* Mapped physical memory may consist of several ranges. Their bytes are then contiguous too. */
 		memory++;
 		if (memory == end || memory->origin != SIM_ORIGIN_MAPPED || !is_reachable(memory) ||
 		    memory->address != address + reached || memory->bytes_at != at + reached)
@@ -161,8 +161,8 @@ static bool is_borrowed_again(const struct sim_memory *memory)
 	return false;
 }
 
-/* Leaves the share that the memory is lent or borrowed by. The memory is not in the table any more. False: somebody
- * still holds it, and its bytes stay. */
+/* Removes this process from the share by which the memory is lent or borrowed. The memory must not be in the table.
+ * Returns false if the share still has a holder; the bytes then stay. */
 static bool leave_share(const struct sim_memory *memory)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -180,7 +180,7 @@ static bool leave_share(const struct sim_memory *memory)
 
 static void unmap_memory(const struct sim_memory *memory)
 {
-	/* What another process has lent may begin within a page. */
+	/* Memory that another process has lent may begin within a page. */
 	size_t skip = memory->address % sim_arena_round(1), length = sim_arena_round(memory->bytes + skip);
 	if (leave_share(memory) && memory->offset != SIM_NEVER)
 		sim_arena_clear(memory->offset, memory->bytes);
@@ -189,7 +189,7 @@ static void unmap_memory(const struct sim_memory *memory)
 	munmap((void *)(uintptr_t)(memory->address - skip), length);
 }
 
-/* Gives it addresses and bytes, and puts it in the table. */
+/* Gives the memory addresses and bytes, and adds it to the table. */
 static int place_memory(struct sim_memory *memory)
 {
 	if (map_memory(memory) < 0)
@@ -212,7 +212,7 @@ ll_cu_result sim_memory_new(struct ll_cu_context *context, size_t bytes, bool is
 	    .context = context,
 	    .card = context->card,
 	};
-	/* A module's variables are in what the context takes anyway. */
+	/* A module's variables are included in the memory of the context. */
 	if (!is_global && sim_memory_charge(context, &memory) < 0)
 		return LL_CUDA_ERROR_OUT_OF_MEMORY;
 	if (place_memory(&memory) < 0) {

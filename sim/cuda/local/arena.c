@@ -14,7 +14,7 @@ enum { TICKET_MAGIC = 0x4c4c7431 };
 static struct {
 	int fd;
 	uint64_t file;
-	uint64_t end; /* of what has been given out; no part is given out twice */
+	uint64_t end; /* end of the used part; no part is reused */
 } arena = {.fd = -1};
 
 static uint64_t file_of(int fd)
@@ -23,7 +23,7 @@ static uint64_t file_of(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
 }
 
-/* A program may close descriptors that it does not know, and open others under their numbers. */
+/* A program may close descriptors that it does not know, and open other files under their numbers. */
 static bool is_open(void)
 {
 	return arena.file && file_of(arena.fd) == arena.file;
@@ -41,7 +41,7 @@ int sim_arena_new(size_t bytes, uint64_t *ret_offset)
 	if (!is_open()) {
 		arena.fd = memfd_create("sim-cuda", MFD_CLOEXEC);
 		arena.file = file_of(arena.fd);
-		/* What is left of a lost file keeps its own offsets. */
+		/* Parts of a lost file keep their own offsets. */
 	}
 	if (arena.fd < 0)
 		return -ENOMEM;
@@ -122,7 +122,7 @@ bool sim_ticket_is(const struct sim_ticket *ticket, enum sim_ticket_kind kind)
 	return ticket->magic == TICKET_MAGIC && ticket->kind == (uint32_t)kind;
 }
 
-/* The arena's file that the ticket names. -1: its process is gone, or this one can open no more files. */
+/* Opens the arena's file that the ticket names. -1: its process has ended, or this process cannot open another file. */
 static int open_ticket(const struct sim_ticket *ticket)
 {
 	char path[64];
@@ -153,7 +153,7 @@ char *sim_ticket_map(const struct sim_ticket *ticket, void *at)
 
 char *sim_arena_map_again(char *mapped, size_t bytes, void *at)
 {
-	/* With an old size of 0 the pages of a shared mapping are mapped a second time. */
+	/* With an old size of 0, mremap maps the pages of a shared mapping a second time. */
 	void *p = mremap(mapped, 0, sim_arena_round(bytes), MREMAP_MAYMOVE | MREMAP_FIXED, at);
 	return p == MAP_FAILED ? NULL : p;
 }

@@ -1,10 +1,10 @@
 /*
- * Arrays and mipmaps: how much of the card they take, what they say of themselves.
+ * Arrays and mipmaps: their memory on the card, and their attributes.
  *
- * The hardware keeps them in tiles: rows of 64 bytes, 8 of them high and more. Rows are rounded to 64 bytes; their
- * number to tiles of up to 128 rows (in three dimensions 8 rows, 16 planes), smaller for small arrays. Measured on an
- * H200 (driver 580): 1000x1000 of 16 bytes take 1024 rows, 100x100x100 floats 448 bytes x 104 x 112, a mipmap the sum
- * of its levels; small ones share blocks of 2 MiB as other small allocations do.
+ * The hardware stores them in tiles: rows of 64 bytes, at least 8 of them high. Rows are rounded to 64 bytes. Their
+ * number is rounded to tiles of up to 128 rows (in three dimensions 8 rows, 16 planes), which are smaller for small
+ * arrays. Measured on an H200 (driver 580): 1000x1000 of 16 bytes take 1024 rows, 100x100x100 floats 448 bytes x 104 x
+ * 112, and a mipmap the sum of its levels. Small arrays share blocks of 2 MiB, as other small allocations do.
  */
 #include "cuda/local/array.h"
 
@@ -120,7 +120,7 @@ static unsigned most_levels(const struct ll_cu_array3d_descriptor *shape)
 	return count;
 }
 
-/* Without memory so far. */
+/* Makes a mipmap without memory. */
 static ll_cu_result make_mipmap(struct ll_cu_context *context, const struct ll_cu_array3d_descriptor *shape,
 				unsigned levels, struct ll_cu_mipmapped_array **ret_mipmap)
 {
@@ -162,7 +162,7 @@ static void forget_mipmap(struct ll_cu_mipmapped_array *mipmap)
 	free(mipmap);
 }
 
-/* The bytes that it shows are never more than what it takes, so they have room in its memory. */
+/* The visible bytes are never more than the memory on the card, so they fit in it. */
 static ll_cu_result give_memory(struct ll_cu_mipmapped_array *mipmap)
 {
 	struct sim_memory memory;
@@ -235,13 +235,13 @@ void sim_mipmap_destroy(struct ll_cu_mipmapped_array *mipmap)
 {
 	sim_wait_context(mipmap->context);
 	if (!sim_is_mipmap(mipmap))
-		return; /* another thread was faster */
+		return; /* another thread has destroyed it before */
 	if (mipmap->address && !mipmap->is_borrowed)
 		sim_memory_free(sim_memory_find(mipmap->address));
 	forget_mipmap(mipmap);
 }
 
-/* Their memory goes with the context's other memory. */
+/* Their memory is freed with the context's other memory. */
 void sim_arrays_forget(const struct ll_cu_context *context)
 {
 	for (struct ll_cu_mipmapped_array *m = mipmaps, *next; m; m = next) {

@@ -1,5 +1,5 @@
 /*
- * Which captures there are, and what they forbid.
+ * The captures, and the calls that they forbid.
  */
 #include "cuda/local/capture.h"
 
@@ -14,7 +14,7 @@
 
 static struct sim_capture *captures;
 static uint64_t last_id;
-static _Atomic unsigned capture_count; /* looked at without the lock */
+static _Atomic unsigned capture_count; /* read without the lock */
 static _Thread_local enum ll_cu_capture_mode thread_mode = LL_CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static const struct unsafe {

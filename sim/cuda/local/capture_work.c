@@ -19,7 +19,7 @@ ll_cu_result sim_capture_work(struct ll_cu_stream *stream, const struct ll_cu_gr
 ll_cu_result sim_capture_record(struct ll_cu_stream *stream, struct ll_cu_event *event, unsigned flags)
 {
 	if (event->flags & LL_CU_EVENT_INTERPROCESS)
-		return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* the capture goes on */
+		return LL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* the capture stays valid */
 	if (flags & LL_CU_EVENT_RECORD_EXTERNAL) {
 		struct ll_cu_graph_node_params params = {.type = LL_CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = {event}};
 		return sim_capture_work(stream, &params);

@@ -1,16 +1,16 @@
 /*
- * capture_work.h - what is pushed into a captured stream becomes a node of its graph, or makes a stream join.
+ * capture_work.h - turns work in a captured stream into a node of its graph, and lets streams join a capture.
  */
 #ifndef LOADLINE_SIM_CUDA_LOCAL_CAPTURE_WORK_H
 #define LOADLINE_SIM_CUDA_LOCAL_CAPTURE_WORK_H
 
 #include "cuda/local/capture.h"
 
-/* Makes a node of work for a captured stream. Wrong parameters do not invalidate the capture; the status says what is
+/* Makes a node of work for a captured stream. Wrong parameters do not invalidate the capture. The status says what is
  * wrong. */
 ll_cu_result sim_capture_work(struct ll_cu_stream *stream, const struct ll_cu_graph_node_params *params);
 
-/* Records an event in a captured stream: it stands for what the stream has done. An external record
+/* Records an event in a captured stream. The event then represents the stream's work so far. An external record
  * (LL_CU_EVENT_RECORD_EXTERNAL) becomes a node. */
 ll_cu_result sim_capture_record(struct ll_cu_stream *stream, struct ll_cu_event *event, unsigned flags);
 

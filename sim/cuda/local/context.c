@@ -1,5 +1,5 @@
 /*
- * Contexts: made, destroyed, their stack limit; the cards' primary contexts.
+ * Contexts: make, destroy, set their stack limit; and the cards' primary contexts.
  */
 #include "cuda/local/context.h"
 
@@ -21,7 +21,7 @@
 #include "cuda/local/pump.h"
 #include "cuda/local/stream.h"
 
-/* Making a context keeps the card's front end and SMs busy now and then: others notice. */
+/* Making a context occupies the card's front end and SMs several times, which other programs notice. */
 static void queue_creation_work(struct sim_world *w, uint32_t slot)
 {
 	enum { BURSTS = 3 };
@@ -40,7 +40,7 @@ static void queue_creation_work(struct sim_world *w, uint32_t slot)
 	}
 }
 
-/* CUDA_DEVICE_MAX_CONNECTIONS: 8 unless told, 1 to 32. */
+/* Reads CUDA_DEVICE_MAX_CONNECTIONS: 1 to 32, by default 8. */
 static uint32_t read_connections(void)
 {
 	const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -58,14 +58,14 @@ static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret
 	bool is_gone = w->cards[physical].is_gone;
 	uint32_t error = w->procs[sim_cuda.proc].mps.error;
 	if (error == LL_CUDA_ERROR_MPS_CLIENT_TERMINATED)
-		error = 0; /* it lost its contexts, and may make others */
+		error = 0; /* its contexts were terminated, and it may make others */
 	uint32_t queues = read_connections();
 	rc = is_gone || error ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, queues, ret_slot);
 	if (rc == 0)
 		queue_creation_work(w, *ret_slot);
 	*ret_wait_ns = w->cards[card].context_ns / (queues == 1 ? 2 : 1);
 	sim_unlock(w);
-	if (error) /* a client that its MPS server has lost */
+	if (error) /* a client whose MPS server has failed */
 		return (ll_cu_result)error;
 	return rc == 0        ? LL_CUDA_SUCCESS
 	       : rc == -EBUSY ? LL_CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -101,7 +101,7 @@ ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_
 	context->next = sim_cuda.contexts;
 	sim_cuda.contexts = context;
 	sim_worker_start();
-	/* The memory is taken from the first moment; the call comes back when the real one would. */
+	/* The memory is in use at once; the call returns after the time of the real driver. */
 	uint64_t ready_ns = ll_now_ns() + wait_ns;
 	pthread_mutex_unlock(&sim_cuda.lock);
 	ll_sleep_until_ns(ready_ns);

@@ -1,5 +1,5 @@
 /*
- * Where addresses are, and what a copy takes of the card.
+ * Finds the place of addresses, and the card's resources for a copy.
  */
 #include "cuda/local/copy.h"
 
@@ -24,7 +24,7 @@ void sim_copy_describe(struct sim_op *op, const struct ll_cu_context *context, e
 	};
 	if (direction != SIM_ON_CARD)
 		return;
-	/* Copies and memsets on the card are kernels of the driver: a block for each 64 KiB. */
+	/* Copies and memsets on the card are kernels of the driver, with one block for each 64 KiB. */
 	size_t blocks = (bytes + 65535) / 65536;
 	op->blocks = blocks < card->sm_count ? (uint32_t)blocks : card->sm_count;
 	op->threads = 512;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One end of a copy: its first byte, and how far its rows and layers are apart. */
+/* One end of a copy: its first byte, and the distances of its rows and layers. */
 struct end {
 	struct sim_place place;
 	size_t pitch, slice;
@@ -15,7 +15,7 @@ struct end {
 static ll_cu_result find_end(uint64_t base, size_t x, size_t y, size_t z, size_t pitch, size_t height,
 			     const struct ll_cu_memcpy3d *copy, bool is_device, struct end *ret_end)
 {
-	/* Not given, the rows lie one after the other. */
+	/* If the pitch is not given, the rows are contiguous. */
 	if (!pitch)
 		pitch = x + copy->width_bytes;
 	if (!height)
@@ -36,7 +36,7 @@ static ll_cu_result find_end(uint64_t base, size_t x, size_t y, size_t z, size_t
 	return LL_CUDA_SUCCESS;
 }
 
-/* Offsets are in bytes from the array's own corner; what it has no memory for cannot be copied. */
+/* Offsets are in bytes from the array's own corner. An array without memory cannot be copied. */
 static ll_cu_result find_array_end(struct ll_cu_array *handle, size_t x, size_t y, size_t z,
 				   const struct ll_cu_memcpy3d *copy, struct end *ret_end)
 {
@@ -96,7 +96,7 @@ ll_cu_result sim_copy_check(const struct ll_cu_memcpy3d *copy)
 	return is_nothing(copy) ? LL_CUDA_SUCCESS : find_ends(copy, &to, &from);
 }
 
-/* A private copy of the source, its rows one after the other. */
+/* Makes a private copy of the source with contiguous rows. */
 static char *stage_source(const struct ll_cu_memcpy3d *copy, const struct end *from)
 {
 	size_t row = 0;

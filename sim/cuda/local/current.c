@@ -47,7 +47,7 @@ ll_cu_result sim_current(struct ll_cu_context **ret_context)
 	return status;
 }
 
-/* A green context is current to one thread at a time. */
+/* A green context can be current in only one thread at a time. */
 static bool begin_use(struct ll_cu_context *context)
 {
 	if (context->whole && context->uses && !pthread_equal(context->thread, pthread_self()))

@@ -1,5 +1,5 @@
 /*
- * Events as the process keeps them, and shared ones as the world has them.
+ * Events in this process, and shared events in the world.
  */
 #include "cuda/local/event.h"
 
@@ -30,7 +30,7 @@ void sim_event_drop(struct ll_cu_event *event)
 
 void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_t position, uint64_t done_ns)
 {
-	/* It may have been recorded again since: then only the later record counts. */
+	/* If it has been recorded again since, only the later record counts. */
 	if (event->stream_slot == stream_slot && event->position == position) {
 		event->is_done = true;
 		event->done_ns = done_ns;

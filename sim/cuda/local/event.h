@@ -1,8 +1,8 @@
 /*
- * event.h - events as the process keeps them. The program holds one reference; so does each queued record and node.
+ * event.h - events in this process. The program has one reference; each queued record and node has one.
  *
- * A shared event's last record is in the world (card/holding.h); whoever asks, waits or records looks there. The
- * functions for shared events leave other events alone.
+ * The last record of a shared event is in the world (card/holding.h). Queries, waits and records use that. The
+ * functions for shared events do nothing for other events.
  */
 #ifndef LOADLINE_SIM_CUDA_LOCAL_EVENT_H
 #define LOADLINE_SIM_CUDA_LOCAL_EVENT_H
@@ -15,14 +15,14 @@ struct ll_cu_event *sim_event_new(struct ll_cu_context *context, unsigned flags)
 /* Adds a reference. */
 void sim_event_hold(struct ll_cu_event *event);
 
-/* Gives up a reference. The last one frees the event. */
+/* Releases a reference. The last one frees the event. */
 void sim_event_drop(struct ll_cu_event *event);
 
-/* Notes that a queued record has happened, or was dropped with its context, at done_ns (CLOCK_MONOTONIC). Gives up the
+/* Notes that a queued record was reached, or was dropped with its context, at done_ns (CLOCK_MONOTONIC). Releases the
  * record's reference. If the event has been recorded again since, only the later record counts. */
 void sim_event_happened(struct ll_cu_event *event, uint32_t stream_slot, uint64_t position, uint64_t done_ns);
 
-/* Makes an event shared, unless it is. False: the world has no slot left. */
+/* Makes an event shared, unless it is shared already. False: the world has no free slot. */
 bool sim_event_share(struct ll_cu_event *event);
 
 /* Reads the last record of a shared event from the world. */
@@ -31,7 +31,7 @@ void sim_event_refresh(struct ll_cu_event *event);
 /* Writes the last record of a shared event to the world. */
 void sim_event_publish(const struct ll_cu_event *event);
 
-/* Gives up this process's part in a shared event. */
+/* Removes this process from a shared event. */
 void sim_event_unshare(struct ll_cu_event *event);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Memsets are kernels of the driver.
+ * Memsets, which are kernels of the driver.
  */
 #include "cuda/local/copy.h"
 
@@ -7,7 +7,8 @@
 #include "cuda/local/managed.h"
 #include "cuda/local/pump.h"
 
-/* Bytes from the first to after the last that it writes. 0: nothing, or more than an address can say. */
+/* Returns the distance from the first written byte to the byte after the last one. 0: nothing is written, or the
+ * distance overflows. */
 static size_t span_bytes(const struct ll_cu_memset_params *fill)
 {
 	size_t width, above, bytes;

@@ -1,5 +1,5 @@
 /*
- * Graphs: sets of nodes, lists in order, what is freed with a node.
+ * Graphs: sets of nodes, lists in order, and the objects that are freed with a node.
  */
 #include "cuda/local/graph.h"
 
@@ -151,13 +151,14 @@ bool sim_graph_mark(struct ll_cu_graph *graph, const struct sim_nodes *nodes)
 	return done;
 }
 
-/* Puts the list in topological order, as far as may be in the old one. false: there is a cycle. */
+/* Sorts the list in topological order, and keeps the old order as far as possible. Returns false if there is a
+ * cycle. */
 static bool sort_nodes(struct ll_cu_graph *graph)
 {
 	struct ll_cu_graph_node *sorted = NULL, **end = &sorted;
 	for (struct ll_cu_graph_node *node = graph->first; node; node = node->next)
 		node->is_marked = false;
-	/* Almost always the order is right already, and one pass takes all. */
+	/* The order is almost always right already; one pass then suffices. */
 	for (bool moved = true; moved && graph->first;) {
 		moved = false;
 		for (struct ll_cu_graph_node **link = &graph->first; *link;) {

@@ -1,6 +1,6 @@
 /*
- * Memory of graphs: promised by a node, taken by a launch. As measured on an H200
- * (driver 580), but for nodes of one graph that could take the same memory one after the other: here each has its own.
+ * Memory of graphs: a node reserves it, a launch takes it. As measured on an H200 (driver 580), with one difference:
+ * nodes of one graph that could use the same memory one after the other have separate memory here.
  */
 #include "cuda/local/graph_memory.h"
 
@@ -11,11 +11,11 @@
 #include "card/holding.h"
 #include "cuda/local/allocations.h"
 
-/* What graphs have on a card. What is freed counts as used until something is taken or trimmed. */
+/* The memory of graphs on a card. Freed memory counts as used until memory is taken or trimmed. */
 static struct reserve {
 	uint64_t reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes;
-	uint64_t freed_bytes;  /* of the used ones */
-	uint64_t backed_bytes; /* of the reserved ones: behind some node's addresses */
+	uint64_t freed_bytes;  /* of used_bytes: what is freed */
+	uint64_t backed_bytes; /* of reserved_bytes: what backs the addresses of nodes */
 } reserves[SIM_CARDS];
 
 static struct reserve *reserve_of(const struct sim_graph_memory *memory)
@@ -50,7 +50,7 @@ ll_cu_result sim_graph_memory_new(ll_cu_device device, size_t bytes, struct sim_
 	return status;
 }
 
-/* From what is reserved and behind nothing, and then from the card. */
+/* Takes the memory from the reserve that backs nothing, then from the card. */
 ll_cu_result sim_graph_memory_back(struct sim_graph_memory *memory)
 {
 	struct sim_world *w = sim_cuda.world;

@@ -1,5 +1,5 @@
 /*
- * Nodes: what each kind needs to be sound, and copies of what its parameters point to.
+ * Nodes: checks the parameters of each type, and copies the data behind their pointers.
  */
 #include "cuda/local/graph_node.h"
 
@@ -14,7 +14,8 @@
 #include "cuda/local/kernel.h"
 #include "cuda/local/module.h"
 
-/* The arguments' bytes after pointers to each, so that they can be given back as they were taken. */
+/* Stores pointers to the arguments, and then the arguments' bytes, so that the program can read them back in the same
+ * form. */
 static ll_cu_result own_kernel(struct ll_cu_graph_node *node)
 {
 	struct ll_cu_kernel_params *kernel = &node->params.kernel;
@@ -101,7 +102,7 @@ static ll_cu_result own_event(struct ll_cu_graph_node *node)
 	return LL_CUDA_SUCCESS;
 }
 
-/* Checks params, and makes what they point to the node's own. */
+/* Checks params, and replaces the data behind their pointers by the node's own copies. */
 static ll_cu_result own_parameters(struct ll_cu_graph_node *node)
 {
 	struct ll_cu_memset_params fill;
@@ -187,7 +188,7 @@ static struct ll_cu_graph_node *clone_node(const struct ll_cu_graph_node *node)
 	return clone;
 }
 
-/* A node's place leads to its clone. */
+/* The place of a node is the index of its clone. */
 static bool copy_edges(const struct ll_cu_graph *graph, const struct ll_cu_graph *clone,
 		       struct ll_cu_graph_node **clones)
 {

@@ -1,5 +1,5 @@
 /*
- * Kernels are not executed; README.md says what each does instead.
+ * Kernels are not executed. README.md lists what each does instead.
  */
 #include "cuda/local/kernel.h"
 
@@ -47,7 +47,7 @@ static bool has_u64(const struct sim_ptx_entry *entry, unsigned count)
 	return entry->param_count == count;
 }
 
-/* The buffer that it reads is memory which the card reaches. */
+/* Whether the buffer that the kernel reads is memory that the card can access. */
 static bool reads_memory(const struct sim_ptx_entry *entry, void **params, const char *buffer)
 {
 	uint64_t address = 0, bytes = 0;
@@ -56,7 +56,7 @@ static bool reads_memory(const struct sim_ptx_entry *entry, void **params, const
 	return bytes && sim_memory_at(address, bytes);
 }
 
-/* Gives op the behaviour that its kernel's name and parameters ask for. */
+/* Gives op the behaviour of its kernel's name and parameters. */
 static ll_cu_result set_behaviour(const struct ll_cu_function *function, void **params, const char *buffer,
 				  struct sim_op *op, struct sim_action *action)
 {
@@ -109,7 +109,7 @@ ll_cu_result sim_kernel_check(const struct ll_cu_kernel_params *kernel)
 									   : LL_CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A kernel that writes where there is no memory: the real card reports Xid 31 and the context is lost. */
+/* Loses the context of a kernel that writes outside of memory: the real card reports Xid 31. */
 static void lose_context(const struct ll_cu_context *context)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -154,7 +154,7 @@ ll_cu_result sim_kernel_queue(struct ll_cu_stream *stream, const struct ll_cu_ke
 	status = is_probe ? sim_timeline_prepare(stream->context, kernel, buffer, &op, &action)
 			  : set_behaviour(function, kernel->params, buffer, &op, &action);
 	if (status == LL_CUDA_ERROR_ILLEGAL_ADDRESS) {
-		/* As on a real card, the launch itself succeeds and later calls learn of it. */
+		/* As on a real card, the launch itself succeeds, and later calls return the error. */
 		lose_context(stream->context);
 		return LL_CUDA_SUCCESS;
 	}
@@ -177,7 +177,7 @@ ll_cu_result sim_kernel_check_cooperative(const struct ll_cu_kernel_params *kern
 
 enum { SM_THREADS = 2048, SM_BLOCKS = 32 };
 
-/* Registers are taken to be few. */
+/* Registers are assumed to be few. */
 int sim_blocks_per_sm(int block_threads, size_t shared_bytes)
 {
 	int warps = (block_threads + 31) / 32;

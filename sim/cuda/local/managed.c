@@ -1,5 +1,5 @@
 /*
- * Managed memory that comes to the card, and leaves it.
+ * Moves managed memory to the card and back.
  */
 #include "cuda/local/managed.h"
 
@@ -25,7 +25,7 @@ void sim_managed_touch(uint64_t address)
 		return;
 	if (sim_memory_charge(memory->context, memory) == 0)
 		return;
-	/* charge has said how much it would have been. */
+	/* sim_memory_charge has set the charge that was refused. */
 	sim_lock(w);
 	uint64_t used = sim_card_used_bytes(w, memory->card), total = w->cards[memory->card].memory_bytes;
 	uint64_t room = used < total ? (total - used) >> 21 << 21 : 0;

@@ -1,5 +1,5 @@
 /*
- * Modules: PTX text in, kernels and variables out.
+ * Modules: make kernels and variables from PTX text.
  */
 #include "cuda/local/module.h"
 
@@ -15,7 +15,7 @@
 #include "cuda/local/mps.h"
 #include "cuda/local/state.h"
 
-/* The newest PTX that a driver of this CUDA version takes. */
+/* Returns the newest PTX version that a driver of this CUDA version accepts. */
 static unsigned newest_ptx(unsigned cuda_version)
 {
 	unsigned major = cuda_version / 1000, minor = cuda_version % 1000 / 10;
@@ -88,7 +88,7 @@ ll_cu_result sim_module_check_image(const char *text)
 	return strstr(text, ".version") ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Code that launches kernels from the card calls this function of the device's runtime, or of its second version. */
+/* Code that launches kernels from the card calls this function of the device's runtime, or its second version. */
 static bool launches_children(const char *text)
 {
 	return strstr(text, "cudaLaunchDevice") || strstr(text, "__cudaCDP2LaunchDevice");

@@ -15,7 +15,7 @@ ll_cu_result sim_mps_ask(struct sim_world *w, struct sim_mps_offer *ret_offer)
 	*ret_offer = (struct sim_mps_offer){.server = SIM_NONE, .fd = -1};
 	int fd = sim_mps_connect(w);
 	if (fd < 0)
-		return LL_CUDA_SUCCESS; /* silently: as with the real driver, nobody can tell that MPS was meant */
+		return LL_CUDA_SUCCESS; /* silently: the real driver does not report either that MPS was wanted */
 	uint32_t refused = sim_fault_check(w, "mps/connect");
 	char text[64];
 	snprintf(text, sizeof text, "client %u", sim_mps_uid());
@@ -45,7 +45,7 @@ ll_cu_result sim_mps_accept(struct sim_world *w, const struct sim_mps_offer *off
 		sim_mps_parse_percent(percent, &wishes.permille);
 	sim_mps_parse_limits(w, limits, sim_cuda.devices, (uint32_t)sim_cuda.device_count, wishes.limit_bytes);
 	if (server->is_partitioned) {
-		/* Who names none of the partitions gets into cuInit, but to no context. */
+		/* A client that names no existing partition passes cuInit, but cannot make a context. */
 		wishes.partition = partition ? sim_mps_partition_find(w, partition) : 0;
 		wishes.error = wishes.partition ? 0 : LL_CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	}

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 static sim_observer observer;
-static struct sim_activity noted; /* a kernel that is about to be queued; kind 0: none */
+static struct sim_activity noted; /* the kernel that will be queued next; kind 0: none */
 static uint32_t last_correlation;
 
 void loadline_sim_observe(sim_observer fn)

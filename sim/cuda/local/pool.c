@@ -1,5 +1,5 @@
 /*
- * The inside of pools: blocks, chunks, what goes back when.
+ * The implementation of pools: blocks, chunks, and when they are returned.
  */
 #include "cuda/local/pool.h"
 
@@ -107,7 +107,8 @@ void sim_pool_set_current(ll_cu_device device, struct ll_cu_mem_pool *pool)
 	current[device] = pool;
 }
 
-/* Twice the card: even when gaps cannot be used, physical memory runs out before addresses do. */
+/* The range is twice as large as the card: even if gaps cannot be used, physical memory runs out before addresses
+ * do. */
 static int reserve_range(struct ll_cu_mem_pool *pool)
 {
 	uint64_t card_bytes = sim_cuda.world->cards[pool->card].memory_bytes;
@@ -150,7 +151,7 @@ static bool end_loan(uint32_t share_number)
 	return is_last;
 }
 
-/* Ends the loans of what begins in a chunk. False: others hold some of it, and the bytes stay. */
+/* Ends the loans that begin in a chunk. Returns false if other processes hold some of it; the bytes then stay. */
 static bool end_loans(struct ll_cu_mem_pool *pool, uint64_t offset)
 {
 	bool is_free = true;
@@ -192,7 +193,7 @@ void sim_pool_trim(struct ll_cu_mem_pool *pool, uint64_t keep_bytes)
 	}
 }
 
-/* How many chunks behind the last one are backed too, if the pool grows (a card's pool-extra). */
+/* Returns how many chunks behind the last one are backed too, if the pool grows (a card's pool-extra). */
 static uint64_t extra_chunks(const struct ll_cu_mem_pool *pool, uint64_t last)
 {
 	uint64_t most = sim_cuda.world->cards[pool->card].pool_extra_bytes / SIM_POOL_CHUNK_BYTES;
@@ -200,7 +201,7 @@ static uint64_t extra_chunks(const struct ll_cu_mem_pool *pool, uint64_t last)
 	return most < left ? most : left;
 }
 
-/* Backs every chunk that [offset, offset + room) touches, all or none. */
+/* Backs every chunk of [offset, offset + room). If one cannot be backed, none is. */
 static int back_chunks(struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t room)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -232,7 +233,8 @@ static int back_chunks(struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t ro
 	return 0;
 }
 
-/* The stream has freed this block, so what is allocated in it from now on comes after: a gap for this stream alone. */
+/* Finds a block that this stream has freed. Later allocations in the stream follow that free, so the block is a gap for
+ * this stream alone. */
 static struct sim_block *find_own(struct ll_cu_mem_pool *pool, uint64_t room, const struct ll_cu_stream *stream)
 {
 	for (struct sim_block *b = pool->blocks; b; b = b->next) {
@@ -292,8 +294,8 @@ static bool is_backed(const struct ll_cu_mem_pool *pool, uint64_t offset, uint64
 	return true;
 }
 
-/* Returns the first place in [offset, end) for which the pool need not grow, or SIM_NEVER. Memory that was given back
- * may leave such a place behind one without memory. */
+/* Returns the first place in [offset, end) for which the pool need not grow, or SIM_NEVER. Returned memory may leave
+ * such a place behind a place without memory. */
 static uint64_t find_backed(const struct ll_cu_mem_pool *pool, uint64_t offset, uint64_t end, uint64_t room)
 {
 	while (offset < end && end - offset >= room) {
@@ -304,7 +306,7 @@ static uint64_t find_backed(const struct ll_cu_mem_pool *pool, uint64_t offset, 
 	return SIM_NEVER;
 }
 
-/* The first gap for which the pool need not grow; if there is none, the first one of all. */
+/* Returns the first gap for which the pool need not grow, or else the first gap of all. */
 static uint64_t first_gap(const struct ll_cu_mem_pool *pool, uint64_t room)
 {
 	uint64_t offset = 0, first = SIM_NEVER, found = SIM_NEVER;
@@ -319,7 +321,7 @@ static uint64_t first_gap(const struct ll_cu_mem_pool *pool, uint64_t room)
 	return found != SIM_NEVER ? found : first != SIM_NEVER ? first : offset;
 }
 
-/* Where the block is to be; backed. */
+/* Chooses the place of the block, and backs it. */
 static int find_place(struct ll_cu_mem_pool *pool, struct sim_block *block, const struct ll_cu_stream *stream)
 {
 	struct sim_block *own = find_own(pool, block->room, stream);
@@ -329,7 +331,7 @@ static int find_place(struct ll_cu_mem_pool *pool, struct sim_block *block, cons
 		own->room -= block->room;
 		pool->used_bytes -= own->bytes;
 		own->bytes = 0;
-		return 0; /* without room it goes when its stream gets there */
+		return 0; /* without room it is removed when its stream reaches the free */
 	}
 	block->offset = first_gap(pool, block->room);
 	int rc = back_chunks(pool, block->offset, block->room);

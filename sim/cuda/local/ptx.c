@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-/* Reads word by word; every mark of punctuation is a word. */
+/* Reads word by word. Every punctuation mark is a word. */
 struct reader {
 	const char *at;
 	int line;
@@ -69,14 +69,14 @@ static bool is_word(const struct reader *r, const char *word)
 	return strcmp(r->word, word) == 0;
 }
 
-/* Past the closing brace or parenthesis of the one just read. */
+/* Skips to behind the brace or parenthesis that closes the last read one. */
 static void skip_nested(struct reader *r, const char *open, const char *close)
 {
 	for (int depth = 1; depth && next_word(r);)
 		depth += is_word(r, open) ? 1 : is_word(r, close) ? -1 : 0;
 }
 
-/* ".u64" -> 8; 0: no type of a parameter or variable. */
+/* ".u64" -> 8; 0: the word is not a type of a parameter or variable. */
 static size_t type_size(const char *word)
 {
 	if (strcmp(word, ".pred") == 0)
@@ -88,8 +88,8 @@ static size_t type_size(const char *word)
 }
 
 /*
- * A declaration after its state space: .align N, .ptr and the like, a type, a name, perhaps [N]. Leaves the reader on
- * the word after it.
+ * Reads a declaration after its state space: .align N, .ptr and the like, a type, a name, optionally [N]. The reader is
+ * then at the word after it.
  */
 static int read_declaration(struct reader *r, char name[256], size_t *ret_bytes, size_t *ret_align, struct ll_err *err)
 {

@@ -1,8 +1,7 @@
 /*
- * ptx.h - reads what the model needs from PTX text: the kernels with their parameters, the variables, the versions.
- *
- * It does not understand instructions. It takes any text that a real driver takes and that keeps to `.entry NAME(
- * .param ...)` and `.global` declarations at file level.
+ * ptx.h - reads from PTX text what the model needs: the kernels with their parameters, the variables, the versions. It
+ * does not read instructions. It accepts any text that a real driver accepts and that has the form `.entry NAME(.param
+ * ...)` and `.global` declarations at file level.
  */
 #ifndef LOADLINE_SIM_CUDA_PTX_H
 #define LOADLINE_SIM_CUDA_PTX_H
@@ -28,7 +27,7 @@ struct sim_ptx_entry {
 struct sim_ptx_variable {
 	char *name;
 	size_t bytes;
-	uint64_t address; /* for the module loader to fill in */
+	uint64_t address; /* the module loader fills it in */
 };
 
 struct sim_ptx {
@@ -39,11 +38,11 @@ struct sim_ptx {
 	struct sim_ptx_variable *variables;
 };
 
-/* Parses a text. -EINVAL: it is not PTX; err says what is wrong, and in which line. -ENOMEM. The caller ends ret_ptx
+/* Parses a text. -EINVAL: it is not PTX; err says what is wrong, and in which line. -ENOMEM. The caller frees ret_ptx
  * with sim_ptx_fini. */
 int sim_ptx_parse(const char *text, struct sim_ptx *ret_ptx, struct ll_err *err);
 
-/* Frees what a parsed text holds. */
+/* Frees the memory of a parsed text. */
 void sim_ptx_fini(struct sim_ptx *ptx);
 
 /* Reads argument i of a launch as an unsigned number, from params or, if that is NULL, from the buffer. False: the

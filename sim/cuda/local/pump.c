@@ -1,7 +1,7 @@
 /*
- * Acting on what the model says has happened: bytes are copied, records written, events stamped, in the order in which
- * things happened in the world. Whoever calls the library does it, and beside them one thread of its own, so that a
- * program that only looks at its memory sees it change.
+ * Carries out the actions of operations that are done in the model: copies bytes, writes records, stamps events, in the
+ * order of the world. Every thread that calls the library does it. So does one thread of the library, so that a program
+ * that only reads its memory sees it change.
  */
 #include "cuda/local/pump.h"
 
@@ -25,7 +25,7 @@
 
 enum {
 	REAP_BATCH = 64,
-	LOOK_AGAIN_NS = 2000000, /* somebody else may have ended, and our turn come sooner than foreseen */
+	LOOK_AGAIN_NS = 2000000, /* another program may have ended, and the turn come earlier than planned */
 	POLL_VALUE_NS = 200000,
 };
 
@@ -55,7 +55,7 @@ static void write_record(const struct sim_action *action, const struct sim_op *o
 	atomic_store_explicit(&record->sequence, action->sequence, memory_order_release);
 }
 
-/* A program may well poll a word that a copy brings, so words are written whole. */
+/* A program may poll a word that a copy writes, so words are written whole. */
 static void copy_row(char *to, const char *from, size_t bytes)
 {
 	uint32_t word;
@@ -166,7 +166,7 @@ static void finish_action(struct sim_action *action, const struct sim_op *op)
 	drop_action(action);
 }
 
-/* The stream of this process whose oldest finished operation finished first. */
+/* Returns the stream of this process whose oldest completed operation completed first. */
 static uint32_t first_finished(struct sim_world *w)
 {
 	uint32_t best = SIM_NONE;
@@ -213,7 +213,7 @@ static bool has_pending(struct sim_world *w)
 	return false;
 }
 
-/* A wait for a value in memory that has come true? Only we can see the memory. */
+/* Whether a wait for a value in memory has ended. Only this process can read the memory. */
 static bool is_value_reached(const struct sim_action *action)
 {
 	uint64_t value, wanted = action->value, mask = action->is_wide ? UINT64_MAX : UINT32_MAX;
@@ -228,12 +228,12 @@ static bool is_value_reached(const struct sim_action *action)
 		return (value & wanted) != 0;
 	case LL_CU_STREAM_WAIT_VALUE_NOR:
 		return (~(value | wanted) & mask) != 0;
-	default: /* by the sign of the difference, so that counters may wrap */
+	default: /* the sign of the difference decides, so that counters may wrap */
 		return action->is_wide ? (int64_t)(value - wanted) >= 0 : (int32_t)(uint32_t)(value - wanted) >= 0;
 	}
 }
 
-/* Looks at the heads that only this process can end. Host functions that may run wake their thread. */
+/* Checks the heads of queues that only this process can end. Wakes the thread of host functions if one may run. */
 static void look_at_own_heads(struct sim_world *w)
 {
 	for (const struct ll_cu_context *context = sim_cuda.contexts; context; context = context->next) {
@@ -320,8 +320,8 @@ static void *begin_thread(void *arg)
 }
 
 /*
- * Returns when the thread runs: a thread half begun holds locks (the C library's, a sanitizer's) that a program which
- * forks right after would take into its child for ever.
+ * Starts a thread, and returns when it runs. A thread that is starting holds locks of the C library or of a sanitizer.
+ * If the program forked then, the child would keep these locks for ever.
  */
 static void start_thread(void *(*run)(void *), bool *has_thread)
 {
@@ -334,7 +334,7 @@ static void start_thread(void *(*run)(void *), bool *has_thread)
 	sigset_t all, old;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals are the program's business. */
+	/* The thread handles no signals, because they belong to the program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	*has_thread = pthread_create(&thread, &attr, begin_thread, &start) == 0;
@@ -350,7 +350,7 @@ void sim_worker_start(void)
 	start_thread(run_worker, &sim_cuda.has_worker);
 }
 
-/* Finds a host function whose turn it is. Local lock held, world lock too. */
+/* Finds a host function that may run. The local lock and the world's lock must be held. */
 static struct sim_action *next_host_function(struct sim_world *w)
 {
 	for (const struct ll_cu_context *context = sim_cuda.contexts; context; context = context->next) {
@@ -418,7 +418,7 @@ static bool is_full(const struct ll_cu_stream *stream)
 
 static void wait_for_room(struct ll_cu_stream *stream)
 {
-	/* The pump may have made room itself, and of that nobody tells us again. */
+	/* The pump may have made room itself, which wakes nobody. */
 	uint64_t next_ns = sim_cuda_pump();
 	stream->waiting++;
 	if (is_full(stream))
@@ -485,7 +485,7 @@ static bool is_position_reaped(const struct ll_cu_stream *stream, uint64_t posit
 ll_cu_result sim_wait(struct ll_cu_stream *stream, uint64_t position)
 {
 	struct ll_cu_context *context = stream->context;
-	struct ll_cu_stream copy = *stream; /* the handle may be destroyed while we wait */
+	struct ll_cu_stream copy = *stream; /* the handle may be destroyed during the wait */
 	for (;;) {
 		uint64_t next_ns = sim_cuda_pump();
 		if (is_position_reaped(&copy, position))
@@ -503,8 +503,8 @@ ll_cu_result sim_wait_all(struct ll_cu_stream *stream)
 	return submitted ? sim_wait(stream, submitted - 1) : sim_context_status(stream->context);
 }
 
-/* Is everything done that was submitted to the context before operation `id`? A context that is gone has nothing to do.
- */
+/* Whether everything is done that was submitted to the context before operation `id`. A context that was destroyed has
+ * nothing to do. */
 static bool is_context_reaped(const struct ll_cu_context *context, uint32_t generation, uint64_t id)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -537,7 +537,7 @@ void sim_wait_card(uint32_t card)
 	}
 }
 
-/* Whether rows from `first` on touch the window. What has no length is a record or a value. */
+/* Whether rows from `first` on overlap the bytes. A record or a value has no length. */
 static bool do_touch(const char *first, const struct sim_action *action, size_t pitch, size_t slice, const char *at,
 		     size_t bytes)
 {

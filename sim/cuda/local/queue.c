@@ -92,7 +92,7 @@ static bool is_wide(const union ll_cu_stream_mem_op *op)
 	       op->operation == LL_CU_STREAM_MEM_OP_WRITE_VALUE_64;
 }
 
-/* Writes reach everybody at once here, so barriers have nothing to do. */
+/* Writes are visible to all at once here, so barriers do nothing. */
 static bool is_barrier(const union ll_cu_stream_mem_op *op)
 {
 	return op->operation == LL_CU_STREAM_MEM_OP_BARRIER || op->operation == LL_CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;

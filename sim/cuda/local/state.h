@@ -1,9 +1,9 @@
 /*
- * state.h - what libcuda.so.1 keeps in the process that uses it: handles, memory, and for each queued operation what is
- * to be done in the process when the model says that it has happened.
+ * state.h - the state of libcuda.so.1 in its process: handles, memory, and for each queued operation the action that
+ * the process carries out when the operation is done in the model.
  *
  * One lock (sim_cuda.lock, the local lock) guards all of it. Functions of this folder are called with the local lock
- * held, unless they say otherwise. The world's lock is taken inside the local lock, for as short as possible.
+ * held, unless they say otherwise. The world's lock is taken inside the local lock, for as short a time as possible.
  */
 #ifndef LOADLINE_SIM_CUDA_LOCAL_STATE_H
 #define LOADLINE_SIM_CUDA_LOCAL_STATE_H
@@ -38,7 +38,7 @@ enum {
 	SIM_CONTEXT_STACK = 64, /* contexts pushed in one thread */
 };
 
-/* A set of nodes: what a node, a captured stream or a captured event depends on. */
+/* A set of nodes: the dependencies of a node, a captured stream or a captured event. */
 struct sim_nodes {
 	struct ll_cu_graph_node **at;
 	size_t count, capacity;
@@ -53,11 +53,11 @@ struct ll_cu_stream {
 	pthread_t thread; /* of a per-thread stream */
 	bool is_per_thread;
 	struct ll_cu_context *context;
-	struct ll_cu_green_context *green; /* that it was made in, or NULL */
-	unsigned waiting;                  /* threads, for room in it */
+	struct ll_cu_green_context *green; /* the green context in which it was made, or NULL */
+	unsigned waiting;                  /* threads that wait for room in it */
 	struct ll_cu_stream *next;
-	struct sim_capture *capture; /* the one it takes part in (capture.h) */
-	struct sim_nodes tail;       /* what the next captured operation depends on */
+	struct sim_capture *capture; /* the capture to which it belongs (capture.h) */
+	struct sim_nodes tail;       /* the dependencies of the next captured operation */
 	struct ll_cu_graph_edge_data *edges;
 	union ll_cu_launch_attribute_value sync_policy, access_window, memory_domain, memory_domain_map;
 };
@@ -74,12 +74,12 @@ struct ll_cu_context {
 	unsigned long long id;       /* for cuCtxGetId */
 	unsigned primary_references; /* of a primary context */
 	bool is_primary;
-	struct ll_cu_context *whole; /* of a green one's: the primary context, whose part it is (cuda/green.c) */
-	pthread_t thread;            /* where a green one's is current */
+	struct ll_cu_context *whole; /* of a green context: its primary context (cuda/green.c) */
+	pthread_t thread;            /* of a green context: the thread in which it is current */
 	unsigned uses;
 	unsigned attaches; /* uses by cuCtxAttach */
 	size_t printf_bytes, heap_bytes;
-	unsigned long long peers[SIM_CONTEXT_PEERS]; /* ids of contexts whose memory it may use */
+	unsigned long long peers[SIM_CONTEXT_PEERS]; /* ids of contexts whose memory it may access */
 	unsigned peer_count;
 	struct ll_cu_stream legacy;
 	struct ll_cu_stream *streams;
@@ -87,7 +87,7 @@ struct ll_cu_context {
 	struct ll_cu_context *next;
 };
 
-/* A part of a card's SMs. The driver knows it by the handle of `view` where it wants a context (cuda/green.c). */
+/* A part of a card's SMs. Functions that take a context accept the handle of `view` for it (cuda/green.c). */
 struct ll_cu_green_context {
 	struct ll_cu_context view;
 	unsigned sm_count;
@@ -99,19 +99,20 @@ struct ll_cu_event {
 	uint32_t flags;
 	unsigned references; /* the program's handle, and queued records */
 	struct ll_cu_context *context;
-	bool is_recorded; /* ever */
-	bool is_done;     /* its last record has happened, at done_ns */
+	bool is_recorded; /* it was recorded at least once */
+	bool is_done;     /* its last record is done, at done_ns */
 	uint64_t done_ns;
 	uint32_t stream_slot, stream_generation;
 	uint64_t position;
-	bool is_shared; /* the last record is what the world says */
+	bool is_shared; /* the world has the last record */
 	uint32_t shared_slot;
 	uint64_t capture_id; /* last recorded in this capture; 0: in none */
 	struct sim_nodes captured;
-	struct ll_cu_event *next, **link; /* all of them, so that a leak checker finds what a program has left */
+	struct ll_cu_event *next,
+	    **link; /* a list of all events, so that a leak checker finds the events that a program has not freed */
 };
 
-/* What cuParamSet* and cuFuncSetBlockShape have said, for cuLaunch and its like. */
+/* The arguments of cuParamSet* and cuFuncSetBlockShape, for cuLaunch and similar calls. */
 struct sim_old_arguments {
 	unsigned block_x, block_y, block_z, shared_bytes;
 	size_t size;
@@ -127,7 +128,7 @@ struct ll_cu_function {
 	struct ll_cu_function *next;
 };
 
-/* A kernel of a library: a function in each context where it is used. */
+/* A kernel of a library. It is a function in each context that uses it. */
 struct ll_cu_kernel {
 	uint32_t magic;
 	int max_dynamic_shared_bytes;
@@ -148,7 +149,7 @@ struct ll_cu_module {
 	uint32_t magic;
 	uint32_t slot; /* of its stop word */
 	struct ll_cu_context *context;
-	struct ll_cu_library *library; /* that it was loaded for, or NULL */
+	struct ll_cu_library *library; /* the library for which it was loaded, or NULL */
 	struct sim_ptx ptx;
 	struct ll_cu_function *functions;
 	struct ll_cu_module *next;
@@ -156,20 +157,20 @@ struct ll_cu_module {
 
 enum sim_memory_kind { SIM_MEMORY_DEVICE, SIM_MEMORY_HOST, SIM_MEMORY_REGISTERED };
 
-/* How device memory came about: that decides who frees it. */
+/* The origin of device memory, which decides who frees it. */
 enum sim_memory_origin {
 	SIM_ORIGIN_PLAIN,    /* cuMemAlloc */
-	SIM_ORIGIN_GLOBAL,   /* a module's variable: not the program's to free */
-	SIM_ORIGIN_MANAGED,  /* cuMemAllocManaged: the host's, too */
+	SIM_ORIGIN_GLOBAL,   /* a module's variable; the program may not free it */
+	SIM_ORIGIN_MANAGED,  /* cuMemAllocManaged; the host can access it too */
 	SIM_ORIGIN_POOL,     /* cuMemAllocAsync */
-	SIM_ORIGIN_GRAPH,    /* a graph's node; not charged to it (graph_memory.h) */
+	SIM_ORIGIN_GRAPH,    /* a graph's node; not charged here (graph_memory.h) */
 	SIM_ORIGIN_MAPPED,   /* cuMemMap */
-	SIM_ORIGIN_ARRAY,    /* not to be found by address */
-	SIM_ORIGIN_IPC,      /* another process's */
-	SIM_ORIGIN_EXTERNAL, /* another interface's */
+	SIM_ORIGIN_ARRAY,    /* it cannot be found by address */
+	SIM_ORIGIN_IPC,      /* of another process */
+	SIM_ORIGIN_EXTERNAL, /* of another interface */
 };
 
-/* A range of addresses that the card can reach. bytes_at is where its bytes are in this process. */
+/* A range of addresses that the card can access. bytes_at is where its bytes are in this process. */
 struct sim_memory {
 	uint64_t address;
 	uint64_t bytes;
@@ -179,52 +180,53 @@ struct sim_memory {
 	bool is_small;
 	enum sim_memory_origin origin;
 	unsigned flags;
-	struct ll_cu_context *context; /* NULL: a process's own, not a context's */
+	struct ll_cu_context *context; /* NULL: it belongs to the process, not to a context */
 	uint32_t card;
-	uint64_t offset;               /* in the arena (arena.h), or SIM_NEVER: bytes of another's */
+	uint64_t offset;               /* in the arena (arena.h), or SIM_NEVER: the bytes belong to another object */
 	struct ll_cu_mem_pool *pool;   /* POOL */
 	struct sim_physical *physical; /* MAPPED */
-	uint64_t whole_address;        /* of what it is a part of: a pool's chunks, a reservation */
+	uint64_t whole_address;        /* of the whole that contains it: a pool's chunks, a reservation */
 	uint64_t whole_bytes;
-	bool is_blocked;                /* MAPPED: its own card has been given no access */
-	uint64_t peers;                 /* MAPPED: other cards that have been given access, a bit for each */
-	bool is_synced;                 /* the program wants synchronous operations on it to wait */
-	uint64_t id;                    /* no other range of this process has or had it */
+	bool is_blocked;                /* MAPPED: its own card has no access */
+	uint64_t peers;                 /* MAPPED: other cards that have access, one bit for each */
+	bool is_synced;                 /* synchronous operations on it wait, as the program requested */
+	uint64_t id;                    /* unique in this process, never reused */
 	struct sim_graph_memory *graph; /* GRAPH */
-	uint32_t share_number;          /* 1 + its share in the world, whose lender or holder this is; 0: none */
-	unsigned uses;                  /* IPC: how often it was opened beyond the first time */
+	/* 1 + its share in the world, of which this process is the lender or a holder; 0: none */
+	uint32_t share_number;
+	unsigned uses; /* IPC: number of opens after the first */
 };
 
 enum sim_action_kind {
 	SIM_ACTION_NONE,
-	SIM_ACTION_RECORD,  /* a kernel's account of itself */
-	SIM_ACTION_TRACE,   /* the same, of the probe's kernel (timeline.h) */
-	SIM_ACTION_INDEXES, /* what the classic first kernel writes */
+	SIM_ACTION_RECORD,  /* a kernel's record of its run */
+	SIM_ACTION_TRACE,   /* the same, for the probe's kernel (timeline.h) */
+	SIM_ACTION_INDEXES, /* the output of the usual first kernel of a tutorial */
 	SIM_ACTION_COPY,
 	SIM_ACTION_FILL,
 	SIM_ACTION_WRITE, /* a value */
-	SIM_ACTION_VALUE, /* a wait for one */
+	SIM_ACTION_VALUE, /* a wait for a value */
 	SIM_ACTION_EVENT,
 	SIM_ACTION_HOST,
-	SIM_ACTION_FREE, /* memory freed in the stream's order */
+	SIM_ACTION_FREE, /* a free in the stream's order */
 };
 
-/* How the rows of a copy or memset lie. All zero: there is one. */
+/* The layout of the rows of a copy or memset. All zero: one row. */
 struct sim_rows {
 	size_t height, depth;
 	size_t to_pitch, to_slice;
 	size_t from_pitch, from_slice;
 };
 
-/* What to do here when an operation has happened; its address is the operation's cookie. All of them are on a list, for
- * the world is no place that a leak checker looks for pointers in. */
+/* The action of an operation, carried out here when the operation is done; its address is the operation's cookie. All
+ * actions are on a list, because a leak checker does not search the world for pointers. */
 struct sim_action {
 	struct sim_action *next, **link;
 	enum sim_action_kind kind;
 	uint32_t stream_slot;
 	uint64_t position;
 	uint32_t sequence; /* RECORD */
-	uint32_t width;    /* FILL: bytes of the pattern; VALUE: how to compare */
+	uint32_t width;    /* FILL: bytes of the pattern; VALUE: the comparison */
 	uint64_t value;    /* FILL, WRITE, VALUE */
 	bool is_wide;      /* WRITE, VALUE: 64 bits */
 	char *to;
@@ -234,7 +236,7 @@ struct sim_action {
 	struct sim_rows rows;
 	struct ll_cu_event *event;
 	struct ll_cu_mem_pool *pool;    /* FREE: bytes is the block's token */
-	struct sim_graph_memory *graph; /* FREE. Neither: user is a plain address */
+	struct sim_graph_memory *graph; /* FREE. Without pool and graph, user is a plain address */
 	ll_cu_host_fn host;
 	ll_cu_stream_callback callback;
 	struct ll_cu_stream *stream;
@@ -245,13 +247,13 @@ struct sim_action {
 
 struct sim_cuda {
 	pthread_mutex_t lock;
-	pthread_cond_t reaped; /* something has happened */
-	pthread_cond_t queued; /* for the worker: something was submitted */
+	pthread_cond_t reaped; /* an operation is done */
+	pthread_cond_t queued; /* for the worker: an operation was submitted */
 	pthread_cond_t host;   /* for the host-function thread */
 	struct sim_world *world;
 	uint32_t proc;
 	bool is_initialised;
-	bool is_dead; /* a forked child of a process that used CUDA; or the process is ending */
+	bool is_dead; /* a forked child of a process that used CUDA, or a process that is ending */
 	bool has_worker;
 	bool has_host_thread;
 	unsigned host_waiting; /* host functions queued */
@@ -263,18 +265,18 @@ struct sim_cuda {
 	struct ll_cu_context *primaries[SIM_CARDS];
 	unsigned primary_flags[SIM_CARDS];
 	struct ll_cu_green_context *greens;
-	struct sim_action *actions; /* of everything queued */
+	struct sim_action *actions; /* of all queued operations */
 	struct sim_memory *memory;  /* sorted by address */
 	size_t memory_count, memory_capacity;
 };
 
 extern struct sim_cuda sim_cuda;
 
-/* In this call of this thread NULL means the thread's own default stream (abi/cuda_per_thread.def). */
+/* Whether NULL means the thread's own default stream in the present call of this thread (abi/cuda_per_thread.def). */
 extern _Thread_local bool sim_null_is_per_thread;
 
-/* Returns whether a location is a device that physical memory can be on. ret_device: its number, or what the location
- * says in its place. It needs no lock. */
+/* Returns whether a location is a device that can have physical memory. ret_device: its number, or the location's value
+ * in its place. It needs no lock. */
 bool sim_location_is_device(const struct ll_cu_mem_location *location, ll_cu_device *ret_device);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Streams: made, found by their handles, forgotten.
+ * Streams: make, find by handle, forget.
  */
 #include "cuda/local/stream.h"
 
@@ -36,7 +36,7 @@ ll_cu_result sim_stream_make(struct ll_cu_context *context, unsigned flags, int 
 	return LL_CUDA_SUCCESS;
 }
 
-/* The context's stream for this thread's per-thread default. */
+/* Finds the context's stream for this thread's per-thread default stream. */
 static ll_cu_result find_per_thread(struct ll_cu_context *context, struct ll_cu_stream **ret_stream)
 {
 	for (struct ll_cu_stream *stream = context->streams; stream; stream = stream->next) {

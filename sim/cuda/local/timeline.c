@@ -47,7 +47,7 @@ bool sim_timeline_is(const struct sim_ptx_entry *entry)
 	return true;
 }
 
-/* ---- what it is when it is queued ---- */
+/* ---- queueing ---- */
 
 static ll_cu_result prepare_indexes(uint64_t out, struct sim_op *op, struct sim_action *action)
 {
@@ -57,7 +57,7 @@ static ll_cu_result prepare_indexes(uint64_t out, struct sim_op *op, struct sim_
 	return action->to ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-/* Blocks that are on the SMs at once, as kernel.c has them. */
+/* Returns the number of blocks that are on the SMs at once, as in kernel.c. */
 static uint32_t blocks_at_once(uint32_t sms, const struct sim_op *op)
 {
 	uint32_t warps = (op->threads + 31) / 32, per_sm = SM_THREADS / 32 / warps;
@@ -65,8 +65,8 @@ static uint32_t blocks_at_once(uint32_t sms, const struct sim_op *op)
 }
 
 /*
- * How long it takes on the SMs that this process may use. Blocks that fit beside each other do not slow each other
- * down: what the model adds where more SMs are wanted than there are (kernel.c) is taken off before.
+ * Returns the length on the SMs that this process may use. Blocks that run beside each other do not slow each other
+ * down. So the time that kernel.c adds if more SMs are wanted than there are is subtracted here.
  */
 static uint64_t length_ns(uint64_t each_ns, uint32_t card, uint32_t sms, const struct sim_op *op)
 {
@@ -100,7 +100,7 @@ ll_cu_result sim_timeline_prepare(const struct ll_cu_context *context, const str
 	return action->to && action->user ? LL_CUDA_SUCCESS : LL_CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-/* ---- what was written when it is done ---- */
+/* ---- output at the end ---- */
 
 struct account {
 	const struct sim_action *action;
@@ -112,7 +112,8 @@ struct account {
 	uint64_t wave_ns;
 };
 
-/* When the kernel has had so much time on the card: before or after an interruption that came just then. */
+/* Returns when the kernel has had that much time on the card. is_after: after an interruption at that moment; otherwise
+ * before it. */
 static uint64_t moment_ns(const struct account *a, uint64_t had_ns, bool is_after)
 {
 	uint64_t at_ns = a->op->start_ns + had_ns;
@@ -129,8 +130,8 @@ static uint64_t card_ns(const struct account *a, uint64_t at_ns)
 	return sim_card_clock_ns(a->w, a->action->card, at_ns);
 }
 
-/* Of a round's first block, which was there in one wave: what interrupted that. Rounds and waves are the same to who
- * asked how many blocks fit. */
+/* Writes the interruptions of a round's first block, which ran in one wave. A caller that asked how many blocks fit has
+ * equal rounds and waves. */
 static void write_trace(const struct account *a, uint32_t round, char *to)
 {
 	uint64_t wave = (uint64_t)round * a->action->sequence / a->at_once;
@@ -154,7 +155,7 @@ static void write_trace(const struct account *a, uint32_t round, char *to)
 	memcpy(to, &trace, sizeof trace);
 }
 
-/* A process that may use some SMs only has not the first process's. */
+/* A process that may use only some SMs gets other SMs than the first process. */
 static void write_blocks(const struct account *a)
 {
 	uint32_t count = a->w->cards[a->action->card].sm_count, sms = a->action->width;

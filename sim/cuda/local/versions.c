@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* Functions that have a version in their symbol, or that came late: from which CUDA on a plain name means which symbol.
- */
+/* Functions with a version in their symbol, and functions that are not in all versions: the symbol of a plain name, and
+ * the CUDA version from which it has this meaning. */
 static const struct {
 	const char *name;
 	int since;
@@ -109,7 +109,7 @@ static const struct {
     {"cuMulticastAddDevice", 12010, "cuMulticastAddDevice"},
     {"cuMulticastBindMem", 12010, "cuMulticastBindMem"},
     {"cuMulticastBindAddr", 12010, "cuMulticastBindAddr"},
-    /* In truth from 13.1 on; this driver says that it is of 13.0, and has them. */
+    /* The real driver has them from 13.1 on. This driver reports 13.0, and has them. */
     {"cuMulticastBindMem_v2", 13000, "cuMulticastBindMem_v2"},
     {"cuMulticastBindAddr_v2", 13000, "cuMulticastBindAddr_v2"},
     {"cuMulticastUnbind", 12010, "cuMulticastUnbind"},
@@ -183,7 +183,7 @@ const char *sim_version_symbol(const char *name, int version, enum ll_cu_proc_ad
 	return is_versioned ? best : name;
 }
 
-/* A per-thread variant came with its function. */
+/* A per-thread variant is as old as its function. */
 static bool came_with(const char *symbol, const char *base)
 {
 	size_t length = strlen(base);

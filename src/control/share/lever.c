@@ -3,26 +3,26 @@
 #include <math.h>
 
 #define NS_PER_S 1e9
-/* Of the sums of a gauge, in seconds of work; of `busy`, in seconds. */
+/* Time constants: of the sums of a gauge, in seconds of work; of `busy`, in seconds. */
 #define MEMORY_S 5.0
 #define BUSY_MEMORY_S 10.0
-/* What was queued when a phase began is done after this. */
+/* Launches that were queued when a phase began are completed after this. */
 #define SKIP_NS UINT64_C(2000000)
-/* The part is looked at each so many seconds of work, and goes this much of the way to what is needed: with a time
- * constant of 2.5 s of work. */
+/* The part is checked after this many seconds of work, and moves by this fraction towards the needed part. The time
+ * constant is 2.5 s of work. */
 #define WEIGH_EACH_S 0.25
 #define STEP 0.1
-/* Enough is seen of a way. */
+/* A speed is known after this time and this many launches. */
 #define ENOUGH_S 0.04
 #define ENOUGH_LAUNCHES 20
-/* A part that is not known yet: both speeds are seen soon. */
+/* The part while it is unknown: both speeds are measured soon. */
 #define UNKNOWN_PART 0.5
-/* Holding for all of the time buys less than 0.12, which is 0.03 for each quarter. */
+/* If holding for all of the time gains less than 0.12, which is 0.03 for each quarter, it is useless. */
 #define USELESS 0.88
-/* Sparse work has become dense. */
+/* Work that was sparse counts as dense from here on. */
 #define DENSE (1.2 * LL_LEVER_SPARSE)
 
-/* ---- what a job reaches ---- */
+/* ---- the speeds of a job ---- */
 
 static bool has_enough(const struct ll_lever_gauge *gauge)
 {
@@ -30,7 +30,7 @@ static bool has_enough(const struct ll_lever_gauge *gauge)
 	       gauge->launches[LL_LEVER_HELD] >= ENOUGH_LAUNCHES;
 }
 
-/* Its speed while nobody is held, of its speed while others are. */
+/* Returns the job's speed while lower classes run, relative to its speed while they are held. */
 static double open_speed(const struct ll_lever_gauge *gauge)
 {
 	double open = gauge->launches[LL_LEVER_OPEN] / gauge->seconds[LL_LEVER_OPEN];
@@ -110,8 +110,8 @@ static enum ll_lever_move weigh_lever(struct ll_lever *lever, const struct ll_le
 	return fabs(lever->part - from) > 0 ? LL_LEVER_MOVE_MENDED : LL_LEVER_MOVE_STAYS;
 }
 
-/* At 1, as while work is sparse, nothing is seen of the open way; at 0, as a person may have had it, nothing of the
- * held one. So both ways are begun anew from there. */
+/* At part 1, as with sparse work, the speed with lower classes cannot be measured. At part 0, as a user may force it,
+ * the other speed cannot. So in both cases the part starts again at UNKNOWN_PART. */
 static enum ll_lever_move tend_part(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count)
 {
 	bool was_one_way = lever->part >= 1 || lever->part <= 0;
@@ -153,7 +153,7 @@ static double length_of(const struct ll_lever *lever, enum ll_lever_way phase)
 	return period_ns * (phase == LL_LEVER_HELD ? lever->part : 1 - lever->part);
 }
 
-/* The time with work that has passed is taken from the phase. */
+/* Subtracts the elapsed time with work from the phase. */
 static void pass_time(struct ll_lever *lever, double worked_ns, uint64_t now_ns)
 {
 	lever->left_ns -= worked_ns;
@@ -189,7 +189,7 @@ static void plan_next_step(struct ll_lever *lever, bool has_work, bool has_benea
 	lever->due_ns = UINT64_MAX;
 	if (!has_beneath)
 		return;
-	uint64_t seen_ns = lever->phase_ns + SKIP_NS; /* what is done from then on counts */
+	uint64_t seen_ns = lever->phase_ns + SKIP_NS; /* launches that complete after this count */
 	uint64_t next_ns = now_ns + (uint64_t)fmax(lever->left_ns, 1);
 	if (has_work)
 		lever->due_ns = now_ns < seen_ns && seen_ns < next_ns ? seen_ns : next_ns;

@@ -91,8 +91,8 @@ struct ll_lever {
 
 	/* private */
 	bool is_known; /* the part was found; later steps correct it */
-	enum ll_lever_way
-	    phase; /* of the period; in LL_LEVER_HELD the lower classes are held only while the higher class has work */
+	/* of the period; in LL_LEVER_HELD the lower classes are held only while the higher class has work */
+	enum ll_lever_way phase;
 	double left_ns;    /* rest of the phase, counted in time with work */
 	uint64_t phase_ns; /* start of the phase */
 	uint64_t stepped_ns, worked_ns;

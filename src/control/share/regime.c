@@ -8,9 +8,9 @@
 enum { BLOCKS = 4, SLICES = 0, VISITS = 1 };
 
 #define NS_PER_S 1e9
-/* While a block is measured it is looked at so often. */
+/* The interval between two steps while a block is measured. */
 #define LOOK_NS UINT64_C(10000000)
-/* In a block in which a job has completed nothing, it counts as this many launches. */
+/* If a job has completed nothing in a block, this many launches are counted. */
 #define NEXT_TO_NONE 0.25
 
 static const uint64_t again_s[] = {10, 30, 90, 300};
@@ -42,7 +42,7 @@ static uint64_t mix_hash(uint64_t value)
 	return value ^ (value >> 31);
 }
 
-/* The same in whatever order the jobs are; 0 for none. */
+/* Returns the number of the mix, which does not depend on the order of the jobs; 0: no jobs. */
 static uint64_t number_of_mix(const struct ll_regime_job *jobs, size_t count)
 {
 	uint64_t number = 0;
@@ -61,7 +61,7 @@ static struct ll_regime_mix *find_mix(struct ll_regime *regime, uint64_t number)
 	return NULL;
 }
 
-/* In the place of the one that has not been there for the longest time. */
+/* Adds a mix, in place of the one that was last present the longest time ago. */
 static struct ll_regime_mix *add_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
 {
 	struct ll_regime_mix *oldest = &regime->mixes[0];
@@ -73,7 +73,7 @@ static struct ll_regime_mix *add_mix(struct ll_regime *regime, uint64_t number, 
 	return oldest;
 }
 
-/* A mix is known when it has been there for long enough. Until then the card is shared as it was. */
+/* A mix becomes known when it has lasted long enough. Until then the card is shared as before. */
 static void know_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
 {
 	struct ll_regime_mix *former = regime->mix;
@@ -98,7 +98,7 @@ static void know_mix(struct ll_regime *regime, uint64_t number, uint64_t now_ns)
 
 /* ---- blocks ---- */
 
-/* The way of a block: as it was, the other one twice, as it was. */
+/* Returns the way of the block: the present one, the other one twice, the present one. */
 static int way_of_block(const struct ll_regime *regime)
 {
 	unsigned block = regime->block % BLOCKS;
@@ -136,7 +136,7 @@ static void plan_next(struct ll_regime_mix *mix, uint64_t now_ns)
 	mix->tries++;
 }
 
-/* The measurement ends, and the card is shared as before it. */
+/* Ends the measurement. The card is shared as before it. */
 static void stop_trying(struct ll_regime *regime)
 {
 	regime->is_trying = false;
@@ -210,14 +210,14 @@ static double rate_of(const struct ll_regime *regime, const struct ll_regime_tri
 	return done / regime->seconds[way];
 }
 
-/* Its share of its speed alone, which is not known of a job that was not visited. */
+/* Returns the job's share of its speed alone. That speed is unknown if the job was not visited. */
 static double owed_of(const struct ll_regime_tried *tried, double part)
 {
 	return tried->visited_s > 0 ? part * tried->done[VISITS] / tried->visited_s : INFINITY;
 }
 
-/* A job that is visited for less than its share has no more work for the card: its host limits it. Alone it does not do
- * what it does while it is visited, but at most so many times what it does in the better way. */
+/* If a job is visited for less than its share, its host limits it: it has no more work for the card. Its speed alone is
+ * then lower than its speed in a visit, and at most HOST_LIMITED times its speed in the better way. */
 #define LEAVES_SOME 0.9
 #define HOST_LIMITED 1.5
 
@@ -229,8 +229,9 @@ static double surely_owed_of(const struct ll_regime *regime, const struct ll_reg
 	return leaves_some ? fmin(owed, part * HOST_LIMITED * better) : owed;
 }
 
-/* Whether the job has, by visits, what it had by slices or is owed. A visit more or less at the end of a block is no
- * sign: one of two blocks, or both where somebody asked for shares and a share may be small. */
+/* Whether the job has, by visits, its speed by slices or its due. One visit more or less at the end of a block must not
+ * count. The tolerance is one visit in one of two blocks, or in both if the user asked for shares, because a share may
+ * then be small. */
 static bool has_its_share(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part,
 			  bool is_asked)
 {
@@ -242,7 +243,7 @@ static bool has_its_share(const struct ll_regime *regime, const struct ll_regime
 	return visits + by_chance >= LL_REGIME_LEAST * fmin(slices, owed);
 }
 
-/* Whether slices keep from the job what it is owed, and visits give it more. */
+/* Whether the job has less than its due by slices, and more by visits. */
 static bool is_helped(const struct ll_regime *regime, const struct ll_regime_tried *tried, double part)
 {
 	double slices = rate_of(regime, tried, SLICES), visits = rate_of(regime, tried, VISITS);
@@ -279,7 +280,7 @@ static bool visits_pay(struct ll_regime *regime, const struct ll_regime_job *job
 	return have_shares && (gain >= least_gain || (is_asked && is_one_helped));
 }
 
-/* Whether the gain may be real, but so few blocks do not tell it from noise. */
+/* Whether the gain may be real but cannot be told from noise after so few blocks. */
 static bool is_in_doubt(struct ll_regime *regime, const struct ll_regime_job *jobs)
 {
 	return regime->block == BLOCKS && !visits_pay(regime, jobs, LL_REGIME_GAIN) &&
@@ -336,7 +337,8 @@ static void go_on_trying(struct ll_regime *regime, const struct ll_regime_job *j
 	regime->moves |= LL_REGIME_MOVE_VERDICT;
 }
 
-/* The sum does not depend on how many steps it is earned in, so that steps that change nothing else may be left out. */
+/* The sum does not depend on the number of steps in which it is earned. So steps that change nothing else may be left
+ * out. */
 static void earn_credit(struct ll_regime *regime, uint64_t now_ns)
 {
 	if (!regime->credit_at_ns)
@@ -357,7 +359,7 @@ static bool are_same_jobs(const struct ll_regime *regime, const struct ll_regime
 	return are_same;
 }
 
-/* When a measurement may be begun at the soonest. */
+/* Returns the earliest time of the next measurement. */
 static uint64_t trial_due_ns(const struct ll_regime *regime, bool is_asked, uint64_t now_ns)
 {
 	if (is_asked && !regime->mix->tries)
@@ -367,7 +369,7 @@ static uint64_t trial_due_ns(const struct ll_regime *regime, bool is_asked, uint
 	return paid_ns > regime->mix->next_ns ? paid_ns : regime->mix->next_ns;
 }
 
-/* The card is shared in that way, and nothing is measured. */
+/* Sets how the card is shared, without a measurement. */
 static void decide_without(struct ll_regime *regime, bool gives_visits, enum ll_regime_why why)
 {
 	if (regime->is_trying)

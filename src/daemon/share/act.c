@@ -42,8 +42,8 @@ bool ll_share_leave_to_sibling(struct ll_share_claim *holder, uint64_t now_ns)
 
 enum { STEP_TRIES = 16 };
 
-/* Both steps count up: a shut word is even, an open one odd. A program that goes on writing its word does not keep the
- * caller here. */
+/* Both steps raise the word: a shut word is even, an open one odd. The number of tries is limited, so that a program
+ * that writes its word all the time cannot block the caller. */
 static void step_word(_Atomic uint32_t *word, uint32_t from)
 {
 	uint32_t value = atomic_load(word);

@@ -118,7 +118,7 @@ static void note_pause(struct ll_share_claim *claim, uint64_t now_ns)
 		claim->paused_since_ns = 0;
 }
 
-/* Whether the claim is another contender to the others. */
+/* Whether the claim now counts as another contender for the other claims. */
 static bool post_differs(const struct ll_share_said *a, const struct ll_share_said *b)
 {
 	return a->is_wanting != b->is_wanting || a->launch_mode != b->launch_mode || a->is_on_card != b->is_on_card ||

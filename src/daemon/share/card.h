@@ -68,8 +68,8 @@ struct ll_share_job {
 	struct ll_lever_gauge gauge; /* its speed beside lower classes */
 	/* if the job works on several cards (gang.h) */
 	uint64_t gang_turn_until_ns; /* not the first card: the job has the turn on its first card until then */
-	const struct ll_share_card
-	    *first_card;              /* not the first card: that card; NULL: its turns here depend on no other card */
+	/* not the first card: that card; NULL: its turns here depend on no other card */
+	const struct ll_share_card *first_card;
 	uint64_t worked_elsewhere_ns; /* first card: when the job last worked on another card too; 0: never */
 	uint64_t others_busy_ns;      /* first card: when another card last had work of the job; 0: never */
 	uint64_t others_said_ns;      /* when the process said so */

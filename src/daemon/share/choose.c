@@ -9,14 +9,14 @@
 #include "daemon/share/how_shared.h"
 #include "daemon/share/virtual_time.h"
 
-/* ---- who shares the card ---- */
+/* ---- the jobs that share the card ---- */
 
 struct crowd {
-	const struct ll_share_job *one; /* of those who want the card; NULL: nobody does */
+	const struct ll_share_job *one; /* one of the jobs that want the card; NULL: none wants it */
 	bool has_any, has_new, has_several;
-	bool has_waiter;             /* one whose launches are waited for, or of whom nothing is known yet */
+	bool has_waiter;             /* one of them waits for its launches, or its launch mode is not known yet */
 	bool are_by_space, has_gang; /* all are clients of MPS; one works on several cards */
-	bool have_classes;           /* not all are of one */
+	bool have_classes;           /* they are of several classes */
 	unsigned rank;
 };
 
@@ -62,7 +62,7 @@ static bool needs_visits(const struct ll_share_card *card, const struct crowd *c
 		return card->forced == LL_LIMIT_SHARING_VISITS;
 	if (crowd->has_gang)
 		return crowd->has_waiter;
-	if (ll_share_has_classes(card, now_ns)) /* those that are held now are not of the crowd */
+	if (ll_share_has_classes(card, now_ns)) /* jobs that are held now are not in the crowd */
 		return crowd->has_new || (!crowd->have_classes && crowd->has_several && crowd->has_waiter);
 	return card->regime.gives_visits || crowd->has_new;
 }
@@ -79,7 +79,7 @@ bool ll_share_would_need_visits(const struct ll_share_claim *claim, uint64_t now
 	return needs_visits(claim->job->card, &crowd, now_ns);
 }
 
-/* ---- how they get on ---- */
+/* ---- measurement ---- */
 
 static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
 {
@@ -89,7 +89,7 @@ static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
 		claim->waited_for_each_ns = now_ns;
 }
 
-/* False: the job has not wanted the card lately. */
+/* Returns false if the job has not wanted the card lately. */
 static bool describe_job(const struct ll_share_job *job, uint64_t now_ns, struct ll_regime_job *ret_job)
 {
 	*ret_job = (struct ll_regime_job){
@@ -115,7 +115,7 @@ static size_t describe_all(const struct ll_share_card *card, uint64_t now_ns, st
 	return count;
 }
 
-/* Those that a rule serves are not measured. */
+/* Jobs that a rule serves are not measured. */
 static bool is_ruled(const struct ll_share_card *card, uint64_t now_ns)
 {
 	struct crowd crowd = find_crowd(card, NULL, now_ns);
@@ -155,7 +155,7 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 	return due_ns < class_due_ns ? due_ns : class_due_ns;
 }
 
-/* ---- for people ---- */
+/* ---- for users ---- */
 
 static const enum ll_sharing words[] = {
     [LL_REGIME_NO_REASON] = LL_SHARING_SLICES,     [LL_REGIME_NOT_MEASURED] = LL_SHARING_SLICES_YET,

@@ -5,11 +5,10 @@
 #include "daemon/share/decisions.h"
 #include "daemon/share/gang.h"
 
-/* Jobs of a class that are looked at. Those beyond count as any: their class has work, but how fast they are is not
- * seen. */
+/* The most jobs of a class that are measured. If there are more, their class has work, but their speed is unknown. */
 enum { MOST_JOBS = 32 };
 
-/* One that is held itself gets nothing done. */
+/* A job that is held itself makes no progress. */
 static bool is_at_work(const struct ll_share_job *job, uint64_t now_ns)
 {
 	if (ll_share_is_held(job))
@@ -72,7 +71,7 @@ static void note_wanting(struct ll_share_card *card, uint64_t now_ns)
 	}
 }
 
-/* Negative: nobody has. */
+/* Returns the forced part; negative: nothing is forced. */
 static double part_of(enum ll_limit_sharing forced)
 {
 	switch (forced) {
@@ -135,9 +134,9 @@ bool ll_share_has_classes(const struct ll_share_card *card, uint64_t now_ns)
 	return false;
 }
 
-/* ---- for people ---- */
+/* ---- for users ---- */
 
-/* NULL: nobody was beneath it yet. */
+/* Returns NULL if no job was beneath it yet. */
 static const struct ll_lever *lever_of(const struct ll_share_job *job)
 {
 	const struct ll_lever *lever = job->rank < LL_SHARE_CLASSES ? &job->card->levers[job->rank] : NULL;

@@ -3,7 +3,8 @@
 #include "daemon/share/account.h"
 #include "daemon/share/classes.h"
 
-/* A program says what it likes, and the sum with its virtual time shall not overflow. */
+/* Bounds the reported value, because a program may report any value and its sum with the virtual time must not
+ * overflow. */
 static uint64_t running_ns(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	return claim->said.running_ns < now_ns ? claim->said.running_ns : now_ns;
@@ -51,7 +52,7 @@ void ll_share_scan_card(const struct ll_share_job *job, const struct ll_share_cl
 		if (claim == except)
 			continue;
 		claim->was_unresponsive |= ll_share_is_unresponsive(claim, now_ns);
-		if (claim->was_unresponsive) /* a process that is stopped said long ago what it has queued */
+		if (claim->was_unresponsive) /* the queued work that a stopped process reported is out of date */
 			continue;
 		if (claim->job == job)
 			scan_sibling(claim, ret_scan);
@@ -60,7 +61,7 @@ void ll_share_scan_card(const struct ll_share_job *job, const struct ll_share_cl
 	}
 }
 
-/* One at rest need not post. */
+/* A claim at rest need not post. */
 static bool is_alive(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	return !claim->want_since_ns || ll_share_elapsed_ns(claim->said.at_ns, now_ns) < LL_SHARE_SUPERIOR_NS;

@@ -68,7 +68,7 @@ void ll_share_rest(struct ll_share_claim *claim, uint64_t now_ns)
 	ll_share_open_word_at_rest(claim->job);
 }
 
-/* Reads who is visited. *ret_visited: the holder, if it wants the card. */
+/* Reads the present visit. *ret_visited: the holder, if it wants the card. */
 static struct ll_visits_present read_present(const struct ll_share_card *card, uint64_t now_ns,
 					     struct ll_contender *ret_visited)
 {
@@ -127,7 +127,7 @@ static void give_turn(struct ll_share_claim *claim, const struct ll_share_scan *
 	ll_share_pass(scan->claims[verdict->next], verdict->is_service, now_ns);
 }
 
-/* The claim has the turn. True: it may go on launching. */
+/* The claim has the turn. Returns whether it may go on launching. */
 static bool hold_turn(struct ll_share_claim *claim, const struct ll_contender *self, const struct ll_share_scan *scan,
 		      uint64_t now_ns)
 {
@@ -144,7 +144,8 @@ static bool hold_turn(struct ll_share_claim *claim, const struct ll_contender *s
 	return verdict.may_launch;
 }
 
-/* The card's time slices serve all who want it. A program's cap, and a higher class, bound its own launches alone. */
+/* The card's time slices serve all claims that want it. A program's cap, or a higher class, limits only its own
+ * launches. */
 static void decide_slices(struct ll_share_claim *claim, const struct ll_contender *self,
 			  const struct ll_share_scan *scan, bool has_superior, uint64_t now_ns)
 {
@@ -162,7 +163,7 @@ static void decide_slices(struct ll_share_claim *claim, const struct ll_contende
 	look->is_holder = ll_share_has_turn(claim);
 }
 
-/* The claim is alone on the card, or it is visited in turn with the others. */
+/* The claim is alone on the card, or has visits in turn with others. */
 static void decide_turn(struct ll_share_claim *claim, struct ll_contender *self, const struct ll_share_scan *scan,
 			uint64_t now_ns)
 {
@@ -172,7 +173,7 @@ static void decide_turn(struct ll_share_claim *claim, struct ll_contender *self,
 		try_take(claim, self, scan, now_ns);
 	}
 	if (ll_share_has_turn(claim)) {
-		claim->want_since_ns = now_ns; /* its waiting begins anew when it loses the turn */
+		claim->want_since_ns = now_ns; /* its wait begins again when it loses the turn */
 		self->waited_ns = 0;
 		ll_share_open_words_of_unresponsive(claim->job->card, now_ns);
 		look->may_launch = hold_turn(claim, self, scan, now_ns);
@@ -185,13 +186,13 @@ static void decide_turn(struct ll_share_claim *claim, struct ll_contender *self,
 		ll_share_shut_word(claim->job);
 }
 
-/* It waits, on the card if it can, for its class's part of the time. */
+/* The claim waits, on the card if it can, for its class's part of the time. */
 static void decide_held(struct ll_share_claim *claim, const struct ll_contender *self, const struct ll_share_scan *scan,
 			uint64_t now_ns)
 {
 	struct ll_turn_look *look = &claim->look;
 	claim->ending_since_ns = 0;
-	if (ll_share_has_turn(claim)) /* it would be charged the time */
+	if (ll_share_has_turn(claim)) /* otherwise the time would be charged to it */
 		ll_share_free_turn(claim->job->card, now_ns);
 	ll_share_shut_word(claim->job);
 	look->waiting_claims = (unsigned)scan->count;
@@ -242,7 +243,7 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	decide_turn(claim, &self, &scan, now_ns);
 	claim->overruns = claim->said.overruns && !look->is_holder;
 	look->is_exclusive = self.waits_on_card && scan.count;
-	if (look->is_exclusive) /* a process whose launches do not overrun its visit is held */
+	if (look->is_exclusive) /* a process whose launches end within its visit is held */
 		look->sharing = ll_share_count_overruns(&scan) + claim->overruns;
 	look->is_alone = look->may_launch && !self.has_cap && scan.count == 0;
 }

@@ -30,7 +30,7 @@ static void step_base(struct ll_decisions *decisions, const struct ll_decision *
 	ll_regime_step(&decisions->base, jobs, decision->count, decision->at_ns);
 }
 
-/* The oldest record goes: its step is taken, if it is one of the rule. */
+/* Drops the oldest record. If it is a step of the rule, the step is applied to `base`. */
 static void drop_oldest(struct ll_decisions *decisions)
 {
 	const struct ll_decision *oldest = ll_decisions_from(decisions, 0);
@@ -77,7 +77,7 @@ static const char *tenant_of(const struct ll_share_card *card, uint64_t id)
 	return job && job->tenant ? job->tenant : "";
 }
 
-/* A record that says how the rule stands. */
+/* Returns a record with the present state of the rule. */
 static struct ll_decision new_record(const struct ll_regime *regime, size_t count, uint64_t now_ns)
 {
 	return (struct ll_decision){.at_ns = now_ns,

@@ -7,7 +7,7 @@ static struct ll_gang_work later_work(struct ll_gang_work a, struct ll_gang_work
 	return a.seen_ns > b.seen_ns ? a : b;
 }
 
-/* What the card last had of the job, as its processes there posted. */
+/* Returns the last posted work of the job on the card. */
 static struct ll_gang_work read_work_of(const struct ll_share_job *job)
 {
 	struct ll_gang_work work = {0};
@@ -20,7 +20,7 @@ static struct ll_gang_work read_work_of(const struct ll_share_job *job)
 	return work;
 }
 
-/* Whether the claim works, or has paused for so short a time that it will go on. */
+/* Whether the claim works, or has paused so briefly that it is expected to go on. */
 static bool is_active_claim(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	return claim->want_since_ns || ll_share_elapsed_ns(claim->said.activity_ns, now_ns) < LL_GANG_PAUSE_NS;
@@ -41,8 +41,8 @@ static bool has_turn(const struct ll_share_job *job)
 	return job->card->holder && job->card->holder->job == job;
 }
 
-/* Whether the job that has the turn on the first card is another gang of that card which works here, and of no lower
- * class than the claim's. */
+/* Whether the holder of the first card is another gang with that first card, works on this card, and is of no lower
+ * class than the claim's job. */
 static bool yields_to_holder_of(const struct ll_share_claim *claim, const struct ll_share_card *first, uint64_t now_ns)
 {
 	const struct ll_share_job *here = claim->job->card->jobs;
@@ -69,7 +69,8 @@ static bool has_other_gang(const struct ll_share_claim *claim, const struct ll_s
 	return false;
 }
 
-/* One gang has the turn at a time. Otherwise two would go first here until the word of the earlier one is too old. */
+/* Only one gang has the turn at a time. Otherwise two gangs would go first here until the report of the earlier one
+ * expires. */
 static void end_other_gang_turns(const struct ll_share_claim *claim, const struct ll_share_card *first)
 {
 	for (struct ll_share_job *job = claim->job->card->jobs; job; job = job->next) {
@@ -78,7 +79,7 @@ static void end_other_gang_turns(const struct ll_share_claim *claim, const struc
 	}
 }
 
-/* Another card has work of the job. */
+/* Posts on the first card that another card has work of the job. */
 static void post_work(struct ll_share_job *first, const struct ll_share_claim *claim, uint32_t launches,
 		      uint64_t now_ns)
 {
@@ -87,7 +88,8 @@ static void post_work(struct ll_share_job *first, const struct ll_share_claim *c
 	first->others_said_ns = claim->said.at_ns;
 }
 
-/* Unless another claim has posted since. It counts for LL_GANG_LOOK_NS more, until all others have posted again. */
+/* Withdraws the post, unless another claim has posted since. The post stays valid for LL_GANG_LOOK_NS, until all other
+ * claims have posted again. */
 static void withdraw_work(struct ll_share_job *first, uint64_t posted_ns)
 {
 	if (first->others_busy_ns != posted_ns)
@@ -96,7 +98,7 @@ static void withdraw_work(struct ll_share_job *first, uint64_t posted_ns)
 	first->others_said_ns -= LL_GANG_FRESH_NS - LL_GANG_LOOK_NS;
 }
 
-/* Reads what the first card has, and posts there what the claim's card has. */
+/* Reads the work of the first card, and posts the work of the claim's card there. */
 static void exchange_work(struct ll_share_claim *claim, struct ll_share_job *first, uint64_t now_ns)
 {
 	struct ll_gang *gang = &claim->gang;

@@ -2,19 +2,19 @@
  * gang.h - a job on several cards is a gang: it gets its turns on all its cards together, as in gang scheduling.
  *
  * Its kernels may wait for each other across cards (collectives). If the partner of such a kernel does not run, the
- * kernel spins, keeps its card busy with nothing, and cannot be stopped. So the turn on the job's first card decides
+ * kernel spins, occupies its card without progress, and cannot be stopped. So the turn on the job's first card decides
  * for all its cards. While the job has that turn, it has its gang's turn on the others, and goes first there.
  *
- * A job that does nothing on its first card is no gang: it takes turns on its other cards as a job on one card does. If
- * no other job on a card has the same first card, that card and the first one tell each other nothing of their work:
- * the job's turns there are its own.
+ * A job that does nothing on its first card is no gang: on its other cards it takes turns as a job on one card does. If
+ * no other job on a card has the same first card, that card and the first one exchange no reports: the job's turns
+ * there depend on no other card.
  *
- * The job gives the turn on the first card away only when none of its cards has work any more. What one card has begun
- * may need launches on another card in order to end. So if one card has no launches left and another still has N, N
- * launches may pass on the first (shim/time/flow_others.c).
+ * The job gives the turn on the first card away only when none of its cards has work any more. Work on one card may
+ * need launches on another card to complete. So if one card has no launches left and another still has N, N launches
+ * may pass on the first (shim/time/flow_others.c).
  *
- * What a card says counts for LL_GANG_FRESH_NS. A claim that has nothing left withdraws what it posted last. Within
- * LL_GANG_LOOK_NS each other claim that has something left posts that.
+ * A report of a card is valid for LL_GANG_FRESH_NS. A claim that has nothing left withdraws its last report. Within
+ * LL_GANG_LOOK_NS each other claim that has something left posts a report.
  */
 #ifndef LOADLINE_DAEMON_SHARE_GANG_H
 #define LOADLINE_DAEMON_SHARE_GANG_H
@@ -22,15 +22,15 @@
 #include "daemon/share/card.h"
 
 /*
- * For a claim that wants its card: looks at the first card for the claim's job there, and posts there how many launches
- * the claim's own card has. If the job has the turn there, it gets its gang's turn on the claim's card, and no other
- * job with that first card has it any more. first: the job on its first card; NULL: it is not there, or this is that
- * card. The result is claim->gang. Returns whether the cards have told each other of their work: then this is to be
- * done again within LL_GANG_LOOK_NS.
+ * Call it for a claim that wants its card. It looks at the first card for the claim's job, and posts there how many
+ * launches the claim's own card has. If the job has the turn there, it gets its gang's turn on the claim's card, and
+ * other jobs with that first card lose theirs. first: the job on its first card; NULL: the job is not there, or this is
+ * the first card. The result is claim->gang. Returns whether the cards have exchanged reports; then call it again
+ * within LL_GANG_LOOK_NS.
  */
 bool ll_share_look_first(struct ll_share_claim *claim, struct ll_share_job *first, uint64_t now_ns);
 
-/* Whether the job works on several cards, or did of late; and whether one on the card does. */
+/* Whether the job works on several cards, or did recently; and whether a job on the card does. */
 bool ll_share_is_in_gang(const struct ll_share_job *job, uint64_t now_ns);
 bool ll_share_has_gang(const struct ll_share_card *card, uint64_t now_ns);
 

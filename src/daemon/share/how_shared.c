@@ -5,7 +5,7 @@
 #include "daemon/share/choose.h"
 #include "daemon/share/contender.h"
 
-/* Who wanted the card so long ago is still there. */
+/* A claim counts as present for this long after it last wanted the card. */
 #define LATELY_NS UINT64_C(2000000000)
 enum { PERMILLE = 1000, PERMILLE_MOST = 1000000 };
 
@@ -17,7 +17,7 @@ static struct ll_share_job *find_job(const struct ll_share_card *card, uint64_t 
 	return job;
 }
 
-/* 0: not known. */
+/* Returns 0 if unknown. */
 static unsigned permille_of(double rate, double alone)
 {
 	double permille = alone > 0 ? PERMILLE * rate / alone : 0;
@@ -38,7 +38,7 @@ void ll_share_note_verdict(struct ll_share_card *card, const struct ll_regime_jo
 	}
 }
 
-/* A process that has not posted for a moment may be one whose host is busy. */
+/* A process without a recent post may only have a busy host, so it still counts. */
 static bool is_there(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	bool wants =

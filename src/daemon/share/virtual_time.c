@@ -2,8 +2,8 @@
 
 #include "control/visits.h"
 
-/* Gives the least virtual time of a class's contenders that may use the card now. Those that their caps hold back do
- * not count. False: there is none. */
+/* Finds the least virtual time of the class's contenders that may use the card now. Contenders without tokens do not
+ * count. Returns false if there is none. */
 static bool least_of_class(const struct ll_share_scan *scan, unsigned rank, uint64_t *ret_ns)
 {
 	uint64_t least_ns = UINT64_MAX;
@@ -16,7 +16,7 @@ static bool least_of_class(const struct ll_share_scan *scan, unsigned rank, uint
 	return least_ns != UINT64_MAX;
 }
 
-/* Returns the most virtual time of a class's jobs, whether they want the card or not. 0: there is none. */
+/* Returns the largest virtual time of the class's jobs, whether they want the card or not; 0: there is none. */
 static uint64_t most_of_class(const struct ll_share_card *card, unsigned rank)
 {
 	uint64_t most_ns = 0;
