@@ -7,8 +7,8 @@
 
 #include "base/translate.h"
 
-static void add(struct ll_config_findings *findings, struct ll_config_mark mark, enum ll_config_level level,
-		const char *fmt, va_list words)
+static void add_finding(struct ll_config_findings *findings, struct ll_config_mark mark, enum ll_config_level level,
+			const char *fmt, va_list words)
 {
 	char *text = NULL;
 	if (findings->count == findings->capacity) {
@@ -36,7 +36,7 @@ void ll_config_fault(struct ll_config_findings *findings, struct ll_config_mark 
 {
 	va_list words;
 	va_start(words, fmt);
-	add(findings, mark, LL_CONFIG_FAULT, _(fmt), words);
+	add_finding(findings, mark, LL_CONFIG_FAULT, _(fmt), words);
 	va_end(words);
 }
 
@@ -44,7 +44,7 @@ void ll_config_warn(struct ll_config_findings *findings, struct ll_config_mark m
 {
 	va_list words;
 	va_start(words, fmt);
-	add(findings, mark, LL_CONFIG_WARNING, _(fmt), words);
+	add_finding(findings, mark, LL_CONFIG_WARNING, _(fmt), words);
 	va_end(words);
 }
 

@@ -73,8 +73,8 @@ static int read_until(int fd, uint64_t deadline_ns, struct ll_strbuf *out)
 	}
 }
 
-static int ask(const struct question *question, const char *getent, uint64_t wait_ns, struct ll_strbuf *out,
-	       struct ll_err *err)
+static int ask_getent(const struct question *question, const char *getent, uint64_t wait_ns, struct ll_strbuf *out,
+		      struct ll_err *err)
 {
 	int fds[2], status;
 	pid_t pid;
@@ -132,7 +132,7 @@ static void check_database(const struct ll_config_policy *policy, const char *ke
 	struct ll_err err = {0};
 	bool is_user = strcmp(key, "users") == 0;
 	add_all(&question, policy, key);
-	int rc = question.count ? ask(&question, getent, wait_ns, &answer, &err) : 0;
+	int rc = question.count ? ask_getent(&question, getent, wait_ns, &answer, &err) : 0;
 	if (rc)
 		ll_config_warn(findings, (struct ll_config_mark){policy->from ? policy->from->mark.file : NULL, 0, 0},
 			       "%s: not looked up: %s", key, err.text);
