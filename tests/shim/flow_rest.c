@@ -141,9 +141,9 @@ void ll_agent_stop(struct ll_flow *flow)
 	(void)flow;
 }
 
-void ll_sleep_until_ns(uint64_t until_ns)
+void ll_sleep_until_ns(uint64_t deadline_ns)
 {
-	(void)until_ns;
+	(void)deadline_ns;
 }
 
 bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word)

@@ -284,17 +284,18 @@ bool ll_flow_count(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	return is_counted;
 }
 
-void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind)
+void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key)
 {
-	ll_flow_count(flow, context, stream, kind);
+	ll_flow_count(flow, context, stream, kernel_key);
 	entered++;
 }
 
-void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream, uint64_t kind,
-		   uint64_t launched_ns)
+void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
+		   uint64_t kernel_key, uint64_t launched_ns)
 {
 	(void)launched_ns;
-	ll_flow_count(flow, context, stream, kind);
+	ll_flow_count(flow, context, stream, kernel_key);
 }
 
 bool ll_flow_hold_for_capture(struct ll_flow *flow)

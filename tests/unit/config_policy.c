@@ -131,10 +131,12 @@ static void put(const char *folder, const char *name, const char *text)
 	chmod(path, 0700);
 }
 
-static void make_folder(char *folder)
+enum { FOLDER_SIZE = 64 };
+
+static void make_folder(char folder[FOLDER_SIZE])
 {
 	char path[256];
-	strcpy(folder, "/tmp/loadline-test-config.XXXXXX");
+	snprintf(folder, FOLDER_SIZE, "/tmp/loadline-test-config.XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/loadline.d", folder);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -150,7 +152,7 @@ static void remove_folder(const char *folder)
 
 TEST(a_later_file_replaces_values_and_entries_of_the_same_name)
 {
-	char folder[64];
+	char folder[FOLDER_SIZE];
 	struct ll_config config = {0};
 	struct ll_config_findings findings = {0};
 	make_folder(folder);
@@ -184,7 +186,7 @@ TEST(a_later_file_replaces_values_and_entries_of_the_same_name)
 /* getent that answers so. Returns the number of warnings; the text of the last one is in text. */
 static size_t ask(const char *script, uint64_t wait_ns, char text[256])
 {
-	char folder[64], path[128];
+	char folder[FOLDER_SIZE], path[128];
 	struct ll_config config = {0};
 	struct ll_config_findings findings = {0};
 	make_folder(folder);
