@@ -44,7 +44,7 @@ follow() {
 	local line=$1 program="$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms memory 64M"
 	case $line in
 	*CLAIM*) line=${line//CLAIM/$(claim)} ;;
-	*" status") ;;
+	*" status" | *" limits") ;;
 	*) end ;;
 	esac
 	[[ $line == *--sim* ]] || line="loadline --sim${line#loadline}"
