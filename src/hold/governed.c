@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "protocol/client.h"
 
-#define WAIT_NS (100 * LL_NS_PER_MS)
-
 static int fill_list(const struct ll_list *rows, const char *uuid, struct ll_governed **ret_list, size_t *ret_count)
 {
 	size_t count = 0;
@@ -32,9 +30,10 @@ static int fill_list(const struct ll_list *rows, const char *uuid, struct ll_gov
 }
 
 /* If the daemon's own pid differs from the pid that this process sees, the daemon is in another PID namespace. */
-static int request_list(struct ll_client *client, const struct ll_places *places, struct ll_list *ret_rows)
+static int request_list(struct ll_client *client, const struct ll_places *places, uint64_t wait_ns,
+			struct ll_list *ret_rows)
 {
-	uint64_t deadline_ns = ll_now_ns() + WAIT_NS;
+	uint64_t deadline_ns = ll_now_ns() + wait_ns;
 	int rc =
 	    ll_client_open(client, ll_places_choose(places), LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, NULL);
 	if (rc)
@@ -44,11 +43,12 @@ static int request_list(struct ll_client *client, const struct ll_places *places
 	return ll_client_list(client, ret_rows, deadline_ns, NULL);
 }
 
-int ll_governed_list(const struct ll_places *places, const char *uuid, struct ll_governed **ret_list, size_t *ret_count)
+int ll_governed_list(const struct ll_places *places, const char *uuid, uint64_t wait_ns, struct ll_governed **ret_list,
+		     size_t *ret_count)
 {
 	struct ll_client client;
 	struct ll_list rows = {0};
-	int rc = request_list(&client, places, &rows);
+	int rc = request_list(&client, places, wait_ns, &rows);
 	if (rc == 0)
 		rc = fill_list(&rows, uuid, ret_list, ret_count);
 	ll_list_fini(&rows);

@@ -202,7 +202,7 @@ void ll_governor_find_stranger(struct ll_governor *gov)
 	size_t count = 0;
 	/* Without a reply from loadlined, a governed program is named like any other. */
 	if (gov->config.places)
-		ll_governed_list(gov->config.places, gov->config.card->uuid, &governed, &count);
+		ll_governed_list(gov->config.places, gov->config.card->uuid, LL_GOVERNED_WAIT_NS, &governed, &count);
 	ll_hold_stranger_find(&gov->sense.processes, gov->report.pid, governed, count, &gov->stranger);
 }
 

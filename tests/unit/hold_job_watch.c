@@ -307,7 +307,7 @@ TEST(test_lists_the_programs_of_its_card)
 	size_t count = 0;
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, answer_list, NULL), 0);
-	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), 0);
+	assert_int_equal(ll_governed_list(&loadlined.places, UUID, 30 * LL_NS_PER_S, &list, &count), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(count, 2);
 	assert_int_equal(list[0].pid, 20);
@@ -322,7 +322,7 @@ TEST(test_does_not_wait_for_who_does_not_answer)
 {
 	struct ll_governed *list = NULL;
 	size_t count = 0;
-	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), -ETIMEDOUT);
+	assert_int_equal(ll_governed_list(&loadlined.places, UUID, LL_GOVERNED_WAIT_NS, &list, &count), -ETIMEDOUT);
 	fake_daemon_kill(&loadlined);
-	assert_int_equal(ll_governed_list(&loadlined.places, UUID, &list, &count), -ECONNREFUSED);
+	assert_int_equal(ll_governed_list(&loadlined.places, UUID, LL_GOVERNED_WAIT_NS, &list, &count), -ECONNREFUSED);
 }
