@@ -131,7 +131,8 @@ static void check_help(const struct ll_command *command)
 		assert_non_null(strstr(help.buf, option->name));
 	for (const struct ll_command *const *inner = command->subcommands; inner && *inner; inner++)
 		assert_non_null(strstr(help.buf, (*inner)->name));
-	for (char *line = strtok(help.buf, "\n"); line; line = strtok(NULL, "\n")) {
+	char *rest = help.buf;
+	for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		if (ll_utf8_columns(line) > LL_WRAP_WIDTH)
 			fail_msg("%s: too long: %.120s", command->name, line);
 	}
