@@ -35,7 +35,7 @@ void ll_table_add(struct ll_table *table, const char *text)
 
 static size_t count_rows(const struct ll_table *table)
 {
-	return table->cells.failed ? 0 : table->cell_count / table->column_count;
+	return table->cells.failed || !table->column_count ? 0 : table->cell_count / table->column_count;
 }
 
 /* ---- widths ---- */
