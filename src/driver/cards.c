@@ -22,7 +22,7 @@ struct ll_driver {
 	size_t card_count;
 	char *sim_folder;
 	pthread_mutex_t cuda_mutex;
-	struct ll_cuda cuda; /* .library is NULL until the first request */
+	struct ll_cuda cuda; /* its library is NULL until the first request */
 };
 
 /* The simulator's libraries export this symbol; the vendor's do not. */

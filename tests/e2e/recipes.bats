@@ -71,7 +71,7 @@ setup_recipe() {
 	block Slurm 1 >"$T/job.sh"
 	start_program job bash "$T/job.sh"
 	wait_for 20 limited 20 '.compute_cap_percent == 50'
-	pkill -P "$(pid_of job)" || true
+	pkill -P "$(pid_of job)"
 	finish job
 }
 

@@ -21,15 +21,15 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 {
 	struct ll_flow *flow = of;
 	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns, fresh_ns;
-	own_ns_of(flow, stretch, start_ns, &fresh_ns);
+	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
 	flow->launch_mode.work_ns += fresh_ns;
 	flow->progress_ns = ll_now_ns();
 	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
 	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits (ll_flow_charge_visit) */
 		return;
-	start_ns = start_ns > flow->visits_to_ns ? start_ns : flow->visits_to_ns;
+	if (start_ns < flow->visits_to_ns)
+		own_ns = own_ns_of(flow, stretch, flow->visits_to_ns, &fresh_ns);
 	flow->charged_ns = end_ns;
-	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
 	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
 }
 
