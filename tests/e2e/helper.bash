@@ -24,7 +24,6 @@ setup() {
 	# Messages are looked at in English.
 	export LANG=${LC_ALL:-${LANG-}} LC_MESSAGES=C
 	unset LC_ALL LANGUAGE
-	started=()
 	# bats takes a skip in setup_file for a failure, so what a whole file needs is looked for here.
 	local need
 	for need in ${NEEDS-}; do
@@ -32,11 +31,18 @@ setup() {
 	done
 }
 
+# kill_programs: all that start and start_program have started and that still run. The number of a program that has ended may
+# be any other program's by now.
+kill_programs() {
+	local pid
+	for pid in $(jobs -rp); do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+}
+
 teardown() {
 	local name left=('')
-	for name in "${started[@]}"; do
-		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
-	done
+	kill_programs
 	# Programs start others: a tenant of several processes, loadlined, which keeps the simulated world alone. They are
 	# known by their environment. One that has ended since the look is no failure. One may have been started since: a
 	# monitor whose loadlined was killed first starts another, which would go on in the world of the next test.
@@ -72,7 +78,6 @@ start_program() {
 	: >"$T/$name.err"
 	"$@" >"$T/$name.out" 2>"$T/$name.err" 3>&- &
 	echo $! >"$T/$name.pid"
-	started+=("$name")
 }
 
 pid_of() {

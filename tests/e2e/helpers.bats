@@ -50,6 +50,22 @@ look_at_helpers() {
 	[ "$count" -ge "${3-1}" ]
 }
 
+@test "at the end of a test, only programs that still run are killed: another program may have an ended one's number" {
+	start_program short true
+	start_program long sleep 60
+	finish short
+	# shellcheck disable=SC2317 # kill_programs calls it
+	kill() {
+		echo "$@" >>"$T/killed"
+		builtin kill "$@"
+	}
+	kill_programs
+	unset -f kill
+	[ "$(cat "$T/killed")" = "-KILL $(pid_of long)" ]
+	finish long
+	[ "$status" -eq 137 ]
+}
+
 @test "a hold's process keeps nothing" {
 	start_marked hold --sim hold --target 30% --json
 	wait_for 20 has hold 'select(.event == "settle")'

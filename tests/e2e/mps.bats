@@ -7,12 +7,8 @@ setup_file() {
 }
 
 # A daemon must not outlive its test's world.
-# shellcheck disable=SC2154
 teardown() {
-	local name
-	for name in "${started[@]}"; do
-		kill -KILL "$(pid_of "$name")" 2>/dev/null || true
-	done
+	kill_programs
 	wait
 	"$SIMCTL" mps heal 2>/dev/null || true
 	timeout 20 "$LOADLINE" --sim mps stop --force --within 10s >/dev/null 2>&1 || true

@@ -28,7 +28,6 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.setpgid(0, 0)
 os.execvp("bash", ["bash", "-c", sys.argv[1]])' "$1" >"$T/line.out" 2>"$T/line.err" 3>&- &
 	group=$!
-	started+=(line)
 	echo "$group" >"$T/line.pid"
 }
 
