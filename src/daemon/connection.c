@@ -222,10 +222,11 @@ void ll_connection_park(struct ll_connection *connection)
 	    ll_department_policy(department) && ll_identities_ask(&department->identities, connection->uid);
 }
 
-void ll_connections_resume(struct ll_server *server, uint32_t uid)
+void ll_connections_resume(struct ll_server *server, uint32_t uid, enum ll_identity_news news)
 {
 	for (struct ll_connection *connection = server->connections; connection; connection = connection->next) {
-		if (!connection->is_parked || connection->uid != uid)
+		bool is_patient = news == LL_IDENTITY_IS_SLOW && connection->role == LL_ROLE_MONITOR;
+		if (!connection->is_parked || connection->uid != uid || is_patient)
 			continue;
 		connection->is_parked = false;
 		look_at_socket(connection);

@@ -128,7 +128,7 @@ static void settle(struct ll_identity_lookup *lookup, int code)
 		identity->is_known = true;
 		lookup->texts = NULL;
 	}
-	identities->on_ready(identities->data, identity->uid);
+	identities->on_ready(identities->data, identity->uid, LL_IDENTITY_HAS_ENDED);
 }
 
 static void finish_if_ended(struct ll_identity_lookup *lookup)
@@ -147,6 +147,18 @@ static void on_exit_of_lookup(uv_process_t *process, int64_t status, int signal_
 	lookup->has_exited = true;
 	lookup->has_failed |= status || signal_number;
 	finish_if_ended(lookup);
+}
+
+static void on_deadline(uv_timer_t *timer);
+
+static void on_slow(uv_timer_t *timer)
+{
+	struct ll_identity_lookup *lookup = timer->data;
+	struct ll_identities *identities = lookup->identities;
+	if (!identities)
+		return;
+	uv_timer_start(timer, on_deadline, identities->source.wait_ms - identities->source.slow_ms, 0);
+	identities->on_ready(identities->data, lookup->uid, LL_IDENTITY_IS_SLOW);
 }
 
 /* The process is killed. A process that waits for a disk or a network that hangs may end much later, or never. */
@@ -240,7 +252,7 @@ static bool start_lookup(struct ll_identities *identities, struct ll_identity *i
 	}
 	identity->is_asked = true;
 	uv_read_start((uv_stream_t *)&lookup->pipe, make_room, on_answer);
-	uv_timer_start(&lookup->timer, on_deadline, identities->source.wait_ms, 0);
+	uv_timer_start(&lookup->timer, on_slow, identities->source.slow_ms, 0);
 	return true;
 }
 
@@ -256,10 +268,10 @@ bool ll_identities_ask(struct ll_identities *identities, uint32_t uid)
 }
 
 void ll_identities_init(struct ll_identities *identities, uv_loop_t *loop, const struct ll_identity_source *source,
-			void (*on_ready)(void *data, uint32_t uid), void *data)
+			ll_identity_ready_fn on_ready, void *data)
 {
-	static const struct ll_identity_source usual = {NULL, LL_IDENTITY_WAIT_MS, LL_IDENTITY_KEEP_MS,
-							LL_IDENTITY_RETRY_MS};
+	static const struct ll_identity_source usual = {NULL, LL_IDENTITY_SLOW_MS, LL_IDENTITY_WAIT_MS,
+							LL_IDENTITY_KEEP_MS, LL_IDENTITY_RETRY_MS};
 	*identities = (struct ll_identities){
 	    .loop = loop, .source = source ? *source : usual, .on_ready = on_ready, .data = data};
 }

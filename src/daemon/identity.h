@@ -15,6 +15,7 @@
 
 struct ll_err;
 
+#define LL_IDENTITY_SLOW_MS 500
 #define LL_IDENTITY_WAIT_MS 2000
 #define LL_IDENTITY_KEEP_MS 60000
 #define LL_IDENTITY_RETRY_MS 10000
@@ -34,15 +35,24 @@ struct ll_identity {
 /* How to look up. The words of the process are `program`, --lookup and the number. */
 struct ll_identity_source {
 	const char *program; /* NULL: this program */
+	uint64_t slow_ms;    /* less than wait_ms: who cannot wait longer goes on without the answer */
 	uint64_t wait_ms, keep_ms, retry_ms;
 };
+
+/* What on_ready is told of a lookup. */
+enum ll_identity_news {
+	LL_IDENTITY_IS_SLOW,   /* it has run for slow_ms */
+	LL_IDENTITY_HAS_ENDED, /* with or without an answer */
+};
+
+typedef void (*ll_identity_ready_fn)(void *data, uint32_t uid, enum ll_identity_news news);
 
 struct ll_identity_lookup;
 
 struct ll_identities {
 	uv_loop_t *loop;
 	struct ll_identity_source source;
-	void (*on_ready)(void *data, uint32_t uid); /* a lookup has ended, with or without an answer */
+	ll_identity_ready_fn on_ready;
 	void *data;
 	struct ll_identity *first;
 	struct ll_identity_lookup *lookups;
@@ -50,7 +60,7 @@ struct ll_identities {
 
 /* source NULL: this program, with the times above. */
 void ll_identities_init(struct ll_identities *identities, uv_loop_t *loop, const struct ll_identity_source *source,
-			void (*on_ready)(void *data, uint32_t uid), void *data);
+			ll_identity_ready_fn on_ready, void *data);
 
 /* Kills lookups that run. The caller lets the loop run until it is empty. */
 void ll_identities_fini(struct ll_identities *identities);

@@ -182,9 +182,9 @@ static int check_listener(int fd)
 	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-static void on_identity(void *data, uint32_t uid)
+static void on_identity(void *data, uint32_t uid, enum ll_identity_news news)
 {
-	ll_connections_resume(data, uid);
+	ll_connections_resume(data, uid, news);
 }
 
 static int init_server(struct ll_server *server, const struct ll_server_config *config)

@@ -81,8 +81,9 @@ void ll_connection_close(struct ll_connection *connection);
 /* Closes connections that have been silent for too long. Returns whether there are any that may become so. */
 bool ll_connections_tick(struct ll_server *server);
 
-/* A lookup of the user's groups has ended: reads the connections that waited for it. */
-void ll_connections_resume(struct ll_server *server, uint32_t uid);
+/* Reads the connections of the user that waited for a lookup of the user's groups. A command waits no longer than until
+ * the lookup is slow: it is answered as somebody who is in no group. */
+void ll_connections_resume(struct ll_server *server, uint32_t uid, enum ll_identity_news news);
 
 /* Something has changed: starts or stops idle_exit and the tick. */
 void ll_server_look(struct ll_server *server);
