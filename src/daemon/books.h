@@ -34,6 +34,7 @@ struct ll_job {
 	uint64_t number; /* rises: a later job has a higher number */
 	struct ll_job_facts facts;
 	struct ll_tenant *tenant;
+	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
 	struct ll_job_process *processes;
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */
 	struct ll_job_pages pages;

@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/process.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
+#include "daemon/department_jobs.h"
 #include "daemon/memory.h"
 #include "daemon/neighbours.h"
 #include "daemon/promises.h"
 #include "daemon/rights.h"
 #include "daemon/users.h"
+#include "daemon/weights.h"
 #include "protocol/company.h"
 
 static bool say_welcome(struct ll_connection *connection)
@@ -56,6 +59,8 @@ static bool handle_hello(struct ll_connection *connection, const struct ll_messa
 	} else {
 		connection->process_fd = ll_process_of_peer(connection->fd);
 	}
+	if (hello->role == LL_ROLE_MONITOR || hello->role == LL_ROLE_COMMAND)
+		ll_connection_park(connection);
 	return say_welcome(connection);
 }
 
@@ -70,6 +75,16 @@ static void refuse_right(struct ll_connection *connection)
 	ll_connection_refuse(connection, -EPERM, "the job is another user's");
 }
 
+/* What the configuration made of the request of the job. */
+static void describe_accepted(const struct ll_job *job, struct ll_message_accepted *accepted)
+{
+	accepted->number = job->number;
+	if (!job->department_tenant[0])
+		return;
+	accepted->limits = job->facts.limits;
+	ll_message_text_set(accepted->tenant, sizeof accepted->tenant, job->department_tenant);
+}
+
 /* The descriptors are for the monitor to keep, and to pass to the next daemon. A monitor of another user gets read-only
  * orders. The next daemon has the uid of this one, and reopens them. */
 static void accept_monitor(struct ll_connection *connection, const struct ll_job *job)
@@ -78,7 +93,7 @@ static void accept_monitor(struct ll_connection *connection, const struct ll_job
 	bool is_other = connection->uid != geteuid();
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-	message.accepted.number = job->number;
+	describe_accepted(job, &message.accepted);
 	int rc = is_other ? ll_pages_share(&job->pages, true, fds) : 0;
 	ll_connection_reply(connection, &message, fds, rc ? 0 : 2);
 	if (is_other && !rc)
@@ -107,6 +122,12 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
 	struct ll_job_call call = {connection, facts,  connection->process_fd,
 				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
+	char tenant[LL_NAME_SIZE];
+	struct ll_err why = {0};
+	if (ll_department_admit(connection->server, message, call.page_fds, tenant, &why)) {
+		ll_connection_refuse(connection, -EACCES, why.text);
+		return true;
+	}
 	int rc = ll_keeper_register(connection->server, &call, &job);
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
@@ -114,6 +135,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	}
 	fds[0] = fds[1] = -1;
 	connection->job = job;
+	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, tenant);
 	if (message->program)
 		ll_company_write_program(job->pages.orders, message->program, message->program_name);
 	accept_monitor(connection, job);
@@ -139,9 +161,20 @@ static bool handle_list(struct ll_connection *connection)
 
 static bool handle_decisions(struct ll_connection *connection, const struct ll_message_decisions *message)
 {
+	if (!ll_rights_see_others(connection)) {
+		ll_connection_refuse(connection, -EACCES, "the configuration shows users nothing of others");
+		return true;
+	}
 	connection->is_listing_decisions = true;
 	connection->decision_listing = (struct ll_decision_listing){0};
 	memcpy(connection->decision_listing.uuid, message->uuid, sizeof connection->decision_listing.uuid);
+	return true;
+}
+
+static bool handle_policy(struct ll_connection *connection)
+{
+	connection->is_listing_policy = true;
+	connection->policy_listing = (struct ll_policy_listing){0};
 	return true;
 }
 
@@ -170,7 +203,7 @@ static void accept_job(struct ll_connection *connection, const struct ll_job *jo
 {
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-	message.accepted.number = job->number;
+	describe_accepted(job, &message.accepted);
 	ll_connection_reply(connection, &message, NULL, 0);
 }
 
@@ -184,12 +217,34 @@ static bool handle_bind(struct ll_connection *connection, const struct ll_messag
 		refuse_right(connection);
 		return true;
 	}
-	int rc = job ? ll_promises_bind(connection->server, job, bind, reason) : -ESRCH;
-	if (rc)
+	struct ll_err why = {0};
+	int rc = job ? ll_department_check_card(connection->server, job, bind->uuid, &why) : -ESRCH;
+	if (rc == -EACCES)
+		ll_message_text_set(reason, sizeof reason, why.text);
+	if (!rc)
+		rc = ll_promises_bind(connection->server, job, bind, reason);
+	if (rc) {
 		ll_connection_refuse(connection, rc, reason);
-	else
-		accept_job(connection, job);
+		return true;
+	}
+	ll_weights_settle(connection->server);
+	accept_job(connection, job);
 	return true;
+}
+
+/* Checks the limits that a user sets on its own job. Admins set any. */
+static int check_set(const struct ll_connection *connection, const struct ll_job *job, const struct ll_message_set *set,
+		     char ret_reason[LL_REASON_SIZE])
+{
+	struct ll_limits limits = job->facts.limits;
+	struct ll_err why = {0};
+	ll_promises_merge(&limits, set);
+	if (ll_department_is_admin(&connection->server->department, connection->uid))
+		return 0;
+	int rc = ll_department_check_limits(connection->server, job, &limits, &why);
+	if (rc)
+		ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
+	return rc;
 }
 
 static bool handle_set(struct ll_connection *connection, const struct ll_message_set *set)
@@ -202,11 +257,16 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 		refuse_right(connection);
 		return true;
 	}
-	int rc = job ? ll_promises_set(connection->server, job, set, reason) : -ESRCH;
-	if (rc)
+	int rc = job ? check_set(connection, job, set, reason) : -ESRCH;
+	if (!rc)
+		rc = ll_promises_set(connection->server, job, set, reason);
+	if (rc) {
 		ll_connection_refuse(connection, rc, reason);
-	else
-		accept_job(connection, job);
+		return true;
+	}
+	ll_rights_note(connection, job, "sets limits of");
+	ll_weights_settle(connection->server);
+	accept_job(connection, job);
 	return true;
 }
 
@@ -215,7 +275,7 @@ static bool handle_checkpoint(struct ll_connection *connection, const struct ll_
 	const struct ll_user *user = ll_users_find(connection->server, fd);
 	if (!user) {
 		ll_connection_refuse(connection, -ESRCH, "the process is on no card, as far as loadlined knows");
-	} else if (!ll_rights_over(connection, user->job)) {
+	} else if (!ll_rights_to_move(connection, user->job)) {
 		refuse_right(connection);
 	} else {
 		ll_users_set_checkpoint(user, checkpoint->state);
@@ -228,10 +288,16 @@ static bool handle_checkpoint(struct ll_connection *connection, const struct ll_
 static bool handle_move(struct ll_connection *connection, enum ll_message_kind kind, const struct ll_message_move *move)
 {
 	const struct ll_job *job = ll_books_find_id(&connection->server->books, move->job);
-	if (job && !ll_rights_over(connection, job))
+	if (job && !ll_rights_to_move(connection, job)) {
 		refuse_right(connection);
-	else
-		ll_residency_request(connection->server, connection, kind, move);
+		return true;
+	}
+	if (job)
+		ll_rights_note(connection, job,
+			       kind == LL_MESSAGE_EVICT     ? "evicts"
+			       : kind == LL_MESSAGE_SUSPEND ? "suspends"
+							    : "resumes");
+	ll_residency_request(connection->server, connection, kind, move);
 	return true;
 }
 
@@ -290,6 +356,13 @@ static const char *reason_of(int code)
 	}
 }
 
+static int check_cards(const struct ll_server *server, const struct ll_job *job, const struct ll_message_claim *message,
+		       struct ll_err *err)
+{
+	int rc = message->uuid[0] ? ll_department_check_card(server, job, message->uuid, err) : 0;
+	return !rc && message->first_card[0] ? ll_department_check_card(server, job, message->first_card, err) : rc;
+}
+
 /* A process belongs to the job whose token it knows. The monitor of a job may register it a moment after its processes
  * connect. */
 static bool handle_claim(struct ll_connection *connection, const struct ll_message_claim *message)
@@ -303,6 +376,11 @@ static bool handle_claim(struct ll_connection *connection, const struct ll_messa
 		return true;
 	}
 	connection->has_read = true;
+	struct ll_err why = {0};
+	if (check_cards(server, job, message, &why)) {
+		ll_connection_refuse(connection, -EACCES, why.text);
+		return true;
+	}
 	int rc = message->uuid[0] ? ll_users_claim(server, &call, &claim) : 0;
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of(rc));
@@ -312,6 +390,7 @@ static bool handle_claim(struct ll_connection *connection, const struct ll_messa
 	if (claim) {
 		ll_claims_wake(server, claim);
 		ll_neighbours_clear(server, message->uuid);
+		ll_weights_settle(server);
 	}
 	return true;
 }
@@ -398,6 +477,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 		return handle_list(connection);
 	case LL_MESSAGE_DECISIONS:
 		return connection->role == LL_ROLE_COMMAND && handle_decisions(connection, &message->decisions);
+	case LL_MESSAGE_POLICY:
+		return connection->role == LL_ROLE_COMMAND && handle_policy(connection);
 	case LL_MESSAGE_HANDOVER:
 		return handle_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:

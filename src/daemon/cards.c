@@ -272,6 +272,14 @@ void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *lim
 	note_changed(job->card);
 }
 
+void ll_card_job_set_weight(struct ll_card_job *job, uint32_t weight_permille)
+{
+	if (job->share.weight_permille == weight_permille)
+		return;
+	job->share.weight_permille = weight_permille;
+	note_changed(job->card);
+}
+
 void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns)
 {
 	job->card->death_ns = now_ns;
@@ -452,4 +460,10 @@ void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_
 			(!is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone)),
 	    .is_unresponsive = is_wanting && ll_share_is_unresponsive(share, ll_now_ns()),
 	};
+}
+
+bool ll_card_claim_has_wanted(const struct ll_card_claim *claim, uint64_t within_ns)
+{
+	const struct ll_share_claim *share = &claim->share;
+	return share->want_since_ns || (share->wanted_ns && ll_now_ns() - share->wanted_ns <= within_ns);
 }

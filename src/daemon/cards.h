@@ -77,6 +77,10 @@ void ll_card_job_leave(struct ll_card_job *job);
 /* The caller writes the limits into the orders, and wakes the processes. */
 void ll_card_job_set_limits(struct ll_card_job *job, const struct ll_limits *limits);
 
+/* The weight with which the card is shared, in place of that of the limits. ll_card_job_set_limits sets that of the
+ * limits again. */
+void ll_card_job_set_weight(struct ll_card_job *job, uint32_t weight_permille);
+
 /* A process that had memory on the card has ended: writes that into the orders of all jobs there, and wakes their
  * claims. */
 void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns);
@@ -130,6 +134,9 @@ struct ll_card_claim_view {
 				 hangs */
 };
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view);
+
+/* Whether the claim wants the card, or wanted it in the last within_ns. */
+bool ll_card_claim_has_wanted(const struct ll_card_claim *claim, uint64_t within_ns);
 
 /* ---- for tests and benches ---- */
 

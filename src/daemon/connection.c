@@ -168,7 +168,13 @@ static bool send_waiting(struct ll_connection *connection)
 	while (connection->is_listing && !connection->has_pending) {
 		union ll_message message;
 		connection->is_listing = ll_listing_next(connection->server, &connection->listing, &message);
-		ll_rights_trim(connection, &message);
+		if (ll_rights_trim(connection, &message))
+			ll_connection_reply(connection, &message, NULL, 0);
+	}
+	while (connection->is_listing_policy && !connection->has_pending) {
+		union ll_message message;
+		connection->is_listing_policy =
+		    ll_policy_listing_next(connection->server, connection->uid, &connection->policy_listing, &message);
 		ll_connection_reply(connection, &message, NULL, 0);
 	}
 	while (connection->is_listing_decisions && !connection->has_pending) {
@@ -188,7 +194,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	int rc = 0;
-	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc && !send_waiting(connection); i++)
+	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc && !send_waiting(connection) && !connection->is_parked; i++)
 		rc = receive_message(connection);
 	if (rc && rc != -EAGAIN) {
 		ll_connection_close(connection);
@@ -203,7 +209,28 @@ static void on_event(uv_poll_t *poll, int status, int events)
 static void look_at_socket(struct ll_connection *connection)
 {
 	bool waits = send_waiting(connection);
-	uv_poll_start(&connection->poll, waits ? UV_WRITABLE : UV_READABLE, on_event);
+	if (connection->is_parked && !waits)
+		uv_poll_stop(&connection->poll);
+	else
+		uv_poll_start(&connection->poll, waits ? UV_WRITABLE : UV_READABLE, on_event);
+}
+
+void ll_connection_park(struct ll_connection *connection)
+{
+	struct ll_department *department = &connection->server->department;
+	connection->is_parked =
+	    ll_department_policy(department) && ll_identities_ask(&department->identities, connection->uid);
+}
+
+void ll_connections_resume(struct ll_server *server, uint32_t uid, enum ll_identity_news news)
+{
+	for (struct ll_connection *connection = server->connections; connection; connection = connection->next) {
+		bool is_patient = news == LL_IDENTITY_IS_SLOW && connection->role == LL_ROLE_MONITOR;
+		if (!connection->is_parked || connection->uid != uid || is_patient)
+			continue;
+		connection->is_parked = false;
+		look_at_socket(connection);
+	}
 }
 
 /* ---- start and end ---- */

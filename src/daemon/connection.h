@@ -6,6 +6,7 @@
 
 #include "daemon/decision_listing.h"
 #include "daemon/listing.h"
+#include "daemon/policy_listing.h"
 #include "daemon/server.h"
 
 struct ll_connection {
@@ -23,10 +24,13 @@ struct ll_connection {
 	struct ll_evictable *evictable; /* the process's memory on a card, if this connection moves it */
 	struct ll_user *user;           /* the process of the other side, if it has claims on this connection */
 	bool has_pending, is_listing, is_watching;
-	bool has_read; /* it has got the page of a job */
+	bool is_parked; /* is not read until its user's groups are known (identity.h) */
+	bool has_read;  /* it has got the page of a job */
 	struct ll_listing listing;
 	bool is_listing_decisions;
 	struct ll_decision_listing decision_listing;
+	bool is_listing_policy;
+	struct ll_policy_listing policy_listing;
 	uint64_t watched; /* number of the last job whose page was sent */
 	uint32_t watch_serial;
 	union ll_message pending;
@@ -42,6 +46,9 @@ void ll_connection_refuse(struct ll_connection *connection, int code, const char
 /* Handles a message. Descriptors that it keeps are set to -1. Returns false if the message is not allowed here; the
  * connection is then closed. */
 bool ll_call(struct ll_connection *connection, union ll_message *message, int *fds, size_t count);
+
+/* Does not read the connection until its user's groups are known. They are looked up if what is known is old. */
+void ll_connection_park(struct ll_connection *connection);
 
 /* Whether another user may connect. Only a few connections without a claim may wait at a time. */
 bool ll_connections_have_room(const struct ll_server *server);

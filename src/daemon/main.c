@@ -16,7 +16,7 @@
 #include "daemon/system_socket.h"
 
 static const char help[] = "usage: loadlined --help | --version\n"
-			   "       loadlined --system [--user NAME]\n"
+			   "       loadlined --system [--user NAME] [--config PATH]\n"
 			   "\n"
 			   "loadlined keeps the books of one user: which tenants and jobs there are, and which\n"
 			   "processes they have. It decides how much memory of a card each of these may use, and\n"
@@ -27,7 +27,11 @@ static const char help[] = "usage: loadlined --help | --version\n"
 			   "\n"
 			   "With --system it serves all users, at /run/loadline/socket, until it is ended.\n"
 			   "systemd starts it (loadlined.socket). Started by root it makes the socket, and goes on\n"
-			   "as user NAME (default: loadline).\n";
+			   "as user NAME (default: loadline). It reads PATH, a file or a folder as for `loadline\n"
+			   "config check`, at its start and at SIGHUP. Without --config that is\n"
+			   "/etc/loadline/loadline.yaml, if the file exists; for simulated cards it is none. If the\n"
+			   "files have faults, it does not start (exit status 2), and at SIGHUP the former\n"
+			   "configuration stays in force.\n";
 
 enum { SERVE_WORDS = 5 };
 
@@ -98,12 +102,19 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* loadlined --system [--user NAME] */
-static int serve_system(const char *user_name)
+struct system_words {
+	const char *user, *config; /* NULL: not given */
+};
+
+/* loadlined --system [--user NAME] [--config PATH] */
+static int serve_system(const struct system_words *words)
 {
 	struct ll_err err = {0};
 	const char *sim_folder = getenv("LOADLINE_SIM_DIR");
-	struct ll_server_config config = {.version = LOADLINE_VERSION, .is_system = true};
+	struct ll_server_config config = {.version = LOADLINE_VERSION,
+					  .is_system = true,
+					  .has_policy = words->config || !sim_folder,
+					  .policy_path = words->config};
 	ll_log_set_level(LL_LOG_WARN); /* for the journal */
 	if (sim_folder)
 		open_log();
@@ -113,7 +124,7 @@ static int serve_system(const char *user_name)
 		ll_err_set(&err, rc, "LOADLINE_SIM_DIR: %s", strerror(-rc));
 	config.listen_fd = ll_system_socket_passed();
 	if (!rc && config.listen_fd < 0)
-		rc = make_socket(&config, user_name, sim_folder, &err);
+		rc = make_socket(&config, words->user, sim_folder, &err);
 	if (!rc)
 		rc = ll_server_run(&config, &err);
 	if (rc)
@@ -121,13 +132,28 @@ static int serve_system(const char *user_name)
 	return ll_err_exit_code(rc);
 }
 
+/* Returns false if there are other words. */
+static bool read_system_words(char **argv, struct system_words *ret_words)
+{
+	*ret_words = (struct system_words){NULL, NULL};
+	for (; *argv; argv += 2) {
+		const char **value = strcmp(*argv, "--user") == 0     ? &ret_words->user
+				     : strcmp(*argv, "--config") == 0 ? &ret_words->config
+								      : NULL;
+		if (!value || *value || !argv[1])
+			return false;
+		*value = argv[1];
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	bool is_system = argc > 1 && strcmp(argv[1], "--system") == 0;
-	if (is_system && argc == 2)
-		return serve_system(NULL);
-	if (is_system && argc == 4 && strcmp(argv[2], "--user") == 0)
-		return serve_system(argv[3]);
+	struct system_words words;
+	if (argc > 1 && strcmp(argv[1], "--system") == 0 && read_system_words(argv + 2, &words))
+		return serve_system(&words);
+	if (argc == 3 && strcmp(argv[1], "--lookup") == 0)
+		return ll_identity_print(argv[2]);
 	if (argc == SERVE_WORDS && strcmp(argv[1], "--serve") == 0)
 		return run_server(argv);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {

@@ -71,7 +71,7 @@ static int check_all(const struct ll_server *server, const struct ll_job *job, u
 	return rc;
 }
 
-static void merge_limits(struct ll_limits *limits, const struct ll_message_set *set)
+void ll_promises_merge(struct ll_limits *limits, const struct ll_message_set *set)
 {
 	if (set->fields & LL_SET_MEMORY)
 		limits->memory_bytes = set->limits.memory_bytes;
@@ -94,7 +94,7 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 {
 	struct ll_limits limits = job->facts.limits;
 	struct ll_job_claims *claims = job->claims;
-	merge_limits(&limits, set);
+	ll_promises_merge(&limits, set);
 	bool is_checked = set->fields & LL_SET_REQUEST && !(set->fields & LL_SET_OVERCOMMIT);
 	int rc = is_checked ? check_all(server, job, limits.request_bytes, ret_reason) : 0;
 	if (rc)

@@ -16,6 +16,9 @@ struct ll_server;
 int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct ll_message_bind *bind,
 		     char ret_reason[LL_REASON_SIZE]);
 
+/* Puts the limits that the message sets in place of those in limits. */
+void ll_promises_merge(struct ll_limits *limits, const struct ll_message_set *set);
+
 /* Changes limits. -EDQUOT: no limit is changed. */
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
 		    char ret_reason[LL_REASON_SIZE]);

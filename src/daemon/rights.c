@@ -1,7 +1,10 @@
 #include "daemon/rights.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/resource.h>
 
+#include "base/log.h"
 #include "daemon/connection.h"
 #include "daemon/server.h"
 
@@ -23,30 +26,167 @@ bool ll_rights_have_room(const struct ll_server *server, uint32_t uid)
 	return used < limit.rlim_cur / 2;
 }
 
-static bool is_over_user(const struct ll_connection *connection, uint32_t uid)
+/* ---- who may change what ---- */
+
+static const struct ll_config_policy *policy_of(const struct ll_connection *connection)
 {
-	return !connection->server->is_system || connection->uid == 0 || connection->uid == uid;
+	return ll_department_policy(&connection->server->department);
+}
+
+static bool is_own(const struct ll_connection *connection, uint32_t uid)
+{
+	return !connection->server->is_system || connection->uid == uid;
 }
 
 bool ll_rights_over(const struct ll_connection *connection, const struct ll_job *job)
 {
-	return is_over_user(connection, job->facts.uid);
+	return is_own(connection, job->facts.uid) ||
+	       ll_department_is_admin(&connection->server->department, connection->uid);
+}
+
+bool ll_rights_to_move(const struct ll_connection *connection, const struct ll_job *job)
+{
+	return ll_rights_over(connection, job) ||
+	       ll_department_is_operator(&connection->server->department, connection->uid);
+}
+
+void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb)
+{
+	const struct ll_department *department = &connection->server->department;
+	if (is_own(connection, job->facts.uid) || !policy_of(connection))
+		return;
+	const struct ll_identity *identity = ll_identities_find(&department->identities, connection->uid, NULL);
+	const char *right = connection->uid == 0                                  ? "as root"
+			    : ll_department_is_admin(department, connection->uid) ? "as an admin"
+										  : "as an operator";
+	ll_warn("user %s (uid %" PRIu32 "), %s, %s job %" PRIu64 " (%s) of user %" PRIu32 ", tenant %s",
+		identity ? ll_identity_name(identity) : "?", connection->uid, right, verb, job->number,
+		job->facts.command, job->facts.uid, job->department_tenant);
+}
+
+/* ---- who sees what ---- */
+
+/* Sees all rows whole. */
+static bool sees_all(const struct ll_connection *connection)
+{
+	return !connection->server->is_system ||
+	       ll_department_is_operator(&connection->server->department, connection->uid);
+}
+
+bool ll_rights_see_others(const struct ll_connection *connection)
+{
+	const struct ll_config_policy *policy = policy_of(connection);
+	return !policy || policy->visibility.others != LL_CONFIG_SEE_NOTHING || sees_all(connection);
+}
+
+static const struct ll_job *job_of(const struct ll_connection *connection, uint64_t number)
+{
+	const struct ll_job *job = ll_books_after(&connection->server->books, number - 1);
+	return job && job->number == number ? job : NULL;
+}
+
+static bool sees_command(const struct ll_connection *connection, const struct ll_job *job)
+{
+	const struct ll_department *department = &connection->server->department;
+	const struct ll_config_policy *policy = policy_of(connection);
+	if (!policy || policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
+		return true;
+	const struct ll_config_tenant *tenant =
+	    job->department_tenant[0] ? ll_department_find(department, job->department_tenant) : NULL;
+	return policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && tenant &&
+	       ll_department_has(department, &tenant->members, connection->uid);
 }
 
 /* Hides from other users which programs a user runs, and beside which programs they run. */
-static void trim_card(const struct ll_connection *connection, struct ll_message_card_row *row)
+static void trim_card(const struct ll_connection *connection, const struct ll_job *job, struct ll_message_card_row *row)
 {
-	const struct ll_job *job = ll_books_after(&connection->server->books, row->job_number - 1);
-	if (!job || job->number != row->job_number || !is_over_user(connection, job->facts.uid))
-		row->program = row->others = row->company_ns = row->company_launches = 0;
+	const struct ll_config_policy *policy = policy_of(connection);
+	if (policy && policy->visibility.others == LL_CONFIG_SEE_ALL && sees_command(connection, job))
+		return;
+	row->program = row->others = row->company_ns = row->company_launches = 0;
 }
 
-void ll_rights_trim(const struct ll_connection *connection, union ll_message *row)
+/* Without --tenant the name of a job is made of its command. */
+static void hide_command(struct ll_job_facts *facts, uint64_t number)
 {
+	char name[LL_NAME_SIZE];
+	ll_message_text_set(facts->command, sizeof facts->command, "");
+	ll_message_text_set(facts->cgroup, sizeof facts->cgroup, "");
+	snprintf(name, sizeof name, "job-%" PRIu64, number);
+	if (!(facts->flags & LL_JOB_NAMED))
+		ll_message_text_set(facts->tenant, sizeof facts->tenant, name);
+}
+
+static void trim_job(const struct ll_connection *connection, const struct ll_job *job, struct ll_message_job_row *row)
+{
+	row->job.token[0] = row->number;
+	row->job.token[1] = 0;
+	if (!sees_command(connection, job))
+		hide_command(&row->job, row->number);
+}
+
+/* The name of an unnamed tenant is that of its one job. */
+static void trim_tenant(const struct ll_connection *connection, struct ll_message_tenant_row *row)
+{
+	for (const struct ll_job *job = connection->server->books.jobs; job; job = job->next) {
+		if (job->tenant->number != row->number || job->tenant->is_named || sees_command(connection, job))
+			continue;
+		snprintf(row->name, sizeof row->name, "job-%" PRIu64, job->number);
+	}
+}
+
+static uint64_t job_number_of(const union ll_message *row)
+{
+	switch (row->header.kind) {
+	case LL_MESSAGE_JOB_ROW:
+		return row->job_row.number;
+	case LL_MESSAGE_PROCESS_ROW:
+		return row->process_row.job_number;
+	case LL_MESSAGE_CARD_ROW:
+		return row->card_row.job_number;
+	case LL_MESSAGE_CLAIM_ROW:
+		return row->claim_row.job_number;
+	default:
+		return 0;
+	}
+}
+
+static bool hide(struct ll_connection *connection, const union ll_message *row)
+{
+	connection->listing.jobs -= row->header.kind == LL_MESSAGE_JOB_ROW;
+	connection->listing.processes -= row->header.kind == LL_MESSAGE_PROCESS_ROW;
+	connection->listing.tenants -= row->header.kind == LL_MESSAGE_TENANT_ROW;
+	return false;
+}
+
+static bool trim_row_of_job(struct ll_connection *connection, const struct ll_job *job, union ll_message *row)
+{
+	if (!ll_rights_see_others(connection))
+		return hide(connection, row);
 	if (row->header.kind == LL_MESSAGE_CARD_ROW)
-		trim_card(connection, &row->card_row);
-	if (row->header.kind != LL_MESSAGE_JOB_ROW || is_over_user(connection, row->job_row.job.uid))
-		return;
-	row->job_row.job.token[0] = row->job_row.number;
-	row->job_row.job.token[1] = 0;
+		trim_card(connection, job, &row->card_row);
+	else if (row->header.kind == LL_MESSAGE_JOB_ROW)
+		trim_job(connection, job, &row->job_row);
+	else if (row->header.kind == LL_MESSAGE_CLAIM_ROW && !sees_command(connection, job))
+		ll_message_text_set(row->claim_row.note, sizeof row->claim_row.note, "");
+	return true;
+}
+
+bool ll_rights_trim(struct ll_connection *connection, union ll_message *row)
+{
+	if (sees_all(connection))
+		return true;
+	if (row->header.kind == LL_MESSAGE_TENANT_ROW) {
+		if (is_own(connection, row->tenant_row.uid))
+			return true;
+		if (!ll_rights_see_others(connection))
+			return hide(connection, row);
+		trim_tenant(connection, &row->tenant_row);
+		return true;
+	}
+	uint64_t number = job_number_of(row);
+	const struct ll_job *job = number ? job_of(connection, number) : NULL;
+	if (number && !job)
+		return hide(connection, row);
+	return !job || is_own(connection, job->facts.uid) || trim_row_of_job(connection, job, row);
 }

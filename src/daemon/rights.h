@@ -3,7 +3,8 @@
  *
  * A user's daemon serves its user. A process of another uid may only request a slot of a job whose token it knows
  * (connection.is_foreign). The system's daemon serves every uid. Each user may register jobs, and sees the rows of all
- * jobs. A user may change only the own jobs; root may change all.
+ * jobs. A user may change only the own jobs; root may change all. A configuration (department.h) names admins, who may
+ * what root may, and operators, and says what users see of others.
  */
 #ifndef LOADLINE_DAEMON_RIGHTS_H
 #define LOADLINE_DAEMON_RIGHTS_H
@@ -24,8 +25,18 @@ bool ll_rights_have_room(const struct ll_server *server, uint32_t uid);
 /* Whether the other side may change the job. */
 bool ll_rights_over(const struct ll_connection *connection, const struct ll_job *job);
 
+/* Whether it may evict, suspend and resume the job: operators may too. */
+bool ll_rights_to_move(const struct ll_connection *connection, const struct ll_job *job);
+
+/* Logs that the other side does something to another user's job, and by which right. verb: "evicts". */
+void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb);
+
+/* Whether the other side sees anything of other users' jobs. */
+bool ll_rights_see_others(const struct ll_connection *connection);
+
 /* Removes from a row what another user must not know. The token of a job is secret, because a process that knows it
- * belongs to the job. The row gets the job's number in its place. */
-void ll_rights_trim(const struct ll_connection *connection, union ll_message *row);
+ * belongs to the job. The row gets the job's number in its place. `visibility` of the configuration says what else is
+ * hidden. Returns false if the whole row is: it is not sent, and LIST_END does not count it. */
+bool ll_rights_trim(struct ll_connection *connection, union ll_message *row);
 
 #endif

@@ -14,9 +14,11 @@
 #include "base/process_id.h"
 #include "daemon/connection.h"
 #include "daemon/memory.h"
+#include "daemon/reload.h"
 #include "daemon/rights.h"
 #include "daemon/store.h"
 #include "daemon/users.h"
+#include "daemon/weights.h"
 
 enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, IDLE_EXIT_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
 
@@ -126,8 +128,9 @@ static void on_tick(uv_timer_t *timer)
 	bool is_hello_due = ll_connections_tick(server);
 	bool is_user_lost = ll_users_tick(server);
 	bool has_company = ll_cards_note_company(&server->cards, ll_now_ns());
+	bool has_weights = server->department.config.root && ll_weights_settle(server);
 	server->wants_tick =
-	    is_keeper_lost || is_hello_due || is_user_lost || has_company || server->is_listener_paused;
+	    is_keeper_lost || is_hello_due || is_user_lost || has_company || has_weights || server->is_listener_paused;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);
@@ -162,6 +165,9 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->connections = server->connection_count;
 	welcome->bad_messages = server->bad_messages;
 	welcome->last_job = server->books.last_job;
+	welcome->policy_since_s = (uint64_t)server->department.since_s;
+	welcome->policy_refused_s = (uint64_t)server->department.refused_s;
+	ll_message_text_set(welcome->policy_fault, sizeof welcome->policy_fault, server->department.fault);
 }
 
 /* ---- start and end ---- */
@@ -174,6 +180,11 @@ static int check_listener(int fd)
 		return -errno;
 	/* After a second listen(), clients see the credentials of this process. */
 	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+static void on_identity(void *data, uint32_t uid, enum ll_identity_news news)
+{
+	ll_connections_resume(data, uid, news);
 }
 
 static int init_server(struct ll_server *server, const struct ll_server_config *config)
@@ -196,6 +207,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	uv_timer_init(&server->loop, &server->idle_exit);
 	uv_timer_init(&server->loop, &server->tick);
 	uv_timer_init(&server->loop, &server->room);
+	ll_identities_init(&server->department.identities, &server->loop, NULL, on_identity, server);
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_memory_init(server);
 	if (!rc)
@@ -222,12 +234,15 @@ static void fini_server(struct ll_server *server)
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
 	ll_residency_fini(server);
+	ll_identities_fini(&server->department.identities);
+	ll_reload_stop(server);
 	uv_close((uv_handle_t *)&server->listener, NULL);
 	uv_close((uv_handle_t *)&server->idle_exit, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);
 	uv_close((uv_handle_t *)&server->room, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
+	ll_reload_fini(server);
 	if (server->reserve_fd >= 0)
 		close(server->reserve_fd);
 }
@@ -241,6 +256,11 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	rc = init_server(&server, config);
 	if (rc)
 		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
+	rc = config->has_policy ? ll_reload_init(&server, config->policy_path, err) : 0;
+	if (rc) {
+		fini_server(&server);
+		return rc;
+	}
 	if (server.is_system) {
 		ll_store_restore(&server);
 		ll_store_say_ready(&server);

@@ -13,6 +13,7 @@
 
 #include "daemon/books.h"
 #include "daemon/cards.h"
+#include "daemon/department.h"
 #include "daemon/residency.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
@@ -47,7 +48,9 @@ struct ll_server {
 	bool is_system; /* serves all users (rights.h), until it is stopped */
 	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
-	uv_timer_t room; /* checks whether the system's daemon serves */
+	uv_timer_t room;                 /* checks whether the system's daemon serves */
+	struct ll_department department; /* of the system's daemon */
+	struct ll_reload *reload;        /* reload.h; NULL: no reading of the configuration is possible */
 };
 
 struct ll_server_config {
@@ -57,10 +60,14 @@ struct ll_server_config {
 	struct ll_programs programs;  /* unused by the system's daemon, which starts no programs */
 	struct ll_place system_place; /* of a user's daemon: see struct ll_server */
 	bool is_system;
+	bool has_policy;         /* the system's daemon reads a configuration */
+	const char *policy_path; /* as ll_department_load has it */
 };
 
 /* Serves until nobody has needed it for 2 s, until it has handed over to a newer version, or until the system's daemon
- * serves. The system's daemon serves until it is stopped. */
+ * serves. The system's daemon serves until it is stopped. -EINVAL: the configuration has faults, and nothing was
+ * served.
+ */
 int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
 
 /* ---- between the files of this folder ---- */
@@ -73,6 +80,10 @@ void ll_connection_close(struct ll_connection *connection);
 
 /* Closes connections that have been silent for too long. Returns whether there are any that may become so. */
 bool ll_connections_tick(struct ll_server *server);
+
+/* Reads the connections of the user that waited for a lookup of the user's groups. A command waits no longer than until
+ * the lookup is slow: it is answered as somebody who is in no group. */
+void ll_connections_resume(struct ll_server *server, uint32_t uid, enum ll_identity_news news);
 
 /* Something has changed: starts or stops idle_exit and the tick. */
 void ll_server_look(struct ll_server *server);

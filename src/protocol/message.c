@@ -55,7 +55,8 @@ static bool is_hello_valid(const union ll_message *message)
 static bool is_welcome_valid(const union ll_message *message)
 {
 	const struct ll_message_welcome *welcome = &message->welcome;
-	return welcome->protocol && ll_message_text_is_valid(welcome->version_text, sizeof welcome->version_text);
+	return welcome->protocol && ll_message_text_is_valid(welcome->version_text, sizeof welcome->version_text) &&
+	       ll_message_text_is_valid(welcome->policy_fault, sizeof welcome->policy_fault);
 }
 
 static bool is_refused_valid(const union ll_message *message)
@@ -79,9 +80,16 @@ static bool is_job_valid(const union ll_message *message)
 	       ll_message_text_is_valid(message->job.program_name, sizeof message->job.program_name);
 }
 
+static bool is_accepted_valid(const union ll_message *message)
+{
+	return ll_limits_are_valid(&message->accepted.limits) &&
+	       ll_message_text_is_valid(message->accepted.tenant, sizeof message->accepted.tenant);
+}
+
 static bool is_job_row_valid(const union ll_message *message)
 {
-	return message->job_row.number && are_facts_valid(&message->job_row.job);
+	return message->job_row.number && are_facts_valid(&message->job_row.job) &&
+	       ll_message_text_is_valid(message->job_row.tenant, sizeof message->job_row.tenant);
 }
 
 static bool is_tenant_row_valid(const union ll_message *message)
@@ -190,6 +198,18 @@ static bool is_decision_job_valid(const union ll_message *message)
 	       isfinite(job->open_s) && ll_message_text_is_valid(job->tenant, sizeof job->tenant);
 }
 
+static bool is_policy_tenant_valid(const union ll_message *message)
+{
+	return ll_message_text_is_valid(message->policy_tenant.name, sizeof message->policy_tenant.name);
+}
+
+static bool is_policy_part_valid(const union ll_message *message)
+{
+	const struct ll_message_policy_part *part = &message->policy_part;
+	return ll_message_text_is_valid(part->tenant, sizeof part->tenant) &&
+	       ll_message_text_is_valid(part->group, sizeof part->group);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -211,10 +231,10 @@ static const struct kind kinds[] = {
     [LL_MESSAGE_WELCOME] = {104, sizeof(struct ll_message_welcome), is_welcome_valid},
     KIND(REFUSED, refused, is_refused_valid),
     [LL_MESSAGE_JOB] = {480, sizeof(struct ll_message_job), is_job_valid},
-    KIND(ACCEPTED, accepted, is_anything_valid),
+    [LL_MESSAGE_ACCEPTED] = {16, sizeof(struct ll_message_accepted), is_accepted_valid},
     KIND(JOB_ENDED, job_ended, is_anything_valid),
     KIND(LIST, plain, is_anything_valid),
-    KIND(JOB_ROW, job_row, is_job_row_valid),
+    [LL_MESSAGE_JOB_ROW] = {504, sizeof(struct ll_message_job_row), is_job_row_valid},
     KIND(PROCESS_ROW, process_row, is_anything_valid),
     KIND(TENANT_ROW, tenant_row, is_tenant_row_valid),
     KIND(LIST_END, list_end, is_anything_valid),
@@ -262,6 +282,10 @@ static const struct kind kinds[] = {
     [LL_MESSAGE_DECISION] = {64, sizeof(struct ll_message_decision), is_decision_valid},
     [LL_MESSAGE_DECISION_JOB] = {152, sizeof(struct ll_message_decision_job), is_decision_job_valid},
     KIND(DECISIONS_END, plain, is_anything_valid),
+    KIND(POLICY, plain, is_anything_valid),
+    KIND(POLICY_TENANT, policy_tenant, is_policy_tenant_valid),
+    KIND(POLICY_PART, policy_part, is_policy_part_valid),
+    KIND(POLICY_END, plain, is_anything_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -273,7 +297,8 @@ _Static_assert(offsetof(struct ll_message_decision, part) == 64, "the sizes of v
 _Static_assert(offsetof(struct ll_message_decision_job, held_launches) == 152, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job, program) == 480, "the sizes of version 1");
-_Static_assert(sizeof(struct ll_message_job_row) == 504, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_accepted, limits) == 16, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_job_row, tenant) == 504, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");
 _Static_assert(sizeof(union ll_message) <= LL_MESSAGE_MAX, "a packet holds it");
 

@@ -25,6 +25,8 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
+#include "protocol/message_header.h"
+#include "protocol/message_policy.h"
 #include "protocol/program.h"
 #include "protocol/words.h"
 
@@ -127,6 +129,14 @@ enum ll_message_kind {
 	LL_MESSAGE_DECISION = 53,
 	LL_MESSAGE_DECISION_JOB = 54,
 	LL_MESSAGE_DECISIONS_END = 55,
+	/* What the other side may have by the configuration that the system's loadlined has in force
+	 * (daemon/department.h). A command sends POLICY. Reply: for each tenant of its user POLICY_TENANT, followed by
+	 * a POLICY_PART for each group of cards in which the tenant has a guarantee or a limit; POLICY_END. Admins and
+	 * operators get all tenants */
+	LL_MESSAGE_POLICY = 56,
+	LL_MESSAGE_POLICY_TENANT = 57,
+	LL_MESSAGE_POLICY_PART = 58,
+	LL_MESSAGE_POLICY_END = 59,
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
@@ -144,22 +154,6 @@ enum ll_job_flag {
 	LL_JOB_NAMED = 1,        /* the user named the tenant; jobs of the same name are one tenant */
 	LL_JOB_UNRESPONSIVE = 2, /* its monitor lives, and has had no connection for 5 s */
 	LL_JOB_UNWATCHED = 4,    /* it has no monitor */
-};
-
-enum {
-	LL_VERSION_SIZE = 32,
-	LL_NAME_SIZE = 64,
-	LL_COMMAND_SIZE = 64,
-	LL_CGROUP_SIZE = 256,
-	LL_REASON_SIZE = 120,
-	LL_CARD_UUID_SIZE = 96,
-	LL_MOVE_REASON_SIZE = 160
-};
-
-struct ll_message_header {
-	uint16_t kind;
-	uint16_t size;   /* bytes of the whole message */
-	uint32_t serial; /* of a request; its replies repeat it */
 };
 
 struct ll_message_hello {
@@ -182,6 +176,11 @@ struct ll_message_welcome {
 	uint32_t jobs, tenants, connections, reserved;
 	uint64_t bad_messages; /* connections that the daemon closed because of malformed messages */
 	uint64_t last_job;     /* the highest number that it has given to a job; 0: none yet */
+	/* The configuration of the system's daemon, in seconds since 1970. policy_since_s: when it came into force; 0:
+	 * none is in force. policy_refused_s: since when the files on the disk are not what is in force; 0: they are.
+	 * policy_fault: the first fault of those files */
+	uint64_t policy_since_s, policy_refused_s;
+	char policy_fault[LL_POLICY_FAULT_SIZE];
 };
 
 struct ll_message_refused {
@@ -210,11 +209,16 @@ struct ll_message_job {
 	struct ll_job_facts job;
 	uint64_t program; /* program.h; 0: the job's orders have it, or it is unknown */
 	char program_name[LL_PROGRAM_NAME_SIZE];
+	uint64_t said; /* enum ll_set_field, enum ll_said: the limits that the user gave. The others may get defaults */
 };
 
 struct ll_message_accepted {
 	struct ll_message_header header;
 	uint64_t number; /* of the job; this daemon gave it */
+	/* Reply to JOB and BIND. tenant: the configured tenant of the job; empty: no configuration is in force, and
+	 * limits are those of the request */
+	struct ll_limits limits;
+	char tenant[LL_NAME_SIZE];
 };
 
 struct ll_message_job_ended {
@@ -232,6 +236,7 @@ struct ll_message_job_row {
 	struct ll_job_facts job; /* pid and uid are as the daemon sees them */
 	uint32_t monitor_pid;    /* as the daemon sees it; 0: none */
 	uint32_t processes;
+	char tenant[LL_NAME_SIZE]; /* the configured tenant; empty: no configuration is in force */
 };
 
 /* LL_PROCESS_USER: the process uses a card. A process with both roles has two rows. */
@@ -317,6 +322,9 @@ struct ll_message_set {
 	uint64_t fields;     /* enum ll_set_field: the limits to change */
 	struct ll_limits limits;
 };
+
+/* Beside enum ll_set_field, in struct ll_message_job. */
+enum ll_said { LL_SAID_EVICTABLE = 256 };
 
 struct ll_message_checkpoint {
 	struct ll_message_header header;
@@ -532,6 +540,8 @@ union ll_message {
 	struct ll_message_decisions_state decisions_state;
 	struct ll_message_decision decision;
 	struct ll_message_decision_job decision_job;
+	struct ll_message_policy_tenant policy_tenant;
+	struct ll_message_policy_part policy_part;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

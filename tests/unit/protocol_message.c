@@ -89,9 +89,18 @@ TEST(a_longer_message_is_taken_as_far_as_it_is_known)
 /* Of the first version of the kind. */
 static size_t first_size(const union ll_message *message)
 {
-	return message->header.kind == LL_MESSAGE_WELCOME ? offsetof(struct ll_message_welcome, last_job)
-	       : message->header.kind == LL_MESSAGE_JOB   ? offsetof(struct ll_message_job, program)
-							  : message->header.size;
+	switch (message->header.kind) {
+	case LL_MESSAGE_WELCOME:
+		return offsetof(struct ll_message_welcome, last_job);
+	case LL_MESSAGE_JOB:
+		return offsetof(struct ll_message_job, program);
+	case LL_MESSAGE_ACCEPTED:
+		return offsetof(struct ll_message_accepted, limits);
+	case LL_MESSAGE_JOB_ROW:
+		return offsetof(struct ll_message_job_row, tenant);
+	default:
+		return message->header.size;
+	}
 }
 
 TEST(what_an_older_version_does_not_say_is_zero)
@@ -136,7 +145,7 @@ TEST(what_is_cut_or_says_another_length_is_refused)
 
 TEST(a_kind_that_is_not_known_is_told_apart_from_garbage)
 {
-	static const uint16_t unknown[] = {0, LL_MESSAGE_DECISIONS_END + 1, 1000, UINT16_MAX};
+	static const uint16_t unknown[] = {0, 900, 1000, UINT16_MAX};
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
 		struct ll_message_header header = {.kind = unknown[i], .size = sizeof header, .serial = 9};
 		union ll_message decoded;

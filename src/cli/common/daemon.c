@@ -80,6 +80,8 @@ static int connect_and_ask(struct ll_daemon_view *view)
 	view->pid = client.pid;
 	view->foreign_uid = client.its_uid;
 	view->welcome = client.welcome;
+	if (!rc)
+		rc = ll_client_policy(&client, &view->policy, ll_now_ns() + ANSWER_NS, NULL);
 	if (rc == -EPERM)
 		view->answer = LL_DAEMON_FOREIGN;
 	ll_client_close(&client);
@@ -116,6 +118,7 @@ void ll_daemon_view_init(struct ll_daemon_view *view, const char *sim_folder)
 void ll_daemon_view_fini(struct ll_daemon_view *view)
 {
 	ll_list_fini(&view->list);
+	ll_policy_fini(&view->policy);
 }
 
 /* pid: as the socket tells it here. welcome: as it is where loadlined lives. */

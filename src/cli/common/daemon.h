@@ -15,6 +15,7 @@
 #include "protocol/client.h"
 #include "protocol/message.h"
 #include "protocol/place.h"
+#include "protocol/policy.h"
 #include "protocol/start.h"
 
 struct ll_err;
@@ -43,6 +44,7 @@ struct ll_daemon_view {
 	pid_t pid;         /* of who serves, as seen from here; 0: not seen */
 	struct ll_message_welcome welcome;
 	struct ll_list list; /* empty unless LL_DAEMON_SERVES */
+	struct ll_policy policy; /* what this user may have by the configuration; empty: none is in force */
 };
 
 /* Asks loadlined, and waits at most a second for its answer. Does not start it. sim_folder: of the simulated world;

@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "cli/common/daemon.h"
+#include "cli/common/policy.h"
 #include "cli/common/user.h"
 #include "cli/doctor/doctor.h"
 
@@ -160,6 +161,21 @@ static void say_repairs(struct ll_doctor *doctor, const struct ll_daemon_view *v
 			      job->job.tenant, (unsigned long long)row->repairs);
 }
 
+static void say_policy(struct ll_doctor *doctor, const struct ll_message_welcome *welcome)
+{
+	static const char policy_check[] = "configuration";
+	char since[LL_MOMENT_SIZE];
+	if (welcome->policy_refused_s) {
+		ll_policy_moment(welcome->policy_refused_s, since);
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, policy_check,
+			      N_("`loadline config check` names all faults; after that: systemctl reload loadlined"),
+			      "what is on the disk is not in force since %s: %s", since, welcome->policy_fault);
+	} else if (welcome->policy_since_s) {
+		ll_policy_moment(welcome->policy_since_s, since);
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, policy_check, NULL, "in force since %s", since);
+	}
+}
+
 static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *view)
 {
 	char cgroup[LL_CGROUP_SIZE] = "/";
@@ -185,6 +201,7 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 			      is_system ? N_("restart it: systemctl restart loadlined")
 					: N_("the next `loadline run` replaces it"),
 			      "it is of version %s, older than this one, %s", welcome->version_text, LOADLINE_VERSION);
+	say_policy(doctor, welcome);
 	for (size_t i = 0; i < view->list.card_count; i++)
 		say_repairs(doctor, view, &view->list.cards[i]);
 	if (welcome->bad_messages)

@@ -1,8 +1,10 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "cli/common/json_line.h"
+#include "cli/common/policy.h"
 #include "cli/limits/limits.h"
 #include "cli/status/jobs.h"
 
@@ -19,11 +21,95 @@ static json_t *bytes_or_null(uint64_t bytes)
 	return bytes != LL_MEMORY_UNKNOWN ? json_integer((json_int_t)bytes) : json_null();
 }
 
+/* ---- what the configuration says of the user ---- */
+
+static json_t *amount_or_null(char kind, uint64_t amount)
+{
+	if (amount == UINT64_MAX)
+		return json_null();
+	return kind == 'c' ? ll_json_real((double)amount / 10, 1) : json_integer((json_int_t)amount);
+}
+
+enum amount { ALLOWED, USED, LEFT };
+
+static json_t *amounts_object(const struct ll_message_policy_tenant *row, enum amount which)
+{
+	static const char *const names[] = {"jobs", "memory_bytes", "compute_percent", "whole_cards"};
+	struct ll_policy_amount amounts[LL_POLICY_AMOUNTS];
+	json_t *object = json_object();
+	ll_policy_user_amounts(row, amounts);
+	for (size_t i = 0; object && i < LL_POLICY_AMOUNTS; i++) {
+		const struct ll_policy_amount *amount = &amounts[i];
+		uint64_t value = which == USED      ? amount->used
+				 : which == ALLOWED ? amount->limit
+						    : ll_policy_left(amount);
+		json_object_set_new(object, names[i], amount_or_null(amount->kind, value));
+	}
+	return object;
+}
+
+static json_t *part_amounts(uint64_t cards, uint64_t memory_bytes, uint64_t compute_permille)
+{
+	return json_pack("{s:o, s:o, s:o}", "cards", amount_or_null('n', cards), "memory_bytes",
+			 amount_or_null('m', memory_bytes), "compute_percent", amount_or_null('c', compute_permille));
+}
+
+static json_t *parts_array(const struct ll_policy *policy, const char *tenant)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; array && i < policy->part_count; i++) {
+		const struct ll_message_policy_part *part = &policy->parts[i];
+		if (strcmp(part->tenant, tenant) != 0)
+			continue;
+		json_t *used = part->is_known ? part_amounts(part->used_cards, part->used_memory_bytes,
+							     part->used_compute_permille)
+					      : json_null();
+		json_array_append_new(
+		    array,
+		    json_pack("{s:o, s:o, s:o, s:o}", "of", ll_json_text(part->group), "guarantee",
+			      part_amounts(part->guaranteed_cards, part->guaranteed_memory_bytes,
+					   part->guaranteed_compute_permille),
+			      "limit",
+			      part_amounts(part->limit_cards, part->limit_memory_bytes, part->limit_compute_permille),
+			      "used", used));
+	}
+	return array;
+}
+
+static json_t *classes_array(uint32_t classes)
+{
+	json_t *array = json_array();
+	for (uint32_t class = 0; array && class <= LL_LIMIT_CLASS_LOW; class ++) {
+		if (classes & 1U << class)
+			json_array_append_new(array, json_string(ll_priority_name(ll_priority_of_class(class))));
+	}
+	return array;
+}
+
+static json_t *tenant_object(const struct ll_policy *policy, const struct ll_message_policy_tenant *row)
+{
+	return json_pack("{s:o, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "tenant", ll_json_text(row->name), "member",
+			 (row->flags & LL_POLICY_IS_MINE) != 0, "first", (row->flags & LL_POLICY_IS_FIRST) != 0,
+			 "weight", (json_int_t)row->weight, "classes", classes_array(row->classes), "limits",
+			 amounts_object(row, ALLOWED), "used", amounts_object(row, USED), "left",
+			 amounts_object(row, LEFT), "parts", parts_array(policy, row->name));
+}
+
+static json_t *user_limits(const struct ll_limits_view *view)
+{
+	const struct ll_policy *policy = &view->daemon.policy;
+	json_t *array = view->daemon.welcome.policy_since_s ? json_array() : json_null();
+	for (size_t i = 0; array && i < policy->tenant_count; i++)
+		json_array_append_new(array, tenant_object(policy, &policy->tenants[i]));
+	return array;
+}
+
 static json_t *user_object(const struct ll_limits_view *view)
 {
 	char id[ID_SIZE];
-	return json_pack("{s:o, s:i, s:n, s:o}", "user", ll_json_text(view->user), "uid", (int)view->uid, "user_limits",
-			 "inside_job", view->is_inside ? json_string(id_of(&view->jobs[0], id)) : json_null());
+	return json_pack("{s:o, s:i, s:o, s:o}", "user", ll_json_text(view->user), "uid", (int)view->uid, "user_limits",
+			 user_limits(view), "inside_job",
+			 view->is_inside ? json_string(id_of(&view->jobs[0], id)) : json_null());
 }
 
 static json_t *job_object(const struct ll_limits_job *job)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/translate.h"
+#include "cli/common/policy.h"
 #include "cli/hold/words.h"
 #include "cli/limits/limits.h"
 #include "cli/status/jobs.h"
@@ -100,6 +101,26 @@ static void add_job(struct ll_table *table, const struct ll_job_facts *facts)
 	ll_table_add(table, facts->command);
 }
 
+static void add_membership(struct ll_strbuf *text, const struct ll_limits_view *view)
+{
+	const struct ll_policy *policy = &view->daemon.policy;
+	bool has_one = false;
+	for (size_t i = 0; i < policy->tenant_count; i++) {
+		const struct ll_message_policy_tenant *row = &policy->tenants[i];
+		if (!(row->flags & LL_POLICY_IS_MINE))
+			continue;
+		if (!has_one)
+			ll_strbuf_addf(text, _("user %s: in the tenants "), view->user);
+		ll_strbuf_addf(text, "%s%s%s", has_one ? ", " : "", row->name,
+			       row->flags & LL_POLICY_IS_FIRST ? _(" (a job without --tenant is there)") : "");
+		has_one = true;
+	}
+	if (has_one)
+		ll_strbuf_addc(text, '\n');
+	else
+		ll_strbuf_addf(text, _("user %s: in no tenant of this machine\n"), view->user);
+}
+
 static void add_heading(struct ll_strbuf *text, const struct ll_limits_view *view)
 {
 	if (view->is_inside && view->jobs[0].is_as_begun)
@@ -107,12 +128,14 @@ static void add_heading(struct ll_strbuf *text, const struct ll_limits_view *vie
 		    text, _("this job, with the limits with which it began: loadlined does not tell those of now\n"));
 	else if (view->is_inside)
 		ll_strbuf_adds(text, _("this job, with its limits on each card\n"));
+	else if (view->daemon.welcome.policy_since_s)
+		add_membership(text, view);
 	else
-		ll_strbuf_addf(text,
-			       _("user %s: no limits of users are in force, since this version has none; each job has "
-				 "those of its "
-				 "`loadline run`, on each card\n"),
-			       view->user);
+		ll_strbuf_addf(
+		    text,
+		    _("user %s: no limits of users are in force, since this machine has no configuration; each "
+		      "job has those of its `loadline run`, on each card\n"),
+		    view->user);
 	if (!view->is_inside && !view->job_count && view->daemon.answer != LL_DAEMON_SILENT)
 		ll_strbuf_adds(text, _("no job of this user runs\n"));
 }
@@ -123,6 +146,102 @@ static void add_jobs(struct ll_strbuf *text, const struct ll_limits_view *view, 
 	ll_table_init(&table, columns_of_jobs, sizeof columns_of_jobs / sizeof *columns_of_jobs);
 	for (size_t i = 0; i < view->job_count; i++)
 		add_job(&table, &view->jobs[i].row->job);
+	end_table(text, &table, columns);
+}
+
+/* ---- what the configuration says of the user ---- */
+
+static const struct ll_table_column columns_of_tenants[] = {
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("amount")},
+    {.heading = N_("each user may have")},
+    {.heading = N_("you have")},
+    {.heading = N_("left")},
+};
+
+static const struct ll_table_column columns_of_parts[] = {
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("cards")},
+    {.heading = N_("amount")},
+    {.heading = N_("guaranteed")},
+    {.heading = N_("limit")},
+    {.heading = N_("asked for by all")},
+};
+
+static void add_amount(struct ll_table *table, char kind, uint64_t amount)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf cell = LL_STRBUF_INIT;
+	if (amount != UINT64_MAX)
+		ll_policy_add_amount(&cell, kind, amount);
+	ll_table_add(table, cell.length ? cell.buf : "");
+	table->cells.failed |= cell.failed;
+}
+
+static void add_tenant(struct ll_table *table, const struct ll_message_policy_tenant *row)
+{
+	struct ll_policy_amount amounts[LL_POLICY_AMOUNTS];
+	ll_policy_user_amounts(row, amounts);
+	for (size_t i = 0; i < LL_POLICY_AMOUNTS; i++) {
+		if (amounts[i].limit == UINT64_MAX && !amounts[i].used)
+			continue;
+		ll_table_add(table, row->name);
+		ll_table_add(table, _(amounts[i].name));
+		add_amount(table, amounts[i].kind, amounts[i].limit);
+		add_amount(table, amounts[i].kind, amounts[i].used);
+		add_amount(table, amounts[i].kind, ll_policy_left(&amounts[i]));
+	}
+}
+
+static void add_part(struct ll_table *table, const struct ll_message_policy_part *part)
+{
+	const struct {
+		const char *name;
+		char kind;
+		uint64_t guaranteed, limit, used;
+	} rows[] = {
+	    {N_("whole cards"), 'n', part->guaranteed_cards, part->limit_cards, part->used_cards},
+	    {N_("memory"), 'm', part->guaranteed_memory_bytes, part->limit_memory_bytes, part->used_memory_bytes},
+	    {N_("compute"), 'c', part->guaranteed_compute_permille, part->limit_compute_permille,
+	     part->used_compute_permille},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (rows[i].guaranteed == UINT64_MAX && rows[i].limit == UINT64_MAX)
+			continue;
+		ll_table_add(table, part->tenant);
+		ll_table_add(table, part->group);
+		ll_table_add(table, _(rows[i].name));
+		add_amount(table, rows[i].kind, rows[i].guaranteed);
+		add_amount(table, rows[i].kind, rows[i].limit);
+		add_amount(table, rows[i].kind, part->is_known ? rows[i].used : UINT64_MAX);
+	}
+}
+
+static void add_classes(struct ll_strbuf *text, const struct ll_message_policy_tenant *row)
+{
+	bool has_one = false;
+	ll_strbuf_addf(text, _("tenant %s: weight %" PRIu64 ", classes"), row->name, row->weight);
+	for (uint32_t class = 0; class <= LL_LIMIT_CLASS_LOW; class ++) {
+		if (!(row->classes & 1U << class))
+			continue;
+		ll_strbuf_addf(text, "%s%s", has_one ? ", " : " ", ll_priority_name(ll_priority_of_class(class)));
+		has_one = true;
+	}
+	ll_strbuf_addc(text, '\n');
+}
+
+static void add_policy(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
+{
+	const struct ll_policy *policy = &view->daemon.policy;
+	struct ll_table table;
+	for (size_t i = 0; i < policy->tenant_count; i++)
+		add_classes(text, &policy->tenants[i]);
+	ll_table_init(&table, columns_of_tenants, sizeof columns_of_tenants / sizeof *columns_of_tenants);
+	for (size_t i = 0; i < policy->tenant_count; i++)
+		add_tenant(&table, &policy->tenants[i]);
+	end_table(text, &table, columns);
+	ll_table_init(&table, columns_of_parts, sizeof columns_of_parts / sizeof *columns_of_parts);
+	for (size_t i = 0; i < policy->part_count; i++)
+		add_part(&table, &policy->parts[i]);
 	end_table(text, &table, columns);
 }
 
@@ -178,6 +297,8 @@ static void add_cards(struct ll_strbuf *text, const struct ll_limits_view *view,
 void ll_limits_add_text(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
 {
 	add_heading(text, view);
+	if (!view->is_inside)
+		add_policy(text, view, columns);
 	add_jobs(text, view, columns);
 	add_uses(text, view, columns);
 	add_cards(text, view, columns);

@@ -39,10 +39,23 @@ void ll_run_job_limits(const struct ll_run_settings *settings, struct ll_limits 
 	};
 }
 
+void ll_run_job_take_limits(struct ll_run_settings *settings, const struct ll_message_accepted *accepted)
+{
+	const struct ll_limits *limits = &accepted->limits;
+	if (!accepted->tenant[0])
+		return;
+	settings->memory_limit_bytes = limits->memory_bytes;
+	settings->memory_request_bytes = limits->request_bytes;
+	settings->compute_cap_permille = limits->compute_permille;
+	settings->priority = ll_priority_of_class(limits->priority);
+	settings->is_evictable = limits->flags & LL_LIMIT_EVICTABLE;
+}
+
 void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_message)
 {
 	const char *slash = strrchr(job->command, '/');
 	ll_message_init(ret_message, LL_MESSAGE_JOB);
+	ret_message->job.said = job->said;
 	struct ll_job_facts *facts = &ret_message->job.job;
 	facts->token[0] = job->settings->id;
 	if (getrandom(&facts->token[1], sizeof facts->token[1], 0) < 0)
@@ -61,7 +74,8 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 }
 
 /* Waits for what the monitor tells. */
-static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_err *err)
+static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_message_accepted *ret_accepted,
+			   struct ll_err *err)
 {
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
@@ -77,6 +91,7 @@ static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_err *
 				  ll_place_mark(job->place), job->place->name);
 	if (message.header.kind == LL_MESSAGE_REFUSED)
 		return ll_err_set(err, message.refused.code, "%s", message.refused.reason);
+	*ret_accepted = message.accepted;
 	return 0;
 }
 
@@ -111,7 +126,7 @@ static void close_both(const int ends[2])
 	close(ends[1]);
 }
 
-int ll_run_job_start(const struct ll_run_job *job, struct ll_err *err)
+int ll_run_job_start(const struct ll_run_job *job, struct ll_message_accepted *ret_accepted, struct ll_err *err)
 {
 	int report[2], lifeline[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
@@ -125,7 +140,7 @@ int ll_run_job_start(const struct ll_run_job *job, struct ll_err *err)
 	int rc = start_monitor(job, report, lifeline, err);
 	close(report[1]);
 	if (!rc)
-		rc = wait_for_report(job, report[0], err);
+		rc = wait_for_report(job, report[0], ret_accepted, err);
 	/* Also after a refusal: the monitor tries again. */
 	int kept = keep_lifeline(lifeline[1], rc ? NULL : err);
 	close(report[0]);

@@ -208,6 +208,15 @@ static int choose_cards(struct start *start, struct ll_err *err)
 	return rc;
 }
 
+/* The limits that the options gave. The configuration of the machine may have others for the rest. */
+static uint64_t find_said(const struct ll_run_args *args)
+{
+	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
+	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
+	       (args->class ? LL_SET_PRIORITY : 0U) | (args->slowdown ? LL_SET_SLOWDOWN : 0U) |
+	       (args->evictable ? LL_SAID_EVICTABLE : 0U);
+}
+
 /* Makes the command a job. */
 static int start_job(struct start *start, struct ll_err *err)
 {
@@ -217,12 +226,18 @@ static int start_job(struct start *start, struct ll_err *err)
 				 .path = start->path,
 				 .words = start->words,
 				 .is_named = start->args->tenant,
+				 .said = find_said(start->args),
 				 .place = &place};
+	struct ll_message_accepted accepted;
 	int rc = ll_place_find(ll_driver_sim_folder(start->driver), &place, err);
 	if (!rc)
-		rc = ll_run_job_start(&job, err);
-	if (!rc)
-		memcpy(start->settings.place, place.name, sizeof start->settings.place);
+		rc = ll_run_job_start(&job, &accepted, err);
+	if (rc)
+		return rc;
+	memcpy(start->settings.place, place.name, sizeof start->settings.place);
+	ll_run_job_take_limits(&start->settings, &accepted);
+	for (size_t i = 0; !rc && i < start->count; i++)
+		rc = ll_run_args_check_card(&start->settings, start->cards[i], err);
 	return rc;
 }
 
@@ -255,6 +270,8 @@ static int join_job(struct start *start, struct ll_err *err)
 	if (rc == -EDQUOT) {
 		ll_err_hint(&why, "--overcommit starts it nevertheless, and then no request on the card is certain");
 		ll_err_exit_with(&why, LL_EXIT_REFUSED);
+	} else if (rc == -EACCES) {
+		ll_err_hint(&why, "`loadline limits` tells what you may have");
 	} else if (rc && needs_governing(start)) {
 		ll_err_wrap(&why, "limits cannot be put in force");
 		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");

@@ -175,6 +175,10 @@ static int apply_limits(const struct set_args *args, const struct ll_limits *lim
 	int rc = ll_client_request(client, &message, NULL, 0, NULL, ll_now_ns() + LL_CLIENT_REPLY_NS, &why);
 	if (rc == -ESRCH || rc == -ENOENT)
 		ll_err_set(&why, -ESRCH, "set: the program ended meanwhile");
+	if (rc == -EACCES) {
+		ll_err_hint(&why, "`loadline limits` tells what you may have");
+		ll_err_exit_with(&why, LL_EXIT_REFUSED);
+	}
 	if (rc == -EDQUOT) {
 		if (target->card_count == 1)
 			ll_err_wrap(&why, "--mem-request: card %s", target->cards[0]->label);

@@ -6,6 +6,7 @@
 #include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
+#include "cli/common/policy.h"
 #include "cli/common/user.h"
 #include "cli/status/table.h"
 
@@ -75,6 +76,8 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 			       user, ll_place_mark(&view->place), view->place.name);
 	} else if (view->answer == LL_DAEMON_SERVES && ll_place_is_system(&view->place)) {
 		ll_strbuf_addf(text, _("loadlined: the system's, for all users (%s)\n"), view->place.name);
+		ll_policy_add_state(text, &view->welcome);
+		ll_policy_add_tenants(text, &view->policy);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
 		ll_strbuf_addf(text, _("loadlined: %s: jobs are not shown, nor their claims\n"), strerror(-view->code));
 	}
@@ -151,6 +154,12 @@ json_t *ll_status_limits_json(const struct ll_limits *limits)
 			 (limits->flags & LL_LIMIT_STRICT) != 0);
 }
 
+/* Empty: loadlined hides it from this user. */
+static json_t *text_or_null(const char *text)
+{
+	return text[0] ? ll_json_text(text) : json_null();
+}
+
 static json_t *job_object(const struct ll_daemon_view *view, const struct ll_message_job_row *row)
 {
 	char id[ID_SIZE], user[CELL_SIZE];
@@ -158,13 +167,15 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	bool is_local = ll_daemon_view_pids_are_ours(view);
 	write_id(job, id);
 	ll_user_name(job->uid, user, sizeof user);
-	return json_pack("{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:s, s:b, s:o, s:o, s:i, s:o}}", "job", "id", id,
-			 "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
-			 number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user",
-			 user, "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
-			 "state", state_name(job->state), "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0,
-			 "command", ll_json_text(job->command), "cgroup", ll_json_text(job->cgroup), "processes",
-			 (int)row->processes, "limits", ll_status_limits_json(&job->limits));
+	return json_pack("{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:s, s:b, s:o, s:o, s:i, s:o}}", "job", "id",
+			 id, "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local,
+			 "monitor_pid", number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid",
+			 (int)job->uid, "user", user, "tenant", ll_json_text(job->tenant), "tenant_is_named",
+			 (job->flags & LL_JOB_NAMED) != 0, "configured_tenant",
+			 row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "state", state_name(job->state),
+			 "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", text_or_null(job->command),
+			 "cgroup", text_or_null(job->cgroup), "processes", (int)row->processes, "limits",
+			 ll_status_limits_json(&job->limits));
 }
 
 /* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */

@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/translate.h"
@@ -78,7 +79,10 @@ void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 	ll_table_add(table, row->claim);
 	ll_table_add(table, row->pid);
 	ll_table_add(table, row->user);
-	ll_table_add(table, row->tenant);
+	bool has_other =
+	    row->configured_tenant && row->configured_tenant[0] && strcmp(row->configured_tenant, row->tenant) != 0;
+	snprintf(cell, sizeof cell, "%s: %s", has_other ? row->configured_tenant : "", row->tenant);
+	ll_table_add(table, has_other ? cell : row->tenant);
 	ll_table_add(table, row->state);
 	add_text(table, &last);
 	add_text(table, &age);
@@ -138,6 +142,7 @@ static void write_program(struct ll_status_row *row, const struct ll_status_card
 	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
 	char number[LL_STATUS_NUMBER_SIZE];
 	row->tenant = claim->tenant;
+	row->configured_tenant = claim->configured_tenant;
 	row->limit_bytes = claim->memory_limit_bytes;
 	row->seconds = (double)claim->gpu_time_ns / (double)LL_NS_PER_S;
 	row->has_last = true;

@@ -18,6 +18,7 @@ struct ll_status_row {
 	const char *host; /* NULL: the table is of one machine */
 	char claim[LL_STATUS_CELL_SIZE], pid[LL_STATUS_CELL_SIZE];
 	const char *user, *command, *tenant;
+	const char *configured_tenant; /* put before the tenant's name if that is another one; NULL: none */
 	char state[LL_STATUS_CELL_SIZE];
 	uint64_t age_ns; /* LL_AGE_UNKNOWN */
 	bool has_last;

@@ -1,0 +1,228 @@
+# A configuration in force: users who are in a tenant, what they may have, and what they see of others.
+load helper
+load jobs_helper
+
+FIRST=61234
+SECOND=61235
+STRANGER=61236
+
+# start_service: the system's loadlined with the configuration $T/conf/loadline.yaml, started by root; it runs as nobody.
+start_service() {
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	mkdir -p "$T/conf"
+	[ -e "$T/conf/loadline.yaml" ] || write_config
+	loadline --sim status >/dev/null # root makes the world's files
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 10 serves
+}
+
+serves() {
+	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
+}
+
+# write_config [LINE]...: lines are put at the end. Users without a name are known by their number.
+write_config() {
+	mkdir -p "$T/conf"
+	cat >"$T/conf/loadline.yaml" <<-END
+		version: 1
+		visibility: {others: ${others-user-and-share}, commands: ${commands-own}}
+		cards:
+		  - {name: parts, cards: "0", give: memory, by: auto}
+		tenants:
+		  - name: research
+		    members: {users: ["$FIRST"]}
+		    guarantee: [{of: parts, memory: 40G, compute: 60%}]
+		    weight: 2
+		    classes: [normal, low]
+		    each-user: {memory: ${memory-20G}, running: 2}
+		  - name: course
+		    members: {users: ["$FIRST", "$SECOND"]}
+		    classes: [low]
+		    each-user: {memory: 16G, compute: 25%, running: 1}
+		defaults: {memory: 16G, class: normal, evictable: true}
+	END
+	chmod 755 "$T/conf"
+	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
+}
+
+# as UID COMMAND...
+as() {
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# work_as UID NAME ARG...: of run; a job that works on card 0.
+work_as() {
+	local uid=$1 name=$2
+	shift 2
+	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
+		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
+	wait_for 20 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
+}
+
+# refuses UID STATUS TEXT ARG...: loadline ends so, and says the text.
+refuses() {
+	local uid=$1 expected=$2 text=$3
+	shift 3
+	run as "$uid" "$LOADLINE" --sim "$@"
+	echo "status $status: $output"
+	[ "$status" -eq "$expected" ] && [[ $output == *"$text"* ]]
+}
+
+# sees UID FILTER: true for the array of all lines of the user's status?
+sees() {
+	as "$1" "$LOADLINE" --sim status --json | jq -s -e "$2" >"$T/seen.out"
+}
+
+# told TEXT: in the log of the service?
+told() {
+	grep -qF -- "$1" "$T/world/loadlined.log"
+}
+
+@test "a job gets its user's tenant and the defaults, and its limits are the user's sums" {
+	start_service
+	work_as "$FIRST" one
+	sees "$FIRST" 'any(.[]; has("claim") and .configured_tenant == "research" and .memory_limit_bytes == 16 * 1073741824)'
+	as "$FIRST" "$LOADLINE" --sim limits --json >"$T/limits.out"
+	has limits 'select(.job) | .limits.class == "normal" and .limits.evictable and .limits.compute_cap_percent == null'
+	refuses "$FIRST" 125 "tenant research: memory: 8 GiB asked for, 20 GiB allowed for each user, 16 GiB in use" run --mem 8G -- true
+	work_as "$FIRST" two --mem 4G
+	refuses "$FIRST" 125 "tenant research: running: 2 jobs allowed for each user, 2 run" run --mem 1M --count-context=no -- true
+	refuses "$FIRST" 4 "tenant research: memory: 5 GiB asked for, 20 GiB allowed for each user, 16 GiB in use" set "$(claim_of two)" --mem 5G
+	as "$FIRST" "$LOADLINE" --sim set "$(claim_of one)" --mem 15G
+	as "$FIRST" "$LOADLINE" --sim set "$(claim_of two)" --mem 5G
+	stop one KILL
+	as "$FIRST" "$LOADLINE" --sim run --mem 15G -- true
+}
+
+claim_of() {
+	loadline --sim status --json | jq -r "select(has(\"claim\") and .pid == $(pid_of "$1")) | .claim"
+}
+
+@test "a user names one of the own tenants, and only that" {
+	start_service
+	as "$FIRST" "$LOADLINE" --sim run --tenant course -- true
+	refuses "$FIRST" 125 "user $FIRST is not in a tenant serving, but in research, course" run --tenant serving -- true
+	refuses "$SECOND" 125 "user $SECOND is not in a tenant research, but in course" run --tenant research -- true
+	refuses "$STRANGER" 125 "user $STRANGER is in no tenant" run -- true
+	refuses "$STRANGER" 125 "user $STRANGER is in no tenant" run --allow-ungoverned -- true
+	# The lower class is what a job gets that does not say.
+	work_as "$SECOND" pupil
+	sees "$SECOND" 'any(.[]; has("claim") and .class == "low" and .compute_cap_percent == 25)'
+	refuses "$SECOND" 125 "tenant course: running: 1 jobs allowed for each user, 1 run" run -- true
+	stop pupil KILL
+	refuses "$SECOND" 125 "tenant course: class: normal asked for, tenant course may use low" run --class normal -- true
+	refuses "$SECOND" 125 "tenant course: compute: 30% asked for, 25% allowed for each user, 0% in use" run --compute 30% -- true
+}
+
+@test "a file with faults does not come into force: not at the start, and not at SIGHUP" {
+	write_config "nonsense: 1"
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	run "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	echo "$status: $output"
+	[ "$status" -eq 2 ]
+	[[ $output == *"$T/conf/loadline.yaml:17:1: unknown key 'nonsense'"* ]]
+	write_config
+	start_service
+	work_as "$FIRST" one --mem 16G
+	write_config "nonsense: 1"
+	kill -HUP "$(pid_of service)"
+	wait_for 10 told "the former configuration stays in force"
+	as "$FIRST" "$LOADLINE" --sim doctor --no-trial >"$T/doctor.out" || true
+	grep -q "^warn: configuration: .* not in force since .*: $T/conf/loadline.yaml:17:1: " "$T/doctor.out"
+	as "$FIRST" "$LOADLINE" --sim status >"$T/status.out"
+	grep -q "the configuration on the disk is not in force since .*: $T/conf/loadline.yaml:17:1: " "$T/status.out"
+	refuses "$SECOND" 125 "is not in a tenant research" run --tenant research -- true
+	# One that shrinks a limit below what a job has ends no job.
+	memory=8G write_config
+	kill -HUP "$(pid_of service)"
+	wait_for 10 told "user $FIRST has more than tenant research now allows each user; no job is ended"
+	as "$FIRST" "$LOADLINE" --sim doctor --no-trial >"$T/doctor.out" || true
+	grep -q "^ok: configuration: in force since " "$T/doctor.out"
+	shows "select(has(\"claim\") and .pid == $(pid_of one) and .memory_limit_bytes == 16 * 1073741824)"
+	refuses "$FIRST" 125 "16 GiB in use" run --mem 1G -- true
+	as "$FIRST" "$LOADLINE" --sim status >"$T/status.out"
+	grep -q "tenant research: you have more than each user may have now: memory 16 GiB of 8 GiB; no job is ended" "$T/status.out"
+}
+
+# The kernel shows command lines to all users (/proc), so the job's own program is looked at by what loadlined says.
+@test "of others a user sees what the configuration says" {
+	start_service
+	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- sleep 100
+	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .configured_tenant == \"research\" and .command == null and .cgroup == null and .tenant == \"job-1\")"
+	sees "$FIRST" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
+	commands=tenant write_config
+	reload
+	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == null)"
+	commands=all write_config
+	reload
+	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
+	others=nothing write_config
+	reload
+	wait_for 10 sees "$SECOND" "all(.[]; has(\"job\") | not)"
+	sees "$FIRST" "any(.[]; has(\"job\"))"
+	sees 0 "any(.[]; has(\"job\"))"
+}
+
+reload() {
+	kill -HUP "$(pid_of service)"
+}
+
+@test "admins change all jobs, operators move them, and each act is logged" {
+	write_config "admins: {users: [\"$SECOND\"]}" "operators: {users: [\"$STRANGER\"]}"
+	start_service
+	work_as "$FIRST" one --mem 10G
+	as "$SECOND" "$LOADLINE" --sim set "$(claim_of one)" --mem 12G
+	shows "select(has(\"claim\") and .pid == $(pid_of one) and .memory_limit_bytes == 12 * 1073741824)"
+	told "user $SECOND (uid $SECOND), as an admin, sets limits of job 1 (loadline-simctl) of user $FIRST, tenant research"
+	refuses "$STRANGER" 1 "another user" set "$(claim_of one)" --mem 1G
+	as "$STRANGER" "$LOADLINE" --sim evict "$(claim_of one)"
+	told "user $STRANGER (uid $STRANGER), as an operator, evicts job 1"
+	as "$STRANGER" "$LOADLINE" --sim resume "$(claim_of one)"
+}
+
+@test "limits tells the tenants of a user, what is allowed, what is in use and what is left" {
+	start_service
+	work_as "$FIRST" one --mem 12G
+	as "$FIRST" "$LOADLINE" --sim limits --json >"$T/limits.out"
+	has limits 'select(has("user")).user_limits[0] | .tenant == "research" and .first and .classes == ["normal", "low"] and .limits.memory_bytes == 20 * 1073741824 and .used.memory_bytes == 12 * 1073741824 and .left.memory_bytes == 8 * 1073741824 and .used.jobs == 1 and .left.jobs == 1 and .limits.compute_percent == null'
+	has limits 'select(has("user")).user_limits[1] | .tenant == "course" and (.first | not) and .limits.compute_percent == 25'
+	has limits 'select(has("user")).user_limits[0].parts | . == [{of: "parts", guarantee: {cards: null, memory_bytes: 42949672960, compute_percent: 60}, limit: {cards: null, memory_bytes: null, compute_percent: null}, used: null}]'
+	as "$FIRST" "$LOADLINE" --sim limits >"$T/limits.out"
+	grep -q "^user $FIRST: in the tenants research (a job without --tenant is there), course" "$T/limits.out"
+	grep -q "^tenant research: weight 2, classes normal, low" "$T/limits.out"
+	grep -q "^research  *memory  *20 GiB  *12 GiB  *8 GiB" "$T/limits.out"
+	grep -q "^research  *parts  *memory  *40 GiB" "$T/limits.out"
+	as "$STRANGER" "$LOADLINE" --sim limits >"$T/limits.out"
+	grep -q "^user $STRANGER: in no tenant of this machine" "$T/limits.out"
+}
+
+@test "a restarted service has the jobs with their tenants" {
+	start_service
+	work_as "$FIRST" one --tenant research --mem 18G
+	stop service KILL
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 10 sees "$FIRST" 'any(.[]; has("claim") and .configured_tenant == "research" and .memory_limit_bytes == 18 * 1073741824)'
+	refuses "$FIRST" 125 "18 GiB in use" run --mem 8G -- true
+}
+
+@test "the department of the example is governed on eight cards" {
+	mkdir -p "$T/conf"
+	cp "$BATS_TEST_DIRNAME/../../packaging/loadline-example.yaml" "$T/conf/loadline.yaml"
+	chmod -R a+rX "$T/conf"
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	loadline --sim=h100x8 status >/dev/null
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 10 serves
+	# Nobody of its groups is on this machine: all are guests, whose jobs are of class low.
+	as "$FIRST" "$LOADLINE" --sim run -i 4 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
+	has limits 'select(.job) | .limits.class == "low" and .limits.memory_bytes == 16 * 1073741824'
+	refuses "$FIRST" 125 "class: high asked for, tenant guest may use low" run --class high -- true
+}
