@@ -107,7 +107,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
 	struct ll_job_call call = {connection, facts,  connection->process_fd,
 				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
-	int rc = ll_keeper_register(connection->server, &call, &job);
+	int rc = ll_job_register(connection->server, &call, &job);
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;
@@ -126,7 +126,7 @@ static bool handle_job_ended(struct ll_connection *connection, const struct ll_m
 	if (!job || memcmp(job->facts.token, ended->token, sizeof ended->token) != 0)
 		return false;
 	connection->job = NULL;
-	ll_keeper_end(connection->server, job);
+	ll_job_end(connection->server, job);
 	return true;
 }
 

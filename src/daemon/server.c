@@ -122,12 +122,12 @@ static void on_tick(uv_timer_t *timer)
 			server->reserve_fd = open_reserve();
 		server->is_listener_paused = uv_poll_start(&server->listener, UV_READABLE, on_listener) != 0;
 	}
-	bool is_keeper_lost = ll_keepers_tick(server);
+	bool is_monitor_lost = ll_jobs_tick(server);
 	bool is_hello_due = ll_connections_tick(server);
 	bool is_user_lost = ll_users_tick(server);
 	bool has_company = ll_cards_note_company(&server->cards, ll_now_ns());
 	server->wants_tick =
-	    is_keeper_lost || is_hello_due || is_user_lost || has_company || server->is_listener_paused;
+	    is_monitor_lost || is_hello_due || is_user_lost || has_company || server->is_listener_paused;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);
@@ -218,7 +218,7 @@ static void fini_server(struct ll_server *server)
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);
 	}
-	ll_keepers_fini(server);
+	ll_jobs_fini(server);
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
 	ll_residency_fini(server);
