@@ -10,6 +10,7 @@
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
+#include "daemon/job_group.h"
 #include "daemon/server.h"
 #include "daemon/store.h"
 
@@ -38,6 +39,7 @@ uint32_t ll_job_flags(const struct ll_job *job)
 {
 	const struct upkeep *upkeep = upkeep_of(job);
 	uint32_t flags = job->facts.flags & LL_JOB_NAMED;
+	flags |= job->has_group ? LL_JOB_HAS_GROUP : 0U;
 	if (!upkeep->monitor)
 		flags |= LL_JOB_UNWATCHED;
 	else if (!upkeep->connection && uv_now(&upkeep->server->loop) - upkeep->lost_ms >= RETURN_MS)
@@ -50,6 +52,7 @@ void ll_job_end(struct ll_server *server, struct ll_job *job)
 	struct upkeep *upkeep = upkeep_of(job);
 	uint64_t number = job->number;
 	ll_store_remove(server, job);
+	ll_job_group_remove(server, job);
 	ll_claims_fini(server, job);
 	ll_death_watch_close(upkeep->monitor);
 	free(upkeep);

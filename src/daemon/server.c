@@ -162,6 +162,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->connections = server->connection_count;
 	welcome->bad_messages = server->bad_messages;
 	welcome->last_job = server->books.last_job;
+	welcome->keeper = server->keeper.state;
 }
 
 /* ---- start and end ---- */
@@ -197,7 +198,9 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	uv_timer_init(&server->loop, &server->tick);
 	uv_timer_init(&server->loop, &server->room);
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
-	rc = ll_memory_init(server);
+	rc = ll_keeper_link_init(server);
+	if (!rc)
+		rc = ll_memory_init(server);
 	if (!rc)
 		rc = ll_residency_init(server);
 	if (!rc)
@@ -218,6 +221,7 @@ static void fini_server(struct ll_server *server)
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);
 	}
+	ll_keeper_link_fini(server); /* first: the jobs go on, so the keeper removes none of their groups */
 	ll_jobs_fini(server);
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
@@ -243,6 +247,7 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
 	if (server.is_system) {
 		ll_store_restore(&server);
+		ll_keeper_link_greet(&server);
 		ll_store_say_ready(&server);
 	}
 	ll_server_look(&server);

@@ -13,6 +13,7 @@
 
 #include "daemon/books.h"
 #include "daemon/cards.h"
+#include "daemon/keeper_link.h"
 #include "daemon/residency.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
@@ -47,6 +48,7 @@ struct ll_server {
 	bool is_system; /* serves all users (rights.h), until it is stopped */
 	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
+	struct ll_keeper_link keeper;
 	uv_timer_t room; /* checks whether the system's daemon serves */
 };
 

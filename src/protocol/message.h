@@ -127,6 +127,10 @@ enum ll_message_kind {
 	LL_MESSAGE_DECISION = 53,
 	LL_MESSAGE_DECISION_JOB = 54,
 	LL_MESSAGE_DECISIONS_END = 55,
+	/* A process that knows no job asks in the control group of which job it is. Reply: OWN_SETTINGS, or REFUSED
+	 * with -ENOENT: of none */
+	LL_MESSAGE_OWN_JOB = 80,
+	LL_MESSAGE_OWN_SETTINGS = 81, /* text: as in LOADLINE_RUN (run_settings.h) */
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
@@ -144,6 +148,14 @@ enum ll_job_flag {
 	LL_JOB_NAMED = 1,        /* the user named the tenant; jobs of the same name are one tenant */
 	LL_JOB_UNRESPONSIVE = 2, /* its monitor lives, and has had no connection for 5 s */
 	LL_JOB_UNWATCHED = 4,    /* it has no monitor */
+	LL_JOB_HAS_GROUP = 256,  /* its processes are known by a control group of the job, not only by its token */
+};
+
+/* Whether loadline-keeper serves (keeper.h). */
+enum ll_keeper_state {
+	LL_KEEPER_UNKNOWN, /* not asked yet, or a user's loadlined, which has none */
+	LL_KEEPER_PRESENT, /* it has answered */
+	LL_KEEPER_ABSENT,  /* the last attempt to reach it failed */
 };
 
 enum {
@@ -153,7 +165,8 @@ enum {
 	LL_CGROUP_SIZE = 256,
 	LL_REASON_SIZE = 120,
 	LL_CARD_UUID_SIZE = 96,
-	LL_MOVE_REASON_SIZE = 160
+	LL_MOVE_REASON_SIZE = 160,
+	LL_SETTINGS_SIZE = 1024, /* LL_RUN_TEXT_SIZE */
 };
 
 struct ll_message_header {
@@ -182,6 +195,8 @@ struct ll_message_welcome {
 	uint32_t jobs, tenants, connections, reserved;
 	uint64_t bad_messages; /* connections that the daemon closed because of malformed messages */
 	uint64_t last_job;     /* the highest number that it has given to a job; 0: none yet */
+	uint32_t keeper;       /* enum ll_keeper_state */
+	uint32_t unused;
 };
 
 struct ll_message_refused {
@@ -503,6 +518,11 @@ struct ll_message_decision_job {
 	double held_launches, held_s, open_launches, open_s;
 };
 
+struct ll_message_own_settings {
+	struct ll_message_header header;
+	char text[LL_SETTINGS_SIZE];
+};
+
 union ll_message {
 	struct ll_message_header header;
 	struct ll_message_hello hello;
@@ -532,6 +552,7 @@ union ll_message {
 	struct ll_message_decisions_state decisions_state;
 	struct ll_message_decision decision;
 	struct ll_message_decision_job decision_job;
+	struct ll_message_own_settings own_settings;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

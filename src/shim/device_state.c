@@ -90,6 +90,8 @@ static void at_exit(void)
 static void read_settings(void)
 {
 	int rc = ll_run_settings_find(&program.settings);
+	if (rc == -ENOENT)
+		rc = ll_port_find_job(&program.settings);
 	program.is_garbled = rc == -EINVAL;
 	program.is_governed = rc != -ENOENT;
 	if (!program.is_governed) {
