@@ -114,7 +114,7 @@ void ll_device_state_say_ungoverned(void)
 {
 	if (!ll_device_state_settings() && !atomic_flag_test_and_set(&program.is_ungoverned_said))
 		ll_say("this program is not governed: " LL_RUN_VARIABLE
-		       " is not set, and neither a descriptor nor a parent process shows a tenant; "
+		       " is not set, and neither a descriptor nor a parent process nor a control group shows a tenant; "
 		       "only `loadline run` sets limits");
 }
 
