@@ -11,6 +11,8 @@
 #include "daemon/keeper_link.h"
 #include "daemon/server.h"
 
+enum { PLACE_TRIES = 2 };
+
 static uint64_t number_of(const struct ll_job *job)
 {
 	struct stat st = {0};
@@ -113,7 +115,8 @@ static void on_placed(struct ll_server *server, int code, const char *reason, ui
 	if (!job)
 		return;
 	job->has_group = !code;
-	if (code == -ECONNRESET && ll_job_group_place(server, job)) /* the next keeper is asked */
+	/* The next keeper is asked, once. */
+	if (code == -ECONNRESET && job->place_tries < PLACE_TRIES && ll_job_group_place(server, job))
 		return;
 	if (code)
 		ll_log(LL_LOG_WARN, "job %llu of uid %u has no control group, and is known by its token only: %s",
@@ -125,8 +128,9 @@ static void on_placed(struct ll_server *server, int code, const char *reason, ui
 		ll_job_group_on_placed(connection, job);
 }
 
-bool ll_job_group_place(struct ll_server *server, const struct ll_job *job)
+bool ll_job_group_place(struct ll_server *server, struct ll_job *job)
 {
+	job->place_tries++;
 	struct ll_keeper_request request = {.call = LL_KEEPER_PLACE, .uid = job->facts.uid, .job = number_of(job)};
 	int process_fd = job->processes ? job->processes->fd : -1;
 	if (process_fd < 0 || !ll_process_is_pidfd(process_fd) || find_job(server, request.uid, request.job) != job)

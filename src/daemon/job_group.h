@@ -21,7 +21,7 @@ struct ll_connection;
 
 /* The keeper is asked to place a new job. Returns false if there is none. Otherwise ll_job_group_on_placed is called
  * later, also if the keeper refuses. */
-bool ll_job_group_place(struct ll_server *server, const struct ll_job *job);
+bool ll_job_group_place(struct ll_server *server, struct ll_job *job);
 
 /* Of calls.c: the job is accepted on the connection of its monitor. */
 void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_job *job);
