@@ -139,10 +139,19 @@ bool ll_job_group_place(struct ll_server *server, struct ll_job *job)
 	return request.pid && ll_keeper_link_send(server, &request, process_fd, on_placed, job->number);
 }
 
-void ll_job_group_remove(struct ll_server *server, const struct ll_job *job)
+static void on_removed(struct ll_server *server, int code, const char *reason, uint64_t number)
+{
+	(void)reason;
+	struct ll_job *job = find_number(server, number);
+	if (!job)
+		return;
+	job->has_group |= code == -EBUSY;
+	ll_job_on_group_removed(server, job, code == -EBUSY || code == -ECONNRESET);
+}
+
+bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job)
 {
 	const struct ll_keeper_request request = {
 	    .call = LL_KEEPER_REMOVE, .uid = job->facts.uid, .job = number_of(job)};
-	if (job->has_group)
-		ll_keeper_link_send(server, &request, -1, NULL, 0);
+	return ll_keeper_link_send(server, &request, -1, on_removed, job->number);
 }

@@ -29,8 +29,10 @@ void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_jo
 /* The keeper has told where groups are: finds which jobs have one. */
 void ll_job_groups_look(const struct ll_server *server);
 
-/* Requests the removal of the job's group. The daemon does not wait for it. */
-void ll_job_group_remove(struct ll_server *server, const struct ll_job *job);
+/* Requests the removal of the group of a job that has ended. Returns false if there is no keeper. It is also asked
+ * about a job of a former daemon, of which it is not known whether it has a group. Otherwise ll_job_on_group_removed is
+ * called later. */
+bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job);
 
 /* Returns the job in whose group the process is; NULL: it is in none, or it is not known where groups are. */
 struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd);

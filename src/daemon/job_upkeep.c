@@ -21,6 +21,8 @@ struct upkeep {
 	struct ll_job *job;
 	struct ll_connection *connection; /* NULL: none */
 	uint64_t lost_ms;                 /* since when there is none, on the loop's clock */
+	bool is_removing;                 /* the keeper has been asked to remove its group, and has not replied */
+	bool has_remaining;               /* its monitor has reported its end, and there are processes in its group */
 	struct ll_death_watch *monitor;   /* NULL: it has ended, and the next one has not connected yet */
 };
 
@@ -47,17 +49,48 @@ uint32_t ll_job_flags(const struct ll_job *job)
 	return flags;
 }
 
-void ll_job_end(struct ll_server *server, struct ll_job *job)
+/* Removes the job from the books. */
+static void forget_job(struct ll_server *server, struct ll_job *job)
 {
 	struct upkeep *upkeep = upkeep_of(job);
 	uint64_t number = job->number;
 	ll_store_remove(server, job);
-	ll_job_group_remove(server, job);
 	ll_claims_fini(server, job);
 	ll_death_watch_close(upkeep->monitor);
 	free(upkeep);
 	ll_books_remove(&server->books, job);
 	ll_watchers_tell_end(server, number);
+}
+
+/* A process in the job's group may have a new environment, no lifeline, and a parent that has ended. The monitor does
+ * not know it, and ends. */
+void ll_job_end(struct ll_server *server, struct ll_job *job)
+{
+	struct upkeep *upkeep = upkeep_of(job);
+	if (upkeep->is_removing)
+		return;
+	if (!ll_job_group_remove(server, job)) {
+		forget_job(server, job);
+		return;
+	}
+	upkeep->is_removing = true;
+	ll_death_watch_close(upkeep->monitor);
+	upkeep->monitor = NULL;
+	upkeep->connection = NULL;
+	upkeep->lost_ms = uv_now(&server->loop);
+	server->wants_tick = true;
+}
+
+void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again)
+{
+	struct upkeep *upkeep = upkeep_of(job);
+	upkeep->is_removing = false;
+	upkeep->has_remaining = is_to_ask_again;
+	if (is_to_ask_again) /* at the next tick */
+		server->wants_tick = true;
+	else
+		forget_job(server, job);
+	ll_server_look(server);
 }
 
 /* ---- a monitor that has ended ---- */
@@ -73,6 +106,8 @@ static bool has_hung_up(int fd)
 
 bool ll_job_has_tree_ended(const struct ll_job *job)
 {
+	if (upkeep_of(job)->has_remaining)
+		return false;
 	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
 		if (!ll_process_has_ended(process->fd))
 			return false;
@@ -143,7 +178,9 @@ static bool upkeep_tick(struct upkeep *upkeep)
 {
 	if (upkeep->connection)
 		return false;
-	if (needs_monitor(upkeep))
+	if (upkeep->has_remaining)
+		ll_job_end(upkeep->server, upkeep->job);
+	else if (needs_monitor(upkeep))
 		replace_monitor(upkeep);
 	return true;
 }
@@ -255,6 +292,6 @@ void ll_jobs_fini(struct ll_server *server)
 {
 	while (server->books.jobs) {
 		ll_pages_detach(&server->books.jobs->pages);
-		ll_job_end(server, server->books.jobs);
+		forget_job(server, server->books.jobs);
 	}
 }

@@ -17,7 +17,7 @@ enum { REPLY_MS = 2000, RETRY_MS = 1000, REPLIES_AT_A_TIME = 16 };
 struct ll_keeper_wait {
 	struct ll_keeper_wait *next; /* later */
 	uint32_t serial;
-	uint64_t until_ms; /* on the loop's clock */
+	uint64_t until_ms; /* on the loop's clock; 0: its connection has ended */
 	ll_keeper_on_reply *on_reply;
 	uint64_t data;
 };
@@ -71,19 +71,17 @@ static void free_poll(uv_handle_t *handle)
 	free(handle);
 }
 
-/* Requests that were made meanwhile have another connection, so only the present ones end. */
-static void disconnect_keeper(struct ll_keeper_link *link, int code)
+/* The loop ends the waits a moment later, because a caller may be in the middle of its books. */
+static void disconnect_keeper(struct ll_keeper_link *link)
 {
-	struct ll_keeper_wait *wait;
-	uint32_t last_serial = link->serial;
 	if (!link->poll)
 		return;
 	uv_close((uv_handle_t *)link->poll, free_poll);
 	link->poll = NULL;
 	close(link->fd);
 	link->fd = -1;
-	while ((wait = link->waits) && (int32_t)(wait->serial - last_serial) <= 0)
-		end_wait(link, wait, code, strerror(-code));
+	for (struct ll_keeper_wait *wait = link->waits; wait; wait = wait->next)
+		wait->until_ms = 0;
 	set_timer(link);
 }
 
@@ -91,9 +89,13 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct ll_keeper_link *link = timer->data;
 	uint64_t now_ms = uv_now(&link->server->loop);
-	link->state = LL_KEEPER_ABSENT;
-	while (link->waits && link->waits->until_ms <= now_ms)
-		end_wait(link, link->waits, -ETIMEDOUT, "loadline-keeper does not answer");
+	/* Requests that a reply makes are later in the list, and their deadlines too. */
+	while (link->waits && link->waits->until_ms <= now_ms) {
+		bool is_lost = !link->waits->until_ms;
+		link->state = is_lost ? link->state : LL_KEEPER_ABSENT;
+		end_wait(link, link->waits, is_lost ? -ECONNRESET : -ETIMEDOUT,
+			 is_lost ? "loadline-keeper has ended" : "loadline-keeper does not answer");
+	}
 	set_timer(link);
 }
 
@@ -134,7 +136,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 		if (rc == -EAGAIN)
 			return;
 		if (rc)
-			disconnect_keeper(link, rc == -EPIPE ? -ECONNRESET : rc);
+			disconnect_keeper(link);
 		else
 			take_reply(link, &reply);
 	}
@@ -168,7 +170,7 @@ static bool send_request(struct ll_keeper_link *link, const struct ll_keeper_req
 	int rc = ll_packet_send(link->fd, &numbered, sizeof numbered, &pidfd, pidfd >= 0);
 	if (rc) {
 		if (rc != -EAGAIN)
-			disconnect_keeper(link, -ECONNRESET);
+			disconnect_keeper(link);
 		return false;
 	}
 	return add_wait(link, on_reply, data);
@@ -199,7 +201,7 @@ static bool is_connected(struct ll_keeper_link *link)
 	char byte;
 	/* A keeper that has just ended: the loop has not told yet. */
 	if (link->poll && recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		disconnect_keeper(link, -ECONNRESET);
+		disconnect_keeper(link);
 	if (link->poll)
 		return true;
 	return *link->place.name && uv_now(&link->server->loop) >= link->retry_ms && connect_keeper(link);
@@ -238,7 +240,7 @@ void ll_keeper_link_fini(struct ll_server *server)
 		link->waits = wait->next;
 		free(wait);
 	}
-	disconnect_keeper(link, -ECONNRESET);
+	disconnect_keeper(link);
 	link->place.name[0] = '\0';
 	uv_close((uv_handle_t *)&link->timer, NULL);
 }

@@ -105,8 +105,13 @@ int ll_job_restore(struct ll_server *server, const struct ll_job_call *call);
 /* The connection of the job's monitor has ended. */
 void ll_job_disconnect(struct ll_server *server, struct ll_job *job);
 
-/* The monitor has reported the job's end. */
+/* The monitor has reported the job's end: the processes that it knows have ended. A job with a control group ends when
+ * its group is empty. */
 void ll_job_end(struct ll_server *server, struct ll_job *job);
+
+/* The keeper's reply about the group of an ended job. is_to_ask_again: the group is not empty, or the
+ * keeper has ended. */
+void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again);
 
 /* Whether all processes of the job have ended. The monitor may not have reported it yet. */
 bool ll_job_has_tree_ended(const struct ll_job *job);

@@ -70,7 +70,7 @@ static int start_scope(struct ll_keeper *keeper, const char *group, struct ll_su
 {
 	char unit[LL_GROUP_SIZE] = "";
 	ll_source_unit(subject->group, uid, unit);
-	struct ll_scope_request request = {.group = group, .uid = uid, .pid = subject->pid, .bound_to = unit};
+	struct ll_scope_request request = {.group = group, .uid = uid, .pid = subject->pid, .part_of = unit};
 	int rc = ll_scope_start(&keeper->bus, &request, err);
 	return rc ? rc : wait_until_moved(keeper, group, subject, err);
 }

@@ -45,9 +45,8 @@ static int add_properties(sd_bus_message *message, const struct ll_scope_request
 	int rc = sd_bus_message_append(message, "(sv)(sv)(sv)(sv)(sv)", "PIDs", "au", 1, (uint32_t)request->pid,
 				       "Slice", "s", slice, "Description", "s", "job of loadline", "CollectMode", "s",
 				       "inactive-or-failed", "TasksMax", "t", UINT64_MAX);
-	if (rc >= 0 && *request->bound_to)
-		rc = sd_bus_message_append(message, "(sv)(sv)", "BindsTo", "as", 1, request->bound_to, "After", "as", 1,
-					   request->bound_to);
+	if (rc >= 0 && *request->part_of)
+		rc = sd_bus_message_append(message, "(sv)", "PartOf", "as", 1, request->part_of);
 	return rc;
 }
 

@@ -1,8 +1,9 @@
 /*
  * scope_unit.h - asks systemd for a transient scope (org.freedesktop.systemd1, StartTransientUnit).
  *
- * The scope of a job is in loadline-UID.slice of loadline.slice. It ends with the login session from which the job was
- * started, as the job did before: it is bound to that session's scope, in which the job's monitor stays.
+ * The scope of a job is in loadline-UID.slice of loadline.slice. If logind stops the login session from which the job
+ * was started (KillUserProcesses=yes), systemd stops the scope too, as it would have ended the job in the session's
+ * scope.
  */
 #ifndef LOADLINE_KEEPER_SCOPE_UNIT_H
 #define LOADLINE_KEEPER_SCOPE_UNIT_H
@@ -23,7 +24,7 @@ struct ll_scope_request {
 	const char *group; /* path of the scope (ll_group_path) */
 	uint32_t uid;
 	pid_t pid;
-	const char *bound_to; /* unit; empty: none */
+	const char *part_of; /* unit whose stop stops the scope; empty: none */
 };
 
 /* Requests the scope with the process in it. systemd moves the process some milliseconds later. The function connects
