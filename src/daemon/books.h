@@ -39,7 +39,9 @@ struct ll_job {
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */
 	struct ll_job_pages pages;
 	struct ll_job_claims *claims; /* claims.h */
-	void *keeper;                 /* owned by the server: it watches the job; NULL: nothing yet */
+	unsigned place_tries;         /* requests to the keeper for it (job_group.h) */
+	bool has_group;               /* control group of its own (job_group.h) */
+	void *upkeep;                 /* job_upkeep.c owns it: it watches the job; NULL: nothing yet */
 };
 
 struct ll_books {

@@ -12,6 +12,8 @@
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/department_jobs.h"
+#include "daemon/job_group.h"
+#include "daemon/job_settings.h"
 #include "daemon/memory.h"
 #include "daemon/neighbours.h"
 #include "daemon/promises.h"
@@ -87,7 +89,7 @@ static void describe_accepted(const struct ll_job *job, struct ll_message_accept
 
 /* The descriptors are for the monitor to keep, and to pass to the next daemon. A monitor of another user gets read-only
  * orders. The next daemon has the uid of this one, and reopens them. */
-static void accept_monitor(struct ll_connection *connection, const struct ll_job *job)
+void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_job *job)
 {
 	int fds[2] = {job->pages.page_fd, job->pages.orders_fd};
 	bool is_other = connection->uid != geteuid();
@@ -128,7 +130,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 		ll_connection_refuse(connection, -EACCES, why.text);
 		return true;
 	}
-	int rc = ll_keeper_register(connection->server, &call, &job);
+	int rc = ll_job_register(connection->server, &call, &job);
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;
@@ -138,7 +140,9 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, tenant);
 	if (message->program)
 		ll_company_write_program(job->pages.orders, message->program, message->program_name);
-	accept_monitor(connection, job);
+	/* The processes of a job that has its pages already are where they are. */
+	if (count == 4 || !ll_job_group_place(connection->server, job))
+		ll_job_group_on_placed(connection, job);
 	return true;
 }
 
@@ -148,7 +152,7 @@ static bool handle_job_ended(struct ll_connection *connection, const struct ll_m
 	if (!job || memcmp(job->facts.token, ended->token, sizeof ended->token) != 0)
 		return false;
 	connection->job = NULL;
-	ll_keeper_end(connection->server, job);
+	ll_job_end(connection->server, job);
 	return true;
 }
 
@@ -363,24 +367,30 @@ static int check_cards(const struct ll_server *server, const struct ll_job *job,
 	return !rc && message->first_card[0] ? ll_department_check_card(server, job, message->first_card, err) : rc;
 }
 
-/* A process belongs to the job whose token it knows. The monitor of a job may register it a moment after its processes
- * connect. */
+/* The monitor of a job may register it a moment after its processes connect. Returns false if it has refused. */
+static bool prove_job(struct ll_connection *connection, uint64_t id, struct ll_job **ret_job)
+{
+	int rc = ll_job_group_prove(connection, id, ret_job);
+	if (rc)
+		ll_connection_refuse(connection, rc,
+				     rc == -EAGAIN ? "the job is not known yet" : "the job is another user's");
+	connection->has_read |= !rc;
+	return !rc;
+}
+
 static bool handle_claim(struct ll_connection *connection, const struct ll_message_claim *message)
 {
 	struct ll_server *server = connection->server;
-	struct ll_job *job = ll_books_find_id(&server->books, message->job);
-	struct ll_claim_call call = {connection, connection->process_fd, job, message};
+	struct ll_job *job = NULL;
 	struct ll_job_claim *claim = NULL;
-	if (!job) {
-		ll_connection_refuse(connection, -EAGAIN, "the job is not known yet");
+	if (!prove_job(connection, message->job, &job))
 		return true;
-	}
-	connection->has_read = true;
 	struct ll_err why = {0};
 	if (check_cards(server, job, message, &why)) {
 		ll_connection_refuse(connection, -EACCES, why.text);
 		return true;
 	}
+	struct ll_claim_call call = {connection, connection->process_fd, job, message};
 	int rc = message->uuid[0] ? ll_users_claim(server, &call, &claim) : 0;
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of(rc));
@@ -426,10 +436,30 @@ static bool handle_wake(struct ll_connection *connection, const struct ll_messag
 
 /* ---- moves of memory ---- */
 
+/* A process without LOADLINE_RUN. */
+static bool handle_own_job(struct ll_connection *connection)
+{
+	union ll_message message;
+	struct ll_job *job;
+	int rc = ll_job_group_prove(connection, 0, &job);
+	ll_message_init(&message, LL_MESSAGE_OWN_SETTINGS);
+	if (!rc)
+		rc = ll_job_settings_write(connection->server, job, message.own_settings.text);
+	if (rc)
+		ll_connection_refuse(connection, -ENOENT, "the process is in the control group of no job");
+	else
+		ll_connection_reply(connection, &message, NULL, 0);
+	return true;
+}
+
 static bool handle_evictable(struct ll_connection *connection, const struct ll_message_move *message)
 {
-	connection->has_read = true; /* a process that knows the job's token belongs to the job */
-	int rc = ll_residency_join(connection->server, connection, message);
+	struct ll_job *job;
+	struct ll_message_move own = *message;
+	if (!prove_job(connection, message->job, &job))
+		return true;
+	own.job = job->facts.token[0];
+	int rc = ll_residency_join(connection->server, connection, &own);
 	if (rc)
 		ll_connection_refuse(connection, rc, reason_of(rc));
 	return true;
@@ -460,6 +490,8 @@ static bool call_of_process(struct ll_connection *connection, const union ll_mes
 		return handle_leave(connection, &message->slot);
 	case LL_MESSAGE_WAKE:
 		return handle_wake(connection, &message->slot);
+	case LL_MESSAGE_OWN_JOB:
+		return handle_own_job(connection);
 	case LL_MESSAGE_EVICTABLE:
 		return handle_evictable(connection, &message->move);
 	default:

@@ -253,7 +253,7 @@ void ll_connection_close(struct ll_connection *connection)
 	server->connection_count--;
 	server->watcher_count -= connection->is_watching;
 	if (connection->job)
-		ll_keeper_disconnect(server, connection->job);
+		ll_job_disconnect(server, connection->job);
 	if (connection->user)
 		connection->user->connection = NULL;
 	ll_residency_disconnect(server, connection);

@@ -44,7 +44,7 @@ static bool is_in_scope(const struct ll_job *job, const struct ll_department_sco
 {
 	return job != scope->except && strcmp(job->department_tenant, scope->tenant) == 0 &&
 	       (!scope->is_of_user || job->facts.uid == scope->uid) &&
-	       (!scope->is_high || job->facts.limits.priority == LL_LIMIT_CLASS_HIGH) && !ll_keeper_has_tree_ended(job);
+	       (!scope->is_high || job->facts.limits.priority == LL_LIMIT_CLASS_HIGH) && !ll_job_has_tree_ended(job);
 }
 
 /* How many of its cards are given by memory, and whole. A job that has no card yet will have one. */

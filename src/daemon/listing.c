@@ -30,8 +30,8 @@ static void make_job_row(const struct ll_server *server, const struct ll_job *jo
 	struct ll_message_job_row *row = &ret_message->job_row;
 	row->number = job->number;
 	row->job = job->facts;
-	row->job.flags = ll_keeper_flags(job);
-	row->monitor_pid = ll_keeper_monitor_pid(job);
+	row->job.flags = ll_job_flags(job);
+	row->monitor_pid = ll_job_monitor_pid(job);
 	row->processes = count_processes(server, job);
 	memcpy(row->tenant, job->department_tenant, sizeof row->tenant);
 }

@@ -1,5 +1,5 @@
 /* loadlined. `loadline run` and the monitors of jobs start a user's daemon, with a listening socket. The system's
- * daemon is started by its keeper. */
+ * daemon is started by systemd, or by root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

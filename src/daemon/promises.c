@@ -18,7 +18,7 @@ static uint64_t promised_to_others(const struct ll_server *server, const struct 
 	uint64_t bytes = 0;
 	for (const struct ll_job *other = server->books.jobs; other; other = other->next) {
 		uint64_t request = other->facts.limits.request_bytes;
-		if (request && other != job && ll_job_card_find(other, uuid) && !ll_keeper_has_tree_ended(other))
+		if (request && other != job && ll_job_card_find(other, uuid) && !ll_job_has_tree_ended(other))
 			bytes = request < UINT64_MAX - bytes ? bytes + request : UINT64_MAX;
 	}
 	return bytes;

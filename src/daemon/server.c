@@ -124,13 +124,13 @@ static void on_tick(uv_timer_t *timer)
 			server->reserve_fd = open_reserve();
 		server->is_listener_paused = uv_poll_start(&server->listener, UV_READABLE, on_listener) != 0;
 	}
-	bool is_keeper_lost = ll_keepers_tick(server);
+	bool is_monitor_lost = ll_jobs_tick(server);
 	bool is_hello_due = ll_connections_tick(server);
 	bool is_user_lost = ll_users_tick(server);
 	bool has_company = ll_cards_note_company(&server->cards, ll_now_ns());
 	bool has_weights = server->department.config.root && ll_weights_settle(server);
 	server->wants_tick =
-	    is_keeper_lost || is_hello_due || is_user_lost || has_company || has_weights || server->is_listener_paused;
+	    is_monitor_lost || is_hello_due || is_user_lost || has_company || has_weights || server->is_listener_paused;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);
@@ -168,6 +168,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->policy_since_s = (uint64_t)server->department.since_s;
 	welcome->policy_refused_s = (uint64_t)server->department.refused_s;
 	ll_message_text_set(welcome->policy_fault, sizeof welcome->policy_fault, server->department.fault);
+	welcome->keeper = server->keeper.state;
 }
 
 /* ---- start and end ---- */
@@ -209,7 +210,9 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	uv_timer_init(&server->loop, &server->room);
 	ll_identities_init(&server->department.identities, &server->loop, NULL, on_identity, server);
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
-	rc = ll_memory_init(server);
+	rc = ll_keeper_link_init(server);
+	if (!rc)
+		rc = ll_memory_init(server);
 	if (!rc)
 		rc = ll_residency_init(server);
 	if (!rc)
@@ -230,7 +233,8 @@ static void fini_server(struct ll_server *server)
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);
 	}
-	ll_keepers_fini(server);
+	ll_keeper_link_fini(server); /* first: the jobs go on, so the keeper removes none of their groups */
+	ll_jobs_fini(server);
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
 	ll_residency_fini(server);
@@ -263,6 +267,7 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	}
 	if (server.is_system) {
 		ll_store_restore(&server);
+		ll_keeper_link_greet(&server);
 		ll_store_say_ready(&server);
 	}
 	ll_server_look(&server);

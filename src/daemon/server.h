@@ -14,6 +14,7 @@
 #include "daemon/books.h"
 #include "daemon/cards.h"
 #include "daemon/department.h"
+#include "daemon/keeper_link.h"
 #include "daemon/residency.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
@@ -48,6 +49,7 @@ struct ll_server {
 	bool is_system; /* serves all users (rights.h), until it is stopped */
 	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
+	struct ll_keeper_link keeper;
 	uv_timer_t room;                 /* checks whether the system's daemon serves */
 	struct ll_department department; /* of the system's daemon */
 	struct ll_reload *reload;        /* reload.h; NULL: no reading of the configuration is possible */
@@ -75,7 +77,7 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err);
 /* Takes over an accepted socket, whose other side has that uid. */
 void ll_connection_new(struct ll_server *server, int fd, uint32_t uid);
 
-/* Closes the connection, and informs the keeper of its job. */
+/* Closes the connection, and tells the upkeep of its job. */
 void ll_connection_close(struct ll_connection *connection);
 
 /* Closes connections that have been silent for too long. Returns whether there are any that may become so. */
@@ -95,7 +97,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 void ll_server_stop(struct ll_server *server);
 
 /*
- * A monitor registers its job. On success, the keeper owns process_fd and lifeline_fd; monitor_fd is copied. The job
+ * A monitor registers its job. On success, the job owns process_fd and lifeline_fd; monitor_fd is copied. The job
  * may be known already, if it has lost its monitor or its connection. -EBUSY: another process is its monitor. -EPERM:
  * it is another user's job. -EBADMSG: the pages are not this job's.
  */
@@ -105,30 +107,35 @@ struct ll_job_call {
 	int monitor_fd, process_fd, lifeline_fd;
 	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */
 };
-int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
+int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
 
 /* Registers a job of a former daemon (store.h), without a monitor. process_fd and lifeline_fd may be -1, if their other
- * side has ended; on success the keeper owns them. Errors as above. */
-int ll_keeper_restore(struct ll_server *server, const struct ll_job_call *call);
+ * side has ended; on success the job owns them. Errors as above. */
+int ll_job_restore(struct ll_server *server, const struct ll_job_call *call);
 
 /* The connection of the job's monitor has ended. */
-void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job);
+void ll_job_disconnect(struct ll_server *server, struct ll_job *job);
 
-/* The monitor has reported the job's end. */
-void ll_keeper_end(struct ll_server *server, struct ll_job *job);
+/* The monitor has reported the job's end: the processes that it knows have ended. A job with a control group ends when
+ * its group is empty. */
+void ll_job_end(struct ll_server *server, struct ll_job *job);
+
+/* The keeper's reply about the group of an ended job. is_to_ask_again: the group is not empty, or the
+ * keeper has ended. */
+void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again);
 
 /* Whether all processes of the job have ended. The monitor may not have reported it yet. */
-bool ll_keeper_has_tree_ended(const struct ll_job *job);
+bool ll_job_has_tree_ended(const struct ll_job *job);
 
 /* Returns the pid of the job's monitor; 0: it has none, or the daemon does not see it. */
-uint32_t ll_keeper_monitor_pid(const struct ll_job *job);
+uint32_t ll_job_monitor_pid(const struct ll_job *job);
 
 /* Returns the job's flags, those of its monitor included. */
-uint32_t ll_keeper_flags(const struct ll_job *job);
+uint32_t ll_job_flags(const struct ll_job *job);
 
 /* Checks jobs whose monitor has no connection. Returns whether there are any. */
-bool ll_keepers_tick(struct ll_server *server);
+bool ll_jobs_tick(struct ll_server *server);
 
-void ll_keepers_fini(struct ll_server *server);
+void ll_jobs_fini(struct ll_server *server);
 
 #endif

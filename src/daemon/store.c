@@ -190,7 +190,7 @@ static void restore_job(struct ll_server *server, struct kept_job *kept)
 				   .process_fd = kept->process_fd,
 				   .lifeline_fd = kept->lifeline_fd,
 				   .page_fds = kept->page_fds};
-	int rc = ll_keeper_restore(server, &call);
+	int rc = ll_job_restore(server, &call);
 	if (rc)
 		ll_log(LL_LOG_WARN, "%s cannot be taken from systemd: %s", kept->name, strerror(-rc));
 	else

@@ -104,6 +104,11 @@ static bool is_uuid_valid(const char uuid[LL_CARD_UUID_SIZE])
 	return uuid[0] && ll_message_text_is_valid(uuid, LL_CARD_UUID_SIZE);
 }
 
+static bool is_own_settings_valid(const union ll_message *message)
+{
+	return ll_message_text_is_valid(message->own_settings.text, sizeof message->own_settings.text);
+}
+
 static bool is_bind_valid(const union ll_message *message)
 {
 	return message->bind.job && is_uuid_valid(message->bind.uuid);
@@ -286,6 +291,8 @@ static const struct kind kinds[] = {
     KIND(POLICY_TENANT, policy_tenant, is_policy_tenant_valid),
     KIND(POLICY_PART, policy_part, is_policy_part_valid),
     KIND(POLICY_END, plain, is_anything_valid),
+    KIND(OWN_JOB, plain, is_anything_valid),
+    KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
+#include "protocol/message_decisions.h"
 #include "protocol/message_header.h"
 #include "protocol/message_policy.h"
 #include "protocol/program.h"
@@ -137,6 +138,10 @@ enum ll_message_kind {
 	LL_MESSAGE_POLICY_TENANT = 57,
 	LL_MESSAGE_POLICY_PART = 58,
 	LL_MESSAGE_POLICY_END = 59,
+	/* A process that knows no job asks in the control group of which job it is. Reply: OWN_SETTINGS, or REFUSED
+	 * with -ENOENT: of none */
+	LL_MESSAGE_OWN_JOB = 80,
+	LL_MESSAGE_OWN_SETTINGS = 81, /* text: as in LOADLINE_RUN (run_settings.h) */
 };
 
 enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
@@ -154,6 +159,14 @@ enum ll_job_flag {
 	LL_JOB_NAMED = 1,        /* the user named the tenant; jobs of the same name are one tenant */
 	LL_JOB_UNRESPONSIVE = 2, /* its monitor lives, and has had no connection for 5 s */
 	LL_JOB_UNWATCHED = 4,    /* it has no monitor */
+	LL_JOB_HAS_GROUP = 256,  /* its processes are known by a control group of the job, not only by its token */
+};
+
+/* Whether loadline-keeper serves (keeper.h). */
+enum ll_keeper_state {
+	LL_KEEPER_UNKNOWN, /* not asked yet, or a user's loadlined, which has none */
+	LL_KEEPER_PRESENT, /* it has answered */
+	LL_KEEPER_ABSENT,  /* the last attempt to reach it failed */
 };
 
 struct ll_message_hello {
@@ -181,6 +194,8 @@ struct ll_message_welcome {
 	 * policy_fault: the first fault of those files */
 	uint64_t policy_since_s, policy_refused_s;
 	char policy_fault[LL_POLICY_FAULT_SIZE];
+	uint32_t keeper; /* enum ll_keeper_state */
+	uint32_t unused;
 };
 
 struct ll_message_refused {
@@ -450,65 +465,9 @@ struct ll_message_share {
 	uint64_t handle_bytes[LL_MESSAGE_FDS];
 };
 
-enum { LL_DECISION_MIXES = 8 };
-
-struct ll_message_decisions {
+struct ll_message_own_settings {
 	struct ll_message_header header;
-	char uuid[LL_CARD_UUID_SIZE];
-};
-
-/* struct ll_regime_mix (control/share/regime.h) */
-struct ll_decision_mix {
-	uint64_t number, used_ns, next_ns;
-	double gain;
-	uint32_t tries, why, gives_visits, unused;
-};
-
-/* The state of the rule before the first decision that follows: struct ll_regime, without a measurement. */
-struct ll_message_decisions_state {
-	struct ll_message_header header;
-	uint64_t number; /* of that decision; 0: there is none */
-	uint64_t new_mix, new_mix_ns, credit_at_ns;
-	int64_t credit_ns;
-	double gain;
-	uint32_t gives_visits, why;
-	uint32_t mix;      /* index of the present mix, from 1; 0: unknown */
-	uint32_t has_half; /* a measurement was incomplete, so the decisions that follow cannot be replayed */
-	struct ll_decision_mix mixes[LL_DECISION_MIXES];
-};
-
-enum ll_decision_flag {
-	LL_DECISION_GIVES_VISITS = 1,
-	LL_DECISION_IS_RULED = 2,  /* nothing is measured, because a rule serves these jobs */
-	LL_DECISION_WAS_KNOWN = 4, /* a step of the lever: struct ll_lever_choice */
-};
-
-struct ll_message_decision {
-	struct ll_message_header header;
-	uint64_t number;
-	uint64_t at_ns, age_ns;
-	double gain;
-	uint32_t moves, why; /* enum ll_regime_move, ll_regime_why */
-	uint32_t flags;      /* enum ll_decision_flag */
-	uint32_t block;
-	uint32_t jobs;  /* number of DECISION_JOB messages that follow */
-	uint32_t lever; /* enum ll_lever_move, of a step of a class's lever; 0: a step of the rule. A step of the lever
-			   has moves 0 and IS_RULED, so an older command prints that a rule serves these programs */
-	/* of a step of the lever: struct ll_lever_choice, and the rank of the class (enum ll_priority) */
-	double part, from_part, busy, weighed_s;
-	uint32_t rank, unused;
-};
-
-struct ll_message_decision_job {
-	struct ll_message_header header;
-	uint64_t number; /* of the decision */
-	uint64_t id, completed, queued_launches, visited_ns;
-	double slices, visits, alone; /* launches per second, if there was a verdict */
-	uint32_t weight_permille, processes, waits;
-	uint32_t slowdown_permille; /* this field and the fields after tenant belong to a step of the lever. Such a step
-				       sets id and completed, and no other numbers above (struct ll_lever_gauge) */
-	char tenant[LL_NAME_SIZE];
-	double held_launches, held_s, open_launches, open_s;
+	char text[LL_SETTINGS_SIZE];
 };
 
 union ll_message {
@@ -542,6 +501,7 @@ union ll_message {
 	struct ll_message_decision_job decision_job;
 	struct ll_message_policy_tenant policy_tenant;
 	struct ll_message_policy_part policy_part;
+	struct ll_message_own_settings own_settings;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

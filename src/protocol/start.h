@@ -18,7 +18,7 @@ struct ll_programs {
 };
 
 /* -EADDRINUSE: another process has bound the name; connect to it. -ECONNREFUSED: it is the system's place, whose own
- * keeper starts the daemon. Other errors: the program could not be started. */
+ * systemd starts it. Other errors: the program could not be started. */
 int ll_daemon_start(const struct ll_place *place, const struct ll_programs *programs, struct ll_err *err);
 
 /* Connects (ll_place_connect), and starts a daemon if nobody serves. `run` calls it in the monitor of its job, and so

@@ -90,6 +90,8 @@ static void at_exit(void)
 static void read_settings(void)
 {
 	int rc = ll_run_settings_find(&program.settings);
+	if (rc == -ENOENT)
+		rc = ll_port_find_job(&program.settings);
 	program.is_garbled = rc == -EINVAL;
 	program.is_governed = rc != -ENOENT;
 	if (!program.is_governed) {
@@ -112,7 +114,7 @@ void ll_device_state_say_ungoverned(void)
 {
 	if (!ll_device_state_settings() && !atomic_flag_test_and_set(&program.is_ungoverned_said))
 		ll_say("this program is not governed: " LL_RUN_VARIABLE
-		       " is not set, and neither a descriptor nor a parent process shows a tenant; "
+		       " is not set, and neither a descriptor nor a parent process nor a control group shows a tenant; "
 		       "only `loadline run` sets limits");
 }
 

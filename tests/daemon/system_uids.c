@@ -269,6 +269,16 @@ TEST(nobody_claims_into_the_page_of_another_user)
 	puppet_kill(&puppet);
 }
 
+TEST(the_token_of_another_user_is_refused)
+{
+	struct puppet puppet;
+	become(SECOND_UID);
+	puppet_make(&puppet, &scene.world, first.id, CARD);
+	become(0);
+	assert_int_equal(puppet_do(&puppet, PUPPET_CLAIM, 0), -EPERM);
+	puppet_kill(&puppet);
+}
+
 /* Registers a job by hand, with that id; page_fds NULL: it has no pages yet. Returns 0, or the code of the refusal; the
  * connection stays open as *ret_fd. */
 static int register_as(uid_t uid, uint64_t id, const int *page_fds, int *ret_fd, int ret_fds[LL_MESSAGE_FDS],

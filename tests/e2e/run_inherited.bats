@@ -93,7 +93,7 @@ alone() {
 	run --separate-stderr env LD_PRELOAD="$LOADLINE_BUILD/src/shim/libloadline-cuda.so" LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$@"
 }
 
-not_governed='loadline: this program is not governed: LOADLINE_RUN is not set, and neither a descriptor nor a parent process shows a tenant; only `loadline run` sets limits'
+not_governed='loadline: this program is not governed: LOADLINE_RUN is not set, and neither a descriptor nor a parent process nor a control group shows a tenant; only `loadline run` sets limits'
 
 @test "a program that has the library and no tenant runs, and says once that it is not governed" {
 	alone python3 "$MEMORY" context alloc 3000 context

@@ -51,7 +51,7 @@ static void begin(void)
 	}
 }
 
-/* The keeper's part of the list is not there. */
+/* job_upkeep.c is not linked: its part of the list is not there. */
 static void check_list(void)
 {
 	union ll_message message, again;

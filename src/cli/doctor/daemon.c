@@ -176,6 +176,17 @@ static void say_policy(struct ll_doctor *doctor, const struct ll_message_welcome
 	}
 }
 
+static void say_keeper(struct ll_doctor *doctor, uint32_t keeper)
+{
+	if (keeper == LL_KEEPER_PRESENT)
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
+			      "loadline-keeper serves it: the processes of a job are known by its control group");
+	else
+		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+			      N_("start it: systemctl enable --now loadline-keeper.socket"),
+			      "no loadline-keeper serves it: the processes of a job are known by the job's token only");
+}
+
 static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *view)
 {
 	char cgroup[LL_CGROUP_SIZE] = "/";
@@ -194,6 +205,8 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 			      "it is in control group %s, and ends with it; the monitor of a job in another group then "
 			      "starts it again",
 			      cgroup);
+	if (is_system)
+		say_keeper(doctor, welcome->keeper);
 	if (is_here && !is_system)
 		check_left(doctor, view->pid);
 	if (welcome->version < ll_version_number(LOADLINE_VERSION))

@@ -167,15 +167,15 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	bool is_local = ll_daemon_view_pids_are_ours(view);
 	write_id(job, id);
 	ll_user_name(job->uid, user, sizeof user);
-	return json_pack("{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:s, s:b, s:o, s:o, s:i, s:o}}", "job", "id",
-			 id, "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local,
-			 "monitor_pid", number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid",
-			 (int)job->uid, "user", user, "tenant", ll_json_text(job->tenant), "tenant_is_named",
-			 (job->flags & LL_JOB_NAMED) != 0, "configured_tenant",
-			 row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "state", state_name(job->state),
-			 "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", text_or_null(job->command),
-			 "cgroup", text_or_null(job->cgroup), "processes", (int)row->processes, "limits",
-			 ll_status_limits_json(&job->limits));
+	return json_pack(
+	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o}}", "job", "id", id,
+	    "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
+	    number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
+	    "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
+	    "configured_tenant", row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "state",
+	    state_name(job->state), "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command",
+	    text_or_null(job->command), "cgroup", text_or_null(job->cgroup), "processes", (int)row->processes, "proof",
+	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits));
 }
 
 /* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */

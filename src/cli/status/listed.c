@@ -53,6 +53,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 		snprintf(ret_claim->told_command, sizeof ret_claim->told_command, "%s", job->job.command);
 	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", job->job.tenant);
 	snprintf(ret_claim->configured_tenant, sizeof ret_claim->configured_tenant, "%s", job->tenant);
+	ret_claim->has_group = job->job.flags & LL_JOB_HAS_GROUP;
 	ret_claim->priority = ll_priority_of_class(limits->priority);
 	ret_claim->memory_limit_bytes = limits->memory_bytes;
 	ret_claim->memory_request_bytes = limits->request_bytes;

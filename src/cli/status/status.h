@@ -83,6 +83,7 @@ struct ll_status_claim {
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
 	struct ll_accounts accounts;
 	uint64_t job_number;                               /* 0: a synthetic load */
+	bool has_group;                                    /* its job has a control group of its own */
 	uint64_t memory_limit_bytes, memory_request_bytes; /* of the job */
 	unsigned compute_cap_permille, weight_permille, slowdown_permille;
 };

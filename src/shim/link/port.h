@@ -40,6 +40,13 @@ struct ll_port;
 #define LL_PORT_PATIENCE_NS UINT64_C(5000000000)
 
 /*
+ * Finds the settings of the job in whose control group this process is, for a program that has no settings. It asks the
+ * system's loadlined, if the group's name may be a job's; otherwise it makes three system calls. -ENOENT: the process
+ * is in no job's group, or no loadlined answers within 1 s. The function preserves errno.
+ */
+int ll_port_find_job(struct ll_run_settings *ret_settings);
+
+/*
  * Opens the card with this UUID. is_to_claim: the caller will take a claim, so no request is made yet. If it is false
  * and this process has no page of the job, the function asks loadlined for it. Returns -ENOENT if loadlined does not
  * reply within 0.5 s, or -ENOMEM. The settings must not change afterwards. The caller closes *ret_port. A forked child

@@ -1,4 +1,4 @@
-/* What the daemon does for a job whose monitor has lost its connection or has ended. */
+/* The upkeep of a job: it is registered and restored, its monitor is watched, it ends. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -10,51 +10,87 @@
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
+#include "daemon/job_group.h"
 #include "daemon/server.h"
 #include "daemon/store.h"
 
 #define RETURN_MS UINT64_C(5000) /* the time in which a monitor connects again */
 
-struct keeper {
+struct upkeep {
 	struct ll_server *server;
 	struct ll_job *job;
 	struct ll_connection *connection; /* NULL: none */
 	uint64_t lost_ms;                 /* since when there is none, on the loop's clock */
+	bool is_removing;                 /* the keeper has been asked to remove its group, and has not replied */
+	bool has_remaining;               /* its monitor has reported its end, and there are processes in its group */
 	struct ll_death_watch *monitor;   /* NULL: it has ended, and the next one has not connected yet */
 };
 
-static struct keeper *keeper_of(const struct ll_job *job)
+static struct upkeep *upkeep_of(const struct ll_job *job)
 {
-	return job->keeper;
+	return job->upkeep;
 }
 
-uint32_t ll_keeper_monitor_pid(const struct ll_job *job)
+uint32_t ll_job_monitor_pid(const struct ll_job *job)
 {
-	const struct keeper *keeper = keeper_of(job);
-	return keeper->monitor ? (uint32_t)ll_process_id_of_fd(keeper->monitor->fd) : 0;
+	const struct upkeep *upkeep = upkeep_of(job);
+	return upkeep->monitor ? (uint32_t)ll_process_id_of_fd(upkeep->monitor->fd) : 0;
 }
 
-uint32_t ll_keeper_flags(const struct ll_job *job)
+uint32_t ll_job_flags(const struct ll_job *job)
 {
-	const struct keeper *keeper = keeper_of(job);
+	const struct upkeep *upkeep = upkeep_of(job);
 	uint32_t flags = job->facts.flags & LL_JOB_NAMED;
-	if (!keeper->monitor)
+	flags |= job->has_group ? LL_JOB_HAS_GROUP : 0U;
+	if (!upkeep->monitor)
 		flags |= LL_JOB_UNWATCHED;
-	else if (!keeper->connection && uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS)
+	else if (!upkeep->connection && uv_now(&upkeep->server->loop) - upkeep->lost_ms >= RETURN_MS)
 		flags |= LL_JOB_UNRESPONSIVE;
 	return flags;
 }
 
-void ll_keeper_end(struct ll_server *server, struct ll_job *job)
+/* Removes the job from the books. */
+static void forget_job(struct ll_server *server, struct ll_job *job)
 {
-	struct keeper *keeper = keeper_of(job);
+	struct upkeep *upkeep = upkeep_of(job);
 	uint64_t number = job->number;
 	ll_store_remove(server, job);
 	ll_claims_fini(server, job);
-	ll_death_watch_close(keeper->monitor);
-	free(keeper);
+	ll_death_watch_close(upkeep->monitor);
+	free(upkeep);
 	ll_books_remove(&server->books, job);
 	ll_watchers_tell_end(server, number);
+}
+
+/* A process in the job's group may have a new environment, no lifeline, and a parent that has ended. The monitor does
+ * not know it, and ends. */
+void ll_job_end(struct ll_server *server, struct ll_job *job)
+{
+	struct upkeep *upkeep = upkeep_of(job);
+	if (upkeep->is_removing)
+		return;
+	if (!ll_job_group_remove(server, job)) {
+		forget_job(server, job);
+		return;
+	}
+	upkeep->is_removing = true;
+	ll_death_watch_close(upkeep->monitor);
+	upkeep->monitor = NULL;
+	upkeep->connection = NULL;
+	upkeep->lost_ms = uv_now(&server->loop);
+	server->wants_tick = true;
+}
+
+void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again)
+{
+	struct upkeep *upkeep = upkeep_of(job);
+	upkeep->is_removing = false;
+	upkeep->has_remaining = is_to_ask_again;
+	if (is_to_ask_again) /* at the next tick */
+		server->wants_tick = true;
+	else
+		forget_job(server, job);
+	ll_server_look(server);
 }
 
 /* ---- a monitor that has ended ---- */
@@ -68,8 +104,10 @@ static bool has_hung_up(int fd)
 	return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
 }
 
-bool ll_keeper_has_tree_ended(const struct ll_job *job)
+bool ll_job_has_tree_ended(const struct ll_job *job)
 {
+	if (upkeep_of(job)->has_remaining)
+		return false;
 	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
 		if (!ll_process_has_ended(process->fd))
 			return false;
@@ -99,16 +137,16 @@ static int start_monitor(struct ll_server *server, const struct ll_job *job)
 /* The end of a monitor does not end its job: nothing of the job is freed while one of its processes may live. The next
  * monitor watches the job. The system's daemon starts no monitor, because it would have another uid than the job; it
  * watches the job itself. */
-static void replace_monitor(struct keeper *keeper)
+static void replace_monitor(struct upkeep *upkeep)
 {
-	struct ll_job *job = keeper->job;
-	struct ll_server *server = keeper->server;
-	ll_death_watch_close(keeper->monitor);
-	keeper->monitor = NULL;
-	keeper->lost_ms = uv_now(&server->loop);
+	struct ll_job *job = upkeep->job;
+	struct ll_server *server = upkeep->server;
+	ll_death_watch_close(upkeep->monitor);
+	upkeep->monitor = NULL;
+	upkeep->lost_ms = uv_now(&server->loop);
 	bool is_unwatched = server->is_system || start_monitor(server, job);
-	if (is_unwatched && ll_keeper_has_tree_ended(job))
-		ll_keeper_end(server, job);
+	if (is_unwatched && ll_job_has_tree_ended(job))
+		ll_job_end(server, job);
 	ll_server_look(server);
 }
 
@@ -117,53 +155,55 @@ static void on_death(void *data)
 	replace_monitor(data);
 }
 
-void ll_keeper_disconnect(struct ll_server *server, struct ll_job *job)
+void ll_job_disconnect(struct ll_server *server, struct ll_job *job)
 {
-	struct keeper *keeper = keeper_of(job);
-	keeper->connection = NULL;
-	keeper->lost_ms = uv_now(&server->loop);
+	struct upkeep *upkeep = upkeep_of(job);
+	upkeep->connection = NULL;
+	upkeep->lost_ms = uv_now(&server->loop);
 	server->wants_tick = true;
-	if (keeper->monitor)
-		ll_death_watch_start(keeper->monitor);
+	if (upkeep->monitor)
+		ll_death_watch_start(upkeep->monitor);
 }
 
 /* If a monitor cannot be watched, the function checks whether it has ended. If the next monitor does not connect, it is
  * started again. */
-static bool needs_monitor(const struct keeper *keeper)
+static bool needs_monitor(const struct upkeep *upkeep)
 {
-	if (keeper->monitor)
-		return !keeper->monitor->is_polled && ll_process_has_ended(keeper->monitor->fd);
-	return keeper->server->is_system || uv_now(&keeper->server->loop) - keeper->lost_ms >= RETURN_MS;
+	if (upkeep->monitor)
+		return !upkeep->monitor->is_polled && ll_process_has_ended(upkeep->monitor->fd);
+	return upkeep->server->is_system || uv_now(&upkeep->server->loop) - upkeep->lost_ms >= RETURN_MS;
 }
 
-static bool keeper_tick(struct keeper *keeper)
+static bool upkeep_tick(struct upkeep *upkeep)
 {
-	if (keeper->connection)
+	if (upkeep->connection)
 		return false;
-	if (needs_monitor(keeper))
-		replace_monitor(keeper);
+	if (upkeep->has_remaining)
+		ll_job_end(upkeep->server, upkeep->job);
+	else if (needs_monitor(upkeep))
+		replace_monitor(upkeep);
 	return true;
 }
 
-bool ll_keepers_tick(struct ll_server *server)
+bool ll_jobs_tick(struct ll_server *server)
 {
 	bool is_needed = false;
 	struct ll_job *next;
 	for (struct ll_job *job = server->books.jobs; job; job = next) {
 		next = job->next;
-		is_needed |= keeper_tick(keeper_of(job));
+		is_needed |= upkeep_tick(upkeep_of(job));
 	}
 	return is_needed;
 }
 
 /* ---- registration ---- */
 
-static struct keeper *new_keeper(struct ll_server *server, struct ll_job *job)
+static struct upkeep *new_upkeep(struct ll_server *server, struct ll_job *job)
 {
-	struct keeper *keeper = calloc(1, sizeof *keeper);
-	if (keeper)
-		*keeper = (struct keeper){.server = server, .job = job};
-	return keeper;
+	struct upkeep *upkeep = calloc(1, sizeof *upkeep);
+	if (upkeep)
+		*upkeep = (struct upkeep){.server = server, .job = job};
+	return upkeep;
 }
 
 /* The pages are those of a former daemon, or new ones. */
@@ -185,15 +225,15 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	int rc = ll_books_add(&server->books, call->facts, &job);
 	if (rc)
 		return rc;
-	job->keeper = new_keeper(server, job);
-	rc = job->keeper ? open_pages(server, call, job) : -ENOMEM;
+	job->upkeep = new_upkeep(server, job);
+	rc = job->upkeep ? open_pages(server, call, job) : -ENOMEM;
 	if (!rc && call->process_fd >= 0)
 		rc = ll_books_add_process(&server->books, job, call->process_fd, LL_PROCESS_FIRST);
 	if (rc) {
 		if (call->page_fds && job->pages.page) /* keep them unchanged for the next attempt */
 			ll_pages_detach(&job->pages);
 		ll_claims_fini(server, job);
-		free(job->keeper);
+		free(job->upkeep);
 		ll_books_remove(&server->books, job);
 		return rc;
 	}
@@ -202,28 +242,28 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	return 0;
 }
 
-int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
+int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
 {
 	struct ll_job *job = ll_books_find_id(&server->books, call->facts->token[0]);
 	bool is_known = job != NULL;
 	if (is_known && (job->facts.uid != call->facts->uid || job->facts.token[1] != call->facts->token[1]))
 		return -EPERM;
-	if (is_known && keeper_of(job)->connection && keeper_of(job)->connection != call->connection)
+	if (is_known && upkeep_of(job)->connection && upkeep_of(job)->connection != call->connection)
 		return -EBUSY;
 	int monitor_fd = dup(call->monitor_fd);
 	if (monitor_fd < 0)
 		return -errno;
 	int rc = is_known ? 0 : add_job(server, call, &job);
 	struct ll_death_watch *watch =
-	    rc ? NULL : ll_death_watch_new(&server->loop, monitor_fd, on_death, keeper_of(job));
+	    rc ? NULL : ll_death_watch_new(&server->loop, monitor_fd, on_death, upkeep_of(job));
 	if (!watch) {
 		close(monitor_fd);
 		return rc ? rc : -ENOMEM;
 	}
-	struct keeper *keeper = keeper_of(job);
-	ll_death_watch_close(keeper->monitor);
-	keeper->monitor = watch;
-	keeper->connection = call->connection;
+	struct upkeep *upkeep = upkeep_of(job);
+	ll_death_watch_close(upkeep->monitor);
+	upkeep->monitor = watch;
+	upkeep->connection = call->connection;
 	if (is_known) {
 		close(call->process_fd);
 		close(call->lifeline_fd);
@@ -236,22 +276,22 @@ int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call,
 	return 0;
 }
 
-int ll_keeper_restore(struct ll_server *server, const struct ll_job_call *call)
+int ll_job_restore(struct ll_server *server, const struct ll_job_call *call)
 {
 	struct ll_job *job;
 	int rc = add_job(server, call, &job);
 	if (rc)
 		return rc;
-	keeper_of(job)->lost_ms = uv_now(&server->loop);
+	upkeep_of(job)->lost_ms = uv_now(&server->loop);
 	server->wants_tick = true;
 	ll_watchers_look(server);
 	return 0;
 }
 
-void ll_keepers_fini(struct ll_server *server)
+void ll_jobs_fini(struct ll_server *server)
 {
 	while (server->books.jobs) {
 		ll_pages_detach(&server->books.jobs->pages);
-		ll_keeper_end(server, server->books.jobs);
+		forget_job(server, server->books.jobs);
 	}
 }

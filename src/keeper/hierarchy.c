@@ -1,0 +1,203 @@
+#include "keeper/hierarchy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/scope.h"
+
+enum { FOLDER_MODE = 0755, MOUNTS_SIZE = 65536, TYPE_SIZE = 32, OPTIONS_SIZE = 512, EVENTS_SIZE = 256 };
+
+static const char folder_name[] = "/loadline-jobs", slice[] = "/loadline.slice";
+
+/* ---- which hierarchy ---- */
+
+struct mounts {
+	char unified[LL_GROUP_SIZE], freezer[LL_GROUP_SIZE]; /* empty: not mounted */
+	bool has_controllers;                                /* memory or cpu of version 1 */
+};
+
+static bool has_option(const char *options, const char *wanted)
+{
+	size_t length = strlen(wanted);
+	for (const char *at = options; (at = strstr(at, wanted)); at += length) {
+		bool is_begin = at == options || at[-1] == ',';
+		if (is_begin && (at[length] == ',' || !at[length]))
+			return true;
+	}
+	return false;
+}
+
+/* The first mount of a hierarchy counts. */
+static void read_mount(const char *line, struct mounts *mounts)
+{
+	char at[LL_GROUP_SIZE], type[TYPE_SIZE], options[OPTIONS_SIZE];
+	if (sscanf(line, "%*s %255s %31s %511s", at, type, options) != 3)
+		return;
+	if (strcmp(type, "cgroup2") == 0 && !*mounts->unified)
+		memcpy(mounts->unified, at, sizeof at);
+	if (strcmp(type, "cgroup") != 0)
+		return;
+	if (has_option(options, "freezer") && !*mounts->freezer)
+		memcpy(mounts->freezer, at, sizeof at);
+	mounts->has_controllers |= has_option(options, "memory") || has_option(options, "cpu");
+}
+
+static enum ll_group_kind choose_kind(const struct mounts *mounts)
+{
+	if (*mounts->freezer && (mounts->has_controllers || !*mounts->unified))
+		return LL_GROUPS_FOLDER_V1;
+	return *mounts->unified ? LL_GROUPS_FOLDER : LL_GROUPS_NONE;
+}
+
+int ll_hierarchy_choose(enum ll_group_kind wanted, const char *mounts_text, const char *own,
+			struct ll_hierarchy *ret_hierarchy)
+{
+	struct mounts mounts = {.unified = ""};
+	char group[LL_GROUP_SIZE];
+	for (const char *line = mounts_text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		read_mount(line, &mounts);
+	enum ll_group_kind kind = wanted == LL_GROUPS_NONE ? choose_kind(&mounts) : wanted;
+	const char *mount = kind == LL_GROUPS_FOLDER_V1 ? mounts.freezer : mounts.unified;
+	if (kind == LL_GROUPS_NONE || !*mount)
+		return -ENOENT;
+	int rc = ll_group_in_text(kind, own, group);
+	if (rc)
+		return rc;
+	if (strlen(group) + sizeof folder_name > sizeof ret_hierarchy->groups.base)
+		return -ENAMETOOLONG;
+	*ret_hierarchy = (struct ll_hierarchy){.groups.kind = kind};
+	snprintf(ret_hierarchy->mount, sizeof ret_hierarchy->mount, "%s", mount);
+	/* Within the folder of a former keeper of the same service. */
+	snprintf(ret_hierarchy->groups.base, sizeof ret_hierarchy->groups.base, "%.200s%s",
+		 strcmp(group, "/") == 0 ? "" : group, folder_name);
+	if (kind == LL_GROUPS_SCOPE)
+		ll_hierarchy_use_scopes(ret_hierarchy);
+	return 0;
+}
+
+void ll_hierarchy_use_scopes(struct ll_hierarchy *hierarchy)
+{
+	hierarchy->groups.kind = LL_GROUPS_SCOPE;
+	snprintf(hierarchy->groups.base, sizeof hierarchy->groups.base, "%s", slice);
+}
+
+static int read_whole(const char *path, char *ret_text, size_t size)
+{
+	size_t length = 0;
+	ssize_t n = 0;
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && length < size - 1 && (n = read(fd, ret_text + length, size - 1 - length)) > 0)
+		length += (size_t)n;
+	if (fd < 0 || n < 0)
+		return -errno;
+	ret_text[length] = '\0';
+	return 0;
+}
+
+int ll_hierarchy_find(enum ll_group_kind wanted, struct ll_hierarchy *ret_hierarchy, struct ll_err *err)
+{
+	static char mounts[MOUNTS_SIZE];
+	char own[LL_GROUP_TEXT_SIZE];
+	int rc = read_whole("/proc/self/mounts", mounts, sizeof mounts);
+	if (!rc)
+		rc = read_whole("/proc/self/cgroup", own, sizeof own);
+	if (!rc)
+		rc = ll_hierarchy_choose(wanted, mounts, own, ret_hierarchy);
+	return rc == -ENOENT ? ll_err_set(err, rc, "no control groups of that kind are mounted")
+	       : rc          ? ll_err_set(err, rc, "control groups: %s", strerror(-rc))
+			     : 0;
+}
+
+/* ---- groups ---- */
+
+static int path_of(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char ret_path[PATH_MAX])
+{
+	int length =
+	    snprintf(ret_path, PATH_MAX, "%s%s%s%s", hierarchy->mount, group, *file ? "/" : "", *file ? file : "");
+	return length > 0 && length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+bool ll_hierarchy_has(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	return path_of(hierarchy, group, "", path) == 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int make_folder(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	char path[PATH_MAX];
+	int rc = path_of(hierarchy, group, "", path);
+	if (rc)
+		return rc;
+	return mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+int ll_hierarchy_make(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	int rc = make_folder(hierarchy, hierarchy->groups.base);
+	return rc ? rc : make_folder(hierarchy, group);
+}
+
+static int write_file(const struct ll_hierarchy *hierarchy, const char *group, const char *file, const char *text)
+{
+	char path[PATH_MAX];
+	int rc = path_of(hierarchy, group, file, path);
+	if (rc)
+		return rc;
+	LL_SCOPE_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%d", (int)pid);
+	return write_file(hierarchy, group, "cgroup.procs", text);
+}
+
+int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen)
+{
+	if (hierarchy->groups.kind == LL_GROUPS_FOLDER_V1)
+		return write_file(hierarchy, group, "freezer.state", is_frozen ? "FROZEN" : "THAWED");
+	return write_file(hierarchy, group, "cgroup.freeze", is_frozen ? "1" : "0");
+}
+
+ssize_t ll_hierarchy_read(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char *ret_text,
+			  size_t size)
+{
+	char path[PATH_MAX];
+	int rc = path_of(hierarchy, group, file, path);
+	if (!rc)
+		rc = read_whole(path, ret_text, size);
+	return rc ? rc : (ssize_t)strlen(ret_text);
+}
+
+/* systemd removes the folder of a scope when it learns that it is empty. */
+static int look_at_scope(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	char text[EVENTS_SIZE];
+	ssize_t length = ll_hierarchy_read(hierarchy, group, "cgroup.events", text, sizeof text);
+	if (length == -ENOENT || length == -ENODEV)
+		return 0;
+	if (length < 0)
+		return (int)length;
+	return strstr(text, "populated 1") ? -EBUSY : 0;
+}
+
+int ll_hierarchy_remove(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	char path[PATH_MAX];
+	if (hierarchy->groups.kind == LL_GROUPS_SCOPE)
+		return look_at_scope(hierarchy, group);
+	int rc = path_of(hierarchy, group, "", path);
+	if (rc)
+		return rc;
+	return rmdir(path) == 0 || errno == ENOENT ? 0 : -errno;
+}

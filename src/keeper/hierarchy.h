@@ -1,0 +1,54 @@
+/*
+ * hierarchy.h - the hierarchy of control groups in which jobs have their groups.
+ *
+ * Version 2 is used if it is mounted. If controllers of version 1 are mounted beside it (memory or cpu), the freezer of
+ * version 1 is used: a process that moves there stays within the limits of its other groups.
+ */
+#ifndef LOADLINE_KEEPER_HIERARCHY_H
+#define LOADLINE_KEEPER_HIERARCHY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "protocol/keeper.h"
+
+struct ll_err;
+
+struct ll_hierarchy {
+	struct ll_groups groups;
+	char mount[LL_GROUP_SIZE]; /* the folder in which the hierarchy is mounted */
+};
+
+/*
+ * Finds the hierarchy. wanted: LL_GROUPS_NONE: chosen as above; the groups are then folders, the caller makes scopes of
+ * them if systemd can be asked (ll_hierarchy_use_scopes). The folders are below the group of this process, which is the
+ * delegated one of a service. -ENOENT: no such hierarchy is mounted.
+ */
+int ll_hierarchy_find(enum ll_group_kind wanted, struct ll_hierarchy *ret_hierarchy, struct ll_err *err);
+
+/* Groups are scopes in loadline.slice. */
+void ll_hierarchy_use_scopes(struct ll_hierarchy *hierarchy);
+
+/* Chooses from the text of /proc/self/mounts. own: /proc/self/cgroup. Errors as above. */
+int ll_hierarchy_choose(enum ll_group_kind wanted, const char *mounts, const char *own,
+			struct ll_hierarchy *ret_hierarchy);
+
+bool ll_hierarchy_has(const struct ll_hierarchy *hierarchy, const char *group);
+
+/* Makes the group and the base. A group that is there is success. -errno. */
+int ll_hierarchy_make(const struct ll_hierarchy *hierarchy, const char *group);
+
+/* Moves the process. -errno. */
+int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid);
+
+/* Stops or continues the processes of the group. They stop some time after the call. -errno. */
+int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen);
+
+/* Removes an empty group. -EBUSY: it has processes. A group that is gone is success. systemd removes an empty scope. */
+int ll_hierarchy_remove(const struct ll_hierarchy *hierarchy, const char *group);
+
+/* Reads a file of a group; returns its length, or -errno. The text ends with a NUL. */
+ssize_t ll_hierarchy_read(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char *ret_text,
+			  size_t size);
+
+#endif

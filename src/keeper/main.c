@@ -1,0 +1,177 @@
+/* loadline-keeper: the part of loadlined that has rights. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "keeper/scope_unit.h"
+#include "keeper/serve.h"
+
+static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope|folder|folder-v1]\n"
+			   "       loadline-keeper --help | --version\n"
+			   "\n"
+			   "loadline-keeper does for loadlined, which has no rights, what needs rights: it puts a\n"
+			   "job's process into a control group of the job, sends signals to processes there,\n"
+			   "freezes, thaws and removes such groups. It checks each request itself. Only user NAME\n"
+			   "(default: loadline) and root may send requests.\n"
+			   "\n"
+			   "--groups: where jobs have their groups. Without it: scopes of systemd in\n"
+			   "loadline.slice; without systemd's D-Bus folders below its own group; with controllers\n"
+			   "of version 1 folders of their freezer.\n"
+			   "\n"
+			   "systemd starts it (loadline-keeper.socket).\n";
+
+enum { PASSED_FD = 3, BACKLOG = 16, SOCKET_MODE = 0600, FOLDER_MODE = 0755 };
+
+struct options {
+	const char *user;
+	enum ll_group_kind kind;
+};
+
+/* ---- the socket ---- */
+
+static int passed_socket(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+	if (!pid || !count || strtol(pid, NULL, 10) != getpid() || strcmp(count, "1") != 0)
+		return -1;
+	fcntl(PASSED_FD, F_SETFD, FD_CLOEXEC);
+	fcntl(PASSED_FD, F_SETFL, fcntl(PASSED_FD, F_GETFL) | O_NONBLOCK);
+	return PASSED_FD;
+}
+
+/* Nobody may connect before the owner and the mode are set: the socket listens after that. */
+static int bind_socket(uid_t client, int *ret_fd, struct ll_err *err)
+{
+	struct ll_place system, place;
+	struct sockaddr_un address;
+	char folder[LL_PLACE_SIZE];
+	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &system);
+	if (!rc)
+		rc = ll_keeper_place(&system, &place);
+	if (rc)
+		return ll_err_set(err, rc, "LOADLINE_SIM_DIR: %s", strerror(-rc));
+	memcpy(folder, place.name, sizeof folder);
+	*strrchr(folder, '/') = '\0';
+	if (mkdir(folder, FOLDER_MODE) && errno != EEXIST)
+		return ll_err_set(err, -errno, "make %s: %s", folder, strerror(errno));
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	unsigned length = ll_place_address(place.name, &address);
+	mode_t before = umask(~(mode_t)SOCKET_MODE & (S_IRWXU | S_IRWXG | S_IRWXO));
+	bool is_good = fd >= 0 && (unlink(place.name) == 0 || errno == ENOENT) &&
+		       bind(fd, (const struct sockaddr *)&address, length) == 0 &&
+		       lchown(place.name, client, (gid_t)-1) == 0 && listen(fd, BACKLOG) == 0;
+	int code = errno;
+	umask(before);
+	if (is_good) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	return ll_err_set(err, -code, "%s: %s", place.name, strerror(code));
+}
+
+/* ---- start ---- */
+
+/* Without rights it serves its own user, in a simulated world. */
+static int find_client(const char *user, uid_t *ret_uid, struct ll_err *err)
+{
+	if (!user && geteuid() != 0) {
+		*ret_uid = geteuid();
+		return 0;
+	}
+	const struct passwd *entry = getpwnam(user ? user : "loadline");
+	if (!entry)
+		return ll_err_set(err, -ENOENT, "there is no user %.60s", user ? user : "loadline");
+	*ret_uid = entry->pw_uid;
+	return 0;
+}
+
+static int find_groups(struct ll_keeper *keeper, enum ll_group_kind kind, struct ll_err *err)
+{
+	int rc = ll_hierarchy_find(kind, &keeper->hierarchy, err);
+	enum ll_group_kind found = keeper->hierarchy.groups.kind;
+	if (rc || found == LL_GROUPS_FOLDER_V1 || kind == LL_GROUPS_FOLDER)
+		return rc;
+	rc = ll_scope_bus_open(&keeper->bus);
+	if (!rc)
+		ll_hierarchy_use_scopes(&keeper->hierarchy);
+	else if (kind == LL_GROUPS_SCOPE)
+		return ll_err_set(err, rc, "systemd cannot be asked: %s", strerror(-rc));
+	return 0;
+}
+
+static int serve(const struct options *options)
+{
+	struct ll_err err = {0};
+	struct ll_keeper keeper = {.proc = "/proc"};
+	uid_t client = 0;
+	int fd = passed_socket();
+	int rc = find_client(options->user, &client, &err);
+	if (!rc)
+		rc = find_groups(&keeper, options->kind, &err);
+	if (!rc && fd < 0)
+		rc = bind_socket(client, &fd, &err);
+	if (!rc) {
+		ll_info("groups of jobs: %s%s", keeper.hierarchy.mount, keeper.hierarchy.groups.base);
+		rc = ll_keeper_serve(&keeper, fd, client);
+		if (rc)
+			ll_err_set(&err, rc, "the socket: %s", strerror(-rc));
+	}
+	if (keeper.bus)
+		ll_scope_bus_close(keeper.bus);
+	if (rc)
+		fprintf(stderr, "loadline-keeper: %s\n", err.text);
+	return ll_err_exit_code(rc);
+}
+
+static bool read_kind(const char *text, enum ll_group_kind *ret_kind)
+{
+	static const char *const names[] = {[LL_GROUPS_NONE] = "",
+					    [LL_GROUPS_SCOPE] = "scope",
+					    [LL_GROUPS_FOLDER] = "folder",
+					    [LL_GROUPS_FOLDER_V1] = "folder-v1"};
+	for (size_t i = LL_GROUPS_SCOPE; i < sizeof names / sizeof *names; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*ret_kind = (enum ll_group_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_options(int argc, char **argv, struct options *options)
+{
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 == argc)
+			return false;
+		if (strcmp(argv[i], "--user") == 0)
+			options->user = argv[i + 1];
+		else if (strcmp(argv[i], "--groups") != 0 || !read_kind(argv[i + 1], &options->kind))
+			return false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.user = NULL, .kind = LL_GROUPS_NONE};
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("loadline-keeper " LOADLINE_VERSION);
+		return LL_EXIT_OK;
+	}
+	if (read_options(argc, argv, &options))
+		return serve(&options);
+	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	fputs(help, is_help ? stdout : stderr);
+	return is_help ? LL_EXIT_OK : LL_EXIT_USAGE;
+}

@@ -1,0 +1,120 @@
+#include "protocol/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+
+static const char name_begin[] = "/loadline-job-", scope_end[] = ".scope", keeper_name[] = "keeper";
+
+int ll_keeper_place(const struct ll_place *system, struct ll_place *ret_place)
+{
+	const char *slash = strrchr(system->name, '/');
+	if (system->name[0] != '/' || !slash)
+		return -EINVAL;
+	int length = snprintf(ret_place->name, sizeof ret_place->name, "%.*s/%s", (int)(slash - system->name),
+			      system->name, keeper_name);
+	return length > 0 && (size_t)length < sizeof ret_place->name ? 0 : -ENAMETOOLONG;
+}
+
+/* ---- paths ---- */
+
+int ll_group_path(const struct ll_groups *groups, uint32_t uid, uint64_t job, char ret_path[LL_GROUP_SIZE])
+{
+	bool is_scope = groups->kind == LL_GROUPS_SCOPE;
+	char slice[40] = "";
+	if (is_scope)
+		snprintf(slice, sizeof slice, "/loadline-%" PRIu32 ".slice", uid);
+	int length = snprintf(ret_path, LL_GROUP_SIZE, "%s%s%s%" PRIu32 "-%" PRIx64 "%s", groups->base, slice,
+			      name_begin, uid, job, is_scope ? scope_end : "");
+	return length > 0 && length < LL_GROUP_SIZE ? 0 : -ENAMETOOLONG;
+}
+
+bool ll_group_contains(const char *group, const char *path)
+{
+	size_t length = strlen(group);
+	return strncmp(path, group, length) == 0 && (path[length] == '/' || !path[length]);
+}
+
+bool ll_group_find_job(const struct ll_groups *groups, const char *path, uint32_t *ret_uid, uint64_t *ret_job)
+{
+	char expected[LL_GROUP_SIZE];
+	const char *name = groups->kind == LL_GROUPS_NONE ? NULL : strstr(path, name_begin);
+	unsigned long uid;
+	uint64_t job;
+	char *end;
+	if (!name)
+		return false;
+	name += strlen(name_begin);
+	errno = 0;
+	uid = strtoul(name, &end, 10);
+	if (*end != '-' || uid > UINT32_MAX)
+		return false;
+	job = strtoull(end + 1, NULL, 16);
+	/* This compares all that the conversions above let pass. */
+	if (ll_group_path(groups, (uint32_t)uid, job, expected) || !ll_group_contains(expected, path))
+		return false;
+	*ret_uid = (uint32_t)uid;
+	*ret_job = job;
+	return true;
+}
+
+/* ---- /proc/PID/cgroup ---- */
+
+/* A line is "0::/path" for version 2, "6:freezer:/path" for version 1, which may have several names with commas. */
+static const char *path_in_line(enum ll_group_kind kind, const char *line, size_t length)
+{
+	const char *names = memchr(line, ':', length);
+	const char *path = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
+	if (!path)
+		return NULL;
+	names++;
+	path++;
+	if (kind != LL_GROUPS_FOLDER_V1)
+		return names + 1 == path ? path : NULL;
+	const char freezer[] = "freezer";
+	const char *found = strstr(names, freezer);
+	bool is_found = found && found < path && (found == names || found[-1] == ',') &&
+			(found[sizeof freezer - 1] == ',' || found[sizeof freezer - 1] == ':');
+	return is_found ? path : NULL;
+}
+
+int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE])
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+		const char *path = path_in_line(kind, text, length);
+		size_t path_length = path ? length - (size_t)(path - text) : 0;
+		if (path && path_length >= LL_GROUP_SIZE)
+			return -ENAMETOOLONG;
+		if (path) {
+			memcpy(ret_path, path, path_length);
+			ret_path[path_length] = '\0';
+			return 0;
+		}
+		text += length + (text[length] == '\n');
+	}
+	return -ENOENT;
+}
+
+int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE])
+{
+	char file[40], text[LL_GROUP_TEXT_SIZE];
+	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
+	LL_SCOPE_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (length < 0)
+		return -errno;
+	text[length] = '\0';
+	return ll_group_in_text(kind, text, ret_path);
+}
+
+bool ll_group_may_be_job(const char *text)
+{
+	return strstr(text, name_begin) != NULL;
+}

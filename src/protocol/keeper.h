@@ -1,0 +1,99 @@
+/*
+ * keeper.h - the requests of loadlined to loadline-keeper, and the control groups of jobs.
+ *
+ * loadlined has no rights. loadline-keeper has the few that it needs (CAP_KILL, and root's control groups), and a fixed
+ * list of requests. Each request is one packet of fixed size on a SOCK_SEQPACKET socket, with a pidfd if it is about a
+ * process; each has one reply. The keeper checks each request itself, and does not trust a pid or a path.
+ *
+ * A job has a control group of its own, which root owns, so a process of the job cannot leave it. The name of the group
+ * is made of the job's uid and number. Neither is secret.
+ */
+#ifndef LOADLINE_PROTOCOL_KEEPER_H
+#define LOADLINE_PROTOCOL_KEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/place.h"
+
+enum {
+	LL_KEEPER_VERSION = 1,
+	LL_GROUP_SIZE = 256,       /* path of a group, with its NUL */
+	LL_GROUP_TEXT_SIZE = 4096, /* of /proc/PID/cgroup */
+	LL_KEEPER_TEXT_SIZE = 256,
+};
+
+/* Where jobs have their groups. */
+enum ll_group_kind {
+	LL_GROUPS_NONE,
+	LL_GROUPS_SCOPE,     /* transient scopes of systemd in loadline.slice, version 2 */
+	LL_GROUPS_FOLDER,    /* folders of version 2 below `base` */
+	LL_GROUPS_FOLDER_V1, /* folders of the freezer of version 1 below `base` */
+};
+
+struct ll_groups {
+	enum ll_group_kind kind;
+	char base[LL_GROUP_SIZE]; /* absolute, without a slash at its end; empty: the root */
+};
+
+enum ll_keeper_call {
+	/* Reply: the kind of the groups, and their base. No descriptor. */
+	LL_KEEPER_HELLO = 1,
+	/* Puts the process `pid` into the group of the job, and makes the group if there is none. Descriptor: a pidfd
+	 * of the process. All uids of the process must be `uid`, and it must be in a place that it may leave
+	 * (keeper/source.h). A process that is in the group already is success. */
+	LL_KEEPER_PLACE = 2,
+	/* Sends `signal` to the process `pid`, which must be in the group of the job. Descriptor: a pidfd of the
+	 * process. Allowed: TERM, INT, USR1, USR2, KILL, STOP, CONT. */
+	LL_KEEPER_SIGNAL = 3,
+	LL_KEEPER_FREEZE = 4, /* the processes in the group of the job stop soon after the reply */
+	LL_KEEPER_THAW = 5,
+	/* Removes the group of an ended job. -EBUSY: there are processes in it. A group that is gone is success. */
+	LL_KEEPER_REMOVE = 6,
+	LL_KEEPER_CALLS
+};
+
+struct ll_keeper_request {
+	uint32_t version; /* LL_KEEPER_VERSION */
+	uint32_t call;    /* enum ll_keeper_call */
+	uint32_t serial;  /* the reply repeats it */
+	uint32_t uid;     /* of the job */
+	uint64_t job;     /* number of the job's group; not 0 */
+	int32_t pid;
+	int32_t signal;
+};
+_Static_assert(sizeof(struct ll_keeper_request) == 32, "a packet");
+
+struct ll_keeper_reply {
+	uint32_t version, call, serial;
+	int32_t code; /* 0, or a negative errno */
+	uint32_t groups, unused;
+	char text[LL_KEEPER_TEXT_SIZE]; /* of HELLO: the base; of a refusal: the reason */
+};
+_Static_assert(sizeof(struct ll_keeper_reply) == 24 + LL_KEEPER_TEXT_SIZE, "a packet");
+
+/* The keeper's socket, beside the socket of the system's loadlined. -ENAMETOOLONG. */
+int ll_keeper_place(const struct ll_place *system, struct ll_place *ret_place);
+
+/* The path of the group of a job in its hierarchy. -ENAMETOOLONG. */
+int ll_group_path(const struct ll_groups *groups, uint32_t uid, uint64_t job, char ret_path[LL_GROUP_SIZE]);
+
+/* Whether a path is the group of a job, or in it; then its uid and number. A path that no call of ll_group_path makes
+ * is none. */
+bool ll_group_find_job(const struct ll_groups *groups, const char *path, uint32_t *ret_uid, uint64_t *ret_job);
+
+/* Whether the path is the group, or in it. */
+bool ll_group_contains(const char *group, const char *path);
+
+/* Finds the path of the hierarchy of that kind in the text of /proc/PID/cgroup. -ENOENT: it is not there.
+ * -ENAMETOOLONG: it does not fit. */
+int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE]);
+
+/* The same for a process. -errno: its file in /proc cannot be read. */
+int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE]);
+
+/* Whether the text of /proc/self/cgroup has a path that may be a job's. It asks no keeper, so it may be wrong. */
+bool ll_group_may_be_job(const char *text);
+
+#endif

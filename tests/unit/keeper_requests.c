@@ -1,0 +1,424 @@
+/*
+ * What loadline-keeper refuses, each with its reason. The hierarchy is a folder of files, and /proc another one, so
+ * nothing is moved; the process is a real one.
+ */
+#include "keeper/requests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "keeper/serve.h"
+#include "keeper/source.h"
+#include "test.h"
+
+enum { UID = 1000, OTHER_UID = 1001, JOB = 0x77 };
+
+static char folder[] = "/tmp/loadline-keeper.XXXXXX", proc[64], mount[64];
+static struct ll_keeper keeper;
+static pid_t child;
+static int pidfd;
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static void read_file(const char *path, char *ret_text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	ssize_t length = read(fd, ret_text, size - 1);
+	assert_true(length >= 0);
+	ret_text[length] = '\0';
+	close(fd);
+}
+
+/* What /proc says about the child. */
+static void describe_child(const char *uids, const char *group)
+{
+	char path[PATH_MAX], text[PATH_MAX];
+	snprintf(path, sizeof path, "%s/%d", proc, (int)child);
+	mkdir(path, 0700);
+	snprintf(path, sizeof path, "%s/%d/status", proc, (int)child);
+	snprintf(text, sizeof text, "Name:\tx\\nUid:\t9\t9\t9\t9\nUmask:\t0022\nUid:\t%s\nGid:\t5\t5\t5\t5\n", uids);
+	write_file(path, text);
+	snprintf(path, sizeof path, "%s/%d/cgroup", proc, (int)child);
+	snprintf(text, sizeof text, "6:freezer:%s\n0::%s\n", group, group);
+	write_file(path, text);
+}
+
+static void make_group(const char *group)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s%s", mount, group);
+	for (char *slash = path + strlen(mount) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+		*slash = '\0';
+		mkdir(path, 0700);
+	}
+	mkdir(path, 0700);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+	assert_non_null(mkdtemp(folder));
+	snprintf(proc, sizeof proc, "%s/proc", folder);
+	snprintf(mount, sizeof mount, "%s/cgroup", folder);
+	assert_int_equal(mkdir(proc, 0700), 0);
+	assert_int_equal(mkdir(mount, 0700), 0);
+	keeper = (struct ll_keeper){.proc = proc, .hierarchy.groups = {LL_GROUPS_FOLDER, "/jobs"}};
+	snprintf(keeper.hierarchy.mount, sizeof keeper.hierarchy.mount, "%s", mount);
+	child = fork();
+	if (child == 0) {
+		for (;;)
+			pause();
+	}
+	pidfd = ll_process_open_pidfd(child);
+	if (pidfd < 0)
+		SKIP_TEST("no pidfds here");
+	describe_child("1000\t1000\t1000\t1000", "/");
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	char command[128];
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(pidfd);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command);
+}
+
+TEST_EACH(begin, end);
+
+static struct ll_keeper_request request_of(enum ll_keeper_call call)
+{
+	struct ll_keeper_request request = {
+	    .version = LL_KEEPER_VERSION, .call = call, .serial = 5, .uid = UID, .job = JOB};
+	if (call == LL_KEEPER_PLACE || call == LL_KEEPER_SIGNAL)
+		request.pid = child;
+	if (call == LL_KEEPER_SIGNAL)
+		request.signal = SIGSTOP;
+	return request;
+}
+
+static struct ll_keeper_reply reply;
+
+static int ask_with(const struct ll_keeper_request *request, int fd)
+{
+	ll_keeper_handle(&keeper, request, fd, &reply);
+	assert_int_equal(reply.serial, request->serial);
+	assert_int_equal(reply.call, request->call);
+	if (reply.code)
+		assert_true(*reply.text);
+	return reply.code;
+}
+
+static int ask(enum ll_keeper_call call)
+{
+	struct ll_keeper_request request = request_of(call);
+	return ask_with(&request, request.pid ? pidfd : -1);
+}
+
+/* ---- form ---- */
+
+TEST(root_and_loadlined_are_served_and_nobody_else)
+{
+	assert_true(ll_keeper_serves(0, UID));
+	assert_true(ll_keeper_serves(UID, UID));
+	assert_false(ll_keeper_serves(OTHER_UID, UID));
+}
+
+TEST(a_request_that_is_not_in_the_list_is_refused)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_HELLO);
+	assert_int_equal(ask_with(&request, -1), 0);
+	assert_string_equal(reply.text, "/jobs");
+	request.call = 0;
+	assert_int_equal(ask_with(&request, -1), -ENOTSUP);
+	request.call = LL_KEEPER_CALLS;
+	assert_int_equal(ask_with(&request, -1), -ENOTSUP);
+	request = request_of(LL_KEEPER_HELLO);
+	request.version++;
+	assert_int_equal(ask_with(&request, -1), -EPROTO);
+}
+
+TEST(a_request_about_a_process_needs_its_pidfd_and_another_takes_none)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_PLACE);
+	assert_int_equal(ask_with(&request, -1), -EPROTO);
+	int file = open(proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(ask_with(&request, file), -EBADF);
+	close(file);
+	request = request_of(LL_KEEPER_FREEZE);
+	assert_int_equal(ask_with(&request, pidfd), -EPROTO);
+}
+
+TEST(a_pid_that_is_not_the_pidfds_is_refused)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_PLACE);
+	request.pid = getpid();
+	assert_int_equal(ask_with(&request, pidfd), -ESTALE);
+	request.pid = 1;
+	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
+	request.pid = -1;
+	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
+}
+
+TEST(a_process_that_has_ended_is_refused)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(ask(LL_KEEPER_PLACE), -ESRCH);
+	assert_int_equal(ask(LL_KEEPER_SIGNAL), -ESRCH);
+}
+
+TEST(a_job_without_a_number_is_refused)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_REMOVE);
+	request.job = 0;
+	assert_int_equal(ask_with(&request, -1), -EINVAL);
+}
+
+/* ---- place ---- */
+
+TEST(a_process_of_the_uid_goes_into_the_group_of_the_job)
+{
+	char path[PATH_MAX], text[32], expected[32];
+	make_group("/jobs/loadline-job-1000-77");
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
+	write_file(path, "");
+	assert_int_equal(ask(LL_KEEPER_PLACE), 0);
+	read_file(path, text, sizeof text);
+	snprintf(expected, sizeof expected, "%d", (int)child);
+	assert_string_equal(text, expected);
+}
+
+TEST(a_process_that_has_another_uid_in_any_place_is_refused)
+{
+	static const char *const uids[] = {"1001\t1000\t1000\t1000", "1000\t0\t1000\t1000", "1000\t1000\t1001\t1000",
+					   "1000\t1000\t1000\t0", "1000\t1000"};
+	make_group("/jobs/loadline-job-1000-77");
+	for (size_t i = 0; i < sizeof uids / sizeof *uids; i++) {
+		describe_child(uids[i], "/");
+		assert_true(ask(LL_KEEPER_PLACE) == -EPERM || i == 4);
+		assert_int_not_equal(reply.code, 0);
+	}
+	struct ll_keeper_request request = request_of(LL_KEEPER_PLACE);
+	describe_child("1000\t1000\t1000\t1000", "/");
+	request.uid = 0;
+	assert_int_equal(ask_with(&request, pidfd), -EPERM);
+}
+
+TEST(a_process_of_a_service_or_a_container_or_another_user_stays_where_it_is)
+{
+	static const char *const groups[] = {
+	    "/system.slice/cron.service",
+	    "/system.slice/docker-4711.scope",
+	    "/machine.slice/libpod-4711.scope",
+	    "/slurm/uid_1000/job_5/step_0",
+	    "/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service",
+	    "/user.slice/user-1001.slice/session-5.scope",
+	    "/user.slice/user-10000.slice/session-5.scope",
+	    "/user.slice/user-1000.slice",
+	    "/user.slice",
+	    "/jobs/loadline-job-1001-77",
+	    "/jobs",
+	};
+	make_group("/jobs/loadline-job-1000-77");
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		describe_child("1000\t1000\t1000\t1000", groups[i]);
+		assert_int_equal(ask(LL_KEEPER_PLACE), -EXDEV);
+	}
+}
+
+TEST(a_process_of_a_session_a_terminal_or_an_own_job_may_move)
+{
+	static const char *const groups[] = {
+	    "/user.slice/user-1000.slice/session-5.scope",
+	    "/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn-4711.scope", "/jobs/loadline-job-1000-5",
+	    "/jobs/loadline-job-1000-77/below", /* it is there already */
+	};
+	char path[PATH_MAX];
+	make_group("/jobs/loadline-job-1000-77");
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
+	write_file(path, "");
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		describe_child("1000\t1000\t1000\t1000", groups[i]);
+		assert_int_equal(ask(LL_KEEPER_PLACE), 0);
+	}
+}
+
+TEST(a_process_does_not_move_out_of_limits)
+{
+	static const struct {
+		const char *file, *limit, *none;
+	} limits[] = {{"memory.max", "1073741824\n", "max\n"},
+		      {"memory.high", "5\n", "max\n"},
+		      {"cpu.max", "50000 100000\n", "max 100000\n"},
+		      {"cpuset.cpus", "0-3\n", "\n"}};
+	static const char slice[] = "/user.slice/user-1000.slice";
+	char path[PATH_MAX];
+	make_group("/user.slice/user-1000.slice/session-5.scope");
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		snprintf(path, sizeof path, "%s%s/%s", mount, slice, limits[i].file);
+		write_file(path, limits[i].limit);
+		assert_non_null(
+		    ll_source_refuses(&keeper.hierarchy, "/user.slice/user-1000.slice/session-5.scope", UID));
+		write_file(path, limits[i].none);
+		assert_null(ll_source_refuses(&keeper.hierarchy, "/user.slice/user-1000.slice/session-5.scope", UID));
+	}
+}
+
+TEST(the_unit_of_a_session_is_that_of_the_systems_manager)
+{
+	char unit[LL_GROUP_SIZE];
+	assert_true(ll_source_unit("/user.slice/user-1000.slice/session-5.scope", UID, unit));
+	assert_string_equal(unit, "session-5.scope");
+	assert_true(ll_source_unit("/user.slice/user-1000.slice/user@1000.service/a/b.scope", UID, unit));
+	assert_string_equal(unit, "user@1000.service");
+	assert_false(ll_source_unit("/user.slice/user-1001.slice/session-5.scope", UID, unit));
+	assert_false(ll_source_unit("/", UID, unit));
+}
+
+/* ---- signals ---- */
+
+static bool is_stopped(void)
+{
+	int status = 0;
+	return waitpid(child, &status, WUNTRACED | WNOHANG) == child && WIFSTOPPED(status);
+}
+
+TEST(only_a_process_in_the_group_of_the_job_gets_a_signal)
+{
+	static const char *const groups[] = {"/", "/jobs/loadline-job-1000-78", "/jobs/loadline-job-1001-77",
+					     "/jobs/loadline-job-1000-777",
+					     "/user.slice/user-1000.slice/session-5.scope"};
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		describe_child("1000\t1000\t1000\t1000", groups[i]);
+		assert_int_equal(ask(LL_KEEPER_SIGNAL), -EPERM);
+	}
+	assert_false(is_stopped());
+	describe_child("1000\t1000\t1000\t1000", "/jobs/loadline-job-1000-77");
+	assert_int_equal(ask(LL_KEEPER_SIGNAL), 0);
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+}
+
+TEST(only_seven_signals_are_allowed)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_SIGNAL);
+	unsigned allowed = 0;
+	for (int number = -1; number <= SIGRTMAX + 1; number++) {
+		describe_child("1000\t1000\t1000\t1000", "/");
+		request.signal = number;
+		int rc = ask_with(&request, pidfd); /* -EPERM: the signal is allowed, and the process is in no job */
+		assert_true(rc == -EPERM || rc == -EINVAL);
+		allowed += rc == -EPERM;
+	}
+	assert_int_equal(allowed, 7);
+	request.signal = SIGHUP;
+	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
+	request.signal = 0;
+	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
+}
+
+/* ---- groups ---- */
+
+static void check_state(const char *file, const char *value)
+{
+	char path[PATH_MAX], text[32];
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/%s", mount, file);
+	read_file(path, text, sizeof text);
+	assert_int_equal(strncmp(text, value, strlen(value)), 0);
+	write_file(path, "");
+}
+
+TEST(a_group_is_frozen_and_thawed_by_the_file_of_its_version)
+{
+	char path[PATH_MAX];
+	assert_int_equal(ask(LL_KEEPER_FREEZE), -ENOENT);
+	make_group("/jobs/loadline-job-1000-77");
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.freeze", mount);
+	write_file(path, "");
+	assert_int_equal(ask(LL_KEEPER_FREEZE), 0);
+	check_state("cgroup.freeze", "1");
+	assert_int_equal(ask(LL_KEEPER_THAW), 0);
+	check_state("cgroup.freeze", "0");
+	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/freezer.state", mount);
+	write_file(path, "");
+	assert_int_equal(ask(LL_KEEPER_FREEZE), 0);
+	check_state("freezer.state", "FROZEN");
+	assert_int_equal(ask(LL_KEEPER_THAW), 0);
+	check_state("freezer.state", "THAWED");
+}
+
+TEST(an_empty_group_is_removed_and_one_with_something_in_it_is_not)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	assert_int_equal(ask(LL_KEEPER_REMOVE), 0);
+	make_group("/jobs/loadline-job-1000-77/below");
+	assert_true(ask(LL_KEEPER_REMOVE) == -EBUSY || reply.code == -ENOTEMPTY);
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/below", mount);
+	rmdir(path);
+	assert_int_equal(ask(LL_KEEPER_REMOVE), 0);
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77", mount);
+	assert_int_not_equal(stat(path, &st), 0);
+}
+
+TEST(a_scope_with_processes_is_not_removed)
+{
+	char path[PATH_MAX];
+	keeper.hierarchy.groups = (struct ll_groups){LL_GROUPS_SCOPE, "/loadline.slice"};
+	assert_int_equal(ask(LL_KEEPER_REMOVE), 0);
+	make_group("/loadline.slice/loadline-1000.slice/loadline-job-1000-77.scope");
+	snprintf(path, sizeof path, "%s/loadline.slice/loadline-1000.slice/loadline-job-1000-77.scope/cgroup.events",
+		 mount);
+	write_file(path, "populated 1\nfrozen 0\n");
+	assert_int_equal(ask(LL_KEEPER_REMOVE), -EBUSY);
+	write_file(path, "populated 0\nfrozen 0\n");
+	assert_int_equal(ask(LL_KEEPER_REMOVE), 0);
+}
+
+/* ---- which hierarchy ---- */
+
+TEST(the_hierarchy_is_version_2_and_the_freezer_beside_controllers_of_version_1)
+{
+	static const char two[] = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n",
+			  hybrid[] = "cgroup /sys/fs/cgroup/systemd cgroup rw,name=systemd 0 0\n"
+				     "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+			  one[] = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
+				  "cgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n"
+				  "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+	static const char own[] = "6:freezer:/\n0::/loadline.slice/loadline-keeper.service\n";
+	struct ll_hierarchy found;
+	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, two, own, &found), 0);
+	assert_string_equal(found.mount, "/sys/fs/cgroup");
+	assert_string_equal(found.groups.base, "/loadline.slice/loadline-keeper.service/loadline-jobs");
+	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, hybrid, own, &found), 0);
+	assert_int_equal(found.groups.kind, LL_GROUPS_FOLDER);
+	assert_string_equal(found.mount, "/sys/fs/cgroup/unified");
+	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, one, own, &found), 0);
+	assert_int_equal(found.groups.kind, LL_GROUPS_FOLDER_V1);
+	assert_string_equal(found.mount, "/sys/fs/cgroup/freezer");
+	assert_string_equal(found.groups.base, "/loadline-jobs");
+	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_FOLDER, one, own, &found), 0);
+	assert_string_equal(found.mount, "/sys/fs/cgroup/unified");
+	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_FOLDER_V1, two, own, &found), -ENOENT);
+	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, "", own, &found), -ENOENT);
+}
