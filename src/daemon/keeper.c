@@ -185,6 +185,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	int rc = ll_books_add(&server->books, call->facts, &job);
 	if (rc)
 		return rc;
+	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);
 	job->keeper = new_keeper(server, job);
 	rc = job->keeper ? open_pages(server, call, job) : -ENOMEM;
 	if (!rc && call->process_fd >= 0)
@@ -224,6 +225,7 @@ int ll_keeper_register(struct ll_server *server, const struct ll_job_call *call,
 	ll_death_watch_close(keeper->monitor);
 	keeper->monitor = watch;
 	keeper->connection = call->connection;
+	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);
 	if (is_known) {
 		close(call->process_fd);
 		close(call->lifeline_fd);
