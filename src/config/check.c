@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
+#include "config/sums.h"
 #include "config/value.h"
 
 struct check {
@@ -294,35 +295,6 @@ static void check_reservation(const struct check *check, const struct ll_config_
 		check_past(check, reservation->from, reservation->name, &reservation->begin, reservation->for_ns);
 }
 
-/* Cards of a group that all reservations without `every` want at the beginning of this one. */
-static uint64_t sum_at_once(const struct ll_config_policy *policy, const struct ll_config_reservation *reservation)
-{
-	int64_t at_s = reservation->begin.at_s;
-	uint64_t cards = 0;
-	for (size_t i = 0; i < policy->reservations.count; i++) {
-		const struct ll_config_reservation *other = &policy->reservations.items[i];
-		int64_t begin_s = other->begin.at_s, for_s = (int64_t)(KNOWN(other->for_ns) / NS_PER_S);
-		bool is_once = other->every < 0 && other->begin.is_given && !other->begin.is_daily;
-		if (is_once && other->of && strcmp(other->of, reservation->of) == 0 && begin_s <= at_s &&
-		    at_s < begin_s + for_s)
-			cards += KNOWN(other->cards);
-	}
-	return cards;
-}
-
-static void check_at_once(const struct check *check, const struct ll_config_reservation *reservation)
-{
-	const struct ll_config_group *group = ll_config_group_find(check->policy, reservation->of);
-	bool is_once = reservation->every < 0 && reservation->begin.is_given && !reservation->begin.is_daily;
-	if (!group || !group->cards.count || !is_once || KNOWN(reservation->cards) > group->cards.count)
-		return;
-	uint64_t cards = sum_at_once(check->policy, reservation);
-	if (cards > group->cards.count)
-		ll_config_fault(check->findings, ll_config_value_mark(reservation->from, "from"),
-				"from: reservations want %llu cards of group %s at this time, and it has %zu",
-				(unsigned long long)cards, group->name, group->cards.count);
-}
-
 static void check_maintenance(const struct check *check, const struct ll_config_maintenance *window)
 {
 	if (window->begin.is_given && window->begin.is_daily)
@@ -368,8 +340,7 @@ void ll_config_check(const struct ll_config_policy *policy, int64_t now_s, struc
 	}
 	for (size_t i = 0; i < policy->reservations.count; i++)
 		check_reservation(&check, &policy->reservations.items[i]);
-	for (size_t i = 0; i < policy->reservations.count; i++)
-		check_at_once(&check, &policy->reservations.items[i]);
+	ll_config_check_sums(policy, findings);
 	for (size_t i = 0; i < policy->maintenance.count; i++)
 		check_maintenance(&check, &policy->maintenance.items[i]);
 	check_others(&check);
@@ -475,6 +446,42 @@ void ll_config_check_machine(const struct ll_config_policy *policy, const struct
 
 /* ---- in force ---- */
 
+static bool has_word(const struct ll_strbuf *out, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = out->length ? out->buf : NULL; at; at = strstr(at, ", ")) {
+		at += *at == ',' ? 2 : 0;
+		if (strncmp(at, word, length) == 0 && (at[length] == ',' || !at[length]))
+			return true;
+	}
+	return false;
+}
+
+static void add_idle_below(const struct ll_config_value *value, const char *path, struct ll_strbuf *out, size_t *count);
+
+static void add_idle(const struct ll_config_value *item, const char *path, struct ll_strbuf *out, size_t *count)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
+	ll_strbuf_addf(&name, "%s.%s", path, item->key->name);
+	if (!item->key->is_idle)
+		add_idle_below(item, name.buf, out, count);
+	else if (item->mark.file && !has_word(out, name.buf))
+		ll_strbuf_addf(out, "%s%s", (*count)++ ? ", " : "", name.buf);
+}
+
+/* Adds the keys of a map, or of a list of maps, that nothing acts on, each once: "tenants.budget". */
+static void add_idle_below(const struct ll_config_value *value, const char *path, struct ll_strbuf *out, size_t *count)
+{
+	if (value->key->kind != LL_CONFIG_MAP)
+		return;
+	for (size_t i = 0; i < value->count; i++) {
+		if (value->is_list)
+			add_idle_below(value->items[i], path, out, count);
+		else if (value->items[i])
+			add_idle(value->items[i], path, out, count);
+	}
+}
+
 size_t ll_config_add_idle_keys(const struct ll_config_value *root, struct ll_strbuf *out)
 {
 	size_t count = 0;
@@ -482,6 +489,8 @@ size_t ll_config_add_idle_keys(const struct ll_config_value *root, struct ll_str
 		const struct ll_config_value *value = root->items[i];
 		if (value && value->mark.file && !value->key->is_in_force)
 			ll_strbuf_addf(out, "%s%s", count++ ? ", " : "", value->key->name);
+		else if (value && value->mark.file)
+			add_idle_below(value, value->key->name, out, &count);
 	}
 	return count;
 }

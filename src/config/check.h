@@ -34,8 +34,8 @@ void ll_config_check_machine(const struct ll_config_policy *policy, const struct
 /* Warns, once for the file, of its keys that are not in force in this version. root: what was read of one file. */
 void ll_config_check_force(const struct ll_config_value *root, struct ll_config_findings *findings);
 
-/* Adds the names of the keys of the root that are in a file, and not in force, with ", " between. Returns their number.
- */
+/* Adds the names of the keys that are in a file, and not in force, with ", " between: of the root, and of maps of the
+ * root ("tenants.budget"). Returns their number. */
 size_t ll_config_add_idle_keys(const struct ll_config_value *root, struct ll_strbuf *out);
 
 /* Returns the group of cards with that name, or NULL. */

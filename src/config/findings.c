@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "base/translate.h"
 
 static void add_finding(struct ll_config_findings *findings, struct ll_config_mark mark, enum ll_config_level level,
@@ -46,6 +47,16 @@ void ll_config_warn(struct ll_config_findings *findings, struct ll_config_mark m
 	va_start(words, fmt);
 	add_finding(findings, mark, LL_CONFIG_WARNING, _(fmt), words);
 	va_end(words);
+}
+
+void ll_config_finding_add_place(const struct ll_config_finding *finding, struct ll_strbuf *out)
+{
+	if (!finding->mark.file)
+		return;
+	ll_strbuf_adds(out, finding->mark.file);
+	if (finding->mark.line)
+		ll_strbuf_addf(out, ":%u:%u", finding->mark.line, finding->mark.column);
+	ll_strbuf_adds(out, ": ");
 }
 
 static int compare_marks(const struct ll_config_mark *a, const struct ll_config_mark *b)

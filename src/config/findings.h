@@ -40,6 +40,11 @@ void ll_config_fault(struct ll_config_findings *findings, struct ll_config_mark 
 void ll_config_warn(struct ll_config_findings *findings, struct ll_config_mark mark, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+struct ll_strbuf;
+
+/* Adds "FILE:LINE:COLUMN: " as far as the finding has them. */
+void ll_config_finding_add_place(const struct ll_config_finding *finding, struct ll_strbuf *out);
+
 /* Sorts them by file, line and column. Findings of one place keep their order. */
 void ll_config_findings_sort(struct ll_config_findings *findings);
 

@@ -1,8 +1,11 @@
 #include "config/keys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "config/config.h"
+
+enum { PATH_SIZE = 128 };
 
 /* ---- words ---- */
 
@@ -76,8 +79,8 @@ DEFINE_MAP(staff, struct ll_config_people, NULL, staff_keys);
 static const struct ll_config_key member_keys[] = {
     {USERS("users", struct ll_config_people, users), .help = "Users, by name. \"*\" is everybody."},
     {USERS("groups", struct ll_config_people, groups), .help = "Unix groups, by name."},
-    {USERS("slurm-accounts", struct ll_config_people, slurm_accounts), .help = "Accounts of Slurm."},
-    {USERS("kubernetes-namespaces", struct ll_config_people, kubernetes_namespaces),
+    {USERS("slurm-accounts", struct ll_config_people, slurm_accounts), .is_idle = true, .help = "Accounts of Slurm."},
+    {USERS("kubernetes-namespaces", struct ll_config_people, kubernetes_namespaces), .is_idle = true,
      .help = "Namespaces of Kubernetes."},
     END,
 };
@@ -99,7 +102,7 @@ static const struct ll_config_key group_keys[] = {
 	     "group."},
     {WORD("give", struct ll_config_group, give, gives), .is_needed = true,
      .help = "card: a job gets whole cards. memory: a job gets memory and compute of a card. One group, one way."},
-    {WORD("by", struct ll_config_group, by, sharings),
+    {WORD("by", struct ll_config_group, by, sharings), .is_idle = true,
      .help = "How jobs share the compute of cards that are given by memory. The default is auto."},
     END,
 };
@@ -131,8 +134,9 @@ static const struct ll_config_key each_user_keys[] = {
      .help = "Compute at a time, in percent of one card."},
     {UINT("running", struct ll_config_each_user, running), .min = 1, .max = 1000000,
      .help = "Jobs that run at a time."},
-    {UINT("queued", struct ll_config_each_user, queued), .max = 1000000, .help = "Jobs that wait at a time."},
-    {DURATION("max-time", struct ll_config_each_user, max_time_ns), .help = "How long a job may run."},
+    {UINT("queued", struct ll_config_each_user, queued), .is_idle = true, .max = 1000000,
+     .help = "Jobs that wait at a time."},
+    {DURATION("max-time", struct ll_config_each_user, max_time_ns), .is_idle = true, .help = "How long a job may run."},
     END,
 };
 DEFINE_MAP(each_user, struct ll_config_each_user, NULL, each_user_keys);
@@ -161,10 +165,12 @@ static const struct ll_config_key tenant_keys[] = {
     {LIST_OF_WORDS("classes", struct ll_config_tenant, classes, ll_config_classes), .is_set = true,
      .fallback = "normal low",
      .help = "The classes that its members may ask for; high is for jobs within the guarantee."},
-    {BYTES("keep-free", struct ll_config_tenant, keep_free_bytes), .help = "Memory of the guarantee that is not lent."},
+    {BYTES("keep-free", struct ll_config_tenant, keep_free_bytes), .is_idle = true,
+     .help = "Memory of the guarantee that is not lent."},
     {MAP("each-user", struct ll_config_tenant, each_user, each_user),
      .help = "The most that each of its users may have."},
-    {MAP("budget", struct ll_config_tenant, budget, budget), .help = "The use that it may make in a period."},
+    {MAP("budget", struct ll_config_tenant, budget, budget), .is_idle = true,
+     .help = "The use that it may make in a period."},
     END,
 };
 DEFINE_MAP(tenant, struct ll_config_tenant, "name", tenant_keys);
@@ -175,7 +181,7 @@ static const struct ll_config_key defaults_keys[] = {
      .help = "Compute of a job that does not say."},
     {WORD("class", struct ll_config_defaults, class, ll_config_classes), .fallback = "normal",
      .help = "Class of a job that does not say."},
-    {DURATION("time", struct ll_config_defaults, time_ns), .help = "Time of a job that does not say."},
+    {DURATION("time", struct ll_config_defaults, time_ns), .is_idle = true, .help = "Time of a job that does not say."},
     {BOOL("evictable", struct ll_config_defaults, is_evictable), .fallback = "false",
      .help = "Whether the memory of a job that does not say may leave its card."},
     END,
@@ -367,18 +373,22 @@ DEFINE_MAP(kubernetes, struct ll_config_kubernetes, "resource", kubernetes_keys)
 static const struct ll_config_key root_keys[] = {
     {UINT("version", struct ll_config_policy, version), .is_needed = true, .is_in_force = true, .min = 1, .max = 1,
      .help = "The version of this format: 1."},
-    {MAP("admins", struct ll_config_policy, admins, staff), .help = "Who may do everything, for everybody."},
-    {MAP("operators", struct ll_config_policy, operators, staff),
+    {MAP("admins", struct ll_config_policy, admins, staff), .is_in_force = true,
+     .help = "Who may do everything, for everybody."},
+    {MAP("operators", struct ll_config_policy, operators, staff), .is_in_force = true,
      .help = "Who may pause, release, move, cancel, evict, drain and reserve."},
-    {MAP("visibility", struct ll_config_policy, visibility, visibility), .help = "What users see of others."},
-    {LIST_OF_MAPS("cards", struct ll_config_policy, cards, group),
+    {MAP("visibility", struct ll_config_policy, visibility, visibility), .is_in_force = true,
+     .help = "What users see of others."},
+    {LIST_OF_MAPS("cards", struct ll_config_policy, cards, group), .is_in_force = true,
      .help = "Groups of cards. Each card of the machine is in one."},
     {WORD("fault-domain", struct ll_config_policy, fault_domain, domains), .fallback = "user",
      .help = "Who may share one MPS server."},
     {MAP("host-memory", struct ll_config_policy, host_memory, host_memory),
      .help = "Memory of the machine that loadline may use."},
-    {LIST_OF_MAPS("tenants", struct ll_config_policy, tenants, tenant), .help = "Who has which share."},
-    {MAP("defaults", struct ll_config_policy, defaults, defaults), .help = "Of a job that does not say."},
+    {LIST_OF_MAPS("tenants", struct ll_config_policy, tenants, tenant), .is_in_force = true,
+     .help = "Who has which share."},
+    {MAP("defaults", struct ll_config_policy, defaults, defaults), .is_in_force = true,
+     .help = "Of a job that does not say."},
     {MAP("reclaim", struct ll_config_policy, reclaim, reclaim),
      .help = "What an owner's return does to those who borrow."},
     {MAP("queue", struct ll_config_policy, queue, queue), .help = "Who is next."},
@@ -425,6 +435,24 @@ const struct ll_config_key *ll_config_key_find(const struct ll_config_map *map, 
 			return key;
 	}
 	return NULL;
+}
+
+static void visit_below(const struct ll_config_map *map, const char *prefix,
+			void (*visit)(void *data, const char *path), void *data)
+{
+	for (const struct ll_config_key *key = map->keys; key->name; key++) {
+		char path[PATH_SIZE];
+		snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key->name);
+		if (*prefix ? key->is_idle : !key->is_in_force)
+			visit(data, path);
+		else if (key->kind == LL_CONFIG_MAP)
+			visit_below(key->map, path, visit, data);
+	}
+}
+
+void ll_config_visit_idle(void (*visit)(void *data, const char *path), void *data)
+{
+	visit_below(ll_config_root.map, "", visit, data);
 }
 
 const char *ll_config_kind_example(enum ll_config_kind kind)

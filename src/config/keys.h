@@ -35,7 +35,8 @@ struct ll_config_key {
 	bool is_list; /* a list of this kind: a count and a pointer, in this order */
 	bool is_set;  /* a list whose order means nothing */
 	bool is_needed;
-	bool is_in_force;     /* in this version something acts on it */
+	bool is_in_force;     /* of the root: in this version something acts on it */
+	bool is_idle;         /* of a map whose key is in force: in this version nothing acts on it yet */
 	size_t offset;        /* in the struct of the map; set by the macros of keys.c */
 	const char *fallback; /* the default, as a file would have it; a list's words with blanks between; NULL: none */
 	const char *const *words; /* NULL-ended */
@@ -63,6 +64,10 @@ size_t ll_config_map_count(const struct ll_config_map *map);
 
 /* Returns the key of a map with that name, or NULL. */
 const struct ll_config_key *ll_config_key_find(const struct ll_config_map *map, const char *name);
+
+/* Calls visit with each key that is not in force: of the root by its name, of its maps by a path such as
+ * "tenants.budget". */
+void ll_config_visit_idle(void (*visit)(void *data, const char *path), void *data);
 
 /* Returns what a value of this kind looks like, such as "a size such as 20G". English. */
 const char *ll_config_kind_example(enum ll_config_kind kind);

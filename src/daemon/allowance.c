@@ -113,7 +113,7 @@ static bool is_above(uint64_t asked, uint64_t used, uint64_t allowed)
 	return allowed != LL_CONFIG_NONE && (asked > allowed || used > allowed - asked);
 }
 
-static uint64_t times(uint64_t amount, uint64_t count)
+static uint64_t multiply_amount(uint64_t amount, uint64_t count)
 {
 	uint64_t product;
 	return __builtin_mul_overflow(amount, count, &product) ? UINT64_MAX : product;
@@ -145,7 +145,8 @@ int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_us
 {
 	static const char whose[] = "each user";
 	const struct ll_config_each_user *each = &tenant->each_user;
-	uint64_t memory = times(limits->memory_bytes, cards), compute = times(limits->compute_permille, cards);
+	uint64_t memory = multiply_amount(limits->memory_bytes, cards),
+		 compute = multiply_amount(limits->compute_permille, cards);
 	int rc = check_class(tenant, limits->priority, err);
 	if (rc)
 		return rc;
@@ -159,7 +160,7 @@ int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_us
 	if (each->compute_permille != LL_CONFIG_NONE && !compute && !limits->space_permille &&
 	    user->compute_permille < each->compute_permille)
 		return refuse_unlimited("compute", whose, err);
-	compute = compute ? compute : times(limits->space_permille, cards);
+	compute = compute ? compute : multiply_amount(limits->space_permille, cards);
 	if (is_above(compute ? compute : 1, user->compute_permille, each->compute_permille))
 		return refuse_compute(whose, compute, each->compute_permille, user->compute_permille, err);
 	return 0;

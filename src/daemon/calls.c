@@ -122,10 +122,15 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	}
 	facts->uid = connection->uid;
 	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
-	struct ll_job_call call = {connection, facts,  connection->process_fd,
-				   fds[0],     fds[1], count == 4 ? &fds[2] : NULL};
 	char tenant[LL_NAME_SIZE];
 	struct ll_err why = {0};
+	struct ll_job_call call = {.connection = connection,
+				   .facts = facts,
+				   .department_tenant = tenant,
+				   .monitor_fd = connection->process_fd,
+				   .process_fd = fds[0],
+				   .lifeline_fd = fds[1],
+				   .page_fds = count == 4 ? &fds[2] : NULL};
 	if (ll_department_admit(connection->server, message, call.page_fds, tenant, &why)) {
 		ll_connection_refuse(connection, -EACCES, why.text);
 		return true;
@@ -137,7 +142,6 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	}
 	fds[0] = fds[1] = -1;
 	connection->job = job;
-	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, tenant);
 	if (message->program)
 		ll_company_write_program(job->pages.orders, message->program, message->program_name);
 	/* The processes of a job that has its pages already are where they are. */

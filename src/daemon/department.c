@@ -17,10 +17,7 @@
 
 static void add_finding(struct ll_strbuf *out, const struct ll_config_finding *finding)
 {
-	if (finding->mark.file && finding->mark.line)
-		ll_strbuf_addf(out, "%s:%u:%u: ", finding->mark.file, finding->mark.line, finding->mark.column);
-	else if (finding->mark.file)
-		ll_strbuf_addf(out, "%s: ", finding->mark.file);
+	ll_config_finding_add_place(finding, out);
 	ll_strbuf_adds(out, finding->text);
 }
 

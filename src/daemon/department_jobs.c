@@ -67,7 +67,7 @@ static uint64_t compute_of(const struct ll_limits *limits)
 	return limits->compute_permille ? limits->compute_permille : limits->space_permille;
 }
 
-static uint64_t add(uint64_t sum, uint64_t amount, uint64_t count)
+static uint64_t add_product(uint64_t sum, uint64_t amount, uint64_t count)
 {
 	uint64_t product;
 	if (__builtin_mul_overflow(amount, count, &product) || __builtin_add_overflow(sum, product, &sum))
@@ -85,8 +85,9 @@ void ll_department_sum(const struct ll_server *server, const struct ll_departmen
 		count_cards(server, job, scope->group, &parts, &whole);
 		ret_use->jobs++;
 		ret_use->cards += whole;
-		ret_use->memory_bytes = add(ret_use->memory_bytes, job->facts.limits.memory_bytes, parts);
-		ret_use->compute_permille = add(ret_use->compute_permille, compute_of(&job->facts.limits), parts);
+		ret_use->memory_bytes = add_product(ret_use->memory_bytes, job->facts.limits.memory_bytes, parts);
+		ret_use->compute_permille =
+		    add_product(ret_use->compute_permille, compute_of(&job->facts.limits), parts);
 	}
 }
 
@@ -179,8 +180,8 @@ static int check_group(const struct ll_server *server, const struct ll_job *job,
 		ask.job.cards = whole + 1;
 	else
 		ask.job = (struct ll_use){.jobs = 1,
-					  .memory_bytes = add(0, limits->memory_bytes, parts + 1),
-					  .compute_permille = add(0, compute_of(limits), parts + 1)};
+					  .memory_bytes = add_product(0, limits->memory_bytes, parts + 1),
+					  .compute_permille = add_product(0, compute_of(limits), parts + 1)};
 	return ll_allowance_check_group(tenant, &ask, err);
 }
 

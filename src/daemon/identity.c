@@ -111,7 +111,7 @@ static void forget_lookup(struct ll_identity_lookup *lookup)
 }
 
 /* Takes the answer over, if there is one. code: 0, or why there is none. */
-static void settle(struct ll_identity_lookup *lookup, int code)
+static void settle_identity(struct ll_identity_lookup *lookup, int code)
 {
 	struct ll_identities *identities = lookup->identities;
 	struct ll_identity *identity = find_identity(identities, lookup->uid);
@@ -137,7 +137,7 @@ static void finish_if_ended(struct ll_identity_lookup *lookup)
 		return;
 	bool is_good = !lookup->has_failed && lookup->length && !lookup->texts[lookup->length - 1];
 	if (lookup->identities)
-		settle(lookup, is_good ? 0 : -EIO);
+		settle_identity(lookup, is_good ? 0 : -EIO);
 	close_lookup(lookup);
 }
 
@@ -166,7 +166,7 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct ll_identity_lookup *lookup = timer->data;
 	if (lookup->identities)
-		settle(lookup, -ETIMEDOUT);
+		settle_identity(lookup, -ETIMEDOUT);
 	if (!lookup->has_exited)
 		uv_process_kill(&lookup->process, SIGKILL);
 	uv_read_stop((uv_stream_t *)&lookup->pipe);
@@ -197,13 +197,15 @@ static void on_answer(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
 	}
 	uv_read_stop(stream);
 	lookup->has_failed |= count != UV_EOF;
+	if (count != UV_EOF && !lookup->has_exited)
+		uv_process_kill(&lookup->process, SIGKILL); /* an answer that is too long */
 	lookup->has_answer = true;
 	finish_if_ended(lookup);
 }
 
 /* ---- the start of a lookup ---- */
 
-static int spawn(struct ll_identity_lookup *lookup, const char *program)
+static int spawn_lookup(struct ll_identity_lookup *lookup, const char *program)
 {
 	char number[NUMBER_SIZE], lookup_word[] = "--lookup", name[] = "loadlined";
 	char *words[] = {name, lookup_word, number, NULL};
@@ -239,7 +241,7 @@ static bool start_lookup(struct ll_identities *identities, struct ll_identity *i
 {
 	const char *program = identities->source.program;
 	struct ll_identity_lookup *lookup = new_lookup(identities, identity->uid);
-	int rc = lookup ? spawn(lookup, program ? program : "/proc/self/exe") : -ENOMEM;
+	int rc = lookup ? spawn_lookup(lookup, program ? program : "/proc/self/exe") : -ENOMEM;
 	if (rc) {
 		identity->has_ended = true;
 		identity->code = rc;

@@ -225,6 +225,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	int rc = ll_books_add(&server->books, call->facts, &job);
 	if (rc)
 		return rc;
+	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);
 	job->upkeep = new_upkeep(server, job);
 	rc = job->upkeep ? open_pages(server, call, job) : -ENOMEM;
 	if (!rc && call->process_fd >= 0)
@@ -264,6 +265,7 @@ int ll_job_register(struct ll_server *server, const struct ll_job_call *call, st
 	ll_death_watch_close(upkeep->monitor);
 	upkeep->monitor = watch;
 	upkeep->connection = call->connection;
+	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);
 	if (is_known) {
 		close(call->process_fd);
 		close(call->lifeline_fd);

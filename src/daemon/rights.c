@@ -151,7 +151,7 @@ static uint64_t job_number_of(const union ll_message *row)
 	}
 }
 
-static bool hide(struct ll_connection *connection, const union ll_message *row)
+static bool hide_row(struct ll_connection *connection, const union ll_message *row)
 {
 	connection->listing.jobs -= row->header.kind == LL_MESSAGE_JOB_ROW;
 	connection->listing.processes -= row->header.kind == LL_MESSAGE_PROCESS_ROW;
@@ -162,7 +162,7 @@ static bool hide(struct ll_connection *connection, const union ll_message *row)
 static bool trim_row_of_job(struct ll_connection *connection, const struct ll_job *job, union ll_message *row)
 {
 	if (!ll_rights_see_others(connection))
-		return hide(connection, row);
+		return hide_row(connection, row);
 	if (row->header.kind == LL_MESSAGE_CARD_ROW)
 		trim_card(connection, job, &row->card_row);
 	else if (row->header.kind == LL_MESSAGE_JOB_ROW)
@@ -180,13 +180,13 @@ bool ll_rights_trim(struct ll_connection *connection, union ll_message *row)
 		if (is_own(connection, row->tenant_row.uid))
 			return true;
 		if (!ll_rights_see_others(connection))
-			return hide(connection, row);
+			return hide_row(connection, row);
 		trim_tenant(connection, &row->tenant_row);
 		return true;
 	}
 	uint64_t number = job_number_of(row);
 	const struct ll_job *job = number ? job_of(connection, number) : NULL;
 	if (number && !job)
-		return hide(connection, row);
+		return hide_row(connection, row);
 	return !job || is_own(connection, job->facts.uid) || trim_row_of_job(connection, job, row);
 }

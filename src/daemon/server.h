@@ -104,6 +104,7 @@ void ll_server_stop(struct ll_server *server);
 struct ll_job_call {
 	struct ll_connection *connection;
 	const struct ll_job_facts *facts;
+	const char *department_tenant; /* department_jobs.h */
 	int monitor_fd, process_fd, lifeline_fd;
 	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */
 };

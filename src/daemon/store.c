@@ -24,6 +24,7 @@ enum { NAME_SIZE = 32, FIRST_PASSED_FD = 3, KEPT_FDS = 5 };
 struct kept_facts {
 	uint64_t magic;
 	struct ll_job_facts facts;
+	char department_tenant[LL_NAME_SIZE]; /* an older version did not write it */
 };
 
 /* ---- sending ---- */
@@ -77,9 +78,10 @@ static void name_of(const struct ll_job *job, char ret_name[NAME_SIZE])
 	snprintf(ret_name, NAME_SIZE, "job-%jx", (uintmax_t)st.st_ino);
 }
 
-static int write_facts(const struct ll_job_facts *facts)
+static int write_facts(const struct ll_job *job)
 {
-	struct kept_facts kept = {.magic = FACTS_MAGIC, .facts = *facts};
+	struct kept_facts kept = {.magic = FACTS_MAGIC, .facts = job->facts};
+	memcpy(kept.department_tenant, job->department_tenant, sizeof kept.department_tenant);
 	int fd = memfd_create("loadline-facts", MFD_CLOEXEC);
 	if (fd >= 0 && write(fd, &kept, sizeof kept) != (ssize_t)sizeof kept) {
 		close(fd);
@@ -93,7 +95,7 @@ void ll_store_add(const struct ll_server *server, const struct ll_job *job)
 	char name[NAME_SIZE], text[NAME_SIZE + 32];
 	if (!server->is_system || !getenv("NOTIFY_SOCKET"))
 		return;
-	int facts_fd = write_facts(&job->facts);
+	int facts_fd = write_facts(job);
 	if (facts_fd < 0)
 		return;
 	const int fds[KEPT_FDS] = {job->pages.page_fd, job->pages.orders_fd, facts_fd, job->lifeline_fd,
@@ -168,24 +170,27 @@ static void close_kept(const struct kept_job *job)
 }
 
 /* This program wrote the facts, perhaps in an older version. */
-static bool read_facts(int fd, struct ll_job_facts *ret_facts)
+static bool read_facts(int fd, struct kept_facts *ret_kept)
 {
 	struct kept_facts kept = {0};
-	if (pread(fd, &kept, sizeof kept, 0) != (ssize_t)sizeof kept || !(kept.facts.token[0] || kept.facts.token[1]))
+	if (pread(fd, &kept, sizeof kept, 0) < (ssize_t)offsetof(struct kept_facts, department_tenant) ||
+	    !(kept.facts.token[0] || kept.facts.token[1]))
 		return false;
-	*ret_facts = kept.facts;
+	kept.department_tenant[LL_NAME_SIZE - 1] = '\0';
+	*ret_kept = kept;
 	return true;
 }
 
 static void restore_job(struct ll_server *server, struct kept_job *kept)
 {
-	struct ll_job_facts facts;
+	struct kept_facts facts;
 	if (kept->page_fds[0] < 0 || kept->page_fds[1] < 0 || kept->facts_fd < 0 ||
 	    !read_facts(kept->facts_fd, &facts)) {
 		close_kept(kept);
 		return;
 	}
-	struct ll_job_call call = {.facts = &facts,
+	struct ll_job_call call = {.facts = &facts.facts,
+				   .department_tenant = facts.department_tenant,
 				   .monitor_fd = -1,
 				   .process_fd = kept->process_fd,
 				   .lifeline_fd = kept->lifeline_fd,

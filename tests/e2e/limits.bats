@@ -23,7 +23,7 @@ busy() {
 
 @test "without jobs it says that no limits of users are in force, and what is left" {
 	loadline --sim limits >"$T/limits.out"
-	grep -q "^user $(id -un): no limits of users are in force, since this version has none;" "$T/limits.out"
+	grep -q "^user $(id -un): no limits of users are in force, since this machine has no configuration;" "$T/limits.out"
 	grep -q "^no job of this user runs$" "$T/limits.out"
 	grep -qE "^0 +NVIDIA H200 +0 % +[0-9.]+ GiB +0 MiB +[0-9.]+ GiB +0$" "$T/limits.out"
 	told '.user == "'"$(id -un)"'" and has("user_limits") and .user_limits == null and .inside_job == null'

@@ -43,7 +43,7 @@ struct ll_daemon_view {
 	uid_t foreign_uid; /* LL_DAEMON_FOREIGN */
 	pid_t pid;         /* of who serves, as seen from here; 0: not seen */
 	struct ll_message_welcome welcome;
-	struct ll_list list; /* empty unless LL_DAEMON_SERVES */
+	struct ll_list list;     /* empty unless LL_DAEMON_SERVES */
 	struct ll_policy policy; /* what this user may have by the configuration; empty: none is in force */
 };
 

@@ -24,14 +24,16 @@ static const struct ll_option show_options[] = {
     LL_OPTION_END,
 };
 
-static json_t *make_idle_keys(const struct ll_config_value *root)
+static void add_idle_key(void *names, const char *path)
+{
+	json_array_append_new(names, json_string(path));
+}
+
+static json_t *make_idle_keys(void)
 {
 	json_t *names = json_array();
-	for (size_t i = 0; names && i < root->count; i++) {
-		const struct ll_config_key *key = &root->key->map->keys[i];
-		if (!key->is_in_force)
-			json_array_append_new(names, json_string(key->name));
-	}
+	if (names)
+		ll_config_visit_idle(add_idle_key, names);
 	return names;
 }
 
@@ -42,13 +44,13 @@ static int print(const struct show_args *args, const struct ll_config_value *roo
 	if (args->json)
 		return ll_json_line(json_pack("{s:o, s:o}", "configuration",
 					      ll_config_make_json(root, args->with_origin), "not_in_force",
-					      make_idle_keys(root)),
+					      make_idle_keys()),
 				    err);
 	/* What is printed is a file again, so its words are not translated. */
 	if (ll_config_add_idle_keys(root, &idle))
 		ll_strbuf_addf(&out, "# Not in force in this version: %s, and their defaults.\n", idle.buf);
 	else
-		ll_strbuf_adds(&out, "# Of these only version is in force in this version.\n");
+		ll_strbuf_adds(&out, "# All of it is in force in this version.\n");
 	ll_config_add_yaml(root, args->with_origin, &out);
 	return ll_print_text(&out, err);
 }

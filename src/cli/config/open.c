@@ -61,11 +61,7 @@ void ll_config_add_findings(const struct ll_config_findings *findings, bool with
 		bool is_fault = finding->level == LL_CONFIG_FAULT;
 		if (!is_fault && !with_warnings)
 			continue;
-		if (finding->mark.file)
-			ll_strbuf_adds(out, finding->mark.file);
-		if (finding->mark.file && finding->mark.line)
-			ll_strbuf_addf(out, ":%u:%u", finding->mark.line, finding->mark.column);
-		ll_strbuf_adds(out, finding->mark.file ? ": " : "");
+		ll_config_finding_add_place(finding, out);
 		ll_strbuf_addf(out, is_fault ? _("fault: %s\n") : _("warning: %s\n"), finding->text);
 	}
 }

@@ -249,9 +249,9 @@ static const char config_about[] =
     "The policy of one machine. `loadline config check` finds what is wrong with it, `loadline config show` prints "
     "what "
     "holds, `loadline config diff` what another file would change.\n\n"
-    "In this version loadlined does not read the file: nothing acts on the keys yet. The section IN FORCE names those "
-    "of "
-    "which this version makes use.\n\n"
+    "The system's loadlined reads the files at its start, and again at SIGHUP (systemctl reload loadlined), which "
+    "touches no running work. Files with faults do not come into force. The section NOT IN FORCE names the keys that "
+    "this version accepts and does not act on.\n\n"
     "The files of the folder loadline.d that end in .yaml are read after loadline.yaml, in the order of their names. A "
     "later value replaces an earlier one. An entry of a list of entries with a name, or a resource, replaces the entry "
     "of "
@@ -264,6 +264,11 @@ static const char config_format[] =
     "90s, 15m, 2h, 7d. A share has its sign, and is one of a single card: 30%, 150%. A name has up to 64 letters, "
     "digits, "
     "'-', '_' and '.'.";
+
+static void add_idle_line(void *out, const char *path)
+{
+	add_line(out, path);
+}
 
 void ll_man_config(struct ll_strbuf *out)
 {
@@ -283,6 +288,8 @@ void ll_man_config(struct ll_strbuf *out)
 		if (key->is_in_force)
 			add_line(out, key->name);
 	}
+	add_section(out, "NOT IN FORCE");
+	ll_config_visit_idle(add_idle_line, out);
 	add_section(out, "SEE ALSO");
 	ll_strbuf_adds(out, "\\fBloadline\\-config\\fR(1)\n");
 }

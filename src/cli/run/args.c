@@ -62,7 +62,8 @@ const struct ll_option ll_run_options[] = {
      .placeholder = "NAME",
      LL_OPTION_TEXT(ARGS, tenant),
      .help = N_("Name of the tenant, for status and set: letters and digits in UTF-8, and ._-+@: only. The default is "
-		"the command's name and process id.")},
+		"the command's name and process id. On a machine with a configuration it is one of its tenants, in "
+		"which this user is; the default is the first of them (`loadline limits`).")},
     {.name = "count-context",
      .placeholder = "ANSWER",
      LL_OPTION_CHOICE(ARGS, count_context),

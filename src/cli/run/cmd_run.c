@@ -11,7 +11,8 @@ static int run_run(void *data, const struct ll_operands *operands, struct ll_err
 }
 
 #define OWN_FAILURE_HELP                                                                                               \
-	N_("loadline itself failed: bad usage, no card, no driver, limits that cannot be put in force.")
+	N_("loadline itself failed: bad usage, no card, no driver, limits that cannot be put in force or that the "    \
+	   "configuration of the machine refuses.")
 #define NOT_EXECUTABLE_HELP N_("COMMAND, or the interpreter that it names, was found but could not be run.")
 #define NOT_FOUND_HELP N_("COMMAND, or the interpreter that it names, was not found.")
 
