@@ -33,6 +33,135 @@ TEST_WITH(scene_begin_small, scene_end, registers_many_jobs)
 		registration_end(&jobs[i]);
 }
 
+static void send_to(int fd, const union ll_message *message, const int *fds, size_t count)
+{
+	assert_int_equal(ll_message_send(fd, message, fds, count), 0);
+}
+
+/* Whether loadlined has handled all messages of the connection, and has not closed it. */
+static bool is_still_open(int fd)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_OPEN);
+	ll_message_send(fd, &message, NULL, 0);
+	for (;;) { /* it may be told to measure the card */
+		unsigned kind = next_message(fd, &message);
+		if (kind == LL_MESSAGE_REFUSED || !kind)
+			return kind && message.refused.code == -ENOENT;
+	}
+}
+
+/* Shares descriptors, at most so many, over a new connection of the process. Stops when loadlined closes the
+ * connection. Returns how many were sent before. */
+static uint32_t share_descriptors(const struct user *user, uint32_t most, int *ret_fd)
+{
+	union ll_message message;
+	struct user mover;
+	const int fds[LL_MESSAGE_FDS] = {0, 0, 0, 0};
+	uint32_t sent = 0;
+	become(ATTACKER);
+	assert_true(user_connect(&mover, &scene.system.world, scene.attacker.id, CARD));
+	become(0);
+	ll_message_init(&message, LL_MESSAGE_EVICTABLE);
+	message.move.job = scene.attacker.id;
+	message.move.slot = user->slot;
+	message.move.slot_token = user->token;
+	send_to(mover.fd, &message, NULL, 0);
+	for (; sent < most; sent += LL_MESSAGE_FDS) {
+		ll_message_init(&message, LL_MESSAGE_SHARE);
+		message.share.key[0] = 1;
+		message.share.bytes = UINT64_MAX;
+		message.share.first = sent;
+		message.share.count = LL_MESSAGE_FDS;
+		if (ll_message_send(mover.fd, &message, fds, LL_MESSAGE_FDS) || !is_still_open(mover.fd))
+			break;
+	}
+	*ret_fd = mover.fd;
+	return sent;
+}
+
+/* Each descriptor that a process shares stays in loadlined. A connection whose descriptors find no room is closed, so
+ * the attacker first finds out how many there is room for. */
+TEST_WITH(scene_begin_small, scene_end, shares_many_descriptors)
+{
+	struct user user;
+	int fds[SMALL_FILES], fd;
+	become(ATTACKER);
+	user_begin(&user, &scene.system.world, scene.attacker.id, CARD);
+	become(0);
+	uint32_t room = share_descriptors(&user, SMALL_FILES, &fd);
+	close(fd);
+	share_descriptors(&user, room, &fd);
+	for (size_t i = 0; i < SMALL_FILES; i++)
+		fds[i] = attacker_connect(LL_ROLE_COMMAND, -1);
+	succeed_if(!victim_is_served(), "loadlined has no descriptors left for the victim");
+	ll_message_close_fds(fds, SMALL_FILES);
+	close(fd);
+	user_close(&user);
+}
+
+/* Requests descriptors again and again, and reads none. Stops when the socket is full or closed. */
+static void request_pages(int fd)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_CLAIM);
+	message.claim.job = scene.attacker.id;
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	while (ll_message_send(fd, &message, NULL, 0) == 0)
+		;
+}
+
+/* A process that claims, and waits for its page at most 5 s. */
+static bool victim_can_claim(void)
+{
+	struct puppet puppet;
+	become(VICTIM);
+	puppet_make(&puppet, &scene.system.world, scene.victim.id, CARD);
+	become(0);
+	puppet_tell(&puppet, PUPPET_CLAIM, 0);
+	uint64_t end_ns = ll_now_ns() + 5 * LL_NS_PER_S;
+	while (!puppet_has_answer(&puppet) && ll_now_ns() < end_ns)
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	bool can = puppet_has_answer(&puppet) && puppet_answer(&puppet) == 0;
+	puppet_kill(&puppet);
+	return can;
+}
+
+/* The kernel counts the descriptors that loadlined's user has sent and nobody has read. */
+TEST_WITH(scene_begin_small, scene_end, leaves_descriptors_unread)
+{
+	enum { CONNECTIONS = 12 };
+	int fds[CONNECTIONS];
+	for (int i = 0; i < CONNECTIONS; i++)
+		fds[i] = attacker_connect(LL_ROLE_PROCESS, -1);
+	for (int i = 0; i < CONNECTIONS; i++)
+		request_pages(fds[i]);
+	succeed_if(!victim_can_claim(), "the victim's process gets no page");
+	ll_message_close_fds(fds, CONNECTIONS);
+}
+
+/* A claim lives as long as its process, without a connection. */
+TEST_WITH(scene_begin_small, scene_end, claims_and_hangs_up)
+{
+	struct puppet puppets[SMALL_FILES];
+	int fds[SMALL_FILES];
+	size_t count = 0;
+	for (bool has_room = true; has_room && count < SMALL_FILES; count++) {
+		become(ATTACKER);
+		puppet_make(&puppets[count], &scene.system.world, scene.attacker.id, CARD);
+		become(0);
+		has_room = puppet_do(&puppets[count], PUPPET_CLAIM, 0) == 0;
+		if (has_room)
+			puppet_do(&puppets[count], PUPPET_HANG_UP, 0);
+	}
+	for (size_t i = 0; i < SMALL_FILES; i++)
+		fds[i] = attacker_connect(LL_ROLE_COMMAND, -1);
+	succeed_if(!victim_is_served(), "loadlined has no descriptors left for the victim");
+	ll_message_close_fds(fds, SMALL_FILES);
+	while (count--)
+		puppet_kill(&puppets[count]);
+}
+
 static bool is_open(int fd)
 {
 	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 0;
