@@ -40,10 +40,10 @@ bool ll_rights_have_room(const struct ll_server *server, uint32_t uid)
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 	if (!server->is_system || uid == 0)
 		return true;
+	uint64_t used = count_of_connections(server, uid) + count_of_jobs(server, uid) +
+			ll_shares_count(&server->residency.shares, uid);
 	getrlimit(RLIMIT_NOFILE, &limit);
-	return count_of_connections(server, uid) + count_of_jobs(server, uid) +
-		   ll_shares_count(&server->residency.shares, uid) <
-	       limit.rlim_cur / 2;
+	return used < limit.rlim_cur / 2;
 }
 
 /* ---- who may change what ---- */

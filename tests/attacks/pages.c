@@ -136,6 +136,39 @@ TEST(brings_a_card_with_escapes)
 	registration_end(&registration);
 }
 
+static void spoil_request(struct ll_page *page, struct ll_orders *orders)
+{
+	const struct ll_limits limits = {.request_bytes = VICTIM_MIB * MIB};
+	uint64_t words[LL_PAGE_UUID_SIZE / 8] = {0};
+	(void)page;
+	memcpy(words, CARD, strlen(CARD));
+	for (size_t i = 0; i < LL_PAGE_UUID_SIZE / 8; i++)
+		orders->cards[0].uuid[i] = words[i];
+	ll_orders_write_limits(orders, &limits);
+}
+
+/* The victim was promised memory of the card before. */
+TEST(brings_a_promise)
+{
+	struct registration registration;
+	struct ll_list list;
+	union ll_message message;
+	bool is_promised = false;
+	ll_message_init(&message, LL_MESSAGE_BIND);
+	message.bind.job = scene.victim.id;
+	message.bind.promisable_bytes = VICTIM_MIB * MIB;
+	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, CARD);
+	assert_int_equal(victim_request(&message, NULL, 0), 0);
+	assert_int_equal(register_spoilt(&registration, spoil_request), 0);
+	victim_list(&list);
+	for (size_t i = 0; i < list.job_count; i++)
+		is_promised |=
+		    list.jobs[i].job.uid == ATTACKER && list.jobs[i].job.limits.request_bytes == VICTIM_MIB * MIB;
+	ll_list_fini(&list);
+	succeed_if(is_promised, "what the victim was promised is not there");
+	registration_end(&registration);
+}
+
 /* ---- a slot that says that it is a process of another user ---- */
 
 static struct ll_process_stat posed;

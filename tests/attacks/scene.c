@@ -11,11 +11,11 @@ static int begin_with(unsigned files)
 	struct ll_list list;
 	memset(&scene, 0, sizeof scene);
 	system_world_init(&scene.system, files);
-	scene.system.world.limits =
-	    (struct ll_limits){.memory_bytes = VICTIM_MIB * MIB, .request_bytes = VICTIM_MIB * MIB};
+	scene.system.world.limits = (struct ll_limits){
+	    .memory_bytes = VICTIM_MIB * MIB, .request_bytes = VICTIM_MIB * MIB, .flags = LL_LIMIT_EVICTABLE};
 	job_start_as(&scene.victim, &scene.system, VICTIM, "team");
-	scene.system.world.limits =
-	    (struct ll_limits){.memory_bytes = ATTACKER_MIB * MIB, .request_bytes = ATTACKER_MIB * MIB};
+	scene.system.world.limits = (struct ll_limits){
+	    .memory_bytes = ATTACKER_MIB * MIB, .request_bytes = ATTACKER_MIB * MIB, .flags = LL_LIMIT_EVICTABLE};
 	job_start_as(&scene.attacker, &scene.system, ATTACKER, "team");
 	list_as(&list, &scene.system, 0);
 	for (size_t i = 0; i < list.job_count; i++) {

@@ -204,6 +204,8 @@ TEST(what_one_user_is_promised_another_cannot_have)
 	assert_int_equal(bind_as(SECOND_UID, first.id, FIRST_MIB), -EPERM);
 	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB - 1), 0);
 	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB - 1), -EDQUOT);
+	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB), -EDQUOT);
+	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB), 0);
 	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB), 0);
 }
 
