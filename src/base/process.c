@@ -130,11 +130,41 @@ bool ll_process_has_ended(int fd)
 	return has_folder_ended(fd);
 }
 
+/* A /proc of another PID namespace has the numbers of that namespace. */
+static bool is_own_proc(int fd)
+{
+	struct stat folder, own;
+	return fstat(fd, &folder) == 0 && stat("/proc", &own) == 0 && folder.st_dev == own.st_dev;
+}
+
 pid_t ll_process_id_of_fd(int fd)
 {
 	char text[TEXT_SIZE];
 	if (!ll_process_is_pidfd(fd))
-		return read_text(fd, "stat", text) > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+		return is_own_proc(fd) && read_text(fd, "stat", text) > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
 	int pid = pid_of_pidfd(fd);
 	return pid > 0 ? pid : 0;
+}
+
+/* Returns the length of the text of /proc/PID/status; at most 0: it cannot be read. */
+static ssize_t read_status(int fd, char text[TEXT_SIZE])
+{
+	char name[PATH_SIZE];
+	if (!ll_process_is_pidfd(fd))
+		return read_text(fd, "status", text);
+	snprintf(name, sizeof name, "/proc/%d/status", pid_of_pidfd(fd));
+	ssize_t length = read_text(AT_FDCWD, name, text);
+	/* The pid is reused only after the process's end. */
+	return ll_process_has_ended(fd) ? -1 : length;
+}
+
+int ll_process_read_users(int fd, struct ll_process_users *ret_users)
+{
+	char text[TEXT_SIZE];
+	unsigned long real, effective, saved;
+	const char *line = read_status(fd, text) > 0 ? strstr(text, "\nUid:") : NULL;
+	if (!line || sscanf(line, "\nUid: %lu %lu %lu", &real, &effective, &saved) != 3)
+		return -ENOENT;
+	*ret_users = (struct ll_process_users){.real = (uid_t)real, .saved = (uid_t)saved};
+	return 0;
 }

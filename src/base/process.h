@@ -34,4 +34,12 @@ bool ll_process_has_ended(int fd);
 /* Returns the pid in this PID namespace; 0: the process has ended, or is not visible here. */
 pid_t ll_process_id_of_fd(int fd);
 
+/* A process that is not root may signal processes whose real or saved uid is its own. */
+struct ll_process_users {
+	uid_t real, saved;
+};
+
+/* Reads the uids from /proc. -ENOENT: the process has ended, or /proc hides it. */
+int ll_process_read_users(int fd, struct ll_process_users *ret_users);
+
 #endif

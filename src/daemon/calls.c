@@ -1,6 +1,7 @@
 /* Handles each message. Functions that return bool return false if the message is not allowed here; the connection is
  * then closed. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -52,7 +53,7 @@ static bool handle_hello(struct ll_connection *connection, const struct ll_messa
 		return false;
 	if (connection->is_foreign && hello->role != LL_ROLE_PROCESS)
 		return false;
-	if (hello->role == LL_ROLE_PROCESS && count && !is_of_peer(connection, fds[0]))
+	if (count && (!is_of_peer(connection, fds[0]) || !ll_rights_over_process(connection, fds[0])))
 		return false;
 	connection->role = hello->role;
 	if (count) {
@@ -66,10 +67,11 @@ static bool handle_hello(struct ll_connection *connection, const struct ll_messa
 	return say_welcome(connection);
 }
 
-static bool is_pipe(int fd)
+/* The end that only reads. If this process had a writable end, no lifeline would end. */
+static bool is_lifeline(int fd)
 {
 	struct stat st;
-	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 }
 
 static void refuse_right(struct ll_connection *connection)
@@ -114,10 +116,14 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	struct ll_job_facts *facts = &message->job;
 	struct ll_job *job;
 	if (connection->role != LL_ROLE_MONITOR || connection->job || (count != 2 && count != 4) ||
-	    !ll_process_is_valid(fds[0]) || !is_pipe(fds[1]) || facts->state == LL_JOB_ENDED)
+	    !ll_process_is_valid(fds[0]) || !is_lifeline(fds[1]) || facts->state == LL_JOB_ENDED)
 		return false;
 	if (connection->process_fd < 0) {
 		ll_connection_refuse(connection, -ESRCH, "a monitor that cannot be watched");
+		return true;
+	}
+	if (!ll_rights_over_process(connection, fds[0])) {
+		ll_connection_refuse(connection, -EPERM, "the job's first process is another user's");
 		return true;
 	}
 	facts->uid = connection->uid;
@@ -280,7 +286,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 
 static bool handle_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
 {
-	const struct ll_user *user = ll_users_find(connection->server, fd);
+	const struct ll_user *user = ll_users_find(connection, fd);
 	if (!user) {
 		ll_connection_refuse(connection, -ESRCH, "the process is on no card, as far as loadlined knows");
 	} else if (!ll_rights_to_move(connection, user->job)) {
@@ -475,9 +481,10 @@ static bool handle_share(struct ll_connection *connection, const union ll_messag
 	struct ll_shares *shares = &connection->server->residency.shares;
 	if (message->header.kind == LL_MESSAGE_OPEN)
 		ll_shares_open(shares, connection, &message->share);
-	else if (message->header.kind == LL_MESSAGE_SHARE)
+	else if (message->header.kind == LL_MESSAGE_SHARE && connection->evictable &&
+		 ll_rights_have_room(connection->server, connection->uid))
 		ll_shares_add(shares, connection, &message->share, fds, count);
-	else
+	else if (message->header.kind == LL_MESSAGE_UNSHARE)
 		ll_shares_remove(shares, connection, &message->share);
 	return true;
 }

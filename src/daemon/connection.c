@@ -1,8 +1,10 @@
 /* One connection: handles its messages in their order, and sends the replies. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,10 +38,27 @@ static bool keep_message(struct ll_connection *connection, const union ll_messag
 	return true;
 }
 
+/* Counts descriptors that were sent, until the peer has read all. The kernel refuses to send descriptors to anybody if
+ * too many of this process's user have not been read. Returns false if the peer's user has too many. */
+static bool count_sent(struct ll_connection *connection, size_t count)
+{
+	int unread = 1;
+	if (!count)
+		return true;
+	if (connection->sent_fds && ioctl(connection->fd, SIOCOUTQ, &unread) == 0 && !unread)
+		connection->sent_fds = 0;
+	connection->sent_fds += (uint32_t)count;
+	return ll_rights_have_room(connection->server, connection->uid);
+}
+
 /* Other errors than a full socket are noticed when the socket is read. */
 static void send_or_keep(struct ll_connection *connection, const union ll_message *message, const int *fds,
 			 size_t count)
 {
+	if (!count_sent(connection, count)) {
+		shutdown(connection->fd, SHUT_RDWR);
+		return;
+	}
 	int rc = ll_message_send(connection->fd, message, fds, count);
 	bool must_wait = rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM || rc == -ETOOMANYREFS;
 	if (must_wait && !keep_message(connection, message, fds, count))

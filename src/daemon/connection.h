@@ -36,6 +36,7 @@ struct ll_connection {
 	union ll_message pending;
 	int pending_fds[LL_MESSAGE_FDS];
 	size_t pending_fd_count;
+	uint32_t sent_fds; /* descriptors that were sent since the peer had read all that was sent before */
 };
 
 /* Sends a reply, or keeps it until the socket has room. At most one reply is kept; until it is sent, the connection is

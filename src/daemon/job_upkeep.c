@@ -11,6 +11,7 @@
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
 #include "daemon/job_group.h"
+#include "daemon/promises.h"
 #include "daemon/server.h"
 #include "daemon/store.h"
 
@@ -213,6 +214,8 @@ static int open_pages(struct ll_server *server, const struct ll_job_call *call, 
 				: ll_pages_make(&job->pages, &job->facts);
 	if (!rc)
 		rc = ll_claims_adopt(server, job);
+	if (!rc && call->page_fds && call->connection)
+		ll_promises_check_brought(server, job);
 	if (!rc)
 		ll_pages_announce(&job->pages, server->instance);
 	return rc;

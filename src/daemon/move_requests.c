@@ -14,6 +14,8 @@
 /* The time in which a process may connect, because it has just started or lost its connection. */
 #define JOIN_NS (5 * LL_NS_PER_S)
 #define PROGRESS_NS (1 * LL_NS_PER_S)
+/* The time for all requests grows with the square of their number. A page has 1024 processes. */
+enum { REQUESTS_OF_USER = 2048 };
 
 struct ll_move_request {
 	struct ll_move_request *next;
@@ -51,10 +53,12 @@ static void fill_in(const struct ll_move_request *request, enum ll_message_kind 
 									      : 0;
 }
 
+/* The number of a batch is no secret, so it is one for each user. */
 static bool is_of_batch(const struct ll_move_request *request, const struct ll_move_request *other)
 {
 	return other == request || (request->message.slot_token && request->kind == other->kind &&
-				    other->message.slot_token == request->message.slot_token);
+				    other->message.slot_token == request->message.slot_token &&
+				    other->connection->uid == request->connection->uid);
 }
 
 /* Other requests of the batch do not wait for one that was dropped before it began. */
@@ -283,12 +287,24 @@ void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
 	}
 }
 
+static bool has_room(const struct ll_residency_books *books, uint32_t uid)
+{
+	unsigned count = 0;
+	for (const struct ll_move_request *request = books->requests; request; request = request->next)
+		count += request->connection->uid == uid;
+	return count < REQUESTS_OF_USER;
+}
+
 void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
 			  const struct ll_message_move *message)
 {
 	struct ll_residency_books *books = &server->residency;
-	struct ll_move_request *request = calloc(1, sizeof *request);
 	uint64_t now_ns = ll_now_ns();
+	if (!has_room(books, connection->uid)) {
+		ll_connection_refuse(connection, -EBUSY, "loadlined has as many requests of this user as one may have");
+		return;
+	}
+	struct ll_move_request *request = calloc(1, sizeof *request);
 	if (!request) {
 		ll_connection_refuse(connection, -ENOMEM, strerror(ENOMEM));
 		return;

@@ -24,10 +24,29 @@ static uint64_t promised_to_others(const struct ll_server *server, const struct 
 	return bytes;
 }
 
+/* Returns what the card can promise, as the other users who were promised memory reported it. So a user's report cannot
+ * take what another user was promised. 0: no other user was promised anything. */
+static uint64_t promisable_to_others(const struct ll_server *server, const struct ll_job *job, const char *uuid)
+{
+	uint64_t least = 0;
+	for (const struct ll_job *other = server->books.jobs; other; other = other->next) {
+		const struct ll_job_card *card = other->facts.uid != job->facts.uid && other->facts.limits.request_bytes
+						     ? ll_job_card_find(other, uuid)
+						     : NULL;
+		uint64_t bytes = card ? other->pages.orders->promisable_bytes[card->index] : 0;
+		if (bytes && (!least || bytes < least) && !ll_job_has_tree_ended(other))
+			least = bytes;
+	}
+	return least;
+}
+
+/* promisable: what the job's user says that the card can promise; 0: any sum. */
 static int check_promise(const struct ll_server *server, const struct ll_job *job, const char *uuid, uint64_t request,
 			 uint64_t promisable, char ret_reason[LL_REASON_SIZE])
 {
-	uint64_t others = promised_to_others(server, job, uuid);
+	uint64_t others = promised_to_others(server, job, uuid), bound = promisable_to_others(server, job, uuid);
+	if (bound && (!promisable || bound < promisable))
+		promisable = bound;
 	if (!request || !promisable || (request <= promisable && others <= promisable - request))
 		return 0;
 	uint64_t left = others < promisable ? promisable - others : 0;
@@ -59,15 +78,15 @@ int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct 
 	return 0;
 }
 
-/* Checks each of the job's cards. */
-static int check_all(const struct ll_server *server, const struct ll_job *job, uint64_t request,
+/* Checks each of the job's cards. overcommits: only what other users were promised counts. */
+static int check_all(const struct ll_server *server, const struct ll_job *job, uint64_t request, bool overcommits,
 		     char ret_reason[LL_REASON_SIZE])
 {
 	const struct ll_job_claims *claims = job->claims;
 	int rc = 0;
 	for (unsigned i = 0; i < claims->card_count && !rc; i++)
-		rc = check_promise(server, job, claims->cards[i]->uuid, request, job->pages.orders->promisable_bytes[i],
-				   ret_reason);
+		rc = check_promise(server, job, claims->cards[i]->uuid, request,
+				   overcommits ? 0 : job->pages.orders->promisable_bytes[i], ret_reason);
 	return rc;
 }
 
@@ -95,8 +114,10 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 	struct ll_limits limits = job->facts.limits;
 	struct ll_job_claims *claims = job->claims;
 	ll_promises_merge(&limits, set);
-	bool is_checked = set->fields & LL_SET_REQUEST && !(set->fields & LL_SET_OVERCOMMIT);
-	int rc = is_checked ? check_all(server, job, limits.request_bytes, ret_reason) : 0;
+	bool overcommits = set->fields & LL_SET_OVERCOMMIT;
+	int rc = 0;
+	if (set->fields & LL_SET_REQUEST)
+		rc = check_all(server, job, limits.request_bytes, overcommits, ret_reason);
 	if (rc)
 		return rc;
 	job->facts.limits = limits;
@@ -106,4 +127,12 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 		ll_memory_settle(server, claims->cards[i]);
 	}
 	return 0;
+}
+
+void ll_promises_check_brought(struct ll_server *server, struct ll_job *job)
+{
+	char reason[LL_REASON_SIZE];
+	const struct ll_message_set none = {.fields = LL_SET_REQUEST};
+	if (check_all(server, job, job->facts.limits.request_bytes, true, reason))
+		ll_promises_set(server, job, &none, reason);
 }

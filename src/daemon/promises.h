@@ -23,4 +23,8 @@ void ll_promises_merge(struct ll_limits *limits, const struct ll_message_set *se
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
 		    char ret_reason[LL_REASON_SIZE]);
 
+/* After a job has come with pages that its own user's loadlined may have made: if its request would take what another
+ * user was promised, the job has none from now on. */
+void ll_promises_check_brought(struct ll_server *server, struct ll_job *job);
+
 #endif

@@ -284,10 +284,14 @@ void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns)
 		uint64_t room_ns = due_ns(books, room, now_ns);
 		due = room_ns < due ? room_ns : due;
 	}
-	if (due == UINT64_MAX)
+	/* A message does not put the timer off: one user could stop it for all. */
+	bool is_sooner = uv_is_active((uv_handle_t *)&books->timer) && books->due_ns <= due;
+	if (due == UINT64_MAX) {
 		uv_timer_stop(&books->timer);
-	else
+	} else if (!is_sooner) {
+		books->due_ns = due;
 		uv_timer_start(&books->timer, on_timer, due > now_ns ? (due - now_ns) / LL_NS_PER_MS + 1 : 1, 0);
+	}
 }
 
 static void residency_tick(struct ll_server *server, uint64_t now_ns)
@@ -441,7 +445,10 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 		ll_card_room_request_anew(room);
 		room->again_ns = 0;
 	}
+	if (neighbour)
+		ll_card_room_drop_unused(books, neighbour->uuid);
 	free(evictable);
+	ll_card_room_drop_unused(books, claim->card->uuid);
 	if (!uv_is_closing((uv_handle_t *)&books->timer))
 		ll_residency_set_timer(server, ll_now_ns());
 }

@@ -31,6 +31,7 @@ struct ll_residency_books {
 	struct ll_move_request *requests; /* requests of commands that are not completed */
 	struct ll_shares shares;
 	uv_timer_t timer;
+	uint64_t due_ns; /* when the timer is due, if it is active */
 };
 
 int ll_residency_init(struct ll_server *server);

@@ -53,6 +53,21 @@ struct ll_card_room *ll_card_room_get(struct ll_residency_books *books, const ch
 	return room;
 }
 
+void ll_card_room_drop_unused(struct ll_residency_books *books, const char *uuid)
+{
+	struct ll_card_room **at = &books->rooms, *room = ll_card_room_find(books, uuid);
+	for (const struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
+		if (strcmp(ll_evictable_uuid(evictable), uuid) == 0 || strcmp(evictable->neighbour.uuid, uuid) == 0)
+			return;
+	}
+	if (!room)
+		return;
+	while (*at != room)
+		at = &(*at)->next;
+	*at = room->next;
+	free(room);
+}
+
 void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes)
 {
 	room->free_bytes = free_bytes;

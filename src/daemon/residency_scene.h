@@ -46,6 +46,9 @@ struct ll_card_room *ll_card_room_find(const struct ll_residency_books *books, c
 /* The same, and makes it if there is none; NULL: no memory. */
 struct ll_card_room *ll_card_room_get(struct ll_residency_books *books, const char *uuid);
 
+/* Frees the room of a card on which no process can be moved, and to which no memory was moved. */
+void ll_card_room_drop_unused(struct ll_residency_books *books, const char *uuid);
+
 /* Stores the free memory that a process has measured. */
 void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes);
 

@@ -5,23 +5,43 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "daemon/connection.h"
-#include "daemon/server.h"
+#include "daemon/users.h"
 
 /* Descriptors of a job: its pages, its first process, its monitor, the lifeline. Descriptors of a connection: the
- * socket, the process of the other side, and a copy in a death watch. */
+ * socket, the process of the other side, and a copy in a death watch, which may stay after the connection. */
 enum { FDS_OF_JOB = 6, FDS_OF_CONNECTION = 3 };
+
+/* The descriptors of a reply that waits are copies. The kernel limits those that were sent and not read to the same
+ * number, for all peers together. */
+static uint64_t count_of_connections(const struct ll_server *server, uint32_t uid)
+{
+	uint64_t used = 0;
+	for (const struct ll_connection *connection = server->connections; connection; connection = connection->next) {
+		if (connection->uid == uid)
+			used += FDS_OF_CONNECTION + connection->pending_fd_count + connection->sent_fds;
+	}
+	return used;
+}
+
+static uint64_t count_of_jobs(const struct ll_server *server, uint32_t uid)
+{
+	uint64_t used = 0;
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next)
+		used += job->facts.uid == uid ? FDS_OF_JOB : 0;
+	for (const struct ll_user *user = server->users; user; user = user->next)
+		used += !user->connection && user->job->facts.uid == uid;
+	return used;
+}
 
 bool ll_rights_have_room(const struct ll_server *server, uint32_t uid)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-	uint64_t used = 0;
 	if (!server->is_system || uid == 0)
 		return true;
-	for (const struct ll_connection *connection = server->connections; connection; connection = connection->next)
-		used += connection->uid == uid ? FDS_OF_CONNECTION : 0;
-	for (const struct ll_job *job = server->books.jobs; job; job = job->next)
-		used += job->facts.uid == uid ? FDS_OF_JOB : 0;
+	uint64_t used = count_of_connections(server, uid) + count_of_jobs(server, uid) +
+			ll_shares_count(&server->residency.shares, uid);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	return used < limit.rlim_cur / 2;
 }
@@ -48,6 +68,13 @@ bool ll_rights_to_move(const struct ll_connection *connection, const struct ll_j
 {
 	return ll_rights_over(connection, job) ||
 	       ll_department_is_operator(&connection->server->department, connection->uid);
+}
+
+bool ll_rights_over_process(const struct ll_connection *connection, int process_fd)
+{
+	struct ll_process_users users;
+	return connection->uid == 0 || ll_process_read_users(process_fd, &users) || is_own(connection, users.real) ||
+	       is_own(connection, users.saved);
 }
 
 void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb)

@@ -18,8 +18,8 @@ struct ll_server;
 struct ll_connection;
 struct ll_job;
 
-/* Whether the user may have another job or connection. A user other than root may use at most half of the descriptors
- * of the system's daemon. */
+/* Whether the user may have another descriptor: of a job, a connection, a reply that waits, or shared memory. A user
+ * other than root may use at most half of the descriptors of the system's daemon. */
 bool ll_rights_have_room(const struct ll_server *server, uint32_t uid);
 
 /* Whether the other side may change the job. */
@@ -33,6 +33,9 @@ void ll_rights_note(const struct ll_connection *connection, const struct ll_job 
 
 /* Whether the other side sees anything of other users' jobs. */
 bool ll_rights_see_others(const struct ll_connection *connection);
+
+/* Whether the other side may signal the process, and so name it as its own. True if /proc hides whose process it is. */
+bool ll_rights_over_process(const struct ll_connection *connection, int process_fd);
 
 /* Removes from a row what another user must not know. The token of a job is secret, because a process that knows it
  * belongs to the job. The row gets the job's number in its place. `visibility` of the configuration says what else is

@@ -21,6 +21,9 @@ struct ll_shares {
 void ll_shares_add(struct ll_shares *shares, const struct ll_connection *connection,
 		   const struct ll_message_share *message, int *fds, size_t count);
 
+/* Returns the number of descriptors that connections of that user share. */
+uint64_t ll_shares_count(const struct ll_shares *shares, uint32_t uid);
+
 /* Handles UNSHARE. */
 void ll_shares_remove(struct ll_shares *shares, const struct ll_connection *connection,
 		      const struct ll_message_share *message);

@@ -12,6 +12,7 @@
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
 #include "daemon/memory.h"
+#include "daemon/rights.h"
 #include "daemon/server.h"
 
 enum { PID_SIZE = 24 };
@@ -127,12 +128,12 @@ static struct ll_user *find_user(const struct ll_server *server, const struct ll
 
 /* A process belongs to one job. It may have belonged to another job before, or processes of that job may have written
  * its pid into a slot. */
-static void end_elsewhere(struct ll_server *server, const struct ll_job *job, uint32_t pid)
+static void end_elsewhere(struct ll_server *server, const struct ll_claim_call *call, uint32_t pid)
 {
 	struct ll_user *next;
 	for (struct ll_user *user = server->users; user; user = next) {
 		next = user->next;
-		if (pid && user->pid == pid && user->job != job)
+		if (pid && user->pid == pid && user->job != call->job && ll_rights_over(call->connection, user->job))
 			end_claims(server, user);
 	}
 }
@@ -210,7 +211,7 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	if (call->process_fd < 0 || ll_process_has_ended(call->process_fd))
 		return -ESRCH;
 	uint32_t pid = (uint32_t)ll_process_id_of_fd(call->process_fd);
-	end_elsewhere(server, call->job, pid);
+	end_elsewhere(server, call, pid);
 	struct ll_user *user = find_user(server, call->job, pid, &identity);
 	bool is_new_image = user && user->connection != call->connection && !message->slot_token;
 	if (is_new_image) {
@@ -233,13 +234,17 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 	return rc;
 }
 
-struct ll_user *ll_users_find(const struct ll_server *server, int process_fd)
+struct ll_user *ll_users_find(const struct ll_connection *connection, int process_fd)
 {
 	uint32_t pid = (uint32_t)ll_process_id_of_fd(process_fd);
-	struct ll_user *user = server->users;
-	while (user && (!pid || user->pid != pid))
-		user = user->next;
-	return user;
+	struct ll_user *found = NULL;
+	for (struct ll_user *user = connection->server->users; user; user = user->next) {
+		bool is_it = pid && user->pid == pid;
+		if (is_it && ll_rights_over(connection, user->job))
+			return user;
+		found = is_it ? user : found;
+	}
+	return found;
 }
 
 void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state)

@@ -39,8 +39,9 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 /* Releases the user after one of its claims has ended. */
 void ll_user_drop(struct ll_user *user);
 
-/* Returns the user of this process; NULL: the process has no claim, or is not visible to the daemon. */
-struct ll_user *ll_users_find(const struct ll_server *server, int process_fd);
+/* Returns the user of this process; NULL: the process has no claim, or is not visible to the daemon. A page may name a
+ * process of another user, so a user of a job over which the connection has rights is preferred. */
+struct ll_user *ll_users_find(const struct ll_connection *connection, int process_fd);
 
 /* Stores what the driver's checkpoint did to the process. */
 void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state);

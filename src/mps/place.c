@@ -66,6 +66,33 @@ static void find_program(bool is_simulated, char ret_path[LL_MPS_PATH_SIZE])
 		find_in(usual_folders, ret_path);
 }
 
+static int check_folder(const char *path, struct ll_err *err)
+{
+	struct stat st;
+	if (lstat(path, &st))
+		return ll_err_set(err, -errno, "MPS: %.200s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return ll_err_set(err, -EPERM, "MPS: %.200s: is not a folder", path);
+	if (st.st_uid != geteuid()) {
+		ll_err_set(err, -EPERM, "MPS: %.160s: belongs to user %lu, not to you (%lu)", path,
+			   (unsigned long)st.st_uid, (unsigned long)geteuid());
+		return ll_err_hint(err, "set CUDA_MPS_PIPE_DIRECTORY to a folder of your own");
+	}
+	/* Sticky folders are refused too: a user who may make files here could pose as the daemon. */
+	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+		ll_err_set(err, -EPERM, "MPS: %.160s: others may write it (mode %04o)", path,
+			   (unsigned)(st.st_mode & 07777));
+		return ll_err_hint(err, "chmod go-w %.150s", path);
+	}
+	return 0;
+}
+
+/* Anybody may make a folder in /tmp. If another user has made this one, that user can replace all that is in it. */
+static int check_own(const char *path, struct ll_err *err)
+{
+	return access(path, F_OK) && errno == ENOENT ? 0 : check_folder(path, err);
+}
+
 int ll_mps_state_folder(const char *sim_folder, char ret_folder[LL_MPS_PATH_SIZE], struct ll_err *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -77,7 +104,8 @@ int ll_mps_state_folder(const char *sim_folder, char ret_folder[LL_MPS_PATH_SIZE
 	if (runtime && *runtime == '/')
 		return put_path(ret_folder, runtime, "/loadline/mps", err);
 	snprintf(own, sizeof own, "/tmp/loadline-%lu", (unsigned long)geteuid());
-	return put_path(ret_folder, own, "/mps", err);
+	int rc = check_own(own, err);
+	return rc ? rc : put_path(ret_folder, own, "/mps", err);
 }
 
 /* FOLDER/pipe and FOLDER/log. */
@@ -133,27 +161,6 @@ int ll_mps_place_at(const char *sim_folder, const char *folder, struct ll_mps_pl
 		return rc;
 	find_program(sim_folder && *sim_folder, place.program);
 	*ret_place = place;
-	return 0;
-}
-
-static int check_folder(const char *path, struct ll_err *err)
-{
-	struct stat st;
-	if (lstat(path, &st))
-		return ll_err_set(err, -errno, "MPS: %.200s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return ll_err_set(err, -EPERM, "MPS: %.200s: is not a folder", path);
-	if (st.st_uid != geteuid()) {
-		ll_err_set(err, -EPERM, "MPS: %.160s: belongs to user %lu, not to you (%lu)", path,
-			   (unsigned long)st.st_uid, (unsigned long)geteuid());
-		return ll_err_hint(err, "set CUDA_MPS_PIPE_DIRECTORY to a folder of your own");
-	}
-	/* Sticky folders are refused too: a user who may make files here could pose as the daemon. */
-	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
-		ll_err_set(err, -EPERM, "MPS: %.160s: others may write it (mode %04o)", path,
-			   (unsigned)(st.st_mode & 07777));
-		return ll_err_hint(err, "chmod go-w %.150s", path);
-	}
 	return 0;
 }
 

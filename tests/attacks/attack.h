@@ -77,20 +77,24 @@ int attacker_connect(uint32_t role, int fd);
 /* Waits for the next packet, and drops it with its descriptors. It may be none that a client accepts. */
 void discard_reply(int fd);
 
+/* In a process of an attack: closes what it has from the test. Who has the writable end of a job's pipe keeps that job.
+ */
+void close_all_but(int one);
+
 /* A process of that user that does nothing. It ends with the test. */
 pid_t sleeper_start(uid_t uid);
 void sleeper_end(pid_t pid);
 
 /* Registers a job of the attacker. facts: texts and tokens that are empty are filled in; NULL: all. process_fd,
  * lifeline_fd: -1: good ones. page_fds: NULL: none. Returns 0 or the code of the refusal; -EPROTO: loadlined closed the
- * connection. *ret_fd: the connection; ret_fds: the descriptors of the reply. */
+ * connection. */
 struct registration {
 	struct ll_job_facts facts;
 	char program_name[LL_PROGRAM_NAME_SIZE];
 	int process_fd, lifeline_fd;
 	const int *page_fds;
+	int fd; /* -1: it connects */
 	/* results */
-	int fd;
 	int fds[LL_MESSAGE_FDS];
 	size_t fd_count;
 	pid_t sleeper;

@@ -3,6 +3,12 @@
 
 enum { PAST_HELLO_MS = 8000, SILENT = 20 };
 
+/* Whether nothing has arrived. */
+static bool is_open(int fd)
+{
+	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 0;
+}
+
 TEST_WITH(scene_begin_small, scene_end, opens_many_connections)
 {
 	int fds[2 * SMALL_FILES];
@@ -33,9 +39,252 @@ TEST_WITH(scene_begin_small, scene_end, registers_many_jobs)
 		registration_end(&jobs[i]);
 }
 
-static bool is_open(int fd)
+static void send_to(int fd, const union ll_message *message, const int *fds, size_t count)
 {
-	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 0;
+	assert_int_equal(ll_message_send(fd, message, fds, count), 0);
+}
+
+/* Whether loadlined has handled all messages of the connection, and has not closed it. */
+static bool is_still_open(int fd)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_OPEN);
+	ll_message_send(fd, &message, NULL, 0);
+	for (;;) { /* it may be told to measure the card */
+		unsigned kind = next_message(fd, &message);
+		if (kind == LL_MESSAGE_REFUSED || !kind)
+			return kind && message.refused.code == -ENOENT;
+	}
+}
+
+/* Shares descriptors, at most so many, over a new connection of the process. Stops when loadlined closes the
+ * connection. Returns how many were sent before. */
+static uint32_t share_descriptors(const struct user *user, uint32_t most, int *ret_fd)
+{
+	union ll_message message;
+	struct user mover;
+	const int fds[LL_MESSAGE_FDS] = {0, 0, 0, 0};
+	uint32_t sent = 0;
+	become(ATTACKER);
+	assert_true(user_connect(&mover, &scene.system.world, scene.attacker.id, CARD));
+	become(0);
+	ll_message_init(&message, LL_MESSAGE_EVICTABLE);
+	message.move.job = scene.attacker.id;
+	message.move.slot = user->slot;
+	message.move.slot_token = user->token;
+	send_to(mover.fd, &message, NULL, 0);
+	for (; sent < most; sent += LL_MESSAGE_FDS) {
+		ll_message_init(&message, LL_MESSAGE_SHARE);
+		message.share.key[0] = 1;
+		message.share.bytes = UINT64_MAX;
+		message.share.first = sent;
+		message.share.count = LL_MESSAGE_FDS;
+		if (ll_message_send(mover.fd, &message, fds, LL_MESSAGE_FDS) || !is_still_open(mover.fd))
+			break;
+	}
+	*ret_fd = mover.fd;
+	return sent;
+}
+
+/* Each descriptor that a process shares stays in loadlined. A connection whose descriptors find no room is closed, so
+ * the attacker first finds out how many there is room for. */
+TEST_WITH(scene_begin_small, scene_end, shares_many_descriptors)
+{
+	struct user user;
+	int fds[SMALL_FILES], fd;
+	become(ATTACKER);
+	user_begin(&user, &scene.system.world, scene.attacker.id, CARD);
+	become(0);
+	uint32_t room = share_descriptors(&user, SMALL_FILES, &fd);
+	close(fd);
+	share_descriptors(&user, room, &fd);
+	for (size_t i = 0; i < SMALL_FILES; i++)
+		fds[i] = attacker_connect(LL_ROLE_COMMAND, -1);
+	succeed_if(!victim_is_served(), "loadlined has no descriptors left for the victim");
+	ll_message_close_fds(fds, SMALL_FILES);
+	close(fd);
+	user_close(&user);
+}
+
+/* Requests descriptors again and again, and reads none. Stops when the socket is full or closed. */
+static void request_pages(int fd)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_CLAIM);
+	message.claim.job = scene.attacker.id;
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	while (ll_message_send(fd, &message, NULL, 0) == 0)
+		;
+}
+
+/* A process that claims, and waits for its page at most 5 s. */
+static bool victim_can_claim(void)
+{
+	struct puppet puppet;
+	become(VICTIM);
+	puppet_make(&puppet, &scene.system.world, scene.victim.id, CARD);
+	become(0);
+	puppet_tell(&puppet, PUPPET_CLAIM, 0);
+	uint64_t end_ns = ll_now_ns() + 5 * LL_NS_PER_S;
+	while (!puppet_has_answer(&puppet) && ll_now_ns() < end_ns)
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	bool can = puppet_has_answer(&puppet) && puppet_answer(&puppet) == 0;
+	puppet_kill(&puppet);
+	return can;
+}
+
+/* The kernel counts the descriptors that loadlined's user has sent and nobody has read. */
+TEST_WITH(scene_begin_small, scene_end, leaves_descriptors_unread)
+{
+	enum { CONNECTIONS = 12 };
+	int fds[CONNECTIONS];
+	for (int i = 0; i < CONNECTIONS; i++)
+		fds[i] = attacker_connect(LL_ROLE_PROCESS, -1);
+	for (int i = 0; i < CONNECTIONS; i++)
+		request_pages(fds[i]);
+	succeed_if(!victim_can_claim(), "the victim's process gets no page");
+	ll_message_close_fds(fds, CONNECTIONS);
+}
+
+/* A claim lives as long as its process, without a connection. */
+TEST_WITH(scene_begin_small, scene_end, claims_and_hangs_up)
+{
+	struct puppet puppets[SMALL_FILES];
+	int fds[SMALL_FILES];
+	size_t count = 0;
+	for (bool has_room = true; has_room && count < SMALL_FILES; count++) {
+		become(ATTACKER);
+		puppet_make(&puppets[count], &scene.system.world, scene.attacker.id, CARD);
+		become(0);
+		has_room = puppet_do(&puppets[count], PUPPET_CLAIM, 0) == 0;
+		if (has_room)
+			puppet_do(&puppets[count], PUPPET_HANG_UP, 0);
+	}
+	for (size_t i = 0; i < SMALL_FILES; i++)
+		fds[i] = attacker_connect(LL_ROLE_COMMAND, -1);
+	succeed_if(!victim_is_served(), "loadlined has no descriptors left for the victim");
+	ll_message_close_fds(fds, SMALL_FILES);
+	while (count--)
+		puppet_kill(&puppets[count]);
+}
+
+static unsigned long daemon_kib(void)
+{
+	char path[40], line[200];
+	unsigned long kib = 0;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)scene.system.daemon);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file))
+		sscanf(line, "RssAnon: %lu", &kib);
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* Fills in a request of the attacker that waits for a process that may connect. The attacker's process has a claim. */
+static void fill_in_request(union ll_message *message, struct user *user)
+{
+	become(ATTACKER);
+	user_begin(user, &scene.system.world, scene.attacker.id, CARD);
+	become(0);
+	ll_message_init(message, LL_MESSAGE_EVICT);
+	message->move.job = scene.attacker.id;
+	ll_message_text_set(message->move.uuid, sizeof message->move.uuid, CARD);
+}
+
+TEST(sends_many_requests)
+{
+	enum { CONNECTIONS = 8, MOST_KIB = 3072 };
+	union ll_message message;
+	struct user user;
+	int fds[CONNECTIONS];
+	fill_in_request(&message, &user);
+	for (int i = 0; i < CONNECTIONS; i++) {
+		fds[i] = attacker_connect(LL_ROLE_COMMAND, -1);
+		assert_int_equal(fcntl(fds[i], F_SETFL, O_NONBLOCK), 0);
+	}
+	unsigned long before_kib = daemon_kib();
+	uint64_t end_ns = ll_now_ns() + LL_NS_PER_S;
+	for (int i = 0; ll_now_ns() < end_ns; i++)
+		ll_message_send(fds[i % CONNECTIONS], &message, NULL, 0);
+	bool is_served = victim_is_served();
+	succeed_if(!is_served || daemon_kib() > before_kib + MOST_KIB, "loadlined grows with each request that waits");
+	ll_message_close_fds(fds, CONNECTIONS);
+	user_close(&user);
+}
+
+/* The victim's request waits too, and loadlined says so once a second, by a timer. */
+TEST(keeps_the_timer_from_running)
+{
+	enum { PAUSE_MS = 20, ENOUGH_S = 4 };
+	union ll_message message, reply;
+	struct user user;
+	struct puppet puppet;
+	struct ll_client client;
+	victim_puppet(&puppet);
+	fill_in_request(&message, &user);
+	int fd = attacker_connect(LL_ROLE_COMMAND, -1);
+	open_as(&client, &scene.system, VICTIM);
+	reply = message;
+	reply.move.job = scene.victim.id;
+	assert_int_equal(ll_client_send(&client, &reply, ll_now_ns() + DEADLINE_NS, NULL), 0);
+	uint64_t end_ns = ll_now_ns() + ENOUGH_S * LL_NS_PER_S;
+	while (is_open(client.fd) && ll_now_ns() < end_ns) {
+		ll_message_send(fd, &message, NULL, 0);
+		ll_sleep_until_ns(ll_now_ns() + PAUSE_MS * LL_NS_PER_MS);
+	}
+	succeed_if(is_open(client.fd), "the victim's request is not looked at again");
+	ll_client_close(&client);
+	close(fd);
+	user_close(&user);
+	puppet_kill(&puppet);
+}
+
+/* A job on as many cards as fit, each with a name of its own and a process that can be moved. It then ends. */
+static void name_cards(unsigned round)
+{
+	struct registration registration;
+	union ll_message message;
+	struct user user, mover;
+	char uuid[LL_CARD_UUID_SIZE];
+	registration_init(&registration);
+	assert_int_equal(attacker_register(&registration), 0);
+	for (unsigned i = 0; i < LL_PAGE_CARDS; i++) {
+		snprintf(uuid, sizeof uuid, "GPU-%u-%u", round, i);
+		become(ATTACKER);
+		if (i == 0) {
+			user_begin(&user, &scene.system.world, registration.facts.token[0], uuid);
+			assert_true(user_connect(&mover, &scene.system.world, user.job, uuid));
+		}
+		become(0);
+		user.token = 0;
+		ll_message_text_set(user.uuid, sizeof user.uuid, uuid);
+		assert_int_equal(user_claim(&user), 0);
+		ll_message_init(&message, LL_MESSAGE_EVICTABLE);
+		message.move.job = user.job;
+		message.move.slot = user.slot;
+		message.move.slot_token = user.token;
+		send_to(mover.fd, &message, NULL, 0);
+	}
+	close(mover.fd);
+	user_close(&user);
+	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
+	memcpy(message.job_ended.token, registration.facts.token, sizeof message.job_ended.token);
+	send_to(registration.fd, &message, NULL, 0);
+	registration_end(&registration);
+}
+
+TEST(names_many_cards)
+{
+	enum { FIRST_ROUNDS = 8, ROUNDS = 80, MOST_KIB = 256 };
+	for (unsigned i = 0; i < FIRST_ROUNDS; i++)
+		name_cards(i);
+	assert_true(victim_is_served());
+	unsigned long before_kib = daemon_kib();
+	for (unsigned i = FIRST_ROUNDS; i < ROUNDS; i++)
+		name_cards(i);
+	assert_true(victim_is_served());
+	succeed_if(daemon_kib() > before_kib + MOST_KIB, "loadlined grows with each card that was ever named");
 }
 
 TEST(connects_and_says_nothing)

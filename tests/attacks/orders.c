@@ -119,7 +119,93 @@ TEST(resumes)
 	movable_end(&movable);
 }
 
-/* ---- promises, checkpoints, jobs ---- */
+/* The victim moves two programs at once, and has requested the first one. */
+TEST(joins_a_batch)
+{
+	struct movable movable;
+	struct user user, mover;
+	union ll_message message;
+	struct ll_client client;
+	enum { NUMBER = 7, PROGRAMS = 2 };
+	movable_start(&movable);
+	become(ATTACKER);
+	user_begin(&user, &scene.system.world, scene.attacker.id, CARD);
+	assert_true(user_connect(&mover, &scene.system.world, scene.attacker.id, CARD));
+	become(0);
+	send_move(mover.fd, LL_MESSAGE_EVICTABLE, &user, LL_MOVE_HERE);
+	open_as(&client, &scene.system, VICTIM);
+	fill_in(&message, LL_MESSAGE_EVICT);
+	message.move.slot_token = NUMBER;
+	message.move.slot = PROGRAMS;
+	assert_int_equal(ll_client_send(&client, &message, ll_now_ns() + DEADLINE_NS, NULL), 0);
+	assert_true(victim_is_served());
+	int fd = attacker_connect(LL_ROLE_COMMAND, -1);
+	message.move.job = scene.attacker.id;
+	message.move.index = 1;
+	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+	assert_true(victim_is_served());
+	bool is_told = false;
+	while (!is_told && poll(&(struct pollfd){.fd = movable.fd, .events = POLLIN}, 1, 200) > 0)
+		is_told = next_message(movable.fd, &message) == LL_MESSAGE_EVICT;
+	succeed_if(is_told, "the victim's program stops with the attacker's, before the victim's other one");
+	close(fd);
+	ll_client_close(&client);
+	close(mover.fd);
+	user_close(&user);
+	movable_end(&movable);
+}
+
+/* ---- promises ---- */
+
+/* Returns 0 if the job gets the card. */
+static int bind_card(uid_t uid, uint64_t job, uint64_t promisable_bytes)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_BIND);
+	message.bind.job = job;
+	message.bind.promisable_bytes = promisable_bytes;
+	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, CARD);
+	return uid == VICTIM ? victim_request(&message, NULL, 0) : attacker_request(&message, NULL, 0);
+}
+
+/* The victim was promised memory, and the attacker's request does not fit beside it. */
+static void promise_to_victim(void)
+{
+	assert_int_equal(bind_card(VICTIM, scene.victim.id, (VICTIM_MIB + ATTACKER_MIB / 2) * MIB), 0);
+}
+
+TEST(says_that_the_card_is_larger)
+{
+	promise_to_victim();
+	succeed_if(bind_card(ATTACKER, scene.attacker.id, UINT64_MAX) == 0,
+		   "what the victim was promised is not there");
+}
+
+TEST(overcommits)
+{
+	promise_to_victim();
+	succeed_if(bind_card(ATTACKER, scene.attacker.id, 0) == 0, "what the victim was promised is not there");
+}
+
+static int set_request(uint64_t mib, uint64_t flags)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_SET);
+	message.set.job_number = scene.attacker_number;
+	message.set.fields = LL_SET_REQUEST | flags;
+	message.set.limits.request_bytes = mib * MIB;
+	return attacker_request(&message, NULL, 0);
+}
+
+TEST(overcommits_later)
+{
+	promise_to_victim();
+	assert_int_equal(set_request(1, 0), 0);
+	assert_int_equal(bind_card(ATTACKER, scene.attacker.id, 0), 0);
+	succeed_if(set_request(VICTIM_MIB, LL_SET_OVERCOMMIT) == 0, "what the victim was promised is not there");
+}
+
+/* ---- checkpoints, jobs ---- */
 
 static size_t count_victim_cards(void)
 {

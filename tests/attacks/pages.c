@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 
+#include "base/process_id.h"
+
 static bool can_open_for_writing(int fd)
 {
 	char path[40];
@@ -131,6 +133,73 @@ TEST(brings_a_card_with_escapes)
 	struct registration registration;
 	register_spoilt(&registration, spoil_uuid);
 	succeed_if(!victim_is_served(), "the victim cannot read the list, because a card's name has escape characters");
+	registration_end(&registration);
+}
+
+static void spoil_request(struct ll_page *page, struct ll_orders *orders)
+{
+	const struct ll_limits limits = {.request_bytes = VICTIM_MIB * MIB};
+	uint64_t words[LL_PAGE_UUID_SIZE / 8] = {0};
+	(void)page;
+	memcpy(words, CARD, strlen(CARD));
+	for (size_t i = 0; i < LL_PAGE_UUID_SIZE / 8; i++)
+		orders->cards[0].uuid[i] = words[i];
+	ll_orders_write_limits(orders, &limits);
+}
+
+/* The victim was promised memory of the card before. */
+TEST(brings_a_promise)
+{
+	struct registration registration;
+	struct ll_list list;
+	union ll_message message;
+	bool is_promised = false;
+	ll_message_init(&message, LL_MESSAGE_BIND);
+	message.bind.job = scene.victim.id;
+	message.bind.promisable_bytes = VICTIM_MIB * MIB;
+	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, CARD);
+	assert_int_equal(victim_request(&message, NULL, 0), 0);
+	assert_int_equal(register_spoilt(&registration, spoil_request), 0);
+	victim_list(&list);
+	for (size_t i = 0; i < list.job_count; i++)
+		is_promised |=
+		    list.jobs[i].job.uid == ATTACKER && list.jobs[i].job.limits.request_bytes == VICTIM_MIB * MIB;
+	ll_list_fini(&list);
+	succeed_if(is_promised, "what the victim was promised is not there");
+	registration_end(&registration);
+}
+
+/* ---- a slot that says that it is a process of another user ---- */
+
+static struct ll_process_stat posed;
+
+static void spoil_identity(struct ll_page *page, struct ll_orders *orders)
+{
+	struct ll_page_slot *slot = &page->slots[0];
+	orders->slot_end = 1;
+	orders->cards[0].uuid[0] = 'G';
+	slot->pid = posed.pid;
+	slot->start_ticks = posed.start_ticks;
+	slot->namespaces = ll_process_namespaces();
+	slot->token = 1;
+}
+
+TEST(brings_a_slot_of_anothers_process)
+{
+	struct registration registration;
+	struct puppet puppet;
+	union ll_message message;
+	char name[16];
+	victim_puppet(&puppet);
+	snprintf(name, sizeof name, "%d", (int)puppet.pid);
+	assert_int_equal(ll_process_read_stat(name, &posed), 0);
+	assert_int_equal(register_spoilt(&registration, spoil_identity), 0);
+	int fd = ll_process_open(puppet.pid);
+	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
+	message.checkpoint.state = LL_CHECKPOINT_EVICTED;
+	succeed_if(victim_request(&message, &fd, 1) == -EPERM, "the victim cannot report a checkpoint of its process");
+	close(fd);
+	puppet_kill(&puppet);
 	registration_end(&registration);
 }
 

@@ -2,7 +2,7 @@
 
 #include <ftw.h>
 
-enum { REPLY_S = 3, REMOVE_FDS = 8 };
+enum { REPLY_S = 3, REMOVE_FDS = 8, MOST_FDS = 1024 };
 
 struct scene scene;
 
@@ -11,11 +11,11 @@ static int begin_with(unsigned files)
 	struct ll_list list;
 	memset(&scene, 0, sizeof scene);
 	system_world_init(&scene.system, files);
-	scene.system.world.limits =
-	    (struct ll_limits){.memory_bytes = VICTIM_MIB * MIB, .request_bytes = VICTIM_MIB * MIB};
+	scene.system.world.limits = (struct ll_limits){
+	    .memory_bytes = VICTIM_MIB * MIB, .request_bytes = VICTIM_MIB * MIB, .flags = LL_LIMIT_EVICTABLE};
 	job_start_as(&scene.victim, &scene.system, VICTIM, "team");
-	scene.system.world.limits =
-	    (struct ll_limits){.memory_bytes = ATTACKER_MIB * MIB, .request_bytes = ATTACKER_MIB * MIB};
+	scene.system.world.limits = (struct ll_limits){
+	    .memory_bytes = ATTACKER_MIB * MIB, .request_bytes = ATTACKER_MIB * MIB, .flags = LL_LIMIT_EVICTABLE};
 	job_start_as(&scene.attacker, &scene.system, ATTACKER, "team");
 	list_as(&list, &scene.system, 0);
 	for (size_t i = 0; i < list.job_count; i++) {
@@ -185,6 +185,14 @@ void discard_reply(int fd)
 		recv(fd, bytes, sizeof bytes, MSG_DONTWAIT); /* without room for descriptors they are closed */
 }
 
+void close_all_but(int one)
+{
+	for (int fd = STDERR_FILENO + 1; fd < MOST_FDS; fd++) {
+		if (fd != one)
+			close(fd);
+	}
+}
+
 pid_t sleeper_start(uid_t uid)
 {
 	int ready[2];
@@ -194,8 +202,7 @@ pid_t sleeper_start(uid_t uid)
 	if (pid == 0) {
 		if (setresgid(uid, uid, uid) || setresuid(uid, uid, uid) || write(ready[1], "", 1) != 1)
 			_exit(1);
-		for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
-			close(fd);
+		close_all_but(-1);
 		for (;;)
 			pause();
 	}
@@ -253,7 +260,8 @@ int attacker_register(struct registration *registration)
 		registration->sleeper = sleeper_start(ATTACKER);
 		process_fd = ll_process_open(registration->sleeper);
 	}
-	registration->fd = attacker_connect(LL_ROLE_MONITOR, -1);
+	if (registration->fd < 0)
+		registration->fd = attacker_connect(LL_ROLE_MONITOR, -1);
 	if (registration->fd < 0)
 		return -ECONNREFUSED;
 	const int *pages = registration->page_fds;

@@ -204,6 +204,8 @@ TEST(what_one_user_is_promised_another_cannot_have)
 	assert_int_equal(bind_as(SECOND_UID, first.id, FIRST_MIB), -EPERM);
 	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB - 1), 0);
 	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB - 1), -EDQUOT);
+	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB), -EDQUOT);
+	assert_int_equal(bind_as(FIRST_UID, first.id, FIRST_MIB + SECOND_MIB), 0);
 	assert_int_equal(bind_as(SECOND_UID, second.id, FIRST_MIB + SECOND_MIB), 0);
 }
 
@@ -289,7 +291,6 @@ static int register_as(uid_t uid, uint64_t id, const int *page_fds, int *ret_fd,
 	assert_int_equal(pipe2(lifeline, O_CLOEXEC), 0);
 	become(uid);
 	*ret_fd = world_connect(&scene.world, LL_ROLE_MONITOR);
-	become(0);
 	assert_int_equal(next_message(*ret_fd, &message), LL_MESSAGE_WELCOME);
 	const int fds[] = {ll_process_open(getpid()), lifeline[0], page_fds ? page_fds[0] : -1,
 			   page_fds ? page_fds[1] : -1};
@@ -300,6 +301,7 @@ static int register_as(uid_t uid, uint64_t id, const int *page_fds, int *ret_fd,
 	ll_message_text_set(message.job.job.tenant, sizeof message.job.job.tenant, "mine");
 	assert_int_equal(ll_message_send(*ret_fd, &message, fds, page_fds ? 4 : 2), 0);
 	unsigned kind = next_message_with_fds(*ret_fd, &message, ret_fds, ret_count);
+	become(0);
 	assert_true(kind == LL_MESSAGE_REFUSED || kind == LL_MESSAGE_ACCEPTED);
 	close(fds[0]);
 	close(lifeline[0]);
