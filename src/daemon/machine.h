@@ -17,8 +17,14 @@
 
 struct ll_server;
 struct ll_connection;
+struct ll_machine;
 
-enum { LL_MACHINE_NUMA_UNKNOWN = -1, LL_MACHINE_NO_SLICE = -1, LL_MACHINE_PROCESSES_MAX = 4096 };
+enum {
+	LL_MACHINE_NUMA_UNKNOWN = -1,
+	LL_MACHINE_NO_SLICE = -1,
+	LL_MACHINE_CARDS_MAX = 1024,
+	LL_MACHINE_PROCESSES_MAX = 16384
+};
 
 /* A card, or a MIG slice of one. Cards are in PCI order, each followed by its slices. */
 struct ll_machine_card {
@@ -30,9 +36,8 @@ struct ll_machine_card {
 	char bus_id[32];                                 /* "0000:65:00.0" */
 	bool is_lost;                                    /* it does not answer; it keeps its index */
 	bool has_slices;                                 /* in MIG mode: it runs nothing itself */
+	uint64_t last_xid, xid_ns, xids; /* faults (Xid) since loadlined's start; xid_ns: ll_now_ns; xids 0: none */
 };
-
-struct ll_machine;
 
 /* Makes an empty machine. -ENOMEM. */
 int ll_machine_init(struct ll_server *server);
@@ -53,5 +58,28 @@ uint64_t ll_machine_card_changes(const struct ll_server *server);
 
 /* Time since the sensor's last message; UINT64_MAX: none has ever come. A sensor reports each 5 s. */
 uint64_t ll_machine_silent_ns(const struct ll_server *server);
+
+/* ---- between the files of this folder ---- */
+
+/* Whether a process of this uid may be the sensor. */
+bool ll_machine_accepts(const struct ll_server *server, uint32_t uid);
+
+/* Handles a message of the sensor. Returns false if it is not allowed; the connection is then closed. */
+bool ll_machine_handle(struct ll_connection *connection, const union ll_message *message);
+
+/* The connection has ended. */
+void ll_machine_disconnect(struct ll_server *server, const struct ll_connection *connection);
+
+/* Makes the messages that reply to SENSED, one at a time. The round may change between two of them; a row is then
+ * missing or sent twice. Returns false if it is the last one. */
+struct ll_machine_listing {
+	size_t cards, processes; /* numbers of the rows that were made */
+};
+bool ll_machine_listing_next(const struct ll_server *server, struct ll_machine_listing *listing,
+			     union ll_message *ret_message);
+
+/* The rows of the last round, as loadlined has completed them. They belong to the machine. */
+const struct ll_message_sense_process *ll_machine_processes(const struct ll_server *server, size_t *ret_count);
+const struct ll_message_sense_card *ll_machine_rows(const struct ll_server *server, size_t *ret_count);
 
 #endif

@@ -58,6 +58,7 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	bool is_known = view->answer != LL_DAEMON_SILENT && view->answer != LL_DAEMON_BROKEN;
 	if (!rc && is_known && !card->has_slices)
 		ll_status_find_strangers(status);
+	ll_status_take_sensed(status, view);
 	ll_status_know_processes(status);
 	return rc;
 }
