@@ -89,6 +89,7 @@ closes_all_but_jobs() {
 	grep -x "closed /user.slice" "$T/show.out"
 	grep -x "closed /system.slice/cron.service" "$T/show.out"
 	grep -x "open /loadline.slice" "$T/show.out"
+	loadline --sim doctor --no-trial | grep "^ok: fence: device files of the cards (numbers 195.*) open in these control groups alone: .*/loadline.slice"
 	fence off
 	is_open user.slice/session-1.scope
 	is_open user.slice/session-1.scope/own

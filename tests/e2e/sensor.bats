@@ -42,6 +42,8 @@ told() {
 @test "a program without the library: its last kernel is known while it is alone on the card, and at least later" {
 	start_sensed
 	start_stranger first 50% kernel 5ms for 300s memory 5G
+	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: sensor: 1 cards and slices, 1 processes on them$"'
+	as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: fence: none: every program may open the cards"
 	wait_for 20 told first '.last_kernel == "running" and .user == "root" and .memory_bytes > 5e9'
 	sleep 2 # the sensor has seen it alone on the card while it works
 	freeze_process "$(pid_of first)"
