@@ -219,6 +219,7 @@ static bool is_sense_card_valid(const union ll_message *message)
 {
 	const struct ll_message_sense_card *card = &message->sense_card;
 	return is_uuid_valid(card->uuid) && ll_message_text_is_valid(card->bus_id, sizeof card->bus_id) &&
+	       ll_message_text_is_valid(card->name, sizeof card->name) &&
 	       card->slice >= -1 && card->numa_node >= -1;
 }
 

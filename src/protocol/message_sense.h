@@ -15,6 +15,8 @@ enum ll_sense_card_flag {
 	LL_SENSE_IS_BUSY = 4,    /* the newest sample of utilisation has work */
 };
 
+enum { LL_SENSE_NAME_SIZE = 96 };
+
 /* A card, or a MIG slice. Unknown numbers are 0. */
 struct ll_message_sense_card {
 	struct ll_message_header header;
@@ -28,6 +30,7 @@ struct ll_message_sense_card {
 	uint32_t flags;      /* enum ll_sense_card_flag */
 	char uuid[LL_CARD_UUID_SIZE];
 	char bus_id[32]; /* "0000:65:00.0" */
+	char name[LL_SENSE_NAME_SIZE];
 	/* Of SENSED: the last fault that the driver has reported (Xid), its age, and the number of faults. 0: none */
 	uint64_t xid, xid_age_ns, xids;
 };

@@ -188,6 +188,7 @@ static int give_card(const struct look *look)
 	}
 	ll_message_text_set(row->uuid, sizeof row->uuid, card->uuid);
 	ll_message_text_set(row->bus_id, sizeof row->bus_id, card->pci);
+	ll_message_text_set(row->name, sizeof row->name, card->name);
 	look->sense->is_unsure |= is_lost;
 	look->sense->card_count++;
 	return look->give(look->data, &message, look->err);

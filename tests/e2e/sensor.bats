@@ -94,3 +94,19 @@ start_as_job() {
 	as "$FIRST" "$LOADLINE" --sim status | grep -E " team +mismatch "
 	grep "tenant team, card GPU-.*: the driver counts" "$T/world/loadlined.log"
 }
+
+@test "a user who may not open the cards sees what the sensor tells of them" {
+	start_sensed
+	start_stranger first 50% kernel 5ms for 300s memory 5G
+	start job --sim run --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s memory 1G
+	wait_for 30 shows 'select(has("claim") and .tenant == "team")'
+	# As behind the fence: the driver's library cannot open the cards.
+	"$LOADLINE_BUILD/sim/loadline-simctl" fail nvmlInit_v2 4
+	wait_for 20 told first '.memory_bytes > 5e9'
+	as "$FIRST" "$LOADLINE" --sim status
+	as "$FIRST" "$LOADLINE" --sim status --json >"$T/seen.out"
+	has seen 'select(has("card") and .fault == "Permission denied" and .memory_bytes > 5e9 and (.name | startswith("NVIDIA H200")))'
+	has seen "select(has(\"claim\") and .tenant == \"team\" and .pid == $(pid_of job))"
+	has seen "select(has(\"process\") and .pid == $(pid_of first) and .user == \"root\" and .memory_bytes > 5e9)"
+	"$LOADLINE_BUILD/sim/loadline-simctl" heal
+}

@@ -49,10 +49,12 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	    .slowdown_celsius = unknown,
 	    .now_ns = ll_now_ns(),
 	};
-	if (card->fault)
+	if (card->fault && !ll_status_card_by_sensor(status, view))
 		return 0;
-	read_card(status);
-	ll_status_read_idle(status);
+	if (!card->fault) {
+		read_card(status);
+		ll_status_read_idle(status);
+	}
 	int rc = ll_status_read_claims(status, view, err);
 	/* Without an answer there is no telling who is governed. */
 	bool is_known = view->answer != LL_DAEMON_SILENT && view->answer != LL_DAEMON_BROKEN;
