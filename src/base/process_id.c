@@ -10,7 +10,7 @@
 
 #include "base/scope.h"
 
-enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22 };
+enum { FIELD_STATE = 3, FIELD_PARENT = 4, FIELD_THREADS = 20, FIELD_START = 22 };
 
 static uint64_t stat_field(const char *fields, int wanted)
 {
@@ -43,7 +43,11 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 	/* The first thread may end before the others. Only the end of the last thread makes the process a zombie. */
 	bool is_dead = (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
 	*ret_stat = (struct ll_process_stat){
-	    .pid = (pid_t)strtoul(buf, NULL, 10), .start_ticks = stat_field(fields, FIELD_START), .is_dead = is_dead};
+
+	    .pid = (pid_t)strtoul(buf, NULL, 10),
+	    .parent = (pid_t)stat_field(fields, FIELD_PARENT),
+	    .start_ticks = stat_field(fields, FIELD_START),
+	    .is_dead = is_dead};
 	return 0;
 }
 

@@ -20,7 +20,7 @@ struct ll_process_id {
 
 /* The data of a process in /proc. name: its pid there, or "self". -ENOENT or -ESRCH: there is no such process. */
 struct ll_process_stat {
-	pid_t pid; /* in the PID namespace of /proc */
+	pid_t pid, parent; /* in the PID namespace of /proc */
 	uint64_t start_ticks;
 	bool is_dead; /* a zombie */
 };

@@ -53,6 +53,8 @@ static bool handle_hello(struct ll_connection *connection, const struct ll_messa
 		return false;
 	if (connection->is_foreign && hello->role != LL_ROLE_PROCESS)
 		return false;
+	if (hello->role == LL_ROLE_SENSOR && !ll_machine_accepts(connection->server, connection->uid))
+		return false;
 	if (count && (!is_of_peer(connection, fds[0]) || !ll_rights_over_process(connection, fds[0])))
 		return false;
 	connection->role = hello->role;
@@ -170,6 +172,13 @@ static bool handle_list(struct ll_connection *connection)
 {
 	connection->is_listing = true;
 	connection->listing = (struct ll_listing){0};
+	return true;
+}
+
+static bool handle_sensed(struct ll_connection *connection)
+{
+	connection->is_listing_machine = true;
+	connection->machine_listing = (struct ll_machine_listing){0};
 	return true;
 }
 
@@ -522,6 +531,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 		return connection->role == LL_ROLE_COMMAND && handle_decisions(connection, &message->decisions);
 	case LL_MESSAGE_POLICY:
 		return connection->role == LL_ROLE_COMMAND && handle_policy(connection);
+	case LL_MESSAGE_SENSED:
+		return connection->role == LL_ROLE_COMMAND && handle_sensed(connection);
 	case LL_MESSAGE_HANDOVER:
 		return handle_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:
@@ -555,6 +566,8 @@ bool ll_call(struct ll_connection *connection, union ll_message *message, int *f
 		return connection->role == LL_ROLE_PROCESS && handle_share(connection, message, fds, count);
 	if (connection->is_foreign)
 		return !count && call_of_process(connection, message);
+	if (connection->role == LL_ROLE_SENSOR)
+		return !count && ll_machine_handle(connection, message);
 	if (kind == LL_MESSAGE_JOB)
 		return handle_job(connection, &message->job, fds, count);
 	if (kind == LL_MESSAGE_CHECKPOINT)

@@ -13,6 +13,7 @@
 
 #include "daemon/books.h"
 #include "daemon/cards.h"
+#include "daemon/mismatch.h"
 #include "protocol/page.h"
 
 struct ll_server;
@@ -61,6 +62,7 @@ struct ll_job_card {
 	uint64_t asking_until_ns; /* end of the present round of requests for reserves; 0: there is none */
 	uint64_t due_ns;          /* when to decide about its memory again; 0: only when something changes */
 	uint64_t repairs;         /* words of the page that another process had changed */
+	struct ll_mismatch mismatch;
 };
 
 struct ll_job_claims {

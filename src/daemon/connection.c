@@ -202,6 +202,13 @@ static bool send_waiting(struct ll_connection *connection)
 		    ll_decision_listing_next(&connection->server->cards, &connection->decision_listing, &message);
 		ll_connection_reply(connection, &message, NULL, 0);
 	}
+	while (connection->is_listing_machine && !connection->has_pending) {
+		union ll_message message;
+		connection->is_listing_machine =
+		    ll_machine_listing_next(connection->server, &connection->machine_listing, &message);
+		if (ll_rights_trim(connection, &message))
+			ll_connection_reply(connection, &message, NULL, 0);
+	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;
 	return connection->has_pending;
@@ -276,6 +283,7 @@ void ll_connection_close(struct ll_connection *connection)
 	if (connection->user)
 		connection->user->connection = NULL;
 	ll_residency_disconnect(server, connection);
+	ll_machine_disconnect(server, connection);
 	if (connection->process_fd >= 0)
 		close(connection->process_fd);
 	uv_close((uv_handle_t *)&connection->poll, free_connection);

@@ -6,6 +6,7 @@
 
 #include "daemon/decision_listing.h"
 #include "daemon/listing.h"
+#include "daemon/machine.h"
 #include "daemon/policy_listing.h"
 #include "daemon/server.h"
 
@@ -31,6 +32,8 @@ struct ll_connection {
 	struct ll_decision_listing decision_listing;
 	bool is_listing_policy;
 	struct ll_policy_listing policy_listing;
+	bool is_listing_machine;
+	struct ll_machine_listing machine_listing;
 	uint64_t watched; /* number of the last job whose page was sent */
 	uint32_t watch_serial;
 	union ll_message pending;

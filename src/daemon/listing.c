@@ -104,6 +104,12 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	describe_how(card, now_ns, row);
 	row->claims = card->claim_count;
 	row->repairs = card->repairs;
+	row->flags |= (ll_mismatch_has_memory(card) ? LL_CARD_MEMORY_MISMATCH : 0U) |
+		      (ll_mismatch_has_time(card) ? LL_CARD_TIME_MISMATCH : 0U);
+	row->driver_bytes = card->mismatch.driver_bytes;
+	row->checked_ns = card->mismatch.checked_ns;
+	row->checked_gpu_ns = card->mismatch.checked_gpu_ns;
+	row->checked_busy_ns = card->mismatch.checked_busy_ns;
 	row->sharing = view.sharing;
 	row->held_permille = view.held_permille;
 	row->slowdown_permille = view.slowdown_permille;

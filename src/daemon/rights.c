@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
@@ -199,10 +200,29 @@ static bool trim_row_of_job(struct ll_connection *connection, const struct ll_jo
 	return true;
 }
 
+/* Where the file of another user's program is, and what started it, is not told. */
+static bool trim_process(const struct ll_connection *connection, struct ll_message_sense_process *row)
+{
+	const struct ll_config_policy *policy = policy_of(connection);
+	const struct ll_job *job = row->job_number ? job_of(connection, row->job_number) : NULL;
+	if (is_own(connection, row->uid))
+		return true;
+	if (!ll_rights_see_others(connection))
+		return false;
+	memset(row->program, 0, sizeof row->program);
+	memset(row->cgroup, 0, sizeof row->cgroup);
+	memset(row->ancestors, 0, sizeof row->ancestors);
+	if (job ? !sees_command(connection, job) : policy && policy->visibility.commands != LL_CONFIG_COMMANDS_ALL)
+		memset(row->command, 0, sizeof row->command);
+	return true;
+}
+
 bool ll_rights_trim(struct ll_connection *connection, union ll_message *row)
 {
 	if (sees_all(connection))
 		return true;
+	if (row->header.kind == LL_MESSAGE_SENSE_PROCESS)
+		return trim_process(connection, &row->sense_process);
 	if (row->header.kind == LL_MESSAGE_TENANT_ROW) {
 		if (is_own(connection, row->tenant_row.uid))
 			return true;

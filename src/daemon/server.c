@@ -13,10 +13,12 @@
 #include "base/err.h"
 #include "base/process_id.h"
 #include "daemon/connection.h"
+#include "daemon/machine.h"
 #include "daemon/memory.h"
 #include "daemon/reload.h"
 #include "daemon/rights.h"
 #include "daemon/store.h"
+#include "daemon/ungoverned.h"
 #include "daemon/users.h"
 #include "daemon/weights.h"
 
@@ -212,6 +214,8 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_keeper_link_init(server);
 	if (!rc)
+		rc = ll_machine_init(server);
+	if (!rc)
 		rc = ll_memory_init(server);
 	if (!rc)
 		rc = ll_residency_init(server);
@@ -240,6 +244,8 @@ static void fini_server(struct ll_server *server)
 	ll_residency_fini(server);
 	ll_identities_fini(&server->department.identities);
 	ll_reload_stop(server);
+	ll_ungoverned_fini(server);
+	ll_machine_fini(server);
 	uv_close((uv_handle_t *)&server->listener, NULL);
 	uv_close((uv_handle_t *)&server->idle_exit, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);

@@ -22,6 +22,8 @@
 struct ll_err;
 struct ll_connection;
 struct ll_user;
+struct ll_machine;
+struct ll_ungoverned;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -36,6 +38,8 @@ struct ll_server {
 	struct ll_cards cards;
 	struct ll_residency_books residency;
 	struct ll_user *users;
+	struct ll_machine *machine;       /* machine.h */
+	struct ll_ungoverned *ungoverned; /* ungoverned.h */
 	uint64_t last_user;
 	uint64_t namespaces; /* of this process (process_id.h) */
 	bool has_own_proc;

@@ -53,6 +53,28 @@ int ll_driver_open(struct ll_driver **ret_driver, struct ll_err *err)
 	return 0;
 }
 
+int ll_driver_of_list(const struct ll_card *cards, size_t count, const char *sim_folder, struct ll_driver **ret_driver,
+		      struct ll_err *err)
+{
+	struct ll_driver *driver = calloc(1, sizeof *driver);
+	if (!driver)
+		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	pthread_mutex_init(&driver->cuda_mutex, NULL);
+	driver->cards = calloc(count + 1, sizeof *driver->cards);
+	driver->sim_folder = sim_folder ? strdup(sim_folder) : NULL;
+	if (!driver->cards || (sim_folder && !driver->sim_folder)) {
+		ll_driver_close(driver);
+		return ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	}
+	driver->card_count = count;
+	for (size_t i = 0; i < count; i++) {
+		driver->cards[i] = cards[i];
+		driver->cards[i].driver = driver;
+	}
+	*ret_driver = driver;
+	return 0;
+}
+
 void ll_driver_close(struct ll_driver *driver)
 {
 	if (!driver)

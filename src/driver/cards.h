@@ -48,6 +48,13 @@ struct ll_card {
 int ll_driver_open(struct ll_driver **ret_driver, struct ll_err *err);
 void ll_driver_close(struct ll_driver *driver); /* NULL is fine */
 
+/*
+ * Makes a driver of cards that another process has listed, in PCI order, without NVML. The cards are copied. Each has a
+ * fault, which the caller sets: nothing can be read from it. sim_folder: of the simulated world, or NULL. -ENOMEM.
+ */
+int ll_driver_of_list(const struct ll_card *cards, size_t count, const char *sim_folder, struct ll_driver **ret_driver,
+		      struct ll_err *err);
+
 /* Returns the table of NVML's functions. It is the driver's. */
 const struct ll_nvml *ll_driver_nvml(const struct ll_driver *driver);
 

@@ -48,7 +48,7 @@ bool ll_limits_are_valid(const struct ll_limits *limits)
 static bool is_hello_valid(const union ll_message *message)
 {
 	const struct ll_message_hello *hello = &message->hello;
-	return hello->protocol && hello->role <= LL_ROLE_HOLD && hello->role &&
+	return hello->protocol && hello->role <= LL_ROLE_SENSOR && hello->role &&
 	       ll_message_text_is_valid(hello->version_text, sizeof hello->version_text);
 }
 
@@ -215,6 +215,33 @@ static bool is_policy_part_valid(const union ll_message *message)
 	       ll_message_text_is_valid(part->group, sizeof part->group);
 }
 
+static bool is_sense_card_valid(const union ll_message *message)
+{
+	const struct ll_message_sense_card *card = &message->sense_card;
+	return is_uuid_valid(card->uuid) && ll_message_text_is_valid(card->bus_id, sizeof card->bus_id) &&
+	       ll_message_text_is_valid(card->name, sizeof card->name) &&
+	       card->slice >= -1 && card->numa_node >= -1;
+}
+
+static bool is_sense_process_valid(const union ll_message *message)
+{
+	const struct ll_message_sense_process *process = &message->sense_process;
+	return is_uuid_valid(process->uuid) && process->pid && process->last <= LL_SENSE_LAST_AT_LEAST &&
+	       ll_message_text_is_valid(process->command, sizeof process->command) &&
+	       ll_message_text_is_valid(process->program, sizeof process->program) &&
+	       ll_message_text_is_valid(process->cgroup, sizeof process->cgroup);
+}
+
+static bool is_sense_health_valid(const union ll_message *message)
+{
+	return is_uuid_valid(message->sense_health.uuid);
+}
+
+static bool is_sense_end_valid(const union ll_message *message)
+{
+	return ll_message_text_is_valid(message->sense_end.reason, sizeof message->sense_end.reason);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -293,6 +320,11 @@ static const struct kind kinds[] = {
     KIND(POLICY_END, plain, is_anything_valid),
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
+    KIND(SENSE_CARD, sense_card, is_sense_card_valid),
+    KIND(SENSE_PROCESS, sense_process, is_sense_process_valid),
+    KIND(SENSE_HEALTH, sense_health, is_sense_health_valid),
+    KIND(SENSE_END, sense_end, is_sense_end_valid),
+    KIND(SENSED, plain, is_anything_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

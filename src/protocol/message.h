@@ -28,6 +28,7 @@
 #include "protocol/message_decisions.h"
 #include "protocol/message_header.h"
 #include "protocol/message_policy.h"
+#include "protocol/message_sense.h"
 #include "protocol/program.h"
 #include "protocol/words.h"
 
@@ -142,9 +143,24 @@ enum ll_message_kind {
 	 * with -ENOENT: of none */
 	LL_MESSAGE_OWN_JOB = 80,
 	LL_MESSAGE_OWN_SETTINGS = 81, /* text: as in LOADLINE_RUN (run_settings.h) */
+	/* What the sensor reads from the driver (daemon/machine.h). It sends them in rounds, without replies:
+	 * SENSE_CARD for each card, SENSE_PROCESS for each process on a card, SENSE_HEALTH for each new fault,
+	 * SENSE_END. A command sends SENSED, and loadlined replies with the last round in the same messages; SENSE_END
+	 * is the last one */
+	LL_MESSAGE_SENSE_CARD = 75,
+	LL_MESSAGE_SENSE_PROCESS = 76,
+	LL_MESSAGE_SENSE_HEALTH = 77,
+	LL_MESSAGE_SENSE_END = 78,
+	LL_MESSAGE_SENSED = 79,
 };
 
-enum ll_message_role { LL_ROLE_MONITOR = 1, LL_ROLE_COMMAND = 2, LL_ROLE_PROCESS = 3, LL_ROLE_HOLD = 4 };
+enum ll_message_role {
+	LL_ROLE_MONITOR = 1,
+	LL_ROLE_COMMAND = 2,
+	LL_ROLE_PROCESS = 3,
+	LL_ROLE_HOLD = 4,
+	LL_ROLE_SENSOR = 5, /* of loadlined's own user, or root */
+};
 
 enum ll_job_state {
 	LL_JOB_QUEUED = 1,
@@ -359,6 +375,10 @@ enum ll_card_flag {
 	LL_CARD_IS_BENEATH = 8, /* a job of a higher class is on the card */
 	LL_CARD_IS_CAPPED = 16, /* the job's cap delays its launches */
 	LL_CARD_IS_FORCED = 32, /* a command decided how the card is shared */
+	/* What the job reports contradicts the driver (daemon/mismatch.h). MEMORY: the driver counts more memory for
+	 * its processes than their page: driver_bytes. TIME: it reports GPU time in which the card had no work */
+	LL_CARD_MEMORY_MISMATCH = 64,
+	LL_CARD_TIME_MISMATCH = 128,
 };
 
 struct ll_message_card_row {
@@ -395,6 +415,10 @@ struct ll_message_card_row {
 	 * slowdown_permille: how many times slower than alone the job runs because of lower classes, as measured; 0:
 	 * unknown */
 	uint32_t held_permille, slowdown_permille;
+	uint64_t driver_bytes; /* memory that the driver counts for the job's processes there; 0: unknown */
+	/* of the last period for which the sensor knew the card's use: its length, the job's GPU time in it, and the
+	 * time in which the card had work of anybody. 0: unknown */
+	uint64_t checked_ns, checked_gpu_ns, checked_busy_ns;
 };
 
 struct ll_message_claim_row {
@@ -502,6 +526,10 @@ union ll_message {
 	struct ll_message_policy_tenant policy_tenant;
 	struct ll_message_policy_part policy_part;
 	struct ll_message_own_settings own_settings;
+	struct ll_message_sense_card sense_card;
+	struct ll_message_sense_process sense_process;
+	struct ll_message_sense_health sense_health;
+	struct ll_message_sense_end sense_end;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

@@ -84,6 +84,11 @@ static int connect_and_ask(struct ll_daemon_view *view)
 		rc = ll_client_policy(&client, &view->policy, ll_now_ns() + ANSWER_NS, NULL);
 	if (rc == -EPERM)
 		view->answer = LL_DAEMON_FOREIGN;
+	view->sensed.end.silent_ns = UINT64_MAX;
+	/* What the sensor reports adds to the list. An older loadlined refuses, and the list is all. */
+	if (!rc && ll_place_is_system(&view->place) &&
+	    ll_sensed_read(&view->sensed, &client, ll_now_ns() + ANSWER_NS, NULL))
+		ll_sensed_fini(&view->sensed);
 	ll_client_close(&client);
 	return rc;
 }
@@ -119,6 +124,7 @@ void ll_daemon_view_fini(struct ll_daemon_view *view)
 {
 	ll_list_fini(&view->list);
 	ll_policy_fini(&view->policy);
+	ll_sensed_fini(&view->sensed);
 }
 
 /* pid: as the socket tells it here. welcome: as it is where loadlined lives. */

@@ -16,6 +16,7 @@
 #include "protocol/message.h"
 #include "protocol/place.h"
 #include "protocol/policy.h"
+#include "protocol/sensed.h"
 #include "protocol/start.h"
 
 struct ll_err;
@@ -43,8 +44,9 @@ struct ll_daemon_view {
 	uid_t foreign_uid; /* LL_DAEMON_FOREIGN */
 	pid_t pid;         /* of who serves, as seen from here; 0: not seen */
 	struct ll_message_welcome welcome;
-	struct ll_list list;     /* empty unless LL_DAEMON_SERVES */
 	struct ll_policy policy; /* what this user may have by the configuration; empty: none is in force */
+	struct ll_list list;     /* empty unless LL_DAEMON_SERVES */
+	struct ll_sensed sensed; /* of the system's; empty unless it serves and has a sensor */
 };
 
 /* Asks loadlined, and waits at most a second for its answer. Does not start it. sim_folder: of the simulated world;

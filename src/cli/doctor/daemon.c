@@ -288,6 +288,8 @@ void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
 	if (doctor->view.answer != LL_DAEMON_BROKEN)
 		check_other_users(doctor, sim_folder);
 	check_system(doctor, sim_folder);
+	ll_doctor_check_sensor(doctor);
+	ll_doctor_check_fence(doctor);
 	if (has_own_network())
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      N_("give the container the host's network (--network=host) if its programs shall share "

@@ -69,6 +69,11 @@ void ll_doctor_check_mps(struct ll_doctor *doctor, const struct ll_driver *drive
  * ll_doctor_check_system calls it. */
 void ll_doctor_check_pool(struct ll_doctor *doctor);
 
+/* Checks whether device files of the cards open for jobs alone (src/fence), and the sensor of the system's loadlined.
+ * After ll_doctor_check_daemon. */
+void ll_doctor_check_fence(struct ll_doctor *doctor);
+void ll_doctor_check_sensor(struct ll_doctor *doctor);
+
 /* Says whether loadlined runs, and what may keep it from its work: its control group, limits, other users' ones, a
  * network namespace of its own. It does not start it. sim_folder: of the simulated world; NULL: the real cards.
  * ll_doctor_check_system calls it. */

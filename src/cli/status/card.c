@@ -49,15 +49,18 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	    .slowdown_celsius = unknown,
 	    .now_ns = ll_now_ns(),
 	};
-	if (card->fault)
+	if (card->fault && !ll_status_card_by_sensor(status, view))
 		return 0;
-	read_card(status);
-	ll_status_read_idle(status);
+	if (!card->fault) {
+		read_card(status);
+		ll_status_read_idle(status);
+	}
 	int rc = ll_status_read_claims(status, view, err);
 	/* Without an answer there is no telling who is governed. */
 	bool is_known = view->answer != LL_DAEMON_SILENT && view->answer != LL_DAEMON_BROKEN;
 	if (!rc && is_known && !card->has_slices)
 		ll_status_find_strangers(status);
+	ll_status_take_sensed(status, view);
 	ll_status_know_processes(status);
 	return rc;
 }

@@ -290,4 +290,6 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 	for (size_t i = 0; i < status->stranger_count; i++)
 		add_stranger(text, status, &status->strangers[i]);
 	add_other_ways(text, status);
+	for (size_t i = 0; i < status->job_count; i++)
+		ll_status_add_mismatch(text, status, &status->jobs[i]);
 }

@@ -121,10 +121,12 @@ struct ll_status_last ll_status_last_of_stranger(const struct ll_status_card *st
 {
 	const struct ll_status_idle *idle = &status->idle;
 	uint64_t now_ns = ll_boot_ns(), age_ns = ll_status_process_of(status, stranger->pid)->age_ns;
-	if (!idle->is_known || !idle->since_ns)
-		return (struct ll_status_last){.kind = LL_LAST_UNKNOWN, .is_card_busy = idle->is_known};
-	uint64_t idle_ns = now_ns > idle->since_ns ? now_ns - idle->since_ns : 0;
-	return (struct ll_status_last){.kind = LL_LAST_AT_LEAST, .ago_ns = age_ns < idle_ns ? age_ns : idle_ns};
+	struct ll_status_last here = {.kind = LL_LAST_UNKNOWN, .is_card_busy = idle->is_known};
+	if (idle->is_known && idle->since_ns) {
+		uint64_t idle_ns = now_ns > idle->since_ns ? now_ns - idle->since_ns : 0;
+		here = (struct ll_status_last){.kind = LL_LAST_AT_LEAST, .ago_ns = age_ns < idle_ns ? age_ns : idle_ns};
+	}
+	return ll_status_last_sensed(stranger, here);
 }
 
 uint64_t ll_status_age(const struct ll_status_card *status, const struct ll_status_claim *claim)

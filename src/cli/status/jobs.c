@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
@@ -81,6 +82,7 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 	} else if (view->answer == LL_DAEMON_BROKEN) {
 		ll_strbuf_addf(text, _("loadlined: %s: jobs are not shown, nor their claims\n"), strerror(-view->code));
 	}
+	ll_status_add_sensor(text, view);
 }
 
 void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *view, const struct ll_status_card *cards,
@@ -126,11 +128,14 @@ static json_t *daemon_object(const struct ll_daemon_view *view)
 {
 	bool serves = view->answer == LL_DAEMON_SERVES;
 	return json_pack(
-	    "{s:{s:s, s:b, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "system",
+	    "{s:{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "system",
 	    ll_place_is_system(&view->place), "pid", number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
 	    serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
 	    number_or_null(serves, view->list.end.jobs), "tenants", number_or_null(serves, view->list.end.tenants),
-	    "processes", number_or_null(serves, view->list.end.processes));
+	    "processes", number_or_null(serves, view->list.end.processes), "sensor_silent_seconds",
+	    view->sensed.end.silent_ns == UINT64_MAX || !serves
+		? json_null()
+		: ll_json_real((double)view->sensed.end.silent_ns / (double)LL_NS_PER_S, 1));
 }
 
 static const char *class_name(uint32_t priority)

@@ -334,7 +334,8 @@ static json_t *claim_object(const struct ll_status_card *status, const struct ll
 	json_t *second = join_objects(claim_turn(status, claim), claim_residency(claim), claim_recent(status, claim));
 	json_t *job = join_objects(how_shared(ll_status_job_of(status, claim)),
 				   claim_company(ll_status_job_of(status, claim)), claim_last(status, claim));
-	return join_objects(first, second, job);
+	json_t *mismatch = ll_status_mismatch_json(ll_status_job_of(status, claim));
+	return join_objects(first, second, join_objects(job, mismatch, json_object()));
 }
 
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err)

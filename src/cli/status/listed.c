@@ -99,6 +99,12 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	    .claims = row->claims,
 	    .company_ns = row->company_ns,
 	    .company_launches = row->company_launches,
+	    .has_memory_mismatch = row->flags & LL_CARD_MEMORY_MISMATCH,
+	    .has_time_mismatch = row->flags & LL_CARD_TIME_MISMATCH,
+	    .driver_bytes = row->driver_bytes,
+	    .checked_ns = row->checked_ns,
+	    .checked_gpu_ns = row->checked_gpu_ns,
+	    .checked_busy_ns = row->checked_busy_ns,
 	};
 	fill_how(row, &ret_job->how);
 	if (!job)

@@ -148,7 +148,9 @@ static void write_program(struct ll_status_row *row, const struct ll_status_card
 	row->has_last = true;
 	row->last = ll_status_last_of_claim(status, claim);
 	write_share(row, status, job);
-	if (holder)
+	if (ll_status_has_mismatch(job))
+		snprintf(row->state, sizeof row->state, "%s", _("mismatch"));
+	else if (holder)
 		snprintf(row->state, sizeof row->state, _("waits for %s"), ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
 		snprintf(row->state, sizeof row->state, _("waits for time"));
@@ -226,6 +228,7 @@ static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status
 			ll_strbuf_addf(
 			    text, _("tenant %s: NOT HELD TO ITS LIMITS for %.0f s: a process has lost its claim\n"),
 			    status->jobs[i].name, seconds);
+		ll_status_add_mismatch(text, status, &status->jobs[i]);
 	}
 }
 

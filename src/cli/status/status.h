@@ -4,6 +4,7 @@
 #ifndef LOADLINE_CLI_STATUS_STATUS_H
 #define LOADLINE_CLI_STATUS_STATUS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -49,10 +50,12 @@ struct ll_status_last {
 /* A process on the card that has no claim. */
 struct ll_status_stranger {
 	pid_t pid;
-	uint64_t memory_bytes; /* LL_MEMORY_UNKNOWN */
-	char name[32];         /* the process's name in the kernel; may be empty */
-	bool is_mps_server;    /* MPS's server process, in which its clients' work runs */
-	bool is_older;         /* it has mapped a library of an older loadline, which governs it by a file */
+	uint64_t memory_bytes;     /* LL_MEMORY_UNKNOWN */
+	char name[32];             /* the process's name in the kernel; may be empty */
+	bool is_mps_server;        /* MPS's server process, in which its clients' work runs */
+	bool is_older;             /* it has mapped a library of an older loadline, which governs it by a file */
+	enum ll_sense_last sensed; /* what loadlined's sensor tells; LL_SENSE_LAST_UNKNOWN: nothing */
+	uint64_t sensed_ns;
 	char tenant[64]; /* the tenant in which it was started, if it dropped the preloaded library; otherwise empty */
 };
 
@@ -132,6 +135,10 @@ struct ll_status_job {
 	unsigned claims;
 	/* how long it has been beside those that want the card with it now, and what it completed; 0: not counted */
 	uint64_t company_ns, company_launches;
+	/* what it reports does not agree with the driver (daemon/mismatch.h) */
+	bool has_memory_mismatch, has_time_mismatch;
+	uint64_t driver_bytes; /* of its processes, by the driver; 0: not known */
+	uint64_t checked_ns, checked_gpu_ns, checked_busy_ns;
 	bool has_other_way; /* an earlier run of it beside the same others was by slices, and this is by space, or so */
 	struct ll_other_way other_way;
 };
@@ -304,6 +311,29 @@ void ll_status_idle_go_on(struct ll_status_idle *idle, const struct ll_status_id
 struct ll_status_last ll_status_last_of_claim(const struct ll_status_card *status, const struct ll_status_claim *claim);
 struct ll_status_last ll_status_last_of_stranger(const struct ll_status_card *status,
 						 const struct ll_status_stranger *stranger);
+
+/* Takes from the view what the sensor tells of the card's processes without a claim. ll_status_card_init calls it. */
+void ll_status_take_sensed(struct ll_status_card *status, const struct ll_daemon_view *view);
+
+/* The more precise of what the sensor tells and what this reading sees. */
+struct ll_status_last ll_status_last_sensed(const struct ll_status_stranger *stranger, struct ll_status_last seen_here);
+
+/* Whether the job's report does not agree with the driver. job may be NULL. ll_status_add_mismatch adds the sentences
+ * with their line ends. */
+bool ll_status_has_mismatch(const struct ll_status_job *job);
+void ll_status_add_mismatch(struct ll_strbuf *text, const struct ll_status_card *status,
+			    const struct ll_status_job *job);
+json_t *ll_status_mismatch_json(const struct ll_status_job *job);
+
+/* The cards as loadlined's sensor tells of them, for a user who may not open them. -ENOENT: there is no sensor. */
+int ll_status_driver_by_sensor(struct ll_driver **ret_driver);
+
+/* Takes memory and processes of a card that cannot be opened from the view. Returns false if the sensor does not tell
+ * of it. ll_status_card_init calls it. */
+bool ll_status_card_by_sensor(struct ll_status_card *status, const struct ll_daemon_view *view);
+
+/* Adds a line if loadlined's sensor is silent, or sees no card. */
+void ll_status_add_sensor(struct ll_strbuf *text, const struct ll_daemon_view *view);
 
 /* Returns its word in --json: "running", "ago", "at_least", "never", "unknown". */
 const char *ll_status_last_name(const struct ll_status_last *last);

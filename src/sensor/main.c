@@ -1,0 +1,122 @@
+/* loadline-sensor: reads the cards for the system's loadlined, which opens no driver. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "protocol/client.h"
+#include "protocol/place.h"
+#include "sensor/sense.h"
+
+static const char help[] =
+    "usage: loadline-sensor [--every SECONDS]\n"
+    "       loadline-sensor --help | --version\n"
+    "\n"
+    "Reads the cards and the processes on them from the driver, and reports them to the system's loadlined each\n"
+    "5 seconds. loadlined itself opens no driver, so a driver that hangs stops this program alone. systemd starts it\n"
+    "with loadlined (loadline-sensor.service). loadlined takes reports from root and from its own user.\n";
+
+#define ROUND_NS (5 * LL_NS_PER_S)
+#define CONNECT_NS (2 * LL_NS_PER_S)
+enum { SECONDS_MAX = 3600 };
+
+struct sensor {
+	struct ll_place place;
+	struct ll_client client;
+	struct ll_sense *sense;
+	bool is_connected;
+	int said; /* the error that was logged last */
+};
+
+/* Logs a state once, not each round. */
+static void log_once(struct sensor *sensor, int rc, const char *text)
+{
+	if (rc != sensor->said && rc)
+		ll_warn("%s", text);
+	else if (rc != sensor->said)
+		ll_info("%s", text);
+	sensor->said = rc;
+}
+
+static bool connect_sensor(struct sensor *sensor)
+{
+	struct ll_err err = {0};
+	struct ll_client_self self = {.version = LOADLINE_VERSION, .role = LL_ROLE_SENSOR, .process_fd = -1};
+	if (sensor->is_connected)
+		return true;
+	int rc = ll_client_open(&sensor->client, &sensor->place, &self, ll_now_ns() + CONNECT_NS, &err);
+	sensor->is_connected = rc == 0;
+	if (rc)
+		ll_client_close(&sensor->client);
+	log_once(sensor, rc, rc ? err.text : "reports to loadlined");
+	return sensor->is_connected;
+}
+
+/* If loadlined does not read, the messages wait in the socket, and then the round ends with -ETIMEDOUT. */
+static int give_message(void *data, union ll_message *message, struct ll_err *err)
+{
+	struct sensor *sensor = data;
+	return ll_client_send(&sensor->client, message, ll_now_ns() + CONNECT_NS, err);
+}
+
+static void run_round(struct sensor *sensor)
+{
+	struct ll_err err = {0};
+	if (!connect_sensor(sensor))
+		return;
+	int rc = ll_sense_round(sensor->sense, give_message, sensor, &err);
+	if (!rc)
+		return;
+	log_once(sensor, rc, err.text);
+	ll_client_close(&sensor->client);
+	sensor->is_connected = false;
+}
+
+/* Returns 0 if it is not a number in the range. */
+static uint64_t read_period(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+	return end != text && !*end && seconds > 0 && seconds <= SECONDS_MAX ? (uint64_t)(seconds * LL_NS_PER_S) : 0;
+}
+
+static int run_sensor(uint64_t every_ns)
+{
+	struct ll_err err = {0};
+	struct sensor sensor = {.client.fd = -1};
+	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &sensor.place);
+	if (!rc)
+		rc = ll_sense_new(&sensor.sense);
+	if (rc) {
+		ll_err_set(&err, rc, "%s", strerror(-rc));
+		fprintf(stderr, "loadline-sensor: %s\n", err.text);
+		return ll_err_exit_code(rc);
+	}
+	for (uint64_t next_ns = ll_now_ns();; ll_sleep_until_ns(next_ns)) {
+		run_round(&sensor);
+		next_ns += every_ns;
+		if (next_ns < ll_now_ns())
+			next_ns = ll_now_ns() + every_ns;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t every_ns = ROUND_NS;
+	signal(SIGPIPE, SIG_IGN);
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("loadline-sensor " LOADLINE_VERSION);
+		return LL_EXIT_OK;
+	}
+	if (argc == 3 && strcmp(argv[1], "--every") == 0)
+		every_ns = read_period(argv[2]);
+	if (every_ns && (argc == 1 || argc == 3))
+		return run_sensor(every_ns);
+	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	fputs(help, is_help ? stdout : stderr);
+	return is_help ? LL_EXIT_OK : LL_EXIT_USAGE;
+}

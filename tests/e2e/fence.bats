@@ -1,0 +1,193 @@
+# The fence: device files of the cards open inside the control groups of jobs only. Each test has a folder of control groups of its
+# own, which it takes for the machine's root, in a hierarchy of version 1 or 2. Without a driver an open that is let through
+# ends with ENXIO.
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a process of its own
+load helper
+
+FIRST=61234
+
+fence() {
+	"$LOADLINE_BUILD/src/fence/loadline-fence" "$1" --root "$GROUPS_ROOT" "${@:2}"
+}
+
+# make_groups 1|2: as a systemd has them. Skips where that cannot be done.
+make_groups() {
+	[ "$(id -u)" -eq 0 ] || skip "only root makes control groups"
+	local mounted name
+	if [ "$1" -eq 2 ]; then
+		mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+		[ -n "$mounted" ] || skip "no control groups of version 2 are mounted"
+	else
+		mounted=$(awk '$3 == "cgroup" && $4 ~ /(^|,)devices(,|$)/ { print $2; exit }' /proc/self/mounts)
+		[ -n "$mounted" ] || skip "no control groups of version 1 with devices are mounted"
+	fi
+	GROUPS_ROOT=$mounted/loadline-test-$$-$BATS_TEST_NUMBER
+	mkdir "$GROUPS_ROOT" 2>/dev/null || skip "no control group can be made in $mounted"
+	for name in user.slice/session-1.scope system.slice/nvidia-persistenced.service system.slice/cron.service \
+		loadline.slice/loadline-61234.slice/job-1.scope docker; do
+		mkdir -p "$GROUPS_ROOT/$name"
+	done
+	mknod "$T/nvidia0" c 195 0 || skip "no device file can be made in $T"
+	chmod 666 "$T/nvidia0"
+	chmod 755 "$T"
+	[ "$(opens user.slice/session-1.scope)" = ENXIO ] || skip "a device without a driver does not end with ENXIO here"
+}
+
+# make_groups_2: a kernel without BPF programs for the devices of control groups has no fence of version 2.
+make_groups_2() {
+	make_groups 2
+	fence on --once 2>"$T/on.err" || skip "$(cat "$T/on.err")"
+	fence off
+}
+
+teardown_groups() {
+	local name
+	[ -z "${GROUPS_ROOT-}" ] || while [ -d "$GROUPS_ROOT" ]; do
+		find "$GROUPS_ROOT" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	done
+}
+
+eval "$(declare -f teardown | sed '1s/teardown/teardown_programs/')"
+teardown() {
+	teardown_programs
+	teardown_groups
+}
+
+# opens GROUP [COMMAND]...: how opening the card's file ends for a program in the group.
+opens() {
+	local group=$1
+	shift
+	(
+		echo "$BASHPID" >"$GROUPS_ROOT/$group/cgroup.procs"
+		exec "$@" "$LOADLINE_BUILD/tests/e2e/open_device" "$T/nvidia0"
+	)
+}
+
+is_closed() {
+	[ "$(opens "$@")" = EPERM ]
+}
+
+is_open() {
+	[ "$(opens "$@")" = ENXIO ]
+}
+
+closes_all_but_jobs() {
+	fence on --once
+	is_closed user.slice/session-1.scope
+	is_closed user.slice/session-1.scope setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups
+	is_closed user.slice/session-1.scope env -i
+	is_closed docker
+	is_closed system.slice/cron.service
+	# A group of the user's own, below.
+	mkdir "$GROUPS_ROOT/user.slice/session-1.scope/own"
+	is_closed user.slice/session-1.scope/own env -i
+	# open_device is a static program where the C library can be linked so: no preloaded library sees it.
+	is_open loadline.slice/loadline-61234.slice/job-1.scope
+	is_open loadline.slice/loadline-61234.slice/job-1.scope setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups env -i
+	is_open system.slice/nvidia-persistenced.service
+	fence show >"$T/show.out"
+	grep -x "closed /user.slice" "$T/show.out"
+	grep -x "closed /system.slice/cron.service" "$T/show.out"
+	grep -x "open /loadline.slice" "$T/show.out"
+	loadline --sim doctor --no-trial | grep "^ok: fence: device files of the cards (numbers 195.*) open in these control groups alone: .*/loadline.slice"
+	fence off
+	is_open user.slice/session-1.scope
+	is_open user.slice/session-1.scope/own
+	is_open system.slice/cron.service
+	[ ! -e "$T/world/fence" ]
+	run fence show
+	[ "$status" -eq 1 ]
+	# A second time, and twice.
+	fence on --once --keep-open /docker
+	fence on --once --keep-open /docker
+	is_open docker
+	is_closed user.slice/session-1.scope
+	fence off
+	is_open user.slice/session-1.scope
+}
+
+@test "version 2: sessions, env -i, static programs are outside; jobs and NVIDIA's services are not; off opens all" {
+	make_groups_2
+	closes_all_but_jobs
+}
+
+@test "version 1: sessions, env -i, static programs are outside; jobs and NVIDIA's services are not; off opens all" {
+	make_groups 1
+	closes_all_but_jobs
+}
+
+follows_groups() {
+	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
+	wait_for 10 is_closed user.slice/session-1.scope
+	mkdir "$GROUPS_ROOT/machine.slice" "$GROUPS_ROOT/system.slice/new.service"
+	wait_for 10 is_closed machine.slice
+	wait_for 10 is_closed system.slice/new.service
+	# Killed, it leaves the fence closed. The next one goes on, and opens it when it is ended.
+	stop fence KILL
+	is_closed user.slice/session-1.scope
+	fence show
+	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
+	wait_for 10 grep -q "the fence is closed; .loadline-fence off. opens it" "$T/fence.err"
+	is_closed user.slice/session-1.scope
+	stop fence TERM
+	[ "$status" -eq 0 ]
+	is_open user.slice/session-1.scope
+	is_open machine.slice
+	[ ! -e "$T/world/fence" ]
+	# Killed, and opened by hand.
+	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
+	wait_for 10 is_closed machine.slice
+	stop fence KILL
+	fence off
+	is_open machine.slice
+	[ ! -e "$T/world/fence" ]
+}
+
+@test "version 2: groups that appear are closed; a kill leaves it closed; SIGTERM and off open it" {
+	make_groups_2
+	follows_groups
+}
+
+@test "version 1: groups that appear are closed; a kill leaves it closed; SIGTERM and off open it" {
+	make_groups 1
+	follows_groups
+}
+
+@test "version 1: a service that may open some devices alone has them again after off, and no others" {
+	make_groups 1
+	local group=$GROUPS_ROOT/system.slice/cron.service
+	echo a >"$group/devices.deny"
+	echo "c 195:0 rwm" >"$group/devices.allow"
+	echo "c 1:3 rwm" >"$group/devices.allow"
+	mkdir "$group/part" # as its parent
+	sort "$group/devices.list" >"$T/before"
+	is_open system.slice/cron.service
+	fence on --once
+	is_closed system.slice/cron.service
+	is_closed system.slice/cron.service/part
+	grep -x "c 1:3 rwm" "$group/devices.list"
+	fence on --once
+	fence off
+	is_open system.slice/cron.service
+	is_open system.slice/cron.service/part
+	sort "$group/devices.list" | diff "$T/before" -
+	sort "$group/part/devices.list" | diff "$T/before" -
+	# One that may open no card before may open none after.
+	echo "c 195:0 rwm" >"$group/devices.deny"
+	fence on --once
+	fence off
+	is_closed system.slice/cron.service
+}
+
+@test "only root may change the fence, and a folder of anything else is refused" {
+	[ "$(id -u)" -eq 0 ] || skip "only root makes control groups"
+	make_groups_2
+	run setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$GROUPS_ROOT"
+	[ "$status" -eq 1 ]
+	[[ $output == *"only root may change the fence"* ]]
+	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$T"
+	[ "$status" -eq 1 ]
+	[[ $output == *"not a folder of control groups"* ]]
+	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --keep-open nonsense --root "$GROUPS_ROOT"
+	[ "$status" -eq 2 ]
+}

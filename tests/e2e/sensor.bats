@@ -1,0 +1,112 @@
+# loadlined's sensor: what an ordinary user is told of programs without the library, and what happens if the sensor hangs.
+load helper
+load jobs_helper
+FIRST=61234
+
+# start_sensed [UID]: the system's loadlined as nobody, and its sensor, which reports twice a second.
+start_sensed() {
+	[ "$(id -u)" -eq 0 ] || skip "only root can be two users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	loadline --sim status >/dev/null # root makes the world's files
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
+	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
+	start_sensor "${1-$(id -u nobody)}"
+}
+
+start_sensor() {
+	start_program sensor setpriv --reuid "$1" --regid "$1" --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
+		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+}
+
+# as UID COMMAND...
+as() {
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# start_stranger NAME WORD...: a program of root's on card 0 without the library.
+start_stranger() {
+	local name=$1
+	shift
+	start_program "$name" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@"
+}
+
+# told NAME FILTER: what an ordinary user's status tells of the program.
+told() {
+	as "$FIRST" "$LOADLINE" --sim status --json |
+		jq -s -e "any(.[] | select(has(\"process\") and .pid == $(pid_of "$1")); $2)" >/dev/null
+}
+
+@test "a program without the library: its last kernel is known while it is alone on the card, and at least later" {
+	start_sensed
+	start_stranger first 50% kernel 5ms for 300s memory 5G
+	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: sensor: 1 cards and slices, 1 processes on them$"'
+	as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: fence: none: every program may open the cards"
+	wait_for 20 told first '.last_kernel == "running" and .user == "root" and .memory_bytes > 5e9'
+	sleep 2 # the sensor has seen it alone on the card while it works
+	freeze_process "$(pid_of first)"
+	wait_for 20 told first '.last_kernel == "ago" and .last_kernel_seconds >= 2 and .last_kernel_seconds < 60'
+	# Another program works: whose work that is, nobody can tell.
+	start_stranger second 50% kernel 5ms for 300s
+	wait_for 20 told first '.last_kernel == "unknown"'
+	as "$FIRST" "$LOADLINE" --sim status | grep "unknown: card busy"
+	freeze_process "$(pid_of second)"
+	wait_for 20 told first '.last_kernel == "at_least" and .last_kernel_seconds >= 2'
+	kill -CONT "$(pid_of first)" "$(pid_of second)"
+}
+
+@test "a sensor that hangs does not hang loadlined, which says since when; the next one reports" {
+	start_sensed
+	start_stranger first 10% for 300s
+	wait_for 20 status_has '[.[] | select(has("process"))] | length == 1'
+	start_as_job
+	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e "any(.[]; .daemon.sensor_silent_seconds? != null)"'
+	freeze_process "$(pid_of sensor)"
+	wait_for 40 eval 'as "$FIRST" "$LOADLINE" --sim status | grep "^loadlined: its sensor has said nothing for [0-9]* s$"'
+	stop sensor KILL
+	start_sensor "$(id -u nobody)"
+	wait_for 20 eval '! as "$FIRST" "$LOADLINE" --sim status | grep "its sensor has said nothing"'
+}
+
+start_as_job() {
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --tenant quiet -- sleep 300
+	wait_for 20 jobs_are 1
+}
+
+@test "an ordinary user cannot be the sensor" {
+	start_sensed "$FIRST"
+	start_as_job
+	wait_for 20 test -s "$T/sensor.err"
+	show
+	loadline --sim status --json | jq -s -e 'any(.[]; .daemon and .daemon.sensor_silent_seconds == null)'
+	loadline --sim doctor --no-trial | grep "has ended [0-9]* connections"
+}
+
+@test "memory of a job that its page does not have is a mismatch, in a word and a sentence" {
+	start_sensed
+	# One process with the library, and one that has dropped it.
+	start job --sim run --tenant team --mem 10G -- bash -c \
+		'env -u LD_PRELOAD LD_LIBRARY_PATH="$1/sim" "$1/sim/loadline-simctl" busy 0 5% for 300s memory 6G & exec "$1/sim/loadline-simctl" busy 0 5% for 300s memory 1G' - "$LOADLINE_BUILD"
+	wait_for 30 shows 'select(has("claim") and .mismatch == "memory" and .driver_memory_bytes > 7e9)'
+	as "$FIRST" "$LOADLINE" --sim status | grep "^tenant team: MISMATCH on card 0: its processes report 1.* GiB of memory, and the driver counts [78].* GiB"
+	as "$FIRST" "$LOADLINE" --sim status | grep -E " team +mismatch "
+	grep "tenant team, card GPU-.*: the driver counts" "$T/world/loadlined.log"
+}
+
+@test "a user who may not open the cards sees what the sensor tells of them" {
+	start_sensed
+	start_stranger first 50% kernel 5ms for 300s memory 5G
+	start job --sim run --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s memory 1G
+	wait_for 30 shows 'select(has("claim") and .tenant == "team")'
+	# As behind the fence: the driver's library cannot open the cards.
+	"$LOADLINE_BUILD/sim/loadline-simctl" fail nvmlInit_v2 4
+	wait_for 20 told first '.memory_bytes > 5e9'
+	as "$FIRST" "$LOADLINE" --sim status
+	as "$FIRST" "$LOADLINE" --sim status --json >"$T/seen.out"
+	has seen 'select(has("card") and .fault == "Permission denied" and .memory_bytes > 5e9 and (.name | startswith("NVIDIA H200")))'
+	has seen "select(has(\"claim\") and .tenant == \"team\" and .pid == $(pid_of job))"
+	has seen "select(has(\"process\") and .pid == $(pid_of first) and .user == \"root\" and .memory_bytes > 5e9)"
+	"$LOADLINE_BUILD/sim/loadline-simctl" heal
+}
