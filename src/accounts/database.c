@@ -255,8 +255,11 @@ int ll_use_database_write(struct ll_use_database *database, const struct ll_use_
 		code = write_counters(sqlite, batch);
 	if (code == SQLITE_OK)
 		code = sqlite3_exec(sqlite, "COMMIT", NULL, NULL, NULL);
-	if (code == SQLITE_OK)
+	if (code == SQLITE_OK) {
+		/* Most of the time the file alone has all, so that a plain copy of it does too. */
+		sqlite3_wal_checkpoint_v2(sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 		return 0;
+	}
 	int rc = ll_sqlite_fail(sqlite, code, sqlite3_db_filename(sqlite, "main"), err);
 	if (!sqlite3_get_autocommit(sqlite))
 		sqlite3_exec(sqlite, "ROLLBACK", NULL, NULL, NULL);

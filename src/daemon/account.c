@@ -90,10 +90,20 @@ void ll_account_read(struct ll_account *account, uint64_t now_ns)
 	count_time(account, account->last.at_ns, now_ns);
 	reading.used_ns = later(reading.used_ns, account->last.used_ns);
 	reading.memory_unit_ms = later(reading.memory_unit_ms, account->last.memory_unit_ms);
+	if (reading.used_ns > account->last.used_ns)
+		account->worked_ns = now_ns;
 	account->last = reading;
 }
 
 /* ---- begin, and batches ---- */
+
+static uint32_t hash_text(const char *text)
+{
+	uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+	while (*text)
+		hash = (hash ^ (unsigned char)*text++) * UINT32_C(16777619);
+	return hash;
+}
 
 /* When the first of the card's processes came, if that was within FIRST_SIGHT_NS; else now. */
 static uint64_t first_claim_ns(const struct ll_job_card *card, uint64_t now_ns)
@@ -114,10 +124,14 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 		return NULL;
 	account->card = card;
 	account->key.uid = card->job->facts.uid;
-	snprintf(account->key.tenant, sizeof account->key.tenant, "%s", card->job->tenant->name);
+	const char *configured = card->job->department_tenant;
+	snprintf(account->key.tenant, sizeof account->key.tenant, "%s",
+		 *configured ? configured : card->job->tenant->name);
 	snprintf(account->key.card, sizeof account->key.card, "%s", card->uuid);
 	write_job(card->job->facts.token, account->key.job);
+	account->card_hash = hash_text(account->key.card);
 	account->born_ns = account->last.at_ns = first_claim_ns(card, now_ns);
+	account->worked_ns = now_ns; /* it is about to */
 	if (card->job->pages.page->cards[card->index].gpu_time_ns <= FIRST_SIGHT_NS)
 		account->since_ns = now_ns > FIRST_SIGHT_NS ? now_ns - FIRST_SIGHT_NS : 0;
 	return account;
@@ -140,9 +154,11 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 
 int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, size_t most_rows, int64_t hour_s)
 {
+	uint64_t new_ns = account->last.used_ns - account->counted.used_ns;
+	uint64_t shared_ns = smaller(account->shared_ns, new_ns);
 	struct ll_use use = {
 	    .granted_ns = account->granted_ns,
-	    .used_ns = account->last.used_ns - account->counted.used_ns,
+	    .used_ns = new_ns - shared_ns,
 	    .idle_held_ns = account->idle_held_ns,
 	    .memory_byte_s = (double)(account->last.memory_unit_ms - account->counted.memory_unit_ms) *
 			     (double)LL_MEMORY_UNIT / MS_PER_S,
@@ -160,6 +176,7 @@ int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, s
 	if (!rc) {
 		account->counted = account->last;
 		account->granted_ns = account->idle_held_ns = 0;
+		account->shared_ns -= shared_ns;
 		rc = ll_use_batch_count(batch, &counter);
 	}
 	return rc;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "daemon/account.h"
+#include "daemon/overlap.h"
 #include "daemon/server.h"
 
 enum { READ_MS = 1000, READS_OF_ROUND = 9 };
@@ -34,8 +35,9 @@ struct ll_accounting {
 	bool is_off;                 /* a newer loadline's database: nothing is counted */
 	bool is_failing;             /* that was logged */
 	unsigned reads;
-	uint64_t lost_rows; /* for which there was no room */
-	int64_t keep_s;
+	struct ll_overlap overlap;
+	uv_timer_t fine;                      /* while several jobs work on a card */
+	uint64_t lost_rows;                   /* for which there was no room */
 	uint64_t checked_ns, checked_wall_ns; /* the clocks, when rows were last removed */
 
 	/* the thread, and what it works on */
@@ -143,6 +145,7 @@ static void on_worked(uv_work_t *work, int status)
 	accounting->is_off = accounting->rc == -EPROTONOSUPPORT;
 	if (accounting->is_off) {
 		uv_timer_stop(&accounting->timer);
+		uv_timer_stop(&accounting->fine);
 		free_accounts(accounting);
 		ll_use_batch_fini(&accounting->pending);
 	}
@@ -178,11 +181,22 @@ static void read_job(struct ll_accounting *accounting, const struct ll_job *job,
 	}
 }
 
+static void on_fine(uv_timer_t *timer)
+{
+	struct ll_accounting *accounting = timer->data;
+	ll_overlap_read_fine(&accounting->overlap, accounting->accounts, ll_now_ns());
+}
+
 static void read_all(struct ll_accounting *accounting)
 {
 	uint64_t now_ns = ll_now_ns();
 	for (const struct ll_job *job = accounting->server->books.jobs; job; job = job->next)
 		read_job(accounting, job, now_ns);
+	bool is_shared = ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
+	if (!is_shared)
+		uv_timer_stop(&accounting->fine);
+	else if (!uv_is_active((uv_handle_t *)&accounting->fine))
+		uv_timer_start(&accounting->fine, on_fine, LL_OVERLAP_FINE_MS, LL_OVERLAP_FINE_MS);
 }
 
 /* Adds one account to the batch. A row without room is lost only if its job has ended; the others keep what they have.
@@ -213,6 +227,12 @@ static void collect(struct ll_accounting *accounting)
 	}
 }
 
+static int64_t keep_s(const struct ll_accounting *accounting)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&accounting->server->department);
+	return policy ? (int64_t)(policy->accounts.keep_ns / LL_NS_PER_S) : LL_ACCOUNTING_KEEP_S;
+}
+
 static void look_at_clocks(struct ll_accounting *accounting)
 {
 	uint64_t now_ns = ll_now_ns(), wall_ns = ll_wall_ns(), passed_ns = now_ns - accounting->checked_ns;
@@ -223,7 +243,7 @@ static void look_at_clocks(struct ll_accounting *accounting)
 	accounting->checked_ns = now_ns;
 	accounting->checked_wall_ns = wall_ns;
 	if (llabs(error_ns) < (int64_t)CLOCK_SLACK_NS)
-		accounting->forget_before_s = (int64_t)(wall_ns / LL_NS_PER_S) - accounting->keep_s;
+		accounting->forget_before_s = (int64_t)(wall_ns / LL_NS_PER_S) - keep_s(accounting);
 }
 
 /* The counters of a former loadlined are needed before anything is added to a batch. Until the database has been opened
@@ -296,23 +316,18 @@ int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_ac
 		return -ENAMETOOLONG;
 	}
 	accounting->server = server;
-	accounting->keep_s = LL_ACCOUNTING_KEEP_S;
 	accounting->checked_ns = ll_now_ns();
 	accounting->checked_wall_ns = ll_wall_ns();
 	pthread_mutex_init(&accounting->lock, NULL);
 	uv_timer_init(&server->loop, &accounting->timer);
+	uv_timer_init(&server->loop, &accounting->fine);
 	uv_signal_init(&server->loop, &accounting->terminate);
-	accounting->timer.data = accounting->terminate.data = accounting;
+	accounting->timer.data = accounting->fine.data = accounting->terminate.data = accounting;
 	uv_signal_start(&accounting->terminate, on_terminate, SIGTERM);
 	start_work(accounting);
 	ll_accounting_look(accounting);
 	*ret_accounting = accounting;
 	return 0;
-}
-
-void ll_accounting_set_keep(struct ll_accounting *accounting, int64_t keep_s)
-{
-	accounting->keep_s = keep_s;
 }
 
 const char *ll_accounting_path(const struct ll_accounting *accounting)
@@ -347,6 +362,7 @@ void ll_accounting_finish(struct ll_accounting *accounting)
 	ll_use_database_close(accounting->database);
 	accounting->database = NULL;
 	uv_close((uv_handle_t *)&accounting->timer, NULL);
+	uv_close((uv_handle_t *)&accounting->fine, NULL);
 	uv_close((uv_handle_t *)&accounting->terminate, NULL);
 }
 

@@ -26,14 +26,12 @@ struct ll_server;
 /* The file in the folder of the state. */
 #define LL_ACCOUNTING_FILE "accounts.db"
 
-/* Rows are kept so long unless ll_accounting_set_keep says otherwise (accounts.keep in loadline.yaml). */
+/* Rows are kept so long if no configuration is in force; else accounts.keep of loadline.yaml says it. */
 #define LL_ACCOUNTING_KEEP_S (INT64_C(400) * 86400)
 
 /* Opens the database in that folder, in the background. Errors of the database are logged; loadlined goes on without
  * it. -ENAMETOOLONG, -ENOMEM. */
 int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_accounting **ret_accounting);
-
-void ll_accounting_set_keep(struct ll_accounting *accounting, int64_t keep_s);
 
 /* The path of the database. */
 const char *ll_accounting_path(const struct ll_accounting *accounting);

@@ -215,6 +215,32 @@ static bool is_policy_part_valid(const union ll_message *message)
 	       ll_message_text_is_valid(part->group, sizeof part->group);
 }
 
+enum { REPORT_BYS = 6 };
+
+static bool is_report_valid(const union ll_message *message)
+{
+	return message->report.by < REPORT_BYS && message->report.since_s <= message->report.until_s;
+}
+
+static bool is_amount(double value)
+{
+	return isfinite(value) && value >= 0;
+}
+
+static bool is_amount_or_unknown(double value)
+{
+	return isnan(value) || is_amount(value);
+}
+
+static bool is_report_row_valid(const union ll_message *message)
+{
+	const struct ll_message_report_row *row = &message->report_row;
+	return ll_message_text_is_valid(row->key, sizeof row->key) && is_amount(row->granted_s) &&
+	       is_amount(row->used_s) && is_amount(row->idle_held_s) && is_amount(row->memory_byte_s) &&
+	       is_amount_or_unknown(row->joules) && is_amount_or_unknown(row->lent_s) &&
+	       is_amount_or_unknown(row->borrowed_s);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -291,6 +317,9 @@ static const struct kind kinds[] = {
     KIND(POLICY_TENANT, policy_tenant, is_policy_tenant_valid),
     KIND(POLICY_PART, policy_part, is_policy_part_valid),
     KIND(POLICY_END, plain, is_anything_valid),
+    KIND(REPORT, report, is_report_valid),
+    KIND(REPORT_ROW, report_row, is_report_row_valid),
+    KIND(REPORT_END, report_end, is_anything_valid),
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
 };
