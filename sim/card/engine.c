@@ -250,7 +250,7 @@ static void settle_cards(struct sim_world *w)
 
 /* Counts the time in which contexts had the card with kernels running. The time of a switch counts for the next
  * tenant. */
-static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64_t length_ns)
+static void charge_turn(struct sim_world *w, struct sim_card *card, uint64_t length_ns)
 {
 	bool is_switching = w->now_ns < card->turn.switch_until_ns;
 	for (uint32_t c = 0; c < card->context_count && card->turn.tenant != SIM_NONE; c++) {
@@ -258,8 +258,10 @@ static void charge_turn(struct sim_world *w, const struct sim_card *card, uint64
 		bool runs = is_switching;
 		for (uint32_t i = 0; i < context->stream_count && context->tenant == card->turn.tenant; i++)
 			runs |= sim_queue_has_kernel(w, context->streams[i]);
-		if (runs && context->tenant == card->turn.tenant)
-			*SIM_EDIT(w, &context->card_ns) += length_ns;
+		if (!runs || context->tenant != card->turn.tenant)
+			continue;
+		*SIM_EDIT(w, &context->card_ns) += length_ns;
+		*SIM_EDIT(w, &card->meter.context_s) += (double)length_ns * 1e-9;
 	}
 }
 

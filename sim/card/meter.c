@@ -4,6 +4,7 @@
 
 #include "abi/nvml.h"
 #include "base/clock.h"
+#include "card/memory.h"
 
 #define WINDOW_NS (200 * LL_NS_PER_MS)
 #define BUCKET_NS (100 * LL_NS_PER_MS)
@@ -14,6 +15,15 @@ static double load_watts(const struct sim_card *card, const struct sim_load *loa
 	double watts = card->context_count ? card->open_watts : card->idle_watts;
 	watts += (load->sm - load->fma) * card->spin_watts + load->fma * card->fma_watts;
 	return watts < card->limit_watts ? watts : card->limit_watts;
+}
+
+/* Memory of contexts, allocations included. */
+static double context_bytes(const struct sim_world *w, const struct sim_card *card)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < card->context_count; i++)
+		bytes += sim_context_used_bytes(&w->contexts[card->contexts[i]]);
+	return (double)bytes;
 }
 
 void sim_meter_add(struct sim_world *w, uint32_t index, uint64_t length_ns, const struct sim_load *load)
@@ -35,6 +45,7 @@ void sim_meter_add(struct sim_world *w, uint32_t index, uint64_t length_ns, cons
 		meter->bytes_to_card += card->copy_bytes_per_ns * (double)length_ns;
 	if (load->is_copying[1])
 		meter->bytes_from_card += card->copy_bytes_per_ns * (double)length_ns;
+	meter->memory_byte_s += context_bytes(w, card) * s;
 	meter->bucket_joules += joules;
 	meter->joules += joules;
 }
@@ -97,6 +108,7 @@ void sim_meter_skip(struct sim_world *w, uint32_t index, uint64_t length_ns)
 	static const struct sim_load nothing;
 	double watts = load_watts(card, &nothing), s = (double)length_ns * 1e-9;
 	meter->joules += watts * s;
+	meter->memory_byte_s += context_bytes(w, card) * s;
 	meter->celsius = relaxed_celsius(card, watts, s);
 	meter->window_start_ns += length_ns;
 	meter->bucket_start_ns += length_ns;

@@ -283,6 +283,10 @@ struct sim_meter {
 	double dram_s;
 	double bytes_to_card;
 	double bytes_from_card;
+	/* for tests of accounts; those of ended contexts too: seconds in which contexts had the card with kernels
+	 * running, added up, and their memory times seconds */
+	double context_s;
+	double memory_byte_s;
 };
 
 struct sim_sample {

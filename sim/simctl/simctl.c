@@ -16,6 +16,17 @@
 #include "card/process.h"
 #include "simctl/simctl_busy.h"
 
+/* ---- totals ---- */
+
+/* Prints what the programs on a card have used since the world began, ended ones included. */
+static void print_totals(struct sim_world *w, uint32_t index)
+{
+	const struct sim_meter *meter = &w->cards[index].meter;
+	printf("{\"card\":%u,\"uuid\":\"%s\",\"busy_seconds\":%.6f,\"context_seconds\":%.6f,"
+	       "\"memory_byte_seconds\":%.0f,\"joules\":%.3f}\n",
+	       index, w->cards[index].uuid, meter->busy_s, meter->context_s, meter->memory_byte_s, meter->joules);
+}
+
 /* ---- show ---- */
 
 static void show_card(struct sim_world *w, uint32_t index)
@@ -97,6 +108,18 @@ static int show_world(struct ll_err *err)
 	return 0;
 }
 
+static int show_totals(struct ll_err *err)
+{
+	struct sim_world *w;
+	int rc = enter_world(&w, err);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < w->slot_count; i++)
+		print_totals(w, i);
+	sim_unlock(w);
+	return 0;
+}
+
 static const char usage[] =
     "usage: loadline-simctl COMMAND...\n"
     "  card N|all PROPERTY VALUE...   temperature 90 [over 5s] | mode exclusive | xid 31 | gone on | used 10G | ...\n"
@@ -104,6 +127,7 @@ static const char usage[] =
     "  mps hang COMMAND D | refuse [STATUS] | fault [STATUS] [for D] | die daemon|server | heal\n"
     "  at D COMMAND...                put a command off\n"
     "  busy CARD [PERCENT] [kernel D] [sleep D] [for D] [count N] [blocks N] [threads N] [memory SIZE]\n"
+    "  totals                         GPU seconds and memory-seconds of all programs so far, a JSON line for each card\n"
     "  show | folder | reset          (reset makes the world anew from LOADLINE_SIM_SCENARIO)\n"
     "The world is LOADLINE_SIM_DIR, else the user's default one. sim/README.md has it all.\n";
 
@@ -145,6 +169,8 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "show") == 0)
 		rc = show_world(&err);
+	else if (strcmp(argv[1], "totals") == 0)
+		rc = show_totals(&err);
 	else if (strcmp(argv[1], "folder") == 0)
 		rc = print_folder(&err);
 	else if (strcmp(argv[1], "reset") == 0)

@@ -328,7 +328,8 @@ static const struct ll_config_key low_use_keys[] = {
 DEFINE_MAP(low_use, struct ll_config_low_use, NULL, low_use_keys);
 
 static const struct ll_config_key accounts_keys[] = {
-    {DURATION("keep", struct ll_config_accounts, keep_ns), .fallback = "400d", .help = "How long accounts are kept."},
+    {DURATION("keep", struct ll_config_accounts, keep_ns), .fallback = "400d", .is_in_force = true,
+     .help = "How long accounts are kept."},
     {WORD("projects", struct ll_config_accounts, projects, projects), .fallback = "optional",
      .help = "Whether a job names a project."},
     {TEXT("currency", struct ll_config_accounts, currency), .help = "The currency of the prices."},

@@ -194,6 +194,16 @@ static bool handle_decisions(struct ll_connection *connection, const struct ll_m
 	return true;
 }
 
+static bool handle_report(struct ll_connection *connection, const struct ll_message_report *message)
+{
+	int rc = ll_report_start(connection, message);
+	if (rc == -ENOENT)
+		ll_connection_refuse(connection, rc, "this loadlined has no accounts");
+	else if (rc)
+		ll_connection_refuse(connection, -EBUSY, "loadlined reads other reports now");
+	return true;
+}
+
 static bool handle_policy(struct ll_connection *connection)
 {
 	connection->is_listing_policy = true;
@@ -533,6 +543,9 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 		return connection->role == LL_ROLE_COMMAND && handle_policy(connection);
 	case LL_MESSAGE_SENSED:
 		return connection->role == LL_ROLE_COMMAND && handle_sensed(connection);
+	case LL_MESSAGE_REPORT:
+		return connection->role == LL_ROLE_COMMAND && !connection->report &&
+		       handle_report(connection, &message->report);
 	case LL_MESSAGE_HANDOVER:
 		return handle_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:

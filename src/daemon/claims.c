@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "daemon/account.h"
 #include "daemon/memory.h"
 #include "daemon/server.h"
 #include "daemon/users.h"
@@ -231,6 +232,8 @@ void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
 {
 	struct ll_job_card *card = claim->card;
 	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (card->account) /* while the claim still counts as held */
+		ll_account_read(card->account, ll_now_ns());
 	bool had_memory = ll_memory_leave(claim);
 	ll_residency_end(server, claim);
 	ll_accounts_end(card->job->pages.page, slot, ll_now_ns());

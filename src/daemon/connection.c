@@ -209,6 +209,12 @@ static bool send_waiting(struct ll_connection *connection)
 		if (ll_rights_trim(connection, &message))
 			ll_connection_reply(connection, &message, NULL, 0);
 	}
+	while (connection->report && !connection->has_pending) {
+		union ll_message message;
+		if (!ll_report_next(connection, &message))
+			break;
+		ll_connection_reply(connection, &message, NULL, 0);
+	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;
 	return connection->has_pending;
@@ -259,6 +265,11 @@ void ll_connections_resume(struct ll_server *server, uint32_t uid, enum ll_ident
 	}
 }
 
+void ll_connection_look(struct ll_connection *connection)
+{
+	look_at_socket(connection);
+}
+
 /* ---- start and end ---- */
 
 static void free_connection(uv_handle_t *handle)
@@ -284,6 +295,7 @@ void ll_connection_close(struct ll_connection *connection)
 		connection->user->connection = NULL;
 	ll_residency_disconnect(server, connection);
 	ll_machine_disconnect(server, connection);
+	ll_report_disconnect(connection);
 	if (connection->process_fd >= 0)
 		close(connection->process_fd);
 	uv_close((uv_handle_t *)&connection->poll, free_connection);

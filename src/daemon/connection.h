@@ -8,6 +8,7 @@
 #include "daemon/listing.h"
 #include "daemon/machine.h"
 #include "daemon/policy_listing.h"
+#include "daemon/reports.h"
 #include "daemon/server.h"
 
 struct ll_connection {
@@ -28,6 +29,7 @@ struct ll_connection {
 	bool is_parked; /* is not read until its user's groups are known (identity.h) */
 	bool has_read;  /* it has got the page of a job */
 	struct ll_listing listing;
+	struct ll_report_reading *report; /* it has asked for; NULL: none (reports.h) */
 	bool is_listing_decisions;
 	struct ll_decision_listing decision_listing;
 	bool is_listing_policy;
@@ -46,6 +48,9 @@ struct ll_connection {
  * not read. The caller keeps its descriptors. */
 void ll_connection_reply(struct ll_connection *connection, union ll_message *message, const int *fds, size_t count);
 void ll_connection_refuse(struct ll_connection *connection, int code, const char *reason);
+
+/* There may be something to send. */
+void ll_connection_look(struct ll_connection *connection);
 
 /* Handles a message. Descriptors that it keeps are set to -1. Returns false if the message is not allowed here; the
  * connection is then closed. */

@@ -16,7 +16,7 @@
 #include "daemon/system_socket.h"
 
 static const char help[] = "usage: loadlined --help | --version\n"
-			   "       loadlined --system [--user NAME] [--config PATH]\n"
+			   "       loadlined --system [--user NAME] [--config PATH] [--state FOLDER]\n"
 			   "\n"
 			   "loadlined keeps the books of one user: which tenants and jobs there are, and which\n"
 			   "processes they have. It decides how much memory of a card each of these may use, and\n"
@@ -31,7 +31,10 @@ static const char help[] = "usage: loadlined --help | --version\n"
 			   "config check`, at its start and at SIGHUP. Without --config that is\n"
 			   "/etc/loadline/loadline.yaml, if the file exists; for simulated cards it is none. If the\n"
 			   "files have faults, it does not start (exit status 2), and at SIGHUP the former\n"
-			   "configuration stays in force.\n";
+			   "configuration stays in force.\n"
+			   "\n"
+			   "The accounts of use are in FOLDER, which that user must be able to write (default:\n"
+			   "$STATE_DIRECTORY; without either there are none).\n";
 
 enum { SERVE_WORDS = 5 };
 
@@ -103,10 +106,10 @@ static void raise_file_limit(void)
 }
 
 struct system_words {
-	const char *user, *config; /* NULL: not given */
+	const char *user, *config, *state; /* NULL: not given */
 };
 
-/* loadlined --system [--user NAME] [--config PATH] */
+/* loadlined --system [--user NAME] [--config PATH] [--state FOLDER] */
 static int serve_system(const struct system_words *words)
 {
 	struct ll_err err = {0};
@@ -114,7 +117,8 @@ static int serve_system(const struct system_words *words)
 	struct ll_server_config config = {.version = LOADLINE_VERSION,
 					  .is_system = true,
 					  .has_policy = words->config || !sim_folder,
-					  .policy_path = words->config};
+					  .policy_path = words->config,
+					  .state_folder = words->state};
 	ll_log_set_level(LL_LOG_WARN); /* for the journal */
 	if (sim_folder)
 		open_log();
@@ -135,15 +139,18 @@ static int serve_system(const struct system_words *words)
 /* Returns false if there are other words. */
 static bool read_system_words(char **argv, struct system_words *ret_words)
 {
-	*ret_words = (struct system_words){NULL, NULL};
+	*ret_words = (struct system_words){NULL, NULL, NULL};
 	for (; *argv; argv += 2) {
 		const char **value = strcmp(*argv, "--user") == 0     ? &ret_words->user
 				     : strcmp(*argv, "--config") == 0 ? &ret_words->config
+				     : strcmp(*argv, "--state") == 0  ? &ret_words->state
 								      : NULL;
 		if (!value || *value || !argv[1])
 			return false;
 		*value = argv[1];
 	}
+	if (!ret_words->state)
+		ret_words->state = getenv("STATE_DIRECTORY");
 	return true;
 }
 

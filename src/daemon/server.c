@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process_id.h"
+#include "daemon/accounting.h"
 #include "daemon/connection.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
@@ -147,6 +148,7 @@ void ll_server_look(struct ll_server *server)
 		uv_timer_start(&server->idle_exit, on_idle_exit, IDLE_EXIT_MS, 0);
 	if (server->wants_tick && !uv_is_active((uv_handle_t *)&server->tick))
 		uv_timer_start(&server->tick, on_tick, TICK_MS, TICK_MS);
+	ll_accounting_look(server->accounting);
 }
 
 void ll_server_stop(struct ll_server *server)
@@ -227,12 +229,15 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 		rc = uv_poll_start(&server->listener, UV_READABLE, on_listener);
 	if (!rc && *server->system_place.name)
 		rc = uv_timer_start(&server->room, on_room, ROOM_MS, ROOM_MS);
+	if (!rc && config->state_folder)
+		rc = ll_accounting_new(server, config->state_folder, &server->accounting);
 	return rc;
 }
 
 static void fini_server(struct ll_server *server)
 {
 	close(server->listen_fd); /* first: from now on another process may bind the name */
+	ll_accounting_finish(server->accounting);
 	while (server->connections) {
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);
@@ -253,6 +258,7 @@ static void fini_server(struct ll_server *server)
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
 	ll_reload_fini(server);
+	ll_accounting_free(server->accounting);
 	if (server->reserve_fd >= 0)
 		close(server->reserve_fd);
 }

@@ -3,6 +3,7 @@
  *
  * The loop never blocks: each socket is non-blocking, and loadlined calls no driver. If a connection does not read its
  * replies, loadlined does not read from it either, so it uses no memory. The loop watches only descriptors (uv_poll).
+ * Only the accounts use libuv's threads, because the disk may be slow (accounting.h, reports.h).
  */
 #ifndef LOADLINE_DAEMON_SERVER_H
 #define LOADLINE_DAEMON_SERVER_H
@@ -24,6 +25,7 @@ struct ll_connection;
 struct ll_user;
 struct ll_machine;
 struct ll_ungoverned;
+struct ll_accounting;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -54,9 +56,11 @@ struct ll_server {
 	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
 	struct ll_keeper_link keeper;
-	uv_timer_t room;                 /* checks whether the system's daemon serves */
-	struct ll_department department; /* of the system's daemon */
-	struct ll_reload *reload;        /* reload.h; NULL: no reading of the configuration is possible */
+	uv_timer_t room;                  /* checks whether the system's daemon serves */
+	struct ll_department department;  /* of the system's daemon */
+	struct ll_reload *reload;         /* reload.h; NULL: no reading of the configuration is possible */
+	struct ll_accounting *accounting; /* of the system's daemon; NULL: nothing is written */
+	unsigned reports;                 /* reports that are being read (reports.h) */
 };
 
 struct ll_server_config {
@@ -66,8 +70,9 @@ struct ll_server_config {
 	struct ll_programs programs;  /* unused by the system's daemon, which starts no programs */
 	struct ll_place system_place; /* of a user's daemon: see struct ll_server */
 	bool is_system;
-	bool has_policy;         /* the system's daemon reads a configuration */
-	const char *policy_path; /* as ll_department_load has it */
+	bool has_policy;          /* the system's daemon reads a configuration */
+	const char *policy_path;  /* as ll_department_load has it */
+	const char *state_folder; /* of the system's daemon: where the accounts are; NULL: there are none */
 };
 
 /* Serves until nobody has needed it for 2 s, until it has handed over to a newer version, or until the system's daemon

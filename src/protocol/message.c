@@ -219,8 +219,7 @@ static bool is_sense_card_valid(const union ll_message *message)
 {
 	const struct ll_message_sense_card *card = &message->sense_card;
 	return is_uuid_valid(card->uuid) && ll_message_text_is_valid(card->bus_id, sizeof card->bus_id) &&
-	       ll_message_text_is_valid(card->name, sizeof card->name) &&
-	       card->slice >= -1 && card->numa_node >= -1;
+	       ll_message_text_is_valid(card->name, sizeof card->name) && card->slice >= -1 && card->numa_node >= -1;
 }
 
 static bool is_sense_process_valid(const union ll_message *message)
@@ -240,6 +239,32 @@ static bool is_sense_health_valid(const union ll_message *message)
 static bool is_sense_end_valid(const union ll_message *message)
 {
 	return ll_message_text_is_valid(message->sense_end.reason, sizeof message->sense_end.reason);
+}
+
+enum { REPORT_BYS = 6 };
+
+static bool is_report_valid(const union ll_message *message)
+{
+	return message->report.by < REPORT_BYS && message->report.since_s <= message->report.until_s;
+}
+
+static bool is_amount(double value)
+{
+	return isfinite(value) && value >= 0;
+}
+
+static bool is_amount_or_unknown(double value)
+{
+	return isnan(value) || is_amount(value);
+}
+
+static bool is_report_row_valid(const union ll_message *message)
+{
+	const struct ll_message_report_row *row = &message->report_row;
+	return ll_message_text_is_valid(row->key, sizeof row->key) && is_amount(row->granted_s) &&
+	       is_amount(row->used_s) && is_amount(row->idle_held_s) && is_amount(row->memory_byte_s) &&
+	       is_amount_or_unknown(row->joules) && is_amount_or_unknown(row->lent_s) &&
+	       is_amount_or_unknown(row->borrowed_s);
 }
 
 static bool is_anything_valid(const union ll_message *message)
@@ -318,6 +343,9 @@ static const struct kind kinds[] = {
     KIND(POLICY_TENANT, policy_tenant, is_policy_tenant_valid),
     KIND(POLICY_PART, policy_part, is_policy_part_valid),
     KIND(POLICY_END, plain, is_anything_valid),
+    KIND(REPORT, report, is_report_valid),
+    KIND(REPORT_ROW, report_row, is_report_row_valid),
+    KIND(REPORT_END, report_end, is_anything_valid),
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
     KIND(SENSE_CARD, sense_card, is_sense_card_valid),

@@ -29,6 +29,7 @@
 #include "protocol/message_header.h"
 #include "protocol/message_policy.h"
 #include "protocol/message_sense.h"
+#include "protocol/message_report.h"
 #include "protocol/program.h"
 #include "protocol/words.h"
 
@@ -139,6 +140,12 @@ enum ll_message_kind {
 	LL_MESSAGE_POLICY_TENANT = 57,
 	LL_MESSAGE_POLICY_PART = 58,
 	LL_MESSAGE_POLICY_END = 59,
+	/* Sums of the accounts (accounts/report.h). A command sends REPORT. Reply: each REPORT_ROW, then REPORT_END.
+	 * Root and admins get the use of all; others get what their own jobs used. REFUSED: -ENOENT, if this loadlined
+	 * has no accounts; -EBUSY, if it reads too many reports already: send REPORT again */
+	LL_MESSAGE_REPORT = 70,
+	LL_MESSAGE_REPORT_ROW = 71,
+	LL_MESSAGE_REPORT_END = 72,
 	/* A process that knows no job asks in the control group of which job it is. Reply: OWN_SETTINGS, or REFUSED
 	 * with -ENOENT: of none */
 	LL_MESSAGE_OWN_JOB = 80,
@@ -530,6 +537,9 @@ union ll_message {
 	struct ll_message_sense_process sense_process;
 	struct ll_message_sense_health sense_health;
 	struct ll_message_sense_end sense_end;
+	struct ll_message_report report;
+	struct ll_message_report_row report_row;
+	struct ll_message_report_end report_end;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

@@ -69,9 +69,11 @@ static inline uint64_t ll_memory_units(uint64_t bytes)
 /* ---- the page ---- */
 
 /* How long the card worked for a job, in bins of time (busy_bins.h). Initially all 0. */
-enum { LL_BUSY_BINS = 64, LL_BUSY_LONG_BINS = 256 };
+enum { LL_BUSY_BINS = 64, LL_BUSY_LONG_BINS = 256, LL_BUSY_NUMBER_SHIFT = 24 };
+#define LL_BUSY_BIN_NS UINT64_C(500000)
+#define LL_BUSY_LONG_BIN_NS UINT64_C(8000000)
 struct ll_busy_bins {
-	_Atomic uint64_t words[LL_BUSY_BINS]; /* number of the bin << 24 | ns counted in it */
+	_Atomic uint64_t words[LL_BUSY_BINS]; /* number of the bin << LL_BUSY_NUMBER_SHIFT | ns counted in it */
 	_Atomic uint64_t long_words[LL_BUSY_LONG_BINS];
 };
 

@@ -126,6 +126,7 @@ void sim_memory_refund(const struct sim_memory *memory)
 	if (!memory->charged_bytes)
 		return;
 	sim_lock(w);
+	sim_advance_to_now(w); /* until now the memory was there */
 	struct sim_context *shared = &w->contexts[memory->context->slot];
 	if (shared->is_used && shared->generation == memory->context->generation) {
 		SIM_EDIT(w, shared);

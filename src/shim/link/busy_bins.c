@@ -1,7 +1,6 @@
 #include "shim/link/busy_bins.h"
 
-enum { NUMBER_SHIFT = 24 };
-#define NS_MASK ((UINT64_C(1) << NUMBER_SHIFT) - 1)
+#define NS_MASK ((UINT64_C(1) << LL_BUSY_NUMBER_SHIFT) - 1)
 _Static_assert(LL_BUSY_BIN_NS <= NS_MASK && LL_BUSY_LONG_BIN_NS <= NS_MASK, "a bin's count fits beside its number");
 
 #define REACH_NS ((LL_BUSY_BINS - 1) * LL_BUSY_BIN_NS)
@@ -13,12 +12,12 @@ static uint64_t add_to_bin(_Atomic uint64_t *words, unsigned count, uint64_t bin
 	_Atomic uint64_t *word = &words[number % count];
 	uint64_t before = atomic_load(word);
 	for (;;) {
-		if (before >> NUMBER_SHIFT > number) /* the word now belongs to a later bin */
+		if (before >> LL_BUSY_NUMBER_SHIFT > number) /* the word now belongs to a later bin */
 			return ns;
-		uint64_t had_ns = before >> NUMBER_SHIFT == number ? before & NS_MASK : 0;
+		uint64_t had_ns = before >> LL_BUSY_NUMBER_SHIFT == number ? before & NS_MASK : 0;
 		uint64_t room_ns = bin_ns - had_ns;
 		uint64_t added_ns = ns < room_ns ? ns : room_ns;
-		uint64_t after = number << NUMBER_SHIFT | (had_ns + added_ns);
+		uint64_t after = number << LL_BUSY_NUMBER_SHIFT | (had_ns + added_ns);
 		if (atomic_compare_exchange_weak(word, &before, after))
 			return added_ns;
 	}

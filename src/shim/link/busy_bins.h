@@ -13,9 +13,6 @@
 
 #include "protocol/page.h"
 
-#define LL_BUSY_BIN_NS UINT64_C(500000)
-#define LL_BUSY_LONG_BIN_NS UINT64_C(8000000)
-
 /*
  * Adds work of the card from start_ns to end_ns. Returns the part that was not counted before for another process of
  * the job. Threads of several processes may call it at the same time.

@@ -1,0 +1,109 @@
+#include "accounts/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 64 };
+
+static bool is_same_key(const struct ll_use_key *one, const struct ll_use_key *other)
+{
+	return one->hour_s == other->hour_s && one->uid == other->uid && strcmp(one->job, other->job) == 0 &&
+	       strcmp(one->card, other->card) == 0 && strcmp(one->tenant, other->tenant) == 0 &&
+	       strcmp(one->project, other->project) == 0;
+}
+
+/* Rows of the present hour are the last ones. */
+static struct ll_use_row *find_row(const struct ll_use_batch *batch, const struct ll_use_key *key)
+{
+	for (size_t i = batch->row_count; i-- > 0;) {
+		if (is_same_key(&batch->rows[i].key, key))
+			return &batch->rows[i];
+	}
+	return NULL;
+}
+
+static int make_room(void *array, size_t count, size_t *room, size_t size)
+{
+	void **at = array;
+	if (count < *room)
+		return 0;
+	size_t more = *room ? 2 * *room : FIRST_ROOM;
+	void *grown = reallocarray(*at, more, size);
+	if (!grown)
+		return -ENOMEM;
+	*at = grown;
+	*room = more;
+	return 0;
+}
+
+int ll_use_batch_add(struct ll_use_batch *batch, const struct ll_use_key *key, const struct ll_use *use,
+		     size_t most_rows)
+{
+	struct ll_use_row *row = find_row(batch, key);
+	if (!row && batch->row_count >= most_rows)
+		return -ENOSPC;
+	if (!row) {
+		int rc = make_room(&batch->rows, batch->row_count, &batch->row_room, sizeof *batch->rows);
+		if (rc)
+			return rc;
+		row = &batch->rows[batch->row_count++];
+		*row = (struct ll_use_row){.key = *key};
+	}
+	row->use.granted_ns += use->granted_ns;
+	row->use.used_ns += use->used_ns;
+	row->use.idle_held_ns += use->idle_held_ns;
+	row->use.memory_byte_s += use->memory_byte_s;
+	return 0;
+}
+
+const struct ll_use_counter *ll_use_batch_find_counter(const struct ll_use_batch *batch, const char *job,
+						       const char *card)
+{
+	for (size_t i = 0; i < batch->counter_count; i++) {
+		const struct ll_use_counter *counter = &batch->counters[i];
+		if (strcmp(counter->job, job) == 0 && strcmp(counter->card, card) == 0)
+			return counter;
+	}
+	return NULL;
+}
+
+int ll_use_batch_count(struct ll_use_batch *batch, const struct ll_use_counter *counter)
+{
+	const struct ll_use_counter *found = ll_use_batch_find_counter(batch, counter->job, counter->card);
+	if (found) {
+		batch->counters[found - batch->counters] = *counter;
+		return 0;
+	}
+	int rc = make_room(&batch->counters, batch->counter_count, &batch->counter_room, sizeof *batch->counters);
+	if (!rc)
+		batch->counters[batch->counter_count++] = *counter;
+	return rc;
+}
+
+int ll_use_batch_merge(struct ll_use_batch *batch, struct ll_use_batch *later)
+{
+	int rc = 0;
+	for (size_t i = 0; i < later->row_count; i++) {
+		int added = ll_use_batch_add(batch, &later->rows[i].key, &later->rows[i].use, SIZE_MAX);
+		rc = rc ? rc : added;
+	}
+	for (size_t i = 0; i < later->counter_count; i++) {
+		int added = ll_use_batch_count(batch, &later->counters[i]);
+		rc = rc ? rc : added;
+	}
+	ll_use_batch_fini(later);
+	return rc;
+}
+
+bool ll_use_batch_is_empty(const struct ll_use_batch *batch)
+{
+	return !batch->row_count && !batch->counter_count;
+}
+
+void ll_use_batch_fini(struct ll_use_batch *batch)
+{
+	free(batch->rows);
+	free(batch->counters);
+	*batch = (struct ll_use_batch){0};
+}

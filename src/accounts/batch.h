@@ -1,0 +1,83 @@
+/*
+ * batch.h - use of cards that is not in the database yet: sums in memory, until one transaction writes them.
+ *
+ * A row is what one job used of one card within one hour. Amounts are differences of counters, never of wall-clock
+ * times; the hour is only the row's label. The words:
+ *
+ *   granted    time for which the job could use the card, times its share of compute (no limit: the whole card)
+ *   used       time for which the card ran kernels of the job; overlapping kernels count once
+ *   idle held  time for which the job held the card and had no work queued or running. Stretches shorter than the
+ *              interval of the samples (1 s) are not seen
+ *   memory     charged device memory times time
+ *
+ * A counter says how much of a job's own counters is in the rows already. It is written with the rows, so that the next
+ * loadlined continues where the rows end, and counts nothing twice.
+ */
+#ifndef LOADLINE_ACCOUNTS_BATCH_H
+#define LOADLINE_ACCOUNTS_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LL_USE_TENANT_SIZE = 64, LL_USE_JOB_SIZE = 17, LL_USE_PROJECT_SIZE = 64, LL_USE_CARD_SIZE = 96 };
+
+/* At most so many rows are kept while the database cannot be written: about 6 MiB. */
+enum { LL_USE_BATCH_ROWS = 16384 };
+
+#define LL_USE_HOUR_S INT64_C(3600)
+
+struct ll_use_key {
+	int64_t hour_s; /* the hour's beginning, in seconds since 1970 */
+	uint32_t uid;
+	char tenant[LL_USE_TENANT_SIZE];
+	char job[LL_USE_JOB_SIZE];         /* 16 hexadecimal digits, the same through restarts of loadlined */
+	char project[LL_USE_PROJECT_SIZE]; /* empty: none */
+	char card[LL_USE_CARD_SIZE];       /* UUID */
+};
+
+struct ll_use {
+	uint64_t granted_ns, used_ns, idle_held_ns;
+	double memory_byte_s;
+};
+
+struct ll_use_row {
+	struct ll_use_key key;
+	struct ll_use use;
+};
+
+struct ll_use_counter {
+	char job[LL_USE_JOB_SIZE];
+	char card[LL_USE_CARD_SIZE];
+	uint64_t used_ns;
+	uint64_t memory_unit_ms;  /* protocol/accounts.h */
+	uint64_t since_ns, at_ns; /* CLOCK_MONOTONIC: when the job came to the card, and of the reading */
+	bool has_ended;           /* the job: its counter is removed from the database */
+};
+
+struct ll_use_batch {
+	struct ll_use_row *rows;
+	struct ll_use_counter *counters;
+	size_t row_count, counter_count;
+	size_t row_room, counter_room;
+};
+
+/* Adds to the row of that key, or adds the row. -ENOSPC: the batch has most_rows already. -ENOMEM. */
+int ll_use_batch_add(struct ll_use_batch *batch, const struct ll_use_key *key, const struct ll_use *use,
+		     size_t most_rows);
+
+/* Replaces the counter of that job and card, or adds it. -ENOMEM. */
+int ll_use_batch_count(struct ll_use_batch *batch, const struct ll_use_counter *counter);
+
+/* Returns the counter; NULL: there is none. */
+const struct ll_use_counter *ll_use_batch_find_counter(const struct ll_use_batch *batch, const char *job,
+						       const char *card);
+
+/* Adds the later batch to this one, and empties it. -ENOMEM: what has no place is lost; returns after the rest. */
+int ll_use_batch_merge(struct ll_use_batch *batch, struct ll_use_batch *later);
+
+bool ll_use_batch_is_empty(const struct ll_use_batch *batch);
+
+void ll_use_batch_fini(struct ll_use_batch *batch);
+
+#endif

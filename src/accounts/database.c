@@ -1,0 +1,325 @@
+#include "accounts/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "accounts/sqlite.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+enum { MOST_PAGES = 1073741823 }; /* SQLite's own default for max_page_count */
+
+struct ll_use_database {
+	sqlite3 *sqlite;
+};
+
+static const char schema[] = "CREATE TABLE use ("
+			     "hour INTEGER NOT NULL, tenant TEXT NOT NULL, uid INTEGER NOT NULL, job TEXT NOT NULL,"
+			     "project TEXT NOT NULL, card TEXT NOT NULL,"
+			     "granted_ns INTEGER NOT NULL, used_ns INTEGER NOT NULL, idle_held_ns INTEGER NOT NULL,"
+			     "memory_byte_s REAL NOT NULL, joules REAL, lent_ns INTEGER, borrowed_ns INTEGER,"
+			     "PRIMARY KEY (hour, uid, job, card, tenant, project)) WITHOUT ROWID;"
+			     "CREATE TABLE counter ("
+			     "job TEXT NOT NULL, card TEXT NOT NULL, used_ns INTEGER NOT NULL,"
+			     "memory_unit_ms INTEGER NOT NULL, since_ns INTEGER NOT NULL, at_ns INTEGER NOT NULL,"
+			     "stored INTEGER NOT NULL,"
+			     "PRIMARY KEY (job, card)) WITHOUT ROWID;";
+
+static const char add_use[] =
+    "INSERT INTO use (hour, tenant, uid, job, project, card, granted_ns, used_ns,"
+    "idle_held_ns, memory_byte_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+    "ON CONFLICT DO UPDATE SET granted_ns = granted_ns + excluded.granted_ns,"
+    "used_ns = used_ns + excluded.used_ns, idle_held_ns = idle_held_ns + excluded.idle_held_ns,"
+    "memory_byte_s = memory_byte_s + excluded.memory_byte_s";
+static const char set_counter[] = "INSERT OR REPLACE INTO counter (job, card, used_ns, memory_unit_ms, since_ns,"
+				  "at_ns, stored) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+static const char end_counter[] = "DELETE FROM counter WHERE job = ?1 AND card = ?2";
+
+/* ---- open ---- */
+
+static int make_schema(sqlite3 *sqlite)
+{
+	char text[160];
+	snprintf(text, sizeof text, "PRAGMA application_id = %d; PRAGMA user_version = %d;", LL_USE_APPLICATION_ID,
+		 LL_USE_SCHEMA);
+	int code = sqlite3_exec(sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(sqlite, schema, NULL, NULL, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(sqlite, text, NULL, NULL, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(sqlite, "COMMIT", NULL, NULL, NULL);
+	if (code != SQLITE_OK)
+		sqlite3_exec(sqlite, "ROLLBACK", NULL, NULL, NULL);
+	return code;
+}
+
+static int is_sound(sqlite3 *sqlite, bool *ret_is_sound)
+{
+	sqlite3_stmt *check;
+	int code = sqlite3_prepare_v2(sqlite, "PRAGMA quick_check(1)", -1, &check, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(check);
+	if (code == SQLITE_ROW) {
+		const unsigned char *answer = sqlite3_column_text(check, 0);
+		*ret_is_sound = answer && strcmp((const char *)answer, "ok") == 0;
+		code = SQLITE_OK;
+	}
+	sqlite3_finalize(check);
+	return code;
+}
+
+/* Settings of this connection. A commit waits until the disk has it (FULL), which is cheap at one commit in 9 s. */
+static int set_up(sqlite3 *sqlite)
+{
+	sqlite3_busy_timeout(sqlite, 5000); /* ms */
+	return sqlite3_exec(sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL, NULL, NULL);
+}
+
+/* -EUCLEAN: the file is to be moved aside. */
+static int check_file(sqlite3 *sqlite, const char *path, struct ll_err *err)
+{
+	bool sound = false;
+	int64_t application = 0, version = 0, tables = 0;
+	int code = set_up(sqlite);
+	if (code == SQLITE_OK)
+		code = is_sound(sqlite, &sound);
+	if (code == SQLITE_OK && !sound)
+		return ll_err_set(err, -EUCLEAN, "%s: the file is damaged", path);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_number(sqlite, "PRAGMA application_id", &application);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_number(sqlite, "PRAGMA user_version", &version);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_master", &tables);
+	if (code == SQLITE_OK && !tables && !application)
+		code = make_schema(sqlite);
+	else if (code == SQLITE_OK && application != LL_USE_APPLICATION_ID)
+		return ll_err_set(err, -EUCLEAN, "%s: not a database of accounts", path);
+	else if (code == SQLITE_OK && version > LL_USE_SCHEMA)
+		return ll_sqlite_refuse_newer(path, version, err);
+	return code == SQLITE_OK ? 0 : ll_sqlite_fail(sqlite, code, path, err);
+}
+
+static int open_once(const char *path, sqlite3 **ret_sqlite, struct ll_err *err)
+{
+	sqlite3 *sqlite = NULL;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return ll_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	close(fd);
+	int code = sqlite3_open_v2(path, &sqlite, SQLITE_OPEN_READWRITE, NULL);
+	int rc = code == SQLITE_OK ? check_file(sqlite, path, err) : ll_sqlite_fail(sqlite, code, path, err);
+	if (rc)
+		sqlite3_close(sqlite);
+	else
+		*ret_sqlite = sqlite;
+	return rc;
+}
+
+/* The files of SQLite's log belong to the file, and are moved with it. */
+static int move_aside(const char *path, char ret_moved[LL_USE_PATH_SIZE], struct ll_err *err)
+{
+	static const char *const endings[] = {"", "-wal", "-shm"};
+	char from[LL_USE_PATH_SIZE + 8], to[LL_USE_PATH_SIZE + 8], when[32];
+	time_t now = (time_t)(ll_wall_ns() / LL_NS_PER_S);
+	struct tm parts;
+	gmtime_r(&now, &parts);
+	strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &parts);
+	if ((size_t)snprintf(ret_moved, LL_USE_PATH_SIZE, "%.3900s.damaged-%s", path, when) >= LL_USE_PATH_SIZE)
+		return ll_err_set(err, -ENAMETOOLONG, "%.80s...: the name is too long", path);
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		snprintf(from, sizeof from, "%s%s", path, endings[i]);
+		snprintf(to, sizeof to, "%s%s", ret_moved, endings[i]);
+		if (rename(from, to) && errno != ENOENT)
+			return ll_err_set(err, -errno, "%s: the damaged file cannot be moved aside: %s", from,
+					  strerror(errno));
+	}
+	return 0;
+}
+
+int ll_use_database_open(const char *path, struct ll_use_database **ret_database, char ret_moved[LL_USE_PATH_SIZE],
+			 struct ll_err *err)
+{
+	struct ll_use_database *database = calloc(1, sizeof *database);
+	ret_moved[0] = '\0';
+	if (!database)
+		return ll_err_set(err, -ENOMEM, "out of memory");
+	int rc = open_once(path, &database->sqlite, err);
+	if (rc == -EUCLEAN) {
+		rc = move_aside(path, ret_moved, err);
+		if (!rc)
+			rc = open_once(path, &database->sqlite, err);
+	}
+	if (rc)
+		free(database);
+	else
+		*ret_database = database;
+	return rc;
+}
+
+void ll_use_database_close(struct ll_use_database *database)
+{
+	if (!database)
+		return;
+	sqlite3_close(database->sqlite);
+	free(database);
+}
+
+/* ---- write ---- */
+
+static int bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+	return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
+}
+
+static int bind_number(sqlite3_stmt *statement, int index, uint64_t number)
+{
+	return sqlite3_bind_int64(statement, index, number < INT64_MAX ? (int64_t)number : INT64_MAX);
+}
+
+/* Runs a prepared statement once, and makes it ready for the next values. */
+static int run_once(sqlite3_stmt *statement, int bound)
+{
+	int code = bound == SQLITE_OK ? sqlite3_step(statement) : bound;
+	sqlite3_reset(statement);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int write_row(sqlite3_stmt *statement, const struct ll_use_row *row)
+{
+	int code = sqlite3_bind_int64(statement, 1, row->key.hour_s);
+	code |= bind_text(statement, 2, row->key.tenant);
+	code |= bind_number(statement, 3, row->key.uid);
+	code |= bind_text(statement, 4, row->key.job);
+	code |= bind_text(statement, 5, row->key.project);
+	code |= bind_text(statement, 6, row->key.card);
+	code |= bind_number(statement, 7, row->use.granted_ns);
+	code |= bind_number(statement, 8, row->use.used_ns);
+	code |= bind_number(statement, 9, row->use.idle_held_ns);
+	code |= sqlite3_bind_double(statement, 10, row->use.memory_byte_s);
+	return run_once(statement, code);
+}
+
+static int write_rows(sqlite3 *sqlite, const struct ll_use_batch *batch)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(sqlite, add_use, -1, &statement, NULL);
+	for (size_t i = 0; i < batch->row_count && code == SQLITE_OK; i++)
+		code = write_row(statement, &batch->rows[i]);
+	sqlite3_finalize(statement);
+	return code;
+}
+
+static int write_counter(sqlite3_stmt *set, sqlite3_stmt *end, const struct ll_use_counter *counter)
+{
+	sqlite3_stmt *statement = counter->has_ended ? end : set;
+	int code = bind_text(statement, 1, counter->job);
+	code |= bind_text(statement, 2, counter->card);
+	if (!counter->has_ended) {
+		code |= bind_number(statement, 3, counter->used_ns);
+		code |= bind_number(statement, 4, counter->memory_unit_ms);
+		code |= bind_number(statement, 5, counter->since_ns);
+		code |= bind_number(statement, 6, counter->at_ns);
+		code |= bind_number(statement, 7, ll_wall_ns() / LL_NS_PER_S);
+	}
+	return run_once(statement, code);
+}
+
+static int write_counters(sqlite3 *sqlite, const struct ll_use_batch *batch)
+{
+	sqlite3_stmt *set = NULL, *end = NULL;
+	int code = sqlite3_prepare_v2(sqlite, set_counter, -1, &set, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(sqlite, end_counter, -1, &end, NULL);
+	for (size_t i = 0; i < batch->counter_count && code == SQLITE_OK; i++)
+		code = write_counter(set, end, &batch->counters[i]);
+	sqlite3_finalize(set);
+	sqlite3_finalize(end);
+	return code;
+}
+
+int ll_use_database_write(struct ll_use_database *database, const struct ll_use_batch *batch, struct ll_err *err)
+{
+	sqlite3 *sqlite = database->sqlite;
+	int code = sqlite3_exec(sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (code == SQLITE_OK)
+		code = write_rows(sqlite, batch);
+	if (code == SQLITE_OK)
+		code = write_counters(sqlite, batch);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(sqlite, "COMMIT", NULL, NULL, NULL);
+	if (code == SQLITE_OK) {
+		/* Most of the time the file alone has all, so that a plain copy of it does too. */
+		sqlite3_wal_checkpoint_v2(sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+		return 0;
+	}
+	int rc = ll_sqlite_fail(sqlite, code, sqlite3_db_filename(sqlite, "main"), err);
+	if (!sqlite3_get_autocommit(sqlite))
+		sqlite3_exec(sqlite, "ROLLBACK", NULL, NULL, NULL);
+	return rc;
+}
+
+/* ---- counters, and the end of old rows ---- */
+
+static void copy_text(char *ret_text, size_t size, sqlite3_stmt *statement, int column)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+	snprintf(ret_text, size, "%s", text ? (const char *)text : "");
+}
+
+int ll_use_database_read_counters(struct ll_use_database *database, struct ll_use_batch *ret_batch, struct ll_err *err)
+{
+	sqlite3 *sqlite = database->sqlite;
+	struct ll_use_batch batch = {0};
+	sqlite3_stmt *statement = NULL;
+	int rc = 0,
+	    code = sqlite3_prepare_v2(sqlite, "SELECT job, card, used_ns, memory_unit_ms, since_ns, at_ns FROM counter",
+				      -1, &statement, NULL);
+	while (!rc && code == SQLITE_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct ll_use_counter counter = {
+		    .used_ns = (uint64_t)sqlite3_column_int64(statement, 2),
+		    .memory_unit_ms = (uint64_t)sqlite3_column_int64(statement, 3),
+		    .since_ns = (uint64_t)sqlite3_column_int64(statement, 4),
+		    .at_ns = (uint64_t)sqlite3_column_int64(statement, 5),
+		};
+		copy_text(counter.job, sizeof counter.job, statement, 0);
+		copy_text(counter.card, sizeof counter.card, statement, 1);
+		rc = ll_use_batch_count(&batch, &counter);
+		code = SQLITE_OK;
+	}
+	if (rc)
+		ll_err_set(err, rc, "out of memory");
+	else if (code != SQLITE_DONE)
+		rc = ll_sqlite_fail(sqlite, code, sqlite3_db_filename(sqlite, "main"), err);
+	sqlite3_finalize(statement);
+	if (rc)
+		ll_use_batch_fini(&batch);
+	else
+		*ret_batch = batch;
+	return rc;
+}
+
+int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, struct ll_err *err)
+{
+	char text[160];
+	snprintf(text, sizeof text, "DELETE FROM use WHERE hour < %lld; DELETE FROM counter WHERE stored < %lld",
+		 (long long)before_s, (long long)before_s);
+	int code = sqlite3_exec(database->sqlite, text, NULL, NULL, NULL);
+	return code == SQLITE_OK
+		   ? 0
+		   : ll_sqlite_fail(database->sqlite, code, sqlite3_db_filename(database->sqlite, "main"), err);
+}
+
+void ll_use_database_limit_pages(struct ll_use_database *database, unsigned pages)
+{
+	char text[64];
+	snprintf(text, sizeof text, "PRAGMA max_page_count = %u", pages ? pages : (unsigned)MOST_PAGES);
+	sqlite3_exec(database->sqlite, text, NULL, NULL, NULL);
+}

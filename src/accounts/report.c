@@ -1,0 +1,187 @@
+#include "accounts/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "accounts/database.h"
+#include "accounts/sqlite.h"
+#include "base/err.h"
+
+static const char *const key_columns[LL_USE_BYS] = {
+    [LL_USE_BY_TENANT] = "tenant", [LL_USE_BY_USER] = "uid",
+    [LL_USE_BY_JOB] = "job",       [LL_USE_BY_PROJECT] = "project",
+    [LL_USE_BY_CARD] = "card",     [LL_USE_BY_DAY] = "strftime('%Y-%m-%d', hour, 'unixepoch', 'localtime')",
+};
+
+static const char sums_text[] = "SELECT %s AS key, total(granted_ns) / 1e9, total(used_ns) / 1e9,"
+				"total(idle_held_ns) / 1e9, total(memory_byte_s), sum(joules), sum(lent_ns) / 1e9,"
+				"sum(borrowed_ns) / 1e9 FROM use WHERE hour >= ?1 AND hour < ?2 AND (?3 OR uid = ?4)"
+				"GROUP BY key";
+
+/* ---- sums ---- */
+
+static double add_known(double one, double other)
+{
+	return isnan(one) ? other : isnan(other) ? one : one + other;
+}
+
+static struct ll_use_sum *find_sum(struct ll_use_report *report, const char *key)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		if (strcmp(report->sums[i].key, key) == 0)
+			return &report->sums[i];
+	}
+	return NULL;
+}
+
+static int append_sum(struct ll_use_report *report, const struct ll_use_sum *sum)
+{
+	if (report->count == report->room) {
+		size_t room = report->room ? 2 * report->room : 16;
+		struct ll_use_sum *sums = reallocarray(report->sums, room, sizeof *sums);
+		if (!sums)
+			return -ENOMEM;
+		report->sums = sums;
+		report->room = room;
+	}
+	report->sums[report->count++] = *sum;
+	return 0;
+}
+
+int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum)
+{
+	struct ll_use_sum *found = find_sum(report, sum->key);
+	if (!found)
+		return append_sum(report, sum);
+	found->granted_s += sum->granted_s;
+	found->used_s += sum->used_s;
+	found->idle_held_s += sum->idle_held_s;
+	found->memory_byte_s += sum->memory_byte_s;
+	found->joules = add_known(found->joules, sum->joules);
+	found->lent_s = add_known(found->lent_s, sum->lent_s);
+	found->borrowed_s = add_known(found->borrowed_s, sum->borrowed_s);
+	return 0;
+}
+
+static int compare_use(const void *one, const void *other)
+{
+	const struct ll_use_sum *a = one, *b = other;
+	if (a->used_s != b->used_s)
+		return a->used_s < b->used_s ? 1 : -1;
+	return strcmp(a->key, b->key);
+}
+
+static int compare_keys(const void *one, const void *other)
+{
+	return strcmp(((const struct ll_use_sum *)one)->key, ((const struct ll_use_sum *)other)->key);
+}
+
+void ll_use_report_sort(struct ll_use_report *report, enum ll_use_by by)
+{
+	if (report->count)
+		qsort(report->sums, report->count, sizeof *report->sums,
+		      by == LL_USE_BY_DAY ? compare_keys : compare_use);
+}
+
+void ll_use_report_fini(struct ll_use_report *report)
+{
+	free(report->sums);
+	*report = (struct ll_use_report){0};
+}
+
+/* ---- a file ---- */
+
+/* A copy of a file in a folder that may not be written cannot have the files of SQLite's log. If there is no log, the
+ * file alone has all. */
+static int open_file(const char *path, sqlite3 **ret_sqlite)
+{
+	char name[3 * LL_USE_PATH_SIZE];
+	snprintf(name, sizeof name, "%s-wal", path);
+	int64_t ignored;
+	int code = sqlite3_open_v2(path, ret_sqlite, SQLITE_OPEN_READONLY, NULL);
+	if (code == SQLITE_OK) {
+		sqlite3_busy_timeout(*ret_sqlite, 5000); /* ms */
+		code = ll_sqlite_number(*ret_sqlite, "SELECT count(*) FROM sqlite_master", &ignored);
+	}
+	if ((code & 0xff) != SQLITE_CANTOPEN || access(name, F_OK) == 0 || strpbrk(path, "?#%"))
+		return code;
+	sqlite3_close(*ret_sqlite);
+	snprintf(name, sizeof name, "file:%s?immutable=1", path);
+	return sqlite3_open_v2(name, ret_sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+}
+
+static int check_kind(sqlite3 *sqlite, const char *path, struct ll_err *err)
+{
+	int64_t application = 0, version = 0;
+	int code = ll_sqlite_number(sqlite, "PRAGMA application_id", &application);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_number(sqlite, "PRAGMA user_version", &version);
+	if (code != SQLITE_OK)
+		return ll_sqlite_fail(sqlite, code, path, err);
+	if (application != LL_USE_APPLICATION_ID)
+		return ll_err_set(err, -EUCLEAN, "%.200s: not a database of accounts", path);
+	return version > LL_USE_SCHEMA ? ll_sqlite_refuse_newer(path, version, err) : 0;
+}
+
+static double number_or_nan(sqlite3_stmt *statement, int column)
+{
+	return sqlite3_column_type(statement, column) == SQLITE_NULL ? NAN : sqlite3_column_double(statement, column);
+}
+
+static int add_row(struct ll_use_report *report, sqlite3_stmt *statement)
+{
+	const unsigned char *key = sqlite3_column_text(statement, 0);
+	struct ll_use_sum sum = {.granted_s = sqlite3_column_double(statement, 1),
+				 .used_s = sqlite3_column_double(statement, 2),
+				 .idle_held_s = sqlite3_column_double(statement, 3),
+				 .memory_byte_s = sqlite3_column_double(statement, 4),
+				 .joules = number_or_nan(statement, 5),
+				 .lent_s = number_or_nan(statement, 6),
+				 .borrowed_s = number_or_nan(statement, 7)};
+	snprintf(sum.key, sizeof sum.key, "%s", key ? (const char *)key : "");
+	return ll_use_report_add(report, &sum);
+}
+
+static int add_rows(struct ll_use_report *report, sqlite3 *sqlite, const char *path, const struct ll_use_query *query,
+		    struct ll_err *err)
+{
+	char text[sizeof sums_text + 80];
+	sqlite3_stmt *statement = NULL;
+	snprintf(text, sizeof text, sums_text, key_columns[query->by]);
+	int rc = 0, code = sqlite3_prepare_v2(sqlite, text, -1, &statement, NULL);
+	if (code == SQLITE_OK) {
+		code = sqlite3_bind_int64(statement, 1, query->since_s);
+		code |= sqlite3_bind_int64(statement, 2, query->until_s);
+		code |= sqlite3_bind_int(statement, 3, !query->is_of_one_user);
+		code |= sqlite3_bind_int64(statement, 4, query->uid);
+	}
+	while (!rc && code == SQLITE_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		rc = add_row(report, statement);
+		code = SQLITE_OK;
+	}
+	if (rc)
+		ll_err_set(err, rc, "out of memory");
+	else if (code != SQLITE_DONE)
+		rc = ll_sqlite_fail(sqlite, code, path, err);
+	sqlite3_finalize(statement);
+	return rc;
+}
+
+int ll_use_report_read(struct ll_use_report *report, const char *path, const struct ll_use_query *query,
+		       struct ll_err *err)
+{
+	sqlite3 *sqlite = NULL;
+	if (access(path, R_OK))
+		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
+	int code = open_file(path, &sqlite);
+	int rc = code == SQLITE_OK ? check_kind(sqlite, path, err) : ll_sqlite_fail(sqlite, code, path, err);
+	if (!rc)
+		rc = add_rows(report, sqlite, path, query, err);
+	sqlite3_close(sqlite);
+	return rc;
+}

@@ -1,0 +1,55 @@
+#include "accounts/sqlite.h"
+
+#include <errno.h>
+
+#include "accounts/database.h"
+#include "base/err.h"
+
+static int errno_of(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return -EUCLEAN;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_PERM:
+	case SQLITE_READONLY:
+	case SQLITE_CANTOPEN:
+		return -EACCES;
+	default:
+		return -EIO;
+	}
+}
+
+int ll_sqlite_fail(sqlite3 *sqlite, int code, const char *path, struct ll_err *err)
+{
+	const char *what = sqlite ? sqlite3_errmsg(sqlite) : sqlite3_errstr(code);
+	return ll_err_set(err, errno_of(code), "%.200s: %.150s", path, what);
+}
+
+int ll_sqlite_refuse_newer(const char *path, int64_t version, struct ll_err *err)
+{
+	ll_err_set(err, -EPROTONOSUPPORT, "%.200s: a newer loadline has written it (schema %lld, this one knows %d)",
+		   path, (long long)version, LL_USE_SCHEMA);
+	return ll_err_hint(err, "use that loadline, or another file");
+}
+
+int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(sqlite, query, -1, &statement, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(statement);
+	if (code == SQLITE_ROW) {
+		*ret_number = sqlite3_column_int64(statement, 0);
+		code = SQLITE_OK;
+	}
+	sqlite3_finalize(statement);
+	return code;
+}

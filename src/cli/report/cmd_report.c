@@ -1,0 +1,200 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/scope.h"
+#include "base/strbuf.h"
+#include "base/translate.h"
+#include "cli/common/print.h"
+#include "cli/options/command.h"
+#include "cli/report/parts.h"
+
+struct report_args {
+	const char *since, *until, *html;
+	int by;
+	bool csv, json;
+};
+
+static const struct ll_option report_options[] = {
+    {.name = "since",
+     .placeholder = "TIME",
+     LL_OPTION_TEXT(struct report_args, since),
+     .fallback = "7d",
+     .help = N_("Begin of the report: so long ago (12h, 7d), or a moment of this machine's time zone (2026-12-01, or "
+		"\"2026-12-01 14:00\"). Use is kept by the hour: the report begins with the hour of that moment.")},
+    {.name = "until",
+     .placeholder = "TIME",
+     LL_OPTION_TEXT(struct report_args, until),
+     .help = N_("End of the report, written in the same way. Without it the report ends now.")},
+    {.name = "by",
+     .placeholder = "WHAT",
+     LL_OPTION_CHOICE(struct report_args, by),
+     .choices = ll_report_by_words,
+     .fallback = "tenant",
+     .help = N_("One line for each of these.")},
+    {.name = "csv",
+     LL_OPTION_FLAG(struct report_args, csv),
+     .help = N_("Print CSV, in seconds and byte-seconds. An empty field is unknown.")},
+    LL_OPTION_JSON(struct report_args, json),
+    {.name = "html",
+     .placeholder = "FILE",
+     LL_OPTION_TEXT(struct report_args, html),
+     .complete = LL_COMPLETE_FILE,
+     .help = N_("Write a page with pictures by day and by tenant, and tables, into this file. The page needs no other "
+		"file.")},
+    LL_OPTION_END,
+};
+
+/* ---- times ---- */
+
+static bool parse_moment(const char *text, int64_t *ret_s)
+{
+	static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"};
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		struct tm parts = {.tm_isdst = -1};
+		const char *end = strptime(text, forms[i], &parts);
+		time_t at = end && !*end ? mktime(&parts) : (time_t)-1;
+		if (at != (time_t)-1) {
+			*ret_s = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err)
+{
+	uint64_t ago_ns;
+	if (parse_moment(text, ret_s))
+		return 0;
+	int rc = ll_parse_duration(text, &ago_ns, err);
+	if (rc)
+		return ll_err_wrap(err, "--%s: neither a moment such as 2026-12-01 nor a time", option);
+	*ret_s = now_s - (int64_t)(ago_ns / LL_NS_PER_S);
+	return 0;
+}
+
+static int read_period(const struct report_args *args, struct ll_report_period *period, struct ll_err *err)
+{
+	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S), hour_s = 3600;
+	int rc = parse_time("since", args->since, now_s, &period->since_s, err);
+	period->until_s = now_s + 1;
+	if (!rc && args->until)
+		rc = parse_time("until", args->until, now_s, &period->until_s, err);
+	if (rc)
+		return rc;
+	period->since_s -= (period->since_s % hour_s + hour_s) % hour_s;
+	return period->since_s <= period->until_s
+		   ? 0
+		   : ll_err_set(err, -EINVAL, "--until %s is before --since %s", args->until, args->since);
+}
+
+/* ---- the forms ---- */
+
+static int write_file(const char *path, const struct ll_strbuf *text, struct ll_err *err)
+{
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "we");
+	if (file && fwrite(text->buf, 1, text->length, file) == text->length && fflush(file) == 0)
+		return 0;
+	ll_err_set(err, -errno, "--html %s: %s", path, strerror(errno));
+	return ll_err_exit_with(err, LL_EXIT_FAILED);
+}
+
+static int write_html(const struct report_args *args, struct ll_report_source *source,
+		      const struct ll_report_period *period, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf page = LL_STRBUF_INIT;
+	int rc = ll_report_add_html(&page, source, period, err);
+	if (!rc && page.failed)
+		rc = ll_err_set(err, -ENOMEM, "out of memory");
+	return rc ? rc : write_file(args->html, &page, err);
+}
+
+static unsigned terminal_columns(void)
+{
+	struct winsize size;
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static int print_report(const struct report_args *args, const struct ll_use_report *report, bool is_of_one_user,
+			struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
+	enum ll_use_by by = (enum ll_use_by)args->by;
+	if (args->json)
+		return ll_report_print_json(report, by, err);
+	if (args->csv)
+		ll_report_add_csv(&out, report, by);
+	else if (!report->count)
+		ll_strbuf_adds(&out, _("Nothing was used in this time.\n"));
+	else
+		ll_report_add_text(&out, report, by, terminal_columns());
+	if (!args->csv && is_of_one_user)
+		ll_strbuf_adds(&out, _("Your own jobs; root sees those of all.\n"));
+	return ll_print_text(&out, err);
+}
+
+static int print_sums(const struct report_args *args, struct ll_report_source *source,
+		      const struct ll_report_period *period, struct ll_err *err)
+{
+	struct ll_use_report report;
+	int rc = ll_report_source_read(source, period, (enum ll_use_by)args->by, &report, err);
+	if (!rc)
+		rc = print_report(args, &report, source->is_of_one_user, err);
+	ll_use_report_fini(&report);
+	return rc;
+}
+
+static int run_report(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct report_args *args = data;
+	struct ll_report_period period;
+	struct ll_report_source source;
+	if (args->csv + args->json + (args->html != NULL) > 1)
+		return ll_err_set(err, -EINVAL, "report: only one of --csv, --json and --html");
+	int rc = read_period(args, &period, err);
+	if (rc)
+		return rc;
+	rc = ll_report_source_open(&source, operands->count, operands->words, err);
+	if (!rc)
+		rc = args->html ? write_html(args, &source, &period, err) : print_sums(args, &source, &period, err);
+	ll_report_source_close(&source);
+	return rc;
+}
+
+static const struct ll_example report_examples[] = {
+    {"loadline report", N_("What each tenant used in the last seven days.")},
+    {"loadline report --since 2026-11-01 --until 2026-12-01 --by user --csv", N_("A month, for a spreadsheet.")},
+    {"loadline report --since 30d --html use.html", N_("A page with pictures.")},
+    {"loadline report --by card gpu1.db gpu2.db", N_("Copies of the files of two machines, together.")},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_report = {
+    .name = "report",
+    .summary = N_("what was granted and used, by tenant, user, job, card or day"),
+    .operands = "[DATABASE]...",
+    .description = N_(
+	"Adds up the accounts that the system's loadlined keeps. Without DATABASE it asks loadlined: root gets the use "
+	"of "
+	"all, other users get what their own jobs used. DATABASE is a file of accounts, "
+	"/var/lib/loadline/accounts.db or a copy of one; several are added up. What was used in the last 10 seconds "
+	"may not be in the accounts yet.\n\n"
+	"The columns: granted, the time for which jobs could use a card, times their share of compute; used, the time "
+	"for which the card ran their kernels; idle held, the time for which they held a card and had no work for it; "
+	"memory, the device memory that they held, times the time. `-` is unknown: this version knows nothing of lent "
+	"and "
+	"borrowed time, and of energy. Synthetic loads of `loadline hold` do not count."),
+    .examples = report_examples,
+    .options = report_options,
+    .complete = LL_COMPLETE_FILE,
+    .args_size = sizeof(struct report_args),
+    .run = run_report,
+};

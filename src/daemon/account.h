@@ -1,0 +1,46 @@
+/*
+ * account.h - what one job uses of one card: readings of its counters, and what is new since the last batch.
+ */
+#ifndef LOADLINE_DAEMON_ACCOUNT_H
+#define LOADLINE_DAEMON_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "accounts/batch.h"
+#include "daemon/claims.h"
+
+/* Counters of the page, and when they were read. */
+struct ll_account_reading {
+	uint64_t used_ns, memory_unit_ms, at_ns;
+};
+
+struct ll_account {
+	struct ll_account *next;
+	const struct ll_job_card *card; /* NULL: the job has ended */
+	struct ll_use_key key;          /* its hour is set with each batch */
+	uint64_t since_ns;              /* when the job came to the card; 0: before this loadlined, and unknown */
+	uint64_t born_ns;               /* from when on this loadlined counts the time */
+	struct ll_account_reading last, counted; /* counted: what the batches have */
+	/* overlap.h: counted for several jobs, and not subtracted yet; when the GPU time last grew, or the account
+	 * began */
+	uint64_t shared_ns, worked_ns, compared_fine, compared_long;
+	uint32_t card_hash;
+	uint32_t fine_ns[LL_BUSY_LONG_BINS]; /* of shared_ns: what short bins have shown, by long bin */
+	uint64_t granted_ns, idle_held_ns;   /* not in a batch yet */
+	bool has_base;                       /* whether a former loadlined has counted some of it has been looked up */
+};
+
+/* Makes the account of a job's card. NULL: out of memory. */
+struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_ns);
+
+/* Continues at the counter of a former loadlined; NULL: there is none. */
+void ll_account_set_base(struct ll_account *account, const struct ll_use_counter *counter);
+
+/* Reads the counters. */
+void ll_account_read(struct ll_account *account, uint64_t now_ns);
+
+/* Adds what is new to the batch, with that hour as the label. -ENOSPC, -ENOMEM: the account keeps it. */
+int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, size_t most_rows, int64_t hour_s);
+
+#endif

@@ -1,0 +1,138 @@
+#include "daemon/reports.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accounts/database.h"
+#include "accounts/report.h"
+#include "base/err.h"
+#include "daemon/accounting.h"
+#include "daemon/connection.h"
+
+struct ll_report_reading {
+	uv_work_t work;
+	struct ll_server *server;
+	struct ll_connection *connection; /* NULL: it has ended */
+	uint32_t serial;                  /* of the request */
+	struct ll_use_query query;
+	struct ll_use_report report;
+	size_t sent;
+	bool is_read;
+	int rc;
+	struct ll_err err;
+	char path[LL_USE_PATH_SIZE];
+};
+
+_Static_assert((int)LL_REPORT_KEY_SIZE == (int)LL_USE_SUM_KEY_SIZE, "a row has the whole key");
+
+static void free_reading(struct ll_report_reading *reading)
+{
+	ll_use_report_fini(&reading->report);
+	free(reading);
+}
+
+static void read_in_thread(uv_work_t *work)
+{
+	struct ll_report_reading *reading = work->data;
+	reading->rc = ll_use_report_read(&reading->report, reading->path, &reading->query, &reading->err);
+	ll_use_report_sort(&reading->report, reading->query.by);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+	struct ll_report_reading *reading = work->data;
+	reading->server->reports--;
+	reading->is_read = true;
+	if (status)
+		reading->rc = -ECANCELED;
+	if (reading->connection)
+		ll_connection_look(reading->connection);
+	else
+		free_reading(reading);
+}
+
+int ll_report_start(struct ll_connection *connection, const struct ll_message_report *message)
+{
+	struct ll_server *server = connection->server;
+	if (!server->accounting)
+		return -ENOENT;
+	if (server->reports == LL_REPORTS_MAX)
+		return -EBUSY;
+	struct ll_report_reading *reading = calloc(1, sizeof *reading);
+	if (!reading)
+		return -ENOMEM;
+	reading->work.data = reading;
+	reading->server = server;
+	reading->connection = connection;
+	reading->serial = connection->serial;
+	reading->query =
+	    (struct ll_use_query){.since_s = message->since_s,
+				  .until_s = message->until_s,
+				  .by = (enum ll_use_by)message->by,
+				  .is_of_one_user = !ll_department_is_admin(&server->department, connection->uid),
+				  .uid = connection->uid};
+	snprintf(reading->path, sizeof reading->path, "%s", ll_accounting_path(server->accounting));
+	if (uv_queue_work(&server->loop, &reading->work, read_in_thread, on_read)) {
+		free_reading(reading);
+		return -EBUSY;
+	}
+	server->reports++;
+	connection->report = reading;
+	return 0;
+}
+
+static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_REPORT_ROW);
+	struct ll_message_report_row *row = &ret_message->report_row;
+	row->granted_s = sum->granted_s;
+	row->used_s = sum->used_s;
+	row->idle_held_s = sum->idle_held_s;
+	row->memory_byte_s = sum->memory_byte_s;
+	row->joules = sum->joules;
+	row->lent_s = sum->lent_s;
+	row->borrowed_s = sum->borrowed_s;
+	ll_message_text_set(row->key, sizeof row->key, sum->key);
+}
+
+/* The last message: the end, or why there is nothing. */
+static void make_last(const struct ll_report_reading *reading, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, reading->rc ? LL_MESSAGE_REFUSED : LL_MESSAGE_REPORT_END);
+	if (reading->rc) {
+		ret_message->refused.code = reading->rc;
+		ll_message_text_set(ret_message->refused.reason, sizeof ret_message->refused.reason, reading->err.text);
+	} else {
+		ret_message->report_end.rows = (uint32_t)reading->report.count;
+		ret_message->report_end.is_of_one_user = reading->query.is_of_one_user;
+	}
+}
+
+bool ll_report_next(struct ll_connection *connection, union ll_message *ret_message)
+{
+	struct ll_report_reading *reading = connection->report;
+	if (!reading->is_read)
+		return false;
+	connection->serial = reading->serial;
+	if (!reading->rc && reading->sent < reading->report.count) {
+		make_row(&reading->report.sums[reading->sent++], ret_message);
+		return true;
+	}
+	make_last(reading, ret_message);
+	connection->report = NULL;
+	free_reading(reading);
+	return true;
+}
+
+void ll_report_disconnect(struct ll_connection *connection)
+{
+	struct ll_report_reading *reading = connection->report;
+	connection->report = NULL;
+	if (!reading)
+		return;
+	reading->connection = NULL;
+	if (reading->is_read)
+		free_reading(reading);
+}

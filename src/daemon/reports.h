@@ -1,0 +1,28 @@
+/*
+ * reports.h - reads sums of the accounts for a command, in a thread, and sends them.
+ *
+ * A connection has at most one report at a time, and the daemon reads at most LL_REPORTS_MAX, so that the thread that
+ * writes the accounts always finds a place. What a user may see: root and admins, the use of all; others, the use of
+ * their own jobs.
+ */
+#ifndef LOADLINE_DAEMON_REPORTS_H
+#define LOADLINE_DAEMON_REPORTS_H
+
+#include <stdbool.h>
+
+#include "protocol/message.h"
+
+enum { LL_REPORTS_MAX = 2 };
+
+struct ll_connection;
+
+/* Starts to read. -ENOENT: there are no accounts. -EBUSY, -ENOMEM: try again. */
+int ll_report_start(struct ll_connection *connection, const struct ll_message_report *message);
+
+/* Makes the next message. Returns false if there is none yet, or no more. */
+bool ll_report_next(struct ll_connection *connection, union ll_message *ret_message);
+
+/* The connection ends. */
+void ll_report_disconnect(struct ll_connection *connection);
+
+#endif

@@ -1,0 +1,332 @@
+/* The accounts' file: what is written is read, once, whatever happens to the disk and the file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "accounts/database.h"
+#include "accounts/report.h"
+#include "test.h"
+
+#define HOUR_S INT64_C(1700000 * 3600)
+#define CARD "GPU-1"
+
+static char folder[64], path[128], moved[LL_USE_PATH_SIZE];
+static struct ll_use_database *database;
+static struct ll_err err;
+
+static int begin(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof folder, "/tmp/ll-accounts-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/accounts.db", folder);
+	database = NULL;
+	return 0;
+}
+
+static int end(void **state)
+{
+	char command[100];
+	(void)state;
+	ll_use_database_close(database);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command);
+}
+
+TEST_EACH(begin, end);
+
+static void open_it(void)
+{
+	ll_use_database_close(database);
+	database = NULL;
+	if (ll_use_database_open(path, &database, moved, &err))
+		fail_msg("%s", err.text);
+}
+
+static struct ll_use_key key_of(int64_t hour_s, const char *tenant, uint32_t uid, const char *job)
+{
+	struct ll_use_key key = {.hour_s = hour_s, .uid = uid, .card = CARD};
+	snprintf(key.tenant, sizeof key.tenant, "%s", tenant);
+	snprintf(key.job, sizeof key.job, "%s", job);
+	return key;
+}
+
+static void add(struct ll_use_batch *batch, int64_t hour_s, const char *tenant, uint32_t uid, const char *job,
+		uint64_t seconds)
+{
+	struct ll_use_key key = key_of(hour_s, tenant, uid, job);
+	struct ll_use use = {.granted_ns = 4 * seconds * 1000000000,
+			     .used_ns = 2 * seconds * 1000000000,
+			     .idle_held_ns = seconds * 1000000000,
+			     .memory_byte_s = 8e9 * (double)seconds};
+	assert_int_equal(ll_use_batch_add(batch, &key, &use, LL_USE_BATCH_ROWS), 0);
+}
+
+static int write_one(int64_t hour_s, const char *tenant, uint32_t uid, uint64_t seconds)
+{
+	struct ll_use_batch batch = {0};
+	add(&batch, hour_s, tenant, uid, "0123456789abcdef", seconds);
+	int rc = ll_use_database_write(database, &batch, &err);
+	ll_use_batch_fini(&batch);
+	return rc;
+}
+
+/* The sums of the whole file. */
+static struct ll_use_report read_all(enum ll_use_by by)
+{
+	const struct ll_use_query query = {.until_s = INT64_MAX, .by = by};
+	struct ll_use_report report = {0};
+	if (ll_use_report_read(&report, path, &query, &err))
+		fail_msg("%s", err.text);
+	ll_use_report_sort(&report, by);
+	return report;
+}
+
+static double used_by_all(void)
+{
+	double used_s = 0;
+	struct ll_use_report report = read_all(LL_USE_BY_CARD);
+	for (size_t i = 0; i < report.count; i++)
+		used_s += report.sums[i].used_s;
+	ll_use_report_fini(&report);
+	return used_s;
+}
+
+TEST(rows_of_one_key_are_added_up_and_what_nothing_measures_is_unknown)
+{
+	open_it();
+	assert_int_equal(write_one(HOUR_S, "a", 1, 10), 0);
+	assert_int_equal(write_one(HOUR_S, "a", 1, 5), 0);
+	assert_int_equal(write_one(HOUR_S + 3600, "b", 2, 100), 0);
+	struct ll_use_report report = read_all(LL_USE_BY_TENANT);
+	assert_int_equal(report.count, 2);
+	assert_string_equal(report.sums[0].key, "b");
+	assert_string_equal(report.sums[1].key, "a");
+	assert_true(report.sums[1].granted_s == 60 && report.sums[1].used_s == 30 && report.sums[1].idle_held_s == 15);
+	assert_true(report.sums[1].memory_byte_s == 120e9);
+	assert_true(isnan(report.sums[1].joules) && isnan(report.sums[1].lent_s) && isnan(report.sums[1].borrowed_s));
+	ll_use_report_fini(&report);
+}
+
+TEST(a_report_has_the_hours_of_its_period_and_the_user_asked_for)
+{
+	struct ll_use_query query = {.since_s = HOUR_S, .until_s = HOUR_S + 3600, .by = LL_USE_BY_USER};
+	struct ll_use_report report = {0};
+	open_it();
+	for (int64_t hour = -1; hour <= 1; hour++) {
+		write_one(HOUR_S + hour * 3600, "a", 1, 1);
+		write_one(HOUR_S + hour * 3600, "a", 2, 10);
+	}
+	assert_int_equal(ll_use_report_read(&report, path, &query, &err), 0);
+	assert_int_equal(report.count, 2);
+	ll_use_report_fini(&report);
+	query.is_of_one_user = true;
+	query.uid = 2;
+	assert_int_equal(ll_use_report_read(&report, path, &query, &err), 0);
+	assert_int_equal(report.count, 1);
+	assert_string_equal(report.sums[0].key, "2");
+	assert_true(report.sums[0].used_s == 20);
+	ll_use_report_fini(&report);
+}
+
+TEST(files_of_several_machines_are_added_up)
+{
+	char other[160];
+	struct ll_use_query query = {.until_s = INT64_MAX, .by = LL_USE_BY_TENANT};
+	struct ll_use_report report = {0};
+	open_it();
+	write_one(HOUR_S, "a", 1, 1);
+	ll_use_database_close(database);
+	database = NULL;
+	snprintf(other, sizeof other, "%s/other.db", folder);
+	assert_int_equal(rename(path, other), 0);
+	open_it();
+	write_one(HOUR_S, "a", 1, 2);
+	write_one(HOUR_S, "b", 1, 5);
+	assert_int_equal(ll_use_report_read(&report, path, &query, &err), 0);
+	assert_int_equal(ll_use_report_read(&report, other, &query, &err), 0);
+	ll_use_report_sort(&report, LL_USE_BY_TENANT);
+	assert_int_equal(report.count, 2);
+	assert_true(report.sums[0].used_s == 10 && report.sums[1].used_s == 6);
+	ll_use_report_fini(&report);
+}
+
+static struct ll_use_counter counter_of(const char *job, uint64_t used_ns, bool has_ended)
+{
+	struct ll_use_counter counter = {
+	    .card = CARD, .used_ns = used_ns, .memory_unit_ms = 7, .since_ns = 1, .at_ns = 2, .has_ended = has_ended};
+	snprintf(counter.job, sizeof counter.job, "%s", job);
+	return counter;
+}
+
+TEST(counters_of_jobs_are_kept_until_the_jobs_end)
+{
+	struct ll_use_batch batch = {0};
+	struct ll_use_counter one = counter_of("one", 10, false), two = counter_of("two", 20, false);
+	open_it();
+	ll_use_batch_count(&batch, &one);
+	ll_use_batch_count(&batch, &two);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	one = counter_of("one", 11, false);
+	two = counter_of("two", 21, true);
+	ll_use_batch_count(&batch, &one);
+	ll_use_batch_count(&batch, &two);
+	assert_int_equal(batch.counter_count, 2);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+	open_it();
+	assert_int_equal(ll_use_database_read_counters(database, &batch, &err), 0);
+	assert_int_equal(batch.counter_count, 1);
+	const struct ll_use_counter *found = ll_use_batch_find_counter(&batch, "one", CARD);
+	assert_non_null(found);
+	assert_true(found->used_ns == 11 && found->memory_unit_ms == 7 && found->since_ns == 1 && found->at_ns == 2);
+	ll_use_batch_fini(&batch);
+}
+
+/* Expected: nothing of the failed transaction is there; with room everything is written once. */
+TEST(a_batch_that_a_full_disk_refused_is_written_later_and_once)
+{
+	struct ll_use_batch batch = {0}, later = {0};
+	open_it();
+	assert_int_equal(write_one(HOUR_S, "a", 1, 1), 0);
+	ll_use_database_limit_pages(database, 4);
+	for (int i = 0; i < 300; i++) {
+		char job[LL_USE_JOB_SIZE];
+		snprintf(job, sizeof job, "%016d", i);
+		add(&batch, HOUR_S, "a", 1, job, 1);
+	}
+	assert_int_equal(ll_use_database_write(database, &batch, &err), -ENOSPC);
+	assert_true(used_by_all() == 2);
+	add(&later, HOUR_S, "a", 1, "0000000000000007", 1);
+	add(&later, HOUR_S, "z", 1, "0000000000000007", 1);
+	assert_int_equal(ll_use_batch_merge(&batch, &later), 0);
+	assert_int_equal(batch.row_count, 301);
+	assert_true(ll_use_batch_is_empty(&later));
+	ll_use_database_limit_pages(database, 0);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	assert_true(used_by_all() == 2 + 2 * 302);
+	ll_use_batch_fini(&batch);
+}
+
+TEST(a_batch_takes_no_more_rows_than_it_may)
+{
+	struct ll_use_batch batch = {0};
+	struct ll_use use = {.used_ns = 1};
+	struct ll_use_key one = key_of(HOUR_S, "a", 1, "one"), two = key_of(HOUR_S, "a", 1, "two");
+	assert_int_equal(ll_use_batch_add(&batch, &one, &use, 1), 0);
+	assert_int_equal(ll_use_batch_add(&batch, &two, &use, 1), -ENOSPC);
+	assert_int_equal(ll_use_batch_add(&batch, &one, &use, 1), 0);
+	assert_int_equal(batch.rows[0].use.used_ns, 2);
+	ll_use_batch_fini(&batch);
+}
+
+static void damage(off_t at, size_t size)
+{
+	static char bytes[65536];
+	memset(bytes, 0x5a, sizeof bytes);
+	int fd = open(path, O_WRONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, size, at), (ssize_t)size);
+	close(fd);
+}
+
+static void fill(unsigned rows)
+{
+	struct ll_use_batch batch = {0};
+	open_it();
+	for (unsigned i = 0; i < rows; i++) {
+		char job[LL_USE_JOB_SIZE];
+		snprintf(job, sizeof job, "%016u", i);
+		add(&batch, HOUR_S, "a", 1, job, 1);
+	}
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+	ll_use_database_close(database);
+	database = NULL;
+}
+
+/* Expected: the damaged file is still there, under the name that is told, and a new one takes what comes. */
+static void expect_moved(void)
+{
+	open_it();
+	assert_true(strncmp(moved, path, strlen(path)) == 0 && strstr(moved, ".damaged-"));
+	assert_int_equal(access(moved, F_OK), 0);
+	assert_int_equal(write_one(HOUR_S, "b", 1, 3), 0);
+	assert_true(used_by_all() == 6);
+}
+
+TEST(a_file_with_damaged_pages_is_moved_aside)
+{
+	fill(500);
+	damage(8192, 20000);
+	expect_moved();
+}
+
+TEST(a_file_that_is_no_database_is_moved_aside)
+{
+	fill(1);
+	damage(0, 4096);
+	expect_moved();
+}
+
+TEST(a_database_of_something_else_is_moved_aside)
+{
+	sqlite3 *sqlite;
+	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(sqlite, "CREATE TABLE songs (name TEXT)", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(sqlite);
+	expect_moved();
+}
+
+TEST(a_newer_schema_is_refused_and_left_as_it_is)
+{
+	sqlite3 *sqlite;
+	struct ll_use_report report = {0};
+	const struct ll_use_query query = {.until_s = INT64_MAX};
+	fill(10);
+	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(sqlite, "PRAGMA user_version = 2", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(sqlite);
+	assert_fails(ll_use_database_open(path, &database, moved, &err), -EPROTONOSUPPORT,
+		     "a newer loadline has written it");
+	assert_string_equal(moved, "");
+	assert_fails(ll_use_report_read(&report, path, &query, &err), -EPROTONOSUPPORT, "a newer loadline");
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+TEST(only_its_owner_can_read_the_file)
+{
+	struct stat st;
+	open_it();
+	assert_int_equal(write_one(HOUR_S, "a", 1, 1), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+TEST(old_rows_are_removed)
+{
+	open_it();
+	write_one(HOUR_S - 3600, "a", 1, 10);
+	write_one(HOUR_S, "a", 1, 1);
+	assert_int_equal(ll_use_database_forget(database, HOUR_S, &err), 0);
+	assert_true(used_by_all() == 2);
+}
+
+TEST(a_copy_of_the_file_alone_has_all_that_was_written)
+{
+	char command[4 * sizeof path + 40];
+	open_it();
+	write_one(HOUR_S, "a", 1, 10);
+	snprintf(command, sizeof command, "mv %s %s.1 && cp %s.1 %s", path, path, path, path);
+	ll_use_database_close(database);
+	database = NULL;
+	open_it();
+	write_one(HOUR_S, "a", 1, 1);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof command, "%s-wal", path);
+	assert_int_equal(unlink(command), 0);
+	assert_true(used_by_all() == 22);
+}
