@@ -93,7 +93,7 @@ static void describe_accepted(const struct ll_job *job, struct ll_message_accept
 
 /* The descriptors are for the monitor to keep, and to pass to the next daemon. A monitor of another user gets read-only
  * orders. The next daemon has the uid of this one, and reopens them. */
-void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_job *job)
+static void accept_monitor(struct ll_connection *connection, const struct ll_job *job)
 {
 	int fds[2] = {job->pages.page_fd, job->pages.orders_fd};
 	bool is_other = connection->uid != geteuid();
@@ -104,6 +104,11 @@ void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_jo
 	ll_connection_reply(connection, &message, fds, rc ? 0 : 2);
 	if (is_other && !rc)
 		ll_message_close_fds(fds, 2);
+}
+
+void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_job *job)
+{
+	accept_monitor(connection, job);
 }
 
 static const char *reason_of_job(int code)
@@ -154,7 +159,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 		ll_company_write_program(job->pages.orders, message->program, message->program_name);
 	/* The processes of a job that has its pages already are where they are. */
 	if (count == 4 || !ll_job_group_place(connection->server, job))
-		ll_job_group_on_placed(connection, job);
+		accept_monitor(connection, job);
 	return true;
 }
 

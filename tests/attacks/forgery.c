@@ -61,6 +61,18 @@ TEST(poses_as_a_process)
 	puppet_kill(&puppet);
 }
 
+/* The token may have been read over a shoulder, or in a log. */
+TEST(uses_a_stolen_token)
+{
+	struct puppet puppet;
+	become(ATTACKER);
+	puppet_make(&puppet, &scene.system.world, scene.victim.id, CARD);
+	become(0);
+	int rc = puppet_do(&puppet, PUPPET_CLAIM, 0);
+	puppet_kill(&puppet);
+	succeed_if(!rc, "a process of the attacker has a slot in the page of the victim's job");
+}
+
 /* ---- descriptors that are not what they should be ---- */
 
 /* Such a job has no end. */
