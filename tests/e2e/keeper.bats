@@ -1,0 +1,113 @@
+# loadline-keeper without rights: it serves its own user in a simulated world, and cannot move anything.
+# tools/check_service has it with rights.
+load helper
+load jobs_helper
+
+USER_ID=61234
+
+setup_file() {
+	export KEEPER=$LOADLINE_BUILD/src/keeper/loadline-keeper KEEPER_CALL=$LOADLINE_BUILD/tests/daemon/keeper_call
+}
+
+# plain COMMAND...: as a user without rights.
+plain() {
+	if [ "$(id -u)" -eq 0 ]; then
+		setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
+# start_plain NAME COMMAND...
+start_plain() {
+	local name=$1
+	shift
+	if [ "$(id -u)" -eq 0 ]; then
+		start_program "$name" setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups "$@"
+	else
+		start_program "$name" "$@"
+	fi
+}
+
+start_service() {
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	start_plain service "$LOADLINE_BUILD/src/daemon/loadlined" --system
+	wait_for 10 doctor_says "the system's: it governs the programs of all users"
+}
+
+start_keeper() {
+	mkdir -p "$T/world/system"
+	start_plain keeper "$KEEPER"
+	wait_for 10 [ -S "$T/world/system/keeper" ] || skip "no control groups here"
+}
+
+doctor_says() {
+	plain "$LOADLINE" --sim doctor --no-trial | grep -qF "$1"
+}
+
+proof_of() {
+	plain "$LOADLINE" --sim status --json | jq -r "select(.job.tenant == \"$1\").job.proof"
+}
+
+@test "the keeper tells its options, and refuses others" {
+	"$KEEPER" --help | grep -q '^usage: loadline-keeper'
+	"$KEEPER" --version | grep -q '^loadline-keeper [0-9]'
+	for words in --what '--groups other' '--user' '--groups'; do
+		# shellcheck disable=SC2086 # words
+		run "$KEEPER" $words
+		[ "$status" -eq 2 ]
+		[[ $output == 'usage: loadline-keeper'* ]]
+	done
+	run "$KEEPER" --user nobody-at-all
+	[ "$status" -eq 1 ]
+	[ "$output" = 'loadline-keeper: there is no user nobody-at-all' ]
+}
+
+@test "without a keeper a job is known by its token, and doctor says so" {
+	start_service
+	doctor_says 'no loadline-keeper serves it: the processes of a job are known by the job'"'"'s token only'
+	start_plain job "$LOADLINE" --sim run --tenant train -- sleep 100
+	wait_for 10 eval '[ "$(proof_of train)" = token ]'
+}
+
+@test "a keeper that cannot place a job refuses with a reason, and the job runs by its token" {
+	start_service
+	stop service
+	start_keeper
+	start_plain service "$LOADLINE_BUILD/src/daemon/loadlined" --system
+	wait_for 10 doctor_says 'loadline-keeper serves it: the processes of a job are known by its control group'
+	[ "$(stat -c %a "$T/world/system/keeper")" = 600 ]
+	start_plain job "$LOADLINE" --sim run --tenant train -- sleep 100
+	wait_for 10 eval '[ "$(proof_of train)" = token ]'
+	grep -E 'WARN refused: place process [0-9]+, job [0-9]+-[0-9a-f]+: ' "$T"/keeper*
+	stop keeper KILL
+	start_plain other "$LOADLINE" --sim run --tenant other -- sleep 100
+	wait_for 10 eval '[ "$(proof_of other)" = token ]'
+	wait_for 10 doctor_says 'no loadline-keeper serves it'
+}
+
+@test "the keeper refuses what is not in its list" {
+	start_service
+	start_keeper
+	local socket=$T/world/system/keeper
+	plain "$KEEPER_CALL" "$socket" 1 0 0 | grep -q '^ok '
+	while read -r reason words; do
+		# shellcheck disable=SC2086 # words
+		run plain "$KEEPER_CALL" "$socket" $words
+		echo "$words: $output"
+		[ "$status" -eq 1 ]
+		[[ $output == "refused ${reason//_/ }"* ]]
+	done <<-END
+		-95:_there_is_no_request_7 7 0 1
+		-95:_there_is_no_request_0 0 0 1
+		-22:_no_job_is_named 6 0 0
+		-71:_a_pidfd_is_missing 2 0 1
+		-71:_the_request_takes_no_descriptor 4 0 1 $$
+		-22:_signal_1_is_not_allowed 3 0 1 $$ 1
+		-22:_pid_1_cannot_belong_to_a_job 2 0 1 1
+		-1:_the_process_is_not_in_the_group_of_the_job 3 0 1 $$ 9
+		-1:_the_process_is_not_of_uid_4242 2 4242 1 $$
+		-2:_the_job_has_no_group 4 0 1
+	END
+}
