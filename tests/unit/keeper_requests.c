@@ -19,7 +19,7 @@
 
 enum { UID = 1000, OTHER_UID = 1001, JOB = 0x77 };
 
-static char folder[] = "/tmp/loadline-keeper.XXXXXX", proc[64], mount[64];
+static char folder[32], proc[64], mount[64];
 static struct ll_keeper keeper;
 static pid_t child;
 static int pidfd;
@@ -70,7 +70,7 @@ static void make_group(const char *group)
 static int begin(void **state)
 {
 	(void)state;
-	memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+	snprintf(folder, sizeof folder, "/tmp/loadline-keeper.XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(proc, sizeof proc, "%s/proc", folder);
 	snprintf(mount, sizeof mount, "%s/cgroup", folder);
