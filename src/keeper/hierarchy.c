@@ -13,13 +13,14 @@
 
 enum { FOLDER_MODE = 0755, MOUNTS_SIZE = 65536, TYPE_SIZE = 32, OPTIONS_SIZE = 512, EVENTS_SIZE = 256 };
 
-static const char folder_name[] = "/loadline-jobs", slice[] = "/loadline.slice";
+static const char folder_name[] = "/loadline-jobs", slice[] = "/loadline.slice",
+		  devices_group[] = "/loadline.slice/loadline-jobs";
 
 /* ---- which hierarchy ---- */
 
 struct mounts {
-	char unified[LL_GROUP_SIZE], freezer[LL_GROUP_SIZE]; /* empty: not mounted */
-	bool has_controllers;                                /* memory or cpu of version 1 */
+	char unified[LL_GROUP_SIZE], freezer[LL_GROUP_SIZE], devices[LL_GROUP_SIZE]; /* empty: not mounted */
+	bool has_controllers;                                                        /* memory or cpu of version 1 */
 };
 
 static bool has_option(const char *options, const char *wanted)
@@ -45,6 +46,8 @@ static void read_mount(const char *line, struct mounts *mounts)
 		return;
 	if (has_option(options, "freezer") && !*mounts->freezer)
 		memcpy(mounts->freezer, at, sizeof at);
+	if (has_option(options, "devices") && !*mounts->devices)
+		memcpy(mounts->devices, at, sizeof at);
 	mounts->has_controllers |= has_option(options, "memory") || has_option(options, "cpu");
 }
 
@@ -73,6 +76,8 @@ int ll_hierarchy_choose(enum ll_group_kind wanted, const char *mounts_text, cons
 		return -ENAMETOOLONG;
 	*ret_hierarchy = (struct ll_hierarchy){.groups.kind = kind};
 	snprintf(ret_hierarchy->mount, sizeof ret_hierarchy->mount, "%s", mount);
+	if (kind == LL_GROUPS_FOLDER_V1)
+		memcpy(ret_hierarchy->devices, mounts.devices, sizeof ret_hierarchy->devices);
 	/* Within the folder of a former keeper of the same service. */
 	snprintf(ret_hierarchy->groups.base, sizeof ret_hierarchy->groups.base, "%.200s%s",
 		 strcmp(group, "/") == 0 ? "" : group, folder_name);
@@ -145,14 +150,17 @@ int ll_hierarchy_make(const struct ll_hierarchy *hierarchy, const char *group)
 	return rc ? rc : make_folder(hierarchy, group);
 }
 
+static int write_text(const char *path, const char *text)
+{
+	LL_SCOPE_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
 static int write_file(const struct ll_hierarchy *hierarchy, const char *group, const char *file, const char *text)
 {
 	char path[PATH_MAX];
 	int rc = path_of(hierarchy, group, file, path);
-	if (rc)
-		return rc;
-	LL_SCOPE_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	return rc ? rc : write_text(path, text);
 }
 
 int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid)
@@ -160,6 +168,15 @@ int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group,
 	char text[24];
 	snprintf(text, sizeof text, "%d", (int)pid);
 	return write_file(hierarchy, group, "cgroup.procs", text);
+}
+
+int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid)
+{
+	char path[PATH_MAX], text[24];
+	snprintf(text, sizeof text, "%d", (int)pid);
+	snprintf(path, sizeof path, "%s%s/cgroup.procs", hierarchy->devices, devices_group);
+	int rc = *hierarchy->devices ? write_text(path, text) : 0;
+	return rc == -ENOENT ? 0 : rc;
 }
 
 int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen)

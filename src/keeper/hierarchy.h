@@ -17,6 +17,9 @@ struct ll_err;
 struct ll_hierarchy {
 	struct ll_groups groups;
 	char mount[LL_GROUP_SIZE]; /* the folder in which the hierarchy is mounted */
+	/* With the freezer of version 1, where devices of version 1 are mounted; empty: they are not. Processes of jobs
+	 * are in one group there, in which the fence lets the cards open. */
+	char devices[LL_GROUP_SIZE];
 };
 
 /*
@@ -40,6 +43,9 @@ int ll_hierarchy_make(const struct ll_hierarchy *hierarchy, const char *group);
 
 /* Moves the process. -errno. */
 int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid);
+
+/* Moves the process to the group of jobs in the hierarchy of devices. If there is none, nothing is done. -errno. */
+int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid);
 
 /* Stops or continues the processes of the group. They stop some time after the call. -errno. */
 int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen);

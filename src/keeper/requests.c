@@ -77,7 +77,10 @@ static int start_scope(struct ll_keeper *keeper, const char *group, struct ll_su
 
 static int attach_process(const struct ll_keeper *keeper, const char *group, pid_t pid, struct ll_err *err)
 {
-	int rc = ll_hierarchy_attach(&keeper->hierarchy, group, pid);
+	int rc = ll_hierarchy_attach_devices(&keeper->hierarchy, pid);
+	if (rc)
+		return ll_err_set(err, rc, "move the process to the devices of jobs: %s", strerror(-rc));
+	rc = ll_hierarchy_attach(&keeper->hierarchy, group, pid);
 	return rc ? ll_err_set(err, rc, "move the process to %.200s: %s", group, strerror(-rc)) : 0;
 }
 
@@ -95,6 +98,9 @@ static int place_process(struct ll_keeper *keeper, const struct ll_keeper_reques
 	const char *reason = ll_source_refuses(&keeper->hierarchy, subject.group, request->uid);
 	if (reason)
 		return ll_err_set(err, -EXDEV, "%s: %.200s", reason, subject.group);
+	reason = *keeper->hierarchy.devices ? ll_source_refuses_devices(subject.devices, request->uid) : NULL;
+	if (reason)
+		return ll_err_set(err, -EXDEV, "%s: %.200s", reason, subject.devices);
 	if (keeper->hierarchy.groups.kind == LL_GROUPS_SCOPE && !ll_hierarchy_has(&keeper->hierarchy, group))
 		return start_scope(keeper, group, &subject, request->uid, err);
 	if (keeper->hierarchy.groups.kind != LL_GROUPS_SCOPE)

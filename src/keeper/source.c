@@ -70,6 +70,17 @@ static bool is_limited(const struct ll_hierarchy *hierarchy, const char *group)
 	return false;
 }
 
+/* systemd has a group of devices for slices, and for units that ask for one. */
+const char *ll_source_refuses_devices(const char *group, uint32_t uid)
+{
+	char unit[LL_GROUP_SIZE], slice[64];
+	snprintf(slice, sizeof slice, "/user.slice/user-%" PRIu32 ".slice", uid);
+	bool is_open = !*group || strcmp(group, "/") == 0 || strcmp(group, "/user.slice") == 0 ||
+		       strcmp(group, slice) == 0 || ll_group_contains("/loadline.slice", group) ||
+		       (ll_source_unit(group, uid, unit) && ends_with(group, ".scope"));
+	return is_open ? NULL : "the process belongs to a service or a container, which has devices of its own";
+}
+
 const char *ll_source_refuses(const struct ll_hierarchy *hierarchy, const char *group, uint32_t uid)
 {
 	if (!is_place_to_leave(&hierarchy->groups, group, uid))

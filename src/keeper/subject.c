@@ -45,6 +45,8 @@ int ll_subject_read_group(const char *proc, enum ll_group_kind kind, struct ll_s
 	int rc = read_file(proc, subject->pid, "cgroup", text);
 	if (!rc)
 		rc = ll_group_in_text(kind, text, subject->group);
+	if (!rc && ll_group_of_controller("devices", text, subject->devices))
+		subject->devices[0] = '\0';
 	if (!rc && ll_process_has_ended(subject->pidfd))
 		rc = -ESRCH;
 	return rc;

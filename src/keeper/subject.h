@@ -15,6 +15,7 @@ struct ll_subject {
 	pid_t pid;
 	uint32_t uids[4]; /* real, effective, saved, of the file system */
 	char group[LL_GROUP_SIZE];
+	char devices[LL_GROUP_SIZE]; /* its group of devices of version 1; empty: there are none */
 };
 
 /*

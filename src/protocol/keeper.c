@@ -66,29 +66,33 @@ bool ll_group_find_job(const struct ll_groups *groups, const char *path, uint32_
 
 /* ---- /proc/PID/cgroup ---- */
 
+/* Whether the names, which commas separate and a colon ends, have this one. */
+static bool has_name(const char *names, const char *wanted)
+{
+	size_t length = strlen(wanted);
+	for (;;) {
+		size_t name_length = strcspn(names, ",:");
+		if (name_length == length && strncmp(names, wanted, length) == 0)
+			return true;
+		if (names[name_length] != ',')
+			return false;
+		names += name_length + 1;
+	}
+}
+
 /* A line is "0::/path" for version 2, "6:freezer:/path" for version 1, which may have several names with commas. */
-static const char *path_in_line(enum ll_group_kind kind, const char *line, size_t length)
+static const char *path_in_line(const char *controller, const char *line, size_t length)
 {
 	const char *names = memchr(line, ':', length);
 	const char *path = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
-	if (!path)
-		return NULL;
-	names++;
-	path++;
-	if (kind != LL_GROUPS_FOLDER_V1)
-		return names + 1 == path ? path : NULL;
-	const char freezer[] = "freezer";
-	const char *found = strstr(names, freezer);
-	bool is_found = found && found < path && (found == names || found[-1] == ',') &&
-			(found[sizeof freezer - 1] == ',' || found[sizeof freezer - 1] == ':');
-	return is_found ? path : NULL;
+	return path && has_name(names + 1, controller) ? path + 1 : NULL;
 }
 
-int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE])
+int ll_group_of_controller(const char *controller, const char *text, char ret_path[LL_GROUP_SIZE])
 {
 	while (*text) {
 		size_t length = strcspn(text, "\n");
-		const char *path = path_in_line(kind, text, length);
+		const char *path = path_in_line(controller, text, length);
 		size_t path_length = path ? length - (size_t)(path - text) : 0;
 		if (path && path_length >= LL_GROUP_SIZE)
 			return -ENAMETOOLONG;
@@ -100,6 +104,12 @@ int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL
 		text += length + (text[length] == '\n');
 	}
 	return -ENOENT;
+}
+
+/* Version 2 has no name in its line. */
+int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE])
+{
+	return ll_group_of_controller(kind == LL_GROUPS_FOLDER_V1 ? "freezer" : "", text, ret_path);
 }
 
 int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE])

@@ -90,6 +90,9 @@ bool ll_group_contains(const char *group, const char *path);
  * -ENAMETOOLONG: it does not fit. */
 int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE]);
 
+/* The same for a controller of version 1, such as "devices". */
+int ll_group_of_controller(const char *controller, const char *text, char ret_path[LL_GROUP_SIZE]);
+
 /* The same for a process. -errno: its file in /proc cannot be read. */
 int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE]);
 

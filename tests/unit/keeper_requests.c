@@ -23,6 +23,7 @@ static char folder[32], proc[64], mount[64];
 static struct ll_keeper keeper;
 static pid_t child;
 static int pidfd;
+static const char *devices; /* the child's group of devices */
 
 static void write_file(const char *path, const char *text)
 {
@@ -52,7 +53,7 @@ static void describe_child(const char *uids, const char *group)
 	snprintf(text, sizeof text, "Name:\tx\\nUid:\t9\t9\t9\t9\nUmask:\t0022\nUid:\t%s\nGid:\t5\t5\t5\t5\n", uids);
 	write_file(path, text);
 	snprintf(path, sizeof path, "%s/%d/cgroup", proc, (int)child);
-	snprintf(text, sizeof text, "6:freezer:%s\n0::%s\n", group, group);
+	snprintf(text, sizeof text, "6:freezer:%s\n5:devices:%s\n0::%s\n", group, devices, group);
 	write_file(path, text);
 }
 
@@ -76,6 +77,7 @@ static int begin(void **state)
 	snprintf(mount, sizeof mount, "%s/cgroup", folder);
 	assert_int_equal(mkdir(proc, 0700), 0);
 	assert_int_equal(mkdir(mount, 0700), 0);
+	devices = "/";
 	keeper = (struct ll_keeper){.proc = proc, .hierarchy.groups = {LL_GROUPS_FOLDER, "/jobs"}};
 	snprintf(keeper.hierarchy.mount, sizeof keeper.hierarchy.mount, "%s", mount);
 	child = fork();
@@ -280,6 +282,39 @@ TEST(a_process_does_not_move_out_of_limits)
 		write_file(path, limits[i].none);
 		assert_null(ll_source_refuses(&keeper.hierarchy, "/user.slice/user-1000.slice/session-5.scope", UID));
 	}
+}
+
+TEST(with_devices_of_version_1_a_process_goes_to_those_of_jobs)
+{
+	char path[PATH_MAX], text[32], expected[32];
+	static const char *const open[] = {"",
+					   "/",
+					   "/user.slice",
+					   "/user.slice/user-1000.slice",
+					   "/user.slice/user-1000.slice/session-5.scope",
+					   "/loadline.slice/loadline-jobs"};
+	static const char *const shut[] = {"/docker/4711", "/slurm/uid_1000/job_5/step_0",
+					   "/user.slice/user-1001.slice", "/system.slice/cron.service",
+					   "/loadline.slices"};
+	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+		assert_null(ll_source_refuses_devices(open[i], UID));
+	for (size_t i = 0; i < sizeof shut / sizeof *shut; i++)
+		assert_non_null(ll_source_refuses_devices(shut[i], UID));
+	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
+	snprintf(keeper.hierarchy.devices, sizeof keeper.hierarchy.devices, "%s", mount);
+	make_group("/jobs/loadline-job-1000-77");
+	make_group("/loadline.slice/loadline-jobs");
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
+	write_file(path, "");
+	snprintf(path, sizeof path, "%s/loadline.slice/loadline-jobs/cgroup.procs", mount);
+	write_file(path, "");
+	assert_int_equal(ask(LL_KEEPER_PLACE), 0);
+	read_file(path, text, sizeof text);
+	snprintf(expected, sizeof expected, "%d", (int)child);
+	assert_string_equal(text, expected);
+	devices = "/docker/4711";
+	describe_child("1000\t1000\t1000\t1000", "/");
+	assert_int_equal(ask(LL_KEEPER_PLACE), -EXDEV);
 }
 
 TEST(the_unit_of_a_session_is_that_of_the_systems_manager)
