@@ -10,6 +10,7 @@
 #include "cli/common/policy.h"
 #include "cli/common/user.h"
 #include "cli/status/table.h"
+#include "protocol/keeper.h"
 
 enum { CELL_SIZE = 128, ID_SIZE = 24, LEAST_USER = 4, LEAST_TENANT = 9, LEAST_COMMAND = 10 };
 
@@ -77,6 +78,8 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 			       user, ll_place_mark(&view->place), view->place.name);
 	} else if (view->answer == LL_DAEMON_SERVES && ll_place_is_system(&view->place)) {
 		ll_strbuf_addf(text, _("loadlined: the system's, for all users (%s)\n"), view->place.name);
+		if (view->welcome.keeper != LL_KEEPER_PRESENT)
+			ll_strbuf_adds(text, _("no loadline-keeper serves: jobs are known by their tokens only\n"));
 		ll_policy_add_state(text, &view->welcome);
 		ll_policy_add_tenants(text, &view->policy);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
