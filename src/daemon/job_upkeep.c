@@ -109,7 +109,8 @@ static bool has_hung_up(int fd)
 
 bool ll_job_has_tree_ended(const struct ll_job *job)
 {
-	if (upkeep_of(job)->has_remaining)
+	const struct upkeep *upkeep = upkeep_of(job);
+	if (upkeep && upkeep->has_remaining)
 		return false;
 	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
 		if (!ll_process_has_ended(process->fd))

@@ -34,7 +34,7 @@ write_config() {
 		  - name: research
 		    members: {users: ["$FIRST"]}
 		    guarantee: [{of: parts, memory: 40G, compute: 60%}]
-		    weight: 2
+		    weight: ${weight-2}
 		    classes: [normal, low]
 		    each-user: {memory: ${memory-20G}, running: 2}
 		  - name: course
@@ -225,4 +225,41 @@ reload() {
 	as "$FIRST" "$LOADLINE" --sim run -i 4 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
 	has limits 'select(.job) | .limits.class == "low" and .limits.memory_bytes == 16 * 1073741824'
 	refuses "$FIRST" 125 "class: high asked for, tenant guest may use low" run --class high -- true
+}
+
+# rates NAME...: of the card's time that each used in the next 4 s, in thousandths of theirs together.
+rates() {
+	local name sum=0
+	local -A before used
+	for name in "$@"; do before[$name]=$(gpu_ms "$name"); done
+	read -rt 4 <>"$T/silence" || true
+	for name in "$@"; do
+		used[$name]=$(($(gpu_ms "$name") - before[$name]))
+		sum=$((sum + used[$name]))
+	done
+	for name in "$@"; do echo $((1000 * used[$name] / sum)); done
+}
+
+gpu_ms() {
+	loadline --sim status --json | jq "select(has(\"claim\") and .pid == $(pid_of "$1")) | .gpu_seconds * 1000 | floor"
+}
+
+@test "two jobs of a tenant have the tenant's weight together" {
+	weight=1 memory=40G write_config
+	start_service
+	work_as "$FIRST" one --mem 4G
+	work_as "$FIRST" two --mem 4G
+	work_as "$SECOND" pupil --class low --mem 4G
+	loadline --sim set "$(claim_of one)" --class low --sharing visits
+	loadline --sim set "$(claim_of two)" --class low --sharing visits
+	loadline --sim set "$(claim_of pupil)" --compute 100%
+	mapfile -t parts < <(rates one two pupil)
+	echo "parts: ${parts[*]}"
+	[ "${parts[2]}" -ge 420 ] && [ "${parts[2]}" -le 580 ]
+	[ "${parts[0]}" -ge 180 ] && [ "${parts[1]}" -ge 180 ]
+	# One that ends leaves its part to the other of the tenant.
+	stop two KILL
+	mapfile -t parts < <(rates one pupil)
+	echo "parts: ${parts[*]}"
+	[ "${parts[0]}" -ge 420 ] && [ "${parts[0]}" -le 580 ]
 }
