@@ -46,7 +46,7 @@ int scene_begin(void **state);
 int scene_end(void **state);
 enum { SMALL_FILES = 200 };
 
-/* With a configuration: the file's path, which must stay valid. */
+/* With a configuration: the file's path, which must stay valid. scene_end removes the file. */
 int scene_begin_with(const char *config);
 
 /* If it is so, prints "ATTACK SUCCEEDED: what" and ends the program with ATTACK_SUCCEEDED. */

@@ -40,15 +40,9 @@ static int begin_closed(void **state)
 	return begin_department("nothing");
 }
 
-static int end_department(void **state)
-{
-	unlink(config);
-	return scene_end(state);
-}
-
 /* ---- what is hidden ---- */
 
-TEST_WITH(begin_open, end_department, reads_a_hidden_command)
+TEST_WITH(begin_open, scene_end, reads_a_hidden_command)
 {
 	struct ll_list list;
 	list_as(&list, &scene.system, ATTACKER);
@@ -58,7 +52,7 @@ TEST_WITH(begin_open, end_department, reads_a_hidden_command)
 	ll_list_fini(&list);
 }
 
-TEST_WITH(begin_closed, end_department, sees_hidden_jobs)
+TEST_WITH(begin_closed, scene_end, sees_hidden_jobs)
 {
 	struct ll_list list;
 	list_as(&list, &scene.system, ATTACKER);
@@ -66,7 +60,7 @@ TEST_WITH(begin_closed, end_department, sees_hidden_jobs)
 	ll_list_fini(&list);
 }
 
-TEST_WITH(begin_closed, end_department, reads_hidden_decisions)
+TEST_WITH(begin_closed, scene_end, reads_hidden_decisions)
 {
 	union ll_message message;
 	struct puppet puppet;
@@ -96,7 +90,7 @@ static uint64_t attacker_limit(uint64_t token)
 	return bytes;
 }
 
-TEST_WITH(begin_open, end_department, takes_a_tenant_of_others)
+TEST_WITH(begin_open, scene_end, takes_a_tenant_of_others)
 {
 	struct registration registration;
 	registration_init(&registration);
@@ -108,7 +102,7 @@ TEST_WITH(begin_open, end_department, takes_a_tenant_of_others)
 	registration_end(&registration);
 }
 
-TEST_WITH(begin_open, end_department, starts_more_than_each_user_may)
+TEST_WITH(begin_open, scene_end, starts_more_than_each_user_may)
 {
 	struct registration registration;
 	registration_init(&registration);
@@ -118,7 +112,7 @@ TEST_WITH(begin_open, end_department, starts_more_than_each_user_may)
 	registration_end(&registration);
 }
 
-TEST_WITH(begin_open, end_department, sets_more_than_each_user_may)
+TEST_WITH(begin_open, scene_end, sets_more_than_each_user_may)
 {
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_SET);
@@ -138,7 +132,7 @@ static void spoil_memory(struct ll_page *page, struct ll_orders *orders)
 }
 
 /* The limits of the message are less. */
-TEST_WITH(begin_open, end_department, brings_more_than_each_user_may)
+TEST_WITH(begin_open, scene_end, brings_more_than_each_user_may)
 {
 	struct registration registration;
 	attacker_register_spoilt(&registration, spoil_memory);

@@ -63,6 +63,8 @@ static void remove_world(void)
 {
 	kill(scene.system.daemon, SIGKILL);
 	waitpid(scene.system.daemon, NULL, 0);
+	if (scene.system.config)
+		unlink(scene.system.config);
 	nftw(scene.system.folder, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS);
 }
 
