@@ -144,11 +144,17 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 				   .process_fd = fds[0],
 				   .lifeline_fd = fds[1],
 				   .page_fds = count == 4 ? &fds[2] : NULL};
+	bool is_brought = call.page_fds && !ll_books_find_id(&connection->server->books, facts->token[0]);
+	int rc = is_brought ? ll_pages_read_limits(call.page_fds, facts->uid, &facts->limits) : 0;
+	if (rc) {
+		ll_connection_refuse(connection, rc, reason_of_job(rc));
+		return true;
+	}
 	if (ll_department_admit(connection->server, message, call.page_fds, tenant, &why)) {
 		ll_connection_refuse(connection, -EACCES, why.text);
 		return true;
 	}
-	int rc = ll_job_register(connection->server, &call, &job);
+	rc = ll_job_register(connection->server, &call, &job);
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;

@@ -215,9 +215,14 @@ static int open_pages(struct ll_server *server, const struct ll_job_call *call, 
 {
 	int rc = call->page_fds ? ll_pages_adopt(&job->pages, call->page_fds, &job->facts)
 				: ll_pages_make(&job->pages, &job->facts);
+	bool is_brought = !rc && call->page_fds && call->connection;
+	if (is_brought) { /* with the limits that were admitted: the user may have written others since */
+		job->facts.limits = call->facts->limits;
+		ll_pages_write_limits(&job->pages, &job->facts.limits);
+	}
 	if (!rc)
 		rc = ll_claims_adopt(server, job);
-	if (!rc && call->page_fds && call->connection)
+	if (!rc && is_brought)
 		ll_promises_check_brought(server, job);
 	if (!rc)
 		ll_pages_announce(&job->pages, server->instance);

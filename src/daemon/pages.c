@@ -60,6 +60,23 @@ static int open_orders(int fd)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
+int ll_pages_read_limits(const int fds[2], uint32_t uid, struct ll_limits *ret_limits)
+{
+	struct ll_orders *orders;
+	struct ll_limits limits;
+	if (!is_believed(fds[1], uid))
+		return -EBADMSG;
+	int rc = ll_orders_map(fds[1], false, &orders);
+	if (rc)
+		return rc;
+	ll_orders_read_limits(orders, &limits);
+	ll_orders_unmap(orders);
+	if (!ll_limits_are_valid(&limits))
+		return -EBADMSG;
+	*ret_limits = limits;
+	return 0;
+}
+
 int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_facts *facts)
 {
 	if (!is_believed(fds[0], facts->uid) || !is_believed(fds[1], facts->uid))

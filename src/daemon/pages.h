@@ -29,6 +29,9 @@ int ll_pages_make(struct ll_job_pages *pages, const struct ll_job_facts *facts);
  */
 int ll_pages_adopt(struct ll_job_pages *pages, const int fds[2], struct ll_job_facts *facts);
 
+/* Reads the limits of such files, before they are adopted. Errors as above. The user may be able to write them. */
+int ll_pages_read_limits(const int fds[2], uint32_t uid, struct ll_limits *ret_limits);
+
 /* Writes which daemon serves now, and wakes the threads that sleep on that. */
 void ll_pages_announce(const struct ll_job_pages *pages, uint64_t instance);
 

@@ -46,6 +46,9 @@ int scene_begin(void **state);
 int scene_end(void **state);
 enum { SMALL_FILES = 200 };
 
+/* With a configuration: the file's path, which must stay valid. scene_end removes the file. */
+int scene_begin_with(const char *config);
+
 /* If it is so, prints "ATTACK SUCCEEDED: what" and ends the program with ATTACK_SUCCEEDED. */
 void succeed_if(bool is_so, const char *what);
 
@@ -109,5 +112,8 @@ void registration_end(struct registration *registration);
 /* Makes pages as the attacker's own loadlined would. The attacker may write both. */
 void attacker_make_pages(const struct registration *registration, int ret_fds[2], struct ll_page **ret_page,
 			 struct ll_orders **ret_orders);
+
+/* Registers a job with pages that `spoil` has written. Returns as attacker_register. */
+int attacker_register_spoilt(struct registration *registration, void (*spoil)(struct ll_page *, struct ll_orders *));
 
 #endif

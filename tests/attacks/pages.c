@@ -61,23 +61,6 @@ TEST(shortens_its_pages)
 	ll_message_close_fds(open_fds, 2);
 }
 
-/* Registers with pages that `spoil` has written. */
-static int register_spoilt(struct registration *registration, void (*spoil)(struct ll_page *, struct ll_orders *))
-{
-	int pages[2];
-	struct ll_page *page;
-	struct ll_orders *orders;
-	registration_init(registration);
-	attacker_make_pages(registration, pages, &page, &orders);
-	spoil(page, orders);
-	registration->page_fds = pages;
-	int rc = attacker_register(registration);
-	ll_page_unmap(page);
-	ll_orders_unmap(orders);
-	ll_message_close_fds(pages, 2);
-	return rc;
-}
-
 static void spoil_weight(struct ll_page *page, struct ll_orders *orders)
 {
 	const struct ll_limits limits = {.weight_permille = UINT32_MAX};
@@ -88,7 +71,7 @@ static void spoil_weight(struct ll_page *page, struct ll_orders *orders)
 TEST(brings_a_weight_beyond_all)
 {
 	struct registration registration;
-	int rc = register_spoilt(&registration, spoil_weight);
+	int rc = attacker_register_spoilt(&registration, spoil_weight);
 	succeed_if(!rc, "a job has a weight with which no other gets the card");
 	registration_end(&registration);
 }
@@ -103,7 +86,7 @@ static void spoil_card(struct ll_page *page, struct ll_orders *orders)
 TEST(brings_a_slot_on_a_card_beyond_all)
 {
 	struct registration registration;
-	register_spoilt(&registration, spoil_card);
+	attacker_register_spoilt(&registration, spoil_card);
 	succeed_if(!victim_is_served(), "loadlined has ended");
 	registration_end(&registration);
 }
@@ -117,7 +100,7 @@ static void spoil_end(struct ll_page *page, struct ll_orders *orders)
 TEST(brings_more_slots_than_a_page_has)
 {
 	struct registration registration;
-	register_spoilt(&registration, spoil_end);
+	attacker_register_spoilt(&registration, spoil_end);
 	succeed_if(!victim_is_served(), "loadlined has ended");
 	registration_end(&registration);
 }
@@ -131,7 +114,7 @@ static void spoil_uuid(struct ll_page *page, struct ll_orders *orders)
 TEST(brings_a_card_with_escapes)
 {
 	struct registration registration;
-	register_spoilt(&registration, spoil_uuid);
+	attacker_register_spoilt(&registration, spoil_uuid);
 	succeed_if(!victim_is_served(), "the victim cannot read the list, because a card's name has escape characters");
 	registration_end(&registration);
 }
@@ -159,7 +142,7 @@ TEST(brings_a_promise)
 	message.bind.promisable_bytes = VICTIM_MIB * MIB;
 	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, CARD);
 	assert_int_equal(victim_request(&message, NULL, 0), 0);
-	assert_int_equal(register_spoilt(&registration, spoil_request), 0);
+	assert_int_equal(attacker_register_spoilt(&registration, spoil_request), 0);
 	victim_list(&list);
 	for (size_t i = 0; i < list.job_count; i++)
 		is_promised |=
@@ -193,7 +176,7 @@ TEST(brings_a_slot_of_anothers_process)
 	victim_puppet(&puppet);
 	snprintf(name, sizeof name, "%d", (int)puppet.pid);
 	assert_int_equal(ll_process_read_stat(name, &posed), 0);
-	assert_int_equal(register_spoilt(&registration, spoil_identity), 0);
+	assert_int_equal(attacker_register_spoilt(&registration, spoil_identity), 0);
 	int fd = ll_process_open(puppet.pid);
 	ll_message_init(&message, LL_MESSAGE_CHECKPOINT);
 	message.checkpoint.state = LL_CHECKPOINT_EVICTED;

@@ -6,11 +6,10 @@ enum { REPLY_S = 3, REMOVE_FDS = 8, MOST_FDS = 1024 };
 
 struct scene scene;
 
-static int begin_with(unsigned files)
+/* loadlined is started. */
+static int begin_jobs(void)
 {
 	struct ll_list list;
-	memset(&scene, 0, sizeof scene);
-	system_world_init(&scene.system, files);
 	scene.system.world.limits = (struct ll_limits){
 	    .memory_bytes = VICTIM_MIB * MIB, .request_bytes = VICTIM_MIB * MIB, .flags = LL_LIMIT_EVICTABLE};
 	job_start_as(&scene.victim, &scene.system, VICTIM, "team");
@@ -32,13 +31,24 @@ static int begin_with(unsigned files)
 int scene_begin(void **state)
 {
 	(void)state;
-	return begin_with(0);
+	memset(&scene, 0, sizeof scene);
+	system_world_init(&scene.system, 0);
+	return begin_jobs();
 }
 
 int scene_begin_small(void **state)
 {
 	(void)state;
-	return begin_with(SMALL_FILES);
+	memset(&scene, 0, sizeof scene);
+	system_world_init(&scene.system, SMALL_FILES);
+	return begin_jobs();
+}
+
+int scene_begin_with(const char *config)
+{
+	memset(&scene, 0, sizeof scene);
+	system_world_init_with(&scene.system, config);
+	return begin_jobs();
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -53,6 +63,8 @@ static void remove_world(void)
 {
 	kill(scene.system.daemon, SIGKILL);
 	waitpid(scene.system.daemon, NULL, 0);
+	if (scene.system.config)
+		unlink(scene.system.config);
 	nftw(scene.system.folder, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -295,4 +307,20 @@ void attacker_make_pages(const struct registration *registration, int ret_fds[2]
 	become(0);
 	assert_int_equal(ll_page_map(ret_fds[0], true, ret_page), 0);
 	assert_int_equal(ll_orders_map(ret_fds[1], true, ret_orders), 0);
+}
+
+int attacker_register_spoilt(struct registration *registration, void (*spoil)(struct ll_page *, struct ll_orders *))
+{
+	int pages[2];
+	struct ll_page *page;
+	struct ll_orders *orders;
+	registration_init(registration);
+	attacker_make_pages(registration, pages, &page, &orders);
+	spoil(page, orders);
+	registration->page_fds = pages;
+	int rc = attacker_register(registration);
+	ll_page_unmap(page);
+	ll_orders_unmap(orders);
+	ll_message_close_fds(pages, 2);
+	return rc;
 }

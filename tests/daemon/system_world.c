@@ -128,7 +128,8 @@ static void start_daemon(struct system_world *system, unsigned files)
 			_exit(1);
 		if (system->is_kept)
 			be_kept(system);
-		execl(system->world.programs.daemon, "loadlined", "--system", "--user", "nobody", (char *)NULL);
+		execl(system->world.programs.daemon, "loadlined", "--system", "--user", "nobody",
+		      system->config ? "--config" : (char *)NULL, system->config, (char *)NULL);
 		_exit(1);
 	}
 	assert_true(system->daemon > 1);
@@ -156,6 +157,13 @@ void system_world_init(struct system_world *system, unsigned files)
 {
 	make_world(system);
 	start_daemon(system, files);
+}
+
+void system_world_init_with(struct system_world *system, const char *config)
+{
+	make_world(system);
+	system->config = config;
+	start_daemon(system, 0);
 }
 
 void system_world_init_kept(struct system_world *system)

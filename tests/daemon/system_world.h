@@ -18,7 +18,8 @@ struct system_world {
 	char folder[40];    /* as of a simulated world */
 	pid_t daemon;       /* a child of the test */
 	/* if the test is the daemon's systemd: the sockets, and what the daemon left with it */
-	bool is_blind; /* /proc hides the processes of others from the daemon */
+	const char *config; /* path; NULL: none */
+	bool is_blind;      /* /proc hides the processes of others from the daemon */
 	bool is_kept, is_ready;
 	int listen_fd, notify_fd;
 	size_t kept;
@@ -28,6 +29,9 @@ struct system_world {
 
 /* Makes the folder, and starts the daemon. files: how many descriptors it may have; 0: as many as the test. */
 void system_world_init(struct system_world *system, unsigned files);
+
+/* The same with a configuration: the file's path, which must stay valid. */
+void system_world_init_with(struct system_world *system, const char *config);
 
 /* The same, and the test does what systemd does: it makes the socket, and keeps what the daemon leaves. */
 void system_world_init_kept(struct system_world *system);
