@@ -212,7 +212,7 @@ static bool collect_account(struct ll_accounting *accounting, struct ll_account 
 	return !account->card;
 }
 
-static void collect(struct ll_accounting *accounting)
+static void collect_all(struct ll_accounting *accounting)
 {
 	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	struct ll_account **at = &accounting->accounts;
@@ -253,7 +253,7 @@ static void do_round(struct ll_accounting *accounting)
 	if (accounting->is_working)
 		return;
 	if (accounting->is_open) {
-		collect(accounting);
+		collect_all(accounting);
 		look_at_clocks(accounting);
 	}
 	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s)
@@ -340,7 +340,7 @@ static void write_last(struct ll_accounting *accounting)
 	read_all(accounting);
 	accounting->rc = accounting->database ? 0 : open_database(accounting);
 	if (!accounting->rc) {
-		collect(accounting);
+		collect_all(accounting);
 		accounting->flight = accounting->pending;
 		accounting->pending = (struct ll_use_batch){0};
 		accounting->rc = write_batch(accounting);
