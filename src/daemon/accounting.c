@@ -34,6 +34,7 @@ struct ll_accounting {
 	bool is_open;                /* the database has been opened once */
 	bool is_off;                 /* a newer loadline's database: nothing is counted */
 	bool is_failing;             /* that was logged */
+	bool has_new_card;
 	unsigned reads;
 	struct ll_overlap overlap;
 	uv_timer_t fine;                      /* while several jobs work on a card */
@@ -276,10 +277,20 @@ static void on_timer(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
+void ll_accounting_note_card(struct ll_accounting *accounting)
+{
+	if (accounting)
+		accounting->has_new_card = true;
+}
+
 void ll_accounting_look(struct ll_accounting *accounting)
 {
-	if (accounting && !accounting->is_off && !accounting->is_finished && has_to_do(accounting) &&
-	    !uv_is_active((uv_handle_t *)&accounting->timer))
+	if (!accounting || accounting->is_off || accounting->is_finished || !has_to_do(accounting))
+		return;
+	if (accounting->has_new_card)
+		read_all(accounting);
+	accounting->has_new_card = false;
+	if (!uv_is_active((uv_handle_t *)&accounting->timer))
 		uv_timer_start(&accounting->timer, on_timer, READ_MS, READ_MS);
 }
 
