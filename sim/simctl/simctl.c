@@ -127,7 +127,8 @@ static const char usage[] =
     "  mps hang COMMAND D | refuse [STATUS] | fault [STATUS] [for D] | die daemon|server | heal\n"
     "  at D COMMAND...                put a command off\n"
     "  busy CARD [PERCENT] [kernel D] [sleep D] [for D] [count N] [blocks N] [threads N] [memory SIZE]\n"
-    "  totals                         GPU seconds and memory-seconds of all programs so far, a JSON line for each card\n"
+    "  totals                         GPU seconds and memory-seconds of all programs so far, a JSON line for each "
+    "card\n"
     "  show | folder | reset          (reset makes the world anew from LOADLINE_SIM_SCENARIO)\n"
     "The world is LOADLINE_SIM_DIR, else the user's default one. sim/README.md has it all.\n";
 

@@ -30,16 +30,7 @@ static double add_known(double one, double other)
 	return isnan(one) ? other : isnan(other) ? one : one + other;
 }
 
-static struct ll_use_sum *find_sum(struct ll_use_report *report, const char *key)
-{
-	for (size_t i = 0; i < report->count; i++) {
-		if (strcmp(report->sums[i].key, key) == 0)
-			return &report->sums[i];
-	}
-	return NULL;
-}
-
-static int append_sum(struct ll_use_report *report, const struct ll_use_sum *sum)
+int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum)
 {
 	if (report->count == report->room) {
 		size_t room = report->room ? 2 * report->room : 16;
@@ -53,19 +44,15 @@ static int append_sum(struct ll_use_report *report, const struct ll_use_sum *sum
 	return 0;
 }
 
-int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum)
+static void add_sum(struct ll_use_sum *sum, const struct ll_use_sum *other)
 {
-	struct ll_use_sum *found = find_sum(report, sum->key);
-	if (!found)
-		return append_sum(report, sum);
-	found->granted_s += sum->granted_s;
-	found->used_s += sum->used_s;
-	found->idle_held_s += sum->idle_held_s;
-	found->memory_byte_s += sum->memory_byte_s;
-	found->joules = add_known(found->joules, sum->joules);
-	found->lent_s = add_known(found->lent_s, sum->lent_s);
-	found->borrowed_s = add_known(found->borrowed_s, sum->borrowed_s);
-	return 0;
+	sum->granted_s += other->granted_s;
+	sum->used_s += other->used_s;
+	sum->idle_held_s += other->idle_held_s;
+	sum->memory_byte_s += other->memory_byte_s;
+	sum->joules = add_known(sum->joules, other->joules);
+	sum->lent_s = add_known(sum->lent_s, other->lent_s);
+	sum->borrowed_s = add_known(sum->borrowed_s, other->borrowed_s);
 }
 
 static int compare_use(const void *one, const void *other)
@@ -81,11 +68,27 @@ static int compare_keys(const void *one, const void *other)
 	return strcmp(((const struct ll_use_sum *)one)->key, ((const struct ll_use_sum *)other)->key);
 }
 
+/* Makes one sum of those of each key. They are sorted by key before and afterwards. */
+static void join_keys(struct ll_use_report *report)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < report->count; i++) {
+		if (count && strcmp(report->sums[count - 1].key, report->sums[i].key) == 0)
+			add_sum(&report->sums[count - 1], &report->sums[i]);
+		else
+			report->sums[count++] = report->sums[i];
+	}
+	report->count = count;
+}
+
 void ll_use_report_sort(struct ll_use_report *report, enum ll_use_by by)
 {
-	if (report->count)
-		qsort(report->sums, report->count, sizeof *report->sums,
-		      by == LL_USE_BY_DAY ? compare_keys : compare_use);
+	if (!report->count)
+		return;
+	qsort(report->sums, report->count, sizeof *report->sums, compare_keys);
+	join_keys(report);
+	if (by != LL_USE_BY_DAY)
+		qsort(report->sums, report->count, sizeof *report->sums, compare_use);
 }
 
 void ll_use_report_fini(struct ll_use_report *report)

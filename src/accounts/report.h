@@ -33,7 +33,7 @@ struct ll_use_report {
 	size_t count, room;
 };
 
-/* Adds the sum to the one of its key. NAN and a number give the number. -ENOMEM. */
+/* Adds a sum. ll_use_report_sort makes one of those of each key. -ENOMEM. */
 int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum);
 
 /* Adds the sums of a file. It is opened for reading alone; loadlined may write meanwhile. -ENOENT, -EACCES,
@@ -41,7 +41,8 @@ int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum
 int ll_use_report_read(struct ll_use_report *report, const char *path, const struct ll_use_query *query,
 		       struct ll_err *err);
 
-/* Sorts: days by time, others by used time, the largest first. */
+/* Makes one sum of those of each key, where NAN and a number give the number. Then sorts: days by time, others by used
+ * time, the largest first. */
 void ll_use_report_sort(struct ll_use_report *report, enum ll_use_by by);
 
 void ll_use_report_fini(struct ll_use_report *report);

@@ -21,12 +21,12 @@ static void write_job(const uint64_t token[2], char ret_job[LL_USE_JOB_SIZE])
 	snprintf(ret_job, LL_USE_JOB_SIZE, "%016" PRIx64, mixed ^ token[1]);
 }
 
-static uint64_t later(uint64_t one, uint64_t other)
+static uint64_t later_of(uint64_t one, uint64_t other)
 {
 	return one > other ? one : other;
 }
 
-static uint64_t smaller(uint64_t one, uint64_t other)
+static uint64_t smaller_of(uint64_t one, uint64_t other)
 {
 	return one < other ? one : other;
 }
@@ -48,8 +48,9 @@ static void read_counters(const struct ll_account *account, uint64_t now_ns, str
 	struct ll_accounts accounts;
 	ll_accounts_read_card(page, account->card->index, now_ns, &accounts);
 	*ret_reading = (struct ll_account_reading){
-	    .used_ns = smaller(page->cards[account->card->index].gpu_time_ns, now_ns - account->since_ns + LL_NS_PER_S),
-	    .memory_unit_ms = smaller(accounts.held_unit_ms, most_unit_ms(account, now_ns)),
+	    .used_ns =
+		smaller_of(page->cards[account->card->index].gpu_time_ns, now_ns - account->since_ns + LL_NS_PER_S),
+	    .memory_unit_ms = smaller_of(accounts.held_unit_ms, most_unit_ms(account, now_ns)),
 	    .at_ns = now_ns,
 	};
 }
@@ -62,7 +63,7 @@ static uint64_t last_activity_ns(const struct ll_job_card *card)
 		uint64_t own_ns = ll_claim_slot(claim)->activity_ns;
 		if (own_ns == LL_ACTIVITY_NOW)
 			return UINT64_MAX;
-		activity_ns = later(activity_ns, own_ns);
+		activity_ns = later_of(activity_ns, own_ns);
 	}
 	return activity_ns;
 }
@@ -77,7 +78,7 @@ static void count_time(struct ll_account *account, uint64_t from_ns, uint64_t to
 		return;
 	account->granted_ns += (to_ns - from_ns) / WHOLE_PERMILLE * permille;
 	if (activity_ns < to_ns)
-		account->idle_held_ns += to_ns - later(activity_ns, from_ns);
+		account->idle_held_ns += to_ns - later_of(activity_ns, from_ns);
 }
 
 /* A counter that has gone back was written by a program, and stands still. */
@@ -88,8 +89,8 @@ void ll_account_read(struct ll_account *account, uint64_t now_ns)
 		return;
 	read_counters(account, now_ns, &reading);
 	count_time(account, account->last.at_ns, now_ns);
-	reading.used_ns = later(reading.used_ns, account->last.used_ns);
-	reading.memory_unit_ms = later(reading.memory_unit_ms, account->last.memory_unit_ms);
+	reading.used_ns = later_of(reading.used_ns, account->last.used_ns);
+	reading.memory_unit_ms = later_of(reading.memory_unit_ms, account->last.memory_unit_ms);
 	if (reading.used_ns > account->last.used_ns)
 		account->worked_ns = now_ns;
 	account->last = reading;
@@ -146,8 +147,8 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 	account->counted.used_ns = counter->used_ns;
 	account->counted.memory_unit_ms = counter->memory_unit_ms;
 	account->since_ns = counter->since_ns;
-	account->last.used_ns = later(account->last.used_ns, counter->used_ns);
-	account->last.memory_unit_ms = later(account->last.memory_unit_ms, counter->memory_unit_ms);
+	account->last.used_ns = later_of(account->last.used_ns, counter->used_ns);
+	account->last.memory_unit_ms = later_of(account->last.memory_unit_ms, counter->memory_unit_ms);
 	if (account->card) /* it was on the card between the two loadlineds */
 		count_time(account, counter->at_ns, account->born_ns);
 }
@@ -155,7 +156,7 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, size_t most_rows, int64_t hour_s)
 {
 	uint64_t new_ns = account->last.used_ns - account->counted.used_ns;
-	uint64_t shared_ns = smaller(account->shared_ns, new_ns);
+	uint64_t shared_ns = smaller_of(account->shared_ns, new_ns);
 	struct ll_use use = {
 	    .granted_ns = account->granted_ns,
 	    .used_ns = new_ns - shared_ns,

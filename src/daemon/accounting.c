@@ -34,6 +34,7 @@ struct ll_accounting {
 	bool is_open;                /* the database has been opened once */
 	bool is_off;                 /* a newer loadline's database: nothing is counted */
 	bool is_failing;             /* that was logged */
+	bool has_new_card;
 	unsigned reads;
 	struct ll_overlap overlap;
 	uv_timer_t fine;                      /* while several jobs work on a card */
@@ -212,7 +213,7 @@ static bool collect_account(struct ll_accounting *accounting, struct ll_account 
 	return !account->card;
 }
 
-static void collect(struct ll_accounting *accounting)
+static void collect_all(struct ll_accounting *accounting)
 {
 	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	struct ll_account **at = &accounting->accounts;
@@ -253,7 +254,7 @@ static void do_round(struct ll_accounting *accounting)
 	if (accounting->is_working)
 		return;
 	if (accounting->is_open) {
-		collect(accounting);
+		collect_all(accounting);
 		look_at_clocks(accounting);
 	}
 	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s)
@@ -276,10 +277,20 @@ static void on_timer(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
+void ll_accounting_note_card(struct ll_accounting *accounting)
+{
+	if (accounting)
+		accounting->has_new_card = true;
+}
+
 void ll_accounting_look(struct ll_accounting *accounting)
 {
-	if (accounting && !accounting->is_off && !accounting->is_finished && has_to_do(accounting) &&
-	    !uv_is_active((uv_handle_t *)&accounting->timer))
+	if (!accounting || accounting->is_off || accounting->is_finished || !has_to_do(accounting))
+		return;
+	if (accounting->has_new_card)
+		read_all(accounting);
+	accounting->has_new_card = false;
+	if (!uv_is_active((uv_handle_t *)&accounting->timer))
 		uv_timer_start(&accounting->timer, on_timer, READ_MS, READ_MS);
 }
 
@@ -340,7 +351,7 @@ static void write_last(struct ll_accounting *accounting)
 	read_all(accounting);
 	accounting->rc = accounting->database ? 0 : open_database(accounting);
 	if (!accounting->rc) {
-		collect(accounting);
+		collect_all(accounting);
 		accounting->flight = accounting->pending;
 		accounting->pending = (struct ll_use_batch){0};
 		accounting->rc = write_batch(accounting);

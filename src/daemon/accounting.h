@@ -36,6 +36,10 @@ int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_ac
 /* The path of the database. */
 const char *ll_accounting_path(const struct ll_accounting *accounting);
 
+/* A job has come to a card: it is read at the next ll_accounting_look, so that it is known early whether it shares the
+ * card. accounting may be NULL. */
+void ll_accounting_note_card(struct ll_accounting *accounting);
+
 /* A job may have come: starts the timer, which stops without jobs. accounting may be NULL. */
 void ll_accounting_look(struct ll_accounting *accounting);
 

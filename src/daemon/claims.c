@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "daemon/account.h"
+#include "daemon/accounting.h"
 #include "daemon/memory.h"
 #include "daemon/server.h"
 #include "daemon/users.h"
@@ -70,6 +71,7 @@ static int add_card(struct ll_server *server, struct ll_job *job, const char *uu
 	}
 	write_uuid(&job->pages.orders->cards[card->index], card->uuid);
 	claims->cards[claims->card_count++] = card;
+	ll_accounting_note_card(server->accounting);
 	*ret_card = card;
 	return 0;
 }

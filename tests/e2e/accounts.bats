@@ -94,7 +94,7 @@ has_counted() {
 	stop second KILL
 	wait_for 10 jobs_are 0
 	stop service
-	# By time slices it takes up to a second until it is noticed that two share the card.
+	# By time slices, on a busy host, some of what two share is found late.
 	agree 0 2 0.04
 	agree 1 1
 	loadline report --json "$T/$DATABASE" >"$T/tenants.out"

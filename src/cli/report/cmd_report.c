@@ -137,7 +137,7 @@ static int print_report(const struct report_args *args, const struct ll_use_repo
 	else
 		ll_report_add_text(&out, report, by, terminal_columns());
 	if (!args->csv && is_of_one_user)
-		ll_strbuf_adds(&out, _("Your own jobs; root sees those of all.\n"));
+		ll_strbuf_adds(&out, _("Your own jobs; root and admins see those of all.\n"));
 	return ll_print_text(&out, err);
 }
 
@@ -182,7 +182,8 @@ const struct ll_command ll_command_report = {
     .summary = N_("what was granted and used, by tenant, user, job, card or day"),
     .operands = "[DATABASE]...",
     .description = N_(
-	"Adds up the accounts that the system's loadlined keeps. Without DATABASE it asks loadlined: root gets the use "
+	"Adds up the accounts that the system's loadlined keeps. Without DATABASE it asks loadlined: root and admins "
+	"get the use "
 	"of "
 	"all, other users get what their own jobs used. DATABASE is a file of accounts, "
 	"/var/lib/loadline/accounts.db or a copy of one; several are added up. What was used in the last 10 seconds "
