@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/process_id.h"
+#include "daemon/mismatch.h"
 #include "daemon/server.h"
+#include "daemon/users.h"
 
 #define AGAIN_NS (30 * LL_NS_PER_S)
 /* After the start of loadlined the monitors register their jobs anew, within 5 s. */
@@ -72,8 +74,12 @@ static struct ll_ungoverned *add_seen(struct ll_server *server, const struct ll_
 				       .first_ns = ll_now_ns()};
 	memcpy(seen->command, row->command, sizeof seen->command);
 	server->ungoverned = seen;
-	ll_warn("ungoverned: process %u of user %u (%s) uses card %s outside of jobs", row->pid, row->uid, row->command,
-		row->uuid);
+	if (row->job_number)
+		ll_warn("mismatch: process %u of job %llu of user %u (%s) uses card %s without limits", row->pid,
+			(unsigned long long)row->job_number, row->uid, row->command, row->uuid);
+	else
+		ll_warn("ungoverned: process %u of user %u (%s) uses card %s outside of jobs", row->pid, row->uid,
+			row->command, row->uuid);
 	return seen;
 }
 
@@ -114,7 +120,8 @@ static void send_signal(struct ll_server *server, struct ll_ungoverned *seen, in
 			seen->uid, seen->command);
 }
 
-static void act(struct ll_server *server, const struct ll_config_ungoverned *policy, struct ll_ungoverned *seen)
+static void act_on_process(struct ll_server *server, const struct ll_config_ungoverned *policy,
+			   struct ll_ungoverned *seen)
 {
 	uint64_t now_ns = ll_now_ns();
 	if (!policy || policy->action == LL_CONFIG_REPORT || seen->uid == 0 || seen->uid == geteuid() ||
@@ -126,19 +133,33 @@ static void act(struct ll_server *server, const struct ll_config_ungoverned *pol
 
 /* ---- a round ---- */
 
+static bool has_claim(const struct ll_server *server, uint32_t pid)
+{
+	for (const struct ll_user *user = server->users; user; user = user->next) {
+		if (user->pid == pid)
+			return true;
+	}
+	return false;
+}
+
 static void look_at(struct ll_server *server, struct ll_message_sense_process *row)
 {
 	const struct ll_config_ungoverned *policy = policy_of(server);
-	if (row->job_number)
+	if (row->job_number && has_claim(server, row->pid))
 		return;
-	row->flags |= LL_SENSE_IS_UNGOVERNED;
+	if (!row->job_number)
+		row->flags |= LL_SENSE_IS_UNGOVERNED;
 	if (is_allowed(policy, row)) {
 		row->flags |= LL_SENSE_IS_ALLOWED;
 		return;
 	}
 	struct ll_ungoverned *seen = find_seen(server, row);
-	if (seen && !seen->is_there)
-		act(server, policy, seen);
+	if (seen && !seen->is_there && !row->job_number)
+		act_on_process(server, policy, seen);
+	else if (seen && !seen->is_there && !seen->signal_ns) {
+		seen->signal_ns = ll_now_ns();
+		ll_mismatch_stop(server, row);
+	}
 	/* What is seen for the first time may belong to a job that is not known yet. */
 	if (!seen)
 		seen = add_seen(server, row);

@@ -1,5 +1,6 @@
 /*
- * ungoverned.h - processes on a card that belong to no job, and `ungoverned` of the configuration.
+ * ungoverned.h - processes on a card that belong to no job, and `ungoverned` of the configuration. Also processes of a
+ * job that have no claim, which its limits do not reach (mismatch.h).
  *
  * The sensor reports them (machine.h). A program whose path is on the list of the configuration (ungoverned.allow) is
  * left alone, if the file is root's and nobody else may write to it. Each other one is logged when it is first seen.

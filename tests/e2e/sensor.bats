@@ -163,6 +163,7 @@ start_outside() {
 	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- env -i bash -c \
 		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
 	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job))"
+	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job) and .started_in_tenant != null)"
 	start_outside "$FIRST" allowed "$T/left-alone"
 	start_outside 0 root "$LOADLINE_BUILD/sim/loadline-simctl"
 	start_outside "$FIRST" stray "$LOADLINE_BUILD/sim/loadline-simctl"
@@ -189,4 +190,17 @@ start_outside() {
 	is_running stray
 	run grep "gets SIG" "$T/world/loadlined.log"
 	[ "$status" -eq 1 ]
+}
+
+@test "mismatch: a process of a job that has dropped the library is logged, and ended if configured" {
+	start_policy report
+	sed -i 's/^ungoverned:.*/mismatch: {action: stop}/' "$T/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	# shellcheck disable=SC2016
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
+		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
+	wait_for 20 eval '! is_running job'
+	show
+	grep "mismatch: process $(pid_of job) of job .* of user $FIRST .* uses card GPU-.* without limits" "$T/world/loadlined.log"
+	grep "mismatch: process $(pid_of job) .* gets SIGTERM" "$T/world/loadlined.log"
 }
