@@ -1,16 +1,21 @@
 #include "daemon/mismatch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
+#include "base/process_id.h"
+#include "base/scope.h"
+#include "daemon/job_group.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
 #include "daemon/server.h"
 
 #define PROCESS_TOLERANCE_BYTES (UINT64_C(64) << 20)
 #define PERIOD_NS (20 * LL_NS_PER_S)
-enum { MEMORY_TOLERANCE_PERCENT = 2, TIME_TOLERANCE_PERCENT = 20, ROUNDS = 2 };
+enum { MEMORY_TOLERANCE_PERCENT = 2, TIME_TOLERANCE_PERCENT = 20, ROUNDS = 2, NUMBER_SIZE = 24 };
 
 bool ll_mismatch_has_memory(const struct ll_job_card *card)
 {
@@ -20,6 +25,45 @@ bool ll_mismatch_has_memory(const struct ll_job_card *card)
 bool ll_mismatch_has_time(const struct ll_job_card *card)
 {
 	return card->mismatch.is_time_wrong;
+}
+
+/* ---- what is done about it ---- */
+
+static bool stops(const struct ll_server *server)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	return policy && policy->mismatch.action == LL_CONFIG_ACTION_STOP;
+}
+
+static void stop_process(struct ll_server *server, const struct ll_job *job,
+			 const struct ll_message_sense_process *process)
+{
+	char number[NUMBER_SIZE];
+	struct ll_process_stat stat;
+	snprintf(number, sizeof number, "%u", process->pid);
+	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd((pid_t)process->pid);
+	if (fd < 0 || ll_process_read_stat(number, &stat) || stat.start_ticks != process->start_ticks)
+		return;
+	if (ll_job_group_terminate(server, job, fd))
+		ll_warn("mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid, process->command,
+			(unsigned long long)job->number, job->facts.uid);
+}
+
+void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process)
+{
+	const struct ll_job *job = ll_books_after(&server->books, process->job_number - 1);
+	if (job && job->number == process->job_number && stops(server))
+		stop_process(server, job, process);
+}
+
+static void stop_on_card(struct ll_server *server, const struct ll_job_card *card)
+{
+	size_t count;
+	const struct ll_message_sense_process *processes = ll_machine_processes(server, &count);
+	for (size_t i = 0; stops(server) && i < count; i++) {
+		if (processes[i].job_number == card->job->number && strcmp(processes[i].uuid, card->uuid) == 0)
+			stop_process(server, card->job, &processes[i]);
+	}
 }
 
 /* ---- memory ---- */
@@ -45,7 +89,7 @@ static bool count_driver(const struct ll_server *server, const struct ll_job_car
 	return found > 0;
 }
 
-static void check_memory(const struct ll_server *server, struct ll_job_card *card)
+static void check_memory(struct ll_server *server, struct ll_job_card *card)
 {
 	uint64_t driver_bytes = 0;
 	unsigned processes = 0;
@@ -58,11 +102,13 @@ static void check_memory(const struct ll_server *server, struct ll_job_card *car
 		card->mismatch.memory_rounds = 0;
 		return;
 	}
-	if (++card->mismatch.memory_rounds == ROUNDS)
-		ll_warn("job %llu of user %u, tenant %s, card %s: the driver counts %llu bytes for its processes, and "
-			"the job reports %llu",
-			(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant,
-			card->uuid, (unsigned long long)driver_bytes, (unsigned long long)used_bytes);
+	if (++card->mismatch.memory_rounds != ROUNDS)
+		return;
+	ll_warn("job %llu of user %u, tenant %s, card %s: the driver counts %llu bytes for its processes, and "
+		"the job reports %llu",
+		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
+		(unsigned long long)driver_bytes, (unsigned long long)used_bytes);
+	stop_on_card(server, card);
 }
 
 /* ---- time ---- */

@@ -6,6 +6,12 @@
  * sizes are in doc/facts.md). A process of the job without the library has no memory in the page, so it is found here.
  * One reading may be of another moment than the page; so two rounds in a row must say so.
  *
+ * A process of a job that is on a card and has no claim there is beyond the job's limits, whatever the sums say.
+ *
+ * With `mismatch: {action: stop}` of the configuration the keeper ends the processes on the card that belong to a job
+ * whose memory does not agree, and those without a claim, by SIGTERM, when it is noticed. A job without a control group
+ * of its own is reported alone.
+ *
  * Time: a job's GPU time in a period must not be above the time in which the card had work of anybody. The period is 20
  * s or more, and the tolerance 20 % of it, since NVML counts in samples. The opposite cannot be told: the driver's
  * utilisation is of the whole card, and reads too high beside other contexts (doc/facts.md).
@@ -17,6 +23,7 @@
 #include <stdint.h>
 
 struct ll_server;
+struct ll_message_sense_process;
 struct ll_job_card;
 
 /* Of a job on a card. Zeroed when the job joins the card. */
@@ -30,6 +37,9 @@ struct ll_mismatch {
 
 /* A round of the sensor has arrived: checks all jobs, and logs what has begun not to agree. */
 void ll_mismatch_look(struct ll_server *server);
+
+/* A process of a job that has no claim was seen twice: ends it if that is configured. */
+void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process);
 
 /* Whether the job's memory or time on the card does not agree. */
 bool ll_mismatch_has_memory(const struct ll_job_card *card);

@@ -20,8 +20,9 @@ static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope
 			   "\n"
 			   "loadline-keeper does for loadlined, which has no rights, what needs rights: it puts a\n"
 			   "job's process into a control group of the job, sends signals to processes there,\n"
-			   "freezes, thaws and removes such groups. It checks each request itself. Only user NAME\n"
-			   "(default: loadline) and root may send requests.\n"
+			   "freezes, thaws and removes such groups, and ends programs that use a card outside of\n"
+			   "jobs. It checks each request itself. Only user NAME (default: loadline) and root may\n"
+			   "send requests.\n"
 			   "\n"
 			   "--groups: where jobs have their groups. Without it: scopes of systemd in\n"
 			   "loadline.slice; without systemd's D-Bus folders below its own group; with controllers\n"
@@ -113,12 +114,13 @@ static int find_groups(struct ll_keeper *keeper, enum ll_group_kind kind, struct
 static int serve(const struct options *options)
 {
 	struct ll_err err = {0};
-	struct ll_keeper keeper = {.proc = "/proc"};
+	struct ll_keeper keeper = {.proc = "/proc", .is_simulated = getenv("LOADLINE_SIM_DIR") != NULL};
 	uid_t client = 0;
 	int fd = passed_socket();
 	int rc = find_client(options->user, &client, &err);
 	if (!rc)
 		rc = find_groups(&keeper, options->kind, &err);
+	keeper.client = client;
 	if (!rc && fd < 0)
 		rc = bind_socket(client, &fd, &err);
 	if (!rc) {

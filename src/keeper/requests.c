@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "keeper/device.h"
 #include "keeper/scope_unit.h"
 #include "keeper/source.h"
 #include "keeper/subject.h"
@@ -21,8 +22,13 @@ static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGKILL, SIGSTO
 const char *ll_keeper_call_name(uint32_t call)
 {
 	static const char *const names[LL_KEEPER_CALLS] = {
-	    [LL_KEEPER_HELLO] = "hello",   [LL_KEEPER_PLACE] = "place", [LL_KEEPER_SIGNAL] = "signal",
-	    [LL_KEEPER_FREEZE] = "freeze", [LL_KEEPER_THAW] = "thaw",   [LL_KEEPER_REMOVE] = "remove",
+	    [LL_KEEPER_HELLO] = "hello",
+	    [LL_KEEPER_PLACE] = "place",
+	    [LL_KEEPER_SIGNAL] = "signal",
+	    [LL_KEEPER_FREEZE] = "freeze",
+	    [LL_KEEPER_THAW] = "thaw",
+	    [LL_KEEPER_REMOVE] = "remove",
+	    [LL_KEEPER_SIGNAL_OUTSIDE] = "signal outside",
 	};
 	return call < LL_KEEPER_CALLS && names[call] ? names[call] : "unknown";
 }
@@ -137,6 +143,39 @@ static int signal_process(const struct ll_keeper *keeper, const struct ll_keeper
 	return 0;
 }
 
+/* ---- signal to a process outside of jobs ---- */
+
+static int check_outside(const struct ll_keeper *keeper, const struct ll_keeper_request *request,
+			 const struct ll_subject *subject, struct ll_err *err)
+{
+	uint32_t uid;
+	uint64_t job;
+	if (!ll_subject_is_of(subject, request->uid))
+		return ll_err_set(err, -EPERM, "the process is not of uid %u", request->uid);
+	if (request->uid == 0 || request->uid == keeper->client)
+		return ll_err_set(err, -EPERM, "the process is root's or loadlined's");
+	if (ll_group_find_job(&keeper->hierarchy.groups, subject->group, &uid, &job))
+		return ll_err_set(err, -EPERM, "the process is in the group of a job");
+	int is_open = keeper->is_simulated ? 1 : ll_device_is_open(keeper->proc, subject->pid);
+	if (is_open < 0)
+		return ll_err_set(err, is_open, "the files of the process: %s", strerror(-is_open));
+	return is_open ? 0 : ll_err_set(err, -EPERM, "the process has no device file of a card open");
+}
+
+static int signal_outside(const struct ll_keeper *keeper, const struct ll_keeper_request *request, int pidfd,
+			  struct ll_err *err)
+{
+	struct ll_subject subject;
+	if (request->signal != SIGTERM && request->signal != SIGKILL)
+		return ll_err_set(err, -EINVAL, "signal %d is not allowed", request->signal);
+	int rc = read_subject(keeper, request, pidfd, &subject, err);
+	if (!rc)
+		rc = check_outside(keeper, request, &subject, err);
+	if (!rc && syscall(SYS_pidfd_send_signal, pidfd, request->signal, NULL, 0) < 0)
+		rc = ll_err_set(err, -errno, "signal: %s", strerror(errno));
+	return rc;
+}
+
 /* ---- groups ---- */
 
 static int freeze_group(const struct ll_keeper *keeper, const char *group, bool is_frozen, struct ll_err *err)
@@ -159,7 +198,12 @@ static int remove_group(const struct ll_keeper *keeper, const char *group, struc
 
 static bool needs_process(uint32_t call)
 {
-	return call == LL_KEEPER_PLACE || call == LL_KEEPER_SIGNAL;
+	return call == LL_KEEPER_PLACE || call == LL_KEEPER_SIGNAL || call == LL_KEEPER_SIGNAL_OUTSIDE;
+}
+
+static bool needs_job(uint32_t call)
+{
+	return call != LL_KEEPER_HELLO && call != LL_KEEPER_SIGNAL_OUTSIDE;
 }
 
 static int check_form(const struct ll_keeper_request *request, bool has_pidfd, struct ll_err *err)
@@ -170,7 +214,7 @@ static int check_form(const struct ll_keeper_request *request, bool has_pidfd, s
 		return ll_err_set(err, -ENOTSUP, "there is no request %u", request->call);
 	if (needs_process(request->call) != has_pidfd)
 		return ll_err_set(err, -EPROTO, has_pidfd ? "the request takes no descriptor" : "a pidfd is missing");
-	if (request->call != LL_KEEPER_HELLO && !request->job)
+	if (needs_job(request->call) && !request->job)
 		return ll_err_set(err, -EINVAL, "no job is named");
 	if (needs_process(request->call) && request->pid <= 1)
 		return ll_err_set(err, -EINVAL, "pid %d cannot belong to a job", request->pid);
@@ -180,6 +224,8 @@ static int check_form(const struct ll_keeper_request *request, bool has_pidfd, s
 static int do_call(struct ll_keeper *keeper, const struct ll_keeper_request *request, int pidfd, struct ll_err *err)
 {
 	char group[LL_GROUP_SIZE];
+	if (request->call == LL_KEEPER_SIGNAL_OUTSIDE)
+		return signal_outside(keeper, request, pidfd, err);
 	int rc = ll_group_path(&keeper->hierarchy.groups, request->uid, request->job, group);
 	if (rc)
 		return ll_err_set(err, rc, "the group of the job: %s", strerror(-rc));

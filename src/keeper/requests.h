@@ -12,6 +12,8 @@ struct ll_keeper {
 	struct ll_hierarchy hierarchy;
 	struct sd_bus *bus; /* LL_GROUPS_SCOPE; NULL: none now */
 	const char *proc;   /* "/proc" */
+	uid_t client;       /* of loadlined, whose processes get no signal from outside of a job */
+	bool is_simulated;  /* simulated cards have no device files, so these are not looked for */
 };
 
 /* pidfd: the request's descriptor; -1: it has none. The caller keeps it. The reply is filled in for success and for

@@ -51,6 +51,10 @@ enum ll_keeper_call {
 	LL_KEEPER_THAW = 5,
 	/* Removes the group of an ended job. -EBUSY: there are processes in it. A group that is gone is success. */
 	LL_KEEPER_REMOVE = 6,
+	/* Sends `signal` (TERM or KILL) to the process `pid`, which uses a card and is in the group of no job
+	 * (`ungoverned` of the configuration). Descriptor: a pidfd of the process. All its uids must be `uid`, which is
+	 * neither root's nor loadlined's, and it must have a device file of a card open. job is 0 */
+	LL_KEEPER_SIGNAL_OUTSIDE = 7,
 	LL_KEEPER_CALLS
 };
 
@@ -59,7 +63,7 @@ struct ll_keeper_request {
 	uint32_t call;    /* enum ll_keeper_call */
 	uint32_t serial;  /* the reply repeats it */
 	uint32_t uid;     /* of the job */
-	uint64_t job;     /* number of the job's group; not 0 */
+	uint64_t job;     /* number of the job's group; not 0, but for SIGNAL_OUTSIDE */
 	int32_t pid;
 	int32_t signal;
 };

@@ -28,8 +28,8 @@
 #include "protocol/message_decisions.h"
 #include "protocol/message_header.h"
 #include "protocol/message_policy.h"
-#include "protocol/message_sense.h"
 #include "protocol/message_report.h"
+#include "protocol/message_sense.h"
 #include "protocol/program.h"
 #include "protocol/words.h"
 

@@ -110,3 +110,97 @@ start_as_job() {
 	has seen "select(has(\"process\") and .pid == $(pid_of first) and .user == \"root\" and .memory_bytes > 5e9)"
 	"$LOADLINE_BUILD/sim/loadline-simctl" heal
 }
+
+eval "$(declare -f teardown | sed '1s/teardown/teardown_programs/')"
+teardown() {
+	teardown_programs
+	[ -z "${GROUPS_ROOT-}" ] || while [ -d "$GROUPS_ROOT" ]; do
+		find "$GROUPS_ROOT" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	done
+}
+
+# start_policy ACTION: loadlined with that action for ungoverned programs, and a keeper.
+start_policy() {
+	[ "$(id -u)" -eq 0 ] || skip "only root can be two users"
+	# Programs of root's that nobody else may write to are left alone by their path.
+	install -m 755 "$LOADLINE_BUILD/sim/loadline-simctl" "$T/left-alone"
+	cat >"$T/loadline.yaml" <<-END
+		version: 1
+		cards: [{name: all, cards: "0", give: memory}]
+		tenants: [{name: guests, members: {users: ["*"]}}]
+		ungoverned: {action: $1, after: 1s, allow: [$T/left-alone]}
+	END
+	loadline config check --file-only "$T/loadline.yaml"
+	chmod 755 "$T"
+	chmod 644 "$T/loadline.yaml"
+	chmod 777 "$T/world"
+	loadline --sim status >/dev/null # root makes the world's files
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/loadline.yaml"
+	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
+	# The groups of jobs are below the keeper's own.
+	local mounted
+	mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+	GROUPS_ROOT=$mounted/loadline-test-$$-$BATS_TEST_NUMBER
+	mkdir "$GROUPS_ROOT" 2>/dev/null || skip "no control group of version 2 can be made here"
+	# shellcheck disable=SC2016
+	start_program keeper bash -c 'echo $$ >"$1/cgroup.procs" && exec "$2" --user nobody --groups folder' - "$GROUPS_ROOT" \
+		"$LOADLINE_BUILD/src/keeper/loadline-keeper"
+	wait_for 10 test -S "$T/world/system/keeper"
+	# With the capability that the unit gives it.
+	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +sys_ptrace --ambient-caps +sys_ptrace \
+		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+}
+
+# start_outside UID NAME PROGRAM: a program of that user on card 0 without the library.
+start_outside() {
+	start_program "$2" setpriv --reuid "$1" --regid "$1" --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$3" busy 0 5% for 300s
+	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of "$2"))"
+}
+
+@test "ungoverned: a program outside of jobs is ended; jobs, allowed programs and root's are not" {
+	start_policy kill
+	# shellcheck disable=SC2016
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- env -i bash -c \
+		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
+	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job))"
+	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job) and .started_in_tenant != null)"
+	start_outside "$FIRST" allowed "$T/left-alone"
+	start_outside 0 root "$LOADLINE_BUILD/sim/loadline-simctl"
+	start_outside "$FIRST" stray "$LOADLINE_BUILD/sim/loadline-simctl"
+	wait_for 40 eval '! is_running stray'
+	show
+	grep "ungoverned: process $(pid_of stray) of user $FIRST (loadline-simctl) uses card GPU-.* outside of jobs" "$T/world/loadlined.log"
+	grep "ungoverned: process $(pid_of stray) of user $FIRST (loadline-simctl) gets SIGKILL" "$T/world/loadlined.log"
+	start_outside "$FIRST" second "$LOADLINE_BUILD/sim/loadline-simctl"
+	wait_for 20 eval '! is_running second'
+	is_running allowed
+	is_running root
+	is_running job
+	run grep "process $(pid_of allowed) " "$T/world/loadlined.log"
+	[ "$status" -eq 1 ]
+	run grep "process $(pid_of root) .* gets" "$T/world/loadlined.log"
+	[ "$status" -eq 1 ]
+}
+
+@test "ungoverned: report ends nothing" {
+	start_policy report
+	start_outside "$FIRST" stray "$LOADLINE_BUILD/sim/loadline-simctl"
+	wait_for 20 grep "ungoverned: process $(pid_of stray) of user $FIRST" "$T/world/loadlined.log"
+	sleep 12 # in which stop or kill would have ended it
+	is_running stray
+	run grep "gets SIG" "$T/world/loadlined.log"
+	[ "$status" -eq 1 ]
+}
+
+@test "mismatch: a process of a job that has dropped the library is logged, and ended if configured" {
+	start_policy report
+	sed -i 's/^ungoverned:.*/mismatch: {action: stop}/' "$T/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	# shellcheck disable=SC2016
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
+		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
+	wait_for 20 eval '! is_running job'
+	show
+	grep "mismatch: process $(pid_of job) of job .* of user $FIRST .* uses card GPU-.* without limits" "$T/world/loadlined.log"
+	grep "mismatch: process $(pid_of job) .* gets SIGTERM" "$T/world/loadlined.log"
+}

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -369,6 +370,55 @@ TEST(only_seven_signals_are_allowed)
 	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
 	request.signal = 0;
 	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
+}
+
+/* ---- signals to processes outside of jobs ---- */
+
+static int ask_outside(const char *uids, const char *group, int signal_number)
+{
+	struct ll_keeper_request request = {.version = LL_KEEPER_VERSION,
+					    .call = LL_KEEPER_SIGNAL_OUTSIDE,
+					    .serial = 5,
+					    .uid = UID,
+					    .pid = child,
+					    .signal = signal_number};
+	describe_child(uids, group);
+	return ask_with(&request, pidfd);
+}
+
+/* What the child has open, by /proc. */
+static void open_device(unsigned major)
+{
+	char path[PATH_MAX], node[PATH_MAX];
+	snprintf(path, sizeof path, "%s/%d/fd", proc, (int)child);
+	mkdir(path, 0700);
+	snprintf(node, sizeof node, "%s/node-%u", folder, major);
+	if (mknod(node, S_IFCHR | 0600, makedev(major, 0)))
+		SKIP_TEST("no device files can be made here");
+	snprintf(path, sizeof path, "%s/%d/fd/%u", proc, (int)child, major);
+	assert_int_equal(symlink(node, path), 0);
+}
+
+TEST(a_process_outside_of_jobs_gets_a_signal_only_if_it_has_a_card_open)
+{
+	static const char own[] = "1000\t1000\t1000\t1000";
+	siginfo_t info = {.si_pid = 0};
+	assert_int_equal(ask_outside(own, "/user.slice", SIGKILL), -ESRCH); /* no descriptors are shown */
+	open_device(1);
+	assert_int_equal(ask_outside(own, "/user.slice", SIGKILL), -EPERM);
+	open_device(195);
+	assert_int_equal(ask_outside(own, "/jobs/loadline-job-1000-77", SIGKILL), -EPERM);
+	assert_int_equal(ask_outside("1000\t1001\t1000\t1000", "/user.slice", SIGKILL), -EPERM);
+	assert_int_equal(ask_outside("0\t0\t0\t0", "/user.slice", SIGKILL), -EPERM);
+	assert_int_equal(ask_outside(own, "/user.slice", SIGSTOP), -EINVAL);
+	keeper.client = UID;
+	assert_int_equal(ask_outside(own, "/user.slice", SIGKILL), -EPERM);
+	keeper.client = OTHER_UID;
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+	assert_int_equal(info.si_pid, 0);
+	assert_int_equal(ask_outside(own, "/user.slice", SIGTERM), 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_true(info.si_code == CLD_KILLED && info.si_status == SIGTERM);
 }
 
 /* ---- groups ---- */

@@ -56,6 +56,7 @@ struct ll_status_stranger {
 	bool is_older;             /* it has mapped a library of an older loadline, which governs it by a file */
 	enum ll_sense_last sensed; /* what loadlined's sensor tells; LL_SENSE_LAST_UNKNOWN: nothing */
 	uint64_t sensed_ns;
+	char sensed_tenant[64]; /* of the job to which it belongs, by loadlined; otherwise empty */
 	char tenant[64]; /* the tenant in which it was started, if it dropped the preloaded library; otherwise empty */
 };
 

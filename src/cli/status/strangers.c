@@ -114,6 +114,7 @@ void ll_status_know_processes(struct ll_status_card *status)
 		if (stranger->is_mps_server)
 			continue;
 		stranger->is_older = process->is_older;
-		snprintf(stranger->tenant, sizeof stranger->tenant, "%s", process->tenant);
+		snprintf(stranger->tenant, sizeof stranger->tenant, "%s",
+			 stranger->sensed_tenant[0] ? stranger->sensed_tenant : process->tenant);
 	}
 }
