@@ -144,8 +144,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 				   .process_fd = fds[0],
 				   .lifeline_fd = fds[1],
 				   .page_fds = count == 4 ? &fds[2] : NULL};
-	bool is_brought = call.page_fds && !ll_books_find_id(&connection->server->books, facts->token[0]);
-	int rc = is_brought ? ll_pages_read_limits(call.page_fds, facts->uid, &facts->limits) : 0;
+	int rc = ll_job_read_brought(connection->server, &call, facts);
 	if (rc) {
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;

@@ -254,6 +254,13 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	return 0;
 }
 
+int ll_job_read_brought(const struct ll_server *server, const struct ll_job_call *call, struct ll_job_facts *facts)
+{
+	if (!call->page_fds || ll_books_find_id(&server->books, facts->token[0]))
+		return 0;
+	return ll_pages_read_limits(call->page_fds, facts->uid, &facts->limits);
+}
+
 int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
 {
 	struct ll_job *job = ll_books_find_id(&server->books, call->facts->token[0]);

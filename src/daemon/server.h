@@ -119,6 +119,10 @@ struct ll_job_call {
 };
 int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
 
+/* Before that: an unknown job that brings its pages has the limits that these have, since they may have been set after
+ * its first registration. Writes them into the facts. -EBADMSG: the pages are not the job's user's. */
+int ll_job_read_brought(const struct ll_server *server, const struct ll_job_call *call, struct ll_job_facts *facts);
+
 /* Registers a job of a former daemon (store.h), without a monitor. process_fd and lifeline_fd may be -1, if their other
  * side has ended; on success the job owns them. Errors as above. */
 int ll_job_restore(struct ll_server *server, const struct ll_job_call *call);

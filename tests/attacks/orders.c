@@ -273,16 +273,6 @@ TEST(registers_a_job_of_another)
 	registration_end(&registration);
 }
 
-TEST(claims_by_a_stolen_token)
-{
-	struct puppet puppet;
-	become(ATTACKER);
-	puppet_make(&puppet, &scene.system.world, scene.victim.id, CARD);
-	become(0);
-	succeed_if(puppet_do(&puppet, PUPPET_CLAIM, 0) == 0, "the attacker's process has the page of the victim's job");
-	puppet_kill(&puppet);
-}
-
 TEST(takes_the_listening_socket)
 {
 	union ll_message message;
