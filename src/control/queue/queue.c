@@ -183,14 +183,12 @@ const struct ll_queue_job *ll_queue_blocker(const struct ll_queue *queue, const 
 {
 	const struct ll_queue_job *best = NULL;
 	uint64_t best_ns = 0;
-	for (size_t i = 0; i < queue->count; i++) {
+	for (size_t i = 0; i < queue->count && job->planned.begin_ns != LL_QUEUE_NONE; i++) {
 		const struct ll_queue_job *other = queue->jobs[i];
 		uint64_t end_ns = ll_queue_end_ns(other);
-		bool is_near = other->planned.cards & (job->planned.cards ? job->planned.cards : job->allowed);
-		bool is_before =
-		    job->planned.begin_ns == LL_QUEUE_NONE ? other->is_running : end_ns <= job->planned.begin_ns;
-		if (other == job || other->planned.begin_ns == LL_QUEUE_NONE || !is_before ||
-		    (!is_near && other->tenant != job->tenant))
+		bool is_near = other->planned.cards & job->planned.cards || other->tenant == job->tenant;
+		if (other == job || other->planned.begin_ns == LL_QUEUE_NONE || end_ns > job->planned.begin_ns ||
+		    !is_near)
 			continue;
 		if (!best || end_ns > best_ns) {
 			best = other;

@@ -175,7 +175,7 @@ uint64_t ll_queue_end_ns(const struct ll_queue_job *job);
 size_t ll_queue_position(const struct ll_queue *queue, const struct ll_queue_job *job);
 
 /* The job for whose end this one waits: of those that are on its planned cards, or of its tenant, the last that ends
- * before its planned start. NULL: it waits for no job (a window of maintenance, a reservation, a drained card). */
+ * before its planned start. NULL: no job's end gives it room (a window, a drained card, others' guarantees). */
 const struct ll_queue_job *ll_queue_blocker(const struct ll_queue *queue, const struct ll_queue_job *job);
 
 /* How many of the jobs that run or are ahead of this one have no time of their own. */
