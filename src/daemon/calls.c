@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process.h"
+#include "daemon/admission.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/department_jobs.h"
@@ -149,7 +150,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;
 	}
-	if (ll_department_admit(connection->server, message, call.page_fds, tenant, &why)) {
+	if (ll_admission_claim(connection->server, message, call.page_fds, tenant, &why)) {
 		ll_connection_refuse(connection, -EACCES, why.text);
 		return true;
 	}
@@ -160,6 +161,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	}
 	fds[0] = fds[1] = -1;
 	connection->job = job;
+	ll_admission_register(connection->server, job);
 	if (message->program)
 		ll_company_write_program(job->pages.orders, message->program, message->program_name);
 	/* The processes of a job that has its pages already are where they are. */
@@ -261,7 +263,7 @@ static bool handle_bind(struct ll_connection *connection, const struct ll_messag
 		return true;
 	}
 	struct ll_err why = {0};
-	int rc = job ? ll_department_check_card(connection->server, job, bind->uuid, &why) : -ESRCH;
+	int rc = job ? ll_admission_check_card(connection->server, job, bind->uuid, &why) : -ESRCH;
 	if (rc == -EACCES)
 		ll_message_text_set(reason, sizeof reason, why.text);
 	if (!rc)
@@ -399,13 +401,6 @@ static const char *reason_of(int code)
 	}
 }
 
-static int check_cards(const struct ll_server *server, const struct ll_job *job, const struct ll_message_claim *message,
-		       struct ll_err *err)
-{
-	int rc = message->uuid[0] ? ll_department_check_card(server, job, message->uuid, err) : 0;
-	return !rc && message->first_card[0] ? ll_department_check_card(server, job, message->first_card, err) : rc;
-}
-
 /* The monitor of a job may register it a moment after its processes connect. Returns false if it has refused. */
 static bool prove_job(struct ll_connection *connection, uint64_t id, struct ll_job **ret_job)
 {
@@ -425,7 +420,7 @@ static bool handle_claim(struct ll_connection *connection, const struct ll_messa
 	if (!prove_job(connection, message->job, &job))
 		return true;
 	struct ll_err why = {0};
-	if (check_cards(server, job, message, &why)) {
+	if (ll_admission_check_claim(server, job, message, &why)) {
 		ll_connection_refuse(connection, -EACCES, why.text);
 		return true;
 	}
@@ -556,6 +551,10 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_REPORT:
 		return connection->role == LL_ROLE_COMMAND && !connection->report &&
 		       handle_report(connection, &message->report);
+	case LL_MESSAGE_ADMIT:
+	case LL_MESSAGE_QUEUE:
+	case LL_MESSAGE_QUEUE_ACT:
+		return ll_admission_handle(connection, message);
 	case LL_MESSAGE_HANDOVER:
 		return handle_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:

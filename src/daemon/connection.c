@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/rights.h"
 #include "daemon/users.h"
@@ -215,6 +216,12 @@ static bool send_waiting(struct ll_connection *connection)
 			break;
 		ll_connection_reply(connection, &message, NULL, 0);
 	}
+	while (connection->is_listing_queue && !connection->has_pending) {
+		union ll_message message;
+		connection->is_listing_queue =
+		    ll_admission_listing_next(connection, &connection->queue_listing, &message);
+		ll_connection_reply(connection, &message, NULL, 0);
+	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;
 	return connection->has_pending;
@@ -294,6 +301,7 @@ void ll_connection_close(struct ll_connection *connection)
 	if (connection->user)
 		connection->user->connection = NULL;
 	ll_residency_disconnect(server, connection);
+	ll_admission_disconnect(server, connection);
 	ll_machine_disconnect(server, connection);
 	ll_report_disconnect(connection);
 	if (connection->process_fd >= 0)

@@ -4,6 +4,7 @@
 #ifndef LOADLINE_DAEMON_CONNECTION_H
 #define LOADLINE_DAEMON_CONNECTION_H
 
+#include "daemon/admission.h"
 #include "daemon/decision_listing.h"
 #include "daemon/listing.h"
 #include "daemon/machine.h"
@@ -36,6 +37,8 @@ struct ll_connection {
 	struct ll_policy_listing policy_listing;
 	bool is_listing_machine;
 	struct ll_machine_listing machine_listing;
+	bool is_listing_queue;
+	struct ll_admission_listing queue_listing;
 	uint64_t watched; /* number of the last job whose page was sent */
 	uint32_t watch_serial;
 	union ll_message pending;

@@ -118,11 +118,9 @@ static int admit_new(const struct ll_server *server, struct ll_message_job *mess
 	return 0;
 }
 
-/* A job that this daemon does not know may come with the pages of a former daemon, right after the start of this one:
- * it was admitted then. */
 #define RETURN_NS (10 * LL_NS_PER_S)
 
-static bool was_admitted(const struct ll_server *server, const int *page_fds)
+bool ll_department_was_admitted(const struct ll_server *server, const int *page_fds)
 {
 	struct stat st;
 	return page_fds && ll_now_ns() - server->born_ns < RETURN_NS && fstat(page_fds[1], &st) == 0 &&
@@ -134,7 +132,7 @@ int ll_department_admit(const struct ll_server *server, struct ll_message_job *m
 {
 	const struct ll_department *department = &server->department;
 	const struct ll_job *known = ll_books_find_id(&server->books, message->job.token[0]);
-	bool is_new = !known && !was_admitted(server, page_fds);
+	bool is_new = !known && !ll_department_was_admitted(server, page_fds);
 	ll_message_text_set(ret_tenant, LL_NAME_SIZE, known ? known->department_tenant : "");
 	if (!ll_department_policy(department) || ret_tenant[0])
 		return 0;

@@ -25,6 +25,10 @@ struct ll_job;
 int ll_department_admit(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
 			char ret_tenant[LL_NAME_SIZE], struct ll_err *err);
 
+/* A job that this daemon does not know may come with the pages of a former daemon, right after the start of this one:
+ * it was admitted then. page_fds may be NULL. */
+bool ll_department_was_admitted(const struct ll_server *server, const int *page_fds);
+
 /* Whether the job may have this card besides those that it has. -EACCES. */
 int ll_department_check_card(const struct ll_server *server, const struct ll_job *job, const char *uuid,
 			     struct ll_err *err);

@@ -8,6 +8,7 @@
 
 #include "base/process.h"
 #include "daemon/accounting.h"
+#include "daemon/admission.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
@@ -56,6 +57,7 @@ static void forget_job(struct ll_server *server, struct ll_job *job)
 {
 	struct upkeep *upkeep = upkeep_of(job);
 	uint64_t number = job->number;
+	ll_admission_end(server, job);
 	ll_store_remove(server, job);
 	ll_accounting_end_job(server->accounting, job);
 	ll_claims_fini(server, job);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/process_id.h"
 #include "daemon/accounting.h"
+#include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
@@ -216,6 +217,8 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_keeper_link_init(server);
 	if (!rc)
+		rc = ll_admission_init(server);
+	if (!rc)
 		rc = ll_machine_init(server);
 	if (!rc)
 		rc = ll_memory_init(server);
@@ -247,6 +250,7 @@ static void fini_server(struct ll_server *server)
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
 	ll_residency_fini(server);
+	ll_admission_stop(server);
 	ll_identities_fini(&server->department.identities);
 	ll_reload_stop(server);
 	ll_ungoverned_fini(server);
@@ -257,6 +261,7 @@ static void fini_server(struct ll_server *server)
 	uv_close((uv_handle_t *)&server->room, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
+	ll_admission_fini(server);
 	ll_reload_fini(server);
 	ll_accounting_free(server->accounting);
 	if (server->reserve_fd >= 0)

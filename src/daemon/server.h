@@ -26,6 +26,7 @@ struct ll_user;
 struct ll_machine;
 struct ll_ungoverned;
 struct ll_accounting;
+struct ll_admission;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -42,6 +43,7 @@ struct ll_server {
 	struct ll_user *users;
 	struct ll_machine *machine;       /* machine.h */
 	struct ll_ungoverned *ungoverned; /* ungoverned.h */
+	struct ll_admission *admission;   /* admission.h */
 	uint64_t last_user;
 	uint64_t namespaces; /* of this process (process_id.h) */
 	bool has_own_proc;

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
@@ -161,6 +163,21 @@ static void keep_pages(struct monitor *monitor, const int *fds, size_t count)
 	memcpy(monitor->page_fds, copies, sizeof copies);
 }
 
+/* The time of the job ends, or is over. The first process of the job gets the signal. */
+static void pass_signal(const struct monitor *monitor, int number)
+{
+	int fd = ll_tree_process(&monitor->tree);
+	bool is_known = number == SIGHUP || number == SIGINT || number == SIGTERM || number == SIGUSR1 ||
+			number == SIGUSR2 || number == SIGKILL;
+	if (!is_known || fd < 0)
+		return;
+	if (syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 || errno == ESRCH)
+		return;
+	pid_t pid = ll_process_id_of_fd(fd);
+	if (pid > 0)
+		kill(pid, number);
+}
+
 static void take_message(struct monitor *monitor, const union ll_message *message, const int *fds, size_t count)
 {
 	switch (message->header.kind) {
@@ -183,6 +200,9 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 	case LL_MESSAGE_HANDED_OVER:
 		if (count == 1)
 			take_over(monitor, fds[0]);
+		break;
+	case LL_MESSAGE_SIGNAL:
+		pass_signal(monitor, (int)message->signal.signal);
 		break;
 	default:
 		break;

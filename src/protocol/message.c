@@ -267,6 +267,28 @@ static bool is_report_row_valid(const union ll_message *message)
 	       is_amount_or_unknown(row->borrowed_s);
 }
 
+static bool is_admit_valid(const union ll_message *message)
+{
+	return ll_admit_is_valid(&message->admit);
+}
+
+static bool is_admitted_valid(const union ll_message *message)
+{
+	return ll_admitted_is_valid(&message->admitted);
+}
+
+static bool is_queue_row_valid(const union ll_message *message)
+{
+	return ll_queue_row_is_valid(&message->queue_row);
+}
+
+static bool is_queue_window_valid(const union ll_message *message)
+{
+	const struct ll_message_queue_window *window = &message->queue_window;
+	return ll_message_text_is_valid(window->tenant, sizeof window->tenant) &&
+	       ll_message_text_is_valid(window->name, sizeof window->name);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -348,6 +370,15 @@ static const struct kind kinds[] = {
     KIND(REPORT_END, report_end, is_anything_valid),
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
+    KIND(ADMIT, admit, is_admit_valid),
+    KIND(QUEUED, queued, is_anything_valid),
+    KIND(ADMITTED, admitted, is_admitted_valid),
+    KIND(QUEUE, plain, is_anything_valid),
+    KIND(QUEUE_ROW, queue_row, is_queue_row_valid),
+    KIND(QUEUE_WINDOW, queue_window, is_queue_window_valid),
+    KIND(QUEUE_END, plain, is_anything_valid),
+    KIND(QUEUE_ACT, queue_act, is_anything_valid),
+    KIND(SIGNAL, signal, is_anything_valid),
     KIND(SENSE_CARD, sense_card, is_sense_card_valid),
     KIND(SENSE_PROCESS, sense_process, is_sense_process_valid),
     KIND(SENSE_HEALTH, sense_health, is_sense_health_valid),

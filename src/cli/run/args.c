@@ -26,7 +26,20 @@ static const char *const way_aliases[] = {"time", NULL};
 static const char *const yes_no[] = {"yes", "no", NULL};
 
 const struct ll_option ll_run_options[] = {
-    LL_OPTION_CARDS(ARGS, cards),
+    {.name = "card",
+     .letter = 'i',
+     .placeholder = "CARDS",
+     LL_OPTION_LIST(ARGS, cards),
+     .complete = LL_COMPLETE_CARD,
+     .help =
+	 N_("Cards to use, in PCI order: an index, a range (2-3), a UUID, a PCI address, 'all', or several of these "
+	    "with commas. May be repeated. 'auto': the queue of the machine chooses, as without this option.")},
+    {.name = "cards",
+     .placeholder = "NUMBER",
+     LL_OPTION_UINT(ARGS, card_count),
+     .min = 1,
+     .max = 16,
+     .help = N_("How many cards the queue of the machine shall give. The default is 1, or all of -i.")},
     {.name = "mem", .letter = 'm', .placeholder = "SIZE", LL_OPTION_TEXT(ARGS, mem), .help = LL_LIMIT_MEMORY_HELP},
     {.name = "mem-request",
      .placeholder = "SIZE",
@@ -94,6 +107,24 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_FLAG(ARGS, allow_ungoverned),
      .help = N_("Run the command even if its limits cannot be put in force: a static program, a program "
 		"with more rights than its user, a program for another machine.")},
+    {.name = "time",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, time_ns),
+     .help =
+	 N_("How long the command runs at most, for the queue. Then it is ended. The default is defaults: time of the "
+	    "configuration.")},
+    {.name = "wait",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(ARGS, wait_ns),
+     .help = N_("How long to wait for a place in the queue. The default is queue: wait of the configuration.")},
+    {.name = "no-wait",
+     LL_OPTION_FLAG(ARGS, no_wait),
+     .help = N_("Do not run the command if the queue has no place now.")},
+    {.name = "after",
+     .placeholder = "JOB",
+     LL_OPTION_UINT(ARGS, after),
+     .min = 1,
+     .help = N_("Wait until the job with that number (`loadline queue`) has ended.")},
     LL_OPTION_END,
 };
 
@@ -237,8 +268,9 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->class && !args->slowdown && !args->count_context && !args->strict && !args->evictable &&
-	    !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait && !args->after &&
+	    !args->card_count && !args->count_context && !args->strict && !args->evictable && !args->no_neighbour &&
+	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is already governed, as tenant %s: its limits hold for all programs that "

@@ -27,7 +27,9 @@ struct ll_run_args {
 	bool allow_ungoverned;
 	bool strict;
 	bool evictable, no_neighbour;
-	bool overcommit; /* requests beyond the card's memory are allowed */
+	bool overcommit;                              /* requests beyond the card's memory are allowed */
+	uint64_t card_count, time_ns, wait_ns, after; /* for the queue; 0: not given */
+	bool no_wait;
 };
 
 extern const struct ll_option ll_run_options[];

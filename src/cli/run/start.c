@@ -14,6 +14,7 @@
 #include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/options/limit_words.h"
+#include "cli/run/admit.h"
 #include "cli/run/bequeath.h"
 #include "cli/run/bind.h"
 #include "cli/run/cards.h"
@@ -104,6 +105,7 @@ struct start {
 	struct ll_driver *driver;
 	struct ll_run_settings settings;
 	struct ll_run_space space;
+	const char *wanted_cards; /* as in -i: the user's, or those of the place in the queue; NULL: all */
 	const struct ll_card **cards;
 	size_t count;
 	bool is_nested;     /* what a governed program starts belongs to that program's job */
@@ -183,12 +185,39 @@ static void say_weight(const struct start *start)
 		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_BY_SPACE);
 }
 
+/* The limits that the options gave. The configuration of the machine may have others for the rest. */
+static uint64_t find_said(const struct ll_run_args *args)
+{
+	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
+	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
+	       (args->class ? LL_SET_PRIORITY : 0U) | (args->slowdown ? LL_SET_SLOWDOWN : 0U) |
+	       (args->evictable ? LL_SAID_EVICTABLE : 0U);
+}
+
+/* Waits for a place in the queue of the machine. place: gets its cards. Without a queue, and in a job, the cards are
+ * those of -i. */
+static int wait_for_place(struct start *start, struct ll_strbuf *place, struct ll_err *err)
+{
+	const struct ll_run_admit wish = {.args = start->args,
+					  .settings = &start->settings,
+					  .driver = start->driver,
+					  .command = start->command,
+					  .said = find_said(start->args)};
+	start->wanted_cards = start->args->cards;
+	int rc = start->is_nested ? 0 : ll_run_admit(&wish, place, err);
+	if (!rc && place->failed)
+		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	if (!rc && place->length)
+		start->wanted_cards = place->buf;
+	return rc;
+}
+
 /* Chooses the cards, and completes the settings. */
 static int choose_cards(struct start *start, struct ll_err *err)
 {
 	const struct ll_run_args *args = start->args;
 	struct ll_run_settings *settings = &start->settings;
-	int rc = ll_run_cards_choose(start->driver, args->cards, &start->cards, &start->count, err);
+	int rc = ll_run_cards_choose(start->driver, start->wanted_cards, &start->cards, &start->count, err);
 	/* Inside a governed program the variables of MPS are set already. */
 	if (!rc && args->by == LL_RUN_BY_SPACE && !start->is_nested)
 		rc =
@@ -206,15 +235,6 @@ static int choose_cards(struct start *start, struct ll_err *err)
 	for (size_t i = 0; !rc && i < start->count; i++)
 		rc = ll_run_args_check_card(settings, start->cards[i], err);
 	return rc;
-}
-
-/* The limits that the options gave. The configuration of the machine may have others for the rest. */
-static uint64_t find_said(const struct ll_run_args *args)
-{
-	return (args->mem ? LL_SET_MEMORY : 0U) | (args->mem_request ? LL_SET_REQUEST : 0U) |
-	       (args->compute ? LL_SET_COMPUTE : 0U) | (args->weight ? LL_SET_WEIGHT : 0U) |
-	       (args->class ? LL_SET_PRIORITY : 0U) | (args->slowdown ? LL_SET_SLOWDOWN : 0U) |
-	       (args->evictable ? LL_SAID_EVICTABLE : 0U);
 }
 
 /* Makes the command a job. */
@@ -293,11 +313,15 @@ static int join_job(struct start *start, struct ll_err *err)
  */
 static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
 {
-	int rc = choose_cards(start, err);
+	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
+	int rc = wait_for_place(start, &place, err);
+	if (!rc)
+		rc = choose_cards(start, err);
 	if (!rc)
 		rc = join_job(start, err);
-	if (!rc && (start->space.is_client || !ll_run_cards_are_as_found(start->driver, start->args->cards)))
+	if (!rc && (start->space.is_client || !ll_run_cards_are_as_found(start->driver, start->wanted_cards)))
 		ll_run_cards_add_uuids(visible, start->cards, start->count);
+	start->wanted_cards = NULL;
 	return rc;
 }
 

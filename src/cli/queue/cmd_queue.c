@@ -1,0 +1,213 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/translate.h"
+#include "cli/queue/queue.h"
+
+static const struct ll_option no_options[] = {LL_OPTION_END};
+
+/* ---- list ---- */
+
+struct list_args {
+	bool is_json;
+};
+
+static const struct ll_option list_options[] = {
+    LL_OPTION_JSON(struct list_args, is_json),
+    LL_OPTION_END,
+};
+
+static int run_list(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct list_args *args = data;
+	struct ll_queue_rows rows;
+	(void)operands;
+	int rc = ll_queue_read(&rows, err);
+	if (!rc && args->is_json)
+		rc = ll_queue_print_json(&rows, err);
+	else if (!rc)
+		ll_queue_print_text(&rows);
+	ll_queue_free(&rows);
+	return rc;
+}
+
+static const struct ll_example list_examples[] = {
+    {"loadline queue list", N_("Who has which cards, who comes next, and when.")},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_queue_list = {
+    .name = "list",
+    .group = &ll_command_queue,
+    .summary = N_("show the jobs that run and wait, in their order"),
+    .description = N_(
+	"First the jobs that have cards, then those that wait, in the order of the queue, then cards that are or "
+	"will be drained, in maintenance or reserved. The start of a waiting job is an estimate: jobs that end "
+	"early bring it forward, and jobs that come later and go ahead put it off. A job without --time counts with "
+	"the time of the configuration.\n\n"
+	"With --json there is one object for each job ({\"queued\":…}) and each window ({\"window\":…}). Moments are "
+	"seconds since 1970, and what is not known is null."),
+    .examples = list_examples,
+    .options = list_options,
+    .args_size = sizeof(struct list_args),
+    .run = run_list,
+};
+
+/* ---- changes of one job ---- */
+
+static int read_number(const char *text, uint64_t *ret_number, struct ll_err *err)
+{
+	int rc = ll_parse_uint(text, 1, UINT64_MAX - 1, ret_number, err);
+	return rc ? ll_err_wrap(err, "job") : 0;
+}
+
+/* Changes each of the jobs. */
+static int change_jobs(const struct ll_operands *operands, enum ll_queue_act act, struct ll_err *err)
+{
+	int rc =
+	    operands->count ? 0 : ll_err_set(err, -EINVAL, "queue: no job; `loadline queue list` has their numbers");
+	for (int i = 0; i < operands->count && !rc; i++) {
+		struct ll_message_queue_act change = {.act = act};
+		rc = read_number(operands->words[i], &change.number, err);
+		if (!rc)
+			rc = ll_queue_change(&change, err);
+		if (rc)
+			ll_err_wrap(err, "%s", operands->words[i]);
+	}
+	return rc;
+}
+
+static int run_cancel(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	(void)data;
+	return change_jobs(operands, LL_QUEUE_CANCEL, err);
+}
+
+static int run_pause(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	(void)data;
+	return change_jobs(operands, LL_QUEUE_PAUSE, err);
+}
+
+static int run_release(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	(void)data;
+	return change_jobs(operands, LL_QUEUE_RELEASE, err);
+}
+
+const struct ll_command ll_queue_cancel = {
+    .name = "cancel",
+    .group = &ll_command_queue,
+    .summary = N_("take jobs out of the queue, or end them"),
+    .operands = "JOB...",
+    .description =
+	N_("A waiting job is not run. A running job gets the stop signal of the configuration, and is killed "
+	   "if it has not ended in the grace. Users may cancel their own jobs, operators all."),
+    .options = no_options,
+    .run = run_cancel,
+};
+
+const struct ll_command ll_queue_pause = {
+    .name = "pause",
+    .group = &ll_command_queue,
+    .summary = N_("keep waiting jobs from starting"),
+    .operands = "JOB...",
+    .description =
+	N_("For operators. The others do not wait for a paused job. `loadline queue release` ends the pause."),
+    .options = no_options,
+    .run = run_pause,
+};
+
+const struct ll_command ll_queue_release = {
+    .name = "release",
+    .group = &ll_command_queue,
+    .summary = N_("let paused jobs start again"),
+    .operands = "JOB...",
+    .description = N_("For operators. Ends what `loadline queue pause` began."),
+    .options = no_options,
+    .run = run_release,
+};
+
+/* ---- move, time ---- */
+
+static int need_two(const struct ll_operands *operands, const char *what, struct ll_err *err)
+{
+	return operands->count == 2 ? 0 : ll_err_set(err, -EINVAL, "queue: needs a job and %s", what);
+}
+
+static int run_move(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_message_queue_act change = {.act = LL_QUEUE_MOVE};
+	(void)data;
+	int rc = need_two(operands, "a position", err);
+	if (!rc)
+		rc = read_number(operands->words[0], &change.number, err);
+	if (!rc)
+		rc = ll_parse_uint(operands->words[1], 1, UINT32_MAX, &change.value, err);
+	return rc ? rc : ll_queue_change(&change, err);
+}
+
+const struct ll_command ll_queue_move = {
+    .name = "move",
+    .group = &ll_command_queue,
+    .summary = N_("put a waiting job at another position"),
+    .operands = "JOB POSITION",
+    .description = N_("For operators. The job keeps the position while others come and go; 1 is the first."),
+    .options = no_options,
+    .run = run_move,
+};
+
+static int run_time(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_message_queue_act change = {.act = LL_QUEUE_TIME};
+	(void)data;
+	int rc = need_two(operands, "a time", err);
+	if (!rc)
+		rc = read_number(operands->words[0], &change.number, err);
+	if (!rc && operands->words[1][0] != '+')
+		rc = ll_err_set(err, -EINVAL, "'%.60s': begins with +, such as +2h", operands->words[1]);
+	if (!rc)
+		rc = ll_parse_duration(operands->words[1] + 1, &change.value, err);
+	return rc ? rc : ll_queue_change(&change, err);
+}
+
+const struct ll_command ll_queue_time = {
+    .name = "time",
+    .group = &ll_command_queue,
+    .summary = N_("give a job more time"),
+    .operands = "JOB +TIME",
+    .description =
+	N_("Users may prolong their own jobs up to max-time of the configuration, operators all jobs. Jobs that "
+	   "wait for it may start later."),
+    .options = no_options,
+    .run = run_time,
+};
+
+/* ---- the group ---- */
+
+static const struct ll_command *const subcommands[] = {
+    &ll_queue_list,    &ll_queue_cancel, &ll_queue_time,  &ll_queue_pause,
+    &ll_queue_release, &ll_queue_move,   &ll_queue_drain, NULL,
+};
+
+static const struct ll_example group_examples[] = {
+    {"loadline queue list", N_("Who has which cards, who comes next, and when.")},
+    {"loadline queue cancel 12", N_("Take job 12 out of the queue, or end it.")},
+    {"loadline queue drain 3 --at 22:00", N_("From ten in the evening on, no job is on card 3.")},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_queue = {
+    .name = "queue",
+    .subcommands = subcommands,
+    .summary = N_("show and change the queue for the cards of the machine"),
+    .description = N_(
+	"If the configuration of the machine names groups of cards, `loadline run` waits in a queue until its cards "
+	"are free, and holds them until the command ends. The order is that of `queue: order` in the configuration. A "
+	"job may overtake others if no job that waits starts later for it."),
+    .examples = group_examples,
+    .options = no_options,
+};

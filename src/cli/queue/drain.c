@@ -1,0 +1,108 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/scope.h"
+#include "base/translate.h"
+#include "cli/queue/queue.h"
+#include "driver/cards.h"
+
+enum { MASK_CARDS = 64, DAY_S = 86400 };
+
+struct drain_args {
+	const char *at;
+	bool undo;
+};
+
+static const struct ll_option drain_options[] = {
+    {.name = "at",
+     .placeholder = "TIME",
+     LL_OPTION_TEXT(struct drain_args, at),
+     .help =
+	 N_("From this moment on: \"2026-12-12 22:00\", or \"22:00\" for the next one. Jobs start before only if they "
+	    "end before. The default is now.")},
+    {.name = "undo", LL_OPTION_FLAG(struct drain_args, undo), .help = N_("Let jobs start on the cards again.")},
+    LL_OPTION_END,
+};
+
+/* Reads a moment in the machine's time zone. */
+static int read_moment(const char *text, uint64_t *ret_s, struct ll_err *err)
+{
+	time_t now = time(NULL);
+	struct tm day;
+	const char *end;
+	if (!localtime_r(&now, &day))
+		return ll_err_set(err, -EINVAL, "--at: no time of day here");
+	day.tm_sec = 0;
+	day.tm_isdst = -1;
+	end = strptime(text, "%Y-%m-%d %H:%M", &day);
+	bool is_daily = !end;
+	if (is_daily)
+		end = strptime(text, "%H:%M", &day);
+	if (!end || *end) {
+		ll_err_set(err, -EINVAL, "--at: '%.60s': not a moment", text);
+		return ll_err_hint(err, "write \"2026-12-12 22:00\" or \"22:00\"");
+	}
+	time_t at = mktime(&day);
+	if (is_daily && at <= now) {
+		day.tm_mday++;
+		day.tm_isdst = -1;
+		at = mktime(&day);
+	}
+	*ret_s = at > 0 ? (uint64_t)at : 0;
+	return 0;
+}
+
+static int read_cards(const struct ll_driver *driver, const char *text, uint64_t *mask, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **cards = NULL;
+	size_t count = 0;
+	int rc = ll_cards_select(driver, text, &cards, &count, err);
+	for (size_t i = 0; i < count && !rc; i++) {
+		if (cards[i]->index >= MASK_CARDS)
+			return ll_err_set(err, -EINVAL, "card %s: the queue knows the first %d cards", cards[i]->label,
+					  MASK_CARDS);
+		*mask |= UINT64_C(1) << cards[i]->index;
+	}
+	return rc;
+}
+
+static int run_drain(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct drain_args *args = data;
+	struct ll_message_queue_act change = {.act = args->undo ? LL_QUEUE_UNDRAIN : LL_QUEUE_DRAIN,
+					      .value = (uint64_t)time(NULL)};
+	struct ll_driver *driver = NULL;
+	if (!operands->count)
+		return ll_err_set(err, -EINVAL, "queue drain: no card");
+	int rc = args->at ? read_moment(args->at, &change.value, err) : 0;
+	if (!rc)
+		rc = ll_driver_open(&driver, err);
+	for (int i = 0; i < operands->count && !rc; i++)
+		rc = read_cards(driver, operands->words[i], &change.card_mask, err);
+	ll_driver_close(driver);
+	return rc ? rc : ll_queue_change(&change, err);
+}
+
+static const struct ll_example drain_examples[] = {
+    {"loadline queue drain 3", N_("No more jobs start on card 3; those on it go on.")},
+    {"loadline queue drain all --at 22:00", N_("Empty the machine for ten in the evening.")},
+    {"loadline queue drain 3 --undo", N_("Card 3 is in use again.")},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_queue_drain = {
+    .name = "drain",
+    .group = &ll_command_queue,
+    .summary = N_("let no more jobs start on cards"),
+    .operands = "CARDS...",
+    .description =
+	N_("For operators. Jobs on the cards go on to their end. With --at, jobs start there until then if their "
+	   "time ends before. It holds until --undo, and not beyond the end of loadlined."),
+    .examples = drain_examples,
+    .options = drain_options,
+    .args_size = sizeof(struct drain_args),
+    .complete = LL_COMPLETE_CARD,
+    .run = run_drain,
+};

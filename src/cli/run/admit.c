@@ -1,0 +1,176 @@
+#include "cli/run/admit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/scope.h"
+#include "base/translate.h"
+#include "cli/run/job.h"
+#include "cli/run/waiting.h"
+#include "driver/cards.h"
+#include "protocol/client.h"
+#include "protocol/run_settings.h"
+
+/* loadlined tells something each 10 s. */
+#define SILENCE_NS (30 * LL_NS_PER_S)
+#define PAUSE_NS (LL_NS_PER_S / 2)
+
+enum { MASK_CARDS = 64 };
+
+static bool is_automatic(const struct ll_run_args *args)
+{
+	return args->cards && strcmp(args->cards, "auto") == 0;
+}
+
+/* The option that a queue alone can serve; NULL: none was given. */
+static const char *option_of_queue(const struct ll_run_args *args)
+{
+	return args->time_ns        ? "--time"
+	       : args->wait_ns      ? "--wait"
+	       : args->no_wait      ? "--no-wait"
+	       : args->after        ? "--after"
+	       : args->card_count   ? "--cards"
+	       : is_automatic(args) ? "-i auto"
+				    : NULL;
+}
+
+static int refuse_options(const struct ll_run_args *args, struct ll_err *err)
+{
+	const char *option = option_of_queue(args);
+	if (!option)
+		return 0;
+	ll_err_set(err, -EINVAL, "%s: this machine has no queue for its cards", option);
+	return ll_err_hint(err, "the system's loadlined has one if its configuration names groups of cards");
+}
+
+/* The cards of -i as a mask of their indices. */
+static int read_cards(const struct ll_run_admit *wish, struct ll_message_admit *admit, struct ll_err *err)
+{
+	LL_SCOPE_FREE const struct ll_card **cards = NULL;
+	size_t count = 0;
+	if (!wish->args->cards || is_automatic(wish->args))
+		return 0;
+	int rc = ll_cards_select(wish->driver, wish->args->cards, &cards, &count, err);
+	for (size_t i = 0; i < count && !rc; i++) {
+		if (cards[i]->index >= MASK_CARDS)
+			return ll_err_set(err, -EINVAL, "card %s: the queue knows the first %d cards", cards[i]->label,
+					  MASK_CARDS);
+		admit->card_mask |= UINT64_C(1) << cards[i]->index;
+		if (cards[i]->is_mig)
+			admit->slice = (int32_t)cards[i]->slice;
+	}
+	admit->flags |= LL_ADMIT_HAS_CARDS;
+	return rc;
+}
+
+static int make_request(const struct ll_run_admit *wish, union ll_message *ret_message, struct ll_err *err)
+{
+	const struct ll_run_args *args = wish->args;
+	ll_message_init(ret_message, LL_MESSAGE_ADMIT);
+	struct ll_message_admit *admit = &ret_message->admit;
+	admit->job = wish->settings->id;
+	ll_run_job_limits(wish->settings, &admit->limits);
+	admit->said = wish->said;
+	admit->time_ns = args->time_ns;
+	admit->wait_ns = args->wait_ns;
+	admit->after = args->after;
+	admit->flags = args->no_wait ? LL_ADMIT_NO_WAIT : 0;
+	admit->card_count = (uint32_t)args->card_count;
+	admit->slice = -1;
+	if (args->tenant)
+		ll_message_text_set(admit->tenant, sizeof admit->tenant, args->tenant);
+	const char *slash = strrchr(wish->command, '/');
+	ll_message_text_set(admit->command, sizeof admit->command, slash && slash[1] ? slash + 1 : wish->command);
+	return read_cards(wish, admit, err);
+}
+
+static void add_cards(const struct ll_message_admitted *admitted, struct ll_strbuf *cards)
+{
+	for (uint32_t i = 0; i < admitted->card_count; i++)
+		ll_strbuf_addf(cards, "%s%s", i ? "," : "", admitted->uuids[i]);
+}
+
+/* Reads replies until the job has its place. */
+static int wait_for_place(struct ll_client *client, struct ll_run_waiting *waiting, struct ll_strbuf *cards,
+			  struct ll_err *err)
+{
+	for (;;) {
+		union ll_message reply;
+		struct ll_err why = {0};
+		int rc = ll_client_receive(client, &reply, ll_now_ns() + SILENCE_NS, &why);
+		if (rc == -ETIMEDOUT) { /* it may be stopped for a while: the place in the queue stays */
+			ll_run_waiting_clear(waiting);
+			ll_log(LL_LOG_WARN, "%s", why.text);
+			continue;
+		}
+		if (rc) {
+			*err = why;
+			return rc;
+		}
+		if (reply.header.kind == LL_MESSAGE_QUEUED)
+			ll_run_waiting_show(waiting, &reply.queued);
+		if (reply.header.kind != LL_MESSAGE_ADMITTED)
+			continue;
+		ll_run_waiting_end(waiting, &reply.admitted);
+		add_cards(&reply.admitted, cards);
+		return 0;
+	}
+}
+
+static int ask_once(const struct ll_place *place, union ll_message *request, struct ll_run_waiting *waiting,
+		    struct ll_strbuf *cards, struct ll_err *err)
+{
+	struct ll_client client;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
+	int rc = ll_client_open(&client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
+	if (!rc)
+		rc = ll_client_send(&client, request, deadline_ns, err);
+	if (!rc)
+		rc = wait_for_place(&client, waiting, cards, err);
+	ll_client_close(&client);
+	return rc;
+}
+
+/* If loadlined is started anew, the job asks again. */
+static int ask_until_answered(const struct ll_place *place, union ll_message *request, struct ll_run_waiting *waiting,
+			      struct ll_strbuf *cards, struct ll_err *err)
+{
+	for (;;) {
+		struct ll_err why = {0};
+		int rc = ask_once(place, request, waiting, cards, &why);
+		bool is_lost = rc == -ECONNREFUSED || ll_client_is_lost(rc);
+		if (!is_lost || !waiting->is_shown) {
+			if (rc && err)
+				*err = why;
+			return rc;
+		}
+		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
+	}
+}
+
+int ll_run_admit(const struct ll_run_admit *wish, struct ll_strbuf *cards, struct ll_err *err)
+{
+	struct ll_place place;
+	union ll_message request;
+	struct ll_err why = {0};
+	struct ll_run_waiting waiting = {0};
+	int rc = ll_place_find(ll_driver_sim_folder(wish->driver), &place, err);
+	if (rc || !ll_place_is_system(&place))
+		return rc ? rc : refuse_options(wish->args, err);
+	rc = make_request(wish, &request, err);
+	if (rc)
+		return rc;
+	rc = ask_until_answered(&place, &request, &waiting, cards, &why);
+	ll_run_waiting_clear(&waiting);
+	if (rc == -ENOENT || rc == -ENOTSUP || rc == -ECONNREFUSED)
+		return refuse_options(wish->args, err);
+	if (rc == -EACCES)
+		ll_err_hint(&why, "`loadline limits` tells what you may have");
+	if (rc && err)
+		*err = why;
+	return rc;
+}

@@ -1,0 +1,580 @@
+#include "daemon/admission.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "daemon/admission_state.h"
+#include "daemon/allowance.h"
+#include "daemon/claims.h"
+#include "daemon/connection.h"
+#include "daemon/department_jobs.h"
+#include "daemon/rights.h"
+#include "daemon/server.h"
+
+enum { LOOK_MS = 1000 };
+#define TELL_NS (10 * LL_NS_PER_S)
+#define REGISTER_NS (10 * LL_NS_PER_S)
+/* An estimate is sent again if it has changed by more than this. */
+#define ESTIMATE_S 60
+/* The planned time of a job of which nobody says how long it runs. It is not ended then. */
+#define GUESS_NS (24 * 3600 * LL_NS_PER_S)
+
+static void on_timer(uv_timer_t *timer);
+
+int ll_admission_init(struct ll_server *server)
+{
+	server->admission = calloc(1, sizeof *server->admission);
+	if (!server->admission)
+		return -ENOMEM;
+	server->admission->server = server;
+	uv_timer_init(&server->loop, &server->admission->timer);
+	server->admission->timer.data = server->admission;
+	return 0;
+}
+
+void ll_admission_stop(struct ll_server *server)
+{
+	if (server->admission)
+		uv_close((uv_handle_t *)&server->admission->timer, NULL);
+}
+
+void ll_admission_fini(struct ll_server *server)
+{
+	struct ll_admission *admission = server->admission;
+	if (!admission)
+		return;
+	ll_admission_undescribe(admission);
+	while (admission->entries) {
+		struct ll_admission_entry *next = admission->entries->next;
+		free(admission->entries);
+		admission->entries = next;
+	}
+	free(admission->drains);
+	free(admission);
+	server->admission = NULL;
+}
+
+void ll_admission_wake(struct ll_admission *admission)
+{
+	uv_timer_start(&admission->timer, on_timer, 0, 0);
+}
+
+/* ---- entries ---- */
+
+struct ll_admission_entry *ll_admission_find(const struct ll_admission *admission, uint64_t number)
+{
+	struct ll_admission_entry *entry = admission->entries;
+	while (entry && entry->queued.number != number && (!entry->job_number || entry->job_number != number))
+		entry = entry->next;
+	return entry;
+}
+
+static struct ll_admission_entry *find_token(const struct ll_admission *admission, uint64_t token)
+{
+	struct ll_admission_entry *entry = admission->entries;
+	while (entry && entry->token != token)
+		entry = entry->next;
+	return entry;
+}
+
+/* The number of the queue is one of the books: no job has it twice. */
+static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint64_t token)
+{
+	struct ll_admission_entry **end = &admission->entries;
+	struct ll_admission_entry *entry = calloc(1, sizeof *entry);
+	if (!entry)
+		return NULL;
+	while (*end)
+		end = &(*end)->next;
+	*end = entry;
+	entry->token = token;
+	entry->slice = -1;
+	entry->queued.number = ++admission->server->books.last_job;
+	entry->came_s = ll_wall_ns() / LL_NS_PER_S;
+	return entry;
+}
+
+static void remove_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	struct ll_admission_entry **at = &admission->entries;
+	while (*at != entry)
+		at = &(*at)->next;
+	*at = entry->next;
+	if (admission->has_queue)
+		ll_queue_remove(&admission->queue, &entry->queued, ll_now_ns());
+	free(entry);
+	ll_admission_wake(admission);
+}
+
+/* ---- sending ---- */
+
+static void send_to(struct ll_admission_entry *entry, union ll_message *message)
+{
+	entry->connection->serial = entry->serial;
+	ll_connection_reply(entry->connection, message, NULL, 0);
+}
+
+void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_entry *entry, int code, const char *reason)
+{
+	if (entry->connection) {
+		entry->connection->serial = entry->serial;
+		ll_connection_refuse(entry->connection, code, reason);
+	}
+	remove_entry(admission, entry);
+}
+
+static struct ll_message_queued describe_wait(const struct ll_admission *admission,
+					      const struct ll_admission_entry *entry)
+{
+	return (struct ll_message_queued){
+	    .number = entry->queued.number,
+	    .start_s = ll_admission_second(entry->queued.planned.begin_ns),
+	    .position = (uint32_t)ll_queue_position(&admission->queue, &entry->queued),
+	    .untimed = (uint32_t)ll_queue_untimed_ahead(&admission->queue, &entry->queued),
+	    .waits = ll_admission_waits(admission, entry, ll_rights_see_others(entry->connection)),
+	};
+}
+
+static bool has_changed(const struct ll_message_queued *old, const struct ll_message_queued *new)
+{
+	uint64_t later_s = new->start_s > old->start_s ? new->start_s - old->start_s : old->start_s - new->start_s;
+	return old->position != new->position || old->untimed != new->untimed || later_s > ESTIMATE_S ||
+	       old->waits.number != new->waits.number || old->waits.kind != new->waits.kind;
+}
+
+static void tell_wait(const struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	uint64_t now_ns = ll_now_ns();
+	union ll_message message;
+	struct ll_message_queued queued = describe_wait(admission, entry);
+	if (entry->connection->has_pending ||
+	    (entry->told_ns && now_ns - entry->told_ns < TELL_NS && !has_changed(&entry->told, &queued)))
+		return;
+	entry->told = queued;
+	entry->told_ns = now_ns;
+	ll_message_init(&message, LL_MESSAGE_QUEUED);
+	queued.header = message.header;
+	message.queued = queued;
+	send_to(entry, &message);
+}
+
+/* ---- a place ---- */
+
+static void keep_cards(const struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	const struct ll_admission_machine *described = &admission->described;
+	for (uint32_t card = 0; card < described->machine.card_count && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB;
+	     card++) {
+		if (!(entry->queued.planned.cards >> card & 1))
+			continue;
+		ll_message_text_set(entry->uuids[entry->uuid_count++], LL_CARD_UUID_SIZE, described->cards[card].uuid);
+	}
+}
+
+/* A job with whole cards may use all of their memory, if it does not say less. */
+static void free_memory_limit(const struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	const struct ll_admission_machine *described = &admission->described;
+	uint32_t first = (uint32_t)__builtin_ctzll(entry->queued.planned.cards);
+	if (!described->groups[described->queue_cards[first].group].is_whole)
+		return;
+	entry->limits.memory_bytes = entry->has_memory ? entry->limits.memory_bytes : 0;
+	entry->limits.compute_permille = entry->has_compute ? entry->limits.compute_permille : 0;
+}
+
+static void admit_entry(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns)
+{
+	union ll_message message;
+	ll_queue_start(&admission->queue, &entry->queued, now_ns);
+	keep_cards(admission, entry);
+	free_memory_limit(admission, entry);
+	entry->begin_ns = now_ns;
+	entry->register_until_ns = now_ns + REGISTER_NS;
+	ll_message_init(&message, LL_MESSAGE_ADMITTED);
+	message.admitted.number = entry->queued.number;
+	message.admitted.limits = entry->limits;
+	message.admitted.end_s = entry->has_end ? ll_admission_second(ll_queue_end_ns(&entry->queued)) : 0;
+	message.admitted.card_count = entry->uuid_count;
+	ll_message_text_set(message.admitted.tenant, LL_NAME_SIZE, entry->tenant);
+	memcpy(message.admitted.uuids, entry->uuids, sizeof entry->uuids);
+	send_to(entry, &message);
+	entry->connection = NULL;
+}
+
+static bool is_waiting(const struct ll_admission_entry *entry)
+{
+	return !entry->uuid_count;
+}
+
+/* ---- the look at all ---- */
+
+/* Jobs of a former loadlined, and of a time without a queue, have their cards already. */
+static void adopt_job(struct ll_admission *admission, const struct ll_job *job)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
+	if (!job->claims || !job->claims->card_count || find_token(admission, job->facts.token[0]))
+		return;
+	struct ll_admission_entry *entry = new_entry(admission, job->facts.token[0]);
+	if (!entry)
+		return;
+	entry->uid = job->facts.uid;
+	entry->limits = job->facts.limits;
+	entry->job_number = job->number;
+	entry->begin_ns = ll_now_ns();
+	ll_message_text_set(entry->tenant, sizeof entry->tenant, job->department_tenant);
+	ll_message_text_set(entry->command, sizeof entry->command, job->facts.command);
+	for (unsigned i = 0; i < job->claims->card_count && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB; i++)
+		ll_message_text_set(entry->uuids[entry->uuid_count++], LL_CARD_UUID_SIZE, job->claims->cards[i]->uuid);
+	entry->queued.uid = entry->uid;
+	entry->queued.card_count = entry->uuid_count;
+	entry->queued.memory_bytes = entry->limits.memory_bytes;
+	entry->queued.compute_permille = entry->limits.compute_permille;
+	entry->queued.duration_ns = policy->defaults.time_ns != LL_CONFIG_NONE ? policy->defaults.time_ns : GUESS_NS;
+	ll_admission_place_wish(admission, entry);
+	if (ll_queue_add_running(&admission->queue, &entry->queued, entry->begin_ns,
+				 ll_admission_mask(&admission->described, entry)))
+		remove_entry(admission, entry);
+}
+
+static bool is_alive(const struct ll_admission *admission, uint64_t number)
+{
+	const struct ll_job *job = number ? ll_books_after(&admission->server->books, number - 1) : NULL;
+	return ll_admission_find(admission, number) || (job && job->number == number);
+}
+
+static void update_hold(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	if (entry->after && !is_alive(admission, entry->after))
+		entry->after = 0;
+	bool is_held = entry->is_paused || entry->after;
+	if (is_held == entry->queued.is_held)
+		return;
+	entry->queued.is_held = is_held;
+	admission->must_arrange = true;
+}
+
+/* Waits that are over, and places that nobody took. */
+static void expire_entries(struct ll_admission *admission, uint64_t now_ns)
+{
+	struct ll_admission_entry *next;
+	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
+		next = entry->next;
+		if (is_waiting(entry) && now_ns >= entry->wait_until_ns)
+			ll_admission_refuse(admission, entry, -ECANCELED, "the wait is over");
+		else if (entry->register_until_ns && now_ns >= entry->register_until_ns)
+			remove_entry(admission, entry);
+		else if (is_waiting(entry))
+			update_hold(admission, entry);
+	}
+}
+
+static enum ll_queue_key key_of(int order)
+{
+	return order == LL_CONFIG_ORDER_RESERVATION ? LL_QUEUE_BY_RESERVATION
+	       : order == LL_CONFIG_ORDER_GUARANTEE ? LL_QUEUE_BY_GUARANTEE
+	       : order == LL_CONFIG_ORDER_FAIRSHARE ? LL_QUEUE_BY_FAIRSHARE
+						    : LL_QUEUE_BY_AGE;
+}
+
+static void arrange_queue(struct ll_admission *admission, const struct ll_config_policy *policy, uint64_t now_ns)
+{
+	struct ll_queue_rules rules = {0};
+	const struct ll_config_words *order = &policy->queue.order;
+	for (size_t i = 0; i < order->count && rules.key_count < sizeof rules.keys / sizeof *rules.keys; i++)
+		rules.keys[rules.key_count++] = key_of(order->items[i]);
+	if (admission->must_arrange)
+		ll_queue_arrange(&admission->queue, &rules, now_ns);
+	admission->must_arrange = false;
+}
+
+static struct ll_admission_entry *entry_of(const struct ll_queue_job *job)
+{
+	return (struct ll_admission_entry *)((char *)(uintptr_t)job - offsetof(struct ll_admission_entry, queued));
+}
+
+static void start_due(struct ll_admission *admission, uint64_t now_ns)
+{
+	struct ll_queue_job *due;
+	while ((due = ll_queue_due(&admission->queue, now_ns)))
+		admit_entry(admission, entry_of(due), now_ns);
+}
+
+static void tell_waiting(struct ll_admission *admission)
+{
+	struct ll_admission_entry *next;
+	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
+		next = entry->next;
+		if (!is_waiting(entry))
+			continue;
+		if (entry->takes_no_wait)
+			ll_admission_refuse(admission, entry, -EAGAIN, "no place is free now");
+		else
+			tell_wait(admission, entry);
+	}
+}
+
+static void refuse_all(struct ll_admission *admission)
+{
+	struct ll_admission_entry *next;
+	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
+		next = entry->next;
+		if (is_waiting(entry))
+			ll_admission_refuse(admission, entry, -ENOENT, "there is no queue any more");
+	}
+}
+
+static void look_at_queue(struct ll_admission *admission)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
+	uint64_t now_ns = ll_now_ns();
+	for (const struct ll_job *job = admission->server->books.jobs; job; job = job->next)
+		adopt_job(admission, job);
+	expire_entries(admission, now_ns);
+	ll_queue_charge(&admission->queue, now_ns, policy->queue.half_life_ns);
+	arrange_queue(admission, policy, now_ns);
+	if (ll_queue_plan(&admission->queue, now_ns))
+		return; /* no memory: the next look tries again */
+	start_due(admission, now_ns);
+	tell_waiting(admission);
+	ll_admission_keep_time(admission);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct ll_admission *admission = timer->data;
+	if (!ll_admission_is_possible(admission->server))
+		refuse_all(admission);
+	else if (!ll_admission_describe(admission))
+		look_at_queue(admission);
+	bool has_more = admission->entries || admission->server->books.job_count;
+	if (has_more && !uv_is_active((uv_handle_t *)timer))
+		uv_timer_start(timer, on_timer, LOOK_MS, 0);
+}
+
+/* ---- ADMIT ---- */
+
+static int read_time(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
+		     const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
+{
+	uint64_t most_ns = tenant->each_user.max_time_ns;
+	uint64_t time_ns = admit->time_ns;
+	if (time_ns && time_ns > most_ns)
+		return ll_err_set(err, -EACCES, "time: %.4g h asked for, %.4g h allowed for each user",
+				  (double)time_ns / (3600.0 * LL_NS_PER_S), (double)most_ns / (3600.0 * LL_NS_PER_S));
+	if (!time_ns && policy->defaults.time_ns != LL_CONFIG_NONE)
+		time_ns = policy->defaults.time_ns;
+	time_ns = time_ns && time_ns < most_ns ? time_ns : most_ns;
+	entry->has_end = time_ns != LL_CONFIG_NONE && time_ns;
+	if (!admit->time_ns && policy->defaults.time_ns == LL_CONFIG_NONE && most_ns == LL_CONFIG_NONE)
+		entry->has_end = false;
+	entry->queued.has_time = admit->time_ns;
+	entry->queued.duration_ns = entry->has_end ? time_ns : GUESS_NS;
+	return 0;
+}
+
+static uint64_t count_waiting(const struct ll_admission *admission, const struct ll_admission_entry *than)
+{
+	uint64_t count = 0;
+	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next)
+		count += entry != than && is_waiting(entry) && entry->uid == than->uid &&
+			 strcmp(entry->tenant, than->tenant) == 0;
+	return count;
+}
+
+static const char *text_of_fault(enum ll_queue_fault fault)
+{
+	switch (fault) {
+	case LL_QUEUE_NO_CARDS:
+		return "cards: no group has so many cards that the job may have";
+	case LL_QUEUE_TOO_LARGE:
+		return "no card has so much memory or compute";
+	case LL_QUEUE_BEYOND_LIMIT:
+		return "more than the tenant's limit: it would never start";
+	case LL_QUEUE_BEYOND_USER:
+		return "more than each user of the tenant may have: it would never start";
+	case LL_QUEUE_ALL_GUARANTEED:
+		return "more than the tenant's guarantee, and the rest is guaranteed to others: it would never start";
+	default:
+		return "";
+	}
+}
+
+/* Fills in what the configuration says about the request. */
+static int read_limits(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
+		       const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
+{
+	const struct ll_use none = {0};
+	entry->limits = admit->limits;
+	entry->has_memory = admit->limits.memory_bytes;
+	entry->has_compute = admit->limits.compute_permille || admit->limits.space_permille;
+	ll_allowance_complete(policy, tenant, &none, admit->said, &entry->limits);
+	if (!ll_allowance_has_class(tenant, ll_allowance_class(entry->limits.priority)))
+		return ll_err_set(err, -EACCES, "class: the tenant may not use it");
+	if (!entry->limits.memory_bytes && policy->defaults.memory_bytes == LL_CONFIG_NONE && !admit->card_count &&
+	    !(admit->flags & LL_ADMIT_HAS_CARDS))
+		return ll_err_set(err, -EACCES, "memory: not said, and the configuration has no defaults.memory");
+	entry->queued.memory_bytes = entry->limits.memory_bytes;
+	entry->queued.compute_permille =
+	    entry->limits.compute_permille ? entry->limits.compute_permille : entry->limits.space_permille;
+	return read_time(policy, tenant, admit, entry, err);
+}
+
+static int read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
+			struct ll_admission_entry *entry, struct ll_err *err)
+{
+	const struct ll_department *department = &admission->server->department;
+	const struct ll_config_policy *policy = ll_department_policy(department);
+	const struct ll_config_tenant *tenant = ll_department_tenant(department, entry->uid, admit->tenant, err);
+	if (!tenant)
+		return -EACCES;
+	ll_message_text_set(entry->tenant, sizeof entry->tenant, tenant->name);
+	ll_message_text_set(entry->command, sizeof entry->command, admit->command);
+	entry->has_named_cards = admit->flags & LL_ADMIT_HAS_CARDS;
+	entry->card_mask = admit->card_mask;
+	entry->slice = admit->slice;
+	entry->takes_no_wait = admit->flags & LL_ADMIT_NO_WAIT;
+	entry->after = admit->after;
+	entry->queued.uid = entry->uid;
+	entry->queued.card_count = admit->card_count;
+	entry->has_count = admit->card_count;
+	uint64_t wait_ns = admit->wait_ns ? admit->wait_ns : policy->queue.wait_ns;
+	uint64_t now_ns = ll_now_ns();
+	entry->wait_until_ns = wait_ns < LL_QUEUE_NONE - now_ns ? now_ns + wait_ns : LL_QUEUE_NONE;
+	int rc = read_limits(policy, tenant, admit, entry, err);
+	if (rc)
+		return rc;
+	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait)
+		return ll_err_set(err, -EACCES, "queued: %" PRIu64 " jobs of each user may wait",
+				  tenant->each_user.queued);
+	ll_admission_place_wish(admission, entry);
+	enum ll_queue_fault fault = ll_queue_check(&admission->described.machine, &entry->queued);
+	if (entry->queued.card_count > LL_QUEUE_CARDS_OF_JOB)
+		return ll_err_set(err, -EACCES, "cards: a job of the queue has at most %d", LL_QUEUE_CARDS_OF_JOB);
+	return fault ? ll_err_set(err, -EACCES, "%s", text_of_fault(fault)) : 0;
+}
+
+static bool handle_admit(struct ll_connection *connection, const struct ll_message_admit *admit)
+{
+	struct ll_admission *admission = connection->server->admission;
+	struct ll_err why = {0};
+	if (find_token(admission, admit->job)) {
+		ll_connection_refuse(connection, -EEXIST, "the job is in the queue already");
+		return true;
+	}
+	struct ll_admission_entry *entry = new_entry(admission, admit->job);
+	if (!entry) {
+		ll_connection_refuse(connection, -ENOMEM, "loadlined has no memory");
+		return true;
+	}
+	entry->uid = connection->uid;
+	entry->connection = connection;
+	entry->serial = connection->serial;
+	int rc = read_request(admission, admit, entry, &why);
+	if (!rc && ll_queue_add(&admission->queue, &entry->queued))
+		rc = ll_err_set(&why, -ENOMEM, "loadlined has no memory");
+	if (rc) {
+		ll_admission_refuse(admission, entry, rc, why.text);
+		return true;
+	}
+	admission->must_arrange = true;
+	ll_admission_wake(admission);
+	return true;
+}
+
+bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message)
+{
+	struct ll_server *server = connection->server;
+	if (connection->role != LL_ROLE_COMMAND)
+		return false;
+	if (!ll_admission_is_possible(server) || ll_admission_describe(server->admission)) {
+		ll_connection_refuse(connection, -ENOENT, "this machine has no queue for its cards");
+		return true;
+	}
+	switch (message->header.kind) {
+	case LL_MESSAGE_ADMIT:
+		return handle_admit(connection, &message->admit);
+	case LL_MESSAGE_QUEUE:
+		connection->is_listing_queue = true;
+		connection->queue_listing = (struct ll_admission_listing){0};
+		return true;
+	default:
+		ll_admission_act(connection, &message->queue_act);
+		return true;
+	}
+}
+
+void ll_admission_disconnect(struct ll_server *server, const struct ll_connection *connection)
+{
+	struct ll_admission_entry *next;
+	for (struct ll_admission_entry *entry = server->admission->entries; entry; entry = next) {
+		next = entry->next;
+		if (entry->connection != connection)
+			continue;
+		entry->connection = NULL;
+		remove_entry(server->admission, entry);
+	}
+}
+
+/* ---- jobs of the books ---- */
+
+int ll_admission_claim(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
+		       char ret_tenant[LL_NAME_SIZE], struct ll_err *err)
+{
+	struct ll_job_facts *facts = &message->job;
+	const struct ll_admission_entry *entry = find_token(server->admission, facts->token[0]);
+	if (entry && entry->uuid_count && entry->uid == facts->uid && entry->register_until_ns) {
+		facts->limits = entry->limits;
+		ll_message_text_set(ret_tenant, LL_NAME_SIZE, entry->tenant);
+		return 0;
+	}
+	if (!ll_admission_is_possible(server) || ll_department_was_admitted(server, page_fds) ||
+	    ll_books_find_id(&server->books, facts->token[0]))
+		return ll_department_admit(server, message, page_fds, ret_tenant, err);
+	ll_err_set(err, -EACCES, "the job has no place on the cards");
+	return ll_err_hint(err, "this machine has a queue: `loadline run` asks it");
+}
+
+void ll_admission_register(struct ll_server *server, const struct ll_job *job)
+{
+	struct ll_admission_entry *entry = find_token(server->admission, job->facts.token[0]);
+	if (entry && entry->uid == job->facts.uid) {
+		entry->job_number = job->number;
+		entry->register_until_ns = 0;
+	} else if (ll_admission_is_possible(server)) {
+		ll_admission_wake(server->admission);
+	}
+}
+
+void ll_admission_end(struct ll_server *server, const struct ll_job *job)
+{
+	struct ll_admission_entry *entry =
+	    server->admission ? find_token(server->admission, job->facts.token[0]) : NULL;
+	if (entry && entry->job_number == job->number)
+		remove_entry(server->admission, entry);
+}
+
+int ll_admission_check_card(const struct ll_server *server, const struct ll_job *job, const char *uuid,
+			    struct ll_err *err)
+{
+	const struct ll_admission_entry *entry = find_token(server->admission, job->facts.token[0]);
+	if (!entry || entry->job_number != job->number)
+		return ll_department_check_card(server, job, uuid, err);
+	for (uint32_t i = 0; i < entry->uuid_count; i++) {
+		if (strcmp(entry->uuids[i], uuid) == 0)
+			return 0;
+	}
+	return ll_err_set(err, -EACCES, "the card is not of the job's place");
+}
+
+int ll_admission_check_claim(const struct ll_server *server, const struct ll_job *job,
+			     const struct ll_message_claim *claim, struct ll_err *err)
+{
+	int rc = claim->uuid[0] ? ll_admission_check_card(server, job, claim->uuid, err) : 0;
+	return !rc && claim->first_card[0] ? ll_admission_check_card(server, job, claim->first_card, err) : rc;
+}

@@ -1,0 +1,69 @@
+/*
+ * admission.h - the queue for the cards of the machine: which job starts when, on which cards.
+ *
+ * There is a queue if a configuration with groups of cards is in force (department.h) and the sensor reports the cards
+ * (machine.h). Each job then needs a place before it registers: its `run` sends ADMIT and waits. control/queue decides;
+ * here are the requests, the clocks, and the configuration as the queue reads it.
+ *
+ * A place belongs to the token of the job. It is free again when the job ends, or if the job does not register in time.
+ * A job that runs longer than its time gets signals, by its monitor: `reclaim: warn` and `stop` of the configuration.
+ */
+#ifndef LOADLINE_DAEMON_ADMISSION_H
+#define LOADLINE_DAEMON_ADMISSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "protocol/message.h"
+
+struct ll_err;
+struct ll_server;
+struct ll_connection;
+struct ll_job;
+
+/* -ENOMEM. */
+int ll_admission_init(struct ll_server *server);
+void ll_admission_stop(struct ll_server *server); /* before the loop's last turn */
+void ll_admission_fini(struct ll_server *server); /* after it */
+
+/* ---- requests of commands ---- */
+
+/* Handles ADMIT, QUEUE and QUEUE_ACT. Returns false if the message is not allowed here. */
+bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message);
+
+/* The connection has ended: a job that waits on it waits no longer. */
+void ll_admission_disconnect(struct ll_server *server, const struct ll_connection *connection);
+
+/* Makes the rows of the reply to QUEUE, one at a time. Returns false if it is the last one. */
+struct ll_admission_listing {
+	uint64_t number; /* of the last row */
+	size_t windows;
+	bool has_running;
+};
+bool ll_admission_listing_next(const struct ll_connection *connection, struct ll_admission_listing *listing,
+			       union ll_message *ret_message);
+
+/* ---- jobs ---- */
+
+/*
+ * A job registers. If it has a place, its limits become those of the place, and ret_tenant its tenant. Without a queue,
+ * and if the job is known or comes from a former daemon, ll_department_admit decides. -EACCES: it has no place. Other
+ * errors: ll_department_admit.
+ */
+int ll_admission_claim(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
+		       char ret_tenant[LL_NAME_SIZE], struct ll_err *err);
+
+/* The job is in the books, and has ended. */
+void ll_admission_register(struct ll_server *server, const struct ll_job *job);
+void ll_admission_end(struct ll_server *server, const struct ll_job *job);
+
+/* Whether the job may use the card: it is of its place, or, if the job has none, ll_department_check_card allows it.
+ * -EACCES. */
+int ll_admission_check_card(const struct ll_server *server, const struct ll_job *job, const char *uuid,
+			    struct ll_err *err);
+
+/* The same for the cards of a claim. */
+int ll_admission_check_claim(const struct ll_server *server, const struct ll_job *job,
+			     const struct ll_message_claim *claim, struct ll_err *err);
+
+#endif

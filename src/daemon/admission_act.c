@@ -1,0 +1,195 @@
+/* What users and operators change in the queue. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/admission_state.h"
+#include "daemon/connection.h"
+#include "daemon/server.h"
+
+static bool is_operator(const struct ll_connection *connection)
+{
+	return ll_department_is_operator(&connection->server->department, connection->uid);
+}
+
+static void accept_act(struct ll_connection *connection, uint64_t number)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = number;
+	ll_connection_reply(connection, &message, NULL, 0);
+}
+
+static const char *verb_of(uint32_t act)
+{
+	return act == LL_QUEUE_CANCEL    ? "cancels"
+	       : act == LL_QUEUE_PAUSE   ? "pauses"
+	       : act == LL_QUEUE_RELEASE ? "releases"
+	       : act == LL_QUEUE_MOVE    ? "moves"
+					 : "gives more time to";
+}
+
+/* ---- one job ---- */
+
+/* A job that runs is stopped as one whose time is over. */
+static void cancel_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	if (!entry->uuid_count) {
+		ll_admission_refuse(admission, entry, -ECANCELED, "the job was taken out of the queue");
+		return;
+	}
+	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
+	entry->has_end = entry->is_warned = true;
+	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
+	ll_queue_changed(&admission->queue);
+	ll_admission_wake(admission);
+}
+
+static int add_time(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t more_ns,
+		    bool is_by_operator, const char **ret_reason)
+{
+	const struct ll_config_tenant *tenant = ll_department_find(&admission->server->department, entry->tenant);
+	uint64_t most_ns = tenant && !is_by_operator ? tenant->each_user.max_time_ns : LL_CONFIG_NONE;
+	if (more_ns >= LL_QUEUE_NONE - entry->queued.duration_ns || entry->queued.duration_ns + more_ns > most_ns) {
+		*ret_reason = "more than max-time allows; an operator may give more";
+		return -EACCES;
+	}
+	entry->queued.duration_ns += more_ns;
+	entry->queued.has_time = entry->has_end = true;
+	entry->is_warned = entry->is_stopped = entry->is_killed = false;
+	ll_queue_changed(&admission->queue);
+	ll_admission_wake(admission);
+	return 0;
+}
+
+static void set_pause(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_paused)
+{
+	entry->is_paused = is_paused;
+	admission->must_arrange = true;
+	ll_queue_changed(&admission->queue);
+	ll_admission_wake(admission);
+}
+
+static void move_entry(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t position)
+{
+	entry->queued.position = position < UINT32_MAX ? (uint32_t)position : UINT32_MAX;
+	admission->must_arrange = true;
+	ll_admission_wake(admission);
+}
+
+static int check_right(const struct ll_connection *connection, const struct ll_admission_entry *entry, uint32_t act,
+		       const char **ret_reason)
+{
+	bool is_own = entry->uid == connection->uid;
+	bool is_for_owner = act == LL_QUEUE_CANCEL || act == LL_QUEUE_TIME;
+	*ret_reason = is_for_owner ? "the job is another user's" : "only an operator may do that";
+	return is_operator(connection) || (is_own && is_for_owner) ? 0 : -EPERM;
+}
+
+static int act_on(struct ll_connection *connection, struct ll_admission_entry *entry,
+		  const struct ll_message_queue_act *act, const char **ret_reason)
+{
+	struct ll_admission *admission = connection->server->admission;
+	bool is_waiting = !entry->uuid_count;
+	*ret_reason = "the job does not wait";
+	if (!is_waiting && act->act != LL_QUEUE_CANCEL && act->act != LL_QUEUE_TIME)
+		return -EINVAL;
+	switch (act->act) {
+	case LL_QUEUE_CANCEL:
+		cancel_entry(admission, entry);
+		return 0;
+	case LL_QUEUE_PAUSE:
+	case LL_QUEUE_RELEASE:
+		set_pause(admission, entry, act->act == LL_QUEUE_PAUSE);
+		return 0;
+	case LL_QUEUE_MOVE:
+		move_entry(admission, entry, act->value);
+		return 0;
+	case LL_QUEUE_TIME:
+		return add_time(admission, entry, act->value, is_operator(connection), ret_reason);
+	default:
+		*ret_reason = "this loadlined does not know that act";
+		return -ENOTSUP;
+	}
+}
+
+static void act_on_job(struct ll_connection *connection, const struct ll_message_queue_act *act)
+{
+	struct ll_admission_entry *entry = ll_admission_find(connection->server->admission, act->number);
+	const char *reason = "there is no such job in the queue";
+	uint32_t uid = entry ? entry->uid : 0;
+	int rc = entry ? check_right(connection, entry, act->act, &reason) : -ESRCH;
+	if (!rc)
+		rc = act_on(connection, entry, act, &reason);
+	if (rc) {
+		ll_connection_refuse(connection, rc, reason);
+		return;
+	}
+	if (uid != connection->uid)
+		ll_warn("user %" PRIu32 " %s job %" PRIu64 " of user %" PRIu32, connection->uid, verb_of(act->act),
+			act->number, uid);
+	accept_act(connection, act->number);
+}
+
+/* ---- drained cards ---- */
+
+static int add_drain(struct ll_admission *admission, unsigned index, uint64_t since_s)
+{
+	size_t at = 0;
+	while (at < admission->drain_count && admission->drains[at].index != index)
+		at++;
+	if (at == admission->drain_count) {
+		struct ll_admission_drain *drains = realloc(admission->drains, (at + 1) * sizeof *drains);
+		if (!drains)
+			return -ENOMEM;
+		admission->drains = drains;
+		admission->drain_count++;
+	}
+	admission->drains[at] = (struct ll_admission_drain){index, since_s};
+	return 0;
+}
+
+static void remove_drain(struct ll_admission *admission, unsigned index)
+{
+	for (size_t i = 0; i < admission->drain_count; i++) {
+		if (admission->drains[i].index != index)
+			continue;
+		admission->drains[i] = admission->drains[--admission->drain_count];
+		return;
+	}
+}
+
+static void drain_cards(struct ll_connection *connection, const struct ll_message_queue_act *act)
+{
+	struct ll_admission *admission = connection->server->admission;
+	bool is_undo = act->act == LL_QUEUE_UNDRAIN;
+	int rc = is_operator(connection) ? 0 : -EPERM;
+	for (unsigned index = 0; index < LL_QUEUE_CARDS_MAX && !rc; index++) {
+		if (!(act->card_mask >> index & 1))
+			continue;
+		if (is_undo)
+			remove_drain(admission, index);
+		else
+			rc = add_drain(admission, index, act->value);
+	}
+	if (rc) {
+		ll_connection_refuse(connection, rc,
+				     rc == -EPERM ? "only an operator may drain a card" : "loadlined has no memory");
+		return;
+	}
+	ll_warn("user %" PRIu32 " %s cards 0x%" PRIx64, connection->uid, is_undo ? "stops draining" : "drains",
+		act->card_mask);
+	admission->is_outdated = true;
+	ll_admission_wake(admission);
+	accept_act(connection, 0);
+}
+
+void ll_admission_act(struct ll_connection *connection, const struct ll_message_queue_act *act)
+{
+	if (act->act == LL_QUEUE_DRAIN || act->act == LL_QUEUE_UNDRAIN)
+		drain_cards(connection, act);
+	else
+		act_on_job(connection, act);
+}

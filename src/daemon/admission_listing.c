@@ -1,0 +1,172 @@
+/* What users see of the queue. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/admission_state.h"
+#include "daemon/connection.h"
+#include "daemon/rights.h"
+#include "daemon/server.h"
+
+uint64_t ll_admission_second(uint64_t at_ns)
+{
+	uint64_t now_ns = ll_now_ns(), wall_ns = ll_wall_ns();
+	if (at_ns == LL_QUEUE_NONE)
+		return 0;
+	return (at_ns >= now_ns ? wall_ns + (at_ns - now_ns) : wall_ns - (now_ns - at_ns)) / LL_NS_PER_S;
+}
+
+static struct ll_queue_waits wait_for_job(const struct ll_admission_entry *other, uint32_t kind, bool is_seen)
+{
+	struct ll_queue_waits waits = {.kind = kind, .uid = UINT32_MAX};
+	if (!is_seen)
+		return waits;
+	waits.number = other->queued.number;
+	waits.uid = other->uid;
+	waits.until_s = ll_admission_second(ll_queue_end_ns(&other->queued));
+	return waits;
+}
+
+struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+					 bool sees_others)
+{
+	if (entry->is_paused)
+		return (struct ll_queue_waits){.kind = LL_QUEUE_WAITS_FOR_OPERATOR};
+	if (entry->after) {
+		const struct ll_admission_entry *other = ll_admission_find(admission, entry->after);
+		struct ll_queue_waits waits = {.kind = LL_QUEUE_WAITS_AFTER, .uid = UINT32_MAX};
+		if (other)
+			waits = wait_for_job(other, LL_QUEUE_WAITS_AFTER, sees_others || other->uid == entry->uid);
+		waits.number = entry->after;
+		return waits;
+	}
+	const struct ll_queue_job *blocker = ll_queue_blocker(&admission->queue, &entry->queued);
+	const struct ll_admission_entry *other = blocker ? ll_admission_find(admission, blocker->number) : NULL;
+	if (!other)
+		return (struct ll_queue_waits){.kind = LL_QUEUE_WAITS_FOR_ROOM};
+	return wait_for_job(other, LL_QUEUE_WAITS_FOR_JOB, sees_others || other->uid == entry->uid);
+}
+
+/* ---- rows ---- */
+
+static uint32_t flags_of(const struct ll_admission_entry *entry)
+{
+	bool has_place = entry->uuid_count;
+	return (has_place && entry->job_number ? LL_QUEUE_IS_RUNNING : 0U) |
+	       (has_place && !entry->job_number ? LL_QUEUE_IS_ADMITTED : 0U) |
+	       (entry->is_paused ? LL_QUEUE_IS_PAUSED : 0U) | (entry->after ? LL_QUEUE_IS_AFTER : 0U) |
+	       (entry->queued.has_time ? LL_QUEUE_HAS_TIME : 0U);
+}
+
+static void fill_row(const struct ll_admission *admission, const struct ll_admission_entry *entry, bool sees_others,
+		     struct ll_message_queue_row *row)
+{
+	const struct ll_queue_job *job = &entry->queued;
+	bool is_waiting = !entry->uuid_count;
+	row->number = job->number;
+	row->job_number = entry->job_number;
+	row->memory_bytes = entry->limits.memory_bytes;
+	row->compute_permille =
+	    entry->limits.compute_permille ? entry->limits.compute_permille : entry->limits.space_permille;
+	row->time_ns = job->has_time || entry->has_end ? job->duration_ns : 0;
+	row->since_s = is_waiting ? entry->came_s : ll_admission_second(entry->begin_ns);
+	row->start_s = ll_admission_second(job->planned.begin_ns);
+	row->end_s = is_waiting || entry->has_end ? ll_admission_second(ll_queue_end_ns(job)) : 0;
+	row->card_mask = ll_admission_indices(&admission->described, job->planned.cards);
+	row->uid = entry->uid;
+	row->position = is_waiting ? (uint32_t)ll_queue_position(&admission->queue, job) : 0;
+	row->untimed = is_waiting ? (uint32_t)ll_queue_untimed_ahead(&admission->queue, job) : 0;
+	row->flags = flags_of(entry);
+	row->card_count = job->card_count;
+	if (is_waiting)
+		row->waits = ll_admission_waits(admission, entry, sees_others);
+	ll_message_text_set(row->tenant, sizeof row->tenant, entry->tenant);
+	ll_message_text_set(row->command, sizeof row->command, entry->command);
+}
+
+static const struct ll_config_policy *policy_of(const struct ll_connection *connection)
+{
+	return ll_department_policy(&connection->server->department);
+}
+
+static bool sees_entry(const struct ll_connection *connection, const struct ll_admission_entry *entry)
+{
+	return entry->uid == connection->uid || ll_rights_see_others(connection);
+}
+
+static bool sees_command(const struct ll_connection *connection, const struct ll_admission_entry *entry)
+{
+	const struct ll_department *department = &connection->server->department;
+	const struct ll_config_policy *policy = policy_of(connection);
+	if (entry->uid == connection->uid || ll_department_is_operator(department, connection->uid) || !policy ||
+	    policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
+		return true;
+	const struct ll_config_tenant *tenant = ll_department_find(department, entry->tenant);
+	return policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && tenant &&
+	       ll_department_has(department, &tenant->members, connection->uid);
+}
+
+/* Returns the entry with the next number that the other side may see. */
+static const struct ll_admission_entry *next_entry(const struct ll_connection *connection, uint64_t number)
+{
+	const struct ll_admission_entry *entry = connection->server->admission->entries;
+	while (entry && (entry->queued.number <= number || !sees_entry(connection, entry)))
+		entry = entry->next;
+	return entry;
+}
+
+/* ---- windows ---- */
+
+/* A window of several cards has an interval for each: the first stands for all. */
+static bool is_first_of_window(const struct ll_queue_machine *machine, size_t at)
+{
+	const struct ll_queue_interval *own = &machine->intervals[at];
+	for (size_t i = 0; i < at; i++) {
+		const struct ll_queue_interval *other = &machine->intervals[i];
+		if (own->tenant == other->tenant && own->begin_ns == other->begin_ns && own->end_ns == other->end_ns)
+			return false;
+	}
+	return own->end_ns > ll_now_ns();
+}
+
+static void fill_window(const struct ll_admission *admission, size_t at, struct ll_message_queue_window *window)
+{
+	const struct ll_queue_machine *machine = &admission->described.machine;
+	const struct ll_queue_interval *own = &machine->intervals[at];
+	uint64_t cards = 0;
+	for (size_t i = at; i < machine->interval_count; i++) {
+		const struct ll_queue_interval *other = &machine->intervals[i];
+		if (own->tenant == other->tenant && own->begin_ns == other->begin_ns && own->end_ns == other->end_ns)
+			cards |= UINT64_C(1) << other->card;
+	}
+	window->begin_s = ll_admission_second(own->begin_ns);
+	window->end_s = ll_admission_second(own->end_ns);
+	window->card_mask = ll_admission_indices(&admission->described, cards);
+	if (own->tenant != LL_QUEUE_NOBODY)
+		ll_message_text_set(window->tenant, sizeof window->tenant, admission->described.names[own->tenant]);
+}
+
+bool ll_admission_listing_next(const struct ll_connection *connection, struct ll_admission_listing *listing,
+			       union ll_message *ret_message)
+{
+	const struct ll_admission *admission = connection->server->admission;
+	const struct ll_admission_entry *entry = next_entry(connection, listing->number);
+	if (entry && admission->has_queue) {
+		ll_message_init(ret_message, LL_MESSAGE_QUEUE_ROW);
+		fill_row(admission, entry, ll_rights_see_others(connection), &ret_message->queue_row);
+		if (!sees_command(connection, entry))
+			ll_message_text_set(ret_message->queue_row.command, LL_COMMAND_SIZE, "");
+		listing->number = entry->queued.number;
+		return true;
+	}
+	const struct ll_queue_machine *machine = &admission->described.machine;
+	while (admission->has_queue && listing->windows < machine->interval_count &&
+	       !is_first_of_window(machine, listing->windows))
+		listing->windows++;
+	if (admission->has_queue && listing->windows < machine->interval_count) {
+		ll_message_init(ret_message, LL_MESSAGE_QUEUE_WINDOW);
+		fill_window(admission, listing->windows++, &ret_message->queue_window);
+		return true;
+	}
+	ll_message_init(ret_message, LL_MESSAGE_QUEUE_END);
+	return false;
+}

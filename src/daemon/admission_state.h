@@ -1,0 +1,126 @@
+/*
+ * admission_state.h - the state of the queue (admission.h), for the files admission*.c.
+ */
+#ifndef LOADLINE_DAEMON_ADMISSION_STATE_H
+#define LOADLINE_DAEMON_ADMISSION_STATE_H
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "control/queue/queue.h"
+#include "daemon/admission.h"
+#include "daemon/books.h"
+
+/* A job that waits, or that has a place. Times are ll_now_ns unless their name says seconds (since 1970). */
+struct ll_admission_entry {
+	struct ll_admission_entry *next;
+	struct ll_queue_job queued;
+	uint64_t token; /* of the job */
+	uint32_t uid;
+	struct ll_limits limits;
+	bool has_memory, has_compute, has_count; /* the user named them; has_count: of cards */
+	uint64_t came_s, wait_until_ns, register_until_ns;
+	uint64_t begin_ns; /* since when it has its place */
+	uint64_t after;    /* waits for the end of that job; 0: none */
+	bool is_paused, has_end, has_named_cards, takes_no_wait;
+	uint64_t card_mask; /* what the user named: a bit for each index */
+	int slice;
+	char tenant[LL_NAME_SIZE], command[LL_COMMAND_SIZE];
+	char uuids[LL_QUEUE_CARDS_OF_JOB][LL_CARD_UUID_SIZE]; /* of its place */
+	uint32_t uuid_count;
+	uint64_t job_number;              /* in the books; 0: it has not registered */
+	struct ll_connection *connection; /* that waits for the place; NULL: nobody */
+	uint32_t serial;
+	struct ll_message_queued told; /* the last one that was sent */
+	uint64_t told_ns;
+	bool is_warned, is_stopped, is_killed;
+};
+
+struct ll_admission_card {
+	unsigned index;
+	int slice; /* -1: the whole card */
+	char uuid[LL_CARD_UUID_SIZE];
+};
+
+struct ll_admission_drain {
+	unsigned index;
+	uint64_t since_s;
+};
+
+/* The machine as control/queue reads it. */
+struct ll_admission_machine {
+	struct ll_queue_machine machine;
+	struct ll_queue_card queue_cards[LL_QUEUE_CARDS_MAX];
+	struct ll_admission_card cards[LL_QUEUE_CARDS_MAX];
+	struct ll_queue_group *groups;
+	struct ll_queue_tenant *tenants; /* those of the policy, and one more for jobs whose tenant is gone */
+	char (*names)[LL_NAME_SIZE];     /* of the tenants */
+	struct ll_queue_amount *amounts; /* guarantees and limits */
+	struct ll_queue_interval *intervals;
+	size_t interval_room;
+	uint64_t wall_ahead_ns; /* seconds since 1970 minus the clock of the plan, for the intervals */
+};
+
+struct ll_admission {
+	struct ll_server *server;
+	uv_timer_t timer;
+	bool has_queue;
+	struct ll_queue queue;
+	struct ll_admission_machine described;
+	uint64_t policy_number, machine_changes, described_ns;
+	bool is_outdated;                   /* the description */
+	bool must_arrange;                  /* the order */
+	struct ll_admission_entry *entries; /* in the order of their numbers */
+	struct ll_admission_drain *drains;
+	size_t drain_count;
+};
+
+/* ---- admission_machine.c ---- */
+
+/* Whether there can be a queue. */
+bool ll_admission_is_possible(const struct ll_server *server);
+
+/* Describes the machine anew if the configuration, the cards or a window has changed, and makes the queue of it.
+ * -ENOMEM: there may be none. */
+int ll_admission_describe(struct ll_admission *admission);
+void ll_admission_undescribe(struct ll_admission *admission);
+
+/* Fills in the tenant, the cards that the job may have, and how many. The description must be there. */
+void ll_admission_place_wish(const struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* The bits of the cards with these UUIDs. */
+uint64_t ll_admission_mask(const struct ll_admission_machine *described, const struct ll_admission_entry *entry);
+
+/* The bits of indices of cards. */
+uint64_t ll_admission_indices(const struct ll_admission_machine *described, uint64_t cards);
+
+/* ---- admission.c ---- */
+
+/* Something has changed: looks at all in the next turn of the loop. */
+void ll_admission_wake(struct ll_admission *admission);
+
+struct ll_admission_entry *ll_admission_find(const struct ll_admission *admission, uint64_t number);
+
+/* Ends the wait of the entry with REFUSED, and removes it. */
+void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_entry *entry, int code,
+			 const char *reason);
+
+/* ---- admission_listing.c ---- */
+
+/* What the entry waits for, as the user may know it. */
+struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+					 bool sees_others);
+
+/* A moment of the plan in seconds since 1970; 0: never. */
+uint64_t ll_admission_second(uint64_t at_ns);
+
+/* ---- admission_act.c ---- */
+
+void ll_admission_act(struct ll_connection *connection, const struct ll_message_queue_act *act);
+
+/* ---- admission_time.c ---- */
+
+/* Warns and stops jobs whose time is over. */
+void ll_admission_keep_time(struct ll_admission *admission);
+
+#endif

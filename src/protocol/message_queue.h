@@ -1,0 +1,132 @@
+/*
+ * message_queue.h - the messages about the queue for the cards of the machine (message.h), which the system's loadlined
+ * keeps if a configuration is in force and its sensor reports the cards (daemon/admission.h).
+ *
+ * Moments are seconds since 1970, lengths of time are nanoseconds. In both 0 means that there is none.
+ */
+#ifndef LOADLINE_PROTOCOL_MESSAGE_QUEUE_H
+#define LOADLINE_PROTOCOL_MESSAGE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+#include "protocol/message_header.h"
+
+enum {
+	LL_QUEUE_CARDS_OF_JOB = 16, /* the most cards that a job of the queue has */
+};
+
+enum ll_admit_flag {
+	LL_ADMIT_NO_WAIT = 1,   /* a place now, or none */
+	LL_ADMIT_HAS_CARDS = 2, /* card_mask and slice say which cards it may have */
+	LL_ADMIT_AFTER_OK = 4,  /* `after` must have ended with status 0 */
+};
+
+struct ll_message_admit {
+	struct ll_message_header header;
+	uint64_t job; /* token[0] of the job that will register */
+	struct ll_limits limits;
+	uint64_t said; /* as in struct ll_message_job */
+	uint64_t time_ns, wait_ns;
+	uint64_t after;      /* number of a job that must have ended before; 0: none */
+	uint64_t card_mask;  /* a bit for each index in PCI order */
+	uint32_t flags;      /* enum ll_admit_flag */
+	uint32_t card_count; /* 0: 1, or those of card_mask */
+	int32_t slice;       /* of the one card of card_mask; -1: none */
+	uint32_t unused;
+	char tenant[LL_NAME_SIZE]; /* empty: the first tenant of the user */
+	char command[LL_COMMAND_SIZE];
+};
+
+/* What a waiting job waits for. */
+enum ll_queue_wait {
+	LL_QUEUE_WAITS_FOR_ROOM = 1, /* room that no job's end gives: a card out of use, a reservation, a limit */
+	LL_QUEUE_WAITS_FOR_JOB,      /* the end of the job waits.number */
+	LL_QUEUE_WAITS_AFTER,        /* the end of the job waits.number, by --after */
+	LL_QUEUE_WAITS_FOR_OPERATOR, /* it is paused */
+};
+
+struct ll_queue_waits {
+	uint64_t number, until_s; /* of that job; 0: not told, or unknown */
+	uint32_t uid, kind;       /* enum ll_queue_wait; 0: it does not wait */
+};
+
+/* Replies to ADMIT until ADMITTED or REFUSED: when something has changed, and each 10 s. */
+struct ll_message_queued {
+	struct ll_message_header header;
+	uint64_t number;            /* of the job in the queue */
+	uint64_t start_s;           /* estimate */
+	uint32_t position, untimed; /* untimed: jobs that run or are ahead, and have no --time */
+	struct ll_queue_waits waits;
+};
+
+struct ll_message_admitted {
+	struct ll_message_header header;
+	uint64_t number;
+	struct ll_limits limits;
+	uint64_t end_s; /* when the job will be ended */
+	uint32_t card_count, unused;
+	char tenant[LL_NAME_SIZE];
+	char uuids[LL_QUEUE_CARDS_OF_JOB][LL_CARD_UUID_SIZE];
+};
+
+enum ll_queue_row_flag {
+	LL_QUEUE_IS_RUNNING = 1,
+	LL_QUEUE_IS_PAUSED = 2,   /* by an operator */
+	LL_QUEUE_IS_AFTER = 4,    /* waits for the end of another job */
+	LL_QUEUE_IS_ADMITTED = 8, /* has its place, and has not registered yet */
+	LL_QUEUE_HAS_TIME = 16,
+};
+
+struct ll_message_queue_row {
+	struct ll_message_header header;
+	uint64_t number, job_number; /* job_number: of JOB_ROW; 0: it is not registered */
+	uint64_t memory_bytes, time_ns;
+	uint64_t since_s;        /* when it came; of a running one, when it started */
+	uint64_t start_s, end_s; /* estimates */
+	uint64_t card_mask;      /* a bit for each index; of a waiting job the planned ones */
+	uint32_t uid, position, untimed, flags;
+	uint32_t compute_permille, card_count;
+	struct ll_queue_waits waits;
+	char tenant[LL_NAME_SIZE];
+	char command[LL_COMMAND_SIZE];
+};
+
+/* A card that is out of use, or will be: drained, or in a window of maintenance; or a reservation (tenant). */
+struct ll_message_queue_window {
+	struct ll_message_header header;
+	uint64_t begin_s, end_s; /* end_s 0: until `drain --undo` */
+	uint64_t card_mask;
+	char tenant[LL_NAME_SIZE], name[LL_NAME_SIZE];
+};
+
+enum ll_queue_act {
+	LL_QUEUE_CANCEL = 1,
+	LL_QUEUE_PAUSE,
+	LL_QUEUE_RELEASE,
+	LL_QUEUE_MOVE,  /* value: the position */
+	LL_QUEUE_TIME,  /* value: nanoseconds more */
+	LL_QUEUE_DRAIN, /* value: from this moment on; card_mask */
+	LL_QUEUE_UNDRAIN,
+};
+
+struct ll_message_queue_act {
+	struct ll_message_header header;
+	uint64_t number, value, card_mask;
+	uint32_t act; /* enum ll_queue_act */
+	uint32_t unused;
+};
+
+/* To the job's monitor, which has the job's user. */
+struct ll_message_signal {
+	struct ll_message_header header;
+	uint32_t signal, unused;
+};
+
+bool ll_admit_is_valid(const struct ll_message_admit *admit);
+bool ll_admitted_is_valid(const struct ll_message_admitted *admitted);
+bool ll_queue_row_is_valid(const struct ll_message_queue_row *row);
+
+#endif

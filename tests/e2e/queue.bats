@@ -1,0 +1,230 @@
+# The queue for the cards of a machine: who waits, for whom, and which cards a job gets.
+load helper
+load jobs_helper
+
+FIRST=61234
+SECOND=61235
+
+# start_queue: the system's loadlined of eight cards with the configuration $T/conf/loadline.yaml, and its sensor.
+start_queue() {
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	[ -e "$T/conf/loadline.yaml" ] || write_config
+	loadline --sim=h100x8 status >/dev/null # root makes the world's files
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
+		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+}
+
+# write_config [LINE]...: lines are put at the end. Users without a name are known by their number.
+write_config() {
+	mkdir -p "$T/conf"
+	cat >"$T/conf/loadline.yaml" <<-END
+		version: 1
+		visibility: {others: ${others-user-and-share}, commands: own}
+		cards:
+		  - {name: whole, cards: "0-3", give: card}
+		  - {name: parts, cards: "4-6", give: memory, by: auto}
+		tenants:
+		  - name: research
+		    members: {users: ["$FIRST"]}
+		    guarantee: [{of: whole, cards: 2}, {of: parts, memory: 100G}]
+		    classes: [normal, low]
+		    each-user: {max-time: 10h, queued: 3}
+		  - name: course
+		    members: {users: ["$SECOND"]}
+		    classes: [low]
+		    each-user: {memory: 60G, running: 3}
+		defaults: {memory: 16G, time: 1h}
+		reclaim: {warn: {signal: USR1, before: 2s}, stop: {signal: TERM, grace: 2s}}
+	END
+	chmod 755 "$T/conf"
+	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
+}
+
+# as UID COMMAND...
+as() {
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# run_as UID NAME ARG...: of run; a job that does nothing for a long time.
+run_as() {
+	local uid=$1 name=$2
+	shift 2
+	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
+		sh -c 'echo "cards=$CUDA_VISIBLE_DEVICES"; exec sleep 300'
+}
+
+# queue FILTER: true for the array of all lines of the queue?
+queue() {
+	loadline --sim queue list --json | jq -s -e "$1" >"$T/queue.out"
+}
+
+# number_of INDEX: of the queued job, from 0.
+number_of() {
+	loadline --sim queue list --json | jq -s ".[$1].queued.number"
+}
+
+# says NAME TEXT: on stderr.
+says() {
+	grep -qF -- "$2" "$T/$1.err"
+}
+
+# refuses UID STATUS TEXT ARG...: loadline ends so, and says the text.
+refuses() {
+	local uid=$1 expected=$2 text=$3
+	shift 3
+	run as "$uid" "$LOADLINE" --sim "$@"
+	echo "status $status: $output"
+	[ "$status" -eq "$expected" ] && [[ $output == *"$text"* ]]
+}
+
+@test "a job gets cards of its own, a second one those that are left, and a third one waits for the first" {
+	start_queue
+	run_as "$FIRST" first --cards 2 --time 2h
+	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
+	queue '.[0].queued | .state == "running" and .tenant == "research" and .cards == [0, 1] and .time_seconds == 7200'
+	run_as "$FIRST" second --cards 2 --time 1h
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	queue '[.[].queued.cards] == [[0, 1], [2, 3]]'
+	run_as "$FIRST" third --cards 4 --time 1h
+	wait_for 20 says third "is number 1 in the queue; waits for job"
+	wait_for 10 queue '.[2].queued | .state == "waiting" and .position == 1 and .waits_for.kind == "job" and (.start - .since > 7000)'
+	stop first TERM
+	stop second TERM
+	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	says third "starts"
+}
+
+@test "shared cards: the job gets the card with the least memory left, and no card is promised twice" {
+	start_queue
+	run_as "$FIRST" large --mem 60G
+	wait_for 20 grep -q "cards=GPU-" "$T/large.out"
+	run_as "$FIRST" medium --mem 40G
+	wait_for 20 grep -q "cards=GPU-" "$T/medium.out"
+	run_as "$SECOND" small --mem 10G
+	wait_for 20 grep -q "cards=GPU-" "$T/small.out"
+	queue '[.[].queued.cards] == [[4], [5], [4]]'
+	# 100 GiB are research's guarantee: of the rest the course has up to its limit of 60 GiB.
+	run_as "$SECOND" other --mem 60G
+	sleep 1
+	refuses "$SECOND" 125 "no place is free now" run --mem 60G --no-wait -- true
+	queue 'length == 4'
+}
+
+@test "what can never start is refused at once, with its reason" {
+	start_queue
+	refuses "$FIRST" 125 "time: 11 h asked for, 10 h allowed for each user" run --time 11h -- true
+	refuses "$FIRST" 125 "cards: no group has so many cards" run --cards 5 -- true
+	refuses "$SECOND" 125 "more than each user of the tenant may have: it would never start" run --mem 70G -- true
+	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --cards 3 -- true
+	refuses "$SECOND" 125 "class: the tenant may not use it" run --class high -- true
+}
+
+@test "a wait that is over, a canceled one, and one whose program is ended leave the queue" {
+	start_queue
+	run_as "$FIRST" first --cards 4 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	refuses "$FIRST" 125 "no place is free now" run --cards 1 --no-wait -- true
+	refuses "$FIRST" 125 "the wait is over" run --cards 1 --wait 1s -- true
+	run_as "$FIRST" second --cards 1
+	wait_for 20 says second "is number 1 in the queue"
+	refuses "$SECOND" 1 "the job is another user's" queue cancel "$(number_of 1)"
+	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of 1)"
+	finish second
+	[ "$status" -eq 125 ]
+	says second "the job was taken out of the queue"
+	run_as "$FIRST" third --cards 1
+	wait_for 20 says third "is number 1 in the queue"
+	stop third KILL
+	wait_for 10 queue 'length == 1'
+}
+
+@test "an operator pauses, moves and releases jobs; --after waits for the end of a job" {
+	start_queue
+	run_as "$FIRST" first --cards 4 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 4 --time 1h
+	wait_for 20 says second "is number 1 in the queue"
+	run_as "$FIRST" third --cards 4 --time 1h
+	wait_for 20 says third "is number 2 in the queue"
+	refuses "$FIRST" 1 "only an operator may do that" queue move "$(number_of 2)" 1
+	loadline --sim queue move "$(number_of 2)" 1
+	wait_for 10 queue '[.[].queued.position] == [null, 2, 1]'
+	loadline --sim queue pause "$(number_of 2)"
+	wait_for 10 queue '.[2].queued.state == "paused"'
+	stop first TERM
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	run_as "$FIRST" fourth --mem 8G --after "$(number_of 0)"
+	wait_for 20 says fourth "waits for the end of job"
+	[ ! -s "$T/fourth.out" ]
+	loadline --sim queue release "$(number_of 1)"
+	stop second TERM
+	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 20 grep -q "cards=GPU-" "$T/fourth.out"
+}
+
+@test "a drained card gets no job, and its own goes on" {
+	start_queue
+	run_as "$FIRST" first --cards 1
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	refuses "$FIRST" 1 "only an operator may drain a card" queue drain 0
+	loadline --sim queue drain 0-2
+	wait_for 10 queue 'any(.[].window; .cards == [0, 1, 2] and .to == null)'
+	is_running first
+	run_as "$FIRST" second --cards 2
+	wait_for 20 says second "waits for cards that are drained, reserved or guaranteed to others; start unknown"
+	loadline --sim queue drain 1,2 --undo
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	queue '.[1].queued.cards == [1, 2]'
+}
+
+@test "no job starts that would not end before maintenance" {
+	write_config "maintenance:" "  - {name: driver, cards: \"0-3\", from: \"$(date -d '+3 hours' '+%F %H:%M')\", for: 4h}"
+	start_queue
+	refuses "$FIRST" 125 "no place is free now" run --cards 1 --time 5h --no-wait -- true
+	run_as "$FIRST" brief --cards 1 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/brief.out"
+	run_as "$FIRST" lengthy --cards 1 --time 4h
+	wait_for 10 queue '.[1].queued | .state == "waiting" and .start - .since > 6 * 3600'
+}
+
+@test "a job over its time is warned, then ended, then killed; more time puts that off" {
+	start_queue
+	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 4s -- \
+		sh -c 'trap "echo warned" USR1; trap "echo stopped" TERM; echo "cards=$CUDA_VISIBLE_DEVICES"; while :; do sleep 0.2; done'
+	wait_for 20 grep -q warned "$T/first.out"
+	wait_for 20 grep -q stopped "$T/first.out"
+	finish first
+	[ "$status" -eq 137 ]
+	wait_for 10 queue 'length == 0'
+	start_program second setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 5s -- \
+		sh -c 'trap "echo stopped; exit 3" TERM; echo started; while :; do sleep 0.2; done'
+	wait_for 20 grep -q started "$T/second.out"
+	refuses "$FIRST" 1 "more than max-time allows" queue time "$(number_of 0)" +20h
+	as "$FIRST" "$LOADLINE" --sim queue time "$(number_of 0)" +1h
+	queue '.[0].queued.time_seconds == 3605'
+	sleep 6
+	is_running second
+	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of 0)"
+	finish second
+	[ "$status" -eq 3 ]
+}
+
+@test "without a queue, run is as before, and what only a queue can do is refused" {
+	run loadline --sim run --mem 8G -- true
+	[ "$status" -eq 0 ]
+	for option in "--time 1h" "--wait 1m" "--no-wait" "--after 3" "--cards 2" "-i auto"; do
+		# shellcheck disable=SC2086 # an option and its value
+		run loadline --sim run --mem 8G $option -- true
+		[ "$status" -eq 125 ]
+		[[ $output == *"this machine has no queue for its cards"* ]]
+	done
+	run loadline --sim queue list
+	[ "$status" -ne 0 ]
+	[[ $output == *"this machine has no queue"* ]]
+}

@@ -1,0 +1,444 @@
+#include "control/queue/queue.h"
+#include "test.h"
+
+enum { CARDS = 8, GROUPS = 2, TENANTS = 3, JOBS = 64 };
+enum { OWNERS, BORROWERS, GUESTS };
+enum { WHOLE, PARTS };
+
+#define HOUR_NS UINT64_C(3600000000000)
+#define GIB (UINT64_C(1) << 30)
+#define DAY_NS (24 * HOUR_NS)
+
+/* Four whole cards on two nodes (0, 1 and 2, 3), four cards by memory. The owners have 3 whole cards and 200 GiB. */
+struct scene {
+	struct ll_queue_machine machine;
+	struct ll_queue_card cards[CARDS];
+	struct ll_queue_group groups[GROUPS];
+	struct ll_queue_tenant tenants[TENANTS];
+	struct ll_queue_amount guarantees[TENANTS][GROUPS], limits[TENANTS][GROUPS];
+	struct ll_queue_interval intervals[CARDS];
+	struct ll_queue queue;
+	struct ll_queue_job jobs[JOBS];
+	size_t count;
+};
+
+static const struct ll_queue_rules by_age = {1, {LL_QUEUE_BY_AGE}};
+static const struct ll_queue_rules all_keys = {
+    4, {LL_QUEUE_BY_RESERVATION, LL_QUEUE_BY_GUARANTEE, LL_QUEUE_BY_FAIRSHARE, LL_QUEUE_BY_AGE}};
+
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof *scene);
+	for (unsigned i = 0; i < CARDS; i++)
+		scene->cards[i] = (struct ll_queue_card){80 * GIB, i < 4 ? WHOLE : PARTS, (int)(i / 2)};
+	scene->groups[WHOLE].is_whole = true;
+	for (unsigned i = 0; i < TENANTS; i++) {
+		for (unsigned j = 0; j < GROUPS; j++)
+			scene->limits[i][j] = (struct ll_queue_amount){LL_QUEUE_NONE, LL_QUEUE_NONE, LL_QUEUE_NONE};
+		scene->tenants[i] =
+		    (struct ll_queue_tenant){scene->guarantees[i],
+					     scene->limits[i],
+					     1,
+					     {{LL_QUEUE_NONE, LL_QUEUE_NONE, LL_QUEUE_NONE}, LL_QUEUE_NONE}};
+	}
+	scene->guarantees[OWNERS][WHOLE].cards = 3;
+	scene->guarantees[OWNERS][PARTS].memory_bytes = 200 * GIB;
+	scene->machine = (struct ll_queue_machine){CARDS,        GROUPS,        TENANTS,        0,
+						   scene->cards, scene->groups, scene->tenants, scene->intervals};
+	*state = scene;
+	return ll_queue_init(&scene->queue, &scene->machine);
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+	ll_queue_fini(&scene->queue);
+	free(scene);
+	return 0;
+}
+
+TEST_EACH(set_up, tear_down);
+
+static struct ll_queue_job *add_job(struct scene *scene, struct ll_queue_job facts)
+{
+	struct ll_queue_job *job = &scene->jobs[scene->count++];
+	*job = facts;
+	job->number = scene->count;
+	job->has_time = true;
+	if (!job->allowed)
+		job->allowed = job->memory_bytes ? 0xf0 : 0x0f;
+	if (!job->card_count)
+		job->card_count = 1;
+	assert_int_equal(ll_queue_add(&scene->queue, job), 0);
+	return job;
+}
+
+static struct ll_queue_job *add_whole(struct scene *scene, uint32_t tenant, uint32_t cards, uint64_t hours)
+{
+	return add_job(scene,
+		       (struct ll_queue_job){
+			   .tenant = tenant, .uid = tenant, .card_count = cards, .duration_ns = hours * HOUR_NS});
+}
+
+static struct ll_queue_job *add_part(struct scene *scene, uint32_t tenant, uint64_t gib, uint64_t hours)
+{
+	return add_job(scene,
+		       (struct ll_queue_job){
+			   .tenant = tenant, .uid = tenant, .memory_bytes = gib * GIB, .duration_ns = hours * HOUR_NS});
+}
+
+/* Plans in the order of arrival, and starts what is due. */
+static void run_at(struct scene *scene, uint64_t now_ns)
+{
+	struct ll_queue_job *job;
+	assert_int_equal(ll_queue_plan(&scene->queue, now_ns), 0);
+	while ((job = ll_queue_due(&scene->queue, now_ns)))
+		ll_queue_start(&scene->queue, job, now_ns);
+}
+
+static void add_interval(struct scene *scene, uint32_t card, uint32_t tenant, uint64_t begin_ns, uint64_t end_ns)
+{
+	scene->intervals[scene->machine.interval_count++] = (struct ll_queue_interval){card, tenant, begin_ns, end_ns};
+	ll_queue_changed(&scene->queue);
+}
+
+/* ---- placement ---- */
+
+TEST_GIVEN(struct scene *scene, a_job_gets_the_shared_card_with_the_least_memory_left)
+{
+	const struct ll_queue_job *large = add_part(scene, OWNERS, 60, 1);
+	const struct ll_queue_job *medium = add_part(scene, OWNERS, 50, 1);
+	const struct ll_queue_job *small = add_part(scene, OWNERS, 20, 1);
+	run_at(scene, 0);
+	assert_int_equal(large->planned.cards, 1 << 4);
+	assert_int_equal(medium->planned.cards, 1 << 5);
+	assert_int_equal(small->planned.cards, 1 << 4);
+}
+
+TEST_GIVEN(struct scene *scene, whole_cards_of_a_job_are_of_one_numa_node)
+{
+	const struct ll_queue_job *one = add_whole(scene, OWNERS, 1, 1);
+	const struct ll_queue_job *two = add_whole(scene, OWNERS, 2, 1);
+	run_at(scene, 0);
+	assert_int_equal(one->planned.cards, 1 << 0);
+	assert_int_equal(two->planned.cards, 1 << 2 | 1 << 3);
+}
+
+TEST_GIVEN(struct scene *scene, a_single_card_leaves_whole_nodes_free)
+{
+	add_whole(scene, OWNERS, 1, 1);
+	const struct ll_queue_job *second = add_whole(scene, OWNERS, 1, 1);
+	run_at(scene, 0);
+	assert_int_equal(second->planned.cards, 1 << 1);
+}
+
+TEST_GIVEN(struct scene *scene, compute_of_a_shared_card_is_not_promised_twice)
+{
+	struct ll_queue_job facts = {
+	    .memory_bytes = GIB, .compute_permille = 600, .duration_ns = HOUR_NS, .allowed = 1 << 4};
+	const struct ll_queue_job *first = add_job(scene, facts);
+	const struct ll_queue_job *second = add_job(scene, facts);
+	run_at(scene, 0);
+	assert_true(first->is_running);
+	assert_int_equal(second->planned.begin_ns, HOUR_NS);
+}
+
+/* ---- guarantees and limits ---- */
+
+TEST_GIVEN(struct scene *scene, room_that_a_guarantee_covers_is_not_given_to_others)
+{
+	const struct ll_queue_job *first = add_whole(scene, GUESTS, 1, 1);
+	const struct ll_queue_job *second = add_whole(scene, GUESTS, 1, 1);
+	const struct ll_queue_job *owner = add_whole(scene, OWNERS, 3, 1);
+	run_at(scene, 0);
+	assert_true(first->is_running);
+	assert_false(second->is_running);
+	assert_true(owner->is_running);
+}
+
+TEST_GIVEN(struct scene *scene, memory_that_a_guarantee_covers_is_not_given_to_others)
+{
+	const struct ll_queue_job *first = add_part(scene, GUESTS, 80, 1);
+	const struct ll_queue_job *second = add_part(scene, GUESTS, 80, 1);
+	run_at(scene, 0);
+	assert_true(first->is_running);
+	assert_false(second->is_running);
+}
+
+TEST_GIVEN(struct scene *scene, a_tenant_within_its_guarantee_starts_although_a_card_is_drained)
+{
+	add_interval(scene, 3, LL_QUEUE_NOBODY, 0, LL_QUEUE_NONE);
+	add_interval(scene, 2, LL_QUEUE_NOBODY, 0, LL_QUEUE_NONE);
+	const struct ll_queue_job *guest = add_whole(scene, GUESTS, 1, 1);
+	const struct ll_queue_job *owner = add_whole(scene, OWNERS, 2, 1);
+	run_at(scene, 0);
+	assert_false(guest->is_running);
+	assert_true(owner->is_running);
+}
+
+TEST_GIVEN(struct scene *scene, a_tenant_does_not_pass_its_limit)
+{
+	scene->limits[OWNERS][WHOLE].cards = 2;
+	const struct ll_queue_job *first = add_whole(scene, OWNERS, 2, 1);
+	const struct ll_queue_job *second = add_whole(scene, OWNERS, 1, 1);
+	run_at(scene, 0);
+	assert_true(first->is_running);
+	assert_int_equal(second->planned.begin_ns, HOUR_NS);
+	assert_ptr_equal(ll_queue_blocker(&scene->queue, second), first);
+}
+
+TEST_GIVEN(struct scene *scene, each_user_of_a_tenant_has_the_limit)
+{
+	scene->tenants[OWNERS].each_user.running = 1;
+	struct ll_queue_job facts = {.tenant = OWNERS, .uid = 1, .duration_ns = HOUR_NS};
+	const struct ll_queue_job *first = add_job(scene, facts);
+	const struct ll_queue_job *second = add_job(scene, facts);
+	facts.uid = 2;
+	const struct ll_queue_job *other = add_job(scene, facts);
+	run_at(scene, 0);
+	assert_true(first->is_running);
+	assert_false(second->is_running);
+	assert_true(other->is_running);
+}
+
+/* ---- backfill ---- */
+
+TEST_GIVEN(struct scene *scene, a_short_job_overtakes_and_a_long_one_does_not)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	add_whole(scene, OWNERS, 3, 2);
+	const struct ll_queue_job *blocked = add_whole(scene, OWNERS, 4, 1);
+	const struct ll_queue_job *lengthy = add_whole(scene, GUESTS, 1, 3);
+	const struct ll_queue_job *brief = add_whole(scene, GUESTS, 1, 2);
+	run_at(scene, 0);
+	assert_int_equal(blocked->planned.begin_ns, 2 * HOUR_NS);
+	assert_true(brief->is_running);
+	assert_int_equal(lengthy->planned.begin_ns, 3 * HOUR_NS);
+}
+
+TEST_GIVEN(struct scene *scene, without_backfill_no_job_overtakes)
+{
+	scene->queue.has_backfill = false;
+	add_whole(scene, OWNERS, 3, 2);
+	const struct ll_queue_job *blocked = add_whole(scene, OWNERS, 4, 1);
+	const struct ll_queue_job *brief = add_whole(scene, GUESTS, 1, 1);
+	run_at(scene, 0);
+	assert_false(brief->is_running);
+	assert_true(brief->planned.begin_ns >= blocked->planned.begin_ns);
+}
+
+TEST_GIVEN(struct scene *scene, jobs_move_forward_if_one_ends_early)
+{
+	struct ll_queue_job *first = add_whole(scene, OWNERS, 4, 5);
+	const struct ll_queue_job *second = add_whole(scene, OWNERS, 4, 1);
+	run_at(scene, 0);
+	assert_int_equal(second->planned.begin_ns, 5 * HOUR_NS);
+	ll_queue_remove(&scene->queue, first, HOUR_NS);
+	run_at(scene, HOUR_NS);
+	assert_true(second->is_running);
+	assert_int_equal(second->planned.begin_ns, HOUR_NS);
+}
+
+TEST_GIVEN(struct scene *scene, a_job_over_its_time_keeps_its_cards)
+{
+	add_whole(scene, OWNERS, 4, 1);
+	const struct ll_queue_job *second = add_whole(scene, OWNERS, 1, 1);
+	run_at(scene, 0);
+	run_at(scene, 2 * HOUR_NS);
+	assert_false(second->is_running);
+	assert_int_equal(second->planned.begin_ns, 2 * HOUR_NS + LL_QUEUE_OVERRUN_NS);
+}
+
+TEST_GIVEN(struct scene *scene, a_held_job_does_not_start_and_blocks_nobody)
+{
+	struct ll_queue_job *held = add_whole(scene, OWNERS, 4, 1);
+	const struct ll_queue_job *other = add_whole(scene, OWNERS, 4, 1);
+	held->is_held = true;
+	run_at(scene, 0);
+	assert_false(held->is_running);
+	assert_true(other->is_running);
+	held->is_held = false;
+	ll_queue_changed(&scene->queue);
+	run_at(scene, 1);
+	assert_int_equal(held->planned.begin_ns, HOUR_NS);
+}
+
+/* ---- windows ---- */
+
+TEST_GIVEN(struct scene *scene, no_job_starts_that_would_not_end_before_maintenance)
+{
+	for (uint32_t card = 0; card < CARDS; card++)
+		add_interval(scene, card, LL_QUEUE_NOBODY, 2 * HOUR_NS, 5 * HOUR_NS);
+	const struct ll_queue_job *brief = add_whole(scene, OWNERS, 1, 2);
+	const struct ll_queue_job *lengthy = add_whole(scene, OWNERS, 1, 3);
+	run_at(scene, 0);
+	assert_true(brief->is_running);
+	assert_int_equal(lengthy->planned.begin_ns, 5 * HOUR_NS);
+}
+
+TEST_GIVEN(struct scene *scene, a_reservation_is_for_its_tenant_alone)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	for (uint32_t card = 0; card < 4; card++)
+		add_interval(scene, card, GUESTS, HOUR_NS, 3 * HOUR_NS);
+	const struct ll_queue_job *other = add_whole(scene, OWNERS, 1, 2);
+	const struct ll_queue_job *guest = add_whole(scene, GUESTS, 4, 2);
+	run_at(scene, 0);
+	assert_int_equal(other->planned.begin_ns, 3 * HOUR_NS);
+	assert_int_equal(guest->planned.begin_ns, 0);
+}
+
+/* ---- the order ---- */
+
+static void assert_order(const struct scene *scene, const struct ll_queue_job *const *expected, size_t count)
+{
+	assert_int_equal(scene->queue.count - scene->queue.running_count, count);
+	for (size_t i = 0; i < count; i++)
+		assert_ptr_equal(scene->queue.jobs[scene->queue.running_count + i], expected[i]);
+}
+
+TEST_GIVEN(struct scene *scene, users_with_many_jobs_and_with_few_take_turns)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	struct ll_queue_job *many[3];
+	for (int i = 0; i < 3; i++)
+		many[i] = add_whole(scene, BORROWERS, 1, 1);
+	const struct ll_queue_job *first = add_whole(scene, GUESTS, 1, 1);
+	const struct ll_queue_job *second = add_whole(scene, GUESTS, 1, 1);
+	ll_queue_arrange(&scene->queue, &all_keys, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){many[0], first, many[1], second, many[2]}, 5);
+}
+
+TEST_GIVEN(struct scene *scene, a_tenant_of_double_weight_gets_two_places_of_three)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	scene->tenants[BORROWERS].weight = 2;
+	struct ll_queue_job *heavy[4], *light[2];
+	for (int i = 0; i < 4; i++)
+		heavy[i] = add_whole(scene, BORROWERS, 1, 1);
+	for (int i = 0; i < 2; i++)
+		light[i] = add_whole(scene, GUESTS, 1, 1);
+	ll_queue_arrange(&scene->queue, &all_keys, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){heavy[0], light[0], heavy[1], heavy[2], light[1], heavy[3]},
+		     6);
+}
+
+TEST_GIVEN(struct scene *scene, jobs_within_the_guarantee_go_first)
+{
+	const struct ll_queue_job *guest = add_whole(scene, GUESTS, 1, 1);
+	const struct ll_queue_job *owner = add_whole(scene, OWNERS, 3, 1);
+	const struct ll_queue_job *beyond = add_whole(scene, OWNERS, 1, 1);
+	ll_queue_arrange(&scene->queue, &all_keys, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){owner, guest, beyond}, 3);
+	ll_queue_arrange(&scene->queue, &by_age, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){guest, owner, beyond}, 3);
+}
+
+TEST_GIVEN(struct scene *scene, a_reservation_goes_before_a_guarantee_while_it_lasts)
+{
+	add_interval(scene, 0, GUESTS, HOUR_NS, 2 * HOUR_NS);
+	const struct ll_queue_job *owner = add_whole(scene, OWNERS, 3, 1);
+	const struct ll_queue_job *guest = add_whole(scene, GUESTS, 1, 1);
+	ll_queue_arrange(&scene->queue, &all_keys, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){owner, guest}, 2);
+	ll_queue_arrange(&scene->queue, &all_keys, HOUR_NS);
+	assert_order(scene, (const struct ll_queue_job *[]){guest, owner}, 2);
+}
+
+TEST_GIVEN(struct scene *scene, use_halves_with_the_half_life)
+{
+	struct ll_queue_job *job = add_whole(scene, OWNERS, 2, 24);
+	run_at(scene, 0);
+	ll_queue_charge(&scene->queue, DAY_NS, 7 * DAY_NS);
+	ll_queue_remove(&scene->queue, job, DAY_NS);
+	assert_true(scene->queue.tenant_use_ns[OWNERS] == 2.0 * (double)DAY_NS);
+	ll_queue_charge(&scene->queue, 8 * DAY_NS, 7 * DAY_NS);
+	assert_true(scene->queue.tenant_use_ns[OWNERS] == (double)DAY_NS);
+	assert_true(scene->queue.users[job->user].use_ns == (double)DAY_NS);
+}
+
+TEST_GIVEN(struct scene *scene, who_has_used_less_goes_first)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	struct ll_queue_job *before = add_whole(scene, BORROWERS, 4, 5);
+	run_at(scene, 0);
+	ll_queue_charge(&scene->queue, 5 * HOUR_NS, LL_QUEUE_NONE);
+	ll_queue_remove(&scene->queue, before, 5 * HOUR_NS);
+	const struct ll_queue_job *used = add_whole(scene, BORROWERS, 4, 1);
+	const struct ll_queue_job *fresh = add_whole(scene, GUESTS, 4, 1);
+	ll_queue_arrange(&scene->queue, &all_keys, 5 * HOUR_NS);
+	assert_order(scene, (const struct ll_queue_job *[]){fresh, used}, 2);
+}
+
+TEST_GIVEN(struct scene *scene, an_operator_moves_a_job)
+{
+	struct ll_queue_job *jobs[4];
+	for (int i = 0; i < 4; i++)
+		jobs[i] = add_whole(scene, GUESTS, 1, 1);
+	jobs[3]->position = 2;
+	ll_queue_arrange(&scene->queue, &by_age, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){jobs[0], jobs[3], jobs[1], jobs[2]}, 4);
+	jobs[0]->position = 4;
+	jobs[3]->position = 0;
+	ll_queue_arrange(&scene->queue, &by_age, 0);
+	assert_order(scene, (const struct ll_queue_job *[]){jobs[1], jobs[2], jobs[3], jobs[0]}, 4);
+}
+
+/* ---- no starvation ---- */
+
+/* Each hour one more job of one card comes, from a tenant that has used less. The job of four cards starts when those
+ * that ran before it have ended. */
+TEST_GIVEN(struct scene *scene, a_stream_of_small_jobs_does_not_starve_a_large_one)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	add_whole(scene, GUESTS, 1, 3);
+	add_whole(scene, GUESTS, 1, 4);
+	const struct ll_queue_job *large = add_whole(scene, BORROWERS, 4, 1);
+	for (uint64_t hour = 0; hour < 40 && !large->is_running; hour++) {
+		uint64_t now_ns = hour * HOUR_NS;
+		for (size_t i = 0; i < scene->queue.running_count;) {
+			struct ll_queue_job *job = scene->queue.jobs[i];
+			i += ll_queue_end_ns(job) > now_ns;
+			if (ll_queue_end_ns(job) <= now_ns)
+				ll_queue_remove(&scene->queue, job, now_ns);
+		}
+		add_whole(scene, GUESTS, 1, 3);
+		ll_queue_charge(&scene->queue, now_ns, 7 * DAY_NS);
+		ll_queue_arrange(&scene->queue, &all_keys, now_ns);
+		run_at(scene, now_ns);
+	}
+	assert_true(large->is_running);
+	assert_true(large->planned.begin_ns <= 12 * HOUR_NS);
+}
+
+/* ---- what can never start ---- */
+
+TEST_GIVEN(struct scene *scene, what_can_never_start_is_said_with_its_reason)
+{
+	struct ll_queue_job job = {.card_count = 5, .allowed = 0x0f, .duration_ns = HOUR_NS};
+	assert_int_equal(ll_queue_check(&scene->machine, &job), LL_QUEUE_NO_CARDS);
+	job = (struct ll_queue_job){.card_count = 1, .allowed = 0xf0, .memory_bytes = 81 * GIB};
+	assert_int_equal(ll_queue_check(&scene->machine, &job), LL_QUEUE_TOO_LARGE);
+	job.memory_bytes = 80 * GIB;
+	assert_int_equal(ll_queue_check(&scene->machine, &job), LL_QUEUE_FITS);
+	job.card_count = 2;
+	job.tenant = GUESTS;
+	assert_int_equal(ll_queue_check(&scene->machine, &job), LL_QUEUE_ALL_GUARANTEED);
+	scene->limits[GUESTS][PARTS].memory_bytes = 100 * GIB;
+	assert_int_equal(ll_queue_check(&scene->machine, &job), LL_QUEUE_BEYOND_LIMIT);
+	job.card_count = 1;
+	scene->tenants[GUESTS].each_user.most.memory_bytes = 70 * GIB;
+	assert_int_equal(ll_queue_check(&scene->machine, &job), LL_QUEUE_BEYOND_USER);
+}
+
+TEST_GIVEN(struct scene *scene, jobs_ahead_without_a_time_are_counted)
+{
+	struct ll_queue_job *running = add_whole(scene, OWNERS, 4, 1);
+	struct ll_queue_job *ahead = add_whole(scene, OWNERS, 4, 1);
+	const struct ll_queue_job *last = add_whole(scene, OWNERS, 1, 1);
+	run_at(scene, 0);
+	assert_int_equal(ll_queue_untimed_ahead(&scene->queue, last), 0);
+	running->has_time = ahead->has_time = false;
+	assert_int_equal(ll_queue_untimed_ahead(&scene->queue, last), 2);
+	assert_int_equal(ll_queue_position(&scene->queue, last), 2);
+}
