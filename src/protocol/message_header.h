@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum {
+	LL_MESSAGE_FDS = 4, /* descriptors of a message, at most */
 	LL_VERSION_SIZE = 32,
 	LL_NAME_SIZE = 64,
 	LL_COMMAND_SIZE = 64,
