@@ -41,7 +41,7 @@ static void log_request(const struct ll_keeper_request *request, const struct ll
 	char process[40] = "";
 	if (request->call == LL_KEEPER_PLACE)
 		snprintf(process, sizeof process, " process %d", request->pid);
-	else if (request->call == LL_KEEPER_SIGNAL)
+	else if (request->call == LL_KEEPER_SIGNAL || request->call == LL_KEEPER_SIGNAL_OUTSIDE)
 		snprintf(process, sizeof process, " process %d with %d", request->pid, request->signal);
 	/* loadlined asks once a second until the group is empty. */
 	if (request->call == LL_KEEPER_REMOVE && reply->code == -EBUSY)

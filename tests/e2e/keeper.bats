@@ -100,7 +100,7 @@ proof_of() {
 		[ "$status" -eq 1 ]
 		[[ $output == "refused ${reason//_/ }"* ]]
 	done <<-END
-		-95:_there_is_no_request_7 7 0 1
+		-95:_there_is_no_request_99 99 0 1
 		-95:_there_is_no_request_0 0 0 1
 		-22:_no_job_is_named 6 0 0
 		-71:_a_pidfd_is_missing 2 0 1
