@@ -134,7 +134,7 @@ bool ll_process_has_ended(int fd)
 static bool is_own_proc(int fd)
 {
 	struct stat folder, own;
-	return fstat(fd, &folder) == 0 && stat("/proc", &own) == 0 && folder.st_dev == own.st_dev;
+	return fstat(fd, &folder) == 0 && fstatat(AT_FDCWD, "/proc", &own, 0) == 0 && folder.st_dev == own.st_dev;
 }
 
 pid_t ll_process_id_of_fd(int fd)
@@ -161,10 +161,16 @@ static ssize_t read_status(int fd, char text[TEXT_SIZE])
 int ll_process_read_users(int fd, struct ll_process_users *ret_users)
 {
 	char text[TEXT_SIZE];
-	unsigned long real, effective, saved;
+	unsigned long ids[3]; /* real, effective, saved */
 	const char *line = read_status(fd, text) > 0 ? strstr(text, "\nUid:") : NULL;
-	if (!line || sscanf(line, "\nUid: %lu %lu %lu", &real, &effective, &saved) != 3)
+	const char *next = line ? line + strlen("\nUid:") : NULL;
+	for (size_t i = 0; next && i < sizeof ids / sizeof *ids; i++) {
+		char *end;
+		ids[i] = strtoul(next, &end, 10);
+		next = end == next ? NULL : end;
+	}
+	if (!next)
 		return -ENOENT;
-	*ret_users = (struct ll_process_users){.real = (uid_t)real, .saved = (uid_t)saved};
+	*ret_users = (struct ll_process_users){.real = (uid_t)ids[0], .saved = (uid_t)ids[2]};
 	return 0;
 }

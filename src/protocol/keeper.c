@@ -10,7 +10,7 @@
 
 #include "base/scope.h"
 
-static const char name_begin[] = "/loadline-job-", scope_end[] = ".scope", keeper_name[] = "keeper";
+static const char name_begin[] = LL_GROUP_NAME_BEGIN, scope_end[] = ".scope", keeper_name[] = "keeper";
 
 int ll_keeper_place(const struct ll_place *system, struct ll_place *ret_place)
 {
@@ -122,9 +122,4 @@ int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP
 		return -errno;
 	text[length] = '\0';
 	return ll_group_in_text(kind, text, ret_path);
-}
-
-bool ll_group_may_be_job(const char *text)
-{
-	return strstr(text, name_begin) != NULL;
 }

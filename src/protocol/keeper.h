@@ -100,7 +100,7 @@ int ll_group_of_controller(const char *controller, const char *text, char ret_pa
 /* The same for a process. -errno: its file in /proc cannot be read. */
 int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE]);
 
-/* Whether the text of /proc/self/cgroup has a path that may be a job's. It asks no keeper, so it may be wrong. */
-bool ll_group_may_be_job(const char *text);
+/* How the name of a job's group begins. A text of /proc/self/cgroup without it has no path of a job. */
+#define LL_GROUP_NAME_BEGIN "/loadline-job-"
 
 #endif
