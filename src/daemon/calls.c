@@ -141,6 +141,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	struct ll_job_call call = {.connection = connection,
 				   .facts = facts,
 				   .department_tenant = tenant,
+				   .said = message->said,
 				   .monitor_fd = connection->process_fd,
 				   .process_fd = fds[0],
 				   .lifeline_fd = fds[1],
@@ -272,6 +273,8 @@ static bool handle_bind(struct ll_connection *connection, const struct ll_messag
 		ll_connection_refuse(connection, rc, reason);
 		return true;
 	}
+	if (ll_department_fit_limits(connection->server, job, bind->uuid))
+		ll_promises_apply(connection->server, job);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
 	return true;

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/claims.h"
+#include "daemon/machine.h"
 #include "daemon/server.h"
 #include "daemon/weights.h"
 
@@ -26,6 +27,19 @@ static const struct ll_config_group *group_of_card(const struct ll_config_policy
 		}
 	}
 	return NULL;
+}
+
+bool ll_department_find_card(const struct ll_server *server, const char *uuid, struct ll_config_card *ret_card)
+{
+	const struct ll_machine_card *card = ll_machine_card_find(server, uuid);
+	if (card)
+		*ret_card = (struct ll_config_card){card->index, card->slice};
+	return card;
+}
+
+bool ll_department_knows_cards(const struct ll_server *server)
+{
+	return server->department.find_card && (!server->machine || ll_machine_card_count(server));
 }
 
 const struct ll_config_group *ll_department_group(const struct ll_server *server, const char *uuid)
@@ -200,6 +214,22 @@ int ll_department_check_card(const struct ll_server *server, const struct ll_job
 		rc = ll_allowance_check(tenant, &user, has_cards ? parts + 1 : 1, &job->facts.limits, err);
 	}
 	return rc ? ll_err_wrap(err, "tenant %s", tenant->name) : 0;
+}
+
+bool ll_department_fit_limits(const struct ll_server *server, struct ll_job *job, const char *uuid)
+{
+	const struct ll_config_group *group = ll_department_group(server, uuid);
+	struct ll_limits limits = job->facts.limits;
+	if (!job->department_tenant[0] || !group || group->give != LL_CONFIG_BY_CARD)
+		return false;
+	if (!(job->said & LL_SET_MEMORY))
+		limits.memory_bytes = 0;
+	if (!(job->said & LL_SET_COMPUTE))
+		limits.compute_permille = 0;
+	bool has_changed = limits.memory_bytes != job->facts.limits.memory_bytes ||
+			   limits.compute_permille != job->facts.limits.compute_permille;
+	job->facts.limits = limits;
+	return has_changed;
 }
 
 /* Whether the new limits ask for more in any way. 0 is no limit. */
