@@ -186,6 +186,19 @@ static int check_part(const struct ll_config_part *part, const struct ll_allowan
 	return 0;
 }
 
+int ll_allowance_check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
+			       struct ll_err *err)
+{
+	const struct ll_config_part *guarantee = ll_allowance_part(&tenant->guarantee, ask->group->name);
+	uint64_t memory_bytes = guarantee && guarantee->memory_bytes != LL_CONFIG_NONE ? guarantee->memory_bytes : 0;
+	char whose[128];
+	if (ask->group->give != LL_CONFIG_BY_MEMORY || !ask->job.request_bytes ||
+	    !is_above(ask->job.request_bytes, ask->tenant.request_bytes, memory_bytes))
+		return 0;
+	snprintf(whose, sizeof whose, "requests of tenant %s in group %s", tenant->name, ask->group->name);
+	return refuse_memory(whose, ask->job.request_bytes, memory_bytes, ask->tenant.request_bytes, err);
+}
+
 int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
 			     struct ll_err *err)
 {
@@ -197,6 +210,8 @@ int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct
 		return refuse_cards("each user", ask->job.cards, tenant->each_user.cards, ask->user.cards, err);
 	snprintf(whose, sizeof whose, "tenant %s in group %s", tenant->name, ask->group->name);
 	int rc = limit ? check_part(limit, ask, &ask->tenant, whose, err) : 0;
+	if (!rc)
+		rc = ll_allowance_check_request(tenant, ask, err);
 	if (rc || !ask->is_high)
 		return rc;
 	snprintf(whose, sizeof whose, "class high of tenant %s in group %s", tenant->name, ask->group->name);

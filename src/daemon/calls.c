@@ -312,7 +312,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 		ll_connection_refuse(connection, rc, reason);
 		return true;
 	}
-	ll_rights_note(connection, job, "sets limits of");
+	ll_rights_note(connection, job, "sets limits of", set->reason);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
 	return true;
@@ -340,11 +340,9 @@ static bool handle_move(struct ll_connection *connection, enum ll_message_kind k
 		refuse_right(connection);
 		return true;
 	}
+	const char *verb = kind == LL_MESSAGE_EVICT ? "evicts" : kind == LL_MESSAGE_SUSPEND ? "suspends" : "resumes";
 	if (job)
-		ll_rights_note(connection, job,
-			       kind == LL_MESSAGE_EVICT     ? "evicts"
-			       : kind == LL_MESSAGE_SUSPEND ? "suspends"
-							    : "resumes");
+		ll_rights_note(connection, job, verb, move->reason);
 	ll_residency_request(connection->server, connection, kind, move);
 	return true;
 }

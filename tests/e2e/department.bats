@@ -177,13 +177,14 @@ reload() {
 	write_config "admins: {users: [\"$SECOND\"]}" "operators: {users: [\"$STRANGER\"]}"
 	start_service
 	work_as "$FIRST" one --mem 10G
-	as "$SECOND" "$LOADLINE" --sim set "$(claim_of one)" --mem 12G
+	as "$SECOND" "$LOADLINE" --sim set "$(claim_of one)" --mem 12G --reason "the demo at two"
 	shows "select(has(\"claim\") and .pid == $(pid_of one) and .memory_limit_bytes == 12 * 1073741824)"
-	told "user $SECOND (uid $SECOND), as an admin, sets limits of job 1 (loadline-simctl) of user $FIRST, tenant research"
+	told "user $SECOND (uid $SECOND), as an admin, sets limits of job 1 (loadline-simctl) of user $FIRST, tenant research: the demo at two"
 	refuses "$STRANGER" 1 "another user" set "$(claim_of one)" --mem 1G
-	as "$STRANGER" "$LOADLINE" --sim evict "$(claim_of one)"
-	told "user $STRANGER (uid $STRANGER), as an operator, evicts job 1"
+	as "$STRANGER" "$LOADLINE" --sim evict --reason "room for 名字" "$(claim_of one)"
+	told "user $STRANGER (uid $STRANGER), as an operator, evicts job 1 (loadline-simctl) of user $FIRST, tenant research: room for 名字"
 	as "$STRANGER" "$LOADLINE" --sim resume "$(claim_of one)"
+	told "as an operator, resumes job 1 (loadline-simctl) of user $FIRST, tenant research: no reason given"
 }
 
 @test "limits tells the tenants of a user, what is allowed, what is in use and what is left" {
