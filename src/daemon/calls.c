@@ -287,11 +287,9 @@ static int check_set(const struct ll_connection *connection, const struct ll_job
 	struct ll_limits limits = job->facts.limits;
 	struct ll_err why = {0};
 	ll_promises_merge(&limits, set);
-	if (ll_department_is_admin(&connection->server->department, connection->uid))
-		return 0;
-	int rc = ll_department_check_limits(connection->server, job, &limits, &why);
-	if (rc)
-		ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
+	bool is_admin = ll_department_is_admin(&connection->server->department, connection->uid);
+	int rc = is_admin ? 0 : ll_department_check_limits(connection->server, job, &limits, &why);
+	ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
 	return rc;
 }
 
