@@ -166,10 +166,16 @@ int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_us
 	return 0;
 }
 
-/* user_whose: "tenant NAME", for the sentence. */
-static int check_part(const struct ll_config_part *part, const struct ll_use *job, const struct ll_use *used,
-		      const char *whose, struct ll_err *err)
+/* whose: "tenant NAME in group NAME", for the sentence. */
+static int check_part(const struct ll_config_part *part, const struct ll_allowance_group *ask,
+		      const struct ll_use *used, const char *whose, struct ll_err *err)
 {
+	const struct ll_use *job = &ask->job;
+	bool gives_memory = ask->group->give == LL_CONFIG_BY_MEMORY;
+	if (gives_memory && part->memory_bytes != LL_CONFIG_NONE && !job->memory_bytes)
+		return refuse_unlimited("memory", whose, err);
+	if (gives_memory && part->compute_permille != LL_CONFIG_NONE && !job->compute_permille)
+		return refuse_unlimited("compute", whose, err);
 	if (is_above(job->cards, used->cards, part->cards))
 		return refuse_cards(whose, job->cards, part->cards, used->cards, err);
 	if (is_above(job->memory_bytes, used->memory_bytes, part->memory_bytes))
@@ -178,6 +184,19 @@ static int check_part(const struct ll_config_part *part, const struct ll_use *jo
 		return refuse_compute(whose, job->compute_permille, part->compute_permille, used->compute_permille,
 				      err);
 	return 0;
+}
+
+int ll_allowance_check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
+			       struct ll_err *err)
+{
+	const struct ll_config_part *guarantee = ll_allowance_part(&tenant->guarantee, ask->group->name);
+	uint64_t memory_bytes = guarantee && guarantee->memory_bytes != LL_CONFIG_NONE ? guarantee->memory_bytes : 0;
+	char whose[128];
+	if (ask->group->give != LL_CONFIG_BY_MEMORY || !ask->job.request_bytes ||
+	    !is_above(ask->job.request_bytes, ask->tenant.request_bytes, memory_bytes))
+		return 0;
+	snprintf(whose, sizeof whose, "requests of tenant %s in group %s", tenant->name, ask->group->name);
+	return refuse_memory(whose, ask->job.request_bytes, memory_bytes, ask->tenant.request_bytes, err);
 }
 
 int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
@@ -190,9 +209,11 @@ int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct
 	if (ask->group->give == LL_CONFIG_BY_CARD && is_above(ask->job.cards, ask->user.cards, tenant->each_user.cards))
 		return refuse_cards("each user", ask->job.cards, tenant->each_user.cards, ask->user.cards, err);
 	snprintf(whose, sizeof whose, "tenant %s in group %s", tenant->name, ask->group->name);
-	int rc = limit ? check_part(limit, &ask->job, &ask->tenant, whose, err) : 0;
+	int rc = limit ? check_part(limit, ask, &ask->tenant, whose, err) : 0;
+	if (!rc)
+		rc = ll_allowance_check_request(tenant, ask, err);
 	if (rc || !ask->is_high)
 		return rc;
 	snprintf(whose, sizeof whose, "class high of tenant %s in group %s", tenant->name, ask->group->name);
-	return check_part(guarantee ? guarantee : &none, &ask->job, &ask->high, whose, err);
+	return check_part(guarantee ? guarantee : &none, ask, &ask->high, whose, err);
 }

@@ -20,6 +20,7 @@ struct ll_use {
 	uint64_t jobs;
 	uint64_t memory_bytes, compute_permille; /* on cards that are given by memory, or whose group is unknown */
 	uint64_t cards;                          /* whole cards */
+	uint64_t request_bytes;                  /* of the memory: promised (--mem-request) */
 };
 
 /*
@@ -47,9 +48,13 @@ struct ll_allowance_group {
 };
 
 /* Checks that a job may have a card of the group: each-user's cards, the tenant's limit, and for class high the
- * guarantee. -EACCES as above. */
+ * guarantee; promised memory is within the guarantee too. -EACCES as above. */
 int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
 			     struct ll_err *err);
+
+/* The last of these checks alone. */
+int ll_allowance_check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
+			       struct ll_err *err);
 
 /* Returns the part of that group; NULL: there is none. */
 const struct ll_config_part *ll_allowance_part(const struct ll_config_parts *parts, const char *group);

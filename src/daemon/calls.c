@@ -141,6 +141,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	struct ll_job_call call = {.connection = connection,
 				   .facts = facts,
 				   .department_tenant = tenant,
+				   .said = message->said,
 				   .monitor_fd = connection->process_fd,
 				   .process_fd = fds[0],
 				   .lifeline_fd = fds[1],
@@ -272,6 +273,8 @@ static bool handle_bind(struct ll_connection *connection, const struct ll_messag
 		ll_connection_refuse(connection, rc, reason);
 		return true;
 	}
+	if (ll_department_fit_limits(connection->server, job, bind->uuid))
+		ll_promises_apply(connection->server, job);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
 	return true;
@@ -284,11 +287,9 @@ static int check_set(const struct ll_connection *connection, const struct ll_job
 	struct ll_limits limits = job->facts.limits;
 	struct ll_err why = {0};
 	ll_promises_merge(&limits, set);
-	if (ll_department_is_admin(&connection->server->department, connection->uid))
-		return 0;
-	int rc = ll_department_check_limits(connection->server, job, &limits, &why);
-	if (rc)
-		ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
+	bool is_admin = ll_department_is_admin(&connection->server->department, connection->uid);
+	int rc = is_admin ? 0 : ll_department_check_limits(connection->server, job, &limits, &why);
+	ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
 	return rc;
 }
 
@@ -309,7 +310,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 		ll_connection_refuse(connection, rc, reason);
 		return true;
 	}
-	ll_rights_note(connection, job, "sets limits of");
+	ll_rights_note(connection, job, "sets limits of", set->reason);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
 	return true;
@@ -337,11 +338,9 @@ static bool handle_move(struct ll_connection *connection, enum ll_message_kind k
 		refuse_right(connection);
 		return true;
 	}
+	const char *verb = kind == LL_MESSAGE_EVICT ? "evicts" : kind == LL_MESSAGE_SUSPEND ? "suspends" : "resumes";
 	if (job)
-		ll_rights_note(connection, job,
-			       kind == LL_MESSAGE_EVICT     ? "evicts"
-			       : kind == LL_MESSAGE_SUSPEND ? "suspends"
-							    : "resumes");
+		ll_rights_note(connection, job, verb, move->reason);
 	ll_residency_request(connection->server, connection, kind, move);
 	return true;
 }

@@ -26,7 +26,7 @@ struct ll_department {
 	int64_t since_s;   /* seconds since 1970: when it came into force */
 	uint64_t number;   /* rises with each configuration that comes into force */
 	int64_t refused_s; /* since when the file on the disk is not the one in force; 0: it is */
-	/* Finds the number of a card by its UUID. Returns false if it is not known. NULL: no card's number is known */
+	/* Finds the number of a card by its UUID (machine.h). Returns false if it is not known. NULL: none is known */
 	bool (*find_card)(const struct ll_server *server, const char *uuid, struct ll_config_card *ret_card);
 	char fault[LL_DEPARTMENT_FAULT_SIZE]; /* the first fault of that file: FILE:LINE:COLUMN: TEXT */
 };

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/claims.h"
+#include "daemon/machine.h"
 #include "daemon/server.h"
 #include "daemon/weights.h"
 
@@ -26,6 +27,19 @@ static const struct ll_config_group *group_of_card(const struct ll_config_policy
 		}
 	}
 	return NULL;
+}
+
+bool ll_department_find_card(const struct ll_server *server, const char *uuid, struct ll_config_card *ret_card)
+{
+	const struct ll_machine_card *card = ll_machine_card_find(server, uuid);
+	if (card)
+		*ret_card = (struct ll_config_card){card->index, card->slice};
+	return card;
+}
+
+bool ll_department_knows_cards(const struct ll_server *server)
+{
+	return server->department.find_card && (!server->machine || ll_machine_card_count(server));
 }
 
 const struct ll_config_group *ll_department_group(const struct ll_server *server, const char *uuid)
@@ -85,6 +99,7 @@ void ll_department_sum(const struct ll_server *server, const struct ll_departmen
 		count_cards(server, job, scope->group, &parts, &whole);
 		ret_use->jobs++;
 		ret_use->cards += whole;
+		ret_use->request_bytes = add_product(ret_use->request_bytes, job->facts.limits.request_bytes, parts);
 		ret_use->memory_bytes = add_product(ret_use->memory_bytes, job->facts.limits.memory_bytes, parts);
 		ret_use->compute_permille =
 		    add_product(ret_use->compute_permille, compute_of(&job->facts.limits), parts);
@@ -179,6 +194,7 @@ static int check_group(const struct ll_server *server, const struct ll_job *job,
 	else
 		ask.job = (struct ll_use){.jobs = 1,
 					  .memory_bytes = add_product(0, limits->memory_bytes, parts + 1),
+					  .request_bytes = add_product(0, limits->request_bytes, parts + 1),
 					  .compute_permille = add_product(0, compute_of(limits), parts + 1)};
 	return ll_allowance_check_group(tenant, &ask, err);
 }
@@ -202,6 +218,22 @@ int ll_department_check_card(const struct ll_server *server, const struct ll_job
 	return rc ? ll_err_wrap(err, "tenant %s", tenant->name) : 0;
 }
 
+bool ll_department_fit_limits(const struct ll_server *server, struct ll_job *job, const char *uuid)
+{
+	const struct ll_config_group *group = ll_department_group(server, uuid);
+	struct ll_limits limits = job->facts.limits;
+	if (!job->department_tenant[0] || !group || group->give != LL_CONFIG_BY_CARD)
+		return false;
+	if (!(job->said & LL_SET_MEMORY))
+		limits.memory_bytes = 0;
+	if (!(job->said & LL_SET_COMPUTE))
+		limits.compute_permille = 0;
+	bool has_changed = limits.memory_bytes != job->facts.limits.memory_bytes ||
+			   limits.compute_permille != job->facts.limits.compute_permille;
+	job->facts.limits = limits;
+	return has_changed;
+}
+
 /* Whether the new limits ask for more in any way. 0 is no limit. */
 static bool asks_more(const struct ll_limits *now, const struct ll_limits *limits)
 {
@@ -209,7 +241,27 @@ static bool asks_more(const struct ll_limits *now, const struct ll_limits *limit
 	uint64_t wants = limits->memory_bytes ? limits->memory_bytes : UINT64_MAX;
 	uint64_t had_compute = compute_of(now) ? compute_of(now) : UINT64_MAX;
 	uint64_t wants_compute = compute_of(limits) ? compute_of(limits) : UINT64_MAX;
-	return wants > had || wants_compute > had_compute || limits->priority != now->priority;
+	return wants > had || wants_compute > had_compute || limits->priority != now->priority ||
+	       limits->request_bytes > now->request_bytes;
+}
+
+/* Checks promised memory in each group in which the job has cards. */
+static int check_requests(const struct ll_server *server, const struct ll_job *job,
+			  const struct ll_config_tenant *tenant, uint64_t request_bytes, struct ll_err *err)
+{
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < job->claims->card_count; i++) {
+		struct ll_allowance_group ask = {.group = ll_department_group(server, job->claims->cards[i]->uuid)};
+		struct ll_department_scope scope = {.tenant = tenant->name, .except = job, .group = ask.group};
+		uint64_t parts, whole;
+		if (!ask.group)
+			continue;
+		ll_department_sum(server, &scope, &ask.tenant);
+		count_cards(server, job, ask.group, &parts, &whole);
+		ask.job.request_bytes = add_product(0, request_bytes, parts);
+		rc = ll_allowance_check_request(tenant, &ask, err);
+	}
+	return rc;
 }
 
 int ll_department_check_limits(const struct ll_server *server, const struct ll_job *job, const struct ll_limits *limits,
@@ -223,6 +275,8 @@ int ll_department_check_limits(const struct ll_server *server, const struct ll_j
 	sum_others(server, job, &user);
 	count_cards(server, job, NULL, &parts, &whole);
 	int rc = parts ? ll_allowance_check(tenant, &user, parts, limits, err) : 0;
+	if (!rc && limits->request_bytes > job->facts.limits.request_bytes)
+		rc = check_requests(server, job, tenant, limits->request_bytes, err);
 	return rc ? ll_err_wrap(err, "tenant %s", tenant->name) : 0;
 }
 

@@ -51,8 +51,18 @@ struct ll_department_scope {
 /* Sums what jobs have asked for. Jobs whose processes have ended do not count. */
 void ll_department_sum(const struct ll_server *server, const struct ll_department_scope *scope, struct ll_use *ret_use);
 
+/* Finds the number of a card as the sensor reported it, for struct ll_department. */
+bool ll_department_find_card(const struct ll_server *server, const char *uuid, struct ll_config_card *ret_card);
+
+/* Whether the sensor has reported cards, so that groups are known. */
+bool ll_department_knows_cards(const struct ll_server *server);
+
 /* Returns the group of a card; NULL: no configuration is in force, or the card's number is not known. */
 const struct ll_config_group *ll_department_group(const struct ll_server *server, const char *uuid);
+
+/* The job has just got the card. If the card is given whole, limits of memory and compute that the user did not say are
+ * taken off the job. Returns whether the limits have changed. */
+bool ll_department_fit_limits(const struct ll_server *server, struct ll_job *job, const char *uuid);
 
 /* Another configuration is in force: logs which tenants and users have more than it allows. No job is changed. */
 void ll_department_note_change(struct ll_server *server);

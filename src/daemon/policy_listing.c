@@ -84,7 +84,7 @@ static void make_part(const struct ll_server *server, const struct ll_config_ten
 	limit = limit ? limit : &none;
 	ll_message_init(ret_message, LL_MESSAGE_POLICY_PART);
 	struct ll_message_policy_part *row = &ret_message->policy_part;
-	row->is_known = server->department.find_card != NULL;
+	row->is_known = ll_department_knows_cards(server);
 	if (row->is_known)
 		ll_department_sum(server, &scope, &used);
 	row->guaranteed_cards = guarantee->cards;

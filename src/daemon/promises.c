@@ -108,11 +108,20 @@ void ll_promises_merge(struct ll_limits *limits, const struct ll_message_set *se
 		limits->slowdown_permille = set->limits.slowdown_permille;
 }
 
+void ll_promises_apply(struct ll_server *server, struct ll_job *job)
+{
+	struct ll_job_claims *claims = job->claims;
+	ll_pages_write_limits(&job->pages, &job->facts.limits);
+	for (unsigned i = 0; i < claims->card_count; i++) {
+		ll_card_job_set_limits(claims->cards[i]->share, &job->facts.limits);
+		ll_memory_settle(server, claims->cards[i]);
+	}
+}
+
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
 		    char ret_reason[LL_REASON_SIZE])
 {
 	struct ll_limits limits = job->facts.limits;
-	struct ll_job_claims *claims = job->claims;
 	ll_promises_merge(&limits, set);
 	bool overcommits = set->fields & LL_SET_OVERCOMMIT;
 	int rc = 0;
@@ -121,11 +130,8 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 	if (rc)
 		return rc;
 	job->facts.limits = limits;
-	ll_pages_write_limits(&job->pages, &limits);
-	for (unsigned i = 0; i < claims->card_count; i++) {
-		ll_card_job_set_limits(claims->cards[i]->share, &limits);
-		ll_memory_settle(server, claims->cards[i]);
-	}
+	job->said |= set->fields;
+	ll_promises_apply(server, job);
 	return 0;
 }
 

@@ -19,6 +19,9 @@ int ll_promises_bind(struct ll_server *server, struct ll_job *job, const struct 
 /* Puts the limits that the message sets in place of those in limits. */
 void ll_promises_merge(struct ll_limits *limits, const struct ll_message_set *set);
 
+/* The job has other limits (facts.limits): tells its processes, and decides about its memory again. */
+void ll_promises_apply(struct ll_server *server, struct ll_job *job);
+
 /* Changes limits. -EDQUOT: no limit is changed. */
 int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct ll_message_set *set,
 		    char ret_reason[LL_REASON_SIZE]);

@@ -78,7 +78,8 @@ bool ll_rights_over_process(const struct ll_connection *connection, int process_
 	       is_own(connection, users.saved);
 }
 
-void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb)
+void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb,
+		    const char *reason)
 {
 	const struct ll_department *department = &connection->server->department;
 	if (is_own(connection, job->facts.uid) || !policy_of(connection))
@@ -87,9 +88,9 @@ void ll_rights_note(const struct ll_connection *connection, const struct ll_job 
 	const char *right = connection->uid == 0                                  ? "as root"
 			    : ll_department_is_admin(department, connection->uid) ? "as an admin"
 										  : "as an operator";
-	ll_warn("user %s (uid %" PRIu32 "), %s, %s job %" PRIu64 " (%s) of user %" PRIu32 ", tenant %s",
+	ll_warn("user %s (uid %" PRIu32 "), %s, %s job %" PRIu64 " (%s) of user %" PRIu32 ", tenant %s: %s",
 		identity ? ll_identity_name(identity) : "?", connection->uid, right, verb, job->number,
-		job->facts.command, job->facts.uid, job->department_tenant);
+		job->facts.command, job->facts.uid, job->department_tenant, *reason ? reason : "no reason given");
 }
 
 /* ---- who sees what ---- */

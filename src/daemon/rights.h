@@ -28,8 +28,10 @@ bool ll_rights_over(const struct ll_connection *connection, const struct ll_job 
 /* Whether it may evict, suspend and resume the job: operators may too. */
 bool ll_rights_to_move(const struct ll_connection *connection, const struct ll_job *job);
 
-/* Logs that the other side does something to another user's job, and by which right. verb: "evicts". */
-void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb);
+/* Logs that the other side does something to another user's job, by which right, and why. verb: "evicts". reason: what
+ * the command said (--reason); empty: nothing. */
+void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb,
+		    const char *reason);
 
 /* Whether the other side sees anything of other users' jobs. */
 bool ll_rights_see_others(const struct ll_connection *connection);

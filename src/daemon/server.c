@@ -15,6 +15,7 @@
 #include "daemon/accounting.h"
 #include "daemon/admission.h"
 #include "daemon/connection.h"
+#include "daemon/department_jobs.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
 #include "daemon/reload.h"
@@ -213,6 +214,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	uv_timer_init(&server->loop, &server->idle_exit);
 	uv_timer_init(&server->loop, &server->tick);
 	uv_timer_init(&server->loop, &server->room);
+	server->department.find_card = ll_department_find_card;
 	ll_identities_init(&server->department.identities, &server->loop, NULL, on_identity, server);
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_keeper_link_init(server);

@@ -24,7 +24,8 @@ enum { NAME_SIZE = 32, FIRST_PASSED_FD = 3, KEPT_FDS = 5 };
 struct kept_facts {
 	uint64_t magic;
 	struct ll_job_facts facts;
-	char department_tenant[LL_NAME_SIZE]; /* an older version did not write it */
+	char department_tenant[LL_NAME_SIZE]; /* an older version did not write this and what follows */
+	uint64_t said;
 };
 
 /* ---- sending ---- */
@@ -80,7 +81,7 @@ static void name_of(const struct ll_job *job, char ret_name[NAME_SIZE])
 
 static int write_facts(const struct ll_job *job)
 {
-	struct kept_facts kept = {.magic = FACTS_MAGIC, .facts = job->facts};
+	struct kept_facts kept = {.magic = FACTS_MAGIC, .facts = job->facts, .said = job->said};
 	memcpy(kept.department_tenant, job->department_tenant, sizeof kept.department_tenant);
 	int fd = memfd_create("loadline-facts", MFD_CLOEXEC);
 	if (fd >= 0 && write(fd, &kept, sizeof kept) != (ssize_t)sizeof kept) {
@@ -191,6 +192,7 @@ static void restore_job(struct ll_server *server, struct kept_job *kept)
 	}
 	struct ll_job_call call = {.facts = &facts.facts,
 				   .department_tenant = facts.department_tenant,
+				   .said = facts.said,
 				   .monitor_fd = -1,
 				   .process_fd = kept->process_fd,
 				   .lifeline_fd = kept->lifeline_fd,

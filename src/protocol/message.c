@@ -134,7 +134,8 @@ static bool is_slot_valid(const union ll_message *message)
 
 static bool is_set_valid(const union ll_message *message)
 {
-	return message->set.job_number && ll_limits_are_valid(&message->set.limits);
+	return message->set.job_number && ll_limits_are_valid(&message->set.limits) &&
+	       ll_message_text_is_valid(message->set.reason, sizeof message->set.reason);
 }
 
 static bool is_checkpoint_valid(const union ll_message *message)
@@ -324,7 +325,7 @@ static const struct kind kinds[] = {
     KIND(CLAIMED, claimed, is_claimed_valid),
     KIND(RELEASE, slot, is_slot_valid),
     KIND(WAKE, slot, is_slot_valid),
-    KIND(SET, set, is_set_valid),
+    [LL_MESSAGE_SET] = {72, sizeof(struct ll_message_set), is_set_valid},
     KIND(CHECKPOINT, checkpoint, is_checkpoint_valid),
     KIND(WATCH, plain, is_anything_valid),
     KIND(PAGE, page, is_page_valid),
@@ -395,6 +396,7 @@ _Static_assert(offsetof(struct ll_message_decision, part) == 64, "the sizes of v
 _Static_assert(offsetof(struct ll_message_decision_job, held_launches) == 152, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_refused) == 136, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job, program) == 480, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_set, reason) == 72, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_accepted, limits) == 16, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job_row, tenant) == 504, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");

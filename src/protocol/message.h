@@ -375,6 +375,7 @@ struct ll_message_set {
 	uint64_t job_number; /* of JOB_ROW */
 	uint64_t fields;     /* enum ll_set_field: the limits to change */
 	struct ll_limits limits;
+	char reason[LL_REASON_SIZE]; /* for the log, if the job is another user's; empty: none was given */
 };
 
 /* Beside enum ll_set_field, in struct ll_message_job. */

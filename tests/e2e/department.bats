@@ -177,13 +177,14 @@ reload() {
 	write_config "admins: {users: [\"$SECOND\"]}" "operators: {users: [\"$STRANGER\"]}"
 	start_service
 	work_as "$FIRST" one --mem 10G
-	as "$SECOND" "$LOADLINE" --sim set "$(claim_of one)" --mem 12G
+	as "$SECOND" "$LOADLINE" --sim set "$(claim_of one)" --mem 12G --reason "the demo at two"
 	shows "select(has(\"claim\") and .pid == $(pid_of one) and .memory_limit_bytes == 12 * 1073741824)"
-	told "user $SECOND (uid $SECOND), as an admin, sets limits of job 1 (loadline-simctl) of user $FIRST, tenant research"
+	told "user $SECOND (uid $SECOND), as an admin, sets limits of job 1 (loadline-simctl) of user $FIRST, tenant research: the demo at two"
 	refuses "$STRANGER" 1 "another user" set "$(claim_of one)" --mem 1G
-	as "$STRANGER" "$LOADLINE" --sim evict "$(claim_of one)"
-	told "user $STRANGER (uid $STRANGER), as an operator, evicts job 1"
+	as "$STRANGER" "$LOADLINE" --sim evict --reason "room for 名字" "$(claim_of one)"
+	told "user $STRANGER (uid $STRANGER), as an operator, evicts job 1 (loadline-simctl) of user $FIRST, tenant research: room for 名字"
 	as "$STRANGER" "$LOADLINE" --sim resume "$(claim_of one)"
+	told "as an operator, resumes job 1 (loadline-simctl) of user $FIRST, tenant research: no reason given"
 }
 
 @test "limits tells the tenants of a user, what is allowed, what is in use and what is left" {
@@ -209,6 +210,49 @@ reload() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 10 sees "$FIRST" 'any(.[]; has("claim") and .configured_tenant == "research" and .memory_limit_bytes == 18 * 1073741824)'
 	refuses "$FIRST" 125 "18 GiB in use" run --mem 8G -- true
+}
+
+# start_department: the service with a configuration for eight cards, and its sensor.
+start_department() {
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	mkdir -p "$T/conf"
+	cat >"$T/conf/loadline.yaml"
+	chmod 755 "$T/conf"
+	loadline --sim=h100x8 status >/dev/null
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 10 serves
+	start_program sensor setpriv --reuid nobody --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
+		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: sensor: 8 cards"'
+}
+
+@test "each group of cards has its own limits, and a whole card has no default of memory" {
+	start_department <<-END
+		version: 1
+		cards:
+		  - {name: whole, cards: "0-1", give: card}
+		  - {name: parts, cards: "2-7", give: memory}
+		tenants:
+		  - name: lab
+		    members: {users: ["*"]}
+		    guarantee: [{of: whole, cards: 1}, {of: parts, memory: 10G}]
+		    limit: [{of: whole, cards: 1}, {of: parts, memory: 30G}]
+		    classes: [high, normal, low]
+		    each-user: {memory: 40G}
+		defaults: {memory: 12G}
+	END
+	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -i 0 -- sleep 100
+	wait_for 10 sees "$FIRST" "any(.[].job; .uid == $FIRST and .limits.memory_bytes == null)"
+	refuses "$SECOND" 125 "card 1: tenant lab: cards: 1 asked for, 1 allowed for tenant lab in group whole, 1 in use" run -i 1 -- true
+	as "$FIRST" "$LOADLINE" --sim run -i 2 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
+	has limits 'select(.job) | .limits.memory_bytes == 12 * 1073741824'
+	refuses "$FIRST" 125 "card 4: tenant lab: memory: 36 GiB asked for, 30 GiB allowed for tenant lab in group parts, 0 GiB in use" run -i 2,3,4 -- true
+	refuses "$FIRST" 125 "card 2: tenant lab: memory: 11 GiB asked for, 10 GiB allowed for class high of tenant lab in group parts" run -i 2 --class high --mem 11G -- true
+	as "$FIRST" "$LOADLINE" --sim run -i 2 --class high --mem 10G -- true
+	as "$FIRST" "$LOADLINE" --sim status >"$T/status.out"
+	grep -q "^tenant lab: 1 job; guaranteed in whole: 1, asked for there: 1; guaranteed in parts: 10 GiB, asked for there: 0 GiB" "$T/status.out"
 }
 
 @test "the department of the example is governed on eight cards" {

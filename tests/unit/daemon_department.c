@@ -321,8 +321,11 @@ TEST(the_tenants_limit_and_for_class_high_the_guarantee_are_checked_in_a_group)
 	assert_string_equal(
 	    group_refusal(&world, "serving", parts),
 	    "memory: 41 GiB asked for, 40 GiB allowed for class high of tenant serving in group parts, 0 GiB in use");
+	parts.job.memory_bytes = 0; /* without a limit of its own */
+	assert_string_equal(group_refusal(&world, "serving", parts),
+			    "memory: no limit asked for, and tenant serving in group parts has one");
 	/* Without a guarantee in the group nothing is within it. */
-	parts.job = (struct ll_use){.memory_bytes = 1};
+	parts.job = (struct ll_use){.memory_bytes = 1, .compute_permille = 1};
 	assert_string_not_equal(group_refusal(&world, "research", parts), "allowed");
 	fini_world(&world);
 }

@@ -251,3 +251,33 @@ TEST(limits_may_always_become_less_and_grow_within_what_is_allowed)
 		close(lives[i]);
 	fini_world(&world);
 }
+
+TEST(promised_memory_is_within_the_guarantee_of_its_group)
+{
+	struct world world;
+	struct ll_err err = {0};
+	int lives[2];
+	init_world(&world, true);
+	struct ll_limits limits = {.memory_bytes = 8 * GIB, .request_bytes = 6 * GIB};
+	struct ll_job *job = add_job(&world, ANN, "lab", limits, &lives[0]);
+	struct ll_job *other = add_job(&world, BOB, "lab", limits, &lives[1]);
+	assert_int_equal(ll_department_check_card(&world.server, job, "card-2", &err), 0);
+	give_card(job, "card-2");
+	assert_int_equal(ll_department_check_card(&world.server, other, "card-3", &err), -EACCES);
+	assert_string_equal(err.text,
+			    "tenant lab: memory: 6 GiB asked for, 10 GiB allowed for requests of tenant lab in "
+			    "group parts, 6 GiB in use");
+	other->facts.limits.request_bytes = 4 * GIB;
+	assert_int_equal(ll_department_check_card(&world.server, other, "card-3", &err), 0);
+	give_card(other, "card-3");
+	limits.request_bytes = 6 * GIB + 1;
+	assert_int_equal(ll_department_check_limits(&world.server, job, &limits, &err), -EACCES);
+	limits.request_bytes = 6 * GIB;
+	assert_int_equal(ll_department_check_limits(&world.server, job, &limits, &err), 0);
+	/* A tenant without a guarantee is promised nothing. */
+	ll_message_text_set(other->department_tenant, sizeof other->department_tenant, "guest");
+	assert_int_equal(ll_department_check_card(&world.server, other, "card-2", &err), -EACCES);
+	for (int i = 0; i < 2; i++)
+		close(lives[i]);
+	fini_world(&world);
+}

@@ -94,6 +94,8 @@ static size_t first_size(const union ll_message *message)
 		return offsetof(struct ll_message_welcome, last_job);
 	case LL_MESSAGE_JOB:
 		return offsetof(struct ll_message_job, program);
+	case LL_MESSAGE_SET:
+		return offsetof(struct ll_message_set, reason);
 	case LL_MESSAGE_ACCEPTED:
 		return offsetof(struct ll_message_accepted, limits);
 	case LL_MESSAGE_JOB_ROW:

@@ -43,6 +43,7 @@ struct ll_evictor_target {
 	bool is_evictable;          /* it can do it itself */
 	pid_t pid;                  /* in this PID namespace; for the checkpoint. 0: unknown */
 	uint64_t wait_ns;           /* how long it may take to become quiet; 0: 10 s */
+	const char *reason;         /* for the log; NULL: none */
 	struct ll_evict_batch batch;
 	struct ll_evict_interrupt *interrupt; /* NULL: none */
 };

@@ -31,6 +31,8 @@ static void init_request(const struct ll_evictor_target *target, enum ll_message
 	ret_message->move.value = target->wait_ns;
 	ret_message->move.slot_token = target->batch.number;
 	ret_message->move.slot = target->batch.count;
+	ll_message_text_set(ret_message->move.reason, sizeof ret_message->move.reason,
+			    target->reason ? target->reason : "");
 	snprintf(ret_message->move.uuid, sizeof ret_message->move.uuid, "%s", target->card->uuid);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/common/json_line.h"
 #include "cli/evict/subjects.h"
 #include "cli/evict/watch.h"
+#include "cli/options/limit_words.h"
 
 /* The exit status of a program that a signal ended is this and the signal's number. */
 enum { SIGNALLED = 128 };
@@ -22,6 +23,11 @@ static const char *const doing_words[] = {N_("evicting"), N_("suspending"), N_("
 static const char *const already_words[] = {N_("was already evicted"), N_("was already suspended"),
 					    N_("was neither evicted nor suspended")};
 
+#define OPTION_REASON                                                                                                  \
+	{                                                                                                              \
+		.name = "reason", .placeholder = "TEXT", LL_OPTION_TEXT(struct ll_evict_args, reason),                 \
+		.help = LL_REASON_HELP                                                                                 \
+	}
 #define OPTION_PID                                                                                                     \
 	{                                                                                                              \
 		.name = "pid", .placeholder = "PID", LL_OPTION_UINT(struct ll_evict_args, pid),                        \
@@ -42,12 +48,14 @@ const struct ll_option ll_evict_options[] = {
 	    "up to ten times before that, because they may wait for each other; these attempts take at most as long.")},
     LL_OPTION_JSON(struct ll_evict_args, json),
     OPTION_PID,
+    OPTION_REASON,
     LL_OPTION_END,
 };
 
 const struct ll_option ll_resume_options[] = {
     LL_OPTION_JSON(struct ll_evict_args, json),
     OPTION_PID,
+    OPTION_REASON,
     LL_OPTION_END,
 };
 

@@ -10,7 +10,8 @@
 struct ll_evict_args {
 	uint64_t wait_ns; /* 0: not given */
 	bool json;
-	uint64_t pid; /* 0: not given */
+	uint64_t pid;       /* 0: not given */
+	const char *reason; /* for the log; NULL: not given */
 };
 
 extern const struct ll_option ll_evict_options[], ll_resume_options[];

@@ -20,7 +20,8 @@ static void add_claim(struct ll_evict_subjects *subjects, const struct ll_evict_
 							.claim = claim->index,
 							.is_evictable = claim->residency != LL_CLAIM_FIXED,
 							.pid = is_pid_ours ? (pid_t)claim->pid : 0,
-							.wait_ns = args->wait_ns},
+							.wait_ns = args->wait_ns,
+							.reason = args->reason},
 					     .claim = *claim,
 					     .has_claim = true};
 	snprintf(subject->tenant, sizeof subject->tenant, "%s", job->job.tenant);
@@ -142,8 +143,8 @@ int ll_evict_subjects_set_pid(struct ll_evict_subjects *subjects, const struct l
 	if (rc)
 		return rc;
 	struct ll_evict_subject *subject = &subjects->items[subjects->count++];
-	*subject =
-	    (struct ll_evict_subject){.target = {.driver = driver, .pid = (pid_t)args->pid, .wait_ns = args->wait_ns}};
+	*subject = (struct ll_evict_subject){
+	    .target = {.driver = driver, .pid = (pid_t)args->pid, .wait_ns = args->wait_ns, .reason = args->reason}};
 	snprintf(subject->name, sizeof subject->name, "pid %d", (int)subject->target.pid);
 	return 0;
 }

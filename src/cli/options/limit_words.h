@@ -66,4 +66,10 @@ int ll_limit_read_class(const char *text, enum ll_priority *ret_priority, struct
 	N_("How many times as slow as alone the tenant may become because of lower classes, from 1 to 10. Lower "      \
 	   "classes get what that leaves them.")
 
+/* Of commands that change the job of another user. */
+#define LL_REASON_HELP                                                                                                 \
+	N_("Why, for the log of the machine. It is logged if the job is another user's, which admins and operators "   \
+	   "of a "                                                                                                     \
+	   "configuration may change. The default is none.")
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "cli/run/job.h"
 #include "protocol/client.h"
 
 #define PAUSE_NS (5 * LL_NS_PER_MS)
@@ -16,22 +17,25 @@ static bool may_pass(int rc)
 	return ll_client_is_lost(rc) || rc == -ECONNREFUSED || rc == -EAGAIN || rc == -ESRCH;
 }
 
-static int bind_card(struct ll_client *client, const struct ll_run_settings *settings, const struct ll_card *card,
+/* The configuration of the machine may give the job other limits on a card that is given whole. */
+static int bind_card(struct ll_client *client, struct ll_run_settings *settings, const struct ll_card *card,
 		     bool may_overcommit, uint64_t deadline_ns, struct ll_err *err)
 {
-	union ll_message message;
+	union ll_message message, reply;
 	ll_message_init(&message, LL_MESSAGE_BIND);
 	message.bind.job = settings->id;
 	message.bind.promisable_bytes = may_overcommit ? 0 : card->usable_bytes;
 	message.bind.usable_bytes = card->usable_bytes;
 	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, card->uuid);
-	return ll_client_request(client, &message, NULL, 0, NULL, deadline_ns, err);
+	int rc = ll_client_request(client, &message, NULL, 0, &reply, deadline_ns, err);
+	if (!rc && reply.header.kind == LL_MESSAGE_ACCEPTED)
+		ll_run_job_take_limits(settings, &reply.accepted);
+	return rc;
 }
 
 /* Binds those from *next on. */
-static int bind_rest(const struct ll_place *place, const struct ll_run_settings *settings,
-		     const struct ll_card *const *cards, size_t count, bool may_overcommit, size_t *next,
-		     uint64_t deadline_ns, struct ll_err *err)
+static int bind_rest(const struct ll_place *place, struct ll_run_settings *settings, const struct ll_card *const *cards,
+		     size_t count, bool may_overcommit, size_t *next, uint64_t deadline_ns, struct ll_err *err)
 {
 	struct ll_client client;
 	struct ll_place system;
@@ -47,8 +51,8 @@ static int bind_rest(const struct ll_place *place, const struct ll_run_settings 
 	return rc;
 }
 
-int ll_run_bind(const struct ll_run_settings *settings, const struct ll_card *const *cards, size_t count,
-		bool may_overcommit, const struct ll_card **ret_card, struct ll_err *err)
+int ll_run_bind(struct ll_run_settings *settings, const struct ll_card *const *cards, size_t count, bool may_overcommit,
+		const struct ll_card **ret_card, struct ll_err *err)
 {
 	struct ll_place place;
 	size_t next = 0;

@@ -16,7 +16,7 @@
  * -EDQUOT: they would be; the text says how much is left. -ETIMEDOUT: loadlined does not answer. *ret_card: on an
  * error, the card that it is about.
  */
-int ll_run_bind(const struct ll_run_settings *settings, const struct ll_card *const *cards, size_t count,
-		bool may_overcommit, const struct ll_card **ret_card, struct ll_err *err);
+int ll_run_bind(struct ll_run_settings *settings, const struct ll_card *const *cards, size_t count, bool may_overcommit,
+		const struct ll_card **ret_card, struct ll_err *err);
 
 #endif

@@ -20,6 +20,7 @@ enum { MIB_SHIFT = 20 };
 struct set_args {
 	const char *mem, *mem_request, *compute, *weight, *class, *slowdown, *sharing; /* NULL: not given */
 	bool overcommit;
+	const char *reason;
 };
 
 static const struct ll_option set_options[] = {
@@ -66,6 +67,7 @@ static const struct ll_option set_options[] = {
 	 "(one tenant after the other, by weight), or measured, which is the default: what gives the programs more "
 	 "progress is measured on them. held-0, held-0.5 and held-1 hold lower classes for that part of the time, to "
 	 "see what it is worth.")},
+    {.name = "reason", .placeholder = "TEXT", LL_OPTION_TEXT(struct set_args, reason), .help = LL_REASON_HELP},
     LL_OPTION_END,
 };
 
@@ -172,6 +174,7 @@ static int apply_limits(const struct set_args *args, const struct ll_limits *lim
 	message.set.job_number = target->job->number;
 	message.set.fields = find_fields(args);
 	message.set.limits = *limits;
+	ll_message_text_set(message.set.reason, sizeof message.set.reason, args->reason ? args->reason : "");
 	int rc = ll_client_request(client, &message, NULL, 0, NULL, ll_now_ns() + LL_CLIENT_REPLY_NS, &why);
 	if (rc == -ESRCH || rc == -ENOENT)
 		ll_err_set(&why, -ESRCH, "set: the program ended meanwhile");
