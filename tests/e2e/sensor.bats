@@ -166,7 +166,7 @@ start_outside() {
 @test "ungoverned: a program outside of jobs is ended; jobs, allowed programs and root's are not" {
 	start_policy kill
 	# shellcheck disable=SC2016
-	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- env -i bash -c \
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
 		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
 	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job))"
 	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job) and .started_in_tenant != null)"
