@@ -188,13 +188,6 @@ static bool handle_list(struct ll_connection *connection)
 	return true;
 }
 
-static bool handle_sensed(struct ll_connection *connection)
-{
-	connection->is_listing_machine = true;
-	connection->machine_listing = (struct ll_machine_listing){0};
-	return true;
-}
-
 static bool handle_decisions(struct ll_connection *connection, const struct ll_message_decisions *message)
 {
 	if (!ll_rights_see_others(connection)) {
@@ -546,7 +539,7 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_POLICY:
 		return connection->role == LL_ROLE_COMMAND && handle_policy(connection);
 	case LL_MESSAGE_SENSED:
-		return connection->role == LL_ROLE_COMMAND && handle_sensed(connection);
+		return connection->role == LL_ROLE_COMMAND && ll_machine_list(connection);
 	case LL_MESSAGE_REPORT:
 		return connection->role == LL_ROLE_COMMAND && !connection->report &&
 		       handle_report(connection, &message->report);

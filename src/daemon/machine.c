@@ -309,6 +309,13 @@ void ll_machine_disconnect(struct ll_server *server, const struct ll_connection 
 
 /* ---- the reply to SENSED ---- */
 
+bool ll_machine_list(struct ll_connection *connection)
+{
+	connection->is_listing_machine = true;
+	connection->machine_listing = (struct ll_machine_listing){0};
+	return true;
+}
+
 static void complete_card(const struct ll_machine *machine, size_t place, struct ll_message_sense_card *row)
 {
 	const struct ll_machine_card *card = &machine->cards[place];

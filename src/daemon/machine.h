@@ -70,6 +70,9 @@ bool ll_machine_handle(struct ll_connection *connection, const union ll_message 
 /* The connection has ended. */
 void ll_machine_disconnect(struct ll_server *server, const struct ll_connection *connection);
 
+/* A command has sent SENSED: the reply begins. Returns true. */
+bool ll_machine_list(struct ll_connection *connection);
+
 /* Makes the messages that reply to SENSED, one at a time. The round may change between two of them; a row is then
  * missing or sent twice. Returns false if it is the last one. */
 struct ll_machine_listing {

@@ -29,7 +29,7 @@ bool ll_mismatch_has_time(const struct ll_job_card *card)
 
 /* ---- what is done about it ---- */
 
-static bool must_stop(const struct ll_server *server)
+static bool is_stop_configured(const struct ll_server *server)
 {
 	const struct ll_config_policy *policy = ll_department_policy(&server->department);
 	return policy && policy->mismatch.action == LL_CONFIG_ACTION_STOP;
@@ -52,7 +52,7 @@ static void stop_process(struct ll_server *server, const struct ll_job *job,
 void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process)
 {
 	const struct ll_job *job = ll_books_after(&server->books, process->job_number - 1);
-	if (job && job->number == process->job_number && must_stop(server))
+	if (job && job->number == process->job_number && is_stop_configured(server))
 		stop_process(server, job, process);
 }
 
@@ -60,7 +60,7 @@ static void stop_on_card(struct ll_server *server, const struct ll_job_card *car
 {
 	size_t count;
 	const struct ll_message_sense_process *processes = ll_machine_processes(server, &count);
-	for (size_t i = 0; must_stop(server) && i < count; i++) {
+	for (size_t i = 0; is_stop_configured(server) && i < count; i++) {
 		if (processes[i].job_number == card->job->number && strcmp(processes[i].uuid, card->uuid) == 0)
 			stop_process(server, card->job, &processes[i]);
 	}

@@ -108,6 +108,12 @@ start_as_job() {
 	has seen 'select(has("card") and .fault == "Permission denied" and .memory_bytes > 5e9 and (.name | startswith("NVIDIA H200")))'
 	has seen "select(has(\"claim\") and .tenant == \"team\" and .pid == $(pid_of job))"
 	has seen "select(has(\"process\") and .pid == $(pid_of first) and .user == \"root\" and .memory_bytes > 5e9)"
+	as "$FIRST" "$LOADLINE" --sim limits
+	# A job is made with the cards that the sensor lists; inside it they open.
+	start_program late setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -i 0 --tenant late --mem 4G -- \
+		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
+	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e "any(.[]; has(\"claim\") and .tenant == \"late\" and .memory_limit_bytes == 4294967296)"'
+	as "$FIRST" "$LOADLINE" --sim set late --mem 5G
 	"$LOADLINE_BUILD/sim/loadline-simctl" heal
 }
 
@@ -160,7 +166,7 @@ start_outside() {
 @test "ungoverned: a program outside of jobs is ended; jobs, allowed programs and root's are not" {
 	start_policy kill
 	# shellcheck disable=SC2016
-	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- env -i bash -c \
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
 		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
 	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job))"
 	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of job) and .started_in_tenant != null)"

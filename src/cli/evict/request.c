@@ -1,4 +1,5 @@
 #include "cli/evict/request.h"
+#include "cli/common/sensed_cards.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -281,7 +282,7 @@ int ll_evict_request(const struct ll_evict_args *args, const struct ll_operands 
 	struct ll_evict_subjects subjects = {0};
 	if (operands->count != (args->pid ? 0 : 1) || args->pid > INT_MAX)
 		return ll_err_set(err, -EINVAL, "name one claim, such as 0/17, or one tenant, or give --pid");
-	int rc = ll_driver_open(&driver, err);
+	int rc = args->pid ? ll_driver_open(&driver, err) : ll_cards_open(0, &driver, err);
 	if (!rc)
 		rc = args->pid ? find_pid(&subjects, args, driver, kind, err)
 			       : ll_evict_subjects_find(&subjects, args, driver, operands->words[0], err);

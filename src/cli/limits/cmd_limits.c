@@ -4,6 +4,7 @@
 
 #include "base/scope.h"
 #include "base/translate.h"
+#include "cli/common/sensed_cards.h"
 #include "cli/limits/library.h"
 #include "cli/limits/limits.h"
 #include "cli/options/command.h"
@@ -50,7 +51,7 @@ static int run_limits(void *words, const struct ll_operands *operands, struct ll
 	struct ll_driver *driver = NULL;
 	(void)operands;
 	ll_limits_leave_library();
-	int rc = ll_driver_open(&driver, err);
+	int rc = ll_cards_open(-EACCES, &driver, err);
 	if (!rc)
 		rc = show(driver, args->is_json, err);
 	ll_driver_close(driver);

@@ -13,6 +13,7 @@
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/common/daemon.h"
+#include "cli/common/sensed_cards.h"
 #include "cli/options/limit_words.h"
 #include "cli/run/admit.h"
 #include "cli/run/bequeath.h"
@@ -363,6 +364,13 @@ static void make_room_for_descriptors(void)
 	(void)high;
 }
 
+/* Behind the fence the cards open inside a job only. The command's job is made first, with the cards that loadlined's
+ * sensor lists. MPS's state would have to be read from the cards. */
+static int open_driver(const struct ll_run_args *args, struct ll_driver **ret_driver, struct ll_err *err)
+{
+	return args->by == LL_RUN_BY_SLICES ? ll_cards_open(0, ret_driver, err) : ll_driver_open(ret_driver, err);
+}
+
 int ll_run_start(const struct ll_run_args *args, const struct ll_operands *operands, struct ll_err *err)
 {
 	struct start start = {.args = args};
@@ -380,7 +388,7 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 		memcpy(start.path, path, sizeof start.path);
 	start.words = operands->words;
 	if (!rc)
-		rc = ll_driver_open(&start.driver, err);
+		rc = open_driver(args, &start.driver, err);
 	if (!rc)
 		rc = take_cards(&start, &visible, err);
 	free(start.cards);

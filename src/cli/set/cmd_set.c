@@ -10,6 +10,7 @@
 #include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/common/print.h"
+#include "cli/common/sensed_cards.h"
 #include "cli/hold/words.h"
 #include "cli/options/command.h"
 #include "cli/options/limit_words.h"
@@ -325,7 +326,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 				  operands->count ? _("one claim at a time") : _("no claim named"));
 	int rc = read_limits(args, &limits, err);
 	if (!rc)
-		rc = ll_driver_open(&driver, err);
+		rc = ll_cards_open(0, &driver, err);
 	struct change change = {args, &limits, driver, rc ? NULL : operands->words[0]};
 	if (!rc)
 		rc = ll_daemon_look(ll_driver_sim_folder(driver), false, find_and_change, &change, err);

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "base/translate.h"
+#include "cli/common/sensed_cards.h"
 #include "cli/options/command.h"
 #include "cli/status/decisions.h"
 #include "cli/status/hosts.h"
@@ -165,18 +166,6 @@ static int ask_hosts(const struct status_args *args, struct ll_err *err)
 	return ll_status_hosts(args->hosts, args->within_ns, args->style.is_json, err);
 }
 
-/* A user whom the fence keeps from the cards sees what loadlined's sensor tells. */
-static int open_cards(struct ll_driver **ret_driver, struct ll_err *err)
-{
-	struct ll_err why = {0};
-	int rc = ll_driver_open(ret_driver, &why);
-	if (!rc || ll_status_driver_by_sensor(ret_driver) == 0)
-		return 0;
-	if (err)
-		*err = why;
-	return rc;
-}
-
 static int run_status(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct status_args *args = words;
@@ -189,7 +178,7 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 	uint64_t every_ns = 0;
 	int rc = args->watch ? read_every(args->watch, &every_ns, err) : 0;
 	if (!rc)
-		rc = open_cards(&driver, err);
+		rc = ll_cards_open(-EACCES, &driver, err); /* behind the fence: what the sensor tells */
 	if (!rc)
 		rc = choose_cards(driver, args->cards, &chosen, &count, err);
 	if (!rc && args->is_decisions)

@@ -326,9 +326,6 @@ void ll_status_add_mismatch(struct ll_strbuf *text, const struct ll_status_card 
 			    const struct ll_status_job *job);
 json_t *ll_status_mismatch_json(const struct ll_status_job *job);
 
-/* The cards as loadlined's sensor tells of them, for a user who may not open them. -ENOENT: there is no sensor. */
-int ll_status_driver_by_sensor(struct ll_driver **ret_driver);
-
 /* Takes memory and processes of a card that cannot be opened from the view. Returns false if the sensor does not tell
  * of it. ll_status_card_init calls it. */
 bool ll_status_card_by_sensor(struct ll_status_card *status, const struct ll_daemon_view *view);
