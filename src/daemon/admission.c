@@ -14,12 +14,14 @@
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/department_jobs.h"
+#include "daemon/machine.h"
 #include "daemon/rights.h"
 #include "daemon/server.h"
 
 enum { LOOK_MS = 1000 };
 #define TELL_NS (10 * LL_NS_PER_S)
 #define REGISTER_NS (10 * LL_NS_PER_S)
+#define SENSOR_NS (6 * LL_NS_PER_S) /* it reports each 5 s */
 /* An estimate is sent again if it has changed by more than this. */
 #define ESTIMATE_S 60
 /* The planned time of a job of which nobody says how long it runs. It is not ended then. */
@@ -487,11 +489,23 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 	return true;
 }
 
+/* Right after the start of loadlined the sensor connects, and then there is a queue. */
+static bool is_sensor_due(const struct ll_server *server)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	return server->is_system && policy && policy->cards.count && !ll_machine_card_count(server) &&
+	       ll_now_ns() - server->born_ns < SENSOR_NS;
+}
+
 bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message)
 {
 	struct ll_server *server = connection->server;
 	if (connection->role != LL_ROLE_COMMAND)
 		return false;
+	if (is_sensor_due(server)) {
+		ll_connection_refuse(connection, -EBUSY, "the sensor has not reported the cards yet");
+		return true;
+	}
 	if (!ll_admission_is_possible(server) || ll_admission_describe(server->admission)) {
 		ll_connection_refuse(connection, -ENOENT, "this machine has no queue for its cards");
 		return true;

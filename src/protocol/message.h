@@ -151,21 +151,15 @@ enum ll_message_kind {
 	 * with -ENOENT: of none */
 	LL_MESSAGE_OWN_JOB = 80,
 	LL_MESSAGE_OWN_SETTINGS = 81, /* text: as in LOADLINE_RUN (run_settings.h) */
-	/* The queue for the cards (message_queue.h). A command sends ADMIT for the job that it will start. Replies:
-	 * QUEUED, as often as something changes, then ADMITTED or REFUSED (-ENOENT: there is no queue; -EACCES: the
-	 * configuration does not allow the job; -EAGAIN: LL_ADMIT_NO_WAIT; -ECANCELED: wait_ns are over, or it was
-	 * canceled). The end of the connection before ADMITTED cancels. After ADMITTED the job registers within 10 s,
-	 * else its place is free again */
-	LL_MESSAGE_ADMIT = 60,
+	LL_MESSAGE_ADMIT = 60,        /* message_queue.h, as all of the queue */
 	LL_MESSAGE_QUEUED = 61,
 	LL_MESSAGE_ADMITTED = 62,
-	LL_MESSAGE_QUEUE = 63, /* requests the queue: QUEUE_ROW and QUEUE_WINDOW messages, then QUEUE_END. REFUSED as
-				  for ADMIT */
+	LL_MESSAGE_QUEUE = 63,
 	LL_MESSAGE_QUEUE_ROW = 64,
 	LL_MESSAGE_QUEUE_WINDOW = 65,
 	LL_MESSAGE_QUEUE_END = 66,
-	LL_MESSAGE_QUEUE_ACT = 67, /* a command changes the queue. Reply: ACCEPTED or REFUSED */
-	LL_MESSAGE_SIGNAL = 68,    /* to a monitor: the job's first process shall get the signal; no reply */
+	LL_MESSAGE_QUEUE_ACT = 67,
+	LL_MESSAGE_SIGNAL = 68,
 	/* What the sensor reads from the driver (daemon/machine.h). It sends them in rounds, without replies:
 	 * SENSE_CARD for each card, SENSE_PROCESS for each process on a card, SENSE_HEALTH for each new fault,
 	 * SENSE_END. A command sends SENSED, and loadlined replies with the last round in the same messages; SENSE_END

@@ -2,6 +2,15 @@
  * message_queue.h - the messages about the queue for the cards of the machine (message.h), which the system's loadlined
  * keeps if a configuration is in force and its sensor reports the cards (daemon/admission.h).
  *
+ * A command sends ADMIT for the job that it will start. Replies: QUEUED, as often as something changes, then ADMITTED
+ * or REFUSED (-ENOENT: there is no queue; -EACCES: the configuration does not allow the job; -EAGAIN: LL_ADMIT_NO_WAIT;
+ * -EBUSY: ask again, the sensor has not reported yet; -ECANCELED: wait_ns are over, or it was canceled). The end of the
+ * connection before ADMITTED cancels. After ADMITTED the job registers within 10 s, else its place is free again.
+ *
+ * QUEUE requests the queue: QUEUE_ROW and QUEUE_WINDOW messages, then QUEUE_END; or REFUSED (-ENOENT). QUEUE_ACT
+ * changes the queue; reply: ACCEPTED or REFUSED. SIGNAL goes to a job's monitor: the job's first process shall get the
+ * signal; it has no reply.
+ *
  * Moments are seconds since 1970, lengths of time are nanoseconds. In both 0 means that there is none.
  */
 #ifndef LOADLINE_PROTOCOL_MESSAGE_QUEUE_H

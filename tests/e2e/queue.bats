@@ -228,3 +228,30 @@ refuses() {
 	[ "$status" -ne 0 ]
 	[[ $output == *"this machine has no queue"* ]]
 }
+
+@test "a job that registers without a place is refused, and without a queue it is accepted" {
+	cp "$BATS_TEST_DIRNAME/register_job.py" "$T/" # where other users may read it
+	start_queue
+	run as "$FIRST" /usr/bin/python3 "$T/register_job.py" "$T/world/system/socket"
+	echo "$output"
+	[[ $output == "refused -13 the job has no place on the cards"* ]]
+	stop service TERM
+	write_config
+	sed -i '/^cards:/,/parts/d; s/guarantee: .*//' "$T/conf/loadline.yaml"
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 10 eval '[[ $(as "$FIRST" /usr/bin/python3 "$T/register_job.py" "$T/world/system/socket") == accepted ]]'
+}
+
+@test "a restarted loadlined knows which cards its running jobs have, and waiting jobs ask again" {
+	start_queue
+	run_as "$FIRST" first --cards 4 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 1 --time 1h
+	wait_for 20 says second "is number 1 in the queue"
+	stop service KILL
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 20 queue '[.[].queued | [.state, .card_count]] | sort == [["running", 4], ["waiting", 1]]'
+	[ ! -s "$T/second.out" ]
+	stop first TERM
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+}

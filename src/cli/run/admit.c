@@ -135,7 +135,7 @@ static int ask_once(const struct ll_place *place, union ll_message *request, str
 	return rc;
 }
 
-/* If loadlined is started anew, the job asks again. */
+/* If loadlined is started anew, the job asks again, also while loadlined does not know the cards yet (some seconds). */
 static int ask_until_answered(const struct ll_place *place, union ll_message *request, struct ll_run_waiting *waiting,
 			      struct ll_strbuf *cards, struct ll_err *err)
 {
@@ -143,7 +143,7 @@ static int ask_until_answered(const struct ll_place *place, union ll_message *re
 		struct ll_err why = {0};
 		int rc = ask_once(place, request, waiting, cards, &why);
 		bool is_lost = rc == -ECONNREFUSED || ll_client_is_lost(rc);
-		if (!is_lost || !waiting->is_shown) {
+		if (rc != -EBUSY && (!is_lost || !waiting->is_shown)) {
 			if (rc && err)
 				*err = why;
 			return rc;
