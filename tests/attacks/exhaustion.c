@@ -202,7 +202,7 @@ static void fill_in_request(union ll_message *message, struct user *user)
 
 TEST(sends_many_requests)
 {
-	enum { CONNECTIONS = 8, MOST_KIB = 3072 };
+	enum { CONNECTIONS = 8, MOST_KIB = 1536 };
 	skip_under_sanitizer();
 	union ll_message message;
 	struct user user;
