@@ -489,12 +489,20 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 	return true;
 }
 
-/* Right after the start of loadlined the sensor connects, and then there is a queue. */
-static bool is_sensor_due(const struct ll_server *server)
+/* Without a sensor there is no queue, although the configuration wants one. Right after the start of loadlined the
+ * sensor connects: the other side then asks again. Returns whether it has refused. */
+static bool refuse_without_sensor(struct ll_connection *connection)
 {
+	const struct ll_server *server = connection->server;
 	const struct ll_config_policy *policy = ll_department_policy(&server->department);
-	return server->is_system && policy && policy->cards.count && !ll_machine_card_count(server) &&
-	       ll_now_ns() - server->born_ns < SENSOR_NS;
+	if (!server->is_system || !policy || !policy->cards.count || ll_machine_card_count(server))
+		return false;
+	if (ll_now_ns() - server->born_ns < SENSOR_NS)
+		ll_connection_refuse(connection, -EBUSY, "the sensor has not reported the cards yet");
+	else
+		ll_connection_refuse(connection, -ENODEV,
+				     "the sensor does not report the cards, so this machine has no queue");
+	return true;
 }
 
 bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message)
@@ -502,10 +510,8 @@ bool ll_admission_handle(struct ll_connection *connection, const union ll_messag
 	struct ll_server *server = connection->server;
 	if (connection->role != LL_ROLE_COMMAND)
 		return false;
-	if (is_sensor_due(server)) {
-		ll_connection_refuse(connection, -EBUSY, "the sensor has not reported the cards yet");
+	if (refuse_without_sensor(connection))
 		return true;
-	}
 	if (!ll_admission_is_possible(server) || ll_admission_describe(server->admission)) {
 		ll_connection_refuse(connection, -ENOENT, "this machine has no queue for its cards");
 		return true;

@@ -5,14 +5,19 @@ load jobs_helper
 FIRST=61234
 SECOND=61235
 
-# start_queue: the system's loadlined of eight cards with the configuration $T/conf/loadline.yaml, and its sensor.
-start_queue() {
+# start_service: the system's loadlined of eight cards with the configuration $T/conf/loadline.yaml.
+start_service() {
 	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
 	chmod 755 "$T"
 	chmod 777 "$T/world"
 	[ -e "$T/conf/loadline.yaml" ] || write_config
 	loadline --sim=h100x8 status >/dev/null # root makes the world's files
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+}
+
+# start_queue: the same with a sensor.
+start_queue() {
+	start_service
 	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
 		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
 	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
@@ -254,4 +259,15 @@ refuses() {
 	[ ! -s "$T/second.out" ]
 	stop first TERM
 	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+}
+
+@test "without a sensor run says that there is no queue, and starts; options of the queue are refused with that reason" {
+	start_service
+	run_as "$FIRST" first --mem 4G
+	wait_for 30 grep -q "^cards=" "$T/first.out"
+	says first "starts without a place: the sensor does not report the cards, so this machine has no queue"
+	run -125 as "$FIRST" "$LOADLINE" --sim run --mem 4G --time 1h -- true
+	[[ $output == *"--time: the sensor does not report the cards"* ]]
+	run -3 as "$FIRST" "$LOADLINE" --sim queue list
+	[[ $output == *"the sensor does not report the cards"* ]]
 }

@@ -38,6 +38,7 @@ static const char *option_of_queue(const struct ll_run_args *args)
 				    : NULL;
 }
 
+/* There is no queue. */
 static int refuse_options(const struct ll_run_args *args, struct ll_err *err)
 {
 	const char *option = option_of_queue(args);
@@ -45,6 +46,18 @@ static int refuse_options(const struct ll_run_args *args, struct ll_err *err)
 		return 0;
 	ll_err_set(err, -EINVAL, "%s: this machine has no queue for its cards", option);
 	return ll_err_hint(err, "the system's loadlined has one if its configuration names groups of cards");
+}
+
+/* There should be a queue, and there is none for that reason. Other limits of the configuration are in force. */
+static int start_without_place(const struct ll_run_args *args, const struct ll_err *why, struct ll_err *err)
+{
+	const char *option = option_of_queue(args);
+	if (option) {
+		ll_err_set(err, -EINVAL, "%s: %s", option, why->text);
+		return ll_err_hint(err, "`loadline doctor` tells more");
+	}
+	ll_log(LL_LOG_WARN, "the job starts without a place: %s", why->text);
+	return 0;
 }
 
 /* The cards of -i as a mask of their indices. */
@@ -168,6 +181,8 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_strbuf *cards, struc
 	ll_run_waiting_clear(&waiting);
 	if (rc == -ENOENT || rc == -ENOTSUP || rc == -ECONNREFUSED)
 		return refuse_options(wish->args, err);
+	if (rc == -ENODEV)
+		return start_without_place(wish->args, &why, err);
 	if (rc == -EACCES)
 		ll_err_hint(&why, "`loadline limits` tells what you may have");
 	if (rc && err)
