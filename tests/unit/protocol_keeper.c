@@ -34,8 +34,8 @@ TEST(a_path_that_a_user_can_make_is_no_jobs)
 	    "/loadline.slice",
 	    "/loadline.slice/loadline-1000.slice",
 	    /* in a subtree that is delegated to a user */
-	    "/user.slice/user-1000.slice/user@1000.service/loadline.slice/loadline-1000.slice/"
-	    "loadline-job-1000-1.scope",
+	    ("/user.slice/user-1000.slice/user@1000.service/loadline.slice/loadline-1000.slice/"
+	     "loadline-job-1000-1.scope"),
 	    "/user.slice/user-1000.slice/loadline-job-1000-1.scope",
 	    /* of two users, with other digits, with more behind it */
 	    "/loadline.slice/loadline-1000.slice/loadline-job-1001-1.scope",
