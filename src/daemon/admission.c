@@ -24,8 +24,6 @@ enum { LOOK_MS = 1000 };
 #define SENSOR_NS (6 * LL_NS_PER_S) /* it reports each 5 s */
 /* An estimate is sent again if it has changed by more than this. */
 #define ESTIMATE_S 60
-/* The planned time of a job of which nobody says how long it runs. It is not ended then. */
-#define GUESS_NS (24 * 3600 * LL_NS_PER_S)
 
 static void on_timer(uv_timer_t *timer);
 
@@ -209,11 +207,6 @@ static void admit_entry(struct ll_admission *admission, struct ll_admission_entr
 	entry->connection = NULL;
 }
 
-static bool is_waiting(const struct ll_admission_entry *entry)
-{
-	return !entry->uuid_count;
-}
-
 /* ---- the look at all ---- */
 
 /* Jobs of a former loadlined, and of a time without a queue, have their cards already. */
@@ -237,7 +230,8 @@ static void adopt_job(struct ll_admission *admission, const struct ll_job *job)
 	entry->queued.card_count = entry->uuid_count;
 	entry->queued.memory_bytes = entry->limits.memory_bytes;
 	entry->queued.compute_permille = entry->limits.compute_permille;
-	entry->queued.duration_ns = policy->defaults.time_ns != LL_CONFIG_NONE ? policy->defaults.time_ns : GUESS_NS;
+	entry->queued.duration_ns =
+	    policy->defaults.time_ns != LL_CONFIG_NONE ? policy->defaults.time_ns : LL_ADMISSION_GUESS_NS;
 	ll_admission_place_wish(admission, entry);
 	if (ll_queue_add_running(&admission->queue, &entry->queued, entry->begin_ns,
 				 ll_admission_mask(&admission->described, entry)))
@@ -267,11 +261,11 @@ static void expire_entries(struct ll_admission *admission, uint64_t now_ns)
 	struct ll_admission_entry *next;
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
 		next = entry->next;
-		if (is_waiting(entry) && now_ns >= entry->wait_until_ns)
+		if (ll_admission_is_waiting(entry) && now_ns >= entry->wait_until_ns)
 			ll_admission_refuse(admission, entry, -ECANCELED, "the wait is over");
 		else if (entry->register_until_ns && now_ns >= entry->register_until_ns)
 			remove_entry(admission, entry);
-		else if (is_waiting(entry))
+		else if (ll_admission_is_waiting(entry))
 			update_hold(admission, entry);
 	}
 }
@@ -312,7 +306,7 @@ static void tell_waiting(struct ll_admission *admission)
 	struct ll_admission_entry *next;
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
 		next = entry->next;
-		if (!is_waiting(entry))
+		if (!ll_admission_is_waiting(entry))
 			continue;
 		if (entry->takes_no_wait)
 			ll_admission_refuse(admission, entry, -EAGAIN, "no place is free now");
@@ -326,7 +320,7 @@ static void refuse_all(struct ll_admission *admission)
 	struct ll_admission_entry *next;
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
 		next = entry->next;
-		if (is_waiting(entry))
+		if (ll_admission_is_waiting(entry))
 			ll_admission_refuse(admission, entry, -ENOENT, "there is no queue any more");
 	}
 }
@@ -361,106 +355,6 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- ADMIT ---- */
 
-static int read_time(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
-		     const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
-{
-	uint64_t most_ns = tenant->each_user.max_time_ns;
-	uint64_t time_ns = admit->time_ns;
-	if (time_ns && time_ns > most_ns)
-		return ll_err_set(err, -EACCES, "time: %.4g h asked for, %.4g h allowed for each user",
-				  (double)time_ns / (3600.0 * LL_NS_PER_S), (double)most_ns / (3600.0 * LL_NS_PER_S));
-	if (!time_ns && policy->defaults.time_ns != LL_CONFIG_NONE)
-		time_ns = policy->defaults.time_ns;
-	time_ns = time_ns && time_ns < most_ns ? time_ns : most_ns;
-	entry->has_end = time_ns != LL_CONFIG_NONE && time_ns;
-	if (!admit->time_ns && policy->defaults.time_ns == LL_CONFIG_NONE && most_ns == LL_CONFIG_NONE)
-		entry->has_end = false;
-	entry->queued.has_time = admit->time_ns;
-	entry->queued.duration_ns = entry->has_end ? time_ns : GUESS_NS;
-	return 0;
-}
-
-static uint64_t count_waiting(const struct ll_admission *admission, const struct ll_admission_entry *than)
-{
-	uint64_t count = 0;
-	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next)
-		count += entry != than && is_waiting(entry) && entry->uid == than->uid &&
-			 strcmp(entry->tenant, than->tenant) == 0;
-	return count;
-}
-
-static const char *text_of_fault(enum ll_queue_fault fault)
-{
-	switch (fault) {
-	case LL_QUEUE_NO_CARDS:
-		return "cards: no group has so many cards that the job may have";
-	case LL_QUEUE_TOO_LARGE:
-		return "no card has so much memory or compute";
-	case LL_QUEUE_BEYOND_LIMIT:
-		return "more than the tenant's limit: it would never start";
-	case LL_QUEUE_BEYOND_USER:
-		return "more than each user of the tenant may have: it would never start";
-	case LL_QUEUE_ALL_GUARANTEED:
-		return "more than the tenant's guarantee, and the rest is guaranteed to others: it would never start";
-	default:
-		return "";
-	}
-}
-
-/* Fills in what the configuration says about the request. */
-static int read_limits(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
-		       const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
-{
-	const struct ll_use none = {0};
-	entry->limits = admit->limits;
-	entry->has_memory = admit->limits.memory_bytes;
-	entry->has_compute = admit->limits.compute_permille || admit->limits.space_permille;
-	ll_allowance_complete(policy, tenant, &none, admit->said, &entry->limits);
-	if (!ll_allowance_has_class(tenant, ll_allowance_class(entry->limits.priority)))
-		return ll_err_set(err, -EACCES, "class: the tenant may not use it");
-	if (!entry->limits.memory_bytes && policy->defaults.memory_bytes == LL_CONFIG_NONE && !admit->card_count &&
-	    !(admit->flags & LL_ADMIT_HAS_CARDS))
-		return ll_err_set(err, -EACCES, "memory: not said, and the configuration has no defaults.memory");
-	entry->queued.memory_bytes = entry->limits.memory_bytes;
-	entry->queued.compute_permille =
-	    entry->limits.compute_permille ? entry->limits.compute_permille : entry->limits.space_permille;
-	return read_time(policy, tenant, admit, entry, err);
-}
-
-static int read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
-			struct ll_admission_entry *entry, struct ll_err *err)
-{
-	const struct ll_department *department = &admission->server->department;
-	const struct ll_config_policy *policy = ll_department_policy(department);
-	const struct ll_config_tenant *tenant = ll_department_tenant(department, entry->uid, admit->tenant, err);
-	if (!tenant)
-		return -EACCES;
-	ll_message_text_set(entry->tenant, sizeof entry->tenant, tenant->name);
-	ll_message_text_set(entry->command, sizeof entry->command, admit->command);
-	entry->has_named_cards = admit->flags & LL_ADMIT_HAS_CARDS;
-	entry->card_mask = admit->card_mask;
-	entry->slice = admit->slice;
-	entry->takes_no_wait = admit->flags & LL_ADMIT_NO_WAIT;
-	entry->after = admit->after;
-	entry->queued.uid = entry->uid;
-	entry->queued.card_count = admit->card_count;
-	entry->has_count = admit->card_count;
-	uint64_t wait_ns = admit->wait_ns ? admit->wait_ns : policy->queue.wait_ns;
-	uint64_t now_ns = ll_now_ns();
-	entry->wait_until_ns = wait_ns < LL_QUEUE_NONE - now_ns ? now_ns + wait_ns : LL_QUEUE_NONE;
-	int rc = read_limits(policy, tenant, admit, entry, err);
-	if (rc)
-		return rc;
-	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait)
-		return ll_err_set(err, -EACCES, "queued: %" PRIu64 " jobs of each user may wait",
-				  tenant->each_user.queued);
-	ll_admission_place_wish(admission, entry);
-	enum ll_queue_fault fault = ll_queue_check(&admission->described.machine, &entry->queued);
-	if (entry->queued.card_count > LL_QUEUE_CARDS_OF_JOB)
-		return ll_err_set(err, -EACCES, "cards: a job of the queue has at most %d", LL_QUEUE_CARDS_OF_JOB);
-	return fault ? ll_err_set(err, -EACCES, "%s", text_of_fault(fault)) : 0;
-}
-
 static bool handle_admit(struct ll_connection *connection, const struct ll_message_admit *admit)
 {
 	struct ll_admission *admission = connection->server->admission;
@@ -477,7 +371,7 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 	entry->uid = connection->uid;
 	entry->connection = connection;
 	entry->serial = connection->serial;
-	int rc = read_request(admission, admit, entry, &why);
+	int rc = ll_admission_read_request(admission, admit, entry, &why);
 	if (!rc && ll_queue_add(&admission->queue, &entry->queued))
 		rc = ll_err_set(&why, -ENOMEM, "loadlined has no memory");
 	if (rc) {

@@ -6,10 +6,14 @@
 
 #include <uv.h>
 
+#include "base/clock.h"
 #include "config/config.h"
 #include "control/queue/queue.h"
 #include "daemon/admission.h"
 #include "daemon/books.h"
+
+/* The planned time of a job of which nobody says how long it runs. It is not ended then. */
+#define LL_ADMISSION_GUESS_NS (24 * 3600 * LL_NS_PER_S)
 
 /* A job that waits, or that has a place. Times are ll_now_ns unless their name says seconds (since 1970). */
 struct ll_admission_entry {
@@ -35,6 +39,12 @@ struct ll_admission_entry {
 	uint64_t told_ns;
 	bool is_warned, is_stopped, is_killed;
 };
+
+/* Whether the entry waits for its place. */
+static inline bool ll_admission_is_waiting(const struct ll_admission_entry *entry)
+{
+	return !entry->uuid_count;
+}
 
 struct ll_admission_card {
 	unsigned index;
@@ -104,6 +114,13 @@ struct ll_admission_entry *ll_admission_find(const struct ll_admission *admissio
 /* Ends the wait of the entry with REFUSED, and removes it. */
 void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_entry *entry, int code,
 			 const char *reason);
+
+/* ---- admission_request.c ---- */
+
+/* Fills in what the request asks for. The description must be there, and entry->uid. -EACCES: the configuration does
+ * not allow it, or the job would never start; err says what was asked for and what is allowed. */
+int ll_admission_read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
+			      struct ll_admission_entry *entry, struct ll_err *err);
 
 /* ---- admission_listing.c ---- */
 

@@ -1,5 +1,5 @@
-/* The time of a job that runs: the signals before and at its end. The job's monitor sends them, because it has the
- * job's user. */
+/* The time of a job that runs: the signals before and at its end. The keeper ends a job that has a control group. The
+ * job's monitor sends what the keeper may not, and signals to a job without a group; it has the job's user. */
 #include <inttypes.h>
 #include <signal.h>
 
@@ -7,13 +7,34 @@
 #include "base/log.h"
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
+#include "daemon/death_watch.h"
+#include "daemon/job_group.h"
 #include "daemon/server.h"
+#include "daemon/users.h"
 
 /* By the index of ll_config_signals. */
 static const int numbers[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGKILL};
 
+/* Asks the keeper, so that a user who has killed the monitor does not have the card for longer. SIGKILL goes to the
+ * processes that use cards too, because the job's first process may have ended before them. Returns false if the keeper
+ * cannot be asked. */
+static bool end_by_keeper(struct ll_server *server, const struct ll_admission_entry *entry, int number)
+{
+	const struct ll_job *job = ll_books_after(&server->books, entry->job_number - 1);
+	bool is_sent = false;
+	if (!job || job->number != entry->job_number || !job->has_group || (number != SIGTERM && number != SIGKILL))
+		return false;
+	for (const struct ll_job_process *process = job->processes; process; process = process->next)
+		is_sent |= ll_job_group_signal(server, job, process->fd, number);
+	for (const struct ll_user *user = server->users; user && number == SIGKILL; user = user->next) {
+		if (user->job == job && user->watch)
+			is_sent |= ll_job_group_signal(server, job, user->watch->fd, number);
+	}
+	return is_sent;
+}
+
 /* Returns false if the job has no monitor that listens. */
-static bool send_signal(const struct ll_server *server, const struct ll_admission_entry *entry, int number)
+static bool send_by_monitor(const struct ll_server *server, const struct ll_admission_entry *entry, int number)
 {
 	union ll_message message;
 	for (struct ll_connection *connection = server->connections; connection; connection = connection->next) {
@@ -26,15 +47,14 @@ static bool send_signal(const struct ll_server *server, const struct ll_admissio
 	return false;
 }
 
-static void signal_job(const struct ll_server *server, const struct ll_admission_entry *entry, int number,
-		       const char *why)
+static void signal_job(struct ll_server *server, const struct ll_admission_entry *entry, int number, const char *why)
 {
-	bool is_sent = send_signal(server, entry, number);
+	bool is_sent = end_by_keeper(server, entry, number) || send_by_monitor(server, entry, number);
 	ll_warn("job %" PRIu64 " of user %" PRIu32 ": %s: signal %d%s", entry->queued.number, entry->uid, why, number,
 		is_sent ? "" : " could not be sent, its monitor does not listen");
 }
 
-static void keep_time_of(const struct ll_server *server, struct ll_admission_entry *entry, uint64_t now_ns)
+static void keep_time_of(struct ll_server *server, struct ll_admission_entry *entry, uint64_t now_ns)
 {
 	const struct ll_config_reclaim *reclaim = &ll_department_policy(&server->department)->reclaim;
 	uint64_t end_ns = ll_queue_end_ns(&entry->queued);

@@ -157,17 +157,17 @@ bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job)
 	return ll_keeper_link_send(server, &request, -1, on_removed, job->number);
 }
 
-static void on_terminated(struct ll_server *server, int code, const char *reason, uint64_t number)
+static void on_signalled(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
 	(void)server;
 	if (code)
-		ll_warn("job %llu: the keeper refuses to end a process: %s", (unsigned long long)number, reason);
+		ll_warn("job %llu: the keeper refuses to signal a process: %s", (unsigned long long)number, reason);
 }
 
-bool ll_job_group_terminate(struct ll_server *server, const struct ll_job *job, int process_fd)
+bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int process_fd, int number)
 {
 	struct ll_keeper_request request = {
-	    .call = LL_KEEPER_SIGNAL, .uid = job->facts.uid, .job = number_of(job), .signal = SIGTERM};
+	    .call = LL_KEEPER_SIGNAL, .uid = job->facts.uid, .job = number_of(job), .signal = number};
 	request.pid = ll_process_id_of_fd(process_fd);
-	return request.pid && ll_keeper_link_send(server, &request, process_fd, on_terminated, job->number);
+	return request.pid && ll_keeper_link_send(server, &request, process_fd, on_signalled, job->number);
 }

@@ -1,5 +1,6 @@
 #include "daemon/mismatch.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ static void stop_process(struct ll_server *server, const struct ll_job *job,
 	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd((pid_t)process->pid);
 	if (fd < 0 || ll_process_read_stat(number, &stat) || stat.start_ticks != process->start_ticks)
 		return;
-	if (ll_job_group_terminate(server, job, fd))
+	if (ll_job_group_signal(server, job, fd, SIGTERM))
 		ll_warn("mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid, process->command,
 			(unsigned long long)job->number, job->facts.uid);
 }

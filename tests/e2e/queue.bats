@@ -125,7 +125,7 @@ refuses() {
 	start_queue
 	refuses "$FIRST" 125 "time: 11 h asked for, 10 h allowed for each user" run --time 11h -- true
 	refuses "$FIRST" 125 "cards: no group has so many cards" run --cards 5 -- true
-	refuses "$SECOND" 125 "more than each user of the tenant may have: it would never start" run --mem 70G -- true
+	refuses "$SECOND" 125 "memory: 70 GiB asked for, 60 GiB allowed for each user, 0 GiB in use" run --mem 70G -- true
 	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --cards 3 -- true
 	refuses "$SECOND" 125 "class: the tenant may not use it" run --class high -- true
 }

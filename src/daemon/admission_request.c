@@ -1,0 +1,120 @@
+/* What a job asks of the queue, checked by the configuration. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "daemon/admission_state.h"
+#include "daemon/allowance.h"
+#include "daemon/server.h"
+
+static int read_time(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
+		     const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
+{
+	uint64_t most_ns = tenant->each_user.max_time_ns;
+	uint64_t time_ns = admit->time_ns;
+	if (time_ns && time_ns > most_ns)
+		return ll_err_set(err, -EACCES, "time: %.4g h asked for, %.4g h allowed for each user",
+				  (double)time_ns / (3600.0 * LL_NS_PER_S), (double)most_ns / (3600.0 * LL_NS_PER_S));
+	if (!time_ns && policy->defaults.time_ns != LL_CONFIG_NONE)
+		time_ns = policy->defaults.time_ns;
+	time_ns = time_ns && time_ns < most_ns ? time_ns : most_ns;
+	entry->has_end = time_ns != LL_CONFIG_NONE && time_ns;
+	if (!admit->time_ns && policy->defaults.time_ns == LL_CONFIG_NONE && most_ns == LL_CONFIG_NONE)
+		entry->has_end = false;
+	entry->queued.has_time = admit->time_ns;
+	entry->queued.duration_ns = entry->has_end ? time_ns : LL_ADMISSION_GUESS_NS;
+	return 0;
+}
+
+static uint64_t count_waiting(const struct ll_admission *admission, const struct ll_admission_entry *than)
+{
+	uint64_t count = 0;
+	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next)
+		count += entry != than && ll_admission_is_waiting(entry) && entry->uid == than->uid &&
+			 strcmp(entry->tenant, than->tenant) == 0;
+	return count;
+}
+
+static const char *text_of_fault(enum ll_queue_fault fault)
+{
+	switch (fault) {
+	case LL_QUEUE_NO_CARDS:
+		return "cards: no group has so many cards that the job may have";
+	case LL_QUEUE_TOO_LARGE:
+		return "no card has so much memory or compute";
+	case LL_QUEUE_BEYOND_LIMIT:
+		return "more than the tenant's limit: it would never start";
+	case LL_QUEUE_BEYOND_USER:
+		return "more than each user of the tenant may have: it would never start";
+	case LL_QUEUE_ALL_GUARANTEED:
+		return "more than the tenant's guarantee, and the rest is guaranteed to others: it would never start";
+	default:
+		return "";
+	}
+}
+
+/* Says what was asked for and what is allowed, where the limits of a user are what forbids the job. */
+static int explain_fault(const struct ll_config_tenant *tenant, const struct ll_admission_entry *entry,
+			 enum ll_queue_fault fault, struct ll_err *err)
+{
+	const struct ll_use none = {0};
+	uint64_t cards = entry->queued.card_count ? entry->queued.card_count : 1;
+	int rc = fault == LL_QUEUE_BEYOND_USER ? ll_allowance_check(tenant, &none, cards, &entry->limits, err) : 0;
+	return rc ? rc : ll_err_set(err, -EACCES, "%s", text_of_fault(fault));
+}
+
+/* Fills in what the configuration says about the request. */
+static int read_limits(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
+		       const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
+{
+	const struct ll_use none = {0};
+	entry->limits = admit->limits;
+	entry->has_memory = admit->limits.memory_bytes;
+	entry->has_compute = admit->limits.compute_permille || admit->limits.space_permille;
+	ll_allowance_complete(policy, tenant, &none, admit->said, &entry->limits);
+	if (!ll_allowance_has_class(tenant, ll_allowance_class(entry->limits.priority)))
+		return ll_allowance_check(tenant, &none, 1, &entry->limits, err);
+	if (!entry->limits.memory_bytes && policy->defaults.memory_bytes == LL_CONFIG_NONE && !admit->card_count &&
+	    !(admit->flags & LL_ADMIT_HAS_CARDS))
+		return ll_err_set(err, -EACCES, "memory: not said, and the configuration has no defaults.memory");
+	entry->queued.memory_bytes = entry->limits.memory_bytes;
+	entry->queued.compute_permille =
+	    entry->limits.compute_permille ? entry->limits.compute_permille : entry->limits.space_permille;
+	return read_time(policy, tenant, admit, entry, err);
+}
+
+int ll_admission_read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
+			      struct ll_admission_entry *entry, struct ll_err *err)
+{
+	const struct ll_department *department = &admission->server->department;
+	const struct ll_config_policy *policy = ll_department_policy(department);
+	const struct ll_config_tenant *tenant = ll_department_tenant(department, entry->uid, admit->tenant, err);
+	if (!tenant)
+		return -EACCES;
+	ll_message_text_set(entry->tenant, sizeof entry->tenant, tenant->name);
+	ll_message_text_set(entry->command, sizeof entry->command, admit->command);
+	entry->has_named_cards = admit->flags & LL_ADMIT_HAS_CARDS;
+	entry->card_mask = admit->card_mask;
+	entry->slice = admit->slice;
+	entry->takes_no_wait = admit->flags & LL_ADMIT_NO_WAIT;
+	entry->after = admit->after;
+	entry->queued.uid = entry->uid;
+	entry->queued.card_count = admit->card_count;
+	entry->has_count = admit->card_count;
+	uint64_t wait_ns = admit->wait_ns ? admit->wait_ns : policy->queue.wait_ns;
+	uint64_t now_ns = ll_now_ns();
+	entry->wait_until_ns = wait_ns < LL_QUEUE_NONE - now_ns ? now_ns + wait_ns : LL_QUEUE_NONE;
+	int rc = read_limits(policy, tenant, admit, entry, err);
+	if (rc)
+		return rc;
+	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait)
+		return ll_err_set(err, -EACCES, "queued: %" PRIu64 " jobs of each user may wait",
+				  tenant->each_user.queued);
+	ll_admission_place_wish(admission, entry);
+	enum ll_queue_fault fault = ll_queue_check(&admission->described.machine, &entry->queued);
+	if (entry->queued.card_count > LL_QUEUE_CARDS_OF_JOB)
+		return ll_err_set(err, -EACCES, "cards: a job of the queue has at most %d", LL_QUEUE_CARDS_OF_JOB);
+	return fault ? explain_fault(tenant, entry, fault, err) : 0;
+}
