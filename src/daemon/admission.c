@@ -480,8 +480,10 @@ int ll_admission_check_card(const struct ll_server *server, const struct ll_job 
 	if (!entry || entry->job_number != job->number)
 		return ll_department_check_card(server, job, uuid, err);
 	for (uint32_t i = 0; i < entry->uuid_count; i++) {
+		/* The queue keeps the limits; class high and promised memory within the guarantee are not its matter.
+		 */
 		if (strcmp(entry->uuids[i], uuid) == 0)
-			return 0;
+			return ll_department_check_card(server, job, uuid, err);
 	}
 	return ll_err_set(err, -EACCES, "the card is not of the job's place");
 }

@@ -127,7 +127,7 @@ refuses() {
 	refuses "$FIRST" 125 "cards: no group has so many cards" run --cards 5 -- true
 	refuses "$SECOND" 125 "memory: 70 GiB asked for, 60 GiB allowed for each user, 0 GiB in use" run --mem 70G -- true
 	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --cards 3 -- true
-	refuses "$SECOND" 125 "class: the tenant may not use it" run --class high -- true
+	refuses "$SECOND" 125 "class: high asked for, tenant course may use low" run --class high -- true
 }
 
 @test "a wait that is over, a canceled one, and one whose program is ended leave the queue" {
