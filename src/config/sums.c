@@ -63,7 +63,8 @@ static uint64_t sum_at(const struct ll_config_policy *policy, const char *of, co
 	uint64_t cards = 0;
 	for (size_t i = 0; i < policy->reservations.count; i++) {
 		const struct ll_config_reservation *other = &policy->reservations.items[i];
-		if (other->of && strcmp(other->of, of) == 0 && other->cards != LL_CONFIG_NONE && covers(other, moment))
+		if (of && other->of && strcmp(other->of, of) == 0 && other->cards != LL_CONFIG_NONE &&
+		    covers(other, moment))
 			cards += other->cards;
 	}
 	return cards;

@@ -114,10 +114,10 @@ static bool make_room(void *array, size_t count, size_t *room, size_t size, size
 		return false;
 	memcpy(&rows, array, sizeof rows);
 	size_t wanted = *room ? 2 * *room : 16;
-	rows = reallocarray(rows, wanted, size);
-	if (!rows)
+	void *larger = reallocarray(rows, wanted, size);
+	if (!larger)
 		return false;
-	memcpy(array, &rows, sizeof rows);
+	memcpy(array, &larger, sizeof larger);
 	*room = wanted;
 	return true;
 }

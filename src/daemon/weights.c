@@ -45,9 +45,10 @@ static uint32_t weight_of(const struct ll_server *server, const struct ll_job_ca
 	const struct ll_job *job = card->job;
 	const struct ll_config_tenant *tenant =
 	    job->department_tenant[0] ? ll_department_find(&server->department, job->department_tenant) : NULL;
-	if (!tenant)
+	uint64_t sum = sum_of_tenant(server, card);
+	if (!tenant || !sum)
 		return (uint32_t)own_weight(job);
-	uint64_t weight = tenant->weight * WEIGHT_USUAL * own_weight(job) / sum_of_tenant(server, card);
+	uint64_t weight = tenant->weight * WEIGHT_USUAL * own_weight(job) / sum;
 	return weight < 1 ? 1 : weight > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)weight;
 }
 

@@ -254,7 +254,7 @@ static void name_cards(unsigned round)
 {
 	struct registration registration;
 	union ll_message message;
-	struct user user, mover;
+	struct user user, mover = {.fd = -1};
 	char uuid[LL_CARD_UUID_SIZE];
 	registration_init(&registration);
 	assert_int_equal(attacker_register(&registration), 0);

@@ -47,7 +47,8 @@ static int begin_keeper(void **state)
 		int null_fd = open("/dev/null", O_RDWR);
 		dup2(null_fd, STDERR_FILENO);
 		setenv("LOADLINE_SIM_DIR", world.folder, 1);
-		execl(program, "loadline-keeper", "--user", "nobody", (char *)NULL);
+		if (program)
+			execl(program, "loadline-keeper", "--user", "nobody", (char *)NULL);
 		_exit(1);
 	}
 	return 0;

@@ -215,7 +215,7 @@ static _Noreturn void be_child(const int started[2], int report_fd)
 	close(started[1]);
 	bool has_started = read(started[0], &byte, 1) == 0;
 	byte = (char)(has_started && ll_run_settings_find(&settings) == 0);
-	_exit(write(report_fd, &byte, 1) != 1);
+	_exit(write(report_fd, &byte, 1) == 1 ? 0 : 1);
 }
 
 /* A program of root that the attacker started, as sudo does: its parent has settings in its environment. */

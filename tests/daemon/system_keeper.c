@@ -52,7 +52,9 @@ static void serve(int listen_fd, enum behaviour behaviour)
 	signal(SIGCHLD, SIG_IGN);
 	for (;;) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0 && fork() == 0) {
+		if (fd < 0)
+			continue;
+		if (fork() == 0) {
 			for (;;)
 				serve_request(fd, behaviour);
 		}

@@ -10,7 +10,7 @@
 #include "accounts/report.h"
 #include "test.h"
 
-#define HOUR_S INT64_C(1700000 * 3600)
+#define HOUR_S (INT64_C(1700000) * 3600)
 #define CARD "GPU-1"
 
 static char folder[64], path[128], moved[LL_USE_PATH_SIZE];

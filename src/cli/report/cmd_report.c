@@ -155,7 +155,7 @@ static int print_sums(const struct report_args *args, struct ll_report_source *s
 static int run_report(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct report_args *args = data;
-	struct ll_report_period period;
+	struct ll_report_period period = {0};
 	struct ll_report_source source;
 	if (args->csv + args->json + (args->html != NULL) > 1)
 		return ll_err_set(err, -EINVAL, "report: only one of --csv, --json and --html");

@@ -165,6 +165,8 @@ static void fill_place(struct arrangement *arrangement, size_t place)
 		best = claim;
 		best_at = i;
 	}
+	if (!best.job)
+		return;
 	memmove(&queue->jobs[place + 1], &queue->jobs[place], (best_at - place) * sizeof(struct ll_queue_job *));
 	queue->jobs[place] = best.job;
 	count_placed(arrangement, best.job);
