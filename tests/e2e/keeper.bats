@@ -65,6 +65,7 @@ proof_of() {
 }
 
 @test "without a keeper a job is known by its token, and doctor says so" {
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
 	start_service
 	doctor_says 'no loadline-keeper serves it: the processes of a job are known by the job'"'"'s token only'
 	start_plain job "$LOADLINE" --sim run --tenant train -- sleep 100
@@ -73,6 +74,7 @@ proof_of() {
 }
 
 @test "a keeper that cannot place a job refuses with a reason, and the job runs by its token" {
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
 	start_service
 	stop service
 	start_keeper
