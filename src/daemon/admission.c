@@ -454,11 +454,12 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 	return ll_err_hint(err, "this machine has a queue: `loadline run` asks it");
 }
 
-void ll_admission_register(struct ll_server *server, const struct ll_job *job)
+void ll_admission_register(struct ll_server *server, struct ll_job *job)
 {
 	struct ll_admission_entry *entry = find_token(server->admission, job->facts.token[0]);
 	if (entry && entry->uid == job->facts.uid) {
 		entry->job_number = job->number;
+		job->queue_number = entry->queued.number;
 		entry->register_until_ns = 0;
 	} else if (ll_admission_is_possible(server)) {
 		ll_admission_wake(server->admission);

@@ -54,7 +54,7 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 		       char ret_tenant[LL_NAME_SIZE], struct ll_err *err);
 
 /* The job is in the books, and has ended. */
-void ll_admission_register(struct ll_server *server, const struct ll_job *job);
+void ll_admission_register(struct ll_server *server, struct ll_job *job);
 void ll_admission_end(struct ll_server *server, const struct ll_job *job);
 
 /* Whether the job may use the card: it is of its place, or, if the job has none, ll_department_check_card allows it.

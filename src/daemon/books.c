@@ -49,6 +49,11 @@ struct ll_job *ll_books_find_id(const struct ll_books *books, uint64_t id)
 	return job;
 }
 
+uint64_t ll_job_told_number(const struct ll_job *job)
+{
+	return job->queue_number ? job->queue_number : job->number;
+}
+
 int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struct ll_job **ret_job)
 {
 	if (ll_books_find(books, facts->token))

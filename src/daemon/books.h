@@ -31,7 +31,8 @@ struct ll_job_process {
 
 struct ll_job {
 	struct ll_job *next;
-	uint64_t number; /* rises: a later job has a higher number */
+	uint64_t number;       /* rises: a later job has a higher number */
+	uint64_t queue_number; /* admission.h; 0: it was not in the queue */
 	struct ll_job_facts facts;
 	struct ll_tenant *tenant;
 	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
@@ -51,6 +52,9 @@ struct ll_books {
 	uint64_t last_job, last_tenant;
 	uint32_t tenant_count, job_count, process_count;
 };
+
+/* The number by which users are told of the job: the queue's, which they know already, or `number`. */
+uint64_t ll_job_told_number(const struct ll_job *job);
 
 /*
  * Adds a job without processes. Adds its tenant if that user has none of that name. -EEXIST: there is a job with this

@@ -121,7 +121,7 @@ static void on_placed(struct ll_server *server, int code, const char *reason, ui
 		return;
 	if (code)
 		ll_log(LL_LOG_WARN, "job %llu of uid %u has no control group, and is known by its token only: %s",
-		       (unsigned long long)number, job->facts.uid, reason);
+		       (unsigned long long)ll_job_told_number(job), job->facts.uid, reason);
 	struct ll_connection *connection = connection_of(server, job);
 	if (connection && connection->has_pending) /* it does not read; it connects again */
 		shutdown(connection->fd, SHUT_RDWR);
@@ -159,9 +159,10 @@ bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job)
 
 static void on_signalled(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
-	(void)server;
+	const struct ll_job *job = find_number(server, number);
 	if (code)
-		ll_warn("job %llu: the keeper refuses to signal a process: %s", (unsigned long long)number, reason);
+		ll_warn("job %llu: the keeper refuses to signal a process: %s",
+			(unsigned long long)(job ? ll_job_told_number(job) : number), reason);
 }
 
 bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int process_fd, int number)

@@ -93,6 +93,8 @@ refuses() {
 	run_as "$FIRST" first --cards 2 --time 2h
 	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
 	queue '.[0].queued | .state == "running" and .tenant == "research" and .cards == [0, 1] and .time_seconds == 7200'
+	# Others are told the number of the queue, not the command.
+	as "$SECOND" "$LOADLINE" --sim status --json | jq -s -e "any(.[].job?; .tenant == \"job-$(number_of 0)\")"
 	run_as "$FIRST" second --cards 2 --time 1h
 	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
 	queue '[.[].queued.cards] == [[0, 1], [2, 3]]'
