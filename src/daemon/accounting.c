@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "daemon/account.h"
+#include "daemon/events.h"
 #include "daemon/overlap.h"
 #include "daemon/server.h"
 
@@ -96,17 +97,22 @@ static void work_in_thread(uv_work_t *work)
 
 static void log_result(struct ll_accounting *accounting)
 {
+	const struct ll_server *server = accounting->server;
 	if (accounting->moved[0])
-		ll_warn("accounts: %s was damaged; it is %s now, and a new one was begun", accounting->path,
-			accounting->moved);
+		ll_events_tell(server, LL_EVENT_DATABASE, NULL,
+			       "accounts: %s was damaged; it is %s now, and a new one was begun", accounting->path,
+			       accounting->moved);
 	accounting->moved[0] = '\0';
 	if (accounting->rc == -EPROTONOSUPPORT) {
-		ll_error("accounts: %s; no use is counted", accounting->err.text);
+		ll_events_tell(server, LL_EVENT_DATABASE, NULL, "accounts: %s; no use is counted",
+			       accounting->err.text);
 	} else if (accounting->rc && !accounting->is_failing) {
-		ll_error("accounts: %s; use is kept in memory until it can be written", accounting->err.text);
+		ll_events_tell(server, LL_EVENT_DATABASE, NULL,
+			       "accounts: %s; use is kept in memory until it can be written", accounting->err.text);
 	} else if (!accounting->rc && accounting->is_failing) {
-		ll_warn("accounts: %s can be written again; %llu rows were lost", accounting->path,
-			(unsigned long long)accounting->lost_rows);
+		ll_events_tell(server, LL_EVENT_DATABASE, NULL,
+			       "accounts: %s can be written again; %llu rows were lost", accounting->path,
+			       (unsigned long long)accounting->lost_rows);
 		accounting->lost_rows = 0;
 	}
 	accounting->is_failing = accounting->rc && accounting->rc != -EPROTONOSUPPORT;

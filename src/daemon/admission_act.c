@@ -41,7 +41,7 @@ static void cancel_entry(struct ll_admission *admission, struct ll_admission_ent
 		return;
 	}
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
-	entry->has_end = entry->is_warned = true;
+	entry->has_end = entry->is_warned = entry->is_canceled = true;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);

@@ -37,7 +37,7 @@ struct ll_admission_entry {
 	uint32_t serial;
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
-	bool is_warned, is_stopped, is_killed;
+	bool is_warned, is_stopped, is_killed, is_canceled;
 };
 
 /* Whether the entry waits for its place. */

@@ -8,12 +8,17 @@
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
 #include "daemon/death_watch.h"
+#include "daemon/events.h"
 #include "daemon/job_group.h"
 #include "daemon/server.h"
 #include "daemon/users.h"
 
 /* By the index of ll_config_signals. */
 static const int numbers[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGKILL};
+
+#define MINUTE_NS (60 * LL_NS_PER_S)
+#define TELL_BEFORE_NS (5 * MINUTE_NS)
+#define MINUTES_FROM_NS (2 * MINUTE_NS) /* shorter times are told in seconds */
 
 /* Asks the keeper, so that a user who has killed the monitor does not have the card for longer. SIGKILL goes to the
  * processes that use cards too, because the job's first process may have ended before them. Returns false if the keeper
@@ -54,24 +59,59 @@ static void signal_job(struct ll_server *server, const struct ll_admission_entry
 		is_sent ? "" : " could not be sent, its monitor does not listen");
 }
 
+static const struct ll_job *job_of(const struct ll_server *server, const struct ll_admission_entry *entry)
+{
+	const struct ll_job *job = ll_books_after(&server->books, entry->job_number - 1);
+	return job && job->number == entry->job_number ? job : NULL;
+}
+
+/* It is told first: the signal may end the job, and its terminal with it. */
+static void warn_entry(struct ll_server *server, struct ll_admission_entry *entry, uint64_t left_ns)
+{
+	const struct ll_config_warn_signal *warn = &ll_department_policy(&server->department)->reclaim.warn;
+	struct ll_event_about about = {.job = job_of(server, entry)};
+	entry->is_warned = true;
+	ll_events_tell(server, LL_EVENT_TIME_ENDING, &about, "the time of job %" PRIu64 " ends in %" PRIu64 " %s",
+		       entry->queued.number,
+		       left_ns >= MINUTES_FROM_NS ? left_ns / MINUTE_NS : (left_ns + LL_NS_PER_S / 2) / LL_NS_PER_S,
+		       left_ns >= MINUTES_FROM_NS ? "min" : "s");
+	if (warn->from && warn->signal >= 0)
+		signal_job(server, entry, numbers[warn->signal], "its time ends");
+}
+
+static void stop_entry(struct ll_server *server, struct ll_admission_entry *entry, uint64_t grace_ns)
+{
+	const struct ll_config_stop_signal *stop = &ll_department_policy(&server->department)->reclaim.stop;
+	struct ll_event_about about = {.job = job_of(server, entry)};
+	entry->is_stopped = true;
+	ll_events_tell(server, LL_EVENT_STOPPED, &about,
+		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s",
+		       entry->queued.number, entry->is_canceled ? "it was canceled" : "its time is over",
+		       grace_ns / LL_NS_PER_S);
+	signal_job(server, entry, stop->signal >= 0 ? numbers[stop->signal] : SIGTERM, "its time is over");
+}
+
+/* Without a configured time the users are told when half of the job's time is left, but not earlier than 5 minutes
+ * before its end. */
+static uint64_t warn_before_ns(const struct ll_config_warn_signal *warn, const struct ll_admission_entry *entry)
+{
+	uint64_t half_ns = entry->queued.duration_ns / 2;
+	if (warn->from && warn->signal >= 0 && warn->before_ns != LL_CONFIG_NONE)
+		return warn->before_ns;
+	return half_ns < TELL_BEFORE_NS ? half_ns : TELL_BEFORE_NS;
+}
+
 static void keep_time_of(struct ll_server *server, struct ll_admission_entry *entry, uint64_t now_ns)
 {
 	const struct ll_config_reclaim *reclaim = &ll_department_policy(&server->department)->reclaim;
 	uint64_t end_ns = ll_queue_end_ns(&entry->queued);
-	bool has_warning = reclaim->warn.signal >= 0 && reclaim->warn.from;
-	uint64_t before_ns = has_warning && reclaim->warn.before_ns != LL_CONFIG_NONE ? reclaim->warn.before_ns : 0;
 	uint64_t grace_ns = reclaim->stop.grace_ns != LL_CONFIG_NONE ? reclaim->stop.grace_ns : 60 * LL_NS_PER_S;
 	if (end_ns == LL_QUEUE_NONE)
 		return;
-	if (has_warning && !entry->is_warned && now_ns + before_ns >= end_ns) {
-		entry->is_warned = true;
-		signal_job(server, entry, numbers[reclaim->warn.signal], "its time ends");
-	}
-	if (!entry->is_stopped && now_ns >= end_ns) {
-		entry->is_stopped = true;
-		signal_job(server, entry, reclaim->stop.signal >= 0 ? numbers[reclaim->stop.signal] : SIGTERM,
-			   "its time is over");
-	}
+	if (!entry->is_warned && now_ns + warn_before_ns(&reclaim->warn, entry) >= end_ns)
+		warn_entry(server, entry, end_ns > now_ns ? end_ns - now_ns : 0);
+	if (!entry->is_stopped && now_ns >= end_ns)
+		stop_entry(server, entry, grace_ns);
 	if (entry->is_stopped && !entry->is_killed && now_ns >= end_ns && now_ns - end_ns >= grace_ns) {
 		entry->is_killed = true;
 		signal_job(server, entry, SIGKILL, "it has not ended in its grace");

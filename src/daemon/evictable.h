@@ -58,6 +58,8 @@ struct ll_evictable {
 	uint64_t heard_ns;                  /* when it last reported something, or RESUME was sent */
 	uint64_t granted_ns;                /* when rule.granted_bytes was granted */
 	char why[LL_MOVE_REASON_SIZE];      /* why the eviction failed */
+	bool is_told;                       /* its eviction, and not yet that it goes on (events.h) */
+	uint64_t told_ns;                   /* when; 0: never */
 	struct ll_evictable_neighbour neighbour;
 	struct ll_neighbour_card seen[LL_NEIGHBOUR_CARDS]; /* its readings before it requests a destination */
 	size_t seen_count;

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/process_id.h"
 #include "base/scope.h"
+#include "daemon/events.h"
 #include "daemon/job_group.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
@@ -46,8 +47,9 @@ static void stop_process(struct ll_server *server, const struct ll_job *job,
 	if (fd < 0 || ll_process_read_stat(number, &stat) || stat.start_ticks != process->start_ticks)
 		return;
 	if (ll_job_group_signal(server, job, fd, SIGTERM))
-		ll_warn("mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid, process->command,
-			(unsigned long long)job->number, job->facts.uid);
+		ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job, .card = process->uuid},
+			       "mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid,
+			       process->command, (unsigned long long)job->number, job->facts.uid);
 }
 
 void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process)

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/department_jobs.h"
+#include "daemon/events.h"
 #include "daemon/server.h"
 
 struct ll_reload {
@@ -45,11 +46,16 @@ static void on_read(uv_work_t *work, int status)
 		ll_config_fini(&reload->config);
 		return;
 	}
+	bool was_refused = server->department.refused_s;
 	int rc = ll_department_put(&server->department, &reload->config, reload->rc, &reload->err, now_s());
-	if (rc)
-		ll_log(LL_LOG_ERROR, "the former configuration stays in force");
-	else
+	if (rc) {
+		ll_events_tell(server, LL_EVENT_CONFIG, NULL, "the former configuration stays in force: %s",
+			       server->department.fault);
+	} else {
+		if (was_refused)
+			ll_events_tell(server, LL_EVENT_CONFIG, NULL, "the configuration has no faults any more");
 		ll_department_note_change(server);
+	}
 	if (reload->is_wanted && !uv_is_closing((uv_handle_t *)&reload->hangup))
 		start_reading(reload);
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/connection.h"
+#include "daemon/events.h"
 #include "daemon/evictable.h"
 #include "daemon/gather.h"
 #include "daemon/move_requests.h"
@@ -19,6 +20,43 @@
  * loadlined. */
 #define CALM_LOOK_NS (100 * LL_NS_PER_MS)
 enum { SHORT_MS = 2 };
+
+/* Programs that take turns on a card leave it every few seconds: people are told once in this time. */
+#define TELL_AGAIN_NS (600 * LL_NS_PER_S)
+
+/* ---- what people are told ---- */
+
+static bool is_told_of_card(const struct ll_residency_books *books, const struct ll_job_card *card)
+{
+	for (const struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
+		if (evictable->claim->card == card && evictable->is_told)
+			return true;
+	}
+	return false;
+}
+
+/* Of several processes of a job on the card, the first one counts. */
+static void tell_move(const struct ll_server *server, struct ll_evictable *evictable, uint64_t now_ns)
+{
+	const struct ll_job_card *card = evictable->claim->card;
+	const struct ll_residency_program *rule = &evictable->rule;
+	struct ll_event_about about = {.job = card->job, .card = card->uuid};
+	bool is_by_hand = rule->wish == LL_RESIDENCY_WISH_EVICT;
+	if (rule->state == LL_RESIDENCY_HERE && evictable->is_told) {
+		evictable->is_told = false;
+		ll_events_tell(server, LL_EVENT_RESUMED, &about,
+			       "job %" PRIu64 " goes on, and its memory is back on card %s", card->job->number,
+			       card->uuid);
+	} else if (rule->state == LL_RESIDENCY_AWAY && !is_told_of_card(&server->residency, card) &&
+		   (is_by_hand || !evictable->told_ns || now_ns - evictable->told_ns >= TELL_AGAIN_NS)) {
+		evictable->is_told = true;
+		evictable->told_ns = now_ns;
+		ll_events_tell(server, LL_EVENT_EVICTED, &about,
+			       "job %" PRIu64 " waits, and its memory (%" PRIu64 " MiB) has left card %s: %s",
+			       card->job->number, rule->bytes >> 20, card->uuid,
+			       is_by_hand ? "somebody evicted it" : "other programs need the room");
+	}
+}
 
 /* ---- steps ---- */
 
@@ -50,6 +88,8 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 		: rule->state == LL_RESIDENCY_AWAY      ? "evicted"
 							: "resumed",
 		rule->bytes >> 20, (double)took_ns / (double)LL_NS_PER_S);
+	if (event == LL_EVICTABLE_DONE)
+		tell_move(server, evictable, ll_now_ns());
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
 }

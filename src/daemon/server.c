@@ -18,6 +18,7 @@
 #include "daemon/department_jobs.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
+#include "daemon/notify_link.h"
 #include "daemon/reload.h"
 #include "daemon/rights.h"
 #include "daemon/store.h"
@@ -219,6 +220,8 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
 	rc = ll_keeper_link_init(server);
 	if (!rc)
+		rc = ll_notify_link_new(server, &server->notify);
+	if (!rc)
 		rc = ll_admission_init(server);
 	if (!rc)
 		rc = ll_machine_init(server);
@@ -252,6 +255,7 @@ static void fini_server(struct ll_server *server)
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
 	ll_residency_fini(server);
+	ll_notify_link_free(server->notify);
 	ll_admission_stop(server);
 	ll_identities_fini(&server->department.identities);
 	ll_reload_stop(server);

@@ -27,6 +27,7 @@ struct ll_machine;
 struct ll_ungoverned;
 struct ll_accounting;
 struct ll_admission;
+struct ll_notify_link;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -62,6 +63,7 @@ struct ll_server {
 	struct ll_department department;  /* of the system's daemon */
 	struct ll_reload *reload;         /* reload.h; NULL: no reading of the configuration is possible */
 	struct ll_accounting *accounting; /* of the system's daemon; NULL: nothing is written */
+	struct ll_notify_link *notify;    /* notify_link.h; NULL: events go to no command */
 	unsigned reports;                 /* reports that are being read (reports.h) */
 };
 

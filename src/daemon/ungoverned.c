@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/process_id.h"
+#include "daemon/events.h"
 #include "daemon/mismatch.h"
 #include "daemon/server.h"
 #include "daemon/users.h"
@@ -84,8 +85,11 @@ static struct ll_ungoverned *add_seen(struct ll_server *server, const struct ll_
 		ll_warn("mismatch: process %u of job %llu of user %u (%s) uses card %s without limits", row->pid,
 			(unsigned long long)told_number(server, row->job_number), row->uid, row->command, row->uuid);
 	else
-		ll_warn("ungoverned: process %u of user %u (%s) uses card %s outside of jobs", row->pid, row->uid,
-			row->command, row->uuid);
+		ll_events_tell(server, LL_EVENT_UNGOVERNED,
+			       &(struct ll_event_about){
+				   .card = row->uuid, .command = row->command, .has_uid = true, .uid = row->uid},
+			       "process %u of user %u (%s) uses card %s outside of jobs", row->pid, row->uid,
+			       row->command, row->uuid);
 	return seen;
 }
 
@@ -118,6 +122,11 @@ static void send_signal(struct ll_server *server, struct ll_ungoverned *seen, in
 		return;
 	bool is_sent = is_same(seen) && ll_keeper_link_send(server, &request, fd, on_signalled, seen->pid);
 	close(fd);
+	if (is_sent && is_first)
+		ll_events_tell(server, LL_EVENT_STOPPED,
+			       &(struct ll_event_about){.command = seen->command, .has_uid = true, .uid = seen->uid},
+			       "process %u of user %u (%s) is stopped: it uses a card outside of jobs", seen->pid,
+			       seen->uid, seen->command);
 	if (is_sent)
 		ll_warn("ungoverned: process %u of user %u (%s) gets %s", seen->pid, seen->uid, seen->command,
 			signal_number == SIGKILL ? "SIGKILL" : "SIGTERM");

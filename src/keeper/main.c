@@ -1,19 +1,14 @@
 /* loadline-keeper: the part of loadlined that has rights. */
 #include <errno.h>
-#include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "keeper/scope_unit.h"
 #include "keeper/serve.h"
+#include "protocol/service_socket.h"
 
 static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope|folder|folder-v1]\n"
 			   "       loadline-keeper --help | --version\n"
@@ -30,72 +25,12 @@ static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope
 			   "\n"
 			   "systemd starts it (loadline-keeper.socket).\n";
 
-enum { PASSED_FD = 3, BACKLOG = 16, SOCKET_MODE = 0600, FOLDER_MODE = 0755 };
-
 struct options {
 	const char *user;
 	enum ll_group_kind kind;
 };
 
-/* ---- the socket ---- */
-
-static int passed_socket(void)
-{
-	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
-	if (!pid || !count || strtol(pid, NULL, 10) != getpid() || strcmp(count, "1") != 0)
-		return -1;
-	fcntl(PASSED_FD, F_SETFD, FD_CLOEXEC);
-	fcntl(PASSED_FD, F_SETFL, fcntl(PASSED_FD, F_GETFL) | O_NONBLOCK);
-	return PASSED_FD;
-}
-
-/* Nobody may connect before the owner and the mode are set: the socket listens after that. */
-static int bind_socket(uid_t client, int *ret_fd, struct ll_err *err)
-{
-	struct ll_place system, place;
-	struct sockaddr_un address;
-	char folder[LL_PLACE_SIZE];
-	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &system);
-	if (!rc)
-		rc = ll_keeper_place(&system, &place);
-	if (rc)
-		return ll_err_set(err, rc, "LOADLINE_SIM_DIR: %s", strerror(-rc));
-	memcpy(folder, place.name, sizeof folder);
-	*strrchr(folder, '/') = '\0';
-	if (mkdir(folder, FOLDER_MODE) && errno != EEXIST)
-		return ll_err_set(err, -errno, "make %s: %s", folder, strerror(errno));
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	unsigned length = ll_place_address(place.name, &address);
-	mode_t before = umask(~(mode_t)SOCKET_MODE & (S_IRWXU | S_IRWXG | S_IRWXO));
-	bool is_good = fd >= 0 && (unlink(place.name) == 0 || errno == ENOENT) &&
-		       bind(fd, (const struct sockaddr *)&address, length) == 0 &&
-		       lchown(place.name, client, (gid_t)-1) == 0 && listen(fd, BACKLOG) == 0;
-	int code = errno;
-	umask(before);
-	if (is_good) {
-		*ret_fd = fd;
-		return 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	return ll_err_set(err, -code, "%s: %s", place.name, strerror(code));
-}
-
 /* ---- start ---- */
-
-/* Without rights it serves its own user, in a simulated world. */
-static int find_client(const char *user, uid_t *ret_uid, struct ll_err *err)
-{
-	if (!user && geteuid() != 0) {
-		*ret_uid = geteuid();
-		return 0;
-	}
-	const struct passwd *entry = getpwnam(user ? user : "loadline");
-	if (!entry)
-		return ll_err_set(err, -ENOENT, "there is no user %.60s", user ? user : "loadline");
-	*ret_uid = entry->pw_uid;
-	return 0;
-}
 
 static int find_groups(struct ll_keeper *keeper, enum ll_group_kind kind, struct ll_err *err)
 {
@@ -116,13 +51,13 @@ static int serve(const struct options *options)
 	struct ll_err err = {0};
 	struct ll_keeper keeper = {.proc = "/proc", .is_simulated = getenv("LOADLINE_SIM_DIR") != NULL};
 	uid_t client = 0;
-	int fd = passed_socket();
-	int rc = find_client(options->user, &client, &err);
+	int fd = ll_service_socket_passed();
+	int rc = ll_service_client_find(options->user, &client, &err);
 	if (!rc)
 		rc = find_groups(&keeper, options->kind, &err);
 	keeper.client = client;
 	if (!rc && fd < 0)
-		rc = bind_socket(client, &fd, &err);
+		rc = ll_service_socket_bind("keeper", getenv("LOADLINE_SIM_DIR"), client, &fd, &err);
 	if (!rc) {
 		ll_info("groups of jobs: %s%s", keeper.hierarchy.mount, keeper.hierarchy.groups.base);
 		rc = ll_keeper_serve(&keeper, fd, client);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "monitor/company.h"
+#include "monitor/terminal.h"
 #include "monitor/tree.h"
 
 /*
@@ -204,6 +205,9 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 	case LL_MESSAGE_SIGNAL:
 		pass_signal(monitor, (int)message->signal.signal);
 		break;
+	case LL_MESSAGE_EVENT:
+		ll_terminal_say(monitor->tree.first_fd, message->event.text);
+		break;
 	default:
 		break;
 	}
@@ -298,6 +302,7 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 	if (ll_cgroup_read(0, cgroup, sizeof cgroup) == 0)
 		ll_message_text_set(monitor.job.job.job.cgroup, sizeof monitor.job.job.job.cgroup, cgroup);
 	monitor.tree.id = monitor.job.job.job.token[0];
+	signal(SIGPIPE, SIG_IGN); /* terminal.h */
 	/* Before the tree is checked, because a monitor that replaces a dead one may have to report only the job's
 	 * end. */
 	try_to_reach(&monitor);

@@ -10,16 +10,11 @@
 
 #include "base/scope.h"
 
-static const char name_begin[] = LL_GROUP_NAME_BEGIN, scope_end[] = ".scope", keeper_name[] = "keeper";
+static const char name_begin[] = LL_GROUP_NAME_BEGIN, scope_end[] = ".scope";
 
 int ll_keeper_place(const struct ll_place *system, struct ll_place *ret_place)
 {
-	const char *slash = strrchr(system->name, '/');
-	if (system->name[0] != '/' || !slash)
-		return -EINVAL;
-	int length = snprintf(ret_place->name, sizeof ret_place->name, "%.*s/%s", (int)(slash - system->name),
-			      system->name, keeper_name);
-	return length > 0 && (size_t)length < sizeof ret_place->name ? 0 : -ENAMETOOLONG;
+	return ll_place_beside(system, "keeper", ret_place);
 }
 
 /* ---- paths ---- */

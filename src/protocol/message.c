@@ -290,6 +290,11 @@ static bool is_queue_window_valid(const union ll_message *message)
 	       ll_message_text_is_valid(window->name, sizeof window->name);
 }
 
+static bool is_event_valid(const union ll_message *message)
+{
+	return ll_event_is_valid(&message->event);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -385,6 +390,7 @@ static const struct kind kinds[] = {
     KIND(SENSE_HEALTH, sense_health, is_sense_health_valid),
     KIND(SENSE_END, sense_end, is_sense_end_valid),
     KIND(SENSED, plain, is_anything_valid),
+    KIND(EVENT, event, is_event_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

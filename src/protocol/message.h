@@ -26,6 +26,7 @@
 
 #include "protocol/limits.h"
 #include "protocol/message_decisions.h"
+#include "protocol/message_event.h"
 #include "protocol/message_header.h"
 #include "protocol/message_move.h"
 #include "protocol/message_policy.h"
@@ -169,6 +170,7 @@ enum ll_message_kind {
 	LL_MESSAGE_SENSE_HEALTH = 77,
 	LL_MESSAGE_SENSE_END = 78,
 	LL_MESSAGE_SENSED = 79,
+	LL_MESSAGE_EVENT = 88, /* to loadline-notify, and to the monitor of a job; no reply (message_event.h) */
 };
 
 enum ll_message_role {
@@ -509,6 +511,7 @@ union ll_message {
 	struct ll_message_sense_process sense_process;
 	struct ll_message_sense_health sense_health;
 	struct ll_message_sense_end sense_end;
+	struct ll_message_event event;
 	struct ll_message_report report;
 	struct ll_message_report_row report_row;
 	struct ll_message_report_end report_end;

@@ -57,6 +57,10 @@ int ll_place_of_system(const char *sim_folder, struct ll_place *ret_place);
  */
 bool ll_place_system_beside(const char *place, const char *folder, struct ll_place *ret_place);
 
+/* The socket of another service of the system, in the folder of loadlined's socket. -EINVAL: system is not the system's
+ * place. -ENAMETOOLONG. */
+int ll_place_beside(const struct ll_place *system, const char *name, struct ll_place *ret_place);
+
 /* ll_place_is_system: whether it is the system's place of any world, that is, a path. ll_place_mark: the prefix in
  * messages, "" or "@". */
 bool ll_place_is_system(const struct ll_place *place);

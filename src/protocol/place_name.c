@@ -16,6 +16,16 @@ static const char prefix[] = "loadline/", socket_name[] = "/socket";
 /* The path for the real cards; and the path in the folder of a simulated world. */
 static const char system_socket[] = "/run/loadline/socket", simulated_socket[] = "/system/socket";
 
+int ll_place_beside(const struct ll_place *system, const char *name, struct ll_place *ret_place)
+{
+	const char *slash = strrchr(system->name, '/');
+	if (system->name[0] != '/' || !slash)
+		return -EINVAL;
+	int length = snprintf(ret_place->name, sizeof ret_place->name, "%.*s/%s", (int)(slash - system->name),
+			      system->name, name);
+	return length > 0 && (size_t)length < sizeof ret_place->name ? 0 : -ENAMETOOLONG;
+}
+
 bool ll_place_is_system(const struct ll_place *place)
 {
 	return place->name[0] == '/';

@@ -1,0 +1,27 @@
+/*
+ * notify_link.h - the connection of the system's loadlined to loadline-notify, which runs the commands of `notify`.
+ *
+ * loadlined may start no program of another user, so loadline-notify is a service of its own (notify/main.c). Events
+ * wait in a queue of 128 until it reads them. If the queue is full, further events are dropped: the journal says so at
+ * the first one, and the next event that is told has their number.
+ */
+#ifndef LOADLINE_DAEMON_NOTIFY_LINK_H
+#define LOADLINE_DAEMON_NOTIFY_LINK_H
+
+#include "protocol/message.h"
+
+struct ll_server;
+struct ll_notify_link;
+
+enum { LL_NOTIFY_QUEUE = 128 };
+
+/* A user's loadlined has no link: *ret_link is NULL. -ENOMEM. */
+int ll_notify_link_new(struct ll_server *server, struct ll_notify_link **ret_link);
+
+/* Before the loop's last turn, which frees it. NULL is fine. */
+void ll_notify_link_free(struct ll_notify_link *link);
+
+/* Sends an event (LL_MESSAGE_EVENT) with the path of the command. Never waits. link NULL: does nothing. */
+void ll_notify_link_send(struct ll_notify_link *link, const union ll_message *event, const char *hook);
+
+#endif

@@ -1,0 +1,120 @@
+#include "notify/hook.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/close_from.h"
+#include "base/err.h"
+#include "base/scope.h"
+#include "notify/event_json.h"
+
+enum { NO_EXEC_STATUS = 127 };
+
+/* ---- what may be run ---- */
+
+static bool is_below(const char *path, const char *folder)
+{
+	char resolved[PATH_MAX];
+	size_t length = realpath(folder, resolved) ? strlen(resolved) : 0;
+	return length && strncmp(path, resolved, length) == 0 && path[length] == '/';
+}
+
+static bool is_in_folders(const struct ll_hook_rules *rules, const char *path)
+{
+	for (int i = 0; i < LL_HOOK_FOLDERS && rules->folders[i]; i++) {
+		if (is_below(path, rules->folders[i]))
+			return true;
+	}
+	return false;
+}
+
+/* In a folder with the sticky bit, such as /tmp, nobody else can replace what belongs to root or the owner. */
+static int check_part(const struct ll_hook_rules *rules, const char *path, struct ll_err *err)
+{
+	struct stat st;
+	if (lstat(path, &st))
+		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
+	bool is_sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX);
+	if (st.st_uid != 0 && st.st_uid != rules->owner)
+		return ll_err_set(err, -EACCES, "%.200s belongs to uid %u, not to root", path, (unsigned)st.st_uid);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !is_sticky)
+		return ll_err_set(err, -EACCES, "%.200s: others than its owner may write to it", path);
+	return 0;
+}
+
+static int check_parts(const struct ll_hook_rules *rules, const char *path, struct ll_err *err)
+{
+	char part[PATH_MAX];
+	int rc = check_part(rules, "/", err);
+	for (const char *slash = strchr(path + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
+		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+		rc = check_part(rules, part, err);
+	}
+	return rc ? rc : check_part(rules, path, err);
+}
+
+int ll_hook_check(const struct ll_hook_rules *rules, const char *path, struct ll_err *err)
+{
+	char resolved[PATH_MAX];
+	struct stat st;
+	if (path[0] != '/' || !realpath(path, resolved))
+		return ll_err_set(err, path[0] == '/' ? -errno : -EINVAL, "%.200s: %s", path,
+				  path[0] == '/' ? strerror(errno) : "not an absolute path");
+	if (!is_in_folders(rules, resolved))
+		return ll_err_set(err, -EACCES, "%.200s: not in a folder for such commands (--from)", resolved);
+	int rc = check_parts(rules, resolved, err);
+	if (rc)
+		return rc;
+	if (stat(resolved, &st) || !S_ISREG(st.st_mode) || access(resolved, X_OK))
+		return ll_err_set(err, -EACCES, "%.200s: not a file that can be executed", resolved);
+	return 0;
+}
+
+/* ---- its process ---- */
+
+/* The directory that has the users may hang. So the process that is ended at the deadline asks it. */
+static int make_input(const struct ll_message_event *event)
+{
+	LL_SCOPE_FREE char *text = ll_event_json(event);
+	int fd = memfd_create("event", MFD_CLOEXEC);
+	size_t length = text ? strlen(text) : 0;
+	if (!text || fd < 0 || write(fd, text, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	return fd;
+}
+
+static void run_hook(const struct ll_message_event *event)
+{
+	char *const words[] = {(char *)event->hook, NULL};
+	sigset_t none;
+	sigemptyset(&none);
+	setpgid(0, 0);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	int fd = make_input(event);
+	if (fd >= 0 && dup2(fd, STDIN_FILENO) >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
+		ll_close_from(STDERR_FILENO + 1);
+		execv(event->hook, words);
+	}
+	_exit(NO_EXEC_STATUS);
+}
+
+int ll_hook_start(const struct ll_message_event *event, pid_t *ret_pid)
+{
+	pid_t pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		run_hook(event);
+	setpgid(pid, pid);
+	*ret_pid = pid;
+	return 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * hook.h - one run of a command of `notify`.
+ */
+#ifndef LOADLINE_NOTIFY_HOOK_H
+#define LOADLINE_NOTIFY_HOOK_H
+
+#include <sys/types.h>
+
+#include "protocol/message_event.h"
+
+struct ll_err;
+
+enum { LL_HOOK_FOLDERS = 8 };
+
+/* Where commands may lie, and whose they may be. */
+struct ll_hook_rules {
+	const char *folders[LL_HOOK_FOLDERS]; /* absolute, ended by NULL if there are fewer */
+	uid_t owner;                          /* beside root */
+};
+
+/*
+ * Checks a command: an absolute path, below one of the folders; a file that can be executed. The file, and each folder
+ * above it, belongs to root or the owner, and nobody else may write to it. So loadlined, which parses what any user
+ * sends, can start nothing but what an administrator has put there. -EACCES: it is not allowed; err says why. -errno:
+ * of the system call that failed.
+ */
+int ll_hook_check(const struct ll_hook_rules *rules, const char *path, struct ll_err *err);
+
+/*
+ * Starts the command, in a process group of its own. Its standard input is the event as JSON (event_json.h); it writes
+ * to the standard error of this process. -errno: no process could be made. If the command cannot be executed, the
+ * process ends with 127.
+ */
+int ll_hook_start(const struct ll_message_event *event, pid_t *ret_pid);
+
+#endif

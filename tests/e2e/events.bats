@@ -1,0 +1,285 @@
+# What people are told of: on the terminals of their jobs, and by commands.
+load helper
+load jobs_helper
+
+FIRST=61234
+
+# start_service [ARG]...: of loadlined, with the configuration $T/conf/loadline.yaml; root's runs as nobody.
+start_service() {
+	local user=()
+	[ -e "$T/conf/loadline.yaml" ] || write_config
+	[ "$(id -u)" -ne 0 ] || user=(--user nobody)
+	loadline --sim status >/dev/null # root makes the world's files
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system "${user[@]}" --config "$T/conf" "$@"
+	wait_for 10 serves
+}
+
+serves() {
+	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
+}
+
+# start_sensor: loadlined makes a queue when it reports.
+start_sensor() {
+	local as=()
+	[ "$(id -u)" -ne 0 ] || as=(setpriv --reuid "$(id -u nobody)" --regid "$(id -g nobody)" --clear-groups)
+	start_program sensor "${as[@]}" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
+		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+}
+
+# start_notify [ARG]...: commands may lie in $T/hooks.
+start_notify() {
+	local user=()
+	[ "$(id -u)" -ne 0 ] || user=(--client nobody --user nobody)
+	start_program notify "$LOADLINE_BUILD/src/notify/loadline-notify" --from "$T/hooks" "${user[@]}" "$@"
+}
+
+# write_config [LINE]...: lines are put at the end.
+write_config() {
+	chmod 755 "$T"
+	[ "$(id -u)" -ne 0 ] || chmod 777 "$T/world"
+	mkdir -p "$T/conf" "$T/hooks"
+	mkdir -p "$T/told"
+	chmod 777 "$T/told"
+	cat >"$T/conf/loadline.yaml" <<-END
+		version: 1
+		cards:
+		  - {name: parts, cards: "0", give: memory, by: auto}
+		tenants:
+		  - name: research
+		    members: {users: ["*"]}
+		reclaim: {warn: {signal: USR1, before: 3s}, stop: {signal: TERM, grace: 5s}}
+	END
+	chmod 755 "$T/conf"
+	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
+}
+
+# make_hook NAME: a command that writes what it gets to $T/told/NAME; a shell script from standard input follows.
+make_hook() {
+	{
+		printf '#!/bin/sh\ncat >>"%s"\n' "$T/told/$1"
+		cat
+	} >"$T/hooks/$1"
+	chmod 755 "$T/hooks/$1"
+}
+
+# told NAME FILTER: has the command got such an event?
+told() {
+	jq -e -s "any(.[]; $2)" "$T/told/$1"
+}
+
+# journal TEXT: does loadlined's journal have it?
+journal() {
+	grep -qF -- "$1" "$T/world/loadlined.log"
+}
+
+notify_says() {
+	grep -qF -- "$1" "$T/notify.err"
+}
+
+# listen_http ANSWER: a web server, which writes each request to $T/requests.out as JSON, and answers so. Its port is in $port.
+listen_http() {
+	cat >"$T/listen.py" <<-'END'
+		import http.server, json, sys
+
+		class Handler(http.server.BaseHTTPRequestHandler):
+		    def do_POST(self):
+		        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+		        print(json.dumps({"path": self.path, "headers": dict(self.headers), "body": json.loads(body)}), flush=True)
+		        self.send_response(200)
+		        self.end_headers()
+		        self.wfile.write(sys.argv[1].encode())
+
+		    def log_message(self, *words):
+		        pass
+
+		server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+		print(server.server_port, file=sys.stderr, flush=True)
+		server.serve_forever()
+	END
+	start_program requests python3 "$T/listen.py" "$1"
+	wait_for 10 test -s "$T/requests.err"
+	read -r port <"$T/requests.err"
+}
+
+EVENT='{"event":"stopped","time":"2026-12-03T14:00:00+0100","host":"gpu1","text":"the time is over","job":12,"tenant":"research",
+"uid":1001,"user":"alice","command":"python","card":3,"slice":null,"uuid":"GPU-1","dropped":0}'
+
+# sample NAME [SED]...: a copy of the sample, filled in.
+sample() {
+	local name=$1
+	shift
+	sed "${@/#/-e}" "$BATS_TEST_DIRNAME/../../packaging/notify/$name" >"$T/$name"
+	chmod 755 "$T/$name"
+}
+
+# as_user COMMAND...: as a user of jobs: root's tests take another user.
+as_user() {
+	[ "$(id -u)" -ne 0 ] || set -- setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$@"
+	"$@"
+}
+
+@test "the end of a job's time is told on its terminal, and to a command as JSON" {
+	write_config 'notify:' '  - {events: [time-ending, stopped], to: tty}' \
+		"  - {events: [time-ending, stopped], command: $T/hooks/user}"
+	make_hook user </dev/null
+	start_service
+	start_notify
+	start_sensor
+	printf '#!/bin/sh\ntrap : USR1\nwhile :; do sleep 0.2; done\n' >"$T/job"
+	chmod 755 "$T/job"
+	start_program terminal as_user script -qefc "$LOADLINE --sim run --mem 1G --time 5s -- $T/job" /dev/null
+	finish terminal
+	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: the time of job [0-9]+ ends in 3 s'
+	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: job [0-9]+ is stopped: its time is over; it is killed if it has not ended in 5 s'
+	wait_for 10 told user '.event == "stopped"'
+	told user '.event == "time-ending" and .tenant == "research" and .command == "job" and (.job > 0) and .card == null and .dropped == 0'
+	told user ".uid == $([ "$(id -u)" -eq 0 ] && echo "$FIRST" || id -u)"
+	[ "$(wc -l <"$T/told/user")" -eq 2 ]
+	journal 'time-ending: the time of job'
+}
+
+@test "a job whose errors go to a pipe or to a file is told there, and writes on behind it" {
+	write_config 'notify:' '  - {events: [time-ending], to: tty}'
+	start_service
+	start_sensor
+	start_program piped sh -c "exec 2>&1; \"\$@\" | cat" sh "$LOADLINE" --sim run --mem 1G --time 5s -- \
+		sh -c 'trap "" USR1; sleep 4; echo after >&2; sleep 60'
+	start_program appended sh -c 'exec "$@" 2>>"'"$T"'/log"' sh "$LOADLINE" --sim run --mem 1G --time 5s -- \
+		sh -c 'trap "" USR1; echo before >&2; sleep 4; echo after >&2; sleep 60'
+	finish piped
+	finish appended
+	grep -Eq '^loadline: the time of job [0-9]+ ends in 3 s$' "$T/piped.out"
+	[ "$(sed -E 's/^(loadline: the time).*/\1/' "$T/log")" = $'before\nloadline: the time\nafter' ]
+}
+
+@test "commands that fail, hang, or are not root's alone: each is said in the journal, and others go on" {
+	write_config 'notify:' "  - {events: [config], command: $T/hooks/fails}" "  - {events: [config], command: $T/hooks/hangs}" \
+		"  - {events: [config], command: $T/hooks/open}" "  - {events: [config], command: /bin/true}" \
+		"  - {events: [config], command: $T/hooks/missing}" "  - {events: [config], command: $T/hooks/good}"
+	make_hook fails <<<'exit 3'
+	make_hook hangs <<<"sleep 300 & echo \$! >$T/told/left; sleep 300"
+	make_hook open </dev/null
+	chmod 777 "$T/hooks/open"
+	make_hook good </dev/null
+	start_service
+	start_notify --deadline 1
+	echo 'nonsense: 1' >>"$T/conf/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	wait_for 10 told good '.event == "config" and .job == null and .user == null and (.text | test("stays in force: .*nonsense"))'
+	wait_for 10 notify_says "config: $T/hooks/fails failed with status 3"
+	wait_for 10 notify_says "config: $T/hooks/hangs did not end in time"
+	notify_says "config: not told: $T/hooks/open: others than its owner may write to it"
+	notify_says "config: not told: $(realpath /bin/true): not in a folder for such commands"
+	notify_says "config: not told: $T/hooks/missing: No such file or directory"
+	# What the command has left ends with it.
+	wait_for 10 has_ended "$(cat "$T/told/left")"
+	[ ! -e "$T/told/open" ]
+	sed -i '/^nonsense/d' "$T/conf/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	wait_for 10 told good '.text == "the configuration has no faults any more"'
+}
+
+# faulty_reloads FROM TO: so many reloads with a fault, each of which is seen in the journal before the next.
+faulty_reloads() {
+	local number
+	for ((number = $1; number <= $2; number++)); do
+		kill -HUP "$(pid_of service)"
+		wait_for 10 reloads_are "$number"
+	done
+}
+
+reloads_are() {
+	[ "$(grep -c "config: the former configuration stays in force" "$T/world/loadlined.log")" -eq "$1" ]
+}
+
+@test "events wait for loadline-notify, and those beyond 128 are dropped, which is said with the next one" {
+	write_config 'notify:' "  - {events: [config], command: $T/hooks/oncall}"
+	make_hook oncall </dev/null
+	start_service
+	echo 'nonsense: 1' >>"$T/conf/loadline.yaml"
+	faulty_reloads 1 131
+	journal "notify: events wait: loadline-notify does not listen"
+	[ "$(grep -c "notify: events are dropped: 128 wait" "$T/world/loadlined.log")" -eq 1 ]
+	start_notify
+	wait_for 20 eval '[ "$(wc -l <"$T/told/oncall")" -eq 128 ]'
+	faulty_reloads 132 132
+	wait_for 10 told oncall '.dropped == 3'
+	journal "notify: 3 events were dropped"
+	[ "$(wc -l <"$T/told/oncall")" -eq 129 ]
+	notify_says "3 events before this one were dropped"
+	# It starts anew, and loadlined finds it.
+	stop notify
+	start_notify
+	faulty_reloads 133 133
+	wait_for 10 eval '[ "$(wc -l <"$T/told/oncall")" -eq 130 ]'
+}
+
+@test "a damaged database of the accounts is told" {
+	write_config 'notify:' "  - {events: [database], command: $T/hooks/oncall}"
+	make_hook oncall </dev/null
+	mkdir -m 777 "$T/state"
+	chmod 777 "$T/state"
+	echo "this is no database, and longer than the header of one, which has a hundred bytes and begins with SQLite" >"$T/state/accounts.db"
+	chmod 666 "$T/state/accounts.db"
+	start_notify
+	start_service --state "$T/state"
+	wait_for 20 told oncall '.event == "database" and (.text | test("was damaged; it is .*accounts.db.damaged"))'
+}
+
+@test "the sample for mail writes to the user of the event, and to the administrators of one without" {
+	printf '#!/bin/sh\necho "$@" >>%s\ncat >>%s\n' "$T/words" "$T/mail.txt" >"$T/sendmail"
+	chmod 755 "$T/sendmail"
+	sample mail "s|^SENDMAIL = .*|SENDMAIL = \"$T/sendmail\"|"
+	"$T/mail" <<<"$EVENT"
+	grep -qx "To: alice@example.com" "$T/mail.txt"
+	grep -qx "Subject: \[gpu1\] stopped: the time is over" "$T/mail.txt"
+	grep -qx "job: 12" "$T/mail.txt"
+	[ "$(cat "$T/words")" = "-t -oi" ]
+	jq '.user = null | .job = null' <<<"$EVENT" | "$T/mail"
+	grep -qx "To: gpu-admin@example.com" "$T/mail.txt"
+	printf '#!/bin/sh\nexit 75\n' >"$T/sendmail"
+	run "$T/mail" <<<"$EVENT"
+	[ "$status" -eq 75 ]
+}
+
+@test "the samples for DingTalk, Feishu and WeCom send what these take, signed, and fail if it is refused" {
+	listen_http '{"errcode":0,"code":0}'
+	sample dingtalk "s|^URL = .*|URL = \"http://127.0.0.1:$port/robot/send?access_token=1\"|" 's|^SECRET = .*|SECRET = "SEC1"|'
+	sample feishu "s|^URL = .*|URL = \"http://127.0.0.1:$port/hook\"|" 's|^SECRET = .*|SECRET = "SEC1"|'
+	sample wecom "s|^URL = .*|URL = \"http://127.0.0.1:$port/send?key=1\"|" 's|^MENTIONS_USER = .*|MENTIONS_USER = True|'
+	"$T/dingtalk" <<<"$EVENT"
+	"$T/feishu" <<<"$EVENT"
+	"$T/wecom" <<<"$EVENT"
+	has requests '.body.msgtype == "text" and .body.text.content == "loadline gpu1, stopped: the time is over (alice)" and (.path | test("access_token=1&timestamp=[0-9]{13}&sign=."))'
+	has requests '.body.msg_type == "text" and .body.content.text == "loadline gpu1, stopped: the time is over (alice)" and .body.sign'
+	has requests '.body.text.mentioned_list == ["alice"]'
+	# The signatures, computed by another program.
+	local now sign
+	now=$(json requests '.path | capture("timestamp=(?<t>[0-9]+)").t' | head -n 1)
+	sign=$(printf '%s\n%s' "$now" SEC1 | openssl dgst -sha256 -hmac SEC1 -binary | base64)
+	[ "$(json requests '.path | capture("sign=(?<s>.+)").s' | head -n 1 | python3 -c 'import urllib.parse; print(urllib.parse.unquote(input()))')" = "$sign" ]
+	now=$(json requests '.body.timestamp // empty')
+	sign=$(printf '' | openssl dgst -sha256 -hmac "$now"$'\n'SEC1 -binary | base64)
+	[ "$(json requests '.body.sign // empty')" = "$sign" ]
+	stop requests
+	listen_http '{"errcode":310000,"code":19024}'
+	local name
+	for name in dingtalk feishu wecom; do
+		sed -i "s|127.0.0.1:[0-9]*|127.0.0.1:$port|" "$T/$name"
+		run "$T/$name" <<<"$EVENT"
+		[ "$status" -ne 0 ]
+		[[ $output == *refuses* ]]
+	done
+}
+
+@test "the sample for a web address posts the event as it is" {
+	command -v curl >/dev/null || skip "this machine has no curl"
+	listen_http ok
+	sample webhook "s|^URL=.*|URL=http://127.0.0.1:$port/events|" 's|^HEADER=.*|HEADER="Authorization: Bearer 1"|'
+	"$T/webhook" <<<"$EVENT"
+	has requests '.path == "/events" and .headers.Authorization == "Bearer 1" and .body.job == 12 and .body.event == "stopped"'
+	stop requests
+	run "$T/webhook" <<<"$EVENT"
+	[ "$status" -ne 0 ]
+}
