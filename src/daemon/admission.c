@@ -106,6 +106,7 @@ static void remove_entry(struct ll_admission *admission, struct ll_admission_ent
 	while (*at != entry)
 		at = &(*at)->next;
 	*at = entry->next;
+	ll_admission_note_end(admission, entry);
 	if (admission->has_queue)
 		ll_queue_remove(&admission->queue, &entry->queued, ll_now_ns());
 	free(entry);
@@ -238,16 +239,13 @@ static void adopt_job(struct ll_admission *admission, const struct ll_job *job)
 		remove_entry(admission, entry);
 }
 
-static bool is_alive(const struct ll_admission *admission, uint64_t number)
-{
-	const struct ll_job *job = number ? ll_books_after(&admission->server->books, number - 1) : NULL;
-	return ll_admission_find(admission, number) || (job && job->number == number);
-}
-
 static void update_hold(struct ll_admission *admission, struct ll_admission_entry *entry)
 {
-	if (entry->after && !is_alive(admission, entry->after))
-		entry->after = 0;
+	char reason[LL_REASON_SIZE];
+	if (!ll_admission_look_after(admission, entry, reason)) {
+		ll_admission_refuse(admission, entry, -ECANCELED, reason);
+		return;
+	}
 	bool is_held = entry->is_paused || entry->after;
 	if (is_held == entry->queued.is_held)
 		return;

@@ -31,6 +31,10 @@ void ll_admission_fini(struct ll_server *server); /* after it */
 /* Handles ADMIT, QUEUE and QUEUE_ACT. Returns false if the message is not allowed here. */
 bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message);
 
+/* Handles JOB_STATUS, of the job's monitor or of its user's command. Returns false if the message is not allowed here.
+ */
+bool ll_admission_handle_status(struct ll_connection *connection, const struct ll_message_job_status *status);
+
 /* The connection has ended: a job that waits on it waits no longer. */
 void ll_admission_disconnect(struct ll_server *server, const struct ll_connection *connection);
 

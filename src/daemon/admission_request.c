@@ -120,6 +120,8 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	entry->slice = admit->slice;
 	entry->takes_no_wait = admit->flags & LL_ADMIT_NO_WAIT;
 	entry->after = admit->after;
+	entry->must_be_ok = admit->after && admit->flags & LL_ADMIT_AFTER_OK;
+	entry->tells_status = admit->flags & LL_ADMIT_TELLS_STATUS;
 	entry->queued.uid = entry->uid;
 	entry->queued.card_count = admit->card_count;
 	entry->has_count = admit->card_count;
@@ -127,6 +129,8 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	uint64_t now_ns = ll_now_ns();
 	entry->wait_until_ns = wait_ns < LL_QUEUE_NONE - now_ns ? now_ns + wait_ns : LL_QUEUE_NONE;
 	int rc = read_limits(policy, tenant, admit, entry, err);
+	if (!rc)
+		rc = ll_admission_check_after(admission, entry, err);
 	if (rc)
 		return rc;
 	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait)

@@ -11,6 +11,7 @@
 #include "control/queue/queue.h"
 #include "daemon/admission.h"
 #include "daemon/books.h"
+#include "daemon/ended.h"
 
 /* The planned time of a job of which nobody says how long it runs. It is not ended then. */
 #define LL_ADMISSION_GUESS_NS (24 * 3600 * LL_NS_PER_S)
@@ -38,6 +39,10 @@ struct ll_admission_entry {
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
 	bool is_warned, is_stopped, is_killed, is_canceled;
+	bool must_be_ok;   /* the job `after` must end with status 0 */
+	bool tells_status; /* a command will tell its status, not only its monitor */
+	bool has_status;
+	uint32_t status; /* as waitpid() gives it */
 };
 
 /* Whether the entry waits for its place. */
@@ -83,6 +88,7 @@ struct ll_admission {
 	struct ll_admission_entry *entries; /* in the order of their numbers */
 	struct ll_admission_drain *drains;
 	size_t drain_count;
+	struct ll_ended ended;
 };
 
 /* ---- admission_machine.c ---- */
@@ -121,6 +127,20 @@ void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_ent
  * not allow it, or the job would never start; err says what was asked for and what is allowed. */
 int ll_admission_read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
 			      struct ll_admission_entry *entry, struct ll_err *err);
+
+/* ---- admission_after.c ---- */
+
+/* Checks the job for whose end this one shall wait with --after-ok: it must be known, and of the same user. -EACCES. */
+int ll_admission_check_after(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+			     struct ll_err *err);
+
+/* Whether the entry need not wait for another job's end any more. Returns false if the other job did not end as it
+ * must; ret_reason then says so. */
+bool ll_admission_look_after(const struct ll_admission *admission, struct ll_admission_entry *entry,
+			     char ret_reason[LL_REASON_SIZE]);
+
+/* Notes the end of a job that ran, or that was in the queue. */
+void ll_admission_note_end(struct ll_admission *admission, const struct ll_admission_entry *entry);
 
 /* ---- admission_listing.c ---- */
 

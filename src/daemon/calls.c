@@ -547,6 +547,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_QUEUE:
 	case LL_MESSAGE_QUEUE_ACT:
 		return ll_admission_handle(connection, message);
+	case LL_MESSAGE_JOB_STATUS:
+		return ll_admission_handle_status(connection, &message->job_status);
 	case LL_MESSAGE_HANDOVER:
 		return handle_handover(connection, &message->handover);
 	case LL_MESSAGE_JOB_ENDED:

@@ -27,6 +27,9 @@ enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
 /* If a daemon ends within SHORT_LIFE_MS after the connection, it is started at most 50 times a second. */
 enum { SHORT_LIFE_MS = 50, SHORT_PAUSE_MS = 10 };
 
+/* How long the parent of the job's first process has for reading its status. A shell takes less than a millisecond. */
+enum { STATUS_MS = 100 };
+
 /* The interval in which data for later runs are stored. */
 enum { COMPANY_MS = 60000 };
 
@@ -245,9 +248,24 @@ static void read_connection(struct monitor *monitor)
 
 /* ---- start and end ---- */
 
+/* The parent of the first process may not have read the status yet, and until then the kernel does not tell it. */
+static void say_status(struct monitor *monitor)
+{
+	union ll_message message;
+	int process_fd = monitor->config->process_fd;
+	ll_message_init(&message, LL_MESSAGE_JOB_STATUS);
+	message.job_status.job = monitor->job.job.job.token[0];
+	if (monitor->fd < 0 || !ll_process_is_pidfd(process_fd))
+		return;
+	poll(&(struct pollfd){.fd = process_fd, .events = 0}, 1, STATUS_MS);
+	if (ll_process_read_end(process_fd, &message.job_status.status) == 0)
+		ll_message_send(monitor->fd, &message, NULL, 0);
+}
+
 static void say_end(struct monitor *monitor)
 {
 	union ll_message message;
+	say_status(monitor);
 	ll_message_init(&message, LL_MESSAGE_JOB_ENDED);
 	memcpy(message.job_ended.token, monitor->job.job.job.token, sizeof message.job_ended.token);
 	if (monitor->fd >= 0)

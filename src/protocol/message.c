@@ -385,6 +385,7 @@ static const struct kind kinds[] = {
     KIND(QUEUE_END, plain, is_anything_valid),
     KIND(QUEUE_ACT, queue_act, is_anything_valid),
     KIND(SIGNAL, signal, is_anything_valid),
+    KIND(JOB_STATUS, job_status, is_anything_valid),
     KIND(SENSE_CARD, sense_card, is_sense_card_valid),
     KIND(SENSE_PROCESS, sense_process, is_sense_process_valid),
     KIND(SENSE_HEALTH, sense_health, is_sense_health_valid),

@@ -161,6 +161,7 @@ enum ll_message_kind {
 	LL_MESSAGE_QUEUE_END = 66,
 	LL_MESSAGE_QUEUE_ACT = 67,
 	LL_MESSAGE_SIGNAL = 68,
+	LL_MESSAGE_JOB_STATUS = 82,
 	/* What the sensor reads from the driver (daemon/machine.h). It sends them in rounds, without replies:
 	 * SENSE_CARD for each card, SENSE_PROCESS for each process on a card, SENSE_HEALTH for each new fault,
 	 * SENSE_END. A command sends SENSED, and loadlined replies with the last round in the same messages; SENSE_END
@@ -507,6 +508,7 @@ union ll_message {
 	struct ll_message_queue_window queue_window;
 	struct ll_message_queue_act queue_act;
 	struct ll_message_signal signal;
+	struct ll_message_job_status job_status;
 	struct ll_message_sense_card sense_card;
 	struct ll_message_sense_process sense_process;
 	struct ll_message_sense_health sense_health;

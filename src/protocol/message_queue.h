@@ -28,9 +28,10 @@ enum {
 };
 
 enum ll_admit_flag {
-	LL_ADMIT_NO_WAIT = 1,   /* a place now, or none */
-	LL_ADMIT_HAS_CARDS = 2, /* card_mask and slice say which cards it may have */
-	LL_ADMIT_AFTER_OK = 4,  /* `after` must have ended with status 0 */
+	LL_ADMIT_NO_WAIT = 1,      /* a place now, or none */
+	LL_ADMIT_HAS_CARDS = 2,    /* card_mask and slice say which cards it may have */
+	LL_ADMIT_AFTER_OK = 4,     /* `after` must be of the same user, and end with status 0 */
+	LL_ADMIT_TELLS_STATUS = 8, /* JOB_STATUS will follow the end of its first process */
 };
 
 struct ll_message_admit {
@@ -132,6 +133,16 @@ struct ll_message_queue_act {
 struct ll_message_signal {
 	struct ll_message_header header;
 	uint32_t signal, unused;
+};
+
+/* How the first process of a job ended. The job's monitor sends it before JOB_ENDED, if the kernel tells the status
+ * (base/process.h), without a reply. A command of the job's user may send it too, as `submit` does, whose child the
+ * process is. Reply: ACCEPTED, or REFUSED with -ESRCH: the user has no such job. */
+struct ll_message_job_status {
+	struct ll_message_header header;
+	uint64_t job;    /* token[0] */
+	uint32_t status; /* as waitpid() gives it */
+	uint32_t unused;
 };
 
 bool ll_admit_is_valid(const struct ll_message_admit *admit);

@@ -34,7 +34,8 @@ struct ll_command {
 	const char *name;
 	const struct ll_command *group; /* the group of a subcommand; NULL: not a subcommand */
 	const struct ll_command *const
-	    *subcommands;        /* the commands of a group, NULL-ended; then run is NULL, and there are no options */
+	    *subcommands; /* the commands of a group, NULL-ended. A group may have options and `run` of its own, if the
+			     first word after its name is none of the commands */
 	const char *summary;     /* "keep a card at a chosen utilisation"; lower case, no full stop */
 	const char *operands;    /* shown in the usage line: "COMMAND [ARG]..."; NULL: the command takes no operands */
 	const char *description; /* for --help and the manual page; its format is in wrap.h */

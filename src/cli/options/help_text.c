@@ -32,7 +32,7 @@ void ll_help_usage(const struct ll_command *command, struct ll_strbuf *out)
 	}
 	char name[LL_COMMAND_NAME_SIZE];
 	ll_strbuf_adds(out, ll_command_name(command, ' ', name));
-	if (command->subcommands)
+	if (command->subcommands && !command->run)
 		ll_strbuf_adds(out, " COMMAND [OPTION]...");
 	else if (command->options[0].name)
 		ll_strbuf_adds(out, " [OPTION]...");

@@ -65,7 +65,7 @@ static int parse_and_run(const struct ll_program *program, const struct ll_comma
 static int run_found(const struct ll_program *program, const struct ll_command *command, int argc, char **argv,
 		     struct ll_err *err);
 
-/* A group has only the option --help. Its first operand is the subcommand. */
+/* A group has only the option --help here. Its first operand is the subcommand. */
 static int run_group(const struct ll_program *program, const struct ll_command *group, int argc, char **argv,
 		     struct ll_err *err)
 {
@@ -101,7 +101,8 @@ static int run_found(const struct ll_program *program, const struct ll_command *
 		     struct ll_err *err)
 {
 	char name[LL_COMMAND_NAME_SIZE];
-	if (command->subcommands)
+	bool names_inner = argc > 1 && command->subcommands && ll_command_find_in(command->subcommands, argv[1]);
+	if (command->subcommands && (!command->run || names_inner))
 		return run_group(program, command, argc, argv, err);
 	void *args = calloc(1, command->args_size + 1);
 	if (!args)
@@ -181,7 +182,7 @@ static int run_program(const struct ll_program *program, int argc, char **argv, 
 	return rc;
 }
 
-static int print_error(const struct ll_err *err)
+int ll_program_print_error(const struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
 	ll_sim_add_advice(&advice, err->hint);
@@ -218,5 +219,5 @@ int ll_program_main(const struct ll_program *program, int argc, char **argv)
 		rc = ll_err_set(&err, -EIO, "standard output: %s", strerror(code));
 	if (rc == -EINVAL && !err.hint[0])
 		ll_err_hint(&err, "try 'loadline --help'");
-	return rc < 0 ? print_error(&err) : rc;
+	return rc < 0 ? ll_program_print_error(&err) : rc;
 }

@@ -22,4 +22,7 @@ struct ll_program {
 /* Runs the program. Returns its exit status; an error's message is on standard error. */
 int ll_program_main(const struct ll_program *program, int argc, char **argv);
 
+/* Prints the message of an error, as ll_program_main does, and returns the exit status. For a forked child. */
+int ll_program_print_error(const struct ll_err *err);
+
 #endif

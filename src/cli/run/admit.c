@@ -33,6 +33,7 @@ static const char *option_of_queue(const struct ll_run_args *args)
 	       : args->wait_ns      ? "--wait"
 	       : args->no_wait      ? "--no-wait"
 	       : args->after        ? "--after"
+	       : args->after_ok     ? "--after-ok"
 	       : args->card_count   ? "--cards"
 	       : is_automatic(args) ? "-i auto"
 				    : NULL;
@@ -90,8 +91,9 @@ static int make_request(const struct ll_run_admit *wish, union ll_message *ret_m
 	admit->said = wish->said;
 	admit->time_ns = args->time_ns;
 	admit->wait_ns = args->wait_ns;
-	admit->after = args->after;
-	admit->flags = args->no_wait ? LL_ADMIT_NO_WAIT : 0;
+	admit->after = args->after_ok ? args->after_ok : args->after;
+	admit->flags = (args->no_wait ? LL_ADMIT_NO_WAIT : 0U) | (args->after_ok ? LL_ADMIT_AFTER_OK : 0U) |
+		       (args->watch ? LL_ADMIT_TELLS_STATUS : 0U);
 	admit->card_count = (uint32_t)args->card_count;
 	admit->slice = -1;
 	if (args->tenant)
@@ -107,9 +109,16 @@ static void add_cards(const struct ll_message_admitted *admitted, struct ll_strb
 		ll_strbuf_addf(cards, "%s%s", i ? "," : "", admitted->uuids[i]);
 }
 
+static void tell_number(const struct ll_run_admit *wish, uint64_t number)
+{
+	const struct ll_run_watch *watch = wish->args->watch;
+	if (watch)
+		watch->on_number(watch->data, number, wish->settings->id);
+}
+
 /* Reads replies until the job has its place. */
-static int wait_for_place(struct ll_client *client, struct ll_run_waiting *waiting, struct ll_strbuf *cards,
-			  struct ll_err *err)
+static int wait_for_place(const struct ll_run_admit *wish, struct ll_client *client, struct ll_run_waiting *waiting,
+			  struct ll_strbuf *cards, struct ll_err *err)
 {
 	for (;;) {
 		union ll_message reply;
@@ -124,18 +133,21 @@ static int wait_for_place(struct ll_client *client, struct ll_run_waiting *waiti
 			*err = why;
 			return rc;
 		}
-		if (reply.header.kind == LL_MESSAGE_QUEUED)
+		if (reply.header.kind == LL_MESSAGE_QUEUED) {
 			ll_run_waiting_show(waiting, &reply.queued);
+			tell_number(wish, reply.queued.number);
+		}
 		if (reply.header.kind != LL_MESSAGE_ADMITTED)
 			continue;
+		tell_number(wish, reply.admitted.number);
 		ll_run_waiting_end(waiting, &reply.admitted);
 		add_cards(&reply.admitted, cards);
 		return 0;
 	}
 }
 
-static int ask_once(const struct ll_place *place, union ll_message *request, struct ll_run_waiting *waiting,
-		    struct ll_strbuf *cards, struct ll_err *err)
+static int ask_once(const struct ll_run_admit *wish, const struct ll_place *place, union ll_message *request,
+		    struct ll_run_waiting *waiting, struct ll_strbuf *cards, struct ll_err *err)
 {
 	struct ll_client client;
 	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
@@ -143,18 +155,18 @@ static int ask_once(const struct ll_place *place, union ll_message *request, str
 	if (!rc)
 		rc = ll_client_send(&client, request, deadline_ns, err);
 	if (!rc)
-		rc = wait_for_place(&client, waiting, cards, err);
+		rc = wait_for_place(wish, &client, waiting, cards, err);
 	ll_client_close(&client);
 	return rc;
 }
 
 /* If loadlined is started anew, the job asks again, also while loadlined does not know the cards yet (some seconds). */
-static int ask_until_answered(const struct ll_place *place, union ll_message *request, struct ll_run_waiting *waiting,
-			      struct ll_strbuf *cards, struct ll_err *err)
+static int ask_until_answered(const struct ll_run_admit *wish, const struct ll_place *place, union ll_message *request,
+			      struct ll_run_waiting *waiting, struct ll_strbuf *cards, struct ll_err *err)
 {
 	for (;;) {
 		struct ll_err why = {0};
-		int rc = ask_once(place, request, waiting, cards, &why);
+		int rc = ask_once(wish, place, request, waiting, cards, &why);
 		bool is_lost = rc == -ECONNREFUSED || ll_client_is_lost(rc);
 		if (rc != -EBUSY && (!is_lost || !waiting->is_shown)) {
 			if (rc && err)
@@ -177,7 +189,7 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_strbuf *cards, struc
 	rc = make_request(wish, &request, err);
 	if (rc)
 		return rc;
-	rc = ask_until_answered(&place, &request, &waiting, cards, &why);
+	rc = ask_until_answered(wish, &place, &request, &waiting, cards, &why);
 	ll_run_waiting_clear(&waiting);
 	if (rc == -ENOENT || rc == -ENOTSUP || rc == -ECONNREFUSED)
 		return refuse_options(wish->args, err);

@@ -125,6 +125,13 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_UINT(ARGS, after),
      .min = 1,
      .help = N_("Wait until the job with that number (`loadline queue`) has ended.")},
+    {.name = "after-ok",
+     .placeholder = "JOB",
+     LL_OPTION_UINT(ARGS, after_ok),
+     .min = 1,
+     .help =
+	 N_("Wait until your job with that number has ended with status 0. If it ends otherwise, the command is not "
+	    "run.")},
     LL_OPTION_END,
 };
 
@@ -269,8 +276,8 @@ int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
 	    !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait && !args->after &&
-	    !args->card_count && !args->count_context && !args->strict && !args->evictable && !args->no_neighbour &&
-	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->after_ok && !args->card_count && !args->count_context && !args->strict && !args->evictable &&
+	    !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is already governed, as tenant %s: its limits hold for all programs that "

@@ -18,6 +18,15 @@ enum ll_run_by {
 	LL_RUN_BY_AUTO,   /* by space if an MPS daemon takes the program with these options, otherwise by slices */
 };
 
+/* What the caller of ll_run_start learns before the command starts. */
+struct ll_run_watch {
+	void *data;
+	/* The queue has given the job a number: each time that it tells of the job. */
+	void (*on_number)(void *data, uint64_t number, uint64_t job);
+	/* The command starts now. job: token[0] */
+	void (*on_start)(void *data, uint64_t job);
+};
+
 struct ll_run_args {
 	char *cards;
 	const char *mem, *mem_request, *compute, *weight, *class, *slowdown; /* NULL: not given */
@@ -29,7 +38,9 @@ struct ll_run_args {
 	bool evictable, no_neighbour;
 	bool overcommit;                              /* requests beyond the card's memory are allowed */
 	uint64_t card_count, time_ns, wait_ns, after; /* for the queue; 0: not given */
+	uint64_t after_ok;
 	bool no_wait;
+	const struct ll_run_watch *watch; /* no option sets it; NULL: nobody watches */
 };
 
 extern const struct ll_option ll_run_options[];

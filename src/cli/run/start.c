@@ -326,13 +326,16 @@ static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_
 	return rc;
 }
 
-static int exec_program(const char *path, char **words, const struct ll_run_environment *wish, struct ll_err *err)
+static int exec_program(const char *path, char **words, const struct ll_run_environment *wish,
+			const struct ll_run_watch *watch, struct ll_err *err)
 {
 	char **environment;
 	int rc = ll_run_environment_make(wish, &environment, err);
 	if (rc < 0)
 		return rc;
 	ll_run_bequeath(wish->settings);
+	if (watch)
+		watch->on_start(watch->data, wish->settings->id);
 	execvpe(path, words, environment);
 	int code = errno;
 	ll_run_environment_free(environment);
@@ -352,7 +355,7 @@ static int exec_started(const struct start *start, const char *path, const char 
 		wish.mps_log = start->space.log;
 		wish.mps_percent = *start->space.percent ? start->space.percent : NULL;
 	}
-	return exec_program(path, words, &wish, err);
+	return exec_program(path, words, &wish, start->args->watch, err);
 }
 
 /* NVIDIA's library has threads, and a process of several waits some 30 ms for room for a high descriptor: the kernel

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/boot_id.h"
 #include "base/clock.h"
 #include "base/runtime_folder.h"
 #include "base/scope.h"
@@ -15,7 +16,7 @@
 #define LOOK_BACK_NS (60 * LL_NS_PER_S)
 /* The slowest refresh of NVML is 1 s: an older sample does not tell about now. */
 #define FRESH_NS (2 * LL_NS_PER_S)
-enum { SAMPLES = 256, BOOT_ID_SIZE = 40, KEPT_SIZE = 128 };
+enum { SAMPLES = 256, KEPT_SIZE = 128 };
 
 /* ---- the card ---- */
 
@@ -48,14 +49,6 @@ void ll_status_idle_go_on(struct ll_status_idle *idle, const struct ll_status_id
 
 /* ---- from reading to reading ---- */
 
-static void read_boot_id(char ret_id[BOOT_ID_SIZE])
-{
-	LL_SCOPE_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, ret_id, BOOT_ID_SIZE - 1);
-	ret_id[length > 0 ? length : 0] = '\0';
-	ret_id[strcspn(ret_id, "\n")] = '\0';
-}
-
 static int open_kept(const struct ll_card *card)
 {
 	char folder[LL_FOLDER_SIZE], name[sizeof card->uuid + sizeof "idle-"];
@@ -72,10 +65,10 @@ static int open_kept(const struct ll_card *card)
 /* The file is one line, always as long: a boot, and the span. So one write replaces it. */
 static void keep(const struct ll_card *card, struct ll_status_idle *idle)
 {
-	char text[KEPT_SIZE] = "", boot[BOOT_ID_SIZE], its_boot[BOOT_ID_SIZE];
+	char text[KEPT_SIZE] = "", boot[LL_BOOT_ID_SIZE], its_boot[LL_BOOT_ID_SIZE];
 	struct ll_status_idle earlier = {.is_known = true};
 	LL_SCOPE_CLOSE int fd = open_kept(card);
-	read_boot_id(boot);
+	ll_boot_id_read(boot);
 	if (fd < 0 || !boot[0])
 		return;
 	ssize_t length = pread(fd, text, sizeof text - 1, 0);

@@ -1,0 +1,365 @@
+/* What is done with jobs that were submitted: list, wait, stop, log. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/process.h"
+#include "base/scope.h"
+#include "base/strbuf.h"
+#include "base/translate.h"
+#include "cli/common/json_line.h"
+#include "cli/common/print.h"
+#include "cli/run/waiting.h"
+#include "cli/status/table.h"
+#include "cli/submit/submit.h"
+
+enum { LOOK_MS = 200, CHUNK = 65536 };
+
+int ll_submit_find(const char *word, char ret_folder[PATH_MAX], struct ll_submit_record *ret_record, struct ll_err *err)
+{
+	uint64_t number;
+	int rc = ll_parse_uint(word, 1, UINT64_MAX - 1, &number, err);
+	if (rc)
+		return ll_err_wrap(err, "job");
+	rc = ll_submit_folder(getenv("LOADLINE_SIM_DIR"), ret_folder, err);
+	return rc ? rc : ll_submit_read(ret_folder, number, ret_record, err);
+}
+
+/* ---- wait ---- */
+
+/* The end of the supervisor wakes this process at once; the record is looked at now and then besides. */
+static void pause_for(const struct ll_submit_record *record)
+{
+	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd(record->supervisor.pid);
+	poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, LOOK_MS);
+}
+
+int ll_submit_await(const char *folder, struct ll_submit_record *record, uint64_t deadline_ns,
+		    enum ll_submit_state *ret_state, struct ll_err *err)
+{
+	for (;;) {
+		enum ll_submit_state state = ll_submit_state_of(record);
+		if (state >= LL_SUBMIT_ENDED || ll_now_ns() >= deadline_ns) {
+			*ret_state = state;
+			return 0;
+		}
+		pause_for(record);
+		int rc = ll_submit_read(folder, record->number, record, err);
+		if (rc)
+			return rc;
+	}
+}
+
+static const char *why_lost(const struct ll_submit_record *record)
+{
+	char boot[LL_BOOT_ID_SIZE];
+	ll_boot_id_read(boot);
+	return strcmp(boot, record->boot) != 0 ? _("the machine was started anew") : _("its supervisor was killed");
+}
+
+static int wait_for_job(const char *word, int *status, struct ll_err *err)
+{
+	char folder[PATH_MAX];
+	struct ll_submit_record record;
+	enum ll_submit_state state = LL_SUBMIT_LOST;
+	int rc = ll_submit_find(word, folder, &record, err);
+	if (!rc)
+		rc = ll_submit_await(folder, &record, UINT64_MAX, &state, err);
+	if (rc)
+		return rc;
+	if (state == LL_SUBMIT_LOST)
+		ll_log(LL_LOG_WARN, "job %" PRIu64 " is lost: %s", record.number, why_lost(&record));
+	else if (state == LL_SUBMIT_NOT_RUN)
+		ll_log(LL_LOG_WARN, "job %" PRIu64 " was not run: %s", record.number, record.reason);
+	int its = state == LL_SUBMIT_LOST ? LL_EXIT_FAILED : record.status;
+	*status = *status ? *status : its;
+	return 0;
+}
+
+static int need_jobs(const struct ll_operands *operands, const char *command, struct ll_err *err)
+{
+	if (operands->count)
+		return 0;
+	ll_err_set(err, -EINVAL, "submit %s: no job", command);
+	return ll_err_hint(err, "`loadline submit list` has your jobs");
+}
+
+static int run_wait(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	int status = 0;
+	(void)data;
+	int rc = need_jobs(operands, "wait", err);
+	for (int i = 0; i < operands->count && !rc; i++)
+		rc = wait_for_job(operands->words[i], &status, err);
+	return rc ? rc : status;
+}
+
+static const struct ll_option no_options[] = {LL_OPTION_END};
+
+const struct ll_command ll_submit_wait = {
+    .name = "wait",
+    .group = &ll_command_submit,
+    .summary = N_("wait for the end of jobs"),
+    .operands = "JOB...",
+    .description =
+	N_("The exit status is that of the first of the jobs, as they are named, which did not end with 0: the "
+	   "command's own, or 128 and the number of the signal that ended it. It is 4 for a job that the queue "
+	   "refused, and 1 for a lost one."),
+    .options = no_options,
+    .run = run_wait,
+};
+
+/* ---- stop ---- */
+
+struct stop_args {
+	uint64_t grace_ns;
+};
+
+static const struct ll_option stop_options[] = {
+    {.name = "grace",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(struct stop_args, grace_ns),
+     .fallback = "30s",
+     .help = N_("How long a job may go on after SIGTERM. Then it gets SIGKILL.")},
+    LL_OPTION_END,
+};
+
+/* The first process leads the group, and the supervisor waits for it. So while the supervisor lives and the job has no
+ * end, nobody else has the number of the group. */
+static void signal_group(const struct ll_submit_record *record, int number)
+{
+	if (record->first.pid > 1)
+		kill(-record->first.pid, number);
+}
+
+static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
+{
+	char folder[PATH_MAX];
+	struct ll_submit_record record;
+	enum ll_submit_state state;
+	int rc = ll_submit_find(word, folder, &record, err);
+	if (rc)
+		return rc;
+	state = ll_submit_state_of(&record);
+	/* Without its supervisor the first process may live on. */
+	bool may_live = state < LL_SUBMIT_ENDED || (state == LL_SUBMIT_LOST && ll_submit_first_lives(&record));
+	if (!may_live)
+		return ll_err_set(err, -ESRCH, "job %" PRIu64 ": does not run", record.number);
+	signal_group(&record, SIGTERM);
+	uint64_t deadline_ns = ll_now_ns() + grace_ns;
+	while (ll_submit_first_lives(&record) && ll_now_ns() < deadline_ns)
+		ll_sleep_until_ns(ll_now_ns() + LOOK_MS * LL_NS_PER_MS / 4);
+	if (ll_submit_first_lives(&record))
+		signal_group(&record, SIGKILL);
+	return state == LL_SUBMIT_LOST ? 0 : ll_submit_await(folder, &record, UINT64_MAX, &state, err);
+}
+
+static int run_stop(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct stop_args *args = data;
+	int rc = need_jobs(operands, "stop", err);
+	for (int i = 0; i < operands->count && !rc; i++)
+		rc = stop_job(operands->words[i], args->grace_ns, err);
+	return rc;
+}
+
+const struct ll_command ll_submit_stop = {
+    .name = "stop",
+    .group = &ll_command_submit,
+    .summary = N_("end jobs"),
+    .operands = "JOB...",
+    .description =
+	N_("Sends SIGTERM to the process group of each job, one job after the other, waits for its end, and sends "
+	   "SIGKILL after the grace. A waiting job leaves the queue. Processes that have left the group get no "
+	   "signal."),
+    .options = stop_options,
+    .args_size = sizeof(struct stop_args),
+    .run = run_stop,
+};
+
+/* ---- log ---- */
+
+struct log_args {
+	bool follows;
+};
+
+static const struct ll_option log_options[] = {
+    {.name = "follow",
+     .letter = 'f',
+     LL_OPTION_FLAG(struct log_args, follows),
+     .help = N_("Go on until the job has ended.")},
+    LL_OPTION_END,
+};
+
+/* Copies what is there now. */
+static int copy_rest(int fd, struct ll_err *err)
+{
+	static char chunk[CHUNK];
+	ssize_t length;
+	while ((length = read(fd, chunk, sizeof chunk)) > 0) {
+		if (fwrite(chunk, 1, (size_t)length, stdout) != (size_t)length)
+			return ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
+	}
+	if (fflush(stdout))
+		return ll_err_set(err, -EIO, "standard output: %s", strerror(errno));
+	return length < 0 ? ll_err_set(err, -errno, "log: %s", strerror(errno)) : 0;
+}
+
+static int follow_log(int fd, const char *folder, struct ll_submit_record *record, struct ll_err *err)
+{
+	for (;;) {
+		/* First the state: what the job printed before its end is then there. */
+		bool has_ended = ll_submit_state_of(record) >= LL_SUBMIT_ENDED;
+		int rc = copy_rest(fd, err);
+		if (rc || has_ended)
+			return rc;
+		pause_for(record);
+		rc = ll_submit_read(folder, record->number, record, err);
+		if (rc)
+			return rc;
+	}
+}
+
+static int run_log(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct log_args *args = data;
+	char folder[PATH_MAX];
+	struct ll_submit_record record;
+	int rc = need_jobs(operands, "log", err);
+	if (!rc && operands->count > 1)
+		rc = ll_err_set(err, -EINVAL, "submit log: one job at a time");
+	if (!rc)
+		rc = ll_submit_find(operands->words[0], folder, &record, err);
+	if (rc)
+		return rc;
+	LL_SCOPE_CLOSE int fd = open(record.log, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return ll_err_set(err, -errno, "%.200s: %s", record.log, strerror(errno));
+	return args->follows ? follow_log(fd, folder, &record, err) : copy_rest(fd, err);
+}
+
+const struct ll_command ll_submit_log = {
+    .name = "log",
+    .group = &ll_command_submit,
+    .summary = N_("print the output of a job"),
+    .operands = "JOB",
+    .description = N_("Prints the file that gets the output of the job, from its beginning."),
+    .options = log_options,
+    .args_size = sizeof(struct log_args),
+    .run = run_log,
+};
+
+/* ---- list ---- */
+
+struct list_args {
+	bool is_json;
+};
+
+static const struct ll_option list_options[] = {
+    LL_OPTION_JSON(struct list_args, is_json),
+    LL_OPTION_END,
+};
+
+static json_t *moment(uint64_t at_s)
+{
+	return at_s ? json_integer((json_int_t)at_s) : json_null();
+}
+
+static int print_json(const struct ll_submit_record *record, struct ll_err *err)
+{
+	enum ll_submit_state state = ll_submit_state_of(record);
+	bool has_status = state == LL_SUBMIT_ENDED || state == LL_SUBMIT_NOT_RUN;
+	return ll_json_line(json_pack("{s:{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}}", "submitted", "number",
+				      (json_int_t)record->number, "state", ll_submit_state_word(state), "status",
+				      has_status ? json_integer(record->status) : json_null(), "since",
+				      moment(record->submitted_s), "start", moment(record->started_s), "end",
+				      moment(record->ended_s), "command", ll_json_text(record->command), "directory",
+				      ll_json_text(record->directory), "log", ll_json_text(record->log)),
+			    err);
+}
+
+static void add_moment(struct ll_table *table, uint64_t at_s)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	if (at_s)
+		ll_run_waiting_add_moment(&text, at_s);
+	ll_table_add(table, text.buf);
+}
+
+static void add_row(struct ll_table *table, const struct ll_submit_record *record)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	enum ll_submit_state state = ll_submit_state_of(record);
+	ll_strbuf_addf(&text, "%" PRIu64, record->number);
+	ll_table_add(table, text.buf);
+	ll_strbuf_reset(&text);
+	ll_strbuf_adds(&text, _(ll_submit_state_word(state)));
+	if (state == LL_SUBMIT_ENDED && record->status)
+		ll_strbuf_addf(&text, _(", status %d"), record->status);
+	if (state == LL_SUBMIT_NOT_RUN)
+		ll_strbuf_addf(&text, ": %s", record->reason);
+	if (state == LL_SUBMIT_LOST)
+		ll_strbuf_addf(&text, ": %s", why_lost(record));
+	ll_table_add(table, text.buf);
+	add_moment(table, record->submitted_s);
+	add_moment(table, record->started_s);
+	add_moment(table, record->ended_s);
+	ll_table_add(table, record->command);
+	ll_table_add(table, record->log);
+}
+
+static int print_table(const struct ll_submit_record *records, size_t count, struct ll_err *err)
+{
+	const struct ll_table_column columns[] = {
+	    {.heading = _("job")},   {.heading = _("state")},   {.heading = _("submitted")}, {.heading = _("started")},
+	    {.heading = _("ended")}, {.heading = _("command")}, {.heading = _("log")},
+	};
+	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
+	struct ll_table table;
+	ll_table_init(&table, columns, sizeof columns / sizeof *columns);
+	for (size_t i = 0; i < count; i++)
+		add_row(&table, &records[i]);
+	ll_table_print(&table, 0, &out);
+	ll_table_fini(&table);
+	return ll_print_text(&out, err);
+}
+
+static int run_list(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct list_args *args = data;
+	char folder[PATH_MAX];
+	LL_SCOPE_FREE struct ll_submit_record *records = NULL;
+	size_t count = 0;
+	(void)operands;
+	int rc = ll_submit_folder(getenv("LOADLINE_SIM_DIR"), folder, err);
+	if (!rc)
+		rc = ll_submit_read_all(folder, &records, &count, err);
+	if (!rc && !args->is_json)
+		return print_table(records, count, err);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = print_json(&records[i], err);
+	return rc;
+}
+
+const struct ll_command ll_submit_list = {
+    .name = "list",
+    .group = &ll_command_submit,
+    .summary = N_("show your submitted jobs"),
+    .description =
+	N_("Shows the jobs that you submitted on this machine, and how they ended. A job is lost if the machine was "
+	   "started anew, or if its supervisor was killed before the end of the job.\n\n"
+	   "With --json there is one object for each job ({\"submitted\":…}). Moments are seconds since 1970, and "
+	   "what is not known is null."),
+    .options = list_options,
+    .args_size = sizeof(struct list_args),
+    .run = run_list,
+};

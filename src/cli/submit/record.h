@@ -1,0 +1,77 @@
+/*
+ * record.h - what is known of the user's submitted jobs: a file for each job, which the user owns.
+ *
+ * The files are in ${XDG_STATE_HOME}/loadline/jobs, where XDG_STATE_HOME is ~/.local/state if it is not set; for
+ * simulated cards in a folder of their world beside it (jobs-sim-…). The name of a file has the name of the machine,
+ * because several machines may share a home, and the job's number: that of the queue, or without a queue the next free
+ * one. The job's supervisor (supervise.h) writes the file, and replaces it as a whole.
+ *
+ * A job without an end, whose supervisor is gone, is lost: the machine was started anew, or the supervisor was killed.
+ */
+#ifndef LOADLINE_CLI_SUBMIT_RECORD_H
+#define LOADLINE_CLI_SUBMIT_RECORD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/boot_id.h"
+#include "base/process_id.h"
+
+struct ll_err;
+
+enum ll_submit_state {
+	LL_SUBMIT_WAITS,
+	LL_SUBMIT_RUNS,
+	LL_SUBMIT_ENDED,   /* the command has ended: status */
+	LL_SUBMIT_NOT_RUN, /* the command was not started: status, reason */
+	LL_SUBMIT_LOST,    /* nobody writes this: ll_submit_state_of finds it */
+};
+
+enum { LL_SUBMIT_TEXT_SIZE = 400 };
+
+struct ll_submit_record {
+	uint64_t number;
+	uint64_t job;   /* token[0] of the job; 0: not known */
+	bool is_queued; /* the number is of the queue of the machine */
+	char boot[LL_BOOT_ID_SIZE];
+	struct ll_process_id supervisor;
+	struct ll_process_id first; /* the process that becomes the command, and leads a process group of its own */
+	uint64_t submitted_s, started_s, ended_s; /* since 1970; 0: not yet */
+	enum ll_submit_state state;
+	int status; /* exit status as shells write it: 128 and the signal's number, if a signal ended the command */
+	char reason[LL_SUBMIT_TEXT_SIZE];  /* why the command was not run */
+	char command[LL_SUBMIT_TEXT_SIZE]; /* with its words; may be cut */
+	char directory[PATH_MAX], log[PATH_MAX];
+};
+
+/* The folder, which is made if it is missing. sim_folder: of the simulated world; NULL: the real cards. Errors as
+ * ll_earlier_folder_open. */
+int ll_submit_folder(const char *sim_folder, char ret_path[PATH_MAX], struct ll_err *err);
+
+/* Takes the next free number for a job without a queue, by making its file. */
+int ll_submit_take_number(const char *folder, uint64_t *ret_number, struct ll_err *err);
+
+int ll_submit_write(const char *folder, const struct ll_submit_record *record, struct ll_err *err);
+
+/* -ENOENT: no such job was submitted on this machine. -EBADMSG: the file is damaged. */
+int ll_submit_read(const char *folder, uint64_t number, struct ll_submit_record *ret_record, struct ll_err *err);
+
+/* Reads all jobs of this machine, in the order of their numbers. The caller frees *ret_records. */
+int ll_submit_read_all(const char *folder, struct ll_submit_record **ret_records, size_t *ret_count,
+		       struct ll_err *err);
+
+/* Removes the files of jobs that ended more than 30 days ago. */
+void ll_submit_prune(const char *folder);
+
+/* The state now. LL_SUBMIT_LOST: the supervisor is gone, and has not written how the job ended. */
+enum ll_submit_state ll_submit_state_of(const struct ll_submit_record *record);
+
+/* Whether the first process, or the command that it has become, lives. */
+bool ll_submit_first_lives(const struct ll_submit_record *record);
+
+/* "waiting", "running", "ended", "not run", "lost" */
+const char *ll_submit_state_word(enum ll_submit_state state);
+
+#endif

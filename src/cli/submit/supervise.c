@@ -1,0 +1,387 @@
+#include "cli/submit/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/close_from.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/scope.h"
+#include "base/strbuf.h"
+#include "cli/options/program.h"
+#include "cli/run/start.h"
+#include "cli/submit/tell.h"
+
+/* What the first process tells the supervisor, and the supervisor the starter. */
+enum note_kind { NOTE_NUMBER, NOTE_START, NOTE_FAILURE };
+
+struct note {
+	enum note_kind kind;
+	int status;
+	bool is_queued;
+	uint64_t number, job;
+	struct ll_process_id first;
+	char log[PATH_MAX];
+	char reason[LL_SUBMIT_TEXT_SIZE];
+};
+
+static void send_note(int fd, const struct note *note)
+{
+	while (send(fd, note, sizeof *note, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		continue;
+}
+
+/* Returns false at the end of the connection. */
+static bool receive_note(int fd, struct note *ret_note)
+{
+	ssize_t length;
+	do {
+		length = recv(fd, ret_note, sizeof *ret_note, 0);
+	} while (length < 0 && errno == EINTR);
+	return length == (ssize_t)sizeof *ret_note;
+}
+
+/* ---- the log ---- */
+
+static int add_output(struct ll_strbuf *path, const char *output, uint64_t number)
+{
+	for (; *output; output++) {
+		if (*output != '%') {
+			ll_strbuf_addc(path, *output);
+			continue;
+		}
+		output++;
+		if (*output == 'j')
+			ll_strbuf_addf(path, "%" PRIu64, number);
+		else if (*output == '%')
+			ll_strbuf_addc(path, '%');
+		else
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int ll_submit_log_path(const char *output, uint64_t number, const char *directory, char ret_path[PATH_MAX])
+{
+	LL_SCOPE_STRBUF struct ll_strbuf path = LL_STRBUF_INIT;
+	if (*output != '/')
+		ll_strbuf_addf(&path, "%s/", directory);
+	int rc = add_output(&path, output, number);
+	if (rc)
+		return rc;
+	if (path.failed || path.length >= PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, path.buf, path.length + 1);
+	return 0;
+}
+
+/* ---- the first process ---- */
+
+struct first {
+	const struct ll_submit_job *job;
+	int fd; /* to the supervisor */
+	uint64_t number;
+};
+
+static void fail_first(const struct first *first, const struct ll_err *err)
+{
+	struct note note = {.kind = NOTE_FAILURE, .status = ll_program_print_error(err)};
+	snprintf(note.reason, sizeof note.reason, "%s", err->text);
+	send_note(first->fd, &note);
+	_exit(note.status);
+}
+
+static int open_log(const char *path, struct ll_err *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd < 0)
+		return ll_err_set(err, -errno, "--output: %.200s: %s", path, strerror(errno));
+	fflush(stderr);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+	return 0;
+}
+
+static void announce(struct first *first, uint64_t number, uint64_t job, bool is_queued)
+{
+	struct ll_err err = {0};
+	char directory[PATH_MAX];
+	struct note note = {.kind = NOTE_NUMBER, .job = job, .is_queued = is_queued, .first = ll_process_self()};
+	int rc = 0;
+	if (!number)
+		rc = ll_submit_take_number(first->job->folder, &number, &err);
+	if (!rc && !getcwd(directory, sizeof directory))
+		rc = ll_err_set(&err, -errno, "working directory: %s", strerror(errno));
+	if (!rc && (rc = ll_submit_log_path(first->job->output, number, directory, note.log)))
+		ll_err_set(&err, rc, "--output: %.200s: %s", first->job->output, strerror(-rc));
+	if (!rc)
+		rc = open_log(note.log, &err);
+	if (rc)
+		fail_first(first, &err);
+	first->number = note.number = number;
+	send_note(first->fd, &note);
+}
+
+static void on_number(void *data, uint64_t number, uint64_t job)
+{
+	struct first *first = data;
+	if (!first->number)
+		announce(first, number, job, true);
+}
+
+static void on_start(void *data, uint64_t job)
+{
+	struct first *first = data;
+	if (!first->number)
+		announce(first, 0, job, false);
+	send_note(first->fd, &(struct note){.kind = NOTE_START});
+}
+
+/* The exit status says which of them the policy of the machine refuses; `run` has 125 for all. */
+static void choose_status(struct ll_err *err)
+{
+	bool is_refused =
+	    err->code == -EACCES || err->code == -EAGAIN || err->code == -ECANCELED || err->code == -EDQUOT;
+	if (!err->status && is_refused)
+		ll_err_exit_with(err, LL_EXIT_REFUSED);
+}
+
+static void reset_signals(void)
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD};
+	sigset_t none;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		signal(numbers[i], SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((noreturn)) static void become_command(const struct ll_submit_job *job, int fd)
+{
+	struct first first = {.job = job, .fd = fd};
+	const struct ll_run_watch watch = {.data = &first, .on_number = on_number, .on_start = on_start};
+	struct ll_run_args args = *job->args;
+	struct ll_err err = {0};
+	setpgid(0, 0);
+	reset_signals();
+	args.watch = &watch;
+	ll_run_start(&args, job->operands, &err);
+	choose_status(&err);
+	fail_first(&first, &err);
+	_exit(LL_EXIT_FAILED);
+}
+
+/* ---- the supervisor ---- */
+
+struct supervisor {
+	const struct ll_submit_job *job;
+	int starter_fd; /* -1: the starter knows */
+	struct ll_submit_record record;
+	bool has_started, has_failed;
+};
+
+static volatile sig_atomic_t first_group;
+
+/* Whoever ends the supervisor means the job. */
+static void pass_signal(int number)
+{
+	int code = errno;
+	if (first_group > 0)
+		kill(-(pid_t)first_group, number);
+	errno = code;
+}
+
+static void take_signals(void)
+{
+	struct sigaction action = {.sa_handler = pass_signal, .sa_flags = SA_RESTART};
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+}
+
+static void open_null(int first_fd, int last_fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = first_fd; null >= 0 && fd <= last_fd; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+static uint64_t seconds_now(void)
+{
+	return (uint64_t)time(NULL);
+}
+
+/* A record that cannot be written, on a full disk, must not end the job. */
+static void write_record(const struct supervisor *supervisor)
+{
+	if (supervisor->record.number)
+		ll_submit_write(supervisor->job->folder, &supervisor->record, NULL);
+}
+
+static void tell_starter(struct supervisor *supervisor, const struct note *note)
+{
+	if (supervisor->starter_fd < 0)
+		return;
+	send_note(supervisor->starter_fd, note);
+	close(supervisor->starter_fd);
+	supervisor->starter_fd = -1;
+}
+
+static void take_note(struct supervisor *supervisor, const struct note *note)
+{
+	struct ll_submit_record *record = &supervisor->record;
+	switch (note->kind) {
+	case NOTE_NUMBER:
+		record->number = note->number;
+		record->job = note->job;
+		record->is_queued = note->is_queued;
+		record->first = note->first;
+		memcpy(record->log, note->log, sizeof record->log);
+		write_record(supervisor);
+		tell_starter(supervisor, note);
+		break;
+	case NOTE_START:
+		supervisor->has_started = true;
+		record->state = LL_SUBMIT_RUNS;
+		record->started_s = seconds_now();
+		write_record(supervisor);
+		break;
+	case NOTE_FAILURE:
+		supervisor->has_failed = true;
+		record->status = note->status;
+		memcpy(record->reason, note->reason, sizeof record->reason);
+		break;
+	}
+}
+
+static void describe_job(struct supervisor *supervisor)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf command = LL_STRBUF_INIT;
+	struct ll_submit_record *record = &supervisor->record;
+	const struct ll_operands *operands = supervisor->job->operands;
+	for (int i = 0; i < operands->count; i++)
+		ll_strbuf_addf(&command, "%s%s", i ? " " : "", operands->words[i]);
+	snprintf(record->command, sizeof record->command, "%s", command.failed ? "" : command.buf);
+	if (!getcwd(record->directory, sizeof record->directory))
+		record->directory[0] = '\0';
+	ll_boot_id_read(record->boot);
+	record->supervisor = ll_process_self();
+	record->submitted_s = seconds_now();
+}
+
+/* The command has ended, or was not started. */
+static void note_end(struct supervisor *supervisor, int status)
+{
+	struct ll_submit_record *record = &supervisor->record;
+	enum { SIGNAL_STATUS = 128 };
+	int as_shell = WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status);
+	record->ended_s = seconds_now();
+	record->state = supervisor->has_started && !supervisor->has_failed ? LL_SUBMIT_ENDED : LL_SUBMIT_NOT_RUN;
+	if (!supervisor->has_failed)
+		record->status = as_shell;
+	if (record->state == LL_SUBMIT_NOT_RUN && !supervisor->has_failed)
+		snprintf(record->reason, sizeof record->reason, "it was ended while it waited");
+	write_record(supervisor);
+	if (record->is_queued && supervisor->has_started)
+		ll_submit_tell_status(record->job, (uint32_t)status);
+	tell_starter(supervisor, &(struct note){.kind = NOTE_FAILURE, .status = record->status});
+}
+
+static void watch_first(struct supervisor *supervisor, pid_t first, int fd)
+{
+	struct note note;
+	int status = 0;
+	while (receive_note(fd, &note))
+		take_note(supervisor, &note);
+	close(fd);
+	while (waitpid(first, &status, 0) < 0 && errno == EINTR)
+		continue;
+	first_group = 0;
+	note_end(supervisor, status);
+}
+
+__attribute__((noreturn)) static void supervise(const struct ll_submit_job *job, int starter_fd)
+{
+	struct supervisor supervisor = {.job = job, .starter_fd = starter_fd};
+	int ends[2];
+	open_null(STDIN_FILENO, STDOUT_FILENO);
+	take_signals();
+	describe_job(&supervisor);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		_exit(LL_EXIT_FAILED);
+	pid_t first = fork();
+	if (first < 0)
+		_exit(LL_EXIT_FAILED);
+	if (first == 0) {
+		close(ends[0]);
+		close(starter_fd);
+		become_command(job, ends[1]);
+	}
+	setpgid(first, first);
+	first_group = first;
+	close(ends[1]);
+	open_null(STDERR_FILENO, STDERR_FILENO);
+	watch_first(&supervisor, first, ends[0]);
+	_exit(LL_EXIT_OK);
+}
+
+/* ---- the starter ---- */
+
+/* The supervisor leads no session, so that it never gets a terminal. It keeps no descriptors of the starter. */
+__attribute__((noreturn)) static void detach_supervisor(const struct ll_submit_job *job, int fd)
+{
+	enum { KEPT_FD = 3 };
+	setsid();
+	pid_t supervisor = fork();
+	if (supervisor)
+		_exit(supervisor < 0 ? LL_EXIT_FAILED : LL_EXIT_OK);
+	if (fd != KEPT_FD)
+		dup2(fd, KEPT_FD);
+	fcntl(KEPT_FD, F_SETFD, FD_CLOEXEC);
+	ll_close_from_now(KEPT_FD + 1);
+	supervise(job, KEPT_FD);
+}
+
+int ll_submit_start(const struct ll_submit_job *job, struct ll_submit_started *ret_started, struct ll_err *err)
+{
+	int ends[2];
+	struct note note;
+	fflush(NULL);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return ll_err_set(err, -errno, "socket: %s", strerror(errno));
+	pid_t child = fork();
+	if (child == 0)
+		detach_supervisor(job, ends[1]);
+	int code = errno;
+	close(ends[1]);
+	if (child < 0) {
+		close(ends[0]);
+		return ll_err_set(err, -code, "fork: %s", strerror(code));
+	}
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	bool is_told = receive_note(ends[0], &note);
+	close(ends[0]);
+	if (!is_told)
+		return ll_err_set(err, -EPIPE, "the job's supervisor has ended");
+	*ret_started =
+	    (struct ll_submit_started){.number = note.kind == NOTE_NUMBER ? note.number : 0, .status = note.status};
+	memcpy(ret_started->log, note.log, sizeof ret_started->log);
+	return 0;
+}

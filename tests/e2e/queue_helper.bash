@@ -1,0 +1,86 @@
+# queue_helper.bash - what the tests of the queue use besides helper.bash and jobs_helper.bash.
+FIRST=61234
+SECOND=61235
+
+# start_service: the system's loadlined of eight cards with the configuration $T/conf/loadline.yaml.
+start_service() {
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	chmod 755 "$T"
+	chmod 777 "$T/world"
+	[ -e "$T/conf/loadline.yaml" ] || write_config
+	loadline --sim=h100x8 status >/dev/null # root makes the world's files
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+}
+
+# start_queue: the same with a sensor.
+start_queue() {
+	start_service
+	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
+		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+}
+
+# write_config [LINE]...: lines are put at the end. Users without a name are known by their number.
+write_config() {
+	mkdir -p "$T/conf"
+	cat >"$T/conf/loadline.yaml" <<-END
+		version: 1
+		visibility: {others: ${others-user-and-share}, commands: own}
+		cards:
+		  - {name: whole, cards: "0-3", give: card}
+		  - {name: parts, cards: "4-6", give: memory, by: auto}
+		tenants:
+		  - name: research
+		    members: {users: ["$FIRST"]}
+		    guarantee: [{of: whole, cards: 2}, {of: parts, memory: 100G}]
+		    classes: [normal, low]
+		    each-user: {max-time: 10h, queued: 3}
+		  - name: course
+		    members: {users: ["$SECOND"]}
+		    classes: [low]
+		    each-user: {memory: 60G, running: 3}
+		defaults: {memory: 16G, time: 1h}
+		reclaim: {warn: {signal: USR1, before: 2s}, stop: {signal: TERM, grace: 2s}}
+	END
+	chmod 755 "$T/conf"
+	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
+}
+
+# as UID COMMAND...
+as() {
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# run_as UID NAME ARG...: of run; a job that does nothing for a long time.
+run_as() {
+	local uid=$1 name=$2
+	shift 2
+	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
+		sh -c 'echo "cards=$CUDA_VISIBLE_DEVICES"; exec sleep 300'
+}
+
+# queue FILTER: true for the array of all lines of the queue?
+queue() {
+	loadline --sim queue list --json | jq -s -e "$1" >"$T/queue.out"
+}
+
+# number_of INDEX: of the queued job, from 0.
+number_of() {
+	loadline --sim queue list --json | jq -s ".[$1].queued.number"
+}
+
+# says NAME TEXT: on stderr.
+says() {
+	grep -qF -- "$2" "$T/$1.err"
+}
+
+# refuses UID STATUS TEXT ARG...: loadline ends so, and says the text.
+refuses() {
+	local uid=$1 expected=$2 text=$3
+	shift 3
+	run as "$uid" "$LOADLINE" --sim "$@"
+	echo "status $status: $output"
+	[ "$status" -eq "$expected" ] && [[ $output == *"$text"* ]]
+}
