@@ -290,6 +290,16 @@ static bool is_queue_window_valid(const union ll_message *message)
 	       ll_message_text_is_valid(window->name, sizeof window->name);
 }
 
+static bool is_metrics_tenant_valid(const union ll_message *message)
+{
+	return ll_metrics_tenant_is_valid(&message->metrics_tenant);
+}
+
+static bool is_metrics_end_valid(const union ll_message *message)
+{
+	return ll_metrics_end_is_valid(&message->metrics_end);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -385,6 +395,9 @@ static const struct kind kinds[] = {
     KIND(SENSE_HEALTH, sense_health, is_sense_health_valid),
     KIND(SENSE_END, sense_end, is_sense_end_valid),
     KIND(SENSED, plain, is_anything_valid),
+    KIND(METRICS, plain, is_anything_valid),
+    KIND(METRICS_TENANT, metrics_tenant, is_metrics_tenant_valid),
+    KIND(METRICS_END, metrics_end, is_metrics_end_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
