@@ -343,8 +343,8 @@ DEFINE_MAP(accounts, struct ll_config_accounts, NULL, accounts_keys);
 
 static const struct ll_config_key serve_keys[] = {
     {SCALAR("metrics", LL_CONFIG_ADDRESS, struct ll_config_serve, metrics, char *),
-     .help = "Where metrics are served."},
-    {SCALAR("page", LL_CONFIG_ADDRESS, struct ll_config_serve, page, char *),
+     .help = "Where loadline-exporter serves metrics to Prometheus."},
+    {SCALAR("page", LL_CONFIG_ADDRESS, struct ll_config_serve, page, char *), .is_idle = true,
      .help = "Where the page for people is served."},
     END,
 };
@@ -410,7 +410,8 @@ static const struct ll_config_key root_keys[] = {
      .help = "Jobs that hold memory and use nothing."},
     {MAP("low-use", struct ll_config_policy, low_use, low_use), .help = "Groups that use little of what they hold."},
     {MAP("accounts", struct ll_config_policy, accounts, accounts), .help = "Accounts of use."},
-    {MAP("serve", struct ll_config_policy, serve, serve), .help = "What loadlined serves by HTTP."},
+    {MAP("serve", struct ll_config_policy, serve, serve), .is_in_force = true,
+     .help = "What loadlined serves by HTTP."},
     {MAP("slurm", struct ll_config_policy, slurm, slurm), .help = "On a node of Slurm."},
     {LIST_OF_MAPS("kubernetes", struct ll_config_policy, kubernetes, kubernetes),
      .help = "On a node of Kubernetes: sizes, of which a container takes one."},

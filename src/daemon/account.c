@@ -174,6 +174,7 @@ int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, s
 	snprintf(counter.card, sizeof counter.card, "%s", account->key.card);
 	bool is_nothing = !use.granted_ns && !use.used_ns && !use.idle_held_ns && use.memory_byte_s <= 0;
 	int rc = is_nothing ? 0 : ll_use_batch_add(batch, &account->key, &use, most_rows);
+	account->newest = rc ? (struct ll_use){0} : use;
 	if (!rc) {
 		account->counted = account->last;
 		account->granted_ns = account->idle_held_ns = 0;

@@ -28,6 +28,7 @@ struct ll_account {
 	uint32_t card_hash;
 	uint32_t fine_ns[LL_BUSY_LONG_BINS]; /* of shared_ns: what short bins have shown, by long bin */
 	uint64_t granted_ns, idle_held_ns;   /* not in a batch yet */
+	struct ll_use newest;                /* what ll_account_collect has added last */
 	bool has_base;                       /* whether a former loadlined has counted some of it has been looked up */
 };
 

@@ -17,6 +17,7 @@
 #include "daemon/events.h"
 #include "daemon/overlap.h"
 #include "daemon/server.h"
+#include "daemon/use_totals.h"
 
 enum { READ_MS = 1000, READS_OF_ROUND = 9 };
 
@@ -38,8 +39,9 @@ struct ll_accounting {
 	bool has_new_card;
 	unsigned reads;
 	struct ll_overlap overlap;
-	uv_timer_t fine;                      /* while several jobs work on a card */
-	uint64_t lost_rows;                   /* for which there was no room */
+	uv_timer_t fine;                    /* while several jobs work on a card */
+	uint64_t lost_rows, said_lost_rows; /* for which there was no room; of these, those that were logged */
+	struct ll_use_totals totals;
 	uint64_t checked_ns, checked_wall_ns; /* the clocks, when rows were last removed */
 
 	/* the thread, and what it works on */
@@ -49,6 +51,7 @@ struct ll_accounting {
 	bool is_finished;     /* the thread does nothing any more */
 	struct ll_use_database *database;
 	struct ll_use_batch flight;
+	size_t flight_rows;      /* of the flight, when the work began */
 	int64_t forget_before_s; /* 0: nothing is to be removed */
 	char path[LL_USE_PATH_SIZE], moved[LL_USE_PATH_SIZE];
 	int rc;
@@ -112,8 +115,8 @@ static void log_result(struct ll_accounting *accounting)
 	} else if (!accounting->rc && accounting->is_failing) {
 		ll_events_tell(server, LL_EVENT_DATABASE, NULL,
 			       "accounts: %s can be written again; %llu rows were lost", accounting->path,
-			       (unsigned long long)accounting->lost_rows);
-		accounting->lost_rows = 0;
+			       (unsigned long long)(accounting->lost_rows - accounting->said_lost_rows));
+		accounting->said_lost_rows = accounting->lost_rows;
 	}
 	accounting->is_failing = accounting->rc && accounting->rc != -EPROTONOSUPPORT;
 }
@@ -161,6 +164,7 @@ static void on_worked(uv_work_t *work, int status)
 static void start_work(struct ll_accounting *accounting)
 {
 	accounting->flight = accounting->pending;
+	accounting->flight_rows = accounting->flight.row_count;
 	accounting->pending = (struct ll_use_batch){0};
 	accounting->work.data = accounting;
 	accounting->err = (struct ll_err){0};
@@ -206,6 +210,14 @@ static void read_all(struct ll_accounting *accounting)
 		uv_timer_start(&accounting->fine, on_fine, LL_OVERLAP_FINE_MS, LL_OVERLAP_FINE_MS);
 }
 
+/* Use counts for the tenant if it is configured now, so that the name of a job, which may be that of its command, is in
+ * no metric. */
+static void add_to_totals(struct ll_accounting *accounting, const struct ll_account *account)
+{
+	bool is_configured = ll_department_find(&accounting->server->department, account->key.tenant);
+	ll_use_totals_add(&accounting->totals, is_configured ? account->key.tenant : "", &account->newest);
+}
+
 /* Adds one account to the batch. A row without room is lost only if its job has ended; the others keep what they have.
  */
 static bool collect_account(struct ll_accounting *accounting, struct ll_account *account, int64_t hour_s)
@@ -215,6 +227,7 @@ static bool collect_account(struct ll_accounting *accounting, struct ll_account 
 		ll_account_set_base(
 		    account, ll_use_batch_find_counter(&accounting->former, account->key.job, account->key.card));
 	int rc = ll_account_collect(account, &accounting->pending, most_rows, hour_s);
+	add_to_totals(accounting, account);
 	accounting->lost_rows += rc && !account->card;
 	return !account->card;
 }
@@ -352,6 +365,24 @@ const char *ll_accounting_path(const struct ll_accounting *accounting)
 	return accounting->path;
 }
 
+const struct ll_use_totals *ll_accounting_totals(const struct ll_accounting *accounting)
+{
+	return accounting ? &accounting->totals : NULL;
+}
+
+enum ll_metrics_accounts ll_accounting_state(const struct ll_accounting *accounting, uint64_t *ret_rows,
+					     uint64_t *ret_lost)
+{
+	*ret_rows = *ret_lost = 0;
+	if (!accounting)
+		return LL_METRICS_ACCOUNTS_NONE;
+	*ret_rows = accounting->pending.row_count + (accounting->is_working ? accounting->flight_rows : 0);
+	*ret_lost = accounting->lost_rows;
+	return accounting->is_off       ? LL_METRICS_ACCOUNTS_OFF
+	       : accounting->is_failing ? LL_METRICS_ACCOUNTS_FAILING
+					: LL_METRICS_ACCOUNTS_GOOD;
+}
+
 static void write_last(struct ll_accounting *accounting)
 {
 	read_all(accounting);
@@ -390,6 +421,7 @@ void ll_accounting_free(struct ll_accounting *accounting)
 	ll_use_batch_fini(&accounting->pending);
 	ll_use_batch_fini(&accounting->flight);
 	ll_use_batch_fini(&accounting->former);
+	ll_use_totals_fini(&accounting->totals);
 	pthread_mutex_destroy(&accounting->lock);
 	free(accounting);
 }

@@ -19,6 +19,8 @@
 
 #include <stdint.h>
 
+#include "protocol/message_metrics.h"
+
 struct ll_accounting;
 struct ll_job;
 struct ll_server;
@@ -35,6 +37,15 @@ int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_ac
 
 /* The path of the database. */
 const char *ll_accounting_path(const struct ll_accounting *accounting);
+
+/* What each tenant has used since loadlined's start. NULL: accounting is NULL. */
+struct ll_use_totals;
+const struct ll_use_totals *ll_accounting_totals(const struct ll_accounting *accounting);
+
+/* Returns the state of the accounts. *ret_rows: rows that are not written yet. *ret_lost: rows that were lost since
+ * loadlined's start. accounting may be NULL. */
+enum ll_metrics_accounts ll_accounting_state(const struct ll_accounting *accounting, uint64_t *ret_rows,
+					     uint64_t *ret_lost);
 
 /* A job has come to a card: it is read at the next ll_accounting_look, so that it is known early whether it shares the
  * card. accounting may be NULL. */

@@ -47,6 +47,16 @@ struct ll_admission_listing {
 bool ll_admission_listing_next(const struct ll_connection *connection, struct ll_admission_listing *listing,
 			       union ll_message *ret_message);
 
+/* ---- sums, for metrics (admission_figures.c) ---- */
+
+/* Counts the waiting jobs of the tenant; *ret_oldest_s: how long the first of them has waited. */
+void ll_admission_count_waiting(const struct ll_server *server, const char *tenant, uint32_t *ret_count,
+				uint64_t *ret_oldest_s);
+
+/* *ret_indices: a bit for each index of a card in which no job may start now. Returns false, and no bits, without a
+ * queue. */
+bool ll_admission_out_of_use(const struct ll_server *server, uint64_t *ret_indices);
+
 /* ---- jobs ---- */
 
 /*

@@ -538,6 +538,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 		return connection->role == LL_ROLE_COMMAND && handle_decisions(connection, &message->decisions);
 	case LL_MESSAGE_POLICY:
 		return connection->role == LL_ROLE_COMMAND && handle_policy(connection);
+	case LL_MESSAGE_METRICS:
+		return connection->role == LL_ROLE_COMMAND && ll_metrics_list(connection);
 	case LL_MESSAGE_SENSED:
 		return connection->role == LL_ROLE_COMMAND && ll_machine_list(connection);
 	case LL_MESSAGE_REPORT:

@@ -203,6 +203,12 @@ static bool send_waiting(struct ll_connection *connection)
 		    ll_decision_listing_next(&connection->server->cards, &connection->decision_listing, &message);
 		ll_connection_reply(connection, &message, NULL, 0);
 	}
+	while (connection->is_listing_metrics && !connection->has_pending) {
+		union ll_message message;
+		connection->is_listing_metrics =
+		    ll_metrics_listing_next(connection->server, &connection->metrics_listing, &message);
+		ll_connection_reply(connection, &message, NULL, 0);
+	}
 	while (connection->is_listing_machine && !connection->has_pending) {
 		union ll_message message;
 		connection->is_listing_machine =

@@ -8,6 +8,7 @@
 #include "daemon/decision_listing.h"
 #include "daemon/listing.h"
 #include "daemon/machine.h"
+#include "daemon/metrics_listing.h"
 #include "daemon/policy_listing.h"
 #include "daemon/reports.h"
 #include "daemon/server.h"
@@ -35,6 +36,8 @@ struct ll_connection {
 	struct ll_decision_listing decision_listing;
 	bool is_listing_policy;
 	struct ll_policy_listing policy_listing;
+	bool is_listing_metrics;
+	struct ll_metrics_listing metrics_listing;
 	bool is_listing_machine;
 	struct ll_machine_listing machine_listing;
 	bool is_listing_queue;

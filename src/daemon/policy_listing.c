@@ -106,7 +106,7 @@ bool ll_policy_listing_next(const struct ll_server *server, uint32_t uid, struct
 {
 	const struct ll_department *department = &server->department;
 	const struct ll_config_policy *policy = ll_department_policy(department);
-	bool sees_all = ll_department_is_operator(department, uid);
+	bool sees_all = listing->is_whole || ll_department_is_operator(department, uid);
 	listing->number = listing->number ? listing->number : department->number;
 	bool is_same = policy && listing->number == department->number;
 	for (; is_same && listing->tenant < policy->tenants.count; listing->tenant++, listing->part = 0) {

@@ -16,6 +16,7 @@ struct ll_server;
 struct ll_policy_listing {
 	uint64_t number;     /* of the configuration (department.h) when the reply began */
 	size_t tenant, part; /* the next ones */
+	bool is_whole;       /* of all tenants, whoever asks */
 };
 
 /* Makes the next row for the user. If another configuration came into force, the reply ends. Returns false with the

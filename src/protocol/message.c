@@ -295,6 +295,16 @@ static bool is_event_valid(const union ll_message *message)
 	return ll_event_is_valid(&message->event);
 }
 
+static bool is_metrics_tenant_valid(const union ll_message *message)
+{
+	return ll_metrics_tenant_is_valid(&message->metrics_tenant);
+}
+
+static bool is_metrics_end_valid(const union ll_message *message)
+{
+	return ll_metrics_end_is_valid(&message->metrics_end);
+}
+
 static bool is_anything_valid(const union ll_message *message)
 {
 	(void)message;
@@ -392,6 +402,9 @@ static const struct kind kinds[] = {
     KIND(SENSE_END, sense_end, is_sense_end_valid),
     KIND(SENSED, plain, is_anything_valid),
     KIND(EVENT, event, is_event_valid),
+    KIND(METRICS, plain, is_anything_valid),
+    KIND(METRICS_TENANT, metrics_tenant, is_metrics_tenant_valid),
+    KIND(METRICS_END, metrics_end, is_metrics_end_valid),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -28,6 +28,7 @@
 #include "protocol/message_decisions.h"
 #include "protocol/message_event.h"
 #include "protocol/message_header.h"
+#include "protocol/message_metrics.h"
 #include "protocol/message_move.h"
 #include "protocol/message_policy.h"
 #include "protocol/message_queue.h"
@@ -172,6 +173,9 @@ enum ll_message_kind {
 	LL_MESSAGE_SENSE_END = 78,
 	LL_MESSAGE_SENSED = 79,
 	LL_MESSAGE_EVENT = 88, /* to loadline-notify, and to the monitor of a job; no reply (message_event.h) */
+	LL_MESSAGE_METRICS = 97, /* message_metrics.h */
+	LL_MESSAGE_METRICS_TENANT = 98,
+	LL_MESSAGE_METRICS_END = 99,
 };
 
 enum ll_message_role {
@@ -517,6 +521,8 @@ union ll_message {
 	struct ll_message_report report;
 	struct ll_message_report_row report_row;
 	struct ll_message_report_end report_end;
+	struct ll_message_metrics_tenant metrics_tenant;
+	struct ll_message_metrics_end metrics_end;
 };
 
 /* "0.1.0" as a number that grows with the version. 0: not a version. */

@@ -290,6 +290,7 @@ void ll_doctor_check_daemon(struct ll_doctor *doctor, const char *sim_folder)
 	check_system(doctor, sim_folder);
 	ll_doctor_check_sensor(doctor);
 	ll_doctor_check_fence(doctor);
+	ll_doctor_check_metrics(doctor);
 	if (has_own_network())
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      N_("give the container the host's network (--network=host) if its programs shall share "

@@ -74,6 +74,9 @@ void ll_doctor_check_pool(struct ll_doctor *doctor);
 void ll_doctor_check_fence(struct ll_doctor *doctor);
 void ll_doctor_check_sensor(struct ll_doctor *doctor);
 
+/* Says whether metrics of the system's loadlined are served. After ll_doctor_check_daemon. */
+void ll_doctor_check_metrics(struct ll_doctor *doctor);
+
 /* Says whether loadlined runs, and what may keep it from its work: its control group, limits, other users' ones, a
  * network namespace of its own. It does not start it. sim_folder: of the simulated world; NULL: the real cards.
  * ll_doctor_check_system calls it. */

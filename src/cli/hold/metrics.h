@@ -1,12 +1,8 @@
 /*
  * metrics.h - serves the state of a hold over HTTP, for Prometheus.
  *
- *   GET /metrics   text format 0.0.4 (metrics_text.h has the names)
- *   GET /healthz   200 "ok" if every card had an event within the last 5 s, otherwise 503 with the reason
- *
- * Other paths get 404, methods other than GET and HEAD get 405. libmicrohttpd answers in a thread of its own, which
- * receives no signals. A slow or hostile client delays only its own connection. There are at most 32 connections, for
- * 10 s each.
+ * src/serve/http.h says what is served; metrics_text.h has the names. /healthz is 200 "ok" if every card had an event
+ * within the last 5 s, otherwise 503 with the reason. There are at most 32 connections.
  */
 #ifndef LOADLINE_CLI_HOLD_METRICS_H
 #define LOADLINE_CLI_HOLD_METRICS_H
@@ -19,7 +15,7 @@
 struct ll_err;
 struct ll_metrics;
 
-/* Binds address (listen.h) and starts the server. Errors are those of ll_listen, with "metrics: " in front. */
+/* Binds address (serve/listen.h) and starts the server. Errors are those of ll_listen, with "metrics: " in front. */
 int ll_metrics_new(const char *address, enum ll_metric metric, const struct ll_card *const *cards, size_t count,
 		   struct ll_metrics **ret_metrics, struct ll_err *err);
 

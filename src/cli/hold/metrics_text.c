@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "serve/prometheus.h"
 
 #ifndef LOADLINE_VERSION
 #define LOADLINE_VERSION "unknown"
@@ -74,71 +75,52 @@ static const struct family families[] = {
     {"loadline_yields_total", "counter", "Number of times that the synthetic load yielded to other work.", yields},
 };
 
-/* Adds a label's value. The format allows to escape backslash, quote and newline only. */
-static void add_escaped(struct ll_strbuf *text, const char *value)
+static void add_labels(struct ll_strbuf *labels, const struct ll_metrics_card *card)
 {
-	for (; *value; value++) {
-		if (*value == '\n') {
-			ll_strbuf_adds(text, "\\n");
-			continue;
-		}
-		if (*value == '"' || *value == '\\')
-			ll_strbuf_addc(text, '\\');
-		ll_strbuf_addc(text, *value);
-	}
-}
-
-static void add_labels(struct ll_strbuf *text, const struct ll_metrics_card *card)
-{
-	ll_strbuf_adds(text, "gpu=\"");
-	add_escaped(text, card->card->label);
-	ll_strbuf_adds(text, "\",uuid=\"");
-	add_escaped(text, card->card->uuid);
-	ll_strbuf_adds(text, "\",name=\"");
-	add_escaped(text, card->card->name);
-	ll_strbuf_adds(text, card->is_simulated ? "\",simulated=\"true\"" : "\"");
-}
-
-static void add_head(struct ll_strbuf *text, const char *name, const char *type, const char *help)
-{
-	ll_strbuf_addf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	ll_prometheus_label(labels, "gpu", card->card->label);
+	ll_prometheus_label(labels, "uuid", card->card->uuid);
+	ll_prometheus_label(labels, "name", card->card->name);
+	if (card->is_simulated)
+		ll_prometheus_label(labels, "simulated", "true");
 }
 
 static void add_family(struct ll_strbuf *text, const struct family *family, enum ll_metric metric,
 		       const struct ll_metrics_card *cards, size_t count)
 {
+	LL_SCOPE_STRBUF struct ll_strbuf labels = LL_STRBUF_INIT;
 	bool has_head = false;
 	for (size_t i = 0; i < count; i++) {
 		double value = cards[i].has_event ? family->value(metric, &cards[i]) : NAN;
 		if (!isfinite(value))
 			continue;
 		if (!has_head)
-			add_head(text, family->name, family->type, family->help);
+			ll_prometheus_head(text, family->name, family->type, family->help);
 		has_head = true;
-		ll_strbuf_addf(text, "%s{", family->name);
-		add_labels(text, &cards[i]);
-		ll_strbuf_addf(text, "} %.15g\n", value);
+		ll_strbuf_reset(&labels);
+		add_labels(&labels, &cards[i]);
+		ll_prometheus_sample(text, family->name, labels.buf, value);
 	}
 }
 
 static void add_states(struct ll_strbuf *text, const struct ll_metrics_card *cards, size_t count)
 {
-	add_head(text, "loadline_state", "gauge", "1 for the present state of the hold, 0 for the others.");
+	LL_SCOPE_STRBUF struct ll_strbuf labels = LL_STRBUF_INIT;
+	ll_prometheus_head(text, "loadline_state", "gauge", "1 for the present state of the hold, 0 for the others.");
 	for (size_t i = 0; i < count; i++) {
 		for (int state = LL_HOLD_RELEASED; state <= LL_HOLD_ENDED; state++) {
 			bool is_it =
 			    cards[i].has_event ? (int)cards[i].status.state == state : state == LL_HOLD_RELEASED;
-			ll_strbuf_adds(text, "loadline_state{");
-			add_labels(text, &cards[i]);
-			ll_strbuf_addf(text, ",state=\"%s\"} %d\n", ll_hold_state_name((enum ll_hold_state)state),
-				       is_it);
+			ll_strbuf_reset(&labels);
+			add_labels(&labels, &cards[i]);
+			ll_prometheus_label(&labels, "state", ll_hold_state_name((enum ll_hold_state)state));
+			ll_prometheus_sample(text, "loadline_state", labels.buf, is_it);
 		}
 	}
 }
 
 void ll_metrics_text(struct ll_strbuf *text, enum ll_metric metric, const struct ll_metrics_card *cards, size_t count)
 {
-	add_head(text, "loadline_build_info", "gauge", "1; the labels name the running build.");
+	ll_prometheus_head(text, "loadline_build_info", "gauge", "1; the labels name the running build.");
 	ll_strbuf_adds(text, "loadline_build_info{version=\"" LOADLINE_VERSION "\"} 1\n");
 	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
 		add_family(text, &families[i], metric, cards, count);

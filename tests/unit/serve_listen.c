@@ -1,7 +1,8 @@
-#include "cli/hold/listen.h"
+#include "serve/listen.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -86,4 +87,41 @@ TEST(address_of_another_machine_is_refused)
 	struct ll_err err;
 	int fd = -1;
 	assert_fails(ll_listen("192.0.2.1:0", &fd, &err), -EADDRNOTAVAIL, "192.0.2.1:0: ");
+}
+
+static void path_in(char *path, size_t size, const char *name)
+{
+	snprintf(path, size, "unix:/tmp/serve_listen.%d.%s", (int)getpid(), name);
+}
+
+TEST(a_socket_file_is_made_and_one_that_was_left_is_replaced)
+{
+	char address[64];
+	int fd = -1, again = -1;
+	path_in(address, sizeof address, "file");
+	const char *path = ll_listen_path(address);
+	assert_non_null(path);
+	assert_int_equal(ll_listen(address, &fd, NULL), 0);
+	assert_int_equal(ll_listen_port(fd), 0);
+	assert_int_equal(ll_listen(address, &again, NULL), -EADDRINUSE); /* somebody listens */
+	close(fd);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(ll_listen(address, &fd, NULL), 0);
+	close(fd);
+	unlink(path);
+}
+
+TEST(a_file_that_is_no_socket_stays)
+{
+	char address[64];
+	int fd = -1;
+	path_in(address, sizeof address, "text");
+	FILE *file = fopen(ll_listen_path(address), "we");
+	assert_non_null(file);
+	fclose(file);
+	assert_int_equal(ll_listen(address, &fd, NULL), -EADDRINUSE);
+	assert_int_equal(access(ll_listen_path(address), F_OK), 0);
+	unlink(ll_listen_path(address));
+	assert_int_equal(ll_listen("unix:relative", &fd, NULL), -EINVAL);
+	assert_null(ll_listen_path("127.0.0.1:9409"));
 }

@@ -1,4 +1,4 @@
-#include "cli/hold/listen.h"
+#include "serve/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -94,8 +96,68 @@ static int listen_first(const struct addrinfo *infos, bool wants_ipv6_first)
 	return rc;
 }
 
+/* ---- socket files ---- */
+
+static const char unix_mark[] = "unix:";
+
+const char *ll_listen_path(const char *address)
+{
+	size_t length = strlen(unix_mark);
+	return strncmp(address, unix_mark, length) == 0 ? address + length : NULL;
+}
+
+/* Removes a socket on which nobody listens any more. Other files stay, and bind then fails. */
+static void remove_left(const struct sockaddr_un *place)
+{
+	struct stat st;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return;
+	if (lstat(place->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	    connect(fd, (const struct sockaddr *)place, sizeof *place) != 0 && errno == ECONNREFUSED)
+		unlink(place->sun_path);
+	close(fd);
+}
+
+/* Everybody may connect: who may not is kept out by the folder. */
+static int bind_path(int fd, const struct sockaddr_un *place)
+{
+	if (bind(fd, (const struct sockaddr *)place, sizeof *place) != 0)
+		return -errno;
+	if (chmod(place->sun_path, 0666) == 0 && listen(fd, BACKLOG) == 0)
+		return 0;
+	int code = -errno;
+	unlink(place->sun_path);
+	return code;
+}
+
+static int listen_at_path(const char *address, const char *path, int *ret_fd, struct ll_err *err)
+{
+	struct sockaddr_un place = {.sun_family = AF_UNIX};
+	if (path[0] != '/' || strlen(path) >= sizeof place.sun_path)
+		return ll_err_set(err, -EINVAL, "'%s': not a path from / on of at most %zu bytes", address,
+				  sizeof place.sun_path - 1);
+	memcpy(place.sun_path, path, strlen(path) + 1);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = fd < 0 ? -errno : 0;
+	if (!rc) {
+		remove_left(&place);
+		rc = bind_path(fd, &place);
+	}
+	if (!rc) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	return ll_err_set(err, rc, "%s: %s", address, strerror(-rc));
+}
+
 int ll_listen(const char *address, int *ret_fd, struct ll_err *err)
 {
+	const char *path = ll_listen_path(address);
+	if (path)
+		return listen_at_path(address, path, ret_fd, err);
 	struct endpoint endpoint = {0};
 	int rc = parse_endpoint(address, &endpoint, err);
 	if (rc < 0)

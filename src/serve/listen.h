@@ -1,14 +1,15 @@
 /*
- * listen.h - makes a listening TCP socket from an address that a user writes.
+ * listen.h - makes a listening socket from an address that a user writes.
  *
  *   127.0.0.1:9409, localhost:9409, [::1]:9409   that address
  *   :9409                                        every address of the machine, IPv4 and IPv6
  *   9409                                         this machine only (127.0.0.1)
+ *   unix:/run/file.sock                          a socket file, to which everybody may connect who may enter its folder
  *
- * Port 0 lets the kernel choose one.
+ * Port 0 lets the kernel choose one. A socket file on which nobody listens is replaced.
  */
-#ifndef LOADLINE_CLI_HOLD_LISTEN_H
-#define LOADLINE_CLI_HOLD_LISTEN_H
+#ifndef LOADLINE_SERVE_LISTEN_H
+#define LOADLINE_SERVE_LISTEN_H
 
 struct ll_err;
 
@@ -19,7 +20,11 @@ struct ll_err;
  */
 int ll_listen(const char *address, int *ret_fd, struct ll_err *err);
 
-/* Returns the port that the socket is bound to, 0 if it has none. */
+/* Returns the path of an address that begins with "unix:", else NULL. The caller removes the file when it has closed
+ * the socket. */
+const char *ll_listen_path(const char *address);
+
+/* Returns the port that the socket is bound to, 0 if it has none, as a socket file. */
 unsigned ll_listen_port(int fd);
 
 #endif

@@ -1,0 +1,125 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "exporter/text.h"
+#include "serve/prometheus.h"
+
+#define NS 1e-9
+#define MIB 1048576.0
+enum { INDEX_SIZE = 16, INDICES = 64 };
+
+struct card_row {
+	const struct ll_message_sense_card *card;
+	double util; /* 0 to 1; NAN: unknown */
+	bool is_watched, has_queue, is_out_of_use;
+};
+
+#define VALUE(name, expression)                                                                                        \
+	static double name(const void *data)                                                                           \
+	{                                                                                                              \
+		const struct card_row *row = data;                                                                     \
+		return expression;                                                                                     \
+	}
+
+static bool has_memory(const struct ll_message_sense_card *card)
+{
+	return card->memory_bytes && !(card->flags & LL_SENSE_IS_LOST);
+}
+
+/* The driver's own part of the memory is neither free nor used. */
+static uint64_t free_bytes(const struct ll_message_sense_card *card)
+{
+	uint64_t bytes = card->usable_bytes ? card->usable_bytes : card->memory_bytes;
+	return bytes > card->used_bytes ? bytes - card->used_bytes : 0;
+}
+
+VALUE(util_percent, row->util * 100)
+VALUE(used_mib, has_memory(row->card) ? (double)row->card->used_bytes / MIB : NAN)
+VALUE(free_mib, has_memory(row->card) ? (double)free_bytes(row->card) / MIB : NAN)
+VALUE(last_xid, row->card->slice < 0 ? (double)row->card->xid : NAN)
+VALUE(xids, row->card->slice < 0 ? (double)row->card->xids : NAN)
+VALUE(memory_bytes, row->card->memory_bytes ? (double)row->card->memory_bytes : NAN)
+VALUE(is_lost, (row->card->flags & LL_SENSE_IS_LOST) ? 1 : 0)
+VALUE(out_of_use, row->has_queue ? row->is_out_of_use : NAN)
+VALUE(busy_s, row->is_watched ? (double)row->card->busy_ns *NS : NAN)
+VALUE(idle_s, row->is_watched ? (double)row->card->idle_ns *NS : NAN)
+
+static const struct ll_prometheus_family of_dcgm[] = {
+    {"DCGM_FI_DEV_GPU_UTIL", "gauge",
+     "GPU utilization (in %), as NVML has it: the mean since the report of the sensor that an earlier scrape saw.",
+     util_percent},
+    {"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer memory used (in MiB).", used_mib},
+    {"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer memory free (in MiB).", free_mib},
+    {"DCGM_FI_DEV_XID_ERRORS", "gauge", "Value of the last XID error encountered; 0: none since loadlined's start.",
+     last_xid},
+};
+
+static const struct ll_prometheus_family own[] = {
+    {"loadline_card_xid_errors_total", "counter", "Faults (Xid) of the card since loadlined's start.", xids},
+    {"loadline_card_memory_bytes", "gauge", "Memory of the card.", memory_bytes},
+    {"loadline_card_lost", "gauge", "1 while the card does not answer the driver.", is_lost},
+    {"loadline_card_out_of_use", "gauge", "1 while no job may start on the card: drained, or in maintenance.",
+     out_of_use},
+    {"loadline_card_busy_seconds_total", "counter", "Time in which the card had work, since the sensor's start.",
+     busy_s},
+    {"loadline_card_idle_seconds", "gauge", "How long the card has had no work of anybody; 0: it has some.", idle_s},
+};
+
+static void add_labels(struct ll_strbuf *labels, const void *data)
+{
+	const struct ll_message_sense_card *card = ((const struct card_row *)data)->card;
+	char number[INDEX_SIZE];
+	snprintf(number, sizeof number, "%u", card->index);
+	ll_prometheus_label(labels, "gpu", number);
+	ll_prometheus_label(labels, "UUID", card->uuid);
+	if (card->slice < 0)
+		return;
+	snprintf(number, sizeof number, "%d", card->slice);
+	ll_prometheus_label(labels, "GPU_I_ID", number);
+}
+
+static void add_dcgm_labels(struct ll_strbuf *labels, const void *data)
+{
+	const struct ll_message_sense_card *card = ((const struct card_row *)data)->card;
+	add_labels(labels, data);
+	ll_prometheus_label(labels, "pci_bus_id", card->bus_id);
+	ll_prometheus_label(labels, "modelName", card->name);
+}
+
+static double util_of(const struct ll_exporter_history *history, const char *uuid)
+{
+	for (size_t i = 0; i < history->count; i++) {
+		if (strcmp(history->readings[i].uuid, uuid) == 0)
+			return history->readings[i].util;
+	}
+	return NAN;
+}
+
+void ll_exporter_add_cards(struct ll_strbuf *text, const struct ll_figures *figures,
+			   const struct ll_exporter_history *history)
+{
+	const struct ll_sensed *sensed = &figures->sensed;
+	const struct ll_message_metrics_end *end = &figures->sums.end;
+	if (sensed->end.silent_ns >= LL_SENSED_FRESH_NS || !sensed->card_count)
+		return;
+	LL_SCOPE_FREE struct card_row *rows = calloc(sensed->card_count, sizeof *rows);
+	if (!rows) {
+		text->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < sensed->card_count; i++) {
+		const struct ll_message_sense_card *card = &sensed->cards[i];
+		rows[i].card = card;
+		rows[i].util = card->watched_ns ? util_of(history, card->uuid) : NAN;
+		rows[i].is_watched = card->watched_ns;
+		rows[i].has_queue = end->has_queue && card->index < INDICES;
+		rows[i].is_out_of_use = rows[i].has_queue && (end->out_of_use >> card->index & 1);
+	}
+	struct ll_prometheus_rows table = {rows, sensed->card_count, sizeof *rows, add_dcgm_labels};
+	ll_prometheus_families(text, of_dcgm, sizeof of_dcgm / sizeof *of_dcgm, &table);
+	table.label = add_labels;
+	ll_prometheus_families(text, own, sizeof own / sizeof *own, &table);
+}

@@ -1,0 +1,252 @@
+/* loadline-exporter: serves metrics of the system's loadlined to Prometheus. */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/scope.h"
+#include "config/config.h"
+#include "exporter/figures.h"
+#include "exporter/text.h"
+#include "protocol/place.h"
+#include "serve/http.h"
+
+static const char help[] =
+    "usage: loadline-exporter [--config PATH | --listen ADDRESS]\n"
+    "       loadline-exporter --help | --version\n"
+    "\n"
+    "Serves metrics of the system's loadlined in Prometheus' text format, at the address of `serve: {metrics: …}` in\n"
+    "/etc/loadline/loadline.yaml. Without that key it serves nothing, and waits. SIGHUP: it reads the file again.\n"
+    "\n"
+    "--config PATH     the configuration is there\n"
+    "--listen ADDRESS  serves there, whatever the configuration says: 127.0.0.1:9409, :9409, unix:/run/file.sock\n";
+
+/* Many who ask within a second get one text. 1024 connections have 8 MiB of memory. */
+#define KEEP_NS LL_NS_PER_S
+enum { CONNECTIONS = 1024 };
+
+/* place: never changes. All else is guarded by the lock: while an address replaces another, two servers run. */
+struct exporter {
+	struct ll_place place;
+	pthread_mutex_t lock;
+	struct ll_exporter_history history;
+	struct ll_exporter_self self;
+	int said; /* the error that was logged last */
+};
+
+/* ---- the server's thread, with the lock ---- */
+
+/* Logs a state once, not at each scrape. */
+static void log_once(struct exporter *exporter, int rc, const struct ll_err *err)
+{
+	if (rc && rc != exporter->said)
+		ll_warn("%s", err->text);
+	else if (!rc && exporter->said)
+		ll_info("loadlined replies");
+	exporter->said = rc;
+}
+
+static int read_figures(struct exporter *exporter, struct ll_figures *figures)
+{
+	struct ll_err err = {0};
+	int rc = ll_figures_read(figures, &exporter->place, &err);
+	log_once(exporter, rc, &err);
+	return rc;
+}
+
+static bool write_metrics(void *data, struct ll_strbuf *text)
+{
+	struct exporter *exporter = data;
+	struct ll_figures figures;
+	LL_SCOPE_LOCK(&exporter->lock);
+	int rc = read_figures(exporter, &figures);
+	exporter->self.scrapes++;
+	exporter->self.failures += rc != 0;
+	bool is_good = ll_exporter_history_add(&exporter->history, &figures.sensed) == 0;
+	ll_exporter_text(text, &figures, &exporter->history, &exporter->self);
+	ll_figures_fini(&figures);
+	return is_good && !text->failed;
+}
+
+static bool write_health(void *data, struct ll_strbuf *text)
+{
+	struct exporter *exporter = data;
+	struct ll_figures figures;
+	LL_SCOPE_LOCK(&exporter->lock);
+	int rc = read_figures(exporter, &figures);
+	ll_figures_fini(&figures);
+	ll_strbuf_adds(text, rc ? "loadlined does not reply\n" : "ok\n");
+	return !rc;
+}
+
+/* ---- the configuration ---- */
+
+/* Reads serve.metrics. *ret_address is NULL without it; the caller frees it. -EINVAL: the configuration has faults, or
+ * cannot be read. */
+static int read_address(const char *path, char **ret_address)
+{
+	struct ll_config config = {0};
+	struct ll_config_findings findings = {0};
+	struct ll_err err = {0};
+	bool is_there = path || access(LL_CONFIG_FILE, F_OK) == 0;
+	int rc = is_there ? ll_config_load(&config, path, &findings, &err) : 0;
+	if (rc)
+		ll_error("%s", err.text);
+	else if (findings.fault_count)
+		rc = -EINVAL;
+	const char *address = rc || !is_there ? NULL : config.policy.serve.metrics;
+	if (!rc) {
+		*ret_address = address ? strdup(address) : NULL;
+		rc = address && !*ret_address ? -ENOMEM : 0;
+	}
+	ll_config_findings_fini(&findings);
+	ll_config_fini(&config);
+	return rc;
+}
+
+struct options {
+	const char *config, *listen;
+};
+
+static int find_address(const struct options *options, char **ret_address)
+{
+	if (!options->listen)
+		return read_address(options->config, ret_address);
+	*ret_address = strdup(options->listen);
+	return *ret_address ? 0 : -ENOMEM;
+}
+
+/* ---- the server ---- */
+
+struct service {
+	struct exporter exporter;
+	struct ll_http *http; /* NULL: nothing is served */
+	char *address;
+};
+
+static int start_http(struct service *service, const char *address, struct ll_http **ret_http, struct ll_err *err)
+{
+	struct ll_http_config config = {.address = address,
+					.metrics = write_metrics,
+					.health = write_health,
+					.data = &service->exporter,
+					.most_connections = CONNECTIONS,
+					.keep_ns = KEEP_NS};
+	int rc = ll_http_new(&config, ret_http, err);
+	if (!rc)
+		ll_info("serves at %s, port %u", address, ll_http_port(*ret_http));
+	return rc;
+}
+
+static bool is_same(const char *one, const char *other)
+{
+	return one && other ? strcmp(one, other) == 0 : one == other;
+}
+
+/* Takes over the address; NULL: nothing is served. After an error the former address is served. */
+static int serve_at(struct service *service, char *address, struct ll_err *err)
+{
+	struct ll_http *http = NULL;
+	bool is_served = service->http && is_same(service->address, address);
+	int rc = is_served || !address ? 0 : start_http(service, address, &http, err);
+	if (rc || is_served) {
+		free(address);
+		return rc;
+	}
+	ll_http_free(service->http);
+	free(service->address);
+	service->http = http;
+	service->address = address;
+	if (!address)
+		ll_info("serve.metrics is not configured; nothing is served");
+	return 0;
+}
+
+/* A configuration with faults changes nothing. */
+static int reload(struct service *service, const struct options *options, struct ll_err *err)
+{
+	char *address = NULL;
+	if (find_address(options, &address)) {
+		ll_error("the configuration has faults; metrics are served as before: see `loadline config check`");
+		return 0;
+	}
+	bool is_serving = service->http;
+	int rc = serve_at(service, address, err);
+	if (!rc || !is_serving)
+		return rc;
+	ll_error("%s; metrics are served at %s as before", err->text, service->address);
+	return 0;
+}
+
+/* Serves until SIGTERM. */
+static int run_service(struct service *service, const struct options *options, struct ll_err *err)
+{
+	sigset_t signals;
+	int number = SIGHUP, rc = 0;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	while (!rc && number == SIGHUP) {
+		rc = reload(service, options, err);
+		if (!rc && sigwait(&signals, &number) != 0)
+			number = SIGTERM;
+	}
+	return rc;
+}
+
+static int run_exporter(const struct options *options)
+{
+	struct ll_err err = {0};
+	struct service service = {.exporter.lock = PTHREAD_MUTEX_INITIALIZER};
+	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &service.exporter.place);
+	if (rc)
+		ll_err_set(&err, rc, "%s", strerror(-rc));
+	else
+		rc = run_service(&service, options, &err);
+	ll_http_free(service.http);
+	free(service.address);
+	ll_exporter_history_fini(&service.exporter.history);
+	if (!rc)
+		return LL_EXIT_OK;
+	fprintf(stderr, err.hint[0] ? "loadline-exporter: %s; %s\n" : "loadline-exporter: %s\n", err.text, err.hint);
+	return ll_err_exit_code(rc);
+}
+
+static bool read_options(int argc, char **argv, struct options *options)
+{
+	static const struct option table[] = {
+	    {"config", required_argument, NULL, 'c'}, {"listen", required_argument, NULL, 'l'}, {NULL, 0, NULL, 0}};
+	for (int option; (option = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+		if (option == 'c')
+			options->config = optarg;
+		else if (option == 'l')
+			options->listen = optarg;
+		else
+			return false;
+	}
+	return optind == argc && !(options->config && options->listen);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {0};
+	signal(SIGPIPE, SIG_IGN);
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("loadline-exporter " LOADLINE_VERSION);
+		return LL_EXIT_OK;
+	}
+	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	if (!is_help && read_options(argc, argv, &options))
+		return run_exporter(&options);
+	fputs(help, is_help ? stdout : stderr);
+	return is_help ? LL_EXIT_OK : LL_EXIT_USAGE;
+}
