@@ -38,6 +38,7 @@ struct ll_admission_entry {
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
 	bool is_warned, is_stopped, is_killed;
+	bool is_ended; /* by an operator: its user gives it no more time */
 };
 
 /* Whether the entry waits for its place. */
