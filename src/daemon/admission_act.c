@@ -34,7 +34,7 @@ static const char *verb_of(uint32_t act)
 /* ---- one job ---- */
 
 /* A job that runs is stopped as one whose time is over. */
-static void cancel_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
+static void cancel_entry(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_by_user)
 {
 	if (!entry->uuid_count) {
 		ll_admission_refuse(admission, entry, -ECANCELED, "the job was taken out of the queue");
@@ -42,6 +42,7 @@ static void cancel_entry(struct ll_admission *admission, struct ll_admission_ent
 	}
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
 	entry->has_end = entry->is_warned = entry->is_canceled = true;
+	entry->is_ended |= !is_by_user;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
@@ -52,13 +53,17 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 {
 	const struct ll_config_tenant *tenant = ll_department_find(&admission->server->department, entry->tenant);
 	uint64_t most_ns = tenant && !is_by_operator ? tenant->each_user.max_time_ns : LL_CONFIG_NONE;
+	if (entry->is_ended && !is_by_operator) {
+		*ret_reason = "an operator ends the job";
+		return -EPERM;
+	}
 	if (more_ns >= LL_QUEUE_NONE - entry->queued.duration_ns || entry->queued.duration_ns + more_ns > most_ns) {
 		*ret_reason = "more than max-time allows; an operator may give more";
 		return -EACCES;
 	}
 	entry->queued.duration_ns += more_ns;
 	entry->queued.has_time = entry->has_end = true;
-	entry->is_warned = entry->is_stopped = entry->is_killed = false;
+	entry->is_warned = entry->is_stopped = entry->is_killed = entry->is_ended = false;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
 	return 0;
@@ -98,7 +103,7 @@ static int act_on(struct ll_connection *connection, struct ll_admission_entry *e
 		return -EINVAL;
 	switch (act->act) {
 	case LL_QUEUE_CANCEL:
-		cancel_entry(admission, entry);
+		cancel_entry(admission, entry, entry->uid == connection->uid);
 		return 0;
 	case LL_QUEUE_PAUSE:
 	case LL_QUEUE_RELEASE:

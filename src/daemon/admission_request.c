@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "daemon/admission_state.h"
 #include "daemon/allowance.h"
+#include "daemon/fair_room.h"
 #include "daemon/server.h"
 
 static int read_time(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
@@ -35,6 +36,19 @@ static uint64_t count_waiting(const struct ll_admission *admission, const struct
 		count += entry != than && ll_admission_is_waiting(entry) && entry->uid == than->uid &&
 			 strcmp(entry->tenant, than->tenant) == 0;
 	return count;
+}
+
+/* The plan takes longer with each waiting job. With so many, a request is answered within 0.1 s. */
+enum { WAITING_MAX = 2000 };
+
+static bool has_room(const struct ll_admission *admission, const struct ll_admission_entry *than)
+{
+	struct ll_fair_room room = {.size = WAITING_MAX};
+	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next) {
+		if (entry != than && ll_admission_is_waiting(entry))
+			ll_fair_room_count(&room, entry->uid == than->uid, 1);
+	}
+	return than->uid == 0 || ll_fair_room_permits(&room, 1);
 }
 
 static const char *text_of_fault(enum ll_queue_fault fault)
@@ -136,6 +150,8 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait)
 		return ll_err_set(err, -EACCES, "queued: %" PRIu64 " jobs of each user may wait",
 				  tenant->each_user.queued);
+	if (!has_room(admission, entry))
+		return ll_err_set(err, -EACCES, "the queue is full: no more jobs of this user may wait");
 	ll_admission_place_wish(admission, entry);
 	enum ll_queue_fault fault = ll_queue_check(&admission->described.machine, &entry->queued);
 	if (entry->queued.card_count > LL_QUEUE_CARDS_OF_JOB)

@@ -43,6 +43,7 @@ struct ll_admission_entry {
 	bool tells_status; /* a command will tell its status, not only its monitor */
 	bool has_status;
 	uint32_t status; /* as waitpid() gives it */
+	bool is_ended; /* by an operator: its user gives it no more time */
 };
 
 /* Whether the entry waits for its place. */
