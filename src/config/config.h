@@ -248,6 +248,12 @@ struct ll_config_idle_holder {
 	uint64_t memory_bytes, idle_ns, again_ns;
 };
 
+struct ll_config_endless_kernel {
+	const struct ll_config_value *from;
+	uint64_t after_ns;
+	int action; /* enum ll_config_action: report or stop */
+};
+
 struct ll_config_low_use {
 	const struct ll_config_value *from;
 	uint64_t mean_permille;
@@ -306,6 +312,7 @@ struct ll_config_policy {
 	struct ll_config_health health;
 	LL_CONFIG_LIST_OF_(struct ll_config_notify) notify;
 	struct ll_config_idle_holder idle_holder;
+	struct ll_config_endless_kernel endless_kernel;
 	struct ll_config_low_use low_use;
 	struct ll_config_accounts accounts;
 	struct ll_config_serve serve;

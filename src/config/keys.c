@@ -14,9 +14,9 @@ enum { PATH_SIZE = 128 };
 const char *const ll_config_classes[] = {"high", "normal", "low", NULL};
 const char *const ll_config_conditions[] = {"row-remap-failure", "row-remap-pending", "ecc-uncorrected",
 					    "thermal-slowdown",  "nvlink-errors",     NULL};
-const char *const ll_config_events[] = {"reclaim",     "evicted",  "resumed", "stopped",    "time-ending",
-					"idle-holder", "budget",   "low-use", "ungoverned", "unhealthy",
-					"drained",     "database", "config",  NULL};
+const char *const ll_config_events[] = {"reclaim",     "evicted",  "resumed", "stopped",        "time-ending",
+					"idle-holder", "budget",   "low-use", "ungoverned",     "unhealthy",
+					"drained",     "database", "config",  "endless-kernel", NULL};
 const char *const ll_config_signals[] = {"HUP", "INT", "TERM", "USR1", "USR2", "KILL", NULL};
 
 WORDS(gives, "card", "memory");
@@ -318,6 +318,15 @@ static const struct ll_config_key idle_holder_keys[] = {
 };
 DEFINE_MAP(idle_holder, struct ll_config_idle_holder, NULL, idle_holder_keys);
 
+static const struct ll_config_key endless_kernel_keys[] = {
+    {DURATION("after", struct ll_config_endless_kernel, after_ns), .is_needed = true,
+     .help = "A job that has had work on a card for so long, and completed none of it, has such a kernel."},
+    {WORD("action", struct ll_config_endless_kernel, action, mismatch_actions), .fallback = "report",
+     .help = "stop: the job is stopped as reclaim.stop says."},
+    END,
+};
+DEFINE_MAP(endless_kernel, struct ll_config_endless_kernel, NULL, endless_kernel_keys);
+
 static const struct ll_config_key low_use_keys[] = {
     {SHARE("mean", struct ll_config_low_use, mean_permille), .is_needed = true, .max = 100,
      .help = "Use below this mean"},
@@ -406,9 +415,12 @@ static const struct ll_config_key root_keys[] = {
     {MAP("health", struct ll_config_policy, health, health), .help = "Cards that get no work any more."},
     {LIST_OF_MAPS("notify", struct ll_config_policy, notify, notify), .is_in_force = true,
      .help = "Who is told of what."},
-    {MAP("idle-holder", struct ll_config_policy, idle_holder, idle_holder),
+    {MAP("idle-holder", struct ll_config_policy, idle_holder, idle_holder), .is_in_force = true,
      .help = "Jobs that hold memory and use nothing."},
-    {MAP("low-use", struct ll_config_policy, low_use, low_use), .help = "Groups that use little of what they hold."},
+    {MAP("endless-kernel", struct ll_config_policy, endless_kernel, endless_kernel), .is_in_force = true,
+     .help = "Jobs with a kernel that does not end."},
+    {MAP("low-use", struct ll_config_policy, low_use, low_use), .is_in_force = true,
+     .help = "Groups that use little of what they hold."},
     {MAP("accounts", struct ll_config_policy, accounts, accounts), .help = "Accounts of use."},
     {MAP("serve", struct ll_config_policy, serve, serve), .is_in_force = true,
      .help = "What loadlined serves by HTTP."},

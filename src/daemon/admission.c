@@ -75,6 +75,12 @@ struct ll_admission_entry *ll_admission_find(const struct ll_admission *admissio
 	return entry;
 }
 
+unsigned ll_admission_card_count(const struct ll_server *server, const struct ll_job *job)
+{
+	const struct ll_admission_entry *entry = ll_admission_find(server->admission, job->number);
+	return entry ? entry->uuid_count : 0;
+}
+
 static struct ll_admission_entry *find_token(const struct ll_admission *admission, uint64_t token)
 {
 	struct ll_admission_entry *entry = admission->entries;

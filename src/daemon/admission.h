@@ -71,6 +71,12 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 void ll_admission_register(struct ll_server *server, struct ll_job *job);
 void ll_admission_end(struct ll_server *server, const struct ll_job *job);
 
+/* Stops the job as one whose time is over. why: a phrase for the user, a literal. Returns false if it has no place. */
+bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, const char *why);
+
+/* The number of cards of the job's place; 0: it has none. */
+unsigned ll_admission_card_count(const struct ll_server *server, const struct ll_job *job);
+
 /* Whether the job may use the card: it is of its place, or, if the job has none, ll_department_check_card allows it.
  * -EACCES. */
 int ll_admission_check_card(const struct ll_server *server, const struct ll_job *job, const char *uuid,

@@ -34,7 +34,8 @@ static const char *verb_of(uint32_t act)
 /* ---- one job ---- */
 
 /* A job that runs is stopped as one whose time is over. */
-static void cancel_entry(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_by_user)
+static void cancel_entry(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_by_user,
+			 const char *why)
 {
 	if (!entry->uuid_count) {
 		ll_admission_refuse(admission, entry, -ECANCELED, "the job was taken out of the queue");
@@ -43,9 +44,19 @@ static void cancel_entry(struct ll_admission *admission, struct ll_admission_ent
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
 	entry->has_end = entry->is_warned = entry->is_canceled = true;
 	entry->is_ended |= !is_by_user;
+	entry->stop_why = why;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
+}
+
+bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, const char *why)
+{
+	struct ll_admission_entry *entry = ll_admission_find(server->admission, job->number);
+	bool has_place = entry && entry->uuid_count;
+	if (has_place)
+		cancel_entry(server->admission, entry, why);
+	return has_place;
 }
 
 static int add_time(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t more_ns,
@@ -64,6 +75,7 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 	entry->queued.duration_ns += more_ns;
 	entry->queued.has_time = entry->has_end = true;
 	entry->is_warned = entry->is_stopped = entry->is_killed = entry->is_ended = false;
+	entry->stop_why = NULL;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
 	return 0;
@@ -103,7 +115,7 @@ static int act_on(struct ll_connection *connection, struct ll_admission_entry *e
 		return -EINVAL;
 	switch (act->act) {
 	case LL_QUEUE_CANCEL:
-		cancel_entry(admission, entry, entry->uid == connection->uid);
+		cancel_entry(admission, entry, entry->uid == connection->uid, "it was canceled");
 		return 0;
 	case LL_QUEUE_PAUSE:
 	case LL_QUEUE_RELEASE:

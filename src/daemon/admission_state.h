@@ -38,7 +38,8 @@ struct ll_admission_entry {
 	uint32_t serial;
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
-	bool is_warned, is_stopped, is_killed, is_canceled;
+	bool is_warned, is_stopped, is_killed;
+	const char *stop_why; /* it ends before its time; NULL: it does not */
 	bool must_be_ok;   /* the job `after` must end with status 0 */
 	bool tells_status; /* a command will tell its status, not only its monitor */
 	bool has_status;

@@ -16,9 +16,7 @@
 /* By the index of ll_config_signals. */
 static const int numbers[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGKILL};
 
-#define MINUTE_NS (60 * LL_NS_PER_S)
-#define TELL_BEFORE_NS (5 * MINUTE_NS)
-#define MINUTES_FROM_NS (2 * MINUTE_NS) /* shorter times are told in seconds */
+#define TELL_BEFORE_NS (300 * LL_NS_PER_S)
 
 /* Asks the keeper, so that a user who has killed the monitor does not have the card for longer. SIGKILL goes to the
  * processes that use cards too, because the job's first process may have ended before them. Returns false if the keeper
@@ -65,16 +63,16 @@ static const struct ll_job *job_of(const struct ll_server *server, const struct 
 	return job && job->number == entry->job_number ? job : NULL;
 }
 
-/* It is told first: the signal may end the job, and its terminal with it. */
+/* The user is told first: the signal may end the job, and its terminal with it. */
 static void warn_entry(struct ll_server *server, struct ll_admission_entry *entry, uint64_t left_ns)
 {
 	const struct ll_config_warn_signal *warn = &ll_department_policy(&server->department)->reclaim.warn;
 	struct ll_event_about about = {.job = job_of(server, entry)};
+	char left[LL_EVENT_DURATION_SIZE];
 	entry->is_warned = true;
-	ll_events_tell(server, LL_EVENT_TIME_ENDING, &about, "the time of job %" PRIu64 " ends in %" PRIu64 " %s",
-		       entry->queued.number,
-		       left_ns >= MINUTES_FROM_NS ? left_ns / MINUTE_NS : (left_ns + LL_NS_PER_S / 2) / LL_NS_PER_S,
-		       left_ns >= MINUTES_FROM_NS ? "min" : "s");
+	ll_event_duration(left_ns, left);
+	ll_events_tell(server, LL_EVENT_TIME_ENDING, &about, "the time of job %" PRIu64 " ends in %s",
+		       entry->queued.number, left);
 	if (warn->from && warn->signal >= 0)
 		signal_job(server, entry, numbers[warn->signal], "its time ends");
 }
@@ -86,7 +84,7 @@ static void stop_entry(struct ll_server *server, struct ll_admission_entry *entr
 	entry->is_stopped = true;
 	ll_events_tell(server, LL_EVENT_STOPPED, &about,
 		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s",
-		       entry->queued.number, entry->is_canceled ? "it was canceled" : "its time is over",
+		       entry->queued.number, entry->stop_why ? entry->stop_why : "its time is over",
 		       grace_ns / LL_NS_PER_S);
 	signal_job(server, entry, stop->signal >= 0 ? numbers[stop->signal] : SIGTERM, "its time is over");
 }

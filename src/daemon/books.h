@@ -40,10 +40,11 @@ struct ll_job {
 	struct ll_job_process *processes;
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */
 	struct ll_job_pages pages;
-	struct ll_job_claims *claims; /* claims.h */
-	unsigned place_tries;         /* requests to the keeper for it (job_group.h) */
-	bool has_group;               /* control group of its own (job_group.h) */
-	void *upkeep;                 /* job_upkeep.c owns it: it watches the job; NULL: nothing yet */
+	struct ll_job_claims *claims;      /* claims.h */
+	unsigned place_tries;              /* requests to the keeper for it (job_group.h) */
+	bool has_group;                    /* control group of its own (job_group.h) */
+	uint64_t idle_told_ns, watched_ns; /* job_watch.c, low_use.c; 0: not yet */
+	void *upkeep;                      /* job_upkeep.c owns it: it watches the job; NULL: nothing yet */
 };
 
 struct ll_books {

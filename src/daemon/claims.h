@@ -13,6 +13,7 @@
 
 #include "daemon/books.h"
 #include "daemon/cards.h"
+#include "daemon/job_watch.h"
 #include "daemon/mismatch.h"
 #include "protocol/page.h"
 
@@ -47,6 +48,7 @@ struct ll_job_claim {
 	uint64_t promised_until_ns;
 	uint32_t asked; /* serial of its own reserve_asked */
 	struct ll_want want;
+	struct ll_watched_claim watched;
 };
 
 struct ll_job_card {
@@ -64,6 +66,7 @@ struct ll_job_card {
 	uint64_t due_ns;          /* when to decide about its memory again; 0: only when something changes */
 	uint64_t repairs;         /* words of the page that another process had changed */
 	struct ll_mismatch mismatch;
+	struct ll_watched_card watched;
 };
 
 struct ll_job_claims {

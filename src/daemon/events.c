@@ -1,5 +1,6 @@
 #include "daemon/events.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "daemon/machine.h"
 #include "daemon/notify_link.h"
 #include "daemon/server.h"
+
+enum { MINUTE_S = 60, HOUR_S = 3600, DAY_S = 86400 };
 
 /* ---- the message ---- */
 
@@ -127,4 +130,17 @@ void ll_events_tell(const struct ll_server *server, enum ll_event_kind kind, con
 	describe_event(server, kind, about ? about : &nothing, &message.event);
 	ll_message_text_set(message.event.text, sizeof message.event.text, text);
 	pass_on(server, kind, about ? about : &nothing, &message);
+}
+
+void ll_event_duration(uint64_t ns, char ret_text[LL_EVENT_DURATION_SIZE])
+{
+	uint64_t s = (ns + LL_NS_PER_S / 2) / LL_NS_PER_S;
+	if (s < 2 * MINUTE_S)
+		snprintf(ret_text, LL_EVENT_DURATION_SIZE, "%" PRIu64 " s", s);
+	else if (s < 2 * HOUR_S)
+		snprintf(ret_text, LL_EVENT_DURATION_SIZE, "%" PRIu64 " min", s / MINUTE_S);
+	else if (s < 2 * DAY_S)
+		snprintf(ret_text, LL_EVENT_DURATION_SIZE, "%.1f h", (double)s / HOUR_S);
+	else
+		snprintf(ret_text, LL_EVENT_DURATION_SIZE, "%.1f d", (double)s / DAY_S);
 }

@@ -33,6 +33,7 @@ enum ll_event_kind {
 	LL_EVENT_DRAINED,
 	LL_EVENT_DATABASE,
 	LL_EVENT_CONFIG,
+	LL_EVENT_ENDLESS_KERNEL,
 };
 
 /*
@@ -52,5 +53,10 @@ struct ll_event_about {
 /* Tells. about may be NULL. The text is one sentence without a full stop. */
 void ll_events_tell(const struct ll_server *server, enum ll_event_kind kind, const struct ll_event_about *about,
 		    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+enum { LL_EVENT_DURATION_SIZE = 24 };
+
+/* Writes a length of time for a sentence: "45 s", "12 min", "3.5 h", "2.0 d". */
+void ll_event_duration(uint64_t ns, char ret_text[LL_EVENT_DURATION_SIZE]);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/department_jobs.h"
 #include "daemon/events.h"
+#include "daemon/job_watch.h"
 #include "daemon/server.h"
 
 struct ll_reload {
@@ -55,6 +56,7 @@ static void on_read(uv_work_t *work, int status)
 		if (was_refused)
 			ll_events_tell(server, LL_EVENT_CONFIG, NULL, "the configuration has no faults any more");
 		ll_department_note_change(server);
+		ll_job_watch_wake(server->watch);
 	}
 	if (reload->is_wanted && !uv_is_closing((uv_handle_t *)&reload->hangup))
 		start_reading(reload);

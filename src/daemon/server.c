@@ -16,6 +16,7 @@
 #include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/department_jobs.h"
+#include "daemon/job_watch.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
 #include "daemon/notify_link.h"
@@ -152,6 +153,7 @@ void ll_server_look(struct ll_server *server)
 	if (server->wants_tick && !uv_is_active((uv_handle_t *)&server->tick))
 		uv_timer_start(&server->tick, on_tick, TICK_MS, TICK_MS);
 	ll_accounting_look(server->accounting);
+	ll_job_watch_wake(server->watch);
 }
 
 void ll_server_stop(struct ll_server *server)
@@ -222,6 +224,8 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	if (!rc)
 		rc = ll_notify_link_new(server, &server->notify);
 	if (!rc)
+		rc = ll_job_watch_new(server, &server->watch);
+	if (!rc)
 		rc = ll_admission_init(server);
 	if (!rc)
 		rc = ll_machine_init(server);
@@ -256,6 +260,7 @@ static void fini_server(struct ll_server *server)
 	ll_memory_fini(server);
 	ll_residency_fini(server);
 	ll_notify_link_free(server->notify);
+	ll_job_watch_free(server->watch);
 	ll_admission_stop(server);
 	ll_identities_fini(&server->department.identities);
 	ll_reload_stop(server);

@@ -28,6 +28,7 @@ struct ll_ungoverned;
 struct ll_accounting;
 struct ll_admission;
 struct ll_notify_link;
+struct ll_job_watch;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -64,6 +65,7 @@ struct ll_server {
 	struct ll_reload *reload;         /* reload.h; NULL: no reading of the configuration is possible */
 	struct ll_accounting *accounting; /* of the system's daemon; NULL: nothing is written */
 	struct ll_notify_link *notify;    /* notify_link.h; NULL: events go to no command */
+	struct ll_job_watch *watch;       /* job_watch.h; NULL: a user's daemon */
 	unsigned reports;                 /* reports that are being read (reports.h) */
 };
 

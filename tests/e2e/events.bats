@@ -113,10 +113,10 @@ sample() {
 	chmod 755 "$T/$name"
 }
 
-# as_user COMMAND...: as a user of jobs: root's tests take another user.
+# as_user COMMAND...: for start_program: as a user of jobs. Root's tests take another user.
 as_user() {
 	[ "$(id -u)" -ne 0 ] || set -- setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$@"
-	"$@"
+	exec "$@"
 }
 
 @test "the end of a job's time is told on its terminal, and to a command as JSON" {
@@ -282,4 +282,76 @@ reloads_are() {
 	stop requests
 	run "$T/webhook" <<<"$EVENT"
 	[ "$status" -ne 0 ]
+}
+
+# busy_job NAME [OPTION]... -- WORD...: a job of `run` that uses card 0 as simctl's busy does.
+busy_job() {
+	local name=$1 options=()
+	shift
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	start_program "$name" as_user "$LOADLINE" --sim run "${options[@]}" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@"
+	wait_for 30 grep -q "^busy: pid" "$T/$name.out"
+}
+
+@test "a job that holds memory and launches nothing is told, again only after a while, and one that works is not" {
+	write_config 'idle-holder: {memory: 2G, idle: 2s, again: 6s}' 'notify:' "  - {events: [idle-holder], command: $T/hooks/user}" \
+		'  - {events: [idle-holder], to: tty}'
+	make_hook user </dev/null
+	start_service
+	start_notify
+	busy_job small --tenant research -- memory 1G kernel 1ms sleep 200s
+	busy_job worker --tenant research -- memory 3G kernel 1ms sleep 20ms
+	busy_job holder --tenant research -- memory 3G kernel 1ms sleep 200s
+	wait_for 20 told user '.event == "idle-holder"'
+	local first=$SECONDS
+	wait_for 20 eval '[ "$(wc -l <"$T/told/user")" -eq 2 ]'
+	[ $((SECONDS - first)) -ge 4 ]
+	jq -e -s 'all(.[]; .text | test("^job [0-9]+ holds 3\\.[0-9] GiB of memory, and has had no work for [0-9]+ s$"))' "$T/told/user"
+	[ "$(jq -s 'map(.job) | unique | length' "$T/told/user")" -eq 1 ]
+	grep -q "^loadline: job [0-9]* holds 3" "$T/holder.err"
+	lacks "loadline: job" cat "$T/small.err" "$T/worker.err"
+}
+
+@test "a tenant whose jobs use little of what they hold is told once in the time, and one that works is not" {
+	write_config 'low-use: {mean: 30%, over: 6s, of: tenant}' 'notify:' "  - {events: [low-use], command: $T/hooks/user}"
+	sed -i 's|^reclaim:|  - {name: course, members: {users: ["*"]}}\n&|' "$T/conf/loadline.yaml"
+	make_hook user </dev/null
+	start_service
+	start_notify
+	busy_job worker --tenant course -- kernel 2ms
+	busy_job lazy --tenant research -- kernel 2ms sleep 38ms
+	wait_for 30 told user '.event == "low-use" and .tenant == "research" and .job == null'
+	jq -e -s '.[0].text | capture("^the jobs of tenant research have used (?<use>[0-9.]+) % of the card time that they held in the last 6 s$").use | tonumber | . > 1 and . < 10' "$T/told/user"
+	sleep 2
+	[ "$(wc -l <"$T/told/user")" -eq 1 ]
+	sed -i 's|of: tenant|of: user|' "$T/conf/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	stop worker
+	wait_for 30 told user '.event == "low-use" and .tenant == null and (.uid != null)'
+}
+
+@test "a kernel that does not end is told, and the job is stopped where that is configured" {
+	write_config 'endless-kernel: {after: 3s, action: report}' 'notify:' \
+		"  - {events: [endless-kernel, stopped], command: $T/hooks/user}"
+	make_hook user </dev/null
+	start_service
+	start_notify
+	start_sensor
+	busy_job short --mem 1G --time 1h -- kernel 100ms
+	busy_job endless --mem 1G --time 1h -- kernel 300s
+	wait_for 30 told user '.event == "endless-kernel" and .card == 0 and (.text | test("has had work on card GPU-.* for [3-6] s, and none of it has been completed$"))'
+	sleep 4
+	[ "$(wc -l <"$T/told/user")" -eq 1 ]
+	is_running endless
+	sed -i 's|action: report|action: stop|' "$T/conf/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	busy_job another --mem 1G --time 1h -- kernel 300s
+	wait_for 30 has_ended "$(pid_of another)"
+	told user '.event == "stopped" and (.text | test("is stopped: a kernel of it does not end"))'
+	is_running short
 }
