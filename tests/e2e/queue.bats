@@ -127,8 +127,8 @@ load queue_helper
 	start_program second setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 5s -- \
 		sh -c 'trap "echo stopped; exit 3" TERM; echo started; while :; do sleep 0.2; done'
 	wait_for 20 grep -q started "$T/second.out"
-	refuses "$FIRST" 1 "more than max-time allows" queue time "$(number_of 0)" +20h
-	as "$FIRST" "$LOADLINE" --sim queue time "$(number_of 0)" +1h
+	refuses "$FIRST" 1 "more than max-time allows" set "$(number_of 0)" --time +20h
+	as "$FIRST" "$LOADLINE" --sim set "$(number_of 0)" --time +1h
 	queue '.[0].queued.time_seconds == 3605'
 	sleep 6
 	is_running second

@@ -1,4 +1,6 @@
 # queue_helper.bash - what the tests of the queue use besides helper.bash and jobs_helper.bash.
+# shellcheck disable=SC2120,SC2119,SC2154 # the tests pass lines; status and output are those of bats
+
 FIRST=61234
 SECOND=61235
 

@@ -131,7 +131,7 @@ const struct ll_command ll_queue_release = {
     .run = run_release,
 };
 
-/* ---- move, time ---- */
+/* ---- move ---- */
 
 static int need_two(const struct ll_operands *operands, const char *what, struct ll_err *err)
 {
@@ -160,37 +160,10 @@ const struct ll_command ll_queue_move = {
     .run = run_move,
 };
 
-static int run_time(void *data, const struct ll_operands *operands, struct ll_err *err)
-{
-	struct ll_message_queue_act change = {.act = LL_QUEUE_TIME};
-	(void)data;
-	int rc = need_two(operands, "a time", err);
-	if (!rc)
-		rc = read_number(operands->words[0], &change.number, err);
-	if (!rc && operands->words[1][0] != '+')
-		rc = ll_err_set(err, -EINVAL, "'%.60s': begins with +, such as +2h", operands->words[1]);
-	if (!rc)
-		rc = ll_parse_duration(operands->words[1] + 1, &change.value, err);
-	return rc ? rc : ll_queue_change(&change, err);
-}
-
-const struct ll_command ll_queue_time = {
-    .name = "time",
-    .group = &ll_command_queue,
-    .summary = N_("give a job more time"),
-    .operands = "JOB +TIME",
-    .description =
-	N_("Users may prolong their own jobs up to max-time of the configuration, operators all jobs. Jobs that "
-	   "wait for it may start later."),
-    .options = no_options,
-    .run = run_time,
-};
-
 /* ---- the group ---- */
 
 static const struct ll_command *const subcommands[] = {
-    &ll_queue_list,    &ll_queue_cancel, &ll_queue_time,  &ll_queue_pause,
-    &ll_queue_release, &ll_queue_move,   &ll_queue_drain, NULL,
+    &ll_queue_list, &ll_queue_cancel, &ll_queue_pause, &ll_queue_release, &ll_queue_move, &ll_queue_drain, NULL,
 };
 
 static const struct ll_example group_examples[] = {

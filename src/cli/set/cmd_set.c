@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
@@ -14,6 +15,7 @@
 #include "cli/hold/words.h"
 #include "cli/options/command.h"
 #include "cli/options/limit_words.h"
+#include "cli/queue/queue.h"
 #include "cli/set/target.h"
 
 enum { MIB_SHIFT = 20 };
@@ -21,6 +23,7 @@ enum { MIB_SHIFT = 20 };
 struct set_args {
 	const char *mem, *mem_request, *compute, *weight, *class, *slowdown, *sharing; /* NULL: not given */
 	bool overcommit;
+	const char *time;
 	const char *reason;
 };
 
@@ -68,6 +71,11 @@ static const struct ll_option set_options[] = {
 	 "(one tenant after the other, by weight), or measured, which is the default: what gives the programs more "
 	 "progress is measured on them. held-0, held-0.5 and held-1 hold lower classes for that part of the time, to "
 	 "see what it is worth.")},
+    {.name = "time",
+     .placeholder = "+TIME",
+     LL_OPTION_TEXT(struct set_args, time),
+     .help = N_("So much more time for a job of the queue of the machine, such as +2h. CLAIM may then be the job's number "
+		"in the queue. Users may prolong their own jobs up to max-time of the configuration, operators all jobs.")},
     {.name = "reason", .placeholder = "TEXT", LL_OPTION_TEXT(struct set_args, reason), .help = LL_REASON_HELP},
     LL_OPTION_END,
 };
@@ -101,14 +109,19 @@ static int read_slowdown(const char *text, struct ll_limits *limits, struct ll_e
 	return rc;
 }
 
+static bool has_limits(const struct set_args *args)
+{
+	return args->mem || args->mem_request || args->compute || args->weight || args->class || args->slowdown ||
+	       args->sharing;
+}
+
 static int read_limits(const struct set_args *args, struct ll_limits *limits, struct ll_err *err)
 {
 	int rc = 0;
-	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->class && !args->slowdown &&
-	    !args->sharing) {
+	if (!has_limits(args) && !args->time) {
 		ll_err_set(err, -EINVAL, "set: nothing to set");
-		return ll_err_hint(err,
-				   "give --mem, --mem-request, --compute, --weight, --class, --slowdown or --sharing");
+		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight, --class, --slowdown, --sharing or "
+					"--time");
 	}
 	if (args->mem)
 		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);
@@ -303,16 +316,57 @@ struct change {
 	const struct ll_limits *limits;
 	const struct ll_driver *driver;
 	const char *word;
+	uint64_t more_ns; /* of time; 0: none */
 };
+
+static int change_time(const struct change *change, uint64_t number, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	const struct ll_message_queue_act act = {.act = LL_QUEUE_TIME, .number = number, .value = change->more_ns};
+	int rc = ll_queue_change(&act, err);
+	if (rc)
+		return ll_err_wrap(err, "--time");
+	ll_strbuf_addf(&text, _("%s: %s more time\n"), change->word, change->args->time + 1);
+	return ll_print_text(&text, err);
+}
 
 static int find_and_change(void *data, struct ll_client *client, const struct ll_list *list, struct ll_err *err)
 {
 	const struct change *change = data;
 	struct ll_set_target target;
 	int rc = ll_set_target_find(&target, list, change->driver, change->word, err);
-	if (!rc)
+	if (!rc && has_limits(change->args))
 		rc = change_target(change->args, change->limits, &target, client, err);
+	if (!rc && change->more_ns)
+		rc = change_time(change, target.job->number, err);
 	ll_set_target_fini(&target);
+	return rc;
+}
+
+static int read_more(const struct set_args *args, uint64_t *ret_ns, struct ll_err *err)
+{
+	if (!args->time)
+		return 0;
+	if (args->time[0] != '+')
+		return ll_err_set(err, -EINVAL, "--time: '%.60s': begins with +, such as +2h", args->time);
+	int rc = ll_parse_duration(args->time + 1, ret_ns, err);
+	if (!rc && !*ret_ns)
+		rc = ll_err_set(err, -EINVAL, "'%.60s': no time", args->time);
+	return rc ? ll_err_wrap(err, "--time") : 0;
+}
+
+/* A job of the queue is known by its number there, also while it waits and has no claim. */
+static int change_found(struct change *change, struct ll_err *err)
+{
+	struct ll_driver *driver = NULL;
+	uint64_t number;
+	if (!has_limits(change->args) && !ll_parse_uint(change->word, 1, UINT64_MAX - 1, &number, NULL))
+		return change_time(change, number, err);
+	int rc = ll_cards_open(0, &driver, err);
+	change->driver = driver;
+	if (!rc)
+		rc = ll_daemon_look(ll_driver_sim_folder(driver), false, find_and_change, change, err);
+	ll_driver_close(driver);
 	return rc;
 }
 
@@ -320,18 +374,14 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 {
 	const struct set_args *args = data;
 	struct ll_limits limits = {0};
-	struct ll_driver *driver = NULL;
 	if (operands->count != 1)
 		return ll_err_set(err, -EINVAL, "set: %s",
 				  operands->count ? _("one claim at a time") : _("no claim named"));
+	struct change change = {.args = args, .limits = &limits, .word = operands->words[0]};
 	int rc = read_limits(args, &limits, err);
 	if (!rc)
-		rc = ll_cards_open(0, &driver, err);
-	struct change change = {args, &limits, driver, rc ? NULL : operands->words[0]};
-	if (!rc)
-		rc = ll_daemon_look(ll_driver_sim_folder(driver), false, find_and_change, &change, err);
-	ll_driver_close(driver);
-	return rc;
+		rc = read_more(args, &change.more_ns, err);
+	return rc ? rc : change_found(&change, err);
 }
 
 static const struct ll_example set_examples[] = {
@@ -339,6 +389,7 @@ static const struct ll_example set_examples[] = {
     {"loadline set night --compute 50% --weight 2", N_("Tenant night, on every card that it uses.")},
     {"loadline set night --mem-request 10G", N_("Promise 10 GiB of the card to it from now on.")},
     {"loadline set night --compute none", N_("Remove the cap.")},
+    {"loadline set 12 --time +2h", N_("Two more hours for job 12 of the queue.")},
     {"loadline set night --class low", N_("From now on, queue little work beside programs of higher classes.")},
     {NULL, NULL},
 };
