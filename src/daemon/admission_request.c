@@ -38,15 +38,17 @@ static uint64_t count_waiting(const struct ll_admission *admission, const struct
 	return count;
 }
 
-/* The plan takes longer with each waiting job. With so many, a request is answered within 0.1 s. */
-enum { WAITING_MAX = 2000 };
+/* The plan takes longer with each waiting job. With so many, a request is answered within 0.2 s. */
+enum { WAITING_MAX = 4000 };
 
 static bool has_room(const struct ll_admission *admission, const struct ll_admission_entry *than)
 {
+	struct ll_subordinates *subordinates = &admission->server->subordinates;
+	uint32_t owner = ll_subordinates_owner(subordinates, than->uid);
 	struct ll_fair_room room = {.size = WAITING_MAX};
 	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next) {
 		if (entry != than && ll_admission_is_waiting(entry))
-			ll_fair_room_count(&room, entry->uid == than->uid, 1);
+			ll_fair_room_count(&room, ll_subordinates_find(subordinates, entry->uid) == owner, 1);
 	}
 	return than->uid == 0 || ll_fair_room_permits(&room, 1);
 }

@@ -134,6 +134,11 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 		ll_connection_refuse(connection, -EPERM, "the job's first process is another user's");
 		return true;
 	}
+	if (!ll_rights_have_room_for_job(connection, facts->token[0], count == 4 ? &fds[2] : NULL)) {
+		ll_connection_refuse(connection, -EMFILE,
+				     "loadlined has as many jobs of this user as one may have now");
+		return true;
+	}
 	facts->uid = connection->uid;
 	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
 	char tenant[LL_NAME_SIZE];

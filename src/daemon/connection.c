@@ -11,6 +11,7 @@
 #include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/rights.h"
+#include "daemon/unread.h"
 #include "daemon/users.h"
 
 enum { MESSAGES_AT_A_TIME = 16 }; /* after these, other connections are handled */
@@ -49,7 +50,9 @@ static bool count_sent(struct ll_connection *connection, size_t count)
 	if (connection->sent_fds && ioctl(connection->fd, SIOCOUTQ, &unread) == 0 && !unread)
 		connection->sent_fds = 0;
 	connection->sent_fds += (uint32_t)count;
-	return ll_rights_have_room(connection->server, connection->uid);
+	bool has_room = ll_rights_have_room(connection->server, connection->uid);
+	connection->sent_fds -= has_room ? 0 : (uint32_t)count; /* they are not sent */
+	return has_room;
 }
 
 /* Other errors than a full socket are noticed when the socket is read. */
@@ -289,7 +292,7 @@ static void free_connection(uv_handle_t *handle)
 {
 	struct ll_connection *connection = handle->data;
 	ll_message_close_fds(connection->pending_fds, connection->pending_fd_count);
-	close(connection->fd);
+	ll_unread_close(connection->server, connection->fd, connection->uid, connection->sent_fds);
 	free(connection);
 }
 

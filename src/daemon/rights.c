@@ -8,43 +8,77 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "daemon/connection.h"
+#include "daemon/department_jobs.h"
+#include "daemon/fair_room.h"
+#include "daemon/unread.h"
 #include "daemon/users.h"
 
 /* Descriptors of a job: its pages, its first process, its monitor, the lifeline. Descriptors of a connection: the
  * socket, the process of the other side, and a copy in a death watch, which may stay after the connection. */
 enum { FDS_OF_JOB = 6, FDS_OF_CONNECTION = 3 };
+/* So many the users share at most, since each connection and job takes time and memory too. */
+enum { FDS_OF_USERS = 1 << 18 };
+/* For loadlined itself and for root: one of PART_KEPT, and at most FDS_KEPT. */
+enum { PART_KEPT = 8, FDS_KEPT = 256 };
+
+/* Of one user, with its subordinate uids. */
+struct counting {
+	const struct ll_server *server;
+	uint32_t owner;
+	struct ll_fair_room room;
+};
+
+static void count_fds(void *data, uint32_t uid, uint64_t count)
+{
+	struct counting *counting = data;
+	bool is_user = ll_subordinates_find(&counting->server->subordinates, uid) == counting->owner;
+	ll_fair_room_count(&counting->room, is_user, count);
+}
 
 /* The descriptors of a reply that waits are copies. The kernel limits those that were sent and not read to the same
  * number, for all peers together. */
-static uint64_t count_of_connections(const struct ll_server *server, uint32_t uid)
+static void count_connections(struct counting *counting)
 {
-	uint64_t used = 0;
-	for (const struct ll_connection *connection = server->connections; connection; connection = connection->next) {
-		if (connection->uid == uid)
-			used += FDS_OF_CONNECTION + connection->pending_fd_count + connection->sent_fds;
-	}
-	return used;
+	for (const struct ll_connection *at = counting->server->connections; at; at = at->next)
+		count_fds(counting, at->uid, FDS_OF_CONNECTION + at->pending_fd_count + at->sent_fds);
 }
 
-static uint64_t count_of_jobs(const struct ll_server *server, uint32_t uid)
+static void count_jobs(struct counting *counting)
 {
-	uint64_t used = 0;
-	for (const struct ll_job *job = server->books.jobs; job; job = job->next)
-		used += job->facts.uid == uid ? FDS_OF_JOB : 0;
-	for (const struct ll_user *user = server->users; user; user = user->next)
-		used += !user->connection && user->job->facts.uid == uid;
-	return used;
+	for (const struct ll_job *job = counting->server->books.jobs; job; job = job->next)
+		count_fds(counting, job->facts.uid, FDS_OF_JOB);
+	for (const struct ll_user *user = counting->server->users; user; user = user->next)
+		count_fds(counting, user->job->facts.uid, !user->connection);
 }
 
-bool ll_rights_have_room(const struct ll_server *server, uint32_t uid)
+static uint64_t fds_of_users(void)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+	getrlimit(RLIMIT_NOFILE, &limit);
+	uint64_t kept = limit.rlim_cur / PART_KEPT < FDS_KEPT ? limit.rlim_cur / PART_KEPT : FDS_KEPT;
+	return limit.rlim_cur - kept < FDS_OF_USERS ? limit.rlim_cur - kept : FDS_OF_USERS;
+}
+
+/* A new connection may become that of a job. */
+bool ll_rights_have_room(struct ll_server *server, uint32_t uid)
+{
 	if (!server->is_system || uid == 0)
 		return true;
-	uint64_t used = count_of_connections(server, uid) + count_of_jobs(server, uid) +
-			ll_shares_count(&server->residency.shares, uid);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	return used < limit.rlim_cur / 2;
+	struct counting counting = {.server = server,
+				    .owner = ll_subordinates_owner(&server->subordinates, uid),
+				    .room = {.size = fds_of_users()}};
+	count_connections(&counting);
+	count_jobs(&counting);
+	ll_shares_count(&server->residency.shares, count_fds, &counting);
+	ll_unread_count(server->unread, count_fds, &counting);
+	return ll_fair_room_permits(&counting.room, FDS_OF_JOB);
+}
+
+bool ll_rights_have_room_for_job(const struct ll_connection *connection, uint64_t id, const int *page_fds)
+{
+	return ll_books_find_id(&connection->server->books, id) ||
+	       ll_department_was_admitted(connection->server, page_fds) ||
+	       ll_rights_have_room(connection->server, connection->uid);
 }
 
 /* ---- who may change what ---- */

@@ -18,9 +18,14 @@ struct ll_server;
 struct ll_connection;
 struct ll_job;
 
-/* Whether the user may have another descriptor: of a job, a connection, a reply that waits, or shared memory. A user
- * other than root may use at most half of the descriptors of the system's daemon. */
-bool ll_rights_have_room(const struct ll_server *server, uint32_t uid);
+/* Whether the user may have more descriptors of the system's daemon: those of a job, a connection, a reply that waits,
+ * or shared memory. A user and its subordinate uids (subordinate.h) have together no more than a part of what is left
+ * free (fair_room.h). Root may have more. */
+bool ll_rights_have_room(struct ll_server *server, uint32_t uid);
+
+/* Whether there is room for the job with this first token. Jobs that are known, and those of a former daemon, had room
+ * before. page_fds: those that the job brings; NULL: none. */
+bool ll_rights_have_room_for_job(const struct ll_connection *connection, uint64_t id, const int *page_fds);
 
 /* Whether the other side may change the job. */
 bool ll_rights_over(const struct ll_connection *connection, const struct ll_job *job);

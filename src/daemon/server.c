@@ -24,6 +24,7 @@
 #include "daemon/rights.h"
 #include "daemon/store.h"
 #include "daemon/ungoverned.h"
+#include "daemon/unread.h"
 #include "daemon/users.h"
 #include "daemon/weights.h"
 
@@ -83,7 +84,7 @@ static bool accept_one(struct ll_server *server)
 		return errno == ECONNABORTED || errno == EINTR;
 	bool is_foreign = ll_place_check_peer(fd, &uid) != 0 && !server->is_system;
 	if (!ll_rights_have_room(server, uid)) {
-		say_full(fd, "loadlined has as many connections of this user as one may have");
+		say_full(fd, "loadlined has as many connections and jobs of this user as one may have now");
 		close(fd);
 	} else if (!is_foreign || ll_connections_have_room(server)) {
 		ll_connection_new(server, fd, uid);
@@ -134,10 +135,11 @@ static void on_tick(uv_timer_t *timer)
 	bool is_monitor_lost = ll_jobs_tick(server);
 	bool is_hello_due = ll_connections_tick(server);
 	bool is_user_lost = ll_users_tick(server);
+	bool has_unread = ll_unread_tick(server);
 	bool has_company = ll_cards_note_company(&server->cards, ll_now_ns());
 	bool has_weights = server->department.config.root && ll_weights_settle(server);
-	server->wants_tick =
-	    is_monitor_lost || is_hello_due || is_user_lost || has_company || has_weights || server->is_listener_paused;
+	server->wants_tick = is_monitor_lost || is_hello_due || is_user_lost || has_company || has_weights ||
+			     has_unread || server->is_listener_paused;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);
@@ -275,6 +277,8 @@ static void fini_server(struct ll_server *server)
 	ll_admission_fini(server);
 	ll_reload_fini(server);
 	ll_accounting_free(server->accounting);
+	ll_subordinates_fini(&server->subordinates);
+	ll_unread_fini(server);
 	if (server->reserve_fd >= 0)
 		close(server->reserve_fd);
 }

@@ -17,6 +17,7 @@
 #include "daemon/department.h"
 #include "daemon/keeper_link.h"
 #include "daemon/residency.h"
+#include "daemon/subordinate.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
 
@@ -29,6 +30,7 @@ struct ll_accounting;
 struct ll_admission;
 struct ll_notify_link;
 struct ll_job_watch;
+struct ll_unread;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -42,6 +44,8 @@ struct ll_server {
 	struct ll_books books;
 	struct ll_cards cards;
 	struct ll_residency_books residency;
+	struct ll_subordinates subordinates;
+	struct ll_unread *unread; /* unread.h */
 	struct ll_user *users;
 	struct ll_machine *machine;       /* machine.h */
 	struct ll_ungoverned *ungoverned; /* ungoverned.h */

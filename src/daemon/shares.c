@@ -44,12 +44,10 @@ static struct ll_share *new_share(struct ll_shares *shares, const struct ll_conn
 	return share;
 }
 
-uint64_t ll_shares_count(const struct ll_shares *shares, uint32_t uid)
+void ll_shares_count(const struct ll_shares *shares, void (*count)(void *data, uint32_t uid, uint64_t fds), void *data)
 {
-	uint64_t count = 0;
 	for (const struct ll_share *share = shares->first; share; share = share->next)
-		count += share->connection->uid == uid ? share->count : 0;
-	return count;
+		count(data, share->connection->uid, share->count);
 }
 
 static void add_handles(struct ll_share *share, const struct ll_message_share *message, int *fds)

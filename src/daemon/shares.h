@@ -21,8 +21,8 @@ struct ll_shares {
 void ll_shares_add(struct ll_shares *shares, const struct ll_connection *connection,
 		   const struct ll_message_share *message, int *fds, size_t count);
 
-/* Returns the number of descriptors that connections of that user share. */
-uint64_t ll_shares_count(const struct ll_shares *shares, uint32_t uid);
+/* Calls count for each shared allocation, with the uid of its connection and the number of its descriptors. */
+void ll_shares_count(const struct ll_shares *shares, void (*count)(void *data, uint32_t uid, uint64_t fds), void *data);
 
 /* Handles UNSHARE. */
 void ll_shares_remove(struct ll_shares *shares, const struct ll_connection *connection,

@@ -42,6 +42,7 @@ extern struct scene scene;
 
 /* Sets up the scene with a loadlined that may have so many descriptors; 0: as many as the test. For TEST_WITH. */
 int scene_begin_small(void **state);
+int scene_begin_files(void **state, unsigned files);
 int scene_begin(void **state);
 int scene_end(void **state);
 enum { SMALL_FILES = 200 };
@@ -76,6 +77,7 @@ int attacker_request(union ll_message *message, const int *fds, size_t fd_count)
 /* Connects as the attacker with that role; the WELCOME is read. Returns -1 if loadlined does not welcome it. fd: a
  * descriptor for HELLO; -1: none. */
 int attacker_connect(uint32_t role, int fd);
+int connect_as(uid_t uid, uint32_t role, int fd);
 
 /* Waits for the next packet, and drops it with its descriptors. It may be none that a client accepts. */
 void discard_reply(int fd);

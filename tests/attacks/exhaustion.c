@@ -140,8 +140,27 @@ TEST_WITH(scene_begin_small, scene_end, leaves_descriptors_unread)
 	int fds[CONNECTIONS];
 	for (int i = 0; i < CONNECTIONS; i++)
 		fds[i] = attacker_connect(LL_ROLE_PROCESS, -1);
-	for (int i = 0; i < CONNECTIONS; i++)
+	for (int i = 0; i < CONNECTIONS; i++) {
+		if (fds[i] >= 0)
+			request_pages(fds[i]);
+	}
+	succeed_if(!victim_can_claim(), "the victim's process gets no page");
+	ll_message_close_fds(fds, CONNECTIONS);
+}
+
+/* The messages of a connection that has ended are there until the attacker closes its socket. */
+TEST_WITH(scene_begin_small, scene_end, hangs_up_with_descriptors_unread)
+{
+	enum { CONNECTIONS = 60 };
+	int fds[CONNECTIONS];
+	for (int i = 0; i < CONNECTIONS; i++) {
+		fds[i] = attacker_connect(LL_ROLE_PROCESS, -1);
+		if (fds[i] < 0)
+			continue;
 		request_pages(fds[i]);
+		shutdown(fds[i], SHUT_WR);
+		assert_true(victim_is_served());
+	}
 	succeed_if(!victim_can_claim(), "the victim's process gets no page");
 	ll_message_close_fds(fds, CONNECTIONS);
 }

@@ -17,7 +17,7 @@ struct keeper_scene {
 static struct keeper_scene world;
 
 /* Returns a socket that blocks; -1: it cannot connect. */
-static int connect_as(uid_t uid)
+static int connect_to_keeper(uid_t uid)
 {
 	int fd;
 	become(uid);
@@ -59,7 +59,7 @@ static bool is_keeper_there(void)
 {
 	uint64_t end_ns = ll_now_ns() + START_MS * LL_NS_PER_MS;
 	while (waitpid(world.keeper, NULL, WNOHANG) == 0 && ll_now_ns() < end_ns) {
-		int fd = connect_as(0);
+		int fd = connect_to_keeper(0);
 		if (fd >= 0) {
 			close(fd);
 			return true;
@@ -103,7 +103,7 @@ static int end_keeper(void **state)
 	become(0);
 	kill(world.victim, SIGKILL);
 	waitpid(world.victim, NULL, 0);
-	int fd = connect_as(0);
+	int fd = connect_to_keeper(0);
 	while (fd >= 0 && request_of(fd, LL_KEEPER_REMOVE, false) == -EBUSY)
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	if (fd >= 0)
@@ -129,7 +129,7 @@ TEST_WITH(begin_keeper, end_keeper, sends_requests_to_the_keeper)
 {
 	if (!is_keeper_there())
 		SKIP_TEST("the keeper finds no control groups");
-	int fd = connect_as(ATTACKER);
+	int fd = connect_to_keeper(ATTACKER);
 	bool is_served = fd >= 0 && request_of(fd, LL_KEEPER_HELLO, false) == 0;
 	if (fd >= 0)
 		close(fd);
@@ -140,7 +140,7 @@ TEST_WITH(begin_keeper, end_keeper, has_a_process_placed_in_its_job)
 {
 	if (!is_keeper_there())
 		SKIP_TEST("the keeper finds no control groups");
-	int fd = connect_as(NOBODY);
+	int fd = connect_to_keeper(NOBODY);
 	int rc = request_of(fd, LL_KEEPER_PLACE, true);
 	close(fd);
 	end_and_succeed_if(!rc, "the victim's process is in the group of the attacker's job");
@@ -150,7 +150,7 @@ TEST_WITH(begin_keeper, end_keeper, has_a_process_killed)
 {
 	if (!is_keeper_there())
 		SKIP_TEST("the keeper finds no control groups");
-	int fd = connect_as(NOBODY);
+	int fd = connect_to_keeper(NOBODY);
 	int rc = request_of(fd, LL_KEEPER_SIGNAL, true);
 	close(fd);
 	if (!rc)

@@ -93,11 +93,9 @@ struct ticket {
 
 static int command_as(uid_t uid)
 {
-	union ll_message message;
-	become(uid);
-	int fd = world_connect(&scene.system.world, LL_ROLE_COMMAND);
-	become(0);
-	assert_int_equal(next_message(fd, &message), LL_MESSAGE_WELCOME);
+	int fd = connect_as(uid, LL_ROLE_COMMAND, -1);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
 	return fd;
 }
 

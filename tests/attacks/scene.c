@@ -36,12 +36,17 @@ int scene_begin(void **state)
 	return begin_jobs();
 }
 
-int scene_begin_small(void **state)
+int scene_begin_files(void **state, unsigned files)
 {
 	(void)state;
 	memset(&scene, 0, sizeof scene);
-	system_world_init(&scene.system, SMALL_FILES);
+	system_world_init(&scene.system, files);
 	return begin_jobs();
+}
+
+int scene_begin_small(void **state)
+{
+	return scene_begin_files(state, SMALL_FILES);
 }
 
 int scene_begin_with(const char *config)
@@ -171,11 +176,11 @@ int attacker_request(union ll_message *message, const int *fds, size_t fd_count)
 	return request_as(ATTACKER, message, fds, fd_count);
 }
 
-int attacker_connect(uint32_t role, int process_fd)
+int connect_as(uid_t uid, uint32_t role, int process_fd)
 {
 	union ll_message message;
 	int fd;
-	become(ATTACKER);
+	become(uid);
 	int rc = ll_place_connect(&scene.system.world.place, &fd, NULL);
 	become(0);
 	if (rc)
@@ -188,6 +193,11 @@ int attacker_connect(uint32_t role, int process_fd)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+int attacker_connect(uint32_t role, int process_fd)
+{
+	return connect_as(ATTACKER, role, process_fd);
 }
 
 void discard_reply(int fd)
