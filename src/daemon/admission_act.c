@@ -42,7 +42,7 @@ static void cancel_entry(struct ll_admission *admission, struct ll_admission_ent
 		return;
 	}
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
-	entry->has_end = entry->is_warned = entry->is_canceled = true;
+	entry->has_end = entry->is_warned = true;
 	entry->is_ended |= !is_by_user;
 	entry->stop_why = why;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
@@ -55,7 +55,7 @@ bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, c
 	struct ll_admission_entry *entry = ll_admission_find(server->admission, job->number);
 	bool has_place = entry && entry->uuid_count;
 	if (has_place)
-		cancel_entry(server->admission, entry, why);
+		cancel_entry(server->admission, entry, false, why);
 	return has_place;
 }
 
