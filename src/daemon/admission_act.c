@@ -74,7 +74,8 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 	}
 	entry->queued.duration_ns += more_ns;
 	entry->queued.has_time = entry->has_end = true;
-	entry->is_warned = entry->is_stopped = entry->is_killed = entry->is_ended = false;
+	entry->is_warned = entry->is_killed = entry->is_ended = false;
+	entry->stopped_ns = 0;
 	entry->stop_why = NULL;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);

@@ -38,13 +38,14 @@ struct ll_admission_entry {
 	uint32_t serial;
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
-	bool is_warned, is_stopped, is_killed;
+	bool is_warned, is_killed;
+	uint64_t stopped_ns;  /* the signal to end was sent, and the grace begins; 0: it was not */
 	const char *stop_why; /* it ends before its time; NULL: it does not */
-	bool must_be_ok;   /* the job `after` must end with status 0 */
-	bool tells_status; /* a command will tell its status, not only its monitor */
+	bool must_be_ok;      /* the job `after` must end with status 0 */
+	bool tells_status;    /* a command will tell its status, not only its monitor */
 	bool has_status;
 	uint32_t status; /* as waitpid() gives it */
-	bool is_ended; /* by an operator: its user gives it no more time */
+	bool is_ended;   /* by an operator: its user gives it no more time */
 };
 
 /* Whether the entry waits for its place. */

@@ -81,7 +81,7 @@ static void stop_entry(struct ll_server *server, struct ll_admission_entry *entr
 {
 	const struct ll_config_stop_signal *stop = &ll_department_policy(&server->department)->reclaim.stop;
 	struct ll_event_about about = {.job = job_of(server, entry)};
-	entry->is_stopped = true;
+	entry->stopped_ns = ll_now_ns();
 	ll_events_tell(server, LL_EVENT_STOPPED, &about,
 		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s",
 		       entry->queued.number, entry->stop_why ? entry->stop_why : "its time is over",
@@ -108,9 +108,10 @@ static void keep_time_of(struct ll_server *server, struct ll_admission_entry *en
 		return;
 	if (!entry->is_warned && now_ns + warn_before_ns(&reclaim->warn, entry) >= end_ns)
 		warn_entry(server, entry, end_ns > now_ns ? end_ns - now_ns : 0);
-	if (!entry->is_stopped && now_ns >= end_ns)
+	if (!entry->stopped_ns && now_ns >= end_ns)
 		stop_entry(server, entry, grace_ns);
-	if (entry->is_stopped && !entry->is_killed && now_ns >= end_ns && now_ns - end_ns >= grace_ns) {
+	/* Also a loadlined that was late leaves the job its grace. */
+	if (entry->stopped_ns && !entry->is_killed && now_ns >= entry->stopped_ns + grace_ns) {
 		entry->is_killed = true;
 		signal_job(server, entry, SIGKILL, "it has not ended in its grace");
 	}

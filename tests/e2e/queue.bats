@@ -115,6 +115,19 @@ load queue_helper
 	wait_for 10 queue '.[1].queued | .state == "waiting" and .start - .since > 6 * 3600'
 }
 
+@test "a loadlined that was late leaves a job over its time the grace" {
+	start_queue
+	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 2s -- \
+		sh -c 'trap : USR1; trap "sleep 0.5; echo ended; exit 3" TERM; echo started; while :; do sleep 0.1; done'
+	wait_for 20 grep -q started "$T/first.out"
+	freeze_process "$(pid_of service)"
+	sleep 5 # the end of the time and the grace
+	kill -CONT "$(pid_of service)"
+	finish first
+	[ "$status" -eq 3 ]
+	grep -q ended "$T/first.out"
+}
+
 @test "a job over its time is warned, then ended, then killed; more time puts that off" {
 	start_queue
 	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 4s -- \
