@@ -156,12 +156,18 @@ claim_of() {
 	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- sleep 100
 	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .configured_tenant == \"research\" and .command == null and .cgroup == null and .tenant == \"job-1\")"
 	sees "$FIRST" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
+	# status does not read it from /proc either.
+	work_as "$FIRST" two --mem 1G
+	shows_command() { as "$1" "$LOADLINE" --sim status --json | jq -s -e "any(.[]; .pid? == $(pid_of two) and (.command | startswith(\"loadline-simctl\")))"; }
+	wait_for 10 sees "$SECOND" "any(.[]; .pid? == $(pid_of two) and .command == null)"
+	shows_command "$FIRST"
 	commands=tenant write_config
 	reload
 	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == null)"
 	commands=all write_config
 	reload
 	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
+	shows_command "$SECOND"
 	others=nothing write_config
 	reload
 	wait_for 10 sees "$SECOND" "all(.[]; has(\"job\") | not)"

@@ -51,6 +51,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	const struct ll_limits *limits = &job->job.limits;
 	if (row->pid && row->pid == job->job.pid)
 		snprintf(ret_claim->told_command, sizeof ret_claim->told_command, "%s", job->job.command);
+	ret_claim->is_command_hidden = !job->job.command[0];
 	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", job->job.tenant);
 	snprintf(ret_claim->configured_tenant, sizeof ret_claim->configured_tenant, "%s", job->tenant);
 	ret_claim->has_group = job->job.flags & LL_JOB_HAS_GROUP;

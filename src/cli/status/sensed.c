@@ -18,6 +18,7 @@ void ll_status_take_sensed(struct ll_status_card *status, const struct ll_daemon
 			continue;
 		stranger->sensed = (enum ll_sense_last)row->last;
 		stranger->sensed_ns = row->last_ns + view->sensed.end.silent_ns;
+		stranger->is_command_hidden = !row->command[0];
 		const struct ll_message_job_row *job = ll_list_job(&view->list, row->job_number);
 		if (job)
 			snprintf(stranger->sensed_tenant, sizeof stranger->sensed_tenant, "%s", job->job.tenant);

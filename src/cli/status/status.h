@@ -58,6 +58,7 @@ struct ll_status_stranger {
 	uint64_t sensed_ns;
 	char sensed_tenant[64]; /* of the job to which it belongs, by loadlined; otherwise empty */
 	char tenant[64]; /* the tenant in which it was started, if it dropped the preloaded library; otherwise empty */
+	bool is_command_hidden; /* by the configuration (visibility: commands), also where /proc has it */
 };
 
 /* A process that uses the card under limits, or the card's synthetic load. */
@@ -70,6 +71,7 @@ struct ll_status_claim {
 	char tenant[64];                    /* its job's name */
 	char configured_tenant[64];         /* of the configuration; empty: none is in force */
 	char told_command[LL_COMMAND_SIZE]; /* of the job's first process, as `run` said it; empty: it is another one */
+	bool is_command_hidden;             /* by the configuration (visibility: commands), also where /proc has it */
 	uint64_t idle_ns;                   /* since it had work; 0: it has some; UINT64_MAX: never, or not known */
 	char payload[16];
 	char metric[16];   /* what a hold's target is about: "util", "power", … */

@@ -94,6 +94,26 @@ static size_t list_pids(const struct ll_status_card *status, pid_t *pids)
 	return count;
 }
 
+static void hide_command(struct ll_status_card *status, pid_t pid)
+{
+	for (size_t i = 0; i < status->known_count; i++) {
+		if (status->known[i].pid == pid)
+			status->known[i].command[0] = '\0';
+	}
+}
+
+static void hide_commands(struct ll_status_card *status)
+{
+	for (size_t i = 0; i < status->claim_count; i++) {
+		if (status->claims[i].is_pid_ours && status->claims[i].is_command_hidden)
+			hide_command(status, status->claims[i].pid);
+	}
+	for (size_t i = 0; i < status->stranger_count; i++) {
+		if (status->strangers[i].is_command_hidden)
+			hide_command(status, status->strangers[i].pid);
+	}
+}
+
 void ll_status_know_processes(struct ll_status_card *status)
 {
 	LL_SCOPE_FREE pid_t *pids = calloc(status->claim_count + status->stranger_count + 1, sizeof *pids);
@@ -117,4 +137,5 @@ void ll_status_know_processes(struct ll_status_card *status)
 		snprintf(stranger->tenant, sizeof stranger->tenant, "%s",
 			 stranger->sensed_tenant[0] ? stranger->sensed_tenant : process->tenant);
 	}
+	hide_commands(status);
 }
