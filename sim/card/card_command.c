@@ -69,6 +69,10 @@ static const struct field fields[] = {
     FIELD("tensor-reach", tensor_reach_percent, FIELD_DOUBLE, false),
     FIELD("dram-reach", dram_reach_percent, FIELD_DOUBLE, false),
     FIELD("slowdown", is_slowed, FIELD_SWITCH, false),
+    FIELD("row-remap-failure", has_remap_failure, FIELD_SWITCH, false),
+    FIELD("row-remap-pending", has_remap_pending, FIELD_SWITCH, false),
+    FIELD("ecc-uncorrected", ecc_uncorrected, FIELD_U32, false),
+    FIELD("nvlink-errors", nvlink_errors, FIELD_U32, false),
 };
 
 static int parse_switch(const char *text, uint64_t *ret_on, struct ll_err *err)

@@ -339,6 +339,7 @@ struct sim_card {
 	uint32_t compute_mode;  /* enum ll_nvml_compute_mode */
 	uint32_t is_gone;
 	uint32_t is_slowed;
+	uint32_t has_remap_failure, has_remap_pending, ecc_uncorrected, nvlink_errors;
 	uint32_t is_heated; /* the temperature was set by a command; it does not follow from the power */
 	double heat_from_celsius, heat_to_celsius;
 	uint64_t heat_start_ns, heat_end_ns;

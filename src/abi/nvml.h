@@ -206,6 +206,19 @@ enum ll_nvml_mig_mode {
 	LL_NVML_DEVICE_MIG_ENABLE = 1,
 };
 
+enum ll_nvml_memory_error {
+	LL_NVML_MEMORY_ERROR_CORRECTED = 0,
+	LL_NVML_MEMORY_ERROR_UNCORRECTED = 1,
+};
+
+enum ll_nvml_ecc_counter {
+	LL_NVML_ECC_VOLATILE = 0, /* since the driver was loaded */
+	LL_NVML_ECC_AGGREGATE = 1,
+};
+
+/* Counters of a link: replays, recoveries, CRC errors of flits, CRC errors of data. */
+enum { LL_NVML_NVLINK_ERRORS = 4 };
+
 /* Flags of nvmlDeviceGetCurrentClocksEventReasons (older name: …ThrottleReasons). */
 enum ll_nvml_clocks_event_reason {
 	LL_NVML_CLOCKS_GPU_IDLE = 0x01,

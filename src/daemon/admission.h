@@ -71,6 +71,12 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 void ll_admission_register(struct ll_server *server, struct ll_job *job);
 void ll_admission_end(struct ll_server *server, const struct ll_job *job);
 
+/* Drains a card, as `queue drain` does, for a reason that users see. 1: it is drained already. -ENOMEM. */
+int ll_admission_drain_card(struct ll_server *server, unsigned index, const char *reason);
+
+/* Fills in the drained card at this place of the list, from 0. Returns false if there are fewer. */
+bool ll_admission_drained(const struct ll_server *server, size_t place, struct ll_message_sense_drained *ret_row);
+
 /* Stops the job as one whose time is over. why: a phrase for the user, a literal. Returns false if it has no place. */
 bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, const char *why);
 

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
+#include "daemon/events.h"
 #include "daemon/server.h"
 
 static bool is_operator(const struct ll_connection *connection)
@@ -153,7 +155,7 @@ static void act_on_job(struct ll_connection *connection, const struct ll_message
 
 /* ---- drained cards ---- */
 
-static int add_drain(struct ll_admission *admission, unsigned index, uint64_t since_s)
+static int add_drain(struct ll_admission *admission, unsigned index, uint64_t since_s, const char *reason)
 {
 	size_t at = 0;
 	while (at < admission->drain_count && admission->drains[at].index != index)
@@ -165,8 +167,36 @@ static int add_drain(struct ll_admission *admission, unsigned index, uint64_t si
 		admission->drains = drains;
 		admission->drain_count++;
 	}
-	admission->drains[at] = (struct ll_admission_drain){index, since_s};
+	admission->drains[at] = (struct ll_admission_drain){.index = index, .since_s = since_s};
+	ll_message_text_set(admission->drains[at].reason, sizeof admission->drains[at].reason, reason);
 	return 0;
+}
+
+int ll_admission_drain_card(struct ll_server *server, unsigned index, const char *reason)
+{
+	struct ll_admission *admission = server->admission;
+	uint64_t now_s = ll_wall_ns() / LL_NS_PER_S;
+	for (size_t i = 0; i < admission->drain_count; i++) {
+		if (admission->drains[i].index == index && admission->drains[i].since_s <= now_s)
+			return 1;
+	}
+	int rc = add_drain(admission, index, now_s, reason);
+	if (rc)
+		return rc;
+	admission->is_outdated = true;
+	ll_admission_wake(admission);
+	return 0;
+}
+
+bool ll_admission_drained(const struct ll_server *server, size_t place, struct ll_message_sense_drained *ret_row)
+{
+	const struct ll_admission *admission = server->admission;
+	if (place >= admission->drain_count)
+		return false;
+	ret_row->index = admission->drains[place].index;
+	ret_row->since_s = admission->drains[place].since_s;
+	memcpy(ret_row->reason, admission->drains[place].reason, sizeof ret_row->reason);
+	return true;
 }
 
 static void remove_drain(struct ll_admission *admission, unsigned index)
@@ -190,15 +220,15 @@ static void drain_cards(struct ll_connection *connection, const struct ll_messag
 		if (is_undo)
 			remove_drain(admission, index);
 		else
-			rc = add_drain(admission, index, act->value);
+			rc = add_drain(admission, index, act->value, "");
 	}
 	if (rc) {
 		ll_connection_refuse(connection, rc,
 				     rc == -EPERM ? "only an operator may drain a card" : "loadlined has no memory");
 		return;
 	}
-	ll_warn("user %" PRIu32 " %s cards 0x%" PRIx64, connection->uid, is_undo ? "stops draining" : "drains",
-		act->card_mask);
+	ll_events_tell(connection->server, LL_EVENT_DRAINED, NULL, "user %" PRIu32 " %s cards 0x%" PRIx64,
+		       connection->uid, is_undo ? "stops draining" : "drains", act->card_mask);
 	admission->is_outdated = true;
 	ll_admission_wake(admission);
 	accept_act(connection, 0);

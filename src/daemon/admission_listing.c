@@ -116,16 +116,37 @@ static const struct ll_admission_entry *next_entry(const struct ll_connection *c
 
 /* ---- windows ---- */
 
-/* A window of several cards has an interval for each: the first stands for all. */
-static bool is_first_of_window(const struct ll_queue_machine *machine, size_t at)
+/* The reason of a drained or a lost card; empty: an operator drained it, or it is another window. */
+static const char *reason_of(const struct ll_admission *admission, const struct ll_queue_interval *interval)
 {
-	const struct ll_queue_interval *own = &machine->intervals[at];
+	unsigned index = admission->described.cards[interval->card].index;
+	if (interval->tenant == LL_QUEUE_NOBODY && !interval->begin_ns && interval->end_ns == LL_QUEUE_NONE)
+		return "lost";
+	for (size_t i = 0;
+	     interval->tenant == LL_QUEUE_NOBODY && interval->end_ns == LL_QUEUE_NONE && i < admission->drain_count;
+	     i++) {
+		if (admission->drains[i].index == index)
+			return admission->drains[i].reason;
+	}
+	return "";
+}
+
+static bool is_same_window(const struct ll_admission *admission, const struct ll_queue_interval *one,
+			   const struct ll_queue_interval *other)
+{
+	return one->tenant == other->tenant && one->begin_ns == other->begin_ns && one->end_ns == other->end_ns &&
+	       strcmp(reason_of(admission, one), reason_of(admission, other)) == 0;
+}
+
+/* A window of several cards has an interval for each: the first stands for all. */
+static bool is_first_of_window(const struct ll_admission *admission, size_t at)
+{
+	const struct ll_queue_interval *intervals = admission->described.machine.intervals;
 	for (size_t i = 0; i < at; i++) {
-		const struct ll_queue_interval *other = &machine->intervals[i];
-		if (own->tenant == other->tenant && own->begin_ns == other->begin_ns && own->end_ns == other->end_ns)
+		if (is_same_window(admission, &intervals[at], &intervals[i]))
 			return false;
 	}
-	return own->end_ns > ll_now_ns();
+	return intervals[at].end_ns > ll_now_ns();
 }
 
 static void fill_window(const struct ll_admission *admission, size_t at, struct ll_message_queue_window *window)
@@ -134,13 +155,13 @@ static void fill_window(const struct ll_admission *admission, size_t at, struct 
 	const struct ll_queue_interval *own = &machine->intervals[at];
 	uint64_t cards = 0;
 	for (size_t i = at; i < machine->interval_count; i++) {
-		const struct ll_queue_interval *other = &machine->intervals[i];
-		if (own->tenant == other->tenant && own->begin_ns == other->begin_ns && own->end_ns == other->end_ns)
-			cards |= UINT64_C(1) << other->card;
+		if (is_same_window(admission, own, &machine->intervals[i]))
+			cards |= UINT64_C(1) << machine->intervals[i].card;
 	}
 	window->begin_s = ll_admission_second(own->begin_ns);
 	window->end_s = ll_admission_second(own->end_ns);
 	window->card_mask = ll_admission_indices(&admission->described, cards);
+	ll_message_text_set(window->name, sizeof window->name, reason_of(admission, own));
 	if (own->tenant != LL_QUEUE_NOBODY)
 		ll_message_text_set(window->tenant, sizeof window->tenant, admission->described.names[own->tenant]);
 }
@@ -160,7 +181,7 @@ bool ll_admission_listing_next(const struct ll_connection *connection, struct ll
 	}
 	const struct ll_queue_machine *machine = &admission->described.machine;
 	while (admission->has_queue && listing->windows < machine->interval_count &&
-	       !is_first_of_window(machine, listing->windows))
+	       !is_first_of_window(admission, listing->windows))
 		listing->windows++;
 	if (admission->has_queue && listing->windows < machine->interval_count) {
 		ll_message_init(ret_message, LL_MESSAGE_QUEUE_WINDOW);

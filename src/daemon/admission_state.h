@@ -63,6 +63,7 @@ struct ll_admission_card {
 struct ll_admission_drain {
 	unsigned index;
 	uint64_t since_s;
+	char reason[LL_NAME_SIZE]; /* empty: an operator drained it */
 };
 
 /* The machine as control/queue reads it. */

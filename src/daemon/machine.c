@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "daemon/admission.h"
 #include "daemon/connection.h"
+#include "daemon/health.h"
 #include "daemon/job_group.h"
 #include "daemon/mismatch.h"
 #include "daemon/server.h"
@@ -260,15 +262,23 @@ bool ll_machine_accepts(const struct ll_server *server, uint32_t uid)
 	return server->is_system && (uid == 0 || uid == geteuid());
 }
 
-static void take_health(struct ll_machine *machine, const struct ll_message_sense_health *health)
+static void take_health(struct ll_server *server, const struct ll_message_sense_health *health)
 {
-	struct ll_machine_card *card = find_card(machine, health->uuid);
+	struct ll_machine_card *card = find_card(server->machine, health->uuid);
 	if (!card)
 		return;
 	card->last_xid = health->xid;
 	card->xid_ns = ll_now_ns();
 	card->xids++;
 	ll_warn("card %u (%s): the driver reports Xid %llu", card->index, card->uuid, (unsigned long long)health->xid);
+	ll_health_xid(server, card, health->xid);
+}
+
+static void take_conditions(struct ll_server *server, const struct ll_message_sense_conditions *conditions)
+{
+	const struct ll_machine_card *card = find_card(server->machine, conditions->uuid);
+	if (card)
+		ll_health_conditions(server, card, conditions);
 }
 
 /* A second sensor's first message begins its own round. */
@@ -288,7 +298,10 @@ bool ll_machine_handle(struct ll_connection *connection, const union ll_message 
 		add_process(&machine->next, &message->sense_process);
 		return true;
 	case LL_MESSAGE_SENSE_HEALTH:
-		take_health(machine, &message->sense_health);
+		take_health(server, &message->sense_health);
+		return true;
+	case LL_MESSAGE_SENSE_CONDITIONS:
+		take_conditions(server, &message->sense_conditions);
 		return true;
 	case LL_MESSAGE_SENSE_END:
 		take_round(server, &message->sense_end);
@@ -341,6 +354,11 @@ bool ll_machine_listing_next(const struct ll_server *server, struct ll_machine_l
 		struct ll_message_header header = ret_message->header;
 		ret_message->sense_process = machine->now.processes[listing->processes++];
 		ret_message->header = header;
+		return true;
+	}
+	ll_message_init(ret_message, LL_MESSAGE_SENSE_DRAINED);
+	if (ll_admission_drained(server, listing->drained, &ret_message->sense_drained)) {
+		listing->drained++;
 		return true;
 	}
 	ll_message_init(ret_message, LL_MESSAGE_SENSE_END);

@@ -76,7 +76,7 @@ bool ll_machine_list(struct ll_connection *connection);
 /* Makes the messages that reply to SENSED, one at a time. The round may change between two of them; a row is then
  * missing or sent twice. Returns false if it is the last one. */
 struct ll_machine_listing {
-	size_t cards, processes; /* numbers of the rows that were made */
+	size_t cards, processes, drained; /* numbers of the rows that were made */
 };
 bool ll_machine_listing_next(const struct ll_server *server, struct ll_machine_listing *listing,
 			     union ll_message *ret_message);

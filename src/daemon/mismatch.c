@@ -49,7 +49,7 @@ static void stop_process(struct ll_server *server, const struct ll_job *job,
 	if (ll_job_group_signal(server, job, fd, SIGTERM))
 		ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job, .card = process->uuid},
 			       "mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid,
-			       process->command, (unsigned long long)job->number, job->facts.uid);
+			       process->command, (unsigned long long)ll_job_told_number(job), job->facts.uid);
 }
 
 void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process)

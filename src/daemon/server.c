@@ -16,6 +16,7 @@
 #include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/department_jobs.h"
+#include "daemon/health.h"
 #include "daemon/job_watch.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
@@ -268,6 +269,7 @@ static void fini_server(struct ll_server *server)
 	ll_reload_stop(server);
 	ll_ungoverned_fini(server);
 	ll_machine_fini(server);
+	ll_health_fini(server);
 	uv_close((uv_handle_t *)&server->listener, NULL);
 	uv_close((uv_handle_t *)&server->idle_exit, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);

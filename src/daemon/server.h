@@ -31,6 +31,7 @@ struct ll_admission;
 struct ll_notify_link;
 struct ll_job_watch;
 struct ll_unread;
+struct ll_health_card;
 
 struct ll_server {
 	uv_loop_t loop;
@@ -69,6 +70,7 @@ struct ll_server {
 	struct ll_reload *reload;         /* reload.h; NULL: no reading of the configuration is possible */
 	struct ll_accounting *accounting; /* of the system's daemon; NULL: nothing is written */
 	struct ll_notify_link *notify;    /* notify_link.h; NULL: events go to no command */
+	struct ll_health_card *health;    /* health.h */
 	struct ll_job_watch *watch;       /* job_watch.h; NULL: a user's daemon */
 	unsigned reports;                 /* reports that are being read (reports.h) */
 };

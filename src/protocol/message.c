@@ -237,6 +237,16 @@ static bool is_sense_health_valid(const union ll_message *message)
 	return is_uuid_valid(message->sense_health.uuid);
 }
 
+static bool is_sense_conditions_valid(const union ll_message *message)
+{
+	return is_uuid_valid(message->sense_conditions.uuid);
+}
+
+static bool is_sense_drained_valid(const union ll_message *message)
+{
+	return ll_message_text_is_valid(message->sense_drained.reason, sizeof message->sense_drained.reason);
+}
+
 static bool is_sense_end_valid(const union ll_message *message)
 {
 	return ll_message_text_is_valid(message->sense_end.reason, sizeof message->sense_end.reason);
@@ -402,6 +412,8 @@ static const struct kind kinds[] = {
     KIND(SENSE_END, sense_end, is_sense_end_valid),
     KIND(SENSED, plain, is_anything_valid),
     KIND(EVENT, event, is_event_valid),
+    KIND(SENSE_CONDITIONS, sense_conditions, is_sense_conditions_valid),
+    KIND(SENSE_DRAINED, sense_drained, is_sense_drained_valid),
     KIND(METRICS, plain, is_anything_valid),
     KIND(METRICS_TENANT, metrics_tenant, is_metrics_tenant_valid),
     KIND(METRICS_END, metrics_end, is_metrics_end_valid),

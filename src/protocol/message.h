@@ -172,6 +172,8 @@ enum ll_message_kind {
 	LL_MESSAGE_SENSE_HEALTH = 77,
 	LL_MESSAGE_SENSE_END = 78,
 	LL_MESSAGE_SENSED = 79,
+	LL_MESSAGE_SENSE_CONDITIONS = 89, /* of the sensor's round, before SENSE_END */
+	LL_MESSAGE_SENSE_DRAINED = 90,    /* of the reply to SENSED, before SENSE_END */
 	LL_MESSAGE_EVENT = 88, /* to loadline-notify, and to the monitor of a job; no reply (message_event.h) */
 	LL_MESSAGE_METRICS = 97, /* message_metrics.h */
 	LL_MESSAGE_METRICS_TENANT = 98,
@@ -516,6 +518,8 @@ union ll_message {
 	struct ll_message_sense_card sense_card;
 	struct ll_message_sense_process sense_process;
 	struct ll_message_sense_health sense_health;
+	struct ll_message_sense_conditions sense_conditions;
+	struct ll_message_sense_drained sense_drained;
 	struct ll_message_sense_end sense_end;
 	struct ll_message_event event;
 	struct ll_message_report report;

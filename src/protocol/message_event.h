@@ -20,7 +20,7 @@ enum ll_event_flag {
 struct ll_message_event {
 	struct ll_message_header header;
 	uint64_t at_s;  /* seconds since 1970 */
-	uint64_t job;   /* number; 0: of no job */
+	uint64_t job;   /* number, as users know it; 0: of no job */
 	uint32_t flags; /* enum ll_event_flag */
 	uint32_t uid;
 	uint32_t card;    /* index in PCI order; UINT32_MAX: unknown */

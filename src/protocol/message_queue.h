@@ -109,7 +109,8 @@ struct ll_message_queue_window {
 	struct ll_message_header header;
 	uint64_t begin_s, end_s; /* end_s 0: until `drain --undo` */
 	uint64_t card_mask;
-	char tenant[LL_NAME_SIZE], name[LL_NAME_SIZE];
+	char tenant[LL_NAME_SIZE];
+	char name[LL_NAME_SIZE]; /* why the card was drained: "Xid 79"; empty: by an operator, or it was not */
 };
 
 enum ll_queue_act {

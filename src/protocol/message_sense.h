@@ -78,6 +78,31 @@ struct ll_message_sense_health {
 	char uuid[LL_CARD_UUID_SIZE];
 };
 
+/* In the order of ll_config_conditions (config/keys.h). */
+enum ll_sense_condition {
+	LL_SENSE_ROW_REMAP_FAILURE, /* 0 or 1 */
+	LL_SENSE_ROW_REMAP_PENDING, /* 0 or 1 */
+	LL_SENSE_ECC_UNCORRECTED,   /* a count */
+	LL_SENSE_THERMAL_SLOWDOWN,  /* 0 or 1 */
+	LL_SENSE_NVLINK_ERRORS,     /* a count */
+	LL_SENSE_CONDITIONS,
+};
+
+/* What the driver says of a card's faults besides Xids, each 30 s; UINT64_MAX: it does not tell. */
+struct ll_message_sense_conditions {
+	struct ll_message_header header;
+	uint64_t values[8]; /* LL_SENSE_CONDITIONS of them */
+	char uuid[LL_CARD_UUID_SIZE];
+};
+
+/* Of SENSED: a card that gets no jobs, because an operator or a fault has drained it. */
+struct ll_message_sense_drained {
+	struct ll_message_header header;
+	uint64_t since_s; /* seconds since 1970; it may be later */
+	uint32_t index, unused;
+	char reason[LL_NAME_SIZE]; /* "Xid 79"; empty: an operator's */
+};
+
 struct ll_message_sense_end {
 	struct ll_message_header header;
 	uint32_t cards, processes;

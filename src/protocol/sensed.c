@@ -16,6 +16,9 @@ static int take_row(struct ll_sensed *sensed, const union ll_message *message)
 	case LL_MESSAGE_SENSE_PROCESS:
 		return ll_client_add_row(&sensed->processes, &sensed->process_count, &message->sense_process,
 					 sizeof message->sense_process);
+	case LL_MESSAGE_SENSE_DRAINED:
+		return ll_client_add_row(&sensed->drained, &sensed->drained_count, &message->sense_drained,
+					 sizeof message->sense_drained);
 	case LL_MESSAGE_SENSE_END:
 		sensed->end = message->sense_end;
 		return 1;
@@ -45,6 +48,7 @@ void ll_sensed_fini(struct ll_sensed *sensed)
 {
 	free(sensed->cards);
 	free(sensed->processes);
+	free(sensed->drained);
 	*sensed = (struct ll_sensed){.end.silent_ns = UINT64_MAX};
 }
 

@@ -13,6 +13,8 @@ struct ll_sensed {
 	struct ll_message_sense_card *cards;
 	struct ll_message_sense_process *processes;
 	size_t card_count, process_count;
+	struct ll_message_sense_drained *drained;
+	size_t drained_count;
 	struct ll_message_sense_end end; /* silent_ns: UINT64_MAX: there is no sensor */
 };
 

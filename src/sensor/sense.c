@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "driver/cards.h"
+#include "driver/health.h"
 #include "driver/readings.h"
 #include "driver/xid.h"
 #include "sensor/idle.h"
@@ -18,7 +19,8 @@
 #define LOOK_BACK_NS (60 * LL_NS_PER_S)
 /* The cards are listed anew, for slices that were made and cards that came back. */
 #define LIST_AGAIN_NS (60 * LL_NS_PER_S)
-enum { SAMPLES = 256, NUMA_PATH = 64, XIDS_AT_A_TIME = 16 };
+/* Conditions change slowly, and the driver has a call for each link of a card. */
+enum { SAMPLES = 256, NUMA_PATH = 64, XIDS_AT_A_TIME = 16, ROUNDS_OF_HEALTH = 6 };
 
 struct seen_process {
 	uint32_t pid;
@@ -29,6 +31,8 @@ struct seen_process {
 struct seen_card {
 	struct seen_card *next;
 	char uuid[LL_UUID_SIZE];
+	unsigned index;
+	bool is_slice;
 	struct ll_util_reader util;
 	struct ll_idle_card idle;
 	struct ll_xid_watch *xids;
@@ -107,11 +111,20 @@ static int open_driver(struct ll_sense *sense, struct ll_err *err)
 	return rc;
 }
 
+/* A card that was lost has no UUID when the cards are listed anew: it is known by its index. */
+static bool is_same_card(const struct seen_card *seen, const struct ll_card *card)
+{
+	return card->uuid[0] ? strcmp(seen->uuid, card->uuid) == 0 : seen->index == card->index && !seen->is_slice;
+}
+
+/* Returns NULL if there is no memory, and of a lost card that was never seen. */
 static struct seen_card *find_seen(struct ll_sense *sense, const struct ll_card *card)
 {
 	struct seen_card *seen = sense->cards;
-	while (seen && strcmp(seen->uuid, card->uuid) != 0)
+	while (seen && !is_same_card(seen, card))
 		seen = seen->next;
+	if (!seen && !card->uuid[0])
+		return NULL;
 	if (!seen) {
 		seen = calloc(1, sizeof *seen);
 		if (!seen)
@@ -123,6 +136,8 @@ static struct seen_card *find_seen(struct ll_sense *sense, const struct ll_card 
 		sense->cards = seen;
 	}
 	seen->util.card = card;
+	seen->index = card->index;
+	seen->is_slice = card->is_mig;
 	return seen;
 }
 
@@ -186,7 +201,7 @@ static int give_card(const struct look *look)
 		row->busy_ns = idle->busy_ns;
 		row->flags |= ll_idle_card_is_busy(idle, look->now_ns) ? LL_SENSE_IS_BUSY : 0U;
 	}
-	ll_message_text_set(row->uuid, sizeof row->uuid, card->uuid);
+	ll_message_text_set(row->uuid, sizeof row->uuid, look->seen ? look->seen->uuid : card->uuid);
 	ll_message_text_set(row->bus_id, sizeof row->bus_id, card->pci);
 	ll_message_text_set(row->name, sizeof row->name, card->name);
 	look->sense->is_unsure |= is_lost;
@@ -268,35 +283,71 @@ static int give_processes(const struct look *look)
 
 /* ---- faults ---- */
 
-static int give_faults(const struct look *look)
+static int give_faults_of(const struct look *look, const struct seen_card *seen)
 {
-	struct seen_card *seen = look->seen;
 	union ll_message message;
 	int rc = 0;
-	if (!seen->has_tried_xids && ll_xid_open(look->card, &seen->xids, NULL))
-		seen->xids = NULL;
-	seen->has_tried_xids = true;
 	for (int i = 0; !rc && seen->xids && i < XIDS_AT_A_TIME; i++) {
 		ll_message_init(&message, LL_MESSAGE_SENSE_HEALTH);
 		if (ll_xid_poll(seen->xids, &message.sense_health.xid, NULL) <= 0)
 			break;
-		ll_message_text_set(message.sense_health.uuid, sizeof message.sense_health.uuid, look->card->uuid);
+		ll_message_text_set(message.sense_health.uuid, sizeof message.sense_health.uuid, seen->uuid);
 		rc = look->give(look->data, &message, look->err);
 	}
 	return rc;
+}
+
+/* Before the cards are listed anew, which ends the watches: while a card is lost, that is each round. */
+static int give_all_faults(const struct look *look)
+{
+	int rc = 0;
+	for (const struct seen_card *seen = look->sense->cards; seen && !rc; seen = seen->next)
+		rc = give_faults_of(look, seen);
+	return rc;
+}
+
+static int give_faults(const struct look *look)
+{
+	struct seen_card *seen = look->seen;
+	if (!seen->has_tried_xids && ll_xid_open(look->card, &seen->xids, NULL))
+		seen->xids = NULL;
+	seen->has_tried_xids = true;
+	return give_faults_of(look, seen);
+}
+
+static int give_conditions(const struct look *look)
+{
+	struct ll_card_health health;
+	union ll_message message;
+	if (look->sense->round % ROUNDS_OF_HEALTH != 1)
+		return 0;
+	ll_read_health(look->card, &health);
+	ll_message_init(&message, LL_MESSAGE_SENSE_CONDITIONS);
+	uint64_t *values = message.sense_conditions.values;
+	values[LL_SENSE_ROW_REMAP_FAILURE] = health.row_remap_failure;
+	values[LL_SENSE_ROW_REMAP_PENDING] = health.row_remap_pending;
+	values[LL_SENSE_ECC_UNCORRECTED] = health.ecc_uncorrected;
+	values[LL_SENSE_THERMAL_SLOWDOWN] = health.thermal_slowdown;
+	values[LL_SENSE_NVLINK_ERRORS] = health.nvlink_errors;
+	ll_message_text_set(message.sense_conditions.uuid, sizeof message.sense_conditions.uuid, look->card->uuid);
+	return look->give(look->data, &message, look->err);
 }
 
 /* ---- a round ---- */
 
 static int look_at_card(const struct look *look)
 {
+	if (!look->seen && !look->card->uuid[0])
+		return 0;
 	if (!look->card->fault && look->seen)
 		read_use(look);
 	int rc = give_card(look);
 	if (rc || look->card->fault || !look->seen)
 		return rc;
 	rc = give_processes(look);
-	return rc || look->card->is_mig ? rc : give_faults(look);
+	if (!rc && !look->card->is_mig)
+		rc = give_faults(look);
+	return rc || look->card->is_mig ? rc : give_conditions(look);
 }
 
 static int give_end(struct look *look, const char *reason)
@@ -316,7 +367,10 @@ int ll_sense_round(struct ll_sense *sense, ll_sense_give_fn give, void *data, st
 	struct look look = {.sense = sense, .give = give, .data = data, .err = err};
 	sense->card_count = sense->process_count = 0;
 	sense->round++;
-	int rc = open_driver(sense, &reason);
+	int rc = give_all_faults(&look);
+	if (rc)
+		return rc;
+	rc = open_driver(sense, &reason);
 	if (rc)
 		return give_end(&look, reason.text);
 	size_t count = ll_driver_cards(sense->driver, &cards);

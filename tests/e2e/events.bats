@@ -355,3 +355,120 @@ busy_job() {
 	told user '.event == "stopped" and (.text | test("is stopped: a kernel of it does not end"))'
 	is_running short
 }
+
+# write_health: a configuration for the eight cards of h100x8, whose faults are told to $T/hooks/oncall.
+write_health() {
+	write_config 'health: {drain-xid: [48, 79], drain: [row-remap-failure, ecc-uncorrected], warn: [row-remap-pending, thermal-slowdown, nvlink-errors]}' \
+		'notify:' "  - {events: [unhealthy, drained], command: $T/hooks/oncall}"
+	sed -i 's|cards: "0"|cards: "0-7"|' "$T/conf/loadline.yaml"
+	make_hook oncall </dev/null
+	loadline --sim=h100x8 status >/dev/null
+	start_service
+	start_notify
+	start_sensor
+}
+
+simctl() {
+	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
+}
+
+# drained CARD REASON: in the queue's windows, and in status?
+drained() {
+	loadline --sim queue list --json | jq -e -s "any(.[]; .window.cards == [$1] and .window.reason == \"$2\")" &&
+		loadline --sim queue list | grep -F "card $1: gets no jobs ($2) from" &&
+		loadline --sim status | grep -E "^$1 .*drained: $2" &&
+		loadline --sim status --json | jq -e -s "any(.[]; .card == $1 and .drained and .drained_for == \"$2\")"
+}
+
+@test "a card with an Xid of the list is drained by itself, and the same old Xid does not drain it again" {
+	write_health
+	simctl card 3 xid 48
+	wait_for 20 drained 3 "Xid 48"
+	wait_for 10 told oncall '.event == "drained" and .card == 3 and .job == null and (.text | test("^card 3 \\(GPU-.*\\) gets no more jobs: Xid 48$"))'
+	simctl card 4 xid 31 # a program's fault
+	wait_for 10 journal "card 4"
+	sleep 1
+	loadline --sim queue list --json | jq -e -s '[.[].window.cards] == [[3]]'
+	# An operator, here the administrator root, puts it back.
+	[ "$(id -u)" -eq 0 ] || return 0
+	loadline --sim queue drain 3 --undo
+	wait_for 10 told oncall '.text | test("stops draining cards 0x8")'
+	sleep 2
+	loadline --sim queue list --json | jq -e -s '[.[] | select(.window)] == []'
+	loadline --sim status --json | jq -e -s 'all(.[] | select(has("drained")); .drained | not)'
+	simctl card 3 xid 48
+	wait_for 20 drained 3 "Xid 48"
+}
+
+# has_window CARD REASON
+has_window() {
+	loadline --sim queue list --json | jq -e -s "any(.[]; .window.cards == [$1] and .window.reason == \"$2\")"
+}
+
+@test "a card that falls off the bus gets no jobs, and the sensor goes on reporting the others" {
+	write_health
+	simctl card 3 xid 79
+	wait_for 20 has_window 3 "Xid 79"
+	wait_for 20 has_window 3 lost
+	sleep 2
+	! grep "Broken pipe\|Connection reset" "$T/sensor.err"
+	simctl card 4 xid 48
+	wait_for 20 has_window 4 "Xid 48"
+}
+
+@test "conditions of a card drain it or are told, once for each time that they come" {
+	write_health
+	simctl card 0 ecc-uncorrected 2
+	simctl card 1 row-remap-failure on
+	simctl card 2 row-remap-pending on
+	simctl card 5 slowdown on
+	wait_for 20 drained 0 ecc-uncorrected
+	wait_for 20 drained 1 row-remap-failure
+	wait_for 20 told oncall '.event == "unhealthy" and .card == 2 and (.text | test("reports row-remap-pending"))'
+	wait_for 20 told oncall '.event == "unhealthy" and .card == 5 and (.text | test("reports thermal-slowdown"))'
+	simctl card 6 nvlink-errors 40
+	wait_for 20 told oncall '.event == "unhealthy" and .card == 6 and (.text | test("reports nvlink-errors \\(40\\)"))'
+	sleep 4
+	[ "$(wc -l <"$T/told/oncall")" -eq 5 ]
+	loadline --sim queue list --json | jq -e -s '[.[].window.cards] | sort == [[0], [1]]'
+	simctl card 5 slowdown off
+	sleep 4
+	simctl card 5 slowdown on
+	wait_for 20 eval '[ "$(jq -s "map(select(.card == 5)) | length" "$T/told/oncall")" -eq 2 ]'
+	[ "$(id -u)" -eq 0 ] || return 0
+	loadline --sim queue drain 0,1 --undo
+	sleep 4
+	loadline --sim queue list --json | jq -e -s '[.[] | select(.window)] == []'
+	simctl card 0 ecc-uncorrected 3
+	wait_for 20 drained 0 ecc-uncorrected
+}
+
+@test "an evicted job is told on its terminal, and again when it goes on" {
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	write_config 'notify:' '  - {events: [evicted, resumed], to: tty}' "  - {events: [evicted, resumed], command: $T/hooks/user}"
+	make_hook user </dev/null
+	start_service
+	start_notify
+	start_program worker as_user "$LOADLINE" --sim run --tenant research --evictable -- \
+		"$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s
+	wait_for 60 has worker 'select(.event == "ready")'
+	loadline --sim evict research
+	wait_for 20 told user '.event == "evicted" and .tenant == "research" and (.uuid | startswith("GPU-")) and (.text | test("has left card GPU-.*: somebody evicted it$"))'
+	wait_for 10 grep -Eq '^loadline: job [0-9]+ waits, and its memory' "$T/worker.err"
+	loadline --sim resume research
+	wait_for 20 told user '.event == "resumed"'
+	wait_for 10 grep -Eq '^loadline: job [0-9]+ goes on, and its memory is back' "$T/worker.err"
+}
+
+@test "a program outside of jobs is told once, with its user, command and card" {
+	write_config 'notify:' "  - {events: [ungoverned, stopped], command: $T/hooks/user}"
+	make_hook user </dev/null
+	start_service
+	start_notify
+	start_sensor
+	start_program stranger as_user env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 0
+	wait_for 20 told user '.event == "ungoverned" and .card == 0 and .job == null and .command == "loadline-simctl"'
+	told user ".uid == $([ "$(id -u)" -eq 0 ] && echo "$FIRST" || id -u)"
+	sleep 2
+	[ "$(wc -l <"$T/told/user")" -eq 1 ]
+}

@@ -159,11 +159,12 @@ TEST(a_later_file_replaces_values_and_entries_of_the_same_name)
 	put(folder, "loadline.yaml",
 	    "version: 1\nqueue: {wait: 1h, half-life: 2d}\n"
 	    "tenants:\n  - {name: a, members: {users: [x]}, weight: 5}\n  - {name: b, members: {users: [y]}}\n"
-	    "notify: [{events: [evicted], to: tty}, {events: [resumed], to: tty}]\n");
+	    "notify: [{events: [evicted], to: tty}, {events: [resumed], to: tty}]\nfault-domain: user\n");
 	put(folder, "loadline.d/10-first.yaml",
 	    "queue: {wait: 3h}\ntenants:\n  - {name: a, members: {users: [z]}}\n  - {name: c, members: {users: "
 	    "[c]}}\n");
-	put(folder, "loadline.d/20-second.yaml", "queue: {wait: 4h}\nnotify: [{events: [budget], to: tty}]\n");
+	put(folder, "loadline.d/20-second.yaml",
+	    "queue: {wait: 4h}\nnotify: [{events: [budget], to: tty}]\nfault-domain: user\n");
 	put(folder, "loadline.d/30-other.txt", "nothing: here\n");
 	assert_int_equal(ll_config_load(&config, folder, &findings, NULL), 0);
 	assert_int_equal(findings.fault_count, 0);

@@ -89,6 +89,8 @@ static void print_window(const struct ll_message_queue_window *window)
 		ll_strbuf_addf(&text, _(": reserved for tenant %s"), window->tenant);
 	else
 		ll_strbuf_adds(&text, _(": gets no jobs"));
+	if (window->name[0])
+		ll_strbuf_addf(&text, " (%s)", window->name);
 	ll_strbuf_adds(&text, _(" from "));
 	ll_run_waiting_add_moment(&text, window->begin_s);
 	if (window->end_s) {
@@ -195,8 +197,9 @@ static int print_job_json(const struct ll_message_queue_row *row, struct ll_err 
 
 static int print_window_json(const struct ll_message_queue_window *window, struct ll_err *err)
 {
-	return ll_json_line(json_pack("{s:{s:o, s:o, s:o, s:o}}", "window", "cards", cards_of(window->card_mask),
-				      "tenant", window->tenant[0] ? ll_json_text(window->tenant) : json_null(), "from",
+	return ll_json_line(json_pack("{s:{s:o, s:o, s:o, s:o, s:o}}", "window", "cards", cards_of(window->card_mask),
+				      "reason", window->name[0] ? ll_json_text(window->name) : json_null(), "tenant",
+				      window->tenant[0] ? ll_json_text(window->tenant) : json_null(), "from",
 				      number_or_null(window->begin_s), "to", number_or_null(window->end_s)),
 			    err);
 }

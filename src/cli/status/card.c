@@ -49,6 +49,7 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	    .slowdown_celsius = unknown,
 	    .now_ns = ll_now_ns(),
 	};
+	ll_status_card_drained(status, view);
 	if (card->fault && !ll_status_card_by_sensor(status, view))
 		return 0;
 	if (!card->fault) {

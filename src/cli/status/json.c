@@ -60,7 +60,8 @@ static json_t *card_state(const struct ll_status_card *status)
 	const char *name = ll_sharing_name(status->sharing);
 	json_t *sharing = text_or_null(name, name);
 	ll_slowdown_text(status->slowdown, slowdown, sizeof slowdown);
-	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o}", "compute_mode",
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o}", "drained", status->is_drained, "drained_for",
+			 text_or_null(status->drained[0], status->drained), "compute_mode",
 			 text_or_null(status->has_mode, ll_compute_mode_text(status->mode)), "slowdown",
 			 text_or_null(status->has_slowdown, slowdown), "fault",
 			 text_or_null(status->card->fault, strerror(-status->card->fault)), "claims",

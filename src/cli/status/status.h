@@ -160,6 +160,8 @@ struct ll_status_idle {
 
 /* A value that the card does not tell is NaN, LL_MEMORY_UNKNOWN, or has a false has_… field. */
 struct ll_status_card {
+	bool is_drained;            /* it gets no jobs (queue drain) */
+	char drained[LL_NAME_SIZE]; /* why: "Xid 79"; empty: an operator drained it */
 	const struct ll_card *card;
 	bool is_simulated;
 	double util_percent;
@@ -327,6 +329,9 @@ bool ll_status_has_mismatch(const struct ll_status_job *job);
 void ll_status_add_mismatch(struct ll_strbuf *text, const struct ll_status_card *status,
 			    const struct ll_status_job *job);
 json_t *ll_status_mismatch_json(const struct ll_status_job *job);
+
+/* Takes from the view whether the card is drained. ll_status_card_init calls it. */
+void ll_status_card_drained(struct ll_status_card *status, const struct ll_daemon_view *view);
 
 /* Takes memory and processes of a card that cannot be opened from the view. Returns false if the sensor does not tell
  * of it. ll_status_card_init calls it. */

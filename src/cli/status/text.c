@@ -49,10 +49,14 @@ static void add_power(struct ll_table *table, const struct ll_status_card *statu
 		ll_table_add(table, cell);
 }
 
-static const char *mode_text(const struct ll_status_card *status, bool is_short)
+static const char *mode_text(const struct ll_status_card *status, bool is_short, char cell[CELL_SIZE])
 {
 	if (status->card->fault)
 		return strerror(-status->card->fault);
+	if (status->is_drained) {
+		snprintf(cell, CELL_SIZE, "%s%s%s", _("drained"), status->drained[0] ? ": " : "", status->drained);
+		return cell;
+	}
 	if (status->card->has_slices)
 		return "MIG";
 	if (is_short && status->has_mode && status->mode == LL_MODE_EXCLUSIVE_PROCESS)
@@ -71,7 +75,7 @@ static void add_card(struct ll_table *table, const struct ll_status_card *status
 	add_memory(table, status, is_short);
 	add_power(table, status, is_short);
 	add_number(table, status->celsius, "C");
-	ll_table_add(table, mode_text(status, is_short));
+	ll_table_add(table, mode_text(status, is_short, cell));
 	snprintf(cell, sizeof cell, "%zu", status->claim_count);
 	ll_table_add(table, cell);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/status/status.h"
 
 static const struct ll_message_sense_card *find_row(const struct ll_sensed *sensed, const char *uuid)
@@ -24,6 +25,18 @@ static void take_processes(struct ll_status_card *status, const struct ll_sensed
 			    .pid = (pid_t)row->pid, .kinds = LL_PROCESS_COMPUTE, .memory_bytes = row->used_bytes};
 	}
 	status->has_processes = status->processes.items != NULL;
+}
+
+void ll_status_card_drained(struct ll_status_card *status, const struct ll_daemon_view *view)
+{
+	const struct ll_sensed *sensed = &view->sensed;
+	for (size_t i = 0; i < sensed->drained_count; i++) {
+		const struct ll_message_sense_drained *row = &sensed->drained[i];
+		if (row->index != status->card->index || row->since_s > ll_wall_ns() / LL_NS_PER_S)
+			continue;
+		status->is_drained = true;
+		memcpy(status->drained, row->reason, sizeof status->drained);
+	}
 }
 
 bool ll_status_card_by_sensor(struct ll_status_card *status, const struct ll_daemon_view *view)
