@@ -49,6 +49,9 @@ bool ll_admission_listing_next(const struct ll_connection *connection, struct ll
 
 /* ---- sums, for metrics (admission_figures.c) ---- */
 
+/* Brings the description of the machine up to date, as a request about the queue does. */
+void ll_admission_refresh(const struct ll_server *server);
+
 /* Counts the waiting jobs of the tenant; *ret_oldest_s: how long the first of them has waited. */
 void ll_admission_count_waiting(const struct ll_server *server, const char *tenant, uint32_t *ret_count,
 				uint64_t *ret_oldest_s);

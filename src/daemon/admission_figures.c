@@ -5,6 +5,12 @@
 #include "daemon/admission_state.h"
 #include "daemon/server.h"
 
+void ll_admission_refresh(const struct ll_server *server)
+{
+	if (ll_admission_is_possible(server))
+		(void)ll_admission_describe(server->admission); /* without memory there is no queue */
+}
+
 /* A clock that was set back makes no wait longer. */
 static uint64_t wait_s(const struct ll_admission_entry *entry)
 {

@@ -18,6 +18,7 @@ bool ll_metrics_list(struct ll_connection *connection)
 		ll_connection_refuse(connection, -EACCES, "serve.metrics is not configured");
 		return true;
 	}
+	ll_admission_refresh(connection->server);
 	connection->is_listing_metrics = true;
 	connection->metrics_listing = (struct ll_metrics_listing){.policy.is_whole = true};
 	return true;

@@ -87,6 +87,7 @@ busy_as() {
 	begin_service
 	begin_exporter
 	wait_for 20 is loadline_sensor_up 1
+	wait_for 10 is loadline_queue_up 1 # before any job has asked
 	busy_as "$FIRST" first 50% kernel 5ms memory 1G
 	wait_for 30 is 'loadline_tenant_jobs_running{tenant="research"}' 1
 	[ "$(get /healthz)" = ok ]
