@@ -10,7 +10,8 @@
 static bool is_alive(const struct ll_admission *admission, uint64_t number)
 {
 	const struct ll_job *job = number ? ll_books_after(&admission->server->books, number - 1) : NULL;
-	return ll_admission_find(admission, number) || (job && job->number == number);
+	return ll_admission_find(admission, number) || ll_admission_former_has(admission, number) ||
+	       (job && job->number == number);
 }
 
 /* The status of a job is not for other users. */
@@ -59,6 +60,7 @@ void ll_admission_note_end(struct ll_admission *admission, const struct ll_admis
 					    .uid = entry->uid,
 					    .status = entry->status,
 					    .has_status = entry->has_status,
+					    .has_run = entry->has_run,
 					    .tells_status = entry->tells_status,
 					});
 }
