@@ -239,7 +239,7 @@ static void admit_entry(struct ll_admission *admission, struct ll_admission_entr
 /* ---- the look at all ---- */
 
 /* Jobs of a former loadlined, and of a time without a queue, have their cards already. */
-static void adopt_job(struct ll_admission *admission, const struct ll_job *job)
+static void adopt_job(struct ll_admission *admission, struct ll_job *job)
 {
 	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
 	struct ll_admission_entry *entry = find_token(admission, job->facts.token[0]);
@@ -365,7 +365,7 @@ static void look_at_queue(struct ll_admission *admission)
 {
 	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
 	uint64_t now_ns = ll_now_ns();
-	for (const struct ll_job *job = admission->server->books.jobs; job; job = job->next)
+	for (struct ll_job *job = admission->server->books.jobs; job; job = job->next)
 		adopt_job(admission, job);
 	expire_entries(admission, now_ns);
 	ll_queue_charge(&admission->queue, now_ns, policy->queue.half_life_ns);
@@ -401,6 +401,7 @@ static bool sees_job(const struct ll_connection *connection, uint64_t number)
 {
 	const struct ll_server *server = connection->server;
 	const struct ll_admission_entry *entry = ll_admission_find(server->admission, number);
+	entry = entry ? entry : ll_admission_former_find(server->admission, number);
 	const struct ll_job *job = number ? ll_books_after(&server->books, number - 1) : NULL;
 	if (ll_rights_see_others(connection))
 		return true;
@@ -415,7 +416,7 @@ static int read_request(struct ll_connection *connection, const struct ll_messag
 	entry->connection = connection;
 	entry->serial = connection->serial;
 	int rc = ll_admission_read_request(connection->server->admission, admit, entry, err);
-	if (!sees_job(connection, entry->after))
+	if (!entry->must_be_ok && !sees_job(connection, entry->after))
 		entry->after = 0;
 	return rc;
 }

@@ -10,7 +10,7 @@
 static bool is_alive(const struct ll_admission *admission, uint64_t number)
 {
 	const struct ll_job *job = number ? ll_books_after(&admission->server->books, number - 1) : NULL;
-	return ll_admission_find(admission, number) || ll_admission_former_has(admission, number) ||
+	return ll_admission_find(admission, number) || ll_admission_former_find(admission, number) ||
 	       (job && job->number == number);
 }
 
@@ -22,6 +22,7 @@ int ll_admission_check_after(const struct ll_admission *admission, const struct 
 	if (!entry->must_be_ok)
 		return 0;
 	const struct ll_admission_entry *other = ll_admission_find(admission, entry->after);
+	other = other ? other : ll_admission_former_find(admission, entry->after);
 	const struct ll_ended_job *ended = other ? NULL : ll_ended_find(&admission->ended, entry->after);
 	if ((other && other->uid == entry->uid && other != entry) || (ended && ended->uid == entry->uid))
 		return 0;

@@ -33,7 +33,7 @@ void ll_admission_former_return(struct ll_admission *admission, struct ll_admiss
 	admission->must_arrange = true;
 }
 
-bool ll_admission_former_has(const struct ll_admission *admission, uint64_t number)
+const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number)
 {
 	const struct ll_admission_entry *former = admission->former;
 	while (former && former->queued.number != number)

@@ -172,8 +172,8 @@ void ll_admission_note_end(struct ll_admission *admission, const struct ll_admis
  * that it had. */
 void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry);
 
-/* Whether a job with this number waited under the former loadlined, and may ask again yet. */
-bool ll_admission_former_has(const struct ll_admission *admission, uint64_t number);
+/* The job with this number that waited under the former loadlined, and may ask again yet; NULL: none. */
+const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number);
 
 /* Whether no job shall start yet, because waiting jobs of the former loadlined have not asked again. */
 bool ll_admission_former_holds(struct ll_admission *admission, uint64_t now_ns);
