@@ -56,12 +56,15 @@ void ll_admission_fini(struct ll_server *server)
 		admission->entries = next;
 	}
 	free(admission->drains);
+	ll_admission_former_fini(admission);
+	ll_admission_keep_fini(admission);
 	free(admission);
 	server->admission = NULL;
 }
 
 void ll_admission_wake(struct ll_admission *admission)
 {
+	admission->must_save = true;
 	uv_timer_start(&admission->timer, on_timer, 0, 0);
 }
 
@@ -89,29 +92,48 @@ static struct ll_admission_entry *find_token(const struct ll_admission *admissio
 	return entry;
 }
 
-/* The number of the queue is one of the books: no job has it twice. */
-static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint64_t token)
+static void insert_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
 {
-	struct ll_admission_entry **end = &admission->entries;
-	struct ll_admission_entry *entry = calloc(1, sizeof *entry);
-	if (!entry)
-		return NULL;
-	while (*end)
-		end = &(*end)->next;
-	*end = entry;
-	entry->token = token;
-	entry->slice = -1;
-	entry->queued.number = ++admission->server->books.last_job;
-	entry->came_s = ll_wall_ns() / LL_NS_PER_S;
-	return entry;
+	struct ll_admission_entry **at = &admission->entries;
+	while (*at && (*at)->queued.number < entry->queued.number)
+		at = &(*at)->next;
+	entry->next = *at;
+	*at = entry;
 }
 
-static void remove_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
+static void unlink_entry(struct ll_admission *admission, const struct ll_admission_entry *entry)
 {
 	struct ll_admission_entry **at = &admission->entries;
 	while (*at != entry)
 		at = &(*at)->next;
 	*at = entry->next;
+}
+
+/* The number of the queue is one of the books: no job has it twice. */
+static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint64_t token)
+{
+	struct ll_admission_entry *entry = calloc(1, sizeof *entry);
+	if (!entry)
+		return NULL;
+	entry->token = token;
+	entry->slice = -1;
+	entry->queued.number = ++admission->server->books.last_job;
+	entry->came_s = ll_wall_ns() / LL_NS_PER_S;
+	insert_entry(admission, entry);
+	return entry;
+}
+
+/* It may get the number back that it had under a former loadlined. */
+static void return_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	unlink_entry(admission, entry);
+	ll_admission_former_return(admission, entry);
+	insert_entry(admission, entry);
+}
+
+static void remove_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	unlink_entry(admission, entry);
 	ll_admission_note_end(admission, entry);
 	if (admission->has_queue)
 		ll_queue_remove(&admission->queue, &entry->queued, ll_now_ns());
@@ -217,17 +239,21 @@ static void admit_entry(struct ll_admission *admission, struct ll_admission_entr
 /* ---- the look at all ---- */
 
 /* Jobs of a former loadlined, and of a time without a queue, have their cards already. */
-static void adopt_job(struct ll_admission *admission, const struct ll_job *job)
+static void adopt_job(struct ll_admission *admission, struct ll_job *job)
 {
 	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
-	if (!job->claims || !job->claims->card_count || find_token(admission, job->facts.token[0]))
+	struct ll_admission_entry *entry = find_token(admission, job->facts.token[0]);
+	if (entry && !entry->job_number && entry->uid == job->facts.uid && entry->uuid_count)
+		ll_admission_register(admission->server, job); /* systemd kept it for this loadlined */
+	if (entry || !job->claims || !job->claims->card_count)
 		return;
-	struct ll_admission_entry *entry = new_entry(admission, job->facts.token[0]);
+	entry = new_entry(admission, job->facts.token[0]);
 	if (!entry)
 		return;
 	entry->uid = job->facts.uid;
 	entry->limits = job->facts.limits;
 	entry->job_number = job->number;
+	entry->has_run = true;
 	entry->begin_ns = ll_now_ns();
 	ll_message_text_set(entry->tenant, sizeof entry->tenant, job->department_tenant);
 	ll_message_text_set(entry->command, sizeof entry->command, job->facts.command);
@@ -310,12 +336,18 @@ static void tell_waiting(struct ll_admission *admission)
 	struct ll_admission_entry *next;
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
 		next = entry->next;
-		if (!ll_admission_is_waiting(entry))
-			continue;
-		if (entry->takes_no_wait)
-			ll_admission_refuse(admission, entry, -EAGAIN, "no place is free now");
-		else
+		if (ll_admission_is_waiting(entry) && !entry->takes_no_wait)
 			tell_wait(admission, entry);
+	}
+}
+
+static void refuse_impatient(struct ll_admission *admission)
+{
+	struct ll_admission_entry *next;
+	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
+		next = entry->next;
+		if (ll_admission_is_waiting(entry) && entry->takes_no_wait)
+			ll_admission_refuse(admission, entry, -EAGAIN, "no place is free now");
 	}
 }
 
@@ -333,14 +365,17 @@ static void look_at_queue(struct ll_admission *admission)
 {
 	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
 	uint64_t now_ns = ll_now_ns();
-	for (const struct ll_job *job = admission->server->books.jobs; job; job = job->next)
+	for (struct ll_job *job = admission->server->books.jobs; job; job = job->next)
 		adopt_job(admission, job);
 	expire_entries(admission, now_ns);
 	ll_queue_charge(&admission->queue, now_ns, policy->queue.half_life_ns);
 	arrange_queue(admission, policy, now_ns);
 	if (ll_queue_plan(&admission->queue, now_ns))
 		return; /* no memory: the next look tries again */
-	start_due(admission, now_ns);
+	if (!ll_admission_former_holds(admission, now_ns)) {
+		start_due(admission, now_ns);
+		refuse_impatient(admission);
+	}
 	tell_waiting(admission);
 	ll_admission_keep_time(admission);
 }
@@ -352,7 +387,9 @@ static void on_timer(uv_timer_t *timer)
 		refuse_all(admission);
 	else if (!ll_admission_describe(admission))
 		look_at_queue(admission);
-	bool has_more = admission->entries || admission->server->books.job_count;
+	ll_admission_save(admission);
+	bool has_more =
+	    admission->entries || admission->server->books.job_count || admission->former || admission->must_save;
 	if (has_more && !uv_is_active((uv_handle_t *)timer))
 		uv_timer_start(timer, on_timer, LOOK_MS, 0);
 }
@@ -364,6 +401,7 @@ static bool sees_job(const struct ll_connection *connection, uint64_t number)
 {
 	const struct ll_server *server = connection->server;
 	const struct ll_admission_entry *entry = ll_admission_find(server->admission, number);
+	entry = entry ? entry : ll_admission_former_find(server->admission, number);
 	const struct ll_job *job = number ? ll_books_after(&server->books, number - 1) : NULL;
 	if (ll_rights_see_others(connection))
 		return true;
@@ -378,7 +416,7 @@ static int read_request(struct ll_connection *connection, const struct ll_messag
 	entry->connection = connection;
 	entry->serial = connection->serial;
 	int rc = ll_admission_read_request(connection->server->admission, admit, entry, err);
-	if (!sees_job(connection, entry->after))
+	if (!entry->must_be_ok && !sees_job(connection, entry->after))
 		entry->after = 0;
 	return rc;
 }
@@ -397,6 +435,8 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 		return true;
 	}
 	int rc = read_request(connection, admit, entry, &why);
+	if (!rc)
+		return_entry(admission, entry);
 	if (!rc && ll_queue_add(&admission->queue, &entry->queued))
 		rc = ll_err_set(&why, -ENOMEM, "loadlined has no memory");
 	if (rc) {
@@ -467,7 +507,7 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 {
 	struct ll_job_facts *facts = &message->job;
 	const struct ll_admission_entry *entry = find_token(server->admission, facts->token[0]);
-	if (entry && entry->uuid_count && entry->uid == facts->uid && entry->register_until_ns) {
+	if (entry && entry->uuid_count && entry->uid == facts->uid && entry->register_until_ns && !page_fds) {
 		facts->limits = entry->limits;
 		ll_message_text_set(ret_tenant, LL_NAME_SIZE, entry->tenant);
 		return 0;
@@ -486,6 +526,7 @@ void ll_admission_register(struct ll_server *server, struct ll_job *job)
 		entry->job_number = job->number;
 		job->queue_number = entry->queued.number;
 		entry->register_until_ns = 0;
+		entry->has_run = true;
 	} else if (ll_admission_is_possible(server)) {
 		ll_admission_wake(server->admission);
 	}

@@ -26,6 +26,13 @@ int ll_admission_init(struct ll_server *server);
 void ll_admission_stop(struct ll_server *server); /* before the loop's last turn */
 void ll_admission_fini(struct ll_server *server); /* after it */
 
+/* Stores the state in the folder from now on, and begins with the state that is there. A folder that cannot be opened
+ * is logged. -ENOMEM. */
+int ll_admission_keep(struct ll_server *server, const char *folder);
+
+/* Writes the state for the last time, before the jobs are removed from the books. */
+void ll_admission_save_last(struct ll_server *server);
+
 /* ---- requests of commands ---- */
 
 /* Handles ADMIT, QUEUE and QUEUE_ACT. Returns false if the message is not allowed here. */

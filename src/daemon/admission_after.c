@@ -11,7 +11,8 @@
 static bool is_alive(const struct ll_admission *admission, uint64_t number)
 {
 	const struct ll_job *job = number ? ll_books_after(&admission->server->books, number - 1) : NULL;
-	return ll_admission_find(admission, number) || (job && job->number == number);
+	return ll_admission_find(admission, number) || ll_admission_former_find(admission, number) ||
+	       (job && job->number == number);
 }
 
 /* The status of a job is not for other users. */
@@ -22,6 +23,7 @@ int ll_admission_check_after(const struct ll_admission *admission, const struct 
 	if (!entry->must_be_ok)
 		return 0;
 	const struct ll_admission_entry *other = ll_admission_find(admission, entry->after);
+	other = other ? other : ll_admission_former_find(admission, entry->after);
 	const struct ll_ended_job *ended = other ? NULL : ll_ended_find(&admission->ended, entry->after);
 	if ((other && other->uid == entry->uid && other != entry) || (ended && ended->uid == entry->uid))
 		return 0;
@@ -61,6 +63,7 @@ void ll_admission_note_end(struct ll_admission *admission, const struct ll_admis
 					    .uid = entry->uid,
 					    .status = entry->status,
 					    .has_status = entry->has_status,
+					    .has_run = entry->has_run,
 					    .tells_status = entry->tells_status,
 					});
 }

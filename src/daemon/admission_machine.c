@@ -386,12 +386,8 @@ static void carry_user_use(const struct ll_admission_machine *old, const struct 
 			   const struct ll_admission_machine *new, struct ll_queue *to)
 {
 	for (size_t i = 0; i < from->user_count; i++) {
-		for (size_t j = 0; j < to->user_count; j++) {
-			const char *old_name = old->names[from->users[i].tenant];
-			const char *new_name = new->names[to->users[j].tenant];
-			if (from->users[i].uid == to->users[j].uid && strcmp(old_name, new_name) == 0)
-				to->users[j].use_ns += from->users[i].use_ns;
-		}
+		uint32_t tenant = tenant_of(new, old->names[from->users[i].tenant]);
+		ll_queue_add_use(to, tenant, from->users[i].uid, from->users[i].use_ns);
 	}
 }
 
@@ -404,6 +400,7 @@ static void replace_queue(struct ll_admission *admission, const struct ll_admiss
 	}
 	admission->queue = *next;
 	admission->has_queue = true;
+	ll_admission_former_count(admission, ll_department_policy(&admission->server->department)->queue.half_life_ns);
 }
 
 static bool is_outdated(const struct ll_admission *admission)

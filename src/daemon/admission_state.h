@@ -44,9 +44,13 @@ struct ll_admission_entry {
 	bool must_be_ok;      /* the job `after` must end with status 0 */
 	bool tells_status;    /* a command will tell its status, not only its monitor */
 	bool has_status;
+	bool has_run;    /* it has registered */
 	uint32_t status; /* as waitpid() gives it */
 	bool is_ended;   /* by an operator: its user gives it no more time */
 };
+
+/* So long a job that runs has to register with the next loadlined. */
+#define LL_ADMISSION_RETURN_NS (15 * LL_NS_PER_S)
 
 /* Whether the entry waits for its place. */
 static inline bool ll_admission_is_waiting(const struct ll_admission_entry *entry)
@@ -65,6 +69,15 @@ struct ll_admission_drain {
 	uint64_t since_s;
 	char reason[LL_NAME_SIZE]; /* empty: an operator drained it */
 };
+
+/* The use of a user, in a tenant. */
+struct ll_admission_use {
+	char tenant[LL_NAME_SIZE];
+	uint32_t uid;
+	double use_ns;
+};
+
+struct ll_admission_keeping;
 
 /* The machine as control/queue reads it. */
 struct ll_admission_machine {
@@ -93,6 +106,15 @@ struct ll_admission {
 	struct ll_admission_drain *drains;
 	size_t drain_count;
 	struct ll_ended ended;
+	/* of a former loadlined: its waiting jobs that have not asked again, and the use until former_use_ns, if it is
+	 * of another boot former_use_age_s before that */
+	struct ll_admission_entry *former;
+	struct ll_admission_use *former_use;
+	size_t former_use_count;
+	uint64_t former_use_ns, former_use_age_s;
+	uint64_t first_look_ns;               /* since there can be a queue; 0: it cannot yet */
+	struct ll_admission_keeping *keeping; /* NULL: the state is not stored */
+	bool must_save;
 };
 
 /* ---- admission_machine.c ---- */
@@ -145,6 +167,39 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 
 /* Notes the end of a job that ran, or that was in the queue. */
 void ll_admission_note_end(struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* ---- admission_former.c ---- */
+
+/* The job asks for its place. If it asked a former loadlined before, it gets the number, the position and the pause
+ * that it had. */
+void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* The job with this number that waited under the former loadlined, and may ask again yet; NULL: none. */
+const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number);
+
+/* Whether no job shall start yet, because waiting jobs of the former loadlined have not asked again. */
+bool ll_admission_former_holds(struct ll_admission *admission, uint64_t now_ns);
+
+/* Adds the use that the former loadlined counted to the first queue. */
+void ll_admission_former_count(struct ll_admission *admission, uint64_t half_life_ns);
+
+void ll_admission_former_fini(struct ll_admission *admission);
+
+/* ---- admission_pack.c ---- */
+
+/* Returns the state as a text, which the caller frees: jobs, drained cards, use, how jobs ended, the last number. NULL:
+ * no memory. */
+char *ll_admission_pack(const struct ll_admission *admission);
+
+/* Fills in a state without jobs. Jobs of another boot have ended. -EBADMSG: the text is not of this version. */
+int ll_admission_unpack(struct ll_admission *admission, const char *text);
+
+/* ---- admission_keep.c ---- */
+
+/* Writes the state by a thread, if it has changed (must_save), or use is due. */
+void ll_admission_save(struct ll_admission *admission);
+
+void ll_admission_keep_fini(struct ll_admission *admission);
 
 /* ---- admission_listing.c ---- */
 

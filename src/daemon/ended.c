@@ -68,7 +68,7 @@ enum ll_ended_verdict ll_ended_judge(const struct ll_ended_job *job, uint64_t no
 		return LL_ENDED_UNKNOWN;
 	if (job->has_status)
 		return job->status ? LL_ENDED_FAILED : LL_ENDED_OK;
-	if (!job->job_number)
+	if (!job->has_run)
 		return LL_ENDED_FAILED;
 	bool may_come = job->tells_status && job->ended_ns && now_ns - job->ended_ns < PENDING_NS;
 	return may_come ? LL_ENDED_PENDING : LL_ENDED_UNKNOWN;
@@ -79,7 +79,7 @@ void ll_ended_explain(const struct ll_ended_job *job, uint64_t number, char *ret
 	int status = job ? (int)job->status : 0;
 	if (!job)
 		snprintf(ret_text, size, "job %" PRIu64 ": unknown, or it ended too long ago", number);
-	else if (!job->has_status && !job->job_number)
+	else if (!job->has_status && !job->has_run)
 		snprintf(ret_text, size, "job %" PRIu64 " was not run", number);
 	else if (!job->has_status)
 		snprintf(ret_text, size,

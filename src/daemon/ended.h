@@ -14,12 +14,12 @@
 enum { LL_ENDED_MAX = 1000 };
 
 struct ll_ended_job {
-	uint64_t number, job_number; /* in the queue, and in the books; 0: it never registered, so it did not run */
+	uint64_t number, job_number; /* in the queue, and in the books; 0: none */
 	uint64_t token;              /* token[0] */
 	uint64_t ended_s;            /* since 1970 */
 	uint64_t ended_ns;           /* ll_now_ns; 0: a former loadlined saw it */
 	uint32_t uid, status;        /* status: as waitpid() gives it */
-	bool has_status;
+	bool has_status, has_run;
 	bool tells_status; /* somebody will tell the status, if that is not killed before */
 };
 

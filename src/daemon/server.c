@@ -246,6 +246,8 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 		rc = uv_timer_start(&server->room, on_room, ROOM_MS, ROOM_MS);
 	if (!rc && config->state_folder)
 		rc = ll_accounting_new(server, config->state_folder, &server->accounting);
+	if (!rc && config->state_folder)
+		rc = ll_admission_keep(server, config->state_folder);
 	return rc;
 }
 
@@ -253,6 +255,7 @@ static void fini_server(struct ll_server *server)
 {
 	close(server->listen_fd); /* first: from now on another process may bind the name */
 	ll_accounting_finish(server->accounting);
+	ll_admission_save_last(server);
 	while (server->connections) {
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);

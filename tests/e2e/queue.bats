@@ -1,4 +1,5 @@
 # The queue for the cards of a machine: who waits, for whom, and which cards a job gets.
+# shellcheck disable=SC2153 # FIRST and SECOND are of queue_helper.bash
 load helper
 load jobs_helper
 load queue_helper
@@ -200,4 +201,98 @@ load queue_helper
 	[[ $output == *"--time: the sensor does not report the cards"* ]]
 	run -3 as "$FIRST" "$LOADLINE" --sim queue list
 	[[ $output == *"the sensor does not report the cards"* ]]
+}
+
+# saved FILTER: does the stored state have it?
+saved() {
+	jq -e "$1" "$STATE/queue.json" >/dev/null
+}
+
+@test "a restarted loadlined has the drained cards, the time of its running jobs, and the order and pauses of the waiting ones" {
+	STATE=$T/state
+	start_queue
+	loadline --sim queue drain 2
+	loadline --sim queue drain 3 --at "$(date -d '+3 hours' '+%F %H:%M')"
+	run_as "$FIRST" first --cards 2 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	first=$(number_of 0)
+	as "$FIRST" "$LOADLINE" --sim set "$first" --time +1h
+	began=$(loadline --sim queue list --json | jq -s '.[0].queued.start')
+	for name in second third fourth; do
+		run_as "$FIRST" "$name" --cards 2 --time 1h
+		wait_for 20 says "$name" "in the queue"
+	done
+	second=$(number_of 1) third=$(number_of 2) fourth=$(number_of 3)
+	loadline --sim queue pause "$second"
+	loadline --sim queue move "$fourth" 1
+	wait_for 10 saved "([.jobs[].position] == [0, 0, 0, 1]) and ([.jobs[].is_paused] == [false, true, false, false]) and (.drains | length == 2)"
+	restart_loadlined
+	wait_for 20 queue "[.[].queued | [.number, .state]] == [[$first, \"running\"], [$second, \"paused\"], [$third, \"waiting\"], [$fourth, \"waiting\"], [null, null], [null, null]]"
+	queue ".[0].queued | .time_seconds == 10800 and .start == $began and .cards == [0, 1]"
+	queue '.[3].queued.position == 1'
+	queue '[.[].window | select(.to == null and . != null) | .cards] | sort == [[2], [3]]'
+	stop first TERM
+	wait_for 20 grep -q "cards=GPU-" "$T/fourth.out"
+	[ ! -s "$T/second.out" ] && [ ! -s "$T/third.out" ]
+}
+
+@test "a restarted loadlined counts on: the use of users, and a time that ends while it is away" {
+	STATE=$T/state
+	start_queue
+	run_as "$FIRST" first --mem 8G --time 15s
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 20 saved ".use[] | select(.tenant == \"research\" and .uid == $FIRST).use_ns > 50000000"
+	before=$(jq '.use[0].use_ns' "$STATE/queue.json")
+	last=$(jq .last_job "$STATE/queue.json")
+	restart_loadlined
+	finish first
+	# 8 of 80 GiB for 13 s, when the warning ends it, and not from the start of loadlined on.
+	wait_for 20 saved "(.jobs == []) and .use[0].use_ns > $before and .use[0].use_ns > 1200000000 and .use[0].use_ns < 2000000000 and .last_job >= $last"
+	stop service TERM
+	start_loadlined
+	wait_for 20 queue 'length == 0'
+	run_as "$FIRST" next --mem 8G
+	wait_for 20 queue ".[0].queued.number > $last"
+}
+
+@test "how jobs ended is known to the next loadlined, also if a job ends while there is none" {
+	STATE=$T/state
+	start_queue
+	run_as "$FIRST" first --mem 8G
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	first=$(number_of 0)
+	stop first INT
+	wait_for 10 saved ".ended[] | select(.number == $first)"
+	restart_loadlined
+	refuses "$FIRST" 125 "job $first" run --mem 8G --after-ok "$first" -- true
+	run_as "$FIRST" second --mem 8G
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	second=$(number_of 0)
+	wait_for 10 saved ".jobs[] | select(.number == $second and .has_run)"
+	stop service KILL
+	stop second TERM
+	start_loadlined
+	wait_for 30 saved ".ended[] | select(.number == $second and .has_run)"
+}
+
+@test "after a reboot no job is there, and drained cards stay drained; a damaged state is put aside" {
+	STATE=$T/state
+	start_queue
+	loadline --sim queue drain 2
+	run_as "$FIRST" first --mem 8G
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	first=$(number_of 0)
+	wait_for 10 saved ".jobs[] | select(.number == $first and .has_run)"
+	stop service KILL
+	stop first KILL
+	jq -c '.boot = "another"' "$STATE/queue.json" >"$T/queue.json"
+	cat "$T/queue.json" >"$STATE/queue.json"
+	start_loadlined
+	wait_for 20 queue 'length == 1 and .[0].window.cards == [2]'
+	saved ".ended[] | select(.number == $first and .has_run and (.has_status | not))"
+	stop service KILL
+	echo '{"version": 1,' >"$STATE/queue.json"
+	start_loadlined
+	wait_for 20 queue 'length == 0'
+	[ -e "$STATE/queue.json.damaged" ]
 }

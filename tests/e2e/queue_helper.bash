@@ -11,7 +11,19 @@ start_service() {
 	chmod 777 "$T/world"
 	[ -e "$T/conf/loadline.yaml" ] || write_config
 	loadline --sim=h100x8 status >/dev/null # root makes the world's files
-	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	start_loadlined
+}
+
+# start_loadlined: with its state in $STATE, if that is set.
+start_loadlined() {
+	[ -z "${STATE-}" ] || [ -e "$STATE" ] || install -d -o nobody -m 700 "$STATE"
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf" ${STATE:+--state "$STATE"}
+}
+
+# restart_loadlined: kill -9, and another one.
+restart_loadlined() {
+	stop service KILL
+	start_loadlined
 }
 
 # start_queue: the same with a sensor.

@@ -74,8 +74,9 @@ static const struct ll_option set_options[] = {
     {.name = "time",
      .placeholder = "+TIME",
      LL_OPTION_TEXT(struct set_args, time),
-     .help = N_("So much more time for a job of the queue of the machine, such as +2h. CLAIM may then be the job's number "
-		"in the queue. Users may prolong their own jobs up to max-time of the configuration, operators all jobs.")},
+     .help =
+	 N_("So much more time for a job of the queue of the machine, such as +2h. CLAIM may then be the job's number "
+	    "in the queue. Users may prolong their own jobs up to max-time of the configuration, operators all jobs.")},
     {.name = "reason", .placeholder = "TEXT", LL_OPTION_TEXT(struct set_args, reason), .help = LL_REASON_HELP},
     LL_OPTION_END,
 };
@@ -120,8 +121,8 @@ static int read_limits(const struct set_args *args, struct ll_limits *limits, st
 	int rc = 0;
 	if (!has_limits(args) && !args->time) {
 		ll_err_set(err, -EINVAL, "set: nothing to set");
-		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight, --class, --slowdown, --sharing or "
-					"--time");
+		return ll_err_hint(err, "give --mem, --mem-request, --compute, --weight, --class, --slowdown, "
+					"--sharing or --time");
 	}
 	if (args->mem)
 		rc = ll_limit_read_memory(args->mem, &limits->memory_bytes, err);

@@ -53,21 +53,30 @@ void ll_queue_changed(struct ll_queue *queue)
 
 /* ---- jobs ---- */
 
-static int find_user(struct ll_queue *queue, struct ll_queue_job *job)
+static int find_user(struct ll_queue *queue, uint32_t tenant, uint32_t uid, uint32_t *ret_user)
 {
 	size_t at = 0;
-	while (at < queue->user_count && (queue->users[at].tenant != job->tenant || queue->users[at].uid != job->uid))
+	while (at < queue->user_count && (queue->users[at].tenant != tenant || queue->users[at].uid != uid))
 		at++;
 	if (at == queue->user_count) {
 		struct ll_queue_user *users = realloc(queue->users, (at + 1) * sizeof *users);
 		if (!users)
 			return -ENOMEM;
-		users[at] = (struct ll_queue_user){.tenant = job->tenant, .uid = job->uid};
+		users[at] = (struct ll_queue_user){.tenant = tenant, .uid = uid};
 		queue->users = users;
 		queue->user_count++;
 	}
-	job->user = (uint32_t)at;
+	*ret_user = (uint32_t)at;
 	return 0;
+}
+
+int ll_queue_add_use(struct ll_queue *queue, uint32_t tenant, uint32_t uid, double use_ns)
+{
+	uint32_t user;
+	int rc = find_user(queue, tenant, uid, &user);
+	if (!rc)
+		queue->users[user].use_ns += use_ns;
+	return rc;
 }
 
 static int make_room(struct ll_queue *queue)
@@ -87,7 +96,7 @@ int ll_queue_add(struct ll_queue *queue, struct ll_queue_job *job)
 {
 	int rc = make_room(queue);
 	if (!rc)
-		rc = find_user(queue, job);
+		rc = find_user(queue, job->tenant, job->uid, &job->user);
 	if (rc)
 		return rc;
 	job->is_running = false;

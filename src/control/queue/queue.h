@@ -147,6 +147,9 @@ int ll_queue_add_running(struct ll_queue *queue, struct ll_queue_job *job, uint6
 /* The job has ended, or does not wait any more. If it ended before its time, others may move forward. */
 void ll_queue_remove(struct ll_queue *queue, struct ll_queue_job *job, uint64_t now_ns);
 
+/* Adds use of a user, but not of its tenant. -ENOMEM. */
+int ll_queue_add_use(struct ll_queue *queue, uint32_t tenant, uint32_t uid, double use_ns);
+
 /* The caller has changed is_held, position, duration_ns or allowed of a job. */
 void ll_queue_changed(struct ll_queue *queue);
 
