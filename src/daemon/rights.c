@@ -256,6 +256,8 @@ bool ll_rights_trim(struct ll_connection *connection, union ll_message *row)
 {
 	if (sees_all(connection))
 		return true;
+	if (row->header.kind == LL_MESSAGE_LIST_END)
+		row->list_end.hides_others = !ll_rights_see_others(connection);
 	if (row->header.kind == LL_MESSAGE_SENSE_PROCESS)
 		return trim_process(connection, &row->sense_process);
 	if (row->header.kind == LL_MESSAGE_TENANT_ROW) {

@@ -316,7 +316,8 @@ struct ll_message_tenant_row {
 
 struct ll_message_list_end {
 	struct ll_message_header header;
-	uint32_t tenants, jobs, processes, unused;
+	uint32_t tenants, jobs, processes;
+	uint32_t hides_others; /* 1: rows of other users are left out (visibility of the configuration) */
 };
 
 struct ll_message_handover {

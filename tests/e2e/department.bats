@@ -171,6 +171,9 @@ claim_of() {
 	others=nothing write_config
 	reload
 	wait_for 10 sees "$SECOND" "all(.[]; has(\"job\") | not)"
+	sees "$SECOND" "all(.[]; has(\"process\") | not)" # nor as programs outside of jobs
+	as "$SECOND" "$LOADLINE" --sim status | grep -q "^programs of other users are not shown"
+	lacks "programs of other users" "$LOADLINE" --sim status
 	sees "$FIRST" "any(.[]; has(\"job\"))"
 	sees 0 "any(.[]; has(\"job\"))"
 }

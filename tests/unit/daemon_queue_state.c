@@ -64,7 +64,7 @@ static char *packed_state(void)
 	add_entry(admission, 5, NULL)->is_paused = true;
 	admission->drains = calloc(1, sizeof *admission->drains);
 	assert_non_null(admission->drains);
-	admission->drains[admission->drain_count++] = (struct ll_admission_drain){2, 1764300000};
+	admission->drains[admission->drain_count++] = (struct ll_admission_drain){2, 1764300000, "Xid 79"};
 	admission->former_use = calloc(1, sizeof *admission->former_use);
 	assert_non_null(admission->former_use);
 	admission->former_use[admission->former_use_count++] = (struct ll_admission_use){"lab", BOB, 1.5e12};
@@ -101,6 +101,7 @@ TEST(jobs_drains_use_and_ends_come_back)
 	assert_true(admission->former->next->is_paused);
 	assert_int_equal(admission->drain_count, 1);
 	assert_true(admission->drains[0].index == 2 && admission->drains[0].since_s == 1764300000);
+	assert_string_equal(admission->drains[0].reason, "Xid 79");
 	assert_int_equal(admission->former_use_count, 1);
 	assert_true(admission->former_use[0].uid == BOB && admission->former_use[0].use_ns == 1.5e12);
 	assert_int_equal(admission->former_use_ns, 77);

@@ -61,6 +61,8 @@ int ll_status_card_init(struct ll_status_card *status, const struct ll_card *car
 	bool is_known = view->answer != LL_DAEMON_SILENT && view->answer != LL_DAEMON_BROKEN;
 	if (!rc && is_known && !card->has_slices)
 		ll_status_find_strangers(status);
+	if (view->list.end.hides_others)
+		ll_status_hide_others(status);
 	ll_status_take_sensed(status, view);
 	ll_status_know_processes(status);
 	return rc;

@@ -80,6 +80,9 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 		ll_strbuf_addf(text, _("loadlined: the system's, for all users (%s)\n"), view->place.name);
 		if (view->welcome.keeper != LL_KEEPER_PRESENT)
 			ll_strbuf_adds(text, _("no loadline-keeper serves: jobs are known by their tokens only\n"));
+		if (view->list.end.hides_others)
+			ll_strbuf_adds(text,
+				       _("programs of other users are not shown (visibility in its configuration)\n"));
 		ll_policy_add_state(text, &view->welcome);
 		ll_policy_add_tenants(text, &view->policy);
 	} else if (view->answer == LL_DAEMON_BROKEN) {

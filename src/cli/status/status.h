@@ -187,6 +187,7 @@ struct ll_status_card {
 	struct ll_earlier *earlier_runs; /* what earlier runs did; NULL: not read */
 	struct ll_status_stranger *strangers;
 	size_t stranger_count;
+	size_t hidden_count;             /* ll_status_hide_others */
 	struct ll_status_process *known; /* the processes of claims, and those without; NULL: no memory */
 	size_t known_count;
 	struct ll_status_idle idle;
@@ -210,6 +211,10 @@ void ll_status_read_hold(struct ll_status_card *status);
 
 /* Finds the card's processes without a claim. ll_status_card_init calls it after it has read the claims. */
 void ll_status_find_strangers(struct ll_status_card *status);
+
+/* Removes those of other users, and counts them: loadlined hides other users' jobs, and so it is not known which of
+ * them are jobs. */
+void ll_status_hide_others(struct ll_status_card *status);
 
 /* Returns the bytes that the card itself counts for the claim's process (NVML). LL_MEMORY_UNKNOWN: the card does not
  * tell, or the process ids cannot be compared. */

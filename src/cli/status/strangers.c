@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/packet.h"
@@ -37,6 +38,8 @@ static bool has_claim(const struct ll_status_card *status, pid_t pid)
 	}
 	return false;
 }
+
+enum { PATH_SIZE = 32 };
 
 /* The kernel cuts names at 15 characters, and MPS's daemon and server have the same first 15. */
 enum { KERNEL_NAME = 15 };
@@ -78,6 +81,25 @@ void ll_status_find_strangers(struct ll_status_card *status)
 		if (!has_claim(status, processes->items[i].pid))
 			describe_stranger(&processes->items[i], &status->strangers[status->stranger_count++]);
 	}
+}
+
+static bool is_of_other(pid_t pid)
+{
+	char path[PATH_SIZE];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return stat(path, &st) == 0 && st.st_uid != geteuid();
+}
+
+void ll_status_hide_others(struct ll_status_card *status)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < status->stranger_count; i++) {
+		if (!is_of_other(status->strangers[i].pid))
+			status->strangers[kept++] = status->strangers[i];
+	}
+	status->hidden_count = status->stranger_count - kept;
+	status->stranger_count = kept;
 }
 
 /* ---- what /proc tells of them, and of the claims' processes ---- */
