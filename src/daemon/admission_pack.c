@@ -44,16 +44,17 @@ static json_t *pack_uuids(const struct ll_admission_entry *entry)
 }
 
 /* In the order of bits_of. */
-static const char *const names_of_bits[] = {"has_memory", "has_compute",  "has_count",  "is_paused",
-					    "has_end",    "has_time",     "is_warned",  "is_killed",
-					    "must_be_ok", "tells_status", "has_status", "has_run"};
+static const char *const names_of_bits[] = {"has_memory",   "has_compute", "has_count", "is_paused", "has_end",
+					    "has_time",     "is_warned",   "is_ended",  "is_killed", "must_be_ok",
+					    "tells_status", "has_status",  "has_run"};
 enum { BITS = sizeof names_of_bits / sizeof *names_of_bits };
 
 static void bits_of(struct ll_admission_entry *entry, bool *ret_bits[BITS])
 {
-	bool *const bits[BITS] = {&entry->has_memory, &entry->has_compute,     &entry->has_count,  &entry->is_paused,
-				  &entry->has_end,    &entry->queued.has_time, &entry->is_warned,  &entry->is_killed,
-				  &entry->must_be_ok, &entry->tells_status,    &entry->has_status, &entry->has_run};
+	bool *const bits[BITS] = {&entry->has_memory, &entry->has_compute,     &entry->has_count,    &entry->is_paused,
+				  &entry->has_end,    &entry->queued.has_time, &entry->is_warned,    &entry->is_ended,
+				  &entry->is_killed,  &entry->must_be_ok,      &entry->tells_status, &entry->has_status,
+				  &entry->has_run};
 	memcpy(ret_bits, bits, sizeof bits);
 }
 
@@ -61,14 +62,14 @@ static json_t *pack_entry(const struct ll_admission_entry *entry)
 {
 	struct ll_admission_entry copy = *entry;
 	bool *bits[BITS];
-	json_t *object =
-	    json_pack("{s:I, s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "number",
-		      INT(entry->queued.number), "stopped_ns", INT(entry->stopped_ns), "job", pack_hex(entry->token),
-		      "uid", INT(entry->uid), "tenant", entry->tenant, "command", entry->command, "came_s",
-		      INT(entry->came_s), "begin_ns", INT(entry->begin_ns), "wait_until_ns", INT(entry->wait_until_ns),
-		      "duration_ns", INT(entry->queued.duration_ns), "after", INT(entry->after), "position",
-		      INT(entry->queued.position), "card_count", INT(entry->queued.card_count), "status",
-		      INT(entry->status), "limits", pack_limits(&entry->limits), "uuids", pack_uuids(entry));
+	json_t *object = json_pack(
+	    "{s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "number",
+	    INT(entry->queued.number), "job", pack_hex(entry->token), "uid", INT(entry->uid), "tenant", entry->tenant,
+	    "command", entry->command, "came_s", INT(entry->came_s), "begin_ns", INT(entry->begin_ns), "wait_until_ns",
+	    INT(entry->wait_until_ns), "duration_ns", INT(entry->queued.duration_ns), "after", INT(entry->after),
+	    "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count), "status",
+	    INT(entry->status), "stopped_ns", INT(entry->stopped_ns), "limits", pack_limits(&entry->limits), "uuids",
+	    pack_uuids(entry));
 	bits_of(&copy, bits);
 	for (int i = 0; i < BITS; i++)
 		json_object_set_new(object, names_of_bits[i], json_boolean(*bits[i]));
@@ -89,9 +90,9 @@ static json_t *pack_drains(const struct ll_admission *admission)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < admission->drain_count; i++)
-		json_array_append_new(list, json_pack("{s:I, s:s, s:I}", "card", INT(admission->drains[i].index),
-						      "reason", admission->drains[i].reason, "since_s",
-						      INT(admission->drains[i].since_s)));
+		json_array_append_new(list, json_pack("{s:I, s:I, s:s}", "card", INT(admission->drains[i].index),
+						      "since_s", INT(admission->drains[i].since_s), "reason",
+						      admission->drains[i].reason));
 	return list;
 }
 
@@ -199,10 +200,10 @@ static struct ll_admission_entry *unpack_entry(const json_t *object)
 	entry->wait_until_ns = number_of(object, "wait_until_ns");
 	entry->queued.duration_ns = number_of(object, "duration_ns");
 	entry->after = number_of(object, "after");
-	entry->stopped_ns = number_of(object, "stopped_ns");
 	entry->queued.position = (uint32_t)number_of(object, "position");
 	entry->queued.card_count = (uint32_t)number_of(object, "card_count");
 	entry->status = (uint32_t)number_of(object, "status");
+	entry->stopped_ns = number_of(object, "stopped_ns");
 	unpack_limits(json_object_get(object, "limits"), &entry->limits);
 	for (; entry->uuid_count < json_array_size(uuids) && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB;
 	     entry->uuid_count++) {

@@ -70,6 +70,7 @@ static void warn_entry(struct ll_server *server, struct ll_admission_entry *entr
 	struct ll_event_about about = {.job = job_of(server, entry)};
 	char left[LL_EVENT_DURATION_SIZE];
 	entry->is_warned = true;
+	server->admission->must_save = true;
 	ll_event_duration(left_ns, left);
 	ll_events_tell(server, LL_EVENT_TIME_ENDING, &about, "the time of job %" PRIu64 " ends in %s",
 		       entry->queued.number, left);
@@ -82,6 +83,7 @@ static void stop_entry(struct ll_server *server, struct ll_admission_entry *entr
 	const struct ll_config_stop_signal *stop = &ll_department_policy(&server->department)->reclaim.stop;
 	struct ll_event_about about = {.job = job_of(server, entry)};
 	entry->stopped_ns = ll_now_ns();
+	server->admission->must_save = true;
 	ll_events_tell(server, LL_EVENT_STOPPED, &about,
 		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s",
 		       entry->queued.number, entry->stop_why ? entry->stop_why : "its time is over",

@@ -57,7 +57,8 @@ static char *packed_state(void)
 	struct ll_admission_entry *running = add_entry(admission, 3, "GPU-1");
 	running->begin_ns = 1000;
 	running->queued.duration_ns = 7200 * LL_NS_PER_S;
-	running->has_end = running->has_run = true;
+	running->has_end = running->has_run = running->is_ended = true;
+	running->stopped_ns = 2000;
 	running->limits = (struct ll_limits){.memory_bytes = 1 << 30, .compute_permille = 250};
 	struct ll_admission_entry *moved = add_entry(admission, 4, NULL);
 	moved->queued.position = 1;
@@ -69,8 +70,9 @@ static char *packed_state(void)
 	assert_non_null(admission->former_use);
 	admission->former_use[admission->former_use_count++] = (struct ll_admission_use){"lab", BOB, 1.5e12};
 	admission->former_use_ns = 77;
-	ll_ended_add(&admission->ended, &(struct ll_ended_job){
-					    .number = 2, .token = 9, .uid = BOB, .status = 256, .has_status = true, .has_run = true});
+	ll_ended_add(&admission->ended,
+		     &(struct ll_ended_job){
+			 .number = 2, .token = 9, .uid = BOB, .status = 256, .has_status = true, .has_run = true});
 	server.books.last_job = 12;
 	char *text = ll_admission_pack(admission);
 	assert_non_null(text);
@@ -90,7 +92,8 @@ TEST(jobs_drains_use_and_ends_come_back)
 	assert_int_equal(running->queued.number, 3);
 	assert_true(running->token == UINT64_C(0xffffffff00000003) && running->uid == ANN);
 	assert_true(running->begin_ns == 1000 && running->queued.duration_ns == 7200 * LL_NS_PER_S);
-	assert_true(running->has_end && running->has_run && !running->is_paused);
+	assert_true(running->has_end && running->has_run && running->is_ended && !running->is_paused);
+	assert_int_equal(running->stopped_ns, 2000);
 	assert_int_equal(running->limits.memory_bytes, 1 << 30);
 	assert_int_equal(running->queued.compute_permille, 250);
 	assert_string_equal(running->uuids[0], "GPU-1");
@@ -176,8 +179,9 @@ TEST(a_text_that_is_damaged_or_of_another_version_is_refused)
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		assert_int_equal(ll_admission_unpack(admission, texts[i]), -EBADMSG);
 	/* Fields of other types are as if they were not there. */
-	static const char odd[] = "{\"version\": 1, \"jobs\": [1, {}, {\"number\": \"x\", \"job\": 5, \"uuids\": [7]}], "
-				  "\"drains\": {}, \"use\": 3, \"ended\": \"\", \"last_job\": -5}";
+	static const char odd[] =
+	    "{\"version\": 1, \"jobs\": [1, {}, {\"number\": \"x\", \"job\": 5, \"uuids\": [7]}], "
+	    "\"drains\": {}, \"use\": 3, \"ended\": \"\", \"last_job\": -5}";
 	assert_int_equal(ll_admission_unpack(admission, odd), 0);
 	assert_null(admission->entries);
 	free_admission(admission);

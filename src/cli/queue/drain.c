@@ -99,7 +99,8 @@ const struct ll_command ll_queue_drain = {
     .operands = "CARDS...",
     .description =
 	N_("For operators. Jobs on the cards go on to their end. With --at, jobs start there until then if their "
-	   "time ends before. It holds until --undo, and not beyond the end of loadlined."),
+	   "time ends before. It holds until --undo, also if loadlined or the machine "
+	   "is started anew."),
     .examples = drain_examples,
     .options = drain_options,
     .args_size = sizeof(struct drain_args),
