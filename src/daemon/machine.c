@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "daemon/admission.h"
+#include "daemon/admission_state.h"
 #include "daemon/connection.h"
 #include "daemon/health.h"
 #include "daemon/job_group.h"
@@ -196,6 +197,7 @@ static void take_round(struct ll_server *server, const struct ll_message_sense_e
 	if (!is_same || !machine->changes) {
 		machine->changes++;
 		log_change(machine);
+		ll_admission_wake(server->admission);
 	}
 }
 
