@@ -161,12 +161,23 @@ static struct waiting_event *new_event(const union ll_message *message, const ch
 	return event;
 }
 
+/* So that a user who starts and cancels jobs all the time does not keep the events of others from being told. */
+static bool has_room(const struct ll_notify_link *link, const struct ll_message_event *event)
+{
+	size_t own = 0;
+	for (const struct waiting_event *at = link->first; at && event->flags & LL_EVENT_HAS_USER; at = at->next) {
+		const struct ll_message_event *other = &at->message.event;
+		own += (other->flags & LL_EVENT_HAS_USER) && other->uid == event->uid;
+	}
+	return own < LL_NOTIFY_OF_USER && link->count < LL_NOTIFY_QUEUE;
+}
+
 void ll_notify_link_send(struct ll_notify_link *link, const union ll_message *message, const char *hook)
 {
 	struct waiting_event *event = NULL;
 	if (!link)
 		return;
-	if (link->count < LL_NOTIFY_QUEUE && strlen(hook) < LL_EVENT_HOOK_SIZE)
+	if (has_room(link, &message->event) && strlen(hook) < LL_EVENT_HOOK_SIZE)
 		event = new_event(message, hook);
 	if (!event) {
 		if (!link->dropped++)
