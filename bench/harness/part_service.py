@@ -5,6 +5,7 @@ each 15 s. CPU time is that of the kernel's scheduler; memory is what is private
 place of the system's loadlined is root's."""
 import os
 import re
+import signal
 import tempfile
 import threading
 import time
@@ -141,6 +142,16 @@ def start_jobs(lab):
     return jobs
 
 
+def end_jobs(service, jobs):
+    """Before the keeper ends, which removes their control groups."""
+    for pid in [pid for job in jobs for pid in family(job.process.pid)]:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except OSError:
+            pass
+    service.wait_for("the end of the jobs", lambda: "\nloadline_jobs 0\n" in service.scraper.scrape())
+
+
 def run(lab):
     if os.geteuid():
         raise Missing("not root")
@@ -160,11 +171,6 @@ def run(lab):
                     f"{sum(map(private_kib, own)) / max(1, len(own)):.0f} KiB private, "
                     f"{sum(map(thread_seconds, own)):.3f} s of CPU for all {len(own)}")
     service.scraper.ended.set()
+    end_jobs(service, jobs)
     lab.report.info(f"service: a scrape, {JOBS} jobs",
                     f"{1000 * max(service.scraper.took_s):.1f} ms at most, {max(service.scraper.lengths) / 1024:.0f} KiB")
-    for job in jobs:
-        for pid in family(job.process.pid):
-            try:
-                os.kill(pid, 15)
-            except OSError:
-                pass

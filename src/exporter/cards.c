@@ -89,6 +89,62 @@ static void add_dcgm_labels(struct ll_strbuf *labels, const void *data)
 	ll_prometheus_label(labels, "modelName", card->name);
 }
 
+/* ---- drained cards ---- */
+
+struct drained_row {
+	const struct ll_message_sense_drained *drained;
+	const struct ll_message_sense_card *card; /* NULL: the sensor does not report it */
+};
+
+/* A fault's words are those of loadlined, such as "Xid 79". */
+static void add_drained_labels(struct ll_strbuf *labels, const void *data)
+{
+	const struct drained_row *row = data;
+	char number[INDEX_SIZE];
+	snprintf(number, sizeof number, "%u", row->drained->index);
+	ll_prometheus_label(labels, "gpu", number);
+	if (row->card)
+		ll_prometheus_label(labels, "UUID", row->card->uuid);
+	ll_prometheus_label(labels, "reason", row->drained->reason[0] ? row->drained->reason : "operator");
+}
+
+static double one(const void *data)
+{
+	(void)data;
+	return 1;
+}
+
+static const struct ll_prometheus_family of_drained[] = {
+    {"loadline_card_drained", "gauge",
+     "1 for each card that is drained now. reason: operator, or the fault for which loadlined drained it.", one},
+};
+
+static const struct ll_message_sense_card *find_card(const struct ll_sensed *sensed, uint32_t index)
+{
+	for (size_t i = 0; i < sensed->card_count; i++) {
+		if (sensed->cards[i].index == index && sensed->cards[i].slice < 0)
+			return &sensed->cards[i];
+	}
+	return NULL;
+}
+
+/* A drain may begin later. */
+static void add_drained(struct ll_strbuf *text, const struct ll_figures *figures)
+{
+	const struct ll_sensed *sensed = &figures->sensed;
+	struct drained_row rows[INDICES];
+	size_t count = 0;
+	for (size_t i = 0; i < sensed->drained_count && count < INDICES; i++) {
+		const struct ll_message_sense_drained *drained = &sensed->drained[i];
+		if (drained->index < INDICES && (figures->sums.end.out_of_use >> drained->index & 1))
+			rows[count++] = (struct drained_row){drained, find_card(sensed, drained->index)};
+	}
+	ll_prometheus_families(text, of_drained, 1,
+			       &(struct ll_prometheus_rows){rows, count, sizeof *rows, add_drained_labels});
+}
+
+/* ---- all cards ---- */
+
 static double util_of(const struct ll_exporter_history *history, const char *uuid)
 {
 	for (size_t i = 0; i < history->count; i++) {
@@ -122,4 +178,5 @@ void ll_exporter_add_cards(struct ll_strbuf *text, const struct ll_figures *figu
 	ll_prometheus_families(text, of_dcgm, sizeof of_dcgm / sizeof *of_dcgm, &table);
 	table.label = add_labels;
 	ll_prometheus_families(text, own, sizeof own / sizeof *own, &table);
+	add_drained(text, figures);
 }

@@ -308,6 +308,7 @@ start_client() {
 	loadline --sim queue drain 0
 	wait_for 10 is 'loadline_card_out_of_use{gpu="0"' 1
 	is 'loadline_card_out_of_use{gpu="1"' 0
+	grep -q '^loadline_card_drained{gpu="0",UUID="GPU-[^"]*",reason="operator"} 1$' "$T/scrape"
 	loadline --sim queue drain 1
 	as "$FIRST" waiting "$LOADLINE" --sim run --mem 8G -- true
 	wait_for 20 is 'loadline_tenant_jobs_waiting{tenant="research"}' 1
@@ -335,6 +336,7 @@ start_client() {
 	begin_exporter
 	local port expression name
 	busy_as "$FIRST" first 50% kernel 5ms memory 1G
+	wait_for 20 eval 'loadline --sim queue drain 1'
 	port=$("$CLIENT" port)
 	cat >"$T/prometheus.yml" <<-END
 		global: {scrape_interval: 1s, evaluation_interval: 1s}

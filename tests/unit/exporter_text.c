@@ -173,6 +173,21 @@ TEST(only_cards_out_of_use_say_so)
 	fini_world(&world);
 }
 
+TEST(a_drained_card_has_its_reason)
+{
+	struct world world;
+	init_world(&world);
+	struct ll_message_sense_drained drained[] = {{.index = 0, .reason = "Xid 79"}, {.index = 1}, {.index = 2}};
+	world.figures.sensed.drained = drained;
+	world.figures.sensed.drained_count = 3;
+	world.figures.sums.end.out_of_use = 3; /* the third will be drained later */
+	const char *text = text_of(&world);
+	assert_has(text, "\nloadline_card_drained{gpu=\"0\",UUID=\"" CARD "\",reason=\"Xid 79\"} 1\n"
+			 "loadline_card_drained{gpu=\"1\",reason=\"operator\"} 1\n");
+	assert_null(strstr(text, "loadline_card_drained{gpu=\"2\""));
+	fini_world(&world);
+}
+
 TEST(use_is_told_by_tenant_and_the_queue_as_a_whole_too)
 {
 	struct world world;
