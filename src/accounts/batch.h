@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LL_USE_TENANT_SIZE = 64, LL_USE_JOB_SIZE = 17, LL_USE_PROJECT_SIZE = 64, LL_USE_CARD_SIZE = 96 };
+enum { LL_USE_TENANT_SIZE = 64, LL_USE_JOB_SIZE = 28, LL_USE_PROJECT_SIZE = 64, LL_USE_CARD_SIZE = 96 };
 
 /* At most so many rows are kept while the database cannot be written: about 6 MiB. */
 enum { LL_USE_BATCH_ROWS = 16384 };
@@ -31,7 +31,7 @@ struct ll_use_key {
 	int64_t hour_s; /* the hour's beginning, in seconds since 1970 */
 	uint32_t uid;
 	char tenant[LL_USE_TENANT_SIZE];
-	char job[LL_USE_JOB_SIZE];         /* 16 hexadecimal digits, the same through restarts of loadlined */
+	char job[LL_USE_JOB_SIZE]; /* 16 hexadecimal digits and the uid, the same through restarts of loadlined */
 	char project[LL_USE_PROJECT_SIZE]; /* empty: none */
 	char card[LL_USE_CARD_SIZE];       /* UUID */
 };

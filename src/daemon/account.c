@@ -13,12 +13,11 @@
 
 enum { WHOLE_PERMILLE = 1000, MS_PER_S = 1000 };
 
-/* The job's name in the accounts. The token is secret, and token[1] is known to nobody else: so token[0] cannot be
- * computed from the result. */
-static void write_job(const uint64_t token[2], char ret_job[LL_USE_JOB_SIZE])
+void ll_account_name(const struct ll_job_facts *facts, char ret_job[LL_USE_JOB_SIZE])
 {
+	const uint64_t *token = facts->token;
 	uint64_t mixed = (token[0] ^ token[0] >> 31) * UINT64_C(0x9e3779b97f4a7c15);
-	snprintf(ret_job, LL_USE_JOB_SIZE, "%016" PRIx64, mixed ^ token[1]);
+	snprintf(ret_job, LL_USE_JOB_SIZE, "%016" PRIx64 "-%" PRIu32, mixed ^ token[1], facts->uid);
 }
 
 static uint64_t later_of(uint64_t one, uint64_t other)
@@ -129,7 +128,7 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 	snprintf(account->key.tenant, sizeof account->key.tenant, "%s",
 		 *configured ? configured : card->job->tenant->name);
 	snprintf(account->key.card, sizeof account->key.card, "%s", card->uuid);
-	write_job(card->job->facts.token, account->key.job);
+	ll_account_name(&card->job->facts, account->key.job);
 	account->card_hash = hash_text(account->key.card);
 	account->born_ns = account->last.at_ns = first_claim_ns(card, now_ns);
 	account->worked_ns = now_ns; /* it is about to */

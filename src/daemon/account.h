@@ -35,6 +35,11 @@ struct ll_account {
 /* Makes the account of a job's card. NULL: out of memory. */
 struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_ns);
 
+/* Writes the job's name in the accounts. The token is secret, and token[1] is known to nobody else: so token[0] cannot
+ * be computed from the result. A user chooses the tokens of its own jobs, so the name has the uid: no user can give a
+ * job the name of another user's. */
+void ll_account_name(const struct ll_job_facts *facts, char ret_job[LL_USE_JOB_SIZE]);
+
 /* Continues at the counter of a former loadlined; NULL: there is none. */
 void ll_account_set_base(struct ll_account *account, const struct ll_use_counter *counter);
 

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
+#include "daemon/rights.h"
 #include "daemon/server.h"
 
 static bool is_alive(const struct ll_admission *admission, uint64_t number)
@@ -24,9 +25,10 @@ int ll_admission_check_after(const struct ll_admission *admission, const struct 
 	const struct ll_ended_job *ended = other ? NULL : ll_ended_find(&admission->ended, entry->after);
 	if ((other && other->uid == entry->uid && other != entry) || (ended && ended->uid == entry->uid))
 		return 0;
+	bool is_seen = (other || ended) && ll_rights_see_others(entry->connection);
 	ll_ended_explain(NULL, entry->after, reason, sizeof reason);
 	return ll_err_set(err, -EACCES, "%s",
-			  other || ended ? "the job that must end with status 0 is another user's" : reason);
+			  is_seen ? "the job that must end with status 0 is another user's" : reason);
 }
 
 bool ll_admission_look_after(const struct ll_admission *admission, struct ll_admission_entry *entry,

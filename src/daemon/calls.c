@@ -211,7 +211,7 @@ static bool handle_report(struct ll_connection *connection, const struct ll_mess
 	if (rc == -ENOENT)
 		ll_connection_refuse(connection, rc, "this loadlined has no accounts");
 	else if (rc)
-		ll_connection_refuse(connection, -EBUSY, "loadlined reads other reports now");
+		ll_connection_refuse(connection, -EBUSY, "loadlined reads or sends other reports now");
 	return true;
 }
 

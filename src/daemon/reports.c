@@ -12,6 +12,7 @@
 #include "daemon/connection.h"
 
 struct ll_report_reading {
+	struct ll_report_reading *next; /* of the server's */
 	uv_work_t work;
 	struct ll_server *server;
 	struct ll_connection *connection; /* NULL: it has ended */
@@ -29,6 +30,11 @@ _Static_assert((int)LL_REPORT_KEY_SIZE == (int)LL_USE_SUM_KEY_SIZE, "a row has t
 
 static void free_reading(struct ll_report_reading *reading)
 {
+	struct ll_report_reading **at = &reading->server->reports;
+	while (*at && *at != reading)
+		at = &(*at)->next;
+	if (*at)
+		*at = reading->next;
 	ll_use_report_fini(&reading->report);
 	free(reading);
 }
@@ -43,7 +49,6 @@ static void read_in_thread(uv_work_t *work)
 static void on_read(uv_work_t *work, int status)
 {
 	struct ll_report_reading *reading = work->data;
-	reading->server->reports--;
 	reading->is_read = true;
 	if (status)
 		reading->rc = -ECANCELED;
@@ -53,12 +58,23 @@ static void on_read(uv_work_t *work, int status)
 		free_reading(reading);
 }
 
+/* Those of connections that have ended count too while they are read. */
+static bool has_room(const struct ll_server *server, uint32_t uid)
+{
+	unsigned all = 0, own = 0;
+	for (const struct ll_report_reading *reading = server->reports; reading; reading = reading->next) {
+		all += !reading->is_read;
+		own += reading->query.uid == uid;
+	}
+	return all < LL_REPORTS_MAX && (uid == 0 || !own);
+}
+
 int ll_report_start(struct ll_connection *connection, const struct ll_message_report *message)
 {
 	struct ll_server *server = connection->server;
 	if (!server->accounting)
 		return -ENOENT;
-	if (server->reports == LL_REPORTS_MAX)
+	if (!has_room(server, connection->uid))
 		return -EBUSY;
 	struct ll_report_reading *reading = calloc(1, sizeof *reading);
 	if (!reading)
@@ -78,7 +94,8 @@ int ll_report_start(struct ll_connection *connection, const struct ll_message_re
 		free_reading(reading);
 		return -EBUSY;
 	}
-	server->reports++;
+	reading->next = server->reports;
+	server->reports = reading;
 	connection->report = reading;
 	return 0;
 }

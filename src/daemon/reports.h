@@ -1,9 +1,9 @@
 /*
  * reports.h - reads sums of the accounts for a command, in a thread, and sends them.
  *
- * A connection has at most one report at a time, and the daemon reads at most LL_REPORTS_MAX, so that the thread that
- * writes the accounts always finds a place. What a user may see: root and admins, the use of all; others, the use of
- * their own jobs.
+ * A connection has at most one report at a time, and so has a user other than root, until it has read it. The daemon
+ * reads at most LL_REPORTS_MAX, so that the thread that writes the accounts always finds a place. What a user may see:
+ * root and admins, the use of all; others, the use of their own jobs.
  */
 #ifndef LOADLINE_DAEMON_REPORTS_H
 #define LOADLINE_DAEMON_REPORTS_H
@@ -12,7 +12,7 @@
 
 #include "protocol/message.h"
 
-enum { LL_REPORTS_MAX = 2 };
+enum { LL_REPORTS_MAX = 3 };
 
 struct ll_connection;
 

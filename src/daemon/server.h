@@ -64,13 +64,13 @@ struct ll_server {
 	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
 	struct ll_keeper_link keeper;
-	uv_timer_t room;                  /* checks whether the system's daemon serves */
-	struct ll_department department;  /* of the system's daemon */
-	struct ll_reload *reload;         /* reload.h; NULL: no reading of the configuration is possible */
-	struct ll_accounting *accounting; /* of the system's daemon; NULL: nothing is written */
-	struct ll_notify_link *notify;    /* notify_link.h; NULL: events go to no command */
-	struct ll_job_watch *watch;       /* job_watch.h; NULL: a user's daemon */
-	unsigned reports;                 /* reports that are being read (reports.h) */
+	uv_timer_t room;                   /* checks whether the system's daemon serves */
+	struct ll_department department;   /* of the system's daemon */
+	struct ll_reload *reload;          /* reload.h; NULL: no reading of the configuration is possible */
+	struct ll_accounting *accounting;  /* of the system's daemon; NULL: nothing is written */
+	struct ll_notify_link *notify;     /* notify_link.h; NULL: events go to no command */
+	struct ll_job_watch *watch;        /* job_watch.h; NULL: a user's daemon */
+	struct ll_report_reading *reports; /* that are being read or sent (reports.h) */
 };
 
 struct ll_server_config {

@@ -69,18 +69,14 @@ static bool is_keeper_there(void)
 	return false;
 }
 
-/* Sends one request, about the victim's process if has_process. Returns the code of the reply; -EPIPE: none. */
-static int request_of(int fd, enum ll_keeper_call call, bool has_process)
+/* Sends the request, about the victim's process if has_process. Returns the code of the reply; -EPIPE: none. */
+static int send_request(int fd, struct ll_keeper_request request, bool has_process)
 {
-	struct ll_keeper_request request = {
-	    .version = LL_KEEPER_VERSION, .call = call, .uid = ATTACKER, .job = world.job};
 	struct ll_keeper_reply reply;
 	size_t count = 0;
 	int process_fd = has_process ? ll_process_open_pidfd(world.victim) : -1;
-	if (has_process) {
+	if (has_process)
 		request.pid = world.victim;
-		request.signal = SIGKILL;
-	}
 	ll_packet_send(fd, &request, sizeof request, &process_fd, has_process);
 	if (process_fd >= 0)
 		close(process_fd);
@@ -88,6 +84,17 @@ static int request_of(int fd, enum ll_keeper_call call, bool has_process)
 	if (rc == -ECONNRESET) /* reported first, once: the keeper did not read the request */
 		rc = ll_packet_receive(fd, true, &reply, sizeof reply, NULL, 0, &count);
 	return rc ? -EPIPE : reply.code;
+}
+
+static struct ll_keeper_request request_for(enum ll_keeper_call call)
+{
+	return (struct ll_keeper_request){
+	    .version = LL_KEEPER_VERSION, .call = call, .uid = ATTACKER, .job = world.job, .signal = SIGKILL};
+}
+
+static int request_of(int fd, enum ll_keeper_call call, bool has_process)
+{
+	return send_request(fd, request_for(call), has_process);
 }
 
 static bool has_ended(pid_t pid)
@@ -156,4 +163,47 @@ TEST_WITH(begin_keeper, end_keeper, has_a_process_killed)
 	if (!rc)
 		wait_for(has_ended(world.victim));
 	end_and_succeed_if(!rc, "the victim's process is killed");
+}
+
+TEST_WITH(begin_keeper, end_keeper, has_a_process_outside_killed)
+{
+	if (!is_keeper_there())
+		SKIP_TEST("the keeper finds no control groups");
+	int fd = connect_to_keeper(NOBODY);
+	int rc = request_of(fd, LL_KEEPER_SIGNAL_OUTSIDE, true);
+	close(fd);
+	if (!rc)
+		wait_for(has_ended(world.victim));
+	end_and_succeed_if(!rc, "the victim's process is killed as one of the attacker's outside of jobs");
+}
+
+/* The uid of the request is right. */
+TEST_WITH(begin_keeper, end_keeper, has_a_process_outside_stopped)
+{
+	if (!is_keeper_there())
+		SKIP_TEST("the keeper finds no control groups");
+	int fd = connect_to_keeper(NOBODY);
+	struct ll_keeper_request request = request_for(LL_KEEPER_SIGNAL_OUTSIDE);
+	request.uid = VICTIM;
+	request.signal = SIGSTOP;
+	int rc = send_request(fd, request, true);
+	close(fd);
+	end_and_succeed_if(!rc, "the victim's process is stopped for ever, and no event says so");
+}
+
+TEST_WITH(begin_keeper, end_keeper, has_a_process_of_root_killed)
+{
+	if (!is_keeper_there())
+		SKIP_TEST("the keeper finds no control groups");
+	kill(world.victim, SIGKILL);
+	waitpid(world.victim, NULL, 0);
+	world.victim = sleeper_start(0);
+	int fd = connect_to_keeper(NOBODY);
+	struct ll_keeper_request request = request_for(LL_KEEPER_SIGNAL_OUTSIDE);
+	request.uid = 0;
+	int rc = send_request(fd, request, true);
+	close(fd);
+	if (!rc)
+		wait_for(has_ended(world.victim));
+	end_and_succeed_if(!rc, "a process of root is killed");
 }

@@ -427,6 +427,40 @@ TEST_WITH(begin_queue, end_queue, waits_for_a_hidden_job)
 	end_ticket(&own);
 }
 
+/* A status of 0 lets the job start, and another one refuses it. */
+TEST_WITH(begin_queue, end_queue, waits_for_the_good_end_of_anothers_job)
+{
+	struct ticket first, own;
+	union ll_message message;
+	take_card(&first, VICTIM);
+	fill_in_admit(&message);
+	message.admit.after = first.number;
+	message.admit.flags = LL_ADMIT_AFTER_OK;
+	send_admit(&own, ATTACKER, &message);
+	succeed_if(own.kind == LL_MESSAGE_QUEUED, "the attacker will learn how the victim's job ends");
+	end_ticket(&first);
+	end_ticket(&own);
+}
+
+/* The attacker knows the token of the first of two jobs of the victim. */
+TEST_WITH(begin_queue, end_queue, says_how_anothers_job_has_ended)
+{
+	struct ticket first, second;
+	union ll_message message;
+	take_card(&first, VICTIM);
+	fill_in_admit(&message);
+	message.admit.after = first.number;
+	message.admit.flags = LL_ADMIT_AFTER_OK;
+	send_admit(&second, VICTIM, &message);
+	assert_int_equal(second.kind, LL_MESSAGE_QUEUED);
+	ll_message_init(&message, LL_MESSAGE_JOB_STATUS);
+	message.job_status.job = first.token;
+	succeed_if(attacker_request(&message, NULL, 0) == 0,
+		   "loadlined believes the attacker that the victim's job has ended well");
+	end_ticket(&first);
+	end_ticket(&second);
+}
+
 TEST_WITH(begin_queue, end_queue, learns_who_has_the_card)
 {
 	struct ticket first, own;

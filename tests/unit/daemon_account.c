@@ -207,3 +207,14 @@ TEST(a_job_alone_shares_nothing)
 	assert_int_equal(accounts[0]->shared_ns, 0);
 	assert_int_equal(accounts[1]->shared_ns, 0);
 }
+
+/* The user of the second job knows the name of the first one, and chooses the tokens to get it. */
+TEST(no_user_can_give_a_job_the_name_of_anothers)
+{
+	struct ll_job_facts facts = {.uid = 7, .token = {11, 12}}, forged = {.uid = 8, .token = {11, 12}};
+	char name[LL_USE_JOB_SIZE], forged_name[LL_USE_JOB_SIZE];
+	ll_account_name(&facts, name);
+	ll_account_name(&forged, forged_name);
+	assert_int_not_equal(strcmp(name, forged_name), 0);
+	assert_int_equal(strncmp(name, forged_name, 16), 0);
+}
