@@ -12,6 +12,8 @@ A comment of the page, which its reader does not see, changes that. Before a blo
     <!-- not run: REASON -->       the lines need what is not here: they are counted, and printed with the reason
     <!-- before: COMMAND -->       this command runs first
     <!-- on: NAME -->              the simulated cards are these (loadline --sim=NAME)
+    <!-- with: queue -->           the system's loadlined and its sensor serve eight cards, with a policy for everybody (POLICY). 12 stands
+                                   for a job that waits or, behind --after and --after-ok, for one that ends soon
 
 A program of an example (`./a`, `python train.py`) is a stand-in that keeps the simulated card busy. CLAIM, JOB and PID stand for the
 first claim there is; if the group has not started a program, one is started. What runs until it is ended is begun, must appear in
@@ -22,6 +24,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import pwd
 import re
 import shlex
 import signal
@@ -35,12 +38,26 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
 
-STARTERS = ("loadline", "nohup", "sudo", "docker", "podman", "apptainer", "make", "apt", "systemctl", "srun", "sbatch", "kubectl")
+STARTERS = ("loadline", "/usr/lib/loadline/loadlined", "/usr/lib/loadline/loadline-sensor", "nohup", "sudo", "docker", "podman", "apptainer", "make", "apt", "systemctl", "srun", "sbatch", "kubectl")
 STAND_INS = ("python", "jupyter", "torchrun", "COMMAND", "./a", "./b", "./program", "./service", "./batch", "./render")
+SERVICES = ("/usr/lib/loadline/loadlined", "/usr/lib/loadline/loadline-sensor")  # as an administrator starts them by hand
+POLICY = """version: 1
+operators: {users: ["*"]}
+cards:
+  - {name: whole, cards: "0-3", give: card}
+  - {name: parts, cards: "4-7", give: memory}
+tenants:
+  - name: everybody
+    members: {users: ["*"]}
+    guarantee: [{of: whole, cards: 4}, {of: parts, memory: 300G}]
+    classes: [normal, low]
+defaults: {memory: 16G, time: 8h}
+"""
+RUN = ("loadline ", "nohup loadline ", *SERVICES)
 AT_A_TIME = 6  # groups; most of their time they wait
 DEADLINE_S = 60
 
-MARK = re.compile(r"<!-- (not run|before|on): (.*?) -->")
+MARK = re.compile(r"<!-- (not run|before|on|with): (.*?) -->")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)((?: <!-- .*? -->)*)")
 # line: its number; marks: {kind of a mark: [what it says]}
 Line = namedtuple("Line", "page line command marks")
@@ -125,7 +142,7 @@ class World:
     def __init__(self, name, cards=""):
         """cards: of the simulator, =NAME, or nothing for its default."""
         top = pathlib.Path(os.environ["LOADLINE_SIM_DIR"])
-        self.folder, self.begun, self.undone = top / name / "here", [], []
+        self.folder, self.begun, self.undone, self.services = top / name / "here", [], [], []
         for folder in (self.folder, top / name / "sim", pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / name):
             folder.mkdir(parents=True, mode=0o700)
         self.env = {**os.environ, "LOADLINE_SIM_DIR": str(top / name / "sim"), "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"] + "/" + name,
@@ -155,6 +172,45 @@ class World:
         process = subprocess.Popen(["bash", "-c", command], cwd=self.folder, env={**self.env, "STAND_IN_S": seconds}, stdin=subprocess.DEVNULL,
                                    stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         return process, out
+
+    # ---- the system's loadlined ----
+
+    def serve(self, command):
+        """A service of the system, as `/usr/lib/loadline/PROGRAM WORD... &`. The sensor is the last one: then there is a queue."""
+        program, *words = shlex.split(command.rstrip("& "))
+        name = program.rsplit("/", 1)[1]
+        folder = {"loadlined": "src/daemon", "loadline-sensor": "src/sensor"}[name]
+        env = {**self.env, "LD_LIBRARY_PATH": os.environ["LOADLINE_BUILD"] + "/sim", "USER": pwd.getpwuid(os.geteuid()).pw_name}
+        words = [os.path.expandvars(word.replace("$USER", env["USER"]).replace("$LOADLINE_SIM_DIR", env["LOADLINE_SIM_DIR"])) for word in words]
+        out = open(self.folder / f"{name}.log", "w+", encoding="utf-8")
+        process = subprocess.Popen([f"{os.environ['LOADLINE_BUILD']}/{folder}/{name}", *words], cwd=self.folder, env=env,
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        self.services.append(process)
+        asked = "queue list" if name == "loadline-sensor" else "status"
+        deadline = time.monotonic() + DEADLINE_S
+        while subprocess.run(f"{self.folder}/loadline {asked}", shell=True, env=self.env, capture_output=True, check=False).returncode:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"does not serve: {command}\n{self.text(out)}")
+            time.sleep(0.2)
+
+    def serve_queue(self):
+        (self.folder / "policy.yaml").write_text(POLICY)
+        self.wait(*self.start("loadline status"), "loadline status")  # makes the world
+        self.serve('/usr/lib/loadline/loadlined --system --user "$USER" --config policy.yaml --state . &')
+        self.serve("/usr/lib/loadline/loadline-sensor --every 0.5 &")
+
+    def submit(self, words):
+        told = subprocess.run(f"loadline submit {words}", shell=True, cwd=self.folder, env=self.env, capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False)
+        if told.returncode:
+            raise Failed(f"exit status {told.returncode}: loadline submit {words}\n{told.stderr}")
+        return told.stdout.strip()
+
+    def number_for(self, command):
+        if "--after" in command:
+            return self.submit("-- sleep 1")
+        self.submit("--cards 4 --time 1h -- sleep 300")
+        return self.submit("--cards 4 --time 1h -- sleep 300")
 
     def text(self, out):
         out.flush()
@@ -187,6 +243,8 @@ class World:
 
     def fill_in(self, command):
         """The command with a claim, a job or a process in the place of its placeholder."""
+        if self.services and re.search(r"\b12\b", command):
+            return re.sub(r"\b12\b", self.number_for(command), command)
         if not re.search(r"\b(CLAIM|JOB|PID)\b", command):
             return command
         if not self.claims(False):
@@ -195,6 +253,9 @@ class World:
         return re.sub(r"\b(CLAIM|JOB)\b", row["claim"], command).replace("PID", str(row["pid"]))
 
     def follow(self, command):
+        if command.startswith(SERVICES):
+            self.serve(command)
+            return
         command = re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda _: str(free_port()), self.fill_in(command))
         words = [word for word in shlex.split(command) if not word.startswith("--sim")]
         if "--watch" in command:
@@ -239,7 +300,13 @@ class World:
             for command in self.undone:
                 self.follow(command)
         finally:
-            self.end(self.begun)
+            try:
+                self.end(self.begun)
+            finally:
+                for service in self.services:
+                    service.terminate()
+                for service in self.services:
+                    service.wait(DEADLINE_S)
 
 
 def free_port():
@@ -249,7 +316,7 @@ def free_port():
 
 
 def world_of(name, lines):
-    cards = next((told[0] for line in lines if (told := line.marks.get("on"))), "")
+    cards = next((told[0] for line in lines if (told := line.marks.get("on"))), "h100x8" if any("with" in line.marks for line in lines) else "")
     return World(name, f"={cards}" if cards else "")
 
 
@@ -258,6 +325,8 @@ def run_group(world, lines):
     failure = None
     began = time.monotonic()
     try:
+        if any("with" in line.marks for line in lines):
+            world.serve_queue()
         for line in lines:
             for command in [*line.marks.get("before", []), line.command]:
                 world.follow(command)
@@ -277,8 +346,8 @@ def main():
     left_out = [line for group in groups for line in group if "not run" in line.marks]
     to_run = [kept for group in groups if (kept := [line for line in group if "not run" not in line.marks])]
     unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"
-               for group in to_run for line in group if not line.command.startswith(("loadline ", "nohup loadline "))]
-    to_run = [kept for group in to_run if (kept := [line for line in group if line.command.startswith(("loadline ", "nohup loadline "))])]
+               for group in to_run for line in group if not line.command.startswith(RUN)]
+    to_run = [kept for group in to_run if (kept := [line for line in group if line.command.startswith(RUN)])]
     # Before there are threads: a process that one of them starts may have a file of another open, which cannot be run then.
     worlds = [world_of(f"g{at}", lines) for at, lines in enumerate(to_run)]
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
