@@ -53,7 +53,8 @@ tenants:
     classes: [normal, low]
 defaults: {memory: 16G, time: 8h}
 """
-RUN = ("loadline ", "nohup loadline ", *SERVICES)
+SENSOR_NEEDS = "LD_LIBRARY_PATH=/usr/lib/loadline/sim "  # of a simulated driver
+RUN = (SENSOR_NEEDS, "loadline ", "nohup loadline ", *SERVICES)
 AT_A_TIME = 6  # groups; most of their time they wait
 DEADLINE_S = 60
 
@@ -67,7 +68,7 @@ Line = namedtuple("Line", "page line command marks")
 
 
 def is_command(text):
-    return text.split(" ")[0] in STARTERS
+    return text.removeprefix(SENSOR_NEEDS).split(" ")[0] in STARTERS
 
 
 def marks_of(text):
@@ -206,6 +207,15 @@ class World:
             raise Failed(f"exit status {told.returncode}: loadline submit {words}\n{told.stderr}")
         return told.stdout.strip()
 
+    def stop_submitted(self):
+        told = subprocess.run("loadline submit list --json", shell=True, cwd=self.folder, env=self.env, capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=True)
+        for row in (json.loads(line)["submitted"] for line in told.stdout.splitlines()):
+            if row["state"] in ("waiting", "running"):
+                # One may end by itself meanwhile, because the job for which it waits has ended.
+                subprocess.run(f"loadline submit stop {row['number']}", shell=True, env=self.env, capture_output=True, timeout=DEADLINE_S,
+                               check=False)
+
     def number_for(self, command):
         if "--after" in command:
             return self.submit("-- sleep 1")
@@ -253,8 +263,8 @@ class World:
         return re.sub(r"\b(CLAIM|JOB)\b", row["claim"], command).replace("PID", str(row["pid"]))
 
     def follow(self, command):
-        if command.startswith(SERVICES):
-            self.serve(command)
+        if command.removeprefix(SENSOR_NEEDS).startswith(SERVICES):
+            self.serve(command.removeprefix(SENSOR_NEEDS))
             return
         command = re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda _: str(free_port()), self.fill_in(command))
         words = [word for word in shlex.split(command) if not word.startswith("--sim")]
@@ -302,6 +312,7 @@ class World:
         finally:
             try:
                 self.end(self.begun)
+                self.stop_submitted()
             finally:
                 for service in self.services:
                     service.terminate()
