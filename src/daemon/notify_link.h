@@ -21,7 +21,7 @@ int ll_notify_link_new(struct ll_server *server, struct ll_notify_link **ret_lin
 /* Before the loop's last turn, which frees it. NULL is fine. */
 void ll_notify_link_free(struct ll_notify_link *link);
 
-/* Sends an event (LL_MESSAGE_EVENT) with the path of the command. Never waits. link NULL: does nothing. */
-void ll_notify_link_send(struct ll_notify_link *link, const union ll_message *event, const char *hook);
+/* Sends an event (a message LL_MESSAGE_EVENT) with the path of the command. Never waits. link NULL: does nothing. */
+void ll_notify_link_send(struct ll_notify_link *link, const union ll_message *message, const char *hook);
 
 #endif

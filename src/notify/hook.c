@@ -61,7 +61,7 @@ static int check_parts(const struct ll_hook_rules *rules, const char *path, stru
 	return rc ? rc : check_part(rules, path, err);
 }
 
-int ll_hook_check(const struct ll_hook_rules *rules, const char *path, struct ll_err *err)
+int ll_hook_check(const struct ll_hook_rules *rules, const char *path, char ret_resolved[PATH_MAX], struct ll_err *err)
 {
 	char resolved[PATH_MAX];
 	struct stat st;
@@ -75,6 +75,7 @@ int ll_hook_check(const struct ll_hook_rules *rules, const char *path, struct ll
 		return rc;
 	if (stat(resolved, &st) || !S_ISREG(st.st_mode) || access(resolved, X_OK))
 		return ll_err_set(err, -EACCES, "%.200s: not a file that can be executed", resolved);
+	memcpy(ret_resolved, resolved, sizeof resolved);
 	return 0;
 }
 
@@ -91,9 +92,9 @@ static int make_input(const struct ll_message_event *event)
 	return fd;
 }
 
-static void run_hook(const struct ll_message_event *event)
+static void run_hook(const struct ll_message_event *event, const char *path)
 {
-	char *const words[] = {(char *)event->hook, NULL};
+	char *const words[] = {(char *)path, NULL};
 	sigset_t none;
 	sigemptyset(&none);
 	setpgid(0, 0);
@@ -102,18 +103,18 @@ static void run_hook(const struct ll_message_event *event)
 	int fd = make_input(event);
 	if (fd >= 0 && dup2(fd, STDIN_FILENO) >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
 		ll_close_from(STDERR_FILENO + 1);
-		execv(event->hook, words);
+		execv(path, words);
 	}
 	_exit(NO_EXEC_STATUS);
 }
 
-int ll_hook_start(const struct ll_message_event *event, pid_t *ret_pid)
+int ll_hook_start(const struct ll_message_event *event, const char *path, pid_t *ret_pid)
 {
 	pid_t pid = fork();
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		run_hook(event);
+		run_hook(event, path);
 	setpgid(pid, pid);
 	*ret_pid = pid;
 	return 0;

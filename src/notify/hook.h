@@ -4,6 +4,7 @@
 #ifndef LOADLINE_NOTIFY_HOOK_H
 #define LOADLINE_NOTIFY_HOOK_H
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "protocol/message_event.h"
@@ -21,16 +22,17 @@ struct ll_hook_rules {
 /*
  * Checks a command: an absolute path, below one of the folders; a file that can be executed. The file, and each folder
  * above it, belongs to root or the owner, and nobody else may write to it. So loadlined, which parses what any user
- * sends, can start nothing but what an administrator has put there. -EACCES: it is not allowed; err says why. -errno:
- * of the system call that failed.
+ * sends, can start nothing but what an administrator has put there. ret_resolved: the path without symbolic links,
+ * which is to be started, since somebody else may own a link. -EACCES: it is not allowed; err says why. -errno: of the
+ * system call that failed.
  */
-int ll_hook_check(const struct ll_hook_rules *rules, const char *path, struct ll_err *err);
+int ll_hook_check(const struct ll_hook_rules *rules, const char *path, char ret_resolved[PATH_MAX], struct ll_err *err);
 
 /*
- * Starts the command, in a process group of its own. Its standard input is the event as JSON (event_json.h); it writes
- * to the standard error of this process. -errno: no process could be made. If the command cannot be executed, the
- * process ends with 127.
+ * Starts the command at that path, in a process group of its own. Its standard input is the event as JSON
+ * (event_json.h); it writes to the standard error of this process. -errno: no process could be made. If the command
+ * cannot be executed, the process ends with 127.
  */
-int ll_hook_start(const struct ll_message_event *event, pid_t *ret_pid);
+int ll_hook_start(const struct ll_message_event *event, const char *path, pid_t *ret_pid);
 
 #endif

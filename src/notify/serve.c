@@ -46,8 +46,9 @@ static struct running_hook *find_free(struct notify_state *state)
 static void start_hook(struct notify_state *state, struct running_hook *running, const struct ll_message_event *event)
 {
 	struct ll_err err = {0};
-	int rc = ll_hook_check(&state->settings->rules, event->hook, &err);
-	if (!rc && (rc = ll_hook_start(event, &running->pid)))
+	char path[PATH_MAX];
+	int rc = ll_hook_check(&state->settings->rules, event->hook, path, &err);
+	if (!rc && (rc = ll_hook_start(event, path, &running->pid)))
 		ll_err_set(&err, rc, "%s: %s", event->hook, strerror(-rc));
 	if (rc) {
 		running->pid = 0;

@@ -174,7 +174,7 @@ enum ll_message_kind {
 	LL_MESSAGE_SENSED = 79,
 	LL_MESSAGE_SENSE_CONDITIONS = 89, /* of the sensor's round, before SENSE_END */
 	LL_MESSAGE_SENSE_DRAINED = 90,    /* of the reply to SENSED, before SENSE_END */
-	LL_MESSAGE_EVENT = 88, /* to loadline-notify, and to the monitor of a job; no reply (message_event.h) */
+	LL_MESSAGE_EVENT = 88,   /* to loadline-notify, and to the monitor of a job; no reply (message_event.h) */
 	LL_MESSAGE_METRICS = 97, /* message_metrics.h */
 	LL_MESSAGE_METRICS_TENANT = 98,
 	LL_MESSAGE_METRICS_END = 99,

@@ -156,11 +156,13 @@ as_user() {
 @test "commands that fail, hang, or are not root's alone: each is said in the journal, and others go on" {
 	write_config 'notify:' "  - {events: [config], command: $T/hooks/fails}" "  - {events: [config], command: $T/hooks/hangs}" \
 		"  - {events: [config], command: $T/hooks/open}" "  - {events: [config], command: /bin/true}" \
-		"  - {events: [config], command: $T/hooks/missing}" "  - {events: [config], command: $T/hooks/good}"
+		"  - {events: [config], command: $T/hooks/missing}" "  - {events: [config], command: $T/hooks/link}" \
+		"  - {events: [config], command: $T/hooks/good}"
 	make_hook fails <<<'exit 3'
 	make_hook hangs <<<"sleep 300 & echo \$! >$T/told/left; sleep 300"
 	make_hook open </dev/null
 	chmod 777 "$T/hooks/open"
+	ln -s /bin/false "$T/hooks/link"
 	make_hook good </dev/null
 	start_service
 	start_notify --deadline 1
@@ -171,6 +173,7 @@ as_user() {
 	wait_for 10 notify_says "config: $T/hooks/hangs did not end in time"
 	notify_says "config: not told: $T/hooks/open: others than its owner may write to it"
 	notify_says "config: not told: $(realpath /bin/true): not in a folder for such commands"
+	notify_says "config: not told: $(realpath /bin/false): not in a folder for such commands"
 	notify_says "config: not told: $T/hooks/missing: No such file or directory"
 	# What the command has left ends with it.
 	wait_for 10 has_ended "$(cat "$T/told/left")"
@@ -411,7 +414,7 @@ has_window() {
 	wait_for 20 has_window 3 "Xid 79"
 	wait_for 20 has_window 3 lost
 	sleep 2
-	! grep "Broken pipe\|Connection reset" "$T/sensor.err"
+	run ! grep "Broken pipe\|Connection reset" "$T/sensor.err"
 	simctl card 4 xid 48
 	wait_for 20 has_window 4 "Xid 48"
 }
