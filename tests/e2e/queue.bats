@@ -261,7 +261,7 @@ saved() {
 	run_as "$FIRST" first --mem 8G
 	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
 	first=$(number_of 0)
-	stop first INT
+	stop first TERM
 	wait_for 10 saved ".ended[] | select(.number == $first)"
 	restart_loadlined
 	refuses "$FIRST" 125 "job $first" run --mem 8G --after-ok "$first" -- true
