@@ -278,7 +278,7 @@ static void update_hold(struct ll_admission *admission, struct ll_admission_entr
 		ll_admission_refuse(admission, entry, -ECANCELED, reason);
 		return;
 	}
-	bool is_held = entry->is_paused || entry->after;
+	bool is_held = entry->is_paused || entry->after || ll_admission_waits_for_high(admission, entry);
 	if (is_held == entry->queued.is_held)
 		return;
 	entry->queued.is_held = is_held;

@@ -81,26 +81,6 @@ static int explain_fault(const struct ll_config_tenant *tenant, const struct ll_
 	return rc ? rc : ll_err_set(err, -EACCES, "%s", text_of_fault(fault));
 }
 
-/* A job of class high is refused at once if it is beyond the guarantee in each group where it may be. */
-static int check_high(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
-		      const struct ll_admission_entry *entry, struct ll_err *err)
-{
-	uint64_t cards = entry->queued.card_count ? entry->queued.card_count : 1;
-	int rc = 0;
-	for (size_t i = 0; entry->limits.priority == LL_LIMIT_CLASS_HIGH && i < policy->cards.count; i++) {
-		struct ll_allowance_group ask = {.group = &policy->cards.items[i], .is_high = true};
-		bool gives_cards = ask.group->give == LL_CONFIG_BY_CARD;
-		ask.job = (struct ll_use){.jobs = 1,
-					  .cards = gives_cards ? cards : 0,
-					  .memory_bytes = gives_cards ? 0 : cards * entry->limits.memory_bytes,
-					  .compute_permille = gives_cards ? 0 : cards * entry->queued.compute_permille};
-		rc = ll_allowance_check_group(tenant, &ask, err);
-		if (!rc)
-			return 0;
-	}
-	return rc;
-}
-
 /* Fills in what the configuration says about the request. */
 static int read_limits(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
 		       const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
@@ -158,5 +138,6 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	enum ll_queue_fault fault = ll_queue_check(&admission->described.machine, &entry->queued);
 	if (entry->queued.card_count > LL_QUEUE_CARDS_OF_JOB)
 		return ll_err_set(err, -EACCES, "cards: a job of the queue has at most %d", LL_QUEUE_CARDS_OF_JOB);
-	return fault ? explain_fault(tenant, entry, fault, err) : check_high(policy, tenant, entry, err);
+	return fault ? explain_fault(tenant, entry, fault, err)
+		     : ll_admission_check_high(admission, tenant, entry, err);
 }

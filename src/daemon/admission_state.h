@@ -168,6 +168,15 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 /* Notes the end of a job that ran, or that was in the queue. */
 void ll_admission_note_end(struct ll_admission *admission, const struct ll_admission_entry *entry);
 
+/* ---- admission_high.c ---- */
+
+/* Whether the job, if it is of class high, is within the tenant's guarantee in a group where it may be. -EACCES. */
+int ll_admission_check_high(const struct ll_admission *admission, const struct ll_config_tenant *tenant,
+			    const struct ll_admission_entry *entry, struct ll_err *err);
+
+/* Whether a waiting job of class high is beyond the guarantee together with the tenant's other jobs of that class. */
+bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry);
+
 /* ---- admission_former.c ---- */
 
 /* The job asks for its place. If it asked a former loadlined before, it gets the number, the position and the pause

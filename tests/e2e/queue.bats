@@ -261,7 +261,7 @@ saved() {
 	run_as "$FIRST" first --mem 8G
 	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
 	first=$(number_of 0)
-	stop first INT
+	stop first TERM
 	wait_for 10 saved ".ended[] | select(.number == $first)"
 	restart_loadlined
 	refuses "$FIRST" 125 "job $first" run --mem 8G --after-ok "$first" -- true
@@ -295,4 +295,21 @@ saved() {
 	start_loadlined
 	wait_for 20 queue 'length == 0'
 	[ -e "$STATE/queue.json.damaged" ]
+}
+
+@test "a job of class high that is beyond the guarantee with others waits for them, and the others start" {
+	write_config
+	sed -i 's/classes: \[normal, low\]/classes: [high, normal, low]/' "$T/conf/loadline.yaml"
+	start_queue
+	run_as "$FIRST" first --mem 60G --class high
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --mem 60G --class high
+	wait_for 20 says second "is number 1 in the queue"
+	refuses "$FIRST" 125 "no place is free now" run --mem 60G --class high --no-wait -- true
+	as "$FIRST" "$LOADLINE" --sim run --mem 40G --class high --no-wait -- true
+	run_as "$FIRST" third --mem 60G
+	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	[ ! -s "$T/second.out" ]
+	stop first TERM
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
 }

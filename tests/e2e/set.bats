@@ -133,7 +133,7 @@ two_cards() {
 		fails_with 2 "${option%%=*}" --sim set job "$option"
 		fails_with 2 "${option%%=*}" --sim set job --weight 3 "$option"
 	done
-	fails_with 2 "set: nothing to set; give --mem, --mem-request, --compute, --weight, --class, --slowdown or --sharing" --sim set job
+	fails_with 2 "set: nothing to set; give --mem, --mem-request, --compute, --weight, --class, --slowdown, --sharing or --time" --sim set job
 	fails_with 2 "set: no claim named" --sim set --mem 1G
 	fails_with 2 "set: one claim at a time" --sim set job other --mem 1G
 	tenant job '.memory_limit_bytes == 4294967296 and .compute_cap_percent == null and .weight == 1'

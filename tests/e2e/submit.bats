@@ -1,5 +1,5 @@
 # Submitted jobs: they leave the terminal, wait in the queue if there is one, and are known by their numbers.
-# shellcheck disable=SC2153 # FIRST and SECOND are of queue_helper.bash
+# shellcheck disable=SC2034,SC2153 # others is for, FIRST and SECOND are of queue_helper.bash
 load helper
 load jobs_helper
 load queue_helper
@@ -164,4 +164,19 @@ state_as() {
 	refuses "$FIRST" 125 "job $after_bad was not run" run --mem 8G --after-ok "$after_bad" -- true
 	refuses "$SECOND" 125 "is another user's" run --mem 8G --after-ok "$good" -- true
 	refuses "$FIRST" 125 "job 9999: unknown, or it ended too long ago" run --mem 8G --after-ok 9999 -- true
+}
+
+@test "--after-ok of a job of run, and where users see nothing of others" {
+	others=nothing # for write_config
+	start_queue
+	bad=$(submit_as "$FIRST" --mem 8G -- sh -c 'exit 3')
+	submit_as "$FIRST" wait "$bad" || true
+	refuses "$FIRST" 125 "job $bad ended with status 3" run --mem 8G --after-ok "$bad" -- true
+	run_as "$FIRST" good --mem 8G
+	wait_for 20 grep -q "cards=GPU-" "$T/good.out"
+	number=$(as "$FIRST" "$LOADLINE" --sim queue list --json | jq -s '.[0].queued.number')
+	stop good TERM
+	# Kernels before Linux 6.15 do not tell the status to the job's monitor.
+	refuses "$FIRST" 125 "job $number was ended by signal 15" run --mem 8G --after-ok "$number" -- true ||
+		[[ $output == *"nobody told its status"* ]]
 }

@@ -20,7 +20,8 @@ static int set_up(void **state)
 
 static struct ll_ended_job job_of(uint32_t uid, uint64_t number)
 {
-	return (struct ll_ended_job){.number = number, .token = number + 1000, .uid = uid, .has_run = true, .ended_ns = SECOND_NS};
+	return (struct ll_ended_job){
+	    .number = number, .token = number + 1000, .uid = uid, .has_run = true, .ended_ns = SECOND_NS};
 }
 
 static const char *why_not(const struct ll_ended_job *job, uint64_t number)

@@ -102,6 +102,9 @@ static void add_group(struct ll_strbuf *out, const struct ll_command *group)
 	ll_command_add_names(group->subcommands, " ", &condition);
 	add_commands(out, condition.buf, group->subcommands);
 	add_options(out, condition.buf, group->options);
+	if (group->takes_command)
+		ll_strbuf_addf(out, "complete -c loadline -n '%s; and contains -- -- (commandline -opc)' -F\n",
+			       condition.buf);
 	for (const struct ll_command *const *command = group->subcommands; *command; command++)
 		add_subcommand(out, *command);
 }

@@ -93,7 +93,7 @@ static void add_case(struct ll_strbuf *out, const struct ll_command *command)
 		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(($loadline_commands))'");
 	if (command->complete == LL_COMPLETE_CLAIM)
 		ll_strbuf_adds(out, " \\\n\t\t\t'1:claim:_loadline_claims'");
-	if (command->takes_command)
+	if (command->takes_command && !command->subcommands)
 		ll_strbuf_adds(out, " \\\n\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'");
 	if (command->subcommands) {
 		ll_strbuf_adds(out, " \\\n\t\t\t'1:command:(");
