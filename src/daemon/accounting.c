@@ -39,7 +39,6 @@ struct ll_accounting {
 	bool has_new_card;
 	unsigned reads;
 	struct ll_overlap overlap;
-	uv_timer_t fine;                    /* while several jobs work on a card */
 	uint64_t lost_rows, said_lost_rows; /* for which there was no room; of these, those that were logged */
 	struct ll_use_totals totals;
 	uint64_t checked_ns, checked_wall_ns; /* the clocks, when rows were last removed */
@@ -155,7 +154,6 @@ static void on_worked(uv_work_t *work, int status)
 	accounting->is_off = accounting->rc == -EPROTONOSUPPORT;
 	if (accounting->is_off) {
 		uv_timer_stop(&accounting->timer);
-		uv_timer_stop(&accounting->fine);
 		free_accounts(accounting);
 		ll_use_batch_fini(&accounting->pending);
 	}
@@ -192,22 +190,12 @@ static void read_job(struct ll_accounting *accounting, const struct ll_job *job,
 	}
 }
 
-static void on_fine(uv_timer_t *timer)
-{
-	struct ll_accounting *accounting = timer->data;
-	ll_overlap_read_fine(&accounting->overlap, accounting->accounts, ll_now_ns());
-}
-
 static void read_all(struct ll_accounting *accounting)
 {
 	uint64_t now_ns = ll_now_ns();
 	for (const struct ll_job *job = accounting->server->books.jobs; job; job = job->next)
 		read_job(accounting, job, now_ns);
-	bool is_shared = ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
-	if (!is_shared)
-		uv_timer_stop(&accounting->fine);
-	else if (!uv_is_active((uv_handle_t *)&accounting->fine))
-		uv_timer_start(&accounting->fine, on_fine, LL_OVERLAP_FINE_MS, LL_OVERLAP_FINE_MS);
+	ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
 }
 
 /* Use counts for the tenant if it is configured now, so that the name of a job, which may be that of its command, is in
@@ -350,9 +338,8 @@ int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_ac
 	accounting->checked_wall_ns = ll_wall_ns();
 	pthread_mutex_init(&accounting->lock, NULL);
 	uv_timer_init(&server->loop, &accounting->timer);
-	uv_timer_init(&server->loop, &accounting->fine);
 	uv_signal_init(&server->loop, &accounting->terminate);
-	accounting->timer.data = accounting->fine.data = accounting->terminate.data = accounting;
+	accounting->timer.data = accounting->terminate.data = accounting;
 	uv_signal_start(&accounting->terminate, on_terminate, SIGTERM);
 	start_work(accounting);
 	ll_accounting_look(accounting);
@@ -410,7 +397,6 @@ void ll_accounting_finish(struct ll_accounting *accounting)
 	ll_use_database_close(accounting->database);
 	accounting->database = NULL;
 	uv_close((uv_handle_t *)&accounting->timer, NULL);
-	uv_close((uv_handle_t *)&accounting->fine, NULL);
 	uv_close((uv_handle_t *)&accounting->terminate, NULL);
 }
 
