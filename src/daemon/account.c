@@ -127,6 +127,7 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 	snprintf(account->key.tenant, sizeof account->key.tenant, "%s",
 		 *configured ? configured : card->job->tenant->name);
 	snprintf(account->key.card, sizeof account->key.card, "%s", card->uuid);
+	snprintf(account->key.project, sizeof account->key.project, "%s", card->job->project);
 	ll_account_name(&card->job->facts, account->key.job);
 	account->card_hash = hash_text(account->key.card);
 	account->born_ns = account->last.at_ns = first_claim_ns(card, now_ns);

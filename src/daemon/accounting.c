@@ -17,6 +17,7 @@
 #include "daemon/events.h"
 #include "daemon/overlap.h"
 #include "daemon/server.h"
+#include "daemon/spending.h"
 #include "daemon/use_totals.h"
 
 enum { READ_MS = 1000, READS_OF_ROUND = 9 };
@@ -41,6 +42,7 @@ struct ll_accounting {
 	struct ll_overlap overlap;
 	uint64_t lost_rows, said_lost_rows; /* for which there was no room; of these, those that were logged */
 	struct ll_use_totals totals;
+	struct ll_spending spending;
 	uint64_t checked_ns, checked_wall_ns; /* the clocks, when rows were last removed */
 
 	/* the thread, and what it works on */
@@ -82,6 +84,8 @@ static int write_batch(struct ll_accounting *accounting)
 	}
 	if (!rc)
 		ll_use_batch_fini(&accounting->flight);
+	if (!rc)
+		rc = ll_spending_read(&accounting->spending, accounting->database, &accounting->err);
 	if (!rc && accounting->forget_before_s)
 		rc = ll_use_database_forget(accounting->database, accounting->forget_before_s, &accounting->err);
 	return rc;
@@ -150,6 +154,7 @@ static void on_worked(uv_work_t *work, int status)
 		return;
 	take_back(accounting);
 	log_result(accounting);
+	ll_spending_end_read(&accounting->spending, accounting->server);
 	accounting->is_open |= !accounting->rc;
 	accounting->is_off = accounting->rc == -EPROTONOSUPPORT;
 	if (accounting->is_off) {
@@ -165,6 +170,7 @@ static void start_work(struct ll_accounting *accounting)
 	accounting->flight_rows = accounting->flight.row_count;
 	accounting->pending = (struct ll_use_batch){0};
 	accounting->work.data = accounting;
+	ll_spending_begin_read(&accounting->spending, accounting->server);
 	accounting->err = (struct ll_err){0};
 	accounting->rc = 0;
 	if (uv_queue_work(&accounting->server->loop, &accounting->work, work_in_thread, on_worked) == 0)
@@ -216,6 +222,7 @@ static bool collect_account(struct ll_accounting *accounting, struct ll_account 
 		    account, ll_use_batch_find_counter(&accounting->former, account->key.job, account->key.card));
 	int rc = ll_account_collect(account, &accounting->pending, most_rows, hour_s);
 	add_to_totals(accounting, account);
+	ll_spending_add(&accounting->spending, account->key.tenant, account->newest.granted_ns);
 	accounting->lost_rows += rc && !account->card;
 	return !account->card;
 }
@@ -263,15 +270,18 @@ static void do_round(struct ll_accounting *accounting)
 	if (accounting->is_open) {
 		collect_all(accounting);
 		look_at_clocks(accounting);
+		ll_spending_tell(&accounting->spending, accounting->server);
 	}
-	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s)
+	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s ||
+	    ll_spending_is_wanted(&accounting->spending, accounting->server))
 		start_work(accounting);
 }
 
 static bool has_to_do(const struct ll_accounting *accounting)
 {
 	return accounting->server->books.job_count || accounting->accounts || accounting->is_working ||
-	       !accounting->is_open || !ll_use_batch_is_empty(&accounting->pending);
+	       !accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) ||
+	       ll_spending_is_wanted(&accounting->spending, accounting->server);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -345,6 +355,11 @@ int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_ac
 	ll_accounting_look(accounting);
 	*ret_accounting = accounting;
 	return 0;
+}
+
+struct ll_spending *ll_accounting_spending(struct ll_accounting *accounting)
+{
+	return accounting ? &accounting->spending : NULL;
 }
 
 const char *ll_accounting_path(const struct ll_accounting *accounting)

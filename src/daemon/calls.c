@@ -146,6 +146,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	struct ll_job_call call = {.connection = connection,
 				   .facts = facts,
 				   .department_tenant = tenant,
+				   .project = message->project,
 				   .said = message->said,
 				   .monitor_fd = connection->process_fd,
 				   .process_fd = fds[0],

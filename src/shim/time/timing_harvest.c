@@ -198,6 +198,17 @@ static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t
 		timing->charge(timing->charge_of, &stretch);
 }
 
+/* That others share the card is told late on a busy host, and some of them pause. Others count for this time. */
+#define RECENTLY_NS (2 * LL_NS_PER_S)
+
+static bool was_disturbed(struct ll_timing *timing)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (is_disturbed(timing))
+		timing->disturbed_ns = now_ns;
+	return timing->disturbed_ns && now_ns - timing->disturbed_ns < RECENTLY_NS;
+}
+
 /* Returns how long the card worked on the batch, for the accounts; 0: no better than busy_ns. Beside other programs it
  * is the sum of the kernels' shortest samples (shortest.h), without the switches between contexts. */
 static uint64_t accounted_ns(struct ll_timing *timing, const struct ll_timing_batch *batch, uint64_t span_ns,
@@ -208,9 +219,9 @@ static uint64_t accounted_ns(struct ll_timing *timing, const struct ll_timing_ba
 		return 0;
 	if (is_single)
 		ll_shortest_note(&timing->shortest, batch->kernel_key, is_disturbed(timing) ? span_ns : busy_ns);
-	if (!is_disturbed(timing))
-		return busy_ns;
 	uint64_t ns = batch->launches * ll_shortest_ns(&timing->shortest, batch->kernel_key);
+	if (!was_disturbed(timing))
+		return busy_ns;
 	return ns < span_ns ? ns : span_ns;
 }
 
