@@ -466,8 +466,6 @@ static bool handle_wake(struct ll_connection *connection, const struct ll_messag
 	return true;
 }
 
-/* ---- moves of memory ---- */
-
 /* A process without LOADLINE_RUN. */
 static bool handle_own_job(struct ll_connection *connection)
 {

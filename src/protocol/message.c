@@ -11,7 +11,6 @@
 #include "base/packet.h"
 #include "base/utf8.h"
 #include "protocol/page.h"
-#include "protocol/run_settings.h"
 #include "protocol/words.h"
 
 enum { PERMILLE_MAX = 1000, WEIGHT_MAX = 100000, SLOWDOWN_MIN = 1000, SLOWDOWN_MAX = 10000 };
@@ -77,7 +76,7 @@ static bool are_facts_valid(const struct ll_job_facts *job)
 
 static bool is_project_valid(const char *project)
 {
-	return memchr(project, '\0', LL_NAME_SIZE) && (!*project || ll_tenant_name_is_valid(project));
+	return ll_message_text_is_valid(project, LL_NAME_SIZE);
 }
 
 static bool is_job_valid(const union ll_message *message)

@@ -269,7 +269,7 @@ struct ll_message_job {
 	uint64_t program; /* program.h; 0: the job's orders have it, or it is unknown */
 	char program_name[LL_PROGRAM_NAME_SIZE];
 	uint64_t said; /* enum ll_set_field, enum ll_said: the limits that the user gave. The others may get defaults */
-	char project[LL_NAME_SIZE]; /* for the accounts; as a tenant's name (run_settings.h); empty: none */
+	char project[LL_NAME_SIZE]; /* for the accounts; `run` allows the characters of a tenant's name; empty: none */
 };
 
 struct ll_message_accepted {
