@@ -262,6 +262,8 @@ static void charge_turn(struct sim_world *w, struct sim_card *card, uint64_t len
 			continue;
 		*SIM_EDIT(w, &context->card_ns) += length_ns;
 		*SIM_EDIT(w, &card->meter.context_s) += (double)length_ns * 1e-9;
+		if (!is_switching)
+			*SIM_EDIT(w, &card->meter.kernel_s) += (double)length_ns * 1e-9;
 	}
 }
 

@@ -286,6 +286,7 @@ struct sim_meter {
 	/* for tests of accounts; those of ended contexts too: seconds in which contexts had the card with kernels
 	 * running, added up, and their memory times seconds */
 	double context_s;
+	double kernel_s; /* of context_s: without the switches between contexts */
 	double memory_byte_s;
 };
 

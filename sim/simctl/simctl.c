@@ -23,8 +23,9 @@ static void print_totals(struct sim_world *w, uint32_t index)
 {
 	const struct sim_meter *meter = &w->cards[index].meter;
 	printf("{\"card\":%u,\"uuid\":\"%s\",\"busy_seconds\":%.6f,\"context_seconds\":%.6f,"
-	       "\"memory_byte_seconds\":%.0f,\"joules\":%.3f}\n",
-	       index, w->cards[index].uuid, meter->busy_s, meter->context_s, meter->memory_byte_s, meter->joules);
+	       "\"kernel_seconds\":%.6f,\"memory_byte_seconds\":%.0f,\"joules\":%.3f}\n",
+	       index, w->cards[index].uuid, meter->busy_s, meter->context_s, meter->kernel_s, meter->memory_byte_s,
+	       meter->joules);
 }
 
 /* ---- show ---- */
@@ -126,7 +127,7 @@ static const char usage[] =
     "  fail FUNCTION STATUS [for D] [after N] [count N],  hang FUNCTION D ...,  heal,  suspend D\n"
     "  mps hang COMMAND D | refuse [STATUS] | fault [STATUS] [for D] | die daemon|server | heal\n"
     "  at D COMMAND...                put a command off\n"
-    "  busy CARD [PERCENT] [kernel D] [sleep D] [for D] [count N] [blocks N] [threads N] [memory SIZE]\n"
+    "  busy CARD [PERCENT] [kernel D | work D] [sleep D] [for D] [count N] [blocks N] [threads N] [memory SIZE]\n"
     "  totals                         GPU seconds and memory-seconds of all programs so far, a JSON line for each "
     "card\n"
     "  show | folder | reset          (reset makes the world anew from LOADLINE_SIM_SCENARIO)\n"

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,10 +27,15 @@ static const char kernel_text[] = ".version 7.4\n"
 				  "	.param .u64 late_after, .param .u64 gap_limit, .param .u64 epoch_seq)\n"
 				  "{\n"
 				  "	ret;\n"
+				  "}\n"
+				  ".visible .entry work_ns(.param .u64 length_ns)\n"
+				  "{\n"
+				  "	ret;\n"
 				  "}\n";
 
 struct options {
 	uint64_t card, kernel_ns, sleep_ns, for_ns, count, blocks, threads, memory_bytes;
+	bool is_work; /* the kernel needs its length on the card; else it ends by the clock */
 };
 
 /* The record that the kernel writes (src/hold/payload.h). */
@@ -75,6 +81,8 @@ static int parse_options(int count, char **words, struct options *options, struc
 	for (int i = first; rc == 0 && i < count; i += 2) {
 		const char *value = i + 1 < count ? words[i + 1] : "";
 		if (strcmp(words[i], "kernel") == 0)
+			rc = ll_parse_duration(value, &options->kernel_ns, err);
+		else if (strcmp(words[i], "work") == 0 && (options->is_work = true))
 			rc = ll_parse_duration(value, &options->kernel_ns, err);
 		else if (strcmp(words[i], "sleep") == 0)
 			rc = ll_parse_duration(value, &options->sleep_ns, err);
@@ -183,7 +191,7 @@ int simctl_busy(int count, char **words, struct ll_err *err)
 	TRY(cuInit(0));
 	TRY(cuCtxCreate(&context, 0, (ll_cu_device)options.card));
 	TRY(cuModuleLoadData(&module, kernel_text));
-	TRY(cuModuleGetFunction(&function, module, "spin_ns"));
+	TRY(cuModuleGetFunction(&function, module, options.is_work ? "work_ns" : "spin_ns"));
 	TRY(cuStreamCreate(&stream, LL_CU_STREAM_NON_BLOCKING));
 	TRY(cuMemHostAlloc(&record, sizeof(struct record), LL_CU_MEMHOSTALLOC_DEVICEMAP));
 	if (options.memory_bytes)

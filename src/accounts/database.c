@@ -317,6 +317,11 @@ int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, s
 		   : ll_sqlite_fail(database->sqlite, code, sqlite3_db_filename(database->sqlite, "main"), err);
 }
 
+sqlite3 *ll_use_database_sqlite(struct ll_use_database *database)
+{
+	return database->sqlite;
+}
+
 void ll_use_database_limit_pages(struct ll_use_database *database, unsigned pages)
 {
 	char text[64];

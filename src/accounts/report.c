@@ -97,6 +97,22 @@ void ll_use_report_fini(struct ll_use_report *report)
 	*report = (struct ll_use_report){0};
 }
 
+/* ---- prices ---- */
+
+bool ll_use_prices_are_set(const struct ll_use_prices *prices)
+{
+	return prices->gpu_hour > 0 || prices->gib_hour > 0;
+}
+
+double ll_use_cost(const struct ll_use_prices *prices, const struct ll_use_sum *sum)
+{
+	const double s_per_h = 3600, bytes_per_gib = 1073741824;
+	if (!ll_use_prices_are_set(prices))
+		return NAN;
+	return sum->granted_s / s_per_h * prices->gpu_hour +
+	       sum->memory_byte_s / bytes_per_gib / s_per_h * prices->gib_hour;
+}
+
 /* ---- a file ---- */
 
 /* A copy of a file in a folder that may not be written cannot have the files of SQLite's log. If there is no log, the

@@ -28,6 +28,17 @@ struct ll_use_sum {
 	double joules, lent_s, borrowed_s;
 };
 
+/* What a granted GPU hour and a GiB hour of memory cost; 0: nothing. */
+struct ll_use_prices {
+	double gpu_hour, gib_hour;
+	char currency[64]; /* empty: not said */
+};
+
+bool ll_use_prices_are_set(const struct ll_use_prices *prices);
+
+/* The cost of a sum. NAN: there are no prices. */
+double ll_use_cost(const struct ll_use_prices *prices, const struct ll_use_sum *sum);
+
 struct ll_use_report {
 	struct ll_use_sum *sums;
 	size_t count, room;

@@ -19,4 +19,8 @@ int ll_sqlite_refuse_newer(const char *path, int64_t version, struct ll_err *err
 /* Runs a query that gives one number. Returns SQLite's code. */
 int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number);
 
+/* Of database.h. */
+struct ll_use_database;
+sqlite3 *ll_use_database_sqlite(struct ll_use_database *database);
+
 #endif

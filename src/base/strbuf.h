@@ -34,6 +34,11 @@ extern char ll_strbuf_empty[1];
 
 void ll_strbuf_add(struct ll_strbuf *sb, const char *data, size_t length);
 void ll_strbuf_adds(struct ll_strbuf *sb, const char *text);
+
+/* Appends text for XML and HTML, inside an element or an attribute in either quotes. Control characters, which XML does
+ * not have, become blanks. */
+void ll_strbuf_add_escaped(struct ll_strbuf *sb, const char *text);
+
 void ll_strbuf_addc(struct ll_strbuf *sb, char c);
 void ll_strbuf_addf(struct ll_strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -142,11 +142,12 @@ DEFINE_MAP(each_user, struct ll_config_each_user, NULL, each_user_keys);
 
 static const struct ll_config_key budget_keys[] = {
     {DECIMAL("gpu-hours", struct ll_config_budget, gpu_hours), .is_needed = true, .max = 1e9,
-     .help = "Hours of whole cards."},
+     .help = "Hours of whole cards that the tenant is granted (`loadline report`)."},
     {WORD("per", struct ll_config_budget, per, periods), .fallback = "month",
      .help = "The period after which it begins anew."},
     {WORD("then", struct ll_config_budget, then, spent), .fallback = "borrow-only",
-     .help = "What a tenant may do whose budget is spent."},
+     .help = "What a tenant may do whose budget is spent. In this version borrow-only acts as refuse: new jobs are "
+	     "refused, running ones go on."},
     END,
 };
 DEFINE_MAP(budget, struct ll_config_budget, NULL, budget_keys);
@@ -168,8 +169,7 @@ static const struct ll_config_key tenant_keys[] = {
      .help = "Memory of the guarantee that is not lent."},
     {MAP("each-user", struct ll_config_tenant, each_user, each_user),
      .help = "The most that each of its users may have."},
-    {MAP("budget", struct ll_config_tenant, budget, budget), .is_idle = true,
-     .help = "The use that it may make in a period."},
+    {MAP("budget", struct ll_config_tenant, budget, budget), .help = "The use that it may make in a period."},
     END,
 };
 DEFINE_MAP(tenant, struct ll_config_tenant, "name", tenant_keys);
@@ -340,10 +340,11 @@ static const struct ll_config_key accounts_keys[] = {
     {DURATION("keep", struct ll_config_accounts, keep_ns), .fallback = "400d", .is_in_force = true,
      .help = "How long accounts are kept."},
     {WORD("projects", struct ll_config_accounts, projects, projects), .fallback = "optional",
-     .help = "Whether a job names a project."},
+     .help = "Whether a job names a project (`run --project`): with no one that does is refused, with required one "
+	     "that does not."},
     {TEXT("currency", struct ll_config_accounts, currency), .help = "The currency of the prices."},
     {DECIMAL("price-gpu-hour", struct ll_config_accounts, price_gpu_hour), .max = 1e9,
-     .help = "The price of a card for an hour."},
+     .help = "The price of a granted GPU hour. With prices `loadline report` has a column of costs."},
     {DECIMAL("price-gib-hour", struct ll_config_accounts, price_gib_hour), .max = 1e9,
      .help = "The price of a GiB of memory for an hour."},
     END,
@@ -422,7 +423,7 @@ static const struct ll_config_key root_keys[] = {
      .help = "Jobs with a kernel that does not end."},
     {MAP("low-use", struct ll_config_policy, low_use, low_use), .is_in_force = true,
      .help = "Groups that use little of what they hold."},
-    {MAP("accounts", struct ll_config_policy, accounts, accounts), .help = "Accounts of use."},
+    {MAP("accounts", struct ll_config_policy, accounts, accounts), .is_in_force = true, .help = "Accounts of use."},
     {MAP("serve", struct ll_config_policy, serve, serve), .is_in_force = true,
      .help = "What loadlined serves by HTTP."},
     {MAP("slurm", struct ll_config_policy, slurm, slurm), .help = "On a node of Slurm."},

@@ -47,8 +47,7 @@ static void read_counters(const struct ll_account *account, uint64_t now_ns, str
 	struct ll_accounts accounts;
 	ll_accounts_read_card(page, account->card->index, now_ns, &accounts);
 	*ret_reading = (struct ll_account_reading){
-	    .used_ns =
-		smaller_of(page->cards[account->card->index].gpu_time_ns, now_ns - account->since_ns + LL_NS_PER_S),
+	    .used_ns = smaller_of(page->cards[account->card->index].work_ns, now_ns - account->since_ns + LL_NS_PER_S),
 	    .memory_unit_ms = smaller_of(accounts.held_unit_ms, most_unit_ms(account, now_ns)),
 	    .at_ns = now_ns,
 	};
@@ -128,12 +127,15 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 	snprintf(account->key.tenant, sizeof account->key.tenant, "%s",
 		 *configured ? configured : card->job->tenant->name);
 	snprintf(account->key.card, sizeof account->key.card, "%s", card->uuid);
+	snprintf(account->key.project, sizeof account->key.project, "%s", card->job->project);
 	ll_account_name(&card->job->facts, account->key.job);
 	account->card_hash = hash_text(account->key.card);
 	account->born_ns = account->last.at_ns = first_claim_ns(card, now_ns);
 	account->worked_ns = now_ns; /* it is about to */
-	if (card->job->pages.page->cards[card->index].gpu_time_ns <= FIRST_SIGHT_NS)
+	if (card->job->pages.page->cards[card->index].work_ns <= FIRST_SIGHT_NS)
 		account->since_ns = now_ns > FIRST_SIGHT_NS ? now_ns - FIRST_SIGHT_NS : 0;
+	else
+		account->looked_ns = card->job->pages.page->cards[card->index].work_ns;
 	return account;
 }
 

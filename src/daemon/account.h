@@ -22,14 +22,13 @@ struct ll_account {
 	uint64_t since_ns;              /* when the job came to the card; 0: before this loadlined, and unknown */
 	uint64_t born_ns;               /* from when on this loadlined counts the time */
 	struct ll_account_reading last, counted; /* counted: what the batches have */
-	/* overlap.h: counted for several jobs, and not subtracted yet; when the GPU time last grew, or the account
-	 * began */
-	uint64_t shared_ns, worked_ns, compared_fine, compared_long;
+	/* overlap.h: counted for several jobs, and not subtracted yet; when the used time last grew, or the account
+	 * began; used_ns at the last look */
+	uint64_t shared_ns, worked_ns, compared, looked_ns;
 	uint32_t card_hash;
-	uint32_t fine_ns[LL_BUSY_LONG_BINS]; /* of shared_ns: what short bins have shown, by long bin */
-	uint64_t granted_ns, idle_held_ns;   /* not in a batch yet */
-	struct ll_use newest;                /* what ll_account_collect has added last */
-	bool has_base;                       /* whether a former loadlined has counted some of it has been looked up */
+	uint64_t granted_ns, idle_held_ns; /* not in a batch yet */
+	struct ll_use newest;              /* what ll_account_collect has added last */
+	bool has_base;                     /* whether a former loadlined has counted some of it has been looked up */
 };
 
 /* Makes the account of a job's card. NULL: out of memory. */

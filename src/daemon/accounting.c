@@ -17,6 +17,7 @@
 #include "daemon/events.h"
 #include "daemon/overlap.h"
 #include "daemon/server.h"
+#include "daemon/spending.h"
 #include "daemon/use_totals.h"
 
 enum { READ_MS = 1000, READS_OF_ROUND = 9 };
@@ -39,9 +40,9 @@ struct ll_accounting {
 	bool has_new_card;
 	unsigned reads;
 	struct ll_overlap overlap;
-	uv_timer_t fine;                    /* while several jobs work on a card */
 	uint64_t lost_rows, said_lost_rows; /* for which there was no room; of these, those that were logged */
 	struct ll_use_totals totals;
+	struct ll_spending spending;
 	uint64_t checked_ns, checked_wall_ns; /* the clocks, when rows were last removed */
 
 	/* the thread, and what it works on */
@@ -83,6 +84,8 @@ static int write_batch(struct ll_accounting *accounting)
 	}
 	if (!rc)
 		ll_use_batch_fini(&accounting->flight);
+	if (!rc)
+		rc = ll_spending_read(&accounting->spending, accounting->database, &accounting->err);
 	if (!rc && accounting->forget_before_s)
 		rc = ll_use_database_forget(accounting->database, accounting->forget_before_s, &accounting->err);
 	return rc;
@@ -151,11 +154,11 @@ static void on_worked(uv_work_t *work, int status)
 		return;
 	take_back(accounting);
 	log_result(accounting);
+	ll_spending_end_read(&accounting->spending, accounting->server);
 	accounting->is_open |= !accounting->rc;
 	accounting->is_off = accounting->rc == -EPROTONOSUPPORT;
 	if (accounting->is_off) {
 		uv_timer_stop(&accounting->timer);
-		uv_timer_stop(&accounting->fine);
 		free_accounts(accounting);
 		ll_use_batch_fini(&accounting->pending);
 	}
@@ -167,6 +170,7 @@ static void start_work(struct ll_accounting *accounting)
 	accounting->flight_rows = accounting->flight.row_count;
 	accounting->pending = (struct ll_use_batch){0};
 	accounting->work.data = accounting;
+	ll_spending_begin_read(&accounting->spending, accounting->server);
 	accounting->err = (struct ll_err){0};
 	accounting->rc = 0;
 	if (uv_queue_work(&accounting->server->loop, &accounting->work, work_in_thread, on_worked) == 0)
@@ -192,22 +196,12 @@ static void read_job(struct ll_accounting *accounting, const struct ll_job *job,
 	}
 }
 
-static void on_fine(uv_timer_t *timer)
-{
-	struct ll_accounting *accounting = timer->data;
-	ll_overlap_read_fine(&accounting->overlap, accounting->accounts, ll_now_ns());
-}
-
 static void read_all(struct ll_accounting *accounting)
 {
 	uint64_t now_ns = ll_now_ns();
 	for (const struct ll_job *job = accounting->server->books.jobs; job; job = job->next)
 		read_job(accounting, job, now_ns);
-	bool is_shared = ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
-	if (!is_shared)
-		uv_timer_stop(&accounting->fine);
-	else if (!uv_is_active((uv_handle_t *)&accounting->fine))
-		uv_timer_start(&accounting->fine, on_fine, LL_OVERLAP_FINE_MS, LL_OVERLAP_FINE_MS);
+	ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
 }
 
 /* Use counts for the tenant if it is configured now, so that the name of a job, which may be that of its command, is in
@@ -228,6 +222,7 @@ static bool collect_account(struct ll_accounting *accounting, struct ll_account 
 		    account, ll_use_batch_find_counter(&accounting->former, account->key.job, account->key.card));
 	int rc = ll_account_collect(account, &accounting->pending, most_rows, hour_s);
 	add_to_totals(accounting, account);
+	ll_spending_add(&accounting->spending, account->key.tenant, account->newest.granted_ns);
 	accounting->lost_rows += rc && !account->card;
 	return !account->card;
 }
@@ -275,15 +270,18 @@ static void do_round(struct ll_accounting *accounting)
 	if (accounting->is_open) {
 		collect_all(accounting);
 		look_at_clocks(accounting);
+		ll_spending_tell(&accounting->spending, accounting->server);
 	}
-	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s)
+	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s ||
+	    ll_spending_is_wanted(&accounting->spending, accounting->server))
 		start_work(accounting);
 }
 
 static bool has_to_do(const struct ll_accounting *accounting)
 {
 	return accounting->server->books.job_count || accounting->accounts || accounting->is_working ||
-	       !accounting->is_open || !ll_use_batch_is_empty(&accounting->pending);
+	       !accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) ||
+	       ll_spending_is_wanted(&accounting->spending, accounting->server);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -350,14 +348,18 @@ int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_ac
 	accounting->checked_wall_ns = ll_wall_ns();
 	pthread_mutex_init(&accounting->lock, NULL);
 	uv_timer_init(&server->loop, &accounting->timer);
-	uv_timer_init(&server->loop, &accounting->fine);
 	uv_signal_init(&server->loop, &accounting->terminate);
-	accounting->timer.data = accounting->fine.data = accounting->terminate.data = accounting;
+	accounting->timer.data = accounting->terminate.data = accounting;
 	uv_signal_start(&accounting->terminate, on_terminate, SIGTERM);
 	start_work(accounting);
 	ll_accounting_look(accounting);
 	*ret_accounting = accounting;
 	return 0;
+}
+
+struct ll_spending *ll_accounting_spending(struct ll_accounting *accounting)
+{
+	return accounting ? &accounting->spending : NULL;
 }
 
 const char *ll_accounting_path(const struct ll_accounting *accounting)
@@ -410,7 +412,6 @@ void ll_accounting_finish(struct ll_accounting *accounting)
 	ll_use_database_close(accounting->database);
 	accounting->database = NULL;
 	uv_close((uv_handle_t *)&accounting->timer, NULL);
-	uv_close((uv_handle_t *)&accounting->fine, NULL);
 	uv_close((uv_handle_t *)&accounting->terminate, NULL);
 }
 

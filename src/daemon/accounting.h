@@ -24,6 +24,7 @@
 struct ll_accounting;
 struct ll_job;
 struct ll_server;
+struct ll_spending;
 
 /* The file in the folder of the state. */
 #define LL_ACCOUNTING_FILE "accounts.db"
@@ -34,6 +35,9 @@ struct ll_server;
 /* Opens the database in that folder, in the background. Errors of the database are logged; loadlined goes on without
  * it. -ENAMETOOLONG, -ENOMEM. */
 int ll_accounting_new(struct ll_server *server, const char *folder, struct ll_accounting **ret_accounting);
+
+/* The budgets; NULL without accounting. accounting may be NULL. */
+struct ll_spending *ll_accounting_spending(struct ll_accounting *accounting);
 
 /* The path of the database. */
 const char *ll_accounting_path(const struct ll_accounting *accounting);

@@ -9,6 +9,7 @@
 #include "daemon/allowance.h"
 #include "daemon/fair_room.h"
 #include "daemon/server.h"
+#include "daemon/spending.h"
 
 static int read_time(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
 		     const struct ll_message_admit *admit, struct ll_admission_entry *entry, struct ll_err *err)
@@ -124,7 +125,9 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	uint64_t wait_ns = admit->wait_ns ? admit->wait_ns : policy->queue.wait_ns;
 	uint64_t now_ns = ll_now_ns();
 	entry->wait_until_ns = wait_ns < LL_QUEUE_NONE - now_ns ? now_ns + wait_ns : LL_QUEUE_NONE;
-	int rc = read_limits(policy, tenant, admit, entry, err);
+	int rc = ll_spending_check(admission->server, tenant, admit->flags & LL_ADMIT_HAS_PROJECT, err);
+	if (!rc)
+		rc = read_limits(policy, tenant, admit, entry, err);
 	if (!rc)
 		rc = ll_admission_check_after(admission, entry, err);
 	if (rc)

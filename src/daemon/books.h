@@ -36,6 +36,7 @@ struct ll_job {
 	struct ll_job_facts facts;
 	struct ll_tenant *tenant;
 	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
+	char project[LL_NAME_SIZE];           /* for the accounts; empty: none */
 	uint64_t said;                        /* enum ll_set_field: the limits that the user gave, by `run` or `set` */
 	struct ll_job_process *processes;
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */

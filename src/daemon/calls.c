@@ -146,6 +146,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	struct ll_job_call call = {.connection = connection,
 				   .facts = facts,
 				   .department_tenant = tenant,
+				   .project = message->project,
 				   .said = message->said,
 				   .monitor_fd = connection->process_fd,
 				   .process_fd = fds[0],
@@ -464,8 +465,6 @@ static bool handle_wake(struct ll_connection *connection, const struct ll_messag
 		ll_claims_wake(connection->server, claim);
 	return true;
 }
-
-/* ---- moves of memory ---- */
 
 /* A process without LOADLINE_RUN. */
 static bool handle_own_job(struct ll_connection *connection)

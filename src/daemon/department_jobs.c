@@ -12,6 +12,7 @@
 #include "daemon/claims.h"
 #include "daemon/machine.h"
 #include "daemon/server.h"
+#include "daemon/spending.h"
 #include "daemon/weights.h"
 
 /* ---- groups of cards ---- */
@@ -126,6 +127,8 @@ static int admit_new(const struct ll_server *server, struct ll_message_job *mess
 			  &user);
 	ll_allowance_complete(policy, tenant, &user, message->said, &limits);
 	int rc = ll_allowance_check(tenant, &user, 1, &limits, err);
+	if (!rc)
+		rc = ll_spending_check(server, tenant, message->project[0], err);
 	if (rc)
 		return ll_err_wrap(err, "tenant %s", tenant->name);
 	facts->limits = limits;

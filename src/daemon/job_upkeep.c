@@ -240,6 +240,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 		return rc;
 	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);
 	job->said = call->said;
+	ll_message_text_set(job->project, sizeof job->project, call->project);
 	job->upkeep = new_upkeep(server, job);
 	rc = job->upkeep ? open_pages(server, call, job) : -ENOMEM;
 	if (!rc && call->process_fd >= 0)

@@ -34,6 +34,7 @@ static void make_job_row(const struct ll_server *server, const struct ll_job *jo
 	row->monitor_pid = ll_job_monitor_pid(job);
 	row->processes = count_processes(server, job);
 	memcpy(row->tenant, job->department_tenant, sizeof row->tenant);
+	memcpy(row->project, job->project, sizeof row->project);
 }
 
 static void make_process_row(const struct ll_job *job, uint32_t pid, uint32_t role, union ll_message *ret_message)

@@ -1,16 +1,13 @@
 #include "daemon/overlap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "daemon/account.h"
 
 #define LATE_NS (400 * LL_NS_PER_MS)
-#define LATE_FINE_NS (10 * LL_NS_PER_MS)
 #define WORKING_NS (3 * LL_NS_PER_S)
-#define NS_MASK ((UINT64_C(1) << LL_BUSY_NUMBER_SHIFT) - 1)
-
-#define FINE_OF_LONG (LL_BUSY_LONG_BIN_NS / LL_BUSY_BIN_NS)
 
 /* So many jobs of one card are compared. */
 enum { COMPARED = 64 };
@@ -36,92 +33,109 @@ static void find_group(struct ll_account *first, uint64_t now_ns, struct group *
 	}
 }
 
-static const struct ll_busy_bins *bins_of(const struct ll_account *account)
+/* The samples of a word; 0 if the word belongs to another time by now. */
+static uint64_t read_word(const struct ll_account *account, uint64_t number)
 {
-	return &account->card->job->pages.page->cards[account->card->index].busy;
+	const struct ll_page_card *card = &account->card->job->pages.page->cards[account->card->index];
+	uint64_t word = card->samples.words[number % LL_WORK_WORDS];
+	return (uint16_t)(word >> LL_WORK_SAMPLES) == (uint16_t)number ? word & LL_WORK_BITS : 0;
 }
 
-/* The time that is counted in a bin; 0 if the word belongs to another bin by now. */
-static uint64_t read_word(uint64_t word, uint64_t number, uint64_t bin_ns)
+/* By space (MPS) contexts of several jobs are on the card at once, without switches. */
+static bool is_by_space(const struct ll_account *account)
 {
-	uint64_t ns = word >> LL_BUSY_NUMBER_SHIFT == number ? word & NS_MASK : 0;
-	return ns < bin_ns ? ns : bin_ns;
+	return account->card->job->facts.limits.space_permille;
 }
 
-static uint64_t surplus_ns(uint64_t ns, uint64_t sum_ns, uint64_t bin_ns)
+/* Takes off what each job counted at one moment beyond its own part. */
+static void share_sample(const struct group *group, const uint64_t words[COMPARED], unsigned sample)
 {
-	return sum_ns > bin_ns ? ns - ns * bin_ns / sum_ns : 0;
-}
-
-/* ---- short bins ---- */
-
-static void share_fine_bin(const struct group *group, uint64_t number)
-{
-	uint64_t each_ns[COMPARED], sum_ns = 0;
+	unsigned jobs = 0;
+	for (unsigned i = 0; i < group->count; i++)
+		jobs += words[i] >> sample & 1;
 	for (unsigned i = 0; i < group->count; i++) {
-		each_ns[i] =
-		    read_word(bins_of(group->accounts[i])->words[number % LL_BUSY_BINS], number, LL_BUSY_BIN_NS);
-		sum_ns += each_ns[i];
-	}
-	for (unsigned i = 0; i < group->count && sum_ns > LL_BUSY_BIN_NS; i++) {
-		uint64_t ns = surplus_ns(each_ns[i], sum_ns, LL_BUSY_BIN_NS);
-		group->accounts[i]->shared_ns += ns;
-		group->accounts[i]->fine_ns[number / FINE_OF_LONG % LL_BUSY_LONG_BINS] += (uint32_t)ns;
+		if (words[i] >> sample & 1)
+			group->accounts[i]->shared_ns += LL_WORK_SAMPLE_NS - LL_WORK_SAMPLE_NS / jobs;
 	}
 }
 
-void ll_overlap_read_fine(struct ll_overlap *overlap, struct ll_account *accounts, uint64_t now_ns)
+static void share_word(const struct group *group, uint64_t number)
 {
-	struct group group;
-	uint64_t until = (now_ns - LATE_FINE_NS) / LL_BUSY_BIN_NS, oldest = now_ns / LL_BUSY_BIN_NS - LL_BUSY_BINS + 2;
-	uint64_t from = overlap->next > oldest ? overlap->next : oldest;
-	for (struct ll_account *first = accounts; first; first = first->next) {
-		if (!is_working(first, now_ns) || first->compared_fine == until)
-			continue;
-		find_group(first, now_ns, &group);
-		for (uint64_t number = from; group.count > 1 && number < until; number++)
-			share_fine_bin(&group, number);
-		for (unsigned i = 0; i < group.count; i++)
-			group.accounts[i]->compared_fine = until;
+	uint64_t words[COMPARED], one = 0, several = 0;
+	for (unsigned i = 0; i < group->count; i++) {
+		words[i] = is_by_space(group->accounts[i]) ? read_word(group->accounts[i], number) : 0;
+		several |= one & words[i];
+		one |= words[i];
 	}
-	overlap->next = until;
+	for (; several; several &= several - 1)
+		share_sample(group, words, (unsigned)__builtin_ctzll(several));
 }
 
-/* ---- long bins ---- */
+/* ---- no more than has passed ---- */
 
-/* What the short bins have found is subtracted before. */
-static void share_long_bin(const struct group *group, uint64_t number)
+static struct ll_overlap_card *find_card(struct ll_overlap *overlap, const struct ll_account *account, uint64_t now_ns)
 {
-	uint64_t each_ns[COMPARED], sum_ns = 0, index = number % LL_BUSY_LONG_BINS;
+	struct ll_overlap_card *oldest = overlap->cards;
+	for (struct ll_overlap_card *card = overlap->cards; card < overlap->cards + LL_OVERLAP_CARDS; card++) {
+		if (strcmp(card->uuid, account->key.card) == 0)
+			return card;
+		if (card->looked_ns < oldest->looked_ns)
+			oldest = card;
+	}
+	*oldest = (struct ll_overlap_card){.looked_ns = now_ns};
+	snprintf(oldest->uuid, sizeof oldest->uuid, "%s", account->key.card);
+	oldest->room_ns = now_ns - account->born_ns;
+	return oldest;
+}
+
+/* Work that is reported late has the room of the time before. */
+static void bound_group(struct ll_overlap *overlap, const struct group *group, const uint64_t *found_ns,
+			uint64_t now_ns)
+{
+	uint64_t fresh_ns[COMPARED], sum_ns = 0;
+	struct ll_overlap_card *card = find_card(overlap, group->accounts[0], now_ns);
+	card->room_ns += now_ns - card->looked_ns;
+	card->looked_ns = now_ns;
 	for (unsigned i = 0; i < group->count; i++) {
 		struct ll_account *account = group->accounts[i];
-		each_ns[i] = read_word(bins_of(account)->long_words[index], number, LL_BUSY_LONG_BIN_NS);
-		each_ns[i] -= account->fine_ns[index] < each_ns[i] ? account->fine_ns[index] : each_ns[i];
-		account->fine_ns[index] = 0;
-		sum_ns += each_ns[i];
+		uint64_t used_ns = account->last.used_ns, looked_ns = account->looked_ns;
+		uint64_t gross_ns = used_ns > looked_ns ? used_ns - looked_ns : 0;
+		fresh_ns[i] = gross_ns > found_ns[i] ? gross_ns - found_ns[i] : 0;
+		account->looked_ns = looked_ns + gross_ns;
+		sum_ns += fresh_ns[i];
 	}
-	for (unsigned i = 0; i < group->count; i++)
-		group->accounts[i]->shared_ns += surplus_ns(each_ns[i], sum_ns, LL_BUSY_LONG_BIN_NS);
+	uint64_t above_ns = sum_ns > card->room_ns ? sum_ns - card->room_ns : 0;
+	card->room_ns -= sum_ns - above_ns;
+	for (unsigned i = 0; i < group->count && above_ns; i++)
+		group->accounts[i]->shared_ns += (uint64_t)((double)fresh_ns[i] * ((double)above_ns / (double)sum_ns));
 }
 
-bool ll_overlap_read(struct ll_overlap *overlap, struct ll_account *accounts, uint64_t now_ns)
+static void look_at_group(struct ll_overlap *overlap, const struct group *group, uint64_t from, uint64_t until,
+			  uint64_t now_ns)
+{
+	uint64_t found_ns[COMPARED];
+	for (unsigned i = 0; i < group->count; i++)
+		found_ns[i] = group->accounts[i]->shared_ns;
+	for (uint64_t number = from; group->count > 1 && number < until; number++)
+		share_word(group, number);
+	for (unsigned i = 0; i < group->count; i++) {
+		found_ns[i] = group->accounts[i]->shared_ns - found_ns[i];
+		group->accounts[i]->compared = until;
+	}
+	bound_group(overlap, group, found_ns, now_ns);
+}
+
+void ll_overlap_read(struct ll_overlap *overlap, struct ll_account *accounts, uint64_t now_ns)
 {
 	struct group group;
-	bool is_shared = false;
-	uint64_t until = (now_ns - LATE_NS) / LL_BUSY_LONG_BIN_NS;
-	uint64_t from = overlap->next_long;
-	if (until - from > LL_BUSY_LONG_BINS * 3 / 4)
-		from = until - LL_BUSY_LONG_BINS * 3 / 4;
+	uint64_t until = (now_ns - LATE_NS) / LL_WORK_WORD_NS, from = overlap->next;
+	if (until - from > LL_WORK_WORDS * 3 / 4)
+		from = until - LL_WORK_WORDS * 3 / 4;
 	for (struct ll_account *first = accounts; first; first = first->next) {
-		if (!is_working(first, now_ns) || first->compared_long == until)
+		if (!is_working(first, now_ns) || first->compared == until)
 			continue;
 		find_group(first, now_ns, &group);
-		is_shared |= group.count > 1;
-		for (uint64_t number = from; number < until; number++)
-			share_long_bin(&group, number);
-		for (unsigned i = 0; i < group.count; i++)
-			group.accounts[i]->compared_long = until;
+		look_at_group(overlap, &group, from, until, now_ns);
 	}
-	overlap->next_long = until;
-	return is_shared;
+	overlap->next = until;
 }

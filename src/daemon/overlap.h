@@ -1,36 +1,38 @@
 /*
- * overlap.h - the time for which a card worked for several jobs at once, which their accounts share.
+ * overlap.h - the time for which a card had work of several jobs at once, which their accounts share.
  *
- * A job's GPU time is measured from the begin to the end of its kernels. While time slices serve several jobs, the
- * kernels of one of them wait for those of the others in between, and each job counts that time. The page of a job says
- * how long the card worked for it in each bin of time (struct ll_busy_bins). If the jobs together have more time in a
- * bin than the bin has, each of them has so much less of it, in proportion. So all accounts together never use more
- * time of a card than has passed.
+ * While time slices serve several jobs, each of their programs counts its own part (shim/time/shortest.h). By space
+ * (MPS) the card runs kernels of several jobs at the same time, and each job counts all of it. The page of a job says
+ * at which moments it had work (struct ll_work_samples, 250 us apart). A moment at which several jobs by space had work
+ * counts for each of them in equal parts.
  *
- * The short bins of 0.5 ms tell it exactly, and reach 32 ms back: they are read every LL_OVERLAP_FINE_MS while several
- * jobs work on a card. The long bins of 8 ms reach 2 s back. They are read once a second, and find what was reported
- * too late for the short ones.
+ * All accounts together never use more time of a card than has passed since the first of them came: what is above is
+ * taken off in proportion to what each has reported. Programs write these counters, and may write anything.
  */
 #ifndef LOADLINE_DAEMON_OVERLAP_H
 #define LOADLINE_DAEMON_OVERLAP_H
 
-#include <stdbool.h>
 #include <stdint.h>
+
+#include "accounts/batch.h"
 
 struct ll_account;
 
-enum { LL_OVERLAP_FINE_MS = 8 };
+enum { LL_OVERLAP_CARDS = 128 }; /* the one that was not looked at for longest makes room */
 
-/* The next bins to read; initially 0. */
-struct ll_overlap {
-	uint64_t next, next_long;
+struct ll_overlap_card {
+	char uuid[LL_USE_CARD_SIZE];
+	uint64_t looked_ns, room_ns; /* room: time that has passed and nobody has used */
 };
 
-/* Adds to each account (shared_ns) what was counted for several jobs since the last call. Call it once a second. Work
- * that is reported later than 0.4 s after its end is not found. Returns whether several jobs work on a card, so that
- * ll_overlap_read_fine is to be called. */
-bool ll_overlap_read(struct ll_overlap *overlap, struct ll_account *accounts, uint64_t now_ns);
+/* Initially 0. next: the next word of samples to read. */
+struct ll_overlap {
+	uint64_t next;
+	struct ll_overlap_card cards[LL_OVERLAP_CARDS];
+};
 
-void ll_overlap_read_fine(struct ll_overlap *overlap, struct ll_account *accounts, uint64_t now_ns);
+/* Adds to each account (shared_ns) what it counted beyond its own part since the last call. Call it once a second: the
+ * samples reach 1.9 s back. Those that are reported later than 0.4 s after their time are not found to be shared. */
+void ll_overlap_read(struct ll_overlap *overlap, struct ll_account *accounts, uint64_t now_ns);
 
 #endif

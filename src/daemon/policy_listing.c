@@ -5,6 +5,7 @@
 #include "config/check.h"
 #include "daemon/department_jobs.h"
 #include "daemon/server.h"
+#include "daemon/spending.h"
 
 _Static_assert(LL_CONFIG_NONE == UINT64_MAX, "a limit that there is not, in messages too");
 
@@ -114,7 +115,10 @@ bool ll_policy_listing_next(const struct ll_server *server, uint32_t uid, struct
 		if (!sees_all && !ll_department_has(department, &tenant->members, uid))
 			continue;
 		size_t part = listing->part++;
-		const char *group = part ? part_group(tenant, part - 1) : NULL;
+		if (part == 1 && ll_spending_describe(server, tenant, ret_message))
+			return true;
+		part = part == 1 ? listing->part++ : part;
+		const char *group = part ? part_group(tenant, part - 2) : NULL;
 		if (part && !group)
 			continue;
 		if (part)

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "daemon/accounting.h"
 #include "daemon/department_jobs.h"
 #include "daemon/events.h"
 #include "daemon/job_watch.h"
@@ -57,6 +58,7 @@ static void on_read(uv_work_t *work, int status)
 			ll_events_tell(server, LL_EVENT_CONFIG, NULL, "the configuration has no faults any more");
 		ll_department_note_change(server);
 		ll_job_watch_wake(server->watch);
+		ll_accounting_look(server->accounting); /* budgets may be new */
 	}
 	if (reload->is_wanted && !uv_is_closing((uv_handle_t *)&reload->hangup))
 		start_reading(reload);
@@ -92,6 +94,7 @@ int ll_reload_init(struct ll_server *server, const char *path, struct ll_err *er
 	uv_signal_init(&server->loop, &reload->hangup);
 	uv_signal_start(&reload->hangup, on_hangup, SIGHUP);
 	server->reload = reload;
+	ll_accounting_look(server->accounting); /* budgets are read */
 	return 0;
 }
 

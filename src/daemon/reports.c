@@ -19,7 +19,9 @@ struct ll_report_reading {
 	uint32_t serial;                  /* of the request */
 	struct ll_use_query query;
 	struct ll_use_report report;
+	struct ll_use_prices prices;
 	size_t sent;
+	bool has_sent_prices;
 	bool is_read;
 	int rc;
 	struct ll_err err;
@@ -69,6 +71,15 @@ static bool has_room(const struct ll_server *server, uint32_t uid)
 	return all < LL_REPORTS_MAX && (uid == 0 || !own);
 }
 
+/* `others: user-and-share` is about who has a card now, so that it can be asked for. What users did in the last weeks
+ * is another matter, and takes `others: all`. */
+static bool sees_all(const struct ll_server *server, uint32_t uid)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	return ll_department_is_operator(&server->department, uid) ||
+	       (policy && policy->visibility.others == LL_CONFIG_SEE_ALL);
+}
+
 int ll_report_start(struct ll_connection *connection, const struct ll_message_report *message)
 {
 	struct ll_server *server = connection->server;
@@ -83,12 +94,18 @@ int ll_report_start(struct ll_connection *connection, const struct ll_message_re
 	reading->server = server;
 	reading->connection = connection;
 	reading->serial = connection->serial;
-	reading->query =
-	    (struct ll_use_query){.since_s = message->since_s,
-				  .until_s = message->until_s,
-				  .by = (enum ll_use_by)message->by,
-				  .is_of_one_user = !ll_department_is_admin(&server->department, connection->uid),
-				  .uid = connection->uid};
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	if (policy)
+		reading->prices =
+		    (struct ll_use_prices){policy->accounts.price_gpu_hour, policy->accounts.price_gib_hour, ""};
+	if (policy && policy->accounts.currency)
+		ll_message_text_set(reading->prices.currency, sizeof reading->prices.currency,
+				    policy->accounts.currency);
+	reading->query = (struct ll_use_query){.since_s = message->since_s,
+					       .until_s = message->until_s,
+					       .by = (enum ll_use_by)message->by,
+					       .is_of_one_user = !sees_all(server, connection->uid),
+					       .uid = connection->uid};
 	snprintf(reading->path, sizeof reading->path, "%s", ll_accounting_path(server->accounting));
 	if (uv_queue_work(&server->loop, &reading->work, read_in_thread, on_read)) {
 		free_reading(reading);
@@ -114,6 +131,15 @@ static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message
 	ll_message_text_set(row->key, sizeof row->key, sum->key);
 }
 
+static void make_prices(const struct ll_use_prices *prices, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_REPORT_PRICES);
+	ret_message->report_prices.gpu_hour = prices->gpu_hour;
+	ret_message->report_prices.gib_hour = prices->gib_hour;
+	ll_message_text_set(ret_message->report_prices.currency, sizeof ret_message->report_prices.currency,
+			    prices->currency);
+}
+
 /* The last message: the end, or why there is nothing. */
 static void make_last(const struct ll_report_reading *reading, union ll_message *ret_message)
 {
@@ -135,6 +161,11 @@ bool ll_report_next(struct ll_connection *connection, union ll_message *ret_mess
 	connection->serial = reading->serial;
 	if (!reading->rc && reading->sent < reading->report.count) {
 		make_row(&reading->report.sums[reading->sent++], ret_message);
+		return true;
+	}
+	if (!reading->rc && !reading->has_sent_prices && ll_use_prices_are_set(&reading->prices)) {
+		reading->has_sent_prices = true;
+		make_prices(&reading->prices, ret_message);
 		return true;
 	}
 	make_last(reading, ret_message);

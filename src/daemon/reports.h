@@ -3,7 +3,8 @@
  *
  * A connection has at most one report at a time, and so has a user other than root, until it has read it. The daemon
  * reads at most LL_REPORTS_MAX, so that the thread that writes the accounts always finds a place. What a user may see:
- * root and admins, the use of all; others, the use of their own jobs.
+ * root, admins and operators, the use of all; others, the use of their own jobs, or
+ * with `visibility: {others: all}` that of all.
  */
 #ifndef LOADLINE_DAEMON_REPORTS_H
 #define LOADLINE_DAEMON_REPORTS_H

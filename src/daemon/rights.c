@@ -184,8 +184,10 @@ static void trim_job(const struct ll_connection *connection, const struct ll_job
 {
 	row->job.token[0] = row->number;
 	row->job.token[1] = 0;
-	if (!sees_command(connection, job))
+	if (!sees_command(connection, job)) {
 		hide_command(&row->job, ll_job_told_number(job));
+		ll_message_text_set(row->project, sizeof row->project, "");
+	}
 }
 
 /* The name of an unnamed tenant is that of its one job. */

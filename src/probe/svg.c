@@ -8,29 +8,6 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 
-/* Appends text, escaped for XML. Control characters, which XML does not have, become blanks. */
-static void add_escaped(struct ll_strbuf *out, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			ll_strbuf_adds(out, "&amp;");
-			break;
-		case '<':
-			ll_strbuf_adds(out, "&lt;");
-			break;
-		case '>':
-			ll_strbuf_adds(out, "&gt;");
-			break;
-		case '"':
-			ll_strbuf_adds(out, "&quot;");
-			break;
-		default:
-			ll_strbuf_addc(out, (unsigned char)*text < ' ' ? ' ' : *text);
-		}
-	}
-}
-
 /* ---- one panel: a cell with its rows, its axis, its caption ---- */
 
 enum {
@@ -148,7 +125,7 @@ static void add_caption(struct ll_strbuf *out, const struct ll_probe_result *res
 		char part[LETTERS + 1];
 		snprintf(part, sizeof part, "%.*s", line_length(line), line);
 		ll_strbuf_addf(out, "<text class=\"caption\" x=\"%d\" y=\"%d\">", SVG_MARGIN, y);
-		add_escaped(out, part);
+		ll_strbuf_add_escaped(out, part);
 		ll_strbuf_adds(out, "</text>\n");
 	}
 }
@@ -289,7 +266,7 @@ static void add_title(struct ll_strbuf *out, const struct ll_probe_report *repor
 		       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
 		       "role=\"img\" aria-labelledby=\"title about\">\n<title id=\"title\">Who was on the card when: ",
 		       SVG_WIDTH, height, SVG_WIDTH, height);
-	add_escaped(out, report->card_name);
+	ll_strbuf_add_escaped(out, report->card_name);
 	ll_strbuf_adds(out,
 		       "</title>\n<desc id=\"about\">Each panel is one experiment, each row in it a stream, thread or "
 		       "process that launches kernels; a bar is a kernel on the card.</desc>\n");
@@ -297,11 +274,11 @@ static void add_title(struct ll_strbuf *out, const struct ll_probe_report *repor
 	ll_strbuf_adds(out, "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
 	ll_strbuf_addf(out, "<text class=\"title\" x=\"%d\" y=\"34\">Who was on the card when</text>\n", SVG_MARGIN);
 	ll_strbuf_addf(out, "<text class=\"caption\" x=\"%d\" y=\"54\">card ", SVG_MARGIN);
-	add_escaped(out, report->card_label);
+	ll_strbuf_add_escaped(out, report->card_label);
 	ll_strbuf_adds(out, ", ");
-	add_escaped(out, report->card_name);
+	ll_strbuf_add_escaped(out, report->card_name);
 	ll_strbuf_addf(out, "%s, %u SMs, driver ", report->is_simulated ? " (simulated)" : "", report->sm_count);
-	add_escaped(out, report->driver_version);
+	ll_strbuf_add_escaped(out, report->driver_version);
 	uint64_t step_ns = ll_probe_report_step_ns(report);
 	if (step_ns)
 		ll_strbuf_addf(out, ", clock in steps of %" PRIu64 " ns", step_ns);

@@ -74,9 +74,14 @@ static bool are_facts_valid(const struct ll_job_facts *job)
 	       ll_message_text_is_valid(job->cgroup, sizeof job->cgroup);
 }
 
+static bool is_project_valid(const char *project)
+{
+	return ll_message_text_is_valid(project, LL_NAME_SIZE);
+}
+
 static bool is_job_valid(const union ll_message *message)
 {
-	return are_facts_valid(&message->job.job) &&
+	return are_facts_valid(&message->job.job) && is_project_valid(message->job.project) &&
 	       ll_message_text_is_valid(message->job.program_name, sizeof message->job.program_name);
 }
 
@@ -89,6 +94,7 @@ static bool is_accepted_valid(const union ll_message *message)
 static bool is_job_row_valid(const union ll_message *message)
 {
 	return message->job_row.number && are_facts_valid(&message->job_row.job) &&
+	       is_project_valid(message->job_row.project) &&
 	       ll_message_text_is_valid(message->job_row.tenant, sizeof message->job_row.tenant);
 }
 
@@ -214,6 +220,20 @@ static bool is_policy_part_valid(const union ll_message *message)
 	const struct ll_message_policy_part *part = &message->policy_part;
 	return ll_message_text_is_valid(part->tenant, sizeof part->tenant) &&
 	       ll_message_text_is_valid(part->group, sizeof part->group);
+}
+
+static bool is_policy_budget_valid(const union ll_message *message)
+{
+	const struct ll_message_policy_budget *budget = &message->policy_budget;
+	return ll_message_text_is_valid(budget->tenant, sizeof budget->tenant) && budget->per <= LL_POLICY_MONTH &&
+	       isfinite(budget->gpu_hours) && isfinite(budget->granted_hours);
+}
+
+static bool is_report_prices_valid(const union ll_message *message)
+{
+	const struct ll_message_report_prices *prices = &message->report_prices;
+	return ll_message_text_is_valid(prices->currency, sizeof prices->currency) && isfinite(prices->gpu_hour) &&
+	       isfinite(prices->gib_hour);
 }
 
 static bool is_sense_card_valid(const union ll_message *message)
@@ -391,6 +411,8 @@ static const struct kind kinds[] = {
     KIND(POLICY_TENANT, policy_tenant, is_policy_tenant_valid),
     KIND(POLICY_PART, policy_part, is_policy_part_valid),
     KIND(POLICY_END, plain, is_anything_valid),
+    KIND(POLICY_BUDGET, policy_budget, is_policy_budget_valid),
+    KIND(REPORT_PRICES, report_prices, is_report_prices_valid),
     KIND(REPORT, report, is_report_valid),
     KIND(REPORT_ROW, report_row, is_report_row_valid),
     KIND(REPORT_END, report_end, is_anything_valid),

@@ -178,6 +178,8 @@ enum ll_message_kind {
 	LL_MESSAGE_METRICS = 97, /* message_metrics.h */
 	LL_MESSAGE_METRICS_TENANT = 98,
 	LL_MESSAGE_METRICS_END = 99,
+	LL_MESSAGE_POLICY_BUDGET = 93, /* follows POLICY_TENANT, if the tenant has a budget */
+	LL_MESSAGE_REPORT_PRICES = 94, /* before REPORT_END, if the configuration has prices */
 };
 
 enum ll_message_role {
@@ -267,6 +269,7 @@ struct ll_message_job {
 	uint64_t program; /* program.h; 0: the job's orders have it, or it is unknown */
 	char program_name[LL_PROGRAM_NAME_SIZE];
 	uint64_t said; /* enum ll_set_field, enum ll_said: the limits that the user gave. The others may get defaults */
+	char project[LL_NAME_SIZE]; /* for the accounts; `run` allows the characters of a tenant's name; empty: none */
 };
 
 struct ll_message_accepted {
@@ -293,7 +296,8 @@ struct ll_message_job_row {
 	struct ll_job_facts job; /* pid and uid are as the daemon sees them */
 	uint32_t monitor_pid;    /* as the daemon sees it; 0: none */
 	uint32_t processes;
-	char tenant[LL_NAME_SIZE]; /* the configured tenant; empty: no configuration is in force */
+	char tenant[LL_NAME_SIZE];  /* the configured tenant; empty: no configuration is in force */
+	char project[LL_NAME_SIZE]; /* empty: none */
 };
 
 /* LL_PROCESS_USER: the process uses a card. A process with both roles has two rows. */
@@ -506,6 +510,8 @@ union ll_message {
 	struct ll_message_decision decision;
 	struct ll_message_decision_job decision_job;
 	struct ll_message_policy_tenant policy_tenant;
+	struct ll_message_policy_budget policy_budget;
+	struct ll_message_report_prices report_prices;
 	struct ll_message_policy_part policy_part;
 	struct ll_message_own_settings own_settings;
 	struct ll_message_admit admit;

@@ -34,4 +34,18 @@ struct ll_message_policy_part {
 	char tenant[LL_NAME_SIZE], group[LL_NAME_SIZE];
 };
 
+/* The budget of a tenant. */
+struct ll_message_policy_budget {
+	struct ll_message_header header;
+	double gpu_hours, granted_hours; /* granted in the present period */
+	uint64_t end_s;                  /* seconds since 1970: when the next period begins */
+	uint32_t per;                    /* enum ll_policy_period */
+	uint32_t is_known;               /* 0: granted_hours and end_s are not known yet */
+	uint32_t borrow_only, unused;    /* then: borrow-only, which acts as refuse */
+	char tenant[LL_NAME_SIZE];
+};
+
+/* In the order of the words of the configuration. */
+enum ll_policy_period { LL_POLICY_DAY, LL_POLICY_WEEK, LL_POLICY_MONTH };
+
 #endif

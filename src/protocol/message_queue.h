@@ -32,6 +32,7 @@ enum ll_admit_flag {
 	LL_ADMIT_HAS_CARDS = 2,    /* card_mask and slice say which cards it may have */
 	LL_ADMIT_AFTER_OK = 4,     /* `after` must be of the same user, and end with status 0 */
 	LL_ADMIT_TELLS_STATUS = 8, /* JOB_STATUS will follow the end of its first process */
+	LL_ADMIT_HAS_PROJECT = 64, /* it names a project when it registers */
 };
 
 struct ll_message_admit {

@@ -22,6 +22,13 @@ struct ll_message_report_row {
 	char key[LL_REPORT_KEY_SIZE];
 };
 
+/* What a granted GPU hour and a GiB hour of memory cost. */
+struct ll_message_report_prices {
+	struct ll_message_header header;
+	double gpu_hour, gib_hour;
+	char currency[LL_NAME_SIZE]; /* empty: not said */
+};
+
 struct ll_message_report_end {
 	struct ll_message_header header;
 	uint32_t rows;

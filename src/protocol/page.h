@@ -77,6 +77,19 @@ struct ll_busy_bins {
 	_Atomic uint64_t long_words[LL_BUSY_LONG_BINS];
 };
 
+/*
+ * When the card worked for a job: whether it did at each of these moments, 250 us apart. Sample N of a word is the
+ * moment in the middle of the word's part N. The number of the word, of which 16 bits are kept, is CLOCK_MONOTONIC
+ * divided by LL_WORK_WORD_NS. shim/link/work_samples.h writes them, daemon/overlap.h reads them. Initially all 0.
+ */
+enum { LL_WORK_WORDS = 160, LL_WORK_SAMPLES = 48 };
+#define LL_WORK_SAMPLE_NS UINT64_C(250000)
+#define LL_WORK_WORD_NS (LL_WORK_SAMPLES * LL_WORK_SAMPLE_NS)
+#define LL_WORK_BITS ((UINT64_C(1) << LL_WORK_SAMPLES) - 1)
+struct ll_work_samples {
+	_Atomic uint64_t words[LL_WORK_WORDS]; /* number of the word << LL_WORK_SAMPLES | samples */
+};
+
 /* The job on one card. */
 struct ll_page_card {
 	/* of all its processes on the card, ended ones included; overlapping kernels count once */
@@ -86,9 +99,14 @@ struct ll_page_card {
 	/* of ended processes; the daemon writes them (accounts.h) */
 	_Atomic uint64_t ended_unit_ms;
 	_Atomic uint64_t ended_waited_ns[LL_WAITS];
-	_Atomic uint64_t reserved[8];
+	/* for the accounts: how long the card ran kernels of the job. gpu_time_ns is what the job pays for: whole
+	 * visits
+	 */
+	_Atomic uint64_t work_ns;
+	_Atomic uint64_t reserved[7];
 	struct ll_busy_bins busy;
-	char unused[LL_PAGE_BLOCK - 128 - sizeof(struct ll_busy_bins)];
+	struct ll_work_samples samples;
+	char unused[LL_PAGE_BLOCK - 128 - sizeof(struct ll_busy_bins) - sizeof(struct ll_work_samples)];
 };
 
 enum ll_post_flag {

@@ -17,6 +17,8 @@ static int take_row(struct ll_policy *policy, const union ll_message *message)
 		return ADD_ROW(policy, tenants, tenant_count, message->policy_tenant);
 	case LL_MESSAGE_POLICY_PART:
 		return ADD_ROW(policy, parts, part_count, message->policy_part);
+	case LL_MESSAGE_POLICY_BUDGET:
+		return ADD_ROW(policy, budgets, budget_count, message->policy_budget);
 	case LL_MESSAGE_POLICY_END:
 		return 1;
 	default:
@@ -42,9 +44,19 @@ int ll_client_policy(struct ll_client *client, struct ll_policy *ret_policy, uin
 	return rc == 1 ? 0 : rc;
 }
 
+const struct ll_message_policy_budget *ll_policy_budget(const struct ll_policy *policy, const char *tenant)
+{
+	for (size_t i = 0; i < policy->budget_count; i++) {
+		if (strcmp(policy->budgets[i].tenant, tenant) == 0)
+			return &policy->budgets[i];
+	}
+	return NULL;
+}
+
 void ll_policy_fini(struct ll_policy *policy)
 {
 	free(policy->tenants);
 	free(policy->parts);
+	free(policy->budgets);
 	*policy = (struct ll_policy){0};
 }

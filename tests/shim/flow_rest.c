@@ -55,6 +55,14 @@ void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, 
 	claim->charged_ns += end_ns - start_ns;
 }
 
+void ll_port_note_work(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
+{
+	(void)claim;
+	(void)start_ns;
+	(void)end_ns;
+	(void)fresh_ns;
+}
+
 void ll_port_set_launch_mode(struct ll_claim *claim, enum ll_launch_mode launch_mode)
 {
 	claim->launch_mode = launch_mode;

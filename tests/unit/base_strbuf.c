@@ -52,3 +52,14 @@ TEST(failure_sticks_until_reset)
 	ll_strbuf_add(&sb, "x", SIZE_MAX);
 	assert_null(ll_strbuf_detach(&sb));
 }
+
+TEST(text_for_xml_has_no_character_that_ends_an_element_or_an_attribute)
+{
+	struct ll_strbuf sb = LL_STRBUF_INIT;
+	ll_strbuf_add_escaped(&sb, "a<b>&\"c\"'d'\n\x01\x1f.");
+	assert_string_equal(sb.buf, "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;   .");
+	ll_strbuf_reset(&sb);
+	ll_strbuf_add_escaped(&sb, "\xe5\xbc\xa0 &amp;");
+	assert_string_equal(sb.buf, "\xe5\xbc\xa0 &amp;amp;");
+	ll_strbuf_fini(&sb);
+}

@@ -70,14 +70,14 @@ static struct ll_use read_at(uint64_t now_ns)
 TEST(used_and_granted_time_are_counted_once)
 {
 	jobs[0].facts.limits.compute_permille = 250;
-	pages[0].cards[0].gpu_time_ns = 2 * S;
+	pages[0].cards[0].work_ns = 2 * S;
 	struct ll_use use = read_at(BEGIN + 10 * S);
 	assert_int_equal(use.used_ns, 2 * S);
 	assert_int_equal(use.granted_ns, 10 * S / 4);
 	assert_int_equal(use.idle_held_ns, 10 * S);
 	use = read_at(BEGIN + 10 * S);
 	assert_int_equal(use.used_ns, 2 * S);
-	pages[0].cards[0].gpu_time_ns = 3 * S;
+	pages[0].cards[0].work_ns = 3 * S;
 	use = read_at(BEGIN + 20 * S);
 	assert_int_equal(use.used_ns, 3 * S);
 	assert_int_equal(batch.row_count, 1);
@@ -87,18 +87,18 @@ TEST(used_and_granted_time_are_counted_once)
 
 TEST(a_job_cannot_have_used_more_time_than_has_passed)
 {
-	pages[0].cards[0].gpu_time_ns = UINT64_MAX;
+	pages[0].cards[0].work_ns = UINT64_MAX;
 	assert_true(read_at(BEGIN + 5 * S).used_ns <= 8 * S);
 	assert_true(read_at(BEGIN + 6 * S).used_ns <= 9 * S);
 }
 
 TEST(a_counter_that_goes_back_takes_nothing_away_and_is_not_counted_again)
 {
-	pages[0].cards[0].gpu_time_ns = 4 * S;
+	pages[0].cards[0].work_ns = 4 * S;
 	assert_int_equal(read_at(BEGIN + 5 * S).used_ns, 4 * S);
-	pages[0].cards[0].gpu_time_ns = 0;
+	pages[0].cards[0].work_ns = 0;
 	assert_int_equal(read_at(BEGIN + 6 * S).used_ns, 4 * S);
-	pages[0].cards[0].gpu_time_ns = 4 * S;
+	pages[0].cards[0].work_ns = 4 * S;
 	assert_int_equal(read_at(BEGIN + 7 * S).used_ns, 4 * S);
 }
 
@@ -120,7 +120,7 @@ TEST(the_next_loadlined_continues_at_the_stored_counter)
 {
 	const struct ll_use_counter counter = {
 	    .used_ns = 100 * S, .memory_unit_ms = 5000, .since_ns = BEGIN - 900 * S, .at_ns = BEGIN - 4 * S};
-	pages[0].cards[0].gpu_time_ns = 103 * S;
+	pages[0].cards[0].work_ns = 103 * S;
 	pages[0].cards[0].ended_unit_ms = 7000;
 	ll_account_read(accounts[0], BEGIN + S / 2);
 	ll_account_set_base(accounts[0], &counter);
@@ -136,7 +136,7 @@ TEST(a_counter_of_another_boot_is_not_taken)
 {
 	const struct ll_use_counter counter = {.used_ns = 100 * S, .since_ns = 1, .at_ns = BEGIN + 100 * S};
 	ll_account_set_base(accounts[0], &counter);
-	pages[0].cards[0].gpu_time_ns = S;
+	pages[0].cards[0].work_ns = S;
 	assert_int_equal(read_at(BEGIN + 2 * S).used_ns, S);
 }
 
@@ -148,50 +148,93 @@ TEST(a_job_off_the_card_is_granted_nothing_unless_memory_is_promised_to_it)
 	assert_int_equal(read_at(BEGIN + 3 * S).granted_ns, 2 * S);
 }
 
-static void work_in_bin(int job, uint64_t number, uint64_t bin_ns, uint64_t ns)
+/* The job had work at these moments of a word. */
+static void note_work(int job, uint64_t number, uint64_t samples)
 {
-	struct ll_busy_bins *bins = &pages[job].cards[0].busy;
-	uint64_t word = number << LL_BUSY_NUMBER_SHIFT | ns;
-	if (bin_ns == LL_BUSY_BIN_NS)
-		bins->words[number % LL_BUSY_BINS] = word;
-	else
-		bins->long_words[number % LL_BUSY_LONG_BINS] = word;
+	pages[job].cards[0].samples.words[number % LL_WORK_WORDS] = number << LL_WORK_SAMPLES | samples;
 }
 
-TEST(a_bin_that_two_jobs_have_filled_is_shared)
+static void share_by_space(void)
+{
+	for (int job = 0; job < JOBS; job++)
+		jobs[job].facts.limits.space_permille = 500;
+}
+
+TEST(a_moment_at_which_two_jobs_have_work_by_space_is_shared_and_others_are_not)
 {
 	struct ll_overlap overlap = {0};
-	uint64_t now_ns = BEGIN + S, bin = (now_ns - S / 2) / LL_BUSY_LONG_BIN_NS;
+	uint64_t now_ns = BEGIN + S, number = (now_ns - S / 2) / LL_WORK_WORD_NS;
+	share_by_space();
 	ll_overlap_read(&overlap, accounts[0], BEGIN);
-	work_in_bin(0, bin, LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS);
-	work_in_bin(1, bin, LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS);
-	work_in_bin(0, bin - 1, LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS / 2); /* one after the other */
-	work_in_bin(1, bin - 1, LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS / 2);
-	assert_true(ll_overlap_read(&overlap, accounts[0], now_ns));
-	assert_int_equal(accounts[0]->shared_ns, LL_BUSY_LONG_BIN_NS / 2);
-	assert_int_equal(accounts[1]->shared_ns, LL_BUSY_LONG_BIN_NS / 2);
+	note_work(0, number, 0xff);
+	note_work(1, number, 0xf0f);
+	note_work(0, number - 1, 0xf); /* one after the other */
+	note_work(1, number - 1, 0xf0);
+	ll_overlap_read(&overlap, accounts[0], now_ns);
+	assert_int_equal(accounts[0]->shared_ns, 4 * LL_WORK_SAMPLE_NS / 2);
+	assert_int_equal(accounts[1]->shared_ns, accounts[0]->shared_ns);
 	ll_overlap_read(&overlap, accounts[0], now_ns + S / 10);
-	assert_int_equal(accounts[0]->shared_ns, LL_BUSY_LONG_BIN_NS / 2);
-	pages[0].cards[0].gpu_time_ns = LL_BUSY_LONG_BIN_NS * 3 / 2;
-	assert_int_equal(read_at(now_ns).used_ns, LL_BUSY_LONG_BIN_NS);
+	assert_int_equal(accounts[0]->shared_ns, 4 * LL_WORK_SAMPLE_NS / 2);
+	pages[0].cards[0].work_ns = 100 * LL_WORK_SAMPLE_NS;
+	assert_int_equal(read_at(now_ns).used_ns, 98 * LL_WORK_SAMPLE_NS);
 }
 
-/* Expected: a long bin with a pause in it is not full, and yet the overlap within it is found; not a second time by the
- * long bin. */
-TEST(short_bins_find_an_overlap_beside_a_pause)
+/* By time slices each program counts its own part. */
+TEST(by_slices_a_moment_is_not_shared)
 {
 	struct ll_overlap overlap = {0};
-	uint64_t now_ns = BEGIN + S, fine = (now_ns - S / 50) / LL_BUSY_BIN_NS;
-	ll_overlap_read(&overlap, accounts[0], BEGIN + S / 2);
-	for (int job = 0; job < JOBS; job++) {
-		work_in_bin(job, fine, LL_BUSY_BIN_NS, LL_BUSY_BIN_NS);
-		work_in_bin(job, fine * LL_BUSY_BIN_NS / LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS, LL_BUSY_BIN_NS);
-	}
-	ll_overlap_read_fine(&overlap, accounts[0], now_ns);
-	assert_int_equal(accounts[0]->shared_ns + accounts[1]->shared_ns, LL_BUSY_BIN_NS);
-	ll_overlap_read_fine(&overlap, accounts[0], now_ns + S / 100);
-	ll_overlap_read(&overlap, accounts[0], now_ns + S / 2);
-	assert_int_equal(accounts[0]->shared_ns + accounts[1]->shared_ns, LL_BUSY_BIN_NS);
+	uint64_t now_ns = BEGIN + S, number = (now_ns - S / 2) / LL_WORK_WORD_NS;
+	ll_overlap_read(&overlap, accounts[0], BEGIN);
+	note_work(0, number, LL_WORK_BITS);
+	note_work(1, number, LL_WORK_BITS);
+	ll_overlap_read(&overlap, accounts[0], now_ns);
+	assert_int_equal(accounts[0]->shared_ns + accounts[1]->shared_ns, 0);
+}
+
+/* Expected: 12 s of work in 10 s; 2 s are taken off in proportion, and later work has room again. */
+TEST(all_jobs_together_use_no_more_time_than_has_passed)
+{
+	struct ll_overlap overlap = {0};
+	const uint64_t ends_ns = BEGIN + 10 * S;
+	pages[0].cards[0].work_ns = 9 * S;
+	pages[1].cards[0].work_ns = 3 * S;
+	for (int job = 0; job < JOBS; job++)
+		ll_account_read(accounts[job], ends_ns);
+	ll_overlap_read(&overlap, accounts[0], ends_ns);
+	assert_in_range(accounts[0]->shared_ns, 3 * S / 2 - 10, 3 * S / 2);
+	assert_in_range(accounts[1]->shared_ns, S / 2 - 10, S / 2);
+	pages[1].cards[0].work_ns = 4 * S;
+	ll_account_read(accounts[1], ends_ns + S);
+	ll_overlap_read(&overlap, accounts[0], ends_ns + S);
+	assert_in_range(accounts[0]->shared_ns + accounts[1]->shared_ns, 2 * S - 20, 2 * S);
+}
+
+/* After a restart of loadlined: the job's time of before has been bounded by the former one. */
+TEST(time_before_this_loadlined_is_not_bounded_again)
+{
+	struct ll_overlap overlap = {0};
+	pages[0].cards[0].work_ns = 100 * S;
+	struct ll_account *account = ll_account_new(&cards[0], BEGIN);
+	assert_non_null(account);
+	ll_overlap_read(&overlap, account, BEGIN);
+	pages[0].cards[0].work_ns = 101 * S;
+	ll_account_read(account, BEGIN + 2 * S);
+	ll_overlap_read(&overlap, account, BEGIN + 2 * S);
+	assert_int_equal(account->shared_ns, 0);
+	free(account);
+}
+
+/* The number of a word is kept in 16 bits. */
+TEST(a_word_of_another_time_is_not_read)
+{
+	struct ll_overlap overlap = {0};
+	uint64_t now_ns = BEGIN + S, number = (now_ns - S / 2) / LL_WORK_WORD_NS;
+	share_by_space();
+	ll_overlap_read(&overlap, accounts[0], BEGIN);
+	note_work(0, number, LL_WORK_BITS);
+	note_work(1, number - LL_WORK_WORDS, LL_WORK_BITS);
+	ll_overlap_read(&overlap, accounts[0], now_ns);
+	assert_int_equal(accounts[0]->shared_ns + accounts[1]->shared_ns, 0);
 }
 
 TEST(a_job_alone_shares_nothing)
@@ -202,8 +245,8 @@ TEST(a_job_alone_shares_nothing)
 	free(accounts[1]);
 	accounts[1] = accounts[0]->next = ll_account_new(&cards[1], BEGIN);
 	for (int job = 0; job < JOBS; job++)
-		work_in_bin(job, (now_ns - S / 2) / LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS, LL_BUSY_LONG_BIN_NS);
-	assert_false(ll_overlap_read(&overlap, accounts[0], now_ns));
+		note_work(job, (now_ns - S / 2) / LL_WORK_WORD_NS, LL_WORK_BITS);
+	ll_overlap_read(&overlap, accounts[0], now_ns);
 	assert_int_equal(accounts[0]->shared_ns, 0);
 	assert_int_equal(accounts[1]->shared_ns, 0);
 }

@@ -86,13 +86,29 @@ static json_t *classes_array(uint32_t classes)
 	return array;
 }
 
+static json_t *budget_object(const struct ll_message_policy_budget *budget)
+{
+	enum { DIGITS = 6 };
+	static const char *const periods[] = {"day", "week", "month"};
+	if (!budget)
+		return json_null();
+	double left = budget->gpu_hours - budget->granted_hours;
+	return json_pack("{s:o, s:s, s:s, s:o, s:o, s:o}", "gpu_hours", ll_json_real(budget->gpu_hours, DIGITS), "per",
+			 periods[budget->per], "then", budget->borrow_only ? "borrow-only" : "refuse",
+			 "granted_gpu_hours",
+			 budget->is_known ? ll_json_real(budget->granted_hours, DIGITS) : json_null(), "left_gpu_hours",
+			 budget->is_known ? ll_json_real(left > 0 ? left : 0, DIGITS) : json_null(), "ends",
+			 budget->is_known ? json_integer((json_int_t)budget->end_s) : json_null());
+}
+
 static json_t *tenant_object(const struct ll_policy *policy, const struct ll_message_policy_tenant *row)
 {
-	return json_pack("{s:o, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "tenant", ll_json_text(row->name), "member",
-			 (row->flags & LL_POLICY_IS_MINE) != 0, "first", (row->flags & LL_POLICY_IS_FIRST) != 0,
-			 "weight", (json_int_t)row->weight, "classes", classes_array(row->classes), "limits",
-			 amounts_object(row, ALLOWED), "used", amounts_object(row, USED), "left",
-			 amounts_object(row, LEFT), "parts", parts_array(policy, row->name));
+	return json_pack("{s:o, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "tenant", ll_json_text(row->name),
+			 "member", (row->flags & LL_POLICY_IS_MINE) != 0, "first",
+			 (row->flags & LL_POLICY_IS_FIRST) != 0, "weight", (json_int_t)row->weight, "classes",
+			 classes_array(row->classes), "limits", amounts_object(row, ALLOWED), "used",
+			 amounts_object(row, USED), "left", amounts_object(row, LEFT), "parts",
+			 parts_array(policy, row->name), "budget", budget_object(ll_policy_budget(policy, row->name)));
 }
 
 static json_t *user_limits(const struct ll_limits_view *view)

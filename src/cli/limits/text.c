@@ -229,12 +229,32 @@ static void add_classes(struct ll_strbuf *text, const struct ll_message_policy_t
 	ll_strbuf_addc(text, '\n');
 }
 
+static void add_budget(struct ll_strbuf *text, const struct ll_message_policy_budget *budget)
+{
+	static const char *const periods[] = {N_("day"), N_("week"), N_("month")};
+	char moment[LL_MOMENT_SIZE];
+	double left = budget->gpu_hours - budget->granted_hours;
+	ll_strbuf_addf(text, _("tenant %s: budget %.6g GPU hours a %s"), budget->tenant, budget->gpu_hours,
+		       _(periods[budget->per]));
+	if (budget->is_known) {
+		ll_policy_moment(budget->end_s, moment);
+		ll_strbuf_addf(text, _(", %.2f granted, %.2f left until %s"), budget->granted_hours,
+			       left > 0 ? left : 0, moment);
+	}
+	if (budget->is_known && left <= 0)
+		ll_strbuf_adds(text, budget->borrow_only ? _("; new jobs are refused (borrow-only acts as refuse)")
+							 : _("; new jobs are refused"));
+	ll_strbuf_addc(text, '\n');
+}
+
 static void add_policy(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)
 {
 	const struct ll_policy *policy = &view->daemon.policy;
 	struct ll_table table;
 	for (size_t i = 0; i < policy->tenant_count; i++)
 		add_classes(text, &policy->tenants[i]);
+	for (size_t i = 0; i < policy->budget_count; i++)
+		add_budget(text, &policy->budgets[i]);
 	ll_table_init(&table, columns_of_tenants, sizeof columns_of_tenants / sizeof *columns_of_tenants);
 	for (size_t i = 0; i < policy->tenant_count; i++)
 		add_tenant(&table, &policy->tenants[i]);

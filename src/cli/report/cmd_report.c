@@ -123,21 +123,21 @@ static unsigned terminal_columns(void)
 	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static int print_report(const struct report_args *args, const struct ll_use_report *report, bool is_of_one_user,
-			struct ll_err *err)
+static int print_report(const struct report_args *args, const struct ll_use_report *report,
+			const struct ll_report_source *source, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	enum ll_use_by by = (enum ll_use_by)args->by;
 	if (args->json)
-		return ll_report_print_json(report, by, err);
+		return ll_report_print_json(report, by, &source->prices, err);
 	if (args->csv)
-		ll_report_add_csv(&out, report, by);
+		ll_report_add_csv(&out, report, by, &source->prices);
 	else if (!report->count)
 		ll_strbuf_adds(&out, _("Nothing was used in this time.\n"));
 	else
-		ll_report_add_text(&out, report, by, terminal_columns());
-	if (!args->csv && is_of_one_user)
-		ll_strbuf_adds(&out, _("Your own jobs; root and admins see those of all.\n"));
+		ll_report_add_text(&out, report, by, &source->prices, terminal_columns());
+	if (!args->csv && source->is_of_one_user)
+		ll_strbuf_adds(&out, _("Your own jobs; root, admins and operators see those of all.\n"));
 	return ll_print_text(&out, err);
 }
 
@@ -147,7 +147,7 @@ static int print_sums(const struct report_args *args, struct ll_report_source *s
 	struct ll_use_report report;
 	int rc = ll_report_source_read(source, period, (enum ll_use_by)args->by, &report, err);
 	if (!rc)
-		rc = print_report(args, &report, source->is_of_one_user, err);
+		rc = print_report(args, &report, source, err);
 	ll_use_report_fini(&report);
 	return rc;
 }
@@ -182,17 +182,17 @@ const struct ll_command ll_command_report = {
     .summary = N_("what was granted and used, by tenant, user, job, card or day"),
     .operands = "[DATABASE]...",
     .description = N_(
-	"Adds up the accounts that the system's loadlined keeps. Without DATABASE it asks loadlined: root and admins "
-	"get the use "
-	"of "
-	"all, other users get what their own jobs used. DATABASE is a file of accounts, "
+	"Adds up the accounts that the system's loadlined keeps. Without DATABASE it asks loadlined: root, admins "
+	"and operators get the use of all, other users get what their own jobs used, or, with `visibility: {others: "
+	"all}` "
+	"of the configuration, the use of all. DATABASE is a file of accounts, "
 	"/var/lib/loadline/accounts.db or a copy of one; several are added up. What was used in the last 10 seconds "
 	"may not be in the accounts yet.\n\n"
 	"The columns: granted, the time for which jobs could use a card, times their share of compute; used, the time "
 	"for which the card ran their kernels; idle held, the time for which they held a card and had no work for it; "
-	"memory, the device memory that they held, times the time. `-` is unknown: this version knows nothing of lent "
-	"and "
-	"borrowed time, and of energy. Synthetic loads of `loadline hold` do not count."),
+	"memory, the device memory that they held, times the time; with prices in the configuration also cost. `-` is "
+	"unknown: this version knows nothing of lent and borrowed time, and of energy. Synthetic loads of `loadline "
+	"hold` do not count."),
     .examples = report_examples,
     .options = report_options,
     .complete = LL_COMPLETE_FILE,

@@ -26,36 +26,11 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){body{color:#dde3ea;background:#14181d}.granted{fill:#3c556d}"
     ".used{fill:#5aa5e0}}\n";
 
-static void add_escaped(struct ll_strbuf *out, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			ll_strbuf_adds(out, "&amp;");
-			break;
-		case '<':
-			ll_strbuf_adds(out, "&lt;");
-			break;
-		case '>':
-			ll_strbuf_adds(out, "&gt;");
-			break;
-		case '"':
-			ll_strbuf_adds(out, "&quot;");
-			break;
-		case '\'':
-			ll_strbuf_adds(out, "&#39;");
-			break;
-		default:
-			ll_strbuf_addc(out, *text);
-		}
-	}
-}
-
 static void add_escaped_key(struct ll_strbuf *out, enum ll_use_by by, const struct ll_use_sum *sum)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf key = LL_STRBUF_INIT;
 	ll_report_add_key(&key, by, sum);
-	add_escaped(out, key.buf);
+	ll_strbuf_add_escaped(out, key.buf);
 	out->failed |= key.failed;
 }
 
@@ -146,11 +121,12 @@ static void add_cell(struct ll_strbuf *out, double amount)
 		ll_strbuf_addf(out, "<td>%.2f</td>", amount);
 }
 
-static void add_row(struct ll_strbuf *out, enum ll_use_by by, const struct ll_use_sum *sum, const char *name)
+static void add_row(struct ll_strbuf *out, enum ll_use_by by, const struct ll_use_sum *sum,
+		    const struct ll_use_prices *prices, const char *name)
 {
 	ll_strbuf_adds(out, "<tr><td>");
 	if (name)
-		add_escaped(out, name);
+		ll_strbuf_add_escaped(out, name);
 	else
 		add_escaped_key(out, by, sum);
 	ll_strbuf_adds(out, "</td>");
@@ -161,21 +137,32 @@ static void add_row(struct ll_strbuf *out, enum ll_use_by by, const struct ll_us
 	add_cell(out, sum->joules / JOULES_PER_KWH);
 	add_cell(out, sum->lent_s / S_PER_H);
 	add_cell(out, sum->borrowed_s / S_PER_H);
+	if (ll_use_prices_are_set(prices))
+		add_cell(out, ll_use_cost(prices, sum));
 	ll_strbuf_adds(out, "</tr>\n");
 }
 
-static void add_table(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by)
+static void add_table(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
+		      const struct ll_use_prices *prices)
 {
 	struct ll_use_sum total;
 	ll_strbuf_addf(out,
 		       "<table><thead><tr><th></th><th>%s</th><th>%s</th><th>%s</th><th>%s</th><th>%s</th><th>%s</th>"
-		       "<th>%s</th></tr></thead><tbody>\n",
+		       "<th>%s</th>",
 		       _("granted h"), _("used h"), _("idle held h"), _("memory GiB h"), _("energy kWh"), _("lent h"),
 		       _("borrowed h"));
+	if (ll_use_prices_are_set(prices)) {
+		LL_SCOPE_STRBUF struct ll_strbuf cost = LL_STRBUF_INIT;
+		ll_report_add_cost_heading(&cost, prices);
+		ll_strbuf_adds(out, "<th>");
+		ll_strbuf_add_escaped(out, cost.buf);
+		ll_strbuf_adds(out, "</th>");
+	}
+	ll_strbuf_adds(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < report->count; i++)
-		add_row(out, by, &report->sums[i], NULL);
+		add_row(out, by, &report->sums[i], prices, NULL);
 	ll_report_total(report, &total);
-	add_row(out, by, &total, _("total"));
+	add_row(out, by, &total, prices, _("total"));
 	ll_strbuf_adds(out, "</tbody></table>\n");
 }
 
@@ -210,7 +197,8 @@ static void add_head(struct ll_strbuf *out, const struct ll_report_period *perio
 		       _("granted"), _("used"), _("idle held"));
 }
 
-static void add_section(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by)
+static void add_section(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
+			const struct ll_use_prices *prices)
 {
 	static const char *const titles[LL_USE_BYS] = {N_("By tenant"),  N_("By user"), N_("By job"),
 						       N_("By project"), N_("By card"), N_("By day")};
@@ -222,7 +210,7 @@ static void add_section(struct ll_strbuf *out, const struct ll_use_report *repor
 	else if (by == LL_USE_BY_TENANT)
 		add_tenants(out, report);
 	if (report->count)
-		add_table(out, report, by);
+		add_table(out, report, by, prices);
 }
 
 int ll_report_add_html(struct ll_strbuf *out, struct ll_report_source *source, const struct ll_report_period *period,
@@ -236,7 +224,7 @@ int ll_report_add_html(struct ll_strbuf *out, struct ll_report_source *source, c
 		struct ll_use_report report;
 		rc = ll_report_source_read(source, period, sections[i], &report, err);
 		if (!rc)
-			add_section(&body, &report, sections[i]);
+			add_section(&body, &report, sections[i], &source->prices);
 		ll_use_report_fini(&report);
 	}
 	if (rc)

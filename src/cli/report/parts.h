@@ -27,7 +27,8 @@ struct ll_report_source {
 	char **files; /* NULL-ended */
 	int file_count;
 	struct ll_client client;
-	bool is_of_one_user; /* loadlined gave what this user used, and no more */
+	struct ll_use_prices prices; /* of loadlined; of files: of this machine's configuration */
+	bool is_of_one_user;         /* loadlined gave what this user used, and no more */
 };
 
 /* Connects to loadlined, unless there are files. Root reads the machine's own file if no loadlined serves. The caller
@@ -48,9 +49,16 @@ void ll_report_add_key(struct ll_strbuf *out, enum ll_use_by by, const struct ll
 /* Sums of all rows. The key is empty. */
 void ll_report_total(const struct ll_use_report *report, struct ll_use_sum *ret_total);
 
-void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by, unsigned columns);
-void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by);
-int ll_report_print_json(const struct ll_use_report *report, enum ll_use_by by, struct ll_err *err);
+/* prices: those of the source. Without any there is no cost. */
+void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
+			const struct ll_use_prices *prices, unsigned columns);
+void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
+		       const struct ll_use_prices *prices);
+int ll_report_print_json(const struct ll_use_report *report, enum ll_use_by by, const struct ll_use_prices *prices,
+			 struct ll_err *err);
+
+/* "cost", or "cost CNY". */
+void ll_report_add_cost_heading(struct ll_strbuf *out, const struct ll_use_prices *prices);
 
 /* Adds a page of HTML, complete in itself: pictures by day and by tenant, and a table for each way to sum. */
 int ll_report_add_html(struct ll_strbuf *out, struct ll_report_source *source, const struct ll_report_period *period,

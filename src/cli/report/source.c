@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cli/common/env_sim.h"
 #include "cli/report/parts.h"
+#include "config/config.h"
 #include "driver/cards.h"
 
 /* A report of a year of a busy machine takes a second or two. */
@@ -35,12 +36,30 @@ static int explain_absence(struct ll_err *err)
 			   LL_REPORT_DATABASE);
 }
 
+/* Without a configuration, and with one that has faults, there are no prices. */
+static void read_prices(struct ll_use_prices *ret_prices)
+{
+	struct ll_config config = {0};
+	struct ll_config_findings findings = {0};
+	const struct ll_config_accounts *accounts = &config.policy.accounts;
+	int rc = ll_config_load(&config, NULL, &findings, NULL);
+	if (!rc && !findings.fault_count) {
+		*ret_prices = (struct ll_use_prices){accounts->price_gpu_hour, accounts->price_gib_hour, ""};
+		snprintf(ret_prices->currency, sizeof ret_prices->currency, "%s",
+			 accounts->currency ? accounts->currency : "");
+	}
+	ll_config_findings_fini(&findings);
+	ll_config_fini(&config);
+}
+
 int ll_report_source_open(struct ll_report_source *source, int count, char **files, struct ll_err *err)
 {
 	struct ll_place place;
 	*source = (struct ll_report_source){.files = files, .file_count = count, .client = {.fd = -1}};
-	if (count)
+	if (count) {
+		read_prices(&source->prices);
 		return 0;
+	}
 	int rc = find_place(&place, err);
 	if (!rc)
 		rc = ll_client_open(&source->client, &place, LL_CLIENT_COMMAND(LOADLINE_VERSION),
@@ -51,6 +70,7 @@ int ll_report_source_open(struct ll_report_source *source, int count, char **fil
 		return explain_absence(err);
 	source->files = own_files;
 	source->file_count = 1;
+	read_prices(&source->prices);
 	return 0;
 }
 
@@ -83,6 +103,11 @@ static int receive_rows(struct ll_report_source *source, struct ll_use_report *r
 		if (message.header.kind == LL_MESSAGE_REPORT_END) {
 			source->is_of_one_user = message.report_end.is_of_one_user;
 			return 0;
+		}
+		if (message.header.kind == LL_MESSAGE_REPORT_PRICES) {
+			source->prices =
+			    (struct ll_use_prices){message.report_prices.gpu_hour, message.report_prices.gib_hour, ""};
+			memcpy(source->prices.currency, message.report_prices.currency, sizeof source->prices.currency);
 		}
 		if (message.header.kind == LL_MESSAGE_REFUSED)
 			return ll_err_set(err, message.refused.code, "report: %s", message.refused.reason);

@@ -13,7 +13,7 @@
 #include "cli/report/parts.h"
 #include "cli/status/table.h"
 
-enum { CELL_SIZE = 160, LEAST_KEY = 16, COLUMNS = 8 };
+enum { CELL_SIZE = 160, LEAST_KEY = 16, COLUMNS = 9 };
 
 #define S_PER_H 3600.0
 #define BYTES_PER_GIB 1073741824.0
@@ -69,7 +69,8 @@ static void add_amount(struct ll_table *table, double amount)
 	ll_table_add(table, isnan(amount) ? "" : cell);
 }
 
-static void add_sum(struct ll_table *table, const char *key, const struct ll_use_sum *sum)
+static void add_sum(struct ll_table *table, const char *key, const struct ll_use_sum *sum,
+		    const struct ll_use_prices *prices)
 {
 	ll_table_add(table, key);
 	add_amount(table, sum->granted_s / S_PER_H);
@@ -77,8 +78,15 @@ static void add_sum(struct ll_table *table, const char *key, const struct ll_use
 	add_amount(table, sum->idle_held_s / S_PER_H);
 	add_amount(table, sum->memory_byte_s / BYTES_PER_GIB / S_PER_H);
 	add_amount(table, sum->joules / JOULES_PER_KWH);
+	if (ll_use_prices_are_set(prices))
+		add_amount(table, ll_use_cost(prices, sum));
 	add_amount(table, sum->lent_s / S_PER_H);
 	add_amount(table, sum->borrowed_s / S_PER_H);
+}
+
+void ll_report_add_cost_heading(struct ll_strbuf *out, const struct ll_use_prices *prices)
+{
+	ll_strbuf_addf(out, "%s%s%s", _("cost"), prices->currency[0] ? " " : "", prices->currency);
 }
 
 static const char *heading_of(enum ll_use_by by)
@@ -88,8 +96,12 @@ static const char *heading_of(enum ll_use_by by)
 	return headings[by];
 }
 
-void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by, unsigned columns)
+void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
+			const struct ll_use_prices *prices, unsigned columns)
 {
+	LL_SCOPE_STRBUF struct ll_strbuf cost = LL_STRBUF_INIT;
+	bool has_prices = ll_use_prices_are_set(prices);
+	ll_report_add_cost_heading(&cost, prices);
 	const struct ll_table_column all[COLUMNS] = {
 	    {.heading = heading_of(by), .least = LEAST_KEY},
 	    {.heading = N_("granted h")},
@@ -97,20 +109,21 @@ void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *repor
 	    {.heading = N_("idle held h")},
 	    {.heading = N_("memory GiB h")},
 	    {.heading = N_("energy kWh"), .may_go = true},
-	    {.heading = N_("lent h"), .may_go = true},
+	    {.heading = has_prices ? cost.buf : N_("lent h"), .may_go = !has_prices},
+	    {.heading = has_prices ? N_("lent h") : N_("borrowed h"), .may_go = true},
 	    {.heading = N_("borrowed h"), .may_go = true},
 	};
 	struct ll_table table;
 	struct ll_use_sum total;
-	ll_table_init(&table, all, COLUMNS);
+	ll_table_init(&table, all, has_prices ? COLUMNS : COLUMNS - 1);
 	for (size_t i = 0; i < report->count; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf key = LL_STRBUF_INIT;
 		ll_report_add_key(&key, by, &report->sums[i]);
-		add_sum(&table, key.buf, &report->sums[i]);
+		add_sum(&table, key.buf, &report->sums[i], prices);
 	}
 	ll_report_total(report, &total);
 	if (report->count > 1)
-		add_sum(&table, _("total"), &total);
+		add_sum(&table, _("total"), &total, prices);
 	ll_table_print(&table, columns, out);
 	ll_table_fini(&table);
 }
@@ -141,13 +154,14 @@ static void add_field(struct ll_strbuf *out, double amount)
 		ll_strbuf_addf(out, ",%.3f", amount);
 }
 
-void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by)
+void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
+		       const struct ll_use_prices *prices)
 {
 	char key[CELL_SIZE];
 	ll_strbuf_addf(out,
 		       "%s,granted_seconds,used_seconds,idle_held_seconds,memory_byte_seconds,joules,lent_seconds,"
-		       "borrowed_seconds\n",
-		       ll_report_by_words[by]);
+		       "borrowed_seconds%s\n",
+		       ll_report_by_words[by], ll_use_prices_are_set(prices) ? ",cost" : "");
 	for (size_t i = 0; i < report->count; i++) {
 		const struct ll_use_sum *sum = &report->sums[i];
 		read_key(by, sum, key, sizeof key);
@@ -159,13 +173,16 @@ void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report
 		add_field(out, sum->joules);
 		add_field(out, sum->lent_s);
 		add_field(out, sum->borrowed_s);
+		if (ll_use_prices_are_set(prices))
+			add_field(out, ll_use_cost(prices, sum));
 		ll_strbuf_addc(out, '\n');
 	}
 }
 
 /* ---- JSON ---- */
 
-static int print_json(const struct ll_use_sum *sum, enum ll_use_by by, struct ll_err *err)
+static int print_json(const struct ll_use_sum *sum, enum ll_use_by by, const struct ll_use_prices *prices,
+		      struct ll_err *err)
 {
 	enum { MS = 3 };
 	char key[CELL_SIZE];
@@ -176,16 +193,22 @@ static int print_json(const struct ll_use_sum *sum, enum ll_use_by by, struct ll
 				 "memory_byte_seconds", json_integer(llround(sum->memory_byte_s)), "joules",
 				 ll_json_real(sum->joules, MS), "lent_seconds", ll_json_real(sum->lent_s, MS),
 				 "borrowed_seconds", ll_json_real(sum->borrowed_s, MS));
+	if (line && ll_use_prices_are_set(prices)) {
+		json_object_set_new(line, "cost", ll_json_real(ll_use_cost(prices, sum), MS));
+		json_object_set_new(line, "currency",
+				    prices->currency[0] ? ll_json_text(prices->currency) : json_null());
+	}
 	uint64_t uid;
 	if (line && by == LL_USE_BY_USER && ll_parse_uint(sum->key, 0, UINT32_MAX, &uid, NULL) == 0)
 		json_object_set_new(line, "uid", json_integer((json_int_t)uid));
 	return ll_json_line(line, err);
 }
 
-int ll_report_print_json(const struct ll_use_report *report, enum ll_use_by by, struct ll_err *err)
+int ll_report_print_json(const struct ll_use_report *report, enum ll_use_by by, const struct ll_use_prices *prices,
+			 struct ll_err *err)
 {
 	int rc = 0;
 	for (size_t i = 0; i < report->count && !rc; i++)
-		rc = print_json(&report->sums[i], by, err);
+		rc = print_json(&report->sums[i], by, prices, err);
 	return rc;
 }

@@ -77,6 +77,11 @@ const struct ll_option ll_run_options[] = {
      .help = N_("Name of the tenant, for status and set: letters and digits in UTF-8, and ._-+@: only. The default is "
 		"the command's name and process id. On a machine with a configuration it is one of its tenants, in "
 		"which this user is; the default is the first of them (`loadline limits`).")},
+    {.name = "project",
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(ARGS, project),
+     .help = N_("The project for which the job's use is written down in the accounts (`loadline report --by project`): "
+		"letters and digits in UTF-8, and ._-+@: only.")},
     {.name = "count-context",
      .placeholder = "ANSWER",
      LL_OPTION_CHOICE(ARGS, count_context),
@@ -162,7 +167,7 @@ static void make_name(const char *command, char name[LL_TENANT_NAME_SIZE])
 }
 
 /* Says why this is not a tenant's name, by the first character that it may not have. */
-static int refuse_name(const char *text, struct ll_err *err)
+static int refuse_name(const char *option, const char *text, struct ll_err *err)
 {
 	char shown[2 * LL_TENANT_NAME_SIZE];
 	uint32_t character;
@@ -173,14 +178,14 @@ static int refuse_name(const char *text, struct ll_err *err)
 	while ((length = ll_utf8_next(at, &character)) && ll_tenant_name_may_have(character))
 		at += length;
 	if (length && character == LL_UTF8_BAD)
-		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: byte 0x%02x is not UTF-8", shown,
+		ll_err_set(err, -EINVAL, "--%s: '%s': not a name: byte 0x%02x is not UTF-8", option, shown,
 			   (unsigned char)*at);
 	else if (length && !ll_utf8_is_printable(character))
-		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: U+%04X is not printable", shown, character);
+		ll_err_set(err, -EINVAL, "--%s: '%s': not a name: U+%04X is not printable", option, shown, character);
 	else if (length)
-		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: '%.*s'", shown, (int)length, at);
+		ll_err_set(err, -EINVAL, "--%s: '%s': not a name: '%.*s'", option, shown, (int)length, at);
 	else
-		ll_err_set(err, -EINVAL, "--tenant: '%s': not a name: %zu bytes", shown, strlen(text));
+		ll_err_set(err, -EINVAL, "--%s: '%s': not a name: %zu bytes", option, shown, strlen(text));
 	return ll_err_hint(err,
 			   "use up to %d bytes of letters and digits in UTF-8, and ._-+@:", LL_TENANT_NAME_SIZE - 1);
 }
@@ -188,7 +193,7 @@ static int refuse_name(const char *text, struct ll_err *err)
 static int read_name(const char *text, char name[LL_TENANT_NAME_SIZE], struct ll_err *err)
 {
 	if (!ll_tenant_name_is_valid(text))
-		return refuse_name(text, err);
+		return refuse_name("tenant", text, err);
 	memcpy(name, text, strlen(text) + 1);
 	return 0;
 }
@@ -267,6 +272,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 		rc = read_name(args->tenant, settings.tenant, err);
 	else if (!rc)
 		make_name(command, settings.tenant);
+	if (!rc && args->project && !ll_tenant_name_is_valid(args->project))
+		rc = refuse_name("project", args->project, err);
 	if (!rc)
 		*ret_settings = settings;
 	return rc;
@@ -275,9 +282,9 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait && !args->after &&
-	    !args->after_ok && !args->card_count && !args->count_context && !args->strict && !args->evictable &&
-	    !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->project && !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait &&
+	    !args->after && !args->after_ok && !args->card_count && !args->count_context && !args->strict &&
+	    !args->evictable && !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is already governed, as tenant %s: its limits hold for all programs that "

@@ -18,8 +18,9 @@ struct ll_run_job {
 	const char *path;   /* of the executable */
 	char *const *words; /* the command with its arguments, NULL-ended */
 	const struct ll_place *place;
-	bool is_named; /* the user named the tenant */
-	uint64_t said; /* as in struct ll_message_job */
+	bool is_named;       /* the user named the tenant */
+	const char *project; /* NULL: none */
+	uint64_t said;       /* as in struct ll_message_job */
 };
 
 /* The limits of a job with these settings. */

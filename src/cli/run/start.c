@@ -247,6 +247,7 @@ static int start_job(struct start *start, struct ll_err *err)
 				 .path = start->path,
 				 .words = start->words,
 				 .is_named = start->args->tenant,
+				 .project = start->args->project,
 				 .said = find_said(start->args),
 				 .place = &place};
 	struct ll_message_accepted accepted;

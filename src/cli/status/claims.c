@@ -151,6 +151,8 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : _("program"), _(ll_status_state(claim)));
 	if (claim->note[0])
 		ll_strbuf_addf(text, " (%s)", _(claim->note));
+	if (claim->project[0])
+		ll_strbuf_addf(text, _(", project %s"), claim->project);
 	ll_strbuf_addf(text, _(", class %s, "), ll_priority_name(claim->priority));
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);

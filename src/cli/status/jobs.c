@@ -179,13 +179,14 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	write_id(job, id);
 	ll_user_name(job->uid, user, sizeof user);
 	return json_pack(
-	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o}}", "job", "id", id,
-	    "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
+	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o}}", "job", "id",
+	    id, "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
 	    number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
 	    "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
-	    "configured_tenant", row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "state",
-	    state_name(job->state), "unresponsive", (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command",
-	    text_or_null(job->command), "cgroup", text_or_null(job->cgroup), "processes", (int)row->processes, "proof",
+	    "configured_tenant", row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "project",
+	    text_or_null(row->project), "state", state_name(job->state), "unresponsive",
+	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", text_or_null(job->command), "cgroup",
+	    text_or_null(job->cgroup), "processes", (int)row->processes, "proof",
 	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits));
 }
 

@@ -54,6 +54,7 @@ static void fill_claim(const struct ll_status_card *status, const struct ll_daem
 	ret_claim->is_command_hidden = !job->job.command[0];
 	snprintf(ret_claim->tenant, sizeof ret_claim->tenant, "%s", job->job.tenant);
 	snprintf(ret_claim->configured_tenant, sizeof ret_claim->configured_tenant, "%s", job->tenant);
+	snprintf(ret_claim->project, sizeof ret_claim->project, "%s", job->project);
 	ret_claim->has_group = job->job.flags & LL_JOB_HAS_GROUP;
 	ret_claim->priority = ll_priority_of_class(limits->priority);
 	ret_claim->memory_limit_bytes = limits->memory_bytes;

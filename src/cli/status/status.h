@@ -69,6 +69,7 @@ struct ll_status_claim {
 	enum ll_priority priority; /* of its job; LL_PRIORITY_HOLD: a synthetic load */
 	enum ll_claim_state state;
 	char tenant[64];                    /* its job's name */
+	char project[64];                   /* of the accounts; empty: none, or hidden */
 	char configured_tenant[64];         /* of the configuration; empty: none is in force */
 	char told_command[LL_COMMAND_SIZE]; /* of the job's first process, as `run` said it; empty: it is another one */
 	bool is_command_hidden;             /* by the configuration (visibility: commands), also where /proc has it */

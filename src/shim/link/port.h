@@ -204,6 +204,10 @@ void ll_port_wake(struct ll_claim *claim);
 /* Reports that the card worked for the claim from start_ns to end_ns. fresh_ns: the part that was not reported yet. */
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
 
+/* Reports for the accounts that the card ran kernels of the claim from start_ns to end_ns. fresh_ns: the part that this
+ * process has not reported yet. */
+void ll_port_note_work(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
+
 /* Reports that one thread of the process, or all threads (LL_WAIT_MOVE), waited for this time. */
 void ll_port_note_wait(struct ll_claim *claim, enum ll_wait cause, uint64_t ns);
 

@@ -12,6 +12,7 @@
 #include "shim/link/claim.h"
 #include "shim/link/link_thread.h"
 #include "shim/link/port.h"
+#include "shim/link/work_samples.h"
 
 enum { READ_TRIES = 1000, PERMILLE = 1000 };
 
@@ -389,4 +390,14 @@ void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, 
 	atomic_fetch_add_explicit(&slot->gpu_time_ns, fresh_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&card->gpu_time_ns, ll_busy_bins_add(&card->busy, from_ns, to_ns),
 				  memory_order_relaxed);
+}
+
+void ll_port_note_work(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
+{
+	struct ll_page_card *card = claim->page_card;
+	if (!ll_claim_slot(claim) || end_ns <= start_ns)
+		return;
+	uint64_t new_ns =
+	    ll_work_samples_add(&card->samples, ll_claim_page_ns(claim, start_ns), ll_claim_page_ns(claim, end_ns));
+	atomic_fetch_add_explicit(&card->work_ns, new_ns < fresh_ns ? new_ns : fresh_ns, memory_order_relaxed);
 }

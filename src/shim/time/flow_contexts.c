@@ -24,6 +24,10 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
 	flow->launch_mode.work_ns += fresh_ns;
 	flow->progress_ns = ll_now_ns();
+	if (stretch->accounted_ns)
+		ll_port_note_work(flow->claim, end_ns - stretch->accounted_ns, end_ns, stretch->fresh_accounted_ns);
+	else
+		ll_port_note_work(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
 	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
 	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits (ll_flow_charge_visit) */
 		return;

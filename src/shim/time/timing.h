@@ -56,6 +56,9 @@ struct ll_timing_stretch {
 	uint64_t fresh_ns; /* the part of the stretch that no other stream has reported before */
 	bool is_ours;      /* the card worked for this program during the whole stretch; false: it may contain other
 			      programs' time slices */
+	/* For the accounts: how long the card worked, up to end_ns, and the part that no other stream has reported. Of
+	 * a stretch that is_ours it is closer than the stretch, by kernels' shortest samples */
+	uint64_t accounted_ns, fresh_accounted_ns;
 };
 
 /* A callback that is called for each stretch, by the functions that find ended batches (ll_timing_begin,

@@ -182,7 +182,8 @@ static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 }
 
 /* Charges a stretch of card time, without the part that other streams have already reported. */
-static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns, bool is_ours)
+static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns, uint64_t accounted_ns,
+			   bool is_ours)
 {
 	uint64_t host_ns = ll_timing_host_ns(&timing->clock, end_ns);
 	struct ll_timing_stretch stretch = {
@@ -190,9 +191,38 @@ static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t
 	    .end_ns = host_ns,
 	    .fresh_ns = ll_busy_add(&timing->busy, start_ns, end_ns),
 	    .is_ours = is_ours,
+	    .accounted_ns = accounted_ns,
+	    .fresh_accounted_ns = ll_busy_add(&timing->accounted, end_ns - accounted_ns, end_ns),
 	};
-	if (stretch.fresh_ns)
+	if (stretch.fresh_ns || stretch.fresh_accounted_ns)
 		timing->charge(timing->charge_of, &stretch);
+}
+
+/* That others share the card is told late on a busy host, and some of them pause. Others count for this time. */
+#define RECENTLY_NS (2 * LL_NS_PER_S)
+
+static bool was_disturbed(struct ll_timing *timing)
+{
+	uint64_t now_ns = ll_now_ns();
+	if (is_disturbed(timing))
+		timing->disturbed_ns = now_ns;
+	return timing->disturbed_ns && now_ns - timing->disturbed_ns < RECENTLY_NS;
+}
+
+/* Returns how long the card worked on the batch, for the accounts; 0: no better than busy_ns. Beside other programs it
+ * is the sum of the kernels' shortest samples (shortest.h), without the switches between contexts. */
+static uint64_t accounted_ns(struct ll_timing *timing, const struct ll_timing_batch *batch, uint64_t span_ns,
+			     uint64_t busy_ns)
+{
+	bool is_single = batch->launches == 1 && batch->start.handle && !batch->is_cut && !batch->is_held;
+	if (!batch->kernel_key)
+		return 0;
+	if (is_single)
+		ll_shortest_note(&timing->shortest, batch->kernel_key, is_disturbed(timing) ? span_ns : busy_ns);
+	uint64_t ns = batch->launches * ll_shortest_ns(&timing->shortest, batch->kernel_key);
+	if (!was_disturbed(timing))
+		return busy_ns;
+	return ns < span_ns ? ns : span_ns;
 }
 
 static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track, const struct ll_timing_batch *batch)
@@ -230,6 +260,7 @@ static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns,
+		       accounted_ns(timing, batch, facts.span_ns, verdict.busy_ns),
 		       timing->sliced_by && !is_long); /* its work came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;
