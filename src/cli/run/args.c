@@ -22,6 +22,7 @@ enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)
 
 static const char *const ways[] = {"slices", "space", "auto", NULL};
+static const char *const which_cpus[] = {"all", "near", NULL};
 static const char *const way_aliases[] = {"time", NULL};
 static const char *const yes_no[] = {"yes", "no", NULL};
 
@@ -68,6 +69,13 @@ const struct ll_option ll_run_options[] = {
 	    "the SMs; auto, what was better in earlier runs beside the programs on the card or, where "
 	    "nothing is known, space if a running daemon takes the program with these options, otherwise "
 	    "slices, and --compute is a share of the time.")},
+    {.name = "cpus",
+     .placeholder = "WHICH",
+     LL_OPTION_CHOICE(ARGS, cpus),
+     .choices = which_cpus,
+     .fallback = "all",
+     .help = N_("On which of its CPUs the command runs: all, or near, those near its cards by the machine's topology "
+		"(hwloc); memory of the host is then taken from the nodes near the cards while they have some.")},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_CLASS,
     LL_RUN_OPTION_SLOWDOWN,

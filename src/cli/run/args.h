@@ -18,6 +18,12 @@ enum ll_run_by {
 	LL_RUN_BY_AUTO,   /* by space if an MPS daemon takes the program with these options, otherwise by slices */
 };
 
+/* On which of its CPUs the command runs. */
+enum ll_run_cpus {
+	LL_RUN_CPUS_ALL,
+	LL_RUN_CPUS_NEAR, /* those near its cards */
+};
+
 /* What the caller of ll_run_start learns before the command starts. */
 struct ll_run_watch {
 	void *data;
@@ -33,6 +39,7 @@ struct ll_run_args {
 	const char *tenant, *max_kernel, *project;
 	int count_context; /* 0: yes, 1: no */
 	int by;            /* enum ll_run_by */
+	int cpus;          /* enum ll_run_cpus */
 	bool allow_ungoverned;
 	bool strict;
 	bool evictable, no_neighbour;

@@ -23,6 +23,7 @@
 #include "cli/run/job.h"
 #include "cli/run/launchers.h"
 #include "cli/run/measured.h"
+#include "cli/run/near.h"
 #include "cli/run/program.h"
 #include "cli/run/space.h"
 #include "protocol/inherited.h"
@@ -395,6 +396,8 @@ int ll_run_start(const struct ll_run_args *args, const struct ll_operands *opera
 		rc = open_driver(args, &start.driver, err);
 	if (!rc)
 		rc = take_cards(&start, &visible, err);
+	if (!rc && args->cpus == LL_RUN_CPUS_NEAR)
+		ll_run_near_bind(start.cards, start.count);
 	free(start.cards);
 	ll_driver_close(start.driver);
 	if (!rc && visible.failed)
