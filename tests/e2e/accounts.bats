@@ -3,21 +3,17 @@
 export NEEDS="jq sim/loadline-simctl"
 load helper
 load jobs_helper
+load service_helper
 
-FIRST=61234
-SECOND=61235
 DATABASE=state/accounts.db
 
 # begin_service: two cards; the system's loadlined runs as nobody, and keeps accounts.
 begin_service() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be two users"
 	echo "cards 2" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	chmod 755 "$T"
-	chmod 777 "$T/world"
+	open_world
 	mkdir "$T/state"
 	chown nobody "$T/state"
-	loadline --sim status >/dev/null # root makes the world's files
 	serve "$@"
 }
 
@@ -29,13 +25,6 @@ serve() {
 
 serves() {
 	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid [0-9]*: .*, $T/world/system/socket (the system's"
-}
-
-# as UID COMMAND...
-as() {
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
 # busy_as UID NAME CARD WORD...: a tenant NAME that works on the card (simctl's words), until it is killed.

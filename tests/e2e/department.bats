@@ -1,19 +1,15 @@
 # A configuration in force: users who are in a tenant, what they may have, and what they see of others.
 load helper
 load jobs_helper
+load service_helper
 
-FIRST=61234
-SECOND=61235
 STRANGER=61236
 
 # start_service: the system's loadlined with the configuration $T/conf/loadline.yaml, started by root; it runs as nobody.
 start_service() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
+	open_world
 	mkdir -p "$T/conf"
 	[ -e "$T/conf/loadline.yaml" ] || write_config
-	loadline --sim status >/dev/null # root makes the world's files
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 10 serves
 }
@@ -45,13 +41,6 @@ write_config() {
 	END
 	chmod 755 "$T/conf"
 	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
-}
-
-# as UID COMMAND...
-as() {
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
 # work_as UID NAME ARG...: of run; a job that works on card 0.
@@ -120,9 +109,7 @@ claim_of() {
 
 @test "a file with faults does not come into force: not at the start, and not at SIGHUP" {
 	write_config "nonsense: 1"
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
+	open_world
 	run "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	echo "$status: $output"
 	[ "$status" -eq 2 ]
@@ -223,13 +210,10 @@ reload() {
 
 # start_department: the service with a configuration for eight cards, and its sensor.
 start_department() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
+	open_world h100x8
 	mkdir -p "$T/conf"
 	cat >"$T/conf/loadline.yaml"
 	chmod 755 "$T/conf"
-	loadline --sim=h100x8 status >/dev/null
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 10 serves
 	start_program sensor setpriv --reuid nobody --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
@@ -268,10 +252,7 @@ start_department() {
 	mkdir -p "$T/conf"
 	cp "$BATS_TEST_DIRNAME/../../packaging/loadline-example.yaml" "$T/conf/loadline.yaml"
 	chmod -R a+rX "$T/conf"
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
-	loadline --sim=h100x8 status >/dev/null
+	open_world h100x8
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 10 serves
 	# Nobody of its groups is on this machine: all are guests, whose jobs are of class low.

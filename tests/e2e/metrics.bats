@@ -3,9 +3,8 @@
 export NEEDS="jq python3 sim/loadline-simctl"
 load helper
 load jobs_helper
+load service_helper
 
-FIRST=61234
-SECOND=61235
 EXPORTER=61236 # an ordinary user, as the unit's
 CLIENT=$BATS_TEST_DIRNAME/metrics_client.py
 PACKAGING=$BATS_TEST_DIRNAME/../../packaging/prometheus
@@ -28,17 +27,14 @@ write_config() {
 
 # begin_service [COMMAND...]: the system's loadlined of user nobody with accounts, by way of the command, and its sensor.
 begin_service() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
 	echo "cards 2" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
-	chmod 755 "$T"
-	chmod 777 "$T/world"
+	open_world
 	mkdir "$T/state"
 	chown nobody "$T/state"
 	[ -e "$T/conf/loadline.yaml" ] || write_config 'serve: {metrics: "127.0.0.1:9409"}'
-	loadline --sim status >/dev/null # root makes the world's files
 	start_daemon "$@"
-	as "$(id -u nobody)" sensor env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	start_as "$(id -u nobody)" sensor env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
 }
 
 start_daemon() {
@@ -46,8 +42,8 @@ start_daemon() {
 	wait_for 20 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
 }
 
-# as UID NAME COMMAND...: in the background.
-as() {
+# start_as UID NAME COMMAND...: in the background.
+start_as() {
 	local uid=$1 name=$2
 	shift 2
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
@@ -55,7 +51,7 @@ as() {
 
 # begin_exporter [UID]: serves at a port that the kernel chooses; $address.
 begin_exporter() {
-	as "${1-$EXPORTER}" exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --listen 127.0.0.1:0
+	start_as "${1-$EXPORTER}" exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --listen 127.0.0.1:0
 	wait_for 10 grep -q "serves at 127.0.0.1:0, port " "$T/exporter.err"
 	address=127.0.0.1:$(sed -n 's/.*serves at 127.0.0.1:0, port //p' "$T/exporter.err")
 }
@@ -79,7 +75,7 @@ value() {
 busy_as() {
 	local uid=$1 name=$2
 	shift 2
-	as "$uid" "$name" "$LOADLINE" --sim run --mem 8G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@" for 300s
+	start_as "$uid" "$name" "$LOADLINE" --sim run --mem 8G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@" for 300s
 	wait_for 30 grep -q "^busy: pid" "$T/$name.out"
 }
 
@@ -142,7 +138,7 @@ near() {
 	begin_service
 	begin_exporter
 	cp "$LOADLINE_BUILD/sim/loadline-simctl" "$T/secretword"
-	as "$FIRST" first env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE" --sim run --mem 8G -- "$T/secretword" busy 0 50% for 300s
+	start_as "$FIRST" first env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE" --sim run --mem 8G -- "$T/secretword" busy 0 50% for 300s
 	wait_for 30 is 'loadline_tenant_jobs_running{tenant="research"}' 1
 	wait_for 30 eval '[ "$(value "loadline_tenant_memory_used_bytes{tenant=\"research\"}")" -gt 0 ]'
 	get >"$T/scrape"
@@ -178,7 +174,7 @@ near() {
 	begin_service
 	address=unix:$T/serve/one
 	mkdir -m 777 "$T/serve"
-	as "$EXPORTER" exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --config "$T/conf"
+	start_as "$EXPORTER" exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --config "$T/conf"
 	wait_for 10 grep -q "serve.metrics is not configured; nothing is served" "$T/exporter.err"
 	configure_address "$T/serve/one"
 	wait_for 10 is loadline_up 1
@@ -288,7 +284,7 @@ start_client() {
 		sh "$T/state" env LD_PRELOAD="$LOADLINE_BUILD/tests/e2e/libwalljump.so" WALLJUMP_FILE="$T/jump"
 	begin_exporter
 	busy_as "$FIRST" first kernel 5ms sleep 1ms memory 1G
-	as "$SECOND" waiting "$LOADLINE" --sim run --mem 1000G -- true || true
+	start_as "$SECOND" waiting "$LOADLINE" --sim run --mem 1000G -- true || true
 	wait_for 30 is loadline_accounts_up 0
 	rm "/proc/$(pid_of service)/root$T/state/ballast"
 	wait_for 30 is loadline_accounts_up 1
@@ -310,7 +306,7 @@ start_client() {
 	is 'loadline_card_out_of_use{gpu="1"' 0
 	grep -q '^loadline_card_drained{gpu="0",UUID="GPU-[^"]*",reason="operator"} 1$' "$T/scrape"
 	loadline --sim queue drain 1
-	as "$FIRST" waiting "$LOADLINE" --sim run --mem 8G -- true
+	start_as "$FIRST" waiting "$LOADLINE" --sim run --mem 8G -- true
 	wait_for 20 is 'loadline_tenant_jobs_waiting{tenant="research"}' 1
 	is loadline_queue_jobs 1
 	sleep 2

@@ -2,6 +2,7 @@
 # shellcheck disable=SC2153 # FIRST and SECOND are of queue_helper.bash
 load helper
 load jobs_helper
+load service_helper
 load queue_helper
 
 @test "a job gets cards of its own, a second one those that are left, and a third one waits for the first" {

@@ -1,16 +1,10 @@
-# queue_helper.bash - what the tests of the queue use besides helper.bash and jobs_helper.bash.
+# queue_helper.bash - what the tests of the queue use besides helper.bash, jobs_helper.bash and service_helper.bash.
 # shellcheck disable=SC2120,SC2119,SC2154 # the tests pass lines; status and output are those of bats
-
-FIRST=61234
-SECOND=61235
 
 # start_service: the system's loadlined of eight cards with the configuration $T/conf/loadline.yaml.
 start_service() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
+	open_world h100x8
 	[ -e "$T/conf/loadline.yaml" ] || write_config
-	loadline --sim=h100x8 status >/dev/null # root makes the world's files
 	start_loadlined
 }
 
@@ -58,13 +52,6 @@ write_config() {
 	END
 	chmod 755 "$T/conf"
 	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
-}
-
-# as UID COMMAND...
-as() {
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
 # run_as UID NAME ARG...: of run; a job that does nothing for a long time.

@@ -1,14 +1,11 @@
 # loadlined's sensor: what an ordinary user is told of programs without the library, and what happens if the sensor hangs.
 load helper
 load jobs_helper
-FIRST=61234
+load service_helper
 
 # start_sensed [UID]: the system's loadlined as nobody, and its sensor, which reports twice a second.
 start_sensed() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be two users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
-	loadline --sim status >/dev/null # root makes the world's files
+	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
 	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
 	start_sensor "${1-$(id -u nobody)}"
@@ -17,13 +14,6 @@ start_sensed() {
 start_sensor() {
 	start_program sensor setpriv --reuid "$1" --regid "$1" --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
 		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-}
-
-# as UID COMMAND...
-as() {
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
 # start_stranger NAME WORD...: a program of root's on card 0 without the library.
@@ -137,10 +127,8 @@ start_policy() {
 		ungoverned: {action: $1, after: 1s, allow: [$T/left-alone]}
 	END
 	loadline config check --file-only "$T/loadline.yaml"
-	chmod 755 "$T"
 	chmod 644 "$T/loadline.yaml"
-	chmod 777 "$T/world"
-	loadline --sim status >/dev/null # root makes the world's files
+	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/loadline.yaml"
 	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
 	# The groups of jobs are below the keeper's own.

@@ -2,6 +2,7 @@
 # shellcheck disable=SC2034,SC2153 # others is for, FIRST and SECOND are of queue_helper.bash
 load helper
 load jobs_helper
+load service_helper
 load queue_helper
 
 own_setup() {

@@ -34,6 +34,41 @@ static void check_facts(const struct ll_job_facts *facts)
 	expect(ll_message_text_is_valid(facts->cgroup, sizeof facts->cgroup), "its group can be shown");
 }
 
+static void check_text(const char *text, size_t size)
+{
+	expect(ll_message_text_is_valid(text, size), "a text can be shown");
+}
+
+static void check_sensed(const union ll_message *message)
+{
+	const struct ll_message_sense_process *process = &message->sense_process;
+	if (message->header.kind == LL_MESSAGE_SENSE_CARD) {
+		expect(message->sense_card.uuid[0], "a card has a name");
+		check_text(message->sense_card.name, sizeof message->sense_card.name);
+		check_text(message->sense_card.bus_id, sizeof message->sense_card.bus_id);
+		return;
+	}
+	expect(process->pid && process->uuid[0], "a process has a number and a card");
+	check_text(process->command, sizeof process->command);
+	check_text(process->program, sizeof process->program);
+	check_text(process->cgroup, sizeof process->cgroup);
+}
+
+static void check_queued(const union ll_message *message)
+{
+	if (message->header.kind == LL_MESSAGE_ADMIT) {
+		expect(message->admit.job != 0, "a job has a token");
+		expect(message->admit.limits.priority <= LL_LIMIT_CLASS_LOW, "its class has a name");
+		check_text(message->admit.tenant, sizeof message->admit.tenant);
+		check_text(message->admit.command, sizeof message->admit.command);
+	} else if (message->header.kind == LL_MESSAGE_ADMITTED) {
+		expect(message->admitted.card_count <= LL_QUEUE_CARDS_OF_JOB, "the cards have room");
+	} else {
+		check_text(message->queue_row.tenant, sizeof message->queue_row.tenant);
+		check_text(message->queue_row.command, sizeof message->queue_row.command);
+	}
+}
+
 static void check_message(const union ll_message *message)
 {
 	switch (message->header.kind) {
@@ -50,6 +85,26 @@ static void check_message(const union ll_message *message)
 	case LL_MESSAGE_REFUSED:
 		expect(message->refused.code < 0, "a refusal is an error");
 		expect(ll_message_text_is_valid(message->refused.reason, LL_REASON_SIZE), "a reason can be shown");
+		break;
+	case LL_MESSAGE_ADMIT:
+	case LL_MESSAGE_ADMITTED:
+	case LL_MESSAGE_QUEUE_ROW:
+		check_queued(message);
+		break;
+	case LL_MESSAGE_SENSE_CARD:
+	case LL_MESSAGE_SENSE_PROCESS:
+		check_sensed(message);
+		break;
+	case LL_MESSAGE_REPORT:
+		expect(message->report.since_s <= message->report.until_s, "a period has a length");
+		break;
+	case LL_MESSAGE_REPORT_ROW:
+		expect(message->report_row.used_s >= 0, "use is an amount");
+		check_text(message->report_row.key, sizeof message->report_row.key);
+		break;
+	case LL_MESSAGE_EVENT:
+		check_text(message->event.text, sizeof message->event.text);
+		check_text(message->event.command, sizeof message->event.command);
 		break;
 	default:
 		break;

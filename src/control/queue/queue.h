@@ -89,7 +89,7 @@ struct ll_queue_job {
 	uint32_t tenant, uid;
 	uint32_t card_count;
 	uint64_t memory_bytes, compute_permille; /* on each card, of a group by memory */
-	uint64_t duration_ns;
+	uint64_t duration_ns;                    /* at least 1 */
 	uint64_t allowed; /* a bit for each card that it may have. All its cards will be of one group */
 	bool has_time;    /* the user named duration_ns */
 	/* set by the caller at any time, with ll_queue_changed */
