@@ -31,7 +31,7 @@ struct ll_use_key {
 	int64_t hour_s; /* the hour's beginning, in seconds since 1970 */
 	uint32_t uid;
 	char tenant[LL_USE_TENANT_SIZE];
-	char job[LL_USE_JOB_SIZE];         /* 16 hexadecimal digits and the uid, the same through restarts of loadlined */
+	char job[LL_USE_JOB_SIZE]; /* 16 hexadecimal digits and the uid, the same through restarts of loadlined */
 	char project[LL_USE_PROJECT_SIZE]; /* empty: none */
 	char card[LL_USE_CARD_SIZE];       /* UUID */
 };
