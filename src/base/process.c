@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -129,25 +128,6 @@ bool ll_process_has_ended(int fd)
 	if (ll_process_is_pidfd(fd))
 		return poll(&ended, 1, 0) > 0;
 	return has_folder_ended(fd);
-}
-
-/* Linux 6.15. Fields that are not used here have no name. */
-struct pidfd_end {
-	uint64_t mask;
-	uint32_t others[13];
-	int32_t exit_code;
-};
-#define PIDFD_END UINT64_C(8)
-#define GET_PIDFD_END _IOWR(0xff, 11, struct pidfd_end)
-
-int ll_process_read_end(int fd, uint32_t *ret_status)
-{
-	struct pidfd_end end = {.mask = PIDFD_END};
-	_Static_assert(sizeof end == 64, "struct pidfd_info of its first version");
-	if (ioctl(fd, GET_PIDFD_END, &end) || !(end.mask & PIDFD_END))
-		return -ENODATA;
-	*ret_status = (uint32_t)end.exit_code;
-	return 0;
 }
 
 /* A /proc of another PID namespace has the numbers of that namespace. */

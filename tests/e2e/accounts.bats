@@ -83,7 +83,8 @@ has_counted() {
 	stop second KILL
 	wait_for 10 jobs_are 0
 	stop service
-	agree 0 2
+	# By time slices: a program learns late, on a busy host, that it has company, and counts the other's slices until then.
+	agree 0 2 0.08
 	agree 1 1
 	loadline report --json "$T/$DATABASE" >"$T/tenants.out"
 	has tenants 'select(.tenant == "first") | .used_seconds > 1 and .lent_seconds == null and .joules == null'
