@@ -1,6 +1,8 @@
 # What a department's machine must bear: MIG slices as cards, a card that is lost, a configuration below what is in use.
+# shellcheck disable=SC2153 # FIRST and SECOND are of service_helper.bash
 load helper
 load jobs_helper
+load service_helper
 load queue_helper
 
 # has_said TEXT: in loadlined's log.
@@ -80,7 +82,7 @@ write_mig_config() {
 	wait_for 20 grep -q "cards=GPU-" "$T/again.out"
 }
 
-@test "a configuration below what is in use ends no job, and gives nothing more until the jobs are within it" {
+@test "a configuration below what is in use ends no job, is logged, and gives nothing more until the jobs are within it" {
 	write_config
 	start_queue
 	run_as "$SECOND" first --mem 40G
@@ -91,6 +93,7 @@ write_mig_config() {
 	kill -HUP "$(cat "$T/service.pid")"
 	# The user gets nothing more, and waits for the own jobs.
 	wait_for 10 eval 'as "$SECOND" "$LOADLINE" --sim limits | grep "30 GiB"'
+	wait_for 10 has_said "user 61235 has more than tenant course now allows each user; no job is ended"
 	queue 'length == 2 and all(.[]; .queued.state == "running")'
 	refuses "$SECOND" 125 "no place is free now" run --mem 1G --no-wait -- true
 	refuses "$SECOND" 125 "30 GiB allowed" run --mem 31G -- true
