@@ -130,7 +130,7 @@ as_user() {
 	chmod 755 "$T/job"
 	start_program terminal as_user script -qefc "$LOADLINE --sim run --mem 1G --time 5s -- $T/job" /dev/null
 	finish terminal
-	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: the time of job [0-9]+ ends in 3 s'
+	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: the time of job [0-9]+ ends in [1-3] s'
 	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: job [0-9]+ is stopped: its time is over; it is killed if it has not ended in 5 s'
 	wait_for 10 told user '.event == "stopped"'
 	told user '.event == "time-ending" and .tenant == "research" and .command == "job" and (.job > 0) and .card == null and .dropped == 0'
@@ -139,7 +139,7 @@ as_user() {
 	journal 'time-ending: the time of job'
 }
 
-@test "a job whose errors go to a pipe or to a file is told there, and writes on behind it" {
+@test "a job whose errors go to a pipe, to a file, or to the log of submit is told there, and writes on behind it" {
 	write_config 'notify:' '  - {events: [time-ending], to: tty}'
 	start_service
 	start_sensor
@@ -147,9 +147,12 @@ as_user() {
 		sh -c 'trap "" USR1; sleep 4; echo after >&2; sleep 60'
 	start_program appended sh -c 'exec "$@" 2>>"'"$T"'/log"' sh "$LOADLINE" --sim run --mem 1G --time 5s -- \
 		sh -c 'trap "" USR1; echo before >&2; sleep 4; echo after >&2; sleep 60'
+	XDG_STATE_HOME=$T/state loadline --sim submit --mem 1G --time 5s --output "$T/submitted" -- \
+		sh -c 'trap "" USR1; sleep 60'
+	wait_for 20 grep -Eq '^loadline: the time of job [0-9]+ ends in [1-3] s$' "$T/submitted"
 	finish piped
 	finish appended
-	grep -Eq '^loadline: the time of job [0-9]+ ends in 3 s$' "$T/piped.out"
+	grep -Eq '^loadline: the time of job [0-9]+ ends in [1-3] s$' "$T/piped.out"
 	[ "$(sed -E 's/^(loadline: the time).*/\1/' "$T/log")" = $'before\nloadline: the time\nafter' ]
 }
 
