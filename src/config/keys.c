@@ -416,7 +416,8 @@ static const struct ll_config_key root_keys[] = {
     {MAP("health", struct ll_config_policy, health, health), .is_in_force = true,
      .help = "Cards that get no work any more."},
     {LIST_OF_MAPS("notify", struct ll_config_policy, notify, notify), .is_in_force = true,
-     .help = "Who is told of what."},
+     .help = "Who is told of what. Without an entry to: tty the terminals of jobs get evicted, resumed, stopped and "
+	     "time-ending."},
     {MAP("idle-holder", struct ll_config_policy, idle_holder, idle_holder), .is_in_force = true,
      .help = "Jobs that hold memory and use nothing."},
     {MAP("endless-kernel", struct ll_config_policy, endless_kernel, endless_kernel), .is_in_force = true,

@@ -98,12 +98,21 @@ static bool has_kind(const struct ll_config_notify *notify, enum ll_event_kind k
 	return false;
 }
 
+/* What is done to a job is told on its terminal, unless the configuration says what goes to terminals. */
+static bool is_told_by_default(enum ll_event_kind kind)
+{
+	return kind == LL_EVENT_EVICTED || kind == LL_EVENT_RESUMED || kind == LL_EVENT_STOPPED ||
+	       kind == LL_EVENT_TIME_ENDING;
+}
+
 static void pass_on(const struct ll_server *server, enum ll_event_kind kind, const struct ll_event_about *about,
 		    const union ll_message *message)
 {
 	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	bool has_terminals = false;
 	for (size_t i = 0; policy && i < policy->notify.count; i++) {
 		const struct ll_config_notify *notify = &policy->notify.items[i];
+		has_terminals |= !notify->command;
 		if (!has_kind(notify, kind))
 			continue;
 		if (notify->command)
@@ -111,6 +120,8 @@ static void pass_on(const struct ll_server *server, enum ll_event_kind kind, con
 		else
 			tell_terminals(server, about, message);
 	}
+	if (!has_terminals && is_told_by_default(kind))
+		tell_terminals(server, about, message);
 }
 
 void ll_events_tell(const struct ll_server *server, enum ll_event_kind kind, const struct ll_event_about *about,

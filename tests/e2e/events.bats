@@ -139,6 +139,22 @@ as_user() {
 	journal 'time-ending: the time of job'
 }
 
+@test "without a word in the configuration the end of a job's time is told on its terminal; a list of events for terminals replaces that" {
+	write_config
+	start_service
+	start_sensor
+	printf '#!/bin/sh\ntrap : USR1\nwhile :; do sleep 0.2; done\n' >"$T/job"
+	chmod 755 "$T/job"
+	start_program silent as_user "$LOADLINE" --sim run --mem 1G --time 3s -- "$T/job"
+	finish silent
+	grep -Eq 'loadline: job [0-9]+ is stopped: its time is over' "$T/silent.err"
+	write_config 'notify:' '  - {events: [idle-holder], to: tty}'
+	kill -HUP "$(pid_of service)"
+	start_program other as_user "$LOADLINE" --sim run --mem 1G --time 3s -- "$T/job"
+	finish other
+	lacks "is stopped" cat "$T/other.err"
+}
+
 @test "a job whose errors go to a pipe, to a file, or to the log of submit is told there, and writes on behind it" {
 	write_config 'notify:' '  - {events: [time-ending], to: tty}'
 	start_service
