@@ -9,6 +9,7 @@
  *   idle held  time for which the job held the card and had no work queued or running. Stretches shorter than the
  *              interval of the samples (1 s) are not seen
  *   memory     charged device memory times time
+ *   joules     the job's part of the card's energy (daemon/energy.h)
  *
  * A counter says how much of a job's own counters is in the rows already. It is written with the rows, so that the next
  * loadlined continues where the rows end, and counts nothing twice.
@@ -39,6 +40,8 @@ struct ll_use_key {
 struct ll_use {
 	uint64_t granted_ns, used_ns, idle_held_ns;
 	double memory_byte_s;
+	double joules;
+	bool knows_joules; /* false: joules is 0, and unknown. A sum knows them if a part does */
 };
 
 struct ll_use_row {

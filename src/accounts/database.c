@@ -33,10 +33,11 @@ static const char schema[] = "CREATE TABLE use ("
 
 static const char add_use[] =
     "INSERT INTO use (hour, tenant, uid, job, project, card, granted_ns, used_ns,"
-    "idle_held_ns, memory_byte_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+    "idle_held_ns, memory_byte_s, joules) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
     "ON CONFLICT DO UPDATE SET granted_ns = granted_ns + excluded.granted_ns,"
     "used_ns = used_ns + excluded.used_ns, idle_held_ns = idle_held_ns + excluded.idle_held_ns,"
-    "memory_byte_s = memory_byte_s + excluded.memory_byte_s";
+    "memory_byte_s = memory_byte_s + excluded.memory_byte_s,"
+    "joules = CASE WHEN excluded.joules IS NULL THEN joules ELSE ifnull(joules, 0) + excluded.joules END";
 static const char set_counter[] = "INSERT OR REPLACE INTO counter (job, card, used_ns, memory_unit_ms, since_ns,"
 				  "at_ns, stored) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 static const char end_counter[] = "DELETE FROM counter WHERE job = ?1 AND card = ?2";
@@ -204,6 +205,8 @@ static int write_row(sqlite3_stmt *statement, const struct ll_use_row *row)
 	code |= bind_number(statement, 8, row->use.used_ns);
 	code |= bind_number(statement, 9, row->use.idle_held_ns);
 	code |= sqlite3_bind_double(statement, 10, row->use.memory_byte_s);
+	code |= row->use.knows_joules ? sqlite3_bind_double(statement, 11, row->use.joules)
+				      : sqlite3_bind_null(statement, 11);
 	return run_once(statement, code);
 }
 

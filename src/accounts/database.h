@@ -3,7 +3,7 @@
  *
  * The file is in WAL mode: readers and the one writer do not wait for each other. A transaction is on the disk when
  * ll_use_database_write returns, and is there as a whole or not at all. Columns that nothing measures in this version
- * (joules, lent_ns, borrowed_ns) are NULL, not 0.
+ * (lent_ns, borrowed_ns) are NULL, not 0; so are joules while they are unknown.
  *
  * The functions may wait for the disk. A database is used by one thread at a time.
  */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "daemon/energy.h"
 #include "protocol/accounts.h"
 
 /* A job whose counters are ahead of the clock by more than this when it is first seen was on the card before. It is
@@ -66,6 +67,12 @@ static uint64_t last_activity_ns(const struct ll_job_card *card)
 	return activity_ns;
 }
 
+static void count_idle(struct ll_account *account, uint64_t idle_ns)
+{
+	account->idle_held_ns += idle_ns;
+	account->energy.all_idle_held_ns += idle_ns;
+}
+
 /* Adds a period to what was granted and held. */
 static void count_time(struct ll_account *account, uint64_t from_ns, uint64_t to_ns)
 {
@@ -74,9 +81,10 @@ static void count_time(struct ll_account *account, uint64_t from_ns, uint64_t to
 	uint64_t permille = limits->compute_permille ? limits->compute_permille : WHOLE_PERMILLE;
 	if (to_ns <= from_ns || (!account->card->claim_count && !limits->request_bytes))
 		return;
+	account->energy.all_on_card_ns += to_ns - from_ns;
 	account->granted_ns += (to_ns - from_ns) / WHOLE_PERMILLE * permille;
 	if (activity_ns < to_ns)
-		account->idle_held_ns += to_ns - later_of(activity_ns, from_ns);
+		count_idle(account, to_ns - later_of(activity_ns, from_ns));
 }
 
 /* A counter that has gone back was written by a program, and stands still. */
@@ -135,7 +143,7 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 	if (card->job->pages.page->cards[card->index].work_ns <= FIRST_SIGHT_NS)
 		account->since_ns = now_ns > FIRST_SIGHT_NS ? now_ns - FIRST_SIGHT_NS : 0;
 	else
-		account->looked_ns = card->job->pages.page->cards[card->index].work_ns;
+		account->looked_ns = account->energy.used_ns = card->job->pages.page->cards[card->index].work_ns;
 	return account;
 }
 
@@ -150,8 +158,29 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 	account->since_ns = counter->since_ns;
 	account->last.used_ns = later_of(account->last.used_ns, counter->used_ns);
 	account->last.memory_unit_ms = later_of(account->last.memory_unit_ms, counter->memory_unit_ms);
+	struct ll_account_energy energy = account->energy;
 	if (account->card) /* it was on the card between the two loadlineds */
 		count_time(account, counter->at_ns, account->born_ns);
+	account->energy = energy; /* of which no energy is known */
+}
+
+uint64_t ll_account_used_ns(const struct ll_account *account)
+{
+	uint64_t shared_ns = account->shared_ns + account->taken_off_ns;
+	return account->last.used_ns > shared_ns ? account->last.used_ns - shared_ns : 0;
+}
+
+void ll_account_end(struct ll_account *account, bool awaits_energy, uint64_t now_ns)
+{
+	account->card = NULL;
+	account->energy.is_complete = !awaits_energy;
+	account->energy.ended_ns = now_ns;
+}
+
+bool ll_account_is_over(const struct ll_account *account, uint64_t now_ns)
+{
+	const struct ll_account_energy *energy = &account->energy;
+	return !account->card && (energy->is_complete || now_ns > energy->ended_ns + LL_ENERGY_WAIT_NS);
 }
 
 int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, size_t most_rows, int64_t hour_s)
@@ -164,6 +193,8 @@ int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, s
 	    .idle_held_ns = account->idle_held_ns,
 	    .memory_byte_s = (double)(account->last.memory_unit_ms - account->counted.memory_unit_ms) *
 			     (double)LL_MEMORY_UNIT / MS_PER_S,
+	    .joules = account->energy.joules,
+	    .knows_joules = account->energy.is_known,
 	};
 	struct ll_use_counter counter = {.used_ns = account->last.used_ns,
 					 .memory_unit_ms = account->last.memory_unit_ms,
@@ -173,13 +204,16 @@ int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, s
 	account->key.hour_s = hour_s;
 	snprintf(counter.job, sizeof counter.job, "%s", account->key.job);
 	snprintf(counter.card, sizeof counter.card, "%s", account->key.card);
-	bool is_nothing = !use.granted_ns && !use.used_ns && !use.idle_held_ns && use.memory_byte_s <= 0;
+	bool is_nothing =
+	    !use.granted_ns && !use.used_ns && !use.idle_held_ns && use.memory_byte_s <= 0 && use.joules <= 0;
 	int rc = is_nothing ? 0 : ll_use_batch_add(batch, &account->key, &use, most_rows);
 	account->newest = rc ? (struct ll_use){0} : use;
 	if (!rc) {
 		account->counted = account->last;
 		account->granted_ns = account->idle_held_ns = 0;
 		account->shared_ns -= shared_ns;
+		account->taken_off_ns += shared_ns;
+		account->energy.joules = 0;
 		rc = ll_use_batch_count(batch, &counter);
 	}
 	return rc;

@@ -15,6 +15,17 @@ struct ll_account_reading {
 	uint64_t used_ns, memory_unit_ms, at_ns;
 };
 
+/* For energy.h. all_*: since the account began. The others: what was in a period that is over. used_ns is compared
+ * with ll_account_used_ns. */
+struct ll_account_energy {
+	uint64_t all_idle_held_ns, all_on_card_ns;
+	uint64_t used_ns, idle_held_ns, on_card_ns;
+	double joules;    /* not in a batch yet */
+	bool is_known;    /* a reading has been divided */
+	bool is_complete; /* the job has ended, and no reading is awaited */
+	uint64_t ended_ns;
+};
+
 struct ll_account {
 	struct ll_account *next;
 	const struct ll_job_card *card; /* NULL: the job has ended */
@@ -25,10 +36,12 @@ struct ll_account {
 	/* overlap.h: counted for several jobs, and not subtracted yet; when the used time last grew, or the account
 	 * began; used_ns at the last look */
 	uint64_t shared_ns, worked_ns, compared, looked_ns;
+	uint64_t taken_off_ns; /* of shared_ns: subtracted already, and no longer in it */
 	uint32_t card_hash;
 	uint64_t granted_ns, idle_held_ns; /* not in a batch yet */
 	struct ll_use newest;              /* what ll_account_collect has added last */
-	bool has_base;                     /* whether a former loadlined has counted some of it has been looked up */
+	struct ll_account_energy energy;
+	bool has_base; /* whether a former loadlined has counted some of it has been looked up */
 };
 
 /* Makes the account of a job's card. NULL: out of memory. */
@@ -44,6 +57,17 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 
 /* Reads the counters. */
 void ll_account_read(struct ll_account *account, uint64_t now_ns);
+
+/* The used time as of the last reading, without what is shared. A counter of the page, which may begin before the
+ * account. */
+uint64_t ll_account_used_ns(const struct ll_account *account);
+
+/* The job has ended: the account is not read any more. awaits_energy: the next reading of the card's energy has its
+ * last seconds. */
+void ll_account_end(struct ll_account *account, bool awaits_energy, uint64_t now_ns);
+
+/* Whether nothing more comes for the account, and it can be freed once it is collected. */
+bool ll_account_is_over(const struct ll_account *account, uint64_t now_ns);
 
 /* Adds what is new to the batch, with that hour as the label. -ENOSPC, -ENOMEM: the account keeps it. */
 int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, size_t most_rows, int64_t hour_s);

@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "daemon/account.h"
+#include "daemon/energy.h"
 #include "daemon/events.h"
+#include "daemon/machine.h"
 #include "daemon/overlap.h"
 #include "daemon/server.h"
 #include "daemon/spending.h"
@@ -40,6 +42,7 @@ struct ll_accounting {
 	bool has_new_card;
 	unsigned reads;
 	struct ll_overlap overlap;
+	struct ll_energy energy;
 	uint64_t lost_rows, said_lost_rows; /* for which there was no room; of these, those that were logged */
 	struct ll_use_totals totals;
 	struct ll_spending spending;
@@ -212,8 +215,8 @@ static void add_to_totals(struct ll_accounting *accounting, const struct ll_acco
 	ll_use_totals_add(&accounting->totals, is_configured ? account->key.tenant : "", &account->newest);
 }
 
-/* Adds one account to the batch. A row without room is lost only if its job has ended; the others keep what they have.
- */
+/* Adds one account to the batch. A row without room is lost only if the account is over; the others keep what they
+ * have. Returns whether it is over. */
 static bool collect_account(struct ll_accounting *accounting, struct ll_account *account, int64_t hour_s)
 {
 	size_t most_rows = LL_USE_BATCH_ROWS - accounting->flight.row_count;
@@ -223,8 +226,9 @@ static bool collect_account(struct ll_accounting *accounting, struct ll_account 
 	int rc = ll_account_collect(account, &accounting->pending, most_rows, hour_s);
 	add_to_totals(accounting, account);
 	ll_spending_add(&accounting->spending, account->key.tenant, account->newest.granted_ns);
-	accounting->lost_rows += rc && !account->card;
-	return !account->card;
+	bool is_over = ll_account_is_over(account, ll_now_ns());
+	accounting->lost_rows += rc && is_over;
+	return is_over;
 }
 
 static void collect_all(struct ll_accounting *accounting)
@@ -294,6 +298,16 @@ static void on_timer(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
+void ll_accounting_note_energy(struct ll_accounting *accounting)
+{
+	size_t count;
+	if (!accounting || accounting->is_off || accounting->is_finished)
+		return;
+	const struct ll_message_sense_card *rows = ll_machine_rows(accounting->server, &count);
+	read_all(accounting);
+	ll_energy_read(&accounting->energy, rows, count, accounting->accounts, ll_now_ns());
+}
+
 void ll_accounting_note_card(struct ll_accounting *accounting)
 {
 	if (accounting)
@@ -315,11 +329,12 @@ void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job
 {
 	if (!accounting || accounting->is_off || accounting->is_finished)
 		return;
-	read_job(accounting, job, ll_now_ns());
+	uint64_t now_ns = ll_now_ns();
+	read_job(accounting, job, now_ns);
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
 		struct ll_account *account = job->claims->cards[i]->account;
 		if (account)
-			account->card = NULL;
+			ll_account_end(account, ll_energy_has_card(&accounting->energy, account->key.card), now_ns);
 	}
 }
 

@@ -58,6 +58,9 @@ void ll_accounting_note_card(struct ll_accounting *accounting);
 /* A job may have come: starts the timer, which stops without jobs. accounting may be NULL. */
 void ll_accounting_look(struct ll_accounting *accounting);
 
+/* The sensor's round is complete: its cards' energy is divided among the jobs. accounting may be NULL. */
+void ll_accounting_note_energy(struct ll_accounting *accounting);
+
 /* The job ends now: reads its counters for the last time. accounting may be NULL. */
 void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job *job);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "daemon/accounting.h"
 #include "daemon/admission.h"
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
@@ -307,6 +308,7 @@ bool ll_machine_handle(struct ll_connection *connection, const union ll_message 
 		return true;
 	case LL_MESSAGE_SENSE_END:
 		take_round(server, &message->sense_end);
+		ll_accounting_note_energy(server->accounting);
 		complete_processes(server);
 		ll_mismatch_look(server);
 		ll_ungoverned_look(server, machine->now.processes, machine->now.process_count);

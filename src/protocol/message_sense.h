@@ -33,6 +33,7 @@ struct ll_message_sense_card {
 	char name[LL_SENSE_NAME_SIZE];
 	/* Of SENSED: the last fault that the driver has reported (Xid), its age, and the number of faults. 0: none */
 	uint64_t xid, xid_age_ns, xids;
+	uint64_t energy_mj; /* the card's counter, since the driver was loaded; 0: unknown, and of a slice */
 };
 
 /* When a process last had work on its card, as far as the use of the whole card tells. The driver does not tell

@@ -179,6 +179,13 @@ static int32_t read_numa_node(const char *pci)
 	return file && fscanf(file, "%d", &node) == 1 && node >= 0 ? node : -1;
 }
 
+/* A slice has no counter of its own. */
+static uint64_t read_energy_mj(const struct ll_card *card)
+{
+	uint64_t energy_mj = 0;
+	return card->is_mig || ll_read_energy(card, &energy_mj, NULL) ? 0 : energy_mj;
+}
+
 static int give_card(const struct look *look)
 {
 	union ll_message message;
@@ -194,6 +201,7 @@ static int give_card(const struct look *look)
 	row->usable_bytes = card->usable_bytes;
 	row->used_bytes = memory.used_bytes;
 	row->numa_node = read_numa_node(card->pci);
+	row->energy_mj = is_lost ? 0 : read_energy_mj(card);
 	row->flags = (is_lost ? LL_SENSE_IS_LOST : 0U) | (card->has_slices ? LL_SENSE_HAS_SLICES : 0U);
 	if (idle && idle->watched_ns && look->now_ns < idle->seen_ns + LL_IDLE_FRESH_NS) {
 		row->watched_ns = look->now_ns - idle->watched_ns;

@@ -149,6 +149,37 @@ has_counted() {
 	has all '.used_seconds < 0.1 and (.granted_seconds * 4 - .idle_held_seconds | fabs) < 1.5'
 }
 
+@test "the energy of a card is divided among the jobs on it, and all of it is that of the card's counter" {
+	local before busy idle all real
+	begin_service
+	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups \
+		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	wait_for 20 grep -q "the sensor reports 2 cards" "$T/world/loadlined.log"
+	sleep 1 # a second reading
+	before=$(truth 0 joules)
+	busy_as "$FIRST" first 0 kernel 5ms sleep 2ms memory 1G
+	busy_as "$SECOND" holder 0 kernel 1ms sleep 100s memory 2G
+	wait_for 60 has_counted 0 12
+	stop first KILL
+	stop holder KILL
+	wait_for 10 jobs_are 0
+	real=$(jq -n "$(truth 0 joules) - $before")
+	sleep 2 # the readings after the jobs' end
+	stop service
+	loadline report --json "$T/$DATABASE" >"$T/tenants.out"
+	busy=$(jq 'select(.tenant == "first") | .joules' "$T/tenants.out")
+	idle=$(jq 'select(.tenant == "holder") | .joules' "$T/tenants.out")
+	all=$(counted 0 joules)
+	echo "# joules: first $busy, holder $idle; in truth $real" >&3
+	near "$all" "$(jq -n "$busy + $idle")" 0.001
+	# Before the first job and after the last one the card rests for a second or two, which is nobody's.
+	near "$all" "$real" 0.03 200
+	jq -n -e "$busy > 1.5 * $idle and $idle > 0" >/dev/null
+	# Nothing runs on the other card.
+	[ "$(counted 1 joules)" = 0 ]
+	loadline report "$T/$DATABASE" | grep -q "energy kWh"
+}
+
 @test "a clock that is set back changes no amount" {
 	[ -e "$LOADLINE_BUILD/tests/e2e/libwalljump.so" ] || skip "not built with this sanitizer"
 	echo 0 >"$T/jump"

@@ -111,6 +111,42 @@ TEST(rows_of_one_key_are_added_up_and_what_nothing_measures_is_unknown)
 	ll_use_report_fini(&report);
 }
 
+static void write_joules(const char *tenant, double joules)
+{
+	struct ll_use_batch batch = {0};
+	struct ll_use_key key = key_of(HOUR_S, tenant, 1, tenant);
+	struct ll_use use = {.used_ns = 1, .joules = joules, .knows_joules = joules >= 0};
+	if (joules < 0)
+		use.joules = 0;
+	assert_int_equal(ll_use_batch_add(&batch, &key, &use, LL_USE_BATCH_ROWS), 0);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+}
+
+TEST(a_sum_of_joules_has_what_is_known_and_is_unknown_only_if_no_part_is_known)
+{
+	open_it();
+	write_joules("a", -1);
+	write_joules("a", 1.5);
+	write_joules("a", -1);
+	write_joules("a", 2.25);
+	write_joules("b", -1);
+	write_joules("b", -1);
+	write_joules("c", 0);
+	struct ll_use_report report = read_all(LL_USE_BY_TENANT);
+	assert_int_equal(report.count, 3);
+	for (size_t i = 0; i < report.count; i++) {
+		if (report.sums[i].key[0] == 'b')
+			assert_true(isnan(report.sums[i].joules));
+		else
+			assert_true(report.sums[i].joules == (report.sums[i].key[0] == 'a' ? 3.75 : 0));
+	}
+	ll_use_report_fini(&report);
+	report = read_all(LL_USE_BY_CARD);
+	assert_true(report.count == 1 && report.sums[0].joules == 3.75);
+	ll_use_report_fini(&report);
+}
+
 TEST(a_report_has_the_hours_of_its_period_and_the_user_asked_for)
 {
 	struct ll_use_query query = {.since_s = HOUR_S, .until_s = HOUR_S + 3600, .by = LL_USE_BY_USER};
@@ -220,6 +256,19 @@ TEST(a_batch_takes_no_more_rows_than_it_may)
 	assert_int_equal(ll_use_batch_add(&batch, &two, &use, 1), -ENOSPC);
 	assert_int_equal(ll_use_batch_add(&batch, &one, &use, 1), 0);
 	assert_int_equal(batch.rows[0].use.used_ns, 2);
+	ll_use_batch_fini(&batch);
+}
+
+TEST(a_row_knows_its_joules_if_a_part_of_it_does)
+{
+	struct ll_use_batch batch = {0};
+	struct ll_use unknown = {.used_ns = 1}, known = {.joules = 2.5, .knows_joules = true};
+	struct ll_use_key key = key_of(HOUR_S, "a", 1, "one");
+	assert_int_equal(ll_use_batch_add(&batch, &key, &unknown, 1), 0);
+	assert_false(batch.rows[0].use.knows_joules);
+	assert_int_equal(ll_use_batch_add(&batch, &key, &known, 1), 0);
+	assert_int_equal(ll_use_batch_add(&batch, &key, &unknown, 1), 0);
+	assert_true(batch.rows[0].use.knows_joules && batch.rows[0].use.joules == 2.5);
 	ll_use_batch_fini(&batch);
 }
 

@@ -190,9 +190,11 @@ const struct ll_command ll_command_report = {
 	"may not be in the accounts yet.\n\n"
 	"The columns: granted, the time for which jobs could use a card, times their share of compute; used, the time "
 	"for which the card ran their kernels; idle held, the time for which they held a card and had no work for it; "
-	"memory, the device memory that they held, times the time; with prices in the configuration also cost. `-` is "
-	"unknown: this version knows nothing of lent and borrowed time, and of energy. Synthetic loads of `loadline "
-	"hold` do not count."),
+	"memory, the device memory that they held, times the time; energy, their part of what the card's counter says; "
+	"with prices in the "
+	"configuration also cost. `-` is "
+	"unknown: this version knows nothing of lent and borrowed time, and a card without an energy counter gives no "
+	"energy. Synthetic loads of `loadline hold` do not count."),
     .examples = report_examples,
     .options = report_options,
     .complete = LL_COMPLETE_FILE,
