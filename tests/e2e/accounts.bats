@@ -157,7 +157,7 @@ has_counted() {
 }
 
 @test "the energy of a card is divided among the jobs on it, and all of it is that of the card's counter" {
-	local before busy idle all real
+	local before busy idle all real part
 	begin_service
 	sense 2
 	sleep 1 # a second reading
@@ -179,7 +179,10 @@ has_counted() {
 	near "$all" "$(jq -n "$busy + $idle")" 0.001
 	# Before the first job and after the last one the card rests for a second or two, which is nobody's.
 	near "$all" "$real" 0.03 200
-	jq -n -e "$busy > 1.2 * $idle and $idle > 0" >/dev/null
+	# The pauses of the first job are too short to be idle-held: their energy is the other's.
+	part=$(jq 'select(.tenant == "first") | .used_seconds / .granted_seconds' "$T/tenants.out")
+	echo "# the first job used $part of its time" >&3
+	near "$busy" "$(jq -n "$all * $part")" 0.15
 	# Nothing runs on the other card.
 	[ "$(counted 1 joules)" = 0 ]
 	loadline report "$T/$DATABASE" | grep -q "energy kWh"
