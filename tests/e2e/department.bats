@@ -242,7 +242,7 @@ start_department() {
 	as "$FIRST" "$LOADLINE" --sim run -i 2 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
 	has limits 'select(.job) | .limits.memory_bytes == 12 * 1073741824'
 	refuses "$FIRST" 125 "more than the tenant's limit: it would never start" run -i 2,3,4 -- true
-	refuses "$FIRST" 125 "card 2: tenant lab: memory: 11 GiB asked for, 10 GiB allowed for class high of tenant lab in group parts" run -i 2 --class high --mem 11G -- true
+	refuses "$FIRST" 125 "memory: 11 GiB asked for, 10 GiB allowed for class high of tenant lab in group parts" run -i 2 --class high --mem 11G -- true
 	as "$FIRST" "$LOADLINE" --sim run -i 2 --class high --mem 10G -- true
 	as "$FIRST" "$LOADLINE" --sim status >"$T/status.out"
 	grep -q "^tenant lab: 1 job; guaranteed in whole: 1, asked for there: 1; guaranteed in parts: 10 GiB, asked for there: 0 GiB" "$T/status.out"
