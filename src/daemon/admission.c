@@ -512,9 +512,15 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 		ll_message_text_set(ret_tenant, LL_NAME_SIZE, entry->tenant);
 		return 0;
 	}
-	if (!ll_admission_is_possible(server) || ll_department_was_admitted(server, page_fds) ||
+	bool is_taken = ll_takeover_is_due(server, facts, page_fds) && !ll_department_was_admitted(server, page_fds) &&
+			!ll_books_find_id(&server->books, facts->token[0]);
+	if (is_taken && ll_department_policy(&server->department))
+		ll_takeover_log(&server->admission->told, facts, true);
+	if (!ll_admission_is_possible(server) || ll_department_was_admitted(server, page_fds) || is_taken ||
 	    ll_books_find_id(&server->books, facts->token[0]))
 		return ll_department_admit(server, message, page_fds, ret_tenant, err);
+	if (page_fds)
+		ll_takeover_log(&server->admission->told, facts, false);
 	ll_err_set(err, -EACCES, "the job has no place on the cards");
 	return ll_err_hint(err, "this machine has a queue: `loadline run` asks it");
 }
@@ -527,7 +533,7 @@ void ll_admission_register(struct ll_server *server, struct ll_job *job)
 		job->queue_number = entry->queued.number;
 		entry->register_until_ns = 0;
 		entry->has_run = true;
-	} else if (ll_admission_is_possible(server)) {
+	} else if (ll_department_policy(&server->department)) { /* there may be a queue later: the sensor reports */
 		ll_admission_wake(server->admission);
 	}
 }

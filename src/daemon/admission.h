@@ -71,8 +71,8 @@ bool ll_admission_out_of_use(const struct ll_server *server, uint64_t *ret_indic
 
 /*
  * A job registers. If it has a place, its limits become those of the place, and ret_tenant its tenant. Without a queue,
- * and if the job is known or comes from a former daemon, ll_department_admit decides. -EACCES: it has no place. Other
- * errors: ll_department_admit.
+ * and if the job is known, comes from a former daemon or is taken over (takeover.h), ll_department_admit decides.
+ * -EACCES: it has no place. Other errors: ll_department_admit.
  */
 int ll_admission_claim(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
 		       char ret_tenant[LL_NAME_SIZE], struct ll_err *err);

@@ -12,6 +12,7 @@
 #include "daemon/admission.h"
 #include "daemon/books.h"
 #include "daemon/ended.h"
+#include "daemon/takeover.h"
 
 /* The planned time of a job of which nobody says how long it runs. It is not ended then. */
 #define LL_ADMISSION_GUESS_NS (24 * 3600 * LL_NS_PER_S)
@@ -115,6 +116,7 @@ struct ll_admission {
 	uint64_t first_look_ns;               /* since there can be a queue; 0: it cannot yet */
 	struct ll_admission_keeping *keeping; /* NULL: the state is not stored */
 	bool must_save;
+	struct ll_takeover_told told;
 };
 
 /* ---- admission_machine.c ---- */

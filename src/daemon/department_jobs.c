@@ -13,6 +13,7 @@
 #include "daemon/machine.h"
 #include "daemon/server.h"
 #include "daemon/spending.h"
+#include "daemon/takeover.h"
 #include "daemon/weights.h"
 
 /* ---- groups of cards ---- */
@@ -150,7 +151,9 @@ int ll_department_admit(const struct ll_server *server, struct ll_message_job *m
 {
 	const struct ll_department *department = &server->department;
 	const struct ll_job *known = ll_books_find_id(&server->books, message->job.token[0]);
-	bool is_new = !known && !ll_department_was_admitted(server, page_fds);
+	bool was_admitted = ll_department_was_admitted(server, page_fds);
+	bool is_taken = !known && !was_admitted && ll_takeover_is_due(server, &message->job, page_fds);
+	bool is_new = !known && !was_admitted && !is_taken;
 	ll_message_text_set(ret_tenant, LL_NAME_SIZE, known ? known->department_tenant : "");
 	if (!ll_department_policy(department) || ret_tenant[0])
 		return 0;
@@ -158,6 +161,8 @@ int ll_department_admit(const struct ll_server *server, struct ll_message_job *m
 		return admit_new(server, message, ret_tenant, err);
 	const char *wanted = message->job.flags & LL_JOB_NAMED ? message->job.tenant : NULL;
 	const struct ll_config_tenant *tenant = ll_department_tenant(department, message->job.uid, wanted, NULL);
+	if (!tenant && is_taken) /* a user's own loadlined takes any name */
+		tenant = ll_department_tenant(department, message->job.uid, NULL, NULL);
 	ll_message_text_set(ret_tenant, LL_NAME_SIZE, tenant ? tenant->name : "");
 	return 0;
 }

@@ -19,8 +19,9 @@ struct ll_job;
 
 /*
  * A job registers: finds its tenant, by the name if the user named one, and completes and checks its limits. page_fds:
- * of a former daemon; NULL: none. A job that was admitted already keeps its limits. ret_tenant: the tenant's name;
- * empty if no configuration is in force. Errors: ll_department_tenant, ll_allowance_check.
+ * of a former daemon; NULL: none. A job that was admitted already, or is taken over (takeover.h), keeps its limits.
+ * ret_tenant: the tenant's name; empty if no configuration is in force. Errors: ll_department_tenant,
+ * ll_allowance_check.
  */
 int ll_department_admit(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
 			char ret_tenant[LL_NAME_SIZE], struct ll_err *err);
