@@ -80,9 +80,9 @@ static int parse_options(int count, char **words, struct options *options, struc
 	}
 	for (int i = first; rc == 0 && i < count; i += 2) {
 		const char *value = i + 1 < count ? words[i + 1] : "";
-		if (strcmp(words[i], "kernel") == 0)
-			rc = ll_parse_duration(value, &options->kernel_ns, err);
-		else if (strcmp(words[i], "work") == 0 && (options->is_work = true))
+		bool is_work = strcmp(words[i], "work") == 0;
+		options->is_work |= is_work;
+		if (is_work || strcmp(words[i], "kernel") == 0)
 			rc = ll_parse_duration(value, &options->kernel_ns, err);
 		else if (strcmp(words[i], "sleep") == 0)
 			rc = ll_parse_duration(value, &options->sleep_ns, err);

@@ -207,7 +207,8 @@ int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, s
 	bool is_nothing =
 	    !use.granted_ns && !use.used_ns && !use.idle_held_ns && use.memory_byte_s <= 0 && use.joules <= 0;
 	int rc = is_nothing ? 0 : ll_use_batch_add(batch, &account->key, &use, most_rows);
-	account->newest = rc ? (struct ll_use){0} : use;
+	const struct ll_use none = {0};
+	account->newest = rc ? none : use;
 	if (!rc) {
 		account->counted = account->last;
 		account->granted_ns = account->idle_held_ns = 0;

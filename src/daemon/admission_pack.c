@@ -294,16 +294,18 @@ static void unpack_ended(struct ll_admission *admission, const json_t *list)
 	size_t i;
 	const json_t *object;
 	json_array_foreach(list, i, object)
-	    ll_ended_add(&admission->ended, &(struct ll_ended_job){
-						.number = number_of(object, "number"),
-						.job_number = number_of(object, "job_number"),
-						.token = hex_of(object, "job"),
-						.ended_s = number_of(object, "ended_s"),
-						.uid = (uint32_t)number_of(object, "uid"),
-						.status = (uint32_t)number_of(object, "status"),
-						.has_status = json_is_true(json_object_get(object, "has_status")),
-						.has_run = json_is_true(json_object_get(object, "has_run")),
-					    });
+	{
+		ll_ended_add(&admission->ended, &(struct ll_ended_job){
+						    .number = number_of(object, "number"),
+						    .job_number = number_of(object, "job_number"),
+						    .token = hex_of(object, "job"),
+						    .ended_s = number_of(object, "ended_s"),
+						    .uid = (uint32_t)number_of(object, "uid"),
+						    .status = (uint32_t)number_of(object, "status"),
+						    .has_status = json_is_true(json_object_get(object, "has_status")),
+						    .has_run = json_is_true(json_object_get(object, "has_run")),
+						});
+	}
 }
 
 /* Use halves also while nobody counts. On another boot the clock of the former loadlined means nothing: the time of day

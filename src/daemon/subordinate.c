@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 
+enum { LINE_SIZE = 16384 };
+
 enum { RANGES_MAX = 65536, RANGES_AT_FIRST = 16 };
 #define CHECK_NS (10 * LL_NS_PER_S)
 
@@ -37,7 +39,9 @@ static bool find_name(FILE *users, const char *name, uint32_t *ret_uid)
 	if (!users)
 		return false;
 	rewind(users);
-	for (const struct passwd *user; (user = fgetpwent(users));) {
+	char text[LINE_SIZE];
+	struct passwd entry, *user;
+	while (fgetpwent_r(users, &entry, text, sizeof text, &user) == 0) {
 		if (strcmp(user->pw_name, name) != 0)
 			continue;
 		*ret_uid = user->pw_uid;

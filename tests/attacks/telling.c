@@ -88,7 +88,7 @@ static int read_report(int fd, const char *key, bool *ret_is_there)
 static bool has_use(uid_t reader, uid_t uid)
 {
 	char key[20];
-	bool is_there;
+	bool is_there = false;
 	int rc = -EBUSY;
 	snprintf(key, sizeof key, "%u", (unsigned)uid);
 	int fd = connect_as(reader, LL_ROLE_COMMAND, -1);

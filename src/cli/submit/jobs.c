@@ -26,7 +26,7 @@ enum { LOOK_MS = 200, CHUNK = 65536 };
 
 int ll_submit_find(const char *word, char ret_folder[PATH_MAX], struct ll_submit_record *ret_record, struct ll_err *err)
 {
-	uint64_t number;
+	uint64_t number = 0;
 	int rc = ll_parse_uint(word, 1, UINT64_MAX - 1, &number, err);
 	if (rc)
 		return ll_err_wrap(err, "job");
@@ -69,7 +69,7 @@ static const char *why_lost(const struct ll_submit_record *record)
 static int wait_for_job(const char *word, int *status, struct ll_err *err)
 {
 	char folder[PATH_MAX];
-	struct ll_submit_record record;
+	struct ll_submit_record record = {0};
 	enum ll_submit_state state = LL_SUBMIT_LOST;
 	int rc = ll_submit_find(word, folder, &record, err);
 	if (!rc)
@@ -144,8 +144,8 @@ static void signal_group(const struct ll_submit_record *record, int number)
 static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
 {
 	char folder[PATH_MAX];
-	struct ll_submit_record record;
-	enum ll_submit_state state;
+	struct ll_submit_record record = {0};
+	enum ll_submit_state state = LL_SUBMIT_LOST;
 	int rc = ll_submit_find(word, folder, &record, err);
 	if (rc)
 		return rc;
@@ -233,7 +233,7 @@ static int run_log(void *data, const struct ll_operands *operands, struct ll_err
 {
 	const struct log_args *args = data;
 	char folder[PATH_MAX];
-	struct ll_submit_record record;
+	struct ll_submit_record record = {0};
 	int rc = need_jobs(operands, "log", err);
 	if (!rc && operands->count > 1)
 		rc = ll_err_set(err, -EINVAL, "submit log: one job at a time");
