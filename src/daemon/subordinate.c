@@ -40,7 +40,7 @@ static bool find_name(FILE *users, const char *name, uint32_t *ret_uid)
 		return false;
 	rewind(users);
 	char text[LINE_SIZE];
-	struct passwd entry, *user;
+	struct passwd entry = {0}, *user = NULL;
 	while (fgetpwent_r(users, &entry, text, sizeof text, &user) == 0) {
 		if (strcmp(user->pw_name, name) != 0)
 			continue;
