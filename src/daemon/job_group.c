@@ -110,12 +110,36 @@ static struct ll_connection *connection_of(const struct ll_server *server, const
 	return connection;
 }
 
+/* Once for each loadlined: where the kernel has no such limits, it has them for no job. */
+static void on_limited(struct ll_server *server, int code, const char *reason, uint64_t number)
+{
+	const struct ll_job *job = find_number(server, number);
+	if (!code || !job || server->keeper.has_told_no_device_memory)
+		return;
+	server->keeper.has_told_no_device_memory = code == -ENOTSUP;
+	ll_log(code == -ENOTSUP ? LL_LOG_INFO : LL_LOG_WARN,
+	       "job %llu of uid %u: its control group has no limit of device memory: %s",
+	       (unsigned long long)ll_job_told_number(job), job->facts.uid, reason);
+}
+
+void ll_job_group_limit(struct ll_server *server, const struct ll_job *job)
+{
+	const struct ll_keeper_request request = {.call = LL_KEEPER_DEVICE_MEMORY,
+						  .uid = job->facts.uid,
+						  .job = number_of(job),
+						  .bytes = job->facts.limits.memory_bytes};
+	if (job->has_group && !server->keeper.has_told_no_device_memory)
+		ll_keeper_link_send(server, &request, -1, on_limited, job->number);
+}
+
 static void on_placed(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
 	struct ll_job *job = find_number(server, number);
 	if (!job)
 		return;
 	job->has_group = !code;
+	if (job->facts.limits.memory_bytes)
+		ll_job_group_limit(server, job);
 	/* The next keeper is asked, once. */
 	if (code == -ECONNRESET && job->place_tries < PLACE_TRIES && ll_job_group_place(server, job))
 		return;

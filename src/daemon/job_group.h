@@ -23,6 +23,10 @@ struct ll_connection;
  * later, also if the keeper refuses. */
 bool ll_job_group_place(struct ll_server *server, struct ll_job *job);
 
+/* The keeper is asked to give the job's control group its limit of memory, where the kernel has such limits. Nothing
+ * happens for a job without a group. */
+void ll_job_group_limit(struct ll_server *server, const struct ll_job *job);
+
 /* Of calls.c: the job is accepted on the connection of its monitor. */
 void ll_job_group_on_placed(struct ll_connection *connection, const struct ll_job *job);
 

@@ -26,8 +26,9 @@ struct ll_keeper_link {
 	uv_timer_t timer; /* of the first deadline */
 	struct ll_keeper_wait *waits;
 	enum ll_keeper_state state;
-	struct ll_groups groups; /* kind LL_GROUPS_NONE: the keeper has not answered yet */
-	uint64_t retry_ms;       /* before this time of the loop's clock no connection is tried */
+	struct ll_groups groups;        /* kind LL_GROUPS_NONE: the keeper has not answered yet */
+	bool has_told_no_device_memory; /* the kernel has no such limits (job_group.h), and the log has it */
+	uint64_t retry_ms;              /* before this time of the loop's clock no connection is tried */
 };
 
 int ll_keeper_link_init(struct ll_server *server);

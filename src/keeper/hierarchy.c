@@ -156,7 +156,7 @@ static int write_text(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-static int write_file(const struct ll_hierarchy *hierarchy, const char *group, const char *file, const char *text)
+int ll_hierarchy_write(const struct ll_hierarchy *hierarchy, const char *group, const char *file, const char *text)
 {
 	char path[PATH_MAX];
 	int rc = path_of(hierarchy, group, file, path);
@@ -167,7 +167,7 @@ int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group,
 {
 	char text[24];
 	snprintf(text, sizeof text, "%d", (int)pid);
-	return write_file(hierarchy, group, "cgroup.procs", text);
+	return ll_hierarchy_write(hierarchy, group, "cgroup.procs", text);
 }
 
 int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid)
@@ -182,8 +182,8 @@ int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid)
 int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen)
 {
 	if (hierarchy->groups.kind == LL_GROUPS_FOLDER_V1)
-		return write_file(hierarchy, group, "freezer.state", is_frozen ? "FROZEN" : "THAWED");
-	return write_file(hierarchy, group, "cgroup.freeze", is_frozen ? "1" : "0");
+		return ll_hierarchy_write(hierarchy, group, "freezer.state", is_frozen ? "FROZEN" : "THAWED");
+	return ll_hierarchy_write(hierarchy, group, "cgroup.freeze", is_frozen ? "1" : "0");
 }
 
 ssize_t ll_hierarchy_read(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char *ret_text,

@@ -50,8 +50,17 @@ int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid)
 /* Stops or continues the processes of the group. They stop some time after the call. -errno. */
 int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen);
 
+/*
+ * Limits the memory of each device that the kernel knows (dmem.capacity) for the processes of the group. bytes: of each
+ * device; 0: no limit. Enables the controller for the group. -ENOTSUP: no such controller, or no device. -errno.
+ */
+int ll_hierarchy_limit_devices(const struct ll_hierarchy *hierarchy, const char *group, uint64_t bytes);
+
 /* Removes an empty group. -EBUSY: it has processes. A group that is gone is success. systemd removes an empty scope. */
 int ll_hierarchy_remove(const struct ll_hierarchy *hierarchy, const char *group);
+
+/* Writes a text into a file of a group that is there. -errno. */
+int ll_hierarchy_write(const struct ll_hierarchy *hierarchy, const char *group, const char *file, const char *text);
 
 /* Reads a file of a group; returns its length, or -errno. The text ends with a NUL. */
 ssize_t ll_hierarchy_read(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char *ret_text,

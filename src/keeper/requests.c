@@ -29,6 +29,7 @@ const char *ll_keeper_call_name(uint32_t call)
 	    [LL_KEEPER_THAW] = "thaw",
 	    [LL_KEEPER_REMOVE] = "remove",
 	    [LL_KEEPER_SIGNAL_OUTSIDE] = "signal outside",
+	    [LL_KEEPER_DEVICE_MEMORY] = "device memory",
 	};
 	return call < LL_KEEPER_CALLS && names[call] ? names[call] : "unknown";
 }
@@ -186,6 +187,16 @@ static int freeze_group(const struct ll_keeper *keeper, const char *group, bool 
 	return rc ? ll_err_set(err, rc, "%.200s: %s", group, strerror(-rc)) : 0;
 }
 
+static int limit_devices(const struct ll_keeper *keeper, const char *group, uint64_t bytes, struct ll_err *err)
+{
+	if (!ll_hierarchy_has(&keeper->hierarchy, group))
+		return ll_err_set(err, -ENOENT, "the job has no group");
+	int rc = ll_hierarchy_limit_devices(&keeper->hierarchy, group, bytes);
+	if (rc == -ENOTSUP)
+		return ll_err_set(err, rc, "the kernel limits the memory of no device by control groups");
+	return rc ? ll_err_set(err, rc, "dmem of %.200s: %s", group, strerror(-rc)) : 0;
+}
+
 static int remove_group(const struct ll_keeper *keeper, const char *group, struct ll_err *err)
 {
 	int rc = ll_hierarchy_remove(&keeper->hierarchy, group);
@@ -234,6 +245,8 @@ static int do_call(struct ll_keeper *keeper, const struct ll_keeper_request *req
 		return place_process(keeper, request, pidfd, group, err);
 	case LL_KEEPER_SIGNAL:
 		return signal_process(keeper, request, pidfd, group, err);
+	case LL_KEEPER_DEVICE_MEMORY:
+		return limit_devices(keeper, group, request->bytes, err);
 	case LL_KEEPER_REMOVE:
 		return remove_group(keeper, group, err);
 	case LL_KEEPER_FREEZE:

@@ -55,6 +55,10 @@ enum ll_keeper_call {
 	 * (`ungoverned` of the configuration). Descriptor: a pidfd of the process. All its uids must be `uid`, which is
 	 * neither root's nor loadlined's, and it must have a device file of a card open. job is 0 */
 	LL_KEEPER_SIGNAL_OUTSIDE = 7,
+	/* The processes in the group of the job get at most `bytes` of the memory of each device that the kernel's
+	 * controller dmem knows (Linux 6.14). 0: no limit. -ENOTSUP: the kernel has no such controller here, or no
+	 * driver has told it of a device */
+	LL_KEEPER_DEVICE_MEMORY = 8,
 	LL_KEEPER_CALLS
 };
 
@@ -66,8 +70,9 @@ struct ll_keeper_request {
 	uint64_t job;     /* number of the job's group; not 0, but for SIGNAL_OUTSIDE */
 	int32_t pid;
 	int32_t signal;
+	uint64_t bytes;
 };
-_Static_assert(sizeof(struct ll_keeper_request) == 32, "a packet");
+_Static_assert(sizeof(struct ll_keeper_request) == 40, "a packet");
 
 struct ll_keeper_reply {
 	uint32_t version, call, serial;

@@ -452,6 +452,40 @@ TEST(a_group_is_frozen_and_thawed_by_the_file_of_its_version)
 	check_state("freezer.state", "THAWED");
 }
 
+/* Of the group of the job, below a slice. */
+static void check_device_memory(uint64_t bytes, const char *expected)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_DEVICE_MEMORY);
+	char path[PATH_MAX], text[256];
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/dmem.max", mount);
+	write_file(path, "");
+	request.bytes = bytes;
+	assert_int_equal(ask_with(&request, -1), 0);
+	read_file(path, text, sizeof text);
+	assert_string_equal(text, expected);
+}
+
+TEST(the_group_of_the_job_gets_its_limit_of_the_memory_of_each_device)
+{
+	char path[PATH_MAX], text[64];
+	assert_int_equal(ask(LL_KEEPER_DEVICE_MEMORY), -ENOENT);
+	make_group("/jobs/loadline-job-1000-77");
+	assert_int_equal(ask(LL_KEEPER_DEVICE_MEMORY), -ENOTSUP);
+	snprintf(path, sizeof path, "%s/dmem.capacity", mount);
+	write_file(path, "");
+	assert_int_equal(ask(LL_KEEPER_DEVICE_MEMORY), -ENOTSUP);
+	write_file(path, "drm/0000:03:00.0/vram0 8514437120\ndrm/0000:83:00.0/vram0 85899345920\n");
+	assert_int_equal(ask(LL_KEEPER_DEVICE_MEMORY), -ENOENT); /* the controller is not there for the group */
+	snprintf(path, sizeof path, "%s/cgroup.subtree_control", mount);
+	write_file(path, "");
+	check_device_memory(1 << 20, "drm/0000:03:00.0/vram0 1048576\ndrm/0000:83:00.0/vram0 1048576\n");
+	read_file(path, text, sizeof text);
+	assert_string_equal(text, "+dmem");
+	check_device_memory(0, "drm/0000:03:00.0/vram0 max\ndrm/0000:83:00.0/vram0 max\n");
+	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
+	assert_int_equal(ask(LL_KEEPER_DEVICE_MEMORY), -ENOTSUP);
+}
+
 TEST(an_empty_group_is_removed_and_one_with_something_in_it_is_not)
 {
 	char path[PATH_MAX];
