@@ -57,6 +57,17 @@ static uint32_t flags_of(const struct ll_admission_entry *entry)
 	       (entry->queued.has_time ? LL_QUEUE_HAS_TIME : 0U);
 }
 
+static void fill_places(const struct ll_admission_machine *described, uint64_t cards, struct ll_message_queue_row *row)
+{
+	for (uint32_t card = 0; card < described->machine.card_count && row->place_count < LL_QUEUE_CARDS_OF_JOB;
+	     card++) {
+		const struct ll_admission_card *own = &described->cards[card];
+		if (cards >> card & 1)
+			row->places[row->place_count++] =
+			    (struct ll_queue_place){(uint16_t)own->index, (int16_t)own->slice};
+	}
+}
+
 static void fill_row(const struct ll_admission *admission, const struct ll_admission_entry *entry, bool sees_others,
 		     struct ll_message_queue_row *row)
 {
@@ -71,7 +82,7 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	row->since_s = is_waiting ? entry->came_s : ll_admission_second(entry->begin_ns);
 	row->start_s = ll_admission_second(job->planned.begin_ns);
 	row->end_s = is_waiting || entry->has_end ? ll_admission_second(ll_queue_end_ns(job)) : 0;
-	row->card_mask = ll_admission_indices(&admission->described, job->planned.cards);
+	fill_places(&admission->described, job->planned.cards, row);
 	row->uid = entry->uid;
 	row->position = is_waiting ? (uint32_t)ll_queue_position(&admission->queue, job) : 0;
 	row->untimed = is_waiting ? (uint32_t)ll_queue_untimed_ahead(&admission->queue, job) : 0;
@@ -158,7 +169,7 @@ static void fill_window(const struct ll_admission *admission, size_t at, struct 
 		if (is_same_window(admission, own, &machine->intervals[i]))
 			cards |= UINT64_C(1) << machine->intervals[i].card;
 	}
-	window->begin_s = ll_admission_second(own->begin_ns);
+	window->begin_s = own->begin_ns ? ll_admission_second(own->begin_ns) : 0;
 	window->end_s = ll_admission_second(own->end_ns);
 	window->card_mask = ll_admission_indices(&admission->described, cards);
 	ll_message_text_set(window->name, sizeof window->name, reason_of(admission, own));

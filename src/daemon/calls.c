@@ -274,7 +274,6 @@ static bool handle_bind(struct ll_connection *connection, const struct ll_messag
 	}
 	if (ll_department_fit_limits(connection->server, job, bind->uuid))
 		ll_promises_apply(connection->server, job);
-	ll_job_group_limit(connection->server, job);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
 	return true;
@@ -311,7 +310,6 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 		return true;
 	}
 	ll_rights_note(connection, job, "sets limits of", set->reason);
-	ll_job_group_limit(connection->server, job);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
 	return true;

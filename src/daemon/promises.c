@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/claims.h"
+#include "daemon/job_group.h"
 #include "daemon/memory.h"
 #include "daemon/server.h"
 
@@ -112,6 +113,7 @@ void ll_promises_apply(struct ll_server *server, struct ll_job *job)
 {
 	struct ll_job_claims *claims = job->claims;
 	ll_pages_write_limits(&job->pages, &job->facts.limits);
+	ll_job_group_limit(server, job);
 	for (unsigned i = 0; i < claims->card_count; i++) {
 		ll_card_job_set_limits(claims->cards[i]->share, &job->facts.limits);
 		ll_memory_settle(server, claims->cards[i]);

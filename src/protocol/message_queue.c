@@ -23,6 +23,7 @@ bool ll_admitted_is_valid(const struct ll_message_admitted *admitted)
 
 bool ll_queue_row_is_valid(const struct ll_message_queue_row *row)
 {
-	return row->number && ll_message_text_is_valid(row->tenant, sizeof row->tenant) &&
+	return row->number && row->place_count <= LL_QUEUE_CARDS_OF_JOB &&
+	       ll_message_text_is_valid(row->tenant, sizeof row->tenant) &&
 	       ll_message_text_is_valid(row->command, sizeof row->command);
 }

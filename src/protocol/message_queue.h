@@ -91,15 +91,21 @@ enum ll_queue_row_flag {
 	LL_QUEUE_HAS_TIME = 16,
 };
 
+struct ll_queue_place {
+	uint16_t index;
+	int16_t slice; /* a MIG slice; -1: the whole card */
+};
+
 struct ll_message_queue_row {
 	struct ll_message_header header;
 	uint64_t number, job_number; /* job_number: of JOB_ROW; 0: it is not registered */
 	uint64_t memory_bytes, time_ns;
 	uint64_t since_s;        /* when it came; of a running one, when it started */
 	uint64_t start_s, end_s; /* estimates */
-	uint64_t card_mask;      /* a bit for each index; of a waiting job the planned ones */
 	uint32_t uid, position, untimed, flags;
 	uint32_t compute_permille, card_count;
+	struct ll_queue_place places[LL_QUEUE_CARDS_OF_JOB]; /* of a waiting job the planned ones */
+	uint32_t place_count, unused;
 	struct ll_queue_waits waits;
 	char tenant[LL_NAME_SIZE];
 	char command[LL_COMMAND_SIZE];
@@ -108,7 +114,7 @@ struct ll_message_queue_row {
 /* A card that is out of use, or will be: drained, or in a window of maintenance; or a reservation (tenant). */
 struct ll_message_queue_window {
 	struct ll_message_header header;
-	uint64_t begin_s, end_s; /* end_s 0: until `drain --undo` */
+	uint64_t begin_s, end_s; /* begin_s 0: since before it was seen (a lost card). end_s 0: until `drain --undo` */
 	uint64_t card_mask;
 	char tenant[LL_NAME_SIZE];
 	char name[LL_NAME_SIZE]; /* why the card was drained: "Xid 79"; empty: by an operator, or it was not */

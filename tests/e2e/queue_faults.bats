@@ -60,6 +60,8 @@ write_mig_config() {
 	[ "$(sort "$T/whole.out" "$T/second.out" | cut -c 7-33 | xargs)" = "MIG-10ad11fe-0200-4200-8201 MIG-10ad11fe-0200-4200-8202" ]
 	grep -q "^cards=MIG-10ad11fe-0200-4200-820[4-7]-[0-9a-f]*$" "$T/part.out"
 	queue '[.[].queued.state] == ["running", "running", "running"]'
+	queue '[.[].queued.cards[0]] | unique | length == 3 and all(.[]; test("^[0-9]:[0-9]$"))'
+	loadline --sim queue list | grep -q "runs on card 0:[0-9] since"
 	stop whole TERM
 	wait_for 10 as "$FIRST" "$LOADLINE" --sim run --cards 1 --no-wait -- true
 }
@@ -78,6 +80,7 @@ write_mig_config() {
 	loadline --sim queue list | grep "^card 0: gets no jobs (lost)"
 	stop lost TERM
 	LOADLINE_SIM_DIR=$T/world "$LOADLINE_BUILD/sim/loadline-simctl" card 0 gone off
+	wait_for 20 lacks "card 0: gets no jobs" loadline --sim queue list
 	run_as "$FIRST" again -i 0
 	wait_for 20 grep -q "cards=GPU-" "$T/again.out"
 }

@@ -29,6 +29,16 @@ static void add_cards(struct ll_strbuf *text, uint64_t mask)
 	}
 }
 
+/* A slice is written as in the configuration: "7:0". */
+static void add_places(struct ll_strbuf *text, const struct ll_message_queue_row *row)
+{
+	for (uint32_t i = 0; i < row->place_count; i++) {
+		ll_strbuf_addf(text, "%s%u", i ? "," : "", row->places[i].index);
+		if (row->places[i].slice >= 0)
+			ll_strbuf_addf(text, ":%d", row->places[i].slice);
+	}
+}
+
 static bool has_place(const struct ll_message_queue_row *row)
 {
 	return row->flags & (LL_QUEUE_IS_RUNNING | LL_QUEUE_IS_ADMITTED);
@@ -52,7 +62,7 @@ static void add_state(struct ll_strbuf *text, const struct ll_message_queue_row 
 		return;
 	}
 	ll_strbuf_adds(text, row->flags & LL_QUEUE_IS_RUNNING ? _("runs on card ") : _("starts on card "));
-	add_cards(text, row->card_mask);
+	add_places(text, row);
 	ll_strbuf_adds(text, _(" since "));
 	ll_run_waiting_add_moment(text, row->since_s);
 	if (!row->end_s)
@@ -91,8 +101,10 @@ static void print_window(const struct ll_message_queue_window *window)
 		ll_strbuf_adds(&text, _(": gets no jobs"));
 	if (window->name[0])
 		ll_strbuf_addf(&text, " (%s)", window->name);
-	ll_strbuf_adds(&text, _(" from "));
-	ll_run_waiting_add_moment(&text, window->begin_s);
+	if (window->begin_s) {
+		ll_strbuf_adds(&text, _(" from "));
+		ll_run_waiting_add_moment(&text, window->begin_s);
+	}
 	if (window->end_s) {
 		ll_strbuf_adds(&text, _(" to "));
 		ll_run_waiting_add_moment(&text, window->end_s);
@@ -149,6 +161,18 @@ static json_t *cards_of(uint64_t mask)
 	return cards;
 }
 
+/* A card is a number, a slice the text "7:0". */
+static json_t *places_of(const struct ll_message_queue_row *row)
+{
+	json_t *places = json_array();
+	for (uint32_t i = 0; i < row->place_count; i++) {
+		const struct ll_queue_place *place = &row->places[i];
+		json_array_append_new(places, place->slice < 0 ? json_integer(place->index)
+							       : json_sprintf("%u:%d", place->index, place->slice));
+	}
+	return places;
+}
+
 /* 0 is null. */
 static json_t *number_or_null(uint64_t number)
 {
@@ -191,7 +215,7 @@ static int print_job_json(const struct ll_message_queue_row *row, struct ll_err 
 		"time_seconds", row->time_ns ? ll_json_real((double)row->time_ns / 1e9, 0) : json_null(), "has_time",
 		(row->flags & LL_QUEUE_HAS_TIME) != 0, "untimed_ahead", (int)row->untimed, "since",
 		number_or_null(row->since_s), "start", number_or_null(row->start_s), "end", number_or_null(row->end_s),
-		"cards", cards_of(row->card_mask), "waits_for", waits_of(row)),
+		"cards", places_of(row), "waits_for", waits_of(row)),
 	    err);
 }
 
