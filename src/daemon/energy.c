@@ -94,7 +94,7 @@ static void begin_periods(struct ll_account *accounts, const char *uuid)
 }
 
 /* The accounts of the card are those of parts, in the same order. */
-static void give(struct ll_account *accounts, const char *uuid, const struct ll_energy_part *part)
+static void give_part(struct ll_account *accounts, const char *uuid, const struct ll_energy_part *part)
 {
 	for (struct ll_account *account = accounts; account; account = account->next) {
 		if (!is_on(account, uuid) || account->energy.is_complete)
@@ -106,7 +106,8 @@ static void give(struct ll_account *accounts, const char *uuid, const struct ll_
 }
 
 /* Without memory the period goes on until the next reading. */
-static bool divide(const struct ll_energy_card *card, uint64_t energy_mj, struct ll_account *accounts, uint64_t now_ns)
+static bool divide_energy(const struct ll_energy_card *card, uint64_t energy_mj, struct ll_account *accounts,
+			  uint64_t now_ns)
 {
 	size_t count = 0, at = 0;
 	for (const struct ll_account *account = accounts; account; account = account->next)
@@ -121,7 +122,7 @@ static bool divide(const struct ll_energy_card *card, uint64_t energy_mj, struct
 			parts[at++] = part_of(account);
 	}
 	ll_energy_divide((double)(energy_mj - card->energy_mj) / MJ_PER_J, now_ns - card->at_ns, parts, count);
-	give(accounts, card->uuid, parts);
+	give_part(accounts, card->uuid, parts);
 	free(parts);
 	return true;
 }
@@ -163,7 +164,7 @@ static void read_card(struct ll_energy *energy, const struct ll_message_sense_ca
 	bool has_period = card && row->energy_mj >= card->energy_mj && now_ns > card->at_ns;
 	if (!has_period)
 		begin_periods(accounts, row->uuid);
-	else if (!divide(card, row->energy_mj, accounts, now_ns))
+	else if (!divide_energy(card, row->energy_mj, accounts, now_ns))
 		return;
 	if (card) {
 		card->energy_mj = row->energy_mj;
