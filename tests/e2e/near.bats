@@ -2,9 +2,12 @@
 # 0, CPU 1 and node 1 near card 1.
 load helper
 
-setup_file() {
+needs_near() {
 	[ -x "$LOADLINE_BUILD/src/near/loadline-near" ] || skip "this build has no hwloc"
 	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+}
+
+setup_file() {
 	export HWLOC_XMLFILE=$BATS_TEST_DIRNAME/near.xml HWLOC_THISSYSTEM=1
 	cat >"$BATS_FILE_TMPDIR/two" <<-END
 		cards 2
@@ -18,6 +21,7 @@ cpus_of() {
 }
 
 @test "--cpus near binds the command to the CPUs near its cards, and prefers the memory there" {
+	needs_near
 	taskset -c 0,1 true 2>/dev/null || skip "CPUs 0 and 1 are not allowed here"
 	[ "$(taskset -c 0,1 "$LOADLINE" --sim="$SCENARIO" run -i 0 --cpus near -- sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)" = 0 ]
 	[ "$(taskset -c 0,1 "$LOADLINE" --sim="$SCENARIO" run -i 1 --cpus near -- sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)" = 1 ]
@@ -31,6 +35,7 @@ cpus_of() {
 }
 
 @test "without --cpus near, and if all CPUs of the command are near its cards, nothing is changed" {
+	needs_near
 	local all
 	all=$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)
 	[ "$(cpus_of -i 0)" = "$all" ]
@@ -39,6 +44,7 @@ cpus_of() {
 }
 
 @test "--cpus near takes no CPU that the command was not allowed, and takes none away if none is near" {
+	needs_near
 	taskset -c 0,1 true 2>/dev/null || skip "CPUs 0 and 1 are not allowed here"
 	run taskset -c 1 "$LOADLINE" --sim="$SCENARIO" run -i 0 --cpus near -- sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status
 	echo "$output"
