@@ -2,9 +2,8 @@
 export NEEDS="jq sqlite3 sim/loadline-simctl"
 load helper
 load jobs_helper
+load service_helper
 
-FIRST=61234
-SECOND=61235
 DATABASE=state/accounts.db
 
 # begin_service [LINE]...: one card; the system's loadlined runs as nobody, with two tenants and these lines.
@@ -45,13 +44,6 @@ serve() {
 
 serves() {
 	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
-}
-
-# as UID COMMAND...
-as() {
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
 # busy_as UID NAME ARG...: of run; a job that works on the card.

@@ -1,17 +1,16 @@
 # A course: many short jobs of many users on one card, killed at any time and started again at once.
 load helper
 load jobs_helper
+load service_helper
+load queue_helper
 
 STUDENTS="61241 61242 61243 61244 61245 61246"
 TASKS=6
 
 start_course() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
 	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
-	mkdir -p "$T/conf" "$T/state" "$T/tasks"
-	chown nobody "$T/state"
+	open_world h200
+	mkdir -p "$T/conf" "$T/tasks"
 	chmod 777 "$T/tasks"
 	cat >"$T/conf/loadline.yaml" <<-END
 		version: 1
@@ -27,11 +26,8 @@ start_course() {
 		defaults: {memory: 16G, time: 1h}
 	END
 	chmod -R a+rX "$T/conf"
-	loadline --sim=h200 status >/dev/null
-	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf" --state "$T/state"
-	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
-		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+	STATE=$T/state start_loadlined
+	start_sensor
 }
 
 # study UID: one student, whose tasks hold 8 GiB and are killed at a random time. Each writes its process id when it has its place.

@@ -10,12 +10,6 @@ has_said() {
 	grep -qF -- "$1" "$T/service.err" "$T/world/loadlined.log" 2>/dev/null
 }
 
-start_sensor() {
-	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
-		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
-}
-
 # start_on SCENARIO: the service and the sensor in that world.
 start_on() {
 	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"

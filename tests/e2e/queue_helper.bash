@@ -20,12 +20,17 @@ restart_loadlined() {
 	start_loadlined
 }
 
-# start_queue: the same with a sensor.
-start_queue() {
-	start_service
+# start_sensor: when it has reported, there is a queue.
+start_sensor() {
 	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
 		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
 	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+}
+
+# start_queue: the same with a sensor.
+start_queue() {
+	start_service
+	start_sensor
 }
 
 # write_config [LINE]...: lines are put at the end. Users without a name are known by their number.

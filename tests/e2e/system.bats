@@ -1,16 +1,11 @@
 # The system's loadlined and two ordinary users on one simulated card: who governs, and what each sees and may do.
 load helper
 load jobs_helper
-
-FIRST=61234
-SECOND=61235
+load service_helper
 
 # start_service: the system's loadlined, started by root; it runs as nobody. All may be in the world.
 start_service() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be two users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
-	loadline --sim status >/dev/null # root makes the world's files
+	open_world
 	serve_again
 }
 
@@ -21,13 +16,6 @@ serve_again() {
 
 serves() {
 	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): .*, $T/world/system/socket (the system's: it governs the programs of all users)"
-}
-
-# as UID COMMAND...
-as() {
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
 # start_as UID NAME ARG...: of run.
