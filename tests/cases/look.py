@@ -19,8 +19,19 @@ DEADLINE_S = 120
 CONTEXT_MIB = 16
 
 
+class LookFailed(Exception):
+    pass
+
+
+def answer_of(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise LookFailed(f"{' '.join(map(str, command))}: ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
 def show():
-    return subprocess.run([BUILD / "sim/loadline-simctl", "show"], capture_output=True, text=True, check=True).stdout
+    return answer_of(BUILD / "sim/loadline-simctl", "show")
 
 
 def has_ended(pid):
@@ -41,8 +52,7 @@ def card():
 def books():
     """MiB charged to the tenant's processes. What ended ones had stays in the books until the driver has given it back, also where
     another process has taken the charge over."""
-    lines = subprocess.run([LOADLINE, "--sim", "status", "--json"], capture_output=True, text=True, check=True).stdout.splitlines()
-    claims = [json.loads(line) for line in lines]
+    claims = [json.loads(line) for line in answer_of(LOADLINE, "--sim", "status", "--json").splitlines()]
     return max([(claim.get("tenant_memory_bytes") or 0) - (claim.get("tenant_leaving_bytes") or 0) for claim in claims
                 if claim.get("tenant") == "case"], default=0) / 2**20
 
@@ -51,7 +61,7 @@ class Watch(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True)
         self.stopped, self.most_booked, self.looks = threading.Event(), 0.0, 0
-        self.has_ended = False
+        self.failure = "it did not end"
 
     def look(self):
         used, _, contexts, has_dead = card()
@@ -68,9 +78,12 @@ class Watch(threading.Thread):
                 return used, booked, contexts
 
     def run(self):
-        while not self.stopped.wait(0.01):
-            self.look()
-        self.has_ended = True
+        try:
+            while not self.stopped.wait(0.01):
+                self.look()
+            self.failure = None
+        except LookFailed as failure:
+            self.failure = failure
 
 
 def parse(words):
@@ -97,7 +110,7 @@ def run(limit, options, command):
     wrong, watch = [], Watch()
     mib = int(limit[:-1]) * 1024
     os.environ["CASE_DRIVER"] = str(BUILD / "sim/libcuda.so.1")
-    subprocess.run([BUILD / "sim/loadline-simctl", "show"], capture_output=True, check=True)
+    show()
     process = subprocess.Popen([LOADLINE, "--sim", "run", "--tenant", "case", "--mem", limit, *options, "--", *command],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(DEADLINE_S, process.kill)
@@ -114,8 +127,8 @@ def run(limit, options, command):
     watch.stopped.set()
     watch.join()
     most = card()[1]
-    if not watch.has_ended:
-        wrong.append("the look at the books failed")
+    if watch.failure:
+        wrong.append(f"a look failed: {watch.failure}")
     if status:
         wrong.append(f"it ended with {status}")
     if most > mib + DRIVER_MIB:
