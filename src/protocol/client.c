@@ -13,14 +13,22 @@
 
 /* ---- packets ---- */
 
+/* Where the whole machine stands still, as a virtual machine that is saved, loadlined is not silent. So a wait is made
+ * of pieces, of which a pause takes one; and it has one after its deadline. */
+#define PIECE_NS (100 * LL_NS_PER_MS)
+
 static int wait_for(int fd, short events, uint64_t deadline_ns)
 {
 	uint64_t now_ns = ll_now_ns();
-	if (now_ns >= deadline_ns)
-		return -ETIMEDOUT;
-	int rc =
-	    poll(&(struct pollfd){.fd = fd, .events = events}, 1, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1);
-	return rc == 0 ? -ETIMEDOUT : 0;
+	uint64_t left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : PIECE_NS;
+	while (left_ns) {
+		uint64_t piece_ns = left_ns < PIECE_NS ? left_ns : PIECE_NS;
+		int timeout_ms = (int)((piece_ns + LL_NS_PER_MS - 1) / LL_NS_PER_MS);
+		if (poll(&(struct pollfd){.fd = fd, .events = events}, 1, timeout_ms) != 0)
+			return 0;
+		left_ns -= piece_ns;
+	}
+	return -ETIMEDOUT;
 }
 
 static int send_message(int fd, const union ll_message *message, const int *fds, size_t fd_count, uint64_t deadline_ns)

@@ -2,8 +2,9 @@
  * client.h - sends requests of commands to loadlined, and waits for each reply until a deadline.
  *
  * A daemon is started only if the caller wants that (ll_client_self.programs). Deadlines are CLOCK_MONOTONIC
- * (ll_now_ns). If the daemon does not reply before the deadline, the functions return -ETIMEDOUT. If the daemon ends,
- * they return -EPIPE or -ECONNRESET; the next daemon serves within some milliseconds (ll_client_is_lost).
+ * (ll_now_ns). If the daemon does not reply before the deadline, the functions return -ETIMEDOUT; a time for which the
+ * whole machine stood still counts for at most 100 ms of it. If the daemon ends, they return -EPIPE or -ECONNRESET; the
+ * next daemon serves within some milliseconds (ll_client_is_lost).
  */
 #ifndef LOADLINE_PROTOCOL_CLIENT_H
 #define LOADLINE_PROTOCOL_CLIENT_H

@@ -120,6 +120,40 @@ TEST(a_request_has_its_own_answer_or_refusal_or_none_in_time)
 	end(&script);
 }
 
+#define DELAY_NS (30 * LL_NS_PER_MS)
+#define PAUSED_FOR_NS (300 * LL_NS_PER_MS)
+
+/* The client stands still beyond its deadline, as in a virtual machine that is saved, and goes on before the daemon
+ * does. */
+static void serve_after_a_pause(struct fake_daemon *daemon)
+{
+	union ll_message message;
+	for (int i = 0; i < 2; i++) {
+		uint32_t serial = receive_serial(daemon);
+		kill(getppid(), SIGSTOP);
+		ll_sleep_until_ns(ll_now_ns() + PAUSED_FOR_NS);
+		kill(getppid(), SIGCONT);
+		ll_sleep_until_ns(ll_now_ns() + DELAY_NS);
+		ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+		send_message(daemon, &message, serial);
+	}
+	pause();
+}
+
+TEST(a_pause_of_the_whole_machine_is_no_silence)
+{
+	struct script script;
+	struct ll_client client;
+	union ll_message message = make_set();
+	begin(&script, serve_after_a_pause);
+	connect_client(&script, &client);
+	/* while it waits, and between the reckoning of the deadline and the request */
+	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() + 2 * SHORT_NS, NULL), 0);
+	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() - SHORT_NS, NULL), 0);
+	ll_client_close(&client);
+	end(&script);
+}
+
 static void serve_nothing(struct fake_daemon *daemon)
 {
 	receive_serial(daemon);
