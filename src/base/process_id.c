@@ -42,12 +42,11 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 	const char *fields = end + 2;
 	/* The first thread may end before the others. Only the end of the last thread makes the process a zombie. */
 	bool is_dead = (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
-	*ret_stat = (struct ll_process_stat){
-
-	    .pid = (pid_t)strtoul(buf, NULL, 10),
-	    .parent = (pid_t)stat_field(fields, FIELD_PARENT),
-	    .start_ticks = stat_field(fields, FIELD_START),
-	    .is_dead = is_dead};
+	*ret_stat = (struct ll_process_stat){.pid = (pid_t)strtoul(buf, NULL, 10),
+					     .parent = (pid_t)stat_field(fields, FIELD_PARENT),
+					     .start_ticks = stat_field(fields, FIELD_START),
+					     .is_dead = is_dead,
+					     .is_runnable = *fields == 'R'};
 	return 0;
 }
 

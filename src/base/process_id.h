@@ -22,7 +22,8 @@ struct ll_process_id {
 struct ll_process_stat {
 	pid_t pid, parent; /* in the PID namespace of /proc */
 	uint64_t start_ticks;
-	bool is_dead; /* a zombie */
+	bool is_dead;     /* a zombie */
+	bool is_runnable; /* its first thread runs, or waits for a processor */
 };
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat);
 

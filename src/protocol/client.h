@@ -3,7 +3,8 @@
  *
  * A daemon is started only if the caller wants that (ll_client_self.programs). Deadlines are CLOCK_MONOTONIC
  * (ll_now_ns). If the daemon does not reply before the deadline, the functions return -ETIMEDOUT; a time for which the
- * whole machine stood still counts for at most 100 ms of it. If the daemon ends, they return -EPIPE or -ECONNRESET; the
+ * whole machine stood still counts for at most 100 ms of it, and while the daemon waits for a processor a wait is up to
+ * five times as long, but at most 4 s longer. If the daemon ends, they return -EPIPE or -ECONNRESET; the
  * next daemon serves within some milliseconds (ll_client_is_lost).
  */
 #ifndef LOADLINE_PROTOCOL_CLIENT_H
