@@ -6,10 +6,10 @@
  *
  * Allocates blocks of very different sizes that make up --bytes, and gives each word of a block the block's value.
  * Then, until the time is over or it gets SIGTERM: gives a random block a new value, copies one part of a block within
- * it, replaces a block now and then, and compares words at random. At the end it compares every word. With --idle it
- * pauses so long between two rounds. With --keep it replaces no block. With --threads so many threads do this, each
- * with its part of the bytes. With --mixed blocks get their values also by streams, by graphs, and from memory of
- * pools, and some blocks are a pool's.
+ * it, replaces a block now and then, and compares words at random. At the end it compares every word. Between two
+ * rounds it pauses 0.1 ms, or as long as --idle says. With --keep it replaces no block. With --threads so many threads
+ * do this, each with its part of the bytes. With --mixed blocks get their values also by streams, by graphs, and from
+ * memory of pools, and some blocks are a pool's.
  * --seed chooses what is random.
  * JSON lines:
  *
@@ -38,6 +38,10 @@
 
 enum { BLOCKS = 4096, LOOKS = 4, REPLACE_EACH = 16, COMPARE_BYTES = 1 << 24, THREADS = 16 };
 
+/* Without a pause this program and the simulator's thread wake each other all the time. Linux 6.18 has then run nothing
+ * else on their processor for a second. */
+#define DEFAULT_IDLE_NS (100 * LL_NS_PER_US)
+
 struct block {
 	ll_cu_deviceptr address;
 	uint64_t bytes; /* a multiple of 4 */
@@ -54,7 +58,7 @@ static struct {
 static struct ll_cuda cuda;
 static struct ll_cu_context *context;
 static bool is_mixed, keeps_blocks;
-static uint64_t run_ns, idle_ns;
+static uint64_t run_ns, idle_ns = DEFAULT_IDLE_NS;
 static volatile sig_atomic_t is_ended;
 
 /* A thread, and its part of the memory. */

@@ -284,10 +284,11 @@ scenario() {
 
 @test "of several cards the log says what ended one, and the last line which one it was" {
 	scenario "cards 2" "card 1 memory 400M"
-	run --separate-stderr loadline --sim hold -i all --payload cuda --for 1s
-	# shellcheck disable=SC2154
-	echo "$stderr"
+	start hold --sim hold -i all --payload cuda
+	wait_for 20 grep -q "ERROR card 1: " "$T/hold.err"
+	stop hold INT
+	cat "$T/hold.err"
 	[ "$status" -ne 0 ]
-	[ "$(grep -c "ERROR card 1: " <<<"$stderr")" -eq 1 ]
-	[ "${stderr##*$'\n'}" = "loadline: card 1: ended with an error; the log says why" ]
+	[ "$(grep -c "ERROR card 1: " "$T/hold.err")" -eq 1 ]
+	[ "$(tail -n 1 "$T/hold.err")" = "loadline: card 1: ended with an error; the log says why" ]
 }
