@@ -195,6 +195,11 @@ void ll_notify_link_send(struct ll_notify_link *link, const union ll_message *me
 		look_at_queue(link);
 }
 
+uint32_t ll_notify_link_waiting(const struct ll_notify_link *link)
+{
+	return link && !link->poll ? (uint32_t)link->count : 0;
+}
+
 /* ---- start and end ---- */
 
 int ll_notify_link_new(struct ll_server *server, struct ll_notify_link **ret_link)

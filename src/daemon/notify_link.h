@@ -24,4 +24,7 @@ void ll_notify_link_free(struct ll_notify_link *link);
 /* Sends an event (a message LL_MESSAGE_EVENT) with the path of the command. Never waits. link NULL: does nothing. */
 void ll_notify_link_send(struct ll_notify_link *link, const union ll_message *message, const char *hook);
 
+/* Returns how many events wait because loadline-notify does not listen. link NULL: 0. */
+uint32_t ll_notify_link_waiting(const struct ll_notify_link *link);
+
 #endif

@@ -181,6 +181,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->policy_refused_s = (uint64_t)server->department.refused_s;
 	ll_message_text_set(welcome->policy_fault, sizeof welcome->policy_fault, server->department.fault);
 	welcome->keeper = server->keeper.state;
+	welcome->events_waiting = ll_notify_link_waiting(server->notify);
 }
 
 /* ---- start and end ---- */

@@ -238,8 +238,8 @@ struct ll_message_welcome {
 	 * policy_fault: the first fault of those files */
 	uint64_t policy_since_s, policy_refused_s;
 	char policy_fault[LL_POLICY_FAULT_SIZE];
-	uint32_t keeper; /* enum ll_keeper_state */
-	uint32_t unused;
+	uint32_t keeper;         /* enum ll_keeper_state */
+	uint32_t events_waiting; /* because loadline-notify does not listen */
 };
 
 struct ll_message_refused {

@@ -187,6 +187,17 @@ static void say_keeper(struct ll_doctor *doctor, uint32_t keeper)
 			      "no loadline-keeper serves it: the processes of a job are known by the job's token only");
 }
 
+static void say_events(struct ll_doctor *doctor, uint32_t waiting)
+{
+	char events[LINE_SIZE];
+	if (!waiting)
+		return;
+	snprintf(events, sizeof events, ll_translate_count("%u event waits", "%u events wait", waiting), waiting);
+	ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
+		      N_("start it: systemctl enable --now loadline-notify.socket"),
+		      "no loadline-notify serves it: %s for the commands of `notify`", events);
+}
+
 static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *view)
 {
 	char cgroup[LL_CGROUP_SIZE] = "/";
@@ -207,6 +218,7 @@ static void say_serves(struct ll_doctor *doctor, const struct ll_daemon_view *vi
 			      cgroup);
 	if (is_system)
 		say_keeper(doctor, welcome->keeper);
+	say_events(doctor, welcome->events_waiting);
 	if (is_here && !is_system)
 		check_left(doctor, view->pid);
 	if (welcome->version < ll_version_number(LOADLINE_VERSION))
