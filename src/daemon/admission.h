@@ -33,6 +33,9 @@ int ll_admission_keep(struct ll_server *server, const char *folder);
 /* Writes the state for the last time, before the jobs are removed from the books. */
 void ll_admission_save_last(struct ll_server *server);
 
+/* What the state has besides the queue (health.h) has changed: saves it soon. */
+void ll_admission_keep_change(const struct ll_server *server);
+
 /* ---- requests of commands ---- */
 
 /* Handles ADMIT, QUEUE and QUEUE_ACT. Returns false if the message is not allowed here. */

@@ -138,6 +138,12 @@ void ll_admission_save(struct ll_admission *admission)
 	admission->must_save = true;
 }
 
+void ll_admission_keep_change(const struct ll_server *server)
+{
+	server->admission->must_save = true;
+	ll_admission_save(server->admission);
+}
+
 void ll_admission_save_last(struct ll_server *server)
 {
 	struct ll_admission_keeping *keeping = server->admission ? server->admission->keeping : NULL;

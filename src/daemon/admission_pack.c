@@ -9,6 +9,7 @@
 #include "base/boot_id.h"
 #include "base/clock.h"
 #include "daemon/admission_state.h"
+#include "daemon/health.h"
 #include "daemon/server.h"
 
 enum { VERSION = 1, HEX_SIZE = 17 };
@@ -134,12 +135,12 @@ char *ll_admission_pack(const struct ll_admission *admission)
 	char boot[LL_BOOT_ID_SIZE];
 	bool is_counted = admission->has_queue && admission->queue.charged_ns;
 	ll_boot_id_read(boot);
-	json_t *object =
-	    json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "version", VERSION, "boot", boot, "saved_s",
-		      INT(ll_wall_ns() / LL_NS_PER_S), "counted_ns",
-		      INT(is_counted ? admission->queue.charged_ns : admission->former_use_ns), "last_job",
-		      INT(admission->server->books.last_job), "drains", pack_drains(admission), "use",
-		      pack_uses(admission), "jobs", pack_entries(admission), "ended", pack_ended(&admission->ended));
+	json_t *object = json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "version", VERSION, "boot",
+				   boot, "saved_s", INT(ll_wall_ns() / LL_NS_PER_S), "counted_ns",
+				   INT(is_counted ? admission->queue.charged_ns : admission->former_use_ns), "last_job",
+				   INT(admission->server->books.last_job), "drains", pack_drains(admission), "use",
+				   pack_uses(admission), "health", ll_health_pack(admission->server), "jobs",
+				   pack_entries(admission), "ended", pack_ended(&admission->ended));
 	char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
 	json_decref(object);
 	return text;
@@ -336,6 +337,7 @@ int ll_admission_unpack(struct ll_admission *admission, const char *text)
 	unpack_ended(admission, json_object_get(object, "ended"));
 	unpack_entries(admission, json_object_get(object, "jobs"), is_same_boot);
 	unpack_drains(admission, json_object_get(object, "drains"));
+	ll_health_unpack(admission->server, json_object_get(object, "health"));
 	unpack_uses(admission, json_object_get(object, "use"));
 	find_use_time(admission, object, is_same_boot);
 	json_decref(object);

@@ -89,6 +89,14 @@ static void warn_of(struct ll_server *server, const struct ll_machine_card *card
 		       "card %u (%s) reports %s (%llu)", card->index, card->uuid, name, (unsigned long long)rise);
 }
 
+static void note_value(struct ll_server *server, struct ll_health_card *seen, int condition, uint64_t value)
+{
+	if (seen->values[condition] == value)
+		return;
+	seen->values[condition] = value;
+	ll_admission_keep_change(server);
+}
+
 /* A value below the one that was told is a repair, or a reset of the card. */
 static void take_condition(struct ll_server *server, const struct ll_machine_card *card, struct ll_health_card *seen,
 			   int condition, uint64_t value)
@@ -96,7 +104,7 @@ static void take_condition(struct ll_server *server, const struct ll_machine_car
 	const struct ll_config_health *policy = policy_of(server);
 	uint64_t now_ns = ll_now_ns(), told = seen->values[condition], told_ns = seen->told_ns[condition];
 	if (value < told || (condition == LL_SENSE_NVLINK_ERRORS && !seen->is_known))
-		seen->values[condition] = value;
+		note_value(server, seen, condition, value);
 	if (!policy || value <= seen->values[condition])
 		return;
 	if (has_word(&policy->drain, condition)) {
@@ -108,7 +116,7 @@ static void take_condition(struct ll_server *server, const struct ll_machine_car
 	} else {
 		return;
 	}
-	seen->values[condition] = value;
+	note_value(server, seen, condition, value);
 	seen->told_ns[condition] = now_ns;
 }
 
@@ -123,6 +131,39 @@ void ll_health_conditions(struct ll_server *server, const struct ll_machine_card
 			take_condition(server, card, seen, i, conditions->values[i]);
 	}
 	seen->is_known = true;
+}
+
+/* ---- what outlives loadlined ---- */
+
+json_t *ll_health_pack(const struct ll_server *server)
+{
+	json_t *list = json_array();
+	for (const struct ll_health_card *card = server->health; card; card = card->next) {
+		json_t *values = json_object();
+		for (int i = 0; i < LL_SENSE_CONDITIONS; i++)
+			json_object_set_new(values, ll_config_conditions[i], json_integer((json_int_t)card->values[i]));
+		json_array_append_new(list, json_pack("{s:s, s:o}", "uuid", card->uuid, "values", values));
+	}
+	return list;
+}
+
+void ll_health_unpack(struct ll_server *server, const json_t *list)
+{
+	size_t i;
+	const json_t *object;
+	json_array_foreach(list, i, object)
+	{
+		char uuid[LL_CARD_UUID_SIZE];
+		const char *text = json_string_value(json_object_get(object, "uuid"));
+		snprintf(uuid, sizeof uuid, "%s", text ? text : "");
+		struct ll_health_card *card = uuid[0] ? find_card(server, uuid) : NULL;
+		const json_t *values = json_object_get(object, "values");
+		for (int condition = 0; card && condition < LL_SENSE_CONDITIONS; condition++)
+			card->values[condition] =
+			    (uint64_t)json_integer_value(json_object_get(values, ll_config_conditions[condition]));
+		if (card)
+			card->is_known = true;
+	}
 }
 
 void ll_health_fini(struct ll_server *server)

@@ -223,12 +223,16 @@ reloads_are() {
 	faulty_reloads 1 131
 	journal "notify: events wait: loadline-notify does not listen"
 	[ "$(grep -c "notify: events are dropped: 128 wait" "$T/world/loadlined.log")" -eq 1 ]
+	loadline --sim doctor --no-trial >"$T/doctor.out" || true
+	grep '^warn: loadlined: no loadline-notify serves it: 128 events wait for the commands of `notify`' "$T/doctor.out"
 	start_notify
 	wait_for 20 eval '[ "$(wc -l <"$T/told/oncall")" -eq 128 ]'
 	faulty_reloads 132 132
 	wait_for 10 told oncall '.dropped == 3'
 	journal "notify: 3 events were dropped"
 	[ "$(wc -l <"$T/told/oncall")" -eq 129 ]
+	loadline --sim doctor --no-trial >"$T/doctor.out" || true
+	run ! grep loadline-notify "$T/doctor.out"
 	notify_says "3 events before this one were dropped"
 	# It starts anew, and loadlined finds it.
 	stop notify
@@ -378,14 +382,14 @@ busy_job() {
 	is_running short
 }
 
-# write_health: a configuration for the eight cards of h100x8, whose faults are told to $T/hooks/oncall.
+# write_health [ARG]...: of loadlined; a configuration for the eight cards of h100x8, whose faults are told to $T/hooks/oncall.
 write_health() {
 	write_config 'health: {drain-xid: [48, 79], drain: [row-remap-failure, ecc-uncorrected], warn: [row-remap-pending, thermal-slowdown, nvlink-errors]}' \
 		'notify:' "  - {events: [unhealthy, drained], command: $T/hooks/oncall}"
 	sed -i 's|cards: "0"|cards: "0-7"|' "$T/conf/loadline.yaml"
 	make_hook oncall </dev/null
 	loadline --sim=h100x8 status >/dev/null
-	start_service
+	start_service "$@"
 	start_notify
 	start_sensor
 }
@@ -463,6 +467,26 @@ has_window() {
 	loadline --sim queue list --json | jq -e -s '[.[] | select(.window)] == []'
 	simctl card 0 ecc-uncorrected 3
 	wait_for 20 drained 0 ecc-uncorrected
+}
+
+@test "a condition that lasts drains a card once, also after a restart of loadlined" {
+	[ "$(id -u)" -eq 0 ] || skip "an operator, here root, puts the card back"
+	install -d -o nobody -m 700 "$T/state"
+	write_health --state "$T/state"
+	simctl card 1 row-remap-failure on
+	wait_for 20 drained 1 row-remap-failure
+	loadline --sim queue drain 1 --undo
+	wait_for 20 eval '! has_window 1 row-remap-failure'
+	stop service KILL
+	start_service --state "$T/state"
+	simctl card 2 ecc-uncorrected 1 # when this is told the sensor has reported the other card too
+	wait_for 20 drained 2 ecc-uncorrected
+	run ! has_window 1 row-remap-failure
+	simctl card 1 row-remap-failure off
+	simctl card 4 ecc-uncorrected 1
+	wait_for 20 drained 4 ecc-uncorrected
+	simctl card 1 row-remap-failure on
+	wait_for 20 drained 1 row-remap-failure
 }
 
 @test "an evicted job is told on its terminal, and again when it goes on" {
