@@ -69,8 +69,8 @@ class Service:
         os.mkdir(self.path("state"), 0o700)
         if "LOADLINE_SIM_DIR" not in os.environ:
             os.makedirs("/run/loadline", 0o755, exist_ok=True)
-        self.start("loadlined", "src/daemon/loadlined", "--system", "--config", self.path("loadline.yaml"),
-                   "--state", self.path("state"))
+        self.start("loadlined", "src/daemon/loadlined", "--system", "--user", "root", "--config",
+                   self.path("loadline.yaml"), "--state", self.path("state"))
         self.start("loadline-keeper", "src/keeper/loadline-keeper", "--user", "root", "--groups", "folder")
         self.start("loadline-sensor", "src/sensor/loadline-sensor")
         self.start("loadline-exporter", "src/exporter/loadline-exporter", "--listen", "127.0.0.1:0")
