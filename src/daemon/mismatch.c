@@ -15,7 +15,7 @@
 #include "daemon/memory.h"
 #include "daemon/server.h"
 
-#define PROCESS_TOLERANCE_BYTES (UINT64_C(64) << 20)
+#define PROCESS_TOLERANCE_BYTES (UINT64_C(1) << 30)
 #define PERIOD_NS (20 * LL_NS_PER_S)
 enum { MEMORY_TOLERANCE_PERCENT = 2, TIME_TOLERANCE_PERCENT = 20, ROUNDS = 2, NUMBER_SIZE = 24 };
 

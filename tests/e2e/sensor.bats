@@ -85,6 +85,19 @@ start_as_job() {
 	grep "tenant team, card GPU-.*: the driver counts" "$T/world/loadlined.log"
 }
 
+@test "what a job need not be charged for is no mismatch" {
+	start_sensed
+	start honest --sim run --tenant honest --mem 10G --count-context=no -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s memory 1G
+	wait_for 30 shows 'select(has("claim") and .tenant == "honest" and .driver_memory_bytes > 1e9)'
+	# Another job, whose mismatch is found after as many reports.
+	# shellcheck disable=SC2016
+	start job --sim run --tenant team --mem 10G -- bash -c \
+		'env -u LD_PRELOAD LD_LIBRARY_PATH="$1/sim" "$1/sim/loadline-simctl" busy 0 5% for 300s memory 6G & exec "$1/sim/loadline-simctl" busy 0 5% for 300s memory 1G' - "$LOADLINE_BUILD"
+	wait_for 30 shows 'select(has("claim") and .tenant == "team" and .mismatch == "memory")'
+	shows 'select(has("claim") and .tenant == "honest" and .mismatch == null)'
+	run ! grep "tenant honest, card GPU-.*: the driver counts" "$T/world/loadlined.log"
+}
+
 @test "a user who may not open the cards sees what the sensor tells of them" {
 	start_sensed
 	start_stranger first 50% kernel 5ms for 300s memory 5G
