@@ -41,6 +41,7 @@ class Refused(Exception):
 def cuda(name, *args):
     status = getattr(driver, name)(*args)
     if status:
+        print(f"{name}: {status}", file=sys.stderr, flush=True)
         raise Refused(status)
 
 

@@ -14,7 +14,9 @@
 
 enum { MOST_ROWS = 16384, EXTRA_ROWS = 16 };
 
-#define WAIT_NS (50 * LL_NS_PER_MS)
+/* A process has the lock for microseconds, but on a busy host it may wait for a processor meanwhile. One that is
+ * stopped while it has the lock delays the others so long. */
+#define WAIT_NS LL_NS_PER_S
 
 static int lock_file(int fd)
 {

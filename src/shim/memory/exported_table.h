@@ -48,7 +48,7 @@ struct ll_exported_table {
 
 /*
  * Opens and reads the table of the card. Only one thread may call it at a time. Returns -ENOENT if the file does not
- * exist and is_created is false. Returns -EBUSY if another process has kept the lock for 50 ms. Returns another
+ * exist and is_created is false. Returns -EBUSY if another process has kept the lock for 1 s. Returns another
  * negative errno if the file cannot be used.
  */
 int ll_exported_table_open(const struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table);
