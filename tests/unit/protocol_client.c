@@ -51,6 +51,20 @@ static void connect_client(struct script *script, struct ll_client *client)
 	assert_int_equal(client->pid, getpid());
 }
 
+/* The same, for a client that looks at whether the daemon is runnable: the socket has the pid of the test. */
+static void begin_with_client(struct script *script, struct ll_client *client, void (*serve)(struct fake_daemon *))
+{
+	begin(script, serve);
+	connect_client(script, client);
+	client->pid = script->pid;
+}
+
+static void end_with_client(struct script *script, struct ll_client *client)
+{
+	ll_client_close(client);
+	end(script);
+}
+
 static void send_message(const struct fake_daemon *daemon, union ll_message *message, uint32_t serial)
 {
 	message->header.serial = serial;
@@ -116,8 +130,7 @@ TEST(a_request_has_its_own_answer_or_refusal_or_none_in_time)
 	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, begun_ns + SHORT_NS, &err), -ETIMEDOUT);
 	assert_true(ll_now_ns() - begun_ns >= SHORT_NS);
 	assert_string_equal(err.text, "loadlined does not answer");
-	ll_client_close(&client);
-	end(&script);
+	end_with_client(&script, &client);
 }
 
 #define DELAY_NS (30 * LL_NS_PER_MS)
@@ -146,14 +159,11 @@ TEST(a_pause_of_the_whole_machine_is_no_silence)
 	struct script script;
 	struct ll_client client;
 	union ll_message message = make_set();
-	begin(&script, serve_after_a_pause);
-	connect_client(&script, &client);
-	client.pid = script.pid;
+	begin_with_client(&script, &client, serve_after_a_pause);
 	/* while it waits, and between the reckoning of the deadline and the request */
 	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() + 6 * SHORT_NS, NULL), 0);
 	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() - SHORT_NS, NULL), 0);
-	ll_client_close(&client);
-	end(&script);
+	end_with_client(&script, &client);
 }
 
 #define PROCESSOR_NS (300 * LL_NS_PER_MS)
@@ -175,12 +185,9 @@ TEST(a_daemon_that_waits_for_a_processor_is_not_silent)
 	struct script script;
 	struct ll_client client;
 	union ll_message message = make_set();
-	begin(&script, serve_late);
-	connect_client(&script, &client);
-	client.pid = script.pid;
+	begin_with_client(&script, &client, serve_late);
 	assert_int_equal(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() + SHORT_NS, NULL), 0);
-	ll_client_close(&client);
-	end(&script);
+	end_with_client(&script, &client);
 }
 
 static void serve_nothing(struct fake_daemon *daemon)
@@ -197,8 +204,7 @@ TEST(a_daemon_that_ends_is_known_from_one_that_is_silent)
 	connect_client(&script, &client);
 	assert_true(
 	    ll_client_is_lost(ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() + LONG_NS, NULL)));
-	ll_client_close(&client);
-	end(&script);
+	end_with_client(&script, &client);
 }
 
 TEST(nobody_who_serves_and_nobody_who_accepts_are_told)
@@ -266,6 +272,5 @@ TEST(a_list_is_whole)
 	assert_int_equal(ll_list_card(&list, 5, "GPU-1")->claims, CLAIMS);
 	assert_null(ll_list_card(&list, 5, "GPU-2"));
 	ll_list_fini(&list);
-	ll_client_close(&client);
-	end(&script);
+	end_with_client(&script, &client);
 }
