@@ -3,25 +3,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file_limit.h"
 #include "base/fork.h"
-
-enum { MOST_ROWS = 16384, EXTRA_ROWS = 16 };
+#include "shim/say.h"
 
 /* A process has the lock for microseconds, but on a busy host it may wait for a processor meanwhile. One that is
- * stopped while it has the lock delays the others so long. */
-#define WAIT_NS LL_NS_PER_S
+ * stopped while it has the lock delays the others by so many tries, a millisecond apart. Tries and not time: this
+ * process may wait for a processor too. */
+enum { MOST_ROWS = 16384, EXTRA_ROWS = 16, TRIES = 1000 };
 
+/* Returns -EAGAIN if another process has the lock. */
 static int lock_file(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	return fcntl(fd, F_OFD_SETLK, &lock) ? -errno : 0;
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
 }
 
 static int open_file(const struct ll_device_state *dev, bool is_created)
@@ -62,70 +67,88 @@ static void follow_forks(void)
 	ll_fork_add(&fork_item);
 }
 
+/* Gives the lock back before it waits for forks: children that have the descriptor meanwhile have no lock then. */
 static void close_file(void)
 {
+	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+	fcntl(open_fd, F_OFD_SETLK, &lock);
 	ll_fork_block();
 	close(open_fd);
 	open_fd = -1;
 	ll_fork_unblock();
 }
 
-static int open_locked(const struct ll_device_state *dev, bool is_created)
-{
-	uint64_t deadline_ns = ll_now_ns() + WAIT_NS;
-	follow_forks();
-	for (;;) {
-		ll_fork_block();
-		int fd = open_fd = open_file(dev, is_created);
-		ll_fork_unblock();
-		int rc = fd < 0 ? fd : lock_file(fd);
-		if (rc >= 0)
-			return fd;
-		if (fd >= 0)
-			close_file();
-		uint64_t now_ns = ll_now_ns();
-		if (fd < 0 || (rc != -EAGAIN && rc != -EACCES))
-			return rc;
-		if (now_ns >= deadline_ns)
-			return -EBUSY;
-		ll_sleep_until_ns(now_ns + LL_NS_PER_MS);
-	}
-}
-
-static int read_rows(struct ll_exported_table *table)
+static size_t count_rows(int fd)
 {
 	struct stat st;
-	if (fstat(table->fd, &st))
-		return -errno;
-	table->count = (size_t)st.st_size / sizeof *table->rows;
-	table->count = table->count < MOST_ROWS ? table->count : MOST_ROWS;
-	table->capacity = table->count + EXTRA_ROWS;
-	table->rows = calloc(table->capacity, sizeof *table->rows);
+	size_t count = fstat(fd, &st) ? 0 : (size_t)st.st_size / sizeof(struct ll_exported_row);
+	return count < MOST_ROWS ? count : MOST_ROWS;
+}
+
+/* Makes room for the rows while the lock is free. With the lock, the process would wait for its memory map, which a
+ * fork or an unmapping of a large program keeps for seconds. The pages are written to, so that the room is there. */
+static int make_room(struct ll_exported_table *table)
+{
+	table->capacity = count_rows(table->fd) + 2 * EXTRA_ROWS;
+	table->rows = malloc(table->capacity * sizeof *table->rows);
 	if (!table->rows)
 		return -ENOMEM;
+	memset(table->rows, 0, table->capacity * sizeof *table->rows);
+	return 0;
+}
+
+/* Returns -EAGAIN if other processes have added more rows than there is room for. The lock is held. */
+static int read_rows(struct ll_exported_table *table)
+{
+	table->count = count_rows(table->fd);
+	if (table->count + EXTRA_ROWS > table->capacity)
+		return -EAGAIN;
 	ssize_t wanted = (ssize_t)(table->count * sizeof *table->rows);
 	return pread(table->fd, table->rows, (size_t)wanted, 0) == wanted ? 0 : -EIO;
 }
 
+static int try_to_open(const struct ll_device_state *dev, bool is_created, struct ll_exported_table *table)
+{
+	*table = (struct ll_exported_table){0};
+	ll_fork_block();
+	table->fd = open_fd = open_file(dev, is_created);
+	ll_fork_unblock();
+	if (table->fd < 0)
+		return table->fd;
+	int rc = make_room(table);
+	rc = rc < 0 ? rc : lock_file(table->fd);
+	rc = rc < 0 ? rc : read_rows(table);
+	if (rc < 0)
+		ll_exported_table_close(table);
+	return rc;
+}
+
+static void say_busy(const struct ll_device_state *dev)
+{
+	static atomic_flag is_said = ATOMIC_FLAG_INIT;
+	if (!atomic_flag_test_and_set(&is_said))
+		ll_say("the table of shared memory of card %d is kept locked by another process of this user: memory "
+		       "that processes share may be charged twice",
+		       dev->device);
+}
+
 int ll_exported_table_open(const struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table)
 {
-	struct ll_exported_table table = {.fd = open_locked(dev, is_created)};
-	if (table.fd < 0) {
-		open_fd = -1;
-		return table.fd;
+	follow_forks();
+	for (int i = 0; i < TRIES; i++) {
+		int rc = try_to_open(dev, is_created, ret_table);
+		if (rc != -EAGAIN)
+			return rc;
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	}
-	int rc = read_rows(&table);
-	if (rc < 0)
-		ll_exported_table_close(&table);
-	else
-		*ret_table = table;
-	return rc;
+	say_busy(dev);
+	return -EBUSY;
 }
 
 void ll_exported_table_close(struct ll_exported_table *table)
 {
-	free(table->rows);
 	close_file();
+	free(table->rows);
 }
 
 int ll_exported_table_write(struct ll_exported_table *table, const struct ll_exported_row *row)

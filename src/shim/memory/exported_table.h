@@ -2,8 +2,8 @@
  * exported_table.h - a file that lists the holders of exported memory. All processes of the user on the card share it.
  *
  * The file is an array of rows. A process opens and locks the file for one read or change, and then closes it. So a
- * killed process leaves no lock. A row is written by one call, so it is never half-written. A holder's row belongs to a
- * claim. If the claim has ended, the row does not count.
+ * killed process leaves no lock. While it has the lock, the table allocates no memory. A row is written by one call, so
+ * it is never half-written. A holder's row belongs to a claim. If the claim has ended, the row does not count.
  */
 #ifndef LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
 #define LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
@@ -48,8 +48,8 @@ struct ll_exported_table {
 
 /*
  * Opens and reads the table of the card. Only one thread may call it at a time. Returns -ENOENT if the file does not
- * exist and is_created is false. Returns -EBUSY if another process has kept the lock for 1 s. Returns another
- * negative errno if the file cannot be used.
+ * exist and is_created is false. Returns -EBUSY if others have kept the lock for about 1 s, and says so once (say.h).
+ * Returns another negative errno if the file cannot be used.
  */
 int ll_exported_table_open(const struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table);
 void ll_exported_table_close(struct ll_exported_table *table);
