@@ -96,12 +96,14 @@ static void get_held(void)
 	} while (!is_held());
 }
 
+/* A call that nothing wakes never comes back: the other program fills the card until the test kills it, or it is dead.
+ * One that is woken takes 0.1 s, and on a host that is busy or stands still more, seldom 2 s. */
 static void check_soon(uint64_t since_ns)
 {
 	uint64_t took_ns = ll_now_ns() - since_ns;
 	if (took_ns > 2000 * MS)
 		fprintf(stderr, "took %llu ms\n", (unsigned long long)(took_ns / MS));
-	CHECK(took_ns <= 2000 * MS);
+	CHECK(took_ns <= 20000 * MS);
 }
 
 static bool overruns(void)

@@ -20,10 +20,10 @@
  * process may wait for a processor too. */
 enum { MOST_ROWS = 16384, EXTRA_ROWS = 16, TRIES = 1000 };
 
-/* Returns -EAGAIN if another process has the lock. */
-static int lock_file(int fd)
+/* type: F_WRLCK or F_UNLCK. Returns -EAGAIN if another process has the lock. */
+static int set_lock(int fd, short type)
 {
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
 	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
 	return errno == EACCES ? -EAGAIN : -errno;
@@ -70,8 +70,7 @@ static void follow_forks(void)
 /* Gives the lock back before it waits for forks: children that have the descriptor meanwhile have no lock then. */
 static void close_file(void)
 {
-	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-	fcntl(open_fd, F_OFD_SETLK, &lock);
+	set_lock(open_fd, F_UNLCK);
 	ll_fork_block();
 	close(open_fd);
 	open_fd = -1;
@@ -116,7 +115,7 @@ static int try_to_open(const struct ll_device_state *dev, bool is_created, struc
 	if (table->fd < 0)
 		return table->fd;
 	int rc = make_room(table);
-	rc = rc < 0 ? rc : lock_file(table->fd);
+	rc = rc < 0 ? rc : set_lock(table->fd, F_WRLCK);
 	rc = rc < 0 ? rc : read_rows(table);
 	if (rc < 0)
 		ll_exported_table_close(table);
