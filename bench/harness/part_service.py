@@ -91,7 +91,8 @@ class Service:
                 if child.poll() is not None:
                     raise Trouble(f"{name} has ended: {self.lab.tail(name + '.err')}")
             if time.monotonic() > end:
-                raise Trouble(f"{what}: not within {WITHIN_S} s")
+                said = "; ".join(f"{name}: {self.lab.tail(name + '.err')}" for name in self.children)
+                raise Trouble(f"{what}: not within {WITHIN_S} s ({said})")
             time.sleep(1.1)  # the exporter keeps a text for a second
 
     def port(self):
@@ -162,9 +163,7 @@ def run(lab):
     jobs = start_jobs(lab)
     time.sleep(lab.seconds(SETTLE_S))
     uses = service.measure(lab.seconds(BUSY_S))
-    known = re.findall(r"^loadline_jobs (\d+)$", service.scraper.scrape(), re.M)
-    if known != [str(JOBS)]:
-        raise Trouble(f"jobs that loadlined knows: {known}, not {JOBS}")
+    service.wait_for(f"{JOBS} jobs in a scrape", lambda: f"\nloadline_jobs {JOBS}\n" in service.scraper.scrape())
     report(lab, f"{JOBS} jobs", uses)
     own = monitors() - others
     lab.report.info(f"service: the monitor of a job, {JOBS} jobs",
