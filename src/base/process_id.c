@@ -50,6 +50,13 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 	return 0;
 }
 
+int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat)
+{
+	char name[24];
+	snprintf(name, sizeof name, "%d", (int)pid);
+	return ll_process_read_stat(name, ret_stat);
+}
+
 uint64_t ll_process_namespaces(void)
 {
 	struct stat pid_ns;
@@ -81,10 +88,8 @@ bool ll_process_is_gone(const struct ll_process_id *process, uint64_t own_namesp
 {
 	if (!own_namespaces || process->namespaces != own_namespaces)
 		return false;
-	char name[24];
 	struct ll_process_stat stat = {0};
-	snprintf(name, sizeof name, "%d", (int)process->pid);
-	int rc = ll_process_read_stat(name, &stat);
+	int rc = ll_process_stat_of(process->pid, &stat);
 	bool is_gone = rc ? rc == -ENOENT || rc == -ESRCH : stat.start_ticks != process->start_ticks || stat.is_dead;
 	return is_gone && ll_process_has_own_proc();
 }

@@ -26,6 +26,7 @@ struct ll_process_stat {
 	bool is_runnable; /* its first thread runs, or waits for a processor */
 };
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat);
+int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat);
 
 /* This process. */
 struct ll_process_id ll_process_self(void);

@@ -1,7 +1,6 @@
 #include "daemon/mismatch.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,7 +16,7 @@
 
 #define PROCESS_TOLERANCE_BYTES (UINT64_C(1) << 30)
 #define PERIOD_NS (20 * LL_NS_PER_S)
-enum { MEMORY_TOLERANCE_PERCENT = 2, TIME_TOLERANCE_PERCENT = 20, ROUNDS = 2, NUMBER_SIZE = 24 };
+enum { MEMORY_TOLERANCE_PERCENT = 2, TIME_TOLERANCE_PERCENT = 20, ROUNDS = 2 };
 
 bool ll_mismatch_has_memory(const struct ll_job_card *card)
 {
@@ -40,11 +39,9 @@ static bool is_stop_configured(const struct ll_server *server)
 static void stop_process(struct ll_server *server, const struct ll_job *job,
 			 const struct ll_message_sense_process *process)
 {
-	char number[NUMBER_SIZE];
 	struct ll_process_stat stat;
-	snprintf(number, sizeof number, "%u", process->pid);
 	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd((pid_t)process->pid);
-	if (fd < 0 || ll_process_read_stat(number, &stat) || stat.start_ticks != process->start_ticks)
+	if (fd < 0 || ll_process_stat_of((pid_t)process->pid, &stat) || stat.start_ticks != process->start_ticks)
 		return;
 	if (ll_job_group_signal(server, job, fd, SIGTERM))
 		ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job, .card = process->uuid},

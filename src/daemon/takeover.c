@@ -1,7 +1,6 @@
 #include "daemon/takeover.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +11,7 @@
 
 /* A monitor tries to connect at least each 2 s. The rest is for a machine under load. */
 #define WINDOW_NS (60 * LL_NS_PER_S)
-enum { NUMBER_SIZE = 24, CLOCK_TICKS = 2 }; /* CLOCK_TICKS: the start of a process is known to 1 tick */
+enum { CLOCK_TICKS = 2 }; /* the start of a process is known to 1 tick */
 
 /* Since when the socket of the service is there, on the clock of ll_boot_ns. Nobody but its owner can change that time.
  * Returns false if it is not known. */
@@ -32,11 +31,9 @@ static bool read_socket_birth(const struct ll_server *server, uint64_t *ret_ns)
 /* If the pid has become another process's since it was read, that one is younger. */
 static bool has_begun_before(uint32_t pid, uint64_t moment_ns)
 {
-	char name[NUMBER_SIZE];
 	struct ll_process_stat stat;
 	uint64_t tick_ns = LL_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
-	snprintf(name, sizeof name, "%" PRIu32, pid);
-	return ll_process_read_stat(name, &stat) == 0 && (stat.start_ticks + CLOCK_TICKS) * tick_ns <= moment_ns;
+	return ll_process_stat_of((pid_t)pid, &stat) == 0 && (stat.start_ticks + CLOCK_TICKS) * tick_ns <= moment_ns;
 }
 
 bool ll_takeover_is_due(const struct ll_server *server, const struct ll_job_facts *facts, const int *page_fds)

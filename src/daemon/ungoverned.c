@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +18,6 @@
 #define AGAIN_NS (30 * LL_NS_PER_S)
 /* After the start of loadlined the monitors register their jobs anew, within 5 s. */
 #define SETTLED_NS (10 * LL_NS_PER_S)
-enum { NUMBER_SIZE = 24 };
 
 /* A process that was seen. One on several cards has one entry. */
 struct ll_ungoverned {
@@ -105,10 +103,9 @@ static void on_signalled(struct ll_server *server, int code, const char *reason,
 /* Whether the process that the descriptor is of is the one that was seen: another one may have its number now. */
 static bool is_same(const struct ll_ungoverned *seen)
 {
-	char number[NUMBER_SIZE];
 	struct ll_process_stat stat;
-	snprintf(number, sizeof number, "%u", seen->pid);
-	return seen->start_ticks && ll_process_read_stat(number, &stat) == 0 && stat.start_ticks == seen->start_ticks;
+	return seen->start_ticks && ll_process_stat_of((pid_t)seen->pid, &stat) == 0 &&
+	       stat.start_ticks == seen->start_ticks;
 }
 
 static void send_signal(struct ll_server *server, struct ll_ungoverned *seen, int signal_number)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,8 +13,6 @@
 #include "daemon/memory.h"
 #include "daemon/rights.h"
 #include "daemon/server.h"
-
-enum { PID_SIZE = 24 };
 
 /* ---- create and free ---- */
 
@@ -262,12 +259,10 @@ void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state)
 /* Whether it is certain that the process has ended. /proc may hide the processes of other users (hidepid). */
 static bool is_gone(const struct ll_server *server, const struct ll_process_id *id)
 {
-	char name[PID_SIZE];
 	struct ll_process_stat stat;
 	if (!ll_process_is_gone(id, server->namespaces))
 		return false;
-	snprintf(name, sizeof name, "%d", (int)id->pid);
-	return ll_process_read_stat(name, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
+	return ll_process_stat_of(id->pid, &stat) == 0 || (kill(id->pid, 0) < 0 && errno == ESRCH);
 }
 
 /* Makes a user of a process that has no connection. */

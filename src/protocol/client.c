@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,23 +30,26 @@ static bool poll_for(const struct ll_client *client, short events, uint64_t time
 
 static bool is_runnable(const struct ll_client *client)
 {
-	char name[24];
 	struct ll_process_stat stat;
-	snprintf(name, sizeof name, "%d", (int)client->pid);
-	return client->pid > 0 && ll_process_read_stat(name, &stat) == 0 && stat.is_runnable;
+	return client->pid > 0 && ll_process_stat_of(client->pid, &stat) == 0 && stat.is_runnable;
+}
+
+static uint64_t first_piece_of(uint64_t wait_ns)
+{
+	return wait_ns < PIECE_NS ? wait_ns : PIECE_NS;
 }
 
 static int wait_for(const struct ll_client *client, short events, uint64_t deadline_ns)
 {
 	uint64_t now_ns = ll_now_ns(), wait_ns = now_ns < deadline_ns ? deadline_ns - now_ns : PIECE_NS;
 	uint64_t more_ns = 4 * wait_ns < MORE_NS ? 4 * wait_ns : MORE_NS;
-	for (uint64_t left_ns = wait_ns; left_ns; left_ns -= left_ns < PIECE_NS ? left_ns : PIECE_NS) {
-		if (poll_for(client, events, left_ns < PIECE_NS ? left_ns : PIECE_NS))
+	for (uint64_t left_ns = wait_ns; left_ns; left_ns -= first_piece_of(left_ns)) {
+		if (poll_for(client, events, first_piece_of(left_ns)))
 			return 0;
 	}
 	for (;;) {
 		/* In this order: if it has run before the look, its answer is here. */
-		uint64_t piece_ns = !is_runnable(client) ? 0 : more_ns < PIECE_NS ? more_ns : PIECE_NS;
+		uint64_t piece_ns = is_runnable(client) ? first_piece_of(more_ns) : 0;
 		if (poll_for(client, events, piece_ns))
 			return 0;
 		if (!piece_ns)

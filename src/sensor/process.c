@@ -13,7 +13,7 @@
 #include "base/scope.h"
 #include "base/utf8.h"
 
-enum { PATH_SIZE = 48, NUMBER_SIZE = 24, STATUS_SIZE = 1024 };
+enum { PATH_SIZE = 48, STATUS_SIZE = 1024 };
 
 /* Reads the beginning of a file of /proc/PID. Returns "" if it cannot be read. */
 static void read_file(uint32_t pid, const char *name, char *ret_text, size_t size)
@@ -66,10 +66,8 @@ static void read_program(uint32_t pid, char ret_program[LL_SENSE_PATH_SIZE])
 static void read_ancestors(uint32_t pid, uint32_t ret_ancestors[LL_SENSE_ANCESTORS])
 {
 	struct ll_process_stat stat;
-	char number[NUMBER_SIZE];
 	for (int i = 0; i < LL_SENSE_ANCESTORS && pid > 1; i++) {
-		snprintf(number, sizeof number, "%u", pid);
-		if (ll_process_read_stat(number, &stat) || stat.parent <= 0)
+		if (ll_process_stat_of((pid_t)pid, &stat) || stat.parent <= 0)
 			return;
 		pid = ret_ancestors[i] = (uint32_t)stat.parent;
 	}
@@ -84,12 +82,11 @@ static uint64_t age_of(uint64_t start_ticks, uint64_t now_ns)
 
 void ll_sense_read_process(struct ll_message_sense_process *process, uint64_t now_ns)
 {
-	char number[NUMBER_SIZE], name[LL_COMMAND_SIZE], cgroup[LL_CGROUP_SIZE] = "";
+	char name[LL_COMMAND_SIZE], cgroup[LL_CGROUP_SIZE] = "";
 	struct ll_process_stat stat;
-	snprintf(number, sizeof number, "%u", process->pid);
 	process->age_ns = UINT64_MAX;
 	process->uid = UINT32_MAX;
-	if (ll_process_read_stat(number, &stat))
+	if (ll_process_stat_of((pid_t)process->pid, &stat))
 		return;
 	process->start_ticks = stat.start_ticks;
 	process->age_ns = age_of(stat.start_ticks, now_ns);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ static struct ll_run_settings settings;
 static struct ll_device_state dev = {.uuid = "GPU-00000000-0000-0000-0000-000000000000"};
 static char path[PATH_MAX];
 static unsigned locked_count, said_count;
+static bool is_size_unknown;
 static size_t rows_of_another;
 
 /* ---- what the table calls ---- */
@@ -36,7 +38,7 @@ void ll_say(const char *format, ...)
 	said_count++;
 }
 
-/* ---- allocations ---- */
+/* ---- calls of the C library ---- */
 
 static bool is_locked(void)
 {
@@ -44,9 +46,9 @@ static bool is_locked(void)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool is_ours = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	bool has_lock = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	close(fd);
-	return is_ours;
+	return has_lock;
 }
 
 static void append(size_t count)
@@ -60,13 +62,15 @@ static void append(size_t count)
 	close(fd);
 }
 
-/* The linker has the table call these four (--wrap). */
+/* The linker has the table call these five (--wrap). fstat64 is the symbol of fstat where files may be large. */
 void *__real_malloc(size_t size);
 void __real_free(void *memory);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
+int __real_fstat64(int fd, struct stat *ret_stat);
+int __wrap_fstat64(int fd, struct stat *ret_stat);
 
 void *__wrap_malloc(size_t size)
 {
@@ -97,6 +101,14 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
+int __wrap_fstat64(int fd, struct stat *ret_stat)
+{
+	if (!is_size_unknown || !is_locked())
+		return __real_fstat64(fd, ret_stat);
+	errno = EIO;
+	return -1;
+}
+
 /* ---- tests ---- */
 
 static int begin(void **state)
@@ -109,6 +121,7 @@ static int begin(void **state)
 	locked_count = 0;
 	said_count = 0;
 	rows_of_another = 0;
+	is_size_unknown = false;
 	return 0;
 }
 
@@ -166,6 +179,18 @@ TEST(rows_that_came_between_the_allocation_and_the_lock_are_read)
 	assert_int_equal(ll_exported_table_add(&table, &(struct ll_exported_row){.kind = LL_EXPORTED_NAME}), 0);
 	ll_exported_table_close(&table);
 	assert_int_equal(locked_count, 0);
+}
+
+TEST(a_table_whose_size_is_not_known_is_not_taken_for_empty)
+{
+	struct ll_exported_table table;
+	append(FEW);
+	is_size_unknown = true;
+	assert_int_equal(ll_exported_table_open(&dev, true, &table), -EIO);
+	assert_false(is_locked());
+	is_size_unknown = false;
+	open_as(FEW, &table);
+	ll_exported_table_close(&table);
 }
 
 /* As of a fork by the system call itself, after which no handler runs, or a child that waits for a processor. */

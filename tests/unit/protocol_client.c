@@ -72,6 +72,14 @@ static void send_message(const struct fake_daemon *daemon, union ll_message *mes
 		poll(&(struct pollfd){.fd = daemon->fd, .events = POLLOUT}, 1, 1000);
 }
 
+static void send_accepted(const struct fake_daemon *daemon, uint32_t serial, uint64_t number)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = number;
+	send_message(daemon, &message, serial);
+}
+
 static uint32_t receive_serial(const struct fake_daemon *daemon)
 {
 	union ll_message message;
@@ -89,14 +97,11 @@ static void serve_strange_things(struct fake_daemon *daemon)
 {
 	union ll_message message;
 	uint32_t serial = receive_serial(daemon);
-	ll_message_init(&message, LL_MESSAGE_ACCEPTED); /* of another request */
-	message.accepted.number = 1;
-	send_message(daemon, &message, serial + 7);
+	send_accepted(daemon, serial + 7, 1); /* of another request */
+	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
 	message.header.kind = 999; /* of a newer version */
 	send_message(daemon, &message, serial);
-	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-	message.accepted.number = 77;
-	send_message(daemon, &message, serial);
+	send_accepted(daemon, serial, 77);
 	serial = receive_serial(daemon);
 	ll_message_init(&message, LL_MESSAGE_REFUSED);
 	message.refused.code = -EDQUOT;
@@ -140,7 +145,6 @@ TEST(a_request_has_its_own_answer_or_refusal_or_none_in_time)
  * does. */
 static void serve_after_a_pause(struct fake_daemon *daemon)
 {
-	union ll_message message;
 	for (int i = 0; i < 2; i++) {
 		uint32_t serial = receive_serial(daemon);
 		kill(getppid(), SIGSTOP);
@@ -148,8 +152,7 @@ static void serve_after_a_pause(struct fake_daemon *daemon)
 		kill(getppid(), SIGCONT);
 		if (i == 0)
 			ll_sleep_until_ns(ll_now_ns() + DELAY_NS);
-		ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-		send_message(daemon, &message, serial);
+		send_accepted(daemon, serial, 0);
 	}
 	pause();
 }
@@ -171,12 +174,10 @@ TEST(a_pause_of_the_whole_machine_is_no_silence)
 /* As a daemon on a machine whose processors are busy: it could run, and does not answer. */
 static void serve_late(struct fake_daemon *daemon)
 {
-	union ll_message message;
 	uint32_t serial = receive_serial(daemon);
 	for (uint64_t end_ns = ll_now_ns() + PROCESSOR_NS; ll_now_ns() < end_ns;)
 		;
-	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
-	send_message(daemon, &message, serial);
+	send_accepted(daemon, serial, 0);
 	pause();
 }
 

@@ -15,7 +15,7 @@
 #include "protocol/inherited.h"
 #include "protocol/run_settings.h"
 
-enum { STATUS_SIZE = 2048, NAME_SIZE = 32, NUMBER_SIZE = 24 };
+enum { STATUS_SIZE = 2048, NAME_SIZE = 32 };
 
 ssize_t ll_status_read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
@@ -48,11 +48,9 @@ static void read_user(pid_t pid, char *user, size_t size)
 
 static uint64_t read_age_ns(pid_t pid)
 {
-	char number[NUMBER_SIZE];
 	struct ll_process_stat stat;
 	uint64_t now_ns = ll_boot_ns(), ticks = (uint64_t)sysconf(_SC_CLK_TCK);
-	snprintf(number, sizeof number, "%d", (int)pid);
-	if (ll_process_read_stat(number, &stat))
+	if (ll_process_stat_of(pid, &stat))
 		return LL_AGE_UNKNOWN;
 	uint64_t start_ns = stat.start_ticks / ticks * LL_NS_PER_S + stat.start_ticks % ticks * LL_NS_PER_S / ticks;
 	return now_ns > start_ns ? now_ns - start_ns : 0;

@@ -77,18 +77,24 @@ static void close_file(void)
 	ll_fork_unblock();
 }
 
-static size_t count_rows(int fd)
+static int count_rows(int fd, size_t *ret_count)
 {
 	struct stat st;
-	size_t count = fstat(fd, &st) ? 0 : (size_t)st.st_size / sizeof(struct ll_exported_row);
-	return count < MOST_ROWS ? count : MOST_ROWS;
+	if (fstat(fd, &st))
+		return -errno;
+	size_t count = (size_t)st.st_size / sizeof(struct ll_exported_row);
+	*ret_count = count < MOST_ROWS ? count : MOST_ROWS;
+	return 0;
 }
 
 /* Makes room for the rows while the lock is free. With the lock, the process would wait for its memory map, which a
  * fork or an unmapping of a large program keeps for seconds. The pages are written to, so that the room is there. */
 static int make_room(struct ll_exported_table *table)
 {
-	table->capacity = count_rows(table->fd) + 2 * EXTRA_ROWS;
+	int rc = count_rows(table->fd, &table->capacity);
+	if (rc < 0)
+		return rc;
+	table->capacity += 2 * EXTRA_ROWS;
 	table->rows = malloc(table->capacity * sizeof *table->rows);
 	if (!table->rows)
 		return -ENOMEM;
@@ -99,7 +105,9 @@ static int make_room(struct ll_exported_table *table)
 /* Returns -EAGAIN if other processes have added more rows than there is room for. The lock is held. */
 static int read_rows(struct ll_exported_table *table)
 {
-	table->count = count_rows(table->fd);
+	int rc = count_rows(table->fd, &table->count);
+	if (rc < 0)
+		return rc;
 	if (table->count + EXTRA_ROWS > table->capacity)
 		return -EAGAIN;
 	ssize_t wanted = (ssize_t)(table->count * sizeof *table->rows);
