@@ -179,7 +179,7 @@ int simctl_busy(int count, char **words, struct ll_err *err)
 	struct ll_cu_module *module;
 	struct ll_cu_function *function;
 	struct ll_cu_stream *stream;
-	ll_cu_deviceptr memory;
+	ll_cu_deviceptr memory = 0;
 	void *record;
 	int rc = parse_options(count, words, &options, err);
 	if (rc == 0)
@@ -200,6 +200,8 @@ int simctl_busy(int count, char **words, struct ll_err *err)
 	printf("busy: pid %d on card %d\n", (int)getpid(), (int)options.card);
 	fflush(stdout);
 	rc = run_loop(cu, &options, function, stream, record, err);
+	if (memory) /* before the context, whose end takes a while */
+		cu->cuMemFree(memory);
 	cu->cuCtxDestroy(context);
 	return rc;
 }

@@ -54,8 +54,11 @@ counted() {
 	loadline report --by card --json "${3-$T/$DATABASE}" | jq -s "[.[] | select(.card == \"$uuid\") | .$2] | add // 0"
 }
 
-# agree CARD PROGRAMS [PART]: the accounts of the card are those of the simulator, GPU seconds within PART. While a program makes its context (528 MiB, 0.25
-# s) the library has charged it, and the card does not have all of it. What is compared is in the test's log.
+# agree CARD PROGRAMS [PART]: the accounts of the card are those of the simulator, GPU seconds within PART. While a program
+# makes or ends its context (528 MiB, 0.25 s in all) the library has charged it, and the card does not have all of it. The
+# programs must have been ended by SIGTERM: then they free their memory themselves. The memory of a killed program ends in
+# the world with the last step before its death, and in the accounts when loadlined sees the death, some 30 ms later on a
+# busy host. What is compared is in the test's log.
 agree() {
 	local used held edge=$((150000000 * $2))
 	used=$(truth "$1" kernel_seconds)
@@ -85,9 +88,9 @@ has_counted() {
 	busy_as "$FIRST" beside 0 work 3ms sleep 2ms memory 1G
 	busy_as "$SECOND" second 1 kernel 20ms sleep 1ms memory 10G
 	wait_for 60 has_counted 1 15
-	stop first KILL
-	stop beside KILL
-	stop second KILL
+	stop first
+	stop beside
+	stop second
 	wait_for 10 jobs_are 0
 	stop service
 	# By time slices: a program learns late, on a busy host, that it has company, and counts the other's slices until then.
@@ -112,7 +115,7 @@ has_counted() {
 		serve
 	done
 	wait_for 30 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) + 1")"
-	stop first KILL
+	stop first
 	wait_for 10 jobs_are 0
 	stop service
 	agree 0 1
@@ -219,7 +222,7 @@ has_counted() {
 	wait_for 30 has_counted 0 9
 	echo 86400 >"$T/jump"
 	wait_for 30 has_counted 0 18
-	stop first KILL
+	stop first
 	wait_for 10 jobs_are 0
 	stop service
 	[ "$(loadline report --since 2020-01-01 --until 2100-01-01 --by day --json "$T/$DATABASE" | wc -l)" -eq 3 ]
@@ -241,7 +244,7 @@ has_counted() {
 	[ "$(grep -c "use is kept in memory" "$T/world/loadlined.log")" -eq 1 ]
 	rm "$inside/ballast"
 	wait_for 30 grep -q "can be written again; 0 rows were lost" "$T/world/loadlined.log"
-	stop first KILL
+	stop first
 	wait_for 10 jobs_are 0
 	wait_for 30 eval 'near "$(counted 0 used_seconds)" "$(truth 0 kernel_seconds)" 0.02'
 	agree 0 1
