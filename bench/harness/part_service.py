@@ -51,6 +51,11 @@ class Scraper(threading.Thread):
             self.scrape()
 
 
+def ended(child):
+    code = child.returncode
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+
 def private_kib(pid):
     text = read_text(f"/proc/{pid}/smaps_rollup")
     return sum(int(kib) for kib in re.findall(r"^Private_\w+: +(\d+) kB", text, re.M))
@@ -89,7 +94,7 @@ class Service:
         while not condition():
             for name, child in self.children.items():
                 if child.poll() is not None:
-                    raise Trouble(f"{name} has ended: {self.lab.tail(name + '.err')}")
+                    raise Trouble(f"{name} has ended ({ended(child)}): {self.lab.tail(name + '.err')}")
             if time.monotonic() > end:
                 said = "; ".join(f"{name}: {self.lab.tail(name + '.err')}" for name in self.children)
                 raise Trouble(f"{what}: not within {WITHIN_S} s ({said})")

@@ -58,12 +58,14 @@ static size_t find_members(struct ll_served_card *card, struct member members[MO
  * cannot be assigned to one way. */
 static bool can_be_counted(const struct member *members, size_t count)
 {
+	if (count < 2 || count > MOST)
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (!members[i].program || members[i].job->uid != members[0].job->uid ||
 		    members[i].way != members[0].way)
 			return false;
 	}
-	return count > 1 && count <= MOST;
+	return true;
 }
 
 static uint64_t others_of(const struct member *members, size_t count, size_t one)

@@ -6,7 +6,7 @@
 #include "protocol/company.h"
 #include "test.h"
 
-enum { MOST = 20, UID = 1000 };
+enum { MOST = 80, MOST_COUNTED = 16, UID = 1000 };
 
 #define S LL_NS_PER_S
 
@@ -240,4 +240,27 @@ TEST(more_companies_than_rows_keep_the_longest)
 	for (size_t i = 0; i < LL_COMPANY_ROWS; i++)
 		longest_ns = rows[i].ns > longest_ns ? rows[i].ns : longest_ns;
 	assert_int_equal(longest_ns, 28 * S);
+}
+
+/* The looks go on when some of them rest. */
+TEST(more_jobs_than_are_counted_change_nothing)
+{
+	struct ll_company rows[LL_COMPANY_ROWS];
+	for (uint64_t i = 0; i < MOST; i++)
+		come(11 + i, "busy", &none);
+	for (int i = 0; i < 4; i++) {
+		for (size_t k = 0; k < MOST; k++)
+			complete(&jobs[k], 100);
+		assert_true(look_after(S));
+	}
+	for (size_t k = 0; k < MOST; k++)
+		assert_int_equal(rows_of(&jobs[k], rows), 0);
+	for (int i = 0; i < 4; i++) {
+		for (size_t k = 0; k < MOST_COUNTED; k++)
+			complete(&jobs[k], 100);
+		look_after(S);
+	}
+	assert_int_equal(rows_of(&jobs[0], rows), 1);
+	assert_int_equal(rows[0].ns, 3 * S);
+	assert_int_equal(rows_of(&jobs[MOST_COUNTED], rows), 0);
 }
