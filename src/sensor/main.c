@@ -1,5 +1,6 @@
 /* loadline-sensor: reads the cards for the system's loadlined, which opens no driver. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static const char help[] =
 
 #define ROUND_NS (5 * LL_NS_PER_S)
 #define CONNECT_NS (2 * LL_NS_PER_S)
+#define AGAIN_NS LL_NS_PER_S /* without a loadlined */
 enum { SECONDS_MAX = 3600 };
 
 struct sensor {
@@ -29,7 +31,9 @@ struct sensor {
 	struct ll_client client;
 	struct ll_sense *sense;
 	bool is_connected;
-	int said; /* the error that was logged last */
+	uint64_t connected_ns;
+	uint64_t next_ns; /* of the next round */
+	int said;         /* the error that was logged last */
 };
 
 /* Logs a state once, not each round. */
@@ -50,6 +54,7 @@ static bool connect_sensor(struct sensor *sensor)
 		return true;
 	int rc = ll_client_open(&sensor->client, &sensor->place, &self, ll_now_ns() + CONNECT_NS, &err);
 	sensor->is_connected = rc == 0;
+	sensor->connected_ns = ll_now_ns();
 	if (rc)
 		ll_client_close(&sensor->client);
 	log_once(sensor, rc, rc ? err.text : "reports to loadlined");
@@ -63,17 +68,37 @@ static int give_message(void *data, union ll_message *message, struct ll_err *er
 	return ll_client_send(&sensor->client, message, ll_now_ns() + CONNECT_NS, err);
 }
 
+static void disconnect(struct sensor *sensor, int rc, const char *text)
+{
+	log_once(sensor, rc, text);
+	ll_client_close(&sensor->client);
+	sensor->is_connected = false;
+}
+
 static void run_round(struct sensor *sensor)
 {
 	struct ll_err err = {0};
 	if (!connect_sensor(sensor))
 		return;
 	int rc = ll_sense_round(sensor->sense, give_message, sensor, &err);
-	if (!rc)
-		return;
-	log_once(sensor, rc, err.text);
-	ll_client_close(&sensor->client);
-	sensor->is_connected = false;
+	if (rc)
+		disconnect(sensor, rc, err.text);
+}
+
+/* A restarted loadlined has no queue until the sensor has reported. So the end of the connection ends the wait, and
+ * without a loadlined the waits are short. A connection that is closed at once was refused, and would be again. */
+static void wait_for_round(struct sensor *sensor, uint64_t every_ns)
+{
+	uint64_t now_ns = ll_now_ns(), again_ns = every_ns < AGAIN_NS ? every_ns : AGAIN_NS;
+	struct pollfd polled = {.fd = sensor->client.fd, .events = POLLRDHUP};
+	int timeout_ms = now_ns < sensor->next_ns ? (int)((sensor->next_ns - now_ns) / LL_NS_PER_MS) + 1 : 0;
+	if (!sensor->is_connected) {
+		ll_sleep_until_ns(now_ns + again_ns);
+	} else if (poll(&polled, 1, timeout_ms) > 0) {
+		disconnect(sensor, -EPIPE, "loadlined has closed the connection");
+		if (ll_now_ns() < sensor->connected_ns + again_ns)
+			ll_sleep_until_ns(sensor->next_ns);
+	}
 }
 
 /* Returns 0 if it is not a number in the range. */
@@ -96,11 +121,12 @@ static int run_sensor(uint64_t every_ns)
 		fprintf(stderr, "loadline-sensor: %s\n", err.text);
 		return ll_err_exit_code(rc);
 	}
-	for (uint64_t next_ns = ll_now_ns();; ll_sleep_until_ns(next_ns)) {
+	for (;; wait_for_round(&sensor, every_ns)) {
+		uint64_t now_ns = ll_now_ns();
+		sensor.next_ns += every_ns;
+		if (sensor.next_ns < now_ns || !sensor.is_connected)
+			sensor.next_ns = now_ns + every_ns;
 		run_round(&sensor);
-		next_ns += every_ns;
-		if (next_ns < ll_now_ns())
-			next_ns = ll_now_ns() + every_ns;
 	}
 }
 

@@ -211,3 +211,16 @@ start_outside() {
 	grep "mismatch: process $(pid_of job) of job .* of user $FIRST .* uses card GPU-.* without limits" "$T/world/loadlined.log"
 	grep "mismatch: process $(pid_of job) .* gets SIGTERM" "$T/world/loadlined.log"
 }
+
+@test "after a restart of loadlined the sensor reports at once, not at its next round" {
+	open_world
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
+	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
+	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
+		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 600
+	wait_for 20 grep -q "the sensor reports 1 cards" "$T/world/loadlined.log"
+	sleep 1 # a connection that ends within a second was refused
+	stop service KILL
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
+	wait_for 20 eval '[ "$(grep -c "the sensor reports 1 cards" "$T/world/loadlined.log")" -eq 2 ]'
+}
