@@ -233,7 +233,6 @@ static void admit_entry(struct ll_admission *admission, struct ll_admission_entr
 	ll_message_text_set(message.admitted.tenant, LL_NAME_SIZE, entry->tenant);
 	memcpy(message.admitted.uuids, entry->uuids, sizeof entry->uuids);
 	send_to(entry, &message);
-	entry->connection = NULL;
 }
 
 /* ---- the look at all ---- */
@@ -488,6 +487,7 @@ bool ll_admission_handle(struct ll_connection *connection, const union ll_messag
 	}
 }
 
+/* A job that has its place and ends before it registers, because it cannot start, gives it back. */
 void ll_admission_disconnect(struct ll_server *server, const struct ll_connection *connection)
 {
 	struct ll_admission_entry *next;
@@ -532,6 +532,7 @@ void ll_admission_register(struct ll_server *server, struct ll_job *job)
 		entry->job_number = job->number;
 		job->queue_number = entry->queued.number;
 		entry->register_until_ns = 0;
+		entry->connection = NULL;
 		entry->has_run = true;
 	} else if (ll_department_policy(&server->department)) { /* there may be a queue later: the sensor reports */
 		ll_admission_wake(server->admission);

@@ -314,3 +314,22 @@ saved() {
 	stop first TERM
 	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
 }
+
+@test "what run cannot start is refused before it waits, and a place that it cannot use is free at once" {
+	start_queue
+	refuses "$FIRST" 125 "a program's context alone takes some 528 MiB of card" run --mem 500M -- true
+	queue 'length == 0'
+	CUDA_MPS_PIPE_DIRECTORY=$T/none refuses "$FIRST" 125 "no MPS daemon" run --mem 4G --by space -- true
+	wait_for 3 queue 'length == 0'
+}
+
+@test "a job that asks while loadlined is restarted asks the next one" {
+	start_queue
+	kill -STOP "$(pid_of service)"
+	run_as "$FIRST" first --cards 2 --time 2h
+	sleep 1
+	stop service KILL
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
+	queue '.[0].queued | .state == "running" and .card_count == 2'
+}

@@ -1,6 +1,7 @@
 #include "cli/run/admit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,15 +10,17 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "base/translate.h"
+#include "cli/run/cards.h"
 #include "cli/run/job.h"
 #include "cli/run/waiting.h"
 #include "driver/cards.h"
-#include "protocol/client.h"
 #include "protocol/run_settings.h"
 
 /* loadlined tells something each 10 s. */
 #define SILENCE_NS (30 * LL_NS_PER_S)
 #define PAUSE_NS (LL_NS_PER_S / 2)
+/* A loadlined that was there is back by then. */
+#define RESTART_NS (10 * LL_NS_PER_S)
 
 enum { MASK_CARDS = 64 };
 
@@ -147,49 +150,85 @@ static int wait_for_place(const struct ll_run_admit *wish, struct ll_client *cli
 }
 
 static int ask_once(const struct ll_run_admit *wish, const struct ll_place *place, union ll_message *request,
-		    struct ll_run_waiting *waiting, struct ll_strbuf *cards, struct ll_err *err)
+		    struct ll_run_waiting *waiting, struct ll_client *client, struct ll_strbuf *cards,
+		    struct ll_err *err)
 {
-	struct ll_client client;
 	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
-	int rc = ll_client_open(&client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
+	int rc = ll_client_open(client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
 	if (!rc)
-		rc = ll_client_send(&client, request, deadline_ns, err);
+		rc = ll_client_send(client, request, deadline_ns, err);
 	if (!rc)
-		rc = wait_for_place(wish, &client, waiting, cards, err);
-	ll_client_close(&client);
+		rc = wait_for_place(wish, client, waiting, cards, err);
+	if (rc)
+		ll_client_close(client);
 	return rc;
 }
 
-/* If loadlined is started anew, the job asks again, also while loadlined does not know the cards yet (some seconds). */
-static int ask_until_answered(const struct ll_run_admit *wish, const struct ll_place *place, union ll_message *request,
-			      struct ll_run_waiting *waiting, struct ll_strbuf *cards, struct ll_err *err)
+/* While loadlined is started anew, and while it does not know the cards yet (some seconds), the job asks again. A job
+ * that has been told its position has time. *lost_ns: when loadlined was lost first; 0: never. */
+static bool must_ask_again(int rc, const struct ll_run_waiting *waiting, uint64_t *lost_ns)
 {
-	for (;;) {
+	bool is_lost = ll_client_is_lost(rc);
+	if (rc == -EBUSY)
+		return true;
+	if (!is_lost && rc != -ECONNREFUSED)
+		return false;
+	if (is_lost && !*lost_ns)
+		*lost_ns = ll_now_ns();
+	return waiting->is_shown || (*lost_ns && ll_now_ns() < *lost_ns + RESTART_NS);
+}
+
+static int ask_until_answered(const struct ll_run_admit *wish, const struct ll_place *place, union ll_message *request,
+			      struct ll_run_waiting *waiting, struct ll_client *client, struct ll_strbuf *cards,
+			      struct ll_err *err)
+{
+	for (uint64_t lost_ns = 0;; ll_sleep_until_ns(ll_now_ns() + PAUSE_NS)) {
 		struct ll_err why = {0};
-		int rc = ask_once(wish, place, request, waiting, cards, &why);
-		bool is_lost = rc == -ECONNREFUSED || ll_client_is_lost(rc);
-		if (rc != -EBUSY && (!is_lost || !waiting->is_shown)) {
-			if (rc && err)
-				*err = why;
-			return rc;
-		}
-		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
+		int rc = ask_once(wish, place, request, waiting, client, cards, &why);
+		if (must_ask_again(rc, waiting, &lost_ns))
+			continue;
+		if (rc && err)
+			*err = why;
+		return rc;
 	}
 }
 
-int ll_run_admit(const struct ll_run_admit *wish, struct ll_strbuf *cards, struct ll_err *err)
+/* What no card can serve is told before the wait. If the cards cannot be read now, it is told after it. By space the
+ * limits of a card are others. */
+static int check_cards(const struct ll_run_admit *wish, struct ll_err *err)
+{
+	const char *text = is_automatic(wish->args) ? NULL : wish->args->cards;
+	const struct ll_card **cards = NULL;
+	size_t count = 0;
+	int rc = 0;
+	if (wish->args->by != LL_RUN_BY_SLICES || ll_run_cards_choose(wish->driver, text, &cards, &count, NULL))
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		rc = ll_run_args_check_card(wish->settings, cards[i], err);
+		if (!rc)
+			break;
+	}
+	free(cards);
+	return rc;
+}
+
+int ll_run_admit(const struct ll_run_admit *wish, struct ll_client *ret_client, struct ll_strbuf *cards,
+		 struct ll_err *err)
 {
 	struct ll_place place;
 	union ll_message request;
 	struct ll_err why = {0};
 	struct ll_run_waiting waiting = {0};
+	ret_client->fd = -1;
 	int rc = ll_place_find(ll_driver_sim_folder(wish->driver), &place, err);
 	if (rc || !ll_place_is_system(&place))
 		return rc ? rc : refuse_options(wish->args, err);
-	rc = make_request(wish, &request, err);
+	rc = check_cards(wish, err);
+	if (!rc)
+		rc = make_request(wish, &request, err);
 	if (rc)
 		return rc;
-	rc = ask_until_answered(wish, &place, &request, &waiting, cards, &why);
+	rc = ask_until_answered(wish, &place, &request, &waiting, ret_client, cards, &why);
 	ll_run_waiting_clear(&waiting);
 	if (rc == -ENOENT || rc == -ENOTSUP || rc == -ECONNREFUSED)
 		return refuse_options(wish->args, err);

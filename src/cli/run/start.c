@@ -198,7 +198,7 @@ static uint64_t find_said(const struct ll_run_args *args)
 
 /* Waits for a place in the queue of the machine. place: gets its cards. Without a queue, and in a job, the cards are
  * those of -i. */
-static int wait_for_place(struct start *start, struct ll_strbuf *place, struct ll_err *err)
+static int wait_for_place(struct start *start, struct ll_client *client, struct ll_strbuf *place, struct ll_err *err)
 {
 	const struct ll_run_admit wish = {.args = start->args,
 					  .settings = &start->settings,
@@ -206,7 +206,7 @@ static int wait_for_place(struct start *start, struct ll_strbuf *place, struct l
 					  .command = start->command,
 					  .said = find_said(start->args)};
 	start->wanted_cards = start->args->cards;
-	int rc = start->is_nested ? 0 : ll_run_admit(&wish, place, err);
+	int rc = start->is_nested ? 0 : ll_run_admit(&wish, client, place, err);
 	if (!rc && place->failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	if (!rc && place->length)
@@ -317,11 +317,13 @@ static int join_job(struct start *start, struct ll_err *err)
 static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
-	int rc = wait_for_place(start, &place, err);
+	struct ll_client client = {.fd = -1};
+	int rc = wait_for_place(start, &client, &place, err);
 	if (!rc)
 		rc = choose_cards(start, err);
 	if (!rc)
 		rc = join_job(start, err);
+	ll_client_close(&client);
 	if (!rc && (start->space.is_client || !ll_run_cards_are_as_found(start->driver, start->wanted_cards)))
 		ll_run_cards_add_uuids(visible, start->cards, start->count);
 	start->wanted_cards = NULL;
