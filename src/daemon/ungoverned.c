@@ -26,7 +26,7 @@ struct ll_ungoverned {
 	uint64_t start_ticks;
 	uint64_t first_ns, signal_ns; /* signal_ns: when it got one; 0: not yet */
 	char command[LL_COMMAND_SIZE];
-	bool is_there;
+	bool is_there, is_told;
 };
 
 static const struct ll_config_ungoverned *policy_of(const struct ll_server *server)
@@ -79,6 +79,14 @@ static struct ll_ungoverned *add_seen(struct ll_server *server, const struct ll_
 				       .first_ns = ll_now_ns()};
 	memcpy(seen->command, row->command, sizeof seen->command);
 	server->ungoverned = seen;
+	return seen;
+}
+
+static void tell_once(struct ll_server *server, const struct ll_message_sense_process *row, struct ll_ungoverned *seen)
+{
+	if (seen->is_told)
+		return;
+	seen->is_told = true;
 	if (row->job_number)
 		ll_warn("mismatch: process %u of job %llu of user %u (%s) uses card %s without limits", row->pid,
 			(unsigned long long)told_number(server, row->job_number), row->uid, row->command, row->uuid);
@@ -88,7 +96,6 @@ static struct ll_ungoverned *add_seen(struct ll_server *server, const struct ll_
 				   .card = row->uuid, .command = row->command, .has_uid = true, .uid = row->uid},
 			       "process %u of user %u (%s) uses card %s outside of jobs", row->pid, row->uid,
 			       row->command, row->uuid);
-	return seen;
 }
 
 /* ---- signals ---- */
@@ -154,6 +161,18 @@ static bool has_claim(const struct ll_server *server, uint32_t pid)
 	return false;
 }
 
+static void deal_with(struct ll_server *server, const struct ll_config_ungoverned *policy,
+		      struct ll_message_sense_process *row, struct ll_ungoverned *seen)
+{
+	tell_once(server, row, seen);
+	if (!row->job_number) {
+		act_on_process(server, policy, seen);
+	} else if (!seen->signal_ns) {
+		seen->signal_ns = ll_now_ns();
+		ll_mismatch_stop(server, row);
+	}
+}
+
 static void look_at(struct ll_server *server, struct ll_message_sense_process *row)
 {
 	const struct ll_config_ungoverned *policy = policy_of(server);
@@ -165,14 +184,10 @@ static void look_at(struct ll_server *server, struct ll_message_sense_process *r
 		row->flags |= LL_SENSE_IS_ALLOWED;
 		return;
 	}
+	/* What is in one report alone may be of a job that is not known yet, or that has just ended. */
 	struct ll_ungoverned *seen = find_seen(server, row);
-	if (seen && !seen->is_there && !row->job_number)
-		act_on_process(server, policy, seen);
-	else if (seen && !seen->is_there && !seen->signal_ns) {
-		seen->signal_ns = ll_now_ns();
-		ll_mismatch_stop(server, row);
-	}
-	/* What is seen for the first time may belong to a job that is not known yet. */
+	if (seen && !seen->is_there)
+		deal_with(server, policy, row, seen);
 	if (!seen)
 		seen = add_seen(server, row);
 	if (seen)

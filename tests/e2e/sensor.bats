@@ -16,6 +16,12 @@ start_sensor() {
 		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
 }
 
+# sense_each SECONDS: it reports when it connects, and then each so many seconds.
+sense_each() {
+	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
+		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every "$1"
+}
+
 # start_stranger NAME WORD...: a program of root's on card 0 without the library.
 start_stranger() {
 	local name=$1
@@ -199,6 +205,17 @@ start_outside() {
 	[ "$status" -eq 1 ]
 }
 
+@test "ungoverned: a process in one report alone, which may be that of a job that ends or begins, is not told" {
+	start_policy report
+	stop sensor KILL
+	start_stranger stray 5% for 300s
+	sense_each 8
+	wait_for 20 eval 'loadline --sim doctor --no-trial | grep "^ok: sensor: 1 cards and slices, 1 processes on them$"'
+	run grep "ungoverned: process" "$T/world/loadlined.log"
+	[ "$status" -eq 1 ]
+	wait_for 20 grep "ungoverned: process $(pid_of stray) of user 0" "$T/world/loadlined.log"
+}
+
 @test "mismatch: a process of a job that has dropped the library is logged, and ended if configured" {
 	start_policy report
 	sed -i 's/^ungoverned:.*/mismatch: {action: stop}/' "$T/loadline.yaml"
@@ -216,8 +233,7 @@ start_outside() {
 	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
 	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
-	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
-		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 600
+	sense_each 600
 	wait_for 20 grep -q "the sensor reports 1 cards" "$T/world/loadlined.log"
 	sleep 1 # a connection that ends within a second was refused
 	stop service KILL
