@@ -3,23 +3,18 @@ load helper
 load jobs_helper
 load service_helper
 
-# start_sensed [UID]: the system's loadlined as nobody, and its sensor, which reports twice a second.
+# start_sensed [UID [SECONDS]]: the system's loadlined as nobody, and its sensor.
 start_sensed() {
 	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
 	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
-	start_sensor "${1-$(id -u nobody)}"
+	start_sensor "${1-$(id -u nobody)}" "${2-0.5}"
 }
 
+# start_sensor UID [SECONDS]: it reports when it connects, and then each so many seconds; else twice a second.
 start_sensor() {
 	start_program sensor setpriv --reuid "$1" --regid "$1" --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
-		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-}
-
-# sense_each SECONDS: it reports when it connects, and then each so many seconds.
-sense_each() {
-	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
-		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every "$1"
+		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every "${2-0.5}"
 }
 
 # start_stranger NAME WORD...: a program of root's on card 0 without the library.
@@ -209,7 +204,7 @@ start_outside() {
 	start_policy report
 	stop sensor KILL
 	start_stranger stray 5% for 300s
-	sense_each 8
+	start_sensor "$(id -u nobody)" 8
 	wait_for 20 eval 'loadline --sim doctor --no-trial | grep "^ok: sensor: 1 cards and slices, 1 processes on them$"'
 	run grep "ungoverned: process" "$T/world/loadlined.log"
 	[ "$status" -eq 1 ]
@@ -230,10 +225,7 @@ start_outside() {
 }
 
 @test "after a restart of loadlined the sensor reports at once, not at its next round" {
-	open_world
-	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
-	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
-	sense_each 600
+	start_sensed "$(id -u nobody)" 600
 	wait_for 20 grep -q "the sensor reports 1 cards" "$T/world/loadlined.log"
 	sleep 1 # a connection that ends within a second was refused
 	stop service KILL
