@@ -1,5 +1,5 @@
 # The README's commands, in its order, as a newcomer types them one after the other on the simulated driver. What runs until it
-# is ended is ended before the next line, but not before status, and not while lines name its claim.
+# is ended is ended before the next line, but not before those that look at it or change it.
 export NEEDS=tests/e2e/launcher
 load helper
 
@@ -14,10 +14,6 @@ runs() {
 
 is_clear() {
 	shows_none 'select(has("claim"))'
-}
-
-claim() {
-	loadline --sim status --json | jq -r 'select(has("claim") and (.synthetic | not)) | .claim' | tail -n 1
 }
 
 # begin COMMAND: in a process group of its own, as a shell with job control has it; SIGINT is not ignored there.
@@ -42,8 +38,7 @@ end() {
 follow() {
 	local line=$1 program="$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms memory 64M"
 	case $line in
-	*CLAIM*) line=${line//CLAIM/$(claim)} ;;
-	*" status" | *" limits") ;;
+	*" set "* | *" evict "* | *" status" | *" limits") ;;
 	*) end ;;
 	esac
 	[[ $line == *--sim* ]] || line="loadline --sim${line#loadline}"

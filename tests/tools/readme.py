@@ -56,8 +56,6 @@ class CheckReadme(unittest.TestCase):
             (folder / "doc/rows.md").write_text("# Rows\n## The rows (`PART`)\n")
             for picture in ("picture.svg", "words.svg", "words.zh.svg"):
                 (folder / "doc" / picture).write_text("<svg/>")
-            (folder / "doc/figures.tsv").write_text("part\tfigure\tmust_reach\tmeasured\tresult\tdate\tcommit\n"
-                                                    "rows-1\tspeed\t1\t1.06\tok\t2026-11-23\t1234abc\n")
             (folder / "README.md").write_text(english)
             (folder / "README.zh.md").write_text(chinese)
             ended = subprocess.run([sys.executable, TOOL, folder], capture_output=True, text=True, check=False)
@@ -68,16 +66,6 @@ class CheckReadme(unittest.TestCase):
         self.assertEqual(status, 1, output)
         self.assertIn(words, output)
         self.assertEqual(output.count("error: "), 1, output)
-
-    def test_a_figure_whose_row_was_measured_again_is_found(self):
-        cited = "| speed of 4 | 1.06, [`rows-*`](doc/rows.md#the-rows-part), 2026-11-23, {} |"
-        texts = {"english": ENGLISH.replace("| speed of 4 | 1.06, [row](doc/rows.md#the-rows-part) |", cited),
-                 "chinese": CHINESE.replace("| 1.06 是 4 个的速度 | [行](doc/rows.md#the-rows-part) |", cited)}
-        status, output = self.said(**{name: text.format("1234abc") for name, text in texts.items()})
-        self.assertEqual(status, 0, output)
-        status, output = self.said(**{name: text.format("7654fed") for name, text in texts.items()})
-        self.assertEqual(status, 1, output)
-        self.assertIn("no row of rows-*, 2026-11-23, 7654fed", output)
 
     def test_same_files_pass(self):
         self.assertEqual(self.said()[0], 0, self.said()[1])
@@ -125,12 +113,6 @@ class CheckReadme(unittest.TestCase):
 
     def test_another_number_in_an_item(self):
         self.finds("an item with 20 3, README.zh.md has an item with 21 3", chinese=CHINESE.replace("20 s 里", "21 s 里"))
-
-    def test_a_figure_of_a_list_whose_row_was_measured_again_is_found(self):
-        cited = "* 3 s of 20 ([`rows-1`](doc/rows.md#the-rows-part){0}2026-11-23{0}7654fed)"
-        status, output = self.said(english=ENGLISH.replace("* It took 3 of\n  20 s.", cited.format(", ")),
-                                   chinese=CHINESE.replace("* 20 s 里用了 3 s。", cited.format("，")))
-        self.assertEqual((status, output.count("no row of rows-1, 2026-11-23, 7654fed")), (1, 2), output)
 
     def test_a_link_to_no_file(self):
         there = {"english": ENGLISH.replace("doc/picture", "doc/none"), "chinese": CHINESE.replace("doc/picture", "doc/none")}
