@@ -9,10 +9,10 @@ PART ?=
 .PHONY: help deps build hold quick check check-all gpu-check install uninstall deb format clean
 
 help:
-	@echo 'make hold [ARGS=...]       install what is missing, build, hold a card at 50 % (real, or else simulated)'
-	@echo 'make check                 install what is missing, run every test that needs no GPU'
-	@echo 'make quick                 one build, the short tests and those of what changed: the inner loop'
-	@echo 'make check-all             check, the long soaks, and every lint over every file'
+	@echo 'make hold [ARGS=...]       install what is missing, build what hold runs, hold a card at 50 % (real, or else simulated)'
+	@echo 'make check                 install what is missing, build, run the unit tests and the end-to-end tests of the main paths'
+	@echo 'make quick                 the short tests and those of what changed: the inner loop'
+	@echo 'make check-all             after check: the other tests, sanitizers, lints, services, packages, long soaks'
 	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
 	@echo 'make deps | build | format | clean'
 	@echo 'make install | uninstall [PREFIX=/usr/local] [DESTDIR=]'
@@ -27,19 +27,28 @@ $(BUILD)/build.ninja:
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
+# Messages in other languages than English: where there is GNU gettext.
 hold: deps
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@echo 'Building what hold runs: about half a minute on two cores the first time.'
+	@ninja -C $(BUILD) hold $$(ninja -C $(BUILD) -t query loadline-gmo >/dev/null 2>&1 && echo loadline-gmo)
 	@tools/hold $(BUILD)/loadline $(ARGS)
 
-check_how_quick = --quick
-check_how_check-all = --all
-check_needs_check-all = deb
-quick check check-all:
-	@tools/deps build check $(check_needs_$@)
-	@tools/check $(check_how_$@)
+quick:
+	@tools/deps build check all
+	@tools/check --quick
+
+check:
+	@tools/deps build check
+	@tools/check
+
+check-all:
+	@tools/deps build check all deb
+	@tools/check --all
 
 gpu-check: deps
 	@$(MAKE) --no-print-directory build
+	@ninja -C $(BUILD) measurements
 	@LOADLINE_BUILD=$(BUILD) bench/run $(PART)
 
 install: build

@@ -37,8 +37,9 @@ int ll_err_wrap(struct ll_err *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	int n = vsnprintf(err->text, sizeof err->text, ll_translate(fmt), ap);
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof err->text)
-		snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
+	if (n >= 0 && (size_t)n < sizeof err->text &&
+	    snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner) < 0)
+		err->text[n] = '\0';
 	ll_utf8_mend(err->text);
 	return err->code;
 }

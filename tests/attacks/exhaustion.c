@@ -1,5 +1,6 @@
 /* Uses up what loadlined has, so that the victim gets none. */
 #include "attack.h"
+#include "wait_for.h"
 
 enum { PAST_HELLO_MS = 8000, SILENT = 20 };
 
@@ -125,8 +126,8 @@ static bool victim_can_claim(void)
 	puppet_make(&puppet, &scene.system.world, scene.victim.id, CARD);
 	become(0);
 	puppet_tell(&puppet, PUPPET_CLAIM, 0);
-	uint64_t end_ns = ll_now_ns() + 5 * LL_NS_PER_S;
-	while (!puppet_has_answer(&puppet) && ll_now_ns() < end_ns)
+	uint64_t began_ns = ll_now_ns();
+	while (!puppet_has_answer(&puppet) && is_in_time(began_ns, 5 * LL_NS_PER_S))
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	bool can = puppet_has_answer(&puppet) && puppet_answer(&puppet) == 0;
 	puppet_kill(&puppet);

@@ -84,14 +84,14 @@ int user_claim(struct user *user)
 
 void user_begin(struct user *user, const struct world *world, uint64_t job, const char *uuid)
 {
-	uint64_t end_ns = ll_now_ns() + DEADLINE_NS;
+	uint64_t began_ns = ll_now_ns();
 	int rc = -EPIPE;
 	for (;;) {
 		if (user_connect(user, world, job, uuid) && (rc = user_claim(user)) == 0)
 			return;
 		if (rc != -EPIPE && rc != -EAGAIN)
 			fail_msg("claim: %s", strerror(-rc));
-		assert_true(ll_now_ns() < end_ns);
+		assert_true(is_in_time(began_ns, DEADLINE_NS));
 		if (user->fd >= 0)
 			close(user->fd);
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
@@ -101,7 +101,7 @@ void user_begin(struct user *user, const struct world *world, uint64_t job, cons
 void user_come_back(struct user *user)
 {
 	struct user again;
-	uint64_t end_ns = ll_now_ns() + DEADLINE_NS;
+	uint64_t began_ns = ll_now_ns();
 	int rc = -EPIPE;
 	if (user->fd >= 0)
 		close(user->fd);
@@ -113,7 +113,7 @@ void user_come_back(struct user *user)
 			return;
 		if (rc != -EPIPE && rc != -EAGAIN)
 			fail_msg("the same slot again: %s", strerror(-rc));
-		assert_true(ll_now_ns() < end_ns);
+		assert_true(is_in_time(began_ns, DEADLINE_NS));
 		if (user->fd >= 0)
 			close(user->fd);
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
@@ -181,7 +181,7 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t value)
 
 int user_answer(struct user *user)
 {
-	uint64_t end_ns = ll_now_ns() + DEADLINE_NS;
+	uint64_t began_ns = ll_now_ns();
 	for (;;) {
 		struct ll_page_slot *slot = user_slot(user);
 		uint32_t count = slot->wake_count;
@@ -190,7 +190,7 @@ int user_answer(struct user *user)
 			return (int)(uint32_t)answer;
 		if (user->orders->instance != user->instance)
 			user_come_back(user);
-		if (ll_now_ns() > end_ns)
+		if (!is_in_time(began_ns, DEADLINE_NS))
 			fail_msg("no answer to a want");
 		user_have_no_reserve(user);
 		sleep_on(&slot->wake_count, count);

@@ -20,7 +20,7 @@ begin_service() {
 # serve [COMMAND...]: starts it, by way of the command.
 serve() {
 	start_program service "$@" "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --state "$T/state"
-	wait_for 10 serves
+	wait_for 60 serves
 }
 
 serves() {
@@ -31,7 +31,7 @@ serves() {
 sense() {
 	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups \
 		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-	wait_for 20 grep -q "the sensor reports $1 cards" "$T/world/loadlined.log"
+	wait_for 60 grep -q "the sensor reports $1 cards" "$T/world/loadlined.log"
 }
 
 # busy_as UID NAME CARD WORD...: a tenant NAME that works on the card (simctl's words), until it is killed.
@@ -40,7 +40,7 @@ busy_as() {
 	shift 3
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run -i "$card" --tenant "$name" \
 		-- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@" for 300s
-	wait_for 20 grep -q "^busy: pid" "$T/$name.out"
+	wait_for 60 grep -q "^busy: pid" "$T/$name.out"
 }
 
 # truth CARD KEY, counted CARD KEY [DATABASE]: a number of the simulator, and of the accounts.
@@ -91,7 +91,7 @@ has_counted() {
 	stop first
 	stop beside
 	stop second
-	wait_for 10 jobs_are 0
+	wait_for 60 jobs_are 0
 	stop service
 	# By time slices: a program learns late, on a busy host, that it has company, and counts the other's slices until then.
 	agree 0 2 0.08
@@ -114,9 +114,9 @@ has_counted() {
 		jq -n -e "$truth - $used <= 10" >/dev/null
 		serve
 	done
-	wait_for 30 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) + 1")"
+	wait_for 60 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) + 1")"
 	stop first
-	wait_for 10 jobs_are 0
+	wait_for 60 jobs_are 0
 	stop service
 	agree 0 1
 }
@@ -125,7 +125,7 @@ has_counted() {
 	begin_service
 	busy_as "$FIRST" first 0 kernel 5ms memory 1G
 	busy_as "$SECOND" second 1 kernel 5ms memory 1G
-	wait_for 30 eval 'loadline --sim report --json | jq -s -e "length == 2" >/dev/null'
+	wait_for 60 eval 'loadline --sim report --json | jq -s -e "length == 2" >/dev/null'
 	[ "$(as "$FIRST" "$LOADLINE" --sim report --json | jq -r .tenant)" = first ]
 	[ "$(as "$SECOND" "$LOADLINE" --sim report --by user --json | jq .uid)" -eq "$SECOND" ]
 	as "$FIRST" "$LOADLINE" --sim report | grep -q "^Your own jobs"
@@ -150,10 +150,10 @@ has_counted() {
 	begin_service
 	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -i 0 --tenant first --compute 25% \
 		-- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms sleep 100s memory 2G
-	wait_for 20 grep -q "^busy: pid" "$T/first.out"
-	wait_for 40 eval 'jq -n -e "$(counted 0 idle_held_seconds) > 5"'
+	wait_for 60 grep -q "^busy: pid" "$T/first.out"
+	wait_for 60 eval 'jq -n -e "$(counted 0 idle_held_seconds) > 5"'
 	stop first KILL
-	wait_for 10 jobs_are 0
+	wait_for 60 jobs_are 0
 	stop service
 	loadline report --json "$T/$DATABASE" >"$T/all.out"
 	has all '.used_seconds < 0.1 and (.granted_seconds * 4 - .idle_held_seconds | fabs) < 1.5'
@@ -170,7 +170,7 @@ has_counted() {
 	wait_for 60 has_counted 0 12
 	stop first KILL
 	stop holder KILL
-	wait_for 10 jobs_are 0
+	wait_for 60 jobs_are 0
 	real=$(jq -n "$(truth 0 joules) - $before")
 	sleep 2 # the readings after the jobs' end
 	stop service
@@ -197,10 +197,10 @@ has_counted() {
 	sense 4
 	busy_as "$FIRST" whole 0 kernel 5ms memory 1G
 	busy_as "$FIRST" sliced 1:0 kernel 5ms memory 1G
-	wait_for 40 eval 'loadline --sim report --json | jq -s -e "map(select(.used_seconds > 1)) | length == 2" >/dev/null'
+	wait_for 60 eval 'loadline --sim report --json | jq -s -e "map(select(.used_seconds > 1)) | length == 2" >/dev/null'
 	stop whole KILL
 	stop sliced KILL
-	wait_for 10 jobs_are 0
+	wait_for 60 jobs_are 0
 	stop service
 	loadline report --json "$T/$DATABASE" >"$T/tenants.out"
 	has tenants 'select(.tenant == "sliced") | .joules == null'
@@ -217,13 +217,13 @@ has_counted() {
 	}
 	begin_service env LD_PRELOAD="$LOADLINE_BUILD/tests/e2e/libwalljump.so" WALLJUMP_FILE="$T/jump"
 	busy_as "$FIRST" first 0 kernel 5ms sleep 1ms memory 1G
-	wait_for 30 has_counted 0 1
+	wait_for 60 has_counted 0 1
 	echo -1000000 >"$T/jump"
-	wait_for 30 has_counted 0 9
+	wait_for 60 has_counted 0 9
 	echo 86400 >"$T/jump"
-	wait_for 30 has_counted 0 18
+	wait_for 60 has_counted 0 18
 	stop first
-	wait_for 10 jobs_are 0
+	wait_for 60 jobs_are 0
 	stop service
 	[ "$(loadline report --since 2020-01-01 --until 2100-01-01 --by day --json "$T/$DATABASE" | wc -l)" -eq 3 ]
 	agree 0 1
@@ -239,14 +239,14 @@ has_counted() {
 	local inside
 	inside=/proc/$(pid_of service)/root$T/state
 	busy_as "$FIRST" first 0 kernel 5ms sleep 1ms memory 1G
-	wait_for 30 grep -q "use is kept in memory until it can be written" "$T/world/loadlined.log"
+	wait_for 60 grep -q "use is kept in memory until it can be written" "$T/world/loadlined.log"
 	sleep 20
 	[ "$(grep -c "use is kept in memory" "$T/world/loadlined.log")" -eq 1 ]
 	rm "$inside/ballast"
-	wait_for 30 grep -q "can be written again; 0 rows were lost" "$T/world/loadlined.log"
+	wait_for 60 grep -q "can be written again; 0 rows were lost" "$T/world/loadlined.log"
 	stop first
-	wait_for 10 jobs_are 0
-	wait_for 30 eval 'near "$(counted 0 used_seconds)" "$(truth 0 kernel_seconds)" 0.02'
+	wait_for 60 jobs_are 0
+	wait_for 60 eval 'near "$(counted 0 used_seconds)" "$(truth 0 kernel_seconds)" 0.02'
 	agree 0 1
 }
 
@@ -255,15 +255,15 @@ has_counted() {
 	stop service
 	head -c 8192 /dev/urandom >"$T/$DATABASE"
 	serve
-	wait_for 10 grep -q "was damaged; it is .*/accounts.db.damaged-.* now, and a new one was begun" "$T/world/loadlined.log"
+	wait_for 60 grep -q "was damaged; it is .*/accounts.db.damaged-.* now, and a new one was begun" "$T/world/loadlined.log"
 	[ "$(find "$T/state" -name 'accounts.db.damaged-*' | wc -l)" -eq 1 ]
 	busy_as "$FIRST" first 0 kernel 5ms sleep 1ms memory 1G
-	wait_for 30 has_counted 0 1
+	wait_for 60 has_counted 0 1
 	stop service
 	# Byte 63 of the header is the last one of user_version.
 	printf '\002' | dd of="$T/$DATABASE" bs=1 seek=63 conv=notrunc status=none
 	serve
-	wait_for 10 grep -q "a newer loadline has written it .*; no use is counted" "$T/world/loadlined.log"
+	wait_for 60 grep -q "a newer loadline has written it .*; no use is counted" "$T/world/loadlined.log"
 	shows "select(has(\"claim\") and .pid == $(pid_of first))"
 	fails_with 1 "a newer loadline has written it" --sim report
 }

@@ -39,7 +39,7 @@ write_config() {
 
 serve() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf" --state "$T/state"
-	wait_for 10 serves
+	wait_for 60 serves
 }
 
 serves() {
@@ -53,7 +53,7 @@ busy_as() {
 	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run -i 0 "$@" \
 		-- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 work 5ms sleep 5ms memory 1G for 300s
-	wait_for 20 grep -q "^busy: pid" "$T/$name.out"
+	wait_for 60 grep -q "^busy: pid" "$T/$name.out"
 }
 
 # used UID SECONDS: writes into the accounts that the user's tenant research was granted so many seconds this hour.
@@ -74,10 +74,10 @@ reports() {
 	shows 'select(.project == "thesis-7" and .configured_tenant == "research")'
 	loadline --sim status --long | grep -q ", project thesis-7, "
 	as "$SECOND" "$LOADLINE" --sim status --json | jq -s -e 'all(.project? == null)' >/dev/null
-	wait_for 30 reports '.project == "thesis-7" and .used_seconds > 0.5' --by project
+	wait_for 60 reports '.project == "thesis-7" and .used_seconds > 0.5' --by project
 	stop service KILL
 	serve
-	wait_for 30 reports '.project == "thesis-7" and .used_seconds > 6' --by project
+	wait_for 60 reports '.project == "thesis-7" and .used_seconds > 6' --by project
 	[ "$(loadline --sim report --by project --json | jq -s length)" -eq 1 ]
 	stop one KILL
 	run as "$FIRST" "$LOADLINE" --sim run --project "a b" -- true
@@ -93,7 +93,7 @@ reports() {
 	as "$FIRST" "$LOADLINE" --sim run --project thesis -- true
 	write_config "accounts: {projects: \"no\"}"
 	kill -HUP "$(pid_of service)"
-	wait_for 10 eval 'as "$FIRST" "$LOADLINE" --sim run -- true'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim run -- true'
 	run as "$FIRST" "$LOADLINE" --sim run --project thesis -- true
 	[ "$status" -eq 125 ]
 	[[ $output == *"project: the configuration has no projects"* ]]
@@ -102,13 +102,13 @@ reports() {
 @test "a spent budget refuses new jobs with figures, running ones go on, and a restart forgets nothing" {
 	budget="{gpu-hours: 0.01, per: month, then: borrow-only}"
 	begin_service
-	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim limits --json | jq -s -e "any(.[].user_limits?[]?.budget; .granted_gpu_hours == 0 and .left_gpu_hours == 0.01)"'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim limits --json | jq -s -e "any(.[].user_limits?[]?.budget; .granted_gpu_hours == 0 and .left_gpu_hours == 0.01)"'
 	busy_as "$FIRST" one
 	stop one KILL
 	stop service TERM
 	granted 29
 	serve
-	wait_for 20 grep -q "budget: tenant research was granted 0.00[89][0-9]* of the 0.01 GPU hours of this month" "$T/world/loadlined.log"
+	wait_for 60 grep -q "budget: tenant research was granted 0.00[89][0-9]* of the 0.01 GPU hours of this month" "$T/world/loadlined.log"
 	busy_as "$FIRST" two
 	wait_for 60 grep -q "budget: tenant research was granted .* GPU hours of this month: new jobs are refused" "$T/world/loadlined.log"
 	run as "$FIRST" "$LOADLINE" --sim run -i 0 -- true
@@ -120,7 +120,7 @@ reports() {
 	# A larger budget is in force at once.
 	budget="{gpu-hours: 5, per: month, then: refuse}" write_config
 	kill -HUP "$(pid_of service)"
-	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim run -i 0 -- true'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim run -i 0 -- true'
 }
 
 @test "with prices a report has costs, in each form, and only then" {
@@ -137,7 +137,7 @@ reports() {
 	grep -q "<td>24.40</td>" "$T/costs.html"
 	write_config
 	kill -HUP "$(pid_of service)"
-	wait_for 10 reports 'has("cost") | not'
+	wait_for 60 reports 'has("cost") | not'
 	[ "$(loadline --sim report --csv | head -1)" = "tenant,granted_seconds,used_seconds,idle_held_seconds,memory_byte_seconds,joules,lent_seconds,borrowed_seconds" ]
 }
 
@@ -148,12 +148,12 @@ reports() {
 	[ "$(as "$FIRST" "$LOADLINE" --sim report --json | wc -l)" -eq 1 ]
 	others=all write_config
 	kill -HUP "$(pid_of service)"
-	wait_for 10 eval '[ "$(as "$SECOND" "$LOADLINE" --sim report --json | wc -l)" -eq 1 ]'
+	wait_for 60 eval '[ "$(as "$SECOND" "$LOADLINE" --sim report --json | wc -l)" -eq 1 ]'
 	others=nothing write_config "operators: {users: [\"$SECOND\"]}"
 	kill -HUP "$(pid_of service)"
-	wait_for 10 eval 'as "$SECOND" "$LOADLINE" --sim limits --json | jq -s -e "any(.[].user_limits?[]?; .tenant == \"research\")"'
+	wait_for 60 eval 'as "$SECOND" "$LOADLINE" --sim limits --json | jq -s -e "any(.[].user_limits?[]?; .tenant == \"research\")"'
 	[ "$(as "$SECOND" "$LOADLINE" --sim report --json | wc -l)" -eq 1 ]
 	others=nothing write_config
 	kill -HUP "$(pid_of service)"
-	wait_for 10 eval '[ "$(as "$SECOND" "$LOADLINE" --sim report --json | wc -l)" -eq 0 ]'
+	wait_for 60 eval '[ "$(as "$SECOND" "$LOADLINE" --sim report --json | wc -l)" -eq 0 ]'
 }

@@ -130,8 +130,8 @@ answers() {
 		wait_for 60 grep -q full "$T/moved$round.out"
 		(
 			for _ in 1 2 3 4 5 6 7 8; do
-				timeout 60 "$LOADLINE" --sim evict case || [ $? -ne 124 ] || echo hangs
-				timeout 60 "$LOADLINE" --sim resume case || [ $? -ne 124 ] || echo hangs
+				timeout 300 "$LOADLINE" --sim evict case || [ $? -ne 124 ] || echo hangs
+				timeout 300 "$LOADLINE" --sim resume case || [ $? -ne 124 ] || echo hangs
 			done
 		) >"$T/steps.out" 2>"$T/steps.err" 9>&- 3>&- &
 		steps=$!

@@ -115,7 +115,7 @@ cannot_print() {
 		ends=0
 		# shellcheck disable=SC2086
 		[ -z "${before-}" ] || loadline $before || true
-		timeout 60 bash -c "\"\$LOADLINE\" \"\$@\" $where" bash "$@" 2>"$T/cannot.err" || ends=$?
+		timeout 300 bash -c "\"\$LOADLINE\" \"\$@\" $where" bash "$@" 2>"$T/cannot.err" || ends=$?
 		echo "$* $where: $ends $(cat "$T/cannot.err")"
 		[ "$ends" -eq 1 ]
 		[ "$(tail -n 1 "$T/cannot.err")" = "loadline: standard output: $why" ]
@@ -156,7 +156,7 @@ cannot_print() {
 	[ "$status" -eq 1 ]
 	[ "$output" = "loadline-simctl: standard output: No space left on device" ]
 	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 60s
-	wait_for 20 shows 'select(has("claim") and .tenant == "job")'
+	wait_for 60 shows 'select(has("claim") and .tenant == "job")'
 	cannot_print --sim set job --weight 2
 }
 
@@ -485,9 +485,9 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	local command
 	for command in status "doctor --no-trial" "hold --for 300ms" "mps start" "mps status" "mps stop --within 5s" "hold --dry-run"; do
 		echo "$command"
-		run -1 timeout 30 bash -c "exec \"$LOADLINE\" --sim $command <&- >&- 2>&-"
+		run -1 timeout 120 bash -c "exec \"$LOADLINE\" --sim $command <&- >&- 2>&-"
 	done
-	run -0 timeout 30 bash -c "exec \"$LOADLINE\" --sim trace -o $T/trace.json -- $LOADLINE_BUILD/sim/loadline-simctl busy 0 count 3 >/dev/null <&- 2>&-"
+	run -0 timeout 120 bash -c "exec \"$LOADLINE\" --sim trace -o $T/trace.json -- $LOADLINE_BUILD/sim/loadline-simctl busy 0 count 3 >/dev/null <&- 2>&-"
 	jq -e . "$T/trace.json" >/dev/null
 }
 

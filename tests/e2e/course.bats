@@ -67,8 +67,8 @@ study() {
 	done
 	[ "$most" -ge 2 ]
 	[ "$(cat "$T"/tasks/*.[0-9]* | wc -l)" -eq $((6 * TASKS)) ]
-	wait_for 20 eval 'loadline --sim queue list | grep -q "no job runs or waits"'
-	wait_for 20 status_has '[.[] | select(has("claim"))] | length == 0'
+	wait_for 60 eval 'loadline --sim queue list | grep -q "no job runs or waits"'
+	wait_for 60 status_has '[.[] | select(has("claim"))] | length == 0'
 	# Each student is in the accounts.
 	stop service TERM
 	[ "$(loadline report --by user --json "$T/state/accounts.db" | jq -s '[.[] | select(.granted_seconds > 0)] | length')" -eq 6 ]

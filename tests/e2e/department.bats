@@ -11,7 +11,7 @@ start_service() {
 	mkdir -p "$T/conf"
 	[ -e "$T/conf/loadline.yaml" ] || write_config
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 10 serves
+	wait_for 60 serves
 }
 
 serves() {
@@ -49,7 +49,7 @@ work_as() {
 	shift 2
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
-	wait_for 20 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
+	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }
 
 # refuses UID STATUS TEXT ARG...: loadline ends so, and says the text.
@@ -119,7 +119,7 @@ claim_of() {
 	work_as "$FIRST" one --mem 16G
 	write_config "nonsense: 1"
 	kill -HUP "$(pid_of service)"
-	wait_for 10 told "the former configuration stays in force"
+	wait_for 60 told "the former configuration stays in force"
 	as "$FIRST" "$LOADLINE" --sim doctor --no-trial >"$T/doctor.out" || true
 	grep -q "^warn: configuration: .* not in force since .*: $T/conf/loadline.yaml:17:1: " "$T/doctor.out"
 	as "$FIRST" "$LOADLINE" --sim status >"$T/status.out"
@@ -128,7 +128,7 @@ claim_of() {
 	# One that shrinks a limit below what a job has ends no job.
 	memory=8G write_config
 	kill -HUP "$(pid_of service)"
-	wait_for 10 told "user $FIRST has more than tenant research now allows each user; no job is ended"
+	wait_for 60 told "user $FIRST has more than tenant research now allows each user; no job is ended"
 	as "$FIRST" "$LOADLINE" --sim doctor --no-trial >"$T/doctor.out" || true
 	grep -q "^ok: configuration: in force since " "$T/doctor.out"
 	shows "select(has(\"claim\") and .pid == $(pid_of one) and .memory_limit_bytes == 16 * 1073741824)"
@@ -141,23 +141,23 @@ claim_of() {
 @test "of others a user sees what the configuration says" {
 	start_service
 	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- sleep 100
-	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .configured_tenant == \"research\" and .command == null and .cgroup == null and .tenant == \"job-1\")"
+	wait_for 60 sees "$SECOND" "any(.[].job; .uid == $FIRST and .configured_tenant == \"research\" and .command == null and .cgroup == null and .tenant == \"job-1\")"
 	sees "$FIRST" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
 	# status does not read it from /proc either.
 	work_as "$FIRST" two --mem 1G
 	shows_command() { as "$1" "$LOADLINE" --sim status --json | jq -s -e "any(.[]; .pid? == $(pid_of two) and (.command | startswith(\"loadline-simctl\")))"; }
-	wait_for 10 sees "$SECOND" "any(.[]; .pid? == $(pid_of two) and .command == null)"
+	wait_for 60 sees "$SECOND" "any(.[]; .pid? == $(pid_of two) and .command == null)"
 	shows_command "$FIRST"
 	commands=tenant write_config
 	reload
-	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == null)"
+	wait_for 60 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == null)"
 	commands=all write_config
 	reload
-	wait_for 10 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
+	wait_for 60 sees "$SECOND" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
 	shows_command "$SECOND"
 	others=nothing write_config
 	reload
-	wait_for 10 sees "$SECOND" "all(.[]; has(\"job\") | not)"
+	wait_for 60 sees "$SECOND" "all(.[]; has(\"job\") | not)"
 	sees "$SECOND" "all(.[]; has(\"process\") | not)" # nor as programs outside of jobs
 	as "$SECOND" "$LOADLINE" --sim status | grep -q "^programs of other users are not shown"
 	lacks "programs of other users" "$LOADLINE" --sim status
@@ -204,7 +204,7 @@ reload() {
 	work_as "$FIRST" one --tenant research --mem 18G
 	stop service KILL
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 10 sees "$FIRST" 'any(.[]; has("claim") and .configured_tenant == "research" and .memory_limit_bytes == 18 * 1073741824)'
+	wait_for 60 sees "$FIRST" 'any(.[]; has("claim") and .configured_tenant == "research" and .memory_limit_bytes == 18 * 1073741824)'
 	refuses "$FIRST" 125 "18 GiB in use" run --mem 8G -- true
 }
 
@@ -215,10 +215,10 @@ start_department() {
 	cat >"$T/conf/loadline.yaml"
 	chmod 755 "$T/conf"
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 10 serves
+	wait_for 60 serves
 	start_program sensor setpriv --reuid nobody --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
 		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: sensor: 8 cards"'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: sensor: 8 cards"'
 }
 
 @test "each group of cards has its own limits, and a whole card has no default of memory" {
@@ -237,7 +237,7 @@ start_department() {
 		defaults: {memory: 12G}
 	END
 	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -i 0 -- sleep 100
-	wait_for 10 sees "$FIRST" "any(.[].job; .uid == $FIRST and .limits.memory_bytes == null)"
+	wait_for 60 sees "$FIRST" "any(.[].job; .uid == $FIRST and .limits.memory_bytes == null)"
 	refuses "$SECOND" 125 "no place is free now" run -i 1 --no-wait -- true
 	as "$FIRST" "$LOADLINE" --sim run -i 2 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
 	has limits 'select(.job) | .limits.memory_bytes == 12 * 1073741824'
@@ -254,7 +254,7 @@ start_department() {
 	chmod -R a+rX "$T/conf"
 	open_world h100x8
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 10 serves
+	wait_for 60 serves
 	# Nobody of its groups is on this machine: all are guests, whose jobs are of class low.
 	as "$FIRST" "$LOADLINE" --sim run -i 4 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
 	has limits 'select(.job) | .limits.class == "low" and .limits.memory_bytes == 16 * 1073741824'

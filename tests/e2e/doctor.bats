@@ -144,7 +144,7 @@ finding() {
 
 @test "a hold is told, and one that does not answer" {
 	start hold --sim hold --json
-	wait_for 20 has hold '.event == "sample"'
+	wait_for 60 has hold '.event == "sample"'
 	doctor
 	has doctor '.check == "claims" and .finding == "ok" and (.detail | contains("1 live (1 synthetic)"))'
 	kill -STOP "$(pid_of hold)"
@@ -245,7 +245,7 @@ ways() {
 @test "where loadlined does not answer, run refuses limits and none is in force" {
 	loadline --sim run -- true || skip "nothing can be preloaded in this build"
 	start tenant --sim run --tenant tenant -- sleep 60
-	wait_for 20 shows 'has("daemon")'
+	wait_for 60 shows 'has("daemon")'
 	daemon=$(loadline --sim status --json | jq 'select(has("daemon")).daemon.pid')
 	kill -STOP "$daemon"
 	fails_with 125 "limits cannot be put in force: loadlined does not answer" --sim run --mem 1G -- true
@@ -358,11 +358,11 @@ trial_of() {
 		scenario "$state"
 		for command in "doctor --no-trial" "hold -i 0 --for 100ms" "hold -i 0 --mps --for 100ms" "run -i 0 -- true" "status -i 0" "mps start" "trace -i 0 --for 10ms"; do
 			# shellcheck disable=SC2086
-			run timeout 60 "$LOADLINE" --sim $command
+			run timeout 300 "$LOADLINE" --sim $command
 			echo "$state: $command: $output"
 			[[ ! $output =~ (nvidia-smi|modprobe|dmesg|persistenced|fabricmanager|cooling|/dev/nvidia|try\ --sim|driver\ 470|container) ]]
 		done
-		timeout 20 "$LOADLINE" --sim mps stop --force >/dev/null 2>&1 || true
+		timeout 120 "$LOADLINE" --sim mps stop --force >/dev/null 2>&1 || true
 	done
 }
 
@@ -375,7 +375,7 @@ trial_of() {
 	has doctor '.check == "claims" and .finding == "fail" and (.advice | contains("`loadline --sim status`"))'
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
 	stop stray KILL
-	wait_for 20 limits_hold_again # what it said of itself last is of some moments ago
+	wait_for 60 limits_hold_again # what it said of itself last is of some moments ago
 }
 
 limits_hold_again() {

@@ -11,7 +11,7 @@ start_service() {
 	[ "$(id -u)" -ne 0 ] || user=(--user nobody)
 	loadline --sim status >/dev/null # root makes the world's files
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system "${user[@]}" --config "$T/conf" "$@"
-	wait_for 10 serves
+	wait_for 60 serves
 }
 
 serves() {
@@ -24,7 +24,7 @@ start_sensor() {
 	[ "$(id -u)" -ne 0 ] || as=(setpriv --reuid "$(id -u nobody)" --regid "$(id -g nobody)" --clear-groups)
 	start_program sensor "${as[@]}" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
 		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+	wait_for 60 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
 }
 
 # start_notify [ARG]...: commands may lie in $T/hooks.
@@ -98,7 +98,7 @@ listen_http() {
 		server.serve_forever()
 	END
 	start_program requests python3 "$T/listen.py" "$1"
-	wait_for 10 test -s "$T/requests.err"
+	wait_for 60 test -s "$T/requests.err"
 	read -r port <"$T/requests.err"
 }
 
@@ -132,7 +132,7 @@ as_user() {
 	finish terminal
 	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: the time of job [0-9]+ ends in [1-3] s'
 	tr -d '\r' <"$T/terminal.out" | grep -Ex 'loadline: job [0-9]+ is stopped: its time is over; it is killed if it has not ended in 5 s'
-	wait_for 10 told user '.event == "stopped"'
+	wait_for 60 told user '.event == "stopped"'
 	told user '.event == "time-ending" and .tenant == "research" and .command == "job" and (.job > 0) and .card == null and .dropped == 0'
 	told user ".uid == $([ "$(id -u)" -eq 0 ] && echo "$FIRST" || id -u)"
 	[ "$(wc -l <"$T/told/user")" -eq 2 ]
@@ -165,7 +165,7 @@ as_user() {
 		sh -c 'trap "" USR1; echo before >&2; sleep 4; echo after >&2; sleep 60'
 	XDG_STATE_HOME=$T/state loadline --sim submit --mem 1G --time 5s --output "$T/submitted" -- \
 		sh -c 'trap "" USR1; sleep 60'
-	wait_for 20 grep -Eq '^loadline: the time of job [0-9]+ ends in [1-3] s$' "$T/submitted"
+	wait_for 60 grep -Eq '^loadline: the time of job [0-9]+ ends in [1-3] s$' "$T/submitted"
 	finish piped
 	finish appended
 	grep -Eq '^loadline: the time of job [0-9]+ ends in [1-3] s$' "$T/piped.out"
@@ -187,19 +187,19 @@ as_user() {
 	start_notify --deadline 1
 	echo 'nonsense: 1' >>"$T/conf/loadline.yaml"
 	kill -HUP "$(pid_of service)"
-	wait_for 10 told good '.event == "config" and .job == null and .user == null and (.text | test("stays in force: .*nonsense"))'
-	wait_for 10 notify_says "config: $T/hooks/fails failed with status 3"
-	wait_for 10 notify_says "config: $T/hooks/hangs did not end in time"
+	wait_for 60 told good '.event == "config" and .job == null and .user == null and (.text | test("stays in force: .*nonsense"))'
+	wait_for 60 notify_says "config: $T/hooks/fails failed with status 3"
+	wait_for 60 notify_says "config: $T/hooks/hangs did not end in time"
 	notify_says "config: not told: $T/hooks/open: others than its owner may write to it"
 	notify_says "config: not told: $(realpath /bin/true): not in a folder for such commands"
 	notify_says "config: not told: $(realpath /bin/false): not in a folder for such commands"
 	notify_says "config: not told: $T/hooks/missing: No such file or directory"
 	# What the command has left ends with it.
-	wait_for 10 has_ended "$(cat "$T/told/left")"
+	wait_for 60 has_ended "$(cat "$T/told/left")"
 	[ ! -e "$T/told/open" ]
 	sed -i '/^nonsense/d' "$T/conf/loadline.yaml"
 	kill -HUP "$(pid_of service)"
-	wait_for 10 told good '.text == "the configuration has no faults any more"'
+	wait_for 60 told good '.text == "the configuration has no faults any more"'
 }
 
 # faulty_reloads FROM TO: so many reloads with a fault, each of which is seen in the journal before the next.
@@ -207,7 +207,7 @@ faulty_reloads() {
 	local number
 	for ((number = $1; number <= $2; number++)); do
 		kill -HUP "$(pid_of service)"
-		wait_for 10 reloads_are "$number"
+		wait_for 60 reloads_are "$number"
 	done
 }
 
@@ -229,9 +229,9 @@ notify_in_doctor() {
 	[ "$(grep -c "notify: events are dropped: 128 wait" "$T/world/loadlined.log")" -eq 1 ]
 	notify_in_doctor | grep '^warn: loadlined: no loadline-notify serves it: 128 events wait for the commands of `notify`'
 	start_notify
-	wait_for 20 eval '[ "$(wc -l <"$T/told/oncall")" -eq 128 ]'
+	wait_for 60 eval '[ "$(wc -l <"$T/told/oncall")" -eq 128 ]'
 	faulty_reloads 132 132
-	wait_for 10 told oncall '.dropped == 3'
+	wait_for 60 told oncall '.dropped == 3'
 	journal "notify: 3 events were dropped"
 	[ "$(wc -l <"$T/told/oncall")" -eq 129 ]
 	serves # so doctor has asked it
@@ -241,7 +241,7 @@ notify_in_doctor() {
 	stop notify
 	start_notify
 	faulty_reloads 133 133
-	wait_for 10 eval '[ "$(wc -l <"$T/told/oncall")" -eq 130 ]'
+	wait_for 60 eval '[ "$(wc -l <"$T/told/oncall")" -eq 130 ]'
 }
 
 @test "a damaged database of the accounts is told" {
@@ -253,7 +253,7 @@ notify_in_doctor() {
 	chmod 666 "$T/state/accounts.db"
 	start_notify
 	start_service --state "$T/state"
-	wait_for 20 told oncall '.event == "database" and (.text | test("was damaged; it is .*accounts.db.damaged"))'
+	wait_for 60 told oncall '.event == "database" and (.text | test("was damaged; it is .*accounts.db.damaged"))'
 }
 
 @test "the sample for mail writes to the user of the event, and to the administrators of one without" {
@@ -324,7 +324,7 @@ busy_job() {
 	done
 	shift
 	start_program "$name" as_user "$LOADLINE" --sim run "${options[@]}" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@"
-	wait_for 30 grep -q "^busy: pid" "$T/$name.out"
+	wait_for 60 grep -q "^busy: pid" "$T/$name.out"
 }
 
 @test "a job that holds memory and launches nothing is told, again only after a while, and one that works is not" {
@@ -336,9 +336,9 @@ busy_job() {
 	busy_job small --tenant research -- memory 1G kernel 1ms sleep 200s
 	busy_job worker --tenant research -- memory 3G kernel 1ms sleep 20ms
 	busy_job holder --tenant research -- memory 3G kernel 1ms sleep 200s
-	wait_for 20 told user '.event == "idle-holder"'
+	wait_for 60 told user '.event == "idle-holder"'
 	local first=$SECONDS
-	wait_for 20 eval '[ "$(wc -l <"$T/told/user")" -eq 2 ]'
+	wait_for 60 eval '[ "$(wc -l <"$T/told/user")" -eq 2 ]'
 	[ $((SECONDS - first)) -ge 4 ]
 	jq -e -s 'all(.[]; .text | test("^job [0-9]+ holds 3\\.[0-9] GiB of memory, and has had no work for [0-9]+ s$"))' "$T/told/user"
 	[ "$(jq -s 'map(.job) | unique | length' "$T/told/user")" -eq 1 ]
@@ -354,14 +354,14 @@ busy_job() {
 	start_notify
 	busy_job worker --tenant course -- kernel 2ms
 	busy_job lazy --tenant research -- kernel 2ms sleep 38ms
-	wait_for 30 told user '.event == "low-use" and .tenant == "research" and .job == null'
+	wait_for 60 told user '.event == "low-use" and .tenant == "research" and .job == null'
 	jq -e -s '.[0].text | capture("^the jobs of tenant research have used (?<use>[0-9.]+) % of the card time that they held in the last 6 s$").use | tonumber | . > 1 and . < 10' "$T/told/user"
 	sleep 2
 	[ "$(wc -l <"$T/told/user")" -eq 1 ]
 	sed -i 's|of: tenant|of: user|' "$T/conf/loadline.yaml"
 	kill -HUP "$(pid_of service)"
 	stop worker
-	wait_for 30 told user '.event == "low-use" and .tenant == null and (.uid != null)'
+	wait_for 60 told user '.event == "low-use" and .tenant == null and (.uid != null)'
 }
 
 @test "a kernel that does not end is told, and the job is stopped where that is configured" {
@@ -373,14 +373,14 @@ busy_job() {
 	start_sensor
 	busy_job short --mem 1G --time 1h -- kernel 100ms
 	busy_job endless --mem 1G --time 1h -- kernel 300s
-	wait_for 30 told user '.event == "endless-kernel" and .card == 0 and (.text | test("has had work on card GPU-.* for [3-6] s, and none of it has been completed$"))'
+	wait_for 60 told user '.event == "endless-kernel" and .card == 0 and (.text | test("has had work on card GPU-.* for [3-6] s, and none of it has been completed$"))'
 	sleep 4
 	[ "$(wc -l <"$T/told/user")" -eq 1 ]
 	is_running endless
 	sed -i 's|action: report|action: stop|' "$T/conf/loadline.yaml"
 	kill -HUP "$(pid_of service)"
 	busy_job another --mem 1G --time 1h -- kernel 300s
-	wait_for 30 has_ended "$(pid_of another)"
+	wait_for 60 has_ended "$(pid_of another)"
 	told user '.event == "stopped" and (.text | test("is stopped: a kernel of it does not end"))'
 	is_running short
 }
@@ -412,21 +412,21 @@ drained() {
 @test "a card with an Xid of the list is drained by itself, and the same old Xid does not drain it again" {
 	write_health
 	simctl card 3 xid 48
-	wait_for 20 drained 3 "Xid 48"
-	wait_for 10 told oncall '.event == "drained" and .card == 3 and .job == null and (.text | test("^card 3 \\(GPU-.*\\) gets no more jobs: Xid 48$"))'
+	wait_for 60 drained 3 "Xid 48"
+	wait_for 60 told oncall '.event == "drained" and .card == 3 and .job == null and (.text | test("^card 3 \\(GPU-.*\\) gets no more jobs: Xid 48$"))'
 	simctl card 4 xid 31 # a program's fault
-	wait_for 10 journal "card 4"
+	wait_for 60 journal "card 4"
 	sleep 1
 	loadline --sim queue list --json | jq -e -s '[.[].window.cards] == [[3]]'
 	# An operator, here the administrator root, puts it back.
 	[ "$(id -u)" -eq 0 ] || return 0
 	loadline --sim queue drain 3 --undo
-	wait_for 10 told oncall '.text | test("stops draining cards 0x8")'
+	wait_for 60 told oncall '.text | test("stops draining cards 0x8")'
 	sleep 2
 	loadline --sim queue list --json | jq -e -s '[.[] | select(.window)] == []'
 	loadline --sim status --json | jq -e -s 'all(.[] | select(has("drained")); .drained | not)'
 	simctl card 3 xid 48
-	wait_for 20 drained 3 "Xid 48"
+	wait_for 60 drained 3 "Xid 48"
 }
 
 # has_window CARD REASON
@@ -437,12 +437,12 @@ has_window() {
 @test "a card that falls off the bus gets no jobs, and the sensor goes on reporting the others" {
 	write_health
 	simctl card 3 xid 79
-	wait_for 20 has_window 3 "Xid 79"
-	wait_for 20 has_window 3 lost
+	wait_for 60 has_window 3 "Xid 79"
+	wait_for 60 has_window 3 lost
 	sleep 2
 	run ! grep "Broken pipe\|Connection reset" "$T/sensor.err"
 	simctl card 4 xid 48
-	wait_for 20 has_window 4 "Xid 48"
+	wait_for 60 has_window 4 "Xid 48"
 }
 
 @test "conditions of a card drain it or are told, once for each time that they come" {
@@ -451,25 +451,25 @@ has_window() {
 	simctl card 1 row-remap-failure on
 	simctl card 2 row-remap-pending on
 	simctl card 5 slowdown on
-	wait_for 20 drained 0 ecc-uncorrected
-	wait_for 20 drained 1 row-remap-failure
-	wait_for 20 told oncall '.event == "unhealthy" and .card == 2 and (.text | test("reports row-remap-pending"))'
-	wait_for 20 told oncall '.event == "unhealthy" and .card == 5 and (.text | test("reports thermal-slowdown"))'
+	wait_for 60 drained 0 ecc-uncorrected
+	wait_for 60 drained 1 row-remap-failure
+	wait_for 60 told oncall '.event == "unhealthy" and .card == 2 and (.text | test("reports row-remap-pending"))'
+	wait_for 60 told oncall '.event == "unhealthy" and .card == 5 and (.text | test("reports thermal-slowdown"))'
 	simctl card 6 nvlink-errors 40
-	wait_for 20 told oncall '.event == "unhealthy" and .card == 6 and (.text | test("reports nvlink-errors \\(40\\)"))'
+	wait_for 60 told oncall '.event == "unhealthy" and .card == 6 and (.text | test("reports nvlink-errors \\(40\\)"))'
 	sleep 4
 	[ "$(wc -l <"$T/told/oncall")" -eq 5 ]
 	loadline --sim queue list --json | jq -e -s '[.[].window.cards] | sort == [[0], [1]]'
 	simctl card 5 slowdown off
 	sleep 4
 	simctl card 5 slowdown on
-	wait_for 20 eval '[ "$(jq -s "map(select(.card == 5)) | length" "$T/told/oncall")" -eq 2 ]'
+	wait_for 60 eval '[ "$(jq -s "map(select(.card == 5)) | length" "$T/told/oncall")" -eq 2 ]'
 	[ "$(id -u)" -eq 0 ] || return 0
 	loadline --sim queue drain 0,1 --undo
 	sleep 4
 	loadline --sim queue list --json | jq -e -s '[.[] | select(.window)] == []'
 	simctl card 0 ecc-uncorrected 3
-	wait_for 20 drained 0 ecc-uncorrected
+	wait_for 60 drained 0 ecc-uncorrected
 }
 
 @test "a condition that lasts drains a card once, also after a restart of loadlined" {
@@ -477,19 +477,19 @@ has_window() {
 	install -d -o nobody -m 700 "$T/state"
 	write_health --state "$T/state"
 	simctl card 1 row-remap-failure on
-	wait_for 20 drained 1 row-remap-failure
+	wait_for 60 drained 1 row-remap-failure
 	loadline --sim queue drain 1 --undo
-	wait_for 20 eval '! has_window 1 row-remap-failure'
+	wait_for 60 eval '! has_window 1 row-remap-failure'
 	stop service KILL
 	start_service --state "$T/state"
 	simctl card 2 ecc-uncorrected 1 # when this is told the sensor has reported the other card too
-	wait_for 20 drained 2 ecc-uncorrected
+	wait_for 60 drained 2 ecc-uncorrected
 	run ! has_window 1 row-remap-failure
 	simctl card 1 row-remap-failure off
 	simctl card 4 ecc-uncorrected 1
-	wait_for 20 drained 4 ecc-uncorrected
+	wait_for 60 drained 4 ecc-uncorrected
 	simctl card 1 row-remap-failure on
-	wait_for 20 drained 1 row-remap-failure
+	wait_for 60 drained 1 row-remap-failure
 }
 
 @test "an evicted job is told on its terminal, and again when it goes on" {
@@ -502,11 +502,11 @@ has_window() {
 		"$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s
 	wait_for 60 has worker 'select(.event == "ready")'
 	loadline --sim evict research
-	wait_for 20 told user '.event == "evicted" and .tenant == "research" and (.uuid | startswith("GPU-")) and (.text | test("has left card GPU-.*: somebody evicted it$"))'
-	wait_for 10 grep -Eq '^loadline: job [0-9]+ waits, and its memory' "$T/worker.err"
+	wait_for 60 told user '.event == "evicted" and .tenant == "research" and (.uuid | startswith("GPU-")) and (.text | test("has left card GPU-.*: somebody evicted it$"))'
+	wait_for 60 grep -Eq '^loadline: job [0-9]+ waits, and its memory' "$T/worker.err"
 	loadline --sim resume research
-	wait_for 20 told user '.event == "resumed"'
-	wait_for 10 grep -Eq '^loadline: job [0-9]+ goes on, and its memory is back' "$T/worker.err"
+	wait_for 60 told user '.event == "resumed"'
+	wait_for 60 grep -Eq '^loadline: job [0-9]+ goes on, and its memory is back' "$T/worker.err"
 }
 
 @test "a program outside of jobs is told once, with its user, command and card" {
@@ -516,7 +516,7 @@ has_window() {
 	start_notify
 	start_sensor
 	start_program stranger as_user env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 0
-	wait_for 20 told user '.event == "ungoverned" and .card == 0 and .job == null and .command == "loadline-simctl"'
+	wait_for 60 told user '.event == "ungoverned" and .card == 0 and .job == null and .command == "loadline-simctl"'
 	told user ".uid == $([ "$(id -u)" -eq 0 ] && echo "$FIRST" || id -u)"
 	sleep 2
 	[ "$(wc -l <"$T/told/user")" -eq 1 ]

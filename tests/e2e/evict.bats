@@ -12,7 +12,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	[ "$(used_mib)" -ge $((empty + 34)) ]
 	run -0 loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 36 MiB in "*" s" ]]
-	wait_for 10 uses_below $((empty + 1))
+	wait_for 60 uses_below $((empty + 1))
 	tell one check
 	run -0 loadline --sim resume one
 	[[ $output == "resumed 0/0, tenant one: 36 MiB in "*" s" ]]
@@ -30,7 +30,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	does one "pool $((64 << 20))"
 	run -0 loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 38 MiB in "*" s" ]]
-	wait_for 10 uses_below $((empty + 1))
+	wait_for 60 uses_below $((empty + 1))
 	tell one check
 	run -0 loadline --sim resume one
 	does one "pool $((64 << 20))" "async 20" check free free unasync sync
@@ -105,7 +105,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	[ "$(used_mib)" -eq "$full" ]
 	kill -TERM "$(pid_of one)"
 	loadline --sim evict one
-	wait_for 10 uses_below $((full - 29))
+	wait_for 60 uses_below $((full - 29))
 	is_running one
 	run -0 loadline --sim resume one
 	finish one

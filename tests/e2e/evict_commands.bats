@@ -35,9 +35,9 @@ export NEEDS="python3"
 interrupted() {
 	freeze one
 	start command --sim "$@"
-	wait_for 20 is_now one "$EXPECTED"
+	wait_for 60 is_now one "$EXPECTED"
 	kill -TERM "$(pid_of command)"
-	wait_for 20 grep -q "^loadline: interrupted" "$T/command.err"
+	wait_for 60 grep -q "^loadline: interrupted" "$T/command.err"
 	kill -CONT "$(pid_of one)"
 	finish command
 	cat "$T/command.err"
@@ -56,7 +56,7 @@ interrupted() {
 	loadline --sim suspend one
 	fault hang cuMemcpyDtoHAsync_v2 2s count 1
 	start command --sim evict one
-	wait_for 20 is_now one leaving
+	wait_for 60 is_now one leaving
 	kill -TERM "$(pid_of command)"
 	finish command
 	[ "$status" -eq 143 ]
@@ -85,9 +85,9 @@ interrupted() {
 	loadline --sim evict "$id"
 	freeze two pair 2
 	start command --sim evict "$other"
-	wait_for 20 grep -q "claim ${other#*/}, tenant pair: is stopping$" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 grep -q "claim ${other#*/}, tenant pair: is stopping$" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"
-	wait_for 20 grep -q "^loadline: interrupted" "$T/command.err"
+	wait_for 60 grep -q "^loadline: interrupted" "$T/command.err"
 	kill -CONT "$(pid_of two)"
 	finish command
 	[ "$status" -eq 143 ]
@@ -104,13 +104,13 @@ interrupted() {
 	loadline --sim evict one
 	fault card 0 used all
 	start command --sim resume one
-	wait_for 20 grep -q "tenant one: is to be resumed" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 grep -q "tenant one: is to be resumed" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"
 	finish command
 	[ "$status" -eq 143 ]
 	[[ $(tail -n 1 "$T/command.err") == "loadline: interrupted: 0/"*", tenant one: returns as soon as the card has room for it" ]]
 	fault card 0 used 0
-	wait_for 20 is_now one here
+	wait_for 60 is_now one here
 	ends_well one
 }
 
@@ -119,15 +119,15 @@ interrupted() {
 	start_worker one --bytes 4M
 	freeze one
 	start command --sim evict one
-	wait_for 20 is_now one stopping
+	wait_for 60 is_now one stopping
 	kill -TERM "$(pid_of command)"
-	wait_for 20 grep -q "^loadline: interrupted" "$T/command.err"
+	wait_for 60 grep -q "^loadline: interrupted" "$T/command.err"
 	kill -TERM "$(pid_of command)"
 	finish command
 	[ "$status" -eq 143 ]
 	kill -CONT "$(pid_of one)"
 	# The first signal has put it back: that was asked for before it was said.
-	wait_for 20 shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes'
+	wait_for 60 shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes'
 	ends_well one
 }
 

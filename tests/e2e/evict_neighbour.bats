@@ -31,7 +31,7 @@ away_at_neighbour() {
 	empty=$(used_of 1)
 	run -0 loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 36 MiB in "*" s" ]]
-	wait_for 10 is_on_neighbour one $((36 << 20))
+	wait_for 60 is_on_neighbour one $((36 << 20))
 	[ "$(used_of 1)" -eq $((empty + 36)) ]
 }
 
@@ -39,14 +39,14 @@ away_at_neighbour() {
 returns_well() {
 	loadline --sim resume one
 	does one check "alloc 2" check free check
-	wait_for 10 is_on_neighbour one 0
-	wait_for 10 uses_less 1 $((${1-$empty} + 1))
+	wait_for 60 is_on_neighbour one 0
+	wait_for 60 uses_less 1 $((${1-$empty} + 1))
 }
 
 # goes_on: from card 1 to the host.
 goes_on() {
-	wait_for 10 is_on_neighbour one 0
-	wait_for 10 grep -q "tenant one: 36 MiB go on from card GPU-.* to the host: $1" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 is_on_neighbour one 0
+	wait_for 60 grep -q "tenant one: 36 MiB go on from card GPU-.* to the host: $1" "$LOADLINE_SIM_DIR/loadlined.log"
 	is_now one away
 }
 
@@ -58,10 +58,11 @@ goes_on() {
 	loadline --sim status -i 1 --json | jq -se 'map(select(has("claim"))) | length == 0'
 	returns_well
 	loadline --sim evict one
-	wait_for 10 is_on_neighbour one $((36 << 20))
+	wait_for 60 is_on_neighbour one $((36 << 20))
 	returns_well
 }
 
+# bats test_tags=main
 @test "memory goes to the host if the program shall not use neighbours, or sees none" {
 	two_cards
 	start_steps one --no-neighbour
@@ -102,7 +103,7 @@ goes_on() {
 	loadline --sim resume one
 	does one free "alloc 30"
 	loadline --sim evict one
-	wait_for 10 is_on_neighbour one $((30 << 20))
+	wait_for 60 is_on_neighbour one $((30 << 20))
 	loadline --sim resume one
 	does one check
 }
@@ -114,7 +115,7 @@ goes_on() {
 	before=$(used_of 1)
 	fault fail cuMemCreate CUDA_ERROR_OUT_OF_MEMORY after 1 count 1
 	loadline --sim evict one
-	wait_for 10 is_on_neighbour one $((70 << 20))
+	wait_for 60 is_on_neighbour one $((70 << 20))
 	returns_well "$before"
 	fault fail cuMemSetAccess CUDA_ERROR_NOT_SUPPORTED count 1
 	loadline --sim evict one
@@ -135,7 +136,7 @@ goes_on() {
 	does two check
 	stop two KILL
 	loadline --sim evict one
-	wait_for 10 is_on_neighbour one $((36 << 20))
+	wait_for 60 is_on_neighbour one $((36 << 20))
 }
 
 @test "when somebody else uses the neighbour, memory there goes on to the host" {
@@ -144,7 +145,7 @@ goes_on() {
 	fault card 1 used 200M
 	goes_on "somebody uses it"
 	fault card 1 used 0M
-	wait_for 10 uses_less 1 $((empty + 1))
+	wait_for 60 uses_less 1 $((empty + 1))
 	returns_well
 }
 
@@ -153,9 +154,9 @@ goes_on() {
 	start hold --sim hold -i 1 --target 20%
 	start_steps one
 	does one context "alloc 30"
-	wait_for 20 shows_hold
+	wait_for 60 shows_hold
 	loadline --sim evict one
-	wait_for 10 is_on_neighbour one $((30 << 20))
+	wait_for 60 is_on_neighbour one $((30 << 20))
 	loadline --sim resume one
 	does one check
 }
@@ -168,18 +169,18 @@ shows_hold() {
 	two_cards
 	away_at_neighbour
 	stop one KILL
-	wait_for 10 uses_less 1 1
+	wait_for 60 uses_less 1 1
 	start_steps two
 	does two context "alloc 30"
 	loadline --sim evict two
-	wait_for 10 is_on_neighbour two $((30 << 20))
+	wait_for 60 is_on_neighbour two $((30 << 20))
 }
 
 @test "the next loadlined knows what is on a neighbour, and sends it on" {
 	two_cards
 	away_at_neighbour
 	end_daemon KILL
-	wait_for 10 is_on_neighbour one $((36 << 20))
+	wait_for 60 is_on_neighbour one $((36 << 20))
 	start_steps two -i 1
 	does two context
 	goes_on "a program has come"
@@ -196,7 +197,7 @@ shows_hold() {
 	start_steps one
 	does one context "alloc 100"
 	loadline --sim evict one
-	wait_for 10 is_on_neighbour one $((100 << 20))
+	wait_for 60 is_on_neighbour one $((100 << 20))
 	fault hang cuMemcpyDtoHAsync_v2 2s count 1
 	rm "$T/two.in" "$T/two.told"
 	start_steps two -i 1
@@ -204,7 +205,7 @@ shows_hold() {
 	# Beside the context 250 MiB are left, of which 100 are taken.
 	fault card 1 used $((2400 - context - 250))M
 	does two "alloc 200" check
-	wait_for 10 is_on_neighbour one 0
+	wait_for 60 is_on_neighbour one 0
 	loadline --sim resume one
 	does one check
 }
@@ -217,10 +218,10 @@ shows_hold() {
 	for pid in $monitors; do kill -STOP "$pid"; done
 	end_daemon KILL
 	tell one check
-	wait_for 20 uses_less 1 $((empty + 1))
+	wait_for 60 uses_less 1 $((empty + 1))
 	[ "$(grep -c "check ok" "$T/one.out")" -eq 1 ]
 	fault card 0 used 0M
-	wait_for 20 has_lines one 6
+	wait_for 60 has_lines one 6
 	[ "$(grep -c "check ok" "$T/one.out")" -eq 2 ]
 	for pid in $monitors; do kill -KILL "$pid"; done
 }

@@ -23,7 +23,7 @@ says() {
 	loadline --sim resume two
 	does two check "open 1 3 $T/large" close close close
 	does one free free
-	wait_for 20 loadline --sim evict one
+	wait_for 60 loadline --sim evict one
 	loadline --sim resume one
 }
 

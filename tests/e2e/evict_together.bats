@@ -62,7 +62,7 @@ is_claim_now() {
 	start_ranks one two
 	does two "kernel 100"
 	start command --sim evict ranks --wait 100s
-	wait_for 20 grep -q "claim 0, tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 grep -q "claim 0, tenant ranks: is stopped$" "$LOADLINE_SIM_DIR/loadlined.log"
 	kill -TERM "$(pid_of command)"
 	finish command
 	[ "$status" -eq 143 ]

@@ -118,16 +118,16 @@ closes_all_but_jobs() {
 
 follows_groups() {
 	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
-	wait_for 10 is_closed user.slice/session-1.scope
+	wait_for 60 is_closed user.slice/session-1.scope
 	mkdir "$GROUPS_ROOT/machine.slice" "$GROUPS_ROOT/system.slice/new.service"
-	wait_for 10 is_closed machine.slice
-	wait_for 10 is_closed system.slice/new.service
+	wait_for 60 is_closed machine.slice
+	wait_for 60 is_closed system.slice/new.service
 	# Killed, it leaves the fence closed. The next one goes on, and opens it when it is ended.
 	stop fence KILL
 	is_closed user.slice/session-1.scope
 	fence show
 	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
-	wait_for 10 grep -q "the fence is closed; .loadline-fence off. opens it" "$T/fence.err"
+	wait_for 60 grep -q "the fence is closed; .loadline-fence off. opens it" "$T/fence.err"
 	is_closed user.slice/session-1.scope
 	stop fence TERM
 	[ "$status" -eq 0 ]
@@ -136,7 +136,7 @@ follows_groups() {
 	[ ! -e "$T/world/fence" ]
 	# Killed, and opened by hand.
 	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
-	wait_for 10 is_closed machine.slice
+	wait_for 60 is_closed machine.slice
 	stop fence KILL
 	fence off
 	is_open machine.slice

@@ -68,7 +68,7 @@ look_at_helpers() {
 
 @test "a hold's process keeps nothing" {
 	start_marked hold --sim hold --target 30% --json
-	wait_for 20 has hold 'select(.event == "settle")'
+	wait_for 60 has hold 'select(.event == "settle")'
 	keeps_nothing hold " hold-worker "
 	stop hold
 }

@@ -155,13 +155,13 @@ summary() {
 
 @test "reads no memory beside foreign work, and gives its buffer back after --release-after" {
 	hold --metric dram --target 40% --resume-after 500ms --release-after 500ms
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
-	wait_for 20 has hold 'select(.event == "yield")'
-	wait_for 20 has hold 'select(.event == "release")'
-	wait_for 20 has hold 'select(.event == "sample" and .memory_bytes == 0 and .dram_percent == 0)'
+	wait_for 60 has hold 'select(.event == "yield")'
+	wait_for 60 has hold 'select(.event == "release")'
+	wait_for 60 has hold 'select(.event == "sample" and .memory_bytes == 0 and .dram_percent == 0)'
 	stop stranger
-	wait_for 20 has hold 'select(.event == "resume")'
+	wait_for 60 has hold 'select(.event == "resume")'
 	resumed=$(json hold 'select(.event == "resume") | .time_s' | tail -n 1)
 	wait_for 120 level dram_percent 40 2 "select(.time_s > $resumed)"
 	stop hold
@@ -170,12 +170,12 @@ summary() {
 
 @test "yields to foreign work, keeps away while it lasts, and comes back" {
 	hold --resume-after 500ms
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
-	wait_for 20 has hold 'select(.event == "yield" and (.sensor == "late" or .sensor == "gap" or .sensor == "process" or .sensor == "memory"))'
-	wait_for 20 has hold 'select(.event == "sample" and .foreign and .own_util_percent == 0)'
+	wait_for 60 has hold 'select(.event == "yield" and (.sensor == "late" or .sensor == "gap" or .sensor == "process" or .sensor == "memory"))'
+	wait_for 60 has hold 'select(.event == "sample" and .foreign and .own_util_percent == 0)'
 	stop stranger
-	wait_for 20 has hold 'select(.event == "resume")'
+	wait_for 60 has hold 'select(.event == "resume")'
 	resumed=$(json hold 'select(.event == "resume") | .time_s' | tail -n 1)
 	wait_for 120 level util_percent 50 2 "select(.time_s > $resumed)"
 	stop hold
@@ -188,13 +188,13 @@ summary() {
 	ln -s "$LOADLINE_BUILD/sim/loadline-simctl" "$T/train"
 	start_program train "$T/train" busy 0 kernel 20ms
 	start_program second "$T/train" busy 0 kernel 20ms
-	wait_for 20 grep -q busy "$T/train.out"
-	wait_for 20 grep -q busy "$T/second.out"
+	wait_for 60 grep -q busy "$T/train.out"
+	wait_for 60 grep -q busy "$T/second.out"
 	start hold --sim hold --for 3s --metrics-listen 127.0.0.1:0
-	wait_for 20 grep -q "metrics on port" "$T/hold.err"
+	wait_for 60 grep -q "metrics on port" "$T/hold.err"
 	port=$(grep -o 'metrics on port [0-9]*' "$T/hold.err" | grep -o '[0-9]*$')
-	wait_for 20 fetch "$port" /metrics 'loadline_yields_total{.*} [1-9]'
-	wait_for 20 fetch "$port" /metrics 'loadline_yielded_seconds_total{.*} [12]'
+	wait_for 60 fetch "$port" /metrics 'loadline_yields_total{.*} [1-9]'
+	wait_for 60 fetch "$port" /metrics 'loadline_yielded_seconds_total{.*} [12]'
 	finish hold
 	[ "$status" -eq 0 ]
 	grep -qE "synthetic load, yielded (the whole|2\.[0-9] of) [23]\.[0-9] s to train \(pid ($(pid_of train)|$(pid_of second))\) and 1 other; --mode fill adds to it" "$T/hold.out"
@@ -210,7 +210,7 @@ summary() {
 @test "it names a governed program by its tenant" {
 	loadline --sim run -- true 2>/dev/null || skip "nothing can be preloaded in this build"
 	start program --sim run --tenant night-run -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 20ms
-	wait_for 20 grep -q busy "$T/program.out"
+	wait_for 60 grep -q busy "$T/program.out"
 	hold --for 2s
 	finish hold
 	[ "$status" -eq 0 ]
@@ -237,11 +237,11 @@ last_sample() {
 
 @test "yielded, it sleeps: few driver calls and wake-ups, none of its worker, and no window is lost" {
 	hold
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 5ms
-	wait_for 20 has hold 'select(.event == "yield")'
+	wait_for 60 has hold 'select(.event == "yield")'
 	yielded=$(json hold 'select(.event == "yield") | .time_s' | head -n 1)
-	wait_for 30 sample_after "$yielded + 2.5"
+	wait_for 60 sample_after "$yielded + 2.5"
 	worker=$(pgrep -P "$(pid_of hold)")
 	from=$(last_sample) calls=$(nvml_calls) main=$(sleeps "$(pid_of hold)") payload=$(sleeps "$worker")
 	wait_for 60 sample_after "$from + 7"
@@ -257,12 +257,12 @@ last_sample() {
 
 @test "gives the memory back after --release-after, and takes it again" {
 	hold --resume-after 500ms --release-after 500ms
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
-	wait_for 20 has hold 'select(.event == "release")'
-	wait_for 20 has hold 'select(.event == "sample" and .memory_bytes == 0)'
+	wait_for 60 has hold 'select(.event == "release")'
+	wait_for 60 has hold 'select(.event == "sample" and .memory_bytes == 0)'
 	stop stranger
-	wait_for 20 has hold 'select(.event == "resume")'
+	wait_for 60 has hold 'select(.event == "resume")'
 	stop hold
 	[ "$status" -eq 0 ]
 }
@@ -278,9 +278,9 @@ last_sample() {
 
 @test "ignore keeps holding beside foreign work" {
 	hold --mode ignore
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms
-	wait_for 20 has hold 'select(.event == "sample" and .util_percent > 90 and .state == "holding")'
+	wait_for 60 has hold 'select(.event == "sample" and .util_percent > 90 and .state == "holding")'
 	stop hold
 	judge '$summary.yields == 0'
 }
@@ -291,7 +291,7 @@ last_sample() {
 	wait_for 120 has hold 'select(.event == "settle" and .card == 0)'
 	wait_for 120 has hold 'select(.event == "settle" and .card == 1)'
 	start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 1 kernel 1ms
-	wait_for 20 has hold 'select(.event == "yield" and .card == 1)'
+	wait_for 60 has hold 'select(.event == "yield" and .card == 1)'
 	stop hold
 	[ "$(summary | wc -l)" -eq 2 ]
 	[ -z "$(json hold 'select(.event == "yield" and .card == 0)')" ]
@@ -300,12 +300,12 @@ last_sample() {
 @test "SIGTERM and SIGINT end it at once, with a summary and nothing left" {
 	for signal in TERM INT; do
 		hold
-		wait_for 20 samples 2
-		before=${EPOCHREALTIME%.*}
+		wait_for 60 samples 2
+		before=$SECONDS
 		stop hold "$signal"
 		# A status of 0 says that nothing had to be killed for being late. The machine may be busy.
 		[ "$status" -eq 0 ]
-		[ $((${EPOCHREALTIME%.*} - before)) -le 10 ]
+		in_time "$before" 10
 		[ "$(summary | wc -l)" -eq 1 ]
 		shows_none 'has("claim")'
 		shows 'has("card") and .memory_bytes == 0'
@@ -314,12 +314,12 @@ last_sample() {
 
 @test "kill -9 leaves no claim and no kernel running" {
 	hold
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	stop hold KILL
 	shows_none 'has("claim")'
-	wait_for 20 shows 'has("card") and .util_percent + .memory_bytes == 0'
+	wait_for 60 shows 'has("card") and .util_percent + .memory_bytes == 0'
 	hold
-	wait_for 20 samples 1
+	wait_for 60 samples 1
 	stop hold
 }
 
@@ -341,19 +341,19 @@ last_sample() {
 
 @test "status shows the hold as synthetic, by name, target and state" {
 	hold --target 40%
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	run -0 loadline --sim status
 	[[ $output == *synthetic* ]]
-	wait_for 20 shows "has(\"claim\") and .pid == $(pid_of hold) and .state == \"holding\" and .payload == \"cuda\""
+	wait_for 60 shows "has(\"claim\") and .pid == $(pid_of hold) and .state == \"holding\" and .payload == \"cuda\""
 	stop hold
 }
 
 @test "serves Prometheus metrics and health" {
 	start hold --sim hold --metrics-listen 127.0.0.1:0 --for 60s
-	wait_for 20 grep -q "metrics on port" "$T/hold.err"
+	wait_for 60 grep -q "metrics on port" "$T/hold.err"
 	port=$(grep -o 'metrics on port [0-9]*' "$T/hold.err" | grep -o '[0-9]*$')
-	wait_for 20 fetch "$port" /metrics 'loadline_util_ratio{.*simulated="true"}'
-	wait_for 20 fetch "$port" /healthz ok
+	wait_for 60 fetch "$port" /metrics 'loadline_util_ratio{.*simulated="true"}'
+	wait_for 60 fetch "$port" /healthz ok
 	stop hold
 }
 
@@ -361,12 +361,12 @@ last_sample() {
 fetch() {
 	exec 9<>"/dev/tcp/127.0.0.1/$1"
 	printf 'GET %s HTTP/1.0\r\n\r\n' "$2" >&9
-	timeout 20 cat <&9 | grep -q "$3"
+	timeout 120 cat <&9 | grep -q "$3"
 }
 
 @test "SIGHUP ends it like SIGTERM, with a summary" {
 	hold --target 40%
-	wait_for 20 samples 2
+	wait_for 60 samples 2
 	stop hold HUP
 	[ "$status" -eq 0 ]
 	has hold '.event == "summary"'
@@ -375,9 +375,9 @@ fetch() {
 
 @test "under nohup it goes on when its terminal ends" {
 	start_program hold nohup "$LOADLINE" --sim hold --json --record "$T/run.csv"
-	wait_for 20 test -s "$T/run.csv"
+	wait_for 60 test -s "$T/run.csv"
 	kill -HUP "$(pid_of hold)"
-	wait_for 20 records_more_than $(($(wc -l <"$T/run.csv") + 5))
+	wait_for 60 records_more_than $(($(wc -l <"$T/run.csv") + 5))
 	is_running hold
 	stop hold
 	[ "$status" -eq 0 ]

@@ -27,7 +27,7 @@ holds_again() {
 	hold
 	simctl card 0 xid 31 pid "$(loadline --sim status --json | jq 'select(has("claim")) | .pid')" || simctl card 0 xid 31
 	mark
-	wait_for 20 fault "lost|Xid"
+	wait_for 60 fault "lost|Xid"
 	wait_for 90 holds_again
 	stop hold
 	[ "$status" -eq 0 ]
@@ -37,7 +37,7 @@ holds_again() {
 	start hold --sim hold --json --metric tensor --target 30%
 	wait_for 60 has hold 'select(.event == "sample" and .tensor_percent > 20)'
 	simctl card 0 gpm-tensor off
-	wait_for 30 has hold 'select(.event == "summary")'
+	wait_for 60 has hold 'select(.event == "summary")'
 	finish hold
 	[ "$status" -eq 3 ]
 	grep -q "no longer gives the tensor reading" "$T/hold.err"
@@ -60,7 +60,7 @@ holds_again() {
 		printf '%s\n' "$scenario" >"$T/scenario"
 		LOADLINE_SIM_SCENARIO=$T/scenario hold
 		start_program stranger "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 5ms
-		wait_for 20 has hold 'select(.event == "sample" and .state == "yielded")'
+		wait_for 60 has hold 'select(.event == "sample" and .state == "yielded")'
 		simctl card 0 xid 31 pid "$(pgrep -P "$(pid_of hold)")"
 		wait_for 60 fault "context lost"
 		stop stranger
@@ -71,7 +71,7 @@ holds_again() {
 @test "a payload process that is killed: said, and no kernel is left" {
 	hold
 	kill -KILL "$(pgrep -P "$(pid_of hold)")"
-	wait_for 20 fault "payload process ended"
+	wait_for 60 fault "payload process ended"
 	[ -z "$(pgrep -P "$(pid_of hold)")" ]
 	stop hold
 	[ "$status" -eq 0 ]
@@ -85,7 +85,7 @@ hold_vulkan() {
 	printf 'cards 2\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd LOADLINE_VULKAN_DEVICE=cpu
 	start hold --sim hold -i all --json --payload vulkan --mode ignore
-	wait_for 20 both sample 'select(.state != "opening")' # a payload that ends before is an error
+	wait_for 60 both sample 'select(.state != "opening")' # a payload that ends before is an error
 }
 
 # both EVENT [FILTER]: each card has had one.
@@ -98,8 +98,8 @@ both() {
 	hold_vulkan
 	[ "$(pgrep -P "$(pid_of hold)" | wc -l)" -eq 1 ]
 	kill -KILL "$(pgrep -P "$(pid_of hold)")"
-	wait_for 20 both fault
-	wait_for 20 both resume # a card at fault waits 30 s
+	wait_for 60 both fault
+	wait_for 60 both resume # a card at fault waits 30 s
 	[ "$(pgrep -P "$(pid_of hold)" | wc -l)" -eq 1 ]
 	stop hold
 	[ "$status" -eq 0 ]
@@ -109,7 +109,7 @@ both() {
 @test "a card that is gone ends the hold with an error, not a hang" {
 	hold
 	simctl card 0 gone on
-	wait_for 20 fault "."
+	wait_for 60 fault "."
 	wait_for 60 ended
 	finish hold
 	[ "$status" -eq 1 ]
@@ -123,7 +123,7 @@ ended() {
 @test "a card that is gone for a moment is held again" {
 	hold
 	simctl card 0 gone on
-	wait_for 20 fault "."
+	wait_for 60 fault "."
 	simctl card 0 gone off
 	mark
 	wait_for 90 holds_again
@@ -134,7 +134,7 @@ ended() {
 @test "a card that NVML takes for gone, for less than 10 s, is held again" {
 	hold
 	simctl fail 'nvmlDevice*' NVML_ERROR_GPU_IS_LOST for 3s
-	wait_for 20 fault "card gone"
+	wait_for 60 fault "card gone"
 	mark
 	wait_for 90 holds_again
 	stop hold
@@ -144,7 +144,7 @@ ended() {
 @test "NVML that fails for a while is lived through" {
 	hold
 	simctl fail nvmlDeviceGetSamples NVML_ERROR_UNKNOWN for 3s
-	wait_for 20 fault "utilisation"
+	wait_for 60 fault "utilisation"
 	mark
 	wait_for 90 holds_again
 	stop hold
@@ -159,10 +159,11 @@ ended() {
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=main
 @test "too hot: stops, and goes on when it is cool" {
 	hold --max-temperature 70
 	simctl card 0 temperature 75
-	wait_for 20 fault "too hot"
+	wait_for 60 fault "too hot"
 	simctl card 0 temperature 40
 	mark
 	wait_for 90 holds_again
@@ -173,7 +174,7 @@ ended() {
 	loadline --sim status >"$T/status.out" # makes the world
 	simctl card 0 temperature 85
 	start hold --sim hold --json
-	wait_for 20 fault "stopped: 8[0-9] C is too hot"
+	wait_for 60 fault "stopped: 8[0-9] C is too hot"
 	shows 'has("claim") and .state == "released"'
 	[ "$(json hold 'select(.event == "fault") | 1' | wc -l)" -eq 1 ]
 	stop hold
@@ -184,7 +185,7 @@ ended() {
 @test "a card that slows itself down is left alone" {
 	hold
 	simctl card 0 slowdown on
-	wait_for 20 fault "slows itself down"
+	wait_for 60 fault "slows itself down"
 	simctl card 0 slowdown off
 	stop hold
 	[ "$status" -eq 0 ]
@@ -198,13 +199,13 @@ hangs() {
 @test "a hanging driver call does not keep it from ending" {
 	hold
 	simctl hang nvmlDeviceGetSamples 120s count 1
-	wait_for 20 hangs
+	wait_for 60 hangs
 	# What the hold cannot see ends, and the card is idle.
 	wait_for 60 shows 'has("card") and .util_percent == 0'
-	before=${EPOCHREALTIME%.*}
+	before=$SECONDS
 	stop hold
 	[ "$status" -eq 1 ]
-	[ $((${EPOCHREALTIME%.*} - before)) -le 30 ]
+	in_time "$before" 30
 	grep -q "hang" "$T/hold.err"
 }
 
@@ -259,7 +260,7 @@ set_wall_clock() {
 	done
 	jump -86400
 	kill -CONT "$(pid_of hold)"
-	wait_for 30 sees_on
+	wait_for 60 sees_on
 	unset LD_PRELOAD
 	stop hold
 	[ "$status" -eq 0 ]
@@ -285,7 +286,7 @@ scenario() {
 @test "of several cards the log says what ended one, and the last line which one it was" {
 	scenario "cards 2" "card 1 memory 400M"
 	start hold --sim hold -i all --payload cuda
-	wait_for 20 grep -q "ERROR card 1: " "$T/hold.err"
+	wait_for 60 grep -q "ERROR card 1: " "$T/hold.err"
 	stop hold INT
 	cat "$T/hold.err"
 	[ "$status" -ne 0 ]

@@ -104,7 +104,7 @@ hold_fails() {
 	hold_fails 3 "MIG" -i 0
 	hold_fails 3 "--metric sm" -i 0:0
 	start hold --sim hold -i 0:0 --metric sm --target 40% --json
-	wait_for 30 has hold 'select(.event == "sample" and .sm_percent > 30)'
+	wait_for 60 has hold 'select(.event == "sample" and .sm_percent > 30)'
 	stop hold
 	[ "$status" -eq 0 ]
 }
@@ -145,7 +145,7 @@ hold_fails() {
 
 @test "a metrics port in use, or none" {
 	start first --sim hold --metrics-listen 127.0.0.1:0
-	wait_for 20 grep -q "metrics on port" "$T/first.err"
+	wait_for 60 grep -q "metrics on port" "$T/first.err"
 	port=$(grep -o 'metrics on port [0-9]*' "$T/first.err" | grep -o '[0-9]*$')
 	fails_with 1 "already in use" --sim hold --for 5s --metrics-listen "127.0.0.1:$port"
 	stop first
@@ -154,7 +154,7 @@ hold_fails() {
 
 @test "a second hold on the same card is refused and the first goes on" {
 	start first --sim hold --json
-	wait_for 20 has first 'select(.event == "sample" and .util_percent > 40)'
+	wait_for 60 has first 'select(.event == "sample" and .util_percent > 40)'
 	fails_with 4 "already holds it" --sim hold --for 5s
 	is_running first
 	stop first

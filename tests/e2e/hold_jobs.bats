@@ -13,7 +13,7 @@ busy() {
 	local name=$1
 	shift
 	start "$name" --sim run --tenant "$name" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 "$@"
-	wait_for 20 grep -q busy "$T/$name.out"
+	wait_for 60 grep -q busy "$T/$name.out"
 }
 
 # yields NUMBER: the hold has yielded so often to a program whose page said that it has work.
@@ -48,7 +48,7 @@ daemon_is_other_than() {
 	echo "cards 2" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 	start second "${HOLD[@]}" -i 1
-	wait_for 20 has second 'select(.event == "sample")'
+	wait_for 60 has second 'select(.event == "sample")'
 	run --separate-stderr loadline "${HOLD[@]}" -i all --for 1s
 	[ "$status" -eq 4 ]
 	# shellcheck disable=SC2154
@@ -60,7 +60,7 @@ daemon_is_other_than() {
 @test "the card of a killed hold can be held at once" {
 	for _ in 1 2 3 4 5; do
 		start hold "${HOLD[@]}"
-		wait_for 20 has hold 'select(.event == "sample" and .state == "holding")'
+		wait_for 60 has hold 'select(.event == "sample" and .state == "holding")'
 		stop hold KILL
 		run -0 loadline "${HOLD[@]}" --for 100ms
 	done
@@ -68,24 +68,24 @@ daemon_is_other_than() {
 
 @test "a stopped hold keeps its card, and status and doctor say that it does not answer" {
 	start hold "${HOLD[@]}"
-	wait_for 20 has hold 'select(.event == "sample" and .state == "holding")'
+	wait_for 60 has hold 'select(.event == "sample" and .state == "holding")'
 	kill -STOP "$(pid_of hold)"
 	run --separate-stderr loadline "${HOLD[@]}" --for 1s
 	[ "$status" -eq 4 ]
 	[[ $stderr == *"card 0: pid $(pid_of hold) already holds it"* ]]
 	loadline --sim status --long | grep -q "pid $(pid_of hold)  synthetic load: .*does not answer"
 	kill -CONT "$(pid_of hold)"
-	wait_for 20 shows 'select(.class == "hold") | .state == "holding"'
+	wait_for 60 shows 'select(.class == "hold") | .state == "holding"'
 	stop hold
 	[ "$status" -eq 0 ]
 }
 
 @test "a hold starts no loadlined, and keeps none from ending" {
 	start hold "${HOLD[@]}"
-	wait_for 20 has hold 'select(.event == "sample" and .state == "holding")'
+	wait_for 60 has hold 'select(.event == "sample" and .state == "holding")'
 	has_pids loadlined 0
 	loadline --sim run -- sleep 1
-	wait_for 20 has_pids loadlined 0
+	wait_for 60 has_pids loadlined 0
 	is_running hold
 	stop hold
 	[ "$status" -eq 0 ]
@@ -111,7 +111,7 @@ daemon_is_other_than() {
 	for _ in 1 2 3; do
 		old=$(pids loadlined)
 		kill -KILL "$old"
-		wait_for 20 daemon_is_other_than "$old"
+		wait_for 60 daemon_is_other_than "$old"
 	done
 	wait_for 60 yields 2
 	stop program

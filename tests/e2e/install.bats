@@ -114,7 +114,7 @@ settings() {
 	# shellcheck disable=SC2086
 	"$PREFIX/bin/loadline" --sim $words 3>&- &
 	local pid=$!
-	wait_for 20 shows 'select(.tenant? == "train" and .memory_limit_bytes == 10737418240 and .compute_cap_percent == 50)'
+	wait_for 60 shows 'select(.tenant? == "train" and .memory_limit_bytes == 10737418240 and .compute_cap_percent == 50)'
 	kill "$pid"
 	wait "$pid" || true
 }

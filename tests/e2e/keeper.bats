@@ -33,13 +33,13 @@ start_service() {
 	chmod 755 "$T"
 	chmod 777 "$T/world"
 	start_plain service "$LOADLINE_BUILD/src/daemon/loadlined" --system
-	wait_for 10 doctor_says "the system's: it governs the programs of all users"
+	wait_for 60 doctor_says "the system's: it governs the programs of all users"
 }
 
 start_keeper() {
 	mkdir -p "$T/world/system"
 	start_plain keeper "$KEEPER"
-	wait_for 10 [ -S "$T/world/system/keeper" ] || skip "no control groups here"
+	wait_for 60 [ -S "$T/world/system/keeper" ] || skip "no control groups here"
 }
 
 doctor_says() {
@@ -69,7 +69,7 @@ proof_of() {
 	start_service
 	doctor_says 'no loadline-keeper serves it: the processes of a job are known by the job'"'"'s token only'
 	start_plain job "$LOADLINE" --sim run --tenant train -- sleep 100
-	wait_for 10 eval '[ "$(proof_of train)" = token ]'
+	wait_for 60 eval '[ "$(proof_of train)" = token ]'
 	plain "$LOADLINE" --sim status | grep -qx 'no loadline-keeper serves: jobs are known by their tokens only'
 }
 
@@ -79,15 +79,15 @@ proof_of() {
 	stop service
 	start_keeper
 	start_plain service "$LOADLINE_BUILD/src/daemon/loadlined" --system
-	wait_for 10 doctor_says 'loadline-keeper serves it: the processes of a job are known by its control group'
+	wait_for 60 doctor_says 'loadline-keeper serves it: the processes of a job are known by its control group'
 	[ "$(stat -c %a "$T/world/system/keeper")" = 600 ]
 	start_plain job "$LOADLINE" --sim run --tenant train -- sleep 100
-	wait_for 10 eval '[ "$(proof_of train)" = token ]'
+	wait_for 60 eval '[ "$(proof_of train)" = token ]'
 	grep -E 'WARN refused: place process [0-9]+, job [0-9]+-[0-9a-f]+: ' "$T"/keeper*
 	stop keeper KILL
 	start_plain other "$LOADLINE" --sim run --tenant other -- sleep 100
-	wait_for 10 eval '[ "$(proof_of other)" = token ]'
-	wait_for 10 doctor_says 'no loadline-keeper serves it'
+	wait_for 60 eval '[ "$(proof_of other)" = token ]'
+	wait_for 60 doctor_says 'no loadline-keeper serves it'
 }
 
 @test "the keeper refuses what is not in its list" {

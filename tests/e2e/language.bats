@@ -116,8 +116,8 @@ busy() {
 @test "the tables of status are aligned, and its long lines are in Chinese" {
 	busy train --mem 20G
 	busy 夜间训练 --weight 2
-	wait_for 20 shows 'select(has("claim") and .tenant == "train")'
-	wait_for 20 shows 'select(has("claim") and .tenant == "夜间训练")'
+	wait_for 60 shows 'select(has("claim") and .tenant == "train")'
+	wait_for 60 shows 'select(has("claim") and .tenant == "夜间训练")'
 	chinese --sim status >"$T/status"
 	cat "$T/status"
 	[ "$(sed -n '1s/ .*//p' "$T/status")" = 卡 ]
@@ -161,7 +161,7 @@ busy() {
 
 @test "what a hold in Chinese tells others is English" {
 	start_program held env -u LC_MESSAGES LANG=zh_CN.UTF-8 "$LOADLINE" --sim hold --metrics-listen 127.0.0.1:0
-	wait_for 20 shows '.state == "holding" and .synthetic'
+	wait_for 60 shows '.state == "holding" and .synthetic'
 	grep -q ' INFO 卡 0: ' "$T/held.err"
 	chinese --sim status --json >"$T/status"
 	local port

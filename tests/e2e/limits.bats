@@ -35,8 +35,8 @@ busy() {
 	needs_shim
 	# shellcheck disable=SC2046
 	start job --sim run -i 0 --mem 8G --mem-request 4G --compute 60% --weight 3 --class high --tenant train -- $(busy kernel 1ms memory 2G for 100s)
-	wait_for 20 told "has(\"use\") and .memory_bytes >= 2 * $GIB and .gpu_seconds > 0"
-	wait_for 20 told '.card == 0 and .jobs == 1' # that of needs_shim has ended
+	wait_for 60 told "has(\"use\") and .memory_bytes >= 2 * $GIB and .gpu_seconds > 0"
+	wait_for 60 told '.card == 0 and .jobs == 1' # that of needs_shim has ended
 	loadline --sim limits --json >"$T/json.out"
 	has json "has(\"job\") and .tenant == \"train\" and (.as_it_began | not) and .limits.memory_bytes == 8 * $GIB and .limits.memory_request_bytes == 4 * $GIB"
 	has json 'has("job") and .limits.compute_cap_percent == 60 and .limits.weight == 3 and .limits.class == "high"'
@@ -58,7 +58,7 @@ busy() {
 	# shellcheck disable=SC2046
 	start other --sim run -i 1 --tenant other -- $(busy memory 1G kernel 1ms for 100s)
 	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 1 1% memory 135G for 100s
-	wait_for 20 shows 'select(has("process")) | .memory_bytes > 1.4e11'
+	wait_for 60 shows 'select(has("process")) | .memory_bytes > 1.4e11'
 	loadline --sim run -i 1 --mem 10G --tenant inner -- "$LOADLINE" limits --json >"$T/json.out"
 	[ "$(jq -s -c '[.[] | keys_unsorted[0]]' "$T/json.out")" = '["user","job","card","use"]' ]
 	[ "$(jq -r 'select(has("user")).inside_job' "$T/json.out")" = "$(jq -r 'select(has("job")).job' "$T/json.out")" ]
@@ -78,7 +78,7 @@ busy() {
 @test "a job that loadlined does not tell of has the limits with which it began" {
 	needs_shim
 	start job --sim run --mem 3G --class low --tenant outer -- sh -c 'until [ -e "$1" ]; do sleep 0.1; done; exec "$2" limits --json' sh "$T/go" "$LOADLINE"
-	wait_for 20 shows 'has("job")'
+	wait_for 60 shows 'has("job")'
 	daemon=$(loadline --sim status --json | jq 'select(has("daemon")).daemon.pid')
 	kill -STOP "$daemon"
 	touch "$T/go"

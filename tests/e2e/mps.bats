@@ -11,7 +11,7 @@ teardown() {
 	kill_programs
 	wait
 	"$SIMCTL" mps heal 2>/dev/null || true
-	timeout 20 "$LOADLINE" --sim mps stop --force --within 10s >/dev/null 2>&1 || true
+	timeout 120 "$LOADLINE" --sim mps stop --force --within 10s >/dev/null 2>&1 || true
 	rm -rf "$T"
 }
 
@@ -46,7 +46,7 @@ client() {
 	shift
 	eval "$(mps env)"
 	start_program "$name" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$@" "$SIMCTL" busy 0
-	wait_for 30 grep -q 'pid' "$T/$name.out"
+	wait_for 60 grep -q 'pid' "$T/$name.out"
 	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 }
 
@@ -111,7 +111,7 @@ need_launcher() {
 	[ "$(mps clients --json | jq -s 'length')" -eq 2 ]
 	[[ $(mps clients) == *"$(pid_of first)"* ]]
 	mps kill "$(pid_of first)"
-	wait_for 20 eval '[ "$(mps clients --json | wc -l)" -eq 1 ]'
+	wait_for 60 eval '[ "$(mps clients --json | wc -l)" -eq 1 ]'
 	[ "$(mps clients --json | jq .client)" -eq "$(pid_of second)" ]
 	is_running second
 	mps_fails 1 "process 1 is no client" kill 1
@@ -147,7 +147,7 @@ need_launcher() {
 	loadline --sim status >/dev/null
 	"$SIMCTL" mps hang set_default_active_thread_percentage 5s
 	start interrupted --sim mps start --exclusive --compute 30%
-	wait_for 20 grep -q "Cmd:set_default_active" "$LOADLINE_SIM_DIR/mps/log/control.log"
+	wait_for 60 grep -q "Cmd:set_default_active" "$LOADLINE_SIM_DIR/mps/log/control.log"
 	[ "$(mode_of 0)" = exclusive-process ]
 	stop interrupted TERM
 	[ "$status" -eq 143 ]
@@ -170,7 +170,7 @@ need_launcher() {
 	run mps kill "$(pid_of victim)"
 	echo "$output"
 	[[ $status -eq 0 || $output == *"is no longer a client"* ]]
-	wait_for 20 eval '[ -z "$(mps clients --json)" ]'
+	wait_for 60 eval '[ -z "$(mps clients --json)" ]'
 }
 
 @test "kill comes again when the daemon is busy with another" {
@@ -182,12 +182,12 @@ need_launcher() {
 	server=$(mps status --json | jq 'select(has("status")) | .server')
 	start_program busy env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" CUDA_MPS_PIPE_DIRECTORY="$T/world/mps/pipe" \
 		sh -c "echo terminate_client $server $(pid_of first) | $LOADLINE_BUILD/sim/nvidia-cuda-mps-control"
-	wait_for 20 grep -q terminate_client "$T/world/mps/log/control.log"
+	wait_for 60 grep -q terminate_client "$T/world/mps/log/control.log"
 	mps kill "$(pid_of second)"
 	finish busy
 	grep -q "Another client is being terminated" "$T/world/mps/log/control.log"
 	[ "$(cat "$T/busy.out")" = 0 ]
-	wait_for 20 eval '[ -z "$(mps clients --json)" ]'
+	wait_for 60 eval '[ -z "$(mps clients --json)" ]'
 }
 
 @test "a quit without an answer is followed by another one" {
@@ -222,7 +222,7 @@ need_launcher() {
 @test "status calls the server of MPS by what it is" {
 	mps start
 	start client --sim mps run -- "$SIMCTL" busy 0 kernel 1ms for 60s
-	wait_for 30 shows 'select(has("process")) | .mps_server and .governed == false'
+	wait_for 60 shows 'select(has("process")) | .mps_server and .governed == false'
 	loadline --sim status --long | grep -qE "^  pid [0-9]+  MPS server, [0-9]+ MiB, age [0-9]+ s, last kernel .*$"
 	loadline --sim status | grep -qE "^0/- .* MPS server +[^ ].* +[0-9]+ s +[0-9]+ MiB "
 	run ! eval 'loadline --sim status | grep -q "nvidia-cuda-mps.*ungoverned"'
@@ -252,7 +252,7 @@ need_launcher() {
 @test "a card that somebody uses is not put into exclusive mode" {
 	need_root
 	start_program other env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$SIMCTL" busy 0
-	wait_for 30 grep -q pid "$T/other.out"
+	wait_for 60 grep -q pid "$T/other.out"
 	mps_fails 4 "process $(pid_of other) uses it" start --exclusive
 	[ "$(mode_of 0)" = default ]
 	mps_fails 1 "no MPS daemon" status
@@ -335,7 +335,7 @@ faked() {
 	need_root
 	command -v setpriv >/dev/null || skip "no setpriv"
 	start_program other setpriv --reuid 65534 --clear-groups sleep 100
-	wait_for 20 eval '[ "$(stat -c %u "/proc/$(pid_of other)")" = 65534 ]'
+	wait_for 60 eval '[ "$(stat -c %u "/proc/$(pid_of other)")" = 65534 ]'
 	fake "get_server_list) echo $(pid_of other) ;;
 get_server_status*) echo ACTIVE ;;
 get_client_list*) echo 4711 ;;
@@ -372,7 +372,7 @@ quit|shutdown_server*) ;;"
 @test "a program that only calls itself a server of MPS is none, and is not ended" {
 	mkdir -m 700 "$T/world/mps" "$T/world/mps/pipe"
 	CUDA_MPS_PIPE_DIRECTORY=$T/world/mps/pipe start_program bystander bash -c 'exec -a nvidia-cuda-mps-server sleep 100'
-	wait_for 10 grep -q nvidia-cuda-mps-server "/proc/$(pid_of bystander)/cmdline"
+	wait_for 60 grep -q nvidia-cuda-mps-server "/proc/$(pid_of bystander)/cmdline"
 	mps_fails 1 "no MPS daemon" stop --force --within 1s
 	is_running bystander
 }
@@ -471,7 +471,7 @@ get_*) ;;'
 	mps start
 	client hit
 	"$SIMCTL" mps fault for 1h
-	wait_for 20 report '.server and .status == "fault"'
+	wait_for 60 report '.server and .status == "fault"'
 	report '.warning // "" | contains("FAULT")'
 	run loadline --sim doctor --no-trial
 	[[ $output == *"FAULT"* ]]
@@ -501,7 +501,7 @@ get_*) ;;'
 	need_launcher
 	mps start
 	start job --sim mps run --tenant job --compute 25% --mem 20G -- "$LAUNCHER" 1
-	wait_for 30 shows 'select(has("claim") and .tenant == "job" and .gpu_seconds > 0)'
+	wait_for 60 shows 'select(has("claim") and .tenant == "job" and .gpu_seconds > 0)'
 	shows 'select(has("claim") and .tenant == "job") | .by == "space" and .mps_compute_percent == 25 and .compute_cap_percent == null'
 	[[ $(loadline --sim status --long) == *"on MPS with 25 % of the SMs"* ]]
 	report ".client == $(pid_of job)"
@@ -648,7 +648,7 @@ who_answered() {
 	start one --sim run --by space --tenant one --compute 50% -- "$LAUNCHER" 5
 	start two --sim run --by space --tenant two --compute 50% -- "$LAUNCHER" 5
 	for name in one two; do
-		wait_for 30 used "$name" 0.1
+		wait_for 60 used "$name" 0.1
 		shows "select(has(\"claim\") and .tenant == \"$name\") | .waits_for == null"
 	done
 }
@@ -705,7 +705,7 @@ way_of() {
 	mps start -i 0
 	fails_with 3 "--mps: card 1: the MPS daemon at $T/world/mps/pipe does not show it" --sim hold --mps -i 1 --for 1s
 	start hold --sim hold --mps --target 30% --json
-	wait_for 30 has hold 'select(.event == "sample" and .state == "holding" and .synthetic_busy_seconds > 0.1)'
+	wait_for 60 has hold 'select(.event == "sample" and .state == "holding" and .synthetic_busy_seconds > 0.1)'
 	report .client
 	stop hold INT
 	[ "$status" -eq 0 ]

@@ -4,7 +4,7 @@ load helper
 
 # inside COMMAND...: in a PID namespace of its own, with its own /proc.
 inside() {
-	timeout 60 unshare --pid --fork --mount-proc --kill-child "$@"
+	timeout 300 unshare --pid --fork --mount-proc --kill-child "$@"
 }
 
 can_unshare() {
@@ -24,12 +24,12 @@ contexts() {
 start_outer() {
 	run_words outer 2
 	start_program outer "${words[@]}"
-	wait_for 20 contexts 1
+	wait_for 60 contexts 1
 }
 
 goes_on() {
 	is_running outer
-	wait_for 20 used outer "$(gpu_seconds outer | jq '. + 0.1')"
+	wait_for 60 used outer "$(gpu_seconds outer | jq '. + 0.1')"
 }
 
 @test "programs inside and outside share a card, and both end well" {
@@ -47,11 +47,11 @@ goes_on() {
 	can_unshare
 	run_words one 2
 	start_program one unshare --pid --fork --mount-proc --kill-child "${words[@]}"
-	wait_for 20 contexts 1
+	wait_for 60 contexts 1
 	run_words two 2 300
 	inside "${words[@]}"
 	is_running one
-	wait_for 20 used one 0.2
+	wait_for 60 used one 0.2
 	contexts 1
 }
 
@@ -59,9 +59,9 @@ goes_on() {
 	can_unshare
 	start_outer
 	inside env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/e2e/launcher" 2 100
-	timeout 60 unshare --pid --fork --kill-child env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/e2e/launcher" 2 100
+	timeout 300 unshare --pid --fork --kill-child env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/e2e/launcher" 2 100
 	run_words above 2 100
-	timeout 60 unshare --pid --fork --kill-child "${words[@]}"
+	timeout 300 unshare --pid --fork --kill-child "${words[@]}"
 	goes_on
 	contexts 1
 }
@@ -86,14 +86,14 @@ goes_on() {
 	start_outer
 	run_words inner 2
 	start_program inner unshare --pid --fork --mount-proc --kill-child "${words[@]}"
-	wait_for 20 contexts 2
+	wait_for 60 contexts 2
 	local pid
 	pid=$("$LOADLINE_BUILD/sim/loadline-simctl" show | sed -n 's/^context .* pid \([0-9]*\),.*/\1/p' | grep -vx "$(pid_of outer)")
 	tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q launcher
 	[ "$(loadline --sim status --json | jq -s -r '.[0].processes')" -eq 2 ]
 	kill -KILL "$pid"
 	finish inner
-	wait_for 20 contexts 1
+	wait_for 60 contexts 1
 	goes_on
 }
 
@@ -102,20 +102,20 @@ goes_on() {
 	start_outer
 	run_words inner 2
 	start_program inner unshare --pid --fork --mount-proc --kill-child "${words[@]}"
-	wait_for 20 contexts 2
+	wait_for 60 contexts 2
 	stop outer KILL
-	wait_for 20 contexts 1
+	wait_for 60 contexts 1
 	is_running inner
-	wait_for 20 used inner "$(gpu_seconds inner | jq '. + 0.1')"
+	wait_for 60 used inner "$(gpu_seconds inner | jq '. + 0.1')"
 }
 
 @test "a hold yields to a program of another namespace, and holds again" {
 	can_unshare
 	start hold --sim hold --target 50% --resume-after 300ms --json
-	wait_for 20 has hold 'select(.event == "settle")'
+	wait_for 60 has hold 'select(.event == "settle")'
 	inside env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/tests/e2e/launcher" 2 500
-	wait_for 20 has hold 'select(.event == "yield")'
-	wait_for 20 has hold 'select(.event == "resume")'
+	wait_for 60 has hold 'select(.event == "yield")'
+	wait_for 60 has hold 'select(.event == "resume")'
 	stop hold INT
 	[ "$status" -eq 0 ]
 }
@@ -124,7 +124,7 @@ goes_on() {
 	can_unshare
 	unshare --time --fork --boottime 3600 --monotonic 3600 true 2>/dev/null || skip "no new time namespace here"
 	start_outer
-	run --separate-stderr timeout 60 unshare --time --fork --monotonic 3600 "$LOADLINE" --sim status
+	run --separate-stderr timeout 300 unshare --time --fork --monotonic 3600 "$LOADLINE" --sim status
 	# shellcheck disable=SC2154
 	echo "$output $stderr"
 	[ "$status" -eq 3 ]

@@ -9,7 +9,7 @@ setup_file() {
 }
 
 teardown_mps() {
-	timeout 20 "$LOADLINE" --sim mps stop --force --within 10s >/dev/null 2>&1 || true
+	timeout 120 "$LOADLINE" --sim mps stop --force --within 10s >/dev/null 2>&1 || true
 }
 
 # both WAY: a program of each kind beside the other.
@@ -42,7 +42,7 @@ has_records() {
 	wait_for 60 together 6
 	status_has 'map(select(.claim)) | all(.[]; .other_way == null and .company_launches > 0)'
 	end_both
-	wait_for 10 has_records slices 2
+	wait_for 60 has_records slices 2
 	file | grep -q "	launcher 2	launcher 3$"
 	loadline --sim mps start
 	both space
@@ -54,7 +54,7 @@ has_records() {
 	grep -q "sharing: one: $beside" "$T/doctor"
 	status_has 'map(select(.claim and .tenant == "two")) | .[0].other_way | .by == "slices" and .times > 0 and .beside == "launcher 2"'
 	end_both
-	wait_for 10 has_records space 2
+	wait_for 60 has_records space 2
 	teardown_mps
 	# The same by slices again: the file has both ways, and this run needs not be long.
 	both slices
@@ -65,15 +65,15 @@ has_records() {
 	# The file decides for --by auto, where it has both ways: here slices are told to be better, beside a program by slices.
 	sed -i -E 's/(.*	slices	)[0-9.]+	[0-9]+	launcher 3	/\110.000	90000	launcher 3	/' "$T/world/earlier"
 	loadline --sim mps start
-	wait_for 30 status_has 'map(select(.claim)) | length == 1'
+	wait_for 60 status_has 'map(select(.claim)) | length == 1'
 	start two --sim run --by auto --tenant two -- "$LAUNCHER" 3
-	wait_for 30 grep -q "INFO shares the card by slices: beside launcher 2 it completed [0-9.]* times as many launches a second so on [0-9-]* as by space$" "$T/two.err"
+	wait_for 60 grep -q "INFO shares the card by slices: beside launcher 2 it completed [0-9.]* times as many launches a second so on [0-9-]* as by space$" "$T/two.err"
 	stop two
 	# Beside nobody nothing is known: as ever.
 	stop one
-	wait_for 30 status_has 'map(select(.claim)) | length == 0'
+	wait_for 60 status_has 'map(select(.claim)) | length == 0'
 	start two --sim run --by auto --tenant two -- "$LAUNCHER" 3
-	wait_for 30 grep -q "INFO shares the card by space, as a client of the MPS daemon at $T/world/mps/pipe$" "$T/two.err"
+	wait_for 60 grep -q "INFO shares the card by space, as a client of the MPS daemon at $T/world/mps/pipe$" "$T/two.err"
 	stop two
 	teardown_mps
 }
@@ -85,7 +85,7 @@ has_records() {
 	both slices
 	wait_for 60 together 6
 	end_both
-	wait_for 10 has_records slices 2
+	wait_for 60 has_records slices 2
 	grep -q nonsense "$T/world/earlier.damaged"
 	loadline --sim doctor --no-trial >"$T/doctor" || true
 	grep -q "^warn: .*$T/world/earlier.damaged" "$T/doctor"

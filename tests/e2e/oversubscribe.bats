@@ -168,26 +168,27 @@ longest_move() {
 	does one context
 	fault card 0 used all
 	tell one "alloc 3"
-	wait_for 20 grep -q "tenant one: an allocation of 4 MiB waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
+	wait_for 60 grep -q "tenant one: an allocation of 4 MiB waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
 }
 
+# bats test_tags=main
 @test "requests beyond the card are refused, unless it is said that they may be" {
 	small_card 1600M
 	start first --sim run --mem-request 1G --mem 1500M --tenant first -- sleep 60
-	wait_for 20 shows 'select(.tenant == "first") | .memory_request_bytes == 1073741824'
+	wait_for 60 shows 'select(.tenant == "first") | .memory_request_bytes == 1073741824'
 	fails_with 4 "--mem-request: card 0: 1024 MiB cannot be promised" --sim run --mem-request 1G -- true
 	fails_with 125 "--mem-request: card 0 has only 1600 MiB" --sim run --mem-request 2G -- true
 	loadline --sim run --mem-request 1G --overcommit -- true
 	loadline --sim run --mem-request 500M -- true
 	start second --sim run --evictable --tenant second -- sleep 60
-	wait_for 20 shows 'select(.tenant == "second")'
+	wait_for 60 shows 'select(.tenant == "second")'
 	fails_with 4 "--mem-request: card 0: 1024 MiB cannot be promised" --sim set second --mem-request 1G
 	shows 'select(.tenant == "second") | .memory_request_bytes == null'
 	[ "$(loadline --sim set second --mem-request 500M)" = "card 0, second: memory request none -> 500 MiB" ]
 	fails_with 2 "more than the limit" --sim set second --mem 400M
 	loadline --sim status --long | grep "tenant second" | grep -q "promised 500 MiB"
 	stop first
-	wait_for 20 loadline --sim run --mem-request 1G -- true
+	wait_for 60 loadline --sim run --mem-request 1G -- true
 }
 
 @test "a program that can be evicted is told that all up to its limit is free" {

@@ -34,14 +34,14 @@ make_image() {
 # What podman has mounted is in the way of the removal of $T.
 eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
 teardown() {
-	[ -z "${podman-}" ] || timeout 30 "${podman[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
+	[ -z "${podman-}" ] || timeout 120 "${podman[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
 	teardown_of_helper
 }
 
 serve() {
 	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
-	wait_for 10 eval 'loadline --sim doctor --no-trial | grep -q "(the system.s: it governs the programs of all users)"'
+	wait_for 60 eval 'loadline --sim doctor --no-trial | grep -q "(the system.s: it governs the programs of all users)"'
 }
 
 @test "a program in a container is governed by the system's loadlined, beside one outside" {
@@ -50,13 +50,13 @@ serve() {
 	start outer --sim run --tenant outer --mem 4G -- "$LOADLINE_BUILD/tests/e2e/launcher" 2
 	container_options=(--name inner)
 	start_program inner in_container "$LOADLINE" --sim run --tenant inner --mem 2G -- "$LOADLINE_BUILD/tests/e2e/launcher" 2
-	wait_for 30 shows 'select(has("claim") and .tenant == "inner" and .memory_limit_bytes == 2147483648 and .gpu_seconds > 0)'
+	wait_for 60 shows 'select(has("claim") and .tenant == "inner" and .memory_limit_bytes == 2147483648 and .gpu_seconds > 0)'
 	shows 'select(has("claim") and .tenant == "outer" and .memory_limit_bytes == 4294967296)'
 	has_pids loadlined 1
 	loadline --sim set inner --mem 1G
-	wait_for 10 shows 'select(has("claim") and .tenant == "inner" and .memory_limit_bytes == 1073741824)'
+	wait_for 60 shows 'select(has("claim") and .tenant == "inner" and .memory_limit_bytes == 1073741824)'
 	"${podman[@]}" kill --signal KILL inner
 	finish inner
-	wait_for 20 shows_none 'select(has("claim") and .tenant == "inner")'
+	wait_for 60 shows_none 'select(has("claim") and .tenant == "inner")'
 	is_running outer
 }

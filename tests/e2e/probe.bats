@@ -262,14 +262,14 @@ nothing_is_left() {
 	[ -n "$(left_over)" ]
 	stop probe KILL
 	[ "$status" -eq 137 ]
-	wait_for 30 nothing_is_left
+	wait_for 60 nothing_is_left
 	[ "$(id -u)" -eq 0 ] || return 0
 	linger streams --under exclusive --set-exclusive
 	shows '.compute_mode == "exclusive-process"'
 	stop probe KILL
 	[ "$status" -eq 137 ]
-	wait_for 30 shows '.compute_mode == "default"'
-	wait_for 30 nothing_is_left
+	wait_for 60 shows '.compute_mode == "default"'
+	wait_for 60 nothing_is_left
 }
 
 @test "a process of the probe that is killed ends it with an error, and nothing is left" {

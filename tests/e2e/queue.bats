@@ -8,30 +8,30 @@ load queue_helper
 @test "a job gets cards of its own, a second one those that are left, and a third one waits for the first" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
-	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
 	queue '.[0].queued | .state == "running" and .tenant == "research" and .cards == [0, 1] and .time_seconds == 7200'
 	# Others are told the number of the queue, not the command.
 	as "$SECOND" "$LOADLINE" --sim status --json | jq -s -e "any(.[].job?; .tenant == \"job-$(number_of 0)\")"
 	run_as "$FIRST" second --cards 2 --time 1h
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	queue '[.[].queued.cards] == [[0, 1], [2, 3]]'
 	run_as "$FIRST" third --cards 4 --time 1h
-	wait_for 20 says third "is number 1 in the queue; waits for job"
-	wait_for 10 queue '.[2].queued | .state == "waiting" and .position == 1 and .waits_for.kind == "job" and (.start - .since > 7000)'
+	wait_for 60 says third "is number 1 in the queue; waits for job"
+	wait_for 60 queue '.[2].queued | .state == "waiting" and .position == 1 and .waits_for.kind == "job" and (.start - .since > 7000)'
 	stop first TERM
 	stop second TERM
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
 	says third "starts"
 }
 
 @test "shared cards: the job gets the card with the least memory left, and no card is promised twice" {
 	start_queue
 	run_as "$FIRST" large --mem 60G
-	wait_for 20 grep -q "cards=GPU-" "$T/large.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/large.out"
 	run_as "$FIRST" medium --mem 40G
-	wait_for 20 grep -q "cards=GPU-" "$T/medium.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/medium.out"
 	run_as "$SECOND" small --mem 10G
-	wait_for 20 grep -q "cards=GPU-" "$T/small.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/small.out"
 	queue '[.[].queued.cards] == [[4], [5], [4]]'
 	# 100 GiB are research's guarantee: of the rest the course has up to its limit of 60 GiB.
 	run_as "$SECOND" other --mem 60G
@@ -52,58 +52,58 @@ load queue_helper
 @test "a wait that is over, a canceled one, and one whose program is ended leave the queue" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	refuses "$FIRST" 125 "no place is free now" run --cards 1 --no-wait -- true
 	refuses "$FIRST" 125 "the wait is over" run --cards 1 --wait 1s -- true
 	run_as "$FIRST" second --cards 1
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	refuses "$SECOND" 1 "the job is another user's" queue cancel "$(number_of 1)"
 	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of 1)"
 	finish second
 	[ "$status" -eq 125 ]
 	says second "the job was taken out of the queue"
 	run_as "$FIRST" third --cards 1
-	wait_for 20 says third "is number 1 in the queue"
+	wait_for 60 says third "is number 1 in the queue"
 	stop third KILL
-	wait_for 10 queue 'length == 1'
+	wait_for 60 queue 'length == 1'
 }
 
 @test "an operator pauses, moves and releases jobs; --after waits for the end of a job" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 4 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	run_as "$FIRST" third --cards 4 --time 1h
-	wait_for 20 says third "is number 2 in the queue"
+	wait_for 60 says third "is number 2 in the queue"
 	refuses "$FIRST" 1 "only an operator may do that" queue move "$(number_of 2)" 1
 	loadline --sim queue move "$(number_of 2)" 1
-	wait_for 10 queue '[.[].queued.position] == [null, 2, 1]'
+	wait_for 60 queue '[.[].queued.position] == [null, 2, 1]'
 	loadline --sim queue pause "$(number_of 2)"
-	wait_for 10 queue '.[2].queued.state == "paused"'
+	wait_for 60 queue '.[2].queued.state == "paused"'
 	stop first TERM
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	run_as "$FIRST" fourth --mem 8G --after "$(number_of 0)"
-	wait_for 20 says fourth "waits for the end of job"
+	wait_for 60 says fourth "waits for the end of job"
 	[ ! -s "$T/fourth.out" ]
 	loadline --sim queue release "$(number_of 1)"
 	stop second TERM
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
-	wait_for 20 grep -q "cards=GPU-" "$T/fourth.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/fourth.out"
 }
 
 @test "a drained card gets no job, and its own goes on" {
 	start_queue
 	run_as "$FIRST" first --cards 1
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	refuses "$FIRST" 1 "only an operator may drain a card" queue drain 0
 	loadline --sim queue drain 0-2
-	wait_for 10 queue 'any(.[].window; .cards == [0, 1, 2] and .to == null)'
+	wait_for 60 queue 'any(.[].window; .cards == [0, 1, 2] and .to == null)'
 	is_running first
 	run_as "$FIRST" second --cards 2
-	wait_for 20 says second "waits for cards that are drained, reserved or guaranteed to others; start unknown"
+	wait_for 60 says second "waits for cards that are drained, reserved or guaranteed to others; start unknown"
 	loadline --sim queue drain 1,2 --undo
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	queue '.[1].queued.cards == [1, 2]'
 }
 
@@ -112,16 +112,16 @@ load queue_helper
 	start_queue
 	refuses "$FIRST" 125 "no place is free now" run --cards 1 --time 5h --no-wait -- true
 	run_as "$FIRST" brief --cards 1 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/brief.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/brief.out"
 	run_as "$FIRST" lengthy --cards 1 --time 4h
-	wait_for 10 queue '.[1].queued | .state == "waiting" and .start - .since > 6 * 3600'
+	wait_for 60 queue '.[1].queued | .state == "waiting" and .start - .since > 6 * 3600'
 }
 
 @test "a loadlined that was late leaves a job over its time the grace" {
 	start_queue
 	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 2s -- \
 		sh -c 'trap : USR1; trap "sleep 0.5; echo ended; exit 3" TERM; echo started; while :; do sleep 0.1; done'
-	wait_for 20 grep -q started "$T/first.out"
+	wait_for 60 grep -q started "$T/first.out"
 	freeze_process "$(pid_of service)"
 	sleep 5 # the end of the time and the grace
 	kill -CONT "$(pid_of service)"
@@ -134,14 +134,14 @@ load queue_helper
 	start_queue
 	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 4s -- \
 		sh -c 'trap "echo warned" USR1; trap "echo stopped" TERM; echo "cards=$CUDA_VISIBLE_DEVICES"; while :; do sleep 0.2; done'
-	wait_for 20 grep -q warned "$T/first.out"
-	wait_for 20 grep -q stopped "$T/first.out"
+	wait_for 60 grep -q warned "$T/first.out"
+	wait_for 60 grep -q stopped "$T/first.out"
 	finish first
 	[ "$status" -eq 137 ]
-	wait_for 10 queue 'length == 0'
+	wait_for 60 queue 'length == 0'
 	start_program second setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 5s -- \
 		sh -c 'trap "echo stopped; exit 3" TERM; echo started; while :; do sleep 0.2; done'
-	wait_for 20 grep -q started "$T/second.out"
+	wait_for 60 grep -q started "$T/second.out"
 	refuses "$FIRST" 1 "more than max-time allows" set "$(number_of 0)" --time +20h
 	as "$FIRST" "$LOADLINE" --sim set "$(number_of 0)" --time +1h
 	queue '.[0].queued.time_seconds == 3605'
@@ -176,27 +176,27 @@ load queue_helper
 	write_config
 	sed -i '/^cards:/,/parts/d; s/guarantee: .*//' "$T/conf/loadline.yaml"
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 10 eval '[[ $(as "$FIRST" /usr/bin/python3 "$T/register_job.py" "$T/world/system/socket") == accepted ]]'
+	wait_for 60 eval '[[ $(as "$FIRST" /usr/bin/python3 "$T/register_job.py" "$T/world/system/socket") == accepted ]]'
 }
 
 @test "a restarted loadlined knows which cards its running jobs have, and waiting jobs ask again" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 1 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	stop service KILL
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 20 queue '[.[].queued | [.state, .card_count]] | sort == [["running", 4], ["waiting", 1]]'
+	wait_for 60 queue '[.[].queued | [.state, .card_count]] | sort == [["running", 4], ["waiting", 1]]'
 	[ ! -s "$T/second.out" ]
 	stop first TERM
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 }
 
 @test "without a sensor run says that there is no queue, and starts; options of the queue are refused with that reason" {
 	start_service
 	run_as "$FIRST" first --mem 4G
-	wait_for 30 grep -q "^cards=" "$T/first.out"
+	wait_for 60 grep -q "^cards=" "$T/first.out"
 	says first "starts without a place: the sensor does not report the cards, so this machine has no queue"
 	run -125 as "$FIRST" "$LOADLINE" --sim run --mem 4G --time 1h -- true
 	[[ $output == *"--time: the sensor does not report the cards"* ]]
@@ -215,25 +215,25 @@ saved() {
 	loadline --sim queue drain 2
 	loadline --sim queue drain 3 --at "$(date -d '+3 hours' '+%F %H:%M')"
 	run_as "$FIRST" first --cards 2 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	first=$(number_of 0)
 	as "$FIRST" "$LOADLINE" --sim set "$first" --time +1h
 	began=$(loadline --sim queue list --json | jq -s '.[0].queued.start')
 	for name in second third fourth; do
 		run_as "$FIRST" "$name" --cards 2 --time 1h
-		wait_for 20 says "$name" "in the queue"
+		wait_for 60 says "$name" "in the queue"
 	done
 	second=$(number_of 1) third=$(number_of 2) fourth=$(number_of 3)
 	loadline --sim queue pause "$second"
 	loadline --sim queue move "$fourth" 1
-	wait_for 10 saved "([.jobs[].position] == [0, 0, 0, 1]) and ([.jobs[].is_paused] == [false, true, false, false]) and (.drains | length == 2)"
+	wait_for 60 saved "([.jobs[].position] == [0, 0, 0, 1]) and ([.jobs[].is_paused] == [false, true, false, false]) and (.drains | length == 2)"
 	restart_loadlined
-	wait_for 20 queue "[.[].queued | [.number, .state]] == [[$first, \"running\"], [$second, \"paused\"], [$third, \"waiting\"], [$fourth, \"waiting\"], [null, null], [null, null]]"
+	wait_for 60 queue "[.[].queued | [.number, .state]] == [[$first, \"running\"], [$second, \"paused\"], [$third, \"waiting\"], [$fourth, \"waiting\"], [null, null], [null, null]]"
 	queue ".[0].queued | .time_seconds == 10800 and .start == $began and .cards == [0, 1]"
 	queue '.[3].queued.position == 1'
 	queue '[.[].window | select(.to == null and . != null) | .cards] | sort == [[2], [3]]'
 	stop first TERM
-	wait_for 20 grep -q "cards=GPU-" "$T/fourth.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/fourth.out"
 	[ ! -s "$T/second.out" ] && [ ! -s "$T/third.out" ]
 }
 
@@ -241,39 +241,39 @@ saved() {
 	STATE=$T/state
 	start_queue
 	run_as "$FIRST" first --mem 8G --time 15s
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
-	wait_for 20 saved ".use[] | select(.tenant == \"research\" and .uid == $FIRST).use_ns > 50000000"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 saved ".use[] | select(.tenant == \"research\" and .uid == $FIRST).use_ns > 50000000"
 	before=$(jq '.use[0].use_ns' "$STATE/queue.json")
 	last=$(jq .last_job "$STATE/queue.json")
 	restart_loadlined
 	finish first
 	# 8 of 80 GiB for 13 s, when the warning ends it, and not from the start of loadlined on.
-	wait_for 20 saved "(.jobs == []) and .use[0].use_ns > $before and .use[0].use_ns > 1200000000 and .use[0].use_ns < 2000000000 and .last_job >= $last"
+	wait_for 60 saved "(.jobs == []) and .use[0].use_ns > $before and .use[0].use_ns > 1200000000 and .use[0].use_ns < 2000000000 and .last_job >= $last"
 	stop service TERM
 	start_loadlined
-	wait_for 20 queue 'length == 0'
+	wait_for 60 queue 'length == 0'
 	run_as "$FIRST" next --mem 8G
-	wait_for 20 queue ".[0].queued.number > $last"
+	wait_for 60 queue ".[0].queued.number > $last"
 }
 
 @test "how jobs ended is known to the next loadlined, also if a job ends while there is none" {
 	STATE=$T/state
 	start_queue
 	run_as "$FIRST" first --mem 8G
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	first=$(number_of 0)
 	stop first TERM
-	wait_for 10 saved ".ended[] | select(.number == $first)"
+	wait_for 60 saved ".ended[] | select(.number == $first)"
 	restart_loadlined
 	refuses "$FIRST" 125 "job $first" run --mem 8G --after-ok "$first" -- true
 	run_as "$FIRST" second --mem 8G
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	second=$(number_of 0)
-	wait_for 10 saved ".jobs[] | select(.number == $second and .has_run)"
+	wait_for 60 saved ".jobs[] | select(.number == $second and .has_run)"
 	stop service KILL
 	stop second TERM
 	start_loadlined
-	wait_for 30 saved ".ended[] | select(.number == $second and .has_run)"
+	wait_for 60 saved ".ended[] | select(.number == $second and .has_run)"
 }
 
 @test "after a reboot no job is there, and drained cards stay drained; a damaged state is put aside" {
@@ -281,20 +281,20 @@ saved() {
 	start_queue
 	loadline --sim queue drain 2
 	run_as "$FIRST" first --mem 8G
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	first=$(number_of 0)
-	wait_for 10 saved ".jobs[] | select(.number == $first and .has_run)"
+	wait_for 60 saved ".jobs[] | select(.number == $first and .has_run)"
 	stop service KILL
 	stop first KILL
 	jq -c '.boot = "another"' "$STATE/queue.json" >"$T/queue.json"
 	cat "$T/queue.json" >"$STATE/queue.json"
 	start_loadlined
-	wait_for 20 queue 'length == 1 and .[0].window.cards == [2]'
+	wait_for 60 queue 'length == 1 and .[0].window.cards == [2]'
 	saved ".ended[] | select(.number == $first and .has_run and (.has_status | not))"
 	stop service KILL
 	echo '{"version": 1,' >"$STATE/queue.json"
 	start_loadlined
-	wait_for 20 queue 'length == 0'
+	wait_for 60 queue 'length == 0'
 	[ -e "$STATE/queue.json.damaged" ]
 }
 
@@ -303,16 +303,16 @@ saved() {
 	sed -i 's/classes: \[normal, low\]/classes: [high, normal, low]/' "$T/conf/loadline.yaml"
 	start_queue
 	run_as "$FIRST" first --mem 60G --class high
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --mem 60G --class high
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	refuses "$FIRST" 125 "no place is free now" run --mem 60G --class high --no-wait -- true
 	as "$FIRST" "$LOADLINE" --sim run --mem 40G --class high --no-wait -- true
 	run_as "$FIRST" third --mem 60G
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
 	[ ! -s "$T/second.out" ]
 	stop first TERM
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 }
 
 @test "what run cannot start is refused before it waits, and a place that it cannot use is free at once" {
@@ -330,6 +330,6 @@ saved() {
 	sleep 1
 	stop service KILL
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
 	queue '.[0].queued | .state == "running" and .card_count == 2'
 }

@@ -9,7 +9,7 @@ load queue_helper
 own_job() {
 	start_program "$2" setpriv --reuid "$1" --regid "$1" --clear-groups "$LOADLINE" --sim run -i "$4" --tenant team --mem "$3" -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
-	wait_for 20 governs "$1"
+	wait_for 60 governs "$1"
 }
 
 governs() {
@@ -38,23 +38,23 @@ no_bad_messages() {
 	own_job "$FIRST" first 10G 0
 	own_job "$SECOND" second 70G 4
 	start_queue
-	wait_for 20 is_governed first 10
-	wait_for 20 is_governed second 70
-	wait_for 20 queue '[.[].queued | select(.state == "running") | .cards] | sort == [[0], [4]]'
+	wait_for 60 is_governed first 10
+	wait_for 60 is_governed second 70
+	wait_for 60 queue '[.[].queued | select(.state == "running") | .cards] | sort == [[0], [4]]'
 	logged 1 "a job of user $FIRST \(.*\) ran before this service: it goes on with its limits, and counts"
 	logged 1 "a job of user $SECOND \(.*\) ran before this service"
 	# Their cards are not given to others: three of the four whole ones are left.
 	run_as "$FIRST" third --cards 3 --time 1h
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
 	queue '[.[].queued | select(.card_count == 3) | .cards] == [[1, 2, 3]]'
 	# Beyond the limit of its tenant it may get less, and not more again.
 	as "$SECOND" "$LOADLINE" --sim set team --mem 65G
-	wait_for 10 is_governed second 65
+	wait_for 60 is_governed second 65
 	run ! as "$SECOND" "$LOADLINE" --sim set team --mem 70G
 	[[ $output == *"tenant course"* ]]
 	# The next loadlined has them too.
 	restart_loadlined
-	wait_for 20 is_governed first 10
+	wait_for 60 is_governed first 10
 	is_running second
 	no_bad_messages
 }
@@ -66,8 +66,8 @@ no_bad_messages() {
 	chmod 700 "$T/world/system" # the user's programs do not reach it
 	own_job "$FIRST" late 10G 0
 	chmod 755 "$T/world/system"
-	wait_for 20 logged 1 "a job of user $FIRST \(.*\) has no place on the cards and is refused; what it runs goes on outside of jobs"
-	wait_for 20 shows "select(has(\"process\") and .pid == $(pid_of late) and .governed == false)"
+	wait_for 60 logged 1 "a job of user $FIRST \(.*\) has no place on the cards and is refused; what it runs goes on outside of jobs"
+	wait_for 60 shows "select(has(\"process\") and .pid == $(pid_of late) and .governed == false)"
 	sleep 5 # its monitor asks again each 2 s
 	is_running late
 	logged 1 "has no place on the cards"

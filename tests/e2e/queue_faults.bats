@@ -40,15 +40,15 @@ write_mig_config() {
 	start_on mig
 	loadline --sim config check "$T/conf"
 	run_as "$FIRST" whole --cards 1
-	wait_for 20 grep -qx "cards=MIG-.*" "$T/whole.out"
+	wait_for 60 grep -qx "cards=MIG-.*" "$T/whole.out"
 	queue '.[0].queued | .state == "running" and .tenant == "research" and (.cards | length == 1)'
 	run_as "$FIRST" second --cards 1
-	wait_for 20 grep -qx "cards=MIG-.*" "$T/second.out"
+	wait_for 60 grep -qx "cards=MIG-.*" "$T/second.out"
 	[ "$(cat "$T/whole.out")" != "$(cat "$T/second.out")" ]
 	# A third slice is beyond the tenant's limit.
 	refuses "$FIRST" 125 "limit" run --cards 3 -- true
 	run_as "$SECOND" part --mem 8G
-	wait_for 20 grep -qx "cards=MIG-.*" "$T/part.out"
+	wait_for 60 grep -qx "cards=MIG-.*" "$T/part.out"
 	refuses "$SECOND" 125 "10 GiB allowed for each user" run --mem 12G -- true
 	# The ends of the slices' names: the group's first three, and the other's.
 	[ "$(sort "$T/whole.out" "$T/second.out" | cut -c 7-33 | xargs)" = "MIG-10ad11fe-0200-4200-8201 MIG-10ad11fe-0200-4200-8202" ]
@@ -57,44 +57,44 @@ write_mig_config() {
 	queue '[.[].queued.cards[0]] | unique | length == 3 and all(.[]; test("^[0-9]:[0-9]$"))'
 	loadline --sim queue list | grep -q "runs on card 0:[0-9] since"
 	stop whole TERM
-	wait_for 10 as "$FIRST" "$LOADLINE" --sim run --cards 1 --no-wait -- true
+	wait_for 60 as "$FIRST" "$LOADLINE" --sim run --cards 1 --no-wait -- true
 }
 
 @test "a card that falls off the bus gets no job, its job is no hindrance, and it is used again when it is back" {
 	write_config
 	start_queue
 	run_as "$FIRST" lost -i 0 --cards 1
-	wait_for 20 grep -q "cards=GPU-" "$T/lost.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/lost.out"
 	LOADLINE_SIM_DIR=$T/world "$LOADLINE_BUILD/sim/loadline-simctl" card 0 gone on
-	wait_for 20 has_said "1 of them lost"
+	wait_for 60 has_said "1 of them lost"
 	refuses "$FIRST" 125 "" run -i 0 --no-wait -- true
 	run_as "$FIRST" other --cards 1
-	wait_for 20 grep -q "cards=GPU-" "$T/other.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/other.out"
 	queue '[.[] | select(.queued).queued.cards] == [[0], [1]]'
 	loadline --sim queue list | grep "^card 0: gets no jobs (lost)"
 	stop lost TERM
 	LOADLINE_SIM_DIR=$T/world "$LOADLINE_BUILD/sim/loadline-simctl" card 0 gone off
-	wait_for 20 lacks "card 0: gets no jobs" loadline --sim queue list
+	wait_for 60 lacks "card 0: gets no jobs" loadline --sim queue list
 	run_as "$FIRST" again -i 0
-	wait_for 20 grep -q "cards=GPU-" "$T/again.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/again.out"
 }
 
 @test "a configuration below what is in use ends no job, is logged, and gives nothing more until the jobs are within it" {
 	write_config
 	start_queue
 	run_as "$SECOND" first --mem 40G
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$SECOND" second --mem 20G
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	sed -i 's/each-user: {memory: 60G, running: 3}/each-user: {memory: 30G, running: 3}/' "$T/conf/loadline.yaml"
 	kill -HUP "$(cat "$T/service.pid")"
 	# The user gets nothing more, and waits for the own jobs.
-	wait_for 10 eval 'as "$SECOND" "$LOADLINE" --sim limits | grep "30 GiB"'
-	wait_for 10 has_said "user 61235 has more than tenant course now allows each user; no job is ended"
+	wait_for 60 eval 'as "$SECOND" "$LOADLINE" --sim limits | grep "30 GiB"'
+	wait_for 60 has_said "user 61235 has more than tenant course now allows each user; no job is ended"
 	queue 'length == 2 and all(.[]; .queued.state == "running")'
 	refuses "$SECOND" 125 "no place is free now" run --mem 1G --no-wait -- true
 	refuses "$SECOND" 125 "30 GiB allowed" run --mem 31G -- true
 	stop first TERM
 	stop second TERM
-	wait_for 10 as "$SECOND" "$LOADLINE" --sim run --mem 30G --no-wait -- true
+	wait_for 60 as "$SECOND" "$LOADLINE" --sim run --mem 30G --no-wait -- true
 }

@@ -24,7 +24,7 @@ restart_loadlined() {
 start_sensor() {
 	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
 		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
-	wait_for 20 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+	wait_for 60 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
 }
 
 # start_queue: the same with a sensor.

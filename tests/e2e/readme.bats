@@ -32,7 +32,7 @@ end() {
 	[ -z "$group" ] || kill -INT -- "-$group" 2>/dev/null || true
 	[ -z "$group" ] || finish line
 	group=
-	wait_for 20 is_clear
+	wait_for 60 is_clear
 }
 
 follow() {
@@ -50,7 +50,7 @@ follow() {
 	case $line in
 	*" hold"* | *" run "*)
 		begin "$line"
-		case $line in *" hold"*) wait_for 20 holds ;; *) wait_for 20 runs ;; esac
+		case $line in *" hold"*) wait_for 60 holds ;; *) wait_for 20 runs ;; esac
 		;;
 	*) timeout 120 bash -c "$line" ;;
 	esac

@@ -43,15 +43,15 @@ setup_recipe() {
 	[ "${words[-1]}" = '{connection_file}' ]
 	block Jupyter 1 | jq -e '.display_name and .language == "python"'
 	start_program kernel env --default-signal=INT "${words[@]/'{connection_file}'/$T/connection.json}"
-	wait_for 20 limited 20 '.evictable_bytes != null'
+	wait_for 60 limited 20 '.evictable_bytes != null'
 	stop kernel INT
-	wait_for 20 shows_none 'select(has("claim"))'
+	wait_for 60 shows_none 'select(has("claim"))'
 }
 
 @test "Jupyter: one limit for a server" {
 	setup_recipe
 	start_program server bash -c "$(block Jupyter 2)"
-	wait_for 20 limited 40
+	wait_for 60 limited 40
 	stop server
 }
 
@@ -62,7 +62,7 @@ setup_recipe() {
 	path=$(block 'VS Code' 1 | jq -er --arg name "$name" '.["terminal.integrated.profiles.linux"][$name].path')
 	mapfile -t words < <(block 'VS Code' 1 | jq -r --arg name "$name" '.["terminal.integrated.profiles.linux"][$name].args[]')
 	start_program terminal bash -c 'exec "$@" <<<"exec python train.py"' bash "$path" "${words[@]}"
-	wait_for 20 limited 20
+	wait_for 60 limited 20
 	stop terminal
 }
 
@@ -70,7 +70,7 @@ setup_recipe() {
 	setup_recipe
 	block Slurm 1 >"$T/job.sh"
 	start_program job bash "$T/job.sh"
-	wait_for 20 limited 20 '.compute_cap_percent == 50'
+	wait_for 60 limited 20 '.compute_cap_percent == 50'
 	pkill -P "$(pid_of job)"
 	finish job
 }
@@ -86,7 +86,7 @@ setup_recipe() {
 	# shellcheck disable=SC2206
 	words=(${words/\$LOADLINE_ARGS -- \$LOADLINE_COMMAND/$LOADLINE_ARGS -- $LOADLINE_COMMAND})
 	start_program unit env "${words[@]}"
-	wait_for 20 limited 20 '.tenant == "serve" and .class == "high"'
+	wait_for 60 limited 20 '.tenant == "serve" and .class == "high"'
 	stop unit
 }
 
@@ -100,7 +100,7 @@ setup_recipe() {
 	[[ ! $line =~ [^\\]% ]]
 	start_program cron env -i HOME="$T" LOGNAME=ann SHELL=/bin/sh PATH="$T/bin:/usr/bin:/bin" LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" \
 		/bin/sh -c "${line//\\%/%}"
-	wait_for 20 limited 20 '.class == "low" and .compute_cap_percent == 50'
+	wait_for 60 limited 20 '.class == "low" and .compute_cap_percent == 50'
 	[ -e "$T/night.log" ]
 	stop cron
 }

@@ -17,13 +17,13 @@ attributes() {
 	exec 7<>"$T/$1.in"
 	start_program "$1" bash -c 'exec "${@:2}" <"$1"' bash "$T/$1.in" \
 		"$LOADLINE" --sim run "${@:3}" -- "$LOADLINE_BUILD/bench/c/attributes" "$2"
-	wait_for 30 grep -q ready "$T/$1.out"
+	wait_for 60 grep -q ready "$T/$1.out"
 }
 
 # go_on NAME COUNT: gives it a line, and waits until it is ready for the COUNTth time.
 go_on() {
 	echo >&7
-	wait_for 30 is_ready "$1" "$2"
+	wait_for 60 is_ready "$1" "$2"
 }
 
 is_ready() {
@@ -49,7 +49,7 @@ native() {
 	needs_library
 	native peers >"$T/native" < <(echo)
 	attributes peers peers --evictable
-	wait_for 30 loadline --sim evict 0/0
+	wait_for 60 loadline --sim evict 0/0
 	loadline --sim resume 0/0
 	echo >&7
 	finish peers
@@ -60,7 +60,7 @@ native() {
 @test "status says what of an evictable program's memory is on the card, can be moved, and is pinned" {
 	needs_library
 	attributes job buffer --evictable --tenant job
-	wait_for 10 shows 'select(has("claim") and .evictable_bytes == 16777216)'
+	wait_for 60 shows 'select(has("claim") and .evictable_bytes == 16777216)'
 	shows 'select(has("claim")) | .state == "running" and .resident_bytes == .memory_bytes and .pinned_bytes == .memory_bytes - 16777216'
 	loadline --sim evict 0/0
 	shows 'select(has("claim")) | .state == "evicted" and .evictable_bytes == 16777216 and .resident_bytes == .pinned_bytes and .memory_bytes == .pinned_bytes + 16777216 and .moves == 1 and .host_bytes >= 16777216'

@@ -45,7 +45,7 @@ no_tenant() {
 	finish victim
 	[ "$status" -eq $((128 + 11)) ]
 	start sleeper --sim run --tenant sleeper -- sleep 60
-	wait_for 20 tenant sleeper
+	wait_for 60 tenant sleeper
 	[ "$(cat "/proc/$(pid_of sleeper)/comm")" = sleep ]
 	stop sleeper TERM
 	[ "$status" -eq $((128 + 15)) ]
@@ -172,21 +172,21 @@ for device in range(count.value):
 @test "the tenant is on the chosen cards, with its limits, and goes with its last process" {
 	scenario "cards 2"
 	start job --sim run -i 1 --mem 3G --compute 40% --weight 2 --class high --tenant job -- sleep 60
-	wait_for 20 tenant job '.memory_limit_bytes == 3221225472 and .compute_cap_percent == 40 and .weight == 2 and .class == "high" and .uuid == "'"$(uuid_of 1)"'"'
+	wait_for 60 tenant job '.memory_limit_bytes == 3221225472 and .compute_cap_percent == 40 and .weight == 2 and .class == "high" and .uuid == "'"$(uuid_of 1)"'"'
 	[ "$(loadline --sim status --json | jq -s 'map(select(has("tenant_row"))) | length')" -eq 1 ]
 	loadline --sim status --long | grep -q '^  tenant job: nothing on the card, class high, 0 MiB of 3.0 GiB, compute 40 %, weight 2, '
 	stop job KILL
-	wait_for 20 no_tenant job
+	wait_for 60 no_tenant job
 }
 
 @test "a tenant lives as long as anything of its process tree" {
 	start tree --sim run --tenant tree -- sh -c "sh -c 'echo \$\$ >$T/child; exec sleep 60' & exit 0"
 	finish tree
 	[ "$status" -eq 0 ]
-	wait_for 20 test -s "$T/child"
+	wait_for 60 test -s "$T/child"
 	tenant tree
 	kill -KILL "$(cat "$T/child")"
-	wait_for 20 no_tenant tree
+	wait_for 60 no_tenant tree
 }
 
 @test "a governed program that starts run stays in its tenant" {
@@ -234,12 +234,12 @@ for device in range(count.value):
 	has_claim() {
 		shows "select(has(\"claim\")) | .tenant == \"worker\" and .memory_limit_bytes == 4294967296 and .pid == $(pid_of busy) and .state == \"running\""
 	}
-	wait_for 20 has_claim
+	wait_for 60 has_claim
 	loadline --sim status --long | grep -q "^  0/[0-9]*  pid $(pid_of busy)  worker: running, class normal, "
 	stop busy KILL
 	# loadlined hears of an end a moment later than the shell.
 	has_nothing() {
 		[ "$(loadline --sim status --json | wc -l)" -eq 1 ]
 	}
-	wait_for 20 has_nothing
+	wait_for 60 has_nothing
 }

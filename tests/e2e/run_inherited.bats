@@ -40,7 +40,7 @@ write_programs() {
 # governed NAME SCRIPT [OPTION]...: what the shell runs is refused 3000 MiB of its tenant's 2 GiB, and nothing else is said.
 governed() {
 	loadline --sim run --mem 2G --tenant "$1" "${@:3}" -- bash -c "$2" >"$T/$1.out" 2>"$T/$1.err"
-	wait_for 30 grep -q alloc "$T/$1.out"
+	wait_for 60 grep -q alloc "$T/$1.out"
 	[ "$(cat "$T/$1.out")" = $'context ok\nalloc 2' ]
 	[ ! -s "$T/$1.err" ]
 }
@@ -111,7 +111,7 @@ not_governed='loadline: this program is not governed: LOADLINE_RUN is not set, a
 @test "a program of a tenant that cannot be found says that it is not governed" {
 	write_programs
 	loadline --sim run --mem 2G --strict -- bash -c '$T/clean $T/closed $T/orphan $T/ask' >"$T/lost.out" 2>"$T/lost.err"
-	wait_for 30 grep -q alloc "$T/lost.out"
+	wait_for 60 grep -q alloc "$T/lost.out"
 	[ "$(cat "$T/lost.err")" = "$not_governed" ]
 }
 

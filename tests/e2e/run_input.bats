@@ -15,7 +15,7 @@ refuses() {
 	# shellcheck disable=SC2154
 	[ "$(grep -c . <<<"$stderr")" -eq 1 ]
 	[ -z "$output" ]
-	wait_for 10 shows_none 'has("tenant_row")'
+	wait_for 60 shows_none 'has("tenant_row")'
 }
 
 # compiles FILE OPTION...: a program that ends with 0.
@@ -144,7 +144,7 @@ compiles() {
 
 @test "a loadlined that does not answer: limits are refused, and what asked for none runs with a word" {
 	start job --sim run -- sleep 60
-	wait_for 20 shows 'has("daemon")'
+	wait_for 60 shows 'has("daemon")'
 	daemon=$(loadline --sim status --json | jq 'select(has("daemon")).daemon.pid')
 	kill -STOP "$daemon"
 	refuses "limits cannot be put in force: loadlined does not answer; --allow-ungoverned runs it" --mem 1G -- true

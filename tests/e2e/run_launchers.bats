@@ -85,11 +85,11 @@ was_started() {
 	session() {
 		tmux new-session -d "$1"
 	}
-	wait_for 20 session "sleep 60"
+	wait_for 60 session "sleep 60"
 	# From outside the limits do not reach it, and run said so.
 	loadline --sim run --mem 2G -- tmux new-session -d "python3 '$BATS_TEST_DIRNAME/card_memory.py' context alloc 3000 >'$T/outside.out' 2>&1" 2>"$T/said.err"
 	grep -q "limits do not reach into what tmux starts: " "$T/said.err"
 	session "'$LOADLINE' --sim run --mem 2G -- python3 '$BATS_TEST_DIRNAME/card_memory.py' context alloc 3000 >'$T/inside.out' 2>&1"
-	wait_for 30 grep -q "^alloc 2$" "$T/inside.out"
+	wait_for 60 grep -q "^alloc 2$" "$T/inside.out"
 	tmux kill-server
 }

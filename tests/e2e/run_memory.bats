@@ -68,7 +68,7 @@ governed() {
 	) >"$T/tree.out" 2>"$T/tree.err" 3>&- &
 	echo $! >"$T/tree.pid"
 	started+=(tree)
-	wait_for 20 grep -q waiting "$T/tree.out"
+	wait_for 60 grep -q waiting "$T/tree.out"
 	kill -KILL "$(cat "$T/inner")"
 	finish tree
 	[ "$(tail -n 2 "$T/tree.out" | tr '\n' ' ')" = "context ok alloc ok " ]

@@ -23,7 +23,7 @@ program() {
 @test "the whole card is shown to a program on a slice as its slice" {
 	mig
 	start stranger --sim run -i 1:0 --tenant stranger -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 20% memory 3G for 60s
-	wait_for 20 shows 'select(has("claim")) | .tenant == "stranger"'
+	wait_for 60 shows 'select(has("claim")) | .tenant == "stranger"'
 	# NVML's cards are not renumbered: card 1 is the one with the slices.
 	sed 's/HandleByIndex_v2(0,/HandleByIndex_v2(1,/' "$BATS_TEST_DIRNAME/card_memory.py" >"$T/second.py"
 	run -0 "$LOADLINE" --sim run -i 1:2 --mem 2G -- python3 "$T/second.py" context alloc 100 card list
@@ -35,8 +35,8 @@ program() {
 	mkfifo "$T/in"
 	exec 9<>"$T/in"
 	start sliced --sim run -i 1:1 --mem 2G --tenant sliced -- sh -c "exec $(program) context wait alloc 1000 <$T/in"
-	wait_for 20 grep -q waiting "$T/sliced.out"
-	wait_for 20 shows 'select(has("claim")) | .tenant == "sliced" and (.claim | startswith("1:1/")) and (.uuid | startswith("MIG-")) and .memory_limit_bytes == 2147483648'
+	wait_for 60 grep -q waiting "$T/sliced.out"
+	wait_for 60 shows 'select(has("claim")) | .tenant == "sliced" and (.claim | startswith("1:1/")) and (.uuid | startswith("MIG-")) and .memory_limit_bytes == 2147483648'
 	status_has 'map(select(has("claim"))) | length == 1'
 	loadline --sim set sliced --mem 1000M
 	echo go >&9
@@ -50,7 +50,7 @@ program() {
 	used() {
 		shows "select(has(\"claim\") and .tenant == \"capped\" and .gpu_seconds >= $1)"
 	}
-	wait_for 30 used 0.02
+	wait_for 60 used 0.02
 	local began=${EPOCHREALTIME} before
 	before=$(loadline --sim status --json | jq -s '[.[] | select(has("claim")) | .gpu_seconds] | add')
 	wait_for 60 used "$(jq -n "$before + 0.1")"

@@ -29,7 +29,7 @@ shares() {
 	[ "$(charged_mib)" -le 2300 ]
 	stop rounds KILL
 	rm "$T/rounds.in"
-	wait_for 20 has_no_claim
+	wait_for 60 has_no_claim
 }
 
 has_no_claim() {

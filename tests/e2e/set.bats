@@ -5,7 +5,7 @@ start_busy() {
 	local name=$1
 	shift
 	start "$name" --sim run --tenant "$name" "$@" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 60s
-	wait_for 20 claim "$name"
+	wait_for 60 claim "$name"
 }
 
 # claim NAME [FILTER]: of the tenant's claim.
@@ -37,7 +37,7 @@ tenant() {
 @test "bash completes the claims and tenants that can be set" {
 	start_busy job
 	start hold --sim hold --json
-	wait_for 20 has hold 'select(.event == "sample")'
+	wait_for 60 has hold 'select(.event == "sample")'
 	[ "$(complete_words "$LOADLINE" --sim set "" | xargs)" = "$(number_of job) job" ]
 	[ "$(complete_words "$LOADLINE" --sim set jo)" = job ]
 	complete_words "$LOADLINE" --sim set --we | grep -qx -- --weight
@@ -45,7 +45,7 @@ tenant() {
 
 @test "a tenant without a claim has no number that could be taken for one, and is set by name" {
 	start waiting --sim run --tenant waiting -- sleep 60
-	wait_for 20 tenant waiting
+	wait_for 60 tenant waiting
 	start_busy job
 	tenant waiting '(.tenant_row | type) == "number"'
 	loadline --sim set waiting --weight 2
@@ -55,17 +55,17 @@ tenant() {
 
 @test "a memory limit below what a program has touches nothing" {
 	start job --sim run --tenant job -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 2G for 60s
-	wait_for 20 claim job '.gpu_seconds > 0'
+	wait_for 60 claim job '.gpu_seconds > 0'
 	loadline --sim set job --mem 1G
 	seconds=$(gpu_seconds job)
-	wait_for 20 claim job ".memory_limit_bytes == 1073741824 and .gpu_seconds > $seconds + 0.2"
+	wait_for 60 claim job ".memory_limit_bytes == 1073741824 and .gpu_seconds > $seconds + 0.2"
 	is_running job
 }
 
 @test "below a memory limit that was lowered nothing new is had, by no process of the tenant" {
 	busy="$LOADLINE_BUILD/sim/loadline-simctl busy 0 20%"
 	start job --sim run --tenant job -- sh -c "$busy memory 1G for 60s & while [ ! -e $T/go ]; do sleep 0.02; done; exec $busy memory 1M for 60s"
-	wait_for 20 claim job '.tenant_memory_bytes > 1e9'
+	wait_for 60 claim job '.tenant_memory_bytes > 1e9'
 	first=$(loadline --sim status --json | jq 'select(has("claim")) | .pid')
 	loadline --sim set job --mem 1G
 	touch "$T/go"
@@ -78,7 +78,7 @@ tenant() {
 
 @test "a tenant that has nothing on the card yet" {
 	start early --sim run --tenant early -- sleep 60
-	wait_for 20 tenant early
+	wait_for 60 tenant early
 	loadline --sim set early --mem 5G
 	tenant early '.memory_limit_bytes == 5368709120'
 }
@@ -91,7 +91,7 @@ two_cards() {
 @test "a tenant on several cards, by name or by claim, on all of them" {
 	two_cards
 	start both --sim run --tenant both -- sh -c "'$LOADLINE_BUILD/sim/loadline-simctl' busy 0 20% for 60s & exec '$LOADLINE_BUILD/sim/loadline-simctl' busy 1 20% for 60s"
-	wait_for 20 status_has 'map(select(has("claim"))) | length == 2'
+	wait_for 60 status_has 'map(select(has("claim"))) | length == 2'
 	loadline --sim set both --mem 7G
 	status_has 'map(select(has("claim") and .memory_limit_bytes == 7516192768)) | length == 2'
 	loadline --sim set "$(loadline --sim status -i 1 --json | jq -r 'select(has("claim")) | .claim')" --mem 8G
@@ -114,13 +114,13 @@ two_cards() {
 @test "a name that several have" {
 	start one --sim run --tenant twin -- sleep 60
 	start two --sim run --tenant twin -- sleep 60
-	wait_for 20 status_has 'map(select(.tenant == "twin")) | length == 2'
+	wait_for 60 status_has 'map(select(.tenant == "twin")) | length == 2'
 	fails_with 1 "twin: several jobs have this name; choose one by the number of a claim" --sim set twin --mem 1G
 }
 
 @test "a synthetic load is refused" {
 	start hold --sim hold --json
-	wait_for 20 has hold '.event == "sample"'
+	wait_for 60 has hold '.event == "sample"'
 	number=$(loadline --sim status --json | jq -r 'select(has("claim")) | .claim')
 	fails_with 4 "$number: is a synthetic load, which has no limits" --sim set "$number" --mem 1G
 	stop hold
@@ -128,7 +128,7 @@ two_cards() {
 
 @test "bad values are 2 and change nothing" {
 	start job --sim run --tenant job --mem 4G -- sleep 60
-	wait_for 20 tenant job
+	wait_for 60 tenant job
 	for option in --mem=0 --mem=-1 --mem=abc --mem=200T --compute=0 --compute=101% --compute=abc --weight=0 --weight=101 --weight=none --slowdown=0.9 --slowdown=11; do
 		fails_with 2 "${option%%=*}" --sim set job "$option"
 		fails_with 2 "${option%%=*}" --sim set job --weight 3 "$option"
@@ -194,7 +194,7 @@ two_cards() {
 @test "it says what it changed: a line for each card, the old value and the new one" {
 	two_cards
 	start both --sim run --tenant both --mem 10G -- sleep 60
-	wait_for 20 status_has 'map(select(.tenant == "both")) | length == 2'
+	wait_for 60 status_has 'map(select(.tenant == "both")) | length == 2'
 	[ "$(loadline --sim set both --mem 2G)" = "card 0, both: memory 10.0 GiB -> 2.0 GiB
 card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
 	[ "$(loadline --sim set both --mem none --compute 30% --weight 2.5 --class low)" = "$(for card in 0 1; do
@@ -208,7 +208,7 @@ card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
 
 @test "a limit below 1 MiB is not told as 0" {
 	start tiny --sim run --tenant tiny --mem 1 --count-context=no -- sleep 60
-	wait_for 20 tenant tiny
+	wait_for 60 tenant tiny
 	loadline --sim status --long | grep -q "tenant tiny: nothing on the card, class normal, 0 MiB of 1 B, "
 	[ "$(loadline --sim set tiny --mem 1023)" = "card 0, tiny: memory 1 B -> 1023 B" ]
 	[ "$(loadline --sim set tiny --mem 1K)" = "card 0, tiny: memory 1023 B -> 1 KiB" ]

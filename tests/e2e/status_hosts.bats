@@ -38,7 +38,7 @@ failed() {
 @test "machines are asked at once and shown in one table, and those that fail with the reason" {
 	setup_ssh
 	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 20% for 100s
-	wait_for 20 shows 'has("process")'
+	wait_for 60 shows 'has("process")'
 	run loadline status --host gpu1,dead,gpu2 --host none
 	echo "$output"
 	[ "$status" -eq 1 ]
@@ -75,7 +75,7 @@ failed() {
 @test "an older loadline is shown without what it does not tell" {
 	setup_ssh
 	start_program stranger env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 20% for 100s
-	wait_for 20 shows 'has("process")'
+	wait_for 60 shows 'has("process")'
 	run loadline status --host ann@old
 	echo "$output"
 	[ "$status" -eq 0 ]

@@ -51,8 +51,8 @@ state_as() {
 	own_setup
 	number=$(loadline --sim submit -- sh -c 'ps -o sid= -p $$; cat; sleep 300' 2>&1 | tail -n 1)
 	[ "$number" -eq 1 ]
-	wait_for 10 state_of 1 '.state == "running"'
-	wait_for 10 grep -q '[0-9]' loadline-1.out
+	wait_for 60 state_of 1 '.state == "running"'
+	wait_for 60 grep -q '[0-9]' loadline-1.out
 	[ "$(tr -d ' ' <loadline-1.out)" != "$(ps -o sid= -p $$ | tr -d ' ')" ]
 	loadline --sim submit log -f 1 >followed.out &
 	loadline --sim submit stop 1
@@ -66,7 +66,7 @@ state_as() {
 @test "a job that does not end at SIGTERM is killed after the grace" {
 	own_setup
 	loadline --sim submit -- sh -c 'trap "echo stopping" TERM; echo ready; while :; do sleep 0.2; done' 2>/dev/null
-	wait_for 10 grep -q ready loadline-1.out
+	wait_for 60 grep -q ready loadline-1.out
 	loadline --sim submit stop --grace 1s 1
 	run -137 loadline --sim submit wait 1
 	grep -q stopping loadline-1.out
@@ -75,15 +75,15 @@ state_as() {
 @test "a job whose supervisor was killed, and one of another boot, are listed as lost" {
 	own_setup
 	loadline --sim submit -- sleep 300 2>/dev/null
-	wait_for 10 state_of 1 '.state == "running"'
+	wait_for 60 state_of 1 '.state == "running"'
 	record=$(echo "$XDG_STATE_HOME"/loadline/jobs-sim-*/*-1.json)
 	kill -KILL "$(jq .supervisor.pid "$record")"
-	wait_for 10 state_of 1 '.state == "lost" and .status == null'
+	wait_for 60 state_of 1 '.state == "lost" and .status == null'
 	run -1 loadline --sim submit wait 1
 	[[ $output == *"job 1 is lost: its supervisor was killed"* ]]
 	loadline --sim submit stop 1
 	first=$(jq .first.pid "$record")
-	wait_for 10 has_ended "$first"
+	wait_for 60 has_ended "$first"
 	jq -c '.boot = "another"' "$record" >new.json
 	mv new.json "$record"
 	run loadline --sim submit list
@@ -120,7 +120,7 @@ state_as() {
 @test "a submitted job waits in the queue, starts when it is its turn, and is stopped while it waits or runs" {
 	start_queue
 	first=$(submit_as "$FIRST" --cards 4 --time 2h -- sh -c 'echo "cards=$CUDA_VISIBLE_DEVICES"; exec sleep 300')
-	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/home-$FIRST/loadline-$first.out"
+	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/home-$FIRST/loadline-$first.out"
 	queue ".[0].queued.number == $first"
 	second=$(submit_as "$FIRST" --cards 1 -- sh -c 'echo started; exit 5')
 	third=$(submit_as "$FIRST" --cards 1 -- true)
@@ -128,7 +128,7 @@ state_as() {
 	state_as "$FIRST" "$second" '.state == "waiting"'
 	submit_as "$FIRST" stop "$third"
 	run -143 submit_as "$FIRST" wait "$third"
-	wait_for 10 queue 'length == 2'
+	wait_for 60 queue 'length == 2'
 	state_as "$FIRST" "$third" '.state == "not run" and .status == 143'
 	submit_as "$FIRST" stop "$first"
 	run -5 submit_as "$FIRST" wait "$second"
@@ -141,7 +141,7 @@ state_as() {
 	run -4 submit_as "$FIRST" --time 11h -- true
 	grep -q "time: 11 h asked for, 10 h allowed for each user" "$T/submit-$FIRST.err"
 	first=$(submit_as "$FIRST" --cards 4 -- sleep 300)
-	wait_for 20 state_as "$FIRST" "$first" '.state == "running"'
+	wait_for 60 state_as "$FIRST" "$first" '.state == "running"'
 	run -4 submit_as "$FIRST" --cards 1 --no-wait -- true
 	grep -q "no place is free now" "$T/submit-$FIRST.err"
 	second=$(submit_as "$FIRST" --cards 1 --wait 1s -- true)
@@ -174,7 +174,7 @@ state_as() {
 	submit_as "$FIRST" wait "$bad" || true
 	refuses "$FIRST" 125 "job $bad ended with status 3" run --mem 8G --after-ok "$bad" -- true
 	run_as "$FIRST" good --mem 8G
-	wait_for 20 grep -q "cards=GPU-" "$T/good.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/good.out"
 	number=$(as "$FIRST" "$LOADLINE" --sim queue list --json | jq -s '.[0].queued.number')
 	stop good TERM
 	# Kernels before Linux 6.15 do not tell the status to the job's monitor.

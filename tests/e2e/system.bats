@@ -11,7 +11,7 @@ start_service() {
 
 serve_again() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
-	wait_for 10 serves
+	wait_for 60 serves
 }
 
 serves() {
@@ -30,7 +30,7 @@ busy_as() {
 	local uid=$1 name=$2
 	shift 2
 	start_as "$uid" "$name" --tenant team "$@" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
-	wait_for 20 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
+	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }
 
 claim_of() {
@@ -51,7 +51,7 @@ refused_as() {
 	as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep -q "(the system's: it governs the programs of all users)"
 	start_as "$FIRST" first -- sleep 100
 	start_as "$SECOND" second -- sleep 100
-	wait_for 10 jobs_are 2
+	wait_for 60 jobs_are 2
 	has_pids loadlined 1
 	as "$FIRST" "$LOADLINE" --sim status | grep -q "^loadlined: the system's, for all users ($T/world/system/socket)"
 	as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e '[.[] | select(.job).job.uid] | sort == [61234, 61235]'
@@ -73,13 +73,13 @@ seconds_of() {
 	start_service
 	stop service
 	start_as "$FIRST" first --tenant team --mem 10G --evictable -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
-	wait_for 10 has_pids loadlined 1
-	wait_for 10 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
+	wait_for 60 has_pids loadlined 1
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 	as "$FIRST" "$LOADLINE" --sim set team --mem 9G
 	serve_again
-	wait_for 20 is_with first 9
-	wait_for 20 has_pids loadlined 1
-	wait_for 20 is_with first 9 "$(seconds_of first)"
+	wait_for 60 is_with first 9
+	wait_for 60 has_pids loadlined 1
+	wait_for 60 is_with first 9 "$(seconds_of first)"
 	as "$FIRST" "$LOADLINE" --sim set team --mem 8G
 	is_with first 8
 	# Its memory's connections have moved too.
@@ -95,18 +95,18 @@ seconds_of() {
 	stop service
 	busy_for_user
 	serve_again
-	wait_for 20 is_with first 10
+	wait_for 60 is_with first 10
 	stop service KILL
-	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 	serve_again
-	wait_for 20 is_with first 10
-	wait_for 20 is_with first 10 "$(seconds_of first)"
-	wait_for 20 has_pids loadlined 1
+	wait_for 60 is_with first 10
+	wait_for 60 is_with first 10 "$(seconds_of first)"
+	wait_for 60 has_pids loadlined 1
 }
 
 busy_for_user() {
 	start_as "$FIRST" first --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
-	wait_for 10 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 }
 
 @test "a socket that another user could have made is not used, and doctor says so" {
@@ -125,7 +125,7 @@ busy_for_user() {
 	has seen "select(has(\"claim\") and .pid == $(pid_of first) and .memory_limit_bytes == 10 * 1073741824)"
 	has seen "select(has(\"claim\") and .pid == $(pid_of second) and .memory_limit_bytes == 4 * 1073741824)"
 	as "$FIRST" "$LOADLINE" --sim set team --mem 8G
-	wait_for 10 shows "select(has(\"claim\") and .pid == $(pid_of first) and .memory_limit_bytes == 8 * 1073741824)"
+	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of first) and .memory_limit_bytes == 8 * 1073741824)"
 	shows "select(has(\"claim\") and .pid == $(pid_of second) and .memory_limit_bytes == 4 * 1073741824)"
 	refused_as "$FIRST" "is a job of user $SECOND" set "$(claim_of second)" --mem 1G
 	refused_as "$FIRST" "is a job of user $SECOND" set "$SECOND/team" --mem 1G
@@ -153,7 +153,7 @@ busy_for_user() {
 @test "what is promised to one user another cannot have" {
 	start_service
 	start_as "$FIRST" first --mem-request 100G -- sleep 100
-	wait_for 10 jobs_are 1
+	wait_for 60 jobs_are 1
 	refused_as "$SECOND" "cannot be promised" run --mem-request 100G -- true
 	as "$SECOND" "$LOADLINE" --sim run --mem-request 10G -- true
 }
@@ -166,8 +166,8 @@ busy_for_user() {
 	is_running first
 	is_running second
 	serve_again
-	wait_for 10 shows "select(has(\"claim\") and .pid == $(pid_of first) and .memory_limit_bytes == 10 * 1073741824 and .gpu_seconds > 0)"
-	wait_for 10 shows "select(has(\"claim\") and .pid == $(pid_of second) and .memory_limit_bytes == 4 * 1073741824 and .gpu_seconds > 0)"
+	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of first) and .memory_limit_bytes == 10 * 1073741824 and .gpu_seconds > 0)"
+	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of second) and .memory_limit_bytes == 4 * 1073741824 and .gpu_seconds > 0)"
 	has_pids loadlined 1
 }
 

@@ -160,11 +160,11 @@ rows() {
 	has trace 'select(.event == "process") | .by == "events" and .kernels == 100'
 	use_cupti
 	start trace --sim trace --json -- "$TRACED" kernels=100:10000 hold="$T/held"
-	wait_for 30 test -e "$T/held"
+	wait_for 60 test -e "$T/held"
 	local traced
 	traced=$(pgrep -P "$(pid_of trace)" -x traced)
 	# What it did has been flushed when its file has grown to hold it all: 96 bytes each.
-	wait_for 30 eval "find '$TMPDIR' -path '*loadline-trace-*/$traced-*' -size +9k 2>/dev/null | grep -q ."
+	wait_for 60 eval "find '$TMPDIR' -path '*loadline-trace-*/$traced-*' -size +9k 2>/dev/null | grep -q ."
 	kill -KILL "$traced"
 	finish trace
 	[ "$status" -eq 137 ]
@@ -175,14 +175,14 @@ rows() {
 @test "Ctrl-C ends the command, not the summary; other signals are passed on" {
 	use_cupti
 	start trace --sim trace --json -- "$TRACED" kernels=10:10000 hold="$T/held"
-	wait_for 30 test -e "$T/held"
+	wait_for 60 test -e "$T/held"
 	kill -TERM "$(pid_of trace)"
 	finish trace
 	[ "$status" -eq 143 ]
 	has trace 'select(.event == "summary") | .exit_status == 143'
 	rm "$T/held"
 	start trace --sim trace --json -- "$TRACED" kernels=10:10000 hold="$T/held"
-	wait_for 30 test -e "$T/held"
+	wait_for 60 test -e "$T/held"
 	kill -USR1 "$(pid_of trace)"
 	finish trace
 	[ "$status" -eq 138 ]
@@ -192,7 +192,7 @@ rows() {
 @test "what a trace that was killed left goes with the next one, what another one uses does not" {
 	use_cupti
 	start killed --sim trace -- "$TRACED" kernels=3:1000 hold="$T/there"
-	wait_for 20 test -e "$T/there"
+	wait_for 60 test -e "$T/there"
 	local left used=$TMPDIR/loadline-trace-in-use young=$TMPDIR/loadline-trace-young
 	left=$(compgen -G "$TMPDIR/loadline-trace-*")
 	read -ra program <<<"$(cat "/proc/$(pid_of killed)/task/$(pid_of killed)/children")"
@@ -375,7 +375,7 @@ rows() {
 
 @test "without a command it shows who is on a card, and what is missing" {
 	start stranger --sim run -- "$TRACED" kernels=1:1000 hold="$T/held"
-	wait_for 30 test -e "$T/held"
+	wait_for 60 test -e "$T/held"
 	start trace --sim trace -i 0 --for 300ms --json
 	finish trace
 	[ "$status" -eq 0 ]
