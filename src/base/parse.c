@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -127,6 +129,62 @@ int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err)
 	if (!unit)
 		return ll_err_set(err, -EINVAL, "'%.60s': not a time such as 300ms, 5s or 10m", text);
 	return scale_by_unit(text, unit, ret_ns, err);
+}
+
+/* Whether the text has a digit for each 0 of the form, and else its characters. */
+static bool has_form(const char *text, const char *form)
+{
+	for (; *form && (*form == '0' ? is_digit(*text) : *text == *form); form++)
+		text++;
+	return !*form && !*text;
+}
+
+/* The moment of these parts; -1: there is none. mktime() takes the 31st of February for a day in March. */
+static int64_t moment_of(int year, int month, int day, int hour, int minute)
+{
+	struct tm parts = {.tm_year = year - 1900,
+			   .tm_mon = month - 1,
+			   .tm_mday = day,
+			   .tm_hour = hour,
+			   .tm_min = minute,
+			   .tm_isdst = -1};
+	time_t at = mktime(&parts);
+	bool is_there = parts.tm_year == year - 1900 && parts.tm_mon == month - 1 && parts.tm_mday == day &&
+			parts.tm_hour == hour && parts.tm_min == minute;
+	return is_there ? (int64_t)at : -1;
+}
+
+int ll_parse_moment(const char *text, int64_t *ret_s, struct ll_err *err)
+{
+	int year = 0, month = 0, day = 0, hour = 0, minute = 0;
+	if (!has_form(text, "0000-00-00 00:00") && !has_form(text, "0000-00-00T00:00"))
+		return ll_err_set(err, -EINVAL, "'%.60s': not a moment such as 2026-12-12 22:00", text);
+	sscanf(text, "%d-%d-%d%*c%d:%d", &year, &month, &day, &hour, &minute);
+	int64_t at_s = moment_of(year, month, day, hour, minute);
+	if (at_s < 0)
+		return ll_err_set(err, -EINVAL, "'%.60s': there is no such moment", text);
+	*ret_s = at_s;
+	return 0;
+}
+
+int ll_parse_moment_or_day(const char *text, int64_t *ret_s, struct ll_err *err)
+{
+	char moment[] = "0000-00-00 00:00";
+	if (!has_form(text, "0000-00-00"))
+		return ll_parse_moment(text, ret_s, err);
+	memcpy(moment, text, strlen(text));
+	return ll_parse_moment(moment, ret_s, err);
+}
+
+int ll_parse_time_of_day(const char *text, int *ret_minutes, struct ll_err *err)
+{
+	int hour = 24, minute = 60;
+	if (has_form(text, "00:00"))
+		sscanf(text, "%d:%d", &hour, &minute);
+	if (hour > 23 || minute > 59)
+		return ll_err_set(err, -EINVAL, "'%.60s': not a time of day such as 22:00", text);
+	*ret_minutes = hour * 60 + minute;
+	return 0;
 }
 
 int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err)

@@ -18,6 +18,18 @@ int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err);
 /* "500us" "300ms" "5s" "10m" "2h" "1d", also "1.5s"; a bare number is seconds. */
 int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err);
 
+/*
+ * "2026-12-12 22:00", with a blank or a T, in the machine's time zone, as seconds since 1970. A day that is in no
+ * calendar and a time that the clocks leave out are errors.
+ */
+int ll_parse_moment(const char *text, int64_t *ret_s, struct ll_err *err);
+
+/* The same, or "2026-12-12" for the beginning of that day. */
+int ll_parse_moment_or_day(const char *text, int64_t *ret_s, struct ll_err *err);
+
+/* "22:00": minutes after midnight. */
+int ll_parse_time_of_day(const char *text, int *ret_minutes, struct ll_err *err);
+
 /* "25%" or "25" or "12.5%": percent, any finite number >= 0; the caller checks the range. */
 int ll_parse_percent(const char *text, double *ret_percent, struct ll_err *err);
 

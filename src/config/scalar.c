@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -15,7 +14,7 @@
 #include "base/translate.h"
 #include "config/value.h"
 
-enum { CARDS_MAX = 4096, SLICES_MAX = 64, NAME_MAX_LENGTH = 64, HOURS_OF_DAY = 24, MINUTES_OF_HOUR = 60 };
+enum { CARDS_MAX = 4096, SLICES_MAX = 64, NAME_MAX_LENGTH = 64 };
 
 struct scale {
 	const char *unit;
@@ -299,21 +298,15 @@ static void add_cards(struct ll_strbuf *out, const struct ll_config_cards *cards
 
 static int read_time(const char *text, struct ll_config_time *ret_time, struct ll_err *err)
 {
-	struct tm tm = {.tm_isdst = -1};
-	unsigned hour, minute;
-	char end;
-	if (strlen(text) == 5 && sscanf(text, "%2u:%2u%c", &hour, &minute, &end) == 2 && hour < HOURS_OF_DAY &&
-	    minute < MINUTES_OF_HOUR && isdigit((unsigned char)text[0]) && isdigit((unsigned char)text[3])) {
-		*ret_time = (struct ll_config_time){true, true, (int64_t)hour * 3600 + minute * 60};
+	int minutes;
+	int64_t at_s;
+	if (!ll_parse_time_of_day(text, &minutes, NULL)) {
+		*ret_time = (struct ll_config_time){true, true, (int64_t)minutes * 60};
 		return 0;
 	}
-	const char *rest = strlen(text) == 16 ? strptime(text, "%Y-%m-%d %H:%M", &tm) : NULL;
-	struct tm asked = tm;
-	time_t at = rest && !*rest ? mktime(&tm) : -1;
-	/* mktime takes the 31st of February for a day in March. */
-	if (at == -1 || tm.tm_mday != asked.tm_mday || tm.tm_mon != asked.tm_mon)
+	if (ll_parse_moment(text, &at_s, NULL))
 		return ll_err_set(err, -EINVAL, "'%.60s': not a time such as \"2026-12-03 14:00\" or \"09:00\"", text);
-	*ret_time = (struct ll_config_time){false, true, (int64_t)at};
+	*ret_time = (struct ll_config_time){false, true, at_s};
 	return 0;
 }
 

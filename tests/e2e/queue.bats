@@ -107,6 +107,22 @@ load queue_helper
 	queue '.[1].queued.cards == [1, 2]'
 }
 
+@test "drain --at 22:00 means the next time at which it is so late, and a date that is past or in no calendar is refused" {
+	local bad at
+	start_queue
+	at=$(date -d '+3 hours' +%H:%M)
+	loadline --sim queue drain 1 --at "$at"
+	wait_for 10 queue "any(.[].window; .cards == [1] and (.from - now | . > 10000 and . < 10900))"
+	at=$(date -d '-3 hours' +%H:%M)
+	loadline --sim queue drain 2 --at "$at"
+	wait_for 10 queue "any(.[].window; .cards == [2] and (.from - now | . > 75400 and . < 75700))"
+	for bad in "2020-12-12 22:00" "$(date -d '-1 minute' '+%F %H:%M')" "2027-02-31 10:00" "2027-12-12 25:00" 25:00 22 tomorrow; do
+		refuses 0 2 "--at: '$bad'" queue drain 3 --at "$bad"
+	done
+	refuses 0 2 "--undo: acts at once" queue drain 1 --undo --at 22:00
+	queue 'all(.[].window; .cards != [3])'
+}
+
 @test "no job starts that would not end before maintenance" {
 	write_config "maintenance:" "  - {name: driver, cards: \"0-3\", from: \"$(date -d '+3 hours' '+%F %H:%M')\", for: 4h}"
 	start_queue

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "test.h"
 
@@ -74,6 +76,33 @@ TEST(durations_take_every_unit_and_default_to_seconds)
 	assert_int_equal(duration("1.5s"), UINT64_C(1500000000));
 	assert_int_equal(duration("1."), UINT64_C(1000000000));
 	assert_int_equal(duration("7ns"), 7);
+}
+
+TEST(moments_are_those_of_the_calendar_and_the_clock)
+{
+	static const char *const bad[] = {
+	    "2026-02-31 10:00", "2026-13-01 10:00", "2026-12-00 10:00", "2026-12-12 24:00", "2026-12-12 10:60",
+	    "2026-03-29 02:30", "2026-12-12",       "22:00",            "2026-12-12 9:00",  "2026-12-12 10:00 ",
+	    " 2026-12-12 10:00"};
+	int64_t at_s = 77;
+	int minutes = 77;
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	assert_int_equal(ll_parse_moment("2026-12-12 22:00", &at_s, &err), 0);
+	assert_int_equal(at_s, 1797109200);
+	assert_int_equal(ll_parse_moment("2026-07-12T22:00", &at_s, &err), 0);
+	assert_int_equal(at_s, 1783886400);
+	assert_int_equal(ll_parse_moment_or_day("2026-12-12", &at_s, &err), 0);
+	assert_int_equal(at_s, 1797030000);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(ll_parse_moment(bad[i], &at_s, &err), -EINVAL);
+	assert_fails(ll_parse_moment_or_day("2026-02-29", &at_s, &err), -EINVAL, "there is no such moment");
+	assert_int_equal(at_s, 1797030000);
+	assert_int_equal(ll_parse_time_of_day("09:05", &minutes, &err), 0);
+	assert_int_equal(minutes, 545);
+	assert_fails(ll_parse_time_of_day("24:00", &minutes, &err), -EINVAL, "not a time of day");
+	assert_fails(ll_parse_time_of_day("9:05", &minutes, &err), -EINVAL, "not a time of day");
+	unsetenv("TZ");
 }
 
 TEST(readings_take_their_own_unit_only)

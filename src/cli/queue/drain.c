@@ -3,12 +3,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/parse.h"
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/queue/queue.h"
 #include "driver/cards.h"
 
-enum { MASK_CARDS = 64, DAY_S = 86400 };
+enum { MASK_CARDS = 64 };
 
 struct drain_args {
 	const char *at;
@@ -26,31 +27,40 @@ static const struct ll_option drain_options[] = {
     LL_OPTION_END,
 };
 
-/* Reads a moment in the machine's time zone. */
-static int read_moment(const char *text, uint64_t *ret_s, struct ll_err *err)
+/* The next moment at which the clock of this machine shows that time. */
+static int64_t next_time(time_t now, int minutes)
 {
-	time_t now = time(NULL);
-	struct tm day;
-	const char *end;
-	if (!localtime_r(&now, &day))
-		return ll_err_set(err, -EINVAL, "--at: no time of day here");
-	day.tm_sec = 0;
-	day.tm_isdst = -1;
-	end = strptime(text, "%Y-%m-%d %H:%M", &day);
-	bool is_daily = !end;
-	if (is_daily)
-		end = strptime(text, "%H:%M", &day);
-	if (!end || *end) {
-		ll_err_set(err, -EINVAL, "--at: '%.60s': not a moment", text);
-		return ll_err_hint(err, "write \"2026-12-12 22:00\" or \"22:00\"");
-	}
-	time_t at = mktime(&day);
-	if (is_daily && at <= now) {
-		day.tm_mday++;
+	time_t at = now;
+	for (int days = 0; days < 2 && at <= now; days++) {
+		struct tm day;
+		localtime_r(&now, &day);
+		day.tm_mday += days;
+		day.tm_hour = 0;
+		day.tm_min = minutes;
+		day.tm_sec = 0;
 		day.tm_isdst = -1;
 		at = mktime(&day);
 	}
-	*ret_s = at > 0 ? (uint64_t)at : 0;
+	return at;
+}
+
+static int read_moment(const char *text, uint64_t *ret_s, struct ll_err *err)
+{
+	time_t now = time(NULL);
+	int minutes;
+	int64_t at_s = 0;
+	int rc = 0;
+	if (!ll_parse_time_of_day(text, &minutes, NULL))
+		at_s = next_time(now, minutes);
+	else
+		rc = ll_parse_moment(text, &at_s, err);
+	if (!rc && at_s <= now)
+		rc = ll_err_set(err, -EINVAL, "'%.60s': is past", text);
+	if (rc) {
+		ll_err_wrap(err, "--at");
+		return ll_err_hint(err, "write \"2026-12-12 22:00\" or \"22:00\"");
+	}
+	*ret_s = (uint64_t)at_s;
 	return 0;
 }
 
@@ -76,6 +86,8 @@ static int run_drain(void *data, const struct ll_operands *operands, struct ll_e
 	struct ll_driver *driver = NULL;
 	if (!operands->count)
 		return ll_err_set(err, -EINVAL, "queue drain: no card");
+	if (args->undo && args->at)
+		return ll_err_set(err, -EINVAL, "--undo: acts at once, and takes no --at");
 	int rc = args->at ? read_moment(args->at, &change.value, err) : 0;
 	if (!rc)
 		rc = ll_driver_open(&driver, err);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -54,25 +53,10 @@ static const struct ll_option report_options[] = {
 
 /* ---- times ---- */
 
-static bool parse_moment(const char *text, int64_t *ret_s)
-{
-	static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"};
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		struct tm parts = {.tm_isdst = -1};
-		const char *end = strptime(text, forms[i], &parts);
-		time_t at = end && !*end ? mktime(&parts) : (time_t)-1;
-		if (at != (time_t)-1) {
-			*ret_s = at;
-			return true;
-		}
-	}
-	return false;
-}
-
 static int parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err)
 {
 	uint64_t ago_ns;
-	if (parse_moment(text, ret_s))
+	if (!ll_parse_moment_or_day(text, ret_s, NULL))
 		return 0;
 	int rc = ll_parse_duration(text, &ago_ns, err);
 	if (rc)
