@@ -182,7 +182,7 @@ const struct ll_config_tenant *ll_department_find(const struct ll_department *de
 bool ll_department_is_admin(const struct ll_department *department, uint32_t uid)
 {
 	const struct ll_config_policy *policy = ll_department_policy(department);
-	return uid == 0 || (policy && ll_department_has(department, &policy->admins, uid));
+	return uid == 0 || uid == department->admin || (policy && ll_department_has(department, &policy->admins, uid));
 }
 
 bool ll_department_is_operator(const struct ll_department *department, uint32_t uid)

@@ -23,6 +23,7 @@ enum { LL_DEPARTMENT_FAULT_SIZE = 200 };
 struct ll_department {
 	struct ll_config config; /* root NULL: none is in force */
 	struct ll_identities identities;
+	uint32_t admin;    /* a uid that is an admin besides; 0, root: none is */
 	int64_t since_s;   /* seconds since 1970: when it came into force */
 	uint64_t number;   /* rises with each configuration that comes into force */
 	int64_t refused_s; /* since when the file on the disk is not the one in force; 0: it is */
@@ -67,7 +68,7 @@ const struct ll_config_tenant *ll_department_find(const struct ll_department *de
 /* Whether the user is among these people. False if the user's groups are not known. */
 bool ll_department_has(const struct ll_department *department, const struct ll_config_people *people, uint32_t uid);
 
-/* Root is an admin. */
+/* Root is an admin, and department->admin. */
 bool ll_department_is_admin(const struct ll_department *department, uint32_t uid);
 
 /* An admin is an operator. */

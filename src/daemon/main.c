@@ -118,6 +118,8 @@ static int serve_system(const struct system_words *words)
 					  .is_system = true,
 					  .has_policy = words->config || !sim_folder,
 					  .policy_path = words->config,
+					  /* Who tries a configuration on simulated cards tries all of it. */
+					  .admin = sim_folder && !words->user ? geteuid() : 0,
 					  .state_folder = words->state};
 	ll_log_set_level(LL_LOG_WARN); /* for the journal */
 	if (sim_folder)

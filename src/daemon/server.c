@@ -298,6 +298,7 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	rc = init_server(&server, config);
 	if (rc)
 		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
+	server.department.admin = config->admin;
 	rc = config->has_policy ? ll_reload_init(&server, config->policy_path, err) : 0;
 	if (rc) {
 		fini_server(&server);

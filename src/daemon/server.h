@@ -84,6 +84,7 @@ struct ll_server_config {
 	bool is_system;
 	bool has_policy;          /* the system's daemon reads a configuration */
 	const char *policy_path;  /* as ll_department_load has it */
+	uint32_t admin;           /* a uid that is an admin besides root; 0: none is */
 	const char *state_folder; /* of the system's daemon: where the accounts are; NULL: there are none */
 };
 

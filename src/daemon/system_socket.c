@@ -34,6 +34,8 @@ int ll_system_user_find(const char *name, struct ll_system_user *ret_user, struc
 
 int ll_system_user_become(const struct ll_system_user *user, struct ll_err *err)
 {
+	if (geteuid() != 0 && user->uid == geteuid())
+		return 0; /* it is that user already */
 	if (setgroups(0, NULL) || setresgid(user->gid, user->gid, user->gid) ||
 	    setresuid(user->uid, user->uid, user->uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ll_err_set(err, -errno, "become uid %u: %s", (unsigned)user->uid, strerror(errno));

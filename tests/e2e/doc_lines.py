@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The command lines of Markdown pages, and a run of each on the simulated driver.
 
-    doc_lines.py PAGE...    LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
+    doc_lines.py PAGE...                 LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
+    doc_lines.py --as UID PAGE...        for root: that user's processes run all of it
+    doc_lines.py --as UID,UID PAGE...    root's loadlined serves, and each of these users runs each line `with: queue`, one after the other
 
 A command line is a line of a code block, or a code span in a table whose second column has the title `command` (命令), that begins with
 one of STARTERS. The lines of a block, or of a table's row, form a group: they run one after the other in a simulated world of their
@@ -24,7 +26,6 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import pwd
 import re
 import shlex
 import signal
@@ -44,12 +45,12 @@ SERVICES = ("/usr/lib/loadline/loadlined", "/usr/lib/loadline/loadline-sensor") 
 POLICY = """version: 1
 operators: {users: ["*"]}
 cards:
-  - {name: whole, cards: "0-3", give: card}
-  - {name: parts, cards: "4-7", give: memory}
+  - {name: whole, cards: "0-5", give: card}
+  - {name: parts, cards: "6-7", give: memory}
 tenants:
   - name: everybody
     members: {users: ["*"]}
-    guarantee: [{of: whole, cards: 4}, {of: parts, memory: 300G}]
+    guarantee: [{of: whole, cards: 6}, {of: parts, memory: 140G}]
     classes: [normal, low]
 defaults: {memory: 16G, time: 8h}
 """
@@ -140,18 +141,30 @@ class Failed(Exception):
 class World:
     """A simulated world, a working folder with the stand-ins, and what was begun there."""
 
-    def __init__(self, name, cards=""):
-        """cards: of the simulator, =NAME, or nothing for its default."""
+    def __init__(self, name, cards="", uid=None, host=None):
+        """cards: of the simulator, =NAME, or nothing for its default. uid: whose processes these are, in the simulated world of the host."""
         top = pathlib.Path(os.environ["LOADLINE_SIM_DIR"])
-        self.folder, self.begun, self.undone, self.services = top / name / "here", [], [], []
-        for folder in (self.folder, top / name / "sim", pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / name):
+        self.folder, self.begun, self.undone, self.services = top / name / "here", [], [], host.services if host else []
+        self.sim = host.sim if host else top / name / "sim"
+        self.host, self.users, self.cards = host, [], cards
+        self.who = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+        runtime = pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / name
+        for folder in (self.folder, runtime) if host else (self.folder, runtime, self.sim):
             folder.mkdir(parents=True, mode=0o700)
-        self.env = {**os.environ, "LOADLINE_SIM_DIR": str(top / name / "sim"), "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"] + "/" + name,
-                    "XDG_STATE_HOME": str(top / name), "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        for folder in () if uid is None else (self.folder, self.folder.parent, runtime, *([] if host else [self.sim])):
+            os.chown(folder, uid, uid)
+        self.env = {**os.environ, "LOADLINE_SIM_DIR": str(self.sim), "XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(top / name),
+                    "PATH": f"{self.folder}:{os.environ['PATH']}"}
         (self.folder / "packaging").symlink_to(ROOT / "packaging")  # pages name samples as they stand in the tree
         self.program("loadline", f'exec {os.environ["LOADLINE"]} --sim{cards} "$@"')
         for stand_in in STAND_INS:
             self.program(stand_in, f'exec {os.environ["LOADLINE_BUILD"]}/sim/loadline-simctl busy 0 kernel 1ms memory 64M for ${{STAND_IN_S:-300}}s')
+
+    def admit_users(self, uids):
+        """A world for each of them, with the same cards and the same services."""
+        self.sim.parent.chmod(0o755)
+        self.sim.chmod(0o777)
+        self.users = [World(f"{self.sim.parent.name}-{uid}", self.cards, uid, self) for uid in uids]
 
     def program(self, name, command):
         path = self.folder / name
@@ -160,7 +173,7 @@ class World:
 
     def status(self):
         told = subprocess.run([self.folder / "loadline", "status", "--json"], env=self.env, capture_output=True, text=True, timeout=DEADLINE_S,
-                              check=False)
+                              check=False, **self.who)
         return [json.loads(line) for line in told.stdout.splitlines()]
 
     def claims(self, is_synthetic):
@@ -171,7 +184,7 @@ class World:
         out = open(self.folder / f"out{number}", "w+", encoding="utf-8")
         seconds = "1" if " trace " in command else "300"
         process = subprocess.Popen(["bash", "-c", command], cwd=self.folder, env={**self.env, "STAND_IN_S": seconds}, stdin=subprocess.DEVNULL,
-                                   stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+                                   stdout=out, stderr=subprocess.STDOUT, start_new_session=True, **self.who)
         return process, out
 
     # ---- the system's loadlined ----
@@ -181,40 +194,41 @@ class World:
         program, *words = shlex.split(command.rstrip("& "))
         name = program.rsplit("/", 1)[1]
         folder = {"loadlined": "src/daemon", "loadline-sensor": "src/sensor"}[name]
-        env = {**self.env, "LD_LIBRARY_PATH": os.environ["LOADLINE_BUILD"] + "/sim", "USER": pwd.getpwuid(os.geteuid()).pw_name}
-        words = [os.path.expandvars(word.replace("$USER", env["USER"]).replace("$LOADLINE_SIM_DIR", env["LOADLINE_SIM_DIR"])) for word in words]
+        env = {**self.env, "LD_LIBRARY_PATH": os.environ["LOADLINE_BUILD"] + "/sim"}
+        words = [word.replace("$LOADLINE_SIM_DIR", env["LOADLINE_SIM_DIR"]) for word in words]
         out = open(self.folder / f"{name}.log", "w+", encoding="utf-8")
         process = subprocess.Popen([f"{os.environ['LOADLINE_BUILD']}/{folder}/{name}", *words], cwd=self.folder, env=env,
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, **self.who)
         self.services.append(process)
         asked = "queue list" if name == "loadline-sensor" else "status"
         deadline = time.monotonic() + DEADLINE_S
-        while subprocess.run(f"{self.folder}/loadline {asked}", shell=True, env=self.env, capture_output=True, check=False).returncode:
+        while subprocess.run(f"{self.folder}/loadline {asked}", shell=True, env=self.env, capture_output=True, check=False, **self.who).returncode:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"does not serve: {command}\n{self.text(out)}")
             time.sleep(0.2)
 
     def serve_queue(self):
         (self.folder / "policy.yaml").write_text(POLICY)
+        (self.folder / "policy.yaml").chmod(0o644)
         self.wait(*self.start("loadline status"), "loadline status")  # makes the world
-        self.serve('/usr/lib/loadline/loadlined --system --user "$USER" --config policy.yaml --state . &')
+        self.serve('/usr/lib/loadline/loadlined --system --config policy.yaml --state . &')
         self.serve("/usr/lib/loadline/loadline-sensor --every 0.5 &")
 
     def submit(self, words):
         told = subprocess.run(f"loadline submit {words}", shell=True, cwd=self.folder, env=self.env, capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=False)
+                              timeout=DEADLINE_S, check=False, **self.who)
         if told.returncode:
             raise Failed(f"exit status {told.returncode}: loadline submit {words}\n{told.stderr}")
         return told.stdout.strip()
 
     def stop_submitted(self):
         told = subprocess.run("loadline submit list --json", shell=True, cwd=self.folder, env=self.env, capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=True)
+                              timeout=DEADLINE_S, check=True, **self.who)
         for row in (json.loads(line)["submitted"] for line in told.stdout.splitlines()):
             if row["state"] in ("waiting", "running"):
                 # One may end by itself meanwhile, because the job for which it waits has ended.
                 subprocess.run(f"loadline submit stop {row['number']}", shell=True, env=self.env, capture_output=True, timeout=DEADLINE_S,
-                               check=False)
+                               check=False, **self.who)
 
     def number_for(self, command):
         if "--after" in command:
@@ -314,9 +328,9 @@ class World:
                 self.end(self.begun)
                 self.stop_submitted()
             finally:
-                for service in self.services:
+                for service in () if self.host else self.services:
                     service.terminate()
-                for service in self.services:
+                for service in () if self.host else self.services:
                     service.wait(DEADLINE_S)
 
 
@@ -326,9 +340,9 @@ def free_port():
         return one.getsockname()[1]
 
 
-def world_of(name, lines):
+def world_of(name, lines, uid=None):
     cards = next((told[0] for line in lines if (told := line.marks.get("on"))), "h100x8" if any("with" in line.marks for line in lines) else "")
-    return World(name, f"={cards}" if cards else "")
+    return World(name, f"={cards}" if cards else "", uid)
 
 
 def run_group(world, lines):
@@ -339,28 +353,37 @@ def run_group(world, lines):
         if any("with" in line.marks for line in lines):
             world.serve_queue()
         for line in lines:
-            for command in [*line.marks.get("before", []), line.command]:
-                world.follow(command)
+            for user in world.users or [world]:
+                for command in [*line.marks.get("before", []), line.command]:
+                    user.follow(command)
     except Failed as why:
         failure = f"{line.page}:{line.line}: {why}"
-    try:
-        world.end_all()
-    except Failed as why:
-        failure = failure or f"{lines[0].page}:{lines[0].line}: {why}"
+    for user in [*world.users, world]:
+        try:
+            user.end_all()
+        except Failed as why:
+            failure = failure or f"{lines[0].page}:{lines[0].line}: {why}"
     if os.environ.get("DOC_LINES_TIMES"):
         print(f"{time.monotonic() - began:5.1f} s  {lines[0].page}:{lines[0].line}  {lines[0].command}")
     return failure
 
 
 def main():
-    groups = [group for name in sys.argv[1:] for group in groups_of(pathlib.Path(name)) if group]
+    uids = [int(uid) for uid in sys.argv[2].split(",")] if sys.argv[1] == "--as" else []
+    groups = [group for name in sys.argv[3 if uids else 1:] for group in groups_of(pathlib.Path(name)) if group]
+    for folder in ("LOADLINE_SIM_DIR", "XDG_RUNTIME_DIR") if uids else ():
+        os.chmod(os.environ[folder], 0o755)
+    if len(uids) > 1:
+        groups = [group for group in groups if any("with" in line.marks for line in group)]
     left_out = [line for group in groups for line in group if "not run" in line.marks]
     to_run = [kept for group in groups if (kept := [line for line in group if "not run" not in line.marks])]
     unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"
                for group in to_run for line in group if not line.command.startswith(RUN)]
     to_run = [kept for group in to_run if (kept := [line for line in group if line.command.startswith(RUN)])]
     # Before there are threads: a process that one of them starts may have a file of another open, which cannot be run then.
-    worlds = [world_of(f"g{at}", lines) for at, lines in enumerate(to_run)]
+    worlds = [world_of(f"g{at}", lines, uids[0] if len(uids) == 1 else None) for at, lines in enumerate(to_run)]
+    for world in worlds if len(uids) > 1 else ():
+        world.admit_users(uids)
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         failures = [why for why in pool.map(run_group, worlds, to_run) if why]
     for line in left_out:

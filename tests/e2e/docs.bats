@@ -2,6 +2,22 @@
 export NEEDS="python3 sim/loadline-simctl"
 load helper
 
+# doc_lines UIDS PAGE...: as an ordinary user, as the reader of a page is, or as several.
+doc_lines() {
+	local as=()
+	[ "$(id -u)" -ne 0 ] || as=(--as "$1")
+	chmod 755 "$T"
+	python3 "$BATS_TEST_DIRNAME/doc_lines.py" ${as[@]+"${as[@]}"} "${@:2}" >"$T/lines.out" || {
+		cat "$T/lines.out"
+		return 1
+	}
+}
+
+# were_run COUNT: at least so many lines.
+were_run() {
+	[ "$(sed -n 's/^\([0-9]*\) lines were run, .*/\1/p' "$T/lines.out")" -ge "$1" ]
+}
+
 # A page in a folder of its own; doc_lines.py runs its lines.
 try_page() {
 	cat >"$T/page.md"
@@ -11,12 +27,16 @@ try_page() {
 
 @test "each command line of the pages in doc works" {
 	loadline --sim version || skip "no simulator in this build"
-	python3 "$BATS_TEST_DIRNAME/doc_lines.py" "$BATS_TEST_DIRNAME"/../../doc/*.md >"$T/lines.out" || {
-		cat "$T/lines.out"
-		return 1
-	}
+	doc_lines 61234 "$BATS_TEST_DIRNAME"/../../doc/*.md
 	sed 's/^/# /' "$T/lines.out" >&3
-	[ "$(sed -n 's/^\([0-9]*\) lines were run, .*/\1/p' "$T/lines.out")" -ge 70 ]
+	were_run 70
+}
+
+@test "three ordinary users of one machine each walk through the page for a department" {
+	loadline --sim version || skip "no simulator in this build"
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	doc_lines 61234,61235,61236 "$BATS_TEST_DIRNAME/../../doc/department.md"
+	were_run 15
 }
 
 @test "a line that fails, and a line that is neither run nor marked, fail the check of a page" {
