@@ -306,9 +306,23 @@ static void check_maintenance(const struct check *check, const struct ll_config_
 
 /* ---- all of it ---- */
 
+/* SIGTERM asks a program to end. The others end it by accident, if it does not handle them. */
+static void check_warn(const struct check *check)
+{
+	const struct ll_config_warn_signal *warn = &check->policy->reclaim.warn;
+	const char *name = warn->from && warn->signal >= 0 ? ll_config_signals[warn->signal] : "TERM";
+	if (strcmp(name, "TERM") != 0)
+		ll_config_warn(
+		    check->findings, ll_config_value_mark(warn->from, "signal"),
+		    "warn: SIG%s ends each program that does not handle it before its time is over; leave it "
+		    "out: a job that wants a signal asks by `run --signal`",
+		    name);
+}
+
 static void check_others(const struct check *check)
 {
 	const struct ll_config_policy *policy = check->policy;
+	check_warn(check);
 	for (size_t i = 0; i < policy->notify.count; i++) {
 		const struct ll_config_notify *notify = &policy->notify.items[i];
 		const struct ll_config_value *to = ll_config_value_get(notify->from, "to");

@@ -188,9 +188,12 @@ static const struct ll_config_key defaults_keys[] = {
 DEFINE_MAP(defaults, struct ll_config_defaults, NULL, defaults_keys);
 
 static const struct ll_config_key warn_keys[] = {
-    {WORD("signal", struct ll_config_warn_signal, signal, ll_config_signals), .is_needed = true,
-     .help = "The signal that a job gets before it is stopped."},
-    {DURATION("before", struct ll_config_warn_signal, before_ns), .is_needed = true, .help = "How long before."},
+    {WORD("signal", struct ll_config_warn_signal, signal, ll_config_signals),
+     .help =
+	 "A signal that each job gets then which has not chosen one by `run --signal`. It ends programs that do not "
+	 "handle it."},
+    {DURATION("before", struct ll_config_warn_signal, before_ns), .is_needed = true,
+     .help = "How long before the end of its time a job is told (`time-ending` in `notify`)."},
     END,
 };
 DEFINE_MAP(warn_signal, struct ll_config_warn_signal, NULL, warn_keys);
@@ -218,7 +221,7 @@ static const struct ll_config_key reclaim_keys[] = {
      .help = "All cards of a job are taken, or none."},
     {DURATION("max-sleep", struct ll_config_reclaim, max_sleep_ns), .is_idle = true,
      .help = "A job sleeps so long at most; then the next step follows."},
-    {MAP("warn", struct ll_config_reclaim, warn, warn_signal), .help = "The signal before the stop."},
+    {MAP("warn", struct ll_config_reclaim, warn, warn_signal), .help = "The notice before the stop."},
     {MAP("stop", struct ll_config_reclaim, stop, stop_signal), .help = "How a job is stopped."},
     END,
 };

@@ -44,7 +44,7 @@ static void cancel_entry(struct ll_admission *admission, struct ll_admission_ent
 		return;
 	}
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
-	entry->has_end = entry->is_warned = true;
+	entry->has_end = entry->is_warned = entry->is_signaled = true;
 	entry->is_ended |= !is_by_user;
 	entry->stop_why = why;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
@@ -76,7 +76,7 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 	}
 	entry->queued.duration_ns += more_ns;
 	entry->queued.has_time = entry->has_end = true;
-	entry->is_warned = entry->is_killed = entry->is_ended = false;
+	entry->is_warned = entry->is_signaled = entry->is_killed = entry->is_ended = false;
 	entry->stopped_ns = 0;
 	entry->stop_why = NULL;
 	ll_queue_changed(&admission->queue);

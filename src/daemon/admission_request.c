@@ -27,6 +27,13 @@ static int read_time(const struct ll_config_policy *policy, const struct ll_conf
 		entry->has_end = false;
 	entry->queued.has_time = admit->time_ns;
 	entry->queued.duration_ns = entry->has_end ? time_ns : LL_ADMISSION_GUESS_NS;
+	entry->signal = admit->signal;
+	entry->signal_before_s = admit->signal_before_s;
+	if (entry->signal && !entry->has_end)
+		return ll_err_set(err, -EACCES, "signal: nothing ends the job before it ends itself: it has no time");
+	if (entry->signal && entry->signal_before_s * LL_NS_PER_S >= time_ns)
+		return ll_err_set(err, -EACCES, "signal: %u s before the end of %.4g s", entry->signal_before_s,
+				  (double)time_ns / LL_NS_PER_S);
 	return 0;
 }
 

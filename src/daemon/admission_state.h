@@ -40,6 +40,8 @@ struct ll_admission_entry {
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
 	bool is_warned, is_killed;
+	uint16_t signal, signal_before_s; /* it wishes that signal, so long before its end; 0: none */
+	bool is_signaled;                 /* it got that */
 	uint64_t stopped_ns;  /* the signal to end was sent, and the grace begins; 0: it was not */
 	const char *stop_why; /* it ends before its time; NULL: it does not */
 	bool must_be_ok;      /* the job `after` must end with status 0 */

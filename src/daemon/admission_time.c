@@ -74,8 +74,15 @@ static void warn_entry(struct ll_server *server, struct ll_admission_entry *entr
 	ll_event_duration(left_ns, left);
 	ll_events_tell(server, LL_EVENT_TIME_ENDING, &about, "the time of job %" PRIu64 " ends in %s",
 		       entry->queued.number, left);
-	if (warn->from && warn->signal >= 0)
+	if (warn->from && warn->signal >= 0 && !entry->signal)
 		signal_job(server, entry, numbers[warn->signal], "its time ends");
+}
+
+static void send_wished(struct ll_server *server, struct ll_admission_entry *entry)
+{
+	entry->is_signaled = true;
+	server->admission->must_save = true;
+	signal_job(server, entry, entry->signal, "its time ends, and it wishes a signal");
 }
 
 static void stop_entry(struct ll_server *server, struct ll_admission_entry *entry, uint64_t grace_ns)
@@ -96,7 +103,7 @@ static void stop_entry(struct ll_server *server, struct ll_admission_entry *entr
 static uint64_t warn_before_ns(const struct ll_config_warn_signal *warn, const struct ll_admission_entry *entry)
 {
 	uint64_t half_ns = entry->queued.duration_ns / 2;
-	if (warn->from && warn->signal >= 0 && warn->before_ns != LL_CONFIG_NONE)
+	if (warn->from && warn->before_ns != LL_CONFIG_NONE)
 		return warn->before_ns;
 	return half_ns < TELL_BEFORE_NS ? half_ns : TELL_BEFORE_NS;
 }
@@ -110,6 +117,8 @@ static void keep_time_of(struct ll_server *server, struct ll_admission_entry *en
 		return;
 	if (!entry->is_warned && now_ns + warn_before_ns(&reclaim->warn, entry) >= end_ns)
 		warn_entry(server, entry, end_ns > now_ns ? end_ns - now_ns : 0);
+	if (entry->signal && !entry->is_signaled && now_ns + entry->signal_before_s * LL_NS_PER_S >= end_ns)
+		send_wished(server, entry);
 	if (!entry->stopped_ns && now_ns >= end_ns)
 		stop_entry(server, entry, grace_ns);
 	/* Also a loadlined that was late leaves the job its grace. */

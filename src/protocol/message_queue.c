@@ -2,12 +2,12 @@
 
 #include "protocol/message.h"
 
-enum { CARD_MAX = 1024 };
+enum { CARD_MAX = 1024, SIGNAL_END = 65 };
 
 bool ll_admit_is_valid(const struct ll_message_admit *admit)
 {
 	return admit->job && ll_limits_are_valid(&admit->limits) && admit->card_count <= CARD_MAX &&
-	       ll_message_text_is_valid(admit->tenant, sizeof admit->tenant) &&
+	       admit->signal < SIGNAL_END && ll_message_text_is_valid(admit->tenant, sizeof admit->tenant) &&
 	       ll_message_text_is_valid(admit->command, sizeof admit->command);
 }
 

@@ -46,7 +46,8 @@ struct ll_message_admit {
 	uint32_t flags;      /* enum ll_admit_flag */
 	uint32_t card_count; /* 0: 1, or those of card_mask */
 	int32_t slice;       /* of the one card of card_mask; -1: none */
-	uint32_t unused;
+	/* the signal that the job wishes, so long before its end; 0: none */
+	uint16_t signal, signal_before_s;
 	char tenant[LL_NAME_SIZE]; /* empty: the first tenant of the user */
 	char command[LL_COMMAND_SIZE];
 };

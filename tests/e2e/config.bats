@@ -22,6 +22,17 @@ checks() {
 	[[ $output != *"fault: "* && $output != *"no driver"* ]]
 }
 
+@test "a signal before the end of each job's time is warned of, SIGTERM is not" {
+	printf 'version: 1\nreclaim: {warn: {signal: USR1, before: 60s}}\n' >"$T/usr1.yaml"
+	run loadline config check --file-only "$T/usr1.yaml"
+	[ "$status" -eq 0 ]
+	[[ $output == *"$T/usr1.yaml:2:"*"warn: SIGUSR1 ends each program that does not handle it"* ]]
+	printf 'version: 1\nreclaim: {warn: {signal: TERM, before: 60s}}\n' >"$T/term.yaml"
+	run loadline config check --file-only "$T/term.yaml"
+	[ "$status" -eq 0 ]
+	[[ $output != *"SIGTERM"* ]]
+}
+
 @test "on another machine its cards are not there, and memory does not fit: by how much, and where" {
 	loadline --sim=h100x8 version || skip "no simulator in this build"
 	checks "$EXAMPLE" 1 --sim

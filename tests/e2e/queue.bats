@@ -123,6 +123,22 @@ load queue_helper
 	queue 'all(.[].window; .cards != [3])'
 }
 
+@test "a program without a handler runs to the end of its time, and one that wishes a signal gets it before" {
+	warn='{before: 2s}'
+	start_queue
+	start_program plain as "$FIRST" "$LOADLINE" --sim run --mem 8G --time 5s -- \
+		sh -c 'trap "echo stopped; exit 3" TERM; echo started; while :; do sleep 0.1; done'
+	start_program wishes as "$FIRST" "$LOADLINE" --sim run --mem 8G --time 5s --signal USR1@3s -- \
+		sh -c 'trap "echo warned" USR1; trap "echo stopped; exit 4" TERM; echo started; while :; do sleep 0.1; done'
+	finish plain
+	[ "$status" -eq 3 ]
+	finish wishes
+	[ "$status" -eq 4 ]
+	[ "$(cat "$T/wishes.out")" = "$(printf 'started\nwarned\nstopped')" ]
+	refuses "$FIRST" 125 "signal: 60 s before the end of 30 s" run --time 30s --signal USR1 -- true
+	refuses "$FIRST" 125 "--signal: 'KILL@1s': not one of" run --time 30s --signal KILL@1s -- true
+}
+
 @test "no job starts that would not end before maintenance" {
 	write_config "maintenance:" "  - {name: driver, cards: \"0-3\", from: \"$(date -d '+3 hours' '+%F %H:%M')\", for: 4h}"
 	start_queue

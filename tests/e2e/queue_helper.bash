@@ -53,7 +53,7 @@ write_config() {
 		    classes: [low]
 		    each-user: {memory: 60G, running: 3}
 		defaults: {memory: 16G, time: 1h}
-		reclaim: {warn: {signal: USR1, before: 2s}, stop: {signal: TERM, grace: 2s}}
+		reclaim: {warn: ${warn-{signal: USR1, before: 2s\}}, stop: {signal: TERM, grace: 2s}}
 	END
 	chmod 755 "$T/conf"
 	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"

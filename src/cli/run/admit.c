@@ -33,6 +33,7 @@ static bool is_automatic(const struct ll_run_args *args)
 static const char *option_of_queue(const struct ll_run_args *args)
 {
 	return args->time_ns        ? "--time"
+	       : args->signal       ? "--signal"
 	       : args->wait_ns      ? "--wait"
 	       : args->no_wait      ? "--no-wait"
 	       : args->after        ? "--after"
@@ -101,6 +102,11 @@ static int make_request(const struct ll_run_admit *wish, union ll_message *ret_m
 	admit->slice = -1;
 	if (args->tenant)
 		ll_message_text_set(admit->tenant, sizeof admit->tenant, args->tenant);
+	if (args->signal) {
+		int rc = ll_run_args_signal(args, &admit->signal, &admit->signal_before_s, err);
+		if (rc)
+			return rc;
+	}
 	const char *slash = strrchr(wish->command, '/');
 	ll_message_text_set(admit->command, sizeof admit->command, slash && slash[1] ? slash + 1 : wish->command);
 	return read_cards(wish, admit, err);

@@ -1,11 +1,13 @@
 #include "cli/run/args.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/translate.h"
@@ -126,6 +128,11 @@ const struct ll_option ll_run_options[] = {
      .help =
 	 N_("How long the command runs at most, for the queue. Then it is ended. The default is defaults: time of the "
 	    "configuration.")},
+    {.name = "signal",
+     .placeholder = "SIGNAL[@TIME]",
+     LL_OPTION_TEXT(ARGS, signal),
+     .help = N_("Send the command this signal before its time ends, such as USR1@60s: HUP, INT, TERM, USR1 or USR2. "
+		"The default of TIME is 60s. It ends a program that does not handle it.")},
     {.name = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, wait_ns),
@@ -223,6 +230,31 @@ static int read_max_kernel(const char *text, struct ll_run_settings *settings, s
 	return 0;
 }
 
+int ll_run_args_signal(const struct ll_run_args *args, uint16_t *ret_signal, uint16_t *ret_before_s, struct ll_err *err)
+{
+	static const struct {
+		const char *name;
+		uint16_t number;
+	} signals[] = {{"HUP", SIGHUP}, {"INT", SIGINT}, {"TERM", SIGTERM}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
+	const char *name = args->signal + (strncmp(args->signal, "SIG", 3) == 0 ? 3 : 0);
+	size_t length = strcspn(name, "@"), at = 0;
+	uint64_t before_ns = 60 * LL_NS_PER_S;
+	int rc = name[length] ? ll_parse_duration(name + length + 1, &before_ns, err) : 0;
+	if (rc)
+		return ll_err_wrap(err, "--signal");
+	while (at < sizeof signals / sizeof *signals &&
+	       (strncmp(signals[at].name, name, length) != 0 || signals[at].name[length]))
+		at++;
+	if (at == sizeof signals / sizeof *signals)
+		return ll_err_set(err, -EINVAL, "--signal: '%.60s': not one of HUP, INT, TERM, USR1, USR2",
+				  args->signal);
+	if (before_ns / LL_NS_PER_S > UINT16_MAX)
+		return ll_err_set(err, -EINVAL, "--signal: '%.60s': at most 18 hours before", args->signal);
+	*ret_signal = signals[at].number;
+	*ret_before_s = (uint16_t)(before_ns / LL_NS_PER_S);
+	return 0;
+}
+
 static int check_space(const struct ll_run_args *args, const struct ll_run_settings *settings, struct ll_err *err)
 {
 	if (!settings->kills_at_max_kernel)
@@ -291,8 +323,9 @@ int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
 	    !args->project && !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait &&
-	    !args->after && !args->after_ok && !args->card_count && !args->count_context && !args->strict &&
-	    !args->evictable && !args->no_neighbour && (args->by != LL_RUN_BY_SPACE || outer->space_permille))
+	    !args->signal && !args->after && !args->after_ok && !args->card_count && !args->count_context &&
+	    !args->strict && !args->evictable && !args->no_neighbour &&
+	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
 		   "this program is already governed, as tenant %s: its limits hold for all programs that "

@@ -47,6 +47,7 @@ struct ll_run_args {
 	uint64_t card_count, time_ns, wait_ns, after; /* for the queue; 0: not given */
 	uint64_t after_ok;
 	bool no_wait;
+	const char *signal;
 	const struct ll_run_watch *watch; /* no option sets it; NULL: nobody watches */
 };
 
@@ -69,6 +70,10 @@ extern const struct ll_option ll_run_options[];
 		.name = "slowdown", .placeholder = "NUMBER", LL_OPTION_TEXT(struct ll_run_args, slowdown),             \
 		.help = LL_LIMIT_SLOWDOWN_HELP, .more = N_("The default is 1.3.")                                      \
 	}
+
+/* Reads args->signal, which must be given: "USR1@60s", "USR1". *ret_before_s: so long before the end. -EINVAL. */
+int ll_run_args_signal(const struct ll_run_args *args, uint16_t *ret_signal, uint16_t *ret_before_s,
+		       struct ll_err *err);
 
 /*
  * Makes the settings of a new tenant, with a random id. Without --tenant the name is made of the command and this
