@@ -24,8 +24,8 @@ struct unit {
 #define TIB (UINT64_C(1) << 40)
 
 static const struct unit byte_units[] = {
-    {"", 1},    {"B", 1},     {"K", KIB}, {"KiB", KIB}, {"M", MIB}, {"MiB", MIB},
-    {"G", GIB}, {"GiB", GIB}, {"T", TIB}, {"TiB", TIB}, {NULL, 0},
+    {"B", 1},   {"K", KIB},  {"Ki", KIB},  {"KiB", KIB}, {"M", MIB},  {"Mi", MIB},  {"MiB", MIB},
+    {"G", GIB}, {"Gi", GIB}, {"GiB", GIB}, {"T", TIB},   {"Ti", TIB}, {"TiB", TIB}, {NULL, 0},
 };
 
 /* Units whose factor is 1000 or 1024, depending on the writer. They are refused. */
@@ -113,6 +113,12 @@ int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err)
 	const struct unit *unit = end ? find_unit(byte_units, strcasecmp, end) : NULL;
 	if (unit)
 		return scale_by_unit(text, unit, ret_bytes, err);
+	if (end && !*end && strspn(text, "0.") == strlen(text)) {
+		*ret_bytes = 0;
+		return 0;
+	}
+	if (end && !*end)
+		return ll_err_set(err, -EINVAL, "'%.60s': no unit: %.50sG or %.50sM?", text, text, text);
 	for (size_t i = 0; end && i < sizeof doubtful_units / sizeof *doubtful_units; i++) {
 		const char *doubtful = doubtful_units[i];
 		if (strcasecmp(doubtful, end) == 0)
@@ -122,8 +128,39 @@ int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err)
 	return ll_err_set(err, -EINVAL, "'%.60s': not a size such as 512M or 8GiB", text);
 }
 
+/* Reads "1-12", "1-12:00", "1-12:00:00" or "36:00:00". Returns false if the text has another form. */
+static bool read_clock(const char *text, uint64_t *ret_s)
+{
+	static const unsigned longest[] = {24, 60, 60}, seconds[] = {3600, 60, 1};
+	uint64_t days = 0, part, sum_s = 0;
+	char *end;
+	int count = 0;
+	bool has_days = is_digit(*text) && text[strspn(text, "0123456789")] == '-';
+	if (has_days) {
+		days = strtoull(text, &end, 10);
+		text = end + 1;
+	}
+	for (;; text = end + 1) {
+		if (count == 3 || !is_digit(*text))
+			return false;
+		part = strtoull(text, &end, 10);
+		if (days > UINT32_MAX || part >= (has_days || count ? longest[count] : UINT32_MAX))
+			return false;
+		sum_s += part * seconds[count++];
+		if (*end != ':')
+			break;
+	}
+	*ret_s = days * 86400 + sum_s;
+	return !*end && (has_days || count == 3);
+}
+
 int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err)
 {
+	uint64_t clock_s, clock_ns;
+	if (read_clock(text, &clock_s) && !__builtin_mul_overflow(clock_s, LL_NS_PER_S, &clock_ns)) {
+		*ret_ns = clock_ns;
+		return 0;
+	}
 	const char *end = number_end(text);
 	const struct unit *unit = end ? find_unit(time_units, strcmp, end) : NULL;
 	if (!unit)

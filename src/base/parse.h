@@ -11,11 +11,13 @@
 
 struct ll_err;
 
-/* "8G" = "8g" = "8GiB" = 2^33. K M G T with or without iB, in either case; a bare number is bytes. Fractions ("1.5G")
- * are allowed. "8GB" may mean 10^9, so it is refused, and the error says what to write instead. */
+/* "8G" = "8g" = "8Gi" = "8GiB" = 2^33. K M G T with or without i or iB, in either case; B is bytes. Fractions ("1.5G")
+ * are allowed. "8GB" may mean 10^9, and "8" is seldom 8 bytes, so these are refused, and the error says what to write
+ * instead. "0" needs no unit. */
 int ll_parse_bytes(const char *text, uint64_t *ret_bytes, struct ll_err *err);
 
-/* "500us" "300ms" "5s" "10m" "2h" "1d", also "1.5s"; a bare number is seconds. */
+/* "500us" "300ms" "5s" "10m" "2h" "1d", also "1.5s"; a bare number is seconds. As Slurm's users write it: days-hours,
+ * days-hours:minutes, days-hours:minutes:seconds, hours:minutes:seconds. */
 int ll_parse_duration(const char *text, uint64_t *ret_ns, struct ll_err *err);
 
 /*

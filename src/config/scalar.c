@@ -113,14 +113,6 @@ static bool is_bare(const char *text)
 	return text[strspn(text, "0123456789.")] == '\0' && strspn(text, "0.") != strlen(text);
 }
 
-/* A number without its unit is taken for a mistake here: 80 bytes and 72 seconds are seldom meant. */
-static int check_unit(const char *text, const char *first, const char *second, struct ll_err *err)
-{
-	if (!is_bare(text))
-		return 0;
-	return ll_err_set(err, -EINVAL, "'%.60s': no unit: %.50s%s or %.50s%s?", text, text, first, text, second);
-}
-
 static int read_share(const struct ll_config_key *key, const char *text, uint64_t *ret_permille, struct ll_err *err)
 {
 	double percent = 0;
@@ -176,14 +168,13 @@ static int read_bool(const char *text, uint64_t *ret_number, struct ll_err *err)
 static int read_number(const struct ll_config_key *key, const char *text, struct ll_config_value *value,
 		       struct ll_err *err)
 {
-	int rc;
 	switch (key->kind) {
 	case LL_CONFIG_BYTES:
-		rc = check_unit(text, "G", "M", err);
-		return rc ? rc : ll_parse_bytes(text, &value->number, err);
+		return ll_parse_bytes(text, &value->number, err);
 	case LL_CONFIG_DURATION:
-		rc = check_unit(text, "h", "m", err);
-		return rc ? rc : ll_parse_duration(text, &value->number, err);
+		if (is_bare(text)) /* 72 seconds are seldom meant here */
+			return ll_err_set(err, -EINVAL, "'%.60s': no unit: %.50sh or %.50sm?", text, text, text);
+		return ll_parse_duration(text, &value->number, err);
 	case LL_CONFIG_SHARE:
 		return read_share(key, text, &value->number, err);
 	case LL_CONFIG_WORD:

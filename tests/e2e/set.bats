@@ -207,10 +207,10 @@ card 1, both: memory 10.0 GiB -> 2.0 GiB" ]
 }
 
 @test "a limit below 1 MiB is not told as 0" {
-	start tiny --sim run --tenant tiny --mem 1 --count-context=no -- sleep 60
+	start tiny --sim run --tenant tiny --mem 1B --count-context=no -- sleep 60
 	wait_for 60 tenant tiny
 	loadline --sim status --long | grep -q "tenant tiny: nothing on the card, class normal, 0 MiB of 1 B, "
-	[ "$(loadline --sim set tiny --mem 1023)" = "card 0, tiny: memory 1 B -> 1023 B" ]
+	[ "$(loadline --sim set tiny --mem 1023B)" = "card 0, tiny: memory 1 B -> 1023 B" ]
 	[ "$(loadline --sim set tiny --mem 1K)" = "card 0, tiny: memory 1023 B -> 1 KiB" ]
 	[ "$(loadline --sim set tiny --mem 1023K)" = "card 0, tiny: memory 1 KiB -> 1023 KiB" ]
 	[ "$(loadline --sim set tiny --mem 1M)" = "card 0, tiny: memory 1023 KiB -> 1 MiB" ]

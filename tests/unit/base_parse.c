@@ -33,7 +33,9 @@ TEST(sizes_are_binary_with_or_without_ib)
 	assert_int_equal(bytes("1.5G"), UINT64_C(3) << 29);
 	assert_int_equal(bytes(".5K"), 512);
 	assert_int_equal(bytes("0"), 0);
-	assert_int_equal(bytes("18446744073709551615"), UINT64_MAX);
+	assert_int_equal(bytes("20Gi"), UINT64_C(20) << 30);
+	assert_int_equal(bytes("512mi"), 512 << 20);
+	assert_int_equal(bytes("18446744073709551615B"), UINT64_MAX);
 }
 
 TEST(units_of_sizes_are_taken_in_either_case)
@@ -55,6 +57,8 @@ TEST(a_unit_that_has_two_meanings_is_refused_with_what_to_write)
 	    {"2GB", "'2GB': GB: write G or GiB"},     {"2gb", "'2gb': GB: write G or GiB"},
 	    {"1.5Gb", "'1.5Gb': GB: write G or GiB"}, {"512MB", "'512MB': MB: write M or MiB"},
 	    {"9kb", "'9kb': KB: write K or KiB"},     {"1TB", "'1TB': TB: write T or TiB"},
+	    {"20", "'20': no unit: 20G or 20M?"},     {"16000", "'16000': no unit: 16000G or 16000M?"},
+	    {"1.5", "'1.5': no unit: 1.5G or 1.5M?"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		uint64_t value = 77;
@@ -78,12 +82,29 @@ TEST(durations_take_every_unit_and_default_to_seconds)
 	assert_int_equal(duration("7ns"), 7);
 }
 
+TEST(durations_are_read_as_slurm_writes_them)
+{
+	static const char *const bad[] = {"1-",          "-1",    "1-24",      "1-12:60",
+					  "1-12:00:60",  "12:00", "1:2:3:4",   "1-2:3:4:5",
+					  "1-12:",       "1-12h", "12:00:00s", "99999999999999999999-0",
+					  "4294967294-0"};
+	assert_int_equal(duration("1-12:00:00"), UINT64_C(129600) * 1000000000);
+	assert_int_equal(duration("1-12"), UINT64_C(129600) * 1000000000);
+	assert_int_equal(duration("2-0:30"), UINT64_C(174600) * 1000000000);
+	assert_int_equal(duration("36:00:05"), UINT64_C(129605) * 1000000000);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		uint64_t value = 77;
+		assert_fails(ll_parse_duration(bad[i], &value, &err), -EINVAL, "not a time");
+		assert_int_equal(value, 77);
+	}
+}
+
 TEST(moments_are_those_of_the_calendar_and_the_clock)
 {
 	static const char *const bad[] = {
-	    "2026-02-31 10:00", "2026-13-01 10:00", "2026-12-00 10:00", "2026-12-12 24:00", "2026-12-12 10:60",
-	    "2026-03-29 02:30", "2026-12-12",       "22:00",            "2026-12-12 9:00",  "2026-12-12 10:00 ",
-	    " 2026-12-12 10:00"};
+	    "2026-02-31 10:00", "2026-13-01 10:00",  "2026-12-00 10:00", "2026-12-12 24:00",
+	    "2026-12-12 10:60", "2026-03-29 02:30",  "2026-12-12",       "22:00",
+	    "2026-12-12 9:00",  "2026-12-12 10:00 ", " 2026-12-12 10:00"};
 	int64_t at_s = 77;
 	int minutes = 77;
 	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
@@ -168,7 +189,7 @@ TEST(overflow_is_an_error_not_a_wrap)
 	memset(digits, '9', sizeof digits - 1);
 	digits[sizeof digits - 1] = '\0';
 	assert_fails(ll_parse_bytes("16777216T", &value, &err), -EINVAL, "too large");
-	assert_fails(ll_parse_bytes("18446744073709551616", &value, &err), -EINVAL, "too large");
+	assert_fails(ll_parse_bytes("18446744073709551616B", &value, &err), -EINVAL, "too large");
 	assert_fails(ll_parse_duration("999999d999", &value, &err), -EINVAL, "not a time");
 	assert_fails(ll_parse_duration("300000d", &value, &err), -EINVAL, "too large");
 	assert_fails(ll_parse_percent(digits, &real, &err), -EINVAL, "too large");
