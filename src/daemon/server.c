@@ -182,6 +182,8 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	ll_message_text_set(welcome->policy_fault, sizeof welcome->policy_fault, server->department.fault);
 	welcome->keeper = server->keeper.state;
 	welcome->events_waiting = ll_notify_link_waiting(server->notify);
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	welcome->policy_orders = policy && policy->enforce.devices ? LL_POLICY_FENCE : 0;
 }
 
 /* ---- start and end ---- */

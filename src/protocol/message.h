@@ -213,6 +213,11 @@ enum ll_keeper_state {
 	LL_KEEPER_ABSENT,  /* the last attempt to reach it failed */
 };
 
+/* What the configuration in force orders. */
+enum ll_policy_order {
+	LL_POLICY_FENCE = 1, /* device files of the cards open in jobs alone */
+};
+
 struct ll_message_hello {
 	struct ll_message_header header;
 	uint32_t protocol, role;
@@ -240,6 +245,8 @@ struct ll_message_welcome {
 	char policy_fault[LL_POLICY_FAULT_SIZE];
 	uint32_t keeper;         /* enum ll_keeper_state */
 	uint32_t events_waiting; /* because loadline-notify does not listen */
+	uint32_t policy_orders;  /* enum ll_policy_order */
+	uint32_t unused;
 };
 
 struct ll_message_refused {

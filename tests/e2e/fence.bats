@@ -3,8 +3,7 @@
 # ends with ENXIO.
 # shellcheck disable=SC2030,SC2031 # bats runs each test in a process of its own
 load helper
-
-FIRST=61234
+load service_helper
 
 fence() {
 	"$LOADLINE_BUILD/src/fence/loadline-fence" "$1" --root "$GROUPS_ROOT" "${@:2}"
@@ -190,4 +189,17 @@ follows_groups() {
 	[[ $output == *"not a folder of control groups"* ]]
 	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --keep-open nonsense --root "$GROUPS_ROOT"
 	[ "$status" -eq 2 ]
+}
+
+@test "doctor: a fence that the configuration orders and that is not there is a failure, and none is fine where none is ordered" {
+	open_world
+	mkdir -m 755 "$T/conf"
+	printf 'version: 1\nenforce: {devices: true}\n' >"$T/conf/loadline.yaml"
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 20 eval 'loadline --sim doctor --no-trial >"$T/doctor"; grep -q "^ok: loadlined: version" "$T/doctor"'
+	grep "^fail: fence: none, although the configuration orders one" "$T/doctor"
+	grep -qx "limits do not hold here" "$T/doctor"
+	printf 'version: 1\nenforce: {devices: false}\n' >"$T/conf/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	wait_for 20 eval 'loadline --sim doctor --no-trial | grep "^ok: fence: none"'
 }

@@ -51,12 +51,25 @@ static void say_closed(struct ll_doctor *doctor, const char *state)
 		      "group, and so is not fenced");
 }
 
+/* A program that is started by `env -i` is then not held to any limit. */
+static void say_missing(struct ll_doctor *doctor)
+{
+	doctor->limit_fails++;
+	ll_doctor_say(
+	    doctor, LL_FINDING_FAIL, NULL, check,
+	    N_("close it: systemctl enable --now loadline-fence; its journal says what it lacks"),
+	    "none, although the configuration orders one (enforce: devices): every program may open the cards, also "
+	    "outside of jobs");
+}
+
 void ll_doctor_check_fence(struct ll_doctor *doctor)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf state = LL_STRBUF_INIT;
 	bool is_system = doctor->view.answer == LL_DAEMON_SERVES && ll_place_is_system(&doctor->view.place);
 	if (ll_fence_state_read(&state, NULL) == 0)
 		say_closed(doctor, state.buf);
+	else if (is_system && doctor->view.welcome.policy_orders & LL_POLICY_FENCE)
+		say_missing(doctor);
 	else if (is_system)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
 			      "none: every program may open the cards, also outside of jobs");
