@@ -46,7 +46,8 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 					     .parent = (pid_t)stat_field(fields, FIELD_PARENT),
 					     .start_ticks = stat_field(fields, FIELD_START),
 					     .is_dead = is_dead,
-					     .is_runnable = *fields == 'R'};
+					     .is_runnable = *fields == 'R',
+					     .is_stopped = *fields == 'T' || *fields == 't'};
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct ll_process_stat {
 	uint64_t start_ticks;
 	bool is_dead;     /* a zombie */
 	bool is_runnable; /* its first thread runs, or waits for a processor */
+	bool is_stopped;  /* by a signal, as by Ctrl-Z, or by a debugger */
 };
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat);
 int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat);

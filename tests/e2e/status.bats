@@ -167,6 +167,24 @@ busy() {
 	shows '.tenant == "名字" and .claims == 0' || shows_none '.tenant == "名字"'
 }
 
+@test "a program that a signal has stopped is not told to run, with and without work on the card" {
+	needs_shim
+	# shellcheck disable=SC2046
+	start job --sim run --tenant worker -- $(busy kernel 1ms for 60s)
+	start idle --sim run --tenant idler -- sleep 60
+	wait_for 20 shows 'has("claim") and .tenant == "worker" and .state == "running"'
+	wait_for 20 shows '.job.tenant == "idler" and .job.state == "running"'
+	freeze_process "$(pid_of job)"
+	kill -STOP "$(pid_of idle)"
+	wait_for 20 shows 'has("claim") and .tenant == "worker" and .state == "stopped"'
+	wait_for 20 shows '.job.tenant == "idler" and .job.state == "stopped"'
+	loadline --sim status | grep -qE "^0/[0-9]+ .* worker +stopped "
+	loadline --sim status --long | grep -q " worker: stopped, "
+	kill -CONT "$(pid_of job)" "$(pid_of idle)"
+	wait_for 20 shows 'has("claim") and .tenant == "worker" and .state == "running"'
+	wait_for 20 shows '.job.tenant == "idler" and .job.state == "running"'
+}
+
 @test "a command with bytes that are no UTF-8 is shown, and its JSON is JSON" {
 	name=$T/$'caf\xe9\033"训练'
 	cp "$LOADLINE_BUILD/sim/loadline-simctl" "$name"

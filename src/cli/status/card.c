@@ -162,7 +162,7 @@ const char *ll_status_state(const struct ll_status_claim *claim)
 		return N_("suspended");
 	if (claim->residency == LL_CLAIM_EVICTED)
 		return N_("evicted");
-	if (claim->residency == LL_CLAIM_STOPPED)
+	if (claim->residency == LL_CLAIM_STOPPED || claim->is_stopped)
 		return N_("stopped");
 	return ll_claim_state_name(claim->priority, claim->state);
 }

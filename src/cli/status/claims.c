@@ -23,7 +23,7 @@ static void add_energy(struct ll_strbuf *text, double joules)
 
 static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	ll_strbuf_addf(text, _("synthetic load: %s"), _(ll_claim_state_name(claim->priority, claim->state)));
+	ll_strbuf_addf(text, _("synthetic load: %s"), _(ll_status_state(claim)));
 	if (claim->note[0])
 		ll_strbuf_addf(text, " (%s)", _(claim->note));
 	add_target(text, claim);

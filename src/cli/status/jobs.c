@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/process_id.h"
 #include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
@@ -30,6 +31,15 @@ static const char *state_name(uint32_t state)
 	    [LL_JOB_SUSPENDED] = N_("suspended"), [LL_JOB_EVICTED] = N_("evicted"),   [LL_JOB_ENDED] = N_("ended"),
 	};
 	return names[state];
+}
+
+/* The process may be stopped by a signal, which loadlined does not know. */
+static const char *state_of(const struct ll_daemon_view *view, const struct ll_job_facts *job)
+{
+	struct ll_process_stat stat;
+	bool is_stopped = job->state == LL_JOB_RUNNING && job->pid && ll_daemon_view_pids_are_ours(view) &&
+			  !ll_process_stat_of((pid_t)job->pid, &stat) && stat.is_stopped;
+	return is_stopped ? N_("stopped") : state_name(job->state);
 }
 
 static void write_id(const struct ll_job_facts *facts, char ret_id[ID_SIZE])
@@ -61,7 +71,7 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	ll_user_name(job->job.uid, user, sizeof user);
 	ll_table_add(table, user);
 	ll_table_add(table, job->job.tenant);
-	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? _("unresponsive") : _(state_name(job->job.state)));
+	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? _("unresponsive") : _(state_of(view, &job->job)));
 	ll_table_add(table, job->job.command);
 }
 
@@ -184,7 +194,7 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	    number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
 	    "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
 	    "configured_tenant", row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "project",
-	    text_or_null(row->project), "state", state_name(job->state), "unresponsive",
+	    text_or_null(row->project), "state", state_of(view, job), "unresponsive",
 	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", text_or_null(job->command), "cgroup",
 	    text_or_null(job->cgroup), "processes", (int)row->processes, "proof",
 	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits));

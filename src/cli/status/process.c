@@ -46,14 +46,16 @@ static void read_user(pid_t pid, char *user, size_t size)
 	ll_user_name((uid_t)strtoul(line + strlen("\nUid:"), NULL, 10), user, size);
 }
 
-static uint64_t read_age_ns(pid_t pid)
+static void read_stat(pid_t pid, struct ll_status_process *process)
 {
 	struct ll_process_stat stat;
 	uint64_t now_ns = ll_boot_ns(), ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	process->age_ns = LL_AGE_UNKNOWN;
 	if (ll_process_stat_of(pid, &stat))
-		return LL_AGE_UNKNOWN;
+		return;
 	uint64_t start_ns = stat.start_ticks / ticks * LL_NS_PER_S + stat.start_ticks % ticks * LL_NS_PER_S / ticks;
-	return now_ns > start_ns ? now_ns - start_ns : 0;
+	process->age_ns = now_ns > start_ns ? now_ns - start_ns : 0;
+	process->is_stopped = stat.is_stopped;
 }
 
 static void read_name(pid_t pid, char name[NAME_SIZE])
@@ -100,7 +102,8 @@ static void read_slow(pid_t pid, void *ret_result)
 static void describe(pid_t pid, const struct slow *slow, bool is_read, struct ll_status_process *ret_process)
 {
 	char name[NAME_SIZE];
-	*ret_process = (struct ll_status_process){.pid = pid, .age_ns = read_age_ns(pid), .is_stalled = !is_read};
+	*ret_process = (struct ll_status_process){.pid = pid, .is_stalled = !is_read};
+	read_stat(pid, ret_process);
 	read_user(pid, ret_process->user, sizeof ret_process->user);
 	read_name(pid, name);
 	if (slow->command[0])

@@ -123,7 +123,7 @@ static void write_hold(struct ll_status_row *row, const struct ll_status_card *s
 {
 	const char *state = _(ll_status_state(claim));
 	row->tenant = _(synthetic);
-	if (claim->state != LL_CLAIM_RUNNING)
+	if (claim->state != LL_CLAIM_RUNNING || claim->is_stopped)
 		snprintf(row->state, sizeof row->state, "%s", state);
 	else if (claim->target_watts)
 		snprintf(row->state, sizeof row->state, "%s %u W", state, claim->target_watts);
@@ -150,9 +150,9 @@ static void write_program(struct ll_status_row *row, const struct ll_status_card
 	write_share(row, status, job);
 	if (ll_status_has_mismatch(job))
 		snprintf(row->state, sizeof row->state, "%s", _("mismatch"));
-	else if (holder)
+	else if (holder && !claim->is_stopped)
 		snprintf(row->state, sizeof row->state, _("waits for %s"), ll_status_number(status, holder, number));
-	else if (ll_status_is_over_cap(status, claim))
+	else if (ll_status_is_over_cap(status, claim) && !claim->is_stopped)
 		snprintf(row->state, sizeof row->state, _("waits for time"));
 	else
 		snprintf(row->state, sizeof row->state, "%s", _(ll_status_state(claim)));

@@ -29,6 +29,7 @@ struct ll_status_process {
 	uint64_t age_ns; /* LL_AGE_UNKNOWN */
 	char tenant[64]; /* in which it was started, by its environment */
 	bool is_older;   /* it has mapped a library of an older loadline, which governs it by a file */
+	bool is_stopped; /* by a signal */
 	bool is_stalled; /* its memory lock is held (cli/common/stalling.h): tenant and is_older are not known */
 };
 
@@ -66,6 +67,7 @@ struct ll_status_claim {
 	unsigned index; /* "0/17" in status is card 0, index 17; 0 for a synthetic load */
 	pid_t pid;
 	bool is_pid_ours;          /* the number means the same here */
+	bool is_stopped;           /* by a signal; false also if that is not known */
 	enum ll_priority priority; /* of its job; LL_PRIORITY_HOLD: a synthetic load */
 	enum ll_claim_state state;
 	char tenant[64];                    /* its job's name */

@@ -150,6 +150,10 @@ void ll_status_know_processes(struct ll_status_card *status)
 				snprintf(process->command, sizeof process->command, "%s", claim->told_command);
 		}
 	}
+	for (size_t i = 0; i < status->claim_count; i++) {
+		struct ll_status_claim *claim = &status->claims[i];
+		claim->is_stopped = claim->is_pid_ours && ll_status_process_of(status, claim->pid)->is_stopped;
+	}
 	for (size_t i = 0; i < status->stranger_count; i++) {
 		struct ll_status_stranger *stranger = &status->strangers[i];
 		const struct ll_status_process *process = ll_status_process_of(status, stranger->pid);
