@@ -167,6 +167,30 @@ busy() {
 	shows '.tenant == "名字" and .claims == 0' || shows_none '.tenant == "名字"'
 }
 
+@test "the limits of each program stand in its row, also in 80 columns: compute cap and class beside memory" {
+	needs_shim
+	# shellcheck disable=SC2046
+	start small --sim run --tenant small --mem 8G --compute 25% --class low -- $(busy kernel 1ms for 60s)
+	wait_for 20 shows 'select(has("claim") and .tenant == "small" and .gpu_seconds > 0.2)'
+	for width in 200 80; do
+		COLUMNS=$width python3 -c 'import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if not pid:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(os.environ["COLUMNS"]), 0, 0))
+    os.execv(sys.argv[1], sys.argv[1:])
+try:
+    while chunk := os.read(fd, 65536):
+        os.write(1, chunk)
+except OSError:
+    pass' "$LOADLINE" --sim status >"$T/row.out"
+		grep -E "small +.*, low +.*[0-9.]+/8\.0 GiB +([0-9]+|-)/25 % " "$T/row.out"
+	done
+	loadline --sim set small --compute none --class normal
+	loadline --sim status >"$T/row.out"
+	grep -E " small +(running|waits for time) .*/8\.0 GiB +([0-9]+ %|-) " "$T/row.out"
+	run ! grep -E "low|/25 %" "$T/row.out"
+}
+
 @test "a program that a signal has stopped is not told to run, with and without work on the card" {
 	needs_shim
 	# shellcheck disable=SC2046

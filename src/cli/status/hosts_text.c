@@ -148,7 +148,7 @@ static void write_state(struct ll_status_row *row, const json_t *line)
 
 static void add_row(struct ll_table *table, const struct ll_status_host *host, const json_t *card, const json_t *line)
 {
-	char user[CELL], command[LL_STATUS_COMMAND_SIZE], tenant[CELL];
+	char user[CELL], command[LL_STATUS_COMMAND_SIZE], tenant[CELL], class[CELL];
 	struct ll_status_row row = {.host = host->name, .user = user, .command = command, .tenant = tenant};
 	bool is_synthetic = is_true(line, "synthetic");
 	double slice = number_of(card, "slice"), share = number_of(line, "share_percent");
@@ -168,6 +168,11 @@ static void add_row(struct ll_table *table, const struct ll_status_host *host, c
 	row.memory_bytes = bytes_of(line, "memory_bytes", LL_MEMORY_UNKNOWN);
 	row.limit_bytes = bytes_of(line, "memory_limit_bytes", 0);
 	row.seconds = number_of(line, is_synthetic ? "synthetic_busy_seconds" : "gpu_seconds");
+	double cap = number_of(line, "compute_cap_percent"), space = number_of(line, "mps_compute_percent");
+	row.is_by_space = isnan(cap) && !isnan(space);
+	row.cap_percent = !isnan(cap) ? cap : row.is_by_space ? space : 0;
+	if (!is_synthetic && *text_of(line, "class", class, sizeof class) && strcmp(class, "normal") != 0)
+		row.class = class;
 	row.has_share = !isnan(share);
 	row.share_percent = row.has_share ? share : 0;
 	ll_status_row_add(table, &row);

@@ -19,7 +19,8 @@ enum {
 	LEAST_HOST = 8
 };
 
-/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. */
+/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. Who is on the card
+ * with which limits is always told. */
 static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("host"), .least = LEAST_HOST}, /* of several machines alone */
     {.heading = N_("claim")},
@@ -30,7 +31,7 @@ static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("last kernel"), .least = LEAST_LAST, .is_second = true, .may_go = true},
     {.heading = N_("age"), .is_second = true, .may_go = true},
     {.heading = N_("memory"), .is_second = true},
-    {.heading = N_("share"), .is_second = true, .may_go = true},
+    {.heading = N_("share")},
     {.heading = N_("time"), .is_second = true, .may_go = true},
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
@@ -53,6 +54,19 @@ static void write_memory(struct ll_strbuf *cell, const struct ll_status_row *row
 		ll_hold_add_bytes(cell, row->limit_bytes);
 }
 
+/* Writes the share, and the cap if there is one: "12/25 %". */
+static void write_share_cell(char cell[CELL_SIZE], const struct ll_status_row *row)
+{
+	char share[CELL_SIZE / 4] = "", cap[CELL_SIZE / 4] = "";
+	if (row->has_share)
+		snprintf(share, sizeof share, "%.0f", row->share_percent);
+	if (row->cap_percent > 0)
+		snprintf(cap, sizeof cap, "/%g", row->cap_percent);
+	bool is_empty = !row->has_share && !cap[0];
+	snprintf(cell, CELL_SIZE, "%s%s%s%s", row->has_share || is_empty ? share : "-", cap, is_empty ? "" : " %",
+		 cap[0] && row->is_by_space ? _(" of SMs") : "");
+}
+
 static void add_text(struct ll_table *table, const struct ll_strbuf *text)
 {
 	ll_table_add(table, text->buf);
@@ -69,7 +83,7 @@ void ll_status_rows_init(struct ll_table *table, bool has_host)
 void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT, age = LL_STRBUF_INIT, last = LL_STRBUF_INIT;
-	char cell[CELL_SIZE];
+	char cell[CELL_SIZE + LL_STATUS_CELL_SIZE];
 	write_memory(&memory, row);
 	ll_status_add_age(&age, row->age_ns);
 	if (row->has_last)
@@ -83,12 +97,13 @@ void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 	    row->configured_tenant && row->configured_tenant[0] && strcmp(row->configured_tenant, row->tenant) != 0;
 	snprintf(cell, sizeof cell, "%s: %s", has_other ? row->configured_tenant : "", row->tenant);
 	ll_table_add(table, has_other ? cell : row->tenant);
-	ll_table_add(table, row->state);
+	snprintf(cell, sizeof cell, "%s%s%s", row->state, row->class ? ", " : "", row->class ? row->class : "");
+	ll_table_add(table, cell);
 	add_text(table, &last);
 	add_text(table, &age);
 	add_text(table, &memory);
-	snprintf(cell, sizeof cell, "%.0f %%", row->share_percent);
-	ll_table_add(table, row->has_share ? cell : "");
+	write_share_cell(cell, row);
+	ll_table_add(table, cell);
 	snprintf(cell, sizeof cell, "%.1f s", row->seconds);
 	ll_table_add(table, isnan(row->seconds) ? "" : cell);
 	ll_table_add(table, row->command);
@@ -118,6 +133,15 @@ static void write_share(struct ll_status_row *row, const struct ll_status_card *
 	}
 }
 
+static void write_limits(struct ll_status_row *row, uint64_t memory_bytes, unsigned cap_permille,
+			 unsigned space_permille, enum ll_priority priority)
+{
+	row->limit_bytes = memory_bytes;
+	row->is_by_space = !cap_permille && space_permille;
+	row->cap_percent = (row->is_by_space ? space_permille : cap_permille) / 10.0;
+	row->class = priority == LL_PRIORITY_NORMAL ? NULL : ll_priority_name(priority);
+}
+
 static void write_hold(struct ll_status_row *row, const struct ll_status_card *status,
 		       const struct ll_status_claim *claim)
 {
@@ -143,7 +167,8 @@ static void write_program(struct ll_status_row *row, const struct ll_status_card
 	char number[LL_STATUS_NUMBER_SIZE];
 	row->tenant = claim->tenant;
 	row->configured_tenant = claim->configured_tenant;
-	row->limit_bytes = claim->memory_limit_bytes;
+	write_limits(row, claim->memory_limit_bytes, claim->compute_cap_permille, job ? job->space_permille : 0,
+		     claim->priority);
 	row->seconds = (double)claim->gpu_time_ns / (double)LL_NS_PER_S;
 	row->has_last = true;
 	row->last = ll_status_last_of_claim(status, claim);
@@ -181,9 +206,9 @@ static void add_tenant(struct ll_table *table, const struct ll_status_card *stat
 	    .tenant = job->name,
 	    .age_ns = LL_AGE_UNKNOWN,
 	    .memory_bytes = job->memory_used_bytes,
-	    .limit_bytes = job->memory_limit_bytes,
 	    .seconds = (double)job->gpu_time_ns / (double)LL_NS_PER_S,
 	};
+	write_limits(&row, job->memory_limit_bytes, job->compute_cap_permille, job->space_permille, job->priority);
 	write_share(&row, status, job);
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s", _("off the card"));

@@ -27,6 +27,9 @@ struct ll_status_row {
 	double seconds;                     /* NaN */
 	bool has_share;
 	double share_percent; /* of the card's time: since the earlier reading, or lately */
+	double cap_percent;   /* of the card's time, or by space of its SMs; 0: none */
+	bool is_by_space;
+	const char *class; /* NULL: normal */
 };
 
 /* Makes the table with its headings. The caller frees it by ll_table_fini. */
