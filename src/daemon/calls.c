@@ -29,6 +29,7 @@ static bool say_welcome(struct ll_connection *connection)
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_WELCOME);
 	ll_server_describe(connection->server, &message.welcome);
+	message.welcome.is_operator = ll_department_is_operator(&connection->server->department, connection->uid);
 	ll_connection_reply(connection, &message, NULL, 0);
 	return true;
 }

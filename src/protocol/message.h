@@ -246,7 +246,7 @@ struct ll_message_welcome {
 	uint32_t keeper;         /* enum ll_keeper_state */
 	uint32_t events_waiting; /* because loadline-notify does not listen */
 	uint32_t policy_orders;  /* enum ll_policy_order */
-	uint32_t unused;
+	uint32_t is_operator;    /* whether the other side is an operator or an admin of the machine */
 };
 
 struct ll_message_refused {

@@ -87,13 +87,16 @@ void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *v
 		ll_strbuf_addf(text, _("loadlined: user %s has its name %s%s: jobs are not shown, nor their claims\n"),
 			       user, ll_place_mark(&view->place), view->place.name);
 	} else if (view->answer == LL_DAEMON_SERVES && ll_place_is_system(&view->place)) {
-		ll_strbuf_addf(text, _("loadlined: the system's, for all users (%s)\n"), view->place.name);
-		if (view->welcome.keeper != LL_KEEPER_PRESENT)
+		bool is_operator = view->welcome.is_operator; /* others can do nothing about it */
+		if (is_operator)
+			ll_strbuf_addf(text, _("loadlined: the system's, for all users (%s)\n"), view->place.name);
+		if (is_operator && view->welcome.keeper != LL_KEEPER_PRESENT)
 			ll_strbuf_adds(text, _("no loadline-keeper serves: jobs are known by their tokens only\n"));
 		if (view->list.end.hides_others)
 			ll_strbuf_adds(text,
 				       _("programs of other users are not shown (visibility in its configuration)\n"));
-		ll_policy_add_state(text, &view->welcome);
+		if (is_operator)
+			ll_policy_add_state(text, &view->welcome);
 		ll_policy_add_tenants(text, &view->policy);
 	} else if (view->answer == LL_DAEMON_BROKEN) {
 		ll_strbuf_addf(text, _("loadlined: %s: jobs are not shown, nor their claims\n"), strerror(-view->code));
