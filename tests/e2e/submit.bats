@@ -47,6 +47,31 @@ state_as() {
 	run -3 loadline --sim submit wait 2 1
 }
 
+@test "no job is submitted past the queue: it waits for a loadlined that starts, and is refused without one" {
+	own_setup
+	start_queue
+	submit_as "$FIRST" --cards 4 --time 1h -- sleep 300
+	stop service KILL
+	start_program late bash -c "cd $T/home-$FIRST && exec setpriv --reuid $FIRST --regid $FIRST --clear-groups env XDG_STATE_HOME=$T/home-$FIRST '$LOADLINE' --sim submit --cards 4 -- echo past"
+	wait_for 10 says late "the system's loadlined does not serve; the job waits for it"
+	start_loadlined
+	finish late
+	[ "$status" -eq 0 ]
+	wait_for 20 queue '[.[].queued.state] | sort == ["running", "waiting"]'
+	[ ! -s "$T/home-$FIRST/loadline-$(cat "$T/late.out").out" ] || ! grep past "$T/home-$FIRST/loadline-$(cat "$T/late.out").out"
+	stop service KILL
+	run submit_as "$FIRST" --cards 4 -- touch "$T/home-$FIRST/ran"
+	[ "$status" -eq 4 ]
+	grep -q "the system's loadlined does not serve, and no job is submitted past its queue" "$T/submit-$FIRST.err"
+	# Without a sensor there is no queue, and the same holds.
+	stop sensor KILL
+	start_loadlined
+	run submit_as "$FIRST" --mem 4G -- touch "$T/home-$FIRST/ran"
+	[ "$status" -eq 4 ]
+	grep -q "no job is submitted past the queue: the sensor does not report the cards" "$T/submit-$FIRST.err"
+	[ ! -e "$T/home-$FIRST/ran" ]
+}
+
 @test "submit returns while the job runs, nothing waits for the job's end, and the job leads no session of the terminal" {
 	own_setup
 	number=$(loadline --sim submit -- sh -c 'ps -o sid= -p $$; cat; sleep 300' 2>&1 | tail -n 1)

@@ -53,10 +53,15 @@ static int refuse_options(const struct ll_run_args *args, struct ll_err *err)
 	return ll_err_hint(err, "the system's loadlined has one if its configuration names groups of cards");
 }
 
-/* There should be a queue, and there is none for that reason. Other limits of the configuration are in force. */
+/* There should be a queue, and there is none for that reason. Other limits of the configuration are in force. A
+ * submitted job, at which nobody looks, does not go past the queue. */
 static int start_without_place(const struct ll_run_args *args, const struct ll_err *why, struct ll_err *err)
 {
 	const char *option = option_of_queue(args);
+	if (args->watch) {
+		ll_err_set(err, -EAGAIN, "no job is submitted past the queue: %s", why->text);
+		return ll_err_hint(err, "`loadline doctor` tells more");
+	}
 	if (option) {
 		ll_err_set(err, -EINVAL, "%s: %s", option, why->text);
 		return ll_err_hint(err, "`loadline doctor` tells more");
@@ -218,6 +223,39 @@ static int check_cards(const struct ll_run_admit *wish, struct ll_err *err)
 	return rc;
 }
 
+/* Whether this machine has a system's loadlined, which may be away: its socket is there. */
+static bool has_system_socket(const char *sim_folder)
+{
+	struct ll_place place;
+	return !ll_place_of_system(sim_folder, &place) && access(place.name, F_OK) == 0;
+}
+
+static int refuse_past_queue(struct ll_err *err)
+{
+	ll_err_set(err, -EAGAIN, "the system's loadlined does not serve, and no job is submitted past its queue");
+	return ll_err_hint(err, "submit it when `loadline doctor` says that it serves");
+}
+
+/* A submitted job waits for a system's loadlined that is started just now. */
+static int find_place(const struct ll_run_admit *wish, struct ll_place *place, struct ll_err *err)
+{
+	const char *sim_folder = ll_driver_sim_folder(wish->driver);
+	uint64_t begun_ns = ll_now_ns();
+	bool is_told = false;
+	for (;;) {
+		int rc = ll_place_find(sim_folder, place, err);
+		if (rc || ll_place_is_system(place) || !wish->args->watch || !has_system_socket(sim_folder))
+			return rc;
+		if (ll_now_ns() >= begun_ns + RESTART_NS)
+			return refuse_past_queue(err);
+		if (!is_told)
+			ll_log(LL_LOG_WARN,
+			       "the system's loadlined does not serve; the job waits for it, 10 s at most");
+		is_told = true;
+		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
+	}
+}
+
 int ll_run_admit(const struct ll_run_admit *wish, struct ll_client *ret_client, struct ll_strbuf *cards,
 		 struct ll_err *err)
 {
@@ -226,7 +264,7 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_client *ret_client, 
 	struct ll_err why = {0};
 	struct ll_run_waiting waiting = {0};
 	ret_client->fd = -1;
-	int rc = ll_place_find(ll_driver_sim_folder(wish->driver), &place, err);
+	int rc = find_place(wish, &place, err);
 	if (rc || !ll_place_is_system(&place))
 		return rc ? rc : refuse_options(wish->args, err);
 	rc = check_cards(wish, err);
@@ -236,6 +274,8 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_client *ret_client, 
 		return rc;
 	rc = ask_until_answered(wish, &place, &request, &waiting, ret_client, cards, &why);
 	ll_run_waiting_clear(&waiting);
+	if (rc == -ECONNREFUSED && wish->args->watch)
+		return refuse_past_queue(err);
 	if (rc == -ENOENT || rc == -ENOTSUP || rc == -ECONNREFUSED)
 		return refuse_options(wish->args, err);
 	if (rc == -ENODEV)
