@@ -84,12 +84,19 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 	return 0;
 }
 
-static void set_pause(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_paused)
+static int set_pause(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_paused,
+		     bool is_by_operator, const char **ret_reason)
 {
+	if (!is_paused && entry->is_paused && entry->pause_is_operators && !is_by_operator) {
+		*ret_reason = "an operator has paused the job";
+		return -EPERM;
+	}
+	entry->pause_is_operators = is_paused && (is_by_operator || (entry->is_paused && entry->pause_is_operators));
 	entry->is_paused = is_paused;
 	admission->must_arrange = true;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
+	return 0;
 }
 
 static void move_entry(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t position)
@@ -103,7 +110,7 @@ static int check_right(const struct ll_connection *connection, const struct ll_a
 		       const char **ret_reason)
 {
 	bool is_own = entry->uid == connection->uid;
-	bool is_for_owner = act == LL_QUEUE_CANCEL || act == LL_QUEUE_TIME;
+	bool is_for_owner = act != LL_QUEUE_MOVE;
 	*ret_reason = is_for_owner ? "the job is another user's" : "only an operator may do that";
 	return is_operator(connection) || (is_own && is_for_owner) ? 0 : -EPERM;
 }
@@ -122,8 +129,7 @@ static int act_on(struct ll_connection *connection, struct ll_admission_entry *e
 		return 0;
 	case LL_QUEUE_PAUSE:
 	case LL_QUEUE_RELEASE:
-		set_pause(admission, entry, act->act == LL_QUEUE_PAUSE);
-		return 0;
+		return set_pause(admission, entry, act->act == LL_QUEUE_PAUSE, is_operator(connection), ret_reason);
 	case LL_QUEUE_MOVE:
 		move_entry(admission, entry, act->value);
 		return 0;

@@ -25,6 +25,7 @@ void ll_admission_former_return(struct ll_admission *admission, struct ll_admiss
 	entry->queued.position = former->queued.position;
 	entry->came_s = former->came_s;
 	entry->is_paused = former->is_paused;
+	entry->pause_is_operators = former->pause_is_operators;
 	if (former->has_end && entry->has_end && former->queued.duration_ns > entry->queued.duration_ns)
 		entry->queued.duration_ns = former->queued.duration_ns; /* it was given more time */
 	entry->wait_until_ns =

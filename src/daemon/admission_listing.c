@@ -30,7 +30,8 @@ struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, c
 					 bool sees_others)
 {
 	if (entry->is_paused)
-		return (struct ll_queue_waits){.kind = LL_QUEUE_WAITS_FOR_OPERATOR};
+		return (struct ll_queue_waits){.kind = entry->pause_is_operators ? LL_QUEUE_WAITS_FOR_OPERATOR
+										 : LL_QUEUE_WAITS_FOR_OWNER};
 	if (entry->after) {
 		const struct ll_admission_entry *other = ll_admission_find(admission, entry->after);
 		struct ll_queue_waits waits = {.kind = LL_QUEUE_WAITS_AFTER, .uid = UINT32_MAX};

@@ -45,17 +45,19 @@ static json_t *pack_uuids(const struct ll_admission_entry *entry)
 }
 
 /* In the order of bits_of. */
-static const char *const names_of_bits[] = {"has_memory",   "has_compute", "has_count", "is_paused", "has_end",
-					    "has_time",     "is_warned",   "is_ended",  "is_killed", "must_be_ok",
-					    "tells_status", "has_status",  "has_run",   "is_signaled"};
+static const char *const names_of_bits[] = {"has_memory", "has_compute", "has_count",         "is_paused",
+					    "has_end",    "has_time",    "is_warned",         "is_ended",
+					    "is_killed",  "must_be_ok",  "tells_status",      "has_status",
+					    "has_run",    "is_signaled", "pause_is_operators"};
 enum { BITS = sizeof names_of_bits / sizeof *names_of_bits };
 
 static void bits_of(struct ll_admission_entry *entry, bool *ret_bits[BITS])
 {
-	bool *const bits[BITS] = {&entry->has_memory, &entry->has_compute,     &entry->has_count,    &entry->is_paused,
-				  &entry->has_end,    &entry->queued.has_time, &entry->is_warned,    &entry->is_ended,
-				  &entry->is_killed,  &entry->must_be_ok,      &entry->tells_status, &entry->has_status,
-				  &entry->has_run,    &entry->is_signaled};
+	bool *const bits[BITS] = {&entry->has_memory, &entry->has_compute,  &entry->has_count,
+				  &entry->is_paused,  &entry->has_end,      &entry->queued.has_time,
+				  &entry->is_warned,  &entry->is_ended,     &entry->is_killed,
+				  &entry->must_be_ok, &entry->tells_status, &entry->has_status,
+				  &entry->has_run,    &entry->is_signaled,  &entry->pause_is_operators};
 	memcpy(ret_bits, bits, sizeof bits);
 }
 
@@ -70,8 +72,7 @@ static json_t *pack_entry(const struct ll_admission_entry *entry)
 	    INT(entry->wait_until_ns), "duration_ns", INT(entry->queued.duration_ns), "after", INT(entry->after),
 	    "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count), "status",
 	    INT(entry->status), "stopped_ns", INT(entry->stopped_ns), "signal", INT(entry->signal), "signal_before_s",
-	    INT(entry->signal_before_s), "limits", pack_limits(&entry->limits), "uuids",
-	    pack_uuids(entry));
+	    INT(entry->signal_before_s), "limits", pack_limits(&entry->limits), "uuids", pack_uuids(entry));
 	bits_of(&copy, bits);
 	for (int i = 0; i < BITS; i++)
 		json_object_set_new(object, names_of_bits[i], json_boolean(*bits[i]));

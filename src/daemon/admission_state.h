@@ -26,8 +26,9 @@ struct ll_admission_entry {
 	struct ll_limits limits;
 	bool has_memory, has_compute, has_count; /* the user named them; has_count: of cards */
 	uint64_t came_s, wait_until_ns, register_until_ns;
-	uint64_t begin_ns; /* since when it has its place */
-	uint64_t after;    /* waits for the end of that job; 0: none */
+	uint64_t begin_ns;       /* since when it has its place */
+	uint64_t after;          /* waits for the end of that job; 0: none */
+	bool pause_is_operators; /* of is_paused: its user does not end it */
 	bool is_paused, has_end, has_named_cards, takes_no_wait;
 	uint64_t card_mask; /* what the user named: a bit for each index */
 	int slice;
@@ -42,10 +43,10 @@ struct ll_admission_entry {
 	bool is_warned, is_killed;
 	uint16_t signal, signal_before_s; /* it wishes that signal, so long before its end; 0: none */
 	bool is_signaled;                 /* it got that */
-	uint64_t stopped_ns;  /* the signal to end was sent, and the grace begins; 0: it was not */
-	const char *stop_why; /* it ends before its time; NULL: it does not */
-	bool must_be_ok;      /* the job `after` must end with status 0 */
-	bool tells_status;    /* a command will tell its status, not only its monitor */
+	uint64_t stopped_ns;              /* the signal to end was sent, and the grace begins; 0: it was not */
+	const char *stop_why;             /* it ends before its time; NULL: it does not */
+	bool must_be_ok;                  /* the job `after` must end with status 0 */
+	bool tells_status;                /* a command will tell its status, not only its monitor */
 	bool has_status;
 	bool has_run;    /* it has registered */
 	uint32_t status; /* as waitpid() gives it */

@@ -57,7 +57,8 @@ enum ll_queue_wait {
 	LL_QUEUE_WAITS_FOR_ROOM = 1, /* room that no job's end gives: a card out of use, a reservation, a limit */
 	LL_QUEUE_WAITS_FOR_JOB,      /* the end of the job waits.number */
 	LL_QUEUE_WAITS_AFTER,        /* the end of the job waits.number, by --after */
-	LL_QUEUE_WAITS_FOR_OPERATOR, /* it is paused */
+	LL_QUEUE_WAITS_FOR_OPERATOR, /* it is paused by one */
+	LL_QUEUE_WAITS_FOR_OWNER,    /* it is paused by its user */
 };
 
 struct ll_queue_waits {
@@ -86,7 +87,7 @@ struct ll_message_admitted {
 
 enum ll_queue_row_flag {
 	LL_QUEUE_IS_RUNNING = 1,
-	LL_QUEUE_IS_PAUSED = 2,   /* by an operator */
+	LL_QUEUE_IS_PAUSED = 2,
 	LL_QUEUE_IS_AFTER = 4,    /* waits for the end of another job */
 	LL_QUEUE_IS_ADMITTED = 8, /* has its place, and has not registered yet */
 	LL_QUEUE_HAS_TIME = 16,

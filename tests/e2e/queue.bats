@@ -92,6 +92,50 @@ load queue_helper
 	wait_for 60 grep -q "cards=GPU-" "$T/fourth.out"
 }
 
+@test "a user pauses and releases the own waiting job, but not another's, nor what an operator has paused" {
+	start_queue
+	run_as "$FIRST" first --cards 4 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 4 --time 1h
+	wait_for 20 says second "is number 1 in the queue"
+	local number
+	number=$(number_of 1)
+	refuses "$SECOND" 1 "the job is another user's" queue pause "$number"
+	as "$FIRST" "$LOADLINE" --sim queue pause "$number"
+	wait_for 10 queue '.[1].queued | .state == "paused" and .waits_for.kind == "owner"'
+	wait_for 20 says second "paused by its user"
+	as "$FIRST" "$LOADLINE" --sim queue release "$number"
+	wait_for 10 queue '.[1].queued.state == "waiting"'
+	loadline --sim queue pause "$number"
+	wait_for 10 queue '.[1].queued | .state == "paused" and .waits_for.kind == "operator"'
+	as "$FIRST" "$LOADLINE" --sim queue pause "$number"
+	refuses "$FIRST" 1 "an operator has paused the job" queue release "$number"
+	loadline --sim queue release "$number"
+	wait_for 10 queue '.[1].queued.state == "waiting"'
+}
+
+@test "queue cancel --user takes all jobs of that user out, those that run and those that wait, and no others" {
+	start_queue
+	run_as "$FIRST" first --cards 2 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 4 --time 1h
+	wait_for 20 says second "is number 1 in the queue"
+	run_as "$SECOND" other --mem 4G
+	wait_for 20 grep -q "cards=GPU-" "$T/other.out"
+	refuses "$SECOND" 1 "the job is another user's" queue cancel --user "$FIRST"
+	queue 'length == 3'
+	refuses 0 2 "queue cancel: jobs or --user, not both" queue cancel --user "$FIRST" 1
+	refuses 0 1 "user 61236: no jobs in the queue" queue cancel --user 61236
+	loadline --sim queue cancel --user "$FIRST"
+	finish second
+	[ "$status" -eq 125 ]
+	finish first
+	wait_for 20 queue "length == 1 and .[0].queued.uid == $SECOND"
+	is_running other
+	as "$SECOND" "$LOADLINE" --sim queue cancel --user "$SECOND"
+	finish other
+}
+
 @test "a drained card gets no job, and its own goes on" {
 	start_queue
 	run_as "$FIRST" first --cards 1

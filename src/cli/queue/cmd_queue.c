@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,10 +81,58 @@ static int change_jobs(const struct ll_operands *operands, enum ll_queue_act act
 	return rc;
 }
 
+struct cancel_args {
+	const char *user;
+};
+
+static const struct ll_option cancel_options[] = {
+    {.name = "user",
+     .letter = 'u',
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(struct cancel_args, user),
+     .help = N_("All jobs of this user, by name or number, in place of JOB.")},
+    LL_OPTION_END,
+};
+
+static int read_user(const char *text, uint64_t *ret_uid, struct ll_err *err)
+{
+	const struct passwd *entry = getpwnam(text);
+	if (entry)
+		*ret_uid = entry->pw_uid;
+	else if (ll_parse_uint(text, 0, UINT32_MAX - 1, ret_uid, NULL))
+		return ll_err_set(err, -EINVAL, "--user: '%.60s': no user of this machine", text);
+	return 0;
+}
+
+/* Those that end by themselves meanwhile are done. */
+static int cancel_jobs_of(const char *user, struct ll_err *err)
+{
+	struct ll_queue_rows rows = {0};
+	uint64_t uid = 0, count = 0;
+	int rc = read_user(user, &uid, err);
+	if (!rc)
+		rc = ll_queue_read(&rows, err);
+	for (size_t i = 0; i < rows.job_count && !rc; i++) {
+		struct ll_err why = {0};
+		const struct ll_message_queue_act change = {.act = LL_QUEUE_CANCEL, .number = rows.jobs[i].number};
+		if (rows.jobs[i].uid != uid)
+			continue;
+		count++;
+		rc = ll_queue_change(&change, &why);
+		rc = rc == -ESRCH ? 0 : rc;
+		if (rc && err)
+			*err = why;
+	}
+	ll_queue_free(&rows);
+	return rc || count ? rc : ll_err_set(err, -ESRCH, "user %.60s: no jobs in the queue", user);
+}
+
 static int run_cancel(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
-	(void)data;
-	return change_jobs(operands, LL_QUEUE_CANCEL, err);
+	const struct cancel_args *args = data;
+	if (args->user && operands->count)
+		return ll_err_set(err, -EINVAL, "queue cancel: jobs or --user, not both");
+	return args->user ? cancel_jobs_of(args->user, err) : change_jobs(operands, LL_QUEUE_CANCEL, err);
 }
 
 static int run_pause(void *data, const struct ll_operands *operands, struct ll_err *err)
@@ -102,11 +151,12 @@ const struct ll_command ll_queue_cancel = {
     .name = "cancel",
     .group = &ll_command_queue,
     .summary = N_("take jobs out of the queue, or end them"),
-    .operands = "JOB...",
+    .operands = "[JOB]...",
     .description =
 	N_("A waiting job is not run. A running job gets the stop signal of the configuration, and is killed "
 	   "if it has not ended in the grace. Users may cancel their own jobs, operators all."),
-    .options = no_options,
+    .options = cancel_options,
+    .args_size = sizeof(struct cancel_args),
     .run = run_cancel,
 };
 
@@ -115,8 +165,9 @@ const struct ll_command ll_queue_pause = {
     .group = &ll_command_queue,
     .summary = N_("keep waiting jobs from starting"),
     .operands = "JOB...",
-    .description =
-	N_("For operators. The others do not wait for a paused job. `loadline queue release` ends the pause."),
+    .description = N_(
+	"The others do not wait for a paused job. `loadline queue release` ends the pause. Users may pause their own "
+	"jobs, operators all."),
     .options = no_options,
     .run = run_pause,
 };
@@ -126,7 +177,8 @@ const struct ll_command ll_queue_release = {
     .group = &ll_command_queue,
     .summary = N_("let paused jobs start again"),
     .operands = "JOB...",
-    .description = N_("For operators. Ends what `loadline queue pause` began."),
+    .description =
+	N_("Ends what `loadline queue pause` began. Users may release their own jobs, if no operator has paused them."),
     .options = no_options,
     .run = run_release,
 };

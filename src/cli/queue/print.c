@@ -190,7 +190,7 @@ static const char *state_of(const struct ll_message_queue_row *row)
 
 static json_t *waits_of(const struct ll_message_queue_row *row)
 {
-	static const char *const kinds[] = {NULL, "room", "job", "after", "operator"};
+	static const char *const kinds[] = {NULL, "room", "job", "after", "operator", "owner"};
 	uint32_t kind = row->waits.kind < sizeof kinds / sizeof *kinds ? row->waits.kind : 0;
 	if (!kind)
 		return json_null();

@@ -56,6 +56,9 @@ void ll_run_waiting_add(struct ll_strbuf *text, const struct ll_queue_waits *wai
 	case LL_QUEUE_WAITS_FOR_OPERATOR:
 		ll_strbuf_adds(text, _("paused by an operator"));
 		break;
+	case LL_QUEUE_WAITS_FOR_OWNER:
+		ll_strbuf_adds(text, _("paused by its user"));
+		break;
 	default:
 		ll_strbuf_adds(text, _("waits for cards that are drained, reserved or guaranteed to others"));
 		break;
