@@ -395,29 +395,13 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- ADMIT ---- */
 
-/* A job that the other side may not see is one that is not there: there is nothing to wait for. */
-static bool sees_job(const struct ll_connection *connection, uint64_t number)
-{
-	const struct ll_server *server = connection->server;
-	const struct ll_admission_entry *entry = ll_admission_find(server->admission, number);
-	entry = entry ? entry : ll_admission_former_find(server->admission, number);
-	const struct ll_job *job = number ? ll_books_after(&server->books, number - 1) : NULL;
-	if (ll_rights_see_others(connection))
-		return true;
-	return entry ? entry->uid == connection->uid
-		     : job && job->number == number && job->facts.uid == connection->uid;
-}
-
 static int read_request(struct ll_connection *connection, const struct ll_message_admit *admit,
 			struct ll_admission_entry *entry, struct ll_err *err)
 {
 	entry->uid = connection->uid;
 	entry->connection = connection;
 	entry->serial = connection->serial;
-	int rc = ll_admission_read_request(connection->server->admission, admit, entry, err);
-	if (!entry->must_be_ok && !sees_job(connection, entry->after))
-		entry->after = 0;
-	return rc;
+	return ll_admission_read_request(connection->server->admission, admit, entry, err);
 }
 
 static bool handle_admit(struct ll_connection *connection, const struct ll_message_admit *admit)

@@ -15,22 +15,27 @@ static bool is_alive(const struct ll_admission *admission, uint64_t number)
 	       (job && job->number == number);
 }
 
-/* The status of a job is not for other users. */
+/* A job that the user may not see is one that is not there. Also the status of a job is not for other users. */
 int ll_admission_check_after(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 			     struct ll_err *err)
 {
 	char reason[LL_REASON_SIZE];
-	if (!entry->must_be_ok)
+	const struct ll_books *books = &admission->server->books;
+	if (!entry->after)
 		return 0;
 	const struct ll_admission_entry *other = ll_admission_find(admission, entry->after);
 	other = other ? other : ll_admission_former_find(admission, entry->after);
-	const struct ll_ended_job *ended = other ? NULL : ll_ended_find(&admission->ended, entry->after);
-	if ((other && other->uid == entry->uid && other != entry) || (ended && ended->uid == entry->uid))
+	const struct ll_job *job = other ? NULL : ll_books_after(books, entry->after - 1);
+	job = job && job->number == entry->after ? job : NULL;
+	const struct ll_ended_job *ended = other || job ? NULL : ll_ended_find(&admission->ended, entry->after);
+	bool is_there = (other && other != entry) || job || ended;
+	bool is_own = is_there && entry->uid == (other ? other->uid : job ? job->facts.uid : ended->uid);
+	bool is_seen = is_there && ll_rights_see_others(entry->connection);
+	if (entry->must_be_ok ? is_own && !job : is_own || is_seen)
 		return 0;
-	bool is_seen = (other || ended) && ll_rights_see_others(entry->connection);
 	ll_ended_explain(NULL, entry->after, reason, sizeof reason);
 	return ll_err_set(err, -EACCES, "%s",
-			  is_seen ? "the job that must end with status 0 is another user's" : reason);
+			  is_seen && !is_own ? "the job that must end with status 0 is another user's" : reason);
 }
 
 bool ll_admission_look_after(const struct ll_admission *admission, struct ll_admission_entry *entry,

@@ -161,7 +161,7 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 
 /* ---- admission_after.c ---- */
 
-/* Checks the job for whose end this one shall wait with --after-ok: it must be known, and of the same user. -EACCES. */
+/* Checks the job for whose end this one shall wait: it must be known, and with --after-ok of the same user. -EACCES. */
 int ll_admission_check_after(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 			     struct ll_err *err);
 

@@ -114,6 +114,20 @@ load queue_helper
 	wait_for 10 queue '.[1].queued.state == "waiting"'
 }
 
+@test "--after of a job that nobody knows is refused, and so is one that the user may not see" {
+	others=nothing
+	start_queue
+	run_as "$FIRST" first --cards 1 --time 2h
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	refuses "$FIRST" 125 "job 4711: unknown, or it ended too long ago" run --mem 4G --after 4711 -- true
+	refuses "$FIRST" 125 ": unknown, or it ended too long ago" run --mem 4G --after "$(($(number_of 0) + 2))" -- true
+	refuses "$SECOND" 125 ": unknown, or it ended too long ago" run --mem 4G --after "$(number_of 0)" -- true
+	number=$(number_of 0)
+	stop first TERM
+	wait_for 20 queue 'length == 0'
+	as "$FIRST" "$LOADLINE" --sim run --mem 4G --after "$number" -- true
+}
+
 @test "queue cancel --user takes all jobs of that user out, those that run and those that wait, and no others" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
