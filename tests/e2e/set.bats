@@ -111,6 +111,16 @@ two_cards() {
 	fails_with 1 "no such claim or tenant" --sim set 0/77 --mem 1G
 }
 
+@test "a memory limit below what is in use is set, and said" {
+	start job --sim run --tenant job --mem 8G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 3G for 60s
+	wait_for 20 shows 'select(has("claim") and .tenant == "job" and .memory_bytes > 3 * 1073741824)'
+	loadline --sim set job --mem 2G >"$T/set.out" 2>"$T/set.err"
+	grep -E "card 0, job: has 3\.[0-9]+ GiB, more than the new limit: it keeps that, and gets no more until it has less" "$T/set.err"
+	grep -q "memory 8.0 GiB -> 2.0 GiB" "$T/set.out"
+	loadline --sim set job --mem 7G 2>"$T/set.err"
+	[ ! -s "$T/set.err" ]
+}
+
 @test "a name that several have" {
 	start one --sim run --tenant twin -- sleep 60
 	start two --sim run --tenant twin -- sleep 60

@@ -297,9 +297,39 @@ static int print_changes(const struct set_args *args, const struct ll_limits *li
 	return ll_print_text(&text, err);
 }
 
-static int change_target(const struct set_args *args, const struct ll_limits *limits,
-			 const struct ll_set_target *target, struct ll_client *client, struct ll_err *err)
+struct change {
+	const struct set_args *args;
+	const struct ll_limits *limits;
+	const struct ll_driver *driver;
+	const char *word;
+	uint64_t more_ns; /* of time; 0: none */
+};
+
+/* A limit takes no memory away. */
+static void say_excess(const struct ll_limits *limits, const struct ll_set_target *target, const struct ll_list *list)
 {
+	for (size_t i = 0; limits->memory_bytes && i < list->card_count; i++) {
+		const struct ll_message_card_row *row = &list->cards[i];
+		LL_SCOPE_STRBUF struct ll_strbuf used = LL_STRBUF_INIT;
+		size_t at = 0;
+		while (at < target->card_count && strcmp(target->cards[at]->uuid, row->uuid) != 0)
+			at++;
+		if (row->job_number != target->job->number || row->used_bytes <= limits->memory_bytes)
+			continue;
+		ll_hold_add_bytes(&used, row->used_bytes);
+		ll_log(
+		    LL_LOG_WARN,
+		    "card %s, %s: has %s, more than the new limit: it keeps that, and gets no more until it has less",
+		    at < target->card_count ? target->cards[at]->label : row->uuid, target->job->job.tenant, used.buf);
+	}
+}
+
+static int change_target(const struct change *change, const struct ll_set_target *target, const struct ll_list *list,
+			 struct ll_client *client, struct ll_err *err)
+{
+	const struct set_args *args = change->args;
+	const struct ll_limits *limits = change->limits;
+
 	int rc = check_memory(target, limits->memory_bytes, err);
 	if (!rc)
 		rc = check_request(args, limits, &target->job->job.limits, err);
@@ -309,16 +339,10 @@ static int change_target(const struct set_args *args, const struct ll_limits *li
 		rc = apply_limits(args, limits, target, client, err);
 	if (!rc && args->weight && target->job->job.limits.space_permille)
 		ll_log(LL_LOG_WARN, "%s", LL_LIMIT_WEIGHT_BY_SPACE);
+	if (!rc)
+		say_excess(limits, target, list);
 	return rc ? rc : print_changes(args, limits, target, err);
 }
-
-struct change {
-	const struct set_args *args;
-	const struct ll_limits *limits;
-	const struct ll_driver *driver;
-	const char *word;
-	uint64_t more_ns; /* of time; 0: none */
-};
 
 static int change_time(const struct change *change, uint64_t number, struct ll_err *err)
 {
@@ -337,7 +361,7 @@ static int find_and_change(void *data, struct ll_client *client, const struct ll
 	struct ll_set_target target;
 	int rc = ll_set_target_find(&target, list, change->driver, change->word, err);
 	if (!rc && has_limits(change->args))
-		rc = change_target(change->args, change->limits, &target, client, err);
+		rc = change_target(change, &target, list, client, err);
 	if (!rc && change->more_ns)
 		rc = change_time(change, target.job->number, err);
 	ll_set_target_fini(&target);
