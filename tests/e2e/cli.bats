@@ -501,3 +501,24 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 		loadline $words --help >/dev/null
 	done <"$T/commands"
 }
+
+@test "help --man shows the page on a terminal, by man and its pager, and is roff elsewhere" {
+	mkdir "$T/bin"
+	printf '#!/bin/sh\necho "shown by man $*"\nhead -n 1\ncat >/dev/null\n' >"$T/bin/man"
+	chmod 755 "$T/bin/man"
+	cat >"$T/terminal.py" <<-'PY'
+		import os, pty, sys
+		sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
+	PY
+	PATH=$T/bin:$PATH python3 "$T/terminal.py" "$LOADLINE" help --man hold </dev/null >"$T/page"
+	grep -q "^shown by man -l -" "$T/page"
+	grep -q '^\.TH' "$T/page"
+	[ "$(wc -l <"$T/page")" -eq 2 ]
+	run ! grep -q '^\.SH' "$T/page"
+	# Without man the source is better than nothing.
+	printf '#!/bin/sh\nexit 1\n' >"$T/bin/man"
+	PATH=$T/bin:$PATH python3 "$T/terminal.py" "$LOADLINE" help --man hold </dev/null >"$T/page"
+	grep -q "there is no man to show it" "$T/page"
+	grep -q '^\.SH' "$T/page"
+	loadline help --man hold | grep -q '^\.SH'
+}

@@ -1,6 +1,10 @@
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "cli/common/language.h"
@@ -19,7 +23,9 @@ struct help_args {
 static const char *const shells[] = {"none", "bash", "zsh", "fish", NULL};
 
 static const struct ll_option help_options[] = {
-    {.name = "man", LL_OPTION_FLAG(struct help_args, as_man), .help = N_("Print the manual page, in roff.")},
+    {.name = "man",
+     LL_OPTION_FLAG(struct help_args, as_man),
+     .help = N_("Show the manual page; in roff if the output is no terminal.")},
     {.name = "completion",
      .placeholder = "SHELL",
      LL_OPTION_CHOICE(struct help_args, shell),
@@ -31,8 +37,8 @@ static const struct ll_option help_options[] = {
 
 static const struct ll_example help_examples[] = {
     {"loadline help hold", N_("What loadline hold does and its options.")},
-    {"loadline help --man hold | man -l -", N_("The manual page, if it is not installed.")},
-    {"loadline help --man loadline.yaml | man -l -", N_("The keys of loadline.yaml.")},
+    {"loadline help --man hold", N_("The manual page, if it is not installed.")},
+    {"loadline help --man loadline.yaml", N_("The keys of loadline.yaml.")},
     {"source <(loadline help --completion bash)", N_("Completion in this shell only.")},
     {NULL, NULL},
 };
@@ -75,6 +81,18 @@ static int find_command(const struct ll_operands *operands, const struct ll_comm
 	return 0;
 }
 
+/* By man(1) with its pager. Returns false if there is none: nothing is shown then. */
+static bool show_page(const struct ll_strbuf *page)
+{
+	void (*former)(int) = signal(SIGPIPE, SIG_IGN);
+	FILE *man = popen("command -v man >/dev/null && exec man -l -", "we");
+	if (man)
+		fwrite(page->buf, 1, page->length, man);
+	bool is_shown = man && pclose(man) == 0;
+	signal(SIGPIPE, former);
+	return is_shown;
+}
+
 static int run_help(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	static void (*const completions[])(struct ll_strbuf *) = {NULL, ll_completion_bash, ll_completion_zsh,
@@ -94,6 +112,11 @@ static int run_help(void *data, const struct ll_operands *operands, struct ll_er
 		completions[args->shell](&out);
 	else
 		add_help(args, command, &out);
+	bool is_page = args->as_man && !args->shell && isatty(STDOUT_FILENO) && !out.failed;
+	if (is_page && show_page(&out))
+		return 0;
+	if (is_page)
+		ll_log(LL_LOG_WARN, "this is the page's source: there is no man to show it");
 	return ll_print_text(&out, err);
 }
 
