@@ -36,6 +36,23 @@ finding() {
 	grep -q '^ok: card 0: compute mode: default$' "$T/text.out"
 }
 
+@test "eight cards: what is well is one line, and what is not names its card" {
+	loadline --sim=h100x8 doctor --no-trial >"$T/text.out"
+	grep -x "ok: cards 0-7: card, compute mode, persistence, gpm, slowdown, payload, claims" "$T/text.out"
+	run ! grep -E "^ok: card [0-9]" "$T/text.out"
+	[ "$(wc -l <"$T/text.out")" -le 20 ]
+	loadline --sim=h100x8 doctor --no-trial -i 3 | grep -x "ok: card 3: compute mode: default"
+	scenario "cards 4" "card 1 gpm off" "card 2 mode exclusive"
+	loadline --sim doctor --no-trial >"$T/text.out" || true
+	grep -q "^warn: card 1: gpm: " "$T/text.out"
+	grep -q "^fail: card 2: compute mode: " "$T/text.out"
+	grep -x "ok: cards 0-3: card, persistence, slowdown, payload, claims" "$T/text.out"
+	grep -x "ok: cards 0-1,3: compute mode" "$T/text.out"
+	grep -x "ok: cards 0,2-3: gpm" "$T/text.out"
+	# For scripts nothing changes.
+	[ "$(loadline --sim doctor --no-trial --json | jq -s '[.[] | select(.check == "persistence")] | length')" -eq 4 ]
+}
+
 @test "the host's memory for evicted programs" {
 	loadline --sim doctor --no-trial >"$T/text.out"
 	grep -Eq '^(ok|warn): pool: for programs. memory off the card [0-9.]+ [GM]iB: what the (host has|control group allows) now, but for a sixteenth$' "$T/text.out"

@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/scope.h"
 #include "base/translate.h"
@@ -49,18 +51,19 @@ static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
 /* Without a list from the user it checks all cards, also those that do not answer. */
 static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver, const char *text, struct ll_err *err)
 {
-	if (!text) {
-		const struct ll_card *all;
-		size_t count = ll_driver_cards(driver, &all);
-		for (size_t i = 0; i < count; i++)
-			check_card(doctor, &all[i]);
-		return 0;
-	}
+	const struct ll_card *all;
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
-	size_t count = 0;
-	int rc = ll_cards_select(driver, text, &chosen, &count, err);
+	size_t count = text ? 0 : ll_driver_cards(driver, &all);
+	int rc = text ? ll_cards_select(driver, text, &chosen, &count, err) : 0;
+	if (!text && !(chosen = calloc(count + 1, sizeof *chosen)))
+		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	for (size_t i = 0; !text && !rc && i < count; i++)
+		chosen[i] = &all[i];
+	if (!rc)
+		ll_doctor_fold(doctor, chosen, count);
 	for (size_t i = 0; !rc && i < count; i++)
 		check_card(doctor, chosen[i]);
+	ll_doctor_say_well(doctor);
 	return rc;
 }
 

@@ -33,6 +33,73 @@ static void print_text(enum ll_finding finding, const struct ll_card *card, cons
 	fflush(stdout);
 }
 
+/* ---- what is well with several cards ---- */
+
+static const char *const folded_checks[LL_DOCTOR_FOLDED_CHECKS] = {
+    "card", "compute mode", "persistence", "gpm", "slowdown", "payload", "claims", "memory limit", "compute limit"};
+
+void ll_doctor_fold(struct ll_doctor *doctor, const struct ll_card *const *cards, size_t count)
+{
+	if (doctor->is_json || count < 2 || count > LL_DOCTOR_FOLDED_CARDS)
+		return;
+	memcpy(doctor->folded, cards, count * sizeof *cards);
+	doctor->folded_count = count;
+}
+
+/* Returns false if the finding is not kept back. */
+static bool keep_back(struct ll_doctor *doctor, const struct ll_card *card, const char *check)
+{
+	size_t at = 0, place = 0;
+	while (at < LL_DOCTOR_FOLDED_CHECKS && strcmp(folded_checks[at], check) != 0)
+		at++;
+	while (place < doctor->folded_count && doctor->folded[place] != card)
+		place++;
+	if (!card || at == LL_DOCTOR_FOLDED_CHECKS || place == doctor->folded_count)
+		return false;
+	doctor->well[at] |= UINT64_C(1) << place;
+	return true;
+}
+
+/* Adds "0-3,5,7:0". */
+static void add_labels(struct ll_strbuf *text, const struct ll_doctor *doctor, uint64_t set)
+{
+	for (size_t first = 0, last; first < doctor->folded_count; first = last + 1) {
+		last = first;
+		if (!(set >> first & 1))
+			continue;
+		const struct ll_card *card = doctor->folded[first];
+		while (!card->is_mig && last + 1 < doctor->folded_count && set >> (last + 1) & 1 &&
+		       !doctor->folded[last + 1]->is_mig &&
+		       doctor->folded[last + 1]->index == doctor->folded[last]->index + 1)
+			last++;
+		ll_strbuf_addf(text, "%s%s", text->length ? "," : "", card->label);
+		if (last > first)
+			ll_strbuf_addf(text, "-%s", doctor->folded[last]->label);
+	}
+}
+
+void ll_doctor_say_well(struct ll_doctor *doctor)
+{
+	bool is_told[LL_DOCTOR_FOLDED_CHECKS] = {false};
+	for (size_t i = 0; i < LL_DOCTOR_FOLDED_CHECKS; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf labels = LL_STRBUF_INIT, checks = LL_STRBUF_INIT;
+		for (size_t k = i; k < LL_DOCTOR_FOLDED_CHECKS; k++) {
+			if (is_told[k] || !doctor->well[k] || doctor->well[k] != doctor->well[i])
+				continue;
+			ll_strbuf_addf(&checks, "%s%s", checks.length ? ", " : "", folded_checks[k]);
+			is_told[k] = true;
+		}
+		if (!checks.length)
+			continue;
+		add_labels(&labels, doctor, doctor->well[i]);
+		printf("%s: ", names[LL_FINDING_OK]);
+		printf(_("cards %s: "), labels.buf);
+		printf("%s\n", checks.buf);
+	}
+	fflush(stdout);
+	doctor->folded_count = 0;
+}
+
 void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		   const char *todo, const char *fmt, ...)
 {
@@ -50,7 +117,7 @@ void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const stru
 	doctor->counts[finding]++;
 	if (doctor->is_json && !doctor->rc)
 		doctor->rc = print_json(doctor, finding, card, check, todo, detail);
-	else if (!doctor->is_json)
+	else if (!doctor->is_json && (finding != LL_FINDING_OK || todo || !keep_back(doctor, card, check)))
 		print_text(finding, card, check, todo, detail);
 }
 

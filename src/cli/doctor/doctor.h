@@ -4,6 +4,10 @@
  *     ok: card 0: compute mode: default
  *     warn: vulkan: no loader: ...; install libvulkan1
  *
+ * As text, what is well with several cards is one line (ll_doctor_fold):
+ *
+ *     ok: cards 0-7: card, compute mode, persistence, gpm
+ *
  * A check is a function in this folder that prints one or more findings. The name of a check is the `check` key of its
  * JSON lines. Scripts use these names, so they do not change.
  */
@@ -12,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "cli/common/daemon.h"
@@ -23,8 +28,15 @@ enum ll_finding {
 	LL_FINDING_FAIL, /* a card cannot be held, limits do not hold, or nothing works */
 };
 
+enum { LL_DOCTOR_FOLDED_CARDS = 64, LL_DOCTOR_FOLDED_CHECKS = 9 };
+
 struct ll_doctor {
 	bool is_json;
+	/* The cards whose good findings are told together, and for each check (doctor.c) a bit for each card that is
+	 * well. folded_count 0: each finding is a line */
+	const struct ll_card *folded[LL_DOCTOR_FOLDED_CARDS];
+	size_t folded_count;
+	uint64_t well[LL_DOCTOR_FOLDED_CHECKS];
 	unsigned counts[3];   /* by enum ll_finding */
 	unsigned limit_fails; /* of these fails those about limits; they do not prevent a hold */
 	bool tries_limits;
@@ -48,6 +60,11 @@ enum ll_doctor_mps ll_doctor_mps_of_card(const struct ll_card *card);
 /* Prints a finding. card: the card that it is about, or NULL. todo: the advice, or NULL. fmt: the detail. */
 void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
 		   const char *todo, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* Keeps good findings of these cards back until ll_doctor_say_well, which tells them together. For one card, many cards
+ * and JSON it does nothing. */
+void ll_doctor_fold(struct ll_doctor *doctor, const struct ll_card *const *cards, size_t count);
+void ll_doctor_say_well(struct ll_doctor *doctor);
 
 /* Prints a finding made from an error: the detail is the error's text, the advice its hint. */
 void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_card *card, const char *check,
