@@ -130,6 +130,41 @@ state_as() {
 	[ -z "$(loadline --sim submit list --json)" ]
 }
 
+@test "the log is a new file or a plain one of the user: no link, no pipe, no file of another user" {
+	own_setup
+	mkdir -m 1777 shared
+	cd shared || return
+	echo precious >../precious
+	chown "$FIRST" ../precious 2>/dev/null || true
+	ln -s ../precious link.out
+	ln ../precious hard.out
+	mkfifo pipe.out
+	echo foreign >foreign.out
+	local name submit=(env XDG_STATE_HOME="$T/state" "$LOADLINE" --sim submit)
+	chmod 666 -- *.out
+	if [ "$(id -u)" -eq 0 ]; then
+		chown "$FIRST" "$T/state" "$T/run" "$T/world" "$T"
+		submit=(setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "${submit[@]}")
+	else
+		rm foreign.out # nobody else is there to own it
+	fi
+	for name in *.out; do
+		run -1 timeout -k 1 60 "${submit[@]}" -o "$name" -- echo written
+		[[ $output == *"--output: $T/shared/$name: what lies there is no plain file of your own"* ]]
+	done
+	[ "$(cat ../precious)" = precious ]
+	[ ! -e foreign.out ] || [ "$(cat foreign.out)" = foreign ]
+	[ "$("${submit[@]}" -o plain.out -- echo one 2>/dev/null)" ]
+	ln -s nowhere dangling
+	run -1 "${submit[@]}" -o dangling -- echo written
+	[ ! -e nowhere ]
+	number=$("${submit[@]}" -o plain.out -- echo two 2>/dev/null)
+	"${submit[@]}" wait "$number"
+	[ "$(cat plain.out)" = two ]
+	number=$("${submit[@]}" -o /dev/null -- echo unseen 2>/dev/null)
+	"${submit[@]}" wait "$number"
+}
+
 @test "a program with the name of a subcommand is run after --, and in a job nothing is submitted" {
 	own_setup
 	printf '#!/bin/sh\necho own wait\n' >./wait

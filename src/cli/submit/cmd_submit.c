@@ -30,9 +30,9 @@ static const struct ll_option own_options[] = {
      LL_OPTION_TEXT(struct submit_args, output),
      .fallback = "loadline-%j.out",
      .complete = LL_COMPLETE_FILE,
-     .help =
-	 N_("The file that gets what the command prints, on both of its outputs. It is made anew. %j stands for the "
-	    "job's number, %% for a percent sign.")},
+     .help = N_("The file that gets what the command prints, on both of its outputs. It is made anew, and what "
+		"lies there must be a plain file of yours, or /dev/null. %j stands for the "
+		"job's number, %% for a percent sign.")},
     LL_OPTION_END,
 };
 

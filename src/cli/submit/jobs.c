@@ -241,7 +241,7 @@ static int run_log(void *data, const struct ll_operands *operands, struct ll_err
 		rc = ll_submit_find(operands->words[0], folder, &record, err);
 	if (rc)
 		return rc;
-	LL_SCOPE_CLOSE int fd = open(record.log, O_RDONLY | O_CLOEXEC);
+	LL_SCOPE_CLOSE int fd = open(record.log, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe by now? */
 	if (fd < 0)
 		return ll_err_set(err, -errno, "%.200s: %s", record.log, strerror(errno));
 	return args->follows ? follow_log(fd, folder, &record, err) : copy_rest(fd, err);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,11 +102,41 @@ static void fail_first(const struct first *first, const struct ll_err *err)
 	_exit(note.status);
 }
 
+/* A name such as loadline-12.out is easily guessed, and in a shared folder others may have put something there: a link
+ * to another of the user's files, a pipe that nobody reads, a file that they own. */
+static bool may_be_log(const struct stat *st)
+{
+	enum { MEM_MAJOR = 1, NULL_MINOR = 3 };
+	return (S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1) ||
+	       (S_ISCHR(st->st_mode) && st->st_rdev == makedev(MEM_MAJOR, NULL_MINOR));
+}
+
+/* Opens and empties a file that was there before. Returns the descriptor, or a negative errno. */
+static int open_former_log(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -EPERM : -errno;
+	int code = fstat(fd, &st) ? errno : may_be_log(&st) ? 0 : EPERM;
+	if (!code && (fcntl(fd, F_SETFL, O_APPEND) || (S_ISREG(st.st_mode) && ftruncate(fd, 0))))
+		code = errno;
+	if (code)
+		close(fd);
+	return code ? -code : fd;
+}
+
 static int open_log(const char *path, struct ll_err *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0)
-		return ll_err_set(err, -errno, "--output: %.200s: %s", path, strerror(errno));
+		fd = errno == EEXIST ? open_former_log(path) : -errno;
+	if (fd == -EPERM) {
+		ll_err_set(err, fd, "--output: %.200s: what lies there is no plain file of your own", path);
+		return ll_err_hint(err, "remove it, or name another file with -o");
+	}
+	if (fd < 0)
+		return ll_err_set(err, fd, "--output: %.200s: %s", path, strerror(-fd));
 	fflush(stderr);
 	dup2(fd, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
