@@ -16,14 +16,19 @@
 /* A request of Prometheus has some 300 bytes. */
 enum { CONNECTION_TIMEOUT_S = 10, CONNECTION_BYTES = 8192 };
 
+/* The last text of a path, which all connections share. */
+struct kept_text {
+	struct MHD_Response *response; /* NULL: none */
+	unsigned status;
+	uint64_t at_ns;
+};
+
 struct ll_http {
 	struct ll_http_config config;
 	char *address;
 	struct MHD_Daemon *daemon;
 	unsigned port;
-	/* of the server's thread */
-	struct MHD_Response *kept; /* the last text of /metrics, which all connections share; NULL: none */
-	uint64_t kept_ns;
+	struct kept_text metrics, health; /* of the server's thread */
 };
 
 static const char plain[] = "text/plain; charset=utf-8";
@@ -57,29 +62,48 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned sta
 	return result;
 }
 
-static void forget_kept(struct ll_http *http)
+static void forget_kept(struct kept_text *kept)
 {
-	if (http->kept)
-		MHD_destroy_response(http->kept); /* connections that send it have it still */
-	http->kept = NULL;
+	if (kept->response)
+		MHD_destroy_response(kept->response); /* connections that send it have it still */
+	kept->response = NULL;
 }
 
-static bool is_kept(const struct ll_http *http)
+static bool is_fresh(const struct ll_http *http, const struct kept_text *kept)
 {
-	return http->kept && ll_now_ns() - http->kept_ns < http->config.keep_ns;
+	return kept->response && ll_now_ns() - kept->at_ns < http->config.keep_ns;
+}
+
+static enum MHD_Result send_kept(struct MHD_Connection *connection, struct kept_text *kept)
+{
+	return kept->response ? MHD_queue_response(connection, kept->status, kept->response) : MHD_NO;
 }
 
 static enum MHD_Result send_metrics(struct ll_http *http, struct MHD_Connection *connection)
 {
-	if (!is_kept(http)) {
+	if (!is_fresh(http, &http->metrics)) {
 		struct ll_strbuf text = LL_STRBUF_INIT; /* make_response frees it */
-		forget_kept(http);
+		forget_kept(&http->metrics);
 		if (http->config.metrics(http->config.data, &text))
-			http->kept = make_response(LL_PROMETHEUS_TYPE, &text);
+			http->metrics.response = make_response(LL_PROMETHEUS_TYPE, &text);
 		ll_strbuf_fini(&text);
-		http->kept_ns = ll_now_ns();
+		http->metrics.status = MHD_HTTP_OK;
+		http->metrics.at_ns = ll_now_ns();
 	}
-	return http->kept ? MHD_queue_response(connection, MHD_HTTP_OK, http->kept) : MHD_NO;
+	return send_kept(connection, &http->metrics);
+}
+
+static enum MHD_Result send_health(struct ll_http *http, struct MHD_Connection *connection)
+{
+	if (!is_fresh(http, &http->health)) {
+		struct ll_strbuf text = LL_STRBUF_INIT; /* make_response frees it */
+		forget_kept(&http->health);
+		bool is_ok = http->config.health(http->config.data, &text);
+		http->health.response = make_response(plain, &text);
+		http->health.status = is_ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+		http->health.at_ns = ll_now_ns();
+	}
+	return send_kept(connection, &http->health);
 }
 
 static enum MHD_Result handle_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
@@ -95,10 +119,8 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *connecti
 	}
 	if (strcmp(url, "/metrics") == 0)
 		return send_metrics(http, connection);
-	if (strcmp(url, "/healthz") == 0) {
-		bool is_ok = http->config.health(http->config.data, &text);
-		return send_text(connection, is_ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &text);
-	}
+	if (strcmp(url, "/healthz") == 0)
+		return send_health(http, connection);
 	ll_strbuf_adds(&text, "there are /metrics and /healthz\n");
 	return send_text(connection, MHD_HTTP_NOT_FOUND, &text);
 }
@@ -171,7 +193,8 @@ void ll_http_free(struct ll_http *http)
 		unlink(path);
 	if (http->daemon)
 		MHD_stop_daemon(http->daemon);
-	forget_kept(http);
+	forget_kept(&http->metrics);
+	forget_kept(&http->health);
 	free(http->address);
 	free(http);
 }

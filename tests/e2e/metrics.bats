@@ -227,6 +227,8 @@ configure_address() {
 	grep -q "^status 200 after [0-5]\.[0-9]* s$" "$T/took"
 	run ! get /healthz
 	[[ ${lines[0]} == "loadlined does not reply" ]]
+	# Who asks for the health makes no scrape wait: what was just found out holds for both.
+	wait_for 60 eval '! get /healthz && is loadline_exporter_reply_seconds 0'
 	kill -CONT "$(pid_of service)"
 	wait_for 60 is loadline_up 1
 	stop service KILL

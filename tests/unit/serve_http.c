@@ -22,6 +22,7 @@ static bool make_metrics(void *data, struct ll_strbuf *text)
 static bool make_health(void *data, struct ll_strbuf *text)
 {
 	(void)data;
+	atomic_fetch_add(&texts, 1);
 	ll_strbuf_adds(text, "health\n");
 	return is_well;
 }
@@ -58,22 +59,28 @@ TEST(statuses_are_those_of_the_path_and_of_the_health)
 	assert_int_equal(ll_http_ask(address, "/metrics", NULL), -ECONNREFUSED);
 }
 
-TEST(a_text_is_served_again_for_the_time_that_it_is_kept)
+static void count_texts(uint64_t keep_ns, const char *path, int status, unsigned expected)
 {
 	char address[64];
-	struct ll_http *http = start("127.0.0.1:0", UINT64_C(60000000000));
+	struct ll_http *http = start("127.0.0.1:0", keep_ns);
 	address_of(http, address, sizeof address);
 	texts = 0;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ll_http_ask(address, "/metrics", NULL), 200);
-	assert_int_equal(texts, 1);
+		assert_int_equal(ll_http_ask(address, path, NULL), status);
+	assert_int_equal(texts, expected);
 	ll_http_free(http);
-	http = start("127.0.0.1:0", 0);
-	address_of(http, address, sizeof address);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(ll_http_ask(address, "/metrics", NULL), 200);
-	assert_int_equal(texts, 4);
-	ll_http_free(http);
+}
+
+TEST(a_text_is_served_again_for_the_time_that_it_is_kept)
+{
+	const uint64_t minute_ns = UINT64_C(60000000000);
+	count_texts(minute_ns, "/metrics", 200, 1);
+	count_texts(minute_ns, "/healthz", 200, 1);
+	count_texts(0, "/metrics", 200, 3);
+	count_texts(0, "/healthz", 200, 3);
+	is_well = false;
+	count_texts(minute_ns, "/healthz", 503, 1);
+	is_well = true;
 }
 
 TEST(without_memory_for_a_text_the_connection_is_closed_and_the_next_one_is_served)
