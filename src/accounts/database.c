@@ -84,7 +84,7 @@ static int set_up(sqlite3 *sqlite)
 }
 
 /* -EUCLEAN: the file is to be moved aside. */
-static int check_file(sqlite3 *sqlite, const char *path, struct ll_err *err)
+static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struct ll_err *err)
 {
 	bool sound = false;
 	int64_t application = 0, version = 0, tables = 0;
@@ -99,16 +99,20 @@ static int check_file(sqlite3 *sqlite, const char *path, struct ll_err *err)
 		code = ll_sqlite_number(sqlite, "PRAGMA user_version", &version);
 	if (code == SQLITE_OK)
 		code = ll_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_master", &tables);
-	if (code == SQLITE_OK && !tables && !application)
+	bool is_empty = code == SQLITE_OK && !tables && !application;
+	if (is_empty)
 		code = make_schema(sqlite);
 	else if (code == SQLITE_OK && application != LL_USE_APPLICATION_ID)
 		return ll_err_set(err, -EUCLEAN, "%s: not a database of accounts", path);
 	else if (code == SQLITE_OK && version > LL_USE_SCHEMA)
 		return ll_sqlite_refuse_newer(path, version, err);
-	return code == SQLITE_OK ? 0 : ll_sqlite_fail(sqlite, code, path, err);
+	if (code != SQLITE_OK)
+		return ll_sqlite_fail(sqlite, code, path, err);
+	*ret_is_new = is_empty;
+	return 0;
 }
 
-static int open_once(const char *path, sqlite3 **ret_sqlite, struct ll_err *err)
+static int open_once(const char *path, sqlite3 **ret_sqlite, bool *ret_is_new, struct ll_err *err)
 {
 	sqlite3 *sqlite = NULL;
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -116,7 +120,8 @@ static int open_once(const char *path, sqlite3 **ret_sqlite, struct ll_err *err)
 		return ll_err_set(err, -errno, "%s: %s", path, strerror(errno));
 	close(fd);
 	int code = sqlite3_open_v2(path, &sqlite, SQLITE_OPEN_READWRITE, NULL);
-	int rc = code == SQLITE_OK ? check_file(sqlite, path, err) : ll_sqlite_fail(sqlite, code, path, err);
+	int rc =
+	    code == SQLITE_OK ? check_file(sqlite, path, ret_is_new, err) : ll_sqlite_fail(sqlite, code, path, err);
 	if (rc)
 		sqlite3_close(sqlite);
 	else
@@ -145,18 +150,18 @@ static int move_aside(const char *path, char ret_moved[LL_USE_PATH_SIZE], struct
 	return 0;
 }
 
-int ll_use_database_open(const char *path, struct ll_use_database **ret_database, char ret_moved[LL_USE_PATH_SIZE],
-			 struct ll_err *err)
+int ll_use_database_open(const char *path, struct ll_use_database **ret_database, bool *ret_is_new,
+			 char ret_moved[LL_USE_PATH_SIZE], struct ll_err *err)
 {
 	struct ll_use_database *database = calloc(1, sizeof *database);
 	ret_moved[0] = '\0';
 	if (!database)
 		return ll_err_set(err, -ENOMEM, "out of memory");
-	int rc = open_once(path, &database->sqlite, err);
+	int rc = open_once(path, &database->sqlite, ret_is_new, err);
 	if (rc == -EUCLEAN) {
 		rc = move_aside(path, ret_moved, err);
 		if (!rc)
-			rc = open_once(path, &database->sqlite, err);
+			rc = open_once(path, &database->sqlite, ret_is_new, err);
 	}
 	if (rc)
 		free(database);
@@ -318,6 +323,13 @@ int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, s
 	return code == SQLITE_OK
 		   ? 0
 		   : ll_sqlite_fail(database->sqlite, code, sqlite3_db_filename(database->sqlite, "main"), err);
+}
+
+bool ll_use_database_is_gone(struct ll_use_database *database)
+{
+	int has_moved = 0;
+	return sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) == SQLITE_OK &&
+	       has_moved;
 }
 
 sqlite3 *ll_use_database_sqlite(struct ll_use_database *database)

@@ -10,6 +10,7 @@
 #ifndef LOADLINE_ACCOUNTS_DATABASE_H
 #define LOADLINE_ACCOUNTS_DATABASE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "accounts/batch.h"
@@ -25,10 +26,14 @@ enum { LL_USE_SCHEMA = 1, LL_USE_PATH_SIZE = 4096 };
 /*
  * Opens the file, or makes it (mode 0600), and checks its integrity. A damaged file, or one that is no database of
  * accounts, is renamed to "PATH.damaged-TIME" and a new one is made; ret_moved then has the new name, and is empty
- * otherwise. -EPROTONOSUPPORT: a newer loadline has written it; it is left as it is. -ENOSPC, -EIO.
+ * otherwise. *ret_is_new: the accounts begin in this file, because there was none, or it was empty, or it was moved.
+ * -EPROTONOSUPPORT: a newer loadline has written it; it is left as it is. -ENOSPC, -EIO.
  */
-int ll_use_database_open(const char *path, struct ll_use_database **ret_database, char ret_moved[LL_USE_PATH_SIZE],
-			 struct ll_err *err);
+int ll_use_database_open(const char *path, struct ll_use_database **ret_database, bool *ret_is_new,
+			 char ret_moved[LL_USE_PATH_SIZE], struct ll_err *err);
+
+/* Whether the file is no longer under its name: somebody has removed or replaced it. What is written then is lost. */
+bool ll_use_database_is_gone(struct ll_use_database *database);
 
 /* Closes the file. NULL is allowed. */
 void ll_use_database_close(struct ll_use_database *database);

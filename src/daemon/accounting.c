@@ -58,6 +58,7 @@ struct ll_accounting {
 	size_t flight_rows;      /* of the flight, when the work began */
 	int64_t forget_before_s; /* 0: nothing is to be removed */
 	char path[LL_USE_PATH_SIZE], moved[LL_USE_PATH_SIZE];
+	bool is_new; /* the accounts begin in this file; not told yet */
 	int rc;
 	struct ll_err err;
 };
@@ -66,15 +67,23 @@ struct ll_accounting {
 
 static int open_database(struct ll_accounting *accounting)
 {
-	int rc = ll_use_database_open(accounting->path, &accounting->database, accounting->moved, &accounting->err);
+	bool is_new = false;
+	int rc =
+	    ll_use_database_open(accounting->path, &accounting->database, &is_new, accounting->moved, &accounting->err);
+	accounting->is_new |= !rc && is_new;
 	if (!rc && !accounting->former.counters)
 		rc = ll_use_database_read_counters(accounting->database, &accounting->former, &accounting->err);
 	return rc;
 }
 
-/* Opens a damaged database again, which moves it aside. The batch then goes into the new one. */
+/* Opens a damaged database again, which moves it aside, and one that somebody has removed. The batch then goes into the
+ * new one. */
 static int write_batch(struct ll_accounting *accounting)
 {
+	if (accounting->database && ll_use_database_is_gone(accounting->database)) {
+		ll_use_database_close(accounting->database);
+		accounting->database = NULL;
+	}
 	int rc = accounting->database ? 0 : open_database(accounting);
 	if (!rc)
 		rc = ll_use_database_write(accounting->database, &accounting->flight, &accounting->err);
@@ -111,7 +120,11 @@ static void log_result(struct ll_accounting *accounting)
 		ll_events_tell(server, LL_EVENT_DATABASE, NULL,
 			       "accounts: %s was damaged; it is %s now, and a new one was begun", accounting->path,
 			       accounting->moved);
+	else if (accounting->is_new)
+		ll_events_tell(server, LL_EVENT_DATABASE, NULL,
+			       "accounts: %s was missing or empty; the accounts begin now", accounting->path);
 	accounting->moved[0] = '\0';
+	accounting->is_new = false;
 	if (accounting->rc == -EPROTONOSUPPORT) {
 		ll_events_tell(server, LL_EVENT_DATABASE, NULL, "accounts: %s; no use is counted",
 			       accounting->err.text);

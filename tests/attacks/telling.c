@@ -140,10 +140,11 @@ static int begin_with_accounts(void **state)
 {
 	char path[LL_USE_PATH_SIZE], moved[LL_USE_PATH_SIZE];
 	struct ll_use_database *database;
+	bool is_new;
 	(void)state;
 	make_files();
 	snprintf(path, sizeof path, "%s/%s", state_folder, names[0]);
-	assert_int_equal(ll_use_database_open(path, &database, moved, NULL), 0);
+	assert_int_equal(ll_use_database_open(path, &database, &is_new, moved, NULL), 0);
 	for (int hour = 0; hour < HOURS; hour++)
 		fill_hour(database, hour);
 	ll_use_database_close(database);

@@ -244,7 +244,7 @@ notify_in_doctor() {
 	wait_for 60 eval '[ "$(wc -l <"$T/told/oncall")" -eq 130 ]'
 }
 
-@test "a damaged database of the accounts is told" {
+@test "a damaged database of the accounts is told, and one that is empty or was removed" {
 	write_config 'notify:' "  - {events: [database], command: $T/hooks/oncall}"
 	make_hook oncall </dev/null
 	mkdir -m 777 "$T/state"
@@ -254,6 +254,17 @@ notify_in_doctor() {
 	start_notify
 	start_service --state "$T/state"
 	wait_for 60 told oncall '.event == "database" and (.text | test("was damaged; it is .*accounts.db.damaged"))'
+	stop service
+	: >"$T/state/accounts.db"
+	rm -f "$T/state"/accounts.db-*
+	: >"$T/told/oncall"
+	start_service --state "$T/state"
+	wait_for 60 told oncall '.event == "database" and (.text | test("accounts.db was missing or empty; the accounts begin now"))'
+	: >"$T/told/oncall"
+	rm "$T/state/accounts.db"
+	start_program busy as_user "$LOADLINE" --sim run --mem 8G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 50% kernel 5ms memory 1G for 300s
+	wait_for 60 told oncall '.event == "database" and (.text | test("was missing or empty"))'
+	[ -s "$T/state/accounts.db" ]
 }
 
 @test "the sample for mail writes to the user of the event, and to the administrators of one without" {

@@ -15,6 +15,7 @@
 
 static char folder[64], path[128], moved[LL_USE_PATH_SIZE];
 static struct ll_use_database *database;
+static bool is_new;
 static struct ll_err err;
 
 static int begin(void **state)
@@ -42,7 +43,7 @@ static void open_it(void)
 {
 	ll_use_database_close(database);
 	database = NULL;
-	if (ll_use_database_open(path, &database, moved, &err))
+	if (ll_use_database_open(path, &database, &is_new, moved, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -297,6 +298,25 @@ static void fill(unsigned rows)
 	database = NULL;
 }
 
+TEST(a_file_in_which_the_accounts_begin_is_told_from_one_that_has_some)
+{
+	open_it();
+	assert_true(is_new);
+	assert_false(ll_use_database_is_gone(database));
+	open_it();
+	assert_false(is_new);
+	assert_int_equal(unlink(path), 0);
+	assert_true(ll_use_database_is_gone(database));
+	open_it();
+	assert_true(is_new);
+	ll_use_database_close(database);
+	database = NULL;
+	assert_int_equal(truncate(path, 0), 0);
+	open_it();
+	assert_true(is_new);
+	assert_string_equal(moved, "");
+}
+
 /* Expected: the damaged file is still there, under the name that is told, and a new one takes what comes. */
 static void expect_moved(void)
 {
@@ -339,7 +359,7 @@ TEST(a_newer_schema_is_refused_and_left_as_it_is)
 	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(sqlite, "PRAGMA user_version = 2", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(sqlite);
-	assert_fails(ll_use_database_open(path, &database, moved, &err), -EPROTONOSUPPORT,
+	assert_fails(ll_use_database_open(path, &database, &is_new, moved, &err), -EPROTONOSUPPORT,
 		     "a newer loadline has written it");
 	assert_string_equal(moved, "");
 	assert_fails(ll_use_report_read(&report, path, &query, &err), -EPROTONOSUPPORT, "a newer loadline");
