@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "accounts/database.h"
 #include "accounts/sqlite.h"
+#include "base/clock.h"
 #include "base/err.h"
 
 static const char *const key_columns[LL_USE_BYS] = {
@@ -22,6 +24,10 @@ static const char sums_text[] = "SELECT %s AS key, total(granted_ns) / 1e9, tota
 				"total(idle_held_ns) / 1e9, total(memory_byte_s), sum(joules), sum(lent_ns) / 1e9,"
 				"sum(borrowed_ns) / 1e9 FROM use WHERE hour >= ?1 AND hour < ?2 AND (?3 OR uid = ?4)"
 				"GROUP BY key";
+
+/* A view has no pages. */
+static const char is_table[] =
+    "SELECT count(*) FROM sqlite_master WHERE name = 'use' AND type = 'table' AND rootpage > 0";
 
 /* ---- sums ---- */
 
@@ -115,9 +121,27 @@ double ll_use_cost(const struct ll_use_prices *prices, const struct ll_use_sum *
 
 /* ---- a file ---- */
 
+static int is_over(void *data)
+{
+	const struct ll_use_query *query = data;
+	return ll_now_ns() >= query->until_ns;
+}
+
+/* What a schema of another's making could do beyond being read is switched off. Even without it pages that refer to
+ * each other can make a small file endless, so the time is bounded. */
+static void confine(sqlite3 *sqlite, const struct ll_use_query *query)
+{
+	enum { STEPS = 1000, LONGEST_BYTES = 1 << 20 };
+	sqlite3_db_config(sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_limit(sqlite, SQLITE_LIMIT_LENGTH, LONGEST_BYTES);
+	if (query->until_ns)
+		sqlite3_progress_handler(sqlite, STEPS, is_over, (void *)(uintptr_t)query);
+}
+
 /* A copy of a file in a folder that may not be written cannot have the files of SQLite's log. If there is no log, the
  * file alone has all. */
-static int open_file(const char *path, sqlite3 **ret_sqlite)
+static int open_file(const char *path, const struct ll_use_query *query, sqlite3 **ret_sqlite)
 {
 	char name[3 * LL_USE_PATH_SIZE];
 	snprintf(name, sizeof name, "%s-wal", path);
@@ -125,26 +149,51 @@ static int open_file(const char *path, sqlite3 **ret_sqlite)
 	int code = sqlite3_open_v2(path, ret_sqlite, SQLITE_OPEN_READONLY, NULL);
 	if (code == SQLITE_OK) {
 		sqlite3_busy_timeout(*ret_sqlite, 5000); /* ms */
+		confine(*ret_sqlite, query);
 		code = ll_sqlite_number(*ret_sqlite, "SELECT count(*) FROM sqlite_master", &ignored);
 	}
 	if ((code & 0xff) != SQLITE_CANTOPEN || access(name, F_OK) == 0 || strpbrk(path, "?#%"))
 		return code;
 	sqlite3_close(*ret_sqlite);
 	snprintf(name, sizeof name, "file:%s?immutable=1", path);
-	return sqlite3_open_v2(name, ret_sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+	code = sqlite3_open_v2(name, ret_sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+	if (code == SQLITE_OK)
+		confine(*ret_sqlite, query);
+	return code;
+}
+
+/* A pipe beside the file, under the name of one of SQLite's own files, would be waited for too. */
+static int check_is_file(const char *path, struct ll_err *err)
+{
+	static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+	char name[LL_USE_PATH_SIZE + 16];
+	struct stat st;
+	if (access(path, R_OK))
+		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		if ((size_t)snprintf(name, sizeof name, "%s%s", path, endings[i]) >= sizeof name)
+			return ll_err_set(err, -ENAMETOOLONG, "%.80s...: the name is too long", path);
+		if (stat(name, &st) == 0 && !S_ISREG(st.st_mode))
+			return ll_err_set(err, -EINVAL, "%.200s: not a file", name);
+	}
+	return 0;
 }
 
 static int check_kind(sqlite3 *sqlite, const char *path, struct ll_err *err)
 {
-	int64_t application = 0, version = 0;
+	int64_t application = 0, version = 0, tables = 0;
 	int code = ll_sqlite_number(sqlite, "PRAGMA application_id", &application);
 	if (code == SQLITE_OK)
 		code = ll_sqlite_number(sqlite, "PRAGMA user_version", &version);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_number(sqlite, is_table, &tables);
 	if (code != SQLITE_OK)
 		return ll_sqlite_fail(sqlite, code, path, err);
-	if (application != LL_USE_APPLICATION_ID)
+	if (application == LL_USE_APPLICATION_ID && version > LL_USE_SCHEMA)
+		return ll_sqlite_refuse_newer(path, version, err);
+	if (application != LL_USE_APPLICATION_ID || !tables)
 		return ll_err_set(err, -EUCLEAN, "%.200s: not a database of accounts", path);
-	return version > LL_USE_SCHEMA ? ll_sqlite_refuse_newer(path, version, err) : 0;
+	return 0;
 }
 
 static double number_or_nan(sqlite3_stmt *statement, int column)
@@ -195,10 +244,11 @@ int ll_use_report_read(struct ll_use_report *report, const char *path, const str
 		       struct ll_err *err)
 {
 	sqlite3 *sqlite = NULL;
-	if (access(path, R_OK))
-		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
-	int code = open_file(path, &sqlite);
-	int rc = code == SQLITE_OK ? check_kind(sqlite, path, err) : ll_sqlite_fail(sqlite, code, path, err);
+	int rc = check_is_file(path, err);
+	if (rc)
+		return rc;
+	int code = open_file(path, query, &sqlite);
+	rc = code == SQLITE_OK ? check_kind(sqlite, path, err) : ll_sqlite_fail(sqlite, code, path, err);
 	if (!rc)
 		rc = add_rows(report, sqlite, path, query, err);
 	sqlite3_close(sqlite);

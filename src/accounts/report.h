@@ -17,7 +17,8 @@ struct ll_use_query {
 	int64_t since_s, until_s; /* hours that begin at since_s or later, and before until_s; since 1970 */
 	enum ll_use_by by;
 	bool is_of_one_user;
-	uint32_t uid; /* that user */
+	uint32_t uid;      /* that user */
+	uint64_t until_ns; /* reading ends then, by CLOCK_MONOTONIC; 0: when it has all */
 };
 
 /* A sum in seconds of one card. NAN: nothing measured it. */
@@ -47,8 +48,9 @@ struct ll_use_report {
 /* Adds a sum. ll_use_report_sort makes one of those of each key. -ENOMEM. */
 int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum);
 
-/* Adds the sums of a file. It is opened for reading alone; loadlined may write meanwhile. -ENOENT, -EACCES,
- * -EPROTONOSUPPORT, -EUCLEAN, -EIO, -ENOMEM. */
+/* Adds the sums of a file. It is opened for reading alone; loadlined may write meanwhile. Whoever made the file, it is
+ * no more than a table of numbers and names: what is no file is not opened, no view is read, and until_ns bounds the
+ * time. -ENOENT, -EACCES, -EPROTONOSUPPORT, -EUCLEAN, -EINVAL: no plain file; -ETIMEDOUT, -EIO, -ENOMEM. */
 int ll_use_report_read(struct ll_use_report *report, const char *path, const struct ll_use_query *query,
 		       struct ll_err *err);
 

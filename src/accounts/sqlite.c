@@ -22,6 +22,8 @@ static int errno_of(int code)
 	case SQLITE_READONLY:
 	case SQLITE_CANTOPEN:
 		return -EACCES;
+	case SQLITE_INTERRUPT:
+		return -ETIMEDOUT;
 	default:
 		return -EIO;
 	}
@@ -29,6 +31,8 @@ static int errno_of(int code)
 
 int ll_sqlite_fail(sqlite3 *sqlite, int code, const char *path, struct ll_err *err)
 {
+	if ((code & 0xff) == SQLITE_INTERRUPT)
+		return ll_err_set(err, -ETIMEDOUT, "%.200s: reading it takes too long", path);
 	const char *what = sqlite ? sqlite3_errmsg(sqlite) : sqlite3_errstr(code);
 	return ll_err_set(err, errno_of(code), "%.200s: %.150s", path, what);
 }

@@ -10,7 +10,7 @@
 struct ll_err;
 
 /* Sets the error of a call that returned that code of SQLite: -ENOSPC (full), -EUCLEAN (damaged, or no database),
- * -EBUSY, -EACCES, -ENOMEM, else -EIO. */
+ * -EBUSY, -EACCES, -ENOMEM, -ETIMEDOUT (it was interrupted), else -EIO. */
 int ll_sqlite_fail(sqlite3 *sqlite, int code, const char *path, struct ll_err *err);
 
 /* Sets the error of a file that a newer loadline has written. */

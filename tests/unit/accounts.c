@@ -8,6 +8,7 @@
 
 #include "accounts/database.h"
 #include "accounts/report.h"
+#include "base/clock.h"
 #include "test.h"
 
 #define HOUR_S (INT64_C(1700000) * 3600)
@@ -348,6 +349,59 @@ TEST(a_database_of_something_else_is_moved_aside)
 	assert_int_equal(sqlite3_exec(sqlite, "CREATE TABLE songs (name TEXT)", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(sqlite);
 	expect_moved();
+}
+
+static void expect_refused(int code, const char *text)
+{
+	struct ll_use_report report = {0};
+	const struct ll_use_query query = {.until_s = INT64_MAX, .until_ns = ll_now_ns() + LL_NS_PER_S / 10};
+	alarm(60); /* it hangs */
+	assert_fails(ll_use_report_read(&report, path, &query, &err), code, text);
+	alarm(0);
+	ll_use_report_fini(&report);
+}
+
+TEST(a_pipe_in_the_place_of_a_file_and_beside_it_is_refused_by_reports)
+{
+	char pipe[sizeof path + 16];
+	assert_int_equal(mkfifo(path, 0600), 0);
+	expect_refused(-EINVAL, "accounts.db: not a file");
+	assert_int_equal(unlink(path), 0);
+	fill(1);
+	snprintf(pipe, sizeof pipe, "%s-journal", path);
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	expect_refused(-EINVAL, "accounts.db-journal: not a file");
+}
+
+/* Makes a file that says that it has accounts. */
+static void make_file(const char *schema)
+{
+	sqlite3 *sqlite;
+	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(sqlite, "PRAGMA application_id = 1819042147; PRAGMA user_version = 1", NULL, NULL, NULL),
+	    SQLITE_OK);
+	assert_int_equal(sqlite3_exec(sqlite, schema, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(sqlite);
+}
+
+TEST(a_view_in_the_place_of_the_table_is_not_read_by_reports)
+{
+	make_file("CREATE VIEW use AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+		  "SELECT 0 AS hour, 'a' AS tenant, 0 AS uid, '' AS job, '' AS project, '' AS card, i AS granted_ns,"
+		  "0 AS used_ns, 0 AS idle_held_ns, 0.0 AS memory_byte_s, 0.0 AS joules, 0 AS lent_ns,"
+		  "0 AS borrowed_ns FROM n");
+	expect_refused(-EUCLEAN, "not a database of accounts");
+}
+
+TEST(a_table_that_is_endless_to_read_is_given_up_by_reports)
+{
+	make_file("CREATE TABLE use (hour INTEGER, tenant TEXT, uid INTEGER, job TEXT, project TEXT, card TEXT,"
+		  "granted_ns INTEGER AS (length(hex(zeroblob(400000)))), used_ns INTEGER, idle_held_ns INTEGER,"
+		  "memory_byte_s REAL, joules REAL, lent_ns INTEGER, borrowed_ns INTEGER);"
+		  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200000) "
+		  "INSERT INTO use (hour, tenant) SELECT 0, 'a' FROM n");
+	expect_refused(-ETIMEDOUT, "reading it takes too long");
 }
 
 TEST(a_newer_schema_is_refused_and_left_as_it_is)

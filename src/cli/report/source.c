@@ -145,7 +145,8 @@ static int ask_loadlined(struct ll_report_source *source, const struct ll_report
 int ll_report_source_read(struct ll_report_source *source, const struct ll_report_period *period, enum ll_use_by by,
 			  struct ll_use_report *ret_report, struct ll_err *err)
 {
-	const struct ll_use_query query = {.since_s = period->since_s, .until_s = period->until_s, .by = by};
+	const struct ll_use_query query = {
+	    .since_s = period->since_s, .until_s = period->until_s, .by = by, .until_ns = ll_now_ns() + REPORT_NS};
 	int rc = 0;
 	*ret_report = (struct ll_use_report){0};
 	for (int i = 0; i < source->file_count && !rc; i++) {
