@@ -3,8 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { FIRST_ROOM = 64 };
+
+int64_t ll_use_hour_s(int64_t at_s)
+{
+	const int64_t hour_s = 3600;
+	time_t at = at_s;
+	struct tm local = {0};
+	localtime_r(&at, &local);
+	int64_t into_s = (at_s + local.tm_gmtoff) % hour_s;
+	return at_s - (into_s < 0 ? into_s + hour_s : into_s);
+}
 
 static bool is_same_key(const struct ll_use_key *one, const struct ll_use_key *other)
 {

@@ -26,7 +26,9 @@ enum { LL_USE_TENANT_SIZE = 64, LL_USE_JOB_SIZE = 28, LL_USE_PROJECT_SIZE = 64, 
 /* At most so many rows are kept while the database cannot be written: about 6 MiB. */
 enum { LL_USE_BATCH_ROWS = 16384 };
 
-#define LL_USE_HOUR_S INT64_C(3600)
+/* Returns the beginning of the hour that contains that time, both in seconds since 1970. Hours are those of the
+ * machine's time zone: where it is half an hour off, days and budgets begin between two hours of UTC. */
+int64_t ll_use_hour_s(int64_t at_s);
 
 struct ll_use_key {
 	int64_t hour_s; /* the hour's beginning, in seconds since 1970 */

@@ -250,7 +250,7 @@ static void collect_all(struct ll_accounting *accounting)
 	struct ll_account **at = &accounting->accounts;
 	while (*at) {
 		struct ll_account *account = *at;
-		if (collect_account(accounting, account, now_s - now_s % LL_USE_HOUR_S)) {
+		if (collect_account(accounting, account, ll_use_hour_s(now_s))) {
 			*at = account->next;
 			free(account);
 		} else {

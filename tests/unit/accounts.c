@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <math.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "accounts/database.h"
 #include "accounts/report.h"
+#include "accounts/spent.h"
 #include "base/clock.h"
 #include "test.h"
 
@@ -316,6 +319,32 @@ TEST(a_file_in_which_the_accounts_begin_is_told_from_one_that_has_some)
 	open_it();
 	assert_true(is_new);
 	assert_string_equal(moved, "");
+}
+
+/* Where midnight is between two hours of UTC. */
+TEST(the_first_half_hour_of_a_day_counts_in_that_day)
+{
+	struct ll_spent spent = {0};
+	setenv("TZ", "IST-5:30", 1);
+	tzset();
+	ll_spent_set_periods(&spent, HOUR_S);
+	int64_t midnight_s = spent.begin_s[LL_SPENT_DAY];
+	assert_int_equal(midnight_s % 3600, 1800);
+	for (int64_t at_s = midnight_s - 900; at_s < midnight_s + 3600; at_s += 900) {
+		open_it();
+		assert_int_equal(write_one(ll_use_hour_s(at_s), at_s < midnight_s ? "before" : "after", 1, 1), 0);
+	}
+	assert_int_equal(ll_use_hour_s(midnight_s), midnight_s);
+	assert_int_equal(ll_spent_read(&spent, database, &err), 0);
+	assert_true(ll_spent_s(&spent, "before", LL_SPENT_DAY) == 0);
+	assert_true(ll_spent_s(&spent, "after", LL_SPENT_DAY) == 4 * 4);
+	ll_spent_fini(&spent);
+	struct ll_use_report report = read_all(LL_USE_BY_DAY);
+	assert_int_equal(report.count, 2);
+	ll_use_report_fini(&report);
+	unsetenv("TZ");
+	tzset();
+	assert_int_equal(ll_use_hour_s(HOUR_S + 3599), HOUR_S);
 }
 
 /* Expected: the damaged file is still there, under the name that is told, and a new one takes what comes. */

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "accounts/batch.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
@@ -67,14 +68,14 @@ static int parse_time(const char *option, const char *text, int64_t now_s, int64
 
 static int read_period(const struct report_args *args, struct ll_report_period *period, struct ll_err *err)
 {
-	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S), hour_s = 3600;
+	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	int rc = parse_time("since", args->since, now_s, &period->since_s, err);
 	period->until_s = now_s + 1;
 	if (!rc && args->until)
 		rc = parse_time("until", args->until, now_s, &period->until_s, err);
 	if (rc)
 		return rc;
-	period->since_s -= (period->since_s % hour_s + hour_s) % hour_s;
+	period->since_s = ll_use_hour_s(period->since_s);
 	return period->since_s <= period->until_s
 		   ? 0
 		   : ll_err_set(err, -EINVAL, "--until %s is before --since %s", args->until, args->since);
