@@ -479,6 +479,19 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	diff <("$T/loadline" trace --help) <(loadline help trace)
 }
 
+@test "a zero is not taken for an option that was not given, and a time without its other end is told" {
+	fails_with 2 "--for: '0s': must be more than 0" hold --for 0s --dry-run
+	fails_with 2 "--idle-after: '0': must be more than 0" hold --idle-after 0 --dry-run
+	fails_with 2 "--max-memory: '0': must be more than 0" hold --max-memory 0 --dry-run
+	fails_with 125 "--time: '0': must be more than 0" run --time 0 -- true
+	fails_with 2 "--wait: '0s': must be more than 0" submit --wait 0s -- true
+	fails_with 2 "--wait: '0': must be more than 0" evict --wait 0 job
+	fails_with 2 "--pid: '0'" evict --pid 0
+	fails_with 125 "--for: '0': must be more than 0" trace --for 0
+	fails_with 2 "--since 2999-01-01 is in the future" report --since 2999-01-01
+	fails_with 2 "--until 2020-01-01 is before --since 2020-02-01" report --since 2020-02-01 --until 2020-01-01
+}
+
 @test "closed standard descriptors are not taken for what is opened next" {
 	loadline --sim version || skip "no simulator in this build"
 	# Those that print end with 1.

@@ -12,6 +12,7 @@ struct args {
 	int metric;
 	uint64_t max_memory_bytes;
 	uint64_t resume_after_ns;
+	uint64_t for_ns;
 	double share_percent;
 	double max_celsius;
 	uint64_t count;
@@ -37,7 +38,8 @@ static const struct ll_option options[] = {
      .choices = metrics,
      .choice_aliases = old_metrics,
      .fallback = "sm"},
-    {.name = "max-memory", .placeholder = "SIZE", LL_OPTION_BYTES(struct args, max_memory_bytes)},
+    {.name = "max-memory", .placeholder = "SIZE", LL_OPTION_BYTES(struct args, max_memory_bytes), .min = 1},
+    {.name = "for", .placeholder = "T", LL_OPTION_DURATION(struct args, for_ns), .min = 1},
     {.name = "resume-after", .placeholder = "T", LL_OPTION_DURATION(struct args, resume_after_ns), .fallback = "5s"},
     {.name = "share", .placeholder = "P", LL_OPTION_PERCENT(struct args, share_percent), .min = 1, .max = 99},
     {.name = "max-temperature", .placeholder = "C", LL_OPTION_CELSIUS(struct args, max_celsius)},
@@ -195,6 +197,8 @@ TEST_GIVEN(struct fixture *f, mistakes_name_the_option_and_the_reason)
 	    {{"-i", ""}, "--cards: must not be empty"},
 	    {{"--metric=cpu"}, "--metric: 'cpu': not one of util, sm, power"},
 	    {{"--max-memory=8GB"}, "--max-memory: '8GB': GB: write G or GiB"},
+	    {{"--max-memory=0"}, "--max-memory: '0': must be more than 0"},
+	    {{"--for=0s"}, "--for: '0s': must be more than 0"},
 	    {{"--max-memory=8X"}, "--max-memory: '8X': not a size such as 512M or 8GiB"},
 	    {{"--resume-after=soon"}, "--resume-after: 'soon': not a time such as 300ms, 5s or 10m"},
 	    {{"--share=100%"}, "--share: '100%': not between 1 and 99"},

@@ -31,7 +31,7 @@ static const char *const already_words[] = {N_("was already evicted"), N_("was a
 	}
 #define OPTION_PID                                                                                                     \
 	{                                                                                                              \
-		.name = "pid", .placeholder = "PID", LL_OPTION_UINT(struct ll_evict_args, pid),                        \
+		.name = "pid", .placeholder = "PID", LL_OPTION_UINT(struct ll_evict_args, pid), .min = 1,              \
 		.help =                                                                                                \
 		    N_("Any CUDA process of this user, instead of CLAIM: by the driver's checkpoint (driver 570 or "   \
 		       "newer), which takes all of its memory off all its cards. Slower than a program under "         \
@@ -42,6 +42,7 @@ const struct ll_option ll_evict_options[] = {
     {.name = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
+     .min = 1,
      .help =
 	 N_("How long the program may take to become quiet: its threads return from the driver, and its kernels end. "
 	    "The default is 10s. After that it goes on, and the command fails. Several programs are asked to stop "

@@ -55,6 +55,7 @@ const struct ll_option ll_hold_options[] = {
     {.name = "idle-after",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, idle_after_ns),
+     .min = 1,
      .help = N_("Time without work of other programs after which --idle-target is held. The default is "
 		"10m.")},
     {.name = "mode",
@@ -77,6 +78,7 @@ const struct ll_option ll_hold_options[] = {
     {.name = "max-memory",
      .placeholder = "SIZE",
      LL_OPTION_BYTES(ARGS, max_memory_bytes),
+     .min = 1,
      .help = N_("Refuse to hold if the context takes more GPU memory than this, also if it does so only while "
 		"it is made.")},
     {.name = "max-temperature",
@@ -107,8 +109,8 @@ const struct ll_option ll_hold_options[] = {
     {.name = "for",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, for_ns),
-     .fallback = "0s",
-     .help = N_("End after this time; 0 goes on until a signal.")},
+     .min = 1,
+     .help = N_("End after this time. Without it the hold goes on until a signal.")},
     LL_OPTION_JSON(ARGS, json),
     {.name = "dry-run",
      LL_OPTION_FLAG(ARGS, dry_run),

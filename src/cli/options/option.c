@@ -75,16 +75,17 @@ static int store_choice(const struct ll_option *option, void *field, const char 
 	return ll_err_set(err, -EINVAL, "'%.60s': not one of %s", text, words);
 }
 
-static int store_bytes(const struct ll_option *option, void *field, const char *text, struct ll_err *err)
+/* A field that is 0 when the option is not given has no other way to say 0. */
+static int store_amount(const struct ll_option *option, void *field, const char *text, struct ll_err *err)
 {
-	(void)option;
-	return ll_parse_bytes(text, field, err);
-}
-
-static int store_duration(const struct ll_option *option, void *field, const char *text, struct ll_err *err)
-{
-	(void)option;
-	return ll_parse_duration(text, field, err);
+	uint64_t amount;
+	int rc = option->kind == LL_OPTION_KIND_BYTES ? ll_parse_bytes(text, &amount, err)
+						      : ll_parse_duration(text, &amount, err);
+	if (!rc && !amount && option->min > 0)
+		rc = ll_err_set(err, -EINVAL, "'%.60s': must be more than 0", text);
+	if (!rc)
+		*(uint64_t *)field = amount;
+	return rc;
 }
 
 static int store_real(const struct ll_option *option, void *field, const char *text, struct ll_err *err)
@@ -111,7 +112,7 @@ typedef int store_fn(const struct ll_option *option, void *field, const char *te
 static store_fn *const store[] = {
     [LL_OPTION_KIND_FLAG] = store_flag,    [LL_OPTION_KIND_TEXT] = store_text,
     [LL_OPTION_KIND_LIST] = store_list,    [LL_OPTION_KIND_CHOICE] = store_choice,
-    [LL_OPTION_KIND_BYTES] = store_bytes,  [LL_OPTION_KIND_DURATION] = store_duration,
+    [LL_OPTION_KIND_BYTES] = store_amount, [LL_OPTION_KIND_DURATION] = store_amount,
     [LL_OPTION_KIND_PERCENT] = store_real, [LL_OPTION_KIND_CELSIUS] = store_real,
     [LL_OPTION_KIND_UINT] = store_uint,    [LL_OPTION_KIND_OPTIONAL] = store_text,
 };

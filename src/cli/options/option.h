@@ -73,7 +73,7 @@ struct ll_option {
 	/* CHOICE: other words for the first choices, in their order, NULL-ended; NULL: none. They are shown nowhere */
 	const char *const *choice_aliases;
 	double min;
-	double max; /* numbers: the allowed range; max 0 means no limit */
+	double max; /* numbers: the allowed range; max 0 means no limit. BYTES, DURATION: min 1 means not 0 */
 	enum ll_option_complete complete;
 	const char *help; /* one or more whole sentences */
 	const char *more; /* further sentences, where other options have the same help; NULL: none */

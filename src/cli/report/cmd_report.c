@@ -76,9 +76,10 @@ static int read_period(const struct report_args *args, struct ll_report_period *
 	if (rc)
 		return rc;
 	period->since_s = ll_use_hour_s(period->since_s);
-	return period->since_s <= period->until_s
-		   ? 0
-		   : ll_err_set(err, -EINVAL, "--until %s is before --since %s", args->until, args->since);
+	if (period->since_s <= period->until_s)
+		return 0;
+	return args->until ? ll_err_set(err, -EINVAL, "--until %s is before --since %s", args->until, args->since)
+			   : ll_err_set(err, -EINVAL, "--since %s is in the future", args->since);
 }
 
 /* ---- the forms ---- */

@@ -125,6 +125,7 @@ const struct ll_option ll_run_options[] = {
     {.name = "time",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, time_ns),
+     .min = 1,
      .help =
 	 N_("How long the command runs at most, for the queue. Then it is ended. The default is defaults: time of the "
 	    "configuration.")},
@@ -136,6 +137,7 @@ const struct ll_option ll_run_options[] = {
     {.name = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, wait_ns),
+     .min = 1,
      .help = N_("How long to wait for a place in the queue. The default is queue: wait of the configuration.")},
     {.name = "no-wait",
      LL_OPTION_FLAG(ARGS, no_wait),

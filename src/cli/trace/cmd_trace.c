@@ -32,6 +32,7 @@ static const struct ll_option options[] = {
     {.name = "for",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct ll_trace_args, for_ns),
+     .min = 1,
      .help = "Without a command: how long to watch the cards."},
     {.name = "top",
      .placeholder = "NUMBER",
