@@ -39,6 +39,10 @@ void ll_strbuf_adds(struct ll_strbuf *sb, const char *text);
  * not have, become blanks. */
 void ll_strbuf_add_escaped(struct ll_strbuf *sb, const char *text);
 
+/* Appends a field of CSV in quotes. A spreadsheet takes a text for a formula if it begins with one of =+-@, also as a
+ * full-width character and after blanks, and does not do so after an apostrophe: such a text gets one in front. */
+void ll_strbuf_add_csv(struct ll_strbuf *sb, const char *text);
+
 void ll_strbuf_addc(struct ll_strbuf *sb, char c);
 void ll_strbuf_addf(struct ll_strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

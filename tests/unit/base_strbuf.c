@@ -63,3 +63,35 @@ TEST(text_for_xml_has_no_character_that_ends_an_element_or_an_attribute)
 	assert_string_equal(sb.buf, "\xe5\xbc\xa0 &amp;amp;");
 	ll_strbuf_fini(&sb);
 }
+
+TEST(a_text_for_csv_is_quoted_and_no_spreadsheet_takes_it_for_a_formula)
+{
+	static const char *const pairs[][2] = {
+	    {"train", "\"train\""},
+	    {"a \"b\", c", "\"a \"\"b\"\", c\""},
+	    {"a=b", "\"a=b\""},
+	    {"", "\"\""},
+	    {" ", "\" \""},
+	    {"=1+1", "\"'=1+1\""},
+	    {"+1", "\"'+1\""},
+	    {"-1", "\"'-1\""},
+	    {"@sum", "\"'@sum\""},
+	    {" =1", "\"' =1\""},
+	    {"\t\r\n=1", "\"'\t\r\n=1\""},
+	    {"\u3000=1", "\"'\u3000=1\""},             /* ideographic space */
+	    {"\u00a0\u200b=1", "\"'\u00a0\u200b=1\""}, /* no-break space, zero width space */
+	    {"\uff1d1", "\"'\uff1d1\""},               /* full-width = + - @ */
+	    {"\uff0b1", "\"'\uff0b1\""},
+	    {"\uff0d1", "\"'\uff0d1\""},
+	    {"\uff20a", "\"'\uff20a\""},
+	    {"\ufe661", "\"'\ufe661\""}, /* small = */
+	    {" \u3000\uff1d1", "\"' \u3000\uff1d1\""},
+	    {"\u540d\u5b57", "\"\u540d\u5b57\""},
+	};
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		struct ll_strbuf sb = LL_STRBUF_INIT;
+		ll_strbuf_add_csv(&sb, pairs[i][0]);
+		assert_string_equal(sb.buf, pairs[i][1]);
+		ll_strbuf_fini(&sb);
+	}
+}

@@ -130,22 +130,6 @@ void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *repor
 
 /* ---- CSV ---- */
 
-/* In quotes, with quotes doubled. A tenant's name is any text of a user: a spreadsheet takes one that begins with one
- * of
- * =+-@ for a formula, and does not do so after an apostrophe. */
-static void add_quoted(struct ll_strbuf *out, const char *text)
-{
-	ll_strbuf_addc(out, '"');
-	if (*text && strchr("=+-@", *text))
-		ll_strbuf_addc(out, '\'');
-	for (; *text; text++) {
-		if (*text == '"')
-			ll_strbuf_addc(out, '"');
-		ll_strbuf_addc(out, *text);
-	}
-	ll_strbuf_addc(out, '"');
-}
-
 static void add_field(struct ll_strbuf *out, double amount)
 {
 	if (isnan(amount))
@@ -165,7 +149,7 @@ void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report
 	for (size_t i = 0; i < report->count; i++) {
 		const struct ll_use_sum *sum = &report->sums[i];
 		read_key(by, sum, key, sizeof key);
-		add_quoted(out, key);
+		ll_strbuf_add_csv(out, key);
 		add_field(out, sum->granted_s);
 		add_field(out, sum->used_s);
 		add_field(out, sum->idle_held_s);
