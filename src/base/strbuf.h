@@ -43,6 +43,11 @@ void ll_strbuf_add_escaped(struct ll_strbuf *sb, const char *text);
  * full-width character and after blanks, and does not do so after an apostrophe: such a text gets one in front. */
 void ll_strbuf_add_csv(struct ll_strbuf *sb, const char *text);
 
+/* Appends what the file has, relative to the folder, which may be AT_FDCWD. A file such as those of /proc tells its
+ * length by its end alone. -E2BIG: it has more than `most` bytes. -ENOMEM; errors of open and read. After an error the
+ * text may have a part. */
+int ll_strbuf_add_file(struct ll_strbuf *sb, int folder_fd, const char *name, size_t most);
+
 void ll_strbuf_addc(struct ll_strbuf *sb, char c);
 void ll_strbuf_addf(struct ll_strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/scope.h"
+#include "base/log.h"
+#include "base/strbuf.h"
 
-enum { NAME_SIZE = 64, TEXT_SIZE = 16384 };
+enum { NAME_SIZE = 64, MOST_BYTES = 1 << 20 };
 
 static bool has_major(const struct ll_fence_majors *majors, uint32_t major)
 {
@@ -35,15 +35,10 @@ void ll_fence_majors_take(const char *devices, struct ll_fence_majors *ret_major
 
 void ll_fence_majors_read(struct ll_fence_majors *ret_majors)
 {
-	char text[TEXT_SIZE];
-	size_t used = 0;
-	LL_SCOPE_CLOSE int fd = open("/proc/devices", O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && used < sizeof text - 1) {
-		ssize_t n = read(fd, text + used, sizeof text - 1 - used);
-		if (n <= 0)
-			break;
-		used += (size_t)n;
-	}
-	text[used] = '\0';
-	ll_fence_majors_take(text, ret_majors);
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int rc = ll_strbuf_add_file(&text, AT_FDCWD, "/proc/devices", MOST_BYTES);
+	if (rc)
+		ll_error("/proc/devices: %s; devices of other numbers than %d are not found", strerror(-rc),
+			 LL_FENCE_NVIDIA);
+	ll_fence_majors_take(text.buf, ret_majors);
 }

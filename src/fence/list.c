@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "base/strbuf.h"
 
-enum { LIST_SIZE = 16384, ENTRY_SIZE = 64 };
+/* A list of one line for each of the devices of a large machine has some 100 KiB. */
+enum { MOST_BYTES = 16 << 20, ENTRY_SIZE = 64 };
 
 struct entry {
 	char text[ENTRY_SIZE]; /* "c 195:* rwm" */
@@ -19,24 +21,6 @@ struct entry {
 	uint32_t major;
 	bool opens; /* it allows to read or to write */
 };
-
-static int read_list(int group_fd, char text[LIST_SIZE])
-{
-	size_t used = 0;
-	LL_SCOPE_CLOSE int fd = openat(group_fd, "devices.list", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (used < LIST_SIZE - 1) {
-		ssize_t n = read(fd, text + used, LIST_SIZE - 1 - used);
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		used += (size_t)n;
-	}
-	text[used] = '\0';
-	return 0;
-}
 
 static int write_entry(int group_fd, const char *file, const char *entry)
 {
@@ -99,12 +83,12 @@ struct closing {
 /* Denied at the top, a device is denied below too, and entries for it go there. */
 static int record_group(void *data, const char *group, int group_fd, enum ll_fence_verdict verdict)
 {
-	char list[LIST_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
 	const struct closing *closing = data;
 	struct entry entry;
-	int rc = read_list(group_fd, list);
+	int rc = ll_strbuf_add_file(&list, group_fd, "devices.list", MOST_BYTES);
 	(void)verdict;
-	for (const char *at = list; !rc && !allows_all(list) && (at = take_entry(at, &entry));) {
+	for (const char *at = list.buf; !rc && !allows_all(list.buf) && (at = take_entry(at, &entry));) {
 		if (is_of_majors(&entry, closing->majors))
 			ll_strbuf_addf(closing->record, "%s\t%s\n", group, entry.text);
 	}
@@ -126,15 +110,15 @@ static int close_entries(int group_fd, const char *list, const struct ll_fence_m
 int ll_fence_list_close(const struct ll_fence_tree *tree, const char *group, int group_fd,
 			const struct ll_fence_majors *majors, struct ll_strbuf *record)
 {
-	char list[LIST_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
 	struct closing closing = {majors, record};
 	int rc = ll_fence_walk_below(tree, group, record_group, &closing);
 	if (!rc)
-		rc = read_list(group_fd, list);
+		rc = ll_strbuf_add_file(&list, group_fd, "devices.list", MOST_BYTES);
 	if (rc)
 		return rc;
-	return allows_all(list) ? write_majors(group_fd, "devices.deny", majors)
-				: close_entries(group_fd, list, majors);
+	return allows_all(list.buf) ? write_majors(group_fd, "devices.deny", majors)
+				    : close_entries(group_fd, list.buf, majors);
 }
 
 /* ---- opening ---- */
@@ -162,11 +146,11 @@ static int allow_recorded(const char *record, const char *group, int group_fd)
 /* A group cannot allow what the one above denies. Then the device stays denied for it, as it was before. */
 static int open_group(void *data, const char *group, int group_fd, enum ll_fence_verdict verdict)
 {
-	char list[LIST_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf list = LL_STRBUF_INIT;
 	const struct opening *opening = data;
-	int rc = read_list(group_fd, list);
+	int rc = ll_strbuf_add_file(&list, group_fd, "devices.list", MOST_BYTES);
 	(void)verdict;
-	if (!rc && allows_all(list))
+	if (!rc && allows_all(list.buf))
 		rc = write_majors(group_fd, "devices.allow", opening->majors);
 	if (!rc)
 		rc = allow_recorded(opening->record, group, group_fd);

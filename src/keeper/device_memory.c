@@ -42,11 +42,12 @@ static bool write_limits(char *capacity, uint64_t bytes, char ret_text[TEXT_SIZE
 int ll_hierarchy_limit_devices(const struct ll_hierarchy *hierarchy, const char *group, uint64_t bytes)
 {
 	char capacity[TEXT_SIZE], text[TEXT_SIZE] = "";
-	bool has_controller = hierarchy->groups.kind != LL_GROUPS_FOLDER_V1 &&
-			      ll_hierarchy_read(hierarchy, "", "dmem.capacity", capacity, sizeof capacity) > 0;
-	if (!has_controller)
+	ssize_t length = hierarchy->groups.kind == LL_GROUPS_FOLDER_V1
+			     ? -ENOTSUP
+			     : ll_hierarchy_read(hierarchy, "", "dmem.capacity", capacity, sizeof capacity);
+	if (length <= 0 && length != -E2BIG)
 		return -ENOTSUP;
-	if (!write_limits(capacity, bytes, text))
+	if (length < 0 || !write_limits(capacity, bytes, text))
 		return -E2BIG;
 	if (!*text)
 		return -ENOTSUP;

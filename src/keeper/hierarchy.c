@@ -10,8 +10,9 @@
 
 #include "base/err.h"
 #include "base/scope.h"
+#include "base/strbuf.h"
 
-enum { FOLDER_MODE = 0755, MOUNTS_SIZE = 65536, TYPE_SIZE = 32, OPTIONS_SIZE = 512, EVENTS_SIZE = 256 };
+enum { FOLDER_MODE = 0755, MOUNTS_BYTES = 64 << 20, TYPE_SIZE = 32, OPTIONS_SIZE = 512, EVENTS_SIZE = 256 };
 
 static const char folder_name[] = "/loadline-jobs", slice[] = "/loadline.slice",
 		  devices_group[] = "/loadline.slice/loadline-jobs";
@@ -92,28 +93,25 @@ void ll_hierarchy_use_scopes(struct ll_hierarchy *hierarchy)
 	snprintf(hierarchy->groups.base, sizeof hierarchy->groups.base, "%s", slice);
 }
 
+/* -E2BIG: it has more. */
 static int read_whole(const char *path, char *ret_text, size_t size)
 {
-	size_t length = 0;
-	ssize_t n = 0;
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && length < size - 1 && (n = read(fd, ret_text + length, size - 1 - length)) > 0)
-		length += (size_t)n;
-	if (fd < 0 || n < 0)
-		return -errno;
-	ret_text[length] = '\0';
-	return 0;
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int rc = ll_strbuf_add_file(&text, AT_FDCWD, path, size - 1);
+	if (!rc)
+		memcpy(ret_text, text.buf, text.length + 1);
+	return rc;
 }
 
 int ll_hierarchy_find(enum ll_group_kind wanted, struct ll_hierarchy *ret_hierarchy, struct ll_err *err)
 {
-	static char mounts[MOUNTS_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf mounts = LL_STRBUF_INIT;
 	char own[LL_GROUP_TEXT_SIZE];
-	int rc = read_whole("/proc/self/mounts", mounts, sizeof mounts);
+	int rc = ll_strbuf_add_file(&mounts, AT_FDCWD, "/proc/self/mounts", MOUNTS_BYTES);
 	if (!rc)
 		rc = read_whole("/proc/self/cgroup", own, sizeof own);
 	if (!rc)
-		rc = ll_hierarchy_choose(wanted, mounts, own, ret_hierarchy);
+		rc = ll_hierarchy_choose(wanted, mounts.buf, own, ret_hierarchy);
 	return rc == -ENOENT ? ll_err_set(err, rc, "no control groups of that kind are mounted")
 	       : rc          ? ll_err_set(err, rc, "control groups: %s", strerror(-rc))
 			     : 0;

@@ -5,33 +5,29 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/process.h"
-#include "base/scope.h"
+#include "base/strbuf.h"
 
-enum { PATH_SIZE = 128, UIDS = 4 };
+/* The status names all groups of the user. */
+enum { PATH_SIZE = 128, UIDS = 4, MOST_BYTES = 4 << 20 };
 
-static int read_file(const char *proc, pid_t pid, const char *file, char ret_text[LL_GROUP_TEXT_SIZE])
+static int read_file(const char *proc, pid_t pid, const char *file, struct ll_strbuf *text)
 {
 	char path[PATH_SIZE];
 	snprintf(path, sizeof path, "%.80s/%d/%s", proc, (int)pid, file);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, ret_text, LL_GROUP_TEXT_SIZE - 1);
-	if (length < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	ret_text[length] = '\0';
-	return 0;
+	int rc = ll_strbuf_add_file(text, AT_FDCWD, path, MOST_BYTES);
+	return rc == -ENOENT ? -ESRCH : rc;
 }
 
 /* The name of the process is in the first line, where a line break is escaped. */
 static int read_uids(const char *proc, struct ll_subject *subject)
 {
-	char text[LL_GROUP_TEXT_SIZE];
-	int rc = read_file(proc, subject->pid, "status", text);
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int rc = read_file(proc, subject->pid, "status", &text);
 	if (rc)
 		return rc;
-	const char *line = strstr(text, "\nUid:");
+	const char *line = strstr(text.buf, "\nUid:");
 	uint32_t *uids = subject->uids;
 	int count = line ? sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32, &uids[0],
 				  &uids[1], &uids[2], &uids[3])
@@ -41,11 +37,11 @@ static int read_uids(const char *proc, struct ll_subject *subject)
 
 int ll_subject_read_group(const char *proc, enum ll_group_kind kind, struct ll_subject *subject)
 {
-	char text[LL_GROUP_TEXT_SIZE];
-	int rc = read_file(proc, subject->pid, "cgroup", text);
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int rc = read_file(proc, subject->pid, "cgroup", &text);
 	if (!rc)
-		rc = ll_group_in_text(kind, text, subject->group);
-	if (!rc && ll_group_of_controller("devices", text, subject->devices))
+		rc = ll_group_in_text(kind, text.buf, subject->group);
+	if (!rc && ll_group_of_controller("devices", text.buf, subject->devices))
 		subject->devices[0] = '\0';
 	if (!rc && ll_process_has_ended(subject->pidfd))
 		rc = -ESRCH;

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/scope.h"
+#include "base/strbuf.h"
 
 static const char name_begin[] = LL_GROUP_NAME_BEGIN, scope_end[] = ".scope";
 
@@ -109,12 +108,9 @@ int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL
 
 int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE])
 {
-	char file[40], text[LL_GROUP_TEXT_SIZE];
+	char file[40];
 	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
-	LL_SCOPE_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (length < 0)
-		return -errno;
-	text[length] = '\0';
-	return ll_group_in_text(kind, text, ret_path);
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int rc = ll_strbuf_add_file(&text, AT_FDCWD, file, LL_GROUP_TEXT_SIZE - 1);
+	return rc ? rc : ll_group_in_text(kind, text.buf, ret_path);
 }

@@ -1,5 +1,10 @@
 #include "base/strbuf.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "test.h"
 
 TEST(empty_buffer_is_a_valid_string)
@@ -94,4 +99,26 @@ TEST(a_text_for_csv_is_quoted_and_no_spreadsheet_takes_it_for_a_formula)
 		assert_string_equal(sb.buf, pairs[i][1]);
 		ll_strbuf_fini(&sb);
 	}
+}
+
+TEST(a_file_is_added_as_a_whole_or_refused)
+{
+	char path[] = "/tmp/loadline-strbuf.XXXXXX";
+	static char text[100000];
+	struct ll_strbuf sb = LL_STRBUF_INIT;
+	int fd = mkstemp(path);
+	memset(text, 'x', sizeof text);
+	assert_int_equal(write(fd, text, sizeof text), sizeof text);
+	close(fd);
+	assert_int_equal(ll_strbuf_add_file(&sb, AT_FDCWD, path, sizeof text), 0);
+	assert_int_equal(sb.length, sizeof text);
+	ll_strbuf_reset(&sb);
+	assert_int_equal(ll_strbuf_add_file(&sb, AT_FDCWD, path, sizeof text - 1), -E2BIG);
+	unlink(path);
+	assert_int_equal(ll_strbuf_add_file(&sb, AT_FDCWD, path, 1), -ENOENT);
+	assert_int_equal(ll_strbuf_add_file(&sb, AT_FDCWD, "/", 1), -EISDIR);
+	ll_strbuf_reset(&sb);
+	assert_int_equal(ll_strbuf_add_file(&sb, AT_FDCWD, "/proc/self/stat", 4096), 0);
+	assert_true(sb.length > 0);
+	ll_strbuf_fini(&sb);
 }

@@ -541,3 +541,18 @@ TEST(the_hierarchy_is_version_2_and_the_freezer_beside_controllers_of_version_1)
 	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_FOLDER_V1, two, own, &found), -ENOENT);
 	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, "", own, &found), -ENOENT);
 }
+
+TEST(a_group_is_found_behind_a_text_of_any_length)
+{
+	char path[PATH_MAX];
+	static char text[100000];
+	make_group("/jobs/loadline-job-1000-77");
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
+	write_file(path, "");
+	snprintf(path, sizeof path, "%s/%d/cgroup", proc, (int)child);
+	memset(text, 'x', sizeof text - 1);
+	memcpy(text, "5:cpu:/", strlen("5:cpu:/"));
+	snprintf(text + sizeof text - 100, 100, "\n0::/user.slice/user-1000.slice/session-5.scope\n");
+	write_file(path, text);
+	assert_int_equal(ask(LL_KEEPER_PLACE), 0);
+}
