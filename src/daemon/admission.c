@@ -447,11 +447,25 @@ static bool refuse_without_sensor(struct ll_connection *connection)
 	return true;
 }
 
+/* A directory that answers slowly refuses no job: the other side asks again. Returns whether it has refused. */
+static bool refuse_until_known(struct ll_connection *connection)
+{
+	const struct ll_department *department = &connection->server->department;
+	struct ll_err why = {0};
+	if (!ll_department_policy(department) || ll_identities_find(&department->identities, connection->uid, &why) ||
+	    why.code != -EAGAIN)
+		return false;
+	ll_connection_refuse(connection, -EINPROGRESS, why.text);
+	return true;
+}
+
 bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message)
 {
 	struct ll_server *server = connection->server;
 	if (connection->role != LL_ROLE_COMMAND)
 		return false;
+	if (message->header.kind == LL_MESSAGE_ADMIT && refuse_until_known(connection))
+		return true;
 	if (refuse_without_sensor(connection))
 		return true;
 	if (!ll_admission_is_possible(server) || ll_admission_describe(server->admission)) {

@@ -263,17 +263,23 @@ static void look_at_socket(struct ll_connection *connection)
 		uv_poll_start(&connection->poll, waits ? UV_WRITABLE : UV_READABLE, on_event);
 }
 
+/* A monitor waits longer than a command, which is asked by a person. */
+static enum ll_identity_news patience_of(const struct ll_connection *connection)
+{
+	return connection->role == LL_ROLE_MONITOR ? LL_IDENTITY_IS_LATE : LL_IDENTITY_IS_SLOW;
+}
+
 void ll_connection_park(struct ll_connection *connection)
 {
 	struct ll_department *department = &connection->server->department;
-	connection->is_parked =
-	    ll_department_policy(department) && ll_identities_ask(&department->identities, connection->uid);
+	connection->is_parked = ll_department_policy(department) &&
+				ll_identities_ask(&department->identities, connection->uid, patience_of(connection));
 }
 
 void ll_connections_resume(struct ll_server *server, uint32_t uid, enum ll_identity_news news)
 {
 	for (struct ll_connection *connection = server->connections; connection; connection = connection->next) {
-		bool is_patient = news == LL_IDENTITY_IS_SLOW && connection->role == LL_ROLE_MONITOR;
+		bool is_patient = news == LL_IDENTITY_IS_SLOW && patience_of(connection) != news;
 		if (!connection->is_parked || connection->uid != uid || is_patient)
 			continue;
 		connection->is_parked = false;

@@ -151,13 +151,25 @@ static void on_exit_of_lookup(uv_process_t *process, int64_t status, int signal_
 
 static void on_deadline(uv_timer_t *timer);
 
+static void on_late(uv_timer_t *timer)
+{
+	struct ll_identity_lookup *lookup = timer->data;
+	struct ll_identities *identities = lookup->identities;
+	if (!identities)
+		return;
+	uv_timer_start(timer, on_deadline, identities->source.wait_ms - identities->source.late_ms, 0);
+	find_identity(identities, lookup->uid)->is_late = true;
+	identities->on_ready(identities->data, lookup->uid, LL_IDENTITY_IS_LATE);
+}
+
 static void on_slow(uv_timer_t *timer)
 {
 	struct ll_identity_lookup *lookup = timer->data;
 	struct ll_identities *identities = lookup->identities;
 	if (!identities)
 		return;
-	uv_timer_start(timer, on_deadline, identities->source.wait_ms - identities->source.slow_ms, 0);
+	uv_timer_start(timer, on_late, identities->source.late_ms - identities->source.slow_ms, 0);
+	find_identity(identities, lookup->uid)->is_slow = true;
 	identities->on_ready(identities->data, lookup->uid, LL_IDENTITY_IS_SLOW);
 }
 
@@ -253,18 +265,20 @@ static bool start_lookup(struct ll_identities *identities, struct ll_identity *i
 		return false;
 	}
 	identity->is_asked = true;
+	identity->is_slow = identity->is_late = false;
 	uv_read_start((uv_stream_t *)&lookup->pipe, make_room, on_answer);
 	uv_timer_start(&lookup->timer, on_slow, identities->source.slow_ms, 0);
 	return true;
 }
 
-bool ll_identities_ask(struct ll_identities *identities, uint32_t uid)
+bool ll_identities_ask(struct ll_identities *identities, uint32_t uid, enum ll_identity_news news)
 {
 	struct ll_identity *identity = get_identity(identities, uid);
 	if (!identity)
 		return false;
 	if (identity->is_asked)
-		return true;
+		return !(news == LL_IDENTITY_IS_SLOW && identity->is_slow) &&
+		       !(news == LL_IDENTITY_IS_LATE && identity->is_late);
 	bool is_due = !identity->has_ended || uv_now(identities->loop) >= identity->due_ms;
 	return is_due && start_lookup(identities, identity);
 }
@@ -272,8 +286,12 @@ bool ll_identities_ask(struct ll_identities *identities, uint32_t uid)
 void ll_identities_init(struct ll_identities *identities, uv_loop_t *loop, const struct ll_identity_source *source,
 			ll_identity_ready_fn on_ready, void *data)
 {
-	static const struct ll_identity_source usual = {NULL, LL_IDENTITY_SLOW_MS, LL_IDENTITY_WAIT_MS,
-							LL_IDENTITY_KEEP_MS, LL_IDENTITY_RETRY_MS};
+	static const struct ll_identity_source usual = {NULL,
+							LL_IDENTITY_SLOW_MS,
+							LL_IDENTITY_LATE_MS,
+							LL_IDENTITY_WAIT_MS,
+							LL_IDENTITY_KEEP_MS,
+							LL_IDENTITY_RETRY_MS};
 	*identities = (struct ll_identities){
 	    .loop = loop, .source = source ? *source : usual, .on_ready = on_ready, .data = data};
 }

@@ -71,6 +71,25 @@ told() {
 	grep -qF -- "$1" "$T/world/loadlined.log"
 }
 
+@test "a directory that answers late refuses no job, which says what it waits for, and keeps nobody from status" {
+	local library=$LOADLINE_BUILD/tests/e2e/libslow_lookup.so pids
+	[ -e "$library" ] || skip "nothing can be preloaded in this build"
+	open_world
+	write_config
+	start_program service env LD_PRELOAD="$library" SLOW_LOOKUP="$T/answer" \
+		"$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 20 serves
+	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- echo governed
+	wait_for 20 grep -qF "the job waits: the groups of user $FIRST are being looked up" "$T/one.err"
+	as "$FIRST" "$LOADLINE" --sim status >/dev/null
+	is_running one
+	: >"$T/answer"
+	finish one
+	[ "$status" -eq 0 ]
+	grep -qx governed "$T/one.out"
+	refuses "$STRANGER" 125 "user $STRANGER is in no tenant" run -- true
+}
+
 @test "a job gets its user's tenant and the defaults, and its limits are the user's sums" {
 	start_service
 	work_as "$FIRST" one

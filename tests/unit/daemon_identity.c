@@ -12,13 +12,13 @@
 #include "test.h"
 
 /* PATIENT_MS: of an answer that comes, also on a busy machine. */
-enum { ANN = 1001, WAIT_MS = 400, PATIENT_MS = 20000, SLOW_MS = 100, KEEP_MS = 60000 };
+enum { ANN = 1001, WAIT_MS = 400, PATIENT_MS = 20000, SLOW_MS = 100, LATE_MS = 200, KEEP_MS = 60000 };
 
 struct world {
 	uv_loop_t loop;
 	struct ll_identities identities;
 	char folder[64], program[96];
-	unsigned ended, slow;
+	unsigned ended, slow, late;
 };
 
 static void on_ready(void *data, uint32_t uid, enum ll_identity_news news)
@@ -27,6 +27,7 @@ static void on_ready(void *data, uint32_t uid, enum ll_identity_news news)
 	assert_int_equal(uid, ANN);
 	world->ended += news == LL_IDENTITY_HAS_ENDED;
 	world->slow += news == LL_IDENTITY_IS_SLOW;
+	world->late += news == LL_IDENTITY_IS_LATE;
 }
 
 /* What the stand-in does from now on. */
@@ -49,7 +50,7 @@ static void init_world(struct world *world, uint64_t keep_ms, const char *lines)
 	snprintf(world->program, sizeof world->program, "%s/lookup", world->folder);
 	write_program(world, lines);
 	assert_int_equal(uv_loop_init(&world->loop), 0);
-	const struct ll_identity_source source = {world->program, SLOW_MS, PATIENT_MS, keep_ms, 0};
+	const struct ll_identity_source source = {world->program, SLOW_MS, LATE_MS, PATIENT_MS, keep_ms, 0};
 	ll_identities_init(&world->identities, &world->loop, &source, on_ready, world);
 }
 
@@ -71,7 +72,7 @@ static void run_until_ended(struct world *world, unsigned count)
 static void look_up(struct world *world)
 {
 	uv_update_time(&world->loop);
-	assert_true(ll_identities_ask(&world->identities, ANN));
+	assert_true(ll_identities_ask(&world->identities, ANN, LL_IDENTITY_HAS_ENDED));
 	run_until_ended(world, world->ended + 1);
 }
 
@@ -88,7 +89,7 @@ TEST(an_answer_has_the_name_and_the_groups_and_counts_for_its_time)
 	assert_string_equal(ll_identity_name(ann), "ann");
 	assert_true(ll_identity_has_group(ann, "staff") && ll_identity_has_group(ann, "gpu team"));
 	assert_false(ll_identity_has_group(ann, "ann") || ll_identity_has_group(ann, "gpu"));
-	assert_false(ll_identities_ask(&world.identities, ANN));
+	assert_false(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_HAS_ENDED));
 	fini_world(&world);
 }
 
@@ -104,6 +105,7 @@ TEST(a_lookup_that_hangs_is_killed_and_the_loop_runs_on)
 	uint64_t took_ms = uv_now(&world.loop) - begun_ms;
 	assert_true(took_ms >= WAIT_MS && took_ms < 100 * WAIT_MS);
 	assert_int_equal(world.slow, 1);
+	assert_int_equal(world.late, 1);
 	assert_null(ll_identities_find(&world.identities, ANN, &err));
 	assert_int_equal(err.code, -ETIMEDOUT);
 	assert_non_null(strstr(err.text, "did not answer in 0.4 s"));
@@ -153,9 +155,26 @@ TEST(a_program_that_is_missing_is_a_failure_at_once)
 	struct ll_err err = {0};
 	init_world(&world, KEEP_MS, "true");
 	unlink(world.program);
-	assert_false(ll_identities_ask(&world.identities, ANN));
+	assert_false(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_HAS_ENDED));
 	assert_null(ll_identities_find(&world.identities, ANN, &err));
 	assert_int_equal(err.code, -ENOENT);
+	fini_world(&world);
+}
+
+TEST(who_asks_when_the_news_have_been_told_gets_no_others_of_the_kind)
+{
+	struct world world;
+	init_world(&world, KEEP_MS, "exec sleep 1000");
+	assert_true(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_IS_SLOW));
+	while (!world.slow)
+		uv_run(&world.loop, UV_RUN_ONCE);
+	assert_false(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_IS_SLOW));
+	if (!world.late)
+		assert_true(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_IS_LATE));
+	while (!world.late)
+		uv_run(&world.loop, UV_RUN_ONCE);
+	assert_false(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_IS_LATE));
+	assert_true(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_HAS_ENDED));
 	fini_world(&world);
 }
 
@@ -163,8 +182,8 @@ TEST(an_end_while_lookups_run_leaves_nothing)
 {
 	struct world world;
 	init_world(&world, KEEP_MS, "exec sleep 1000");
-	assert_true(ll_identities_ask(&world.identities, ANN));
-	assert_true(ll_identities_ask(&world.identities, ANN));
+	assert_true(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_HAS_ENDED));
+	assert_true(ll_identities_ask(&world.identities, ANN, LL_IDENTITY_HAS_ENDED));
 	uv_run(&world.loop, UV_RUN_NOWAIT);
 	fini_world(&world);
 	assert_int_equal(world.ended, 0);

@@ -175,12 +175,12 @@ static int ask_once(const struct ll_run_admit *wish, const struct ll_place *plac
 	return rc;
 }
 
-/* While loadlined is started anew, and while it does not know the cards yet (some seconds), the job asks again. A job
- * that has been told its position has time. *lost_ns: when loadlined was lost first; 0: never. */
+/* While loadlined is started anew, and while it does not know the cards or the user's groups yet (some seconds), the
+ * job asks again. A job that has been told its position has time. *lost_ns: when loadlined was lost first; 0: never. */
 static bool must_ask_again(int rc, const struct ll_run_waiting *waiting, uint64_t *lost_ns)
 {
 	bool is_lost = ll_client_is_lost(rc);
-	if (rc == -EBUSY)
+	if (rc == -EBUSY || rc == -EINPROGRESS)
 		return true;
 	if (!is_lost && rc != -ECONNREFUSED)
 		return false;
@@ -193,9 +193,13 @@ static int ask_until_answered(const struct ll_run_admit *wish, const struct ll_p
 			      struct ll_run_waiting *waiting, struct ll_client *client, struct ll_strbuf *cards,
 			      struct ll_err *err)
 {
+	bool is_told = false;
 	for (uint64_t lost_ns = 0;; ll_sleep_until_ns(ll_now_ns() + PAUSE_NS)) {
 		struct ll_err why = {0};
 		int rc = ask_once(wish, place, request, waiting, client, cards, &why);
+		if (rc == -EINPROGRESS && !is_told)
+			ll_log(LL_LOG_WARN, "the job waits: %s", why.text);
+		is_told |= rc == -EINPROGRESS;
 		if (must_ask_again(rc, waiting, &lost_ns))
 			continue;
 		if (rc && err)
