@@ -120,16 +120,31 @@ static void serve_ready(struct door *door)
 	}
 }
 
+/* A signal comes during the wait alone: one that came between the look at is_ending and the wait would end nothing.
+ * *ret_waiting is the mask of the wait. */
+static void take_signals(sigset_t *ret_waiting)
+{
+	struct sigaction end = {.sa_handler = on_signal};
+	sigset_t ours;
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGINT);
+	sigprocmask(SIG_BLOCK, &ours, ret_waiting);
+	sigdelset(ret_waiting, SIGTERM);
+	sigdelset(ret_waiting, SIGINT);
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGINT, &end, NULL);
+}
+
 int ll_keeper_serve(struct ll_keeper *keeper, int listen_fd, uid_t client)
 {
 	struct door door = {.keeper = keeper, .client = client, .fds[0] = {.fd = listen_fd, .events = POLLIN}};
-	struct sigaction end = {.sa_handler = on_signal};
-	sigaction(SIGTERM, &end, NULL);
-	sigaction(SIGINT, &end, NULL);
+	sigset_t waiting;
+	take_signals(&waiting);
 	for (int i = 1; i <= CONNECTIONS; i++)
 		door.fds[i].fd = -1;
 	while (!is_ending) {
-		int rc = poll(door.fds, 1 + CONNECTIONS, -1);
+		int rc = ppoll(door.fds, 1 + CONNECTIONS, NULL, &waiting);
 		if (rc < 0 && errno != EINTR)
 			return -errno;
 		if (rc > 0)

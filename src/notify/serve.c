@@ -77,15 +77,19 @@ static void log_end(const struct running_hook *running, int status)
 		ll_info("%s: %s was told", running->name, running->hook);
 }
 
-/* What the command has left in its process group ends with it. */
+/* What the command has left in its process group ends with it. The command is reaped after that: then its number is
+ * free, and may be that of another group. */
 static void reap_hooks(struct notify_state *state)
 {
 	int status;
 	for (int i = 0; i < LL_NOTIFY_AT_A_TIME; i++) {
 		struct running_hook *running = &state->hooks[i];
-		if (!running->pid || waitpid(running->pid, &status, WNOHANG) != running->pid)
+		siginfo_t ended = {0};
+		if (!running->pid || waitid(P_PID, (id_t)running->pid, &ended, WEXITED | WNOHANG | WNOWAIT) ||
+		    ended.si_pid != running->pid)
 			continue;
 		kill(-running->pid, SIGKILL);
+		waitpid(running->pid, &status, 0);
 		log_end(running, status);
 		running->pid = 0;
 	}

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -555,4 +556,22 @@ TEST(a_group_is_found_behind_a_text_of_any_length)
 	snprintf(text + sizeof text - 100, 100, "\n0::/user.slice/user-1000.slice/session-5.scope\n");
 	write_file(path, text);
 	assert_int_equal(ask(LL_KEEPER_PLACE), 0);
+}
+
+/* ---- the end ---- */
+
+TEST(a_signal_that_comes_before_the_wait_ends_the_service)
+{
+	sigset_t set;
+	int ends[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGTERM);
+	alarm(60); /* it waits */
+	assert_int_equal(ll_keeper_serve(&keeper, ends[0], 0), 0);
+	alarm(0);
+	close(ends[0]);
+	close(ends[1]);
 }

@@ -224,7 +224,7 @@ struct supervisor {
 
 static volatile sig_atomic_t first_group;
 
-/* Whoever ends the supervisor means the job. */
+/* Whoever ends the supervisor means the job. The signal is blocked while there is no group to pass it to yet. */
 static void pass_signal(int number)
 {
 	int code = errno;
@@ -236,6 +236,10 @@ static void pass_signal(int number)
 static void take_signals(void)
 {
 	struct sigaction action = {.sa_handler = pass_signal, .sa_flags = SA_RESTART};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGINT, SIG_IGN);
@@ -342,9 +346,11 @@ static void watch_first(struct supervisor *supervisor, pid_t first, int fd)
 	while (receive_note(fd, &note))
 		take_note(supervisor, &note);
 	close(fd);
+	while (waitid(P_PID, (id_t)first, &(siginfo_t){0}, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		continue;
+	first_group = 0; /* from here on another group may get its number */
 	while (waitpid(first, &status, 0) < 0 && errno == EINTR)
 		continue;
-	first_group = 0;
 	note_end(supervisor, status);
 }
 
@@ -367,6 +373,9 @@ __attribute__((noreturn)) static void supervise(const struct ll_submit_job *job,
 	}
 	setpgid(first, first);
 	first_group = first;
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	close(ends[1]);
 	open_null(STDERR_FILENO, STDERR_FILENO);
 	watch_first(&supervisor, first, ends[0]);
