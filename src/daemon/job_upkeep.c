@@ -1,5 +1,6 @@
 /* The upkeep of a job: it is registered and restored, its monitor is watched, it ends. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,17 +274,22 @@ int ll_job_register(struct ll_server *server, const struct ll_job_call *call, st
 		return -EPERM;
 	if (is_known && upkeep_of(job)->connection && upkeep_of(job)->connection != call->connection)
 		return -EBUSY;
-	int monitor_fd = dup(call->monitor_fd);
+	int monitor_fd = fcntl(call->monitor_fd, F_DUPFD_CLOEXEC, 0);
 	if (monitor_fd < 0)
 		return -errno;
-	int rc = is_known ? 0 : add_job(server, call, &job);
-	struct ll_death_watch *watch =
-	    rc ? NULL : ll_death_watch_new(&server->loop, monitor_fd, on_death, upkeep_of(job));
+	/* Before the job: one in the books that is refused would own descriptors that the caller closes. */
+	struct ll_death_watch *watch = ll_death_watch_new(&server->loop, monitor_fd, on_death, NULL);
 	if (!watch) {
 		close(monitor_fd);
-		return rc ? rc : -ENOMEM;
+		return -ENOMEM;
+	}
+	int rc = is_known ? 0 : add_job(server, call, &job);
+	if (rc) {
+		ll_death_watch_close(watch);
+		return rc;
 	}
 	struct upkeep *upkeep = upkeep_of(job);
+	watch->data = upkeep;
 	ll_death_watch_close(upkeep->monitor);
 	upkeep->monitor = watch;
 	upkeep->connection = call->connection;

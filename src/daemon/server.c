@@ -194,6 +194,7 @@ static int check_listener(int fd)
 	socklen_t length = sizeof is_listening;
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &length) < 0)
 		return -errno;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	/* After a second listen(), clients see the credentials of this process. */
 	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
 }

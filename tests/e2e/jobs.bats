@@ -33,6 +33,23 @@ has_no_job() {
 	status_has '[.[] | select(.job.tenant_is_named == false)] | length == 2'
 }
 
+@test "no descriptor of loadlined but the standard ones goes to what it starts" {
+	local pid info
+	start job --sim run -- sleep 100
+	wait_for 10 jobs_are 1
+	has_pids loadlined 1
+	for pid in $(pids loadlined); do
+		for info in /proc/"$pid"/fdinfo/*; do
+			[ "${info##*/}" -gt 2 ] || continue
+			# O_CLOEXEC
+			awk '$1 == "flags:" { exit substr($2, length($2) - 6, 1) !~ /[2367]/ }' "$info" || {
+				ls -l "/proc/$pid/fd/${info##*/}"
+				return 1
+			}
+		done
+	done
+}
+
 @test "status shows a job that does not use CUDA, and without loadlined nothing of jobs; it starts none" {
 	loadline --sim status >"$T/before"
 	has_pids loadlined 0

@@ -21,7 +21,7 @@ enum { LEFT_AFTER_S = 60 };
 
 static void empty_folder(int fd)
 {
-	DIR *dir = fdopendir(dup(fd));
+	DIR *dir = fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	struct dirent *entry;
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] != '.')
