@@ -86,6 +86,15 @@ int ll_mps_daemon_find(const struct ll_mps_place *place, struct ll_mps_daemon *r
 	return 0;
 }
 
+bool ll_mps_daemon_is_met(void)
+{
+	const char *pipe = getenv(LL_MPS_PIPE_VARIABLE);
+	struct ll_mps_place place = {.is_named = pipe && *pipe};
+	struct ll_mps_daemon daemon;
+	snprintf(place.pipe, sizeof place.pipe, "%s", place.is_named ? pipe : LL_MPS_NVIDIA_PIPE);
+	return ll_mps_daemon_find(&place, &daemon, NULL) == 0;
+}
+
 int ll_mps_daemon_answers(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;

@@ -43,6 +43,10 @@ struct ll_mps_daemon {
 /* Finds the daemon. -ESRCH: there is no daemon: there is no file, or a dead daemon left it. */
 int ll_mps_daemon_find(const struct ll_mps_place *place, struct ll_mps_daemon *ret_daemon, struct ll_err *err);
 
+/* Whether a program with this process's environment becomes the client of a daemon: one runs where
+ * CUDA_MPS_PIPE_DIRECTORY says, else in NVIDIA's folder. */
+bool ll_mps_daemon_is_met(void);
+
 /*
  * Makes the place, starts the daemon, waits until it answers, sets the limits, and reads them back. Returns when the
  * daemon answers or has ended, and after within_ns at the latest. If it fails, it ends what it has started. ret_daemon

@@ -14,7 +14,6 @@
 #include "base/scope.h"
 #include "mps/environment.h"
 
-#define NVIDIA_PIPE "/tmp/nvidia-mps"
 #define NVIDIA_LOG "/var/log/nvidia-mps"
 
 static const char program_name[] = "nvidia-cuda-mps-control";
@@ -121,7 +120,7 @@ static int choose_default(const char *sim_folder, struct ll_mps_place *place, st
 	bool is_simulated = sim_folder && *sim_folder;
 	int rc;
 	if (geteuid() == 0 && !is_simulated) {
-		rc = put_path(place->pipe, NVIDIA_PIPE, "", err);
+		rc = put_path(place->pipe, LL_MPS_NVIDIA_PIPE, "", err);
 		return rc ? rc : put_path(place->log, NVIDIA_LOG, "", err);
 	}
 	rc = ll_mps_state_folder(sim_folder, folder, err);
@@ -140,7 +139,7 @@ int ll_mps_place_find(const char *sim_folder, struct ll_mps_place *ret_place, st
 		rc = put_path(place.log, log, "", err);
 	/* A pipe folder of the user's own gets a log folder beside it, not NVIDIA's: two daemons must not share a log
 	 * folder. */
-	else if (!rc && place.is_named && strcmp(place.pipe, NVIDIA_PIPE) != 0)
+	else if (!rc && place.is_named && strcmp(place.pipe, LL_MPS_NVIDIA_PIPE) != 0)
 		rc = put_path(place.log, pipe, "/log", err);
 	if (!rc)
 		rc = check_pipe(place.pipe, err);
@@ -193,7 +192,7 @@ int ll_mps_folder_make(const char *path, unsigned mode, struct ll_err *err)
 
 int ll_mps_place_make(const struct ll_mps_place *place, struct ll_err *err)
 {
-	unsigned mode = strcmp(place->pipe, NVIDIA_PIPE) == 0 ? 0755 : 0700;
+	unsigned mode = strcmp(place->pipe, LL_MPS_NVIDIA_PIPE) == 0 ? 0755 : 0700;
 	int rc = ll_mps_folder_make(place->pipe, mode, err);
 	return rc ? rc : ll_mps_folder_make(place->log, mode, err);
 }

@@ -16,6 +16,9 @@
 
 struct ll_err;
 
+/* Where the driver looks for a daemon if CUDA_MPS_PIPE_DIRECTORY is unset. */
+#define LL_MPS_NVIDIA_PIPE "/tmp/nvidia-mps"
+
 enum { LL_MPS_PATH_SIZE = 256, LL_MPS_PIPE_MAX = 90 };
 
 struct ll_mps_place {

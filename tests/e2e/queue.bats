@@ -24,6 +24,16 @@ load queue_helper
 	says third "starts"
 }
 
+@test "a job reads its cards as numbers, as status shows them" {
+	start_queue
+	run_as "$FIRST" first --cards 2 --time 2h
+	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
+	run -0 as "$FIRST" "$LOADLINE" --sim run --cards 2 --time 1h -- python3 "$BATS_TEST_DIRNAME/numbers.py"
+	[ "$output" = "2,3 in PCI order" ]
+	run -0 as "$FIRST" env CUDA_VISIBLE_DEVICES=5 "$LOADLINE" --sim run -i 5 --mem 4G -- python3 "$BATS_TEST_DIRNAME/numbers.py"
+	[ "$output" = "5 in any order" ]
+}
+
 @test "shared cards: the job gets the card with the least memory left, and no card is promised twice" {
 	start_queue
 	run_as "$FIRST" large --mem 60G

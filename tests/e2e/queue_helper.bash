@@ -59,12 +59,14 @@ write_config() {
 	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
 }
 
-# run_as UID NAME ARG...: of run; a job that does nothing for a long time.
+# run_as UID NAME ARG...: of run; a job that tells its cards' UUIDs and does nothing for a long time.
 run_as() {
 	local uid=$1 name=$2
 	shift 2
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
-		sh -c 'echo "cards=$CUDA_VISIBLE_DEVICES"; exec sleep 300'
+		sh -c 'uuids=$("$LOADLINE" --sim status -i "$CUDA_VISIBLE_DEVICES" --json 2>/dev/null | jq -r "select(has(\"card\")).uuid" | paste -sd,)
+			echo "cards=$uuids"
+			exec sleep 300'
 }
 
 # queue FILTER: true for the array of all lines of the queue?

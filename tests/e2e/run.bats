@@ -83,7 +83,7 @@ zero 4 a b -i --mem " ]
 	[ "$(setting kill)" -eq 1 ]
 	[ "$(setting folder)" = "$T/world" ]
 	[[ $(setting id) =~ ^[0-9a-f]+$ ]]
-	run_sim -i 0 -- env | grep -qx "CUDA_VISIBLE_DEVICES=$(uuid_of 0)"
+	run_sim -i 0 -- env | grep -qx "CUDA_VISIBLE_DEVICES=0"
 	[[ $(variable LD_PRELOAD) == /*/libloadline-cuda.so ]]
 }
 
@@ -117,7 +117,8 @@ zero 4 a b -i --mem " ]
 	scenario "cards 4"
 	for list in 2 0,3 1-2 all; do
 		run_sim -i "$list" -- env >"$T/env"
-		[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(loadline --sim status -i "$list" --json | jq -r 'select(has("card")) | .uuid' | paste -sd,)" ]
+		[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(loadline --sim status -i "$list" --json | jq -r 'select(has("card")) | .card' | paste -sd,)" ]
+		[ "$(variable CUDA_DEVICE_ORDER)" = PCI_BUS_ID ]
 	done
 }
 
@@ -145,6 +146,26 @@ for device in range(count.value):
 	[ "$(cuda_cards run_sim -i 1-2 --)" = "$(uuid_of 1-2)" ]
 	[ "$(cuda_cards run_sim -i 1-2 -- "$LOADLINE" --sim run --)" = "$(uuid_of 1-2)" ]
 	[ "$(CUDA_VISIBLE_DEVICES=1,0 cuda_cards run_sim --)" = "$(printf '%s\n' "$(uuid_of 0)" "$(uuid_of 2)")" ]
+	[ "$(CUDA_VISIBLE_DEVICES=1,0 cuda_cards run_sim -i 2 --)" = "$(uuid_of 2)" ]
+	[ "$(CUDA_VISIBLE_DEVICES=1,0 cuda_cards run_sim -i 0,2 --)" = "$(printf '%s\n' "$(uuid_of 0)" "$(uuid_of 2)")" ]
+}
+
+# Programs such as vLLM, DeepSpeed and Ray read the variable as numbers, and end if it has UUIDs.
+@test "CUDA_VISIBLE_DEVICES has numbers, and the user's own if they name the same cards" {
+	scenario "cards 4" "cuda-order 2 0 1 3"
+	for visible in 0 1,0 3,2,1,0; do
+		for options in "" "--mem 4G" "--compute 50%" "--evictable"; do
+			# shellcheck disable=SC2086 # several words
+			[ "$(CUDA_VISIBLE_DEVICES=$visible run_sim $options -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "$visible in any order" ]
+		done
+	done
+	# CUDA's 0 is card 2: the chosen cards are fewer than those that the user named, or the same.
+	[ "$(CUDA_VISIBLE_DEVICES=0,3 run_sim -i 2-3 -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "0,3 in any order" ]
+	[ "$(CUDA_VISIBLE_DEVICES=0,3 run_sim -i 2 -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "2 in PCI order" ]
+	[ "$(CUDA_VISIBLE_DEVICES=$(uuid_of 3),$(uuid_of 1) run_sim -i 1 -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "1 in PCI order" ]
+	[ "$(run_sim -i 1-3 -- "$LOADLINE" --sim run -i 3 -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "3 in PCI order" ]
+	[ "$(run_sim -i 1-3 -- "$LOADLINE" --sim run -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "1,2,3 in PCI order" ]
+	[ "$(run_sim -- python3 "$BATS_TEST_DIRNAME/numbers.py")" = "all in any order" ]
 }
 
 @test "without -i a card that does not answer is hidden from the program" {
@@ -157,9 +178,9 @@ for device in range(count.value):
 	scenario "cards 4"
 	export CUDA_DEVICE_ORDER=PCI_BUS_ID
 	CUDA_VISIBLE_DEVICES=3,1 run_sim -- env >"$T/env"
-	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 3),$(uuid_of 1)" ]
+	[ "$(variable CUDA_VISIBLE_DEVICES)" = 3,1 ]
 	CUDA_VISIBLE_DEVICES=3,1 run_sim -i 1 -- env >"$T/env"
-	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 1)" ]
+	[ "$(variable CUDA_VISIBLE_DEVICES)" = 1 ]
 	CUDA_VISIBLE_DEVICES=$(uuid_of 3),$(uuid_of 0) run_sim -i 0,2-3 -- env >"$T/env" && return 1
 	CUDA_VISIBLE_DEVICES=$(uuid_of 3),$(uuid_of 0) run_sim -- env >"$T/env"
 	[ "$(variable CUDA_VISIBLE_DEVICES)" = "$(uuid_of 3),$(uuid_of 0)" ]
@@ -199,7 +220,7 @@ for device in range(count.value):
 
 @test "a governed program may choose among its cards but not its limits" {
 	scenario "cards 3"
-	[ "$(run_sim -i 0,2 -- "$LOADLINE" --sim run -i 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = "$(uuid_of 2)" ]
+	[ "$(run_sim -i 0,2 -- "$LOADLINE" --sim run -i 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = 2 ]
 	fails_with 125 "hidden from CUDA" --sim run -i 0,2 -- "$LOADLINE" --sim run -i 1 -- true
 	for option in --mem=9G --mem=1G --compute=10% --weight=2 --class=high --tenant=inner --count-context=no --max-kernel=1s; do
 		fails_with 125 "already governed, as tenant outer: its limits hold for all programs that it starts; leave the limits out" \

@@ -180,7 +180,7 @@ state_as() {
 @test "a submitted job waits in the queue, starts when it is its turn, and is stopped while it waits or runs" {
 	start_queue
 	first=$(submit_as "$FIRST" --cards 4 --time 2h -- sh -c 'echo "cards=$CUDA_VISIBLE_DEVICES"; exec sleep 300')
-	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/home-$FIRST/loadline-$first.out"
+	wait_for 60 grep -qx "cards=0,1,2,3" "$T/home-$FIRST/loadline-$first.out"
 	queue ".[0].queued.number == $first"
 	second=$(submit_as "$FIRST" --cards 1 -- sh -c 'echo started; exit 5')
 	third=$(submit_as "$FIRST" --cards 1 -- true)

@@ -17,14 +17,19 @@
 int ll_run_cards_choose(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
 			size_t *ret_count, struct ll_err *err);
 
-/*
- * Whether CUDA_VISIBLE_DEVICES can stay unset, because the program finds the same cards without it: text is NULL, the
- * variable is unset, all cards answer, and none is a slice. Then the program gets CUDA's own order, which is not known
- * without starting CUDA.
- */
-bool ll_run_cards_are_as_found(const struct ll_driver *driver, const char *text);
+/* The value of CUDA_DEVICE_ORDER by which CUDA numbers the cards as `-i` does. */
+#define LL_RUN_CARDS_ORDER "PCI_BUS_ID"
 
-/* Adds the new value of CUDA_VISIBLE_DEVICES: the cards' UUIDs, with commas between. */
-void ll_run_cards_add_uuids(struct ll_strbuf *text, const struct ll_card *const *cards, size_t count);
+/*
+ * Adds the new value of CUDA_VISIBLE_DEVICES, by which the program sees these cards, in this order. Adds nothing if it
+ * sees them as it is: then the user's words stay, because programs read them as numbers. text: as in
+ * ll_run_cards_choose. is_client: of an MPS daemon.
+ *
+ * The value has the cards' indices, and CUDA_DEVICE_ORDER must be what is returned. It has their UUIDs, and NULL is
+ * returned, for a slice, for a client of MPS, which counts its daemon's cards, and beside slices and cards that do not
+ * answer, where CUDA's numbers are not the indices.
+ */
+const char *ll_run_cards_show(const struct ll_driver *driver, const char *text, const struct ll_card *const *cards,
+			      size_t count, bool is_client, struct ll_strbuf *value);
 
 #endif

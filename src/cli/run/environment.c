@@ -13,11 +13,12 @@
 #include "cli/run/preload.h"
 #include "mps/environment.h"
 
-enum { OWN_VARIABLES = 6, PRELOAD = 1 };
+enum { OWN_VARIABLES = 7, PRELOAD = 1 };
 
 /* LOADLINE_RUN is always replaced, the others only if the wish has a value for them. */
-static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,      "LD_PRELOAD",        "CUDA_VISIBLE_DEVICES",
-						 LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE, LL_MPS_PERCENT_VARIABLE};
+static const char *const names[OWN_VARIABLES] = {LL_RUN_VARIABLE,        "LD_PRELOAD",         "CUDA_VISIBLE_DEVICES",
+						 "CUDA_DEVICE_ORDER",    LL_MPS_PIPE_VARIABLE, LL_MPS_LOG_VARIABLE,
+						 LL_MPS_PERCENT_VARIABLE};
 
 static const char *const places[] = {"src/shim", "../lib/loadline", NULL};
 static const struct ll_preload_library library = {"libloadline-cuda.so", "LOADLINE_SHIM", places};
@@ -72,7 +73,7 @@ static bool is_own(const char *variable, char *const *own)
 /* Returns false if memory ran out. */
 static bool make_own(const struct ll_run_environment *wish, const char *settings, char *own[OWN_VARIABLES])
 {
-	const char *values[OWN_VARIABLES] = {settings,       wish->shim,    wish->visible,
+	const char *values[OWN_VARIABLES] = {settings,       wish->shim,    wish->visible,    wish->order,
 					     wish->mps_pipe, wish->mps_log, wish->mps_percent};
 	bool is_made = true;
 	for (size_t i = 0; i < OWN_VARIABLES; i++) {

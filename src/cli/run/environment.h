@@ -18,13 +18,15 @@ struct ll_run_environment {
 	const struct ll_run_settings *settings;
 	const char *shim;    /* path of the library; NULL: none is preloaded */
 	const char *visible; /* the new value of CUDA_VISIBLE_DEVICES; NULL: as in this process's environment */
+	const char *order;   /* of CUDA_DEVICE_ORDER; NULL: as in this process's environment */
 	/* the values for a client of MPS; NULL: as in this process's environment */
 	const char *mps_pipe, *mps_log, *mps_percent;
 };
 
 /*
- * Makes a copy of this process's environment with LOADLINE_RUN, CUDA_VISIBLE_DEVICES, the variables of MPS, and the
- * library last in LD_PRELOAD. *ret_environment is NULL-ended; the caller frees it by ll_run_environment_free.
+ * Makes a copy of this process's environment with LOADLINE_RUN, CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER, the
+ * variables of MPS, and the library last in LD_PRELOAD. *ret_environment is NULL-ended; the caller frees it by
+ * ll_run_environment_free.
  */
 int ll_run_environment_make(const struct ll_run_environment *wish, char ***ret_environment, struct ll_err *err);
 void ll_run_environment_free(char **environment); /* NULL is fine */

@@ -110,6 +110,7 @@ struct start {
 	const char *wanted_cards; /* as in -i: the user's, or those of the place in the queue; NULL: all */
 	const struct ll_card **cards;
 	size_t count;
+	const char *order;  /* the program's CUDA_DEVICE_ORDER; NULL: as it is */
 	bool is_nested;     /* what a governed program starts belongs to that program's job */
 	bool is_ungoverned; /* loadlined cannot be had, and no limits were asked for */
 };
@@ -309,11 +310,8 @@ static int join_job(struct start *start, struct ll_err *err)
 	return rc;
 }
 
-/*
- * Chooses the cards, and makes the command a job that may use them. visible becomes the cards' UUIDs, or stays empty if
- * CUDA_VISIBLE_DEVICES can stay unset. A client of MPS always gets the UUIDs, because limits of MPS for single cards go
- * by their order.
- */
+/* Chooses the cards, and makes the command a job that may use them. visible becomes the new value of
+ * CUDA_VISIBLE_DEVICES, or stays empty if that stays as it is. */
 static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
@@ -324,8 +322,9 @@ static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_
 	if (!rc)
 		rc = join_job(start, err);
 	ll_client_close(&client);
-	if (!rc && (start->space.is_client || !ll_run_cards_are_as_found(start->driver, start->wanted_cards)))
-		ll_run_cards_add_uuids(visible, start->cards, start->count);
+	if (!rc)
+		start->order = ll_run_cards_show(start->driver, start->wanted_cards, start->cards, start->count,
+						 start->space.is_client, visible);
 	start->wanted_cards = NULL;
 	return rc;
 }
@@ -352,8 +351,10 @@ static int exec_program(const char *path, char **words, const struct ll_run_envi
 static int exec_started(const struct start *start, const char *path, const char *shim, const char *visible,
 			char **words, struct ll_err *err)
 {
-	struct ll_run_environment wish = {
-	    .settings = &start->settings, .shim = *shim && !start->is_ungoverned ? shim : NULL, .visible = visible};
+	struct ll_run_environment wish = {.settings = &start->settings,
+					  .shim = *shim && !start->is_ungoverned ? shim : NULL,
+					  .visible = visible,
+					  .order = start->order};
 	if (start->space.is_client) {
 		wish.mps_pipe = start->space.pipe;
 		wish.mps_log = start->space.log;
