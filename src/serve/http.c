@@ -1,7 +1,6 @@
 #include "serve/http.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "serve/http_library.h"
 #include "serve/listen.h"
 #include "serve/prometheus.h"
 
@@ -31,6 +31,8 @@ struct ll_http {
 	struct kept_text metrics, health; /* of the server's thread */
 };
 
+static const struct ll_microhttpd *mhd; /* set before the first server starts */
+
 static const char plain[] = "text/plain; charset=utf-8";
 
 /* Makes a response of the text, and frees it. NULL: out of memory. */
@@ -40,12 +42,12 @@ static struct MHD_Response *make_response(const char *type, struct ll_strbuf *te
 	char *body = ll_strbuf_detach(text);
 	if (!body)
 		return NULL;
-	struct MHD_Response *response = MHD_create_response_from_buffer(length, body, MHD_RESPMEM_MUST_FREE);
+	struct MHD_Response *response = mhd->MHD_create_response_from_buffer(length, body, MHD_RESPMEM_MUST_FREE);
 	if (!response) {
 		free(body);
 		return NULL;
 	}
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	mhd->MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 	return response;
 }
 
@@ -56,16 +58,16 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned sta
 	if (!response)
 		return MHD_NO;
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	enum MHD_Result result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+		mhd->MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	enum MHD_Result result = mhd->MHD_queue_response(connection, status, response);
+	mhd->MHD_destroy_response(response);
 	return result;
 }
 
 static void forget_kept(struct kept_text *kept)
 {
 	if (kept->response)
-		MHD_destroy_response(kept->response); /* connections that send it have it still */
+		mhd->MHD_destroy_response(kept->response); /* connections that send it have it still */
 	kept->response = NULL;
 }
 
@@ -76,7 +78,7 @@ static bool is_fresh(const struct ll_http *http, const struct kept_text *kept)
 
 static enum MHD_Result send_kept(struct MHD_Connection *connection, struct kept_text *kept)
 {
-	return kept->response ? MHD_queue_response(connection, kept->status, kept->response) : MHD_NO;
+	return kept->response ? mhd->MHD_queue_response(connection, kept->status, kept->response) : MHD_NO;
 }
 
 static enum MHD_Result send_metrics(struct ll_http *http, struct MHD_Connection *connection)
@@ -135,7 +137,7 @@ static struct MHD_Daemon *start_daemon(struct ll_http *http, int fd)
 	sigset_t before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	struct MHD_Daemon *daemon = MHD_start_daemon(
+	struct MHD_Daemon *daemon = mhd->MHD_start_daemon(
 	    MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle_request, http, MHD_OPTION_LISTEN_SOCKET,
 	    fd, MHD_OPTION_CONNECTION_LIMIT, http->config.most_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	    (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
@@ -146,7 +148,9 @@ static struct MHD_Daemon *start_daemon(struct ll_http *http, int fd)
 static int start_server(struct ll_http *http, struct ll_err *err)
 {
 	int fd;
-	int rc = ll_listen(http->address, &fd, err);
+	int rc = ll_microhttpd_open(&mhd, err);
+	if (!rc)
+		rc = ll_listen(http->address, &fd, err);
 	if (rc < 0) {
 		ll_err_wrap(err, "metrics");
 		return rc;
@@ -192,7 +196,7 @@ void ll_http_free(struct ll_http *http)
 	if (http->daemon && path)
 		unlink(path);
 	if (http->daemon)
-		MHD_stop_daemon(http->daemon);
+		mhd->MHD_stop_daemon(http->daemon);
 	forget_kept(&http->metrics);
 	forget_kept(&http->health);
 	free(http->address);

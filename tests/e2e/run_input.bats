@@ -254,6 +254,20 @@ is_left_alone() {
 	is_left_alone
 }
 
+# AddressSanitizer's library ends a program in which it is not the first.
+@test "a program built with AddressSanitizer: run says how to start it, and starts it so" {
+	command -v cc >/dev/null || skip "no compiler"
+	tells_preload cc -fsanitize=address || skip "this compiler has no AddressSanitizer"
+	library=$(ldd "$T/foreign" | awk '$1 ~ /^libasan/ {print $1}')
+	[ -n "$library" ] || skip "AddressSanitizer is not a library of its own here"
+	export ASAN_OPTIONS=detect_leaks=0 # loadline frees nothing before it becomes the program
+	refuses "$T/foreign: it is built with AddressSanitizer, whose library must be the first; LD_PRELOAD=$library loadline run" -- "$T/foreign"
+	[ "$(LD_PRELOAD=$library timeout 60 "$LOADLINE" --sim run --mem 4G -- "$T/foreign")" = "[$library:$LOADLINE_BUILD/src/shim/libloadline-cuda.so]" ]
+	[ "$(loadline --sim run --allow-ungoverned -- "$T/foreign" 2>"$T/warning")" = "[]" ]
+	# GnuTLS, which libmicrohttpd needs, hangs before main under a preloaded AddressSanitizer.
+	! ldd "$LOADLINE" | grep -q -e microhttpd -e gnutls
+}
+
 @test "nothing is preloaded into a program of musl" {
 	command -v musl-gcc >/dev/null || skip "no musl-gcc"
 	tells_preload musl-gcc

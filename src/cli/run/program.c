@@ -16,10 +16,16 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/translate.h"
+#include "cli/run/preload.h"
 
 /* ---- what kind of program a file is ---- */
 
-enum { HEADERS_MAX = 512 };
+enum { HEADERS_MAX = 512, DYNAMIC_MAX = 4096 };
+
+static bool is_sanitizer(const char *name)
+{
+	return strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0;
+}
 
 static bool read_at(int fd, void *data, size_t size, uint64_t offset)
 {
@@ -33,19 +39,66 @@ static uint16_t machine_of(const unsigned char *header)
 	return header[EI_DATA] == ELFDATA2MSB ? (uint16_t)(at[0] << 8 | at[1]) : (uint16_t)(at[1] << 8 | at[0]);
 }
 
+/* Returns where the file has what is at this address; 0: nowhere. */
+static uint64_t offset_of(const ElfW(Phdr) * segments, unsigned count, uint64_t address)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const ElfW(Phdr) *segment = &segments[i];
+		if (segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
+		    address - segment->p_vaddr < segment->p_filesz)
+			return segment->p_offset + (address - segment->p_vaddr);
+	}
+	return 0;
+}
+
+/* Finds the value of an entry of the dynamic section; start: the entry to begin with, which is moved behind it. */
+static bool next_entry(int fd, const ElfW(Phdr) * dynamic, ElfW(Sxword) tag, unsigned *start, uint64_t *ret_value)
+{
+	for (ElfW(Dyn) entry; *start < DYNAMIC_MAX && (uint64_t)*start * sizeof entry < dynamic->p_filesz;) {
+		if (!read_at(fd, &entry, sizeof entry, dynamic->p_offset + (uint64_t)(*start)++ * sizeof entry) ||
+		    entry.d_tag == DT_NULL)
+			return false;
+		*ret_value = entry.d_un.d_val;
+		if (entry.d_tag == tag)
+			return true;
+	}
+	return false;
+}
+
+/* Finds GCC's or Clang's shared library of AddressSanitizer among those that the file needs. */
+static void find_sanitizer(int fd, const ElfW(Phdr) * segments, unsigned count, struct ll_elf_kind *kind)
+{
+	const ElfW(Phdr) *dynamic = NULL;
+	uint64_t names, name;
+	unsigned start = 0, entry = 0;
+	for (unsigned i = 0; i < count; i++)
+		dynamic = segments[i].p_type == PT_DYNAMIC ? &segments[i] : dynamic;
+	if (!dynamic || !next_entry(fd, dynamic, DT_STRTAB, &start, &names))
+		return;
+	names = offset_of(segments, count, names);
+	while (names && next_entry(fd, dynamic, DT_NEEDED, &entry, &name)) {
+		char text[sizeof kind->sanitizer] = "";
+		ssize_t length = pread(fd, text, sizeof text - 1, (off_t)(names + name));
+		if (length > 0 && is_sanitizer(text))
+			memcpy(kind->sanitizer, text, strlen(text) + 1);
+	}
+}
+
 /* Finds the loader's path. The kernel does not run a file whose program headers or loader's path it cannot read. */
 static bool find_loader(int fd, const ElfW(Ehdr) * header, struct ll_elf_kind *kind)
 {
-	if (header->e_phentsize != sizeof(ElfW(Phdr)) || !header->e_phnum)
+	unsigned count = header->e_phnum < HEADERS_MAX ? header->e_phnum : HEADERS_MAX;
+	LL_SCOPE_FREE ElfW(Phdr) *segments = calloc(count + 1U, sizeof *segments);
+	if (!segments || header->e_phentsize != sizeof *segments || !count ||
+	    !read_at(fd, segments, count * sizeof *segments, header->e_phoff))
 		return false;
-	for (unsigned i = 0; i < header->e_phnum && i < HEADERS_MAX; i++) {
-		ElfW(Phdr) segment;
-		if (!read_at(fd, &segment, sizeof segment, header->e_phoff + (uint64_t)i * sizeof segment))
-			return false;
-		if (segment.p_type != PT_INTERP)
+	find_sanitizer(fd, segments, count, kind);
+	for (unsigned i = 0; i < count; i++) {
+		if (segments[i].p_type != PT_INTERP)
 			continue;
-		size_t size = segment.p_filesz < sizeof kind->loader ? segment.p_filesz : sizeof kind->loader - 1;
-		kind->has_loader = size > 1 && read_at(fd, kind->loader, size, segment.p_offset);
+		uint64_t bytes = segments[i].p_filesz;
+		size_t size = bytes < sizeof kind->loader ? bytes : sizeof kind->loader - 1;
+		kind->has_loader = size > 1 && read_at(fd, kind->loader, size, segments[i].p_offset);
 		return kind->has_loader;
 	}
 	return true;
@@ -180,6 +233,21 @@ static int fail_damaged(const char *path, struct ll_err *err)
 	return -ENOEXEC;
 }
 
+/* Its library ends the program if it is not the first, unless it is told not to look. */
+static int check_sanitizer(const char *path, const char *sanitizer, struct ll_err *err)
+{
+	const char *options = getenv("ASAN_OPTIONS");
+	char first[PATH_MAX];
+	size_t length;
+	const char *word = ll_preload_word(getenv("LD_PRELOAD"), &length);
+	snprintf(first, sizeof first, "%.*s", (int)length, length ? word : "");
+	if (!*sanitizer || is_sanitizer(base_of(first)) || (options && strstr(options, "verify_asan_link_order=0")))
+		return 0;
+	ll_err_set(err, -ELIBBAD, "%.200s: it is built with AddressSanitizer, whose library must be the first", path);
+	return ll_err_hint(
+	    err, "LD_PRELOAD=%s loadline run ... loads it first; --allow-ungoverned runs it without limits", sanitizer);
+}
+
 static int check_elf(const char *path, const struct ll_elf_kind *kind, const char *shim, struct ll_err *err)
 {
 	struct ll_elf_kind own;
@@ -201,7 +269,7 @@ static int check_elf(const char *path, const struct ll_elf_kind *kind, const cha
 	bool is_known = ll_elf_kind_read("/proc/self/exe", &own) == 0 && own.has_loader;
 	if (is_known && strcmp(base_of(kind->loader), base_of(own.loader)) != 0)
 		return ll_err_set(err, -ELIBBAD, "%.200s: it uses another C library than loadline", path);
-	return 0;
+	return check_sanitizer(path, kind->sanitizer, err);
 }
 
 static char *cut_word(char **rest)

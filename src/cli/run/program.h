@@ -22,7 +22,8 @@ int ll_run_find(const char *command, char ret_path[PATH_MAX], struct ll_err *err
  * Whether a library can be preloaded into the program, or for a script into its interpreter. shim: the path of that
  * library. -EPERM, and err says why not: the program is static, has more rights than its user, is for another machine
  * or word size, or cannot be read. -ELIBBAD: it has another C library. The loader of musl ends such a program if a
- * preloaded library needs glibc, so the library must not be in its LD_PRELOAD. The caller tells the user what that
+ * preloaded library needs glibc, so the library must not be in its LD_PRELOAD. Or it is built
+ * with AddressSanitizer, which ends it if another library is loaded before its own. The caller tells the user what that
  * means. If err has one of the statuses above, the program would not run at all, like a script without its interpreter,
  * or half an ELF file.
  */
@@ -37,6 +38,7 @@ struct ll_elf_kind {
 	bool is_readable_here; /* the file has this program's word size and byte order, so the fields below are known */
 	bool has_loader;       /* the file names a dynamic loader; without one nothing can be preloaded */
 	char loader[PATH_MAX / 16]; /* the loader's path, perhaps cut */
+	char sanitizer[64];         /* the library of AddressSanitizer that the file needs; empty: none */
 };
 
 /* Reads the kind of a file. It does not look for damage behind the program headers. -errno: the file cannot be read. */

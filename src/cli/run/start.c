@@ -60,7 +60,7 @@ static int check_command(const struct ll_run_args *args, char *const *words, boo
 	}
 	if (rc)
 		ll_err_wrap(&why, "limits cannot be put in force");
-	if (rc == -EPERM || rc == -ELIBBAD)
+	if ((rc == -EPERM || rc == -ELIBBAD) && !why.hint[0])
 		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");
 	if (rc == -ELIBBAD)
 		shim[0] = '\0';
