@@ -1,23 +1,28 @@
 #include "base/detach.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
 
 /* The variables that a detached process keeps: the simulated world to which it belongs, and the folder of data for
  * later runs (earlier/file.h). */
 static const char *const kept[] = {"LOADLINE_SIM_DIR", "XDG_STATE_HOME", "HOME"};
-enum { KEPT = sizeof kept / sizeof *kept };
+enum { KEPT = sizeof kept / sizeof *kept, TRY_TEXT_SIZE = 1024 };
 
 /* The soft limit of the stack stays: if it is high, the kernel lays out memory in another way. */
 static const int raised[] = {RLIMIT_AS,     RLIMIT_CPU,   RLIMIT_DATA, RLIMIT_FSIZE,     RLIMIT_MEMLOCK,
@@ -100,4 +105,73 @@ int ll_detach_start(const struct ll_detach *detach, struct ll_err *err)
 	    .flags = LL_CHILD_ORPHAN | LL_CHILD_DETACHED,
 	};
 	return ll_child_start(&child, &none, err);
+}
+
+/* Reads what the child writes, until it has closed its end. False: it had not at the deadline. */
+static bool read_output(int fd, uint64_t deadline_ns, char *text, size_t size)
+{
+	size_t length = 0;
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		int timeout_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1 : 0;
+		int count = poll(&ready, 1, timeout_ms);
+		if (count == 0)
+			return false;
+		if (length + 1 == size) { /* its end says more than its beginning */
+			memmove(text, text + size / 2, length - size / 2);
+			length -= size / 2;
+		}
+		ssize_t n = count < 0 ? -1 : read(fd, text + length, size - 1 - length);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return true;
+		length += (size_t)n;
+		text[length] = '\0';
+	}
+}
+
+static const char *last_line(char *text)
+{
+	size_t length = strlen(text);
+	while (length && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+		text[--length] = '\0';
+	const char *newline = strrchr(text, '\n');
+	return newline ? newline + 1 : text;
+}
+
+int ll_detach_try(const char *path, const char *const *words, uint64_t deadline_ns, struct ll_err *err)
+{
+	const char *variables[KEPT + 1];
+	char text[TRY_TEXT_SIZE] = "";
+	int ends[2], status = 0;
+	pid_t pid;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return ll_err_set(err, -errno, "pipe: %s", strerror(errno));
+	list_variables(variables);
+	struct ll_child child = {.path = path,
+				 .words = words,
+				 .environment = variables,
+				 .in = LL_CHILD_NULL,
+				 .out = LL_CHILD_NULL,
+				 .err = ends[1],
+				 .flags = LL_CHILD_DETACHED};
+	int rc = ll_child_start(&child, &pid, err);
+	close(ends[1]);
+	if (!rc && !read_output(ends[0], deadline_ns, text, sizeof text)) {
+		kill(pid, SIGKILL);
+		rc = ll_err_set(err, -ETIMEDOUT, "%s", strerror(ETIMEDOUT));
+	}
+	close(ends[0]);
+	if (rc == -ETIMEDOUT || !rc) {
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (rc || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return rc;
+	if (*text)
+		return ll_err_set(err, -EIO, "%s", last_line(text));
+	return WIFSIGNALED(status) ? ll_err_set(err, -EIO, "ended by signal %d", WTERMSIG(status))
+				   : ll_err_set(err, -EIO, "ended with status %d", WEXITSTATUS(status));
 }

@@ -13,6 +13,7 @@
 #define LOADLINE_BASE_DETACH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct ll_err;
 
@@ -28,6 +29,14 @@ struct ll_detach {
  * wait for it. Errors are those of ll_child_start. Takes about 0.5 ms for a small caller.
  */
 int ll_detach_start(const struct ll_detach *detach, struct ll_err *err);
+
+/*
+ * Runs a program as ll_detach_start starts one, waits for its end, and says why it failed: err's text becomes the last
+ * line that it wrote to standard error, or how it ended. For a program that ends at once, like one with --version.
+ * -EIO: it failed. -ETIMEDOUT: it had not ended at deadline_ns (CLOCK_MONOTONIC), and was killed. Errors of
+ * ll_child_start.
+ */
+int ll_detach_try(const char *path, const char *const *words, uint64_t deadline_ns, struct ll_err *err);
 
 /* Resets folder, umask, signal handlers, soft limits, scheduling class and CPUs. ll_child_start calls it for
  * LL_CHILD_DETACHED, between fork and exec, so it makes only system calls. */

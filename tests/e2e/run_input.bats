@@ -294,3 +294,22 @@ assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device) == 800'
 	[ "$(grep -c . <<<"$stderr")" -eq 1 ]
 	[[ $stderr == "loadline: no contexts on card 0 under the limits of \`loadline --sim run\` (CUDA error 800, not permitted): "*"Too many open files"* ]]
 }
+
+# unable TEXT: an installation whose loadlined cannot start, in $T/unable; it prints the text.
+unable() {
+	mkdir -p "$T/unable/src/daemon"
+	cp "$LOADLINE" "$T/unable/loadline"
+	ln -s "$LOADLINE_BUILD/sim" "$T/unable/sim"
+	ln -s "$LOADLINE_BUILD/src/shim" "$LOADLINE_BUILD/src/monitor" "$T/unable/src"
+	printf '#!/bin/sh\necho "first" >&2\necho "%s" >&2\nexit 127\n' "$1" >"$T/unable/src/daemon/loadlined"
+	chmod +x "$T/unable/src/daemon/loadlined"
+}
+
+@test "a loadlined that cannot start: its error is shown, at once" {
+	unable "loadlined: error while loading shared libraries: libuv.so.1: cannot open shared object file"
+	LOADLINE=$T/unable/loadline refuses "limits cannot be put in force: loadlined cannot start: loadlined: error while loading shared libraries: libuv.so.1: cannot open shared object file; --allow-ungoverned" --mem 4G -- true
+	run -0 --separate-stderr "$T/unable/loadline" --sim run -- echo done
+	# shellcheck disable=SC2154
+	[ "$output" = done ]
+	[[ $stderr == *"loadlined cannot start: loadlined: error while loading shared libraries"*"; the command runs ungoverned" ]]
+}

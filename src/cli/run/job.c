@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/detach.h"
 #include "base/err.h"
 #include "base/process.h"
 #include "base/scope.h"
@@ -21,6 +22,9 @@
 /* The lifeline's descriptor is higher than those of shells and scripts. One page is what a pipe needs at least; a
  * user's pipes together are limited. */
 enum { REPORT_MS = 5000, PIPE_BYTES = 4096 };
+
+/* A loadlined that can start has answered by then, where the machine is not busy. */
+enum { TRY_AFTER_MS = 500, TRY_MS = 2000 };
 
 void ll_run_job_limits(const struct ll_run_settings *settings, struct ll_limits *ret_limits)
 {
@@ -75,6 +79,21 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 	ll_message_text_set(facts->command, sizeof facts->command, slash && slash[1] ? slash + 1 : job->command);
 }
 
+/* Says why a loadlined that should serve by now does not start: a library may be missing. Its monitor would start it
+ * again and again. The system's is systemd's. */
+static int check_daemon(const struct ll_run_job *job, struct ll_err *err)
+{
+	struct ll_daemon_paths paths;
+	const char *const words[] = {"loadlined", "--version", NULL};
+	int rc = ll_place_is_system(job->place) ? 0 : ll_daemon_paths_find(&paths, err);
+	if (rc || ll_place_is_system(job->place))
+		return rc;
+	rc = ll_detach_try(paths.daemon, words, ll_now_ns() + TRY_MS * LL_NS_PER_MS, err);
+	if (rc == -ETIMEDOUT)
+		return 0;
+	return rc ? ll_err_wrap(err, "loadlined cannot start") : 0;
+}
+
 /* Waits for what the monitor tells. */
 static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_message_accepted *ret_accepted,
 			   struct ll_err *err)
@@ -82,9 +101,17 @@ static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_messa
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
 	size_t count = 0;
-	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, REPORT_MS) <= 0)
+	struct pollfd report = {.fd = fd, .events = POLLIN};
+	uint64_t since_ns = ll_now_ns();
+	int rc = 0;
+	if (poll(&report, 1, TRY_AFTER_MS) <= 0)
+		rc = check_daemon(job, err);
+	if (rc)
+		return rc;
+	int passed_ms = (int)((ll_now_ns() - since_ns) / LL_NS_PER_MS);
+	if (poll(&report, 1, passed_ms < REPORT_MS ? REPORT_MS - passed_ms : 0) <= 0)
 		return ll_err_set(err, -ETIMEDOUT, "loadlined does not answer");
-	int rc = ll_message_receive(fd, &message, fds, &count);
+	rc = ll_message_receive(fd, &message, fds, &count);
 	ll_message_close_fds(fds, count);
 	if (rc)
 		return ll_err_set(err, rc, "the job's monitor has ended");
