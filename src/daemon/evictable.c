@@ -92,14 +92,15 @@ bool ll_evictable_is_as_wished(const struct ll_evictable *evictable)
 	}
 }
 
+#define QUIET_WORDS "waits for its work on the card to end"
+
 const char *ll_evictable_describe(const struct ll_evictable *evictable)
 {
 	switch (evictable->rule.state) {
 	case LL_RESIDENCY_STOPPING:
-		return evictable->pool_bytes < evictable->rule.bytes ? "makes memory of the host ready"
-								     : "becomes quiet";
+		return evictable->pool_bytes < evictable->rule.bytes ? "makes memory of the host ready" : QUIET_WORDS;
 	case LL_RESIDENCY_SUSPENDING:
-		return "becomes quiet";
+		return QUIET_WORDS;
 	case LL_RESIDENCY_SUSPENDED:
 		return evictable->gather ? "is quiet, and waits for the others" : "";
 	case LL_RESIDENCY_EVICTING:

@@ -151,7 +151,7 @@ static void context_opened(struct ll_governor *gov)
 
 /*
  * A context that cannot be made ends the hold, with three exceptions. If the card has no memory for it, the hold waits
- * as long as --wait allows. If the card was held before, or if another card's fault ended the worker, the context is
+ * as long as --timeout allows. If the card was held before, or if another card's fault ended the worker, the context is
  * made again.
  */
 static void context_failed(struct ll_governor *gov, uint64_t now_ns)

@@ -32,7 +32,7 @@ struct ll_governor {
 	uint32_t generation;       /* of the pacer's orders */
 	uint64_t held_since_ns;    /* 0: kernels are not running */
 	uint64_t first_kernel_ns;  /* 0: none yet. The curve starts here. */
-	uint64_t wait_until_ns;    /* --wait: no memory for a context is a failure only after this */
+	uint64_t wait_until_ns;    /* --timeout: no memory for a context is a failure only after this */
 	int64_t asleep_ns;         /* grows when the machine sleeps */
 	uint64_t called_ns;        /* when the worker was last called to check its context */
 	uint64_t busy_told_ns;     /* the part of report.busy_ns that is already in summary and hold_socket */

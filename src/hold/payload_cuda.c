@@ -121,7 +121,7 @@ static int make_buffer(struct cuda_payload *payload, const struct ll_card *card,
 			   "card %s: metric dram reads a buffer of %llu MiB and takes at most an eighth of the "
 			   "free memory; %zu MiB are free",
 			   card->label, (unsigned long long)(bytes >> 20), free_bytes >> 20);
-		return ll_err_hint(err, "wait for memory with --wait, or hold another metric");
+		return ll_err_hint(err, "wait for memory with --timeout, or hold another metric");
 	}
 	if (status == LL_CUDA_SUCCESS)
 		status = cuda->cuMemAlloc(&payload->buffer, bytes);

@@ -373,7 +373,7 @@ static int say_left(const struct members *members, bool force, struct ll_err *er
 	ll_err_set(err, -ETIMEDOUT, "MPS: the %s (process %d) still runs", left->is_server ? _("server") : _("daemon"),
 		   (int)left->pid);
 	return ll_err_hint(err, force ? N_("it may be stuck in the driver: look at the kernel's log")
-				      : N_("a longer --within may help; --force ends it by a signal"));
+				      : N_("a longer --timeout may help; --force ends it by a signal"));
 }
 
 /* The daemon is in another PID namespace. It cannot be signalled, and its end shows only in that nobody answers any

@@ -309,7 +309,7 @@ fish_completes() {
 	complete_words loadline mps start --cards al | grep -qx all
 	[ -z "$(complete_words loadline mps stop --excl)" ]
 	[ -z "$(complete_words loadline mps status --comp)" ]
-	complete_words loadline --sim mps kill --wi | grep -qx -- --within
+	complete_words loadline --sim mps kill --ti | grep -qx -- --timeout
 }
 
 @test "a scenario that is not there is a bad value" {

@@ -418,6 +418,23 @@ asked() {
 	does one check
 }
 
+@test "evict and resume say what they wait for, and --timeout of resume ends its wait" {
+	needs_preload
+	start_steps one
+	does one context "alloc 3" "kernel 6"
+	start evict --sim evict one --timeout 60s
+	wait_for 20 grep -q "^loadline: evicting 0/[0-9]*, tenant one: 0 of [0-9]* MiB off the card: waits for its work on the card to end" "$T/evict.err"
+	is_running evict
+	finish evict
+	[ "$status" -eq 0 ]
+	fault card 0 used all
+	fails_with 4 "tenant one: there is no room for it yet: it returns as soon as the card has room" --sim resume one --timeout 3s
+	[[ $stderr == "loadline: resuming 0/"*", tenant one: "*"waits for room on the card"* ]]
+	fault card 0 used 0
+	wait_for 20 is_now one here
+	does one check
+}
+
 @test "a program that is stopped does not hold the command, nor others" {
 	needs_preload
 	start_worker one --bytes 4M

@@ -255,7 +255,7 @@ load queue_helper
 @test "without a queue, run is as before, and what only a queue can do is refused" {
 	run loadline --sim run --mem 8G -- true
 	[ "$status" -eq 0 ]
-	for option in "--time 1h" "--wait 1m" "--no-wait" "--after 3" "--cards 2" "-i auto"; do
+	for option in "--time 1h" "--timeout 1m" "--no-wait" "--after 3" "--cards 2" "-i auto"; do
 		# shellcheck disable=SC2086 # an option and its value
 		run loadline --sim run --mem 8G $option -- true
 		[ "$status" -eq 125 ]

@@ -86,8 +86,10 @@ failed() {
 
 @test "one that does not answer in time is ended and listed, and does not keep the others" {
 	setup_ssh
-	run loadline status --json --host slow,gpu1 --within 3s
+	run --separate-stderr loadline status --json --host slow,gpu1 --timeout 3s
 	[ "$status" -eq 1 ]
+	# shellcheck disable=SC2154
+	[[ $stderr == "loadline: waits for the answers of slow,gpu1, for 3 s at most" ]]
 	echo "$output" >"$T/json.out"
 	[ "$(failed slow)" = "no answer within 3 s" ]
 	[ "$(failed gpu1)" = null ]
@@ -109,9 +111,9 @@ failed() {
 	for name in -oProxyCommand=x 'a b' 'a;b' '$(x)' '' a,,b 'a/b' 'ann@-x' "a'b"; do
 		fails_with 2 "--host: " status --host="$name"
 	done
-	fails_with 2 "--host goes with --json and --within alone" status --host gpu1 -i 0
-	fails_with 2 "--host goes with --json and --within alone" status --host gpu1 --watch
-	fails_with 2 "--within: a time from 0.1s on" status --host gpu1 --within 0
+	fails_with 2 "--host goes with --json and --timeout alone" status --host gpu1 -i 0
+	fails_with 2 "--host goes with --json and --timeout alone" status --host gpu1 --watch
+	fails_with 2 "--timeout: a time from 0.1s on" status --host gpu1 --within 0
 	LOADLINE_SSH=no-such-program fails_with 1 "no-such-program: No such file or directory" status --host gpu1
 	LOADLINE_SSH=$T/nothing fails_with 1 "$T/nothing: No such file or directory" status --host gpu1
 	[ ! -e "$T/asked" ]

@@ -21,12 +21,16 @@
 #include "driver/cards.h"
 #include "protocol/message.h"
 
-/* The user wants to end the command. fd is readable from then on. The lock is held while a request goes out: no other
- * follows one that puts back what was asked before. */
+enum { LL_EVICT_WAITS_SIZE = 160 };
+
+/* What the thread that takes signals and the work tell each other. The user wants to end the command: fd is readable
+ * from then on. The lock is held while a request goes out: no other follows one that puts back what was asked before.
+ */
 struct ll_evict_interrupt {
 	atomic_bool is_set;
 	int fd;
 	pthread_mutex_t lock;
+	char waits_for[LL_EVICT_WAITS_SIZE]; /* what loadlined said last that a program waits for; under the lock */
 };
 
 /* Programs of which the same is asked: they stop together (protocol/message.h). */
@@ -42,7 +46,8 @@ struct ll_evictor_target {
 	unsigned claim;             /* its number on that card */
 	bool is_evictable;          /* it can do it itself */
 	pid_t pid;                  /* in this PID namespace; for the checkpoint. 0: unknown */
-	uint64_t wait_ns;           /* how long it may take to become quiet; 0: 10 s */
+	uint64_t wait_ns;           /* how long it may take to become quiet; 0: 10 s. Of resume: how
+				       long to wait for room; 0: without end */
 	const char *reason;         /* for the log; NULL: none */
 	struct ll_evict_batch batch;
 	struct ll_evict_interrupt *interrupt; /* NULL: none */
@@ -64,8 +69,8 @@ struct ll_evictor {
 	ll_evictor_fn resume;
 };
 
-/* -EOPNOTSUPP: the program is not evictable in this way. -EBUSY: it cannot be moved now; err says why. -EINTR:
- * loadlined goes on with what it was asked for. */
+/* -EOPNOTSUPP: the program is not evictable in this way. -EBUSY: it cannot be moved now; err says why. -EINTR, and
+ * -EBUSY of a resume without room in time: loadlined goes on with what it was asked for. */
 extern const struct ll_evictor ll_evictor_program;
 
 /* Asks that evictor for a step, and waits for no answer. kind: LL_MESSAGE_SUSPEND or LL_MESSAGE_RESUME. */

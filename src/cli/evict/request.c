@@ -39,7 +39,8 @@ static const char *const already_words[] = {N_("was already evicted"), N_("was a
 	}
 
 const struct ll_option ll_evict_options[] = {
-    {.name = "wait",
+    {.name = "timeout",
+     .alias = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
      .min = 1,
@@ -55,6 +56,11 @@ const struct ll_option ll_evict_options[] = {
 };
 
 const struct ll_option ll_resume_options[] = {
+    {.name = "timeout",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
+     .help = N_("How long to wait for room on the card. After that the command fails, and the program returns as soon "
+		"as there is room. Without it the command has no end.")},
     LL_OPTION_JSON(struct ll_evict_args, json),
     OPTION_PID,
     OPTION_REASON,
@@ -167,7 +173,8 @@ static void add_progress(struct ll_strbuf *text, const struct ll_evict_progress 
 /* Evictable programs say in their claims what has been moved; the checkpoint says nothing. */
 static void describe_asking(void *data, struct ll_strbuf *text)
 {
-	const struct asking *asking = data;
+	struct asking *asking = data;
+	char waits_for[LL_EVICT_WAITS_SIZE];
 	bool is_back = asking->kind == LL_RESUME || atomic_load(&asking->watch.interrupt.is_set);
 	char name[LL_SUBJECT_NAME_SIZE];
 	struct ll_evict_progress progress;
@@ -177,6 +184,11 @@ static void describe_asking(void *data, struct ll_strbuf *text)
 		       is_back && asking->kind != LL_RESUME ? _("putting back") : _(doing_words[asking->kind]), name);
 	if (progress.evictable_bytes && asking->kind != LL_SUSPEND)
 		add_progress(text, &progress, is_back);
+	pthread_mutex_lock(&asking->watch.interrupt.lock);
+	memcpy(waits_for, asking->watch.interrupt.waits_for, sizeof waits_for);
+	pthread_mutex_unlock(&asking->watch.interrupt.lock);
+	if (*waits_for)
+		ll_strbuf_addf(text, ": %s", waits_for);
 }
 
 /* ---- after an interruption ---- */

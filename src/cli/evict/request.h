@@ -8,7 +8,7 @@
 #include "cli/options/command.h"
 
 struct ll_evict_args {
-	uint64_t wait_ns; /* 0: not given */
+	uint64_t wait_ns; /* --timeout; 0: not given */
 	bool json;
 	uint64_t pid;       /* 0: not given */
 	const char *reason; /* for the log; NULL: not given */

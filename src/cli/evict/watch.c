@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -15,8 +16,11 @@
 
 #define SHOW_EVERY_NS (200 * LL_NS_PER_MS)
 #define SHOW_FROM_NS (300 * LL_NS_PER_MS) /* what is done sooner needs no line */
+/* Off a terminal. loadlined says each second what it waits for; of several programs each has its own reason. */
+#define SAY_FROM_NS (1500 * LL_NS_PER_MS)
+#define SAY_SELDOM_NS (10 * LL_NS_PER_S)
 
-enum { USUAL_COLUMNS = 80 };
+enum { USUAL_COLUMNS = 80, SAY_SOON = 4 };
 
 static const char erase_line[] = "\r\033[K";
 
@@ -26,6 +30,9 @@ struct run {
 	sigset_t before;
 	uint64_t begun_ns;
 	bool has_line;
+	uint64_t said_ns; /* 0: nothing was said */
+	unsigned said_count;
+	char said[LL_EVICT_WAITS_SIZE];
 	int signal_number;
 };
 
@@ -68,11 +75,33 @@ static void erase(struct run *run)
 	run->has_line = false;
 }
 
+static void say(struct run *run)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	struct ll_evict_interrupt *interrupt = &run->watch->interrupt;
+	uint64_t now_ns = ll_now_ns();
+	uint64_t pause_ns = run->said_count < SAY_SOON ? SAY_FROM_NS : SAY_SELDOM_NS;
+	if (run->signal_number || now_ns < (run->said_ns ? run->said_ns : run->begun_ns) + pause_ns)
+		return;
+	pthread_mutex_lock(&interrupt->lock);
+	bool is_new = !run->said_ns || strcmp(run->said, interrupt->waits_for) != 0;
+	memcpy(run->said, interrupt->waits_for, sizeof run->said);
+	pthread_mutex_unlock(&interrupt->lock);
+	if (!is_new)
+		return;
+	run->watch->describe(run->watch->data, &text);
+	fprintf(stderr, "loadline: %s\n", text.failed ? run->said : text.buf);
+	run->said_ns = now_ns;
+	run->said_count++;
+}
+
 static void show(struct run *run)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	LL_SCOPE_STRBUF struct ll_strbuf line = LL_STRBUF_INIT;
 	uint64_t passed_ns = ll_now_ns() - run->begun_ns;
+	if (!run->watch->is_shown)
+		say(run);
 	if (!run->watch->is_shown || passed_ns < SHOW_FROM_NS)
 		return;
 	run->watch->describe(run->watch->data, &text);

@@ -12,8 +12,10 @@ struct ll_evict_watch {
 	void (*describe)(void *data, struct ll_strbuf *text); /* in this one, meanwhile: what goes on, in a line */
 	void (*on_first_signal)(void *data); /* in this one, after interrupt is set and before anything is said */
 	void *data;
-	const char *on_signal;               /* what is said at the first signal: what happens now, and how to end it */
-	bool is_shown;                       /* what describe says stands on standard error, which is a terminal */
+	const char *on_signal; /* what is said at the first signal: what happens now, and how to end it */
+	/* what describe says stands on standard error, which is a terminal. Otherwise it is a line there, if the work
+	 * takes more than a moment, and again when loadlined says another reason */
+	bool is_shown;
 	struct ll_evict_interrupt interrupt; /* set at the first signal; the caller hands it to its work before */
 };
 

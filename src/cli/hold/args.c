@@ -101,7 +101,8 @@ const struct ll_option ll_hold_options[] = {
      .help = N_("Join the running MPS daemon, as a client with 1 % of the SMs (payload cuda). Without a "
 		"daemon the hold is refused. This takes the least memory. But a fault of any client can "
 		"end all, and only readings show the work of other programs.")},
-    {.name = "wait",
+    {.name = "timeout",
+     .alias = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, wait_ns),
      .fallback = "0s",

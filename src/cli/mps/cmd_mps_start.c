@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "cli/common/env_sim.h"
+#include "cli/common/still.h"
 #include "cli/mps/words.h"
 
 enum { MIB_SHIFT = 20, USER_TEXT_SIZE = 4096, UNDO_S = 5 };
@@ -50,7 +51,7 @@ static const struct ll_option start_options[] = {
      LL_OPTION_TEXT(struct start_args, user),
      .help = N_("Start the server for this user at once, by name or number. A daemon serves one user at "
 		"a time. The default is the user of the first client.")},
-    LL_OPTION_WITHIN(struct start_args, within_ns, N_("Give up if the daemon does not answer within this time.")),
+    LL_OPTION_TIMEOUT(struct start_args, within_ns, N_("Give up if the daemon does not answer within this time.")),
     LL_OPTION_END,
 };
 
@@ -144,6 +145,7 @@ static int start_daemon(const struct start_args *args, struct ll_mps_desk *desk,
 {
 	LL_SCOPE_FREE const struct ll_card **cards = NULL;
 	struct ll_mps_daemon daemon = {0};
+	struct ll_still still;
 	struct ll_mps_wish wish = {.is_exclusive = args->exclusive,
 				   .compute_percent = args->compute_percent,
 				   .memory_bytes = args->memory_bytes,
@@ -154,8 +156,10 @@ static int start_daemon(const struct start_args *args, struct ll_mps_desk *desk,
 	if (!rc)
 		rc = check_memory(cards, wish.count, args->memory_bytes, err);
 	wish.cards = cards;
+	ll_still_begin(&still, N_("waits for the MPS daemon at %s to start"), desk->place.pipe);
 	if (!rc)
 		rc = ll_mps_session_start(&desk->session, &wish, args->within_ns, &daemon, err);
+	ll_still_end(&still);
 	int number = signal_that_came();
 	if (number)
 		return take_back(desk, rc, number, err);

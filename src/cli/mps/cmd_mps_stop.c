@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/translate.h"
+#include "cli/common/still.h"
 #include "cli/mps/words.h"
 #include "mps/servers.h"
 
@@ -22,8 +23,8 @@ static const struct ll_option stop_options[] = {
      .help = N_("End the daemon even if clients are at work or it does not answer. The clients' CUDA "
 		"calls fail from then on. Processes that have not ended after half of the time get "
 		"signals.")},
-    LL_OPTION_WITHIN(struct stop_args, within_ns,
-		     N_("Give up if the daemon and its servers have not ended within this time.")),
+    LL_OPTION_TIMEOUT(struct stop_args, within_ns,
+		      N_("Give up if the daemon and its servers have not ended within this time.")),
     LL_OPTION_END,
 };
 
@@ -32,10 +33,14 @@ static int run_stop(void *data, const struct ll_operands *operands, struct ll_er
 	const struct stop_args *args = data;
 	struct ll_mps_desk desk;
 	struct ll_mps_stopped stopped = {.had_daemon = false};
+	struct ll_still still = {.is_begun = false};
 	(void)operands;
 	int rc = ll_mps_desk_init(&desk, err);
-	if (!rc)
+	if (!rc) {
+		ll_still_begin(&still, N_("waits for the end of the MPS daemon at %s"), desk.place.pipe);
 		rc = ll_mps_session_stop(&desk.session, args->force, args->within_ns, &stopped, err);
+	}
+	ll_still_end(&still);
 	ll_mps_desk_fini(&desk);
 	if (rc)
 		return rc;
@@ -53,7 +58,7 @@ static int run_stop(void *data, const struct ll_operands *operands, struct ll_er
 
 static const struct ll_example stop_examples[] = {
     {"loadline mps stop", N_("End it if it has no clients.")},
-    {"loadline mps stop --force --within 5s", N_("End it within five seconds, with its clients at work or not.")},
+    {"loadline mps stop --force --timeout 5s", N_("End it within five seconds, with its clients at work or not.")},
     {NULL, NULL},
 };
 
@@ -80,8 +85,8 @@ struct kill_args {
 };
 
 static const struct ll_option kill_options[] = {
-    LL_OPTION_WITHIN(struct kill_args, within_ns,
-		     N_("Give up if the daemon has not ended the client within this time.")),
+    LL_OPTION_TIMEOUT(struct kill_args, within_ns,
+		      N_("Give up if the daemon has not ended the client within this time.")),
     LL_OPTION_END,
 };
 
@@ -89,6 +94,7 @@ static int run_kill(void *data, const struct ll_operands *operands, struct ll_er
 {
 	const struct kill_args *args = data;
 	struct ll_mps_desk desk;
+	struct ll_still still;
 	uint64_t pid;
 	if (operands->count != 1)
 		return ll_err_set(err, -EINVAL, "mps kill: %s",
@@ -100,9 +106,11 @@ static int run_kill(void *data, const struct ll_operands *operands, struct ll_er
 	if (!rc)
 		rc = ll_mps_desk_need_daemon(&desk, from_ns + args->within_ns, err);
 	uint64_t used_ns = ll_now_ns() - from_ns;
+	ll_still_begin(&still, N_("waits for the MPS daemon at %s to end client %d"), desk.place.pipe, (int)pid);
 	if (!rc)
 		rc = ll_mps_client_end(&desk.place, (pid_t)pid,
 				       used_ns < args->within_ns ? args->within_ns - used_ns : 0, err);
+	ll_still_end(&still);
 	ll_mps_desk_fini(&desk);
 	if (!rc)
 		printf(_("client %d is off MPS: its contexts are gone, its process goes on\n"), (int)pid);

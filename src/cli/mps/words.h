@@ -43,14 +43,14 @@ int ll_mps_desk_need_daemon(const struct ll_mps_desk *desk, uint64_t deadline_ns
  */
 int ll_mps_desk_have_daemon(struct ll_mps_desk *desk, uint64_t deadline_ns, struct ll_err *err);
 
-/* The time for a question in a command without --within. A daemon that is alive needs far less. */
+/* The time for a question in a command without --timeout. A daemon that is alive needs far less. */
 #define LL_MPS_ASK_NS UINT64_C(10000000000)
 
 /* The option row that stop, kill and start share. */
-#define LL_OPTION_WITHIN(type, field, what)                                                                            \
+#define LL_OPTION_TIMEOUT(type, field, what)                                                                           \
 	{                                                                                                              \
-		.name = "within", .placeholder = "TIME", LL_OPTION_DURATION(type, field), .fallback = "10s",           \
-		.help = what                                                                                           \
+		.name = "timeout", .alias = "within", .placeholder = "TIME", LL_OPTION_DURATION(type, field),          \
+		.fallback = "10s", .help = what                                                                        \
 	}
 
 /* The note of every command that gives the driver a memory limit. */

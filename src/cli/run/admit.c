@@ -34,7 +34,7 @@ static const char *option_of_queue(const struct ll_run_args *args)
 {
 	return args->time_ns        ? "--time"
 	       : args->signal       ? "--signal"
-	       : args->wait_ns      ? "--wait"
+	       : args->wait_ns      ? "--timeout"
 	       : args->no_wait      ? "--no-wait"
 	       : args->after        ? "--after"
 	       : args->after_ok     ? "--after-ok"
@@ -276,7 +276,9 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_client *ret_client, 
 		rc = make_request(wish, &request, err);
 	if (rc)
 		return rc;
+	ll_still_begin(&waiting.still, N_("waits for a place in the queue, which loadlined does not give yet"));
 	rc = ask_until_answered(wish, &place, &request, &waiting, ret_client, cards, &why);
+	ll_still_end(&waiting.still);
 	ll_run_waiting_clear(&waiting);
 	if (rc == -ECONNREFUSED && wish->args->watch)
 		return refuse_past_queue(err);

@@ -28,9 +28,9 @@ struct ll_run_admit {
  * Waits until the job has its place. Meanwhile it prints to stderr its position, who it waits for and when it will
  * start. cards: gets the UUIDs of the place, with commas; empty: this machine has no queue, and the job starts as it
  * is. -EACCES: the configuration does not allow the job, or it would never start. -EAGAIN: no place now (--no-wait).
- * -ECANCELED: none in the time of --wait, or the job was canceled. -EINVAL: an option needs a queue, and there is none;
- * or no card can serve the limits. ret_client: the caller calls ll_client_close when the job has registered, or cannot
- * start: then the place is free again.
+ * -ECANCELED: none in the time of --timeout, or the job was canceled. -EINVAL: an option needs a queue, and there is
+ * none; or no card can serve the limits. ret_client: the caller calls ll_client_close when the job has registered, or
+ * cannot start: then the place is free again.
  */
 int ll_run_admit(const struct ll_run_admit *wish, struct ll_client *ret_client, struct ll_strbuf *cards,
 		 struct ll_err *err);

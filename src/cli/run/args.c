@@ -134,7 +134,8 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_TEXT(ARGS, signal),
      .help = N_("Send the command this signal before its time ends, such as USR1@60s: HUP, INT, TERM, USR1 or USR2. "
 		"The default of TIME is 60s. It ends a program that does not handle it.")},
-    {.name = "wait",
+    {.name = "timeout",
+     .alias = "wait",
      .placeholder = "TIME",
      LL_OPTION_DURATION(ARGS, wait_ns),
      .min = 1,

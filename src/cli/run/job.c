@@ -13,7 +13,9 @@
 #include "base/err.h"
 #include "base/process.h"
 #include "base/scope.h"
+#include "base/translate.h"
 #include "cli/common/daemon.h"
+#include "cli/common/still.h"
 #include "cli/run/bequeath.h"
 #include "protocol/message.h"
 #include "protocol/run_settings.h"
@@ -102,6 +104,7 @@ static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_messa
 	int fds[LL_MESSAGE_FDS];
 	size_t count = 0;
 	struct pollfd report = {.fd = fd, .events = POLLIN};
+	struct ll_still still;
 	uint64_t since_ns = ll_now_ns();
 	int rc = 0;
 	if (poll(&report, 1, TRY_AFTER_MS) <= 0)
@@ -109,7 +112,10 @@ static int wait_for_report(const struct ll_run_job *job, int fd, struct ll_messa
 	if (rc)
 		return rc;
 	int passed_ms = (int)((ll_now_ns() - since_ns) / LL_NS_PER_MS);
-	if (poll(&report, 1, passed_ms < REPORT_MS ? REPORT_MS - passed_ms : 0) <= 0)
+	ll_still_begin(&still, N_("waits for loadlined to answer"));
+	int is_ready = poll(&report, 1, passed_ms < REPORT_MS ? REPORT_MS - passed_ms : 0);
+	ll_still_end(&still);
+	if (is_ready <= 0)
 		return ll_err_set(err, -ETIMEDOUT, "loadlined does not answer");
 	rc = ll_message_receive(fd, &message, fds, &count);
 	ll_message_close_fds(fds, count);

@@ -99,6 +99,7 @@ static bool says_new(const struct ll_run_waiting *waiting, const struct ll_messa
 void ll_run_waiting_show(struct ll_run_waiting *waiting, const struct ll_message_queued *queued)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf line = LL_STRBUF_INIT;
+	ll_still_end(&waiting->still);
 	if (waiting->is_shown && !says_new(waiting, queued) && !isatty(STDERR_FILENO))
 		return;
 	ll_strbuf_addf(&line, _("job %" PRIu64 " is number %" PRIu32 " in the queue; "), queued->number,

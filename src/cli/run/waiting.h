@@ -7,12 +7,14 @@
 #include <stdbool.h>
 
 #include "base/strbuf.h"
+#include "cli/common/still.h"
 #include "protocol/message.h"
 
 struct ll_run_waiting {
 	bool is_shown;   /* something was printed */
 	bool is_unended; /* the line on the terminal has no end yet */
 	struct ll_message_queued last;
+	struct ll_still still; /* until the first line */
 };
 
 /* Prints the line. Elsewhere than on a terminal it is printed if it says something new. */

@@ -53,7 +53,8 @@ static const struct ll_option status_options[] = {
      .help =
 	 N_("Ask these machines by ssh instead, all at once, and show their answers in one table. Names with commas; "
 	    "user@ may stand before one. May be repeated.")},
-    {.name = "within",
+    {.name = "timeout",
+     .alias = "within",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct status_args, within_ns),
      .fallback = "10s",
@@ -160,9 +161,9 @@ static int read_every(const char *text, uint64_t *ret_every_ns, struct ll_err *e
 static int ask_hosts(const struct status_args *args, struct ll_err *err)
 {
 	if (args->cards || args->watch || args->is_decisions || args->style.is_long)
-		return ll_err_set(err, -EINVAL, "--host goes with --json and --within alone");
+		return ll_err_set(err, -EINVAL, "--host goes with --json and --timeout alone");
 	if (args->within_ns < LEAST_EVERY_NS)
-		return ll_err_set(err, -EINVAL, "--within: a time from 0.1s on");
+		return ll_err_set(err, -EINVAL, "--timeout: a time from 0.1s on");
 	return ll_status_hosts(args->hosts, args->within_ns, args->style.is_json, err);
 }
 

@@ -13,6 +13,7 @@
 #include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
+#include "cli/common/still.h"
 #include "cli/status/status.h"
 
 enum { NAME_MAX_BYTES = 255, SSH_FAILED = 255, NO_COMMAND = 127, NO_PROGRAM = 126 };
@@ -204,9 +205,13 @@ int ll_status_hosts(const char *list, uint64_t within_ns, bool is_json, struct l
 	struct ll_status_host *hosts = NULL;
 	size_t count = 0;
 	bool has_failed = false;
+	struct ll_still still;
 	int rc = ll_status_hosts_init(list, &hosts, &count, err);
+	ll_still_begin(&still, N_("waits for the answers of %s, for %g s at most"), list,
+		       (double)within_ns / (double)LL_NS_PER_S);
 	if (!rc)
 		rc = ll_status_hosts_ask(hosts, count, within_ns, err);
+	ll_still_end(&still);
 	for (size_t i = 0; !rc && i < count; i++) {
 		ll_status_host_read(&hosts[i], within_ns);
 		has_failed |= hosts[i].reason[0] != '\0';

@@ -18,6 +18,7 @@
 #include "base/translate.h"
 #include "cli/common/json_line.h"
 #include "cli/common/print.h"
+#include "cli/common/still.h"
 #include "cli/run/waiting.h"
 #include "cli/status/table.h"
 #include "cli/submit/submit.h"
@@ -66,14 +67,20 @@ static const char *why_lost(const struct ll_submit_record *record)
 	return strcmp(boot, record->boot) != 0 ? _("the machine was started anew") : _("its supervisor was killed");
 }
 
-static int wait_for_job(const char *word, int *status, struct ll_err *err)
+static int wait_for_job(const char *word, uint64_t deadline_ns, int *status, struct ll_err *err)
 {
+	struct ll_still still = {.is_begun = false};
 	char folder[PATH_MAX];
 	struct ll_submit_record record = {0};
 	enum ll_submit_state state = LL_SUBMIT_LOST;
 	int rc = ll_submit_find(word, folder, &record, err);
-	if (!rc)
-		rc = ll_submit_await(folder, &record, UINT64_MAX, &state, err);
+	if (!rc) {
+		ll_still_begin(&still, N_("waits for the end of job %" PRIu64), record.number);
+		rc = ll_submit_await(folder, &record, deadline_ns, &state, err);
+	}
+	ll_still_end(&still);
+	if (!rc && state < LL_SUBMIT_ENDED)
+		rc = ll_err_set(err, -ETIMEDOUT, "job %" PRIu64 ": has not ended yet", record.number);
 	if (rc)
 		return rc;
 	if (state == LL_SUBMIT_LOST)
@@ -93,17 +100,28 @@ static int need_jobs(const struct ll_operands *operands, const char *command, st
 	return ll_err_hint(err, "`loadline submit list` has your jobs");
 }
 
+struct wait_args {
+	uint64_t timeout_ns; /* 0: not given */
+};
+
 static int run_wait(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
+	const struct wait_args *args = data;
+	uint64_t deadline_ns = args->timeout_ns ? ll_now_ns() + args->timeout_ns : UINT64_MAX;
 	int status = 0;
-	(void)data;
 	int rc = need_jobs(operands, "wait", err);
 	for (int i = 0; i < operands->count && !rc; i++)
-		rc = wait_for_job(operands->words[i], &status, err);
+		rc = wait_for_job(operands->words[i], deadline_ns, &status, err);
 	return rc ? rc : status;
 }
 
-static const struct ll_option no_options[] = {LL_OPTION_END};
+static const struct ll_option wait_options[] = {
+    {.name = "timeout",
+     .placeholder = "TIME",
+     LL_OPTION_DURATION(struct wait_args, timeout_ns),
+     .help = N_("How long to wait for all of them. Without it there is no end.")},
+    LL_OPTION_END,
+};
 
 const struct ll_command ll_submit_wait = {
     .name = "wait",
@@ -113,8 +131,9 @@ const struct ll_command ll_submit_wait = {
     .description =
 	N_("The exit status is that of the first of the jobs, as they are named, which did not end with 0: the "
 	   "command's own, or 128 and the number of the signal that ended it. It is 4 for a job that the queue "
-	   "refused, and 1 for a lost one."),
-    .options = no_options,
+	   "refused, and 1 for a lost one, or one that has not ended in the time of --timeout."),
+    .options = wait_options,
+    .args_size = sizeof(struct wait_args),
     .run = run_wait,
 };
 
@@ -154,13 +173,17 @@ static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
 	bool may_live = state < LL_SUBMIT_ENDED || (state == LL_SUBMIT_LOST && ll_submit_first_lives(&record));
 	if (!may_live)
 		return ll_err_set(err, -ESRCH, "job %" PRIu64 ": does not run", record.number);
+	struct ll_still still;
+	ll_still_begin(&still, N_("waits for the end of job %" PRIu64), record.number);
 	signal_group(&record, SIGTERM);
 	uint64_t deadline_ns = ll_now_ns() + grace_ns;
 	while (ll_submit_first_lives(&record) && ll_now_ns() < deadline_ns)
 		ll_sleep_until_ns(ll_now_ns() + LOOK_MS * LL_NS_PER_MS / 4);
 	if (ll_submit_first_lives(&record))
 		signal_group(&record, SIGKILL);
-	return state == LL_SUBMIT_LOST ? 0 : ll_submit_await(folder, &record, UINT64_MAX, &state, err);
+	rc = state == LL_SUBMIT_LOST ? 0 : ll_submit_await(folder, &record, UINT64_MAX, &state, err);
+	ll_still_end(&still);
+	return rc;
 }
 
 static int run_stop(void *data, const struct ll_operands *operands, struct ll_err *err)
