@@ -116,8 +116,10 @@ int ll_system_socket_bind(const struct ll_place *place, const struct ll_system_u
 	if (rc)
 		return rc;
 	/* A daemon that got its socket from systemd has no lock, so a connection is tried too. */
-	if (ll_place_connect_any(place, &other_fd) == 0) {
+	rc = ll_place_connect_any(place, &other_fd);
+	if (!rc)
 		close(other_fd);
+	if (!rc || rc == -EAGAIN) { /* -EAGAIN: it is flooded with connections */
 		close(folder_fd);
 		return ll_err_set(err, -EADDRINUSE, "%s: another loadlined serves here", place->name);
 	}

@@ -12,7 +12,6 @@
 #include "protocol/place.h"
 
 #define WAIT_NS (500 * LL_NS_PER_MS)
-#define CONNECT_EVERY_NS (5 * LL_NS_PER_MS)
 
 /* Any process may bind the name, so the packet is checked. */
 static bool is_valid(const struct ll_hold_packet *packet)
@@ -55,15 +54,6 @@ static bool read_report(int fd, uint64_t until_ns, struct ll_hold_report *ret_re
 	return true;
 }
 
-/* A stopped hold accepts no connections, and its queue of connections may be full. */
-static int connect_until(const struct ll_place *place, uint64_t until_ns, int *ret_fd)
-{
-	int rc;
-	while ((rc = ll_place_connect_any(place, ret_fd)) == -EAGAIN && ll_now_ns() < until_ns)
-		ll_sleep_until_ns(ll_now_ns() + CONNECT_EVERY_NS);
-	return rc == -ECONNREFUSED ? -ENOENT : rc;
-}
-
 int ll_hold_query(const char *uuid, const char *sim_folder, struct ll_hold_owner *ret_owner, struct ll_err *err)
 {
 	struct ll_place place;
@@ -75,7 +65,9 @@ int ll_hold_query(const char *uuid, const char *sim_folder, struct ll_hold_owner
 	int rc = ll_place_of_card(uuid, sim_folder, &place, err);
 	if (rc)
 		return rc;
-	rc = connect_until(&place, until_ns, &fd);
+	/* A stopped hold accepts no connections, and its queue of connections may be full. */
+	rc = ll_place_connect_any_by(&place, until_ns, &fd);
+	rc = rc == -ECONNREFUSED ? -ENOENT : rc;
 	if (rc)
 		return ll_err_set(err, rc, "card %s: ask who holds it: %s", uuid, strerror(-rc));
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {

@@ -185,11 +185,7 @@ static void disconnect_watch(struct ll_job_watch *watch)
 static int send_all(int fd)
 {
 	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_HELLO);
-	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = LL_ROLE_HOLD;
-	message.hello.version = ll_version_number(LOADLINE_VERSION);
-	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, LOADLINE_VERSION);
+	ll_message_init_hello(&message, LL_ROLE_HOLD, LOADLINE_VERSION);
 	int rc = ll_message_send(fd, &message, NULL, 0);
 	if (rc)
 		return rc;
@@ -200,8 +196,10 @@ static int send_all(int fd)
 static void connect_watch(struct ll_job_watch *watch, uint64_t now_ns)
 {
 	watch->is_welcome = false;
-	watch->next_ns = now_ns + CONNECT_EVERY_NS;
-	if (ll_place_connect(ll_places_choose(watch->places), &watch->fd, NULL))
+	/* The load does not wait here. -EAGAIN: loadlined is flooded, and has a place for one who asks often. */
+	int rc = ll_place_connect(ll_places_choose(watch->places), &watch->fd, NULL);
+	watch->next_ns = now_ns + (rc == -EAGAIN ? READ_EVERY_NS : CONNECT_EVERY_NS);
+	if (rc)
 		return;
 	if (send_all(watch->fd))
 		disconnect_watch(watch);

@@ -24,6 +24,9 @@
  */
 enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
 
+/* How long an attempt waits in the queue of the connections, while the monitor sees no end of its job. */
+enum { REACH_MS = 100 };
+
 /* If a daemon ends within SHORT_LIFE_MS after the connection, it is started at most 50 times a second. */
 enum { SHORT_LIFE_MS = 50, SHORT_PAUSE_MS = 10 };
 
@@ -93,11 +96,7 @@ static int send_hello(struct monitor *monitor)
 	union ll_message hello;
 	const int fds[] = {monitor->config->process_fd, monitor->config->lifeline_fd, monitor->page_fds[0],
 			   monitor->page_fds[1]};
-	ll_message_init(&hello, LL_MESSAGE_HELLO);
-	hello.hello.protocol = LL_PROTOCOL_VERSION;
-	hello.hello.role = LL_ROLE_MONITOR;
-	hello.hello.version = ll_version_number(monitor->config->version);
-	ll_message_text_set(hello.hello.version_text, sizeof hello.hello.version_text, monitor->config->version);
+	ll_message_init_hello(&hello, LL_ROLE_MONITOR, monitor->config->version);
 	int rc = ll_message_send(monitor->fd, &hello, &monitor->own_fd, monitor->own_fd >= 0);
 	return rc ? rc : ll_message_send(monitor->fd, &monitor->job, fds, monitor->page_fds[1] >= 0 ? 4 : 2);
 }
@@ -114,7 +113,8 @@ static const struct ll_place *choose_place(struct monitor *monitor)
 
 static int reach_daemon(struct monitor *monitor)
 {
-	int rc = ll_daemon_reach(choose_place(monitor), &monitor->config->programs, &monitor->fd, NULL);
+	uint64_t until_ns = ll_now_ns() + REACH_MS * LL_NS_PER_MS;
+	int rc = ll_daemon_reach(choose_place(monitor), &monitor->config->programs, until_ns, &monitor->fd, NULL);
 	monitor->connected_ns = ll_now_ns();
 	if (!rc && (rc = send_hello(monitor)))
 		disconnect_daemon(monitor);

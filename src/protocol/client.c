@@ -153,6 +153,10 @@ int ll_client_receive(const struct ll_client *client, union ll_message *ret_mess
 
 /* ---- the connection ---- */
 
+/* Between two attempts, if loadlined has closed the connection before its WELCOME. */
+#define FIRST_PAUSE_NS LL_NS_PER_MS
+#define LONG_PAUSE_NS (50 * LL_NS_PER_MS)
+
 static void read_pid(struct ll_client *client)
 {
 	struct ucred peer = {0};
@@ -165,11 +169,7 @@ static int say_hello(struct ll_client *client, const struct ll_client_self *self
 		     struct ll_err *err)
 {
 	union ll_message message, answer;
-	ll_message_init(&message, LL_MESSAGE_HELLO);
-	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = self->role;
-	message.hello.version = ll_version_number(self->version);
-	ll_message_text_set(message.hello.version_text, sizeof message.hello.version_text, self->version);
+	ll_message_init_hello(&message, self->role, self->version);
 	int rc =
 	    ll_client_request(client, &message, &self->process_fd, self->process_fd >= 0, &answer, deadline_ns, err);
 	if (!rc && answer.header.kind != LL_MESSAGE_WELCOME)
@@ -179,13 +179,13 @@ static int say_hello(struct ll_client *client, const struct ll_client_self *self
 	return rc;
 }
 
-int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
-		   uint64_t deadline_ns, struct ll_err *err)
+static int open_once(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
+		     uint64_t deadline_ns, struct ll_err *err)
 {
 	*client = (struct ll_client){.fd = -1};
-	int rc = self->programs ? ll_daemon_reach(place, self->programs, &client->fd, &client->its_uid)
-				: ll_place_connect(place, &client->fd, &client->its_uid);
-	if (rc == -EAGAIN) /* thousands of connections wait to be accepted */
+	int rc = self->programs ? ll_daemon_reach(place, self->programs, deadline_ns, &client->fd, &client->its_uid)
+				: ll_place_connect_by(place, deadline_ns, &client->fd, &client->its_uid);
+	if (rc == -EAGAIN) /* no place among the connections that wait became free in time */
 		rc = -ETIMEDOUT;
 	if (rc == -ECONNREFUSED)
 		return ll_err_set(err, rc, "no loadlined runs (%s%s)", ll_place_mark(place), place->name);
@@ -196,6 +196,29 @@ int ll_client_open(struct ll_client *client, const struct ll_place *place, const
 		return fail_reply(rc, NULL, err);
 	read_pid(client);
 	return say_hello(client, self, deadline_ns, err);
+}
+
+/* loadlined closes a new connection if its user has too many that say nothing (daemon/door.h), or if it ends. If nobody
+ * serves a moment later, the connection was lost. */
+int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
+		   uint64_t deadline_ns, struct ll_err *err)
+{
+	struct ll_err why = {0};
+	uint64_t pause_ns = FIRST_PAUSE_NS;
+	int rc = open_once(client, place, self, deadline_ns, &why), lost = 0;
+	while (ll_client_is_lost(rc) && ll_now_ns() + pause_ns < deadline_ns) {
+		lost = rc;
+		ll_client_close(client);
+		ll_sleep_until_ns(ll_now_ns() + pause_ns);
+		pause_ns = 2 * pause_ns < LONG_PAUSE_NS ? 2 * pause_ns : LONG_PAUSE_NS;
+		why = (struct ll_err){0};
+		rc = open_once(client, place, self, deadline_ns, &why);
+	}
+	if (lost && rc == -ECONNREFUSED)
+		return fail_reply(lost, NULL, err);
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 void ll_client_close(struct ll_client *client)

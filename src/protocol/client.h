@@ -45,8 +45,9 @@ struct ll_client {
 	struct ll_message_welcome welcome;
 };
 
-/* Connects and sends HELLO. -ECONNREFUSED: nobody serves. -EPERM: another user has bound the name. The caller calls
- * ll_client_close after success and after failure. err may be NULL. */
+/* Connects and sends HELLO, and tries again until the deadline if loadlined is flooded with connections.
+ * -ECONNREFUSED: nobody serves. -EPERM: another user has bound the name. The caller calls ll_client_close after success
+ * and after failure. err may be NULL. */
 int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
 		   uint64_t deadline_ns, struct ll_err *err);
 void ll_client_close(struct ll_client *client);

@@ -508,6 +508,17 @@ void ll_message_init(union ll_message *message, enum ll_message_kind kind)
 	message->header.size = known ? known->size : (uint16_t)sizeof message->header;
 }
 
+void ll_message_init_hello(union ll_message *message, enum ll_message_role role, const char *version)
+{
+	ll_message_init(message, LL_MESSAGE_HELLO);
+	message->hello.protocol = LL_PROTOCOL_VERSION;
+	message->hello.role = role;
+	if (!version)
+		return;
+	message->hello.version = ll_version_number(version);
+	ll_message_text_set(message->hello.version_text, sizeof message->hello.version_text, version);
+}
+
 int ll_message_send(int fd, const union ll_message *message, const int *fds, size_t fd_count)
 {
 	return ll_packet_send(fd, message, message->header.size, fds, fd_count);

@@ -565,6 +565,9 @@ int ll_message_decode(const void *bytes, size_t length, union ll_message *ret_me
 /* Clears the message and sets kind and size. */
 void ll_message_init(union ll_message *message, enum ll_message_kind kind);
 
+/* HELLO of a program with that role. version: "0.1.0"; NULL: it is not told. */
+void ll_message_init_hello(union ll_message *message, enum ll_message_role role, const char *version);
+
 /* Sends without waiting. The caller keeps its descriptors. -EAGAIN: the socket's buffer is full. Other errors:
  * ll_packet_send. */
 int ll_message_send(int fd, const union ll_message *message, const int *fds, size_t fd_count);

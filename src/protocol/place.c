@@ -12,10 +12,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
 
-enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40 };
+enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40, US_PER_S = 1000000 };
 
 static const char prefix[] = "loadline/", prefix_of_cards[] = "loadline-hold/";
 
@@ -140,26 +141,59 @@ int ll_place_check_peer(int fd, uid_t *ret_uid)
 	return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
+/* The socket blocks for this call alone. */
+static int connect_and_wait(int fd, const struct sockaddr_un *address, socklen_t length, uint64_t wait_ns)
+{
+	int flags = fcntl(fd, F_GETFL);
+	uint64_t wait_us = wait_ns / LL_NS_PER_US + 1; /* 0 is for ever */
+	struct timeval wait = {.tv_sec = (time_t)(wait_us / US_PER_S), .tv_usec = (suseconds_t)(wait_us % US_PER_S)};
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK))
+		return -errno;
+	int rc = connect(fd, (const struct sockaddr *)address, length) ? -errno : 0;
+	return fcntl(fd, F_SETFL, flags) && !rc ? -errno : rc;
+}
+
+static int connect_until(int fd, const struct sockaddr_un *address, socklen_t length, uint64_t until_ns)
+{
+	int rc = connect(fd, (const struct sockaddr *)address, length) ? -errno : 0;
+	while (rc == -EAGAIN || rc == -EINTR) {
+		uint64_t now_ns = ll_now_ns();
+		if (now_ns >= until_ns)
+			return -EAGAIN;
+		rc = connect_and_wait(fd, address, length, until_ns - now_ns);
+	}
+	return rc;
+}
+
+int ll_place_connect_any_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd)
 {
 	struct sockaddr_un address;
 	socklen_t length;
 	int fd = open_socket(place, &address, &length);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)&address, length) == 0) {
+	int rc = connect_until(fd, &address, length, until_ns);
+	if (!rc)
 		*ret_fd = fd;
-		return 0;
-	}
-	int rc = errno == ENOENT || errno == ENOTDIR ? -ECONNREFUSED : -errno; /* without the file nobody listens */
-	close(fd);
-	return rc;
+	else
+		close(fd);
+	return rc == -ENOENT || rc == -ENOTDIR ? -ECONNREFUSED : rc; /* without the file nobody listens */
+}
+
+int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
+{
+	return ll_place_connect_any_by(place, 0, ret_fd);
 }
 
 int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
 {
+	return ll_place_connect_by(place, 0, ret_fd, ret_uid);
+}
+
+int ll_place_connect_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd, uid_t *ret_uid)
+{
 	uid_t uid = 0;
-	int fd = -1, rc = ll_place_connect_any(place, &fd);
+	int fd = -1, rc = ll_place_connect_any_by(place, until_ns, &fd);
 	if (rc)
 		return rc;
 	rc = ll_place_is_system(place) ? ll_place_check_system(place->name, fd, &uid) : ll_place_check_peer(fd, &uid);

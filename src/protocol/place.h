@@ -15,6 +15,7 @@
 #define LOADLINE_PROTOCOL_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct ll_err;
@@ -74,11 +75,19 @@ int ll_place_read(const char *name, struct ll_place *ret_place);
 int ll_place_listen(const struct ll_place *place, int *ret_fd);
 
 /*
- * Connects. The socket does not block and is closed on exec. -ECONNREFUSED: nobody listens. -EAGAIN: the listener
- * accepts no connections, and some thousand wait. -EPERM: another user has bound the name, or the socket file cannot be
- * trusted; *ret_uid is then the server's uid. ret_uid may be NULL.
+ * Connects. The socket does not block and is closed on exec. -ECONNREFUSED: nobody listens. -EAGAIN: some thousand
+ * connections wait for the listener, and no more may. -EPERM: another user has bound the name, or the socket file
+ * cannot be trusted; *ret_uid is then the server's uid. ret_uid may be NULL.
  */
 int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid);
+
+/*
+ * The same, and waits until that moment (ll_now_ns) for a place among the connections that wait. One user can fill all
+ * of these places again and again; the kernel gives those that become free to who waits in here, in order. A signal
+ * handler runs meanwhile, and the wait goes on. It does nothing else, so the caller chooses a moment that is near where
+ * it has more to do.
+ */
+int ll_place_connect_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd, uid_t *ret_uid);
 
 /*
  * The place of the hold of a card, for any user of the hold (hold/hold_socket.h). Its name contains the card and the
@@ -87,6 +96,7 @@ int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid);
  */
 int ll_place_of_card(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err);
 int ll_place_connect_any(const struct ll_place *place, int *ret_fd);
+int ll_place_connect_any_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd);
 
 /* Checks that the other side of a connection has this process's uid. *ret_uid: its uid, as seen in this user
  * namespace. */

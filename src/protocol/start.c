@@ -31,13 +31,14 @@ int ll_daemon_start(const struct ll_place *place, const struct ll_programs *prog
 	return ll_daemon_start_on(fd, place, programs, err);
 }
 
-int ll_daemon_reach(const struct ll_place *place, const struct ll_programs *programs, int *ret_fd, uid_t *ret_uid)
+int ll_daemon_reach(const struct ll_place *place, const struct ll_programs *programs, uint64_t until_ns, int *ret_fd,
+		    uid_t *ret_uid)
 {
-	int rc = ll_place_connect(place, ret_fd, ret_uid);
+	int rc = ll_place_connect_by(place, until_ns, ret_fd, ret_uid);
 	if (rc != -ECONNREFUSED)
 		return rc;
 	rc = ll_daemon_start(place, programs, NULL);
-	return !rc || rc == -EADDRINUSE ? ll_place_connect(place, ret_fd, ret_uid) : rc;
+	return !rc || rc == -EADDRINUSE ? ll_place_connect_by(place, until_ns, ret_fd, ret_uid) : rc;
 }
 
 int ll_monitor_start(int report_fd, int lifeline_fd, int process_fd, const struct ll_place *place,

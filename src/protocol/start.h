@@ -21,9 +21,10 @@ struct ll_programs {
  * systemd starts it. Other errors: the program could not be started. */
 int ll_daemon_start(const struct ll_place *place, const struct ll_programs *programs, struct ll_err *err);
 
-/* Connects (ll_place_connect), and starts a daemon if nobody serves. `run` calls it in the monitor of its job, and so
- * do commands that need a job's daemon. Of many callers one binds the name, and the others connect to its socket. */
-int ll_daemon_reach(const struct ll_place *place, const struct ll_programs *programs, int *ret_fd, uid_t *ret_uid);
+/* Connects (ll_place_connect_by), and starts a daemon if nobody serves. `run` calls it in the monitor of its job, and
+ * so do commands that need a job's daemon. Of many callers one binds the name, and the others connect to its socket. */
+int ll_daemon_reach(const struct ll_place *place, const struct ll_programs *programs, uint64_t until_ns, int *ret_fd,
+		    uid_t *ret_uid);
 
 /* As ll_daemon_start, with a socket that listens already. The caller keeps the socket. */
 int ll_daemon_start_on(int listen_fd, const struct ll_place *place, const struct ll_programs *programs,

@@ -1,10 +1,15 @@
 /* Which loadlined governs: the system's, where one serves that can be trusted, else the user's. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "protocol/place.h"
 #include "test.h"
 
@@ -71,6 +76,71 @@ TEST(one_that_is_busy_is_chosen)
 	assert_true(is_system_chosen());
 	for (int i = 0; i < 20 && fds[i] >= 0; i++)
 		close(fds[i]);
+}
+
+/* ---- a listener whose queue is full ---- */
+
+enum { FULL = 20 };
+
+static void fill_queue(int fds[FULL])
+{
+	for (int i = 0; i < FULL; i++) {
+		fds[i] = -1;
+		ll_place_connect(&places.system, &fds[i], NULL);
+	}
+	assert_int_equal(fds[FULL - 1], -1);
+}
+
+static void close_all(const int fds[FULL])
+{
+	for (int i = 0; i < FULL && fds[i] >= 0; i++)
+		close(fds[i]);
+}
+
+static void ignore_signal(int number)
+{
+	(void)number;
+}
+
+/* Interrupts each wait, again and again. */
+static void ring_each(long every_us)
+{
+	const struct sigaction action = {.sa_handler = ignore_signal};
+	const struct itimerval every = {{0, every_us}, {0, every_us}};
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
+}
+
+TEST(a_place_in_a_full_queue_is_waited_for_until_the_moment_and_signals_change_nothing)
+{
+	int fds[FULL], fd = -1;
+	fill_queue(fds);
+	ring_each(1000);
+	uint64_t until_ns = ll_now_ns() + 50 * LL_NS_PER_MS;
+	assert_int_equal(ll_place_connect_by(&places.system, until_ns, &fd, NULL), -EAGAIN);
+	assert_true(ll_now_ns() >= until_ns);
+	assert_int_equal(fd, -1);
+	ring_each(0);
+	close_all(fds);
+}
+
+TEST(a_place_that_becomes_free_is_taken_by_who_waits)
+{
+	int fds[FULL], fd = -1;
+	fill_queue(fds);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		accept(listen_fd, NULL, NULL);
+		_exit(0);
+	}
+	ring_each(1000);
+	assert_int_equal(ll_place_connect_by(&places.system, ll_now_ns() + 30 * LL_NS_PER_S, &fd, NULL), 0);
+	ring_each(0);
+	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(fd);
+	close_all(fds);
 }
 
 TEST(one_in_a_folder_that_others_may_write_is_not_trusted)

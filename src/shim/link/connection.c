@@ -26,6 +26,8 @@ enum { HIGH_FD = 512 };
 
 /* Time between two tries to connect. A daemon that starts is ready after some ms. */
 #define RETRY_NS (5 * LL_NS_PER_MS)
+/* So long an attempt waits in the queue of the connections. No thread of the program can fork meanwhile. */
+#define QUEUE_NS (20 * LL_NS_PER_MS)
 /* A daemon replies in some 20 us. If less than this time is left, no request is sent. */
 #define REPLY_NS (100 * LL_NS_PER_MS)
 
@@ -93,26 +95,16 @@ static void close_connection(void)
 	ll_fork_unblock();
 }
 
-static int open_socket(const char *place, int *ret_fd)
+static int open_socket(const struct ll_place *place, uint64_t until_ns, int *ret_fd)
 {
-	struct sockaddr_un address;
-	socklen_t length = ll_place_address(place, &address);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* -1: the limit of descriptors is lower than HIGH_FD */
-	if (high_fd >= 0) {
-		close(fd);
-		fd = high_fd;
-	}
-	int rc = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0;
-	if (rc == -ENOENT) /* the socket file of the system's loadlined appears when it starts */
-		rc = -ECONNREFUSED;
+	int fd, rc = ll_place_connect_any_by(place, until_ns, &fd);
 	if (rc)
+		return rc;
+	int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* -1: the limit of descriptors is lower than HIGH_FD */
+	if (high_fd >= 0)
 		close(fd);
-	else
-		*ret_fd = fd;
-	return rc;
+	*ret_fd = high_fd >= 0 ? high_fd : fd;
+	return 0;
 }
 
 /* Connects to the job's loadlined, or to the system's loadlined, to which the job may have moved. *ret_place: the place
@@ -120,13 +112,16 @@ static int open_socket(const char *place, int *ret_fd)
 static int open_either(const struct ll_run_settings *settings, struct ll_place *ret_place, int *ret_fd)
 {
 	struct ll_place system;
+	uint64_t until_ns = ll_now_ns() + QUEUE_NS;
 	memcpy(ret_place->name, settings->place, sizeof ret_place->name);
-	int rc = open_socket(settings->place, ret_fd);
-	if (rc != -ECONNREFUSED || !ll_place_system_beside(settings->place, settings->folder, &system) ||
-	    open_socket(system.name, ret_fd))
+	int rc = open_socket(ret_place, until_ns, ret_fd);
+	if (rc != -ECONNREFUSED || !ll_place_system_beside(settings->place, settings->folder, &system))
+		return rc;
+	int of_system = open_socket(&system, until_ns, ret_fd);
+	if (of_system && of_system != -EAGAIN)
 		return rc;
 	*ret_place = system;
-	return 0;
+	return of_system;
 }
 
 int ll_connection_open(const struct ll_run_settings *settings, int *ret_fd)
@@ -226,9 +221,7 @@ static int say_hello(uint64_t until_ns, struct ll_err *err)
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
 	size_t count;
-	ll_message_init(&message, LL_MESSAGE_HELLO);
-	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = LL_ROLE_PROCESS;
+	ll_message_init_hello(&message, LL_ROLE_PROCESS, NULL);
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
 	int rc = send_request(&message, process_fd, LL_MESSAGE_WELCOME, until_ns, fds, &count, err);
 	if (rc) {

@@ -70,7 +70,7 @@ bool ll_connection_stands(void);
 void ll_connection_sweep(const struct ll_run_settings *settings);
 
 /* Opens another connection to loadlined, which the caller owns. No message was sent on it yet. The caller blocks forks.
- * Returns 0 or -errno. */
+ * Returns 0 or -errno; -EAGAIN: loadlined is flooded with connections, and the caller may try again. */
 int ll_connection_open(const struct ll_run_settings *settings, int *ret_fd);
 
 /* Sends LL_MESSAGE_WAKE or LL_MESSAGE_LEAVE for a slot. Never waits. Returns -errno if the message was not sent. */

@@ -49,9 +49,7 @@ static int receive_reply(int fd, uint64_t until_ns, union ll_message *ret_messag
 static int send_request(int fd, union ll_message *message)
 {
 	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
-	ll_message_init(message, LL_MESSAGE_HELLO);
-	message->hello.protocol = LL_PROTOCOL_VERSION;
-	message->hello.role = LL_ROLE_PROCESS;
+	ll_message_init_hello(message, LL_ROLE_PROCESS, NULL);
 	int rc = ll_message_send(fd, message, &process_fd, process_fd >= 0);
 	if (rc)
 		return rc;

@@ -43,9 +43,7 @@ int ll_line_open(struct ll_line *line, const struct ll_port *port)
 	ll_fork_unblock();
 	if (rc)
 		return rc;
-	ll_message_init(&message, LL_MESSAGE_HELLO);
-	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = LL_ROLE_PROCESS;
+	ll_message_init_hello(&message, LL_ROLE_PROCESS, NULL);
 	return ll_line_say(line, &message, NULL, 0);
 }
 

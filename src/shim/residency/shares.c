@@ -361,12 +361,13 @@ static int connect_to_daemon(int *ret_fd)
 	union ll_message message;
 	struct ll_cu_context *context;
 	const struct ll_device_state *dev = ll_device_state_current(&context);
+	uint64_t until_ns = ll_now_ns() + REPLY_NS;
 	int rc = dev ? ll_port_connect(dev->port, ret_fd) : -ENOENT;
+	while (rc == -EAGAIN && ll_now_ns() < until_ns) /* it waits a little each time */
+		rc = ll_port_connect(dev->port, ret_fd);
 	if (rc)
 		return rc;
-	ll_message_init(&message, LL_MESSAGE_HELLO);
-	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = LL_ROLE_PROCESS;
+	ll_message_init_hello(&message, LL_ROLE_PROCESS, NULL);
 	rc = ll_message_send(*ret_fd, &message, NULL, 0);
 	if (rc)
 		close(*ret_fd);
