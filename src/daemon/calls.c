@@ -60,6 +60,7 @@ static bool handle_hello(struct ll_connection *connection, const struct ll_messa
 	if (count && (!is_of_peer(connection, fds[0]) || !ll_rights_over_process(connection, fds[0])))
 		return false;
 	connection->role = hello->role;
+	connection->visitor->silent--;
 	if (count) {
 		connection->process_fd = fds[0];
 		fds[0] = -1;
@@ -238,7 +239,7 @@ static bool handle_handover(struct ll_connection *connection, const struct ll_me
 	}
 	ll_message_init(&message, LL_MESSAGE_HANDED_OVER);
 	message.header.serial = connection->serial;
-	if (ll_message_send(connection->fd, &message, &server->listen_fd, 1) == 0)
+	if (ll_message_send(connection->fd, &message, &server->door.listen_fd, 1) == 0)
 		ll_server_stop(server);
 	else
 		ll_connection_refuse(connection, -EAGAIN, "the listening socket could not be sent");

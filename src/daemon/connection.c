@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/rights.h"
@@ -236,20 +237,27 @@ static bool send_waiting(struct ll_connection *connection)
 	return connection->has_pending;
 }
 
+/* If the user's time in this turn of the loop is used up, the loop comes here again in the next one. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
 	struct ll_connection *connection = poll->data;
+	struct ll_server *server = connection->server;
+	struct ll_visitor *visitor = connection->visitor;
+	uint64_t begun_ns = ll_now_ns();
 	(void)status;
 	(void)events;
 	int rc = 0;
+	if (!ll_door_has_time(server, visitor))
+		return;
 	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc && !send_waiting(connection) && !connection->is_parked; i++)
 		rc = receive_message(connection);
 	if (rc && rc != -EAGAIN) {
 		ll_connection_close(connection);
-		return;
+	} else {
+		look_at_socket(connection);
+		ll_server_look(server);
 	}
-	look_at_socket(connection);
-	ll_server_look(connection->server);
+	ll_door_spend(server, visitor, ll_now_ns() - begun_ns);
 }
 
 /* If a connection does not read its replies, the loop only waits until it can write to it. libuv reports the end of the
@@ -311,6 +319,7 @@ void ll_connection_close(struct ll_connection *connection)
 	*at = connection->next;
 	server->connection_count--;
 	server->watcher_count -= connection->is_watching;
+	ll_door_leave(connection->visitor, !connection->role);
 	if (connection->job)
 		ll_job_disconnect(server, connection->job);
 	if (connection->user)
@@ -328,12 +337,16 @@ void ll_connection_close(struct ll_connection *connection)
 void ll_connection_new(struct ll_server *server, int fd, uint32_t uid)
 {
 	struct ll_connection *connection = calloc(1, sizeof *connection);
-	if (!connection || uv_poll_init(&server->loop, &connection->poll, fd)) {
+	struct ll_visitor *visitor = connection ? ll_door_enter(server, uid) : NULL;
+	if (!visitor || uv_poll_init(&server->loop, &connection->poll, fd)) {
+		if (visitor)
+			ll_door_leave(visitor, true);
 		free(connection);
 		close(fd);
 		return;
 	}
 	connection->server = server;
+	connection->visitor = visitor;
 	connection->fd = fd;
 	connection->uid = uid;
 	connection->is_foreign = uid != geteuid() && !server->is_system;

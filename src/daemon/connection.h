@@ -16,6 +16,7 @@
 struct ll_connection {
 	struct ll_server *server;
 	struct ll_connection *next;
+	struct ll_visitor *visitor; /* of its user */
 	uv_poll_t poll;
 	int fd;
 	int process_fd;   /* of the other side (process.h); -1: unknown */

@@ -59,19 +59,40 @@ static uint64_t fds_of_users(void)
 	return limit.rlim_cur - kept < FDS_OF_USERS ? limit.rlim_cur - kept : FDS_OF_USERS;
 }
 
+static struct ll_fair_room count_room(const struct ll_server *server, uint32_t owner)
+{
+	struct counting counting = {.server = server, .owner = owner, .room = {.size = fds_of_users()}};
+	count_connections(&counting);
+	count_jobs(&counting);
+	ll_shares_count(&server->residency.shares, count_fds, &counting);
+	ll_unread_count(server->unread, count_fds, &counting);
+	return counting.room;
+}
+
 /* A new connection may become that of a job. */
 bool ll_rights_have_room(struct ll_server *server, uint32_t uid)
 {
 	if (!server->is_system || uid == 0)
 		return true;
-	struct counting counting = {.server = server,
-				    .owner = ll_subordinates_owner(&server->subordinates, uid),
-				    .room = {.size = fds_of_users()}};
-	count_connections(&counting);
-	count_jobs(&counting);
-	ll_shares_count(&server->residency.shares, count_fds, &counting);
-	ll_unread_count(server->unread, count_fds, &counting);
-	return ll_fair_room_permits(&counting.room, FDS_OF_JOB);
+	struct ll_fair_room room = count_room(server, ll_subordinates_owner(&server->subordinates, uid));
+	return ll_fair_room_permits(&room, FDS_OF_JOB);
+}
+
+/* A flood of one user is counted once a turn. */
+bool ll_rights_have_room_at_door(struct ll_server *server, uint32_t uid)
+{
+	struct ll_door *door = &server->door;
+	uint32_t owner = ll_subordinates_owner(&server->subordinates, uid);
+	if (!server->is_system || uid == 0)
+		return true;
+	if (door->room_turn != door->turn || door->room_owner != owner)
+		door->room = count_room(server, owner);
+	door->room_turn = door->turn;
+	door->room_owner = owner;
+	bool has_room = ll_fair_room_permits(&door->room, FDS_OF_JOB);
+	if (has_room)
+		ll_fair_room_count(&door->room, true, FDS_OF_CONNECTION);
+	return has_room;
 }
 
 bool ll_rights_have_room_for_job(const struct ll_connection *connection, uint64_t id, const int *page_fds)

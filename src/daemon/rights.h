@@ -23,6 +23,9 @@ struct ll_job;
  * free (fair_room.h). Root may have more. */
 bool ll_rights_have_room(struct ll_server *server, uint32_t uid);
 
+/* The same for a connection that comes in now. What was counted in this turn of the loop counts. */
+bool ll_rights_have_room_at_door(struct ll_server *server, uint32_t uid);
+
 /* Whether there is room for the job with this first token. Jobs that are known, and those of a former daemon, had room
  * before. page_fds: those that the job brings; NULL: none. */
 bool ll_rights_have_room_for_job(const struct ll_connection *connection, uint64_t id, const int *page_fds);

@@ -29,82 +29,8 @@
 #include "daemon/users.h"
 #include "daemon/weights.h"
 
-enum { BACKLOG = 4096, ACCEPTS_AT_A_TIME = 64, IDLE_EXIT_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
-
-/* ---- accepting ---- */
-
-static int accept_next(const struct ll_server *server)
-{
-	struct sockaddr_un address;
-	socklen_t length = sizeof address;
-	return accept4(server->listen_fd, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-}
-
-static int open_reserve(void)
-{
-	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-static void say_full(int fd, const char *reason)
-{
-	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_REFUSED);
-	message.refused.code = -EMFILE;
-	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, reason);
-	ll_message_send(fd, &message, NULL, 0);
-}
-
-/* Accepts a connection with the reserve descriptor, sends the reason of the refusal, and closes. The client may try
- * again later. Without this the loop would spin, because the listening socket stays readable. */
-static void refuse_next(struct ll_server *server)
-{
-	if (server->reserve_fd >= 0)
-		close(server->reserve_fd);
-	int fd = accept_next(server);
-	if (fd >= 0) {
-		say_full(fd, "loadlined has no descriptors left");
-		close(fd);
-	}
-	server->reserve_fd = open_reserve();
-}
-
-/* Returns false if nobody waits, or if there is no descriptor; the loop then tries again in a second. */
-static bool accept_one(struct ll_server *server)
-{
-	uid_t uid = (uid_t)-1;
-	int fd = accept_next(server);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-		refuse_next(server);
-		if (server->reserve_fd >= 0)
-			return true;
-		server->is_listener_paused = server->wants_tick = true;
-		uv_poll_stop(&server->listener);
-		return false;
-	}
-	if (fd < 0)
-		return errno == ECONNABORTED || errno == EINTR;
-	bool is_foreign = ll_place_check_peer(fd, &uid) != 0 && !server->is_system;
-	if (!ll_rights_have_room(server, uid)) {
-		say_full(fd, "loadlined has as many connections and jobs of this user as one may have now");
-		close(fd);
-	} else if (!is_foreign || ll_connections_have_room(server)) {
-		ll_connection_new(server, fd, uid);
-	} else {
-		server->bad_messages++;
-		close(fd);
-	}
-	return true;
-}
-
-static void on_listener(uv_poll_t *poll, int status, int events)
-{
-	struct ll_server *server = poll->data;
-	(void)status;
-	(void)events;
-	for (int i = 0; i < ACCEPTS_AT_A_TIME && accept_one(server); i++)
-		;
-	ll_server_look(server);
-}
+/* BACKLOG: of a user's daemon, to which thousands of its own processes may come at once. The system's: door.h. */
+enum { BACKLOG = 4096, BACKLOG_OF_SYSTEM = 256, IDLE_EXIT_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
 
 /* ---- periodic checks, and the end ---- */
 
@@ -128,19 +54,15 @@ static void on_room(uv_timer_t *timer)
 static void on_tick(uv_timer_t *timer)
 {
 	struct ll_server *server = timer->data;
-	if (server->is_listener_paused) {
-		if (server->reserve_fd < 0)
-			server->reserve_fd = open_reserve();
-		server->is_listener_paused = uv_poll_start(&server->listener, UV_READABLE, on_listener) != 0;
-	}
+	bool is_door_shut = ll_door_tick(server);
 	bool is_monitor_lost = ll_jobs_tick(server);
 	bool is_hello_due = ll_connections_tick(server);
 	bool is_user_lost = ll_users_tick(server);
 	bool has_unread = ll_unread_tick(server);
 	bool has_company = ll_cards_note_company(&server->cards, ll_now_ns());
 	bool has_weights = server->department.config.root && ll_weights_settle(server);
-	server->wants_tick = is_monitor_lost || is_hello_due || is_user_lost || has_company || has_weights ||
-			     has_unread || server->is_listener_paused;
+	server->wants_tick =
+	    is_monitor_lost || is_hello_due || is_user_lost || has_company || has_weights || has_unread || is_door_shut;
 	if (!server->wants_tick)
 		uv_timer_stop(timer);
 	ll_server_look(server);
@@ -188,7 +110,7 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 
 /* ---- start and end ---- */
 
-static int check_listener(int fd)
+static int check_listener(int fd, int backlog)
 {
 	int is_listening = 0;
 	socklen_t length = sizeof is_listening;
@@ -196,7 +118,7 @@ static int check_listener(int fd)
 		return -errno;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	/* After a second listen(), clients see the credentials of this process. */
-	return !is_listening ? -EINVAL : listen(fd, BACKLOG) < 0 ? -errno : 0;
+	return !is_listening ? -EINVAL : listen(fd, backlog) < 0 ? -errno : 0;
 }
 
 static void on_identity(void *data, uint32_t uid, enum ll_identity_news news)
@@ -206,8 +128,7 @@ static void on_identity(void *data, uint32_t uid, enum ll_identity_news news)
 
 static int init_server(struct ll_server *server, const struct ll_server_config *config)
 {
-	*server = (struct ll_server){.listen_fd = config->listen_fd,
-				     .version = config->version,
+	*server = (struct ll_server){.version = config->version,
 				     .place = config->place,
 				     .programs = config->programs,
 				     .is_system = config->is_system,
@@ -217,7 +138,6 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	server->has_own_proc = ll_process_has_own_proc();
 	if (getrandom(&server->instance, sizeof server->instance, 0) < 0)
 		server->instance = ll_wall_ns();
-	server->reserve_fd = open_reserve();
 	int rc = uv_loop_init(&server->loop);
 	if (rc)
 		return rc;
@@ -226,7 +146,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	uv_timer_init(&server->loop, &server->room);
 	server->department.find_card = ll_department_find_card;
 	ll_identities_init(&server->department.identities, &server->loop, NULL, on_identity, server);
-	server->idle_exit.data = server->tick.data = server->room.data = server->listener.data = server;
+	server->idle_exit.data = server->tick.data = server->room.data = server;
 	rc = ll_keeper_link_init(server);
 	if (!rc)
 		rc = ll_notify_link_new(server, &server->notify);
@@ -243,9 +163,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	if (!rc)
 		rc = ll_cards_init(&server->cards, &server->loop);
 	if (!rc)
-		rc = uv_poll_init(&server->loop, &server->listener, server->listen_fd);
-	if (!rc)
-		rc = uv_poll_start(&server->listener, UV_READABLE, on_listener);
+		rc = ll_door_open(server, config->listen_fd);
 	if (!rc && *server->system_place.name)
 		rc = uv_timer_start(&server->room, on_room, ROOM_MS, ROOM_MS);
 	if (!rc && config->state_folder)
@@ -257,7 +175,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 
 static void fini_server(struct ll_server *server)
 {
-	close(server->listen_fd); /* first: from now on another process may bind the name */
+	close(server->door.listen_fd); /* first: from now on another process may bind the name */
 	ll_accounting_finish(server->accounting);
 	ll_admission_save_last(server);
 	while (server->connections) {
@@ -277,7 +195,7 @@ static void fini_server(struct ll_server *server)
 	ll_ungoverned_fini(server);
 	ll_machine_fini(server);
 	ll_health_fini(server);
-	uv_close((uv_handle_t *)&server->listener, NULL);
+	ll_door_close(server);
 	uv_close((uv_handle_t *)&server->idle_exit, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);
 	uv_close((uv_handle_t *)&server->room, NULL);
@@ -288,14 +206,12 @@ static void fini_server(struct ll_server *server)
 	ll_accounting_free(server->accounting);
 	ll_subordinates_fini(&server->subordinates);
 	ll_unread_fini(server);
-	if (server->reserve_fd >= 0)
-		close(server->reserve_fd);
 }
 
 int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 {
 	struct ll_server server;
-	int rc = check_listener(config->listen_fd);
+	int rc = check_listener(config->listen_fd, config->is_system ? BACKLOG_OF_SYSTEM : BACKLOG);
 	if (rc)
 		return ll_err_set(err, rc, "descriptor %d: %s", config->listen_fd, strerror(-rc));
 	rc = init_server(&server, config);

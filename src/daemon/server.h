@@ -15,6 +15,7 @@
 #include "daemon/books.h"
 #include "daemon/cards.h"
 #include "daemon/department.h"
+#include "daemon/door.h"
 #include "daemon/keeper_link.h"
 #include "daemon/residency.h"
 #include "daemon/subordinate.h"
@@ -35,10 +36,7 @@ struct ll_health_card;
 
 struct ll_server {
 	uv_loop_t loop;
-	uv_poll_t listener;
-	int listen_fd,
-	    reserve_fd; /* reserve: closed for a moment to accept and refuse a connection when no descriptor is left */
-	bool is_listener_paused;
+	struct ll_door door;
 	uv_timer_t idle_exit;
 	uv_timer_t tick; /* once a second, while something must be polled */
 	bool wants_tick;

@@ -233,7 +233,7 @@ void ll_store_restore(struct ll_server *server)
 		int fd = FIRST_PASSED_FD + i;
 		snprintf(name, sizeof name, "%.*s", (int)length, names);
 		names += length + (names[length] == ':');
-		if (fd != server->listen_fd && strncmp(name, "job-", strlen("job-")) == 0)
+		if (fd != server->door.listen_fd && strncmp(name, "job-", strlen("job-")) == 0)
 			give_role(find_kept(jobs, &count, name), fd);
 	}
 	for (size_t i = 0; i < count; i++)

@@ -20,6 +20,24 @@ TEST_WITH(scene_begin_small, scene_end, opens_many_connections)
 	ll_message_close_fds(fds, count);
 }
 
+/* When the victim is served, loadlined has looked at all that came before. */
+TEST(opens_many_connections_that_say_nothing)
+{
+	enum { CONNECTIONS = 200, MAY_WAIT = 64 };
+	int fds[CONNECTIONS];
+	size_t open = 0;
+	become(ATTACKER);
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		assert_int_equal(
+		    ll_place_connect_by(&scene.system.world.place, ll_now_ns() + DEADLINE_NS, &fds[i], NULL), 0);
+	become(0);
+	assert_true(victim_is_served());
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		open += is_open(fds[i]);
+	ll_message_close_fds(fds, CONNECTIONS);
+	succeed_if(open > MAY_WAIT, "loadlined waits for more of the attacker's connections than a user may have");
+}
+
 TEST_WITH(scene_begin_small, scene_end, registers_many_jobs)
 {
 	struct registration jobs[SMALL_FILES / 4];
