@@ -18,7 +18,8 @@
 #include "daemon/rights.h"
 #include "daemon/server.h"
 
-enum { LOOK_MS = 1000 };
+/* LOOK_REST: after a look there is none for so many times as long. */
+enum { LOOK_MS = 1000, LOOK_REST = 4 };
 #define TELL_NS (10 * LL_NS_PER_S)
 #define REGISTER_NS (10 * LL_NS_PER_S)
 #define SENSOR_NS (6 * LL_NS_PER_S) /* it reports each 5 s */
@@ -62,10 +63,14 @@ void ll_admission_fini(struct ll_server *server)
 	server->admission = NULL;
 }
 
+/* A look at a long queue takes long, and whoever changes the queue wants one. So the looks have a part of the time, and
+ * the rest is for the connections. */
 void ll_admission_wake(struct ll_admission *admission)
 {
+	uint64_t now_ns = ll_now_ns();
+	uint64_t wait_ns = admission->next_look_ns > now_ns ? admission->next_look_ns - now_ns : 0;
 	admission->must_save = true;
-	uv_timer_start(&admission->timer, on_timer, 0, 0);
+	uv_timer_start(&admission->timer, on_timer, wait_ns / LL_NS_PER_MS, 0);
 }
 
 /* ---- entries ---- */
@@ -382,11 +387,14 @@ static void look_at_queue(struct ll_admission *admission)
 static void on_timer(uv_timer_t *timer)
 {
 	struct ll_admission *admission = timer->data;
+	uint64_t begun_ns = ll_now_ns();
 	if (!ll_admission_is_possible(admission->server))
 		refuse_all(admission);
 	else if (!ll_admission_describe(admission))
 		look_at_queue(admission);
 	ll_admission_save(admission);
+	uint64_t now_ns = ll_now_ns(), rest_ns = LOOK_REST * (now_ns - begun_ns);
+	admission->next_look_ns = now_ns + (rest_ns < LOOK_MS * LL_NS_PER_MS ? rest_ns : LOOK_MS * LL_NS_PER_MS);
 	bool has_more =
 	    admission->entries || admission->server->books.job_count || admission->former || admission->must_save;
 	if (has_more && !uv_is_active((uv_handle_t *)timer))

@@ -106,6 +106,7 @@ struct ll_admission {
 	uint64_t policy_number, machine_changes, described_ns;
 	bool is_outdated;                   /* the description */
 	bool must_arrange;                  /* the order */
+	uint64_t next_look_ns;              /* not before that */
 	struct ll_admission_entry *entries; /* in the order of their numbers */
 	struct ll_admission_drain *drains;
 	size_t drain_count;

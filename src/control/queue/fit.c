@@ -34,17 +34,30 @@ static uint64_t size_of_card(const struct ll_queue_card *card, size_t field)
 	return field == LL_QUEUE_AT_CARDS ? 1 : field == LL_QUEUE_AT_MEMORY ? card->memory_bytes : WHOLE_PERMILLE;
 }
 
-/* The cards of the group that are in use, and those of them that are reserved for the tenant. */
+/* The cards of the group that are in use. reserved: those of them that are reserved for somebody. */
 static uint64_t size_of_group(const struct ll_queue_machine *machine, const uint64_t *row, uint32_t group, size_t field,
-			      uint32_t tenant)
+			      uint64_t *ret_reserved)
 {
 	uint64_t sum = 0;
+	*ret_reserved = 0;
 	for (uint32_t card = 0; card < machine->card_count; card++) {
 		uint64_t kept = row[ll_queue_at_card(card) + LL_QUEUE_AT_CARD_KEPT];
-		if (machine->cards[card].group != group || kept == LL_QUEUE_OUT_OF_USE ||
-		    (tenant != LL_QUEUE_NOBODY && kept != LL_QUEUE_KEPT_FOR + (uint64_t)tenant))
+		if (machine->cards[card].group != group || kept == LL_QUEUE_OUT_OF_USE)
 			continue;
 		sum += size_of_card(&machine->cards[card], field);
+		*ret_reserved |= (uint64_t)(kept != LL_QUEUE_KEPT_FOR_ALL) << card;
+	}
+	return sum;
+}
+
+static uint64_t size_for_tenant(const struct ll_queue_machine *machine, const uint64_t *row, uint64_t reserved,
+				size_t field, uint32_t tenant)
+{
+	uint64_t sum = 0;
+	for (; reserved; reserved &= reserved - 1) {
+		uint32_t card = (uint32_t)__builtin_ctzll(reserved);
+		uint64_t kept = row[ll_queue_at_card(card) + LL_QUEUE_AT_CARD_KEPT];
+		sum += kept == LL_QUEUE_KEPT_FOR + (uint64_t)tenant ? size_of_card(&machine->cards[card], field) : 0;
 	}
 	return sum;
 }
@@ -54,16 +67,16 @@ static uint64_t size_of_group(const struct ll_queue_machine *machine, const uint
 static bool leaves_guarantees(const struct ll_queue_machine *machine, const uint64_t *row,
 			      const struct ll_queue_job *job, uint32_t group, const struct dimension *dimension)
 {
-	uint64_t before = 0, after = 0, floors = 0;
+	uint64_t before = 0, after = 0, floors = 0, reserved;
+	uint64_t size = size_of_group(machine, row, group, dimension->field, &reserved);
 	for (uint32_t tenant = 0; tenant < machine->tenant_count; tenant++) {
 		uint64_t used = row[ll_queue_at_tenant(machine, tenant, group) + dimension->field];
 		uint64_t floor = value_of(&machine->tenants[tenant].guarantees[group], dimension->field);
-		floor = larger_of(floor, size_of_group(machine, row, group, dimension->field, tenant));
+		floor = larger_of(floor, size_for_tenant(machine, row, reserved, dimension->field, tenant));
 		floors += floor;
 		before += larger_of(floor, used);
 		after += larger_of(floor, used + (tenant == job->tenant ? dimension->need : 0));
 	}
-	uint64_t size = size_of_group(machine, row, group, dimension->field, LL_QUEUE_NOBODY);
 	return after == before || after <= larger_of(size, floors);
 }
 
