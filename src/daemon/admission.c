@@ -166,12 +166,14 @@ void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_ent
 static struct ll_message_queued describe_wait(const struct ll_admission *admission,
 					      const struct ll_admission_entry *entry)
 {
+	bool sees_others = ll_rights_see_others(entry->connection);
 	return (struct ll_message_queued){
 	    .number = entry->queued.number,
 	    .start_s = ll_admission_second(entry->queued.planned.begin_ns),
 	    .position = (uint32_t)ll_queue_position(&admission->queue, &entry->queued),
 	    .untimed = (uint32_t)ll_queue_untimed_ahead(&admission->queue, &entry->queued),
-	    .waits = ll_admission_waits(admission, entry, ll_rights_see_others(entry->connection)),
+	    .waits = ll_admission_waits(admission, entry, sees_others),
+	    .why = ll_admission_why(admission, entry, sees_others),
 	};
 }
 
@@ -179,7 +181,8 @@ static bool has_changed(const struct ll_message_queued *old, const struct ll_mes
 {
 	uint64_t later_s = new->start_s > old->start_s ? new->start_s - old->start_s : old->start_s - new->start_s;
 	return old->position != new->position || old->untimed != new->untimed || later_s > ESTIMATE_S ||
-	       old->waits.number != new->waits.number || old->waits.kind != new->waits.kind;
+	       old->waits.number != new->waits.number || old->waits.kind != new->waits.kind ||
+	       old->why.rule != new->why.rule || old->why.what != new->why.what || old->why.number != new->why.number;
 }
 
 static void tell_wait(const struct ll_admission *admission, struct ll_admission_entry *entry)

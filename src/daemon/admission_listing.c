@@ -47,6 +47,101 @@ struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, c
 	return wait_for_job(other, LL_QUEUE_WAITS_FOR_JOB, sees_others || other->uid == entry->uid);
 }
 
+/* ---- by which rule it waits ---- */
+
+_Static_assert((int)LL_QUEUE_RULE_USER_LIMIT == LL_QUEUE_WHY_USER_LIMIT &&
+		   (int)LL_QUEUE_RULE_TENANT_LIMIT == LL_QUEUE_WHY_TENANT_LIMIT &&
+		   (int)LL_QUEUE_RULE_GUARANTEE == LL_QUEUE_WHY_GUARANTEE &&
+		   (int)LL_QUEUE_RULE_ROOM == LL_QUEUE_WHY_ROOM &&
+		   (int)LL_QUEUE_RULE_RESERVED == LL_QUEUE_WHY_RESERVED &&
+		   (int)LL_QUEUE_RULE_OUT_OF_USE == LL_QUEUE_WHY_OUT_OF_USE &&
+		   (int)LL_QUEUE_RULE_ORDER == LL_QUEUE_WHY_ORDER,
+	       "the rules of control/queue are told as they are");
+_Static_assert((int)LL_QUEUE_OF_CARDS == LL_QUEUE_WHAT_CARDS && (int)LL_QUEUE_OF_MEMORY == LL_QUEUE_WHAT_MEMORY &&
+		   (int)LL_QUEUE_OF_COMPUTE == LL_QUEUE_WHAT_COMPUTE && (int)LL_QUEUE_OF_JOBS == LL_QUEUE_WHAT_JOBS,
+	       "and so are the amounts");
+
+/* The reason of a drained or a lost card; empty: an operator drained it, or it is another window. */
+static const char *reason_of(const struct ll_admission *admission, const struct ll_queue_interval *interval)
+{
+	unsigned index = admission->described.cards[interval->card].index;
+	if (interval->tenant == LL_QUEUE_NOBODY && !interval->begin_ns && interval->end_ns == LL_QUEUE_NONE)
+		return "lost";
+	for (size_t i = 0;
+	     interval->tenant == LL_QUEUE_NOBODY && interval->end_ns == LL_QUEUE_NONE && i < admission->drain_count;
+	     i++) {
+		if (admission->drains[i].index == index)
+			return admission->drains[i].reason;
+	}
+	return "";
+}
+
+/* Whose limit, guarantee or reservation it is; or why the card is out of use. */
+static const char *name_of_why(const struct ll_admission *admission, const struct ll_queue_why *why,
+			       const struct ll_admission_entry *entry)
+{
+	const struct ll_queue_machine *machine = &admission->described.machine;
+	if (why->rule == LL_QUEUE_RULE_USER_LIMIT || why->rule == LL_QUEUE_RULE_TENANT_LIMIT)
+		return entry->tenant;
+	if (why->tenant != LL_QUEUE_NOBODY)
+		return admission->described.names[why->tenant];
+	for (size_t i = 0; why->rule == LL_QUEUE_RULE_OUT_OF_USE && i < machine->interval_count; i++) {
+		const struct ll_queue_interval *interval = &machine->intervals[i];
+		if (interval->card == why->card && interval->begin_ns == why->begin_ns &&
+		    interval->end_ns == why->end_ns && interval->tenant == LL_QUEUE_NOBODY)
+			return reason_of(admission, interval);
+	}
+	return "";
+}
+
+/* What others have, and which of them, is in the amounts and names of some rules. */
+static void hide_others(struct ll_queue_why_told *told)
+{
+	if (told->rule == LL_QUEUE_WHY_TENANT_LIMIT || told->rule == LL_QUEUE_WHY_GUARANTEE)
+		told->used = LL_QUEUE_NOT_TOLD;
+	told->left = LL_QUEUE_NOT_TOLD;
+	if (told->rule == LL_QUEUE_WHY_GUARANTEE)
+		ll_message_text_set(told->of, sizeof told->of, "");
+}
+
+struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+					  bool sees_others)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
+	struct ll_queue_why_told told = {.uid = UINT32_MAX};
+	struct ll_queue_why why;
+	if (entry->is_paused || entry->after)
+		return told;
+	if (ll_admission_waits_for_high(admission, entry)) {
+		told.rule = LL_QUEUE_WHY_HIGH;
+		ll_message_text_set(told.of, sizeof told.of, entry->tenant);
+		return told;
+	}
+	ll_queue_explain(&admission->queue, &entry->queued, &why);
+	told.rule = why.rule;
+	told.what = why.what;
+	told.wanted = why.wanted;
+	told.used = why.used;
+	told.most = why.most;
+	told.left = why.left;
+	if (why.rule == LL_QUEUE_RULE_RESERVED || why.rule == LL_QUEUE_RULE_OUT_OF_USE) {
+		told.begin_s = why.begin_ns > ll_now_ns() ? ll_admission_second(why.begin_ns) : 0;
+		told.end_s = ll_admission_second(why.end_ns);
+	}
+	ll_message_text_set(told.of, sizeof told.of, name_of_why(admission, &why, entry));
+	if (policy && why.group < policy->cards.count)
+		ll_message_text_set(told.cards, sizeof told.cards, policy->cards.items[why.group].name);
+	const struct ll_admission_entry *ahead = why.number ? ll_admission_find(admission, why.number) : NULL;
+	if (ahead && (sees_others || ahead->uid == entry->uid)) {
+		told.number = ahead->queued.number;
+		told.uid = ahead->uid;
+		told.begin_s = ll_admission_second(why.begin_ns);
+	}
+	if (!sees_others)
+		hide_others(&told);
+	return told;
+}
+
 /* ---- rows ---- */
 
 static uint32_t flags_of(const struct ll_admission_entry *entry)
@@ -89,8 +184,10 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	row->untimed = is_waiting ? (uint32_t)ll_queue_untimed_ahead(&admission->queue, job) : 0;
 	row->flags = flags_of(entry);
 	row->card_count = job->card_count;
-	if (is_waiting)
+	if (is_waiting) {
 		row->waits = ll_admission_waits(admission, entry, sees_others);
+		row->why = ll_admission_why(admission, entry, sees_others);
+	}
 	ll_message_text_set(row->tenant, sizeof row->tenant, entry->tenant);
 	ll_message_text_set(row->command, sizeof row->command, entry->command);
 }
@@ -127,21 +224,6 @@ static const struct ll_admission_entry *next_entry(const struct ll_connection *c
 }
 
 /* ---- windows ---- */
-
-/* The reason of a drained or a lost card; empty: an operator drained it, or it is another window. */
-static const char *reason_of(const struct ll_admission *admission, const struct ll_queue_interval *interval)
-{
-	unsigned index = admission->described.cards[interval->card].index;
-	if (interval->tenant == LL_QUEUE_NOBODY && !interval->begin_ns && interval->end_ns == LL_QUEUE_NONE)
-		return "lost";
-	for (size_t i = 0;
-	     interval->tenant == LL_QUEUE_NOBODY && interval->end_ns == LL_QUEUE_NONE && i < admission->drain_count;
-	     i++) {
-		if (admission->drains[i].index == index)
-			return admission->drains[i].reason;
-	}
-	return "";
-}
 
 static bool is_same_window(const struct ll_admission *admission, const struct ll_queue_interval *one,
 			   const struct ll_queue_interval *other)

@@ -222,6 +222,10 @@ void ll_admission_keep_fini(struct ll_admission *admission);
 struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 					 bool sees_others);
 
+/* By which rule the waiting entry does not start now, as the user may know it. */
+struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+					  bool sees_others);
+
 /* A moment of the plan in seconds since 1970; 0: never. */
 uint64_t ll_admission_second(uint64_t at_ns);
 

@@ -308,6 +308,11 @@ static bool is_admitted_valid(const union ll_message *message)
 	return ll_admitted_is_valid(&message->admitted);
 }
 
+static bool is_queued_valid(const union ll_message *message)
+{
+	return ll_queued_is_valid(&message->queued);
+}
+
 static bool is_queue_row_valid(const union ll_message *message)
 {
 	return ll_queue_row_is_valid(&message->queue_row);
@@ -419,10 +424,10 @@ static const struct kind kinds[] = {
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
     KIND(ADMIT, admit, is_admit_valid),
-    KIND(QUEUED, queued, is_anything_valid),
+    [LL_MESSAGE_QUEUED] = {56, sizeof(struct ll_message_queued), is_queued_valid},
     KIND(ADMITTED, admitted, is_admitted_valid),
     KIND(QUEUE, plain, is_anything_valid),
-    KIND(QUEUE_ROW, queue_row, is_queue_row_valid),
+    [LL_MESSAGE_QUEUE_ROW] = {312, sizeof(struct ll_message_queue_row), is_queue_row_valid},
     KIND(QUEUE_WINDOW, queue_window, is_queue_window_valid),
     KIND(QUEUE_END, plain, is_anything_valid),
     KIND(QUEUE_ACT, queue_act, is_anything_valid),
@@ -453,6 +458,8 @@ _Static_assert(offsetof(struct ll_message_job, program) == 480, "the sizes of ve
 _Static_assert(offsetof(struct ll_message_set, reason) == 72, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_accepted, limits) == 16, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job_row, tenant) == 504, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_queued, why) == 56, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_queue_row, why) == 312, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");
 _Static_assert(sizeof(union ll_message) <= LL_MESSAGE_MAX, "a packet holds it");
 

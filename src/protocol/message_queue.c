@@ -21,9 +21,20 @@ bool ll_admitted_is_valid(const struct ll_message_admitted *admitted)
 	return is_valid;
 }
 
+static bool is_why_valid(const struct ll_queue_why_told *why)
+{
+	return ll_message_text_is_valid(why->of, sizeof why->of) &&
+	       ll_message_text_is_valid(why->cards, sizeof why->cards);
+}
+
+bool ll_queued_is_valid(const struct ll_message_queued *queued)
+{
+	return is_why_valid(&queued->why);
+}
+
 bool ll_queue_row_is_valid(const struct ll_message_queue_row *row)
 {
 	return row->number && row->place_count <= LL_QUEUE_CARDS_OF_JOB &&
 	       ll_message_text_is_valid(row->tenant, sizeof row->tenant) &&
-	       ll_message_text_is_valid(row->command, sizeof row->command);
+	       ll_message_text_is_valid(row->command, sizeof row->command) && is_why_valid(&row->why);
 }

@@ -66,6 +66,33 @@ struct ll_queue_waits {
 	uint32_t uid, kind;       /* enum ll_queue_wait; 0: it does not wait */
 };
 
+/* The rule that keeps a waiting job from starting now. */
+enum ll_queue_why_rule {
+	LL_QUEUE_WHY_USER_LIMIT = 1, /* each user of the tenant `of` may have `most`, and has `used` */
+	LL_QUEUE_WHY_TENANT_LIMIT,   /* the tenant `of` may have `most` of the cards, and has `used` */
+	LL_QUEUE_WHY_GUARANTEE,      /* `used` is kept for the guarantee of the tenant `of`, and `left` is for all */
+	LL_QUEUE_WHY_ROOM,       /* others have it: `left` is free; of memory and compute on the card with the most */
+	LL_QUEUE_WHY_RESERVED,   /* cards are reserved for the tenant `of` */
+	LL_QUEUE_WHY_OUT_OF_USE, /* cards are drained, in maintenance or lost; of: the reason; empty: not said */
+	LL_QUEUE_WHY_ORDER,      /* it would put off the job `number`, which starts at begin_s */
+	LL_QUEUE_WHY_HIGH, /* class high is for what the tenant `of` is guaranteed, and its other jobs have that */
+};
+
+enum ll_queue_why_what { LL_QUEUE_WHAT_CARDS, LL_QUEUE_WHAT_MEMORY, LL_QUEUE_WHAT_COMPUTE, LL_QUEUE_WHAT_JOBS };
+
+#define LL_QUEUE_NOT_TOLD UINT64_MAX
+
+struct ll_queue_why_told {
+	uint64_t number;                   /* 0: none, or not told */
+	uint64_t wanted, used, most, left; /* cards, bytes, permille or jobs (what); LL_QUEUE_NOT_TOLD */
+	uint64_t begin_s, end_s;           /* of RESERVED and OUT_OF_USE. begin_s 0: it has begun */
+	uint32_t uid;                      /* of the job `number`; UINT32_MAX: not told */
+	uint32_t rule, what;               /* rule 0: not known */
+	uint32_t unused;
+	char of[LL_NAME_SIZE];    /* empty: not told */
+	char cards[LL_NAME_SIZE]; /* the group of cards */
+};
+
 /* Replies to ADMIT until ADMITTED or REFUSED: when something has changed, and each 10 s. */
 struct ll_message_queued {
 	struct ll_message_header header;
@@ -73,6 +100,7 @@ struct ll_message_queued {
 	uint64_t start_s;           /* estimate */
 	uint32_t position, untimed; /* untimed: jobs that run or are ahead, and have no --time */
 	struct ll_queue_waits waits;
+	struct ll_queue_why_told why;
 };
 
 struct ll_message_admitted {
@@ -111,6 +139,7 @@ struct ll_message_queue_row {
 	struct ll_queue_waits waits;
 	char tenant[LL_NAME_SIZE];
 	char command[LL_COMMAND_SIZE];
+	struct ll_queue_why_told why; /* of a waiting job */
 };
 
 /* A card that is out of use, or will be: drained, or in a window of maintenance; or a reservation (tenant). */
@@ -157,6 +186,7 @@ struct ll_message_job_status {
 
 bool ll_admit_is_valid(const struct ll_message_admit *admit);
 bool ll_admitted_is_valid(const struct ll_message_admitted *admitted);
+bool ll_queued_is_valid(const struct ll_message_queued *queued);
 bool ll_queue_row_is_valid(const struct ll_message_queue_row *row);
 
 #endif

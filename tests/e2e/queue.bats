@@ -169,7 +169,7 @@ load queue_helper
 	wait_for 60 queue 'any(.[].window; .cards == [0, 1, 2] and .to == null)'
 	is_running first
 	run_as "$FIRST" second --cards 2
-	wait_for 60 says second "waits for cards that are drained, reserved or guaranteed to others; start unknown"
+	wait_for 60 says second "cards of whole are drained or in maintenance; start unknown"
 	loadline --sim queue drain 1,2 --undo
 	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	queue '.[1].queued.cards == [1, 2]'
@@ -432,4 +432,62 @@ saved() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
 	queue '.[0].queued | .state == "running" and .card_count == 2'
+}
+
+# on_terminal COLUMNS FILE COMMAND...: what the command writes on a terminal of that width.
+on_terminal() {
+	local columns=$1 file=$2
+	shift 2
+	script -qec "stty cols $columns rows 40; $*" /dev/null | tr -d '\r' >"$file"
+}
+
+@test "queue alone is a table, which says by which rule each job waits" {
+	start_queue
+	run_as "$SECOND" running --cards 2 --time 1h
+	wait_for 20 grep -q "cards=GPU-" "$T/running.out"
+	run_as "$SECOND" part --mem 50G
+	wait_for 20 grep -q "cards=GPU-" "$T/part.out"
+	# Two cards are empty, and kept for research.
+	run_as "$SECOND" guest --cards 1
+	wait_for 20 says guest "guarantee of research on whole: 2 cards kept, 0 left, 1 wanted"
+	run_as "$SECOND" limited --mem 20G
+	wait_for 20 says limited "limit of each user of course: 60 GiB, 50 GiB in use, 20 GiB wanted"
+	run_as "$FIRST" owner --cards 4 --time 2h
+	wait_for 20 says owner "too few free cards of whole: 4 cards wanted, 2 free"
+	loadline --sim queue >"$T/table"
+	cat "$T/table"
+	[ "$(head -1 "$T/table" | xargs)" = "job user tenant cards memory state since start end why it waits" ]
+	grep -Eq "^[0-9]+ +$SECOND +course +0,1 +- +running +[0-9:]+ +- +[0-9:]+ +-$" "$T/table"
+	grep -Eq "^[0-9]+ +$SECOND +course +1 wanted +16 GiB +waiting .* guarantee of research on whole: 2 cards kept, 0 left, 1 wanted$" "$T/table"
+	"$BATS_TEST_DIRNAME/columns.py" table <"$T/table"
+	queue '[.[].queued | select(.why != null).why | [.rule, .of, .cards, .wanted, .limit, .in_use, .kept, .free]] == [
+		["guarantee", "research", "whole", 1, null, null, 2, 0],
+		["user-limit", "course", "parts", 21474836480, 64424509440, 53687091200, null, null],
+		["room", null, "whole", 4, null, null, null, 2]]'
+	on_terminal 80 "$T/narrow" "$LOADLINE" --sim queue
+	cat "$T/narrow"
+	[ "$("$BATS_TEST_DIRNAME/columns.py" width <"$T/narrow")" -le 80 ]
+	grep -q "^  guarantee of research on whole: 2 cards kept, 0 left, 1 wanted" "$T/narrow"
+	# The same by the name of the command, and with what is asked for alone.
+	loadline --sim queue list | cmp - "$T/table"
+	[ "$(loadline --sim queue -u "$SECOND" --state waiting --json | jq -s '([.[].queued.uid] | unique == ['"$SECOND"']) and length == 2')" = true ]
+	[ "$(loadline --sim queue --user "$SECOND" | tail -n +2 | wc -l)" -eq 4 ]
+	[ "$(loadline --sim queue --tenant research | tail -n +2 | wc -l)" -eq 1 ]
+	[ "$(loadline --sim queue --tenant research --state running)" = "no job runs or waits" ]
+}
+
+@test "what the configuration hides of others is not in the reason either" {
+	others=nothing start_queue
+	run_as "$FIRST" owner --cards 2 --time 1h
+	wait_for 20 grep -q "cards=GPU-" "$T/owner.out"
+	run_as "$SECOND" first --cards 2
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$SECOND" second --cards 1
+	wait_for 20 says second "in the queue"
+	run_as "$FIRST" large --cards 4
+	wait_for 20 says large "in the queue"
+	as "$SECOND" "$LOADLINE" --sim queue --json | jq -s -e '[.[].queued] | length == 2 and all(.[]; .uid == '"$SECOND"') and
+		(.[1].why | .rule == "room" and .wanted == 1 and .free == null and .of == null and .job == null)' >"$T/hidden"
+	as "$FIRST" "$LOADLINE" --sim queue | grep "too few free cards of whole: 4 cards wanted$"
+	queue '.[2].queued.why.free == 0'
 }

@@ -63,7 +63,12 @@ static void check_queued(const union ll_message *message)
 		check_text(message->admit.command, sizeof message->admit.command);
 	} else if (message->header.kind == LL_MESSAGE_ADMITTED) {
 		expect(message->admitted.card_count <= LL_QUEUE_CARDS_OF_JOB, "the cards have room");
+	} else if (message->header.kind == LL_MESSAGE_QUEUED) {
+		check_text(message->queued.why.of, sizeof message->queued.why.of);
+		check_text(message->queued.why.cards, sizeof message->queued.why.cards);
 	} else {
+		check_text(message->queue_row.why.of, sizeof message->queue_row.why.of);
+		check_text(message->queue_row.why.cards, sizeof message->queue_row.why.cards);
 		check_text(message->queue_row.tenant, sizeof message->queue_row.tenant);
 		check_text(message->queue_row.command, sizeof message->queue_row.command);
 	}
@@ -88,6 +93,7 @@ static void check_message(const union ll_message *message)
 		break;
 	case LL_MESSAGE_ADMIT:
 	case LL_MESSAGE_ADMITTED:
+	case LL_MESSAGE_QUEUED:
 	case LL_MESSAGE_QUEUE_ROW:
 		check_queued(message);
 		break;

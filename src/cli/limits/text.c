@@ -6,10 +6,10 @@
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/common/policy.h"
+#include "cli/common/table.h"
 #include "cli/hold/words.h"
 #include "cli/limits/limits.h"
 #include "cli/status/jobs.h"
-#include "cli/status/table.h"
 
 enum { CELL_SIZE = 128, LEAST_TENANT = 9, LEAST_NAME = 12, LEAST_COMMAND = 10 };
 

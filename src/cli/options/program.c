@@ -101,7 +101,10 @@ static int run_found(const struct ll_program *program, const struct ll_command *
 		     struct ll_err *err)
 {
 	char name[LL_COMMAND_NAME_SIZE];
-	bool names_inner = argc > 1 && command->subcommands && ll_command_find_in(command->subcommands, argv[1]);
+	bool has_word = argc > 1 && argv[1][0] != '-';
+	/* A group whose `run` takes no operands has no other words than its commands. */
+	bool names_inner = has_word && command->subcommands &&
+			   (!command->operands || ll_command_find_in(command->subcommands, argv[1]));
 	if (command->subcommands && (!command->run || names_inner))
 		return run_group(program, command, argc, argv, err);
 	void *args = calloc(1, command->args_size + 1);

@@ -12,11 +12,32 @@ static const struct ll_option no_options[] = {LL_OPTION_END};
 
 /* ---- list ---- */
 
+enum { ALL_STATES };
+static const char *const states[] = {"all", "running", "starting", "waiting", "paused", "after", NULL};
+
 struct list_args {
+	const char *user, *tenant;
+	int state;
 	bool is_json;
 };
 
 static const struct ll_option list_options[] = {
+    {.name = "user",
+     .letter = 'u',
+     .placeholder = "USER",
+     LL_OPTION_TEXT(struct list_args, user),
+     .help = N_("Jobs of this user alone, by name or number.")},
+    {.name = "tenant",
+     .placeholder = "TENANT",
+     LL_OPTION_TEXT(struct list_args, tenant),
+     .help = N_("Jobs of this tenant alone.")},
+    {.name = "state",
+     .placeholder = "STATE",
+     LL_OPTION_CHOICE(struct list_args, state),
+     .choices = states,
+     .fallback = "all",
+     .help = N_("Jobs in this state alone. starting: it has its cards, and its command has not begun; after: it waits "
+		"for the end of another job.")},
     LL_OPTION_JSON(struct list_args, is_json),
     LL_OPTION_END,
 };
@@ -24,19 +45,22 @@ static const struct ll_option list_options[] = {
 static int run_list(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct list_args *args = data;
+	const struct ll_queue_filter filter = {.user = args->user,
+					       .tenant = args->tenant,
+					       .state = args->state == ALL_STATES ? NULL : states[args->state]};
 	struct ll_queue_rows rows;
 	(void)operands;
 	int rc = ll_queue_read(&rows, err);
-	if (!rc && args->is_json)
-		rc = ll_queue_print_json(&rows, err);
-	else if (!rc)
-		ll_queue_print_text(&rows);
+	if (!rc)
+		rc =
+		    args->is_json ? ll_queue_print_json(&rows, &filter, err) : ll_queue_print_text(&rows, &filter, err);
 	ll_queue_free(&rows);
 	return rc;
 }
 
 static const struct ll_example list_examples[] = {
-    {"loadline queue list", N_("Who has which cards, who comes next, and when.")},
+    {"loadline queue", N_("Who has which cards, who comes next, and when.")},
+    {"loadline queue -u ann --state waiting", N_("Why the jobs of ann wait.")},
     {NULL, NULL},
 };
 
@@ -49,6 +73,10 @@ const struct ll_command ll_queue_list = {
 	"will be drained, in maintenance or reserved. The start of a waiting job is an estimate: jobs that end "
 	"early bring it forward, and jobs that come later and go ahead put it off. A job without --time counts with "
 	"the time of the configuration.\n\n"
+	"The last column says why a job waits, by the rule that keeps it from starting now: a limit of its tenant or "
+	"of each user, the guarantee of another tenant, no room on the cards that it may have, a reservation, cards "
+	"out of use, or the fair order, in which it would put off a job that goes first. What the configuration hides "
+	"of others is not told here either. On a terminal that is too narrow the reason is on a line of its own.\n\n"
 	"With --json there is one object for each job ({\"queued\":…}) and each window ({\"window\":…}). Moments are "
 	"seconds since 1970, and what is not known is null."),
     .examples = list_examples,
@@ -219,7 +247,7 @@ static const struct ll_command *const subcommands[] = {
 };
 
 static const struct ll_example group_examples[] = {
-    {"loadline queue list", N_("Who has which cards, who comes next, and when.")},
+    {"loadline queue", N_("Who has which cards, who comes next, and when.")},
     {"loadline queue cancel 12", N_("Take job 12 out of the queue, or end it.")},
     {"loadline queue drain 3 --at 22:00", N_("From ten in the evening on, no job is on card 3.")},
     {NULL, NULL},
@@ -234,5 +262,7 @@ const struct ll_command ll_command_queue = {
 	"are free, and holds them until the command ends. The order is that of `queue: order` in the configuration. A "
 	"job may overtake others if no job that waits starts later for it."),
     .examples = group_examples,
-    .options = no_options,
+    .options = list_options,
+    .args_size = sizeof(struct list_args),
+    .run = run_list,
 };

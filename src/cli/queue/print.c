@@ -1,22 +1,96 @@
 /* The rows of the queue as text and as JSON. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/common/json_line.h"
+#include "cli/common/print.h"
+#include "cli/common/rows.h"
+#include "cli/common/table.h"
 #include "cli/common/user.h"
 #include "cli/queue/queue.h"
 #include "cli/run/waiting.h"
 
-enum { USER_SIZE = 64, MASK_CARDS = 64 };
+enum { USER_SIZE = 64, PLACES_SIZE = 160, MASK_CARDS = 64 };
 
-#define GIB ((double)(UINT64_C(1) << 30))
+/* A row as people and scripts read it. */
+struct line {
+	uint64_t number, job_number, uid, position, card_count, memory_bytes, untimed, since_s, start_s, end_s,
+	    next_start_s;
+	double compute_percent, time_s;
+	bool has_time;
+	const char *state, *user, *tenant, *command, *cards, *why;
+	json_t *places, *waits, *rule;
+	char user_name[USER_SIZE], places_text[PLACES_SIZE];
+	struct ll_strbuf why_text;
+};
+
+/* The order of the keys is that of earlier versions. */
+static const struct ll_row_column columns[] = {
+    {.heading = N_("job"), .key = "number", LL_ROW_NUMBER(struct line, number)},
+    {.key = "job_number", LL_ROW_NUMBER(struct line, job_number), .may_lack = true},
+    {.key = "state", LL_ROW_TEXT(struct line, state)},
+    {.key = "uid", LL_ROW_NUMBER(struct line, uid)},
+    {.heading = N_("user"), .key = "user", LL_ROW_TEXT(struct line, user), .least = 6},
+    {.heading = N_("tenant"), .key = "tenant", LL_ROW_TEXT(struct line, tenant), .least = 6},
+    {.key = "command", LL_ROW_TEXT(struct line, command), .may_lack = true},
+    {.key = "position", LL_ROW_NUMBER(struct line, position), .may_lack = true},
+    {.key = "card_count", LL_ROW_NUMBER(struct line, card_count)},
+    {.heading = N_("cards"), LL_ROW_TEXT(struct line, cards), .least = 8},
+    {.heading = N_("memory"), .key = "memory_bytes", LL_ROW_BYTES(struct line, memory_bytes), .may_lack = true},
+    {.key = "compute_percent", LL_ROW_REAL(struct line, compute_percent), .decimals = 1},
+    {.key = "time_seconds", LL_ROW_REAL(struct line, time_s)},
+    {.key = "has_time", LL_ROW_FLAG(struct line, has_time)},
+    {.key = "untimed_ahead", LL_ROW_NUMBER(struct line, untimed)},
+    {.heading = N_("state"), LL_ROW_TEXT(struct line, state)},
+    {.heading = N_("since"), .key = "since", LL_ROW_MOMENT(struct line, since_s), .may_lack = true},
+    {.key = "start", LL_ROW_MOMENT(struct line, start_s), .may_lack = true},
+    {.heading = N_("start"), LL_ROW_MOMENT(struct line, next_start_s), .may_lack = true},
+    {.heading = N_("end"), .key = "end", LL_ROW_MOMENT(struct line, end_s), .may_lack = true, .may_go = true},
+    {.key = "cards", LL_ROW_JSON(struct line, places)},
+    {.key = "waits_for", LL_ROW_JSON(struct line, waits)},
+    {.heading = N_("why it waits"), LL_ROW_TEXT(struct line, why), .may_lack = true, .least = 40, .is_second = true},
+    {.key = "why", LL_ROW_JSON(struct line, rule)},
+    LL_ROW_END,
+};
+
+static bool has_place(const struct ll_message_queue_row *row)
+{
+	return row->flags & (LL_QUEUE_IS_RUNNING | LL_QUEUE_IS_ADMITTED);
+}
+
+static const char *state_of(const struct ll_message_queue_row *row)
+{
+	return row->flags & LL_QUEUE_IS_RUNNING    ? "running"
+	       : row->flags & LL_QUEUE_IS_ADMITTED ? "starting"
+	       : row->flags & LL_QUEUE_IS_PAUSED   ? "paused"
+	       : row->flags & LL_QUEUE_IS_AFTER    ? "after"
+						   : "waiting";
+}
 
 /* ---- text ---- */
+
+/* A slice is written as in the configuration: "7:0". */
+static void write_places(const struct ll_message_queue_row *row, char *ret_text, size_t size)
+{
+	size_t used = 0;
+	ret_text[0] = '\0';
+	if (!has_place(row)) {
+		snprintf(ret_text, size, _("%u wanted"), row->card_count);
+		return;
+	}
+	for (uint32_t i = 0; i < row->place_count && used < size; i++) {
+		used += (size_t)snprintf(ret_text + used, size - used, "%s%u", i ? "," : "", row->places[i].index);
+		if (row->places[i].slice >= 0 && used < size)
+			used += (size_t)snprintf(ret_text + used, size - used, ":%d", row->places[i].slice);
+	}
+}
 
 static void add_cards(struct ll_strbuf *text, uint64_t mask)
 {
@@ -29,124 +103,25 @@ static void add_cards(struct ll_strbuf *text, uint64_t mask)
 	}
 }
 
-/* A slice is written as in the configuration: "7:0". */
-static void add_places(struct ll_strbuf *text, const struct ll_message_queue_row *row)
+static void add_window(struct ll_strbuf *text, const struct ll_message_queue_window *window)
 {
-	for (uint32_t i = 0; i < row->place_count; i++) {
-		ll_strbuf_addf(text, "%s%u", i ? "," : "", row->places[i].index);
-		if (row->places[i].slice >= 0)
-			ll_strbuf_addf(text, ":%d", row->places[i].slice);
-	}
-}
-
-static bool has_place(const struct ll_message_queue_row *row)
-{
-	return row->flags & (LL_QUEUE_IS_RUNNING | LL_QUEUE_IS_ADMITTED);
-}
-
-static void add_size(struct ll_strbuf *text, const struct ll_message_queue_row *row)
-{
-	ll_strbuf_addf(text, ll_translate_count("%u card", "%u cards", row->card_count), row->card_count);
-	if (row->memory_bytes)
-		ll_strbuf_addf(text, ", %.4g GiB", (double)row->memory_bytes / GIB);
-	if (row->compute_permille)
-		ll_strbuf_addf(text, ", %g %%", row->compute_permille / 10.0);
-}
-
-static void add_state(struct ll_strbuf *text, const struct ll_message_queue_row *row)
-{
-	if (!has_place(row)) {
-		ll_run_waiting_add(text, &row->waits);
-		ll_strbuf_adds(text, "; ");
-		ll_run_waiting_add_start(text, row->start_s, row->untimed);
-		return;
-	}
-	ll_strbuf_adds(text, row->flags & LL_QUEUE_IS_RUNNING ? _("runs on card ") : _("starts on card "));
-	add_places(text, row);
-	ll_strbuf_adds(text, _(" since "));
-	ll_run_waiting_add_moment(text, row->since_s);
-	if (!row->end_s)
-		return;
-	ll_strbuf_adds(text, _(", its time ends "));
-	ll_run_waiting_add_moment(text, row->end_s);
-}
-
-static void print_job(const struct ll_message_queue_row *row)
-{
-	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	char user[USER_SIZE];
-	ll_user_name(row->uid, user, sizeof user);
-	if (!has_place(row))
-		ll_strbuf_addf(&text, "%3" PRIu32 ". ", row->position);
-	else
-		ll_strbuf_adds(&text, "     ");
-	ll_strbuf_addf(&text, _("job %" PRIu64 " of %s, tenant %s"), row->number, user, row->tenant);
-	if (row->command[0])
-		ll_strbuf_addf(&text, " (%s)", row->command);
-	ll_strbuf_adds(&text, ": ");
-	add_size(&text, row);
-	ll_strbuf_adds(&text, "; ");
-	add_state(&text, row);
-	puts(text.failed ? "?" : text.buf);
-}
-
-static void print_window(const struct ll_message_queue_window *window)
-{
-	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	ll_strbuf_adds(&text, _("card "));
-	add_cards(&text, window->card_mask);
+	ll_strbuf_adds(text, _("card "));
+	add_cards(text, window->card_mask);
 	if (window->tenant[0])
-		ll_strbuf_addf(&text, _(": reserved for tenant %s"), window->tenant);
+		ll_strbuf_addf(text, _(": reserved for tenant %s"), window->tenant);
 	else
-		ll_strbuf_adds(&text, _(": gets no jobs"));
+		ll_strbuf_adds(text, _(": gets no jobs"));
 	if (window->name[0])
-		ll_strbuf_addf(&text, " (%s)", window->name);
+		ll_strbuf_addf(text, " (%s)", window->name);
 	if (window->begin_s) {
-		ll_strbuf_adds(&text, _(" from "));
-		ll_run_waiting_add_moment(&text, window->begin_s);
+		ll_strbuf_adds(text, _(" from "));
+		ll_moment_add(text, window->begin_s);
 	}
 	if (window->end_s) {
-		ll_strbuf_adds(&text, _(" to "));
-		ll_run_waiting_add_moment(&text, window->end_s);
+		ll_strbuf_adds(text, _(" to "));
+		ll_moment_add(text, window->end_s);
 	}
-	puts(text.failed ? "?" : text.buf);
-}
-
-/* Returns the waiting job of that position, for a list in the order of the queue; NULL: there is none. */
-static const struct ll_message_queue_row *at_position(const struct ll_queue_rows *rows, uint32_t position)
-{
-	for (size_t i = 0; i < rows->job_count; i++) {
-		if (!has_place(&rows->jobs[i]) && rows->jobs[i].position == position)
-			return &rows->jobs[i];
-	}
-	return NULL;
-}
-
-/* Positions of other users' jobs may be hidden. */
-static uint32_t last_position(const struct ll_queue_rows *rows)
-{
-	uint32_t last = 0;
-	for (size_t i = 0; i < rows->job_count; i++)
-		last = rows->jobs[i].position > last ? rows->jobs[i].position : last;
-	return last;
-}
-
-void ll_queue_print_text(const struct ll_queue_rows *rows)
-{
-	uint32_t last = last_position(rows);
-	for (size_t i = 0; i < rows->job_count; i++) {
-		if (has_place(&rows->jobs[i]))
-			print_job(&rows->jobs[i]);
-	}
-	for (uint32_t position = 1; position <= last; position++) {
-		const struct ll_message_queue_row *row = at_position(rows, position);
-		if (row)
-			print_job(row);
-	}
-	for (size_t i = 0; i < rows->window_count; i++)
-		print_window(&rows->windows[i]);
-	if (!rows->job_count)
-		puts(_("no job runs or waits"));
+	ll_strbuf_addc(text, '\n');
 }
 
 /* ---- JSON ---- */
@@ -179,15 +154,6 @@ static json_t *number_or_null(uint64_t number)
 	return number ? json_integer((json_int_t)number) : json_null();
 }
 
-static const char *state_of(const struct ll_message_queue_row *row)
-{
-	return row->flags & LL_QUEUE_IS_RUNNING    ? "running"
-	       : row->flags & LL_QUEUE_IS_ADMITTED ? "starting"
-	       : row->flags & LL_QUEUE_IS_PAUSED   ? "paused"
-	       : row->flags & LL_QUEUE_IS_AFTER    ? "after"
-						   : "waiting";
-}
-
 static json_t *waits_of(const struct ll_message_queue_row *row)
 {
 	static const char *const kinds[] = {NULL, "room", "job", "after", "operator", "owner"};
@@ -200,40 +166,151 @@ static json_t *waits_of(const struct ll_message_queue_row *row)
 			 "until", number_or_null(row->waits.until_s));
 }
 
+static json_t *amount_or_null(bool has_amount, uint64_t amount)
+{
+	return has_amount && amount != LL_QUEUE_NOT_TOLD ? json_integer((json_int_t)amount) : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? ll_json_text(text) : json_null();
+}
+
+static json_t *rule_of(const struct ll_queue_why_told *why)
+{
+	static const char *const rules[] = {NULL,       "user-limit", "tenant-limit", "guarantee", "room",
+					    "reserved", "out-of-use", "order",        "high"};
+	static const char *const units[] = {"cards", "memory_bytes", "compute_permille", "jobs"};
+	uint32_t rule = why->rule < sizeof rules / sizeof *rules ? why->rule : 0;
+	uint32_t what = why->what < sizeof units / sizeof *units ? why->what : 0;
+	bool is_limit = rule == LL_QUEUE_WHY_USER_LIMIT || rule == LL_QUEUE_WHY_TENANT_LIMIT;
+	bool is_kept = rule == LL_QUEUE_WHY_GUARANTEE, has_left = is_kept || rule == LL_QUEUE_WHY_ROOM;
+	if (!rule)
+		return json_null();
+	return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rule", rules[rule], "of",
+			 text_or_null(why->of), "cards", text_or_null(why->cards), "unit", units[what], "wanted",
+			 amount_or_null(is_limit || has_left, why->wanted), "limit",
+			 amount_or_null(is_limit, why->most), "in_use", amount_or_null(is_limit, why->used), "kept",
+			 amount_or_null(is_kept, why->used), "free", amount_or_null(has_left, why->left), "job",
+			 number_or_null(why->number), "from", number_or_null(why->begin_s), "to",
+			 number_or_null(why->end_s));
+}
+
+/* ---- lines ---- */
+
+/* The texts of the line are its own, or those of the row. */
+static void make_line(const struct ll_message_queue_row *row, struct line *line)
+{
+	*line = (struct line){
+	    .number = row->number,
+	    .job_number = row->job_number,
+	    .uid = row->uid,
+	    .position = row->position,
+	    .card_count = row->card_count,
+	    .memory_bytes = row->memory_bytes,
+	    .untimed = row->untimed,
+	    .since_s = row->since_s,
+	    .start_s = row->start_s,
+	    .next_start_s = has_place(row) ? 0 : row->start_s,
+	    .end_s = row->end_s,
+	    .compute_percent = row->compute_permille ? row->compute_permille / 10.0 : NAN,
+	    .time_s = row->time_ns ? (double)row->time_ns / 1e9 : NAN,
+	    .has_time = row->flags & LL_QUEUE_HAS_TIME,
+	    .state = state_of(row),
+	    .tenant = row->tenant,
+	    .command = row->command,
+	    .why_text = LL_STRBUF_INIT,
+	};
+	ll_user_name(row->uid, line->user_name, sizeof line->user_name);
+	write_places(row, line->places_text, sizeof line->places_text);
+	if (!has_place(row))
+		ll_run_waiting_add_why(&line->why_text, &row->waits, &row->why);
+	line->user = line->user_name;
+	line->cards = line->places_text;
+	line->why = line->why_text.buf;
+}
+
+static bool is_user(const struct ll_message_queue_row *row, const char *user)
+{
+	char name[USER_SIZE], number[USER_SIZE];
+	ll_user_name(row->uid, name, sizeof name);
+	snprintf(number, sizeof number, "%" PRIu32, row->uid);
+	return strcmp(name, user) == 0 || strcmp(number, user) == 0;
+}
+
+static bool is_wanted(const struct ll_message_queue_row *row, const struct ll_queue_filter *filter)
+{
+	return (!filter->user || is_user(row, filter->user)) &&
+	       (!filter->tenant || strcmp(row->tenant, filter->tenant) == 0) &&
+	       (!filter->state || strcmp(state_of(row), filter->state) == 0);
+}
+
+static bool has_filter(const struct ll_queue_filter *filter)
+{
+	return filter->user || filter->tenant || filter->state;
+}
+
+/* Those that have cards, then those that wait, in the order of the queue. */
+static int by_order(const void *a, const void *b)
+{
+	const struct ll_message_queue_row *one = a, *other = b;
+	if (one->position != other->position)
+		return one->position < other->position ? -1 : 1;
+	return (one->number > other->number) - (one->number < other->number);
+}
+
+int ll_queue_print_text(const struct ll_queue_rows *rows, const struct ll_queue_filter *filter, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	LL_SCOPE_FREE struct line *lines = calloc(rows->job_count + 1, sizeof *lines);
+	size_t count = 0;
+	if (!lines)
+		return ll_err_set(err, -ENOMEM, "queue: %s", strerror(ENOMEM));
+	if (rows->job_count)
+		qsort(rows->jobs, rows->job_count, sizeof *rows->jobs, by_order);
+	for (size_t i = 0; i < rows->job_count; i++) {
+		if (is_wanted(&rows->jobs[i], filter))
+			make_line(&rows->jobs[i], &lines[count++]);
+	}
+	if (count)
+		ll_rows_add_table(columns, lines, sizeof *lines, count, ll_table_terminal_width(), &text);
+	for (size_t i = 0; i < rows->window_count && !has_filter(filter); i++)
+		add_window(&text, &rows->windows[i]);
+	if (!count)
+		ll_strbuf_addf(&text, "%s\n", _("no job runs or waits"));
+	while (count)
+		ll_strbuf_fini(&lines[--count].why_text);
+	return ll_print_text(&text, err);
+}
+
 static int print_job_json(const struct ll_message_queue_row *row, struct ll_err *err)
 {
-	char user[USER_SIZE];
-	ll_user_name(row->uid, user, sizeof user);
-	return ll_json_line(
-	    json_pack(
-		"{s:{s:I, s:o, s:s, s:i, s:o, s:s, s:o, s:o, s:i, s:o, s:o, s:o, s:b, s:i, s:o, s:o, s:o, s:o, s:o}}",
-		"queued", "number", (json_int_t)row->number, "job_number", number_or_null(row->job_number), "state",
-		state_of(row), "uid", (int)row->uid, "user", ll_json_text(user), "tenant", row->tenant, "command",
-		row->command[0] ? ll_json_text(row->command) : json_null(), "position", number_or_null(row->position),
-		"card_count", (int)row->card_count, "memory_bytes", number_or_null(row->memory_bytes),
-		"compute_percent", row->compute_permille ? ll_json_real(row->compute_permille / 10.0, 1) : json_null(),
-		"time_seconds", row->time_ns ? ll_json_real((double)row->time_ns / 1e9, 0) : json_null(), "has_time",
-		(row->flags & LL_QUEUE_HAS_TIME) != 0, "untimed_ahead", (int)row->untimed, "since",
-		number_or_null(row->since_s), "start", number_or_null(row->start_s), "end", number_or_null(row->end_s),
-		"cards", places_of(row), "waits_for", waits_of(row)),
-	    err);
+	struct line line;
+	make_line(row, &line);
+	line.places = places_of(row);
+	line.waits = waits_of(row);
+	line.rule = rule_of(&row->why);
+	json_t *job = ll_row_json(columns, &line);
+	ll_strbuf_fini(&line.why_text);
+	return ll_json_line(job ? json_pack("{s:o}", "queued", job) : NULL, err);
 }
 
 static int print_window_json(const struct ll_message_queue_window *window, struct ll_err *err)
 {
 	return ll_json_line(json_pack("{s:{s:o, s:o, s:o, s:o, s:o}}", "window", "cards", cards_of(window->card_mask),
-				      "reason", window->name[0] ? ll_json_text(window->name) : json_null(), "tenant",
-				      window->tenant[0] ? ll_json_text(window->tenant) : json_null(), "from",
-				      number_or_null(window->begin_s), "to", number_or_null(window->end_s)),
+				      "reason", text_or_null(window->name), "tenant", text_or_null(window->tenant),
+				      "from", number_or_null(window->begin_s), "to", number_or_null(window->end_s)),
 			    err);
 }
 
-int ll_queue_print_json(const struct ll_queue_rows *rows, struct ll_err *err)
+int ll_queue_print_json(const struct ll_queue_rows *rows, const struct ll_queue_filter *filter, struct ll_err *err)
 {
 	int rc = 0;
-	for (size_t i = 0; i < rows->job_count && !rc; i++)
-		rc = print_job_json(&rows->jobs[i], err);
-	for (size_t i = 0; i < rows->window_count && !rc; i++)
+	for (size_t i = 0; i < rows->job_count && !rc; i++) {
+		if (is_wanted(&rows->jobs[i], filter))
+			rc = print_job_json(&rows->jobs[i], err);
+	}
+	for (size_t i = 0; i < rows->window_count && !rc && !has_filter(filter); i++)
 		rc = print_window_json(&rows->windows[i], err);
 	return rc;
 }

@@ -31,7 +31,13 @@ int ll_queue_change(const struct ll_message_queue_act *act, struct ll_err *err);
 
 /* ---- output ---- */
 
-void ll_queue_print_text(const struct ll_queue_rows *rows);
-int ll_queue_print_json(const struct ll_queue_rows *rows, struct ll_err *err);
+/* Which jobs are shown. With any of them the windows are left out. */
+struct ll_queue_filter {
+	const char *user, *tenant; /* NULL: of all. user: a name or a number */
+	const char *state;         /* "running"; NULL: in each */
+};
+
+int ll_queue_print_text(const struct ll_queue_rows *rows, const struct ll_queue_filter *filter, struct ll_err *err);
+int ll_queue_print_json(const struct ll_queue_rows *rows, const struct ll_queue_filter *filter, struct ll_err *err);
 
 #endif

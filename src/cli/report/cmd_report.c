@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "cli/common/print.h"
+#include "cli/common/table.h"
 #include "cli/options/command.h"
 #include "cli/report/parts.h"
 
@@ -103,12 +104,6 @@ static int write_html(const struct report_args *args, struct ll_report_source *s
 	return rc ? rc : write_file(args->html, &page, err);
 }
 
-static unsigned terminal_columns(void)
-{
-	struct winsize size;
-	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 static int print_report(const struct report_args *args, const struct ll_use_report *report,
 			const struct ll_report_source *source, struct ll_err *err)
 {
@@ -121,7 +116,7 @@ static int print_report(const struct report_args *args, const struct ll_use_repo
 	else if (!report->count)
 		ll_strbuf_adds(&out, _("Nothing was used in this time.\n"));
 	else
-		ll_report_add_text(&out, report, by, &source->prices, terminal_columns());
+		ll_report_add_text(&out, report, by, &source->prices, (unsigned)ll_table_terminal_width());
 	if (!args->csv && source->is_of_one_user)
 		ll_strbuf_adds(&out, _("Your own jobs; root, admins and operators see those of all.\n"));
 	return ll_print_text(&out, err);

@@ -9,9 +9,9 @@
 #include "base/translate.h"
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
+#include "cli/common/table.h"
 #include "cli/common/user.h"
 #include "cli/report/parts.h"
-#include "cli/status/table.h"
 
 enum { CELL_SIZE = 160, LEAST_KEY = 16, COLUMNS = 9 };
 

@@ -26,13 +26,16 @@ void ll_run_waiting_end(struct ll_run_waiting *waiting, const struct ll_message_
 /* Removes an unended line. */
 void ll_run_waiting_clear(struct ll_run_waiting *waiting);
 
-/* Adds what a job waits for: "waits for job 7 of ann (until 14:05)". */
-void ll_run_waiting_add(struct ll_strbuf *text, const struct ll_queue_waits *waits);
+/* Adds what a job waits for, and by which rule: "waits for job 7 of ann (until 14:05): ...". */
+void ll_run_waiting_add(struct ll_strbuf *text, const struct ll_queue_waits *waits,
+			const struct ll_queue_why_told *why);
+
+/* Adds by which rule it waits: "guarantee of research on whole: 2 cards kept, 0 left, 1 wanted". If loadlined does not
+ * tell that, what it waits for. */
+void ll_run_waiting_add_why(struct ll_strbuf *text, const struct ll_queue_waits *waits,
+			    const struct ll_queue_why_told *why);
 
 /* Adds when it starts: "starts about 14:05", or how many jobs ahead have no time. */
 void ll_run_waiting_add_start(struct ll_strbuf *text, uint64_t start_s, uint32_t untimed);
-
-/* Adds a moment: the time of day, with the date if that is another day. */
-void ll_run_waiting_add_moment(struct ll_strbuf *text, uint64_t seconds);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/utf8.h"
 #include "cli/common/json_line.h"
 #include "cli/common/policy.h"
+#include "cli/common/table.h"
 #include "cli/common/user.h"
-#include "cli/status/table.h"
 #include "protocol/keeper.h"
 
 enum { CELL_SIZE = 128, ID_SIZE = 24, LEAST_USER = 4, LEAST_TENANT = 9, LEAST_COMMAND = 10 };

@@ -5,8 +5,8 @@
 #define LOADLINE_CLI_STATUS_ROWS_H
 
 #include "base/translate.h"
+#include "cli/common/table.h"
 #include "cli/status/status.h"
-#include "cli/status/table.h"
 
 enum { LL_STATUS_CELL_SIZE = 128 };
 

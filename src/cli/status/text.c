@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/translate.h"
+#include "cli/common/table.h"
 #include "cli/status/status.h"
-#include "cli/status/table.h"
 
 enum { CELL_SIZE = 128, LEAST_NAME = 20, LEAST_MODE = 7 };
 

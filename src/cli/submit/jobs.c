@@ -18,9 +18,9 @@
 #include "base/translate.h"
 #include "cli/common/json_line.h"
 #include "cli/common/print.h"
+#include "cli/common/rows.h"
 #include "cli/common/still.h"
-#include "cli/run/waiting.h"
-#include "cli/status/table.h"
+#include "cli/common/table.h"
 #include "cli/submit/submit.h"
 
 enum { LOOK_MS = 200, CHUNK = 65536 };
@@ -314,7 +314,7 @@ static void add_moment(struct ll_table *table, uint64_t at_s)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	if (at_s)
-		ll_run_waiting_add_moment(&text, at_s);
+		ll_moment_add(&text, at_s);
 	ll_table_add(table, text.buf);
 }
 

@@ -62,22 +62,49 @@ static uint64_t size_for_tenant(const struct ll_queue_machine *machine, const ui
 	return sum;
 }
 
-/* A job within its tenant's guarantee takes nothing from others: the sum stays the same. If cards are out of use, the
- * guarantees may not fit; jobs within them start all the same. */
-static bool leaves_guarantees(const struct ll_queue_machine *machine, const uint64_t *row,
-			      const struct ll_queue_job *job, uint32_t group, const struct dimension *dimension)
+/* What the tenants have or are guaranteed of a group: before the job, and with it. */
+struct covered {
+	uint64_t before, after, floors, size; /* size: of the group's cards that are in use */
+	uint32_t tenant; /* another one's, whose guarantee has the most that it does not use; LL_QUEUE_NOBODY: none */
+	uint64_t unused; /* of that */
+};
+
+static struct covered cover_of(const struct ll_queue_machine *machine, const uint64_t *row,
+			       const struct ll_queue_job *job, uint32_t group, const struct dimension *dimension)
 {
-	uint64_t before = 0, after = 0, floors = 0, reserved;
-	uint64_t size = size_of_group(machine, row, group, dimension->field, &reserved);
+	struct covered covered = {.tenant = LL_QUEUE_NOBODY};
+	uint64_t reserved;
+	covered.size = size_of_group(machine, row, group, dimension->field, &reserved);
 	for (uint32_t tenant = 0; tenant < machine->tenant_count; tenant++) {
 		uint64_t used = row[ll_queue_at_tenant(machine, tenant, group) + dimension->field];
 		uint64_t floor = value_of(&machine->tenants[tenant].guarantees[group], dimension->field);
 		floor = larger_of(floor, size_for_tenant(machine, row, reserved, dimension->field, tenant));
-		floors += floor;
-		before += larger_of(floor, used);
-		after += larger_of(floor, used + (tenant == job->tenant ? dimension->need : 0));
+		covered.floors += floor;
+		covered.before += larger_of(floor, used);
+		covered.after += larger_of(floor, used + (tenant == job->tenant ? dimension->need : 0));
+		if (tenant != job->tenant && floor > used && floor - used > covered.unused) {
+			covered.tenant = tenant;
+			covered.unused = floor - used;
+		}
 	}
-	return after == before || after <= larger_of(size, floors);
+	return covered;
+}
+
+/* A job within its tenant's guarantee takes nothing from others: the sum stays the same. If cards are out of use, the
+ * guarantees may not fit; jobs within them start all the same. */
+static bool leaves_guarantees(const struct ll_queue_machine *machine, const uint64_t *row,
+			      const struct ll_queue_job *job, uint32_t group, const struct dimension *dimension,
+			      struct ll_queue_why *why)
+{
+	struct covered covered = cover_of(machine, row, job, group, dimension);
+	if (covered.after == covered.before || covered.after <= larger_of(covered.size, covered.floors))
+		return true;
+	if (why) {
+		why->tenant = covered.tenant;
+		why->used = covered.unused;
+		why->left = larger_of(covered.size, covered.before) - covered.before;
+	}
+	return false;
 }
 
 static bool is_within(uint64_t used, uint64_t need, uint64_t limit)
@@ -85,23 +112,57 @@ static bool is_within(uint64_t used, uint64_t need, uint64_t limit)
 	return !need || limit == LL_QUEUE_NONE || (used <= limit && need <= limit - used);
 }
 
-bool ll_queue_is_permitted(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,
-			   uint32_t group)
+/* The same, with the figures. */
+static bool keeps_limit(uint64_t used, uint64_t need, uint64_t limit, struct ll_queue_why *why)
+{
+	bool is_kept = is_within(used, need, limit);
+	if (why && !is_kept) {
+		why->used = used;
+		why->most = limit;
+	}
+	return is_kept;
+}
+
+static enum ll_queue_rule refuse_amount(const struct ll_queue_machine *machine, const uint64_t *row,
+					const struct ll_queue_job *job, uint32_t group,
+					const struct dimension *dimension, struct ll_queue_why *why)
 {
 	const struct ll_queue_tenant *tenant = &machine->tenants[job->tenant];
-	const uint64_t *of_tenant = row + ll_queue_at_tenant(machine, job->tenant, group);
-	const uint64_t *of_user = row + ll_queue_at_user(machine, job->user);
+	uint64_t of_tenant = row[ll_queue_at_tenant(machine, job->tenant, group) + dimension->field];
+	uint64_t of_user = row[ll_queue_at_user(machine, job->user) + dimension->field];
+	if (!keeps_limit(of_user, dimension->need, value_of(&tenant->each_user.most, dimension->field), why))
+		return LL_QUEUE_RULE_USER_LIMIT;
+	if (!keeps_limit(of_tenant, dimension->need, value_of(&tenant->limits[group], dimension->field), why))
+		return LL_QUEUE_RULE_TENANT_LIMIT;
+	if (dimension->need && !leaves_guarantees(machine, row, job, group, dimension, why))
+		return LL_QUEUE_RULE_GUARANTEE;
+	return LL_QUEUE_RULE_NONE;
+}
+
+_Static_assert((int)LL_QUEUE_OF_CARDS == LL_QUEUE_AT_CARDS && (int)LL_QUEUE_OF_MEMORY == LL_QUEUE_AT_MEMORY &&
+		   (int)LL_QUEUE_OF_COMPUTE == LL_QUEUE_AT_COMPUTE && (int)LL_QUEUE_OF_JOBS == LL_QUEUE_AT_RUNNING,
+	       "an amount is a field of a row");
+
+enum ll_queue_rule ll_queue_refusal(const struct ll_queue_machine *machine, const uint64_t *row,
+				    const struct ll_queue_job *job, uint32_t group, struct ll_queue_why *why)
+{
 	struct ll_queue_amount need = ll_queue_need(machine, job, group);
-	if (!is_within(of_user[LL_QUEUE_AT_RUNNING], 1, tenant->each_user.running))
-		return false;
-	for (size_t field = LL_QUEUE_AT_CARDS; field <= LL_QUEUE_AT_COMPUTE; field++) {
-		struct dimension dimension = {field, value_of(&need, field) * job->card_count};
-		if (!is_within(of_user[field], dimension.need, value_of(&tenant->each_user.most, field)) ||
-		    !is_within(of_tenant[field], dimension.need, value_of(&tenant->limits[group], field)) ||
-		    (dimension.need && !leaves_guarantees(machine, row, job, group, &dimension)))
-			return false;
+	struct dimension dimension = {LL_QUEUE_AT_RUNNING, 1};
+	enum ll_queue_rule rule = LL_QUEUE_RULE_NONE;
+	if (!keeps_limit(row[ll_queue_at_user(machine, job->user) + LL_QUEUE_AT_RUNNING], 1,
+			 machine->tenants[job->tenant].each_user.running, why))
+		rule = LL_QUEUE_RULE_USER_LIMIT;
+	for (size_t field = LL_QUEUE_AT_CARDS; field <= LL_QUEUE_AT_COMPUTE && !rule; field++) {
+		dimension = (struct dimension){field, value_of(&need, field) * job->card_count};
+		rule = refuse_amount(machine, row, job, group, &dimension, why);
 	}
-	return true;
+	if (why && rule) {
+		why->rule = rule;
+		why->what = (enum ll_queue_what)dimension.field;
+		why->wanted = dimension.need;
+		why->group = group;
+	}
+	return rule;
 }
 
 bool ll_queue_card_has_room(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,

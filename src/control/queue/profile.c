@@ -7,7 +7,7 @@ enum { STEPS_AT_FIRST = 64 };
 
 /* ---- steps ---- */
 
-static uint64_t step_end_ns(const struct ll_queue_profile *profile, size_t at)
+uint64_t ll_queue_step_end_ns(const struct ll_queue_profile *profile, size_t at)
 {
 	return at + 1 < profile->count ? profile->steps[at + 1].begin_ns : LL_QUEUE_NONE;
 }
@@ -170,11 +170,11 @@ static void look_at_group(struct search *search, size_t at, uint32_t group)
 {
 	const struct ll_queue_machine *machine = search->profile->machine;
 	const uint64_t *row = search->profile->steps[at].row;
-	bool is_permitted = ll_queue_is_permitted(machine, row, search->job, group);
+	bool is_permitted = !ll_queue_refusal(machine, row, search->job, group, NULL);
 	for (uint32_t card = 0; card < machine->card_count; card++) {
 		if (machine->cards[card].group == group && search->job->allowed >> card & 1 &&
 		    !(is_permitted && ll_queue_card_has_room(machine, row, search->job, card)))
-			search->since_ns[card] = step_end_ns(search->profile, at);
+			search->since_ns[card] = ll_queue_step_end_ns(search->profile, at);
 	}
 }
 
@@ -240,7 +240,7 @@ static bool find_in_step(struct search *search, size_t at, uint64_t before_ns, s
 		look_at_group(search, at, group);
 		uint64_t begin_ns = earliest_of_group(search, group);
 		uint64_t end_ns = sum_ns(begin_ns, search->job->duration_ns);
-		if (begin_ns < best_ns && begin_ns < before_ns && end_ns <= step_end_ns(search->profile, at)) {
+		if (begin_ns < best_ns && begin_ns < before_ns && end_ns <= ll_queue_step_end_ns(search->profile, at)) {
 			best_ns = begin_ns;
 			best = group;
 		}

@@ -70,9 +70,13 @@ static inline size_t ll_queue_at_user(const struct ll_queue_machine *machine, si
 struct ll_queue_amount ll_queue_need(const struct ll_queue_machine *machine, const struct ll_queue_job *job,
 				     uint32_t group);
 
-/* Whether the row permits the job in the group, as far as guarantees and limits go. */
-bool ll_queue_is_permitted(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,
-			   uint32_t group);
+/* The limit or guarantee by which the row refuses the job in the group; LL_QUEUE_RULE_NONE: it permits the job. why:
+ * its figures are filled in; NULL: nobody asks. */
+enum ll_queue_rule ll_queue_refusal(const struct ll_queue_machine *machine, const uint64_t *row,
+				    const struct ll_queue_job *job, uint32_t group, struct ll_queue_why *why);
+
+/* When the step ends; LL_QUEUE_NONE: never. */
+uint64_t ll_queue_step_end_ns(const struct ll_queue_profile *profile, size_t at);
 
 /* Whether the card has room for the job in the row. */
 bool ll_queue_card_has_room(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,

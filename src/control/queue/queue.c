@@ -188,6 +188,12 @@ size_t ll_queue_position(const struct ll_queue *queue, const struct ll_queue_job
 	return index_of(queue, job) - queue->running_count + 1;
 }
 
+const struct ll_queue_job *ll_queue_ahead(const struct ll_queue *queue, const struct ll_queue_job *job)
+{
+	size_t at = index_of(queue, job);
+	return at > queue->running_count && at < queue->count ? queue->jobs[at - 1] : NULL;
+}
+
 const struct ll_queue_job *ll_queue_blocker(const struct ll_queue *queue, const struct ll_queue_job *job)
 {
 	const struct ll_queue_job *best = NULL;

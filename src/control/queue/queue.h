@@ -177,12 +177,47 @@ uint64_t ll_queue_end_ns(const struct ll_queue_job *job);
 /* Place of a waiting job in the order, from 1. */
 size_t ll_queue_position(const struct ll_queue *queue, const struct ll_queue_job *job);
 
+/* The waiting job right before this one in the order; NULL: it is the first. */
+const struct ll_queue_job *ll_queue_ahead(const struct ll_queue *queue, const struct ll_queue_job *job);
+
 /* The job for whose end this one waits: of those that are on its planned cards, or of its tenant, the last that ends
  * before its planned start. NULL: no job's end gives it room (a window, a drained card, others' guarantees). */
 const struct ll_queue_job *ll_queue_blocker(const struct ll_queue *queue, const struct ll_queue_job *job);
 
 /* How many of the jobs that run or are ahead of this one have no time of their own. */
 size_t ll_queue_untimed_ahead(const struct ll_queue *queue, const struct ll_queue_job *job);
+
+/* What keeps a waiting job from starting now: the rule that refuses it. */
+enum ll_queue_rule {
+	LL_QUEUE_RULE_NONE,         /* none does, or there is no plan yet */
+	LL_QUEUE_RULE_USER_LIMIT,   /* a user of its tenant may not have more */
+	LL_QUEUE_RULE_TENANT_LIMIT, /* its tenant may not have more of the group */
+	LL_QUEUE_RULE_GUARANTEE,  /* the rest of the group is kept for the guarantee of `tenant`, and perhaps others' */
+	LL_QUEUE_RULE_ROOM,       /* others have the room on the cards that it may have */
+	LL_QUEUE_RULE_RESERVED,   /* cards are reserved for `tenant` */
+	LL_QUEUE_RULE_OUT_OF_USE, /* cards are drained, in maintenance or lost */
+	LL_QUEUE_RULE_ORDER,      /* it would put off the start of the job `number`, which is ahead */
+};
+
+/* Of which amount the rule speaks. */
+enum ll_queue_what { LL_QUEUE_OF_CARDS, LL_QUEUE_OF_MEMORY, LL_QUEUE_OF_COMPUTE, LL_QUEUE_OF_JOBS };
+
+struct ll_queue_why {
+	enum ll_queue_rule rule;
+	enum ll_queue_what what;
+	uint32_t group;      /* of cards */
+	uint32_t tenant;     /* LL_QUEUE_NOBODY: none */
+	uint32_t card;       /* of OUT_OF_USE and RESERVED: one of them */
+	uint64_t number;     /* of ORDER */
+	uint64_t wanted;     /* by the job on all its cards; of ROOM by memory or compute: on each card */
+	uint64_t used, most; /* of a limit: by it already, and the limit */
+	uint64_t left;       /* of GUARANTEE: not covered by any; of ROOM: free, on the card with the most */
+	uint64_t begin_ns,
+	    end_ns; /* of OUT_OF_USE and RESERVED. begin_ns: in the time of the job. LL_QUEUE_NONE: never */
+};
+
+/* Says why the waiting job does not start now, as of the last plan. A held job has no rule. */
+void ll_queue_explain(const struct ll_queue *queue, const struct ll_queue_job *job, struct ll_queue_why *ret_why);
 
 enum ll_queue_fault {
 	LL_QUEUE_FITS,

@@ -2,10 +2,11 @@
  * table.h - a table of texts that fits the width of a terminal.
  *
  * A column is as wide as its widest cell. If the table is too wide, cells of the columns that may be cut are cut,
- * between characters; then columns that may be missing go; and if that does not do, each row takes two lines.
+ * between characters; then columns that may be missing go; and if that does not do, each row takes two lines, where the
+ * second one says something.
  */
-#ifndef LOADLINE_CLI_STATUS_TABLE_H
-#define LOADLINE_CLI_STATUS_TABLE_H
+#ifndef LOADLINE_CLI_COMMON_TABLE_H
+#define LOADLINE_CLI_COMMON_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +42,8 @@ bool ll_table_fits(const struct ll_table *table, size_t width);
 
 /* Adds its lines. width 0: nothing is cut. */
 void ll_table_print(const struct ll_table *table, size_t width, struct ll_strbuf *out);
+
+/* The columns of standard output; 0: it is no terminal. */
+size_t ll_table_terminal_width(void);
 
 #endif

@@ -1,6 +1,8 @@
-#include "cli/status/table.h"
+#include "cli/common/table.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/translate.h"
 #include "base/utf8.h"
@@ -166,6 +168,15 @@ static size_t last_column(const struct ll_table *table, const struct line *line)
 	return last;
 }
 
+/* A second line that says nothing is left out. */
+static bool is_needed(const struct ll_table *table, const struct line *line, const char *cells)
+{
+	bool is_needed = !line->indent;
+	for (size_t i = 0; i < table->column_count; i++, cells += strlen(cells) + 1)
+		is_needed |= line->has[i] && strcmp(cells, "-") != 0;
+	return is_needed;
+}
+
 static void add_line(const struct ll_table *table, const struct line *line, const char *cells, struct ll_strbuf *out)
 {
 	size_t last = last_column(table, line);
@@ -185,9 +196,17 @@ void ll_table_print(const struct ll_table *table, size_t width, struct ll_strbuf
 	size_t count = arrange(table, width, lines);
 	const char *cells = table->cells.buf;
 	for (size_t row = 0; row < count_rows(table); row++) {
-		for (size_t i = 0; i < count; i++)
-			add_line(table, &lines[i], cells, out);
+		for (size_t i = 0; i < count; i++) {
+			if (is_needed(table, &lines[i], cells))
+				add_line(table, &lines[i], cells, out);
+		}
 		for (size_t i = 0; i < table->column_count; i++)
 			cells += strlen(cells) + 1;
 	}
+}
+
+size_t ll_table_terminal_width(void)
+{
+	struct winsize size;
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
