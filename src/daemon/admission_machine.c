@@ -308,8 +308,25 @@ static bool is_named(const struct ll_admission_entry *entry, const struct ll_adm
 	return !entry->has_named_cards || (is_in_mask && (entry->slice < 0 || entry->slice == card->slice));
 }
 
+/* The whole cards of groups of which the tenant is guaranteed some, if it is guaranteed nothing of a group by memory.
+ */
+static uint64_t own_whole_cards(const struct ll_admission_machine *described, uint32_t tenant, uint64_t whole)
+{
+	const struct ll_queue_amount *guarantees = described->tenants[tenant].guarantees;
+	uint64_t own = 0;
+	for (uint32_t card = 0; card < described->machine.card_count; card++) {
+		const struct ll_queue_amount *guarantee = &guarantees[described->queue_cards[card].group];
+		if (guarantee->memory_bytes || guarantee->compute_permille)
+			return 0;
+		if (guarantee->cards)
+			own |= whole & UINT64_C(1) << card;
+	}
+	return own;
+}
+
 /* Without cards of its own choice a job that says how much memory it wants gets shared cards, and one that says how
- * many cards, and no memory, gets whole ones. One that says neither gets shared ones if it can. */
+ * many cards, and no memory, gets whole ones. One that says neither gets shared ones if it can, or whole ones of its
+ * tenant if that has no others: the plan takes what the tenant is guaranteed first. */
 void ll_admission_place_wish(const struct ll_admission *admission, struct ll_admission_entry *entry)
 {
 	const struct ll_admission_machine *described = &admission->described;
@@ -322,6 +339,7 @@ void ll_admission_place_wish(const struct ll_admission *admission, struct ll_adm
 	}
 	job->tenant = tenant_of(described, entry->tenant);
 	job->allowed = shared | whole;
+	job->within = 0;
 	if (!job->card_count)
 		job->card_count = entry->has_named_cards ? (uint32_t)__builtin_popcountll(job->allowed) : 1;
 	if (entry->has_named_cards || !shared || !whole)
@@ -330,6 +348,9 @@ void ll_admission_place_wish(const struct ll_admission *admission, struct ll_adm
 	bool is_free = !entry->has_count && !entry->has_memory;
 	if (is_free && ll_queue_check(&described->machine, job) != LL_QUEUE_FITS)
 		job->allowed = whole;
+	else if (is_free)
+		job->within = own_whole_cards(described, job->tenant, whole);
+	job->allowed |= job->within;
 }
 
 uint64_t ll_admission_mask(const struct ll_admission_machine *described, const struct ll_admission_entry *entry)

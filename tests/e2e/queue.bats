@@ -491,3 +491,29 @@ on_terminal() {
 	as "$FIRST" "$LOADLINE" --sim queue | grep "too few free cards of whole: 4 cards wanted$"
 	queue '.[2].queued.why.free == 0'
 }
+
+# own_first GUARANTEE: a machine whose last card is of group course, and of which tenant course is guaranteed that.
+own_first() {
+	write_config
+	sed -i "s/cards: \"4-6\", give: memory, by: auto}/&\n  - {name: course, cards: \"7\", give: memory}/
+		s/of: whole, cards: 2}, {of: parts, memory: 100G}/of: whole, cards: 1}/
+		s/- name: course/&\n    guarantee: [$1]/" "$T/conf/loadline.yaml"
+	start_queue
+}
+
+@test "a job goes to the cards that its tenant is guaranteed, as long as they have room" {
+	own_first "{of: course, memory: 60G}"
+	run_as "$SECOND" first --mem 30G
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" other --mem 10G
+	wait_for 20 grep -q "cards=GPU-" "$T/other.out"
+	run_as "$SECOND" second --mem 30G
+	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	queue '[.[].queued.cards] == [[7], [4], [7]]'
+	# Research is guaranteed a whole card, and nothing else: a job that says neither cards nor memory gets it.
+	run_as "$FIRST" own
+	wait_for 20 grep -q "cards=GPU-" "$T/own.out"
+	run_as "$FIRST" more
+	wait_for 20 grep -q "cards=GPU-" "$T/more.out"
+	queue '[.[].queued.cards] == [[7], [4], [7], [0], [4]]'
+}

@@ -143,6 +143,44 @@ TEST_GIVEN(struct scene *scene, compute_of_a_shared_card_is_not_promised_twice)
 	assert_int_equal(second->planned.begin_ns, HOUR_NS);
 }
 
+/* A third group by memory is the guests' guarantee; theirs is the last card. */
+TEST_GIVEN(struct scene *scene, a_job_goes_to_the_group_of_its_tenants_guarantee_if_that_is_as_early)
+{
+	enum { OWN = 2 };
+	struct ll_queue_group groups[3] = {scene->groups[WHOLE], scene->groups[PARTS], {0}};
+	struct ll_queue_amount guarantees[TENANTS][3] = {{{0}}}, limits[TENANTS][3];
+	for (unsigned i = 0; i < TENANTS; i++) {
+		for (unsigned j = 0; j < 3; j++)
+			limits[i][j] = scene->limits[i][0];
+		scene->tenants[i].guarantees = guarantees[i];
+		scene->tenants[i].limits = limits[i];
+	}
+	guarantees[GUESTS][OWN].memory_bytes = 80 * GIB;
+	scene->cards[7].group = OWN;
+	scene->machine.groups = groups;
+	scene->machine.group_count = 3;
+	const struct ll_queue_job *guest = add_part(scene, GUESTS, 50, 1);
+	const struct ll_queue_job *beyond = add_part(scene, GUESTS, 50, 1);
+	const struct ll_queue_job *borrower = add_part(scene, BORROWERS, 20, 1);
+	run_at(scene, 0);
+	assert_int_equal(guest->planned.cards, 1 << 7);
+	assert_int_equal(beyond->planned.cards, 1 << 4);
+	assert_int_equal(borrower->planned.cards, 1 << 4);
+	assert_true(guest->is_running && beyond->is_running && borrower->is_running);
+}
+
+TEST_GIVEN(struct scene *scene, a_job_has_cards_that_it_may_have_within_the_guarantee_only_there)
+{
+	struct ll_queue_job facts = {
+	    .tenant = OWNERS, .memory_bytes = 10 * GIB, .duration_ns = HOUR_NS, .allowed = 0xff, .within = 0x0f};
+	scene->guarantees[OWNERS][WHOLE].cards = 1;
+	scene->guarantees[OWNERS][PARTS].memory_bytes = 0;
+	const struct ll_queue_job *own = add_job(scene, facts), *beyond = add_job(scene, facts);
+	run_at(scene, 0);
+	assert_int_equal(own->planned.cards, 1 << 0);
+	assert_int_equal(beyond->planned.cards, 1 << 4);
+}
+
 /* ---- guarantees and limits ---- */
 
 TEST_GIVEN(struct scene *scene, room_that_a_guarantee_covers_is_not_given_to_others)

@@ -165,6 +165,19 @@ enum ll_queue_rule ll_queue_refusal(const struct ll_queue_machine *machine, cons
 	return rule;
 }
 
+bool ll_queue_is_guaranteed(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,
+			    uint32_t group)
+{
+	const struct ll_queue_amount *guarantee = &machine->tenants[job->tenant].guarantees[group];
+	const uint64_t *of_tenant = row + ll_queue_at_tenant(machine, job->tenant, group);
+	struct ll_queue_amount need = ll_queue_need(machine, job, group);
+	for (size_t field = LL_QUEUE_AT_CARDS; field <= LL_QUEUE_AT_COMPUTE; field++) {
+		if (!is_within(of_tenant[field], value_of(&need, field) * job->card_count, value_of(guarantee, field)))
+			return false;
+	}
+	return true;
+}
+
 bool ll_queue_card_has_room(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,
 			    uint32_t card)
 {

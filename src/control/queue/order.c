@@ -123,7 +123,7 @@ static double future_use_ns(const struct ll_queue_machine *machine, const struct
 	static const double whole_permille = 1000;
 	double share = 0;
 	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (!(job->allowed >> card & 1))
+		if (!((job->allowed & ~job->within) >> card & 1))
 			continue;
 		double memory = (double)job->memory_bytes / (double)machine->cards[card].memory_bytes;
 		double compute = (double)job->compute_permille / whole_permille;

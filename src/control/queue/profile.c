@@ -170,10 +170,13 @@ static void look_at_group(struct search *search, size_t at, uint32_t group)
 {
 	const struct ll_queue_machine *machine = search->profile->machine;
 	const uint64_t *row = search->profile->steps[at].row;
-	bool is_permitted = !ll_queue_refusal(machine, row, search->job, group, NULL);
+	const struct ll_queue_job *job = search->job;
+	bool is_permitted = !ll_queue_refusal(machine, row, job, group, NULL);
+	bool is_beyond = job->within && !ll_queue_is_guaranteed(machine, row, job, group);
 	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (machine->cards[card].group == group && search->job->allowed >> card & 1 &&
-		    !(is_permitted && ll_queue_card_has_room(machine, row, search->job, card)))
+		bool is_kept = is_beyond && job->within >> card & 1;
+		if (machine->cards[card].group == group && job->allowed >> card & 1 &&
+		    (!is_permitted || is_kept || !ll_queue_card_has_room(machine, row, job, card)))
 			search->since_ns[card] = ll_queue_step_end_ns(search->profile, at);
 	}
 }
@@ -236,14 +239,20 @@ static bool find_in_step(struct search *search, size_t at, uint64_t before_ns, s
 	const struct ll_queue_machine *machine = search->profile->machine;
 	uint64_t best_ns = LL_QUEUE_NONE;
 	uint32_t best = 0;
+	bool is_own = false;
 	for (uint32_t group = 0; group < machine->group_count; group++) {
 		look_at_group(search, at, group);
 		uint64_t begin_ns = earliest_of_group(search, group);
 		uint64_t end_ns = sum_ns(begin_ns, search->job->duration_ns);
-		if (begin_ns < best_ns && begin_ns < before_ns && end_ns <= ll_queue_step_end_ns(search->profile, at)) {
-			best_ns = begin_ns;
-			best = group;
-		}
+		if (begin_ns > best_ns || begin_ns >= before_ns || end_ns > ll_queue_step_end_ns(search->profile, at))
+			continue;
+		const uint64_t *row = search->profile->steps[find_step(search->profile, begin_ns)].row;
+		bool is_guaranteed = ll_queue_is_guaranteed(machine, row, search->job, group);
+		if (begin_ns == best_ns && (is_own || !is_guaranteed))
+			continue;
+		best_ns = begin_ns;
+		best = group;
+		is_own = is_guaranteed;
 	}
 	if (best_ns == LL_QUEUE_NONE)
 		return false;

@@ -38,8 +38,9 @@ void ll_queue_profile_take(struct ll_queue_profile *profile, const struct ll_que
 			   const struct ll_queue_slot *slot, uint64_t end_ns);
 
 /*
- * Finds the earliest start of the job from from_ns on and before before_ns, with its cards: shared cards with the least
- * memory left, whole cards of one NUMA node. Returns false if there is none.
+ * Finds the earliest start of the job from from_ns on and before before_ns, with its cards: in a group where its
+ * tenant's guarantee has room for it if that is as early; shared cards with the least memory left, whole cards of one
+ * NUMA node. Returns false if there is none.
  */
 bool ll_queue_profile_find(const struct ll_queue_profile *profile, const struct ll_queue_job *job, uint64_t from_ns,
 			   uint64_t before_ns, struct ll_queue_slot *ret_slot);
@@ -74,6 +75,10 @@ struct ll_queue_amount ll_queue_need(const struct ll_queue_machine *machine, con
  * its figures are filled in; NULL: nobody asks. */
 enum ll_queue_rule ll_queue_refusal(const struct ll_queue_machine *machine, const uint64_t *row,
 				    const struct ll_queue_job *job, uint32_t group, struct ll_queue_why *why);
+
+/* Whether the job and what its tenant has of the group in the row are within the tenant's guarantee. */
+bool ll_queue_is_guaranteed(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,
+			    uint32_t group);
 
 /* When the step ends; LL_QUEUE_NONE: never. */
 uint64_t ll_queue_step_end_ns(const struct ll_queue_profile *profile, size_t at);

@@ -91,6 +91,7 @@ struct ll_queue_job {
 	uint64_t memory_bytes, compute_permille; /* on each card, of a group by memory */
 	uint64_t duration_ns;                    /* at least 1 */
 	uint64_t allowed; /* a bit for each card that it may have. All its cards will be of one group */
+	uint64_t within;  /* those of `allowed` that it may have only within its tenant's guarantee */
 	bool has_time;    /* the user named duration_ns */
 	/* set by the caller at any time, with ll_queue_changed */
 	bool is_held;      /* it is not planned: paused, or it waits for another job's end */

@@ -13,11 +13,12 @@ static uint32_t count_bits(uint64_t cards)
 	return (uint32_t)__builtin_popcountll(cards);
 }
 
+/* Those that it may have beyond its tenant's guarantee too. */
 static uint64_t allowed_of(const struct ll_queue_machine *machine, const struct ll_queue_job *job, uint32_t group)
 {
 	uint64_t cards = 0;
 	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (machine->cards[card].group == group && job->allowed >> card & 1)
+		if (machine->cards[card].group == group && (job->allowed & ~job->within) >> card & 1)
 			cards |= UINT64_C(1) << card;
 	}
 	return cards;
