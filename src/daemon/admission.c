@@ -114,15 +114,15 @@ static void unlink_entry(struct ll_admission *admission, const struct ll_admissi
 	*at = entry->next;
 }
 
-/* The number of the queue is one of the books: no job has it twice. */
-static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint64_t token)
+/* number: of the job, if it is in the books already; 0: the next one, which the job then gets there too. */
+static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint64_t token, uint64_t number)
 {
 	struct ll_admission_entry *entry = calloc(1, sizeof *entry);
 	if (!entry)
 		return NULL;
 	entry->token = token;
 	entry->slice = -1;
-	entry->queued.number = ++admission->server->books.last_job;
+	entry->queued.number = number ? number : ++admission->server->books.last_job;
 	entry->came_s = ll_wall_ns() / LL_NS_PER_S;
 	insert_entry(admission, entry);
 	return entry;
@@ -254,7 +254,7 @@ static void adopt_job(struct ll_admission *admission, struct ll_job *job)
 		ll_admission_register(admission->server, job); /* systemd kept it for this loadlined */
 	if (entry || !job->claims || !job->claims->card_count)
 		return;
-	entry = new_entry(admission, job->facts.token[0]);
+	entry = new_entry(admission, job->facts.token[0], job->number);
 	if (!entry)
 		return;
 	entry->uid = job->facts.uid;
@@ -423,7 +423,7 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 		ll_connection_refuse(connection, -EEXIST, "the job is in the queue already");
 		return true;
 	}
-	struct ll_admission_entry *entry = new_entry(admission, admit->job);
+	struct ll_admission_entry *entry = new_entry(admission, admit->job, 0);
 	if (!entry) {
 		ll_connection_refuse(connection, -ENOMEM, "loadlined has no memory");
 		return true;
@@ -534,12 +534,18 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 	return ll_err_hint(err, "this machine has a queue: `loadline run` asks it");
 }
 
+uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job_facts *facts)
+{
+	const struct ll_admission_entry *entry =
+	    server->admission ? find_token(server->admission, facts->token[0]) : NULL;
+	return entry && entry->uid == facts->uid ? entry->queued.number : 0;
+}
+
 void ll_admission_register(struct ll_server *server, struct ll_job *job)
 {
 	struct ll_admission_entry *entry = find_token(server->admission, job->facts.token[0]);
 	if (entry && entry->uid == job->facts.uid) {
 		entry->job_number = job->number;
-		job->queue_number = entry->queued.number;
 		entry->register_until_ns = 0;
 		entry->connection = NULL;
 		entry->has_run = true;

@@ -80,6 +80,9 @@ bool ll_admission_out_of_use(const struct ll_server *server, uint64_t *ret_indic
 int ll_admission_claim(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
 		       char ret_tenant[LL_NAME_SIZE], struct ll_err *err);
 
+/* The number that a job of this token has in the queue, which it gets in the books too; 0: it is not in the queue. */
+uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job_facts *facts);
+
 /* The job is in the books, and has ended. */
 void ll_admission_register(struct ll_server *server, struct ll_job *job);
 void ll_admission_end(struct ll_server *server, const struct ll_job *job);

@@ -49,12 +49,16 @@ struct ll_job *ll_books_find_id(const struct ll_books *books, uint64_t id)
 	return job;
 }
 
-uint64_t ll_job_told_number(const struct ll_job *job)
+/* The place of the number in the list, or of the job that has it. */
+static struct ll_job **place_of(struct ll_books *books, uint64_t number)
 {
-	return job->queue_number ? job->queue_number : job->number;
+	struct ll_job **at = &books->jobs;
+	while (*at && (*at)->number < number)
+		at = &(*at)->next;
+	return at;
 }
 
-int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struct ll_job **ret_job)
+int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, uint64_t number, struct ll_job **ret_job)
 {
 	if (ll_books_find(books, facts->token))
 		return -EEXIST;
@@ -66,14 +70,16 @@ int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struc
 		free(job);
 		return -ENOMEM;
 	}
-	job->number = ++books->last_job;
+	struct ll_job **at = place_of(books, number);
+	if (!number || (*at && (*at)->number == number))
+		at = place_of(books, number = books->last_job + 1);
+	job->number = number;
+	books->last_job = number > books->last_job ? number : books->last_job;
 	job->facts = *facts;
 	job->tenant = tenant;
 	job->lifeline_fd = -1;
 	job->pages = (struct ll_job_pages){.page_fd = -1, .orders_fd = -1};
-	struct ll_job **at = &books->jobs;
-	while (*at)
-		at = &(*at)->next;
+	job->next = *at;
 	*at = job;
 	tenant->jobs++;
 	books->job_count++;

@@ -31,8 +31,7 @@ struct ll_job_process {
 
 struct ll_job {
 	struct ll_job *next;
-	uint64_t number;       /* rises: a later job has a higher number */
-	uint64_t queue_number; /* admission.h; 0: it was not in the queue */
+	uint64_t number; /* by which everybody knows it; one that was in the queue has its number there */
 	struct ll_job_facts facts;
 	struct ll_tenant *tenant;
 	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
@@ -55,14 +54,11 @@ struct ll_books {
 	uint32_t tenant_count, job_count, process_count;
 };
 
-/* The number by which users are told of the job: the queue's, which they know already, or `number`. */
-uint64_t ll_job_told_number(const struct ll_job *job);
-
 /*
- * Adds a job without processes. Adds its tenant if that user has none of that name. -EEXIST: there is a job with this
- * token. -ENOMEM.
+ * Adds a job without processes. Adds its tenant if that user has none of that name. number: its number; 0, or one that
+ * a job has: the next one. -EEXIST: there is a job with this token. -ENOMEM.
  */
-int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, struct ll_job **ret_job);
+int ll_books_add(struct ll_books *books, const struct ll_job_facts *facts, uint64_t number, struct ll_job **ret_job);
 
 /* Adds a process. The books own the descriptor. -ENOMEM: the caller keeps it. */
 int ll_books_add_process(struct ll_books *books, struct ll_job *job, int fd, uint32_t role);

@@ -302,7 +302,7 @@ static void note_user(const struct ll_server *server, const struct ll_job *job)
 	if (job->department_tenant[0] && !tenant) {
 		ll_warn("job %" PRIu64 " of user %" PRIu32
 			": the configuration has no tenant %s any more; the job goes on",
-			ll_job_told_number(job), job->facts.uid, job->department_tenant);
+			job->number, job->facts.uid, job->department_tenant);
 		return;
 	}
 	if (!tenant)

@@ -28,7 +28,7 @@ static void describe_card(const struct ll_server *server, const char *uuid, stru
 
 static void describe_job(const struct ll_job *job, struct ll_message_event *event)
 {
-	event->job = ll_job_told_number(job);
+	event->job = job->number;
 	event->flags |= LL_EVENT_HAS_USER;
 	event->uid = job->facts.uid;
 	ll_message_text_set(event->tenant, sizeof event->tenant, job->department_tenant);

@@ -119,7 +119,7 @@ static void on_limited(struct ll_server *server, int code, const char *reason, u
 	server->keeper.has_told_no_device_memory = code == -ENOTSUP;
 	ll_log(code == -ENOTSUP ? LL_LOG_INFO : LL_LOG_WARN,
 	       "job %llu of uid %u: its control group has no limit of device memory: %s",
-	       (unsigned long long)ll_job_told_number(job), job->facts.uid, reason);
+	       (unsigned long long)job->number, job->facts.uid, reason);
 }
 
 void ll_job_group_limit(struct ll_server *server, const struct ll_job *job)
@@ -145,7 +145,7 @@ static void on_placed(struct ll_server *server, int code, const char *reason, ui
 		return;
 	if (code)
 		ll_log(LL_LOG_WARN, "job %llu of uid %u has no control group, and is known by its token only: %s",
-		       (unsigned long long)ll_job_told_number(job), job->facts.uid, reason);
+		       (unsigned long long)job->number, job->facts.uid, reason);
 	struct ll_connection *connection = connection_of(server, job);
 	if (connection && connection->has_pending) /* it does not read; it connects again */
 		shutdown(connection->fd, SHUT_RDWR);
@@ -186,7 +186,7 @@ static void on_signalled(struct ll_server *server, int code, const char *reason,
 	const struct ll_job *job = find_number(server, number);
 	if (code)
 		ll_warn("job %llu: the keeper refuses to signal a process: %s",
-			(unsigned long long)(job ? ll_job_told_number(job) : number), reason);
+			(unsigned long long)(job ? job->number : number), reason);
 }
 
 bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int process_fd, int number)

@@ -236,7 +236,7 @@ static int open_pages(struct ll_server *server, const struct ll_job_call *call, 
 static int add_job(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job)
 {
 	struct ll_job *job;
-	int rc = ll_books_add(&server->books, call->facts, &job);
+	int rc = ll_books_add(&server->books, call->facts, ll_admission_number(server, call->facts), &job);
 	if (rc)
 		return rc;
 	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);

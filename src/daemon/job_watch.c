@@ -61,7 +61,7 @@ static void look_at_holder(const struct ll_server *server, const struct ll_confi
 	job->idle_told_ns = now_ns;
 	ll_event_duration(now_ns - last_ns, idle);
 	ll_events_tell(server, LL_EVENT_IDLE_HOLDER, &(struct ll_event_about){.job = job},
-		       "job %" PRIu64 " holds %.1f GiB of memory, and has had no work for %s", ll_job_told_number(job),
+		       "job %" PRIu64 " holds %.1f GiB of memory, and has had no work for %s", job->number,
 		       (double)bytes / (double)(UINT64_C(1) << 30), idle);
 }
 
@@ -90,10 +90,9 @@ static void tell_endless(struct ll_server *server, const struct ll_config_endles
 	ll_event_duration(runs_ns, runs);
 	ll_events_tell(server, LL_EVENT_ENDLESS_KERNEL, &(struct ll_event_about){.job = card->job, .card = card->uuid},
 		       "job %" PRIu64 " has had work on card %s for %s, and none of it has been completed%s",
-		       ll_job_told_number(card->job), card->uuid, runs, is_stop ? "; it is stopped" : "");
+		       card->job->number, card->uuid, runs, is_stop ? "; it is stopped" : "");
 	if (is_stop && !ll_admission_stop_job(server, card->job, "a kernel of it does not end"))
-		ll_warn("job %" PRIu64 " cannot be stopped: it has no place in the queue",
-			ll_job_told_number(card->job));
+		ll_warn("job %" PRIu64 " cannot be stopped: it has no place in the queue", card->job->number);
 }
 
 static void look_at_claim(struct ll_server *server, const struct ll_config_endless_kernel *policy,

@@ -46,7 +46,7 @@ static void stop_process(struct ll_server *server, const struct ll_job *job,
 	if (ll_job_group_signal(server, job, fd, SIGTERM))
 		ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job, .card = process->uuid},
 			       "mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid,
-			       process->command, (unsigned long long)ll_job_told_number(job), job->facts.uid);
+			       process->command, (unsigned long long)job->number, job->facts.uid);
 }
 
 void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process)
@@ -106,8 +106,8 @@ static void check_memory(struct ll_server *server, struct ll_job_card *card)
 		return;
 	ll_warn("job %llu of user %u, tenant %s, card %s: the driver counts %llu bytes for its processes, and "
 		"the job reports %llu",
-		(unsigned long long)ll_job_told_number(card->job), card->job->facts.uid, card->job->facts.tenant,
-		card->uuid, (unsigned long long)driver_bytes, (unsigned long long)used_bytes);
+		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
+		(unsigned long long)driver_bytes, (unsigned long long)used_bytes);
 	stop_on_card(server, card);
 }
 
@@ -141,8 +141,8 @@ static void say_time(const struct ll_job_card *card, uint64_t gpu_ns, uint64_t b
 	ll_warn(
 	    "job %llu of user %u, tenant %s, card %s: the job reports %.1f s of GPU time in %.1f s, and the card had "
 	    "work for %.1f s",
-	    (unsigned long long)ll_job_told_number(card->job), card->job->facts.uid, card->job->facts.tenant,
-	    card->uuid, (double)gpu_ns / (double)LL_NS_PER_S, (double)period_ns / (double)LL_NS_PER_S,
+	    (unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
+	    (double)gpu_ns / (double)LL_NS_PER_S, (double)period_ns / (double)LL_NS_PER_S,
 	    (double)busy_ns / (double)LL_NS_PER_S);
 }
 

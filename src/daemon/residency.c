@@ -53,7 +53,7 @@ static void tell_move(const struct ll_server *server, struct ll_evictable *evict
 		evictable->told_ns = now_ns;
 		ll_events_tell(server, LL_EVENT_EVICTED, &about,
 			       "job %" PRIu64 " waits, and its memory (%" PRIu64 " MiB) has left card %s: %s",
-			       ll_job_told_number(card->job), rule->bytes >> 20, card->uuid,
+			       card->job->number, rule->bytes >> 20, card->uuid,
 			       is_by_hand ? "somebody evicted it" : "other programs need the room");
 	}
 }

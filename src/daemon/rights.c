@@ -206,7 +206,7 @@ static void trim_job(const struct ll_connection *connection, const struct ll_job
 	row->job.token[0] = row->number;
 	row->job.token[1] = 0;
 	if (!sees_command(connection, job)) {
-		hide_command(&row->job, ll_job_told_number(job));
+		hide_command(&row->job, job->number);
 		ll_message_text_set(row->project, sizeof row->project, "");
 	}
 }
@@ -217,7 +217,7 @@ static void trim_tenant(const struct ll_connection *connection, struct ll_messag
 	for (const struct ll_job *job = connection->server->books.jobs; job; job = job->next) {
 		if (job->tenant->number != row->number || job->tenant->is_named || sees_command(connection, job))
 			continue;
-		snprintf(row->name, sizeof row->name, "job-%" PRIu64, ll_job_told_number(job));
+		snprintf(row->name, sizeof row->name, "job-%" PRIu64, job->number);
 	}
 }
 

@@ -61,12 +61,6 @@ static struct ll_ungoverned *find_seen(struct ll_server *server, const struct ll
 	return seen;
 }
 
-static uint64_t told_number(const struct ll_server *server, uint64_t number)
-{
-	const struct ll_job *job = ll_books_after(&server->books, number - 1);
-	return job && job->number == number ? ll_job_told_number(job) : number;
-}
-
 static struct ll_ungoverned *add_seen(struct ll_server *server, const struct ll_message_sense_process *row)
 {
 	struct ll_ungoverned *seen = calloc(1, sizeof *seen);
@@ -89,7 +83,7 @@ static void tell_once(struct ll_server *server, const struct ll_message_sense_pr
 	seen->is_told = true;
 	if (row->job_number)
 		ll_warn("mismatch: process %u of job %llu of user %u (%s) uses card %s without limits", row->pid,
-			(unsigned long long)told_number(server, row->job_number), row->uid, row->command, row->uuid);
+			(unsigned long long)row->job_number, row->uid, row->command, row->uuid);
 	else
 		ll_events_tell(server, LL_EVENT_UNGOVERNED,
 			       &(struct ll_event_about){

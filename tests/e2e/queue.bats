@@ -517,3 +517,25 @@ own_first() {
 	wait_for 20 grep -q "cards=GPU-" "$T/more.out"
 	queue '[.[].queued.cards] == [[7], [4], [7], [0], [4]]'
 }
+
+@test "a job has one number: in queue, in status for its owner and for others, and for set and cancel" {
+	start_queue
+	run_as "$FIRST" first --cards 4
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 1
+	wait_for 20 says second "in the queue"
+	run_as "$FIRST" third --mem 8G
+	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	first=$(number_of 0) second=$(number_of 1) third=$(number_of 2)
+	queue '[.[].queued | select(.state == "running") | .job_number] == ['"$first, $third"']'
+	as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e '[.[].job? // empty | .number] == ['"$first, $third"']'
+	as "$SECOND" "$LOADLINE" --sim status --json | jq -s -e '[.[].job? // empty | [.number, .tenant]] == [
+		['"$first, \"job-$first\"], [$third, \"job-$third\"]"']'
+	as "$FIRST" "$LOADLINE" --sim status | grep -Eq "^$third "
+	as "$FIRST" "$LOADLINE" --sim set "$third" --weight 2
+	as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e '[.[].job? // empty | .limits.weight] == [1, 2]'
+	refuses "$SECOND" 1 "job of user" set "$first" --weight 2
+	as "$FIRST" "$LOADLINE" --sim queue cancel "$third"
+	finish third
+	is_running first
+}

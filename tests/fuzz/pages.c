@@ -40,7 +40,7 @@ static void begin(void)
 	expect(uv_loop_init(&server.loop) == 0, "a loop");
 	expect(ll_cards_init(&server.cards, &server.loop) == 0, "cards");
 	expect(ll_memory_init(&server) == 0, "a timer");
-	expect(ll_books_add(&server.books, &facts, &job) == 0, "a job");
+	expect(ll_books_add(&server.books, &facts, 0, &job) == 0, "a job");
 	expect(ll_pages_make(&job->pages, &facts) == 0, "its pages");
 	expect(ll_claims_adopt(&server, job) == 0, "its claims");
 	expect(ll_job_card_get(&server, job, CARD, "", &card) == 0, "its card");

@@ -19,7 +19,7 @@ static struct ll_job_facts facts_of(uint64_t token, const char *tenant, bool is_
 static struct ll_job *add(struct ll_books *books, struct ll_job_facts facts)
 {
 	struct ll_job *job = NULL;
-	assert_int_equal(ll_books_add(books, &facts, &job), 0);
+	assert_int_equal(ll_books_add(books, &facts, 0, &job), 0);
 	return job;
 }
 
@@ -44,6 +44,23 @@ TEST(a_name_of_a_user_is_one_tenant_and_a_job_without_a_name_its_own)
 	assert_int_equal(books.job_count, 5);
 	assert_true(ll_books_tenant_limits(&books, one->tenant)->memory_bytes == UINT64_C(1)
 										     << 30); /* its first job's */
+	ll_books_fini(&books);
+}
+
+TEST(a_job_keeps_the_number_that_it_has_in_the_queue)
+{
+	struct ll_books books = {.last_job = 7};
+	struct ll_job_facts first = facts_of(1, "team", true, 1000), second = facts_of(2, "team", true, 1000);
+	struct ll_job_facts third = facts_of(3, "team", true, 1000);
+	struct ll_job *queued = NULL, *other = NULL, *taken = NULL;
+	assert_int_equal(ll_books_add(&books, &first, 0, &other), 0);
+	assert_int_equal(ll_books_add(&books, &second, 5, &queued), 0);
+	assert_int_equal(ll_books_add(&books, &third, 5, &taken), 0);
+	assert_int_equal(other->number, 8);
+	assert_int_equal(queued->number, 5);
+	assert_int_equal(taken->number, 9);
+	assert_ptr_equal(ll_books_after(&books, 0), queued);
+	assert_ptr_equal(ll_books_after(&books, 5), other);
 	ll_books_fini(&books);
 }
 
@@ -84,7 +101,7 @@ TEST(a_token_is_in_the_books_once)
 	struct ll_books books = {0};
 	struct ll_job_facts facts = facts_of(1, "other", true, 1000);
 	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000)), *none = NULL;
-	assert_int_equal(ll_books_add(&books, &facts, &none), -EEXIST);
+	assert_int_equal(ll_books_add(&books, &facts, 0, &none), -EEXIST);
 	assert_null(none);
 	assert_ptr_equal(ll_books_find(&books, facts.token), job);
 	assert_int_equal(books.tenant_count, 1);

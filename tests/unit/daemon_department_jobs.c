@@ -107,7 +107,7 @@ static struct ll_job *add_job(struct world *world, uint32_t uid, const char *ten
 	    .token = {++world->tokens, 1}, .uid = uid, .state = LL_JOB_RUNNING, .limits = limits, .tenant = "job"};
 	struct ll_job *job;
 	int ends[2];
-	assert_int_equal(ll_books_add(&world->server.books, &facts, &job), 0);
+	assert_int_equal(ll_books_add(&world->server.books, &facts, 0, &job), 0);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	job->lifeline_fd = ends[0];
 	*ret_lifeline = ends[1];

@@ -18,8 +18,8 @@ const struct ll_command ll_command_resume = {
     .description =
 	N_("Brings the memory of an evicted program back to the card, as soon as the card has room for it, and "
 	   "lets it go on. What has evicted it, it itself or the driver's checkpoint, does it. A suspended program "
-	   "goes on at once. CLAIM is the number of a claim in `loadline "
-	   "status` (0/17), or the name of a tenant, for all of its programs."),
+	   "goes on at once. CLAIM is the number of a job (12), or of a claim in `loadline "
+	   "status` (0/17) for one process, or the name of a tenant, for all of its programs."),
     .examples = resume_examples,
     .options = ll_resume_options,
     .complete = LL_COMPLETE_CLAIM,

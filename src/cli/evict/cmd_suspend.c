@@ -18,8 +18,8 @@ const struct ll_command ll_command_suspend = {
     .description =
 	N_("Stops a program before its next call that uses the card, and waits until its work on the card has "
 	   "ended. Its memory stays on the card. The program goes on after `loadline resume`. CLAIM is the "
-	   "number of a claim in `loadline status` "
-	   "(0/17), or the name of a tenant, for all of its programs."),
+	   "number of a job (12), or of a claim in `loadline status` "
+	   "(0/17) for one process, or the name of a tenant, for all of its programs."),
     .examples = suspend_examples,
     .options = ll_evict_options,
     .complete = LL_COMPLETE_CLAIM,

@@ -410,6 +410,7 @@ static int run_set(void *data, const struct ll_operands *operands, struct ll_err
 }
 
 static const struct ll_example set_examples[] = {
+    {"loadline set 12 --mem 10G", N_("At most 10 GiB on each card from now on for job 12.")},
     {"loadline set 0/17 --mem 10G", N_("At most 10 GiB on each card from now on for the job of that claim.")},
     {"loadline set night --compute 50% --weight 2", N_("Tenant night, on every card that it uses.")},
     {"loadline set night --mem-request 10G", N_("Promise 10 GiB of the card to it from now on.")},
@@ -423,13 +424,15 @@ const struct ll_command ll_command_set = {
     .name = "set",
     .summary = N_("change the limits of a running program"),
     .operands = "CLAIM",
-    .description = N_(
-	"Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
-	"of a claim in `loadline status` (0/17), for its job, or the name of a tenant, or the id of a job; under the "
-	"system's loadlined USER/NAME, for a tenant of another user, whose limits root may change. The limits hold on "
-	"each card that the job uses. Limits without an option stay as they are. One line for "
-	"each card has the old values and the new ones.\n\n"
-	"A synthetic load has no limits: to change it, end it and start another."),
+    .description =
+	N_("Changes the limits that `loadline run` gave a program, while the program runs. CLAIM is the number "
+	   "of a job (12), or of one of its claims in `loadline status` (0/17), or the name of a tenant, or the id of "
+	   "a job; "
+	   "under the system's loadlined USER/NAME, for a tenant of another user, whose limits root may change. The "
+	   "limits hold on "
+	   "each card that the job uses. Limits without an option stay as they are. One line for "
+	   "each card has the old values and the new ones.\n\n"
+	   "A synthetic load has no limits: to change it, end it and start another."),
     .examples = set_examples,
     .options = set_options,
     .complete = LL_COMPLETE_CLAIM,

@@ -127,9 +127,14 @@ static int find_jobs_of(struct ll_set_target *target, const struct ll_list *list
 	return 0;
 }
 
-/* Two users may have tenants of one name. The caller's own comes first. */
+/* A number is that of a job. Two users may have tenants of one name: the caller's own comes first. */
 static int find_job(struct ll_set_target *target, const struct ll_list *list, const char *word, struct ll_err *err)
 {
+	uint64_t number;
+	if (!ll_parse_uint(word, 1, UINT64_MAX - 1, &number, NULL))
+		target->job = ll_list_job(list, number);
+	if (target->job)
+		return 0;
 	int rc = find_jobs_of(target, list, word, strchr(word, '/') ? NAMED : OWN, err);
 	if (!rc && !target->job && !strchr(word, '/'))
 		rc = find_jobs_of(target, list, word, OTHERS, err);

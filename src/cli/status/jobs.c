@@ -62,9 +62,9 @@ static bool has_claim(const struct ll_message_job_row *job, const struct ll_stat
 
 static void add_job(struct ll_table *table, const struct ll_daemon_view *view, const struct ll_message_job_row *job)
 {
-	char id[ID_SIZE], user[CELL_SIZE], cell[CELL_SIZE] = "";
-	write_id(&job->job, id);
-	ll_table_add(table, id);
+	char number[ID_SIZE], user[CELL_SIZE], cell[CELL_SIZE] = "";
+	snprintf(number, sizeof number, "%" PRIu64, job->number);
+	ll_table_add(table, number);
 	if (ll_daemon_view_pids_are_ours(view) && job->job.pid)
 		snprintf(cell, sizeof cell, "%u", job->job.pid);
 	ll_table_add(table, cell);
@@ -192,15 +192,16 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	write_id(job, id);
 	ll_user_name(job->uid, user, sizeof user);
 	return json_pack(
-	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o}}", "job", "id",
-	    id, "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
+	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o, s:I}}", "job",
+	    "id", id, "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
 	    number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
 	    "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
 	    "configured_tenant", row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "project",
 	    text_or_null(row->project), "state", state_of(view, job), "unresponsive",
 	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", text_or_null(job->command), "cgroup",
 	    text_or_null(job->cgroup), "processes", (int)row->processes, "proof",
-	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits));
+	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits), "number",
+	    (json_int_t)row->number);
 }
 
 /* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */

@@ -75,13 +75,14 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 	ll_status_number(status, claim, number);
 	const struct ll_status_process *process = ll_status_process_of(status, claim->is_pid_ours ? claim->pid : 0);
 	return json_pack(
-	    "{s:s, s:i, s:b, s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:b, s:s, s:o}", "claim", number, "pid",
+	    "{s:s, s:i, s:b, s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:b, s:s, s:o, s:o}", "claim", number, "pid",
 	    (int)claim->pid, "pid_is_local", claim->is_pid_ours, "user", text_or_null(process->user[0], process->user),
 	    "command", text_or_null(process->command[0], process->command), "uuid", status->card->uuid, "tenant",
 	    claim->tenant, "configured_tenant", text_or_null(claim->configured_tenant[0], claim->configured_tenant),
 	    "project", text_or_null(claim->project[0], claim->project), "class", ll_priority_name(claim->priority),
 	    "synthetic", claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim), "proof",
-	    text_or_null(claim->job_number, claim->has_group ? "cgroup" : "token"));
+	    text_or_null(claim->job_number, claim->has_group ? "cgroup" : "token"), "job_number",
+	    claim->job_number ? json_integer((json_int_t)claim->job_number) : json_null());
 }
 
 static json_t *claim_wishes(const struct ll_status_claim *claim)
