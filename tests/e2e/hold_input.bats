@@ -140,7 +140,7 @@ hold_fails() {
 
 @test "--max-memory below what a context takes" {
 	hold_fails 4 "--max-memory" --max-memory 300M
-	hold_fails 2 "--max-memory: less than 1 MiB" --max-memory 1048575
+	hold_fails 2 "--max-memory: less than 1 MiB" --max-memory 1048575B
 }
 
 @test "a metrics port in use, or none" {
