@@ -141,7 +141,7 @@ claim_of() {
 	wait_for 60 told "the former configuration stays in force"
 	as "$FIRST" "$LOADLINE" --sim doctor --no-trial >"$T/doctor.out" || true
 	grep -q "^warn: configuration: .* not in force since .*: $T/conf/loadline.yaml:17:1: " "$T/doctor.out"
-	as "$FIRST" "$LOADLINE" --sim status >"$T/status.out"
+	loadline --sim status >"$T/status.out"
 	grep -q "the configuration on the disk is not in force since .*: $T/conf/loadline.yaml:17:1: " "$T/status.out"
 	refuses "$SECOND" 125 "is not in a tenant research" run --tenant research -- true
 	# One that shrinks a limit below what a job has ends no job.

@@ -19,8 +19,8 @@ enum {
 	LEAST_HOST = 8
 };
 
-/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. Who is on the card
- * with which limits is always told. */
+/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. With which limits
+ * who is on the card is told as long as there is room. */
 static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("host"), .least = LEAST_HOST}, /* of several machines alone */
     {.heading = N_("claim")},
@@ -31,7 +31,7 @@ static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("last kernel"), .least = LEAST_LAST, .is_second = true, .may_go = true},
     {.heading = N_("age"), .is_second = true, .may_go = true},
     {.heading = N_("memory"), .is_second = true},
-    {.heading = N_("share")},
+    {.heading = N_("share"), .is_second = true, .may_go_late = true},
     {.heading = N_("time"), .is_second = true, .may_go = true},
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
@@ -139,7 +139,7 @@ static void write_limits(struct ll_status_row *row, uint64_t memory_bytes, unsig
 	row->limit_bytes = memory_bytes;
 	row->is_by_space = !cap_permille && space_permille;
 	row->cap_percent = (row->is_by_space ? space_permille : cap_permille) / 10.0;
-	row->class = priority == LL_PRIORITY_NORMAL ? NULL : ll_priority_name(priority);
+	row->class = priority == LL_PRIORITY_HIGH || priority == LL_PRIORITY_LOW ? ll_priority_name(priority) : NULL;
 }
 
 static void write_hold(struct ll_status_row *row, const struct ll_status_card *status,
