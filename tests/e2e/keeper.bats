@@ -70,7 +70,7 @@ proof_of() {
 	doctor_says 'no loadline-keeper serves it: the processes of a job are known by the job'"'"'s token only'
 	start_plain job "$LOADLINE" --sim run --tenant train -- sleep 100
 	wait_for 60 eval '[ "$(proof_of train)" = token ]'
-	loadline --sim status | grep -qx 'no loadline-keeper serves: jobs are known by their tokens only'
+	plain "$LOADLINE" --sim status | grep -qx 'no loadline-keeper serves: jobs are known by their tokens only'
 }
 
 @test "a keeper that cannot place a job refuses with a reason, and the job runs by its token" {
