@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,9 @@ enum { HIGH_FD = 512 };
 
 /* A separate open file description of the world's file, so that no other descriptor of the process shares the lock. */
 static int own_fd = -1;
+/* A mapping of that description. It keeps the lock when the program closes all its descriptors, and ends with the
+ * process's memory, so at exec too. A forked child does not have it. */
+static void *own_map = MAP_FAILED;
 static dev_t own_device;
 static ino_t own_inode;
 
@@ -24,16 +28,33 @@ static bool is_own(int fd)
 	return fd >= 0 && !fstat(fd, &st) && st.st_dev == own_device && st.st_ino == own_inode;
 }
 
-static void drop_presence(void)
+enum { MAP_BYTES = 1 };
+
+static void forget_in_child(void)
 {
 	if (is_own(own_fd))
 		close(own_fd);
 	own_fd = -1;
+	own_map = MAP_FAILED;
+}
+
+static void drop_presence(void)
+{
+	if (own_map != MAP_FAILED)
+		munmap(own_map, MAP_BYTES);
+	forget_in_child();
+}
+
+static void keep_presence(void)
+{
+	own_map = mmap(NULL, MAP_BYTES, PROT_READ, MAP_SHARED, own_fd, 0);
+	if (own_map != MAP_FAILED)
+		madvise(own_map, MAP_BYTES, MADV_DONTFORK);
 }
 
 static void at_fork(void)
 {
-	pthread_atfork(NULL, NULL, drop_presence);
+	pthread_atfork(NULL, NULL, forget_in_child);
 }
 
 static int open_again(void)
@@ -69,7 +90,8 @@ bool sim_presence_take(uint32_t slot)
 		return false;
 	own_device = st.st_dev;
 	own_inode = st.st_ino;
-	return set_lock(slot) == 0;
+	keep_presence();
+	return own_map != MAP_FAILED && set_lock(slot) == 0;
 }
 
 bool sim_presence_is_taken(uint32_t slot)

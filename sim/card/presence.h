@@ -1,6 +1,6 @@
 /*
  * presence.h - a lock on a byte of the world's file for each process in the world. The kernel frees it when the process
- * ends, however it ends, and shows it in every PID namespace.
+ * ends, however it ends, and when it executes another program, and shows it in every PID namespace.
  */
 #ifndef LOADLINE_SIM_CARD_PRESENCE_H
 #define LOADLINE_SIM_CARD_PRESENCE_H

@@ -37,6 +37,12 @@ static uint64_t start_ticks_of(const char *name)
 	return state == 'Z' || state == 'X' ? 0 : ticks;
 }
 
+/* The driver frees all that a process has when it executes another program. */
+static bool has_become_another(const struct sim_world *w, uint32_t index)
+{
+	return w->procs[index].is_present && !sim_presence_is_taken(index);
+}
+
 uint32_t sim_proc_join(struct sim_world *w)
 {
 	struct sim_proc self = {
@@ -46,9 +52,9 @@ uint32_t sim_proc_join(struct sim_world *w)
 		const struct sim_proc *proc = &w->procs[i];
 		if (proc->is_used && proc->pid == self.pid && proc->start_ticks == self.start_ticks &&
 		    proc->pid_namespace == self.pid_namespace) {
-			*SIM_EDIT(w, &w->procs[i].is_present) =
-			    sim_presence_take(i); /* exec has closed the descriptor of the lock */
-			return i;
+			if (!has_become_another(w, i))
+				return i;
+			sim_proc_leave(w, i); /* of the program that it was before exec */
 		}
 		if (!proc->is_used && free_slot == SIM_NONE)
 			free_slot = i;
@@ -60,15 +66,17 @@ uint32_t sim_proc_join(struct sim_world *w)
 	return free_slot;
 }
 
-/* /proc shows every process of this process's own namespace. For other processes, their locks show whether they
- * live. */
+/* The lock of a process shows whether it lives. /proc shows that too of processes of this process's own namespace, of
+ * which some have no lock. */
 static bool is_alive(const struct sim_world *w, uint32_t index, uint64_t own)
 {
 	const struct sim_proc *proc = &w->procs[index];
 	if (!proc->is_used)
 		return false;
+	if (has_become_another(w, index))
+		return false;
 	if (!own || proc->pid_namespace != own)
-		return !proc->is_present || sim_presence_is_taken(index);
+		return true;
 	char name[24];
 	snprintf(name, sizeof name, "%d", proc->pid);
 	uint64_t ticks = start_ticks_of(name);

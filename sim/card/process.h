@@ -14,8 +14,8 @@ uint32_t sim_proc_join(struct sim_world *w);
 /* Frees a process's slot and all its objects: contexts, modules, memory, shared events, its part in MPS. */
 void sim_proc_leave(struct sim_world *w, uint32_t proc);
 
-/* Returns whether the process of a slot still exists, in any PID namespace. A zombie does not exist, if its state is
- * visible. */
+/* Returns whether the process of a slot still exists, in any PID namespace, and runs the same program. A zombie does
+ * not exist, if its state is visible. */
 bool sim_proc_is_alive(const struct sim_world *w, uint32_t index);
 
 /* Returns the pid of a slot's process, as this process sees it. 0: its PID namespace is not visible here. */

@@ -323,7 +323,7 @@ void ll_connection_close(struct ll_connection *connection)
 	if (connection->job)
 		ll_job_disconnect(server, connection->job);
 	if (connection->user)
-		connection->user->connection = NULL;
+		ll_users_disconnect(server, connection->user);
 	ll_residency_disconnect(server, connection);
 	ll_admission_disconnect(server, connection);
 	ll_machine_disconnect(server, connection);

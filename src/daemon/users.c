@@ -62,6 +62,28 @@ static void end_claims(struct ll_server *server, struct ll_user *user)
 	}
 }
 
+/* Whether the process has executed another program. Its connection ended then, or before. */
+static bool has_new_program(const struct ll_user *user)
+{
+	const struct ll_job_claims *claims = user->job->claims;
+	for (unsigned i = 0; i < claims->card_count; i++) {
+		for (const struct ll_job_claim *claim = claims->cards[i]->claims; claim; claim = claim->next) {
+			if (claim->user == user && (ll_claim_slot(claim)->life & LL_LIFE_ENDED))
+				return true;
+		}
+	}
+	return false;
+}
+
+void ll_users_disconnect(struct ll_server *server, struct ll_user *user)
+{
+	user->connection = NULL;
+	if (has_new_program(user))
+		end_claims(server, user);
+	else
+		server->wants_tick = true; /* it may execute another program before it connects again */
+}
+
 static void on_death(void *data)
 {
 	struct ll_user *user = data;
@@ -325,10 +347,12 @@ bool ll_users_reap(struct ll_server *server)
 	struct ll_user *next;
 	for (struct ll_user *user = server->users; user; user = next) {
 		next = user->next;
-		if (user->watch->is_polled)
+		bool is_lost = !user->connection;
+		if (user->watch->is_polled && !is_lost)
 			continue;
 		is_needed = true;
-		if (ll_process_has_ended(user->watch->fd))
+		if ((!user->watch->is_polled && ll_process_has_ended(user->watch->fd)) ||
+		    (is_lost && has_new_program(user)))
 			end_claims(server, user);
 	}
 	return is_needed;

@@ -3,7 +3,8 @@
  *
  * A descriptor identifies a process, and reports its end. The end of a connection does not mean that the process has
  * ended: a program that closes all its descriptors lives, and connects again. After exec, a process connects again too,
- * and does not know its old slots: their claims end.
+ * and does not know its old slots: their claims end. If the new program does not use CUDA, its claims end when the word
+ * `life` of one of its slots says so.
  */
 #ifndef LOADLINE_DAEMON_USERS_H
 #define LOADLINE_DAEMON_USERS_H
@@ -36,6 +37,9 @@ struct ll_claim_call {
 /* -ESRCH: the process cannot be watched. -ESTALE: the slot is not the process's. -ENOSPC, -ENOMEM, -EMFILE. */
 int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, struct ll_job_claim **ret_claim);
 
+/* The connection of the user has ended. */
+void ll_users_disconnect(struct ll_server *server, struct ll_user *user);
+
 /* Releases the user after one of its claims has ended. */
 void ll_user_drop(struct ll_user *user);
 
@@ -50,7 +54,8 @@ void ll_users_set_checkpoint(const struct ll_user *user, uint32_t state);
  * watched, whether they connect again or not. Returns whether the caller must call it again. */
 bool ll_users_adopt(struct ll_server *server, struct ll_job *job);
 
-/* Checks whether processes that cannot be watched have ended. Returns whether there are any. */
+/* Checks whether processes that cannot be watched have ended, and whether those without a connection have become
+ * another program. Returns whether there are any. */
 bool ll_users_reap(struct ll_server *server);
 
 /* The periodic check of processes that cannot be watched. Returns whether there are any. */

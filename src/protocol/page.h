@@ -116,6 +116,8 @@ enum ll_post_flag {
 	LL_POST_LAUNCHED = 8,    /* the process has launched since it got LL_ORDER_PAUSED */
 };
 
+#define LL_LIFE_ENDED UINT32_C(0x40000000) /* FUTEX_OWNER_DIED */
+
 struct ll_page_slot {
 	/* identity: the daemon writes it, the token last; it clears the token first */
 	_Atomic uint64_t token;       /* 0: the slot is free; otherwise unique for ever in this page */
@@ -128,7 +130,11 @@ struct ll_page_slot {
 	/* 1 + its number among the claims of the card ("17" in "0/17"); 0: it has none yet. A daemon that adopts the
 	 * page keeps the number if no other claim has it, because users identify the process by it. */
 	_Atomic uint32_t number;
-	_Atomic uint32_t reserved_identity[4];
+	/* the link's thread of the process: its thread id, with LL_LIFE_ENDED from its end on. The kernel writes that
+	 * (a robust futex). In a process that lives the thread ends only when the process executes another program. 0:
+	 * unknown */
+	_Atomic uint32_t life;
+	_Atomic uint32_t reserved_identity[3];
 
 	/* memory: a cache line of its own */
 	_Atomic uint64_t memory; /* LL_MEMORY_WORD */

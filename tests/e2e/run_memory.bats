@@ -74,6 +74,29 @@ governed() {
 	[ "$(tail -n 2 "$T/tree.out" | tr '\n' ' ')" = "context ok alloc ok " ]
 }
 
+# holds_nothing: no claim, and nothing of the tenant's on the card.
+holds_nothing() {
+	loadline --sim status --json >"$T/status.out" && ! jq -e 'select(has("claim"))' "$T/status.out" &&
+		jq -s -e 'all(.[]; .memory_bytes == null or .memory_bytes < 100000000)' "$T/status.out"
+}
+
+@test "a program that becomes another one without CUDA is charged no longer" {
+	for option in --weight=1 --evictable; do
+		start job --sim run --mem 2G "$option" --tenant job -- sh -c \
+			"python3 $BATS_TEST_DIRNAME/become.py 1200 sleep 300 & echo \$! >$T/become; until [ -e $T/go ]; do sleep 0.1; done; until $(program) context alloc 1400 | grep 'alloc ok'; do sleep 0.1; done; wait"
+		wait_for 20 test -s "$T/become"
+		wait_for 20 grep -qx sleep "/proc/$(cat "$T/become")/comm"
+		wait_for 20 holds_nothing
+		touch "$T/go"
+		wait_for 20 grep -q "alloc ok" "$T/job.out"
+		! has_ended "$(cat "$T/become")"
+		stop job KILL
+		kill -KILL "$(cat "$T/become")"
+		wait_for 20 shows_none 'has("tenant_row")'
+		rm "$T/become" "$T/go"
+	done
+}
+
 @test "a program without a memory limit sees the card as it is" {
 	# shellcheck disable=SC2046
 	run -0 "$LOADLINE" --sim run -- $(program) context info
