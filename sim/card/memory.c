@@ -3,6 +3,7 @@
 #include "card/defaults.h"
 #include "card/holding.h"
 #include "card/mps_limits.h"
+#include "card/process.h"
 
 #define BLOCK_BYTES (UINT64_C(2) << 20)
 
@@ -99,6 +100,8 @@ uint64_t sim_mps_room_bytes(struct sim_world *w, uint32_t card, uint32_t proc)
 
 bool sim_proc_has_room(struct sim_world *w, uint32_t card, uint32_t proc, uint64_t bytes)
 {
+	if (!card_has_room(w, card, bytes) || sim_card_used_bytes(w, card) + bytes > w->cards[card].most_bytes)
+		sim_procs_reap_now(w);
 	if (!card_has_room(w, card, bytes) || bytes > sim_mps_room_bytes(w, card, proc))
 		return false;
 	uint64_t used = sim_card_used_bytes(w, card) + bytes;

@@ -131,16 +131,21 @@ void sim_proc_leave(struct sim_world *w, uint32_t proc)
 	sim_commit(w);
 }
 
-void sim_procs_reap(struct sim_world *w, uint64_t now_ns)
+void sim_procs_reap_now(struct sim_world *w)
 {
-	if (now_ns - w->reaped_ns < 5 * LL_NS_PER_MS)
-		return;
-	*SIM_EDIT(w, &w->reaped_ns) = now_ns;
 	uint64_t own = sim_namespace_own();
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		if (w->procs[i].is_used && !is_alive(w, i, own))
 			sim_proc_leave(w, i);
 	}
+}
+
+void sim_procs_reap(struct sim_world *w, uint64_t now_ns)
+{
+	if (now_ns - w->reaped_ns < 5 * LL_NS_PER_MS)
+		return;
+	*SIM_EDIT(w, &w->reaped_ns) = now_ns;
+	sim_procs_reap_now(w);
 }
 
 uint32_t sim_module_new(struct sim_world *w, uint32_t proc)

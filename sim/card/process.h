@@ -24,6 +24,9 @@ int32_t sim_proc_pid(const struct sim_world *w, uint32_t index);
 /* Frees the slots of processes that no longer exist. It checks at most every 5 ms; now_ns is CLOCK_MONOTONIC. */
 void sim_procs_reap(struct sim_world *w, uint64_t now_ns);
 
+/* The same at once: the driver has freed what a process had when it can be waited for. */
+void sim_procs_reap_now(struct sim_world *w);
+
 /* Returns a slot for the stop word of a module that proc has loaded. SIM_NONE: none is left; the module's kernels then
  * share no stop word. */
 uint32_t sim_module_new(struct sim_world *w, uint32_t proc);

@@ -451,7 +451,7 @@ static bool handle_leave(struct ll_connection *connection, const struct ll_messa
 {
 	struct ll_job_claim *claim = find_own(connection, message);
 	if (claim)
-		ll_claims_end(connection->server, claim);
+		ll_claims_end(connection->server, claim, false);
 	return true;
 }
 

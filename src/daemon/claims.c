@@ -230,13 +230,13 @@ static void free_claim(struct ll_job_claim *claim)
 
 /* Memory that is leaving is written first, so that the books include it at each moment. The death is written last: a
  * reader of it then sees that the slot is released, and need not read again. */
-void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim)
+void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim, bool is_freed)
 {
 	struct ll_job_card *card = claim->card;
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (card->account) /* while the claim still counts as held */
 		ll_account_read(card->account, ll_now_ns());
-	bool had_memory = ll_memory_leave(claim);
+	bool had_memory = ll_memory_leave(claim, is_freed);
 	ll_residency_end(server, claim);
 	ll_accounts_end(card->job->pages.page, slot, ll_now_ns());
 	atomic_store(&slot->token, 0);

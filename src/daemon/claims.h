@@ -101,8 +101,9 @@ struct ll_job_claim *ll_claims_find(const struct ll_job *job, unsigned slot, uin
 /* The process has sent WAKE: the daemon reads its slot. */
 void ll_claims_wake(struct ll_server *server, struct ll_job_claim *claim);
 
-/* Releases the slot. Its used memory stays in the books for a moment. */
-void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim);
+/* Releases the slot. is_freed: its process has ended, and the driver has its memory back. Otherwise its used memory
+ * stays in the books for a moment. */
+void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim, bool is_freed);
 
 /* Makes cards and claims from the pages of a former daemon, if there are any. -ENOMEM. */
 int ll_claims_adopt(struct ll_server *server, struct ll_job *job);

@@ -61,11 +61,12 @@ static void drop_leaving(struct ll_job_card *card, uint64_t now_ns)
 	}
 }
 
-bool ll_memory_leave(struct ll_job_claim *claim)
+bool ll_memory_leave(struct ll_job_claim *claim, bool is_freed)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	uint32_t used = LL_MEMORY_USED(slot->memory);
-	add_leaving(claim->card, used, ll_now_ns());
+	if (!is_freed)
+		add_leaving(claim->card, used, ll_now_ns());
 	return used > 0;
 }
 

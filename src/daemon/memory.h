@@ -9,7 +9,8 @@
 
 #include "daemon/claims.h"
 
-/* The driver freed the memory 93 to 121 ms after a process was killed (doc/facts.md). */
+/* The driver frees a process's memory while the kernel ends the process, or executes its next program, which took 93 to
+ * 121 ms after a kill (doc/facts.md). */
 #define LL_LEAVING_NS UINT64_C(150000000)
 
 /* The time that other processes have to free the reserve of their pools. */
@@ -21,9 +22,9 @@ void ll_memory_fini(struct ll_server *server);
 /* Starts a claim that is new, or that was adopted with a page. */
 void ll_memory_begin(struct ll_job_claim *claim);
 
-/* Counts the claim's used memory as leaving. Call it before the slot is released. Returns whether the claim used any
- * memory. */
-bool ll_memory_leave(struct ll_job_claim *claim);
+/* Counts the claim's used memory as leaving, unless the driver has it back (is_freed). Call it before the slot is
+ * released. Returns whether the claim used any memory. */
+bool ll_memory_leave(struct ll_job_claim *claim, bool is_freed);
 
 /* Whether the slot has a want without a reply. */
 bool ll_memory_has_want(const struct ll_job_claim *claim);

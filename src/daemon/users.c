@@ -47,9 +47,11 @@ void ll_user_drop(struct ll_user *user)
 		free_user(user);
 }
 
-/* Ends all claims of the user. The user is freed with its last claim. */
+/* Ends all claims of the user. The user is freed with its last claim. The kernel closes the files of a process, with
+ * which the driver frees its memory, before it tells of its end. What a client of MPS had is its server's to free. */
 static void end_claims(struct ll_server *server, struct ll_user *user)
 {
+	bool is_freed = ll_process_has_ended(user->watch->fd) && !user->job->facts.limits.space_permille;
 	const struct ll_job *job = user->job;
 	const struct ll_job_claims *claims = job->claims;
 	unsigned left = user->claims;
@@ -58,7 +60,7 @@ static void end_claims(struct ll_server *server, struct ll_user *user)
 		if (!claim || claim->user != user)
 			continue;
 		left--;
-		ll_claims_end(server, claim);
+		ll_claims_end(server, claim, is_freed);
 	}
 }
 
@@ -168,7 +170,7 @@ static void end_former(struct ll_server *server, const struct ll_job *job, const
 			continue;
 		ll_claim_identify(claim, &former);
 		if (are_equal(&former, identity))
-			ll_claims_end(server, claim);
+			ll_claims_end(server, claim, false);
 	}
 }
 
@@ -194,7 +196,7 @@ static void end_double(struct ll_server *server, const struct ll_user *user, con
 {
 	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
 		if (claim->user == user) {
-			ll_claims_end(server, claim);
+			ll_claims_end(server, claim, false);
 			return;
 		}
 	}
@@ -316,7 +318,7 @@ static bool judge_process(struct ll_server *server, struct ll_job *job, struct l
 		return false; /* its pid has no meaning in this namespace: the process connects again, or the slot ends
 				 with the job */
 	if (is_gone(server, &id)) {
-		ll_claims_end(server, claim);
+		ll_claims_end(server, claim, !job->facts.limits.space_permille);
 		return false;
 	}
 	struct ll_user *user = find_user(server, job, (uint32_t)identity.pid, &identity);
