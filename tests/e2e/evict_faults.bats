@@ -418,6 +418,29 @@ asked() {
 	does one check
 }
 
+# moves ARG...: done, or refused with the word for it. Never is the program stopped until the time of the command is over.
+moves() {
+	run timeout 60 "$LOADLINE" --sim "$@"
+	echo "$output"
+	[ "$status" -eq 0 ] || [[ $status -eq 4 && $output == *"a host function of its streams does not end while its threads are stopped"* ]]
+}
+
+@test "a program whose host functions need the thread that launches is evicted and suspended, or refused at once" {
+	needs_preload
+	mkfifo "$T/in"
+	exec 8<>"$T/in"
+	# shellcheck disable=SC2016
+	start_program one sh -c 'exec 8>&-; exec "$LOADLINE" --sim run --evictable --tenant one -- "$0" <"$1"' \
+		"$LOADLINE_BUILD/tests/cases/case_hostlock" "$T/in"
+	wait_for 60 grep -q full "$T/one.out"
+	for step in evict resume evict resume suspend resume suspend resume evict resume evict resume; do
+		moves "$step" one
+	done
+	exec 8>&-
+	finish one
+	[ "$status" -eq 0 ]
+}
+
 @test "evict and resume say what they wait for, and --timeout of resume ends its wait" {
 	needs_preload
 	start_steps one

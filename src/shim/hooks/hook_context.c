@@ -2,9 +2,11 @@
  * and the library forgets them. */
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
+#include "shim/interpose/stream.h"
 #include "shim/memory/contexts.h"
 #include "shim/memory/movable_pool.h"
 #include "shim/memory/pools.h"
+#include "shim/residency/host_functions.h"
 #include "shim/residency/link.h"
 
 /* ---- contexts ---- */
@@ -126,3 +128,35 @@ GOVERNED_HOOK(cuCtxSetLimit, (enum ll_cu_limit limit, size_t value), (limit, val
 
 DESTROY_HOOK(cuStreamDestroy)
 DESTROY_HOOK(cuStreamDestroy_v2)
+
+/* ---- host functions ---- */
+
+#define HOST_FUNCTION_HOOK(symbol, its_stream)                                                                         \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream, ll_cu_host_fn function, void *user)            \
+	{                                                                                                              \
+		struct ll_host_function *copy =                                                                        \
+		    ll_reentry_is_inside()                                                                             \
+			? NULL                                                                                         \
+			: ll_host_function_new(its_stream,                                                             \
+					       (struct ll_host_function){.function = function, .user = user});         \
+		return copy ? ll_real()->symbol(stream, ll_host_function_run, copy)                                    \
+			    : ll_real()->symbol(stream, function, user);                                               \
+	}
+
+#define HOST_CALLBACK_HOOK(symbol, its_stream)                                                                         \
+	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream, ll_cu_stream_callback callback, void *user,    \
+					   unsigned int flags)                                                         \
+	{                                                                                                              \
+		struct ll_host_function *copy =                                                                        \
+		    ll_reentry_is_inside()                                                                             \
+			? NULL                                                                                         \
+			: ll_host_function_new(its_stream,                                                             \
+					       (struct ll_host_function){.callback = callback, .user = user});         \
+		return copy ? ll_real()->symbol(stream, ll_host_callback_run, copy, flags)                             \
+			    : ll_real()->symbol(stream, callback, user, flags);                                        \
+	}
+
+HOST_FUNCTION_HOOK(cuLaunchHostFunc, stream)
+HOST_FUNCTION_HOOK(cuLaunchHostFunc_ptsz, ll_stream_per_thread(stream))
+HOST_CALLBACK_HOOK(cuStreamAddCallback, stream)
+HOST_CALLBACK_HOOK(cuStreamAddCallback_ptsz, ll_stream_per_thread(stream))
