@@ -94,6 +94,34 @@ int ll_use_batch_count(struct ll_use_batch *batch, const struct ll_use_counter *
 	return rc;
 }
 
+int ll_use_batch_end(struct ll_use_batch *batch, const struct ll_past_job *job)
+{
+	if (batch->past_count == LL_USE_BATCH_ROWS)
+		return -ENOSPC;
+	int rc = make_room(&batch->past, batch->past_count, &batch->past_room, sizeof *batch->past);
+	if (!rc)
+		batch->past[batch->past_count++] = *job;
+	return rc;
+}
+
+int ll_use_batch_set_status(struct ll_use_batch *batch, const struct ll_past_status *status)
+{
+	for (size_t i = batch->past_count; i-- > 0;) {
+		struct ll_past_job *job = &batch->past[i];
+		if (job->number != status->number || job->uid != status->uid || job->how != LL_PAST_ENDED)
+			continue;
+		job->how = ll_past_how_of(status->status);
+		job->status = status->status;
+		return 0;
+	}
+	if (batch->status_count == LL_USE_BATCH_ROWS)
+		return -ENOSPC;
+	int rc = make_room(&batch->statuses, batch->status_count, &batch->status_room, sizeof *batch->statuses);
+	if (!rc)
+		batch->statuses[batch->status_count++] = *status;
+	return rc;
+}
+
 int ll_use_batch_merge(struct ll_use_batch *batch, struct ll_use_batch *later)
 {
 	int rc = 0;
@@ -105,18 +133,28 @@ int ll_use_batch_merge(struct ll_use_batch *batch, struct ll_use_batch *later)
 		int added = ll_use_batch_count(batch, &later->counters[i]);
 		rc = rc ? rc : added;
 	}
+	for (size_t i = 0; i < later->past_count; i++) {
+		int added = ll_use_batch_end(batch, &later->past[i]);
+		rc = rc ? rc : added;
+	}
+	for (size_t i = 0; i < later->status_count; i++) {
+		int added = ll_use_batch_set_status(batch, &later->statuses[i]);
+		rc = rc ? rc : added;
+	}
 	ll_use_batch_fini(later);
 	return rc;
 }
 
 bool ll_use_batch_is_empty(const struct ll_use_batch *batch)
 {
-	return !batch->row_count && !batch->counter_count;
+	return !batch->row_count && !batch->counter_count && !batch->past_count && !batch->status_count;
 }
 
 void ll_use_batch_fini(struct ll_use_batch *batch)
 {
 	free(batch->rows);
 	free(batch->counters);
+	free(batch->past);
+	free(batch->statuses);
 	*batch = (struct ll_use_batch){0};
 }

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "accounts/history.h"
+
 enum { LL_USE_TENANT_SIZE = 64, LL_USE_JOB_SIZE = 28, LL_USE_PROJECT_SIZE = 64, LL_USE_CARD_SIZE = 96 };
 
 /* At most so many rows are kept while the database cannot be written: about 6 MiB. */
@@ -65,6 +67,11 @@ struct ll_use_batch {
 	struct ll_use_counter *counters;
 	size_t row_count, counter_count;
 	size_t row_room, counter_room;
+	/* Jobs that have ended, and statuses that came later. */
+	struct ll_past_job *past;
+	struct ll_past_status *statuses;
+	size_t past_count, status_count;
+	size_t past_room, status_room;
 };
 
 /* Adds to the row of that key, or adds the row. -ENOSPC: the batch has most_rows already. -ENOMEM. */
@@ -73,6 +80,12 @@ int ll_use_batch_add(struct ll_use_batch *batch, const struct ll_use_key *key, c
 
 /* Replaces the counter of that job and card, or adds it. -ENOMEM. */
 int ll_use_batch_count(struct ll_use_batch *batch, const struct ll_use_counter *counter);
+
+/* Adds a job that has ended. -ENOSPC: the batch has LL_USE_BATCH_ROWS of them already. -ENOMEM. */
+int ll_use_batch_end(struct ll_use_batch *batch, const struct ll_past_job *job);
+
+/* Adds the status of a job that has ended, to the job if that is in the batch. -ENOSPC, -ENOMEM, as above. */
+int ll_use_batch_set_status(struct ll_use_batch *batch, const struct ll_past_status *status);
 
 /* Returns the counter; NULL: there is none. */
 const struct ll_use_counter *ll_use_batch_find_counter(const struct ll_use_batch *batch, const char *job,

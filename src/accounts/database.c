@@ -106,6 +106,8 @@ static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struc
 		return ll_err_set(err, -EUCLEAN, "%s: not a database of accounts", path);
 	else if (code == SQLITE_OK && version > LL_USE_SCHEMA)
 		return ll_sqlite_refuse_newer(path, version, err);
+	if (code == SQLITE_OK)
+		code = ll_history_make(sqlite);
 	if (code != SQLITE_OK)
 		return ll_sqlite_fail(sqlite, code, path, err);
 	*ret_is_new = is_empty;
@@ -262,6 +264,8 @@ int ll_use_database_write(struct ll_use_database *database, const struct ll_use_
 	if (code == SQLITE_OK)
 		code = write_counters(sqlite, batch);
 	if (code == SQLITE_OK)
+		code = ll_history_write(sqlite, batch->past, batch->past_count, batch->statuses, batch->status_count);
+	if (code == SQLITE_OK)
 		code = sqlite3_exec(sqlite, "COMMIT", NULL, NULL, NULL);
 	if (code == SQLITE_OK) {
 		/* Most of the time the file alone has all, so that a plain copy of it does too. */
@@ -316,9 +320,11 @@ int ll_use_database_read_counters(struct ll_use_database *database, struct ll_us
 
 int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, struct ll_err *err)
 {
-	char text[160];
-	snprintf(text, sizeof text, "DELETE FROM use WHERE hour < %lld; DELETE FROM counter WHERE stored < %lld",
-		 (long long)before_s, (long long)before_s);
+	char text[200];
+	snprintf(text, sizeof text,
+		 "DELETE FROM use WHERE hour < %lld; DELETE FROM counter WHERE stored < %lld;"
+		 "DELETE FROM job WHERE ended < %lld",
+		 (long long)before_s, (long long)before_s, (long long)before_s);
 	int code = sqlite3_exec(database->sqlite, text, NULL, NULL, NULL);
 	return code == SQLITE_OK
 		   ? 0

@@ -45,7 +45,7 @@ int ll_use_database_write(struct ll_use_database *database, const struct ll_use_
 /* Reads the counters of all jobs that had not ended. The caller frees the batch, whose rows are empty. */
 int ll_use_database_read_counters(struct ll_use_database *database, struct ll_use_batch *ret_batch, struct ll_err *err);
 
-/* Removes rows of hours before that time, and counters that were stored before it. */
+/* Removes rows of hours and jobs before that time, and counters that were stored before it. */
 int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, struct ll_err *err);
 
 /* For tests: the file has at most so many pages, which is what a full disk is to SQLite. 0: no such limit. */

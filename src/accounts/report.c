@@ -123,25 +123,25 @@ double ll_use_cost(const struct ll_use_prices *prices, const struct ll_use_sum *
 
 static int is_over(void *data)
 {
-	const struct ll_use_query *query = data;
-	return ll_now_ns() >= query->until_ns;
+	const uint64_t *until_ns = data;
+	return ll_now_ns() >= *until_ns;
 }
 
 /* What a schema of another's making could do beyond being read is switched off. Even without it pages that refer to
  * each other can make a small file endless, so the time is bounded. */
-static void confine(sqlite3 *sqlite, const struct ll_use_query *query)
+static void confine(sqlite3 *sqlite, const uint64_t *until_ns)
 {
 	enum { STEPS = 1000, LONGEST_BYTES = 1 << 20 };
 	sqlite3_db_config(sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_limit(sqlite, SQLITE_LIMIT_LENGTH, LONGEST_BYTES);
-	if (query->until_ns)
-		sqlite3_progress_handler(sqlite, STEPS, is_over, (void *)(uintptr_t)query);
+	if (until_ns)
+		sqlite3_progress_handler(sqlite, STEPS, is_over, (void *)(uintptr_t)until_ns);
 }
 
 /* A copy of a file in a folder that may not be written cannot have the files of SQLite's log. If there is no log, the
  * file alone has all. */
-static int open_file(const char *path, const struct ll_use_query *query, sqlite3 **ret_sqlite)
+static int open_file(const char *path, const uint64_t *until_ns, sqlite3 **ret_sqlite)
 {
 	char name[3 * LL_USE_PATH_SIZE];
 	snprintf(name, sizeof name, "%s-wal", path);
@@ -149,7 +149,7 @@ static int open_file(const char *path, const struct ll_use_query *query, sqlite3
 	int code = sqlite3_open_v2(path, ret_sqlite, SQLITE_OPEN_READONLY, NULL);
 	if (code == SQLITE_OK) {
 		sqlite3_busy_timeout(*ret_sqlite, 5000); /* ms */
-		confine(*ret_sqlite, query);
+		confine(*ret_sqlite, until_ns);
 		code = ll_sqlite_number(*ret_sqlite, "SELECT count(*) FROM sqlite_master", &ignored);
 	}
 	if ((code & 0xff) != SQLITE_CANTOPEN || access(name, F_OK) == 0 || strpbrk(path, "?#%"))
@@ -158,7 +158,7 @@ static int open_file(const char *path, const struct ll_use_query *query, sqlite3
 	snprintf(name, sizeof name, "file:%s?immutable=1", path);
 	code = sqlite3_open_v2(name, ret_sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
 	if (code == SQLITE_OK)
-		confine(*ret_sqlite, query);
+		confine(*ret_sqlite, until_ns);
 	return code;
 }
 
@@ -240,15 +240,20 @@ static int add_rows(struct ll_use_report *report, sqlite3 *sqlite, const char *p
 	return rc;
 }
 
+int ll_sqlite_open_read(const char *path, const uint64_t *until_ns, sqlite3 **ret_sqlite, struct ll_err *err)
+{
+	int rc = check_is_file(path, err);
+	if (rc)
+		return rc;
+	int code = open_file(path, until_ns, ret_sqlite);
+	return code == SQLITE_OK ? check_kind(*ret_sqlite, path, err) : ll_sqlite_fail(*ret_sqlite, code, path, err);
+}
+
 int ll_use_report_read(struct ll_use_report *report, const char *path, const struct ll_use_query *query,
 		       struct ll_err *err)
 {
 	sqlite3 *sqlite = NULL;
-	int rc = check_is_file(path, err);
-	if (rc)
-		return rc;
-	int code = open_file(path, query, &sqlite);
-	rc = code == SQLITE_OK ? check_kind(sqlite, path, err) : ll_sqlite_fail(sqlite, code, path, err);
+	int rc = ll_sqlite_open_read(path, query->until_ns ? &query->until_ns : NULL, &sqlite, err);
 	if (!rc)
 		rc = add_rows(report, sqlite, path, query, err);
 	sqlite3_close(sqlite);

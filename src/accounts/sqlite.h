@@ -5,6 +5,7 @@
 #define LOADLINE_ACCOUNTS_SQLITE_H
 
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ll_err;
@@ -18,6 +19,28 @@ int ll_sqlite_refuse_newer(const char *path, int64_t version, struct ll_err *err
 
 /* Runs a query that gives one number. Returns SQLite's code. */
 int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number);
+
+/* Opens a file of accounts for reading alone, and checks that it is one: also of a file of another's making nothing
+ * happens but that it is read. until_ns: reading ends then, by CLOCK_MONOTONIC; the caller keeps it until the file is
+ * closed; NULL: when all is read. -ENOENT, -EACCES, -EINVAL (no plain file), -EPROTONOSUPPORT, -EUCLEAN, -ETIMEDOUT, -EIO.
+ * The caller closes the file in each case. */
+int ll_sqlite_open_read(const char *path, const uint64_t *until_ns, sqlite3 **ret_sqlite, struct ll_err *err);
+
+/* ---- of history.h; they return SQLite's code ---- */
+
+struct ll_history_query;
+struct ll_past_job;
+struct ll_past_status;
+
+/* Makes the table and its indices, if they are not there. */
+int ll_history_make(sqlite3 *sqlite);
+
+/* Adds the jobs, then the statuses. */
+int ll_history_write(sqlite3 *sqlite, const struct ll_past_job *jobs, size_t count,
+		     const struct ll_past_status *statuses, size_t status_count);
+
+/* Makes the query, whose columns only history.c knows. */
+int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sqlite3_stmt **ret_statement);
 
 /* Of database.h. */
 struct ll_use_database;

@@ -9,11 +9,13 @@
 #include <uv.h>
 
 #include "accounts/database.h"
+#include "accounts/history.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/scope.h"
 #include "daemon/account.h"
+#include "daemon/admission.h"
 #include "daemon/energy.h"
 #include "daemon/events.h"
 #include "daemon/machine.h"
@@ -21,6 +23,7 @@
 #include "daemon/server.h"
 #include "daemon/spending.h"
 #include "daemon/use_totals.h"
+#include "protocol/page.h"
 
 enum { READ_MS = 1000, READS_OF_ROUND = 9 };
 
@@ -28,6 +31,9 @@ enum { READ_MS = 1000, READS_OF_ROUND = 9 };
  * wrongly must not remove anything. */
 #define FORGET_NS (3600 * LL_NS_PER_S)
 #define CLOCK_SLACK_NS (60 * LL_NS_PER_S)
+
+/* A program that was refused memory and ends so soon with an error has ended for that. */
+#define REFUSED_NS (10 * LL_NS_PER_S)
 
 struct ll_accounting {
 	struct ll_server *server;
@@ -338,12 +344,68 @@ void ll_accounting_look(struct ll_accounting *accounting)
 		uv_timer_start(&accounting->timer, on_timer, READ_MS, READ_MS);
 }
 
+/* ---- jobs that have ended ---- */
+
+void ll_accounting_note_past(struct ll_accounting *accounting, const struct ll_past_job *past)
+{
+	if (!accounting || accounting->is_off || accounting->is_finished)
+		return;
+	if (ll_use_batch_end(&accounting->pending, past))
+		accounting->lost_rows++;
+	ll_accounting_look(accounting);
+}
+
+void ll_accounting_note_status(struct ll_accounting *accounting, const struct ll_past_status *status)
+{
+	if (!accounting || accounting->is_off || accounting->is_finished)
+		return;
+	if (ll_use_batch_set_status(&accounting->pending, status))
+		accounting->lost_rows++;
+	ll_accounting_look(accounting);
+}
+
+/* Its counters have been read for the last time. */
+static void note_end(struct ll_accounting *accounting, const struct ll_job *job, uint64_t now_ns)
+{
+	static const double ms_per_s = 1000;
+	struct ll_past_job past = {.number = job->number,
+				   .uid = job->facts.uid,
+				   .by_uid = UINT32_MAX,
+				   .came_s = job->began_s,
+				   .began_s = job->began_s,
+				   .ended_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S),
+				   .memory_bytes = job->facts.limits.memory_bytes,
+				   .compute_permille = job->facts.limits.compute_permille,
+				   .class = job->facts.limits.priority,
+				   .how = job->has_status ? ll_past_how_of(job->status) : LL_PAST_ENDED,
+				   .status = job->status};
+	ll_message_text_set(past.tenant, sizeof past.tenant,
+			    job->department_tenant[0] ? job->department_tenant : job->tenant->name);
+	ll_message_text_set(past.command, sizeof past.command, job->facts.command);
+	ll_message_text_set(past.project, sizeof past.project, job->project);
+	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
+		const struct ll_job_card *card = job->claims->cards[i];
+		ll_machine_add_label(accounting->server, card->uuid, past.cards, sizeof past.cards);
+		past.card_count++;
+		if (!card->account)
+			continue;
+		past.used_ns += ll_account_used_ns(card->account);
+		past.memory_byte_s += (double)card->account->last.memory_unit_ms * (double)LL_MEMORY_UNIT / ms_per_s;
+	}
+	ll_admission_describe_end(accounting->server, job, &past);
+	bool has_failed = past.how == LL_PAST_FAILED || past.how == LL_PAST_KILLED;
+	if (has_failed && job->refused_ns && now_ns - job->refused_ns < REFUSED_NS)
+		past.how = LL_PAST_MEMORY;
+	ll_accounting_note_past(accounting, &past);
+}
+
 void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job *job)
 {
 	if (!accounting || accounting->is_off || accounting->is_finished)
 		return;
 	uint64_t now_ns = ll_now_ns();
 	read_job(accounting, job, now_ns);
+	note_end(accounting, job, now_ns);
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
 		struct ll_account *account = job->claims->cards[i]->account;
 		if (account)

@@ -61,8 +61,15 @@ void ll_accounting_look(struct ll_accounting *accounting);
 /* The sensor's round is complete: its cards' energy is divided among the jobs. accounting may be NULL. */
 void ll_accounting_note_energy(struct ll_accounting *accounting);
 
-/* The job ends now: reads its counters for the last time. accounting may be NULL. */
+/* The job ends now: reads its counters for the last time, and notes how it ended. accounting may be NULL. */
 void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job *job);
+
+/* Notes a job that left the queue without a place, or that ended while there was no loadlined; and the status of a job
+ * that has ended. accounting may be NULL. */
+struct ll_past_job;
+struct ll_past_status;
+void ll_accounting_note_past(struct ll_accounting *accounting, const struct ll_past_job *past);
+void ll_accounting_note_status(struct ll_accounting *accounting, const struct ll_past_status *status);
 
 /* Writes everything, and waits for the disk. Nothing is counted afterwards. accounting may be NULL. */
 void ll_accounting_finish(struct ll_accounting *accounting);

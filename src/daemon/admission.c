@@ -160,6 +160,7 @@ void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_ent
 		entry->connection->serial = entry->serial;
 		ll_connection_refuse(entry->connection, code, reason);
 	}
+	ll_message_text_set(entry->left_why, sizeof entry->left_why, reason);
 	remove_entry(admission, entry);
 }
 
@@ -431,6 +432,7 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 	int rc = read_request(connection, admit, entry, &why);
 	if (!rc)
 		return_entry(admission, entry);
+	entry->asked_time_ns = entry->queued.has_time || entry->has_end ? entry->queued.duration_ns : 0;
 	if (!rc && ll_queue_add(&admission->queue, &entry->queued))
 		rc = ll_err_set(&why, -ENOMEM, "loadlined has no memory");
 	if (rc) {
@@ -505,6 +507,7 @@ void ll_admission_disconnect(struct ll_server *server, const struct ll_connectio
 		if (entry->connection != connection)
 			continue;
 		entry->connection = NULL;
+		ll_message_text_set(entry->left_why, sizeof entry->left_why, "its command ended while it waited");
 		remove_entry(server->admission, entry);
 	}
 }

@@ -87,6 +87,11 @@ uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job
 void ll_admission_register(struct ll_server *server, struct ll_job *job);
 void ll_admission_end(struct ll_server *server, const struct ll_job *job);
 
+/* Fills in what the queue knows of a job that ends now: when it came, what it asked for, its cards, its tenant, and
+ * what ended it. */
+struct ll_past_job;
+void ll_admission_describe_end(const struct ll_server *server, const struct ll_job *job, struct ll_past_job *past);
+
 /* Drains a card, as `queue drain` does, for a reason that users see. 1: it is drained already. -ENOMEM. */
 int ll_admission_drain_card(struct ll_server *server, unsigned index, const char *reason);
 

@@ -36,8 +36,8 @@ static const char *verb_of(uint32_t act)
 /* ---- one job ---- */
 
 /* A job that runs is stopped as one whose time is over. */
-static void cancel_entry(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_by_user,
-			 const char *why)
+static void stop_entry(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_by_user,
+		       const char *why)
 {
 	if (!entry->uuid_count) {
 		ll_admission_refuse(admission, entry, -ECANCELED, "the job was taken out of the queue");
@@ -57,7 +57,7 @@ bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, c
 	struct ll_admission_entry *entry = ll_admission_find(server->admission, job->number);
 	bool has_place = entry && entry->uuid_count;
 	if (has_place)
-		cancel_entry(server->admission, entry, false, why);
+		stop_entry(server->admission, entry, false, why);
 	return has_place;
 }
 
@@ -76,7 +76,7 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 	}
 	entry->queued.duration_ns += more_ns;
 	entry->queued.has_time = entry->has_end = true;
-	entry->is_warned = entry->is_signaled = entry->is_killed = entry->is_ended = false;
+	entry->is_warned = entry->is_signaled = entry->is_killed = entry->is_ended = entry->is_canceled = false;
 	entry->stopped_ns = 0;
 	entry->stop_why = NULL;
 	ll_queue_changed(&admission->queue);
@@ -125,7 +125,9 @@ static int act_on(struct ll_connection *connection, struct ll_admission_entry *e
 		return -EINVAL;
 	switch (act->act) {
 	case LL_QUEUE_CANCEL:
-		cancel_entry(admission, entry, entry->uid == connection->uid, "it was canceled");
+		entry->is_canceled = true;
+		entry->canceled_by = connection->uid;
+		stop_entry(admission, entry, entry->uid == connection->uid, "it was canceled");
 		return 0;
 	case LL_QUEUE_PAUSE:
 	case LL_QUEUE_RELEASE:

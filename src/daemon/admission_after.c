@@ -1,10 +1,14 @@
 /* Jobs that wait for the end of another job, and how jobs ended. */
 #include <errno.h>
+#include <string.h>
 
+#include "accounts/history.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "daemon/accounting.h"
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
+#include "daemon/machine.h"
 #include "daemon/rights.h"
 #include "daemon/server.h"
 
@@ -54,11 +58,66 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 	return true;
 }
 
+/* ---- the history ---- */
+
+static void fill_past(const struct ll_server *server, const struct ll_admission_entry *entry, struct ll_past_job *past)
+{
+	past->came_s = (int64_t)entry->came_s;
+	if (entry->begin_ns)
+		past->began_s = (int64_t)ll_admission_second(entry->begin_ns);
+	past->memory_bytes = entry->queued.memory_bytes;
+	past->compute_permille = entry->queued.compute_permille;
+	past->time_ns = entry->asked_time_ns;
+	past->card_count = entry->queued.card_count;
+	past->class = entry->limits.priority;
+	ll_message_text_set(past->tenant, sizeof past->tenant, entry->tenant);
+	past->cards[0] = '\0';
+	for (uint32_t i = 0; i < entry->uuid_count; i++)
+		ll_machine_add_label(server, entry->uuids[i], past->cards, sizeof past->cards);
+	if (entry->has_status) {
+		past->status = entry->status;
+		past->how = ll_past_how_of(entry->status);
+	}
+	if (entry->is_canceled) {
+		past->how = LL_PAST_CANCELED;
+		past->by_uid = entry->canceled_by;
+	} else if (entry->stopped_ns) {
+		past->how = entry->stop_why ? LL_PAST_STOPPED : LL_PAST_TIME;
+		ll_message_text_set(past->why, sizeof past->why, entry->stop_why ? entry->stop_why : "");
+	}
+}
+
+void ll_admission_describe_end(const struct ll_server *server, const struct ll_job *job, struct ll_past_job *past)
+{
+	struct ll_admission_entry *entry = server->admission ? ll_admission_find(server->admission, job->number) : NULL;
+	if (!entry || entry->job_number != job->number)
+		return;
+	fill_past(server, entry, past);
+	entry->is_past = true;
+}
+
+/* It was not in the books when it ended: it never ran, or it ended while there was no loadlined. */
+static void note_past(const struct ll_server *server, struct ll_admission_entry *entry)
+{
+	struct ll_past_job past = {.number = entry->queued.number,
+				   .uid = entry->uid,
+				   .by_uid = UINT32_MAX,
+				   .ended_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S),
+				   .how = entry->has_run ? LL_PAST_ENDED : LL_PAST_NOT_RUN};
+	ll_message_text_set(past.command, sizeof past.command, entry->command);
+	ll_message_text_set(past.why, sizeof past.why, entry->left_why);
+	fill_past(server, entry, &past);
+	entry->is_past = true;
+	ll_accounting_note_past(server->accounting, &past);
+}
+
 /* A request that was refused at once was never in the queue. */
-void ll_admission_note_end(struct ll_admission *admission, const struct ll_admission_entry *entry)
+void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_entry *entry)
 {
 	if (!entry->told_ns && !entry->uuid_count)
 		return;
+	if (!entry->is_past && admission->server->accounting)
+		note_past(admission->server, entry);
 	ll_ended_add(&admission->ended, &(struct ll_ended_job){
 					    .number = entry->queued.number,
 					    .job_number = entry->job_number,
@@ -84,7 +143,17 @@ static bool note_status(struct ll_admission *admission, uint32_t uid, const stru
 		entry->has_status = true;
 		return true;
 	}
-	return ll_ended_set_status(&admission->ended, status->job, uid, status->status);
+	struct ll_job *job = ll_books_find_id(&admission->server->books, status->job);
+	if (job && job->facts.uid == uid) {
+		job->status = status->status;
+		job->has_status = true;
+		return true;
+	}
+	const struct ll_ended_job *ended = ll_ended_set_status(&admission->ended, status->job, uid, status->status);
+	if (ended)
+		ll_accounting_note_status(admission->server->accounting,
+					  &(struct ll_past_status){ended->number, uid, status->status});
+	return ended;
 }
 
 bool ll_admission_handle_status(struct ll_connection *connection, const struct ll_message_job_status *status)

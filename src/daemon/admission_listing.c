@@ -192,26 +192,9 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	ll_message_text_set(row->command, sizeof row->command, entry->command);
 }
 
-static const struct ll_config_policy *policy_of(const struct ll_connection *connection)
-{
-	return ll_department_policy(&connection->server->department);
-}
-
 static bool sees_entry(const struct ll_connection *connection, const struct ll_admission_entry *entry)
 {
 	return entry->uid == connection->uid || ll_rights_see_others(connection);
-}
-
-static bool sees_command(const struct ll_connection *connection, const struct ll_admission_entry *entry)
-{
-	const struct ll_department *department = &connection->server->department;
-	const struct ll_config_policy *policy = policy_of(connection);
-	if (entry->uid == connection->uid || ll_department_is_operator(department, connection->uid) || !policy ||
-	    policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
-		return true;
-	const struct ll_config_tenant *tenant = ll_department_find(department, entry->tenant);
-	return policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && tenant &&
-	       ll_department_has(department, &tenant->members, connection->uid);
 }
 
 /* Returns the entry with the next number that the other side may see. */
@@ -268,7 +251,7 @@ bool ll_admission_listing_next(const struct ll_connection *connection, struct ll
 	if (entry && admission->has_queue) {
 		ll_message_init(ret_message, LL_MESSAGE_QUEUE_ROW);
 		fill_row(admission, entry, ll_rights_see_others(connection), &ret_message->queue_row);
-		if (!sees_command(connection, entry))
+		if (!ll_rights_see_command(connection, entry->uid, entry->tenant))
 			ll_message_text_set(ret_message->queue_row.command, LL_COMMAND_SIZE, "");
 		listing->number = entry->queued.number;
 		return true;

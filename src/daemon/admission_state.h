@@ -48,9 +48,13 @@ struct ll_admission_entry {
 	bool must_be_ok;                  /* the job `after` must end with status 0 */
 	bool tells_status;                /* a command will tell its status, not only its monitor */
 	bool has_status;
-	bool has_run;    /* it has registered */
-	uint32_t status; /* as waitpid() gives it */
-	bool is_ended;   /* by an operator: its user gives it no more time */
+	bool has_run;              /* it has registered */
+	uint32_t status;           /* as waitpid() gives it */
+	bool is_ended;             /* by an operator: its user gives it no more time */
+	bool is_canceled, is_past; /* is_past: its end is in the history */
+	uint32_t canceled_by;
+	uint64_t asked_time_ns;        /* 0: it did not say, and the configuration does not */
+	char left_why[LL_REASON_SIZE]; /* why it left the queue without a place */
 };
 
 /* So long a job that runs has to register with the next loadlined. */
@@ -172,7 +176,7 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 			     char ret_reason[LL_REASON_SIZE]);
 
 /* Notes the end of a job that ran, or that was in the queue. */
-void ll_admission_note_end(struct ll_admission *admission, const struct ll_admission_entry *entry);
+void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_entry *entry);
 
 /* ---- admission_high.c ---- */
 

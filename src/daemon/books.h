@@ -36,7 +36,11 @@ struct ll_job {
 	struct ll_tenant *tenant;
 	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
 	char project[LL_NAME_SIZE];           /* for the accounts; empty: none */
-	uint64_t said;                        /* enum ll_set_field: the limits that the user gave, by `run` or `set` */
+	int64_t began_s;                      /* since 1970; when this loadlined learnt of it */
+	uint64_t refused_ns;                  /* when it was last refused memory beyond its limit; 0: never */
+	uint32_t status;                      /* of its first process, as waitpid() gives it */
+	bool has_status;
+	uint64_t said; /* enum ll_set_field: the limits that the user gave, by `run` or `set` */
 	struct ll_job_process *processes;
 	int lifeline_fd; /* readable end of a pipe whose other end the job's processes have; -1: none */
 	struct ll_job_pages pages;

@@ -208,16 +208,6 @@ static bool handle_decisions(struct ll_connection *connection, const struct ll_m
 	return true;
 }
 
-static bool handle_report(struct ll_connection *connection, const struct ll_message_report *message)
-{
-	int rc = ll_report_start(connection, message);
-	if (rc == -ENOENT)
-		ll_connection_refuse(connection, rc, "this loadlined has no accounts");
-	else if (rc)
-		ll_connection_refuse(connection, -EBUSY, "loadlined reads or sends other reports now");
-	return true;
-}
-
 static bool handle_policy(struct ll_connection *connection)
 {
 	connection->is_listing_policy = true;
@@ -549,8 +539,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_SENSED:
 		return connection->role == LL_ROLE_COMMAND && ll_machine_list(connection);
 	case LL_MESSAGE_REPORT:
-		return connection->role == LL_ROLE_COMMAND && !connection->report &&
-		       handle_report(connection, &message->report);
+	case LL_MESSAGE_HISTORY:
+		return ll_report_handle(connection, message);
 	case LL_MESSAGE_ADMIT:
 	case LL_MESSAGE_QUEUE:
 	case LL_MESSAGE_QUEUE_ACT:

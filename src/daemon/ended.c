@@ -49,7 +49,7 @@ const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t 
 	return NULL;
 }
 
-bool ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status)
+const struct ll_ended_job *ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status)
 {
 	for (size_t i = ended->count; i-- > 0;) {
 		struct ll_ended_job *job = &ended->jobs[i];
@@ -57,9 +57,9 @@ bool ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, u
 			continue;
 		job->status = status;
 		job->has_status = true;
-		return true;
+		return job;
 	}
-	return false;
+	return NULL;
 }
 
 enum ll_ended_verdict ll_ended_judge(const struct ll_ended_job *job, uint64_t now_ns)

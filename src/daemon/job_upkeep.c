@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "daemon/accounting.h"
 #include "daemon/admission.h"
@@ -58,9 +59,9 @@ static void forget_job(struct ll_server *server, struct ll_job *job)
 {
 	struct upkeep *upkeep = upkeep_of(job);
 	uint64_t number = job->number;
+	ll_accounting_end_job(server->accounting, job); /* asks the queue what the job asked for */
 	ll_admission_end(server, job);
 	ll_store_remove(server, job);
-	ll_accounting_end_job(server->accounting, job);
 	ll_claims_fini(server, job);
 	ll_death_watch_close(upkeep->monitor);
 	free(upkeep);
@@ -241,6 +242,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 		return rc;
 	ll_message_text_set(job->department_tenant, sizeof job->department_tenant, call->department_tenant);
 	job->said = call->said;
+	job->began_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	ll_message_text_set(job->project, sizeof job->project, call->project);
 	job->upkeep = new_upkeep(server, job);
 	rc = job->upkeep ? open_pages(server, call, job) : -ENOMEM;

@@ -372,3 +372,18 @@ bool ll_machine_listing_next(const struct ll_server *server, struct ll_machine_l
 	memcpy(ret_message->sense_end.reason, machine->reason, sizeof machine->reason);
 	return false;
 }
+
+void ll_machine_add_label(const struct ll_server *server, const char *uuid, char *text, size_t size)
+{
+	const struct ll_machine_card *card = ll_machine_card_find(server, uuid);
+	size_t used = strlen(text);
+	char label[LL_CARD_UUID_SIZE + 1];
+	if (card && card->slice != LL_MACHINE_NO_SLICE)
+		snprintf(label, sizeof label, "%u:%d", card->index, card->slice);
+	else if (card)
+		snprintf(label, sizeof label, "%u", card->index);
+	else
+		snprintf(label, sizeof label, "%s", uuid);
+	if (used + strlen(label) + 1 < size)
+		snprintf(text + used, size - used, "%s%s", used ? "," : "", label);
+}

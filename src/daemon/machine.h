@@ -39,6 +39,10 @@ struct ll_machine_card {
 	uint64_t last_xid, xid_ns, xids; /* faults (Xid) since loadlined's start; xid_ns: ll_now_ns; xids 0: none */
 };
 
+/* Adds the card to a list of cards as users write them, after a comma: its index, a slice as "7:0"; the UUID if the
+ * sensor does not report it. What has no room is left out. */
+void ll_machine_add_label(const struct ll_server *server, const char *uuid, char *text, size_t size);
+
 /* Makes an empty machine. -ENOMEM. */
 int ll_machine_init(struct ll_server *server);
 void ll_machine_fini(struct ll_server *server);

@@ -251,6 +251,7 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 		request_reserves(card, who, now_ns);
 		break;
 	case LL_GRANTS_REFUSE:
+		who->card->job->refused_ns = ll_now_ns();
 		reply_to_want(who, ENOMEM);
 		break;
 	case LL_GRANTS_REST:

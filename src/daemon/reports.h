@@ -17,8 +17,8 @@ enum { LL_REPORTS_MAX = 3 };
 
 struct ll_connection;
 
-/* Starts to read. -ENOENT: there are no accounts. -EBUSY, -ENOMEM: try again. */
-int ll_report_start(struct ll_connection *connection, const struct ll_message_report *message);
+/* Handles REPORT and HISTORY: starts to read. Returns false if the message is not allowed here. */
+bool ll_report_handle(struct ll_connection *connection, const union ll_message *message);
 
 /* Makes the next message. Returns false if there is none yet, or no more. */
 bool ll_report_next(struct ll_connection *connection, union ll_message *ret_message);

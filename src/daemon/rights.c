@@ -169,16 +169,21 @@ static const struct ll_job *job_of(const struct ll_connection *connection, uint6
 	return job && job->number == number ? job : NULL;
 }
 
-static bool sees_command(const struct ll_connection *connection, const struct ll_job *job)
+bool ll_rights_see_command(const struct ll_connection *connection, uint32_t uid, const char *tenant_name)
 {
 	const struct ll_department *department = &connection->server->department;
 	const struct ll_config_policy *policy = policy_of(connection);
-	if (!policy || policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
+	if (is_own(connection, uid) || ll_department_is_operator(department, connection->uid) || !policy ||
+	    policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
 		return true;
-	const struct ll_config_tenant *tenant =
-	    job->department_tenant[0] ? ll_department_find(department, job->department_tenant) : NULL;
+	const struct ll_config_tenant *tenant = ll_department_find(department, tenant_name);
 	return policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && tenant &&
 	       ll_department_has(department, &tenant->members, connection->uid);
+}
+
+static bool sees_command(const struct ll_connection *connection, const struct ll_job *job)
+{
+	return ll_rights_see_command(connection, job->facts.uid, job->department_tenant);
 }
 
 /* Hides from other users which programs a user runs, and beside which programs they run. */

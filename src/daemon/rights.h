@@ -44,6 +44,9 @@ void ll_rights_note(const struct ll_connection *connection, const struct ll_job 
 /* Whether the other side sees anything of other users' jobs. */
 bool ll_rights_see_others(const struct ll_connection *connection);
 
+/* Whether it sees what a user of that tenant runs; tenant: empty: of none. */
+bool ll_rights_see_command(const struct ll_connection *connection, uint32_t uid, const char *tenant);
+
 /* Whether the other side may signal the process, and so name it as its own. True if /proc hides whose process it is. */
 bool ll_rights_over_process(const struct ll_connection *connection, int process_fd);
 

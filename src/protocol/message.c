@@ -308,6 +308,25 @@ static bool is_admitted_valid(const union ll_message *message)
 	return ll_admitted_is_valid(&message->admitted);
 }
 
+static bool is_history_valid(const union ll_message *message)
+{
+	const struct ll_message_history *history = &message->history;
+	return history->since_s <= history->until_s && history->how <= LL_HISTORY_HOWS &&
+	       ll_message_text_is_valid(history->tenant, sizeof history->tenant);
+}
+
+static bool is_history_row_valid(const union ll_message *message)
+{
+	const struct ll_message_history_row *row = &message->history_row;
+	return row->number && row->how && row->how <= LL_HISTORY_HOWS && is_amount(row->memory_byte_s) &&
+	       ll_message_text_is_valid(row->tenant, sizeof row->tenant) &&
+	       ll_message_text_is_valid(row->command, sizeof row->command) &&
+	       ll_message_text_is_valid(row->name, sizeof row->name) &&
+	       ll_message_text_is_valid(row->project, sizeof row->project) &&
+	       ll_message_text_is_valid(row->cards, sizeof row->cards) &&
+	       ll_message_text_is_valid(row->why, sizeof row->why);
+}
+
 static bool is_queued_valid(const union ll_message *message)
 {
 	return ll_queued_is_valid(&message->queued);
@@ -420,7 +439,9 @@ static const struct kind kinds[] = {
     KIND(REPORT_PRICES, report_prices, is_report_prices_valid),
     KIND(REPORT, report, is_report_valid),
     KIND(REPORT_ROW, report_row, is_report_row_valid),
-    KIND(REPORT_END, report_end, is_anything_valid),
+    [LL_MESSAGE_REPORT_END] = {16, sizeof(struct ll_message_report_end), is_anything_valid},
+    KIND(HISTORY, history, is_history_valid),
+    KIND(HISTORY_ROW, history_row, is_history_row_valid),
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
     KIND(ADMIT, admit, is_admit_valid),
@@ -458,6 +479,7 @@ _Static_assert(offsetof(struct ll_message_job, program) == 480, "the sizes of ve
 _Static_assert(offsetof(struct ll_message_set, reason) == 72, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_accepted, limits) == 16, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job_row, tenant) == 504, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_report_end, has_more) == 16, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_queued, why) == 56, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_queue_row, why) == 312, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");

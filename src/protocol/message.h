@@ -149,6 +149,10 @@ enum ll_message_kind {
 	LL_MESSAGE_REPORT = 70,
 	LL_MESSAGE_REPORT_ROW = 71,
 	LL_MESSAGE_REPORT_END = 72,
+	/* Jobs that have ended, the last first. Reply: each HISTORY_ROW, then REPORT_END; REFUSED as for REPORT. Users
+	 * see whose use they see in REPORT, and commands as `visibility: commands` says */
+	LL_MESSAGE_HISTORY = 110,
+	LL_MESSAGE_HISTORY_ROW = 111,
 	/* A process that knows no job asks in the control group of which job it is. Reply: OWN_SETTINGS, or REFUSED
 	 * with -ENOENT: of none */
 	LL_MESSAGE_OWN_JOB = 80,
@@ -539,6 +543,8 @@ union ll_message {
 	struct ll_message_report report;
 	struct ll_message_report_row report_row;
 	struct ll_message_report_end report_end;
+	struct ll_message_history history;
+	struct ll_message_history_row history_row;
 	struct ll_message_metrics_tenant metrics_tenant;
 	struct ll_message_metrics_end metrics_end;
 };

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "accounts/database.h"
+#include "accounts/history.h"
 #include "accounts/report.h"
 #include "accounts/spent.h"
+#include "accounts/sqlite.h"
 #include "base/clock.h"
 #include "test.h"
 
@@ -481,4 +483,131 @@ TEST(a_copy_of_the_file_alone_has_all_that_was_written)
 	snprintf(command, sizeof command, "%s-wal", path);
 	assert_int_equal(unlink(command), 0);
 	assert_true(used_by_all() == 22);
+}
+
+/* ---- jobs that have ended ---- */
+
+static struct ll_past_job past_job(uint64_t number, uint32_t uid, const char *tenant, enum ll_past_how how)
+{
+	struct ll_past_job job = {.number = number,
+				  .uid = uid,
+				  .by_uid = UINT32_MAX,
+				  .how = how,
+				  .came_s = HOUR_S + (int64_t)number,
+				  .began_s = HOUR_S + 10 + (int64_t)number,
+				  .ended_s = HOUR_S + 20 + (int64_t)number,
+				  .card_count = 2,
+				  .memory_bytes = UINT64_C(16) << 30,
+				  .compute_permille = 250,
+				  .time_ns = 5,
+				  .class = 2,
+				  .used_ns = 7,
+				  .memory_byte_s = 1e12};
+	snprintf(job.tenant, sizeof job.tenant, "%s", tenant);
+	snprintf(job.command, sizeof job.command, "python");
+	snprintf(job.cards, sizeof job.cards, "0,1");
+	return job;
+}
+
+static void write_past(const struct ll_past_job *jobs, size_t count)
+{
+	struct ll_use_batch batch = {0};
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(ll_use_batch_end(&batch, &jobs[i]), 0);
+	assert_false(ll_use_batch_is_empty(&batch));
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+}
+
+/* The numbers of the jobs that the query finds, as a text. */
+static const char *past_numbers(struct ll_history_query query)
+{
+	static char text[64];
+	struct ll_history history;
+	size_t used = 0;
+	query.until_s = query.until_s ? query.until_s : INT64_MAX;
+	query.most = query.most ? query.most : 100;
+	assert_int_equal(ll_history_read(path, &query, &history, &err), 0);
+	text[0] = '\0';
+	for (size_t i = 0; i < history.count; i++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%d ", (int)history.jobs[i].number);
+	snprintf(text + used, sizeof text - used, "%s", history.has_more ? "..." : "");
+	ll_history_fini(&history);
+	return text;
+}
+
+TEST(jobs_that_ended_are_found_by_user_tenant_end_and_moment)
+{
+	const struct ll_past_job jobs[] = {past_job(1, 1000, "a", LL_PAST_DONE), past_job(2, 1001, "a", LL_PAST_TIME),
+					   past_job(3, 1000, "b", LL_PAST_TIME), past_job(4, 1001, "b", LL_PAST_DONE)};
+	struct ll_history history;
+	struct ll_history_query query = {.until_s = INT64_MAX, .most = 1};
+	open_it();
+	write_past(jobs, 4);
+	assert_string_equal(past_numbers((struct ll_history_query){0}), "4 3 2 1 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.has_uid = true, .uid = 1000}), "3 1 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.tenant = "b"}), "4 3 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.how = LL_PAST_TIME}), "3 2 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.tenant = "b", .how = LL_PAST_TIME}), "3 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.since_s = HOUR_S + 23}), "4 3 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.until_s = HOUR_S + 22}), "1 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.most = 2}), "4 3 ...");
+	assert_int_equal(ll_history_read(path, &query, &history, &err), 0);
+	assert_memory_equal(&history.jobs[0], &jobs[3], sizeof jobs[3]);
+	ll_history_fini(&history);
+	assert_int_equal(ll_use_database_forget(database, HOUR_S + 23, &err), 0);
+	assert_string_equal(past_numbers((struct ll_history_query){0}), "4 3 ");
+}
+
+TEST(a_status_that_comes_later_is_added_to_a_job_whose_end_is_not_known)
+{
+	const struct ll_past_job jobs[] = {past_job(1, 1000, "a", LL_PAST_ENDED), past_job(2, 1000, "a", LL_PAST_TIME)};
+	const struct ll_past_status statuses[] = {{1, 1000, 3 << 8}, {2, 1000, 9}, {3, 1000, 9}};
+	const struct ll_past_job third = past_job(3, 1000, "a", LL_PAST_ENDED);
+	struct ll_use_batch batch = {0};
+	open_it();
+	write_past(jobs, 2);
+	assert_int_equal(ll_use_batch_end(&batch, &third), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(ll_use_batch_set_status(&batch, &statuses[i]), 0);
+	assert_int_equal(batch.status_count, 2);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+	assert_string_equal(past_numbers((struct ll_history_query){.how = LL_PAST_FAILED}), "1 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.how = LL_PAST_TIME}), "2 ");
+	assert_string_equal(past_numbers((struct ll_history_query){.how = LL_PAST_KILLED}), "3 ");
+}
+
+/* Neither all jobs are looked at nor any sorted, however many there are: a million then take no longer than what is
+ * sent. */
+TEST(each_way_to_choose_jobs_that_ended_has_an_index)
+{
+	static const struct ll_history_query queries[] = {
+	    {.most = 10},
+	    {.most = 10, .has_uid = true, .uid = 1003},
+	    {.most = 10, .tenant = "t2"},
+	    {.most = 10, .how = LL_PAST_TIME},
+	    {.most = 10, .has_uid = true, .uid = 1003, .tenant = "t3", .how = LL_PAST_TIME},
+	};
+	static const char generate[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+				       "INSERT INTO job SELECT i, i, 1000 + i % 10, 't' || (i % 10), '', 'python', '', "
+				       "'0', i, i, i, 1, 0, 0, 0, 0, 0,"
+				       "0, 2 + i % 8, 0, 0, '' FROM n";
+	open_it();
+	sqlite3 *sqlite = ll_use_database_sqlite(database);
+	assert_int_equal(sqlite3_exec(sqlite, generate, NULL, NULL, NULL), SQLITE_OK);
+	for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+		struct ll_history_query query = queries[i];
+		sqlite3_stmt *statement = NULL;
+		size_t rows = 0;
+		query.until_s = INT64_MAX;
+		assert_int_equal(ll_history_prepare(sqlite, &query, &statement), SQLITE_OK);
+		while (sqlite3_step(statement) == SQLITE_ROW)
+			rows++;
+		assert_true(rows >= 10);
+		assert_int_equal(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_SORT, 0), 0);
+		assert_int_equal(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0), 0);
+		assert_true(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 0) < 5000);
+		sqlite3_finalize(statement);
+	}
 }

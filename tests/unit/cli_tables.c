@@ -96,7 +96,8 @@ static void check_name(const struct ll_command *command)
 	const struct ll_command *const *list = command->group ? command->group->subcommands : ll_commands;
 	char name[LL_COMMAND_NAME_SIZE];
 	assert_ptr_equal(ll_command_find_in(list, command->name), command);
-	assert_true(!command->run || !command->subcommands || command->takes_command);
+	/* A word after a group that has a `run` is a command of it, or of the operands, not both. */
+	assert_true(!command->run || !command->subcommands || command->takes_command || !command->operands);
 	assert_true(command->run || !command->group); /* a program of its own is named after the command alone */
 	ll_command_name(command, '-', name);
 	assert_int_equal(strncmp(name, command->group ? command->group->name : command->name, 2), 0);

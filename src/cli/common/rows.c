@@ -63,6 +63,8 @@ static bool is_lacking(const struct ll_row_column *column, const void *row)
 		return column->may_lack && !*text_of(column, row);
 	case LL_ROW_KIND_REAL:
 		return isnan(*(const double *)field_of(column, row));
+	case LL_ROW_KIND_STATUS:
+		return *(const int64_t *)field_of(column, row) < 0;
 	case LL_ROW_KIND_FLAG:
 		return false;
 	case LL_ROW_KIND_JSON:
@@ -95,6 +97,7 @@ static void add_cell(const struct ll_row_column *column, const void *row, struct
 		ll_strbuf_addf(&cell, "%.*f", column->decimals, *(const double *)field_of(column, row));
 		break;
 	case LL_ROW_KIND_NUMBER:
+	case LL_ROW_KIND_STATUS:
 		ll_strbuf_addf(&cell, "%" PRIu64, number_of(column, row));
 		break;
 	case LL_ROW_KIND_FLAG:

@@ -31,6 +31,7 @@ enum ll_row_kind {
 	LL_ROW_KIND_MOMENT, /* uint64_t seconds since 1970; in the table the time of day, with the date of another day
 			     */
 	LL_ROW_KIND_REAL,   /* double; NAN: it is not known */
+	LL_ROW_KIND_STATUS, /* int64_t; a negative one is not known */
 	LL_ROW_KIND_FLAG,   /* bool; nothing in a table */
 	LL_ROW_KIND_JSON,   /* json_t *, which the JSON line takes; nothing in a table or CSV */
 };
@@ -54,6 +55,7 @@ struct ll_row_column {
 #define LL_ROW_BYTES(type, field) .kind = LL_ROW_KIND_BYTES, .offset = LL_ROW_FIELD_(type, field, uint64_t)
 #define LL_ROW_MOMENT(type, field) .kind = LL_ROW_KIND_MOMENT, .offset = LL_ROW_FIELD_(type, field, uint64_t)
 #define LL_ROW_REAL(type, field) .kind = LL_ROW_KIND_REAL, .offset = LL_ROW_FIELD_(type, field, double)
+#define LL_ROW_STATUS(type, field) .kind = LL_ROW_KIND_STATUS, .offset = LL_ROW_FIELD_(type, field, int64_t)
 #define LL_ROW_FLAG(type, field) .kind = LL_ROW_KIND_FLAG, .offset = LL_ROW_FIELD_(type, field, bool)
 #define LL_ROW_JSON(type, field) .kind = LL_ROW_KIND_JSON, .offset = LL_ROW_FIELD_(type, field, json_t *)
 #define LL_ROW_END                                                                                                     \

@@ -55,7 +55,7 @@ static const struct ll_option report_options[] = {
 
 /* ---- times ---- */
 
-static int parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err)
+int ll_report_parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err)
 {
 	uint64_t ago_ns;
 	if (!ll_parse_moment_or_day(text, ret_s, NULL))
@@ -70,10 +70,10 @@ static int parse_time(const char *option, const char *text, int64_t now_s, int64
 static int read_period(const struct report_args *args, struct ll_report_period *period, struct ll_err *err)
 {
 	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
-	int rc = parse_time("since", args->since, now_s, &period->since_s, err);
+	int rc = ll_report_parse_time("since", args->since, now_s, &period->since_s, err);
 	period->until_s = now_s + 1;
 	if (!rc && args->until)
-		rc = parse_time("until", args->until, now_s, &period->until_s, err);
+		rc = ll_report_parse_time("until", args->until, now_s, &period->until_s, err);
 	if (rc)
 		return rc;
 	period->since_s = ll_use_hour_s(period->since_s);

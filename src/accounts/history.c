@@ -1,0 +1,241 @@
+#include "accounts/history.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "accounts/sqlite.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS job ("
+    "id INTEGER PRIMARY KEY, number INTEGER NOT NULL, uid INTEGER NOT NULL, tenant TEXT NOT NULL, name TEXT NOT NULL,"
+    "command TEXT NOT NULL, project TEXT NOT NULL, cards TEXT NOT NULL, came INTEGER NOT NULL,"
+    "began INTEGER NOT NULL, ended INTEGER NOT NULL, asked_cards INTEGER NOT NULL, asked_memory INTEGER NOT NULL,"
+    "asked_compute INTEGER NOT NULL, asked_time_ns INTEGER NOT NULL, class INTEGER NOT NULL,"
+    "used_ns INTEGER NOT NULL, memory_byte_s REAL NOT NULL, how INTEGER NOT NULL, status INTEGER NOT NULL,"
+    "by_uid INTEGER NOT NULL, why TEXT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS job_number ON job (number, uid);"
+    "CREATE INDEX IF NOT EXISTS job_ended ON job (ended);"
+    "CREATE INDEX IF NOT EXISTS job_uid ON job (uid, ended);"
+    "CREATE INDEX IF NOT EXISTS job_tenant ON job (tenant, ended);"
+    "CREATE INDEX IF NOT EXISTS job_how ON job (how, ended);";
+
+/* A file of another's making may be endless. */
+#define LONGEST_NS (60 * LL_NS_PER_S)
+
+#define COLUMNS                                                                                                        \
+	"number, uid, tenant, name, command, project, cards, came, began, ended, asked_cards, asked_memory,"           \
+	"asked_compute, asked_time_ns, class, used_ns, memory_byte_s, how, status, by_uid, why"
+
+static const char add_job[] = "INSERT INTO job (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+			      "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
+/* ?3: LL_PAST_ENDED, as which the job is there. */
+static const char set_status[] = "UPDATE job SET how = ?4, status = ?5 WHERE how = ?3 AND id = (SELECT max(id) FROM "
+				 "job WHERE number = ?1 AND uid = ?2)";
+
+enum ll_past_how ll_past_how_of(uint32_t status)
+{
+	return WIFSIGNALED((int)status) ? LL_PAST_KILLED : status ? LL_PAST_FAILED : LL_PAST_DONE;
+}
+
+int ll_history_make(sqlite3 *sqlite)
+{
+	return sqlite3_exec(sqlite, schema, NULL, NULL, NULL);
+}
+
+/* ---- write ---- */
+
+static int run_once(sqlite3_stmt *statement, int bound)
+{
+	int code = bound == SQLITE_OK ? sqlite3_step(statement) : bound;
+	sqlite3_reset(statement);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+	return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
+}
+
+static int bind_number(sqlite3_stmt *statement, int index, uint64_t number)
+{
+	return sqlite3_bind_int64(statement, index, number < INT64_MAX ? (int64_t)number : INT64_MAX);
+}
+
+static int write_job(sqlite3_stmt *statement, const struct ll_past_job *job)
+{
+	int code = bind_number(statement, 1, job->number);
+	code |= bind_number(statement, 2, job->uid);
+	code |= bind_text(statement, 3, job->tenant);
+	code |= bind_text(statement, 4, job->name);
+	code |= bind_text(statement, 5, job->command);
+	code |= bind_text(statement, 6, job->project);
+	code |= bind_text(statement, 7, job->cards);
+	code |= sqlite3_bind_int64(statement, 8, job->came_s);
+	code |= sqlite3_bind_int64(statement, 9, job->began_s);
+	code |= sqlite3_bind_int64(statement, 10, job->ended_s);
+	code |= bind_number(statement, 11, job->card_count);
+	code |= bind_number(statement, 12, job->memory_bytes);
+	code |= bind_number(statement, 13, job->compute_permille);
+	code |= bind_number(statement, 14, job->time_ns);
+	code |= bind_number(statement, 15, job->class);
+	code |= bind_number(statement, 16, job->used_ns);
+	code |= sqlite3_bind_double(statement, 17, job->memory_byte_s);
+	code |= bind_number(statement, 18, job->how);
+	code |= bind_number(statement, 19, job->status);
+	code |= bind_number(statement, 20, job->by_uid);
+	code |= bind_text(statement, 21, job->why);
+	return run_once(statement, code);
+}
+
+static int write_status(sqlite3_stmt *statement, const struct ll_past_status *status)
+{
+	int code = bind_number(statement, 1, status->number);
+	code |= bind_number(statement, 2, status->uid);
+	code |= sqlite3_bind_int(statement, 3, LL_PAST_ENDED);
+	code |= sqlite3_bind_int(statement, 4, (int)ll_past_how_of(status->status));
+	code |= bind_number(statement, 5, status->status);
+	return run_once(statement, code);
+}
+
+int ll_history_write(sqlite3 *sqlite, const struct ll_past_job *jobs, size_t count,
+		     const struct ll_past_status *statuses, size_t status_count)
+{
+	sqlite3_stmt *add = NULL, *set = NULL;
+	int code = sqlite3_prepare_v2(sqlite, add_job, -1, &add, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(sqlite, set_status, -1, &set, NULL);
+	for (size_t i = 0; i < count && code == SQLITE_OK; i++)
+		code = write_job(add, &jobs[i]);
+	for (size_t i = 0; i < status_count && code == SQLITE_OK; i++)
+		code = write_status(set, &statuses[i]);
+	sqlite3_finalize(add);
+	sqlite3_finalize(set);
+	return code;
+}
+
+/* ---- read ---- */
+
+static void copy_text(char *ret_text, size_t size, sqlite3_stmt *statement, int column)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+	snprintf(ret_text, size, "%s", text ? (const char *)text : "");
+}
+
+static uint64_t number_at(sqlite3_stmt *statement, int column)
+{
+	int64_t number = sqlite3_column_int64(statement, column);
+	return number > 0 ? (uint64_t)number : 0;
+}
+
+static void read_job(sqlite3_stmt *statement, struct ll_past_job *ret_job)
+{
+	*ret_job = (struct ll_past_job){
+	    .number = number_at(statement, 0),
+	    .uid = (uint32_t)number_at(statement, 1),
+	    .came_s = sqlite3_column_int64(statement, 7),
+	    .began_s = sqlite3_column_int64(statement, 8),
+	    .ended_s = sqlite3_column_int64(statement, 9),
+	    .card_count = (uint32_t)number_at(statement, 10),
+	    .memory_bytes = number_at(statement, 11),
+	    .compute_permille = number_at(statement, 12),
+	    .time_ns = number_at(statement, 13),
+	    .class = (uint32_t)number_at(statement, 14),
+	    .used_ns = number_at(statement, 15),
+	    .memory_byte_s = sqlite3_column_double(statement, 16),
+	    .how = (uint32_t)number_at(statement, 17),
+	    .status = (uint32_t)number_at(statement, 18),
+	    .by_uid = (uint32_t)number_at(statement, 19),
+	};
+	copy_text(ret_job->tenant, sizeof ret_job->tenant, statement, 2);
+	copy_text(ret_job->name, sizeof ret_job->name, statement, 3);
+	copy_text(ret_job->command, sizeof ret_job->command, statement, 4);
+	copy_text(ret_job->project, sizeof ret_job->project, statement, 5);
+	copy_text(ret_job->cards, sizeof ret_job->cards, statement, 6);
+	copy_text(ret_job->why, sizeof ret_job->why, statement, 20);
+}
+
+int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sqlite3_stmt **ret_statement)
+{
+	char text[640];
+	snprintf(text, sizeof text,
+		 "SELECT " COLUMNS
+		 " FROM job WHERE ended >= ?1 AND ended < ?2%s%s%s ORDER BY ended DESC, id DESC LIMIT ?6",
+		 query->has_uid ? " AND uid = ?3" : "", query->tenant ? " AND tenant = ?4" : "",
+		 query->how ? " AND how = ?5" : "");
+	int code = sqlite3_prepare_v2(sqlite, text, -1, ret_statement, NULL);
+	if (code != SQLITE_OK)
+		return code;
+	sqlite3_stmt *statement = *ret_statement;
+	code = sqlite3_bind_int64(statement, 1, query->since_s);
+	code |= sqlite3_bind_int64(statement, 2, query->until_s);
+	code |= query->has_uid ? sqlite3_bind_int64(statement, 3, query->uid) : SQLITE_OK;
+	code |= query->tenant ? bind_text(statement, 4, query->tenant) : SQLITE_OK;
+	code |= query->how ? sqlite3_bind_int64(statement, 5, query->how) : SQLITE_OK;
+	code |= bind_number(statement, 6, query->most + 1);
+	return code;
+}
+
+static int read_jobs(sqlite3 *sqlite, const char *path, const struct ll_history_query *query,
+		     struct ll_history *history, struct ll_err *err)
+{
+	sqlite3_stmt *statement = NULL;
+	size_t room = 0;
+	int rc = 0, code = ll_history_prepare(sqlite, query, &statement);
+	while (!rc && code == SQLITE_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		code = SQLITE_OK;
+		if (history->count == query->most) {
+			history->has_more = true;
+			code = SQLITE_DONE;
+			break;
+		}
+		if (history->count == room) {
+			room = room ? 2 * room : 64;
+			struct ll_past_job *jobs = reallocarray(history->jobs, room, sizeof *jobs);
+			if (!jobs) {
+				rc = ll_err_set(err, -ENOMEM, "out of memory");
+				break;
+			}
+			history->jobs = jobs;
+		}
+		read_job(statement, &history->jobs[history->count++]);
+	}
+	if (!rc && code != SQLITE_DONE)
+		rc = ll_sqlite_fail(sqlite, code, path, err);
+	sqlite3_finalize(statement);
+	return rc;
+}
+
+int ll_history_read(const char *path, const struct ll_history_query *query, struct ll_history *ret_history,
+		    struct ll_err *err)
+{
+	struct ll_history history = {0};
+	sqlite3 *sqlite = NULL;
+	int64_t tables = 0;
+	uint64_t until_ns = ll_now_ns() + LONGEST_NS;
+	int rc = ll_sqlite_open_read(path, &until_ns, &sqlite, err);
+	int code =
+	    rc ? SQLITE_OK : ll_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_master WHERE name = 'job'", &tables);
+	if (!rc && code != SQLITE_OK)
+		rc = ll_sqlite_fail(sqlite, code, path, err);
+	if (!rc && tables) /* without the table an older loadline has written the file */
+		rc = read_jobs(sqlite, path, query, &history, err);
+	sqlite3_close(sqlite);
+	if (rc)
+		ll_history_fini(&history);
+	else
+		*ret_history = history;
+	return rc;
+}
+
+void ll_history_fini(struct ll_history *history)
+{
+	free(history->jobs);
+	*history = (struct ll_history){0};
+}
