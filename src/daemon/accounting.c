@@ -383,6 +383,7 @@ static void note_end(struct ll_accounting *accounting, const struct ll_job *job,
 			    job->department_tenant[0] ? job->department_tenant : job->tenant->name);
 	ll_message_text_set(past.command, sizeof past.command, job->facts.command);
 	ll_message_text_set(past.project, sizeof past.project, job->project);
+	ll_message_text_set(past.name, sizeof past.name, job->name);
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
 		const struct ll_job_card *card = job->claims->cards[i];
 		ll_machine_add_label(accounting->server, card->uuid, past.cards, sizeof past.cards);

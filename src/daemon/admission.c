@@ -265,6 +265,7 @@ static void adopt_job(struct ll_admission *admission, struct ll_job *job)
 	entry->begin_ns = ll_now_ns();
 	ll_message_text_set(entry->tenant, sizeof entry->tenant, job->department_tenant);
 	ll_message_text_set(entry->command, sizeof entry->command, job->facts.command);
+	ll_message_text_set(entry->name, sizeof entry->name, job->name);
 	for (unsigned i = 0; i < job->claims->card_count && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB; i++)
 		ll_message_text_set(entry->uuids[entry->uuid_count++], LL_CARD_UUID_SIZE, job->claims->cards[i]->uuid);
 	entry->queued.uid = entry->uid;
@@ -549,6 +550,7 @@ void ll_admission_register(struct ll_server *server, struct ll_job *job)
 	struct ll_admission_entry *entry = find_token(server->admission, job->facts.token[0]);
 	if (entry && entry->uid == job->facts.uid) {
 		entry->job_number = job->number;
+		ll_message_text_set(entry->name, sizeof entry->name, job->name); /* a stored state has it not */
 		entry->register_until_ns = 0;
 		entry->connection = NULL;
 		entry->has_run = true;

@@ -105,6 +105,7 @@ static void note_past(const struct ll_server *server, struct ll_admission_entry 
 				   .ended_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S),
 				   .how = entry->has_run ? LL_PAST_ENDED : LL_PAST_NOT_RUN};
 	ll_message_text_set(past.command, sizeof past.command, entry->command);
+	ll_message_text_set(past.name, sizeof past.name, entry->name);
 	ll_message_text_set(past.why, sizeof past.why, entry->left_why);
 	fill_past(server, entry, &past);
 	entry->is_past = true;

@@ -190,6 +190,7 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	}
 	ll_message_text_set(row->tenant, sizeof row->tenant, entry->tenant);
 	ll_message_text_set(row->command, sizeof row->command, entry->command);
+	ll_message_text_set(row->name, sizeof row->name, entry->name);
 }
 
 static bool sees_entry(const struct ll_connection *connection, const struct ll_admission_entry *entry)
@@ -251,8 +252,10 @@ bool ll_admission_listing_next(const struct ll_connection *connection, struct ll
 	if (entry && admission->has_queue) {
 		ll_message_init(ret_message, LL_MESSAGE_QUEUE_ROW);
 		fill_row(admission, entry, ll_rights_see_others(connection), &ret_message->queue_row);
-		if (!ll_rights_see_command(connection, entry->uid, entry->tenant))
+		if (!ll_rights_see_command(connection, entry->uid, entry->tenant)) {
 			ll_message_text_set(ret_message->queue_row.command, LL_COMMAND_SIZE, "");
+			ll_message_text_set(ret_message->queue_row.name, LL_NAME_SIZE, "");
+		}
 		listing->number = entry->queued.number;
 		return true;
 	}

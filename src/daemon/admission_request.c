@@ -119,6 +119,7 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 		return -EACCES;
 	ll_message_text_set(entry->tenant, sizeof entry->tenant, tenant->name);
 	ll_message_text_set(entry->command, sizeof entry->command, admit->command);
+	ll_message_text_set(entry->name, sizeof entry->name, admit->name);
 	entry->has_named_cards = admit->flags & LL_ADMIT_HAS_CARDS;
 	entry->card_mask = admit->card_mask;
 	entry->slice = admit->slice;

@@ -32,7 +32,7 @@ struct ll_admission_entry {
 	bool is_paused, has_end, has_named_cards, takes_no_wait;
 	uint64_t card_mask; /* what the user named: a bit for each index */
 	int slice;
-	char tenant[LL_NAME_SIZE], command[LL_COMMAND_SIZE];
+	char tenant[LL_NAME_SIZE], command[LL_COMMAND_SIZE], name[LL_NAME_SIZE];
 	char uuids[LL_QUEUE_CARDS_OF_JOB][LL_CARD_UUID_SIZE]; /* of its place */
 	uint32_t uuid_count;
 	uint64_t job_number;              /* in the books; 0: it has not registered */

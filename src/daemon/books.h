@@ -36,6 +36,7 @@ struct ll_job {
 	struct ll_tenant *tenant;
 	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
 	char project[LL_NAME_SIZE];           /* for the accounts; empty: none */
+	char name[LL_NAME_SIZE];              /* that its user gave it; empty: none */
 	int64_t began_s;                      /* since 1970; when this loadlined learnt of it */
 	uint64_t refused_ns;                  /* when it was last refused memory beyond its limit; 0: never */
 	uint32_t status;                      /* of its first process, as waitpid() gives it */

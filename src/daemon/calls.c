@@ -149,6 +149,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 				   .facts = facts,
 				   .department_tenant = tenant,
 				   .project = message->project,
+				   .name = message->name,
 				   .said = message->said,
 				   .monitor_fd = connection->process_fd,
 				   .process_fd = fds[0],

@@ -244,6 +244,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	job->said = call->said;
 	job->began_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	ll_message_text_set(job->project, sizeof job->project, call->project);
+	ll_message_text_set(job->name, sizeof job->name, call->name);
 	job->upkeep = new_upkeep(server, job);
 	rc = job->upkeep ? open_pages(server, call, job) : -ENOMEM;
 	if (!rc && call->process_fd >= 0)

@@ -125,7 +125,7 @@ struct ll_job_call {
 	struct ll_connection *connection;
 	const struct ll_job_facts *facts;
 	const char *department_tenant; /* department_jobs.h */
-	const char *project;           /* empty: none */
+	const char *project, *name;    /* empty: none */
 	uint64_t said;                 /* as in struct ll_message_job */
 	int monitor_fd, process_fd, lifeline_fd;
 	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */

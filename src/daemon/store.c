@@ -26,7 +26,7 @@ struct kept_facts {
 	struct ll_job_facts facts;
 	char department_tenant[LL_NAME_SIZE]; /* an older version did not write this and what follows */
 	uint64_t said;
-	char project[LL_NAME_SIZE];
+	char project[LL_NAME_SIZE], name[LL_NAME_SIZE];
 };
 
 /* ---- sending ---- */
@@ -85,6 +85,7 @@ static int write_facts(const struct ll_job *job)
 	struct kept_facts kept = {.magic = FACTS_MAGIC, .facts = job->facts, .said = job->said};
 	memcpy(kept.department_tenant, job->department_tenant, sizeof kept.department_tenant);
 	memcpy(kept.project, job->project, sizeof kept.project);
+	memcpy(kept.name, job->name, sizeof kept.name);
 	int fd = memfd_create("loadline-facts", MFD_CLOEXEC);
 	if (fd >= 0 && write(fd, &kept, sizeof kept) != (ssize_t)sizeof kept) {
 		close(fd);
@@ -180,6 +181,7 @@ static bool read_facts(int fd, struct kept_facts *ret_kept)
 	    !(kept.facts.token[0] || kept.facts.token[1]))
 		return false;
 	kept.department_tenant[LL_NAME_SIZE - 1] = kept.project[LL_NAME_SIZE - 1] = '\0';
+	kept.name[LL_NAME_SIZE - 1] = '\0';
 	*ret_kept = kept;
 	return true;
 }
@@ -195,6 +197,7 @@ static void restore_job(struct ll_server *server, struct kept_job *kept)
 	struct ll_job_call call = {.facts = &facts.facts,
 				   .department_tenant = facts.department_tenant,
 				   .project = facts.project,
+				   .name = facts.name,
 				   .said = facts.said,
 				   .monitor_fd = -1,
 				   .process_fd = kept->process_fd,

@@ -74,6 +74,7 @@ static bool are_facts_valid(const struct ll_job_facts *job)
 	       ll_message_text_is_valid(job->cgroup, sizeof job->cgroup);
 }
 
+/* And the name of a job. */
 static bool is_project_valid(const char *project)
 {
 	return ll_message_text_is_valid(project, LL_NAME_SIZE);
@@ -82,6 +83,7 @@ static bool is_project_valid(const char *project)
 static bool is_job_valid(const union ll_message *message)
 {
 	return are_facts_valid(&message->job.job) && is_project_valid(message->job.project) &&
+	       is_project_valid(message->job.name) &&
 	       ll_message_text_is_valid(message->job.program_name, sizeof message->job.program_name);
 }
 
@@ -444,7 +446,7 @@ static const struct kind kinds[] = {
     KIND(HISTORY_ROW, history_row, is_history_row_valid),
     KIND(OWN_JOB, plain, is_anything_valid),
     KIND(OWN_SETTINGS, own_settings, is_own_settings_valid),
-    KIND(ADMIT, admit, is_admit_valid),
+    [LL_MESSAGE_ADMIT] = {248, sizeof(struct ll_message_admit), is_admit_valid},
     [LL_MESSAGE_QUEUED] = {56, sizeof(struct ll_message_queued), is_queued_valid},
     KIND(ADMITTED, admitted, is_admitted_valid),
     KIND(QUEUE, plain, is_anything_valid),
@@ -480,6 +482,7 @@ _Static_assert(offsetof(struct ll_message_set, reason) == 72, "the sizes of vers
 _Static_assert(offsetof(struct ll_message_accepted, limits) == 16, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_job_row, tenant) == 504, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_report_end, has_more) == 16, "the sizes of version 1");
+_Static_assert(offsetof(struct ll_message_admit, name) == 248, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_queued, why) == 56, "the sizes of version 1");
 _Static_assert(offsetof(struct ll_message_queue_row, why) == 312, "the sizes of version 1");
 _Static_assert(sizeof(struct ll_message_tenant_row) == 144, "the sizes of version 1");

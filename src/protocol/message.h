@@ -281,6 +281,7 @@ struct ll_message_job {
 	char program_name[LL_PROGRAM_NAME_SIZE];
 	uint64_t said; /* enum ll_set_field, enum ll_said: the limits that the user gave. The others may get defaults */
 	char project[LL_NAME_SIZE]; /* for the accounts; `run` allows the characters of a tenant's name; empty: none */
+	char name[LL_NAME_SIZE];    /* of the job, with the same characters; empty: none */
 };
 
 struct ll_message_accepted {

@@ -8,7 +8,8 @@ bool ll_admit_is_valid(const struct ll_message_admit *admit)
 {
 	return admit->job && ll_limits_are_valid(&admit->limits) && admit->card_count <= CARD_MAX &&
 	       admit->signal < SIGNAL_END && ll_message_text_is_valid(admit->tenant, sizeof admit->tenant) &&
-	       ll_message_text_is_valid(admit->command, sizeof admit->command);
+	       ll_message_text_is_valid(admit->command, sizeof admit->command) &&
+	       ll_message_text_is_valid(admit->name, sizeof admit->name);
 }
 
 bool ll_admitted_is_valid(const struct ll_message_admitted *admitted)
@@ -36,5 +37,6 @@ bool ll_queue_row_is_valid(const struct ll_message_queue_row *row)
 {
 	return row->number && row->place_count <= LL_QUEUE_CARDS_OF_JOB &&
 	       ll_message_text_is_valid(row->tenant, sizeof row->tenant) &&
-	       ll_message_text_is_valid(row->command, sizeof row->command) && is_why_valid(&row->why);
+	       ll_message_text_is_valid(row->command, sizeof row->command) && is_why_valid(&row->why) &&
+	       ll_message_text_is_valid(row->name, sizeof row->name);
 }

@@ -50,6 +50,7 @@ struct ll_message_admit {
 	uint16_t signal, signal_before_s;
 	char tenant[LL_NAME_SIZE]; /* empty: the first tenant of the user */
 	char command[LL_COMMAND_SIZE];
+	char name[LL_NAME_SIZE]; /* as in struct ll_message_job */
 };
 
 /* What a waiting job waits for. */
@@ -140,6 +141,7 @@ struct ll_message_queue_row {
 	char tenant[LL_NAME_SIZE];
 	char command[LL_COMMAND_SIZE];
 	struct ll_queue_why_told why; /* of a waiting job */
+	char name[LL_NAME_SIZE];      /* empty: none */
 };
 
 /* A card that is out of use, or will be: drained, or in a window of maintenance; or a reservation (tenant). */

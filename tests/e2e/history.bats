@@ -99,3 +99,26 @@ raise SystemExit(9 if cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(
 	kill -HUP "$(pid_of service)"
 	wait_for 20 eval 'as "$SECOND" "$LOADLINE" --sim history --json | jq -s -e "[.[] | [.uid, .command]] == [[$SECOND, \"true\"], [$FIRST, null]]"'
 }
+
+@test "a job has the name that its user gave it, in the queue and later" {
+	STATE=$T/state
+	start_queue
+	refuses "$FIRST" 125 "--name" run --name 'a b' --mem 4G -- true
+	run_as "$FIRST" first --name 训练-1 --cards 4
+	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --name second --cards 1
+	wait_for 20 says second "in the queue"
+	queue '[.[].queued.name] == ["训练-1", "second"]'
+	loadline --sim queue | grep -q " 训练-1  "
+	# Others are not told it, as the command.
+	as "$SECOND" "$LOADLINE" --sim queue --json | jq -s -e '[.[].queued.name] == [null, null]'
+	restart_loadlined
+	wait_for 20 queue '[.[].queued.name] == ["训练-1", "second"]'
+	stop second TERM
+	stop first TERM
+	install -d -o "$FIRST" "$T/jobs"
+	cd "$T/jobs"
+	XDG_STATE_HOME=$T/jobs as "$FIRST" "$LOADLINE" --sim submit --name third --mem 4G -- true
+	wait_for 30 past '[.[].name] | sort == ["second", "third", "训练-1"]'
+	loadline --sim history | grep -q " 训练-1  "
+}

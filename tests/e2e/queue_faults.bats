@@ -55,7 +55,7 @@ write_mig_config() {
 	grep -q "^cards=MIG-10ad11fe-0200-4200-820[4-7]-[0-9a-f]*$" "$T/part.out"
 	queue '[.[].queued.state] == ["running", "running", "running"]'
 	queue '[.[].queued.cards[0]] | unique | length == 3 and all(.[]; test("^[0-9]:[0-9]$"))'
-	loadline --sim queue | grep -q " research  0:[0-9]  .*  running  "
+	loadline --sim queue | grep -q " research  sh  *0:[0-9]  .*  running  "
 	stop whole TERM
 	wait_for 60 as "$FIRST" "$LOADLINE" --sim run --cards 1 --no-wait -- true
 }

@@ -85,7 +85,7 @@ struct line {
 	uint64_t number, uid, came_s, began_s, ended_s, card_count, asked_bytes;
 	double gpu_s, gib_h, memory_byte_s, asked_percent, asked_s;
 	int64_t exit_status, signal, by_uid;
-	const char *user, *tenant, *name, *command, *project, *cards, *state, *how, *why, *class;
+	const char *user, *tenant, *name, *shown_name, *command, *project, *cards, *state, *how, *why, *class;
 	char user_name[USER_SIZE], how_text[HOW_SIZE];
 };
 
@@ -96,6 +96,7 @@ static const struct ll_row_column columns[] = {
     {.heading = N_("tenant"), .key = "tenant", LL_ROW_TEXT(struct line, tenant), .least = 6},
     {.key = "name", LL_ROW_TEXT(struct line, name), .may_lack = true},
     {.key = "command", LL_ROW_TEXT(struct line, command), .may_lack = true},
+    {.heading = N_("name"), LL_ROW_TEXT(struct line, shown_name), .may_lack = true, .least = 6, .may_go = true},
     {.key = "project", LL_ROW_TEXT(struct line, project), .may_lack = true},
     {.heading = N_("cards"), .key = "cards", LL_ROW_TEXT(struct line, cards), .may_lack = true, .least = 5},
     {.key = "came", LL_ROW_MOMENT(struct line, came_s), .may_lack = true},
@@ -206,6 +207,7 @@ static void make_line(const struct ll_message_history_row *row, const struct lin
 	    .tenant = row->tenant,
 	    .name = row->name,
 	    .command = row->command,
+	    .shown_name = row->name[0] ? row->name : row->command,
 	    .project = row->project,
 	    .cards = row->cards,
 	    .state = states[row->how],

@@ -25,7 +25,7 @@ struct line {
 	    next_start_s;
 	double compute_percent, time_s;
 	bool has_time;
-	const char *state, *user, *tenant, *command, *cards, *why;
+	const char *state, *user, *tenant, *name, *shown_name, *command, *cards, *why;
 	json_t *places, *waits, *rule;
 	char user_name[USER_SIZE], places_text[PLACES_SIZE];
 	struct ll_strbuf why_text;
@@ -40,6 +40,7 @@ static const struct ll_row_column columns[] = {
     {.heading = N_("user"), .key = "user", LL_ROW_TEXT(struct line, user), .least = 6},
     {.heading = N_("tenant"), .key = "tenant", LL_ROW_TEXT(struct line, tenant), .least = 6},
     {.key = "command", LL_ROW_TEXT(struct line, command), .may_lack = true},
+    {.heading = N_("name"), LL_ROW_TEXT(struct line, shown_name), .may_lack = true, .least = 6, .may_go = true},
     {.key = "position", LL_ROW_NUMBER(struct line, position), .may_lack = true},
     {.key = "card_count", LL_ROW_NUMBER(struct line, card_count)},
     {.heading = N_("cards"), LL_ROW_TEXT(struct line, cards), .least = 8},
@@ -57,6 +58,7 @@ static const struct ll_row_column columns[] = {
     {.key = "waits_for", LL_ROW_JSON(struct line, waits)},
     {.heading = N_("why it waits"), LL_ROW_TEXT(struct line, why), .may_lack = true, .least = 40, .is_second = true},
     {.key = "why", LL_ROW_JSON(struct line, rule)},
+    {.key = "name", LL_ROW_TEXT(struct line, name), .may_lack = true},
     LL_ROW_END,
 };
 
@@ -219,6 +221,8 @@ static void make_line(const struct ll_message_queue_row *row, struct line *line)
 	    .state = state_of(row),
 	    .tenant = row->tenant,
 	    .command = row->command,
+	    .name = row->name,
+	    .shown_name = row->name[0] ? row->name : row->command,
 	    .why_text = LL_STRBUF_INIT,
 	};
 	ll_user_name(row->uid, line->user_name, sizeof line->user_name);

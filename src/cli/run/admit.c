@@ -107,6 +107,8 @@ static int make_request(const struct ll_run_admit *wish, union ll_message *ret_m
 	admit->slice = -1;
 	if (args->tenant)
 		ll_message_text_set(admit->tenant, sizeof admit->tenant, args->tenant);
+	if (args->name)
+		ll_message_text_set(admit->name, sizeof admit->name, args->name);
 	if (args->signal) {
 		int rc = ll_run_args_signal(args, &admit->signal, &admit->signal_before_s, err);
 		if (rc)

@@ -92,6 +92,11 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_TEXT(ARGS, project),
      .help = N_("The project for which the job's use is written down in the accounts (`loadline report --by project`): "
 		"letters and digits in UTF-8, and ._-+@: only.")},
+    {.name = "name",
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(ARGS, name),
+     .help = N_("A name of the job, for `loadline queue` and `loadline history`: letters and digits in UTF-8, and "
+		"._-+@: only. The default is the name of the command.")},
     {.name = "count-context",
      .placeholder = "ANSWER",
      LL_OPTION_CHOICE(ARGS, count_context),
@@ -317,6 +322,8 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 		make_name(command, settings.tenant);
 	if (!rc && args->project && !ll_tenant_name_is_valid(args->project))
 		rc = refuse_name("project", args->project, err);
+	if (!rc && args->name && !ll_tenant_name_is_valid(args->name))
+		rc = refuse_name("name", args->name, err);
 	if (!rc)
 		*ret_settings = settings;
 	return rc;
@@ -325,7 +332,7 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->project && !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait &&
+	    !args->project && !args->name && !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait &&
 	    !args->signal && !args->after && !args->after_ok && !args->card_count && !args->count_context &&
 	    !args->strict && !args->evictable && !args->no_neighbour &&
 	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))

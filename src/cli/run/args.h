@@ -36,7 +36,7 @@ struct ll_run_watch {
 struct ll_run_args {
 	char *cards;
 	const char *mem, *mem_request, *compute, *weight, *class, *slowdown; /* NULL: not given */
-	const char *tenant, *max_kernel, *project;
+	const char *tenant, *max_kernel, *project, *name;
 	int count_context; /* 0: yes, 1: no */
 	int by;            /* enum ll_run_by */
 	int cpus;          /* enum ll_run_cpus */

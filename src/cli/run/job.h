@@ -20,6 +20,7 @@ struct ll_run_job {
 	const struct ll_place *place;
 	bool is_named;       /* the user named the tenant */
 	const char *project; /* NULL: none */
+	const char *name;    /* NULL: none */
 	uint64_t said;       /* as in struct ll_message_job */
 };
 

@@ -250,6 +250,7 @@ static int start_job(struct start *start, struct ll_err *err)
 				 .words = start->words,
 				 .is_named = start->args->tenant,
 				 .project = start->args->project,
+				 .name = start->args->name,
 				 .said = find_said(start->args),
 				 .place = &place};
 	struct ll_message_accepted accepted;
