@@ -9,6 +9,7 @@
 #include "daemon/admission_state.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
+#include "daemon/rights.h"
 #include "daemon/server.h"
 
 static bool is_operator(const struct ll_connection *connection)
@@ -147,6 +148,8 @@ static void act_on_job(struct ll_connection *connection, const struct ll_message
 {
 	struct ll_admission_entry *entry = ll_admission_find(connection->server->admission, act->number);
 	const char *reason = "there is no such job in the queue";
+	if (entry && !ll_rights_know(connection, entry->uid))
+		entry = NULL;
 	uint32_t uid = entry ? entry->uid : 0;
 	int rc = entry ? check_right(connection, entry, act->act, &reason) : -ESRCH;
 	if (!rc)

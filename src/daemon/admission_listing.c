@@ -193,16 +193,10 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	ll_message_text_set(row->name, sizeof row->name, entry->name);
 }
 
-static bool sees_entry(const struct ll_connection *connection, const struct ll_admission_entry *entry)
+static const struct ll_admission_entry *next_entry(const struct ll_admission *admission, uint64_t number)
 {
-	return entry->uid == connection->uid || ll_rights_see_others(connection);
-}
-
-/* Returns the entry with the next number that the other side may see. */
-static const struct ll_admission_entry *next_entry(const struct ll_connection *connection, uint64_t number)
-{
-	const struct ll_admission_entry *entry = connection->server->admission->entries;
-	while (entry && (entry->queued.number <= number || !sees_entry(connection, entry)))
+	const struct ll_admission_entry *entry = admission->entries;
+	while (entry && entry->queued.number <= number)
 		entry = entry->next;
 	return entry;
 }
@@ -248,14 +242,10 @@ bool ll_admission_listing_next(const struct ll_connection *connection, struct ll
 			       union ll_message *ret_message)
 {
 	const struct ll_admission *admission = connection->server->admission;
-	const struct ll_admission_entry *entry = next_entry(connection, listing->number);
+	const struct ll_admission_entry *entry = next_entry(admission, listing->number);
 	if (entry && admission->has_queue) {
 		ll_message_init(ret_message, LL_MESSAGE_QUEUE_ROW);
 		fill_row(admission, entry, ll_rights_see_others(connection), &ret_message->queue_row);
-		if (!ll_rights_see_command(connection, entry->uid, entry->tenant)) {
-			ll_message_text_set(ret_message->queue_row.command, LL_COMMAND_SIZE, "");
-			ll_message_text_set(ret_message->queue_row.name, LL_NAME_SIZE, "");
-		}
 		listing->number = entry->queued.number;
 		return true;
 	}

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process.h"
-#include "daemon/admission.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/department_jobs.h"
@@ -30,6 +29,7 @@ static bool say_welcome(struct ll_connection *connection)
 	ll_message_init(&message, LL_MESSAGE_WELCOME);
 	ll_server_describe(connection->server, &message.welcome);
 	message.welcome.is_operator = ll_department_is_operator(&connection->server->department, connection->uid);
+	ll_rights_trim(connection, &message);
 	ll_connection_reply(connection, &message, NULL, 0);
 	return true;
 }
@@ -289,7 +289,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 {
 	struct ll_job *job = ll_books_after(&connection->server->books, set->job_number - 1);
 	char reason[LL_REASON_SIZE] = "the job has ended";
-	if (job && job->number != set->job_number)
+	if (job && (job->number != set->job_number || !ll_rights_know(connection, job->facts.uid)))
 		job = NULL;
 	if (job && !ll_rights_over(connection, job)) {
 		refuse_right(connection);
@@ -311,7 +311,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 static bool handle_checkpoint(struct ll_connection *connection, const struct ll_message_checkpoint *checkpoint, int fd)
 {
 	const struct ll_user *user = ll_users_find(connection, fd);
-	if (!user) {
+	if (!user || !ll_rights_know(connection, user->job->facts.uid)) {
 		ll_connection_refuse(connection, -ESRCH, "the process is on no card, as far as loadlined knows");
 	} else if (!ll_rights_to_move(connection, user->job)) {
 		refuse_right(connection);

@@ -232,6 +232,7 @@ int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struc
 	*job = (struct ll_card_job){.card = card, .page = join->page, .orders = join->orders, .index = join->index};
 	job->share.id = join->id;
 	job->share.tenant = join->tenant;
+	job->share.uid = join->uid;
 	job->share.word = &join->page->card_words[join->index];
 	job->share.rank = rank_of(&join->limits);
 	job->charged_ns = atomic_load(&join->page->cards[join->index].gpu_time_ns);

@@ -184,53 +184,47 @@ static int receive_message(struct ll_connection *connection)
 	return rc;
 }
 
+/* Each row goes through here: what its receiver may not know is taken out. */
+static void send_row(struct ll_connection *connection, union ll_message *row)
+{
+	if (ll_rights_trim(connection, row))
+		ll_connection_reply(connection, row, NULL, 0);
+}
+
 /* Sends waiting messages, then rows of a list, then pages. Returns true if the socket is full. */
 static bool send_waiting(struct ll_connection *connection)
 {
+	struct ll_server *server = connection->server;
+	union ll_message row;
 	if (connection->has_pending)
 		send_pending(connection);
 	while (connection->is_listing && !connection->has_pending) {
-		union ll_message message;
-		connection->is_listing = ll_listing_next(connection->server, &connection->listing, &message);
-		if (ll_rights_trim(connection, &message))
-			ll_connection_reply(connection, &message, NULL, 0);
+		connection->is_listing = ll_listing_next(server, &connection->listing, &row);
+		send_row(connection, &row);
 	}
 	while (connection->is_listing_policy && !connection->has_pending) {
-		union ll_message message;
 		connection->is_listing_policy =
-		    ll_policy_listing_next(connection->server, connection->uid, &connection->policy_listing, &message);
-		ll_connection_reply(connection, &message, NULL, 0);
+		    ll_policy_listing_next(server, connection->uid, &connection->policy_listing, &row);
+		send_row(connection, &row);
 	}
 	while (connection->is_listing_decisions && !connection->has_pending) {
-		union ll_message message;
 		connection->is_listing_decisions =
-		    ll_decision_listing_next(&connection->server->cards, &connection->decision_listing, &message);
-		ll_connection_reply(connection, &message, NULL, 0);
+		    ll_decision_listing_next(&server->cards, &connection->decision_listing, &row);
+		send_row(connection, &row);
 	}
 	while (connection->is_listing_metrics && !connection->has_pending) {
-		union ll_message message;
-		connection->is_listing_metrics =
-		    ll_metrics_listing_next(connection->server, &connection->metrics_listing, &message);
-		ll_connection_reply(connection, &message, NULL, 0);
+		connection->is_listing_metrics = ll_metrics_listing_next(server, &connection->metrics_listing, &row);
+		send_row(connection, &row);
 	}
 	while (connection->is_listing_machine && !connection->has_pending) {
-		union ll_message message;
-		connection->is_listing_machine =
-		    ll_machine_listing_next(connection->server, &connection->machine_listing, &message);
-		if (ll_rights_trim(connection, &message))
-			ll_connection_reply(connection, &message, NULL, 0);
+		connection->is_listing_machine = ll_machine_listing_next(server, &connection->machine_listing, &row);
+		send_row(connection, &row);
 	}
-	while (connection->report && !connection->has_pending) {
-		union ll_message message;
-		if (!ll_report_next(connection, &message))
-			break;
-		ll_connection_reply(connection, &message, NULL, 0);
-	}
+	while (connection->report && !connection->has_pending && ll_report_next(connection, &row))
+		send_row(connection, &row);
 	while (connection->is_listing_queue && !connection->has_pending) {
-		union ll_message message;
-		connection->is_listing_queue =
-		    ll_admission_listing_next(connection, &connection->queue_listing, &message);
-		ll_connection_reply(connection, &message, NULL, 0);
+		connection->is_listing_queue = ll_admission_listing_next(connection, &connection->queue_listing, &row);
+		send_row(connection, &row);
 	}
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;

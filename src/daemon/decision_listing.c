@@ -107,6 +107,7 @@ bool ll_decision_listing_next(const struct ll_cards *cards, struct ll_decision_l
 	}
 	const struct ll_decision *decision = decisions ? find_unfinished(decisions, listing) : NULL;
 	if (decision) {
+		listing->uid = ll_decisions_job(decisions, decision, listing->jobs)->uid;
 		make_job(decisions, decision, listing->jobs++, ret_message);
 		return true;
 	}

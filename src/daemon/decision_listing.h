@@ -14,6 +14,7 @@ struct ll_decision_listing {
 	bool has_state;               /* the state was sent */
 	uint64_t number;              /* of the last decision */
 	unsigned jobs;                /* number of its jobs that were sent */
+	uint32_t uid;                 /* whose the last of these was */
 };
 
 /* Makes the next message. Returns false if it is the last one. */

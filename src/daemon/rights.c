@@ -12,6 +12,7 @@
 #include "daemon/fair_room.h"
 #include "daemon/unread.h"
 #include "daemon/users.h"
+#include "protocol/rows.h"
 
 /* Descriptors of a job: its pages, its first process, its monitor, the lifeline. Descriptors of a connection: the
  * socket, the process of the other side, and a copy in a death watch, which may stay after the connection. */
@@ -163,86 +164,103 @@ bool ll_rights_see_others(const struct ll_connection *connection)
 	return !policy || policy->visibility.others != LL_CONFIG_SEE_NOTHING || sees_all(connection);
 }
 
+bool ll_rights_know(const struct ll_connection *connection, uint32_t uid)
+{
+	return is_own(connection, uid) || ll_rights_see_others(connection);
+}
+
 static const struct ll_job *job_of(const struct ll_connection *connection, uint64_t number)
 {
 	const struct ll_job *job = ll_books_after(&connection->server->books, number - 1);
 	return job && job->number == number ? job : NULL;
 }
 
-bool ll_rights_see_command(const struct ll_connection *connection, uint32_t uid, const char *tenant_name)
+/* tenant: the configured one of the job; empty: none. */
+static bool sees_commands_of(const struct ll_connection *connection, const char *tenant_name)
 {
 	const struct ll_department *department = &connection->server->department;
 	const struct ll_config_policy *policy = policy_of(connection);
-	if (is_own(connection, uid) || ll_department_is_operator(department, connection->uid) || !policy ||
+	if (ll_department_is_operator(department, connection->uid) || !policy ||
 	    policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
 		return true;
-	const struct ll_config_tenant *tenant = ll_department_find(department, tenant_name);
+	const struct ll_config_tenant *tenant = tenant_name[0] ? ll_department_find(department, tenant_name) : NULL;
 	return policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && tenant &&
 	       ll_department_has(department, &tenant->members, connection->uid);
 }
 
-static bool sees_command(const struct ll_connection *connection, const struct ll_job *job)
+/* Whose a row is. */
+struct row_owner {
+	bool is_nobodys; /* it tells of no user */
+	bool is_gone;    /* the job has ended meanwhile */
+	uint32_t uid;
+	const char *tenant; /* the configured one of the job; empty: none, or unknown */
+	uint64_t number;    /* of the job, as users are told */
+	bool is_named;      /* the user gave its tenant's name */
+};
+
+static struct row_owner owner_by_job(const struct ll_job *job)
 {
-	return ll_rights_see_command(connection, job->facts.uid, job->department_tenant);
+	return (struct row_owner){.uid = job->facts.uid,
+				  .tenant = job->department_tenant,
+				  .number = job->number,
+				  .is_named = job->tenant->is_named};
 }
 
-/* Hides from other users which programs a user runs, and beside which programs they run. */
-static void trim_card(const struct ll_connection *connection, const struct ll_job *job, struct ll_message_card_row *row)
+static struct row_owner owner_by_number(const struct ll_connection *connection, uint64_t number)
 {
-	const struct ll_config_policy *policy = policy_of(connection);
-	if (policy && policy->visibility.others == LL_CONFIG_SEE_ALL && sees_command(connection, job))
-		return;
-	row->program = row->others = row->company_ns = row->company_launches = 0;
+	const struct ll_job *job = job_of(connection, number);
+	return job ? owner_by_job(job) : (struct row_owner){.is_gone = true};
 }
 
-/* Without --tenant the name of a job is made of its command. */
-static void hide_command(struct ll_job_facts *facts, uint64_t number)
-{
-	char name[LL_NAME_SIZE];
-	ll_message_text_set(facts->command, sizeof facts->command, "");
-	ll_message_text_set(facts->cgroup, sizeof facts->cgroup, "");
-	snprintf(name, sizeof name, "job-%" PRIu64, number);
-	if (!(facts->flags & LL_JOB_NAMED))
-		ll_message_text_set(facts->tenant, sizeof facts->tenant, name);
-}
-
-static void trim_job(const struct ll_connection *connection, const struct ll_job *job, struct ll_message_job_row *row)
-{
-	row->job.token[0] = row->number;
-	row->job.token[1] = 0;
-	if (!sees_command(connection, job)) {
-		hide_command(&row->job, job->number);
-		ll_message_text_set(row->project, sizeof row->project, "");
-	}
-}
-
-/* The name of an unnamed tenant is that of its one job. */
-static void trim_tenant(const struct ll_connection *connection, struct ll_message_tenant_row *row)
+static struct row_owner owner_of_tenant(const struct ll_connection *connection, const struct ll_message_tenant_row *row)
 {
 	for (const struct ll_job *job = connection->server->books.jobs; job; job = job->next) {
-		if (job->tenant->number != row->number || job->tenant->is_named || sees_command(connection, job))
-			continue;
-		snprintf(row->name, sizeof row->name, "job-%" PRIu64, job->number);
+		if (job->tenant->number == row->number)
+			return owner_by_job(job);
 	}
+	return (struct row_owner){.uid = row->uid, .tenant = ""};
 }
 
-static uint64_t job_number_of(const union ll_message *row)
+/* The log of decisions outlives the jobs. */
+static struct row_owner owner_of_decision(const struct ll_connection *connection,
+					  const struct ll_message_decision_job *row)
+{
+	const struct ll_job *job = job_of(connection, row->id);
+	return job ? owner_by_job(job)
+		   : (struct row_owner){.uid = connection->decision_listing.uid, .tenant = "", .number = row->id};
+}
+
+static struct row_owner owner_of(const struct ll_connection *connection, const union ll_message *row)
 {
 	switch (row->header.kind) {
 	case LL_MESSAGE_JOB_ROW:
-		return row->job_row.number;
+		return owner_by_number(connection, row->job_row.number);
 	case LL_MESSAGE_PROCESS_ROW:
-		return row->process_row.job_number;
+		return owner_by_number(connection, row->process_row.job_number);
 	case LL_MESSAGE_CARD_ROW:
-		return row->card_row.job_number;
+		return owner_by_number(connection, row->card_row.job_number);
 	case LL_MESSAGE_CLAIM_ROW:
-		return row->claim_row.job_number;
+		return owner_by_number(connection, row->claim_row.job_number);
+	case LL_MESSAGE_TENANT_ROW:
+		return owner_of_tenant(connection, &row->tenant_row);
+	case LL_MESSAGE_DECISION_JOB:
+		return owner_of_decision(connection, &row->decision_job);
+	case LL_MESSAGE_QUEUE_ROW:
+		return (struct row_owner){
+		    .uid = row->queue_row.uid, .tenant = row->queue_row.tenant, .number = row->queue_row.number};
+	case LL_MESSAGE_HISTORY_ROW:
+		return (struct row_owner){
+		    .uid = row->history_row.uid, .tenant = row->history_row.tenant, .number = row->history_row.number};
+	case LL_MESSAGE_SENSE_PROCESS: {
+		const struct ll_job *job = job_of(connection, row->sense_process.job_number);
+		return (struct row_owner){.uid = row->sense_process.uid, .tenant = job ? job->department_tenant : ""};
+	}
 	default:
-		return 0;
+		return (struct row_owner){.is_nobodys = true};
 	}
 }
 
-static bool hide_row(struct ll_connection *connection, const union ll_message *row)
+static bool drop_row(struct ll_connection *connection, const union ll_message *row)
 {
 	connection->listing.jobs -= row->header.kind == LL_MESSAGE_JOB_ROW;
 	connection->listing.processes -= row->header.kind == LL_MESSAGE_PROCESS_ROW;
@@ -250,55 +268,53 @@ static bool hide_row(struct ll_connection *connection, const union ll_message *r
 	return false;
 }
 
-static bool trim_row_of_job(struct ll_connection *connection, const struct ll_job *job, union ll_message *row)
-{
-	if (!ll_rights_see_others(connection))
-		return hide_row(connection, row);
-	if (row->header.kind == LL_MESSAGE_CARD_ROW)
-		trim_card(connection, job, &row->card_row);
-	else if (row->header.kind == LL_MESSAGE_JOB_ROW)
-		trim_job(connection, job, &row->job_row);
-	else if (row->header.kind == LL_MESSAGE_CLAIM_ROW && !sees_command(connection, job))
-		ll_message_text_set(row->claim_row.note, sizeof row->claim_row.note, "");
-	return true;
-}
-
-/* Where the file of another user's program is, and what started it, is not told. */
-static bool trim_process(const struct ll_connection *connection, struct ll_message_sense_process *row)
+/* What the other side may not know of another user. */
+static unsigned hidden_from(const struct ll_connection *connection, const struct row_owner *owner)
 {
 	const struct ll_config_policy *policy = policy_of(connection);
-	const struct ll_job *job = row->job_number ? job_of(connection, row->job_number) : NULL;
-	if (is_own(connection, row->uid))
-		return true;
-	if (!ll_rights_see_others(connection))
-		return false;
-	memset(row->program, 0, sizeof row->program);
-	memset(row->cgroup, 0, sizeof row->cgroup);
-	memset(row->ancestors, 0, sizeof row->ancestors);
-	if (job ? !sees_command(connection, job) : policy && policy->visibility.commands != LL_CONFIG_COMMANDS_ALL)
-		memset(row->command, 0, sizeof row->command);
-	return true;
+	bool sees_commands = sees_commands_of(connection, owner->tenant);
+	bool sees_company = sees_commands && policy && policy->visibility.others == LL_CONFIG_SEE_ALL;
+	return LL_ROW_OWNER | (sees_commands ? 0 : LL_ROW_PROGRAM) |
+	       (sees_commands || owner->is_named ? 0 : LL_ROW_NAME) | (sees_company ? 0 : LL_ROW_COMPANY);
+}
+
+/* Counts the other side's own jobs alone, where it sees nothing of others. Where metrics are served everybody may read
+ * the sums. */
+static void trim_welcome(const struct ll_connection *connection, struct ll_message_welcome *welcome)
+{
+	const struct ll_server *server = connection->server;
+	if (ll_rights_see_others(connection) || policy_of(connection)->serve.metrics)
+		return;
+	welcome->jobs = welcome->tenants = welcome->events_waiting = 0;
+	welcome->last_job = welcome->bad_messages = 0;
+	welcome->connections = connection->visitor->connections;
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
+		bool is_its = job->facts.uid == connection->uid;
+		welcome->jobs += is_its;
+		welcome->last_job = is_its ? job->number : welcome->last_job;
+	}
+	for (const struct ll_tenant *tenant = server->books.tenants; tenant; tenant = tenant->next)
+		welcome->tenants += tenant->uid == connection->uid;
 }
 
 bool ll_rights_trim(struct ll_connection *connection, union ll_message *row)
 {
+	char name[LL_NAME_SIZE];
 	if (sees_all(connection))
 		return true;
 	if (row->header.kind == LL_MESSAGE_LIST_END)
 		row->list_end.hides_others = !ll_rights_see_others(connection);
-	if (row->header.kind == LL_MESSAGE_SENSE_PROCESS)
-		return trim_process(connection, &row->sense_process);
-	if (row->header.kind == LL_MESSAGE_TENANT_ROW) {
-		if (is_own(connection, row->tenant_row.uid))
-			return true;
-		if (!ll_rights_see_others(connection))
-			return hide_row(connection, row);
-		trim_tenant(connection, &row->tenant_row);
+	if (row->header.kind == LL_MESSAGE_WELCOME)
+		trim_welcome(connection, &row->welcome);
+	struct row_owner owner = owner_of(connection, row);
+	if (owner.is_nobodys || (!owner.is_gone && is_own(connection, owner.uid)))
 		return true;
-	}
-	uint64_t number = job_number_of(row);
-	const struct ll_job *job = number ? job_of(connection, number) : NULL;
-	if (number && !job)
-		return hide_row(connection, row);
-	return !job || is_own(connection, job->facts.uid) || trim_row_of_job(connection, job, row);
+	if (owner.is_gone || !ll_rights_know(connection, owner.uid))
+		return drop_row(connection, row);
+	snprintf(name, sizeof name, "job-%" PRIu64, owner.number);
+	ll_row_hide(row, hidden_from(connection, &owner), name);
+	/* A job is named by its token; who may not know it names it by its number. */
+	if (row->header.kind == LL_MESSAGE_JOB_ROW)
+		row->job_row.job.token[0] = row->job_row.number;
+	return true;
 }

@@ -44,15 +44,16 @@ void ll_rights_note(const struct ll_connection *connection, const struct ll_job 
 /* Whether the other side sees anything of other users' jobs. */
 bool ll_rights_see_others(const struct ll_connection *connection);
 
-/* Whether it sees what a user of that tenant runs; tenant: empty: of none. */
-bool ll_rights_see_command(const struct ll_connection *connection, uint32_t uid, const char *tenant);
+/* Whether it may know that there is a job of that user. To who may not, the job's number is that of no job. */
+bool ll_rights_know(const struct ll_connection *connection, uint32_t uid);
 
 /* Whether the other side may signal the process, and so name it as its own. True if /proc hides whose process it is. */
 bool ll_rights_over_process(const struct ll_connection *connection, int process_fd);
 
-/* Removes from a row what another user must not know. The token of a job is secret, because a process that knows it
- * belongs to the job. The row gets the job's number in its place. `visibility` of the configuration says what else is
- * hidden. Returns false if the whole row is: it is not sent, and LIST_END does not count it. */
+/* Removes from a message what the other side must not know: the fields of another user's row that are private
+ * (protocol/rows.def), as far as `visibility` of the configuration says, and others' part of WELCOME. The token of a
+ * job is secret, because a process that knows it belongs to the job; the row gets the job's number in its place.
+ * Returns false if the whole row is hidden: it is not sent, and LIST_END does not count it. */
 bool ll_rights_trim(struct ll_connection *connection, union ll_message *row);
 
 #endif

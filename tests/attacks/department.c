@@ -60,6 +60,39 @@ TEST_WITH(begin_closed, scene_end, sees_hidden_jobs)
 	ll_list_fini(&list);
 }
 
+TEST_WITH(begin_closed, scene_end, counts_hidden_jobs)
+{
+	struct ll_client client;
+	open_as(&client, &scene.system, ATTACKER);
+	succeed_if(client.welcome.jobs > 1 || client.welcome.tenants > 1,
+		   "the attacker learns how many jobs others have");
+	ll_client_close(&client);
+}
+
+static int set_as_attacker(uint64_t number, char reason[LL_REASON_SIZE])
+{
+	union ll_message message;
+	struct ll_client client;
+	struct ll_err err = {0};
+	ll_message_init(&message, LL_MESSAGE_SET);
+	message.set.job_number = number;
+	message.set.fields = LL_SET_MEMORY;
+	message.set.limits.memory_bytes = MIB;
+	open_as(&client, &scene.system, ATTACKER);
+	int rc = ll_client_request(&client, &message, NULL, 0, NULL, ll_now_ns() + DEADLINE_NS, &err);
+	ll_client_close(&client);
+	ll_message_text_set(reason, LL_REASON_SIZE, err.text);
+	return rc;
+}
+
+TEST_WITH(begin_closed, scene_end, finds_hidden_numbers)
+{
+	char of_victim[LL_REASON_SIZE], of_nobody[LL_REASON_SIZE];
+	int code = set_as_attacker(scene.victim_number, of_victim);
+	assert_int_equal(set_as_attacker(scene.victim_number + 1000, of_nobody), -ESRCH);
+	succeed_if(code != -ESRCH || strcmp(of_victim, of_nobody) != 0, "the attacker learns which numbers are jobs");
+}
+
 TEST_WITH(begin_closed, scene_end, reads_hidden_decisions)
 {
 	union ll_message message;

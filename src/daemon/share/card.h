@@ -55,6 +55,7 @@ struct ll_share_job {
 	struct ll_share_claim *claims;
 	uint64_t id;                            /* the same on all cards */
 	const char *tenant;                     /* its name, for people; NULL: none */
+	uint32_t uid;                           /* its user */
 	_Atomic uint32_t *word;                 /* on the card (act.h) */
 	unsigned rank;                          /* of its class: smaller goes first */
 	unsigned weight_permille, cap_permille; /* cap 0: none */

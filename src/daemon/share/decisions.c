@@ -69,12 +69,14 @@ void ll_decisions_add(struct ll_decisions *decisions, const struct ll_decision *
 	decisions->count++;
 }
 
-static const char *tenant_of(const struct ll_share_card *card, uint64_t id)
+/* Whose job it is, which is known as long as it is there. */
+static void name_job(const struct ll_share_card *card, uint64_t id, struct ll_decision_job *noted)
 {
 	const struct ll_share_job *job = card->jobs;
 	while (job && job->id != id)
 		job = job->next;
-	return job && job->tenant ? job->tenant : "";
+	ll_message_text_set(noted->tenant, sizeof noted->tenant, job && job->tenant ? job->tenant : "");
+	noted->uid = job ? job->uid : UINT32_MAX;
 }
 
 /* Returns a record with the present state of the rule. */
@@ -98,7 +100,7 @@ void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_
 		noted[i] = (struct ll_decision_job){.job = jobs[i]};
 		if (regime->moves & LL_REGIME_MOVE_VERDICT)
 			noted[i].rates = ll_regime_rates_of(regime, i);
-		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
+		name_job(card, jobs[i].id, &noted[i]);
 	}
 	struct ll_decision decision = new_record(regime, count, now_ns);
 	decision.is_ruled = is_ruled;
@@ -136,7 +138,7 @@ void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, co
 		noted[i] = (struct ll_decision_job){.job = {.id = jobs[i].id, .completed = jobs[i].completed},
 						    .gauge = *jobs[i].gauge,
 						    .slowdown_permille = jobs[i].slowdown_permille};
-		ll_message_text_set(noted[i].tenant, sizeof noted[i].tenant, tenant_of(card, jobs[i].id));
+		name_job(card, jobs[i].id, &noted[i]);
 	}
 	struct ll_decision decision = new_record(&card->regime, count, now_ns);
 	decision.is_ruled = true;

@@ -41,6 +41,7 @@ struct ll_decision_job {
 	struct ll_regime_rates rates;
 	struct ll_lever_gauge gauge;
 	unsigned slowdown_permille;
+	uint32_t uid;
 	char tenant[LL_NAME_SIZE];
 };
 
