@@ -22,8 +22,8 @@ int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number);
 
 /* Opens a file of accounts for reading alone, and checks that it is one: also of a file of another's making nothing
  * happens but that it is read. until_ns: reading ends then, by CLOCK_MONOTONIC; the caller keeps it until the file is
- * closed; NULL: when all is read. -ENOENT, -EACCES, -EINVAL (no plain file), -EPROTONOSUPPORT, -EUCLEAN, -ETIMEDOUT, -EIO.
- * The caller closes the file in each case. */
+ * closed; NULL: when all is read. -ENOENT, -EACCES, -EINVAL (no plain file), -EPROTONOSUPPORT, -EUCLEAN, -ETIMEDOUT,
+ * -EIO. The caller closes the file in each case. */
 int ll_sqlite_open_read(const char *path, const uint64_t *until_ns, sqlite3 **ret_sqlite, struct ll_err *err);
 
 /* ---- of history.h; they return SQLite's code ---- */

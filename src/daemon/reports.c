@@ -198,8 +198,7 @@ bool ll_report_handle(struct ll_connection *connection, const union ll_message *
 }
 
 /* What a user runs, and how it calls it, is hidden as in `queue`. */
-static void make_history_row(const struct ll_connection *connection, const struct ll_past_job *job,
-			     union ll_message *ret_message)
+static void make_history_row(const struct ll_past_job *job, union ll_message *ret_message)
 {
 	ll_message_init(ret_message, LL_MESSAGE_HISTORY_ROW);
 	struct ll_message_history_row *row = &ret_message->history_row;
@@ -260,7 +259,7 @@ bool ll_report_next(struct ll_connection *connection, union ll_message *ret_mess
 		return true;
 	}
 	if (!reading->rc && reading->is_history && reading->sent < reading->past.count) {
-		make_history_row(connection, &reading->past.jobs[reading->sent++], ret_message);
+		make_history_row(&reading->past.jobs[reading->sent++], ret_message);
 		return true;
 	}
 	if (!reading->rc && !reading->has_sent_prices && ll_use_prices_are_set(&reading->prices)) {

@@ -332,9 +332,9 @@ int ll_run_args_settings(const struct ll_run_args *args, const char *command, st
 int ll_run_args_check_nested(const struct ll_run_args *args, const struct ll_run_settings *outer, struct ll_err *err)
 {
 	if (!args->mem && !args->mem_request && !args->compute && !args->weight && !args->tenant && !args->max_kernel &&
-	    !args->project && !args->name && !args->class && !args->slowdown && !args->time_ns && !args->wait_ns && !args->no_wait &&
-	    !args->signal && !args->after && !args->after_ok && !args->card_count && !args->count_context &&
-	    !args->strict && !args->evictable && !args->no_neighbour &&
+	    !args->project && !args->name && !args->class && !args->slowdown && !args->time_ns && !args->wait_ns &&
+	    !args->no_wait && !args->signal && !args->after && !args->after_ok && !args->card_count &&
+	    !args->count_context && !args->strict && !args->evictable && !args->no_neighbour &&
 	    (args->by != LL_RUN_BY_SPACE || outer->space_permille))
 		return 0;
 	ll_err_set(err, -EPERM,
