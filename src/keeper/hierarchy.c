@@ -184,6 +184,25 @@ int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group,
 	return ll_hierarchy_write(hierarchy, group, "cgroup.freeze", is_frozen ? "1" : "0");
 }
 
+int ll_hierarchy_each(const struct ll_hierarchy *hierarchy, const char *group, void (*call)(void *data, pid_t pid),
+		      void *data)
+{
+	char path[PATH_MAX];
+	int pid, rc = path_of(hierarchy, group, "cgroup.procs", path);
+	FILE *file = rc ? NULL : fopen(path, "re");
+	if (!file)
+		return rc ? rc : -errno;
+	while (fscanf(file, "%d", &pid) == 1)
+		call(data, pid);
+	fclose(file);
+	return 0;
+}
+
+int ll_hierarchy_kill(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	return ll_hierarchy_write(hierarchy, group, "cgroup.kill", "1");
+}
+
 ssize_t ll_hierarchy_read(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char *ret_text,
 			  size_t size)
 {

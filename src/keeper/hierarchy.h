@@ -56,6 +56,14 @@ int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group,
  */
 int ll_hierarchy_limit_devices(const struct ll_hierarchy *hierarchy, const char *group, uint64_t bytes);
 
+/* Calls a function for each process in the group. -errno. */
+int ll_hierarchy_each(const struct ll_hierarchy *hierarchy, const char *group, void (*call)(void *data, pid_t pid),
+		      void *data);
+
+/* Kills all processes of the group at once, those too that they start meanwhile. -ENOENT: this kernel cannot (before
+ * Linux 5.14, and version 1), or the group is gone. -errno. */
+int ll_hierarchy_kill(const struct ll_hierarchy *hierarchy, const char *group);
+
 /* Removes an empty group. -EBUSY: it has processes. A group that is gone is success. systemd removes an empty scope. */
 int ll_hierarchy_remove(const struct ll_hierarchy *hierarchy, const char *group);
 

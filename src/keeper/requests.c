@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/process.h"
+#include "base/scope.h"
 #include "keeper/device.h"
 #include "keeper/scope_unit.h"
 #include "keeper/source.h"
@@ -30,6 +32,7 @@ const char *ll_keeper_call_name(uint32_t call)
 	    [LL_KEEPER_REMOVE] = "remove",
 	    [LL_KEEPER_SIGNAL_OUTSIDE] = "signal outside",
 	    [LL_KEEPER_DEVICE_MEMORY] = "device memory",
+	    [LL_KEEPER_SIGNAL_GROUP] = "signal group",
 	};
 	return call < LL_KEEPER_CALLS && names[call] ? names[call] : "unknown";
 }
@@ -144,6 +147,51 @@ static int signal_process(const struct ll_keeper *keeper, const struct ll_keeper
 	return 0;
 }
 
+/* ---- signal to a group ---- */
+
+struct signalling {
+	const struct ll_keeper *keeper;
+	const char *group;
+	int number, code; /* code: the first error; 0: none */
+};
+
+/* Another process may have got the pid since it was read: the group is read again. One that has ended is no error. */
+static void signal_member(void *data, pid_t pid)
+{
+	struct signalling *signalling = data;
+	const struct ll_keeper *keeper = signalling->keeper;
+	struct ll_subject subject;
+	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd(pid);
+	int rc = fd < 0 ? -errno : ll_subject_read(keeper->proc, keeper->hierarchy.groups.kind, fd, pid, &subject);
+	if (!rc && ll_group_contains(signalling->group, subject.group) &&
+	    syscall(SYS_pidfd_send_signal, fd, signalling->number, NULL, 0) < 0)
+		rc = -errno;
+	if (rc && rc != -ESRCH && !signalling->code)
+		signalling->code = rc;
+}
+
+/* A frozen process starts none, and ends when it is thawed. */
+static int signal_group(const struct ll_keeper *keeper, const char *group, int number, struct ll_err *err)
+{
+	const struct ll_hierarchy *hierarchy = &keeper->hierarchy;
+	struct signalling signalling = {.keeper = keeper, .group = group, .number = number};
+	bool is_kill = number == SIGKILL;
+	if (!is_allowed(number))
+		return ll_err_set(err, -EINVAL, "signal %d is not allowed", number);
+	if (!ll_hierarchy_has(hierarchy, group))
+		return ll_err_set(err, -ENOENT, "the job has no group");
+	int rc = is_kill ? ll_hierarchy_kill(hierarchy, group) : -ENOENT;
+	if (rc == -ENOENT) {
+		if (is_kill)
+			ll_hierarchy_freeze(hierarchy, group, true);
+		rc = ll_hierarchy_each(hierarchy, group, signal_member, &signalling);
+		rc = rc ? rc : signalling.code;
+	}
+	if (is_kill)
+		ll_hierarchy_freeze(hierarchy, group, false);
+	return rc ? ll_err_set(err, rc, "signal %.200s: %s", group, strerror(-rc)) : 0;
+}
+
 /* ---- signal to a process outside of jobs ---- */
 
 static int check_outside(const struct ll_keeper *keeper, const struct ll_keeper_request *request,
@@ -245,6 +293,8 @@ static int do_call(struct ll_keeper *keeper, const struct ll_keeper_request *req
 		return place_process(keeper, request, pidfd, group, err);
 	case LL_KEEPER_SIGNAL:
 		return signal_process(keeper, request, pidfd, group, err);
+	case LL_KEEPER_SIGNAL_GROUP:
+		return signal_group(keeper, group, request->signal, err);
 	case LL_KEEPER_DEVICE_MEMORY:
 		return limit_devices(keeper, group, request->bytes, err);
 	case LL_KEEPER_REMOVE:

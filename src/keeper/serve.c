@@ -43,8 +43,13 @@ static void log_request(const struct ll_keeper_request *request, const struct ll
 		snprintf(process, sizeof process, " process %d", request->pid);
 	else if (request->call == LL_KEEPER_SIGNAL || request->call == LL_KEEPER_SIGNAL_OUTSIDE)
 		snprintf(process, sizeof process, " process %d with %d", request->pid, request->signal);
+	else if (request->call == LL_KEEPER_SIGNAL_GROUP)
+		snprintf(process, sizeof process, " with %d", request->signal);
 	/* loadlined asks once a second until the group is empty. */
 	if (request->call == LL_KEEPER_REMOVE && reply->code == -EBUSY)
+		return;
+	/* It asks about jobs that may have none, too. */
+	if (request->call == LL_KEEPER_SIGNAL_GROUP && reply->code == -ENOENT)
 		return;
 	if (reply->code)
 		ll_warn("refused: %s%s, job %u-%llx: %s", name, process, request->uid, (unsigned long long)request->job,

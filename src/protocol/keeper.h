@@ -59,6 +59,9 @@ enum ll_keeper_call {
 	 * controller dmem knows (Linux 6.14). 0: no limit. -ENOTSUP: the kernel has no such controller here, or no
 	 * driver has told it of a device */
 	LL_KEEPER_DEVICE_MEMORY = 8,
+	/* Sends `signal` to each process in the group of the job, whoever started it. Allowed: those of SIGNAL. KILL
+	 * ends also what a process of the group starts meanwhile, and thaws the group. -ENOENT: the job has no group */
+	LL_KEEPER_SIGNAL_GROUP = 9,
 	LL_KEEPER_CALLS
 };
 

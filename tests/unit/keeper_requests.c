@@ -373,6 +373,60 @@ TEST(only_seven_signals_are_allowed)
 	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
 }
 
+/* ---- signals to a group ---- */
+
+static int ask_group(int number)
+{
+	struct ll_keeper_request request = request_of(LL_KEEPER_SIGNAL_GROUP);
+	request.signal = number;
+	return ask_with(&request, -1);
+}
+
+TEST(each_process_that_is_in_the_group_of_the_job_gets_a_signal)
+{
+	char path[PATH_MAX], pids[64];
+	assert_int_equal(ask_group(SIGSTOP), -ENOENT);
+	make_group("/jobs/loadline-job-1000-77");
+	assert_int_equal(ask_group(SIGHUP), -EINVAL);
+	/* One of them has ended, and the child is in another group by now: another process may have got the number. */
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
+	snprintf(pids, sizeof pids, "%d\n%d\n", 1 << 30, (int)child);
+	write_file(path, pids);
+	assert_int_equal(ask_group(SIGSTOP), 0);
+	assert_false(is_stopped());
+	describe_child("1000\t1000\t1000\t1000", "/jobs/loadline-job-1000-77");
+	assert_int_equal(ask_group(SIGSTOP), 0);
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+}
+
+TEST(a_group_is_killed_at_once_or_frozen_and_thawed_around_it)
+{
+	char path[PATH_MAX], pids[32], text[32];
+	siginfo_t info = {.si_pid = 0};
+	make_group("/jobs/loadline-job-1000-77");
+	describe_child("1000\t1000\t1000\t1000", "/jobs/loadline-job-1000-77");
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
+	snprintf(pids, sizeof pids, "%d\n", (int)child);
+	write_file(path, pids);
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.kill", mount);
+	write_file(path, "");
+	assert_int_equal(ask_group(SIGKILL), 0);
+	read_file(path, text, sizeof text);
+	assert_string_equal(text, "1");
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+	assert_int_equal(info.si_pid, 0);
+	unlink(path); /* as before Linux 5.14 */
+	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.freeze", mount);
+	write_file(path, "");
+	assert_int_equal(ask_group(SIGKILL), 0);
+	read_file(path, text, sizeof text);
+	assert_int_equal(text[0], '0');
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_true(info.si_code == CLD_KILLED && info.si_status == SIGKILL);
+}
+
 /* ---- signals to processes outside of jobs ---- */
 
 static int ask_outside(const char *uids, const char *group, int signal_number)
