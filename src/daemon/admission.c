@@ -525,6 +525,8 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 		ll_message_text_set(ret_tenant, LL_NAME_SIZE, entry->tenant);
 		return 0;
 	}
+	if (ll_admission_has_ended(server, facts->token[0]) && !ll_books_find_id(&server->books, facts->token[0]))
+		return ll_err_set(err, -EACCES, "the job has ended, and its place was given back");
 	bool is_taken = ll_takeover_is_due(server, facts, page_fds) && !ll_department_was_admitted(server, page_fds) &&
 			!ll_books_find_id(&server->books, facts->token[0]);
 	if (is_taken && ll_department_policy(&server->department))
@@ -543,6 +545,12 @@ uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job
 	const struct ll_admission_entry *entry =
 	    server->admission ? find_token(server->admission, facts->token[0]) : NULL;
 	return entry && entry->uid == facts->uid ? entry->queued.number : 0;
+}
+
+bool ll_admission_has_ended(const struct ll_server *server, uint64_t id)
+{
+	const struct ll_admission *admission = server->admission;
+	return admission && !find_token(admission, id) && ll_ended_has(&admission->ended, id);
 }
 
 void ll_admission_register(struct ll_server *server, struct ll_job *job)

@@ -83,6 +83,9 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 /* The number that a job of this token has in the queue, which it gets in the books too; 0: it is not in the queue. */
 uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job_facts *facts);
 
+/* Whether the queue has seen the end of the job with this first token, or has given its place back (job_stop.h). */
+bool ll_admission_has_ended(const struct ll_server *server, uint64_t id);
+
 /* The job is in the books, and has ended. */
 void ll_admission_register(struct ll_server *server, struct ll_job *job);
 void ll_admission_end(struct ll_server *server, const struct ll_job *job);
@@ -98,8 +101,9 @@ int ll_admission_drain_card(struct ll_server *server, unsigned index, const char
 /* Fills in the drained card at this place of the list, from 0. Returns false if there are fewer. */
 bool ll_admission_drained(const struct ll_server *server, size_t place, struct ll_message_sense_drained *ret_row);
 
-/* Stops the job as one whose time is over. why: a phrase for the user, a literal. Returns false if it has no place. */
-bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, const char *why);
+/* Stops the job as one whose time is over. why: a phrase for the user, a literal. Returns false if it has neither a
+ * place nor a control group. */
+bool ll_admission_stop_job(struct ll_server *server, struct ll_job *job, const char *why);
 
 /* The number of cards of the job's place; 0: it has none. */
 unsigned ll_admission_card_count(const struct ll_server *server, const struct ll_job *job);

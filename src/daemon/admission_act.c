@@ -47,19 +47,24 @@ static void stop_entry(struct ll_admission *admission, struct ll_admission_entry
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
 	entry->has_end = entry->is_warned = entry->is_signaled = true;
 	entry->is_ended |= !is_by_user;
-	entry->stop_why = why;
+	entry->stop.why = why;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
 }
 
-bool ll_admission_stop_job(struct ll_server *server, const struct ll_job *job, const char *why)
+bool ll_admission_stop_job(struct ll_server *server, struct ll_job *job, const char *why)
 {
 	struct ll_admission_entry *entry = ll_admission_find(server->admission, job->number);
 	bool has_place = entry && entry->uuid_count;
-	if (has_place)
+	if (has_place) {
 		stop_entry(server->admission, entry, false, why);
-	return has_place;
+	} else if (job->has_group) {
+		job->stop.why = why;
+		server->wants_tick = true;
+		ll_server_look(server);
+	}
+	return has_place || job->has_group;
 }
 
 static int add_time(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t more_ns,
@@ -77,9 +82,8 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 	}
 	entry->queued.duration_ns += more_ns;
 	entry->queued.has_time = entry->has_end = true;
-	entry->is_warned = entry->is_signaled = entry->is_killed = entry->is_ended = entry->is_canceled = false;
-	entry->stopped_ns = 0;
-	entry->stop_why = NULL;
+	entry->is_warned = entry->is_signaled = entry->is_ended = entry->is_canceled = false;
+	entry->stop = (struct ll_job_stop){0};
 	ll_queue_changed(&admission->queue);
 	ll_admission_wake(admission);
 	return 0;

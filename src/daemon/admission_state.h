@@ -40,11 +40,10 @@ struct ll_admission_entry {
 	uint32_t serial;
 	struct ll_message_queued told; /* the last one that was sent */
 	uint64_t told_ns;
-	bool is_warned, is_killed;
+	bool is_warned;
+	struct ll_job_stop stop;
 	uint16_t signal, signal_before_s; /* it wishes that signal, so long before its end; 0: none */
 	bool is_signaled;                 /* it got that */
-	uint64_t stopped_ns;              /* the signal to end was sent, and the grace begins; 0: it was not */
-	const char *stop_why;             /* it ends before its time; NULL: it does not */
 	bool must_be_ok;                  /* the job `after` must end with status 0 */
 	bool tells_status;                /* a command will tell its status, not only its monitor */
 	bool has_status;

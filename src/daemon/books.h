@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/job_stop.h"
 #include "daemon/pages.h"
 #include "protocol/message.h"
 
@@ -48,6 +49,8 @@ struct ll_job {
 	struct ll_job_claims *claims;      /* claims.h */
 	unsigned place_tries;              /* requests to the keeper for it (job_group.h) */
 	bool has_group;                    /* control group of its own (job_group.h) */
+	bool is_group_lost;                /* the keeper could not signal it */
+	struct ll_job_stop stop;           /* of a job without a place in the queue; why NULL: it is not stopped */
 	uint64_t idle_told_ns, watched_ns; /* job_watch.c, low_use.c; 0: not yet */
 	void *upkeep;                      /* job_upkeep.c owns it: it watches the job; NULL: nothing yet */
 };

@@ -396,9 +396,13 @@ static const char *reason_of(int code)
 static bool prove_job(struct ll_connection *connection, uint64_t id, struct ll_job **ret_job)
 {
 	int rc = ll_job_group_prove(connection, id, ret_job);
+	if (rc == -EAGAIN && ll_admission_has_ended(connection->server, id))
+		rc = -EACCES;
 	if (rc)
 		ll_connection_refuse(connection, rc,
-				     rc == -EAGAIN ? "the job is not known yet" : "the job is another user's");
+				     rc == -EAGAIN   ? "the job is not known yet"
+				     : rc == -EACCES ? "the job has ended"
+						     : "the job is another user's");
 	connection->has_read |= !rc;
 	return !rc;
 }

@@ -49,6 +49,14 @@ const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t 
 	return NULL;
 }
 
+bool ll_ended_has(const struct ll_ended *ended, uint64_t token)
+{
+	size_t at = 0;
+	while (at < ended->count && ended->jobs[at].token != token)
+		at++;
+	return at < ended->count;
+}
+
 const struct ll_ended_job *ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status)
 {
 	for (size_t i = ended->count; i-- > 0;) {

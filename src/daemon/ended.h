@@ -33,6 +33,9 @@ void ll_ended_add(struct ll_ended *ended, const struct ll_ended_job *job);
 /* number: in the queue or in the books. NULL: unknown. */
 const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t number);
 
+/* Whether a job with this token is there. */
+bool ll_ended_has(const struct ll_ended *ended, uint64_t token);
+
 /* Returns the job; NULL: the user has no such job there. */
 const struct ll_ended_job *ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status);
 

@@ -1,7 +1,7 @@
 #include "daemon/job_group.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -183,16 +183,20 @@ bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job)
 
 static void on_signalled(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
-	const struct ll_job *job = find_number(server, number);
-	if (code)
-		ll_warn("job %llu: the keeper refuses to signal a process: %s",
-			(unsigned long long)(job ? job->number : number), reason);
+	struct ll_job *job = find_number(server, number);
+	if (!job)
+		return;
+	job->has_group |= !code;
+	/* -ENOENT: there is none, or it is empty and so gone. -ECONNRESET: the next keeper is asked. */
+	if (!code || code == -ENOENT || code == -ECONNRESET)
+		return;
+	job->is_group_lost = true;
+	ll_warn("job %" PRIu64 ": the keeper cannot signal its control group: %s", job->number, reason);
 }
 
-bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int process_fd, int number)
+bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int number)
 {
-	struct ll_keeper_request request = {
-	    .call = LL_KEEPER_SIGNAL, .uid = job->facts.uid, .job = number_of(job), .signal = number};
-	request.pid = ll_process_id_of_fd(process_fd);
-	return request.pid && ll_keeper_link_send(server, &request, process_fd, on_signalled, job->number);
+	const struct ll_keeper_request request = {
+	    .call = LL_KEEPER_SIGNAL_GROUP, .uid = job->facts.uid, .job = number_of(job), .signal = number};
+	return !job->is_group_lost && ll_keeper_link_send(server, &request, -1, on_signalled, job->number);
 }

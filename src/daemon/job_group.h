@@ -38,10 +38,10 @@ void ll_job_groups_look(const struct ll_server *server);
  * called later. */
 bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job);
 
-/* Requests that a process of the job gets a signal that the keeper may send (LL_KEEPER_SIGNAL). The keeper refuses if
- * the process is not in the job's group, which is logged. Returns false if there is no keeper. process_fd: a pidfd; the
- * caller keeps it. */
-bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int process_fd, int number);
+/* Requests that all processes in the job's group get a signal that the keeper may send (LL_KEEPER_SIGNAL_GROUP).
+ * It is also asked about a job of which it is not known whether it has a group. Returns false if there is no keeper, or
+ * it has failed to send one before, which is logged. */
+bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int number);
 
 /* Returns the job in whose group the process is; NULL: it is in none, or it is not known where groups are. */
 struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd);

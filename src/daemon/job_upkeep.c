@@ -88,6 +88,17 @@ void ll_job_end(struct ll_server *server, struct ll_job *job)
 	server->wants_tick = true;
 }
 
+void ll_job_abandon(struct ll_server *server, struct ll_job *job)
+{
+	struct ll_connection *connection = upkeep_of(job)->connection;
+	if (connection) {
+		connection->job = NULL;
+		shutdown(connection->fd, SHUT_RDWR);
+	}
+	forget_job(server, job);
+	ll_server_look(server);
+}
+
 void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again)
 {
 	struct upkeep *upkeep = upkeep_of(job);
@@ -198,8 +209,13 @@ bool ll_jobs_tick(struct ll_server *server)
 	bool is_needed = false;
 	struct ll_job *next;
 	for (struct ll_job *job = server->books.jobs; job; job = next) {
+		uint64_t number = job->number;
 		next = job->next;
-		is_needed |= upkeep_tick(upkeep_of(job));
+		is_needed |= job->stop.why != NULL;
+		if (job->stop.why)
+			ll_job_stop_step(server, job, &job->stop);
+		if (ll_books_after(&server->books, number - 1) == job)
+			is_needed |= upkeep_tick(upkeep_of(job));
 	}
 	return is_needed;
 }

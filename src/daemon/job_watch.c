@@ -92,7 +92,8 @@ static void tell_endless(struct ll_server *server, const struct ll_config_endles
 		       "job %" PRIu64 " has had work on card %s for %s, and none of it has been completed%s",
 		       card->job->number, card->uuid, runs, is_stop ? "; it is stopped" : "");
 	if (is_stop && !ll_admission_stop_job(server, card->job, "a kernel of it does not end"))
-		ll_warn("job %" PRIu64 " cannot be stopped: it has no place in the queue", card->job->number);
+		ll_warn("job %" PRIu64 " cannot be stopped: it has no place in the queue and no control group",
+			card->job->number);
 }
 
 static void look_at_claim(struct ll_server *server, const struct ll_config_endless_kernel *policy,

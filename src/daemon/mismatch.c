@@ -1,15 +1,10 @@
 #include "daemon/mismatch.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/process.h"
-#include "base/process_id.h"
-#include "base/scope.h"
-#include "daemon/events.h"
-#include "daemon/job_group.h"
+#include "daemon/admission.h"
 #include "daemon/machine.h"
 #include "daemon/memory.h"
 #include "daemon/server.h"
@@ -36,34 +31,18 @@ static bool is_stop_configured(const struct ll_server *server)
 	return policy && policy->mismatch.action == LL_CONFIG_ACTION_STOP;
 }
 
-static void stop_process(struct ll_server *server, const struct ll_job *job,
-			 const struct ll_message_sense_process *process)
+static void stop_job(struct ll_server *server, struct ll_job *job, const char *why)
 {
-	struct ll_process_stat stat;
-	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd((pid_t)process->pid);
-	if (fd < 0 || ll_process_stat_of((pid_t)process->pid, &stat) || stat.start_ticks != process->start_ticks)
-		return;
-	if (ll_job_group_signal(server, job, fd, SIGTERM))
-		ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job, .card = process->uuid},
-			       "mismatch: process %u (%s) of job %llu of user %u gets SIGTERM", process->pid,
-			       process->command, (unsigned long long)job->number, job->facts.uid);
+	if (is_stop_configured(server) && !ll_admission_stop_job(server, job, why))
+		ll_warn("mismatch: job %llu cannot be stopped: it has no place in the queue and no control group",
+			(unsigned long long)job->number);
 }
 
 void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process)
 {
-	const struct ll_job *job = ll_books_after(&server->books, process->job_number - 1);
-	if (job && job->number == process->job_number && is_stop_configured(server))
-		stop_process(server, job, process);
-}
-
-static void stop_on_card(struct ll_server *server, const struct ll_job_card *card)
-{
-	size_t count;
-	const struct ll_message_sense_process *processes = ll_machine_processes(server, &count);
-	for (size_t i = 0; is_stop_configured(server) && i < count; i++) {
-		if (processes[i].job_number == card->job->number && strcmp(processes[i].uuid, card->uuid) == 0)
-			stop_process(server, card->job, &processes[i]);
-	}
+	struct ll_job *job = ll_books_after(&server->books, process->job_number - 1);
+	if (job && job->number == process->job_number)
+		stop_job(server, job, "a process of it uses a card without limits");
 }
 
 /* ---- memory ---- */
@@ -106,9 +85,9 @@ static void check_memory(struct ll_server *server, struct ll_job_card *card)
 		return;
 	ll_warn("job %llu of user %u, tenant %s, card %s: the driver counts %llu bytes for its processes, and "
 		"the job reports %llu",
-		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
-		(unsigned long long)driver_bytes, (unsigned long long)used_bytes);
-	stop_on_card(server, card);
+		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant,
+		card->uuid, (unsigned long long)driver_bytes, (unsigned long long)used_bytes);
+	stop_job(server, card->job, "the driver counts more memory for it than it reports");
 }
 
 /* ---- time ---- */

@@ -9,9 +9,9 @@
  *
  * A process of a job that is on a card and has no claim there is beyond the job's limits, whatever the sums say.
  *
- * With `mismatch: {action: stop}` of the configuration the keeper ends the processes on the card that belong to a job
- * whose memory does not agree, and those without a claim, by SIGTERM, when it is noticed. A job without a control group
- * of its own is reported alone.
+ * With `mismatch: {action: stop}` of the configuration a job whose memory does not agree is stopped (job_stop.h), and
+ * one with a process that has no claim. A job that has neither a place in the queue nor a control group is reported
+ * alone.
  *
  * Time: a job's GPU time in a period must not be above the time in which the card had work of anybody. The period is 20
  * s or more, and the tolerance 20 % of it, since NVML counts in samples. The opposite cannot be told: the driver's
@@ -39,7 +39,7 @@ struct ll_mismatch {
 /* A round of the sensor has arrived: checks all jobs, and logs what has begun not to agree. */
 void ll_mismatch_look(struct ll_server *server);
 
-/* A process of a job that has no claim was seen twice: ends it if that is configured. */
+/* A process of a job that has no claim was seen twice: stops the job if that is configured. */
 void ll_mismatch_stop(struct ll_server *server, const struct ll_message_sense_process *process);
 
 /* Whether the job's memory or time on the card does not agree. */

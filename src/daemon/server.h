@@ -147,6 +147,9 @@ void ll_job_disconnect(struct ll_server *server, struct ll_job *job);
  * its group is empty. */
 void ll_job_end(struct ll_server *server, struct ll_job *job);
 
+/* The job does not end, and cannot be ended: removes it from the books, without its monitor. */
+void ll_job_abandon(struct ll_server *server, struct ll_job *job);
+
 /* The keeper's reply about the group of an ended job. is_to_ask_again: the group is not empty, or the
  * keeper has ended. */
 void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again);
@@ -160,7 +163,8 @@ uint32_t ll_job_monitor_pid(const struct ll_job *job);
 /* Returns the job's flags, those of its monitor included. */
 uint32_t ll_job_flags(const struct ll_job *job);
 
-/* Checks jobs whose monitor has no connection. Returns whether there are any. */
+/* Checks jobs whose monitor has no connection, and those that are stopped without a place in the queue. Returns whether
+ * there are any. */
 bool ll_jobs_tick(struct ll_server *server);
 
 void ll_jobs_fini(struct ll_server *server);

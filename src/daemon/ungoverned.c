@@ -24,7 +24,8 @@ struct ll_ungoverned {
 	struct ll_ungoverned *next;
 	uint32_t pid, uid;
 	uint64_t start_ticks;
-	uint64_t first_ns, signal_ns; /* signal_ns: when it got one; 0: not yet */
+	uint64_t first_ns, asked_ns,
+	    signal_ns; /* asked_ns: when it got its first signal, signal_ns: its last; 0: not yet */
 	char command[LL_COMMAND_SIZE];
 	bool is_there, is_told;
 };
@@ -116,6 +117,7 @@ static void send_signal(struct ll_server *server, struct ll_ungoverned *seen, in
 	int fd = ll_process_open_pidfd((pid_t)seen->pid);
 	bool is_first = !seen->signal_ns;
 	seen->signal_ns = ll_now_ns();
+	seen->asked_ns = is_first ? seen->signal_ns : seen->asked_ns;
 	if (fd < 0)
 		return;
 	bool is_sent = is_same(seen) && ll_keeper_link_send(server, &request, fd, on_signalled, seen->pid);
@@ -138,10 +140,15 @@ static void act_on_process(struct ll_server *server, const struct ll_config_ungo
 {
 	uint64_t now_ns = ll_now_ns();
 	if (!policy || policy->action == LL_CONFIG_REPORT || seen->uid == 0 || seen->uid == geteuid() ||
-	    now_ns - server->born_ns < SETTLED_NS || now_ns - seen->first_ns < policy->after_ns ||
-	    (seen->signal_ns && now_ns - seen->signal_ns < AGAIN_NS))
+	    now_ns - server->born_ns < SETTLED_NS || now_ns - seen->first_ns < policy->after_ns)
 		return;
-	send_signal(server, seen, policy->action == LL_CONFIG_ACTION_KILL ? SIGKILL : SIGTERM);
+	/* As a job that is stopped. */
+	uint64_t kill_ns = seen->asked_ns + ll_job_stop_grace_ns(server);
+	bool is_kill = policy->action == LL_CONFIG_ACTION_KILL || (seen->asked_ns && now_ns >= kill_ns);
+	bool is_first_kill = is_kill && seen->signal_ns < kill_ns;
+	if (!seen->signal_ns || now_ns - seen->signal_ns >= AGAIN_NS ||
+	    (policy->action == LL_CONFIG_ACTION_STOP && is_first_kill))
+		send_signal(server, seen, is_kill ? SIGKILL : SIGTERM);
 }
 
 /* ---- a round ---- */

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
@@ -167,19 +166,16 @@ static void keep_pages(struct monitor *monitor, const int *fds, size_t count)
 	memcpy(monitor->page_fds, copies, sizeof copies);
 }
 
-/* The time of the job ends, or is over. The first process of the job gets the signal. */
-static void pass_signal(const struct monitor *monitor, int number)
+/* The time of the job ends, or is over. */
+static void pass_signal(const struct monitor *monitor, const struct ll_message_signal *message)
 {
-	int fd = ll_tree_process(&monitor->tree);
+	int fd = ll_tree_process(&monitor->tree), number = (int)message->signal;
 	bool is_known = number == SIGHUP || number == SIGINT || number == SIGTERM || number == SIGUSR1 ||
 			number == SIGUSR2 || number == SIGKILL;
-	if (!is_known || fd < 0)
-		return;
-	if (syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 || errno == ESRCH)
-		return;
-	pid_t pid = ll_process_id_of_fd(fd);
-	if (pid > 0)
-		kill(pid, number);
+	if (is_known && message->is_for_all)
+		ll_tree_signal(&monitor->tree, number);
+	else if (is_known && fd >= 0)
+		ll_tree_signal_process(fd, number);
 }
 
 static void take_message(struct monitor *monitor, const union ll_message *message, const int *fds, size_t count)
@@ -206,7 +202,7 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 			take_over(monitor, fds[0]);
 		break;
 	case LL_MESSAGE_SIGNAL:
-		pass_signal(monitor, (int)message->signal.signal);
+		pass_signal(monitor, &message->signal);
 		break;
 	case LL_MESSAGE_EVENT:
 		ll_terminal_say(monitor->tree.first_fd, message->event.text);

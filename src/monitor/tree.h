@@ -30,6 +30,12 @@ struct ll_tree {
 /* Finds a process with this id in its environment, and returns a descriptor of it; -1: there is none. */
 int ll_tree_find(uint64_t id);
 
+/* Sends a signal to each process that has one of the three. Takes some milliseconds. */
+void ll_tree_signal(const struct ll_tree *tree, int number);
+
+/* Sends it to the process of a descriptor. */
+void ll_tree_signal_process(int fd, int number);
+
 /* Checks the descriptors that have changed; returns whether the tree has ended. Takes some milliseconds if both
  * descriptors have ended. */
 bool ll_tree_has_ended(struct ll_tree *tree);

@@ -170,10 +170,11 @@ struct ll_message_queue_act {
 	uint32_t unused;
 };
 
-/* To the job's monitor, which has the job's user. */
+/* To the job's monitor, which has the job's user. The signal is for the first process of the job, or for all that it
+ * finds. */
 struct ll_message_signal {
 	struct ll_message_header header;
-	uint32_t signal, unused;
+	uint32_t signal, is_for_all;
 };
 
 /* How the first process of a job ended. The job's monitor sends it before JOB_ENDED, if the kernel tells the status

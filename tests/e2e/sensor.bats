@@ -124,9 +124,7 @@ start_as_job() {
 eval "$(declare -f teardown | sed '1s/teardown/teardown_programs/')"
 teardown() {
 	teardown_programs
-	[ -z "${GROUPS_ROOT-}" ] || while [ -d "$GROUPS_ROOT" ]; do
-		find "$GROUPS_ROOT" -depth -type d -exec rmdir {} + 2>/dev/null || true
-	done
+	remove_groups
 }
 
 # start_policy ACTION: loadlined with that action for ungoverned programs, and a keeper.
@@ -139,21 +137,14 @@ start_policy() {
 		cards: [{name: all, cards: "0", give: memory}]
 		tenants: [{name: guests, members: {users: ["*"]}}]
 		ungoverned: {action: $1, after: 1s, allow: [$T/left-alone]}
+		reclaim: {stop: {signal: TERM, grace: 2s}}
 	END
 	loadline config check --file-only "$T/loadline.yaml"
 	chmod 644 "$T/loadline.yaml"
 	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/loadline.yaml"
 	wait_for 60 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
-	# The groups of jobs are below the keeper's own.
-	local mounted
-	mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
-	GROUPS_ROOT=$mounted/loadline-test-$$-$BATS_TEST_NUMBER
-	mkdir "$GROUPS_ROOT" 2>/dev/null || skip "no control group of version 2 can be made here"
-	# shellcheck disable=SC2016
-	start_program keeper bash -c 'echo $$ >"$1/cgroup.procs" && exec "$2" --user nobody --groups folder' - "$GROUPS_ROOT" \
-		"$LOADLINE_BUILD/src/keeper/loadline-keeper"
-	wait_for 60 test -S "$T/world/system/keeper"
+	start_keeper
 	# With the capability that the unit gives it.
 	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +sys_ptrace --ambient-caps +sys_ptrace \
 		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
@@ -190,6 +181,14 @@ start_outside() {
 	[ "$status" -eq 1 ]
 }
 
+@test "ungoverned: stop ends a program that takes no SIGTERM, after the grace" {
+	start_policy stop
+	start_outside "$FIRST" stray "$LOADLINE_BUILD/sim/loadline-simctl"
+	freeze_process "$(pid_of stray)"
+	wait_for 40 grep "ungoverned: process $(pid_of stray) .* gets SIGTERM" "$T/world/loadlined.log"
+	wait_for 20 eval '! is_running stray'
+}
+
 @test "ungoverned: report ends nothing" {
 	start_policy report
 	start_outside "$FIRST" stray "$LOADLINE_BUILD/sim/loadline-simctl"
@@ -221,7 +220,20 @@ start_outside() {
 	wait_for 60 eval '! is_running job'
 	show
 	grep "mismatch: process $(pid_of job) of job .* of user $FIRST .* uses card GPU-.* without limits" "$T/world/loadlined.log"
-	grep "mismatch: process $(pid_of job) .* gets SIGTERM" "$T/world/loadlined.log"
+	grep "stopped: job .* is stopped: a process of it uses a card without limits" "$T/world/loadlined.log"
+}
+
+@test "mismatch: a job is stopped, not the program of the moment: its shell starts no other one" {
+	start_policy report
+	# Without a queue the job has no place, and its control group is ended all the same.
+	sed -i 's/^ungoverned:.*/mismatch: {action: stop}/; /^cards:/d' "$T/loadline.yaml"
+	kill -HUP "$(pid_of service)"
+	# shellcheck disable=SC2016
+	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
+		'trap : TERM; export LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim"; while :; do "$1/sim/loadline-simctl" busy 0 5% for 300s; done' - \
+		"$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
+	wait_for 40 eval '! is_running job'
+	wait_for 10 shows_none 'select(has("process"))'
 }
 
 @test "after a restart of loadlined the sensor reports at once, not at its next round" {

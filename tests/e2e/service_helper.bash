@@ -19,3 +19,24 @@ open_world() {
 	chmod 777 "$T/world"
 	loadline --sim"${1:+=$1}" status >/dev/null
 }
+
+# start_keeper: with its rights, after loadlined; without control groups of version 2 the test is skipped. The groups of jobs
+# are below the keeper's own. A test file with it has a teardown that calls remove_groups.
+start_keeper() {
+	local mounted
+	mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+	GROUPS_ROOT=$mounted/loadline-test-$$-$BATS_TEST_NUMBER
+	mkdir "$GROUPS_ROOT" 2>/dev/null || skip "no control group of version 2 can be made here"
+	# shellcheck disable=SC2016
+	start_program keeper bash -c 'echo $$ >"$1/cgroup.procs" && exec "$2" --user nobody --groups folder' - "$GROUPS_ROOT" \
+		"$LOADLINE_BUILD/src/keeper/loadline-keeper"
+	wait_for 20 eval 'loadline --sim doctor --no-trial | grep -q "loadline-keeper serves it"'
+}
+
+# remove_groups: what is left in them is ended first.
+remove_groups() {
+	[ -z "${GROUPS_ROOT-}" ] || while [ -d "$GROUPS_ROOT" ]; do
+		echo 1 2>/dev/null >"$GROUPS_ROOT/cgroup.kill" || true
+		find "$GROUPS_ROOT" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	done
+}
