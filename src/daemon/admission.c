@@ -270,8 +270,6 @@ static void adopt_job(struct ll_admission *admission, struct ll_job *job)
 		ll_message_text_set(entry->uuids[entry->uuid_count++], LL_CARD_UUID_SIZE, job->claims->cards[i]->uuid);
 	entry->queued.uid = entry->uid;
 	entry->queued.card_count = entry->uuid_count;
-	entry->queued.memory_bytes = entry->limits.memory_bytes;
-	entry->queued.compute_permille = entry->limits.compute_permille;
 	entry->queued.duration_ns =
 	    policy->defaults.time_ns != LL_CONFIG_NONE ? policy->defaults.time_ns : LL_ADMISSION_GUESS_NS;
 	ll_admission_place_wish(admission, entry);
@@ -336,8 +334,14 @@ static struct ll_admission_entry *entry_of(const struct ll_queue_job *job)
 static void start_due(struct ll_admission *admission, uint64_t now_ns)
 {
 	struct ll_queue_job *due;
-	while ((due = ll_queue_due(&admission->queue, now_ns)))
-		admit_entry(admission, entry_of(due), now_ns);
+	while ((due = ll_queue_due(&admission->queue, now_ns))) {
+		struct ll_err why = {0};
+		int rc = ll_admission_check_now(admission, entry_of(due), &why);
+		if (rc)
+			ll_admission_refuse(admission, entry_of(due), rc, why.text);
+		else
+			admit_entry(admission, entry_of(due), now_ns);
+	}
 }
 
 static void tell_waiting(struct ll_admission *admission)
@@ -521,6 +525,8 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 	struct ll_job_facts *facts = &message->job;
 	const struct ll_admission_entry *entry = find_token(server->admission, facts->token[0]);
 	if (entry && entry->uuid_count && entry->uid == facts->uid && entry->register_until_ns && !page_fds) {
+		if (entry->has_project != (message->project[0] != '\0'))
+			return ll_err_set(err, -EACCES, "project: the job has not asked for its place with it");
 		facts->limits = entry->limits;
 		ll_message_text_set(ret_tenant, LL_NAME_SIZE, entry->tenant);
 		return 0;

@@ -72,6 +72,14 @@ bool ll_admission_out_of_use(const struct ll_server *server, uint64_t *ret_indic
 
 /* ---- jobs ---- */
 
+/* Whether the job, if it has a place, may have these limits: what they take beyond its place must be free on its cards,
+ * and of class high it must be within the guarantee. -EACCES. */
+int ll_admission_check_limits(const struct ll_server *server, const struct ll_job *job, const struct ll_limits *limits,
+			      struct ll_err *err);
+
+/* The job has other limits (facts.limits): its place grows with them. */
+void ll_admission_set_limits(const struct ll_server *server, const struct ll_job *job);
+
 /*
  * A job registers. If it has a place, its limits become those of the place, and ret_tenant its tenant. Without a queue,
  * and if the job is known, comes from a former daemon or is taken over (takeover.h), ll_department_admit decides.

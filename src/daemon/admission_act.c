@@ -71,16 +71,21 @@ static int add_time(struct ll_admission *admission, struct ll_admission_entry *e
 		    bool is_by_operator, const char **ret_reason)
 {
 	const struct ll_config_tenant *tenant = ll_department_find(&admission->server->department, entry->tenant);
-	uint64_t most_ns = tenant && !is_by_operator ? tenant->each_user.max_time_ns : LL_CONFIG_NONE;
 	if (entry->is_ended && !is_by_operator) {
 		*ret_reason = "an operator ends the job";
 		return -EPERM;
 	}
-	if (more_ns >= LL_QUEUE_NONE - entry->queued.duration_ns || entry->queued.duration_ns + more_ns > most_ns) {
+	bool is_finite = more_ns < LL_QUEUE_NONE - entry->queued.duration_ns;
+	uint64_t time_ns = entry->queued.duration_ns + more_ns;
+	if (!is_finite || (!is_by_operator && !ll_admission_allows_time(tenant, time_ns))) {
 		*ret_reason = "more than max-time allows; an operator may give more";
 		return -EACCES;
 	}
-	entry->queued.duration_ns += more_ns;
+	if (!is_by_operator && !ll_admission_may_last(admission, entry, time_ns)) {
+		*ret_reason = "others have the job's cards by then; an operator may give more";
+		return -EACCES;
+	}
+	entry->queued.duration_ns = time_ns;
 	entry->queued.has_time = entry->has_end = true;
 	entry->is_warned = entry->is_signaled = entry->is_ended = entry->is_canceled = false;
 	entry->stop = (struct ll_job_stop){0};

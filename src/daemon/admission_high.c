@@ -38,7 +38,7 @@ static struct ll_use sum_high(const struct ll_admission *admission, const struct
 	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next) {
 		bool is_waiting = ll_admission_is_waiting(entry);
 		uint64_t count;
-		if (entry == than || entry->limits.priority != LL_LIMIT_CLASS_HIGH ||
+		if (entry->queued.number == than->queued.number || entry->limits.priority != LL_LIMIT_CLASS_HIGH ||
 		    strcmp(entry->tenant, than->tenant) != 0 ||
 		    (is_waiting && (entry->queued.is_held || entry->queued.number > than->queued.number)))
 			continue;
@@ -75,9 +75,16 @@ int ll_admission_check_high(const struct ll_admission *admission, const struct l
 	return entry->limits.priority == LL_LIMIT_CLASS_HIGH ? check_groups(admission, tenant, entry, false, err) : 0;
 }
 
-bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry)
+int ll_admission_check_high_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+				struct ll_err *err)
 {
 	const struct ll_config_tenant *tenant = ll_department_find(&admission->server->department, entry->tenant);
-	return entry->limits.priority == LL_LIMIT_CLASS_HIGH && tenant &&
-	       check_groups(admission, tenant, entry, true, NULL);
+	return entry->limits.priority == LL_LIMIT_CLASS_HIGH && tenant
+		   ? check_groups(admission, tenant, entry, true, err)
+		   : 0;
+}
+
+bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry)
+{
+	return ll_admission_check_high_now(admission, entry, NULL) != 0;
 }

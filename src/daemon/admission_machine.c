@@ -342,14 +342,17 @@ void ll_admission_place_wish(const struct ll_admission *admission, struct ll_adm
 	job->within = 0;
 	if (!job->card_count)
 		job->card_count = entry->has_named_cards ? (uint32_t)__builtin_popcountll(job->allowed) : 1;
-	if (entry->has_named_cards || !shared || !whole)
-		return;
-	job->allowed = entry->has_count && !entry->has_memory ? whole : shared;
-	bool is_free = !entry->has_count && !entry->has_memory;
-	if (is_free && ll_queue_check(&described->machine, job) != LL_QUEUE_FITS)
+	bool has_choice = !entry->has_named_cards && shared && whole;
+	if (has_choice)
+		job->allowed = entry->has_count && !entry->has_memory ? whole : shared;
+	ll_admission_size(described, entry);
+	bool is_free = has_choice && !entry->has_count && !entry->has_memory;
+	if (is_free && ll_queue_check(&described->machine, job) != LL_QUEUE_FITS) {
 		job->allowed = whole;
-	else if (is_free)
+		ll_admission_size(described, entry);
+	} else if (is_free) {
 		job->within = own_whole_cards(described, job->tenant, whole);
+	}
 	job->allowed |= job->within;
 }
 

@@ -48,7 +48,7 @@ static json_t *pack_uuids(const struct ll_admission_entry *entry)
 static const char *const names_of_bits[] = {"has_memory", "has_compute", "has_count",         "is_paused",
 					    "has_end",    "has_time",    "is_warned",         "is_ended",
 					    "must_be_ok",  "tells_status",      "has_status",
-					    "has_run",    "is_signaled", "pause_is_operators"};
+					    "has_run",    "is_signaled", "pause_is_operators", "has_project"};
 enum { BITS = sizeof names_of_bits / sizeof *names_of_bits };
 
 static void bits_of(struct ll_admission_entry *entry, bool *ret_bits[BITS])
@@ -57,7 +57,7 @@ static void bits_of(struct ll_admission_entry *entry, bool *ret_bits[BITS])
 				  &entry->is_paused,  &entry->has_end,      &entry->queued.has_time,
 				  &entry->is_warned,  &entry->is_ended,
 				  &entry->must_be_ok, &entry->tells_status, &entry->has_status,
-				  &entry->has_run,    &entry->is_signaled,  &entry->pause_is_operators};
+				  &entry->has_run,    &entry->is_signaled,  &entry->pause_is_operators, &entry->has_project};
 	memcpy(ret_bits, bits, sizeof bits);
 }
 
@@ -66,12 +66,12 @@ static json_t *pack_entry(const struct ll_admission_entry *entry)
 	struct ll_admission_entry copy = *entry;
 	bool *bits[BITS];
 	json_t *object = json_pack(
-	    "{s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "number",
+	    "{s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "number",
 	    INT(entry->queued.number), "job", pack_hex(entry->token), "uid", INT(entry->uid), "tenant", entry->tenant,
 	    "command", entry->command, "came_s", INT(entry->came_s), "begin_ns", INT(entry->begin_ns), "wait_until_ns",
 	    INT(entry->wait_until_ns), "duration_ns", INT(entry->queued.duration_ns), "after", INT(entry->after),
-	    "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count), "status",
-	    INT(entry->status), "stopped_ns", INT(entry->stop.since_ns), "killed_ns", INT(entry->stop.killed_ns), "signal", INT(entry->signal), "signal_before_s",
+	    "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count), "overtook",
+	    INT(entry->queued.overtook), "status", INT(entry->status), "stopped_ns", INT(entry->stop.since_ns), "killed_ns", INT(entry->stop.killed_ns), "signal", INT(entry->signal), "signal_before_s",
 	    INT(entry->signal_before_s), "limits", pack_limits(&entry->limits), "uuids", pack_uuids(entry));
 	bits_of(&copy, bits);
 	for (int i = 0; i < BITS; i++)
@@ -205,6 +205,7 @@ static struct ll_admission_entry *unpack_entry(const json_t *object)
 	entry->after = number_of(object, "after");
 	entry->queued.position = (uint32_t)number_of(object, "position");
 	entry->queued.card_count = (uint32_t)number_of(object, "card_count");
+	entry->queued.overtook = number_of(object, "overtook");
 	entry->status = (uint32_t)number_of(object, "status");
 	entry->stop.since_ns = number_of(object, "stopped_ns");
 	entry->stop.killed_ns = number_of(object, "killed_ns");
@@ -219,9 +220,6 @@ static struct ll_admission_entry *unpack_entry(const json_t *object)
 	bits_of(entry, bits);
 	for (int i = 0; i < BITS; i++)
 		*bits[i] = json_is_true(json_object_get(object, names_of_bits[i]));
-	entry->queued.memory_bytes = entry->limits.memory_bytes;
-	entry->queued.compute_permille =
-	    entry->limits.compute_permille ? entry->limits.compute_permille : entry->limits.space_permille;
 	return entry;
 }
 

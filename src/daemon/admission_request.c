@@ -16,7 +16,7 @@ static int read_time(const struct ll_config_policy *policy, const struct ll_conf
 {
 	uint64_t most_ns = tenant->each_user.max_time_ns;
 	uint64_t time_ns = admit->time_ns;
-	if (time_ns && time_ns > most_ns)
+	if (time_ns && !ll_admission_allows_time(tenant, time_ns))
 		return ll_err_set(err, -EACCES, "time: %.4g h asked for, %.4g h allowed for each user",
 				  (double)time_ns / (3600.0 * LL_NS_PER_S), (double)most_ns / (3600.0 * LL_NS_PER_S));
 	if (!time_ns && policy->defaults.time_ns != LL_CONFIG_NONE)
@@ -98,15 +98,23 @@ static int read_limits(const struct ll_config_policy *policy, const struct ll_co
 	entry->has_memory = admit->limits.memory_bytes;
 	entry->has_compute = admit->limits.compute_permille || admit->limits.space_permille;
 	ll_allowance_complete(policy, tenant, &none, admit->said, &entry->limits);
-	if (!ll_allowance_has_class(tenant, ll_allowance_class(entry->limits.priority)))
-		return ll_allowance_check(tenant, &none, 1, &entry->limits, err);
 	if (!entry->limits.memory_bytes && policy->defaults.memory_bytes == LL_CONFIG_NONE && !admit->card_count &&
 	    !(admit->flags & LL_ADMIT_HAS_CARDS))
 		return ll_err_set(err, -EACCES, "memory: not said, and the configuration has no defaults.memory");
-	entry->queued.memory_bytes = entry->limits.memory_bytes;
-	entry->queued.compute_permille =
-	    entry->limits.compute_permille ? entry->limits.compute_permille : entry->limits.space_permille;
 	return read_time(policy, tenant, admit, entry, err);
+}
+
+int ll_admission_check_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+			   struct ll_err *err)
+{
+	const struct ll_server *server = admission->server;
+	struct ll_err why = {0};
+	const struct ll_config_tenant *tenant =
+	    ll_department_tenant(&server->department, entry->uid, entry->tenant, &why);
+	if (!tenant) /* a lookup that fails later ends no wait */
+		return why.code == -EACCES ? ll_err_set(err, why.code, "%s", why.text) : 0;
+	int rc = ll_spending_check(server, tenant, entry->has_project, err);
+	return rc ? rc : ll_allowance_check_class(tenant, entry->limits.priority, err);
 }
 
 int ll_admission_read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
@@ -133,9 +141,10 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	uint64_t wait_ns = admit->wait_ns ? admit->wait_ns : policy->queue.wait_ns;
 	uint64_t now_ns = ll_now_ns();
 	entry->wait_until_ns = wait_ns < LL_QUEUE_NONE - now_ns ? now_ns + wait_ns : LL_QUEUE_NONE;
-	int rc = ll_spending_check(admission->server, tenant, admit->flags & LL_ADMIT_HAS_PROJECT, err);
+	entry->has_project = admit->flags & LL_ADMIT_HAS_PROJECT;
+	int rc = read_limits(policy, tenant, admit, entry, err);
 	if (!rc)
-		rc = read_limits(policy, tenant, admit, entry, err);
+		rc = ll_admission_check_now(admission, entry, err);
 	if (!rc)
 		rc = ll_admission_check_after(admission, entry, err);
 	if (rc)

@@ -54,6 +54,7 @@ struct ll_admission_entry {
 	uint32_t canceled_by;
 	uint64_t asked_time_ns;        /* 0: it did not say, and the configuration does not */
 	char left_why[LL_REASON_SIZE]; /* why it left the queue without a place */
+	bool has_project;
 };
 
 /* So long a job that runs has to register with the next loadlined. */
@@ -136,7 +137,8 @@ bool ll_admission_is_possible(const struct ll_server *server);
 int ll_admission_describe(struct ll_admission *admission);
 void ll_admission_undescribe(struct ll_admission *admission);
 
-/* Fills in the tenant, the cards that the job may have, and how many. The description must be there. */
+/* Fills in the tenant, the cards that the job may have, how many, and what it takes of each. The description must be
+ * there. */
 void ll_admission_place_wish(const struct ll_admission *admission, struct ll_admission_entry *entry);
 
 /* The bits of the cards with these UUIDs. */
@@ -163,6 +165,23 @@ void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_ent
 int ll_admission_read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
 			      struct ll_admission_entry *entry, struct ll_err *err);
 
+/* What must be so when a job asks, and when it starts: its user is in its tenant, which may use its class and has a
+ * budget left. -EACCES. */
+int ll_admission_check_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+			   struct ll_err *err);
+
+/* ---- admission_change.c ---- */
+
+/* Fills in what the job takes of a card in the queue: by its limits. A job without a limit of memory may use all of a
+ * shared card, and so takes it. */
+void ll_admission_size(const struct ll_admission_machine *described, struct ll_admission_entry *entry);
+
+/* Whether a user of the tenant may have a job of this length. tenant NULL: the configuration has it no more. */
+bool ll_admission_allows_time(const struct ll_config_tenant *tenant, uint64_t time_ns);
+
+/* Whether the job, if it runs, may last so long from its begin: ll_queue_may_change. */
+bool ll_admission_may_last(struct ll_admission *admission, const struct ll_admission_entry *entry, uint64_t time_ns);
+
 /* ---- admission_after.c ---- */
 
 /* Checks the job for whose end this one shall wait: it must be known, and with --after-ok of the same user. -EACCES. */
@@ -182,6 +201,10 @@ void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_e
 /* Whether the job, if it is of class high, is within the tenant's guarantee in a group where it may be. -EACCES. */
 int ll_admission_check_high(const struct ll_admission *admission, const struct ll_config_tenant *tenant,
 			    const struct ll_admission_entry *entry, struct ll_err *err);
+
+/* The same together with the tenant's other jobs of that class. -EACCES. */
+int ll_admission_check_high_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+				struct ll_err *err);
 
 /* Whether a waiting job of class high is beyond the guarantee together with the tenant's other jobs of that class. */
 bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry);

@@ -119,7 +119,7 @@ static uint64_t multiply_amount(uint64_t amount, uint64_t count)
 	return __builtin_mul_overflow(amount, count, &product) ? UINT64_MAX : product;
 }
 
-static int check_class(const struct ll_config_tenant *tenant, uint32_t priority, struct ll_err *err)
+int ll_allowance_check_class(const struct ll_config_tenant *tenant, uint32_t priority, struct ll_err *err)
 {
 	enum ll_config_class class = ll_allowance_class(priority);
 	char allowed[64] = "";
@@ -147,7 +147,7 @@ int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_us
 	const struct ll_config_each_user *each = &tenant->each_user;
 	uint64_t memory = multiply_amount(limits->memory_bytes, cards),
 		 compute = multiply_amount(limits->compute_permille, cards);
-	int rc = check_class(tenant, limits->priority, err);
+	int rc = ll_allowance_check_class(tenant, limits->priority, err);
 	if (rc)
 		return rc;
 	if (is_above(1, user->jobs, each->running))
@@ -186,8 +186,8 @@ static int check_part(const struct ll_config_part *part, const struct ll_allowan
 	return 0;
 }
 
-int ll_allowance_check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
-			       struct ll_err *err)
+static int check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
+			 struct ll_err *err)
 {
 	const struct ll_config_part *guarantee = ll_allowance_part(&tenant->guarantee, ask->group->name);
 	uint64_t memory_bytes = guarantee && guarantee->memory_bytes != LL_CONFIG_NONE ? guarantee->memory_bytes : 0;
@@ -211,7 +211,7 @@ int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct
 	snprintf(whose, sizeof whose, "tenant %s in group %s", tenant->name, ask->group->name);
 	int rc = limit ? check_part(limit, ask, &ask->tenant, whose, err) : 0;
 	if (!rc)
-		rc = ll_allowance_check_request(tenant, ask, err);
+		rc = check_request(tenant, ask, err);
 	if (rc || !ask->is_high)
 		return rc;
 	snprintf(whose, sizeof whose, "class high of tenant %s in group %s", tenant->name, ask->group->name);

@@ -52,9 +52,8 @@ struct ll_allowance_group {
 int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
 			     struct ll_err *err);
 
-/* The last of these checks alone. */
-int ll_allowance_check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
-			       struct ll_err *err);
+/* Whether the tenant may use the class: enum ll_limit_class. -EACCES. */
+int ll_allowance_check_class(const struct ll_config_tenant *tenant, uint32_t priority, struct ll_err *err);
 
 /* Returns the part of that group; NULL: there is none. */
 const struct ll_config_part *ll_allowance_part(const struct ll_config_parts *parts, const char *group);

@@ -281,6 +281,8 @@ static int check_set(const struct ll_connection *connection, const struct ll_job
 	ll_promises_merge(&limits, set);
 	bool is_admin = ll_department_is_admin(&connection->server->department, connection->uid);
 	int rc = is_admin ? 0 : ll_department_check_limits(connection->server, job, &limits, &why);
+	if (!rc && !is_admin)
+		rc = ll_admission_check_limits(connection->server, job, &limits, &why);
 	ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
 	return rc;
 }
@@ -302,6 +304,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 		ll_connection_refuse(connection, rc, reason);
 		return true;
 	}
+	ll_admission_set_limits(connection->server, job);
 	ll_rights_note(connection, job, "sets limits of", set->reason);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);

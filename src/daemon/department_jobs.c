@@ -185,10 +185,11 @@ static void sum_others(const struct ll_server *server, const struct ll_job *job,
 	    ret_user);
 }
 
-static int check_group(const struct ll_server *server, const struct ll_job *job, const struct ll_config_tenant *tenant,
-		       const struct ll_config_group *group, struct ll_err *err)
+/* The job with these limits, on its cards of the group and so many more. */
+static int check_group(const struct ll_server *server, const struct ll_job *job, const struct ll_limits *limits,
+		       const struct ll_config_group *group, uint64_t more, struct ll_err *err)
 {
-	const struct ll_limits *limits = &job->facts.limits;
+	const struct ll_config_tenant *tenant = tenant_of(server, job);
 	struct ll_allowance_group ask = {.group = group, .is_high = limits->priority == LL_LIMIT_CLASS_HIGH};
 	struct ll_department_scope scope = {.tenant = tenant->name, .except = job, .group = group};
 	uint64_t parts, whole;
@@ -198,12 +199,12 @@ static int check_group(const struct ll_server *server, const struct ll_job *job,
 	ll_department_sum(server, &scope, &ask.high);
 	count_cards(server, job, group, &parts, &whole);
 	if (group->give == LL_CONFIG_BY_CARD)
-		ask.job.cards = whole + 1;
+		ask.job.cards = whole + more;
 	else
 		ask.job = (struct ll_use){.jobs = 1,
-					  .memory_bytes = add_product(0, limits->memory_bytes, parts + 1),
-					  .request_bytes = add_product(0, limits->request_bytes, parts + 1),
-					  .compute_permille = add_product(0, compute_of(limits), parts + 1)};
+					  .memory_bytes = add_product(0, limits->memory_bytes, parts + more),
+					  .request_bytes = add_product(0, limits->request_bytes, parts + more),
+					  .compute_permille = add_product(0, compute_of(limits), parts + more)};
 	return ll_allowance_check_group(tenant, &ask, err);
 }
 
@@ -216,7 +217,7 @@ int ll_department_check_card(const struct ll_server *server, const struct ll_job
 	uint64_t parts, whole;
 	if (!tenant || ll_job_card_find(job, uuid))
 		return 0;
-	int rc = group ? check_group(server, job, tenant, group, err) : 0;
+	int rc = group ? check_group(server, job, &job->facts.limits, group, 1, err) : 0;
 	if (!rc && (!group || group->give == LL_CONFIG_BY_MEMORY)) {
 		bool has_cards = job->claims->card_count;
 		count_cards(server, job, NULL, &parts, &whole);
@@ -242,32 +243,24 @@ bool ll_department_fit_limits(const struct ll_server *server, struct ll_job *job
 	return has_changed;
 }
 
-/* Whether the new limits ask for more in any way. 0 is no limit. */
-static bool asks_more(const struct ll_limits *now, const struct ll_limits *limits)
+/* Whether the new limits ask for more memory or compute. 0 is no limit. */
+static bool is_larger(const struct ll_limits *now, const struct ll_limits *limits)
 {
 	uint64_t had = now->memory_bytes ? now->memory_bytes : UINT64_MAX;
 	uint64_t wants = limits->memory_bytes ? limits->memory_bytes : UINT64_MAX;
 	uint64_t had_compute = compute_of(now) ? compute_of(now) : UINT64_MAX;
 	uint64_t wants_compute = compute_of(limits) ? compute_of(limits) : UINT64_MAX;
-	return wants > had || wants_compute > had_compute || limits->priority != now->priority ||
-	       limits->request_bytes > now->request_bytes;
+	return wants > had || wants_compute > had_compute || limits->request_bytes > now->request_bytes;
 }
 
-/* Checks promised memory in each group in which the job has cards. */
-static int check_requests(const struct ll_server *server, const struct ll_job *job,
-			  const struct ll_config_tenant *tenant, uint64_t request_bytes, struct ll_err *err)
+/* The same checks as for a card, in each group in which the job has cards. */
+static int check_groups(const struct ll_server *server, const struct ll_job *job, const struct ll_limits *limits,
+			struct ll_err *err)
 {
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < job->claims->card_count; i++) {
-		struct ll_allowance_group ask = {.group = ll_department_group(server, job->claims->cards[i]->uuid)};
-		struct ll_department_scope scope = {.tenant = tenant->name, .except = job, .group = ask.group};
-		uint64_t parts, whole;
-		if (!ask.group)
-			continue;
-		ll_department_sum(server, &scope, &ask.tenant);
-		count_cards(server, job, ask.group, &parts, &whole);
-		ask.job.request_bytes = add_product(0, request_bytes, parts);
-		rc = ll_allowance_check_request(tenant, &ask, err);
+		const struct ll_config_group *group = ll_department_group(server, job->claims->cards[i]->uuid);
+		rc = group ? check_group(server, job, limits, group, 0, err) : 0;
 	}
 	return rc;
 }
@@ -276,15 +269,19 @@ int ll_department_check_limits(const struct ll_server *server, const struct ll_j
 			       struct ll_err *err)
 {
 	const struct ll_config_tenant *tenant = tenant_of(server, job);
+	const struct ll_limits *now = &job->facts.limits;
+	bool is_other_class = limits->priority != now->priority, asks_more = tenant && is_larger(now, limits);
 	struct ll_use user;
 	uint64_t parts, whole;
-	if (!tenant || !asks_more(&job->facts.limits, limits))
+	if (!tenant || (!asks_more && !is_other_class))
 		return 0;
+	int rc = is_other_class ? ll_allowance_check_class(tenant, limits->priority, err) : 0;
 	sum_others(server, job, &user);
 	count_cards(server, job, NULL, &parts, &whole);
-	int rc = parts ? ll_allowance_check(tenant, &user, parts, limits, err) : 0;
-	if (!rc && limits->request_bytes > job->facts.limits.request_bytes)
-		rc = check_requests(server, job, tenant, limits->request_bytes, err);
+	if (!rc && asks_more && parts)
+		rc = ll_allowance_check(tenant, &user, parts, limits, err);
+	if (!rc && (asks_more || limits->priority == LL_LIMIT_CLASS_HIGH))
+		rc = check_groups(server, job, limits, err);
 	return rc ? ll_err_wrap(err, "tenant %s", tenant->name) : 0;
 }
 

@@ -127,6 +127,10 @@ int ll_promises_set(struct ll_server *server, struct ll_job *job, const struct l
 	ll_promises_merge(&limits, set);
 	bool overcommits = set->fields & LL_SET_OVERCOMMIT;
 	int rc = 0;
+	if (limits.memory_bytes && limits.request_bytes > limits.memory_bytes) {
+		ll_message_text_set(ret_reason, LL_REASON_SIZE, "the request would be more than the limit of memory");
+		return -EINVAL;
+	}
 	if (set->fields & LL_SET_REQUEST)
 		rc = check_all(server, job, limits.request_bytes, overcommits, ret_reason);
 	if (rc)

@@ -106,10 +106,6 @@ told() {
 	as "$FIRST" "$LOADLINE" --sim run --mem 15G -- true
 }
 
-claim_of() {
-	loadline --sim status --json | jq -r "select(has(\"claim\") and .pid == $(pid_of "$1")) | .claim"
-}
-
 @test "a user names one of the own tenants, and only that" {
 	start_service
 	as "$FIRST" "$LOADLINE" --sim run --tenant course -- true

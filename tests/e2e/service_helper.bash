@@ -20,6 +20,11 @@ open_world() {
 	loadline --sim"${1:+=$1}" status >/dev/null
 }
 
+# claim_of NAME: of the program, such as 0/17.
+claim_of() {
+	loadline --sim status --json | jq -r "select(has(\"claim\") and .pid == $(pid_of "$1")) | .claim"
+}
+
 # start_keeper: with its rights, after loadlined; without control groups of version 2 the test is skipped. The groups of jobs
 # are below the keeper's own. A test file with it has a teardown that calls remove_groups.
 start_keeper() {

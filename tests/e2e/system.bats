@@ -33,10 +33,6 @@ busy_as() {
 	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }
 
-claim_of() {
-	loadline --sim status --json | jq -r "select(has(\"claim\") and .pid == $(pid_of "$1")) | .claim"
-}
-
 # refused_as UID TEXT ARG...: loadline ends with an error that has the text.
 refused_as() {
 	local uid=$1 text=$2

@@ -230,6 +230,60 @@ TEST_GIVEN(struct scene *scene, a_reservation_is_for_its_tenant_alone)
 	assert_int_equal(guest->planned.begin_ns, 0);
 }
 
+/* ---- a change of a running job ---- */
+
+static bool may_change(struct scene *scene, const struct ll_queue_job *job, uint64_t gib, uint64_t hours)
+{
+	struct ll_queue_job wanted = *job;
+	wanted.memory_bytes = gib * GIB;
+	wanted.duration_ns = hours * HOUR_NS;
+	return ll_queue_may_change(&scene->queue, job, &wanted, HOUR_NS / 2);
+}
+
+TEST_GIVEN(struct scene *scene, a_job_that_was_let_forward_may_not_delay_those_that_it_overtook)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	const struct ll_queue_job *first = add_whole(scene, OWNERS, 3, 2);
+	const struct ll_queue_job *overtaken = add_whole(scene, OWNERS, 4, 1);
+	const struct ll_queue_job *brief = add_whole(scene, GUESTS, 1, 1);
+	run_at(scene, 0);
+	assert_true(brief->is_running && brief->overtook == overtaken->number && !first->overtook);
+	assert_true(may_change(scene, brief, 0, 2));
+	assert_false(may_change(scene, brief, 0, 3));
+	/* Whoever was first in the order may: the other would have waited as long. */
+	assert_true(may_change(scene, first, 0, 20));
+	assert_int_equal(overtaken->planned.begin_ns, 2 * HOUR_NS);
+}
+
+TEST_GIVEN(struct scene *scene, a_running_job_grows_within_what_is_left_of_its_card)
+{
+	scene->guarantees[OWNERS][PARTS].memory_bytes = 0;
+	const struct ll_queue_job *job = add_part(scene, OWNERS, 40, 2);
+	add_part(scene, GUESTS, 30, 1);
+	run_at(scene, 0);
+	assert_true(may_change(scene, job, 50, 2));
+	assert_false(may_change(scene, job, 51, 2));
+	struct ll_queue_job wanted = *job;
+	wanted.compute_permille = 1000;
+	assert_true(ll_queue_may_change(&scene->queue, job, &wanted, 0));
+	wanted.compute_permille = 1001;
+	assert_false(ll_queue_may_change(&scene->queue, job, &wanted, 0));
+	scene->limits[OWNERS][PARTS].memory_bytes = 45 * GIB;
+	assert_true(may_change(scene, job, 45, 2));
+	assert_false(may_change(scene, job, 46, 2));
+}
+
+TEST_GIVEN(struct scene *scene, a_running_job_does_not_last_into_a_window)
+{
+	scene->guarantees[OWNERS][WHOLE].cards = 0;
+	const struct ll_queue_job *job = add_whole(scene, OWNERS, 1, 1);
+	run_at(scene, 0);
+	for (uint32_t card = 0; card < 4; card++)
+		add_interval(scene, card, GUESTS, 3 * HOUR_NS, 5 * HOUR_NS);
+	assert_true(may_change(scene, job, 0, 3));
+	assert_false(may_change(scene, job, 0, 4));
+}
+
 /* ---- the order ---- */
 
 static void assert_order(const struct scene *scene, const struct ll_queue_job *const *expected, size_t count)

@@ -281,3 +281,34 @@ TEST(promised_memory_is_within_the_guarantee_of_its_group)
 		close(lives[i]);
 	fini_world(&world);
 }
+
+TEST(a_class_and_a_group_s_limit_hold_for_a_change_as_for_a_card)
+{
+	struct world world;
+	struct ll_err err = {0};
+	int lives[3];
+	init_world(&world, true);
+	struct ll_limits limits = {.memory_bytes = 8 * GIB};
+	struct ll_job *job = add_job(&world, ANN, "lab", limits, &lives[0]);
+	struct ll_job *other = add_job(&world, BOB, "lab", (struct ll_limits){.memory_bytes = 18 * GIB}, &lives[1]);
+	struct ll_job *whole = add_job(&world, BOB, "guest", limits, &lives[2]);
+	give_card(job, "card-2");
+	give_card(other, "card-3");
+	give_card(whole, "card-0");
+	/* The tenant has 30 GiB of the group. */
+	limits.memory_bytes = 12 * GIB;
+	assert_int_equal(ll_department_check_limits(&world.server, job, &limits, &err), 0);
+	limits.memory_bytes = 13 * GIB;
+	assert_int_equal(ll_department_check_limits(&world.server, job, &limits, &err), -EACCES);
+	/* Class high is within the guarantee of 10 GiB. */
+	limits = (struct ll_limits){.memory_bytes = 8 * GIB, .priority = LL_LIMIT_CLASS_HIGH};
+	assert_int_equal(ll_department_check_limits(&world.server, job, &limits, &err), 0);
+	limits.memory_bytes = 18 * GIB;
+	assert_int_equal(ll_department_check_limits(&world.server, other, &limits, &err), -EACCES);
+	/* Guests may not use it, on a whole card neither. */
+	limits.memory_bytes = 8 * GIB;
+	assert_int_equal(ll_department_check_limits(&world.server, whole, &limits, &err), -EACCES);
+	for (int i = 0; i < 3; i++)
+		close(lives[i]);
+	fini_world(&world);
+}

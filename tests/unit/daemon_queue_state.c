@@ -60,6 +60,7 @@ static char *packed_state(void)
 	running->has_end = running->has_run = running->is_ended = true;
 	running->stop.since_ns = 2000;
 	running->stop.killed_ns = 3000;
+	running->queued.overtook = 2;
 	running->limits = (struct ll_limits){.memory_bytes = 1 << 30, .compute_permille = 250};
 	struct ll_admission_entry *moved = add_entry(admission, 4, NULL);
 	moved->queued.position = 1;
@@ -95,8 +96,9 @@ TEST(jobs_drains_use_and_ends_come_back)
 	assert_true(running->begin_ns == 1000 && running->queued.duration_ns == 7200 * LL_NS_PER_S);
 	assert_true(running->has_end && running->has_run && running->is_ended && !running->is_paused);
 	assert_true(running->stop.since_ns == 2000 && running->stop.killed_ns == 3000);
+	assert_int_equal(running->queued.overtook, 2);
 	assert_int_equal(running->limits.memory_bytes, 1 << 30);
-	assert_int_equal(running->queued.compute_permille, 250);
+	assert_int_equal(running->limits.compute_permille, 250);
 	assert_string_equal(running->uuids[0], "GPU-1");
 	assert_string_equal(running->command, "train \"x\"");
 	assert_true(running->register_until_ns > ll_now_ns());

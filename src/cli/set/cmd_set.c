@@ -76,7 +76,9 @@ static const struct ll_option set_options[] = {
      LL_OPTION_TEXT(struct set_args, time),
      .help =
 	 N_("So much more time for a job of the queue of the machine, such as +2h. CLAIM may then be the job's number "
-	    "in the queue. Users may prolong their own jobs up to max-time of the configuration, operators all jobs.")},
+	    "in the queue. Users may prolong their own jobs up to max-time of the configuration, if nobody else has "
+	    "the cards by "
+	    "then, operators all jobs.")},
     {.name = "reason", .placeholder = "TEXT", LL_OPTION_TEXT(struct set_args, reason), .help = LL_REASON_HELP},
     LL_OPTION_END,
 };

@@ -87,3 +87,50 @@ int ll_queue_plan(struct ll_queue *queue, uint64_t now_ns)
 	queue->has_gaps = false;
 	return queue->profile->has_failed ? -ENOMEM : 0;
 }
+
+/* ---- a change ---- */
+
+/* What the job must fit beside: the other running ones, and those that it was let forward of, where they are planned.
+ */
+static void add_others(struct ll_queue *queue, const struct ll_queue_job *than, uint64_t now_ns)
+{
+	ll_queue_profile_start(queue->profile, queue->machine, queue->user_count, now_ns);
+	for (size_t i = 0; i < queue->count; i++) {
+		const struct ll_queue_job *job = queue->jobs[i];
+		bool is_overtaken = i >= queue->running_count && job->number <= than->overtook;
+		if (job == than || (i >= queue->running_count && !is_overtaken))
+			continue;
+		ll_queue_profile_add(queue->profile, job, &job->planned,
+				     is_overtaken ? ll_queue_end_ns(job) : end_of_running(job, now_ns));
+	}
+}
+
+static bool fits_in_row(const struct ll_queue *queue, const uint64_t *row, const struct ll_queue_job *job)
+{
+	const struct ll_queue_machine *machine = queue->machine;
+	for (uint32_t card = 0; card < machine->card_count; card++) {
+		if (job->planned.cards >> card & 1 &&
+		    !(ll_queue_is_permitted(machine, row, job, machine->cards[card].group) &&
+		      ll_queue_card_has_room(machine, row, job, card)))
+			return false;
+	}
+	return true;
+}
+
+bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job, const struct ll_queue_job *wanted,
+			 uint64_t now_ns)
+{
+	struct ll_queue_job changed = *job;
+	changed.memory_bytes = wanted->memory_bytes;
+	changed.compute_permille = wanted->compute_permille;
+	changed.duration_ns = wanted->duration_ns;
+	uint64_t end_ns = end_of_running(&changed, now_ns);
+	if (ll_queue_plan(queue, now_ns))
+		return false;
+	add_others(queue, job, now_ns);
+	bool may_change = !queue->profile->has_failed;
+	for (size_t at = 0; may_change && at < queue->profile->count && queue->profile->steps[at].begin_ns < end_ns;
+	     at++)
+		may_change = fits_in_row(queue, queue->profile->steps[at].row, &changed);
+	return may_change;
+}

@@ -156,8 +156,21 @@ struct ll_queue_job *ll_queue_due(const struct ll_queue *queue, uint64_t now_ns)
 	return NULL;
 }
 
+/* Jobs that are ahead of it and have a start by the plan. */
+static uint64_t overtaken_by(const struct ll_queue *queue, const struct ll_queue_job *job)
+{
+	uint64_t highest = 0;
+	for (size_t i = queue->running_count; i < queue->count && queue->jobs[i] != job; i++) {
+		const struct ll_queue_job *other = queue->jobs[i];
+		if (!other->is_held && other->planned.begin_ns != LL_QUEUE_NONE && other->number > highest)
+			highest = other->number;
+	}
+	return highest;
+}
+
 void ll_queue_start(struct ll_queue *queue, struct ll_queue_job *job, uint64_t now_ns)
 {
+	job->overtook = overtaken_by(queue, job);
 	queue->is_stale |= job->planned.begin_ns != now_ns;
 	job->planned.begin_ns = now_ns;
 	move_to_running(queue, job);

@@ -96,6 +96,8 @@ struct ll_queue_job {
 	/* set by the caller at any time, with ll_queue_changed */
 	bool is_held;      /* it is not planned: paused, or it waits for another job's end */
 	uint32_t position; /* that an operator gave it, from 1; 0: none */
+	/* set by the queue; of a job that runs already, by the caller */
+	uint64_t overtook; /* the highest number of the jobs that it was let forward of; 0: none */
 	/* set by the queue */
 	bool is_running;
 	struct ll_queue_slot strict, planned; /* of a running job, planned is where it runs */
@@ -168,6 +170,13 @@ struct ll_queue_job *ll_queue_due(const struct ll_queue *queue, uint64_t now_ns)
 
 /* The job starts, on its planned cards. */
 void ll_queue_start(struct ll_queue *queue, struct ll_queue_job *job, uint64_t now_ns);
+
+/* Whether a running job may have these amounts and this time from now on, by the rules for a start: on its cards they
+ * fit beside what other jobs have, guarantees, reservations and windows permit them, and the jobs that it was let
+ * forward of start when they are planned to. Of `wanted` only memory_bytes, compute_permille and duration_ns count.
+ * Without memory it may not. */
+bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job, const struct ll_queue_job *wanted,
+			 uint64_t now_ns);
 
 /* When the next job starts by the plan; LL_QUEUE_NONE: none does. */
 uint64_t ll_queue_next_ns(const struct ll_queue *queue);
