@@ -57,6 +57,7 @@ void ll_admission_fini(struct ll_server *server)
 		admission->entries = next;
 	}
 	free(admission->drains);
+	free(admission->unused);
 	ll_admission_former_fini(admission);
 	ll_admission_keep_fini(admission);
 	free(admission);
@@ -140,6 +141,7 @@ static void remove_entry(struct ll_admission *admission, struct ll_admission_ent
 {
 	unlink_entry(admission, entry);
 	ll_admission_note_end(admission, entry);
+	ll_admission_note_unused(admission, entry);
 	if (admission->has_queue)
 		ll_queue_remove(&admission->queue, &entry->queued, ll_now_ns());
 	free(entry);
@@ -285,7 +287,8 @@ static void update_hold(struct ll_admission *admission, struct ll_admission_entr
 		ll_admission_refuse(admission, entry, -ECANCELED, reason);
 		return;
 	}
-	bool is_held = entry->is_paused || entry->after || ll_admission_waits_for_high(admission, entry);
+	bool is_held = entry->is_paused || entry->after || ll_admission_owes(admission, entry) ||
+		       ll_admission_waits_for_high(admission, entry);
 	if (is_held == entry->queued.is_held)
 		return;
 	entry->queued.is_held = is_held;

@@ -40,6 +40,8 @@ struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, c
 		waits.number = entry->after;
 		return waits;
 	}
+	if (ll_admission_owes(admission, entry))
+		return (struct ll_queue_waits){.kind = LL_QUEUE_WAITS_FOR_UNUSED};
 	const struct ll_queue_job *blocker = ll_queue_blocker(&admission->queue, &entry->queued);
 	const struct ll_admission_entry *other = blocker ? ll_admission_find(admission, blocker->number) : NULL;
 	if (!other)

@@ -85,6 +85,12 @@ struct ll_admission_use {
 	double use_ns;
 };
 
+/* A user, with its subordinate uids, who has had places without a job. */
+struct ll_admission_unused {
+	uint32_t owner;
+	uint64_t until_ns; /* none of its jobs starts before */
+};
+
 struct ll_admission_keeping;
 
 /* The machine as control/queue reads it. */
@@ -115,6 +121,8 @@ struct ll_admission {
 	struct ll_admission_drain *drains;
 	size_t drain_count;
 	struct ll_ended ended;
+	struct ll_admission_unused *unused;
+	size_t unused_count;
 	/* of a former loadlined: its waiting jobs that have not asked again, and the use until former_use_ns, if it is
 	 * of another boot former_use_age_s before that */
 	struct ll_admission_entry *former;
@@ -195,6 +203,14 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 
 /* Notes the end of a job that ran, or that was in the queue. */
 void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* ---- admission_unused.c ---- */
+
+/* The entry goes. If it has had a place that no job took, that costs its user. */
+void ll_admission_note_unused(struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* Whether no job of the user starts now, because of such places. */
+bool ll_admission_owes(const struct ll_admission *admission, const struct ll_admission_entry *entry);
 
 /* ---- admission_high.c ---- */
 

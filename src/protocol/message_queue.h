@@ -60,6 +60,7 @@ enum ll_queue_wait {
 	LL_QUEUE_WAITS_AFTER,        /* the end of the job waits.number, by --after */
 	LL_QUEUE_WAITS_FOR_OPERATOR, /* it is paused by one */
 	LL_QUEUE_WAITS_FOR_OWNER,    /* it is paused by its user */
+	LL_QUEUE_WAITS_FOR_UNUSED,   /* its user has had a place without a job */
 };
 
 struct ll_queue_waits {

@@ -109,3 +109,15 @@ work_as() {
 	[ "$status" -eq 125 ]
 	says second "budget: 0.004 GPU hours a month"
 }
+
+@test "a place without a job costs its user ten times its time" {
+	cp "$BATS_TEST_DIRNAME/take_places.py" "$T/" # where other users may read it
+	start_queue
+	as "$FIRST" /usr/bin/python3 "$T/take_places.py" "$T/world/system/socket" 2
+	refuses "$FIRST" 125 "no place is free now" run --cards 1 --no-wait -- true
+	run_as "$FIRST" first --cards 1
+	wait_for 20 says first "waits, because a place of this user was not used"
+	queue '.[0].queued.waits_for.kind == "unused"'
+	as "$SECOND" "$LOADLINE" --sim run --mem 4G --no-wait -- true
+	wait_for 40 grep -q "cards=GPU-" "$T/first.out"
+}

@@ -158,7 +158,7 @@ static json_t *number_or_null(uint64_t number)
 
 static json_t *waits_of(const struct ll_message_queue_row *row)
 {
-	static const char *const kinds[] = {NULL, "room", "job", "after", "operator", "owner"};
+	static const char *const kinds[] = {NULL, "room", "job", "after", "operator", "owner", "unused"};
 	uint32_t kind = row->waits.kind < sizeof kinds / sizeof *kinds ? row->waits.kind : 0;
 	if (!kind)
 		return json_null();

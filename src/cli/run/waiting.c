@@ -184,6 +184,9 @@ static void add_waits(struct ll_strbuf *text, const struct ll_queue_waits *waits
 	case LL_QUEUE_WAITS_FOR_OWNER:
 		ll_strbuf_adds(text, _("paused by its user"));
 		break;
+	case LL_QUEUE_WAITS_FOR_UNUSED:
+		ll_strbuf_adds(text, _("waits, because a place of this user was not used"));
+		break;
 	default:
 		ll_strbuf_adds(text, _("waits for cards that are drained, reserved or guaranteed to others"));
 		break;
