@@ -81,9 +81,9 @@ static void fill_past(const struct ll_server *server, const struct ll_admission_
 	if (entry->is_canceled) {
 		past->how = LL_PAST_CANCELED;
 		past->by_uid = entry->canceled_by;
-	} else if (entry->stopped_ns) {
-		past->how = entry->stop_why ? LL_PAST_STOPPED : LL_PAST_TIME;
-		ll_message_text_set(past->why, sizeof past->why, entry->stop_why ? entry->stop_why : "");
+	} else if (entry->stop.since_ns) {
+		past->how = entry->stop.why ? LL_PAST_STOPPED : LL_PAST_TIME;
+		ll_message_text_set(past->why, sizeof past->why, entry->stop.why ? entry->stop.why : "");
 	}
 }
 

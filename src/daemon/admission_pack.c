@@ -45,19 +45,19 @@ static json_t *pack_uuids(const struct ll_admission_entry *entry)
 }
 
 /* In the order of bits_of. */
-static const char *const names_of_bits[] = {"has_memory", "has_compute", "has_count",         "is_paused",
-					    "has_end",    "has_time",    "is_warned",         "is_ended",
-					    "must_be_ok",  "tells_status",      "has_status",
-					    "has_run",    "is_signaled", "pause_is_operators", "has_project"};
+static const char *const names_of_bits[] = {"has_memory",  "has_compute",        "has_count",  "is_paused",
+					    "has_end",     "has_time",           "is_warned",  "is_ended",
+					    "must_be_ok",  "tells_status",       "has_status", "has_run",
+					    "is_signaled", "pause_is_operators", "has_project"};
 enum { BITS = sizeof names_of_bits / sizeof *names_of_bits };
 
 static void bits_of(struct ll_admission_entry *entry, bool *ret_bits[BITS])
 {
-	bool *const bits[BITS] = {&entry->has_memory, &entry->has_compute,  &entry->has_count,
-				  &entry->is_paused,  &entry->has_end,      &entry->queued.has_time,
-				  &entry->is_warned,  &entry->is_ended,
-				  &entry->must_be_ok, &entry->tells_status, &entry->has_status,
-				  &entry->has_run,    &entry->is_signaled,  &entry->pause_is_operators, &entry->has_project};
+	bool *const bits[BITS] = {
+	    &entry->has_memory,  &entry->has_compute,        &entry->has_count,  &entry->is_paused,
+	    &entry->has_end,     &entry->queued.has_time,    &entry->is_warned,  &entry->is_ended,
+	    &entry->must_be_ok,  &entry->tells_status,       &entry->has_status, &entry->has_run,
+	    &entry->is_signaled, &entry->pause_is_operators, &entry->has_project};
 	memcpy(ret_bits, bits, sizeof bits);
 }
 
@@ -66,13 +66,15 @@ static json_t *pack_entry(const struct ll_admission_entry *entry)
 	struct ll_admission_entry copy = *entry;
 	bool *bits[BITS];
 	json_t *object = json_pack(
-	    "{s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "number",
-	    INT(entry->queued.number), "job", pack_hex(entry->token), "uid", INT(entry->uid), "tenant", entry->tenant,
-	    "command", entry->command, "came_s", INT(entry->came_s), "begin_ns", INT(entry->begin_ns), "wait_until_ns",
-	    INT(entry->wait_until_ns), "duration_ns", INT(entry->queued.duration_ns), "after", INT(entry->after),
-	    "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count), "overtook",
-	    INT(entry->queued.overtook), "status", INT(entry->status), "stopped_ns", INT(entry->stop.since_ns), "killed_ns", INT(entry->stop.killed_ns), "signal", INT(entry->signal), "signal_before_s",
-	    INT(entry->signal_before_s), "limits", pack_limits(&entry->limits), "uuids", pack_uuids(entry));
+	    "{s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+	    "number", INT(entry->queued.number), "job", pack_hex(entry->token), "uid", INT(entry->uid), "tenant",
+	    entry->tenant, "command", entry->command, "came_s", INT(entry->came_s), "begin_ns", INT(entry->begin_ns),
+	    "wait_until_ns", INT(entry->wait_until_ns), "duration_ns", INT(entry->queued.duration_ns), "after",
+	    INT(entry->after), "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count),
+	    "overtook", INT(entry->queued.overtook), "status", INT(entry->status), "stopped_ns",
+	    INT(entry->stop.since_ns), "killed_ns", INT(entry->stop.killed_ns), "signal", INT(entry->signal),
+	    "signal_before_s", INT(entry->signal_before_s), "limits", pack_limits(&entry->limits), "uuids",
+	    pack_uuids(entry));
 	bits_of(&copy, bits);
 	for (int i = 0; i < BITS; i++)
 		json_object_set_new(object, names_of_bits[i], json_boolean(*bits[i]));

@@ -40,7 +40,7 @@ static bool send_by_monitor(const struct ll_server *server, const struct ll_job 
 
 static void log_signal(const struct ll_job *job, int number, const char *why, bool is_sent)
 {
-	ll_warn("job %" PRIu64 " of user %" PRIu32 ": %s: signal %d%s", ll_job_told_number(job), job->facts.uid, why,
+	ll_warn("job %" PRIu64 " of user %" PRIu32 ": %s: signal %d%s", job->number, job->facts.uid, why,
 		number, is_sent ? "" : " could not be sent, its monitor does not listen");
 }
 
@@ -83,7 +83,7 @@ static void begin_stop(struct ll_server *server, const struct ll_job *job, struc
 	stop->since_ns = now_ns;
 	ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job},
 		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s",
-		       ll_job_told_number(job), why, ll_job_stop_grace_ns(server) / LL_NS_PER_S);
+		       job->number, why, ll_job_stop_grace_ns(server) / LL_NS_PER_S);
 	log_signal(job, number, why, send_to_all(server, job, stop, number));
 }
 
@@ -129,7 +129,7 @@ void ll_job_stop_step(struct ll_server *server, struct ll_job *job, struct ll_jo
 		ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job},
 			       "job %" PRIu64 " has no control group and has not ended: its place is given back, and "
 			       "what it still runs is outside of jobs",
-			       ll_job_told_number(job));
+			       job->number);
 		ll_job_abandon(server, job);
 	} else if (now_ns >= stop->again_ns) {
 		kill_again(server, job, stop, now_ns);

@@ -85,8 +85,8 @@ static void check_memory(struct ll_server *server, struct ll_job_card *card)
 		return;
 	ll_warn("job %llu of user %u, tenant %s, card %s: the driver counts %llu bytes for its processes, and "
 		"the job reports %llu",
-		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant,
-		card->uuid, (unsigned long long)driver_bytes, (unsigned long long)used_bytes);
+		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
+		(unsigned long long)driver_bytes, (unsigned long long)used_bytes);
 	stop_job(server, card->job, "the driver counts more memory for it than it reports");
 }
 

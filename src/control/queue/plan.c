@@ -110,8 +110,8 @@ static bool fits_in_row(const struct ll_queue *queue, const uint64_t *row, const
 	const struct ll_queue_machine *machine = queue->machine;
 	for (uint32_t card = 0; card < machine->card_count; card++) {
 		if (job->planned.cards >> card & 1 &&
-		    !(ll_queue_is_permitted(machine, row, job, machine->cards[card].group) &&
-		      ll_queue_card_has_room(machine, row, job, card)))
+		    (ll_queue_refusal(machine, row, job, machine->cards[card].group, NULL) ||
+		     !ll_queue_card_has_room(machine, row, job, card)))
 			return false;
 	}
 	return true;
