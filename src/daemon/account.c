@@ -91,7 +91,7 @@ static void count_time(struct ll_account *account, uint64_t from_ns, uint64_t to
 void ll_account_read(struct ll_account *account, uint64_t now_ns)
 {
 	struct ll_account_reading reading;
-	if (!account->card || now_ns <= account->last.at_ns)
+	if (!account->card || now_ns < account->last.at_ns)
 		return;
 	read_counters(account, now_ns, &reading);
 	count_time(account, account->last.at_ns, now_ns);
@@ -139,11 +139,12 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 	ll_account_name(&card->job->facts, account->key.job);
 	account->card_hash = hash_text(account->key.card);
 	account->born_ns = account->last.at_ns = first_claim_ns(card, now_ns);
+	account->born_used_ns = card->job->pages.page->cards[card->index].work_ns;
 	account->worked_ns = now_ns; /* it is about to */
-	if (card->job->pages.page->cards[card->index].work_ns <= FIRST_SIGHT_NS)
+	if (account->born_used_ns <= FIRST_SIGHT_NS)
 		account->since_ns = now_ns > FIRST_SIGHT_NS ? now_ns - FIRST_SIGHT_NS : 0;
 	else
-		account->looked_ns = account->energy.used_ns = card->job->pages.page->cards[card->index].work_ns;
+		account->looked_ns = account->energy.used_ns = account->born_used_ns;
 	return account;
 }
 
@@ -161,6 +162,9 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 	struct ll_account_energy energy = account->energy;
 	if (account->card) /* it was on the card between the two loadlineds */
 		count_time(account, counter->at_ns, account->born_ns);
+	else if (account->born_used_ns > counter->used_ns) /* until an unknown moment; at least for what it used */
+		account->granted_ns +=
+		    smaller_of(account->born_used_ns - counter->used_ns, account->last.used_ns - counter->used_ns);
 	account->energy = energy; /* of which no energy is known */
 }
 

@@ -32,6 +32,7 @@ struct ll_account {
 	struct ll_use_key key;          /* its hour is set with each batch */
 	uint64_t since_ns;              /* when the job came to the card; 0: before this loadlined, and unknown */
 	uint64_t born_ns;               /* from when on this loadlined counts the time */
+	uint64_t born_used_ns;          /* the page's counter then */
 	struct ll_account_reading last, counted; /* counted: what the batches have */
 	/* overlap.h: counted for several jobs, and not subtracted yet; when the used time last grew, or the account
 	 * began; used_ns at the last look */

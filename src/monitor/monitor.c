@@ -32,6 +32,9 @@ enum { SHORT_LIFE_MS = 50, SHORT_PAUSE_MS = 10 };
 /* How long the parent of the job's first process has for reading its status. A shell takes less than a millisecond. */
 enum { STATUS_MS = 100 };
 
+/* How long loadlined has for taking the pages of a job that has ended. */
+enum { LAST_MS = 5000 };
+
 /* The interval in which data for later runs are stored. */
 enum { COMPANY_MS = 60000 };
 
@@ -48,7 +51,8 @@ struct monitor {
 	uint64_t retry_ns;
 	int pause_ms;
 	bool has_asked_handover;
-	bool is_second; /* the job has another monitor already */
+	bool is_accepted; /* by the daemon of the connection */
+	bool is_second;   /* the job has another monitor already */
 	struct ll_monitor_company company;
 };
 
@@ -115,6 +119,7 @@ static int reach_daemon(struct monitor *monitor)
 	uint64_t until_ns = ll_now_ns() + REACH_MS * LL_NS_PER_MS;
 	int rc = ll_daemon_reach(choose_place(monitor), &monitor->config->programs, until_ns, &monitor->fd, NULL);
 	monitor->connected_ns = ll_now_ns();
+	monitor->is_accepted = false;
 	if (!rc && (rc = send_hello(monitor)))
 		disconnect_daemon(monitor);
 	return rc;
@@ -186,6 +191,7 @@ static void take_message(struct monitor *monitor, const union ll_message *messag
 		break;
 	case LL_MESSAGE_ACCEPTED:
 		keep_pages(monitor, fds, count);
+		monitor->is_accepted = true;
 		report_to_run(monitor, message);
 		break;
 	case LL_MESSAGE_REFUSED:
@@ -268,6 +274,21 @@ static void say_end(struct monitor *monitor)
 		ll_message_send(monitor->fd, &message, NULL, 0);
 }
 
+/* The system's loadlined may have been started anew while this process was stopped. Then it does not know the job yet,
+ * and what the job has used since is in the job's pages alone. It must have read them before this process ends. */
+static void bring_pages(struct monitor *monitor)
+{
+	if (monitor->page_fds[1] < 0)
+		return;
+	if (monitor->fd < 0 && ll_place_is_system(choose_place(monitor)))
+		try_to_reach(monitor);
+	uint64_t until_ns = ll_now_ns() + LAST_MS * LL_NS_PER_MS;
+	while (monitor->fd >= 0 && !monitor->is_accepted && ll_now_ns() < until_ns) {
+		poll(&(struct pollfd){.fd = monitor->fd, .events = POLLIN}, 1, LAST_MS);
+		read_connection(monitor);
+	}
+}
+
 static int timeout_ms(const struct monitor *monitor)
 {
 	int timeout = -1;
@@ -329,6 +350,7 @@ int ll_monitor_run(const struct ll_monitor_config *config)
 	}
 	if (monitor.is_second)
 		return 0;
+	bring_pages(&monitor);
 	/* First report the end to loadlined: others may wait for the job's memory. */
 	say_end(&monitor);
 	ll_monitor_note_company(&monitor.company, monitor.page_fds[1]);

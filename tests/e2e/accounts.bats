@@ -121,6 +121,25 @@ has_counted() {
 	agree 0 1
 }
 
+@test "a job whose monitor was stopped over a restart of loadlined, and that ended meanwhile, has its time" {
+	local monitor
+	begin_service
+	busy_as "$FIRST" first 0 kernel 5ms sleep 1ms memory 4G
+	wait_for 60 has_counted 0 2
+	monitor=$(pids loadline-job)
+	kill -STOP "$monitor"
+	stop service KILL
+	serve
+	wait_for 60 eval "jq -n -e \"\$(truth 0 kernel_seconds) > $(truth 0 kernel_seconds) + 5\" >/dev/null"
+	stop first
+	kill -CONT "$monitor"
+	wait_for 30 has_ended "$monitor"
+	wait_for 30 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) * 0.98")"
+	jq -n -e "$(counted 0 granted_seconds) >= $(counted 0 used_seconds)" >/dev/null
+	stop service
+	near "$(counted 0 used_seconds)" "$(truth 0 kernel_seconds)" 0.02
+}
+
 @test "a user's report has the own jobs, root's has all, in each form" {
 	begin_service
 	busy_as "$FIRST" first 0 kernel 5ms memory 1G

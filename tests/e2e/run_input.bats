@@ -147,8 +147,11 @@ compiles() {
 	wait_for 60 shows 'has("daemon")'
 	daemon=$(loadline --sim status --json | jq 'select(has("daemon")).daemon.pid')
 	kill -STOP "$daemon"
-	refuses "limits cannot be put in force: loadlined does not answer; --allow-ungoverned runs it" --mem 1G -- true
-	refuses "limits cannot be put in force: loadlined does not answer" --evictable -- true
+	for options in "--mem 1G" --evictable; do
+		# shellcheck disable=SC2086 # two words
+		fails_with 125 "limits cannot be put in force: loadlined does not answer; --allow-ungoverned runs it" --sim run $options -- true
+		[ "$(head -n 1 <<<"$stderr")" = "loadline: waits for loadlined to answer" ]
+	done
 	[ "$(loadline --sim run -- echo over 2>"$T/warning")" = over ]
 	grep -q "loadlined does not answer; the command runs ungoverned" "$T/warning"
 	[ "$(loadline --sim run --allow-ungoverned --mem 1G -- echo over 2>"$T/warning")" = over ]

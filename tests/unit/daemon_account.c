@@ -132,6 +132,21 @@ TEST(the_next_loadlined_continues_at_the_stored_counter)
 	assert_int_equal(batch.counters[0].since_ns, BEGIN - 900 * S);
 }
 
+TEST(a_job_that_the_next_loadlined_sees_at_its_end_alone_has_what_it_used_since)
+{
+	const struct ll_use_counter counter = {.used_ns = 10 * S, .since_ns = BEGIN, .at_ns = BEGIN + 15 * S};
+	pages[0].cards[0].work_ns = 30 * S;
+	cards[0].claim_count = 0;
+	free(accounts[0]);
+	accounts[0] = ll_account_new(&cards[0], BEGIN + 60 * S);
+	ll_account_read(accounts[0], BEGIN + 60 * S);
+	ll_account_end(accounts[0], false, BEGIN + 60 * S);
+	ll_account_set_base(accounts[0], &counter);
+	struct ll_use use = read_at(BEGIN + 60 * S);
+	assert_int_equal(use.used_ns, 20 * S);
+	assert_int_equal(use.granted_ns, 20 * S);
+}
+
 TEST(a_counter_of_another_boot_is_not_taken)
 {
 	const struct ll_use_counter counter = {.used_ns = 100 * S, .since_ns = 1, .at_ns = BEGIN + 100 * S};

@@ -65,6 +65,7 @@ void ll_claims_add(struct ll_claim *claim)
 	pthread_mutex_unlock(&thread.lock);
 	ll_fork_unblock();
 	ll_link_thread_start();
+	ll_link_thread_look(); /* show_life */
 }
 
 /* ---- WAKE messages ---- */
