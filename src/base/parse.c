@@ -206,10 +206,10 @@ int ll_parse_moment(const char *text, int64_t *ret_s, struct ll_err *err)
 
 int ll_parse_moment_or_day(const char *text, int64_t *ret_s, struct ll_err *err)
 {
-	char moment[] = "0000-00-00 00:00";
+	char moment[sizeof "0000-00-00 00:00"];
 	if (!has_form(text, "0000-00-00"))
 		return ll_parse_moment(text, ret_s, err);
-	memcpy(moment, text, strlen(text));
+	snprintf(moment, sizeof moment, "%.10s 00:00", text);
 	return ll_parse_moment(moment, ret_s, err);
 }
 

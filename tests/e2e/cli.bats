@@ -1,4 +1,5 @@
 # The command line itself: help, version, mistakes, manual pages, completions.
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a process of its own
 load helper
 
 commands() {

@@ -1,5 +1,5 @@
 # The queue for the cards of a machine: who waits, for whom, and which cards a job gets.
-# shellcheck disable=SC2153 # FIRST and SECOND are of queue_helper.bash
+# shellcheck disable=SC2034,SC2153 # others and warn are for, FIRST and SECOND are of queue_helper.bash
 load helper
 load jobs_helper
 load service_helper

@@ -10,14 +10,15 @@ TEST(memory_is_a_size_or_none)
 	struct ll_err err = {0};
 	assert_int_equal(ll_limit_read_memory("20G", &bytes, &err), 0);
 	assert_int_equal(bytes, UINT64_C(20) << 30);
-	assert_int_equal(ll_limit_read_memory("1K", &bytes, &err), 0);
-	assert_int_equal(bytes, 1024);
+	assert_int_equal(ll_limit_read_memory("1B", &bytes, &err), 0);
+	assert_int_equal(bytes, 1);
 	assert_int_equal(ll_limit_read_memory("none", &bytes, &err), 0);
 	assert_int_equal(bytes, 0);
 	bytes = 7;
-	assert_fails(ll_limit_read_memory("20", &bytes, &err), -EINVAL, "--mem: '20': no unit: 20G or 20M?");
 	assert_fails(ll_limit_read_memory("0", &bytes, &err), -EINVAL, "--mem: '0': ");
 	assert_string_not_equal(err.hint, "");
+	assert_fails(ll_limit_read_memory("20", &bytes, &err), -EINVAL, "--mem: '20': no unit: 20G or 20M?");
+	assert_fails(ll_limit_read_request("16000", &bytes, &err), -EINVAL, "--mem-request: '16000': no unit: ");
 	assert_fails(ll_limit_read_memory("-5", &bytes, &err), -EINVAL, "--mem: '-5': ");
 	assert_fails(ll_limit_read_memory("", &bytes, &err), -EINVAL, "--mem");
 	assert_fails(ll_limit_read_memory("None", &bytes, &err), -EINVAL, "--mem");

@@ -91,7 +91,7 @@ static bool narrow(const struct ll_table *table, struct line *line, size_t width
 static bool leave_out_one(const struct ll_table *table, struct line *line)
 {
 	for (size_t i = table->column_count; i-- > 0;) {
-		if (line->has[i] && (table->columns[i].may_go || (line->indent && table->columns[i].may_go_late))) {
+		if (line->has[i] && table->columns[i].may_go) {
 			line->has[i] = false;
 			return true;
 		}

@@ -55,8 +55,10 @@ static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver,
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
 	size_t count = text ? 0 : ll_driver_cards(driver, &all);
 	int rc = text ? ll_cards_select(driver, text, &chosen, &count, err) : 0;
-	if (!text && !(chosen = calloc(count + 1, sizeof *chosen)))
-		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+	if (!text && !(chosen = calloc(count + 1, sizeof *chosen))) {
+		ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
 	for (size_t i = 0; !text && !rc && i < count; i++)
 		chosen[i] = &all[i];
 	if (!rc)

@@ -19,8 +19,7 @@ enum {
 	LEAST_HOST = 8
 };
 
-/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. With which limits
- * who is on the card is told as long as there is room. */
+/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. */
 static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("host"), .least = LEAST_HOST}, /* of several machines alone */
     {.heading = N_("claim")},
@@ -31,7 +30,7 @@ static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("last kernel"), .least = LEAST_LAST, .is_second = true, .may_go = true},
     {.heading = N_("age"), .is_second = true, .may_go = true},
     {.heading = N_("memory"), .is_second = true},
-    {.heading = N_("share"), .is_second = true, .may_go_late = true},
+    {.heading = N_("share"), .is_second = true, .may_go = true},
     {.heading = N_("time"), .is_second = true, .may_go = true},
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
@@ -54,17 +53,15 @@ static void write_memory(struct ll_strbuf *cell, const struct ll_status_row *row
 		ll_hold_add_bytes(cell, row->limit_bytes);
 }
 
-/* Writes the share, and the cap if there is one: "12/25 %". */
-static void write_share_cell(char cell[CELL_SIZE], const struct ll_status_row *row)
+/* Writes the state, and the limits of time that are not the usual ones: "running, ≤25 %, low". In a narrow terminal
+ * this column stays. */
+static void write_state(struct ll_strbuf *cell, const struct ll_status_row *row)
 {
-	char share[CELL_SIZE / 4] = "", cap[CELL_SIZE / 4] = "";
-	if (row->has_share)
-		snprintf(share, sizeof share, "%.0f", row->share_percent);
+	ll_strbuf_adds(cell, row->state);
 	if (row->cap_percent > 0)
-		snprintf(cap, sizeof cap, "/%g", row->cap_percent);
-	bool is_empty = !row->has_share && !cap[0];
-	snprintf(cell, CELL_SIZE, "%s%s%s%s", row->has_share || is_empty ? share : "-", cap, is_empty ? "" : " %",
-		 cap[0] && row->is_by_space ? _(" of SMs") : "");
+		ll_strbuf_addf(cell, ", ≤%g %%%s", row->cap_percent, row->is_by_space ? _(" of SMs") : "");
+	if (row->class)
+		ll_strbuf_addf(cell, ", %s", row->class);
 }
 
 static void add_text(struct ll_table *table, const struct ll_strbuf *text)
@@ -83,8 +80,10 @@ void ll_status_rows_init(struct ll_table *table, bool has_host)
 void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT, age = LL_STRBUF_INIT, last = LL_STRBUF_INIT;
-	char cell[CELL_SIZE + LL_STATUS_CELL_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf state = LL_STRBUF_INIT;
+	char cell[CELL_SIZE];
 	write_memory(&memory, row);
+	write_state(&state, row);
 	ll_status_add_age(&age, row->age_ns);
 	if (row->has_last)
 		ll_status_add_last(&last, &row->last);
@@ -97,13 +96,12 @@ void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 	    row->configured_tenant && row->configured_tenant[0] && strcmp(row->configured_tenant, row->tenant) != 0;
 	snprintf(cell, sizeof cell, "%s: %s", has_other ? row->configured_tenant : "", row->tenant);
 	ll_table_add(table, has_other ? cell : row->tenant);
-	snprintf(cell, sizeof cell, "%s%s%s", row->state, row->class ? ", " : "", row->class ? row->class : "");
-	ll_table_add(table, cell);
+	add_text(table, &state);
 	add_text(table, &last);
 	add_text(table, &age);
 	add_text(table, &memory);
-	write_share_cell(cell, row);
-	ll_table_add(table, cell);
+	snprintf(cell, sizeof cell, "%.0f %%", row->share_percent);
+	ll_table_add(table, row->has_share ? cell : "");
 	snprintf(cell, sizeof cell, "%.1f s", row->seconds);
 	ll_table_add(table, isnan(row->seconds) ? "" : cell);
 	ll_table_add(table, row->command);
