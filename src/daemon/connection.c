@@ -231,7 +231,14 @@ static bool send_waiting(struct ll_connection *connection)
 	return connection->has_pending;
 }
 
-/* If the user's time in this turn of the loop is used up, the loop comes here again in the next one. */
+static bool has_ended(const struct ll_connection *connection)
+{
+	char byte;
+	return recv(connection->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* If the user's time in this turn of the loop is used up, the loop comes here again in the next one. The end of a
+ * connection does not wait: its user may come again at once, and has the room that it had. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
 	struct ll_connection *connection = poll->data;
@@ -241,7 +248,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	int rc = 0;
-	if (!ll_door_has_time(server, visitor))
+	if (!ll_door_has_time(server, visitor) && !has_ended(connection))
 		return;
 	for (int i = 0; i < MESSAGES_AT_A_TIME && !rc && !send_waiting(connection) && !connection->is_parked; i++)
 		rc = receive_message(connection);

@@ -134,11 +134,6 @@ int ll_place_check_peer(int fd, uid_t *ret_uid)
 	return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
-{
-	return ll_place_connect_any_by(place, 0, ret_fd);
-}
-
 int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid)
 {
 	return ll_place_connect_by(place, 0, ret_fd, ret_uid);

@@ -1,7 +1,6 @@
-/* Of place.h what the library in other people's programs uses too: it may need few functions of libc. */
+/* How all connect (place.h), the preloaded library too. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -49,4 +48,9 @@ int ll_place_connect_any_by(const struct ll_place *place, uint64_t until_ns, int
 	else
 		close(fd);
 	return rc == -ENOENT || rc == -ENOTDIR ? -ECONNREFUSED : rc; /* without the file nobody listens */
+}
+
+int ll_place_connect_any(const struct ll_place *place, int *ret_fd)
+{
+	return ll_place_connect_any_by(place, 0, ret_fd);
 }
