@@ -181,7 +181,7 @@ int connect_as(uid_t uid, uint32_t role, int process_fd)
 	union ll_message message;
 	int fd;
 	become(uid);
-	int rc = ll_place_connect(&scene.system.world.place, &fd, NULL);
+	int rc = ll_place_connect_by(&scene.system.world.place, ll_now_ns() + DEADLINE_NS, &fd, NULL);
 	become(0);
 	if (rc)
 		return -1;

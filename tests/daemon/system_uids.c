@@ -541,7 +541,7 @@ TEST_WITH(NULL, NULL, one_user_cannot_take_all_descriptors)
 	system_world_init(&small, FILES);
 	become(SECOND_UID);
 	for (int i = 0; i < FILES; i++)
-		assert_int_equal(ll_place_connect(&small.world.place, &fds[i], NULL), 0);
+		assert_int_equal(ll_place_connect_by(&small.world.place, ll_now_ns() + DEADLINE_NS, &fds[i], NULL), 0);
 	become(0);
 	wait_for(is_refused(fds[FILES - 1]));
 	for (int i = 0; i < FILES - 1; i++)

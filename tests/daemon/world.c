@@ -226,14 +226,19 @@ unsigned next_message(int fd, union ll_message *ret_message)
 	return kind;
 }
 
+/* The system's daemon closes what is too much of one user. */
 int world_connect(const struct world *world, uint32_t role)
 {
 	union ll_message message;
-	int fd;
-	assert_int_equal(ll_place_connect(&world->place, &fd, NULL), 0);
-	ll_message_init(&message, LL_MESSAGE_HELLO);
-	message.hello.protocol = LL_PROTOCOL_VERSION;
-	message.hello.role = role;
-	assert_int_equal(ll_message_send(fd, &message, NULL, 0), 0);
+	int fd, rc;
+	ll_message_init_hello(&message, role, NULL);
+	do {
+		assert_int_equal(ll_place_connect_by(&world->place, ll_now_ns() + WAIT_MS * LL_NS_PER_MS, &fd, NULL),
+				 0);
+		rc = ll_message_send(fd, &message, NULL, 0);
+		if (rc)
+			close(fd);
+	} while (rc == -EPIPE || rc == -ECONNRESET);
+	assert_int_equal(rc, 0);
 	return fd;
 }
