@@ -40,8 +40,8 @@ static bool send_by_monitor(const struct ll_server *server, const struct ll_job 
 
 static void log_signal(const struct ll_job *job, int number, const char *why, bool is_sent)
 {
-	ll_warn("job %" PRIu64 " of user %" PRIu32 ": %s: signal %d%s", job->number, job->facts.uid, why,
-		number, is_sent ? "" : " could not be sent, its monitor does not listen");
+	ll_warn("job %" PRIu64 " of user %" PRIu32 ": %s: signal %d%s", job->number, job->facts.uid, why, number,
+		is_sent ? "" : " could not be sent, its monitor does not listen");
 }
 
 void ll_job_stop_warn(struct ll_server *server, const struct ll_job *job, int number, const char *why)
@@ -82,8 +82,8 @@ static void begin_stop(struct ll_server *server, const struct ll_job *job, struc
 	const char *why = stop->why ? stop->why : "its time is over";
 	stop->since_ns = now_ns;
 	ll_events_tell(server, LL_EVENT_STOPPED, &(struct ll_event_about){.job = job},
-		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s",
-		       job->number, why, ll_job_stop_grace_ns(server) / LL_NS_PER_S);
+		       "job %" PRIu64 " is stopped: %s; it is killed if it has not ended in %" PRIu64 " s", job->number,
+		       why, ll_job_stop_grace_ns(server) / LL_NS_PER_S);
 	log_signal(job, number, why, send_to_all(server, job, stop, number));
 }
 

@@ -79,7 +79,7 @@ commands() {
 		hold --time --for
 	END
 	fails_with 125 "--memory: unknown option; did you mean --mem?" run --memory=2g -- true
-	fails_with 125 "--name: unknown option; did you mean --tenant?" run --name x -- true
+	fails_with 125 "--name: unknown option; did you mean --tenant?" mps run --name x -- true
 	fails_with 125 "--time: unknown option; did you mean --for?" trace --time 5s
 	fails_with 2 "--name: unknown option; try 'loadline status --help'" status --name x
 	for name in -v -V; do

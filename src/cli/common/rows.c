@@ -167,42 +167,13 @@ json_t *ll_row_json(const struct ll_row_column *columns, const void *row)
 
 /* ---- CSV ---- */
 
-/* A spreadsheet takes a text for a formula if its first character that is no blank is one of =+-@, of any width; an
- * apostrophe before it says that it is a text. */
-static bool is_formula(const char *text)
-{
-	static const uint32_t signs[] = {'=', '+', '-', '@', 0xff1d, 0xff0b, 0xff0d, 0xff20};
-	uint32_t character = 0;
-	size_t length;
-	while ((length = ll_utf8_next(text, &character)) && (ll_utf8_is_blank(character) || character < ' '))
-		text += length;
-	for (size_t i = 0; length && i < sizeof signs / sizeof *signs; i++) {
-		if (character == signs[i])
-			return true;
-	}
-	return false;
-}
-
-static void add_quoted(struct ll_strbuf *out, const char *text)
-{
-	ll_strbuf_addc(out, '"');
-	if (is_formula(text))
-		ll_strbuf_addc(out, '\'');
-	for (; *text; text++) {
-		if (*text == '"')
-			ll_strbuf_addc(out, '"');
-		ll_strbuf_addc(out, *text);
-	}
-	ll_strbuf_addc(out, '"');
-}
-
 static void add_field(const struct ll_row_column *column, const void *row, struct ll_strbuf *out)
 {
 	if (is_lacking(column, row))
 		return;
 	switch (column->kind) {
 	case LL_ROW_KIND_TEXT:
-		add_quoted(out, text_of(column, row));
+		ll_strbuf_add_csv(out, text_of(column, row));
 		break;
 	case LL_ROW_KIND_REAL:
 		ll_strbuf_addf(out, "%.*f", column->decimals, *(const double *)field_of(column, row));

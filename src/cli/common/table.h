@@ -20,7 +20,7 @@ struct ll_table_column {
 	size_t least;     /* cells may be cut to this width; 0: never */
 	const char *tail; /* the end of a cell that stays if the cell is cut; NULL: none */
 	bool may_go;
-	bool is_second;   /* on the second line, where there are two */
+	bool is_second; /* on the second line, where there are two */
 };
 
 struct ll_table {
