@@ -133,8 +133,8 @@ has_counted() {
 	wait_for 60 eval "jq -n -e \"\$(truth 0 kernel_seconds) > $(truth 0 kernel_seconds) + 5\" >/dev/null"
 	stop first
 	kill -CONT "$monitor"
-	wait_for 30 has_ended "$monitor"
-	wait_for 30 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) * 0.98")"
+	wait_for 60 has_ended "$monitor"
+	wait_for 60 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) * 0.98")"
 	jq -n -e "$(counted 0 granted_seconds) >= $(counted 0 used_seconds)" >/dev/null
 	stop service
 	near "$(counted 0 used_seconds)" "$(truth 0 kernel_seconds)" 0.02

@@ -72,15 +72,15 @@ told() {
 }
 
 @test "a directory that answers late refuses no job, which says what it waits for, and keeps nobody from status" {
-	local library=$LOADLINE_BUILD/tests/e2e/libslow_lookup.so pids
+	local library=$LOADLINE_BUILD/tests/e2e/libslow_lookup.so
 	[ -e "$library" ] || skip "nothing can be preloaded in this build"
 	open_world
 	write_config
 	start_program service env LD_PRELOAD="$library" SLOW_LOOKUP="$T/answer" \
 		"$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 20 serves
+	wait_for 60 serves
 	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- echo governed
-	wait_for 20 grep -qF "the job waits: the groups of user $FIRST are being looked up" "$T/one.err"
+	wait_for 60 grep -qF "the job waits: the groups of user $FIRST are being looked up" "$T/one.err"
 	as "$FIRST" "$LOADLINE" --sim status >/dev/null
 	is_running one
 	: >"$T/answer"

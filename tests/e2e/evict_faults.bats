@@ -1,4 +1,5 @@
 # What goes wrong while memory leaves the card, is away, or returns. A program keeps every byte, or hears of it.
+# shellcheck disable=SC2030,SC2031,SC2154 # run sets output, status and stderr for the lines that follow it
 load evict_helper
 
 export NEEDS="tests/e2e/evict_worker python3 sim/loadline-simctl"
@@ -94,6 +95,7 @@ is_served() {
 
 # until_served yes|no: looks all the time, because who waits for the monitors does so for a second.
 until_served() {
+	# shellcheck disable=SC2034 # of too_late
 	local served='' began=$SECONDS allowed=20
 	until [ "$served" = "$1" ]; do
 		! too_late
@@ -420,7 +422,7 @@ asked() {
 
 # moves ARG...: done, or refused with the word for it. Never is the program stopped until the time of the command is over.
 moves() {
-	run timeout 60 "$LOADLINE" --sim "$@"
+	run timeout 300 "$LOADLINE" --sim "$@"
 	echo "$output"
 	[ "$status" -eq 0 ] || [[ $status -eq 4 && $output == *"a host function of its streams does not end while its threads are stopped"* ]]
 }
@@ -446,7 +448,7 @@ moves() {
 	start_steps one
 	does one context "alloc 3" "kernel 6"
 	start evict --sim evict one --timeout 60s
-	wait_for 20 grep -q "^loadline: evicting 0/[0-9]*, tenant one: 0 of [0-9]* MiB off the card: waits for its work on the card to end" "$T/evict.err"
+	wait_for 60 grep -q "^loadline: evicting 0/[0-9]*, tenant one: 0 of [0-9]* MiB off the card: waits for its work on the card to end" "$T/evict.err"
 	is_running evict
 	finish evict
 	[ "$status" -eq 0 ]
@@ -454,7 +456,7 @@ moves() {
 	fails_with 4 "tenant one: there is no room for it yet: it returns as soon as the card has room" --sim resume one --timeout 3s
 	[[ $stderr == "loadline: resuming 0/"*", tenant one: "*"waits for room on the card"* ]]
 	fault card 0 used 0
-	wait_for 20 is_now one here
+	wait_for 60 is_now one here
 	does one check
 }
 

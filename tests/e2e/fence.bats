@@ -196,10 +196,10 @@ follows_groups() {
 	mkdir -m 755 "$T/conf"
 	printf 'version: 1\nenforce: {devices: true}\n' >"$T/conf/loadline.yaml"
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
-	wait_for 20 eval 'loadline --sim doctor --no-trial >"$T/doctor"; grep -q "^ok: loadlined: version" "$T/doctor"'
+	wait_for 60 eval 'loadline --sim doctor --no-trial >"$T/doctor"; grep -q "^ok: loadlined: version" "$T/doctor"'
 	grep "^fail: fence: none, although the configuration orders one" "$T/doctor"
 	grep -qx "limits do not hold here" "$T/doctor"
 	printf 'version: 1\nenforce: {devices: false}\n' >"$T/conf/loadline.yaml"
 	kill -HUP "$(pid_of service)"
-	wait_for 20 eval 'loadline --sim doctor --no-trial | grep "^ok: fence: none"'
+	wait_for 60 eval 'loadline --sim doctor --no-trial | grep "^ok: fence: none"'
 }

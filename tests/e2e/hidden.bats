@@ -40,7 +40,7 @@ decisions_as() {
 	decisions_as "$SECOND" 'length > 0 and all(test("^job-[0-9]+$"))'
 	stop one KILL
 	stop two KILL
-	wait_for 20 jobs_are 0
+	wait_for 60 jobs_are 0
 	decisions_as "$SECOND" 'length > 0 and all(test("^job-[0-9]+$"))'
 	decisions_as "$FIRST" 'any(startswith("sh"))'
 }
@@ -49,7 +49,7 @@ decisions_as() {
 	others=nothing write_config
 	start_queue
 	run_as "$FIRST" first --cards 1
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	refuses "$SECOND" 1 "there is no such job in the queue" queue cancel "$(number_of 0)"
 	refuses "$SECOND" 1 "there is no such job in the queue" queue cancel 4711
 }

@@ -36,7 +36,7 @@ has_no_job() {
 @test "no descriptor of loadlined but the standard ones goes to what it starts" {
 	local pid info
 	start job --sim run -- sleep 100
-	wait_for 10 jobs_are 1
+	wait_for 60 jobs_are 1
 	has_pids loadlined 1
 	for pid in $(pids loadlined); do
 		for info in /proc/"$pid"/fdinfo/*; do

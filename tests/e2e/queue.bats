@@ -27,7 +27,7 @@ load queue_helper
 @test "a job reads its cards as numbers, as status shows them" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
-	wait_for 20 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
 	run -0 as "$FIRST" "$LOADLINE" --sim run --cards 2 --time 1h -- python3 "$BATS_TEST_DIRNAME/numbers.py"
 	[ "$output" = "2,3 in PCI order" ]
 	run -0 as "$FIRST" env CUDA_VISIBLE_DEVICES=5 "$LOADLINE" --sim run -i 5 --mem 4G -- python3 "$BATS_TEST_DIRNAME/numbers.py"
@@ -105,47 +105,47 @@ load queue_helper
 @test "a user pauses and releases the own waiting job, but not another's, nor what an operator has paused" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 4 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	local number
 	number=$(number_of 1)
 	refuses "$SECOND" 1 "the job is another user's" queue pause "$number"
 	as "$FIRST" "$LOADLINE" --sim queue pause "$number"
-	wait_for 10 queue '.[1].queued | .state == "paused" and .waits_for.kind == "owner"'
-	wait_for 20 says second "paused by its user"
+	wait_for 60 queue '.[1].queued | .state == "paused" and .waits_for.kind == "owner"'
+	wait_for 60 says second "paused by its user"
 	as "$FIRST" "$LOADLINE" --sim queue release "$number"
-	wait_for 10 queue '.[1].queued.state == "waiting"'
+	wait_for 60 queue '.[1].queued.state == "waiting"'
 	loadline --sim queue pause "$number"
-	wait_for 10 queue '.[1].queued | .state == "paused" and .waits_for.kind == "operator"'
+	wait_for 60 queue '.[1].queued | .state == "paused" and .waits_for.kind == "operator"'
 	as "$FIRST" "$LOADLINE" --sim queue pause "$number"
 	refuses "$FIRST" 1 "an operator has paused the job" queue release "$number"
 	loadline --sim queue release "$number"
-	wait_for 10 queue '.[1].queued.state == "waiting"'
+	wait_for 60 queue '.[1].queued.state == "waiting"'
 }
 
 @test "--after of a job that nobody knows is refused, and so is one that the user may not see" {
 	others=nothing
 	start_queue
 	run_as "$FIRST" first --cards 1 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	refuses "$FIRST" 125 "job 4711: unknown, or it ended too long ago" run --mem 4G --after 4711 -- true
 	refuses "$FIRST" 125 ": unknown, or it ended too long ago" run --mem 4G --after "$(($(number_of 0) + 2))" -- true
 	refuses "$SECOND" 125 ": unknown, or it ended too long ago" run --mem 4G --after "$(number_of 0)" -- true
 	number=$(number_of 0)
 	stop first TERM
-	wait_for 20 queue 'length == 0'
+	wait_for 60 queue 'length == 0'
 	as "$FIRST" "$LOADLINE" --sim run --mem 4G --after "$number" -- true
 }
 
 @test "queue cancel --user takes all jobs of that user out, those that run and those that wait, and no others" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 4 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	run_as "$SECOND" other --mem 4G
-	wait_for 20 grep -q "cards=GPU-" "$T/other.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/other.out"
 	refuses "$SECOND" 1 "the job is another user's" queue cancel --user "$FIRST"
 	queue 'length == 3'
 	refuses 0 2 "queue cancel: jobs or --user, not both" queue cancel --user "$FIRST" 1
@@ -154,7 +154,7 @@ load queue_helper
 	finish second
 	[ "$status" -eq 125 ]
 	finish first
-	wait_for 20 queue "length == 1 and .[0].queued.uid == $SECOND"
+	wait_for 60 queue "length == 1 and .[0].queued.uid == $SECOND"
 	is_running other
 	as "$SECOND" "$LOADLINE" --sim queue cancel --user "$SECOND"
 	finish other
@@ -180,10 +180,10 @@ load queue_helper
 	start_queue
 	at=$(date -d '+3 hours' +%H:%M)
 	loadline --sim queue drain 1 --at "$at"
-	wait_for 10 queue "any(.[].window; .cards == [1] and (.from - now | . > 10000 and . < 10900))"
+	wait_for 60 queue "any(.[].window; .cards == [1] and (.from - now | . > 10000 and . < 10900))"
 	at=$(date -d '-3 hours' +%H:%M)
 	loadline --sim queue drain 2 --at "$at"
-	wait_for 10 queue "any(.[].window; .cards == [2] and (.from - now | . > 75400 and . < 75700))"
+	wait_for 60 queue "any(.[].window; .cards == [2] and (.from - now | . > 75400 and . < 75700))"
 	for bad in "2020-12-12 22:00" "$(date -d '-1 minute' '+%F %H:%M')" "2027-02-31 10:00" "2027-12-12 25:00" 25:00 22 tomorrow; do
 		refuses 0 2 "--at: '$bad'" queue drain 3 --at "$bad"
 	done
@@ -444,16 +444,16 @@ on_terminal() {
 @test "queue alone is a table, which says by which rule each job waits" {
 	start_queue
 	run_as "$SECOND" running --cards 2 --time 1h
-	wait_for 20 grep -q "cards=GPU-" "$T/running.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/running.out"
 	run_as "$SECOND" part --mem 50G
-	wait_for 20 grep -q "cards=GPU-" "$T/part.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/part.out"
 	# Two cards are empty, and kept for research.
 	run_as "$SECOND" guest --cards 1
-	wait_for 20 says guest "guarantee of research on whole: 2 cards kept, 0 left, 1 wanted"
+	wait_for 60 says guest "guarantee of research on whole: 2 cards kept, 0 left, 1 wanted"
 	run_as "$SECOND" limited --mem 20G
-	wait_for 20 says limited "limit of each user of course: 60 GiB, 50 GiB in use, 20 GiB wanted"
+	wait_for 60 says limited "limit of each user of course: 60 GiB, 50 GiB in use, 20 GiB wanted"
 	run_as "$FIRST" owner --cards 4 --time 2h
-	wait_for 20 says owner "too few free cards of whole: 4 cards wanted, 2 free"
+	wait_for 60 says owner "too few free cards of whole: 4 cards wanted, 2 free"
 	loadline --sim queue >"$T/table"
 	cat "$T/table"
 	[ "$(head -1 "$T/table" | xargs)" = "job user tenant name cards memory state since start end why it waits" ]
@@ -479,13 +479,13 @@ on_terminal() {
 @test "what the configuration hides of others is not in the reason either" {
 	others=nothing start_queue
 	run_as "$FIRST" owner --cards 2 --time 1h
-	wait_for 20 grep -q "cards=GPU-" "$T/owner.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/owner.out"
 	run_as "$SECOND" first --cards 2
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$SECOND" second --cards 1
-	wait_for 20 says second "in the queue"
+	wait_for 60 says second "in the queue"
 	run_as "$FIRST" large --cards 4
-	wait_for 20 says large "in the queue"
+	wait_for 60 says large "in the queue"
 	as "$SECOND" "$LOADLINE" --sim queue --json | jq -s -e '[.[].queued] | length == 2 and all(.[]; .uid == '"$SECOND"') and
 		(.[1].why | .rule == "room" and .wanted == 1 and .free == null and .of == null and .job == null)' >"$T/hidden"
 	as "$FIRST" "$LOADLINE" --sim queue | grep "too few free cards of whole: 4 cards wanted$"
@@ -504,28 +504,28 @@ own_first() {
 @test "a job goes to the cards that its tenant is guaranteed, as long as they have room" {
 	own_first "{of: course, memory: 60G}"
 	run_as "$SECOND" first --mem 30G
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" other --mem 10G
-	wait_for 20 grep -q "cards=GPU-" "$T/other.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/other.out"
 	run_as "$SECOND" second --mem 30G
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	queue '[.[].queued.cards] == [[7], [4], [7]]'
 	# Research is guaranteed a whole card, and nothing else: a job that says neither cards nor memory gets it.
 	run_as "$FIRST" own
-	wait_for 20 grep -q "cards=GPU-" "$T/own.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/own.out"
 	run_as "$FIRST" more
-	wait_for 20 grep -q "cards=GPU-" "$T/more.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/more.out"
 	queue '[.[].queued.cards] == [[7], [4], [7], [0], [4]]'
 }
 
 @test "a job has one number: in queue, in status for its owner and for others, and for set and cancel" {
 	start_queue
 	run_as "$FIRST" first --cards 4
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 1
-	wait_for 20 says second "in the queue"
+	wait_for 60 says second "in the queue"
 	run_as "$FIRST" third --mem 8G
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
 	first=$(number_of 0) second=$(number_of 1) third=$(number_of 2)
 	queue '[.[].queued | select(.state == "running") | .job_number] == ['"$first, $third"']'
 	as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e '[.[].job? // empty | .number] == ['"$first, $third"']'

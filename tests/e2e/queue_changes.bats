@@ -11,7 +11,7 @@ work_as() {
 	shift 2
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
-	wait_for 30 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
+	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }
 
 @test "more memory or compute than what is left beside a job's place is refused, and what it gets is not given to others" {
@@ -33,21 +33,21 @@ work_as() {
 @test "a job without a limit of memory takes all of a shared card" {
 	start_queue
 	run_as "$SECOND" first -i 4 --mem 10G
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	refuses "$FIRST" 125 "no place is free now" run -i 4 --mem none --no-wait -- true
 	run_as "$FIRST" second -i 5 --mem none
-	wait_for 20 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	refuses "$FIRST" 125 "no place is free now" run -i 5 --mem 8G --no-wait -- true
 }
 
 @test "a job that was let forward for a short time gets no time in which those that it overtook are planned" {
 	start_queue
 	run_as "$FIRST" first --cards 3 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 4 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	run_as "$FIRST" third --cards 1 --time 2m
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
 	refuses "$FIRST" 1 "others have the job's cards by then" set "$(number_of 2)" --time +9h
 	as "$FIRST" "$LOADLINE" --sim set "$(number_of 2)" --time +1h
 	# Whoever was first may, as at its start; and an operator decides for all.
@@ -60,12 +60,12 @@ work_as() {
 	write_config "maintenance:" "  - {name: driver, cards: \"0-3\", from: \"$(date -d '+3 hours' '+%F %H:%M')\", for: 4h}"
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 1h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 1 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	refuses "$FIRST" 1 "others have the job's cards by then" set "$(number_of 0)" --time +3h
 	restart_loadlined
-	wait_for 20 queue '[.[].queued | select(.) | .state] == ["running", "waiting"]'
+	wait_for 60 queue '[.[].queued | select(.) | .state] == ["running", "waiting"]'
 	refuses "$FIRST" 1 "others have the job's cards by then" set "$(number_of 0)" --time +3h
 	as "$FIRST" "$LOADLINE" --sim set "$(number_of 0)" --time +1h
 }
@@ -83,12 +83,12 @@ work_as() {
 @test "a waiting job whose user has left the tenant does not start" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
-	wait_for 20 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 	run_as "$FIRST" second --cards 1 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	sed -i "s/users: \[\"$FIRST\"\]/users: [\"4242\"]/" "$T/conf/loadline.yaml"
 	kill -HUP "$(pid_of service)"
-	wait_for 20 eval 'as "$FIRST" "$LOADLINE" --sim limits 2>&1 | grep -q "no tenant"'
+	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim limits 2>&1 | grep -q "no tenant"'
 	stop first TERM
 	finish second
 	[ "$status" -eq 125 ]
@@ -102,7 +102,7 @@ work_as() {
 	start_queue
 	work_as "$FIRST" first -i 0-3 --mem 8G --time 2h
 	run_as "$FIRST" second --cards 1 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	wait_for 60 grep -q "new jobs are refused" "$T/world/loadlined.log"
 	stop first TERM
 	finish second
@@ -116,8 +116,8 @@ work_as() {
 	as "$FIRST" /usr/bin/python3 "$T/take_places.py" "$T/world/system/socket" 2
 	refuses "$FIRST" 125 "no place is free now" run --cards 1 --no-wait -- true
 	run_as "$FIRST" first --cards 1
-	wait_for 20 says first "waits, because a place of this user was not used"
+	wait_for 60 says first "waits, because a place of this user was not used"
 	queue '.[0].queued.waits_for.kind == "unused"'
 	as "$SECOND" "$LOADLINE" --sim run --mem 4G --no-wait -- true
-	wait_for 40 grep -q "cards=GPU-" "$T/first.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
 }

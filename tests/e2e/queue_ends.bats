@@ -54,7 +54,7 @@ start_as() {
 	shift 3
 	install -m 666 /dev/null "$T/detached"
 	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- bash -c "$text"
-	wait_for 20 eval '[ -s "$T/detached" ]'
+	wait_for 60 eval '[ -s "$T/detached" ]'
 }
 
 has_proof() {
@@ -65,14 +65,14 @@ has_proof() {
 	begin
 	start_keeper
 	start_as "$FIRST" first "$(leave_detached) exec sleep 300" --cards 4 --time 6s
-	wait_for 10 has_proof cgroup
+	wait_for 60 has_proof cgroup
 	run_as "$SECOND" second --mem 8G
 	detached_ends 30
 	finish first
-	wait_for 10 queue '[.[].queued.card_count] == [1]'
+	wait_for 60 queue '[.[].queued.card_count] == [1]'
 	is_running second
 	run_as "$FIRST" third --cards 4
-	wait_for 20 grep -q "cards=GPU-" "$T/third.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/third.out"
 }
 
 @test "a job whose first process has ended is canceled with what it has left" {
@@ -84,7 +84,7 @@ has_proof() {
 	queue '.[0].queued | .state == "running" and .card_count == 4'
 	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of 0)"
 	detached_ends 20
-	wait_for 10 queue 'length == 0'
+	wait_for 60 queue 'length == 0'
 }
 
 @test "without a keeper the monitor ends all that it finds of the job" {
@@ -93,7 +93,7 @@ has_proof() {
 	start_as "$FIRST" first "setsid sh -c 'trap : TERM; echo \$\$ >$T/detached; while :; do sleep 0.1; done' & exec sleep 300" \
 		--cards 4 --time 4s
 	detached_ends 30
-	wait_for 10 queue 'length == 0'
+	wait_for 60 queue 'length == 0'
 }
 
 @test "without a keeper the place is given back after the grace, and what is left of the job gets no card" {
@@ -103,9 +103,9 @@ has_proof() {
 		$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 1s; echo used=\$?; sleep 300" -i 0-3 --mem 8G --time 2h
 	kill -STOP "$(pids loadline-job)"
 	run_as "$FIRST" second --cards 4 --time 1h
-	wait_for 20 says second "is number 1 in the queue"
+	wait_for 60 says second "is number 1 in the queue"
 	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of 0)"
-	wait_for 30 grep -q "cards=GPU-" "$T/second.out"
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
 	queue '[.[].queued | .state] == ["running"]'
 	is_running first
 	touch "$T/use"

@@ -50,7 +50,7 @@ follow() {
 	case $line in
 	*" hold"* | *" run "*)
 		begin "$line"
-		case $line in *" hold"*) wait_for 60 holds ;; *) wait_for 20 runs ;; esac
+		case $line in *" hold"*) wait_for 60 holds ;; *) wait_for 60 runs ;; esac
 		;;
 	*) timeout 120 bash -c "$line" ;;
 	esac

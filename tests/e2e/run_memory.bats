@@ -84,15 +84,15 @@ holds_nothing() {
 	for option in --weight=1 --evictable; do
 		start job --sim run --mem 2G "$option" --tenant job -- sh -c \
 			"python3 $BATS_TEST_DIRNAME/become.py 1200 sleep 300 & echo \$! >$T/become; until [ -e $T/go ]; do sleep 0.1; done; until $(program) context alloc 1400 | grep 'alloc ok'; do sleep 0.1; done; wait"
-		wait_for 20 test -s "$T/become"
-		wait_for 20 grep -qx sleep "/proc/$(cat "$T/become")/comm"
-		wait_for 20 holds_nothing
+		wait_for 60 test -s "$T/become"
+		wait_for 60 grep -qx sleep "/proc/$(cat "$T/become")/comm"
+		wait_for 60 holds_nothing
 		touch "$T/go"
-		wait_for 20 grep -q "alloc ok" "$T/job.out"
+		wait_for 60 grep -q "alloc ok" "$T/job.out"
 		! has_ended "$(cat "$T/become")"
 		stop job KILL
 		kill -KILL "$(cat "$T/become")"
-		wait_for 20 shows_none 'has("tenant_row")'
+		wait_for 60 shows_none 'has("tenant_row")'
 		rm "$T/become" "$T/go"
 	done
 }

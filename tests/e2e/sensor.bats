@@ -185,8 +185,8 @@ start_outside() {
 	start_policy stop
 	start_outside "$FIRST" stray "$LOADLINE_BUILD/sim/loadline-simctl"
 	freeze_process "$(pid_of stray)"
-	wait_for 40 grep "ungoverned: process $(pid_of stray) .* gets SIGTERM" "$T/world/loadlined.log"
-	wait_for 20 eval '! is_running stray'
+	wait_for 60 grep "ungoverned: process $(pid_of stray) .* gets SIGTERM" "$T/world/loadlined.log"
+	wait_for 60 eval '! is_running stray'
 }
 
 @test "ungoverned: report ends nothing" {
@@ -232,8 +232,8 @@ start_outside() {
 	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
 		'trap : TERM; export LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim"; while :; do "$1/sim/loadline-simctl" busy 0 5% for 300s; done' - \
 		"$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
-	wait_for 40 eval '! is_running job'
-	wait_for 10 shows_none 'select(has("process"))'
+	wait_for 60 eval '! is_running job'
+	wait_for 60 shows_none 'select(has("process"))'
 }
 
 @test "after a restart of loadlined the sensor reports at once, not at its next round" {

@@ -35,7 +35,7 @@ start_keeper() {
 	# shellcheck disable=SC2016
 	start_program keeper bash -c 'echo $$ >"$1/cgroup.procs" && exec "$2" --user nobody --groups folder' - "$GROUPS_ROOT" \
 		"$LOADLINE_BUILD/src/keeper/loadline-keeper"
-	wait_for 20 eval 'loadline --sim doctor --no-trial | grep -q "loadline-keeper serves it"'
+	wait_for 60 eval 'loadline --sim doctor --no-trial | grep -q "loadline-keeper serves it"'
 }
 
 # remove_groups: what is left in them is ended first.

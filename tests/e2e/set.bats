@@ -113,7 +113,7 @@ two_cards() {
 
 @test "a memory limit below what is in use is set, and said" {
 	start job --sim run --tenant job --mem 8G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms memory 3G for 60s
-	wait_for 20 shows 'select(has("claim") and .tenant == "job" and .memory_bytes > 3 * 1073741824)'
+	wait_for 60 shows 'select(has("claim") and .tenant == "job" and .memory_bytes > 3 * 1073741824)'
 	loadline --sim set job --mem 2G >"$T/set.out" 2>"$T/set.err"
 	grep -E "card 0, job: has 3\.[0-9]+ GiB, more than the new limit: it keeps that, and gets no more until it has less" "$T/set.err"
 	grep -q "memory 8.0 GiB -> 2.0 GiB" "$T/set.out"

@@ -171,7 +171,7 @@ busy() {
 	needs_shim
 	# shellcheck disable=SC2046
 	start small --sim run --tenant small --mem 8G --compute 25% --class low -- $(busy kernel 1ms for 60s)
-	wait_for 20 shows 'select(has("claim") and .tenant == "small" and .gpu_seconds > 0.2)'
+	wait_for 60 shows 'select(has("claim") and .tenant == "small" and .gpu_seconds > 0.2)'
 	for width in 200 80; do
 		COLUMNS=$width python3 -c 'import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()
@@ -196,17 +196,17 @@ except OSError:
 	# shellcheck disable=SC2046
 	start job --sim run --tenant worker -- $(busy kernel 1ms for 60s)
 	start idle --sim run --tenant idler -- sleep 60
-	wait_for 20 shows 'has("claim") and .tenant == "worker" and .state == "running"'
-	wait_for 20 shows '.job.tenant == "idler" and .job.state == "running"'
+	wait_for 60 shows 'has("claim") and .tenant == "worker" and .state == "running"'
+	wait_for 60 shows '.job.tenant == "idler" and .job.state == "running"'
 	freeze_process "$(pid_of job)"
 	kill -STOP "$(pid_of idle)"
-	wait_for 20 shows 'has("claim") and .tenant == "worker" and .state == "stopped"'
-	wait_for 20 shows '.job.tenant == "idler" and .job.state == "stopped"'
+	wait_for 60 shows 'has("claim") and .tenant == "worker" and .state == "stopped"'
+	wait_for 60 shows '.job.tenant == "idler" and .job.state == "stopped"'
 	loadline --sim status | grep -qE "^0/[0-9]+ .* worker +stopped "
 	loadline --sim status --long | grep -q " worker: stopped, "
 	kill -CONT "$(pid_of job)" "$(pid_of idle)"
-	wait_for 20 shows 'has("claim") and .tenant == "worker" and .state == "running"'
-	wait_for 20 shows '.job.tenant == "idler" and .job.state == "running"'
+	wait_for 60 shows 'has("claim") and .tenant == "worker" and .state == "running"'
+	wait_for 60 shows '.job.tenant == "idler" and .job.state == "running"'
 }
 
 @test "a command with bytes that are no UTF-8 is shown, and its JSON is JSON" {

@@ -53,11 +53,11 @@ state_as() {
 	submit_as "$FIRST" --cards 4 --time 1h -- sleep 300
 	stop service KILL
 	start_program late bash -c "cd $T/home-$FIRST && exec setpriv --reuid $FIRST --regid $FIRST --clear-groups env XDG_STATE_HOME=$T/home-$FIRST '$LOADLINE' --sim submit --cards 4 -- echo past"
-	wait_for 10 says late "the system's loadlined does not serve; the job waits for it"
+	wait_for 60 says late "the system's loadlined does not serve; the job waits for it"
 	start_loadlined
 	finish late
 	[ "$status" -eq 0 ]
-	wait_for 20 queue '[.[].queued.state] | sort == ["running", "waiting"]'
+	wait_for 60 queue '[.[].queued.state] | sort == ["running", "waiting"]'
 	[ ! -s "$T/home-$FIRST/loadline-$(cat "$T/late.out").out" ] || ! grep past "$T/home-$FIRST/loadline-$(cat "$T/late.out").out"
 	stop service KILL
 	run submit_as "$FIRST" --cards 4 -- touch "$T/home-$FIRST/ran"
@@ -149,7 +149,7 @@ state_as() {
 		rm foreign.out # nobody else is there to own it
 	fi
 	for name in *.out; do
-		run -1 timeout -k 1 60 "${submit[@]}" -o "$name" -- echo written
+		run -1 timeout -k 1 300 "${submit[@]}" -o "$name" -- echo written
 		[[ $output == *"--output: $T/shared/$name: what lies there is no plain file of your own"* ]]
 	done
 	[ "$(cat ../precious)" = precious ]
