@@ -6,6 +6,7 @@ commands() {
 	loadline --help | awk '/^Global options/ {exit} /^  [a-z]/ {print $1}'
 }
 
+# bats test_tags=main
 @test "help names every command, and every command has help" {
 	for command in $(commands); do
 		loadline "$command" --help | grep -q "^Usage: loadline $command"
@@ -24,11 +25,13 @@ commands() {
 	[ "$count" -eq 4 ]
 }
 
+# bats test_tags=main
 @test "version is a name and three numbers" {
 	[[ $(loadline --version) =~ ^loadline\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 	[ "$(loadline version)" = "$(loadline --version)" ]
 }
 
+# bats test_tags=main
 @test "mistakes end with 2 and say what to do" {
 	fails_with 2 "no command; try 'loadline --help'"
 	fails_with 2 "frobnicate: unknown command; try 'loadline --help'" frobnicate
@@ -100,6 +103,7 @@ commands() {
 	[ "$({ loadline --help; loadline help --completion bash; loadline help --completion zsh; } | grep -cE 'hold-worker|limit-trial')" -eq 0 ]
 }
 
+# bats test_tags=main
 @test "an error is one line on stderr and nothing on stdout" {
 	run --separate-stderr loadline frobnicate
 	[ -z "$output" ]
@@ -123,6 +127,7 @@ cannot_print() {
 	done
 }
 
+# bats test_tags=main
 @test "output that cannot be written is an error, with its reason" {
 	[ -w /dev/full ] || skip "no /dev/full"
 	cannot_print --help
@@ -191,6 +196,7 @@ cannot_print() {
 	true
 }
 
+# bats test_tags=main
 @test "bash completes commands, options and values" {
 	complete_words loadline vers | grep -qx version
 	complete_words loadline --log-level = de | grep -qx debug
@@ -285,6 +291,7 @@ fish_completes() {
 	fish_completes "loadline --sim run -- python3 tra" train.py
 }
 
+# bats test_tags=main
 @test "words of before are taken and not shown" {
 	run_by() {
 		loadline --sim run "$@" -- sh -c 'echo "${CUDA_MPS_PIPE_DIRECTORY-none}"'
@@ -313,6 +320,7 @@ fish_completes() {
 	complete_words loadline --sim mps kill --ti | grep -qx -- --timeout
 }
 
+# bats test_tags=main
 @test "a scenario that is not there is a bad value" {
 	loadline --sim version || skip "no simulator in this build"
 	run loadline --sim=no-such-scenario version
@@ -320,6 +328,7 @@ fish_completes() {
 	[[ $output == *"scenario 'no-such-scenario'"* ]]
 }
 
+# bats test_tags=main
 @test "--sim=NAME: scenarios that are shipped" {
 	loadline --sim version || skip "no simulator in this build"
 	local name
@@ -480,6 +489,7 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	diff <("$T/loadline" trace --help) <(loadline help trace)
 }
 
+# bats test_tags=main
 @test "a zero is not taken for an option that was not given, and a time without its other end is told" {
 	fails_with 2 "--for: '0s': must be more than 0" hold --for 0s --dry-run
 	fails_with 2 "--idle-after: '0': must be more than 0" hold --idle-after 0 --dry-run
@@ -505,6 +515,7 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	jq -e . "$T/trace.json" >/dev/null
 }
 
+# bats test_tags=main
 @test "every command of the README is one, and has the options that the README gives it" {
 	loadline --sim version || skip "no simulator in this build"
 	awk '/^```/ {on = !on} on && /^loadline / {sub(/ [#|].*| -- COMMAND.*/, ""); print}' \

@@ -74,7 +74,7 @@ finding() {
 	[[ $output == *"device node"* ]]
 	[ "$(grep -c "no NVIDIA driver" <<<"$output")" -eq 1 ]
 	# shellcheck disable=SC2154
-	[ -z "$stderr" ]
+	is_silent
 }
 
 @test "no card: 3" {

@@ -302,6 +302,11 @@ fails_with() {
 	esac
 }
 
+# is_silent: nothing is on the standard error of what `run` has run, but for what a busy host makes a command say: that it still waits.
+is_silent() {
+	! grep -qv -e "^loadline: waits for " -e "^$" <<<"$stderr"
+}
+
 # start_lost_tenant: tenant "stray" on card 0, which is not held to its limits until the program `stray` is stopped.
 start_lost_tenant() {
 	local uuid

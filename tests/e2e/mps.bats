@@ -58,6 +58,7 @@ need_launcher() {
 	[ -x "$LAUNCHER" ] || skip "nothing can be preloaded in this build"
 }
 
+# bats test_tags=main
 @test "start, status, stop: a daemon with its limits, and nothing left" {
 	mps start --compute 50% --mem 8G
 	report '.daemon and .compute_percent == 50 and .memory_limit_bytes == 8589934592 and .exclusive == false'
@@ -94,6 +95,7 @@ need_launcher() {
 	[[ $output == *"3 % of card 0's 132 SMs: 8 for each client, which is 6.1 %: MPS gives no client fewer"* ]]
 }
 
+# bats test_tags=main
 @test "limits reach new clients only, and set says who has to be restarted" {
 	mps start
 	client old
@@ -104,6 +106,7 @@ need_launcher() {
 	report '.daemon and .compute_percent == 25 and .memory_limit_bytes == 4294967296'
 }
 
+# bats test_tags=main
 @test "clients are listed, and kill takes one of them off" {
 	mps start
 	client first
@@ -299,6 +302,7 @@ as_nobody() {
 	mps stop
 }
 
+# bats test_tags=main
 @test "all of it works without root, but for compute modes" {
 	as_nobody version >/dev/null 2>&1 || skip "the build folder is not open to others"
 	as_nobody mps start --compute 50%
@@ -517,6 +521,7 @@ get_*) ;;'
 	[[ $output != *"--weight"* ]]
 }
 
+# bats test_tags=main
 @test "run --by space needs no mps start: it starts a daemon, which stays, and the next one finds it" {
 	need_launcher
 	run -0 loadline --sim run --by space --compute 25% -- env
@@ -599,7 +604,7 @@ who_answered() {
 @test "a client of MPS that cannot load code with dynamic parallelism is told why, once" {
 	load_code twice
 	[ "${lines[*]}" = "0 0 0 0 0 0 0 0" ]
-	[ -z "$stderr" ]
+	is_silent
 	mps start
 	load_code twice --by space
 	[ "${lines[*]}" = "0 0 0 0 811 811 811 811" ]
@@ -609,14 +614,14 @@ who_answered() {
 	load_code twice --by space
 	[ "$(who_told 801)" = cuModuleLoadData ]
 	load_code twice --by slices
-	[ -z "$stderr" ]
+	is_silent
 }
 
 @test "a client of MPS is told whichever function needs a library's code with dynamic parallelism first" {
 	scenario "init-time 0" "card all context-time 0"
 	load_code ways
 	[ -z "$(who_answered 811)" ]
-	[ -z "$stderr" ]
+	is_silent
 	mps start
 	load_code ways --by space
 	[ "$(who_answered 811)" = "$(who_told 811)" ]
@@ -632,7 +637,7 @@ who_answered() {
 	[ "$(who_answered 811 | wc -l)" -eq "$(python3 "$BATS_TEST_DIRNAME/children.py" hooked | wc -l)" ]
 	[ "$(who_answered 811)" = "$(who_told 811)" ]
 	load_code faults --by slices --compute 50%
-	[ -z "$stderr" ]
+	is_silent
 	mps start
 	load_code faults --by space
 	[ "$(who_answered 811 | wc -l)" -eq "$(python3 "$BATS_TEST_DIRNAME/children.py" hooked | wc -l)" ]
@@ -678,6 +683,7 @@ way_of() {
 	run -0 loadline --sim run --by auto --tenant "$name" "$@" -- env
 }
 
+# bats test_tags=main
 @test "--by auto is space where a daemon takes the program as it is asked for, else slices" {
 	need_launcher
 	way_of none
@@ -699,6 +705,7 @@ way_of() {
 	[ "$(grep -c "INFO shares" <<<"$output")" -eq 1 ]
 }
 
+# bats test_tags=main
 @test "hold --mps is a client of the daemon, and refuses to be anything else" {
 	scenario 'cards 2'
 	fails_with 1 "--mps: no MPS daemon runs at $T/world/mps/pipe" --sim hold --mps --for 1s
@@ -728,6 +735,7 @@ way_of() {
 	stop other
 }
 
+# bats test_tags=main
 @test "what cannot be had by space is refused before the command runs" {
 	CUDA_MPS_PIPE_DIRECTORY=$T/nowhere fails_with 125 "no MPS daemon runs at $T/nowhere, where CUDA_MPS_PIPE_DIRECTORY points" \
 		--sim run --by space -- touch "$T/ran"
@@ -738,6 +746,7 @@ way_of() {
 	[ ! -e "$T/ran" ]
 }
 
+# bats test_tags=main
 @test "bad input is refused, and nothing starts" {
 	for words in 'start --compute 0' 'start --compute 101%' 'start --mem 1' 'start --mem 1P' 'start --mem 999G' \
 		'start --user nobody-of-that-name' 'start extra' 'set' 'set -i 0' 'kill' 'kill abc' 'kill 1 2' 'frobnicate' \

@@ -13,6 +13,7 @@ limited() {
 	start "$name" --sim run --tenant "$name" "$@" -- "$LAUNCHER" ${KERNEL_MS:-1}
 }
 
+# bats test_tags=main
 @test "a cap holds" {
 	limited capped --compute 10%
 	wait_for 60 used capped 0.02
@@ -26,6 +27,7 @@ limited() {
 		--argjson began "$began" --argjson ended "$EPOCHREALTIME"
 }
 
+# bats test_tags=main
 @test "two programs that wait for each launch share by weight" {
 	KERNEL_MS="wait 1" limited small --weight 1
 	KERNEL_MS="wait 1" limited big --weight 10
@@ -112,6 +114,7 @@ limited() {
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=main
 @test "a kernel that never ends ends its program when that was asked for" {
 	KERNEL_MS=1000000 limited stuck --max-kernel 200ms:kill
 	finish stuck

@@ -63,7 +63,7 @@ was_started() {
 	write_program dockerize
 	run --separate-stderr loadline --sim run --strict -- dockerize docker
 	[ "$status" -eq 0 ]
-	[ -z "$stderr" ]
+	is_silent
 	was_started
 }
 

@@ -59,7 +59,7 @@ failed() {
 	run --separate-stderr loadline status --json --host gpu1,ann@old,mute,banner,empty,other,cut,failing,many
 	[ "$status" -eq 1 ]
 	# shellcheck disable=SC2154
-	[ -z "$stderr" ]
+	is_silent
 	echo "$output" >"$T/json.out"
 	jq -e 'has("host")' "$T/json.out" >/dev/null
 	[ "$(failed gpu1)" = null ]
