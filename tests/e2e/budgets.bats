@@ -68,6 +68,7 @@ reports() {
 	loadline --sim report --json "$@" | jq -s -e "any(.[]; $filter)" >/dev/null
 }
 
+# bats test_tags=main
 @test "a job's project is in status, in the accounts, and through a restart of loadlined" {
 	begin_service
 	busy_as "$FIRST" one --project thesis-7
@@ -99,6 +100,7 @@ reports() {
 	[[ $output == *"project: the configuration has no projects"* ]]
 }
 
+# bats test_tags=main
 @test "a spent budget refuses new jobs with figures, running ones go on, and a restart forgets nothing" {
 	budget="{gpu-hours: 0.01, per: month, then: borrow-only}"
 	begin_service

@@ -140,6 +140,7 @@ cannot_print() {
 	cannot_print --version
 }
 
+# bats test_tags=main
 @test "an output that cannot be written is 1 in every command, and named" {
 	[ -w /dev/full ] || skip "no /dev/full"
 	loadline --sim version || skip "no simulator in this build"

@@ -16,6 +16,7 @@ finding() {
 	json doctor "select(.check == \"$1\") | .finding"
 }
 
+# bats test_tags=main
 @test "a sound machine: 0, nothing fails, every check says its name" {
 	doctor
 	[ "$status" -eq 0 ]
@@ -29,6 +30,7 @@ finding() {
 	[ -z "$(json doctor 'select(.finding == "fail")')" ]
 }
 
+# bats test_tags=main
 @test "each line says level, what, detail" {
 	loadline --sim doctor --no-trial >"$T/text.out"
 	run ! grep -vE '^(ok|warn|fail): [^:]+: .|^holds can run here' "$T/text.out"
@@ -36,6 +38,7 @@ finding() {
 	grep -q '^ok: card 0: compute mode: default$' "$T/text.out"
 }
 
+# bats test_tags=main
 @test "eight cards: what is well is one line, and what is not names its card" {
 	loadline --sim=h100x8 doctor --no-trial >"$T/text.out"
 	grep -x "ok: cards 0-7: card, compute mode, persistence, gpm, slowdown, payload, claims" "$T/text.out"
@@ -66,6 +69,7 @@ finding() {
 	has doctor '.check == "loadlined" and (.detail | startswith("none runs"))'
 }
 
+# bats test_tags=main
 @test "no driver: 3, and still says why" {
 	[ ! -e /proc/driver/nvidia ] || skip "there is a driver here"
 	run --separate-stderr loadline doctor
@@ -84,6 +88,7 @@ finding() {
 	has doctor '.event == "summary" and .can_hold == false'
 }
 
+# bats test_tags=main
 @test "an exclusive card fails with the way out" {
 	scenario "card 0 mode exclusive"
 	doctor
@@ -186,6 +191,7 @@ trial() {
 	loadline --sim doctor --json >"$T/doctor.out" 2>"$T/doctor.err" || status=$?
 }
 
+# bats test_tags=main
 @test "limits are shown to hold on each card, and the trial leaves nothing" {
 	scenario "cards 2"
 	trial
@@ -224,6 +230,7 @@ ways() {
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=main
 @test "limits that do not hold fail, and prevent no hold" {
 	cp "$(loadline --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/other.so" || skip "nothing can be preloaded in this build"
 	printf 'int nothing;\n' | cc -x c - -shared -fPIC -o "$T/other.so" || skip "no compiler"
@@ -259,6 +266,7 @@ ways() {
 	has doctor '.event == "summary" and .can_hold and (.can_limit | not)'
 }
 
+# bats test_tags=main
 @test "where loadlined does not answer, run refuses limits and none is in force" {
 	loadline --sim run -- true || skip "nothing can be preloaded in this build"
 	start tenant --sim run --tenant tenant -- sleep 60

@@ -83,6 +83,7 @@ end_group() {
 	wait_for 60 end_group
 }
 
+# bats test_tags=main
 @test "a job in a PID namespace of its own is known outside, and its end too" {
 	unshare --pid --fork --mount-proc true 2>/dev/null || skip "no new PID namespace here"
 	start outer --sim run --tenant outer -- sleep 100
@@ -167,6 +168,7 @@ place() {
 	loadline --sim doctor --no-trial | grep -q "^warn: loadlined: one of user 61234 governs programs on this machine too"
 }
 
+# bats test_tags=main
 @test "doctor: none runs; then its version, jobs, and what it could not reset" {
 	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: none runs; \`loadline --sim run\` starts one"
 	start_program job sh -c "ulimit -n 1000; exec \"\$@\"" sh "$LOADLINE" --sim run -- sleep 100

@@ -51,6 +51,7 @@ nothing_is_left() {
 	[ -z "$(left_over)" ]
 }
 
+# bats test_tags=main
 @test "streams, processes and full grids have their words, with the card's own times" {
 	probe a --parallel streams,processes --under default --priority equal --connections 8 "${LONG[@]}" --json
 	[ "$(word a '.parallel == "streams" and .grid == "tiny"')" = concurrent ]
@@ -75,6 +76,7 @@ nothing_is_left() {
 	has a 'select(.event == "statement" and .about == "connections") | .text | test("1: serialised.*8: concurrent")'
 }
 
+# bats test_tags=main
 @test "MPS runs processes together, halves of the card side by side, and its daemon is gone afterwards" {
 	probe a --parallel processes --under default,mps,mps:50% --priority equal --connections 8 "${LONG[@]}" --json
 	[ "$(word a '.under == "default"')" = time-sliced ]
@@ -159,6 +161,7 @@ nothing_is_left() {
 	grep -q "256 of 512 were written, the first ones" "$T/b.out"
 }
 
+# bats test_tags=main
 @test "the table has a row for each cell and statements with their commands" {
 	probe a --parallel processes --under default --connections 8 --kernel 20ms --runs 2
 	[ "$(grep -c '^processes under default:$' "$T/a.out")" -eq 1 ]
@@ -185,6 +188,7 @@ nothing_is_left() {
 	grep -q "cells$" "$T/list.out"
 }
 
+# bats test_tags=main
 @test "the picture is well-formed, with a bar for every stretch" {
 	command -v python3 >/dev/null || skip "no python3"
 	probe a --parallel streams,processes --under default --grid tiny --connections 8 --kernel 20ms --runs 1 --svg "$T/a.svg"
@@ -223,6 +227,7 @@ nothing_is_left() {
 	[ "$(json b '[.under, .connections]' | xargs)" = "[mps:30%,1] [mps:30%,8] [mps:30%,32]" ]
 }
 
+# bats test_tags=main
 @test "bad usage is 2, no card is 3" {
 	fails_with 2 "--parallel: 'fibres': not one of" --sim probe --parallel fibres
 	fails_with 2 "--under: 'mps:0%'" --sim probe --under mps:0%

@@ -5,6 +5,7 @@ load jobs_helper
 load service_helper
 load queue_helper
 
+# bats test_tags=main
 @test "a job gets cards of its own, a second one those that are left, and a third one waits for the first" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
@@ -24,6 +25,7 @@ load queue_helper
 	says third "starts"
 }
 
+# bats test_tags=main
 @test "a job reads its cards as numbers, as status shows them" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
@@ -34,6 +36,7 @@ load queue_helper
 	[ "$output" = "5 in any order" ]
 }
 
+# bats test_tags=main
 @test "shared cards: the job gets the card with the least memory left, and no card is promised twice" {
 	start_queue
 	run_as "$FIRST" large --mem 60G
@@ -50,6 +53,7 @@ load queue_helper
 	queue 'length == 4'
 }
 
+# bats test_tags=main
 @test "what can never start is refused at once, with its reason" {
 	start_queue
 	refuses "$FIRST" 125 "time: 11 h asked for, 10 h allowed for each user" run --time 11h -- true
@@ -78,6 +82,7 @@ load queue_helper
 	wait_for 60 queue 'length == 1'
 }
 
+# bats test_tags=main
 @test "an operator pauses, moves and releases jobs; --after waits for the end of a job" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
@@ -124,6 +129,7 @@ load queue_helper
 	wait_for 60 queue '.[1].queued.state == "waiting"'
 }
 
+# bats test_tags=main
 @test "--after of a job that nobody knows is refused, and so is one that the user may not see" {
 	others=nothing
 	start_queue
@@ -138,6 +144,7 @@ load queue_helper
 	as "$FIRST" "$LOADLINE" --sim run --mem 4G --after "$number" -- true
 }
 
+# bats test_tags=main
 @test "queue cancel --user takes all jobs of that user out, those that run and those that wait, and no others" {
 	start_queue
 	run_as "$FIRST" first --cards 2 --time 2h
@@ -175,6 +182,7 @@ load queue_helper
 	queue '.[1].queued.cards == [1, 2]'
 }
 
+# bats test_tags=main
 @test "drain --at 22:00 means the next time at which it is so late, and a date that is past or in no calendar is refused" {
 	local bad at
 	start_queue
@@ -230,6 +238,7 @@ load queue_helper
 	grep -q ended "$T/first.out"
 }
 
+# bats test_tags=main
 @test "a job over its time is warned, then ended, then killed; more time puts that off" {
 	start_queue
 	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 4s -- \
@@ -279,6 +288,7 @@ load queue_helper
 	wait_for 60 eval '[[ $(as "$FIRST" /usr/bin/python3 "$T/register_job.py" "$T/world/system/socket") == accepted ]]'
 }
 
+# bats test_tags=main
 @test "a restarted loadlined knows which cards its running jobs have, and waiting jobs ask again" {
 	start_queue
 	run_as "$FIRST" first --cards 4 --time 2h
@@ -441,6 +451,7 @@ on_terminal() {
 	script -qec "stty cols $columns rows 40; $*" /dev/null | tr -d '\r' >"$file"
 }
 
+# bats test_tags=main
 @test "queue alone is a table, which says by which rule each job waits" {
 	start_queue
 	run_as "$SECOND" running --cards 2 --time 1h
@@ -501,6 +512,7 @@ own_first() {
 	start_queue
 }
 
+# bats test_tags=main
 @test "a job goes to the cards that its tenant is guaranteed, as long as they have room" {
 	own_first "{of: course, memory: 60G}"
 	run_as "$SECOND" first --mem 30G
@@ -518,6 +530,7 @@ own_first() {
 	queue '[.[].queued.cards] == [[7], [4], [7], [0], [4]]'
 }
 
+# bats test_tags=main
 @test "a job has one number: in queue, in status for its owner and for others, and for set and cancel" {
 	start_queue
 	run_as "$FIRST" first --cards 4

@@ -45,6 +45,7 @@ governed() {
 	[ ! -s "$T/$1.err" ]
 }
 
+# bats test_tags=main
 @test "a program whose environment was made anew stays in its tenant" {
 	write_programs
 	governed variable 'env -u LOADLINE_RUN $T/ask'
@@ -95,6 +96,7 @@ alone() {
 
 not_governed='loadline: this program is not governed: LOADLINE_RUN is not set, and neither a descriptor nor a parent process nor a control group shows a tenant; only `loadline run` sets limits'
 
+# bats test_tags=main
 @test "a program that has the library and no tenant runs, and says once that it is not governed" {
 	alone python3 "$MEMORY" context alloc 3000 context
 	[ "$status" -eq 0 ]
@@ -115,6 +117,7 @@ not_governed='loadline: this program is not governed: LOADLINE_RUN is not set, a
 	[ "$(cat "$T/lost.err")" = "$not_governed" ]
 }
 
+# bats test_tags=main
 @test "damaged settings are refused" {
 	write_programs
 	for damage in 's/mem=/mrm=/' 's/;mem=[0-9]*//' 's/mem=/mem=-/' 's/;mem=[0-9]*/&&/' 's/strict=0/strict=2/' 's/^/future=1;/'; do

@@ -31,6 +31,7 @@ rows() {
 	awk -F, -v kind="$2" 'NR > 1 && $21 == kind' "$1" | wc -l
 }
 
+# bats test_tags=main
 @test "each process has a table, all have one picture, and both have every event" {
 	use_cupti
 	trace --json -o "$T/table_%p.csv" -o "$T/all.json" -- "$TRACED" fork=2 kernels=60:100000:3 copies=4:65536 \
@@ -79,6 +80,7 @@ rows() {
 	has trace 'select(.event == "process") | .by == "events"'
 }
 
+# bats test_tags=main
 @test "without CUPTI, and with one of an unknown version, it traces by events and says so" {
 	without_cupti
 	trace --json -- "$TRACED" kernels=10:100000
@@ -135,6 +137,7 @@ rows() {
 	awk -F, 'NR > 1 && ($1 < 0 || $1 > 60e9) { exit 1 }' "$T/old.csv"
 }
 
+# bats test_tags=main
 @test "what CUPTI drops and what is over --max-events is counted and said" {
 	use_cupti
 	FAKE_CUPTI_KEEP=30 trace --json -- "$TRACED" kernels=100:10000
@@ -245,6 +248,7 @@ rows() {
 	has trace 'select(.event == "process" and .kernels == 7)'
 }
 
+# bats test_tags=main
 @test "idle time goes to its causes" {
 	use_cupti
 	trace --json -- "$TRACED" kernels=1:1000000 spin=1500000000
@@ -297,6 +301,7 @@ rows() {
 		.overlap_seconds <= .kernel_sum_seconds / 2'
 }
 
+# bats test_tags=main
 @test "names of outputs" {
 	use_cupti
 	# Without %p, several processes get theirs before the suffix; one keeps the name as it is.
@@ -327,6 +332,7 @@ rows() {
 	grep -q "WARN tracing by CUPTI only: $program: it is a set-uid program" "$T/trace.err"
 }
 
+# bats test_tags=main
 @test "the command's status is trace's own" {
 	use_cupti
 	trace -- sh -c 'exit 7'
