@@ -199,6 +199,7 @@ load queue_helper
 	queue 'all(.[].window; .cards != [3])'
 }
 
+# bats test_tags=main
 @test "a program without a handler runs to the end of its time, and one that wishes a signal gets it before" {
 	warn='{before: 2s}'
 	start_queue
