@@ -10,7 +10,10 @@
 
 #include "base/scope.h"
 
-enum { FIELD_STATE = 3, FIELD_PARENT = 4, FIELD_THREADS = 20, FIELD_START = 22 };
+enum { FIELD_STATE = 3, FIELD_PARENT = 4, FIELD_FLAGS = 9, FIELD_THREADS = 20, FIELD_START = 22 };
+
+/* PF_EXITING of the kernel, which proc(5) shows in the flags. */
+#define FLAG_EXITING UINT64_C(4)
 
 static uint64_t stat_field(const char *fields, int wanted)
 {
@@ -46,6 +49,7 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 					     .parent = (pid_t)stat_field(fields, FIELD_PARENT),
 					     .start_ticks = stat_field(fields, FIELD_START),
 					     .is_dead = is_dead,
+					     .is_exiting = stat_field(fields, FIELD_FLAGS) & FLAG_EXITING,
 					     .is_runnable = *fields == 'R',
 					     .is_stopped = *fields == 'T' || *fields == 't'};
 	return 0;

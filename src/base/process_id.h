@@ -23,6 +23,7 @@ struct ll_process_stat {
 	pid_t pid, parent; /* in the PID namespace of /proc */
 	uint64_t start_ticks;
 	bool is_dead;     /* a zombie */
+	bool is_exiting;  /* its first thread ends, or has ended: the kernel closes its files one after the other */
 	bool is_runnable; /* its first thread runs, or waits for a processor */
 	bool is_stopped;  /* by a signal, as by Ctrl-Z, or by a debugger */
 };

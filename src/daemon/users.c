@@ -64,6 +64,14 @@ static void end_claims(struct ll_server *server, struct ll_user *user)
 	}
 }
 
+/* The kernel closes the connection before the driver's files, which takes up to 100 ms: the process has its memory
+ * until its end is told (on_death). */
+static bool is_exiting(const struct ll_user *user)
+{
+	struct ll_process_stat stat;
+	return user->pid && !ll_process_stat_of((pid_t)user->pid, &stat) && stat.is_exiting;
+}
+
 /* Whether the process has executed another program. Its connection ended then, or before. */
 static bool has_new_program(const struct ll_user *user)
 {
@@ -71,7 +79,7 @@ static bool has_new_program(const struct ll_user *user)
 	for (unsigned i = 0; i < claims->card_count; i++) {
 		for (const struct ll_job_claim *claim = claims->cards[i]->claims; claim; claim = claim->next) {
 			if (claim->user == user && (ll_claim_slot(claim)->life & LL_LIFE_ENDED))
-				return true;
+				return !is_exiting(user);
 		}
 	}
 	return false;

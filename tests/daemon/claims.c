@@ -145,6 +145,26 @@ TEST_GIVEN(struct scene *scene, what_an_ended_process_had_is_free_when_it_is_rea
 	puppet_kill(&other);
 }
 
+/* The driver's files are closed after the connection: the memory is charged until the end, and free then. */
+TEST_GIVEN(struct scene *scene, a_process_that_exits_has_its_memory_until_its_end)
+{
+	enum { ROUND_TRIPS = 50 };
+	struct puppet one, other;
+	start(scene, &one);
+	start(scene, &other);
+	assert_int_equal(puppet_do(&one, PUPPET_RESERVE, 600), 0);
+	assert_int_equal(puppet_do(&one, PUPPET_EXIT_SLOWLY, 0), 0);
+	for (int i = 0; i < ROUND_TRIPS; i++) {
+		assert_int_equal(puppet_do(&other, PUPPET_RESERVE, 1), 0);
+		assert_int_equal(puppet_do(&other, PUPPET_RELEASE, 1), 0);
+	}
+	assert_int_equal(used_slots(scene), 2);
+	puppet_kill(&one);
+	wait_for(used_slots(scene) == 1);
+	assert_int_equal(scene->watcher.orders->cards[0].leaving_bytes, 0);
+	puppet_kill(&other);
+}
+
 /* Who looks for memory of the dead when death_ns has changed looks once. */
 TEST_GIVEN(struct scene *scene, who_reads_of_a_death_finds_no_slot_of_the_dead)
 {

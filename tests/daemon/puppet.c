@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,36 @@ static _Noreturn void give_for_ever(struct user *user, uint32_t units)
 		}
 		usleep(1000);
 	}
+}
+
+/* The process that exits slowly. */
+static struct exiting {
+	int fd;
+	struct user *user;
+} exiting;
+
+static void *close_after_first_thread(void *unused)
+{
+	struct ll_process_stat stat = {0};
+	int answer = 0;
+	(void)unused;
+	while (!stat.is_exiting)
+		answer = ll_process_read_stat("self", &stat);
+	user_slot(exiting.user)->life |= LL_LIFE_ENDED;
+	close(exiting.user->fd);
+	if (write(exiting.fd, &answer, sizeof answer) == sizeof answer)
+		pause();
+	return NULL;
+}
+
+static _Noreturn void exit_slowly(int fd, struct user *user)
+{
+	pthread_t thread;
+	exiting = (struct exiting){fd, user};
+	if (pthread_create(&thread, NULL, close_after_first_thread, NULL))
+		_exit(1);
+	syscall(SYS_exit, 0);
+	_exit(1);
 }
 
 static void scribble(struct user *user)
@@ -102,6 +134,7 @@ static int do_as_told(struct user *user, const struct order *order)
 		return pose(user, order->units);
 	case PUPPET_HAS_SLOT:
 		return user_has_slot(user);
+	case PUPPET_EXIT_SLOWLY:
 	case PUPPET_GIVE:
 		break;
 	}
@@ -113,6 +146,8 @@ static _Noreturn void be_puppet(int fd, struct user *user)
 	struct order order;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(fd, &order, sizeof order) == sizeof order) {
+		if (order.act == PUPPET_EXIT_SLOWLY)
+			exit_slowly(fd, user);
 		int answer = order.act == PUPPET_GIVE ? 0 : do_as_told(user, &order);
 		if (write(fd, &answer, sizeof answer) != sizeof answer)
 			break;

@@ -13,13 +13,15 @@ enum puppet_act {
 	PUPPET_RELEASE, /* units */
 	PUPPET_CHARGE,  /* units */
 	PUPPET_RING,
-	PUPPET_LEAVE,     /* the slot */
-	PUPPET_HANG_UP,   /* closes the connection alone */
-	PUPPET_COME_BACK, /* the same slot, by a new connection */
-	PUPPET_EXEC,      /* forgets all and claims anew, as another program in the same process does */
-	PUPPET_GIVE,      /* from now on it answers for its reserve, and releases so many units for it; forever */
-	PUPPET_SPOIL,     /* writes a grant of so many units into its own slot */
-	PUPPET_POSE,      /* writes into its own slot that it is the process of that number */
+	PUPPET_LEAVE,       /* the slot */
+	PUPPET_HANG_UP,     /* closes the connection alone */
+	PUPPET_EXIT_SLOWLY, /* as a process that ends: its first thread and the link's have ended, the connection is
+			       closed */
+	PUPPET_COME_BACK,   /* the same slot, by a new connection */
+	PUPPET_EXEC,        /* forgets all and claims anew, as another program in the same process does */
+	PUPPET_GIVE,        /* from now on it answers for its reserve, and releases so many units for it; forever */
+	PUPPET_SPOIL,       /* writes a grant of so many units into its own slot */
+	PUPPET_POSE,        /* writes into its own slot that it is the process of that number */
 	PUPPET_HAS_SLOT,
 	PUPPET_SCRIBBLE, /* writes anything anywhere into the page for a while, and sends WAKE */
 };
