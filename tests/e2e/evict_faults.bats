@@ -448,7 +448,7 @@ moves() {
 	start_steps one
 	does one context "alloc 3" "kernel 6"
 	start evict --sim evict one --timeout 60s
-	wait_for 60 grep -q "^loadline: evicting 0/[0-9]*, tenant one: 0 of [0-9]* MiB off the card: waits for its work on the card to end" "$T/evict.err"
+	wait_for 60 grep -q "^loadline: evicting 0/[0-9]*, tenant one: 0 of [0-9]* MiB off the card: \(waits for its work on the card to end\|makes memory of the host ready\)" "$T/evict.err"
 	is_running evict
 	finish evict
 	[ "$status" -eq 0 ]

@@ -84,6 +84,7 @@ governed() {
 	write_programs
 	run --separate-stderr loadline --sim run --mem 2G --tenant outer -- bash -c \
 		'$T/clean "$LOADLINE" --sim run --mem 9G -- true; echo $?; echo "$LOADLINE_RUN"; $T/clean "$LOADLINE" --sim run -- printenv LOADLINE_RUN'
+	# shellcheck disable=SC2154
 	[[ $stderr == *"already governed, as tenant outer"* ]]
 	[ "${lines[0]}" = 125 ]
 	[ "${lines[1]}" = "${lines[2]}" ]

@@ -24,6 +24,7 @@ was_started() {
 		run --separate-stderr loadline --sim run --mem 2G -- "$name" run image
 		[ "$status" -eq 0 ]
 		was_started
+		# shellcheck disable=SC2154
 		[ "$(wc -l <<<"$stderr")" -eq 1 ]
 		[[ $stderr == *"limits do not reach into what $name starts: "*"; put loadline inside: "*"loadline --sim run ... -- COMMAND"* ]]
 	done
