@@ -559,7 +559,7 @@ uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job
 bool ll_admission_has_ended(const struct ll_server *server, uint64_t id)
 {
 	const struct ll_admission *admission = server->admission;
-	return admission && !find_token(admission, id) && ll_ended_has(&admission->ended, id);
+	return admission && !find_token(admission, id) && ll_ended_was_killed(&admission->ended, id);
 }
 
 void ll_admission_register(struct ll_server *server, struct ll_job *job)

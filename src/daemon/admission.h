@@ -91,7 +91,9 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 /* The number that a job of this token has in the queue, which it gets in the books too; 0: it is not in the queue. */
 uint64_t ll_admission_number(const struct ll_server *server, const struct ll_job_facts *facts);
 
-/* Whether the queue has seen the end of the job with this first token, or has given its place back (job_stop.h). */
+/* Whether the job with this first token got SIGKILL at the end of its time, and the queue has given its place back
+ * (job_stop.h). A job that only left the queue, as when a configuration without one comes into force, is another
+ * matter. */
 bool ll_admission_has_ended(const struct ll_server *server, uint64_t id);
 
 /* The job is in the books, and has ended. */

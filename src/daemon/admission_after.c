@@ -129,6 +129,7 @@ void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_e
 					    .status = entry->status,
 					    .has_status = entry->has_status,
 					    .has_run = entry->has_run,
+					    .is_killed = entry->stop.killed_ns != 0,
 					    .tells_status = entry->tells_status,
 					});
 }

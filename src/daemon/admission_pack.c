@@ -125,11 +125,11 @@ static json_t *pack_ended(const struct ll_ended *ended)
 	json_t *list = json_array();
 	for (size_t i = 0; i < ended->count; i++) {
 		const struct ll_ended_job *job = &ended->jobs[i];
-		json_array_append_new(list, json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:b, s:b}", "number",
-						      INT(job->number), "job_number", INT(job->job_number), "job",
-						      pack_hex(job->token), "ended_s", INT(job->ended_s), "uid",
-						      INT(job->uid), "status", INT(job->status), "has_status",
-						      job->has_status, "has_run", job->has_run));
+		json_array_append_new(
+		    list, json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:b, s:b, s:b}", "number", INT(job->number),
+				    "job_number", INT(job->job_number), "job", pack_hex(job->token), "ended_s",
+				    INT(job->ended_s), "uid", INT(job->uid), "status", INT(job->status), "has_status",
+				    job->has_status, "has_run", job->has_run, "is_killed", job->is_killed));
 	}
 	return list;
 }
@@ -310,6 +310,7 @@ static void unpack_ended(struct ll_admission *admission, const json_t *list)
 						    .status = (uint32_t)number_of(object, "status"),
 						    .has_status = json_is_true(json_object_get(object, "has_status")),
 						    .has_run = json_is_true(json_object_get(object, "has_run")),
+						    .is_killed = json_is_true(json_object_get(object, "is_killed")),
 						});
 	}
 }

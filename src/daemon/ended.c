@@ -49,10 +49,10 @@ const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t 
 	return NULL;
 }
 
-bool ll_ended_has(const struct ll_ended *ended, uint64_t token)
+bool ll_ended_was_killed(const struct ll_ended *ended, uint64_t token)
 {
 	size_t at = 0;
-	while (at < ended->count && ended->jobs[at].token != token)
+	while (at < ended->count && !(ended->jobs[at].is_killed && ended->jobs[at].token == token))
 		at++;
 	return at < ended->count;
 }

@@ -20,6 +20,7 @@ struct ll_ended_job {
 	uint64_t ended_ns;           /* ll_now_ns; 0: a former loadlined saw it */
 	uint32_t uid, status;        /* status: as waitpid() gives it */
 	bool has_status, has_run;
+	bool is_killed;    /* it got SIGKILL at the end of its time: what is left of it gets no card any more */
 	bool tells_status; /* somebody will tell the status, if that is not killed before */
 };
 
@@ -33,8 +34,8 @@ void ll_ended_add(struct ll_ended *ended, const struct ll_ended_job *job);
 /* number: in the queue or in the books. NULL: unknown. */
 const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t number);
 
-/* Whether a job with this token is there. */
-bool ll_ended_has(const struct ll_ended *ended, uint64_t token);
+/* Whether a job with this token is there that got SIGKILL at the end of its time. */
+bool ll_ended_was_killed(const struct ll_ended *ended, uint64_t token);
 
 /* Returns the job; NULL: the user has no such job there. */
 const struct ll_ended_job *ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status);
