@@ -274,8 +274,14 @@ static unsigned hidden_from(const struct ll_connection *connection, const struct
 	const struct ll_config_policy *policy = policy_of(connection);
 	bool sees_commands = sees_commands_of(connection, owner->tenant);
 	bool sees_company = sees_commands && policy && policy->visibility.others == LL_CONFIG_SEE_ALL;
-	return LL_ROW_OWNER | (sees_commands ? 0 : LL_ROW_PROGRAM) |
-	       (sees_commands || owner->is_named ? 0 : LL_ROW_NAME) | (sees_company ? 0 : LL_ROW_COMPANY);
+	unsigned hidden = LL_ROW_OWNER;
+	if (!sees_commands)
+		hidden |= LL_ROW_PROGRAM;
+	if (!sees_commands && !owner->is_named)
+		hidden |= LL_ROW_NAME;
+	if (!sees_company)
+		hidden |= LL_ROW_COMPANY;
+	return hidden;
 }
 
 /* Counts the other side's own jobs alone, where it sees nothing of others. Where metrics are served everybody may read
