@@ -42,7 +42,9 @@ static uint64_t now_ns(void)
 
 uint64_t deadline_in_s(unsigned s)
 {
-	return now_ns() + s * UINT64_C(1000000000);
+	double load[1] = {0};
+	getloadavg(load, 1);
+	return now_ns() + (uint64_t)(s * 1e9 * (1 + load[0] / (double)sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 bool is_past(uint64_t deadline_ns)

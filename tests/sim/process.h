@@ -72,13 +72,13 @@ void ready(void);
 		if (!(a_ >= b_ - (tolerance) && a_ <= b_ + (tolerance)))                                               \
 			give_up_doubles(__FILE__, __LINE__, #a " near " #b, a_, b_);                                   \
 	} while (0)
-/* Waits until the condition holds; gives up after 30 s. */
+/* Waits until the condition holds; gives up after 60 s. */
 #define WAIT_FOR(condition)                                                                                            \
 	do {                                                                                                           \
-		uint64_t deadline_ = deadline_in_s(30);                                                                \
+		uint64_t deadline_ = deadline_in_s(60);                                                                \
 		while (!(condition)) {                                                                                 \
 			if (is_past(deadline_))                                                                        \
-				give_up(__FILE__, __LINE__, "not within 30 s: " #condition);                           \
+				give_up(__FILE__, __LINE__, "not within 60 s: " #condition);                           \
 			sleep_ms(1);                                                                                   \
 		}                                                                                                      \
 	} while (0)
@@ -86,6 +86,7 @@ void ready(void);
 _Noreturn void give_up(const char *file, int line, const char *what);
 _Noreturn void give_up_numbers(const char *file, int line, const char *what, long long a, long long b);
 _Noreturn void give_up_doubles(const char *file, int line, const char *what, double a, double b);
+/* So many seconds from now on a host that is free; later, the more programs wait for its processors. */
 uint64_t deadline_in_s(unsigned s);
 bool is_past(uint64_t deadline_ns);
 void sleep_ms(unsigned ms);
