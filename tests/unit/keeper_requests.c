@@ -605,8 +605,8 @@ TEST(a_group_is_found_behind_a_text_of_any_length)
 	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
 	write_file(path, "");
 	snprintf(path, sizeof path, "%s/%d/cgroup", proc, (int)child);
-	memset(text, 'x', sizeof text - 1);
-	memcpy(text, "5:cpu:/", strlen("5:cpu:/"));
+	int length = snprintf(text, sizeof text, "5:cpu:/");
+	memset(text + length, 'x', sizeof text - 1 - (size_t)length);
 	snprintf(text + sizeof text - 100, 100, "\n0::/user.slice/user-1000.slice/session-5.scope\n");
 	write_file(path, text);
 	assert_int_equal(ask(LL_KEEPER_PLACE), 0);
