@@ -52,7 +52,7 @@ static uint64_t offset_of(const ElfW(Phdr) * segments, unsigned count, uint64_t 
 }
 
 /* Finds the value of an entry of the dynamic section; start: the entry to begin with, which is moved behind it. */
-static bool next_entry(int fd, const ElfW(Phdr) * dynamic, ElfW(Sxword) tag, unsigned *start, uint64_t *ret_value)
+static bool next_entry(int fd, const ElfW(Phdr) * dynamic, int64_t tag, unsigned *start, uint64_t *ret_value)
 {
 	for (ElfW(Dyn) entry; *start < DYNAMIC_MAX && (uint64_t)*start * sizeof entry < dynamic->p_filesz;) {
 		if (!read_at(fd, &entry, sizeof entry, dynamic->p_offset + (uint64_t)(*start)++ * sizeof entry) ||
