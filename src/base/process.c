@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/process_id.h"
 #include "base/scope.h"
 
 #ifndef SO_PEERPIDFD /* Linux 6.5 */
@@ -112,25 +113,11 @@ bool ll_process_is_valid(int fd)
 	return ll_process_is_pidfd(fd) || is_folder(fd);
 }
 
-/* The first thread may end before the others. state: the text of /proc/PID/stat from the state on. */
-static bool has_other_threads(const char *state)
-{
-	enum { FIELDS_TO_THREADS = 17 };
-	for (int i = 0; i < FIELDS_TO_THREADS && state; i++) {
-		state = strchr(state, ' ');
-		state = state ? state + 1 : NULL;
-	}
-	return state && strtol(state, NULL, 10) > 1;
-}
-
 static bool has_folder_ended(int fd)
 {
 	char text[TEXT_SIZE];
-	const char *state;
-	if (read_text(fd, "stat", text) <= 0)
-		return true;
-	state = strrchr(text, ')');
-	return !state || strlen(state) < 3 || (strchr("ZXx", state[2]) && !has_other_threads(state + 2));
+	struct ll_process_stat stat;
+	return read_text(fd, "stat", text) <= 0 || ll_process_parse_stat(text, &stat) || stat.is_dead;
 }
 
 bool ll_process_has_ended(int fd)

@@ -26,6 +26,25 @@ static uint64_t stat_field(const char *fields, int wanted)
 	return strtoull(fields, NULL, 10);
 }
 
+int ll_process_parse_stat(const char *text, struct ll_process_stat *ret_stat)
+{
+	/* "pid (name) " comes before field 3. The name may contain any character, including ')'. */
+	const char *end = strrchr(text, ')');
+	if (!end || end[1] != ' ')
+		return -EIO;
+	const char *fields = end + 2;
+	/* The first thread may end before the others. Only the end of the last thread makes the process a zombie. */
+	bool is_dead = (*fields == 'Z' || *fields == 'X' || *fields == 'x') && stat_field(fields, FIELD_THREADS) <= 1;
+	*ret_stat = (struct ll_process_stat){.pid = (pid_t)strtoul(text, NULL, 10),
+					     .parent = (pid_t)stat_field(fields, FIELD_PARENT),
+					     .start_ticks = stat_field(fields, FIELD_START),
+					     .is_dead = is_dead,
+					     .is_exiting = stat_field(fields, FIELD_FLAGS) & FLAG_EXITING,
+					     .is_runnable = *fields == 'R',
+					     .is_stopped = *fields == 'T' || *fields == 't'};
+	return 0;
+}
+
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 {
 	char path[40];
@@ -38,21 +57,7 @@ int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 	if (n <= 0)
 		return n ? -errno : -EIO;
 	buf[n] = '\0';
-	/* "pid (name) " comes before field 3. The name may contain any character, including ')'. */
-	const char *end = strrchr(buf, ')');
-	if (!end || end[1] != ' ')
-		return -EIO;
-	const char *fields = end + 2;
-	/* The first thread may end before the others. Only the end of the last thread makes the process a zombie. */
-	bool is_dead = (*fields == 'Z' || *fields == 'X') && stat_field(fields, FIELD_THREADS) <= 1;
-	*ret_stat = (struct ll_process_stat){.pid = (pid_t)strtoul(buf, NULL, 10),
-					     .parent = (pid_t)stat_field(fields, FIELD_PARENT),
-					     .start_ticks = stat_field(fields, FIELD_START),
-					     .is_dead = is_dead,
-					     .is_exiting = stat_field(fields, FIELD_FLAGS) & FLAG_EXITING,
-					     .is_runnable = *fields == 'R',
-					     .is_stopped = *fields == 'T' || *fields == 't'};
-	return 0;
+	return ll_process_parse_stat(buf, ret_stat);
 }
 
 int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat)

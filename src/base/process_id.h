@@ -27,6 +27,8 @@ struct ll_process_stat {
 	bool is_runnable; /* its first thread runs, or waits for a processor */
 	bool is_stopped;  /* by a signal, as by Ctrl-Z, or by a debugger */
 };
+/* The text of such a file. -EIO: it is none. */
+int ll_process_parse_stat(const char *text, struct ll_process_stat *ret_stat);
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat);
 int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat);
 
