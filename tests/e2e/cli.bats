@@ -501,6 +501,7 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	fails_with 2 "--pid: '0'" evict --pid 0
 	fails_with 125 "--for: '0': must be more than 0" trace --for 0
 	fails_with 2 "--since 2999-01-01 is in the future" report --since 2999-01-01
+	fails_with 2 "--since 2999-01-01 is in the future" history --since 2999-01-01
 	fails_with 2 "--until 2020-01-01 is before --since 2020-02-01" report --since 2020-02-01 --until 2020-01-01
 }
 

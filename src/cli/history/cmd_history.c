@@ -293,15 +293,12 @@ static int read_history(const struct ll_message_history *history, struct answer 
 
 static int read_args(const struct history_args *args, struct ll_message_history *history, struct ll_err *err)
 {
-	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
+	struct ll_report_period period = {0};
 	if (args->csv && args->json)
 		return ll_err_set(err, -EINVAL, "history: only one of --csv and --json");
-	int rc = ll_report_parse_time("since", args->since, now_s, &history->since_s, err);
-	history->until_s = now_s + 1;
-	if (!rc && args->until)
-		rc = ll_report_parse_time("until", args->until, now_s, &history->until_s, err);
-	if (!rc && history->since_s > history->until_s)
-		rc = ll_err_set(err, -EINVAL, "--until %s is before --since %s", args->until, args->since);
+	int rc = ll_report_parse_period(args->since, args->until, false, &period, err);
+	history->since_s = period.since_s;
+	history->until_s = period.until_s;
 	if (!rc && args->user) {
 		uid_t uid;
 		rc = ll_user_find(args->user, &uid, err);

@@ -55,7 +55,7 @@ static const struct ll_option report_options[] = {
 
 /* ---- times ---- */
 
-int ll_report_parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err)
+static int parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err)
 {
 	uint64_t ago_ns;
 	if (!ll_parse_moment_or_day(text, ret_s, NULL))
@@ -67,20 +67,23 @@ int ll_report_parse_time(const char *option, const char *text, int64_t now_s, in
 	return 0;
 }
 
-static int read_period(const struct report_args *args, struct ll_report_period *period, struct ll_err *err)
+int ll_report_parse_period(const char *since, const char *until, bool by_hours, struct ll_report_period *ret_period,
+			   struct ll_err *err)
 {
 	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
-	int rc = ll_report_parse_time("since", args->since, now_s, &period->since_s, err);
-	period->until_s = now_s + 1;
-	if (!rc && args->until)
-		rc = ll_report_parse_time("until", args->until, now_s, &period->until_s, err);
+	struct ll_report_period period = {.until_s = now_s + 1};
+	int rc = parse_time("since", since, now_s, &period.since_s, err);
+	if (!rc && until)
+		rc = parse_time("until", until, now_s, &period.until_s, err);
 	if (rc)
 		return rc;
-	period->since_s = ll_use_hour_s(period->since_s);
-	if (period->since_s <= period->until_s)
-		return 0;
-	return args->until ? ll_err_set(err, -EINVAL, "--until %s is before --since %s", args->until, args->since)
-			   : ll_err_set(err, -EINVAL, "--since %s is in the future", args->since);
+	if (by_hours)
+		period.since_s = ll_use_hour_s(period.since_s);
+	if (period.since_s > period.until_s)
+		return until ? ll_err_set(err, -EINVAL, "--until %s is before --since %s", until, since)
+			     : ll_err_set(err, -EINVAL, "--since %s is in the future", since);
+	*ret_period = period;
+	return 0;
 }
 
 /* ---- the forms ---- */
@@ -140,7 +143,7 @@ static int run_report(void *data, const struct ll_operands *operands, struct ll_
 	struct ll_report_source source;
 	if (args->csv + args->json + (args->html != NULL) > 1)
 		return ll_err_set(err, -EINVAL, "report: only one of --csv, --json and --html");
-	int rc = read_period(args, &period, err);
+	int rc = ll_report_parse_period(args->since, args->until, true, &period, err);
 	if (rc)
 		return rc;
 	rc = ll_report_source_open(&source, operands->count, operands->words, err);

@@ -57,8 +57,10 @@ void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report
 int ll_report_print_json(const struct ll_use_report *report, enum ll_use_by by, const struct ll_use_prices *prices,
 			 struct ll_err *err);
 
-/* Reads an option: a moment of this machine's time zone, or so long before now_s. Seconds since 1970. -EINVAL. */
-int ll_report_parse_time(const char *option, const char *text, int64_t now_s, int64_t *ret_s, struct ll_err *err);
+/* Reads --since and --until: each a moment of this machine's time zone, or so long before now. until NULL: not given.
+ * by_hours: from the beginning of the hour on, as accounts are kept. -EINVAL. */
+int ll_report_parse_period(const char *since, const char *until, bool by_hours, struct ll_report_period *ret_period,
+			   struct ll_err *err);
 
 /* "cost", or "cost CNY". */
 void ll_report_add_cost_heading(struct ll_strbuf *out, const struct ll_use_prices *prices);
