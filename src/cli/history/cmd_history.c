@@ -315,7 +315,9 @@ static int print_answer(const struct history_args *args, const struct answer *an
 {
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	LL_SCOPE_FREE struct line *lines = calloc(answer->count + 1, sizeof *lines);
-	int rc = lines ? 0 : ll_err_set(err, -ENOMEM, "out of memory");
+	if (!lines)
+		return ll_err_set(err, -ENOMEM, "out of memory");
+	int rc = 0;
 	for (size_t i = 0; i < answer->count && !rc; i++) {
 		make_line(&answer->rows[i], i ? &lines[i - 1] : NULL, &lines[i]);
 		rc = args->json ? ll_json_line(ll_row_json(columns, &lines[i]), err) : 0;
