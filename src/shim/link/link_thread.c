@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/guest_thread.h"
 #include "shim/link/claim.h"
 
 enum { STACK_BYTES = 128 * 1024 };
@@ -224,27 +224,10 @@ static void *link_main(void *arg)
 	return arg;
 }
 
-/* Creates the thread. The lock is held. */
-static void start_thread(void)
-{
-	pthread_t id;
-	pthread_attr_t attr;
-	sigset_t all, before;
-	size_t stack_bytes = STACK_BYTES > PTHREAD_STACK_MIN ? STACK_BYTES : (size_t)PTHREAD_STACK_MIN;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, stack_bytes);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	atomic_store(&thread.is_started, pthread_create(&id, &attr, link_main, NULL) == 0);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-}
-
 void ll_link_thread_start(void)
 {
 	pthread_mutex_lock(&thread.lock);
 	if (!atomic_load(&thread.is_started))
-		start_thread();
+		atomic_store(&thread.is_started, ll_guest_thread_start(STACK_BYTES, link_main, NULL, NULL) == 0);
 	pthread_mutex_unlock(&thread.lock);
 }

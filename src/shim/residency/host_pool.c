@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/guest_thread.h"
 #include "base/host_memory.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
@@ -218,18 +219,6 @@ static void *pool_main(void *arg)
 	return NULL;
 }
 
-/* The lock is held. All signals are blocked in the caller, which is a thread of the library. */
-static void start_thread(struct ll_host_pool *pool)
-{
-	pthread_t thread;
-	pthread_attr_t attr;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pool->has_thread = pthread_create(&thread, &attr, pool_main, pool) == 0;
-	pthread_attr_destroy(&attr);
-}
-
 /* ---- for the link ---- */
 
 void ll_host_pool_want(struct ll_host_pool *pool, uint64_t bytes)
@@ -240,7 +229,7 @@ void ll_host_pool_want(struct ll_host_pool *pool, uint64_t bytes)
 	pool->needed_bytes = 0;
 	pool->wanted_bytes = wanted < pool->most_bytes ? wanted : pool->most_bytes;
 	if (wanted && !pool->has_thread)
-		start_thread(pool);
+		pool->has_thread = ll_guest_thread_start(STACK_BYTES, pool_main, pool, NULL) == 0;
 	if (pool->wanted_bytes != before_bytes)
 		pthread_cond_signal(&pool->changed);
 	pthread_mutex_unlock(&pool->lock);
@@ -256,7 +245,7 @@ int ll_host_pool_need(struct ll_host_pool *pool, uint64_t bytes, char *why, size
 		pthread_cond_signal(&pool->changed);
 	}
 	if (needed > pool->ready_bytes && !pool->has_thread)
-		start_thread(pool);
+		pool->has_thread = ll_guest_thread_start(STACK_BYTES, pool_main, pool, NULL) == 0;
 	bool has_none = pool->short_ns || !pool->has_thread || needed > pool->most_bytes;
 	uint64_t ready_bytes = pool->ready_bytes;
 	pthread_mutex_unlock(&pool->lock);

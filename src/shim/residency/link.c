@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/guest_thread.h"
 #include "base/scope.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
@@ -227,21 +227,6 @@ static void close_in_child(struct ll_fork_item *item)
 	}
 }
 
-static int start_thread(struct ll_link *link)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&link->thread, &attr, link_main, link);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -rc;
-}
-
 static struct ll_link *new_link(struct ll_device_state *dev)
 {
 	struct ll_link *link = calloc(1, sizeof *link);
@@ -270,7 +255,7 @@ static struct ll_link *open_link(struct ll_device_state *dev, const char **ret_w
 		return NULL;
 	link->lost_ns = ll_now_ns();
 	connect_to_daemon(link);
-	if (start_thread(link) == 0)
+	if (ll_guest_thread_start(STACK_BYTES, link_main, link, NULL) == 0)
 		return link;
 	*ret_why = "the program can start no thread";
 	ll_line_close(&link->line);

@@ -68,7 +68,6 @@ struct ll_link {
 	_Atomic int room;           /* enum ll_link_reply */
 	_Atomic uint64_t ended_ns;  /* when the connection to loadlined was lost; 0: never */
 	pthread_mutex_t room_lock;  /* one thread requests room at a time */
-	pthread_t thread;
 };
 
 /* ---- link_moves.c ---- */

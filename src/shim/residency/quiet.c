@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/guest_thread.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/memory/extents.h"
@@ -75,18 +76,10 @@ static void *wait_main(void *arg)
 
 static int start_wait(struct ll_quiet *quiet, struct ll_device_state *dev, char *why, size_t why_size)
 {
-	pthread_t thread;
-	pthread_attr_t attr;
 	struct ll_quiet_wait *wait = calloc(1, sizeof *wait);
-	int rc = wait ? 0 : ENOMEM;
-	if (!rc) {
+	if (wait)
 		wait->dev = dev;
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		rc = pthread_create(&thread, &attr, wait_main, wait); /* signals are blocked here, so in it too */
-		pthread_attr_destroy(&attr);
-	}
-	if (!rc) {
+	if (wait && ll_guest_thread_start(0, wait_main, wait, NULL) == 0) {
 		quiet->wait = wait;
 		return 0;
 	}

@@ -1,11 +1,10 @@
 #include "shim/time/agent.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "base/guest_thread.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/link/port.h"
@@ -161,18 +160,9 @@ static void *agent_main(void *arg)
 
 int ll_agent_start(struct ll_flow *flow)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
-	size_t stack_bytes = STACK_BYTES > PTHREAD_STACK_MIN ? STACK_BYTES : (size_t)PTHREAD_STACK_MIN;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, stack_bytes);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&flow->agent, &attr, agent_main, flow);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
+	int rc = ll_guest_thread_start(STACK_BYTES, agent_main, flow, &flow->agent);
 	flow->has_agent = rc == 0;
-	return -rc;
+	return rc;
 }
 
 /* The deadline is in CLOCK_MONOTONIC, because a wait by the time of day takes longer if that clock is set back. */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "abi/cupti.h"
 #include "base/clock.h"
+#include "base/guest_thread.h"
 #include "base/scope.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
@@ -393,19 +393,8 @@ static void *harvest_for_ever(void *unused)
 
 int ll_trace_events_start(struct ll_trace_writer *writer)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, before;
 	events.writer = writer;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&thread, &attr, harvest_for_ever, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -rc;
+	return ll_guest_thread_start(STACK_BYTES, harvest_for_ever, NULL, NULL);
 }
 
 static void free_launches(struct ll_trace_launch *launch)
