@@ -144,7 +144,8 @@ static void context_opened(struct ll_governor *gov)
 	ll_hold_socket_set_payload(gov->config.hold_socket, gov->report.payload_name);
 	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
 	ll_drive_restart(&gov->drive, gov->config.hold, sms);
-	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s", gov->report.payload_name,
+	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s%s", gov->report.payload_name,
+			 gov->report.slices_rc ? _(", its time slices cannot be set") : _(", time slices of 0.1 ms"),
 			 gov->report.has_card_clock ? ""
 						    : _(" (no card clock: a calibrated loop, lateness is not seen)"));
 }

@@ -12,6 +12,7 @@
 #include "hold/job_watch.h"
 #include "hold/pacer.h"
 #include "hold/pacer_shared.h"
+#include "slices/own.h"
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
@@ -60,6 +61,8 @@ static bool open_context(struct loop *loop)
 		return false;
 	}
 	malloc_trim(0); /* compiling the kernels has used memory that is free now */
+	/* A program that comes does not wait for the rest of a longer slice. */
+	int slices_rc = ll_own_slices_set(LL_OWN_SLICE_LEAST_US);
 	ll_flight_init(&loop->flight, loop->payload->records);
 	{
 		LL_SCOPE_SHARED_LOCK(loop->shared);
@@ -67,6 +70,7 @@ static bool open_context(struct loop *loop)
 		snprintf(report->payload_name, sizeof report->payload_name, "%s", loop->payload->ops->name);
 		report->sm_count = loop->payload->sm_count;
 		report->has_card_clock = loop->payload->has_card_clock;
+		report->slices_rc = slices_rc;
 	}
 	set_state(loop, LL_PACER_OPEN, NULL);
 	return true;

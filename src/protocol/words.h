@@ -61,6 +61,13 @@ enum ll_launch_mode {
 	LL_LAUNCH_MODE_LAST = LL_LAUNCH_MODE_SHORT,
 };
 
+/* Whether a process can set the time of its contexts on the card (src/slices). */
+enum ll_time_lever {
+	LL_TIME_LEVER_UNKNOWN, /* the library has seen no context of the process */
+	LL_TIME_LEVER_WORKS,   /* every call so far was done */
+	LL_TIME_LEVER_FAILS,   /* the driver refused the last call */
+};
+
 /* How a card is shared, and why. */
 enum ll_sharing {
 	LL_SHARING_UNKNOWN,

@@ -200,7 +200,7 @@ bool ll_elf_find_behind(const char *const stems[], const char *function, struct 
 		}
 		if (ll_elf_is_named(&object, libc))
 			return false;
-		if (!is_behind || !ll_elf_is_named(&object, stems) || !ll_elf_function(&object, function))
+		if (!is_behind || (stems && !ll_elf_is_named(&object, stems)) || !ll_elf_function(&object, function))
 			continue;
 		*ret_object = object;
 		return true;

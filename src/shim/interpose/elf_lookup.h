@@ -60,8 +60,9 @@ bool ll_elf_is_named(const struct ll_elf_object *object, const char *const stems
 bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object);
 
 /*
- * The same among the objects after the library that contains this code. Finds the first object with one of the stems
- * that exports the function. Returns false if there is none. Does not fill start and end.
+ * The same among the objects between the library that contains this code and libc. Finds the first object with one of
+ * the stems, or with any name if stems is NULL, that exports the function. Returns false if there is none. Does not
+ * fill start and end.
  */
 bool ll_elf_find_behind(const char *const stems[], const char *function, struct ll_elf_object *ret_object);
 

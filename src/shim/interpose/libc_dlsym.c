@@ -8,10 +8,10 @@
 typedef void *(*dlsym_fn)(void *handle, const char *name);
 typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
 
-static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym", [LL_LIBC_DLVSYM] = "dlvsym"};
+static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym", [LL_LIBC_DLVSYM] = "dlvsym", [LL_LIBC_IOCTL] = "ioctl"};
 
 /* Found once and never changed. Threads that search at the same time find the same functions. */
-static _Atomic(void *) own[2], next[2];
+static _Atomic(void *) own[2], next[3];
 
 /* glibc before 2.34 had these functions in libdl. musl's libc is the loader. */
 static const char *const stems[][2] = {{"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
@@ -27,12 +27,22 @@ static void *find_in_libc(const char *name)
 	return found;
 }
 
+static void *find_behind(const char *const libraries[], const char *name)
+{
+	struct ll_elf_object behind;
+	bool is_there = ll_elf_find_behind(libraries, name, &behind);
+	return is_there ? ll_elf_function(&behind, name) : find_in_libc(name);
+}
+
 /* Loadline's other library may hook a name that this library does not hook. So that library is searched first. */
 static void *find_next(const char *name)
 {
-	struct ll_elf_object behind;
-	bool is_there = ll_elf_find_behind(ll_hook_behind, name, &behind);
-	return is_there ? ll_elf_function(&behind, name) : find_in_libc(name);
+	return find_behind(ll_hook_behind, name);
+}
+
+static void *find_next_of_any(const char *name)
+{
+	return find_behind(NULL, name);
 }
 
 static void *find_once(_Atomic(void *) *cell, void *(*find)(const char *name), const char *name)
@@ -47,7 +57,7 @@ static void *find_once(_Atomic(void *) *cell, void *(*find)(const char *name), c
 
 void *ll_libc_next(enum ll_libc_function function)
 {
-	return find_once(&next[function], find_next, names[function]);
+	return find_once(&next[function], function == LL_LIBC_IOCTL ? find_next_of_any : find_next, names[function]);
 }
 
 /* The calls must not be tail calls. A tail call is a jump, and libc would then see another caller. */

@@ -1,4 +1,5 @@
-/* libc_dlsym.h - libc's own dlsym and dlvsym, which the functions of dlsym.c replace. */
+/* libc_dlsym.h - libc's own dlsym and dlvsym, which the functions of dlsym.c replace, and the ioctl behind this
+ * library's (shim/slices). */
 #ifndef LOADLINE_SHIM_INTERPOSE_LIBC_DLSYM_H
 #define LOADLINE_SHIM_INTERPOSE_LIBC_DLSYM_H
 
@@ -13,10 +14,11 @@ struct ll_look_up {
 	const void *caller;  /* the return address in the program */
 };
 
-enum ll_libc_function { LL_LIBC_DLSYM, LL_LIBC_DLVSYM };
+enum ll_libc_function { LL_LIBC_DLSYM, LL_LIBC_DLVSYM, LL_LIBC_IOCTL };
 
-/* Returns the next dlsym or dlvsym: that of Loadline's other library behind this one, or libc's. NULL: there is none.
- */
+/* Returns the next function of that name: dlsym and dlvsym are those of Loadline's other library behind this one, or
+ * libc's; ioctl is that of any preloaded library behind this one, or libc's. NULL: there is none. Calls no function of
+ * libc and takes no lock. */
 void *ll_libc_next(enum ll_libc_function function);
 
 /* Returns libc's answer to the same look-up with this handle. libc sees this library as the caller. */

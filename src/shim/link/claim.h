@@ -58,6 +58,9 @@ struct ll_claim {
 	bool was_paused;       /* the last order had LL_ORDER_PAUSED */
 	uint32_t posted_flags; /* flags of the last post */
 	uint32_t posted_launches;
+
+	/* of the thread that sets the time on the card (port_time.c) */
+	struct ll_lease time_lease;
 };
 
 /* Returns the slot of the claim; NULL: the claim was lost, or this is a forked child. */

@@ -201,6 +201,17 @@ uint32_t ll_port_wake_count(const struct ll_claim *claim);
 void ll_port_sleep(struct ll_claim *claim, uint32_t wake_count, uint64_t until_ns);
 void ll_port_wake(struct ll_claim *claim);
 
+/*
+ * ll_port_read_time reads how the contexts of the process may use the card's time. All 0 if nothing is ordered, and if
+ * the lease is over. Returns a count for ll_port_sleep_for_time, which sleeps until loadlined changes an order, until
+ * until_ns, or without a cause. Call it at least each LL_PORT_TIME_LOOK_NS while windows are ordered.
+ * ll_port_report_time says what was done. One thread at a time for each claim.
+ */
+#define LL_PORT_TIME_LOOK_NS UINT64_C(50000000)
+uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time);
+void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns);
+void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_report *report);
+
 /* Reports that the card worked for the claim from start_ns to end_ns. fresh_ns: the part that was not reported yet. */
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);
 

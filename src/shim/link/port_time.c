@@ -1,0 +1,59 @@
+/* The part of the port (port.h) about the time of the process's contexts on the card. */
+#include "base/clock.h"
+#include "shim/link/claim.h"
+#include "shim/link/port.h"
+
+enum { READ_TRIES = 1000 };
+
+#define READ(field) atomic_load_explicit(&order->field, memory_order_relaxed)
+
+/* Returns the sequence of the order; odd: it stayed incomplete, because a loadlined was killed while it wrote. */
+static uint32_t read_order(const struct ll_orders_slot *order, struct ll_card_time *ret_time)
+{
+	uint32_t before, after;
+	unsigned tries = 0;
+	do {
+		before = atomic_load(&order->sequence);
+		*ret_time = (struct ll_card_time){.slice_us = READ(slice_us),
+						  .window_ns = READ(window_us) * LL_NS_PER_US,
+						  .period_ns = READ(window_period_us) * LL_NS_PER_US,
+						  .from_ns = READ(window_from_ns)};
+		atomic_thread_fence(memory_order_acquire);
+		after = READ(sequence);
+	} while ((before != after || before & 1) && ++tries < READ_TRIES);
+	return before == after ? before : before | 1;
+}
+
+uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time)
+{
+	uint32_t count = atomic_load(&claim->pages->orders->wake_count);
+	*ret_time = (struct ll_card_time){0};
+	if (!ll_claim_slot(claim))
+		return count;
+	uint32_t sequence = read_order(claim->order, ret_time);
+	bool is_over = ll_lease_look(&claim->time_lease, claim->pages->orders, sequence, ret_time->period_ns, now_ns);
+	if (is_over || sequence & 1)
+		*ret_time = (struct ll_card_time){0};
+	ret_time->from_ns = ll_claim_own_ns(claim, ret_time->from_ns);
+	return count;
+}
+
+void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns)
+{
+	ll_page_sleep(&claim->pages->orders->wake_count, count, until_ns);
+}
+
+#define STORE(field, value) atomic_store_explicit(&slot->field, value, memory_order_relaxed)
+
+void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_report *report)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (!slot)
+		return;
+	STORE(time_slice_us, report->slice_us);
+	STORE(time_sets, report->sets);
+	STORE(time_switches, report->switches);
+	STORE(time_call_ns, report->call_ns);
+	STORE(time_on_ns, report->on_ns);
+	STORE(time_lever, report->lever);
+}

@@ -1,0 +1,240 @@
+#include "shim/slices/card_time.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/guest_thread.h"
+#include "shim/interpose/libc_dlsym.h"
+#include "slices/groups.h"
+
+enum { STACK_BYTES = 128 * 1024 };
+
+/* Without windows: how soon another claim, or a new context, is noticed. */
+#define CALM_NS (500 * LL_NS_PER_MS)
+
+/* A group on this card, with what this thread has done to it. */
+struct controlled {
+	struct ll_group group;
+	uint32_t driver_slice_us; /* that libcuda had set */
+	uint32_t slice_us;        /* that is in force */
+	bool is_off;
+};
+
+struct card_time {
+	const char *uuid;
+	_Atomic(struct ll_claim *) *claim;
+	uint32_t changes; /* of the groups, when they were read */
+	size_t count;
+	struct controlled groups[LL_GROUPS];
+	struct ll_card_time time; /* in force */
+	bool is_off;
+	uint64_t on_since_ns; /* 0: off, or without windows */
+	int64_t over_ns;      /* by which the last windows were longer than ordered */
+	struct ll_card_time_report report;
+};
+
+static ll_ioctl_fn next_ioctl(void)
+{
+	return (ll_ioctl_fn)(uintptr_t)ll_libc_next(LL_LIBC_IOCTL);
+}
+
+/* ---- calls of the driver ---- */
+
+static void note_call(struct card_time *state, int rc, uint64_t began_ns)
+{
+	state->report.call_ns += ll_now_ns() - began_ns;
+	state->report.lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
+}
+
+/* A group that the driver does not know any more is about to be read again. */
+static void set_slice(struct card_time *state, struct controlled *at, uint32_t us)
+{
+	uint64_t began_ns = ll_now_ns();
+	int rc = ll_group_set_slice(next_ioctl(), &at->group, us);
+	if (!rc)
+		at->slice_us = us;
+	state->report.sets++;
+	note_call(state, rc, began_ns);
+}
+
+static void switch_group(struct card_time *state, struct controlled *at, bool is_off)
+{
+	uint64_t began_ns = ll_now_ns();
+	int rc = ll_group_switch(next_ioctl(), &at->group, is_off);
+	if (!rc)
+		at->is_off = is_off;
+	state->report.switches++;
+	note_call(state, rc, began_ns);
+}
+
+/* ---- groups ---- */
+
+static struct controlled *find_group(struct controlled *groups, size_t count, const struct ll_group *wanted)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (groups[i].group.client == wanted->client && groups[i].group.group == wanted->group)
+			return &groups[i];
+	}
+	return NULL;
+}
+
+static bool is_on_card(const struct card_time *state, const struct ll_group *group)
+{
+	char uuid[96];
+	return ll_group_read_uuid(next_ioctl(), group, uuid, sizeof uuid) == 0 && strcmp(uuid, state->uuid) == 0;
+}
+
+/* Reads the groups again, and keeps what was done to those that stay. A group that is being made has no channels yet:
+ * the next change is noted with each. */
+static void read_groups(struct card_time *state)
+{
+	uint32_t changes = ll_groups_changes();
+	if (changes == state->changes)
+		return;
+	struct ll_group *now = calloc(LL_GROUPS, sizeof *now);
+	struct controlled *kept = calloc(LL_GROUPS, sizeof *kept);
+	size_t count = now && kept ? ll_groups_read(now) : 0, kept_count = 0;
+	for (size_t i = 0; i < count && i < LL_GROUPS; i++) {
+		const struct controlled *before = find_group(state->groups, state->count, &now[i]);
+		if (!before && (!now[i].channel_count || !now[i].slice_us || !is_on_card(state, &now[i])))
+			continue;
+		struct controlled *at = &kept[kept_count++];
+		at->driver_slice_us = before ? before->driver_slice_us : now[i].slice_us;
+		at->slice_us = now[i].slice_us;
+		at->is_off = before && before->is_off;
+		at->group = now[i];
+	}
+	if (now && kept) {
+		memcpy(state->groups, kept, sizeof state->groups);
+		state->count = kept_count;
+		state->changes = changes;
+	}
+	free(now);
+	free(kept);
+}
+
+/* ---- slices ---- */
+
+static void apply_slice(struct card_time *state)
+{
+	for (size_t i = 0; i < state->count; i++) {
+		struct controlled *at = &state->groups[i];
+		uint32_t us = state->time.slice_us ? state->time.slice_us : at->driver_slice_us;
+		if (at->slice_us != us)
+			set_slice(state, at, us);
+	}
+	state->report.slice_us = state->count ? state->time.slice_us : 0;
+}
+
+/* ---- windows ---- */
+
+/* Whether the contexts shall be on the card now; *ret_until_ns: the next change. The window is shorter by the time that
+ * the last ones were too long. */
+static bool is_window(const struct card_time *state, uint64_t now_ns, uint64_t *ret_until_ns)
+{
+	const struct ll_card_time *time = &state->time;
+	*ret_until_ns = UINT64_MAX;
+	if (!time->period_ns || time->window_ns >= time->period_ns)
+		return true;
+	if (!time->window_ns)
+		return false;
+	int64_t half_ns = (int64_t)time->window_ns / 2;
+	int64_t over_ns = state->over_ns > half_ns ? half_ns : state->over_ns < -half_ns ? -half_ns : state->over_ns;
+	uint64_t window_ns = time->window_ns - (uint64_t)over_ns;
+	uint64_t since_ns = now_ns > time->from_ns ? (now_ns - time->from_ns) % time->period_ns
+						   : time->period_ns - (time->from_ns - now_ns) % time->period_ns;
+	bool is_on = since_ns < window_ns;
+	*ret_until_ns = now_ns - since_ns + (is_on ? window_ns : time->period_ns);
+	return is_on;
+}
+
+/* The time on the card begins when the driver has let the contexts on, and ends when it has taken them off. */
+static void apply_window(struct card_time *state, bool is_off)
+{
+	bool is_new = state->is_off != is_off;
+	for (size_t i = 0; i < state->count; i++) {
+		if (state->groups[i].is_off != is_off)
+			switch_group(state, &state->groups[i], is_off);
+	}
+	state->is_off = is_off;
+	uint64_t now_ns = ll_now_ns();
+	if (is_new && is_off && state->on_since_ns) {
+		uint64_t on_ns = now_ns - state->on_since_ns;
+		state->report.on_ns += on_ns;
+		state->over_ns += (int64_t)on_ns - (int64_t)state->time.window_ns;
+	}
+	if (is_new)
+		state->on_since_ns = is_off ? 0 : now_ns;
+}
+
+/* ---- the thread ---- */
+
+static bool is_same(const struct ll_card_time *a, const struct ll_card_time *b)
+{
+	return a->slice_us == b->slice_us && a->window_ns == b->window_ns && a->period_ns == b->period_ns &&
+	       a->from_ns == b->from_ns;
+}
+
+static void *time_main(void *arg)
+{
+	struct card_time *state = arg;
+	pthread_setname_np(pthread_self(), "ll-card-time");
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;) {
+		struct ll_claim *claim = atomic_load(state->claim);
+		uint64_t now_ns = ll_now_ns(), until_ns;
+		struct ll_card_time time;
+		uint32_t count = ll_port_read_time(claim, now_ns, &time);
+		if (!is_same(&time, &state->time))
+			state->over_ns = 0;
+		state->time = time;
+		bool is_ordered = time.slice_us || time.period_ns || state->is_off || state->report.slice_us;
+		bool is_on = is_window(state, now_ns, &until_ns);
+		if (is_ordered) {
+			read_groups(state);
+			apply_window(state, !is_on);
+			apply_slice(state);
+			ll_port_report_time(claim, &state->report);
+		}
+		uint64_t look_ns = now_ns + (time.period_ns ? LL_PORT_TIME_LOOK_NS : CALM_NS);
+		ll_port_sleep_for_time(claim, count, until_ns < look_ns ? until_ns : look_ns);
+	}
+	return NULL;
+}
+
+/* ---- forks ---- */
+
+static struct ll_fork_item fork_item;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void forget_in_child(struct ll_fork_item *item)
+{
+	(void)item;
+	ll_groups_forget();
+}
+
+static void follow_forks(void)
+{
+	fork_item.in_child = forget_in_child;
+	ll_fork_add(&fork_item);
+}
+
+int ll_card_time_start(const char *uuid, _Atomic(struct ll_claim *) *claim)
+{
+	struct card_time *state = calloc(1, sizeof *state);
+	if (!state)
+		return -ENOMEM;
+	pthread_once(&once, follow_forks);
+	state->uuid = uuid;
+	state->claim = claim;
+	state->changes = ll_groups_changes() - 1;
+	int rc = ll_guest_thread_start(STACK_BYTES, time_main, state, NULL);
+	if (rc)
+		free(state);
+	return rc;
+}

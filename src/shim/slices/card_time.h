@@ -1,0 +1,22 @@
+/*
+ * card_time.h - puts in force how the process's contexts may use the time of a card: the length of their time slices,
+ * and windows in which they are on the card.
+ *
+ * loadlined orders it (struct ll_card_time in protocol/records.h). A thread of its own for each card, "ll-card-time",
+ * asks the kernel driver. The thread never calls CUDA, because the calls of a process may wait inside CUDA until its
+ * contexts are on the card again. It makes no call to the driver until something is ordered. If loadlined ends, the
+ * contexts are on the card, with the driver's own slices, after LL_LEASE_NS.
+ */
+#ifndef LOADLINE_SHIM_SLICES_CARD_TIME_H
+#define LOADLINE_SHIM_SLICES_CARD_TIME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "shim/link/port.h"
+
+/* Starts the thread for the card with this UUID, which must stay valid. *claim may change; it is never NULL. Both stay
+ * valid until the process ends. In a forked child there is no thread. Returns 0 or -errno. */
+int ll_card_time_start(const char *uuid, _Atomic(struct ll_claim *) *claim);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * ioctl.c - stands in for libc's ioctl, through which libcuda asks the kernel driver, and notes the process's channel
+ * groups (slices/groups.h). It changes nothing, and passes everything on.
+ */
+#include <stdarg.h>
+
+#include "shim/interpose/hook.h"
+#include "shim/interpose/libc_dlsym.h"
+#include "slices/groups.h"
+
+/* glibc and musl declare the request differently. The argument of every request fits into a pointer. */
+LL_HOOK_EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	va_list words;
+	va_start(words, request);
+	void *argument = va_arg(words, void *);
+	va_end(words);
+	return ll_groups_note((ll_ioctl_fn)(uintptr_t)ll_libc_next(LL_LIBC_IOCTL), fd, request, argument);
+}

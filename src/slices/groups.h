@@ -1,0 +1,67 @@
+/*
+ * groups.h - the channel groups of this process, as its own CUDA driver library makes them, and what can be asked about
+ * them: the length of their time slice on the card, and whether they are on the card at all.
+ *
+ * libcuda asks the kernel driver through libc's ioctl. The library stands in for that function (ll_groups_note) and
+ * notes what libcuda allocates and frees. It changes nothing in the requests. Each CUDA context has a group for
+ * compute, and groups for copies. Only compute groups are noted: while they are off, copies between host and card go
+ * on.
+ *
+ * What is set belongs to the process and ends with it. Off is counted by the driver: a group runs when on was asked as
+ * often as off. So only one thread of a process, and no other process, may call ll_group_switch.
+ *
+ * A forked child has its parent's descriptors and must not use them: ll_groups_forget.
+ */
+#ifndef LOADLINE_SLICES_GROUPS_H
+#define LOADLINE_SLICES_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/rm.h"
+
+enum { LL_GROUPS = 64 };
+
+typedef int (*ll_ioctl_fn)(int fd, unsigned long request, ...);
+
+/* The compute group of a context. The caller of the functions below has a copy of its own. */
+struct ll_group {
+	int fd; /* libcuda's */
+	uint64_t fd_inode, fd_device;
+	uint32_t client, device, subdevice, group;
+	uint32_t channel_count;
+	uint32_t channels[LL_RM_DISABLE_MAX];
+	uint32_t contexts[LL_RM_DISABLE_MAX]; /* the numbers that records of context switches have */
+	uint32_t slice_us;                    /* that was set last, by libcuda or by ll_group_set_slice; 0: none yet */
+};
+
+/*
+ * Calls the function, and notes a request of libcuda that made or ended a group. Costs other requests one comparison:
+ * no lock, no memory; so it may be called in a signal handler, and after vfork. errno is as the function leaves it.
+ */
+int ll_groups_note(ll_ioctl_fn next, int fd, unsigned long request, void *argument);
+
+/* Rises when a group comes or goes. One load. */
+uint32_t ll_groups_changes(void);
+
+/* Copies the groups. Returns how many there are; more than LL_GROUPS: the others were not noted. */
+size_t ll_groups_read(struct ll_group ret_groups[LL_GROUPS]);
+
+/* In a forked child. */
+void ll_groups_forget(void);
+
+/* The calls below take some 0.3 ms, and up to 20 ms while anybody makes contexts on any card of the machine. They
+ * return 0; -EBADF: the descriptor is not libcuda's any more; -ESTALE: the driver does not know the group or a channel
+ * any more; -EPERM or -EIO: it refuses. */
+
+/* The length of the slice. It is in force at once, in the middle of a kernel too, and begins anew. */
+int ll_group_set_slice(ll_ioctl_fn next, const struct ll_group *group, uint32_t us);
+
+/* Takes the group off the card, in the middle of a kernel too, or lets it on again. */
+int ll_group_switch(ll_ioctl_fn next, const struct ll_group *group, bool is_off);
+
+/* Which card it is on, as "GPU-..." */
+int ll_group_read_uuid(ll_ioctl_fn next, const struct ll_group *group, char *ret_uuid, size_t size);
+
+#endif
