@@ -85,6 +85,11 @@ struct ll_rm_group_params {
 /* Of the parameters of a channel: where the driver writes the number that its records of context switches have. */
 enum { LL_RM_CHANNEL_CID_OFFSET = 132 };
 
+struct ll_rm_preempt {
+	uint8_t waits, has_timeout;
+	uint32_t timeout_us;
+};
+
 enum { LL_RM_DISABLE_MAX = 64 };
 
 struct ll_rm_disable {

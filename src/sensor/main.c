@@ -1,5 +1,6 @@
 /* loadline-sensor: reads the cards for the system's loadlined, which opens no driver. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,14 +13,20 @@
 #include "protocol/client.h"
 #include "protocol/place.h"
 #include "sensor/sense.h"
+#include "sensor/trial.h"
 
 static const char help[] =
     "usage: loadline-sensor [--every SECONDS]\n"
+    "       loadline-sensor --trial UUID\n"
     "       loadline-sensor --help | --version\n"
     "\n"
     "Reads the cards and the processes on them from the driver, and reports them to the system's loadlined each\n"
     "5 seconds. loadlined itself opens no driver, so a driver that hangs stops this program alone. systemd starts it\n"
-    "with loadlined (loadline-sensor.service). loadlined takes reports from root and from its own user.\n";
+    "with loadlined (loadline-sensor.service). loadlined takes reports from root and from its own user.\n"
+    "\n"
+    "--trial tries for some 3 seconds whether a program can set its own time on the card with this UUID, which must "
+    "be\n"
+    "idle, and prints what was measured as JSON.\n";
 
 #define ROUND_NS (5 * LL_NS_PER_S)
 #define CONNECT_NS (2 * LL_NS_PER_S)
@@ -130,6 +137,24 @@ static int run_sensor(uint64_t every_ns)
 	}
 }
 
+static int run_trial(const char *uuid)
+{
+	struct ll_err err = {0};
+	struct ll_trial_result result;
+	int rc = ll_trial_run(uuid, &result, &err);
+	if (rc) {
+		fprintf(stderr, "loadline-sensor: %s\n", err.text);
+		return ll_err_exit_code(rc);
+	}
+	printf("{\"slices\":%s,\"needs_commit\":%s,\"off\":%s,\"ratio\":%.2f,\"set_us\":%.0f,\"off_us\":%"
+	       ".0f,"
+	       "\"on_us\":%.0f,\"kernels\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
+	       result.levers & LL_TRIAL_SLICES ? "true" : "false", result.levers & LL_TRIAL_COMMITS ? "true" : "false",
+	       result.levers & LL_TRIAL_OFF ? "true" : "false", result.ratio, (double)result.set_ns / 1e3,
+	       (double)result.off_ns / 1e3, (double)result.on_ns / 1e3, result.kernels, result.wrong);
+	return LL_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t every_ns = ROUND_NS;
@@ -140,6 +165,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 3 && strcmp(argv[1], "--every") == 0)
 		every_ns = read_period(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "--trial") == 0)
+		return run_trial(argv[2]);
 	if (every_ns && (argc == 1 || argc == 3))
 		return run_sensor(every_ns);
 	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;

@@ -276,6 +276,12 @@ int ll_group_set_slice(ll_ioctl_fn next, const struct ll_group *group, uint32_t 
 	return rc;
 }
 
+int ll_group_preempt(ll_ioctl_fn next, const struct ll_group *group)
+{
+	struct ll_rm_preempt params = {.waits = 1};
+	return ask_driver(next, group, group->group, LL_RM_CONTROL_PREEMPT, &params, sizeof params);
+}
+
 int ll_group_switch(ll_ioctl_fn next, const struct ll_group *group, bool is_off)
 {
 	struct ll_rm_disable params = {.is_off = is_off, .count = group->channel_count};

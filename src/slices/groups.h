@@ -58,6 +58,9 @@ void ll_groups_forget(void);
 /* The length of the slice. It is in force at once, in the middle of a kernel too, and begins anew. */
 int ll_group_set_slice(ll_ioctl_fn next, const struct ll_group *group, uint32_t us);
 
+/* The card leaves the group at once, if another has work: on some cards a new slice counts only from then on. */
+int ll_group_preempt(ll_ioctl_fn next, const struct ll_group *group);
+
 /* Takes the group off the card, in the middle of a kernel too, or lets it on again. */
 int ll_group_switch(ll_ioctl_fn next, const struct ll_group *group, bool is_off);
 

@@ -44,8 +44,10 @@ static void say_driver(struct ll_doctor *doctor, const struct ll_driver *driver)
 static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	ll_doctor_check_card(doctor, card);
-	if (doctor->tries_limits)
+	if (doctor->tries_limits) {
 		ll_doctor_check_limits(doctor, card);
+		ll_doctor_check_slices(doctor, card);
+	}
 }
 
 /* Without a list from the user it checks all cards, also those that do not answer. */
@@ -151,16 +153,17 @@ static const struct ll_example doctor_examples[] = {
 const struct ll_command ll_command_doctor = {
     .name = "doctor",
     .summary = N_("check that holds and limits work here, and what to do if not"),
-    .description =
-	N_("Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
-	   "anything. Each finding is one line: "
-	   "ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
-	   "Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
-	   "limits, and the program tries to exceed them for half a second, the memory limit by every way to the "
-	   "driver. The trial makes a context on the card, and a hold on that card yields to it; --no-trial leaves the "
-	   "trial out.\n\n"
-	   "The exit status is 0 if every checked card can be held and limits hold, 1 if something prevents "
-	   "that, 3 if there is no driver or no such card."),
+    .description = N_(
+	"Checks the driver, its libraries, device nodes, runtime folder, MPS and each card, without changing "
+	"anything. Each finding is one line: "
+	"ok, warn or fail, the thing checked, the result, and what to do about it.\n\n"
+	"Then it shows that the limits of `loadline run` hold: on each card it starts a program under small "
+	"limits, and the program tries to exceed them for half a second, the memory limit by every way to the "
+	"driver. The trial makes a context on the card, and a hold on that card yields to it. On a card "
+	"that nobody uses, two programs then try for 3 seconds whether they can set their own time on it. --no-trial "
+	"leaves both out.\n\n"
+	"The exit status is 0 if every checked card can be held and limits hold, 1 if something prevents "
+	"that, 3 if there is no driver or no such card."),
     .examples = doctor_examples,
     .options = doctor_options,
     .args_size = sizeof(struct doctor_args),

@@ -36,7 +36,8 @@ static void print_text(enum ll_finding finding, const struct ll_card *card, cons
 /* ---- what is well with several cards ---- */
 
 static const char *const folded_checks[LL_DOCTOR_FOLDED_CHECKS] = {
-    "card", "compute mode", "persistence", "gpm", "slowdown", "payload", "claims", "memory limit", "compute limit"};
+    "card",    "compute mode", "persistence",  "gpm",           "slowdown",
+    "payload", "claims",       "memory limit", "compute limit", "time slices"};
 
 void ll_doctor_fold(struct ll_doctor *doctor, const struct ll_card *const *cards, size_t count)
 {

@@ -28,7 +28,7 @@ enum ll_finding {
 	LL_FINDING_FAIL, /* a card cannot be held, limits do not hold, or nothing works */
 };
 
-enum { LL_DOCTOR_FOLDED_CARDS = 64, LL_DOCTOR_FOLDED_CHECKS = 9 };
+enum { LL_DOCTOR_FOLDED_CARDS = 64, LL_DOCTOR_FOLDED_CHECKS = 10 };
 
 struct ll_doctor {
 	bool is_json;
@@ -118,6 +118,9 @@ int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err);
 
 /* Checks one card: its modes, GPM, MIG, heat, the payloads that can hold it, and its claims. */
 void ll_doctor_check_card(struct ll_doctor *doctor, const struct ll_card *card);
+
+/* Checks whether programs can set their own time on the card (sensor/trial.h), if nobody uses it. Takes some 3 s. */
+void ll_doctor_check_slices(struct ll_doctor *doctor, const struct ll_card *card);
 
 /* Checks whether limits hold on the card: starts a program that tries to exceed them (limit_trial.h). */
 void ll_doctor_check_limits(struct ll_doctor *doctor, const struct ll_card *card);
