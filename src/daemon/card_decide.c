@@ -62,6 +62,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .running_ns = LOAD(running_ns),
 	    .completed_launches = LOAD(completed_launches),
 	    .queued_launches = LOAD(queued_launches),
+	    .lever = LOAD(time_lever) <= LL_TIME_LEVER_FAILS ? LOAD(time_lever) : LL_TIME_LEVER_UNKNOWN,
 	    .launch_mode = LOAD(launch_mode) <= LL_LAUNCH_MODE_LAST ? LOAD(launch_mode) : LL_LAUNCH_MODE_UNKNOWN,
 	    .is_wanting = claim->want_ns,
 	    .is_on_card = flags & LL_POST_ON_CARD,
@@ -260,7 +261,7 @@ static uint64_t find_due_ns(struct ll_served_card *card, uint64_t now_ns)
 		due_ns = visit_due_ns(&card->share, now_ns);
 	else if (crowd.jobs > 1)
 		due_ns = now_ns + CALM_NS;
-	if (crowd.has_capped)
+	if (crowd.has_capped && !card->share.has_windows)
 		due_ns = sooner_ns(due_ns, now_ns + TICK_NS, now_ns);
 	if (crowd.has_unresponsive)
 		due_ns = sooner_ns(due_ns, now_ns + ALL_NS, now_ns);

@@ -14,6 +14,7 @@ struct ll_card_told {
 	uint64_t awaited_ns, gang_ns, turn_since_ns, tokens_at_ns, queue_bound_ns;
 	int64_t tokens_ns, tokens_most_ns;
 	uint64_t charged_ns;
+	struct ll_card_time time;
 };
 
 struct ll_card_claim {

@@ -1,4 +1,5 @@
 /* Writes the decision for a claim: its orders, its gate, and the wake-up. */
+#include "base/clock.h"
 #include "daemon/card_state.h"
 #include "daemon/share/decide.h"
 
@@ -38,6 +39,7 @@ static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t
 	    .tokens_at_ns = look->tokens_at_ns,
 	    .charged_ns = look->tokens_at_ns ? claim->job->charged_ns + 1 : 0,
 	    .queue_bound_ns = look->queue_bound_ns,
+	    .time = claim->share.job->time,
 	};
 }
 
@@ -62,8 +64,20 @@ static void write_orders(struct ll_orders_slot *orders, const struct ll_card_tol
 	STORE(tokens_at_ns);
 	STORE(charged_ns);
 	STORE(queue_bound_ns);
+	const struct ll_card_time *time = &told->time;
+	atomic_store_explicit(&orders->slice_us, time->slice_us, memory_order_relaxed);
+	atomic_store_explicit(&orders->window_us, (uint32_t)(time->window_ns / LL_NS_PER_US), memory_order_relaxed);
+	atomic_store_explicit(&orders->window_period_us, (uint32_t)(time->period_ns / LL_NS_PER_US),
+			      memory_order_relaxed);
+	atomic_store_explicit(&orders->window_from_ns, time->from_ns, memory_order_relaxed);
 	STORE(post);
 	atomic_store(&orders->sequence, odd + 1);
+}
+
+static bool is_same_time(const struct ll_card_time *a, const struct ll_card_time *b)
+{
+	return a->slice_us == b->slice_us && a->window_ns == b->window_ns && a->period_ns == b->period_ns &&
+	       a->from_ns == b->from_ns;
 }
 
 static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
@@ -73,7 +87,8 @@ static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
 	       a->gang_launches == b->gang_launches && a->gang_ns == b->gang_ns &&
 	       a->turn_since_ns == b->turn_since_ns && a->tokens_ns == b->tokens_ns &&
 	       a->tokens_most_ns == b->tokens_most_ns && a->tokens_at_ns == b->tokens_at_ns &&
-	       a->charged_ns == b->charged_ns && a->queue_bound_ns == b->queue_bound_ns;
+	       a->charged_ns == b->charged_ns && a->queue_bound_ns == b->queue_bound_ns &&
+	       is_same_time(&a->time, &b->time);
 }
 
 /* Whether a thread of the process may wait for the change. Amounts and times can wait until its next look. A process
@@ -103,6 +118,8 @@ static bool shut_gate(struct ll_page_slot *slot, uint32_t flags)
 
 static bool is_bound(const struct ll_card_claim *claim, const struct ll_card_told *told)
 {
+	if (told->time.period_ns)
+		return true;
 	bool is_sliced = told->flags & LL_ORDER_IS_SLICED && told->flags & LL_ORDER_MAY_LAUNCH &&
 			 !told->queue_bound_ns && told->tokens_most_ns == INT64_MAX;
 	return claim->share.want_since_ns && !(told->flags & LL_ORDER_IS_ALONE) && !is_sliced;
@@ -113,6 +130,7 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns)
 	struct ll_page_slot *slot = &claim->job->page->slots[claim->slot];
 	struct ll_card_told told = find_told(claim, now_ns);
 	bool wakes = false;
+	bool is_new_time = !claim->has_told || !is_same_time(&told.time, &claim->told.time);
 	if (!claim->has_told || !is_same(&told, &claim->told)) {
 		write_orders(&claim->job->orders->slots[claim->slot], &told);
 		wakes = is_awaited(claim, &told);
@@ -124,6 +142,8 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns)
 	claim->told = told;
 	if (wakes)
 		ll_page_wake(&slot->wake_count);
+	if (is_new_time)
+		ll_page_wake(&claim->job->orders->wake_count);
 }
 
 void ll_card_untell(struct ll_card_claim *claim)

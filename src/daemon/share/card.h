@@ -78,6 +78,12 @@ struct ll_share_job {
 	uint64_t ending_ns;           /* first card: when the job was last about to give the turn away */
 	uint64_t seen;                /* number of the last count that has seen the job (contender.c) */
 	uint64_t empty_ns;            /* when it last wanted to launch, and its cap kept it from that; 0: never */
+	/* windows.h */
+	struct ll_card_time time;  /* ordered for its processes */
+	bool is_windowed;          /* it has a window of its own */
+	double window_factor;      /* by how much longer than its cap it is on the card */
+	uint64_t window_looked_ns; /* when it was last looked how it uses its windows */
+	uint64_t window_used_ns;   /* GPU time charged since then */
 	struct ll_share_measured measured;
 };
 
@@ -90,11 +96,12 @@ struct ll_share_said {
 	uint64_t completed_launches; /* since the process started */
 	uint32_t queued_launches;
 	enum ll_launch_mode launch_mode;
-	bool is_wanting;     /* the process has launches that wait or run */
-	bool is_on_card;     /* its launches wait on the card, not in the host */
-	bool queue_is_empty; /* the process wants the card, and its queue is empty */
-	bool overruns;       /* a launch of the visit still runs after the visit */
-	bool has_launched;   /* since it was told LL_ORDER_PAUSED */
+	enum ll_time_lever lever; /* whether it can be taken off the card */
+	bool is_wanting;          /* the process has launches that wait or run */
+	bool is_on_card;          /* its launches wait on the card, not in the host */
+	bool queue_is_empty;      /* the process wants the card, and its queue is empty */
+	bool overruns;            /* a launch of the visit still runs after the visit */
+	bool has_launched;        /* since it was told LL_ORDER_PAUSED */
 };
 
 struct ll_share_claim {
@@ -128,6 +135,8 @@ struct ll_share_card {
 	uint64_t turn_since_ns;
 	uint64_t visit_counted_ns;      /* up to when the visit is counted in visited_ns of the holder's job */
 	struct ll_regime regime;        /* choose.h */
+	bool has_windows;               /* jobs have the card in windows (windows.h), and no other way is in force */
+	uint64_t windows_ns;            /* when to look at them again */
 	struct ll_decisions *decisions; /* log of decisions (decisions.h), owned by the caller. NULL: no log */
 	struct ll_lever levers[LL_SHARE_CLASSES]; /* by rank of the higher class (classes.h) */
 	enum ll_limit_sharing forced;             /* by a command */

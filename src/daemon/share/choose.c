@@ -8,6 +8,7 @@
 #include "daemon/share/gang.h"
 #include "daemon/share/how_shared.h"
 #include "daemon/share/virtual_time.h"
+#include "daemon/share/windows.h"
 
 /* ---- the jobs that share the card ---- */
 
@@ -136,8 +137,13 @@ static bool is_shared_now(const struct ll_share_card *card)
 uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new)
 {
 	struct ll_regime_job jobs[LL_REGIME_JOBS + 1];
-	bool gave_visits = card->regime.gives_visits;
+	bool gave_visits = card->regime.gives_visits, had_windows = card->has_windows;
+	uint64_t windows_due_ns = ll_share_step_windows(card, now_ns, ret_is_new);
+	*ret_is_new |= had_windows != card->has_windows;
+	if (card->has_windows)
+		return windows_due_ns;
 	uint64_t class_due_ns = ll_share_step_classes(card, now_ns, ret_is_new);
+	class_due_ns = windows_due_ns < class_due_ns ? windows_due_ns : class_due_ns;
 	ll_share_count_visit(card, now_ns);
 	if (ll_share_is_forced(card))
 		return class_due_ns;

@@ -98,6 +98,18 @@ unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_sc
 	return count;
 }
 
+unsigned ll_share_count_unwindowed(const struct ll_share_job *job, const struct ll_share_scan *scan)
+{
+	uint64_t pass = ++job->card->counts;
+	unsigned count = 0;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct ll_share_job *other = scan->claims[i]->job;
+		count += !other->is_windowed && other->seen != pass;
+		other->seen = pass;
+	}
+	return count;
+}
+
 unsigned ll_share_count_overruns(const struct ll_share_scan *scan)
 {
 	unsigned count = 0;

@@ -40,6 +40,9 @@ bool ll_share_has_superior(const struct ll_share_job *job, uint64_t now_ns);
  */
 unsigned ll_share_count(const struct ll_share_job *job, const struct ll_share_scan *scan, uint64_t least_ns);
 
+/* Counts the jobs among the contenders that share what the windows leave, as this job does. */
+unsigned ll_share_count_unwindowed(const struct ll_share_job *job, const struct ll_share_scan *scan);
+
 /* Counts the claims whose launch still runs after their visit. As a rule each is of another job. */
 unsigned ll_share_count_overruns(const struct ll_share_scan *scan);
 

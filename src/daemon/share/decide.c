@@ -163,6 +163,25 @@ static void decide_slices(struct ll_share_claim *claim, const struct ll_contende
 	look->is_holder = ll_share_has_turn(claim);
 }
 
+/* The job is taken off the card at the end of its window, so nothing holds its launches. */
+static void decide_windowed(struct ll_share_claim *claim, const struct ll_share_scan *scan, uint64_t now_ns)
+{
+	struct ll_turn_look *look = &claim->look;
+	bool is_alone = claim->job->is_windowed;
+	*look = (struct ll_turn_look){.may_launch = true,
+				      .is_alone = true,
+				      .tokens_ns = INT64_MAX,
+				      .tokens_most_ns = INT64_MAX,
+				      .sharing = is_alone ? 0 : ll_share_count_unwindowed(claim->job, scan)};
+	claim->ending_since_ns = 0;
+	if (ll_share_has_turn(claim))
+		ll_share_free_turn(claim->job->card, now_ns);
+	ll_share_open_word(claim->job);
+	if (claim->want_since_ns)
+		claim->want_since_ns = now_ns;
+	ll_share_forgive(claim->job, scan);
+}
+
 /* The claim is alone on the card, or has visits in turn with others. */
 static void decide_turn(struct ll_share_claim *claim, struct ll_contender *self, const struct ll_share_scan *scan,
 			uint64_t now_ns)
@@ -218,6 +237,10 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 	*look = (struct ll_turn_look){0};
 	read_account(job, now_ns, look);
 	ll_share_scan_card(job, claim, now_ns, &scan);
+	if (job->card->has_windows) {
+		decide_windowed(claim, &scan, now_ns);
+		return;
+	}
 	look->awaited = (struct ll_gang_work){.seen_ns = job->others_said_ns, .launches = job->others_launches};
 	look->waiting_claims = (unsigned)scan.count;
 	look->is_above = ll_share_has_beneath(job->card, job->rank, now_ns);
@@ -252,6 +275,8 @@ bool ll_share_is_free(const struct ll_share_claim *claim, uint64_t now_ns)
 {
 	const struct ll_share_job *job = claim->job;
 	bool has_others = false;
+	if (job->card->has_windows)
+		return true;
 	if (job->cap_permille || ll_share_has_superior(job, now_ns))
 		return false;
 	LL_SHARE_EACH_WANTING(job->card, other)

@@ -20,6 +20,8 @@
 #include "shim/link/connection.h"
 #include "shim/link/lease.h"
 
+enum { LL_CLAIM_OFF_TIMES = 64 };
+
 struct ll_port {
 	char uuid[LL_PAGE_UUID_SIZE];
 	const struct ll_run_settings *settings;
@@ -59,8 +61,13 @@ struct ll_claim {
 	uint32_t posted_flags; /* flags of the last post */
 	uint32_t posted_launches;
 
-	/* of the thread that sets the time on the card (port_time.c) */
+	/* port_time.c: of the thread that sets the time on the card; and when the process was off the card lately */
 	struct ll_lease time_lease;
+	pthread_mutex_t off_lock;
+	struct {
+		uint64_t start_ns, end_ns; /* end_ns 0: it still is */
+	} off[LL_CLAIM_OFF_TIMES];         /* a ring */
+	unsigned off_count;                /* of all times */
 };
 
 /* Returns the slot of the claim; NULL: the claim was lost, or this is a forked child. */

@@ -63,6 +63,7 @@ static void init_claim(struct ll_claim *claim, const struct ll_port *port, const
 	    .want_post = 1,
 	};
 	pthread_mutex_init(&claim->odd_lock, NULL);
+	pthread_mutex_init(&claim->off_lock, NULL);
 	pthread_mutex_init(&claim->want_lock, NULL);
 }
 

@@ -57,3 +57,34 @@ void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_repor
 	STORE(time_on_ns, report->on_ns);
 	STORE(time_lever, report->lever);
 }
+
+/* ---- times off the card ---- */
+
+void ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
+	bool was_off = claim->off_count && !claim->off[last].end_ns;
+	if (is_off && !was_off) {
+		unsigned next = claim->off_count++ % LL_CLAIM_OFF_TIMES;
+		claim->off[next].start_ns = now_ns;
+		claim->off[next].end_ns = 0;
+	} else if (!is_off && was_off) {
+		claim->off[last].end_ns = now_ns;
+	}
+	pthread_mutex_unlock(&claim->off_lock);
+}
+
+uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t off_ns = 0;
+	pthread_mutex_lock(&claim->off_lock);
+	for (unsigned i = 0; i < LL_CLAIM_OFF_TIMES && i < claim->off_count; i++) {
+		uint64_t from_ns = claim->off[i].start_ns, to_ns = claim->off[i].end_ns ? claim->off[i].end_ns : end_ns;
+		from_ns = from_ns > start_ns ? from_ns : start_ns;
+		to_ns = to_ns < end_ns ? to_ns : end_ns;
+		off_ns += to_ns > from_ns ? to_ns - from_ns : 0;
+	}
+	pthread_mutex_unlock(&claim->off_lock);
+	return off_ns;
+}

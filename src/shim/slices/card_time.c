@@ -90,7 +90,8 @@ static bool is_on_card(const struct card_time *state, const struct ll_group *gro
 }
 
 /* Reads the groups again, and keeps what was done to those that stay. A group that is being made has no channels yet:
- * the next change is noted with each. */
+ * the next change is noted with each. A new group gets the slice that it has, which shows whether the driver does what
+ * it is asked. */
 static void read_groups(struct card_time *state)
 {
 	uint32_t changes = ll_groups_changes();
@@ -108,7 +109,12 @@ static void read_groups(struct card_time *state)
 		at->slice_us = now[i].slice_us;
 		at->is_off = before && before->is_off;
 		at->group = now[i];
+		if (!before)
+			set_slice(state, at, at->slice_us);
 	}
+	/* One that there was no room for cannot be taken off the card. */
+	if (count > LL_GROUPS)
+		state->report.lever = LL_TIME_LEVER_FAILS;
 	if (now && kept) {
 		memcpy(state->groups, kept, sizeof state->groups);
 		state->count = kept_count;
@@ -154,22 +160,24 @@ static bool is_window(const struct card_time *state, uint64_t now_ns, uint64_t *
 }
 
 /* The time on the card begins when the driver has let the contexts on, and ends when it has taken them off. */
-static void apply_window(struct card_time *state, bool is_off)
+static void apply_window(struct card_time *state, struct ll_claim *claim, bool is_off)
 {
 	bool is_new = state->is_off != is_off;
 	for (size_t i = 0; i < state->count; i++) {
 		if (state->groups[i].is_off != is_off)
 			switch_group(state, &state->groups[i], is_off);
 	}
+	if (!is_new || !state->count)
+		return;
 	state->is_off = is_off;
 	uint64_t now_ns = ll_now_ns();
-	if (is_new && is_off && state->on_since_ns) {
+	ll_port_note_off(claim, is_off, now_ns);
+	if (is_off && state->on_since_ns) {
 		uint64_t on_ns = now_ns - state->on_since_ns;
 		state->report.on_ns += on_ns;
 		state->over_ns += (int64_t)on_ns - (int64_t)state->time.window_ns;
 	}
-	if (is_new)
-		state->on_since_ns = is_off ? 0 : now_ns;
+	state->on_since_ns = is_off ? 0 : now_ns;
 }
 
 /* ---- the thread ---- */
@@ -193,14 +201,11 @@ static void *time_main(void *arg)
 		if (!is_same(&time, &state->time))
 			state->over_ns = 0;
 		state->time = time;
-		bool is_ordered = time.slice_us || time.period_ns || state->is_off || state->report.slice_us;
 		bool is_on = is_window(state, now_ns, &until_ns);
-		if (is_ordered) {
-			read_groups(state);
-			apply_window(state, !is_on);
-			apply_slice(state);
-			ll_port_report_time(claim, &state->report);
-		}
+		read_groups(state);
+		apply_window(state, claim, !is_on);
+		apply_slice(state);
+		ll_port_report_time(claim, &state->report);
 		uint64_t look_ns = now_ns + (time.period_ns ? LL_PORT_TIME_LOOK_NS : CALM_NS);
 		ll_port_sleep_for_time(claim, count, until_ns < look_ns ? until_ns : look_ns);
 	}

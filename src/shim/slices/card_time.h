@@ -4,8 +4,9 @@
  *
  * loadlined orders it (struct ll_card_time in protocol/records.h). A thread of its own for each card, "ll-card-time",
  * asks the kernel driver. The thread never calls CUDA, because the calls of a process may wait inside CUDA until its
- * contexts are on the card again. It makes no call to the driver until something is ordered. If loadlined ends, the
- * contexts are on the card, with the driver's own slices, after LL_LEASE_NS.
+ * contexts are on the card again. It makes one call for each new context, and reports whether the driver did what it
+ * was asked; no other call until something is ordered. If loadlined ends, the contexts are on the card, with the
+ * driver's own slices, after LL_LEASE_NS.
  */
 #ifndef LOADLINE_SHIM_SLICES_CARD_TIME_H
 #define LOADLINE_SHIM_SLICES_CARD_TIME_H

@@ -13,6 +13,8 @@ static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_str
 	uint64_t end_ns = stretch->end_ns, all_ns = end_ns - start_ns;
 	uint64_t fresh_ns = stretch->fresh_ns < all_ns ? stretch->fresh_ns : all_ns;
 	uint64_t own_ns = stretch->is_ours ? all_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
+	uint64_t off_ns = ll_port_off_ns(flow->claim, start_ns, end_ns);
+	own_ns = all_ns ? (uint64_t)((double)own_ns * (double)(all_ns - off_ns) / (double)all_ns) : 0;
 	*ret_fresh_ns = all_ns ? (uint64_t)((double)own_ns / (double)all_ns * (double)fresh_ns) : 0;
 	return own_ns;
 }

@@ -1,0 +1,135 @@
+#include "daemon/share/windows.h"
+
+#include "control/share/windows.h"
+#include "daemon/share/account.h"
+#include "daemon/share/gang.h"
+
+enum { JOBS = 64, PERMILLE = 1000 };
+
+/* A job counts as one that works on the card for this long after it last wanted it. */
+#define LATELY_NS UINT64_C(500000000)
+/* A job that fills less than this part of its windows does not reach its cap: if it is alone, it is on the card for
+ * longer, so that it can. */
+static const double fills = 0.95;
+
+/* All its processes that work. has_levers: each of them can be taken off the card. */
+static bool works_lately(const struct ll_share_job *job, uint64_t now_ns, bool *ret_has_levers)
+{
+	bool works = false;
+	*ret_has_levers = true;
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		if (claim->want_since_ns)
+			works = true;
+		else if (!claim->wanted_ns || ll_share_elapsed_ns(claim->wanted_ns, now_ns) > LATELY_NS)
+			continue;
+		works = true;
+		*ret_has_levers &= claim->said.lever == LL_TIME_LEVER_WORKS;
+	}
+	return works;
+}
+
+static bool can_have_windows(const struct ll_share_job *job, uint64_t now_ns)
+{
+	return !job->is_by_space && !job->first_card && !ll_share_is_in_gang(job, now_ns);
+}
+
+/* By how much longer than its cap a job is on the card that is alone and does not fill its windows: a program that
+ * waits for its host. on_ns: of the last period of looks. */
+static void follow_use(struct ll_share_job *job, uint64_t on_ns, bool is_alone)
+{
+	double used = on_ns ? (double)job->window_used_ns / (double)on_ns : 1;
+	double most = (double)PERMILLE / job->cap_permille;
+	double wanted = !is_alone || used >= fills ? 1 : used > 1 / most ? 1 / used : most;
+	job->window_factor = is_alone ? (job->window_factor + wanted) / 2 : 1;
+}
+
+/* A job that would be on the card all the time needs no window. */
+static bool reaches_cap(struct ll_share_job *job, uint64_t now_ns, bool is_alone)
+{
+	uint64_t since_ns = ll_share_elapsed_ns(job->window_looked_ns, now_ns);
+	bool is_due = since_ns >= LL_SHARE_WINDOWS_LOOK_NS;
+	if (!job->cap_permille)
+		return false;
+	if (!job->is_windowed) {
+		job->window_factor = 1;
+		job->window_looked_ns = now_ns;
+		job->window_used_ns = 0;
+		return ll_share_tokens_ns(job, now_ns) < 0;
+	}
+	if (is_due) {
+		double part = job->time.period_ns ? (double)job->time.window_ns / (double)job->time.period_ns : 1;
+		follow_use(job, (uint64_t)(part * (double)since_ns), is_alone);
+		job->window_looked_ns = now_ns;
+		job->window_used_ns = 0;
+	}
+	return job->window_factor * job->cap_permille < PERMILLE;
+}
+
+static bool is_same(const struct ll_card_time *a, const struct ll_card_time *b)
+{
+	return a->slice_us == b->slice_us && a->window_ns == b->window_ns && a->period_ns == b->period_ns &&
+	       a->from_ns == b->from_ns;
+}
+
+static void set_time(struct ll_share_job *job, const struct ll_card_time *time, bool *ret_is_new)
+{
+	if (is_same(&job->time, time))
+		return;
+	job->time = *time;
+	*ret_is_new = true;
+}
+
+static void clear_all(struct ll_share_card *card, bool *ret_is_new)
+{
+	for (struct ll_share_job *job = card->jobs; job; job = job->next) {
+		job->is_windowed = false;
+		set_time(job, &(struct ll_card_time){0}, ret_is_new);
+	}
+	card->has_windows = false;
+}
+
+uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new)
+{
+	struct ll_share_job *who[JOBS];
+	struct ll_windows_job jobs[JOBS];
+	size_t count = 0;
+	bool is_possible = true, has_cap = false;
+	for (struct ll_share_job *job = card->jobs; job; job = job->next) {
+		bool has_levers;
+		if (!works_lately(job, now_ns, &has_levers)) {
+			job->is_windowed = false;
+			continue;
+		}
+		has_cap |= job->cap_permille;
+		is_possible &= has_levers && count < JOBS && can_have_windows(job, now_ns);
+		is_possible &= !count || job->rank == who[0]->rank;
+		if (count < JOBS)
+			who[count++] = job;
+	}
+	if (!is_possible || !has_cap) {
+		clear_all(card, ret_is_new);
+		return has_cap ? now_ns + LL_SHARE_WINDOWS_LOOK_NS : UINT64_MAX;
+	}
+	for (size_t i = 0; i < count; i++) {
+		who[i]->is_windowed = reaches_cap(who[i], now_ns, count == 1);
+		jobs[i] =
+		    (struct ll_windows_job){.weight_permille = who[i]->weight_permille,
+					    .cap_permille = (unsigned)(who[i]->window_factor * who[i]->cap_permille),
+					    .is_windowed = who[i]->is_windowed};
+	}
+	uint64_t period_ns = ll_windows_divide(jobs, count);
+	if (!period_ns) {
+		for (size_t i = 0; i < count; i++)
+			set_time(who[i], &(struct ll_card_time){0}, ret_is_new);
+		card->has_windows = false;
+	}
+	for (size_t i = 0; i < count && period_ns; i++) {
+		/* The clock's own multiples: windows stay where they are when a job comes or goes. */
+		struct ll_card_time time = {
+		    .window_ns = jobs[i].length_ns, .period_ns = period_ns, .from_ns = period_ns + jobs[i].offset_ns};
+		set_time(who[i], &time, ret_is_new);
+		card->has_windows = true;
+	}
+	return now_ns + LL_SHARE_WINDOWS_LOOK_NS;
+}
