@@ -49,6 +49,7 @@ static const struct field fields[] = {
     FIELD("reserved", reserved_bytes, FIELD_BYTES, true),
     FIELD("slice", slice_ns, FIELD_NS, false),
     FIELD("switch", switch_ns, FIELD_NS, false),
+    FIELD("save", save_ns, FIELD_NS, false),
     FIELD("launch-latency", launch_ns, FIELD_NS, false),
     FIELD("kernel-gap", kernel_gap_ns, FIELD_NS, false),
     FIELD("context-time", context_ns, FIELD_NS, false),
@@ -321,6 +322,29 @@ static int set_gone(const struct call *call, struct ll_err *err)
 	return 0;
 }
 
+static int set_slices(const struct call *call, struct ll_err *err)
+{
+	static const char *const words[] = {"obey", "ignore", "commit"};
+	for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		if (strcmp(call->words->word[3], words[i]) != 0)
+			continue;
+		if (call->phase != SIM_COMMAND_CHECK)
+			edit_card(call)->slices = i; /* enum sim_slices */
+		return sim_words_end(call->words, 4, err);
+	}
+	return ll_err_set(err, -EINVAL, "'%s': not one of obey, ignore, commit", call->words->word[3]);
+}
+
+static int set_off(const struct call *call, struct ll_err *err)
+{
+	bool has_off = strcmp(call->words->word[3], "yes") == 0;
+	if (!has_off && strcmp(call->words->word[3], "no") != 0)
+		return ll_err_set(err, -EINVAL, "'%s': neither yes nor no", call->words->word[3]);
+	if (call->phase != SIM_COMMAND_CHECK)
+		edit_card(call)->has_no_off = !has_off;
+	return sim_words_end(call->words, 4, err);
+}
+
 static int run_on_card(const struct call *call, struct ll_err *err)
 {
 	static const struct {
@@ -328,10 +352,10 @@ static int run_on_card(const struct call *call, struct ll_err *err)
 		bool at_start_only;
 		int (*run)(const struct call *, struct ll_err *);
 	} properties[] = {
-	    {"name", true, set_name},  {"uuid", true, set_uuid},  {"pci", true, set_pci},
-	    {"mig", true, set_mig},    {"used", false, set_used}, {"capability", true, set_capability},
-	    {"mode", false, set_mode}, {"gone", false, set_gone}, {"temperature", false, set_temperature},
-	    {"xid", false, raise_xid},
+	    {"name", true, set_name},  {"uuid", true, set_uuid},      {"pci", true, set_pci},
+	    {"mig", true, set_mig},    {"used", false, set_used},     {"capability", true, set_capability},
+	    {"mode", false, set_mode}, {"gone", false, set_gone},     {"temperature", false, set_temperature},
+	    {"xid", false, raise_xid}, {"slices", false, set_slices}, {"off", false, set_off},
 	};
 	const char *word = call->words->word[2];
 	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {

@@ -23,6 +23,9 @@ enum {
 	SIM_UNLISTED_BYTES = 9227468,   /* 8.8 MiB that the process list does not show */
 };
 
+/* libcuda asks for slices of 2048 us, which last 2.09 ms on the card. */
+enum { SIM_SLICE_ASKED = 2048, SIM_SLICE_LASTS = 2090 };
+
 /* The unit in which a pool takes memory of the card, the unit of a pool's blocks, and the unit of physical memory by
  * cuMemCreate. */
 #define SIM_POOL_CHUNK_BYTES (UINT64_C(32) << 20)

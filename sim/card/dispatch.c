@@ -4,8 +4,6 @@
 #include "card/meter.h"
 #include "card/queue.h"
 
-enum { SM_THREADS = 2048 };
-
 static uint64_t earlier_ns(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -30,7 +28,7 @@ static bool has_higher_priority(const struct sim_world *w, uint32_t a, uint32_t 
 
 static bool is_waiting(struct sim_world *w, uint32_t stream)
 {
-	if (!sim_queue_is_pending(&w->streams[stream]))
+	if (!sim_queue_is_pending(&w->streams[stream]) || sim_queue_is_off(w, stream))
 		return false;
 	const struct sim_op *op = sim_queue_head(w, stream);
 	return op->kind == SIM_OP_KERNEL && (op->state == SIM_OP_ARRIVED || op->has_yielded);
@@ -57,7 +55,7 @@ static uint32_t next_waiting(struct sim_world *w, const struct sim_card *card, c
 static uint64_t own_room(struct sim_world *w, const struct sim_card *card, uint32_t context_index)
 {
 	const struct sim_context *context = &w->contexts[context_index];
-	uint64_t room = (uint64_t)context->sm_limit * SM_THREADS;
+	uint64_t room = (uint64_t)context->sm_limit * SIM_SM_THREADS;
 	uint32_t stream;
 	if (context->sm_limit >= card->sm_count)
 		return room;
@@ -165,7 +163,7 @@ bool sim_dispatch_settle(struct sim_world *w, uint32_t card_index)
 	struct sim_card *card = &w->cards[card_index];
 	if (card->turn.tenant == SIM_NONE || w->now_ns < card->turn.switch_until_ns)
 		return false;
-	uint64_t room = (uint64_t)card->sm_count * SM_THREADS;
+	uint64_t room = (uint64_t)card->sm_count * SIM_SM_THREADS;
 	uint32_t held;
 	bool changed = settle_running(w, card_index, &room);
 	if (card->turn.is_ending)
@@ -227,7 +225,7 @@ struct sim_load sim_dispatch_load(struct sim_world *w, uint32_t card_index)
 	load.fma = fma_sms * scale / card->sm_count;
 	load.tensor = tensor_sms * scale / card->sm_count * card->tensor_reach_percent / 100;
 	load.dram = dram_sms * scale / card->sm_count * card->dram_reach_percent / 100;
-	load.occupancy = threads / ((double)card->sm_count * SM_THREADS);
+	load.occupancy = threads / ((double)card->sm_count * SIM_SM_THREADS);
 	if (load.occupancy > 1)
 		load.occupancy = 1;
 	return load;

@@ -8,6 +8,7 @@
 #include "card/meter.h"
 #include "card/process.h"
 #include "card/queue.h"
+#include "card/turn.h"
 
 static uint64_t later_ns(uint64_t a, uint64_t b)
 {
@@ -19,137 +20,6 @@ static uint64_t earlier_ns(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Whether the tenant has a kernel that runs, waits for its turn, or follows directly after the last one. */
-static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
-{
-	uint32_t stream;
-	SIM_EACH_STREAM(w, card, tenant, stream)
-	{
-		if (!sim_queue_is_pending(&w->streams[stream]) || sim_queue_head(w, stream)->kind != SIM_OP_KERNEL)
-			continue;
-		if (sim_queue_head(w, stream)->state != SIM_OP_QUEUED ||
-		    sim_queue_ready_ns(w, card, stream, false) <= w->now_ns)
-			return true;
-	}
-	return false;
-}
-
-/* Returns the next tenant after `after` that wants the card, in their order on it; SIM_NONE: no other tenant wants
- * it. */
-static uint32_t next_tenant(struct sim_world *w, const struct sim_card *card, uint32_t after)
-{
-	uint32_t start = 0;
-	while (start < card->context_count && w->contexts[card->contexts[start]].tenant != after)
-		start++;
-	if (start == card->context_count)
-		start--; /* no tenant had the card before, so the first one is next */
-	for (uint32_t i = 1; i <= card->context_count; i++) {
-		uint32_t tenant = w->contexts[card->contexts[(start + i) % card->context_count]].tenant;
-		if (tenant != after && wants_card(w, card, tenant))
-			return tenant;
-	}
-	return SIM_NONE;
-}
-
-static void pause_tenant(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
-{
-	uint32_t stream;
-	SIM_EACH_STREAM(w, card, tenant, stream)
-	{
-		if (sim_queue_has_kernel(w, stream))
-			sim_kernel_pause(w, sim_queue_head(w, stream));
-	}
-}
-
-static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenant)
-{
-	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
-	if (turn->tenant != SIM_NONE)
-		pause_tenant(w, card, turn->tenant);
-	turn->tenant = tenant;
-	turn->is_ending = false;
-	if (tenant == SIM_NONE)
-		return;
-	turn->switch_until_ns = w->now_ns;
-	if (turn->resident != tenant && turn->resident != SIM_NONE)
-		turn->switch_until_ns += card->switch_ns;
-	turn->resident = tenant;
-	turn->slice_end_ns = turn->switch_until_ns + card->slice_ns;
-}
-
-static bool has_running(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
-{
-	uint32_t stream;
-	SIM_EACH_STREAM(w, card, tenant, stream)
-	{
-		if (sim_queue_has_kernel(w, stream))
-			return true;
-	}
-	return false;
-}
-
-/* Whether the tenant has a kernel queued behind those that run. */
-static bool has_queued(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
-{
-	uint32_t stream;
-	SIM_EACH_STREAM(w, card, tenant, stream)
-	{
-		uint64_t position = w->streams[stream].done + sim_queue_has_kernel(w, stream);
-		uint64_t submitted = w->streams[stream].submitted;
-		while (position < submitted && sim_op_at(w, stream, position)->kind == SIM_OP_MARK)
-			position++;
-		const struct sim_op *op = position < submitted ? sim_op_at(w, stream, position) : NULL;
-		if (op && op->kind == SIM_OP_KERNEL && op->submit_ns + card->launch_ns <= w->now_ns)
-			return true;
-	}
-	return false;
-}
-
-/*
- * If nothing is queued behind the running work, and another tenant wants the card, the turn ends with the running work.
- * Kernels that the host launches meanwhile run in the tenant's next turn (doc/facts.md).
- */
-static bool settle_end(struct sim_world *w, struct sim_card *card)
-{
-	const struct sim_turn *turn = &card->turn;
-	if (turn->is_ending || has_queued(w, card, turn->tenant) || next_tenant(w, card, turn->tenant) == SIM_NONE)
-		return false;
-	SIM_EDIT(w, &card->turn)->is_ending = true;
-	return true;
-}
-
-/* Decides which tenant has the turn. */
-static bool settle_turn(struct sim_world *w, struct sim_card *card)
-{
-	const struct sim_turn *turn = &card->turn;
-	if (w->now_ns < w->suspended_until_ns) {
-		if (turn->tenant == SIM_NONE)
-			return false;
-		give_turn(w, card, SIM_NONE);
-		return true;
-	}
-	if (w->now_ns < turn->switch_until_ns)
-		return false;
-	bool wants = turn->tenant != SIM_NONE && wants_card(w, card, turn->tenant);
-	bool is_over = turn->is_ending && !has_running(w, card, turn->tenant);
-	if (wants && !is_over && w->now_ns < turn->slice_end_ns)
-		return settle_end(w, card);
-	uint32_t last = turn->tenant != SIM_NONE ? turn->tenant : turn->resident;
-	uint32_t next = next_tenant(w, card, last);
-	if (next == SIM_NONE && wants) {
-		struct sim_turn *longer = SIM_EDIT(w, &card->turn);
-		longer->slice_end_ns = w->now_ns + card->slice_ns;
-		longer->is_ending = false;
-		return is_over;
-	}
-	if (next == SIM_NONE && last != SIM_NONE && turn->tenant == SIM_NONE && wants_card(w, card, last))
-		next = last;
-	if (next == turn->tenant)
-		return false;
-	give_turn(w, card, next);
-	return true;
-}
-
 static void settle_card(struct sim_world *w, uint32_t card_index)
 {
 	struct sim_card *card = &w->cards[card_index];
@@ -159,7 +29,7 @@ static void settle_card(struct sim_world *w, uint32_t card_index)
 		uint32_t stream;
 		SIM_EACH_STREAM(w, card, SIM_NONE, stream)
 		changed |= sim_queue_settle(w, card, stream);
-		changed |= settle_turn(w, card);
+		changed |= sim_turn_settle(w, card);
 		sim_commit(w);
 	} while (changed);
 }
@@ -170,10 +40,8 @@ static uint64_t next_card_event_ns(struct sim_world *w, uint32_t card_index)
 	const struct sim_turn *turn = &card->turn;
 	uint64_t next_ns = SIM_NEVER;
 	bool is_on = turn->tenant != SIM_NONE && w->now_ns >= turn->switch_until_ns;
-	if (turn->tenant != SIM_NONE && w->now_ns < turn->switch_until_ns)
-		next_ns = turn->switch_until_ns;
-	if (is_on && turn->slice_end_ns > w->now_ns && next_tenant(w, card, turn->tenant) != SIM_NONE)
-		next_ns = earlier_ns(next_ns, turn->slice_end_ns);
+	if (turn->tenant != SIM_NONE)
+		next_ns = sim_turn_next_ns(w, card);
 	if (is_on)
 		next_ns = earlier_ns(next_ns, sim_dispatch_next_ns(w, card_index));
 	uint32_t stream;

@@ -5,10 +5,8 @@
  * the end of a kernel between two calls has its exact time, however late the next call is. Functions are called with
  * the world locked, unless they say otherwise.
  *
- * Time sharing: contexts with work take turns, one at a time, `slice_ns` each. Between two turns the card runs nothing
- * for `switch_ns`. A turn ends early if nothing is queued behind the running work. Kernels of one context run together
- * as long as their threads fit on the SMs. Copies use two copy engines, one for each direction, beside the running
- * kernels.
+ * Contexts take turns (turn.h). Kernels of one context run together as long as their threads fit on the SMs. Copies use
+ * two copy engines, one for each direction, beside the running kernels.
  */
 #ifndef LOADLINE_SIM_CARD_ENGINE_H
 #define LOADLINE_SIM_CARD_ENGINE_H

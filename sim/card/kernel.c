@@ -5,7 +5,7 @@
 #include "card/queue.h"
 #include "card/timeline.h"
 
-enum { SM_THREADS = 2048, SM_BLOCKS = 32 };
+enum { SM_BLOCKS = 32 };
 
 /* A timed kernel counts by the card's clock, which drifts. It ends at its first read of the clock at or after the
  * end. */
@@ -48,7 +48,7 @@ static uint64_t work_length_ns(const struct sim_card *card, uint32_t sms, const 
 /* Returns how many waves the blocks need. */
 static uint64_t count_waves(uint32_t sms, const struct sim_op *op)
 {
-	uint32_t warps = (op->threads + 31) / 32, per_sm = SM_THREADS / 32 / (warps ? warps : 1);
+	uint32_t warps = (op->threads + 31) / 32, per_sm = SIM_SM_THREADS / 32 / (warps ? warps : 1);
 	uint64_t at_once = (uint64_t)sms * (per_sm < SM_BLOCKS ? per_sm ? per_sm : 1 : SM_BLOCKS);
 	return (op->blocks + at_once - 1) / at_once;
 }
@@ -191,7 +191,7 @@ void sim_kernel_resume(struct sim_world *w, uint32_t card_index, struct sim_op *
 
 uint64_t sim_kernel_threads(uint32_t sms, const struct sim_op *op)
 {
-	uint64_t capacity = (uint64_t)sms * SM_THREADS;
+	uint64_t capacity = (uint64_t)sms * SIM_SM_THREADS;
 	uint64_t threads = (uint64_t)op->blocks * op->threads;
 	return threads < capacity ? threads : capacity;
 }

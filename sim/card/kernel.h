@@ -11,6 +11,8 @@
 
 #include "card/world.h"
 
+enum { SIM_SM_THREADS = 2048 };
+
 /*
  * Starts a kernel at the world's now. op belongs to a context on that card, which may use `sms` of its SMs. If the
  * kernel needs time on the card and has blocks for more SMs, it takes longer in proportion. A grid with more blocks

@@ -14,6 +14,7 @@
 #include "card/mps.h"
 #include "card/namespace.h"
 #include "card/presence.h"
+#include "card/rm.h"
 
 /* Returns field 22 of /proc/NAME/stat, and checks field 3. 0: there is no such process, or it is a zombie. UINT64_MAX:
  * this process cannot open a file. */
@@ -124,6 +125,7 @@ void sim_proc_leave(struct sim_world *w, uint32_t proc)
 		if (w->module_owner[i] == proc + 1)
 			*SIM_EDIT(w, &w->module_owner[i]) = 0;
 	}
+	sim_rm_drop(w, proc);
 	sim_holdings_drop(w, proc);
 	sim_shared_events_drop(w, proc);
 	sim_mps_leave(w, proc);

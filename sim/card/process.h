@@ -11,7 +11,8 @@
 /* Returns the slot of this process, and takes one if the process has none. SIM_NONE: there are too many processes. */
 uint32_t sim_proc_join(struct sim_world *w);
 
-/* Frees a process's slot and all its objects: contexts, modules, memory, shared events, its part in MPS. */
+/* Frees a process's slot and all its objects: contexts, modules, memory, shared events, its part in MPS,
+ * what it has made by ioctl. */
 void sim_proc_leave(struct sim_world *w, uint32_t proc);
 
 /* Returns whether the process of a slot still exists, in any PID namespace, and runs the same program. A zombie does

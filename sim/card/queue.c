@@ -154,7 +154,7 @@ bool sim_queue_settle(struct sim_world *w, struct sim_card *card, uint32_t index
 
 bool sim_queue_has_kernel(struct sim_world *w, uint32_t stream)
 {
-	if (!sim_queue_is_pending(&w->streams[stream]))
+	if (!sim_queue_is_pending(&w->streams[stream]) || sim_queue_is_off(w, stream))
 		return false;
 	const struct sim_op *op = sim_queue_head(w, stream);
 	return op->kind == SIM_OP_KERNEL && op->state == SIM_OP_RUNNING && !op->has_yielded;

@@ -57,7 +57,21 @@ void sim_queue_complete(struct sim_world *w, uint32_t index);
 /* Advances a queue as far as possible without the SMs. Returns whether anything changed. */
 bool sim_queue_settle(struct sim_world *w, struct sim_card *card, uint32_t index);
 
-/* Returns whether the head is a kernel with blocks on the card. */
+/* Returns the compute channel of its context that a stream is on, as a bit: that of its hardware queue. */
+static inline uint32_t sim_queue_channel(const struct sim_stream *stream)
+{
+	return UINT32_C(1) << (stream->queue == SIM_NONE ? 0 : stream->queue % 32);
+}
+
+/* Returns whether that channel is off, so that the stream's kernels stand (turn.h). */
+static inline bool sim_queue_is_off(const struct sim_world *w, uint32_t stream)
+{
+	const struct sim_stream *on = &w->streams[stream];
+	return w->contexts[on->context].off_channels & sim_queue_channel(on);
+}
+
+/* Returns whether the head is a kernel with blocks on the card, or with blocks that are saved until its context has the
+ * next turn. False while its channel is off. */
 bool sim_queue_has_kernel(struct sim_world *w, uint32_t stream);
 
 #endif

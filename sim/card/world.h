@@ -40,6 +40,8 @@ enum {
 	SIM_GAPS = 512,          /* last interruptions of a stream's kernels */
 	SIM_MPS_SERVERS = 16,
 	SIM_MPS_PARTITIONS = 32, /* of all MPS daemons together */
+	SIM_RM_FILES = 512,
+	SIM_RM_OBJECTS = 16384,
 	SIM_UNDO_BYTES = 1 << 18,
 };
 
@@ -155,13 +157,14 @@ struct sim_context {
 	uint32_t connections;    /* hardware queues; 0: one for each stream */
 	uint32_t next_queue;     /* number of streams made so far */
 	uint32_t has_shared_queues;
-	uint32_t unused;
+	uint32_t off_channels; /* of its compute channels, one bit for each (turn.h) */
 	uint64_t stack_bytes;
 	uint64_t own_bytes;   /* memory of the context itself */
 	uint64_t saved_bytes; /* memory that it saves compared with other contexts */
 	uint64_t large_bytes; /* allocations with blocks of their own */
 	uint64_t small_bytes; /* allocations that share 2 MiB blocks */
 	uint64_t card_ns;     /* time in which it had the card with kernels running */
+	uint64_t slice_ns;    /* 0: the card's */
 	uint16_t streams[SIM_CONTEXT_STREAMS];
 };
 
@@ -220,6 +223,36 @@ struct sim_shared_event {
 	uint32_t unused;
 	uint64_t position;
 	uint64_t holders[SIM_PROCS / 64]; /* one bit for each process */
+};
+
+/* An open /dev/nvidiactl (rm.h). */
+struct sim_rm_file {
+	uint32_t is_used;
+	uint32_t proc;          /* that opened it */
+	uint64_t device, inode; /* of the file in memory that stands for it */
+	uint32_t first;         /* its last made object, or SIM_NONE */
+	uint32_t unused;
+};
+
+/* What a program has made by ioctl on it. */
+struct sim_rm_object {
+	uint32_t next;  /* of the same file, or SIM_NONE */
+	uint32_t class; /* 0: the slot is free */
+	uint32_t client, handle, parent;
+	uint32_t card;
+	uint32_t context, generation; /* that a channel group governs; SIM_NONE: none */
+	uint32_t number;              /* of a channel in its group */
+	uint32_t cid;                 /* of a channel: no other has it while the world lives */
+	uint32_t off_count;           /* of a channel: how often it must be put on to be on */
+	uint32_t unused;
+	uint64_t slice_us; /* of a group: as it was asked for */
+};
+
+/* What a card does when the slice of a channel group is set. */
+enum sim_slices {
+	SIM_SLICES_OBEY,
+	SIM_SLICES_IGNORE,
+	SIM_SLICES_COMMIT, /* it counts after the group's next PREEMPT */
 };
 
 enum sim_mps_state { SIM_MPS_INITIALIZING, SIM_MPS_ACTIVE, SIM_MPS_FAULT };
@@ -316,6 +349,7 @@ struct sim_card {
 	/* behaviour of the card */
 	uint64_t slice_ns;
 	uint64_t switch_ns;
+	uint64_t save_ns;         /* to save the state of kernels that fill the card, and to restore it */
 	uint64_t launch_ns;       /* from the call to the earliest start */
 	uint64_t kernel_gap_ns;   /* between two kernels of a stream */
 	uint64_t clock_step_ns;   /* the gap that an undisturbed kernel sees */
@@ -334,6 +368,8 @@ struct sim_card {
 	uint32_t has_fabric; /* its memory can be exported as handles of bytes */
 	uint32_t has_peers;  /* it and other cards that have this reach each other's memory */
 	double tensor_reach_percent, dram_reach_percent; /* the most that kernels on all SMs reach */
+	uint32_t slices;                                 /* enum sim_slices */
+	uint32_t has_no_off;                             /* it refuses to take channels off */
 	/* changes by commands */
 	uint64_t foreign_bytes; /* memory of processes outside of the simulation */
 	uint64_t most_bytes;    /* the largest memory use so far (memory.h) */
@@ -423,6 +459,10 @@ struct sim_world {
 	struct sim_mps_partition mps_partitions[SIM_MPS_PARTITIONS];
 	struct sim_share shares[SIM_SHARES];
 	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
+	uint32_t rm_last_cid;
+	uint32_t unused;
+	struct sim_rm_file rm_files[SIM_RM_FILES];
+	struct sim_rm_object rm_objects[SIM_RM_OBJECTS];
 	struct sim_context contexts[SIM_CONTEXTS];
 	struct sim_stream streams[SIM_STREAMS];
 	struct sim_gap_ring gaps[SIM_STREAMS];

@@ -124,14 +124,16 @@ ll_cu_result cuGreenCtxCreate(struct ll_cu_green_context **ret_green, struct ll_
 	if (status)
 		return status;
 	*ret_green = make_green(primary, resources->sm_count);
-	if (*ret_green)
+	if (*ret_green) {
+		sim_rm_open(&(*ret_green)->view.groups, primary->card, SIM_NONE);
 		return LL_CUDA_SUCCESS;
+	}
 	sim_primary_drop(device, false);
 	return LL_CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Streams that were made in the green context remain, and belong to the primary context from then on. */
-static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_device)
+static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_device, struct sim_rm_groups *ret_groups)
 {
 	struct ll_cu_green_context **link = &sim_cuda.greens;
 	while (*link && *link != green)
@@ -144,6 +146,7 @@ static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_de
 			s->green = NULL;
 	}
 	*ret_device = green->view.device;
+	*ret_groups = green->view.groups;
 	free(green);
 	return true;
 }
@@ -151,15 +154,19 @@ static bool forget_green(struct ll_cu_green_context *green, ll_cu_device *ret_de
 ll_cu_result cuGreenCtxDestroy(struct ll_cu_green_context *green)
 {
 	ll_cu_device device;
+	struct sim_rm_groups groups;
 	SIM_ENTER();
 	sim_cuda_lock();
 	ll_cu_result status = LL_CUDA_ERROR_INVALID_CONTEXT;
 	if (is_green(green))
 		status = sim_wait_context(green->view.whole);
-	if (status != LL_CUDA_ERROR_INVALID_CONTEXT && !forget_green(green, &device))
+	if (status != LL_CUDA_ERROR_INVALID_CONTEXT && !forget_green(green, &device, &groups))
 		status = LL_CUDA_ERROR_INVALID_CONTEXT; /* another thread has destroyed it before */
 	sim_cuda_unlock();
-	return status == LL_CUDA_ERROR_INVALID_CONTEXT ? status : sim_primary_drop(device, false);
+	if (status == LL_CUDA_ERROR_INVALID_CONTEXT)
+		return status;
+	sim_rm_close(&groups);
+	return sim_primary_drop(device, false);
 }
 
 ll_cu_result cuCtxFromGreenCtx(struct ll_cu_context **ret_context, struct ll_cu_green_context *green)

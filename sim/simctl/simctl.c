@@ -49,9 +49,10 @@ static void show_context(struct sim_world *w, uint32_t index)
 		const struct sim_stream *stream = &w->streams[context->streams[i]];
 		queued += stream->submitted - stream->done;
 	}
-	printf("context %u: card %u, pid %d, %.1f MiB, %u streams, %llu queued, %.3f s on the card, error %u\n", index,
-	       context->card, sim_proc_pid(w, context->proc), (double)sim_context_used_bytes(context) / (1 << 20),
-	       context->stream_count, (unsigned long long)queued, (double)context->card_ns * 1e-9, context->error);
+	printf("context %u: card %u, pid %d, %.1f MiB, %u streams, %llu queued, %.3f s on the card, error %u%s\n",
+	       index, context->card, sim_proc_pid(w, context->proc),
+	       (double)sim_context_used_bytes(context) / (1 << 20), context->stream_count, (unsigned long long)queued,
+	       (double)context->card_ns * 1e-9, context->error, context->off_channels ? ", off" : "");
 }
 
 static void show_server(const struct sim_world *w, uint32_t index)

@@ -231,7 +231,7 @@ cannot_print() {
 		complete_words loadline $command status --wat | grep -qx -- --watch
 	done
 	[ "$(complete_words loadline --sim = h2 | xargs)" = "h200 h200x8" ]
-	[ "$(cd "$T/run" && complete_words loadline --sim = | sort | xargs)" = "h100x8 h200 h200x8 list mig" ]
+	[ "$(cd "$T/run" && complete_words loadline --sim = | sort | xargs)" = "h100x8 h200 h200x8 list mig no-off slices-committed slices-ignored" ]
 	touch "$T/train.py"
 	[ "$(complete_words loadline --sim = "$T/tra")" = "$T/train.py" ]
 	[ -z "$(complete_words loadline --sim h2)" ]
@@ -333,7 +333,7 @@ fish_completes() {
 @test "--sim=NAME: scenarios that are shipped" {
 	loadline --sim version || skip "no simulator in this build"
 	local name
-	[ "$(loadline --sim=list | awk '{print $1}' | xargs)" = "h100x8 h200 h200x8 mig" ]
+	[ "$(loadline --sim=list | awk '{print $1}' | xargs)" = "h100x8 h200 h200x8 mig no-off slices-committed slices-ignored" ]
 	[ "$(loadline --sim=list | awk 'NF < 3' | wc -l)" -eq 0 ]
 	[ "$(loadline --sim=list)" = "$(loadline --sim=list status)" ]
 	while read -r name; do
@@ -361,7 +361,7 @@ fish_completes() {
 	printf 'cards 3\n' >mig
 	[ "$(loadline --sim=mig status --json | jq -s length)" -eq 3 ]
 	fails_with 2 "--sim: scenario '$T': Is a directory" "--sim=$T" version
-	fails_with 2 "--sim: scenario 'nosuch': No such file or directory; name a file, or one of h100x8, h200, h200x8, mig" --sim=nosuch status
+	fails_with 2 "--sim: scenario 'nosuch': No such file or directory; name a file, or one of h100x8, h200, h200x8, mig, no-off, slices-committed, slices-ignored" --sim=nosuch status
 }
 
 @test "--sim: what is advised has --sim too, and no way to change a real card" {

@@ -127,14 +127,14 @@ settings() {
 
 @test "the installed program preloads the installed library" {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
-	[ "$("$PREFIX/bin/loadline" --sim run -- sh -c 'echo $LD_PRELOAD')" = "$PREFIX/lib/loadline/libloadline-cuda.so" ]
+	[ "$("$PREFIX/bin/loadline" --sim run -- sh -c 'echo $LD_PRELOAD')" = "$PREFIX/lib/loadline/libloadline-cuda.so:$PREFIX/lib/loadline/sim/libloadline-sim-kernel.so" ]
 }
 
 @test "the installed program traces with the installed libraries" {
 	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
 	local words
 	words=$(LOADLINE_CUPTI=/none "$PREFIX/bin/loadline" --sim trace -- sh -c 'echo $LD_PRELOAD' 2>/dev/null)
-	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-events.so" ]
+	[ "$words" = "$PREFIX/lib/loadline/libloadline-trace.so:$PREFIX/lib/loadline/libloadline-events.so:$PREFIX/lib/loadline/sim/libloadline-sim-kernel.so" ]
 }
 
 @test "the installed program probes" {

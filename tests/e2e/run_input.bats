@@ -135,7 +135,7 @@ compiles() {
 	run --separate-stderr env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$T/a folder/loadline" run -- true
 	[ "$status" -eq 125 ]
 	[[ $stderr == "loadline: libloadline-cuda.so is not beside this program"*"; install all of loadline"* ]]
-	cp "$(loadline --sim run -- sh -c 'echo $LD_PRELOAD')" "$T/a folder/x.so"
+	cp "$(loadline --sim run -- sh -c 'echo ${LD_PRELOAD%%:*}')" "$T/a folder/x.so"
 	LOADLINE_SHIM="$T/a folder/x.so" refuses "no blank or colon" -- true
 	mkdir "$T/older"
 	cp "$T/a folder/x.so" "$T/older/libloadline-cuda.so"
@@ -265,7 +265,7 @@ is_left_alone() {
 	[ -n "$library" ] || skip "AddressSanitizer is not a library of its own here"
 	export ASAN_OPTIONS=detect_leaks=0 # loadline frees nothing before it becomes the program
 	refuses "$T/foreign: it is built with AddressSanitizer, whose library must be the first; LD_PRELOAD=$library loadline run" -- "$T/foreign"
-	[ "$(LD_PRELOAD=$library timeout 300 "$LOADLINE" --sim run --mem 4G -- "$T/foreign")" = "[$library:$LOADLINE_BUILD/src/shim/libloadline-cuda.so]" ]
+	[ "$(LD_PRELOAD=$library timeout 300 "$LOADLINE" --sim run --mem 4G -- "$T/foreign")" = "[$library:$LOADLINE_BUILD/src/shim/libloadline-cuda.so:$LOADLINE_BUILD/sim/libloadline-sim-kernel.so]" ]
 	[ "$(loadline --sim run --allow-ungoverned -- "$T/foreign" 2>"$T/warning")" = "[]" ]
 	# GnuTLS, which libmicrohttpd needs, hangs before main under a preloaded AddressSanitizer.
 	run ! grep -e microhttpd -e gnutls <(ldd "$LOADLINE")

@@ -291,7 +291,7 @@ rows() {
 	has trace 'select(.event == "process") | .kernels == 150 and .gate_waits > 10 and .busy_seconds < .gate_seconds and
 		.gate_seconds > 0.2 and .by == "events"'
 	trace -- "$LOADLINE" run -- sh -c 'echo $LD_PRELOAD'
-	[ "$(sed 's:[^\:]*/::g' "$T/trace.out")" = libloadline-trace.so:libloadline-cuda.so:libloadline-events.so ]
+	[ "$(sed 's:[^\:]*/::g' "$T/trace.out")" = libloadline-trace.so:libloadline-cuda.so:libloadline-events.so:libloadline-sim-kernel.so ]
 }
 
 @test "the overlap of two processes is told" {

@@ -45,6 +45,7 @@ static inline int new_world(void **state)
 	sim_world_init(w, now_ns, 0);
 	run("card 0 slice 2ms");
 	run("card 0 switch 150us");
+	run("card 0 save 0s");
 	run("card 0 launch-latency 5us");
 	run("card 0 kernel-gap 1us");
 	run("card 0 drift-ppm 0");

@@ -40,14 +40,6 @@ static void queue_creation_work(struct sim_world *w, uint32_t slot)
 	}
 }
 
-/* Reads CUDA_DEVICE_MAX_CONNECTIONS: 1 to 32, by default 8. */
-static uint32_t read_connections(void)
-{
-	const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-	long wanted = text ? strtol(text, NULL, 10) : 0;
-	return wanted < 1 ? 8 : wanted > 32 ? 32 : (uint32_t)wanted;
-}
-
 static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret_wait_ns)
 {
 	struct sim_world *w = sim_cuda.world;
@@ -59,7 +51,8 @@ static ll_cu_result make_shared(uint32_t card, uint32_t *ret_slot, uint64_t *ret
 	uint32_t error = w->procs[sim_cuda.proc].mps.error;
 	if (error == LL_CUDA_ERROR_MPS_CLIENT_TERMINATED)
 		error = 0; /* its contexts were terminated, and it may make others */
-	uint32_t queues = read_connections();
+	bool is_told;
+	uint32_t queues = sim_rm_connections(&is_told);
 	rc = is_gone || error ? -EBUSY : sim_context_new(w, card, sim_cuda.proc, queues, ret_slot);
 	if (rc == 0)
 		queue_creation_work(w, *ret_slot);
@@ -104,6 +97,7 @@ ll_cu_result sim_context_make(ll_cu_device device, unsigned flags, struct ll_cu_
 	/* The memory is in use at once; the call returns after the time of the real driver. */
 	uint64_t ready_ns = ll_now_ns() + wait_ns;
 	pthread_mutex_unlock(&sim_cuda.lock);
+	sim_rm_open(&context->groups, context->card, context->slot);
 	ll_sleep_until_ns(ready_ns);
 	pthread_mutex_lock(&sim_cuda.lock);
 	*ret_context = context;
@@ -136,6 +130,7 @@ void sim_context_destroy(struct ll_cu_context *context)
 	sim_wait_context(context);
 	sim_current_forget(context);
 	uint32_t slot = context->slot;
+	struct sim_rm_groups groups = context->groups;
 	forget_context(context);
 	sim_lock(w);
 	sim_advance_to_now(w);
@@ -143,6 +138,7 @@ void sim_context_destroy(struct ll_cu_context *context)
 	sim_context_free(w, slot);
 	sim_unlock(w);
 	pthread_mutex_unlock(&sim_cuda.lock);
+	sim_rm_close(&groups);
 	ll_sleep_until_ns(gone_ns);
 	pthread_mutex_lock(&sim_cuda.lock);
 }

@@ -16,6 +16,7 @@
 #include "abi/cuda_memory.h"
 #include "card/world.h"
 #include "cuda/local/ptx.h"
+#include "cuda/local/rm.h"
 
 struct ll_err;
 struct sim_activity;
@@ -81,6 +82,7 @@ struct ll_cu_context {
 	size_t printf_bytes, heap_bytes;
 	unsigned long long peers[SIM_CONTEXT_PEERS]; /* ids of contexts whose memory it may access */
 	unsigned peer_count;
+	struct sim_rm_groups groups; /* that it has in the kernel driver */
 	struct ll_cu_stream legacy;
 	struct ll_cu_stream *streams;
 	struct ll_cu_module *modules;

@@ -80,7 +80,7 @@ static void print_scenario(const char *path, const char *name, void *data)
 	if (file && !fgets(line, sizeof line, file))
 		line[0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
-	printf("%-8s %s\n", name, line + strspn(line, "# "));
+	printf("%-16s %s\n", name, line + strspn(line, "# "));
 }
 
 int ll_sim_print_scenarios(struct ll_err *err)
@@ -134,6 +134,42 @@ static int prepend_folder(const char *variable, const char *folder, bool *ret_ch
 	return rc < 0 ? ll_err_set(err, -errno, "--sim: %s: %s", variable, strerror(errno)) : 0;
 }
 
+/* Puts the library that answers as the kernel driver last into LD_PRELOAD. *ret_changed: it was not there before. A
+ * path with a blank or a colon cannot be there; programs then have no channel groups. */
+static int preload_kernel(const char *folder, bool *ret_changed, struct ll_err *err)
+{
+	const char *old = getenv("LD_PRELOAD");
+	LL_SCOPE_FREE char *path = NULL;
+	LL_SCOPE_FREE char *list = NULL;
+	if (asprintf(&path, "%s/" LL_SIM_KERNEL_LIBRARY, folder) < 0)
+		path = NULL;
+	*ret_changed = path && access(path, R_OK) == 0 && !strpbrk(path, ": ") && !(old && strstr(old, path));
+	if (path && !*ret_changed)
+		return 0;
+	if (!path || asprintf(&list, "%s%s%s", old && *old ? old : "", old && *old ? ":" : "", path) < 0) {
+		list = NULL;
+		return ll_err_set(err, -ENOMEM, "--sim: out of memory");
+	}
+	return setenv("LD_PRELOAD", list, 1) < 0 ? ll_err_set(err, -errno, "--sim: LD_PRELOAD: %s", strerror(errno))
+						 : 0;
+}
+
+void ll_sim_leave_kernel(void)
+{
+	static const char separators[] = ": ";
+	LL_SCOPE_STRBUF struct ll_strbuf rest = LL_STRBUF_INIT;
+	const char *word = getenv("LD_PRELOAD");
+	for (size_t length; word && *(word += strspn(word, separators)); word += length) {
+		length = strcspn(word, separators);
+		if (!memmem(word, length, "/" LL_SIM_KERNEL_LIBRARY, strlen("/" LL_SIM_KERNEL_LIBRARY)))
+			ll_strbuf_addf(&rest, "%s%.*s", rest.length ? ":" : "", (int)length, word);
+	}
+	if (rest.length)
+		setenv("LD_PRELOAD", rest.buf, 1);
+	else
+		unsetenv("LD_PRELOAD");
+}
+
 void ll_sim_add_advice(struct ll_strbuf *text, const char *advice)
 {
 	char nothing[1];
@@ -171,7 +207,7 @@ int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
 {
 	char folder[PATH_MAX];
 	char file[PATH_MAX];
-	bool changed = false;
+	bool changed = false, is_preloaded_now = false;
 	int rc = find_simulator(folder, err);
 	if (rc == 0)
 		rc = set_option(scenario, err);
@@ -185,8 +221,10 @@ int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err)
 		rc = prepend_folder("PATH", folder, &changed, err);
 	if (rc == 0)
 		rc = prepend_folder("LD_LIBRARY_PATH", folder, &changed, err);
+	if (rc == 0)
+		rc = preload_kernel(folder, &is_preloaded_now, err);
 	is_entered = rc == 0;
-	if (rc < 0 || !changed)
+	if (rc < 0 || (!changed && !is_preloaded_now))
 		return rc;
 	execv("/proc/self/exe", argv);
 	return ll_err_set(err, -errno, "--sim: run loadline again: %s", strerror(errno));

@@ -4,6 +4,9 @@
  * The simulator's libraries have NVIDIA's file names. --sim puts their folder in front of the library search path, for
  * this program and for every program that it starts. The loader reads LD_LIBRARY_PATH only when a process starts, so
  * this program executes itself again.
+ *
+ * What the kernel driver answers is in a library that is preloaded, last, so that what programs preload hears of their
+ * requests.
  */
 #ifndef LOADLINE_CLI_COMMON_ENV_SIM_H
 #define LOADLINE_CLI_COMMON_ENV_SIM_H
@@ -12,6 +15,10 @@
 
 struct ll_err;
 struct ll_strbuf;
+
+/* The library that answers as the kernel driver. A build for a sanitizer has none, as nothing may be preloaded there.
+ */
+#define LL_SIM_KERNEL_LIBRARY "libloadline-sim-kernel.so"
 
 /* This process was started with --sim. */
 bool ll_sim_is_entered(void);
@@ -22,6 +29,9 @@ bool ll_sim_is_entered(void);
  * default scenario. -ENODEV: the simulator was not found. -EINVAL: no such scenario.
  */
 int ll_sim_enter(const char *scenario, char **argv, struct ll_err *err);
+
+/* Takes that library out of the environment, for a program into which nothing can be preloaded. */
+void ll_sim_leave_kernel(void);
 
 /* Prints the names that scenario may have, with what each stands for. -ENODEV: no simulator, or none with scenarios. */
 int ll_sim_print_scenarios(struct ll_err *err);

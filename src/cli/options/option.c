@@ -300,7 +300,8 @@ void ll_options_fini(const struct ll_option *options, void *args)
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 
 /* The files of sim/scenarios, which are installed with the simulated driver, and the word for a list of them. */
-static const char *const scenarios[] = {"h200", "h200x8", "h100x8", "mig", "list", NULL};
+static const char *const scenarios[] = {"h200",           "h200x8", "h100x8", "mig", "no-off", "slices-committed",
+					"slices-ignored", "list",   NULL};
 
 const struct ll_option ll_global_options[] = {
     {.name = "sim",
@@ -310,8 +311,9 @@ const struct ll_option ll_global_options[] = {
      .complete = LL_COMPLETE_FILE,
      .help =
 	 N_("Run on the simulated driver instead of the real one, child processes included. SCENARIO "
-	    "names the simulated cards: h200, h200x8, h100x8, mig, or a file that describes them. 'list' prints what "
-	    "each name stands for. Without SCENARIO the cards stay as they are; they are one H200 at first.")},
+	    "names the simulated cards: h200, h200x8, h100x8, mig, no-off, slices-committed, slices-ignored, or a file "
+	    "that describes them. 'list' prints what each name stands for. Without SCENARIO the cards stay as they "
+	    "are; they are one H200 at first.")},
     {.name = "log-level",
      .placeholder = "LEVEL",
      LL_OPTION_CHOICE(struct ll_globals, log_level),

@@ -10,6 +10,7 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/common/beside.h"
+#include "cli/common/env_sim.h"
 
 static const char separators[] = ": ";
 
@@ -69,7 +70,9 @@ char *ll_preload_insert(const char *list, const char *path, const char *name)
 	     word = ll_preload_word(word + length, &length)) {
 		if (is_same(word, length, path))
 			continue;
-		if (name && !is_in && is_file_named(word, length, name)) {
+		bool is_behind =
+		    (name && is_file_named(word, length, name)) || is_file_named(word, length, LL_SIM_KERNEL_LIBRARY);
+		if (!is_in && is_behind) {
 			ll_strbuf_addf(&text, "%s%s", text.length ? ":" : "", path);
 			is_in = true;
 		}

@@ -24,7 +24,8 @@ int ll_preload_find(const struct ll_preload_library *library, char ret_path[PATH
  */
 const char *ll_preload_word(const char *list, size_t *ret_length);
 
-/* Returns the list with this library at the end, and at no other place; for free(3). NULL: out of memory. */
+/* Returns the list with this library at the end, and at no other place; for free(3). Only the simulated kernel driver's
+ * comes after it (env_sim.h). NULL: out of memory. */
 char *ll_preload_append(const char *list, const char *path);
 
 /* The same, but the library comes before the first library whose file name is `name`, if the list has one. */

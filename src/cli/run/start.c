@@ -13,6 +13,7 @@
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/common/daemon.h"
+#include "cli/common/env_sim.h"
 #include "cli/common/sensed_cards.h"
 #include "cli/options/limit_words.h"
 #include "cli/run/admit.h"
@@ -62,8 +63,10 @@ static int check_command(const struct ll_run_args *args, char *const *words, boo
 		ll_err_wrap(&why, "limits cannot be put in force");
 	if ((rc == -EPERM || rc == -ELIBBAD) && !why.hint[0])
 		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");
-	if (rc == -ELIBBAD)
+	if (rc == -ELIBBAD) {
 		shim[0] = '\0';
+		ll_sim_leave_kernel();
+	}
 	bool is_elsewhere = ll_launchers_check(words, &elsewhere) < 0;
 	bool is_refused = (rc || (is_elsewhere && is_strict)) && !args->allow_ungoverned;
 	if (is_refused) {

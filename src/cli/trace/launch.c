@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
+#include "cli/common/env_sim.h"
 #include "cli/run/preload.h"
 #include "cli/run/program.h"
 #include "cli/trace/sample.h"
@@ -55,6 +56,8 @@ static int set_environment(const struct ll_trace_how *how)
 	static const char *const words[] = {"auto", "cupti", "events"};
 	char most[32];
 	snprintf(most, sizeof most, "%" PRIu64, how->most_events);
+	if (!how->is_preloaded)
+		ll_sim_leave_kernel();
 	if (setenv(LL_TRACE_FOLDER, how->folder, 1) || setenv(LL_TRACE_BY, words[how->by], 1) ||
 	    setenv(LL_TRACE_CUPTI, how->cupti, 1) || setenv(LL_TRACE_MOST, most, 1) ||
 	    (how->is_preloaded && set_preload(how)))
