@@ -62,6 +62,8 @@ const char *ll_sharing_name(enum ll_sharing sharing)
 		return "visits";
 	case LL_SHARING_CLASSES:
 		return "classes";
+	case LL_SHARING_WINDOWS:
+		return "windows";
 	}
 	return NULL;
 }

@@ -79,15 +79,17 @@ enum ll_sharing {
 	LL_SHARING_TOO_DEEP,    /* by time slices: the queued work was too long for a measurement */
 	LL_SHARING_VISITS_RULE, /* by visits without a measurement: programs on several cards, or very many jobs */
 	LL_SHARING_CLASSES,     /* by time slices, and lower classes are held for a part of the time */
+	LL_SHARING_WINDOWS,     /* jobs at their caps are on the card for a part of each period */
 };
 
 /* How a job gets its part of a card now. */
 enum ll_shared {
 	LL_SHARED_UNKNOWN,
-	LL_SHARED_ALONE,  /* nobody else wants the card */
-	LL_SHARED_SLICES, /* by the card's time slices */
-	LL_SHARED_VISITS, /* jobs have the card one after the other */
-	LL_SHARED_SPACE,  /* its kernels run at the same time as those of other clients of MPS */
+	LL_SHARED_ALONE,   /* nobody else wants the card */
+	LL_SHARED_SLICES,  /* by the card's time slices */
+	LL_SHARED_VISITS,  /* jobs have the card one after the other */
+	LL_SHARED_SPACE,   /* its kernels run at the same time as those of other clients of MPS */
+	LL_SHARED_WINDOWS, /* it is on the card for a part of each period */
 };
 
 /* How a job shares a card with others (--by). */
@@ -132,7 +134,7 @@ const char *ll_claim_state_name(enum ll_priority priority, enum ll_claim_state s
 /* Returns "slices" or "space"; NULL: none. */
 const char *ll_way_name(enum ll_way way);
 
-/* Returns "slices", "visits", "both" (in turn) or "classes"; NULL: it is not known. */
+/* Returns "slices", "visits", "both" (in turn), "classes" or "windows"; NULL: it is not known. */
 const char *ll_sharing_name(enum ll_sharing sharing);
 
 /* The same class in limits and in settings. */

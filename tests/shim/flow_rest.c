@@ -49,6 +49,14 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	*ret_look = claim->look;
 }
 
+uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	(void)claim;
+	(void)start_ns;
+	(void)end_ns;
+	return 0;
+}
+
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)
 {
 	(void)fresh_ns;

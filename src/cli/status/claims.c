@@ -246,6 +246,11 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 	case LL_SHARING_VISITS_RULE:
 		ll_strbuf_addf(text, _("  shared by visits: a program works on several cards\n"));
 		break;
+	case LL_SHARING_WINDOWS:
+		ll_strbuf_addf(text,
+			       _("  shared in windows: programs at their caps are off the card for a part of each "
+				 "period\n"));
+		break;
 	case LL_SHARING_CLASSES:
 		ll_strbuf_addf(text, _("  shared by class: lower classes are held for a part of the time\n"));
 		break;

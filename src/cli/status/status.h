@@ -281,7 +281,7 @@ bool ll_status_is_over_cap(const struct ll_status_card *status, const struct ll_
  * claim. */
 int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err);
 
-/* Returns "alone", "slices", "visits" or "space"; NULL: not known. */
+/* Returns "alone", "slices", "visits", "space" or "windows"; NULL: not known. */
 const char *ll_status_shared_name(enum ll_shared shared);
 
 /* Adds a sentence without an end: "gates open: visits were measured not to pay; measured at 12:01". */

@@ -16,6 +16,8 @@ const char *ll_status_shared_name(enum ll_shared shared)
 		return N_("visits");
 	case LL_SHARED_SPACE:
 		return N_("space");
+	case LL_SHARED_WINDOWS:
+		return N_("windows");
 	case LL_SHARED_UNKNOWN:
 		break;
 	}
@@ -95,6 +97,9 @@ static void add_by_card(struct ll_strbuf *text, const struct ll_status_how *how)
 		break;
 	case LL_SHARING_CLASSES:
 		ll_strbuf_addf(text, _("%s: lower classes need not be held"), way);
+		break;
+	case LL_SHARING_WINDOWS:
+		ll_strbuf_adds(text, _("on the card while no program is in its window"));
 		break;
 	case LL_SHARING_SLICES:
 	case LL_SHARING_UNKNOWN:

@@ -6,7 +6,7 @@
 void ll_share_charge(struct ll_share_job *job, uint64_t gpu_ns)
 {
 	job->virtual_ns += ll_visits_virtual_ns(gpu_ns, job->weight_permille);
-	job->window_used_ns += gpu_ns;
+	job->used_ns += gpu_ns;
 	if (job->cap_permille)
 		job->tokens_ns -= (int64_t)gpu_ns;
 }

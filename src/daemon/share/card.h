@@ -82,8 +82,9 @@ struct ll_share_job {
 	struct ll_card_time time;  /* ordered for its processes */
 	bool is_windowed;          /* it has a window of its own */
 	double window_factor;      /* by how much longer than its cap it is on the card */
+	uint64_t used_ns;          /* GPU time charged since the job came */
 	uint64_t window_looked_ns; /* when it was last looked how it uses its windows */
-	uint64_t window_used_ns;   /* GPU time charged since then */
+	uint64_t window_used_ns;   /* GPU time by then, with that of work that still ran */
 	struct ll_share_measured measured;
 };
 

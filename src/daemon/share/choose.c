@@ -172,6 +172,8 @@ static const enum ll_sharing words[] = {
 
 enum ll_sharing ll_share_sharing(const struct ll_share_card *card, uint64_t now_ns)
 {
+	if (card->has_windows)
+		return LL_SHARING_WINDOWS;
 	if (!is_ruled(card, now_ns))
 		return words[card->regime.why];
 	if (!ll_share_is_forced(card) && ll_share_has_classes(card, now_ns) && !ll_share_has_gang(card, now_ns))

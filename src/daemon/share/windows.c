@@ -8,8 +8,7 @@ enum { JOBS = 64, PERMILLE = 1000 };
 
 /* A job counts as one that works on the card for this long after it last wanted it. */
 #define LATELY_NS UINT64_C(500000000)
-/* A job that fills less than this part of its windows does not reach its cap: if it is alone, it is on the card for
- * longer, so that it can. */
+/* A job that fills less than this part of its windows does not reach its cap. */
 static const double fills = 0.95;
 
 /* All its processes that work. has_levers: each of them can be taken off the card. */
@@ -34,34 +33,48 @@ static bool can_have_windows(const struct ll_share_job *job, uint64_t now_ns)
 	return !job->is_by_space && !job->first_card && !ll_share_is_in_gang(job, now_ns);
 }
 
-/* By how much longer than its cap a job is on the card that is alone and does not fill its windows: a program that
- * waits for its host. on_ns: of the last period of looks. */
+/* Work that the card has not completed, such as a kernel of seconds, is not charged yet. */
+static uint64_t running_ns(const struct ll_share_job *job)
+{
+	uint64_t most_ns = 0;
+	LL_SHARE_EACH_OF(job, claim)
+	most_ns = claim->want_since_ns && claim->said.running_ns > most_ns ? claim->said.running_ns : most_ns;
+	return most_ns;
+}
+
+/* A job that is alone and does not fill its windows, such as a program that waits for its host, is on the card for
+ * longer than its cap, so that it can use its cap. */
 static void follow_use(struct ll_share_job *job, uint64_t on_ns, bool is_alone)
 {
-	double used = on_ns ? (double)job->window_used_ns / (double)on_ns : 1;
+	uint64_t used_ns = job->used_ns + running_ns(job);
+	double used =
+	    on_ns && used_ns > job->window_used_ns ? (double)(used_ns - job->window_used_ns) / (double)on_ns : 0;
 	double most = (double)PERMILLE / job->cap_permille;
 	double wanted = !is_alone || used >= fills ? 1 : used > 1 / most ? 1 / used : most;
 	job->window_factor = is_alone ? (job->window_factor + wanted) / 2 : 1;
+}
+
+static void begin_look(struct ll_share_job *job, uint64_t now_ns)
+{
+	job->window_looked_ns = now_ns;
+	job->window_used_ns = job->used_ns + running_ns(job);
 }
 
 /* A job that would be on the card all the time needs no window. */
 static bool reaches_cap(struct ll_share_job *job, uint64_t now_ns, bool is_alone)
 {
 	uint64_t since_ns = ll_share_elapsed_ns(job->window_looked_ns, now_ns);
-	bool is_due = since_ns >= LL_SHARE_WINDOWS_LOOK_NS;
 	if (!job->cap_permille)
 		return false;
 	if (!job->is_windowed) {
 		job->window_factor = 1;
-		job->window_looked_ns = now_ns;
-		job->window_used_ns = 0;
-		return ll_share_tokens_ns(job, now_ns) < 0;
+		begin_look(job, now_ns);
+		return ll_share_tokens_ns(job, now_ns) < (int64_t)running_ns(job);
 	}
-	if (is_due) {
+	if (since_ns >= LL_SHARE_WINDOWS_LOOK_NS) {
 		double part = job->time.period_ns ? (double)job->time.window_ns / (double)job->time.period_ns : 1;
 		follow_use(job, (uint64_t)(part * (double)since_ns), is_alone);
-		job->window_looked_ns = now_ns;
-		job->window_used_ns = 0;
+		begin_look(job, now_ns);
 	}
 	return job->window_factor * job->cap_permille < PERMILLE;
 }
@@ -109,7 +122,7 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 	}
 	if (!is_possible || !has_cap) {
 		clear_all(card, ret_is_new);
-		return has_cap ? now_ns + LL_SHARE_WINDOWS_LOOK_NS : UINT64_MAX;
+		return UINT64_MAX;
 	}
 	for (size_t i = 0; i < count; i++) {
 		who[i]->is_windowed = reaches_cap(who[i], now_ns, count == 1);
@@ -131,5 +144,5 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 		set_time(who[i], &time, ret_is_new);
 		card->has_windows = true;
 	}
-	return now_ns + LL_SHARE_WINDOWS_LOOK_NS;
+	return card->has_windows ? now_ns + LL_SHARE_WINDOWS_LOOK_NS : UINT64_MAX;
 }

@@ -5,6 +5,14 @@
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
 
+uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t all_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+	uint64_t own_ns = ll_slices_own_ns(&flow->slices, start_ns, end_ns);
+	uint64_t off_ns = ll_port_off_ns(flow->claim, start_ns, end_ns);
+	return all_ns ? (uint64_t)((double)own_ns * (double)(all_ns - off_ns) / (double)all_ns) : 0;
+}
+
 /* Returns the time in which the card worked for this program, in the part of the stretch from start_ns on.
  * ret_fresh_ns: the part of this time that no other stream has reported before. */
 static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_stretch *stretch, uint64_t start_ns,
@@ -12,9 +20,9 @@ static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_str
 {
 	uint64_t end_ns = stretch->end_ns, all_ns = end_ns - start_ns;
 	uint64_t fresh_ns = stretch->fresh_ns < all_ns ? stretch->fresh_ns : all_ns;
-	uint64_t own_ns = stretch->is_ours ? all_ns : ll_slices_own_ns(&flow->slices, start_ns, end_ns);
-	uint64_t off_ns = ll_port_off_ns(flow->claim, start_ns, end_ns);
-	own_ns = all_ns ? (uint64_t)((double)own_ns * (double)(all_ns - off_ns) / (double)all_ns) : 0;
+	uint64_t own_ns = ll_flow_own_ns(flow, start_ns, end_ns);
+	if (stretch->is_ours)
+		own_ns = all_ns - ll_port_off_ns(flow->claim, start_ns, end_ns);
 	*ret_fresh_ns = all_ns ? (uint64_t)((double)own_ns / (double)all_ns * (double)fresh_ns) : 0;
 	return own_ns;
 }

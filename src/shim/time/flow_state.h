@@ -97,6 +97,10 @@ struct ll_flow {
 
 /* ---- flow_contexts.c ---- */
 
+/* Returns how much of start..end the card worked for this program, if it had work all the time: without the other
+ * programs' parts, and without the time off the card. */
+uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns);
+
 /* Charges the tenant for the card's work for this program in this stretch of time. of: the flow. */
 void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch);
 

@@ -336,7 +336,7 @@ static uint64_t running_ns(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
 		flow->charged_ns = now_ns;
 		return 0;
 	}
-	return ll_slices_own_ns(&flow->slices, flow->charged_ns, now_ns);
+	return ll_flow_own_ns(flow, flow->charged_ns, now_ns);
 }
 
 /* Returns the number of launches on the card for the claim. It is at least 1 while there is any work. */
