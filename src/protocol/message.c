@@ -159,7 +159,7 @@ static bool is_page_valid(const union ll_message *message)
 static bool is_card_row_valid(const union ll_message *message)
 {
 	return message->card_row.job_number && is_uuid_valid(message->card_row.uuid) &&
-	       message->card_row.shared <= LL_SHARED_SPACE;
+	       message->card_row.shared <= LL_SHARED_LAST;
 }
 
 static bool is_claim_row_valid(const union ll_message *message)

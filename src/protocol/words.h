@@ -90,6 +90,7 @@ enum ll_shared {
 	LL_SHARED_VISITS,  /* jobs have the card one after the other */
 	LL_SHARED_SPACE,   /* its kernels run at the same time as those of other clients of MPS */
 	LL_SHARED_WINDOWS, /* it is on the card for a part of each period */
+	LL_SHARED_LAST = LL_SHARED_WINDOWS,
 };
 
 /* How a job shares a card with others (--by). */

@@ -21,7 +21,7 @@ extern const unsigned char ll_trial_ptx[];
 enum { THREADS = 256, BLOCKS_PER_SM = 4, AHEAD = 8, RESULTS = 16384, FIRST_TURNS = 2000 };
 enum { LONG_US = 8000, SHORT_US = 2000 };
 
-#define KERNEL_NS (250 * LL_NS_PER_US)
+#define KERNEL_NS LL_NS_PER_MS
 #define START_NS (20 * LL_NS_PER_S)
 #define ANSWER_NS (5 * LL_NS_PER_S)
 #define SETTLE_NS (30 * LL_NS_PER_MS)

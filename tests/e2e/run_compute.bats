@@ -27,6 +27,60 @@ limited() {
 		--argjson began "$began" --argjson ended "$EPOCHREALTIME"
 }
 
+# card_seconds PID: the time that the card has worked for this process, as the card counts it.
+card_seconds() {
+	"$LOADLINE_BUILD/sim/loadline-simctl" show | sed -n "s/.* pid $1, .* \([0-9.]*\) s on the card.*/\1/p"
+}
+
+# has_part NAME LEAST MOST: the part of the card's time that the tenant's program has for at least 2 s, as the card counts it.
+has_part() {
+	local pid before began=$EPOCHREALTIME
+	pid=$(loadline --sim status --json | jq -r "select(has(\"claim\")) | select(.tenant == \"$1\") | .pid")
+	before=$(card_seconds "$pid")
+	while expect '$now - $began < 2' --argjson now "$EPOCHREALTIME" --argjson began "$began"; do
+		wait_a_little
+	done
+	echo "$1: $(jq -n "($(card_seconds "$pid") - $before) / ($EPOCHREALTIME - $began)")"
+	expect '$used / $time >= $least and $used / $time <= $most' --argjson used "$(jq -n "$(card_seconds "$pid") - $before")" \
+		--argjson time "$(jq -n "$EPOCHREALTIME - $began")" --argjson least "$2" --argjson most "$3"
+}
+
+in_windows() {
+	status_has "any(.[]; .tenant == \"$1\" and .regime == \"windows\")"
+}
+
+# A busy host may leave a program off the card for longer, and never on it.
+# bats test_tags=main
+@test "programs at their caps are off the card for a part of each period, and status says so" {
+	limited small --compute 20%
+	limited big --compute 40%
+	wait_for 60 in_windows small
+	wait_for 60 in_windows big
+	has_part small 0.1 0.23
+	has_part big 0.2 0.43
+	loadline --sim status --long | grep -q "tenant small: windows, .*held to 20 % by its cap"
+	loadline --sim status --long | grep -q "^  shared in windows: "
+	stop big
+	stop small
+}
+
+# bats test_tags=main
+@test "a kernel that runs for a minute is held to a cap" {
+	KERNEL_MS=60000 limited long --compute 25%
+	wait_for 60 in_windows long
+	has_part long 0.12 0.28
+}
+
+# bats test_tags=main
+@test "on a card that takes no program off, a cap holds the launches" {
+	echo "card 0 off no" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	limited capped --compute 10%
+	wait_for 60 used capped 0.1
+	has_part capped 0.03 0.13
+	run -1 in_windows capped
+}
+
 # bats test_tags=main
 @test "two programs that wait for each launch share by weight" {
 	KERNEL_MS="wait 1" limited small --weight 1

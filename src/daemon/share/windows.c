@@ -107,7 +107,7 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 	struct ll_share_job *who[JOBS];
 	struct ll_windows_job jobs[JOBS];
 	size_t count = 0;
-	bool is_possible = true, has_cap = false;
+	bool is_possible = card->forced == LL_LIMIT_SHARING_MEASURED, has_cap = false;
 	for (struct ll_share_job *job = card->jobs; job; job = job->next) {
 		bool has_levers;
 		if (!works_lately(job, now_ns, &has_levers)) {

@@ -13,8 +13,8 @@
 /* How often it is looked whether a job reaches its cap. */
 #define LL_SHARE_WINDOWS_LOOK_NS UINT64_C(250000000)
 
-/* Sets `time` of each job, and has_windows of the card. Returns when to call it again; UINT64_MAX: at the next decision,
- * which is soon while a job with a cap has work. *ret_is_new: orders have changed; it is not set to false. */
+/* Sets `time` of each job, and has_windows of the card. Returns when to call it again; UINT64_MAX: at the next
+ * decision, which is soon while a job with a cap has work. *ret_is_new: orders have changed; it is not set to false. */
 uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new);
 
 #endif
