@@ -6,6 +6,7 @@
 #include "card/defaults.h"
 #include "card/memory.h"
 #include "card/mps_limits.h"
+#include "card/turn.h"
 
 /* Whether the card has contexts of other processes. An MPS server and its clients count as one process. */
 static bool has_strangers(struct sim_world *w, uint32_t card, uint32_t proc)
@@ -119,6 +120,8 @@ void sim_context_free(struct sim_world *w, uint32_t index)
 	}
 	/* The state of an MPS server stays on the card for its other clients. */
 	bool is_last = !has_tenant(w, card, context->tenant);
+	if (is_last && card->turn.stay == context->tenant)
+		sim_turn_end_stay(w, card);
 	if (is_last && card->turn.tenant == context->tenant)
 		card->turn.tenant = SIM_NONE;
 	if (is_last && card->turn.resident == context->tenant)

@@ -49,7 +49,7 @@ static const struct sim_card h200 = {
     .tensor_reach_percent = 94.2,
     .dram_reach_percent = 94.5,
     .compute_mode = LL_NVML_COMPUTEMODE_DEFAULT,
-    .turn = {.tenant = SIM_NONE, .resident = SIM_NONE},
+    .turn = {.tenant = SIM_NONE, .resident = SIM_NONE, .stay = SIM_NONE},
 };
 
 void sim_card_init(struct sim_world *w, uint32_t index)

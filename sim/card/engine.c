@@ -8,6 +8,7 @@
 #include "card/meter.h"
 #include "card/process.h"
 #include "card/queue.h"
+#include "card/trace.h"
 #include "card/turn.h"
 
 static uint64_t later_ns(uint64_t a, uint64_t b)
@@ -180,6 +181,7 @@ void sim_advance(struct sim_world *w, uint64_t now_ns, uint64_t wall_offset_ns)
 	while (w->now_ns < now_ns) {
 		step_world(w, now_ns);
 		settle_cards(w);
+		sim_traces_deliver_due(w);
 	}
 }
 

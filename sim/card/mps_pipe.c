@@ -88,12 +88,6 @@ bool sim_mps_receive(int fd, char *text, size_t size)
 	return n > 0;
 }
 
-uint32_t sim_mps_uid(void)
-{
-	const char *text = getenv("LOADLINE_SIM_UID");
-	return text ? (uint32_t)strtoul(text, NULL, 10) : (uint32_t)getuid();
-}
-
 bool sim_mps_parse_limit(const char *text, uint64_t *ret_bytes)
 {
 	char *end;

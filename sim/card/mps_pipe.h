@@ -33,10 +33,6 @@ bool sim_mps_send(int fd, const char *text);
 /* Waits for one message, and adds a NUL. False: the other side has closed the connection. */
 bool sim_mps_receive(int fd, char *text, size_t size);
 
-/* Returns the user ID of the process for MPS: LOADLINE_SIM_UID, else its own. A world belongs to one user; the variable
- * simulates others. */
-uint32_t sim_mps_uid(void);
-
 /* Parses "2G" or "512M": a whole number and one of the two letters, as in the driver. */
 bool sim_mps_parse_limit(const char *text, uint64_t *ret_bytes);
 /* Parses "25" or "12.5": above 0, at most 100; into permille. */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,10 +45,19 @@ static bool has_become_another(const struct sim_world *w, uint32_t index)
 	return w->procs[index].is_present && !sim_presence_is_taken(index);
 }
 
+uint32_t sim_proc_own_uid(void)
+{
+	const char *text = getenv("LOADLINE_SIM_UID");
+	return text ? (uint32_t)strtoul(text, NULL, 10) : (uint32_t)getuid();
+}
+
 uint32_t sim_proc_join(struct sim_world *w)
 {
-	struct sim_proc self = {
-	    .is_used = 1, .pid = getpid(), .start_ticks = start_ticks_of("self"), .pid_namespace = sim_namespace_own()};
+	struct sim_proc self = {.is_used = 1,
+				.pid = getpid(),
+				.start_ticks = start_ticks_of("self"),
+				.pid_namespace = sim_namespace_own(),
+				.uid = sim_proc_own_uid()};
 	uint32_t free_slot = SIM_NONE;
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *proc = &w->procs[i];

@@ -11,6 +11,10 @@
 /* Returns the slot of this process, and takes one if the process has none. SIM_NONE: there are too many processes. */
 uint32_t sim_proc_join(struct sim_world *w);
 
+/* Returns the user ID of the calling process: LOADLINE_SIM_UID, else its own. A world belongs to one user; the variable
+ * simulates others. It needs no world. */
+uint32_t sim_proc_own_uid(void);
+
 /* Frees a process's slot and all its objects: contexts, modules, memory, shared events, its part in MPS,
  * what it has made by ioctl. */
 void sim_proc_leave(struct sim_world *w, uint32_t proc);

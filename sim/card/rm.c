@@ -1,14 +1,19 @@
 #include "card/rm.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "card/defaults.h"
+#include "card/namespace.h"
+#include "card/trace.h"
 #include "card/turn.h"
 
 /* A client's handle, and those of objects whose maker leaves the choice to the driver. */
 #define CLIENT_HANDLE UINT32_C(0xc1d00000)
 #define OTHER_HANDLE UINT32_C(0xcaf00000)
+#define MOST_MEMORY_BYTES (UINT64_C(64) << 20)
 
 /* ---- files ---- */
 
@@ -121,6 +126,29 @@ static uint32_t make_group(const struct sim_world *w, uint32_t file, const struc
 	return 0;
 }
 
+static uint32_t make_memory(const struct ll_rm_alloc *alloc, uint32_t index)
+{
+	const struct ll_rm_memory_params *params = params_of(alloc, sizeof *params);
+	if (!params || !params->size || params->size > MOST_MEMORY_BYTES)
+		return SIM_RM_BAD_ARGUMENT;
+	return sim_memory_make(index, params->size) ? 0 : SIM_RM_NO_MEMORY;
+}
+
+static uint32_t make_buffer(struct sim_world *w, uint32_t file, const struct ll_rm_alloc *alloc,
+			    struct sim_rm_object *object)
+{
+	const struct ll_rm_event_buffer_params *params = params_of(alloc, sizeof *params);
+	if (!params || params->record_count < 2 || params->record_size != sizeof(struct ll_rm_switch_record))
+		return SIM_RM_BAD_ARGUMENT;
+	uint32_t header = find_object(w, file, object->client, params->header);
+	uint32_t records = find_object(w, file, object->client, params->records);
+	if (header == SIM_NONE || records == SIM_NONE || w->rm_objects[header].class != LL_RM_CLASS_READ_ONLY_MEMORY ||
+	    w->rm_objects[records].class != LL_RM_CLASS_READ_ONLY_MEMORY)
+		return SIM_RM_BAD_ARGUMENT;
+	object->trace = sim_trace_new(w, header, records, params->record_count);
+	return object->trace == SIM_NONE ? SIM_RM_NO_MEMORY : 0;
+}
+
 static uint32_t make_channel(struct sim_world *w, uint32_t file, const struct ll_rm_alloc *alloc,
 			     struct sim_rm_object *object)
 {
@@ -131,6 +159,9 @@ static uint32_t make_channel(struct sim_world *w, uint32_t file, const struct ll
 		object->number +=
 		    w->rm_objects[i].client == object->client && w->rm_objects[i].parent == object->parent;
 	object->cid = ++*SIM_EDIT(w, &w->rm_last_cid);
+	uint32_t context = governed_context(w, &w->rm_objects[find_object(w, file, object->client, object->parent)]);
+	if (context != SIM_NONE && !w->contexts[context].cid)
+		*SIM_EDIT(w, &w->contexts[context].cid) = object->cid;
 	memcpy(params + LL_RM_CHANNEL_CID_OFFSET, &object->cid, sizeof object->cid);
 	return 0;
 }
@@ -142,6 +173,8 @@ static uint32_t parent_class(const struct sim_rm_object *object)
 		return LL_RM_CLASS_CHANNEL_GROUP;
 	switch (object->class) {
 	case LL_RM_CLASS_DEVICE:
+	case LL_RM_CLASS_READ_ONLY_MEMORY:
+	case LL_RM_CLASS_EVENT_BUFFER:
 		return LL_RM_CLASS_ROOT;
 	case LL_RM_CLASS_SUBDEVICE:
 	case LL_RM_CLASS_CHANNEL_GROUP:
@@ -151,7 +184,7 @@ static uint32_t parent_class(const struct sim_rm_object *object)
 	}
 }
 
-static uint32_t make_object(struct sim_world *w, uint32_t file, const struct ll_rm_alloc *alloc,
+static uint32_t make_object(struct sim_world *w, uint32_t file, const struct ll_rm_alloc *alloc, uint32_t index,
 			    struct sim_rm_object *object)
 {
 	uint32_t class = parent_class(object);
@@ -162,11 +195,17 @@ static uint32_t make_object(struct sim_world *w, uint32_t file, const struct ll_
 		return LL_RM_NO_RIGHT;
 	if (parent == SIM_NONE || w->rm_objects[parent].class != class)
 		return SIM_RM_BAD_PARENT;
+	if (find_object(w, file, object->client, object->handle) != SIM_NONE)
+		return SIM_RM_DUPLICATE;
 	object->card = w->rm_objects[parent].card;
 	if (object->class == LL_RM_CLASS_DEVICE)
 		return make_device(w, alloc, object);
 	if (object->class == LL_RM_CLASS_CHANNEL_GROUP)
 		return make_group(w, file, alloc, object);
+	if (object->class == LL_RM_CLASS_READ_ONLY_MEMORY)
+		return make_memory(alloc, index);
+	if (object->class == LL_RM_CLASS_EVENT_BUFFER)
+		return make_buffer(w, file, alloc, object);
 	return is_channel(object) ? make_channel(w, file, alloc, object) : 0;
 }
 
@@ -190,11 +229,9 @@ uint32_t sim_rm_alloc(struct sim_world *w, uint32_t file, struct ll_rm_alloc *al
 		object.client = object.handle = CLIENT_HANDLE + index;
 	else if (!object.handle)
 		object.handle = OTHER_HANDLE + index;
-	uint32_t status = is_client ? 0 : make_object(w, file, alloc, &object);
+	uint32_t status = is_client ? 0 : make_object(w, file, alloc, index, &object);
 	if (status)
 		return status;
-	if (find_object(w, file, object.client, object.handle) != SIM_NONE)
-		return SIM_RM_DUPLICATE;
 	*SIM_EDIT(w, &w->rm_objects[index]) = object;
 	*SIM_EDIT(w, &w->rm_files[file].first) = index;
 	alloc->object = object.handle;
@@ -214,6 +251,10 @@ static void remove_object(struct sim_world *w, uint32_t file, uint32_t index)
 	uint32_t group = removed.off_count ? find_object(w, file, removed.client, removed.parent) : SIM_NONE;
 	if (group != SIM_NONE)
 		put_group_off(w, file, &w->rm_objects[group]);
+	if (removed.class == LL_RM_CLASS_EVENT_BUFFER)
+		sim_trace_free(w, removed.trace);
+	else if (removed.class == LL_RM_CLASS_READ_ONLY_MEMORY)
+		sim_memory_drop(index);
 	sim_commit(w);
 }
 
@@ -328,6 +369,42 @@ static uint32_t tell_uuid(const struct sim_world *w, const struct sim_rm_object 
 	return uuid->flags ? SIM_RM_BAD_ARGUMENT : 0;
 }
 
+static uint32_t bind_switches(struct sim_world *w, uint32_t file, const struct sim_rm_object *subdevice,
+			      struct ll_rm_bind_switches *bind)
+{
+	uint32_t buffer = find_object(w, file, subdevice->client, bind->buffer);
+	bind->reason = 0;
+	if (buffer == SIM_NONE || w->rm_objects[buffer].class != LL_RM_CLASS_EVENT_BUFFER ||
+	    bind->record_size != sizeof(struct ll_rm_switch_record) || bind->detail != LL_RM_SWITCHES_SIMPLE)
+		return SIM_RM_BAD_ARGUMENT;
+	sim_trace_bind(w, w->rm_objects[buffer].trace, subdevice->card, w->procs[w->rm_files[file].proc].uid,
+		       bind->all_users);
+	return 0;
+}
+
+static uint32_t control_buffer(struct sim_world *w, const struct sim_rm_object *buffer,
+			       const struct ll_rm_control *control)
+{
+	const void *params = (const void *)(uintptr_t)control->params;
+	switch (control->command) {
+	case LL_RM_CONTROL_ENABLE_EVENTS:
+		if (!params || control->params_size != sizeof(struct ll_rm_enable_events))
+			return SIM_RM_BAD_ARGUMENT;
+		sim_trace_enable(w, buffer->trace, ((const struct ll_rm_enable_events *)params)->is_on);
+		return 0;
+	case LL_RM_CONTROL_UPDATE_GET:
+		if (!params || control->params_size != sizeof(struct ll_rm_update_get))
+			return SIM_RM_BAD_ARGUMENT;
+		sim_trace_set_get(w, buffer->trace, ((const struct ll_rm_update_get *)params)->get);
+		return 0;
+	case LL_RM_CONTROL_FLUSH:
+		sim_trace_deliver(w, buffer->trace);
+		return 0;
+	default:
+		return SIM_RM_BAD_COMMAND;
+	}
+}
+
 static uint32_t control_group(struct sim_world *w, struct sim_rm_object *group, const struct ll_rm_control *control)
 {
 	uint64_t *us = (void *)(uintptr_t)control->params;
@@ -357,6 +434,10 @@ static uint32_t control_subdevice(struct sim_world *w, uint32_t file, const stru
 		if (!params || control->params_size != sizeof(struct ll_rm_disable))
 			return SIM_RM_BAD_ARGUMENT;
 		return switch_channels(w, file, subdevice, params);
+	case LL_RM_CONTROL_BIND_SWITCHES:
+		if (!params || control->params_size != sizeof(struct ll_rm_bind_switches))
+			return SIM_RM_BAD_ARGUMENT;
+		return bind_switches(w, file, subdevice, params);
 	case LL_RM_CONTROL_GET_UUID:
 		if (!params || control->params_size != sizeof(struct ll_rm_uuid))
 			return SIM_RM_BAD_ARGUMENT;
@@ -378,5 +459,22 @@ uint32_t sim_rm_control(struct sim_world *w, uint32_t file, const struct ll_rm_c
 		return control_group(w, object, control);
 	if (object->class == LL_RM_CLASS_SUBDEVICE)
 		return control_subdevice(w, file, object, control);
+	if (object->class == LL_RM_CLASS_EVENT_BUFFER)
+		return control_buffer(w, object, control);
 	return SIM_RM_BAD_COMMAND;
+}
+
+/* ---- mappings ---- */
+
+uint32_t sim_rm_open_memory(const struct sim_world *w, uint32_t file, const struct ll_rm_map *map, int *ret_fd)
+{
+	const struct sim_proc *owner = &w->procs[w->rm_files[file].proc];
+	uint32_t index = find_object(w, file, map->client, map->memory);
+	if (owner->pid != getpid() || owner->pid_namespace != sim_namespace_own() ||
+	    find_object(w, file, map->client, map->client) == SIM_NONE)
+		return LL_RM_NO_RIGHT;
+	if (index == SIM_NONE || w->rm_objects[index].class != LL_RM_CLASS_READ_ONLY_MEMORY)
+		return SIM_RM_NO_OBJECT;
+	*ret_fd = sim_memory_open(index, O_RDONLY);
+	return *ret_fd < 0 ? SIM_RM_NO_MEMORY : 0;
 }

@@ -16,6 +16,7 @@
 #define LOADLINE_SIM_CARD_RM_H
 
 #include "abi/rm.h"
+#include "abi/rm_trace.h"
 #include "card/world.h"
 
 /* A command for a group, and statuses, of the driver. */
@@ -56,5 +57,8 @@ uint32_t sim_rm_free(struct sim_world *w, uint32_t file, const struct ll_rm_free
 
 /* Carries out a control call of an object. */
 uint32_t sim_rm_control(struct sim_world *w, uint32_t file, const struct ll_rm_control *control);
+
+/* Opens a memory for its mapping. Only the process that opened the file may do that. */
+uint32_t sim_rm_open_memory(const struct sim_world *w, uint32_t file, const struct ll_rm_map *map, int *ret_fd);
 
 #endif

@@ -3,8 +3,11 @@
 #include "base/clock.h"
 #include "card/kernel.h"
 #include "card/queue.h"
+#include "card/trace.h"
 
 #define LEAST_SLICE_NS (1 * LL_NS_PER_US)
+/* Between the records of two stays (doc/facts.md). */
+#define BETWEEN_STAYS_NS (84 * LL_NS_PER_US)
 
 /* Whether the tenant has a kernel that runs, waits for its turn, or follows directly after the last one. */
 static bool wants_card(struct sim_world *w, const struct sim_card *card, uint32_t tenant)
@@ -75,6 +78,16 @@ static uint64_t slice_ns(const struct sim_world *w, const struct sim_card *card,
 	return own_ns ? own_ns : card->slice_ns;
 }
 
+static void begin_stay(struct sim_world *w, struct sim_card *card, uint32_t tenant, uint64_t at_ns)
+{
+	uint64_t end_ns = at_ns - BETWEEN_STAYS_NS;
+	if (card->turn.stay == tenant)
+		return;
+	sim_trace_note(w, card, card->turn.stay, LL_RM_SWITCH_END, end_ns > w->now_ns ? end_ns : w->now_ns);
+	sim_trace_note(w, card, tenant, LL_RM_SWITCH_START, at_ns);
+	SIM_EDIT(w, &card->turn)->stay = tenant;
+}
+
 static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenant)
 {
 	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
@@ -89,8 +102,11 @@ static void give_turn(struct sim_world *w, struct sim_card *card, uint32_t tenan
 	turn->slice_end_ns = w->now_ns + slice_ns(w, card, tenant);
 	if (turn->resident != tenant && turn->resident != SIM_NONE) {
 		turn->slice_end_ns += card->switch_ns + save_ns;
-		turn->switch_until_ns += card->switch_ns + save_ns + state_ns(w, card, tenant);
+		turn->switch_until_ns += card->switch_ns + save_ns;
 	}
+	begin_stay(w, card, tenant, turn->switch_until_ns);
+	if (turn->resident != tenant && turn->resident != SIM_NONE)
+		turn->switch_until_ns += state_ns(w, card, tenant);
 	turn->resident = tenant;
 }
 
@@ -216,6 +232,23 @@ void sim_turn_yield(struct sim_world *w, uint32_t context)
 		SIM_EDIT(w, turn)->slice_end_ns = w->now_ns;
 }
 
+void sim_turn_end_stay(struct sim_world *w, struct sim_card *card)
+{
+	struct sim_turn *turn = SIM_EDIT(w, &card->turn);
+	sim_trace_note(w, card, turn->stay, LL_RM_SWITCH_END,
+		       w->now_ns > turn->switch_until_ns ? w->now_ns : turn->switch_until_ns);
+	turn->stay = SIM_NONE;
+}
+
+static bool is_all_off(struct sim_world *w, const struct sim_context *context)
+{
+	for (uint32_t i = 0; i < context->stream_count; i++) {
+		if (!sim_queue_is_off(w, context->streams[i]))
+			return false;
+	}
+	return true;
+}
+
 void sim_turn_put_off(struct sim_world *w, uint32_t context, uint32_t channels)
 {
 	struct sim_context *at = &w->contexts[context];
@@ -226,4 +259,6 @@ void sim_turn_put_off(struct sim_world *w, uint32_t context, uint32_t channels)
 			sim_kernel_pause(w, sim_queue_head(w, stream));
 	}
 	*SIM_EDIT(w, &at->off_channels) = channels;
+	if (w->cards[at->card].turn.stay == context && is_all_off(w, at))
+		sim_turn_end_stay(w, &w->cards[at->card]);
 }

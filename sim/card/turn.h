@@ -32,6 +32,9 @@ void sim_turn_set_slice(struct sim_world *w, uint32_t context, uint64_t slice_ns
 /* Ends the turn of a context if another tenant wants the card. */
 void sim_turn_yield(struct sim_world *w, uint32_t context);
 
+/* The tenant whose state is on the card goes, and no other comes. */
+void sim_turn_end_stay(struct sim_world *w, struct sim_card *card);
+
 /* Sets which of a context's compute channels are off: one bit for each. */
 void sim_turn_put_off(struct sim_world *w, uint32_t context, uint32_t channels);
 

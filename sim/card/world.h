@@ -42,6 +42,8 @@ enum {
 	SIM_MPS_PARTITIONS = 32, /* of all MPS daemons together */
 	SIM_RM_FILES = 512,
 	SIM_RM_OBJECTS = 16384,
+	SIM_TRACES = 32,
+	SIM_TRACE_NOTES = 2048, /* that wait for their delivery */
 	SIM_UNDO_BYTES = 1 << 18,
 };
 
@@ -158,6 +160,8 @@ struct sim_context {
 	uint32_t next_queue;     /* number of streams made so far */
 	uint32_t has_shared_queues;
 	uint32_t off_channels; /* of its compute channels, one bit for each (turn.h) */
+	uint32_t cid;          /* of one of its compute channels; 0: it has none */
+	uint32_t unused;
 	uint64_t stack_bytes;
 	uint64_t own_bytes;   /* memory of the context itself */
 	uint64_t saved_bytes; /* memory that it saves compared with other contexts */
@@ -196,6 +200,7 @@ struct sim_proc {
 	uint32_t is_present;    /* it has its slot's lock (presence.h) */
 	uint32_t role;          /* enum sim_role */
 	uint32_t stop;          /* enum sim_stop; atomic: its calls read it first */
+	uint32_t uid;
 	struct sim_mps_client mps;
 	uint64_t cards; /* bit i: it has initialised CUDA while card i was visible, which takes memory there */
 	uint64_t held_bytes[SIM_CARDS]; /* outside of contexts: holding.h */
@@ -244,8 +249,34 @@ struct sim_rm_object {
 	uint32_t number;              /* of a channel in its group */
 	uint32_t cid;                 /* of a channel: no other has it while the world lives */
 	uint32_t off_count;           /* of a channel: how often it must be put on to be on */
+	uint32_t trace;               /* of an event buffer */
+	uint64_t slice_us;            /* of a group: as it was asked for */
+};
+
+/* A tenant's state has come on the card, or gone (trace.h). */
+struct sim_switch {
+	uint64_t at_ns;
+	uint32_t tag; /* enum ll_rm_switch_tag */
+	uint32_t cid; /* of the context */
+	int32_t pid;
+	uint32_t uid;
+	uint32_t is_hidden; /* the trace's user may not know whose it is */
 	uint32_t unused;
-	uint64_t slice_us; /* of a group: as it was asked for */
+};
+
+struct sim_trace {
+	uint32_t is_used;
+	uint32_t is_enabled;
+	uint32_t card; /* SIM_NONE: it is not bound */
+	uint32_t uid;
+	uint32_t has_all_users;
+	uint32_t header, records; /* numbers of memories */
+	uint32_t count;           /* of records for which there is room */
+	uint32_t get, put;        /* of the next record to read, and to write */
+	uint64_t dropped;
+	uint64_t delivered_ns;
+	uint64_t noted_count, delivered_count; /* only rise; slot = number % SIM_TRACE_NOTES */
+	struct sim_switch noted[SIM_TRACE_NOTES];
 };
 
 /* What a card does when the slice of a channel group is set. */
@@ -291,6 +322,7 @@ struct sim_mps_partition {
 struct sim_turn {
 	uint32_t tenant;   /* the tenant that has the turn, or SIM_NONE */
 	uint32_t resident; /* the tenant whose state is on the card: its next turn needs no switch */
+	uint32_t stay;     /* the same for the trace, where a tenant that is off has gone; or SIM_NONE */
 	uint64_t slice_end_ns;
 	uint64_t switch_until_ns; /* no kernel runs before */
 	bool is_ending; /* its queue became empty while another tenant waited: it starts nothing more in this turn */
@@ -460,7 +492,8 @@ struct sim_world {
 	struct sim_share shares[SIM_SHARES];
 	struct sim_shared_event shared_events[SIM_SHARED_EVENTS];
 	uint32_t rm_last_cid;
-	uint32_t unused;
+	uint32_t trace_count;
+	struct sim_trace traces[SIM_TRACES];
 	struct sim_rm_file rm_files[SIM_RM_FILES];
 	struct sim_rm_object rm_objects[SIM_RM_OBJECTS];
 	struct sim_context contexts[SIM_CONTEXTS];

@@ -1,6 +1,7 @@
 #include "kernel/answer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,6 +65,8 @@ static struct duration control_duration(const struct ll_rm_control *control)
 		return (struct duration){300 * LL_NS_PER_US, 0};
 	case LL_RM_CONTROL_PREEMPT:
 		return (struct duration){430 * LL_NS_PER_US, 0};
+	case LL_RM_CONTROL_FLUSH:
+		return (struct duration){40 * LL_NS_PER_US, 0};
 	case LL_RM_CONTROL_DISABLE_CHANNELS:
 		if (list && list->is_off && !list->only_scheduling)
 			return (struct duration){350 * LL_NS_PER_US, 300 * LL_NS_PER_US};
@@ -73,8 +76,25 @@ static struct duration control_duration(const struct ll_rm_control *control)
 	}
 }
 
+/* The descriptor by which a memory is mapped becomes one of the memory. It has to be another one of the driver. */
+static uint32_t map_memory(const struct sim_world *w, uint32_t file, const struct ll_rm_map *map)
+{
+	struct stat st;
+	int flags = fcntl(map->fd, F_GETFD), memory = -1;
+	if (flags < 0 || fstat(map->fd, &st) || !S_ISREG(st.st_mode) || !is_named_nvidiactl(map->fd))
+		return SIM_RM_BAD_ARGUMENT;
+	uint32_t status = sim_rm_open_memory(w, file, map, &memory);
+	if (status)
+		return status;
+	bool is_put = dup3(memory, map->fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) >= 0;
+	close(memory);
+	return is_put ? 0 : SIM_RM_BAD_ARGUMENT;
+}
+
 static uint32_t carry_out(struct sim_world *w, uint32_t file, const struct request *request)
 {
+	if (request->number == LL_RM_ESC_MAP_MEMORY)
+		return map_memory(w, file, request->argument);
 	if (request->number == LL_RM_ESC_ALLOC)
 		return sim_rm_alloc(w, file, request->argument);
 	if (request->number == LL_RM_ESC_FREE)
@@ -89,6 +109,8 @@ static uint32_t *status_of(const struct request *request)
 		return &((struct ll_rm_alloc *)request->argument)->status;
 	if (request->number == LL_RM_ESC_FREE && request->size == sizeof(struct ll_rm_free))
 		return &((struct ll_rm_free *)request->argument)->status;
+	if (request->number == LL_RM_ESC_MAP_MEMORY && request->size == sizeof(struct ll_rm_map))
+		return &((struct ll_rm_map *)request->argument)->status;
 	if (request->number == LL_RM_ESC_CONTROL && request->size == sizeof(struct ll_rm_control))
 		return &((struct ll_rm_control *)request->argument)->status;
 	return NULL;

@@ -4,12 +4,17 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "abi/rm.h"
+#include "abi/rm_trace.h"
+#include "base/clock.h"
 #include "process.h"
 
 enum { MOST_OBJECTS = 256 };
@@ -187,6 +192,143 @@ static void refuse_off(void)
 TEST(test_a_card_without_off_refuses)
 {
 	in_world("card 0 off no\n", refuse_off);
+}
+
+/* ---- the trace of context switches ---- */
+
+struct trace {
+	int fd;
+	uint32_t client, device, subdevice, buffer;
+	const volatile struct ll_rm_event_header *header;
+	const volatile struct ll_rm_switch_record *records;
+};
+
+enum { TRACE_RECORDS = 64 };
+
+static uint32_t make(const struct trace *trace, uint32_t parent, uint32_t class, void *params, size_t size)
+{
+	struct ll_rm_alloc alloc = {.root = trace->client,
+				    .parent = parent,
+				    .class = class,
+				    .params = (uintptr_t)params,
+				    .params_size = (uint32_t)size};
+	CHECK_EQUAL(ioctl(trace->fd, LL_RM_REQUEST(LL_RM_ESC_ALLOC, struct ll_rm_alloc), &alloc), 0);
+	CHECK_EQUAL(alloc.status, 0);
+	return alloc.object;
+}
+
+static void tell(const struct trace *trace, uint32_t object, uint32_t command, void *params, size_t size)
+{
+	struct object of = {.client = trace->client, .object = object};
+	driver_fd = trace->fd;
+	CHECK_EQUAL(ask(&of, command, params, (uint32_t)size), 0);
+}
+
+static const void *map_memory(const struct trace *trace, uint32_t memory, size_t size)
+{
+	struct ll_rm_map map = {.client = trace->client,
+				.device = trace->client,
+				.memory = memory,
+				.length = size,
+				.fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC)};
+	CHECK_EQUAL(ioctl(trace->fd, LL_RM_REQUEST(LL_RM_ESC_MAP_MEMORY, struct ll_rm_map), &map), 0);
+	CHECK_EQUAL(map.status, 0);
+	const void *at = mmap(NULL, size, PROT_READ, MAP_SHARED, map.fd, 0);
+	CHECK(at != MAP_FAILED);
+	CHECK(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0) == MAP_FAILED);
+	return at;
+}
+
+static void open_trace(struct trace *trace, bool all_users)
+{
+	uint32_t number = 0;
+	trace->client = 0;
+	trace->fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
+	trace->client = make(trace, 0, LL_RM_CLASS_ROOT, NULL, 0);
+	trace->device = make(trace, trace->client, LL_RM_CLASS_DEVICE, &number, sizeof number);
+	trace->subdevice = make(trace, trace->device, LL_RM_CLASS_SUBDEVICE, &number, sizeof number);
+	struct ll_rm_memory_params memory = {.size = 4096};
+	uint32_t header = make(trace, trace->client, LL_RM_CLASS_READ_ONLY_MEMORY, &memory, sizeof memory);
+	memory.size = TRACE_RECORDS * sizeof(struct ll_rm_switch_record);
+	uint32_t records = make(trace, trace->client, LL_RM_CLASS_READ_ONLY_MEMORY, &memory, sizeof memory);
+	trace->header = map_memory(trace, header, 4096);
+	trace->records = map_memory(trace, records, memory.size);
+	struct ll_rm_event_buffer_params buffer = {.record_size = sizeof(struct ll_rm_switch_record),
+						   .record_count = TRACE_RECORDS,
+						   .subdevice = trace->subdevice,
+						   .header = header,
+						   .records = records};
+	trace->buffer = make(trace, trace->client, LL_RM_CLASS_EVENT_BUFFER, &buffer, sizeof buffer);
+	struct ll_rm_bind_switches bind = {.buffer = trace->buffer,
+					   .record_size = sizeof(struct ll_rm_switch_record),
+					   .detail = LL_RM_SWITCHES_SIMPLE,
+					   .all_users = all_users};
+	tell(trace, trace->subdevice, LL_RM_CONTROL_BIND_SWITCHES, &bind, sizeof bind);
+	struct ll_rm_enable_events enable = {1, LL_RM_EVENTS_KEEP_OLDEST};
+	tell(trace, trace->buffer, LL_RM_CONTROL_ENABLE_EVENTS, &enable, sizeof enable);
+}
+
+static unsigned unread(const struct trace *trace)
+{
+	return (trace->header->put + TRACE_RECORDS - trace->header->get) % TRACE_RECORDS;
+}
+
+static void read_a_trace(void)
+{
+	struct trace trace;
+	pid_t stranger = spawn_ready(be_a_stranger);
+	open_cuda();
+	open_context(0);
+	load_kernels();
+	uint32_t cid = find(0xc86f, 0)->cid;
+	open_trace(&trace, false);
+	launch_timed(get_kernel("work_ns"), new_stream(), 10 * LL_NS_PER_S, 132, 1024);
+	/* Each 33 ms, without a call. */
+	WAIT_FOR(unread(&trace) >= 16);
+	bool is_on = false, has_own = false;
+	uint64_t before_ns = 0;
+	for (unsigned i = 0; i < 16; i++) {
+		const volatile struct ll_rm_switch_record *record = &trace.records[i];
+		CHECK(record->ns >= before_ns);
+		CHECK(i == 0 || is_on == (record->tag == LL_RM_SWITCH_END));
+		CHECK(record->pid == (uint32_t)getpid() ? record->context == cid : record->pid == (uint32_t)stranger);
+		has_own |= record->pid == (uint32_t)getpid();
+		is_on = record->tag == LL_RM_SWITCH_START;
+		before_ns = record->ns;
+	}
+	CHECK(has_own);
+	/* The oldest are kept, and the others counted. */
+	WAIT_FOR(trace.header->dropped > 0);
+	CHECK_EQUAL(unread(&trace), TRACE_RECORDS - 1);
+	kill(stranger, SIGKILL);
+	struct ll_rm_update_get get = {.get = trace.header->put};
+	tell(&trace, trace.buffer, LL_RM_CONTROL_UPDATE_GET, &get, sizeof get);
+	CHECK_EQUAL(unread(&trace), 0);
+	tell(&trace, trace.buffer, LL_RM_CONTROL_FLUSH, NULL, 0);
+	CHECK(trace.header->get == get.get);
+}
+
+TEST(test_a_trace_is_read_in_memory)
+{
+	in_world(NULL, read_a_trace);
+}
+
+static void read_others(void)
+{
+	struct trace trace;
+	CHECK_EQUAL(setenv("LOADLINE_SIM_UID", "4242", 1), 0);
+	open_trace(&trace, true);
+	CHECK_EQUAL(setenv("LOADLINE_SIM_UID", "4343", 1), 0);
+	spawn_ready(be_a_stranger);
+	spawn_ready(be_a_stranger);
+	WAIT_FOR(unread(&trace) >= 8);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(trace.records[i].pid == 0 && trace.records[i].context == 0 && trace.records[i].ns);
+}
+
+TEST(test_other_users_have_no_names)
+{
+	in_world(NULL, read_others);
 }
 
 TEST(test_other_requests_go_on_to_libc)

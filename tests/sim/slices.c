@@ -11,11 +11,13 @@
 #include "card/process.h"
 #include "card/queue.h"
 #include "card/rm.h"
+#include "card/trace.h"
 #include "card/turn.h"
 #include "test.h"
 
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define US LL_NS_PER_US
 #define MS LL_NS_PER_MS
@@ -305,6 +307,66 @@ TEST(test_who_sets_its_slice_often_has_more)
 	assert_true(progress(&programs[0], WINDOW_NS) > 1.2 * progress(&programs[1], WINDOW_NS));
 }
 
+static uint64_t latencies_ns[200];
+static unsigned latency_count;
+
+static void note_latency(const struct sim_op *op)
+{
+	latencies_ns[latency_count++] = op->end_ns - op->submit_ns - op->length_ns - w->cards[0].launch_ns;
+}
+
+/* A kernel of 5 us on one SM, from time to time. */
+static uint64_t launch_a_small_one(uint64_t since_ns)
+{
+	uint64_t position;
+	struct sim_stream *stream = &w->streams[programs[0].stream];
+	struct sim_op op = {.kind = SIM_OP_KERNEL, .length_ns = 5 * US, .module = SIM_NONE, .blocks = 1, .threads = 32};
+	if (stream->submitted)
+		note_latency(sim_op_at(w, programs[0].stream, stream->submitted - 1));
+	stream->reaped = stream->done;
+	assert_int_equal(sim_submit(w, programs[0].stream, &op, &position), 0);
+	return since_ns + 5013 * US;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+	return (first > second) - (first < second);
+}
+
+static void check_latency(const char *what, uint64_t slice_us, double wanted)
+{
+	set_slice(&programs[1], slice_us);
+	latency_count = 0;
+	run(LL_NS_PER_S, launch_a_small_one);
+	qsort(latencies_ns, latency_count, sizeof *latencies_ns, compare);
+	check(what, (double)latencies_ns[latency_count / 2] / US, wanted);
+}
+
+static void check_latencies(uint64_t kernel_ns)
+{
+	/* The first one launches nothing by itself. */
+	new_program(5 * US, 1000 * LL_NS_PER_S);
+	new_program(kernel_ns, 0);
+	w->streams[programs[0].stream].last_end_ns = w->now_ns;
+	run(10 * MS, NULL);
+	/* What the H200 has beyond the 36 us that it has alone. */
+	check_latency("a first kernel beside 500 us, us later", 500, 425);
+	check_latency("beside 200 us", 200, 283);
+	check_latency("beside 100 us", 100, 224);
+	check_latency("beside 0 us", 0, 174); /* 174 and 186, in two boots */
+}
+
+TEST(test_a_first_kernel_waits_for_half_a_slice_and_a_switch)
+{
+	check_latencies(1 * MS);
+}
+
+TEST(test_so_it_does_beside_a_kernel_of_a_second)
+{
+	check_latencies(LL_NS_PER_S);
+}
+
 /* ---- off and on ---- */
 
 TEST(test_off_is_off_in_the_middle_of_a_kernel_alone_and_beside_others)
@@ -452,4 +514,87 @@ TEST(test_a_card_may_have_no_off)
 {
 	check_card("card 0 off no", 771, 190);
 	assert_int_equal(switch_program(&programs[0], true), SIM_RM_NO_PERMISSION);
+}
+
+/* ---- the trace of context switches ---- */
+
+/* Nobody reads it, so the notes are what it has. */
+static struct sim_trace *open_trace(void)
+{
+	uint32_t index = sim_trace_new(w, 0, 0, 1024);
+	sim_trace_bind(w, index, 0, w->procs[w->rm_files[file].proc].uid, false);
+	sim_trace_enable(w, index, true);
+	return &w->traces[index];
+}
+
+/* The time between a start and the next end, in thousandths of the time between the first record and the last one. */
+static double part_of_stays(const struct sim_trace *trace, const struct program *program)
+{
+	uint64_t sum_ns = 0, begun_ns = 0;
+	for (uint64_t i = 0; i < trace->noted_count; i++) {
+		const struct sim_switch *note = &trace->noted[i];
+		assert_true(i == 0 || note->at_ns >= trace->noted[i - 1].at_ns);
+		if (note->cid != w->contexts[program->context].cid)
+			continue;
+		if (note->tag == LL_RM_SWITCH_START)
+			begun_ns = note->at_ns;
+		else if (begun_ns)
+			sum_ns += note->at_ns - begun_ns;
+	}
+	return 1000 * (double)sum_ns / (double)(trace->noted[trace->noted_count - 1].at_ns - trace->noted[0].at_ns);
+}
+
+TEST(test_the_trace_has_the_stays_of_who_has_company)
+{
+	new_flood();
+	new_flood();
+	run(100 * MS, NULL);
+	struct sim_trace *trace = open_trace();
+	run(LL_NS_PER_S, NULL);
+	check("stays of two floods", part_of_stays(trace, &programs[0]), 481.6);
+	check("    the other", part_of_stays(trace, &programs[1]), 481.5);
+	assert_int_equal(trace->dropped, 0);
+	sim_trace_enable(w, 0, false);
+	trace = open_trace();
+	set_slice(&programs[0], 0);
+	set_slice(&programs[1], 0);
+	run(100 * MS, NULL);
+	assert_true(trace->noted_count > 900); /* 11 100 a second on the H200 */
+}
+
+TEST(test_a_program_that_is_alone_has_records_only_for_off_and_on)
+{
+	struct program *program = new_flood();
+	run(10 * MS, NULL);
+	struct sim_trace *trace = open_trace();
+	run(100 * MS, NULL);
+	assert_int_equal(trace->noted_count, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		switch_program(program, true);
+		run(14 * MS, NULL);
+		switch_program(program, false);
+		run(6 * MS, NULL);
+	}
+	assert_int_equal(trace->noted_count, 20);
+	assert_int_equal(trace->noted[0].tag, LL_RM_SWITCH_END);
+	assert_int_equal(trace->noted[1].tag, LL_RM_SWITCH_START);
+	assert_int_equal(trace->noted[1].pid, getpid());
+	assert_int_equal(trace->noted[1].at_ns - trace->noted[0].at_ns, 14 * MS);
+	sim_context_free(w, program->context);
+	assert_int_equal(trace->noted[20].tag, LL_RM_SWITCH_END);
+}
+
+TEST(test_a_trace_has_others_only_with_all_users_and_without_name)
+{
+	enum { STRANGER = 1234 };
+	new_flood();
+	new_flood();
+	struct sim_trace *own = open_trace(), *of_stranger = open_trace(), *of_all = open_trace();
+	sim_trace_bind(w, 1, 0, STRANGER, false);
+	sim_trace_bind(w, 2, 0, STRANGER, true);
+	run(100 * MS, NULL);
+	assert_true(own->noted_count > 80);
+	assert_int_equal(of_stranger->noted_count, 0);
+	assert_int_equal(of_all->noted_count, own->noted_count);
+	assert_true(of_all->noted[0].is_hidden);
 }

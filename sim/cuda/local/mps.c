@@ -9,6 +9,7 @@
 #include "card/mps.h"
 #include "card/mps_limits.h"
 #include "card/mps_pipe.h"
+#include "card/process.h"
 
 ll_cu_result sim_mps_ask(struct sim_world *w, struct sim_mps_offer *ret_offer)
 {
@@ -18,7 +19,7 @@ ll_cu_result sim_mps_ask(struct sim_world *w, struct sim_mps_offer *ret_offer)
 		return LL_CUDA_SUCCESS; /* silently: the real driver does not report either that MPS was wanted */
 	uint32_t refused = sim_fault_check(w, "mps/connect");
 	char text[64];
-	snprintf(text, sizeof text, "client %u", sim_mps_uid());
+	snprintf(text, sizeof text, "client %u", sim_proc_own_uid());
 	if (!refused && (!sim_mps_send(fd, text) || !sim_mps_receive(fd, text, sizeof text)))
 		refused = LL_CUDA_ERROR_MPS_CONNECTION_FAILED;
 	struct sim_mps_offer offer = {.fd = fd};
