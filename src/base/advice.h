@@ -15,6 +15,9 @@
 
 #define LL_SIM_VARIABLE "LOADLINE_SIM"
 
+/* The library that answers as the simulated kernel driver, where it is preloaded (cli/common/env_sim.h). */
+#define LL_SIM_KERNEL_LIBRARY "libloadline-sim-kernel.so"
+
 /* Copies the text, cut at size - 1 bytes, and ends it with a NUL. Under the simulated driver it adds the user's --sim
  * to each command of loadline that has none, and replaces a command for a real card by the simulator's. Returns the
  * length that the whole text has. */

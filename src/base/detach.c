@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,6 +26,12 @@
  * later runs (earlier/file.h). */
 static const char *const kept[] = {"LOADLINE_SIM_DIR", "XDG_STATE_HOME", "HOME"};
 enum { KEPT = sizeof kept / sizeof *kept, TRY_TEXT_SIZE = 1024 };
+
+/* An environment. Its entries are the process's, or `preload`. */
+struct variables {
+	const char *list[KEPT + 2]; /* NULL-ended */
+	char preload[PATH_MAX];
+};
 
 /* The soft limit of the stack stays: if it is high, the kernel lays out memory in another way. */
 static const int raised[] = {RLIMIT_AS,     RLIMIT_CPU,   RLIMIT_DATA, RLIMIT_FSIZE,     RLIMIT_MEMLOCK,
@@ -74,29 +83,47 @@ void ll_detach_self(void)
 	reset_schedule();
 }
 
-/* The entries of ret_list point into the environment. */
-static void list_variables(const char *ret_list[KEPT + 1])
+/* Writes LD_PRELOAD with the simulated kernel driver, if it is preloaded here; else "". */
+static void write_preload(char ret_text[PATH_MAX])
+{
+	static const char separators[] = ": ", wanted[] = "/" LL_SIM_KERNEL_LIBRARY;
+	const char *word = getenv("LD_PRELOAD");
+	ret_text[0] = '\0';
+	for (size_t length; word && *(word += strspn(word, separators)); word += length) {
+		length = strcspn(word, separators);
+		if (length < strlen(wanted) || strncmp(word + length - strlen(wanted), wanted, strlen(wanted)) != 0)
+			continue;
+		int n = snprintf(ret_text, PATH_MAX, "LD_PRELOAD=%.*s", (int)length, word);
+		if (n < 0 || n >= PATH_MAX)
+			ret_text[0] = '\0';
+	}
+}
+
+static void list_variables(struct variables *variables)
 {
 	size_t used = 0;
 	for (size_t i = 0; environ && environ[i]; i++) {
 		for (size_t k = 0; k < KEPT; k++) {
 			size_t length = strlen(kept[k]);
 			if (used < KEPT && strncmp(environ[i], kept[k], length) == 0 && environ[i][length] == '=')
-				ret_list[used++] = environ[i];
+				variables->list[used++] = environ[i];
 		}
 	}
-	ret_list[used] = NULL;
+	write_preload(variables->preload);
+	if (variables->preload[0])
+		variables->list[used++] = variables->preload;
+	variables->list[used] = NULL;
 }
 
 int ll_detach_start(const struct ll_detach *detach, struct ll_err *err)
 {
-	const char *variables[KEPT + 1];
+	struct variables variables;
 	pid_t none;
-	list_variables(variables);
+	list_variables(&variables);
 	struct ll_child child = {
 	    .path = detach->path,
 	    .words = detach->words,
-	    .environment = variables,
+	    .environment = variables.list,
 	    .in = LL_CHILD_NULL,
 	    .out = LL_CHILD_NULL,
 	    .err = LL_CHILD_NULL,
@@ -143,16 +170,16 @@ static const char *last_line(char *text)
 
 int ll_detach_try(const char *path, const char *const *words, uint64_t deadline_ns, struct ll_err *err)
 {
-	const char *variables[KEPT + 1];
+	struct variables variables;
 	char text[TRY_TEXT_SIZE] = "";
 	int ends[2], status = 0;
 	pid_t pid;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return ll_err_set(err, -errno, "pipe: %s", strerror(errno));
-	list_variables(variables);
+	list_variables(&variables);
 	struct ll_child child = {.path = path,
 				 .words = words,
-				 .environment = variables,
+				 .environment = variables.list,
 				 .in = LL_CHILD_NULL,
 				 .out = LL_CHILD_NULL,
 				 .err = ends[1],

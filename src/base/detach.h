@@ -2,10 +2,10 @@
  * detach.h - starts a process that outlives everything that it was started from.
  *
  * The process inherits nothing of its starter. It is not the leader of a session and has no terminal. Its folder is /,
- * its umask is 077, and its signals are those of a fresh process. Its environment has the variables of a list. Its
- * descriptors are /dev/null three times and those that it was given. So no terminal, no pipe, no `x=$(…)` and no mount
- * waits for its end. Soft limits that could end it or make it fail are raised to the hard limits. Its scheduling class
- * and its CPUs are the defaults.
+ * its umask is 077, and its signals are those of a fresh process. Its environment has the variables of a list, and of
+ * LD_PRELOAD the simulated kernel driver alone. Its descriptors are /dev/null three times and those that it was given.
+ * So no terminal, no pipe, no `x=$(…)` and no mount waits for its end. Soft limits that could end it or make it fail
+ * are raised to the hard limits. Its scheduling class and its CPUs are the defaults.
  *
  * Some properties cannot be reset: hard limits, a nice value, seccomp filters, cpusets, the control group.
  */

@@ -72,6 +72,7 @@ static void cling(const char *folder)
 	setenv("XDG_STATE_HOME", "/the/state", 1);
 	setenv("HOME", "/home/me", 1);
 	setenv("LD_PRELOAD_OF_TEST", "/some/library.so", 1);
+	setenv("LD_PRELOAD", "/none/other.so:/none/libloadline-sim-kernel.so:/none/libloadline-sim-kernel.so.1", 1);
 }
 
 static void read_proc(pid_t pid, const char *name, char text[TEXT_SIZE])
@@ -144,7 +145,8 @@ static void check_limits(pid_t pid)
 
 static void check_environment(pid_t pid)
 {
-	static const char *const kept[] = {"LOADLINE_SIM_DIR=/the/world", "XDG_STATE_HOME=/the/state", "HOME=/home/me"};
+	static const char *const kept[] = {"LOADLINE_SIM_DIR=/the/world", "XDG_STATE_HOME=/the/state", "HOME=/home/me",
+					   "LD_PRELOAD=/none/libloadline-sim-kernel.so"};
 	char text[TEXT_SIZE] = "";
 	size_t count = 0, found = 0;
 	read_proc(pid, "environ", text);

@@ -172,6 +172,8 @@ TEST(a_library_is_preloaded_once_and_last)
 	    {"libm.so.6 /x/a.so", "libm.so.6:/x/a.so"},
 	    {":/x/a.so: /x/b.so", "/x/b.so:/x/a.so"},
 	    {"/x/a.so.2:/y/x/a.so", "/x/a.so.2:/y/x/a.so:/x/a.so"},
+	    /* Only the simulated kernel driver comes after it. */
+	    {"libm.so.6:/y/libloadline-sim-kernel.so", "libm.so.6:/x/a.so:/y/libloadline-sim-kernel.so"},
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		char *list = ll_preload_append(pairs[i][0], "/x/a.so");

@@ -5,8 +5,8 @@
  * this program and for every program that it starts. The loader reads LD_LIBRARY_PATH only when a process starts, so
  * this program executes itself again.
  *
- * What the kernel driver answers is in a library that is preloaded, last, so that what programs preload hears of their
- * requests.
+ * What the kernel driver answers is in a library that is preloaded (LL_SIM_KERNEL_LIBRARY), last, so that what programs
+ * preload hears of their requests. A build for a sanitizer has none, as nothing may be preloaded there.
  */
 #ifndef LOADLINE_CLI_COMMON_ENV_SIM_H
 #define LOADLINE_CLI_COMMON_ENV_SIM_H
@@ -15,10 +15,6 @@
 
 struct ll_err;
 struct ll_strbuf;
-
-/* The library that answers as the kernel driver. A build for a sanitizer has none, as nothing may be preloaded there.
- */
-#define LL_SIM_KERNEL_LIBRARY "libloadline-sim-kernel.so"
 
 /* This process was started with --sim. */
 bool ll_sim_is_entered(void);

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "cli/common/beside.h"
-#include "cli/common/env_sim.h"
 
 static const char separators[] = ": ";
 
