@@ -13,8 +13,8 @@ struct ll_hold_packet {
 	struct ll_hold_report report;
 };
 
-/* Of the first version. A longer packet has fields that this version does not know. */
-enum { LL_HOLD_PACKET_FIRST_SIZE = 176, LL_HOLD_PACKET_MAX = 2048 };
+/* Of the first version that has names of this kind. A longer packet has fields that this version does not know. */
+enum { LL_HOLD_PACKET_FIRST_SIZE = 184, LL_HOLD_PACKET_MAX = 2048 };
 _Static_assert(sizeof(struct ll_hold_packet) == LL_HOLD_PACKET_FIRST_SIZE, "the size of the first version");
 
 #endif

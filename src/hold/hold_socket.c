@@ -18,15 +18,13 @@
 #include "hold/hold_packet.h"
 #include "protocol/place.h"
 
-enum { TAKE_TRIES = 100 };
-#define TAKE_EVERY_NS LL_NS_PER_MS
 #define PAUSE_MS 100 /* pause when there is no descriptor or memory for a connection */
 
 struct ll_hold_socket {
 	pthread_mutex_t lock; /* guards the report and the times below */
 	int fd;
 	struct ll_hold_report report;
-	uint64_t taken_ns, beat_ns;
+	uint64_t beat_ns;
 };
 
 struct ll_hold_sockets {
@@ -45,7 +43,7 @@ static void fill_packet(struct ll_hold_socket *hold_socket, struct ll_hold_packe
 	*ret_packet = (struct ll_hold_packet){.magic = LL_HOLD_MAGIC};
 	LL_SCOPE_LOCK(&hold_socket->lock);
 	ret_packet->report = hold_socket->report;
-	ret_packet->report.taken_age_ns = now_ns - hold_socket->taken_ns;
+	ret_packet->report.taken_age_ns = now_ns - ret_packet->report.taken_ns;
 	ret_packet->report.beat_age_ns = now_ns > hold_socket->beat_ns ? now_ns - hold_socket->beat_ns : 0;
 }
 
@@ -114,39 +112,25 @@ static int refuse_held_card(const struct ll_card *card, const struct ll_hold_own
 	return -EBUSY;
 }
 
-/* -EAGAIN: the process that had bound the socket has closed it meanwhile. */
-static int bind_once(const struct ll_card *card, const char *sim_folder, struct ll_hold_socket *hold_socket,
-		     struct ll_err *err)
+static int listen_for(const struct ll_card *card, const char *sim_folder, struct ll_hold_socket *hold_socket,
+		      struct ll_err *err)
 {
 	struct ll_place place;
-	struct ll_hold_owner holder;
-	int rc = ll_place_of_card(card->uuid, sim_folder, &place, err);
+	int rc = ll_place_of_hold(card->uuid, sim_folder, &place, err);
 	if (rc)
 		return rc;
 	rc = ll_place_listen(&place, &hold_socket->fd);
-	if (rc == 0)
-		return 0;
-	if (rc != -EADDRINUSE)
-		return ll_err_set(err, rc, "card %s: take it: %s", card->label, strerror(-rc));
-	rc = ll_hold_query(card->uuid, sim_folder, &holder, err);
-	if (rc == -ENOENT)
-		return -EAGAIN;
-	return rc ? rc : refuse_held_card(card, &holder, err);
+	return rc ? ll_err_set(err, rc, "card %s: take it: %s", card->label, strerror(-rc)) : 0;
 }
 
-static int bind_socket(const struct ll_card *card, const char *sim_folder, struct ll_hold_socket *hold_socket,
-		       struct ll_err *err)
+/* The first one that holds the card is this one, or another. */
+static int check_free(const struct ll_card *card, const char *sim_folder, uint64_t taken_ns, struct ll_err *err)
 {
-	int rc = -EAGAIN;
-	for (int i = 0; i < TAKE_TRIES && rc == -EAGAIN; i++) {
-		if (i)
-			ll_sleep_until_ns(ll_now_ns() + TAKE_EVERY_NS);
-		rc = bind_once(card, sim_folder, hold_socket, err);
-	}
-	if (rc == -EAGAIN) /* the name is bound, and nobody listens on it */
-		rc = refuse_held_card(card, &(struct ll_hold_owner){0}, err);
-	hold_socket->taken_ns = hold_socket->beat_ns = ll_now_ns();
-	return rc;
+	struct ll_hold_owner holder;
+	int rc = ll_hold_query(card, sim_folder, &holder, NULL, err);
+	if (rc == 0 && holder.report.taken_ns < taken_ns)
+		return refuse_held_card(card, &holder, err);
+	return rc == -ENOENT ? 0 : rc;
 }
 
 static int start_thread(struct ll_hold_sockets *sockets, struct ll_err *err)
@@ -173,9 +157,14 @@ int ll_hold_sockets_bind(const struct ll_card *const *cards, size_t count, const
 	}
 	int rc = 0;
 	for (size_t i = 0; i < count && rc == 0; i++)
-		rc = bind_socket(cards[i], sim_folder, &sockets->sockets[i], err);
+		rc = listen_for(cards[i], sim_folder, &sockets->sockets[i], err);
+	uint64_t taken_ns = ll_now_ns();
+	for (size_t i = 0; i < count; i++)
+		sockets->sockets[i].report.taken_ns = sockets->sockets[i].beat_ns = taken_ns;
 	if (rc == 0)
 		rc = start_thread(sockets, err);
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = check_free(cards[i], sim_folder, taken_ns, err);
 	if (rc)
 		ll_hold_sockets_free(sockets);
 	else

@@ -1,10 +1,18 @@
 /*
- * hold_socket.h - the socket by which a hold locks its card and reports on itself.
+ * hold_socket.h - the socket by which a hold reports on itself, and by which another finds that the card is held.
  *
- * A hold binds an abstract Unix socket whose name is made of the card and the simulated world (protocol/place.h), and
- * listens on it. The bind is the lock of the card: one process has the socket at a time, whoever its user is. The
- * kernel frees the name when that process ends. Abstract names belong to the network namespace: holds in different
- * network namespaces do not know each other.
+ * A hold listens on an abstract Unix socket of its own for each card: its name is made of the card, the simulated
+ * world, and a random number (protocol/place.h). So nobody can take a hold's name from it. The kernel frees the name
+ * when the process ends. Who looks for a card's hold finds all such names in /proc/net/unix, and asks those that may be
+ * holds. Abstract names belong to the network namespace: holds in different network namespaces do not know each other.
+ *
+ * Any user may bind such a name, and answer as a hold does. So a process is believed only if it is root's or the
+ * asker's own, or NVML lists it, or a child of it, on the card. Where NVML cannot tell, its answer must do. Who is not
+ * believed hinders nobody, and is named: he has a name and proves nothing. So a hold of another user that has no
+ * context yet, or has given it back, keeps no other from the card; it sees the other's kernels and waits.
+ *
+ * A hold first listens, then notes the time, then looks. Of two that start at once, the later one so sees the earlier
+ * one, whose time is earlier, and gives up.
  *
  * A process that connects gets one packet, the report of the hold. It can change nothing. A thread of the hold sends
  * the packets. This thread waits for nobody and calls no driver, so a hold whose driver call hangs still sends them.
@@ -34,26 +42,35 @@ struct ll_hold_report {
 	char note[64];    /* one phrase on the state, for people; may be empty */
 	uint64_t memory_bytes;
 	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
-	uint64_t taken_age_ns; /* since the hold bound its socket */
+	uint64_t taken_age_ns; /* since the hold took the card */
 	uint64_t beat_age_ns;  /* since the last beat of its governor; it beats each second */
+	uint64_t taken_ns;     /* ll_now_ns */
 };
 
 /* The process that holds a card. */
 struct ll_hold_owner {
 	pid_t pid;                    /* in the caller's PID namespace; 0: not seen from there */
 	uid_t uid;                    /* in the caller's user namespace */
-	bool has_report;              /* false: it sends no report, because it is stopped or is no hold */
+	bool has_report;              /* false: it sends no report, because it is stopped */
 	struct ll_hold_report report; /* zeros without one */
+};
+
+/* A process that has a name of the card's holds, and is not believed. */
+struct ll_hold_sitter {
+	enum { LL_HOLD_NO_SITTER, LL_HOLD_ACCEPTS_NOBODY, LL_HOLD_HAS_NO_CONTEXT, LL_HOLD_DOES_NOT_ANSWER } kind;
+	pid_t pid; /* of the last two */
+	uid_t uid;
 };
 
 /* ---- for other programs ---- */
 
 /*
- * Finds the process that holds the card with that UUID, and reads its report. sim_folder: the folder of the simulated
- * world; NULL: the real cards. Waits at most 0.5 s for the report. -ENOENT: nobody holds the card. Other errors: the
- * question has no answer.
+ * Finds the process that holds the card, of several the first one, and reads its report. sim_folder: the folder of the
+ * simulated world; NULL: the real cards. Waits at most 0.5 s for the report. ret_sitter may be NULL; it is filled also
+ * with -ENOENT, which says that nobody holds the card. Other errors: the question has no answer.
  */
-int ll_hold_query(const char *uuid, const char *sim_folder, struct ll_hold_owner *ret_owner, struct ll_err *err);
+int ll_hold_query(const struct ll_card *card, const char *sim_folder, struct ll_hold_owner *ret_owner,
+		  struct ll_hold_sitter *ret_sitter, struct ll_err *err);
 
 /* The tenant, as rows name it. */
 #define LL_HOLD_TENANT "loadline-hold (synthetic load)"
@@ -61,8 +78,8 @@ int ll_hold_query(const char *uuid, const char *sim_folder, struct ll_hold_owner
 /* ---- the hold ---- */
 
 /*
- * Takes the sockets of some cards, and starts the thread that answers. -EBUSY: another process has one ("card 0: pid
- * 123 already holds it"); then none is taken. The state is LL_CLAIM_STARTING.
+ * Takes some cards, and starts the thread that answers. -EBUSY: another process holds one ("card 0: pid 123 already
+ * holds it"); then none is taken. The state is LL_CLAIM_STARTING.
  */
 int ll_hold_sockets_bind(const struct ll_card *const *cards, size_t count, const char *sim_folder,
 			 struct ll_hold_sockets **ret_sockets, struct ll_err *err);

@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,7 +17,8 @@
 #include "base/err.h"
 #include "base/scope.h"
 
-enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40 };
+enum { BACKLOG = 4096, LINE_SIZE = 128, WORLD_SIZE = 40, UNIX_LINE_SIZE = 512, RANDOM_DIGITS = 12 };
+#define IS_LISTENER 0x10000U /* __SO_ACCEPTCON, in the flags of /proc/net/unix */
 
 static const char prefix[] = "loadline/", prefix_of_cards[] = "loadline-hold/";
 
@@ -94,17 +97,94 @@ int ll_place_find(const char *sim_folder, struct ll_place *ret_place, struct ll_
 	return rc;
 }
 
-int ll_place_of_card(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+int ll_place_each(const char *prefix_text, void (*visit)(const char *name, void *arg), void *arg)
 {
-	struct ll_place place;
+	char line[UNIX_LINE_SIZE];
+	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/net/unix", "re");
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof line, file)) {
+		unsigned flags;
+		char *name = strchr(line, '@');
+		line[strcspn(line, "\n")] = '\0';
+		/* Each connection that a listener accepted has its name too. */
+		if (name && sscanf(line, "%*s %*s %*s %x", &flags) == 1 && (flags & IS_LISTENER) &&
+		    strncmp(name + 1, prefix_text, strlen(prefix_text)) == 0)
+			visit(name + 1, arg);
+	}
+	return ferror(file) ? -EIO : 0;
+}
+
+/* The part that the names of all holds of the card have in common. */
+static int name_holds(const char *uuid, const char *sim_folder, struct ll_place *ret_common, struct ll_err *err)
+{
 	char world[WORLD_SIZE];
 	int rc = name_world(sim_folder, world, err);
 	if (rc)
 		return rc;
-	int length = snprintf(place.name, sizeof place.name, "%s%s%s", prefix_of_cards, uuid, world);
-	if (length < 0 || (size_t)length >= sizeof place.name)
+	int length = snprintf(ret_common->name, sizeof ret_common->name, "%s%s%s/", prefix_of_cards, uuid, world);
+	if (length < 0 || (size_t)length + RANDOM_DIGITS >= sizeof ret_common->name)
 		return ll_err_set(err, -ENAMETOOLONG, "card %.100s: its UUID is too long", uuid);
+	return 0;
+}
+
+int ll_place_of_hold(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err)
+{
+	struct ll_place place;
+	uint64_t number;
+	int rc = name_holds(uuid, sim_folder, &place, err);
+	if (rc)
+		return rc;
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		return ll_err_set(err, -errno, "random number: %s", strerror(errno));
+	size_t length = strlen(place.name);
+	snprintf(place.name + length, sizeof place.name - length, "%0*" PRIx64, RANDOM_DIGITS,
+		 number >> (64 - 4 * RANDOM_DIGITS));
 	*ret_place = place;
+	return 0;
+}
+
+struct found {
+	struct ll_place *places;
+	size_t count, capacity, common_length;
+	bool has_failed;
+};
+
+/* The names of holds of another world of the card begin alike. */
+static void add_found(const char *name, void *arg)
+{
+	struct found *found = arg;
+	if (strlen(name) != found->common_length + RANDOM_DIGITS ||
+	    strspn(name + found->common_length, "0123456789abcdef") != RANDOM_DIGITS)
+		return;
+	if (found->count == found->capacity) {
+		size_t capacity = found->capacity ? 2 * found->capacity : 8;
+		struct ll_place *places = reallocarray(found->places, capacity, sizeof *places);
+		found->has_failed = found->has_failed || !places;
+		if (!places)
+			return;
+		found->places = places;
+		found->capacity = capacity;
+	}
+	snprintf(found->places[found->count++].name, LL_PLACE_SIZE, "%s", name);
+}
+
+int ll_places_of_holds(const char *uuid, const char *sim_folder, struct ll_place **ret_places, size_t *ret_count,
+		       struct ll_err *err)
+{
+	struct ll_place common;
+	int rc = name_holds(uuid, sim_folder, &common, err);
+	if (rc)
+		return rc;
+	struct found found = {.common_length = strlen(common.name)};
+	rc = ll_place_each(common.name, add_found, &found);
+	rc = rc ? rc : found.has_failed ? -ENOMEM : 0;
+	if (rc) {
+		free(found.places);
+		return ll_err_set(err, rc, "card %s: who holds it: /proc/net/unix: %s", uuid, strerror(-rc));
+	}
+	*ret_places = found.places;
+	*ret_count = found.count;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #define LOADLINE_PROTOCOL_PLACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -90,11 +91,20 @@ int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid);
 int ll_place_connect_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd, uid_t *ret_uid);
 
 /*
- * The place of the hold of a card, for any user of the hold (hold/hold_socket.h). Its name contains the card and the
- * simulated world. ll_place_connect_any does not check the other side's user. -ENAMETOOLONG: the UUID is malformed.
- * Other errors are those of ll_place_of_user and ll_place_connect.
+ * The place of one hold of a card, of any user (hold/hold_socket.h). ll_place_of_hold makes a name that is new, and
+ * that nobody can know before it is bound: the card, the simulated world, and a random number. ll_places_of_holds gives
+ * the names of that card and world on which anybody listens now; *ret_places is for free(3). -ENAMETOOLONG: the UUID is
+ * malformed. Other errors are those of ll_place_of_user, and that /proc cannot be read.
  */
-int ll_place_of_card(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err);
+int ll_place_of_hold(const char *uuid, const char *sim_folder, struct ll_place *ret_place, struct ll_err *err);
+int ll_places_of_holds(const char *uuid, const char *sim_folder, struct ll_place **ret_places, size_t *ret_count,
+		       struct ll_err *err);
+
+/* Calls visit with each abstract name that begins with prefix, and on which anybody in this network namespace listens.
+ * -errno: /proc/net/unix cannot be read. */
+int ll_place_each(const char *prefix, void (*visit)(const char *name, void *arg), void *arg);
+
+/* Connect to a place, whoever listens there. */
 int ll_place_connect_any(const struct ll_place *place, int *ret_fd);
 int ll_place_connect_any_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd);
 

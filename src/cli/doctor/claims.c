@@ -84,7 +84,7 @@ static size_t count_claims(const struct ll_list *list, const char *uuid)
 void ll_doctor_check_claims(struct ll_doctor *doctor, const struct ll_card *card)
 {
 	struct ll_hold_owner owner;
-	bool has_hold = ll_hold_query(card->uuid, ll_driver_sim_folder(card->driver), &owner, NULL) == 0;
+	bool has_hold = ll_hold_query(card, ll_driver_sim_folder(card->driver), &owner, NULL, NULL) == 0;
 	size_t count = count_claims(&doctor->view.list, card->uuid);
 	if (has_hold)
 		check_hold(doctor, card, &owner);

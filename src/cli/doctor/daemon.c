@@ -53,14 +53,13 @@ static bool has_own_network(void)
 
 /* ---- daemons of other users ---- */
 
-/* Whether the name is that of another daemon of a user in the same world: "loadline/" UID, and what follows in ours.
+#define PREFIX "loadline/"
+
+/* Whether the name is that of another daemon of a user in the same world: PREFIX UID, and what follows in ours.
  * own: this user's; is_own_other: it counts too, as the system's governs. */
 static bool is_of_other_user(const char *name, const char *own, bool is_own_other, uid_t *ret_uid)
 {
-	const char *prefix = "loadline/";
-	size_t length = strlen(prefix);
-	if (strncmp(name, prefix, length) != 0)
-		return false;
+	size_t length = strlen(PREFIX);
 	char *rest;
 	unsigned long uid = strtoul(name + length, &rest, 10);
 	const char *own_rest = own + length + strspn(own + length, "0123456789");
@@ -70,23 +69,23 @@ static bool is_of_other_user(const char *name, const char *own, bool is_own_othe
 	return true;
 }
 
-/* A line of /proc/net/unix ends with the name, '@' in front; each connection that it accepted has one too. */
-static void add_other_users(struct ll_strbuf *users, const char *own, bool is_own_other)
+struct others {
+	struct ll_strbuf *users;
+	const char *own;
+	bool is_own_other;
+};
+
+static void add_other_user(const char *name, void *arg)
 {
-	char line[LINE_SIZE];
-	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/net/unix", "re");
-	while (file && fgets(line, sizeof line, file)) {
-		char user[USER_SIZE], word[USER_SIZE + 4];
-		uid_t uid;
-		char *name = strchr(line, '@');
-		line[strcspn(line, "\n")] = '\0';
-		if (!name || !is_of_other_user(name + 1, own, is_own_other, &uid))
-			continue;
-		ll_user_name(uid, user, sizeof user);
-		snprintf(word, sizeof word, "%s, ", user);
-		if (!strstr(users->buf, word))
-			ll_strbuf_adds(users, word);
-	}
+	struct others *others = arg;
+	char user[USER_SIZE], word[USER_SIZE + 4];
+	uid_t uid;
+	if (!is_of_other_user(name, others->own, others->is_own_other, &uid))
+		return;
+	ll_user_name(uid, user, sizeof user);
+	snprintf(word, sizeof word, "%s, ", user);
+	if (!strstr(others->users->buf, word))
+		ll_strbuf_adds(others->users, word);
 }
 
 static void check_other_users(struct ll_doctor *doctor, const char *sim_folder)
@@ -96,7 +95,8 @@ static void check_other_users(struct ll_doctor *doctor, const char *sim_folder)
 	bool is_system = ll_place_is_system(&doctor->view.place);
 	if (ll_place_of_user(sim_folder, &own, NULL))
 		return;
-	add_other_users(&users, own.name, is_system);
+	ll_place_each(PREFIX, add_other_user,
+		      &(struct others){.users = &users, .own = own.name, .is_own_other = is_system});
 	if (users.length < 2 || users.failed)
 		return;
 	ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,

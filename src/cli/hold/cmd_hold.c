@@ -17,6 +17,7 @@
 #include "cli/hold/args.h"
 #include "cli/hold/cards.h"
 #include "cli/hold/output.h"
+#include "cli/hold/words.h"
 #include "cli/options/command.h"
 #include "cli/run/space.h"
 #include "driver/readings.h"
@@ -170,6 +171,20 @@ static void leave_at_once(const struct hold_run *run)
 	_exit(LL_EXIT_FAILED);
 }
 
+/* Names who has a name of a card's holds and proves nothing. He hinders nobody. */
+static void warn_of_sitters(const struct hold_run *run)
+{
+	for (size_t i = 0; i < run->count; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+		struct ll_hold_owner owner;
+		struct ll_hold_sitter sitter;
+		ll_hold_query(run->cards[i], ll_driver_sim_folder(run->driver), &owner, &sitter, NULL);
+		ll_hold_add_sitter(&text, run->cards[i], &sitter);
+		if (text.length)
+			ll_warn("%s", text.buf);
+	}
+}
+
 static int hold_cards(struct hold_run *run, struct ll_err *err)
 {
 	struct ll_hold_output_config output = {
@@ -182,6 +197,7 @@ static int hold_cards(struct hold_run *run, struct ll_err *err)
 	    .cards = run->cards,
 	    .count = run->count,
 	};
+	warn_of_sitters(run);
 	int rc = ll_hold_output_new(&output, &run->output, err);
 	if (rc == 0 && run->args->metrics_listen)
 		ll_info("metrics on port %u", ll_hold_output_port(run->output));

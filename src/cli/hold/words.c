@@ -1,8 +1,11 @@
 #include "cli/hold/words.h"
 
 #include "base/translate.h"
+#include "cli/common/user.h"
 
 #include <math.h>
+
+enum { USER_SIZE = 64 };
 
 double ll_hold_scale(enum ll_metric metric)
 {
@@ -79,6 +82,25 @@ void ll_hold_add_stranger(struct ll_strbuf *text, const struct ll_hold_stranger 
 	if (stranger->others)
 		ll_strbuf_addf(text, ll_translate_count(" and %u other", " and %u others", stranger->others),
 			       stranger->others);
+}
+
+void ll_hold_add_sitter(struct ll_strbuf *text, const struct ll_card *card, const struct ll_hold_sitter *sitter)
+{
+	static const char *const formats[] = {
+	    [LL_HOLD_HAS_NO_CONTEXT] = N_("card %s: pid %d of user %s has a name of its holds, and no context there"),
+	    [LL_HOLD_DOES_NOT_ANSWER] =
+		N_("card %s: pid %d of user %s has a name of its holds, and does not answer as one"),
+	};
+	char user[USER_SIZE];
+	if (sitter->kind == LL_HOLD_NO_SITTER)
+		return;
+	if (sitter->kind == LL_HOLD_ACCEPTS_NOBODY) {
+		ll_strbuf_addf(text, _("card %s: a process has a name of its holds, and accepts no connection"),
+			       card->label);
+		return;
+	}
+	ll_user_name(sitter->uid, user, sizeof user);
+	ll_strbuf_addf(text, _(formats[sitter->kind]), card->label, (int)sitter->pid, user);
 }
 
 bool ll_hold_is_simulated(const struct ll_card *card)

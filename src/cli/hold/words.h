@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "hold/config.h"
 #include "hold/event.h"
+#include "hold/hold_socket.h"
 
 /* Returns the factor from a level to its printed number: 100 for ratios, which are printed as percentages, 1 for power.
  */
@@ -33,6 +34,9 @@ void ll_hold_add_state(struct ll_strbuf *text, const struct ll_hold_status *stat
 
 /* Adds "train (pid 123)", "train (pid 123) and 2 others" or "another program". */
 void ll_hold_add_stranger(struct ll_strbuf *text, const struct ll_hold_stranger *stranger);
+
+/* Adds "card 0: pid 123 of user eve has a name of its holds, and no context there", if there is such a process. */
+void ll_hold_add_sitter(struct ll_strbuf *text, const struct ll_card *card, const struct ll_hold_sitter *sitter);
 
 /* Whether the card is one of the simulator. The log, the summary, JSON lines, metrics and the display all say so. */
 bool ll_hold_is_simulated(const struct ll_card *card);

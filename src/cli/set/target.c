@@ -49,7 +49,7 @@ static bool is_hold(const struct ll_driver *driver, const char *word)
 {
 	struct ll_hold_owner owner;
 	const struct ll_card *card = strcmp(strrchr(word, '/'), "/hold") == 0 ? read_card(driver, word) : NULL;
-	return card && ll_hold_query(card->uuid, ll_driver_sim_folder(driver), &owner, NULL) == 0;
+	return card && ll_hold_query(card, ll_driver_sim_folder(driver), &owner, NULL, NULL) == 0;
 }
 
 static int find_claim(struct ll_set_target *target, const struct ll_list *list, const struct ll_driver *driver,

@@ -299,4 +299,5 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 	add_other_ways(text, status);
 	for (size_t i = 0; i < status->job_count; i++)
 		ll_status_add_mismatch(text, status, &status->jobs[i]);
+	ll_status_add_sitter(text, status);
 }

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "base/translate.h"
+#include "cli/hold/words.h"
 #include "cli/status/status.h"
-#include "hold/hold_socket.h"
 
 static void fill_hold(const struct ll_status_card *status, const struct ll_hold_owner *owner,
 		      struct ll_status_claim *ret_claim)
@@ -36,6 +36,14 @@ void ll_status_read_hold(struct ll_status_card *status)
 {
 	struct ll_hold_owner owner;
 	const char *sim_folder = ll_driver_sim_folder(status->card->driver);
-	if (ll_hold_query(status->card->uuid, sim_folder, &owner, NULL) == 0)
+	if (ll_hold_query(status->card, sim_folder, &owner, &status->sitter, NULL) == 0)
 		fill_hold(status, &owner, &status->claims[status->claim_count++]);
+}
+
+void ll_status_add_sitter(struct ll_strbuf *text, const struct ll_status_card *status)
+{
+	if (status->sitter.kind == LL_HOLD_NO_SITTER)
+		return;
+	ll_hold_add_sitter(text, status->card, &status->sitter);
+	ll_strbuf_addc(text, '\n');
 }

@@ -267,6 +267,8 @@ void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *car
 	}
 	text->failed |= table.cells.failed;
 	ll_table_fini(&table);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		add_lost(text, &cards[i]);
+		ll_status_add_sitter(text, &cards[i]);
+	}
 }

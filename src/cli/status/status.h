@@ -12,6 +12,7 @@
 #include "cli/common/daemon.h"
 #include "cli/common/other_way.h"
 #include "driver/readings.h"
+#include "hold/hold_socket.h"
 #include "protocol/accounts.h"
 #include "protocol/words.h"
 
@@ -194,6 +195,7 @@ struct ll_status_card {
 	struct ll_status_process *known; /* the processes of claims, and those without; NULL: no memory */
 	size_t known_count;
 	struct ll_status_idle idle;
+	struct ll_hold_sitter sitter;
 	uint64_t now_ns;                      /* time of this reading */
 	const struct ll_status_card *earlier; /* the reading of the same card before this one; NULL: none */
 };
@@ -297,6 +299,9 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
  */
 void ll_status_add_text(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns,
 			bool is_long);
+
+/* Adds a line if a process says that it holds the card, and is not believed. */
+void ll_status_add_sitter(struct ll_strbuf *text, const struct ll_status_card *status);
 
 /* Adds the second of these tables. */
 void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
