@@ -155,8 +155,8 @@ busy() {
 	start job --sim run --mem 8G --tenant 名字 -- $(busy kernel 1ms for 60s)
 	wait_for 60 shows 'select(has("claim") and .gpu_seconds > 0.2)'
 	loadline --sim status >"$T/status.out"
-	grep -qE "^claim +pid +user +tenant +state +last kernel +age +memory +share +time +command$" "$T/status.out"
-	grep -qE "^0/[0-9]+ +$(pid_of job) +$(id -un) +名字 +running +now +[0-9]+ s +0.[0-9]/8.0 GiB +([0-9]+ %|-) +[0-9.]+ s +loadline-simctl busy 0 kernel 1ms for 60s$" "$T/status.out"
+	grep -qE "^claim +job +pid +user +tenant +state +last kernel +age +memory +share +time +command$" "$T/status.out"
+	grep -qE "^0/[0-9]+ +[0-9]+ +$(pid_of job) +$(id -un) +名字 +running +now +[0-9]+ s +0.[0-9]/8.0 GiB +([0-9]+ %|-) +[0-9.]+ s +loadline-simctl busy 0 kernel 1ms for 60s$" "$T/status.out"
 	shows '.tenant == "名字" and .user == "'"$(id -un)"'" and .command == "loadline-simctl busy 0 kernel 1ms for 60s"'
 	# The same where the environment has no language.
 	LC_ALL=C loadline --sim status | grep -q " 名字  "

@@ -45,9 +45,9 @@ failed() {
 	[[ ${lines[0]} =~ ^host\ +card\ +name\ +util ]]
 	[[ ${lines[1]} =~ ^gpu1\ +0\ +NVIDIA.*\(simulated\) ]]
 	[[ ${lines[2]} =~ ^gpu2\ +0\ +NVIDIA ]]
-	grep -qE "^host +claim +pid +user +tenant +state +last kernel +age +memory" <<<"$output"
-	grep -qE "^gpu1 +0/- +$(pid_of stranger) +$(id -un) +- +ungoverned +.* loadline-simctl busy 0 20% for 100s$" <<<"$output"
-	grep -qE "^gpu2 +0/- +$(pid_of stranger) " <<<"$output"
+	grep -qE "^host +claim +job +pid +user +tenant +state +last kernel +age +memory" <<<"$output"
+	grep -qE "^gpu1 +0/- +- +$(pid_of stranger) +$(id -un) +- +ungoverned +.* loadline-simctl busy 0 20% for 100s$" <<<"$output"
+	grep -qE "^gpu2 +0/- +- +$(pid_of stranger) " <<<"$output"
 	grep -q "^host dead: ssh: connect to host dead port 22: No route to host$" <<<"$output"
 	grep -q "^host none: there is no loadline$" <<<"$output"
 	[ "$(grep -c -- "^-o BatchMode=yes -o ConnectTimeout=10 -- [a-z0-9]* loadline status --json$" "$T/asked")" -eq 4 ]
@@ -79,7 +79,7 @@ failed() {
 	run loadline status --host ann@old
 	echo "$output"
 	[ "$status" -eq 0 ]
-	grep -qE "^ann@old +0/- +$(pid_of stranger) +$(id -un) +- +ungoverned +- +- +[0-9]+ MiB " <<<"$output"
+	grep -qE "^ann@old +0/- +- +$(pid_of stranger) +$(id -un) +- +ungoverned +- +- +[0-9]+ MiB " <<<"$output"
 	grep -q "^host ann@old: an older loadline, which does not tell all$" <<<"$output"
 	[ "$(loadline status --json --host ann@old | jq -c 'select(has("older"))')" = '{"host":"ann@old","failed":null,"older":true}' ]
 }
@@ -102,7 +102,7 @@ failed() {
 	[ "$status" -eq 0 ]
 	echo "$output" | cat -v
 	grep -qF 'a?[31mb?c' <<<"$output"
-	grep -qE '^evil +0/- +7 .* \?ls$' <<<"$output"
+	grep -qE '^evil +0/- +- +7 .* \?ls$' <<<"$output"
 	run ! grep -q $'[\033\007]' <<<"$output"
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/strbuf.h"
 
-enum { LL_TABLE_COLUMNS = 12 };
+enum { LL_TABLE_COLUMNS = 16 }; /* at most */
 
 struct ll_table_column {
 	const char *heading;

@@ -163,6 +163,7 @@ static void add_row(struct ll_table *table, const struct ll_status_host *host, c
 	if (!json_object_get(line, "tenant_row") && json_object_get(line, "pid_is_local") != json_false())
 		snprintf(row.pid, sizeof row.pid, "%.0f", number_of(line, "pid"));
 	write_state(&row, line);
+	row.job_number = bytes_of(line, json_object_get(line, "tenant_row") ? "tenant_row" : "job_number", 0);
 	row.age_ns = ns_of(line, "process_age_seconds");
 	row.has_last = !is_synthetic && read_last(line, number_of(card, "util_percent") > 0, &row.last);
 	row.memory_bytes = bytes_of(line, "memory_bytes", LL_MEMORY_UNKNOWN);

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,10 +20,11 @@ enum {
 	LEAST_HOST = 8
 };
 
-/* If the table is too wide, columns that may go do so from the right: the last kernel stays longest. */
+/* If the table is too wide, columns that may go do so from the right: the number of the job stays longest. */
 static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("host"), .least = LEAST_HOST}, /* of several machines alone */
     {.heading = N_("claim")},
+    {.heading = N_("job"), .may_go = true},
     {.heading = N_("pid"), .is_second = true},
     {.heading = N_("user"), .least = LEAST_USER, .is_second = true},
     {.heading = N_("tenant"), .least = LEAST_TENANT},
@@ -73,6 +75,7 @@ static void add_text(struct ll_table *table, const struct ll_strbuf *text)
 void ll_status_rows_init(struct ll_table *table, bool has_host)
 {
 	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims };
+	_Static_assert((int)COUNT <= (int)LL_TABLE_COLUMNS, "a table of that many columns");
 	size_t skipped = has_host ? 0 : 1;
 	ll_table_init(table, columns_of_claims + skipped, COUNT - skipped);
 }
@@ -90,6 +93,8 @@ void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 	if (row->host)
 		ll_table_add(table, row->host);
 	ll_table_add(table, row->claim);
+	snprintf(cell, sizeof cell, "%" PRIu64, row->job_number);
+	ll_table_add(table, row->job_number ? cell : "");
 	ll_table_add(table, row->pid);
 	ll_table_add(table, row->user);
 	bool has_other =
@@ -163,6 +168,7 @@ static void write_program(struct ll_status_row *row, const struct ll_status_card
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
 	char number[LL_STATUS_NUMBER_SIZE];
+	row->job_number = claim->job_number;
 	row->tenant = claim->tenant;
 	row->configured_tenant = claim->configured_tenant;
 	write_limits(row, claim->memory_limit_bytes, claim->compute_cap_permille, job ? job->space_permille : 0,
@@ -202,6 +208,7 @@ static void add_tenant(struct ll_table *table, const struct ll_status_card *stat
 	    .user = "",
 	    .command = "",
 	    .tenant = job->name,
+	    .job_number = job->number,
 	    .age_ns = LL_AGE_UNKNOWN,
 	    .memory_bytes = job->memory_used_bytes,
 	    .seconds = (double)job->gpu_time_ns / (double)LL_NS_PER_S,

@@ -17,6 +17,7 @@ enum { LL_STATUS_CELL_SIZE = 128 };
 struct ll_status_row {
 	const char *host; /* NULL: the table is of one machine */
 	char claim[LL_STATUS_CELL_SIZE], pid[LL_STATUS_CELL_SIZE];
+	uint64_t job_number; /* as `queue` and `history` have it; 0: none */
 	const char *user, *command, *tenant;
 	const char *configured_tenant; /* put before the tenant's name if that is another one; NULL: none */
 	char state[LL_STATUS_CELL_SIZE];
