@@ -39,6 +39,7 @@ struct ll_use_key {
 	char job[LL_USE_JOB_SIZE]; /* 16 hexadecimal digits and the uid, the same through restarts of loadlined */
 	char project[LL_USE_PROJECT_SIZE]; /* empty: none */
 	char card[LL_USE_CARD_SIZE];       /* UUID */
+	uint64_t number;                   /* of the job, for people; no part of what keys are compared by */
 };
 
 struct ll_use {

@@ -24,6 +24,7 @@ static const char schema[] = "CREATE TABLE use ("
 			     "project TEXT NOT NULL, card TEXT NOT NULL,"
 			     "granted_ns INTEGER NOT NULL, used_ns INTEGER NOT NULL, idle_held_ns INTEGER NOT NULL,"
 			     "memory_byte_s REAL NOT NULL, joules REAL, lent_ns INTEGER, borrowed_ns INTEGER,"
+			     "number INTEGER,"
 			     "PRIMARY KEY (hour, uid, job, card, tenant, project)) WITHOUT ROWID;"
 			     "CREATE TABLE counter ("
 			     "job TEXT NOT NULL, card TEXT NOT NULL, used_ns INTEGER NOT NULL,"
@@ -33,10 +34,10 @@ static const char schema[] = "CREATE TABLE use ("
 
 static const char add_use[] =
     "INSERT INTO use (hour, tenant, uid, job, project, card, granted_ns, used_ns,"
-    "idle_held_ns, memory_byte_s, joules) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+    "idle_held_ns, memory_byte_s, joules, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
     "ON CONFLICT DO UPDATE SET granted_ns = granted_ns + excluded.granted_ns,"
     "used_ns = used_ns + excluded.used_ns, idle_held_ns = idle_held_ns + excluded.idle_held_ns,"
-    "memory_byte_s = memory_byte_s + excluded.memory_byte_s,"
+    "memory_byte_s = memory_byte_s + excluded.memory_byte_s, number = excluded.number,"
     "joules = CASE WHEN excluded.joules IS NULL THEN joules ELSE ifnull(joules, 0) + excluded.joules END";
 static const char set_counter[] = "INSERT OR REPLACE INTO counter (job, card, used_ns, memory_unit_ms, since_ns,"
 				  "at_ns, stored) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -59,6 +60,16 @@ static int make_schema(sqlite3 *sqlite)
 	if (code != SQLITE_OK)
 		sqlite3_exec(sqlite, "ROLLBACK", NULL, NULL, NULL);
 	return code;
+}
+
+/* A file of an earlier loadline has no numbers of jobs. */
+static int add_numbers(sqlite3 *sqlite)
+{
+	int64_t has_numbers = 0;
+	int code = ll_sqlite_number(sqlite, LL_USE_HAS_NUMBERS, &has_numbers);
+	if (code != SQLITE_OK || has_numbers)
+		return code;
+	return sqlite3_exec(sqlite, "ALTER TABLE use ADD COLUMN number INTEGER", NULL, NULL, NULL);
 }
 
 static int is_sound(sqlite3 *sqlite, bool *ret_is_sound)
@@ -106,6 +117,8 @@ static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struc
 		return ll_err_set(err, -EUCLEAN, "%s: not a database of accounts", path);
 	else if (code == SQLITE_OK && version > LL_USE_SCHEMA)
 		return ll_sqlite_refuse_newer(path, version, err);
+	if (code == SQLITE_OK)
+		code = add_numbers(sqlite);
 	if (code == SQLITE_OK)
 		code = ll_history_make(sqlite);
 	if (code != SQLITE_OK)
@@ -214,6 +227,7 @@ static int write_row(sqlite3_stmt *statement, const struct ll_use_row *row)
 	code |= sqlite3_bind_double(statement, 10, row->use.memory_byte_s);
 	code |= row->use.knows_joules ? sqlite3_bind_double(statement, 11, row->use.joules)
 				      : sqlite3_bind_null(statement, 11);
+	code |= bind_number(statement, 12, row->key.number);
 	return run_once(statement, code);
 }
 

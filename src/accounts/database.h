@@ -23,6 +23,9 @@ enum { LL_USE_SCHEMA = 1, LL_USE_PATH_SIZE = 4096 };
 /* "llac": SQLite's application_id of such a file. */
 #define LL_USE_APPLICATION_ID 0x6c6c6163
 
+/* 1 if the rows have the numbers of their jobs. */
+#define LL_USE_HAS_NUMBERS "SELECT count(*) FROM pragma_table_info('use') WHERE name = 'number'"
+
 /*
  * Opens the file, or makes it (mode 0600), and checks its integrity. A damaged file, or one that is no database of
  * accounts, is renamed to "PATH.damaged-TIME" and a new one is made; ret_moved then has the new name, and is empty

@@ -20,10 +20,11 @@ static const char *const key_columns[LL_USE_BYS] = {
     [LL_USE_BY_CARD] = "card",     [LL_USE_BY_DAY] = "strftime('%Y-%m-%d', hour, 'unixepoch', 'localtime')",
 };
 
-static const char sums_text[] = "SELECT %s AS key, total(granted_ns) / 1e9, total(used_ns) / 1e9,"
-				"total(idle_held_ns) / 1e9, total(memory_byte_s), sum(joules), sum(lent_ns) / 1e9,"
-				"sum(borrowed_ns) / 1e9 FROM use WHERE hour >= ?1 AND hour < ?2 AND (?3 OR uid = ?4)"
-				"GROUP BY key";
+static const char sums_text[] =
+    "SELECT %s AS key, total(granted_ns) / 1e9, total(used_ns) / 1e9,"
+    "total(idle_held_ns) / 1e9, total(memory_byte_s), sum(joules), sum(lent_ns) / 1e9,"
+    "sum(borrowed_ns) / 1e9, %s FROM use WHERE hour >= ?1 AND hour < ?2 AND (?3 OR uid = ?4)"
+    "GROUP BY key";
 
 /* A view has no pages. */
 static const char is_table[] =
@@ -211,6 +212,8 @@ static int add_row(struct ll_use_report *report, sqlite3_stmt *statement)
 				 .joules = number_or_nan(statement, 5),
 				 .lent_s = number_or_nan(statement, 6),
 				 .borrowed_s = number_or_nan(statement, 7)};
+	int64_t number = sqlite3_column_int64(statement, 8);
+	sum.number = number > 0 ? (uint64_t)number : 0;
 	snprintf(sum.key, sizeof sum.key, "%s", key ? (const char *)key : "");
 	return ll_use_report_add(report, &sum);
 }
@@ -220,8 +223,12 @@ static int add_rows(struct ll_use_report *report, sqlite3 *sqlite, const char *p
 {
 	char text[sizeof sums_text + 80];
 	sqlite3_stmt *statement = NULL;
-	snprintf(text, sizeof text, sums_text, key_columns[query->by]);
-	int rc = 0, code = sqlite3_prepare_v2(sqlite, text, -1, &statement, NULL);
+	int64_t has_numbers = 0;
+	int rc = 0, code = ll_sqlite_number(sqlite, LL_USE_HAS_NUMBERS, &has_numbers);
+	snprintf(text, sizeof text, sums_text, key_columns[query->by],
+		 has_numbers && query->by == LL_USE_BY_JOB ? "max(number)" : "0");
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(sqlite, text, -1, &statement, NULL);
 	if (code == SQLITE_OK) {
 		code = sqlite3_bind_int64(statement, 1, query->since_s);
 		code |= sqlite3_bind_int64(statement, 2, query->until_s);

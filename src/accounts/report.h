@@ -27,6 +27,7 @@ struct ll_use_sum {
 	double granted_s, used_s, idle_held_s;
 	double memory_byte_s;
 	double joules, lent_s, borrowed_s;
+	uint64_t number; /* by job: as `queue` and `history` have it; 0: not known */
 };
 
 /* What a granted GPU hour and a GiB hour of memory cost; 0: nothing. */

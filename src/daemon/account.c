@@ -131,6 +131,7 @@ struct ll_account *ll_account_new(const struct ll_job_card *card, uint64_t now_n
 		return NULL;
 	account->card = card;
 	account->key.uid = card->job->facts.uid;
+	account->key.number = card->job->number;
 	const char *configured = card->job->department_tenant;
 	snprintf(account->key.tenant, sizeof account->key.tenant, "%s",
 		 *configured ? configured : card->job->tenant->name);

@@ -181,6 +181,7 @@ static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message
 	row->joules = sum->joules;
 	row->lent_s = sum->lent_s;
 	row->borrowed_s = sum->borrowed_s;
+	row->number = sum->number;
 	ll_message_text_set(row->key, sizeof row->key, sum->key);
 }
 

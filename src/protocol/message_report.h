@@ -20,6 +20,7 @@ struct ll_message_report_row {
 	struct ll_message_header header;
 	double granted_s, used_s, idle_held_s, memory_byte_s, joules, lent_s, borrowed_s;
 	char key[LL_REPORT_KEY_SIZE];
+	uint64_t number; /* 0: none, or not known */
 };
 
 /* What a granted GPU hour and a GiB hour of memory cost. */

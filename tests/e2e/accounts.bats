@@ -141,6 +141,7 @@ has_counted() {
 }
 
 @test "a user's report has the own jobs, root's has all, in each form" {
+	local number
 	begin_service
 	busy_as "$FIRST" first 0 kernel 5ms memory 1G
 	busy_as "$SECOND" second 1 kernel 5ms memory 1G
@@ -150,6 +151,10 @@ has_counted() {
 	as "$FIRST" "$LOADLINE" --sim report | grep -q "^Your own jobs"
 	loadline --sim report --by tenant | grep -q "^total "
 	loadline --sim report --by card --csv | head -1 | grep -q "^card,granted_seconds,used_seconds,"
+	number=$(loadline --sim status --json | jq 'select(.claim and .tenant == "first").job_number')
+	[ "$(as "$FIRST" "$LOADLINE" --sim report --by job --json | jq .number)" = "$number" ]
+	as "$FIRST" "$LOADLINE" --sim report --by job | grep -q "^$number "
+	as "$FIRST" "$LOADLINE" --sim report --by job --csv | grep -q ",$number\$"
 	[ "$(loadline --sim report --by day --csv | wc -l)" -ge 2 ]
 	[ "$(loadline --sim report --since 2020-01-01 --until "2020-02-01 10:00")" = "Nothing was used in this time." ]
 	loadline --sim report --html "$T/all.html"

@@ -118,6 +118,35 @@ TEST(rows_of_one_key_are_added_up_and_what_nothing_measures_is_unknown)
 	ll_use_report_fini(&report);
 }
 
+TEST(a_job_has_its_number_and_a_file_of_an_earlier_loadline_gets_them)
+{
+	sqlite3 *sqlite;
+	struct ll_use_batch batch = {0};
+	struct ll_use_key key = key_of(HOUR_S, "a", 1, "0123456789abcdef");
+	const struct ll_use use = {.used_ns = 1};
+	open_it();
+	assert_int_equal(write_one(HOUR_S, "a", 1, 10), 0);
+	ll_use_database_close(database);
+	database = NULL;
+	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(sqlite, "ALTER TABLE use DROP COLUMN number", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(sqlite);
+	struct ll_use_report report = read_all(LL_USE_BY_JOB);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.sums[0].number, 0);
+	ll_use_report_fini(&report);
+	open_it();
+	key.number = 17;
+	assert_int_equal(ll_use_batch_add(&batch, &key, &use, LL_USE_BATCH_ROWS), 0);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+	report = read_all(LL_USE_BY_JOB);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.sums[0].number, 17);
+	assert_string_equal(report.sums[0].key, "0123456789abcdef");
+	ll_use_report_fini(&report);
+}
+
 static void write_joules(const char *tenant, double joules)
 {
 	struct ll_use_batch batch = {0};

@@ -89,7 +89,8 @@ static int add_row(struct ll_use_report *report, const struct ll_message_report_
 				 .memory_byte_s = row->memory_byte_s,
 				 .joules = row->joules,
 				 .lent_s = row->lent_s,
-				 .borrowed_s = row->borrowed_s};
+				 .borrowed_s = row->borrowed_s,
+				 .number = row->number};
 	memcpy(sum.key, row->key, sizeof sum.key);
 	return ll_use_report_add(report, &sum);
 }

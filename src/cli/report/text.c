@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +38,10 @@ void ll_report_add_key(struct ll_strbuf *out, enum ll_use_by by, const struct ll
 {
 	char text[CELL_SIZE];
 	read_key(by, sum, text, sizeof text);
-	ll_strbuf_adds(out, *text ? text : _("(none)"));
+	if (sum->number)
+		ll_strbuf_addf(out, "%" PRIu64, sum->number);
+	else
+		ll_strbuf_adds(out, *text ? text : _("(none)"));
 }
 
 static double add_known(double one, double other)
@@ -144,8 +148,9 @@ void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report
 	char key[CELL_SIZE];
 	ll_strbuf_addf(out,
 		       "%s,granted_seconds,used_seconds,idle_held_seconds,memory_byte_seconds,joules,lent_seconds,"
-		       "borrowed_seconds%s\n",
-		       ll_report_by_words[by], ll_use_prices_are_set(prices) ? ",cost" : "");
+		       "borrowed_seconds%s%s\n",
+		       ll_report_by_words[by], ll_use_prices_are_set(prices) ? ",cost" : "",
+		       by == LL_USE_BY_JOB ? ",number" : "");
 	for (size_t i = 0; i < report->count; i++) {
 		const struct ll_use_sum *sum = &report->sums[i];
 		read_key(by, sum, key, sizeof key);
@@ -159,6 +164,10 @@ void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report
 		add_field(out, sum->borrowed_s);
 		if (ll_use_prices_are_set(prices))
 			add_field(out, ll_use_cost(prices, sum));
+		if (by == LL_USE_BY_JOB)
+			ll_strbuf_addc(out, ',');
+		if (by == LL_USE_BY_JOB && sum->number)
+			ll_strbuf_addf(out, "%" PRIu64, sum->number);
 		ll_strbuf_addc(out, '\n');
 	}
 }
@@ -182,6 +191,8 @@ static int print_json(const struct ll_use_sum *sum, enum ll_use_by by, const str
 		json_object_set_new(line, "currency",
 				    prices->currency[0] ? ll_json_text(prices->currency) : json_null());
 	}
+	if (line && by == LL_USE_BY_JOB)
+		json_object_set_new(line, "number", sum->number ? json_integer((json_int_t)sum->number) : json_null());
 	uint64_t uid;
 	if (line && by == LL_USE_BY_USER && ll_parse_uint(sum->key, 0, UINT32_MAX, &uid, NULL) == 0)
 		json_object_set_new(line, "uid", json_integer((json_int_t)uid));
