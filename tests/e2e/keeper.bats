@@ -90,6 +90,24 @@ proof_of() {
 	wait_for 60 doctor_says 'no loadline-keeper serves it'
 }
 
+@test "a keeper that never answers is said to do so, and the job runs by its token" {
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	start_service
+	stop service
+	start_keeper
+	start_plain service "$LOADLINE_BUILD/src/daemon/loadlined" --system
+	wait_for 60 doctor_says 'loadline-keeper serves it: the processes of a job are known by its control group'
+	kill -STOP "$(pid_of keeper)"
+	start_plain job "$LOADLINE" --sim run --tenant train -- sh -c 'echo begins; exec sleep 100'
+	wait_for 60 grep -q begins "$T/job.out"
+	grep -q 'WARN job [0-9]* of uid [0-9]* has no control group, and is known by its token only: loadline-keeper does not answer' \
+		"$T/world/loadlined.log"
+	[ "$(proof_of train)" = token ]
+	doctor_says 'no loadline-keeper serves it'
+	plain "$LOADLINE" --sim status | grep -qx 'no loadline-keeper serves: jobs are known by their tokens only'
+	kill -CONT "$(pid_of keeper)"
+}
+
 @test "the keeper refuses what is not in its list" {
 	start_service
 	start_keeper
