@@ -396,6 +396,21 @@ busy_job() {
 	is_running short
 }
 
+@test "a kernel that does not end stops the whole job, also what has detached itself and takes no SIGTERM" {
+	write_config 'endless-kernel: {after: 3s, action: stop}'
+	start_service
+	start_sensor
+	install -m 666 /dev/null "$T/detached"
+	# shellcheck disable=SC2016
+	start_program endless as_user "$LOADLINE" --sim run --mem 1G --time 1h -- \
+		sh -c 'setsid sh -c "trap : TERM; echo \$\$ >$1; $0 busy 0 kernel 300s & while :; do wait; sleep 0.1; done" & wait' \
+		"$LOADLINE_BUILD/sim/loadline-simctl" "$T/detached"
+	wait_for 60 grep -q "^busy: pid" "$T/endless.out"
+	wait_for 60 has_ended "$(cat "$T/detached")"
+	wait_for 60 shows_none 'has("claim")'
+	finish endless
+}
+
 # write_health [ARG]...: of loadlined; a configuration for the eight cards of h100x8, whose faults are told to $T/hooks/oncall.
 write_health() {
 	write_config 'health: {drain-xid: [48, 79], drain: [row-remap-failure, ecc-uncorrected], warn: [row-remap-pending, thermal-slowdown, nvlink-errors]}' \
