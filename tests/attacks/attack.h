@@ -95,7 +95,7 @@ void sleeper_end(pid_t pid);
  * connection. */
 struct registration {
 	struct ll_job_facts facts;
-	char program_name[LL_PROGRAM_NAME_SIZE];
+	char program_name[LL_PROGRAM_NAME_SIZE], project[LL_NAME_SIZE];
 	int process_fd, lifeline_fd;
 	const int *page_fds;
 	int fd; /* -1: it connects */

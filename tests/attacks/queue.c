@@ -367,6 +367,51 @@ TEST_WITH(begin_queue, end_queue, takes_the_place_of_another)
 	end_ticket(&victim);
 }
 
+/* The attacker asks for a place, and registers the job as another one: *ret_row is what loadlined makes of it. */
+static bool register_otherwise(struct registration *registration, const char *project, uint64_t request_bytes,
+			       struct ll_message_job_row *ret_row)
+{
+	struct ticket own;
+	struct ll_list list;
+	take_card(&own, ATTACKER);
+	registration_init(registration);
+	registration->facts.token[0] = own.token;
+	registration->facts.limits.request_bytes = request_bytes;
+	ll_message_text_set(registration->project, sizeof registration->project, project);
+	attacker_register(registration);
+	list_as(&list, &scene.system, 0);
+	bool is_there = false;
+	for (size_t i = 0; i < list.job_count; i++) {
+		if (list.jobs[i].job.token[0] != own.token)
+			continue;
+		*ret_row = list.jobs[i];
+		is_there = true;
+	}
+	ll_list_fini(&list);
+	end_ticket(&own);
+	return is_there;
+}
+
+/* The place was asked for without a project, when its budget was looked at. */
+TEST_WITH(begin_queue, end_queue, bills_a_project_that_its_place_has_not)
+{
+	struct registration registration;
+	struct ll_message_job_row row;
+	bool is_there = register_otherwise(&registration, "theirs", 0, &row);
+	succeed_if(is_there && row.project[0], "the attacker's job is charged to a project that was not looked at");
+	registration_end(&registration);
+}
+
+TEST_WITH(begin_queue, end_queue, registers_with_more_memory_than_its_place)
+{
+	struct registration registration;
+	struct ll_message_job_row row;
+	bool is_there = register_otherwise(&registration, "", 2048 * MIB, &row);
+	succeed_if(is_there && row.job.limits.request_bytes == 2048 * MIB,
+		   "the attacker's job is promised more memory than its place has");
+	registration_end(&registration);
+}
+
 /* Of two cards the attacker gets the first, and the victim the second. */
 TEST_WITH(begin_queue, end_queue, uses_a_card_of_anothers_place)
 {

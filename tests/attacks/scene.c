@@ -273,6 +273,7 @@ int attacker_register(struct registration *registration)
 	ll_message_init(&message, LL_MESSAGE_JOB);
 	message.job.job = registration->facts;
 	memcpy(message.job.program_name, registration->program_name, sizeof message.job.program_name);
+	memcpy(message.job.project, registration->project, sizeof message.job.project);
 	message.job.program = 1;
 	if (registration->lifeline_fd < 0) {
 		assert_int_equal(pipe2(lifeline, O_CLOEXEC), 0);
