@@ -498,6 +498,8 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	fails_with 125 "--time: '0': must be more than 0" run --time 0 -- true
 	fails_with 2 "--timeout: '0s': must be more than 0" submit --wait 0s -- true
 	fails_with 2 "--timeout: '0': must be more than 0" evict --wait 0 job
+	fails_with 2 "--timeout: '0': must be more than 0" resume --timeout 0 job
+	fails_with 2 "--timeout: '0': must be more than 0" submit wait --timeout 0 1
 	fails_with 2 "--pid: '0'" evict --pid 0
 	fails_with 125 "--for: '0': must be more than 0" trace --for 0
 	fails_with 2 "--since 2999-01-01 is in the future" report --since 2999-01-01

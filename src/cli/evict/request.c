@@ -59,6 +59,7 @@ const struct ll_option ll_resume_options[] = {
     {.name = "timeout",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct ll_evict_args, wait_ns),
+     .min = 1,
      .help = N_("How long to wait for room on the card. After that the command fails, and the program returns as soon "
 		"as there is room. Without it the command has no end.")},
     LL_OPTION_JSON(struct ll_evict_args, json),

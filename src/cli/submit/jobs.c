@@ -119,6 +119,7 @@ static const struct ll_option wait_options[] = {
     {.name = "timeout",
      .placeholder = "TIME",
      LL_OPTION_DURATION(struct wait_args, timeout_ns),
+     .min = 1,
      .help = N_("How long to wait for all of them. Without it there is no end.")},
     LL_OPTION_END,
 };
