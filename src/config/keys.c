@@ -70,14 +70,14 @@ WORDS(fences, "none", "shard");
 	static const struct ll_config_map map_name = {.identity = of_identity, .size = sizeof(type), .keys = rows}
 
 static const struct ll_config_key staff_keys[] = {
-    {USERS("users", struct ll_config_people, users), .help = "Users, by name."},
+    {USERS("users", struct ll_config_people, users), .help = "Users, by name or uid (\"1234\")."},
     {USERS("groups", struct ll_config_people, groups), .help = "Unix groups, by name."},
     END,
 };
 DEFINE_MAP(staff, struct ll_config_people, NULL, staff_keys);
 
 static const struct ll_config_key member_keys[] = {
-    {USERS("users", struct ll_config_people, users), .help = "Users, by name. \"*\" is everybody."},
+    {USERS("users", struct ll_config_people, users), .help = "Users, by name or uid (\"1234\"). \"*\" is everybody."},
     {USERS("groups", struct ll_config_people, groups), .help = "Unix groups, by name."},
     {USERS("slurm-accounts", struct ll_config_people, slurm_accounts), .is_idle = true, .help = "Accounts of Slurm."},
     {USERS("kubernetes-namespaces", struct ll_config_people, kubernetes_namespaces), .is_idle = true,

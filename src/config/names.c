@@ -112,13 +112,19 @@ static int ask_getent(const struct question *question, const char *getent, uint6
 	return rc ? ll_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
-/* Whether a line of the answer begins with "name:". */
-static bool has_name(const char *answer, const char *name)
+static bool is_field(const char *at, const char *text, size_t length)
+{
+	return strncmp(at, text, length) == 0 && at[length] == ':';
+}
+
+/* Whether a line of the answer begins with "name:"; with has_uids also "other:x:name:". */
+static bool has_name(const char *answer, const char *name, bool has_uids)
 {
 	size_t length = strlen(name);
 	for (const char *line = answer; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, name, length) == 0 && line[length] == ':')
+		const char *second = strchr(line, ':'), *third = second ? strchr(second + 1, ':') : NULL;
+		if (is_field(line, name, length) || (has_uids && third && is_field(third + 1, name, length)))
 			return true;
 	}
 	return false;
@@ -138,7 +144,7 @@ static void check_database(const struct ll_config_policy *policy, const char *ke
 			       "%s: not looked up: %s", key, err.text);
 	for (size_t i = 0; !rc && i < question.count; i++) {
 		const struct ll_config_value *value = question.values[i];
-		if (has_name(answer.buf, value->text))
+		if (has_name(answer.buf, value->text, is_user))
 			continue;
 		if (is_user)
 			ll_config_warn(findings, value->mark, "user '%s' is not known on this machine", value->text);

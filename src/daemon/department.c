@@ -13,6 +13,8 @@
 #include "base/utf8.h"
 #include "config/check.h"
 
+enum { UID_SIZE = 16 };
+
 /* ---- the file ---- */
 
 static void add_finding(struct ll_strbuf *out, const struct ll_config_finding *finding)
@@ -119,7 +121,10 @@ static bool has_text(const struct ll_config_texts *texts, const char *text)
 
 static bool has_identity(const struct ll_config_people *people, const struct ll_identity *identity)
 {
-	if (has_text(&people->users, "*") || has_text(&people->users, ll_identity_name(identity)))
+	char uid[UID_SIZE];
+	snprintf(uid, sizeof uid, "%" PRIu32, identity->uid);
+	if (has_text(&people->users, "*") || has_text(&people->users, ll_identity_name(identity)) ||
+	    has_text(&people->users, uid))
 		return true;
 	for (size_t i = 0; i < people->groups.count; i++) {
 		if (ll_identity_has_group(identity, people->groups.items[i]))

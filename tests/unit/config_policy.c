@@ -184,8 +184,9 @@ TEST(a_later_file_replaces_values_and_entries_of_the_same_name)
 	remove_folder(folder);
 }
 
-/* getent that answers so. Returns the number of warnings; the text of the last one is in text. */
-static size_t ask(const char *script, uint64_t wait_ns, char text[256])
+/* getent that answers so to the names of a configuration. Returns the number of warnings; the text of the last one is
+ * in text. */
+static size_t ask_for(const char *policy, const char *script, uint64_t wait_ns, char text[256])
 {
 	char folder[FOLDER_SIZE], path[128];
 	struct ll_config config = {0};
@@ -193,8 +194,7 @@ static size_t ask(const char *script, uint64_t wait_ns, char text[256])
 	make_folder(folder);
 	put(folder, "getent", script);
 	snprintf(path, sizeof path, "%s/getent", folder);
-	load(&config,
-	     "version: 1\nadmins: {groups: [known, strange]}\ntenants: [{name: g, members: {users: [\"*\"]}}]\n");
+	load(&config, policy);
 	ll_config_check_names(&config.policy, path, wait_ns, &findings);
 	size_t count = findings.warning_count;
 	assert_int_equal(findings.count, count);
@@ -203,6 +203,26 @@ static size_t ask(const char *script, uint64_t wait_ns, char text[256])
 	ll_config_fini(&config);
 	remove_folder(folder);
 	return count;
+}
+
+static size_t ask(const char *script, uint64_t wait_ns, char text[256])
+{
+	return ask_for("version: 1\nadmins: {groups: [known, strange]}\n"
+		       "tenants: [{name: g, members: {users: [\"*\"]}}]\n",
+		       script, wait_ns, text);
+}
+
+TEST(a_user_is_known_by_name_and_by_uid)
+{
+	static const char policy[] = "version: 1\ntenants: [{name: g, members: {users: [ann, \"1234\", \"12\"]}}]\n";
+	char text[256];
+	assert_int_equal(ask_for(policy, "#!/bin/sh\necho ann:x:12:5::/:/bin/sh\necho bob:x:1234:12::/:/bin/sh\n",
+				 20 * LL_NS_PER_S, text),
+			 0);
+	assert_int_equal(ask_for(policy, "#!/bin/sh\necho ann:x:7:12::/:/bin/sh\necho bob:x:1234:5::/:/bin/sh\n",
+				 20 * LL_NS_PER_S, text),
+			 1);
+	assert_string_equal(text, "user '12' is not known on this machine");
 }
 
 TEST(unknown_names_are_warnings_and_a_directory_that_hangs_is_given_up)

@@ -114,6 +114,17 @@ TEST(a_user_gets_the_first_tenant_or_the_named_one_of_the_own_tenants)
 	fini_world(&world);
 }
 
+TEST(a_user_is_named_by_the_uid_too)
+{
+	struct world world;
+	char text[128];
+	snprintf(text, sizeof text, "version: 1\ntenants: [{name: guest, members: {users: [\"%d\"]}}]\n", BOB);
+	init_world(&world, text);
+	assert_string_equal(tenant_of(&world, BOB, NULL, NULL), "guest");
+	assert_string_equal(tenant_of(&world, ANN, NULL, NULL), "none");
+	fini_world(&world);
+}
+
 TEST(everybody_is_a_star_and_nobody_is_in_a_tenant_without_a_configuration)
 {
 	struct world world;
