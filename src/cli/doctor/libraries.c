@@ -76,14 +76,18 @@ static int find_in_library(const char *library, const uint8_t uuid[VK_UUID_SIZE]
 	return rc;
 }
 
+/* The loader, and what the driver has without one. */
+static const char *const vulkan_libraries[] = {"libvulkan.so.1", "libEGL_nvidia.so.0", "libGLX_nvidia.so.0"};
+
 /* It tries the libraries in the payload's order. Of two errors it reports the loader's, because the user can repair
  * that one. */
 int ll_doctor_find_vulkan(const uint8_t uuid[16], struct ll_err *err)
 {
-	int rc = find_in_library("libvulkan.so.1", uuid, err);
-	if (!rc || !find_in_library("libEGL_nvidia.so.0", uuid, NULL) ||
-	    !find_in_library("libGLX_nvidia.so.0", uuid, NULL))
-		return 0;
+	int rc = find_in_library(vulkan_libraries[0], uuid, err);
+	for (size_t i = 1; rc && i < sizeof vulkan_libraries / sizeof *vulkan_libraries; i++) {
+		if (!find_in_library(vulkan_libraries[i], uuid, NULL))
+			return 0;
+	}
 	return rc;
 }
 
@@ -103,12 +107,23 @@ static void check_cuda(struct ll_doctor *doctor, struct ll_driver *driver)
 			      cuda->version / 1000, cuda->version % 1000 / 10);
 }
 
+/* Opens the first library that a hold could use, and returns its name. err: of the loader. */
+static const char *open_vulkan(struct ll_vk_api *api, struct ll_err *err)
+{
+	for (size_t i = 0; i < sizeof vulkan_libraries / sizeof *vulkan_libraries; i++) {
+		if (ll_vk_api_open(api, vulkan_libraries[i], i ? NULL : err) == 0)
+			return vulkan_libraries[i];
+	}
+	return NULL;
+}
+
 static void check_vulkan(struct ll_doctor *doctor)
 {
 	struct ll_vk_api api = {0};
 	struct ll_err err = {0};
 	uint32_t version = VK_API_VERSION_1_0;
-	if (ll_vk_api_open(&api, "libvulkan.so.1", &err)) {
+	const char *library = open_vulkan(&api, &err);
+	if (!library) {
 		if (!err.hint[0])
 			ll_err_hint(&err, "install libvulkan1: a hold takes 50 MiB of the card instead of 263");
 		ll_doctor_say_err(doctor, LL_FINDING_WARN, NULL, "vulkan", &err);
@@ -119,8 +134,12 @@ static void check_vulkan(struct ll_doctor *doctor)
 										      "vkEnumerateInstanceVersion");
 	if (enumerate)
 		enumerate(&version);
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "vulkan", NULL, "loader libvulkan.so.1 for Vulkan %u.%u",
-		      VK_VERSION_MAJOR(version), VK_VERSION_MINOR(version));
+	if (library == vulkan_libraries[0])
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "vulkan", NULL, "loader libvulkan.so.1 for Vulkan %u.%u",
+			      VK_VERSION_MAJOR(version), VK_VERSION_MINOR(version));
+	else
+		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "vulkan", NULL, "%s for Vulkan %u.%u, without a loader",
+			      library, VK_VERSION_MAJOR(version), VK_VERSION_MINOR(version));
 	ll_vk_api_close(&api);
 }
 
