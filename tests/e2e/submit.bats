@@ -63,6 +63,12 @@ state_as() {
 	run submit_as "$FIRST" --cards 4 -- touch "$T/home-$FIRST/ran"
 	[ "$status" -eq 4 ]
 	grep -q "the system's loadlined does not serve, and no job is submitted past its queue" "$T/submit-$FIRST.err"
+	# At `run` somebody looks: it starts, and says so.
+	start_program past setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 4G -- echo ran
+	finish past
+	[ "$status" -eq 0 ]
+	grep -q ran "$T/past.out"
+	[ "$(grep -c "WARN the system's loadlined does not serve: the job runs past its queue" "$T/past.err")" -eq 1 ]
 	# Without a sensor there is no queue, and the same holds.
 	stop sensor KILL
 	start_loadlined

@@ -242,7 +242,8 @@ static int refuse_past_queue(struct ll_err *err)
 	return ll_err_hint(err, "submit it when `loadline doctor` says that it serves");
 }
 
-/* A submitted job waits for a system's loadlined that is started just now. */
+/* A submitted job waits for a system's loadlined that is started just now. At `run` somebody looks: it goes on with the
+ * user's own, as running jobs do (doc/loadlined.md), and says so. */
 static int find_place(const struct ll_run_admit *wish, struct ll_place *place, struct ll_err *err)
 {
 	const char *sim_folder = ll_driver_sim_folder(wish->driver);
@@ -250,8 +251,14 @@ static int find_place(const struct ll_run_admit *wish, struct ll_place *place, s
 	bool is_told = false;
 	for (;;) {
 		int rc = ll_place_find(sim_folder, place, err);
-		if (rc || ll_place_is_system(place) || !wish->args->watch || !has_system_socket(sim_folder))
+		if (rc || ll_place_is_system(place) || !has_system_socket(sim_folder))
 			return rc;
+		if (!wish->args->watch) {
+			ll_log(LL_LOG_WARN,
+			       "the system's loadlined does not serve: the job runs past its queue, under one of this "
+			       "user alone, which knows of no programs of others");
+			return 0;
+		}
 		if (ll_now_ns() >= begun_ns + RESTART_NS)
 			return refuse_past_queue(err);
 		if (!is_told)
