@@ -46,7 +46,8 @@ static uint64_t count_waiting(const struct ll_admission *admission, const struct
 	return count;
 }
 
-/* The plan takes longer with each waiting job. With so many, a request is answered within 0.2 s. */
+/* The plan has LL_QUEUE_PLANNED_MAX of them, and each is told its place and its reason: with so many, a look takes some
+ * tens of ms. */
 enum { WAITING_MAX = 4000 };
 
 static bool has_room(const struct ll_admission *admission, const struct ll_admission_entry *than)

@@ -90,9 +90,9 @@ goes_on() {
 	goes_on
 }
 
-@test "the same while 525 jobs of one wait in the queue, and others come and go" {
+@test "the same while 800 jobs of one wait in the queue, and others come and go" {
 	start_service_of_two
 	idles
-	flood queue 525
+	flood queue 800
 	goes_on
 }

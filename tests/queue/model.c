@@ -253,6 +253,7 @@ static bool run_one(const struct settings *settings, uint64_t seed, enum world_k
 	model.running = calloc(settings->jobs, sizeof *model.running);
 	model.bounds_ns = calloc(settings->jobs, sizeof *model.bounds_ns);
 	ll_queue_init(&model.queue, &model.world.machine);
+	model.queue.planned_most = model.queue.planned_of_user = SIZE_MAX; /* all are compared with strict order */
 	uint64_t end_ns = run_queue(&model);
 	size_t left = model.queue.count + settings->jobs - model.arrived;
 	if (left)

@@ -438,3 +438,99 @@ TEST_GIVEN(struct scene *scene, jobs_ahead_without_a_time_are_counted)
 	assert_int_equal(ll_queue_untimed_ahead(&scene->queue, last), 2);
 	assert_int_equal(ll_queue_position(&scene->queue, last), 2);
 }
+
+/* ---- more jobs than a plan has ---- */
+
+static size_t count_planned(const struct scene *scene)
+{
+	size_t count = 0;
+	for (size_t i = scene->queue.running_count; i < scene->queue.count; i++)
+		count += scene->queue.jobs[i]->planned.begin_ns != LL_QUEUE_NONE;
+	return count;
+}
+
+/* The first ones may have a card alone that is out of use: they take nobody's place in the plan. */
+static struct ll_queue_job *add_many(struct scene *scene, unsigned count, unsigned without_card)
+{
+	struct ll_queue_job *jobs = calloc(count, sizeof *jobs);
+	add_interval(scene, 0, LL_QUEUE_NOBODY, 0, LL_QUEUE_NONE);
+	for (unsigned i = 0; i < count; i++) {
+		jobs[i] = (struct ll_queue_job){.number = i + 1,
+						.tenant = OWNERS,
+						.uid = 1000,
+						.card_count = 1,
+						.duration_ns = HOUR_NS,
+						.has_time = true,
+						.allowed = i < without_card ? 0x01 : 0x0e};
+		assert_int_equal(ll_queue_add(&scene->queue, &jobs[i]), 0);
+	}
+	return jobs;
+}
+
+TEST_GIVEN(struct scene *scene, a_plan_has_so_many_jobs_of_a_user_and_the_other_users_have_room)
+{
+	enum { MANY = 5000, WITHOUT_CARD = 300 };
+	struct ll_queue_job *jobs = add_many(scene, MANY, WITHOUT_CARD);
+	struct ll_queue_job other = {.number = MANY + 1,
+				     .tenant = BORROWERS,
+				     .uid = 2000,
+				     .card_count = 1,
+				     .duration_ns = HOUR_NS,
+				     .has_time = true,
+				     .allowed = 0xf0,
+				     .memory_bytes = GIB};
+	struct ll_queue_why why;
+	scene->queue.has_backfill = true;
+	assert_int_equal(ll_queue_add(&scene->queue, &other), 0);
+	ll_queue_arrange(&scene->queue, &all_keys, 0);
+	assert_int_equal(ll_queue_plan(&scene->queue, 0), 0);
+	assert_int_equal(count_planned(scene), LL_QUEUE_PLANNED_OF_USER + 1);
+	assert_int_equal(other.planned.begin_ns, 0);
+	assert_int_equal(jobs[0].planned.begin_ns, LL_QUEUE_NONE);
+	assert_int_equal(jobs[WITHOUT_CARD].planned.begin_ns, 0);
+	const struct ll_queue_job *last = &jobs[MANY - 1];
+	assert_int_equal(last->planned.begin_ns, LL_QUEUE_NONE);
+	ll_queue_explain(&scene->queue, last, &why);
+	assert_int_equal(why.rule, LL_QUEUE_RULE_ROOM);
+	assert_int_equal(ll_queue_position(&scene->queue, last), MANY + 1);
+	free(jobs);
+}
+
+TEST_GIVEN(struct scene *scene, a_plan_of_many_users_has_so_many_jobs)
+{
+	enum { MANY = 2 * LL_QUEUE_PLANNED_MAX };
+	struct ll_queue_job *jobs = calloc(MANY, sizeof *jobs);
+	for (unsigned i = 0; i < MANY; i++) {
+		jobs[i] = (struct ll_queue_job){.number = i + 1,
+						.tenant = OWNERS,
+						.uid = 1000 + i,
+						.card_count = 1,
+						.duration_ns = HOUR_NS,
+						.allowed = 0x0f};
+		assert_int_equal(ll_queue_add(&scene->queue, &jobs[i]), 0);
+	}
+	ll_queue_arrange(&scene->queue, &all_keys, 0);
+	assert_int_equal(ll_queue_plan(&scene->queue, 0), 0);
+	assert_int_equal(count_planned(scene), LL_QUEUE_PLANNED_MAX);
+	free(jobs);
+}
+
+TEST_GIVEN(struct scene *scene, jobs_come_into_the_plan_as_others_begin)
+{
+	enum { MANY = 5 * LL_QUEUE_PLANNED_OF_USER };
+	struct ll_queue_job *jobs = add_many(scene, MANY, 0);
+	uint64_t now_ns = 0;
+	size_t ended = 0;
+	ll_queue_arrange(&scene->queue, &by_age, now_ns);
+	for (; ended < MANY && now_ns < MANY * HOUR_NS; now_ns += HOUR_NS) {
+		while (scene->queue.running_count) {
+			ll_queue_remove(&scene->queue, scene->queue.jobs[0], now_ns);
+			ended++;
+		}
+		run_at(scene, now_ns);
+		assert_true(count_planned(scene) <= LL_QUEUE_PLANNED_OF_USER);
+		assert_true(ended == MANY || scene->queue.running_count);
+	}
+	assert_int_equal(ended, MANY);
+	free(jobs);
+}

@@ -20,6 +20,8 @@ struct arrangement {
 	double *tenant_use_ns, *user_use_ns;
 	struct ll_queue_amount *given; /* of the tenants in the groups: running, and what has its place */
 	bool *is_seen;                 /* by user */
+	size_t *left;                  /* by user: waiting jobs without a place */
+	size_t users_left;             /* that have any */
 };
 
 /* Why one job goes before another: smaller numbers first. */
@@ -152,13 +154,14 @@ static void fill_place(struct arrangement *arrangement, size_t place)
 {
 	struct ll_queue *queue = arrangement->queue;
 	struct claim best = {0};
-	size_t best_at = place;
+	size_t best_at = place, seen = 0;
 	memset(arrangement->is_seen, 0, queue->user_count);
-	for (size_t i = place; i < queue->count; i++) {
+	for (size_t i = place; i < queue->count && seen < arrangement->users_left; i++) {
 		struct ll_queue_job *job = queue->jobs[i];
 		if (arrangement->is_seen[job->user])
 			continue;
 		arrangement->is_seen[job->user] = true;
+		seen++;
 		struct claim claim = claim_of(arrangement, job);
 		if (best.job && !goes_before(arrangement->rules, &claim, &best))
 			continue;
@@ -169,6 +172,7 @@ static void fill_place(struct arrangement *arrangement, size_t place)
 		return;
 	memmove(&queue->jobs[place + 1], &queue->jobs[place], (best_at - place) * sizeof(struct ll_queue_job *));
 	queue->jobs[place] = best.job;
+	arrangement->users_left -= --arrangement->left[best.job->user] == 0;
 	count_placed(arrangement, best.job);
 }
 
@@ -182,9 +186,11 @@ static int by_arrival(const void *a, const void *b)
 /* The jobs that an operator gave a position, from the first position on: each goes there. */
 static void place_moved(struct ll_queue *queue)
 {
-	size_t waiting = queue->count - queue->running_count;
+	size_t waiting = queue->count - queue->running_count, moved = 0;
 	struct ll_queue_job **jobs = queue->jobs + queue->running_count;
-	for (size_t place = 1; place <= waiting; place++) {
+	for (size_t i = 0; i < waiting; i++)
+		moved += jobs[i]->position != 0;
+	for (size_t place = 1; place <= waiting && moved; place++) {
 		size_t at = 0;
 		while (at < waiting && jobs[at]->position != place)
 			at++;
@@ -197,6 +203,7 @@ static void place_moved(struct ll_queue *queue)
 		else
 			memmove(&jobs[at], &jobs[at + 1], (to - at) * sizeof(struct ll_queue_job *));
 		jobs[to] = job;
+		moved--;
 	}
 }
 
@@ -223,8 +230,12 @@ static bool start_arrangement(struct arrangement *arrangement)
 	arrangement->user_use_ns = calloc(queue->user_count + 1, sizeof *arrangement->user_use_ns);
 	arrangement->given = calloc(tenants * queue->machine->group_count + 1, sizeof *arrangement->given);
 	arrangement->is_seen = calloc(queue->user_count + 1, sizeof *arrangement->is_seen);
-	if (!arrangement->tenant_use_ns || !arrangement->user_use_ns || !arrangement->given || !arrangement->is_seen)
+	arrangement->left = calloc(queue->user_count + 1, sizeof *arrangement->left);
+	if (!arrangement->tenant_use_ns || !arrangement->user_use_ns || !arrangement->given || !arrangement->is_seen ||
+	    !arrangement->left)
 		return false;
+	for (size_t i = queue->running_count; i < queue->count; i++)
+		arrangement->users_left += arrangement->left[queue->jobs[i]->user]++ == 0;
 	for (size_t i = 0; i < tenants; i++)
 		arrangement->tenant_use_ns[i] = queue->tenant_use_ns[i];
 	for (size_t i = 0; i < queue->user_count; i++)
@@ -248,6 +259,7 @@ void ll_queue_arrange(struct ll_queue *queue, const struct ll_queue_rules *rules
 	free(arrangement.user_use_ns);
 	free(arrangement.given);
 	free(arrangement.is_seen);
+	free(arrangement.left);
 	place_moved(queue);
 	queue->is_stale = true;
 }

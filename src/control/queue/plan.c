@@ -20,11 +20,46 @@ static bool has_overrun(const struct ll_queue *queue, uint64_t now_ns)
 	return false;
 }
 
+static bool has_slot(const struct ll_queue_job *job)
+{
+	return job->planned.begin_ns != LL_QUEUE_NONE;
+}
+
 /* A start of the plan that has passed: the job could not start then. */
 static bool has_missed(const struct ll_queue *queue, uint64_t now_ns)
 {
 	return ll_queue_next_ns(queue) < now_ns;
 }
+
+/* Half of those that were planned have begun, and others wait to come into the plan. */
+static bool has_run_down(const struct ll_queue *queue)
+{
+	size_t planned = 0;
+	for (size_t i = queue->running_count; queue->planned_beside && i < queue->count; i++)
+		planned += has_slot(queue->jobs[i]);
+	return queue->planned_beside && 2 * planned <= queue->planned_beside;
+}
+
+/* ---- how many ---- */
+
+static void begin_count(struct ll_queue *queue)
+{
+	for (size_t i = 0; i < queue->user_count; i++)
+		queue->users[i].planned = 0;
+}
+
+static bool is_left_out(const struct ll_queue *queue, const struct ll_queue_job *job, size_t planned)
+{
+	return planned >= queue->planned_most || queue->users[job->user].planned >= queue->planned_of_user;
+}
+
+static size_t count_slot(struct ll_queue *queue, const struct ll_queue_job *job)
+{
+	queue->users[job->user].planned += has_slot(job);
+	return has_slot(job);
+}
+
+/* ---- the plan ---- */
 
 static void add_running(struct ll_queue *queue, uint64_t now_ns)
 {
@@ -46,23 +81,34 @@ static void add_planned(struct ll_queue *queue)
 static void plan_in_strict_order(struct ll_queue *queue, uint64_t now_ns)
 {
 	uint64_t from_ns = now_ns;
+	size_t planned = 0;
+	bool has_left_out = false;
+	begin_count(queue);
 	for (size_t i = queue->running_count; i < queue->count && !queue->profile->has_failed; i++) {
 		struct ll_queue_job *job = queue->jobs[i];
+		bool must_wait = job->is_held || is_left_out(queue, job, planned);
+		has_left_out |= must_wait && !job->is_held;
 		job->strict = (struct ll_queue_slot){LL_QUEUE_NONE, 0};
-		if (!job->is_held && ll_queue_profile_find(queue->profile, job, from_ns, LL_QUEUE_NONE, &job->strict))
+		if (!must_wait && ll_queue_profile_find(queue->profile, job, from_ns, LL_QUEUE_NONE, &job->strict))
 			from_ns = job->strict.begin_ns;
 		job->planned = job->strict;
+		planned += count_slot(queue, job);
 		ll_queue_profile_add(queue->profile, job, &job->planned, ll_queue_end_ns(job));
 	}
+	queue->planned_beside = has_left_out ? planned : 0;
 }
 
-/* Moves each job to its earliest start, in order. The starts of all others stay. */
+/* Moves each job to its earliest start, in order. The starts of all others stay. A job without a start gets one as long
+ * as not too many before it have theirs. */
 static void move_forward(struct ll_queue *queue, uint64_t now_ns)
 {
+	size_t planned = 0;
+	begin_count(queue);
 	for (size_t i = queue->running_count; i < queue->count && !queue->profile->has_failed; i++) {
 		struct ll_queue_job *job = queue->jobs[i];
 		struct ll_queue_slot slot = job->planned;
-		if (job->is_held || slot.begin_ns <= now_ns)
+		planned += count_slot(queue, job);
+		if (job->is_held || slot.begin_ns <= now_ns || (!has_slot(job) && is_left_out(queue, job, planned)))
 			continue;
 		ll_queue_profile_take(queue->profile, job, &job->planned, ll_queue_end_ns(job));
 		if (ll_queue_profile_find(queue->profile, job, now_ns, job->planned.begin_ns, &slot))
@@ -73,7 +119,8 @@ static void move_forward(struct ll_queue *queue, uint64_t now_ns)
 
 int ll_queue_plan(struct ll_queue *queue, uint64_t now_ns)
 {
-	bool is_stale = queue->is_stale || has_overrun(queue, now_ns) || has_missed(queue, now_ns);
+	bool is_stale =
+	    queue->is_stale || has_overrun(queue, now_ns) || has_missed(queue, now_ns) || has_run_down(queue);
 	if (!is_stale && !queue->has_gaps)
 		return 0;
 	add_running(queue, now_ns);

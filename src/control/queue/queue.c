@@ -12,7 +12,8 @@ enum { JOBS_AT_FIRST = 16 };
 
 int ll_queue_init(struct ll_queue *queue, const struct ll_queue_machine *machine)
 {
-	*queue = (struct ll_queue){.has_backfill = true};
+	*queue = (struct ll_queue){
+	    .has_backfill = true, .planned_most = LL_QUEUE_PLANNED_MAX, .planned_of_user = LL_QUEUE_PLANNED_OF_USER};
 	queue->profile = calloc(1, sizeof *queue->profile);
 	int rc = queue->profile ? ll_queue_set_machine(queue, machine) : -ENOMEM;
 	if (rc)

@@ -9,6 +9,9 @@
  *      behind it too. So no job starts later than in strict order, as long as each job ends at its time and no job
  *      comes that goes ahead.
  *
+ * The first LL_QUEUE_PLANNED_MAX jobs of the order that can start at all have a start, and of each user at most a
+ * quarter of these. The others wait for them without one, and come into the plan as these begin.
+ *
  * Cards are in groups. A group is given by card (a job has the whole card), or by memory (jobs share a card: each has
  * memory and compute of it). Of what a tenant has in a group, its guarantee comes first. A job may go beyond it only in
  * room that no guarantee covers: at each moment the sum over all tenants of max(guarantee, use) fits in the group.
@@ -30,6 +33,10 @@
 #include <stdint.h>
 
 enum { LL_QUEUE_CARDS_MAX = 64 };
+
+/* So many waiting jobs, and of one user, have a planned start at a time: the time of a plan grows by more than the
+ * square of their number. */
+enum { LL_QUEUE_PLANNED_MAX = 256, LL_QUEUE_PLANNED_OF_USER = LL_QUEUE_PLANNED_MAX / 4 };
 
 #define LL_QUEUE_NONE UINT64_MAX
 #define LL_QUEUE_NOBODY UINT32_MAX
@@ -108,6 +115,7 @@ struct ll_queue_job {
 struct ll_queue_user {
 	uint32_t tenant, uid;
 	double use_ns;
+	size_t planned; /* waiting jobs with a start; set by each plan */
 };
 
 enum ll_queue_key { LL_QUEUE_BY_RESERVATION, LL_QUEUE_BY_GUARANTEE, LL_QUEUE_BY_FAIRSHARE, LL_QUEUE_BY_AGE };
@@ -128,8 +136,10 @@ struct ll_queue {
 	double *tenant_use_ns;
 	uint64_t charged_ns; /* until when use is counted */
 	bool has_backfill;
-	bool is_stale; /* the plan must be made anew */
-	bool has_gaps; /* the plan holds, and jobs may move forward in it */
+	size_t planned_most, planned_of_user; /* LL_QUEUE_PLANNED_...; a caller who has time sets more */
+	bool is_stale;                        /* the plan must be made anew */
+	bool has_gaps;                        /* the plan holds, and jobs may move forward in it */
+	size_t planned_beside; /* how many got a start, where others were left out for them; 0: none was */
 	struct ll_queue_profile *profile;
 };
 
