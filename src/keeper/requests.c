@@ -21,20 +21,18 @@
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGKILL, SIGSTOP, SIGCONT};
 
+/* Numbers of requests that there were are not used again. */
 const char *ll_keeper_call_name(uint32_t call)
 {
 	static const char *const names[LL_KEEPER_CALLS] = {
 	    [LL_KEEPER_HELLO] = "hello",
 	    [LL_KEEPER_PLACE] = "place",
-	    [LL_KEEPER_SIGNAL] = "signal",
-	    [LL_KEEPER_FREEZE] = "freeze",
-	    [LL_KEEPER_THAW] = "thaw",
 	    [LL_KEEPER_REMOVE] = "remove",
 	    [LL_KEEPER_SIGNAL_OUTSIDE] = "signal outside",
 	    [LL_KEEPER_DEVICE_MEMORY] = "device memory",
 	    [LL_KEEPER_SIGNAL_GROUP] = "signal group",
 	};
-	return call < LL_KEEPER_CALLS && names[call] ? names[call] : "unknown";
+	return call < LL_KEEPER_CALLS ? names[call] : NULL;
 }
 
 /* ---- the process ---- */
@@ -120,7 +118,7 @@ static int place_process(struct ll_keeper *keeper, const struct ll_keeper_reques
 	return attach_process(keeper, group, subject.pid, err);
 }
 
-/* ---- signal ---- */
+/* ---- signal to a group ---- */
 
 static bool is_allowed(int number)
 {
@@ -130,24 +128,6 @@ static bool is_allowed(int number)
 	}
 	return false;
 }
-
-static int signal_process(const struct ll_keeper *keeper, const struct ll_keeper_request *request, int pidfd,
-			  const char *group, struct ll_err *err)
-{
-	struct ll_subject subject;
-	if (!is_allowed(request->signal))
-		return ll_err_set(err, -EINVAL, "signal %d is not allowed", request->signal);
-	int rc = read_subject(keeper, request, pidfd, &subject, err);
-	if (rc)
-		return rc;
-	if (!ll_group_contains(group, subject.group))
-		return ll_err_set(err, -EPERM, "the process is not in the group of the job");
-	if (syscall(SYS_pidfd_send_signal, pidfd, request->signal, NULL, 0) < 0)
-		return ll_err_set(err, -errno, "signal: %s", strerror(errno));
-	return 0;
-}
-
-/* ---- signal to a group ---- */
 
 struct signalling {
 	const struct ll_keeper *keeper;
@@ -227,14 +207,6 @@ static int signal_outside(const struct ll_keeper *keeper, const struct ll_keeper
 
 /* ---- groups ---- */
 
-static int freeze_group(const struct ll_keeper *keeper, const char *group, bool is_frozen, struct ll_err *err)
-{
-	if (!ll_hierarchy_has(&keeper->hierarchy, group))
-		return ll_err_set(err, -ENOENT, "the job has no group");
-	int rc = ll_hierarchy_freeze(&keeper->hierarchy, group, is_frozen);
-	return rc ? ll_err_set(err, rc, "%.200s: %s", group, strerror(-rc)) : 0;
-}
-
 static int limit_devices(const struct ll_keeper *keeper, const char *group, uint64_t bytes, struct ll_err *err)
 {
 	if (!ll_hierarchy_has(&keeper->hierarchy, group))
@@ -257,7 +229,7 @@ static int remove_group(const struct ll_keeper *keeper, const char *group, struc
 
 static bool needs_process(uint32_t call)
 {
-	return call == LL_KEEPER_PLACE || call == LL_KEEPER_SIGNAL || call == LL_KEEPER_SIGNAL_OUTSIDE;
+	return call == LL_KEEPER_PLACE || call == LL_KEEPER_SIGNAL_OUTSIDE;
 }
 
 static bool needs_job(uint32_t call)
@@ -269,7 +241,7 @@ static int check_form(const struct ll_keeper_request *request, bool has_pidfd, s
 {
 	if (request->version != LL_KEEPER_VERSION)
 		return ll_err_set(err, -EPROTO, "version %u of the requests is not known", request->version);
-	if (request->call < LL_KEEPER_HELLO || request->call >= LL_KEEPER_CALLS)
+	if (!ll_keeper_call_name(request->call))
 		return ll_err_set(err, -ENOTSUP, "there is no request %u", request->call);
 	if (needs_process(request->call) != has_pidfd)
 		return ll_err_set(err, -EPROTO, has_pidfd ? "the request takes no descriptor" : "a pidfd is missing");
@@ -291,17 +263,12 @@ static int do_call(struct ll_keeper *keeper, const struct ll_keeper_request *req
 	switch (request->call) {
 	case LL_KEEPER_PLACE:
 		return place_process(keeper, request, pidfd, group, err);
-	case LL_KEEPER_SIGNAL:
-		return signal_process(keeper, request, pidfd, group, err);
 	case LL_KEEPER_SIGNAL_GROUP:
 		return signal_group(keeper, group, request->signal, err);
 	case LL_KEEPER_DEVICE_MEMORY:
 		return limit_devices(keeper, group, request->bytes, err);
 	case LL_KEEPER_REMOVE:
 		return remove_group(keeper, group, err);
-	case LL_KEEPER_FREEZE:
-	case LL_KEEPER_THAW:
-		return freeze_group(keeper, group, request->call == LL_KEEPER_FREEZE, err);
 	default:
 		return 0;
 	}

@@ -21,7 +21,7 @@ struct ll_keeper {
 void ll_keeper_handle(struct ll_keeper *keeper, const struct ll_keeper_request *request, int pidfd,
 		      struct ll_keeper_reply *ret_reply);
 
-/* The name of a call, for log lines. */
+/* The name of a call, for log lines. NULL: there is no such call. */
 const char *ll_keeper_call_name(uint32_t call);
 
 #endif

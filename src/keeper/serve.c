@@ -37,11 +37,11 @@ bool ll_keeper_serves(uid_t peer, uid_t client)
 
 static void log_request(const struct ll_keeper_request *request, const struct ll_keeper_reply *reply)
 {
-	const char *name = ll_keeper_call_name(request->call);
+	const char *known = ll_keeper_call_name(request->call), *name = known ? known : "unknown";
 	char process[40] = "";
 	if (request->call == LL_KEEPER_PLACE)
 		snprintf(process, sizeof process, " process %d", request->pid);
-	else if (request->call == LL_KEEPER_SIGNAL || request->call == LL_KEEPER_SIGNAL_OUTSIDE)
+	else if (request->call == LL_KEEPER_SIGNAL_OUTSIDE)
 		snprintf(process, sizeof process, " process %d with %d", request->pid, request->signal);
 	else if (request->call == LL_KEEPER_SIGNAL_GROUP)
 		snprintf(process, sizeof process, " with %d", request->signal);

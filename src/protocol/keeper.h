@@ -44,11 +44,6 @@ enum ll_keeper_call {
 	 * of the process. All uids of the process must be `uid`, and it must be in a place that it may leave
 	 * (keeper/source.h). A process that is in the group already is success. */
 	LL_KEEPER_PLACE = 2,
-	/* Sends `signal` to the process `pid`, which must be in the group of the job. Descriptor: a pidfd of the
-	 * process. Allowed: TERM, INT, USR1, USR2, KILL, STOP, CONT. */
-	LL_KEEPER_SIGNAL = 3,
-	LL_KEEPER_FREEZE = 4, /* the processes in the group of the job stop soon after the reply */
-	LL_KEEPER_THAW = 5,
 	/* Removes the group of an ended job. -EBUSY: there are processes in it. A group that is gone is success. */
 	LL_KEEPER_REMOVE = 6,
 	/* Sends `signal` (TERM or KILL) to the process `pid`, which uses a card and is in the group of no job
@@ -59,8 +54,9 @@ enum ll_keeper_call {
 	 * controller dmem knows (Linux 6.14). 0: no limit. -ENOTSUP: the kernel has no such controller here, or no
 	 * driver has told it of a device */
 	LL_KEEPER_DEVICE_MEMORY = 8,
-	/* Sends `signal` to each process in the group of the job, whoever started it. Allowed: those of SIGNAL. KILL
-	 * ends also what a process of the group starts meanwhile, and thaws the group. -ENOENT: the job has no group */
+	/* Sends `signal` to each process in the group of the job, whoever started it. Allowed: TERM, INT, USR1, USR2,
+	 * KILL, STOP, CONT. KILL ends also what a process of the group starts meanwhile, and thaws the group. -ENOENT:
+	 * the job has no group */
 	LL_KEEPER_SIGNAL_GROUP = 9,
 	LL_KEEPER_CALLS
 };

@@ -153,18 +153,6 @@ TEST_WITH(begin_keeper, end_keeper, has_a_process_placed_in_its_job)
 	end_and_succeed_if(!rc, "the victim's process is in the group of the attacker's job");
 }
 
-TEST_WITH(begin_keeper, end_keeper, has_a_process_killed)
-{
-	if (!is_keeper_there())
-		SKIP_TEST("the keeper finds no control groups");
-	int fd = connect_to_keeper(NOBODY);
-	int rc = request_of(fd, LL_KEEPER_SIGNAL, true);
-	close(fd);
-	if (!rc)
-		wait_for(has_ended(world.victim));
-	end_and_succeed_if(!rc, "the victim's process is killed");
-}
-
 TEST_WITH(begin_keeper, end_keeper, has_a_process_outside_killed)
 {
 	if (!is_keeper_there())

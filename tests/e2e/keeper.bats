@@ -124,11 +124,11 @@ proof_of() {
 		-95:_there_is_no_request_0 0 0 1
 		-22:_no_job_is_named 6 0 0
 		-71:_a_pidfd_is_missing 2 0 1
-		-71:_the_request_takes_no_descriptor 4 0 1 $$
-		-22:_signal_1_is_not_allowed 3 0 1 $$ 1
+		-95:_there_is_no_request_4 4 0 1
+		-71:_the_request_takes_no_descriptor 6 0 1 $$
+		-22:_signal_1_is_not_allowed 9 0 1 0 1
 		-22:_pid_1_cannot_belong_to_a_job 2 0 1 1
-		-1:_the_process_is_not_in_the_group_of_the_job 3 0 1 $$ 9
 		-1:_the_process_is_not_of_uid_4242 2 4242 1 $$
-		-2:_the_job_has_no_group 4 0 1
+		-2:_the_job_has_no_group 9 0 1 0 9
 	END
 }

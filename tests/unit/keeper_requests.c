@@ -113,10 +113,8 @@ static struct ll_keeper_request request_of(enum ll_keeper_call call)
 {
 	struct ll_keeper_request request = {
 	    .version = LL_KEEPER_VERSION, .call = call, .serial = 5, .uid = UID, .job = JOB};
-	if (call == LL_KEEPER_PLACE || call == LL_KEEPER_SIGNAL)
+	if (call == LL_KEEPER_PLACE)
 		request.pid = child;
-	if (call == LL_KEEPER_SIGNAL)
-		request.signal = SIGSTOP;
 	return request;
 }
 
@@ -154,6 +152,8 @@ TEST(a_request_that_is_not_in_the_list_is_refused)
 	assert_string_equal(reply.text, "/jobs");
 	request.call = 0;
 	assert_int_equal(ask_with(&request, -1), -ENOTSUP);
+	request.call = 4; /* there was one */
+	assert_int_equal(ask_with(&request, -1), -ENOTSUP);
 	request.call = LL_KEEPER_CALLS;
 	assert_int_equal(ask_with(&request, -1), -ENOTSUP);
 	request = request_of(LL_KEEPER_HELLO);
@@ -168,7 +168,7 @@ TEST(a_request_about_a_process_needs_its_pidfd_and_another_takes_none)
 	int file = open(proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(ask_with(&request, file), -EBADF);
 	close(file);
-	request = request_of(LL_KEEPER_FREEZE);
+	request = request_of(LL_KEEPER_REMOVE);
 	assert_int_equal(ask_with(&request, pidfd), -EPROTO);
 }
 
@@ -188,7 +188,6 @@ TEST(a_process_that_has_ended_is_refused)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_int_equal(ask(LL_KEEPER_PLACE), -ESRCH);
-	assert_int_equal(ask(LL_KEEPER_SIGNAL), -ESRCH);
 }
 
 TEST(a_job_without_a_number_is_refused)
@@ -332,7 +331,7 @@ TEST(the_unit_of_a_session_is_that_of_the_systems_manager)
 	assert_false(ll_source_unit("/", UID, unit));
 }
 
-/* ---- signals ---- */
+/* ---- signals to a group ---- */
 
 static bool is_stopped(void)
 {
@@ -340,48 +339,24 @@ static bool is_stopped(void)
 	return waitpid(child, &status, WUNTRACED | WNOHANG) == child && WIFSTOPPED(status);
 }
 
-TEST(only_a_process_in_the_group_of_the_job_gets_a_signal)
-{
-	static const char *const groups[] = {"/", "/jobs/loadline-job-1000-78", "/jobs/loadline-job-1001-77",
-					     "/jobs/loadline-job-1000-777",
-					     "/user.slice/user-1000.slice/session-5.scope"};
-	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-		describe_child("1000\t1000\t1000\t1000", groups[i]);
-		assert_int_equal(ask(LL_KEEPER_SIGNAL), -EPERM);
-	}
-	assert_false(is_stopped());
-	describe_child("1000\t1000\t1000\t1000", "/jobs/loadline-job-1000-77");
-	assert_int_equal(ask(LL_KEEPER_SIGNAL), 0);
-	int status = 0;
-	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
-	assert_true(WIFSTOPPED(status));
-}
-
-TEST(only_seven_signals_are_allowed)
-{
-	struct ll_keeper_request request = request_of(LL_KEEPER_SIGNAL);
-	unsigned allowed = 0;
-	for (int number = -1; number <= SIGRTMAX + 1; number++) {
-		describe_child("1000\t1000\t1000\t1000", "/");
-		request.signal = number;
-		int rc = ask_with(&request, pidfd); /* -EPERM: the signal is allowed, and the process is in no job */
-		assert_true(rc == -EPERM || rc == -EINVAL);
-		allowed += rc == -EPERM;
-	}
-	assert_int_equal(allowed, 7);
-	request.signal = SIGHUP;
-	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
-	request.signal = 0;
-	assert_int_equal(ask_with(&request, pidfd), -EINVAL);
-}
-
-/* ---- signals to a group ---- */
-
 static int ask_group(int number)
 {
 	struct ll_keeper_request request = request_of(LL_KEEPER_SIGNAL_GROUP);
 	request.signal = number;
 	return ask_with(&request, -1);
+}
+
+TEST(only_seven_signals_are_allowed)
+{
+	unsigned allowed = 0;
+	for (int number = -1; number <= SIGRTMAX + 1; number++) {
+		int rc = ask_group(number); /* -ENOENT: the signal is allowed, and the job has no group */
+		assert_true(rc == -ENOENT || rc == -EINVAL);
+		allowed += rc == -ENOENT;
+	}
+	assert_int_equal(allowed, 7);
+	assert_int_equal(ask_group(SIGHUP), -EINVAL);
+	assert_int_equal(ask_group(0), -EINVAL);
 }
 
 TEST(each_process_that_is_in_the_group_of_the_job_gets_a_signal)
@@ -489,23 +464,27 @@ static void check_state(const char *file, const char *value)
 	write_file(path, "");
 }
 
+static int freeze(bool is_frozen)
+{
+	return ll_hierarchy_freeze(&keeper.hierarchy, "/jobs/loadline-job-1000-77", is_frozen);
+}
+
 TEST(a_group_is_frozen_and_thawed_by_the_file_of_its_version)
 {
 	char path[PATH_MAX];
-	assert_int_equal(ask(LL_KEEPER_FREEZE), -ENOENT);
 	make_group("/jobs/loadline-job-1000-77");
 	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.freeze", mount);
 	write_file(path, "");
-	assert_int_equal(ask(LL_KEEPER_FREEZE), 0);
+	assert_int_equal(freeze(true), 0);
 	check_state("cgroup.freeze", "1");
-	assert_int_equal(ask(LL_KEEPER_THAW), 0);
+	assert_int_equal(freeze(false), 0);
 	check_state("cgroup.freeze", "0");
 	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
 	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/freezer.state", mount);
 	write_file(path, "");
-	assert_int_equal(ask(LL_KEEPER_FREEZE), 0);
+	assert_int_equal(freeze(true), 0);
 	check_state("freezer.state", "FROZEN");
-	assert_int_equal(ask(LL_KEEPER_THAW), 0);
+	assert_int_equal(freeze(false), 0);
 	check_state("freezer.state", "THAWED");
 }
 
