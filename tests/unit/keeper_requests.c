@@ -606,15 +606,15 @@ static void raise_once(void)
 	}
 }
 
-/* The two are the C library's otherwise. */
-int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+/* The two are the C library's otherwise, whose names begin with underscores. */
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask) /* NOLINT */
 {
 	struct timespec copy = timeout ? *timeout : (struct timespec){0};
 	raise_once();
 	return (int)syscall(SYS_ppoll, fds, count, timeout ? &copy : NULL, mask, (size_t)(NSIG / 8));
 }
 
-int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms) /* NOLINT */
 {
 	struct timespec wait = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
 	raise_once();
