@@ -15,10 +15,11 @@ TEST(sets_limits)
 	union ll_message message;
 	ll_message_init(&message, LL_MESSAGE_SET);
 	message.set.job_number = scene.victim_number;
-	message.set.fields = LL_SET_MEMORY;
-	message.set.limits.memory_bytes = MIB;
-	attacker_request(&message, NULL, 0);
+	message.set.fields = LL_SET_MEMORY | LL_SET_REQUEST;
+	message.set.limits.memory_bytes = message.set.limits.request_bytes = MIB;
+	int rc = attacker_request(&message, NULL, 0);
 	succeed_if(victim_limit() == MIB, "the victim's limit is 1 MiB");
+	assert_int_equal(rc, -EPERM);
 }
 
 /* ---- moves of memory: the victim's process is one whose memory can leave the card ---- */
@@ -202,7 +203,9 @@ TEST(overcommits_later)
 	promise_to_victim();
 	assert_int_equal(set_request(1, 0), 0);
 	assert_int_equal(bind_card(ATTACKER, scene.attacker.id, 0), 0);
-	succeed_if(set_request(VICTIM_MIB, LL_SET_OVERCOMMIT) == 0, "what the victim was promised is not there");
+	int rc = set_request(ATTACKER_MIB, LL_SET_OVERCOMMIT);
+	succeed_if(rc == 0, "what the victim was promised is not there");
+	assert_int_equal(rc, -EDQUOT);
 }
 
 /* ---- checkpoints, jobs ---- */

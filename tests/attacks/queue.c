@@ -1,5 +1,5 @@
-/* Attacks on the queue. Both users are in tenant team, and the victim alone in research. Users see nothing of others.
- * The test is the sensor, and an operator: it is root. */
+/* Attacks on the queue. Both users are in tenant team, and the victim alone in research. Users see nothing of others,
+ * unless the queue is an open one. The test is the sensor, and an operator: it is root. */
 #include "attack.h"
 
 enum { CONFIG_SIZE = 64, MAX_TIME_H = 2 };
@@ -9,14 +9,14 @@ enum { CONFIG_SIZE = 64, MAX_TIME_H = 2 };
 static char config[CONFIG_SIZE];
 static int sensor_fd;
 
-static void write_config(void)
+static void write_config(const char *others)
 {
 	snprintf(config, sizeof config, "/tmp/ll-attack-%d.yaml", (int)getpid());
 	FILE *file = fopen(config, "we");
 	assert_non_null(file);
 	fprintf(file,
 		"version: 1\n"
-		"visibility: {others: nothing, commands: own}\n"
+		"visibility: {others: %s, commands: own}\n"
 		"cards:\n"
 		"  - {name: whole, cards: \"0-1\", give: card}\n"
 		"tenants:\n"
@@ -25,7 +25,7 @@ static void write_config(void)
 		"    each-user: {max-time: %dh}\n"
 		"  - name: research\n"
 		"    members: {users: [\"%d\"]}\n",
-		VICTIM, ATTACKER, MAX_TIME_H, VICTIM);
+		others, VICTIM, ATTACKER, MAX_TIME_H, VICTIM);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(chmod(config, 0644), 0);
 }
@@ -63,16 +63,28 @@ static void sense_cards(unsigned count)
 	}
 }
 
-static int begin_queue(void **state)
+static int begin_queue_with(const char *others)
 {
 	union ll_message message;
-	(void)state;
-	write_config();
+	write_config(others);
 	scene_begin_with(config);
 	sensor_fd = world_connect(&scene.system.world, LL_ROLE_SENSOR);
 	assert_int_equal(next_message(sensor_fd, &message), LL_MESSAGE_WELCOME);
 	sense_cards(1);
 	return 0;
+}
+
+static int begin_queue(void **state)
+{
+	(void)state;
+	return begin_queue_with("nothing");
+}
+
+/* Else another user's job is answered as one that does not exist, and the right to it is not asked. */
+static int begin_open_queue(void **state)
+{
+	(void)state;
+	return begin_queue_with("user-and-share");
 }
 
 static int end_queue(void **state)
@@ -195,24 +207,26 @@ static uint64_t now_s(void)
 
 /* ---- acts on the queue ---- */
 
-TEST_WITH(begin_queue, end_queue, cancels_a_waiting_job)
+TEST_WITH(begin_open_queue, end_queue, cancels_a_waiting_job)
 {
 	struct ticket first, waiting;
 	struct ll_message_queue_row row;
 	take_card(&first, VICTIM);
 	wait_in_queue(&waiting, VICTIM);
-	act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_CANCEL, .number = waiting.number});
+	int rc = act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_CANCEL, .number = waiting.number});
 	succeed_if(!see_job(0, waiting.number, &row), "the victim's job does not wait any more");
+	assert_int_equal(rc, -EPERM);
 	end_ticket(&first);
 	end_ticket(&waiting);
 }
 
-TEST_WITH(begin_queue, end_queue, ends_a_job_that_has_its_place)
+TEST_WITH(begin_open_queue, end_queue, ends_a_job_that_has_its_place)
 {
 	struct ticket first;
 	take_card(&first, VICTIM);
-	act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_CANCEL, .number = first.number});
+	int rc = act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_CANCEL, .number = first.number});
 	succeed_if(job_in_queue(first.number).end_s < now_s() + 60, "the victim's job is ended");
+	assert_int_equal(rc, -EPERM);
 	end_ticket(&first);
 }
 
@@ -231,13 +245,14 @@ TEST_WITH(begin_queue, end_queue, moves_to_the_front)
 	end_ticket(&own);
 }
 
-TEST_WITH(begin_queue, end_queue, pauses_a_waiting_job)
+TEST_WITH(begin_open_queue, end_queue, pauses_a_waiting_job)
 {
 	struct ticket first, victim;
 	take_card(&first, ATTACKER);
 	wait_in_queue(&victim, VICTIM);
-	act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_PAUSE, .number = victim.number});
+	int rc = act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_PAUSE, .number = victim.number});
 	succeed_if(job_in_queue(victim.number).flags & LL_QUEUE_IS_PAUSED, "the victim's job never starts");
+	assert_int_equal(rc, -EPERM);
 	end_ticket(&first);
 	end_ticket(&victim);
 }
@@ -249,8 +264,9 @@ TEST_WITH(begin_queue, end_queue, releases_a_paused_job)
 	take_card(&first, VICTIM);
 	wait_in_queue(&own, ATTACKER);
 	assert_int_equal(act_as(0, &(struct ll_message_queue_act){.act = LL_QUEUE_PAUSE, .number = own.number}), 0);
-	act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_RELEASE, .number = own.number});
+	int rc = act_as(ATTACKER, &(struct ll_message_queue_act){.act = LL_QUEUE_RELEASE, .number = own.number});
 	succeed_if(!(job_in_queue(own.number).flags & LL_QUEUE_IS_PAUSED), "the attacker's job may start");
+	assert_int_equal(rc, -EPERM);
 	end_ticket(&first);
 	end_ticket(&own);
 }
