@@ -1,34 +1,25 @@
 /*
- * libloadline-sim-kernel.so, which is preloaded: its functions are found before libc's. ioctl answers what programs ask
- * of the simulated driver, and open of /dev/nvidiactl opens it. Everything else goes on to the next function, at the
- * price of a comparison.
+ * libloadline-sim-kernel.so, which is preloaded, behind all others: its functions are found before libc's. ioctl
+ * answers what programs ask of the simulated driver, and open of /dev/nvidiactl opens it. Everything else goes on to
+ * libc and the kernel, at the price of a comparison. The next functions are not looked up by dlsym: a library in front
+ * may have that too, and find these ones again.
  */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "abi/rm.h"
 #include "kernel/answer.h"
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 
-typedef int (*ioctl_fn)(int fd, unsigned long request, ...);
-typedef int (*open_fn)(const char *path, int flags, ...);
-
-static ioctl_fn next_ioctl;
-static open_fn next_open;
-
-__attribute__((constructor)) static void find_next(void)
-{
-	void *found = dlsym(RTLD_NEXT, "ioctl");
-	memcpy(&next_ioctl, &found, sizeof found);
-	found = dlsym(RTLD_NEXT, "open64");
-	memcpy(&next_open, &found, sizeof found);
-}
+/* libc's open by its other name, at which a thread can be cancelled. */
+int __open64(const char *path, int flags, ...);
 
 SIM_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
@@ -39,9 +30,7 @@ SIM_EXPORT int ioctl(int fd, unsigned long request, ...)
 	int rc;
 	if ((request >> 8 & 0xff) == LL_RM_IOCTL_TYPE && sim_kernel_answer(fd, request, argument, &rc))
 		return rc;
-	if (!next_ioctl)
-		find_next(); /* a constructor of another library has called */
-	return next_ioctl(fd, request, argument);
+	return (int)syscall(SYS_ioctl, fd, request, argument);
 }
 
 /* A file in memory stands for the driver (answer.h). */
@@ -54,9 +43,7 @@ static int open_file(const char *path, int flags, mode_t mode)
 {
 	if (path && strcmp(path, "/dev/nvidiactl") == 0)
 		return open_driver(flags);
-	if (!next_open)
-		find_next();
-	return next_open(path, flags, mode);
+	return __open64(path, flags, mode);
 }
 
 static bool has_mode(int flags)
