@@ -150,8 +150,9 @@ static int preload_kernel(const char *folder, bool *ret_changed, struct ll_err *
 		list = NULL;
 		return ll_err_set(err, -ENOMEM, "--sim: out of memory");
 	}
-	return setenv("LD_PRELOAD", list, 1) < 0 ? ll_err_set(err, -errno, "--sim: LD_PRELOAD: %s", strerror(errno))
-						 : 0;
+	return setenv("LD_PRELOAD", list, 1) < 0
+		   ? ll_err_set(err, -errno, "--sim: %s: %s", "LD_PRELOAD", strerror(errno))
+		   : 0;
 }
 
 void ll_sim_leave_kernel(void)
