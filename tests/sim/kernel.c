@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -273,6 +275,38 @@ static unsigned unread(const struct trace *trace)
 	return (trace->header->put + TRACE_RECORDS - trace->header->get) % TRACE_RECORDS;
 }
 
+/* The world's files that stand for memory. */
+static size_t count_memories(void)
+{
+	char pattern[PATH_MAX];
+	glob_t found = {0};
+	snprintf(pattern, sizeof pattern, "%s/memory-*", getenv("LOADLINE_SIM_DIR"));
+	glob(pattern, 0, NULL, &found);
+	size_t count = found.gl_pathc;
+	globfree(&found);
+	return count;
+}
+
+static void be_killed_with_a_trace(void)
+{
+	struct trace trace;
+	open_trace(&trace, false);
+	ready();
+}
+
+static void leave_no_memory(void)
+{
+	spawn_and_kill(be_killed_with_a_trace);
+	open_cuda();
+	open_context(0);
+	WAIT_FOR(count_memories() == 0);
+}
+
+TEST(test_memory_ends_with_its_process)
+{
+	in_world(NULL, leave_no_memory);
+}
+
 static void read_a_trace(void)
 {
 	struct trace trace;
@@ -306,6 +340,11 @@ static void read_a_trace(void)
 	CHECK_EQUAL(unread(&trace), 0);
 	tell(&trace, trace.buffer, LL_RM_CONTROL_FLUSH, NULL, 0);
 	CHECK(trace.header->get == get.get);
+	CHECK_EQUAL(count_memories(), 2);
+	struct ll_rm_free freed = {.root = trace.client, .object = trace.client};
+	CHECK_EQUAL(ioctl(trace.fd, LL_RM_REQUEST(LL_RM_ESC_FREE, struct ll_rm_free), &freed), 0);
+	CHECK_EQUAL(freed.status, 0);
+	CHECK_EQUAL(count_memories(), 0);
 }
 
 TEST(test_a_trace_is_read_in_memory)
