@@ -145,7 +145,9 @@ static void context_opened(struct ll_governor *gov)
 	uint32_t sms = gov->report.sm_count ? gov->report.sm_count : gov->config.card->sm_count;
 	ll_drive_restart(&gov->drive, gov->config.hold, sms);
 	ll_governor_tell(gov, LL_EVENT_STATE, "payload %s%s%s", gov->report.payload_name,
-			 gov->report.slices_rc ? _(", its time slices cannot be set") : _(", time slices of 0.1 ms"),
+			 gov->report.slices_rc == -ECANCELED ? ""
+			 : gov->report.slices_rc             ? _(", its time slices cannot be set")
+							     : _(", time slices of 0.1 ms"),
 			 gov->report.has_card_clock ? ""
 						    : _(" (no card clock: a calibrated loop, lateness is not seen)"));
 }

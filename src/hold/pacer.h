@@ -116,9 +116,10 @@ struct ll_pacer_report {
 	uint64_t outstanding;               /* kernels launched and not yet read back */
 	uint64_t taken_ns;                  /* host clock, when this report was made */
 	char payload_name[16];              /* the back end in use; empty before the first context */
-	int slices_rc;                      /* of setting its contexts' time slices (slices/own.h) */
-	uint32_t kills;                     /* workers that were killed because this card's driver call hung */
-	pid_t pid;                          /* the worker, which the card's process list may show; 0: none */
+	/* of setting its contexts' time slices (slices/own.h); -ECANCELED: they stay as the driver makes them */
+	int slices_rc;
+	uint32_t kills; /* workers that were killed because this card's driver call hung */
+	pid_t pid;      /* the worker, which the card's process list may show; 0: none */
 };
 
 /* One finished kernel. */

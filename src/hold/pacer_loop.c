@@ -61,8 +61,9 @@ static bool open_context(struct loop *loop)
 		return false;
 	}
 	malloc_trim(0); /* compiling the kernels has used memory that is free now */
-	/* A program that comes does not wait for the rest of a longer slice. */
-	int slices_rc = ll_own_slices_set(LL_OWN_SLICE_LEAST_US);
+	/* A program that comes does not wait for the rest of a longer slice. A load beside other programs needs slices
+	 * as long as theirs. */
+	int slices_rc = loop->work->manners == LL_PACER_YIELDS ? ll_own_slices_set(LL_OWN_SLICE_LEAST_US) : -ECANCELED;
 	ll_flight_init(&loop->flight, loop->payload->records);
 	{
 		LL_SCOPE_SHARED_LOCK(loop->shared);

@@ -58,7 +58,7 @@ busy_as() {
 
 # used UID SECONDS: writes into the accounts that the user's tenant research was granted so many seconds this hour.
 granted() {
-	sqlite3 "$T/$DATABASE" "INSERT INTO use VALUES ($(($(date +%s) / 3600 * 3600)), 'research', $FIRST, '00000000000000aa', '', 'GPU-x', $1 * 1000000000, 0, 0, 0, NULL, NULL, NULL)"
+	sqlite3 "$T/$DATABASE" "INSERT INTO use VALUES ($(($(date +%s) / 3600 * 3600)), 'research', $FIRST, '00000000000000aa', '', 'GPU-x', $1 * 1000000000, 0, 0, 0, NULL, NULL, NULL, NULL)"
 }
 
 # reports FILTER ARG...: a line of the report as JSON satisfies the filter.

@@ -248,8 +248,7 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 		break;
 	case LL_SHARING_WINDOWS:
 		ll_strbuf_addf(text,
-			       _("  shared in windows: programs at their caps are off the card for a part of each "
-				 "period\n"));
+			       _("  shared in windows: each program is on the card for its part of each period\n"));
 		break;
 	case LL_SHARING_CLASSES:
 		ll_strbuf_addf(text, _("  shared by class: lower classes are held for a part of the time\n"));

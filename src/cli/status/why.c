@@ -99,7 +99,7 @@ static void add_by_card(struct ll_strbuf *text, const struct ll_status_how *how)
 		ll_strbuf_addf(text, _("%s: lower classes need not be held"), way);
 		break;
 	case LL_SHARING_WINDOWS:
-		ll_strbuf_adds(text, _("on the card while no program is in its window"));
+		ll_strbuf_adds(text, _("on the card for its part of each period"));
 		break;
 	case LL_SHARING_SLICES:
 	case LL_SHARING_UNKNOWN:

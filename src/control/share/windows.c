@@ -1,5 +1,10 @@
 #include "control/share/windows.h"
 
+static double cap_of(const struct ll_windows_job *job)
+{
+	return job->cap_permille ? job->cap_permille / 1000.0 : 1;
+}
+
 /* The part of the card for a weight of 1 with which all is given that may be taken; 0: every job is at its cap. */
 static double find_level(const struct ll_windows_job *jobs, size_t count)
 {
@@ -9,7 +14,7 @@ static double find_level(const struct ll_windows_job *jobs, size_t count)
 		left = 1;
 		weights = 0;
 		for (size_t i = 0; i < count; i++) {
-			double weight = jobs[i].weight_permille / 1000.0, cap = jobs[i].cap_permille / 1000.0;
+			double weight = jobs[i].weight_permille / 1000.0, cap = cap_of(&jobs[i]);
 			if (jobs[i].is_windowed && round > 0 && cap <= level * weight)
 				left -= cap;
 			else
@@ -27,7 +32,7 @@ static double find_level(const struct ll_windows_job *jobs, size_t count)
 
 static double part_of(const struct ll_windows_job *job, double level)
 {
-	double cap = job->cap_permille / 1000.0, part = level * job->weight_permille / 1000.0;
+	double cap = cap_of(job), part = level * job->weight_permille / 1000.0;
 	return level > 0 && part < cap ? part : cap;
 }
 

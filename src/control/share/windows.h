@@ -1,10 +1,9 @@
 /*
- * windows.h - divides the time of a card into windows, so that programs under caps get exactly their caps.
+ * windows.h - divides the time of a card into windows, so that programs get exactly their caps or weights.
  *
- * A program under a cap is on the card for a part of each period, and off it for the rest (slices/groups.h). While it
+ * A program with a window is on the card for a part of each period, and off it for the rest (slices/groups.h). While it
  * is on, nobody else is: then its part of the time is its part of the card, whatever the card's time slices do. Jobs
- * that do not reach their cap have no window of their own: they and the jobs without a cap share what the windows
- * leave.
+ * without a window of their own share what the windows leave.
  *
  * The parts are those of weighted max-min fairness: each job gets its weight's part, but no more than its cap. If the
  * caps are more than the card together, all jobs at their caps shrink in proportion to their weights.
@@ -28,7 +27,7 @@
 struct ll_windows_job {
 	unsigned weight_permille; /* 1000: weight 1 */
 	unsigned cap_permille;    /* 0: none */
-	bool is_windowed;         /* it reaches its cap, so it has a window of its own */
+	bool is_windowed;         /* it has a window of its own */
 	/* The result, from the begin of each period. A job without a window of its own has what the windows leave. */
 	uint64_t offset_ns, length_ns;
 };

@@ -82,6 +82,7 @@ struct ll_share_job {
 	struct ll_card_time time;  /* ordered for its processes */
 	bool is_windowed;          /* it has a window of its own */
 	double window_factor;      /* by how much longer than its cap it is on the card */
+	double window_use;         /* the part of its windows in which it used the card, over the last looks */
 	uint64_t used_ns;          /* GPU time charged since the job came */
 	uint64_t window_looked_ns; /* when it was last looked how it uses its windows */
 	uint64_t window_used_ns;   /* GPU time by then, with that of work that still ran */
@@ -137,7 +138,8 @@ struct ll_share_card {
 	uint64_t visit_counted_ns;      /* up to when the visit is counted in visited_ns of the holder's job */
 	struct ll_regime regime;        /* choose.h */
 	bool has_windows;               /* jobs have the card in windows (windows.h), and no other way is in force */
-	uint64_t windows_ns;            /* when to look at them again */
+	bool has_weighed;               /* the windows are by weight */
+	uint64_t weighed_not_before_ns; /* until then windows by weight are not tried again; 0: they may be */
 	struct ll_decisions *decisions; /* log of decisions (decisions.h), owned by the caller. NULL: no log */
 	struct ll_lever levers[LL_SHARE_CLASSES]; /* by rank of the higher class (classes.h) */
 	enum ll_limit_sharing forced;             /* by a command */

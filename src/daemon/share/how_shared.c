@@ -73,8 +73,8 @@ struct ll_share_how ll_share_how_shared(const struct ll_share_job *job, uint64_t
 	struct ll_share_how how = {
 	    .shared = find_shared(job, now_ns),
 	    .is_beneath = ll_share_has_superior(job, now_ns),
-	    .is_capped =
-		job->is_windowed || (job->empty_ns && ll_share_elapsed_ns(job->empty_ns, now_ns) <= LL_SHARE_CAPPED_NS),
+	    .is_capped = (job->is_windowed && job->cap_permille) ||
+			 (job->empty_ns && ll_share_elapsed_ns(job->empty_ns, now_ns) <= LL_SHARE_CAPPED_NS),
 	    .is_forced = job->card->forced,
 	};
 	if (regime->mix && job->measured.mix == regime->mix->number) {

@@ -1,5 +1,6 @@
 /* The part of the port (port.h) about the time of the process's contexts on the card. */
 #include "base/clock.h"
+#include "protocol/accounts.h"
 #include "shim/link/claim.h"
 #include "shim/link/port.h"
 
@@ -60,6 +61,17 @@ void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_repor
 
 /* ---- times off the card ---- */
 
+/* A program that has work and is off the card waits: for its cap, if it has one. */
+static void note_wait(struct ll_claim *claim, uint64_t ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	struct ll_limits limits;
+	if (!slot || !atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed))
+		return;
+	ll_orders_read_limits(claim->pages->orders, &limits);
+	ll_accounts_note_wait(slot, limits.compute_permille ? LL_WAIT_CAP : LL_WAIT_TURN, ns);
+}
+
 void ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
 {
 	pthread_mutex_lock(&claim->off_lock);
@@ -71,6 +83,7 @@ void ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
 		claim->off[next].end_ns = 0;
 	} else if (!is_off && was_off) {
 		claim->off[last].end_ns = now_ns;
+		note_wait(claim, now_ns - claim->off[last].start_ns);
 	}
 	pthread_mutex_unlock(&claim->off_lock);
 }
