@@ -98,7 +98,19 @@ in_windows() {
 		length == 2 and all(.[]; .gpu_seconds > 0.2 and .waits_for == null)'
 }
 
-@test "programs that launch ahead share by weight too" {
+@test "programs that launch ahead share by weight too, in windows or by visits" {
+	limited small --weight 1
+	limited big --weight 3
+	# On a busy host the programs leave the card idle: then windows are given up.
+	wait_for 150 status_has 'any(.[]; .sharing == "windows" or .sharing == "visits")'
+	shares big small 2 4
+	stop big
+	wait_for 60 status_has 'any(.[]; .sharing == "slices")'
+}
+
+@test "on a card that takes no program off they share by weight by visits" {
+	echo "card 0 off no" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
 	limited small --weight 1
 	limited big --weight 3
 	# It is measured. On a busy host the programs leave the card idle: then it is measured again after 10 and 30 s.
