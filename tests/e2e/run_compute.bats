@@ -1,4 +1,5 @@
 # loadline run's limits on the card's time, as its user sees them.
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a process of its own
 load helper
 
 export NEEDS="tests/e2e/launcher bench/c/pace"
