@@ -59,14 +59,18 @@ static void add_group(int fd, const struct ll_rm_alloc *made)
 static void add_channel(const struct ll_rm_alloc *made)
 {
 	struct ll_group *group = find_group(made->root, made->parent);
-	if (!group || group->channel_count == LL_RM_DISABLE_MAX)
+	if (!group)
 		return;
+	note_change();
+	if (group->channel_count >= LL_RM_DISABLE_MAX) {
+		group->channel_count++;
+		return;
+	}
 	const char *params = (const char *)(uintptr_t)made->params;
 	group->channels[group->channel_count] = made->object;
 	if (params && made->params_size >= LL_RM_CHANNEL_CID_OFFSET + sizeof(uint32_t))
 		memcpy(&group->contexts[group->channel_count], params + LL_RM_CHANNEL_CID_OFFSET, sizeof(uint32_t));
 	group->channel_count++;
-	note_change();
 }
 
 static void add_subdevice(const struct ll_rm_alloc *made)
@@ -98,11 +102,14 @@ static void free_channel(uint32_t client, uint32_t object)
 {
 	for (size_t i = 0; i < known.group_count; i++) {
 		struct ll_group *group = &known.groups[i];
-		for (size_t c = 0; c < group->channel_count && group->client == client; c++) {
+		size_t known_count =
+		    group->channel_count < LL_RM_DISABLE_MAX ? group->channel_count : LL_RM_DISABLE_MAX;
+		for (size_t c = 0; c < known_count && group->client == client; c++) {
 			if (group->channels[c] != object)
 				continue;
-			group->channels[c] = group->channels[--group->channel_count];
-			group->contexts[c] = group->contexts[group->channel_count];
+			group->channels[c] = group->channels[known_count - 1];
+			group->contexts[c] = group->contexts[known_count - 1];
+			group->channel_count--;
 			note_change();
 			return;
 		}
@@ -287,6 +294,8 @@ int ll_group_switch(ll_ioctl_fn next, const struct ll_group *group, bool is_off)
 	struct ll_rm_disable params = {.is_off = is_off, .count = group->channel_count};
 	if (!group->subdevice || !group->channel_count)
 		return -ESTALE;
+	if (group->channel_count > LL_RM_DISABLE_MAX)
+		return -E2BIG;
 	memcpy(params.channels, group->channels, group->channel_count * sizeof *params.channels);
 	for (uint32_t i = 0; i < group->channel_count; i++)
 		params.clients[i] = group->client;

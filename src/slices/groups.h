@@ -30,7 +30,8 @@ struct ll_group {
 	int fd; /* libcuda's */
 	uint64_t fd_inode, fd_device;
 	uint32_t client, device, subdevice, group;
-	uint32_t channel_count;
+	uint32_t channel_count; /* more than LL_RM_DISABLE_MAX: the others were not noted, and the group cannot be taken
+				   off */
 	uint32_t channels[LL_RM_DISABLE_MAX];
 	uint32_t contexts[LL_RM_DISABLE_MAX]; /* the numbers that records of context switches have */
 	uint32_t slice_us;                    /* that was set last, by libcuda or by ll_group_set_slice; 0: none yet */
@@ -53,7 +54,7 @@ void ll_groups_forget(void);
 
 /* The calls below take some 0.3 ms, and up to 20 ms while anybody makes contexts on any card of the machine. They
  * return 0; -EBADF: the descriptor is not libcuda's any more; -ESTALE: the driver does not know the group or a channel
- * any more; -EPERM or -EIO: it refuses. */
+ * any more; -E2BIG: the group has too many channels; -EPERM or -EIO: it refuses. */
 
 /* The length of the slice. It is in force at once, in the middle of a kernel too, and begins anew. */
 int ll_group_set_slice(ll_ioctl_fn next, const struct ll_group *group, uint32_t us);

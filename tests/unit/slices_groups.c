@@ -163,6 +163,14 @@ TEST(test_more_groups_than_there_is_room_for_are_counted)
 	assert_int_equal(ll_groups_read(groups), LL_GROUPS + 3);
 }
 
+TEST(test_a_group_with_more_channels_than_one_call_takes_is_not_taken_off)
+{
+	make_group(GROUP, LL_RM_ENGINE_COMPUTE, LL_RM_DISABLE_MAX + 2);
+	struct ll_group group = only_group();
+	assert_int_equal(group.channel_count, LL_RM_DISABLE_MAX + 2);
+	assert_int_equal(ll_group_switch(answer, &group, true), -E2BIG);
+}
+
 TEST(test_a_slice_is_set_as_libcuda_sets_it_and_both_are_known)
 {
 	uint64_t us = 2048;

@@ -45,13 +45,14 @@ static ll_ioctl_fn next_ioctl(void)
 
 /* ---- calls of the driver ---- */
 
+/* A context that has just ended says nothing about the driver: its group is about to be read as gone. */
 static void note_call(struct card_time *state, int rc, uint64_t began_ns)
 {
 	state->report.call_ns += ll_now_ns() - began_ns;
-	state->report.lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
+	if (rc != -ESTALE)
+		state->report.lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
 }
 
-/* A group that the driver does not know any more is about to be read again. */
 static void set_slice(struct card_time *state, struct controlled *at, uint32_t us)
 {
 	uint64_t began_ns = ll_now_ns();
@@ -112,8 +113,11 @@ static void read_groups(struct card_time *state)
 		if (!before)
 			set_slice(state, at, at->slice_us);
 	}
-	/* One that there was no room for cannot be taken off the card. */
-	if (count > LL_GROUPS)
+	/* What was not noted cannot be taken off the card. */
+	bool is_partial = count > LL_GROUPS;
+	for (size_t i = 0; i < kept_count; i++)
+		is_partial |= kept[i].group.channel_count > LL_RM_DISABLE_MAX;
+	if (is_partial)
 		state->report.lever = LL_TIME_LEVER_FAILS;
 	if (now && kept) {
 		memcpy(state->groups, kept, sizeof state->groups);
