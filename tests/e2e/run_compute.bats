@@ -1,6 +1,6 @@
 # loadline run's limits on the card's time, as its user sees them.
 # shellcheck disable=SC2030,SC2031 # bats runs each test in a process of its own
-load helper
+load evict_helper
 
 export NEEDS="tests/e2e/launcher bench/c/pace"
 LAUNCHER=$LOADLINE_BUILD/tests/e2e/launcher
@@ -70,6 +70,29 @@ in_windows() {
 	KERNEL_MS=60000 limited long --compute 25%
 	wait_for 60 in_windows long
 	has_part long 0.12 0.28
+}
+
+# A program that nobody takes off the card has nearly all of it.
+@test "while loadlined stands still a program is on the card all the time, and in its window after that" {
+	limited capped --compute 10%
+	wait_for 60 in_windows capped
+	local pid
+	pid=$(loadline --sim status --json | jq -r 'select(has("claim")) | .pid')
+	end_daemon STOP
+	# It is taken off for 0.25 s more, or for 1 s, because the connection stands.
+	wait_for 60 has_much_of_card "$pid"
+	end_daemon CONT
+	wait_for 60 in_windows capped
+	has_part capped 0.02 0.13
+}
+
+# has_much_of_card PID: half of it, since the last look.
+has_much_of_card() {
+	local now=$EPOCHREALTIME seconds
+	seconds=$(card_seconds "$1")
+	local before=${last_look:-$now} had=${last_seconds:-$seconds}
+	last_look=$now last_seconds=$seconds
+	jq -n -e "$seconds - $had > ($now - $before) / 2 and $now > $before" >/dev/null
 }
 
 # bats test_tags=main
