@@ -18,7 +18,8 @@
 
 extern const unsigned char ll_trial_ptx[];
 
-enum { THREADS = 256, BLOCKS_PER_SM = 4, AHEAD = 8, RESULTS = 16384, FIRST_TURNS = 2000 };
+/* AHEAD: kernels that are queued. A host that is late for some ms leaves the card no gap. */
+enum { THREADS = 256, BLOCKS_PER_SM = 4, AHEAD = 64, RESULTS = 16384, FIRST_TURNS = 2000 };
 enum { LONG_US = 8000, SHORT_US = 2000 };
 
 #define KERNEL_NS LL_NS_PER_MS

@@ -230,6 +230,27 @@ ways() {
 	[ "$status" -eq 0 ]
 }
 
+# On a busy host the ratio may not be clear.
+# bats test_tags=main
+@test "time slices and off are tried on an idle card, and each card says what it does" {
+	loadline --sim run -- true || skip "nothing can be preloaded in this build"
+	local card
+	for card in "slices obey" "slices commit" "off no" "slices ignore"; do
+		scenario "card 0 $card"
+		loadline --sim doctor --json >"$T/doctor.out" || true
+		json doctor 'select(.check == "time slices") | .finding + ": " + .detail' | tee -a "$T/said"
+	done
+	grep -Eq "^ok: set by programs themselves: slices of 4 : 1 gave [0-9.]+ : 1; off the card in [0-9.]+ ms and on again in [0-9.]+ ms; [0-9]+ kernels, all results right|^warn: not clear" "$T/said"
+	grep -Eq "^ok: .* : 1 after a preemption;|^warn: not clear" "$T/said"
+	grep -Eq "takes no program off the card|^warn: not clear" "$T/said"
+	grep -Eq "^warn: slices of 4 : 1 gave (0.[89]|1.[012])[0-9]* : 1, so this card or driver ignores them|^warn: not clear" "$T/said"
+	# Beside other work nothing would be measured.
+	start busy --sim run --tenant busy -- "$LOADLINE_BUILD/tests/e2e/launcher" 1
+	wait_for 60 used busy 0.1
+	loadline --sim doctor --json >"$T/doctor.out" || true
+	has doctor '.check == "time slices" and .finding == "ok" and .detail == "not tried: processes on the card: 1"'
+}
+
 # bats test_tags=main
 @test "limits that do not hold fail, and prevent no hold" {
 	cp "$(loadline --sim run -- sh -c 'echo ${LD_PRELOAD%%:*}')" "$T/other.so" || skip "nothing can be preloaded in this build"

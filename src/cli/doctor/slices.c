@@ -15,6 +15,9 @@
 
 enum { OUTPUT_SIZE = 2048 };
 
+/* What is taken for 1 : 1. */
+static const double ignored_most = 1.25;
+
 static const char check[] = "time slices";
 static const char *const places[] = {"src/sensor", "../lib/loadline", ".", NULL};
 
@@ -81,6 +84,9 @@ static void say_result(struct ll_doctor *doctor, const struct ll_card *card, con
 		    "set by programs themselves: slices of 4 : 1 gave %.2f : 1%s; off the card in %.1f ms and "
 		    "on again in %.1f ms; %lld kernels, all results right",
 		    ratio, needs_commit ? _(" after a preemption") : "", off_us / 1e3, on_us / 1e3, (long long)kernels);
+	else if (!slices && ratio > ignored_most)
+		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, N_("try again when the machine is quiet"),
+			      "not clear: slices of 4 : 1 gave %.2f : 1", ratio);
 	else
 		ll_doctor_say(doctor, LL_FINDING_WARN, card, check, advice,
 			      slices ? N_("slices of 4 : 1 gave %.2f : 1; this driver takes no program off the card")
