@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
+#include <linux/ioctl.h>
 
 enum {
 	LL_RM_IOCTL_TYPE = 'F',

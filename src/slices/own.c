@@ -19,7 +19,10 @@ ll_ioctl_fn ll_own_ioctl_next(void)
 	return found;
 }
 
-/* The argument of every request fits into a pointer. */
+/* The headers of libc are not included: glibc and musl declare the request differently. The argument of every request
+ * fits into a pointer. */
+int ioctl(int fd, unsigned long request, ...);
+
 __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)
 {
 	va_list words;

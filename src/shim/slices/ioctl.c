@@ -8,7 +8,10 @@
 #include "shim/interpose/libc_dlsym.h"
 #include "slices/groups.h"
 
-/* glibc and musl declare the request differently. The argument of every request fits into a pointer. */
+/* The headers of libc are not included: glibc and musl declare the request differently. The argument of every request
+ * fits into a pointer. */
+int ioctl(int fd, unsigned long request, ...);
+
 LL_HOOK_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	va_list words;
