@@ -125,6 +125,7 @@ static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint
 	entry->slice = -1;
 	entry->queued.number = number ? number : ++admission->server->books.last_job;
 	entry->came_s = ll_wall_ns() / LL_NS_PER_S;
+	ll_admission_keep_number(admission, entry->queued.number);
 	insert_entry(admission, entry);
 	return entry;
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +24,18 @@ enum { FILE_MAX = 16 << 20 };
 
 static const char file_name[] = "queue.json";
 
+/* The number of a job is told at once, and the state is written by a thread later. So that a loadlined after one that
+ * was killed gives no number again, numbers are written ahead, NUMBERS at a time: after a kill some are left out. */
+enum { NUMBERS = 64 };
+static const char numbers_name[] = "queue.numbers";
+
 struct ll_admission_keeping {
 	struct ll_admission *admission;
 	uv_work_t work;
 	int folder_fd;
 	bool is_working;
 	uint64_t saved_ns;
+	uint64_t numbers;     /* numbers of jobs up to this one may have been given, by what is written */
 	bool is_failing;      /* that was logged */
 	pthread_mutex_t lock; /* whoever writes the file has it */
 	bool is_finished;     /* under the lock: the last state was written */
@@ -38,9 +45,10 @@ struct ll_admission_keeping {
 
 /* ---- the file ---- */
 
-static int write_text(int folder_fd, const char *text)
+static int write_text(int folder_fd, const char *name, const char *text)
 {
-	static const char next[] = "queue.json.new";
+	char next[32];
+	snprintf(next, sizeof next, "%s.new", name);
 	LL_SCOPE_CLOSE int fd = openat(folder_fd, next, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
@@ -51,15 +59,15 @@ static int write_text(int folder_fd, const char *text)
 		length -= n > 0 ? (size_t)n : 0;
 		text += n > 0 ? n : 0;
 	}
-	if (fsync(fd) || renameat(folder_fd, next, folder_fd, file_name))
+	if (fsync(fd) || renameat(folder_fd, next, folder_fd, name))
 		return -errno;
 	return 0;
 }
 
 /* Returns the text; NULL: there is none, with errno. */
-static char *read_text(int folder_fd)
+static char *read_text(int folder_fd, const char *name)
 {
-	LL_SCOPE_CLOSE int fd = openat(folder_fd, file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	LL_SCOPE_CLOSE int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st))
 		return NULL;
@@ -84,7 +92,7 @@ static void work_in_thread(uv_work_t *work)
 	struct ll_admission_keeping *keeping = work->data;
 	LL_SCOPE_LOCK(&keeping->lock);
 	if (!keeping->is_finished)
-		keeping->rc = write_text(keeping->folder_fd, keeping->text);
+		keeping->rc = write_text(keeping->folder_fd, file_name, keeping->text);
 }
 
 static void log_result(struct ll_admission_keeping *keeping, int rc)
@@ -144,6 +152,25 @@ void ll_admission_keep_change(const struct ll_server *server)
 	ll_admission_save(server->admission);
 }
 
+static void write_numbers(struct ll_admission_keeping *keeping, uint64_t numbers)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRIu64 "\n", numbers);
+	int rc = write_text(keeping->folder_fd, numbers_name, text);
+	if (!rc)
+		keeping->numbers = numbers;
+	else if (!keeping->is_failing)
+		ll_error("queue: %s cannot be written: %s; numbers of jobs may be given twice", numbers_name,
+			 strerror(-rc));
+}
+
+void ll_admission_keep_number(struct ll_admission *admission, uint64_t number)
+{
+	struct ll_admission_keeping *keeping = admission->keeping;
+	if (keeping && number > keeping->numbers)
+		write_numbers(keeping, number + NUMBERS - 1);
+}
+
 void ll_admission_save_last(struct ll_server *server)
 {
 	struct ll_admission_keeping *keeping = server->admission ? server->admission->keeping : NULL;
@@ -152,15 +179,26 @@ void ll_admission_save_last(struct ll_server *server)
 	LL_SCOPE_FREE char *text = ll_admission_pack(server->admission);
 	LL_SCOPE_LOCK(&keeping->lock);
 	if (text)
-		log_result(keeping, write_text(keeping->folder_fd, text));
+		log_result(keeping, write_text(keeping->folder_fd, file_name, text));
+	write_numbers(keeping, server->books.last_job);
 	keeping->is_finished = true;
 }
 
 /* ---- start ---- */
 
+static void restore_numbers(struct ll_admission *admission)
+{
+	struct ll_books *books = &admission->server->books;
+	LL_SCOPE_FREE char *text = read_text(admission->keeping->folder_fd, numbers_name);
+	uint64_t numbers = text ? strtoull(text, NULL, 10) : 0;
+	if (numbers > books->last_job && numbers < INT64_MAX)
+		books->last_job = numbers;
+	admission->keeping->numbers = books->last_job;
+}
+
 static void restore_state(struct ll_admission *admission, int folder_fd)
 {
-	LL_SCOPE_FREE char *text = read_text(folder_fd);
+	LL_SCOPE_FREE char *text = read_text(folder_fd, file_name);
 	if (!text && errno == ENOENT)
 		return;
 	int rc = text ? ll_admission_unpack(admission, text) : -errno;
@@ -188,6 +226,7 @@ int ll_admission_keep(struct ll_server *server, const char *folder)
 	pthread_mutex_init(&keeping->lock, NULL);
 	server->admission->keeping = keeping;
 	restore_state(server->admission, keeping->folder_fd);
+	restore_numbers(server->admission);
 	ll_admission_wake(server->admission);
 	return 0;
 }

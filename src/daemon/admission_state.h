@@ -253,6 +253,10 @@ int ll_admission_unpack(struct ll_admission *admission, const char *text);
 
 /* ---- admission_keep.c ---- */
 
+/* A job gets this number: no later loadlined shall give it again, however this one ends. Once in 64 numbers it writes a
+ * file, which takes some ms. */
+void ll_admission_keep_number(struct ll_admission *admission, uint64_t number);
+
 /* Writes the state by a thread, if it has changed (must_save), or use is due. */
 void ll_admission_save(struct ll_admission *admission);
 

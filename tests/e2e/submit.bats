@@ -51,6 +51,7 @@ state_as() {
 	own_setup
 	start_queue
 	submit_as "$FIRST" --cards 4 --time 1h -- sleep 300
+	wait_for 60 queue '[.[].queued.state] == ["running"]'
 	stop service KILL
 	start_program late bash -c "cd $T/home-$FIRST && exec setpriv --reuid $FIRST --regid $FIRST --clear-groups env XDG_STATE_HOME=$T/home-$FIRST '$LOADLINE' --sim submit --cards 4 -- echo past"
 	wait_for 60 says late "the system's loadlined does not serve; the job waits for it"

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/admission_state.h"
@@ -188,4 +189,53 @@ TEST(a_text_that_is_damaged_or_of_another_version_is_refused)
 	assert_int_equal(ll_admission_unpack(admission, odd), 0);
 	assert_null(admission->entries);
 	free_admission(admission);
+}
+
+/* Another loadlined, with the same folder. The former one was killed: its state was not written. */
+static struct ll_admission *begin_anew(const char *folder)
+{
+	struct ll_admission *admission = new_admission();
+	server.books.last_job = 0;
+	server.admission = admission;
+	assert_int_equal(uv_timer_init(&server.loop, &admission->timer), 0);
+	assert_int_equal(ll_admission_keep(&server, folder), 0);
+	return admission;
+}
+
+static void end_at_once(struct ll_admission *admission)
+{
+	uv_close((uv_handle_t *)&admission->timer, NULL);
+	uv_run(&server.loop, UV_RUN_DEFAULT);
+	ll_admission_keep_fini(admission);
+	free_admission(admission);
+	server.admission = NULL;
+}
+
+TEST(a_number_is_given_once_also_after_a_kill)
+{
+	char folder[] = "/tmp/loadline-numbers.XXXXXX", path[64];
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(uv_loop_init(&server.loop), 0);
+	struct ll_admission *admission = begin_anew(folder);
+	assert_int_equal(server.books.last_job, 0);
+	ll_admission_keep_number(admission, 1);
+	end_at_once(admission);
+	admission = begin_anew(folder);
+	assert_true(server.books.last_job >= 1);
+	/* One that ends in order leaves none out. */
+	server.books.last_job++;
+	ll_admission_keep_number(admission, server.books.last_job);
+	uint64_t last = server.books.last_job;
+	ll_admission_save_last(&server);
+	end_at_once(admission);
+	admission = begin_anew(folder);
+	assert_int_equal(server.books.last_job, last);
+	end_at_once(admission);
+	assert_int_equal(uv_loop_close(&server.loop), 0);
+	static const char *const files[] = {"queue.json", "queue.numbers"};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(folder), 0);
 }
