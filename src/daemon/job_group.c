@@ -37,8 +37,7 @@ static struct ll_job *find_job(const struct ll_server *server, uint32_t uid, uin
 static bool read_group(const struct ll_server *server, int process_fd, char ret_group[LL_GROUP_SIZE])
 {
 	pid_t pid = process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
-	return pid && ll_group_of_process(server->keeper.groups.kind, pid, ret_group) == 0 &&
-	       ll_process_id_of_fd(process_fd) == pid;
+	return pid && ll_group_of_process(pid, ret_group) == 0 && ll_process_id_of_fd(process_fd) == pid;
 }
 
 struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd)
@@ -143,7 +142,7 @@ static void on_placed(struct ll_server *server, int code, const char *reason, ui
 	/* The next keeper is asked, once. */
 	if (code == -ECONNRESET && job->place_tries < PLACE_TRIES && ll_job_group_place(server, job))
 		return;
-	if (code)
+	if (code && server->keeper.state != LL_KEEPER_REFUSES)
 		ll_log(LL_LOG_WARN, "job %llu of uid %u has no control group, and is known by its token only: %s",
 		       (unsigned long long)job->number, job->facts.uid, reason);
 	struct ll_connection *connection = connection_of(server, job);

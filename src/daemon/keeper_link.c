@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/packet.h"
 #include "daemon/job_group.h"
 #include "daemon/server.h"
@@ -101,8 +102,11 @@ static void on_timer(uv_timer_t *timer)
 
 static void take_hello(struct ll_keeper_link *link, const struct ll_keeper_reply *reply)
 {
-	link->state = LL_KEEPER_PRESENT;
-	if (reply->code || reply->groups > LL_GROUPS_FOLDER_V1 ||
+	link->state = reply->code == -ENOTSUP ? LL_KEEPER_REFUSES : LL_KEEPER_PRESENT;
+	if (link->state == LL_KEEPER_REFUSES)
+		ll_warn("jobs have no control groups, and are known by their tokens only: loadline-keeper refuses: %s",
+			reply->text);
+	if (reply->code || reply->groups > LL_GROUPS_FOLDER ||
 	    strnlen(reply->text, sizeof reply->text) >= sizeof link->groups.base)
 		return;
 	link->groups.kind = (enum ll_group_kind)reply->groups;
@@ -211,7 +215,8 @@ bool ll_keeper_link_send(struct ll_server *server, const struct ll_keeper_reques
 			 ll_keeper_on_reply *on_reply, uint64_t data)
 {
 	struct ll_keeper_link *link = &server->keeper;
-	return is_connected(link) && send_request(link, request, pidfd, on_reply, data);
+	return is_connected(link) && link->state != LL_KEEPER_REFUSES &&
+	       send_request(link, request, pidfd, on_reply, data);
 }
 
 void ll_keeper_link_greet(struct ll_server *server)

@@ -39,7 +39,7 @@ void ll_keeper_link_fini(struct ll_server *server);
 typedef void ll_keeper_on_reply(struct ll_server *server, int code, const char *reason, uint64_t data);
 
 /* Sends a request; version and serial are filled in. pidfd: -1: none; the caller keeps it. Returns false if there is no
- * keeper: on_reply is not called then, otherwise once, never before the function returns. */
+ * keeper, or it refuses all: on_reply is not called then, otherwise once, never before the function returns. */
 bool ll_keeper_link_send(struct ll_server *server, const struct ll_keeper_request *request, int pidfd,
 			 ll_keeper_on_reply *on_reply, uint64_t data);
 

@@ -3,26 +3,17 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fence/list.h"
 #include "fence/state.h"
 
-/* A walk with what it reads and writes. */
+/* A walk with what it writes. */
 struct work {
-	struct ll_fence *fence;
-	struct ll_strbuf record;  /* v1: lines "GROUP<tab>ENTRY" */
+	const struct ll_fence *fence;
 	struct ll_strbuf reports; /* lines of the state file, or for people */
 	bool is_incomplete;
 };
-
-static void fini_work(struct work *work)
-{
-	ll_strbuf_fini(&work->record);
-	ll_strbuf_fini(&work->reports);
-}
 
 int ll_fence_init(struct ll_fence *fence, const char *root, struct ll_err *err)
 {
@@ -45,34 +36,16 @@ static int fail_group(int rc, struct ll_err *err)
 
 /* ---- the state file ---- */
 
-/* Takes over what an earlier process has recorded. */
-static void read_record(struct ll_strbuf *record)
+static int write_state(const struct work *work, struct ll_err *err)
 {
-	struct ll_strbuf text = LL_STRBUF_INIT;
-	const char *line;
-	if (ll_fence_state_read(&text, NULL) == 0) {
-		const char *next = text.buf;
-		while ((line = ll_fence_state_line(&next, "removed")))
-			ll_strbuf_addf(record, "%.*s\n", (int)strcspn(line, "\n"), line);
-	}
-	ll_strbuf_fini(&text);
-}
-
-static int write_state(struct work *work, struct ll_err *err)
-{
-	const struct ll_fence *fence = work->fence;
-	struct ll_strbuf text = LL_STRBUF_INIT;
-	ll_strbuf_addf(&text, "v%d %s\nmajors", fence->tree.is_v2 ? 2 : 1, fence->tree.root);
-	for (size_t i = 0; i < fence->majors.count; i++)
-		ll_strbuf_addf(&text, " %u", fence->majors.items[i]);
-	ll_strbuf_addf(&text, "\nsince %lld\n", fence->since_s);
-	ll_strbuf_adds(&text, work->reports.buf);
-	for (const char *line = work->record.buf; *line; line += strcspn(line, "\n") + 1)
-		ll_strbuf_addf(&text, "removed %.*s\n", (int)strcspn(line, "\n"), line);
-	text.failed |= work->record.failed | work->reports.failed;
-	int rc = ll_fence_state_write(&text, err);
-	ll_strbuf_fini(&text);
-	return rc;
+	const struct ll_fence_majors *majors = &work->fence->majors;
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_strbuf_adds(&text, "majors");
+	for (size_t i = 0; i < majors->count; i++)
+		ll_strbuf_addf(&text, " %u", majors->items[i]);
+	ll_strbuf_addf(&text, "\n%s", work->reports.buf);
+	text.failed |= work->reports.failed;
+	return ll_fence_state_write(&text, err);
 }
 
 /* ---- closing ---- */
@@ -86,7 +59,7 @@ static int prepare(struct ll_fence *fence, struct ll_err *err)
 {
 	struct ll_fence_majors majors;
 	ll_fence_majors_read(&majors);
-	bool has_filter = !fence->tree.is_v2 || (fence->filter.fd >= 0 && is_same(&majors, &fence->majors));
+	bool has_filter = fence->filter.fd >= 0 && is_same(&majors, &fence->majors);
 	fence->majors = majors;
 	if (has_filter)
 		return 0;
@@ -97,15 +70,11 @@ static int prepare(struct ll_fence *fence, struct ll_err *err)
 static int close_group(void *data, const char *group, int group_fd, enum ll_fence_verdict verdict)
 {
 	struct work *work = data;
-	const struct ll_fence *fence = work->fence;
 	if (verdict == LL_FENCE_OPEN)
 		ll_strbuf_addf(&work->reports, "open %s\n", group);
 	else if (verdict == LL_FENCE_PARTLY && ll_fence_count_processes(group_fd) > 0)
 		ll_strbuf_addf(&work->reports, "partly %s %d\n", group, ll_fence_count_processes(group_fd));
-	if (verdict != LL_FENCE_CLOSED)
-		return 0;
-	return fence->tree.is_v2 ? ll_fence_filter_attach(&fence->filter, group_fd)
-				 : ll_fence_list_close(&fence->tree, group, group_fd, &fence->majors, &work->record);
+	return verdict == LL_FENCE_CLOSED ? ll_fence_filter_attach(&work->fence->filter, group_fd) : 0;
 }
 
 static int report_root(void *data, const char *group, int group_fd, enum ll_fence_verdict verdict)
@@ -119,18 +88,15 @@ static int report_root(void *data, const char *group, int group_fd, enum ll_fenc
 
 int ll_fence_close(struct ll_fence *fence, struct ll_err *err)
 {
-	struct work work = {.fence = fence, .record = LL_STRBUF_INIT, .reports = LL_STRBUF_INIT};
+	struct work work = {.fence = fence, .reports = LL_STRBUF_INIT};
 	int rc = prepare(fence, err);
 	if (rc)
 		return rc == -EPERM ? fail_group(rc, err) : rc;
-	if (!fence->since_s)
-		fence->since_s = time(NULL);
-	read_record(&work.record);
 	rc = fail_group(ll_fence_walk(&fence->tree, close_group, &work), err);
 	ll_fence_walk_below(&fence->tree, "", report_root, &work);
 	/* Also after an error: what is closed must be known to open it. */
 	int written = write_state(&work, rc ? NULL : err);
-	fini_work(&work);
+	ll_strbuf_fini(&work.reports);
 	return rc ? rc : written;
 }
 
@@ -145,26 +111,12 @@ static int detach_group(void *data, const char *group, int group_fd, enum ll_fen
 	return rc < 0 ? rc : 0;
 }
 
-static int open_list(void *data, const char *group, int group_fd, enum ll_fence_verdict verdict)
-{
-	const struct work *work = data;
-	(void)group_fd;
-	if (verdict != LL_FENCE_CLOSED)
-		return 0;
-	return ll_fence_list_open(&work->fence->tree, group, &work->fence->majors, work->record.buf);
-}
-
+/* A group that was closed may stay open by another rule now, so all are looked at. */
 int ll_fence_open(struct ll_fence *fence, struct ll_err *err)
 {
-	struct work work = {.fence = fence, .record = LL_STRBUF_INIT, .reports = LL_STRBUF_INIT};
-	read_record(&work.record);
-	/* A group that was closed may stay open by another rule now, so all of version 2 are looked at. */
-	int rc = fence->tree.is_v2 ? ll_fence_walk_below(&fence->tree, "", detach_group, &work)
-				   : ll_fence_walk(&fence->tree, open_list, &work);
-	rc = fail_group(rc, err);
+	int rc = fail_group(ll_fence_walk_below(&fence->tree, "", detach_group, NULL), err);
 	if (!rc)
 		ll_fence_state_remove();
-	fini_work(&work);
 	return rc;
 }
 
@@ -173,8 +125,7 @@ int ll_fence_open(struct ll_fence *fence, struct ll_err *err)
 static int show_group(void *data, const char *group, int group_fd, enum ll_fence_verdict verdict)
 {
 	struct work *work = data;
-	bool is_v2 = work->fence->tree.is_v2;
-	int is_closed = is_v2 ? ll_fence_filter_is_attached(group_fd) : work->fence->since_s != 0;
+	int is_closed = ll_fence_filter_is_attached(group_fd);
 	if (is_closed < 0)
 		return is_closed;
 	if (verdict == LL_FENCE_PARTLY) {
@@ -192,13 +143,10 @@ static int show_group(void *data, const char *group, int group_fd, enum ll_fence
 
 int ll_fence_show(struct ll_fence *fence, FILE *out, struct ll_err *err)
 {
-	struct work work = {.fence = fence, .record = LL_STRBUF_INIT, .reports = LL_STRBUF_INIT};
-	struct ll_strbuf text = LL_STRBUF_INIT;
-	fence->since_s = ll_fence_state_read(&text, NULL) == 0;
+	struct work work = {.fence = fence, .reports = LL_STRBUF_INIT};
 	int rc = fail_group(ll_fence_walk(&fence->tree, show_group, &work), err);
 	if (!rc)
 		fputs(work.reports.buf, out);
-	ll_strbuf_fini(&text);
-	fini_work(&work);
+	ll_strbuf_fini(&work.reports);
 	return rc ? rc : work.is_incomplete;
 }

@@ -18,8 +18,7 @@ struct ll_err;
 struct ll_fence {
 	struct ll_fence_tree tree;
 	struct ll_fence_majors majors;
-	struct ll_fence_filter filter; /* of version 2 */
-	long long since_s;             /* when this process closed it; 0: it has not */
+	struct ll_fence_filter filter;
 };
 
 /* Finds the hierarchy. root, errors: as ll_fence_tree_find. */
@@ -34,7 +33,7 @@ int ll_fence_close(struct ll_fence *fence, struct ll_err *err);
 int ll_fence_open(struct ll_fence *fence, struct ll_err *err);
 
 /* Prints a line for each group: "closed GROUP", "open GROUP", "partly GROUP: N processes of its own". Returns 1 if a
- * group is not as it must be when the fence is closed, 0 if all are, or -errno. Of version 1 the state file counts. */
+ * group is not as it must be when the fence is closed, 0 if all are, or -errno. */
 int ll_fence_show(struct ll_fence *fence, FILE *out, struct ll_err *err);
 
 #endif

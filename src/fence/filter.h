@@ -1,5 +1,5 @@
 /*
- * filter.h - control groups of version 2: a BPF program at a group, which denies to open devices of some majors.
+ * filter.h - a BPF program at a control group of version 2, which denies to open devices of some majors.
  *
  * The program is of the type BPF_PROG_TYPE_CGROUP_DEVICE, in plain instructions, so no compiler is needed. It is
  * attached beside the programs of others (BPF_F_ALLOW_MULTI), such as those of systemd's DeviceAllow; a device opens if

@@ -15,11 +15,12 @@
 #include "base/process_id.h"
 #include "base/scope.h"
 
-enum { LINE_SIZE = 1024, LINK_SIZE = 64, NAME_SIZE = 256 };
+enum { LINE_SIZE = 1024, TYPE_SIZE = 64, NAME_SIZE = 256 };
 
 /* Services of NVIDIA's and loadline's that open the cards for all, or only look at them. */
 static const char *const always_open[] = {
     "/loadline.slice",
+    "/loadline-jobs", /* of a keeper without systemd */
     "/init.scope",
     "/system.slice/dcgm.service",
     "/system.slice/dcgm-exporter.service",
@@ -36,41 +37,34 @@ static const char *const always_open[] = {
 
 /* ---- the hierarchy ---- */
 
-static bool has_groups(const char *folder)
+static bool find_mount(char ret_folder[LL_FENCE_PATH_SIZE])
 {
-	struct dirent *entry;
-	bool has = false;
-	DIR *dir = opendir(folder);
-	while (dir && !has && (entry = readdir(dir)))
-		has = entry->d_type == DT_DIR && entry->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return has;
-}
-
-/* Whether the words of options, which commas separate, have this one. */
-static bool has_word(const char *options, const char *word)
-{
-	size_t length = strlen(word);
-	for (const char *at = options; (at = strstr(at, word)); at += length) {
-		if ((at == options || at[-1] == ',') && (at[length] == ',' || !at[length]))
-			return true;
-	}
-	return false;
-}
-
-static bool find_mount(const char *wanted_type, const char *option, char ret_folder[LL_FENCE_PATH_SIZE])
-{
-	char line[LINE_SIZE], folder[LL_FENCE_PATH_SIZE], type[LINK_SIZE], options[LINE_SIZE];
+	char line[LINE_SIZE], folder[LL_FENCE_PATH_SIZE], type[TYPE_SIZE];
 	LL_SCOPE_FCLOSE FILE *file = fopen("/proc/self/mounts", "re");
 	while (file && fgets(line, sizeof line, file)) {
-		if (sscanf(line, "%*s %511s %63s %1023s", folder, type, options) != 3 ||
-		    strcmp(type, wanted_type) != 0 || (option && !has_word(options, option)))
+		if (sscanf(line, "%*s %511s %63s", folder, type) != 2 || strcmp(type, "cgroup2") != 0)
 			continue;
 		snprintf(ret_folder, LL_FENCE_PATH_SIZE, "%s", folder);
 		return true;
 	}
 	return false;
+}
+
+/* Where systemd uses version 1 alone, version 2 may be mounted, with all processes in its root. */
+static bool has_groups(const struct ll_fence_tree *tree)
+{
+	char group[NAME_SIZE + 1];
+	struct dirent *entry;
+	bool has = false;
+	DIR *dir = opendir(tree->root);
+	while (dir && !has && (entry = readdir(dir))) {
+		snprintf(group, sizeof group, "/%s", entry->d_name);
+		has = entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		      ll_fence_tree_judge(tree, group) != LL_FENCE_OPEN;
+	}
+	if (dir)
+		closedir(dir);
+	return has;
 }
 
 int ll_fence_tree_find(struct ll_fence_tree *tree, const char *root, struct ll_err *err)
@@ -80,14 +74,15 @@ int ll_fence_tree_find(struct ll_fence_tree *tree, const char *root, struct ll_e
 	memcpy(tree->open, always_open, sizeof always_open);
 	if (root)
 		snprintf(tree->root, sizeof tree->root, "%s", root);
-	else if ((!find_mount("cgroup2", NULL, tree->root) || !has_groups(tree->root)) &&
-		 !find_mount("cgroup", "devices", tree->root))
-		return ll_err_set(err, -ENOENT, "no hierarchy of control groups with devices is mounted");
+	else if (!find_mount(tree->root))
+		return ll_err_set(err, -ENOSYS, "no control groups of version 2 are mounted");
 	if (statfs(tree->root, &fs))
 		return ll_err_set(err, -errno, "%s: %s", tree->root, strerror(errno));
-	tree->is_v2 = fs.f_type == CGROUP2_SUPER_MAGIC;
-	if (!tree->is_v2 && fs.f_type != CGROUP_SUPER_MAGIC)
-		return ll_err_set(err, -ENOENT, "%s: not a folder of control groups", tree->root);
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return ll_err_set(err, -ENOENT, "%s: not a folder of control groups of version 2", tree->root);
+	if (!has_groups(tree))
+		return ll_err_set(err, -ENOSYS, "%s: all processes are in the root group, which cannot be fenced",
+				  tree->root);
 	return 0;
 }
 

@@ -16,8 +16,7 @@ struct ll_err;
 enum { LL_FENCE_PATH_SIZE = 512, LL_FENCE_OPEN_MAX = 64 };
 
 struct ll_fence_tree {
-	char root[LL_FENCE_PATH_SIZE]; /* the folder: "/sys/fs/cgroup" */
-	bool is_v2;
+	char root[LL_FENCE_PATH_SIZE];       /* the folder: "/sys/fs/cgroup" */
 	const char *open[LL_FENCE_OPEN_MAX]; /* "/loadline.slice": the groups that stay open */
 	size_t open_count;
 };
@@ -29,8 +28,9 @@ enum ll_fence_verdict {
 };
 
 /*
- * Finds the hierarchy: of version 2 if it is mounted and has groups, else that of version 1 for devices. root: another
- * folder, for tests; NULL: the machine's. Fills in the groups that stay open by themselves. -ENOENT: there is none.
+ * Finds the hierarchy of version 2, also beside hierarchies of version 1. root: another folder, for tests; NULL: the
+ * machine's. Fills in the groups that stay open by themselves. -ENOSYS: it is not mounted, or has no groups. -ENOENT:
+ * the folder is none of control groups of version 2.
  */
 int ll_fence_tree_find(struct ll_fence_tree *tree, const char *root, struct ll_err *err);
 

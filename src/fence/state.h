@@ -1,11 +1,9 @@
 /*
- * state.h - the file in which the fence says what it is: for `loadline doctor`, which may not ask the kernel, and for
- * opening control groups of version 1. It is /run/loadline-fence/state, which everybody may read, or fence/state in the
- * folder of a simulated world.
+ * state.h - the file in which the fence says what it is: for `loadline doctor`, which may not ask the kernel. It is
+ * /run/loadline-fence/state, which everybody may read, or fence/state in the folder of a simulated world.
  *
- * Lines: "v2 /sys/fs/cgroup", "majors 195 511", "since SECONDS" (of 1970), "open GROUP", "partly GROUP PROCESSES",
- * "root PROCESSES", "removed GROUP<tab>ENTRY". It stays if the program is killed, as the fence does. It is gone after
- * the fence was opened, and after a boot.
+ * Lines: "majors 195 511", "open GROUP", "partly GROUP PROCESSES", "root PROCESSES". It stays if the program is killed,
+ * as the fence does. It is gone after the fence was opened, and after a boot.
  */
 #ifndef LOADLINE_FENCE_STATE_H
 #define LOADLINE_FENCE_STATE_H

@@ -1,4 +1,4 @@
-/* The kernel's limit of device memory by control groups: the controller dmem of Linux 6.14, version 2 alone. Drivers
+/* The kernel's limit of device memory by control groups: the controller dmem of Linux 6.14. Drivers
  * tell it of their devices, which are lines "REGION BYTES" of dmem.capacity in the root. */
 #include <errno.h>
 #include <inttypes.h>
@@ -42,9 +42,7 @@ static bool write_limits(char *capacity, uint64_t bytes, char ret_text[TEXT_SIZE
 int ll_hierarchy_limit_devices(const struct ll_hierarchy *hierarchy, const char *group, uint64_t bytes)
 {
 	char capacity[TEXT_SIZE], text[TEXT_SIZE] = "";
-	ssize_t length = hierarchy->groups.kind == LL_GROUPS_FOLDER_V1
-			     ? -ENOTSUP
-			     : ll_hierarchy_read(hierarchy, "", "dmem.capacity", capacity, sizeof capacity);
+	ssize_t length = ll_hierarchy_read(hierarchy, "", "dmem.capacity", capacity, sizeof capacity);
 	if (length <= 0 && length != -E2BIG)
 		return -ENOTSUP;
 	if (length < 0 || !write_limits(capacity, bytes, text))

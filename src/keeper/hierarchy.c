@@ -14,76 +14,37 @@
 
 enum { FOLDER_MODE = 0755, MOUNTS_BYTES = 64 << 20, TYPE_SIZE = 32, OPTIONS_SIZE = 512, EVENTS_SIZE = 256 };
 
-static const char folder_name[] = "/loadline-jobs", slice[] = "/loadline.slice",
-		  devices_group[] = "/loadline.slice/loadline-jobs";
+static const char folder_name[] = "/loadline-jobs", slice[] = "/loadline.slice";
 
 /* ---- which hierarchy ---- */
 
-struct mounts {
-	char unified[LL_GROUP_SIZE], freezer[LL_GROUP_SIZE], devices[LL_GROUP_SIZE]; /* empty: not mounted */
-	bool has_controllers;                                                        /* memory or cpu of version 1 */
-};
-
-static bool has_option(const char *options, const char *wanted)
-{
-	size_t length = strlen(wanted);
-	for (const char *at = options; (at = strstr(at, wanted)); at += length) {
-		bool is_begin = at == options || at[-1] == ',';
-		if (is_begin && (at[length] == ',' || !at[length]))
-			return true;
-	}
-	return false;
-}
-
-/* The first mount of a hierarchy counts. */
-static void read_mount(const char *line, struct mounts *mounts)
+/* The first mount of version 2 counts. */
+static void read_mount(const char *line, struct ll_hierarchy *hierarchy)
 {
 	char at[LL_GROUP_SIZE], type[TYPE_SIZE], options[OPTIONS_SIZE];
 	if (sscanf(line, "%*s %255s %31s %511s", at, type, options) != 3)
 		return;
-	if (strcmp(type, "cgroup2") == 0 && !*mounts->unified)
-		memcpy(mounts->unified, at, sizeof at);
-	if (strcmp(type, "cgroup") != 0)
-		return;
-	if (has_option(options, "freezer") && !*mounts->freezer)
-		memcpy(mounts->freezer, at, sizeof at);
-	if (has_option(options, "devices") && !*mounts->devices)
-		memcpy(mounts->devices, at, sizeof at);
-	mounts->has_controllers |= has_option(options, "memory") || has_option(options, "cpu");
+	if (strcmp(type, "cgroup2") == 0 && !*hierarchy->mount)
+		memcpy(hierarchy->mount, at, sizeof at);
+	hierarchy->is_beside_limits |=
+	    strcmp(type, "cgroup") == 0 && (strstr(options, "memory") || strstr(options, "cpu"));
 }
 
-static enum ll_group_kind choose_kind(const struct mounts *mounts)
+int ll_hierarchy_choose(const char *mounts, const char *own, struct ll_hierarchy *ret_hierarchy)
 {
-	if (*mounts->freezer && (mounts->has_controllers || !*mounts->unified))
-		return LL_GROUPS_FOLDER_V1;
-	return *mounts->unified ? LL_GROUPS_FOLDER : LL_GROUPS_NONE;
-}
-
-int ll_hierarchy_choose(enum ll_group_kind wanted, const char *mounts_text, const char *own,
-			struct ll_hierarchy *ret_hierarchy)
-{
-	struct mounts mounts = {.unified = ""};
+	struct ll_hierarchy found = {.groups.kind = LL_GROUPS_FOLDER};
 	char group[LL_GROUP_SIZE];
-	for (const char *line = mounts_text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		read_mount(line, &mounts);
-	enum ll_group_kind kind = wanted == LL_GROUPS_NONE ? choose_kind(&mounts) : wanted;
-	const char *mount = kind == LL_GROUPS_FOLDER_V1 ? mounts.freezer : mounts.unified;
-	if (kind == LL_GROUPS_NONE || !*mount)
-		return -ENOENT;
-	int rc = ll_group_in_text(kind, own, group);
+	for (const char *line = mounts; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		read_mount(line, &found);
+	int rc = *found.mount ? ll_group_in_text(own, group) : -ENOENT;
 	if (rc)
 		return rc;
-	if (strlen(group) + sizeof folder_name > sizeof ret_hierarchy->groups.base)
+	if (strlen(group) + sizeof folder_name > sizeof found.groups.base)
 		return -ENAMETOOLONG;
-	*ret_hierarchy = (struct ll_hierarchy){.groups.kind = kind};
-	snprintf(ret_hierarchy->mount, sizeof ret_hierarchy->mount, "%s", mount);
-	if (kind == LL_GROUPS_FOLDER_V1)
-		memcpy(ret_hierarchy->devices, mounts.devices, sizeof ret_hierarchy->devices);
 	/* Within the folder of a former keeper of the same service. */
-	snprintf(ret_hierarchy->groups.base, sizeof ret_hierarchy->groups.base, "%.200s%s",
-		 strcmp(group, "/") == 0 ? "" : group, folder_name);
-	if (kind == LL_GROUPS_SCOPE)
-		ll_hierarchy_use_scopes(ret_hierarchy);
+	snprintf(found.groups.base, sizeof found.groups.base, "%.200s%s", strcmp(group, "/") == 0 ? "" : group,
+		 folder_name);
+	*ret_hierarchy = found;
 	return 0;
 }
 
@@ -103,7 +64,12 @@ static int read_whole(const char *path, char *ret_text, size_t size)
 	return rc;
 }
 
-int ll_hierarchy_find(enum ll_group_kind wanted, struct ll_hierarchy *ret_hierarchy, struct ll_err *err)
+int ll_hierarchy_miss(struct ll_err *err)
+{
+	return ll_err_set(err, -ENOTSUP, "no control groups of version 2 are mounted");
+}
+
+int ll_hierarchy_find(struct ll_hierarchy *ret_hierarchy, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf mounts = LL_STRBUF_INIT;
 	char own[LL_GROUP_TEXT_SIZE];
@@ -111,8 +77,8 @@ int ll_hierarchy_find(enum ll_group_kind wanted, struct ll_hierarchy *ret_hierar
 	if (!rc)
 		rc = read_whole("/proc/self/cgroup", own, sizeof own);
 	if (!rc)
-		rc = ll_hierarchy_choose(wanted, mounts.buf, own, ret_hierarchy);
-	return rc == -ENOENT ? ll_err_set(err, rc, "no control groups of that kind are mounted")
+		rc = ll_hierarchy_choose(mounts.buf, own, ret_hierarchy);
+	return rc == -ENOENT ? ll_hierarchy_miss(err)
 	       : rc          ? ll_err_set(err, rc, "control groups: %s", strerror(-rc))
 			     : 0;
 }
@@ -148,17 +114,14 @@ int ll_hierarchy_make(const struct ll_hierarchy *hierarchy, const char *group)
 	return rc ? rc : make_folder(hierarchy, group);
 }
 
-static int write_text(const char *path, const char *text)
-{
-	LL_SCOPE_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
 int ll_hierarchy_write(const struct ll_hierarchy *hierarchy, const char *group, const char *file, const char *text)
 {
 	char path[PATH_MAX];
 	int rc = path_of(hierarchy, group, file, path);
-	return rc ? rc : write_text(path, text);
+	if (rc)
+		return rc;
+	LL_SCOPE_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
 int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid)
@@ -168,19 +131,8 @@ int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group,
 	return ll_hierarchy_write(hierarchy, group, "cgroup.procs", text);
 }
 
-int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid)
-{
-	char path[PATH_MAX], text[24];
-	snprintf(text, sizeof text, "%d", (int)pid);
-	snprintf(path, sizeof path, "%s%s/cgroup.procs", hierarchy->devices, devices_group);
-	int rc = *hierarchy->devices ? write_text(path, text) : 0;
-	return rc == -ENOENT ? 0 : rc;
-}
-
 int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen)
 {
-	if (hierarchy->groups.kind == LL_GROUPS_FOLDER_V1)
-		return ll_hierarchy_write(hierarchy, group, "freezer.state", is_frozen ? "FROZEN" : "THAWED");
 	return ll_hierarchy_write(hierarchy, group, "cgroup.freeze", is_frozen ? "1" : "0");
 }
 

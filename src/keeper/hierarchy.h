@@ -1,8 +1,8 @@
 /*
  * hierarchy.h - the hierarchy of control groups in which jobs have their groups.
  *
- * Version 2 is used if it is mounted. If controllers of version 1 are mounted beside it (memory or cpu), the freezer of
- * version 1 is used: a process that moves there stays within the limits of its other groups.
+ * Only version 2 is used. Where controllers of version 1 are mounted beside it (memory, cpu, cpuset), the groups are
+ * folders: systemd would move the process in the hierarchies of version 1 too, out of the limits that it has there.
  */
 #ifndef LOADLINE_KEEPER_HIERARCHY_H
 #define LOADLINE_KEEPER_HIERARCHY_H
@@ -17,24 +17,24 @@ struct ll_err;
 struct ll_hierarchy {
 	struct ll_groups groups;
 	char mount[LL_GROUP_SIZE]; /* the folder in which the hierarchy is mounted */
-	/* With the freezer of version 1, where devices of version 1 are mounted; empty: they are not. Processes of jobs
-	 * are in one group there, in which the fence lets the cards open. */
-	char devices[LL_GROUP_SIZE];
+	bool is_beside_limits;     /* controllers of version 1 are mounted too */
 };
 
 /*
- * Finds the hierarchy. wanted: LL_GROUPS_NONE: chosen as above; the groups are then folders, the caller makes scopes of
- * them if systemd can be asked (ll_hierarchy_use_scopes). The folders are below the group of this process, which is the
- * delegated one of a service. -ENOENT: no such hierarchy is mounted.
+ * Finds the hierarchy. The groups are folders; the caller makes scopes of them if systemd can be asked
+ * (ll_hierarchy_use_scopes). The folders are below the group of this process, which is the delegated one of a service.
+ * -ENOTSUP: no control groups of version 2 are mounted.
  */
-int ll_hierarchy_find(enum ll_group_kind wanted, struct ll_hierarchy *ret_hierarchy, struct ll_err *err);
+int ll_hierarchy_find(struct ll_hierarchy *ret_hierarchy, struct ll_err *err);
+
+/* Sets the error that no control groups of version 2 are mounted, and returns it. */
+int ll_hierarchy_miss(struct ll_err *err);
 
 /* Groups are scopes in loadline.slice. */
 void ll_hierarchy_use_scopes(struct ll_hierarchy *hierarchy);
 
-/* Chooses from the text of /proc/self/mounts. own: /proc/self/cgroup. Errors as above. */
-int ll_hierarchy_choose(enum ll_group_kind wanted, const char *mounts, const char *own,
-			struct ll_hierarchy *ret_hierarchy);
+/* Chooses from the text of /proc/self/mounts. own: /proc/self/cgroup. -ENOENT: there are none of version 2. */
+int ll_hierarchy_choose(const char *mounts, const char *own, struct ll_hierarchy *ret_hierarchy);
 
 bool ll_hierarchy_has(const struct ll_hierarchy *hierarchy, const char *group);
 
@@ -43,9 +43,6 @@ int ll_hierarchy_make(const struct ll_hierarchy *hierarchy, const char *group);
 
 /* Moves the process. -errno. */
 int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid);
-
-/* Moves the process to the group of jobs in the hierarchy of devices. If there is none, nothing is done. -errno. */
-int ll_hierarchy_attach_devices(const struct ll_hierarchy *hierarchy, pid_t pid);
 
 /* Stops or continues the processes of the group. They stop some time after the call. -errno. */
 int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen);
@@ -61,7 +58,7 @@ int ll_hierarchy_each(const struct ll_hierarchy *hierarchy, const char *group, v
 		      void *data);
 
 /* Kills all processes of the group at once, those too that they start meanwhile. -ENOENT: this kernel cannot (before
- * Linux 5.14, and version 1), or the group is gone. -errno. */
+ * Linux 5.14), or the group is gone. -errno. */
 int ll_hierarchy_kill(const struct ll_hierarchy *hierarchy, const char *group);
 
 /* Removes an empty group. -EBUSY: it has processes. A group that is gone is success. systemd removes an empty scope. */

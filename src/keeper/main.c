@@ -10,7 +10,7 @@
 #include "keeper/serve.h"
 #include "protocol/service_socket.h"
 
-static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope|folder|folder-v1]\n"
+static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope|folder]\n"
 			   "       loadline-keeper --help | --version\n"
 			   "\n"
 			   "loadline-keeper does for loadlined, which has no rights, what needs rights: it puts a\n"
@@ -19,9 +19,9 @@ static const char help[] = "usage: loadline-keeper [--user NAME] [--groups scope
 			   "jobs. It checks each request itself. Only user NAME (default: loadline) and root may\n"
 			   "send requests.\n"
 			   "\n"
-			   "--groups: where jobs have their groups. Without it: scopes of systemd in\n"
-			   "loadline.slice; without systemd's D-Bus folders below its own group; with controllers\n"
-			   "of version 1 folders of their freezer.\n"
+			   "--groups: where jobs have their groups, of version 2. Without it: scopes of systemd in\n"
+			   "loadline.slice; without systemd's D-Bus, and beside controllers of version 1, folders\n"
+			   "below its own group. Where version 2 is not mounted it refuses each request.\n"
 			   "\n"
 			   "systemd starts it (loadline-keeper.socket).\n";
 
@@ -34,9 +34,12 @@ struct options {
 
 static int find_groups(struct ll_keeper *keeper, enum ll_group_kind kind, struct ll_err *err)
 {
-	int rc = ll_hierarchy_find(kind, &keeper->hierarchy, err);
-	enum ll_group_kind found = keeper->hierarchy.groups.kind;
-	if (rc || found == LL_GROUPS_FOLDER_V1 || kind == LL_GROUPS_FOLDER)
+	int rc = ll_hierarchy_find(&keeper->hierarchy, err);
+	if (rc == -ENOTSUP) {
+		ll_warn("%s: every request is refused", err->text);
+		return 0;
+	}
+	if (rc || kind == LL_GROUPS_FOLDER || (kind == LL_GROUPS_NONE && keeper->hierarchy.is_beside_limits))
 		return rc;
 	rc = ll_scope_bus_open(&keeper->bus);
 	if (!rc)
@@ -59,7 +62,8 @@ static int serve(const struct options *options)
 	if (!rc && fd < 0)
 		rc = ll_service_socket_bind("keeper", getenv("LOADLINE_SIM_DIR"), client, &fd, &err);
 	if (!rc) {
-		ll_info("groups of jobs: %s%s", keeper.hierarchy.mount, keeper.hierarchy.groups.base);
+		if (keeper.hierarchy.groups.kind != LL_GROUPS_NONE)
+			ll_info("groups of jobs: %s%s", keeper.hierarchy.mount, keeper.hierarchy.groups.base);
 		rc = ll_keeper_serve(&keeper, fd, client);
 		if (rc)
 			ll_err_set(&err, rc, "the socket: %s", strerror(-rc));
@@ -73,17 +77,10 @@ static int serve(const struct options *options)
 
 static bool read_kind(const char *text, enum ll_group_kind *ret_kind)
 {
-	static const char *const names[] = {[LL_GROUPS_NONE] = "",
-					    [LL_GROUPS_SCOPE] = "scope",
-					    [LL_GROUPS_FOLDER] = "folder",
-					    [LL_GROUPS_FOLDER_V1] = "folder-v1"};
-	for (size_t i = LL_GROUPS_SCOPE; i < sizeof names / sizeof *names; i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret_kind = (enum ll_group_kind)i;
-			return true;
-		}
-	}
-	return false;
+	*ret_kind = strcmp(text, "scope") == 0    ? LL_GROUPS_SCOPE
+		    : strcmp(text, "folder") == 0 ? LL_GROUPS_FOLDER
+						  : LL_GROUPS_NONE;
+	return *ret_kind != LL_GROUPS_NONE;
 }
 
 static bool read_options(int argc, char **argv, struct options *options)

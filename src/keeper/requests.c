@@ -40,7 +40,7 @@ const char *ll_keeper_call_name(uint32_t call)
 static int read_subject(const struct ll_keeper *keeper, const struct ll_keeper_request *request, int pidfd,
 			struct ll_subject *ret_subject, struct ll_err *err)
 {
-	int rc = ll_subject_read(keeper->proc, keeper->hierarchy.groups.kind, pidfd, request->pid, ret_subject);
+	int rc = ll_subject_read(keeper->proc, pidfd, request->pid, ret_subject);
 	switch (rc) {
 	case 0:
 		return 0;
@@ -62,7 +62,7 @@ static int wait_until_moved(const struct ll_keeper *keeper, const char *group, s
 {
 	uint64_t until_ns = ll_now_ns() + MOVE_NS;
 	for (;;) {
-		int rc = ll_subject_read_group(keeper->proc, keeper->hierarchy.groups.kind, subject);
+		int rc = ll_subject_read_group(keeper->proc, subject);
 		if (rc)
 			return ll_err_set(err, rc, "the process has ended");
 		if (ll_group_contains(group, subject->group))
@@ -85,10 +85,7 @@ static int start_scope(struct ll_keeper *keeper, const char *group, struct ll_su
 
 static int attach_process(const struct ll_keeper *keeper, const char *group, pid_t pid, struct ll_err *err)
 {
-	int rc = ll_hierarchy_attach_devices(&keeper->hierarchy, pid);
-	if (rc)
-		return ll_err_set(err, rc, "move the process to the devices of jobs: %s", strerror(-rc));
-	rc = ll_hierarchy_attach(&keeper->hierarchy, group, pid);
+	int rc = ll_hierarchy_attach(&keeper->hierarchy, group, pid);
 	return rc ? ll_err_set(err, rc, "move the process to %.200s: %s", group, strerror(-rc)) : 0;
 }
 
@@ -106,9 +103,6 @@ static int place_process(struct ll_keeper *keeper, const struct ll_keeper_reques
 	const char *reason = ll_source_refuses(&keeper->hierarchy, subject.group, request->uid);
 	if (reason)
 		return ll_err_set(err, -EXDEV, "%s: %.200s", reason, subject.group);
-	reason = *keeper->hierarchy.devices ? ll_source_refuses_devices(subject.devices, request->uid) : NULL;
-	if (reason)
-		return ll_err_set(err, -EXDEV, "%s: %.200s", reason, subject.devices);
 	if (keeper->hierarchy.groups.kind == LL_GROUPS_SCOPE && !ll_hierarchy_has(&keeper->hierarchy, group))
 		return start_scope(keeper, group, &subject, request->uid, err);
 	if (keeper->hierarchy.groups.kind != LL_GROUPS_SCOPE)
@@ -142,7 +136,7 @@ static void signal_member(void *data, pid_t pid)
 	const struct ll_keeper *keeper = signalling->keeper;
 	struct ll_subject subject;
 	LL_SCOPE_CLOSE int fd = ll_process_open_pidfd(pid);
-	int rc = fd < 0 ? -errno : ll_subject_read(keeper->proc, keeper->hierarchy.groups.kind, fd, pid, &subject);
+	int rc = fd < 0 ? -errno : ll_subject_read(keeper->proc, fd, pid, &subject);
 	if (!rc && ll_group_contains(signalling->group, subject.group) &&
 	    syscall(SYS_pidfd_send_signal, fd, signalling->number, NULL, 0) < 0)
 		rc = -errno;
@@ -283,6 +277,8 @@ void ll_keeper_handle(struct ll_keeper *keeper, const struct ll_keeper_request *
 					      .serial = request->serial,
 					      .groups = keeper->hierarchy.groups.kind};
 	int rc = check_form(request, pidfd >= 0, &err);
+	if (!rc && keeper->hierarchy.groups.kind == LL_GROUPS_NONE)
+		rc = ll_hierarchy_miss(&err);
 	if (!rc)
 		rc = do_call(keeper, request, pidfd, &err);
 	ret_reply->code = rc;

@@ -70,22 +70,11 @@ static bool is_limited(const struct ll_hierarchy *hierarchy, const char *group)
 	return false;
 }
 
-/* systemd has a group of devices for slices, and for units that ask for one. */
-const char *ll_source_refuses_devices(const char *group, uint32_t uid)
-{
-	char unit[LL_GROUP_SIZE], slice[64];
-	snprintf(slice, sizeof slice, "/user.slice/user-%" PRIu32 ".slice", uid);
-	bool is_open = !*group || strcmp(group, "/") == 0 || strcmp(group, "/user.slice") == 0 ||
-		       strcmp(group, slice) == 0 || ll_group_contains("/loadline.slice", group) ||
-		       (ll_source_unit(group, uid, unit) && ends_with(group, ".scope"));
-	return is_open ? NULL : "the process belongs to a service or a container, which has devices of its own";
-}
-
 const char *ll_source_refuses(const struct ll_hierarchy *hierarchy, const char *group, uint32_t uid)
 {
 	if (!is_place_to_leave(&hierarchy->groups, group, uid))
 		return "the process belongs to a service, a container or another user's group";
-	if (hierarchy->groups.kind != LL_GROUPS_FOLDER_V1 && is_limited(hierarchy, group))
+	if (is_limited(hierarchy, group))
 		return "the group of the process has limits of memory or CPU, which would no longer hold";
 	return NULL;
 }

@@ -20,9 +20,6 @@
 /* Returns NULL, or why a process of that uid in that group may not leave it. */
 const char *ll_source_refuses(const struct ll_hierarchy *hierarchy, const char *group, uint32_t uid);
 
-/* The same for its group of devices of version 1: a container and a job of Slurm have fewer devices than a session. */
-const char *ll_source_refuses_devices(const char *group, uint32_t uid);
-
 /* The unit of the system's systemd whose end ends that group: "session-5.scope", "user@1000.service". Returns its
  * length, 0: the group is in no user's slice. */
 size_t ll_source_unit(const char *group, uint32_t uid, char ret_unit[LL_GROUP_SIZE]);

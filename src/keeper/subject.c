@@ -35,20 +35,18 @@ static int read_uids(const char *proc, struct ll_subject *subject)
 	return count == UIDS ? 0 : -EIO;
 }
 
-int ll_subject_read_group(const char *proc, enum ll_group_kind kind, struct ll_subject *subject)
+int ll_subject_read_group(const char *proc, struct ll_subject *subject)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	int rc = read_file(proc, subject->pid, "cgroup", &text);
 	if (!rc)
-		rc = ll_group_in_text(kind, text.buf, subject->group);
-	if (!rc && ll_group_of_controller("devices", text.buf, subject->devices))
-		subject->devices[0] = '\0';
+		rc = ll_group_in_text(text.buf, subject->group);
 	if (!rc && ll_process_has_ended(subject->pidfd))
 		rc = -ESRCH;
 	return rc;
 }
 
-int ll_subject_read(const char *proc, enum ll_group_kind kind, int pidfd, pid_t pid, struct ll_subject *ret_subject)
+int ll_subject_read(const char *proc, int pidfd, pid_t pid, struct ll_subject *ret_subject)
 {
 	struct ll_subject subject = {.pidfd = pidfd, .pid = pid};
 	if (!ll_process_is_pidfd(pidfd))
@@ -60,7 +58,7 @@ int ll_subject_read(const char *proc, enum ll_group_kind kind, int pidfd, pid_t 
 		return -ESTALE;
 	int rc = read_uids(proc, &subject);
 	if (!rc)
-		rc = ll_subject_read_group(proc, kind, &subject);
+		rc = ll_subject_read_group(proc, &subject);
 	if (!rc)
 		*ret_subject = subject;
 	return rc;

@@ -15,17 +15,16 @@ struct ll_subject {
 	pid_t pid;
 	uint32_t uids[4]; /* real, effective, saved, of the file system */
 	char group[LL_GROUP_SIZE];
-	char devices[LL_GROUP_SIZE]; /* its group of devices of version 1; empty: there are none */
 };
 
 /*
  * Reads the process. proc: "/proc"; tests have a folder of their own. -EBADF: the descriptor is not a pidfd. -ESTALE:
  * it is the pidfd of another process. -ESRCH: the process has ended. Other errors: -errno.
  */
-int ll_subject_read(const char *proc, enum ll_group_kind kind, int pidfd, pid_t pid, struct ll_subject *ret_subject);
+int ll_subject_read(const char *proc, int pidfd, pid_t pid, struct ll_subject *ret_subject);
 
 /* Reads its group again. Errors as above. */
-int ll_subject_read_group(const char *proc, enum ll_group_kind kind, struct ll_subject *subject);
+int ll_subject_read_group(const char *proc, struct ll_subject *subject);
 
 /* Whether all its uids are this one. */
 bool ll_subject_is_of(const struct ll_subject *subject, uint32_t uid);

@@ -60,57 +60,30 @@ bool ll_group_find_job(const struct ll_groups *groups, const char *path, uint32_
 
 /* ---- /proc/PID/cgroup ---- */
 
-/* Whether the names, which commas separate and a colon ends, have this one. */
-static bool has_name(const char *names, const char *wanted)
+/* The line of version 2 is "0::/path"; those of version 1 have another number. */
+int ll_group_in_text(const char *text, char ret_path[LL_GROUP_SIZE])
 {
-	size_t length = strlen(wanted);
-	for (;;) {
-		size_t name_length = strcspn(names, ",:");
-		if (name_length == length && strncmp(names, wanted, length) == 0)
-			return true;
-		if (names[name_length] != ',')
-			return false;
-		names += name_length + 1;
+	static const char begin[] = "0::";
+	for (;; text += strcspn(text, "\n"), text += *text == '\n') {
+		if (!*text)
+			return -ENOENT;
+		if (strncmp(text, begin, strlen(begin)) == 0)
+			break;
 	}
+	text += strlen(begin);
+	size_t length = strcspn(text, "\n");
+	if (length >= LL_GROUP_SIZE)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, text, length);
+	ret_path[length] = '\0';
+	return 0;
 }
 
-/* A line is "0::/path" for version 2, "6:freezer:/path" for version 1, which may have several names with commas. */
-static const char *path_in_line(const char *controller, const char *line, size_t length)
-{
-	const char *names = memchr(line, ':', length);
-	const char *path = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
-	return path && has_name(names + 1, controller) ? path + 1 : NULL;
-}
-
-int ll_group_of_controller(const char *controller, const char *text, char ret_path[LL_GROUP_SIZE])
-{
-	while (*text) {
-		size_t length = strcspn(text, "\n");
-		const char *path = path_in_line(controller, text, length);
-		size_t path_length = path ? length - (size_t)(path - text) : 0;
-		if (path && path_length >= LL_GROUP_SIZE)
-			return -ENAMETOOLONG;
-		if (path) {
-			memcpy(ret_path, path, path_length);
-			ret_path[path_length] = '\0';
-			return 0;
-		}
-		text += length + (text[length] == '\n');
-	}
-	return -ENOENT;
-}
-
-/* Version 2 has no name in its line. */
-int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE])
-{
-	return ll_group_of_controller(kind == LL_GROUPS_FOLDER_V1 ? "freezer" : "", text, ret_path);
-}
-
-int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE])
+int ll_group_of_process(int pid, char ret_path[LL_GROUP_SIZE])
 {
 	char file[40];
 	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	int rc = ll_strbuf_add_file(&text, AT_FDCWD, file, LL_GROUP_TEXT_SIZE - 1);
-	return rc ? rc : ll_group_in_text(kind, text.buf, ret_path);
+	return rc ? rc : ll_group_in_text(text.buf, ret_path);
 }

@@ -24,12 +24,11 @@ enum {
 	LL_KEEPER_TEXT_SIZE = 256,
 };
 
-/* Where jobs have their groups. */
+/* Where jobs have their groups, of version 2. */
 enum ll_group_kind {
-	LL_GROUPS_NONE,
-	LL_GROUPS_SCOPE,     /* transient scopes of systemd in loadline.slice, version 2 */
-	LL_GROUPS_FOLDER,    /* folders of version 2 below `base` */
-	LL_GROUPS_FOLDER_V1, /* folders of the freezer of version 1 below `base` */
+	LL_GROUPS_NONE,   /* not known yet; of the keeper: no control groups of version 2 are mounted */
+	LL_GROUPS_SCOPE,  /* transient scopes of systemd in loadline.slice */
+	LL_GROUPS_FOLDER, /* folders below `base` */
 };
 
 struct ll_groups {
@@ -38,7 +37,8 @@ struct ll_groups {
 };
 
 enum ll_keeper_call {
-	/* Reply: the kind of the groups, and their base. No descriptor. */
+	/* Reply: the kind of the groups, and their base. No descriptor. -ENOTSUP, as for every request: no control
+	 * groups of version 2 are mounted */
 	LL_KEEPER_HELLO = 1,
 	/* Puts the process `pid` into the group of the job, and makes the group if there is none. Descriptor: a pidfd
 	 * of the process. All uids of the process must be `uid`, and it must be in a place that it may leave
@@ -94,15 +94,12 @@ bool ll_group_find_job(const struct ll_groups *groups, const char *path, uint32_
 /* Whether the path is the group, or in it. */
 bool ll_group_contains(const char *group, const char *path);
 
-/* Finds the path of the hierarchy of that kind in the text of /proc/PID/cgroup. -ENOENT: it is not there.
- * -ENAMETOOLONG: it does not fit. */
-int ll_group_in_text(enum ll_group_kind kind, const char *text, char ret_path[LL_GROUP_SIZE]);
-
-/* The same for a controller of version 1, such as "devices". */
-int ll_group_of_controller(const char *controller, const char *text, char ret_path[LL_GROUP_SIZE]);
+/* Finds the path of version 2 in the text of /proc/PID/cgroup. -ENOENT: it is not there. -ENAMETOOLONG: it does not
+ * fit. */
+int ll_group_in_text(const char *text, char ret_path[LL_GROUP_SIZE]);
 
 /* The same for a process. -errno: its file in /proc cannot be read. */
-int ll_group_of_process(enum ll_group_kind kind, int pid, char ret_path[LL_GROUP_SIZE]);
+int ll_group_of_process(int pid, char ret_path[LL_GROUP_SIZE]);
 
 /* How the name of a job's group begins. A text of /proc/self/cgroup without it has no path of a job. */
 #define LL_GROUP_NAME_BEGIN "/loadline-job-"

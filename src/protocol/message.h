@@ -215,6 +215,7 @@ enum ll_keeper_state {
 	LL_KEEPER_UNKNOWN, /* not asked yet, or a user's loadlined, which has none */
 	LL_KEEPER_PRESENT, /* it has answered */
 	LL_KEEPER_ABSENT,  /* the last attempt to reach it failed */
+	LL_KEEPER_REFUSES, /* it refuses all requests: no control groups of version 2 are mounted */
 };
 
 /* What the configuration in force orders. */

@@ -54,21 +54,6 @@ static int begin_keeper(void **state)
 	return 0;
 }
 
-/* Waits for the keeper. False: it has ended, because there are no control groups here. */
-static bool is_keeper_there(void)
-{
-	uint64_t end_ns = ll_now_ns() + START_MS * LL_NS_PER_MS;
-	while (waitpid(world.keeper, NULL, WNOHANG) == 0 && ll_now_ns() < end_ns) {
-		int fd = connect_to_keeper(0);
-		if (fd >= 0) {
-			close(fd);
-			return true;
-		}
-		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
-	}
-	return false;
-}
-
 /* Sends the request, about the victim's process if has_process. Returns the code of the reply; -EPIPE: none. */
 static int send_request(int fd, struct ll_keeper_request request, bool has_process)
 {
@@ -95,6 +80,22 @@ static struct ll_keeper_request request_for(enum ll_keeper_call call)
 static int request_of(int fd, enum ll_keeper_call call, bool has_process)
 {
 	return send_request(fd, request_for(call), has_process);
+}
+
+/* Waits for the keeper. False: it refuses all, because there are no control groups here. */
+static bool is_keeper_there(void)
+{
+	uint64_t end_ns = ll_now_ns() + START_MS * LL_NS_PER_MS;
+	while (waitpid(world.keeper, NULL, WNOHANG) == 0 && ll_now_ns() < end_ns) {
+		int fd = connect_to_keeper(0);
+		if (fd >= 0) {
+			bool serves = request_of(fd, LL_KEEPER_HELLO, false) == 0;
+			close(fd);
+			return serves;
+		}
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	}
+	return false;
 }
 
 static bool has_ended(pid_t pid)

@@ -1,6 +1,5 @@
 # The fence: device files of the cards open inside the control groups of jobs only. Each test has a folder of control groups of its
-# own, which it takes for the machine's root, in a hierarchy of version 1 or 2. Without a driver an open that is let through
-# ends with ENXIO.
+# own, which it takes for the machine's root. Without a driver an open that is let through ends with ENXIO.
 # shellcheck disable=SC2030,SC2031 # bats runs each test in a process of its own
 load helper
 load service_helper
@@ -9,17 +8,13 @@ fence() {
 	"$LOADLINE_BUILD/src/fence/loadline-fence" "$1" --root "$GROUPS_ROOT" "${@:2}"
 }
 
-# make_groups 1|2: as a systemd has them. Skips where that cannot be done.
+# make_groups: as a systemd has them. Skips where that cannot be done; a kernel without BPF programs for the devices of control
+# groups has no fence.
 make_groups() {
 	[ "$(id -u)" -eq 0 ] || skip "only root makes control groups"
 	local mounted name
-	if [ "$1" -eq 2 ]; then
-		mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
-		[ -n "$mounted" ] || skip "no control groups of version 2 are mounted"
-	else
-		mounted=$(awk '$3 == "cgroup" && $4 ~ /(^|,)devices(,|$)/ { print $2; exit }' /proc/self/mounts)
-		[ -n "$mounted" ] || skip "no control groups of version 1 with devices are mounted"
-	fi
+	mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+	[ -n "$mounted" ] || skip "no control groups of version 2 are mounted"
 	GROUPS_ROOT=$mounted/loadline-test-$$-$BATS_TEST_NUMBER
 	mkdir "$GROUPS_ROOT" 2>/dev/null || skip "no control group can be made in $mounted"
 	for name in user.slice/session-1.scope system.slice/nvidia-persistenced.service system.slice/cron.service \
@@ -30,11 +25,6 @@ make_groups() {
 	chmod 666 "$T/nvidia0"
 	chmod 755 "$T"
 	[ "$(opens user.slice/session-1.scope)" = ENXIO ] || skip "a device without a driver does not end with ENXIO here"
-}
-
-# make_groups_2: a kernel without BPF programs for the devices of control groups has no fence of version 2.
-make_groups_2() {
-	make_groups 2
 	fence on --once 2>"$T/on.err" || skip "$(cat "$T/on.err")"
 	fence off
 }
@@ -70,7 +60,8 @@ is_open() {
 	[ "$(opens "$@")" = ENXIO ]
 }
 
-closes_all_but_jobs() {
+@test "sessions, env -i, static programs are outside; jobs and NVIDIA's services are not; off opens all" {
+	make_groups
 	fence on --once
 	is_closed user.slice/session-1.scope
 	is_closed user.slice/session-1.scope setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups
@@ -105,17 +96,8 @@ closes_all_but_jobs() {
 	is_open user.slice/session-1.scope
 }
 
-@test "version 2: sessions, env -i, static programs are outside; jobs and NVIDIA's services are not; off opens all" {
-	make_groups_2
-	closes_all_but_jobs
-}
-
-@test "version 1: sessions, env -i, static programs are outside; jobs and NVIDIA's services are not; off opens all" {
-	make_groups 1
-	closes_all_but_jobs
-}
-
-follows_groups() {
+@test "groups that appear are closed; a kill leaves it closed; SIGTERM and off open it" {
+	make_groups
 	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
 	wait_for 60 is_closed user.slice/session-1.scope
 	mkdir "$GROUPS_ROOT/machine.slice" "$GROUPS_ROOT/system.slice/new.service"
@@ -142,53 +124,31 @@ follows_groups() {
 	[ ! -e "$T/world/fence" ]
 }
 
-@test "version 2: groups that appear are closed; a kill leaves it closed; SIGTERM and off open it" {
-	make_groups_2
-	follows_groups
-}
-
-@test "version 1: groups that appear are closed; a kill leaves it closed; SIGTERM and off open it" {
-	make_groups 1
-	follows_groups
-}
-
-@test "version 1: a service that may open some devices alone has them again after off, and no others" {
-	make_groups 1
-	local group=$GROUPS_ROOT/system.slice/cron.service
-	echo a >"$group/devices.deny"
-	echo "c 195:0 rwm" >"$group/devices.allow"
-	echo "c 1:3 rwm" >"$group/devices.allow"
-	mkdir "$group/part" # as its parent
-	sort "$group/devices.list" >"$T/before"
-	is_open system.slice/cron.service
-	fence on --once
-	is_closed system.slice/cron.service
-	is_closed system.slice/cron.service/part
-	grep -x "c 1:3 rwm" "$group/devices.list"
-	fence on --once
-	fence off
-	is_open system.slice/cron.service
-	is_open system.slice/cron.service/part
-	sort "$group/devices.list" | diff "$T/before" -
-	sort "$group/part/devices.list" | diff "$T/before" -
-	# One that may open no card before may open none after.
-	echo "c 195:0 rwm" >"$group/devices.deny"
-	fence on --once
-	fence off
-	is_closed system.slice/cron.service
-}
-
 @test "only root may change the fence, and a folder of anything else is refused" {
 	[ "$(id -u)" -eq 0 ] || skip "only root makes control groups"
-	make_groups_2
+	make_groups
 	run setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$GROUPS_ROOT"
 	[ "$status" -eq 1 ]
 	[[ $output == *"only root may change the fence"* ]]
 	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$T"
 	[ "$status" -eq 1 ]
-	[[ $output == *"not a folder of control groups"* ]]
+	[[ $output == *"not a folder of control groups of version 2"* ]]
 	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --keep-open nonsense --root "$GROUPS_ROOT"
 	[ "$status" -eq 2 ]
+}
+
+@test "with version 1 alone, and where all processes are in the root group, the fence says so and refuses" {
+	make_groups
+	for words in show 'on --once' 'on --config' off; do
+		# shellcheck disable=SC2086 # words
+		run "${WITHOUT_VERSION_2[@]}" "$LOADLINE_BUILD/src/fence/loadline-fence" $words
+		[ "$status" -eq 3 ]
+		[ "$output" = "loadline-fence: no control groups of version 2 are mounted" ]
+	done
+	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$GROUPS_ROOT/loadline.slice/loadline-61234.slice/job-1.scope"
+	[ "$status" -eq 3 ]
+	[[ $output == *"all processes are in the root group, which cannot be fenced" ]]
+	[ ! -e "$T/world/fence" ]
 }
 
 @test "doctor: a fence that the configuration orders and that is not there is a failure, and none is fine where none is ordered" {

@@ -2,6 +2,7 @@
 # tools/check_service has it with rights.
 load helper
 load jobs_helper
+load service_helper
 
 USER_ID=61234
 
@@ -37,9 +38,10 @@ start_service() {
 }
 
 start_keeper() {
+	grep -q ' cgroup2 ' /proc/self/mounts || skip "no control groups of version 2 are mounted"
 	mkdir -p "$T/world/system"
 	start_plain keeper "$KEEPER"
-	wait_for 60 [ -S "$T/world/system/keeper" ] || skip "no control groups here"
+	wait_for 60 [ -S "$T/world/system/keeper" ]
 }
 
 doctor_says() {
@@ -88,6 +90,28 @@ proof_of() {
 	start_plain other "$LOADLINE" --sim run --tenant other -- sleep 100
 	wait_for 60 eval '[ "$(proof_of other)" = token ]'
 	wait_for 60 doctor_says 'no loadline-keeper serves it'
+}
+
+@test "with version 1 alone the keeper says so and refuses, loadlined says so once, and jobs run by their tokens" {
+	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
+	[ "$(id -u)" -eq 0 ] || skip "only root can unmount control groups"
+	start_service
+	stop service
+	start_program keeper "${WITHOUT_VERSION_2[@]}" \
+		setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups "$KEEPER"
+	wait_for 60 [ -S "$T/world/system/keeper" ]
+	grep -q 'WARN no control groups of version 2 are mounted: every request is refused' "$T"/keeper*
+	run plain "$KEEPER_CALL" "$T/world/system/keeper" 2 "$USER_ID" 1 $$
+	[ "$output" = "refused -95: no control groups of version 2 are mounted" ]
+	start_plain service "$LOADLINE_BUILD/src/daemon/loadlined" --system
+	wait_for 60 doctor_says 'loadline-keeper refuses, since it needs control groups of version 2'
+	for name in train other; do
+		start_plain "$name" "$LOADLINE" --sim run --tenant "$name" -- sleep 100
+		wait_for 60 eval '[ "$(proof_of $name)" = token ]'
+	done
+	plain "$LOADLINE" --sim status | grep -qx 'no loadline-keeper serves: jobs are known by their tokens only'
+	[ "$(grep -c 'no control group' "$T/world/loadlined.log")" -eq 1 ]
+	grep -q 'WARN jobs have no control groups, and are known by their tokens only: .*version 2' "$T/world/loadlined.log"
 }
 
 @test "a keeper that never answers is said to do so, and the job runs by its token" {

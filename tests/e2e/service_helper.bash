@@ -1,5 +1,5 @@
 # service_helper.bash - what the tests of the system's loadlined use besides helper.bash: several users, who have no account.
-# shellcheck disable=SC2034 # the tests read FIRST and SECOND
+# shellcheck disable=SC2034 # the tests read them
 
 FIRST=61234
 SECOND=61235
@@ -24,6 +24,14 @@ open_world() {
 claim_of() {
 	loadline --sim status --json | jq -r "select(has(\"claim\") and .pid == $(pid_of "$1")) | .claim"
 }
+
+# "${WITHOUT_VERSION_2[@]}" COMMAND...: where no control groups of version 2 are mounted.
+# shellcheck disable=SC2016 # the inner shell expands it
+WITHOUT_VERSION_2=(unshare --mount bash -c '
+	for mounted in $(awk "\$3 == \"cgroup2\" { print \$2 }" /proc/self/mounts); do
+		umount --lazy "$mounted" || exit 99
+	done
+	exec "$@"' -)
 
 # start_keeper: with its rights, after loadlined; without control groups of version 2 the test is skipped. The groups of jobs
 # are below the keeper's own. A test file with it has a teardown that calls remove_groups.

@@ -27,7 +27,6 @@ static char folder[32], proc[64], mount[64];
 static struct ll_keeper keeper;
 static pid_t child;
 static int pidfd;
-static const char *devices; /* the child's group of devices */
 
 static void write_file(const char *path, const char *text)
 {
@@ -57,7 +56,7 @@ static void describe_child(const char *uids, const char *group)
 	snprintf(text, sizeof text, "Name:\tx\\nUid:\t9\t9\t9\t9\nUmask:\t0022\nUid:\t%s\nGid:\t5\t5\t5\t5\n", uids);
 	write_file(path, text);
 	snprintf(path, sizeof path, "%s/%d/cgroup", proc, (int)child);
-	snprintf(text, sizeof text, "6:freezer:%s\n5:devices:%s\n0::%s\n", group, devices, group);
+	snprintf(text, sizeof text, "6:freezer:/elsewhere\n0::%s\n", group);
 	write_file(path, text);
 }
 
@@ -81,7 +80,6 @@ static int begin(void **state)
 	snprintf(mount, sizeof mount, "%s/cgroup", folder);
 	assert_int_equal(mkdir(proc, 0700), 0);
 	assert_int_equal(mkdir(mount, 0700), 0);
-	devices = "/";
 	keeper = (struct ll_keeper){.proc = proc, .hierarchy.groups = {LL_GROUPS_FOLDER, "/jobs"}};
 	snprintf(keeper.hierarchy.mount, sizeof keeper.hierarchy.mount, "%s", mount);
 	child = fork();
@@ -143,6 +141,19 @@ TEST(root_and_loadlined_are_served_and_nobody_else)
 	assert_true(ll_keeper_serves(0, UID));
 	assert_true(ll_keeper_serves(UID, UID));
 	assert_false(ll_keeper_serves(OTHER_UID, UID));
+}
+
+TEST(without_version_2_each_request_is_refused)
+{
+	keeper.hierarchy = (struct ll_hierarchy){.groups.kind = LL_GROUPS_NONE};
+	for (uint32_t call = 0; call < LL_KEEPER_CALLS; call++) {
+		if (ll_keeper_call_name(call) && call != LL_KEEPER_SIGNAL_OUTSIDE)
+			assert_int_equal(ask(call), -ENOTSUP);
+	}
+	struct ll_keeper_request request = request_of(LL_KEEPER_SIGNAL_OUTSIDE);
+	request.pid = child;
+	request.signal = SIGKILL;
+	assert_int_equal(ask_with(&request, pidfd), -ENOTSUP);
 }
 
 TEST(a_request_that_is_not_in_the_list_is_refused)
@@ -285,39 +296,6 @@ TEST(a_process_does_not_move_out_of_limits)
 		write_file(path, limits[i].none);
 		assert_null(ll_source_refuses(&keeper.hierarchy, "/user.slice/user-1000.slice/session-5.scope", UID));
 	}
-}
-
-TEST(with_devices_of_version_1_a_process_goes_to_those_of_jobs)
-{
-	char path[PATH_MAX], text[32], expected[32];
-	static const char *const open[] = {"",
-					   "/",
-					   "/user.slice",
-					   "/user.slice/user-1000.slice",
-					   "/user.slice/user-1000.slice/session-5.scope",
-					   "/loadline.slice/loadline-jobs"};
-	static const char *const shut[] = {"/docker/4711", "/slurm/uid_1000/job_5/step_0",
-					   "/user.slice/user-1001.slice", "/system.slice/cron.service",
-					   "/loadline.slices"};
-	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
-		assert_null(ll_source_refuses_devices(open[i], UID));
-	for (size_t i = 0; i < sizeof shut / sizeof *shut; i++)
-		assert_non_null(ll_source_refuses_devices(shut[i], UID));
-	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
-	snprintf(keeper.hierarchy.devices, sizeof keeper.hierarchy.devices, "%s", mount);
-	make_group("/jobs/loadline-job-1000-77");
-	make_group("/loadline.slice/loadline-jobs");
-	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/cgroup.procs", mount);
-	write_file(path, "");
-	snprintf(path, sizeof path, "%s/loadline.slice/loadline-jobs/cgroup.procs", mount);
-	write_file(path, "");
-	assert_int_equal(ask(LL_KEEPER_PLACE), 0);
-	read_file(path, text, sizeof text);
-	snprintf(expected, sizeof expected, "%d", (int)child);
-	assert_string_equal(text, expected);
-	devices = "/docker/4711";
-	describe_child("1000\t1000\t1000\t1000", "/");
-	assert_int_equal(ask(LL_KEEPER_PLACE), -EXDEV);
 }
 
 TEST(the_unit_of_a_session_is_that_of_the_systems_manager)
@@ -469,7 +447,7 @@ static int freeze(bool is_frozen)
 	return ll_hierarchy_freeze(&keeper.hierarchy, "/jobs/loadline-job-1000-77", is_frozen);
 }
 
-TEST(a_group_is_frozen_and_thawed_by_the_file_of_its_version)
+TEST(a_group_is_frozen_and_thawed)
 {
 	char path[PATH_MAX];
 	make_group("/jobs/loadline-job-1000-77");
@@ -479,13 +457,6 @@ TEST(a_group_is_frozen_and_thawed_by_the_file_of_its_version)
 	check_state("cgroup.freeze", "1");
 	assert_int_equal(freeze(false), 0);
 	check_state("cgroup.freeze", "0");
-	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
-	snprintf(path, sizeof path, "%s/jobs/loadline-job-1000-77/freezer.state", mount);
-	write_file(path, "");
-	assert_int_equal(freeze(true), 0);
-	check_state("freezer.state", "FROZEN");
-	assert_int_equal(freeze(false), 0);
-	check_state("freezer.state", "THAWED");
 }
 
 /* Of the group of the job, below a slice. */
@@ -518,8 +489,6 @@ TEST(the_group_of_the_job_gets_its_limit_of_the_memory_of_each_device)
 	read_file(path, text, sizeof text);
 	assert_string_equal(text, "+dmem");
 	check_device_memory(0, "drm/0000:03:00.0/vram0 max\ndrm/0000:83:00.0/vram0 max\n");
-	keeper.hierarchy.groups.kind = LL_GROUPS_FOLDER_V1;
-	assert_int_equal(ask(LL_KEEPER_DEVICE_MEMORY), -ENOTSUP);
 }
 
 TEST(an_empty_group_is_removed_and_one_with_something_in_it_is_not)
@@ -552,30 +521,35 @@ TEST(a_scope_with_processes_is_not_removed)
 
 /* ---- which hierarchy ---- */
 
-TEST(the_hierarchy_is_version_2_and_the_freezer_beside_controllers_of_version_1)
+TEST(the_hierarchy_is_version_2_also_beside_version_1)
 {
 	static const char two[] = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n",
 			  hybrid[] = "cgroup /sys/fs/cgroup/systemd cgroup rw,name=systemd 0 0\n"
 				     "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+			  both[] = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
+				   "cgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n"
+				   "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
 			  one[] = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
-				  "cgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n"
-				  "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+				  "cgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n";
 	static const char own[] = "6:freezer:/\n0::/loadline.slice/loadline-keeper.service\n";
 	struct ll_hierarchy found;
-	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, two, own, &found), 0);
+	assert_int_equal(ll_hierarchy_choose(two, own, &found), 0);
 	assert_string_equal(found.mount, "/sys/fs/cgroup");
 	assert_string_equal(found.groups.base, "/loadline.slice/loadline-keeper.service/loadline-jobs");
-	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, hybrid, own, &found), 0);
+	assert_false(found.is_beside_limits);
+	assert_int_equal(ll_hierarchy_choose(hybrid, own, &found), 0);
 	assert_int_equal(found.groups.kind, LL_GROUPS_FOLDER);
 	assert_string_equal(found.mount, "/sys/fs/cgroup/unified");
-	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, one, own, &found), 0);
-	assert_int_equal(found.groups.kind, LL_GROUPS_FOLDER_V1);
-	assert_string_equal(found.mount, "/sys/fs/cgroup/freezer");
-	assert_string_equal(found.groups.base, "/loadline-jobs");
-	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_FOLDER, one, own, &found), 0);
+	assert_false(found.is_beside_limits);
+	assert_int_equal(ll_hierarchy_choose(both, own, &found), 0);
+	assert_int_equal(found.groups.kind, LL_GROUPS_FOLDER);
 	assert_string_equal(found.mount, "/sys/fs/cgroup/unified");
-	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_FOLDER_V1, two, own, &found), -ENOENT);
-	assert_int_equal(ll_hierarchy_choose(LL_GROUPS_NONE, "", own, &found), -ENOENT);
+	assert_true(found.is_beside_limits);
+	assert_int_equal(ll_hierarchy_choose(both, "6:freezer:/\n0::/\n", &found), 0);
+	assert_string_equal(found.groups.base, "/loadline-jobs");
+	assert_int_equal(ll_hierarchy_choose(one, own, &found), -ENOENT);
+	assert_int_equal(ll_hierarchy_choose(two, "6:freezer:/\n", &found), -ENOENT);
+	assert_int_equal(ll_hierarchy_choose("", own, &found), -ENOENT);
 }
 
 TEST(a_group_is_found_behind_a_text_of_any_length)

@@ -58,27 +58,23 @@ TEST(a_path_that_a_user_can_make_is_no_jobs)
 	assert_false(ll_group_find_job(&none, "/loadline-job-1000-1", &uid, &job));
 }
 
-TEST(the_path_is_that_of_the_hierarchy)
+TEST(the_path_is_that_of_version_2)
 {
-	static const char text[] =
-	    "9:name=systemd:/a\n8:pids,freezers:/no\n6:freezer:/frozen:x\n4:memory:/m\n0::/two\n";
+	static const char text[] = "9:name=systemd:/a\n8:pids,cpu:/no\n6:freezer:/frozen\n4:memory:/m\n0::/two:x\n";
 	char path[LL_GROUP_SIZE];
-	assert_int_equal(ll_group_in_text(LL_GROUPS_SCOPE, text, path), 0);
-	assert_string_equal(path, "/two");
-	assert_int_equal(ll_group_in_text(LL_GROUPS_FOLDER_V1, text, path), 0);
-	assert_string_equal(path, "/frozen:x");
-	assert_int_equal(ll_group_in_text(LL_GROUPS_FOLDER_V1, "3:cpu,freezer:/both\n", path), 0);
-	assert_string_equal(path, "/both");
-	assert_int_equal(ll_group_in_text(LL_GROUPS_FOLDER_V1, "0::/freezer:/x\n", path), -ENOENT);
-	assert_int_equal(ll_group_in_text(LL_GROUPS_FOLDER, "4:memory:/m\n", path), -ENOENT);
-	assert_int_equal(ll_group_in_text(LL_GROUPS_FOLDER, "", path), -ENOENT);
+	assert_int_equal(ll_group_in_text(text, path), 0);
+	assert_string_equal(path, "/two:x");
+	assert_int_equal(ll_group_in_text("4:memory:/m\n1:cpu:/0::/x\n", path), -ENOENT);
+	assert_int_equal(ll_group_in_text("0::/without a line break", path), 0);
+	assert_string_equal(path, "/without a line break");
+	assert_int_equal(ll_group_in_text("", path), -ENOENT);
 }
 
 TEST(a_path_that_does_not_fit_is_not_cut)
 {
 	char text[2 * LL_GROUP_SIZE] = "0::/", path[LL_GROUP_SIZE];
 	memset(text + 4, 'a', LL_GROUP_SIZE);
-	assert_int_equal(ll_group_in_text(LL_GROUPS_FOLDER, text, path), -ENAMETOOLONG);
+	assert_int_equal(ll_group_in_text(text, path), -ENAMETOOLONG);
 	struct ll_groups groups = {.kind = LL_GROUPS_FOLDER};
 	memset(groups.base, 'a', sizeof groups.base - 1);
 	assert_int_equal(ll_group_path(&groups, 1, 1, path), -ENAMETOOLONG);

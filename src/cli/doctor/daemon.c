@@ -181,6 +181,13 @@ static void say_keeper(struct ll_doctor *doctor, uint32_t keeper)
 	if (keeper == LL_KEEPER_PRESENT)
 		ll_doctor_say(doctor, LL_FINDING_OK, NULL, check, NULL,
 			      "loadline-keeper serves it: the processes of a job are known by its control group");
+	else if (keeper == LL_KEEPER_REFUSES)
+		ll_doctor_say(
+		    doctor, LL_FINDING_WARN, NULL, check,
+		    N_("mount control groups of version 2: systemd.unified_cgroup_hierarchy=1 on the kernel's "
+		       "command line"),
+		    "loadline-keeper refuses, since it needs control groups of version 2: the processes of a job "
+		    "are known by the job's token only");
 	else
 		ll_doctor_say(doctor, LL_FINDING_WARN, NULL, check,
 			      N_("start it: systemctl enable --now loadline-keeper.socket"),
