@@ -9,9 +9,9 @@
 #ifndef LOADLINE_ABI_RM_H
 #define LOADLINE_ABI_RM_H
 
+#include <linux/ioctl.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <linux/ioctl.h>
 
 enum {
 	LL_RM_IOCTL_TYPE = 'F',
