@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -429,6 +430,30 @@ int ll_select(const struct ll_card *cards, size_t count, const char *text, const
 	*ret_cards = list;
 	list = NULL;
 	return 0;
+}
+
+/* ---- the card's place in the machine ---- */
+
+static int read_place(const struct ll_card *card, const char *name, struct ll_strbuf *text, struct ll_err *err)
+{
+	char path[128];
+	snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", card->pci, name);
+	int rc = ll_strbuf_add_file(text, AT_FDCWD, path, 1 << 16);
+	return rc ? ll_err_set(err, rc, "card %s: %s: %s", card->label, path, strerror(-rc)) : 0;
+}
+
+int ll_card_numa_node(const struct ll_card *card)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	int node;
+	if (read_place(card, "numa_node", &text, NULL) || sscanf(text.buf, "%d", &node) != 1 || node < 0)
+		return -1;
+	return node;
+}
+
+int ll_card_local_cpus(const struct ll_card *card, struct ll_strbuf *text, struct ll_err *err)
+{
+	return read_place(card, "local_cpulist", text, err);
 }
 
 /* ---- the errors of readings ---- */

@@ -21,6 +21,7 @@
 #include "driver/library.h"
 
 struct ll_driver;
+struct ll_strbuf;
 
 enum { LL_UUID_SIZE = 96 };
 
@@ -82,6 +83,14 @@ size_t ll_driver_cards(const struct ll_driver *driver, const struct ll_card **re
  */
 int ll_cards_select(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
 		    size_t *ret_count, struct ll_err *err);
+
+/* Returns the memory node that the kernel says the card is at (/sys/bus/pci); -1: it does not say, as on most machines
+ * with one processor, or has no such device, as of a simulated card. */
+int ll_card_numa_node(const struct ll_card *card);
+
+/* Appends the CPUs that the kernel says are near the card ("0-15,32-47"); it names all if it does not know the node.
+ * Errors of open and read, which err names. */
+int ll_card_local_cpus(const struct ll_card *card, struct ll_strbuf *text, struct ll_err *err);
 
 /* Returns the card with exactly this UUID, or NULL. */
 const struct ll_card *ll_cards_find_uuid(const struct ll_driver *driver, const char *uuid);

@@ -20,7 +20,7 @@
 /* The cards are listed anew, for slices that were made and cards that came back. */
 #define LIST_AGAIN_NS (60 * LL_NS_PER_S)
 /* Conditions change slowly, and the driver has a call for each link of a card. */
-enum { SAMPLES = 256, NUMA_PATH = 64, XIDS_AT_A_TIME = 16, ROUNDS_OF_HEALTH = 6 };
+enum { SAMPLES = 256, XIDS_AT_A_TIME = 16, ROUNDS_OF_HEALTH = 6 };
 
 struct seen_process {
 	uint32_t pid;
@@ -165,20 +165,6 @@ static void read_use(const struct look *look)
 	ll_idle_card_take(&look->seen->idle, samples, count);
 }
 
-/* -1: the kernel does not know, as on most machines with one processor. */
-static int32_t read_numa_node(const char *pci)
-{
-	char path[NUMA_PATH], lower[sizeof((struct ll_card *)0)->pci];
-	int node = -1;
-	size_t i = 0;
-	for (; pci[i]; i++)
-		lower[i] = (char)(pci[i] >= 'A' && pci[i] <= 'F' ? pci[i] + ('a' - 'A') : pci[i]);
-	lower[i] = '\0';
-	snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", lower);
-	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
-	return file && fscanf(file, "%d", &node) == 1 && node >= 0 ? node : -1;
-}
-
 /* A slice has no counter of its own. */
 static uint64_t read_energy_mj(const struct ll_card *card)
 {
@@ -200,7 +186,7 @@ static int give_card(const struct look *look)
 	row->memory_bytes = card->memory_bytes;
 	row->usable_bytes = card->usable_bytes;
 	row->used_bytes = memory.used_bytes;
-	row->numa_node = read_numa_node(card->pci);
+	row->numa_node = ll_card_numa_node(card);
 	row->energy_mj = is_lost ? 0 : read_energy_mj(card);
 	row->flags = (is_lost ? LL_SENSE_IS_LOST : 0U) | (card->has_slices ? LL_SENSE_HAS_SLICES : 0U);
 	if (idle && idle->watched_ns && look->now_ns < idle->seen_ns + LL_IDLE_FRESH_NS) {

@@ -76,8 +76,8 @@ const struct ll_option ll_run_options[] = {
      LL_OPTION_CHOICE(ARGS, cpus),
      .choices = which_cpus,
      .fallback = "all",
-     .help = N_("On which of its CPUs the command runs: all, or near, those near its cards by the machine's topology "
-		"(hwloc); memory of the host is then taken from the nodes near the cards while they have some.")},
+     .help = N_("On which of its CPUs the command runs: all, or near, those that the kernel says are near its cards; "
+		"memory of the host is then taken from the nodes near the cards while they have some.")},
     LL_RUN_OPTION_WEIGHT,
     LL_RUN_OPTION_CLASS,
     LL_RUN_OPTION_SLOWDOWN,

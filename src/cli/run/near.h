@@ -10,8 +10,8 @@
 
 /*
  * Binds this process to those of its CPUs that are near one of the cards, and lets it prefer the memory nodes there.
- * The command that it becomes keeps both. The program loadline-near asks hwloc. If it cannot tell, a warning says why,
- * and nothing is changed.
+ * The command that it becomes keeps both. If the kernel does not say what is near, a warning says so, and nothing is
+ * changed.
  */
 void ll_run_near_bind(const struct ll_card *const *cards, size_t count);
 
