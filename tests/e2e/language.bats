@@ -106,8 +106,8 @@ busy() {
 		# shellcheck disable=SC2086
 		chinese $command --help >"$T/help"
 		[ "$("$BATS_TEST_DIRNAME/columns.py" width <"$T/help")" -le 80 ]
-		# Commands stand in quotes, or on the lines of the usage and of examples.
-		run grep -E '[a-z]+ [a-z]+ [a-z]+' <(sed -e "s/[\`'][^\`']*[\`']//g" -e '/loadline /d' "$T/help")
+		# Commands stand in quotes, or on the lines of the usage, of examples and of a loop.
+		run grep -E '[a-z]+ [a-z]+ [a-z]+' <(sed -e "s/[\`'][^\`']*[\`']//g" -e '/loadline /d' -e '/^ *for host in /d' "$T/help")
 		[ "$output" = "" ]
 	done
 	[ "$(chinese --help | "$BATS_TEST_DIRNAME/columns.py" width)" -le 80 ]

@@ -11,7 +11,6 @@
 #include "cli/common/sensed_cards.h"
 #include "cli/options/command.h"
 #include "cli/status/decisions.h"
-#include "cli/status/hosts.h"
 #include "cli/status/jobs.h"
 #include "cli/status/status.h"
 
@@ -22,8 +21,6 @@ struct status_args {
 	struct ll_status_style style;
 	const char *watch; /* NULL: print once */
 	bool is_decisions;
-	char *hosts; /* NULL: this machine */
-	uint64_t within_ns;
 };
 
 static const struct ll_option status_options[] = {
@@ -47,18 +44,6 @@ static const struct ll_option status_options[] = {
 	 "Print instead how loadlined decided lately whether each card is shared by time slices or by visits, and how "
 	 "long lower classes are held: when, what it measured of each tenant, and what it found. With --json each "
 	 "decision has all numbers that went into it.")},
-    {.name = "host",
-     .placeholder = "HOSTS",
-     LL_OPTION_LIST(struct status_args, hosts),
-     .help =
-	 N_("Ask these machines by ssh instead, all at once, and show their answers in one table. Names with commas; "
-	    "user@ may stand before one. May be repeated.")},
-    {.name = "timeout",
-     .alias = "within",
-     .placeholder = "TIME",
-     LL_OPTION_DURATION(struct status_args, within_ns),
-     .fallback = "10s",
-     .help = N_("With --host: machines that have not answered by then are listed as such.")},
     LL_OPTION_END,
 };
 
@@ -158,15 +143,6 @@ static int read_every(const char *text, uint64_t *ret_every_ns, struct ll_err *e
 	return 0;
 }
 
-static int ask_hosts(const struct status_args *args, struct ll_err *err)
-{
-	if (args->cards || args->watch || args->is_decisions || args->style.is_long)
-		return ll_err_set(err, -EINVAL, "--host goes with --json and --timeout alone");
-	if (args->within_ns < LEAST_EVERY_NS)
-		return ll_err_set(err, -EINVAL, "--timeout: a time from 0.1s on");
-	return ll_status_hosts(args->hosts, args->within_ns, args->style.is_json, err);
-}
-
 static int run_status(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct status_args *args = words;
@@ -174,8 +150,6 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
 	size_t count = 0;
 	(void)operands;
-	if (args->hosts)
-		return ask_hosts(args, err);
 	uint64_t every_ns = 0;
 	int rc = args->watch ? read_every(args->watch, &every_ns, err) : 0;
 	if (!rc)
@@ -197,7 +171,6 @@ static const struct ll_example status_examples[] = {
     {"loadline status --long", N_("The same with all limits.")},
     {"loadline status --watch=5", N_("The same every 5 seconds, with each tenant's share of that time.")},
     {"loadline status --decisions -i 0", N_("How card 0 was shared lately, and what was measured.")},
-    {"loadline status --host gpu1,gpu2", N_("The same of two other machines.")},
     {"loadline status --json | jq 'select(.synthetic)'", N_("The synthetic loads, for a script.")},
     {NULL, NULL},
 };
@@ -234,14 +207,13 @@ const struct ll_command ll_command_status = {
 	"({\"daemon\":{…}}) says of how many jobs loadlined knows, and one for each of these jobs ({\"job\":{…}}) "
 	"follows. "
 	"Jobs are left out with -i and with --watch. status does not start loadlined.\n\n"
-	"With --host each machine is asked by `ssh -o BatchMode=yes HOST loadline status --json`; LOADLINE_SSH names "
-	"another "
-	"program in place of ssh. A machine that does not answer in time, has no loadline or answers something else is "
-	"listed with the reason, and the exit status is 1. An older loadline is shown without what it does not tell. "
-	"With "
-	"--json there is one object for each machine ({\"host\":\"gpu1\",\"failed\":null,\"older\":false}), whose "
-	"failed "
-	"is the reason, and its objects follow, with the member host.\n\n"
+	"status shows one machine. This shows several, with the name of each before its lines; one without lines has "
+	"not answered within 10 s:\n\n"
+	"    for host in gpu1 gpu2\n"
+	"    do\n"
+	"        timeout 10 ssh -o BatchMode=yes \"$host\" loadline status 2>&1 |\n"
+	"            sed \"s/^/$host: /\" &\n"
+	"    done | sort -s -k 1,1\n\n"
 	"loadlined keeps the last 256 decisions of a card while a job is on it. doc/share.md tells how to read "
 	"them.\n\n"
 	"loadlined knows the programs of one user. Programs of others are shown as ungoverned; a synthetic load is "

@@ -5,24 +5,16 @@
 
 #include "base/clock.h"
 #include "base/translate.h"
+#include "cli/common/table.h"
 #include "cli/hold/words.h"
-#include "cli/status/rows.h"
 #include "cli/status/status.h"
 
-static const char synthetic[] = LL_STATUS_SYNTHETIC;
+static const char synthetic[] = N_("synthetic");
 
-enum {
-	CELL_SIZE = LL_STATUS_CELL_SIZE,
-	LEAST_USER = 4,
-	LEAST_TENANT = sizeof synthetic - 1,
-	LEAST_COMMAND = 10,
-	LEAST_LAST = 11,
-	LEAST_HOST = 8
-};
+enum { CELL_SIZE = 128, LEAST_USER = 4, LEAST_TENANT = sizeof synthetic - 1, LEAST_COMMAND = 10, LEAST_LAST = 11 };
 
 /* If the table is too wide, columns that may go do so from the right: the number of the job stays longest. */
 static const struct ll_table_column columns_of_claims[] = {
-    {.heading = N_("host"), .least = LEAST_HOST}, /* of several machines alone */
     {.heading = N_("claim")},
     {.heading = N_("job"), .may_go = true},
     {.heading = N_("pid"), .is_second = true},
@@ -37,8 +29,27 @@ static const struct ll_table_column columns_of_claims[] = {
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
 
+/* One row. What is unknown, or does not apply, is empty. The pointers are never NULL, but for those that say so. */
+struct row {
+	char claim[CELL_SIZE], pid[CELL_SIZE];
+	uint64_t job_number; /* as `queue` and `history` have it; 0: none */
+	const char *user, *command, *tenant;
+	const char *configured_tenant; /* put before the tenant's name if that is another one; NULL: none */
+	char state[CELL_SIZE];
+	uint64_t age_ns; /* LL_AGE_UNKNOWN */
+	bool has_last;
+	struct ll_status_last last;
+	uint64_t memory_bytes, limit_bytes; /* LL_MEMORY_UNKNOWN; 0: no limit */
+	double seconds;                     /* NaN */
+	bool has_share;
+	double share_percent; /* of the card's time: since the earlier reading, or lately */
+	double cap_percent;   /* of the card's time, or by space of its SMs; 0: none */
+	bool is_by_space;
+	const char *class; /* NULL: normal */
+};
+
 /* Writes the memory, and the limit if there is one, in the limit's unit: "0.3/8.0 GiB". */
-static void write_memory(struct ll_strbuf *cell, const struct ll_status_row *row)
+static void write_memory(struct ll_strbuf *cell, const struct row *row)
 {
 	const uint64_t mib = 1 << 20, gib = 1 << 30;
 	if (row->memory_bytes == LL_MEMORY_UNKNOWN)
@@ -57,7 +68,7 @@ static void write_memory(struct ll_strbuf *cell, const struct ll_status_row *row
 
 /* Writes the state, and the limits of time that are not the usual ones: "running, ≤25 %, low". In a narrow terminal
  * this column stays. */
-static void write_state(struct ll_strbuf *cell, const struct ll_status_row *row)
+static void write_state(struct ll_strbuf *cell, const struct row *row)
 {
 	ll_strbuf_adds(cell, row->state);
 	if (row->cap_percent > 0)
@@ -72,15 +83,7 @@ static void add_text(struct ll_table *table, const struct ll_strbuf *text)
 	table->cells.failed |= text->failed;
 }
 
-void ll_status_rows_init(struct ll_table *table, bool has_host)
-{
-	enum { COUNT = sizeof columns_of_claims / sizeof *columns_of_claims };
-	_Static_assert((int)COUNT <= (int)LL_TABLE_COLUMNS, "a table of that many columns");
-	size_t skipped = has_host ? 0 : 1;
-	ll_table_init(table, columns_of_claims + skipped, COUNT - skipped);
-}
-
-void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
+static void add_row(struct ll_table *table, const struct row *row)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf memory = LL_STRBUF_INIT, age = LL_STRBUF_INIT, last = LL_STRBUF_INIT;
 	LL_SCOPE_STRBUF struct ll_strbuf state = LL_STRBUF_INIT;
@@ -90,8 +93,6 @@ void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 	ll_status_add_age(&age, row->age_ns);
 	if (row->has_last)
 		ll_status_add_last(&last, &row->last);
-	if (row->host)
-		ll_table_add(table, row->host);
 	ll_table_add(table, row->claim);
 	snprintf(cell, sizeof cell, "%" PRIu64, row->job_number);
 	ll_table_add(table, row->job_number ? cell : "");
@@ -114,7 +115,7 @@ void ll_status_row_add(struct ll_table *table, const struct ll_status_row *row)
 
 /* ---- what the rows are about ---- */
 
-static void write_process(struct ll_status_row *row, const struct ll_status_card *status, pid_t pid)
+static void write_process(struct row *row, const struct ll_status_card *status, pid_t pid)
 {
 	const struct ll_status_process *process = ll_status_process_of(status, pid);
 	snprintf(row->pid, sizeof row->pid, "%d", (int)pid);
@@ -124,7 +125,7 @@ static void write_process(struct ll_status_row *row, const struct ll_status_card
 }
 
 /* The share since the earlier reading; without one that which loadlined has seen lately. */
-static void write_share(struct ll_status_row *row, const struct ll_status_card *status, const struct ll_status_job *job)
+static void write_share(struct row *row, const struct ll_status_card *status, const struct ll_status_job *job)
 {
 	struct ll_status_recent recent;
 	row->has_share = job && ll_status_recent_job(status, job, &recent);
@@ -136,8 +137,8 @@ static void write_share(struct ll_status_row *row, const struct ll_status_card *
 	}
 }
 
-static void write_limits(struct ll_status_row *row, uint64_t memory_bytes, unsigned cap_permille,
-			 unsigned space_permille, enum ll_priority priority)
+static void write_limits(struct row *row, uint64_t memory_bytes, unsigned cap_permille, unsigned space_permille,
+			 enum ll_priority priority)
 {
 	row->limit_bytes = memory_bytes;
 	row->is_by_space = !cap_permille && space_permille;
@@ -145,8 +146,7 @@ static void write_limits(struct ll_status_row *row, uint64_t memory_bytes, unsig
 	row->class = priority == LL_PRIORITY_HIGH || priority == LL_PRIORITY_LOW ? ll_priority_name(priority) : NULL;
 }
 
-static void write_hold(struct ll_status_row *row, const struct ll_status_card *status,
-		       const struct ll_status_claim *claim)
+static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	const char *state = _(ll_status_state(claim));
 	row->tenant = _(synthetic);
@@ -162,8 +162,7 @@ static void write_hold(struct ll_status_row *row, const struct ll_status_card *s
 	row->share_percent = row->has_share ? recent.percent : 0;
 }
 
-static void write_program(struct ll_status_row *row, const struct ll_status_card *status,
-			  const struct ll_status_claim *claim)
+static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
@@ -189,7 +188,7 @@ static void write_program(struct ll_status_row *row, const struct ll_status_card
 
 static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
-	struct ll_status_row row = {
+	struct row row = {
 	    .memory_bytes = claim->memory_used_bytes, .user = "", .command = _("(in another PID namespace)")};
 	ll_status_number(status, claim, row.claim);
 	if (claim->is_pid_ours)
@@ -199,12 +198,12 @@ static void add_claim(struct ll_table *table, const struct ll_status_card *statu
 		write_hold(&row, status, claim);
 	else
 		write_program(&row, status, claim);
-	ll_status_row_add(table, &row);
+	add_row(table, &row);
 }
 
 static void add_tenant(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_job *job)
 {
-	struct ll_status_row row = {
+	struct row row = {
 	    .user = "",
 	    .command = "",
 	    .tenant = job->name,
@@ -217,24 +216,24 @@ static void add_tenant(struct ll_table *table, const struct ll_status_card *stat
 	write_share(&row, status, job);
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s", _("off the card"));
-	ll_status_row_add(table, &row);
+	add_row(table, &row);
 }
 
 static void add_stranger(struct ll_table *table, const struct ll_status_card *status,
 			 const struct ll_status_stranger *stranger)
 {
-	struct ll_status_row row = {.tenant = stranger->tenant,
-				    .memory_bytes = stranger->memory_bytes,
-				    .seconds = (double)NAN,
-				    .has_last = true,
-				    .last = ll_status_last_of_stranger(status, stranger)};
+	struct row row = {.tenant = stranger->tenant,
+			  .memory_bytes = stranger->memory_bytes,
+			  .seconds = (double)NAN,
+			  .has_last = true,
+			  .last = ll_status_last_of_stranger(status, stranger)};
 	snprintf(row.claim, sizeof row.claim, "%s/-", status->card->label);
 	snprintf(row.state, sizeof row.state, "%s",
 		 stranger->is_mps_server ? _("MPS server")
 		 : stranger->is_older    ? _("older loadline")
 					 : _("ungoverned"));
 	write_process(&row, status, stranger->pid);
-	ll_status_row_add(table, &row);
+	add_row(table, &row);
 }
 
 static void add_rows_of(struct ll_table *table, const struct ll_status_card *status)
@@ -265,7 +264,7 @@ static void add_lost(struct ll_strbuf *text, const struct ll_status_card *status
 void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns)
 {
 	struct ll_table table;
-	ll_status_rows_init(&table, false);
+	ll_table_init(&table, columns_of_claims, sizeof columns_of_claims / sizeof *columns_of_claims);
 	for (size_t i = 0; i < count; i++)
 		add_rows_of(&table, &cards[i]);
 	if (table.cell_count > table.column_count) {
