@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "shim/hooks/launch.h"
-#include "shim/hooks/wait_listener.h"
+#include "shim/interpose/wait_listener.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
 #include "shim/time/flow.h"

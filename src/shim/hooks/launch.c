@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "shim/hooks/wait_listener.h"
+#include "shim/interpose/wait_listener.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 

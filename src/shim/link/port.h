@@ -212,9 +212,10 @@ uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_ca
 void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns);
 void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_report *report);
 
-/* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again.
+/* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again. Returns since
+ * when they were off, if they are on again and the program has work, which waited; else 0.
  * ll_port_off_ns returns how much of start..end they were off it; it knows the last 64 times. Any thread may ask. */
-void ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns);
+uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns);
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
 
 /* Reports that the card worked for the claim from start_ns to end_ns. fresh_ns: the part that was not reported yet. */

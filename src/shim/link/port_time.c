@@ -62,18 +62,20 @@ void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_repor
 /* ---- times off the card ---- */
 
 /* A program that has work and is off the card waits: for its cap, if it has one. */
-static void note_wait(struct ll_claim *claim, uint64_t ns)
+static bool note_wait(struct ll_claim *claim, uint64_t ns)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	struct ll_limits limits;
 	if (!slot || !atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed))
-		return;
+		return false;
 	ll_orders_read_limits(claim->pages->orders, &limits);
 	ll_accounts_note_wait(slot, limits.compute_permille ? LL_WAIT_CAP : LL_WAIT_TURN, ns);
+	return true;
 }
 
-void ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
+uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
 {
+	uint64_t since_ns = 0;
 	pthread_mutex_lock(&claim->off_lock);
 	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
 	bool was_off = claim->off_count && !claim->off[last].end_ns;
@@ -83,9 +85,10 @@ void ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
 		claim->off[next].end_ns = 0;
 	} else if (!is_off && was_off) {
 		claim->off[last].end_ns = now_ns;
-		note_wait(claim, now_ns - claim->off[last].start_ns);
+		since_ns = claim->off[last].start_ns;
 	}
 	pthread_mutex_unlock(&claim->off_lock);
+	return since_ns && note_wait(claim, now_ns - since_ns) ? since_ns : 0;
 }
 
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)

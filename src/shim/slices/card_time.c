@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "base/guest_thread.h"
 #include "shim/interpose/libc_dlsym.h"
+#include "shim/interpose/wait_listener.h"
 #include "slices/groups.h"
 
 enum { STACK_BYTES = 128 * 1024 };
@@ -26,6 +27,7 @@ struct controlled {
 };
 
 struct card_time {
+	int device;
 	const char *uuid;
 	_Atomic(struct ll_claim *) *claim;
 	uint32_t changes; /* of the groups, when they were read */
@@ -175,7 +177,10 @@ static void apply_window(struct card_time *state, struct ll_claim *claim, bool i
 		return;
 	state->is_off = is_off;
 	uint64_t now_ns = ll_now_ns();
-	ll_port_note_off(claim, is_off, now_ns);
+	uint64_t waited_since_ns = ll_port_note_off(claim, is_off, now_ns);
+	ll_wait_listener *listener = waited_since_ns ? ll_wait_listener_find() : NULL;
+	if (listener)
+		listener(state->device, state->uuid, waited_since_ns, now_ns);
 	if (is_off && state->on_since_ns) {
 		uint64_t on_ns = now_ns - state->on_since_ns;
 		state->report.on_ns += on_ns;
@@ -233,12 +238,13 @@ static void follow_forks(void)
 	ll_fork_add(&fork_item);
 }
 
-int ll_card_time_start(const char *uuid, _Atomic(struct ll_claim *) *claim)
+int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) *claim)
 {
 	struct card_time *state = calloc(1, sizeof *state);
 	if (!state)
 		return -ENOMEM;
 	pthread_once(&once, follow_forks);
+	state->device = device;
 	state->uuid = uuid;
 	state->claim = claim;
 	state->changes = ll_groups_changes() - 1;

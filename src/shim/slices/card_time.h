@@ -16,8 +16,8 @@
 
 #include "shim/link/port.h"
 
-/* Starts the thread for the card with this UUID, which must stay valid. *claim may change; it is never NULL. Both stay
- * valid until the process ends. In a forked child there is no thread. Returns 0 or -errno. */
-int ll_card_time_start(const char *uuid, _Atomic(struct ll_claim *) *claim);
+/* Starts the thread for the card with this UUID, which must stay valid. device: CUDA's ordinal. *claim may change; it
+ * is never NULL. Both stay valid until the process ends. In a forked child there is no thread. Returns 0 or -errno. */
+int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) *claim);
 
 #endif

@@ -1,4 +1,4 @@
-#include "shim/hooks/wait_listener.h"
+#include "shim/interpose/wait_listener.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * wait_listener.h - finds the function of this process to which the library reports how long launches wait
  * (base/wait_listener.h).
  */
-#ifndef LOADLINE_SHIM_HOOKS_WAIT_LISTENER_H
-#define LOADLINE_SHIM_HOOKS_WAIT_LISTENER_H
+#ifndef LOADLINE_SHIM_INTERPOSE_WAIT_LISTENER_H
+#define LOADLINE_SHIM_INTERPOSE_WAIT_LISTENER_H
 
 #include "base/wait_listener.h"
 
