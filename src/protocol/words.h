@@ -65,7 +65,7 @@ enum ll_launch_mode {
 enum ll_time_lever {
 	LL_TIME_LEVER_UNKNOWN, /* the library has seen no context of the process */
 	LL_TIME_LEVER_WORKS,   /* every call so far was done */
-	LL_TIME_LEVER_FAILS,   /* the driver refused the last call */
+	LL_TIME_LEVER_FAILS,   /* the driver has refused a call */
 };
 
 /* How a card is shared, and why. */

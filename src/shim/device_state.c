@@ -293,7 +293,8 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 	else
 		ll_flow_limit_kernels(dev->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	set_first_card(dev);
-	ll_card_time_start(dev->device, dev->uuid, &dev->claim); /* without the thread, loadlined sees that no order is in force */
+	ll_card_time_start(dev->device, dev->uuid,
+			   &dev->claim); /* without the thread, loadlined sees that no order is in force */
 	return dev;
 }
 

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "shim/hooks/launch.h"
-#include "shim/interpose/wait_listener.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
+#include "shim/interpose/wait_listener.h"
 #include "shim/time/flow.h"
 #include "trace/preload/events.h"
 #include "trace/preload/launch.h"

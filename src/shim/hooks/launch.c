@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "shim/interpose/wait_listener.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
+#include "shim/interpose/wait_listener.h"
 
 /* True if a capture of any stream has begun in this process. While it is false, the library does not ask the driver
  * about the stream of each launch. It still asks for launches that are not just counted, because a later driver may

@@ -47,11 +47,12 @@ static ll_ioctl_fn next_ioctl(void)
 
 /* ---- calls of the driver ---- */
 
-/* A context that has just ended says nothing about the driver: its group is about to be read as gone. */
+/* A context that has just ended says nothing about the driver: its group is about to be read as gone. What has failed
+ * once is not relied on again. */
 static void note_call(struct card_time *state, int rc, uint64_t began_ns)
 {
 	state->report.call_ns += ll_now_ns() - began_ns;
-	if (rc != -ESTALE)
+	if (rc != -ESTALE && state->report.lever != LL_TIME_LEVER_FAILS)
 		state->report.lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
 }
 
@@ -93,8 +94,8 @@ static bool is_on_card(const struct card_time *state, const struct ll_group *gro
 }
 
 /* Reads the groups again, and keeps what was done to those that stay. A group that is being made has no channels yet:
- * the next change is noted with each. A new group gets the slice that it has, which shows whether the driver does what
- * it is asked. */
+ * the next change is noted with each. A new group is taken off the card and let on at once, which shows whether the
+ * driver does what it is asked, before anybody relies on it. */
 static void read_groups(struct card_time *state)
 {
 	uint32_t changes = ll_groups_changes();
@@ -112,8 +113,10 @@ static void read_groups(struct card_time *state)
 		at->slice_us = now[i].slice_us;
 		at->is_off = before && before->is_off;
 		at->group = now[i];
-		if (!before)
-			set_slice(state, at, at->slice_us);
+		if (!before) {
+			switch_group(state, at, true);
+			switch_group(state, at, false);
+		}
 	}
 	/* What was not noted cannot be taken off the card. */
 	bool is_partial = count > LL_GROUPS;
