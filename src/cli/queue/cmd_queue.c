@@ -132,7 +132,8 @@ static int read_user(const char *text, uint64_t *ret_uid, struct ll_err *err)
 	return 0;
 }
 
-/* Those that end by themselves meanwhile are done. */
+/* Those that end by themselves meanwhile are done. Waiting jobs come first: else one would start in the room of a
+ * running one that was canceled. */
 static int cancel_jobs_of(const char *user, struct ll_err *err)
 {
 	struct ll_queue_rows rows = {0};
@@ -140,10 +141,12 @@ static int cancel_jobs_of(const char *user, struct ll_err *err)
 	int rc = read_user(user, &uid, err);
 	if (!rc)
 		rc = ll_queue_read(&rows, err);
-	for (size_t i = 0; i < rows.job_count && !rc; i++) {
+	for (size_t i = 0; i < 2 * rows.job_count && !rc; i++) {
 		struct ll_err why = {0};
-		const struct ll_message_queue_act change = {.act = LL_QUEUE_CANCEL, .number = rows.jobs[i].number};
-		if (rows.jobs[i].uid != uid)
+		const struct ll_message_queue_row *row = &rows.jobs[i % rows.job_count];
+		const struct ll_message_queue_act change = {.act = LL_QUEUE_CANCEL, .number = row->number};
+		bool has_place = row->flags & (LL_QUEUE_IS_RUNNING | LL_QUEUE_IS_ADMITTED);
+		if (row->uid != uid || has_place != (i >= rows.job_count))
 			continue;
 		count++;
 		rc = ll_queue_change(&change, &why);
