@@ -52,7 +52,7 @@ warns() {
 	[ "$(cpus_of 0,1 -i 0 --cpus all)" = 0-1 ]
 	[ "$(cpus_of 0,1 --cpus near)" = 0-1 ] # both cards, so both CPUs
 	grep -q "INFO --cpus near: all CPUs of the command are near its cards$" "$T/said"
-	! grep WARN "$T/said"
+	run ! grep WARN "$T/said"
 }
 
 @test "--cpus near takes no CPU that the command was not allowed, and takes none away if none is near or the kernel does not say" {

@@ -340,7 +340,8 @@ static void check_latency(const char *what, uint64_t slice_us, double wanted)
 	latency_count = 0;
 	run(LL_NS_PER_S, launch_a_small_one);
 	qsort(latencies_ns, latency_count, sizeof *latencies_ns, compare);
-	check(what, (double)latencies_ns[latency_count / 2] / US, wanted);
+	size_t median = latency_count / 2;
+	check(what, (double)latencies_ns[median] / US, wanted);
 }
 
 static void check_latencies(uint64_t kernel_ns)

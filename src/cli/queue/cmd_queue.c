@@ -132,8 +132,28 @@ static int read_user(const char *text, uint64_t *ret_uid, struct ll_err *err)
 	return 0;
 }
 
-/* Those that end by themselves meanwhile are done. Waiting jobs come first: else one would start in the room of a
- * running one that was canceled. */
+/* Those that end by themselves meanwhile are done. */
+static int cancel_some(const struct ll_queue_rows *rows, uint64_t uid, bool have_places, uint64_t *count,
+		       struct ll_err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < rows->job_count && !rc; i++) {
+		struct ll_err why = {0};
+		const struct ll_message_queue_row *row = &rows->jobs[i];
+		const struct ll_message_queue_act change = {.act = LL_QUEUE_CANCEL, .number = row->number};
+		bool has_place = row->flags & (LL_QUEUE_IS_RUNNING | LL_QUEUE_IS_ADMITTED);
+		if (row->uid != uid || has_place != have_places)
+			continue;
+		++*count;
+		rc = ll_queue_change(&change, &why);
+		rc = rc == -ESRCH ? 0 : rc;
+		if (rc && err)
+			*err = why;
+	}
+	return rc;
+}
+
+/* Waiting jobs come first: else one would start in the room of a running one that was canceled. */
 static int cancel_jobs_of(const char *user, struct ll_err *err)
 {
 	struct ll_queue_rows rows = {0};
@@ -141,19 +161,10 @@ static int cancel_jobs_of(const char *user, struct ll_err *err)
 	int rc = read_user(user, &uid, err);
 	if (!rc)
 		rc = ll_queue_read(&rows, err);
-	for (size_t i = 0; i < 2 * rows.job_count && !rc; i++) {
-		struct ll_err why = {0};
-		const struct ll_message_queue_row *row = &rows.jobs[i % rows.job_count];
-		const struct ll_message_queue_act change = {.act = LL_QUEUE_CANCEL, .number = row->number};
-		bool has_place = row->flags & (LL_QUEUE_IS_RUNNING | LL_QUEUE_IS_ADMITTED);
-		if (row->uid != uid || has_place != (i >= rows.job_count))
-			continue;
-		count++;
-		rc = ll_queue_change(&change, &why);
-		rc = rc == -ESRCH ? 0 : rc;
-		if (rc && err)
-			*err = why;
-	}
+	if (!rc)
+		rc = cancel_some(&rows, uid, false, &count, err);
+	if (!rc)
+		rc = cancel_some(&rows, uid, true, &count, err);
 	ll_queue_free(&rows);
 	return rc || count ? rc : ll_err_set(err, -ESRCH, "user %.60s: no jobs in the queue", user);
 }
