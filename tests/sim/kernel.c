@@ -238,7 +238,8 @@ static const void *map_memory(const struct trace *trace, uint32_t memory, size_t
 	CHECK_EQUAL(map.status, 0);
 	const void *at = mmap(NULL, size, PROT_READ, MAP_SHARED, map.fd, 0);
 	CHECK(at != MAP_FAILED);
-	CHECK(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0) == MAP_FAILED);
+	const void *writable = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0);
+	CHECK(writable == MAP_FAILED);
 	return at;
 }
 

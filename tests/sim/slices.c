@@ -168,7 +168,7 @@ static void run(uint64_t length_ns, actor *act)
 {
 	uint64_t begun_ns = w->now_ns, until_ns = begun_ns + length_ns, act_ns = act ? begun_ns : SIM_NEVER;
 	while (w->now_ns < until_ns) {
-		while (act_ns <= w->now_ns)
+		while (act && act_ns <= w->now_ns)
 			act_ns = begun_ns + act(w->now_ns - begun_ns);
 		uint64_t to_ns = act_ns < until_ns ? act_ns : until_ns;
 		for (unsigned i = 0; i < program_count; i++) {
