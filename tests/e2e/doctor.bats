@@ -306,6 +306,7 @@ ways() {
 	kill -CONT "$daemon"
 	stop tenant
 	trial
+	json doctor 'select(.finding == "fail")'
 	[ "$status" -eq 0 ]
 	has doctor '.check == "memory limit" and .finding == "ok"'
 }

@@ -82,8 +82,7 @@ in_windows() {
 	# It is taken off for 0.25 s more, or for 1 s, because the connection stands.
 	wait_for 60 has_much_of_card "$pid"
 	end_daemon CONT
-	wait_for 60 in_windows capped
-	has_part capped 0.02 0.13
+	wait_for 60 has_part capped 0.02 0.13
 }
 
 # has_much_of_card PID: half of it, since the last look.
