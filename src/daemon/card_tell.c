@@ -65,19 +65,12 @@ static void write_orders(struct ll_orders_slot *orders, const struct ll_card_tol
 	STORE(charged_ns);
 	STORE(queue_bound_ns);
 	const struct ll_card_time *time = &told->time;
-	atomic_store_explicit(&orders->slice_us, time->slice_us, memory_order_relaxed);
 	atomic_store_explicit(&orders->window_us, (uint32_t)(time->window_ns / LL_NS_PER_US), memory_order_relaxed);
 	atomic_store_explicit(&orders->window_period_us, (uint32_t)(time->period_ns / LL_NS_PER_US),
 			      memory_order_relaxed);
 	atomic_store_explicit(&orders->window_from_ns, time->from_ns, memory_order_relaxed);
 	STORE(post);
 	atomic_store(&orders->sequence, odd + 1);
-}
-
-static bool is_same_time(const struct ll_card_time *a, const struct ll_card_time *b)
-{
-	return a->slice_us == b->slice_us && a->window_ns == b->window_ns && a->period_ns == b->period_ns &&
-	       a->from_ns == b->from_ns;
 }
 
 static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
@@ -88,7 +81,7 @@ static bool is_same(const struct ll_card_told *a, const struct ll_card_told *b)
 	       a->turn_since_ns == b->turn_since_ns && a->tokens_ns == b->tokens_ns &&
 	       a->tokens_most_ns == b->tokens_most_ns && a->tokens_at_ns == b->tokens_at_ns &&
 	       a->charged_ns == b->charged_ns && a->queue_bound_ns == b->queue_bound_ns &&
-	       is_same_time(&a->time, &b->time);
+	       ll_card_time_is_same(&a->time, &b->time);
 }
 
 /* Whether a thread of the process may wait for the change. Amounts and times can wait until its next look. A process
@@ -130,7 +123,7 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns)
 	struct ll_page_slot *slot = &claim->job->page->slots[claim->slot];
 	struct ll_card_told told = find_told(claim, now_ns);
 	bool wakes = false;
-	bool is_new_time = !claim->has_told || !is_same_time(&told.time, &claim->told.time);
+	bool is_new_time = !claim->has_told || !ll_card_time_is_same(&told.time, &claim->told.time);
 	if (!claim->has_told || !is_same(&told, &claim->told)) {
 		write_orders(&claim->job->orders->slots[claim->slot], &told);
 		wakes = is_awaited(claim, &told);

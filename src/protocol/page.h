@@ -181,13 +181,9 @@ struct ll_page_slot {
 	_Atomic uint32_t reserved_text;
 	_Atomic uint64_t note[8];
 
-	/* what the process has done about its time on the card (struct ll_card_time_report) */
 	_Atomic uint32_t time_lever; /* enum ll_time_lever */
-	_Atomic uint32_t time_slice_us;
-	_Atomic uint32_t time_sets, time_switches; /* calls of the driver */
-	_Atomic uint64_t time_call_ns;             /* the sum of the time that they took */
-	_Atomic uint64_t time_on_ns;               /* the sum of its windows */
-	_Atomic uint64_t reserved[19];
+	_Atomic uint32_t reserved_time;
+	_Atomic uint64_t reserved[22];
 };
 
 struct ll_page {
@@ -245,11 +241,9 @@ struct ll_orders_slot {
 	 * subtracts newer GPU time itself, because loadlined may be late. */
 	_Atomic uint64_t charged_ns;
 	/* the process's time on the card (struct ll_card_time) */
-	_Atomic uint32_t slice_us;
 	_Atomic uint32_t window_us, window_period_us;
-	_Atomic uint32_t reserved_time;
 	_Atomic uint64_t window_from_ns;
-	_Atomic uint32_t reserved[2];
+	_Atomic uint32_t reserved[4];
 };
 
 struct ll_orders_card {

@@ -35,20 +35,15 @@ struct ll_memory_residency {
 
 /* How the contexts of a process may use the time of a card. All 0: as the driver gives it. */
 struct ll_card_time {
-	uint32_t slice_us; /* length of their time slices; 0: the driver's own */
 	/* They are on the card for window_ns of each period_ns, the first time at from_ns, and off it for the rest.
 	 * period_ns 0: they are always on it. window_ns 0: they are off until the order changes. */
 	uint64_t window_ns, period_ns, from_ns;
 };
 
-/* What the process has done about it. */
-struct ll_card_time_report {
-	enum ll_time_lever lever;
-	uint32_t slice_us;       /* in force; 0: the driver's own */
-	uint32_t sets, switches; /* calls that set a slice, and that took a context off the card or let it on */
-	uint64_t call_ns;        /* the sum of the time that they took */
-	uint64_t on_ns;          /* with windows: the sum of the time for which the contexts were on the card */
-};
+static inline bool ll_card_time_is_same(const struct ll_card_time *a, const struct ll_card_time *b)
+{
+	return a->window_ns == b->window_ns && a->period_ns == b->period_ns && a->from_ns == b->from_ns;
+}
 
 /* The tenant's work on cards other than the caller's, as reported. */
 struct ll_gang_work {

@@ -123,15 +123,9 @@ static bool is_weighed(struct ll_share_card *card, struct ll_share_job *const *w
 
 /* ---- orders ---- */
 
-static bool is_same(const struct ll_card_time *a, const struct ll_card_time *b)
-{
-	return a->slice_us == b->slice_us && a->window_ns == b->window_ns && a->period_ns == b->period_ns &&
-	       a->from_ns == b->from_ns;
-}
-
 static void set_time(struct ll_share_job *job, const struct ll_card_time *time, bool *ret_is_new)
 {
-	if (is_same(&job->time, time))
+	if (ll_card_time_is_same(&job->time, time))
 		return;
 	job->time = *time;
 	*ret_is_new = true;

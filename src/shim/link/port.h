@@ -210,7 +210,7 @@ void ll_port_wake(struct ll_claim *claim);
 #define LL_PORT_TIME_LOOK_NS UINT64_C(50000000)
 uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time);
 void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns);
-void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_report *report);
+void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever);
 
 /* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again. Returns since
  * when they were off, if they are on again and the program has work, which waited; else 0.

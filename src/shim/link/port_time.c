@@ -15,8 +15,7 @@ static uint32_t read_order(const struct ll_orders_slot *order, struct ll_card_ti
 	unsigned tries = 0;
 	do {
 		before = atomic_load(&order->sequence);
-		*ret_time = (struct ll_card_time){.slice_us = READ(slice_us),
-						  .window_ns = READ(window_us) * LL_NS_PER_US,
+		*ret_time = (struct ll_card_time){.window_ns = READ(window_us) * LL_NS_PER_US,
 						  .period_ns = READ(window_period_us) * LL_NS_PER_US,
 						  .from_ns = READ(window_from_ns)};
 		atomic_thread_fence(memory_order_acquire);
@@ -44,19 +43,11 @@ void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64
 	ll_page_sleep(&claim->pages->orders->wake_count, count, until_ns);
 }
 
-#define STORE(field, value) atomic_store_explicit(&slot->field, value, memory_order_relaxed)
-
-void ll_port_report_time(struct ll_claim *claim, const struct ll_card_time_report *report)
+void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
-	if (!slot)
-		return;
-	STORE(time_slice_us, report->slice_us);
-	STORE(time_sets, report->sets);
-	STORE(time_switches, report->switches);
-	STORE(time_call_ns, report->call_ns);
-	STORE(time_on_ns, report->on_ns);
-	STORE(time_lever, report->lever);
+	if (slot)
+		atomic_store_explicit(&slot->time_lever, lever, memory_order_relaxed);
 }
 
 /* ---- times off the card ---- */

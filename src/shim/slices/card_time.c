@@ -21,8 +21,6 @@ enum { STACK_BYTES = 128 * 1024 };
 /* A group on this card, with what this thread has done to it. */
 struct controlled {
 	struct ll_group group;
-	uint32_t driver_slice_us; /* that libcuda had set */
-	uint32_t slice_us;        /* that is in force */
 	bool is_off;
 };
 
@@ -37,7 +35,7 @@ struct card_time {
 	bool is_off;
 	uint64_t on_since_ns; /* 0: off, or without windows */
 	int64_t over_ns;      /* by which the last windows were longer than ordered */
-	struct ll_card_time_report report;
+	enum ll_time_lever lever;
 };
 
 static ll_ioctl_fn next_ioctl(void)
@@ -49,31 +47,18 @@ static ll_ioctl_fn next_ioctl(void)
 
 /* A context that has just ended says nothing about the driver: its group is about to be read as gone. What has failed
  * once is not relied on again. */
-static void note_call(struct card_time *state, int rc, uint64_t began_ns)
+static void note_call(struct card_time *state, int rc)
 {
-	state->report.call_ns += ll_now_ns() - began_ns;
-	if (rc != -ESTALE && state->report.lever != LL_TIME_LEVER_FAILS)
-		state->report.lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
-}
-
-static void set_slice(struct card_time *state, struct controlled *at, uint32_t us)
-{
-	uint64_t began_ns = ll_now_ns();
-	int rc = ll_group_set_slice(next_ioctl(), &at->group, us);
-	if (!rc)
-		at->slice_us = us;
-	state->report.sets++;
-	note_call(state, rc, began_ns);
+	if (rc != -ESTALE && state->lever != LL_TIME_LEVER_FAILS)
+		state->lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
 }
 
 static void switch_group(struct card_time *state, struct controlled *at, bool is_off)
 {
-	uint64_t began_ns = ll_now_ns();
 	int rc = ll_group_switch(next_ioctl(), &at->group, is_off);
 	if (!rc)
 		at->is_off = is_off;
-	state->report.switches++;
-	note_call(state, rc, began_ns);
+	note_call(state, rc);
 }
 
 /* ---- groups ---- */
@@ -109,8 +94,6 @@ static void read_groups(struct card_time *state)
 		if (!before && (!now[i].channel_count || !now[i].slice_us || !is_on_card(state, &now[i])))
 			continue;
 		struct controlled *at = &kept[kept_count++];
-		at->driver_slice_us = before ? before->driver_slice_us : now[i].slice_us;
-		at->slice_us = now[i].slice_us;
 		at->is_off = before && before->is_off;
 		at->group = now[i];
 		if (!before) {
@@ -123,7 +106,7 @@ static void read_groups(struct card_time *state)
 	for (size_t i = 0; i < kept_count; i++)
 		is_partial |= kept[i].group.channel_count > LL_RM_DISABLE_MAX;
 	if (is_partial)
-		state->report.lever = LL_TIME_LEVER_FAILS;
+		state->lever = LL_TIME_LEVER_FAILS;
 	if (now && kept) {
 		memcpy(state->groups, kept, sizeof state->groups);
 		state->count = kept_count;
@@ -131,19 +114,6 @@ static void read_groups(struct card_time *state)
 	}
 	free(now);
 	free(kept);
-}
-
-/* ---- slices ---- */
-
-static void apply_slice(struct card_time *state)
-{
-	for (size_t i = 0; i < state->count; i++) {
-		struct controlled *at = &state->groups[i];
-		uint32_t us = state->time.slice_us ? state->time.slice_us : at->driver_slice_us;
-		if (at->slice_us != us)
-			set_slice(state, at, us);
-	}
-	state->report.slice_us = state->count ? state->time.slice_us : 0;
 }
 
 /* ---- windows ---- */
@@ -186,19 +156,12 @@ static void apply_window(struct card_time *state, struct ll_claim *claim, bool i
 		listener(state->device, state->uuid, waited_since_ns, now_ns);
 	if (is_off && state->on_since_ns) {
 		uint64_t on_ns = now_ns - state->on_since_ns;
-		state->report.on_ns += on_ns;
 		state->over_ns += (int64_t)on_ns - (int64_t)state->time.window_ns;
 	}
 	state->on_since_ns = is_off ? 0 : now_ns;
 }
 
 /* ---- the thread ---- */
-
-static bool is_same(const struct ll_card_time *a, const struct ll_card_time *b)
-{
-	return a->slice_us == b->slice_us && a->window_ns == b->window_ns && a->period_ns == b->period_ns &&
-	       a->from_ns == b->from_ns;
-}
 
 static void *time_main(void *arg)
 {
@@ -210,14 +173,13 @@ static void *time_main(void *arg)
 		uint64_t now_ns = ll_now_ns(), until_ns;
 		struct ll_card_time time;
 		uint32_t count = ll_port_read_time(claim, now_ns, &time);
-		if (!is_same(&time, &state->time))
+		if (!ll_card_time_is_same(&time, &state->time))
 			state->over_ns = 0;
 		state->time = time;
 		bool is_on = is_window(state, now_ns, &until_ns);
 		read_groups(state);
 		apply_window(state, claim, !is_on);
-		apply_slice(state);
-		ll_port_report_time(claim, &state->report);
+		ll_port_report_time(claim, state->lever);
 		uint64_t look_ns = now_ns + (time.period_ns ? LL_PORT_TIME_LOOK_NS : CALM_NS);
 		ll_port_sleep_for_time(claim, count, until_ns < look_ns ? until_ns : look_ns);
 	}

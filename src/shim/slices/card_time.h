@@ -1,12 +1,11 @@
 /*
- * card_time.h - puts in force how the process's contexts may use the time of a card: the length of their time slices,
- * and windows in which they are on the card.
+ * card_time.h - keeps the windows in which the process's contexts are on a card.
  *
- * loadlined orders it (struct ll_card_time in protocol/records.h). A thread of its own for each card, "ll-card-time",
+ * loadlined orders them (struct ll_card_time in protocol/records.h). A thread of its own for each card, "ll-card-time",
  * asks the kernel driver. The thread never calls CUDA, because the calls of a process may wait inside CUDA until its
- * contexts are on the card again. It makes one call for each new context, and reports whether the driver did what it
- * was asked; no other call until something is ordered. If loadlined ends, the contexts are on the card, with the
- * driver's own slices, after LL_LEASE_NS.
+ * contexts are on the card again. It takes each new context off and lets it on at once, and reports whether the driver
+ * did what it was asked; it makes no other call until something is ordered. If loadlined ends, the contexts are on the
+ * card after LL_LEASE_NS.
  */
 #ifndef LOADLINE_SHIM_SLICES_CARD_TIME_H
 #define LOADLINE_SHIM_SLICES_CARD_TIME_H
