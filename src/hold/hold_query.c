@@ -38,9 +38,9 @@ struct look {
 	struct candidate candidates[CANDIDATES];
 };
 
-static void note_sitter(struct look *look, int kind, const struct ll_hold_owner *who)
+static void note_sitter(struct look *look, enum ll_hold_sitter_kind kind, const struct ll_hold_owner *who)
 {
-	if (look->sitter.kind > LL_HOLD_ACCEPTS_NOBODY || kind <= (int)look->sitter.kind)
+	if (look->sitter.kind > LL_HOLD_ACCEPTS_NOBODY || kind <= look->sitter.kind)
 		return;
 	look->sitter = (struct ll_hold_sitter){.pid = who ? who->pid : 0, .uid = who ? who->uid : 0};
 	look->sitter.kind = kind;

@@ -57,7 +57,12 @@ struct ll_hold_owner {
 
 /* A process that has a name of the card's holds, and is not believed. */
 struct ll_hold_sitter {
-	enum { LL_HOLD_NO_SITTER, LL_HOLD_ACCEPTS_NOBODY, LL_HOLD_HAS_NO_CONTEXT, LL_HOLD_DOES_NOT_ANSWER } kind;
+	enum ll_hold_sitter_kind {
+		LL_HOLD_NO_SITTER,
+		LL_HOLD_ACCEPTS_NOBODY,
+		LL_HOLD_HAS_NO_CONTEXT,
+		LL_HOLD_DOES_NOT_ANSWER,
+	} kind;
 	pid_t pid; /* of the last two */
 	uid_t uid;
 };
