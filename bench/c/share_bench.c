@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/cards.h"
+#include "daemon/arbiter/cards.h"
 #include "protocol/words.h"
 
 enum { MOST = 256, ROUNDS = 20000 };

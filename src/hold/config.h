@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "control/curve.h"
-#include "control/hold_policy.h"
 #include "driver/gpm.h"
 #include "hold/payload.h"
+#include "rules/hold/curve.h"
+#include "rules/hold/hold_policy.h"
 
 enum ll_metric {
 	LL_METRIC_UTIL,      /* NVML: share of time in which any kernel ran */

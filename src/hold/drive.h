@@ -18,11 +18,11 @@
 
 #include <stdint.h>
 
-#include "control/fill_level.h"
-#include "control/level_loop.h"
-#include "control/util_trim.h"
 #include "hold/config.h"
 #include "hold/payload.h"
+#include "rules/hold/fill_level.h"
+#include "rules/hold/level_loop.h"
+#include "rules/hold/util_trim.h"
 
 /* What an H200 draws with an idle context, and with the FMA kernel all the time. The loop starts from these guesses
  * (doc/facts.md). */

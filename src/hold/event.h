@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "control/hold_policy.h"
-#include "control/summary.h"
 #include "driver/cards.h"
 #include "hold/stranger.h"
+#include "rules/hold/hold_policy.h"
+#include "rules/hold/summary.h"
 
 enum ll_event_kind {
 	LL_EVENT_STATE, /* a change of state, such as an open context or the first kernel; text says which */

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/clock_fit.h"
-#include "control/contention.h"
 #include "hold/pacer.h"
 #include "hold/payload.h"
+#include "rules/hold/contention.h"
+#include "rules/share/clock_fit.h"
 
 struct ll_flight_slot {
 	uint64_t submit_ns;    /* host clock, before the launch call */

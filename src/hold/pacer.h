@@ -18,9 +18,9 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "control/contention.h"
-#include "control/hold_policy.h"
 #include "hold/payload.h"
+#include "rules/hold/contention.h"
+#include "rules/hold/hold_policy.h"
 
 struct ll_pacer;
 struct ll_places;

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "control/duty.h"
 #include "hold/flight.h"
 #include "hold/job_watch.h"
 #include "hold/pacer.h"
 #include "hold/pacer_shared.h"
+#include "rules/hold/duty.h"
 #include "slices/own.h"
 
 enum {

@@ -26,14 +26,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "control/foreign.h"
-#include "control/process_watch.h"
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "driver/xid.h"
 #include "hold/config.h"
 #include "hold/drive.h"
 #include "hold/pacer.h"
+#include "rules/hold/foreign.h"
+#include "rules/hold/process_watch.h"
 
 enum { LL_SENSE_SAMPLES = 64 }; /* at most in one reading; NVML keeps 14 s, 70 windows */
 

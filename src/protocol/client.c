@@ -198,8 +198,8 @@ static int open_once(struct ll_client *client, const struct ll_place *place, con
 	return say_hello(client, self, deadline_ns, err);
 }
 
-/* loadlined closes a new connection if its user has too many that say nothing (daemon/door.h), or if it ends. If nobody
- * serves a moment later, the connection was lost. */
+/* loadlined closes a new connection if its user has too many that say nothing (daemon/core/door.h), or if it ends. If
+ * nobody serves a moment later, the connection was lost. */
 int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
 		   uint64_t deadline_ns, struct ll_err *err)
 {

@@ -127,18 +127,18 @@ enum ll_message_kind {
 					reported all cards, and waits for DESTINATION before it copies */
 	LL_MESSAGE_DESTINATION = 50, /* uuid: the card to which the memory is copied. Empty: it is copied to the host,
 					and so is memory that is on another card already */
-	/* How the rule shared a card lately (daemon/share/decisions.h). A command sends DECISIONS with the card's uuid.
-	 * Reply: DECISIONS_STATE, if the card is known; each DECISION, followed by its jobs; DECISIONS_END. If numbers
-	 * are missing, loadlined dropped the oldest decisions while it sent the reply: send DECISIONS again */
+	/* How the rule shared a card lately (daemon/arbiter/decisions.h). A command sends DECISIONS with the card's
+	 * uuid. Reply: DECISIONS_STATE, if the card is known; each DECISION, followed by its jobs; DECISIONS_END. If
+	 * numbers are missing, loadlined dropped the oldest decisions while it sent the reply: send DECISIONS again */
 	LL_MESSAGE_DECISIONS = 51,
 	LL_MESSAGE_DECISIONS_STATE = 52,
 	LL_MESSAGE_DECISION = 53,
 	LL_MESSAGE_DECISION_JOB = 54,
 	LL_MESSAGE_DECISIONS_END = 55,
 	/* What the other side may have by the configuration that the system's loadlined has in force
-	 * (daemon/department.h). A command sends POLICY. Reply: for each tenant of its user POLICY_TENANT, followed by
-	 * a POLICY_PART for each group of cards in which the tenant has a guarantee or a limit; POLICY_END. Admins and
-	 * operators get all tenants */
+	 * (daemon/policy/policy.h). A command sends POLICY. Reply: for each tenant of its user POLICY_TENANT, followed
+	 * by a POLICY_PART for each group of cards in which the tenant has a guarantee or a limit; POLICY_END. Admins
+	 * and operators get all tenants */
 	LL_MESSAGE_POLICY = 56,
 	LL_MESSAGE_POLICY_TENANT = 57,
 	LL_MESSAGE_POLICY_PART = 58,
@@ -167,7 +167,7 @@ enum ll_message_kind {
 	LL_MESSAGE_QUEUE_ACT = 67,
 	LL_MESSAGE_SIGNAL = 68,
 	LL_MESSAGE_JOB_STATUS = 82,
-	/* What the sensor reads from the driver (daemon/machine.h). It sends them in rounds, without replies:
+	/* What the sensor reads from the driver (daemon/machine/machine.h). It sends them in rounds, without replies:
 	 * SENSE_CARD for each card, SENSE_PROCESS for each process on a card, SENSE_HEALTH for each new fault,
 	 * SENSE_END. A command sends SENSED, and loadlined replies with the last round in the same messages; SENSE_END
 	 * is the last one */
@@ -420,8 +420,9 @@ enum ll_card_flag {
 	LL_CARD_IS_BENEATH = 8, /* a job of a higher class is on the card */
 	LL_CARD_IS_CAPPED = 16, /* the job's cap delays its launches */
 	LL_CARD_IS_FORCED = 32, /* a command decided how the card is shared */
-	/* What the job reports contradicts the driver (daemon/mismatch.h). MEMORY: the driver counts more memory for
-	 * its processes than their page: driver_bytes. TIME: it reports GPU time in which the card had no work */
+	/* What the job reports contradicts the driver (daemon/machine/mismatch.h). MEMORY: the driver counts more
+	 * memory for its processes than their page: driver_bytes. TIME: it reports GPU time in which the card had no
+	 * work */
 	LL_CARD_MEMORY_MISMATCH = 64,
 	LL_CARD_TIME_MISMATCH = 128,
 };

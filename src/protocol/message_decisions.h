@@ -13,7 +13,7 @@ struct ll_message_decisions {
 	char uuid[LL_CARD_UUID_SIZE];
 };
 
-/* struct ll_regime_mix (control/share/regime.h) */
+/* struct ll_regime_mix (rules/share/regime.h) */
 struct ll_decision_mix {
 	uint64_t number, used_ns, next_ns;
 	double gain;

@@ -1,6 +1,6 @@
 /*
  * message_event.h - what has happened: from loadlined to the program loadline-notify, which runs a command for it, and
- * to the monitors of jobs, which write it to the terminals of the jobs (message.h, daemon/events.h).
+ * to the monitors of jobs, which write it to the terminals of the jobs (message.h, daemon/machine/events.h).
  */
 #ifndef LOADLINE_PROTOCOL_MESSAGE_EVENT_H
 #define LOADLINE_PROTOCOL_MESSAGE_EVENT_H

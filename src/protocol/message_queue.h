@@ -1,6 +1,6 @@
 /*
  * message_queue.h - the messages about the queue for the cards of the machine (message.h), which the system's loadlined
- * keeps if a configuration is in force and its sensor reports the cards (daemon/admission.h).
+ * keeps if a configuration is in force and its sensor reports the cards (daemon/queue/admission.h).
  *
  * A command sends ADMIT for the job that it will start. Replies: QUEUED, as often as something changes, then ADMITTED
  * or REFUSED (-ENOENT: there is no queue; -EACCES: the configuration does not allow the job; -EAGAIN: LL_ADMIT_NO_WAIT;

@@ -1,6 +1,6 @@
 /*
  * message_sense.h - the messages about cards and the processes on them: from the sensor to loadlined, and from
- * loadlined to a command (message.h, daemon/machine.h).
+ * loadlined to a command (message.h, daemon/machine/machine.h).
  */
 #ifndef LOADLINE_PROTOCOL_MESSAGE_SENSE_H
 #define LOADLINE_PROTOCOL_MESSAGE_SENSE_H

@@ -80,7 +80,8 @@ struct ll_busy_bins {
 /*
  * When the card worked for a job: whether it did at each of these moments, 250 us apart. Sample N of a word is the
  * moment in the middle of the word's part N. The number of the word, of which 16 bits are kept, is CLOCK_MONOTONIC
- * divided by LL_WORK_WORD_NS. shim/link/work_samples.h writes them, daemon/overlap.h reads them. Initially all 0.
+ * divided by LL_WORK_WORD_NS. shim/link/work_samples.h writes them, daemon/accounts/overlap.h reads them. Initially all
+ * 0.
  */
 enum { LL_WORK_WORDS = 160, LL_WORK_SAMPLES = 48 };
 #define LL_WORK_SAMPLE_NS UINT64_C(250000)
@@ -262,8 +263,8 @@ struct ll_orders_card {
 
 enum { LL_COMPANY_ROWS = 12, LL_COMPANY_NAMES_SIZE = 96 };
 
-/* The job beside one set of other jobs on a card, counted by loadlined (daemon/card_company.c). company.h reads and
- * writes it. All 0: empty. */
+/* The job beside one set of other jobs on a card, counted by loadlined (daemon/arbiter/card_company.c). company.h reads
+ * and writes it. All 0: empty. */
 struct ll_orders_company {
 	_Atomic uint32_t sequence;        /* odd while it is written */
 	_Atomic uint32_t card;            /* index */

@@ -1,6 +1,6 @@
 /*
  * rows.h - the private fields of the rows that loadlined sends, as rows.def describes them. Who may know them is
- * decided by one function of loadlined (daemon/rights.h), through which each row goes.
+ * decided by one function of loadlined (daemon/policy/rights.h), through which each row goes.
  */
 #ifndef LOADLINE_PROTOCOL_ROWS_H
 #define LOADLINE_PROTOCOL_ROWS_H

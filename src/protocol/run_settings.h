@@ -25,7 +25,7 @@ struct ll_run_settings {
 	char tenant[LL_TENANT_NAME_SIZE]; /* characters of ll_tenant_name_may_have */
 	enum ll_priority priority;
 	uint64_t memory_limit_bytes;   /* 0: none */
-	uint64_t memory_request_bytes; /* guaranteed on the card (control/residency.h); 0: nothing */
+	uint64_t memory_request_bytes; /* guaranteed on the card (rules/residency/residency.h); 0: nothing */
 	unsigned compute_cap_permille; /* 0: none */
 	unsigned weight_permille;      /* 0: 1000 */
 	unsigned slowdown_permille; /* how many times slower than alone it may run because of lower classes; 0: 1300 */

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "control/grants.h"
-#include "daemon/listing.h"
-#include "daemon/memory.h"
-#include "daemon/users.h"
+#include "daemon/core/listing.h"
+#include "daemon/jobs/users.h"
+#include "daemon/residency/memory.h"
+#include "rules/residency/grants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/queue/queue.h"
+#include "rules/queue/queue.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

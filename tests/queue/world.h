@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "control/queue/queue.h"
+#include "rules/queue/queue.h"
 
 enum { WORLD_CARDS = 8, WORLD_GROUPS = 3, WORLD_TENANTS = 3 };
 

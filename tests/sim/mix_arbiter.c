@@ -3,12 +3,12 @@
 #include <limits.h>
 #include <string.h>
 
-#include "control/tokens.h"
-#include "daemon/share/account.h"
-#include "daemon/share/choose.h"
-#include "daemon/share/classes.h"
-#include "daemon/share/contender.h"
-#include "daemon/share/decide.h"
+#include "daemon/arbiter/choose.h"
+#include "daemon/arbiter/classes.h"
+#include "daemon/arbiter/contender.h"
+#include "daemon/arbiter/decide.h"
+#include "daemon/arbiter/time_on_card.h"
+#include "rules/share/tokens.h"
 #include "test.h"
 
 #define US LL_NS_PER_US
@@ -169,7 +169,7 @@ static bool tick(struct mix_member *member, uint64_t now_ns)
 
 /* ---- loadlined ---- */
 
-/* src/daemon/card_decide.c */
+/* src/daemon/arbiter/card_decide.c */
 #define TICK_NS (1 * MS)
 #define ALL_NS (10 * MS)
 #define SLICES_NS (100 * MS)

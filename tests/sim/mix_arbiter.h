@@ -1,12 +1,13 @@
 /*
  * mix_arbiter.h - the arbiter of a card on a clock of the caller's own: loadlined's books of shares (src/daemon/share)
  * as they are, and around them what lies between them and the programs. That is the library's looks at its own launches
- * (src/shim/time/flow_tick.c) and loadlined's choice of when to decide (src/daemon/card_decide.c), with their times.
+ * (src/shim/time/flow_tick.c) and loadlined's choice of when to decide (src/daemon/arbiter/card_decide.c), with their
+ * times.
  */
 #ifndef LOADLINE_TESTS_MIX_ARBITER_H
 #define LOADLINE_TESTS_MIX_ARBITER_H
 
-#include "daemon/share/card.h"
+#include "daemon/arbiter/card.h"
 #include "mix_program.h"
 
 enum { MIX_MOST = 5 };

@@ -1,8 +1,8 @@
 /*
- * The rule of control/visits.h over programs whose launches wait on the simulated card (doc/share.md). Speeds are
+ * The rule of rules/share/visits.h over programs whose launches wait on the simulated card (doc/share.md). Speeds are
  * parts of the rate that the program has alone, with neither a gate nor others on the card.
  */
-#include "control/visits.h"
+#include "rules/share/visits.h"
 
 #include <math.h>
 

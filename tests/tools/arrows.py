@@ -11,10 +11,10 @@ UPWARD = '#include "shim/memory/charge.h"'
 # file, a line that goes against the table, what is said of it
 BREACHES = [
     *((name, UPWARD, 'may not include "shim/memory/charge.h"')
-      for name in ("src/control/tokens.c", "src/control/tokens.h", "src/shim/interpose/calls.def", "src/abi/cuda_per_thread.def")),
+      for name in ("src/rules/share/tokens.c", "src/rules/share/tokens.h", "src/shim/interpose/calls.def", "src/abi/cuda_per_thread.def")),
     ("src/shim/interpose/calls.def", "LL_CALL(cuMemFree_v2, ll_obstacles_note_wait())",
      "may not call ll_obstacles_note_wait, which is of shim/residency"),
-    ("src/control/tokens.c", "uint64_t now_ns = ll_now_ns();", "control calls no clock"),
+    ("src/rules/share/tokens.c", "uint64_t now_ns = ll_now_ns();", "rules call no clock"),
 ]
 
 

@@ -11,7 +11,7 @@ TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/check_docs"
 PAGE = """# Sharing
 [the rule](other.md#the-rule), [elsewhere](https://example.org/none)
 
-The rule is in `src/control/visits.h` (`control/visits.h`, `visits.h`, `src/control/*.h`); `ll_visits_next` decides, within `LL_QUANTUM_NS`.
+The rule is in `src/rules/share/visits.h` (`rules/share/visits.h`, `visits.h`, `src/rules/share/*.h`); `ll_visits_next` decides, within `LL_QUANTUM_NS`.
 `python train.py` and `/etc/none.h` are not of the tree.
 
     loadline run --compute 25% -- ./a --unknown
@@ -25,11 +25,11 @@ class CheckDocs(unittest.TestCase):
         """Exit status and output for this page."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            for one in ("doc", "src/control", "src/cli/run"):
+            for one in ("doc", "src/rules/share", "src/cli/run"):
                 (folder / one).mkdir(parents=True)
             (folder / "doc/share.md").write_text(page)
             (folder / "doc/other.md").write_text("# Other\n## The rule\n")
-            (folder / "src/control/visits.h").write_text(header)
+            (folder / "src/rules/share/visits.h").write_text(header)
             (folder / "src/cli/run/args.c").write_text('{.name = "compute"},\n')
             ended = subprocess.run([sys.executable, TOOL, folder], capture_output=True, text=True, check=False)
             return ended.returncode, ended.stdout
@@ -43,16 +43,16 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.said()[0], 0, self.said()[1])
 
     def test_a_file_that_is_not_there(self):
-        self.finds("there is no file src/control/turns.h", page=PAGE.replace("`src/control/visits.h`", "`src/control/turns.h`"))
+        self.finds("there is no file src/rules/share/turns.h", page=PAGE.replace("`src/rules/share/visits.h`", "`src/rules/share/turns.h`"))
 
     def test_a_file_below_src_that_is_not_there(self):
-        self.finds("there is no file control/turns.h", page=PAGE.replace("`control/visits.h`", "`control/turns.h`"))
+        self.finds("there is no file rules/share/turns.h", page=PAGE.replace("`rules/share/visits.h`", "`rules/share/turns.h`"))
 
     def test_a_file_without_its_folder_that_is_not_there(self):
         self.finds("there is no file turns.h", page=PAGE.replace("`visits.h`", "`turns.h`"))
 
     def test_a_star_that_matches_nothing(self):
-        self.finds("there is no file src/control/*.c", page=PAGE.replace("`src/control/*.h`", "`src/control/*.c`"))
+        self.finds("there is no file src/rules/share/*.c", page=PAGE.replace("`src/rules/share/*.h`", "`src/rules/share/*.c`"))
 
     def test_a_function_that_is_not_there(self):
         self.finds("nothing has the name ll_visits_next", header="#define LL_QUANTUM_NS 8\n")
@@ -73,7 +73,7 @@ class CheckDocs(unittest.TestCase):
         self.finds("no such heading", page=PAGE.replace("#the-rule", "#the-role"))
 
     def test_a_page_that_a_source_names(self):
-        self.finds("src/control/visits.h: there is no page doc/turns.md", header="/* ll_visits_next LL_QUANTUM_NS (doc/turns.md) */\n")
+        self.finds("src/rules/share/visits.h: there is no page doc/turns.md", header="/* ll_visits_next LL_QUANTUM_NS (doc/turns.md) */\n")
 
 
 unittest.main()

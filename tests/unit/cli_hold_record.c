@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "control/curve.h"
+#include "rules/hold/curve.h"
 
 static char folder[] = "/tmp/ll-record-XXXXXX";
 static char path[sizeof folder + 16];

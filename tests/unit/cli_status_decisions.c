@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
-#include "control/share/lever.h"
-#include "control/share/regime.h"
+#include "rules/share/lever.h"
+#include "rules/share/regime.h"
 #include "test.h"
 
 struct talk {

@@ -1,4 +1,4 @@
-#include "daemon/books.h"
+#include "daemon/jobs/books.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/card_state.h"
+#include "daemon/arbiter/card_state.h"
 #include "protocol/records.h"
 #include "protocol/words.h"
 

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/card_state.h"
+#include "daemon/arbiter/card_state.h"
 #include "protocol/company.h"
 #include "test.h"
 

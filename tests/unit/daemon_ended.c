@@ -1,5 +1,5 @@
 /* How jobs of the queue ended, and what a job that waits for their good end does then. */
-#include "daemon/ended.h"
+#include "daemon/jobs/ended.h"
 
 #include <signal.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "daemon/account.h"
-#include "daemon/energy.h"
+#include "daemon/accounts/account.h"
+#include "daemon/accounts/energy.h"
 #include "protocol/message_sense.h"
 #include "test.h"
 

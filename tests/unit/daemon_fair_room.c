@@ -1,10 +1,10 @@
 /* What one user may have of what all share, and whose a subordinate uid is. */
-#include "daemon/fair_room.h"
+#include "daemon/residency/fair_room.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/subordinate.h"
+#include "daemon/core/subordinate.h"
 #include "test.h"
 
 /* The user takes one after the other. Returns how many it gets. */

@@ -3,7 +3,7 @@
 
 #include "evictable_world.h"
 
-#include "daemon/gather.h"
+#include "daemon/residency/gather.h"
 
 enum { COUNT = 3 };
 

@@ -1,6 +1,6 @@
 /* A job for which memory is missing, at each place where a registration asks for some: it is not in the books, and the
  * caller still owns what it has passed. */
-#include "daemon/server.h"
+#include "daemon/core/server.h"
 
 #include <errno.h>
 #include <fcntl.h>

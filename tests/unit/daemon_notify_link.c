@@ -1,11 +1,11 @@
-#include "daemon/notify_link.h"
+#include "daemon/machine/notify_link.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/server.h"
+#include "daemon/core/server.h"
 #include "test.h"
 
 enum { SENT = 200, USER = 5 };

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/admission_state.h"
-#include "daemon/server.h"
+#include "daemon/core/server.h"
+#include "daemon/queue/state.h"
 #include "test.h"
 
 enum { ANN = 1001, BOB = 1002 };

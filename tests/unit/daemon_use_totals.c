@@ -1,4 +1,4 @@
-#include "daemon/use_totals.h"
+#include "daemon/accounts/use_totals.h"
 
 #include <stdio.h>
 

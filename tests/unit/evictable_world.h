@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/card_state.h"
-#include "daemon/connection.h"
-#include "daemon/evictable.h"
+#include "daemon/arbiter/card_state.h"
+#include "daemon/core/connection.h"
+#include "daemon/residency/evictable.h"
 #include "test.h"
 
 #define MS LL_NS_PER_MS

@@ -1,6 +1,6 @@
 /*
  * fill_plant.h - a card that other programs use, its meter, and a load that fills it up: for the tests of
- * control/fill_level.h.
+ * rules/hold/fill_level.h.
  */
 #ifndef LOADLINE_TESTS_UNIT_FILL_PLANT_H
 #define LOADLINE_TESTS_UNIT_FILL_PLANT_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "control_plant.h"
+#include "rules_plant.h"
 
 enum { PLANT_SECONDS = 40, WINDOW_MS = 200, TICK_MS = 50, SHOWN_MS = 60, LINGER_MS = 300 };
 

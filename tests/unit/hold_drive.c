@@ -1,7 +1,7 @@
 /* A power target on a card that lowers its clocks where it is busy for less than two fifths of the time (doc/facts.md);
  * tensor and dram on cards that reach more or less.
  */
-#include "control_plant.h"
+#include "rules_plant.h"
 
 #include "hold/drive.h"
 

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/share/account.h"
-#include "daemon/share/card.h"
-#include "daemon/share/contender.h"
-#include "daemon/share/decide.h"
+#include "daemon/arbiter/card.h"
+#include "daemon/arbiter/contender.h"
+#include "daemon/arbiter/decide.h"
+#include "daemon/arbiter/time_on_card.h"
 
 enum { MOST = 100 };
 

@@ -2,9 +2,9 @@
  * may launch alike. */
 #include "test.h"
 
-#include "control/visits.h"
-#include "daemon/share/choose.h"
-#include "daemon/share/classes.h"
+#include "daemon/arbiter/choose.h"
+#include "daemon/arbiter/classes.h"
+#include "rules/share/visits.h"
 #include "share_card.h"
 
 #define US LL_NS_PER_US

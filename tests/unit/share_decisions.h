@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/share/card.h"
-#include "daemon/share/choose.h"
-#include "daemon/share/decisions.h"
+#include "daemon/arbiter/card.h"
+#include "daemon/arbiter/choose.h"
+#include "daemon/arbiter/decisions.h"
 #include "test.h"
 
 #define MS UINT64_C(1000000)

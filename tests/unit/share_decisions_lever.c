@@ -2,7 +2,7 @@
  * replays. The file that `loadline status --decisions --json` printed on the simulated driver: two `pace sync
  * --kernel-us 20` for 6 s; 3 s later a `pace flood` of class low, and one of class high for 14 s, which accepts a
  * slowdown of 1.3, and after 8 s of 1.1. If the rule or the lever changes on purpose, record it anew. */
-#include "daemon/share/classes.h"
+#include "daemon/arbiter/classes.h"
 #include "share_decisions.h"
 
 /* ---- a file ---- */

@@ -1,8 +1,8 @@
 /* Jobs on two cards at once, on a simulated clock: they have their turns together, and their shares all the same. */
 #include "test.h"
 
-#include "control/visits.h"
-#include "daemon/share/gang.h"
+#include "daemon/arbiter/gang.h"
+#include "rules/share/visits.h"
 #include "share_card.h"
 
 enum { CARDS = 2, JOBS = 2 };

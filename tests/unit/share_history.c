@@ -1,7 +1,7 @@
 /* Whatever the tenants of a card did before: when all of them want all of it, each has its part by weight soon. */
 #include "test.h"
 
-#include "control/visits.h"
+#include "rules/share/visits.h"
 #include "share_card.h"
 
 enum { PROGRAMS = 4, PHASES = 12, HISTORIES = 200 };

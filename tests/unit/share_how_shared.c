@@ -1,8 +1,8 @@
 /* What people are told of each job: how it is shared, what keeps it back, and what was measured of it. */
 #include "test.h"
 
-#include "daemon/share/choose.h"
-#include "daemon/share/how_shared.h"
+#include "daemon/arbiter/choose.h"
+#include "daemon/arbiter/how_shared.h"
 #include "share_card.h"
 
 /* By visits a program does 40000 launches a second while it is visited. By slices each does 2000 a second. */

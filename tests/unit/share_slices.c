@@ -1,7 +1,7 @@
 /* Programs that need no visits: whose gate is open, and who shuts it by coming. Clients of MPS are of them. */
 #include "test.h"
 
-#include "control/visits.h"
+#include "rules/share/visits.h"
 #include "share_card.h"
 
 /* A program of which is not known yet how it launches. */

@@ -1,7 +1,7 @@
 /* Turns among several claims on one card, on a simulated clock: who gets how much of it, and who waits for how long. */
 #include "test.h"
 
-#include "control/visits.h"
+#include "rules/share/visits.h"
 #include "share_card.h"
 
 TEST_EACH(card_setup, card_teardown);

@@ -1,7 +1,7 @@
 /* The words on the card of several jobs, on a simulated clock: whose is open, and when a visit ends. */
 #include "test.h"
 
-#include "control/visits.h"
+#include "rules/share/visits.h"
 #include "share_card.h"
 
 static struct program *new_job(struct card *card, enum ll_priority priority, unsigned weight_permille)

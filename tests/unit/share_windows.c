@@ -1,7 +1,7 @@
 /* Programs under caps on a card that takes programs off: who has which window, and how much of the card that is. */
 #include "test.h"
 
-#include "daemon/share/windows.h"
+#include "daemon/arbiter/windows.h"
 #include "share_card.h"
 
 /* The part of the time that a program with the card to itself leaves it idle, because it waits for its host. */

@@ -2,7 +2,7 @@
  * together.h - requests to several programs at once.
  *
  * Those that are evictable are asked as one batch: loadlined stops them together before anything leaves
- * (daemon/gather.h).
+ * (daemon/residency/gather.h).
  */
 #ifndef LOADLINE_CLI_EVICT_TOGETHER_H
 #define LOADLINE_CLI_EVICT_TOGETHER_H

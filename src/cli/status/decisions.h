@@ -1,8 +1,8 @@
 /*
  * decisions.h - how loadlined decided lately that a card is shared, for `loadline status --decisions`.
  *
- * loadlined keeps the last decisions of each card on which a job is (daemon/share/decisions.h). As text each is a line
- * for people. As JSON it has all numbers that went into it, so that the pure code replays it
+ * loadlined keeps the last decisions of each card on which a job is (daemon/arbiter/decisions.h). As text each is a
+ * line for people. As JSON it has all numbers that went into it, so that the pure code replays it
  * (tests/unit/share_decisions.c, share_decisions_lever.c).
  */
 #ifndef LOADLINE_CLI_STATUS_DECISIONS_H

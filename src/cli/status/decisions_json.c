@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "cli/common/json_line.h"
 #include "cli/status/decisions.h"
-#include "control/share/lever.h"
-#include "control/share/regime.h"
+#include "rules/share/lever.h"
+#include "rules/share/regime.h"
 
 static json_t *card_label(const struct ll_card *card)
 {

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/translate.h"
 #include "cli/status/decisions.h"
-#include "control/share/lever.h"
-#include "control/share/regime.h"
+#include "rules/share/lever.h"
+#include "rules/share/regime.h"
 
 /* A measurement has four blocks, or eight if these leave a doubt. */
 enum { BLOCKS = 4 };

@@ -142,7 +142,7 @@ struct ll_status_job {
 	unsigned claims;
 	/* how long it has been beside those that want the card with it now, and what it completed; 0: not counted */
 	uint64_t company_ns, company_launches;
-	/* what it reports does not agree with the driver (daemon/mismatch.h) */
+	/* what it reports does not agree with the driver (daemon/machine/mismatch.h) */
 	bool has_memory_mismatch, has_time_mismatch;
 	uint64_t driver_bytes; /* of its processes, by the driver; 0: not known */
 	uint64_t checked_ns, checked_gpu_ns, checked_busy_ns;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "control/spans.h"
+#include "rules/share/spans.h"
 #include "trace/reader.h"
 
 enum { LL_TRACE_CARDS = 64, LL_TRACE_NO_CARD = LL_TRACE_CARDS };

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
-#include "control/spans.h"
+#include "rules/share/spans.h"
 
 #define LL_SAMPLE_EVERY_NS (10 * LL_NS_PER_MS)
 

@@ -1,12 +1,12 @@
 /*
  * summary.h - the summary of a trace: the kernels that took most time, the overlap of the processes, and for each card
- * the causes of its idle time (control/spans.h).
+ * the causes of its idle time (rules/share/spans.h).
  */
 #ifndef LOADLINE_CLI_TRACE_SUMMARY_H
 #define LOADLINE_CLI_TRACE_SUMMARY_H
 
 #include "cli/trace/run.h"
-#include "control/spans.h"
+#include "rules/share/spans.h"
 
 struct ll_trace_kernel_sum {
 	const char *name;

@@ -8,9 +8,9 @@
  * after LL_FLOW_LONGEST_WAIT_NS a launch passes in any case.
  *
  * While the gate is shut, the program's queued work has a bound. The bound is LL_FLOW_QUEUE_NS. If a tenant of a higher
- * class is present, it is LL_QUEUE_BENEATH_NS (control/visits.h). If kernels are longer than the bound, two kernels may
- * be queued. While no other tenant wants the card and the cap's account is full enough, the bound is up to four times
- * as large.
+ * class is present, it is LL_QUEUE_BENEATH_NS (rules/share/visits.h). If kernels are longer than the bound, two kernels
+ * may be queued. While no other tenant wants the card and the cap's account is full enough, the bound is up to four
+ * times as large.
  *
  * Each flow has a thread, the agent (agent.h). All signals are blocked in the agent. A forked child has no flow of its
  * parent and makes its own.

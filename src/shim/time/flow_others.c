@@ -63,7 +63,7 @@ bool ll_flow_passes_awaited(struct ll_flow *flow)
 enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_UNKNOWN = 32, SLICED_MOST = 512 };
 
 /* The parts of a queue (ll_timing_set_parts) while programs share by time slices. The progress of each program is then
- * measured (control/share/regime.h). */
+ * measured (rules/share/regime.h). */
 enum { SLICED_PARTS = 20 };
 
 /* A program that pauses briefly still counts as sharing the card for this time. */
@@ -117,7 +117,7 @@ enum { ENOUGH_LAUNCHES = 32 };
 #define WINDOW_NS (10 * LL_NS_PER_MS)
 
 /* If a tenant's cards worked at the same time within this window, it needs its turns on all cards together
- * (daemon/share/gang.h). */
+ * (daemon/arbiter/gang.h). */
 #define TOGETHER_NS (1 * LL_NS_PER_S)
 
 void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)
@@ -141,7 +141,7 @@ static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
 }
 
 /* If a program makes fewer launches than this between two waits, it counts as a program that waits for each launch.
- * Whether visits are better for it is measured (control/share/regime.h). */
+ * Whether visits are better for it is measured (rules/share/regime.h). */
 enum { FEW_LAUNCHES = 16 };
 
 /* If the work between two waits is shorter than this, it ends within one time slice of the card (2.09 ms). Then the

@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-#include "control/slices.h"
+#include "rules/share/slices.h"
 #include "shim/time/captures.h"
 #include "shim/time/card_gate.h"
 #include "shim/time/flow.h"

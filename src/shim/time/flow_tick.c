@@ -1,7 +1,7 @@
 /* The tick of a flow: finds work that has ended, reads which tenant has the turn, and computes when the next tick is
  * due. */
 #include "base/clock.h"
-#include "control/visits.h"
+#include "rules/share/visits.h"
 #include "shim/interpose/real.h"
 #include "shim/link/port.h"
 #include "shim/time/flow_state.h"
@@ -121,8 +121,8 @@ static bool has_no_launches(const struct ll_flow *flow)
  * Returns the progress while all work waits on the card: nothing has changed since the last tick. If a program launches
  * ahead, or pauses for a lower class, and was idle at the end of its visit, it stays idle until its next launch. A
  * program that waits for each launch is idle between any two launches. It stops wanting the card in its visits, which
- * have a longer grace (control/visits.h). A program that launches ahead reports again in each visit that its queue is
- * empty.
+ * have a longer grace (rules/share/visits.h). A program that launches ahead reports again in each visit that its queue
+ * is empty.
  */
 static struct progress progress_of_held(const struct ll_flow *flow)
 {
@@ -280,7 +280,7 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 
 /* Returns the time until the next tick during the program's own visit. From the end of the program's work until this
  * tick, the card is idle. A program that launches ahead has work at least until half of its queue is done. A program
- * that waits for each kernel keeps its visit until it has had no work for the grace time of control/visits.h. */
+ * that waits for each kernel keeps its visit until it has had no work for the grace time of rules/share/visits.h. */
 static uint64_t watch_ns(const struct ll_flow *flow)
 {
 	uint64_t half_ns = flow->queued.ns / 2;

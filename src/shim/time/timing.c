@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "control/visits.h"
+#include "rules/share/visits.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 #include "shim/link/port.h"

@@ -4,8 +4,8 @@
  * There is one object per context. The launches of a stream are grouped into batches. When a batch has enough work
  * (ll_timing_set_every), a timing event is recorded behind it. An event is also recorded before a batch if its first
  * launch needs a sample of its kernel. The card's work for a batch is computed from the time between the events and
- * from the estimates of its launches (control/batch.h, kernel_estimates.h). A timing event costs 1 us on the host and 2
- * us on the card (doc/facts.md). So most launches are only counted. Counting takes about 30 ns and no call of the
+ * from the estimates of its launches (rules/share/batch.h, kernel_estimates.h). A timing event costs 1 us on the host
+ * and 2 us on the card (doc/facts.md). So most launches are only counted. Counting takes about 30 ns and no call of the
  * driver.
  *
  * A timing event takes one entry of the stream's queue in the driver. If the queue is full, the call that records an
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
-#include "control/busy.h"
+#include "rules/share/busy.h"
 #include "shim/interpose/stream.h"
 
 /* The work of a batch, unless ll_timing_set_every sets another value. */

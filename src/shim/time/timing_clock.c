@@ -1,7 +1,7 @@
 #include "shim/time/timing_clock.h"
 
 #include "base/clock.h"
-#include "control/batch.h"
+#include "rules/share/batch.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
 

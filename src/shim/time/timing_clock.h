@@ -4,11 +4,11 @@
  * Card time has its own origin and never jumps. It is the time since a base event. The driver reports the time between
  * two events as a float of milliseconds. This is too coarse for events far from the base, so a newer event then becomes
  * the base. The time that an event waited in the queue is its card time minus the time when it was recorded. The offset
- * between the two clocks is computed from the events that waited the shortest time (control/clock_fit.h).
+ * between the two clocks is computed from the events that waited the shortest time (rules/share/clock_fit.h).
  *
  * The cost of a timing event on the card depends on the machine, so the clock measures it. It records a row of events
  * before the first timing event. If that row does not give the cost, it records further rows before later timing events
- * (control/event_gauge.h).
+ * (rules/share/event_gauge.h).
  *
  * After an error of the driver the clock is blind: it records no more events. Only the recording functions may wait,
  * and they release the lock first (timing_lock.h).
@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
-#include "control/clock_fit.h"
-#include "control/event_gauge.h"
+#include "rules/share/clock_fit.h"
+#include "rules/share/event_gauge.h"
 #include "shim/time/timing_lock.h"
 
 enum { LL_TIMING_FREE_EVENTS = 256 };

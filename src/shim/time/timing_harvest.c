@@ -1,7 +1,7 @@
 #include "shim/time/timing_state.h"
 
 #include "base/clock.h"
-#include "control/batch.h"
+#include "rules/share/batch.h"
 
 /* A batch with less work than this gives no good sample of a known kernel: if other programs' work came in between, it
  * is most of the batch's time. */
@@ -48,8 +48,8 @@ void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream na
 #define SLICED_LONG_NS UINT64_C(4200000)
 
 /* Returns whether the batch has launches of this duration that were never timed without other programs. Then it is
- * charged its span minus the other programs' part of that time (control/slices.h). The estimate is the second shortest
- * sample. */
+ * charged its span minus the other programs' part of that time (rules/share/slices.h). The estimate is the second
+ * shortest sample. */
 static bool is_long_unknown(struct ll_timing *timing, const struct ll_timing_batch *batch)
 {
 	const struct ll_kernel_estimate *estimate =

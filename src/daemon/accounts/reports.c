@@ -1,0 +1,286 @@
+#include "daemon/accounts/reports.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accounts/database.h"
+#include "accounts/history.h"
+#include "accounts/report.h"
+#include "base/err.h"
+#include "daemon/accounts/write.h"
+#include "daemon/core/connection.h"
+#include "daemon/policy/rights.h"
+
+struct ll_report_reading {
+	struct ll_report_reading *next; /* of the server's */
+	uv_work_t work;
+	struct ll_server *server;
+	struct ll_connection *connection; /* NULL: it has ended */
+	uint32_t serial;                  /* of the request */
+	bool is_history;                  /* asked, past: of it. Else query, report, prices */
+	struct ll_history_query asked;
+	struct ll_history past;
+	char tenant[LL_NAME_SIZE];
+	struct ll_use_query query;
+	struct ll_use_report report;
+	struct ll_use_prices prices;
+	size_t sent;
+	bool has_sent_prices;
+	bool is_read;
+	int rc;
+	struct ll_err err;
+	char path[LL_USE_PATH_SIZE];
+};
+
+_Static_assert((int)LL_PAST_NAME_SIZE == LL_NAME_SIZE && (int)LL_PAST_NAME_SIZE == LL_COMMAND_SIZE &&
+		   (int)LL_PAST_CARDS_SIZE == LL_HISTORY_CARDS_SIZE && (int)LL_PAST_NOT_RUN == LL_HISTORY_HOWS,
+	       "a row has the whole job");
+_Static_assert((int)LL_REPORT_KEY_SIZE == (int)LL_USE_SUM_KEY_SIZE, "a row has the whole key");
+
+static void free_reading(struct ll_report_reading *reading)
+{
+	struct ll_report_reading **at = &reading->server->reports;
+	while (*at && *at != reading)
+		at = &(*at)->next;
+	if (*at)
+		*at = reading->next;
+	ll_use_report_fini(&reading->report);
+	ll_history_fini(&reading->past);
+	free(reading);
+}
+
+static void read_in_thread(uv_work_t *work)
+{
+	struct ll_report_reading *reading = work->data;
+	if (reading->is_history) {
+		reading->rc = ll_history_read(reading->path, &reading->asked, &reading->past, &reading->err);
+		return;
+	}
+	reading->rc = ll_use_report_read(&reading->report, reading->path, &reading->query, &reading->err);
+	ll_use_report_sort(&reading->report, reading->query.by);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+	struct ll_report_reading *reading = work->data;
+	reading->is_read = true;
+	if (status)
+		reading->rc = -ECANCELED;
+	if (reading->connection)
+		ll_connection_look(reading->connection);
+	else
+		free_reading(reading);
+}
+
+/* Those of connections that have ended count too while they are read. */
+static bool has_room(const struct ll_server *server, uint32_t uid)
+{
+	unsigned all = 0, own = 0;
+	for (const struct ll_report_reading *reading = server->reports; reading; reading = reading->next) {
+		all += !reading->is_read;
+		own += reading->query.uid == uid;
+	}
+	return all < LL_REPORTS_MAX && (uid == 0 || !own);
+}
+
+/* `others: user-and-share` is about who has a card now, so that it can be asked for. What users did in the last weeks
+ * is another matter, and takes `others: all`. */
+static bool sees_all(const struct ll_server *server, uint32_t uid)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	return ll_department_is_operator(&server->department, uid) ||
+	       (policy && policy->visibility.others == LL_CONFIG_SEE_ALL);
+}
+
+/* Makes a reading that is not started yet. */
+static int new_reading(struct ll_connection *connection, struct ll_report_reading **ret_reading)
+{
+	struct ll_server *server = connection->server;
+	if (!server->accounting)
+		return -ENOENT;
+	if (!has_room(server, connection->uid))
+		return -EBUSY;
+	struct ll_report_reading *reading = calloc(1, sizeof *reading);
+	if (!reading)
+		return -ENOMEM;
+	reading->work.data = reading;
+	reading->server = server;
+	reading->connection = connection;
+	reading->serial = connection->serial;
+	reading->query =
+	    (struct ll_use_query){.is_of_one_user = !sees_all(server, connection->uid), .uid = connection->uid};
+	snprintf(reading->path, sizeof reading->path, "%s", ll_accounting_path(server->accounting));
+	*ret_reading = reading;
+	return 0;
+}
+
+static int start_reading(struct ll_connection *connection, struct ll_report_reading *reading)
+{
+	struct ll_server *server = connection->server;
+	if (uv_queue_work(&server->loop, &reading->work, read_in_thread, on_read)) {
+		free_reading(reading);
+		return -EBUSY;
+	}
+	reading->next = server->reports;
+	server->reports = reading;
+	connection->report = reading;
+	return 0;
+}
+
+static int start_report(struct ll_connection *connection, const struct ll_message_report *message)
+{
+	struct ll_server *server = connection->server;
+	struct ll_report_reading *reading;
+	int rc = new_reading(connection, &reading);
+	if (rc)
+		return rc;
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	if (policy)
+		reading->prices =
+		    (struct ll_use_prices){policy->accounts.price_gpu_hour, policy->accounts.price_gib_hour, ""};
+	if (policy && policy->accounts.currency)
+		ll_message_text_set(reading->prices.currency, sizeof reading->prices.currency,
+				    policy->accounts.currency);
+	reading->query.since_s = message->since_s;
+	reading->query.until_s = message->until_s;
+	reading->query.by = (enum ll_use_by)message->by;
+	return start_reading(connection, reading);
+}
+
+/* Who may not see the jobs of others asks for its own, and gets nothing if it asks for another's. */
+static int start_history(struct ll_connection *connection, const struct ll_message_history *message)
+{
+	struct ll_report_reading *reading;
+	int rc = new_reading(connection, &reading);
+	if (rc)
+		return rc;
+	bool is_of_one_user = reading->query.is_of_one_user;
+	bool is_others = is_of_one_user && message->has_uid && message->uid != connection->uid;
+	reading->is_history = true;
+	ll_message_text_set(reading->tenant, sizeof reading->tenant, message->tenant);
+	reading->asked = (struct ll_history_query){.since_s = message->since_s,
+						   .until_s = is_others ? message->since_s : message->until_s,
+						   .has_uid = message->has_uid || is_of_one_user,
+						   .uid = is_of_one_user ? connection->uid : message->uid,
+						   .tenant = reading->tenant[0] ? reading->tenant : NULL,
+						   .how = message->how,
+						   .most = message->most < LL_PAST_MOST ? message->most : LL_PAST_MOST};
+	return start_reading(connection, reading);
+}
+
+static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_REPORT_ROW);
+	struct ll_message_report_row *row = &ret_message->report_row;
+	row->granted_s = sum->granted_s;
+	row->used_s = sum->used_s;
+	row->idle_held_s = sum->idle_held_s;
+	row->memory_byte_s = sum->memory_byte_s;
+	row->joules = sum->joules;
+	row->lent_s = sum->lent_s;
+	row->borrowed_s = sum->borrowed_s;
+	row->number = sum->number;
+	ll_message_text_set(row->key, sizeof row->key, sum->key);
+}
+
+bool ll_report_handle(struct ll_connection *connection, const union ll_message *message)
+{
+	if (connection->role != LL_ROLE_COMMAND || connection->report)
+		return false;
+	int rc = message->header.kind == LL_MESSAGE_REPORT ? start_report(connection, &message->report)
+							   : start_history(connection, &message->history);
+	if (rc == -ENOENT)
+		ll_connection_refuse(connection, rc, "this loadlined has no accounts");
+	else if (rc)
+		ll_connection_refuse(connection, -EBUSY, "loadlined reads or sends other reports now");
+	return true;
+}
+
+/* What a user runs, and how it calls it, is hidden as in `queue`. */
+static void make_history_row(const struct ll_past_job *job, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_HISTORY_ROW);
+	struct ll_message_history_row *row = &ret_message->history_row;
+	row->number = job->number;
+	row->came_s = job->came_s;
+	row->began_s = job->began_s;
+	row->ended_s = job->ended_s;
+	row->memory_bytes = job->memory_bytes;
+	row->compute_permille = job->compute_permille;
+	row->time_ns = job->time_ns;
+	row->used_ns = job->used_ns;
+	row->memory_byte_s = job->memory_byte_s;
+	row->uid = job->uid;
+	row->by_uid = job->by_uid;
+	row->how = job->how;
+	row->status = job->status;
+	row->card_count = job->card_count;
+	row->class = job->class;
+	ll_message_text_set(row->tenant, sizeof row->tenant, job->tenant);
+	ll_message_text_set(row->cards, sizeof row->cards, job->cards);
+	ll_message_text_set(row->why, sizeof row->why, job->why);
+	ll_message_text_set(row->command, sizeof row->command, job->command);
+	ll_message_text_set(row->name, sizeof row->name, job->name);
+	ll_message_text_set(row->project, sizeof row->project, job->project);
+}
+
+static void make_prices(const struct ll_use_prices *prices, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_REPORT_PRICES);
+	ret_message->report_prices.gpu_hour = prices->gpu_hour;
+	ret_message->report_prices.gib_hour = prices->gib_hour;
+	ll_message_text_set(ret_message->report_prices.currency, sizeof ret_message->report_prices.currency,
+			    prices->currency);
+}
+
+/* The last message: the end, or why there is nothing. */
+static void make_last(const struct ll_report_reading *reading, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, reading->rc ? LL_MESSAGE_REFUSED : LL_MESSAGE_REPORT_END);
+	if (reading->rc) {
+		ret_message->refused.code = reading->rc;
+		ll_message_text_set(ret_message->refused.reason, sizeof ret_message->refused.reason, reading->err.text);
+	} else {
+		ret_message->report_end.rows = (uint32_t)(reading->report.count + reading->past.count);
+		ret_message->report_end.has_more = reading->past.has_more;
+		ret_message->report_end.is_of_one_user = reading->query.is_of_one_user;
+	}
+}
+
+bool ll_report_next(struct ll_connection *connection, union ll_message *ret_message)
+{
+	struct ll_report_reading *reading = connection->report;
+	if (!reading->is_read)
+		return false;
+	connection->serial = reading->serial;
+	if (!reading->rc && reading->sent < reading->report.count) {
+		make_row(&reading->report.sums[reading->sent++], ret_message);
+		return true;
+	}
+	if (!reading->rc && reading->is_history && reading->sent < reading->past.count) {
+		make_history_row(&reading->past.jobs[reading->sent++], ret_message);
+		return true;
+	}
+	if (!reading->rc && !reading->has_sent_prices && ll_use_prices_are_set(&reading->prices)) {
+		reading->has_sent_prices = true;
+		make_prices(&reading->prices, ret_message);
+		return true;
+	}
+	make_last(reading, ret_message);
+	connection->report = NULL;
+	free_reading(reading);
+	return true;
+}
+
+void ll_report_disconnect(struct ll_connection *connection)
+{
+	struct ll_report_reading *reading = connection->report;
+	connection->report = NULL;
+	if (!reading)
+		return;
+	reading->connection = NULL;
+	if (reading->is_read)
+		free_reading(reading);
+}

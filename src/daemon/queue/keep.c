@@ -1,0 +1,244 @@
+/*
+ * The state of the queue outlives loadlined: the file queue.json in the folder of the accounts. A thread writes it when
+ * something has changed, and each 10 s while jobs run, for their use.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/scope.h"
+#include "daemon/core/server.h"
+#include "daemon/queue/state.h"
+
+enum { FILE_MAX = 16 << 20 };
+#define USE_NS (10 * LL_NS_PER_S)
+
+static const char file_name[] = "queue.json";
+
+/* The number of a job is told at once, and the state is written by a thread later. So that a loadlined after one that
+ * was killed gives no number again, numbers are written ahead, NUMBERS at a time: after a kill some are left out. */
+enum { NUMBERS = 64 };
+static const char numbers_name[] = "queue.numbers";
+
+struct ll_admission_keeping {
+	struct ll_admission *admission;
+	uv_work_t work;
+	int folder_fd;
+	bool is_working;
+	uint64_t saved_ns;
+	uint64_t numbers;     /* numbers of jobs up to this one may have been given, by what is written */
+	bool is_failing;      /* that was logged */
+	pthread_mutex_t lock; /* whoever writes the file has it */
+	bool is_finished;     /* under the lock: the last state was written */
+	char *text;           /* what the thread writes */
+	int rc;
+};
+
+/* ---- the file ---- */
+
+static int write_text(int folder_fd, const char *name, const char *text)
+{
+	char next[32];
+	snprintf(next, sizeof next, "%s.new", name);
+	LL_SCOPE_CLOSE int fd = openat(folder_fd, next, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	for (size_t length = strlen(text); length;) {
+		ssize_t n = write(fd, text, length);
+		if (n <= 0 && errno != EINTR)
+			return n < 0 ? -errno : -EIO;
+		length -= n > 0 ? (size_t)n : 0;
+		text += n > 0 ? n : 0;
+	}
+	if (fsync(fd) || renameat(folder_fd, next, folder_fd, name))
+		return -errno;
+	return 0;
+}
+
+/* Returns the text; NULL: there is none, with errno. */
+static char *read_text(int folder_fd, const char *name)
+{
+	LL_SCOPE_CLOSE int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st))
+		return NULL;
+	if (st.st_size > FILE_MAX) {
+		errno = EFBIG;
+		return NULL;
+	}
+	char *text = malloc((size_t)st.st_size + 1);
+	ssize_t length = text ? read(fd, text, (size_t)st.st_size) : -1;
+	if (length < 0) {
+		free(text);
+		return NULL;
+	}
+	text[length] = '\0';
+	return text;
+}
+
+/* ---- the thread ---- */
+
+static void work_in_thread(uv_work_t *work)
+{
+	struct ll_admission_keeping *keeping = work->data;
+	LL_SCOPE_LOCK(&keeping->lock);
+	if (!keeping->is_finished)
+		keeping->rc = write_text(keeping->folder_fd, file_name, keeping->text);
+}
+
+static void log_result(struct ll_admission_keeping *keeping, int rc)
+{
+	if (rc && !keeping->is_failing)
+		ll_error("queue: %s cannot be written: %s; a restart of loadlined forgets what is new", file_name,
+			 strerror(-rc));
+	else if (!rc && keeping->is_failing)
+		ll_warn("queue: %s can be written again", file_name);
+	keeping->is_failing = rc;
+}
+
+static void on_worked(uv_work_t *work, int status)
+{
+	struct ll_admission_keeping *keeping = work->data;
+	(void)status;
+	keeping->is_working = false;
+	free(keeping->text);
+	keeping->text = NULL;
+	if (keeping->is_finished)
+		return;
+	log_result(keeping, keeping->rc);
+	keeping->admission->must_save |= keeping->rc != 0;
+	ll_admission_save(keeping->admission);
+}
+
+void ll_admission_save(struct ll_admission *admission)
+{
+	struct ll_admission_keeping *keeping = admission->keeping;
+	uint64_t now_ns = ll_now_ns();
+	if (!keeping)
+		admission->must_save = false;
+	if (!keeping || keeping->is_working || keeping->is_finished)
+		return;
+	bool is_due = admission->entries && now_ns - keeping->saved_ns >= USE_NS;
+	bool may_retry = !keeping->is_failing || now_ns - keeping->saved_ns >= USE_NS;
+	if (!may_retry || (!admission->must_save && !is_due))
+		return;
+	keeping->text = ll_admission_pack(admission);
+	keeping->saved_ns = now_ns;
+	if (!keeping->text)
+		return;
+	keeping->work.data = keeping;
+	keeping->rc = 0;
+	admission->must_save = false;
+	keeping->is_working = uv_queue_work(&admission->server->loop, &keeping->work, work_in_thread, on_worked) == 0;
+	if (keeping->is_working)
+		return;
+	free(keeping->text);
+	keeping->text = NULL;
+	admission->must_save = true;
+}
+
+void ll_admission_keep_change(const struct ll_server *server)
+{
+	server->admission->must_save = true;
+	ll_admission_save(server->admission);
+}
+
+static void write_numbers(struct ll_admission_keeping *keeping, uint64_t numbers)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRIu64 "\n", numbers);
+	int rc = write_text(keeping->folder_fd, numbers_name, text);
+	if (!rc)
+		keeping->numbers = numbers;
+	else if (!keeping->is_failing)
+		ll_error("queue: %s cannot be written: %s; numbers of jobs may be given twice", numbers_name,
+			 strerror(-rc));
+}
+
+void ll_admission_keep_number(struct ll_admission *admission, uint64_t number)
+{
+	struct ll_admission_keeping *keeping = admission->keeping;
+	if (keeping && number > keeping->numbers)
+		write_numbers(keeping, number + NUMBERS - 1);
+}
+
+void ll_admission_save_last(struct ll_server *server)
+{
+	struct ll_admission_keeping *keeping = server->admission ? server->admission->keeping : NULL;
+	if (!keeping)
+		return;
+	LL_SCOPE_FREE char *text = ll_admission_pack(server->admission);
+	LL_SCOPE_LOCK(&keeping->lock);
+	if (text)
+		log_result(keeping, write_text(keeping->folder_fd, file_name, text));
+	write_numbers(keeping, server->books.last_job);
+	keeping->is_finished = true;
+}
+
+/* ---- start ---- */
+
+static void restore_numbers(struct ll_admission *admission)
+{
+	struct ll_books *books = &admission->server->books;
+	LL_SCOPE_FREE char *text = read_text(admission->keeping->folder_fd, numbers_name);
+	uint64_t numbers = text ? strtoull(text, NULL, 10) : 0;
+	if (numbers > books->last_job && numbers < INT64_MAX)
+		books->last_job = numbers;
+	admission->keeping->numbers = books->last_job;
+}
+
+static void restore_state(struct ll_admission *admission, int folder_fd)
+{
+	LL_SCOPE_FREE char *text = read_text(folder_fd, file_name);
+	if (!text && errno == ENOENT)
+		return;
+	int rc = text ? ll_admission_unpack(admission, text) : -errno;
+	if (!rc)
+		return;
+	renameat(folder_fd, file_name, folder_fd, "queue.json.damaged");
+	ll_error("queue: %s cannot be used (%s), and is queue.json.damaged now: drained cards are in use, and use "
+		 "begins at 0",
+		 file_name, strerror(-rc));
+}
+
+int ll_admission_keep(struct ll_server *server, const char *folder)
+{
+	struct ll_admission_keeping *keeping = calloc(1, sizeof *keeping);
+	if (!keeping)
+		return -ENOMEM;
+	keeping->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (keeping->folder_fd < 0) {
+		ll_error("queue: %s: %s; a restart of loadlined forgets drained cards and use", folder,
+			 strerror(errno));
+		free(keeping);
+		return 0;
+	}
+	keeping->admission = server->admission;
+	pthread_mutex_init(&keeping->lock, NULL);
+	server->admission->keeping = keeping;
+	restore_state(server->admission, keeping->folder_fd);
+	restore_numbers(server->admission);
+	ll_admission_wake(server->admission);
+	return 0;
+}
+
+void ll_admission_keep_fini(struct ll_admission *admission)
+{
+	struct ll_admission_keeping *keeping = admission->keeping;
+	if (!keeping)
+		return;
+	close(keeping->folder_fd);
+	pthread_mutex_destroy(&keeping->lock);
+	free(keeping->text);
+	free(keeping);
+	admission->keeping = NULL;
+}

@@ -1,0 +1,287 @@
+/*
+ * state.h - the state of the queue (admission.h), for the files admission*.c.
+ */
+#ifndef LOADLINE_DAEMON_QUEUE_STATE_H
+#define LOADLINE_DAEMON_QUEUE_STATE_H
+
+#include <uv.h>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "daemon/jobs/books.h"
+#include "daemon/jobs/ended.h"
+#include "daemon/jobs/takeover.h"
+#include "daemon/queue/admission.h"
+#include "rules/queue/queue.h"
+
+/* The planned time of a job of which nobody says how long it runs. It is not ended then. */
+#define LL_ADMISSION_GUESS_NS (24 * 3600 * LL_NS_PER_S)
+
+/* A job that waits, or that has a place. Times are ll_now_ns unless their name says seconds (since 1970). */
+struct ll_admission_entry {
+	struct ll_admission_entry *next;
+	struct ll_queue_job queued;
+	uint64_t token; /* of the job */
+	uint32_t uid;
+	struct ll_limits limits;
+	bool has_memory, has_compute, has_count; /* the user named them; has_count: of cards */
+	uint64_t came_s, wait_until_ns, register_until_ns;
+	uint64_t begin_ns;       /* since when it has its place */
+	uint64_t after;          /* waits for the end of that job; 0: none */
+	bool pause_is_operators; /* of is_paused: its user does not end it */
+	bool is_paused, has_end, has_named_cards, takes_no_wait;
+	uint64_t card_mask; /* what the user named: a bit for each index */
+	int slice;
+	char tenant[LL_NAME_SIZE], command[LL_COMMAND_SIZE], name[LL_NAME_SIZE];
+	char uuids[LL_QUEUE_CARDS_OF_JOB][LL_CARD_UUID_SIZE]; /* of its place */
+	uint32_t uuid_count;
+	uint64_t job_number;              /* in the books; 0: it has not registered */
+	struct ll_connection *connection; /* that waits for the place; NULL: nobody */
+	uint32_t serial;
+	struct ll_message_queued told; /* the last one that was sent */
+	uint64_t told_ns;
+	bool is_warned;
+	struct ll_job_stop stop;
+	uint16_t signal, signal_before_s; /* it wishes that signal, so long before its end; 0: none */
+	bool is_signaled;                 /* it got that */
+	bool must_be_ok;                  /* the job `after` must end with status 0 */
+	bool tells_status;                /* a command will tell its status, not only its monitor */
+	bool has_status;
+	bool has_run;              /* it has registered */
+	uint32_t status;           /* as waitpid() gives it */
+	bool is_ended;             /* by an operator: its user gives it no more time */
+	bool is_canceled, is_past; /* is_past: its end is in the history */
+	uint32_t canceled_by;
+	uint64_t asked_time_ns;        /* 0: it did not say, and the configuration does not */
+	char left_why[LL_REASON_SIZE]; /* why it left the queue without a place */
+	bool has_project;
+};
+
+/* So long a job that runs has to register with the next loadlined. */
+#define LL_ADMISSION_RETURN_NS (15 * LL_NS_PER_S)
+
+/* Whether the entry waits for its place. */
+static inline bool ll_admission_is_waiting(const struct ll_admission_entry *entry)
+{
+	return !entry->uuid_count;
+}
+
+struct ll_admission_card {
+	unsigned index;
+	int slice; /* -1: the whole card */
+	char uuid[LL_CARD_UUID_SIZE];
+};
+
+struct ll_admission_drain {
+	unsigned index;
+	uint64_t since_s;
+	char reason[LL_NAME_SIZE]; /* empty: an operator drained it */
+};
+
+/* The use of a user, in a tenant. */
+struct ll_admission_use {
+	char tenant[LL_NAME_SIZE];
+	uint32_t uid;
+	double use_ns;
+};
+
+/* A user, with its subordinate uids, who has had places without a job. */
+struct ll_admission_unused {
+	uint32_t owner;
+	uint64_t until_ns; /* none of its jobs starts before */
+};
+
+struct ll_admission_keeping;
+
+/* The machine as control/queue reads it. */
+struct ll_admission_machine {
+	struct ll_queue_machine machine;
+	struct ll_queue_card queue_cards[LL_QUEUE_CARDS_MAX];
+	struct ll_admission_card cards[LL_QUEUE_CARDS_MAX];
+	struct ll_queue_group *groups;
+	struct ll_queue_tenant *tenants; /* those of the policy, and one more for jobs whose tenant is gone */
+	char (*names)[LL_NAME_SIZE];     /* of the tenants */
+	struct ll_queue_amount *amounts; /* guarantees and limits */
+	struct ll_queue_interval *intervals;
+	size_t interval_room;
+	uint64_t wall_ahead_ns; /* seconds since 1970 minus the clock of the plan, for the intervals */
+};
+
+struct ll_admission {
+	struct ll_server *server;
+	uv_timer_t timer;
+	bool has_queue;
+	struct ll_queue queue;
+	struct ll_admission_machine described;
+	uint64_t policy_number, machine_changes, described_ns;
+	bool is_outdated;                   /* the description */
+	bool must_arrange;                  /* the order */
+	uint64_t next_look_ns;              /* not before that */
+	struct ll_admission_entry *entries; /* in the order of their numbers */
+	struct ll_admission_drain *drains;
+	size_t drain_count;
+	struct ll_ended ended;
+	struct ll_admission_unused *unused;
+	size_t unused_count;
+	/* of a former loadlined: its waiting jobs that have not asked again, and the use until former_use_ns, if it is
+	 * of another boot former_use_age_s before that */
+	struct ll_admission_entry *former;
+	struct ll_admission_use *former_use;
+	size_t former_use_count;
+	uint64_t former_use_ns, former_use_age_s;
+	uint64_t first_look_ns;               /* since there can be a queue; 0: it cannot yet */
+	struct ll_admission_keeping *keeping; /* NULL: the state is not stored */
+	bool must_save;
+	struct ll_takeover_told told;
+};
+
+/* ---- admission_machine.c ---- */
+
+/* Whether there can be a queue. */
+bool ll_admission_is_possible(const struct ll_server *server);
+
+/* Describes the machine anew if the configuration, the cards or a window has changed, and makes the queue of it.
+ * -ENOMEM: there may be none. */
+int ll_admission_describe(struct ll_admission *admission);
+void ll_admission_undescribe(struct ll_admission *admission);
+
+/* Fills in the tenant, the cards that the job may have, how many, and what it takes of each. The description must be
+ * there. */
+void ll_admission_place_wish(const struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* The bits of the cards with these UUIDs. */
+uint64_t ll_admission_mask(const struct ll_admission_machine *described, const struct ll_admission_entry *entry);
+
+/* The bits of indices of cards. */
+uint64_t ll_admission_indices(const struct ll_admission_machine *described, uint64_t cards);
+
+/* ---- admission.c ---- */
+
+/* Something has changed: looks at all in the next turn of the loop. */
+void ll_admission_wake(struct ll_admission *admission);
+
+struct ll_admission_entry *ll_admission_find(const struct ll_admission *admission, uint64_t number);
+
+/* Ends the wait of the entry with REFUSED, and removes it. */
+void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_entry *entry, int code,
+			 const char *reason);
+
+/* ---- admission_request.c ---- */
+
+/* Fills in what the request asks for. The description must be there, and entry->uid. -EACCES: the configuration does
+ * not allow it, or the job would never start; err says what was asked for and what is allowed. */
+int ll_admission_read_request(struct ll_admission *admission, const struct ll_message_admit *admit,
+			      struct ll_admission_entry *entry, struct ll_err *err);
+
+/* What must be so when a job asks, and when it starts: its user is in its tenant, which may use its class and has a
+ * budget left. -EACCES. */
+int ll_admission_check_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+			   struct ll_err *err);
+
+/* ---- admission_change.c ---- */
+
+/* Fills in what the job takes of a card in the queue: by its limits. A job without a limit of memory may use all of a
+ * shared card, and so takes it. */
+void ll_admission_size(const struct ll_admission_machine *described, struct ll_admission_entry *entry);
+
+/* Whether a user of the tenant may have a job of this length. tenant NULL: the configuration has it no more. */
+bool ll_admission_allows_time(const struct ll_config_tenant *tenant, uint64_t time_ns);
+
+/* Whether the job, if it runs, may last so long from its begin: ll_queue_may_change. */
+bool ll_admission_may_last(struct ll_admission *admission, const struct ll_admission_entry *entry, uint64_t time_ns);
+
+/* ---- admission_after.c ---- */
+
+/* Checks the job for whose end this one shall wait: it must be known, and with --after-ok of the same user. -EACCES. */
+int ll_admission_check_after(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+			     struct ll_err *err);
+
+/* Whether the entry need not wait for another job's end any more. Returns false if the other job did not end as it
+ * must; ret_reason then says so. */
+bool ll_admission_look_after(const struct ll_admission *admission, struct ll_admission_entry *entry,
+			     char ret_reason[LL_REASON_SIZE]);
+
+/* Notes the end of a job that ran, or that was in the queue. */
+void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* ---- admission_unused.c ---- */
+
+/* The entry goes. If it has had a place that no job took, that costs its user. */
+void ll_admission_note_unused(struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* Whether no job of the user starts now, because of such places. */
+bool ll_admission_owes(const struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* ---- admission_high.c ---- */
+
+/* Whether the job, if it is of class high, is within the tenant's guarantee in a group where it may be. -EACCES. */
+int ll_admission_check_high(const struct ll_admission *admission, const struct ll_config_tenant *tenant,
+			    const struct ll_admission_entry *entry, struct ll_err *err);
+
+/* The same together with the tenant's other jobs of that class. -EACCES. */
+int ll_admission_check_high_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+				struct ll_err *err);
+
+/* Whether a waiting job of class high is beyond the guarantee together with the tenant's other jobs of that class. */
+bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* ---- admission_former.c ---- */
+
+/* The job asks for its place. If it asked a former loadlined before, it gets the number, the position and the pause
+ * that it had. */
+void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* The job with this number that waited under the former loadlined, and may ask again yet; NULL: none. */
+const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number);
+
+/* Whether no job shall start yet, because waiting jobs of the former loadlined have not asked again. */
+bool ll_admission_former_holds(struct ll_admission *admission, uint64_t now_ns);
+
+/* Adds the use that the former loadlined counted to the first queue. */
+void ll_admission_former_count(struct ll_admission *admission, uint64_t half_life_ns);
+
+void ll_admission_former_fini(struct ll_admission *admission);
+
+/* ---- admission_pack.c ---- */
+
+/* Returns the state as a text, which the caller frees: jobs, drained cards, use, how jobs ended, the last number. NULL:
+ * no memory. */
+char *ll_admission_pack(const struct ll_admission *admission);
+
+/* Fills in a state without jobs. Jobs of another boot have ended. -EBADMSG: the text is not of this version. */
+int ll_admission_unpack(struct ll_admission *admission, const char *text);
+
+/* ---- admission_keep.c ---- */
+
+/* A job gets this number: no later loadlined shall give it again, however this one ends. Once in 64 numbers it writes a
+ * file, which takes some ms. */
+void ll_admission_keep_number(struct ll_admission *admission, uint64_t number);
+
+/* Writes the state by a thread, if it has changed (must_save), or use is due. */
+void ll_admission_save(struct ll_admission *admission);
+
+void ll_admission_keep_fini(struct ll_admission *admission);
+
+/* ---- admission_listing.c ---- */
+
+/* What the entry waits for, as the user may know it. */
+struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+					 bool sees_others);
+
+/* By which rule the waiting entry does not start now, as the user may know it. */
+struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+					  bool sees_others);
+
+/* A moment of the plan in seconds since 1970; 0: never. */
+uint64_t ll_admission_second(uint64_t at_ns);
+
+/* ---- admission_act.c ---- */
+
+void ll_admission_act(struct ll_connection *connection, const struct ll_message_queue_act *act);
+
+/* ---- admission_time.c ---- */
+
+/* Warns and stops jobs whose time is over. */
+void ll_admission_keep_time(struct ll_admission *admission);
+
+#endif

@@ -1,0 +1,331 @@
+/* The requests of commands about memory, and the replies. */
+#include "daemon/residency/move_requests.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/core/connection.h"
+#include "daemon/residency/evictable.h"
+#include "daemon/residency/gather.h"
+
+/* The time in which a process may connect, because it has just started or lost its connection. */
+#define JOIN_NS (5 * LL_NS_PER_S)
+#define PROGRESS_NS (1 * LL_NS_PER_S)
+/* The time for all requests grows with the square of their number. A page has 1024 processes. */
+enum { REQUESTS_OF_USER = 2048 };
+
+struct ll_move_request {
+	struct ll_move_request *next;
+	struct ll_connection *connection;
+	uint32_t serial;
+	enum ll_message_kind kind;
+	struct ll_message_move message;
+	struct ll_evictable *evictable; /* the process whose move it waits for; NULL: nothing was requested of it yet */
+	bool is_ready;                  /* the process is known; processes of the same batch may not be */
+	bool is_already;                /* the process was in the requested state before */
+	bool is_tried;                  /* in this round */
+	uint64_t asked_ns, told_ns;
+};
+
+/* ---- replies ---- */
+
+static void send_reply(const struct ll_move_request *request, union ll_message *message)
+{
+	request->connection->serial = request->serial;
+	ll_connection_reply(request->connection, message, NULL, 0);
+}
+
+static void fill_in(const struct ll_move_request *request, enum ll_message_kind kind, union ll_message *ret_message)
+{
+	const struct ll_evictable *evictable = request->evictable;
+	ll_message_init(ret_message, kind);
+	if (!evictable)
+		return;
+	const struct ll_residency_program *rule = &evictable->rule;
+	ret_message->move.bytes = rule->bytes;
+	ret_message->move.pool_bytes = evictable->pool_bytes;
+	ret_message->move.away_bytes = rule->state == LL_RESIDENCY_AWAY       ? rule->bytes
+				       : rule->state == LL_RESIDENCY_EVICTING ? rule->bytes - rule->left_bytes
+				       : rule->state == LL_RESIDENCY_RESUMING ? rule->left_bytes
+									      : 0;
+}
+
+/* The number of a batch is no secret, so it is one for each user. */
+static bool is_of_batch(const struct ll_move_request *request, const struct ll_move_request *other)
+{
+	return other == request || (request->message.slot_token && request->kind == other->kind &&
+				    other->message.slot_token == request->message.slot_token &&
+				    other->connection->uid == request->connection->uid);
+}
+
+/* Other requests of the batch do not wait for one that was dropped before it began. */
+static void drop_request(struct ll_residency_books *books, struct ll_move_request *request)
+{
+	struct ll_move_request **at = &books->requests;
+	for (struct ll_move_request *other = books->requests; other; other = other->next) {
+		if (other != request && is_of_batch(request, other) && other->message.slot)
+			other->message.slot--;
+	}
+	while (*at && *at != request)
+		at = &(*at)->next;
+	if (*at)
+		*at = request->next;
+	free(request);
+}
+
+static void end_request(struct ll_residency_books *books, struct ll_move_request *request)
+{
+	union ll_message message;
+	fill_in(request, LL_MESSAGE_MOVED, &message);
+	message.move.value = ll_now_ns() - request->asked_ns;
+	message.move.flags = request->is_already ? LL_MOVE_ALREADY : 0;
+	send_reply(request, &message);
+	drop_request(books, request);
+}
+
+static void refuse_request(struct ll_residency_books *books, struct ll_move_request *request, int code, const char *why)
+{
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_REFUSED);
+	message.refused.code = code;
+	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, why);
+	send_reply(request, &message);
+	drop_request(books, request);
+}
+
+/* Ends all requests that wait for the process. code 0: success. */
+void ll_move_requests_end(struct ll_residency_books *books, const struct ll_evictable *evictable, int code,
+			  const char *why)
+{
+	for (struct ll_move_request *request = books->requests, *next; request; request = next) {
+		next = request->next;
+		if (request->evictable != evictable)
+			continue;
+		if (code)
+			refuse_request(books, request, code, why);
+		else
+			end_request(books, request);
+	}
+}
+
+void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns)
+{
+	for (struct ll_move_request *request = books->requests; request; request = request->next) {
+		union ll_message message;
+		if (now_ns - request->told_ns < PROGRESS_NS || request->connection->has_pending)
+			continue;
+		request->told_ns = now_ns;
+		fill_in(request, LL_MESSAGE_PROGRESS, &message);
+		ll_message_text_set(message.move.reason, sizeof message.move.reason,
+				    request->evictable ? ll_evictable_describe(request->evictable)
+						       : "has not connected yet");
+		send_reply(request, &message);
+	}
+}
+
+/* ---- requests ---- */
+
+static struct ll_job_claim *find_claim(const struct ll_job *job, const struct ll_message_move *message)
+{
+	const struct ll_job_card *card = ll_job_card_find(job, message->uuid);
+	for (struct ll_job_claim *claim = card ? card->claims : NULL; claim; claim = claim->next) {
+		if (ll_card_claim_number(claim->share) == message->index)
+			return claim;
+	}
+	return NULL;
+}
+
+static enum ll_residency_wish wish_of(enum ll_message_kind kind)
+{
+	return kind == LL_MESSAGE_EVICT     ? LL_RESIDENCY_WISH_EVICT
+	       : kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_WISH_SUSPEND
+					    : LL_RESIDENCY_WISH_NONE;
+}
+
+/* A process that is resumed is queued behind those that wait already. A process whose memory is still on the card need
+ * not wait. */
+static void queue_for_return(struct ll_evictable *evictable, bool was_held, uint64_t now_ns)
+{
+	struct ll_residency_program *rule = &evictable->rule;
+	if (rule->state == LL_RESIDENCY_HERE)
+		return;
+	if (was_held || !rule->wants)
+		rule->want_since_ns = now_ns;
+	rule->wants = true;
+	if (evictable->gather) /* it is resumed with the others */
+		return;
+	if (rule->state == LL_RESIDENCY_STOPPING || rule->state == LL_RESIDENCY_SUSPENDING)
+		ll_evictable_resume(evictable, now_ns);
+}
+
+static void wish_for(struct ll_residency_books *books, struct ll_evictable *evictable, enum ll_residency_wish wish,
+		     uint64_t quiet_ns, uint64_t now_ns)
+{
+	static const char *const verbs[] = {"resumed", "suspended", "evicted"};
+	enum ll_residency_wish before = evictable->rule.wish;
+	ll_debug("claim %u, tenant %s: is to be %s", ll_card_claim_number(evictable->claim->share),
+		 evictable->claim->card->job->facts.tenant, verbs[wish]);
+	if (wish != before && evictable->gather)
+		ll_gather_remove(books, evictable, now_ns);
+	if (wish != before)
+		ll_move_requests_end(books, evictable, -ECANCELED,
+				     "another command has asked for something else meanwhile");
+	bool is_evicting = before == LL_RESIDENCY_WISH_EVICT && evictable->rule.state != LL_RESIDENCY_AWAY;
+	evictable->wish_before = is_evicting ? LL_RESIDENCY_WISH_NONE : before;
+	evictable->rule.wish = wish;
+	evictable->rule.retry_ns = 0;
+	evictable->quiet_ns = quiet_ns;
+	evictable->begun_ns = now_ns;
+	if (wish == LL_RESIDENCY_WISH_NONE)
+		queue_for_return(evictable, before != LL_RESIDENCY_WISH_NONE, now_ns);
+}
+
+/* Returns NULL if the process is not known yet, or has ended. */
+static struct ll_evictable *find_process(const struct ll_server *server, const struct ll_move_request *request)
+{
+	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
+	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
+	return claim ? ll_residency_find(&server->residency, claim) : NULL;
+}
+
+/* Handles a request whose process is not known. */
+static void refuse_unless_it_may_come(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+{
+	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
+	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
+	if (!job && now_ns - server->born_ns < JOIN_NS) /* its monitor has not connected yet */
+		return;
+	bool may_come = claim && (claim->card->job->facts.limits.flags & LL_LIMIT_EVICTABLE) &&
+			now_ns - request->asked_ns < JOIN_NS;
+	if (!may_come)
+		refuse_request(&server->residency, request, claim ? -EOPNOTSUPP : -ESRCH,
+			       claim ? "is not evictable" : "the program has ended");
+}
+
+/* Whether the whole batch can begin. A request that a former loadlined has replied to is not sent again: the batch
+ * waits for it only as long as for a process. */
+static bool is_batch_ready(const struct ll_residency_books *books, const struct ll_move_request *request,
+			   uint64_t now_ns)
+{
+	unsigned ready = 0;
+	bool is_any_missing = false;
+	for (const struct ll_move_request *other = books->requests; other; other = other->next) {
+		if (!is_of_batch(request, other))
+			continue;
+		ready += other->is_ready;
+		is_any_missing |= !other->is_ready;
+	}
+	return ready >= request->message.slot || (!is_any_missing && now_ns - request->asked_ns >= JOIN_NS);
+}
+
+/* The processes of a batch stop together. */
+static void gather_batch(struct ll_residency_books *books, const struct ll_move_request *model, uint64_t now_ns)
+{
+	struct ll_gather *gather =
+	    ll_gather_new(books, model->kind == LL_MESSAGE_EVICT ? LL_GATHER_EVICT : LL_GATHER_SUSPEND, true,
+			  model->message.value, now_ns);
+	for (struct ll_move_request *request = books->requests; gather && request; request = request->next) {
+		/* Another command may have requested the same for this process. */
+		if (request->evictable && is_of_batch(model, request) && !request->evictable->gather)
+			ll_gather_add(gather, request->evictable);
+	}
+	if (gather)
+		ll_gather_look(books, gather, now_ns);
+}
+
+static void begin_batch(struct ll_server *server, const struct ll_move_request *first, uint64_t now_ns)
+{
+	struct ll_residency_books *books = &server->residency;
+	enum ll_residency_wish wish = wish_of(first->kind);
+	const struct ll_move_request model = *first; /* a copy: the request may end meanwhile */
+	size_t count = 0;
+	for (struct ll_move_request *request = books->requests; request; request = request->next) {
+		bool is_next = !request->evictable && (request == first || is_of_batch(&model, request));
+		struct ll_evictable *evictable = is_next ? find_process(server, request) : NULL;
+		if (!evictable)
+			continue;
+		request->is_already = evictable->rule.wish == wish && ll_evictable_is_as_wished(evictable);
+		wish_for(books, evictable, wish, request->message.value, now_ns);
+		request->evictable = evictable;
+		count++;
+	}
+	if (count > 1 && wish != LL_RESIDENCY_WISH_NONE)
+		gather_batch(books, &model, now_ns);
+	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
+		if (ll_evictable_is_as_wished(evictable))
+			ll_move_requests_end(books, evictable, 0, "");
+	}
+	ll_residency_look_everywhere(server, now_ns);
+}
+
+/* Tries a request, whose process may be known by now. */
+static void try_request(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+{
+	request->is_ready = find_process(server, request);
+	if (!request->is_ready)
+		refuse_unless_it_may_come(server, request, now_ns);
+	else if (is_batch_ready(&server->residency, request, now_ns))
+		begin_batch(server, request, now_ns);
+}
+
+/* The list is searched again after each request, because one request may end others. */
+void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
+{
+	for (struct ll_move_request *request = server->residency.requests; request; request = request->next)
+		request->is_tried = request->evictable;
+	for (struct ll_move_request *request = server->residency.requests; request;) {
+		struct ll_move_request *next = request->next;
+		if (!request->is_tried) {
+			request->is_tried = true;
+			try_request(server, request, now_ns);
+			next = server->residency.requests;
+		}
+		request = next;
+	}
+}
+
+static bool has_room(const struct ll_residency_books *books, uint32_t uid)
+{
+	unsigned count = 0;
+	for (const struct ll_move_request *request = books->requests; request; request = request->next)
+		count += request->connection->uid == uid;
+	return count < REQUESTS_OF_USER;
+}
+
+void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
+			  const struct ll_message_move *message)
+{
+	struct ll_residency_books *books = &server->residency;
+	uint64_t now_ns = ll_now_ns();
+	if (!has_room(books, connection->uid)) {
+		ll_connection_refuse(connection, -EBUSY, "loadlined has as many requests of this user as one may have");
+		return;
+	}
+	struct ll_move_request *request = calloc(1, sizeof *request);
+	if (!request) {
+		ll_connection_refuse(connection, -ENOMEM, strerror(ENOMEM));
+		return;
+	}
+	*request = (struct ll_move_request){.next = books->requests,
+					    .connection = connection,
+					    .serial = connection->serial,
+					    .kind = kind,
+					    .message = *message,
+					    .asked_ns = now_ns,
+					    .told_ns = now_ns};
+	books->requests = request;
+	try_request(server, request, now_ns);
+	ll_residency_set_timer(server, now_ns);
+}
+
+void ll_move_requests_drop(struct ll_residency_books *books, const struct ll_connection *connection)
+{
+	for (struct ll_move_request *request = books->requests, *next; request; request = next) {
+		next = request->next;
+		if (!connection || request->connection == connection)
+			drop_request(books, request);
+	}
+}

@@ -1,0 +1,183 @@
+/* The plan: strict order, then backfill. */
+#include <errno.h>
+
+#include "rules/queue/profile.h"
+#include "rules/queue/queue.h"
+
+/* A running job that is over its time ends a little later than now, as far as the plan goes. */
+static uint64_t end_of_running(const struct ll_queue_job *job, uint64_t now_ns)
+{
+	uint64_t end_ns = ll_queue_end_ns(job);
+	return end_ns > now_ns ? end_ns : now_ns + LL_QUEUE_OVERRUN_NS;
+}
+
+static bool has_overrun(const struct ll_queue *queue, uint64_t now_ns)
+{
+	for (size_t i = 0; i < queue->running_count; i++) {
+		if (ll_queue_end_ns(queue->jobs[i]) <= now_ns)
+			return true;
+	}
+	return false;
+}
+
+static bool has_slot(const struct ll_queue_job *job)
+{
+	return job->planned.begin_ns != LL_QUEUE_NONE;
+}
+
+/* A start of the plan that has passed: the job could not start then. */
+static bool has_missed(const struct ll_queue *queue, uint64_t now_ns)
+{
+	return ll_queue_next_ns(queue) < now_ns;
+}
+
+/* Half of those that were planned have begun, and others wait to come into the plan. */
+static bool has_run_down(const struct ll_queue *queue)
+{
+	size_t planned = 0;
+	for (size_t i = queue->running_count; queue->planned_beside && i < queue->count; i++)
+		planned += has_slot(queue->jobs[i]);
+	return queue->planned_beside && 2 * planned <= queue->planned_beside;
+}
+
+/* ---- how many ---- */
+
+static void begin_count(struct ll_queue *queue)
+{
+	for (size_t i = 0; i < queue->user_count; i++)
+		queue->users[i].planned = 0;
+}
+
+static bool is_left_out(const struct ll_queue *queue, const struct ll_queue_job *job, size_t planned)
+{
+	return planned >= queue->planned_most || queue->users[job->user].planned >= queue->planned_of_user;
+}
+
+static size_t count_slot(struct ll_queue *queue, const struct ll_queue_job *job)
+{
+	queue->users[job->user].planned += has_slot(job);
+	return has_slot(job);
+}
+
+/* ---- the plan ---- */
+
+static void add_running(struct ll_queue *queue, uint64_t now_ns)
+{
+	ll_queue_profile_start(queue->profile, queue->machine, queue->user_count, now_ns);
+	for (size_t i = 0; i < queue->running_count; i++)
+		ll_queue_profile_add(queue->profile, queue->jobs[i], &queue->jobs[i]->planned,
+				     end_of_running(queue->jobs[i], now_ns));
+}
+
+static void add_planned(struct ll_queue *queue)
+{
+	for (size_t i = queue->running_count; i < queue->count; i++)
+		ll_queue_profile_add(queue->profile, queue->jobs[i], &queue->jobs[i]->planned,
+				     ll_queue_end_ns(queue->jobs[i]));
+}
+
+/* A job without a start (each of its cards is out of use, or its user's limit is used up for ever) is left out: the
+ * others do not wait for it. */
+static void plan_in_strict_order(struct ll_queue *queue, uint64_t now_ns)
+{
+	uint64_t from_ns = now_ns;
+	size_t planned = 0;
+	bool has_left_out = false;
+	begin_count(queue);
+	for (size_t i = queue->running_count; i < queue->count && !queue->profile->has_failed; i++) {
+		struct ll_queue_job *job = queue->jobs[i];
+		bool must_wait = job->is_held || is_left_out(queue, job, planned);
+		has_left_out |= must_wait && !job->is_held;
+		job->strict = (struct ll_queue_slot){LL_QUEUE_NONE, 0};
+		if (!must_wait && ll_queue_profile_find(queue->profile, job, from_ns, LL_QUEUE_NONE, &job->strict))
+			from_ns = job->strict.begin_ns;
+		job->planned = job->strict;
+		planned += count_slot(queue, job);
+		ll_queue_profile_add(queue->profile, job, &job->planned, ll_queue_end_ns(job));
+	}
+	queue->planned_beside = has_left_out ? planned : 0;
+}
+
+/* Moves each job to its earliest start, in order. The starts of all others stay. A job without a start gets one as long
+ * as not too many before it have theirs. */
+static void move_forward(struct ll_queue *queue, uint64_t now_ns)
+{
+	size_t planned = 0;
+	begin_count(queue);
+	for (size_t i = queue->running_count; i < queue->count && !queue->profile->has_failed; i++) {
+		struct ll_queue_job *job = queue->jobs[i];
+		struct ll_queue_slot slot = job->planned;
+		planned += count_slot(queue, job);
+		if (job->is_held || slot.begin_ns <= now_ns || (!has_slot(job) && is_left_out(queue, job, planned)))
+			continue;
+		ll_queue_profile_take(queue->profile, job, &job->planned, ll_queue_end_ns(job));
+		if (ll_queue_profile_find(queue->profile, job, now_ns, job->planned.begin_ns, &slot))
+			job->planned = slot;
+		ll_queue_profile_add(queue->profile, job, &job->planned, ll_queue_end_ns(job));
+	}
+}
+
+int ll_queue_plan(struct ll_queue *queue, uint64_t now_ns)
+{
+	bool is_stale =
+	    queue->is_stale || has_overrun(queue, now_ns) || has_missed(queue, now_ns) || has_run_down(queue);
+	if (!is_stale && !queue->has_gaps)
+		return 0;
+	add_running(queue, now_ns);
+	if (is_stale || !queue->has_backfill)
+		plan_in_strict_order(queue, now_ns);
+	else
+		add_planned(queue);
+	if (queue->has_backfill)
+		move_forward(queue, now_ns);
+	queue->is_stale = queue->profile->has_failed;
+	queue->has_gaps = false;
+	return queue->profile->has_failed ? -ENOMEM : 0;
+}
+
+/* ---- a change ---- */
+
+/* What the job must fit beside: the other running ones, and those that it was let forward of, where they are planned.
+ */
+static void add_others(struct ll_queue *queue, const struct ll_queue_job *than, uint64_t now_ns)
+{
+	ll_queue_profile_start(queue->profile, queue->machine, queue->user_count, now_ns);
+	for (size_t i = 0; i < queue->count; i++) {
+		const struct ll_queue_job *job = queue->jobs[i];
+		bool is_overtaken = i >= queue->running_count && job->number <= than->overtook;
+		if (job == than || (i >= queue->running_count && !is_overtaken))
+			continue;
+		ll_queue_profile_add(queue->profile, job, &job->planned,
+				     is_overtaken ? ll_queue_end_ns(job) : end_of_running(job, now_ns));
+	}
+}
+
+static bool fits_in_row(const struct ll_queue *queue, const uint64_t *row, const struct ll_queue_job *job)
+{
+	const struct ll_queue_machine *machine = queue->machine;
+	for (uint32_t card = 0; card < machine->card_count; card++) {
+		if (job->planned.cards >> card & 1 &&
+		    (ll_queue_refusal(machine, row, job, machine->cards[card].group, NULL) ||
+		     !ll_queue_card_has_room(machine, row, job, card)))
+			return false;
+	}
+	return true;
+}
+
+bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job, const struct ll_queue_job *wanted,
+			 uint64_t now_ns)
+{
+	struct ll_queue_job changed = *job;
+	changed.memory_bytes = wanted->memory_bytes;
+	changed.compute_permille = wanted->compute_permille;
+	changed.duration_ns = wanted->duration_ns;
+	uint64_t end_ns = end_of_running(&changed, now_ns);
+	if (ll_queue_plan(queue, now_ns))
+		return false;
+	add_others(queue, job, now_ns);
+	bool may_change = !queue->profile->has_failed;
+	for (size_t at = 0; may_change && at < queue->profile->count && queue->profile->steps[at].begin_ns < end_ns;
+	     at++)
+		may_change = fits_in_row(queue, queue->profile->steps[at].row, &changed);
+	return may_change;
+}
