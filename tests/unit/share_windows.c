@@ -1,6 +1,7 @@
 /* Programs under caps on a card that takes programs off: who has which window, and how much of the card that is. */
 #include "test.h"
 
+#include "daemon/arbiter/choose.h"
 #include "daemon/arbiter/windows.h"
 #include "share_card.h"
 
@@ -234,4 +235,22 @@ TEST(windows_by_weight_that_are_not_used_are_given_up)
 	assert_no_windows(card);
 	run_for(card, 30 * LL_NS_PER_S);
 	assert_no_windows(card);
+}
+
+/* Everybody is looked at when something is new. */
+TEST(what_stays_as_it_is_is_not_new_and_what_ends_is)
+{
+	struct card *card = begin(state);
+	struct program *capped = come(card, 1000, 300);
+	come(card, 1000, 0);
+	run_for(card, LL_NS_PER_S);
+	bool is_new = true;
+	ll_share_choose(&card->card, card->now_ns, &is_new);
+	assert_true(card->card.has_windows);
+	assert_false(is_new);
+	capped->said.lever = LL_TIME_LEVER_FAILS;
+	post(card, capped);
+	ll_share_choose(&card->card, card->now_ns, &is_new);
+	assert_false(card->card.has_windows);
+	assert_true(is_new);
 }

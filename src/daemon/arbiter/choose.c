@@ -138,6 +138,7 @@ uint64_t ll_share_choose(struct ll_share_card *card, uint64_t now_ns, bool *ret_
 {
 	struct ll_regime_job jobs[LL_REGIME_JOBS + 1];
 	bool gave_visits = card->regime.gives_visits, had_windows = card->has_windows;
+	*ret_is_new = false;
 	uint64_t windows_due_ns = ll_share_step_windows(card, now_ns, ret_is_new);
 	*ret_is_new |= had_windows != card->has_windows;
 	if (card->has_windows)

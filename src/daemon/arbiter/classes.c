@@ -91,7 +91,6 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 	struct ll_lever_job jobs[MOST_JOBS];
 	uint64_t due_ns = UINT64_MAX;
 	note_wanting(card, now_ns);
-	*ret_is_new = false;
 	bool is_without = ll_share_is_forced(card) || ll_share_has_gang(card, now_ns);
 	for (unsigned rank = 0; rank < LL_SHARE_CLASSES; rank++) {
 		struct ll_lever *lever = &card->levers[rank];

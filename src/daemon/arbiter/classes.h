@@ -14,7 +14,7 @@
 #include "daemon/arbiter/card.h"
 
 /* Steps the levers of all classes. Call it when something has changed, and at the returned time; UINT64_MAX: only when
- * something changes. *ret_is_new: other jobs are held than before, so all claims must be looked at. */
+ * something changes. *ret_is_new is set if other jobs are held than before, so all claims must be looked at. */
 uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new);
 
 /* Whether a job beneath the rank wants the card, or did recently. */
