@@ -453,9 +453,13 @@ TEST(a_job_on_two_cards_has_its_turns_together)
 		set_wanting(second[i], LL_LAUNCH_MODE_SYNC, true);
 	}
 	settle();
-	unsigned same = 0, steps = 300;
-	for (unsigned i = 0; i < steps; i++) {
+	unsigned same = 0, steps = 0;
+	while (steps < 300) {
+		uint64_t begun_ns = ll_now_ns();
 		run_for(MS);
+		if (ll_now_ns() - begun_ns > 3 * MS) /* a busy host has decided late */
+			continue;
+		steps++;
 		same += has_flag(first[0], LL_ORDER_IS_HOLDER) == has_flag(second[0], LL_ORDER_IS_HOLDER);
 	}
 	assert_true(same > steps * 8 / 10);
