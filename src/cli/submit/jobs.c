@@ -48,7 +48,7 @@ int ll_submit_await(const char *folder, struct ll_submit_record *record, uint64_
 		    enum ll_submit_state *ret_state, struct ll_err *err)
 {
 	for (;;) {
-		enum ll_submit_state state = ll_submit_state_of(record);
+		enum ll_submit_state state = record->state;
 		if (state >= LL_SUBMIT_ENDED || ll_now_ns() >= deadline_ns) {
 			*ret_state = state;
 			return 0;
@@ -169,7 +169,7 @@ static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
 	int rc = ll_submit_find(word, folder, &record, err);
 	if (rc)
 		return rc;
-	state = ll_submit_state_of(&record);
+	state = record.state;
 	/* Without its supervisor the first process may live on. */
 	bool may_live = state < LL_SUBMIT_ENDED || (state == LL_SUBMIT_LOST && ll_submit_first_lives(&record));
 	if (!may_live)
@@ -242,7 +242,7 @@ static int follow_log(int fd, const char *folder, struct ll_submit_record *recor
 {
 	for (;;) {
 		/* First the state: what the job printed before its end is then there. */
-		bool has_ended = ll_submit_state_of(record) >= LL_SUBMIT_ENDED;
+		bool has_ended = record->state >= LL_SUBMIT_ENDED;
 		int rc = copy_rest(fd, err);
 		if (rc || has_ended)
 			return rc;
@@ -300,7 +300,7 @@ static json_t *moment(uint64_t at_s)
 
 static int print_json(const struct ll_submit_record *record, struct ll_err *err)
 {
-	enum ll_submit_state state = ll_submit_state_of(record);
+	enum ll_submit_state state = record->state;
 	bool has_status = state == LL_SUBMIT_ENDED || state == LL_SUBMIT_NOT_RUN;
 	return ll_json_line(json_pack("{s:{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}}", "submitted", "number",
 				      (json_int_t)record->number, "state", ll_submit_state_word(state), "status",
@@ -322,7 +322,7 @@ static void add_moment(struct ll_table *table, uint64_t at_s)
 static void add_row(struct ll_table *table, const struct ll_submit_record *record)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	enum ll_submit_state state = ll_submit_state_of(record);
+	enum ll_submit_state state = record->state;
 	ll_strbuf_addf(&text, "%" PRIu64, record->number);
 	ll_table_add(table, text.buf);
 	ll_strbuf_reset(&text);

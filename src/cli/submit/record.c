@@ -194,8 +194,10 @@ int ll_submit_read(const char *folder, uint64_t number, struct ll_submit_record 
 	}
 	bool is_good = read_file(path, number, ret_record);
 	/* The supervisor may have written the end, and ended, since the file was read. */
-	if (is_good && ll_submit_state_of(ret_record) == LL_SUBMIT_LOST)
+	if (is_good && ll_submit_state_of(ret_record) == LL_SUBMIT_LOST) {
 		is_good = read_file(path, number, ret_record);
+		ret_record->state = ll_submit_state_of(ret_record);
+	}
 	return is_good ? 0 : ll_err_set(err, -EBADMSG, "%.200s: damaged", path);
 }
 
@@ -284,8 +286,8 @@ void ll_submit_prune(const char *folder)
 	for (size_t i = 0; i < count; i++) {
 		char path[PATH_MAX];
 		uint64_t last_s = records[i].ended_s ? records[i].ended_s : records[i].submitted_s;
-		if (ll_submit_state_of(&records[i]) >= LL_SUBMIT_ENDED &&
-		    last_s + (uint64_t)DAYS_KEPT * DAY_S < now_s && !put_path(path, folder, records[i].number, ""))
+		if (records[i].state >= LL_SUBMIT_ENDED && last_s + (uint64_t)DAYS_KEPT * DAY_S < now_s &&
+		    !put_path(path, folder, records[i].number, ""))
 			unlink(path);
 	}
 	free(records);

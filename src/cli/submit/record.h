@@ -26,7 +26,7 @@ enum ll_submit_state {
 	LL_SUBMIT_RUNS,
 	LL_SUBMIT_ENDED,   /* the command has ended: status */
 	LL_SUBMIT_NOT_RUN, /* the command was not started: status, reason */
-	LL_SUBMIT_LOST,    /* nobody writes this: ll_submit_state_of finds it */
+	LL_SUBMIT_LOST,    /* nobody writes this: ll_submit_read finds it */
 };
 
 enum { LL_SUBMIT_TEXT_SIZE = 400 };
@@ -65,7 +65,9 @@ int ll_submit_read_all(const char *folder, struct ll_submit_record **ret_records
 /* Removes the files of jobs that ended more than 30 days ago. */
 void ll_submit_prune(const char *folder);
 
-/* The state now. LL_SUBMIT_LOST: the supervisor is gone, and has not written how the job ended. */
+/* The state now, by the record alone: the supervisor may have written the end since the record was read. ll_submit_read
+ * rules that out, so ask the state of a record that it has given. LL_SUBMIT_LOST: the supervisor is gone, and has not
+ * written how the job ended. */
 enum ll_submit_state ll_submit_state_of(const struct ll_submit_record *record);
 
 /* Whether the first process, or the command that it has become, lives. */
