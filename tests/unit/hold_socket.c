@@ -126,21 +126,27 @@ TEST(test_who_never_reads_holds_up_nobody)
 
 /* ---- how it ends ---- */
 
-/* Takes the sockets in a child, which then does nothing. */
+/* Takes the sockets in a child, which then does nothing. They answer already while the child still looks whether others
+ * have them. */
 static pid_t start_child(void)
 {
+	int ends[2];
+	char has_taken = 0;
 	leave(NULL);
+	assert_int_equal(pipe(ends), 0);
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (take(NULL))
+		if (take(NULL) || write(ends[1], "t", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
 	}
-	struct ll_hold_owner seen;
-	wait_for(ll_hold_query(&second, world, &seen, NULL, NULL) == 0 && seen.has_report);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &has_taken, 1), 1);
+	close(ends[0]);
+	struct ll_hold_owner seen = ask(&second);
 	assert_int_equal(seen.pid, pid);
 	return pid;
 }
