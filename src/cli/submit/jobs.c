@@ -44,20 +44,15 @@ static void pause_for(const struct ll_submit_record *record)
 	poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, LOOK_MS);
 }
 
-int ll_submit_await(const char *folder, struct ll_submit_record *record, uint64_t deadline_ns,
-		    enum ll_submit_state *ret_state, struct ll_err *err)
+/* Waits until the job has ended, or is lost, and reads its record again. deadline_ns: ll_now_ns(); UINT64_MAX: none. */
+static int await_end(const char *folder, struct ll_submit_record *record, uint64_t deadline_ns, struct ll_err *err)
 {
-	for (;;) {
-		enum ll_submit_state state = record->state;
-		if (state >= LL_SUBMIT_ENDED || ll_now_ns() >= deadline_ns) {
-			*ret_state = state;
-			return 0;
-		}
+	int rc = 0;
+	while (!rc && record->state < LL_SUBMIT_ENDED && ll_now_ns() < deadline_ns) {
 		pause_for(record);
-		int rc = ll_submit_read(folder, record->number, record, err);
-		if (rc)
-			return rc;
+		rc = ll_submit_read(folder, record->number, record, err);
 	}
+	return rc;
 }
 
 static const char *why_lost(const struct ll_submit_record *record)
@@ -72,22 +67,21 @@ static int wait_for_job(const char *word, uint64_t deadline_ns, int *status, str
 	struct ll_still still = {.is_begun = false};
 	char folder[PATH_MAX];
 	struct ll_submit_record record = {0};
-	enum ll_submit_state state = LL_SUBMIT_LOST;
 	int rc = ll_submit_find(word, folder, &record, err);
 	if (!rc) {
 		ll_still_begin(&still, N_("waits for the end of job %" PRIu64), record.number);
-		rc = ll_submit_await(folder, &record, deadline_ns, &state, err);
+		rc = await_end(folder, &record, deadline_ns, err);
 	}
 	ll_still_end(&still);
-	if (!rc && state < LL_SUBMIT_ENDED)
+	if (!rc && record.state < LL_SUBMIT_ENDED)
 		rc = ll_err_set(err, -ETIMEDOUT, "job %" PRIu64 ": has not ended yet", record.number);
 	if (rc)
 		return rc;
-	if (state == LL_SUBMIT_LOST)
+	if (record.state == LL_SUBMIT_LOST)
 		ll_log(LL_LOG_WARN, "job %" PRIu64 " is lost: %s", record.number, why_lost(&record));
-	else if (state == LL_SUBMIT_NOT_RUN)
+	else if (record.state == LL_SUBMIT_NOT_RUN)
 		ll_log(LL_LOG_WARN, "job %" PRIu64 " was not run: %s", record.number, record.reason);
-	int its = state == LL_SUBMIT_LOST ? LL_EXIT_FAILED : record.status;
+	int its = record.state == LL_SUBMIT_LOST ? LL_EXIT_FAILED : record.status;
 	*status = *status ? *status : its;
 	return 0;
 }
@@ -165,13 +159,12 @@ static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
 {
 	char folder[PATH_MAX];
 	struct ll_submit_record record = {0};
-	enum ll_submit_state state = LL_SUBMIT_LOST;
 	int rc = ll_submit_find(word, folder, &record, err);
 	if (rc)
 		return rc;
-	state = record.state;
+	bool is_lost = record.state == LL_SUBMIT_LOST;
 	/* Without its supervisor the first process may live on. */
-	bool may_live = state < LL_SUBMIT_ENDED || (state == LL_SUBMIT_LOST && ll_submit_first_lives(&record));
+	bool may_live = record.state < LL_SUBMIT_ENDED || (is_lost && ll_submit_first_lives(&record));
 	if (!may_live)
 		return ll_err_set(err, -ESRCH, "job %" PRIu64 ": does not run", record.number);
 	struct ll_still still;
@@ -182,7 +175,7 @@ static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
 		ll_sleep_until_ns(ll_now_ns() + LOOK_MS * LL_NS_PER_MS / 4);
 	if (ll_submit_first_lives(&record))
 		signal_group(&record, SIGKILL);
-	rc = state == LL_SUBMIT_LOST ? 0 : ll_submit_await(folder, &record, UINT64_MAX, &state, err);
+	rc = is_lost ? 0 : await_end(folder, &record, UINT64_MAX, err);
 	ll_still_end(&still);
 	return rc;
 }
@@ -300,11 +293,10 @@ static json_t *moment(uint64_t at_s)
 
 static int print_json(const struct ll_submit_record *record, struct ll_err *err)
 {
-	enum ll_submit_state state = record->state;
-	bool has_status = state == LL_SUBMIT_ENDED || state == LL_SUBMIT_NOT_RUN;
+	bool has_status = record->state == LL_SUBMIT_ENDED || record->state == LL_SUBMIT_NOT_RUN;
 	return ll_json_line(json_pack("{s:{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}}", "submitted", "number",
-				      (json_int_t)record->number, "state", ll_submit_state_word(state), "status",
-				      has_status ? json_integer(record->status) : json_null(), "since",
+				      (json_int_t)record->number, "state", ll_submit_state_word(record->state),
+				      "status", has_status ? json_integer(record->status) : json_null(), "since",
 				      moment(record->submitted_s), "start", moment(record->started_s), "end",
 				      moment(record->ended_s), "command", ll_json_text(record->command), "directory",
 				      ll_json_text(record->directory), "log", ll_json_text(record->log)),
@@ -322,16 +314,15 @@ static void add_moment(struct ll_table *table, uint64_t at_s)
 static void add_row(struct ll_table *table, const struct ll_submit_record *record)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	enum ll_submit_state state = record->state;
 	ll_strbuf_addf(&text, "%" PRIu64, record->number);
 	ll_table_add(table, text.buf);
 	ll_strbuf_reset(&text);
-	ll_strbuf_adds(&text, _(ll_submit_state_word(state)));
-	if (state == LL_SUBMIT_ENDED && record->status)
+	ll_strbuf_adds(&text, _(ll_submit_state_word(record->state)));
+	if (record->state == LL_SUBMIT_ENDED && record->status)
 		ll_strbuf_addf(&text, _(", status %d"), record->status);
-	if (state == LL_SUBMIT_NOT_RUN)
+	if (record->state == LL_SUBMIT_NOT_RUN)
 		ll_strbuf_addf(&text, ": %s", record->reason);
-	if (state == LL_SUBMIT_LOST)
+	if (record->state == LL_SUBMIT_LOST)
 		ll_strbuf_addf(&text, ": %s", why_lost(record));
 	ll_table_add(table, text.buf);
 	add_moment(table, record->submitted_s);

@@ -183,6 +183,17 @@ static bool read_file(const char *path, uint64_t number, struct ll_submit_record
 	return is_good;
 }
 
+static enum ll_submit_state find_state(const struct ll_submit_record *record)
+{
+	char boot[LL_BOOT_ID_SIZE];
+	if (record->state == LL_SUBMIT_ENDED || record->state == LL_SUBMIT_NOT_RUN)
+		return record->state;
+	ll_boot_id_read(boot);
+	bool is_lost =
+	    strcmp(boot, record->boot) != 0 || ll_process_is_gone(&record->supervisor, ll_process_namespaces());
+	return is_lost ? LL_SUBMIT_LOST : record->state;
+}
+
 int ll_submit_read(const char *folder, uint64_t number, struct ll_submit_record *ret_record, struct ll_err *err)
 {
 	char path[PATH_MAX];
@@ -194,9 +205,9 @@ int ll_submit_read(const char *folder, uint64_t number, struct ll_submit_record 
 	}
 	bool is_good = read_file(path, number, ret_record);
 	/* The supervisor may have written the end, and ended, since the file was read. */
-	if (is_good && ll_submit_state_of(ret_record) == LL_SUBMIT_LOST) {
+	if (is_good && find_state(ret_record) == LL_SUBMIT_LOST) {
 		is_good = read_file(path, number, ret_record);
-		ret_record->state = ll_submit_state_of(ret_record);
+		ret_record->state = find_state(ret_record);
 	}
 	return is_good ? 0 : ll_err_set(err, -EBADMSG, "%.200s: damaged", path);
 }
@@ -299,15 +310,4 @@ bool ll_submit_first_lives(const struct ll_submit_record *record)
 	ll_boot_id_read(boot);
 	return record->first.pid > 0 && strcmp(boot, record->boot) == 0 &&
 	       !ll_process_is_gone(&record->first, ll_process_namespaces());
-}
-
-enum ll_submit_state ll_submit_state_of(const struct ll_submit_record *record)
-{
-	char boot[LL_BOOT_ID_SIZE];
-	if (record->state == LL_SUBMIT_ENDED || record->state == LL_SUBMIT_NOT_RUN)
-		return record->state;
-	ll_boot_id_read(boot);
-	bool is_lost =
-	    strcmp(boot, record->boot) != 0 || ll_process_is_gone(&record->supervisor, ll_process_namespaces());
-	return is_lost ? LL_SUBMIT_LOST : record->state;
 }

@@ -55,7 +55,8 @@ int ll_submit_take_number(const char *folder, uint64_t *ret_number, struct ll_er
 
 int ll_submit_write(const char *folder, const struct ll_submit_record *record, struct ll_err *err);
 
-/* -ENOENT: no such job was submitted on this machine. -EBADMSG: the file is damaged. */
+/* The state is the one of now: LL_SUBMIT_LOST if the supervisor is gone, and has not written how the job ended.
+ * -ENOENT: no such job was submitted on this machine. -EBADMSG: the file is damaged. */
 int ll_submit_read(const char *folder, uint64_t number, struct ll_submit_record *ret_record, struct ll_err *err);
 
 /* Reads all jobs of this machine, in the order of their numbers. The caller frees *ret_records. */
@@ -64,11 +65,6 @@ int ll_submit_read_all(const char *folder, struct ll_submit_record **ret_records
 
 /* Removes the files of jobs that ended more than 30 days ago. */
 void ll_submit_prune(const char *folder);
-
-/* The state now, by the record alone: the supervisor may have written the end since the record was read. ll_submit_read
- * rules that out, so ask the state of a record that it has given. LL_SUBMIT_LOST: the supervisor is gone, and has not
- * written how the job ended. */
-enum ll_submit_state ll_submit_state_of(const struct ll_submit_record *record);
 
 /* Whether the first process, or the command that it has become, lives. */
 bool ll_submit_first_lives(const struct ll_submit_record *record);

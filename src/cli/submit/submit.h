@@ -14,9 +14,4 @@ extern const struct ll_command ll_submit_list, ll_submit_wait, ll_submit_stop, l
 int ll_submit_find(const char *word, char ret_folder[PATH_MAX], struct ll_submit_record *ret_record,
 		   struct ll_err *err);
 
-/* Waits until the job has ended, or is lost, and reads its record again. deadline_ns: ll_now_ns(); UINT64_MAX: none.
- * *ret_state: as it is then. */
-int ll_submit_await(const char *folder, struct ll_submit_record *record, uint64_t deadline_ns,
-		    enum ll_submit_state *ret_state, struct ll_err *err);
-
 #endif
