@@ -1,5 +1,5 @@
 /*
- * A fuzz target for the plan of the queue (control/queue): any jobs, in any order of acts, on a machine that the bytes
+ * A fuzz target for the plan of the queue (rules/queue): any jobs, in any order of acts, on a machine that the bytes
  * describe. The plan ends, no job starts where there is no room, and no job starts later than in strict order.
  */
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
  * world.h - a machine and its jobs in model time, with arithmetic of its own: what the queue is compared with.
  *
- * Nothing here calls src/control/queue. A world starts jobs at the times of its events, and knows of the future only
+ * Nothing here calls src/rules/queue. A world starts jobs at the times of its events, and knows of the future only
  * when the running jobs end.
  */
 #ifndef LOADLINE_TESTS_QUEUE_WORLD_H

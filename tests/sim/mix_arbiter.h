@@ -1,8 +1,8 @@
 /*
- * mix_arbiter.h - the arbiter of a card on a clock of the caller's own: loadlined's books of shares (src/daemon/share)
- * as they are, and around them what lies between them and the programs. That is the library's looks at its own launches
- * (src/shim/time/flow_tick.c) and loadlined's choice of when to decide (src/daemon/arbiter/card_decide.c), with their
- * times.
+ * mix_arbiter.h - the arbiter of a card on a clock of the caller's own: loadlined's books of shares
+ * (src/daemon/arbiter) as they are, and around them what lies between them and the programs. That is the library's
+ * looks at its own launches (src/shim/time/flow_tick.c) and loadlined's choice of when to decide
+ * (src/daemon/arbiter/card_decide.c), with their times.
  */
 #ifndef LOADLINE_TESTS_MIX_ARBITER_H
 #define LOADLINE_TESTS_MIX_ARBITER_H

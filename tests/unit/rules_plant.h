@@ -1,5 +1,5 @@
 /*
- * control_plant.h - what the control tests share: repeatable noise and a comparison of numbers.
+ * rules_plant.h - what the tests of the rules share: repeatable noise and a comparison of numbers.
  */
 #ifndef LOADLINE_TESTS_UNIT_RULES_PLANT_H
 #define LOADLINE_TESTS_UNIT_RULES_PLANT_H

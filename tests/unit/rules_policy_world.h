@@ -1,5 +1,5 @@
 /*
- * control_policy_world.h - what the tests of hold_policy.h share: a card and a caller that ticks.
+ * rules_policy_world.h - what the tests of hold_policy.h share: a card and a caller that ticks.
  */
 #ifndef LOADLINE_TESTS_UNIT_RULES_POLICY_WORLD_H
 #define LOADLINE_TESTS_UNIT_RULES_POLICY_WORLD_H

@@ -1,5 +1,5 @@
 /*
- * control_queue.h - a machine and its queue, for the tests of src/control/queue.
+ * rules_queue.h - a machine and its queue, for the tests of src/rules/queue.
  */
 #ifndef LOADLINE_TESTS_RULES_QUEUE_H
 #define LOADLINE_TESTS_RULES_QUEUE_H

@@ -1,5 +1,5 @@
 /*
- * share_card.h - a card on a simulated clock, and programs that share it by the rule of src/daemon/share. A program
+ * share_card.h - a card on a simulated clock, and programs that share it by the rule of src/daemon/arbiter. A program
  * that comes waits for each of its launches. The card is given for visits, if a test does not say otherwise.
  */
 #ifndef LOADLINE_TESTS_UNIT_SHARE_CARD_H

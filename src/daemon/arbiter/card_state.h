@@ -1,6 +1,6 @@
 /*
- * card_state.h - the daemon's state of a card, besides the state of share/. Shared by cards.c, card_decide.c and
- * card_tell.c.
+ * card_state.h - the daemon's state of a card, besides the state of the rule (card.h). Shared by cards.c, card_decide.c
+ * and card_tell.c.
  */
 #ifndef LOADLINE_DAEMON_ARBITER_CARD_STATE_H
 #define LOADLINE_DAEMON_ARBITER_CARD_STATE_H

@@ -2,7 +2,7 @@
  * cards.h - the cards that jobs use, and who may launch on each of them.
  *
  * A card is known by its UUID while a job is on it. Its claims are the processes that use it: slots of the jobs' pages.
- * The daemon copies the posts of the slots into its own state of the card (share/), where the rule decides. Then it
+ * The daemon copies the posts of the slots into its own state of the card (card.h), where the rule decides. Then it
  * writes the decision into the orders, the gates and the card words of the jobs. It does so after the calls below, once
  * in each round of the loop, and at the times that the rule requests. A card on which every order is free costs no
  * time.
@@ -68,7 +68,7 @@ struct ll_card_join {
 /* Writes the time of the card's last death into the job's orders. -ENOMEM. */
 int ll_cards_join(struct ll_cards *cards, const struct ll_card_join *join, struct ll_card_job **ret_job);
 
-/* Returns the decisions about a card (share/decisions.h); NULL: no job is on it. */
+/* Returns the decisions about a card (decisions.h); NULL: no job is on it. */
 const struct ll_decisions *ll_cards_decisions(const struct ll_cards *cards, const char *uuid);
 
 /* The caller has removed the job's claims. Opens its word. NULL is allowed. */
@@ -85,7 +85,7 @@ void ll_card_job_set_weight(struct ll_card_job *job, uint32_t weight_permille);
  * claims. */
 void ll_card_job_note_death(struct ll_card_job *job, uint64_t now_ns);
 
-/* How the job is shared, and why (share/how_shared.h). */
+/* How the job is shared, and why (how_shared.h). */
 struct ll_share_how;
 void ll_card_job_read_how(const struct ll_card_job *job, uint64_t now_ns, struct ll_share_how *ret_how);
 

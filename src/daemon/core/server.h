@@ -3,7 +3,7 @@
  *
  * The loop never blocks: each socket is non-blocking, and loadlined calls no driver. If a connection does not read its
  * replies, loadlined does not read from it either, so it uses no memory. The loop watches only descriptors (uv_poll).
- * Only the accounts use libuv's threads, because the disk may be slow (accounting.h, reports.h).
+ * Only the accounts use libuv's threads, because the disk may be slow (accounts/write.h, accounts/reports.h).
  */
 #ifndef LOADLINE_DAEMON_CORE_SERVER_H
 #define LOADLINE_DAEMON_CORE_SERVER_H
@@ -124,7 +124,7 @@ void ll_server_stop(struct ll_server *server);
 struct ll_job_call {
 	struct ll_connection *connection;
 	const struct ll_job_facts *facts;
-	const char *department_tenant; /* department_jobs.h */
+	const char *department_tenant; /* policy/policy_of_jobs.h */
 	const char *project, *name;    /* empty: none */
 	uint64_t said;                 /* as in struct ll_message_job */
 	int monitor_fd, process_fd, lifeline_fd;

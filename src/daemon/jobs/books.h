@@ -35,7 +35,7 @@ struct ll_job {
 	uint64_t number; /* by which everybody knows it; one that was in the queue has its number there */
 	struct ll_job_facts facts;
 	struct ll_tenant *tenant;
-	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (department_jobs.h); empty: none */
+	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (policy/policy_of_jobs.h); empty: none */
 	char project[LL_NAME_SIZE];           /* for the accounts; empty: none */
 	char name[LL_NAME_SIZE];              /* that its user gave it; empty: none */
 	int64_t began_s;                      /* since 1970; when this loadlined learnt of it */

@@ -56,7 +56,7 @@ struct ll_job_card {
 	unsigned index; /* in the page and in the orders */
 	char uuid[LL_CARD_UUID_SIZE];
 	struct ll_card_job *share;
-	struct ll_account *account; /* owned by the accounting (accounting.h); NULL: none yet */
+	struct ll_account *account; /* owned by the accounting (accounts/write.h); NULL: none yet */
 	struct ll_job_claim *claims;
 	unsigned claim_count;
 	/* memory.c: */

@@ -25,7 +25,7 @@ void ll_health_xid(struct ll_server *server, const struct ll_machine_card *card,
 void ll_health_conditions(struct ll_server *server, const struct ll_machine_card *card,
 			  const struct ll_message_sense_conditions *conditions);
 
-/* Returns what has been told of each card, for the state that outlives loadlined (admission_pack.c). The caller owns
+/* Returns what has been told of each card, for the state that outlives loadlined (queue/pack.c). The caller owns
  * it. NULL: no memory. */
 json_t *ll_health_pack(const struct ll_server *server);
 

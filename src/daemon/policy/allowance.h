@@ -2,7 +2,7 @@
  * allowance.h - what a job of a tenant may have by the configuration: defaults, classes, the limits of each user and of
  * the tenant, and the guarantee.
  *
- * The functions are arithmetic on the policy and on sums; department_jobs.h makes the sums of the books.
+ * The functions are arithmetic on the policy and on sums; policy_of_jobs.h makes the sums of the books.
  */
 #ifndef LOADLINE_DAEMON_POLICY_ALLOWANCE_H
 #define LOADLINE_DAEMON_POLICY_ALLOWANCE_H

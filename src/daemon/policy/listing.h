@@ -14,7 +14,7 @@ struct ll_server;
 
 /* How far the reply is. Zeroed, it begins. */
 struct ll_policy_listing {
-	uint64_t number;     /* of the configuration (department.h) when the reply began */
+	uint64_t number;     /* of the configuration (policy.h) when the reply began */
 	size_t tenant, part; /* the next ones; part 0: the tenant, 1: its budget, 2 and more: groups */
 	bool is_whole;       /* of all tenants, whoever asks */
 };

@@ -1,5 +1,5 @@
 /*
- * policy_of_jobs.h - the configuration (department.h) applied to the jobs in the books.
+ * policy_of_jobs.h - the configuration (policy.h) applied to the jobs in the books.
  *
  * A job gets its tenant when it registers, and keeps it until it ends: its `department_tenant`. Jobs of a time without
  * a configuration have none, and no check concerns them. Without a configuration in force the checks allow everything.

@@ -3,7 +3,7 @@
  *
  * A user's daemon serves its user. A process of another uid may only request a slot of a job whose token it knows
  * (connection.is_foreign). The system's daemon serves every uid. Each user may register jobs, and sees the rows of all
- * jobs. A user may change only the own jobs; root may change all. A configuration (department.h) names admins, who may
+ * jobs. A user may change only the own jobs; root may change all. A configuration (policy.h) names admins, who may
  * what root may, and operators, and says what users see of others.
  */
 #ifndef LOADLINE_DAEMON_POLICY_RIGHTS_H

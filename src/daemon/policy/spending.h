@@ -31,7 +31,7 @@ struct ll_spending {
 	bool is_reading, has_read;
 };
 
-/* ---- of the accounting (accounting.c) ---- */
+/* ---- of the accounting (accounts/write.c) ---- */
 
 /* Whether there are budgets and the sums are not known. */
 bool ll_spending_is_wanted(const struct ll_spending *spending, const struct ll_server *server);

@@ -1,9 +1,9 @@
 /*
  * admission.h - the queue for the cards of the machine: which job starts when, on which cards.
  *
- * There is a queue if a configuration with groups of cards is in force (department.h) and the sensor reports the cards
- * (machine.h). Each job then needs a place before it registers: its `run` sends ADMIT and waits. control/queue decides;
- * here are the requests, the clocks, and the configuration as the queue reads it.
+ * There is a queue if a configuration with groups of cards is in force (policy/policy.h) and the sensor reports the
+ * cards (machine.h). Each job then needs a place before it registers: its `run` sends ADMIT and waits. rules/queue
+ * decides; here are the requests, the clocks, and the configuration as the queue reads it.
  *
  * A place belongs to the token of the job. It is free again when the job ends, or if the job does not register in time.
  * A job that runs longer than its time gets signals, by its monitor: `reclaim: warn` and `stop` of the configuration.
@@ -57,7 +57,7 @@ struct ll_admission_listing {
 bool ll_admission_listing_next(const struct ll_connection *connection, struct ll_admission_listing *listing,
 			       union ll_message *ret_message);
 
-/* ---- sums, for metrics (admission_figures.c) ---- */
+/* ---- sums, for metrics (figures.c) ---- */
 
 /* Brings the description of the machine up to date, as a request about the queue does. */
 void ll_admission_refresh(const struct ll_server *server);

@@ -58,7 +58,7 @@ _Static_assert((int)LL_QUEUE_RULE_USER_LIMIT == LL_QUEUE_WHY_USER_LIMIT &&
 		   (int)LL_QUEUE_RULE_RESERVED == LL_QUEUE_WHY_RESERVED &&
 		   (int)LL_QUEUE_RULE_OUT_OF_USE == LL_QUEUE_WHY_OUT_OF_USE &&
 		   (int)LL_QUEUE_RULE_ORDER == LL_QUEUE_WHY_ORDER,
-	       "the rules of control/queue are told as they are");
+	       "the rules of rules/queue are told as they are");
 _Static_assert((int)LL_QUEUE_OF_CARDS == LL_QUEUE_WHAT_CARDS && (int)LL_QUEUE_OF_MEMORY == LL_QUEUE_WHAT_MEMORY &&
 		   (int)LL_QUEUE_OF_COMPUTE == LL_QUEUE_WHAT_COMPUTE && (int)LL_QUEUE_OF_JOBS == LL_QUEUE_WHAT_JOBS,
 	       "and so are the amounts");

@@ -1,5 +1,5 @@
 /*
- * state.h - the state of the queue (admission.h), for the files admission*.c.
+ * state.h - the state of the queue (admission.h), for the files of this room.
  */
 #ifndef LOADLINE_DAEMON_QUEUE_STATE_H
 #define LOADLINE_DAEMON_QUEUE_STATE_H
@@ -93,7 +93,7 @@ struct ll_admission_unused {
 
 struct ll_admission_keeping;
 
-/* The machine as control/queue reads it. */
+/* The machine as rules/queue reads it. */
 struct ll_admission_machine {
 	struct ll_queue_machine machine;
 	struct ll_queue_card queue_cards[LL_QUEUE_CARDS_MAX];
@@ -135,7 +135,7 @@ struct ll_admission {
 	struct ll_takeover_told told;
 };
 
-/* ---- admission_machine.c ---- */
+/* ---- machine.c ---- */
 
 /* Whether there can be a queue. */
 bool ll_admission_is_possible(const struct ll_server *server);
@@ -166,7 +166,7 @@ struct ll_admission_entry *ll_admission_find(const struct ll_admission *admissio
 void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_entry *entry, int code,
 			 const char *reason);
 
-/* ---- admission_request.c ---- */
+/* ---- request.c ---- */
 
 /* Fills in what the request asks for. The description must be there, and entry->uid. -EACCES: the configuration does
  * not allow it, or the job would never start; err says what was asked for and what is allowed. */
@@ -178,7 +178,7 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 int ll_admission_check_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 			   struct ll_err *err);
 
-/* ---- admission_change.c ---- */
+/* ---- change.c ---- */
 
 /* Fills in what the job takes of a card in the queue: by its limits. A job without a limit of memory may use all of a
  * shared card, and so takes it. */
@@ -190,7 +190,7 @@ bool ll_admission_allows_time(const struct ll_config_tenant *tenant, uint64_t ti
 /* Whether the job, if it runs, may last so long from its begin: ll_queue_may_change. */
 bool ll_admission_may_last(struct ll_admission *admission, const struct ll_admission_entry *entry, uint64_t time_ns);
 
-/* ---- admission_after.c ---- */
+/* ---- after.c ---- */
 
 /* Checks the job for whose end this one shall wait: it must be known, and with --after-ok of the same user. -EACCES. */
 int ll_admission_check_after(const struct ll_admission *admission, const struct ll_admission_entry *entry,
@@ -204,7 +204,7 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 /* Notes the end of a job that ran, or that was in the queue. */
 void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_entry *entry);
 
-/* ---- admission_unused.c ---- */
+/* ---- unused.c ---- */
 
 /* The entry goes. If it has had a place that no job took, that costs its user. */
 void ll_admission_note_unused(struct ll_admission *admission, const struct ll_admission_entry *entry);
@@ -212,7 +212,7 @@ void ll_admission_note_unused(struct ll_admission *admission, const struct ll_ad
 /* Whether no job of the user starts now, because of such places. */
 bool ll_admission_owes(const struct ll_admission *admission, const struct ll_admission_entry *entry);
 
-/* ---- admission_high.c ---- */
+/* ---- high.c ---- */
 
 /* Whether the job, if it is of class high, is within the tenant's guarantee in a group where it may be. -EACCES. */
 int ll_admission_check_high(const struct ll_admission *admission, const struct ll_config_tenant *tenant,
@@ -225,7 +225,7 @@ int ll_admission_check_high_now(const struct ll_admission *admission, const stru
 /* Whether a waiting job of class high is beyond the guarantee together with the tenant's other jobs of that class. */
 bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry);
 
-/* ---- admission_former.c ---- */
+/* ---- former.c ---- */
 
 /* The job asks for its place. If it asked a former loadlined before, it gets the number, the position and the pause
  * that it had. */
@@ -242,7 +242,7 @@ void ll_admission_former_count(struct ll_admission *admission, uint64_t half_lif
 
 void ll_admission_former_fini(struct ll_admission *admission);
 
-/* ---- admission_pack.c ---- */
+/* ---- pack.c ---- */
 
 /* Returns the state as a text, which the caller frees: jobs, drained cards, use, how jobs ended, the last number. NULL:
  * no memory. */
@@ -251,7 +251,7 @@ char *ll_admission_pack(const struct ll_admission *admission);
 /* Fills in a state without jobs. Jobs of another boot have ended. -EBADMSG: the text is not of this version. */
 int ll_admission_unpack(struct ll_admission *admission, const char *text);
 
-/* ---- admission_keep.c ---- */
+/* ---- keep.c ---- */
 
 /* A job gets this number: no later loadlined shall give it again, however this one ends. Once in 64 numbers it writes a
  * file, which takes some ms. */
@@ -262,7 +262,7 @@ void ll_admission_save(struct ll_admission *admission);
 
 void ll_admission_keep_fini(struct ll_admission *admission);
 
-/* ---- admission_listing.c ---- */
+/* ---- listing.c ---- */
 
 /* What the entry waits for, as the user may know it. */
 struct ll_queue_waits ll_admission_waits(const struct ll_admission *admission, const struct ll_admission_entry *entry,
@@ -275,11 +275,11 @@ struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, 
 /* A moment of the plan in seconds since 1970; 0: never. */
 uint64_t ll_admission_second(uint64_t at_ns);
 
-/* ---- admission_act.c ---- */
+/* ---- act.c ---- */
 
 void ll_admission_act(struct ll_connection *connection, const struct ll_message_queue_act *act);
 
-/* ---- admission_time.c ---- */
+/* ---- time.c ---- */
 
 /* Warns and stops jobs whose time is over. */
 void ll_admission_keep_time(struct ll_admission *admission);
