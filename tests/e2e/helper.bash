@@ -104,10 +104,19 @@ stop() {
 	finish "$1"
 }
 
+# stands PID: is each of its threads stopped? The signal is sent before they are: one that runs on another processor can take a lock.
+stands() {
+	local stat
+	for stat in /proc/"$1"/task/*/stat; do
+		read -r stat 2>/dev/null <"$stat" || continue
+		[[ ${stat##*) } == [TZX]* ]] || return 1
+	done
+}
+
 # freeze_process PID: SIGSTOP, but not while the process holds the simulator's lock, which would stop everybody.
 freeze_process() {
 	kill -STOP "$1"
-	until timeout 5 "$LOADLINE_BUILD/sim/loadline-simctl" show >/dev/null; do
+	until wait_for 60 stands "$1" && timeout 5 "$LOADLINE_BUILD/sim/loadline-simctl" show >/dev/null; do
 		kill -CONT "$1"
 		kill -STOP "$1"
 	done
@@ -171,7 +180,7 @@ wait_a_little() {
 # show: what every program printed, for a failed test's log.
 show() {
 	local file
-	for file in "$T"/*.out "$T"/*.err; do
+	for file in "$T"/*.out "$T"/*.err "$LOADLINE_SIM_DIR/loadlined.log"; do
 		[ -s "$file" ] || continue
 		echo "--- ${file##*/}"
 		tail -n 20 "$file"
