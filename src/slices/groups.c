@@ -68,7 +68,8 @@ static void add_channel(const struct ll_rm_alloc *made)
 	}
 	const char *params = (const char *)(uintptr_t)made->params;
 	group->channels[group->channel_count] = made->object;
-	if (params && made->params_size >= LL_RM_CHANNEL_CID_OFFSET + sizeof(uint32_t))
+	/* Of size 0 they are as large as the class has them. */
+	if (params && (!made->params_size || made->params_size >= LL_RM_CHANNEL_CID_OFFSET + sizeof(uint32_t)))
 		memcpy(&group->contexts[group->channel_count], params + LL_RM_CHANNEL_CID_OFFSET, sizeof(uint32_t));
 	group->channel_count++;
 }

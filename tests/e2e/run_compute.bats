@@ -192,6 +192,17 @@ has_much_of_card() {
 	expect '$after <= $before + 0.1' --argjson after "$(jq -n "$(gpu_seconds one) + $(gpu_seconds two)")" --argjson before "$before"
 }
 
+# The driver's trace tells when a program's kernels had the card: here kernels of fifteen time slices each.
+# bats test_tags=main
+@test "a program that shares a card is charged the time of its kernels, however long they are" {
+	KERNEL_MS=1 limited neighbour
+	wait_for 60 used neighbour 0.5
+	start long --sim run --tenant long -- sh -c '"$0" 30 150 && echo done && exec sleep 300' "$LAUNCHER"
+	wait_for 120 grep -q done "$T/long.out"
+	expect '$charged > 3.8 and $charged < 5.2' --argjson charged \
+		"$(loadline --sim status --json | jq 'select(has("tenant_row") and .tenant == "long") | .gpu_seconds')"
+}
+
 @test "a kernel that never ends is shown by status" {
 	KERNEL_MS=1000000 limited stuck --max-kernel 200ms
 	wait_for 60 shows 'select(has("claim") and .tenant == "stuck" and (.note // "" | test("runs? for")))'

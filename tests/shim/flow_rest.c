@@ -49,6 +49,12 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	*ret_look = claim->look;
 }
 
+uint64_t ll_port_traced_ns(const struct ll_claim *claim)
+{
+	(void)claim;
+	return 0;
+}
+
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
 {
 	(void)claim;

@@ -69,7 +69,7 @@ static void make_group(uint32_t group, uint32_t engine, uint32_t channels)
 	for (uint32_t i = 0; i < channels; i++) {
 		uint32_t words[92] = {0};
 		words[LL_RM_CHANNEL_CID_OFFSET / sizeof(uint32_t)] = 100 + i;
-		allocate(group, group + 0x100 + i, 0xc86f, words, sizeof words);
+		allocate(group, group + 0x100 + i, 0xc86f, words, i % 2 ? sizeof words : 0); /* libcuda says no size */
 	}
 }
 

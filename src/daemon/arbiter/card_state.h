@@ -28,7 +28,8 @@ struct ll_card_claim {
 	bool has_sent_wake; /* since the last decision */
 	bool has_looked;    /* it was looked at, and its orders must be written */
 	uint64_t want_ns,
-	    told_want_ns; /* the page's want_since_ns when it was last read, and when the orders were last written */
+	    told_want_ns;    /* the page's want_since_ns when it was last read, and when the orders were last written */
+	uint64_t company_ns; /* when it was last told of other work on the card */
 	/* of the slot, at the last look (card_company.c) */
 	uint64_t counted_launches;
 	bool was_counted;

@@ -3,6 +3,8 @@
 #include "daemon/arbiter/card_state.h"
 #include "daemon/arbiter/decide.h"
 
+#define COMPANY_NS (500 * LL_NS_PER_MS)
+
 static uint32_t flag_if(bool is_set, enum ll_order_flag flag)
 {
 	return is_set ? flag : 0;
@@ -124,6 +126,10 @@ void ll_card_tell(struct ll_card_claim *claim, uint64_t now_ns)
 	struct ll_card_told told = find_told(claim, now_ns);
 	bool wakes = false;
 	bool is_new_time = !claim->has_told || !ll_card_time_is_same(&told.time, &claim->told.time);
+	if (told.sharing) { /* the process follows the trace for a while after its last company */
+		is_new_time |= now_ns - claim->company_ns > COMPANY_NS;
+		claim->company_ns = now_ns;
+	}
 	if (!claim->has_told || !is_same(&told, &claim->told)) {
 		write_orders(&claim->job->orders->slots[claim->slot], &told);
 		wakes = is_awaited(claim, &told);

@@ -20,7 +20,8 @@
 #include "shim/link/connection.h"
 #include "shim/link/lease.h"
 
-enum { LL_CLAIM_OFF_TIMES = 64 };
+/* Beside a flood a kernel of 10 s is off the card 4500 times. */
+enum { LL_CLAIM_OFF_TIMES = 8192 };
 
 struct ll_port {
 	char uuid[LL_PAGE_UUID_SIZE];
@@ -68,6 +69,8 @@ struct ll_claim {
 		uint64_t start_ns, end_ns; /* end_ns 0: it still is */
 	} off[LL_CLAIM_OFF_TIMES];         /* a ring */
 	unsigned off_count;                /* of all times */
+	uint64_t off_since_ns;             /* by a call that took it off; 0: it is on */
+	_Atomic uint64_t traced_ns;        /* up to when the times come from the trace; 0: there is none */
 };
 
 /* Returns the slot of the claim; NULL: the claim was lost, or this is a forked child. */

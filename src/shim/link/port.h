@@ -210,12 +210,19 @@ void ll_port_wake(struct ll_claim *claim);
 #define LL_PORT_TIME_LOOK_NS UINT64_C(50000000)
 uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time);
 void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns);
+bool ll_port_has_company(struct ll_claim *claim); /* other jobs have work on the card now */
 void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever);
 
 /* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again. Returns since
  * when they were off, if they are on again and the program has work, which waited; else 0.
- * ll_port_off_ns returns how much of start..end they were off it; it knows the last 64 times. Any thread may ask. */
+ * ll_port_note_away notes a time in which they were off the card as the trace of the driver has it, in order.
+ * ll_port_note_traced: up to when the trace is known; 0: there is none. While there is one, it alone says when they
+ * were off the card, for whatever reason. Without one, only calls of ll_port_note_off do.
+ * ll_port_off_ns returns how much of start..end they were off it; it knows the last 8192 times. Any thread may ask. */
 uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns);
+void ll_port_note_away(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
+void ll_port_note_traced(struct ll_claim *claim, uint64_t until_ns);
+uint64_t ll_port_traced_ns(const struct ll_claim *claim);
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
 
 /* Reports that the card worked for the claim from start_ns to end_ns. fresh_ns: the part that was not reported yet. */

@@ -38,6 +38,11 @@ uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_ca
 	return count;
 }
 
+bool ll_port_has_company(struct ll_claim *claim)
+{
+	return ll_claim_slot(claim) && atomic_load_explicit(&claim->order->sharing, memory_order_relaxed);
+}
+
 void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns)
 {
 	ll_page_sleep(&claim->pages->orders->wake_count, count, until_ns);
@@ -64,30 +69,67 @@ static bool note_wait(struct ll_claim *claim, uint64_t ns)
 	return true;
 }
 
-uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
+static void begin_off(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
 {
-	uint64_t since_ns = 0;
-	pthread_mutex_lock(&claim->off_lock);
-	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
-	bool was_off = claim->off_count && !claim->off[last].end_ns;
-	if (is_off && !was_off) {
-		unsigned next = claim->off_count++ % LL_CLAIM_OFF_TIMES;
-		claim->off[next].start_ns = now_ns;
-		claim->off[next].end_ns = 0;
-	} else if (!is_off && was_off) {
-		claim->off[last].end_ns = now_ns;
-		since_ns = claim->off[last].start_ns;
-	}
-	pthread_mutex_unlock(&claim->off_lock);
-	return since_ns && note_wait(claim, now_ns - since_ns) ? since_ns : 0;
+	unsigned next = claim->off_count++ % LL_CLAIM_OFF_TIMES;
+	claim->off[next].start_ns = start_ns;
+	claim->off[next].end_ns = end_ns;
 }
 
+uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	uint64_t since_ns = claim->off_since_ns;
+	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
+	bool is_traced = claim->traced_ns, has_open = claim->off_count && !claim->off[last].end_ns;
+	if (is_off && !since_ns && !is_traced)
+		begin_off(claim, now_ns, 0);
+	else if (!is_off && has_open)
+		claim->off[last].end_ns = now_ns;
+	claim->off_since_ns = !is_off ? 0 : since_ns ? since_ns : now_ns;
+	pthread_mutex_unlock(&claim->off_lock);
+	return !is_off && since_ns && note_wait(claim, now_ns - since_ns) ? since_ns : 0;
+}
+
+void ll_port_note_away(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
+	uint64_t before_ns = claim->off_count ? claim->off[last].end_ns : 0;
+	if (claim->off_count && !before_ns)
+		claim->off[last].end_ns = before_ns = start_ns;
+	start_ns = before_ns > start_ns ? before_ns : start_ns;
+	if (end_ns > start_ns)
+		begin_off(claim, start_ns, end_ns);
+	pthread_mutex_unlock(&claim->off_lock);
+}
+
+void ll_port_note_traced(struct ll_claim *claim, uint64_t until_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	uint64_t before_ns = claim->traced_ns;
+	if (before_ns && !until_ns && claim->off_since_ns)
+		begin_off(claim, before_ns > claim->off_since_ns ? before_ns : claim->off_since_ns, 0);
+	atomic_store(&claim->traced_ns, until_ns);
+	pthread_mutex_unlock(&claim->off_lock);
+}
+
+uint64_t ll_port_traced_ns(const struct ll_claim *claim)
+{
+	return atomic_load(&claim->traced_ns);
+}
+
+/* The times are in order, so the search ends at the first one that is too old. */
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t off_ns = 0;
 	pthread_mutex_lock(&claim->off_lock);
-	for (unsigned i = 0; i < LL_CLAIM_OFF_TIMES && i < claim->off_count; i++) {
-		uint64_t from_ns = claim->off[i].start_ns, to_ns = claim->off[i].end_ns ? claim->off[i].end_ns : end_ns;
+	for (unsigned i = 1; i <= LL_CLAIM_OFF_TIMES && i <= claim->off_count; i++) {
+		unsigned at = (claim->off_count - i) % LL_CLAIM_OFF_TIMES;
+		uint64_t from_ns = claim->off[at].start_ns,
+			 to_ns = claim->off[at].end_ns ? claim->off[at].end_ns : end_ns;
+		if (to_ns <= start_ns)
+			break;
 		from_ns = from_ns > start_ns ? from_ns : start_ns;
 		to_ns = to_ns < end_ns ? to_ns : end_ns;
 		off_ns += to_ns > from_ns ? to_ns - from_ns : 0;

@@ -11,6 +11,7 @@
 #include "base/guest_thread.h"
 #include "shim/interpose/libc_dlsym.h"
 #include "shim/interpose/wait_listener.h"
+#include "shim/slices/stays.h"
 #include "slices/groups.h"
 
 enum { STACK_BYTES = 128 * 1024 };
@@ -36,6 +37,7 @@ struct card_time {
 	uint64_t on_since_ns; /* 0: off, or without windows */
 	int64_t over_ns;      /* by which the last windows were longer than ordered */
 	enum ll_time_lever lever;
+	struct ll_stays stays;
 };
 
 static ll_ioctl_fn next_ioctl(void)
@@ -163,6 +165,19 @@ static void apply_window(struct card_time *state, struct ll_claim *claim, bool i
 
 /* ---- the thread ---- */
 
+static bool is_own_context(const void *of, uint32_t context)
+{
+	const struct card_time *state = of;
+	for (size_t i = 0; i < state->count; i++) {
+		const struct ll_group *group = &state->groups[i].group;
+		for (uint32_t c = 0; c < group->channel_count && c < LL_RM_DISABLE_MAX; c++) {
+			if (group->contexts[c] == context)
+				return true;
+		}
+	}
+	return false;
+}
+
 static void *time_main(void *arg)
 {
 	struct card_time *state = arg;
@@ -180,7 +195,11 @@ static void *time_main(void *arg)
 		read_groups(state);
 		apply_window(state, claim, !is_on);
 		ll_port_report_time(claim, state->lever);
-		uint64_t look_ns = now_ns + (time.period_ns ? LL_PORT_TIME_LOOK_NS : CALM_NS);
+		bool is_following = ll_stays_follow(&state->stays, next_ioctl(), state->uuid, claim,
+						    state->count && ll_port_has_company(claim), is_own_context, state);
+		uint64_t look_ns = now_ns + (is_following     ? LL_STAYS_READ_NS
+					     : time.period_ns ? LL_PORT_TIME_LOOK_NS
+							      : CALM_NS);
 		ll_port_sleep_for_time(claim, count, until_ns < look_ns ? until_ns : look_ns);
 	}
 	return NULL;

@@ -8,33 +8,44 @@
 uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t all_ns = end_ns > start_ns ? end_ns - start_ns : 0;
-	uint64_t own_ns = ll_slices_own_ns(&flow->slices, start_ns, end_ns);
 	uint64_t off_ns = ll_port_off_ns(flow->claim, start_ns, end_ns);
+	if (ll_port_traced_ns(flow->claim))
+		return all_ns - off_ns;
+	uint64_t own_ns = ll_slices_own_ns(&flow->slices, start_ns, end_ns);
 	return all_ns ? (uint64_t)((double)own_ns * (double)(all_ns - off_ns) / (double)all_ns) : 0;
 }
 
-/* Returns the time in which the card worked for this program, in the part of the stretch from start_ns on.
- * ret_fresh_ns: the part of this time that no other stream has reported before. */
+static uint64_t part_of(uint64_t ns, uint64_t part_ns, uint64_t all_ns)
+{
+	part_ns = part_ns < all_ns ? part_ns : all_ns;
+	return all_ns ? (uint64_t)((double)ns / (double)all_ns * (double)part_ns) : 0;
+}
+
+/* Returns the time in which the card worked for this program, in the part of the stretch from start_ns on. By the trace
+ * it is the time on the card; of short kernels their own, because a program may wait between them while it is on the
+ * card. ret_fresh_ns: the part of this time that no other stream has reported before. */
 static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_stretch *stretch, uint64_t start_ns,
 			  uint64_t *ret_fresh_ns)
 {
 	uint64_t end_ns = stretch->end_ns, all_ns = end_ns - start_ns;
-	uint64_t fresh_ns = stretch->fresh_ns < all_ns ? stretch->fresh_ns : all_ns;
 	uint64_t own_ns = ll_flow_own_ns(flow, start_ns, end_ns);
-	if (stretch->is_ours)
+	bool is_traced = ll_port_traced_ns(flow->claim);
+	if (is_traced && stretch->is_short && stretch->accounted_ns && stretch->accounted_ns < all_ns)
+		own_ns = stretch->accounted_ns;
+	else if (!is_traced && stretch->is_ours)
 		own_ns = all_ns - ll_port_off_ns(flow->claim, start_ns, end_ns);
-	*ret_fresh_ns = all_ns ? (uint64_t)((double)own_ns / (double)all_ns * (double)fresh_ns) : 0;
+	*ret_fresh_ns = part_of(own_ns, is_traced ? stretch->fresh_span_ns : stretch->fresh_ns, all_ns);
 	return own_ns;
 }
 
-void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
+static void charge_now(struct ll_flow *flow, const struct ll_timing_stretch *stretch)
 {
-	struct ll_flow *flow = of;
-	uint64_t start_ns = stretch->start_ns, end_ns = stretch->end_ns, fresh_ns;
+	bool is_traced = ll_port_traced_ns(flow->claim);
+	uint64_t start_ns = is_traced ? stretch->end_ns - stretch->span_ns : stretch->start_ns;
+	uint64_t end_ns = stretch->end_ns, fresh_ns;
 	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
 	flow->launch_mode.work_ns += fresh_ns;
-	flow->progress_ns = ll_now_ns();
-	if (stretch->accounted_ns)
+	if (stretch->accounted_ns && !is_traced)
 		ll_port_note_work(flow->claim, end_ns - stretch->accounted_ns, end_ns, stretch->fresh_accounted_ns);
 	else
 		ll_port_note_work(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
@@ -43,8 +54,35 @@ void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
 		return;
 	if (start_ns < flow->visits_to_ns)
 		own_ns = own_ns_of(flow, stretch, flow->visits_to_ns, &fresh_ns);
-	flow->charged_ns = end_ns;
+	flow->charged_ns = end_ns > flow->charged_ns ? end_ns : flow->charged_ns;
 	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
+}
+
+/* Stretches wait until the trace has come to their end. */
+void ll_flow_charge_traced(struct ll_flow *flow)
+{
+	uint64_t traced_ns = ll_port_traced_ns(flow->claim);
+	while (flow->untraced_count && (!traced_ns || flow->untraced[flow->untraced_first].end_ns <= traced_ns)) {
+		struct ll_timing_stretch stretch = flow->untraced[flow->untraced_first];
+		flow->untraced_first = (flow->untraced_first + 1) % LL_FLOW_UNTRACED;
+		flow->untraced_count--;
+		charge_now(flow, &stretch);
+	}
+}
+
+void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
+{
+	struct ll_flow *flow = of;
+	flow->progress_ns = ll_now_ns();
+	uint64_t traced_ns = ll_port_traced_ns(flow->claim);
+	bool waits = flow->untraced_count || (traced_ns && stretch->end_ns > traced_ns);
+	if (!waits || flow->untraced_count == LL_FLOW_UNTRACED) {
+		charge_now(flow, stretch);
+		return;
+	}
+	flow->untraced[(flow->untraced_first + flow->untraced_count++) % LL_FLOW_UNTRACED] = *stretch;
+	/* it is counted as charged already, so that what still runs is not counted twice */
+	flow->charged_ns = stretch->end_ns > flow->charged_ns ? stretch->end_ns : flow->charged_ns;
 }
 
 /* A tenant is charged its whole visit, even if its work does not fill the visit. It is not charged while it has the

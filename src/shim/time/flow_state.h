@@ -41,6 +41,8 @@ struct ll_flow_launch_mode {
 	bool is_ahead; /* the last computed launch mode was LL_LAUNCH_MODE_ASYNC */
 };
 
+enum { LL_FLOW_UNTRACED = 512 };
+
 struct ll_flow {
 	const struct ll_flow_owner *owner;
 	_Atomic(struct ll_claim *)
@@ -53,6 +55,9 @@ struct ll_flow {
 	struct ll_turn turn;
 	struct ll_turn_look look; /* the turn as the last tick saw it */
 	struct ll_slices slices;
+	struct ll_timing_stretch untraced[LL_FLOW_UNTRACED]; /* a ring: work that is charged when the trace has come to
+								its end (slices/stays.h) */
+	unsigned untraced_first, untraced_count;
 	uint64_t progress_ns;  /* CLOCK_MONOTONIC when the queue last became shorter or was seen to be short, or when a
 				  launch last passed a stalled queue */
 	uint64_t charged_ns;   /* the card's work for this program is charged up to this time */
@@ -103,6 +108,9 @@ uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t 
 
 /* Charges the tenant for the card's work for this program in this stretch of time. of: the flow. */
 void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch);
+
+/* Charges the work up to whose end the trace is known by now. */
+void ll_flow_charge_traced(struct ll_flow *flow);
 
 /* Charges the time of the present visit up to now_ns. Call it after each ll_flow_look. */
 void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns);

@@ -401,6 +401,7 @@ uint64_t ll_flow_tick(struct ll_flow *flow, uint64_t now_ns)
 	ll_flow_look(flow, now_ns, progress.is_idle);
 	ll_flow_tell_others(flow, now_ns);
 	ll_flow_charge_visit(flow, now_ns);
+	ll_flow_charge_traced(flow);
 	ll_slices_note(&flow->slices, now_ns, flow->look.sharing);
 	note_debt(flow);
 	if (flow->is_wanting && !is_open && shall_rest(flow, now_ns))

@@ -59,6 +59,10 @@ struct ll_timing_stretch {
 	/* For the accounts: how long the card worked, up to end_ns, and the part that no other stream has reported. Of
 	 * a stretch that is_ours it is closer than the stretch, by kernels' shortest samples */
 	uint64_t accounted_ns, fresh_accounted_ns;
+	bool is_short; /* the kernels are shorter than a time slice: their samples are whole kernels */
+	/* From the time at which the card could begin with the work to end_ns, whoever had the card: for who knows the
+	 * times of others (shim/slices/stays.h). And the part that no other stream has reported. */
+	uint64_t span_ns, fresh_span_ns;
 };
 
 /* A callback that is called for each stretch, by the functions that find ended batches (ll_timing_begin,

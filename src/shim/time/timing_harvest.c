@@ -181,9 +181,12 @@ static uint64_t over_ns(const struct ll_timing_batch *batch, uint64_t busy_ns)
 	return has_one_more ? each_ns : 0;
 }
 
+/* Of a kernel that is shorter, some samples are not interrupted by another program's time slice of 2 ms. */
+#define SHORT_NS UINT64_C(1500000)
+
 /* Charges a stretch of card time, without the part that other streams have already reported. */
 static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t end_ns, uint64_t accounted_ns,
-			   bool is_ours)
+			   uint64_t span_ns, uint32_t launches, bool is_ours)
 {
 	uint64_t host_ns = ll_timing_host_ns(&timing->clock, end_ns);
 	struct ll_timing_stretch stretch = {
@@ -192,9 +195,12 @@ static void charge_stretch(struct ll_timing *timing, uint64_t start_ns, uint64_t
 	    .fresh_ns = ll_busy_add(&timing->busy, start_ns, end_ns),
 	    .is_ours = is_ours,
 	    .accounted_ns = accounted_ns,
+	    .is_short = accounted_ns < launches * SHORT_NS,
 	    .fresh_accounted_ns = ll_busy_add(&timing->accounted, end_ns - accounted_ns, end_ns),
+	    .span_ns = span_ns,
+	    .fresh_span_ns = ll_busy_add(&timing->spans, end_ns - span_ns, end_ns),
 	};
-	if (stretch.fresh_ns || stretch.fresh_accounted_ns)
+	if (stretch.fresh_ns || stretch.fresh_accounted_ns || stretch.fresh_span_ns)
 		timing->charge(timing->charge_of, &stretch);
 }
 
@@ -260,7 +266,8 @@ static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns,
-		       accounted_ns(timing, batch, facts.span_ns, verdict.busy_ns),
+		       accounted_ns(timing, batch, facts.span_ns, verdict.busy_ns), facts.span_ns,
+		       batch->launches,
 		       timing->sliced_by && !is_long); /* its work came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;

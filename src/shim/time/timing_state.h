@@ -85,7 +85,7 @@ struct ll_timing {
 	struct ll_kernel_estimates estimates;
 	struct ll_timing_clock clock;
 	uint64_t event_ns; /* the clock's event_ns when a batch was last read; 0: none was */
-	struct ll_busy busy, accounted;
+	struct ll_busy busy, accounted, spans;
 	struct ll_shortest shortest;
 	uint64_t disturbed_ns; /* when others last shared the card; 0: never */
 	uint64_t every_ns, patience_ns;
