@@ -100,7 +100,8 @@ static void put_group_off(struct sim_world *w, uint32_t file, const struct sim_r
 /* Returns the object's parameters, if there are as many bytes of them as that. A size of 0 is that of the class. */
 static void *params_of(const struct ll_rm_alloc *alloc, size_t size)
 {
-	return alloc->params && (!alloc->params_size || alloc->params_size >= size) ? (void *)(uintptr_t)alloc->params : NULL;
+	return alloc->params && (!alloc->params_size || alloc->params_size >= size) ? (void *)(uintptr_t)alloc->params
+										    : NULL;
 }
 
 static uint32_t make_device(const struct sim_world *w, const struct ll_rm_alloc *alloc, struct sim_rm_object *object)

@@ -461,6 +461,8 @@ struct ll_message_card_row {
 	 * slowdown_permille: how many times slower than alone the job runs because of lower classes, as measured; 0:
 	 * unknown */
 	uint32_t held_permille, slowdown_permille;
+	uint64_t
+	    slice_us; /* how long a stay of the job's contexts is on the card, as ordered; 0: as the driver has it */
 	uint64_t driver_bytes; /* memory that the driver counts for the job's processes there; 0: unknown */
 	/* of the last period for which the sensor knew the card's use: its length, the job's GPU time in it, and the
 	 * time in which the card had work of anybody. 0: unknown */

@@ -52,7 +52,7 @@ struct ll_message_decision {
 			   has moves 0 and IS_RULED, so an older command prints that a rule serves these programs */
 	/* of a step of the lever: struct ll_lever_choice, and the rank of the class (enum ll_priority) */
 	double part, from_part, busy, weighed_s;
-	uint32_t rank, unused;
+	uint32_t rank, slice_us;
 };
 
 struct ll_message_decision_job {

@@ -244,7 +244,8 @@ struct ll_orders_slot {
 	/* the process's time on the card (struct ll_card_time) */
 	_Atomic uint32_t window_us, window_period_us;
 	_Atomic uint64_t window_from_ns;
-	_Atomic uint32_t reserved[4];
+	_Atomic uint32_t slice_us;
+	_Atomic uint32_t reserved[3];
 };
 
 struct ll_orders_card {

@@ -38,11 +38,18 @@ struct ll_card_time {
 	/* They are on the card for window_ns of each period_ns, the first time at from_ns, and off it for the rest.
 	 * period_ns 0: they are always on it. window_ns 0: they are off until the order changes. */
 	uint64_t window_ns, period_ns, from_ns;
+	uint32_t slice_us; /* how long a context stays if others have work; 0: as the driver library has set it */
 };
 
 static inline bool ll_card_time_is_same(const struct ll_card_time *a, const struct ll_card_time *b)
 {
-	return a->window_ns == b->window_ns && a->period_ns == b->period_ns && a->from_ns == b->from_ns;
+	return a->window_ns == b->window_ns && a->period_ns == b->period_ns && a->from_ns == b->from_ns &&
+	       a->slice_us == b->slice_us;
+}
+
+static inline bool ll_card_time_is_ordered(const struct ll_card_time *time)
+{
+	return time->period_ns || time->slice_us;
 }
 
 /* The tenant's work on cards other than the caller's, as reported. */

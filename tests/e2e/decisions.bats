@@ -51,7 +51,23 @@ flood() {
 	start "$1" --sim run --tenant "$1" --class "$2" -- sh -c 'echo 200 | "$0" flood' "$LOADLINE_BUILD/bench/c/pace"
 }
 
-@test "decisions tell how long the lower class is held, and why" {
+@test "decisions tell which time slices the lower class has" {
+	flood batch low
+	flood serve high
+	wait_for 150 decisions_have 'map(select(.lever == "slices")) | length > 1'
+	loadline --sim status --decisions --json >"$T/decisions.out"
+	jq -es 'map(select(.lever == "slices")) | .[0].slice_ms == 0.5 and (.[1].slice_ms == 0.25 or .[1].slice_ms == 1) and
+		all(.[]; .class == "high" and (.jobs | length == 1 and .[0].tenant == "serve")) and
+		(.[1].jobs[0] | .held_launches > 0 and .open_launches > 0)' "$T/decisions.out"
+	loadline --sim status --decisions >"$T/text.out"
+	grep -Eq "  card 0  class high  lower classes have time slices of [0-9.]+ ms$" "$T/text.out"
+	grep -Eq "^    serve: [0-9.]+ times as slow as alone, 1.30 is accepted: " "$T/text.out"
+	status_has 'any(.[]; .tenant == "batch" and .slice_ms != null) and any(.[]; .tenant == "serve" and .slice_ms == 8)'
+	loadline --sim status --long | grep -Eq "^  tenant batch: slices, .*, time slices of [0-9.]+ ms$"
+}
+
+@test "decisions tell how long the lower class is held, and why, where it cannot be taken off the card" {
+	export LOADLINE_SIM_SCENARIO=$BATS_TEST_DIRNAME/../../sim/scenarios/no-off
 	flood batch low
 	flood serve high
 	wait_for 150 decisions_have 'any(.[]; .lever == "found")'

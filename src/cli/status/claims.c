@@ -251,7 +251,9 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 			       _("  shared in windows: each program is on the card for its part of each period\n"));
 		break;
 	case LL_SHARING_CLASSES:
-		ll_strbuf_addf(text, _("  shared by class: lower classes are held for a part of the time\n"));
+		ll_strbuf_addf(
+		    text,
+		    _("  shared by class: lower classes have short time slices, or are held for a part of the time\n"));
 		break;
 	}
 }
@@ -265,6 +267,8 @@ static void add_how(struct ll_strbuf *text, const struct ll_status_job *job)
 			       (double)how->share_ns / (double)LL_NS_PER_S);
 	ll_strbuf_adds(text, ", ");
 	ll_status_add_why(text, how);
+	if (how->slice_us)
+		ll_strbuf_addf(text, _(", time slices of %.3g ms"), how->slice_us / 1000.0);
 	ll_strbuf_addc(text, '\n');
 }
 

@@ -108,7 +108,7 @@ static const char *lever_name(uint32_t move)
 	static const char *const names[] = {
 	    [LL_LEVER_MOVE_NONE] = "none",     [LL_LEVER_MOVE_SPARSE] = "sparse", [LL_LEVER_MOVE_DENSE] = "dense",
 	    [LL_LEVER_MOVE_UNSEEN] = "unseen", [LL_LEVER_MOVE_FOUND] = "found",   [LL_LEVER_MOVE_MENDED] = "mended",
-	    [LL_LEVER_MOVE_STAYS] = "stays",
+	    [LL_LEVER_MOVE_STAYS] = "stays",   [LL_LEVER_MOVE_SLICES] = "slices",
 	};
 	return move < sizeof names / sizeof *names ? names[move] : "unknown";
 }
@@ -131,13 +131,14 @@ static json_t *lever_jobs_array(const struct ll_message_decision *decision, cons
 static json_t *lever_object(const struct ll_message_decision *decision, const struct ll_message_decision_job *jobs,
 			    uint64_t wall_ns)
 {
-	return json_pack("{s:I, s:o, s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:b, s:o}", "decision",
+	return json_pack("{s:I, s:o, s:I, s:s, s:s, s:f, s:f, s:o, s:f, s:f, s:b, s:o}", "decision",
 			 (json_int_t)decision->number, "time", time_of(wall_ns - decision->age_ns), "at_ns",
 			 (json_int_t)decision->at_ns, "lever", lever_name(decision->lever), "class",
 			 ll_priority_name((enum ll_priority)decision->rank), "lower_held", decision->part,
-			 "lower_held_before", decision->from_part, "busy", decision->busy, "weighed_s",
-			 decision->weighed_s, "was_known", (decision->flags & LL_DECISION_WAS_KNOWN) != 0, "jobs",
-			 lever_jobs_array(decision, jobs));
+			 "lower_held_before", decision->from_part, "slice_ms",
+			 decision->slice_us ? ll_json_real(decision->slice_us / 1000.0, 3) : json_null(), "busy",
+			 decision->busy, "weighed_s", decision->weighed_s, "was_known",
+			 (decision->flags & LL_DECISION_WAS_KNOWN) != 0, "jobs", lever_jobs_array(decision, jobs));
 }
 
 /* ---- lines ---- */

@@ -122,6 +122,11 @@ static void add_why_held(struct ll_strbuf *text, const struct ll_message_decisio
 
 static void add_held(struct ll_strbuf *text, const struct ll_message_decision *decision)
 {
+	if (decision->lever == LL_LEVER_MOVE_SLICES) {
+		ll_strbuf_addf(text, _("class %s  lower classes have time slices of %.3g ms"),
+			       ll_priority_name((enum ll_priority)decision->rank), decision->slice_us / 1000.0);
+		return;
+	}
 	ll_strbuf_addf(text, _("class %s  lower classes are held for %.0f %% of its time, "),
 		       ll_priority_name((enum ll_priority)decision->rank), 100 * decision->part);
 	if (fabs(decision->part - decision->from_part) > 0)

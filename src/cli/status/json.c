@@ -117,13 +117,14 @@ static json_t *claim_uses(const struct ll_status_card *status, const struct ll_s
 {
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	if (!claim->job_number)
-		return json_pack("{s:n, s:n, s:n, s:n, s:n}", "memory_gib_seconds", "tenant_memory_gib_seconds",
-				 "waited_seconds", "slowdown", "lower_held_percent");
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "memory_gib_seconds", gib_seconds(&claim->accounts),
+		return json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "memory_gib_seconds", "tenant_memory_gib_seconds",
+				 "waited_seconds", "slowdown", "lower_held_percent", "slice_ms");
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "memory_gib_seconds", gib_seconds(&claim->accounts),
 			 "tenant_memory_gib_seconds", job ? gib_seconds(&job->accounts) : json_null(), "waited_seconds",
 			 waited_seconds(&claim->accounts), "slowdown",
 			 times_or_null(job ? job->seen_slowdown_permille : 0), "lower_held_percent",
-			 permille_or_null(job ? job->held_permille : 0));
+			 permille_or_null(job ? job->held_permille : 0), "slice_ms",
+			 job && job->how.slice_us ? ll_json_real(job->how.slice_us / 1000.0, 3) : json_null());
 }
 
 /* Makes those of a tenant without a claim. */

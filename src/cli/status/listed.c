@@ -115,6 +115,7 @@ static void fill_job(const struct ll_status_card *status, const struct ll_daemon
 	ret_job->how.cap_permille = limits->compute_permille;
 	ret_job->how.held_permille = row->held_permille;
 	ret_job->how.seen_permille = row->slowdown_permille;
+	ret_job->how.slice_us = (unsigned)row->slice_us;
 	snprintf(ret_job->name, sizeof ret_job->name, "%s", job->job.tenant);
 	ret_job->id = job->job.token[0];
 	ret_job->priority = ll_priority_of_class(limits->priority);

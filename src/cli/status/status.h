@@ -112,6 +112,7 @@ struct ll_status_how {
 	 * that the higher one aims at, and that which it has because of the lower ones (0: not known). */
 	const char *held_for;
 	unsigned held_permille, target_permille, seen_permille;
+	unsigned slice_us; /* of its contexts, as loadlined has ordered; 0: as the driver has it */
 	/* Its part of the card's time lately, and how long that is; 0: not known. */
 	unsigned share_permille;
 	uint64_t share_ns;

@@ -19,6 +19,7 @@
 #include "protocol/limits.h"
 #include "protocol/records.h"
 #include "protocol/words.h"
+#include "rules/share/class_slices.h"
 #include "rules/share/lever.h"
 #include "rules/share/regime.h"
 #include "rules/share/visits.h"
@@ -142,7 +143,10 @@ struct ll_share_card {
 	uint64_t weighed_not_before_ns; /* until then windows by weight are not tried again; 0: they may be */
 	struct ll_decisions *decisions; /* log of decisions (decisions.h), owned by the caller. NULL: no log */
 	struct ll_lever levers[LL_SHARE_CLASSES]; /* by rank of the higher class (classes.h) */
-	enum ll_limit_sharing forced;             /* by a command */
+	bool has_class_slices; /* lower classes have short slices, and are taken off the card while they are held */
+	struct ll_class_slices class_slices[LL_SHARE_CLASSES]; /* by rank of the higher class */
+	uint64_t class_mix;                                    /* the jobs that these were measured with */
+	enum ll_limit_sharing forced;                          /* by a command */
 	size_t claim_count;
 	/* arrays for one pass over the claims (contender.h) */
 	struct ll_contender *contenders;

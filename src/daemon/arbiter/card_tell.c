@@ -71,6 +71,7 @@ static void write_orders(struct ll_orders_slot *orders, const struct ll_card_tol
 	atomic_store_explicit(&orders->window_period_us, (uint32_t)(time->period_ns / LL_NS_PER_US),
 			      memory_order_relaxed);
 	atomic_store_explicit(&orders->window_from_ns, time->from_ns, memory_order_relaxed);
+	atomic_store_explicit(&orders->slice_us, time->slice_us, memory_order_relaxed);
 	STORE(post);
 	atomic_store(&orders->sequence, odd + 1);
 }
@@ -113,7 +114,7 @@ static bool shut_gate(struct ll_page_slot *slot, uint32_t flags)
 
 static bool is_bound(const struct ll_card_claim *claim, const struct ll_card_told *told)
 {
-	if (told->time.period_ns)
+	if (ll_card_time_is_ordered(&told->time))
 		return true;
 	bool is_sliced = told->flags & LL_ORDER_IS_SLICED && told->flags & LL_ORDER_MAY_LAUNCH &&
 			 !told->queue_bound_ns && told->tokens_most_ns == INT64_MAX;

@@ -339,6 +339,7 @@ void ll_card_job_read(struct ll_card_job *job, struct ll_card_job_view *ret_view
 	    .visits_permille = ll_share_visits_permille(&job->card->share),
 	    .held_permille = ll_share_held_permille(&job->share),
 	    .slowdown_permille = ll_share_slowdown_permille(&job->share),
+	    .slice_us = job->share.time.slice_us,
 	    .program = ll_card_job_program(job),
 	    .others = job->others,
 	    .company_ns = job->company_ns,

@@ -100,6 +100,7 @@ struct ll_card_job_view {
 	unsigned held_permille;
 	/* how many times slower it runs because of lower classes, as measured; 0: unknown */
 	unsigned slowdown_permille;
+	unsigned slice_us;        /* of its contexts, as ordered; 0: as the driver has it */
 	unsigned recent_permille; /* its part of the card's time lately */
 	uint64_t recent_ns;       /* the period of recent_permille; 0: it is unknown */
 	/* the program under its limits; the programs beside it now, 0: none, or unknown; the total time beside them,

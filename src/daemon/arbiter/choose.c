@@ -63,6 +63,8 @@ static bool needs_visits(const struct ll_share_card *card, const struct crowd *c
 		return card->forced == LL_LIMIT_SHARING_VISITS;
 	if (crowd->has_gang)
 		return crowd->has_waiter;
+	if (card->has_class_slices)
+		return false;
 	if (ll_share_has_classes(card, now_ns)) /* jobs that are held now are not in the crowd */
 		return crowd->has_new || (!crowd->have_classes && crowd->has_several && crowd->has_waiter);
 	return card->regime.gives_visits || crowd->has_new;

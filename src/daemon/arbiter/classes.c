@@ -1,17 +1,28 @@
 #include "daemon/arbiter/classes.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "daemon/arbiter/contender.h"
 #include "daemon/arbiter/decisions.h"
 #include "daemon/arbiter/gang.h"
 
 /* The most jobs of a class that are measured. If there are more, their class has work, but their speed is unknown. */
 enum { MOST_JOBS = 32 };
 
-/* A job that is held itself makes no progress. */
+static bool is_stopped(const struct ll_share_job *job)
+{
+	for (unsigned rank = 0; rank < job->rank && rank < LL_SHARE_CLASSES; rank++) {
+		if (job->card->levers[rank].is_held)
+			return true;
+	}
+	return false;
+}
+
+/* A job that is stopped itself makes no progress. */
 static bool is_at_work(const struct ll_share_job *job, uint64_t now_ns)
 {
-	if (ll_share_is_held(job))
+	if (is_stopped(job))
 		return false;
 	LL_SHARE_EACH_OF(job, claim)
 	{
@@ -62,6 +73,106 @@ static size_t describe_class(struct ll_share_card *card, unsigned rank, uint64_t
 	return count;
 }
 
+/* ---- time slices ---- */
+
+/* Whether each working job that has a higher class above it can be taken off the card. */
+static bool can_slice(const struct ll_share_card *card, uint64_t now_ns)
+{
+	bool has_any = false;
+	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
+		if (!ll_share_has_superior(job, now_ns) || !wanted_lately(job, now_ns))
+			continue;
+		LL_SHARE_EACH_OF(job, claim)
+		{
+			bool is_lately = ll_share_is_lately(claim->wanted_ns, now_ns);
+			if (is_lately && (job->is_by_space || claim->said.lever != LL_TIME_LEVER_WORKS))
+				return false;
+			has_any |= is_lately;
+		}
+	}
+	return has_any;
+}
+
+/* What was measured of other jobs says nothing. */
+static void note_mix(struct ll_share_card *card)
+{
+	uint64_t mix = 0;
+	for (const struct ll_share_job *job = card->jobs; job; job = job->next)
+		mix += job->claims ? job->id * UINT64_C(0x9e3779b97f4a7c15) + job->rank + job->slowdown_permille : 0;
+	if (mix != card->class_mix)
+		memset(card->class_slices, 0, sizeof card->class_slices);
+	card->class_mix = mix;
+}
+
+static unsigned slice_us_of(const struct ll_share_job *job, uint64_t now_ns)
+{
+	const struct ll_share_card *card = job->card;
+	unsigned us = 0, peers = 0, beneath = 0;
+	if (!wanted_lately(job, now_ns))
+		return 0;
+	for (const struct ll_share_job *other = card->jobs; other; other = other->next) {
+		if (other == job || !wanted_lately(other, now_ns))
+			continue;
+		unsigned beside_us = other->rank < job->rank ? card->class_slices[other->rank].slice_us : 0;
+		us = beside_us && (!us || beside_us < us) ? beside_us : us;
+		peers += other->rank == job->rank;
+		beneath += other->rank > job->rank;
+	}
+	if (us)
+		return card->has_class_slices ? us : 0;
+	/* Free while alone, and a higher class that comes waits for a short slice at most. */
+	if (!peers && !beneath)
+		return job->rank == LL_PRIORITY_LOW || ll_share_has_superior(job, now_ns) ? LL_CLASS_SLICE_US : 0;
+	return beneath && !peers && card->has_class_slices ? LL_CLASS_SLICE_ABOVE_US : 0;
+}
+
+static bool has_lever(const struct ll_share_job *job)
+{
+	LL_SHARE_EACH_OF(job, claim)
+	{
+		if (claim->said.lever == LL_TIME_LEVER_WORKS)
+			return true;
+	}
+	return false;
+}
+
+/* Returns when the orders must be looked at again. */
+static uint64_t order_slices(struct ll_share_card *card, bool is_without, uint64_t now_ns, bool *ret_is_new)
+{
+	bool has_any = false;
+	for (struct ll_share_job *job = card->jobs; job; job = job->next) {
+		struct ll_card_time time = {0};
+		if (!is_without && !job->is_by_space && has_lever(job))
+			time.slice_us = slice_us_of(job, now_ns);
+		if (card->has_class_slices && is_stopped(job))
+			time.period_ns = LL_LEVER_PERIOD_NS;
+		has_any |= ll_card_time_is_ordered(&time);
+		*ret_is_new |= !ll_card_time_is_same(&job->time, &time);
+		job->time = time;
+	}
+	return has_any ? now_ns + LL_SHARE_LATELY_NS : UINT64_MAX;
+}
+
+/* A change empties the gauges, so the decision has what they were. */
+static void step_slices(struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs, size_t count,
+			uint64_t now_ns)
+{
+	struct ll_class_slices *slices = &card->class_slices[rank];
+	struct ll_lever_job noted[MOST_JOBS];
+	struct ll_lever_gauge gauges[MOST_JOBS];
+	unsigned before_us = slices->slice_us;
+	for (size_t i = 0; i < count; i++) {
+		gauges[i] = *jobs[i].gauge;
+		noted[i] = jobs[i];
+		noted[i].gauge = &gauges[i];
+	}
+	ll_class_slices_step(slices, jobs, count, now_ns);
+	if (slices->slice_us != before_us)
+		ll_decisions_note_slices(card, rank, noted, count, now_ns);
+}
+
+/* ---- the step ---- */
+
 static void note_wanting(struct ll_share_card *card, uint64_t now_ns)
 {
 	LL_SHARE_EACH_WANTING(card, claim)
@@ -92,32 +203,36 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 	uint64_t due_ns = UINT64_MAX;
 	note_wanting(card, now_ns);
 	bool is_without = ll_share_is_forced(card) || ll_share_has_gang(card, now_ns);
+	bool had_slices = card->has_class_slices;
+	card->has_class_slices = card->forced == LL_LIMIT_SHARING_MEASURED && !is_without && can_slice(card, now_ns);
+	*ret_is_new |= had_slices != card->has_class_slices;
+	note_mix(card);
 	for (unsigned rank = 0; rank < LL_SHARE_CLASSES; rank++) {
 		struct ll_lever *lever = &card->levers[rank];
 		bool was_held = lever->is_held;
 		bool is_parted = !is_without && ll_share_has_beneath(card, rank, now_ns);
 		if (!is_parted && !lever->stepped_ns)
 			continue;
-		lever->is_forced = part_of(card->forced) >= 0;
+		lever->is_forced = part_of(card->forced) >= 0 || card->has_class_slices;
 		if (lever->is_forced)
-			lever->part = part_of(card->forced);
+			lever->part = card->has_class_slices ? card->class_slices[rank].part : part_of(card->forced);
 		size_t count = describe_class(card, rank, now_ns, jobs);
 		ll_lever_step(lever, jobs, count, is_parted, now_ns);
+		if (card->has_class_slices && is_parted && count)
+			step_slices(card, rank, jobs, count, now_ns);
 		if (is_parted && count)
 			ll_decisions_note_lever(card, rank, jobs, count, now_ns);
 		*ret_is_new |= was_held != lever->is_held;
 		due_ns = lever->due_ns < due_ns ? lever->due_ns : due_ns;
 	}
-	return due_ns;
+	uint64_t slices_ns =
+	    order_slices(card, card->forced != LL_LIMIT_SHARING_MEASURED || is_without, now_ns, ret_is_new);
+	return slices_ns < due_ns ? slices_ns : due_ns;
 }
 
 bool ll_share_is_held(const struct ll_share_job *job)
 {
-	for (unsigned rank = 0; rank < job->rank && rank < LL_SHARE_CLASSES; rank++) {
-		if (job->card->levers[rank].is_held)
-			return true;
-	}
-	return false;
+	return is_stopped(job) && !job->card->has_class_slices;
 }
 
 bool ll_share_has_classes(const struct ll_share_card *card, uint64_t now_ns)

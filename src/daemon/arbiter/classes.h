@@ -2,8 +2,10 @@
  * classes.h - holds the jobs of lower classes for a part of the time in which a higher class has work
  * (rules/share/lever.h).
  *
- * A job is beneath another one if its class is lower and both are on the card. A held job launches nothing, and its
- * queued launches wait on the card. A held job is no contender for the turn.
+ * A job is beneath another one if its class is lower and both are on the card. If all that work beneath a higher class
+ * can be taken off the card, their time slices are short (rules/share/class_slices.h), and they are taken off while
+ * they are to be held; launches are made as without classes. Else a held job launches nothing, and its queued launches
+ * wait on the card. A held job is no contender for the turn.
  *
  * A card on which a job works on several cards together (gang.h) holds no class: there the higher class is visited
  * first (rules/share/visits.h).
@@ -20,7 +22,7 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 /* Whether a job beneath the rank wants the card, or did recently. */
 bool ll_share_has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns);
 
-/* Whether the job is held for a higher class now. */
+/* Whether the job's launches are held for a higher class now. False if the job is taken off the card instead. */
 bool ll_share_is_held(const struct ll_share_job *job);
 
 /* Whether jobs of several classes want the card, or did recently. */

@@ -257,7 +257,7 @@ void ll_share_look(struct ll_share_claim *claim, uint64_t now_ns)
 		job->empty_ns = now_ns;
 		ll_share_limit_credit(job, &scan);
 	}
-	bool has_superior = ll_share_has_superior(job, now_ns);
+	bool has_superior = ll_share_has_superior(job, now_ns) && !job->card->has_class_slices;
 	bool needs_visits = scan.count && ll_share_needs_visits(job->card, now_ns);
 	if (!needs_visits && (scan.count || has_superior)) {
 		decide_slices(claim, &self, &scan, has_superior, now_ns);
@@ -277,7 +277,7 @@ bool ll_share_is_free(const struct ll_share_claim *claim, uint64_t now_ns)
 	bool has_others = false;
 	if (job->card->has_windows)
 		return true;
-	if (job->cap_permille || ll_share_has_superior(job, now_ns))
+	if (job->cap_permille || (ll_share_has_superior(job, now_ns) && !job->card->has_class_slices))
 		return false;
 	LL_SHARE_EACH_WANTING(job->card, other)
 	{

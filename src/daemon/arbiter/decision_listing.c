@@ -57,6 +57,7 @@ static void make_decision(const struct ll_decision *decision, union ll_message *
 	row->lever = (uint32_t)decision->lever.move;
 	row->part = decision->lever.part;
 	row->from_part = decision->lever.from_part;
+	row->slice_us = decision->lever.slice_us;
 	row->busy = decision->lever.busy;
 	row->weighed_s = decision->lever.weighed_s;
 	row->rank = decision->rank;

@@ -127,13 +127,10 @@ static bool is_to_be_kept(const struct ll_lever_choice *choice, const struct ll_
 	return choice->move != LL_LEVER_MOVE_MENDED && choice->move != last->move;
 }
 
-void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
-			     size_t count, uint64_t now_ns)
+static void note_choice(const struct ll_share_card *card, unsigned rank, const struct ll_lever_choice *choice,
+			const struct ll_lever_job *jobs, size_t count, uint64_t now_ns)
 {
-	const struct ll_lever_choice *choice = &card->levers[rank].choice;
 	struct ll_decision_job noted[STEP_JOBS_MOST];
-	if (!card->decisions || !is_to_be_kept(choice, &card->decisions->levers[rank]))
-		return;
 	for (size_t i = 0; i < count; i++) {
 		noted[i] = (struct ll_decision_job){.job = {.id = jobs[i].id, .completed = jobs[i].completed},
 						    .gauge = *jobs[i].gauge,
@@ -144,6 +141,27 @@ void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, co
 	decision.is_ruled = true;
 	decision.lever = *choice;
 	decision.rank = rank;
-	card->decisions->levers[rank] = *choice;
 	ll_decisions_add(card->decisions, &decision, noted);
+}
+
+void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
+			     size_t count, uint64_t now_ns)
+{
+	const struct ll_lever_choice *choice = &card->levers[rank].choice;
+	if (!card->decisions || !is_to_be_kept(choice, &card->decisions->levers[rank]))
+		return;
+	card->decisions->levers[rank] = *choice;
+	note_choice(card, rank, choice, jobs, count, now_ns);
+}
+
+void ll_decisions_note_slices(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
+			      size_t count, uint64_t now_ns)
+{
+	const struct ll_class_slices *slices = &card->class_slices[rank];
+	struct ll_lever_choice choice = {.move = LL_LEVER_MOVE_SLICES,
+					 .part = slices->part,
+					 .from_part = card->levers[rank].part,
+					 .slice_us = slices->slice_us};
+	if (card->decisions)
+		note_choice(card, rank, &choice, jobs, count, now_ns);
 }

@@ -90,6 +90,10 @@ void ll_decisions_note(const struct ll_share_card *card, const struct ll_regime_
 void ll_decisions_note_lever(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
 			     size_t count, uint64_t now_ns);
 
+/* Adds that the slices of the classes beneath that rank have just changed. jobs: as they were measured before. */
+void ll_decisions_note_slices(const struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs,
+			      size_t count, uint64_t now_ns);
+
 /* ll_decisions_from: the oldest record with at least that number; NULL: there is none. ll_decisions_job: a job of a
  * record. */
 const struct ll_decision *ll_decisions_from(const struct ll_decisions *decisions, uint64_t number);

@@ -143,8 +143,9 @@ static void clear_all(struct ll_share_card *card, bool *ret_is_new)
 static void set_all(struct ll_share_card *card, struct ll_share_job **who, const struct ll_windows_job *jobs,
 		    size_t count, uint64_t period_ns, bool *ret_is_new)
 {
+	bool had_windows = card->has_windows;
 	card->has_windows = period_ns;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && (period_ns || had_windows); i++) {
 		/* The clock's own multiples: windows stay where they are when a job comes or goes. */
 		struct ll_card_time time = {.window_ns = period_ns ? jobs[i].length_ns : 0,
 					    .period_ns = period_ns,
@@ -173,7 +174,8 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 		who[count++] = job;
 	}
 	if (!is_possible) {
-		clear_all(card, ret_is_new);
+		if (card->has_windows)
+			clear_all(card, ret_is_new);
 		return UINT64_MAX;
 	}
 	card->has_weighed = is_weighed(card, who, working, count, now_ns);

@@ -114,6 +114,7 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	row->sharing = view.sharing;
 	row->held_permille = view.held_permille;
 	row->slowdown_permille = view.slowdown_permille;
+	row->slice_us = view.slice_us;
 	row->visits_permille = view.visits_permille;
 	row->program = view.program;
 	row->others = view.others;

@@ -30,9 +30,10 @@ static bool has_enough(const struct ll_lever_gauge *gauge)
 	       gauge->launches[LL_LEVER_HELD] >= ENOUGH_LAUNCHES;
 }
 
-/* Returns the job's speed while lower classes run, relative to its speed while they are held. */
-static double open_speed(const struct ll_lever_gauge *gauge)
+double ll_lever_open_speed(const struct ll_lever_gauge *gauge)
 {
+	if (!has_enough(gauge))
+		return 0;
 	double open = gauge->launches[LL_LEVER_OPEN] / gauge->seconds[LL_LEVER_OPEN];
 	return open * gauge->seconds[LL_LEVER_HELD] / gauge->launches[LL_LEVER_HELD];
 }
@@ -41,7 +42,7 @@ double ll_lever_slowdown(const struct ll_lever *lever, const struct ll_lever_gau
 {
 	if (!has_enough(gauge))
 		return 0;
-	return 1 / (lever->part + (1 - lever->part) * open_speed(gauge));
+	return 1 / (lever->part + (1 - lever->part) * ll_lever_open_speed(gauge));
 }
 
 static void forget_some(struct ll_lever_gauge *gauge, double seconds)
@@ -85,7 +86,7 @@ static double limit_part(double part)
 
 static double needed_by(const struct ll_lever *lever, const struct ll_lever_job *job)
 {
-	double open = open_speed(job->gauge), wanted = job->slowdown_permille / 1000.0;
+	double open = ll_lever_open_speed(job->gauge), wanted = job->slowdown_permille / 1000.0;
 	if (open >= USELESS)
 		return LL_LEVER_LEAST;
 	if (lever->is_known && fabs(ll_lever_slowdown(lever, job->gauge) / wanted - 1) <= LL_LEVER_DEAD_BAND)

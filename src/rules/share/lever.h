@@ -66,6 +66,7 @@ enum ll_lever_move {
 	LL_LEVER_MOVE_FOUND,  /* both speeds are measured for the first time: the part is set to what is needed */
 	LL_LEVER_MOVE_MENDED, /* the part moves towards what is needed */
 	LL_LEVER_MOVE_STAYS,  /* the part was checked, and stays: it is what is needed */
+	LL_LEVER_MOVE_SLICES, /* no move of the lever: the lower classes' time slices change (class_slices.h) */
 };
 
 /*
@@ -78,6 +79,7 @@ struct ll_lever_choice {
 	double part; /* the result */
 	double from_part, busy, weighed_s;
 	bool was_known;
+	unsigned slice_us; /* of LL_LEVER_MOVE_SLICES: the new one */
 };
 
 /* All 0 at first. The caller reads the fields above `private`, and may write is_forced and part. */
@@ -107,6 +109,9 @@ struct ll_lever {
  */
 void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size_t count, bool has_beneath,
 		   uint64_t now_ns);
+
+/* Returns the job's speed while the lower classes run, of its speed while they are held; 0: not known. */
+double ll_lever_open_speed(const struct ll_lever_gauge *gauge);
 
 /* Returns the measured slowdown of the job: its speed alone divided by its speed now; 0: not known. */
 double ll_lever_slowdown(const struct ll_lever *lever, const struct ll_lever_gauge *gauge);

@@ -204,7 +204,7 @@ void ll_port_wake(struct ll_claim *claim);
 /*
  * ll_port_read_time reads how the contexts of the process may use the card's time. All 0 if nothing is ordered, and if
  * the lease is over. Returns a count for ll_port_sleep_for_time, which sleeps until loadlined changes an order, until
- * until_ns, or without a cause. Call it at least each LL_PORT_TIME_LOOK_NS while windows are ordered.
+ * until_ns, or without a cause. Call it at least each LL_PORT_TIME_LOOK_NS while anything is ordered.
  * ll_port_report_time says what was done. One thread at a time for each claim.
  */
 #define LL_PORT_TIME_LOOK_NS UINT64_C(50000000)

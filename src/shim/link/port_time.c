@@ -17,7 +17,8 @@ static uint32_t read_order(const struct ll_orders_slot *order, struct ll_card_ti
 		before = atomic_load(&order->sequence);
 		*ret_time = (struct ll_card_time){.window_ns = READ(window_us) * LL_NS_PER_US,
 						  .period_ns = READ(window_period_us) * LL_NS_PER_US,
-						  .from_ns = READ(window_from_ns)};
+						  .from_ns = READ(window_from_ns),
+						  .slice_us = READ(slice_us)};
 		atomic_thread_fence(memory_order_acquire);
 		after = READ(sequence);
 	} while ((before != after || before & 1) && ++tries < READ_TRIES);
@@ -31,7 +32,8 @@ uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_ca
 	if (!ll_claim_slot(claim))
 		return count;
 	uint32_t sequence = read_order(claim->order, ret_time);
-	bool is_over = ll_lease_look(&claim->time_lease, claim->pages->orders, sequence, ret_time->period_ns, now_ns);
+	bool is_over = ll_lease_look(&claim->time_lease, claim->pages->orders, sequence,
+				     ll_card_time_is_ordered(ret_time), now_ns);
 	if (is_over || sequence & 1)
 		*ret_time = (struct ll_card_time){0};
 	ret_time->from_ns = ll_claim_own_ns(claim, ret_time->from_ns);

@@ -23,6 +23,7 @@ enum { STACK_BYTES = 128 * 1024 };
 struct controlled {
 	struct ll_group group;
 	bool is_off;
+	uint32_t own_slice_us, slice_us; /* as the driver library has set it; in force */
 };
 
 struct card_time {
@@ -63,6 +64,22 @@ static void switch_group(struct card_time *state, struct controlled *at, bool is
 	note_call(state, rc);
 }
 
+/* On some cards a new slice counts only after the group has left the card: hence the second call. */
+static void apply_slices(struct card_time *state)
+{
+	for (size_t i = 0; i < state->count; i++) {
+		struct controlled *at = &state->groups[i];
+		uint32_t us = state->time.slice_us ? state->time.slice_us : at->own_slice_us;
+		if (us == at->slice_us)
+			continue;
+		int rc = ll_group_set_slice(next_ioctl(), &at->group, us);
+		if (!rc)
+			rc = ll_group_preempt(next_ioctl(), &at->group);
+		at->slice_us = us; /* what was refused is not asked for again and again */
+		note_call(state, rc);
+	}
+}
+
 /* ---- groups ---- */
 
 static struct controlled *find_group(struct controlled *groups, size_t count, const struct ll_group *wanted)
@@ -97,6 +114,8 @@ static void read_groups(struct card_time *state)
 			continue;
 		struct controlled *at = &kept[kept_count++];
 		at->is_off = before && before->is_off;
+		at->own_slice_us = before ? before->own_slice_us : now[i].slice_us;
+		at->slice_us = before ? before->slice_us : now[i].slice_us;
 		at->group = now[i];
 		if (!before) {
 			switch_group(state, at, true);
@@ -193,13 +212,14 @@ static void *time_main(void *arg)
 		state->time = time;
 		bool is_on = is_window(state, now_ns, &until_ns);
 		read_groups(state);
+		apply_slices(state);
 		apply_window(state, claim, !is_on);
 		ll_port_report_time(claim, state->lever);
 		bool is_following = ll_stays_follow(&state->stays, next_ioctl(), state->uuid, claim,
 						    state->count && ll_port_has_company(claim), is_own_context, state);
-		uint64_t look_ns = now_ns + (is_following     ? LL_STAYS_READ_NS
-					     : time.period_ns ? LL_PORT_TIME_LOOK_NS
-							      : CALM_NS);
+		uint64_t look_ns = now_ns + (is_following                     ? LL_STAYS_READ_NS
+					     : ll_card_time_is_ordered(&time) ? LL_PORT_TIME_LOOK_NS
+									      : CALM_NS);
 		ll_port_sleep_for_time(claim, count, until_ns < look_ns ? until_ns : look_ns);
 	}
 	return NULL;

@@ -1,5 +1,5 @@
 /*
- * card_time.h - keeps the windows in which the process's contexts are on a card.
+ * card_time.h - keeps the windows in which the process's contexts are on a card, and the length of their time slices.
  *
  * loadlined orders them (struct ll_card_time in protocol/records.h). A thread of its own for each card, "ll-card-time",
  * asks the kernel driver. The thread never calls CUDA, because the calls of a process may wait inside CUDA until its

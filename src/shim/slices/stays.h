@@ -24,7 +24,7 @@
 struct ll_stays {
 	struct ll_trace *trace;
 	bool has_failed;
-	bool has_own; /* records of own contexts have come; before, their numbers may be unknown */
+	bool has_own;        /* records of own contexts have come; before, their numbers may be unknown */
 	uint64_t company_ns; /* when other work last shared the card; 0: never */
 	uint64_t away_ns;    /* since when the contexts are off the card; 0: they are on it */
 	/* the card's clock minus CLOCK_MONOTONIC: no record can be newer than the moment at which it is read */

@@ -589,6 +589,7 @@ bool ll_timing_begin_anew(struct ll_timing *timing)
 	if (is_in_driver)
 		return false;
 	ll_timing_clock_fini(&timing->clock, true);
-	timing->busy = timing->accounted = timing->spans = (struct ll_busy){0}; /* the spans are in the old clock's time */
+	timing->busy = timing->accounted = timing->spans =
+	    (struct ll_busy){0}; /* the spans are in the old clock's time */
 	return true;
 }

@@ -266,8 +266,7 @@ static void settle_batch(struct ll_timing *timing, struct ll_timing_track *track
 	else if (is_sure && verdict.lesson == LL_BATCH_UNTOLD)
 		bound_mean(track, batch, facts.span_ns);
 	charge_stretch(timing, end.card_ns - verdict.busy_ns, end.card_ns,
-		       accounted_ns(timing, batch, facts.span_ns, verdict.busy_ns), facts.span_ns,
-		       batch->launches,
+		       accounted_ns(timing, batch, facts.span_ns, verdict.busy_ns), facts.span_ns, batch->launches,
 		       timing->sliced_by && !is_long); /* its work came right before its end */
 	track->end = end;
 	track->end_host_ns = batch->end.host_ns;

@@ -1,0 +1,128 @@
+/* The slice of the lower classes, and the part of the time in which they are off, by how fast the higher class is. */
+#include "rules/share/class_slices.h"
+
+#include "rules_plant.h"
+
+/* Speed of the higher class beside a slice of the lower ones, of its speed alone. */
+typedef double speed_fn(unsigned slice_us);
+
+static struct ll_class_slices slices;
+static struct ll_lever_gauge gauge;
+static uint64_t now_ns;
+static unsigned least_us, most_us;
+
+/* Runs for so many seconds of work of the higher class, a tenth of it without the others. */
+static void work_for(double seconds, speed_fn *speed, unsigned slowdown_permille)
+{
+	struct ll_lever_job job = {.gauge = &gauge, .id = 1, .slowdown_permille = slowdown_permille, .has_work = true};
+	for (double s = 0; s < seconds; s += 0.01) {
+		double open = speed(slices.slice_us ? slices.slice_us : LL_CLASS_SLICE_US);
+		gauge.seconds[LL_LEVER_HELD] += 0.001;
+		gauge.launches[LL_LEVER_HELD] += 10;
+		gauge.seconds[LL_LEVER_OPEN] += 0.009;
+		gauge.launches[LL_LEVER_OPEN] += 90 * open;
+		now_ns += 10 * MS;
+		ll_class_slices_step(&slices, &job, 1, now_ns);
+		least_us = slices.slice_us < least_us ? slices.slice_us : least_us;
+		most_us = slices.slice_us > most_us ? slices.slice_us : most_us;
+	}
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	slices = (struct ll_class_slices){0};
+	gauge = (struct ll_lever_gauge){0};
+	now_ns = 0;
+	least_us = UINT32_MAX;
+	most_us = 0;
+	return 0;
+}
+
+/* Two programs that launch ahead: the higher one has slices of 8 ms, and a change takes 0.2 ms. */
+static double flood_beside(unsigned slice_us)
+{
+	return 8000.0 / (8000 + slice_us + 400);
+}
+
+/* A program that waits for each launch: for a slice, each time. */
+static double waiter_beside(unsigned slice_us)
+{
+	return 1000.0 / (1000 + slice_us);
+}
+
+static double as_alone(unsigned slice_us)
+{
+	(void)slice_us;
+	return 1;
+}
+
+static double half_whatever(unsigned slice_us)
+{
+	(void)slice_us;
+	return 0.5;
+}
+
+TEST_EACH(begin, NULL);
+
+TEST(the_first_slice_is_short_and_both_speeds_are_measured_soon)
+{
+	work_for(0.01, flood_beside, 1300);
+	assert_int_equal(slices.slice_us, LL_CLASS_SLICE_US);
+	assert_true(slices.part >= 0.1);
+	work_for(5, flood_beside, 1300);
+	assert_true(slices.part <= LL_LEVER_LEAST);
+}
+
+TEST(a_slice_stays_that_the_higher_class_accepts)
+{
+	work_for(60, flood_beside, 1200);
+	assert_int_equal(least_us, LL_CLASS_SLICE_US);
+	assert_int_equal(most_us, LL_CLASS_SLICE_US);
+}
+
+TEST(a_higher_class_that_loses_nothing_gives_a_longer_slice_to_the_lower_ones)
+{
+	work_for(60, as_alone, 1300);
+	assert_int_equal(slices.slice_us, LL_CLASS_SLICE_MOST_US);
+	assert_true(slices.part <= LL_LEVER_LEAST);
+}
+
+TEST(a_slice_that_was_too_long_is_not_tried_again)
+{
+	work_for(60, waiter_beside, 1300); /* 250 us make it 1.25 times as slow */
+	assert_int_equal(slices.slice_us, 250);
+	unsigned stays_us = slices.slice_us;
+	least_us = UINT32_MAX;
+	most_us = 0;
+	work_for(60, waiter_beside, 1300);
+	assert_int_equal(least_us, stays_us);
+	assert_int_equal(most_us, stays_us);
+}
+
+TEST(a_halving_that_gains_nothing_is_undone_and_the_rest_is_time_off)
+{
+	work_for(60, half_whatever, 1300);
+	assert_int_equal(slices.slice_us, LL_CLASS_SLICE_US);
+	assert_int_equal(least_us, LL_CLASS_SLICE_US / 2);
+	assert_near(slices.part + (1 - slices.part) * 0.5, 1 / 1.3, 0.01);
+}
+
+TEST(where_the_shortest_slice_is_not_enough_the_lower_classes_are_off_for_the_rest)
+{
+	work_for(120, waiter_beside, 1050);
+	assert_int_equal(slices.slice_us, LL_CLASS_SLICE_LEAST_US);
+	double open = waiter_beside(LL_CLASS_SLICE_LEAST_US);
+	assert_near(slices.part + (1 - slices.part) * open, 1 / 1.05, 0.01);
+}
+
+TEST(without_work_nothing_is_checked)
+{
+	struct ll_lever_job idle = {.gauge = &gauge, .id = 1, .slowdown_permille = 1000};
+	gauge.seconds[LL_LEVER_HELD] = gauge.seconds[LL_LEVER_OPEN] = 1;
+	gauge.launches[LL_LEVER_HELD] = 1000;
+	gauge.launches[LL_LEVER_OPEN] = 100;
+	for (unsigned i = 0; i < 1000; i++)
+		ll_class_slices_step(&slices, &idle, 1, now_ns += 100 * MS);
+	assert_int_equal(slices.slice_us, LL_CLASS_SLICE_US);
+}
