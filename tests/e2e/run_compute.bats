@@ -198,7 +198,7 @@ has_much_of_card() {
 	KERNEL_MS=1 limited neighbour
 	wait_for 60 used neighbour 0.5
 	start long --sim run --tenant long -- sh -c '"$0" 30 150 && echo done && exec sleep 300' "$LAUNCHER"
-	wait_for 120 grep -q done "$T/long.out"
+	wait_for 120 grep -q "done" "$T/long.out"
 	expect '$charged > 3.8 and $charged < 5.2' --argjson charged \
 		"$(loadline --sim status --json | jq 'select(has("tenant_row") and .tenant == "long") | .gpu_seconds')"
 }
