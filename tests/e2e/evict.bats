@@ -59,10 +59,10 @@ export NEEDS="tests/e2e/evict_worker python3"
 	needs_preload
 	start_worker one --bytes 8M --threads 2 --mixed
 	for _ in 1 2 3; do
-		run -0 loadline --sim evict one --json
+		run -0 --separate-stderr loadline --sim evict one --json
 		[ "$(jq -r '[.event, .claim, .tenant, .bytes >= 8388608, .seconds > 0] | join(" ")' <<<"$output")" = \
 			"evicted 0/0 one true true" ]
-		run -0 loadline --sim resume 0/0 --json
+		run -0 --separate-stderr loadline --sim resume 0/0 --json
 		[ "$(jq -r '[.event, .claim, .tenant] | join(" ")' <<<"$output")" = "resumed 0/0 one" ]
 	done
 	ends_well one

@@ -116,7 +116,7 @@ start_job() {
 	start_job --evictable
 	loadline --sim evict job
 	is_state evicted
-	run -0 loadline --sim resume --pid "$(pid_of job)" --json
+	run -0 --separate-stderr loadline --sim resume --pid "$(pid_of job)" --json
 	jq -e '.by == "program" and .already == false' <<<"$output"
 	works
 	loadline --sim evict job
