@@ -65,6 +65,8 @@ struct ll_message_decision_job {
 				       sets id and completed, and no other numbers above (struct ll_lever_gauge) */
 	char tenant[LL_NAME_SIZE];
 	double held_launches, held_s, open_launches, open_s;
+	uint32_t has_slices; /* its time slices are by its weight and its processes */
+	uint32_t unused;
 };
 
 #endif

@@ -79,7 +79,7 @@ enum ll_sharing {
 	LL_SHARING_TOO_DEEP,    /* by time slices: the queued work was too long for a measurement */
 	LL_SHARING_VISITS_RULE, /* by visits without a measurement: programs on several cards, or very many jobs */
 	LL_SHARING_CLASSES,     /* by time slices, and lower classes are held for a part of the time */
-	LL_SHARING_WINDOWS,     /* jobs are on the card for a part of each period, by caps or weights */
+	LL_SHARING_WINDOWS,     /* jobs are on the card for a part of each period, by caps */
 };
 
 /* How a job gets its part of a card now. */

@@ -124,14 +124,23 @@ has_much_of_card() {
 		length == 2 and all(.[]; .gpu_seconds > 0.2 and .waits_for == null)'
 }
 
-@test "programs that launch ahead share by weight too, in windows or by visits" {
+# bats test_tags=main
+@test "programs that launch ahead share by weight too, by their time slices" {
 	limited small --weight 1
 	limited big --weight 3
-	# On a busy host the programs leave the card idle: then windows are given up.
-	wait_for 150 status_has 'any(.[]; .sharing == "windows" or .sharing == "visits")'
+	wait_for 60 status_has 'any(.[]; .tenant == "small" and .slice_ms == 2) and any(.[]; .tenant == "big" and .slice_ms == 6)'
 	shares big small 2 4
 	stop big
-	wait_for 60 status_has 'any(.[]; .sharing == "slices")'
+	wait_for 60 status_has 'any(.[]; .tenant == "small" and .slice_ms == null)'
+}
+
+@test "on a card that keeps its own slices they share by weight by visits" {
+	echo "card 0 slices ignore" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	limited small --weight 1
+	limited big --weight 3
+	wait_for 150 status_has 'any(.[]; .sharing == "visits")'
+	shares big small 2 4
 }
 
 @test "on a card that takes no program off they share by weight by visits" {

@@ -126,7 +126,8 @@ static inline struct ll_regime_job read_job(const json_t *job)
 				      .visited_ns = number(job, "visited_ns"),
 				      .weight_permille = (unsigned)number(job, "weight_permille"),
 				      .processes = (unsigned)number(job, "processes"),
-				      .waits = is_true(job, "waits")};
+				      .waits = is_true(job, "waits"),
+				      .has_slices = json_is_true(json_object_get(job, "has_slices"))};
 }
 
 /* Whether the step with these inputs has that outcome. */

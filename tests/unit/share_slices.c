@@ -1,6 +1,7 @@
 /* Programs that need no visits: whose gate is open, and who shuts it by coming. Clients of MPS are of them. */
 #include "test.h"
 
+#include "daemon/arbiter/choose.h"
 #include "rules/share/visits.h"
 #include "share_card.h"
 
@@ -193,4 +194,105 @@ TEST(clients_of_mps_take_turns_with_a_program_that_waits_for_each_kernel)
 	card->card.forced = LL_LIMIT_SHARING_SLICES;
 	step(card);
 	assert_true(by_time->claim.look.is_sliced && by_space->claim.look.is_sliced);
+}
+
+/* ---- the length of slices, on a card that takes programs off ---- */
+
+static struct program *come_ahead(struct card *card, unsigned weight_permille)
+{
+	struct program *program = come(card, LL_PRIORITY_NORMAL, weight_permille, 0);
+	program->said.lever = LL_TIME_LEVER_WORKS;
+	set_launch_mode(card, program, LL_LAUNCH_MODE_ASYNC);
+	return program;
+}
+
+static void choose(struct card *card)
+{
+	bool is_new;
+	for (size_t i = 0; i < card->count; i++)
+		post(card, &card->programs[i]);
+	ll_share_choose(&card->card, card->now_ns, &is_new);
+}
+
+/* Each has so much of the card for ten seconds. */
+static void work_for_10_s(struct card *card, const double *parts)
+{
+	for (unsigned step = 0; step < 100; step++) {
+		card->now_ns += 100 * LL_NS_PER_MS;
+		for (size_t i = 0; i < card->count; i++)
+			ll_share_charge(card->programs[i].job, (uint64_t)(parts[i] * 100 * LL_NS_PER_MS));
+		choose(card);
+	}
+}
+
+static struct card *new_measured_card(void **state)
+{
+	struct card *card = new_card(state, STEP_NS);
+	card->card.forced = LL_LIMIT_SHARING_MEASURED;
+	return card;
+}
+
+TEST(weights_are_time_slices_and_no_reason_to_measure_visits)
+{
+	struct card *card = new_measured_card(state);
+	struct program *one = come_ahead(card, 1000), *two = come_ahead(card, 2000), *five = come_ahead(card, 5000);
+	const double parts[] = {.12, .24, .6};
+	work_for_10_s(card, parts);
+	assert_int_equal(one->job->time.slice_us, 2000);
+	assert_int_equal(two->job->time.slice_us, 4000);
+	assert_int_equal(five->job->time.slice_us, 10000);
+	assert_false(card->card.keeps_slices || card->card.has_windows);
+	assert_int_equal(card->card.regime.why, LL_REGIME_NO_REASON);
+}
+
+TEST(a_large_weight_has_no_slice_that_others_wait_for_long)
+{
+	struct card *card = new_measured_card(state);
+	struct program *one = come_ahead(card, 1000), *many = come_ahead(card, 100000);
+	choose(card);
+	assert_int_equal(one->job->time.slice_us, 200);
+	assert_int_equal(many->job->time.slice_us, 20000);
+}
+
+TEST(each_process_of_a_job_has_its_part_of_the_slice)
+{
+	struct card *card = new_measured_card(state);
+	struct program *two = come_ahead(card, 1000), *more = add_process(card, two), *one = come_ahead(card, 1000);
+	more->said.lever = LL_TIME_LEVER_WORKS;
+	set_launch_mode(card, more, LL_LAUNCH_MODE_ASYNC);
+	choose(card);
+	assert_int_equal(two->job->time.slice_us, 2000);
+	assert_int_equal(one->job->time.slice_us, 4000);
+}
+
+TEST(equal_jobs_have_the_driver_s_slices)
+{
+	struct card *card = new_measured_card(state);
+	struct program *one = come_ahead(card, 2000), *two = come_ahead(card, 2000);
+	choose(card);
+	assert_int_equal(one->job->time.slice_us, 0);
+	assert_int_equal(two->job->time.slice_us, 0);
+}
+
+/* As a job that always has work sees it: both have the same, whatever is ordered. */
+TEST(a_card_that_keeps_its_own_slices_is_noticed_and_visits_are_measured)
+{
+	struct card *card = new_measured_card(state);
+	come_ahead(card, 1000);
+	come_ahead(card, 3000);
+	const double parts[] = {.45, .45};
+	work_for_10_s(card, parts);
+	assert_true(card->card.keeps_slices);
+	assert_int_not_equal(card->card.regime.why, LL_REGIME_NO_REASON);
+}
+
+/* Of who leaves the card idle nothing is known. */
+TEST(programs_that_pause_say_nothing_of_the_card)
+{
+	struct card *card = new_measured_card(state);
+	come_ahead(card, 1000);
+	come_ahead(card, 3000);
+	const double parts[] = {.3, .3};
+	work_for_10_s(card, parts);
+	assert_false(card->card.keeps_slices);
 }

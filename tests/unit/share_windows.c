@@ -189,54 +189,6 @@ TEST(gates_are_open_in_windows)
 	}
 }
 
-/* A program that launches ahead, and always has work. */
-static struct program *come_ahead(struct card *card, unsigned weight_permille)
-{
-	struct program *program = come(card, weight_permille, 0);
-	program->said.launch_mode = LL_LAUNCH_MODE_ASYNC;
-	post(card, program);
-	return program;
-}
-
-TEST(weights_are_exact_of_programs_that_launch_ahead)
-{
-	struct card *card = begin(state);
-	struct program *one = come_ahead(card, 1000), *two = come_ahead(card, 2000), *five = come_ahead(card, 5000);
-	measure(card);
-	assert_part(one, 12.5);
-	assert_part(two, 25);
-	assert_part(five, 62.5);
-}
-
-TEST(equal_weights_need_no_windows)
-{
-	struct card *card = begin(state);
-	come_ahead(card, 1000);
-	come_ahead(card, 1000);
-	assert_no_windows(card);
-}
-
-TEST(a_program_that_waits_for_its_launches_has_no_window_for_its_weight)
-{
-	struct card *card = begin(state);
-	come_ahead(card, 3000);
-	come(card, 1000, 0);
-	assert_no_windows(card);
-}
-
-/* Its neighbours lose nothing for longer than a second. */
-TEST(windows_by_weight_that_are_not_used_are_given_up)
-{
-	struct card *card = begin(state);
-	come_ahead(card, 1000);
-	come_ahead(card, 3000);
-	idle_part[1] = 0.4;
-	run_for(card, 2 * LL_NS_PER_S);
-	assert_no_windows(card);
-	run_for(card, 30 * LL_NS_PER_S);
-	assert_no_windows(card);
-}
-
 /* Everybody is looked at when something is new. */
 TEST(what_stays_as_it_is_is_not_new_and_what_ends_is)
 {

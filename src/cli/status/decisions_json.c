@@ -79,11 +79,12 @@ static json_t *state_object(const struct ll_message_decisions_state *state)
 
 static json_t *job_object(const struct ll_message_decision_job *job, bool has_verdict)
 {
-	json_t *object = json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "id", (json_int_t)job->id, "tenant",
-				   ll_json_text(job->tenant), "completed", (json_int_t)job->completed,
-				   "queued_launches", (json_int_t)job->queued_launches, "visited_ns",
-				   (json_int_t)job->visited_ns, "weight_permille", (json_int_t)job->weight_permille,
-				   "processes", (json_int_t)job->processes, "waits", (int)job->waits);
+	json_t *object =
+	    json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "id", (json_int_t)job->id, "tenant",
+		      ll_json_text(job->tenant), "completed", (json_int_t)job->completed, "queued_launches",
+		      (json_int_t)job->queued_launches, "visited_ns", (json_int_t)job->visited_ns, "weight_permille",
+		      (json_int_t)job->weight_permille, "processes", (json_int_t)job->processes, "waits",
+		      (int)job->waits, "has_slices", (int)job->has_slices);
 	if (object && has_verdict) {
 		json_object_set_new(object, "slices_per_second", ll_json_real(job->slices, 3));
 		json_object_set_new(object, "visits_per_second", ll_json_real(job->visits, 3));

@@ -83,10 +83,10 @@ struct ll_share_job {
 	struct ll_card_time time;  /* ordered for its processes */
 	bool is_windowed;          /* it has a window of its own */
 	double window_factor;      /* by how much longer than its cap it is on the card */
-	double window_use;         /* the part of its windows in which it used the card, over the last looks */
 	uint64_t used_ns;          /* GPU time charged since the job came */
 	uint64_t window_looked_ns; /* when it was last looked how it uses its windows */
 	uint64_t window_used_ns;   /* GPU time by then, with that of work that still ran */
+	uint64_t slices_used_ns;   /* GPU time at the last check of slices (slices.h) */
 	struct ll_share_measured measured;
 };
 
@@ -136,11 +136,14 @@ struct ll_share_card {
 	struct ll_share_claim *holder; /* the claim that has the turn; NULL: none */
 	bool is_service;               /* the turn is a minimum service: a higher class waits */
 	uint64_t turn_since_ns;
-	uint64_t visit_counted_ns;      /* up to when the visit is counted in visited_ns of the holder's job */
-	struct ll_regime regime;        /* choose.h */
-	bool has_windows;               /* jobs have the card in windows (windows.h), and no other way is in force */
-	bool has_weighed;               /* the windows are by weight */
-	uint64_t weighed_not_before_ns; /* until then windows by weight are not tried again; 0: they may be */
+	uint64_t visit_counted_ns; /* up to when the visit is counted in visited_ns of the holder's job */
+	struct ll_regime regime;   /* choose.h */
+	bool has_windows;          /* jobs have the card in windows (windows.h), and no other way is in force */
+	/* slices.h */
+	bool has_slices;   /* all jobs that work can have time slices */
+	bool keeps_slices; /* the card has its own ones, whatever is ordered */
+	uint64_t slices_at_ns,
+	    slices_checked_ns;          /* when they were last ordered, and checked; 0: not since others came */
 	struct ll_decisions *decisions; /* log of decisions (decisions.h), owned by the caller. NULL: no log */
 	struct ll_lever levers[LL_SHARE_CLASSES]; /* by rank of the higher class (classes.h) */
 	bool has_class_slices; /* lower classes have short slices, and are taken off the card while they are held */

@@ -95,8 +95,10 @@ static void note_claim(struct ll_share_claim *claim, uint64_t now_ns)
 /* Returns false if the job has not wanted the card lately. */
 static bool describe_job(const struct ll_share_job *job, uint64_t now_ns, struct ll_regime_job *ret_job)
 {
-	*ret_job = (struct ll_regime_job){
-	    .id = job->id, .visited_ns = job->visited_ns, .weight_permille = job->weight_permille};
+	*ret_job = (struct ll_regime_job){.id = job->id,
+					  .visited_ns = job->visited_ns,
+					  .weight_permille = job->weight_permille,
+					  .has_slices = job->card->has_slices && !job->card->keeps_slices};
 	LL_SHARE_EACH_OF(job, claim)
 	{
 		note_claim(claim, now_ns);

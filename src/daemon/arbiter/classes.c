@@ -6,11 +6,12 @@
 #include "daemon/arbiter/contender.h"
 #include "daemon/arbiter/decisions.h"
 #include "daemon/arbiter/gang.h"
+#include "daemon/arbiter/slices.h"
 
 /* The most jobs of a class that are measured. If there are more, their class has work, but their speed is unknown. */
 enum { MOST_JOBS = 32 };
 
-static bool is_stopped(const struct ll_share_job *job)
+bool ll_share_is_stopped(const struct ll_share_job *job)
 {
 	for (unsigned rank = 0; rank < job->rank && rank < LL_SHARE_CLASSES; rank++) {
 		if (job->card->levers[rank].is_held)
@@ -22,7 +23,7 @@ static bool is_stopped(const struct ll_share_job *job)
 /* A job that is stopped itself makes no progress. */
 static bool is_at_work(const struct ll_share_job *job, uint64_t now_ns)
 {
-	if (is_stopped(job))
+	if (ll_share_is_stopped(job))
 		return false;
 	LL_SHARE_EACH_OF(job, claim)
 	{
@@ -32,7 +33,7 @@ static bool is_at_work(const struct ll_share_job *job, uint64_t now_ns)
 	return false;
 }
 
-static bool wanted_lately(const struct ll_share_job *job, uint64_t now_ns)
+bool ll_share_wanted_lately(const struct ll_share_job *job, uint64_t now_ns)
 {
 	LL_SHARE_EACH_OF(job, claim)
 	{
@@ -45,7 +46,7 @@ static bool wanted_lately(const struct ll_share_job *job, uint64_t now_ns)
 bool ll_share_has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns)
 {
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
-		if (job->rank > rank && wanted_lately(job, now_ns))
+		if (job->rank > rank && ll_share_wanted_lately(job, now_ns))
 			return true;
 	}
 	return false;
@@ -80,7 +81,7 @@ static bool can_slice(const struct ll_share_card *card, uint64_t now_ns)
 {
 	bool has_any = false;
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
-		if (!ll_share_has_superior(job, now_ns) || !wanted_lately(job, now_ns))
+		if (!ll_share_has_superior(job, now_ns) || !ll_share_wanted_lately(job, now_ns))
 			continue;
 		LL_SHARE_EACH_OF(job, claim)
 		{
@@ -98,59 +99,14 @@ static void note_mix(struct ll_share_card *card)
 {
 	uint64_t mix = 0;
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next)
-		mix += job->claims ? job->id * UINT64_C(0x9e3779b97f4a7c15) + job->rank + job->slowdown_permille : 0;
-	if (mix != card->class_mix)
+		mix += job->claims ? (job->id + job->weight_permille) * UINT64_C(0x9e3779b97f4a7c15) + job->rank +
+					 job->slowdown_permille
+				   : 0;
+	if (mix != card->class_mix) {
 		memset(card->class_slices, 0, sizeof card->class_slices);
+		card->keeps_slices = false;
+	}
 	card->class_mix = mix;
-}
-
-static unsigned slice_us_of(const struct ll_share_job *job, uint64_t now_ns)
-{
-	const struct ll_share_card *card = job->card;
-	unsigned us = 0, peers = 0, beneath = 0;
-	if (!wanted_lately(job, now_ns))
-		return 0;
-	for (const struct ll_share_job *other = card->jobs; other; other = other->next) {
-		if (other == job || !wanted_lately(other, now_ns))
-			continue;
-		unsigned beside_us = other->rank < job->rank ? card->class_slices[other->rank].slice_us : 0;
-		us = beside_us && (!us || beside_us < us) ? beside_us : us;
-		peers += other->rank == job->rank;
-		beneath += other->rank > job->rank;
-	}
-	if (us)
-		return card->has_class_slices ? us : 0;
-	/* Free while alone, and a higher class that comes waits for a short slice at most. */
-	if (!peers && !beneath)
-		return job->rank == LL_PRIORITY_LOW || ll_share_has_superior(job, now_ns) ? LL_CLASS_SLICE_US : 0;
-	return beneath && !peers && card->has_class_slices ? LL_CLASS_SLICE_ABOVE_US : 0;
-}
-
-static bool has_lever(const struct ll_share_job *job)
-{
-	LL_SHARE_EACH_OF(job, claim)
-	{
-		if (claim->said.lever == LL_TIME_LEVER_WORKS)
-			return true;
-	}
-	return false;
-}
-
-/* Returns when the orders must be looked at again. */
-static uint64_t order_slices(struct ll_share_card *card, bool is_without, uint64_t now_ns, bool *ret_is_new)
-{
-	bool has_any = false;
-	for (struct ll_share_job *job = card->jobs; job; job = job->next) {
-		struct ll_card_time time = {0};
-		if (!is_without && !job->is_by_space && has_lever(job))
-			time.slice_us = slice_us_of(job, now_ns);
-		if (card->has_class_slices && is_stopped(job))
-			time.period_ns = LL_LEVER_PERIOD_NS;
-		has_any |= ll_card_time_is_ordered(&time);
-		*ret_is_new |= !ll_card_time_is_same(&job->time, &time);
-		job->time = time;
-	}
-	return has_any ? now_ns + LL_SHARE_LATELY_NS : UINT64_MAX;
 }
 
 /* A change empties the gauges, so the decision has what they were. */
@@ -226,20 +182,20 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 		due_ns = lever->due_ns < due_ns ? lever->due_ns : due_ns;
 	}
 	uint64_t slices_ns =
-	    order_slices(card, card->forced != LL_LIMIT_SHARING_MEASURED || is_without, now_ns, ret_is_new);
+	    ll_share_order_slices(card, card->forced != LL_LIMIT_SHARING_MEASURED || is_without, now_ns, ret_is_new);
 	return slices_ns < due_ns ? slices_ns : due_ns;
 }
 
 bool ll_share_is_held(const struct ll_share_job *job)
 {
-	return is_stopped(job) && !job->card->has_class_slices;
+	return ll_share_is_stopped(job) && !job->card->has_class_slices;
 }
 
 bool ll_share_has_classes(const struct ll_share_card *card, uint64_t now_ns)
 {
 	const struct ll_share_job *first = NULL;
 	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
-		if (!wanted_lately(job, now_ns))
+		if (!ll_share_wanted_lately(job, now_ns))
 			continue;
 		if (first && first->rank != job->rank)
 			return true;

@@ -22,6 +22,12 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 /* Whether a job beneath the rank wants the card, or did recently. */
 bool ll_share_has_beneath(const struct ll_share_card *card, unsigned rank, uint64_t now_ns);
 
+/* Whether the job or one of its class is to make no progress now, because a higher class has work. */
+bool ll_share_is_stopped(const struct ll_share_job *job);
+
+/* Whether the job wants the card, or did recently. */
+bool ll_share_wanted_lately(const struct ll_share_job *job, uint64_t now_ns);
+
 /* Whether the job's launches are held for a higher class now. False if the job is taken off the card instead. */
 bool ll_share_is_held(const struct ll_share_job *job);
 

@@ -80,6 +80,7 @@ static void make_job(const struct ll_decisions *decisions, const struct ll_decis
 	row->weight_permille = job->job.weight_permille;
 	row->processes = job->job.processes;
 	row->waits = job->job.waits;
+	row->has_slices = job->job.has_slices;
 	row->slowdown_permille = job->slowdown_permille;
 	row->held_launches = job->gauge.launches[LL_LEVER_HELD];
 	row->held_s = job->gauge.seconds[LL_LEVER_HELD];

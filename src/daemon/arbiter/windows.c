@@ -16,13 +16,12 @@ static const double fills = 0.75, lengthens = 0.85;
 /* A job that works, as far as windows care. */
 struct working {
 	unsigned processes;
-	bool has_levers;     /* each process can be taken off the card */
-	bool launches_ahead; /* none waits for its launches, so the job has work in all of a window */
+	bool has_levers; /* each process can be taken off the card */
 };
 
 static struct working find_working(const struct ll_share_job *job, uint64_t now_ns)
 {
-	struct working working = {.has_levers = true, .launches_ahead = true};
+	struct working working = {.has_levers = true};
 	LL_SHARE_EACH_OF(job, claim)
 	{
 		bool is_lately = claim->wanted_ns && ll_share_elapsed_ns(claim->wanted_ns, now_ns) <= LATELY_NS;
@@ -30,7 +29,6 @@ static struct working find_working(const struct ll_share_job *job, uint64_t now_
 			continue;
 		working.processes++;
 		working.has_levers &= claim->said.lever == LL_TIME_LEVER_WORKS;
-		working.launches_ahead &= claim->said.launch_mode == LL_LAUNCH_MODE_ASYNC;
 	}
 	return working;
 }
@@ -64,12 +62,6 @@ static void begin_look(struct ll_share_job *job, uint64_t now_ns)
 	job->window_used_ns = job->used_ns + running_ns(job);
 }
 
-/* A look may see one window more or less than another. */
-static void note_use(struct ll_share_job *job, uint64_t now_ns)
-{
-	job->window_use += (find_use(job, now_ns) - job->window_use) / 4;
-}
-
 static bool is_look_due(const struct ll_share_job *job, uint64_t now_ns)
 {
 	return ll_share_elapsed_ns(job->window_looked_ns, now_ns) >= LL_SHARE_WINDOWS_LOOK_NS;
@@ -96,31 +88,6 @@ static bool reaches_cap(struct ll_share_job *job, uint64_t now_ns, bool is_alone
 	return job->window_factor * job->cap_permille < PERMILLE;
 }
 
-/* ---- windows by weight ---- */
-
-/* Windows by weight are given up if a job leaves its window unused: then time slices, or visits, serve the mix better.
- * They are tried again after this time. */
-#define WEIGHED_AGAIN_NS UINT64_C(60000000000)
-static const double weighed_least = 0.85;
-
-/* Whether the user asked for shares that time slices do not give, of programs that can all use a window. */
-static bool is_weighed(struct ll_share_card *card, struct ll_share_job *const *who, const struct working *working,
-		       size_t count, uint64_t now_ns)
-{
-	bool is_asked = false, launch_ahead = true, is_used = true;
-	for (size_t i = 0; i < count; i++) {
-		is_asked |=
-		    who[i]->weight_permille != who[0]->weight_permille || working[i].processes != working[0].processes;
-		launch_ahead &= working[i].launches_ahead;
-		if (card->has_weighed && who[i]->is_windowed && is_look_due(who[i], now_ns))
-			note_use(who[i], now_ns);
-		is_used &= !card->has_weighed || who[i]->window_use >= weighed_least;
-	}
-	if (card->has_weighed && !is_used)
-		card->weighed_not_before_ns = now_ns + WEIGHED_AGAIN_NS;
-	return count > 1 && is_asked && launch_ahead && is_used && now_ns >= card->weighed_not_before_ns;
-}
-
 /* ---- orders ---- */
 
 static void set_time(struct ll_share_job *job, const struct ll_card_time *time, bool *ret_is_new)
@@ -137,7 +104,7 @@ static void clear_all(struct ll_share_card *card, bool *ret_is_new)
 		job->is_windowed = false;
 		set_time(job, &(struct ll_card_time){0}, ret_is_new);
 	}
-	card->has_windows = card->has_weighed = false;
+	card->has_windows = false;
 }
 
 static void set_all(struct ll_share_card *card, struct ll_share_job **who, const struct ll_windows_job *jobs,
@@ -157,7 +124,6 @@ static void set_all(struct ll_share_card *card, struct ll_share_job **who, const
 uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool *ret_is_new)
 {
 	struct ll_share_job *who[JOBS];
-	struct working working[JOBS];
 	struct ll_windows_job jobs[JOBS];
 	size_t count = 0;
 	bool is_possible = card->forced == LL_LIMIT_SHARING_MEASURED, has_reason = false;
@@ -170,7 +136,6 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 		}
 		is_possible &=
 		    found.has_levers && can_have_windows(job, now_ns) && (!count || job->rank == who[0]->rank);
-		working[count] = found;
 		who[count++] = job;
 	}
 	if (!is_possible) {
@@ -178,14 +143,13 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 			clear_all(card, ret_is_new);
 		return UINT64_MAX;
 	}
-	card->has_weighed = is_weighed(card, who, working, count, now_ns);
 	for (size_t i = 0; i < count; i++) {
 		bool was_windowed = who[i]->is_windowed, reaches = reaches_cap(who[i], now_ns, count == 1);
 		if (!was_windowed)
-			who[i]->window_factor = who[i]->window_use = 1;
+			who[i]->window_factor = 1;
 		if (!was_windowed || is_look_due(who[i], now_ns))
 			begin_look(who[i], now_ns);
-		who[i]->is_windowed = reaches || card->has_weighed;
+		who[i]->is_windowed = reaches;
 		has_reason |= who[i]->is_windowed;
 		jobs[i] = (struct ll_windows_job){
 		    .weight_permille = who[i]->weight_permille,

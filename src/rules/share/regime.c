@@ -19,7 +19,7 @@ static const uint64_t again_s[] = {10, 30, 90, 300};
 
 bool ll_regime_is_asked(const struct ll_regime_job *jobs, size_t count)
 {
-	for (size_t i = 1; i < count; i++) {
+	for (size_t i = 1; i < count && !jobs[0].has_slices; i++) {
 		if (jobs[i].weight_permille != jobs[0].weight_permille || jobs[i].processes != jobs[0].processes)
 			return true;
 	}

@@ -70,7 +70,8 @@ struct ll_regime_job {
 	uint64_t visited_ns;      /* how long it was visited, counted from any start */
 	unsigned weight_permille; /* 1000: weight 1 */
 	unsigned processes;
-	bool waits; /* one of its processes waits for each of its launches, or for less work than a time slice */
+	bool has_slices; /* its time slices are by its weight and its processes */
+	bool waits;      /* one of its processes waits for each of its launches, or for less work than a time slice */
 };
 
 /* Why a card is shared as it is. */
