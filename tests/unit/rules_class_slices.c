@@ -1,4 +1,6 @@
 /* The slice of the lower classes, and the part of the time in which they are off, by how fast the higher class is. */
+#include <math.h>
+
 #include "rules/share/class_slices.h"
 
 #include "rules_plant.h"
@@ -15,7 +17,7 @@ static unsigned least_us, most_us;
 static void work_for(double seconds, speed_fn *speed, unsigned slowdown_permille)
 {
 	struct ll_lever_job job = {.gauge = &gauge, .id = 1, .slowdown_permille = slowdown_permille, .has_work = true};
-	for (double s = 0; s < seconds; s += 0.01) {
+	for (unsigned steps = (unsigned)lrint(seconds * 100); steps > 0; steps--) {
 		double open = speed(slices.slice_us ? slices.slice_us : LL_CLASS_SLICE_US);
 		gauge.seconds[LL_LEVER_HELD] += 0.001;
 		gauge.launches[LL_LEVER_HELD] += 10;
