@@ -214,12 +214,12 @@ static void choose(struct card *card)
 	ll_share_choose(&card->card, card->now_ns, &is_new);
 }
 
-/* Each has so much of the card for ten seconds. */
-static void work_for_10_s(struct card *card, const double *parts)
+/* Each of the first `count` has so much of the card for ten seconds. */
+static void work_for_10_s(struct card *card, const double *parts, size_t count)
 {
 	for (unsigned step = 0; step < 100; step++) {
 		card->now_ns += 100 * LL_NS_PER_MS;
-		for (size_t i = 0; i < card->count; i++)
+		for (size_t i = 0; i < count; i++)
 			ll_share_charge(card->programs[i].job, (uint64_t)(parts[i] * 100 * LL_NS_PER_MS));
 		choose(card);
 	}
@@ -237,7 +237,7 @@ TEST(weights_are_time_slices_and_no_reason_to_measure_visits)
 	struct card *card = new_measured_card(state);
 	struct program *one = come_ahead(card, 1000), *two = come_ahead(card, 2000), *five = come_ahead(card, 5000);
 	const double parts[] = {.12, .24, .6};
-	work_for_10_s(card, parts);
+	work_for_10_s(card, parts, sizeof parts / sizeof *parts);
 	assert_int_equal(one->job->time.slice_us, 2000);
 	assert_int_equal(two->job->time.slice_us, 4000);
 	assert_int_equal(five->job->time.slice_us, 10000);
@@ -281,7 +281,7 @@ TEST(a_card_that_keeps_its_own_slices_is_noticed_and_visits_are_measured)
 	come_ahead(card, 1000);
 	come_ahead(card, 3000);
 	const double parts[] = {.45, .45};
-	work_for_10_s(card, parts);
+	work_for_10_s(card, parts, sizeof parts / sizeof *parts);
 	assert_true(card->card.keeps_slices);
 	assert_int_not_equal(card->card.regime.why, LL_REGIME_NO_REASON);
 }
@@ -293,6 +293,6 @@ TEST(programs_that_pause_say_nothing_of_the_card)
 	come_ahead(card, 1000);
 	come_ahead(card, 3000);
 	const double parts[] = {.3, .3};
-	work_for_10_s(card, parts);
+	work_for_10_s(card, parts, sizeof parts / sizeof *parts);
 	assert_false(card->card.keeps_slices);
 }

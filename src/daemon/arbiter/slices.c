@@ -32,7 +32,9 @@ static struct ends find_ends(const struct ll_share_card *card, unsigned rank)
 			ends.most = job;
 	}
 	bool are_equal = !ends.least || !ends.most || weight_each(ends.least) >= weight_each(ends.most);
-	return are_equal ? (struct ends){0} : ends;
+	if (are_equal)
+		ends = (struct ends){0};
+	return ends;
 }
 
 static unsigned by_weight_us(const struct ll_share_job *job)
