@@ -36,23 +36,35 @@ static struct ll_group *find_group(uint32_t client, uint32_t object)
 
 /* ---- what libcuda makes ---- */
 
+bool ll_driver_file_note(int fd, struct ll_driver_file *ret_file)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return false;
+	*ret_file =
+	    (struct ll_driver_file){.fd = fd, .inode = st.st_ino, .device = st.st_rdev ? st.st_rdev : st.st_dev};
+	return true;
+}
+
+bool ll_driver_file_is_open(const struct ll_driver_file *file)
+{
+	struct ll_driver_file now;
+	return ll_driver_file_note(file->fd, &now) && now.inode == file->inode && now.device == file->device;
+}
+
 /* The group's subdevice may be made later, so it is looked for when the groups are read. */
 static void add_group(int fd, const struct ll_rm_alloc *made)
 {
 	const struct ll_rm_group_params *params = (const void *)(uintptr_t)made->params;
-	struct stat st;
-	if (!params || params->engine != LL_RM_ENGINE_COMPUTE || fstat(fd, &st))
+	struct ll_driver_file file;
+	if (!params || params->engine != LL_RM_ENGINE_COMPUTE || !ll_driver_file_note(fd, &file))
 		return;
 	if (known.group_count == LL_GROUPS) {
 		known.missed++;
 		return;
 	}
-	known.groups[known.group_count++] = (struct ll_group){.fd = fd,
-							      .fd_inode = st.st_ino,
-							      .fd_device = st.st_rdev ? st.st_rdev : st.st_dev,
-							      .client = made->root,
-							      .device = made->parent,
-							      .group = made->object};
+	known.groups[known.group_count++] =
+	    (struct ll_group){.file = file, .client = made->root, .device = made->parent, .group = made->object};
 	note_change();
 }
 
@@ -244,13 +256,6 @@ void ll_groups_forget(void)
 
 /* ---- asking ---- */
 
-static bool is_of_driver(const struct ll_group *group)
-{
-	struct stat st;
-	return fstat(group->fd, &st) == 0 && st.st_ino == group->fd_inode &&
-	       (st.st_rdev ? st.st_rdev : st.st_dev) == group->fd_device;
-}
-
 static int ask_driver(ll_ioctl_fn next, const struct ll_group *group, uint32_t object, uint32_t command, void *params,
 		      uint32_t size)
 {
@@ -259,9 +264,9 @@ static int ask_driver(ll_ioctl_fn next, const struct ll_group *group, uint32_t o
 					.command = command,
 					.params = (uintptr_t)params,
 					.params_size = size};
-	if (!is_of_driver(group))
+	if (!ll_driver_file_is_open(&group->file))
 		return -EBADF;
-	if (next(group->fd, LL_RM_REQUEST(LL_RM_ESC_CONTROL, struct ll_rm_control), &control))
+	if (next(group->file.fd, LL_RM_REQUEST(LL_RM_ESC_CONTROL, struct ll_rm_control), &control))
 		return -errno;
 	switch (control.status) {
 	case 0:

@@ -25,10 +25,18 @@ enum { LL_GROUPS = 64 };
 
 typedef int (*ll_ioctl_fn)(int fd, unsigned long request, ...);
 
+/* An open file of the driver. Programs close descriptors that are not theirs, and the number is another file's then.
+ * ll_driver_file_note fails if fd is not open; ll_driver_file_is_open: is it still that file? */
+struct ll_driver_file {
+	int fd;
+	uint64_t inode, device;
+};
+bool ll_driver_file_note(int fd, struct ll_driver_file *ret_file);
+bool ll_driver_file_is_open(const struct ll_driver_file *file);
+
 /* The compute group of a context. The caller of the functions below has a copy of its own. */
 struct ll_group {
-	int fd; /* libcuda's */
-	uint64_t fd_inode, fd_device;
+	struct ll_driver_file file; /* libcuda's */
 	uint32_t client, device, subdevice, group;
 	uint32_t channel_count; /* more than LL_RM_DISABLE_MAX: the others were not noted, and the group cannot be taken
 				   off */

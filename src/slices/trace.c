@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/rm.h"
@@ -27,8 +26,7 @@ struct mapping {
 
 struct ll_trace {
 	ll_ioctl_fn next;
-	int fd;
-	uint64_t fd_inode, fd_device;
+	struct ll_driver_file file;
 	uint32_t client;
 	uint64_t dropped;
 	struct mapping header, records;
@@ -48,7 +46,7 @@ static int make_object(struct ll_trace *trace, uint32_t parent, uint32_t object,
 				    .class = class,
 				    .params = (uintptr_t)params,
 				    .params_size = (uint32_t)size};
-	if (trace->next(trace->fd, LL_RM_REQUEST(LL_RM_ESC_ALLOC, struct ll_rm_alloc), &alloc))
+	if (trace->next(trace->file.fd, LL_RM_REQUEST(LL_RM_ESC_ALLOC, struct ll_rm_alloc), &alloc))
 		return -errno;
 	if (!alloc.status && class == LL_RM_CLASS_ROOT)
 		trace->client = alloc.object;
@@ -58,7 +56,7 @@ static int make_object(struct ll_trace *trace, uint32_t parent, uint32_t object,
 static int free_object(struct ll_trace *trace, uint32_t object)
 {
 	struct ll_rm_free freed = {.root = trace->client, .object = object};
-	return trace->next(trace->fd, LL_RM_REQUEST(LL_RM_ESC_FREE, struct ll_rm_free), &freed) ? -errno : 0;
+	return trace->next(trace->file.fd, LL_RM_REQUEST(LL_RM_ESC_FREE, struct ll_rm_free), &freed) ? -errno : 0;
 }
 
 static int control_object(struct ll_trace *trace, uint32_t object, uint32_t command, void *params, size_t size)
@@ -68,7 +66,7 @@ static int control_object(struct ll_trace *trace, uint32_t object, uint32_t comm
 					.command = command,
 					.params = (uintptr_t)params,
 					.params_size = (uint32_t)size};
-	if (trace->next(trace->fd, LL_RM_REQUEST(LL_RM_ESC_CONTROL, struct ll_rm_control), &control))
+	if (trace->next(trace->file.fd, LL_RM_REQUEST(LL_RM_ESC_CONTROL, struct ll_rm_control), &control))
 		return -errno;
 	return error_of(control.status);
 }
@@ -117,7 +115,7 @@ static int map_by(struct ll_trace *trace, uint32_t object, int fd, struct mappin
 				.length = mapping->bytes,
 				.flags = 1,
 				.fd = fd};
-	if (trace->next(trace->fd, LL_RM_REQUEST(LL_RM_ESC_MAP_MEMORY, struct ll_rm_map), &map))
+	if (trace->next(trace->file.fd, LL_RM_REQUEST(LL_RM_ESC_MAP_MEMORY, struct ll_rm_map), &map))
 		return -errno;
 	if (map.status)
 		return error_of(map.status);
@@ -161,27 +159,15 @@ static int enable_trace(struct ll_trace *trace)
 
 static int open_driver(struct ll_trace *trace)
 {
-	struct stat st;
 	int fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	trace->fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (trace->fd < 0)
-		trace->fd = fd;
+	trace->file.fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (trace->file.fd < 0)
+		trace->file.fd = fd;
 	else
 		close(fd);
-	if (fstat(trace->fd, &st))
-		return -errno;
-	trace->fd_inode = st.st_ino;
-	trace->fd_device = st.st_rdev ? st.st_rdev : st.st_dev;
-	return 0;
-}
-
-static bool has_driver(const struct ll_trace *trace)
-{
-	struct stat st;
-	return trace->fd >= 0 && fstat(trace->fd, &st) == 0 && st.st_ino == trace->fd_inode &&
-	       (st.st_rdev ? st.st_rdev : st.st_dev) == trace->fd_device;
+	return ll_driver_file_note(trace->file.fd, &trace->file) ? 0 : -errno;
 }
 
 static int open_all(struct ll_trace *trace, const char *uuid)
@@ -201,7 +187,7 @@ int ll_trace_open(ll_ioctl_fn next, const char *uuid, struct ll_trace **ret_trac
 	if (!trace)
 		return -ENOMEM;
 	trace->next = next;
-	trace->fd = -1;
+	trace->file.fd = -1;
 	int rc = open_all(trace, uuid);
 	if (rc)
 		ll_trace_close(trace);
@@ -218,8 +204,8 @@ void ll_trace_close(struct ll_trace *trace)
 		munmap(trace->records.at, trace->records.bytes);
 	if (trace->header.at)
 		munmap(trace->header.at, trace->header.bytes);
-	if (has_driver(trace))
-		close(trace->fd); /* its objects end with it */
+	if (ll_driver_file_is_open(&trace->file))
+		close(trace->file.fd); /* its objects end with it */
 	free(trace);
 }
 
@@ -228,7 +214,8 @@ int ll_trace_read(struct ll_trace *trace, struct ll_rm_switch_record *ret_record
 	const volatile struct ll_rm_event_header *header = trace->header.at;
 	const struct ll_rm_switch_record *records = trace->records.at;
 	size_t count = 0;
-	int rc = has_driver(trace) ? control_object(trace, BUFFER, LL_RM_CONTROL_FLUSH, NULL, 0) : -EBADF;
+	int rc =
+	    ll_driver_file_is_open(&trace->file) ? control_object(trace, BUFFER, LL_RM_CONTROL_FLUSH, NULL, 0) : -EBADF;
 	if (rc)
 		return rc;
 	uint32_t put = header->put, get = header->get;

@@ -179,7 +179,7 @@ pid, fd = pty.fork()
 if pid == 0:
     os.execv(sys.argv[2], sys.argv[2:])
 seen, end = b"", time.time() + 60
-while not re.search(rb"resuming 0/0, tenant one: 0 of (29|3[0-9]) MiB on the card[,:] ", seen) and time.time() < end:
+while not re.search(rb"resuming 0/0, tenant one: 0 of (3[0-9] MiB on the card, [0-9.]+ s|29 MiB on the card: is away, and waits for room)", seen) and time.time() < end:
     seen += os.read(fd, 65536)
 assert time.time() < end, seen[-500:]
 subprocess.run([sys.argv[1], "card", "0", "used", "0"], check=True)

@@ -274,14 +274,20 @@ TEST(equal_jobs_have_the_driver_s_slices)
 	assert_int_equal(two->job->time.slice_us, 0);
 }
 
-/* As a job that always has work sees it: both have the same, whatever is ordered. */
-TEST(a_card_that_keeps_its_own_slices_is_noticed_and_visits_are_measured)
+/* Two jobs of weights 1 and 3 have the same for ten seconds. */
+static struct card *have_the_same(void **state, double each)
 {
 	struct card *card = new_measured_card(state);
 	come_ahead(card, 1000);
 	come_ahead(card, 3000);
-	const double parts[] = {.45, .45};
+	const double parts[] = {each, each};
 	work_for_10_s(card, parts, sizeof parts / sizeof *parts);
+	return card;
+}
+
+TEST(a_card_that_keeps_its_own_slices_is_noticed_and_visits_are_measured)
+{
+	struct card *card = have_the_same(state, .45);
 	assert_true(card->card.keeps_slices);
 	assert_int_not_equal(card->card.regime.why, LL_REGIME_NO_REASON);
 }
@@ -289,10 +295,6 @@ TEST(a_card_that_keeps_its_own_slices_is_noticed_and_visits_are_measured)
 /* Of who leaves the card idle nothing is known. */
 TEST(programs_that_pause_say_nothing_of_the_card)
 {
-	struct card *card = new_measured_card(state);
-	come_ahead(card, 1000);
-	come_ahead(card, 3000);
-	const double parts[] = {.3, .3};
-	work_for_10_s(card, parts, sizeof parts / sizeof *parts);
+	struct card *card = have_the_same(state, .3);
 	assert_false(card->card.keeps_slices);
 }

@@ -81,7 +81,8 @@ static void check_slices(struct ll_share_card *card)
 			continue;
 		used_ns += had_ns;
 		are_ahead &= launches_ahead(job);
-		ends = find_ends(card, job->rank);
+		if (!ends.least)
+			ends = find_ends(card, job->rank);
 		least_ns = job == ends.least ? (double)had_ns : least_ns;
 		most_ns = job == ends.most ? (double)had_ns : most_ns;
 	}

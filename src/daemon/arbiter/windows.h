@@ -1,9 +1,8 @@
 /*
  * windows.h - when a card is divided into windows (rules/share/windows.h), and who has which.
  *
- * That is so while a job would exceed its cap; and while jobs of different weights, or numbers of processes, all launch
- * ahead, for as long as each of them uses its window. Every job that works on the card must be one that can be taken
- * off it: the library of each of its processes has said so. Jobs on several cards and clients of MPS cannot; then the
+ * That is so while a job would exceed its cap. Every job that works on the card must be one that can be taken off it:
+ * the library of each of its processes has said so. Jobs on several cards and clients of MPS cannot; then the
  * cap holds the launches of the job, as on a card without that lever. A job has no window of its own as long as it does
  * not reach its cap.
  */
