@@ -9,8 +9,7 @@
 #include <stdlib.h>
 
 #include "abi/cupti.h"
-#include "trace/inject.h"
-#include "trace/record.h"
+#include "trace/trace.h"
 
 enum { BUFFER_BYTES = 1024 * 1024, ALIGNMENT = 64, MOST_SPARE = 64 };
 

@@ -3,7 +3,7 @@
 
     python3 bench/programs/exported_facts.py
 
-One line for each question: "QUESTION: ANSWER". What src/shim/memory/descriptor.h and exported.h build upon is marked with *: if one
+One line for each question: "QUESTION: ANSWER". What src/shim/memory/exported.c builds upon is marked with *: if one
 of these lines does not say yes, the exit status is 1. A part that fails ends with "PART: failed: WHY". Takes some seconds. Needs
 Python 3.9, the driver of CUDA 11.3 or newer, 1.5 GiB of card 0, and nobody else at work on it."""
 import ctypes

@@ -1,4 +1,4 @@
-"""What the library takes for certain of the driver's pools and graphs (src/shim/memory/growth.h, gaps.h, graph_memory.h):
+"""What the library takes for certain of the driver's pools and graphs (src/shim/memory/pools.h):
 an allocation grows its pool by its size, rounded up to 32 MiB, at most; not at all if it fits a block that was freed in
 its stream, or in a stream that was waited for, or the rest of the pool's last step. A graph takes what its nodes have
 addresses for, and nothing if it is launched again in the same stream. Runs without loadline; ends with 1 if one of these

@@ -337,12 +337,15 @@ static int set_slices(const struct call *call, struct ll_err *err)
 
 static int set_off(const struct call *call, struct ll_err *err)
 {
-	bool has_off = strcmp(call->words->word[3], "yes") == 0;
-	if (!has_off && strcmp(call->words->word[3], "no") != 0)
-		return ll_err_set(err, -EINVAL, "'%s': neither yes nor no", call->words->word[3]);
-	if (call->phase != SIM_COMMAND_CHECK)
-		edit_card(call)->has_no_off = !has_off;
-	return sim_words_end(call->words, 4, err);
+	static const char *const names[] = {[SIM_OFF_YES] = "yes", [SIM_OFF_NO] = "no", [SIM_OFF_IGNORE] = "ignore"};
+	for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (strcmp(call->words->word[3], names[i]) != 0)
+			continue;
+		if (call->phase != SIM_COMMAND_CHECK)
+			edit_card(call)->off = i; /* enum sim_off */
+		return sim_words_end(call->words, 4, err);
+	}
+	return ll_err_set(err, -EINVAL, "'%s': not one of yes, no, ignore", call->words->word[3]);
 }
 
 static int run_on_card(const struct call *call, struct ll_err *err)

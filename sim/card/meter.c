@@ -4,6 +4,7 @@
 
 #include "abi/nvml.h"
 #include "base/clock.h"
+#include "card/defaults.h"
 #include "card/memory.h"
 
 #define WINDOW_NS (200 * LL_NS_PER_MS)
@@ -17,12 +18,24 @@ static double load_watts(const struct sim_card *card, const struct sim_load *loa
 	return watts < card->limit_watts ? watts : card->limit_watts;
 }
 
-/* Memory of contexts, allocations included. */
-static double context_bytes(const struct sim_world *w, const struct sim_card *card)
+/* Whether no context before this one on the card is of the same process. */
+static bool is_first_of_process(const struct sim_world *w, const struct sim_card *card, uint32_t i)
+{
+	for (uint32_t j = 0; j < i; j++) {
+		if (w->contexts[card->contexts[j]].proc == w->contexts[card->contexts[i]].proc)
+			return false;
+	}
+	return true;
+}
+
+/* Memory of the processes that have contexts, as NVML lists it: contexts, allocations, and what each process takes. */
+static double process_bytes(const struct sim_world *w, const struct sim_card *card)
 {
 	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < card->context_count; i++)
+	for (uint32_t i = 0; i < card->context_count; i++) {
 		bytes += sim_context_used_bytes(&w->contexts[card->contexts[i]]);
+		bytes += is_first_of_process(w, card, i) ? SIM_PROCESS_BYTES : 0;
+	}
 	return (double)bytes;
 }
 
@@ -45,7 +58,7 @@ void sim_meter_add(struct sim_world *w, uint32_t index, uint64_t length_ns, cons
 		meter->bytes_to_card += card->copy_bytes_per_ns * (double)length_ns;
 	if (load->is_copying[1])
 		meter->bytes_from_card += card->copy_bytes_per_ns * (double)length_ns;
-	meter->memory_byte_s += context_bytes(w, card) * s;
+	meter->memory_byte_s += process_bytes(w, card) * s;
 	meter->bucket_joules += joules;
 	meter->joules += joules;
 }
@@ -108,7 +121,7 @@ void sim_meter_skip(struct sim_world *w, uint32_t index, uint64_t length_ns)
 	static const struct sim_load nothing;
 	double watts = load_watts(card, &nothing), s = (double)length_ns * 1e-9;
 	meter->joules += watts * s;
-	meter->memory_byte_s += context_bytes(w, card) * s;
+	meter->memory_byte_s += process_bytes(w, card) * s;
 	meter->celsius = relaxed_celsius(card, watts, s);
 	meter->window_start_ns += length_ns;
 	meter->bucket_start_ns += length_ns;

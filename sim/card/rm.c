@@ -338,7 +338,7 @@ static uint32_t find_channel(const struct sim_world *w, uint32_t file, const str
 static uint32_t switch_channels(struct sim_world *w, uint32_t file, const struct sim_rm_object *subdevice,
 				const struct ll_rm_disable *list)
 {
-	if (w->cards[subdevice->card].has_no_off)
+	if (w->cards[subdevice->card].off == SIM_OFF_NO)
 		return SIM_RM_NO_PERMISSION;
 	if (list->count > LL_RM_DISABLE_MAX)
 		return SIM_RM_BAD_ARGUMENT;
@@ -346,6 +346,8 @@ static uint32_t switch_channels(struct sim_world *w, uint32_t file, const struct
 		if (find_channel(w, file, list, i) == SIM_NONE)
 			return LL_RM_BAD_CHANNEL;
 	}
+	if (w->cards[subdevice->card].off == SIM_OFF_IGNORE)
+		return 0;
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct sim_rm_object *channel = &w->rm_objects[find_channel(w, file, list, i)];
 		if (list->is_off)

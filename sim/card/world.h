@@ -286,6 +286,9 @@ enum sim_slices {
 	SIM_SLICES_COMMIT, /* it counts after the group's next PREEMPT */
 };
 
+/* What taking channels off the card does: what it says, an error, or nothing. */
+enum sim_off { SIM_OFF_YES, SIM_OFF_NO, SIM_OFF_IGNORE };
+
 enum sim_mps_state { SIM_MPS_INITIALIZING, SIM_MPS_ACTIVE, SIM_MPS_FAULT };
 
 /* An MPS server, from its start by the daemon until its process has ended. */
@@ -401,7 +404,7 @@ struct sim_card {
 	uint32_t has_peers;  /* it and other cards that have this reach each other's memory */
 	double tensor_reach_percent, dram_reach_percent; /* the most that kernels on all SMs reach */
 	uint32_t slices;                                 /* enum sim_slices */
-	uint32_t has_no_off;                             /* it refuses to take channels off */
+	uint32_t off;                                    /* enum sim_off */
 	/* changes by commands */
 	uint64_t foreign_bytes; /* memory of processes outside of the simulation */
 	uint64_t most_bytes;    /* the largest memory use so far (memory.h) */

@@ -24,9 +24,7 @@ ll_cu_result sim_cuda_enter(const char *function);
 
 /* The prototypes of everything exported. */
 #define SIM_EXPORT __attribute__((visibility("default")))
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
-#include "abi/cuda_functions.def"
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
-#include "abi/cuda_governed.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) SIM_EXPORT ll_cu_result symbol params;
+#include "abi/cuda.def"
 
 #endif

@@ -4,18 +4,12 @@
  */
 #include "cuda/per_thread.h"
 
-#define PER_THREAD(variant, symbol, params, args)                                                                      \
-	ll_cu_result variant params                                                                                    \
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args)                                                               \
+	ll_cu_result symbol##suffix params                                                                             \
 	{                                                                                                              \
 		sim_null_is_per_thread = true;                                                                         \
 		ll_cu_result status = symbol args;                                                                     \
 		sim_null_is_per_thread = false;                                                                        \
 		return status;                                                                                         \
 	}
-
-#define LL_CUDA_FUNCTION_PER_THREAD(ret, name, symbol, need, suffix, params, args)                                     \
-	PER_THREAD(symbol##suffix, symbol, params, args)
-#include "abi/cuda_functions.def"
-#define LL_CUDA_FUNCTION_PER_THREAD(ret, name, symbol, need, suffix, params, args)                                     \
-	PER_THREAD(symbol##suffix, symbol, params, args)
-#include "abi/cuda_governed.def"
+#include "abi/cuda_per_thread.def"

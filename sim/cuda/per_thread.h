@@ -6,7 +6,7 @@
 
 #include "cuda/enter.h"
 
-#define LL_CUDA_PER_THREAD(symbol, suffix) SIM_EXPORT __typeof__(symbol) symbol##suffix;
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args) SIM_EXPORT __typeof__(symbol) symbol##suffix;
 #include "abi/cuda_per_thread.def"
 
 #endif

@@ -16,11 +16,9 @@ struct proc {
 };
 
 static const struct proc procs[] = {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, (void (*)(void))symbol, NULL},
-#include "abi/cuda_functions.def"
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, (void (*)(void))symbol, NULL},
-#include "abi/cuda_governed.def"
-#define LL_CUDA_PER_THREAD(symbol, suffix) {#symbol, NULL, (void (*)(void))symbol##suffix},
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) {#symbol, (void (*)(void))symbol, NULL},
+#include "abi/cuda.def"
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args) {#symbol, NULL, (void (*)(void))symbol##suffix},
 #include "abi/cuda_per_thread.def"
 };
 
@@ -38,10 +36,14 @@ static void (*find_function(const char *symbol, bool per_thread))(void)
 	return function;
 }
 
+/* In programs that are built for per-thread default streams (cuGetProcAddress_v2_ptsz), no flag means these variants.
+ */
 static ll_cu_result look_up(const char *name, void **ret_function, int version, uint64_t flags,
 			    enum ll_cu_proc_address_result *ret_status)
 {
 	enum ll_cu_proc_address_result status;
+	if (!flags && sim_null_is_per_thread)
+		flags = LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	if (!name || !ret_function || flags > LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 		return LL_CUDA_ERROR_INVALID_VALUE;
 	if (sim_cuda.world && version > (int)sim_cuda.world->cuda_version)
@@ -63,14 +65,6 @@ ll_cu_result cuGetProcAddress_v2(const char *symbol, void **ret_function, int ve
 				 enum ll_cu_proc_address_result *ret_status)
 {
 	return look_up(symbol, ret_function, version, flags, ret_status);
-}
-
-/* For programs that are built for per-thread default streams: without a flag it returns the per-thread variants. */
-ll_cu_result cuGetProcAddress_v2_ptsz(const char *symbol, void **ret_function, int version, uint64_t flags,
-				      enum ll_cu_proc_address_result *ret_status)
-{
-	return look_up(symbol, ret_function, version, flags ? flags : LL_CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
-		       ret_status);
 }
 
 ll_cu_result cuGetProcAddress(const char *symbol, void **ret_function, int version, uint64_t flags)

@@ -51,9 +51,7 @@ struct sim_world *sim_nvml_world(void);
 struct ll_nvml_device *sim_nvml_handle(uint32_t card);
 
 #define SIM_EXPORT __attribute__((visibility("default")))
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
-#include "abi/nvml_functions.def"
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) SIM_EXPORT ret symbol params;
-#include "abi/nvml_governed.def"
+#define LL_NVML(ret, name, symbol, need, hook, params) SIM_EXPORT ret symbol params;
+#include "abi/nvml.def"
 
 #endif

@@ -45,16 +45,17 @@ struct record {
 };
 
 struct functions {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/cuda_functions.def"
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args) ll_cu_result(*name) params;
+#include "abi/cuda.def"
 };
 
 static const struct {
 	const char *symbol;
 	size_t offset;
 } rows[] = {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct functions, name)},
-#include "abi/cuda_functions.def"
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args)                                  \
+	{#symbol, offsetof(struct functions, name)},
+#include "abi/cuda.def"
 };
 
 static volatile sig_atomic_t is_stopped;

@@ -4,7 +4,7 @@
  * No toolkit is needed to build: the driver is opened at run time. The names are ours (ll_cu_, LL_CUDA_, LL_CU_), so
  * that a test may include the toolkit's cuda.h beside this header and compare every value, size, offset and signature
  * (tests/sim/abi_compare_cuda.c). Values and layouts are the driver's ABI and never change; entries are added as they
- * are needed. The functions are in cuda_functions.def, one row each.
+ * are needed. The functions are in cuda.def, one row each.
  *
  * Versions: a number like 13000 is 13.0. Handles are pointers to structs that only the driver knows.
  */

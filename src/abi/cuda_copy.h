@@ -1,6 +1,5 @@
 /*
- * cuda_copy.h - types of copies in batches and of green contexts (cuda_governed_copy.def), declared as in
- * cuda_launch.h.
+ * cuda_copy.h - types of copies in batches and of green contexts, declared as in cuda_launch.h.
  */
 #ifndef LOADLINE_ABI_CUDA_COPY_H
 #define LOADLINE_ABI_CUDA_COPY_H

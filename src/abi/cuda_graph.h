@@ -1,5 +1,5 @@
 /*
- * cuda_graph.h - types of stream capture and of graphs (cuda_governed_launch.def).
+ * cuda_graph.h - types of stream capture and of graphs.
  *
  * As in cuda.h, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and layouts with the toolkit's
  * cuda.h. A graph is a description. An executable graph (struct ll_cu_graph_exec), which is made from it, can run.

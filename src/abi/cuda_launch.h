@@ -1,6 +1,6 @@
 /*
  * cuda_launch.h - types of the driver functions that give a card work: copies of rectangles, operations on values in
- * memory, attributes of launches and streams, libraries of kernels (cuda_governed_launch.def).
+ * memory, attributes of launches and streams, libraries of kernels.
  *
  * This header includes cuda.h. As there, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and
  * layouts with the toolkit's cuda.h.

@@ -1,5 +1,5 @@
 /*
- * cuda_memory.h - types of the driver functions that take, share and report device memory (cuda_governed_memory.def).
+ * cuda_memory.h - types of the driver functions that take, share and report device memory.
  *
  * This header includes cuda.h. As there, the names are ours, and tests/sim/abi_compare_cuda.c compares all values and
  * layouts with the toolkit's cuda.h. Fields that are not used here are declared as reserved bytes.

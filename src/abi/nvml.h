@@ -2,7 +2,7 @@
  * nvml.h - the part of NVML, the card's management library, that we use, declared by us.
  *
  * As in abi/cuda.h, the names are ours (ll_nvml_, LL_NVML_), and the layouts and values are the library's.
- * tests/sim/abi_compare_nvml.c compares them with nvml.h if there is one. The functions are in nvml_functions.def.
+ * tests/sim/abi_compare_nvml.c compares them with nvml.h if there is one. The functions are in nvml.def.
  *
  * Units are the library's: power in mW, energy in mJ, clocks in MHz, times in microseconds of the wall clock.
  */

@@ -7,14 +7,10 @@
 
 #include "abi/nvml.h"
 
-#define LL_NVML_PROTOTYPE(ret, symbol, params)                                                                         \
+/* symbol_answer is the type that the function returns. */
+#define LL_NVML(ret, name, symbol, need, hook, params)                                                                 \
 	ret symbol params;                                                                                             \
 	typedef ret symbol##_answer;
-
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) LL_NVML_PROTOTYPE(ret, symbol, params)
-#include "abi/nvml_functions.def"
-
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) LL_NVML_PROTOTYPE(ret, symbol, params)
-#include "abi/nvml_governed.def"
+#include "abi/nvml.def"
 
 #endif

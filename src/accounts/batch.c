@@ -17,23 +17,6 @@ int64_t ll_use_hour_s(int64_t at_s)
 	return at_s - (into_s < 0 ? into_s + hour_s : into_s);
 }
 
-static bool is_same_key(const struct ll_use_key *one, const struct ll_use_key *other)
-{
-	return one->hour_s == other->hour_s && one->uid == other->uid && strcmp(one->job, other->job) == 0 &&
-	       strcmp(one->card, other->card) == 0 && strcmp(one->tenant, other->tenant) == 0 &&
-	       strcmp(one->project, other->project) == 0;
-}
-
-/* Rows of the present hour are the last ones. */
-static struct ll_use_row *find_row(const struct ll_use_batch *batch, const struct ll_use_key *key)
-{
-	for (size_t i = batch->row_count; i-- > 0;) {
-		if (is_same_key(&batch->rows[i].key, key))
-			return &batch->rows[i];
-	}
-	return NULL;
-}
-
 static int make_room(void *array, size_t count, size_t *room, size_t size)
 {
 	void **at = array;
@@ -51,7 +34,14 @@ static int make_room(void *array, size_t count, size_t *room, size_t size)
 int ll_use_batch_add(struct ll_use_batch *batch, const struct ll_use_key *key, const struct ll_use *use,
 		     size_t most_rows)
 {
-	struct ll_use_row *row = find_row(batch, key);
+	struct ll_use_row *row = NULL;
+	for (size_t i = batch->row_count; i-- > 0 && !row;) { /* rows of the present hour are the last ones */
+		const struct ll_use_key *one = &batch->rows[i].key;
+		if (one->hour_s == key->hour_s && one->uid == key->uid && strcmp(one->job, key->job) == 0 &&
+		    strcmp(one->card, key->card) == 0 && strcmp(one->tenant, key->tenant) == 0 &&
+		    strcmp(one->project, key->project) == 0)
+			row = &batch->rows[i];
+	}
 	if (!row && batch->row_count >= most_rows)
 		return -ENOSPC;
 	if (!row) {

@@ -9,7 +9,7 @@
  *   idle held  time for which the job held the card and had no work queued or running. Stretches shorter than the
  *              interval of the samples (1 s) are not seen
  *   memory     charged device memory times time
- *   joules     the job's part of the card's energy (daemon/accounts/energy.h)
+ *   joules     the job's part of the card's energy (daemon/accounts/account.h)
  *
  * A counter says how much of a job's own counters is in the rows already. It is written with the rows, so that the next
  * loadlined continues where the rows end, and counts nothing twice.

@@ -62,16 +62,6 @@ static int make_schema(sqlite3 *sqlite)
 	return code;
 }
 
-/* A file of an earlier loadline has no numbers of jobs. */
-static int add_numbers(sqlite3 *sqlite)
-{
-	int64_t has_numbers = 0;
-	int code = ll_sqlite_number(sqlite, LL_USE_HAS_NUMBERS, &has_numbers);
-	if (code != SQLITE_OK || has_numbers)
-		return code;
-	return sqlite3_exec(sqlite, "ALTER TABLE use ADD COLUMN number INTEGER", NULL, NULL, NULL);
-}
-
 static int is_sound(sqlite3 *sqlite, bool *ret_is_sound)
 {
 	sqlite3_stmt *check;
@@ -87,19 +77,14 @@ static int is_sound(sqlite3 *sqlite, bool *ret_is_sound)
 	return code;
 }
 
-/* Settings of this connection. A commit waits until the disk has it (FULL), which is cheap at one commit in 9 s. */
-static int set_up(sqlite3 *sqlite)
-{
-	sqlite3_busy_timeout(sqlite, 5000); /* ms */
-	return sqlite3_exec(sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL, NULL, NULL);
-}
-
 /* -EUCLEAN: the file is to be moved aside. */
 static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struct ll_err *err)
 {
 	bool sound = false;
-	int64_t application = 0, version = 0, tables = 0;
-	int code = set_up(sqlite);
+	int64_t application = 0, version = 0, tables = 0, has_numbers = 0;
+	/* A commit waits until the disk has it (FULL), which is cheap at one commit in 9 s. */
+	sqlite3_busy_timeout(sqlite, 5000); /* ms */
+	int code = sqlite3_exec(sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL, NULL, NULL);
 	if (code == SQLITE_OK)
 		code = is_sound(sqlite, &sound);
 	if (code == SQLITE_OK && !sound)
@@ -118,7 +103,9 @@ static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struc
 	else if (code == SQLITE_OK && version > LL_USE_SCHEMA)
 		return ll_sqlite_refuse_newer(path, version, err);
 	if (code == SQLITE_OK)
-		code = add_numbers(sqlite);
+		code = ll_sqlite_number(sqlite, LL_USE_HAS_NUMBERS, &has_numbers);
+	if (code == SQLITE_OK && !has_numbers) /* of an earlier loadline */
+		code = sqlite3_exec(sqlite, "ALTER TABLE use ADD COLUMN number INTEGER", NULL, NULL, NULL);
 	if (code == SQLITE_OK)
 		code = ll_history_make(sqlite);
 	if (code != SQLITE_OK)
@@ -195,65 +182,30 @@ void ll_use_database_close(struct ll_use_database *database)
 
 /* ---- write ---- */
 
-static int bind_text(sqlite3_stmt *statement, int index, const char *text)
-{
-	return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
-}
-
-static int bind_number(sqlite3_stmt *statement, int index, uint64_t number)
-{
-	return sqlite3_bind_int64(statement, index, number < INT64_MAX ? (int64_t)number : INT64_MAX);
-}
-
-/* Runs a prepared statement once, and makes it ready for the next values. */
-static int run_once(sqlite3_stmt *statement, int bound)
-{
-	int code = bound == SQLITE_OK ? sqlite3_step(statement) : bound;
-	sqlite3_reset(statement);
-	return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static int write_row(sqlite3_stmt *statement, const struct ll_use_row *row)
-{
-	int code = sqlite3_bind_int64(statement, 1, row->key.hour_s);
-	code |= bind_text(statement, 2, row->key.tenant);
-	code |= bind_number(statement, 3, row->key.uid);
-	code |= bind_text(statement, 4, row->key.job);
-	code |= bind_text(statement, 5, row->key.project);
-	code |= bind_text(statement, 6, row->key.card);
-	code |= bind_number(statement, 7, row->use.granted_ns);
-	code |= bind_number(statement, 8, row->use.used_ns);
-	code |= bind_number(statement, 9, row->use.idle_held_ns);
-	code |= sqlite3_bind_double(statement, 10, row->use.memory_byte_s);
-	code |= row->use.knows_joules ? sqlite3_bind_double(statement, 11, row->use.joules)
-				      : sqlite3_bind_null(statement, 11);
-	code |= bind_number(statement, 12, row->key.number);
-	return run_once(statement, code);
-}
-
 static int write_rows(sqlite3 *sqlite, const struct ll_use_batch *batch)
 {
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(sqlite, add_use, -1, &statement, NULL);
-	for (size_t i = 0; i < batch->row_count && code == SQLITE_OK; i++)
-		code = write_row(statement, &batch->rows[i]);
+	for (size_t i = 0; i < batch->row_count && code == SQLITE_OK; i++) {
+		const struct ll_use_key *key = &batch->rows[i].key;
+		const struct ll_use *use = &batch->rows[i].use;
+		int bound = sqlite3_bind_int64(statement, 1, key->hour_s);
+		bound |= ll_sqlite_bind_text(statement, 2, key->tenant);
+		bound |= ll_sqlite_bind_number(statement, 3, key->uid);
+		bound |= ll_sqlite_bind_text(statement, 4, key->job);
+		bound |= ll_sqlite_bind_text(statement, 5, key->project);
+		bound |= ll_sqlite_bind_text(statement, 6, key->card);
+		bound |= ll_sqlite_bind_number(statement, 7, use->granted_ns);
+		bound |= ll_sqlite_bind_number(statement, 8, use->used_ns);
+		bound |= ll_sqlite_bind_number(statement, 9, use->idle_held_ns);
+		bound |= sqlite3_bind_double(statement, 10, use->memory_byte_s);
+		bound |= use->knows_joules ? sqlite3_bind_double(statement, 11, use->joules)
+					   : sqlite3_bind_null(statement, 11);
+		bound |= ll_sqlite_bind_number(statement, 12, key->number);
+		code = ll_sqlite_run_once(statement, bound);
+	}
 	sqlite3_finalize(statement);
 	return code;
-}
-
-static int write_counter(sqlite3_stmt *set, sqlite3_stmt *end, const struct ll_use_counter *counter)
-{
-	sqlite3_stmt *statement = counter->has_ended ? end : set;
-	int code = bind_text(statement, 1, counter->job);
-	code |= bind_text(statement, 2, counter->card);
-	if (!counter->has_ended) {
-		code |= bind_number(statement, 3, counter->used_ns);
-		code |= bind_number(statement, 4, counter->memory_unit_ms);
-		code |= bind_number(statement, 5, counter->since_ns);
-		code |= bind_number(statement, 6, counter->at_ns);
-		code |= bind_number(statement, 7, ll_wall_ns() / LL_NS_PER_S);
-	}
-	return run_once(statement, code);
 }
 
 static int write_counters(sqlite3 *sqlite, const struct ll_use_batch *batch)
@@ -262,8 +214,20 @@ static int write_counters(sqlite3 *sqlite, const struct ll_use_batch *batch)
 	int code = sqlite3_prepare_v2(sqlite, set_counter, -1, &set, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_prepare_v2(sqlite, end_counter, -1, &end, NULL);
-	for (size_t i = 0; i < batch->counter_count && code == SQLITE_OK; i++)
-		code = write_counter(set, end, &batch->counters[i]);
+	for (size_t i = 0; i < batch->counter_count && code == SQLITE_OK; i++) {
+		const struct ll_use_counter *counter = &batch->counters[i];
+		sqlite3_stmt *statement = counter->has_ended ? end : set;
+		int bound = ll_sqlite_bind_text(statement, 1, counter->job);
+		bound |= ll_sqlite_bind_text(statement, 2, counter->card);
+		if (!counter->has_ended) {
+			bound |= ll_sqlite_bind_number(statement, 3, counter->used_ns);
+			bound |= ll_sqlite_bind_number(statement, 4, counter->memory_unit_ms);
+			bound |= ll_sqlite_bind_number(statement, 5, counter->since_ns);
+			bound |= ll_sqlite_bind_number(statement, 6, counter->at_ns);
+			bound |= ll_sqlite_bind_number(statement, 7, ll_wall_ns() / LL_NS_PER_S);
+		}
+		code = ll_sqlite_run_once(statement, bound);
+	}
 	sqlite3_finalize(set);
 	sqlite3_finalize(end);
 	return code;
@@ -294,12 +258,6 @@ int ll_use_database_write(struct ll_use_database *database, const struct ll_use_
 
 /* ---- counters, and the end of old rows ---- */
 
-static void copy_text(char *ret_text, size_t size, sqlite3_stmt *statement, int column)
-{
-	const unsigned char *text = sqlite3_column_text(statement, column);
-	snprintf(ret_text, size, "%s", text ? (const char *)text : "");
-}
-
 int ll_use_database_read_counters(struct ll_use_database *database, struct ll_use_batch *ret_batch, struct ll_err *err)
 {
 	sqlite3 *sqlite = database->sqlite;
@@ -315,8 +273,8 @@ int ll_use_database_read_counters(struct ll_use_database *database, struct ll_us
 		    .since_ns = (uint64_t)sqlite3_column_int64(statement, 4),
 		    .at_ns = (uint64_t)sqlite3_column_int64(statement, 5),
 		};
-		copy_text(counter.job, sizeof counter.job, statement, 0);
-		copy_text(counter.card, sizeof counter.card, statement, 1);
+		ll_sqlite_copy_text(counter.job, sizeof counter.job, statement, 0);
+		ll_sqlite_copy_text(counter.card, sizeof counter.card, statement, 1);
 		rc = ll_use_batch_count(&batch, &counter);
 		code = SQLITE_OK;
 	}

@@ -51,57 +51,30 @@ int ll_history_make(sqlite3 *sqlite)
 
 /* ---- write ---- */
 
-static int run_once(sqlite3_stmt *statement, int bound)
-{
-	int code = bound == SQLITE_OK ? sqlite3_step(statement) : bound;
-	sqlite3_reset(statement);
-	return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static int bind_text(sqlite3_stmt *statement, int index, const char *text)
-{
-	return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
-}
-
-static int bind_number(sqlite3_stmt *statement, int index, uint64_t number)
-{
-	return sqlite3_bind_int64(statement, index, number < INT64_MAX ? (int64_t)number : INT64_MAX);
-}
-
 static int write_job(sqlite3_stmt *statement, const struct ll_past_job *job)
 {
-	int code = bind_number(statement, 1, job->number);
-	code |= bind_number(statement, 2, job->uid);
-	code |= bind_text(statement, 3, job->tenant);
-	code |= bind_text(statement, 4, job->name);
-	code |= bind_text(statement, 5, job->command);
-	code |= bind_text(statement, 6, job->project);
-	code |= bind_text(statement, 7, job->cards);
+	int code = ll_sqlite_bind_number(statement, 1, job->number);
+	code |= ll_sqlite_bind_number(statement, 2, job->uid);
+	code |= ll_sqlite_bind_text(statement, 3, job->tenant);
+	code |= ll_sqlite_bind_text(statement, 4, job->name);
+	code |= ll_sqlite_bind_text(statement, 5, job->command);
+	code |= ll_sqlite_bind_text(statement, 6, job->project);
+	code |= ll_sqlite_bind_text(statement, 7, job->cards);
 	code |= sqlite3_bind_int64(statement, 8, job->came_s);
 	code |= sqlite3_bind_int64(statement, 9, job->began_s);
 	code |= sqlite3_bind_int64(statement, 10, job->ended_s);
-	code |= bind_number(statement, 11, job->card_count);
-	code |= bind_number(statement, 12, job->memory_bytes);
-	code |= bind_number(statement, 13, job->compute_permille);
-	code |= bind_number(statement, 14, job->time_ns);
-	code |= bind_number(statement, 15, job->class);
-	code |= bind_number(statement, 16, job->used_ns);
+	code |= ll_sqlite_bind_number(statement, 11, job->card_count);
+	code |= ll_sqlite_bind_number(statement, 12, job->memory_bytes);
+	code |= ll_sqlite_bind_number(statement, 13, job->compute_permille);
+	code |= ll_sqlite_bind_number(statement, 14, job->time_ns);
+	code |= ll_sqlite_bind_number(statement, 15, job->class);
+	code |= ll_sqlite_bind_number(statement, 16, job->used_ns);
 	code |= sqlite3_bind_double(statement, 17, job->memory_byte_s);
-	code |= bind_number(statement, 18, job->how);
-	code |= bind_number(statement, 19, job->status);
-	code |= bind_number(statement, 20, job->by_uid);
-	code |= bind_text(statement, 21, job->why);
-	return run_once(statement, code);
-}
-
-static int write_status(sqlite3_stmt *statement, const struct ll_past_status *status)
-{
-	int code = bind_number(statement, 1, status->number);
-	code |= bind_number(statement, 2, status->uid);
-	code |= sqlite3_bind_int(statement, 3, LL_PAST_ENDED);
-	code |= sqlite3_bind_int(statement, 4, (int)ll_past_how_of(status->status));
-	code |= bind_number(statement, 5, status->status);
-	return run_once(statement, code);
+	code |= ll_sqlite_bind_number(statement, 18, job->how);
+	code |= ll_sqlite_bind_number(statement, 19, job->status);
+	code |= ll_sqlite_bind_number(statement, 20, job->by_uid);
+	code |= ll_sqlite_bind_text(statement, 21, job->why);
+	return ll_sqlite_run_once(statement, code);
 }
 
 int ll_history_write(sqlite3 *sqlite, const struct ll_past_job *jobs, size_t count,
@@ -113,20 +86,20 @@ int ll_history_write(sqlite3 *sqlite, const struct ll_past_job *jobs, size_t cou
 		code = sqlite3_prepare_v2(sqlite, set_status, -1, &set, NULL);
 	for (size_t i = 0; i < count && code == SQLITE_OK; i++)
 		code = write_job(add, &jobs[i]);
-	for (size_t i = 0; i < status_count && code == SQLITE_OK; i++)
-		code = write_status(set, &statuses[i]);
+	for (size_t i = 0; i < status_count && code == SQLITE_OK; i++) {
+		int bound = ll_sqlite_bind_number(set, 1, statuses[i].number);
+		bound |= ll_sqlite_bind_number(set, 2, statuses[i].uid);
+		bound |= sqlite3_bind_int(set, 3, LL_PAST_ENDED);
+		bound |= sqlite3_bind_int(set, 4, (int)ll_past_how_of(statuses[i].status));
+		bound |= ll_sqlite_bind_number(set, 5, statuses[i].status);
+		code = ll_sqlite_run_once(set, bound);
+	}
 	sqlite3_finalize(add);
 	sqlite3_finalize(set);
 	return code;
 }
 
 /* ---- read ---- */
-
-static void copy_text(char *ret_text, size_t size, sqlite3_stmt *statement, int column)
-{
-	const unsigned char *text = sqlite3_column_text(statement, column);
-	snprintf(ret_text, size, "%s", text ? (const char *)text : "");
-}
 
 static uint64_t number_at(sqlite3_stmt *statement, int column)
 {
@@ -153,12 +126,12 @@ static void read_job(sqlite3_stmt *statement, struct ll_past_job *ret_job)
 	    .status = (uint32_t)number_at(statement, 18),
 	    .by_uid = (uint32_t)number_at(statement, 19),
 	};
-	copy_text(ret_job->tenant, sizeof ret_job->tenant, statement, 2);
-	copy_text(ret_job->name, sizeof ret_job->name, statement, 3);
-	copy_text(ret_job->command, sizeof ret_job->command, statement, 4);
-	copy_text(ret_job->project, sizeof ret_job->project, statement, 5);
-	copy_text(ret_job->cards, sizeof ret_job->cards, statement, 6);
-	copy_text(ret_job->why, sizeof ret_job->why, statement, 20);
+	ll_sqlite_copy_text(ret_job->tenant, sizeof ret_job->tenant, statement, 2);
+	ll_sqlite_copy_text(ret_job->name, sizeof ret_job->name, statement, 3);
+	ll_sqlite_copy_text(ret_job->command, sizeof ret_job->command, statement, 4);
+	ll_sqlite_copy_text(ret_job->project, sizeof ret_job->project, statement, 5);
+	ll_sqlite_copy_text(ret_job->cards, sizeof ret_job->cards, statement, 6);
+	ll_sqlite_copy_text(ret_job->why, sizeof ret_job->why, statement, 20);
 }
 
 int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sqlite3_stmt **ret_statement)
@@ -176,9 +149,9 @@ int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sq
 	code = sqlite3_bind_int64(statement, 1, query->since_s);
 	code |= sqlite3_bind_int64(statement, 2, query->until_s);
 	code |= query->has_uid ? sqlite3_bind_int64(statement, 3, query->uid) : SQLITE_OK;
-	code |= query->tenant ? bind_text(statement, 4, query->tenant) : SQLITE_OK;
+	code |= query->tenant ? ll_sqlite_bind_text(statement, 4, query->tenant) : SQLITE_OK;
 	code |= query->how ? sqlite3_bind_int64(statement, 5, query->how) : SQLITE_OK;
-	code |= bind_number(statement, 6, query->most + 1);
+	code |= ll_sqlite_bind_number(statement, 6, query->most + 1);
 	return code;
 }
 

@@ -51,7 +51,7 @@ int ll_use_report_add(struct ll_use_report *report, const struct ll_use_sum *sum
 	return 0;
 }
 
-static void add_sum(struct ll_use_sum *sum, const struct ll_use_sum *other)
+void ll_use_sum_add(struct ll_use_sum *sum, const struct ll_use_sum *other)
 {
 	sum->granted_s += other->granted_s;
 	sum->used_s += other->used_s;
@@ -75,25 +75,20 @@ static int compare_keys(const void *one, const void *other)
 	return strcmp(((const struct ll_use_sum *)one)->key, ((const struct ll_use_sum *)other)->key);
 }
 
-/* Makes one sum of those of each key. They are sorted by key before and afterwards. */
-static void join_keys(struct ll_use_report *report)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < report->count; i++) {
-		if (count && strcmp(report->sums[count - 1].key, report->sums[i].key) == 0)
-			add_sum(&report->sums[count - 1], &report->sums[i]);
-		else
-			report->sums[count++] = report->sums[i];
-	}
-	report->count = count;
-}
-
 void ll_use_report_sort(struct ll_use_report *report, enum ll_use_by by)
 {
+	size_t count = 0;
 	if (!report->count)
 		return;
 	qsort(report->sums, report->count, sizeof *report->sums, compare_keys);
-	join_keys(report);
+	for (size_t i = 0; i < report->count; i++) {
+		const struct ll_use_sum *other = &report->sums[i];
+		if (count && strcmp(report->sums[count - 1].key, other->key) == 0)
+			ll_use_sum_add(&report->sums[count - 1], other);
+		else
+			report->sums[count++] = *other;
+	}
+	report->count = count;
 	if (by != LL_USE_BY_DAY)
 		qsort(report->sums, report->count, sizeof *report->sums, compare_use);
 }

@@ -30,6 +30,9 @@ struct ll_use_sum {
 	uint64_t number; /* by job: as `queue` and `history` have it; 0: not known */
 };
 
+/* Adds the amounts of the other one. NAN and a number give the number. */
+void ll_use_sum_add(struct ll_use_sum *sum, const struct ll_use_sum *other);
+
 /* What a granted GPU hour and a GiB hour of memory cost; 0: nothing. */
 struct ll_use_prices {
 	double gpu_hour, gib_hour;

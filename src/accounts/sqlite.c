@@ -1,6 +1,7 @@
 #include "accounts/sqlite.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "accounts/database.h"
 #include "base/err.h"
@@ -56,4 +57,27 @@ int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number)
 	}
 	sqlite3_finalize(statement);
 	return code;
+}
+
+int ll_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+	return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
+}
+
+int ll_sqlite_bind_number(sqlite3_stmt *statement, int index, uint64_t number)
+{
+	return sqlite3_bind_int64(statement, index, number < INT64_MAX ? (int64_t)number : INT64_MAX);
+}
+
+int ll_sqlite_run_once(sqlite3_stmt *statement, int bound)
+{
+	int code = bound == SQLITE_OK ? sqlite3_step(statement) : bound;
+	sqlite3_reset(statement);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+void ll_sqlite_copy_text(char *ret_text, size_t size, sqlite3_stmt *statement, int column)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+	snprintf(ret_text, size, "%s", text ? (const char *)text : "");
 }

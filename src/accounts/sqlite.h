@@ -20,6 +20,17 @@ int ll_sqlite_refuse_newer(const char *path, int64_t version, struct ll_err *err
 /* Runs a query that gives one number. Returns SQLite's code. */
 int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number);
 
+/* Bind a value to a statement: a text that lives until the statement has run, a number that may be too large for
+ * SQLite, which is then its largest. They return SQLite's code. */
+int ll_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text);
+int ll_sqlite_bind_number(sqlite3_stmt *statement, int index, uint64_t number);
+
+/* Runs a prepared statement once, and makes it ready for the next values. bound: the codes of the values. */
+int ll_sqlite_run_once(sqlite3_stmt *statement, int bound);
+
+/* Copies the text of a column; NULL is an empty one. */
+void ll_sqlite_copy_text(char *ret_text, size_t size, sqlite3_stmt *statement, int column);
+
 /* Opens a file of accounts for reading alone, and checks that it is one: also of a file of another's making nothing
  * happens but that it is read. until_ns: reading ends then, by CLOCK_MONOTONIC; the caller keeps it until the file is
  * closed; NULL: when all is read. -ENOENT, -EACCES, -EINVAL (no plain file), -EPROTONOSUPPORT, -EUCLEAN, -ETIMEDOUT,

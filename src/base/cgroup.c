@@ -1,13 +1,10 @@
 #include "base/cgroup.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/scope.h"
+#include "base/process_id.h"
 
 enum { TEXT_SIZE = 4096 };
 
@@ -41,14 +38,10 @@ void ll_cgroup_choose(char *text, char *ret_path, size_t size)
 
 int ll_cgroup_read(pid_t pid, char *ret_path, size_t size)
 {
-	char path[40] = "/proc/self/cgroup", text[TEXT_SIZE];
-	if (pid)
-		snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	char text[TEXT_SIZE];
+	ssize_t length = ll_process_read_file(pid, "cgroup", text, sizeof text);
 	if (length < 0)
-		return -errno;
-	text[length] = '\0';
+		return (int)length;
 	ll_cgroup_choose(text, ret_path, size);
 	return 0;
 }

@@ -47,7 +47,7 @@ static size_t take_fds(struct msghdr *header, int fds[LL_PACKET_FDS])
 	return count;
 }
 
-int ll_packet_receive_up_to(int fd, bool waits, void *ret_bytes, size_t length, size_t *ret_length, int *ret_fds,
+int ll_packet_receive_up_to(int fd, int flags, void *ret_bytes, size_t length, size_t *ret_length, int *ret_fds,
 			    size_t capacity, size_t *ret_fd_count)
 {
 	union control control;
@@ -57,7 +57,7 @@ int ll_packet_receive_up_to(int fd, bool waits, void *ret_bytes, size_t length, 
 	    .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 	ssize_t got;
 	do
-		got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | MSG_TRUNC | (waits ? 0 : MSG_DONTWAIT));
+		got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | MSG_TRUNC | flags);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
@@ -87,7 +87,8 @@ int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *r
 {
 	int fds[LL_PACKET_FDS];
 	size_t got = 0, count = 0;
-	int rc = ll_packet_receive_up_to(fd, waits, ret_bytes, length, &got, fds, LL_PACKET_FDS, &count);
+	int flags = waits ? 0 : MSG_DONTWAIT;
+	int rc = ll_packet_receive_up_to(fd, flags, ret_bytes, length, &got, fds, LL_PACKET_FDS, &count);
 	if (rc)
 		return rc;
 	bool is_wrong = got != length || count > capacity;

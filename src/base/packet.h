@@ -23,8 +23,9 @@ int ll_packet_send(int fd, const void *bytes, size_t length, const int *fds, siz
 int ll_packet_receive(int fd, bool waits, void *ret_bytes, size_t length, int *ret_fds, size_t capacity,
 		      size_t *ret_fd_count);
 
-/* The same for a packet of at most that length. -EPROTO: it is longer. */
-int ll_packet_receive_up_to(int fd, bool waits, void *ret_bytes, size_t length, size_t *ret_length, int *ret_fds,
+/* The same for a packet of at most that length. -EPROTO: it is longer. flags: of recv(); 0, MSG_DONTWAIT, or with it
+ * MSG_PEEK: the packet stays in the socket, and the descriptors are copies. */
+int ll_packet_receive_up_to(int fd, int flags, void *ret_bytes, size_t length, size_t *ret_length, int *ret_fds,
 			    size_t capacity, size_t *ret_fd_count);
 
 #endif

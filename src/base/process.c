@@ -159,16 +159,9 @@ static ssize_t read_status(int fd, char text[TEXT_SIZE])
 int ll_process_read_users(int fd, struct ll_process_users *ret_users)
 {
 	char text[TEXT_SIZE];
-	unsigned long ids[3]; /* real, effective, saved */
-	const char *line = read_status(fd, text) > 0 ? strstr(text, "\nUid:") : NULL;
-	const char *next = line ? line + strlen("\nUid:") : NULL;
-	for (size_t i = 0; next && i < sizeof ids / sizeof *ids; i++) {
-		char *end;
-		ids[i] = strtoul(next, &end, 10);
-		next = end == next ? NULL : end;
-	}
-	if (!next)
+	uint32_t uids[4];
+	if (read_status(fd, text) <= 0 || !ll_process_parse_uids(text, uids))
 		return -ENOENT;
-	*ret_users = (struct ll_process_users){.real = (uid_t)ids[0], .saved = (uid_t)ids[2]};
+	*ret_users = (struct ll_process_users){.real = uids[0], .saved = uids[2]};
 	return 0;
 }

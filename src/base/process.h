@@ -32,11 +32,6 @@ bool ll_process_is_valid(int fd);
 /* Whether the process has ended. A zombie has ended. */
 bool ll_process_has_ended(int fd);
 
-/* Reads how a process that has ended ended, as waitpid() would give it, for a process that is no child of the caller.
- * -ENODATA: the kernel does not tell it: it is older than Linux 6.15, or the process's parent has not read the status
- * yet (then poll() reports POLLHUP when it has). */
-int ll_process_read_end(int fd, uint32_t *ret_status);
-
 /* Returns the pid in this PID namespace; 0: the process has ended, or is not visible here. */
 pid_t ll_process_id_of_fd(int fd);
 

@@ -45,19 +45,47 @@ int ll_process_parse_stat(const char *text, struct ll_process_stat *ret_stat)
 	return 0;
 }
 
+static ssize_t read_beginning(const char *path, char *ret_text, size_t size)
+{
+	size_t used = 0;
+	ssize_t n = 0;
+	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && used < size - 1 && (n = read(fd, ret_text + used, size - 1 - used)) > 0)
+		used += (size_t)n;
+	int code = errno;
+	bool has_failed = fd < 0 || n < 0;
+	ret_text[has_failed ? 0 : used] = '\0';
+	return has_failed ? -code : (ssize_t)used;
+}
+
+ssize_t ll_process_read_file(pid_t pid, const char *name, char *ret_text, size_t size)
+{
+	char path[64];
+	if (pid)
+		snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	else
+		snprintf(path, sizeof path, "/proc/self/%s", name);
+	return read_beginning(path, ret_text, size);
+}
+
+bool ll_process_parse_uids(const char *status, uint32_t ret_uids[4])
+{
+	const char *next = strstr(status, "\nUid:");
+	next = next ? next + strlen("\nUid:") : NULL;
+	for (int i = 0; next && i < 4; i++) {
+		char *end;
+		ret_uids[i] = (uint32_t)strtoul(next, &end, 10);
+		next = end == next ? NULL : end;
+	}
+	return next;
+}
+
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 {
-	char path[40];
-	char buf[1024];
+	char path[40], text[1024];
 	snprintf(path, sizeof path, "/proc/%s/stat", name);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, buf, sizeof buf - 1);
-	if (n <= 0)
-		return n ? -errno : -EIO;
-	buf[n] = '\0';
-	return ll_process_parse_stat(buf, ret_stat);
+	ssize_t n = read_beginning(path, text, sizeof text);
+	return n < 0 ? (int)n : ll_process_parse_stat(text, ret_stat);
 }
 
 int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat)

@@ -9,6 +9,7 @@
 #define LOADLINE_BASE_PROCESS_ID_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,6 +32,14 @@ struct ll_process_stat {
 int ll_process_parse_stat(const char *text, struct ll_process_stat *ret_stat);
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat);
 int ll_process_stat_of(pid_t pid, struct ll_process_stat *ret_stat);
+
+/* Reads the beginning of /proc/PID/NAME into the text, which ends with a NUL. pid 0: this process. Returns its length,
+ * or -errno: then the text is empty. */
+ssize_t ll_process_read_file(pid_t pid, const char *name, char *ret_text, size_t size);
+
+/* Reads the real, effective, saved and file system uid from the text of /proc/PID/status. False: it has none. The name
+ * of the process is in the first line, where a line break is escaped. */
+bool ll_process_parse_uids(const char *status, uint32_t ret_uids[4]);
 
 /* This process. */
 struct ll_process_id ll_process_self(void);

@@ -108,3 +108,11 @@ void ll_utf8_mend(char *text)
 {
 	replace_unprintable(text, false);
 }
+
+uint64_t ll_text_hash(const char *text)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}

@@ -47,4 +47,7 @@ void ll_utf8_clean(char *text);
 /* Replaces only bytes that are not UTF-8, for a text that was cut within a character. */
 void ll_utf8_mend(char *text);
 
+/* The hash function FNV-1a. */
+uint64_t ll_text_hash(const char *text);
+
 #endif

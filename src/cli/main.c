@@ -2,10 +2,10 @@
  * main.c - the program loadline.
  */
 #include "cli/common/language.h"
-#include "cli/doctor/limit_trial.h"
+#include "cli/doctor/doctor.h"
 #include "cli/options/program.h"
+#include "hold/pacer.h"
 #include "hold/payload.h"
-#include "hold/worker.h"
 
 static bool serve(int argc, char **argv, int *ret_rc, struct ll_err *err)
 {

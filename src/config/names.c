@@ -1,13 +1,8 @@
 #include "config/names.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
@@ -16,8 +11,6 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "config/value.h"
-
-enum { OUTPUT_MAX = 4 << 20 };
 
 /* getent's words: program, database, names. */
 struct question {
@@ -51,33 +44,10 @@ static void add_all(struct question *question, const struct ll_config_policy *po
 		add_list(question, ll_config_value_get(policy->tenants.items[i].members.from, key));
 }
 
-/* Reads to the end of what the program writes. -ETIMEDOUT: the deadline came first. */
-static int read_until(int fd, uint64_t deadline_ns, struct ll_strbuf *out)
-{
-	char bytes[4096];
-	for (;;) {
-		uint64_t now_ns = ll_now_ns();
-		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		if (now_ns >= deadline_ns)
-			return -ETIMEDOUT;
-		int count = poll(&ready, 1, (int)((deadline_ns - now_ns) / LL_NS_PER_MS) + 1);
-		ssize_t n = count > 0 ? read(fd, bytes, sizeof bytes) : -1;
-		if (n == 0)
-			return 0;
-		if (n > 0)
-			ll_strbuf_add(out, bytes, (size_t)n);
-		else if (count < 0 && errno != EINTR)
-			return -errno;
-		if (out->length > OUTPUT_MAX)
-			return -E2BIG;
-	}
-}
-
 static int ask_getent(const struct question *question, const char *getent, uint64_t wait_ns, struct ll_strbuf *out,
 		      struct ll_err *err)
 {
-	int fds[2], status;
-	pid_t pid;
+	int status;
 	LL_SCOPE_FREE const char **words = calloc(question->count + 4, sizeof *words);
 	if (!words)
 		return ll_err_set(err, -ENOMEM, "out of memory");
@@ -86,30 +56,18 @@ static int ask_getent(const struct question *question, const char *getent, uint6
 	words[2] = "--";
 	for (size_t i = 0; i < question->count; i++)
 		words[3 + i] = question->values[i]->text;
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return ll_err_set(err, -errno, "%s", strerror(errno));
-	LL_SCOPE_CLOSE int from = fds[0];
-	struct ll_child child = {.path = getent,
-				 .words = words,
-				 .in = LL_CHILD_NULL,
-				 .out = fds[1],
-				 .err = LL_CHILD_NULL,
-				 .flags = LL_CHILD_OWN_GROUP | LL_CHILD_MORTAL};
-	int rc = ll_child_start(&child, &pid, err);
-	close(fds[1]);
-	if (rc)
-		return rc;
-	rc = read_until(from, ll_now_ns() + wait_ns, out);
-	if (rc)
-		kill(-pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	struct ll_child_run run = {.child = {.path = getent,
+					     .words = words,
+					     .in = LL_CHILD_NULL,
+					     .out = LL_CHILD_COLLECTED,
+					     .err = LL_CHILD_NULL,
+					     .flags = LL_CHILD_OWN_GROUP | LL_CHILD_MORTAL},
+				   .deadline_ns = ll_now_ns() + wait_ns};
+	int rc = ll_child_run(&run, out, &status, err);
 	if (rc == -ETIMEDOUT)
 		return ll_err_set(err, rc, "no answer in %g s", (double)wait_ns / (double)LL_NS_PER_S);
 	/* 0: all are known; 2: some are not. */
-	if (!rc && (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 2)))
-		rc = -EIO;
-	return rc ? ll_err_set(err, rc, "%s", strerror(-rc)) : 0;
+	return !rc && status != 0 && status != 2 ? ll_err_set(err, -EIO, "%s", strerror(EIO)) : rc;
 }
 
 static bool is_field(const char *at, const char *text, size_t length)

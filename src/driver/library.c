@@ -65,18 +65,18 @@ static int fail_missing(struct ll_err *err, void *library, const char *name, con
 static const char *find_nvml(struct ll_nvml *nvml)
 {
 	const char *missing = NULL;
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params)                                                              \
+#define LL_NVML_OPENED(ret, name, symbol, need, hook, params)                                                          \
 	find_symbol(nvml->library, #symbol, need, &nvml->name, &missing);
-#include "abi/nvml_functions.def"
+#include "abi/nvml.def"
 	return missing;
 }
 
 static const char *find_cuda(struct ll_cuda *cuda)
 {
 	const char *missing = NULL;
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args)                                  \
 	find_symbol(cuda->library, #symbol, need, &cuda->name, &missing);
-#include "abi/cuda_functions.def"
+#include "abi/cuda.def"
 	return missing;
 }
 

@@ -1,7 +1,7 @@
 /*
  * library.h - the vendor's two libraries, opened at run time, as tables of typed function pointers.
  *
- * The fields are the rows of abi/cuda_functions.def and abi/nvml_functions.def:
+ * The fields are the rows of abi/cuda.def and abi/nvml.def that are opened:
  *
  *     cuda->cuLaunchKernel(...), nvml->nvmlDeviceGetUtilizationRates(...)
  *
@@ -26,15 +26,15 @@
 struct ll_nvml {
 	void *library;           /* from dlopen */
 	char driver_version[32]; /* "580.159.03" */
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/nvml_functions.def"
+#define LL_NVML_OPENED(ret, name, symbol, need, hook, params) ret(*name) params;
+#include "abi/nvml.def"
 };
 
 struct ll_cuda {
 	void *library;
 	int version; /* of the driver API: 13000 is 13.0 */
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/cuda_functions.def"
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args) ll_cu_result(*name) params;
+#include "abi/cuda.def"
 };
 
 /* Opens libnvidia-ml.so.1, fills the table, calls nvmlInit_v2. fini shuts NVML down again; it takes a zeroed table. */

@@ -1,13 +1,5 @@
 /*
- * readings.h - what NVML says about a card, one function per reading.
- *
- * Every function returns 0, or -errno with err set. -ENODEV "card gone": the card fell off the bus, or the driver was
- * unloaded; no later call succeeds. -ENOSYS: this card or driver does not have the reading and never will. -EPERM.
- * -EIO: anything else; a later call may succeed. No function blocks for long; the durations given here are from an H200
- * (doc/facts.md). One thread at a time may read a card; different cards may be read by different threads.
- *
- * A MIG slice has readings of memory and processes. Other readings come from the whole card. Utilisation is -ENOSYS for
- * a slice, because NVML has none; use gpm.h.
+ * readings.h - what NVML tells of a card: its readings, its health, and its errors.
  */
 #ifndef LOADLINE_DRIVER_READINGS_H
 #define LOADLINE_DRIVER_READINGS_H
@@ -18,6 +10,22 @@
 #include <sys/types.h>
 
 #include "driver/cards.h"
+
+struct ll_xid_watch;
+
+/* ---- readings ---- */
+
+/*
+ * What NVML says about a card, one function per reading.
+ *
+ * Every function returns 0, or -errno with err set. -ENODEV "card gone": the card fell off the bus, or the driver was
+ * unloaded; no later call succeeds. -ENOSYS: this card or driver does not have the reading and never will. -EPERM.
+ * -EIO: anything else; a later call may succeed. No function blocks for long; the durations given here are from an H200
+ * (doc/facts.md). One thread at a time may read a card; different cards may be read by different threads.
+ *
+ * A MIG slice has readings of memory and processes. Other readings come from the whole card. Utilisation is -ENOSYS for
+ * a slice, because NVML has none; use gpm.h.
+ */
 
 /* ---- utilisation: the share of time in which any kernel ran ---- */
 
@@ -173,5 +181,42 @@ int ll_set_compute_mode(const struct ll_card *card, enum ll_compute_mode mode, s
 
 /* Reads whether persistence mode is on. */
 int ll_read_persistence(const struct ll_card *card, bool *ret_is_on, struct ll_err *err);
+
+/* ---- health ---- */
+
+/* What NVML tells of a card's faults besides Xids. */
+
+#define LL_HEALTH_UNKNOWN UINT64_MAX
+
+/* Each is LL_HEALTH_UNKNOWN if the card or the driver does not tell. */
+struct ll_card_health {
+	uint64_t row_remap_failure; /* 1: a row of memory could not be replaced */
+	uint64_t row_remap_pending; /* 1: rows of memory will be replaced at the next reset of the card */
+	uint64_t ecc_uncorrected;   /* uncorrected errors of memory since the driver was loaded */
+	uint64_t thermal_slowdown;  /* 1: its clocks are low for heat, now */
+	uint64_t nvlink_errors;     /* replays, recoveries and CRC errors of all its links since these were reset */
+};
+
+/* Reads a whole card. Takes one call of NVML for each link and kind of error besides four others. */
+void ll_read_health(const struct ll_card *card, struct ll_card_health *ret_health);
+
+/* ---- xid ---- */
+
+/*
+ * The driver's fault reports (Xid) of one card, without waiting for them.
+ *
+ * A watch sees all faults from its opening on, also those of other users' programs on the card. One thread at a time.
+ */
+
+/* Opens a watch. -ENOSYS: the driver has no events, so no faults can be seen. -EPERM. */
+int ll_xid_open(const struct ll_card *card, struct ll_xid_watch **ret_watch, struct ll_err *err);
+void ll_xid_close(struct ll_xid_watch *watch); /* NULL is fine */
+
+/* Takes the next fault, and returns at once. Returns 1 and the fault's number, 0 if there is none, or -errno. -ENODEV:
+ * the card is gone. */
+int ll_xid_poll(struct ll_xid_watch *watch, uint64_t *ret_xid, struct ll_err *err);
+
+/* "GPU has fallen off the bus" for 79; "see NVIDIA's Xid catalogue" for those not known here. */
+const char *ll_xid_text(uint64_t xid);
 
 #endif

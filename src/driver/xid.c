@@ -1,4 +1,4 @@
-#include "driver/xid.h"
+#include "driver/readings.h"
 
 #include <errno.h>
 #include <stdlib.h>

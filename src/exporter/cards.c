@@ -17,13 +17,6 @@ struct card_row {
 	bool is_watched, has_queue, is_out_of_use;
 };
 
-#define VALUE(name, expression)                                                                                        \
-	static double name(const void *data)                                                                           \
-	{                                                                                                              \
-		const struct card_row *row = data;                                                                     \
-		return expression;                                                                                     \
-	}
-
 static bool has_memory(const struct ll_message_sense_card *card)
 {
 	return card->memory_bytes && !(card->flags & LL_SENSE_IS_LOST);
@@ -35,38 +28,6 @@ static uint64_t free_bytes(const struct ll_message_sense_card *card)
 	uint64_t bytes = card->usable_bytes ? card->usable_bytes : card->memory_bytes;
 	return bytes > card->used_bytes ? bytes - card->used_bytes : 0;
 }
-
-VALUE(util_percent, row->util * 100)
-VALUE(used_mib, has_memory(row->card) ? (double)row->card->used_bytes / MIB : NAN)
-VALUE(free_mib, has_memory(row->card) ? (double)free_bytes(row->card) / MIB : NAN)
-VALUE(last_xid, row->card->slice < 0 ? (double)row->card->xid : NAN)
-VALUE(xids, row->card->slice < 0 ? (double)row->card->xids : NAN)
-VALUE(memory_bytes, row->card->memory_bytes ? (double)row->card->memory_bytes : NAN)
-VALUE(is_lost, (row->card->flags & LL_SENSE_IS_LOST) ? 1 : 0)
-VALUE(out_of_use, row->has_queue ? row->is_out_of_use : NAN)
-VALUE(busy_s, row->is_watched ? (double)row->card->busy_ns *NS : NAN)
-VALUE(idle_s, row->is_watched ? (double)row->card->idle_ns *NS : NAN)
-
-static const struct ll_prometheus_family of_dcgm[] = {
-    {"DCGM_FI_DEV_GPU_UTIL", "gauge",
-     "GPU utilization (in %), as NVML has it: the mean since the report of the sensor that an earlier scrape saw.",
-     util_percent},
-    {"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer memory used (in MiB).", used_mib},
-    {"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer memory free (in MiB).", free_mib},
-    {"DCGM_FI_DEV_XID_ERRORS", "gauge", "Value of the last XID error encountered; 0: none since loadlined's start.",
-     last_xid},
-};
-
-static const struct ll_prometheus_family own[] = {
-    {"loadline_card_xid_errors_total", "counter", "Faults (Xid) of the card since loadlined's start.", xids},
-    {"loadline_card_memory_bytes", "gauge", "Memory of the card.", memory_bytes},
-    {"loadline_card_lost", "gauge", "1 while the card does not answer the driver.", is_lost},
-    {"loadline_card_out_of_use", "gauge", "1 while no job may start on the card: drained, or in maintenance.",
-     out_of_use},
-    {"loadline_card_busy_seconds_total", "counter", "Time in which the card had work, since the sensor's start.",
-     busy_s},
-    {"loadline_card_idle_seconds", "gauge", "How long the card has had no work of anybody; 0: it has some.", idle_s},
-};
 
 static void add_labels(struct ll_strbuf *labels, const void *data)
 {
@@ -108,17 +69,6 @@ static void add_drained_labels(struct ll_strbuf *labels, const void *data)
 	ll_prometheus_label(labels, "reason", row->drained->reason[0] ? row->drained->reason : "operator");
 }
 
-static double one(const void *data)
-{
-	(void)data;
-	return 1;
-}
-
-static const struct ll_prometheus_family of_drained[] = {
-    {"loadline_card_drained", "gauge",
-     "1 for each card that is drained now. reason: operator, or the fault for which loadlined drained it.", one},
-};
-
 static const struct ll_message_sense_card *find_card(const struct ll_sensed *sensed, uint32_t index)
 {
 	for (size_t i = 0; i < sensed->card_count; i++) {
@@ -139,8 +89,10 @@ static void add_drained(struct ll_strbuf *text, const struct ll_figures *figures
 		if (drained->index < INDICES && (figures->sums.end.out_of_use >> drained->index & 1))
 			rows[count++] = (struct drained_row){drained, find_card(sensed, drained->index)};
 	}
-	ll_prometheus_families(text, of_drained, 1,
-			       &(struct ll_prometheus_rows){rows, count, sizeof *rows, add_drained_labels});
+	const struct ll_prometheus_rows table = {rows, count, add_drained_labels};
+	LL_PROMETHEUS_FAMILY(
+	    text, &table, struct drained_row, "loadline_card_drained", "gauge",
+	    "1 for each card that is drained now. reason: operator, or the fault for which loadlined drained it.", 1);
 }
 
 /* ---- all cards ---- */
@@ -153,6 +105,8 @@ static double util_of(const struct ll_exporter_history *history, const char *uui
 	}
 	return NAN;
 }
+
+#define FAMILY(name, type, help, value) LL_PROMETHEUS_FAMILY(text, &table, struct card_row, name, type, help, value)
 
 void ll_exporter_add_cards(struct ll_strbuf *text, const struct ll_figures *figures,
 			   const struct ll_exporter_history *history)
@@ -174,9 +128,31 @@ void ll_exporter_add_cards(struct ll_strbuf *text, const struct ll_figures *figu
 		rows[i].has_queue = end->has_queue && card->index < INDICES;
 		rows[i].is_out_of_use = rows[i].has_queue && (end->out_of_use >> card->index & 1);
 	}
-	struct ll_prometheus_rows table = {rows, sensed->card_count, sizeof *rows, add_dcgm_labels};
-	ll_prometheus_families(text, of_dcgm, sizeof of_dcgm / sizeof *of_dcgm, &table);
+	struct ll_prometheus_rows table = {rows, sensed->card_count, add_dcgm_labels};
+	FAMILY("DCGM_FI_DEV_GPU_UTIL", "gauge",
+	       "GPU utilization (in %), as NVML has it: the mean since the report of the sensor that an earlier scrape "
+	       "saw.",
+	       row->util * 100);
+	FAMILY("DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer memory used (in MiB).",
+	       has_memory(row->card) ? (double)row->card->used_bytes / MIB : NAN);
+	FAMILY("DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer memory free (in MiB).",
+	       has_memory(row->card) ? (double)free_bytes(row->card) / MIB : NAN);
+	FAMILY("DCGM_FI_DEV_XID_ERRORS", "gauge",
+	       "Value of the last XID error encountered; 0: none since loadlined's start.",
+	       row->card->slice < 0 ? (double)row->card->xid : NAN);
 	table.label = add_labels;
-	ll_prometheus_families(text, own, sizeof own / sizeof *own, &table);
+	FAMILY("loadline_card_xid_errors_total", "counter", "Faults (Xid) of the card since loadlined's start.",
+	       row->card->slice < 0 ? (double)row->card->xids : NAN);
+	FAMILY("loadline_card_memory_bytes", "gauge", "Memory of the card.",
+	       row->card->memory_bytes ? (double)row->card->memory_bytes : NAN);
+	FAMILY("loadline_card_lost", "gauge", "1 while the card does not answer the driver.",
+	       (row->card->flags & LL_SENSE_IS_LOST) ? 1 : 0);
+	FAMILY("loadline_card_out_of_use", "gauge", "1 while no job may start on the card: drained, or in maintenance.",
+	       row->has_queue ? row->is_out_of_use : NAN);
+	FAMILY("loadline_card_busy_seconds_total", "counter",
+	       "Time in which the card had work, since the sensor's start.",
+	       row->is_watched ? (double)row->card->busy_ns * NS : NAN);
+	FAMILY("loadline_card_idle_seconds", "gauge", "How long the card has had no work of anybody; 0: it has some.",
+	       row->is_watched ? (double)row->card->idle_ns * NS : NAN);
 	add_drained(text, figures);
 }

@@ -19,32 +19,10 @@ struct job_row {
 	const struct ll_message_sense_card *sensed; /* NULL: the sensor does not know the card */
 };
 
-#define VALUE(name, expression)                                                                                        \
-	static double name(const void *data)                                                                           \
-	{                                                                                                              \
-		const struct job_row *row = data;                                                                      \
-		return expression;                                                                                     \
-	}
-
 static double or_nan(uint64_t limit)
 {
 	return limit ? (double)limit : NAN;
 }
-
-VALUE(memory, (double)row->card->used_bytes)
-VALUE(memory_limit, or_nan(row->job->job.limits.memory_bytes))
-VALUE(compute_limit, or_nan(row->job->job.limits.compute_permille) * PERMILLE)
-VALUE(gpu_time, (double)row->card->gpu_time_ns *NS)
-
-static const struct ll_prometheus_family families[] = {
-    {"loadline_job_memory_used_bytes", "gauge", "Memory of the card that is charged to the job.", memory},
-    {"loadline_job_memory_limit_bytes", "gauge", "Memory of the card that the job may have.", memory_limit},
-    {"loadline_job_compute_limit_ratio", "gauge", "Part of the card's time that the job may have.", compute_limit},
-    {"loadline_job_gpu_seconds_total", "counter",
-     "Time for which the card ran kernels of the job, as its programs report it. Time that it shared with other jobs "
-     "counts for each of them.",
-     gpu_time},
-};
 
 /* The name of a job without a tenant may be made of its command, and is left out. */
 static void add_labels(struct ll_strbuf *labels, const void *data)
@@ -72,6 +50,8 @@ static const struct ll_message_sense_card *find_sensed(const struct ll_sensed *s
 	return NULL;
 }
 
+#define FAMILY(name, type, help, value) LL_PROMETHEUS_FAMILY(text, &table, struct job_row, name, type, help, value)
+
 /* loadlined lists jobs in the order of their numbers. */
 void ll_exporter_add_jobs(struct ll_strbuf *text, const struct ll_figures *figures)
 {
@@ -93,8 +73,17 @@ void ll_exporter_add_jobs(struct ll_strbuf *text, const struct ll_figures *figur
 			omitted_bytes += (double)card->used_bytes;
 		}
 	}
-	ll_prometheus_families(text, families, sizeof families / sizeof *families,
-			       &(struct ll_prometheus_rows){rows, count, sizeof *rows, add_labels});
+	const struct ll_prometheus_rows table = {rows, count, add_labels};
+	FAMILY("loadline_job_memory_used_bytes", "gauge", "Memory of the card that is charged to the job.",
+	       (double)row->card->used_bytes);
+	FAMILY("loadline_job_memory_limit_bytes", "gauge", "Memory of the card that the job may have.",
+	       or_nan(row->job->job.limits.memory_bytes));
+	FAMILY("loadline_job_compute_limit_ratio", "gauge", "Part of the card's time that the job may have.",
+	       or_nan(row->job->job.limits.compute_permille) * PERMILLE);
+	FAMILY("loadline_job_gpu_seconds_total", "counter",
+	       "Time for which the card ran kernels of the job, as its programs report it. Time that it shared with "
+	       "other jobs counts for each of them.",
+	       (double)row->card->gpu_time_ns * NS);
 	if (figures->sums.end.hides_others)
 		return;
 	ll_exporter_add_one(

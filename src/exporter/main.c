@@ -3,7 +3,6 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +11,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/scope.h"
+#include "base/service.h"
 #include "config/config.h"
-#include "exporter/figures.h"
 #include "exporter/text.h"
 #include "protocol/place.h"
 #include "serve/http.h"
@@ -134,9 +133,12 @@ static int find_address(const struct options *options, char **ret_address)
 /* ---- the server ---- */
 
 struct service {
+	const struct options *options;
 	struct exporter exporter;
 	struct ll_http *http; /* NULL: nothing is served */
 	char *address;
+	int rc; /* of the last reload */
+	struct ll_err *err;
 };
 
 static int start_http(struct service *service, const char *address, struct ll_http **ret_http, struct ll_err *err)
@@ -178,10 +180,10 @@ static int serve_at(struct service *service, char *address, struct ll_err *err)
 }
 
 /* A configuration with faults changes nothing. */
-static int reload(struct service *service, const struct options *options, struct ll_err *err)
+static int load_address(struct service *service, struct ll_err *err)
 {
 	char *address = NULL;
-	if (find_address(options, &address)) {
+	if (find_address(service->options, &address)) {
 		ll_error("the configuration has faults; metrics are served as before: see `loadline config check`");
 		return 0;
 	}
@@ -193,46 +195,48 @@ static int reload(struct service *service, const struct options *options, struct
 	return 0;
 }
 
-/* Serves until SIGTERM. */
-static int run_service(struct service *service, const struct options *options, struct ll_err *err)
+/* SIGHUP */
+static void reload(struct ll_service *loop, int number)
 {
-	sigset_t signals;
-	int number = SIGHUP, rc = 0;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	while (!rc && number == SIGHUP) {
-		rc = reload(service, options, err);
-		if (!rc && sigwait(&signals, &number) != 0)
-			number = SIGTERM;
-	}
-	return rc;
+	struct service *service = loop->data;
+	(void)number;
+	service->rc = load_address(service, service->err);
+	loop->is_ending = service->rc;
 }
 
-static int run_exporter(const struct options *options)
+/* The server has a thread of its own. */
+static int run_service(struct service *service)
 {
-	struct ll_err err = {0};
-	struct service service = {.exporter.lock = PTHREAD_MUTEX_INITIALIZER};
-	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &service.exporter.place);
+	struct ll_service loop = {.data = service,
+				  .signals = {SIGHUP, SIGTERM, SIGINT},
+				  .on_signal = reload,
+				  .listen_fd = -1,
+				  .watched_fd = -1,
+				  .tick_ns = UINT64_MAX};
+	int rc = ll_service_init(&loop);
 	if (rc)
-		ll_err_set(&err, rc, "%s", strerror(-rc));
-	else
-		rc = run_service(&service, options, &err);
+		return ll_err_set(service->err, rc, "signals: %s", strerror(-rc));
+	reload(&loop, SIGHUP);
+	ll_service_run(&loop);
+	return service->rc;
+}
+
+static int run_exporter(void *data, struct ll_err *err)
+{
+	struct service service = {.options = data, .exporter.lock = PTHREAD_MUTEX_INITIALIZER, .err = err};
+	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &service.exporter.place);
+	rc = rc ? ll_err_set(err, rc, "%s", strerror(-rc)) : run_service(&service);
 	ll_http_free(service.http);
 	free(service.address);
 	ll_exporter_history_fini(&service.exporter.history);
-	if (!rc)
-		return LL_EXIT_OK;
-	fprintf(stderr, err.hint[0] ? "loadline-exporter: %s; %s\n" : "loadline-exporter: %s\n", err.text, err.hint);
-	return ll_err_exit_code(rc);
+	return rc;
 }
 
-static bool read_options(int argc, char **argv, struct options *options)
+static bool read_options(int argc, char **argv, void *ret_options)
 {
 	static const struct option table[] = {
 	    {"config", required_argument, NULL, 'c'}, {"listen", required_argument, NULL, 'l'}, {NULL, 0, NULL, 0}};
+	struct options *options = ret_options;
 	for (int option; (option = getopt_long(argc, argv, "", table, NULL)) != -1;) {
 		if (option == 'c')
 			options->config = optarg;
@@ -246,15 +250,9 @@ static bool read_options(int argc, char **argv, struct options *options)
 
 int main(int argc, char **argv)
 {
+	static const struct ll_program program = {"loadline-exporter", LOADLINE_VERSION, help, read_options,
+						  run_exporter};
 	struct options options = {0};
 	signal(SIGPIPE, SIG_IGN);
-	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		puts("loadline-exporter " LOADLINE_VERSION);
-		return LL_EXIT_OK;
-	}
-	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
-	if (!is_help && read_options(argc, argv, &options))
-		return run_exporter(&options);
-	fputs(help, is_help ? stdout : stderr);
-	return is_help ? LL_EXIT_OK : LL_EXIT_USAGE;
+	return ll_program_main(&program, argc, argv, &options);
 }

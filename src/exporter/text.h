@@ -1,5 +1,37 @@
 /*
- * text.h - makes the text of /metrics from the figures. It uses neither a clock nor a connection.
+ * text.h - what loadline-exporter knows of the machine: loadlined's replies, read over its socket as `loadline
+ * status` reads them.
+ *
+ * The exporter is an ordinary user to loadlined, which leaves out what `visibility` hides from users. If the exporter
+ * runs as an admin, it leaves out the same itself.
+ */
+#ifndef LOADLINE_EXPORTER_TEXT_H
+#define LOADLINE_EXPORTER_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "protocol/client.h"
+
+struct ll_err;
+
+struct ll_figures {
+	bool is_up; /* loadlined has replied; else all below is empty */
+	struct ll_message_welcome welcome;
+	struct ll_list list;
+	struct ll_sensed sensed;
+	struct ll_metrics_sums sums;
+	uint64_t asked_ns; /* how long the replies took */
+};
+
+/* Reads all. Waits for at most 4 s. An error leaves is_up false, and is told by err. Call fini after success and after
+ * failure. */
+int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, struct ll_err *err);
+void ll_figures_fini(struct ll_figures *figures);
+
+/*
+ * Makes the text of /metrics from the figures. It uses neither a clock nor a connection.
  *
  * Names: those of dcgm-exporter for what it has too (DCGM_FI_DEV_…), with its labels gpu, UUID, pci_bus_id, modelName
  * and, for a MIG slice, GPU_I_ID; loadline_… for all else, with gpu, UUID and GPU_I_ID. A value that is not known has
@@ -12,11 +44,6 @@
  * The number of series is bounded: by the cards, by the configured tenants and groups of cards, and by
  * LL_EXPORTER_JOBS for jobs. Users are numbers of the machine, names of commands are in no label.
  */
-#ifndef LOADLINE_EXPORTER_TEXT_H
-#define LOADLINE_EXPORTER_TEXT_H
-
-#include "base/strbuf.h"
-#include "exporter/figures.h"
 
 /* Jobs with series of their own: those with the lowest numbers, which are the oldest. A job on several cards counts
  * once for each. The others are added up in loadline_jobs_omitted and loadline_jobs_omitted_memory_used_bytes. */

@@ -1,4 +1,4 @@
-#include "hold/drive.h"
+#include "hold/governor.h"
 
 #include <math.h>
 
@@ -102,8 +102,6 @@ void ll_drive_init(struct ll_drive *drive, const struct ll_hold_config *config, 
 	    .target = NAN,
 	};
 	choose_kernel(drive);
-	ll_util_trim_init(&drive->trim);
-	ll_fill_level_init(&drive->fill);
 }
 
 void ll_drive_restart(struct ll_drive *drive, const struct ll_hold_config *config, uint32_t sm_count)

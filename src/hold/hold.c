@@ -2,17 +2,131 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/scope.h"
 #include "base/translate.h"
 #include "driver/gpm.h"
 #include "driver/readings.h"
 #include "hold/governor.h"
-#include "hold/hold_socket.h"
+#include "hold/pacer.h"
 #include "hold/payload.h"
-#include "hold/worker.h"
 #include "protocol/place.h"
+
+/* ---- config ---- */
+
+const char *ll_metric_name(enum ll_metric metric)
+{
+	static const char *const names[] = {
+	    [LL_METRIC_UTIL] = "util",     [LL_METRIC_SM] = "sm",     [LL_METRIC_OCCUPANCY] = "occupancy",
+	    [LL_METRIC_TENSOR] = "tensor", [LL_METRIC_DRAM] = "dram", [LL_METRIC_POWER] = "power",
+	};
+	return names[metric];
+}
+
+double ll_metric_scale(enum ll_metric metric)
+{
+	return metric == LL_METRIC_POWER ? 1 : 100;
+}
+
+const char *ll_metric_unit(enum ll_metric metric)
+{
+	return metric == LL_METRIC_POWER ? "W" : "%";
+}
+
+bool ll_metric_is_gpm(enum ll_metric metric, enum ll_gpm_metric *ret_gpm)
+{
+	static const struct {
+		bool is_gpm;
+		enum ll_gpm_metric gpm;
+	} readings[] = {
+	    [LL_METRIC_SM] = {true, LL_GPM_SM},
+	    [LL_METRIC_OCCUPANCY] = {true, LL_GPM_OCCUPANCY},
+	    [LL_METRIC_TENSOR] = {true, LL_GPM_TENSOR},
+	    [LL_METRIC_DRAM] = {true, LL_GPM_DRAM},
+	    [LL_METRIC_POWER] = {false},
+	};
+	if (readings[metric].is_gpm && ret_gpm)
+		*ret_gpm = readings[metric].gpm;
+	return readings[metric].is_gpm;
+}
+
+bool ll_metric_needs_cuda(enum ll_metric metric)
+{
+	return metric == LL_METRIC_TENSOR || metric == LL_METRIC_DRAM;
+}
+
+/* ---- event ---- */
+
+/* Samples may not use these, so that a state change finds room. */
+enum { RESERVED_SLOTS = LL_EVENT_SLOTS / 4 };
+
+int ll_event_queue_init(struct ll_event_queue *queue, struct ll_err *err)
+{
+	queue->head = queue->tail = 0;
+	queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (queue->fd < 0)
+		return ll_err_set(err, -errno, "make an event queue: %s", strerror(errno));
+	pthread_mutex_init(&queue->lock, NULL);
+	return 0;
+}
+
+void ll_event_queue_fini(struct ll_event_queue *queue)
+{
+	close(queue->fd);
+	queue->fd = -1;
+	pthread_mutex_destroy(&queue->lock);
+}
+
+void ll_event_add(struct ll_event_queue *queue, const struct ll_event *event)
+{
+	LL_SCOPE_LOCK(&queue->lock);
+	size_t used = queue->head - queue->tail;
+	size_t room = event->kind == LL_EVENT_SAMPLE ? LL_EVENT_SLOTS - RESERVED_SLOTS : LL_EVENT_SLOTS;
+	if (used >= room)
+		return;
+	queue->slots[queue->head++ % LL_EVENT_SLOTS] = *event;
+}
+
+void ll_event_wake(struct ll_event_queue *queue)
+{
+	ll_pacer_wake(queue->fd);
+}
+
+void ll_event_put(struct ll_event_queue *queue, const struct ll_event *event)
+{
+	ll_event_add(queue, event);
+	ll_event_wake(queue);
+}
+
+bool ll_event_take(struct ll_event_queue *queue, struct ll_event *ret_event)
+{
+	LL_SCOPE_LOCK(&queue->lock);
+	if (queue->tail == queue->head) {
+		uint64_t count;
+		ssize_t n = read(queue->fd, &count, sizeof count); /* empties the eventfd; EAGAIN is fine */
+		(void)n;
+		return false;
+	}
+	*ret_event = queue->slots[queue->tail++ % LL_EVENT_SLOTS];
+	return true;
+}
+
+const char *ll_event_name(enum ll_event_kind kind)
+{
+	static const char *const names[] = {
+	    [LL_EVENT_STATE] = "state", [LL_EVENT_SAMPLE] = "sample",   [LL_EVENT_SETTLE] = "settle",
+	    [LL_EVENT_YIELD] = "yield", [LL_EVENT_RESUME] = "resume",   [LL_EVENT_RELEASE] = "release",
+	    [LL_EVENT_FAULT] = "fault", [LL_EVENT_SUMMARY] = "summary", [LL_EVENT_LEAVE] = "leave",
+	};
+	return names[kind];
+}
+
+/* ---- hold ---- */
 
 struct held_card {
 	const struct ll_card *card;
@@ -87,32 +201,6 @@ static bool may_share(const struct ll_hold_config *config, const struct held_car
 	return ll_payload_may_be_vulkan(config->payload, config->as_mps_client, held->card);
 }
 
-/* A shared worker serves the cards that may run Vulkan, if there are two or more. A CUDA payload needs its own process,
- * because its memory is freed only when the process ends. */
-static int make_worker(struct ll_hold *hold, const struct ll_hold_config *config, struct ll_err *err)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < hold->count; i++)
-		count += may_share(config, &hold->cards[i]);
-	return count < 2 ? 0 : ll_worker_new(count, &hold->worker, err);
-}
-
-static int make_governor(struct ll_hold *hold, size_t index, const struct ll_hold_config *config, uint64_t start_ns,
-			 struct ll_err *err)
-{
-	struct held_card *held = &hold->cards[index];
-	struct ll_governor_config governor = {
-	    .hold = config,
-	    .card = held->card,
-	    .places = hold->has_places ? &hold->places : NULL,
-	    .hold_socket = ll_hold_sockets_at(hold->sockets, index),
-	    .worker = may_share(config, held) ? hold->worker : NULL,
-	    .events = &hold->events,
-	    .start_ns = start_ns,
-	};
-	return ll_governor_new(&governor, &held->governor, err);
-}
-
 static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, const struct ll_card *const *cards,
 		     struct ll_err *err)
 {
@@ -124,11 +212,27 @@ static int start_all(struct ll_hold *hold, const struct ll_hold_config *config, 
 		rc = ll_hold_check(config, hold->cards[i].card, err);
 	if (rc == 0)
 		rc = ll_hold_sockets_bind(cards, hold->count, sim_folder, &hold->sockets, err);
-	if (rc == 0)
-		rc = make_worker(hold, config, err);
+	/* A shared worker serves the cards that may run Vulkan, if there are two or more. A CUDA payload needs its own
+	 * process, because its memory is freed only when the process ends. */
+	size_t sharing = 0;
+	for (size_t i = 0; i < hold->count; i++)
+		sharing += may_share(config, &hold->cards[i]);
+	if (rc == 0 && sharing > 1)
+		rc = ll_worker_new(sharing, &hold->worker, err);
 	uint64_t start_ns = ll_now_ns();
-	for (size_t i = 0; i < hold->count && rc == 0; i++)
-		rc = make_governor(hold, i, config, start_ns, err);
+	for (size_t i = 0; i < hold->count && rc == 0; i++) {
+		struct held_card *held = &hold->cards[i];
+		struct ll_governor_config governor = {
+		    .hold = config,
+		    .card = held->card,
+		    .places = hold->has_places ? &hold->places : NULL,
+		    .hold_socket = ll_hold_sockets_at(hold->sockets, i),
+		    .worker = may_share(config, held) ? hold->worker : NULL,
+		    .events = &hold->events,
+		    .start_ns = start_ns,
+		};
+		rc = ll_governor_new(&governor, &held->governor, err);
+	}
 	for (size_t i = 0; i < hold->count && rc == 0; i++)
 		rc = ll_governor_start(hold->cards[i].governor, err);
 	return rc;

@@ -1,18 +1,133 @@
-#include "hold/pacer_loop.h"
+#include "hold/pacer.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "hold/flight.h"
-#include "hold/job_watch.h"
-#include "hold/pacer.h"
-#include "hold/pacer_shared.h"
-#include "rules/hold/duty.h"
+#include "hold/others.h"
+#include "rules/hold/level.h"
 #include "slices/own.h"
+
+/* ---- flight ---- */
+
+/*
+ * The kernels in flight: launched and not yet read back.
+ *
+ * For each it keeps what the host knew at its launch. When the kernel has written its record, the two give one run,
+ * with a judgement whether foreign work ran. Kernels of a payload run one after another in launch order.
+ */
+
+struct flight_slot {
+	uint64_t submit_ns;    /* host clock, before the launch call */
+	uint64_t submitted_ns; /* host clock, after it */
+	uint64_t length_ns;
+	uint64_t due_ns; /* host clock: when the kernel should end */
+	bool is_first;   /* the first after a pause: the card may have to switch contexts */
+};
+
+struct flight {
+	const volatile struct ll_record *records;
+	struct flight_slot slots[LL_RECORD_SLOTS];
+	uint32_t next;        /* sequence of the next launch, from 1 */
+	uint32_t oldest;      /* the first sequence not yet read back; equal to next if none is in flight */
+	uint64_t last_end_ns; /* card's clock */
+	uint64_t last_due_ns; /* host clock */
+	struct ll_clock_fit fit;
+};
+
+struct flight_run {
+	struct ll_interval interval;
+	uint64_t unused_ns; /* the part of its length that a kernel did not run because it ended early */
+	struct ll_contention contention;
+};
+
+static uint32_t count_outstanding(const struct flight *flight)
+{
+	return flight->next - flight->oldest;
+}
+
+/* Returns the card's time after which a kernel that is submitted now counts as late: when it can start behind the
+ * queued kernels, plus allowed_ns. 0: the two clocks are not fitted yet. */
+static uint64_t late_after_ns(const struct flight *flight, uint64_t submit_ns, uint64_t allowed_ns)
+{
+	if (!flight->fit.has_fit)
+		return 0;
+	bool is_queued = count_outstanding(flight) > 0 && flight->last_due_ns > submit_ns;
+	return ll_clock_fit_to_card_latest(&flight->fit, is_queued ? flight->last_due_ns : submit_ns) + allowed_ns;
+}
+
+/* Notes that the kernel of the next sequence was launched between these two host times. */
+static void note_launch(struct flight *flight, uint64_t submit_ns, uint64_t submitted_ns, uint64_t length_ns,
+			bool is_first)
+{
+	uint64_t start_ns = flight->last_due_ns > submitted_ns ? flight->last_due_ns : submitted_ns;
+	flight->last_due_ns = start_ns + length_ns;
+	flight->slots[flight->next++ % LL_RECORD_SLOTS] = (struct flight_slot){
+	    .submit_ns = submit_ns,
+	    .submitted_ns = submitted_ns,
+	    .length_ns = length_ns,
+	    .due_ns = flight->last_due_ns,
+	    .is_first = is_first,
+	};
+}
+
+/* Takes the oldest kernel if it has finished. False: it has not, or none is in flight. */
+static bool collect_kernel(struct flight *flight, const struct ll_contention_limits *limits, struct flight_run *ret_run)
+{
+	if (flight->oldest == flight->next)
+		return false;
+	const volatile struct ll_record *record = &flight->records[flight->oldest % LL_RECORD_SLOTS];
+	/* The card writes sequence last, so the fields that are read after it are complete. */
+	if (__atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE) != flight->oldest)
+		return false;
+
+	const struct flight_slot *slot = &flight->slots[flight->oldest % LL_RECORD_SLOTS];
+	struct ll_kernel_trace trace = {
+	    .submit_ns = slot->submit_ns,
+	    .submitted_ns = slot->submitted_ns,
+	    .start_ns = record->start_ns,
+	    .end_ns = record->end_ns,
+	    .gap_ns = record->gap_ns,
+	    .previous_end_ns = flight->last_end_ns,
+	    .is_first = slot->is_first,
+	};
+	/* The fit learns from this kernel only after it has judged it. Otherwise a late start would count as normal. */
+	struct ll_contention contention = ll_contention_judge(&trace, &flight->fit, limits);
+	bool was_queued = trace.previous_end_ns > 0 && flight->fit.has_fit &&
+			  trace.previous_end_ns > ll_clock_fit_to_card(&flight->fit, trace.submit_ns);
+	if (!was_queued)
+		ll_clock_fit_add(&flight->fit, trace.submit_ns, trace.start_ns);
+	flight->last_end_ns = trace.end_ns;
+	flight->oldest++;
+
+	uint64_t used_ns = trace.end_ns - trace.start_ns;
+	uint32_t flags = record->flags;
+	*ret_run = (struct flight_run){
+	    .interval = {.start_ns = ll_clock_fit_to_host(&flight->fit, trace.start_ns),
+			 .end_ns = ll_clock_fit_to_host(&flight->fit, trace.end_ns),
+			 .card_start_ns = trace.start_ns,
+			 .card_end_ns = trace.end_ns,
+			 .flags = flags},
+	    .unused_ns = flags != 0 && used_ns < slot->length_ns ? slot->length_ns - used_ns : 0,
+	    .contention = contention,
+	};
+	return true;
+}
+
+/* Returns by how much the oldest kernel in flight is past its due end; 0: it is not, or none is in flight. */
+static uint64_t overdue_ns_of(const struct flight *flight, uint64_t now_ns)
+{
+	if (flight->oldest == flight->next)
+		return 0;
+	uint64_t due_ns = flight->slots[flight->oldest % LL_RECORD_SLOTS].due_ns;
+	return now_ns > due_ns ? now_ns - due_ns : 0;
+}
+
+/* ---- pacer loop ---- */
 
 enum {
 	MAX_IN_FLIGHT_FILL = 2,
@@ -33,7 +148,7 @@ struct loop {
 	struct ll_pacer_shared *shared;
 	const struct ll_pacer_work *work;
 	struct ll_payload *payload;
-	struct ll_flight flight;
+	struct flight flight;
 	struct ll_duty duty;
 	struct ll_job_watch jobs; /* while the load runs */
 	bool is_lost;
@@ -64,7 +179,7 @@ static bool open_context(struct loop *loop)
 	/* A program that comes does not wait for the rest of a longer slice. A load beside other programs needs slices
 	 * as long as theirs. */
 	int slices_rc = loop->work->manners == LL_PACER_YIELDS ? ll_own_slices_set(LL_OWN_SLICE_LEAST_US) : -ECANCELED;
-	ll_flight_init(&loop->flight, loop->payload->records);
+	loop->flight = (struct flight){.records = loop->payload->records, .next = 1, .oldest = 1};
 	{
 		LL_SCOPE_SHARED_LOCK(loop->shared);
 		struct ll_pacer_report *report = &loop->shared->report;
@@ -83,25 +198,19 @@ static void lose_context(struct loop *loop, const struct ll_err *why)
 	set_state(loop, LL_PACER_LOST, why);
 }
 
-/* Called with the lock held. */
-static void store_interval(struct ll_pacer_shared *shared, struct ll_interval interval)
+static void note_run(struct loop *loop, const struct flight_run *run)
 {
-	if (shared->intervals_head - shared->intervals_tail == LL_PACER_INTERVALS)
-		shared->intervals_tail++;
-	shared->intervals[shared->intervals_head % LL_PACER_INTERVALS] = interval;
-	shared->intervals_head++;
-}
-
-static void note_run(struct loop *loop, const struct ll_flight_run *run)
-{
-	LL_SCOPE_SHARED_LOCK(loop->shared);
-	struct ll_pacer_report *report = &loop->shared->report;
-	report->outstanding = ll_flight_outstanding(&loop->flight);
+	struct ll_pacer_shared *shared = loop->shared;
+	LL_SCOPE_SHARED_LOCK(shared);
+	struct ll_pacer_report *report = &shared->report;
+	report->outstanding = count_outstanding(&loop->flight);
 	report->busy_ns += run->interval.end_ns - run->interval.start_ns;
 	report->last_end_ns = run->interval.end_ns;
 	if (report->first_start_ns == 0)
 		report->first_start_ns = run->interval.start_ns;
-	store_interval(loop->shared, run->interval);
+	if (shared->intervals_head - shared->intervals_tail == LL_PACER_INTERVALS)
+		shared->intervals_tail++;
+	shared->intervals[shared->intervals_head++ % LL_PACER_INTERVALS] = run->interval;
 }
 
 static void note_foreign(struct loop *loop, enum ll_hold_sensor sensor, struct ll_contention seen)
@@ -123,13 +232,6 @@ static void note_foreign(struct loop *loop, enum ll_hold_sensor sensor, struct l
 	ll_pacer_wake(loop->config.governor_fd);
 }
 
-static void watch_jobs(struct loop *loop, uint64_t now_ns)
-{
-	const struct ll_pacer_work *work = loop->work;
-	if (*work->jobs_places.user.name && work->manners == LL_PACER_YIELDS)
-		ll_job_watch_begin(&loop->jobs, &work->jobs_places, work->jobs_uuid, now_ns);
-}
-
 static bool looks_for_foreign_work(const struct loop *loop)
 {
 	return loop->work->manners != LL_PACER_STAYS && loop->payload->has_card_clock &&
@@ -147,7 +249,7 @@ static bool is_beside_others(const struct loop *loop)
  * fill goes on, and steps back only when it loses the card while a kernel runs. Beside a program of many small kernels
  * each of ours is late by the context switch, and the level would otherwise never be reached.
  */
-static bool must_react(struct loop *loop, const struct ll_flight_run *run)
+static bool must_react(struct loop *loop, const struct flight_run *run)
 {
 	const struct ll_contention *seen = &run->contention;
 	bool went_on = run->interval.flags == 0 && seen->gap_ns <= loop->work->limits.gap_ns;
@@ -161,8 +263,8 @@ static bool must_react(struct loop *loop, const struct ll_flight_run *run)
 static bool collect_runs(struct loop *loop, struct ll_contention *ret_seen)
 {
 	bool is_foreign = false;
-	struct ll_flight_run run;
-	while (ll_flight_collect(&loop->flight, &loop->work->limits, &run)) {
+	struct flight_run run;
+	while (collect_kernel(&loop->flight, &loop->work->limits, &run)) {
 		note_run(loop, &run);
 		ll_duty_refund(&loop->duty, run.unused_ns);
 		if (run.interval.flags != 0)
@@ -182,27 +284,22 @@ static bool collect_runs(struct loop *loop, struct ll_contention *ret_seen)
  */
 static bool has_stalled(struct loop *loop, uint64_t now_ns, struct ll_contention *ret_seen)
 {
-	if (!looks_for_foreign_work(loop) || ll_flight_overdue_ns(&loop->flight, now_ns) <= LL_PACER_STALL_NS)
+	if (!looks_for_foreign_work(loop) || overdue_ns_of(&loop->flight, now_ns) <= LL_PACER_STALL_NS)
 		return false;
 	struct ll_err err = {0};
 	loop->payload->ops->check(loop->payload, &err); /* check_context finds a lost context */
 	if (collect_runs(loop, ret_seen))
 		return true;
-	uint64_t overdue_ns = ll_flight_overdue_ns(&loop->flight, now_ns);
+	uint64_t overdue_ns = overdue_ns_of(&loop->flight, now_ns);
 	*ret_seen = (struct ll_contention){.late_ns = overdue_ns, .is_foreign = true};
 	return overdue_ns > LL_PACER_STALL_NS;
-}
-
-/* Whether the last launch is so long ago that a context switch before this one is normal. */
-static bool submit_after_pause(const struct loop *loop)
-{
-	return ll_now_ns() - loop->launched_ns > PAUSE_NS;
 }
 
 static bool launch_kernel(struct loop *loop, const struct ll_pacer_order *order, uint64_t length_ns)
 {
 	bool is_alert = looks_for_foreign_work(loop);
-	bool is_first = submit_after_pause(loop);
+	/* The last launch is so long ago that a context switch before this one is normal. */
+	bool is_first = ll_now_ns() - loop->launched_ns > PAUSE_NS;
 	struct ll_payload_launch launch = {
 	    .kernel = order->kernel,
 	    .blocks = order->blocks,
@@ -210,11 +307,11 @@ static bool launch_kernel(struct loop *loop, const struct ll_pacer_order *order,
 	    .length_ns = length_ns,
 	    .gap_limit_ns = is_alert ? loop->work->limits.gap_ns : 0,
 	    .epoch = loop->epoch,
-	    .sequence = ll_flight_next_sequence(&loop->flight),
+	    .sequence = loop->flight.next,
 	};
 	uint64_t submit_ns = ll_now_ns();
 	if (is_alert && !is_first && !is_beside_others(loop))
-		launch.late_after_ns = ll_flight_late_after(&loop->flight, submit_ns, LL_LIMIT_LATE_ON_CARD_NS);
+		launch.late_after_ns = late_after_ns(&loop->flight, submit_ns, LL_LIMIT_LATE_ON_CARD_NS);
 	struct ll_err err = {0};
 	int rc = loop->payload->ops->launch(loop->payload, &launch, &err);
 	if (rc == -EAGAIN) {
@@ -225,11 +322,11 @@ static bool launch_kernel(struct loop *loop, const struct ll_pacer_order *order,
 		lose_context(loop, &err);
 		return false;
 	}
-	ll_flight_launched(&loop->flight, submit_ns, ll_now_ns(), length_ns, is_first);
+	note_launch(&loop->flight, submit_ns, ll_now_ns(), length_ns, is_first);
 	loop->launched_ns = submit_ns;
 	LL_SCOPE_SHARED_LOCK(loop->shared);
 	loop->shared->report.launches++;
-	loop->shared->report.outstanding = ll_flight_outstanding(&loop->flight);
+	loop->shared->report.outstanding = count_outstanding(&loop->flight);
 	return true;
 }
 
@@ -242,7 +339,7 @@ static void launch_owed(struct loop *loop, const struct ll_pacer_order *order, u
 	bool is_fill = loop->work->manners == LL_PACER_STEPS_BACK;
 	uint64_t longest_ns = is_fill ? ll_duty_fill_longest_ns(order->ratio) : LL_DUTY_KERNEL_MAX_NS;
 	uint32_t most_in_flight = is_fill ? MAX_IN_FLIGHT_FILL : MAX_IN_FLIGHT;
-	while (ll_flight_outstanding(&loop->flight) < most_in_flight) {
+	while (count_outstanding(&loop->flight) < most_in_flight) {
 		uint64_t length_ns = ll_duty_next_ns(&loop->duty, now_ns, order->ratio, longest_ns);
 		if (length_ns == 0 || !launch_kernel(loop, order, length_ns) || length_ns < longest_ns || is_fill)
 			return;
@@ -265,7 +362,7 @@ static void check_context(struct loop *loop, uint64_t now_ns)
 		lose_context(loop, &err);
 		return;
 	}
-	if (ll_flight_overdue_ns(&loop->flight, now_ns) > HANG_NS) {
+	if (overdue_ns_of(&loop->flight, now_ns) > HANG_NS) {
 		ll_err_set(&err, -EIO, "a kernel has not come back for %u s", (unsigned)(HANG_NS / LL_NS_PER_S));
 		lose_context(loop, &err);
 	}
@@ -277,7 +374,9 @@ static void run_tick(struct loop *loop, const struct ll_pacer_order *order)
 	uint64_t now_ns = ll_now_ns();
 	if (!loop->was_running) {
 		loop->was_running = true;
-		watch_jobs(loop, now_ns);
+		const struct ll_pacer_work *work = loop->work;
+		if (*work->jobs_places.user.name && work->manners == LL_PACER_YIELDS)
+			ll_job_watch_begin(&loop->jobs, &work->jobs_places, work->jobs_uuid, now_ns);
 		loop->epoch++;
 		ll_duty_restart(&loop->duty, now_ns);
 		loop->tick_ns = now_ns;
@@ -318,7 +417,7 @@ static void idle_tick(struct loop *loop)
  * without a call, so a loop with an expired order looks for it. */
 static void wait_call(struct loop *loop, bool is_expired, uint32_t heard)
 {
-	bool is_draining = ll_flight_outstanding(&loop->flight) > 0;
+	bool is_draining = count_outstanding(&loop->flight) > 0;
 	if (!is_draining && !is_expired && loop->payload->ops->is_restless)
 		ll_parking_park(&loop->shared->parking, heard);
 	ll_pacer_sleep(loop->config.call_fd, is_draining ? 1 : is_expired ? EXPIRED_TICK_MS : -1);

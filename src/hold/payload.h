@@ -87,7 +87,7 @@ struct ll_payload_ops {
 	const char *name; /* "cuda", "vulkan" */
 
 	/* The driver's own threads wake all the time, even while nothing is launched. Its process is worth stopping
-	 * (worker.h). */
+	 * (pacer.h). */
 	bool is_restless;
 
 	/* Makes a context on the card; card is NULL only in tests. The caller closes *ret_payload. -ENODEV or -ENOSYS:

@@ -1,4 +1,4 @@
-#include "hold/payload_vulkan_device.h"
+#include "hold/payload_vulkan.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,7 +28,6 @@ static int find_entry(struct ll_vk_api *api)
 {
 	PFN_vkNegotiateLoaderICDInterfaceVersion negotiate = NULL;
 	uint32_t version = ICD_INTERFACE_VERSION;
-
 	FIND_SYMBOL(api->library, "vk_icdGetInstanceProcAddr", api->vkGetInstanceProcAddr);
 	if (!api->vkGetInstanceProcAddr) {
 		FIND_SYMBOL(api->library, "vkGetInstanceProcAddr", api->vkGetInstanceProcAddr);
@@ -60,39 +59,34 @@ void ll_vk_api_close(struct ll_vk_api *api)
 	*api = (struct ll_vk_api){0};
 }
 
-int ll_vk_api_load_instance(struct ll_vk_api *api, VkInstance instance, struct ll_err *err)
-{
-#define LOAD(name)                                                                                                     \
-	api->name = (PFN_##name)api->vkGetInstanceProcAddr(instance, #name);                                           \
+#define LOAD(get, handle, name)                                                                                        \
+	api->name = (PFN_##name)api->get(handle, #name);                                                               \
 	if (!api->name)                                                                                                \
 		return ll_err_set(err, -ENODEV, "Vulkan: the driver lacks %s", #name);
-	LL_VK_INSTANCE_FUNCTIONS(LOAD)
-#undef LOAD
+#define LOAD_OF_INSTANCE(name) LOAD(vkGetInstanceProcAddr, instance, name)
+#define LOAD_OF_DEVICE(name) LOAD(vkGetDeviceProcAddr, device, name)
+
+int ll_vk_api_load_instance(struct ll_vk_api *api, VkInstance instance, struct ll_err *err)
+{
+	LL_VK_INSTANCE_FUNCTIONS(LOAD_OF_INSTANCE)
 	return 0;
 }
 
 int ll_vk_api_load_device(struct ll_vk_api *api, VkDevice device, struct ll_err *err)
 {
-#define LOAD(name)                                                                                                     \
-	api->name = (PFN_##name)api->vkGetDeviceProcAddr(device, #name);                                               \
-	if (!api->name)                                                                                                \
-		return ll_err_set(err, -ENODEV, "Vulkan: the driver lacks %s", #name);
-	LL_VK_DEVICE_FUNCTIONS(LOAD)
-#undef LOAD
+	LL_VK_DEVICE_FUNCTIONS(LOAD_OF_DEVICE)
 	return 0;
 }
-
-struct result_row {
-	VkResult result;
-	int code;
-	const char *name;
-};
 
 #define ROW(result, code)                                                                                              \
 	{                                                                                                              \
 		result, code, #result                                                                                  \
 	}
-static const struct result_row results[] = {
+static const struct {
+	VkResult result;
+	int code;
+	const char *name;
+} results[] = {
     ROW(VK_TIMEOUT, -EIO),
     ROW(VK_ERROR_DEVICE_LOST, -EIO),
     ROW(VK_ERROR_OUT_OF_DEVICE_MEMORY, -ENOMEM),
@@ -133,7 +127,6 @@ static int create_instance(struct ll_vk_instance *instance, struct ll_err *err)
 	    .pApplicationInfo = &application,
 	};
 	VkResult result = instance->api.vkCreateInstance(&info, NULL, &instance->handle);
-
 	if (result != VK_SUCCESS) {
 		instance->handle = VK_NULL_HANDLE;
 		return ll_vk_fail(result, err, "create instance");
@@ -153,14 +146,12 @@ static void destroy_instance(struct ll_vk_instance *instance)
 static int make_instance(const char *library, struct ll_vk_instance **ret_instance, struct ll_err *err)
 {
 	struct ll_vk_instance *instance = calloc(1, sizeof(*instance));
-	int r;
-
 	if (!instance || !(instance->library = strdup(library))) {
 		free(instance);
 		ll_err_set(err, -ENOMEM, "Vulkan: no host memory");
-		return -ENOMEM;
+		return -ENOMEM; /* the analyzer does not know that of ll_err_set */
 	}
-	r = ll_vk_api_open(&instance->api, library, err);
+	int r = ll_vk_api_open(&instance->api, library, err);
 	if (r == 0)
 		r = create_instance(instance, err);
 	if (r < 0)
@@ -176,7 +167,6 @@ static int get_instance(const char *library, struct ll_vk_instance **ret_instanc
 	struct ll_vk_instance *instance;
 	int r;
 	LL_SCOPE_LOCK(&instances_lock);
-
 	for (instance = instances; instance && strcmp(instance->library, library) != 0;)
 		instance = instance->next;
 	if (!instance) {
@@ -196,7 +186,6 @@ static void put_instance(struct ll_vk_instance *instance)
 {
 	struct ll_vk_instance **link = &instances;
 	LL_SCOPE_LOCK(&instances_lock);
-
 	if (!instance || --instance->users > 0)
 		return;
 	while (*link != instance)
@@ -221,7 +210,6 @@ static bool is_wanted(const struct ll_vk_api *api, VkPhysicalDevice physical, co
 	    .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
 	    .pNext = &id,
 	};
-
 	api->vkGetPhysicalDeviceProperties(physical, &properties.properties);
 	if (properties.properties.apiVersion < VK_API_VERSION_1_1)
 		return false;
@@ -236,7 +224,6 @@ static int find_physical(struct ll_vk_device *device, const uint8_t *uuid, struc
 	VkPhysicalDevice all[MAX_DEVICES];
 	uint32_t count = MAX_DEVICES;
 	VkResult result = device->api.vkEnumeratePhysicalDevices(device->instance->handle, &count, all);
-
 	if (result != VK_SUCCESS && result != VK_INCOMPLETE)
 		return ll_vk_fail(result, err, "list devices");
 	for (uint32_t i = 0; i < count; i++) {
@@ -254,7 +241,6 @@ static bool has_extension(const struct ll_vk_device *device, const char *name)
 	LL_SCOPE_FREE void *storage = NULL;
 	VkExtensionProperties *extensions;
 	uint32_t count = 0;
-
 	if (device->api.vkEnumerateDeviceExtensionProperties(device->physical, NULL, &count, NULL) != VK_SUCCESS)
 		return false;
 	extensions = storage = calloc(count, sizeof(*extensions));
@@ -273,7 +259,6 @@ static int find_family(struct ll_vk_device *device, struct ll_err *err)
 	VkQueueFamilyProperties families[MAX_FAMILIES];
 	uint32_t count = MAX_FAMILIES;
 	const VkQueueFlags wishes[] = {VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT, VK_QUEUE_COMPUTE_BIT};
-
 	device->api.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &count, families);
 	for (unsigned w = 0; w < sizeof(wishes) / sizeof(wishes[0]); w++) {
 		for (uint32_t i = 0; i < count; i++) {
@@ -295,7 +280,6 @@ static uint32_t read_sm_count(const struct ll_vk_device *device)
 	    .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
 	    .pNext = &sm,
 	};
-
 	if (!has_extension(device, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME))
 		return 0;
 	device->api.vkGetPhysicalDeviceProperties2(device->physical, &properties);
@@ -309,7 +293,6 @@ static int read_abilities(struct ll_vk_device *device, bool wants_clock, struct 
 	};
 	VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
 	VkPhysicalDeviceProperties properties;
-
 	if (has_extension(device, VK_KHR_SHADER_CLOCK_EXTENSION_NAME))
 		features.pNext = &clock;
 	device->api.vkGetPhysicalDeviceFeatures2(device->physical, &features);
@@ -351,7 +334,6 @@ static int create_device(struct ll_vk_device *device, struct ll_err *err)
 	};
 	VkResult result = device->api.vkCreateDevice(device->physical, &info, NULL, &device->device);
 	int r;
-
 	if (result != VK_SUCCESS) {
 		device->device = VK_NULL_HANDLE;
 		return ll_vk_fail(result, err, "create device");
@@ -367,7 +349,6 @@ static int create_device(struct ll_vk_device *device, struct ll_err *err)
 static int find_device(struct ll_vk_device *device, const char *library, const uint8_t *uuid, struct ll_err *err)
 {
 	int r = get_instance(library, &device->instance, err);
-
 	if (r < 0)
 		return r;
 	device->api = device->instance->api;
@@ -382,7 +363,6 @@ static int find_in_libraries(struct ll_vk_device *device, const struct ll_vk_wis
 {
 	static const char *const libraries[] = {"libvulkan.so.1", "libEGL_nvidia.so.0", "libGLX_nvidia.so.0"};
 	int first;
-
 	if (wish->library)
 		return find_device(device, wish->library, wish->uuid, err);
 	first = find_device(device, libraries[0], wish->uuid, err);
@@ -425,7 +405,6 @@ uint32_t ll_vk_memory_type(const struct ll_vk_device *device, uint32_t type_bits
 	VkPhysicalDeviceMemoryProperties memory;
 	uint32_t best = UINT32_MAX;
 	int best_score = -1;
-
 	device->api.vkGetPhysicalDeviceMemoryProperties(device->physical, &memory);
 	for (uint32_t i = 0; i < memory.memoryTypeCount; i++) {
 		VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;

@@ -1,4 +1,4 @@
-#include "hold/sense.h"
+#include "hold/governor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -43,7 +43,7 @@ int ll_sense_init(struct ll_sense *sense, const struct ll_sense_config *config, 
 	uint64_t now_ns = ll_now_ns();
 	/* A load in fill mode starts from the other programs' load, so it reads the windows before its start. */
 	uint64_t ago_ns = config->use == LL_SENSE_UTIL_CONTROLS ? BEFORE_START_NS : 0;
-	ll_foreign_init(&sense->foreign, NULL, now_ns - 2 * ago_ns);
+	ll_foreign_init(&sense->foreign, now_ns - 2 * ago_ns);
 	ll_process_watch_init(&sense->watch, (uint32_t)getpid(), 0);
 	ll_util_reader_init(&sense->reader, config->card);
 	ll_util_reader_look_back(&sense->reader, ago_ns);
@@ -288,7 +288,7 @@ static void read_processes(struct ll_sense *sense, uint64_t now_ns)
 	}
 	if (is_ours) /* our context may have started an MPS server, which is not foreign */
 		ll_process_watch_reset(&sense->watch);
-	if (ll_process_watch_list(&sense->watch, list, n, false, &arrival) && sense->config.watches_arrivals)
+	if (ll_process_watch_list(&sense->watch, list, n, &arrival) && sense->config.watches_arrivals)
 		see_foreign(sense, now_ns, LL_SENSOR_PROCESS);
 }
 

@@ -1,22 +1,149 @@
-#include "hold/worker.h"
+#include "hold/pacer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/scope.h"
 #include "base/strbuf.h"
-#include "hold/pacer_shared.h"
-#include "hold/worker_spawn.h"
+#include "base/translate.h"
+#include "hold/payload.h"
+
+/* ---- parking ---- */
+
+enum { AWAKE, PARKED, KEPT };
+
+uint32_t ll_parking_listen(const struct ll_parking *parking)
+{
+	return atomic_load(&parking->calls);
+}
+
+void ll_parking_park(struct ll_parking *parking, uint32_t heard)
+{
+	atomic_store(&parking->heard, heard);
+	atomic_store(&parking->state, PARKED);
+}
+
+/* A kept thread waits. The other side soon stops the process or lets the thread go. */
+void ll_parking_leave(struct ll_parking *parking)
+{
+	uint32_t state = PARKED;
+	while (!atomic_compare_exchange_strong(&parking->state, &state, AWAKE) && state == KEPT) {
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+		state = PARKED;
+	}
+}
+
+void ll_parking_call(struct ll_parking *parking)
+{
+	atomic_fetch_add(&parking->calls, 1);
+}
+
+bool ll_parking_keep(struct ll_parking *parking)
+{
+	uint32_t state = PARKED;
+	if (!atomic_compare_exchange_strong(&parking->state, &state, KEPT))
+		return false;
+	if (atomic_load(&parking->heard) == atomic_load(&parking->calls))
+		return true;
+	atomic_store(&parking->state, PARKED);
+	return false;
+}
+
+void ll_parking_let_go(struct ll_parking *parking)
+{
+	uint32_t state = KEPT;
+	atomic_compare_exchange_strong(&parking->state, &state, PARKED);
+}
+
+void ll_parking_forget(struct ll_parking *parking)
+{
+	atomic_store(&parking->state, AWAKE);
+}
+
+/* ---- the start of the process ---- */
+
+/*
+ * The process finds its descriptors by number: 0 to 2 as usual, then three for each lane, one lane after the other. It
+ * takes as many lanes as it finds. No other descriptor is open in it.
+ */
+enum { FD_PAGE, FD_GOVERNOR, FD_CALL, FDS_PER_LANE };
+
+/* Returns the number that this descriptor of this lane has in the process. */
+static int fd_number(size_t lane, int which)
+{
+	return LL_CHILD_FIRST_FD + (int)lane * FDS_PER_LANE + which;
+}
+
+/* Copies of the data that one start needs, so that the lock is free during the start. */
+struct launch {
+	char *title;
+	int *fds; /* of one lane after the other */
+	size_t lanes;
+};
+
+static void launch_fini(struct launch *launch)
+{
+	for (size_t i = 0; i < launch->lanes * FDS_PER_LANE; i++) {
+		if (launch->fds[i] >= 0)
+			close(launch->fds[i]);
+	}
+	free(launch->fds);
+	free(launch->title);
+}
+
+/* Duplicates a lane's descriptors, to numbers above those that the process expects. */
+static int copy_fds(struct launch *launch, const struct ll_worker_lane *lane, size_t lanes, struct ll_err *err)
+{
+	const int from[FDS_PER_LANE] = {
+	    [FD_PAGE] = lane->page_fd, [FD_GOVERNOR] = lane->governor_fd, [FD_CALL] = lane->call_fd};
+	int *fds = launch->fds + launch->lanes++ * FDS_PER_LANE;
+	for (int i = 0; i < FDS_PER_LANE; i++)
+		fds[i] = -1;
+	for (int i = 0; i < FDS_PER_LANE; i++) {
+		if (from[i] < 0) /* nobody to wake: the worker writes to /dev/null */
+			continue;
+		fds[i] = fcntl(from[i], F_DUPFD_CLOEXEC, fd_number(lanes, 0));
+		if (fds[i] < 0)
+			return ll_err_set(err, -errno, "start the payload process: %s", strerror(errno));
+	}
+	return 0;
+}
+
+/* The kernel sends the process SIGKILL when the calling thread ends. */
+static int start_process(const struct launch *launch, pid_t *ret_pid, struct ll_err *err)
+{
+	const char *words[] = {launch->title, LL_WORKER_WORD, NULL};
+	sigset_t quiet;
+	ll_child_group_signals(&quiet);
+	struct ll_child child = {
+	    .words = words,
+	    .in = LL_CHILD_NULL,
+	    .out = LL_CHILD_NULL,
+	    .err = LL_CHILD_RELAYED,
+	    .fds = launch->fds,
+	    .fd_count = launch->lanes * FDS_PER_LANE,
+	    .mask = &quiet,
+	    .flags = LL_CHILD_OWN_GROUP,
+	};
+	return ll_child_start(&child, ret_pid, err) ? ll_err_wrap(err, "start the payload process") : 0;
+}
+
+/* ---- worker ---- */
 
 #define REAP_WITHIN_NS (100 * LL_NS_PER_MS) /* from SIGKILL to the end of a process that a kernel lets end */
-#define LOOK_EVERY_NS LL_NS_PER_MS
 
 struct lane {
 	struct ll_worker_lane is; /* shared NULL: removed */
@@ -172,26 +299,11 @@ static void forget_parked(struct ll_worker *worker)
 
 /* ---- one process ---- */
 
-/* Copies of the data that one start needs, so that the lock is free during the start. */
-struct launch {
-	char *title;
-	struct ll_worker_fds *fds;
-	size_t lanes;
-};
-
-static void launch_fini(struct launch *launch)
-{
-	for (size_t i = 0; i < launch->lanes; i++)
-		ll_worker_fds_close(&launch->fds[i]);
-	free(launch->fds);
-	free(launch->title);
-}
-
 static int launch_init(struct launch *launch, const struct ll_worker *worker, struct ll_err *err)
 {
 	struct ll_strbuf title = LL_STRBUF_INIT;
 	ll_strbuf_adds(&title, "loadline-hold: synthetic load on ");
-	*launch = (struct launch){.fds = calloc(worker->count, sizeof *launch->fds)};
+	*launch = (struct launch){.fds = calloc(worker->count, FDS_PER_LANE * sizeof *launch->fds)};
 	int rc = 0;
 	for (size_t i = 0; i < worker->count && launch->fds && rc == 0; i++) {
 		const struct ll_worker_lane *lane = &worker->lanes[i].is;
@@ -199,9 +311,7 @@ static int launch_init(struct launch *launch, const struct ll_worker *worker, st
 			continue;
 		const char *uuid = lane->shared->work.card_uuid;
 		ll_strbuf_addf(&title, "%s%s", launch->lanes ? ", " : "", *uuid ? uuid : "no card");
-		struct ll_worker_fds fds = {lane->page_fd, lane->governor_fd, lane->call_fd};
-		rc = ll_worker_fds_dup(worker->count, &fds, &launch->fds[launch->lanes], err);
-		launch->lanes += rc == 0;
+		rc = copy_fds(launch, lane, worker->count, err);
 	}
 	launch->title = ll_strbuf_detach(&title);
 	if (rc == 0 && (!launch->fds || !launch->title))
@@ -209,15 +319,6 @@ static int launch_init(struct launch *launch, const struct ll_worker *worker, st
 	if (rc < 0)
 		launch_fini(launch);
 	return rc;
-}
-
-static void describe_end(const siginfo_t *info, struct end *end)
-{
-	end->is_clean = info->si_code == CLD_EXITED && info->si_status == 0;
-	if (info->si_code == CLD_EXITED)
-		snprintf(end->text, sizeof end->text, "exit status %d", info->si_status);
-	else
-		snprintf(end->text, sizeof end->text, "signal %d (%.30s)", info->si_status, strsignal(info->si_status));
 }
 
 /* Leaves a zombie (WNOWAIT), so that no other process gets the number while ll_worker_kill may use it. */
@@ -228,10 +329,13 @@ static void wait_process(pid_t pid, struct end *end)
 	do
 		rc = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
 	while (rc < 0 && errno == EINTR);
-	if (rc == 0)
-		describe_end(&info, end);
-	else /* our parent made us ignore SIGCHLD, so the kernel has reaped the process */
+	end->is_clean = rc == 0 && info.si_code == CLD_EXITED && info.si_status == 0;
+	if (rc < 0) /* our parent made us ignore SIGCHLD, so the kernel has reaped the process */
 		snprintf(end->text, sizeof end->text, "unknown status");
+	else if (info.si_code == CLD_EXITED)
+		snprintf(end->text, sizeof end->text, "exit status %d", info.si_status);
+	else
+		snprintf(end->text, sizeof end->text, "signal %d (%.30s)", info.si_status, strsignal(info.si_status));
 }
 
 /* Called and returns with the lock held. */
@@ -243,7 +347,7 @@ static void run_process(struct ll_worker *worker)
 	int rc = launch_init(&launch, worker, &err);
 	if (rc == 0) {
 		pthread_mutex_unlock(&worker->lock);
-		rc = ll_worker_spawn(launch.title, launch.fds, launch.lanes, &pid, &err);
+		rc = start_process(&launch, &pid, &err);
 		launch_fini(&launch);
 		pthread_mutex_lock(&worker->lock);
 	}
@@ -382,14 +486,9 @@ bool ll_worker_free(struct ll_worker *worker)
 			kill(worker->pid, SIGKILL);
 		pthread_cond_broadcast(&worker->changed);
 	}
-	uint64_t until_ns = ll_now_ns() + REAP_WITHIN_NS;
-	/* Not pthread_clockjoin_np: ThreadSanitizer does not know it. */
-	while (pthread_tryjoin_np(worker->keeper, NULL) != 0) {
-		if (ll_now_ns() >= until_ns) {
-			pthread_detach(worker->keeper);
-			return false;
-		}
-		ll_sleep_until_ns(ll_now_ns() + LOOK_EVERY_NS);
+	if (!ll_join_until(worker->keeper, ll_now_ns() + REAP_WITHIN_NS)) {
+		pthread_detach(worker->keeper);
+		return false;
 	}
 	pthread_cond_destroy(&worker->changed);
 	pthread_mutex_destroy(&worker->lock);
@@ -400,4 +499,185 @@ bool ll_worker_free(struct ll_worker *worker)
 bool ll_worker_is_asked(int argc, char **argv)
 {
 	return argc > 1 && strcmp(argv[1], LL_WORKER_WORD) == 0;
+}
+
+/* ---- in the process ---- */
+
+/* All lanes of this process. */
+struct crew {
+	const struct ll_payload_ops *const *payloads;
+	pthread_mutex_t lock; /* guards busy, and with it the end of the process */
+	size_t busy;          /* lanes that are served */
+};
+
+struct served_lane {
+	struct crew *crew;
+	struct ll_pacer_shared *shared;
+	int governor_fd;
+	int call_fd;
+};
+
+static int find_card(const char *uuid, struct ll_driver **ret_driver, const struct ll_card **ret_card,
+		     struct ll_err *err)
+{
+	if (!*uuid)
+		return 0;
+	int rc = ll_driver_open(ret_driver, err);
+	if (rc < 0)
+		return rc;
+	*ret_card = ll_cards_find_uuid(*ret_driver, uuid);
+	return *ret_card ? 0 : ll_err_set(err, -ENODEV, "card %s: not there", uuid);
+}
+
+/* Runs the loop with the card and payload that the page names. An error: the loop could not start. */
+static int run_lane(const struct served_lane *lane, struct ll_err *err)
+{
+	const struct ll_pacer_work *work = &lane->shared->work;
+	struct ll_driver *driver = NULL;
+	const struct ll_card *card = NULL;
+	const struct ll_payload_ops *const *found = lane->crew->payloads;
+	while (*found && strcmp((*found)->name, work->payload_name) != 0)
+		found++;
+	const struct ll_payload_ops *payload = *found;
+	int rc = payload ? find_card(work->card_uuid, &driver, &card, err)
+			 : ll_err_set(err, -EINVAL, "payload %s: unknown", work->payload_name);
+	if (rc == 0) {
+		struct ll_pacer_loop_config loop = {
+		    .shared = lane->shared,
+		    .card = card,
+		    .payload_ops = payload,
+		    .governor_fd = lane->governor_fd,
+		    .call_fd = lane->call_fd,
+		};
+		ll_pacer_loop(&loop);
+	}
+	ll_driver_close(driver);
+	return rc;
+}
+
+static bool begin_serving(const struct served_lane *lane)
+{
+	LL_SCOPE_LOCK(&lane->crew->lock);
+	bool is_mine = ll_pacer_shared_take_lane(lane->shared);
+	lane->crew->busy += is_mine;
+	return is_mine;
+}
+
+/* Returns false if the lane moves to another worker. This process may then not touch its page any more. */
+static bool free_lane(const struct served_lane *lane)
+{
+	LL_SCOPE_SHARED_LOCK(lane->shared);
+	ll_pacer_shared_free_lane(lane->shared);
+	return !ll_pacer_shared_goes_alone(lane->shared);
+}
+
+/*
+ * The last lane ends the process. The keeper frees that lane after the end, when the process's own memory on the card
+ * is gone too. _exit skips the exit handlers of the driver's libraries: all is closed, and they could hang.
+ */
+static bool end_serving(const struct served_lane *lane)
+{
+	LL_SCOPE_LOCK(&lane->crew->lock);
+	if (--lane->crew->busy == 0)
+		_exit(LL_EXIT_OK);
+	bool stays = free_lane(lane);
+	ll_pacer_wake(lane->governor_fd);
+	return stays;
+}
+
+static void serve_lane(const struct served_lane *lane)
+{
+	bool stays = true;
+	while (stays) {
+		uint32_t heard = ll_parking_listen(&lane->shared->parking);
+		while (!begin_serving(lane)) {
+			ll_parking_park(&lane->shared->parking, heard);
+			ll_pacer_sleep(lane->call_fd, -1);
+			ll_parking_leave(&lane->shared->parking);
+			heard = ll_parking_listen(&lane->shared->parking);
+		}
+		struct ll_err why = {0};
+		if (run_lane(lane, &why) < 0) {
+			ll_pacer_shared_state(lane->shared, LL_PACER_FAILED, &why);
+			ll_pacer_wake(lane->governor_fd);
+		}
+		stays = end_serving(lane);
+	}
+}
+
+static void *lane_main(void *arg)
+{
+	serve_lane(arg);
+	return NULL;
+}
+
+/* Takes as many lanes as there are: the descriptor behind the last one is not open. */
+static struct served_lane *take_lanes(struct crew *crew, size_t *ret_count, struct ll_err *err)
+{
+	struct served_lane *lanes = NULL;
+	struct ll_pacer_shared *shared;
+	size_t count = 0;
+	while (ll_pacer_shared_map(fd_number(count, FD_PAGE), &shared, NULL) == 0) {
+		struct served_lane *grown = realloc(lanes, (count + 1) * sizeof *lanes);
+		if (!grown) {
+			ll_err_set(err, -ENOMEM, LL_WORKER_WORD ": out of memory");
+			free(lanes);
+			return NULL;
+		}
+		lanes = grown;
+		close(fd_number(count, FD_PAGE));
+		lanes[count] = (struct served_lane){.crew = crew,
+						    .shared = shared,
+						    .governor_fd = fd_number(count, FD_GOVERNOR),
+						    .call_fd = fd_number(count, FD_CALL)};
+		/* A helper process that a driver starts must not inherit them. */
+		fcntl(lanes[count].governor_fd, F_SETFD, FD_CLOEXEC);
+		fcntl(lanes[count].call_fd, F_SETFD, FD_CLOEXEC);
+		count++;
+	}
+	if (!lanes) {
+		ll_err_set(err, -EINVAL, LL_WORKER_WORD ": is for loadline itself, which starts it for each card");
+		ll_err_hint(err, "use 'loadline hold'");
+	}
+	*ret_count = count;
+	return lanes;
+}
+
+/* This thread serves the first lane and never ends, because PR_SET_PDEATHSIG belongs to it. */
+static int serve_all(struct served_lane *lanes, size_t count, struct ll_err *err)
+{
+	/* A sanitizer's malloc_trim is not safe for threads at its first call. So that call is made here. */
+	malloc_trim(0);
+	for (size_t i = 1; i < count; i++) {
+		pthread_t thread;
+		int rc = pthread_create(&thread, NULL, lane_main, &lanes[i]);
+		if (rc != 0)
+			return ll_err_set(err, -rc, LL_WORKER_WORD ": start a thread: %s", strerror(rc));
+		pthread_detach(thread);
+	}
+	serve_lane(&lanes[0]);
+	for (;;)
+		pause();
+}
+
+int ll_worker_main(const struct ll_payload_ops *const *payloads, struct ll_err *err)
+{
+	static struct crew crew = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	size_t count;
+	crew.payloads = payloads;
+	struct served_lane *lanes = take_lanes(&crew, &count, err);
+	if (!lanes)
+		return err ? err->code : -EINVAL;
+	/* A parent that ended before the prctl sends no signal, so this process ends itself. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != lanes[0].shared->governor_pid)
+		_exit(LL_EXIT_FAILED);
+	prctl(PR_SET_NAME, "loadline-hold");
+	/* Errors go to the hold, which may write them into JSON lines. */
+	if (!lanes[0].shared->work.payload.is_translated) {
+		setlocale(LC_MESSAGES, "C");
+		ll_translate_by(NULL);
+	}
+	ll_payload_cuda_prepare(lanes[0].shared->work.payload.as_mps_client);
+	return serve_all(lanes, count, err);
 }

@@ -1,7 +1,8 @@
-#include "keeper/hierarchy.h"
+#include "keeper/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,18 +125,6 @@ int ll_hierarchy_write(const struct ll_hierarchy *hierarchy, const char *group, 
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-int ll_hierarchy_attach(const struct ll_hierarchy *hierarchy, const char *group, pid_t pid)
-{
-	char text[24];
-	snprintf(text, sizeof text, "%d", (int)pid);
-	return ll_hierarchy_write(hierarchy, group, "cgroup.procs", text);
-}
-
-int ll_hierarchy_freeze(const struct ll_hierarchy *hierarchy, const char *group, bool is_frozen)
-{
-	return ll_hierarchy_write(hierarchy, group, "cgroup.freeze", is_frozen ? "1" : "0");
-}
-
 int ll_hierarchy_each(const struct ll_hierarchy *hierarchy, const char *group, void (*call)(void *data, pid_t pid),
 		      void *data)
 {
@@ -148,11 +137,6 @@ int ll_hierarchy_each(const struct ll_hierarchy *hierarchy, const char *group, v
 		call(data, pid);
 	fclose(file);
 	return 0;
-}
-
-int ll_hierarchy_kill(const struct ll_hierarchy *hierarchy, const char *group)
-{
-	return ll_hierarchy_write(hierarchy, group, "cgroup.kill", "1");
 }
 
 ssize_t ll_hierarchy_read(const struct ll_hierarchy *hierarchy, const char *group, const char *file, char *ret_text,
@@ -186,4 +170,54 @@ int ll_hierarchy_remove(const struct ll_hierarchy *hierarchy, const char *group)
 	if (rc)
 		return rc;
 	return rmdir(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+/* ---- device memory ---- */
+
+/* The kernel's limit of device memory by control groups: the controller dmem of Linux 6.14. Drivers
+ * tell it of their devices, which are lines "REGION BYTES" of dmem.capacity in the root. */
+enum { TEXT_SIZE = 4096 };
+
+/* The groups above it pass the controller on to their children. One that has it already, and one that has processes of
+ * its own and so cannot, are told by the file of the group itself. */
+static void enable_above(const struct ll_hierarchy *hierarchy, const char *group)
+{
+	char above[LL_GROUP_SIZE];
+	for (const char *slash = group; (slash = strchr(slash, '/')); slash++) {
+		snprintf(above, sizeof above, "%.*s", (int)(slash - group), group);
+		ll_hierarchy_write(hierarchy, above, "cgroup.subtree_control", "+dmem");
+	}
+}
+
+/* "REGION BYTES" for each region of the capacity. Returns false if they do not fit. */
+static bool write_limits(char *capacity, uint64_t bytes, char ret_text[TEXT_SIZE])
+{
+	size_t length = 0;
+	char *rest = capacity;
+	for (const char *line; (line = strsep(&rest, "\n"));) {
+		size_t name = strcspn(line, " ");
+		if (!name)
+			continue;
+		int n = bytes ? snprintf(ret_text + length, TEXT_SIZE - length, "%.*s %" PRIu64 "\n", (int)name, line,
+					 bytes)
+			      : snprintf(ret_text + length, TEXT_SIZE - length, "%.*s max\n", (int)name, line);
+		if (n < 0 || (size_t)n >= TEXT_SIZE - length)
+			return false;
+		length += (size_t)n;
+	}
+	return true;
+}
+
+int ll_hierarchy_limit_devices(const struct ll_hierarchy *hierarchy, const char *group, uint64_t bytes)
+{
+	char capacity[TEXT_SIZE], text[TEXT_SIZE] = "";
+	ssize_t length = ll_hierarchy_read(hierarchy, "", "dmem.capacity", capacity, sizeof capacity);
+	if (length <= 0 && length != -E2BIG)
+		return -ENOTSUP;
+	if (length < 0 || !write_limits(capacity, bytes, text))
+		return -E2BIG;
+	if (!*text)
+		return -ENOTSUP;
+	enable_above(hierarchy, group);
+	return ll_hierarchy_write(hierarchy, group, "dmem.max", text);
 }

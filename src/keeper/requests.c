@@ -1,6 +1,7 @@
-#include "keeper/requests.h"
+#include "keeper/keeper.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +10,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "base/packet.h"
 #include "base/process.h"
 #include "base/scope.h"
-#include "keeper/device.h"
-#include "keeper/scope_unit.h"
-#include "keeper/source.h"
-#include "keeper/subject.h"
+#include "base/service.h"
 
 #define MOVE_NS (1500 * LL_NS_PER_MS) /* systemd moves a process after its reply */
 #define LOOK_NS (2 * LL_NS_PER_MS)
@@ -83,12 +83,6 @@ static int start_scope(struct ll_keeper *keeper, const char *group, struct ll_su
 	return rc ? rc : wait_until_moved(keeper, group, subject, err);
 }
 
-static int attach_process(const struct ll_keeper *keeper, const char *group, pid_t pid, struct ll_err *err)
-{
-	int rc = ll_hierarchy_attach(&keeper->hierarchy, group, pid);
-	return rc ? ll_err_set(err, rc, "move the process to %.200s: %s", group, strerror(-rc)) : 0;
-}
-
 static int place_process(struct ll_keeper *keeper, const struct ll_keeper_request *request, int pidfd,
 			 const char *group, struct ll_err *err)
 {
@@ -109,7 +103,10 @@ static int place_process(struct ll_keeper *keeper, const struct ll_keeper_reques
 		rc = ll_hierarchy_make(&keeper->hierarchy, group);
 	if (rc)
 		return ll_err_set(err, rc, "make %.200s: %s", group, strerror(-rc));
-	return attach_process(keeper, group, subject.pid, err);
+	char pid[24];
+	snprintf(pid, sizeof pid, "%d", (int)subject.pid);
+	rc = ll_hierarchy_write(&keeper->hierarchy, group, "cgroup.procs", pid);
+	return rc ? ll_err_set(err, rc, "move the process to %.200s: %s", group, strerror(-rc)) : 0;
 }
 
 /* ---- signal to a group ---- */
@@ -154,15 +151,16 @@ static int signal_group(const struct ll_keeper *keeper, const char *group, int n
 		return ll_err_set(err, -EINVAL, "signal %d is not allowed", number);
 	if (!ll_hierarchy_has(hierarchy, group))
 		return ll_err_set(err, -ENOENT, "the job has no group");
-	int rc = is_kill ? ll_hierarchy_kill(hierarchy, group) : -ENOENT;
+	/* -ENOENT: this kernel cannot kill a group at once (before Linux 5.14). */
+	int rc = is_kill ? ll_hierarchy_write(hierarchy, group, "cgroup.kill", "1") : -ENOENT;
 	if (rc == -ENOENT) {
 		if (is_kill)
-			ll_hierarchy_freeze(hierarchy, group, true);
+			ll_hierarchy_write(hierarchy, group, "cgroup.freeze", "1");
 		rc = ll_hierarchy_each(hierarchy, group, signal_member, &signalling);
 		rc = rc ? rc : signalling.code;
 	}
 	if (is_kill)
-		ll_hierarchy_freeze(hierarchy, group, false);
+		ll_hierarchy_write(hierarchy, group, "cgroup.freeze", "0");
 	return rc ? ll_err_set(err, rc, "signal %.200s: %s", group, strerror(-rc)) : 0;
 }
 
@@ -286,4 +284,109 @@ void ll_keeper_handle(struct ll_keeper *keeper, const struct ll_keeper_request *
 		 rc                                 ? err.text
 		 : request->call == LL_KEEPER_HELLO ? keeper->hierarchy.groups.base
 						    : "");
+}
+
+/* ---- the socket ---- */
+
+bool ll_keeper_serves(uid_t peer, uid_t client)
+{
+	return peer == 0 || peer == client;
+}
+
+static void log_request(const struct ll_keeper_request *request, const struct ll_keeper_reply *reply)
+{
+	const char *known = ll_keeper_call_name(request->call), *name = known ? known : "unknown";
+	char process[40] = "";
+	if (request->call == LL_KEEPER_PLACE)
+		snprintf(process, sizeof process, " process %d", request->pid);
+	else if (request->call == LL_KEEPER_SIGNAL_OUTSIDE)
+		snprintf(process, sizeof process, " process %d with %d", request->pid, request->signal);
+	else if (request->call == LL_KEEPER_SIGNAL_GROUP)
+		snprintf(process, sizeof process, " with %d", request->signal);
+	/* loadlined asks once a second until the group is empty. */
+	if (request->call == LL_KEEPER_REMOVE && reply->code == -EBUSY)
+		return;
+	/* It asks about jobs that may have none, too. */
+	if (request->call == LL_KEEPER_SIGNAL_GROUP && reply->code == -ENOENT)
+		return;
+	if (reply->code)
+		ll_warn("refused: %s%s, job %u-%llx: %s", name, process, request->uid, (unsigned long long)request->job,
+			reply->text);
+	else if (request->call != LL_KEEPER_HELLO)
+		ll_info("%s%s, job %u-%llx", name, process, request->uid, (unsigned long long)request->job);
+}
+
+static bool check_peer(struct ll_service *service, int fd, uid_t uid)
+{
+	const struct ll_keeper *keeper = service->data;
+	struct ll_keeper_reply reply = {.version = LL_KEEPER_VERSION, .code = -EPERM};
+	if (ll_keeper_serves(uid, keeper->client))
+		return true;
+	snprintf(reply.text, sizeof reply.text, "uid %u may not send requests", (unsigned)uid);
+	ll_packet_send(fd, &reply, sizeof reply, NULL, 0);
+	ll_warn("refused: a connection of uid %u", (unsigned)uid);
+	return false;
+}
+
+/* A packet of another size ends the connection: the sender is no loadlined. */
+static bool serve_request(struct ll_service *service, int fd)
+{
+	struct ll_keeper_request request;
+	struct ll_keeper_reply reply;
+	int pidfd = -1;
+	size_t count = 0;
+	int rc = ll_packet_receive(fd, false, &request, sizeof request, &pidfd, 1, &count);
+	if (rc == -EAGAIN)
+		return true;
+	if (rc) {
+		if (rc != -EPIPE && rc != -ECONNRESET)
+			ll_warn("refused: a packet that is no request: %s", strerror(-rc));
+		return false;
+	}
+	ll_keeper_handle(service->data, &request, count ? pidfd : -1, &reply);
+	if (count)
+		close(pidfd);
+	log_request(&request, &reply);
+	return ll_packet_send(fd, &reply, sizeof reply, NULL, 0) == 0;
+}
+
+static void look_at_fence(struct ll_service *service)
+{
+	struct ll_keeper *keeper = service->data;
+	ll_fence_look(&keeper->fence);
+	service->tick_ns = ll_now_ns() + LL_FENCE_AGAIN_NS;
+}
+
+/* SIGHUP */
+static void read_wish(struct ll_service *service, int number)
+{
+	struct ll_keeper *keeper = service->data;
+	(void)number;
+	ll_fence_read_wish(&keeper->fence);
+}
+
+/* loadlined has one connection; one that has just ended, and root's, may be beside it. */
+int ll_keeper_serve(struct ll_keeper *keeper, int listen_fd, struct ll_err *err)
+{
+	struct ll_service service = {.data = keeper,
+				     .signals = {SIGTERM, SIGINT, SIGHUP},
+				     .on_signal = read_wish,
+				     .listen_fd = listen_fd,
+				     .connections = LL_SERVICE_CONNECTIONS,
+				     .on_peer = check_peer,
+				     .on_packet = serve_request,
+				     .events = POLLIN,
+				     .on_watched = look_at_fence,
+				     .tick_ns = ll_now_ns() + LL_FENCE_AGAIN_NS,
+				     .on_tick = look_at_fence};
+	int rc = ll_service_init(&service);
+	if (rc)
+		return ll_err_set(err, rc, "signals: %s", strerror(-rc));
+	rc = ll_fence_begin(&keeper->fence, err);
+	if (rc)
+		return rc;
+	service.watched_fd = keeper->fence.events_fd;
+	rc = ll_service_run(&service);
+	int ended = ll_fence_end(&keeper->fence, rc ? NULL : err);
+	return rc ? ll_err_set(err, rc, "the socket: %s", strerror(-rc)) : ended;
 }

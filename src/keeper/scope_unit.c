@@ -1,4 +1,4 @@
-#include "keeper/scope_unit.h"
+#include "keeper/keeper.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
 {
 	struct ll_monitor_config config = {
 	    .version = LOADLINE_VERSION,
-	    .report_fd = LL_MONITOR_REPORT_FD,
+	    .run_fd = LL_MONITOR_RUN_FD,
 	    .lifeline_fd = LL_MONITOR_LIFELINE_FD,
 	    .process_fd = LL_MONITOR_PROCESS_FD,
 	};

@@ -1,4 +1,4 @@
-#include "monitor/tree.h"
+#include "monitor/monitor.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,4 +1,4 @@
-#include "mps/daemon.h"
+#include "mps/mps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +13,6 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
-#include "mps/child.h"
-#include "mps/environment.h"
-#include "mps/exchange.h"
-#include "mps/limits.h"
-#include "mps/process.h"
-#include "mps/servers.h"
 
 /* ---- start ---- */
 
@@ -115,20 +109,10 @@ static int launch_daemon(const struct ll_mps_place *place, const struct ll_mps_s
 {
 	LL_SCOPE_STRBUF struct ll_strbuf visible = LL_STRBUF_INIT;
 	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
-	const char *words[] = {place->program, "-d", NULL};
-	struct ll_mps_variables variables;
 	int status = 0;
 	for (size_t i = 0; i < start->count; i++)
 		ll_strbuf_addf(&visible, "%s%s", i ? "," : "", start->uuids[i]);
-	int rc = ll_mps_variables_make(place, start->count ? visible.buf : NULL, &variables, err);
-	if (rc)
-		return rc;
-	struct ll_mps_child child = {.words = words,
-				     .environment = (const char *const *)variables.list,
-				     .deadline_ns = deadline_ns,
-				     .leaves_daemon = true};
-	rc = ll_mps_child_run(&child, &output, &status, err);
-	ll_mps_variables_fini(&variables);
+	int rc = ll_mps_program_run(place, NULL, start->count ? visible.buf : NULL, deadline_ns, &output, &status, err);
 	if (rc)
 		return rc;
 	if (status)
@@ -315,32 +299,15 @@ static void signal_all(const struct members *members, int number)
 		ll_mps_process_signal(members->items[i].pid, members->items[i].start_ticks, number);
 }
 
-/* Names each client once, although it has a row for each card. */
-static bool is_told(const struct ll_mps_list *list, size_t index)
-{
-	for (size_t i = 0; i < index; i++) {
-		if (list->clients[i].pid == list->clients[index].pid)
-			return true;
-	}
-	return false;
-}
-
 static int refuse_clients(const struct ll_mps_list *list, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf names = LL_STRBUF_INIT;
-	size_t told = 0;
-	for (size_t i = 0; i < list->client_count; i++) {
-		const struct ll_mps_client *client = &list->clients[i];
-		if (is_told(list, i) || told++ >= NAMED)
-			continue;
-		ll_strbuf_addf(&names, "%s%d%s%s%s", names.length ? ", " : "", (int)client->pid,
-			       *client->command ? " (" : "", client->command, *client->command ? ")" : "");
-	}
-	ll_err_set(err, -EBUSY, "MPS has clients: %s%s", names.buf, told > NAMED ? ", ..." : "");
+	size_t count = ll_mps_list_add_clients(list, NAMED, &names);
+	ll_err_set(err, -EBUSY, "MPS has clients: %s%s", names.buf, count > NAMED ? ", ..." : "");
 	return ll_err_hint(err, "end them first, or use --force, which makes their next CUDA call fail");
 }
 
-/* There is no daemon: ends the servers that it left, and removes its files. */
+/* What a daemon that has ended left. */
 static void remove_files(const struct ll_mps_place *place)
 {
 	static const char *const names[] = {"nvidia-cuda-mps-control.pid", "control", "control_privileged",

@@ -1,18 +1,22 @@
-#include "mps/place.h"
+#include "mps/mps.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/scope.h"
-#include "mps/environment.h"
+
+/* ---- place ---- */
 
 #define NVIDIA_LOG "/var/log/nvidia-mps"
 
@@ -227,4 +231,147 @@ int ll_mps_lock(const char *folder, uint64_t deadline_ns, int *ret_fd, struct ll
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
+}
+
+/* ---- a caller's variables ---- */
+
+static bool names_card(const char *word, size_t length, const char *const *uuids, size_t count)
+{
+	char *end;
+	unsigned long number = strtoul(word, &end, 10);
+	if (end == word + length && length)
+		return number < count;
+	for (size_t i = 0; i < count; i++) {
+		if (length && strncasecmp(uuids[i], word, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "CARD=SIZE" */
+static int check_entry(const char *entry, const char *const *uuids, size_t count, struct ll_err *err)
+{
+	uint64_t bytes;
+	size_t length = strcspn(entry, "=");
+	if (entry[length] != '=' || !ll_mps_answer_bytes(entry + length + 1, &bytes) || !bytes) {
+		ll_err_set(err, -EINVAL, "%s: '%.60s' is not CARD=SIZE", LL_MPS_MEMORY_VARIABLE, entry);
+		return ll_err_hint(err, "write it like 0=8G: otherwise the driver silently drops every memory limit");
+	}
+	if (names_card(entry, length, uuids, count))
+		return 0;
+	ll_err_set(err, -EINVAL, "%s: card '%.*s' is not visible to clients", LL_MPS_MEMORY_VARIABLE, (int)length,
+		   entry);
+	return ll_err_hint(err, "name only visible cards, numbered from 0: otherwise the driver silently drops every "
+				"memory limit");
+}
+
+int ll_mps_memory_text_check(const char *text, const char *const *uuids, size_t count, struct ll_err *err)
+{
+	char copy[1024];
+	char *rest = NULL;
+	size_t length = strlen(text);
+	if (length >= sizeof copy)
+		return ll_err_set(err, -EINVAL, "%s: too long", LL_MPS_MEMORY_VARIABLE);
+	memcpy(copy, text, length + 1);
+	int rc = 0;
+	for (char *entry = strtok_r(copy, ",", &rest); !rc && entry; entry = strtok_r(NULL, ",", &rest))
+		rc = check_entry(entry + strspn(entry, " "), uuids, count, err);
+	return rc;
+}
+
+static int check_percent(const char *text, struct ll_err *err)
+{
+	double percent;
+	if (ll_mps_answer_percent(text, &percent) && percent > 0)
+		return 0;
+	ll_err_set(err, -EINVAL, "%s: '%.60s': not above 0 and at most 100", LL_MPS_PERCENT_VARIABLE, text);
+	return ll_err_hint(err, "correct or unset it: the driver would take it for 100");
+}
+
+int ll_mps_environment_check(const char *const *uuids, size_t count, struct ll_err *err)
+{
+	const char *percent = getenv(LL_MPS_PERCENT_VARIABLE);
+	const char *memory = getenv(LL_MPS_MEMORY_VARIABLE);
+	int rc = percent && *percent ? check_percent(percent, err) : 0;
+	if (!rc && memory && *memory)
+		rc = ll_mps_memory_text_check(memory, uuids, count, err);
+	return rc;
+}
+
+/* ---- the control program ---- */
+
+enum { OWN_VARIABLES = 4 };
+
+static bool is_left_out(const char *variable)
+{
+	static const char *const names[] = {LL_MPS_PIPE_VARIABLE,
+					    LL_MPS_LOG_VARIABLE,
+					    LL_MPS_PERCENT_VARIABLE,
+					    LL_MPS_MEMORY_VARIABLE,
+					    LL_MPS_PROTOCOL_VARIABLE,
+					    "CUDA_VISIBLE_DEVICES",
+					    "LD_PRELOAD",
+					    "LOADLINE_RUN"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t length = strlen(names[i]);
+		if (strncmp(variable, names[i], length) == 0 && variable[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* Returns the list for free(3), NULL-ended: the texts of `own`, then the caller's. NULL: no memory. */
+static const char **list_variables(const struct ll_strbuf own[OWN_VARIABLES])
+{
+	size_t count = 0, others = 0;
+	while (environ && environ[others])
+		others++;
+	const char **list = calloc(others + OWN_VARIABLES + 1, sizeof *list);
+	for (size_t i = 0; list && i < OWN_VARIABLES; i++) {
+		if (own[i].length)
+			list[count++] = own[i].buf;
+	}
+	for (size_t i = 0; list && i < others; i++) {
+		if (!is_left_out(environ[i]))
+			list[count++] = environ[i];
+	}
+	return list;
+}
+
+int ll_mps_program_run(const struct ll_mps_place *place, const char *input, const char *visible, uint64_t deadline_ns,
+		       struct ll_strbuf *output, int *ret_status, struct ll_err *err)
+{
+	/* loadline speaks protocol 2. Drivers that also know protocol 3 follow this variable; older ones ignore it. */
+	const char *const values[OWN_VARIABLES][2] = {{LL_MPS_PIPE_VARIABLE, place->pipe},
+						      {LL_MPS_LOG_VARIABLE, place->log},
+						      {LL_MPS_PROTOCOL_VARIABLE, "2"},
+						      {"CUDA_VISIBLE_DEVICES", visible}};
+	const char *words[] = {place->program, input ? NULL : "-d", NULL};
+	struct ll_strbuf own[OWN_VARIABLES];
+	int rc = ll_mps_place_need_program(place, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < OWN_VARIABLES; i++) {
+		own[i] = (struct ll_strbuf)LL_STRBUF_INIT;
+		if (values[i][1])
+			ll_strbuf_addf(&own[i], "%s=%s", values[i][0], values[i][1]);
+		rc = own[i].failed ? -ENOMEM : rc;
+	}
+	LL_SCOPE_FREE const char **list = rc ? NULL : list_variables(own);
+	struct ll_child_run run = {.child = {.path = place->program,
+					     .words = words,
+					     .environment = list,
+					     .in = LL_CHILD_NULL,
+					     .out = LL_CHILD_COLLECTED,
+					     .err = LL_CHILD_COLLECTED,
+					     .flags = LL_CHILD_MORTAL},
+				   .input = input,
+				   .deadline_ns = deadline_ns,
+				   .leaves_daemon = !input};
+	rc = list ? ll_child_run(&run, output, ret_status, err) : ll_err_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	for (size_t i = 0; i < OWN_VARIABLES; i++)
+		ll_strbuf_fini(&own[i]);
+	if (rc == -ETIMEDOUT)
+		return ll_err_set(err, rc, "MPS: %.200s: no answer in time", place->program);
+	return rc ? ll_err_wrap(err, "MPS: start %.200s", place->program) : 0;
 }

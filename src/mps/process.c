@@ -1,51 +1,23 @@
-#include "mps/process.h"
+#include "mps/mps.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/process_id.h"
 #include "base/scope.h"
-#include "mps/environment.h"
 
-enum { FIELD_STATE = 3, FIELD_START = 22 };
-
-static ssize_t read_file(pid_t pid, const char *name, char *buf, size_t size)
-{
-	char path[64];
-	size_t used = 0;
-	ssize_t n = 0;
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	LL_SCOPE_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	while (used < size - 1 && (n = read(fd, buf + used, size - 1 - used)) > 0)
-		used += (size_t)n;
-	buf[used] = '\0';
-	return n < 0 ? -1 : (ssize_t)used;
-}
+/* ---- process ---- */
 
 uint64_t ll_mps_process_start(pid_t pid)
 {
-	char buf[1024];
-	if (pid <= 0 || read_file(pid, "stat", buf, sizeof buf) <= 0)
-		return 0;
-	/* The name is in brackets, and may contain any character, brackets too. */
-	const char *field = strrchr(buf, ')');
-	if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
-		return 0;
-	field += 2;
-	for (int i = FIELD_STATE; i < FIELD_START; i++) {
-		field = strchr(field, ' ');
-		if (!field)
-			return 0;
-		field++;
-	}
-	return strtoull(field, NULL, 10);
+	struct ll_process_stat stat;
+	return pid <= 0 || ll_process_stat_of(pid, &stat) || stat.is_dead ? 0 : stat.start_ticks;
 }
 
 uid_t ll_mps_process_user(pid_t pid)
@@ -60,7 +32,7 @@ uid_t ll_mps_process_user(pid_t pid)
 static void read_whole_name(pid_t pid, char *ret_name, size_t size)
 {
 	char buf[512];
-	if (read_file(pid, "cmdline", buf, sizeof buf) <= 0)
+	if (ll_process_read_file(pid, "cmdline", buf, sizeof buf) <= 0)
 		return;
 	const char *slash = strrchr(buf, '/');
 	snprintf(ret_name, size, "%s", slash ? slash + 1 : buf);
@@ -73,7 +45,7 @@ void ll_mps_process_name(pid_t pid, char *ret_name, size_t size)
 	static const char cut[] = "nvidia-cuda-mps";
 	char buf[32];
 	ret_name[0] = '\0';
-	if (read_file(pid, "comm", buf, sizeof buf) <= 0)
+	if (ll_process_read_file(pid, "comm", buf, sizeof buf) <= 0)
 		return;
 	buf[strcspn(buf, "\n")] = '\0';
 	snprintf(ret_name, size, "%s", buf);
@@ -96,7 +68,7 @@ bool ll_mps_process_program(pid_t pid, char *ret_path, size_t size)
 static bool has_flag(pid_t pid, const char *letters)
 {
 	char buf[512];
-	ssize_t length = read_file(pid, "cmdline", buf, sizeof buf);
+	ssize_t length = ll_process_read_file(pid, "cmdline", buf, sizeof buf);
 	for (ssize_t i = 0; i < length; i += (ssize_t)strlen(buf + i) + 1) {
 		if (buf[i] == '-' && buf[i + 1] != '-' && strpbrk(buf + i, letters))
 			return true;
@@ -108,7 +80,7 @@ bool ll_mps_process_variable(pid_t pid, const char *name, char *ret_value, size_
 {
 	enum { ENVIRONMENT_MAX = 256 * 1024 };
 	LL_SCOPE_FREE char *buf = malloc(ENVIRONMENT_MAX);
-	ssize_t length = buf ? read_file(pid, "environ", buf, ENVIRONMENT_MAX) : -1;
+	ssize_t length = buf ? ll_process_read_file(pid, "environ", buf, ENVIRONMENT_MAX) : -1;
 	size_t name_length = strlen(name);
 	for (ssize_t i = 0; i < length; i += (ssize_t)strlen(buf + i) + 1) {
 		if (strncmp(buf + i, name, name_length) != 0 || buf[i + (ssize_t)name_length] != '=')

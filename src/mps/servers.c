@@ -1,7 +1,11 @@
-#include "mps/servers.h"
+#include "mps/mps.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +15,8 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "base/utf8.h"
-#include "mps/answers.h"
-#include "mps/exchange.h"
-#include "mps/place.h"
-#include "mps/process.h"
+
+/* ---- servers ---- */
 
 enum { SERVERS_MAX = 64, CLIENTS_MAX = 256 };
 
@@ -27,41 +29,11 @@ void ll_mps_list_fini(struct ll_mps_list *list)
 
 const char *ll_mps_status_text(enum ll_mps_status status)
 {
-	switch (status) {
-	case LL_MPS_INITIALIZING:
-		return N_("initializing");
-	case LL_MPS_ACTIVE:
-		return N_("active");
-	case LL_MPS_FAULT:
-		return N_("fault");
-	case LL_MPS_UNKNOWN:
-		break;
-	}
-	return N_("unknown");
-}
-
-/* Whether the reading must end. It ends if the daemon is gone or hangs, but not if the daemon does not answer a single
- * question. */
-static bool is_final(int rc)
-{
-	return rc == -ETIMEDOUT || rc == -ECONNREFUSED || rc == -ENOENT || rc == -ENOMEM;
-}
-
-/* Asks with a process id; 0: the command has none. A question that the daemon does not answer gives an empty answer. */
-static int ask_softly(const struct ll_mps_place *place, uint64_t deadline_ns, struct ll_strbuf *answer,
-		      const char *verb, pid_t pid, struct ll_err *err)
-{
-	struct ll_err why = {0};
-	int rc = pid ? ll_mps_ask(place, deadline_ns, answer, &why, "%s %d", verb, (int)pid)
-		     : ll_mps_ask(place, deadline_ns, answer, &why, "%s", verb);
-	if (is_final(rc)) {
-		if (err)
-			*err = why;
-		return rc;
-	}
-	if (rc)
-		ll_strbuf_reset(answer);
-	return 0;
+	static const char *const texts[] = {[LL_MPS_UNKNOWN] = N_("unknown"),
+					    [LL_MPS_INITIALIZING] = N_("initializing"),
+					    [LL_MPS_ACTIVE] = N_("active"),
+					    [LL_MPS_FAULT] = N_("fault")};
+	return texts[status];
 }
 
 static int read_server(const struct ll_mps_place *place, uint64_t deadline_ns, pid_t pid, struct ll_mps_server *server,
@@ -69,11 +41,11 @@ static int read_server(const struct ll_mps_place *place, uint64_t deadline_ns, p
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	*server = (struct ll_mps_server){.pid = pid, .user = ll_mps_process_user(pid)};
-	int rc = ask_softly(place, deadline_ns, &answer, "get_server_status", pid, err);
+	int rc = ll_mps_ask_softly(place, deadline_ns, &answer, err, "get_server_status %d", (int)pid);
 	if (rc)
 		return rc;
 	server->status = ll_mps_answer_status(answer.buf);
-	rc = ask_softly(place, deadline_ns, &answer, "get_active_thread_percentage", pid, err);
+	rc = ll_mps_ask_softly(place, deadline_ns, &answer, err, "get_active_thread_percentage %d", (int)pid);
 	if (!rc && !ll_mps_answer_percent(answer.buf, &server->compute_percent))
 		server->compute_percent = 0;
 	return rc;
@@ -105,7 +77,7 @@ static int add_listed(const struct ll_mps_place *place, uint64_t deadline_ns, pi
 {
 	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
 	pid_t pids[CLIENTS_MAX];
-	int rc = ask_softly(place, deadline_ns, &answer, "get_client_list", server, err);
+	int rc = ll_mps_ask_softly(place, deadline_ns, &answer, err, "get_client_list %d", (int)server);
 	if (rc)
 		return rc;
 	int count = ll_mps_answer_pids(answer.buf, pids, CLIENTS_MAX);
@@ -145,7 +117,7 @@ static int read_all(const struct ll_mps_place *place, uint64_t deadline_ns, stru
 	list->servers = calloc((size_t)count, sizeof *list->servers);
 	if (!list->servers)
 		return ll_err_set(err, -ENOMEM, "MPS: servers: %s", strerror(ENOMEM));
-	rc = ask_softly(place, deadline_ns, &answer, "ps", 0, err);
+	rc = ll_mps_ask_softly(place, deadline_ns, &answer, err, "ps");
 	for (int i = 0; !rc && i < count; i++) {
 		rc = read_server(place, deadline_ns, pids[i], &list->servers[list->server_count], err);
 		if (!rc)
@@ -168,6 +140,22 @@ int ll_mps_list_read(const struct ll_mps_place *place, uint64_t deadline_ns, str
 	else
 		*list = fresh;
 	return rc;
+}
+
+size_t ll_mps_list_add_clients(const struct ll_mps_list *list, size_t most, struct ll_strbuf *out)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < list->client_count; i++) {
+		const struct ll_mps_client *client = &list->clients[i];
+		bool is_known = false;
+		for (size_t j = 0; j < i; j++)
+			is_known |= list->clients[j].pid == client->pid;
+		if (is_known || count++ >= most)
+			continue;
+		ll_strbuf_addf(out, "%s%d%s%s%s", out->length ? ", " : "", (int)client->pid,
+			       *client->command ? " (" : "", client->command, *client->command ? ")" : "");
+	}
+	return count;
 }
 
 /* ---- taking a client off ---- */
@@ -253,4 +241,112 @@ int ll_mps_client_end(const struct ll_mps_place *place, pid_t client, uint64_t w
 	uint64_t now_ns = ll_now_ns();
 	uint64_t left_ns = from_ns + within_ns > now_ns ? from_ns + within_ns - now_ns : 0;
 	return rc ? rc : try_all(place, server, client, now_ns, left_ns, err);
+}
+
+/* ---- limits ---- */
+
+enum { MIB_SHIFT = 20, QUOTE_VALUE = 60, LIMIT_SIZE = 80 };
+
+/* Sets a limit to what `limits` has, and asks for it. name: in the daemon's commands. */
+__attribute__((format(printf, 6, 7))) static int set_limit(const struct ll_mps_place *place, uint64_t deadline_ns,
+							   const struct ll_mps_limits *limits, bool is_memory,
+							   struct ll_err *err, const char *name, ...)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
+	char limit[LIMIT_SIZE];
+	uint64_t mib = limits->memory_bytes >> MIB_SHIFT, bytes;
+	double wanted = limits->compute_percent, percent;
+	va_list ap;
+	va_start(ap, name);
+	vsnprintf(limit, sizeof limit, name, ap);
+	va_end(ap);
+	int rc = is_memory ? ll_mps_order(place, deadline_ns, (double)limits->memory_bytes, err, "set_%s %" PRIu64 "M",
+					  limit, mib)
+			   : ll_mps_order(place, deadline_ns, wanted, err, "set_%s %g", limit, wanted);
+	if (!rc)
+		rc = ll_mps_ask(place, deadline_ns, &answer, err, "get_%s", limit);
+	if (rc)
+		return rc;
+	/* The daemon may round a percentage to one that the card can do, but may not set another value. */
+	bool holds = is_memory
+			 ? ll_mps_answer_bytes(answer.buf, &bytes) && ll_mps_answer_same_bytes(bytes, mib << MIB_SHIFT)
+			 : ll_mps_answer_percent(answer.buf, &percent) && fabs(percent - wanted) < 1;
+	if (holds)
+		return 0;
+	if (is_memory)
+		return ll_err_set(err, -EIO, "MPS: limit of device memory: asked for %llu MiB, the daemon holds '%.*s'",
+				  (unsigned long long)mib, QUOTE_VALUE, answer.buf);
+	return ll_err_set(err, -EIO, "MPS: active thread percentage: asked for %g, the daemon holds '%.*s'", wanted,
+			  QUOTE_VALUE, answer.buf);
+}
+
+int ll_mps_limits_set(const struct ll_mps_place *place, uint64_t deadline_ns, const struct ll_mps_limits *limits,
+		      const struct ll_mps_list *list, struct ll_err *err)
+{
+	size_t servers = list ? list->server_count : 0;
+	int rc = 0;
+	if (limits->compute_percent > 0) {
+		rc = set_limit(place, deadline_ns, limits, false, err, "default_active_thread_percentage");
+		for (size_t i = 0; !rc && i < servers; i++)
+			rc = set_limit(place, deadline_ns, limits, false, err, "active_thread_percentage %d",
+				       (int)list->servers[i].pid);
+	}
+	for (size_t c = 0; !rc && limits->memory_bytes && c < limits->card_count; c++) {
+		size_t card = limits->cards[c];
+		rc = set_limit(place, deadline_ns, limits, true, err, "default_device_pinned_mem_limit %zu", card);
+		for (size_t i = 0; !rc && i < servers; i++)
+			rc = set_limit(place, deadline_ns, limits, true, err, "device_pinned_mem_limit %d %zu",
+				       (int)list->servers[i].pid, card);
+	}
+	return rc;
+}
+
+int ll_mps_limits_read(const struct ll_mps_place *place, uint64_t deadline_ns, size_t card, double *ret_percent,
+		       uint64_t *ret_bytes, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf answer = LL_STRBUF_INIT;
+	double percent = 0;
+	uint64_t bytes = 0;
+	int rc = ll_mps_ask(place, deadline_ns, &answer, err, "get_default_active_thread_percentage");
+	if (rc)
+		return rc;
+	if (!ll_mps_answer_percent(answer.buf, &percent))
+		percent = 0;
+	rc = ll_mps_ask_softly(place, deadline_ns, &answer, err, "get_default_device_pinned_mem_limit %zu", card);
+	if (rc)
+		return rc;
+	if (!ll_mps_answer_bytes(answer.buf, &bytes))
+		bytes = 0;
+	*ret_percent = percent;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+/* ---- a client's share of the SMs ---- */
+
+/* Percentages have one decimal. A result that is less than that below a whole number counts as this number. */
+#define ROUNDING 1e-6
+
+unsigned ll_mps_share_sms(unsigned sm_count, double percent)
+{
+	if (percent >= 100)
+		return sm_count;
+	unsigned sms = (unsigned)(sm_count * percent / 100 + ROUNDING) & ~1u;
+	unsigned least = sm_count < LL_MPS_LEAST_SMS ? sm_count : LL_MPS_LEAST_SMS;
+	return sms > least ? sms : least;
+}
+
+bool ll_mps_share_is_floor(unsigned sm_count, double percent)
+{
+	return ll_mps_share_sms(sm_count, percent) > sm_count * percent / 100 + ROUNDING;
+}
+
+void ll_mps_share_add(struct ll_strbuf *out, const char *label, unsigned sm_count, double percent)
+{
+	unsigned sms = ll_mps_share_sms(sm_count, percent);
+	ll_strbuf_addf(out, "%g %% of card %s's %u SMs: %u for each client", percent, label, sm_count, sms);
+	if (ll_mps_share_is_floor(sm_count, percent))
+		ll_strbuf_addf(out, ", which is %.1f %%: MPS gives no client fewer", 100.0 * sms / sm_count);
+	else if (sms + ROUNDING < sm_count * percent / 100)
+		ll_strbuf_adds(out, ", because MPS rounds down to pairs of SMs");
 }

@@ -1,4 +1,4 @@
-#include "mps/session.h"
+#include "mps/mps.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,6 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/translate.h"
-#include "mps/exclusive.h"
-#include "mps/place.h"
 
 enum { UNDO_S = 5 };
 

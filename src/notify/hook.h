@@ -11,7 +11,7 @@
 
 struct ll_err;
 
-enum { LL_HOOK_FOLDERS = 8 };
+enum { LL_HOOK_FOLDERS = 8, LL_HOOK_NO_EXEC = 127 };
 
 /* Where commands may lie, and whose they may be. */
 struct ll_hook_rules {
@@ -29,9 +29,9 @@ struct ll_hook_rules {
 int ll_hook_check(const struct ll_hook_rules *rules, const char *path, char ret_resolved[PATH_MAX], struct ll_err *err);
 
 /*
- * Starts the command at that path, in a process group of its own. Its standard input is the event as JSON
- * (event_json.h); it writes to the standard error of this process. -errno: no process could be made. If the command
- * cannot be executed, the process ends with 127.
+ * Starts the command at that path, in a process group of its own. Its standard input is the event as JSON,
+ * and it writes to the standard error of this process. -errno: no process could be made. If the command
+ * cannot be executed, the process ends with LL_HOOK_NO_EXEC.
  */
 int ll_hook_start(const struct ll_message_event *event, const char *path, pid_t *ret_pid);
 

@@ -1,4 +1,4 @@
-#include "probe/crew.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,34 +9,22 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/process.h"
 #include "base/scope.h"
-#include "probe/worker.h"
 
-/* ---- starting a process: this program once more, with its descriptors (worker.h) and nothing else ---- */
-
-struct spawn_wish {
-	unsigned slot;
-	const char *const *environment; /* as in crew.h */
-	int page_fd, call_fd, answer_fd;
-};
-
-static bool has_name(const char *variable, const char *wish)
-{
-	size_t length = strcspn(wish, "=");
-	return strncmp(variable, wish, length) == 0 && variable[length] == '=';
-}
+/* ---- the environment of a process ---- */
 
 static bool is_changed(const char *variable, const char *const *wishes)
 {
 	for (; wishes && *wishes; wishes++) {
-		if (has_name(variable, *wishes))
+		size_t length = strcspn(*wishes, "=");
+		if (strncmp(variable, *wishes, length) == 0 && variable[length] == '=')
 			return true;
 	}
 	return false;
@@ -62,48 +50,6 @@ static const char **make_environment(const char *const *wishes)
 			environment[kept++] = *at;
 	}
 	return environment;
-}
-
-static int watch_process(pid_t pid, int *ret_pid_fd, struct ll_err *err)
-{
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd >= 0) {
-		*ret_pid_fd = fd;
-		return 0;
-	}
-	int code = -errno;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	return ll_err_set(err, code, "watch the probe's process: %s", strerror(-code));
-}
-
-/* Starts the process. *ret_pid_fd is readable when it has ended. The kernel sends it SIGKILL when the calling thread
- * ends. */
-static int spawn_worker(const struct spawn_wish *spawn, pid_t *ret_pid, int *ret_pid_fd, struct ll_err *err)
-{
-	char title[48], slot[16];
-	const char *words[] = {title, LL_PROBE_WORKER_WORD, slot, NULL};
-	const int fds[] = {spawn->page_fd, spawn->call_fd, spawn->answer_fd}; /* from LL_PROBE_FD_PAGE on */
-	LL_SCOPE_FREE const char **environment = make_environment(spawn->environment);
-	sigset_t quiet;
-	if (!environment)
-		return ll_err_set(err, -ENOMEM, "start the probe's process: %s", strerror(ENOMEM));
-	snprintf(title, sizeof title, "loadline-probe: party %u", spawn->slot);
-	snprintf(slot, sizeof slot, "%u", spawn->slot);
-	ll_child_group_signals(&quiet);
-	struct ll_child child = {
-	    .words = words,
-	    .environment = environment,
-	    .in = LL_CHILD_NULL,
-	    .out = LL_CHILD_NULL,
-	    .err = LL_CHILD_RELAYED,
-	    .fds = fds,
-	    .fd_count = sizeof fds / sizeof *fds,
-	    .mask = &quiet,
-	};
-	if (ll_child_start(&child, ret_pid, err) < 0)
-		return ll_err_wrap(err, "start the probe's process");
-	return watch_process(*ret_pid, ret_pid_fd, err);
 }
 
 /* ---- the crew ---- */
@@ -239,28 +185,57 @@ static void call_member(struct ll_probe_crew *crew, size_t member, enum ll_probe
 
 /* ---- members ---- */
 
+/* Starts this program once more, with its descriptors (probe.h) and nothing else. The kernel sends it SIGKILL when the
+ * calling thread ends. */
+static int start_member(const struct ll_probe_crew *crew, struct member *member, struct ll_err *err)
+{
+	static const char what[] = "start the probe's process";
+	char title[48], slot[16];
+	const char *words[] = {title, LL_PROBE_WORKER_WORD, slot, NULL};
+	const int fds[] = {crew->page_fd, member->call_fd, crew->answer_fd}; /* from LL_PROBE_FD_PAGE on */
+	LL_SCOPE_FREE const char **environment = make_environment(crew->config.environment);
+	sigset_t quiet;
+	if (!environment)
+		return ll_err_set(err, -ENOMEM, "%s: %s", what, strerror(ENOMEM));
+	snprintf(title, sizeof title, "loadline-probe: party %zu", crew->count);
+	snprintf(slot, sizeof slot, "%zu", crew->count);
+	ll_child_group_signals(&quiet);
+	struct ll_child child = {
+	    .words = words,
+	    .environment = environment,
+	    .in = LL_CHILD_NULL,
+	    .out = LL_CHILD_NULL,
+	    .err = LL_CHILD_RELAYED,
+	    .fds = fds,
+	    .fd_count = sizeof fds / sizeof *fds,
+	    .mask = &quiet,
+	};
+	if (ll_child_start(&child, &member->pid, err) < 0)
+		return ll_err_wrap(err, "%s", what);
+	member->pid_fd = ll_process_open_pidfd(member->pid); /* readable when it has ended */
+	if (member->pid_fd >= 0)
+		return 0;
+	int rc = fail_with_errno(err, "watch the probe's process");
+	kill(member->pid, SIGKILL);
+	waitpid(member->pid, NULL, 0);
+	return rc;
+}
+
 int ll_probe_crew_add(struct ll_probe_crew *crew, struct ll_err *err)
 {
 	size_t slot = crew->count;
 	if (slot == LL_PROBE_PARTIES)
 		return ll_err_set(err, -EINVAL, "more than %d processes", LL_PROBE_PARTIES);
 	struct member *member = &crew->members[slot];
-	struct spawn_wish spawn = {
-	    .slot = (unsigned)slot,
-	    .environment = crew->config.environment,
-	    .page_fd = crew->page_fd,
-	    .answer_fd = crew->answer_fd,
-	};
 	atomic_store(&crew->page->slots[slot].state, LL_PROBE_STARTING);
-	spawn.call_fd = eventfd(0, EFD_CLOEXEC);
-	if (spawn.call_fd < 0)
+	member->call_fd = eventfd(0, EFD_CLOEXEC);
+	if (member->call_fd < 0)
 		return fail_with_errno(err, "start the probe's process");
-	int rc = spawn_worker(&spawn, &member->pid, &member->pid_fd, err);
+	int rc = start_member(crew, member, err);
 	if (rc < 0) {
-		close(spawn.call_fd);
+		close(member->call_fd);
 		return rc;
 	}
-	member->call_fd = spawn.call_fd;
 	crew->count++;
 	return wait_settled(crew, UINT32_C(1) << slot, START_WITHIN_NS, err);
 }

@@ -1,4 +1,4 @@
-#include "probe/experiments.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,8 +6,94 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "driver/readings.h"
-#include "probe/crew.h"
+
+/* ---- first ---- */
+
+extern const unsigned char ll_first_ptx[];
+
+struct first_run {
+	const struct ll_cuda *cuda;
+	struct ll_cu_context *context;
+	struct ll_cu_function *kernel;
+	ll_cu_deviceptr numbers;
+};
+
+static ll_cu_result launch_blocks(const struct first_run *run, uint32_t blocks, int32_t numbers[LL_FIRST_NUMBERS])
+{
+	const struct ll_cuda *cuda = run->cuda;
+	ll_cu_deviceptr out = run->numbers;
+	void *params[] = {&out};
+	ll_cu_result status = cuda->cuMemsetD32(run->numbers, (unsigned)LL_FIRST_UNTOUCHED, LL_FIRST_NUMBERS);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuLaunchKernel(run->kernel, blocks, 1, 1, LL_FIRST_THREADS, 1, 1, 0, NULL, params, NULL);
+	if (status == LL_CUDA_SUCCESS)
+		status = cuda->cuCtxSynchronize();
+	return status == LL_CUDA_SUCCESS ? cuda->cuMemcpyDtoH(numbers, run->numbers, LL_FIRST_NUMBERS * sizeof *numbers)
+					 : status;
+}
+
+static int prepare_run(struct first_run *run, const struct ll_card *card, struct ll_err *err)
+{
+	ll_cu_device device;
+	struct ll_cu_module *module;
+	int rc = ll_card_cuda_device(card, &run->cuda, &device, err);
+	if (rc < 0)
+		return rc;
+	ll_cu_result status = run->cuda->cuCtxCreate(&run->context, LL_CU_CTX_SCHED_BLOCKING_SYNC, device);
+	if (status != LL_CUDA_SUCCESS)
+		return ll_cuda_fail(run->cuda, status, err, "card %s: make a context", card->label);
+	status = run->cuda->cuModuleLoadData(&module, ll_first_ptx);
+	if (status == LL_CUDA_SUCCESS)
+		status = run->cuda->cuModuleGetFunction(&run->kernel, module, "write_index");
+	if (status == LL_CUDA_SUCCESS)
+		status = run->cuda->cuMemAlloc(&run->numbers, LL_FIRST_NUMBERS * sizeof(int32_t));
+	return status == LL_CUDA_SUCCESS
+		   ? 0
+		   : ll_cuda_fail(run->cuda, status, err, "card %s: the first kernel", card->label);
+}
+
+int ll_probe_first_run(const struct ll_card *card, struct ll_probe_first *ret_first, struct ll_err *err)
+{
+	struct first_run run = {0};
+	struct ll_probe_first first = {
+	    .blocks = LL_FIRST_BLOCKS,
+	    .threads = LL_FIRST_THREADS,
+	    .enough_blocks = LL_FIRST_NUMBERS / LL_FIRST_THREADS,
+	};
+	int rc = prepare_run(&run, card, err);
+	if (rc == 0) {
+		ll_cu_result status = launch_blocks(&run, first.blocks, first.numbers);
+		if (status == LL_CUDA_SUCCESS)
+			status = launch_blocks(&run, first.enough_blocks, first.enough);
+		if (status != LL_CUDA_SUCCESS)
+			rc = ll_cuda_fail(run.cuda, status, err, "card %s: the first kernel", card->label);
+	}
+	if (run.context)
+		run.cuda->cuCtxDestroy(run.context);
+	if (rc == 0)
+		*ret_first = first;
+	return rc;
+}
+
+size_t ll_probe_first_written(const int32_t numbers[LL_FIRST_NUMBERS])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < LL_FIRST_NUMBERS; i++)
+		count += numbers[i] != LL_FIRST_UNTOUCHED;
+	return count;
+}
+
+int ll_probe_first_is_in_order(const int32_t numbers[LL_FIRST_NUMBERS])
+{
+	size_t written = ll_probe_first_written(numbers);
+	for (size_t i = 0; i < written; i++) {
+		if (numbers[i] != (int32_t)i)
+			return 0;
+	}
+	return 1;
+}
+
+/* ---- experiments ---- */
 
 /* Six slices of an H200, so that five of each process lie between two switches. */
 #define SLICED_NS (12 * LL_NS_PER_MS)
@@ -96,9 +182,6 @@ int ll_probe_slicing_measure(const struct ll_card *card, const struct ll_probe_h
 	slicing.slice_ns = ll_spread_of(&sums.slice);
 	slicing.switch_ns = ll_spread_of(&sums.switching);
 	slicing.lost = ll_spread_of(&sums.lost);
-	ll_samples_fini(&sums.slice);
-	ll_samples_fini(&sums.switching);
-	ll_samples_fini(&sums.lost);
 	if (rc == 0)
 		*ret_slicing = slicing;
 	return rc;
@@ -139,9 +222,6 @@ int ll_probe_arrival_measure(const struct ll_card *card, const struct ll_probe_h
 	arrival.high_wait_ns = ll_spread_of(&high);
 	arrival.equal_wait_ns = ll_spread_of(&equal);
 	arrival.round_ns = ll_spread_of(&rounds);
-	ll_samples_fini(&high);
-	ll_samples_fini(&equal);
-	ll_samples_fini(&rounds);
 	if (rc == 0)
 		*ret_arrival = arrival;
 	return rc;
@@ -165,17 +245,11 @@ static int run_row(struct ll_probe_crew *crew, size_t runs, struct ll_samples *w
 	return rc;
 }
 
-static uint64_t used_bytes(const struct ll_card *card)
-{
-	struct ll_memory memory;
-	return ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
-}
-
 static int run_idling(struct ll_probe_crew *crew, const struct ll_card *card, struct ll_probe_idling *idling,
 		      struct ll_samples *alone, struct ll_samples *beside, struct ll_err *err)
 {
 	int rc = run_row(crew, idling->runs, alone, err);
-	uint64_t before_bytes = used_bytes(card);
+	uint64_t before_bytes = ll_probe_used_bytes(card);
 	if (rc == 0)
 		rc = ll_probe_crew_add(crew, err);
 	const char *refusal = rc == 0 ? ll_probe_crew_refusal(crew, 2) : NULL;
@@ -183,7 +257,7 @@ static int run_idling(struct ll_probe_crew *crew, const struct ll_card *card, st
 		copy_why(idling->why, refusal);
 	if (rc < 0 || refusal)
 		return rc;
-	uint64_t after_bytes = used_bytes(card);
+	uint64_t after_bytes = ll_probe_used_bytes(card);
 	idling->memory_bytes = after_bytes > before_bytes ? after_bytes - before_bytes : 0;
 	rc = run_row(crew, idling->runs, beside, err);
 	idling->is_known = rc == 0;
@@ -202,8 +276,6 @@ int ll_probe_idling_measure(const struct ll_card *card, const struct ll_probe_ho
 	ll_probe_crew_close(crew);
 	idling.alone_ns = ll_spread_of(&alone);
 	idling.beside_ns = ll_spread_of(&beside);
-	ll_samples_fini(&alone);
-	ll_samples_fini(&beside);
 	if (rc == 0)
 		*ret_idling = idling;
 	return rc;

@@ -1,4 +1,4 @@
-#include "probe/measure.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,152 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "driver/readings.h"
-#include "probe/crew.h"
+
+/* ---- cell ---- */
+
+struct list {
+	struct ll_probe_cell *cells;
+	size_t count, capacity;
+};
+
+static void add_cell(struct list *list, struct ll_probe_cell cell)
+{
+	if (list->cells && list->count < list->capacity)
+		list->cells[list->count] = cell;
+	list->count++;
+}
+
+static void add_grids(struct list *list, const struct ll_probe_choice *choice, struct ll_probe_cell cell)
+{
+	for (int is_full = 0; is_full < 2; is_full++) {
+		if (!(is_full ? choice->full : choice->tiny))
+			continue;
+		cell.is_full = is_full != 0;
+		cell.has_priorities = false;
+		if (choice->equal)
+			add_cell(list, cell);
+		cell.has_priorities = true;
+		bool has_own_streams = cell.parallel != LL_PROBE_PER_THREAD && cell.parallel != LL_PROBE_LEGACY;
+		if (choice->different && has_own_streams)
+			add_cell(list, cell);
+	}
+}
+
+size_t ll_probe_cells(const struct ll_probe_choice *choice, struct ll_probe_cell *cells, size_t capacity)
+{
+	struct list list = {.cells = cells, .capacity = capacity};
+	for (size_t u = 0; u < choice->under_count; u++) {
+		for (size_t c = 0; c < choice->connections_count; c++) {
+			for (int p = 0; p < LL_PROBE_PARALLELS; p++) {
+				struct ll_probe_cell cell = {
+				    .parallel = (enum ll_probe_parallel)p,
+				    .under = choice->unders[u],
+				    .connections = choice->connections[c],
+				};
+				if (choice->parallel[p])
+					add_grids(&list, choice, cell);
+			}
+		}
+	}
+	return list.count;
+}
+
+bool ll_probe_under_same(struct ll_probe_under a, struct ll_probe_under b)
+{
+	return a.manner == b.manner && a.percent == b.percent;
+}
+
+const char *ll_probe_parallel_text(enum ll_probe_parallel parallel)
+{
+	static const char *const words[LL_PROBE_PARALLELS] = {"streams", "threads", "per-thread", "legacy",
+							      "processes"};
+	return words[parallel];
+}
+
+const char *ll_probe_under_text(struct ll_probe_under under, char text[LL_PROBE_UNDER_SIZE])
+{
+	static const char *const words[] = {"default", "mps", "exclusive"};
+	if (under.manner == LL_PROBE_MPS && under.percent)
+		snprintf(text, LL_PROBE_UNDER_SIZE, "mps:%u%%", under.percent % 1000);
+	else
+		snprintf(text, LL_PROBE_UNDER_SIZE, "%s", words[under.manner]);
+	return text;
+}
+
+/* ---- orders ---- */
+
+static void add_launch(struct ll_probe_order *order, uint32_t party, enum ll_probe_size size, uint32_t rounds,
+		       uint64_t length_ns)
+{
+	order->launches[order->launch_count++] =
+	    (struct ll_probe_launch){.party = party, .size = size, .rounds = rounds, .length_ns = length_ns};
+}
+
+static enum ll_probe_priority priority_of(bool has_priorities, uint32_t party)
+{
+	if (!has_priorities)
+		return LL_PROBE_PRIORITY_DEFAULT;
+	return party == 0 ? LL_PROBE_PRIORITY_HIGH : LL_PROBE_PRIORITY_LOW;
+}
+
+static enum ll_probe_stream_kind stream_of(enum ll_probe_parallel parallel)
+{
+	if (parallel == LL_PROBE_PER_THREAD)
+		return LL_PROBE_DEFAULT_STREAM;
+	return parallel == LL_PROBE_LEGACY ? LL_PROBE_LEGACY_STREAM : LL_PROBE_OWN_STREAM;
+}
+
+void ll_probe_order_cell(const struct ll_probe_cell *cell, const struct ll_probe_load *load,
+			 struct ll_probe_order *ret_order)
+{
+	struct ll_probe_order *order = ret_order;
+	bool has_threads = cell->parallel == LL_PROBE_THREADS || cell->parallel == LL_PROBE_PER_THREAD ||
+			   cell->parallel == LL_PROBE_LEGACY;
+	uint32_t rounds = cell->is_full ? LL_PROBE_ROUNDS : 1;
+	memset(order, 0, sizeof *order);
+	order->party_count = load->parties;
+	for (uint32_t i = 0; i < load->parties; i++) {
+		order->parties[i] = (struct ll_probe_party){
+		    .worker = cell->parallel == LL_PROBE_PROCESSES ? i : 0,
+		    .has_thread = has_threads,
+		    .stream = stream_of(cell->parallel),
+		    .priority = priority_of(cell->has_priorities, i),
+		};
+		for (uint32_t k = 0; k < load->kernels; k++)
+			add_launch(order, i, cell->is_full ? LL_PROBE_SIZE_FULL : LL_PROBE_SIZE_TINY, rounds,
+				   load->length_ns / rounds);
+	}
+}
+
+uint32_t ll_probe_order_workers(const struct ll_probe_cell *cell, uint32_t parties)
+{
+	return cell->parallel == LL_PROBE_PROCESSES ? parties : 1;
+}
+
+void ll_probe_order_arrival(bool has_priorities, struct ll_probe_order *ret_order)
+{
+	struct ll_probe_order *order = ret_order;
+	memset(order, 0, sizeof *order);
+	order->party_count = 2;
+	for (uint32_t i = 0; i < 2; i++)
+		order->parties[i].priority = priority_of(has_priorities, i);
+	add_launch(order, 0, LL_PROBE_SIZE_BLOCK, 1, LL_PROBE_ARRIVAL_BLOCK_NS / 2);
+	add_launch(order, 1, LL_PROBE_SIZE_FULL, LL_PROBE_ARRIVAL_ROUNDS, LL_PROBE_ARRIVAL_BLOCK_NS);
+	add_launch(order, 0, LL_PROBE_SIZE_BLOCK, 1, LL_PROBE_ARRIVAL_BLOCK_NS / 10);
+}
+
+uint64_t ll_probe_arrival_wait_ns(const struct ll_probe_kernel kernels[LL_PROBE_ARRIVAL_LAUNCHES])
+{
+	return kernels[2].start_ns > kernels[0].end_ns ? kernels[2].start_ns - kernels[0].end_ns : 0;
+}
+
+uint64_t ll_probe_arrival_round_ns(const struct ll_probe_kernel kernels[LL_PROBE_ARRIVAL_LAUNCHES])
+{
+	uint64_t round_end_ns = kernels[1].start_ns + LL_PROBE_ARRIVAL_BLOCK_NS;
+	return round_end_ns > kernels[0].end_ns ? round_end_ns - kernels[0].end_ns : 0;
+}
+
+/* ---- measure ---- */
 
 struct measuring {
 	const struct ll_probe_plan *plan;
@@ -49,7 +194,7 @@ static void look_at_kernels(struct ll_probe_result *result, const struct ll_prob
 static int keep_kernels(struct ll_probe_result *result, const struct ll_probe_kernel *kernels, size_t count,
 			struct ll_err *err)
 {
-	if (!result->kernels)
+	if (!result->kernels && count)
 		result->kernels = calloc(count, sizeof *kernels);
 	if (!result->kernels)
 		return ll_err_set(err, -ENOMEM, "accounts of kernels: %s", strerror(ENOMEM));
@@ -85,12 +230,6 @@ static void finish_sums(struct sums *sums, struct ll_probe_result *result)
 	result->lost = ll_spread_of(&sums->lost);
 	result->slice_ns = ll_spread_of(&sums->slice);
 	result->switch_ns = ll_spread_of(&sums->switching);
-	ll_samples_fini(&sums->overlap);
-	ll_samples_fini(&sums->share);
-	ll_samples_fini(&sums->window);
-	ll_samples_fini(&sums->lost);
-	ll_samples_fini(&sums->slice);
-	ll_samples_fini(&sums->switching);
 }
 
 static int run_cell(struct measuring *m, struct ll_probe_result *result, struct ll_err *err)
@@ -130,7 +269,7 @@ static void refuse_cell(struct ll_probe_result *result, const char *why)
 
 /* ---- a group: cells that share their processes ---- */
 
-static uint64_t used_bytes(const struct ll_card *card)
+uint64_t ll_probe_used_bytes(const struct ll_card *card)
 {
 	struct ll_memory memory;
 	return ll_read_memory(card, &memory, NULL) == 0 ? memory.used_bytes : 0;
@@ -138,7 +277,7 @@ static uint64_t used_bytes(const struct ll_card *card)
 
 static void note_memory(struct measuring *m)
 {
-	uint64_t now_bytes = used_bytes(m->plan->card);
+	uint64_t now_bytes = ll_probe_used_bytes(m->plan->card);
 	size_t count = ll_probe_crew_count(m->crew);
 	if (count == 1 && now_bytes > m->used_before_bytes)
 		m->memory.first_bytes = now_bytes - m->used_before_bytes;
@@ -214,7 +353,7 @@ static int measure_group(struct measuring *m, struct ll_probe_result *results, s
 	struct ll_probe_crew_config config = {.card = m->plan->card, .signal_fd = m->host->signal_fd};
 	struct ll_err why = {0};
 	/* Before what is arranged takes memory, too. */
-	m->used_before_bytes = used_bytes(m->plan->card);
+	m->used_before_bytes = ll_probe_used_bytes(m->plan->card);
 	int rc = m->host->arrange(m->host->user, results[0].cell.under, results[0].cell.connections,
 				  &config.environment, &why);
 	if (rc == -EOPNOTSUPP) {

@@ -1,22 +1,8 @@
-#include "probe/report.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-
-/* Returns the first measured cell like this one; NULL: none. The number of connections counts only if it is not 0. */
-static const struct ll_probe_result *find_cell(const struct ll_probe_report *report, const struct ll_probe_cell *like)
-{
-	for (size_t i = 0; i < report->count; i++) {
-		const struct ll_probe_result *result = &report->results[i];
-		const struct ll_probe_cell *cell = &result->cell;
-		if (!result->is_skipped && cell->parallel == like->parallel &&
-		    ll_probe_under_same(cell->under, like->under) && cell->has_priorities == like->has_priorities &&
-		    cell->is_full == like->is_full && (!like->connections || cell->connections == like->connections))
-			return result;
-	}
-	return NULL;
-}
 
 /* Returns the memory under that manner; NULL: unknown. */
 static const struct ll_probe_memory *find_memory(const struct ll_probe_report *report, struct ll_probe_under under)
@@ -60,16 +46,20 @@ static struct ll_strbuf *add_finding(const struct making *m, const char *name, c
 	return &finding->text;
 }
 
+/* Returns the first measured cell of that kind; NULL: none. connections 0: any number of them. */
 static const struct ll_probe_result *find_result(const struct making *m, enum ll_probe_parallel parallel,
 						 struct ll_probe_under under, bool is_full, bool has_priorities,
 						 unsigned connections)
 {
-	const struct ll_probe_cell cell = {.parallel = parallel,
-					   .under = under,
-					   .is_full = is_full,
-					   .has_priorities = has_priorities,
-					   .connections = connections};
-	return find_cell(m->report, &cell);
+	for (size_t i = 0; i < m->report->count; i++) {
+		const struct ll_probe_result *result = &m->report->results[i];
+		const struct ll_probe_cell *cell = &result->cell;
+		if (!result->is_skipped && cell->parallel == parallel && ll_probe_under_same(cell->under, under) &&
+		    cell->has_priorities == has_priorities && cell->is_full == is_full &&
+		    (!connections || cell->connections == connections))
+			return result;
+	}
+	return NULL;
 }
 
 /* "time-sliced, overlap 0.0 %, slice 2.09 ms, 140 us lost at each switch" */

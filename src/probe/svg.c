@@ -1,4 +1,4 @@
-#include "probe/svg.h"
+#include "probe/probe.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -198,7 +198,7 @@ static int open_once(struct ll_client *client, const struct ll_place *place, con
 	return say_hello(client, self, deadline_ns, err);
 }
 
-/* loadlined closes a new connection if its user has too many that say nothing (daemon/core/door.h), or if it ends. If
+/* loadlined closes a new connection if its user has too many that say nothing (daemon/core/door.c), or if it ends. If
  * nobody serves a moment later, the connection was lost. */
 int ll_client_open(struct ll_client *client, const struct ll_place *place, const struct ll_client_self *self,
 		   uint64_t deadline_ns, struct ll_err *err)
@@ -233,7 +233,10 @@ bool ll_client_is_lost(int rc)
 	return rc == -EPIPE || rc == -ECONNRESET;
 }
 
-/* ---- the list ---- */
+/* ---- rows ---- */
+
+/* loadlined reads a few reports at a time. */
+#define BUSY_PAUSE_NS (200 * LL_NS_PER_MS)
 
 int ll_client_add_row(void *array, size_t *count, const void *row, size_t size)
 {
@@ -251,43 +254,60 @@ int ll_client_add_row(void *array, size_t *count, const void *row, size_t size)
 	return 0;
 }
 
-#define ADD_ROW(list, rows, count, row) ll_client_add_row(&(list)->rows, &(list)->count, &(row), sizeof(row))
-
-/* Returns 1 at the end. */
-static int take_row(struct ll_list *list, const union ll_message *message)
+static int take_row(const struct ll_reply_rows *rows, const union ll_message *message)
 {
-	switch (message->header.kind) {
-	case LL_MESSAGE_TENANT_ROW:
-		return ADD_ROW(list, tenants, tenant_count, message->tenant_row);
-	case LL_MESSAGE_JOB_ROW:
-		return ADD_ROW(list, jobs, job_count, message->job_row);
-	case LL_MESSAGE_CARD_ROW:
-		return ADD_ROW(list, cards, card_count, message->card_row);
-	case LL_MESSAGE_CLAIM_ROW:
-		return ADD_ROW(list, claims, claim_count, message->claim_row);
-	case LL_MESSAGE_LIST_END:
-		list->end = message->list_end;
-		return 1;
-	default:
-		return 0;
-	}
+	union ll_message sized;
+	ll_message_init(&sized, rows->kind);
+	if (rows->count)
+		return ll_client_add_row(rows->rows, rows->count, message, sized.header.size);
+	if (rows->rows)
+		memcpy(rows->rows, message, sized.header.size);
+	return 0;
 }
+
+static int ask_once(struct ll_client *client, union ll_message *request, const struct ll_reply_rows *rows, size_t count,
+		    uint64_t deadline_ns, struct ll_err *err)
+{
+	union ll_message message;
+	int rc = send_request(client, request, NULL, 0, deadline_ns, err);
+	for (message.header.kind = 0; !rc && message.header.kind != rows[0].kind;) {
+		rc = receive_reply(client, &message, deadline_ns, err);
+		for (size_t i = 0; !rc && i < count; i++) {
+			if (rows[i].kind == message.header.kind && take_row(&rows[i], &message))
+				rc = ll_err_set(err, -ENOMEM, "loadlined: %s", strerror(ENOMEM));
+		}
+	}
+	return rc;
+}
+
+int ll_client_ask(struct ll_client *client, union ll_message *request, const struct ll_reply_rows *rows, size_t count,
+		  uint64_t deadline_ns, struct ll_err *err)
+{
+	int rc;
+	while ((rc = ask_once(client, request, rows, count, deadline_ns, err)) == -EBUSY && ll_now_ns() < deadline_ns)
+		ll_sleep_until_ns(ll_now_ns() + BUSY_PAUSE_NS);
+	return rc;
+}
+
+static int ask_plainly(struct ll_client *client, enum ll_message_kind kind, const struct ll_reply_rows *rows,
+		       size_t count, uint64_t deadline_ns, struct ll_err *err)
+{
+	union ll_message request;
+	ll_message_init(&request, kind);
+	return ll_client_ask(client, &request, rows, count, deadline_ns, err);
+}
+
+/* ---- the books ---- */
 
 int ll_client_list(struct ll_client *client, struct ll_list *ret_list, uint64_t deadline_ns, struct ll_err *err)
 {
-	union ll_message message;
+	const struct ll_reply_rows rows[] = {{LL_MESSAGE_LIST_END, &ret_list->end, NULL},
+					     {LL_MESSAGE_TENANT_ROW, &ret_list->tenants, &ret_list->tenant_count},
+					     {LL_MESSAGE_JOB_ROW, &ret_list->jobs, &ret_list->job_count},
+					     {LL_MESSAGE_CARD_ROW, &ret_list->cards, &ret_list->card_count},
+					     {LL_MESSAGE_CLAIM_ROW, &ret_list->claims, &ret_list->claim_count}};
 	*ret_list = (struct ll_list){0};
-	ll_message_init(&message, LL_MESSAGE_LIST);
-	int rc = send_request(client, &message, NULL, 0, deadline_ns, err);
-	while (!rc) {
-		rc = receive_reply(client, &message, deadline_ns, err);
-		if (rc)
-			return rc;
-		rc = take_row(ret_list, &message);
-		if (rc == -ENOMEM)
-			return ll_err_set(err, rc, "loadlined: %s", strerror(ENOMEM));
-	}
-	return rc == 1 ? 0 : rc;
+	return ask_plainly(client, LL_MESSAGE_LIST, rows, sizeof rows / sizeof *rows, deadline_ns, err);
 }
 
 void ll_list_fini(struct ll_list *list)
@@ -313,6 +333,88 @@ const struct ll_message_card_row *ll_list_card(const struct ll_list *list, uint6
 	for (size_t i = 0; i < list->card_count; i++) {
 		if (list->cards[i].job_number == job_number && strcmp(list->cards[i].uuid, uuid) == 0)
 			return &list->cards[i];
+	}
+	return NULL;
+}
+
+/* ---- the configuration ---- */
+
+int ll_client_policy(struct ll_client *client, struct ll_policy *ret_policy, uint64_t deadline_ns, struct ll_err *err)
+{
+	const struct ll_reply_rows rows[] = {
+	    {LL_MESSAGE_POLICY_END, NULL, NULL},
+	    {LL_MESSAGE_POLICY_TENANT, &ret_policy->tenants, &ret_policy->tenant_count},
+	    {LL_MESSAGE_POLICY_PART, &ret_policy->parts, &ret_policy->part_count},
+	    {LL_MESSAGE_POLICY_BUDGET, &ret_policy->budgets, &ret_policy->budget_count}};
+	*ret_policy = (struct ll_policy){0};
+	if (!client->welcome.policy_since_s)
+		return 0;
+	return ask_plainly(client, LL_MESSAGE_POLICY, rows, sizeof rows / sizeof *rows, deadline_ns, err);
+}
+
+const struct ll_message_policy_budget *ll_policy_budget(const struct ll_policy *policy, const char *tenant)
+{
+	for (size_t i = 0; i < policy->budget_count; i++) {
+		if (strcmp(policy->budgets[i].tenant, tenant) == 0)
+			return &policy->budgets[i];
+	}
+	return NULL;
+}
+
+void ll_policy_fini(struct ll_policy *policy)
+{
+	free(policy->tenants);
+	free(policy->parts);
+	free(policy->budgets);
+	*policy = (struct ll_policy){0};
+}
+
+/* ---- sums ---- */
+
+int ll_metrics_sums_read(struct ll_metrics_sums *sums, struct ll_client *client, uint64_t deadline_ns,
+			 struct ll_err *err)
+{
+	const struct ll_reply_rows rows[] = {{LL_MESSAGE_METRICS_END, &sums->end, NULL},
+					     {LL_MESSAGE_POLICY_TENANT, &sums->policies, &sums->policy_count},
+					     {LL_MESSAGE_POLICY_PART, &sums->parts, &sums->part_count},
+					     {LL_MESSAGE_METRICS_TENANT, &sums->tenants, &sums->tenant_count}};
+	*sums = (struct ll_metrics_sums){0};
+	return ask_plainly(client, LL_MESSAGE_METRICS, rows, sizeof rows / sizeof *rows, deadline_ns, err);
+}
+
+void ll_metrics_sums_fini(struct ll_metrics_sums *sums)
+{
+	free(sums->policies);
+	free(sums->parts);
+	free(sums->tenants);
+	*sums = (struct ll_metrics_sums){0};
+}
+
+/* ---- the sensor ---- */
+
+int ll_sensed_read(struct ll_sensed *sensed, struct ll_client *client, uint64_t deadline_ns, struct ll_err *err)
+{
+	const struct ll_reply_rows rows[] = {{LL_MESSAGE_SENSE_END, &sensed->end, NULL},
+					     {LL_MESSAGE_SENSE_CARD, &sensed->cards, &sensed->card_count},
+					     {LL_MESSAGE_SENSE_PROCESS, &sensed->processes, &sensed->process_count},
+					     {LL_MESSAGE_SENSE_DRAINED, &sensed->drained, &sensed->drained_count}};
+	*sensed = (struct ll_sensed){.end.silent_ns = UINT64_MAX};
+	return ask_plainly(client, LL_MESSAGE_SENSED, rows, sizeof rows / sizeof *rows, deadline_ns, err);
+}
+
+void ll_sensed_fini(struct ll_sensed *sensed)
+{
+	free(sensed->cards);
+	free(sensed->processes);
+	free(sensed->drained);
+	*sensed = (struct ll_sensed){.end.silent_ns = UINT64_MAX};
+}
+
+const struct ll_message_sense_process *ll_sensed_find(const struct ll_sensed *sensed, const char *uuid, uint32_t pid)
+{
+	for (size_t i = 0; sensed->end.silent_ns < LL_SENSED_FRESH_NS && i < sensed->process_count; i++) {
+		if (sensed->processes[i].pid == pid && strcmp(sensed->processes[i].uuid, uuid) == 0)
+			return &sensed->processes[i];
 	}
 	return NULL;
 }

@@ -66,6 +66,20 @@ int ll_client_send(struct ll_client *client, union ll_message *message, uint64_t
 int ll_client_receive(const struct ll_client *client, union ll_message *ret_message, uint64_t deadline_ns,
 		      struct ll_err *err);
 
+/* ---- rows ---- */
+
+/* The rows of one kind in a reply. */
+struct ll_reply_rows {
+	enum ll_message_kind kind;
+	void *rows;    /* the address of the pointer to them, which the caller frees; NULL: they are not kept */
+	size_t *count; /* NULL: there is one, and `rows` is where it goes */
+};
+
+/* Sends the request and reads all rows of its reply; the kind of rows[0] ends it. loadlined refuses some requests with
+ * -EBUSY; they are sent again until the deadline. */
+int ll_client_ask(struct ll_client *client, union ll_message *request, const struct ll_reply_rows *rows, size_t count,
+		  uint64_t deadline_ns, struct ll_err *err);
+
 /* ---- the books of loadlined ---- */
 
 struct ll_list {
@@ -88,5 +102,60 @@ const struct ll_message_card_row *ll_list_card(const struct ll_list *list, uint6
 /* Appends a row of that size to an array that grows by doubling. array: the address of the pointer to the rows, which
  * may be of any type. -ENOMEM: the array is unchanged. */
 int ll_client_add_row(void *array, size_t *count, const void *row, size_t size);
+
+/* ---- what the user may have, and has, by the configuration in force ---- */
+
+struct ll_policy {
+	struct ll_message_policy_tenant *tenants; /* those of the user; for admins and operators all */
+	struct ll_message_policy_part *parts;
+	struct ll_message_policy_budget *budgets;
+	size_t tenant_count, part_count, budget_count;
+};
+
+/* Reads it; it is empty if no configuration is in force. The caller calls ll_policy_fini after success and after
+ * failure. */
+int ll_client_policy(struct ll_client *client, struct ll_policy *ret_policy, uint64_t deadline_ns, struct ll_err *err);
+
+/* Returns the budget of a tenant; NULL: it has none. */
+const struct ll_message_policy_budget *ll_policy_budget(const struct ll_policy *policy, const char *tenant);
+
+void ll_policy_fini(struct ll_policy *policy);
+
+/* ---- the sums for metrics ---- */
+
+struct ll_metrics_sums {
+	struct ll_message_policy_tenant *policies; /* of configured tenants */
+	struct ll_message_policy_part *parts;
+	struct ll_message_metrics_tenant *tenants;
+	size_t policy_count, part_count, tenant_count;
+	struct ll_message_metrics_end end;
+};
+
+/* Reads all rows. Call ll_metrics_sums_fini after success and after failure. -EACCES: serve.metrics is not configured,
+ * and this user is no operator. -ENOTSUP: an older loadlined. */
+int ll_metrics_sums_read(struct ll_metrics_sums *sums, struct ll_client *client, uint64_t deadline_ns,
+			 struct ll_err *err);
+void ll_metrics_sums_fini(struct ll_metrics_sums *sums);
+
+/* ---- what the sensor reports of the cards and the processes on them ---- */
+
+/* A sensor reports each 5 s. What is older than this does not tell about now. */
+#define LL_SENSED_FRESH_NS UINT64_C(15000000000)
+
+struct ll_sensed {
+	struct ll_message_sense_card *cards;
+	struct ll_message_sense_process *processes;
+	size_t card_count, process_count;
+	struct ll_message_sense_drained *drained;
+	size_t drained_count;
+	struct ll_message_sense_end end; /* silent_ns: UINT64_MAX: there is no sensor */
+};
+
+/* Reads all rows. Call ll_sensed_fini after success and after failure. -ENOTSUP: an older loadlined. */
+int ll_sensed_read(struct ll_sensed *sensed, struct ll_client *client, uint64_t deadline_ns, struct ll_err *err);
+void ll_sensed_fini(struct ll_sensed *sensed);
+
+/* Returns the row of a process on a card; NULL: there is none, or the report is not fresh. */
+const struct ll_message_sense_process *ll_sensed_find(const struct ll_sensed *sensed, const char *uuid, uint32_t pid);
 
 #endif

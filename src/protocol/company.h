@@ -2,7 +2,7 @@
  * company.h - records in a job's orders (page.h) how fast the job ran beside other programs. There is one row for each
  * card, each way to share it (--by) and each set of other programs. A row has the time in which all of them wanted the
  * card, and the number of launches of the job that the card completed in that time. loadlined counts. The job's monitor
- * keeps the rows for later runs (earlier/records.h).
+ * keeps the rows for later runs (advice/advice.h).
  */
 #ifndef LOADLINE_PROTOCOL_COMPANY_H
 #define LOADLINE_PROTOCOL_COMPANY_H

@@ -87,3 +87,11 @@ int ll_group_of_process(int pid, char ret_path[LL_GROUP_SIZE])
 	int rc = ll_strbuf_add_file(&text, AT_FDCWD, file, LL_GROUP_TEXT_SIZE - 1);
 	return rc ? rc : ll_group_in_text(text.buf, ret_path);
 }
+
+/* ---- the fence ---- */
+
+void ll_fence_state_path(char ret_path[LL_FENCE_STATE_SIZE])
+{
+	const char *sim_folder = getenv("LOADLINE_SIM_DIR");
+	snprintf(ret_path, LL_FENCE_STATE_SIZE, "%.3500s/loadline-keeper/fence", sim_folder ? sim_folder : "/run");
+}

@@ -1,5 +1,5 @@
 /*
- * keeper.h - the requests of loadlined to loadline-keeper, and the control groups of jobs.
+ * keeper.h - the requests of loadlined to loadline-keeper, the control groups of jobs, and the state of the fence.
  *
  * loadlined has no rights. loadline-keeper has the few that it needs (CAP_KILL, and root's control groups), and a fixed
  * list of requests. Each request is one packet of fixed size on a SOCK_SEQPACKET socket, with a pidfd if it is about a
@@ -42,7 +42,7 @@ enum ll_keeper_call {
 	LL_KEEPER_HELLO = 1,
 	/* Puts the process `pid` into the group of the job, and makes the group if there is none. Descriptor: a pidfd
 	 * of the process. All uids of the process must be `uid`, and it must be in a place that it may leave
-	 * (keeper/source.h). A process that is in the group already is success. */
+	 * (keeper/keeper.h). A process that is in the group already is success. */
 	LL_KEEPER_PLACE = 2,
 	/* Removes the group of an ended job. -EBUSY: there are processes in it. A group that is gone is success. */
 	LL_KEEPER_REMOVE = 6,
@@ -100,6 +100,19 @@ int ll_group_in_text(const char *text, char ret_path[LL_GROUP_SIZE]);
 
 /* The same for a process. -errno: its file in /proc cannot be read. */
 int ll_group_of_process(int pid, char ret_path[LL_GROUP_SIZE]);
+
+/*
+ * The file in which the keeper's fence says what it is, for `loadline doctor`, which may not ask the kernel. Everybody
+ * may read it. It stays if the keeper is killed, as the fence does. It is gone after the fence was opened, and after a
+ * boot. Its lines:
+ *
+ *     majors 195 511             the device numbers that are fenced
+ *     open /GROUP, /GROUP        with all below
+ *     partly /GROUP, /GROUP      those whose own processes stay open, for an open group below
+ *     root 3                     processes of the root group, which are not fenced
+ */
+enum { LL_FENCE_STATE_SIZE = 4096 };
+void ll_fence_state_path(char ret_path[LL_FENCE_STATE_SIZE]);
 
 /* How the name of a job's group begins. A text of /proc/self/cgroup without it has no path of a job. */
 #define LL_GROUP_NAME_BEGIN "/loadline-job-"

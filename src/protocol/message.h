@@ -25,15 +25,10 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
-#include "protocol/message_decisions.h"
 #include "protocol/message_event.h"
 #include "protocol/message_header.h"
-#include "protocol/message_metrics.h"
 #include "protocol/message_move.h"
-#include "protocol/message_policy.h"
-#include "protocol/message_queue.h"
-#include "protocol/message_report.h"
-#include "protocol/message_sense.h"
+#include "protocol/message_rows.h"
 #include "protocol/program.h"
 #include "protocol/words.h"
 
@@ -52,9 +47,9 @@ enum ll_message_kind {
 	/* reply to JOB. Descriptors, which the monitor keeps: the page and the orders (writable) */
 	LL_MESSAGE_ACCEPTED = 5,
 	LL_MESSAGE_JOB_ENDED = 6, /* the job's process tree has ended; no reply */
-	LL_MESSAGE_LIST = 7,      /* requests the books: JOB_ROW and PROCESS_ROW messages, then LIST_END */
+	LL_MESSAGE_LIST = 7,      /* requests the books: JOB_ROW messages and what follows them, then LIST_END */
 	LL_MESSAGE_JOB_ROW = 8,
-	LL_MESSAGE_PROCESS_ROW = 9, /* follows the row of its job */
+	LL_MESSAGE_PROCESS_ROW = 9, /* reserved: an older daemon sends it, and nobody reads it */
 	LL_MESSAGE_LIST_END = 10,
 	LL_MESSAGE_HANDOVER = 11,    /* a newer version wants to serve */
 	LL_MESSAGE_HANDED_OVER = 12, /* reply, with the listening socket. The old daemon then ends */
@@ -157,7 +152,7 @@ enum ll_message_kind {
 	 * with -ENOENT: of none */
 	LL_MESSAGE_OWN_JOB = 80,
 	LL_MESSAGE_OWN_SETTINGS = 81, /* text: as in LOADLINE_RUN (run_settings.h) */
-	LL_MESSAGE_ADMIT = 60,        /* message_queue.h, as all of the queue */
+	LL_MESSAGE_ADMIT = 60,        /* message_rows.h, as all of the queue */
 	LL_MESSAGE_QUEUED = 61,
 	LL_MESSAGE_ADMITTED = 62,
 	LL_MESSAGE_QUEUE = 63,
@@ -179,7 +174,7 @@ enum ll_message_kind {
 	LL_MESSAGE_SENSE_CONDITIONS = 89, /* of the sensor's round, before SENSE_END */
 	LL_MESSAGE_SENSE_DRAINED = 90,    /* of the reply to SENSED, before SENSE_END */
 	LL_MESSAGE_EVENT = 88,   /* to loadline-notify, and to the monitor of a job; no reply (message_event.h) */
-	LL_MESSAGE_METRICS = 97, /* message_metrics.h */
+	LL_MESSAGE_METRICS = 97, /* message_rows.h */
 	LL_MESSAGE_METRICS_TENANT = 98,
 	LL_MESSAGE_METRICS_END = 99,
 	LL_MESSAGE_POLICY_BUDGET = 93, /* follows POLICY_TENANT, if the tenant has a budget */
@@ -313,14 +308,9 @@ struct ll_message_job_row {
 	char project[LL_NAME_SIZE]; /* empty: none */
 };
 
-/* LL_PROCESS_USER: the process uses a card. A process with both roles has two rows. */
-enum ll_process_role { LL_PROCESS_FIRST = 1 /* the process that `run` became */, LL_PROCESS_USER = 2 };
-
 struct ll_message_process_row {
 	struct ll_message_header header;
-	uint64_t job_number;
-	uint32_t pid;  /* as the daemon sees it; 0: not visible, or ended */
-	uint32_t role; /* enum ll_process_role */
+	uint64_t reserved[2];
 };
 
 struct ll_message_tenant_row {
@@ -420,7 +410,7 @@ enum ll_card_flag {
 	LL_CARD_IS_BENEATH = 8, /* a job of a higher class is on the card */
 	LL_CARD_IS_CAPPED = 16, /* the job's cap delays its launches */
 	LL_CARD_IS_FORCED = 32, /* a command decided how the card is shared */
-	/* What the job reports contradicts the driver (daemon/machine/mismatch.h). MEMORY: the driver counts more
+	/* What the job reports contradicts the driver (daemon/machine/machine.h). MEMORY: the driver counts more
 	 * memory for its processes than their page: driver_bytes. TIME: it reports GPU time in which the card had no
 	 * work */
 	LL_CARD_MEMORY_MISMATCH = 64,
@@ -578,6 +568,13 @@ void ll_message_init(union ll_message *message, enum ll_message_kind kind);
 
 /* HELLO of a program with that role. version: "0.1.0"; NULL: it is not told. */
 void ll_message_init_hello(union ll_message *message, enum ll_message_role role, const char *version);
+
+/* Who may know a field of a row (rows.def). One function of loadlined decides it, through which each row goes
+ * (daemon/policy/rights.c). */
+enum ll_row_privacy { LL_ROW_ALL, LL_ROW_OWNER, LL_ROW_PROGRAM, LL_ROW_MADE_NAME = 4, LL_ROW_COMPANY = 8 };
+
+/* Clears the row's fields of these sorts. name: what a field of the sort LL_ROW_MADE_NAME becomes. */
+void ll_row_hide(union ll_message *row, unsigned sorts, const char *name);
 
 /* Sends without waiting. The caller keeps its descriptors. -EAGAIN: the socket's buffer is full. Other errors:
  * ll_packet_send. */

@@ -1,6 +1,6 @@
 /*
  * message_event.h - what has happened: from loadlined to the program loadline-notify, which runs a command for it, and
- * to the monitors of jobs, which write it to the terminals of the jobs (message.h, daemon/machine/events.h).
+ * to the monitors of jobs, which write it to the terminals of the jobs (message.h, daemon/machine/machine.h).
  */
 #ifndef LOADLINE_PROTOCOL_MESSAGE_EVENT_H
 #define LOADLINE_PROTOCOL_MESSAGE_EVENT_H
@@ -34,7 +34,5 @@ struct ll_message_event {
 	char hook[LL_EVENT_HOOK_SIZE]; /* the path of the command to run; empty in messages to a monitor */
 	char text[LL_EVENT_TEXT_SIZE]; /* a sentence for people; may be cut */
 };
-
-bool ll_event_is_valid(const struct ll_message_event *event);
 
 #endif

@@ -61,7 +61,7 @@ static inline uint64_t ll_memory_units(uint64_t bytes)
 #define LL_MEMORY_USED(word) ((uint32_t)(word))
 
 /* An order is valid for this long without a beat of the daemon, if the daemon has ended. It is valid several times
- * as long while the connection to the daemon stands (shim/link/lease.h). After that, gates are open and streams
+ * as long while the connection to the daemon stands (shim/link/link.h). After that, gates are open and streams
  * continue. */
 #define LL_LEASE_NS UINT64_C(250000000)
 #define LL_BEAT_NS UINT64_C(50000000)
@@ -80,7 +80,7 @@ struct ll_busy_bins {
 /*
  * When the card worked for a job: whether it did at each of these moments, 250 us apart. Sample N of a word is the
  * moment in the middle of the word's part N. The number of the word, of which 16 bits are kept, is CLOCK_MONOTONIC
- * divided by LL_WORK_WORD_NS. shim/link/work_samples.h writes them, daemon/accounts/overlap.h reads them. Initially all
+ * divided by LL_WORK_WORD_NS. shim/link/card_work.c writes them, daemon/accounts/account.c reads them. Initially all
  * 0.
  */
 enum { LL_WORK_WORDS = 160, LL_WORK_SAMPLES = 48 };
@@ -351,6 +351,9 @@ uint64_t ll_page_used_bytes(const struct ll_page *page, unsigned card);
 
 /* Raises the count, and wakes the threads that sleep on it. */
 void ll_page_wake(_Atomic uint32_t *wake_count);
+
+/* Wakes them without a change of the count, which the caller need not be allowed to write. */
+void ll_page_wake_all(const _Atomic uint32_t *wake_count);
 
 /* Sleeps until another thread or process wakes it, or until until_ns (ll_now_ns). Returns at once if the count differs.
  * It may also return without a cause. */

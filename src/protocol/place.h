@@ -91,7 +91,7 @@ int ll_place_connect(const struct ll_place *place, int *ret_fd, uid_t *ret_uid);
 int ll_place_connect_by(const struct ll_place *place, uint64_t until_ns, int *ret_fd, uid_t *ret_uid);
 
 /*
- * The place of one hold of a card, of any user (hold/hold_socket.h). ll_place_of_hold makes a name that is new, and
+ * The place of one hold of a card, of any user (hold/hold.h). ll_place_of_hold makes a name that is new, and
  * that nobody can know before it is bound: the card, the simulated world, and a random number. ll_places_of_holds gives
  * the names of that card and world on which anybody listens now; *ret_places is for free(3). -ENAMETOOLONG: the UUID is
  * malformed. Other errors are those of ll_place_of_user, and that /proc cannot be read.

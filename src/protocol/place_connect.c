@@ -1,13 +1,119 @@
-/* How all connect (place.h), the preloaded library too. */
+/* The part of place.h that the preloaded library needs too. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "protocol/place.h"
+
+static const char prefix[] = "loadline/", socket_name[] = "/socket";
+
+/* The path for the real cards; and the path in the folder of a simulated world. */
+static const char system_socket[] = "/run/loadline/socket", simulated_socket[] = "/system/socket";
+
+int ll_place_beside(const struct ll_place *system, const char *name, struct ll_place *ret_place)
+{
+	const char *slash = strrchr(system->name, '/');
+	if (system->name[0] != '/' || !slash)
+		return -EINVAL;
+	int length = snprintf(ret_place->name, sizeof ret_place->name, "%.*s/%s", (int)(slash - system->name),
+			      system->name, name);
+	return length > 0 && (size_t)length < sizeof ret_place->name ? 0 : -ENAMETOOLONG;
+}
+
+bool ll_place_is_system(const struct ll_place *place)
+{
+	return place->name[0] == '/';
+}
+
+const char *ll_place_mark(const struct ll_place *place)
+{
+	return ll_place_is_system(place) ? "" : "@";
+}
+
+/* LOADLINE_RUN separates its values by semicolons. */
+static bool is_path(const char *name, size_t length)
+{
+	return name[0] == '/' && length > strlen(socket_name) && !strchr(name, ';') &&
+	       strcmp(name + (length - strlen(socket_name)), socket_name) == 0;
+}
+
+static bool is_abstract(const char *name, size_t length)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0 && strspn(name, "loadine/0123456789abcdef-") == length;
+}
+
+int ll_place_read(const char *name, struct ll_place *ret_place)
+{
+	size_t length = strlen(name);
+	if (length >= sizeof ret_place->name || (!is_path(name, length) && !is_abstract(name, length)))
+		return -EINVAL;
+	memcpy(ret_place->name, name, length + 1);
+	return 0;
+}
+
+int ll_place_of_system(const char *sim_folder, struct ll_place *ret_place)
+{
+	char name[LL_PLACE_SIZE + 1];
+	if (!sim_folder)
+		return ll_place_read(system_socket, ret_place);
+	int length = snprintf(name, sizeof name, "%s%s", sim_folder, simulated_socket);
+	bool fits = length > 0 && (size_t)length < sizeof name && ll_place_read(name, ret_place) == 0;
+	return fits ? 0 : -ENAMETOOLONG;
+}
+
+bool ll_place_system_beside(const char *place, const char *folder, struct ll_place *ret_place)
+{
+	if (place[0] == '/' || !place[0])
+		return false;
+	bool is_real = strchr(place, '/') == strrchr(place, '/');
+	return (is_real || folder) && ll_place_of_system(is_real ? NULL : folder, ret_place) == 0;
+}
+
+unsigned ll_place_address(const char *name, struct sockaddr_un *ret_address)
+{
+	size_t length = strnlen(name, LL_PLACE_SIZE - 1),
+	       first = name[0] != '/'; /* an abstract name begins with a NUL */
+	memset(ret_address, 0, sizeof *ret_address);
+	ret_address->sun_family = AF_UNIX;
+	memcpy(ret_address->sun_path + first, name, length);
+	return (unsigned)(offsetof(struct sockaddr_un, sun_path) + first + length + !first);
+}
+
+static bool is_own_or_root(uid_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
+int ll_place_check_system(const char *path, int fd, uid_t *ret_uid)
+{
+	struct stat folder, file;
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+	char name[LL_PLACE_SIZE];
+	size_t folder_length = strlen(path) - strlen(socket_name);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+		return -errno;
+	*ret_uid = peer.uid;
+	memcpy(name, path, folder_length);
+	name[folder_length] = '\0';
+	if (fstatat(AT_FDCWD, name, &folder, AT_SYMLINK_NOFOLLOW) ||
+	    fstatat(AT_FDCWD, path, &file, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	bool is_good = S_ISDIR(folder.st_mode) && is_own_or_root(folder.st_uid) &&
+		       !(folder.st_mode & (S_IWGRP | S_IWOTH)) && S_ISSOCK(file.st_mode) &&
+		       (peer.uid == 0 || peer.uid == file.st_uid);
+	return is_good ? 0 : -EPERM;
+}
+
+/* ---- connecting ---- */
 
 enum { US_PER_S = 1000000 };
 

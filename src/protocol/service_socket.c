@@ -58,6 +58,24 @@ int ll_service_socket_bind(const char *name, const char *sim_folder, uid_t clien
 	return ll_err_set(err, -code, "%s: %s", place.name, strerror(code));
 }
 
+int ll_service_socket_connect(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address;
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t length = sizeof peer;
+	int rc = 0, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, ll_place_address(path, &address)) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+		rc = -errno;
+	else if (peer.uid != 0 && peer.uid != geteuid())
+		rc = -EPERM;
+	if (rc && fd >= 0)
+		close(fd);
+	else if (!rc)
+		*ret_fd = fd;
+	return rc;
+}
+
 int ll_service_client_find(const char *name, uid_t *ret_uid, struct ll_err *err)
 {
 	if (!name && geteuid() != 0) {

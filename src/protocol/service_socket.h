@@ -18,6 +18,10 @@ int ll_service_socket_passed(void);
  */
 int ll_service_socket_bind(const char *name, const char *sim_folder, uid_t client, int *ret_fd, struct ll_err *err);
 
+/* loadlined's side: connects to a service, which must run as root or as this user. -errno; -EPERM: it is another
+ * user's. */
+int ll_service_socket_connect(const char *path, int *ret_fd);
+
 /* The uid of loadlined: of the user NAME; NULL: of user loadline, or without rights this user, in a simulated world.
  * -ENOENT: there is no such user. */
 int ll_service_client_find(const char *name, uid_t *ret_uid, struct ll_err *err);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/child.h"
-#include "base/detach.h"
 #include "base/err.h"
 #include "base/scope.h"
 
@@ -41,10 +40,10 @@ int ll_daemon_reach(const struct ll_place *place, const struct ll_programs *prog
 	return !rc || rc == -EADDRINUSE ? ll_place_connect_by(place, until_ns, ret_fd, ret_uid) : rc;
 }
 
-int ll_monitor_start(int report_fd, int lifeline_fd, int process_fd, const struct ll_place *place,
+int ll_monitor_start(int run_fd, int lifeline_fd, int process_fd, const struct ll_place *place,
 		     const struct ll_programs *programs, struct ll_err *err)
 {
-	const int fds[] = {report_fd, lifeline_fd, process_fd};
+	const int fds[] = {run_fd, lifeline_fd, process_fd};
 	const char *words[] = {"loadline-job", place->name, programs->daemon, programs->monitor, NULL};
 	struct ll_detach detach = {
 	    .path = programs->monitor, .words = words, .fds = fds, .fd_count = sizeof fds / sizeof *fds};

@@ -31,14 +31,15 @@ int ll_daemon_start_on(int listen_fd, const struct ll_place *place, const struct
 		       struct ll_err *err);
 
 /*
- * Starts the monitor of a job. report_fd: a SOCK_SEQPACKET socket from which the monitor reads the job
- * (LL_MESSAGE_JOB), and to which it writes the result of the registration once (LL_MESSAGE_ACCEPTED or
- * LL_MESSAGE_REFUSED). The caller keeps the descriptors.
+ * Starts the monitor of a job. run_fd: a SOCK_SEQPACKET socket from which the monitor reads the job (LL_MESSAGE_JOB),
+ * before it a request for a place (LL_MESSAGE_ADMIT), and after it the cards (LL_MESSAGE_BIND), one at a time. The
+ * monitor asks loadlined, and the next one if that ends meanwhile, and writes the replies to it. Without a job it ends
+ * when the other side closes. The caller keeps the descriptors.
  */
-int ll_monitor_start(int report_fd, int lifeline_fd, int process_fd, const struct ll_place *place,
+int ll_monitor_start(int run_fd, int lifeline_fd, int process_fd, const struct ll_place *place,
 		     const struct ll_programs *programs, struct ll_err *err);
 
 /* The descriptors in the two programs. */
-enum { LL_DAEMON_LISTEN_FD = 3, LL_MONITOR_REPORT_FD = 3, LL_MONITOR_LIFELINE_FD = 4, LL_MONITOR_PROCESS_FD = 5 };
+enum { LL_DAEMON_LISTEN_FD = 3, LL_MONITOR_RUN_FD = 3, LL_MONITOR_LIFELINE_FD = 4, LL_MONITOR_PROCESS_FD = 5 };
 
 #endif

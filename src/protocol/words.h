@@ -118,7 +118,7 @@ struct ll_accounts {
 /* The lowest bit of a tenant's word on the card (act.h): the tenant may use the card. */
 #define LL_VISIT_WORD_OPEN UINT32_C(1)
 
-/* The state of a claim's visits. doc/internals.md says who sets each flag. */
+/* The state of a claim's visits. */
 enum ll_visit_flag {
 	LL_VISIT_ON_CARD = 1,     /* the claim's launches wait on the card, not in its host */
 	LL_VISIT_QUEUE_EMPTY = 8, /* the claim wants the card, and has nothing queued now */

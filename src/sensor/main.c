@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/service.h"
 #include "protocol/client.h"
 #include "protocol/place.h"
-#include "sensor/sense.h"
-#include "sensor/trial.h"
+#include "sensor/sensor.h"
 
 static const char help[] =
     "usage: loadline-sensor [--every SECONDS]\n"
@@ -33,12 +33,18 @@ static const char help[] =
 #define AGAIN_NS LL_NS_PER_S /* without a loadlined */
 enum { SECONDS_MAX = 3600 };
 
+struct options {
+	uint64_t every_ns;
+	const char *trial; /* NULL: no trial */
+};
+
 struct sensor {
 	struct ll_place place;
 	struct ll_client client;
 	struct ll_sense *sense;
 	bool is_connected;
 	uint64_t connected_ns;
+	uint64_t every_ns;
 	uint64_t next_ns; /* of the next round */
 	int said;         /* the error that was logged last */
 };
@@ -82,70 +88,64 @@ static void disconnect(struct sensor *sensor, int rc, const char *text)
 	sensor->is_connected = false;
 }
 
-static void run_round(struct sensor *sensor)
+static uint64_t again_ns(const struct sensor *sensor)
 {
-	struct ll_err err = {0};
-	if (!connect_sensor(sensor))
-		return;
-	int rc = ll_sense_round(sensor->sense, give_message, sensor, &err);
-	if (rc)
-		disconnect(sensor, rc, err.text);
+	return sensor->every_ns < AGAIN_NS ? sensor->every_ns : AGAIN_NS;
 }
 
 /* A restarted loadlined has no queue until the sensor has reported. So the end of the connection ends the wait, and
- * without a loadlined the waits are short. A connection that is closed at once was refused, and would be again. */
-static void wait_for_round(struct sensor *sensor, uint64_t every_ns)
+ * without a loadlined the waits are short. */
+static void run_round(struct ll_service *service)
 {
-	uint64_t now_ns = ll_now_ns(), again_ns = every_ns < AGAIN_NS ? every_ns : AGAIN_NS;
-	struct pollfd polled = {.fd = sensor->client.fd, .events = POLLRDHUP};
-	int timeout_ms = now_ns < sensor->next_ns ? (int)((sensor->next_ns - now_ns) / LL_NS_PER_MS) + 1 : 0;
-	if (!sensor->is_connected) {
-		ll_sleep_until_ns(now_ns + again_ns);
-	} else if (poll(&polled, 1, timeout_ms) > 0) {
-		disconnect(sensor, -EPIPE, "loadlined has closed the connection");
-		if (ll_now_ns() < sensor->connected_ns + again_ns)
-			ll_sleep_until_ns(sensor->next_ns);
-	}
-}
-
-/* Returns 0 if it is not a number in the range. */
-static uint64_t read_period(const char *text)
-{
-	char *end;
-	double seconds = strtod(text, &end);
-	return end != text && !*end && seconds > 0 && seconds <= SECONDS_MAX ? (uint64_t)(seconds * LL_NS_PER_S) : 0;
-}
-
-static int run_sensor(uint64_t every_ns)
-{
+	struct sensor *sensor = service->data;
 	struct ll_err err = {0};
-	struct sensor sensor = {.client.fd = -1};
+	uint64_t now_ns = ll_now_ns();
+	sensor->next_ns += sensor->every_ns;
+	if (sensor->next_ns < now_ns || !sensor->is_connected)
+		sensor->next_ns = now_ns + sensor->every_ns;
+	int rc = connect_sensor(sensor) ? ll_sense_round(sensor->sense, give_message, sensor, &err) : 0;
+	if (rc)
+		disconnect(sensor, rc, err.text);
+	service->watched_fd = sensor->is_connected ? sensor->client.fd : -1;
+	service->tick_ns = sensor->is_connected ? sensor->next_ns : ll_now_ns() + again_ns(sensor);
+}
+
+/* A connection that is closed at once was refused, and would be again. */
+static void end_connection(struct ll_service *service)
+{
+	struct sensor *sensor = service->data;
+	uint64_t now_ns = ll_now_ns();
+	disconnect(sensor, -EPIPE, "loadlined has closed the connection");
+	service->watched_fd = -1;
+	service->tick_ns = now_ns < sensor->connected_ns + again_ns(sensor) ? sensor->next_ns : now_ns;
+}
+
+/* No signal is taken: a driver that hangs would keep SIGTERM waiting. */
+static int run_sensor(uint64_t every_ns, struct ll_err *err)
+{
+	struct sensor sensor = {.client.fd = -1, .every_ns = every_ns};
+	struct ll_service service = {.data = &sensor,
+				     .listen_fd = -1,
+				     .watched_fd = -1,
+				     .events = POLLRDHUP,
+				     .on_watched = end_connection,
+				     .on_tick = run_round};
 	int rc = ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &sensor.place);
 	if (!rc)
 		rc = ll_sense_new(&sensor.sense);
-	if (rc) {
-		ll_err_set(&err, rc, "%s", strerror(-rc));
-		fprintf(stderr, "loadline-sensor: %s\n", err.text);
-		return ll_err_exit_code(rc);
-	}
-	for (;; wait_for_round(&sensor, every_ns)) {
-		uint64_t now_ns = ll_now_ns();
-		sensor.next_ns += every_ns;
-		if (sensor.next_ns < now_ns || !sensor.is_connected)
-			sensor.next_ns = now_ns + every_ns;
-		run_round(&sensor);
-	}
+	if (!rc)
+		rc = ll_service_init(&service);
+	if (!rc)
+		rc = ll_service_run(&service);
+	return rc ? ll_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
-static int run_trial(const char *uuid)
+static int run_trial(const char *uuid, struct ll_err *err)
 {
-	struct ll_err err = {0};
 	struct ll_trial_result result;
-	int rc = ll_trial_run(uuid, &result, &err);
-	if (rc) {
-		fprintf(stderr, "loadline-sensor: %s\n", err.text);
-		return ll_err_exit_code(rc);
-	}
+	int rc = ll_trial_run(uuid, &result, err);
+	if (rc)
+		return rc;
 	printf("{\"slices\":%s,\"needs_commit\":%s,\"off\":%s,\"ratio\":%.2f,\"set_us\":%.0f,\"off_us\":%"
 	       ".0f,"
 	       "\"on_us\":%.0f,\"kernels\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
@@ -155,21 +155,28 @@ static int run_trial(const char *uuid)
 	return LL_EXIT_OK;
 }
 
+static int run_program(void *data, struct ll_err *err)
+{
+	const struct options *options = data;
+	return options->trial ? run_trial(options->trial, err) : run_sensor(options->every_ns, err);
+}
+
+static bool read_options(int argc, char **argv, void *ret_options)
+{
+	struct options *options = ret_options;
+	if (argc == 3 && strcmp(argv[1], "--every") == 0)
+		options->every_ns = ll_program_seconds(argv[2], SECONDS_MAX);
+	else if (argc == 3 && strcmp(argv[1], "--trial") == 0)
+		options->trial = argv[2];
+	else if (argc != 1)
+		return false;
+	return options->every_ns;
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t every_ns = ROUND_NS;
+	static const struct ll_program program = {"loadline-sensor", LOADLINE_VERSION, help, read_options, run_program};
+	struct options options = {.every_ns = ROUND_NS};
 	signal(SIGPIPE, SIG_IGN);
-	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		puts("loadline-sensor " LOADLINE_VERSION);
-		return LL_EXIT_OK;
-	}
-	if (argc == 3 && strcmp(argv[1], "--every") == 0)
-		every_ns = read_period(argv[2]);
-	if (argc == 3 && strcmp(argv[1], "--trial") == 0)
-		return run_trial(argv[2]);
-	if (every_ns && (argc == 1 || argc == 3))
-		return run_sensor(every_ns);
-	bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
-	fputs(help, is_help ? stdout : stderr);
-	return is_help ? LL_EXIT_OK : LL_EXIT_USAGE;
+	return ll_program_main(&program, argc, argv, &options);
 }

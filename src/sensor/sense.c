@@ -1,19 +1,183 @@
-#include "sensor/sense.h"
+#include "sensor/sensor.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/process_id.h"
 #include "base/scope.h"
+#include "base/utf8.h"
 #include "driver/cards.h"
-#include "driver/health.h"
 #include "driver/readings.h"
-#include "driver/xid.h"
-#include "sensor/idle.h"
-#include "sensor/process.h"
+
+/* ---- process ---- */
+
+enum { PATH_SIZE = 48, STATUS_SIZE = 1024 };
+
+/* The owner of the folder /proc/PID is root if the process cannot be dumped, so the file is read. */
+static uint32_t read_uid(pid_t pid)
+{
+	char text[STATUS_SIZE];
+	uint32_t uids[4];
+	ll_process_read_file(pid, "status", text, sizeof text);
+	return ll_process_parse_uids(text, uids) ? uids[0] : UINT32_MAX;
+}
+
+/* Takes what the kernel knows already, so that a file system of a user's (FUSE) is not asked. */
+static bool read_identity(const char *path, struct statx *ret_file)
+{
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE | STATX_UID | STATX_INO, ret_file) ==
+	       0;
+}
+
+/*
+ * The path counts only if that file, as this process sees it, is the one that runs, and if it is root's. A user who has
+ * a mount namespace can show another file at any path, and a user can write to an own file.
+ */
+static void read_program(uint32_t pid, char ret_program[LL_SENSE_PATH_SIZE])
+{
+	char link[PATH_SIZE], path[LL_SENSE_PATH_SIZE];
+	struct statx running, here;
+	snprintf(link, sizeof link, "/proc/%u/exe", pid);
+	ssize_t length = readlink(link, path, sizeof path - 1);
+	ret_program[0] = '\0';
+	if (length <= 0 || length >= (ssize_t)sizeof path - 1)
+		return;
+	path[length] = '\0';
+	if (!read_identity(link, &running) || running.stx_uid != 0 || (running.stx_mode & (S_IWGRP | S_IWOTH)) != 0 ||
+	    !read_identity(path, &here) || running.stx_ino != here.stx_ino ||
+	    running.stx_dev_major != here.stx_dev_major || running.stx_dev_minor != here.stx_dev_minor)
+		return;
+	ll_message_text_set(ret_program, LL_SENSE_PATH_SIZE, path);
+}
+
+static void read_ancestors(uint32_t pid, uint32_t ret_ancestors[LL_SENSE_ANCESTORS])
+{
+	struct ll_process_stat stat;
+	for (int i = 0; i < LL_SENSE_ANCESTORS && pid > 1; i++) {
+		if (ll_process_stat_of((pid_t)pid, &stat) || stat.parent <= 0)
+			return;
+		pid = ret_ancestors[i] = (uint32_t)stat.parent;
+	}
+}
+
+static uint64_t age_of(uint64_t start_ticks, uint64_t now_ns)
+{
+	uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t start_ns = start_ticks / ticks * LL_NS_PER_S + start_ticks % ticks * LL_NS_PER_S / ticks;
+	return now_ns > start_ns ? now_ns - start_ns : 0;
+}
+
+/* Fills in age_ns, start_ticks, uid, ancestors, command, program and cgroup of the process with the pid that is set. A
+ * field stays 0, or age_ns UINT64_MAX, if it is unknown: the process has ended, or this one may not read it. No lock of
+ * the process is waited for: /proc/PID/cmdline and /proc/PID/environ would. */
+static void read_process(struct ll_message_sense_process *process, uint64_t now_ns)
+{
+	char name[LL_COMMAND_SIZE], cgroup[LL_CGROUP_SIZE] = "";
+	struct ll_process_stat stat;
+	process->age_ns = UINT64_MAX;
+	process->uid = UINT32_MAX;
+	if (ll_process_stat_of((pid_t)process->pid, &stat))
+		return;
+	process->start_ticks = stat.start_ticks;
+	process->age_ns = age_of(stat.start_ticks, now_ns);
+	process->uid = read_uid((pid_t)process->pid);
+	read_ancestors(process->pid, process->ancestors);
+	ll_process_read_file((pid_t)process->pid, "comm", name, sizeof name);
+	name[strcspn(name, "\n")] = '\0';
+	ll_message_text_set(process->command, sizeof process->command, name);
+	read_program(process->pid, process->program);
+	ll_cgroup_read((pid_t)process->pid, cgroup, sizeof cgroup);
+	ll_message_text_set(process->cgroup, sizeof process->cgroup, cgroup);
+}
+
+/* ---- idle ---- */
+
+static void take_sample(struct ll_idle_card *card, const struct ll_idle_sample *sample)
+{
+	uint64_t begin_ns = sample->end_ns > sample->window_ns ? sample->end_ns - sample->window_ns : 0;
+	if (!card->watched_ns || begin_ns > card->seen_ns + LL_IDLE_FRESH_NS || sample->end_ns < card->seen_ns) {
+		card->watched_ns = begin_ns;
+		card->work_ns = 0;
+	}
+	card->seen_ns = sample->end_ns;
+	if (sample->percent <= 0)
+		return;
+	card->work_ns = sample->end_ns;
+	card->busy_ns += (uint64_t)((double)sample->window_ns * sample->percent / 100);
+}
+
+void ll_idle_card_take(struct ll_idle_card *card, const struct ll_idle_sample *samples, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		take_sample(card, &samples[i]);
+}
+
+static bool is_fresh(const struct ll_idle_card *card, uint64_t now_ns)
+{
+	return card->watched_ns && now_ns < card->seen_ns + LL_IDLE_FRESH_NS;
+}
+
+bool ll_idle_card_is_busy(const struct ll_idle_card *card, uint64_t now_ns)
+{
+	return is_fresh(card, now_ns) && card->work_ns == card->seen_ns;
+}
+
+static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+uint64_t ll_idle_card_idle_ns(const struct ll_idle_card *card, uint64_t now_ns)
+{
+	if (!is_fresh(card, now_ns) || ll_idle_card_is_busy(card, now_ns))
+		return 0;
+	return since(card->work_ns ? card->work_ns : card->watched_ns, now_ns);
+}
+
+void ll_idle_process_take(struct ll_idle_process *process, const struct ll_idle_card *card, uint64_t since_ns,
+			  bool is_alone)
+{
+	if (card->work_ns <= since_ns)
+		return;
+	if (is_alone)
+		process->own_ns = card->work_ns;
+	else
+		process->maybe_ns = card->work_ns;
+}
+
+enum ll_sense_last ll_idle_process_last(const struct ll_idle_process *process, const struct ll_idle_card *card,
+					uint64_t start_ns, bool is_alone, uint64_t now_ns, uint64_t *ret_ns)
+{
+	*ret_ns = 0;
+	if (!is_fresh(card, now_ns))
+		return LL_SENSE_LAST_UNKNOWN;
+	if (ll_idle_card_is_busy(card, now_ns))
+		return is_alone ? LL_SENSE_LAST_NOW : LL_SENSE_LAST_BUSY;
+	uint64_t latest_ns = card->watched_ns;
+	if (process->own_ns > process->maybe_ns && process->own_ns >= card->watched_ns) {
+		*ret_ns = since(process->own_ns, now_ns);
+		return LL_SENSE_LAST_AGO;
+	}
+	if (process->maybe_ns > latest_ns)
+		latest_ns = process->maybe_ns;
+	if (card->work_ns > latest_ns && start_ns <= card->work_ns)
+		latest_ns = card->work_ns;
+	if (start_ns > latest_ns)
+		latest_ns = start_ns;
+	*ret_ns = since(latest_ns, now_ns);
+	return LL_SENSE_LAST_AT_LEAST;
+}
+
+/* ---- sense ---- */
 
 /* More than the 14 s that NVML keeps. */
 #define LOOK_BACK_NS (60 * LL_NS_PER_S)
@@ -253,7 +417,7 @@ static int give_process(const struct look *look, const struct ll_process *proces
 	row->pid = (uint32_t)process->pid;
 	row->used_bytes = process->memory_bytes;
 	ll_message_text_set(row->uuid, sizeof row->uuid, look->card->uuid);
-	ll_sense_read_process(row, look->now_ns);
+	read_process(row, look->now_ns);
 	struct seen_process *seen = find_process(look->seen, row);
 	if (seen)
 		find_last(look, seen, row);
@@ -277,7 +441,7 @@ static int give_processes(const struct look *look)
 
 /* ---- faults ---- */
 
-static int give_faults_of(const struct look *look, const struct seen_card *seen)
+static int give_faults(const struct look *look, const struct seen_card *seen)
 {
 	union ll_message message;
 	int rc = 0;
@@ -289,24 +453,6 @@ static int give_faults_of(const struct look *look, const struct seen_card *seen)
 		rc = look->give(look->data, &message, look->err);
 	}
 	return rc;
-}
-
-/* Before the cards are listed anew, which ends the watches: while a card is lost, that is each round. */
-static int give_all_faults(const struct look *look)
-{
-	int rc = 0;
-	for (const struct seen_card *seen = look->sense->cards; seen && !rc; seen = seen->next)
-		rc = give_faults_of(look, seen);
-	return rc;
-}
-
-static int give_faults(const struct look *look)
-{
-	struct seen_card *seen = look->seen;
-	if (!seen->has_tried_xids && ll_xid_open(look->card, &seen->xids, NULL))
-		seen->xids = NULL;
-	seen->has_tried_xids = true;
-	return give_faults_of(look, seen);
 }
 
 static int give_conditions(const struct look *look)
@@ -339,9 +485,13 @@ static int look_at_card(const struct look *look)
 	if (rc || look->card->fault || !look->seen)
 		return rc;
 	rc = give_processes(look);
-	if (!rc && !look->card->is_mig)
-		rc = give_faults(look);
-	return rc || look->card->is_mig ? rc : give_conditions(look);
+	if (rc || look->card->is_mig)
+		return rc;
+	if (!look->seen->has_tried_xids && ll_xid_open(look->card, &look->seen->xids, NULL))
+		look->seen->xids = NULL;
+	look->seen->has_tried_xids = true;
+	rc = give_faults(look, look->seen);
+	return rc ? rc : give_conditions(look);
 }
 
 static int give_end(struct look *look, const char *reason)
@@ -361,7 +511,10 @@ int ll_sense_round(struct ll_sense *sense, ll_sense_give_fn give, void *data, st
 	struct look look = {.sense = sense, .give = give, .data = data, .err = err};
 	sense->card_count = sense->process_count = 0;
 	sense->round++;
-	int rc = give_all_faults(&look);
+	int rc = 0;
+	/* Before the cards are listed anew, which ends the watches: while a card is lost, that is each round. */
+	for (const struct seen_card *seen = sense->cards; seen && !rc; seen = seen->next)
+		rc = give_faults(&look, seen);
 	if (rc)
 		return rc;
 	rc = open_driver(sense, &reason);

@@ -1,4 +1,4 @@
-#include "sensor/trial.h"
+#include "sensor/sensor.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,12 +1,5 @@
 /*
- * http.h - serves metrics over HTTP, for Prometheus.
- *
- *   GET /metrics   Prometheus' text format (prometheus.h)
- *   GET /healthz   200 or 503, and a text
- *
- * Other paths get 404, methods other than GET and HEAD get 405. libmicrohttpd answers in one thread of its own, which
- * receives no signals. A slow or hostile client delays only its own connection. A connection that is idle for 10 s, or
- * does not read for that long, is closed.
+ * http.h - serves metrics over HTTP, asks for them, and listens at addresses.
  */
 #ifndef LOADLINE_SERVE_HTTP_H
 #define LOADLINE_SERVE_HTTP_H
@@ -19,8 +12,48 @@
 struct ll_err;
 struct ll_http;
 
+/* ---- listen ---- */
+
+/*
+ * Makes a listening socket from an address that a user writes.
+ *
+ *   127.0.0.1:9409, localhost:9409, [::1]:9409   that address
+ *   :9409                                        every address of the machine, IPv4 and IPv6
+ *   9409                                         this machine only (127.0.0.1)
+ *   unix:/run/file.sock                          a socket file, to which everybody may connect who may enter its folder
+ *
+ * Port 0 lets the kernel choose one. A socket file on which nobody listens is replaced.
+ */
+
+/*
+ * Resolves the address, binds and listens. The caller closes *ret_fd. -EINVAL: the address is malformed, or its host is
+ * unknown. Otherwise the negative errno of bind(2), such as -EADDRINUSE or -EACCES. The error's text is "ADDR:PORT:
+ * why".
+ */
+int ll_listen(const char *address, int *ret_fd, struct ll_err *err);
+
+/* Returns the path of an address that begins with "unix:", else NULL. The caller removes the file when it has closed
+ * the socket. */
+const char *ll_listen_path(const char *address);
+
+/* Returns the port that the socket is bound to, 0 if it has none, as a socket file. */
+unsigned ll_listen_port(int fd);
+
+/* ---- http ---- */
+
+/*
+ * Serves metrics over HTTP, for Prometheus.
+ *
+ *   GET /metrics   Prometheus' text format (prometheus.h)
+ *   GET /healthz   200 or 503, and a text
+ *
+ * Other paths get 404, methods other than GET and HEAD get 405. libmicrohttpd answers in one thread of its own, which
+ * receives no signals. A slow or hostile client delays only its own connection. A connection that is idle for 10 s, or
+ * does not read for that long, is closed.
+ */
+
 struct ll_http_config {
-	const char *address; /* listen.h */
+	const char *address; /* as ll_listen takes it */
 	/* The server's thread calls these. metrics adds the text; false: out of memory. health adds a text, and returns
 	 * whether all is well. */
 	bool (*metrics)(void *data, struct ll_strbuf *text);

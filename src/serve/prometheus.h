@@ -11,6 +11,7 @@
 #ifndef LOADLINE_SERVE_PROMETHEUS_H
 #define LOADLINE_SERVE_PROMETHEUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/strbuf.h"
@@ -26,21 +27,25 @@ void ll_prometheus_label(struct ll_strbuf *labels, const char *name, const char 
 /* Adds a sample. labels: made by ll_prometheus_label; empty: none. */
 void ll_prometheus_sample(struct ll_strbuf *text, const char *name, const char *labels, double value);
 
-/* A family whose samples come from rows of one kind. */
-struct ll_prometheus_family {
-	const char *name, *type, *help;
-	double (*value)(const void *row); /* NAN: the row has no sample */
-};
-
-/* Rows, each of so many bytes, and what makes the labels of one. */
+/* Rows, and what makes the labels of one. */
 struct ll_prometheus_rows {
 	const void *rows;
-	size_t count, size;
+	size_t count;
 	void (*label)(struct ll_strbuf *labels, const void *row);
 };
 
-/* Adds the families, each with a sample for each row that has a value. A family without samples is left out. */
-void ll_prometheus_families(struct ll_strbuf *text, const struct ll_prometheus_family *families, size_t count,
-			    const struct ll_prometheus_rows *rows);
+/* Adds a family with a sample for each row whose value is known. value: an expression of `row`, which points to a
+ * `type_of_row`; NAN: the row has no sample. A family without samples is left out. */
+#define LL_PROMETHEUS_FAMILY(text, table, type_of_row, name, type, help, value)                                        \
+	do {                                                                                                           \
+		bool has_head_ = false;                                                                                \
+		const type_of_row *row = (table)->rows;                                                                \
+		for (const type_of_row *end_ = row + (table)->count; row < end_; row++)                                \
+			ll_prometheus_row(text, table, row, &has_head_, name, type, help, value);                      \
+	} while (0)
+
+/* Adds the sample of one row, after the head if there is none yet. */
+void ll_prometheus_row(struct ll_strbuf *text, const struct ll_prometheus_rows *rows, const void *row, bool *has_head,
+		       const char *name, const char *type, const char *help, double value);
 
 #endif

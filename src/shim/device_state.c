@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "base/scope.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
@@ -83,7 +83,10 @@ static void at_exit(void)
 {
 	for (unsigned i = 0; i < DEVICES; i++) {
 		struct ll_device_state *dev = atomic_load(&program.devs[i]);
-		if (dev && dev->flow)
+		if (!dev)
+			continue;
+		ll_card_time_go_on(dev->card_time); /* the driver may wait for its work */
+		if (dev->flow)
 			ll_flow_end(dev->flow);
 	}
 }
@@ -293,8 +296,8 @@ static struct ll_device_state *make_dev(ll_cu_device device, const char *uuid, s
 	else
 		ll_flow_limit_kernels(dev->flow, program.settings.max_kernel_ns, program.settings.kills_at_max_kernel);
 	set_first_card(dev);
-	ll_card_time_start(dev->device, dev->uuid,
-			   &dev->claim); /* without the thread, loadlined sees that no order is in force */
+	/* Without the thread, loadlined sees that no order is in force. */
+	ll_card_time_start(dev->device, dev->uuid, &dev->claim, &dev->card_time);
 	return dev;
 }
 

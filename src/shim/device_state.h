@@ -37,10 +37,11 @@ struct ll_device_state {
 	ll_cu_device device; /* CUDA's ordinal */
 	char uuid[96];
 	struct ll_port *port;
-	_Atomic(struct ll_claim *) claim; /* changes if it was taken away; the former one stays readable */
-	struct ll_flow *flow;             /* NULL: launches are not governed */
+	_Atomic(struct ll_claim *) claim;      /* changes if it was taken away; the former one stays readable */
+	struct ll_flow *flow;                  /* NULL: launches are not governed */
+	struct ll_card_time_thread *card_time; /* slices/card_time.h. NULL: it could not be started */
 	struct ll_charge_counter counters[LL_CHARGE_COUNTERS];
-	/* of allocations that can be moved (memory/backing.h, peers.h) */
+	/* of allocations that can be moved (memory/backing.c) */
 	_Atomic uint64_t evictable_bytes; /* charged for them */
 	_Atomic uint32_t exported_count;  /* those of which the program has a DMA buffer */
 	_Atomic uint64_t peers;           /* cards that may use them too: a bit for each ordinal */
@@ -49,8 +50,8 @@ struct ll_device_state {
 	uint64_t retry_ns;                /* when to try again to take a claim in place of a lost one */
 	uint64_t lost_ns; /* CLOCK_MONOTONIC when the library said that there is no claim; 0: there is one, or nothing
 			     was said */
-	_Atomic uint64_t settled_ns; /* the last death after which memory that others hold was looked at (exported.h) */
-	uint64_t shared_claim;       /* token of the claim under which this process shares memory (exported.h) */
+	_Atomic uint64_t settled_ns; /* the last death after which memory that others hold was looked at (exported.c) */
+	uint64_t shared_claim;       /* token of the claim under which this process shares memory (exported.c) */
 	_Atomic bool is_given_back;  /* the claim was given back, until the program asks for the card again */
 };
 

@@ -1,4 +1,4 @@
-#include "trace/inject.h"
+#include "trace/trace.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,8 +12,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "trace/activity.h"
 
 enum { LAST_FLUSH_S = 2 };
 

@@ -1,4 +1,4 @@
-#include "trace/reader.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "trace/writer.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file_limit.h"
+#include "base/guest.h"
 #include "base/scope.h"
+#include "base/utf8.h"
 
 enum { BLOCK_BYTES = 64 * 1024, FIRST_NAMES = 256 };
 
@@ -84,13 +85,6 @@ static void write_header(struct ll_trace_writer *writer)
 	write_at(writer->fd, &writer->header, sizeof writer->header, 0);
 }
 
-static uint64_t read_most(void)
-{
-	const char *text = getenv(LL_TRACE_MOST);
-	uint64_t most = text ? strtoull(text, NULL, 10) : 0;
-	return most ? most : LL_TRACE_DEFAULT_MOST;
-}
-
 int ll_trace_writer_open(enum ll_trace_source source, struct ll_trace_writer **ret_writer)
 {
 	const char *folder = getenv(LL_TRACE_FOLDER);
@@ -107,7 +101,10 @@ int ll_trace_writer_open(enum ll_trace_source source, struct ll_trace_writer **r
 		return rc;
 	}
 	pthread_mutex_init(&writer->lock, NULL);
-	writer->most = read_most();
+	const char *most = getenv(LL_TRACE_MOST);
+	writer->most = most ? strtoull(most, NULL, 10) : 0;
+	if (!writer->most)
+		writer->most = LL_TRACE_DEFAULT_MOST;
 	writer->header = (struct ll_trace_header){
 	    .magic = LL_TRACE_MAGIC,
 	    .header_bytes = sizeof writer->header,
@@ -143,14 +140,6 @@ static void put_bytes(struct ll_trace_writer *writer, const void *data, size_t b
 		flush_block(writer);
 	memcpy(writer->block + writer->used, data, bytes);
 	writer->used += bytes;
-}
-
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash ? hash : 1;
 }
 
 static struct name *find_name(struct name *names, uint32_t room, uint64_t hash)
@@ -194,7 +183,8 @@ static uint32_t number_of(struct ll_trace_writer *writer, const char *text)
 {
 	if (!text || !make_room(writer))
 		return 0;
-	uint64_t hash = hash_of(text);
+	uint64_t hash = ll_text_hash(text);
+	hash = hash ? hash : 1;
 	struct name *name = find_name(writer->names, writer->name_room, hash);
 	if (name->hash)
 		return name->number;

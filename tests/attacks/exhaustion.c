@@ -264,6 +264,44 @@ TEST(sends_many_requests)
 	user_close(&user);
 }
 
+static void name_all_cards(struct ll_page *page, struct ll_orders *orders)
+{
+	(void)page;
+	for (unsigned i = 0; i < LL_PAGE_CARDS; i++) {
+		char uuid[sizeof(uint64_t) + 1];
+		uint64_t word;
+		snprintf(uuid, sizeof uuid, "GPU-%04u", i);
+		memcpy(&word, uuid, sizeof word);
+		orders->cards[i].uuid[0] = word;
+	}
+}
+
+/* Asks for a long list on each of many connections. What a socket has no room for waits in loadlined. */
+TEST(reads_no_rows)
+{
+	enum { JOBS = 20, CONNECTIONS = 100, MOST_KIB = 24 * 1024 };
+	skip_under_sanitizer();
+	struct registration jobs[JOBS];
+	union ll_message message;
+	int fds[CONNECTIONS];
+	for (int i = 0; i < JOBS; i++)
+		assert_int_equal(attacker_register_spoilt(&jobs[i], name_all_cards), 0);
+	unsigned long before_kib = daemon_kib();
+	ll_message_init(&message, LL_MESSAGE_LIST);
+	for (int i = 0; i < CONNECTIONS; i++) {
+		fds[i] = attacker_connect(LL_ROLE_COMMAND, -1);
+		if (fds[i] >= 0)
+			send_to(fds[i], &message, NULL, 0);
+	}
+	bool is_served = victim_is_served();
+	printf("loadlined has %lu KiB more\n", daemon_kib() - before_kib);
+	succeed_if(!is_served || daemon_kib() > before_kib + MOST_KIB,
+		   "loadlined grows with each list that nobody reads");
+	ll_message_close_fds(fds, CONNECTIONS);
+	for (int i = 0; i < JOBS; i++)
+		registration_end(&jobs[i]);
+}
+
 /* The victim's request waits too, and loadlined says so once a second, by a timer. */
 TEST(keeps_the_timer_from_running)
 {

@@ -4,12 +4,12 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
+#include "advice/advice.h"
 #include "base/runtime_folder.h"
-#include "earlier/file.h"
-#include "mps/place.h"
+#include "mps/mps.h"
 #include "protocol/inherited.h"
 #include "protocol/run_settings.h"
-#include "shim/link/place_uid.h"
+#include "shim/link/link.h"
 
 enum { PATH_SIZE = 60 };
 

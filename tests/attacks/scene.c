@@ -84,6 +84,7 @@ int scene_end(void **state)
 	return 0;
 }
 
+TESTS_OF_ROOT;
 TEST_EACH(scene_begin, scene_end);
 
 void succeed_if(bool is_so, const char *what)

@@ -5,7 +5,7 @@
 
 #include "case.h"
 
-enum { PROCESSES = 200, TOGETHER = 10 };
+enum { PROCESSES = 200, TOGETHER = 10, HANGS_MS = 300000 };
 
 static int ask(void)
 {
@@ -38,7 +38,8 @@ int main(int argc, char **argv)
 		for (int k = 0; is_last && k <= i % TOGETHER; k++) {
 			int answer;
 			struct pollfd look = {answers[0], POLLIN, 0};
-			NEED(poll(&look, 1, 60000) == 1 && read(answers[0], &answer, sizeof answer) == sizeof answer);
+			NEED(poll(&look, 1, HANGS_MS) == 1 &&
+			     read(answers[0], &answer, sizeof answer) == sizeof answer);
 			answer ? refused++ : served++;
 		}
 	}

@@ -14,7 +14,9 @@ import time
 
 LOADLINE, BUILD = os.environ["LOADLINE"], pathlib.Path(os.environ["LOADLINE_BUILD"])
 DRIVER_MIB = 4
-DEADLINE_S = 120
+DEADLINE_S = 600
+# One look, on a host that is busy with 200 programs.
+LOOK_S = 120
 # Between what a context is charged and what it takes, and what the driver takes for itself.
 CONTEXT_MIB = 16
 
@@ -24,7 +26,10 @@ class LookFailed(Exception):
 
 
 def answer_of(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LOOK_S)
+    except subprocess.TimeoutExpired as late:
+        raise LookFailed(f"{' '.join(map(str, command))}: no answer in {LOOK_S} s") from late
     if done.returncode:
         raise LookFailed(f"{' '.join(map(str, command))}: ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout

@@ -2,10 +2,14 @@
 #include "test.h"
 
 #include <errno.h>
+#include <unistd.h>
+
+enum { SKIPPED = 77 };
 
 static struct {
 	struct registered_test *first;
 	CMFixtureFunction each_set_up, each_tear_down, all_set_up, all_tear_down;
+	bool are_of_root;
 } tests;
 
 /* Constructors run in any order: a test goes before the first of its file that is further down. */
@@ -45,6 +49,11 @@ static struct CMUnitTest with_fixture(const struct registered_test *test)
 	return unit;
 }
 
+void test_register_root(void)
+{
+	tests.are_of_root = true;
+}
+
 int tests_run_group(const char *title, const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
 	size_t count = 0, room = 0;
@@ -74,5 +83,11 @@ bool tests_are_listed(int argc, char **argv)
 
 int tests_run(int argc, char **argv)
 {
-	return tests_are_listed(argc, argv) ? 0 : tests_run_group(program_invocation_short_name, NULL, NULL, NULL);
+	if (tests_are_listed(argc, argv))
+		return 0;
+	if (tests.are_of_root && geteuid() != 0) {
+		puts("skipped: only root can be two users");
+		return SKIPPED;
+	}
+	return tests_run_group(program_invocation_short_name, NULL, NULL, NULL);
 }

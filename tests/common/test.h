@@ -38,6 +38,7 @@ struct registered_test {
 
 void test_register(struct registered_test *test);
 void test_register_each(CMFixtureFunction set_up, CMFixtureFunction tear_down);
+void test_register_root(void);
 void test_register_all(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
 #define TEST_CONSTRUCTOR(name) __attribute__((constructor)) static void name(void)
@@ -105,6 +106,14 @@ void test_register_all(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 	TEST_CONSTRUCTOR(register_all)                                                                                 \
 	{                                                                                                              \
 		test_register_all(set_up, tear_down);                                                                  \
+	}                                                                                                              \
+	_Static_assert(true, "takes the semicolon")
+
+/* Tests that several users do: another than root skips all of the program. TESTS_OF_ROOT; */
+#define TESTS_OF_ROOT                                                                                                  \
+	TEST_CONSTRUCTOR(register_root)                                                                                \
+	{                                                                                                              \
+		test_register_root();                                                                                  \
 	}                                                                                                              \
 	_Static_assert(true, "takes the semicolon")
 

@@ -52,14 +52,19 @@ static int ask(struct scene *scene, union ll_message *message, struct ll_err *er
 	return ll_client_request(&scene->client, message, NULL, 0, NULL, ll_now_ns() + DEADLINE_NS, err);
 }
 
+static void make_bind(uint64_t job, const char *uuid, uint64_t promisable_mib, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_BIND);
+	ret_message->bind.job = job;
+	ret_message->bind.promisable_bytes = promisable_mib * MIB;
+	ret_message->bind.usable_bytes = 1000 * MIB;
+	ll_message_text_set(ret_message->bind.uuid, sizeof ret_message->bind.uuid, uuid);
+}
+
 static int bind_card(struct scene *scene, uint64_t job, const char *uuid, uint64_t promisable_mib, struct ll_err *err)
 {
 	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_BIND);
-	message.bind.job = job;
-	message.bind.promisable_bytes = promisable_mib * MIB;
-	message.bind.usable_bytes = 1000 * MIB;
-	ll_message_text_set(message.bind.uuid, sizeof message.bind.uuid, uuid);
+	make_bind(job, uuid, promisable_mib, &message);
 	return ask(scene, &message, err);
 }
 
@@ -112,6 +117,33 @@ TEST_GIVEN(struct scene *scene, requests_on_a_card_are_not_more_than_it_can_prom
 	assert_int_equal(
 	    set(scene, scene->job.id, LL_SET_REQUEST, &(struct ll_limits){.request_bytes = 70 * MIB}, NULL), 0);
 	assert_fails(bind_card(scene, 4711, CARD, 70, &err), -ESRCH, "no such job");
+}
+
+/* Asks by the job's monitor, as `run` does. Returns the kind of the reply. */
+static unsigned bind_by_monitor(const struct job *job, uint64_t id, const char *uuid, uint32_t serial)
+{
+	union ll_message message;
+	make_bind(id, uuid, 70, &message);
+	message.header.serial = serial;
+	assert_int_equal(ll_message_send(job->report_fd, &message, NULL, 0), 0);
+	unsigned kind = next_message(job->report_fd, &message);
+	assert_int_equal(message.header.serial, serial);
+	return kind;
+}
+
+TEST_GIVEN(struct scene *scene, a_monitor_passes_on_what_run_asks_also_to_the_next_daemon)
+{
+	struct job job;
+	union ll_message message;
+	job_launch(&job, &scene->world, NULL, NULL);
+	assert_int_equal(next_message(job.report_fd, &message), LL_MESSAGE_ACCEPTED);
+	assert_int_equal(bind_by_monitor(&job, job.id, CARD, 1), LL_MESSAGE_ACCEPTED);
+	kill_process(world_daemon(&scene->world), SIGKILL);
+	assert_int_equal(bind_by_monitor(&job, job.id, OTHER_CARD, 2), LL_MESSAGE_ACCEPTED);
+	assert_int_equal(bind_by_monitor(&job, 4711, CARD, 3), LL_MESSAGE_REFUSED);
+	assert_int_equal(bind_by_monitor(&job, job.id, CARD, 4), LL_MESSAGE_ACCEPTED);
+	job_stop(&job);
+	wait_for(world_has_jobs(&scene->world, 1));
 }
 
 /* Expected: a limit that is lowered below what is used lets nobody grow, and a higher one is there at once. */

@@ -14,7 +14,7 @@
 #include "test.h"
 #include "wait_for.h"
 
-enum { SKIPPED = 77, SOON_MS = 1000 };
+enum { SOON_MS = 1000 };
 
 /* What it does with PLACE. */
 enum behaviour { IS_SILENT, REFUSES, ENDS, PLACES, BABBLES };
@@ -158,11 +158,4 @@ TEST(a_job_that_was_placed_is_listed_so)
 	end_all(&job);
 }
 
-int main(int argc, char **argv)
-{
-	if (geteuid() != 0) {
-		puts("skipped: only root can be two users");
-		return SKIPPED;
-	}
-	return tests_run(argc, argv);
-}
+TESTS_OF_ROOT;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "protocol/sensed.h"
+#include "protocol/client.h"
 #include "puppet.h"
 #include "system_world.h"
 #include "test.h"
@@ -14,7 +14,7 @@
 #define OTHER_CARD "GPU-00000000-0000-0000-0000-000000000001"
 #define GIB (UINT64_C(1) << 30)
 #define UNITS_IN_GIB UINT32_C(2097152)
-/* mismatch.h: 1 GiB for the one process, and 2 % of the 1 GiB that its page has. */
+/* ungoverned.c: 1 GiB for the one process, and 2 % of the 1 GiB that its page has. */
 #define TOLERATED_BYTES (GIB + GIB / 100 * 2)
 
 static struct system_world scene;

@@ -96,8 +96,8 @@ size_t system_world_read(struct system_world *system)
 	char text[200];
 	int fds[LL_PACKET_FDS];
 	size_t length, count;
-	while (ll_packet_receive_up_to(system->notify_fd, false, text, sizeof text - 1, &length, fds, LL_PACKET_FDS,
-				       &count) == 0) {
+	while (ll_packet_receive_up_to(system->notify_fd, MSG_DONTWAIT, text, sizeof text - 1, &length, fds,
+				       LL_PACKET_FDS, &count) == 0) {
 		text[length] = '\0';
 		const char *name = strstr(text, "FDNAME=");
 		name = name ? name + strlen("FDNAME=") : "";

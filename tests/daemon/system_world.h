@@ -11,7 +11,7 @@
 /* Ordinary users: who need no account. */
 enum { FIRST_UID = 61234, SECOND_UID = 61235 };
 
-enum { KEPT_MOST = 64, KEPT_NAME_SIZE = 64 };
+enum { KEPT_MOST = 16, KEPT_NAME_SIZE = 64 };
 
 struct system_world {
 	struct world world; /* the place is the socket file */

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/close_from.h"
+#include "base/child.h"
 #include "base/process.h"
 #include "no_pidfds.h"
 #include "test.h"

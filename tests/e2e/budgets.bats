@@ -8,20 +8,16 @@ DATABASE=state/accounts.db
 
 # begin_service [LINE]...: one card; the system's loadlined runs as nobody, with two tenants and these lines.
 begin_service() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
-	chmod 755 "$T"
-	chmod 777 "$T/world"
-	mkdir -p "$T/conf" "$T/state"
-	chmod 755 "$T/conf"
+	open_world
+	mkdir "$T/state"
 	chown nobody "$T/state"
 	write_config "$@"
-	loadline --sim status >/dev/null # root makes the world's files
 	serve
 }
 
 # write_config [LINE]...: budget: of the tenant research.
 write_config() {
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file "$@" <<-END
 		version: 1
 		visibility: {others: ${others-user-and-share}}
 		cards:
@@ -34,24 +30,18 @@ write_config() {
 		    members: {users: ["$SECOND"]}
 		defaults: {memory: 4G}
 	END
-	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
 }
 
 serve() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf" --state "$T/state"
 	wait_for 60 serves
 }
-
-serves() {
-	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
-}
-
 # busy_as UID NAME ARG...: of run; a job that works on the card.
 busy_as() {
 	local uid=$1 name=$2
 	shift 2
 	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
-	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run -i 0 "$@" \
+	start_as "$uid" "$name" "$LOADLINE" --sim run -i 0 "$@" \
 		-- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 work 5ms sleep 5ms memory 1G for 300s
 	wait_for 60 grep -q "^busy: pid" "$T/$name.out"
 }

@@ -1,7 +1,4 @@
 # A course: many short jobs of many users on one card, killed at any time and started again at once.
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 STUDENTS="61241 61242 61243 61244 61245 61246"
@@ -10,9 +7,9 @@ TASKS=6
 start_course() {
 	[ -x "$LOADLINE_BUILD/tests/e2e/launcher" ] || skip "nothing can be preloaded in this build"
 	open_world h200
-	mkdir -p "$T/conf" "$T/tasks"
+	mkdir "$T/tasks"
 	chmod 777 "$T/tasks"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file <<-END
 		version: 1
 		cards:
 		  - {name: course, cards: "0", give: memory, by: slices}
@@ -25,7 +22,6 @@ start_course() {
 		    each-user: {memory: 16G, running: 1, queued: 4, max-time: 4h}
 		defaults: {memory: 16G, time: 1h}
 	END
-	chmod -R a+rX "$T/conf"
 	STATE=$T/state start_loadlined
 	start_sensor
 }

@@ -8,20 +8,14 @@ STRANGER=61236
 # start_service: the system's loadlined with the configuration $T/conf/loadline.yaml, started by root; it runs as nobody.
 start_service() {
 	open_world
-	mkdir -p "$T/conf"
 	[ -e "$T/conf/loadline.yaml" ] || write_config
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 serves
 }
 
-serves() {
-	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
-}
-
 # write_config [LINE]...: lines are put at the end. Users without a name are known by their number.
 write_config() {
-	mkdir -p "$T/conf"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file "$@" <<-END
 		version: 1
 		visibility: {others: ${others-user-and-share}, commands: ${commands-own}}
 		cards:
@@ -39,15 +33,13 @@ write_config() {
 		    each-user: {memory: 16G, compute: 25%, running: 1}
 		defaults: {memory: 16G, class: normal, evictable: true}
 	END
-	chmod 755 "$T/conf"
-	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
 }
 
 # work_as UID NAME ARG...: of run; a job that works on card 0.
 work_as() {
 	local uid=$1 name=$2
 	shift 2
-	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
+	start_as "$uid" "$name" "$LOADLINE" --sim run "$@" -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }
@@ -79,7 +71,7 @@ told() {
 	start_program service env LD_PRELOAD="$library" SLOW_LOOKUP="$T/answer" \
 		"$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 serves
-	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- echo governed
+	start_as "$FIRST" one "$LOADLINE" --sim run -- echo governed
 	wait_for 60 grep -qF "the job waits: the groups of user $FIRST are being looked up" "$T/one.err"
 	as "$FIRST" "$LOADLINE" --sim status >/dev/null
 	is_running one
@@ -155,7 +147,7 @@ told() {
 # The kernel shows command lines to all users (/proc), so the job's own program is looked at by what loadlined says.
 @test "of others a user sees what the configuration says" {
 	start_service
-	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- sleep 100
+	start_as "$FIRST" one "$LOADLINE" --sim run -- sleep 100
 	wait_for 60 sees "$SECOND" "any(.[].job; .uid == $FIRST and .configured_tenant == \"research\" and .command == null and .cgroup == null and .tenant == \"job-1\")"
 	sees "$FIRST" "any(.[].job; .uid == $FIRST and .command == \"sleep\")"
 	# status does not read it from /proc either.
@@ -226,13 +218,10 @@ reload() {
 # start_department: the service with a configuration for eight cards, and its sensor.
 start_department() {
 	open_world h100x8
-	mkdir -p "$T/conf"
-	cat >"$T/conf/loadline.yaml"
-	chmod 755 "$T/conf"
+	config_file
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 serves
-	start_program sensor setpriv --reuid nobody --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
-		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	start_sensor_as
 	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: sensor: 8 cards"'
 }
 
@@ -251,7 +240,7 @@ start_department() {
 		    each-user: {memory: 40G}
 		defaults: {memory: 12G}
 	END
-	start_program one setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -i 0 -- sleep 100
+	start_as "$FIRST" one "$LOADLINE" --sim run -i 0 -- sleep 100
 	wait_for 60 sees "$FIRST" "any(.[].job; .uid == $FIRST and .limits.memory_bytes == null)"
 	refuses "$SECOND" 125 "no place is free now" run -i 1 --no-wait -- true
 	as "$FIRST" "$LOADLINE" --sim run -i 2 -- "$LOADLINE" --sim limits --json >"$T/limits.out"
@@ -264,9 +253,7 @@ start_department() {
 }
 
 @test "the department of the example is governed on eight cards" {
-	mkdir -p "$T/conf"
-	cp "$BATS_TEST_DIRNAME/../../packaging/loadline-example.yaml" "$T/conf/loadline.yaml"
-	chmod -R a+rX "$T/conf"
+	config_file <"$BATS_TEST_DIRNAME/../../packaging/loadline-example.yaml"
 	open_world h100x8
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 serves

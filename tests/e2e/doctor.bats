@@ -1,11 +1,5 @@
 # loadline doctor: what it finds, and its exit status.
 load helper
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 # doctor ARG...: without the trial of limits; its JSON in $T/doctor.out, its status in $status.
 doctor() {
 	status=0

@@ -1,8 +1,8 @@
 # What people are told of: on the terminals of their jobs, and by commands.
+# shellcheck disable=SC2153 # FIRST is of service_helper.bash
 load helper
 load jobs_helper
-
-FIRST=61234
+load service_helper
 
 # start_service [ARG]...: of loadlined, with the configuration $T/conf/loadline.yaml; root's runs as nobody.
 start_service() {
@@ -13,11 +13,6 @@ start_service() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system "${user[@]}" --config "$T/conf" "$@"
 	wait_for 60 serves
 }
-
-serves() {
-	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
-}
-
 # start_sensor: loadlined makes a queue when it reports.
 start_sensor() {
 	local as=()
@@ -38,10 +33,9 @@ start_notify() {
 write_config() {
 	chmod 755 "$T"
 	[ "$(id -u)" -ne 0 ] || chmod 777 "$T/world"
-	mkdir -p "$T/conf" "$T/hooks"
-	mkdir -p "$T/told"
+	mkdir -p "$T/hooks" "$T/told"
 	chmod 777 "$T/told"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file "$@" <<-END
 		version: 1
 		cards:
 		  - {name: parts, cards: "0", give: memory, by: auto}
@@ -50,8 +44,6 @@ write_config() {
 		    members: {users: ["*"]}
 		reclaim: {warn: {signal: USR1, before: 3s}, stop: {signal: TERM, grace: 5s}}
 	END
-	chmod 755 "$T/conf"
-	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
 }
 
 # make_hook NAME: a command that writes what it gets to $T/told/NAME; a shell script from standard input follows.
@@ -422,11 +414,6 @@ write_health() {
 	start_notify
 	start_sensor
 }
-
-simctl() {
-	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
-}
-
 # drained CARD REASON: in the queue's windows, and in status?
 drained() {
 	loadline --sim queue list --json | jq -e -s "any(.[]; .window.cards == [$1] and .window.reason == \"$2\")" &&

@@ -8,7 +8,7 @@ export NEEDS="tests/e2e/evict_worker python3 sim/loadline-simctl"
 	needs_preload
 	poor_host 100
 	start_poor one --keep --bytes 70M
-	fails_with 4 "tenant one: the host has memory for 0 of the 7" --sim evict one
+	fails_with 4 "tenant one: the host has memory for 64 of the 7" --sim evict one
 	start_worker two --bytes 30M
 	loadline --sim evict two
 	loadline --sim resume two
@@ -412,12 +412,54 @@ asked() {
 	does one context "alloc 3" "kernel 4"
 	fails_with 4 "tenant one: its work on the card does not end" --sim evict one --wait 200ms
 	threads=$(find "/proc/$(pid_of one)/task" -mindepth 1 -maxdepth 1 | wc -l)
-	fails_with 4 "its work on the card does not end" --sim suspend one --wait 200ms
+	fails_with 4 "its work on the card does not end" --sim evict one --wait 200ms
 	# No thread is left for each attempt.
 	[ "$(find "/proc/$(pid_of one)/task" -mindepth 1 -maxdepth 1 | wc -l)" -le "$threads" ]
 	loadline --sim evict one --wait 60s
 	loadline --sim resume one
 	does one check
+}
+
+@test "a card that takes no program off: a suspend waits for the end of the kernel" {
+	needs_preload
+	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 off no
+	start_steps one
+	does one context "alloc 3" "kernel 4"
+	fails_with 4 "its work on the card does not end" --sim suspend one --wait 200ms
+	loadline --sim suspend one --wait 60s
+	loadline --sim resume one
+	does one check
+}
+
+@test "a kernel is suspended in its midst, and goes on later; it is evicted when it has ended" {
+	needs_preload
+	start_steps one
+	does one context "alloc 3" "kernel 4"
+	run -0 loadline --sim suspend one --wait 200ms
+	[[ $output == "suspended 0/0, tenant one: "* ]]
+	# It has not ended four seconds later, and the program cannot leave yet.
+	sleep 4.5
+	fails_with 4 "tenant one: its work on the card does not end" --sim evict one --wait 200ms
+	shows 'select(.tenant == "one" and .state == "stopped")'
+	sleep 4.5
+	loadline --sim evict one --wait 60s
+	loadline --sim resume one
+	does one check
+	tell one "kernel 2"
+	loadline --sim suspend one
+	loadline --sim resume one
+	does one check
+}
+
+@test "who ends a program that is suspended in a kernel does not wait for it" {
+	needs_preload
+	for name in TERM KILL; do
+		start_steps "$name"
+		does "$name" context "alloc 3" "kernel 1000"
+		loadline --sim suspend "$name"
+		stop "$name" "$name"
+		wait_for 60 shows_none 'select(has("claim"))'
+	done
 }
 
 # moves ARG...: done, or refused with the word for it. Never is the program stopped until the time of the command is over.
@@ -484,7 +526,7 @@ moves() {
 	poor_host 100
 	start_poor one --keep --bytes 70M
 	loadline --sim suspend one
-	fails_with 4 "the host has memory for 0 of the" --sim evict one
+	fails_with 4 "the host has memory for 64 of the 7" --sim evict one
 	kill -TERM "$(pid_of one)"
 	wait_for 60 is_now one stopped
 	is_running one
@@ -531,8 +573,8 @@ waits() {
 	start_worker one --bytes 4M
 	start_worker two --bytes 4M
 	freeze one
-	start first --sim evict one
-	start second --sim evict one
+	start first --sim evict one --wait 60s
+	start second --sim evict one --wait 60s
 	wait_for 60 said one stopping
 	loadline --sim evict two
 	kill -CONT "$(pid_of one)"
@@ -543,7 +585,7 @@ waits() {
 	loadline --sim resume one
 	loadline --sim resume two
 	freeze one
-	start third --sim evict one
+	start third --sim evict one --wait 60s
 	wait_for 60 is_now one stopping
 	start resume --sim resume one
 	finish third

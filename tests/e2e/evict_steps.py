@@ -34,7 +34,7 @@ MIB = 1 << 20
 PTX = b""".version 6.0
 .target sm_50
 .address_size 64
-.visible .entry spin_ns(.param .u64 length)
+.visible .entry work_ns(.param .u64 length)
 {
 	ret;
 }
@@ -104,7 +104,7 @@ def launch(seconds):
     module, function, length = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(int(seconds * 1e9))
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(length))
     return (cu.cuModuleLoadData(ctypes.byref(module), PTX)
-            or cu.cuModuleGetFunction(ctypes.byref(function), module, b"spin_ns")
+            or cu.cuModuleGetFunction(ctypes.byref(function), module, b"work_ns")
             or cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, parameters, None))
 
 

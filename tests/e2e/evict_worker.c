@@ -51,8 +51,9 @@ struct block {
 
 /* What --mixed uses beyond the table of driver/library.h. */
 static struct {
-#define LL_CUDA_FUNCTION(result, name, symbol, need, args) result(*name) args;
-#include "abi/cuda_governed.def"
+#define LL_CUDA_OPENED(...)
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) ll_cu_result(*name) params;
+#include "abi/cuda.def"
 } more;
 
 static struct ll_cuda cuda;

@@ -5,7 +5,19 @@ load helper
 load service_helper
 
 fence() {
-	"$LOADLINE_BUILD/src/fence/loadline-fence" "$1" --root "$GROUPS_ROOT" "${@:2}"
+	"$LOADLINE_BUILD/src/keeper/loadline-keeper" fence "$1" --root "$GROUPS_ROOT" "${@:2}"
+}
+
+# orders_fence true|false: what the configuration says.
+orders_fence() {
+	[ -d "$T/conf" ] || mkdir -m 755 "$T/conf"
+	printf 'version: 1\nenforce: {devices: %s}\n' "$1" >"$T/conf/loadline.yaml"
+}
+
+# start_fence [true|false]: the keeper, as the service runs it.
+start_fence() {
+	orders_fence "${1:-true}"
+	start_program fence "$LOADLINE_BUILD/src/keeper/loadline-keeper" --user nobody --groups folder --config "$T/conf" --root "$GROUPS_ROOT"
 }
 
 # make_groups: as a systemd has them. Skips where that cannot be done; a kernel without BPF programs for the devices of control
@@ -25,7 +37,7 @@ make_groups() {
 	chmod 666 "$T/nvidia0"
 	chmod 755 "$T"
 	[ "$(opens user.slice/session-1.scope)" = ENXIO ] || skip "a device without a driver does not end with ENXIO here"
-	fence on --once 2>"$T/on.err" || skip "$(cat "$T/on.err")"
+	fence on 2>"$T/on.err" || skip "$(cat "$T/on.err")"
 	fence off
 }
 
@@ -62,7 +74,7 @@ is_open() {
 
 @test "sessions, env -i, static programs are outside; jobs and NVIDIA's services are not; off opens all" {
 	make_groups
-	fence on --once
+	fence on
 	is_closed user.slice/session-1.scope
 	is_closed user.slice/session-1.scope setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups
 	is_closed user.slice/session-1.scope env -i
@@ -84,12 +96,12 @@ is_open() {
 	is_open user.slice/session-1.scope
 	is_open user.slice/session-1.scope/own
 	is_open system.slice/cron.service
-	[ ! -e "$T/world/fence" ]
+	[ ! -e "$T/world/loadline-keeper/fence" ]
 	run fence show
 	[ "$status" -eq 1 ]
 	# A second time, and twice.
-	fence on --once --keep-open /docker
-	fence on --once --keep-open /docker
+	fence on --keep-open /docker
+	fence on --keep-open /docker
 	is_open docker
 	is_closed user.slice/session-1.scope
 	fence off
@@ -98,7 +110,7 @@ is_open() {
 
 @test "groups that appear are closed; a kill leaves it closed; SIGTERM and off open it" {
 	make_groups
-	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
+	start_fence
 	wait_for 60 is_closed user.slice/session-1.scope
 	mkdir "$GROUPS_ROOT/machine.slice" "$GROUPS_ROOT/system.slice/new.service"
 	wait_for 60 is_closed machine.slice
@@ -107,48 +119,79 @@ is_open() {
 	stop fence KILL
 	is_closed user.slice/session-1.scope
 	fence show
-	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
-	wait_for 60 grep -q "the fence is closed; .loadline-fence off. opens it" "$T/fence.err"
+	start_fence
+	wait_for 60 grep -q "WARN the fence is closed (enforce.devices)" "$T/fence.err"
 	is_closed user.slice/session-1.scope
 	stop fence TERM
 	[ "$status" -eq 0 ]
 	is_open user.slice/session-1.scope
 	is_open machine.slice
-	[ ! -e "$T/world/fence" ]
+	[ ! -e "$T/world/loadline-keeper/fence" ]
 	# Killed, and opened by hand.
-	start_program fence "$LOADLINE_BUILD/src/fence/loadline-fence" on --root "$GROUPS_ROOT"
+	start_fence
 	wait_for 60 is_closed machine.slice
 	stop fence KILL
 	fence off
 	is_open machine.slice
-	[ ! -e "$T/world/fence" ]
+	[ ! -e "$T/world/loadline-keeper/fence" ]
+}
+
+@test "the fence follows the configuration at SIGHUP and at a start, and one with faults changes nothing" {
+	make_groups
+	start_fence
+	wait_for 60 is_closed user.slice/session-1.scope
+	orders_fence false
+	kill -HUP "$(pid_of fence)"
+	wait_for 60 is_open user.slice/session-1.scope
+	[ ! -e "$T/world/loadline-keeper/fence" ]
+	orders_fence true
+	kill -HUP "$(pid_of fence)"
+	wait_for 60 is_closed user.slice/session-1.scope
+	orders_fence nonsense
+	kill -HUP "$(pid_of fence)"
+	wait_for 60 grep -q "the configuration has faults; the fence stays as it is" "$T/fence.err"
+	mkdir "$GROUPS_ROOT/machine.slice"
+	wait_for 60 is_closed machine.slice
+	# With faults the next one goes on with what it finds.
+	stop fence KILL
+	start_fence nonsense
+	wait_for 60 grep -q "WARN the fence is closed (enforce.devices)" "$T/fence.err"
+	stop fence KILL
+	is_closed user.slice/session-1.scope
+	start_fence false
+	wait_for 60 is_open user.slice/session-1.scope
+	[ ! -e "$T/world/loadline-keeper/fence" ]
 }
 
 @test "only root may change the fence, and a folder of anything else is refused" {
 	[ "$(id -u)" -eq 0 ] || skip "only root makes control groups"
 	make_groups
-	run setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$GROUPS_ROOT"
+	run setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE_BUILD/src/keeper/loadline-keeper" fence on --root "$GROUPS_ROOT"
 	[ "$status" -eq 1 ]
 	[[ $output == *"only root may change the fence"* ]]
-	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$T"
+	run "$LOADLINE_BUILD/src/keeper/loadline-keeper" fence on --root "$T"
 	[ "$status" -eq 1 ]
 	[[ $output == *"not a folder of control groups of version 2"* ]]
-	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --keep-open nonsense --root "$GROUPS_ROOT"
+	run "$LOADLINE_BUILD/src/keeper/loadline-keeper" fence on --keep-open nonsense --root "$GROUPS_ROOT"
 	[ "$status" -eq 2 ]
 }
 
 @test "with version 1 alone, and where all processes are in the root group, the fence says so and refuses" {
 	make_groups
-	for words in show 'on --once' 'on --config' off; do
-		# shellcheck disable=SC2086 # words
-		run "${WITHOUT_VERSION_2[@]}" "$LOADLINE_BUILD/src/fence/loadline-fence" $words
+	for word in show on off; do
+		run "${WITHOUT_VERSION_2[@]}" "$LOADLINE_BUILD/src/keeper/loadline-keeper" fence "$word"
 		[ "$status" -eq 3 ]
-		[ "$output" = "loadline-fence: no control groups of version 2 are mounted" ]
+		[ "$output" = "loadline-keeper: no control groups of version 2 are mounted" ]
 	done
-	run "$LOADLINE_BUILD/src/fence/loadline-fence" on --once --root "$GROUPS_ROOT/loadline.slice/loadline-61234.slice/job-1.scope"
+	orders_fence true
+	start_program fence "${WITHOUT_VERSION_2[@]}" "$LOADLINE_BUILD/src/keeper/loadline-keeper" --user nobody --config "$T/conf"
+	wait_for 60 grep -q "ERROR the fence: no control groups of version 2 are mounted; what is closed stays so" "$T/fence.err"
+	stop fence TERM
+	[ "$status" -eq 0 ]
+	run "$LOADLINE_BUILD/src/keeper/loadline-keeper" fence on --root "$GROUPS_ROOT/loadline.slice/loadline-61234.slice/job-1.scope"
 	[ "$status" -eq 3 ]
 	[[ $output == *"all processes are in the root group, which cannot be fenced" ]]
-	[ ! -e "$T/world/fence" ]
+	[ ! -e "$T/world/loadline-keeper/fence" ]
 }
 
 @test "doctor: a fence that the configuration orders and that is not there is a failure, and none is fine where none is ordered" {

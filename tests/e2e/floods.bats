@@ -1,8 +1,5 @@
 # One user floods the system's loadlined, and another one goes on: status answers, and run starts.
 # shellcheck disable=SC2153,SC2154 # FIRST and SECOND are of service_helper.bash; status and output are those of bats
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 # The tests measure times.
@@ -10,8 +7,7 @@ export BATS_NO_PARALLELIZE_WITHIN_FILE=true
 
 # start_service_of_two: the user FIRST may have all that is not promised to SECOND, and to other tenants.
 start_service_of_two() {
-	mkdir -p "$T/conf"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file <<-END
 		version: 1
 		visibility: {others: user-and-share, commands: own}
 		cards:
@@ -22,13 +18,12 @@ start_service_of_two() {
 		$(for i in {1..12}; do echo "  - {name: t$i, members: {users: [\"6130$i\"]}, guarantee: [{of: parts, memory: 10G}]}"; done)
 		defaults: {memory: 16G, time: 1h}
 	END
-	chmod 755 "$T/conf"
 	start_queue
 }
 
 # flood WAY [COUNT]: by FIRST, from here on.
 flood() {
-	start_program flood setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups \
+	start_as "$FIRST" flood \
 		"$LOADLINE_BUILD/tests/e2e/flood" "$T/world/system/socket" "$@"
 	wait_for 60 grep -q ready "$T/flood.out"
 }
@@ -52,13 +47,14 @@ idles() {
 	stop flood KILL
 }
 
-# goes_on: each status answers, most of them within 0.3 s, as far as this machine is that fast, and each run starts.
+# goes_on: each status answers, most of them within 2 s, as far as this machine is that fast, and each run starts. Who waits for a
+# flood to end waits for minutes. A quiet machine of two processors takes 0.2 s, a busy one up to 1.6 s.
 goes_on() {
 	times status 11 "$LOADLINE" --sim status
 	run ! grep -h "does not answer" "$T/call" "$T/call.err"
 	loadline --sim status | grep -q "the system's, for all users"
 	times start 8 "$LOADLINE" --sim run --mem 1G -- true
-	expect '$is | sort | .[8] <= ([300, 5 * ($idle | sort | .[5])] | max)' \
+	expect '$is | sort | .[8] <= ([2000, 10 * ($idle | sort | .[5])] | max)' \
 		--argjson is "$(jq -s -c . "$T/status.out")" --argjson idle "$(jq -s -c . "$T/idle.out")"
 }
 

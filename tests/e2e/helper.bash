@@ -63,6 +63,17 @@ loadline() {
 	"$LOADLINE" "$@"
 }
 
+# scenario LINE...: of the simulated world that is made next (sim/README.md).
+scenario() {
+	printf '%s\n' "$@" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+}
+
+# simctl WORD...: tells the simulator.
+simctl() {
+	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
+}
+
 # start NAME ARG...: loadline in the background; its output is in $T/NAME.out and $T/NAME.err.
 start() {
 	local name=$1

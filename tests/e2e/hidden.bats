@@ -1,8 +1,5 @@
 # What the configuration hides of one user's jobs, another one learns by no way.
 # shellcheck disable=SC2153,SC2154 # FIRST and SECOND are of service_helper.bash; status and output are those of bats
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 export NEEDS="bench/c/pace"
@@ -10,20 +7,18 @@ export NEEDS="bench/c/pace"
 # start_hiding: loadlined without a queue, which hides commands.
 start_hiding() {
 	open_world
-	mkdir -p "$T/conf"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file <<-END
 		version: 1
 		visibility: {others: user-and-share, commands: own}
 		tenants:
 		  - {name: research, members: {users: ["$FIRST"]}}
 	END
-	chmod 755 "$T/conf"
 	start_loadlined
 }
 
 # waiter NAME: a program of FIRST without a tenant's name, which waits for each of its launches.
 waiter() {
-	start_program "$1" setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -- \
+	start_as "$FIRST" "$1" "$LOADLINE" --sim run -- \
 		sh -c 'echo 200 | "$0" sync --kernel-us 500' "$LOADLINE_BUILD/bench/c/pace"
 }
 

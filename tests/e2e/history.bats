@@ -1,8 +1,5 @@
 # The jobs that have ended: how, when, what they used and asked for, and who sees them.
 # shellcheck disable=SC2153 # FIRST and SECOND are of queue_helper.bash
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 # past FILTER: true for the array of all jobs that ended, as root sees them?
@@ -34,7 +31,7 @@ ends() {
 	canceled=$(number_of 0)
 	as "$SECOND" "$LOADLINE" --sim queue cancel "$canceled"
 	finish canceled
-	start_program late setpriv --reuid "$SECOND" --regid "$SECOND" --clear-groups "$LOADLINE" --sim run --mem 4G --time 2s -- \
+	start_as "$SECOND" late "$LOADLINE" --sim run --mem 4G --time 2s -- \
 		sh -c 'trap : USR1; trap "exit 0" TERM; while :; do sleep 0.1; done'
 	finish late
 	wait_for 60 past 'length == 5'

@@ -1,15 +1,5 @@
 # loadline hold on the simulated card: it reaches its targets, gets out of the way, comes back and cleans up.
 load helper
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
-simctl() {
-	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
-}
-
 hold() {
 	start hold --sim hold --json "$@"
 }

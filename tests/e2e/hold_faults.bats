@@ -1,10 +1,5 @@
 # loadline hold while things break: it recovers or ends cleanly, and says what happened.
 load helper
-
-simctl() {
-	"$LOADLINE_BUILD/sim/loadline-simctl" "$@"
-}
-
 hold() {
 	start hold --sim hold --json --resume-after 300ms "$@"
 	wait_for 60 has hold 'select(.event == "sample" and .util_percent > 40)'
@@ -270,12 +265,6 @@ set_wall_clock() {
 sees_on() {
 	[ "$(json hold 'select(.event == "sample" and .time_s < 3600) | 1' | wc -l)" -ge $((counted + 10)) ]
 }
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 @test "what ends a hold is said once" {
 	scenario "missing cuLaunchKernel"
 	run -3 loadline --sim hold --for 5s

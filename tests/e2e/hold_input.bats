@@ -1,11 +1,5 @@
 # loadline hold with bad input: a clear error, the right exit code, nothing left behind.
 load helper
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 hold_fails() {
 	local code=$1 text=$2
 	shift 2

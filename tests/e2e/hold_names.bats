@@ -1,4 +1,4 @@
-# Who has a name of a card's holds and is none: he keeps no hold from the card, and hides none (hold/hold_socket.h).
+# Who has a name of a card's holds and is none: he keeps no hold from the card, and hides none (hold/hold_socket.c).
 load helper
 
 export NEEDS="python3"

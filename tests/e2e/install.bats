@@ -48,7 +48,7 @@ settings() {
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadline-sensor" "$PREFIX/lib/systemd/system/loadline-sensor.service"
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadline-exporter" "$PREFIX/lib/systemd/system/loadline-exporter.service"
 	[ -s "$PREFIX/share/loadline/prometheus/loadline.rules.yml" ]
-	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadline-fence on --config" "$PREFIX/lib/systemd/system/loadline-fence.service"
+	grep -q "^ExecStopPost=.* exec ${PREFIX#"$ROOT"}/lib/loadline/loadline-keeper fence off'$" "$PREFIX/lib/systemd/system/loadline-keeper.service"
 	grep -qx "ListenSequentialPacket=/run/loadline/keeper" "$PREFIX/lib/systemd/system/loadline-keeper.socket"
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/bin/loadline run .*" "$PREFIX/lib/systemd/system/loadline-run@.service"
 	cmp "$PREFIX/lib/systemd/system/loadline-run@.service" "$PREFIX/lib/systemd/user/loadline-run@.service"

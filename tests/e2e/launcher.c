@@ -13,8 +13,8 @@
 #include "abi/cuda_memory.h"
 
 static struct {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/cuda_functions.def"
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args) ll_cu_result(*name) params;
+#include "abi/cuda.def"
 } cu;
 
 static const char kernel[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
@@ -25,10 +25,11 @@ static int open_driver(void)
 	void *library = dlopen("libcuda.so.1", RTLD_NOW), *found;
 	if (!library)
 		return -1;
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args)                                  \
+                                                                                                                       \
 	found = dlsym(library, #symbol);                                                                               \
 	memcpy(&cu.name, &found, sizeof found);
-#include "abi/cuda_functions.def"
+#include "abi/cuda.def"
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What the tests of metrics ask over HTTP, with Python's own library.
 
-    metrics_client.py get ADDRESS PATH       the body; exit status 1 if the status is not 200. ADDRESS: HOST:PORT or unix:/PATH
+    metrics_client.py get ADDRESS PATH...    the bodies, directly one after the other; exit status 1 if the last one's status is not 200.
+                                             ADDRESS: HOST:PORT or unix:/PATH
     metrics_client.py silent ADDRESS NUMBER  opens so many connections, and says nothing on them, until stdin ends
     metrics_client.py deaf ADDRESS NUMBER    the same, but each requests /metrics and reads nothing
     metrics_client.py port                   a TCP port that was free a moment ago
@@ -93,8 +94,9 @@ def main():
     command, *words = sys.argv[1:]
     if command == "get":
         begin = time.monotonic()
-        status, body = get(*words)
-        print(body, end="")
+        for path in words[1:]:
+            status, body = get(words[0], path)
+            print(body, end="")
         print(f"status {status} after {time.monotonic() - begin:.3f} s", file=sys.stderr)
         return 0 if status == http.HTTPStatus.OK else 1
     if command in ("silent", "deaf"):

@@ -14,12 +14,6 @@ teardown() {
 	timeout 120 "$LOADLINE" --sim mps stop --force --within 10s >/dev/null 2>&1 || true
 	rm -rf "$T"
 }
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 mps() {
 	loadline --sim mps "$@"
 }

@@ -5,12 +5,6 @@ load helper
 LONG=(--kernel 20ms --each 3 --runs 3)
 # Of one cell, which takes more than a minute: whatever a test does beside it, it does in its midst.
 LINGERING=(--grid tiny --priority equal --connections 8 --kernel 500ms --each 64)
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 # probe NAME ARG...: its output is in $T/NAME.out. Folders that it makes are in $T.
 probe() {
 	local name=$1

@@ -1,8 +1,5 @@
 # The queue for the cards of a machine: who waits, for whom, and which cards a job gets.
 # shellcheck disable=SC2034,SC2153 # others and warn are for, FIRST and SECOND are of queue_helper.bash
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 # bats test_tags=main
@@ -167,6 +164,23 @@ load queue_helper
 	finish other
 }
 
+# bats test_tags=main
+@test "drain --stop stops the jobs on the cards as at the end of their time, and no others" {
+	start_queue
+	run_as "$FIRST" first --cards 1
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 1
+	wait_for 60 grep -q "cards=GPU-" "$T/second.out"
+	refuses "$FIRST" 1 "only an operator may drain a card" queue drain 0 --stop
+	refuses 0 2 "--stop: acts at once" queue drain 0 --stop --at 22:00
+	refuses 0 2 "--undo: stops no job" queue drain 0 --stop --undo
+	loadline --sim queue drain 0 --stop
+	wait_for 60 has_ended first
+	wait_for 60 queue 'any(.[].window; .cards == [0] and .to == null)'
+	is_running second
+	loadline --sim queue drain 0 --undo
+}
+
 @test "a drained card gets no job, and its own goes on" {
 	start_queue
 	run_as "$FIRST" first --cards 1
@@ -228,7 +242,7 @@ load queue_helper
 
 @test "a loadlined that was late leaves a job over its time the grace" {
 	start_queue
-	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 2s -- \
+	start_as "$FIRST" first "$LOADLINE" --sim run --mem 8G --time 2s -- \
 		sh -c 'trap : USR1; trap "sleep 0.5; echo ended; exit 3" TERM; echo started; while :; do sleep 0.1; done'
 	wait_for 60 grep -q started "$T/first.out"
 	freeze_process "$(pid_of service)"
@@ -242,14 +256,14 @@ load queue_helper
 # bats test_tags=main
 @test "a job over its time is warned, then ended, then killed; more time puts that off" {
 	start_queue
-	start_program first setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 4s -- \
+	start_as "$FIRST" first "$LOADLINE" --sim run --mem 8G --time 4s -- \
 		sh -c 'trap "echo warned" USR1; trap "echo stopped" TERM; echo "cards=$CUDA_VISIBLE_DEVICES"; while :; do sleep 0.2; done'
 	wait_for 60 grep -q warned "$T/first.out"
 	wait_for 60 grep -q stopped "$T/first.out"
 	finish first
 	[ "$status" -eq 137 ]
 	wait_for 60 queue 'length == 0'
-	start_program second setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 8G --time 5s -- \
+	start_as "$FIRST" second "$LOADLINE" --sim run --mem 8G --time 5s -- \
 		sh -c 'trap "echo stopped; exit 3" TERM; echo started; while :; do sleep 0.2; done'
 	wait_for 60 grep -q started "$T/second.out"
 	refuses "$FIRST" 1 "more than max-time allows" set "$(number_of 0)" --time +20h

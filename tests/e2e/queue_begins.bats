@@ -1,13 +1,10 @@
 # The system's loadlined with a queue begins to serve while jobs run under their users' own loadlined.
 # shellcheck disable=SC2153,SC2154 # FIRST and SECOND are of service_helper.bash; status and output are those of bats
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 # own_job UID NAME MEMORY CARD: a job that has and uses the card, under the user's own loadlined.
 own_job() {
-	start_program "$2" setpriv --reuid "$1" --regid "$1" --clear-groups "$LOADLINE" --sim run -i "$4" --tenant team --mem "$3" -- \
+	start_as "$1" "$2" "$LOADLINE" --sim run -i "$4" --tenant team --mem "$3" -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 60 governs "$1"
 }

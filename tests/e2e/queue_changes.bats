@@ -1,15 +1,12 @@
 # What is checked when a job starts holds for each change, and at each later start.
 # shellcheck disable=SC2034,SC2153,SC2154 # STATE is for queue_helper.bash; FIRST and SECOND are of service_helper.bash; status and output those of bats
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 # work_as UID NAME ARG...: a job with a program that is on its first card.
 work_as() {
 	local uid=$1 name=$2
 	shift 2
-	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
+	start_as "$uid" "$name" "$LOADLINE" --sim run "$@" -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
 	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }

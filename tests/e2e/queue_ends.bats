@@ -1,8 +1,5 @@
 # What holds a place is ended with the job: not its first process alone.
 # shellcheck disable=SC2153,SC2154 # FIRST and SECOND are of service_helper.bash; status and output are those of bats
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 eval "$(declare -f teardown | sed '1s/teardown/teardown_programs/')"
@@ -48,12 +45,12 @@ begin() {
 	start_queue
 }
 
-# start_as UID NAME TEXT ARG...: a job that runs the text in a shell.
-start_as() {
+# detached_as UID NAME TEXT ARG...: a job that runs the text in a shell.
+detached_as() {
 	local uid=$1 name=$2 text=$3
 	shift 3
 	install -m 666 /dev/null "$T/detached"
-	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- bash -c "$text"
+	start_as "$uid" "$name" "$LOADLINE" --sim run "$@" -- bash -c "$text"
 	wait_for 60 eval '[ -s "$T/detached" ]'
 }
 
@@ -64,7 +61,7 @@ has_proof() {
 @test "the end of a job's time ends its whole control group, also what has detached itself and takes no SIGTERM" {
 	begin
 	start_keeper
-	start_as "$FIRST" first "$(leave_detached) exec sleep 300" --cards 4 --time 6s
+	detached_as "$FIRST" first "$(leave_detached) exec sleep 300" --cards 4 --time 6s
 	wait_for 60 has_proof cgroup
 	run_as "$SECOND" second --mem 8G
 	detached_ends 30
@@ -78,7 +75,7 @@ has_proof() {
 @test "a job whose first process has ended is canceled with what it has left" {
 	begin
 	start_keeper
-	start_as "$FIRST" first "$(leave_detached) sleep 1; exit 0" --cards 4 --time 2h
+	detached_as "$FIRST" first "$(leave_detached) sleep 1; exit 0" --cards 4 --time 2h
 	finish first
 	[ "$status" -eq 0 ]
 	queue '.[0].queued | .state == "running" and .card_count == 4'
@@ -90,7 +87,7 @@ has_proof() {
 @test "without a keeper the monitor ends all that it finds of the job" {
 	begin
 	# shellcheck disable=SC2016
-	start_as "$FIRST" first "setsid sh -c 'trap : TERM; echo \$\$ >$T/detached; while :; do sleep 0.1; done' & exec sleep 300" \
+	detached_as "$FIRST" first "setsid sh -c 'trap : TERM; echo \$\$ >$T/detached; while :; do sleep 0.1; done' & exec sleep 300" \
 		--cards 4 --time 4s
 	detached_ends 30
 	wait_for 60 queue 'length == 0'
@@ -99,7 +96,7 @@ has_proof() {
 @test "without a keeper the place is given back after the grace, and what is left of the job gets no card" {
 	begin
 	# shellcheck disable=SC2016
-	start_as "$FIRST" first "trap : TERM; echo \$\$ >$T/detached; while [ ! -e $T/use ]; do sleep 0.1; done
+	detached_as "$FIRST" first "trap : TERM; echo \$\$ >$T/detached; while [ ! -e $T/use ]; do sleep 0.1; done
 		$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 1s; echo used=\$?; sleep 300" -i 0-3 --mem 8G --time 2h
 	kill -STOP "$(pids loadline-job)"
 	run_as "$FIRST" second --cards 4 --time 1h

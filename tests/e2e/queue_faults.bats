@@ -1,8 +1,5 @@
 # What a department's machine must bear: MIG slices as cards, a card that is lost, a configuration below what is in use.
 # shellcheck disable=SC2153 # FIRST and SECOND are of service_helper.bash
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 # has_said TEXT: in loadlined's log.
@@ -21,8 +18,7 @@ start_on() {
 }
 
 write_mig_config() {
-	mkdir -p "$T/conf"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file <<-END
 		version: 1
 		cards:
 		  - {name: small, cards: "0:0,0:1,0:2", give: card}
@@ -32,7 +28,6 @@ write_mig_config() {
 		  - {name: course, members: {users: ["$SECOND"]}, each-user: {memory: 10G}}
 		defaults: {memory: 4G, time: 1h}
 	END
-	chmod 755 "$T/conf"
 }
 
 @test "MIG slices are cards: jobs get them whole and by memory, within the limits" {

@@ -1,5 +1,8 @@
-# queue_helper.bash - what the tests of the queue use besides helper.bash, jobs_helper.bash and service_helper.bash.
+# queue_helper.bash - what the tests of the queue use, and all that it loads.
 # shellcheck disable=SC2120,SC2119,SC2154 # the tests pass lines; status and output are those of bats
+load helper
+load jobs_helper
+load service_helper
 
 # start_service: the system's loadlined of eight cards with the configuration $T/conf/loadline.yaml.
 start_service() {
@@ -14,16 +17,16 @@ start_loadlined() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf" ${STATE:+--state "$STATE"}
 }
 
-# restart_loadlined: kill -9, and another one.
+# restart_loadlined: kill -9, and another one, which serves.
 restart_loadlined() {
 	stop service KILL
 	start_loadlined
+	wait_for 60 serves
 }
 
 # start_sensor: when it has reported, there is a queue.
 start_sensor() {
-	start_program sensor setpriv --reuid "$(id -u nobody)" --regid "$(id -u nobody)" --clear-groups \
-		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	start_sensor_as
 	wait_for 60 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
 }
 
@@ -35,8 +38,7 @@ start_queue() {
 
 # write_config [LINE]...: lines are put at the end. Users without a name are known by their number.
 write_config() {
-	mkdir -p "$T/conf"
-	cat >"$T/conf/loadline.yaml" <<-END
+	config_file "$@" <<-END
 		version: 1
 		visibility: {others: ${others-user-and-share}, commands: own}
 		cards:
@@ -55,15 +57,13 @@ write_config() {
 		defaults: {memory: 16G, time: 1h}
 		reclaim: {warn: ${warn-{signal: USR1, before: 2s\}}, stop: {signal: TERM, grace: 2s}}
 	END
-	chmod 755 "$T/conf"
-	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
 }
 
 # run_as UID NAME ARG...: of run; a job that tells its cards' UUIDs and does nothing for a long time.
 run_as() {
 	local uid=$1 name=$2
 	shift 2
-	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@" -- \
+	start_as "$uid" "$name" "$LOADLINE" --sim run "$@" -- \
 		sh -c 'uuids=$("$LOADLINE" --sim status -i "$CUDA_VISIBLE_DEVICES" --json 2>/dev/null | jq -r "select(has(\"card\")).uuid" | paste -sd,)
 			echo "cards=$uuids"
 			exec sleep 300'

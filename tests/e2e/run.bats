@@ -1,11 +1,5 @@
 # loadline run: it becomes the command, in an environment that governs it and all that it starts.
 load helper
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 run_sim() {
 	loadline --sim run "$@"
 }

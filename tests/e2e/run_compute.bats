@@ -107,6 +107,16 @@ has_much_of_card() {
 	run -1 in_windows capped
 }
 
+@test "on a card that only says that it takes programs off, that is noticed, and a cap holds the launches" {
+	echo "card 0 off ignore" >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	KERNEL_MS=2 limited capped --compute 25%
+	wait_for 60 in_windows capped
+	wait_for 60 status_has 'any(.[]; .tenant == "capped" and .regime != "windows")'
+	has_part capped 0.1 0.28
+	run -1 in_windows capped
+}
+
 # bats test_tags=main
 @test "two programs that wait for each launch share by weight" {
 	KERNEL_MS="wait 1" limited small --weight 1

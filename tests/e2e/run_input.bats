@@ -1,11 +1,5 @@
 # loadline run with what it cannot do: a clear error, 125 for its own, 126 and 127 for the command, nothing left behind.
 load helper
-
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 # refuses TEXT ARG...: 125, one line besides what it waits for on a busy host, and no tenant stays. A job that was refused late ends a moment after its command: its monitor
 # tells loadlined.
 refuses() {

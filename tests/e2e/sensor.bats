@@ -8,13 +8,7 @@ start_sensed() {
 	open_world
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
 	wait_for 60 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
-	start_sensor "${1-$(id -u nobody)}" "${2-0.5}"
-}
-
-# start_sensor UID [SECONDS]: it reports when it connects, and then each so many seconds; else twice a second.
-start_sensor() {
-	start_program sensor setpriv --reuid "$1" --regid "$1" --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
-		"$LOADLINE_BUILD/src/sensor/loadline-sensor" --every "${2-0.5}"
+	start_sensor_as "$@"
 }
 
 # start_stranger NAME WORD...: a program of root's on card 0 without the library.
@@ -57,12 +51,12 @@ told() {
 	freeze_process "$(pid_of sensor)"
 	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim status | grep "^loadlined: its sensor has said nothing for [0-9]* s$"'
 	stop sensor KILL
-	start_sensor "$(id -u nobody)"
+	start_sensor_as
 	wait_for 60 eval '! as "$FIRST" "$LOADLINE" --sim status | grep "its sensor has said nothing"'
 }
 
 start_as_job() {
-	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --tenant quiet -- sleep 300
+	start_as "$FIRST" job "$LOADLINE" --sim run --tenant quiet -- sleep 300
 	wait_for 60 jobs_are 1
 }
 
@@ -114,7 +108,7 @@ start_as_job() {
 	has seen "select(has(\"process\") and .pid == $(pid_of first) and .user == \"root\" and .memory_bytes > 5e9)"
 	as "$FIRST" "$LOADLINE" --sim limits
 	# A job is made with the cards that the sensor lists; inside it they open.
-	start_program late setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run -i 0 --tenant late --mem 4G -- \
+	start_as "$FIRST" late "$LOADLINE" --sim run -i 0 --tenant late --mem 4G -- \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
 	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim status --json | jq -s -e "any(.[]; has(\"claim\") and .tenant == \"late\" and .memory_limit_bytes == 4294967296)"'
 	as "$FIRST" "$LOADLINE" --sim set late --mem 5G
@@ -152,14 +146,14 @@ start_policy() {
 
 # start_outside UID NAME PROGRAM: a program of that user on card 0 without the library.
 start_outside() {
-	start_program "$2" setpriv --reuid "$1" --regid "$1" --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$3" busy 0 5% for 300s
+	start_as "$1" "$2" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$3" busy 0 5% for 300s
 	wait_for 60 shows "select(has(\"process\") and .pid == $(pid_of "$2"))"
 }
 
 @test "ungoverned: a program outside of jobs is ended; jobs, allowed programs and root's are not" {
 	start_policy kill
 	# shellcheck disable=SC2016
-	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
+	start_as "$FIRST" job "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
 		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
 	wait_for 60 shows "select(has(\"process\") and .pid == $(pid_of job))"
 	wait_for 60 shows "select(has(\"process\") and .pid == $(pid_of job) and .started_in_tenant != null)"
@@ -203,7 +197,7 @@ start_outside() {
 	start_policy report
 	stop sensor KILL
 	start_stranger stray 5% for 300s
-	start_sensor "$(id -u nobody)" 8
+	start_sensor_as "$(id -u nobody)" 8
 	wait_for 60 eval 'loadline --sim doctor --no-trial | grep "^ok: sensor: 1 cards and slices, 1 processes on them$"'
 	run grep "ungoverned: process" "$T/world/loadlined.log"
 	[ "$status" -eq 1 ]
@@ -215,7 +209,7 @@ start_outside() {
 	sed -i 's/^ungoverned:.*/mismatch: {action: stop}/' "$T/loadline.yaml"
 	kill -HUP "$(pid_of service)"
 	# shellcheck disable=SC2016
-	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
+	start_as "$FIRST" job "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
 		'LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim" exec "$1/sim/loadline-simctl" busy 0 5% for 300s' - "$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
 	wait_for 60 eval '! is_running job'
 	show
@@ -229,7 +223,7 @@ start_outside() {
 	sed -i 's/^ungoverned:.*/mismatch: {action: stop}/; /^cards:/d' "$T/loadline.yaml"
 	kill -HUP "$(pid_of service)"
 	# shellcheck disable=SC2016
-	start_program job setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
+	start_as "$FIRST" job "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
 		'trap : TERM; export LOADLINE_SIM_DIR=$2 LD_LIBRARY_PATH="$1/sim"; while :; do "$1/sim/loadline-simctl" busy 0 5% for 300s; done' - \
 		"$LOADLINE_BUILD" "$LOADLINE_SIM_DIR"
 	wait_for 60 eval '! is_running job'

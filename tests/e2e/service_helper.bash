@@ -11,6 +11,31 @@ as() {
 	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
+# start_as UID NAME COMMAND...: start_program of that user.
+start_as() {
+	local uid=$1 name=$2
+	shift 2
+	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# start_sensor_as [UID [SECONDS]]: the sensor, which reports when it connects, and then each so many seconds; nobody's, twice a second.
+start_sensor_as() {
+	start_as "${1-$(id -u nobody)}" sensor env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every "${2-0.5}"
+}
+
+# serves: is the program `service` the loadlined that commands ask?
+serves() {
+	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "
+}
+
+# config_file [LINE]...: the configuration in $T/conf: standard input, and then the lines.
+config_file() {
+	mkdir -p "$T/conf"
+	chmod 755 "$T/conf"
+	cat >"$T/conf/loadline.yaml"
+	[ $# -eq 0 ] || printf '%s\n' "$@" >>"$T/conf/loadline.yaml"
+}
+
 # open_world [CARDS]: a simulated world that all users may use; root makes its files. CARDS: as in --sim=CARDS. Without root
 # the test is skipped.
 open_world() {

@@ -1,12 +1,5 @@
 # loadline status: cards, claims, and what it says when it cannot.
 load helper
-
-# scenario LINE...: the simulated machine of this test.
-scenario() {
-	printf '%s\n' "$@" >"$T/scenario"
-	export LOADLINE_SIM_SCENARIO=$T/scenario
-}
-
 hold_is() {
 	shows ".class == \"hold\" and .state == \"$1\""
 }

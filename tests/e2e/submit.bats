@@ -1,8 +1,5 @@
 # Submitted jobs: they leave the terminal, wait in the queue if there is one, and are known by their numbers.
 # shellcheck disable=SC2034,SC2153 # others is for, FIRST and SECOND are of queue_helper.bash
-load helper
-load jobs_helper
-load service_helper
 load queue_helper
 
 own_setup() {
@@ -65,7 +62,7 @@ state_as() {
 	[ "$status" -eq 4 ]
 	grep -q "the system's loadlined does not serve, and no job is submitted past its queue" "$T/submit-$FIRST.err"
 	# At `run` somebody looks: it starts, and says so.
-	start_program past setpriv --reuid "$FIRST" --regid "$FIRST" --clear-groups "$LOADLINE" --sim run --mem 4G -- echo ran
+	start_as "$FIRST" past "$LOADLINE" --sim run --mem 4G -- echo ran
 	finish past
 	[ "$status" -eq 0 ]
 	grep -q ran "$T/past.out"

@@ -18,18 +18,18 @@ serves() {
 	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): .*, $T/world/system/socket (the system's: it governs the programs of all users)"
 }
 
-# start_as UID NAME ARG...: of run.
-start_as() {
+# run_as UID NAME ARG...: of run.
+run_as() {
 	local uid=$1 name=$2
 	shift 2
-	start_program "$name" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$LOADLINE" --sim run "$@"
+	start_as "$uid" "$name" "$LOADLINE" --sim run "$@"
 }
 
 # busy_as UID NAME [ARG]...: a tenant `team` that works on card 0.
 busy_as() {
 	local uid=$1 name=$2
 	shift 2
-	start_as "$uid" "$name" --tenant team "$@" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
+	run_as "$uid" "$name" --tenant team "$@" -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 60 shows "select(has(\"claim\") and .pid == $(pid_of "$name"))"
 }
 
@@ -45,8 +45,8 @@ refused_as() {
 @test "where the system's serves it governs the jobs of all, and status and doctor say so" {
 	start_service
 	as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep -q "(the system's: it governs the programs of all users)"
-	start_as "$FIRST" first -- sleep 100
-	start_as "$SECOND" second -- sleep 100
+	run_as "$FIRST" first -- sleep 100
+	run_as "$SECOND" second -- sleep 100
 	wait_for 60 jobs_are 2
 	has_pids loadlined 1
 	loadline --sim status | grep -q "^loadlined: the system's, for all users ($T/world/system/socket)"
@@ -71,7 +71,7 @@ seconds_of() {
 @test "without it each user has one of its own; when it serves, that one makes room, and its jobs go on with their limits" {
 	start_service
 	stop service
-	start_as "$FIRST" first --tenant team --mem 10G --evictable -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
+	run_as "$FIRST" first --tenant team --mem 10G --evictable -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 60 has_pids loadlined 1
 	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 	as "$FIRST" "$LOADLINE" --sim set team --mem 9G
@@ -104,7 +104,7 @@ seconds_of() {
 }
 
 busy_for_user() {
-	start_as "$FIRST" first --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
+	run_as "$FIRST" first --tenant team --mem 10G -- "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 kernel 1ms for 100s
 	wait_for 60 eval 'as "$FIRST" "$LOADLINE" --sim doctor --no-trial | grep "^ok: loadlined: version .*: 1 job of 1 tenant, @loadline/$FIRST/"'
 }
 
@@ -151,7 +151,7 @@ busy_for_user() {
 
 @test "what is promised to one user another cannot have" {
 	start_service
-	start_as "$FIRST" first --mem-request 100G -- sleep 100
+	run_as "$FIRST" first --mem-request 100G -- sleep 100
 	wait_for 60 jobs_are 1
 	refused_as "$SECOND" "cannot be promised" run --mem-request 100G -- true
 	as "$SECOND" "$LOADLINE" --sim run --mem-request 10G -- true

@@ -9,16 +9,7 @@
 
 #include "config/check.h"
 #include "config/config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void expect(int is_so, const char *what)
-{
-	if (is_so)
-		return;
-	fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
+#include "target.h"
 
 static void check_policy(const struct ll_config_policy *policy)
 {

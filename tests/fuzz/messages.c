@@ -12,16 +12,7 @@
 #include <string.h>
 
 #include "protocol/message.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void expect(int is_so, const char *what)
-{
-	if (is_so)
-		return;
-	fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
+#include "target.h"
 
 /* What every receiver relies on. */
 static void check_facts(const struct ll_job_facts *facts)

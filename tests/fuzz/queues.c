@@ -8,18 +8,9 @@
 #include <string.h>
 
 #include "rules/queue/queue.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+#include "target.h"
 
 enum { CARDS = 4, GROUPS = 2, TENANTS = 2, USERS = 3, JOBS = 24, INTERVALS = 2, PERMILLE = 1000 };
-
-static void expect(int is_so, const char *what)
-{
-	if (is_so)
-		return;
-	fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 /* ---- numbers out of the bytes ---- */
 

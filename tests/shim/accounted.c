@@ -1,8 +1,8 @@
 /* For the accounts: the shortest samples of kernels, and the moments at which the card worked for a job. */
 #include <string.h>
 
-#include "shim/link/work_samples.h"
-#include "shim/time/shortest.h"
+#include "shim/link/link.h"
+#include "shim/time/kernel_estimates.h"
 #include "test.h"
 
 #define MS UINT64_C(1000000)

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "shim/interpose/real.h"
-#include "shim/time/timing_lock.h"
+#include "shim/time/timing_clock.h"
 
 /* doc/facts.md, "Launching": costs of calls on the host, and distances on the card. */
 #define RECORD_HOST_NS 1040

@@ -14,7 +14,6 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "shim/time/thread_barrier.h"
 
 #define SOON_NS (20 * LL_NS_PER_MS)
 #define LONG_NS (30 * LL_NS_PER_S)

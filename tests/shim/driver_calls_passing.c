@@ -1,7 +1,7 @@
 /*
- * The hooks of hooks_passing.def, as calls that use the card (shim/time/driver_calls.h): each call is held while the
- * calls are shut, its thread is found while the simulated driver works, and the driver gets its arguments.
- * The library is linked in, so that the test can use its slow side and call hooks by their symbols.
+ * The hooks of abi/cuda.def that pass, as calls that use the card (shim/time/driver_calls.h): each call is held while
+ * the calls are shut, its thread is found while the simulated driver works, and the driver gets its arguments. The
+ * library is linked in, so that the test can use its slow side and call hooks by their symbols.
  */
 #include "../sim/process.h"
 
@@ -162,6 +162,7 @@ static void prepare(void)
 	CALL(cuMemAdvise_v2, SUCCESS, (managed, BYTES, LL_CU_MEM_ADVISE_SET_READ_MOSTLY, here))                        \
 	BOTH(cuStreamAttachMemAsync, _ptsz, SUCCESS, (stream, managed, 0, LL_CU_MEM_ATTACH_GLOBAL))                    \
 	BOTH(cuMemBatchDecompressAsync, _ptsz, ERROR_NOT_SUPPORTED, ((void *)host, 1, 0, &made_bytes, stream))         \
+	BOTH(cuStreamWaitEvent, _ptsz, SUCCESS, (stream, event, 0))                                                    \
 	BOTH(cuStreamWaitValue32, _ptsz, SUCCESS, (stream, card, 0, LL_CU_STREAM_WAIT_VALUE_GEQ))                      \
 	BOTH(cuStreamWaitValue32_v2, _ptsz, SUCCESS, (stream, card, 0, LL_CU_STREAM_WAIT_VALUE_GEQ))                   \
 	BOTH(cuStreamWaitValue64, _ptsz, SUCCESS, (stream, card, 0, LL_CU_STREAM_WAIT_VALUE_GEQ))                      \
@@ -352,13 +353,32 @@ TEST_IN_WORLD(NULL, every_call_that_passes_is_held_or_seen)
 
 /* ---- the rows ---- */
 
+#define ROW_NONE(row)
+#define ROW_CALL(row)
+#define ROW_BODY(row)
+#define ROW_BODY_NO_CARD(row)
+#define ROW_WORK(...) ROW_NONE
+#define ROW_COPY(...) ROW_NONE
+#define ROW_WAITED(row)
+#define ROW_PASS(row) row
+#define ROW_GAP(stream) ROW_PASS
+#define ROW_WAIT(stream) ROW_PASS
+#define ROW_ADDRESS(row) row
+#define ROW_LOAD(row) row
+#define ROW_CODE(row) row
+#define ROWS_none(row, symbol, args) row(symbol, args)
+#define ROWS_ptsz(row, symbol, args) row(symbol, args) row(symbol##_ptsz, args)
+#define ROWS_ptds(row, symbol, args) row(symbol, args) row(symbol##_ptds, args)
+
 #define TEXT(args) #args
 static const struct {
 	const char *symbol, *args;
 	void (*hook)(void);
 } rows[] = {
-#define LL_PASSING(symbol, params, args) {#symbol, TEXT(args), (void (*)(void))symbol},
-#include "shim/interpose/hooks_passing.def"
+#define LISTED(symbol, args) {#symbol, TEXT(args), (void (*)(void))symbol},
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args)                                         \
+	ROW_##hook(ROWS_##suffix(LISTED, symbol, args))
+#include "abi/cuda.def"
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -387,8 +407,10 @@ static ll_cu_result take_arguments(uint64_t a, uint64_t b, uint64_t c, uint64_t 
 }
 
 static const struct ll_real taking_driver = {
-#define LL_PASSING(symbol, params, args) .symbol = (__typeof__(&symbol))(void (*)(void))take_arguments,
-#include "shim/interpose/hooks_passing.def"
+#define TAKING(symbol, args) .symbol = (__typeof__(&symbol))(void (*)(void))take_arguments,
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args)                                         \
+	ROW_##hook(ROWS_##suffix(TAKING, symbol, args))
+#include "abi/cuda.def"
 };
 
 static unsigned count_arguments(const char *args)

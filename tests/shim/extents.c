@@ -8,7 +8,7 @@
 
 #include "test.h"
 
-#include "shim/memory/extents.h"
+#include "shim/memory/memory.h"
 
 #ifdef LL_HAS_SANITIZER
 enum { MANY = 50000 };

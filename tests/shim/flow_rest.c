@@ -55,6 +55,12 @@ uint64_t ll_port_traced_ns(const struct ll_claim *claim)
 	return 0;
 }
 
+void ll_port_note_end(struct ll_claim *claim, uint64_t end_ns)
+{
+	(void)claim;
+	(void)end_ns;
+}
+
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
 {
 	(void)claim;
@@ -92,9 +98,8 @@ _Atomic uint32_t *ll_port_card_word(const struct ll_claim *claim)
 	return (_Atomic uint32_t *)(uintptr_t)&claim->word;
 }
 
-bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
+bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how)
 {
-	(void)now_ns;
 	atomic_store(&claim->gate, how);
 	return true;
 }

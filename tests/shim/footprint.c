@@ -2,7 +2,7 @@
 
 #include "test.h"
 
-#include "shim/memory/footprint.h"
+#include "shim/memory/memory.h"
 
 #define MIB UINT64_C(0x100000)
 

@@ -1,11 +1,10 @@
-/* The gaps of a pool that are certain (shim/memory/gaps.h): what is a gap for whom, against a model that knows every
- * byte. And what a graph's nodes can take (shim/memory/graph_need.h). */
+/* The gaps of a pool that are certain (shim/memory/gaps.c): what is a gap for whom, against a model that knows every
+ * byte. And what a graph's nodes can take (shim/memory/extents.c). */
 
 #include "test.h"
 
-#include "shim/memory/footprint.h"
-#include "shim/memory/gaps.h"
-#include "shim/memory/graph_need.h"
+#include "shim/memory/memory.h"
+#include "shim/memory/pools.h"
 
 #define UNIT UINT64_C(512)
 #define BASE UINT64_C(0x700000000000)

@@ -8,7 +8,7 @@
 enum { CARDS = 2 };
 
 static struct ll_cu_context *contexts[CARDS];
-static struct ll_cu_launch_params launches[CARDS];
+static struct ll_cu_launch_params on_cards[CARDS];
 static char uuids[CARDS][64];
 static uint64_t length_ns = MS;
 static void *params[] = {&length_ns};
@@ -44,9 +44,9 @@ static void prepare(unsigned cap_permille)
 	govern_by((struct ll_run_settings){.id = ID, .tenant = "test", .compute_cap_permille = cap_permille});
 	for (int i = 0; i < CARDS; i++) {
 		contexts[i] = open_context(i);
-		launches[i] =
+		on_cards[i] =
 		    (struct ll_cu_launch_params){get_kernel("work_ns"), 1, 1, 1, 32, 1, 1, 0, new_stream(), params};
-		launch_work(launches[i].stream, MS); /* the account begins */
+		launch_work(on_cards[i].stream, MS); /* the account begins */
 		snprintf(uuids[i], sizeof uuids[i], "GPU-10ad11fe-0200-4200-8200-%012d", i + 1);
 	}
 	rest();
@@ -61,7 +61,7 @@ TEST_IN_WORLD("cards 2\n", each_card_is_charged_for_its_part)
 		before_ns[i] = page_on(i)->gpu_time_ns;
 	uint64_t began_ns = ll_now_ns();
 	for (int i = 0; i < COUNT; i++)
-		CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(launches, CARDS, 0), 0);
+		CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(on_cards, CARDS, 0), 0);
 	rest();
 	uint64_t took_ns = ll_now_ns() - began_ns;
 	for (int i = 0; i < CARDS; i++) {
@@ -87,7 +87,7 @@ static void check_gate_of(int card)
 		WAIT_FOR(tokens_on(i) >= (int64_t)MS);
 	put_in_debt(card);
 	uint64_t before_ns = page_on(card)->gpu_time_ns;
-	CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(launches, CARDS, 0), 0);
+	CHECK_EQUAL(cu.cuLaunchCooperativeKernelMultiDevice(on_cards, CARDS, 0), 0);
 	int64_t left_ns = tokens_on(card), cost_ns = (int64_t)(page_on(card)->gpu_time_ns - before_ns);
 	if (left_ns + cost_ns < -(int64_t)(DEBT / 2))
 		give_up_numbers(__FILE__, __LINE__, "it waits for the card", left_ns, cost_ns);
@@ -109,7 +109,7 @@ static void launch_on_each(int count)
 {
 	for (int i = 0; i < count * CARDS; i++) {
 		CHECK_EQUAL(cu.cuCtxSetCurrent(contexts[i % CARDS]), 0);
-		launch_timed(launches[i % CARDS].function, launches[i % CARDS].stream, MS / 1000, 1, 32);
+		launch_timed(on_cards[i % CARDS].function, on_cards[i % CARDS].stream, MS / 1000, 1, 32);
 	}
 }
 

@@ -24,14 +24,14 @@ static void *params[] = {&length_ns};
 
 /* The variants for per-thread default streams. */
 static struct {
-#define LL_CUDA_PER_THREAD(symbol, suffix) __typeof__(&symbol##suffix) symbol##suffix;
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args) __typeof__(&symbol##suffix) symbol##suffix;
 #include "abi/cuda_per_thread.def"
 } own;
 
 static void open_own(void)
 {
 	void *found;
-#define LL_CUDA_PER_THREAD(symbol, suffix)                                                                             \
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args)                                                               \
 	found = dlsym(cu.library, #symbol #suffix);                                                                    \
 	memcpy(&own.symbol##suffix, &found, sizeof found);
 #include "abi/cuda_per_thread.def"

@@ -105,6 +105,52 @@ TEST_IN_WORLD(NULL, a_cap_of_a_permille_lets_launches_through)
 	check_rests(ID);
 }
 
+static void sleep_a_while(void *user)
+{
+	(void)user;
+	usleep(4000);
+}
+
+/* Kernels of 1 ms, and between two of them the stream runs a host function, waits for another stream's, or copies. The
+ * card is free meanwhile, so only the kernels are charged. */
+TEST_IN_WORLD(NULL, streams_that_wait_between_kernels_pay_for_the_kernels)
+{
+	enum { KERNELS = 60 };
+	struct ll_cu_event *events[2];
+	static char host[1 << 16];
+	ll_cu_deviceptr bytes;
+	prepare(500);
+	struct ll_cu_stream *other = new_stream();
+	CHECK_EQUAL(cu.cuMemAlloc(&bytes, sizeof host), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(cu.cuEventCreate(&events[i], 0), 0);
+	for (int i = 0; i < 4; i++) /* their estimate */
+		launch_timed(work, shared, MS, 1, 32);
+	check_rests(ID);
+	for (int way = 0; way < 2; way++) {
+		uint64_t before_ns = gpu_ns(ID);
+		for (int i = 0; i < KERNELS; i++) {
+			launch_work(shared, MS);
+			if (way) {
+				CHECK_EQUAL(cu.cuEventRecord(events[0], shared), 0);
+				CHECK_EQUAL(cu.cuStreamWaitEvent(other, events[0], 0), 0);
+			}
+			CHECK_EQUAL(cu.cuLaunchHostFunc(way ? other : shared, sleep_a_while, NULL), 0);
+			if (way) {
+				CHECK_EQUAL(cu.cuEventRecord(events[1], other), 0);
+				CHECK_EQUAL(cu.cuStreamWaitEvent(shared, events[1], 0), 0);
+			}
+			CHECK_EQUAL(cu.cuMemcpyHtoDAsync(bytes, host, sizeof host, shared), 0);
+		}
+		CHECK_EQUAL(cu.cuStreamSynchronize(shared), 0);
+		check_rests(ID);
+		uint64_t ns = gpu_ns(ID) - before_ns;
+		printf("%d kernels of 1 ms were charged %.1f ms\n", KERNELS, (double)ns / (double)MS);
+		CHECK(ns >= KERNELS * MS * (ACCOUNT_PERCENT - 5) / 100);
+		CHECK(ns <= KERNELS * MS * 13 / 10); /* with their waits they would be charged 300 ms */
+	}
+}
+
 /* How often the agent looks at a program that launches all the time: each look tells that it lives. */
 static double looks_in_a_ms(void)
 {

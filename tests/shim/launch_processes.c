@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #define MS UINT64_C(1000000)
-enum { STRETCHES = 3 };
+enum { STRETCHES = 20 };
 
 /* A program that launches kernels of 1 ms, or of another length, as fast as it may, for ever. */
 static struct ll_run_settings other;

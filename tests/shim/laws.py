@@ -109,9 +109,9 @@ PLACES = {
     "__cxa_atexit": ("extern int __cxa_atexit(void); __cxa_atexit();", "libc_nonshared.a"),
     "kill": ("kill(getpid(), SIGKILL);", "shim/time/watch.c"),
     "opendir": ('opendir("/");', "shim/residency/obstacles.c"),
-    "pthread_atfork": ("pthread_atfork(ll_fork_block, ll_fork_unblock, run_items_in_child);", "base/fork.c"),
+    "pthread_atfork": ("pthread_atfork(ll_fork_block, ll_fork_unblock, run_items_in_child);", "base/guest.c"),
     "pwrite": ('int where = 1; if (pwrite(where, "text", 4, 0)) return;', "shim/memory/exported_table.c and trace/writer.c"),
-    "syscall": ("syscall(SYS_gettid);", "base/process.c and protocol/page.c and shim/link/link_thread.c and shim/time/driver_calls.c "
+    "syscall": ("syscall(SYS_gettid);", "base/process.c and protocol/page.c and shim/link/link.c and shim/time/driver_calls.c "
                 "and shim/time/thread_barrier.c"),
     "write": ('int where = 1; if (write(where, "text", 4)) return;', "shim/say.c"),
 }
@@ -178,8 +178,9 @@ class Library:
     def __init__(self, folder):
         self.root = pathlib.Path(folder)
         self.commands = []
-        (self.root / "src/shim/interpose").mkdir(parents=True)
-        (self.root / "src/shim/interpose/hooks.def").write_text("")
+        (self.root / "src/abi").mkdir(parents=True)
+        for name in ("cuda.def", "nvml.def"):
+            (self.root / "src/abi" / name).write_text("")
         (self.root / "build/src/shim").mkdir(parents=True)
         self.compile("shim/lawful.c", LAWFUL)
 

@@ -10,19 +10,18 @@ static const char *const hooks[] = {
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
 
 static const struct {
-	const char *name;
-	int since;
 	const char *symbol;
+	int since;
 } versions[] = {
-#define LL_VERSION(name, since, symbol) {#name, since, #symbol},
-#include "shim/interpose/hooks_versions.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) {#symbol, since},
+#include "abi/cuda.def"
 };
 enum { VERSIONS = sizeof versions / sizeof versions[0] };
 
 static const struct {
 	const char *symbol, *variant;
 } per_thread[] = {
-#define LL_CUDA_PER_THREAD(symbol, suffix) {#symbol, #symbol #suffix},
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args) {#symbol, #symbol #suffix},
 #include "abi/cuda_per_thread.def"
 };
 enum { PER_THREAD = sizeof per_thread / sizeof per_thread[0] };
@@ -64,34 +63,33 @@ static void plain_name(const char *symbol, char name[128])
 		*version = '\0';
 }
 
-TEST(a_hook_with_a_version_in_its_symbol_has_rows)
+TEST(a_hook_of_a_name_with_versions_says_since_when)
 {
-	for (size_t i = 0; i < HOOKS; i++) {
-		char name[128];
-		bool has_rows = false;
-		plain_name(hooks[i], name);
-		size_t length = strlen(hooks[i]);
-		if (strncmp(hooks[i], "cu", 2) != 0 || strcmp(name, hooks[i]) == 0)
-			continue;
-		if (strncmp(hooks[i] + strlen(name), "_ptsz", 5) == 0 ||
-		    strncmp(hooks[i] + strlen(name), "_ptds", 5) == 0)
-			continue;
-		for (size_t k = 0; k < VERSIONS; k++)
-			has_rows |= strcmp(versions[k].name, name) == 0 &&
-				    strncmp(hooks[i], versions[k].symbol, strlen(versions[k].symbol)) == 0;
-		if (!has_rows)
-			fail_msg("%s (%zu characters) has no row in hooks_versions.def", hooks[i], length);
+	for (size_t i = 0; i < VERSIONS; i++) {
+		char name[128], other[128];
+		bool has_versions = false;
+		plain_name(versions[i].symbol, name);
+		for (size_t k = 0; k < VERSIONS; k++) {
+			plain_name(versions[k].symbol, other);
+			has_versions |= strcmp(other, name) == 0 && strcmp(versions[k].symbol, name) != 0;
+		}
+		if (is_hooked(versions[i].symbol) && has_versions && !versions[i].since)
+			fail_msg("the row of %s in cuda.def says no version", versions[i].symbol);
 	}
 }
 
 TEST(rows_of_a_name_are_together_and_in_rising_order)
 {
 	for (size_t i = 0; i < VERSIONS; i++) {
+		char name[128], other[128];
+		plain_name(versions[i].symbol, name);
 		for (size_t k = 0; k < i; k++) {
-			if (strcmp(versions[i].name, versions[k].name) != 0)
+			plain_name(versions[k].symbol, other);
+			if (strcmp(name, other) != 0)
 				continue;
 			assert_true(versions[k].since < versions[i].since);
-			assert_string_equal(versions[i - 1].name, versions[i].name);
+			plain_name(versions[i - 1].symbol, other);
+			assert_string_equal(other, name);
 		}
 	}
 }

@@ -5,7 +5,7 @@
 #include "governed.h"
 
 #include "shim/interpose/real.h"
-#include "shim/memory/physical.h"
+#include "shim/memory/memory.h"
 
 #define READ LL_CU_MEM_ACCESS_FLAGS_PROT_READ
 #define READ_WRITE LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE

@@ -2,8 +2,8 @@
 #include "movable.h"
 
 #include "shim/device_state.h"
-#include "shim/memory/backing.h"
-#include "shim/memory/movable_pool.h"
+#include "shim/memory/memory.h"
+#include "shim/memory/pools.h"
 
 #define BLOCK_BYTES (10 * MIB)
 

@@ -1,5 +1,5 @@
 /* What keeps a program's memory on the card: the devices that it has open. */
-#include "shim/residency/obstacles.h"
+#include "shim/residency/residency.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -181,7 +181,7 @@ TEST(whatever_we_call_may_be_missing)
 {
 	static const char *const called[] = {
 #define LL_CALL(symbol) #symbol,
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 	};
 	for (size_t i = 0; i < sizeof called / sizeof called[0]; i++)
 		without(&called[i], 1);

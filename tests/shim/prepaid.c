@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "shim/time/prepaid.h"
+#include "shim/time/gate.h"
 
 #define STREAM(number) ((struct ll_cu_stream *)(uintptr_t)(0x1000 * (number)))
 #define CONTEXT(number) ((const struct ll_cu_context *)(uintptr_t)(0x100 * (number)))

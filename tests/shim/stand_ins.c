@@ -12,8 +12,7 @@
 #include "base/packet.h"
 #include "protocol/message.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/chunks.h"
-#include "shim/memory/physical.h"
+#include "shim/memory/memory.h"
 
 #define READ LL_CU_MEM_ACCESS_FLAGS_PROT_READ
 #define READ_WRITE LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -77,6 +76,18 @@ static unsigned list_pieces(struct ll_chunk pieces[PIECES])
 	return count;
 }
 
+/* Copies bytes into a chunk. The program may have mapped the memory read-only or not at all. */
+static ll_cu_result fill(const struct ll_chunk *chunk, uint64_t offset, ll_cu_deviceptr from, uint64_t bytes)
+{
+	ll_cu_deviceptr address;
+	ll_cu_result status = ll_chunk_map_aside(card_state(), chunk->handle, chunk->bytes, &address);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemcpy(address + offset, from, bytes);
+	ll_chunk_unmap_aside(address, chunk->bytes);
+	return status;
+}
+
 /* Takes all pieces off the card, with the bytes of each in memory of the host, and puts them back. */
 static void move_all(void)
 {
@@ -97,9 +108,8 @@ static void move_all(void)
 	CHECK_EQUAL(card_used(), used - moved);
 	for (unsigned i = 0; i < count; i++) {
 		CHECK_EQUAL(ll_chunk_make(card_state(), &pieces[i]), 0);
-		CHECK_EQUAL(ll_chunk_fill(card_state(), &pieces[i], 0, (uintptr_t)bytes[i], MIB), 0);
-		CHECK_EQUAL(
-		    ll_chunk_fill(card_state(), &pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
+		CHECK_EQUAL(fill(&pieces[i], 0, (uintptr_t)bytes[i], MIB), 0);
+		CHECK_EQUAL(fill(&pieces[i], MIB, (uintptr_t)bytes[i] + MIB, pieces[i].bytes - MIB), 0);
 		ll_chunk_note(&pieces[i]);
 		free(bytes[i]);
 	}
@@ -152,7 +162,7 @@ TEST_IN_WORLD(NULL, memory_that_is_mapped_nowhere_leaves_and_returns)
 	CHECK(bytes != NULL);
 	memset(bytes, 5, AREA);
 	CHECK_EQUAL(ll_chunk_make(card_state(), &pieces[0]), 0);
-	CHECK_EQUAL(ll_chunk_fill(card_state(), &pieces[0], 0, (uintptr_t)bytes, AREA), 0);
+	CHECK_EQUAL(fill(&pieces[0], 0, (uintptr_t)bytes, AREA), 0);
 	free(bytes);
 	map(range, handle, AREA, READ);
 	CHECK_EQUAL(byte_at(range + AREA - 1), 5);

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "shim/time/prepaid.h"
+#include "shim/time/gate.h"
 
 #define HARVEST_NS (100 * US)
 #define AGENT_NS MS

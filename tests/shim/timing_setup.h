@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "card_model.h"
 #include "shim/time/timing.h"
-#include "shim/time/timing_lock.h"
+#include "shim/time/timing_clock.h"
 #include "test.h"
 
 #define US LL_NS_PER_US

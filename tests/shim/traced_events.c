@@ -10,13 +10,13 @@
 #include "abi/cuda_prototypes.h"
 #include "abi/cupti.h"
 #include "base/clock.h"
-#include "trace/reader.h"
+#include "trace/trace.h"
 
 #define MS UINT64_C(1000000)
 enum { BYTES = 256 * 1024, MOST_ROWS = 512 };
 
 static struct own_functions {
-#define LL_CUDA_PER_THREAD(symbol, suffix) __typeof__(&symbol##suffix) symbol##suffix;
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args) __typeof__(&symbol##suffix) symbol##suffix;
 #include "abi/cuda_per_thread.def"
 } own;
 
@@ -24,7 +24,8 @@ static const struct {
 	const char *name;
 	size_t offset; /* in struct own_functions */
 } own_names[] = {
-#define LL_CUDA_PER_THREAD(symbol, suffix) {#symbol #suffix, offsetof(struct own_functions, symbol##suffix)},
+#define LL_CUDA_PER_THREAD(symbol, suffix, params, args)                                                               \
+	{#symbol #suffix, offsetof(struct own_functions, symbol##suffix)},
 #include "abi/cuda_per_thread.def"
 };
 

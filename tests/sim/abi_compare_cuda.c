@@ -1,6 +1,6 @@
 /*
  * Compares src/abi/cuda.h, cuda_memory.h, cuda/copy.h, cuda/launch.h and cuda/graph.h and the rows of
- * cuda_functions.def and cuda_governed.def with the toolkit's cuda.h, and its headers for graphics: every enum value,
+ * cuda.def with the toolkit's cuda.h, and its headers for graphics: every enum value,
  * every struct's size and offsets, every signature. It is all done by the compiler; where there is no cuda.h the
  * program skips (77).
  */
@@ -344,12 +344,9 @@ CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
 #define ll_cu_stream_callback CUstreamCallback
 #define ll_cu_occupancy_shared CUoccupancyB2DSize
 
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
-#include "abi/cuda_functions.def"
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params)                                                              \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
-#include "abi/cuda_governed.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args)                                         \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ll_cu_result(*) params), #symbol);
+#include "abi/cuda.def"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /*
- * Compares src/abi/nvml.h and nvml_functions.def with the vendor's nvml.h, as abi_compare_cuda.c does for CUDA. It
+ * Compares src/abi/nvml.h and nvml.def with the vendor's nvml.h, as abi_compare_cuda.c does for CUDA. It
  * comes with the toolkit's cuda_nvml_dev package; where there is none the program skips (77).
  */
 #include "abi/nvml.h"
@@ -274,9 +274,9 @@ typedef struct nvmlGpmSample_st their_gpm_sample;
 #define nvmlDeviceGetMPSComputeRunningProcesses_v2 nvmlDeviceGetMPSComputeRunningProcesses_v3
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params)                                                              \
+#define LL_NVML_OPENED(ret, name, symbol, need, hook, params)                                                          \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), ret(*) params), #symbol);
-#include "abi/nvml_functions.def"
+#include "abi/nvml.def"
 
 int main(void)
 {

@@ -384,6 +384,21 @@ TEST(power_is_a_mean_over_a_second_and_energy_its_integral)
 	assert_true(fabs(sim_card_watts(&w->cards[0]) - 121) < 1e-9);
 }
 
+TEST(memory_seconds_are_of_the_memory_that_the_list_of_processes_has)
+{
+	uint32_t first = w->contexts[new_context()].proc, other = first + 1, context;
+	w->procs[other] = w->procs[first];
+	assert_int_equal(sim_context_new(w, 0, first, false, &context), 0);
+	assert_int_equal(sim_context_new(w, 0, other, false, &context), 0);
+	uint64_t bytes = sim_proc_used_bytes(w, 0, first) + sim_proc_used_bytes(w, 0, other);
+	/* Looked at often, and not for an hour. */
+	for (uint64_t s = 1; s <= 3600; s += 3599) {
+		double held = w->cards[0].meter.memory_byte_s;
+		go_to(now_ns + s * LL_NS_PER_S);
+		assert_true(fabs(w->cards[0].meter.memory_byte_s - held - (double)(s * bytes)) < 1e3);
+	}
+}
+
 TEST(an_hour_in_which_nobody_looked_is_skipped)
 {
 	double joules = w->cards[0].meter.joules;

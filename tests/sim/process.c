@@ -190,15 +190,13 @@ struct row {
 };
 
 static const struct row cuda_rows[] = {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct cuda, name)},
-#include "abi/cuda_functions.def"
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct cuda, name)},
-#include "abi/cuda_governed.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) {#symbol, offsetof(struct cuda, name)},
+#include "abi/cuda.def"
 };
 
 static const struct row nvml_rows[] = {
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct nvml, name)},
-#include "abi/nvml_functions.def"
+#define LL_NVML_OPENED(ret, name, symbol, need, hook, params) {#symbol, offsetof(struct nvml, name)},
+#include "abi/nvml.def"
 };
 
 static unsigned look_up(void *library, const struct row *rows, size_t count, void *table)

@@ -22,16 +22,14 @@
 
 struct cuda {
 	void *library;
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/cuda_functions.def"
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/cuda_governed.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) ll_cu_result(*name) params;
+#include "abi/cuda.def"
 };
 
 struct nvml {
 	void *library;
-#define LL_NVML_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/nvml_functions.def"
+#define LL_NVML_OPENED(ret, name, symbol, need, hook, params) ret(*name) params;
+#include "abi/nvml.def"
 };
 
 /* Filled by open_cuda and open_nvml. */

@@ -114,8 +114,9 @@ static void check_lookup(const char *symbol)
 }
 
 static const char *const governed[] = {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) #symbol,
-#include "abi/cuda_governed.def"
+#define LL_CUDA_OPENED(...)
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) #symbol,
+#include "abi/cuda.def"
 };
 
 TEST_IN_WORLD(NULL, the_lookup_knows_all_that_is_governed)

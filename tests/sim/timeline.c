@@ -8,7 +8,7 @@
 
 enum { GAPS = 256, ROUND = 528, THREADS = 512, NUMBERS = 512 };
 
-/* The layouts of src/probe/trace.h. */
+/* The layouts of src/probe/probe.h. */
 struct trace {
 	uint64_t max_gap_ns, step_ns;
 	uint32_t gap_count, unused;

@@ -78,8 +78,8 @@ for version in (3010, 13000):
 HEADINGS = ["Add a command", "Hook a function of the driver", "Add a metric", "Add a call to the simulated driver"]
 
 
-def section(heading):
-    page = (ROOT / "CONTRIBUTING.md").read_text()
+def section(heading, page="CONTRIBUTING.md"):
+    page = (ROOT / page).read_text()
     return re.search(rf"^##+ {heading}\n(.*?)^##", page, re.M | re.S)[1]
 
 
@@ -162,10 +162,10 @@ class Steps(unittest.TestCase):
                              f"False {CONFIG}\nTrue {CONFIG}\n")
             self.assertRegex(self.metrics_of(copy), r"(?m)^loadline_command_ratio\{.*\} [0-9.]+$")
 
-    def test_each_list_of_steps_has_five_and_the_files_that_it_names_are_there(self):
+    def test_each_list_of_steps_has_five_at_most_and_the_files_that_it_names_are_there(self):
         for heading in ["Build and test", *HEADINGS]:
             steps = re.findall(r"^(\d)\. ", section(heading), re.M)
-            self.assertEqual(steps, ["1", "2", "3", "4", "5"], heading)
+            self.assertIn(steps, [list("123"), list("1234"), list("12345")], heading)
             for name in files_named(heading):
                 made_by_the_step = "NAME" in name
                 self.assertTrue(made_by_the_step or (ROOT / name).exists(), f"{heading}: {name}")
@@ -177,7 +177,7 @@ class Steps(unittest.TestCase):
         self.assertIn("`meson setup build && ninja -C build`", section("Build and test"))
 
     def test_the_page_has_each_room_of_the_source(self):
-        named = set(re.findall(r"`(src/[\w/]+)`", section("Rooms")))
+        named = set(re.findall(r"`(src/[\w/]+)`", section("Rooms", "doc/internals.md")))
         rooms = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.h")}
         commands = {room for room in rooms if room.startswith("src/cli/")} - named
         self.assertEqual(rooms - commands - {"src/shim"}, named - {"src/cli/NAME"})
@@ -204,17 +204,14 @@ class Steps(unittest.TestCase):
         copy.edit("src/cli/options/commands.def", "LL_COMMAND(help)\n", "LL_COMMAND(hello)\nLL_COMMAND(help)\n")
         copy.edit("src/cli/meson.build", "cli_sources += files('set/", "cli_sources += files('hello/cmd_hello.c')\ncli_sources += files('set/")
         self.assertFalse(copy.check("check_arrows"))
-        copy.edit("tools/check_arrows", "ROOMS_OF_CLI = {", 'ROOMS_OF_CLI = {"hello": [], ')
+        copy.edit("tools/check_arrows", "ROOMS_OF_CLI = {", 'ROOMS_OF_CLI = {"cli/hello": [], ')
         self.assertTrue(copy.check("check_arrows"))
 
     def add_hook(self, copy):
         named = files_named("Hook a function of the driver")
-        self.assertLessEqual({"src/abi/cuda_functions.def", "src/shim/interpose/hooks_versions.def",
-                              "src/shim/interpose/hooks_no_card.def"}, named)
-        self.assertIn("cuDeviceGet", (copy.root / "src/abi/cuda_functions.def").read_text())
-        copy.add("src/shim/interpose/hooks_context.def", "LL_HOOK(cuDeviceGet)\n")
-        copy.edit("src/shim/interpose/hooks_no_card.def", "LL_NO_CARD(cuMemGetInfo)\n",
-                  "LL_NO_CARD(cuDeviceGet)\nLL_NO_CARD(cuMemGetInfo)\n")
+        self.assertLessEqual({"src/abi/cuda.def"}, named)
+        row = "(cuDeviceGet, cuDeviceGet, required, 0, none, NONE, "
+        copy.edit("src/abi/cuda.def", f"{row}NONE,", f"{row}BODY_NO_CARD,")
         copy.add("src/shim/hooks/hook_context.c", HOOK)
         self.assertFalse(copy.check("make_coverage", "--check"))
         copy.edit("tests/coverage/coverage_others.def", " cuDeviceGet ", " ")
@@ -225,22 +222,20 @@ class Steps(unittest.TestCase):
         self.assertTrue(copy.check("make_coverage", "--check"))
 
     def add_metric(self, copy):
-        self.assertIn("src/cli/hold/metrics_text.c", files_named("Add a metric"))
-        self.assertIn("double command;", (copy.root / "src/hold/event.h").read_text())
-        copy.edit("src/cli/hold/metrics_text.c", "FIELD(sm,", "FIELD(command, card->status.command)\nFIELD(sm,")
-        copy.edit("src/cli/hold/metrics_text.c", '    {"loadline_sm_ratio"',
-                  '    {"loadline_command_ratio", "gauge", "Duty that the hold ordered.", command},\n    {"loadline_sm_ratio"')
+        self.assertIn("src/hold/command/metrics.c", files_named("Add a metric"))
+        self.assertIn("double command;", (copy.root / "src/hold/hold.h").read_text())
+        copy.edit("src/hold/command/metrics.c", '\tFAMILY("loadline_sm_ratio"',
+                  '\tFAMILY("loadline_command_ratio", "gauge", "Duty that the hold ordered.", row->status.command);\n'
+                  '\tFAMILY("loadline_sm_ratio"')
 
     def add_call(self, copy):
         named = files_named("Add a call to the simulated driver")
-        self.assertLessEqual({"src/abi/cuda_governed.def", "sim/cuda/unmodelled.def", "sim/cuda/local/versions.c"}, named)
-        copy.add("src/abi/cuda_governed_launch.def",
-                 "LL_CUDA_FUNCTION(ll_cu_result, cuCtxGetCacheConfig, cuCtxGetCacheConfig, required, "
-                 "(enum ll_cu_func_cache *ret_config))\n")
+        self.assertLessEqual({"src/abi/cuda.def", "sim/cuda/unmodelled.def"}, named)
+        copy.edit("src/abi/cuda.def", "/* contexts */\n",
+                  "/* contexts */\nLL_CUDA(cuCtxGetCacheConfig, cuCtxGetCacheConfig, required, 3020, none, NONE, NONE, "
+                  "(enum ll_cu_func_cache *ret_config), (ret_config))\n")
         copy.edit("sim/cuda/unmodelled.def", "SIM_UNMODELLED(cuCtxGetCacheConfig)\n", "")
         copy.add("sim/cuda/context.c", CALL)
-        copy.edit("sim/cuda/local/versions.c", '    {"cuDeviceTotalMem", 2000,',
-                  '    {"cuCtxGetCacheConfig", 3020, "cuCtxGetCacheConfig"},\n    {"cuDeviceTotalMem", 2000,')
 
 
 if not has_repository():

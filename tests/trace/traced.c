@@ -36,16 +36,17 @@
 enum { STREAMS = 16 };
 
 static struct functions {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) ret(*name) params;
-#include "abi/cuda_functions.def"
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args) ll_cu_result(*name) params;
+#include "abi/cuda.def"
 } cu;
 
 static const struct {
 	const char *symbol;
 	size_t offset;
 } slots[] = {
-#define LL_CUDA_FUNCTION(ret, name, symbol, need, params) {#symbol, offsetof(struct functions, name)},
-#include "abi/cuda_functions.def"
+#define LL_CUDA_OPENED(name, symbol, need, since, suffix, traced, hook, params, args)                                  \
+	{#symbol, offsetof(struct functions, name)},
+#include "abi/cuda.def"
 };
 
 static const char kernel[] = ".version 6.0\n.target sm_70\n.address_size 64\n"

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "test.h"
@@ -166,6 +167,48 @@ TEST(what_a_child_complains_of_comes_out_at_its_starter)
 	assert_int_equal(status, 0);
 	fclose(file);
 	close(own);
+}
+
+/* Runs it in a shell. */
+static int run_shell(const char *script, struct ll_child_run run, struct ll_strbuf *output, int *ret_status)
+{
+	const char *const words[] = {"sh", "-c", script, NULL};
+	run.child = (struct ll_child){.path = "/bin/sh",
+				      .words = words,
+				      .in = LL_CHILD_NULL,
+				      .out = LL_CHILD_COLLECTED,
+				      .err = LL_CHILD_NULL,
+				      .flags = LL_CHILD_OWN_GROUP};
+	return ll_child_run(&run, output, ret_status, NULL);
+}
+
+TEST(a_child_that_is_run_tells_what_it_printed_and_how_it_ended)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
+	int status = -1;
+	assert_int_equal(run_shell("read x; echo $x; echo err >&2; exit 3", (struct ll_child_run){.input = "in\n"},
+				   &output, &status),
+			 0);
+	assert_string_equal(output.buf, "in\n");
+	assert_int_equal(status, 3);
+	assert_int_equal(run_shell("kill -TERM $$", (struct ll_child_run){.input = NULL}, &output, &status), 0);
+	assert_int_equal(status, 128 + SIGTERM);
+	assert_int_equal(run_shell("sleep 5 & echo x", (struct ll_child_run){.input = NULL}, &output, &status), 0);
+	assert_string_equal(output.buf, "in\nx\n");
+}
+
+TEST(a_child_that_is_run_is_killed_with_its_group_at_the_deadline_and_when_it_is_told)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
+	int status = -1, ends[2];
+	struct ll_child_run late = {.deadline_ns = ll_now_ns() + LL_NS_PER_S / 5};
+	assert_int_equal(run_shell("sleep 100", late, &output, &status), -ETIMEDOUT);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(run_shell("sleep 100", (struct ll_child_run){.stop_fd = &ends[0]}, &output, &status), -EINTR);
+	close(ends[0]);
+	close(ends[1]);
+	assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
 TEST_ALL(open_marks, remove_mark);

@@ -1,5 +1,5 @@
 /* A detached process, looked at in /proc: nothing of its starter is left in it. */
-#include "base/detach.h"
+#include "base/child.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child.h"
 #include "base/scope.h"
 #include "test.h"
 #include "wait_for.h"

@@ -1,4 +1,4 @@
-#include "base/host_memory.h"
+#include "base/host.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Reads files of translations: those that msgfmt would write, and damaged ones. */
-#include "cli/common/catalogue.h"
+#include "cli/common/language.h"
 
 #include <stdint.h>
 #include <stdio.h>

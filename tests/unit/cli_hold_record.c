@@ -85,7 +85,7 @@ TEST(only_samples_are_recorded_power_in_watts)
 	assert_null(strchr(strchr(strchr(buf, '\n') + 1, '\n') + 1, '\n'));
 }
 
-/* The line of awk that cli/hold/record.c documents. */
+/* The line of awk that hold/command/output.c documents. */
 TEST(one_line_of_awk_makes_a_replay)
 {
 	struct ll_hold_output_config config = test_config();

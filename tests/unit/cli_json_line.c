@@ -1,4 +1,4 @@
-#include "cli/common/json_line.h"
+#include "cli/common/table.h"
 
 #include <errno.h>
 #include <math.h>

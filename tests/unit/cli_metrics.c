@@ -1,4 +1,4 @@
-#include "cli/hold/metrics.h"
+#include "hold/command/internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "base/scope.h"
-#include "cli/hold/metrics_text.h"
 #include "hold_events.h"
 
 static char reply[64 * 1024];
@@ -80,7 +79,7 @@ TEST(a_simulated_card_has_its_label_in_every_series)
 	    {.card = &test_slice, .has_event = true, .status = event.status, .is_simulated = true},
 	};
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	ll_metrics_text(&text, LL_METRIC_UTIL, cards, 2);
+	ll_metrics_text(&text, cards, 2);
 	unsigned simulated = 0, real = 0;
 	for (const char *line = text.buf; *line; line = strchr(line, '\n') + 1) {
 		LL_SCOPE_FREE char *copy = strndup(line, strcspn(line, "\n"));

@@ -1,4 +1,4 @@
-#include "cli/options/nearest.h"
+#include "cli/options/option.h"
 
 #include "base/nearest.h"
 #include "cli/options/command.h"

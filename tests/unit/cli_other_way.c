@@ -1,9 +1,9 @@
 /* What is told of earlier runs by slices and by space, and what --by auto makes of it. */
 #include <unistd.h>
 
+#include "advice/advice.h"
 #include "base/strbuf.h"
-#include "cli/common/other_way.h"
-#include "cli/run/measured.h"
+#include "cli/run/run.h"
 #include "test.h"
 
 #define S UINT64_C(1000000000)

@@ -1,6 +1,5 @@
 #include <math.h>
 
-#include "cli/common/rows.h"
 #include "cli/common/table.h"
 #include "test.h"
 

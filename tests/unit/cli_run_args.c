@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "cli/run/args.h"
+#include "cli/run/run.h"
 #include "test.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "cli/run/launchers.h"
+#include "cli/run/run.h"
 
 enum { WORDS_MAX = 16, TEXT = 128 };
 

@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/run/environment.h"
-#include "cli/run/preload.h"
-#include "cli/run/program.h"
+#include "cli/run/run.h"
 #include "test.h"
 
 static char folder[32];

@@ -1,6 +1,6 @@
 /* What `status --decisions` makes of loadlined's answers. They are queued before the question: each question has the
  * next serial number. */
-#include "cli/status/decisions.h"
+#include "cli/status/status.h"
 
 #include <errno.h>
 #include <sys/socket.h>

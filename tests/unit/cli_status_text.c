@@ -68,7 +68,8 @@ TEST(cards_fit_a_terminal_with_all_their_numbers_and_are_always_called_simulated
 TEST(who_is_not_held_to_its_limits_is_told)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_status_job job = {.number = 1, .id = 71, .name = "stray", .lost_since_ns = 5 * LL_NS_PER_S};
+	struct ll_status_job job = {
+	    .row.job_number = 1, .told.job.token[0] = 71, .told.job.tenant = "stray", .lost_since_ns = 5 * LL_NS_PER_S};
 	struct ll_status_card status = reading(17 * LL_NS_PER_S);
 	status.jobs = &job;
 	status.job_count = 1;
@@ -96,9 +97,13 @@ TEST(table_is_whole_where_there_is_room)
 TEST(tenant_has_its_share_of_the_time_between_two_readings)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_status_job before[] = {{.number = 2, .id = 71, .gpu_time_ns = 5 * LL_NS_PER_S}};
-	struct ll_status_job now[] = {{.number = 1, .id = 72, .name = "new"},
-				      {.number = 2, .id = 71, .name = "old", .gpu_time_ns = 6 * LL_NS_PER_S}};
+	struct ll_status_job before[] = {
+	    {.row.job_number = 2, .told.job.token[0] = 71, .row.gpu_time_ns = 5 * LL_NS_PER_S}};
+	struct ll_status_job now[] = {{.row.job_number = 1, .told.job.token[0] = 72, .told.job.tenant = "new"},
+				      {.row.job_number = 2,
+				       .told.job.token[0] = 71,
+				       .told.job.tenant = "old",
+				       .row.gpu_time_ns = 6 * LL_NS_PER_S}};
 	struct ll_status_card earlier = reading(10 * LL_NS_PER_S);
 	struct ll_status_card status = reading(14 * LL_NS_PER_S);
 	struct ll_status_recent recent;
@@ -121,43 +126,52 @@ TEST(tenant_has_its_share_of_the_time_between_two_readings)
 TEST(each_tenant_has_a_sentence_how_it_is_shared_and_why)
 {
 	static const struct {
-		struct ll_status_how how;
+		struct ll_status_job job;
 		const char *why;
 	} cases[] = {
-	    {{.shared = LL_SHARED_ALONE}, "nobody else uses the card"},
-	    {{.shared = LL_SHARED_ALONE, .is_capped = true, .cap_permille = 305}, "held to 30.5 % by its cap"},
-	    {{.shared = LL_SHARED_VISITS, .is_beneath = true, .is_held = true}, "waits for a higher class"},
-	    {{.shared = LL_SHARED_SLICES, .is_beneath = true},
+	    {{.row.shared = LL_SHARED_ALONE}, "nobody else uses the card"},
+	    {{.row.shared = LL_SHARED_ALONE, .row.flags = LL_CARD_IS_CAPPED, .told.job.limits.compute_permille = 305},
+	     "held to 30.5 % by its cap"},
+	    {{.row.shared = LL_SHARED_VISITS, .row.flags = LL_CARD_IS_BENEATH | LL_CARD_IS_HELD},
+	     "waits for a higher class"},
+	    {{.row.shared = LL_SHARED_SLICES, .row.flags = LL_CARD_IS_BENEATH},
 	     "beneath a higher class: little of it is queued at a time"},
-	    {{.shared = LL_SHARED_SLICES,
-	      .is_beneath = true,
-	      .sharing = LL_SHARING_CLASSES,
+	    {{.row.shared = LL_SHARED_SLICES,
+	      .row.flags = LL_CARD_IS_BENEATH,
+	      .row.sharing = LL_SHARING_CLASSES,
 	      .held_for = "serve",
 	      .held_permille = 400,
 	      .target_permille = 1300,
 	      .seen_permille = 1240},
 	     "held 40 % of the time: serve is of a higher class, target 1.30, now 1.24"},
-	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_CLASSES, .held_permille = 400, .target_permille = 1300},
+	    {{.row.shared = LL_SHARED_SLICES,
+	      .row.sharing = LL_SHARING_CLASSES,
+	      .held_permille = 400,
+	      .target_permille = 1300},
 	     "gates open: lower classes are held 40 % of the time, target 1.30"},
-	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_CLASSES}, "gates open: lower classes need not be held"},
-	    {{.shared = LL_SHARED_SPACE}, "runs at the same time as the other clients of MPS"},
-	    {{.shared = LL_SHARED_SLICES, .is_forced = true}, "gates open: decided by hand (`loadline set --sharing`)"},
-	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_SLICES}, "gates open: there is no reason for visits"},
-	    {{.shared = LL_SHARED_VISITS, .sharing = LL_SHARING_SLICES}, "visited in turn while a program is new"},
-	    {{.shared = LL_SHARED_SLICES, .sharing = LL_SHARING_SLICES_PAY},
+	    {{.row.shared = LL_SHARED_SLICES, .row.sharing = LL_SHARING_CLASSES},
+	     "gates open: lower classes need not be held"},
+	    {{.row.shared = LL_SHARED_SPACE}, "runs at the same time as the other clients of MPS"},
+	    {{.row.shared = LL_SHARED_SLICES, .row.flags = LL_CARD_IS_FORCED},
+	     "gates open: decided by hand (`loadline set --sharing`)"},
+	    {{.row.shared = LL_SHARED_SLICES, .row.sharing = LL_SHARING_SLICES},
+	     "gates open: there is no reason for visits"},
+	    {{.row.shared = LL_SHARED_VISITS, .row.sharing = LL_SHARING_SLICES},
+	     "visited in turn while a program is new"},
+	    {{.row.shared = LL_SHARED_SLICES, .row.sharing = LL_SHARING_SLICES_PAY},
 	     "gates open: visits were measured not to pay"},
-	    {{.shared = LL_SHARED_VISITS, .sharing = LL_SHARING_VISITS_PAY},
+	    {{.row.shared = LL_SHARED_VISITS, .row.sharing = LL_SHARING_VISITS_PAY},
 	     "visited in turn: visits were measured to pay"},
-	    {{.shared = LL_SHARED_VISITS,
-	      .sharing = LL_SHARING_VISITS_PAY,
-	      .slices_permille = 90,
-	      .visits_permille = 490,
+	    {{.row.shared = LL_SHARED_VISITS,
+	      .row.sharing = LL_SHARING_VISITS_PAY,
+	      .row.slices_speed_permille = 90,
+	      .row.visits_speed_permille = 490,
 	      .measured_wall_ns = UINT64_C(1800000060) * LL_NS_PER_S},
 	     "visited in turn: sharing by slices gave it 0.09 of its speed, visits 0.49; measured at 08:01"},
-	    {{.shared = LL_SHARED_VISITS,
-	      .sharing = LL_SHARING_VISITS_PAY,
-	      .slices_permille = 950,
-	      .visits_permille = 500,
+	    {{.row.shared = LL_SHARED_VISITS,
+	      .row.sharing = LL_SHARING_VISITS_PAY,
+	      .row.slices_speed_permille = 950,
+	      .row.visits_speed_permille = 500,
 	      .measured_wall_ns = UINT64_C(1800000060) * LL_NS_PER_S},
 	     "visited in turn: sharing by slices gave it 0.95 of its speed and others too little, visits give it 0.50; "
 	     "measured at 08:01"},
@@ -165,14 +179,15 @@ TEST(each_tenant_has_a_sentence_how_it_is_shared_and_why)
 	setenv("TZ", "UTC", 1);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-		ll_status_add_why(&text, &cases[i].how);
+		ll_status_add_why(&text, &cases[i].job);
 		assert_string_equal(text.buf, cases[i].why);
 	}
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	struct ll_status_job job = {.number = 1, .name = "serve", .claims = 1};
+	struct ll_status_job job = {.row.job_number = 1, .told.job.tenant = "serve", .row.claims = 1};
 	struct ll_status_card status = reading(0);
-	job.how =
-	    (struct ll_status_how){.shared = LL_SHARED_ALONE, .share_permille = 418, .share_ns = UINT64_C(3100000000)};
+	job.row.shared = LL_SHARED_ALONE;
+	job.row.recent_permille = 418;
+	job.row.recent_ns = UINT64_C(3100000000);
 	status.jobs = &job;
 	status.job_count = 1;
 	ll_status_add_claims(&text, &status);
@@ -238,41 +253,45 @@ static const struct {
 TEST(claims_are_a_row_each_in_80_columns_and_two_lines_in_40)
 {
 	struct ll_status_claim claims[] = {
-	    {.index = 0,
-	     .tenant = "名字",
-	     .job_number = 1,
+	    {.row.index = 0,
+	     .told.job.tenant = "名字",
+	     .row.job_number = 1,
 	     .taken_ns = LL_NS_PER_S,
-	     .memory_used_bytes = UINT64_C(1288) << 20,
-	     .memory_limit_bytes = UINT64_C(8) << 30,
-	     .gpu_time_ns = 12300 * LL_NS_PER_MS},
-	    {.index = 1,
-	     .tenant = "a-tenant-with-a-long-name",
-	     .job_number = 2,
-	     .idle_ns = UINT64_C(7300) * LL_NS_PER_S,
+	     .row.used_bytes = UINT64_C(1288) << 20,
+	     .told.job.limits.memory_bytes = UINT64_C(8) << 30,
+	     .row.gpu_time_ns = 12300 * LL_NS_PER_MS},
+	    {.row.index = 1,
+	     .told.job.tenant = "a-tenant-with-a-long-name",
+	     .row.job_number = 2,
+	     .row.idle_ns = UINT64_C(7300) * LL_NS_PER_S,
 	     .taken_ns = LL_NS_PER_S,
-	     .memory_used_bytes = 300 << 20,
-	     .memory_limit_bytes = 512 << 20},
+	     .row.used_bytes = 300 << 20,
+	     .told.job.limits.memory_bytes = 512 << 20},
 	    {.priority = LL_PRIORITY_HOLD,
 	     .target_permille = 400,
-	     .memory_used_bytes = UINT64_C(2) << 30,
+	     .row.used_bytes = UINT64_C(2) << 30,
 	     .taken_ns = LL_NS_PER_S,
 	     .synthetic_busy_ns = 600 * LL_NS_PER_S},
-	    {.index = 18, .tenant = "other", .idle_ns = UINT64_MAX, .taken_ns = LL_NS_PER_S},
+	    {.row.index = 18, .told.job.tenant = "other", .row.idle_ns = UINT64_MAX, .taken_ns = LL_NS_PER_S},
 	};
 	struct ll_status_job jobs[] = {
-	    {.number = 1, .name = "名字", .claims = 1, .is_holder = true},
-	    {.number = 2, .name = "a-tenant-with-a-long-name", .claims = 1, .is_held = true},
-	    {.number = 3, .name = "idle", .gpu_time_ns = 500 * LL_NS_PER_MS},
+	    {.row.job_number = 1, .told.job.tenant = "名字", .row.claims = 1, .row.flags = LL_CARD_IS_HOLDER},
+	    {.row.job_number = 2,
+	     .told.job.tenant = "a-tenant-with-a-long-name",
+	     .row.claims = 1,
+	     .row.flags = LL_CARD_IS_HELD},
+	    {.row.job_number = 3, .told.job.tenant = "idle", .row.gpu_time_ns = 500 * LL_NS_PER_MS},
 	};
 	struct ll_status_stranger stranger = {.pid = NOBODY + 3, .memory_bytes = 518 << 20};
 	struct ll_status_card status = reading(301 * LL_NS_PER_S);
 	status.idle.is_known = true;
-	jobs[0].how = (struct ll_status_how){.share_permille = 417, .share_ns = LL_NS_PER_S};
+	jobs[0].row.recent_permille = 417;
+	jobs[0].row.recent_ns = LL_NS_PER_S;
 	for (size_t i = 0; i < 4; i++) {
-		claims[i].state = LL_CLAIM_RUNNING;
+		claims[i].row.state = LL_CLAIM_RUNNING;
 		claims[i].pid = NOBODY + (int)i;
 		claims[i].is_pid_ours = i < 3;
-		claims[i].is_wanting = i < 2;
+		claims[i].row.wanting_ns = i < 2;
 	}
 	status.claims = claims, status.claim_count = 4;
 	status.jobs = jobs, status.job_count = 3;
@@ -289,13 +308,13 @@ TEST(last_kernel_of_each_program_is_in_100_columns)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_status_stranger stranger = {.pid = NOBODY, .memory_bytes = UINT64_C(70) << 30};
-	struct ll_status_claim claim = {.index = 17,
+	struct ll_status_claim claim = {.row.index = 17,
 					.pid = NOBODY + 1,
 					.is_pid_ours = true,
-					.state = LL_CLAIM_RUNNING,
-					.tenant = "notebook-of-ann",
-					.idle_ns = UINT64_C(11000) * LL_NS_PER_S,
-					.memory_limit_bytes = UINT64_C(80) << 30};
+					.row.state = LL_CLAIM_RUNNING,
+					.told.job.tenant = "notebook-of-ann",
+					.row.idle_ns = UINT64_C(11000) * LL_NS_PER_S,
+					.told.job.limits.memory_bytes = UINT64_C(80) << 30};
 	struct ll_status_card status = reading(301 * LL_NS_PER_S);
 	status.idle.is_known = true;
 	status.claims = &claim, status.claim_count = 1;
@@ -381,22 +400,22 @@ TEST(memory_that_is_away_can_be_moved_or_is_pinned_is_told_of_evictable_programs
 {
 	struct ll_status_claim claim = {.pid = 5,
 					.is_pid_ours = true,
-					.state = LL_CLAIM_RUNNING,
+					.row.state = LL_CLAIM_RUNNING,
 					.priority = LL_PRIORITY_NORMAL,
-					.tenant = "job",
-					.memory_used_bytes = 700 << 20};
+					.told.job.tenant = "job",
+					.row.used_bytes = 700 << 20};
 	check_program(&claim,
 		      "  12/0  pid 5  job: running, class normal, 700 MiB, GPU time 0.0 s, age 0 s, last kernel now\n");
-	claim.residency = LL_CLAIM_EVICTED;
-	claim.evictable_bytes = 600 << 20;
-	claim.away_bytes = 500 << 20;
-	claim.host_bytes = 300 << 20;
+	claim.row.residency = LL_CLAIM_EVICTED;
+	claim.row.evictable_bytes = 600 << 20;
+	claim.row.away_bytes = 500 << 20;
+	claim.row.host_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: evicted, class normal, 700 MiB, 200 MiB on the card "
 			      "(evictable: 600 MiB, pinned: 100 MiB, ready in the host: 300 MiB), GPU time 0.0 s, age "
 			      "0 s, last kernel now\n");
-	claim.residency = LL_CLAIM_STOPPED;
+	claim.row.residency = LL_CLAIM_STOPPED;
 	/* The words are not of one moment. */
-	claim.memory_used_bytes = 300 << 20;
+	claim.row.used_bytes = 300 << 20;
 	check_program(&claim, "  12/0  pid 5  job: stopped, class normal, 300 MiB, 0 MiB on the card "
 			      "(evictable: 600 MiB, pinned: 0 MiB, ready in the host: 300 MiB), GPU time 0.0 s, age 0 "
 			      "s, last kernel now\n");

@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/submit/record.h"
-#include "cli/submit/supervise.h"
-#include "cli/submit/tell.h"
+#include "cli/submit/submit.h"
 #include "test.h"
 
 static char folder[64];

@@ -5,9 +5,7 @@
 #include "base/utf8.h"
 #include "cli/options/command.h"
 #include "cli/options/help_text.h"
-#include "cli/options/man.h"
 #include "cli/options/option.h"
-#include "cli/options/wrap.h"
 #include "test.h"
 
 /* Does it for every command, those of groups included. */

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "cli/trace/cupti.h"
-#include "cli/trace/outputs.h"
+#include "trace/command/internal.h"
 
 static char folder[64];
 

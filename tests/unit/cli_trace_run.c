@@ -12,9 +12,8 @@
 #include "abi/cupti.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "cli/trace/summary.h"
-#include "cli/trace/write.h"
-#include "trace/writer.h"
+#include "trace/command/internal.h"
+#include "trace/trace.h"
 
 #define MS LL_NS_PER_MS
 

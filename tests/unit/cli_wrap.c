@@ -1,5 +1,5 @@
 /* Lines of help: where they end, in English and in Chinese. */
-#include "cli/options/wrap.h"
+#include "cli/options/help_text.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* What loadlined makes of the counters in a job's page, which the job's programs can write. */
 #include "base/clock.h"
 #include "daemon/accounts/account.h"
-#include "daemon/accounts/overlap.h"
 #include "protocol/accounts.h"
 #include "test.h"
 

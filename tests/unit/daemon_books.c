@@ -1,4 +1,4 @@
-#include "daemon/jobs/books.h"
+#include "daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,17 +69,11 @@ TEST(the_books_sum_at_jobs_and_tenants)
 	struct ll_books books = {0};
 	struct ll_job *one = add(&books, facts_of(1, "team", true, 1000));
 	struct ll_job *two = add(&books, facts_of(2, "team", true, 1000));
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(ll_books_add_process(&books, i ? one : two, some_fd(), LL_PROCESS_FIRST), 0);
 	assert_int_equal(one->tenant->jobs, 2);
-	assert_int_equal(one->tenant->processes, 3);
-	assert_int_equal(books.process_count, 3);
 	ll_books_remove(&books, one);
 	assert_int_equal(two->tenant->jobs, 1);
-	assert_int_equal(two->tenant->processes, 1);
-	assert_int_equal(books.process_count, 1);
 	ll_books_remove(&books, two);
-	assert_int_equal(books.tenant_count + books.job_count + books.process_count, 0);
+	assert_int_equal(books.tenant_count + books.job_count, 0);
 	assert_null(books.tenants);
 	assert_null(books.jobs);
 }
@@ -89,7 +83,7 @@ TEST(what_goes_from_the_books_is_closed)
 	struct ll_books books = {0};
 	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000));
 	int process_fd = some_fd(), lifeline_fd = some_fd();
-	assert_int_equal(ll_books_add_process(&books, job, process_fd, LL_PROCESS_FIRST), 0);
+	job->process_fd = process_fd;
 	job->lifeline_fd = lifeline_fd;
 	ll_books_remove(&books, job);
 	assert_int_equal(fcntl(process_fd, F_GETFD), -1);
@@ -103,7 +97,7 @@ TEST(a_token_is_in_the_books_once)
 	struct ll_job *job = add(&books, facts_of(1, "team", true, 1000)), *none = NULL;
 	assert_int_equal(ll_books_add(&books, &facts, 0, &none), -EEXIST);
 	assert_null(none);
-	assert_ptr_equal(ll_books_find(&books, facts.token), job);
+	assert_ptr_equal(ll_books_find_id(&books, facts.token[0]), job);
 	assert_int_equal(books.tenant_count, 1);
 	ll_books_fini(&books);
 }
@@ -119,6 +113,5 @@ TEST(numbers_grow_and_are_not_used_again)
 	assert_true(two->number > first);
 	assert_ptr_equal(ll_books_after(&books, first), two);
 	assert_null(ll_books_after(&books, two->number));
-	assert_ptr_equal(ll_books_tenant_after(&books, 0), two->tenant);
 	ll_books_fini(&books);
 }

@@ -1,5 +1,5 @@
 /* How jobs of the queue ended, and what a job that waits for their good end does then. */
-#include "daemon/jobs/ended.h"
+#include "daemon/queue/state.h"
 
 #include <signal.h>
 #include <string.h>

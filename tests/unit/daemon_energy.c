@@ -3,8 +3,7 @@
 
 #include "base/clock.h"
 #include "daemon/accounts/account.h"
-#include "daemon/accounts/energy.h"
-#include "protocol/message_sense.h"
+#include "protocol/message_rows.h"
 #include "test.h"
 
 #define S LL_NS_PER_S
@@ -166,7 +165,7 @@ TEST(the_difference_of_two_readings_is_divided_once)
 	assert_near(collect(0).joules + collect(1).joules, 0, 0);
 }
 
-/* overlap.h finds it, and a batch subtracts it. */
+/* ll_overlap_read finds it, and a batch subtracts it. */
 TEST(time_that_jobs_share_counts_once_before_and_after_a_batch)
 {
 	round_at(0, 1000);

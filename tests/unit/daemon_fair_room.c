@@ -1,10 +1,9 @@
 /* What one user may have of what all share, and whose a subordinate uid is. */
-#include "daemon/residency/fair_room.h"
+#include "daemon/policy/policy.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/subordinate.h"
 #include "test.h"
 
 /* The user takes one after the other. Returns how many it gets. */

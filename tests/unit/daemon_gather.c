@@ -3,7 +3,7 @@
 
 #include "evictable_world.h"
 
-#include "daemon/residency/gather.h"
+#include "daemon/residency/evictable.h"
 
 enum { COUNT = 3 };
 

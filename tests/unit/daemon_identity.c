@@ -1,5 +1,5 @@
 /* Lookups of users' groups by a stand-in of `loadlined --lookup`, which answers, fails, or hangs. */
-#include "daemon/core/identity.h"
+#include "daemon/policy/policy.h"
 
 #include <errno.h>
 #include <stdio.h>

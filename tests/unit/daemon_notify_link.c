@@ -1,11 +1,10 @@
-#include "daemon/machine/notify_link.h"
+#include "daemon/machine/machine.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/core/server.h"
 #include "test.h"
 
 enum { SENT = 200, USER = 5 };
@@ -38,14 +37,14 @@ struct counts {
 };
 
 /* Runs the loop and reads, until nothing more comes. */
-static struct counts read_events(struct ll_server *server, int fd)
+static struct counts read_events(uv_loop_t *loop, int fd)
 {
 	struct counts counts = {0, 0, 0};
 	union ll_message message;
 	int fds[LL_MESSAGE_FDS];
 	size_t fd_count = 0;
 	for (int quiet = 0; quiet < 20;) {
-		uv_run(&server->loop, UV_RUN_NOWAIT);
+		uv_run(loop, UV_RUN_NOWAIT);
 		if (ll_message_receive(fd, &message, fds, &fd_count)) {
 			quiet++;
 			continue;
@@ -60,34 +59,35 @@ static struct counts read_events(struct ll_server *server, int fd)
 
 TEST(a_user_has_a_part_of_the_queue_and_what_is_dropped_is_counted)
 {
-	struct ll_server server = {.is_system = true};
+	uv_loop_t loop;
+	struct ll_place place;
 	struct ll_notify_link *link;
 	char path[64];
 	assert_non_null(mkdtemp(folder));
-	snprintf(server.place.name, sizeof server.place.name, "%s/socket", folder);
+	snprintf(place.name, sizeof place.name, "%s/socket", folder);
 	snprintf(path, sizeof path, "%s/notify", folder);
-	uv_loop_init(&server.loop);
-	assert_int_equal(ll_notify_link_new(&server, &link), 0);
+	uv_loop_init(&loop);
+	assert_int_equal(ll_notify_link_new(&loop, &place, &link), 0);
 	send_events(link, true, SENT);
 	send_events(link, false, SENT);
 	int listener = listen_at(path);
 	/* The link tries again 2 s after the first attempt. */
 	for (int fd = -1; fd < 0;) {
-		uv_run(&server.loop, UV_RUN_ONCE);
+		uv_run(&loop, UV_RUN_ONCE);
 		fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
 			continue;
-		struct counts counts = read_events(&server, fd);
+		struct counts counts = read_events(&loop, fd);
 		assert_int_equal(counts.of_user, LL_NOTIFY_OF_USER);
 		assert_int_equal(counts.others, LL_NOTIFY_QUEUE - LL_NOTIFY_OF_USER);
 		assert_int_equal(counts.dropped, SENT - LL_NOTIFY_OF_USER);
 		send_events(link, true, 1);
-		assert_int_equal(read_events(&server, fd).dropped, SENT - (LL_NOTIFY_QUEUE - LL_NOTIFY_OF_USER));
+		assert_int_equal(read_events(&loop, fd).dropped, SENT - (LL_NOTIFY_QUEUE - LL_NOTIFY_OF_USER));
 		close(fd);
 	}
 	ll_notify_link_free(link);
-	uv_run(&server.loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&server.loop), 0);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
 	close(listener);
 	unlink(path);
 	rmdir(folder);

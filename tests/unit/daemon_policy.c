@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "daemon/policy/allowance.h"
 #include "protocol/message.h"
 #include "test.h"
 
@@ -191,7 +190,7 @@ static const struct ll_config_tenant *find(const struct world *world, const char
 	return tenant;
 }
 
-static struct ll_limits complete(const struct world *world, const char *tenant, struct ll_use user, uint64_t said,
+static struct ll_limits complete(const struct world *world, const char *tenant, struct ll_job_sum user, uint64_t said,
 				 struct ll_limits limits)
 {
 	ll_allowance_complete(ll_department_policy(&world->department), find(world, tenant), &user, said, &limits);
@@ -202,7 +201,7 @@ TEST(what_a_job_does_not_say_comes_from_the_defaults_and_what_is_left)
 {
 	struct world world;
 	init_world(&world, policy);
-	const struct ll_use none = {0}, some = {.jobs = 1, .memory_bytes = GIB, .compute_permille = 200};
+	const struct ll_job_sum none = {0}, some = {.jobs = 1, .memory_bytes = GIB, .compute_permille = 200};
 	struct ll_limits limits = complete(&world, "research", none, 0, (struct ll_limits){0});
 	assert_true(limits.memory_bytes == 16 * GIB && limits.compute_permille == 600);
 	assert_int_equal(limits.priority, LL_LIMIT_CLASS_NORMAL);
@@ -223,7 +222,7 @@ TEST(what_a_job_does_not_say_comes_from_the_defaults_and_what_is_left)
 	fini_world(&world);
 }
 
-static const char *refusal(const struct world *world, const char *tenant, struct ll_use user, uint64_t cards,
+static const char *refusal(const struct world *world, const char *tenant, struct ll_job_sum user, uint64_t cards,
 			   struct ll_limits limits)
 {
 	static struct ll_err err;
@@ -237,9 +236,9 @@ TEST(each_limit_of_a_user_is_checked_at_its_border)
 {
 	struct world world;
 	init_world(&world, policy);
-	const struct ll_use none = {0};
-	const struct ll_use some = {.jobs = 1, .memory_bytes = 12 * GIB, .compute_permille = 350};
-	const struct ll_use two = {.jobs = 2};
+	const struct ll_job_sum none = {0};
+	const struct ll_job_sum some = {.jobs = 1, .memory_bytes = 12 * GIB, .compute_permille = 350};
+	const struct ll_job_sum two = {.jobs = 2};
 	const struct ll_limits fits = {.memory_bytes = 8 * GIB, .compute_permille = 250};
 	struct ll_limits limits = fits;
 	assert_string_equal(refusal(&world, "research", some, 1, fits), "allowed");
@@ -275,7 +274,7 @@ TEST(a_class_that_the_tenant_may_not_use_is_refused)
 {
 	struct world world;
 	init_world(&world, policy);
-	const struct ll_use none = {0};
+	const struct ll_job_sum none = {0};
 	struct ll_limits limits = {.memory_bytes = GIB, .compute_permille = 100, .priority = LL_LIMIT_CLASS_HIGH};
 	assert_string_equal(refusal(&world, "research", none, 1, limits),
 			    "class: high asked for, tenant research may use normal, low");
@@ -336,7 +335,7 @@ TEST(the_tenants_limit_and_for_class_high_the_guarantee_are_checked_in_a_group)
 	assert_string_equal(group_refusal(&world, "serving", parts),
 			    "memory: no limit asked for, and tenant serving in group parts has one");
 	/* Without a guarantee in the group nothing is within it. */
-	parts.job = (struct ll_use){.memory_bytes = 1, .compute_permille = 1};
+	parts.job = (struct ll_job_sum){.memory_bytes = 1, .compute_permille = 1};
 	assert_string_not_equal(group_refusal(&world, "research", parts), "allowed");
 	fini_world(&world);
 }

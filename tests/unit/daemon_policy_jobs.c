@@ -1,6 +1,6 @@
 /* The sums over the jobs in the books, and what the configuration says of a job that registers, gets a card, or other
  * limits. The cards have the UUIDs "card-0" to "card-3". */
-#include "daemon/policy/policy_of_jobs.h"
+#include "daemon/policy/policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "daemon/core/server.h"
-#include "daemon/jobs/claims.h"
+#include "daemon/jobs/jobs.h"
 #include "test.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -117,9 +117,9 @@ static struct ll_job *add_job(struct world *world, uint32_t uid, const char *ten
 	return job;
 }
 
-static struct ll_use sum_of(const struct world *world, struct ll_department_scope scope)
+static struct ll_job_sum sum_of(const struct world *world, struct ll_department_scope scope)
 {
-	struct ll_use use;
+	struct ll_job_sum use;
 	ll_department_sum(&world->server, &scope, &use);
 	return use;
 }
@@ -138,15 +138,15 @@ TEST(a_sum_counts_the_cards_of_a_job_and_leaves_out_others_and_what_has_ended)
 	give_card(parts, "card-2");
 	give_card(parts, "card-3");
 	give_card(whole, "card-1");
-	struct ll_use all = sum_of(&world, (struct ll_department_scope){.tenant = "lab"});
+	struct ll_job_sum all = sum_of(&world, (struct ll_department_scope){.tenant = "lab"});
 	assert_true(all.jobs == 3 && all.cards == 1 && all.memory_bytes == 4 * GIB && all.compute_permille == 200);
-	struct ll_use ann = sum_of(&world, (struct ll_department_scope){"lab", true, ANN, NULL, NULL, false});
+	struct ll_job_sum ann = sum_of(&world, (struct ll_department_scope){"lab", true, ANN, NULL, NULL, false});
 	assert_true(ann.jobs == 2 && ann.cards == 0 && ann.memory_bytes == 4 * GIB);
 	assert_int_equal(sum_of(&world, (struct ll_department_scope){"lab", true, ANN, parts, NULL, false}).jobs, 1);
 	assert_int_equal(sum_of(&world, (struct ll_department_scope){.tenant = "lab", .is_high = true}).jobs, 1);
 	const struct ll_config_group *group = ll_department_group(&world.server, "card-3");
 	assert_string_equal(group->name, "parts");
-	struct ll_use in_group = sum_of(&world, (struct ll_department_scope){.tenant = "lab", .group = group});
+	struct ll_job_sum in_group = sum_of(&world, (struct ll_department_scope){.tenant = "lab", .group = group});
 	assert_true(in_group.memory_bytes == 2 * GIB && in_group.cards == 0);
 	assert_null(ll_department_group(&world.server, "card-9"));
 	close(lives[0]);

@@ -19,6 +19,7 @@ static struct ll_admission *new_admission(void)
 	struct ll_admission *admission = calloc(1, sizeof *admission);
 	assert_non_null(admission);
 	admission->server = &server;
+	admission->books = &server.books;
 	return admission;
 }
 
@@ -198,7 +199,7 @@ static struct ll_admission *begin_anew(const char *folder)
 	server.books.last_job = 0;
 	server.admission = admission;
 	assert_int_equal(uv_timer_init(&server.loop, &admission->timer), 0);
-	assert_int_equal(ll_admission_keep(&server, folder), 0);
+	assert_int_equal(ll_admission_keep(server.admission, folder), 0);
 	return admission;
 }
 
@@ -226,7 +227,7 @@ TEST(a_number_is_given_once_also_after_a_kill)
 	server.books.last_job++;
 	ll_admission_keep_number(admission, server.books.last_job);
 	uint64_t last = server.books.last_job;
-	ll_admission_save_last(&server);
+	ll_admission_save_last(server.admission);
 	end_at_once(admission);
 	admission = begin_anew(folder);
 	assert_int_equal(server.books.last_job, last);

@@ -1,4 +1,4 @@
-#include "daemon/accounts/use_totals.h"
+#include "daemon/accounts/accounts.h"
 
 #include <stdio.h>
 

@@ -10,7 +10,6 @@
 #include "base/scope.h"
 #include "driver/gpm.h"
 #include "driver/readings.h"
-#include "driver/xid.h"
 #include "driver_world.h"
 
 enum { DEADLINE_S = 20 };

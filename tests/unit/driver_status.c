@@ -5,7 +5,6 @@
 #include "driver/gpm.h"
 #include "driver/internal.h"
 #include "driver/readings.h"
-#include "driver/xid.h"
 
 TEST(nvml_statuses_map_to_what_a_caller_does_next)
 {

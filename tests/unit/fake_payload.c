@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "hold/pacer_loop.h"
+#include "hold/pacer.h"
 
 #define CARD_OFFSET UINT64_C(1795191391000000000)
 #define LATENCY_NS 5000

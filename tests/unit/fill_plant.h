@@ -1,6 +1,6 @@
 /*
  * fill_plant.h - a card that other programs use, its meter, and a load that fills it up: for the tests of
- * rules/hold/fill_level.h.
+ * rules/hold/level.h.
  */
 #ifndef LOADLINE_TESTS_UNIT_FILL_PLANT_H
 #define LOADLINE_TESTS_UNIT_FILL_PLANT_H

@@ -3,7 +3,7 @@
  */
 #include "rules_plant.h"
 
-#include "hold/drive.h"
+#include "hold/governor.h"
 
 enum { SMS = 132, TICK_MS = 10, READ_MS = 200, HISTORY = 100, SLOW_AFTER_MS = 3500, FAST_AFTER_MS = 500 };
 #define SLOW_BELOW 0.4

@@ -1,6 +1,6 @@
 /*
  * hold_events.h - events as a governor would put them, and what the outputs of `hold` make of them on stdout and in the
- * log, for the tests of src/cli/hold_*.c and metrics.c.
+ * log, for the tests of src/hold/command.
  */
 #ifndef LOADLINE_TESTS_UNIT_HOLD_EVENTS_H
 #define LOADLINE_TESTS_UNIT_HOLD_EVENTS_H
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/hold/output.h"
+#include "hold/command/internal.h"
 
 static const struct ll_card test_card = {
     .label = "0",

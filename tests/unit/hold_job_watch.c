@@ -11,8 +11,7 @@
 
 #include "base/clock.h"
 #include "fake_daemon.h"
-#include "hold/governed.h"
-#include "hold/job_watch.h"
+#include "hold/others.h"
 
 #define UUID "GPU-held"
 #define MS LL_NS_PER_MS

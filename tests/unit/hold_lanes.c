@@ -13,7 +13,6 @@
 
 #include "fake_payload.h"
 #include "hold/pacer.h"
-#include "hold/worker.h"
 #include "process_state.h"
 #include "wait_for.h"
 

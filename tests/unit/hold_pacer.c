@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "fake_payload.h"
 #include "hold/pacer.h"
-#include "hold/worker.h"
-#include "hold/worker_spawn.h"
 #include "process_state.h"
 #include "skipped.h"
 #include "wait_for.h"

@@ -8,7 +8,6 @@
 #include "fake_daemon.h"
 #include "fake_payload.h"
 #include "hold/pacer.h"
-#include "hold/worker.h"
 #include "wait_for.h"
 
 static const struct ll_payload_ops *const payloads[] = {&fake_payload_ops, NULL};

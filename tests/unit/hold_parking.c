@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "hold/parking.h"
+#include "hold/pacer.h"
 #include "wait_for.h"
 
 static struct ll_parking parking;

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "driver/cards.h"
-#include "hold/hold_socket.h"
+#include "hold/hold.h"
 #include "protocol/place.h"
 #include "skipped.h"
 #include "wait_for.h"
@@ -61,8 +61,8 @@ TEST(test_says_who_has_it_and_what_he_reports)
 	assert_true(seen.has_report);
 	assert_int_equal(seen.report.state, LL_CLAIM_STARTING);
 	ll_hold_socket_set_state(hold_socket, LL_CLAIM_YIELDED, "foreign work");
-	ll_hold_socket_set_target_watts(hold_socket, "power", 400);
-	ll_hold_socket_set_target(hold_socket, "occupancy of all", 300);
+	ll_hold_socket_set_target(hold_socket, "power", 0, 400);
+	ll_hold_socket_set_target(hold_socket, "occupancy of all", 300, 0);
 	ll_hold_socket_set_payload(hold_socket, "vulkan");
 	ll_hold_socket_add_yield(hold_socket);
 	ll_hold_socket_account(hold_socket, 5, 7, 100);

@@ -2,7 +2,7 @@
  * What loadline-keeper refuses, each with its reason. The hierarchy is a folder of files, and /proc another one, so
  * nothing is moved; the process is a real one.
  */
-#include "keeper/requests.h"
+#include "keeper/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,6 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "keeper/serve.h"
-#include "keeper/source.h"
 #include "test.h"
 
 enum { UID = 1000, OTHER_UID = 1001, JOB = 0x77 };
@@ -446,7 +444,8 @@ static void check_state(const char *file, const char *value)
 
 static int freeze(bool is_frozen)
 {
-	return ll_hierarchy_freeze(&keeper.hierarchy, "/jobs/loadline-job-1000-77", is_frozen);
+	return ll_hierarchy_write(&keeper.hierarchy, "/jobs/loadline-job-1000-77", "cgroup.freeze",
+				  is_frozen ? "1" : "0");
 }
 
 TEST(a_group_is_frozen_and_thawed)
@@ -613,7 +612,7 @@ TEST(a_signal_that_comes_just_before_the_wait_ends_the_service)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	raises = true;
 	alarm(60); /* it waits */
-	assert_int_equal(ll_keeper_serve(&keeper, ends[0], 0), 0);
+	assert_int_equal(ll_keeper_serve(&keeper, ends[0], NULL), 0);
 	alarm(0);
 	assert_false(raises);
 	close(ends[0]);

@@ -3,8 +3,7 @@
 
 #include "base/scope.h"
 #include "base/strbuf.h"
-#include "mps/answers.h"
-#include "mps/limits.h"
+#include "mps/mps.h"
 
 TEST(test_kinds_of_answers)
 {

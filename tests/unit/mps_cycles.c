@@ -18,10 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "mps/exchange.h"
-#include "mps/process.h"
-#include "mps/servers.h"
-#include "mps/session.h"
+#include "mps/mps.h"
 
 enum { WORLDS = 4, CYCLES = 1000, DAY_ROUNDS = 1000, FOUND_MAX = 64 };
 

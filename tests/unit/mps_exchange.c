@@ -9,11 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "mps/child.h"
-#include "mps/environment.h"
-#include "mps/exchange.h"
-#include "mps/place.h"
-#include "mps/version.h"
+#include "mps/mps.h"
 #include "wait_for.h"
 
 /* Far more than any of these takes, on any machine. */
@@ -119,12 +115,11 @@ TEST(test_what_a_starter_leaves_running_may_write_on)
 	LL_SCOPE_STRBUF struct ll_strbuf output = LL_STRBUF_INIT;
 	struct ll_err err = {0};
 	char path[LL_MPS_PATH_SIZE + 20];
-	const char *words[] = {fixture.place.program, NULL};
-	struct ll_mps_child child = {.words = words, .deadline_ns = ll_now_ns() + LONG_NS, .leaves_daemon = true};
 	int status = -1;
 	snprintf(path, sizeof path, "%s.done", fixture.place.program);
 	be("echo started; (while [ ! -e \"$0.go\" ]; do sleep 0.01; done; echo late; touch \"$0.done\") &\nexit 3");
-	assert_int_equal(ll_mps_child_run(&child, &output, &status, &err), 0);
+	assert_int_equal(ll_mps_program_run(&fixture.place, NULL, NULL, ll_now_ns() + LONG_NS, &output, &status, &err),
+			 0);
 	assert_int_equal(status, 3);
 	assert_string_equal(output.buf, "started\n");
 	/* By now every end of ours is closed. */

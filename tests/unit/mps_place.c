@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mps/place.h"
+#include "mps/mps.h"
 
 static int forget(void **state)
 {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mps/record.h"
+#include "mps/mps.h"
 
 static const struct ll_mps_record sample = {
     .pipe = "/tmp/a pipe",

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "driver/cards.h"
 #include "hold/payload.h"
-#include "hold/payload_vulkan_device.h"
+#include "hold/payload_vulkan.h"
 
 #define DEADLINE_NS (20 * LL_NS_PER_S)
 

@@ -8,9 +8,7 @@
 
 #include "base/clock.h"
 #include "driver_world.h"
-#include "probe/crew.h"
-#include "probe/orders.h"
-#include "probe/worker.h"
+#include "probe/probe.h"
 
 /* Until a process counts as hung. */
 #define SOON_NS (200 * LL_NS_PER_MS)

@@ -1,7 +1,7 @@
 /* The matrix's cells and the scripts made of them. */
 #include "test.h"
 
-#include "probe/orders.h"
+#include "probe/probe.h"
 #include "probe_world.h"
 
 static struct ll_probe_choice everything(void)

@@ -1,9 +1,7 @@
 /* Statements and picture from made-up measurements: nothing is said that was not measured. */
 #include "test.h"
 
-#include "probe/first.h"
-#include "probe/report.h"
-#include "probe/svg.h"
+#include "probe/probe.h"
 #include "probe_world.h"
 
 static struct ll_spread exactly(double value)

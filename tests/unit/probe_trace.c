@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "probe/trace.h"
+#include "probe/probe.h"
 
 #define AT(us) (UINT64_C(5000000000) + (us)*UINT64_C(1000))
 

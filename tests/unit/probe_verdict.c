@@ -1,7 +1,7 @@
 /* One word for how parties shared a card: timelines as cards make them, and timelines made to mislead. */
 #include "test.h"
 
-#include "probe/verdict.h"
+#include "probe/probe.h"
 #include "probe_world.h"
 
 enum { MANY = 128 };
@@ -219,10 +219,8 @@ TEST(a_spread_is_median_and_percentiles_between_samples)
 	assert_near(spread.high, 190, 1e-9);
 	assert_near(spread.min, 0, 0);
 	assert_near(spread.max, 200, 0);
-	ll_samples_fini(&samples);
 	ll_samples_add(&samples, 1);
 	ll_samples_add(&samples, 2);
 	spread = ll_spread_of(&samples);
 	assert_near(spread.median, 1.5, 1e-9);
-	ll_samples_fini(&samples);
 }

@@ -4,7 +4,7 @@
 #ifndef LOADLINE_TESTS_UNIT_PROBE_WORLD_H
 #define LOADLINE_TESTS_UNIT_PROBE_WORLD_H
 
-#include "probe/trace.h"
+#include "probe/probe.h"
 
 #define US UINT64_C(1000)
 /* The card's clock counts from some day long ago. */

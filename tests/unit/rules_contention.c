@@ -1,7 +1,7 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "rules/hold/contention.h"
+#include "rules/hold/foreign.h"
 
 #define OFFSET UINT64_C(1795191391000000000) /* a card whose clock is far from the host's */
 

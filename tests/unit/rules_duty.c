@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "rules/hold/duty.h"
+#include "rules/hold/level.h"
 
 /* Runs a host that wakes with this much jitter for a simulated time; returns the busy share it ordered. */
 static double busy_share(double ratio, uint64_t jitter_ns, uint64_t run_ns)

@@ -1,5 +1,5 @@
 /* The duty of `hold --mode fill` beside programs of every kind, on a model of the card and its meter. */
-#include "rules/hold/fill_level.h"
+#include "rules/hold/level.h"
 
 #include "fill_plant.h"
 
@@ -36,7 +36,7 @@ static void run(const struct program *program, double target, double loss)
 	unsigned next = 0;
 	double duty = 0;
 	plant = (struct fill_plant){.program = *program, .seed = 77};
-	ll_fill_level_init(&fill);
+	fill = (struct ll_fill_level){0};
 	while (plant.now_ms < PLANT_SECONDS * 1000) {
 		if (plant.now_ms % TICK_MS == 30) {
 			read_windows(&fill, &next);
@@ -188,7 +188,7 @@ static double give(struct ll_fill_level *fill, unsigned number, double level, do
 TEST(nothing_is_launched_before_a_reading_tells_what_others_take)
 {
 	struct ll_fill_level fill;
-	ll_fill_level_init(&fill);
+	fill = (struct ll_fill_level){0};
 	assert_near(ll_fill_level_command(&fill, to_ns(0), 0.5), 0, 0);
 	assert_near(give(&fill, 0, 0.3, NAN), 0, 0);
 	assert_near(give(&fill, 1, NAN, 0), 0, 0);
@@ -198,7 +198,7 @@ TEST(nothing_is_launched_before_a_reading_tells_what_others_take)
 TEST(a_window_is_compared_with_the_duty_of_its_own_time)
 {
 	struct ll_fill_level fill;
-	ll_fill_level_init(&fill);
+	fill = (struct ll_fill_level){0};
 	assert_near(give(&fill, 0, 0, 0), 0.5, 1e-9);
 	/* 0.5 since 60 ms of this window: own kernels ran for 0.35, all of which was delivered. */
 	assert_near(give(&fill, 1, 0.35, 0.35), 0.5, 1e-9);
@@ -210,7 +210,7 @@ TEST(a_window_is_compared_with_the_duty_of_its_own_time)
 TEST(a_new_target_is_followed_at_once_and_a_pause_is_no_loss)
 {
 	struct ll_fill_level fill;
-	ll_fill_level_init(&fill);
+	fill = (struct ll_fill_level){0};
 	for (unsigned i = 0; i < 10; i++) {
 		double own_ratio = i == 0 ? 0 : i == 1 ? 0.3 * (WINDOW_MS - SHOWN_MS) / WINDOW_MS : 0.3;
 		assert_near(give(&fill, i, 0.2 + own_ratio, own_ratio), 0.3, 1e-9);

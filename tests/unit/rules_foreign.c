@@ -32,7 +32,7 @@ TEST(own_share_of_a_window_is_known_to_a_point_and_of_a_second_to_0_3)
 		for (size_t p = 0; p < 3; p++) {
 			struct ll_foreign foreign;
 			uint64_t seed = 5;
-			ll_foreign_init(&foreign, NULL, BEGIN);
+			ll_foreign_init(&foreign, BEGIN);
 			hold(&foreign, BEGIN, BEGIN + 2 * S, periods[p], duties[d], &seed);
 			for (uint64_t at = BEGIN + 300 * MS; at < BEGIN + 1600 * MS; at += 10 * MS)
 				assert_near(ll_foreign_own_ratio(&foreign, at, at + WINDOW), duties[d], 0.011);
@@ -49,7 +49,7 @@ TEST(own_load_alone_is_never_taken_for_foreign)
 	for (int round = 0; round < 300; round++) {
 		struct ll_foreign foreign;
 		double duty = 0.01 + 0.98 * plant_uniform(&seed);
-		ll_foreign_init(&foreign, NULL, BEGIN);
+		ll_foreign_init(&foreign, BEGIN);
 		/* Holding begins, pauses and goes on: windows hang over each edge. */
 		uint64_t pause = BEGIN + S + (uint64_t)(plant_uniform(&seed) * (double)WINDOW);
 		hold(&foreign, BEGIN + 500 * MS, pause, periods[round % 3], duty, &seed);
@@ -74,7 +74,7 @@ TEST(foreign_share_is_found_within_its_uncertainty)
 {
 	struct ll_foreign foreign;
 	uint64_t seed = 8;
-	ll_foreign_init(&foreign, NULL, BEGIN);
+	ll_foreign_init(&foreign, BEGIN);
 	hold(&foreign, BEGIN, BEGIN + 5 * S, 10 * MS, 0.3, &seed);
 	for (int i = 1; i < 20; i++) {
 		uint64_t start = BEGIN + (uint64_t)i * WINDOW;
@@ -92,7 +92,7 @@ TEST(threshold_while_holding_is_4_points)
 {
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
-	ll_foreign_init(&foreign, NULL, 1000 * S);
+	ll_foreign_init(&foreign, 1000 * S);
 	for (uint64_t t = 1000 * S; t < 1002 * S; t += 10 * MS)
 		ll_foreign_add_own(&foreign, t, t + 5 * MS);
 	ll_foreign_own_known_until(&foreign, 1002 * S);
@@ -110,7 +110,7 @@ TEST(anything_over_0_is_foreign_while_not_holding)
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	uint64_t seed = 4;
-	ll_foreign_init(&foreign, NULL, BEGIN);
+	ll_foreign_init(&foreign, BEGIN);
 	hold(&foreign, BEGIN, BEGIN + S, 10 * MS, 0.5, &seed);
 	ll_foreign_own_known_until(&foreign, BEGIN + 2 * S);
 	ll_foreign_judge(&foreign, BEGIN + S + 20 * MS, BEGIN + S + 220 * MS, 1, &verdict);
@@ -129,7 +129,7 @@ TEST(windows_not_fully_known_are_not_judged)
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	uint64_t seed = 4;
-	ll_foreign_init(&foreign, NULL, BEGIN);
+	ll_foreign_init(&foreign, BEGIN);
 	hold(&foreign, BEGIN, BEGIN + S, 10 * MS, 0.5, &seed);
 	uint64_t end = BEGIN + S;
 	ll_foreign_judge(&foreign, end - WINDOW, end, 90, &verdict);
@@ -159,7 +159,7 @@ TEST(edge_of_holding_makes_the_share_less_certain)
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict inside;
 	struct ll_foreign_verdict edge;
-	ll_foreign_init(&foreign, NULL, 1000 * S);
+	ll_foreign_init(&foreign, 1000 * S);
 	ll_foreign_add_own(&foreign, 1001 * S, 1002 * S);
 	ll_foreign_own_known_until(&foreign, 1003 * S);
 	ll_foreign_judge(&foreign, 1001 * S + 400 * MS, 1001 * S + 600 * MS, 100, &inside);
@@ -171,26 +171,11 @@ TEST(edge_of_holding_makes_the_share_less_certain)
 	assert_int_equal(edge.state, LL_FOREIGN_QUIET);
 }
 
-TEST(threshold_and_placement_can_be_chosen)
-{
-	const struct ll_foreign_config config = {.threshold_ratio = 0.10, .placement_ns = 50 * MS};
-	struct ll_foreign foreign;
-	struct ll_foreign_verdict verdict;
-	ll_foreign_init(&foreign, &config, 1000 * S);
-	ll_foreign_add_own(&foreign, 1001 * S, 1002 * S);
-	ll_foreign_own_known_until(&foreign, 1003 * S);
-	ll_foreign_judge(&foreign, 1001 * S - 200 * MS, 1001 * S, 35, &verdict);
-	assert_near(verdict.uncertainty_ratio, 0.26, 1e-9);
-	assert_int_equal(verdict.state, LL_FOREIGN_QUIET);
-	ll_foreign_judge(&foreign, 1001 * S - 200 * MS, 1001 * S, 36, &verdict);
-	assert_int_equal(verdict.state, LL_FOREIGN_SEEN);
-}
-
 TEST(opening_a_context_blinds_the_windows_it_touches)
 {
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
-	ll_foreign_init(&foreign, NULL, BEGIN);
+	ll_foreign_init(&foreign, BEGIN);
 	ll_foreign_add_unknown(&foreign, BEGIN + S, BEGIN + S + 150 * MS);
 	ll_foreign_own_known_until(&foreign, BEGIN + 3 * S);
 	ll_foreign_judge(&foreign, BEGIN + S - 100 * MS, BEGIN + S + 100 * MS, 30, &verdict);
@@ -208,7 +193,7 @@ TEST(last_20_s_are_kept_and_older_forgotten)
 {
 	struct ll_foreign foreign;
 	uint64_t seed = 6;
-	ll_foreign_init(&foreign, NULL, BEGIN);
+	ll_foreign_init(&foreign, BEGIN);
 	hold(&foreign, BEGIN, BEGIN + 100 * S, 10 * MS, 0.5, &seed);
 	uint64_t end = BEGIN + 100 * S;
 	assert_near(ll_foreign_own_ratio(&foreign, end - 19 * S, end), 0.5, 0.001);
@@ -226,7 +211,7 @@ TEST(last_20_s_are_kept_and_older_forgotten)
 TEST(overlapping_and_empty_intervals_stay_within_1)
 {
 	struct ll_foreign foreign;
-	ll_foreign_init(&foreign, NULL, 1000 * S);
+	ll_foreign_init(&foreign, 1000 * S);
 	ll_foreign_add_own(&foreign, 1000 * S, 1001 * S);
 	ll_foreign_add_own(&foreign, 1000 * S, 1001 * S);
 	ll_foreign_add_own(&foreign, 1001 * S + 5, 1001 * S + 5);
@@ -243,7 +228,7 @@ TEST(a_sliver_of_a_window_is_not_judged)
 	struct ll_foreign foreign;
 	struct ll_foreign_verdict verdict;
 	uint64_t seed = 9;
-	ll_foreign_init(&foreign, NULL, BEGIN);
+	ll_foreign_init(&foreign, BEGIN);
 	hold(&foreign, BEGIN, BEGIN + S, 2 * MS, 0.5, &seed);
 	for (uint64_t at = BEGIN + S / 2; at < BEGIN + S / 2 + 20 * MS; at += MS / 3) {
 		ll_foreign_judge(&foreign, at, at + MS / 3, 50, &verdict);

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "rules/hold/level_loop.h"
+#include "rules/hold/level.h"
 
 /*
  * A card and its meter: the level follows the duty at once, the meter shows it through a first-order lag, or
@@ -311,42 +311,6 @@ TEST(duty_follows_a_curve_of_20_s)
 			worst = fmax(worst, fabs(level_of(&plant, loop.duty) - loop.target));
 	}
 	assert_between(worst, 0.0, 3.5);
-}
-
-TEST(duty_never_changes_faster_than_the_slew_limit)
-{
-	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
-	config.max_slew_per_s = 0.2;
-	struct plant plant = gpm_plant(0.8, 0.005);
-	struct ll_level_loop loop = start(&plant, &config, 0.5);
-	assert_true(loop.duty == 0.0);
-	for (int i = 0; i < 600; i++) {
-		if (i == 300)
-			ll_level_loop_set_target(&loop, 0.1);
-		double before = loop.duty;
-		pass_time(&plant, loop.duty, 100);
-		ll_level_loop_update(&loop, plant.now_ns, read_meter(&plant, 100));
-		assert_between(fabs(loop.duty - before), 0.0, 0.02 + 1e-9);
-		if (i == 299)
-			assert_near(level_of(&plant, loop.duty), 0.5, 0.02);
-	}
-	assert_near(level_of(&plant, loop.duty), 0.1, 0.02);
-}
-
-/* Being late with a slow actuator is not being out of reach. */
-TEST(slow_approach_is_not_reported_as_a_limit)
-{
-	struct ll_level_loop_config config = ll_level_loop_gpm_config(1.0, 0.1);
-	config.max_slew_per_s = 0.02;
-	struct plant plant = gpm_plant(1.0, 0.0);
-	struct ll_level_loop loop = start(&plant, &config, 0.6);
-	for (int i = 0; i < 1200; i++) {
-		if (i == 600)
-			ll_level_loop_set_target(&loop, 0.2);
-		pass_time(&plant, loop.duty, 100);
-		ll_level_loop_update(&loop, plant.now_ns, read_meter(&plant, 100));
-		assert_int_equal(ll_level_loop_state(&loop, NULL), LL_LEVEL_TRACKING);
-	}
 }
 
 /* The caller that learns its target late sets it after resuming: the first duty is the same. */

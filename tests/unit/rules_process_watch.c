@@ -1,6 +1,6 @@
 #include "rules_plant.h"
 
-#include "rules/hold/process_watch.h"
+#include "rules/hold/foreign.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -22,19 +22,19 @@ TEST_EACH(begin, NULL);
 #define LIST(...)                                                                                                      \
 	ll_process_watch_list(&watch, (const struct ll_card_process[]){__VA_ARGS__},                                   \
 			      sizeof((const struct ll_card_process[]){__VA_ARGS__}) / sizeof(struct ll_card_process),  \
-			      false, &arrival)
+			      &arrival)
 
 TEST(first_list_is_the_baseline)
 {
 	assert_false(LIST({OWN, 50 * MIB}, {200, 500 * MIB}, {300, 0}));
 	assert_false(LIST({OWN, 50 * MIB}, {200, 500 * MIB}, {300, 0}));
-	assert_int_equal(ll_process_watch_count(&watch), 2);
+	assert_int_equal(watch.count + watch.unlisted_count, 2);
 	assert_int_equal(arrival.kind, LL_ARRIVAL_NONE);
 }
 
 TEST(newcomer_is_reported_once)
 {
-	assert_false(ll_process_watch_list(&watch, NULL, 0, false, &arrival));
+	assert_false(ll_process_watch_list(&watch, NULL, 0, &arrival));
 	assert_false(LIST({OWN, 50 * MIB}));
 	assert_true(LIST({OWN, 50 * MIB}, {200, 500 * MIB}));
 	assert_int_equal(arrival.kind, LL_ARRIVAL_PROCESS);
@@ -45,10 +45,10 @@ TEST(newcomer_is_reported_once)
 
 TEST(own_process_is_never_an_arrival)
 {
-	assert_false(ll_process_watch_list(&watch, NULL, 0, false, &arrival));
+	assert_false(ll_process_watch_list(&watch, NULL, 0, &arrival));
 	assert_false(LIST({OWN, 50 * MIB}));
 	assert_false(LIST({OWN, 500 * MIB}));
-	assert_int_equal(ll_process_watch_count(&watch), 0);
+	assert_int_equal(watch.count + watch.unlisted_count, 0);
 }
 
 TEST(own_process_may_be_a_new_one)
@@ -56,13 +56,13 @@ TEST(own_process_may_be_a_new_one)
 	assert_false(LIST({OWN, 50 * MIB}));
 	ll_process_watch_own(&watch, OWN + 1);
 	assert_false(LIST({OWN + 1, 50 * MIB}));
-	assert_int_equal(ll_process_watch_count(&watch), 0);
+	assert_int_equal(watch.count + watch.unlisted_count, 0);
 }
 
 TEST(process_that_left_and_came_back_is_new)
 {
 	assert_false(LIST({200, 500 * MIB}));
-	assert_false(ll_process_watch_list(&watch, NULL, 0, false, &arrival));
+	assert_false(ll_process_watch_list(&watch, NULL, 0, &arrival));
 	assert_true(LIST({200, 500 * MIB}));
 	assert_int_equal(arrival.pid, 200);
 }
@@ -97,7 +97,7 @@ TEST(newcomer_goes_before_growth)
 TEST(pid_listed_twice_counts_once_with_the_larger_memory)
 {
 	assert_false(LIST({200, 20 * MIB}, {200, 500 * MIB}));
-	assert_int_equal(ll_process_watch_count(&watch), 1);
+	assert_int_equal(watch.count + watch.unlisted_count, 1);
 	assert_false(LIST({200, 500 * MIB}, {200, 20 * MIB}));
 	assert_false(LIST({200, 500 * MIB}));
 }
@@ -108,20 +108,20 @@ TEST(crowd_beyond_the_table_is_counted)
 	struct ll_card_process crowd[CROWD + 1];
 	for (uint32_t i = 0; i <= CROWD; i++)
 		crowd[i] = (struct ll_card_process){.pid = 1000 + i, .memory_bytes = MIB};
-	assert_false(ll_process_watch_list(&watch, crowd, CROWD, false, &arrival));
-	assert_int_equal(ll_process_watch_count(&watch), CROWD);
+	assert_false(ll_process_watch_list(&watch, crowd, CROWD, &arrival));
+	assert_int_equal(watch.count + watch.unlisted_count, CROWD);
 	/* The same crowd in another order is nobody new. */
 	struct ll_card_process first = crowd[0];
 	crowd[0] = crowd[CROWD - 1];
 	crowd[CROWD - 1] = first;
-	assert_false(ll_process_watch_list(&watch, crowd, CROWD, false, &arrival));
-	assert_true(ll_process_watch_list(&watch, crowd, CROWD + 1, false, &arrival));
+	assert_false(ll_process_watch_list(&watch, crowd, CROWD, &arrival));
+	assert_true(ll_process_watch_list(&watch, crowd, CROWD + 1, &arrival));
 	assert_int_equal(arrival.kind, LL_ARRIVAL_PROCESS);
 	assert_int_equal(arrival.pid, 0);
-	assert_false(ll_process_watch_list(&watch, crowd, CROWD + 1, false, &arrival));
+	assert_false(ll_process_watch_list(&watch, crowd, CROWD + 1, &arrival));
 	/* Those who stay may be some that were not told apart. */
-	assert_false(ll_process_watch_list(&watch, crowd + CROWD - 10, 10, false, &arrival));
-	assert_true(ll_process_watch_list(&watch, crowd + CROWD - 11, 10, false, &arrival));
+	assert_false(ll_process_watch_list(&watch, crowd + CROWD - 10, 10, &arrival));
+	assert_true(ll_process_watch_list(&watch, crowd + CROWD - 11, 10, &arrival));
 	assert_int_equal(arrival.pid, crowd[CROWD - 11].pid);
 }
 
@@ -163,17 +163,9 @@ TEST(reset_makes_new_baselines)
 	assert_false(LIST({200, 5 * MIB}));
 	assert_false(ll_process_watch_memory(&watch, 5 * MIB, 0, true, &arrival));
 	ll_process_watch_reset(&watch);
-	assert_int_equal(ll_process_watch_count(&watch), 0);
+	assert_int_equal(watch.count + watch.unlisted_count, 0);
 	assert_false(LIST({200, 500 * MIB}, {300, 500 * MIB}));
 	assert_false(ll_process_watch_memory(&watch, 1000 * MIB, 0, true, &arrival));
 	assert_false(LIST({OWN, 500 * MIB}, {200, 500 * MIB}, {300, 500 * MIB}));
 	assert_true(LIST({400, MIB}));
-}
-
-TEST(blind_list_still_tells_who_came)
-{
-	const struct ll_card_process neighbour = {.pid = 200, .memory_bytes = MIB};
-	assert_false(ll_process_watch_list(&watch, NULL, 0, true, &arrival));
-	assert_true(watch.is_blind);
-	assert_true(ll_process_watch_list(&watch, &neighbour, 1, true, &arrival));
 }

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "rules/hold/util_trim.h"
+#include "rules/hold/level.h"
 
 #define WINDOW (200 * MS)
 
@@ -65,7 +65,7 @@ struct outcome {
 static struct outcome run(struct world *world, double target, int windows_at_rest)
 {
 	struct ll_util_trim trim;
-	ll_util_trim_init(&trim);
+	trim = (struct ll_util_trim){0};
 	struct outcome outcome = {.trim_low = 1.0, .trim_high = -1.0};
 	for (int i = 0; i < 5; i++)
 		hold_window(world, &trim, target);
@@ -141,7 +141,7 @@ TEST(untrimmed_plant_misses_the_mean)
 	struct ll_util_trim untaught;
 	double mean_error = 0.0;
 	for (int i = 0; i < 300; i++) {
-		ll_util_trim_init(&untaught);
+		untaught = (struct ll_util_trim){0};
 		mean_error += (hold_window(&world, &untaught, 0.5) - 50.0) / 300.0;
 	}
 	assert_true(mean_error < -0.3);
@@ -152,14 +152,14 @@ TEST(trim_never_passes_3_points_nor_the_command_0_to_1)
 	struct world world = new_world(7);
 	world.loss = 0.05;
 	struct ll_util_trim trim;
-	ll_util_trim_init(&trim);
+	trim = (struct ll_util_trim){0};
 	for (int i = 0; i < 600; i++)
 		hold_window(&world, &trim, 0.5);
 	assert_between(ll_util_trim_value(&trim), LL_UTIL_TRIM_MAX - 0.002, LL_UTIL_TRIM_MAX);
 	assert_true(ll_util_trim_command(&trim, world.now_ns, 0.99) == 1.0);
 	world = new_world(7);
 	world.offset = 0.05;
-	ll_util_trim_init(&trim);
+	trim = (struct ll_util_trim){0};
 	for (int i = 0; i < 600; i++)
 		hold_window(&world, &trim, 0.5);
 	assert_between(ll_util_trim_value(&trim), -LL_UTIL_TRIM_MAX, -LL_UTIL_TRIM_MAX + 0.002);
@@ -171,7 +171,7 @@ static uint64_t teach(struct ll_util_trim *trim)
 {
 	struct world world = new_world(3);
 	world.loss = 0.006;
-	ll_util_trim_init(trim);
+	*trim = (struct ll_util_trim){0};
 	for (int i = 0; i < 100; i++)
 		hold_window(&world, trim, 0.5);
 	assert_near(ll_util_trim_value(trim), 0.006, 0.002);
@@ -247,7 +247,7 @@ TEST(steady_commands_do_not_push_the_past_out_of_memory)
 TEST(last_command_of_an_instant_counts)
 {
 	struct ll_util_trim trim;
-	ll_util_trim_init(&trim);
+	trim = (struct ll_util_trim){0};
 	ll_util_trim_command(&trim, 10 * S, 0.2);
 	ll_util_trim_command(&trim, 10 * S, 0.5);
 	ll_util_trim_command(&trim, 9 * S, 0.8);
@@ -282,7 +282,7 @@ TEST(windows_not_wholly_held_or_forgotten_teach_nothing)
 TEST(slow_sine_is_trimmed_too)
 {
 	struct ll_util_trim trim;
-	ll_util_trim_init(&trim);
+	trim = (struct ll_util_trim){0};
 	unsigned used = 0;
 	for (int window = 0; window < 600; window++) {
 		uint64_t start = 10 * S + (uint64_t)window * WINDOW;

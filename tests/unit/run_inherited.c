@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-#include "cli/run/bequeath.h"
+#include "cli/run/run.h"
 #include "protocol/inherited.h"
 #include "protocol/run_settings.h"
 #include "wait_for.h"

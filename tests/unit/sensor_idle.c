@@ -1,5 +1,5 @@
 /* When a card, and a process on it, last had work, from samples of the card alone. */
-#include "sensor/idle.h"
+#include "sensor/sensor.h"
 
 #include "test.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "serve/listen.h"
 #include "test.h"
 
 static atomic_uint texts;

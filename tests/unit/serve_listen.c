@@ -1,4 +1,4 @@
-#include "serve/listen.h"
+#include "serve/http.h"
 
 #include <errno.h>
 #include <netinet/in.h>

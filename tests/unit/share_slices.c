@@ -274,6 +274,39 @@ TEST(equal_jobs_have_the_driver_s_slices)
 	assert_int_equal(two->job->time.slice_us, 0);
 }
 
+TEST(equal_jobs_that_always_have_work_have_long_slices_until_one_pauses)
+{
+	struct card *card = new_measured_card(state);
+	struct program *one = come_ahead(card, 1000), *two = come_ahead(card, 1000);
+	const double full[] = {.45, .46}, pauses[] = {.6, .3};
+	work_for_10_s(card, full, 2);
+	assert_int_equal(one->job->time.slice_us, 20000);
+	work_for_10_s(card, full, 1);
+	work_for_10_s(card, full, 2);
+	assert_int_equal(one->job->time.slice_us, 20000);
+	assert_int_equal(two->job->time.slice_us, 20000);
+	work_for_10_s(card, pauses, 2);
+	assert_int_equal(one->job->time.slice_us, 0);
+	work_for_10_s(card, full, 2); /* not so soon again */
+	assert_int_equal(one->job->time.slice_us, 0);
+	for (int i = 0; i < 6; i++)
+		work_for_10_s(card, full, 2);
+	assert_int_equal(one->job->time.slice_us, 20000);
+	set_launch_mode(card, two, LL_LAUNCH_MODE_SYNC);
+	work_for_10_s(card, full, 2);
+	assert_int_equal(one->job->time.slice_us, 0);
+}
+
+TEST(a_job_that_pauses_keeps_the_driver_s_slices)
+{
+	struct card *card = new_measured_card(state);
+	struct program *one = come_ahead(card, 1000), *two = come_ahead(card, 1000);
+	const double parts[] = {.5, .39};
+	work_for_10_s(card, parts, 2);
+	assert_int_equal(one->job->time.slice_us, 0);
+	assert_int_equal(two->job->time.slice_us, 0);
+}
+
 /* Two jobs of weights 1 and 3 have the same for ten seconds. */
 static struct card *have_the_same(void **state, double each)
 {

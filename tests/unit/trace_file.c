@@ -9,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "trace/trace.h"
 
 static char folder[64];
 

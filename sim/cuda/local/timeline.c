@@ -11,7 +11,7 @@ enum { SM_THREADS = 2048, SM_BLOCKS = 32, LISTED = 256, INDEXES_NS = 2000 };
 
 enum param { LENGTH, TRACES, BLOCKS, AWAY, ROUND, PARAMS };
 
-/* The layouts of src/probe/trace.h, which the simulator must not include. */
+/* The layouts of src/probe/probe.h, which the simulator must not include. */
 struct trace {
 	uint64_t max_gap_ns;
 	uint64_t step_ns;

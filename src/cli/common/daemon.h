@@ -10,16 +10,17 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
+#include "driver/cards.h"
 #include "protocol/client.h"
 #include "protocol/message.h"
 #include "protocol/place.h"
-#include "protocol/policy.h"
-#include "protocol/sensed.h"
 #include "protocol/start.h"
 
 struct ll_err;
+struct ll_strbuf;
 
 struct ll_daemon_paths {
 	struct ll_programs programs; /* point to the texts below */
@@ -76,5 +77,56 @@ int ll_daemon_look(const char *sim_folder, bool starts, ll_daemon_look_fn look, 
 
 /* Connects, and starts loadlined if nobody serves. The caller closes the client in each case. */
 int ll_daemon_open(const char *sim_folder, struct ll_client *client, struct ll_err *err);
+
+/*
+ * The cards as loadlined's sensor lists them, for a user who may not open them, as behind the fence.
+ */
+
+/*
+ * Makes a driver of these cards (ll_driver_of_list), from which nothing can be read. fault: of each card that is not
+ * lost; 0: they can be chosen as others can. -ENOENT: there is no sensor, or it reports no cards.
+ */
+int ll_sensed_cards_open(int fault, struct ll_driver **ret_driver);
+
+/* Opens the driver; if that fails, the sensor's list of the cards. Errors are the driver's. */
+int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err);
+
+/* As ll_cards_select; but without a text all cards, also those that do not answer. */
+int ll_cards_list(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
+		  size_t *ret_count, struct ll_err *err);
+
+/*
+ * The configuration that loadlined has in force, as commands tell it.
+ */
+
+enum { LL_MOMENT_SIZE = 32 };
+
+/* The time of day in the machine's time zone, "2026-12-03 14:00:05". */
+void ll_policy_moment(uint64_t seconds, char ret_text[LL_MOMENT_SIZE]);
+
+/* Adds a line if the files on the disk are not what is in force. */
+void ll_policy_add_state(struct ll_strbuf *text, const struct ll_message_welcome *welcome);
+
+/* Adds a line for each tenant of the user, or of all users for an admin, that has jobs: its part of the guarantee, and
+ * what its jobs asked for. One more line for each in which the user has more than each user may have. */
+void ll_policy_add_tenants(struct ll_strbuf *text, const struct ll_policy *policy);
+
+/* Adds an amount as people read it: "16 GiB", "25 %", "2". kind: 'm' bytes, 'c' permille of a card, 'n' a number. */
+void ll_policy_add_amount(struct ll_strbuf *text, char kind, uint64_t amount);
+
+/* What a row of a tenant says of one kind of amount. limit UINT64_MAX: none. */
+struct ll_policy_amount {
+	const char *name; /* not translated */
+	char kind;        /* as in ll_policy_add_amount */
+	uint64_t limit, used;
+};
+
+enum { LL_POLICY_AMOUNTS = 4 };
+
+/* What is left of the limit; UINT64_MAX: there is no limit. */
+uint64_t ll_policy_left(const struct ll_policy_amount *amount);
+
+/* The limits of each user of the tenant, and what this user has. */
+void ll_policy_user_amounts(const struct ll_message_policy_tenant *row, struct ll_policy_amount ret[LL_POLICY_AMOUNTS]);
 
 #endif

@@ -11,6 +11,7 @@
 #ifndef LOADLINE_CLI_COMMON_ENV_SIM_H
 #define LOADLINE_CLI_COMMON_ENV_SIM_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 struct ll_err;
@@ -35,5 +36,17 @@ int ll_sim_print_scenarios(struct ll_err *err);
 /* Appends an advice to the user, or prints it: a text whose commands have the user's --sim (base/advice.h). */
 void ll_sim_add_advice(struct ll_strbuf *text, const char *advice);
 void ll_sim_print_advice(const char *advice);
+
+/*
+ * Finds files that were built or installed together with this program, by the path of the program's own
+ * file.
+ */
+
+/* Writes the folder of this program's file. -errno if /proc does not tell it. */
+int ll_beside_folder(char ret_folder[PATH_MAX], struct ll_err *err);
+
+/* Searches the folders in their order for a readable file of this name, and writes its real path. folders is
+ * NULL-ended, and relative to the program's own folder. -ENOENT: no folder has the file. */
+int ll_beside_find(const char *const *folders, const char *name, char ret_path[PATH_MAX]);
 
 #endif

@@ -29,4 +29,14 @@ typedef void (*ll_stalling_fn)(pid_t pid, void *ret_result);
 void ll_stalling_read(const pid_t *pids, size_t count, ll_stalling_fn read, size_t size, void *ret_results,
 		      bool *ret_is_read);
 
+/*
+ * Programs that an older loadline governs.
+ *
+ * Before loadlined a program's library shared a file of the card with others, UUID.ledger, and decided by itself. Such
+ * a program goes on in that way. It is known by the file, which it has mapped.
+ */
+
+/* Whether an older loadline governs the process. False also if it is another user's, or has ended. */
+bool ll_process_is_of_older(pid_t pid);
+
 #endif

@@ -1,9 +1,11 @@
 #include "cli/common/still.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/signalfd.h>
 #include <time.h>
 
 #include "base/translate.h"
@@ -56,4 +58,17 @@ void ll_still_end(struct ll_still *still)
 	pthread_mutex_unlock(&still->lock);
 	pthread_join(still->thread, NULL);
 	still->is_begun = false;
+}
+
+int ll_endings_block(const int *signals, size_t count, sigset_t *ret_before)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < count; i++) {
+		struct sigaction action;
+		if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, signals[i]);
+	}
+	pthread_sigmask(SIG_BLOCK, &set, ret_before);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -2,8 +2,7 @@
 
 #include "base/strbuf.h"
 #include "base/translate.h"
-#include "cli/common/json_line.h"
-#include "cli/common/print.h"
+#include "cli/common/table.h"
 #include "cli/config/parts.h"
 #include "cli/options/help_text.h"
 

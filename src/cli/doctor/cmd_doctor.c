@@ -1,14 +1,152 @@
+#include "cli/doctor/doctor.h"
+
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/advice.h"
 #include "base/scope.h"
+#include "base/strbuf.h"
 #include "base/translate.h"
 #include "cli/common/env_sim.h"
-#include "cli/common/json_line.h"
-#include "cli/doctor/doctor.h"
+#include "cli/common/table.h"
 #include "cli/options/command.h"
+
+/* ---- doctor ---- */
+
+static const char *const names[] = {"ok", "warn", "fail"};
+
+static int print_json(const struct ll_doctor *doctor, enum ll_finding finding, const char *todo, const char *detail)
+{
+	const struct ll_card *card = doctor->card;
+	json_t *object = json_pack("{s:s, s:o, s:s, s:s, s:o}", "check", doctor->check, "card",
+				   card ? json_integer(card->index) : json_null(), "finding", names[finding], "detail",
+				   detail, "advice", todo ? json_string(todo) : json_null());
+	if (object && card && card->is_mig)
+		json_object_set_new(object, "slice", json_integer(card->slice));
+	return ll_json_line(object, doctor->err);
+}
+
+static void print_text(const struct ll_doctor *doctor, enum ll_finding finding, const char *todo, const char *detail)
+{
+	printf("%s: ", names[finding]);
+	if (doctor->card)
+		printf(_("card %s: "), doctor->card->label);
+	printf("%s: %s%s%s\n", doctor->check, detail, todo ? "; " : "", todo ? todo : "");
+	fflush(stdout);
+}
+
+/* ---- what is well with several cards ---- */
+
+static const char *const folded_checks[LL_DOCTOR_FOLDED_CHECKS] = {
+    "card",    "compute mode", "persistence",  "gpm",           "slowdown",
+    "payload", "claims",       "memory limit", "compute limit", "time slices"};
+
+/* Keeps good findings of these cards back until say_well, which tells them together. For one card, many cards and JSON
+ * it does nothing. */
+static void fold_cards(struct ll_doctor *doctor, const struct ll_card *const *cards, size_t count)
+{
+	if (doctor->is_json || count < 2 || count > LL_DOCTOR_FOLDED_CARDS)
+		return;
+	memcpy(doctor->folded, cards, count * sizeof *cards);
+	doctor->folded_count = count;
+}
+
+/* Returns false if the finding is not kept back. */
+static bool keep_back(struct ll_doctor *doctor)
+{
+	size_t at = 0, place = 0;
+	while (at < LL_DOCTOR_FOLDED_CHECKS && strcmp(folded_checks[at], doctor->check) != 0)
+		at++;
+	while (place < doctor->folded_count && doctor->folded[place] != doctor->card)
+		place++;
+	if (!doctor->card || at == LL_DOCTOR_FOLDED_CHECKS || place == doctor->folded_count)
+		return false;
+	doctor->well[at] |= UINT64_C(1) << place;
+	return true;
+}
+
+/* Adds "0-3,5,7:0". */
+static void add_labels(struct ll_strbuf *text, const struct ll_doctor *doctor, uint64_t set)
+{
+	for (size_t first = 0, last; first < doctor->folded_count; first = last + 1) {
+		last = first;
+		if (!(set >> first & 1))
+			continue;
+		const struct ll_card *card = doctor->folded[first];
+		while (!card->is_mig && last + 1 < doctor->folded_count && set >> (last + 1) & 1 &&
+		       !doctor->folded[last + 1]->is_mig &&
+		       doctor->folded[last + 1]->index == doctor->folded[last]->index + 1)
+			last++;
+		ll_strbuf_addf(text, "%s%s", text->length ? "," : "", card->label);
+		if (last > first)
+			ll_strbuf_addf(text, "-%s", doctor->folded[last]->label);
+	}
+}
+
+static void say_well(struct ll_doctor *doctor)
+{
+	bool is_told[LL_DOCTOR_FOLDED_CHECKS] = {false};
+	for (size_t i = 0; i < LL_DOCTOR_FOLDED_CHECKS; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf labels = LL_STRBUF_INIT, checks = LL_STRBUF_INIT;
+		for (size_t k = i; k < LL_DOCTOR_FOLDED_CHECKS; k++) {
+			if (is_told[k] || !doctor->well[k] || doctor->well[k] != doctor->well[i])
+				continue;
+			ll_strbuf_addf(&checks, "%s%s", checks.length ? ", " : "", folded_checks[k]);
+			is_told[k] = true;
+		}
+		if (!checks.length)
+			continue;
+		add_labels(&labels, doctor, doctor->well[i]);
+		printf("%s: ", names[LL_FINDING_OK]);
+		printf(_("cards %s: "), labels.buf);
+		printf("%s\n", checks.buf);
+	}
+	fflush(stdout);
+	doctor->folded_count = 0;
+}
+
+void ll_doctor_say(struct ll_doctor *doctor, enum ll_finding finding, const char *todo, const char *fmt, ...)
+{
+	char text[500], detail[sizeof text + 200];
+	LL_SCOPE_STRBUF struct ll_strbuf advice = LL_STRBUF_INIT;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, ll_translate(fmt), ap);
+	va_end(ap);
+	ll_advice_copy(detail, sizeof detail, text);
+	if (todo) {
+		ll_sim_add_advice(&advice, _(todo));
+		todo = advice.buf;
+	}
+	doctor->counts[finding]++;
+	if (doctor->is_json && !doctor->rc)
+		doctor->rc = print_json(doctor, finding, todo, detail);
+	else if (!doctor->is_json && (finding != LL_FINDING_OK || todo || !keep_back(doctor)))
+		print_text(doctor, finding, todo, detail);
+}
+
+const char *ll_doctor_advice(const struct ll_card *card, const char *real, const char *simulated)
+{
+	return ll_driver_sim_folder(card->driver) ? simulated : real;
+}
+
+void ll_doctor_say_err(struct ll_doctor *doctor, enum ll_finding finding, const struct ll_err *err)
+{
+	char label[40] = "";
+	if (doctor->card)
+		snprintf(label, sizeof label, _("card %s: "), doctor->card->label);
+	size_t length = strlen(label);
+	const char *text = strncmp(err->text, label, length) == 0 ? err->text + length : err->text;
+	/* The finding names the card, so the text need not. The reader runs doctor already, so the advice to run it is
+	 * dropped. */
+	bool has_advice = err->hint[0] && strcmp(err->hint, _("see `loadline doctor`")) != 0;
+	ll_doctor_say(doctor, finding, has_advice ? err->hint : NULL, "%s", text);
+}
+
+/* ---- cmd doctor ---- */
 
 struct doctor_args {
 	char *cards;
@@ -25,49 +163,65 @@ static const struct ll_option doctor_options[] = {
     LL_OPTION_END,
 };
 
-static void say_driver(struct ll_doctor *doctor, const struct ll_driver *driver)
+static void say_driver(struct ll_doctor *doctor)
 {
 	const struct ll_card *cards;
-	const char *sim_folder = ll_driver_sim_folder(driver);
-	size_t count = ll_driver_cards(driver, &cards);
+	const char *sim_folder = doctor->sim_folder;
+	size_t count = ll_driver_cards(doctor->driver, &cards);
 	size_t slices = 0;
 	char cards_text[64];
 	for (size_t i = 0; i < count; i++)
 		slices += cards[i].is_mig;
 	snprintf(cards_text, sizeof cards_text, ll_translate_count("%zu card", "%zu cards", count - slices),
 		 count - slices);
-	ll_doctor_say(doctor, LL_FINDING_OK, NULL, "driver", NULL, "%s %s, %s%s%s",
-		      sim_folder ? _("simulated") : "NVIDIA", ll_driver_nvml(driver)->driver_version, cards_text,
-		      sim_folder ? _(", world ") : "", sim_folder ? sim_folder : "");
+	ll_doctor_ok(doctor, "%s %s, %s%s%s", sim_folder ? _("simulated") : "NVIDIA",
+		     ll_driver_nvml(doctor->driver)->driver_version, cards_text, sim_folder ? _(", world ") : "",
+		     sim_folder ? sim_folder : "");
 }
 
-static void check_card(struct ll_doctor *doctor, const struct ll_card *card)
+enum when { ALWAYS, DRIVER, SYSTEM, CARD, ANSWERS, MIG, WHOLE, TRIAL };
+
+static bool is_due(const struct ll_doctor *doctor, enum when when)
 {
-	ll_doctor_check_card(doctor, card);
-	if (doctor->tries_limits) {
-		ll_doctor_check_limits(doctor, card);
-		ll_doctor_check_slices(doctor, card);
+	const struct ll_card *card = doctor->card;
+	bool is_system = doctor->view.answer == LL_DAEMON_SERVES && ll_place_is_system(&doctor->view.place);
+	if (!card)
+		return when == ALWAYS || (when == DRIVER && doctor->driver) || (when == SYSTEM && is_system);
+	bool is_whole = !card->fault && !card->has_slices;
+	return when == CARD || (when == ANSWERS && !card->fault) || (when == MIG && !card->fault && card->has_slices) ||
+	       (when == WHOLE && is_whole) || (when == TRIAL && is_whole && doctor->tries_limits);
+}
+
+/* Makes the checks of the card, or with NULL those of the machine. */
+static void run_checks(struct ll_doctor *doctor, const struct ll_card *card)
+{
+	static const struct {
+		const char *name;
+		enum when when;
+		void (*run)(struct ll_doctor *doctor);
+	} checks[] = {
+#define LL_CHECK(name, when, function) {name, when, ll_doctor_check_##function},
+#include "cli/doctor/checks.def"
+#undef LL_CHECK
+	};
+	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+		doctor->card = card;
+		doctor->check = checks[i].name;
+		if (is_due(doctor, checks[i].when))
+			checks[i].run(doctor);
 	}
+	doctor->card = NULL;
 }
 
-/* Without a list from the user it checks all cards, also those that do not answer. */
-static int check_cards(struct ll_doctor *doctor, const struct ll_driver *driver, const char *text, struct ll_err *err)
+static int check_cards(struct ll_doctor *doctor, const char *text, struct ll_err *err)
 {
-	const struct ll_card *all;
 	LL_SCOPE_FREE const struct ll_card **chosen = NULL;
-	size_t count = text ? 0 : ll_driver_cards(driver, &all);
-	int rc = text ? ll_cards_select(driver, text, &chosen, &count, err) : 0;
-	if (!text && !(chosen = calloc(count + 1, sizeof *chosen))) {
-		ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	for (size_t i = 0; !text && !rc && i < count; i++)
-		chosen[i] = &all[i];
-	if (!rc)
-		ll_doctor_fold(doctor, chosen, count);
-	for (size_t i = 0; !rc && i < count; i++)
-		check_card(doctor, chosen[i]);
-	ll_doctor_say_well(doctor);
+	size_t count = 0;
+	int rc = ll_cards_list(doctor->driver, text, &chosen, &count, err);
+	fold_cards(doctor, chosen, count);
+	for (size_t i = 0; i < count; i++)
+		run_checks(doctor, chosen[i]);
+	say_well(doctor);
 	return rc;
 }
 
@@ -101,10 +255,11 @@ static int print_summary(const struct ll_doctor *doctor, struct ll_err *err)
 /* Without a driver it still checks the system, which may show why there is none. */
 static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *driver_err, struct ll_err *err)
 {
-	ll_doctor_say_err(doctor, LL_FINDING_FAIL, NULL, "driver", driver_err);
-	ll_doctor_check_system(doctor, NULL);
+	ll_doctor_say_err(doctor, LL_FINDING_FAIL, driver_err);
+	run_checks(doctor, NULL);
+	doctor->check = "limits";
 	if (doctor->tries_limits)
-		ll_doctor_say(doctor, LL_FINDING_OK, NULL, "limits", NULL, "skipped: no driver");
+		ll_doctor_ok(doctor, "skipped: no driver");
 	ll_daemon_view_fini(&doctor->view);
 	int rc = print_summary(doctor, err);
 	/* The finding has the driver's error already, so main must not print it again. */
@@ -114,33 +269,35 @@ static int check_without_driver(struct ll_doctor *doctor, const struct ll_err *d
 /* The ways out of a tenant that nothing closes. */
 static void say_open_ways(struct ll_doctor *doctor)
 {
-	ll_doctor_say(
-	    doctor, LL_FINDING_OK, NULL, "open ways", NULL,
-	    "not held to limits are a program that is started without LD_PRELOAD, as by `env -i` (`loadline "
-	    "status` shows it as ungoverned), a library that a program opens by dlmopen or with RTLD_DEEPBIND, "
-	    "driver functions that a program finds without the loader, and variants of functions that this "
-	    "version does not know");
+	doctor->check = "open ways";
+	ll_doctor_ok(
+	    doctor, "not held to limits are a program that is started without LD_PRELOAD, as by `env -i` (`loadline "
+		    "status` shows it as ungoverned), a library that a program opens by dlmopen or with RTLD_DEEPBIND, "
+		    "driver functions that a program finds without the loader, and variants of functions that this "
+		    "version does not know");
 }
 
 static int run_doctor(void *words, const struct ll_operands *operands, struct ll_err *err)
 {
 	const struct doctor_args *args = words;
-	struct ll_doctor doctor = {
-	    .is_json = args->json, .tries_limits = !args->no_trial, .is_simulated = ll_sim_is_entered(), .err = err};
-	struct ll_driver *driver = NULL;
+	struct ll_doctor doctor = {.check = "driver",
+				   .is_json = args->json,
+				   .tries_limits = !args->no_trial,
+				   .is_simulated = ll_sim_is_entered(),
+				   .err = err};
 	struct ll_err driver_err = {0};
 	(void)operands;
-	if (ll_driver_open(&driver, &driver_err))
+	if (ll_driver_open(&doctor.driver, &driver_err))
 		return check_without_driver(&doctor, &driver_err, err);
-	doctor.is_simulated = ll_driver_sim_folder(driver) != NULL;
-	say_driver(&doctor, driver);
-	ll_doctor_check_system(&doctor, driver);
-	ll_doctor_check_libraries(&doctor, driver);
-	int rc = check_cards(&doctor, driver, args->cards, err);
+	doctor.sim_folder = ll_driver_sim_folder(doctor.driver);
+	doctor.is_simulated = doctor.sim_folder;
+	say_driver(&doctor);
+	run_checks(&doctor, NULL);
+	int rc = check_cards(&doctor, args->cards, err);
 	if (doctor.tries_limits)
 		say_open_ways(&doctor);
 	ll_daemon_view_fini(&doctor.view);
-	ll_driver_close(driver);
+	ll_driver_close(doctor.driver);
 	return rc ? rc : print_summary(&doctor, err);
 }
 

@@ -1,7 +1,7 @@
 /*
  * forward.c - a libcuda.so.1 that only forwards, as that of WSL: it opens another library, and answers with that
  * library's functions. It exports what a program needs to begin. The trial of limits opens it in the driver's place
- * (trial_ways.h), and tests do.
+ * (trial.c), and tests do.
  *
  * It forwards to the library that LOADLINE_FORWARD_TO names, or to the driver. It is not itself named as the driver, so
  * that the loader does not take it for that.

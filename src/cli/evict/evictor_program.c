@@ -1,4 +1,4 @@
-#include "cli/evict/evictor.h"
+#include "cli/evict/evict.h"
 
 #include <errno.h>
 #include <poll.h>

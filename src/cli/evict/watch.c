@@ -1,4 +1,4 @@
-#include "cli/evict/watch.h"
+#include "cli/evict/evict.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "cli/common/endings.h"
+#include "cli/common/still.h"
 
 #define SHOW_EVERY_NS (200 * LL_NS_PER_MS)
 #define SHOW_FROM_NS (300 * LL_NS_PER_MS) /* what is done sooner needs no line */

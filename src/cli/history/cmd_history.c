@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,6 @@
 #include "base/parse.h"
 #include "base/scope.h"
 #include "base/translate.h"
-#include "cli/common/json_line.h"
-#include "cli/common/print.h"
-#include "cli/common/rows.h"
 #include "cli/common/table.h"
 #include "cli/common/user.h"
 #include "cli/options/command.h"
@@ -24,7 +20,6 @@
 
 enum { USER_SIZE = 64, HOW_SIZE = 160 };
 #define HISTORY_NS (60 * LL_NS_PER_S)
-#define PAUSE_NS (200 * LL_NS_PER_MS)
 
 struct history_args {
 	const char *user, *tenant, *since, *until;
@@ -82,39 +77,42 @@ static const struct ll_option history_options[] = {
 /* ---- lines ---- */
 
 struct line {
-	uint64_t number, uid, came_s, began_s, ended_s, card_count, asked_bytes;
-	double gpu_s, gib_h, memory_byte_s, asked_percent, asked_s;
+	struct ll_message_history_row row;
+	double gib_h;
 	int64_t exit_status, signal, by_uid;
-	const char *user, *tenant, *name, *shown_name, *command, *project, *cards, *state, *how, *why, *class;
-	char user_name[USER_SIZE], how_text[HOW_SIZE];
+	const char *shown_name, *state, *class;
+	char user[USER_SIZE], how[HOW_SIZE];
 };
 
 static const struct ll_row_column columns[] = {
-    {.heading = N_("job"), .key = "number", LL_ROW_NUMBER(struct line, number)},
-    {.heading = N_("user"), .key = "user", LL_ROW_TEXT(struct line, user), .least = 6},
-    {.key = "uid", LL_ROW_NUMBER(struct line, uid)},
-    {.heading = N_("tenant"), .key = "tenant", LL_ROW_TEXT(struct line, tenant), .least = 6},
-    {.key = "name", LL_ROW_TEXT(struct line, name), .may_lack = true},
-    {.key = "command", LL_ROW_TEXT(struct line, command), .may_lack = true},
+    {.heading = N_("job"), .key = "number", LL_ROW_NUMBER(struct line, row.number)},
+    {.heading = N_("user"), .key = "user", LL_ROW_CHARS(struct line, user), .least = 6},
+    {.key = "uid", LL_ROW_NUMBER(struct line, row.uid)},
+    {.heading = N_("tenant"), .key = "tenant", LL_ROW_CHARS(struct line, row.tenant), .least = 6},
+    {.key = "name", LL_ROW_CHARS(struct line, row.name), .may_lack = true},
+    {.key = "command", LL_ROW_CHARS(struct line, row.command), .may_lack = true},
     {.heading = N_("name"), LL_ROW_TEXT(struct line, shown_name), .may_lack = true, .least = 6, .may_go = true},
-    {.key = "project", LL_ROW_TEXT(struct line, project), .may_lack = true},
-    {.heading = N_("cards"), .key = "cards", LL_ROW_TEXT(struct line, cards), .may_lack = true, .least = 5},
-    {.key = "came", LL_ROW_MOMENT(struct line, came_s), .may_lack = true},
-    {.heading = N_("start"), .key = "start", LL_ROW_MOMENT(struct line, began_s), .may_lack = true},
-    {.heading = N_("end"), .key = "end", LL_ROW_MOMENT(struct line, ended_s), .may_lack = true},
-    {.heading = N_("GPU s"), .key = "gpu_seconds", LL_ROW_REAL(struct line, gpu_s), .decimals = 1},
+    {.key = "project", LL_ROW_CHARS(struct line, row.project), .may_lack = true},
+    {.heading = N_("cards"), .key = "cards", LL_ROW_CHARS(struct line, row.cards), .may_lack = true, .least = 5},
+    {.key = "came", LL_ROW_MOMENT(struct line, row.came_s), .may_lack = true},
+    {.heading = N_("start"), .key = "start", LL_ROW_MOMENT(struct line, row.began_s), .may_lack = true},
+    {.heading = N_("end"), .key = "end", LL_ROW_MOMENT(struct line, row.ended_s), .may_lack = true},
+    {.heading = N_("GPU s"), .key = "gpu_seconds", LL_ROW_SECONDS(struct line, row.used_ns), .decimals = 1},
     {.heading = N_("GiB h"), LL_ROW_REAL(struct line, gib_h), .decimals = 2, .may_go = true},
-    {.key = "memory_byte_seconds", LL_ROW_REAL(struct line, memory_byte_s)},
+    {.key = "memory_byte_seconds", LL_ROW_REAL(struct line, row.memory_byte_s)},
     {.key = "state", LL_ROW_TEXT(struct line, state)},
-    {.heading = N_("how it ended"), .key = "how", LL_ROW_TEXT(struct line, how), .least = 10},
+    {.heading = N_("how it ended"), .key = "how", LL_ROW_CHARS(struct line, how), .least = 10},
     {.key = "exit_status", LL_ROW_STATUS(struct line, exit_status)},
     {.key = "signal", LL_ROW_STATUS(struct line, signal)},
     {.key = "by_uid", LL_ROW_STATUS(struct line, by_uid)},
-    {.key = "why", LL_ROW_TEXT(struct line, why), .may_lack = true},
-    {.key = "asked_cards", LL_ROW_NUMBER(struct line, card_count)},
-    {.key = "asked_memory_bytes", LL_ROW_BYTES(struct line, asked_bytes), .may_lack = true},
-    {.key = "asked_compute_percent", LL_ROW_REAL(struct line, asked_percent), .decimals = 1},
-    {.key = "asked_time_seconds", LL_ROW_REAL(struct line, asked_s)},
+    {.key = "why", LL_ROW_CHARS(struct line, row.why), .may_lack = true},
+    {.key = "asked_cards", LL_ROW_NUMBER(struct line, row.card_count)},
+    {.key = "asked_memory_bytes", LL_ROW_BYTES(struct line, row.memory_bytes), .may_lack = true},
+    {.key = "asked_compute_percent",
+     LL_ROW_PERCENT(struct line, row.compute_permille),
+     .decimals = 1,
+     .may_lack = true},
+    {.key = "asked_time_seconds", LL_ROW_SECONDS(struct line, row.time_ns), .may_lack = true},
     {.key = "class", LL_ROW_TEXT(struct line, class)},
     LL_ROW_END,
 };
@@ -173,11 +171,6 @@ static void write_how(const struct ll_message_history_row *row, char ret_text[HO
 	}
 }
 
-static uint64_t moment(int64_t seconds)
-{
-	return seconds > 0 ? (uint64_t)seconds : 0;
-}
-
 /* before: the line before; NULL: none. A look-up of a name may take long. */
 static void make_line(const struct ll_message_history_row *row, const struct line *before, struct line *line)
 {
@@ -189,38 +182,20 @@ static void make_line(const struct ll_message_history_row *row, const struct lin
 			  (row->status || row->how == LL_PAST_DONE);
 	int status = (int)row->status;
 	*line = (struct line){
-	    .number = row->number,
-	    .uid = row->uid,
-	    .came_s = moment(row->came_s),
-	    .began_s = moment(row->began_s),
-	    .ended_s = moment(row->ended_s),
-	    .card_count = row->card_count,
-	    .asked_bytes = row->memory_bytes,
-	    .gpu_s = (double)row->used_ns / (double)LL_NS_PER_S,
+	    .row = *row,
 	    .gib_h = row->memory_byte_s / gib / s_per_h,
-	    .memory_byte_s = row->memory_byte_s,
-	    .asked_percent = row->compute_permille ? (double)row->compute_permille / 10.0 : NAN,
-	    .asked_s = row->time_ns ? (double)row->time_ns / (double)LL_NS_PER_S : NAN,
 	    .exit_status = has_status && WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 	    .signal = has_status && WIFSIGNALED(status) ? WTERMSIG(status) : -1,
 	    .by_uid = row->how == LL_PAST_CANCELED ? (int64_t)row->by_uid : -1,
-	    .tenant = row->tenant,
-	    .name = row->name,
-	    .command = row->command,
 	    .shown_name = row->name[0] ? row->name : row->command,
-	    .project = row->project,
-	    .cards = row->cards,
 	    .state = states[row->how],
-	    .why = row->why,
 	    .class = row->class < sizeof classes / sizeof *classes ? classes[row->class] : "",
 	};
-	if (before && before->uid == row->uid)
-		memcpy(line->user_name, before->user_name, sizeof line->user_name);
+	if (before && before->row.uid == row->uid)
+		memcpy(line->user, before->user, sizeof line->user);
 	else
-		ll_user_name(row->uid, line->user_name, sizeof line->user_name);
-	write_how(row, line->how_text);
-	line->user = line->user_name;
-	line->how = line->how_text;
+		ll_user_name(row->uid, line->user, sizeof line->user);
+	write_how(row, line->how);
 }
 
 /* ---- loadlined ---- */
@@ -228,46 +203,20 @@ static void make_line(const struct ll_message_history_row *row, const struct lin
 struct answer {
 	struct ll_message_history_row *rows;
 	size_t count;
-	bool is_of_one_user, has_more;
+	struct ll_message_report_end end;
 };
 
-static int receive_rows(struct ll_client *client, struct answer *answer, uint64_t deadline_ns, struct ll_err *err)
-{
-	union ll_message message;
-	int rc;
-	while ((rc = ll_client_receive(client, &message, deadline_ns, err)) == 0) {
-		if (message.header.kind == LL_MESSAGE_REPORT_END) {
-			answer->is_of_one_user = message.report_end.is_of_one_user;
-			answer->has_more = message.report_end.has_more;
-			return 0;
-		}
-		if (message.header.kind == LL_MESSAGE_REFUSED)
-			return ll_err_set(err, message.refused.code, "history: %s", message.refused.reason);
-		if (message.header.kind == LL_MESSAGE_HISTORY_ROW &&
-		    ll_client_add_row(&answer->rows, &answer->count, &message.history_row, sizeof *answer->rows))
-			return ll_err_set(err, -ENOMEM, "out of memory");
-	}
-	return rc;
-}
-
-/* loadlined reads a few reports at a time. */
 static int ask_loadlined(struct ll_client *client, const struct ll_message_history *history, struct answer *answer,
 			 struct ll_err *err)
 {
-	uint64_t deadline_ns = ll_now_ns() + HISTORY_NS;
-	for (;;) {
-		union ll_message message;
-		ll_message_init(&message, LL_MESSAGE_HISTORY);
-		struct ll_message_header header = message.header;
-		message.history = *history;
-		message.history.header = header;
-		int rc = ll_client_send(client, &message, deadline_ns, err);
-		if (!rc)
-			rc = receive_rows(client, answer, deadline_ns, err);
-		if (rc != -EBUSY || ll_now_ns() >= deadline_ns)
-			return rc;
-		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
-	}
+	const struct ll_reply_rows rows[] = {{LL_MESSAGE_REPORT_END, &answer->end, NULL},
+					     {LL_MESSAGE_HISTORY_ROW, &answer->rows, &answer->count}};
+	union ll_message message;
+	ll_message_init(&message, LL_MESSAGE_HISTORY);
+	struct ll_message_header header = message.header;
+	message.history = *history;
+	message.history.header = header;
+	return ll_client_ask(client, &message, rows, sizeof rows / sizeof *rows, ll_now_ns() + HISTORY_NS, err);
 }
 
 static int read_history(const struct ll_message_history *history, struct answer *answer, struct ll_err *err)
@@ -330,7 +279,7 @@ static int print_answer(const struct history_args *args, const struct answer *an
 		ll_rows_add_table(columns, lines, sizeof *lines, answer->count, ll_table_terminal_width(), &out);
 	else
 		ll_strbuf_addf(&out, "%s\n", _("no job ended in this time"));
-	if (!args->csv && answer->is_of_one_user)
+	if (!args->csv && answer->end.is_of_one_user)
 		ll_strbuf_adds(&out, _("Your own jobs; root, admins and operators see those of all.\n"));
 	return ll_print_text(&out, err);
 }
@@ -346,7 +295,7 @@ static int run_history(void *data, const struct ll_operands *operands, struct ll
 		rc = read_history(&history, &answer, err);
 	if (!rc)
 		rc = print_answer(args, &answer, err);
-	if (!rc && answer.has_more)
+	if (!rc && answer.end.has_more)
 		ll_log(LL_LOG_WARN, "these are the last %u jobs alone; --last gives more, --since and --until others",
 		       history.most);
 	free(answer.rows);

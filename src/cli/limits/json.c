@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/common/json_line.h"
-#include "cli/common/policy.h"
+#include "cli/common/daemon.h"
+#include "cli/common/table.h"
 #include "cli/limits/limits.h"
-#include "cli/status/jobs.h"
+#include "cli/status/status.h"
 
 enum { ID_SIZE = 24 };
 
@@ -98,7 +98,7 @@ static json_t *budget_object(const struct ll_message_policy_budget *budget)
 			 "granted_gpu_hours",
 			 budget->is_known ? ll_json_real(budget->granted_hours, DIGITS) : json_null(), "left_gpu_hours",
 			 budget->is_known ? ll_json_real(left > 0 ? left : 0, DIGITS) : json_null(), "ends",
-			 budget->is_known ? json_integer((json_int_t)budget->end_s) : json_null());
+			 ll_json_number(budget->is_known, (uint64_t)budget->end_s));
 }
 
 static json_t *tenant_object(const struct ll_policy *policy, const struct ll_message_policy_tenant *row)
@@ -133,22 +133,22 @@ static json_t *job_object(const struct ll_limits_job *job)
 	char id[ID_SIZE];
 	const struct ll_job_facts *facts = &job->row->job;
 	return json_pack("{s:s, s:o, s:o, s:b, s:o}", "job", id_of(job, id), "tenant", ll_json_text(facts->tenant),
-			 "command", facts->command[0] ? ll_json_text(facts->command) : json_null(), "as_it_began",
-			 job->is_as_begun, "limits", ll_status_limits_json(&facts->limits));
+			 "command", ll_json_known(facts->command[0], facts->command), "as_it_began", job->is_as_begun,
+			 "limits", ll_status_limits_json(&facts->limits));
 }
 
 static json_t *use_object(const struct ll_limits_view *view, const struct ll_status_card *card,
 			  const struct ll_limits_job *job, const struct ll_status_job *use)
 {
 	char id[ID_SIZE];
-	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:i}", "use", id_of(job, id), "on_card",
-			 card->card->label, "uuid", card->card->uuid, "tenant", ll_json_text(use->name), "memory_bytes",
-			 (json_int_t)use->memory_used_bytes, "memory_limit_bytes",
-			 bytes_or_null(use->memory_limit_bytes ? use->memory_limit_bytes : LL_MEMORY_UNKNOWN),
-			 "memory_left_bytes", bytes_or_null(ll_limits_left_bytes(view, card, use)), "share_percent",
-			 use->how.share_ns ? ll_json_real(use->how.share_permille / 10.0, 1) : json_null(),
-			 "gpu_seconds", ll_json_real((double)use->gpu_time_ns / (double)LL_NS_PER_S, 6), "claims",
-			 (int)use->claims);
+	return json_pack(
+	    "{s:s, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:i}", "use", id_of(job, id), "on_card", card->card->label,
+	    "uuid", card->card->uuid, "tenant", ll_json_text(use->told.job.tenant), "memory_bytes",
+	    (json_int_t)use->row.used_bytes, "memory_limit_bytes",
+	    bytes_or_null(use->told.job.limits.memory_bytes ? use->told.job.limits.memory_bytes : LL_MEMORY_UNKNOWN),
+	    "memory_left_bytes", bytes_or_null(ll_limits_left_bytes(view, card, use)), "share_percent",
+	    use->row.recent_ns ? ll_json_real(use->row.recent_permille / 10.0, 1) : json_null(), "gpu_seconds",
+	    ll_json_real((double)use->row.gpu_time_ns / (double)LL_NS_PER_S, 6), "claims", (int)use->row.claims);
 }
 
 static json_t *card_object(const struct ll_limits_view *view, const struct ll_status_card *card)
@@ -156,8 +156,8 @@ static json_t *card_object(const struct ll_limits_view *view, const struct ll_st
 	uint64_t promised = ll_limits_promised_bytes(view, card);
 	return json_pack("{s:i, s:o, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "card", (int)card->card->index, "slice",
 			 card->card->is_mig ? json_integer(card->card->slice) : json_null(), "uuid", card->card->uuid,
-			 "name", card->card->name[0] ? ll_json_text(card->card->name) : json_null(), "simulated",
-			 card->is_simulated, "util_percent", ll_json_real(card->util_percent, 1), "memory_free_bytes",
+			 "name", ll_json_known(card->card->name[0], card->card->name), "simulated", card->is_simulated,
+			 "util_percent", ll_json_real(card->util_percent, 1), "memory_free_bytes",
 			 bytes_or_null(ll_limits_free_bytes(view, card)), "memory_promised_bytes",
 			 bytes_or_null(promised), "memory_promisable_bytes",
 			 bytes_or_null(ll_limits_promisable_bytes(view, card)), "jobs",

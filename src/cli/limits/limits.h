@@ -24,7 +24,7 @@ struct ll_limits_view {
 	uid_t uid;
 	char user[64];
 	bool is_inside;   /* this process is in a job: then that is the only one */
-	bool has_library; /* library.h: the cards' memory is not that of the cards */
+	bool has_library; /* ll_limits_has_library: the cards' memory is not that of the cards */
 	struct ll_limits_job *jobs;
 	size_t job_count;
 	struct ll_daemon_view daemon;
@@ -57,5 +57,17 @@ uint64_t ll_limits_promisable_bytes(const struct ll_limits_view *view, const str
 
 void ll_limits_add_text(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns);
 int ll_limits_print_json(const struct ll_limits_view *view, struct ll_err *err);
+
+/*
+ * The preloaded library in this program itself. It tells a program under a memory limit that its card is as
+ * large as the limit; what is left on the card is read without it. This program launches nothing on a card.
+ */
+
+/* If LD_PRELOAD names the library, executes this program again without it, and does not return. Returns if it does not,
+ * or that cannot be done. */
+void ll_limits_leave_library(void);
+
+/* Whether the library is in this process: /etc/ld.so.preload may name it too. */
+bool ll_limits_has_library(void);
 
 #endif

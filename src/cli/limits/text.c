@@ -5,11 +5,11 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "base/translate.h"
-#include "cli/common/policy.h"
+#include "cli/common/daemon.h"
 #include "cli/common/table.h"
-#include "cli/hold/words.h"
 #include "cli/limits/limits.h"
-#include "cli/status/jobs.h"
+#include "cli/status/status.h"
+#include "hold/command/words.h"
 
 enum { CELL_SIZE = 128, LEAST_TENANT = 9, LEAST_NAME = 12, LEAST_COMMAND = 10 };
 
@@ -272,13 +272,13 @@ static void add_use(struct ll_table *table, const struct ll_limits_view *view, c
 {
 	char cell[CELL_SIZE];
 	ll_table_add(table, card->card->label);
-	ll_table_add(table, use->name);
-	add_bytes(table, use->memory_used_bytes);
+	ll_table_add(table, use->told.job.tenant);
+	add_bytes(table, use->row.used_bytes);
 	add_bytes(table, ll_limits_left_bytes(view, card, use));
-	add_percent(table, use->how.share_ns, round(use->how.share_permille / 10.0));
-	snprintf(cell, sizeof cell, "%.1f s", (double)use->gpu_time_ns / (double)LL_NS_PER_S);
+	add_percent(table, use->row.recent_ns, round(use->row.recent_permille / 10.0));
+	snprintf(cell, sizeof cell, "%.1f s", (double)use->row.gpu_time_ns / (double)LL_NS_PER_S);
 	ll_table_add(table, cell);
-	add_uint(table, use->claims);
+	add_uint(table, use->row.claims);
 }
 
 static void add_uses(struct ll_strbuf *text, const struct ll_limits_view *view, unsigned columns)

@@ -8,12 +8,10 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "cli/common/language.h"
-#include "cli/common/print.h"
+#include "cli/common/table.h"
 #include "cli/options/command.h"
-#include "cli/options/completion.h"
 #include "cli/options/help_text.h"
-#include "cli/options/man.h"
-#include "cli/options/nearest.h"
+#include "cli/options/option.h"
 
 struct help_args {
 	bool as_man;
@@ -131,4 +129,21 @@ const struct ll_command ll_command_help = {
     .args_size = sizeof(struct help_args),
     .complete = LL_COMPLETE_COMMAND,
     .run = run_help,
+};
+
+static const struct ll_option version_options[] = {LL_OPTION_END};
+
+static int run_version(void *args, const struct ll_operands *operands, struct ll_err *err)
+{
+	(void)args, (void)operands, (void)err;
+	puts("loadline " LOADLINE_VERSION);
+	return 0;
+}
+
+const struct ll_command ll_command_version = {
+    .name = "version",
+    .summary = N_("print the version"),
+    .description = N_("Prints the program's name and version."),
+    .options = version_options,
+    .run = run_version,
 };

@@ -38,7 +38,7 @@ struct ll_command {
 			     first word after its name is none of the commands */
 	const char *summary;     /* "keep a card at a chosen utilisation"; lower case, no full stop */
 	const char *operands;    /* shown in the usage line: "COMMAND [ARG]..."; NULL: the command takes no operands */
-	const char *description; /* for --help and the manual page; its format is in wrap.h */
+	const char *description; /* for --help and the manual page; its format is in help_text.h */
 	const struct ll_example *examples;     /* ended by a NULL line; may be NULL */
 	const struct ll_option *options;       /* ended by LL_OPTION_END */
 	size_t args_size;                      /* size of the struct that the options fill; main zeroes it before */

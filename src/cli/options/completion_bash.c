@@ -1,6 +1,6 @@
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/completion.h"
+#include "cli/options/help_text.h"
 #include "cli/options/option.h"
 
 static const char head[] =

@@ -1,8 +1,7 @@
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/completion.h"
+#include "cli/options/help_text.h"
 #include "cli/options/option.h"
-#include "cli/options/wrap.h"
 
 /* Adds the first sentence of text, in single quotes. */
 static void add_text(struct ll_strbuf *out, const char *text)

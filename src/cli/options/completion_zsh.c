@@ -2,9 +2,8 @@
 
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/completion.h"
+#include "cli/options/help_text.h"
 #include "cli/options/option.h"
-#include "cli/options/wrap.h"
 
 /* Adds the first sentence of text, escaped for single quotes and for a specification of _arguments. */
 static void add_text(struct ll_strbuf *out, const char *text)

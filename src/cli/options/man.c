@@ -1,12 +1,10 @@
-#include "cli/options/man.h"
+#include "cli/options/help_text.h"
 
 #include <ctype.h>
 
 #include "base/strbuf.h"
 #include "cli/options/command.h"
-#include "cli/options/help_text.h"
 #include "cli/options/option.h"
-#include "cli/options/wrap.h"
 #include "config/keys.h"
 
 /* Adds text escaped, so that roff prints it literally: no requests, no escapes, real hyphens. */

@@ -6,10 +6,34 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "base/translate.h"
-#include "cli/options/elsewhere.h"
-#include "cli/options/nearest.h"
+#include "cli/options/command.h"
+#include "cli/options/program.h"
+
+const char *ll_nearest_option(const struct ll_option *options, const char *name, size_t length)
+{
+	struct ll_nearest nearest = {.word = name, .length = length};
+	const char *ours = ll_elsewhere_option(options, name, length);
+	if (ours)
+		return ours;
+	for (; options->name; options++)
+		ll_nearest_offer(&nearest, options->name);
+	ll_nearest_offer(&nearest, "help");
+	return nearest.name;
+}
+
+const char *ll_nearest_command(const struct ll_command *const *list, const char *word)
+{
+	struct ll_nearest nearest = {.word = word};
+	const char *ours = ll_elsewhere_command(list, word);
+	if (ours)
+		return ours;
+	for (; *list; list++)
+		ll_nearest_offer(&nearest, (*list)->name);
+	return nearest.name;
+}
 
 /* The state of the parser, which takes the words one by one. */
 struct parser {

@@ -39,6 +39,8 @@
 #include "base/translate.h"
 
 struct ll_err;
+struct ll_command;
+struct ll_option;
 
 enum ll_option_kind {
 	LL_OPTION_KIND_FLAG,     /* bool, takes no value */
@@ -141,5 +143,17 @@ struct ll_globals {
 };
 
 extern const struct ll_option ll_global_options[];
+
+/*
+ * Finds the option or the command that a misspelt word means.
+ */
+
+/* Returns the option of a table, or "help", which each command has, that is meant by a name of this length: the one
+ * that other programs call so (program.h), else the nearest. NULL: none. */
+const char *ll_nearest_option(const struct ll_option *options, const char *name, size_t length);
+
+/* Returns the command of a NULL-ended list that is meant by a word: the one that other programs call so, which may have
+ * options ("status --watch"), else the nearest. NULL: none. */
+const char *ll_nearest_command(const struct ll_command *const *list, const char *word);
 
 #endif

@@ -8,7 +8,12 @@
 #ifndef LOADLINE_CLI_OPTIONS_PROGRAM_H
 #define LOADLINE_CLI_OPTIONS_PROGRAM_H
 
+#include <stddef.h>
+
 #include "cli/options/command.h"
+
+struct ll_command;
+struct ll_option;
 
 struct ll_program {
 	const struct ll_command *const *commands; /* NULL-ended */
@@ -24,5 +29,20 @@ int ll_program_main(const struct ll_program *program, int argc, char **argv);
 
 /* Prints the message of an error, as ll_program_main does, and returns the exit status. For a forked child. */
 int ll_program_print_error(const struct ll_err *err);
+
+/*
+ * The names that other programs give to what loadline has: docker's --gpus, Slurm's --time, top. Whoever
+ * tries one is told loadline's own name.
+ */
+
+/* Returns the option of the table that other programs call so. name has this length. NULL: the table has none. */
+const char *ll_elsewhere_option(const struct ll_option *options, const char *name, size_t length);
+
+/* The same for an option of one letter. */
+const char *ll_elsewhere_letter(const struct ll_option *options, char letter);
+
+/* Returns the command of the NULL-ended list that does what other programs call so, with its options ("status
+ * --watch"). NULL: the list has none. */
+const char *ll_elsewhere_command(const struct ll_command *const *list, const char *name);
 
 #endif

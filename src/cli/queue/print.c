@@ -1,7 +1,6 @@
 /* The rows of the queue as text and as JSON. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,56 +8,52 @@
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/translate.h"
-#include "cli/common/json_line.h"
-#include "cli/common/print.h"
-#include "cli/common/rows.h"
 #include "cli/common/table.h"
 #include "cli/common/user.h"
 #include "cli/queue/queue.h"
-#include "cli/run/waiting.h"
+#include "cli/run/run.h"
 
 enum { USER_SIZE = 64, PLACES_SIZE = 160, MASK_CARDS = 64 };
 
 /* A row as people and scripts read it. */
 struct line {
-	uint64_t number, job_number, uid, position, card_count, memory_bytes, untimed, since_s, start_s, end_s,
-	    next_start_s;
-	double compute_percent, time_s;
+	struct ll_message_queue_row row;
+	uint64_t next_start_s;
 	bool has_time;
-	const char *state, *user, *tenant, *name, *shown_name, *command, *cards, *why;
+	const char *state, *shown_name, *why;
 	json_t *places, *waits, *rule;
-	char user_name[USER_SIZE], places_text[PLACES_SIZE];
+	char user[USER_SIZE], cards[PLACES_SIZE];
 	struct ll_strbuf why_text;
 };
 
 /* The order of the keys is that of earlier versions. */
 static const struct ll_row_column columns[] = {
-    {.heading = N_("job"), .key = "number", LL_ROW_NUMBER(struct line, number)},
-    {.key = "job_number", LL_ROW_NUMBER(struct line, job_number), .may_lack = true},
+    {.heading = N_("job"), .key = "number", LL_ROW_NUMBER(struct line, row.number)},
+    {.key = "job_number", LL_ROW_NUMBER(struct line, row.job_number), .may_lack = true},
     {.key = "state", LL_ROW_TEXT(struct line, state)},
-    {.key = "uid", LL_ROW_NUMBER(struct line, uid)},
-    {.heading = N_("user"), .key = "user", LL_ROW_TEXT(struct line, user), .least = 6},
-    {.heading = N_("tenant"), .key = "tenant", LL_ROW_TEXT(struct line, tenant), .least = 6},
-    {.key = "command", LL_ROW_TEXT(struct line, command), .may_lack = true},
+    {.key = "uid", LL_ROW_NUMBER(struct line, row.uid)},
+    {.heading = N_("user"), .key = "user", LL_ROW_CHARS(struct line, user), .least = 6},
+    {.heading = N_("tenant"), .key = "tenant", LL_ROW_CHARS(struct line, row.tenant), .least = 6},
+    {.key = "command", LL_ROW_CHARS(struct line, row.command), .may_lack = true},
     {.heading = N_("name"), LL_ROW_TEXT(struct line, shown_name), .may_lack = true, .least = 6, .may_go = true},
-    {.key = "position", LL_ROW_NUMBER(struct line, position), .may_lack = true},
-    {.key = "card_count", LL_ROW_NUMBER(struct line, card_count)},
-    {.heading = N_("cards"), LL_ROW_TEXT(struct line, cards), .least = 8},
-    {.heading = N_("memory"), .key = "memory_bytes", LL_ROW_BYTES(struct line, memory_bytes), .may_lack = true},
-    {.key = "compute_percent", LL_ROW_REAL(struct line, compute_percent), .decimals = 1},
-    {.key = "time_seconds", LL_ROW_REAL(struct line, time_s)},
+    {.key = "position", LL_ROW_NUMBER(struct line, row.position), .may_lack = true},
+    {.key = "card_count", LL_ROW_NUMBER(struct line, row.card_count)},
+    {.heading = N_("cards"), LL_ROW_CHARS(struct line, cards), .least = 8},
+    {.heading = N_("memory"), .key = "memory_bytes", LL_ROW_BYTES(struct line, row.memory_bytes), .may_lack = true},
+    {.key = "compute_percent", LL_ROW_PERCENT(struct line, row.compute_permille), .decimals = 1, .may_lack = true},
+    {.key = "time_seconds", LL_ROW_SECONDS(struct line, row.time_ns), .may_lack = true},
     {.key = "has_time", LL_ROW_FLAG(struct line, has_time)},
-    {.key = "untimed_ahead", LL_ROW_NUMBER(struct line, untimed)},
+    {.key = "untimed_ahead", LL_ROW_NUMBER(struct line, row.untimed)},
     {.heading = N_("state"), LL_ROW_TEXT(struct line, state)},
-    {.heading = N_("since"), .key = "since", LL_ROW_MOMENT(struct line, since_s), .may_lack = true},
-    {.key = "start", LL_ROW_MOMENT(struct line, start_s), .may_lack = true},
+    {.heading = N_("since"), .key = "since", LL_ROW_MOMENT(struct line, row.since_s), .may_lack = true},
+    {.key = "start", LL_ROW_MOMENT(struct line, row.start_s), .may_lack = true},
     {.heading = N_("start"), LL_ROW_MOMENT(struct line, next_start_s), .may_lack = true},
-    {.heading = N_("end"), .key = "end", LL_ROW_MOMENT(struct line, end_s), .may_lack = true, .may_go = true},
+    {.heading = N_("end"), .key = "end", LL_ROW_MOMENT(struct line, row.end_s), .may_lack = true, .may_go = true},
     {.key = "cards", LL_ROW_JSON(struct line, places)},
     {.key = "waits_for", LL_ROW_JSON(struct line, waits)},
     {.heading = N_("why it waits"), LL_ROW_TEXT(struct line, why), .may_lack = true, .least = 40, .is_second = true},
     {.key = "why", LL_ROW_JSON(struct line, rule)},
-    {.key = "name", LL_ROW_TEXT(struct line, name), .may_lack = true},
+    {.key = "name", LL_ROW_CHARS(struct line, row.name), .may_lack = true},
     LL_ROW_END,
 };
 
@@ -150,32 +145,21 @@ static json_t *places_of(const struct ll_message_queue_row *row)
 	return places;
 }
 
-/* 0 is null. */
-static json_t *number_or_null(uint64_t number)
-{
-	return number ? json_integer((json_int_t)number) : json_null();
-}
-
 static json_t *waits_of(const struct ll_message_queue_row *row)
 {
 	static const char *const kinds[] = {NULL, "room", "job", "after", "operator", "owner", "unused"};
 	uint32_t kind = row->waits.kind < sizeof kinds / sizeof *kinds ? row->waits.kind : 0;
 	if (!kind)
 		return json_null();
-	return json_pack("{s:s, s:o, s:o, s:o}", "kind", kinds[kind], "job", number_or_null(row->waits.number), "uid",
-			 row->waits.uid == UINT32_MAX || !row->waits.number ? json_null()
-									    : json_integer(row->waits.uid),
-			 "until", number_or_null(row->waits.until_s));
+	return json_pack(
+	    "{s:s, s:o, s:o, s:o}", "kind", kinds[kind], "job", ll_json_number(row->waits.number, row->waits.number),
+	    "uid", row->waits.uid == UINT32_MAX || !row->waits.number ? json_null() : json_integer(row->waits.uid),
+	    "until", ll_json_number(row->waits.until_s, row->waits.until_s));
 }
 
 static json_t *amount_or_null(bool has_amount, uint64_t amount)
 {
 	return has_amount && amount != LL_QUEUE_NOT_TOLD ? json_integer((json_int_t)amount) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-	return *text ? ll_json_text(text) : json_null();
 }
 
 static json_t *rule_of(const struct ll_queue_why_told *why)
@@ -190,47 +174,31 @@ static json_t *rule_of(const struct ll_queue_why_told *why)
 	if (!rule)
 		return json_null();
 	return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rule", rules[rule], "of",
-			 text_or_null(why->of), "cards", text_or_null(why->cards), "unit", units[what], "wanted",
-			 amount_or_null(is_limit || has_left, why->wanted), "limit",
+			 ll_json_known(*why->of, why->of), "cards", ll_json_known(*why->cards, why->cards), "unit",
+			 units[what], "wanted", amount_or_null(is_limit || has_left, why->wanted), "limit",
 			 amount_or_null(is_limit, why->most), "in_use", amount_or_null(is_limit, why->used), "kept",
 			 amount_or_null(is_kept, why->used), "free", amount_or_null(has_left, why->left), "job",
-			 number_or_null(why->number), "from", number_or_null(why->begin_s), "to",
-			 number_or_null(why->end_s));
+			 ll_json_number(why->number, why->number), "from", ll_json_number(why->begin_s, why->begin_s),
+			 "to", ll_json_number(why->end_s, why->end_s));
 }
 
 /* ---- lines ---- */
 
-/* The texts of the line are its own, or those of the row. */
+/* `row` outlives the line. */
 static void make_line(const struct ll_message_queue_row *row, struct line *line)
 {
 	*line = (struct line){
-	    .number = row->number,
-	    .job_number = row->job_number,
-	    .uid = row->uid,
-	    .position = row->position,
-	    .card_count = row->card_count,
-	    .memory_bytes = row->memory_bytes,
-	    .untimed = row->untimed,
-	    .since_s = row->since_s,
-	    .start_s = row->start_s,
+	    .row = *row,
 	    .next_start_s = has_place(row) ? 0 : row->start_s,
-	    .end_s = row->end_s,
-	    .compute_percent = row->compute_permille ? row->compute_permille / 10.0 : NAN,
-	    .time_s = row->time_ns ? (double)row->time_ns / 1e9 : NAN,
 	    .has_time = row->flags & LL_QUEUE_HAS_TIME,
 	    .state = state_of(row),
-	    .tenant = row->tenant,
-	    .command = row->command,
-	    .name = row->name,
 	    .shown_name = row->name[0] ? row->name : row->command,
 	    .why_text = LL_STRBUF_INIT,
 	};
-	ll_user_name(row->uid, line->user_name, sizeof line->user_name);
-	write_places(row, line->places_text, sizeof line->places_text);
+	ll_user_name(row->uid, line->user, sizeof line->user);
+	write_places(row, line->cards, sizeof line->cards);
 	if (!has_place(row))
 		ll_run_waiting_add_why(&line->why_text, &row->waits, &row->why);
-	line->user = line->user_name;
-	line->cards = line->places_text;
 	line->why = line->why_text.buf;
 }
 
@@ -302,8 +270,10 @@ static int print_job_json(const struct ll_message_queue_row *row, struct ll_err 
 static int print_window_json(const struct ll_message_queue_window *window, struct ll_err *err)
 {
 	return ll_json_line(json_pack("{s:{s:o, s:o, s:o, s:o, s:o}}", "window", "cards", cards_of(window->card_mask),
-				      "reason", text_or_null(window->name), "tenant", text_or_null(window->tenant),
-				      "from", number_or_null(window->begin_s), "to", number_or_null(window->end_s)),
+				      "reason", ll_json_known(*window->name, window->name), "tenant",
+				      ll_json_known(*window->tenant, window->tenant), "from",
+				      ll_json_number(window->begin_s, window->begin_s), "to",
+				      ll_json_number(window->end_s, window->end_s)),
 			    err);
 }
 

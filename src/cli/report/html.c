@@ -13,8 +13,6 @@ enum { WIDTH = 960, MARGIN = 24, DAYS_HEIGHT = 220, DAYS_TOP = 20, LABELS = 180,
 enum { DAY_LABELS = 12, KEY_SIZE = 160 };
 
 #define S_PER_H 3600.0
-#define BYTES_PER_GIB 1073741824.0
-#define JOULES_PER_KWH 3.6e6
 
 static const char style[] =
     "body{font:14px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;"
@@ -130,13 +128,8 @@ static void add_row(struct ll_strbuf *out, enum ll_use_by by, const struct ll_us
 	else
 		add_escaped_key(out, by, sum);
 	ll_strbuf_adds(out, "</td>");
-	add_cell(out, sum->granted_s / S_PER_H);
-	add_cell(out, sum->used_s / S_PER_H);
-	add_cell(out, sum->idle_held_s / S_PER_H);
-	add_cell(out, sum->memory_byte_s / BYTES_PER_GIB / S_PER_H);
-	add_cell(out, sum->joules / JOULES_PER_KWH);
-	add_cell(out, sum->lent_s / S_PER_H);
-	add_cell(out, sum->borrowed_s / S_PER_H);
+	for (size_t i = 0; i < LL_REPORT_AMOUNTS; i++)
+		add_cell(out, ll_report_amount(&ll_report_amounts[i], sum) / ll_report_amounts[i].unit);
 	if (ll_use_prices_are_set(prices))
 		add_cell(out, ll_use_cost(prices, sum));
 	ll_strbuf_adds(out, "</tr>\n");
@@ -146,11 +139,9 @@ static void add_table(struct ll_strbuf *out, const struct ll_use_report *report,
 		      const struct ll_use_prices *prices)
 {
 	struct ll_use_sum total;
-	ll_strbuf_addf(out,
-		       "<table><thead><tr><th></th><th>%s</th><th>%s</th><th>%s</th><th>%s</th><th>%s</th><th>%s</th>"
-		       "<th>%s</th>",
-		       _("granted h"), _("used h"), _("idle held h"), _("memory GiB h"), _("energy kWh"), _("lent h"),
-		       _("borrowed h"));
+	ll_strbuf_adds(out, "<table><thead><tr><th></th>");
+	for (size_t i = 0; i < LL_REPORT_AMOUNTS; i++)
+		ll_strbuf_addf(out, "<th>%s</th>", _(ll_report_amounts[i].heading));
 	if (ll_use_prices_are_set(prices)) {
 		LL_SCOPE_STRBUF struct ll_strbuf cost = LL_STRBUF_INIT;
 		ll_report_add_cost_heading(&cost, prices);

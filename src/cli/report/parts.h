@@ -43,6 +43,17 @@ int ll_report_source_read(struct ll_report_source *source, const struct ll_repor
 /* "tenant", "user", ... in the order of enum ll_use_by, NULL-ended: words of --by, keys of JSON and CSV. */
 extern const char *const ll_report_by_words[];
 
+/* The amounts of a sum, in the order in which each form has them. key: of JSON and CSV, in seconds, byte-seconds and
+ * joules. heading: of tables, where it is in units of so many of these. */
+struct ll_report_amount {
+	const char *key, *heading;
+	double unit;
+	size_t offset; /* private */
+};
+enum { LL_REPORT_AMOUNTS = 7 };
+extern const struct ll_report_amount ll_report_amounts[LL_REPORT_AMOUNTS];
+double ll_report_amount(const struct ll_report_amount *amount, const struct ll_use_sum *sum);
+
 /* The key as people read it: a user's name, "(none)" for an empty project. */
 void ll_report_add_key(struct ll_strbuf *out, enum ll_use_by by, const struct ll_use_sum *sum);
 

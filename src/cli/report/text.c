@@ -9,16 +9,34 @@
 #include "base/strbuf.h"
 #include "base/translate.h"
 #include "base/utf8.h"
-#include "cli/common/json_line.h"
 #include "cli/common/table.h"
 #include "cli/common/user.h"
 #include "cli/report/parts.h"
 
 enum { CELL_SIZE = 160, LEAST_KEY = 16, COLUMNS = 9 };
 
+/* Where the cost is in a table, and the first amount that may be missing there. */
+enum { COST_BEFORE = 5, FIRST_TO_GO = 4 };
+
 #define S_PER_H 3600.0
-#define BYTES_PER_GIB 1073741824.0
+#define BYTE_S_PER_GIB_H (1073741824.0 * S_PER_H)
 #define JOULES_PER_KWH 3.6e6
+
+#define AMOUNT(field) offsetof(struct ll_use_sum, field)
+const struct ll_report_amount ll_report_amounts[LL_REPORT_AMOUNTS] = {
+    {"granted_seconds", N_("granted h"), S_PER_H, AMOUNT(granted_s)},
+    {"used_seconds", N_("used h"), S_PER_H, AMOUNT(used_s)},
+    {"idle_held_seconds", N_("idle held h"), S_PER_H, AMOUNT(idle_held_s)},
+    {"memory_byte_seconds", N_("memory GiB h"), BYTE_S_PER_GIB_H, AMOUNT(memory_byte_s)},
+    {"joules", N_("energy kWh"), JOULES_PER_KWH, AMOUNT(joules)},
+    {"lent_seconds", N_("lent h"), S_PER_H, AMOUNT(lent_s)},
+    {"borrowed_seconds", N_("borrowed h"), S_PER_H, AMOUNT(borrowed_s)},
+};
+
+double ll_report_amount(const struct ll_report_amount *amount, const struct ll_use_sum *sum)
+{
+	return *(const double *)(const void *)((const char *)sum + amount->offset);
+}
 
 const char *const ll_report_by_words[] = {"tenant", "user", "job", "project", "card", "day", NULL};
 
@@ -44,24 +62,11 @@ void ll_report_add_key(struct ll_strbuf *out, enum ll_use_by by, const struct ll
 		ll_strbuf_adds(out, *text ? text : _("(none)"));
 }
 
-static double add_known(double one, double other)
-{
-	return isnan(one) ? other : isnan(other) ? one : one + other;
-}
-
 void ll_report_total(const struct ll_use_report *report, struct ll_use_sum *ret_total)
 {
 	*ret_total = (struct ll_use_sum){.joules = NAN, .lent_s = NAN, .borrowed_s = NAN};
-	for (size_t i = 0; i < report->count; i++) {
-		const struct ll_use_sum *sum = &report->sums[i];
-		ret_total->granted_s += sum->granted_s;
-		ret_total->used_s += sum->used_s;
-		ret_total->idle_held_s += sum->idle_held_s;
-		ret_total->memory_byte_s += sum->memory_byte_s;
-		ret_total->joules = add_known(ret_total->joules, sum->joules);
-		ret_total->lent_s = add_known(ret_total->lent_s, sum->lent_s);
-		ret_total->borrowed_s = add_known(ret_total->borrowed_s, sum->borrowed_s);
-	}
+	for (size_t i = 0; i < report->count; i++)
+		ll_use_sum_add(ret_total, &report->sums[i]);
 }
 
 /* ---- a table ---- */
@@ -77,15 +82,11 @@ static void add_sum(struct ll_table *table, const char *key, const struct ll_use
 		    const struct ll_use_prices *prices)
 {
 	ll_table_add(table, key);
-	add_amount(table, sum->granted_s / S_PER_H);
-	add_amount(table, sum->used_s / S_PER_H);
-	add_amount(table, sum->idle_held_s / S_PER_H);
-	add_amount(table, sum->memory_byte_s / BYTES_PER_GIB / S_PER_H);
-	add_amount(table, sum->joules / JOULES_PER_KWH);
-	if (ll_use_prices_are_set(prices))
-		add_amount(table, ll_use_cost(prices, sum));
-	add_amount(table, sum->lent_s / S_PER_H);
-	add_amount(table, sum->borrowed_s / S_PER_H);
+	for (size_t i = 0; i < LL_REPORT_AMOUNTS; i++) {
+		if (i == COST_BEFORE && ll_use_prices_are_set(prices))
+			add_amount(table, ll_use_cost(prices, sum));
+		add_amount(table, ll_report_amount(&ll_report_amounts[i], sum) / ll_report_amounts[i].unit);
+	}
 }
 
 void ll_report_add_cost_heading(struct ll_strbuf *out, const struct ll_use_prices *prices)
@@ -93,33 +94,25 @@ void ll_report_add_cost_heading(struct ll_strbuf *out, const struct ll_use_price
 	ll_strbuf_addf(out, "%s%s%s", _("cost"), prices->currency[0] ? " " : "", prices->currency);
 }
 
-static const char *heading_of(enum ll_use_by by)
-{
-	static const char *const headings[LL_USE_BYS] = {N_("tenant"),  N_("user"), N_("job"),
-							 N_("project"), N_("card"), N_("day")};
-	return headings[by];
-}
-
 void ll_report_add_text(struct ll_strbuf *out, const struct ll_use_report *report, enum ll_use_by by,
 			const struct ll_use_prices *prices, unsigned columns)
 {
+	static const char *const headings[LL_USE_BYS] = {N_("tenant"),  N_("user"), N_("job"),
+							 N_("project"), N_("card"), N_("day")};
 	LL_SCOPE_STRBUF struct ll_strbuf cost = LL_STRBUF_INIT;
 	bool has_prices = ll_use_prices_are_set(prices);
 	ll_report_add_cost_heading(&cost, prices);
-	const struct ll_table_column all[COLUMNS] = {
-	    {.heading = heading_of(by), .least = LEAST_KEY},
-	    {.heading = N_("granted h")},
-	    {.heading = N_("used h")},
-	    {.heading = N_("idle held h")},
-	    {.heading = N_("memory GiB h")},
-	    {.heading = N_("energy kWh"), .may_go = true},
-	    {.heading = has_prices ? cost.buf : N_("lent h"), .may_go = !has_prices},
-	    {.heading = has_prices ? N_("lent h") : N_("borrowed h"), .may_go = true},
-	    {.heading = N_("borrowed h"), .may_go = true},
-	};
+	struct ll_table_column all[COLUMNS] = {{.heading = headings[by], .least = LEAST_KEY}};
+	size_t count = 1;
+	for (size_t i = 0; i < LL_REPORT_AMOUNTS; i++) {
+		if (i == COST_BEFORE && has_prices)
+			all[count++] = (struct ll_table_column){.heading = cost.buf};
+		all[count++] =
+		    (struct ll_table_column){.heading = ll_report_amounts[i].heading, .may_go = i >= FIRST_TO_GO};
+	}
 	struct ll_table table;
 	struct ll_use_sum total;
-	ll_table_init(&table, all, has_prices ? COLUMNS : COLUMNS - 1);
+	ll_table_init(&table, all, count);
 	for (size_t i = 0; i < report->count; i++) {
 		LL_SCOPE_STRBUF struct ll_strbuf key = LL_STRBUF_INIT;
 		ll_report_add_key(&key, by, &report->sums[i]);
@@ -146,22 +139,17 @@ void ll_report_add_csv(struct ll_strbuf *out, const struct ll_use_report *report
 		       const struct ll_use_prices *prices)
 {
 	char key[CELL_SIZE];
-	ll_strbuf_addf(out,
-		       "%s,granted_seconds,used_seconds,idle_held_seconds,memory_byte_seconds,joules,lent_seconds,"
-		       "borrowed_seconds%s%s\n",
-		       ll_report_by_words[by], ll_use_prices_are_set(prices) ? ",cost" : "",
+	ll_strbuf_adds(out, ll_report_by_words[by]);
+	for (size_t i = 0; i < LL_REPORT_AMOUNTS; i++)
+		ll_strbuf_addf(out, ",%s", ll_report_amounts[i].key);
+	ll_strbuf_addf(out, "%s%s\n", ll_use_prices_are_set(prices) ? ",cost" : "",
 		       by == LL_USE_BY_JOB ? ",number" : "");
 	for (size_t i = 0; i < report->count; i++) {
 		const struct ll_use_sum *sum = &report->sums[i];
 		read_key(by, sum, key, sizeof key);
 		ll_strbuf_add_csv(out, key);
-		add_field(out, sum->granted_s);
-		add_field(out, sum->used_s);
-		add_field(out, sum->idle_held_s);
-		add_field(out, sum->memory_byte_s);
-		add_field(out, sum->joules);
-		add_field(out, sum->lent_s);
-		add_field(out, sum->borrowed_s);
+		for (size_t k = 0; k < LL_REPORT_AMOUNTS; k++)
+			add_field(out, ll_report_amount(&ll_report_amounts[k], sum));
 		if (ll_use_prices_are_set(prices))
 			add_field(out, ll_use_cost(prices, sum));
 		if (by == LL_USE_BY_JOB)
@@ -180,19 +168,20 @@ static int print_json(const struct ll_use_sum *sum, enum ll_use_by by, const str
 	enum { MS = 3 };
 	char key[CELL_SIZE];
 	read_key(by, sum, key, sizeof key);
-	json_t *line = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", ll_report_by_words[by], ll_json_text(key),
-				 "granted_seconds", ll_json_real(sum->granted_s, MS), "used_seconds",
-				 ll_json_real(sum->used_s, MS), "idle_held_seconds", ll_json_real(sum->idle_held_s, MS),
-				 "memory_byte_seconds", json_integer(llround(sum->memory_byte_s)), "joules",
-				 ll_json_real(sum->joules, MS), "lent_seconds", ll_json_real(sum->lent_s, MS),
-				 "borrowed_seconds", ll_json_real(sum->borrowed_s, MS));
+	json_t *line = json_pack("{s:o}", ll_report_by_words[by], ll_json_text(key));
+	for (size_t i = 0; line && i < LL_REPORT_AMOUNTS; i++) {
+		const struct ll_report_amount *amount = &ll_report_amounts[i];
+		double value = ll_report_amount(amount, sum);
+		bool is_of_memory = amount->offset == AMOUNT(memory_byte_s);
+		json_object_set_new(line, amount->key,
+				    is_of_memory ? json_integer(llround(value)) : ll_json_real(value, MS));
+	}
 	if (line && ll_use_prices_are_set(prices)) {
 		json_object_set_new(line, "cost", ll_json_real(ll_use_cost(prices, sum), MS));
-		json_object_set_new(line, "currency",
-				    prices->currency[0] ? ll_json_text(prices->currency) : json_null());
+		json_object_set_new(line, "currency", ll_json_known(prices->currency[0], prices->currency));
 	}
 	if (line && by == LL_USE_BY_JOB)
-		json_object_set_new(line, "number", sum->number ? json_integer((json_int_t)sum->number) : json_null());
+		json_object_set_new(line, "number", ll_json_number(sum->number, sum->number));
 	uint64_t uid;
 	if (line && by == LL_USE_BY_USER && ll_parse_uint(sum->key, 0, UINT32_MAX, &uid, NULL) == 0)
 		json_object_set_new(line, "uid", json_integer((json_int_t)uid));

@@ -1,4 +1,4 @@
-#include "cli/run/args.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 enum { MIB_SHIFT = 20, NAME_TAIL = 16 };
 
-/* The library charges a context this (footprint.h): 2 MiB for each SM, and the default stack of each thread that the
+/* The library charges a context this (footprint.c): 2 MiB for each SM, and the default stack of each thread that the
  * card holds (doc/facts.md, "Memory of a context"). */
 #define CONTEXT_BYTES_PER_SM (UINT64_C(2) << MIB_SHIFT)
 #define STACK_BYTES_PER_SM UINT64_C(1024 * 2048)

@@ -1,4 +1,4 @@
-#include "cli/run/cards.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/scope.h"
-#include "mps/daemon.h"
+#include "mps/mps.h"
 
 struct seen {
 	const struct ll_card *card;

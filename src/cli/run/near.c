@@ -1,4 +1,4 @@
-#include "cli/run/near.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <linux/mempolicy.h>

@@ -1,4 +1,4 @@
-#include "cli/run/space.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,10 +12,8 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
-#include "cli/mps/words.h"
-#include "mps/cards.h"
-#include "mps/environment.h"
-#include "mps/limits.h"
+#include "mps/command/words.h"
+#include "mps/mps.h"
 
 enum { MIB_SHIFT = 20, PERMILLE = 1000, CARDS_MAX = 128 };
 

@@ -1,4 +1,4 @@
-#include "cli/run/start.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +14,7 @@
 #include "base/translate.h"
 #include "cli/common/daemon.h"
 #include "cli/common/env_sim.h"
-#include "cli/common/sensed_cards.h"
 #include "cli/options/limit_words.h"
-#include "cli/run/admit.h"
-#include "cli/run/bequeath.h"
-#include "cli/run/bind.h"
-#include "cli/run/cards.h"
-#include "cli/run/environment.h"
-#include "cli/run/job.h"
-#include "cli/run/launchers.h"
-#include "cli/run/measured.h"
-#include "cli/run/near.h"
-#include "cli/run/program.h"
-#include "cli/run/space.h"
 #include "protocol/inherited.h"
 
 /* Inside a governed program the command gets that program's settings, also if its environment lost them. */
@@ -202,7 +190,7 @@ static uint64_t find_said(const struct ll_run_args *args)
 
 /* Waits for a place in the queue of the machine. place: gets its cards. Without a queue, and in a job, the cards are
  * those of -i. */
-static int wait_for_place(struct start *start, struct ll_client *client, struct ll_strbuf *place, struct ll_err *err)
+static int wait_for_place(struct start *start, struct ll_run_talk *talk, struct ll_strbuf *place, struct ll_err *err)
 {
 	const struct ll_run_admit wish = {.args = start->args,
 					  .settings = &start->settings,
@@ -210,7 +198,7 @@ static int wait_for_place(struct start *start, struct ll_client *client, struct 
 					  .command = start->command,
 					  .said = find_said(start->args)};
 	start->wanted_cards = start->args->cards;
-	int rc = start->is_nested ? 0 : ll_run_admit(&wish, client, place, err);
+	int rc = start->is_nested ? 0 : ll_run_admit(&wish, talk, place, err);
 	if (!rc && place->failed)
 		rc = ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
 	if (!rc && place->length)
@@ -218,7 +206,15 @@ static int wait_for_place(struct start *start, struct ll_client *client, struct 
 	return rc;
 }
 
-/* Chooses the cards, and completes the settings. */
+static int check_cards(const struct start *start, struct ll_err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < start->count; i++)
+		rc = ll_run_args_check_card(&start->settings, start->cards[i], err);
+	return rc;
+}
+
+/* Chooses the cards, and completes the settings. What was asked of the queue is checked for its cards already. */
 static int choose_cards(struct start *start, struct ll_err *err)
 {
 	const struct ll_run_args *args = start->args;
@@ -238,15 +234,12 @@ static int choose_cards(struct start *start, struct ll_err *err)
 		make_folder(settings->folder);
 	if (!rc && start->count > 1 && !settings->first_card[0])
 		snprintf(settings->first_card, sizeof settings->first_card, "%s", start->cards[0]->uuid);
-	for (size_t i = 0; !rc && i < start->count; i++)
-		rc = ll_run_args_check_card(settings, start->cards[i], err);
-	return rc;
+	return !rc && start->wanted_cards == args->cards ? check_cards(start, err) : rc;
 }
 
 /* Makes the command a job. */
-static int start_job(struct start *start, struct ll_err *err)
+static int start_job(struct start *start, struct ll_run_talk *talk, struct ll_err *err)
 {
-	struct ll_place place;
 	struct ll_run_job job = {.settings = &start->settings,
 				 .command = start->command,
 				 .path = start->path,
@@ -254,25 +247,24 @@ static int start_job(struct start *start, struct ll_err *err)
 				 .is_named = start->args->tenant,
 				 .project = start->args->project,
 				 .name = start->args->name,
-				 .said = find_said(start->args),
-				 .place = &place};
+				 .said = find_said(start->args)};
 	struct ll_message_accepted accepted;
-	int rc = ll_place_find(ll_driver_sim_folder(start->driver), &place, err);
-	if (!rc)
-		rc = ll_run_job_start(&job, &accepted, err);
+	int rc = ll_run_job_start(&job, talk, &accepted, err);
 	if (rc)
 		return rc;
-	memcpy(start->settings.place, place.name, sizeof start->settings.place);
+	memcpy(start->settings.place, talk->place.name, sizeof start->settings.place);
 	ll_run_job_take_limits(&start->settings, &accepted);
-	for (size_t i = 0; !rc && i < start->count; i++)
-		rc = ll_run_args_check_card(&start->settings, start->cards[i], err);
-	return rc;
+	return 0;
 }
 
-static int bind_cards(struct start *start, struct ll_err *err)
+static int bind_cards(struct start *start, struct ll_run_talk *talk, struct ll_err *err)
 {
 	const struct ll_card *card = NULL;
-	int rc = ll_run_bind(&start->settings, start->cards, start->count, start->args->overcommit, &card, err);
+	const struct ll_run_binding binding = {.settings = &start->settings,
+					       .cards = start->cards,
+					       .count = start->count,
+					       .may_overcommit = start->args->overcommit};
+	int rc = ll_run_bind(talk, &binding, &card, err);
 	if (rc && card)
 		ll_err_wrap(err, rc == -EDQUOT ? N_("--mem-request: card %s") : N_("card %s"), card->label);
 	return rc;
@@ -287,12 +279,12 @@ static bool needs_governing(const struct start *start)
 
 /* A nested command without a place is in a job that could not be governed. One that has another uid than its job's
  * daemon (gosu, su) is of the job by its token, which is all that its library needs. */
-static int join_job(struct start *start, struct ll_err *err)
+static int join_job(struct start *start, struct ll_run_talk *talk, struct ll_err *err)
 {
 	struct ll_err why = {0};
-	int rc = start->is_nested ? 0 : start_job(start, &why);
+	int rc = start->is_nested ? 0 : start_job(start, talk, &why);
 	if (!rc)
-		rc = bind_cards(start, &why);
+		rc = bind_cards(start, talk, &why);
 	if (rc == -EPERM && start->is_nested)
 		return 0;
 	if (rc == -EDQUOT) {
@@ -319,13 +311,15 @@ static int join_job(struct start *start, struct ll_err *err)
 static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
-	struct ll_client client = {.fd = -1};
-	int rc = wait_for_place(start, &client, &place, err);
+	struct ll_run_talk talk = LL_RUN_TALK_NONE;
+	int rc = wait_for_place(start, &talk, &place, err);
 	if (!rc)
 		rc = choose_cards(start, err);
 	if (!rc)
-		rc = join_job(start, err);
-	ll_client_close(&client);
+		rc = join_job(start, &talk, err);
+	if (!rc) /* with the limits that the configuration of the machine gave */
+		rc = check_cards(start, err);
+	ll_run_talk_end(&talk);
 	if (!rc)
 		start->order = ll_run_cards_show(start->driver, start->wanted_cards, start->cards, start->count,
 						 start->space.is_client, visible);

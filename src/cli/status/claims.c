@@ -1,9 +1,127 @@
+/* How a tenant is shared, and why, in words. */
+#include "cli/status/status.h"
+
 #include <stdio.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/translate.h"
-#include "cli/hold/words.h"
-#include "cli/status/status.h"
+#include "hold/command/words.h"
+
+const char *ll_status_shared_name(enum ll_shared shared)
+{
+	static const char *const names[] = {
+	    [LL_SHARED_UNKNOWN] = NULL,        [LL_SHARED_ALONE] = N_("alone"), [LL_SHARED_SLICES] = N_("slices"),
+	    [LL_SHARED_VISITS] = N_("visits"), [LL_SHARED_SPACE] = N_("space"), [LL_SHARED_WINDOWS] = N_("windows"),
+	};
+	return names[shared];
+}
+
+/* The time of this machine: "12:01". */
+static void add_measured_at(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	time_t seconds = (time_t)(job->measured_wall_ns / LL_NS_PER_S);
+	struct tm tm;
+	char words[8];
+	if (!job->measured_wall_ns)
+		return;
+	localtime_r(&seconds, &tm);
+	strftime(words, sizeof words, "%H:%M", &tm);
+	ll_strbuf_addf(text, _("; measured at %s"), words);
+}
+
+static void add_visits_pay(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	double slices = job->row.slices_speed_permille / 1000.0, visits = job->row.visits_speed_permille / 1000.0;
+	if (!job->measured_wall_ns || !job->row.visits_speed_permille)
+		ll_strbuf_adds(text, _("visited in turn: visits were measured to pay"));
+	else if (slices <= visits)
+		ll_strbuf_addf(text, _("visited in turn: sharing by slices gave it %.2f of its speed, visits %.2f"),
+			       slices, visits);
+	else
+		ll_strbuf_addf(text,
+			       _("visited in turn: sharing by slices gave it %.2f of its speed and others too little, "
+				 "visits give it %.2f"),
+			       slices, visits);
+	add_measured_at(text, job);
+}
+
+static void add_slowdown(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	ll_strbuf_addf(text, _("target %.2f"), job->target_permille / 1000.0);
+	if (job->seen_permille)
+		ll_strbuf_addf(text, _(", now %.2f"), job->seen_permille / 1000.0);
+}
+
+/* Between classes. */
+static void add_held(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	double percent = job->held_permille / 10.0;
+	if (job->held_for)
+		ll_strbuf_addf(text, _("held %.0f %% of the time: %s is of a higher class, "), percent, job->held_for);
+	else
+		ll_strbuf_addf(text, _("gates open: lower classes are held %.0f %% of the time, "), percent);
+	add_slowdown(text, job);
+}
+
+static void add_by_card(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	bool is_visited = job->row.shared == LL_SHARED_VISITS;
+	const char *way = is_visited ? _("visited in turn") : _("gates open");
+	switch ((enum ll_sharing)job->row.sharing) {
+	case LL_SHARING_VISITS_PAY:
+		add_visits_pay(text, job);
+		break;
+	case LL_SHARING_SLICES_PAY:
+		ll_strbuf_adds(text, _("gates open: visits were measured not to pay"));
+		add_measured_at(text, job);
+		break;
+	case LL_SHARING_MEASURED:
+		ll_strbuf_adds(text, _("shared by slices and by visits in turn, to measure which is better"));
+		break;
+	case LL_SHARING_SLICES_YET:
+		ll_strbuf_addf(text, _("%s: whether visits are better is measured soon"), way);
+		break;
+	case LL_SHARING_TOO_DEEP:
+		ll_strbuf_addf(text, _("%s: too much is queued to measure visits"), way);
+		break;
+	case LL_SHARING_VISITS_RULE:
+		ll_strbuf_addf(text, _("%s: a program works on several cards, or there are very many"), way);
+		break;
+	case LL_SHARING_CLASSES:
+		ll_strbuf_addf(text, _("%s: lower classes need not be held"), way);
+		break;
+	case LL_SHARING_WINDOWS:
+		ll_strbuf_adds(text, _("on the card for its part of each period"));
+		break;
+	case LL_SHARING_SLICES:
+	case LL_SHARING_UNKNOWN:
+		ll_strbuf_adds(text, is_visited ? _("visited in turn while a program is new")
+						: _("gates open: there is no reason for visits"));
+		break;
+	}
+}
+
+void ll_status_add_why(struct ll_strbuf *text, const struct ll_status_job *job)
+{
+	if (job->row.flags & LL_CARD_IS_CAPPED)
+		ll_strbuf_addf(text, _("held to %g %% by its cap"), job->told.job.limits.compute_permille / 10.0);
+	else if (job->held_permille)
+		add_held(text, job);
+	else if (job->row.flags & LL_CARD_IS_BENEATH && job->row.flags & LL_CARD_IS_HELD)
+		ll_strbuf_adds(text, _("waits for a higher class"));
+	else if (job->row.flags & LL_CARD_IS_BENEATH)
+		ll_strbuf_adds(text, _("beneath a higher class: little of it is queued at a time"));
+	else if (job->row.shared == LL_SHARED_ALONE)
+		ll_strbuf_adds(text, _("nobody else uses the card"));
+	else if (job->row.shared == LL_SHARED_SPACE)
+		ll_strbuf_adds(text, _("runs at the same time as the other clients of MPS"));
+	else if (job->row.flags & LL_CARD_IS_FORCED)
+		ll_strbuf_addf(text, _("%s: decided by hand (`loadline set --sharing`)"),
+			       job->row.shared == LL_SHARED_VISITS ? _("visited in turn") : _("gates open"));
+	else
+		add_by_card(text, job);
+}
 
 static void add_target(struct ll_strbuf *text, const struct ll_status_claim *claim)
 {
@@ -24,13 +142,13 @@ static void add_energy(struct ll_strbuf *text, double joules)
 static void add_hold(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	ll_strbuf_addf(text, _("synthetic load: %s"), _(ll_status_state(claim)));
-	if (claim->note[0])
-		ll_strbuf_addf(text, " (%s)", _(claim->note));
+	if (claim->row.note[0])
+		ll_strbuf_addf(text, " (%s)", _(claim->row.note));
 	add_target(text, claim);
 	if (claim->payload[0])
 		ll_strbuf_addf(text, _(", payload %s"), claim->payload);
 	ll_strbuf_adds(text, ", ");
-	ll_hold_add_bytes(text, claim->memory_used_bytes);
+	ll_hold_add_bytes(text, claim->row.used_bytes);
 	ll_strbuf_addf(text, _(", busy %.1f s"), (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S);
 	struct ll_status_recent recent;
 	if (ll_status_recent_hold(status, claim, &recent))
@@ -70,19 +188,19 @@ static void add_memory(struct ll_strbuf *text, const struct ll_status_card *stat
 {
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	uint64_t card_bytes = ll_status_card_bytes(status, claim);
-	ll_hold_add_bytes(text, claim->memory_used_bytes);
+	ll_hold_add_bytes(text, claim->row.used_bytes);
 	if (card_bytes != LL_MEMORY_UNKNOWN) {
 		ll_strbuf_adds(text, _(" (the card counts "));
 		ll_hold_add_bytes(text, card_bytes);
 		ll_strbuf_addc(text, ')');
 	}
-	if (job && job->claims > 1) {
+	if (job && job->row.claims > 1) {
 		ll_strbuf_adds(text, _(", with the tenant's other processes "));
-		ll_hold_add_bytes(text, job->memory_used_bytes);
+		ll_hold_add_bytes(text, job->row.used_bytes);
 	}
-	if (job && job->leaving_bytes) {
+	if (job && job->row.leaving_bytes) {
 		ll_strbuf_adds(text, _(", of ended processes "));
-		ll_hold_add_bytes(text, job->leaving_bytes);
+		ll_hold_add_bytes(text, job->row.leaving_bytes);
 	}
 }
 
@@ -100,7 +218,7 @@ static void add_residency(struct ll_strbuf *text, const struct ll_status_claim *
 	ll_strbuf_adds(text, _(", ready in the host: "));
 	ll_hold_add_bytes(text, residency.host_bytes);
 	if (residency.neighbour_bytes) {
-		ll_strbuf_addf(text, _(", on card %s: "), claim->neighbour);
+		ll_strbuf_addf(text, _(", on card %s: "), claim->row.neighbour);
 		ll_hold_add_bytes(text, residency.neighbour_bytes);
 	}
 	ll_strbuf_addc(text, ')');
@@ -126,7 +244,7 @@ static void add_wait(struct ll_strbuf *text, const struct ll_status_card *status
 		ll_strbuf_addf(text, _(", waits for %s"), ll_status_number(status, holder, number));
 	else if (ll_status_is_over_cap(status, claim))
 		ll_strbuf_adds(text, _(", waits for its share of time"));
-	else if (claim->is_wanting && ll_status_has_turn(status, claim))
+	else if (claim->row.wanting_ns && ll_status_has_turn(status, claim))
 		ll_strbuf_adds(text, _(", has the card"));
 }
 
@@ -148,19 +266,20 @@ static void add_recent(struct ll_strbuf *text, const struct ll_status_card *stat
 static void add_program(struct ll_strbuf *text, const struct ll_status_card *status,
 			const struct ll_status_claim *claim)
 {
-	ll_strbuf_addf(text, "%s: %s", claim->tenant[0] ? claim->tenant : _("program"), _(ll_status_state(claim)));
-	if (claim->note[0])
-		ll_strbuf_addf(text, " (%s)", _(claim->note));
-	if (claim->project[0])
-		ll_strbuf_addf(text, _(", project %s"), claim->project);
+	ll_strbuf_addf(text, "%s: %s", claim->told.job.tenant[0] ? claim->told.job.tenant : _("program"),
+		       _(ll_status_state(claim)));
+	if (claim->row.note[0])
+		ll_strbuf_addf(text, " (%s)", _(claim->row.note));
+	if (claim->told.project[0])
+		ll_strbuf_addf(text, _(", project %s"), claim->told.project);
 	ll_strbuf_addf(text, _(", class %s, "), ll_priority_name(claim->priority));
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);
-	add_memory_limits(text, claim->memory_limit_bytes, claim->memory_request_bytes);
-	add_time_limits(text, claim->compute_cap_permille, job ? job->space_permille : 0, claim->weight_permille,
-			claim->slowdown_permille);
+	add_memory_limits(text, claim->told.job.limits.memory_bytes, claim->told.job.limits.request_bytes);
+	add_time_limits(text, claim->told.job.limits.compute_permille, job ? job->told.job.limits.space_permille : 0,
+			ll_status_weight(&claim->told), ll_status_slowdown(&claim->told));
 	add_residency(text, claim);
-	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)claim->gpu_time_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)claim->row.gpu_time_ns / (double)LL_NS_PER_S);
 	if (job)
 		add_recent(text, status, job);
 	struct ll_status_last last = ll_status_last_of_claim(status, claim);
@@ -185,13 +304,13 @@ static void add_claim(struct ll_strbuf *text, const struct ll_status_card *statu
 
 static void add_tenant(struct ll_strbuf *text, const struct ll_status_card *status, const struct ll_status_job *job)
 {
-	ll_strbuf_addf(text, _("  tenant %s: nothing on the card, class %s, "), job->name,
+	ll_strbuf_addf(text, _("  tenant %s: nothing on the card, class %s, "), job->told.job.tenant,
 		       ll_priority_name(job->priority));
-	ll_hold_add_bytes(text, job->memory_used_bytes);
-	add_memory_limits(text, job->memory_limit_bytes, job->memory_request_bytes);
-	add_time_limits(text, job->compute_cap_permille, job->space_permille, job->weight_permille,
-			job->slowdown_permille);
-	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)job->gpu_time_ns / (double)LL_NS_PER_S);
+	ll_hold_add_bytes(text, job->row.used_bytes);
+	add_memory_limits(text, job->told.job.limits.memory_bytes, job->told.job.limits.request_bytes);
+	add_time_limits(text, job->told.job.limits.compute_permille, job->told.job.limits.space_permille,
+			ll_status_weight(&job->told), ll_status_slowdown(&job->told));
+	ll_strbuf_addf(text, _(", GPU time %.1f s"), (double)job->row.gpu_time_ns / (double)LL_NS_PER_S);
 	add_recent(text, status, job);
 	add_lost(text, status, job);
 	ll_strbuf_addc(text, '\n');
@@ -260,15 +379,15 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 
 static void add_how(struct ll_strbuf *text, const struct ll_status_job *job)
 {
-	const struct ll_status_how *how = &job->how;
-	ll_strbuf_addf(text, _("  tenant %s: %s"), job->name, _(ll_status_shared_name(how->shared)));
-	if (how->share_ns)
-		ll_strbuf_addf(text, _(", %.0f %% of the card's time in the last %.1f s"), how->share_permille / 10.0,
-			       (double)how->share_ns / (double)LL_NS_PER_S);
+	ll_strbuf_addf(text, _("  tenant %s: %s"), job->told.job.tenant,
+		       _(ll_status_shared_name((enum ll_shared)job->row.shared)));
+	if (job->row.recent_ns)
+		ll_strbuf_addf(text, _(", %.0f %% of the card's time in the last %.1f s"),
+			       job->row.recent_permille / 10.0, (double)job->row.recent_ns / (double)LL_NS_PER_S);
 	ll_strbuf_adds(text, ", ");
-	ll_status_add_why(text, how);
-	if (how->slice_us)
-		ll_strbuf_addf(text, _(", time slices of %.3g ms"), how->slice_us / 1000.0);
+	ll_status_add_why(text, job);
+	if (job->row.slice_us)
+		ll_strbuf_addf(text, _(", time slices of %.3g ms"), (double)job->row.slice_us / 1000.0);
 	ll_strbuf_addc(text, '\n');
 }
 
@@ -278,7 +397,7 @@ static void add_other_ways(struct ll_strbuf *text, const struct ll_status_card *
 		const struct ll_status_job *job = &status->jobs[i];
 		if (!job->has_other_way)
 			continue;
-		ll_strbuf_addf(text, _("  tenant %s: "), job->name);
+		ll_strbuf_addf(text, _("  tenant %s: "), job->told.job.tenant);
 		ll_other_way_add(text, &job->other_way);
 		ll_strbuf_addc(text, '\n');
 	}
@@ -288,13 +407,13 @@ void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *s
 {
 	add_sharing(text, status);
 	for (size_t i = 0; i < status->job_count; i++) {
-		if (status->jobs[i].claims && status->jobs[i].how.shared)
+		if (status->jobs[i].row.claims && status->jobs[i].row.shared)
 			add_how(text, &status->jobs[i]);
 	}
 	for (size_t i = 0; i < status->claim_count; i++)
 		add_claim(text, status, &status->claims[i]);
 	for (size_t i = 0; i < status->job_count; i++) {
-		if (!status->jobs[i].claims)
+		if (!status->jobs[i].row.claims)
 			add_tenant(text, status, &status->jobs[i]);
 	}
 	for (size_t i = 0; i < status->stranger_count; i++)

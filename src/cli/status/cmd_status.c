@@ -1,18 +1,26 @@
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/err.h"
 #include "base/parse.h"
 #include "base/scope.h"
 #include "base/translate.h"
-#include "cli/common/sensed_cards.h"
+#include "base/utf8.h"
+#include "cli/common/daemon.h"
+#include "cli/common/table.h"
 #include "cli/options/command.h"
-#include "cli/status/decisions.h"
-#include "cli/status/jobs.h"
 #include "cli/status/status.h"
+
+#define HOME "\033[H"
+#define CLEAR "\033[2J"
+#define ERASE_LINE_END "\033[K"
+#define ERASE_BELOW "\033[J"
 
 #define LEAST_EVERY_NS (100 * LL_NS_PER_MS)
 
@@ -47,72 +55,87 @@ static const struct ll_option status_options[] = {
     LL_OPTION_END,
 };
 
-/* Without a list from the user it shows all cards, also those that do not answer. */
-static int choose_cards(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
-			size_t *ret_count, struct ll_err *err)
+/* What is read and printed, once or again and again. */
+struct shown {
+	const struct ll_card *const *chosen;
+	size_t count;
+	struct ll_status_card *now, *earlier; /* the present reading, and the one before */
+	bool has_earlier;
+	bool has_jobs; /* jobs without claims belong to no card: with a list of cards they are left out */
+	const struct ll_status_style *style;
+	const char *sim_folder;
+	struct ll_daemon_view view;
+};
+
+bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows)
 {
-	if (text)
-		return ll_cards_select(driver, text, ret_cards, ret_count, err);
-	const struct ll_card *all;
-	size_t count = ll_driver_cards(driver, &all);
-	const struct ll_card **list = calloc(count, sizeof *list);
-	if (!list) {
-		ll_err_set(err, -ENOMEM, "cards: %s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < count; i++)
-		list[i] = &all[i];
-	*ret_cards = list;
-	*ret_count = count;
-	return 0;
+	struct winsize size = {0};
+	*ret_columns = *ret_rows = 0;
+	if (!isatty(STDOUT_FILENO))
+		return false;
+	bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+	*ret_columns = is_known ? size.ws_col : 80;
+	*ret_rows = is_known ? size.ws_row : 24;
+	return true;
 }
 
-/* What is printed once. */
-struct shown {
-	const struct ll_status_style *style;
-	struct ll_status_card *cards;
-	size_t count;
-	struct ll_daemon_view view;
-	bool has_jobs; /* jobs without claims belong to no card: with a list of cards they are left out */
-};
+static int read_cards(struct shown *shown, struct ll_err *err)
+{
+	int rc = 0;
+	ll_daemon_view_fini(&shown->view);
+	ll_daemon_view_init(&shown->view, shown->sim_folder);
+	for (size_t i = 0; i < shown->count; i++) {
+		int card_rc = ll_status_card_init(&shown->now[i], shown->chosen[i], &shown->view, rc ? NULL : err);
+		shown->now[i].earlier = shown->has_earlier ? &shown->earlier[i] : NULL;
+		if (shown->has_earlier)
+			ll_status_idle_go_on(&shown->now[i].idle, &shown->earlier[i].idle);
+		rc = rc ? rc : card_rc;
+	}
+	return rc;
+}
+
+static void fini_cards(struct ll_status_card *cards, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ll_status_card_fini(&cards[i]);
+}
 
 static int print_json(const struct shown *shown, struct ll_err *err)
 {
 	int rc = 0;
 	for (size_t i = 0; !rc && i < shown->count; i++)
-		rc = ll_status_print_json(&shown->cards[i], err);
+		rc = ll_status_print_json(&shown->now[i], err);
 	if (!rc && shown->has_jobs)
-		rc = ll_status_print_jobs_json(&shown->view, shown->cards, shown->count, err);
+		rc = ll_status_print_jobs_json(&shown->view, shown->now, shown->count, err);
 	return rc ? rc : ll_status_print_daemon_json(&shown->view, err);
 }
+
+static void add_text(struct ll_strbuf *text, const struct shown *shown, unsigned columns)
+{
+	ll_status_add_text(text, shown->now, shown->count, columns, shown->style->is_long);
+	if (shown->has_jobs)
+		ll_status_add_jobs(text, &shown->view, shown->now, shown->count, columns);
+	ll_status_add_daemon(text, &shown->view);
+}
+
+/* ---- once ---- */
 
 static int print_text(const struct shown *shown, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	unsigned columns, rows;
 	ll_status_terminal(&columns, &rows);
-	ll_status_add_text(&text, shown->cards, shown->count, columns, shown->style->is_long);
-	if (shown->has_jobs)
-		ll_status_add_jobs(&text, &shown->view, shown->cards, shown->count, columns);
-	ll_status_add_daemon(&text, &shown->view);
-	if (text.failed)
-		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
-	fwrite(text.buf, 1, text.length, stdout);
-	return 0;
+	add_text(&text, shown, columns);
+	return ll_print_text(&text, err);
 }
 
 /* Shows all cards, also if loadlined does not answer, and then fails. */
-static int show_cards(struct shown *shown, const struct ll_card *const *chosen, struct ll_err *err)
+static int show_once(struct shown *shown, struct ll_err *err)
 {
-	int rc = 0;
-	for (size_t i = 0; i < shown->count; i++) {
-		int card_rc = ll_status_card_init(&shown->cards[i], chosen[i], &shown->view, rc ? NULL : err);
-		rc = rc ? rc : card_rc;
-	}
+	int rc = read_cards(shown, err);
 	if (!rc)
 		rc = shown->style->is_json ? print_json(shown, err) : print_text(shown, err);
-	for (size_t i = 0; i < shown->count; i++)
-		ll_status_card_fini(&shown->cards[i]);
+	fini_cards(shown->now, shown->count);
 	if (!rc && shown->view.answer == LL_DAEMON_SILENT) {
 		ll_err_set(err, -ETIMEDOUT, "loadlined, pid %d, does not answer", (int)shown->view.pid);
 		return ll_err_hint(err, "`loadline doctor` tells more");
@@ -120,15 +143,110 @@ static int show_cards(struct shown *shown, const struct ll_card *const *chosen, 
 	return rc;
 }
 
-static int show_once(const struct ll_driver *driver, const struct status_args *args,
-		     const struct ll_card *const *chosen, size_t count, struct ll_err *err)
+/* ---- again and again ---- */
+
+static size_t columns_of_line(const char *text)
 {
-	LL_SCOPE_FREE struct ll_status_card *cards = calloc(count + 1, sizeof *cards);
-	struct shown shown = {.style = &args->style, .cards = cards, .count = count, .has_jobs = !args->cards};
-	if (!cards)
+	LL_SCOPE_FREE char *line = strndup(text, strcspn(text, "\n"));
+	return line ? ll_utf8_columns(line) : 0;
+}
+
+/* Adds at most as many lines as the terminal has rows, because more lines would scroll the first ones away. */
+static void add_frame(struct ll_strbuf *frame, const char *text, unsigned columns, unsigned rows)
+{
+	unsigned used = 1; /* the cursor's row */
+	ll_strbuf_adds(frame, HOME);
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+		size_t width = columns_of_line(text);
+		used += width ? (unsigned)((width + columns - 1) / columns) : 1;
+		if (used > rows)
+			break;
+		ll_strbuf_add(frame, text, length);
+		ll_strbuf_adds(frame, ERASE_LINE_END "\r\n");
+		text += length + (text[length] == '\n');
+	}
+	ll_strbuf_adds(frame, ERASE_BELOW);
+}
+
+/* On a terminal each reading replaces the one before. Otherwise an empty line separates them. */
+static int print_frame(const struct shown *shown, struct ll_err *err)
+{
+	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
+	LL_SCOPE_STRBUF struct ll_strbuf frame = LL_STRBUF_INIT;
+	unsigned columns, rows;
+	bool is_terminal = ll_status_terminal(&columns, &rows);
+	add_text(&text, shown, columns);
+	if (is_terminal) {
+		ll_strbuf_adds(&frame, shown->has_earlier ? "" : CLEAR);
+		add_frame(&frame, text.buf, columns, rows);
+	} else {
+		ll_strbuf_addf(&frame, "%s%s", shown->has_earlier ? "\n" : "", text.buf);
+	}
+	frame.failed |= text.failed;
+	return ll_print_text(&frame, err);
+}
+
+/* Returns true if a signal came. */
+static bool wait_for_signal(const sigset_t *signals, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now_ns = ll_now_ns();
+		uint64_t rest_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+		struct timespec rest = {(time_t)(rest_ns / LL_NS_PER_S), (long)(rest_ns % LL_NS_PER_S)};
+		if (sigtimedwait(signals, NULL, &rest) > 0)
+			return true;
+		if (errno != EINTR)
+			return false;
+	}
+}
+
+/* Goes on until SIGINT or SIGTERM. */
+static int watch(struct shown *shown, uint64_t every_ns, struct ll_err *err)
+{
+	uint64_t next_ns = ll_now_ns();
+	sigset_t signals;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	do {
+		int rc = read_cards(shown, err);
+		if (!rc)
+			rc = shown->style->is_json ? print_json(shown, err) : print_frame(shown, err);
+		struct ll_status_card *old = shown->earlier;
+		if (shown->has_earlier)
+			fini_cards(old, shown->count);
+		shown->earlier = shown->now;
+		shown->now = old;
+		shown->has_earlier = true;
+		if (rc)
+			return rc;
+		next_ns += every_ns;
+		if (next_ns <
+		    ll_now_ns()) /* after a stop of the program or of the machine there is no burst of readings */
+			next_ns = ll_now_ns() + every_ns;
+	} while (!wait_for_signal(&signals, next_ns));
+	return 0;
+}
+
+static int show(const struct ll_driver *driver, const struct status_args *args, uint64_t every_ns,
+		const struct ll_card *const *chosen, size_t count, struct ll_err *err)
+{
+	LL_SCOPE_FREE struct ll_status_card *first = calloc(count + 1, sizeof *first);
+	LL_SCOPE_FREE struct ll_status_card *second = calloc(count + 1, sizeof *second);
+	struct shown shown = {.chosen = chosen,
+			      .count = count,
+			      .now = first,
+			      .earlier = second,
+			      .has_jobs = !args->cards && !args->watch,
+			      .style = &args->style,
+			      .sim_folder = ll_driver_sim_folder(driver)};
+	if (!first || !second)
 		return ll_err_set(err, -ENOMEM, "status: %s", strerror(ENOMEM));
-	ll_daemon_view_init(&shown.view, ll_driver_sim_folder(driver));
-	int rc = show_cards(&shown, chosen, err);
+	int rc = args->watch ? watch(&shown, every_ns, err) : show_once(&shown, err);
+	if (shown.has_earlier)
+		fini_cards(shown.earlier, count);
 	ll_daemon_view_fini(&shown.view);
 	return rc;
 }
@@ -155,13 +273,11 @@ static int run_status(void *words, const struct ll_operands *operands, struct ll
 	if (!rc)
 		rc = ll_cards_open(-EACCES, &driver, err); /* behind the fence: what the sensor tells */
 	if (!rc)
-		rc = choose_cards(driver, args->cards, &chosen, &count, err);
+		rc = ll_cards_list(driver, args->cards, &chosen, &count, err);
 	if (!rc && args->is_decisions)
 		rc = ll_status_decisions(driver, chosen, count, args->style.is_json, err);
-	else if (!rc && args->watch)
-		rc = ll_status_watch(chosen, count, every_ns, &args->style, err);
 	else if (!rc)
-		rc = show_once(driver, args, chosen, count, err);
+		rc = show(driver, args, every_ns, chosen, count, err);
 	ll_driver_close(driver);
 	return rc;
 }

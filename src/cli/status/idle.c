@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/boot_id.h"
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/runtime_folder.h"
 #include "base/scope.h"
 #include "base/translate.h"
@@ -103,10 +103,10 @@ struct ll_status_last ll_status_last_of_claim(const struct ll_status_card *statu
 	(void)status;
 	if (claim->priority == LL_PRIORITY_HOLD)
 		return (struct ll_status_last){.kind = LL_LAST_UNKNOWN};
-	if (claim->idle_ns == UINT64_MAX)
+	if (claim->row.idle_ns == UINT64_MAX)
 		return (struct ll_status_last){.kind = LL_LAST_NEVER};
-	return (struct ll_status_last){.kind = claim->idle_ns ? LL_LAST_AGO : LL_LAST_RUNNING,
-				       .ago_ns = claim->idle_ns};
+	return (struct ll_status_last){.kind = claim->row.idle_ns ? LL_LAST_AGO : LL_LAST_RUNNING,
+				       .ago_ns = claim->row.idle_ns};
 }
 
 struct ll_status_last ll_status_last_of_stranger(const struct ll_status_card *status,

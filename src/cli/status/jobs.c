@@ -1,4 +1,4 @@
-#include "cli/status/jobs.h"
+#include "cli/status/status.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include "base/process_id.h"
 #include "base/translate.h"
 #include "base/utf8.h"
-#include "cli/common/json_line.h"
-#include "cli/common/policy.h"
+#include "cli/common/daemon.h"
 #include "cli/common/table.h"
 #include "cli/common/user.h"
 #include "protocol/keeper.h"
@@ -24,14 +23,10 @@ static const struct ll_table_column columns_of_jobs[] = {
     {.heading = N_("command"), .least = LEAST_COMMAND, .is_second = true},
 };
 
-static const char *state_name(uint32_t state)
-{
-	static const char *const names[] = {
-	    [LL_JOB_QUEUED] = N_("queued"),       [LL_JOB_RESERVED] = N_("reserved"), [LL_JOB_RUNNING] = N_("running"),
-	    [LL_JOB_SUSPENDED] = N_("suspended"), [LL_JOB_EVICTED] = N_("evicted"),   [LL_JOB_ENDED] = N_("ended"),
-	};
-	return names[state];
-}
+static const char *const states[] = {
+    [LL_JOB_QUEUED] = N_("queued"),       [LL_JOB_RESERVED] = N_("reserved"), [LL_JOB_RUNNING] = N_("running"),
+    [LL_JOB_SUSPENDED] = N_("suspended"), [LL_JOB_EVICTED] = N_("evicted"),   [LL_JOB_ENDED] = N_("ended"),
+};
 
 /* The process may be stopped by a signal, which loadlined does not know. */
 static const char *state_of(const struct ll_daemon_view *view, const struct ll_job_facts *job)
@@ -39,7 +34,7 @@ static const char *state_of(const struct ll_daemon_view *view, const struct ll_j
 	struct ll_process_stat stat;
 	bool is_stopped = job->state == LL_JOB_RUNNING && job->pid && ll_daemon_view_pids_are_ours(view) &&
 			  !ll_process_stat_of((pid_t)job->pid, &stat) && stat.is_stopped;
-	return is_stopped ? N_("stopped") : state_name(job->state);
+	return is_stopped ? N_("stopped") : states[job->state];
 }
 
 static void write_id(const struct ll_job_facts *facts, char ret_id[ID_SIZE])
@@ -51,7 +46,7 @@ static bool has_claim(const struct ll_message_job_row *job, const struct ll_stat
 {
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < cards[i].job_count; k++) {
-			if (cards[i].jobs[k].id == job->job.token[0] && cards[i].jobs[k].claims)
+			if (cards[i].jobs[k].told.job.token[0] == job->job.token[0] && cards[i].jobs[k].row.claims)
 				return true;
 		}
 	}
@@ -124,64 +119,39 @@ void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *vie
 
 /* ---- JSON ---- */
 
-static const char *answer_name(enum ll_daemon_answer answer)
-{
-	static const char *const names[] = {
-	    [LL_DAEMON_NONE] = "none",       [LL_DAEMON_SERVES] = "serves", [LL_DAEMON_SILENT] = "silent",
-	    [LL_DAEMON_FOREIGN] = "foreign", [LL_DAEMON_BROKEN] = "broken",
-	};
-	return names[answer];
-}
-
-static json_t *number_or_null(bool is_known, uint64_t number)
-{
-	return is_known ? json_integer((json_int_t)number) : json_null();
-}
-
-static json_t *permille_or_null(uint32_t permille)
-{
-	return permille ? ll_json_real(permille / 10.0, 1) : json_null();
-}
+static const char *const answers[] = {
+    [LL_DAEMON_NONE] = "none",       [LL_DAEMON_SERVES] = "serves", [LL_DAEMON_SILENT] = "silent",
+    [LL_DAEMON_FOREIGN] = "foreign", [LL_DAEMON_BROKEN] = "broken",
+};
 
 static json_t *daemon_object(const struct ll_daemon_view *view)
 {
 	bool serves = view->answer == LL_DAEMON_SERVES;
 	return json_pack(
-	    "{s:{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answer_name(view->answer), "system",
-	    ll_place_is_system(&view->place), "pid", number_or_null(view->pid > 0, (uint64_t)view->pid), "version",
+	    "{s:{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}}", "daemon", "answer", answers[view->answer], "system",
+	    ll_place_is_system(&view->place), "pid", ll_json_number(view->pid > 0, (uint64_t)view->pid), "version",
 	    serves ? ll_json_text(view->welcome.version_text) : json_null(), "jobs",
-	    number_or_null(serves, view->list.end.jobs), "tenants", number_or_null(serves, view->list.end.tenants),
-	    "processes", number_or_null(serves, view->list.end.processes), "sensor_silent_seconds",
+	    ll_json_number(serves, view->list.end.jobs), "tenants", ll_json_number(serves, view->list.end.tenants),
+	    "processes", ll_json_number(serves, view->list.end.processes), "sensor_silent_seconds",
 	    view->sensed.end.silent_ns == UINT64_MAX || !serves
 		? json_null()
 		: ll_json_real((double)view->sensed.end.silent_ns / (double)LL_NS_PER_S, 1));
 }
 
-static const char *class_name(uint32_t priority)
-{
-	static const char *const names[] = {
-	    [LL_LIMIT_CLASS_NORMAL] = "normal", [LL_LIMIT_CLASS_HIGH] = "high", [LL_LIMIT_CLASS_LOW] = "low"};
-	return names[priority];
-}
+static const char *const classes[] = {
+    [LL_LIMIT_CLASS_NORMAL] = "normal", [LL_LIMIT_CLASS_HIGH] = "high", [LL_LIMIT_CLASS_LOW] = "low"};
 
 json_t *ll_status_limits_json(const struct ll_limits *limits)
 {
 	unsigned slowdown = limits->slowdown_permille ? limits->slowdown_permille : LL_DEFAULT_SLOWDOWN_PERMILLE;
 	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:f, s:s, s:o, s:b, s:b}", "memory_bytes",
-			 number_or_null(limits->memory_bytes, limits->memory_bytes), "memory_request_bytes",
-			 number_or_null(limits->request_bytes, limits->request_bytes), "compute_cap_percent",
-			 permille_or_null(limits->compute_permille), "mps_compute_percent",
-			 permille_or_null(limits->space_permille), "by", limits->space_permille ? "space" : "slices",
+			 ll_json_number(limits->memory_bytes, limits->memory_bytes), "memory_request_bytes",
+			 ll_json_number(limits->request_bytes, limits->request_bytes), "compute_cap_percent",
+			 ll_json_percent(limits->compute_permille), "mps_compute_percent",
+			 ll_json_percent(limits->space_permille), "by", limits->space_permille ? "space" : "slices",
 			 "weight", limits->weight_permille ? limits->weight_permille / 1000.0 : 1.0, "class",
-			 class_name(limits->priority), "slowdown_target", ll_json_real(slowdown / 1000.0, 3),
-			 "evictable", (limits->flags & LL_LIMIT_EVICTABLE) != 0, "strict",
-			 (limits->flags & LL_LIMIT_STRICT) != 0);
-}
-
-/* Empty: loadlined hides it from this user. */
-static json_t *text_or_null(const char *text)
-{
-	return text[0] ? ll_json_text(text) : json_null();
+			 classes[limits->priority], "slowdown_target", ll_json_real(slowdown / 1000.0, 3), "evictable",
+			 (limits->flags & LL_LIMIT_EVICTABLE) != 0, "strict", (limits->flags & LL_LIMIT_STRICT) != 0);
 }
 
 static json_t *job_object(const struct ll_daemon_view *view, const struct ll_message_job_row *row)
@@ -193,13 +163,13 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	ll_user_name(job->uid, user, sizeof user);
 	return json_pack(
 	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o, s:I}}", "job",
-	    "id", id, "pid", number_or_null(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
-	    number_or_null(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
+	    "id", id, "pid", ll_json_number(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
+	    ll_json_number(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
 	    "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
-	    "configured_tenant", row->tenant[0] ? ll_json_text(row->tenant) : json_null(), "project",
-	    text_or_null(row->project), "state", state_of(view, job), "unresponsive",
-	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", text_or_null(job->command), "cgroup",
-	    text_or_null(job->cgroup), "processes", (int)row->processes, "proof",
+	    "configured_tenant", ll_json_known(row->tenant[0], row->tenant), "project",
+	    ll_json_known(row->project[0], row->project), "state", state_of(view, job), "unresponsive",
+	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", ll_json_known(job->command[0], job->command), "cgroup",
+	    ll_json_known(job->cgroup[0], job->cgroup), "processes", (int)row->processes, "proof",
 	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits), "number",
 	    (json_int_t)row->number);
 }

@@ -8,11 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "advice/advice.h"
 #include "base/strbuf.h"
 #include "cli/common/daemon.h"
-#include "cli/common/other_way.h"
+#include "driver/cards.h"
 #include "driver/readings.h"
-#include "hold/hold_socket.h"
+#include "hold/hold.h"
 #include "protocol/accounts.h"
 #include "protocol/words.h"
 
@@ -63,93 +64,42 @@ struct ll_status_stranger {
 	bool is_command_hidden; /* by the configuration (visibility: commands), also where /proc has it */
 };
 
-/* A process that uses the card under limits, or the card's synthetic load. */
+/* A process that uses the card under limits, or the card's synthetic load. Its number "0/17" is card 0, row.index 17.
+ */
 struct ll_status_claim {
-	unsigned index; /* "0/17" in status is card 0, index 17; 0 for a synthetic load */
+	struct ll_message_claim_row row; /* of a synthetic load what its report has too; job_number is 0 */
+	struct ll_message_job_row told;  /* number 0: a synthetic load, or loadlined does not tell */
 	pid_t pid;
-	bool is_pid_ours;          /* the number means the same here */
+	bool is_pid_ours;          /* pid means the same here */
 	bool is_stopped;           /* by a signal; false also if that is not known */
 	enum ll_priority priority; /* of its job; LL_PRIORITY_HOLD: a synthetic load */
-	enum ll_claim_state state;
-	char tenant[64];                    /* its job's name */
-	char project[64];                   /* of the accounts; empty: none, or hidden */
-	char configured_tenant[64];         /* of the configuration; empty: none is in force */
-	char told_command[LL_COMMAND_SIZE]; /* of the job's first process, as `run` said it; empty: it is another one */
-	bool is_command_hidden;             /* by the configuration (visibility: commands), also where /proc has it */
-	uint64_t idle_ns;                   /* since it had work; 0: it has some; UINT64_MAX: never, or not known */
-	char payload[16];
-	char metric[16];   /* what a hold's target is about: "util", "power", … */
-	char note[64];     /* one phrase on the state, for people; may be empty */
-	uint64_t taken_ns; /* ll_now_ns, within some ms */
-	uint64_t memory_used_bytes, granted_bytes;
-	enum ll_claim_residency residency;
-	enum ll_claim_checkpoint checkpoint;
-	uint64_t evictable_bytes, away_bytes, host_bytes;
-	uint64_t neighbour_bytes;               /* of its memory that is on another card */
-	char neighbour[LL_CARD_UUID_SIZE];      /* that card; empty: none */
-	unsigned moves;                         /* of its memory, off the card or back on it */
-	bool is_wanting;                        /* it has launches that wait or run */
-	unsigned target_permille, target_watts; /* a hold's: one of them is 0 */
-	uint64_t gpu_time_ns, synthetic_busy_ns, energy_mj, yields;
-	struct ll_accounts accounts;
-	uint64_t job_number;                               /* 0: a synthetic load */
-	bool has_group;                                    /* its job has a control group of its own */
-	uint64_t memory_limit_bytes, memory_request_bytes; /* of the job */
-	unsigned compute_cap_permille, weight_permille, slowdown_permille;
+	uint64_t taken_ns;         /* ll_now_ns, within some ms */
+	/* of a synthetic load. metric: what its target is about: "util", "power", … One of the targets is 0 */
+	char payload[16], metric[16];
+	unsigned target_permille, target_watts;
+	uint64_t synthetic_busy_ns, energy_mj, yields;
 };
 
-/* How a job is shared, and why. */
-struct ll_status_how {
-	enum ll_shared shared;
-	enum ll_sharing sharing; /* of the card */
-	bool is_capped;          /* it would launch more, and its cap keeps it from that */
-	bool is_beneath;         /* a job of a higher class is on the card */
-	bool is_held;            /* another job has the turn */
-	bool is_forced;          /* a command decided how the card is shared */
-	unsigned cap_permille;
+/* A job on the card. */
+struct ll_status_job {
+	struct ll_message_card_row row;
+	struct ll_message_job_row told; /* number 0: loadlined does not tell */
+	enum ll_priority priority;
+	uint64_t lost_since_ns; /* since when a process of it has no claim, and is not held to the limits; 0: none is
+				   without */
 	/* Lower classes are held for so much of the time in which a higher one has work. held_for: name of the tenant
 	 * for which this one is held; NULL: it is held for nobody, and perhaps others for it. Both have the slowdown
 	 * that the higher one aims at, and that which it has because of the lower ones (0: not known). */
 	const char *held_for;
 	unsigned held_permille, target_permille, seen_permille;
-	unsigned slice_us; /* of its contexts, as loadlined has ordered; 0: as the driver has it */
-	/* Its part of the card's time lately, and how long that is; 0: not known. */
-	unsigned share_permille;
-	uint64_t share_ns;
-	/* What was measured of it beside the jobs that are there: its speed by slices and by visits, of that while it
-	 * is visited, and the time (ll_wall_ns). 0: not known. */
-	unsigned slices_permille, visits_permille;
-	uint64_t measured_wall_ns;
-};
-
-/* A job on the card. */
-struct ll_status_job {
-	uint64_t number, id;
-	char name[64]; /* of its tenant */
-	enum ll_priority priority;
-	uint64_t memory_limit_bytes, memory_used_bytes, memory_request_bytes;
-	uint64_t leaving_bytes; /* of those used: of processes that have ended, and whose memory the driver has still */
-	unsigned compute_cap_permille, weight_permille, slowdown_permille, space_permille;
-	uint64_t gpu_time_ns;
-	struct ll_accounts accounts; /* of processes that have ended too */
-	int64_t tokens_ns;
-	uint64_t lost_since_ns; /* since when a process of it has no claim, and is not held to the limits; 0: none is
-				   without */
-	bool is_held;           /* it waits for the card, because another job has the turn */
-	bool is_holder;         /* it has the turn */
-	unsigned held_permille; /* of the time in which it has work lower classes are held for it */
-	unsigned seen_slowdown_permille; /* because of them; 0: not known */
-	struct ll_status_how how;
-	unsigned claims;
-	/* how long it has been beside those that want the card with it now, and what it completed; 0: not counted */
-	uint64_t company_ns, company_launches;
-	/* what it reports does not agree with the driver (daemon/machine/mismatch.h) */
-	bool has_memory_mismatch, has_time_mismatch;
-	uint64_t driver_bytes; /* of its processes, by the driver; 0: not known */
-	uint64_t checked_ns, checked_gpu_ns, checked_busy_ns;
+	uint64_t measured_wall_ns; /* when its speed by slices and by visits was measured (ll_wall_ns); 0: never */
 	bool has_other_way; /* an earlier run of it beside the same others was by slices, and this is by space, or so */
 	struct ll_other_way other_way;
 };
+
+/* As a job without these limits has them. number 0: 0. */
+unsigned ll_status_weight(const struct ll_message_job_row *job);
+unsigned ll_status_slowdown(const struct ll_message_job_row *job);
 
 /*
  * Since when the card has had no work: each of NVML's samples of utilisation says 0 %. A sample is of 200 ms on an H200
@@ -208,19 +158,6 @@ struct ll_status_card {
 int ll_status_card_init(struct ll_status_card *status, const struct ll_card *card, const struct ll_daemon_view *view,
 			struct ll_err *err);
 void ll_status_card_fini(struct ll_status_card *status);
-
-/* Takes claims and jobs from the view, and asks the card's synthetic load. ll_status_card_init calls it. */
-int ll_status_read_claims(struct ll_status_card *status, const struct ll_daemon_view *view, struct ll_err *err);
-
-/* Adds the card's synthetic load to the claims, which have room for it. ll_status_read_claims calls it. */
-void ll_status_read_hold(struct ll_status_card *status);
-
-/* Finds the card's processes without a claim. ll_status_card_init calls it after it has read the claims. */
-void ll_status_find_strangers(struct ll_status_card *status);
-
-/* Removes those of other users, and counts them: loadlined hides other users' jobs, and so it is not known which of
- * them are jobs. */
-void ll_status_hide_others(struct ll_status_card *status);
 
 /* Returns the bytes that the card itself counts for the claim's process (NVML). LL_MEMORY_UNKNOWN: the card does not
  * tell, or the process ids cannot be compared. */
@@ -288,7 +225,7 @@ int ll_status_print_json(const struct ll_status_card *status, struct ll_err *err
 const char *ll_status_shared_name(enum ll_shared shared);
 
 /* Adds a sentence without an end: "gates open: visits were measured not to pay; measured at 12:01". */
-void ll_status_add_why(struct ll_strbuf *text, const struct ll_status_how *how);
+void ll_status_add_why(struct ll_strbuf *text, const struct ll_status_job *job);
 
 /* Adds long lines: one for each claim, each job without claims, and each process without a claim. */
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status);
@@ -307,17 +244,8 @@ void ll_status_add_sitter(struct ll_strbuf *text, const struct ll_status_card *s
 /* Adds the second of these tables. */
 void ll_status_add_rows(struct ll_strbuf *text, const struct ll_status_card *cards, size_t count, unsigned columns);
 
-/*
- * Reads what /proc tells of these processes, all at once. A process whose memory lock is held has is_stalled, and is
- * waited for 250 ms at most (cli/common/stalling.h). Returns an array that the caller frees; NULL: no memory.
- */
-struct ll_status_process *ll_status_processes_read(const pid_t *pids, size_t count);
-
 /* Returns what is known of a process of the card. Never NULL. */
 const struct ll_status_process *ll_status_process_of(const struct ll_status_card *status, pid_t pid);
-
-/* Reads it for the processes of claims and of those without. ll_status_card_init calls it after it has found these. */
-void ll_status_know_processes(struct ll_status_card *status);
 
 /* Reads the card's samples of utilisation, and goes on from what this user's earlier reading found, which it keeps in
  * the runtime folder for the next one. Without that folder it tells what NVML keeps. */
@@ -331,9 +259,6 @@ struct ll_status_last ll_status_last_of_claim(const struct ll_status_card *statu
 struct ll_status_last ll_status_last_of_stranger(const struct ll_status_card *status,
 						 const struct ll_status_stranger *stranger);
 
-/* Takes from the view what the sensor tells of the card's processes without a claim. ll_status_card_init calls it. */
-void ll_status_take_sensed(struct ll_status_card *status, const struct ll_daemon_view *view);
-
 /* The more precise of what the sensor tells and what this reading sees. */
 struct ll_status_last ll_status_last_sensed(const struct ll_status_stranger *stranger, struct ll_status_last seen_here);
 
@@ -343,13 +268,6 @@ bool ll_status_has_mismatch(const struct ll_status_job *job);
 void ll_status_add_mismatch(struct ll_strbuf *text, const struct ll_status_card *status,
 			    const struct ll_status_job *job);
 json_t *ll_status_mismatch_json(const struct ll_status_job *job);
-
-/* Takes from the view whether the card is drained. ll_status_card_init calls it. */
-void ll_status_card_drained(struct ll_status_card *status, const struct ll_daemon_view *view);
-
-/* Takes memory and processes of a card that cannot be opened from the view. Returns false if the sensor does not tell
- * of it. ll_status_card_init calls it. */
-bool ll_status_card_by_sensor(struct ll_status_card *status, const struct ll_daemon_view *view);
 
 /* Adds a line if loadlined's sensor is silent, or sees no card. */
 void ll_status_add_sensor(struct ll_strbuf *text, const struct ll_daemon_view *view);
@@ -366,17 +284,62 @@ void ll_status_add_age(struct ll_strbuf *text, uint64_t age_ns);
 /* The age of the claim's process; where that is not seen, of the claim. */
 uint64_t ll_status_age(const struct ll_status_card *status, const struct ll_status_claim *claim);
 
-/* Reads the beginning of /proc/PID/NAME, and ends it by a NUL. Returns its length; -1: it cannot be read. */
-ssize_t ll_status_read_proc(pid_t pid, const char *name, char *text, size_t size);
-
 /* Returns whether standard output is a terminal, and writes its columns and rows, 0 if it is none. */
 bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
 
 /*
- * Prints a reading each every_ns until SIGINT or SIGTERM, and then returns 0. On a terminal each reading replaces the
- * one before. Otherwise an empty line separates them.
+ * The jobs that loadlined knows, for `loadline status`.
  */
-int ll_status_watch(const struct ll_card *const *cards, size_t count, uint64_t every_ns,
-		    const struct ll_status_style *style, struct ll_err *err);
+
+/* Adds a table of the jobs that have no claim on these cards, because they do not use CUDA yet; the others are in the
+ * rows of the cards. Adds nothing if there is none. */
+void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *view, const struct ll_status_card *cards,
+			size_t count, unsigned columns);
+
+/* Adds a line if loadlined does not answer, or another user has its name: then jobs and claims are not known. Another
+ * one if it is the system's. */
+void ll_status_add_daemon(struct ll_strbuf *text, const struct ll_daemon_view *view);
+
+/* Prints one object {"daemon":{...}} and one {"job":{...}} for each of these jobs; nothing if there is none. */
+int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll_status_card *cards, size_t count,
+			      struct ll_err *err);
+
+/* Makes the object of a job's limits; null for those that there are not. */
+json_t *ll_status_limits_json(const struct ll_limits *limits);
+
+/* Prints the object of the daemon if it does not answer, or another user has its name. */
+int ll_status_print_daemon_json(const struct ll_daemon_view *view, struct ll_err *err);
+
+/*
+ * How loadlined decided lately that a card is shared, for `loadline status --decisions`.
+ *
+ * loadlined keeps the last decisions of each card on which a job is (daemon/arbiter/decisions.h). As text each is a
+ * line for people. As JSON it has all numbers that went into it, so that the pure code replays it
+ * (tests/unit/share_decisions.c, share_decisions_lever.c).
+ */
+
+/* What loadlined tells of one card. */
+struct ll_decision_list {
+	bool has_state; /* the card is known */
+	struct ll_message_decisions_state state;
+	struct ll_message_decision *decisions;
+	struct ll_message_decision_job *jobs; /* those of the first decision, then those of the second, … */
+	size_t decision_count, job_count;
+};
+
+/* Asks. The caller calls fini in each case. -EAGAIN: decisions came faster than they were read. */
+int ll_decision_list_read(struct ll_decision_list *list, struct ll_client *client, const char *uuid,
+			  struct ll_err *err);
+void ll_decision_list_fini(struct ll_decision_list *list);
+
+/* wall_ns: the time of the reading (ll_wall_ns), from which the ages count. card: as `-i` names it. */
+void ll_decision_list_add_text(struct ll_strbuf *text, const struct ll_decision_list *list, const char *card,
+			       uint64_t wall_ns);
+int ll_decision_list_print_json(const struct ll_decision_list *list, const struct ll_card *card, uint64_t wall_ns,
+				struct ll_err *err);
+
+/* Prints those of the cards. */
+int ll_status_decisions(const struct ll_driver *driver, const struct ll_card *const *cards, size_t count, bool is_json,
+			struct ll_err *err);
 
 #endif

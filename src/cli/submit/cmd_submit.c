@@ -7,12 +7,10 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
-#include "cli/common/print.h"
+#include "cli/common/table.h"
 #include "cli/options/help_text.h"
-#include "cli/run/program.h"
+#include "cli/run/run.h"
 #include "cli/submit/submit.h"
-#include "cli/submit/supervise.h"
-#include "cli/submit/tell.h"
 #include "protocol/inherited.h"
 
 enum { OPTIONS_MAX = 64 };

@@ -16,14 +16,11 @@
 #include "base/scope.h"
 #include "base/strbuf.h"
 #include "base/translate.h"
-#include "cli/common/json_line.h"
-#include "cli/common/print.h"
-#include "cli/common/rows.h"
 #include "cli/common/still.h"
 #include "cli/common/table.h"
 #include "cli/submit/submit.h"
 
-enum { LOOK_MS = 200, CHUNK = 65536 };
+enum { LOOK_MS = 200, CHUNK = 65536, STATE_SIZE = LL_SUBMIT_TEXT_SIZE + 64 };
 
 int ll_submit_find(const char *word, char ret_folder[PATH_MAX], struct ll_submit_record *ret_record, struct ll_err *err)
 {
@@ -286,65 +283,60 @@ static const struct ll_option list_options[] = {
     LL_OPTION_END,
 };
 
-static json_t *moment(uint64_t at_s)
-{
-	return at_s ? json_integer((json_int_t)at_s) : json_null();
-}
+/* A job as people and scripts read it. */
+struct line {
+	struct ll_submit_record record;
+	const char *word; /* of its state */
+	int64_t status;   /* -1: it has none */
+	char state[STATE_SIZE];
+};
 
-static int print_json(const struct ll_submit_record *record, struct ll_err *err)
+static const struct ll_row_column columns[] = {
+    {.heading = N_("job"), .key = "number", LL_ROW_NUMBER(struct line, record.number)},
+    {.key = "state", LL_ROW_TEXT(struct line, word)},
+    {.heading = N_("state"), LL_ROW_CHARS(struct line, state)},
+    {.key = "status", LL_ROW_STATUS(struct line, status)},
+    {.heading = N_("submitted"), .key = "since", LL_ROW_MOMENT(struct line, record.submitted_s), .may_lack = true},
+    {.heading = N_("started"), .key = "start", LL_ROW_MOMENT(struct line, record.started_s), .may_lack = true},
+    {.heading = N_("ended"), .key = "end", LL_ROW_MOMENT(struct line, record.ended_s), .may_lack = true},
+    {.heading = N_("command"), .key = "command", LL_ROW_CHARS(struct line, record.command)},
+    {.key = "directory", LL_ROW_CHARS(struct line, record.directory)},
+    {.heading = N_("log"), .key = "log", LL_ROW_CHARS(struct line, record.log)},
+    LL_ROW_END,
+};
+
+static void make_line(const struct ll_submit_record *record, struct line *line)
 {
 	bool has_status = record->state == LL_SUBMIT_ENDED || record->state == LL_SUBMIT_NOT_RUN;
-	return ll_json_line(json_pack("{s:{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}}", "submitted", "number",
-				      (json_int_t)record->number, "state", ll_submit_state_word(record->state),
-				      "status", has_status ? json_integer(record->status) : json_null(), "since",
-				      moment(record->submitted_s), "start", moment(record->started_s), "end",
-				      moment(record->ended_s), "command", ll_json_text(record->command), "directory",
-				      ll_json_text(record->directory), "log", ll_json_text(record->log)),
-			    err);
-}
-
-static void add_moment(struct ll_table *table, uint64_t at_s)
-{
-	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	if (at_s)
-		ll_moment_add(&text, at_s);
-	ll_table_add(table, text.buf);
-}
-
-static void add_row(struct ll_table *table, const struct ll_submit_record *record)
-{
-	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
-	ll_strbuf_addf(&text, "%" PRIu64, record->number);
-	ll_table_add(table, text.buf);
-	ll_strbuf_reset(&text);
-	ll_strbuf_adds(&text, _(ll_submit_state_word(record->state)));
-	if (record->state == LL_SUBMIT_ENDED && record->status)
-		ll_strbuf_addf(&text, _(", status %d"), record->status);
-	if (record->state == LL_SUBMIT_NOT_RUN)
-		ll_strbuf_addf(&text, ": %s", record->reason);
-	if (record->state == LL_SUBMIT_LOST)
-		ll_strbuf_addf(&text, ": %s", why_lost(record));
-	ll_table_add(table, text.buf);
-	add_moment(table, record->submitted_s);
-	add_moment(table, record->started_s);
-	add_moment(table, record->ended_s);
-	ll_table_add(table, record->command);
-	ll_table_add(table, record->log);
-}
-
-static int print_table(const struct ll_submit_record *records, size_t count, struct ll_err *err)
-{
-	const struct ll_table_column columns[] = {
-	    {.heading = _("job")},   {.heading = _("state")},   {.heading = _("submitted")}, {.heading = _("started")},
-	    {.heading = _("ended")}, {.heading = _("command")}, {.heading = _("log")},
+	*line = (struct line){
+	    .record = *record,
+	    .word = ll_submit_state_word(record->state),
+	    .status = has_status ? record->status : -1,
 	};
+	size_t used = (size_t)snprintf(line->state, STATE_SIZE, "%s", _(line->word));
+	char *rest = line->state + used;
+	if (record->state == LL_SUBMIT_ENDED && record->status)
+		snprintf(rest, STATE_SIZE - used, _(", status %d"), record->status);
+	if (record->state == LL_SUBMIT_NOT_RUN)
+		snprintf(rest, STATE_SIZE - used, ": %s", record->reason);
+	if (record->state == LL_SUBMIT_LOST)
+		snprintf(rest, STATE_SIZE - used, ": %s", why_lost(record));
+}
+
+static int print_lines(const struct ll_submit_record *records, size_t count, bool is_json, struct ll_err *err)
+{
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
-	struct ll_table table;
-	ll_table_init(&table, columns, sizeof columns / sizeof *columns);
-	for (size_t i = 0; i < count; i++)
-		add_row(&table, &records[i]);
-	ll_table_print(&table, 0, &out);
-	ll_table_fini(&table);
+	LL_SCOPE_FREE struct line *lines = calloc(count + 1, sizeof *lines);
+	int rc = 0;
+	if (!lines)
+		return ll_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < count && !rc; i++) {
+		make_line(&records[i], &lines[i]);
+		rc = is_json ? ll_json_line(json_pack("{s:o}", "submitted", ll_row_json(columns, &lines[i])), err) : 0;
+	}
+	if (rc || is_json)
+		return rc;
+	ll_rows_add_table(columns, lines, sizeof *lines, count, 0, &out);
 	return ll_print_text(&out, err);
 }
 
@@ -358,11 +350,7 @@ static int run_list(void *data, const struct ll_operands *operands, struct ll_er
 	int rc = ll_submit_folder(getenv("LOADLINE_SIM_DIR"), folder, err);
 	if (!rc)
 		rc = ll_submit_read_all(folder, &records, &count, err);
-	if (!rc && !args->is_json)
-		return print_table(records, count, err);
-	for (size_t i = 0; i < count && !rc; i++)
-		rc = print_json(&records[i], err);
-	return rc;
+	return rc ? rc : print_lines(records, count, args->is_json, err);
 }
 
 const struct ll_command ll_submit_list = {

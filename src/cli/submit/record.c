@@ -1,4 +1,10 @@
-#include "cli/submit/record.h"
+/*
+ * The records of submitted jobs. They are files of the user, because without the system's service loadlined has no file
+ * and ends 2 s after the last job, and `submit list`, `wait` and `log` need a job after that and after a new boot. Also
+ * the service's list of ended jobs has the last 1000 of all users, without the log, and its history is of jobs that
+ * came to it.
+ */
+#include "cli/submit/submit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,11 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "advice/advice.h"
 #include "base/err.h"
 #include "base/scope.h"
 #include "base/translate.h"
-#include "cli/common/json_line.h"
-#include "earlier/file.h"
+#include "base/utf8.h"
+#include "cli/common/table.h"
 
 enum { NAME_SIZE = 256, HOST_SIZE = 128, DAYS_KEPT = 30, DAY_S = 86400, NUMBER_TRIES = 1000 };
 
@@ -29,15 +36,6 @@ const char *ll_submit_state_word(enum ll_submit_state state)
 
 /* ---- names ---- */
 
-/* The number of the folder of a simulated world (FNV-1a). */
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 int ll_submit_folder(const char *sim_folder, char ret_path[PATH_MAX], struct ll_err *err)
 {
 	char parent[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
@@ -47,7 +45,7 @@ int ll_submit_folder(const char *sim_folder, char ret_path[PATH_MAX], struct ll_
 	int n;
 	if (sim_folder && *sim_folder)
 		n = snprintf(path, sizeof path, "%s/jobs-sim-%016" PRIx64, parent,
-			     hash_of(realpath(sim_folder, real) ? real : sim_folder));
+			     ll_text_hash(realpath(sim_folder, real) ? real : sim_folder));
 	else
 		n = snprintf(path, sizeof path, "%s/jobs", parent);
 	if (n < 0 || n >= PATH_MAX)

@@ -1,44 +1,14 @@
-#include "daemon/accounts/metrics_listing.h"
-
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/accounts/use_totals.h"
-#include "daemon/accounts/write.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/connection.h"
-#include "daemon/queue/admission.h"
-#include "daemon/residency/memory.h"
-
-bool ll_metrics_list(struct ll_connection *connection)
-{
-	const struct ll_department *department = &connection->server->department;
-	const struct ll_config_policy *policy = ll_department_policy(department);
-	bool is_public = policy && policy->serve.metrics;
-	if (!is_public && !ll_department_is_operator(department, connection->uid)) {
-		ll_connection_refuse(connection, -EACCES, "serve.metrics is not configured");
-		return true;
-	}
-	ll_admission_refresh(connection->server);
-	connection->is_listing_metrics = true;
-	connection->metrics_listing = (struct ll_metrics_listing){.policy.is_whole = true};
-	return true;
-}
+#include "daemon/queue/queue.h"
+#include "daemon/residency/residency.h"
 
 /* ---- tenants ---- */
 
 /* name empty: of jobs without a configured tenant. */
-static void count_jobs(const struct ll_server *server, const char *name, struct ll_message_metrics_tenant *row)
-{
-	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
-		const struct ll_job_claims *claims = job->claims;
-		if (strcmp(job->department_tenant, name) != 0)
-			continue;
-		row->running++;
-		for (unsigned i = 0; claims && i < claims->card_count; i++)
-			row->memory_bytes += ll_memory_used_bytes(claims->cards[i]);
-	}
-}
-
 static void make_tenant(const struct ll_server *server, const char *name, union ll_message *ret_message)
 {
 	const struct ll_use_totals *totals = ll_accounting_totals(server->accounting);
@@ -51,43 +21,39 @@ static void make_tenant(const struct ll_server *server, const char *name, union 
 		row->idle_held_s = total->idle_held_s;
 		row->memory_byte_s = total->memory_byte_s;
 	}
-	count_jobs(server, name, row);
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
+		if (strcmp(job->department_tenant, name) != 0)
+			continue;
+		row->running++;
+		for (unsigned i = 0; job->claims && i < job->claims->card_count; i++)
+			row->memory_bytes += ll_memory_used_bytes(job->claims->cards[i]);
+	}
 	ll_admission_count_waiting(server, name, &row->waiting, &row->oldest_wait_s);
 	ll_message_text_set(row->name, sizeof row->name, name);
 }
 
 /* A tenant that is not configured any more keeps its sums. */
-static bool make_next_tenant(const struct ll_server *server, struct ll_metrics_listing *listing,
-			     union ll_message *ret_message)
+static void send_tenants(struct ll_connection *connection)
 {
+	const struct ll_server *server = connection->server;
 	const struct ll_department *department = &server->department;
 	const struct ll_config_policy *policy = ll_department_policy(department);
 	const struct ll_use_totals *totals = ll_accounting_totals(server->accounting);
-	if (policy && listing->policy.number == department->number && listing->tenant < policy->tenants.count) {
-		make_tenant(server, policy->tenants.items[listing->tenant++].name, ret_message);
-		return true;
+	union ll_message row;
+	for (size_t i = 0; policy && i < policy->tenants.count; i++) {
+		make_tenant(server, policy->tenants.items[i].name, &row);
+		ll_connection_row(connection, &row);
 	}
-	while (totals && listing->total < totals->count) {
-		const char *name = totals->items[listing->total++].tenant;
+	for (size_t i = 0; totals && i < totals->count; i++) {
+		const char *name = totals->items[i].tenant;
 		if (*name && ll_department_find(department, name))
 			continue;
-		make_tenant(server, name, ret_message);
-		return true;
+		make_tenant(server, name, &row);
+		ll_connection_row(connection, &row);
 	}
-	return false;
 }
 
 /* ---- the machine ---- */
-
-static uint32_t count_ungoverned(const struct ll_server *server)
-{
-	size_t count;
-	uint32_t found = 0;
-	const struct ll_message_sense_process *rows = ll_machine_processes(server, &count);
-	for (size_t i = 0; i < count; i++)
-		found += (rows[i].flags & (LL_SENSE_IS_UNGOVERNED | LL_SENSE_IS_ALLOWED)) == LL_SENSE_IS_UNGOVERNED;
-	return found;
-}
 
 static void make_end(const struct ll_server *server, union ll_message *ret_message)
 {
@@ -97,21 +63,28 @@ static void make_end(const struct ll_server *server, union ll_message *ret_messa
 	end->has_queue = ll_admission_out_of_use(server, &end->out_of_use);
 	end->accounts = ll_accounting_state(server->accounting, &end->rows, &end->lost_rows);
 	end->hides_others = policy && policy->visibility.others == LL_CONFIG_SEE_NOTHING;
-	end->ungoverned = count_ungoverned(server);
+	size_t count;
+	const struct ll_message_sense_process *rows = ll_machine_processes(server, &count);
+	for (size_t i = 0; i < count; i++)
+		end->ungoverned +=
+		    (rows[i].flags & (LL_SENSE_IS_UNGOVERNED | LL_SENSE_IS_ALLOWED)) == LL_SENSE_IS_UNGOVERNED;
 	if (policy && policy->serve.metrics && strlen(policy->serve.metrics) < sizeof end->address)
 		ll_message_text_set(end->address, sizeof end->address, policy->serve.metrics);
 }
 
-bool ll_metrics_listing_next(const struct ll_server *server, struct ll_metrics_listing *listing,
-			     union ll_message *ret_message)
+void ll_list_metrics(struct ll_connection *connection)
 {
-	if (!listing->has_policy) {
-		if (ll_policy_listing_next(server, 0, &listing->policy, ret_message))
-			return true;
-		listing->has_policy = true;
+	const struct ll_department *department = &connection->server->department;
+	const struct ll_config_policy *policy = ll_department_policy(department);
+	bool is_public = policy && policy->serve.metrics;
+	union ll_message end;
+	if (!is_public && !ll_department_is_operator(department, connection->uid)) {
+		ll_connection_refuse(connection, -EACCES, "serve.metrics is not configured");
+		return;
 	}
-	if (make_next_tenant(server, listing, ret_message))
-		return true;
-	make_end(server, ret_message);
-	return false;
+	ll_admission_refresh(connection->server);
+	ll_list_policy_rows(connection, 0, true);
+	send_tenants(connection);
+	make_end(connection->server, &end);
+	ll_connection_row(connection, &end);
 }

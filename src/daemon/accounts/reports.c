@@ -1,4 +1,4 @@
-#include "daemon/accounts/reports.h"
+#include "daemon/accounts/accounts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,8 @@
 #include "accounts/history.h"
 #include "accounts/report.h"
 #include "base/err.h"
-#include "daemon/accounts/write.h"
 #include "daemon/core/connection.h"
-#include "daemon/policy/rights.h"
+#include "daemon/policy/policy.h"
 
 struct ll_report_reading {
 	struct ll_report_reading *next; /* of the server's */
@@ -26,9 +25,6 @@ struct ll_report_reading {
 	struct ll_use_query query;
 	struct ll_use_report report;
 	struct ll_use_prices prices;
-	size_t sent;
-	bool has_sent_prices;
-	bool is_read;
 	int rc;
 	struct ll_err err;
 	char path[LL_USE_PATH_SIZE];
@@ -62,46 +58,25 @@ static void read_in_thread(uv_work_t *work)
 	ll_use_report_sort(&reading->report, reading->query.by);
 }
 
-static void on_read(uv_work_t *work, int status)
-{
-	struct ll_report_reading *reading = work->data;
-	reading->is_read = true;
-	if (status)
-		reading->rc = -ECANCELED;
-	if (reading->connection)
-		ll_connection_look(reading->connection);
-	else
-		free_reading(reading);
-}
-
-/* Those of connections that have ended count too while they are read. */
-static bool has_room(const struct ll_server *server, uint32_t uid)
-{
-	unsigned all = 0, own = 0;
-	for (const struct ll_report_reading *reading = server->reports; reading; reading = reading->next) {
-		all += !reading->is_read;
-		own += reading->query.uid == uid;
-	}
-	return all < LL_REPORTS_MAX && (uid == 0 || !own);
-}
-
-/* `others: user-and-share` is about who has a card now, so that it can be asked for. What users did in the last weeks
- * is another matter, and takes `others: all`. */
-static bool sees_all(const struct ll_server *server, uint32_t uid)
-{
-	const struct ll_config_policy *policy = ll_department_policy(&server->department);
-	return ll_department_is_operator(&server->department, uid) ||
-	       (policy && policy->visibility.others == LL_CONFIG_SEE_ALL);
-}
-
 /* Makes a reading that is not started yet. */
 static int new_reading(struct ll_connection *connection, struct ll_report_reading **ret_reading)
 {
 	struct ll_server *server = connection->server;
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	unsigned all = 0, own = 0;
 	if (!server->accounting)
 		return -ENOENT;
-	if (!has_room(server, connection->uid))
+	/* Those of connections that have ended count too. */
+	for (const struct ll_report_reading *at = server->reports; at; at = at->next) {
+		all++;
+		own += at->query.uid == connection->uid;
+	}
+	if (all >= LL_REPORTS_MAX || (connection->uid != 0 && own))
 		return -EBUSY;
+	/* `others: user-and-share` is about who has a card now, so that it can be asked for. What users did in the last
+	 * weeks is another matter, and takes `others: all`. */
+	bool sees_all = ll_department_is_operator(&server->department, connection->uid) ||
+			(policy && policy->visibility.others == LL_CONFIG_SEE_ALL);
 	struct ll_report_reading *reading = calloc(1, sizeof *reading);
 	if (!reading)
 		return -ENOMEM;
@@ -109,11 +84,100 @@ static int new_reading(struct ll_connection *connection, struct ll_report_readin
 	reading->server = server;
 	reading->connection = connection;
 	reading->serial = connection->serial;
-	reading->query =
-	    (struct ll_use_query){.is_of_one_user = !sees_all(server, connection->uid), .uid = connection->uid};
+	reading->query = (struct ll_use_query){.is_of_one_user = !sees_all, .uid = connection->uid};
 	snprintf(reading->path, sizeof reading->path, "%s", ll_accounting_path(server->accounting));
 	*ret_reading = reading;
 	return 0;
+}
+
+static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_REPORT_ROW);
+	struct ll_message_report_row *row = &ret_message->report_row;
+	row->granted_s = sum->granted_s;
+	row->used_s = sum->used_s;
+	row->idle_held_s = sum->idle_held_s;
+	row->memory_byte_s = sum->memory_byte_s;
+	row->joules = sum->joules;
+	row->lent_s = sum->lent_s;
+	row->borrowed_s = sum->borrowed_s;
+	row->number = sum->number;
+	ll_message_text_set(row->key, sizeof row->key, sum->key);
+}
+
+/* What a user runs, and how it calls it, is hidden as in `queue`. */
+static void make_history_row(const struct ll_past_job *job, union ll_message *ret_message)
+{
+	ll_message_init(ret_message, LL_MESSAGE_HISTORY_ROW);
+	struct ll_message_history_row *row = &ret_message->history_row;
+	row->number = job->number;
+	row->came_s = job->came_s;
+	row->began_s = job->began_s;
+	row->ended_s = job->ended_s;
+	row->memory_bytes = job->memory_bytes;
+	row->compute_permille = job->compute_permille;
+	row->time_ns = job->time_ns;
+	row->used_ns = job->used_ns;
+	row->memory_byte_s = job->memory_byte_s;
+	row->uid = job->uid;
+	row->by_uid = job->by_uid;
+	row->how = job->how;
+	row->status = job->status;
+	row->card_count = job->card_count;
+	row->class = job->class;
+	ll_message_text_set(row->tenant, sizeof row->tenant, job->tenant);
+	ll_message_text_set(row->cards, sizeof row->cards, job->cards);
+	ll_message_text_set(row->why, sizeof row->why, job->why);
+	ll_message_text_set(row->command, sizeof row->command, job->command);
+	ll_message_text_set(row->name, sizeof row->name, job->name);
+	ll_message_text_set(row->project, sizeof row->project, job->project);
+}
+
+/* Sends what has been read: the rows, the prices, and the end or why there is nothing. */
+static void send_reading(struct ll_connection *connection, const struct ll_report_reading *reading)
+{
+	union ll_message row;
+	for (size_t i = 0; !reading->rc && i < reading->report.count; i++) {
+		make_row(&reading->report.sums[i], &row);
+		ll_connection_row(connection, &row);
+	}
+	for (size_t i = 0; !reading->rc && i < reading->past.count; i++) {
+		make_history_row(&reading->past.jobs[i], &row);
+		ll_connection_row(connection, &row);
+	}
+	if (!reading->rc && ll_use_prices_are_set(&reading->prices)) {
+		ll_message_init(&row, LL_MESSAGE_REPORT_PRICES);
+		row.report_prices.gpu_hour = reading->prices.gpu_hour;
+		row.report_prices.gib_hour = reading->prices.gib_hour;
+		ll_message_text_set(row.report_prices.currency, sizeof row.report_prices.currency,
+				    reading->prices.currency);
+		ll_connection_row(connection, &row);
+	}
+	ll_message_init(&row, reading->rc ? LL_MESSAGE_REFUSED : LL_MESSAGE_REPORT_END);
+	if (reading->rc) {
+		row.refused.code = reading->rc;
+		ll_message_text_set(row.refused.reason, sizeof row.refused.reason, reading->err.text);
+	} else {
+		row.report_end.rows = (uint32_t)(reading->report.count + reading->past.count);
+		row.report_end.has_more = reading->past.has_more;
+		row.report_end.is_of_one_user = reading->query.is_of_one_user;
+	}
+	ll_connection_row(connection, &row);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+	struct ll_report_reading *reading = work->data;
+	struct ll_connection *connection = reading->connection;
+	if (status)
+		reading->rc = -ECANCELED;
+	if (connection) {
+		connection->report = NULL;
+		connection->serial = reading->serial;
+		send_reading(connection, reading);
+		ll_connection_look(connection);
+	}
+	free_reading(reading);
 }
 
 static int start_reading(struct ll_connection *connection, struct ll_report_reading *reading)
@@ -170,21 +234,6 @@ static int start_history(struct ll_connection *connection, const struct ll_messa
 	return start_reading(connection, reading);
 }
 
-static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message)
-{
-	ll_message_init(ret_message, LL_MESSAGE_REPORT_ROW);
-	struct ll_message_report_row *row = &ret_message->report_row;
-	row->granted_s = sum->granted_s;
-	row->used_s = sum->used_s;
-	row->idle_held_s = sum->idle_held_s;
-	row->memory_byte_s = sum->memory_byte_s;
-	row->joules = sum->joules;
-	row->lent_s = sum->lent_s;
-	row->borrowed_s = sum->borrowed_s;
-	row->number = sum->number;
-	ll_message_text_set(row->key, sizeof row->key, sum->key);
-}
-
 bool ll_report_handle(struct ll_connection *connection, const union ll_message *message)
 {
 	if (connection->role != LL_ROLE_COMMAND || connection->report)
@@ -198,89 +247,9 @@ bool ll_report_handle(struct ll_connection *connection, const union ll_message *
 	return true;
 }
 
-/* What a user runs, and how it calls it, is hidden as in `queue`. */
-static void make_history_row(const struct ll_past_job *job, union ll_message *ret_message)
-{
-	ll_message_init(ret_message, LL_MESSAGE_HISTORY_ROW);
-	struct ll_message_history_row *row = &ret_message->history_row;
-	row->number = job->number;
-	row->came_s = job->came_s;
-	row->began_s = job->began_s;
-	row->ended_s = job->ended_s;
-	row->memory_bytes = job->memory_bytes;
-	row->compute_permille = job->compute_permille;
-	row->time_ns = job->time_ns;
-	row->used_ns = job->used_ns;
-	row->memory_byte_s = job->memory_byte_s;
-	row->uid = job->uid;
-	row->by_uid = job->by_uid;
-	row->how = job->how;
-	row->status = job->status;
-	row->card_count = job->card_count;
-	row->class = job->class;
-	ll_message_text_set(row->tenant, sizeof row->tenant, job->tenant);
-	ll_message_text_set(row->cards, sizeof row->cards, job->cards);
-	ll_message_text_set(row->why, sizeof row->why, job->why);
-	ll_message_text_set(row->command, sizeof row->command, job->command);
-	ll_message_text_set(row->name, sizeof row->name, job->name);
-	ll_message_text_set(row->project, sizeof row->project, job->project);
-}
-
-static void make_prices(const struct ll_use_prices *prices, union ll_message *ret_message)
-{
-	ll_message_init(ret_message, LL_MESSAGE_REPORT_PRICES);
-	ret_message->report_prices.gpu_hour = prices->gpu_hour;
-	ret_message->report_prices.gib_hour = prices->gib_hour;
-	ll_message_text_set(ret_message->report_prices.currency, sizeof ret_message->report_prices.currency,
-			    prices->currency);
-}
-
-/* The last message: the end, or why there is nothing. */
-static void make_last(const struct ll_report_reading *reading, union ll_message *ret_message)
-{
-	ll_message_init(ret_message, reading->rc ? LL_MESSAGE_REFUSED : LL_MESSAGE_REPORT_END);
-	if (reading->rc) {
-		ret_message->refused.code = reading->rc;
-		ll_message_text_set(ret_message->refused.reason, sizeof ret_message->refused.reason, reading->err.text);
-	} else {
-		ret_message->report_end.rows = (uint32_t)(reading->report.count + reading->past.count);
-		ret_message->report_end.has_more = reading->past.has_more;
-		ret_message->report_end.is_of_one_user = reading->query.is_of_one_user;
-	}
-}
-
-bool ll_report_next(struct ll_connection *connection, union ll_message *ret_message)
-{
-	struct ll_report_reading *reading = connection->report;
-	if (!reading->is_read)
-		return false;
-	connection->serial = reading->serial;
-	if (!reading->rc && reading->sent < reading->report.count) {
-		make_row(&reading->report.sums[reading->sent++], ret_message);
-		return true;
-	}
-	if (!reading->rc && reading->is_history && reading->sent < reading->past.count) {
-		make_history_row(&reading->past.jobs[reading->sent++], ret_message);
-		return true;
-	}
-	if (!reading->rc && !reading->has_sent_prices && ll_use_prices_are_set(&reading->prices)) {
-		reading->has_sent_prices = true;
-		make_prices(&reading->prices, ret_message);
-		return true;
-	}
-	make_last(reading, ret_message);
-	connection->report = NULL;
-	free_reading(reading);
-	return true;
-}
-
 void ll_report_disconnect(struct ll_connection *connection)
 {
-	struct ll_report_reading *reading = connection->report;
+	if (connection->report)
+		connection->report->connection = NULL;
 	connection->report = NULL;
-	if (!reading)
-		return;
-	reading->connection = NULL;
-	if (reading->is_read)
-		free_reading(reading);
 }

@@ -1,4 +1,4 @@
-#include "daemon/accounts/write.h"
+#include "daemon/accounts/accounts.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,17 +15,13 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "daemon/accounts/account.h"
-#include "daemon/accounts/energy.h"
-#include "daemon/accounts/overlap.h"
-#include "daemon/accounts/use_totals.h"
 #include "daemon/core/server.h"
-#include "daemon/machine/events.h"
 #include "daemon/machine/machine.h"
-#include "daemon/policy/spending.h"
-#include "daemon/queue/admission.h"
+#include "daemon/policy/policy.h"
+#include "daemon/queue/queue.h"
 #include "protocol/page.h"
 
-enum { READ_MS = 1000, READS_OF_ROUND = 9 };
+enum { READ_MS = 1000, READS_OF_ROUND = 9, MS_PER_S = 1000 };
 
 /* Old rows are removed only if the wall clock and CLOCK_MONOTONIC have gone alike for so long: a clock that was set
  * wrongly must not remove anything. */
@@ -226,78 +222,49 @@ static void read_all(struct ll_accounting *accounting)
 	ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
 }
 
-/* Use counts for the tenant if it is configured now, so that the name of a job, which may be that of its command, is in
- * no metric. */
-static void add_to_totals(struct ll_accounting *accounting, const struct ll_account *account)
-{
-	bool is_configured = ll_department_find(&accounting->server->department, account->key.tenant);
-	ll_use_totals_add(&accounting->totals, is_configured ? account->key.tenant : "", &account->newest);
-}
-
-/* Adds one account to the batch. A row without room is lost only if the account is over; the others keep what they
- * have. Returns whether it is over. */
-static bool collect_account(struct ll_accounting *accounting, struct ll_account *account, int64_t hour_s)
-{
-	size_t most_rows = LL_USE_BATCH_ROWS - accounting->flight.row_count;
-	if (!account->has_base)
-		ll_account_set_base(
-		    account, ll_use_batch_find_counter(&accounting->former, account->key.job, account->key.card));
-	int rc = ll_account_collect(account, &accounting->pending, most_rows, hour_s);
-	add_to_totals(accounting, account);
-	ll_spending_add(&accounting->spending, account->key.tenant, account->newest.granted_ns);
-	bool is_over = ll_account_is_over(account, ll_now_ns());
-	accounting->lost_rows += rc && is_over;
-	return is_over;
-}
-
+/* Adds the accounts to the batch. A row without room is lost only if the account is over; the others keep what they
+ * have. */
 static void collect_all(struct ll_accounting *accounting)
 {
-	int64_t now_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
+	int64_t hour_s = ll_use_hour_s((int64_t)(ll_wall_ns() / LL_NS_PER_S));
+	size_t most_rows = LL_USE_BATCH_ROWS - accounting->flight.row_count;
 	struct ll_account **at = &accounting->accounts;
 	while (*at) {
 		struct ll_account *account = *at;
-		if (collect_account(accounting, account, ll_use_hour_s(now_s))) {
-			*at = account->next;
-			free(account);
-		} else {
+		const struct ll_use_key *key = &account->key;
+		if (!account->has_base)
+			ll_account_set_base(account,
+					    ll_use_batch_find_counter(&accounting->former, key->job, key->card));
+		int rc = ll_account_collect(account, &accounting->pending, most_rows, hour_s);
+		/* Use counts for the tenant if it is configured now, so that the name of a job, which may be that of
+		 * its command, is in no metric. */
+		bool is_configured = ll_department_find(&accounting->server->department, key->tenant);
+		ll_use_totals_add(&accounting->totals, is_configured ? key->tenant : "", &account->newest);
+		ll_spending_add(&accounting->spending, key->tenant, account->newest.granted_ns);
+		if (!ll_account_is_over(account, ll_now_ns())) {
 			at = &account->next;
+			continue;
 		}
+		accounting->lost_rows += rc != 0;
+		*at = account->next;
+		free(account);
 	}
 }
 
-static int64_t keep_s(const struct ll_accounting *accounting)
-{
-	const struct ll_config_policy *policy = ll_department_policy(&accounting->server->department);
-	return policy ? (int64_t)(policy->accounts.keep_ns / LL_NS_PER_S) : LL_ACCOUNTING_KEEP_S;
-}
-
+/* Old rows are removed only if the clocks have gone alike. */
 static void look_at_clocks(struct ll_accounting *accounting)
 {
+	const struct ll_config_policy *policy = ll_department_policy(&accounting->server->department);
 	uint64_t now_ns = ll_now_ns(), wall_ns = ll_wall_ns(), passed_ns = now_ns - accounting->checked_ns;
 	accounting->forget_before_s = 0;
 	if (passed_ns < FORGET_NS)
 		return;
 	int64_t error_ns = (int64_t)(wall_ns - accounting->checked_wall_ns - passed_ns);
+	int64_t keep_s = policy ? (int64_t)(policy->accounts.keep_ns / LL_NS_PER_S) : LL_ACCOUNTING_KEEP_S;
 	accounting->checked_ns = now_ns;
 	accounting->checked_wall_ns = wall_ns;
 	if (llabs(error_ns) < (int64_t)CLOCK_SLACK_NS)
-		accounting->forget_before_s = (int64_t)(wall_ns / LL_NS_PER_S) - keep_s(accounting);
-}
-
-/* The counters of a former loadlined are needed before anything is added to a batch. Until the database has been opened
- * each round tries that. */
-static void do_round(struct ll_accounting *accounting)
-{
-	if (accounting->is_working)
-		return;
-	if (accounting->is_open) {
-		collect_all(accounting);
-		look_at_clocks(accounting);
-		ll_spending_tell(&accounting->spending, accounting->server);
-	}
-	if (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s ||
-	    ll_spending_is_wanted(&accounting->spending, accounting->server))
-		start_work(accounting);
+		accounting->forget_before_s = (int64_t)(wall_ns / LL_NS_PER_S) - keep_s;
 }
 
 static bool has_to_do(const struct ll_accounting *accounting)
@@ -311,8 +278,18 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct ll_accounting *accounting = timer->data;
 	read_all(accounting);
-	if (++accounting->reads % READS_OF_ROUND == 0)
-		do_round(accounting);
+	bool is_round = ++accounting->reads % READS_OF_ROUND == 0 && !accounting->is_working;
+	/* The counters of a former loadlined are needed before anything is added to a batch. Until the database has
+	 * been opened each round tries that. */
+	if (is_round && accounting->is_open) {
+		collect_all(accounting);
+		look_at_clocks(accounting);
+		ll_spending_tell(&accounting->spending, accounting->server);
+	}
+	if (is_round &&
+	    (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s ||
+	     ll_spending_is_wanted(&accounting->spending, accounting->server)))
+		start_work(accounting);
 	if (!has_to_do(accounting))
 		uv_timer_stop(timer);
 }
@@ -364,10 +341,13 @@ void ll_accounting_note_status(struct ll_accounting *accounting, const struct ll
 	ll_accounting_look(accounting);
 }
 
-/* Its counters have been read for the last time. */
-static void note_end(struct ll_accounting *accounting, const struct ll_job *job, uint64_t now_ns)
+/* Its counters are read for the last time. */
+void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job *job)
 {
-	static const double ms_per_s = 1000;
+	if (!accounting || accounting->is_off || accounting->is_finished)
+		return;
+	uint64_t now_ns = ll_now_ns();
+	read_job(accounting, job, now_ns);
 	struct ll_past_job past = {.number = job->number,
 				   .uid = job->facts.uid,
 				   .by_uid = UINT32_MAX,
@@ -385,28 +365,19 @@ static void note_end(struct ll_accounting *accounting, const struct ll_job *job,
 	ll_message_text_set(past.project, sizeof past.project, job->project);
 	ll_message_text_set(past.name, sizeof past.name, job->name);
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
-		const struct ll_job_card *card = job->claims->cards[i];
-		ll_machine_add_label(accounting->server, card->uuid, past.cards, sizeof past.cards);
+		struct ll_account *account = job->claims->cards[i]->account;
+		ll_machine_add_label(accounting->server, job->claims->cards[i]->uuid, past.cards, sizeof past.cards);
 		past.card_count++;
-		if (!card->account)
+		if (!account)
 			continue;
-		past.used_ns += ll_account_used_ns(card->account);
-		past.memory_byte_s += (double)card->account->last.memory_unit_ms * (double)LL_MEMORY_UNIT / ms_per_s;
+		past.used_ns += ll_account_used_ns(account);
+		past.memory_byte_s += (double)account->last.memory_unit_ms * (double)LL_MEMORY_UNIT / MS_PER_S;
 	}
 	ll_admission_describe_end(accounting->server, job, &past);
 	bool has_failed = past.how == LL_PAST_FAILED || past.how == LL_PAST_KILLED;
 	if (has_failed && job->refused_ns && now_ns - job->refused_ns < REFUSED_NS)
 		past.how = LL_PAST_MEMORY;
 	ll_accounting_note_past(accounting, &past);
-}
-
-void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job *job)
-{
-	if (!accounting || accounting->is_off || accounting->is_finished)
-		return;
-	uint64_t now_ns = ll_now_ns();
-	read_job(accounting, job, now_ns);
-	note_end(accounting, job, now_ns);
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
 		struct ll_account *account = job->claims->cards[i]->account;
 		if (account)
@@ -476,20 +447,6 @@ enum ll_metrics_accounts ll_accounting_state(const struct ll_accounting *account
 					: LL_METRICS_ACCOUNTS_GOOD;
 }
 
-static void write_last(struct ll_accounting *accounting)
-{
-	read_all(accounting);
-	accounting->rc = accounting->database ? 0 : open_database(accounting);
-	if (!accounting->rc) {
-		collect_all(accounting);
-		accounting->flight = accounting->pending;
-		accounting->pending = (struct ll_use_batch){0};
-		accounting->rc = write_batch(accounting);
-	}
-	if (accounting->rc)
-		ll_error("accounts: %s; use since the last write is lost", accounting->err.text);
-}
-
 void ll_accounting_finish(struct ll_accounting *accounting)
 {
 	if (!accounting || accounting->is_finished)
@@ -497,8 +454,18 @@ void ll_accounting_finish(struct ll_accounting *accounting)
 	LL_SCOPE_LOCK(&accounting->lock); /* waits for the thread */
 	accounting->is_finished = true;
 	take_back(accounting);
-	if (!accounting->is_off)
-		write_last(accounting);
+	if (!accounting->is_off) {
+		read_all(accounting);
+		accounting->rc = accounting->database ? 0 : open_database(accounting);
+		if (!accounting->rc) {
+			collect_all(accounting);
+			accounting->flight = accounting->pending;
+			accounting->pending = (struct ll_use_batch){0};
+			accounting->rc = write_batch(accounting);
+		}
+		if (accounting->rc)
+			ll_error("accounts: %s; use since the last write is lost", accounting->err.text);
+	}
 	free_accounts(accounting);
 	ll_use_database_close(accounting->database);
 	accounting->database = NULL;
@@ -514,6 +481,48 @@ void ll_accounting_free(struct ll_accounting *accounting)
 	ll_use_batch_fini(&accounting->flight);
 	ll_use_batch_fini(&accounting->former);
 	ll_use_totals_fini(&accounting->totals);
+	ll_spending_fini(&accounting->spending);
 	pthread_mutex_destroy(&accounting->lock);
 	free(accounting);
+}
+
+/* ---- what each tenant has used ---- */
+
+const struct ll_use_total *ll_use_totals_find(const struct ll_use_totals *totals, const char *tenant)
+{
+	for (size_t i = 0; i < totals->count; i++) {
+		if (strcmp(totals->items[i].tenant, tenant) == 0)
+			return &totals->items[i];
+	}
+	return NULL;
+}
+
+void ll_use_totals_add(struct ll_use_totals *totals, const char *tenant, const struct ll_use *use)
+{
+	const struct ll_use_total *known = ll_use_totals_find(totals, tenant);
+	/* The last place is for jobs of no tenant. */
+	if (!known && *tenant && totals->count >= LL_USE_TOTALS_MAX - 1) {
+		tenant = "";
+		known = ll_use_totals_find(totals, tenant);
+	}
+	size_t at = known ? (size_t)(known - totals->items) : totals->count;
+	if (!known) {
+		struct ll_use_total *items = realloc(totals->items, (totals->count + 1) * sizeof *items);
+		if (!items)
+			return;
+		totals->items = items;
+		items[totals->count++] = (struct ll_use_total){0};
+		snprintf(items[at].tenant, sizeof items[at].tenant, "%s", tenant);
+	}
+	struct ll_use_total *total = &totals->items[at];
+	total->granted_s += (double)use->granted_ns / LL_NS_PER_S;
+	total->used_s += (double)use->used_ns / LL_NS_PER_S;
+	total->idle_held_s += (double)use->idle_held_ns / LL_NS_PER_S;
+	total->memory_byte_s += use->memory_byte_s;
+}
+
+void ll_use_totals_fini(struct ll_use_totals *totals)
+{
+	free(totals->items);
+	*totals = (struct ll_use_totals){0};
 }

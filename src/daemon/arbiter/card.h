@@ -86,7 +86,8 @@ struct ll_share_job {
 	uint64_t used_ns;          /* GPU time charged since the job came */
 	uint64_t window_looked_ns; /* when it was last looked how it uses its windows */
 	uint64_t window_used_ns;   /* GPU time by then, with that of work that still ran */
-	uint64_t slices_used_ns;   /* GPU time at the last check of slices (slices.h) */
+	/* GPU time at the last check of slices (slices.h), and in the time before it */
+	uint64_t slices_used_ns, slices_had_ns;
 	struct ll_share_measured measured;
 };
 
@@ -140,8 +141,10 @@ struct ll_share_card {
 	struct ll_regime regime;   /* choose.h */
 	bool has_windows;          /* jobs have the card in windows (windows.h), and no other way is in force */
 	/* slices.h */
-	bool has_slices;   /* all jobs that work can have time slices */
-	bool keeps_slices; /* the card has its own ones, whatever is ordered */
+	bool has_slices;      /* all jobs that work can have time slices */
+	bool keeps_slices;    /* the card has its own ones, whatever is ordered */
+	bool has_long_slices; /* of equal jobs that always have work; not again before long_again_ns */
+	uint64_t long_again_ns;
 	uint64_t slices_at_ns,
 	    slices_checked_ns;          /* when they were last ordered, and checked; 0: not since others came */
 	struct ll_decisions *decisions; /* log of decisions (decisions.h), owned by the caller. NULL: no log */

@@ -104,7 +104,8 @@ static void note_mix(struct ll_share_card *card)
 				   : 0;
 	if (mix != card->class_mix) {
 		memset(card->class_slices, 0, sizeof card->class_slices);
-		card->keeps_slices = false;
+		card->keeps_slices = card->has_long_slices = false;
+		card->long_again_ns = 0;
 	}
 	card->class_mix = mix;
 }

@@ -163,13 +163,14 @@ static void decide_slices(struct ll_share_claim *claim, const struct ll_contende
 	look->is_holder = ll_share_has_turn(claim);
 }
 
-/* The job is taken off the card at the end of its window, so nothing holds its launches. */
+/* The job is taken off the card at the end of its window, so nothing holds its launches. Those of a job with a cap are
+ * timed one by one: its account says whether it reaches its cap. */
 static void decide_windowed(struct ll_share_claim *claim, const struct ll_share_scan *scan, uint64_t now_ns)
 {
 	struct ll_turn_look *look = &claim->look;
 	bool is_alone = claim->job->is_windowed;
 	*look = (struct ll_turn_look){.may_launch = true,
-				      .is_alone = true,
+				      .is_alone = !claim->job->cap_permille,
 				      .tokens_ns = INT64_MAX,
 				      .tokens_most_ns = INT64_MAX,
 				      .sharing = is_alone ? 0 : ll_share_count_unwindowed(claim->job, scan)};
@@ -276,7 +277,7 @@ bool ll_share_is_free(const struct ll_share_claim *claim, uint64_t now_ns)
 	const struct ll_share_job *job = claim->job;
 	bool has_others = false;
 	if (job->card->has_windows)
-		return true;
+		return !job->cap_permille;
 	if (job->cap_permille || (ll_share_has_superior(job, now_ns) && !job->card->has_class_slices))
 		return false;
 	LL_SHARE_EACH_WANTING(job->card, other)

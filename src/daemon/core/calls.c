@@ -11,17 +11,14 @@
 #include "base/err.h"
 #include "base/process.h"
 #include "daemon/core/connection.h"
-#include "daemon/jobs/claims.h"
-#include "daemon/jobs/job_group.h"
-#include "daemon/jobs/job_settings.h"
-#include "daemon/jobs/users.h"
-#include "daemon/policy/policy_of_jobs.h"
-#include "daemon/policy/promises.h"
-#include "daemon/policy/rights.h"
-#include "daemon/policy/weights.h"
-#include "daemon/residency/memory.h"
-#include "daemon/residency/neighbours.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/policy/policy.h"
+#include "daemon/residency/residency.h"
 #include "protocol/company.h"
+#include "protocol/run_settings.h"
+
+/* Of one user, in all connections. */
+enum { ROW_BYTES_MAX = 16 << 20 };
 
 static bool say_welcome(struct ll_connection *connection)
 {
@@ -190,29 +187,13 @@ static bool handle_job_ended(struct ll_connection *connection, const struct ll_m
 	return true;
 }
 
-static bool handle_list(struct ll_connection *connection)
-{
-	connection->is_listing = true;
-	connection->listing = (struct ll_listing){0};
-	return true;
-}
-
 static bool handle_decisions(struct ll_connection *connection, const struct ll_message_decisions *message)
 {
 	if (!ll_rights_see_others(connection)) {
 		ll_connection_refuse(connection, -EACCES, "the configuration shows users nothing of others");
 		return true;
 	}
-	connection->is_listing_decisions = true;
-	connection->decision_listing = (struct ll_decision_listing){0};
-	memcpy(connection->decision_listing.uuid, message->uuid, sizeof connection->decision_listing.uuid);
-	return true;
-}
-
-static bool handle_policy(struct ll_connection *connection)
-{
-	connection->is_listing_policy = true;
-	connection->policy_listing = (struct ll_policy_listing){0};
+	ll_list_decisions(connection, message->uuid);
 	return true;
 }
 
@@ -282,16 +263,16 @@ static int check_set(const struct ll_connection *connection, const struct ll_job
 	bool is_admin = ll_department_is_admin(&connection->server->department, connection->uid);
 	int rc = is_admin ? 0 : ll_department_check_limits(connection->server, job, &limits, &why);
 	if (!rc && !is_admin)
-		rc = ll_admission_check_limits(connection->server, job, &limits, &why);
+		rc = ll_admission_check_limits(connection->server->admission, job, &limits, &why);
 	ll_message_text_set(ret_reason, LL_REASON_SIZE, why.text);
 	return rc;
 }
 
 static bool handle_set(struct ll_connection *connection, const struct ll_message_set *set)
 {
-	struct ll_job *job = ll_books_after(&connection->server->books, set->job_number - 1);
+	struct ll_job *job = ll_books_find_number(&connection->server->books, set->job_number);
 	char reason[LL_REASON_SIZE] = "the job has ended";
-	if (job && (job->number != set->job_number || !ll_rights_know(connection, job->facts.uid)))
+	if (job && !ll_rights_know(connection, job->facts.uid))
 		job = NULL;
 	if (job && !ll_rights_over(connection, job)) {
 		refuse_right(connection);
@@ -304,7 +285,7 @@ static bool handle_set(struct ll_connection *connection, const struct ll_message
 		ll_connection_refuse(connection, rc, reason);
 		return true;
 	}
-	ll_admission_set_limits(connection->server, job);
+	ll_admission_set_limits(connection->server->admission, job);
 	ll_rights_note(connection, job, "sets limits of", set->reason);
 	ll_weights_settle(connection->server);
 	accept_job(connection, job);
@@ -466,6 +447,38 @@ static bool handle_wake(struct ll_connection *connection, const struct ll_messag
 	return true;
 }
 
+_Static_assert((int)LL_SETTINGS_SIZE == (int)LL_RUN_TEXT_SIZE, "a message holds the text");
+
+/* Writes the text of LOADLINE_RUN, with the limits that are in force now, for a program of the job that has lost it.
+ * -ENAMETOOLONG. */
+static int write_settings(const struct ll_server *server, const struct ll_job *job, char ret_text[LL_RUN_TEXT_SIZE])
+{
+	const struct ll_limits *limits = &job->facts.limits;
+	struct ll_run_settings settings = {
+	    .id = job->facts.token[0],
+	    .priority = ll_priority_of_class(limits->priority),
+	    .memory_limit_bytes = limits->memory_bytes,
+	    .memory_request_bytes = limits->request_bytes,
+	    .compute_cap_permille = limits->compute_permille,
+	    .weight_permille = limits->weight_permille,
+	    .slowdown_permille = limits->slowdown_permille,
+	    .space_permille = limits->space_permille,
+	    .counts_context = limits->flags & LL_LIMIT_COUNTS_CONTEXT,
+	    .max_kernel_ns = limits->max_kernel_ns,
+	    .kills_at_max_kernel = limits->flags & LL_LIMIT_KILLS_MAX_KERNEL,
+	    .is_evictable = limits->flags & LL_LIMIT_EVICTABLE,
+	    .is_strict = limits->flags & LL_LIMIT_STRICT,
+	};
+	ll_message_text_set(settings.tenant, sizeof settings.tenant, job->facts.tenant);
+	if (job->claims->card_count > 1)
+		ll_message_text_set(settings.first_card, sizeof settings.first_card, job->claims->cards[0]->uuid);
+	/* The folder is not used for a system's place; it is that of the socket. */
+	memcpy(settings.place, server->place.name, sizeof settings.place);
+	memcpy(settings.folder, server->place.name, sizeof server->place.name);
+	*strrchr(settings.folder, '/') = '\0';
+	return ll_run_settings_write(&settings, ret_text);
+}
+
 /* A process without LOADLINE_RUN. */
 static bool handle_own_job(struct ll_connection *connection)
 {
@@ -474,7 +487,7 @@ static bool handle_own_job(struct ll_connection *connection)
 	int rc = ll_job_group_prove(connection, 0, &job);
 	ll_message_init(&message, LL_MESSAGE_OWN_SETTINGS);
 	if (!rc)
-		rc = ll_job_settings_write(connection->server, job, message.own_settings.text);
+		rc = write_settings(connection->server, job, message.own_settings.text);
 	if (rc)
 		ll_connection_refuse(connection, -ENOENT, "the process is in the control group of no job");
 	else
@@ -533,24 +546,46 @@ static bool call_of_process(struct ll_connection *connection, const union ll_mes
 	}
 }
 
+/* Rows that a user does not read take memory. */
+static bool call_for_rows(struct ll_connection *connection, const union ll_message *message)
+{
+	unsigned kind = message->header.kind;
+	if (kind != LL_MESSAGE_LIST && connection->role != LL_ROLE_COMMAND)
+		return false;
+	if (connection->visitor->is_bounded && connection->visitor->row_bytes > ROW_BYTES_MAX) {
+		ll_connection_refuse(connection, -EBUSY, "this user has too many rows to read already");
+		return true;
+	}
+	if (kind == LL_MESSAGE_REPORT || kind == LL_MESSAGE_HISTORY)
+		return ll_report_handle(connection, message);
+	if (kind == LL_MESSAGE_QUEUE)
+		return ll_admission_handle(connection, message);
+	if (kind == LL_MESSAGE_DECISIONS)
+		return handle_decisions(connection, &message->decisions);
+	if (kind == LL_MESSAGE_LIST)
+		ll_list_books(connection);
+	else if (kind == LL_MESSAGE_POLICY)
+		ll_list_policy(connection);
+	else if (kind == LL_MESSAGE_METRICS)
+		ll_list_metrics(connection);
+	else
+		ll_list_machine(connection);
+	return true;
+}
+
 static bool call_of_anybody(struct ll_connection *connection, const union ll_message *message)
 {
 	switch (message->header.kind) {
 	case LL_MESSAGE_LIST:
-		return handle_list(connection);
 	case LL_MESSAGE_DECISIONS:
-		return connection->role == LL_ROLE_COMMAND && handle_decisions(connection, &message->decisions);
 	case LL_MESSAGE_POLICY:
-		return connection->role == LL_ROLE_COMMAND && handle_policy(connection);
 	case LL_MESSAGE_METRICS:
-		return connection->role == LL_ROLE_COMMAND && ll_metrics_list(connection);
 	case LL_MESSAGE_SENSED:
-		return connection->role == LL_ROLE_COMMAND && ll_machine_list(connection);
 	case LL_MESSAGE_REPORT:
 	case LL_MESSAGE_HISTORY:
-		return ll_report_handle(connection, message);
-	case LL_MESSAGE_ADMIT:
 	case LL_MESSAGE_QUEUE:
+		return call_for_rows(connection, message);
+	case LL_MESSAGE_ADMIT:
 	case LL_MESSAGE_QUEUE_ACT:
 		return ll_admission_handle(connection, message);
 	case LL_MESSAGE_JOB_STATUS:
@@ -562,7 +597,8 @@ static bool call_of_anybody(struct ll_connection *connection, const union ll_mes
 	case LL_MESSAGE_WATCH:
 		return connection->role == LL_ROLE_HOLD && handle_watch(connection);
 	case LL_MESSAGE_BIND:
-		return connection->role == LL_ROLE_COMMAND && handle_bind(connection, &message->bind);
+		return (connection->role == LL_ROLE_COMMAND || connection->role == LL_ROLE_MONITOR) &&
+		       handle_bind(connection, &message->bind);
 	case LL_MESSAGE_SET:
 		return connection->role == LL_ROLE_COMMAND && handle_set(connection, &message->set);
 	case LL_MESSAGE_EVICT:

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "daemon/core/connection.h"
-#include "daemon/core/unread.h"
-#include "daemon/jobs/users.h"
-#include "daemon/policy/rights.h"
-#include "daemon/queue/admission.h"
+#include "daemon/core/server.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/policy/policy.h"
+#include "daemon/queue/queue.h"
 
 enum { MESSAGES_AT_A_TIME = 16 }; /* after these, other connections are handled */
 enum { FOREIGN_MAX = 64 };
@@ -95,6 +95,39 @@ static void send_pending(struct ll_connection *connection)
 	connection->pending_fd_count = 0;
 	send_or_keep(connection, &message, fds, count);
 	ll_message_close_fds(fds, count);
+}
+
+/* ---- rows ---- */
+
+static void drop_rows(struct ll_connection *connection)
+{
+	connection->visitor->row_bytes -= connection->rows.length;
+	ll_strbuf_fini(&connection->rows);
+	connection->rows = (struct ll_strbuf)LL_STRBUF_INIT;
+	connection->rows_sent = 0;
+}
+
+bool ll_connection_row(struct ll_connection *connection, union ll_message *row)
+{
+	if (!ll_rights_trim(connection, row))
+		return false;
+	if (!connection->has_pending && !connection->rows.length) {
+		ll_connection_reply(connection, row, NULL, 0);
+		return true;
+	}
+	row->header.serial = connection->serial;
+	size_t before = connection->rows.length;
+	ll_strbuf_add(&connection->rows, (const char *)row, row->header.size);
+	connection->visitor->row_bytes += connection->rows.length - before;
+	if (connection->rows.failed)
+		shutdown(connection->fd, SHUT_RDWR);
+	return true;
+}
+
+bool ll_connection_row_of(struct ll_connection *connection, uint32_t uid, union ll_message *row)
+{
+	connection->row_uid = uid;
+	return ll_connection_row(connection, row);
 }
 
 /* ---- watching connections ---- */
@@ -184,48 +217,21 @@ static int receive_message(struct ll_connection *connection)
 	return rc;
 }
 
-/* Each row goes through here: what its receiver may not know is taken out. */
-static void send_row(struct ll_connection *connection, union ll_message *row)
-{
-	if (ll_rights_trim(connection, row))
-		ll_connection_reply(connection, row, NULL, 0);
-}
-
-/* Sends waiting messages, then rows of a list, then pages. Returns true if the socket is full. */
+/* Sends waiting messages, then rows of a reply, then pages. Returns true if the socket is full. */
 static bool send_waiting(struct ll_connection *connection)
 {
-	struct ll_server *server = connection->server;
 	union ll_message row;
 	if (connection->has_pending)
 		send_pending(connection);
-	while (connection->is_listing && !connection->has_pending) {
-		connection->is_listing = ll_listing_next(server, &connection->listing, &row);
-		send_row(connection, &row);
+	while (connection->rows_sent < connection->rows.length && !connection->has_pending) {
+		const char *at = connection->rows.buf + connection->rows_sent;
+		memcpy(&row.header, at, sizeof row.header);
+		memcpy(&row, at, row.header.size);
+		connection->rows_sent += row.header.size;
+		send_or_keep(connection, &row, NULL, 0);
 	}
-	while (connection->is_listing_policy && !connection->has_pending) {
-		connection->is_listing_policy =
-		    ll_policy_listing_next(server, connection->uid, &connection->policy_listing, &row);
-		send_row(connection, &row);
-	}
-	while (connection->is_listing_decisions && !connection->has_pending) {
-		connection->is_listing_decisions =
-		    ll_decision_listing_next(&server->cards, &connection->decision_listing, &row);
-		send_row(connection, &row);
-	}
-	while (connection->is_listing_metrics && !connection->has_pending) {
-		connection->is_listing_metrics = ll_metrics_listing_next(server, &connection->metrics_listing, &row);
-		send_row(connection, &row);
-	}
-	while (connection->is_listing_machine && !connection->has_pending) {
-		connection->is_listing_machine = ll_machine_listing_next(server, &connection->machine_listing, &row);
-		send_row(connection, &row);
-	}
-	while (connection->report && !connection->has_pending && ll_report_next(connection, &row))
-		send_row(connection, &row);
-	while (connection->is_listing_queue && !connection->has_pending) {
-		connection->is_listing_queue = ll_admission_listing_next(connection, &connection->queue_listing, &row);
-		send_row(connection, &row);
-	}
+	if (connection->rows.length && connection->rows_sent == connection->rows.length)
+		drop_rows(connection);
 	while (connection->is_watching && !connection->has_pending && send_page(connection))
 		;
 	return connection->has_pending;
@@ -320,6 +326,7 @@ void ll_connection_close(struct ll_connection *connection)
 	*at = connection->next;
 	server->connection_count--;
 	server->watcher_count -= connection->is_watching;
+	drop_rows(connection);
 	ll_door_leave(connection->visitor, !connection->role);
 	if (connection->job)
 		ll_job_disconnect(server, connection->job);
@@ -352,6 +359,7 @@ void ll_connection_new(struct ll_server *server, int fd, uint32_t uid)
 	connection->uid = uid;
 	connection->is_foreign = uid != geteuid() && !server->is_system;
 	connection->process_fd = -1;
+	connection->rows = (struct ll_strbuf)LL_STRBUF_INIT;
 	connection->born_ms = uv_now(&server->loop);
 	connection->poll.data = connection;
 	connection->next = server->connections;

@@ -4,14 +4,12 @@
 #ifndef LOADLINE_DAEMON_CORE_CONNECTION_H
 #define LOADLINE_DAEMON_CORE_CONNECTION_H
 
-#include "daemon/accounts/metrics_listing.h"
-#include "daemon/accounts/reports.h"
-#include "daemon/arbiter/decision_listing.h"
+#include "base/strbuf.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/listing.h"
 #include "daemon/core/server.h"
 #include "daemon/machine/machine.h"
-#include "daemon/policy/listing.h"
-#include "daemon/queue/admission.h"
+#include "daemon/queue/queue.h"
 
 struct ll_connection {
 	struct ll_server *server;
@@ -24,26 +22,18 @@ struct ll_connection {
 	uint32_t role;    /* 0: HELLO has not arrived */
 	uint32_t serial;  /* of the message that is being handled */
 	uint32_t uid;     /* of the other side, as the daemon sees it */
-	bool is_foreign;  /* this is a user's daemon, and the other side is another user (rights.h) */
+	bool is_foreign;  /* this is a user's daemon, and the other side is another user (rights.c) */
 	struct ll_job *job;
 	struct ll_evictable *evictable; /* the process's memory on a card, if this connection moves it */
 	struct ll_user *user;           /* the process of the other side, if it has claims on this connection */
-	bool has_pending, is_listing, is_watching;
-	bool is_parked; /* is not read until its user's groups are known (identity.h) */
-	bool has_read;  /* it has got the page of a job */
-	struct ll_listing listing;
-	struct ll_report_reading *report; /* it has asked for; NULL: none (reports.h) */
-	bool is_listing_decisions;
-	struct ll_decision_listing decision_listing;
-	bool is_listing_policy;
-	struct ll_policy_listing policy_listing;
-	bool is_listing_metrics;
-	struct ll_metrics_listing metrics_listing;
-	bool is_listing_machine;
-	struct ll_machine_listing machine_listing;
-	bool is_listing_queue;
-	struct ll_admission_listing queue_listing;
-	uint64_t watched; /* number of the last job whose page was sent */
+	bool has_pending, is_watching;
+	bool is_parked;                   /* is not read until its user's groups are known (identity.c) */
+	bool has_read;                    /* it has got the page of a job */
+	struct ll_report_reading *report; /* it has asked for; NULL: none (reports.c) */
+	struct ll_strbuf rows;            /* messages of a reply for which the socket had no room (listing.h) */
+	size_t rows_sent;                 /* bytes of them */
+	uint32_t row_uid;                 /* ll_connection_row_of */
+	uint64_t watched;                 /* number of the last job whose page was sent */
 	uint32_t watch_serial;
 	union ll_message pending;
 	int pending_fds[LL_MESSAGE_FDS];

@@ -3,11 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/process.h"
+#include "daemon/arbiter/decisions.h"
 #include "daemon/arbiter/how_shared.h"
-#include "daemon/jobs/claims.h"
-#include "daemon/jobs/users.h"
-#include "daemon/residency/memory.h"
+#include "daemon/core/connection.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/residency/residency.h"
 #include "protocol/accounts.h"
 #include "protocol/words.h"
@@ -16,9 +15,7 @@
 
 static uint32_t count_processes(const struct ll_server *server, const struct ll_job *job)
 {
-	uint32_t count = 0;
-	for (const struct ll_job_process *process = job->processes; process; process = process->next)
-		count++;
+	uint32_t count = 1; /* its first */
 	for (const struct ll_user *user = server->users; user; user = user->next)
 		count += user->job == job;
 	return count;
@@ -35,14 +32,6 @@ static void make_job_row(const struct ll_server *server, const struct ll_job *jo
 	row->processes = count_processes(server, job);
 	memcpy(row->tenant, job->department_tenant, sizeof row->tenant);
 	memcpy(row->project, job->project, sizeof row->project);
-}
-
-static void make_process_row(const struct ll_job *job, uint32_t pid, uint32_t role, union ll_message *ret_message)
-{
-	ll_message_init(ret_message, LL_MESSAGE_PROCESS_ROW);
-	ret_message->process_row.job_number = job->number;
-	ret_message->process_row.pid = pid;
-	ret_message->process_row.role = role;
 }
 
 static void make_tenant_row(const struct ll_server *server, const struct ll_tenant *tenant,
@@ -184,94 +173,143 @@ static void make_claim_row(const struct ll_server *server, const struct ll_job_c
 
 /* ---- the order of rows ---- */
 
-/* Returns the last listed job; NULL: there is none, or it has ended. */
-static const struct ll_job *last_job(const struct ll_server *server, const struct ll_listing *listing)
-{
-	const struct ll_job *job = listing->job ? ll_books_after(&server->books, listing->job - 1) : NULL;
-	return job && job->number == listing->job ? job : NULL;
-}
-
-/* Makes the next claim of the last listed card, or the next card. */
-static bool next_on_cards(const struct ll_server *server, const struct ll_job *job, struct ll_listing *listing,
-			  union ll_message *ret_message)
+void ll_list_cards(struct ll_connection *connection, const struct ll_job *job)
 {
 	const struct ll_job_claims *claims = job->claims;
-	const struct ll_job_claim *claim = listing->cards ? claims->cards[listing->cards - 1]->claims : NULL;
-	while (claim && claim->slot < listing->slot)
-		claim = claim->next;
-	if (claim) {
-		listing->slot = claim->slot + 1;
-		make_claim_row(server, claim, ret_message);
-		return true;
+	union ll_message row;
+	for (uint32_t i = 0; i < claims->card_count; i++) {
+		make_card_row(claims->cards[i], &row);
+		ll_connection_row(connection, &row);
+		for (const struct ll_job_claim *claim = claims->cards[i]->claims; claim; claim = claim->next) {
+			make_claim_row(connection->server, claim, &row);
+			ll_connection_row(connection, &row);
+		}
 	}
-	if (listing->cards == claims->card_count)
-		return false;
-	make_card_row(claims->cards[listing->cards++], ret_message);
-	listing->slot = 0;
-	return true;
 }
 
-static bool next_process(const struct ll_job *job, struct ll_listing *listing, union ll_message *ret_message)
+void ll_list_books(struct ll_connection *connection)
 {
-	const struct ll_job_process *process = job->processes;
-	for (uint32_t i = 0; process && i < listing->process; i++)
-		process = process->next;
-	if (!process)
-		return false;
-	uint32_t pid = ll_process_has_ended(process->fd) ? 0 : (uint32_t)ll_process_id_of_fd(process->fd);
-	make_process_row(job, pid, process->role, ret_message);
-	listing->process++;
-	listing->processes++;
-	return true;
+	const struct ll_server *server = connection->server;
+	union ll_message row, end;
+	ll_message_init(&end, LL_MESSAGE_LIST_END);
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
+		make_job_row(server, job, &row);
+		if (ll_connection_row(connection, &row)) { /* the receiver may know of the job */
+			end.list_end.jobs++;
+			end.list_end.processes += count_processes(server, job);
+		}
+		ll_list_cards(connection, job);
+	}
+	for (const struct ll_tenant *tenant = server->books.tenants; tenant; tenant = tenant->next) {
+		make_tenant_row(server, tenant, &row);
+		end.list_end.tenants += ll_connection_row(connection, &row);
+	}
+	ll_connection_row(connection, &end);
 }
 
-static bool next_user(const struct ll_server *server, const struct ll_job *job, struct ll_listing *listing,
-		      union ll_message *ret_message)
+/* ---- decisions ---- */
+
+_Static_assert((int)LL_DECISION_MIXES == (int)LL_REGIME_MIXES, "a message has all of them");
+
+static void make_mix(const struct ll_regime_mix *mix, struct ll_decision_mix *ret_mix)
 {
-	const struct ll_user *found = NULL;
-	for (const struct ll_user *user = server->users; user; user = user->next) {
-		if (user->job == job && user->number > listing->user && (!found || user->number < found->number))
-			found = user;
-	}
-	if (!found)
-		return false;
-	make_process_row(job, found->pid, LL_PROCESS_USER, ret_message);
-	listing->user = found->number;
-	listing->processes++;
-	return true;
+	*ret_mix = (struct ll_decision_mix){.number = mix->number,
+					    .used_ns = mix->used_ns,
+					    .next_ns = mix->next_ns,
+					    .gain = mix->gain,
+					    .tries = mix->tries,
+					    .why = (uint32_t)mix->why,
+					    .gives_visits = mix->gives_visits};
 }
 
-static bool next_of_job(const struct ll_server *server, struct ll_listing *listing, union ll_message *ret_message)
+static void make_state(const struct ll_decisions *decisions, union ll_message *ret_message)
 {
-	const struct ll_job *job = last_job(server, listing);
-	return job && (next_on_cards(server, job, listing, ret_message) || next_process(job, listing, ret_message) ||
-		       next_user(server, job, listing, ret_message));
+	const struct ll_regime *base = &decisions->base;
+	const struct ll_decision *oldest = ll_decisions_from(decisions, 0);
+	ll_message_init(ret_message, LL_MESSAGE_DECISIONS_STATE);
+	struct ll_message_decisions_state *state = &ret_message->decisions_state;
+	state->number = oldest ? oldest->number : 0;
+	state->new_mix = base->new_mix;
+	state->new_mix_ns = base->new_mix_ns;
+	state->credit_at_ns = base->credit_at_ns;
+	state->credit_ns = base->credit_ns;
+	state->gain = base->gain;
+	state->gives_visits = base->gives_visits;
+	state->why = (uint32_t)base->why;
+	state->mix = base->mix ? (uint32_t)(base->mix - base->mixes) + 1 : 0;
+	state->has_half = base->is_trying;
+	for (size_t i = 0; i < LL_REGIME_MIXES; i++)
+		make_mix(&base->mixes[i], &state->mixes[i]);
 }
 
-bool ll_listing_next(const struct ll_server *server, struct ll_listing *listing, union ll_message *ret_message)
+static void make_decision(const struct ll_decision *decision, union ll_message *ret_message)
 {
-	if (next_of_job(server, listing, ret_message))
-		return true;
-	const struct ll_job *job = ll_books_after(&server->books, listing->job);
-	if (job) {
-		*listing = (struct ll_listing){.job = job->number,
-					       .tenant = listing->tenant,
-					       .tenants = listing->tenants,
-					       .jobs = listing->jobs + 1,
-					       .processes = listing->processes};
-		make_job_row(server, job, ret_message);
-		return true;
+	uint64_t now_ns = ll_now_ns();
+	ll_message_init(ret_message, LL_MESSAGE_DECISION);
+	struct ll_message_decision *row = &ret_message->decision;
+	row->number = decision->number;
+	row->at_ns = decision->at_ns;
+	row->age_ns = now_ns > decision->at_ns ? now_ns - decision->at_ns : 0;
+	row->gain = decision->gain;
+	row->moves = decision->moves;
+	row->why = (uint32_t)decision->why;
+	row->flags = (decision->gives_visits ? LL_DECISION_GIVES_VISITS : 0U) |
+		     (decision->is_ruled ? LL_DECISION_IS_RULED : 0U) |
+		     (decision->lever.was_known ? LL_DECISION_WAS_KNOWN : 0U);
+	row->block = decision->block;
+	row->jobs = decision->count;
+	row->lever = (uint32_t)decision->lever.move;
+	row->part = decision->lever.part;
+	row->from_part = decision->lever.from_part;
+	row->slice_us = decision->lever.slice_us;
+	row->busy = decision->lever.busy;
+	row->weighed_s = decision->lever.weighed_s;
+	row->rank = decision->rank;
+}
+
+static void make_decision_job(const struct ll_decisions *decisions, const struct ll_decision *decision, unsigned index,
+			      union ll_message *ret_message)
+{
+	const struct ll_decision_job *job = ll_decisions_job(decisions, decision, index);
+	ll_message_init(ret_message, LL_MESSAGE_DECISION_JOB);
+	struct ll_message_decision_job *row = &ret_message->decision_job;
+	row->number = decision->number;
+	row->id = job->job.id;
+	row->completed = job->job.completed;
+	row->queued_launches = job->job.queued_launches;
+	row->visited_ns = job->job.visited_ns;
+	row->slices = job->rates.slices;
+	row->visits = job->rates.visits;
+	row->alone = job->rates.alone;
+	row->weight_permille = job->job.weight_permille;
+	row->processes = job->job.processes;
+	row->waits = job->job.waits;
+	row->has_slices = job->job.has_slices;
+	row->slowdown_permille = job->slowdown_permille;
+	row->held_launches = job->gauge.launches[LL_LEVER_HELD];
+	row->held_s = job->gauge.seconds[LL_LEVER_HELD];
+	row->open_launches = job->gauge.launches[LL_LEVER_OPEN];
+	row->open_s = job->gauge.seconds[LL_LEVER_OPEN];
+	memcpy(row->tenant, job->tenant, sizeof row->tenant);
+}
+
+void ll_list_decisions(struct ll_connection *connection, const char *uuid)
+{
+	const struct ll_decisions *decisions = ll_cards_decisions(&connection->server->cards, uuid);
+	union ll_message row;
+	if (decisions) {
+		make_state(decisions, &row);
+		ll_connection_row(connection, &row);
 	}
-	const struct ll_tenant *tenant = ll_books_tenant_after(&server->books, listing->tenant);
-	if (tenant) {
-		listing->tenant = tenant->number;
-		listing->tenants++;
-		make_tenant_row(server, tenant, ret_message);
-		return true;
+	const struct ll_decision *decision = decisions ? ll_decisions_from(decisions, 0) : NULL;
+	for (; decision; decision = ll_decisions_from(decisions, decision->number + 1)) {
+		make_decision(decision, &row);
+		ll_connection_row(connection, &row);
+		for (unsigned i = 0; i < decision->count; i++) {
+			make_decision_job(decisions, decision, i, &row);
+			ll_connection_row_of(connection, ll_decisions_job(decisions, decision, i)->uid, &row);
+		}
 	}
-	ll_message_init(ret_message, LL_MESSAGE_LIST_END);
-	ret_message->list_end.tenants = listing->tenants;
-	ret_message->list_end.jobs = listing->jobs;
-	ret_message->list_end.processes = listing->processes;
-	return false;
+	ll_message_init(&row, LL_MESSAGE_DECISIONS_END);
+	ll_connection_row(connection, &row);
 }

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/core/server.h"
-#include "daemon/core/system_socket.h"
 
 static const char help[] = "usage: loadlined --help | --version\n"
 			   "       loadlined --system [--user NAME] [--config PATH] [--state FOLDER]\n"

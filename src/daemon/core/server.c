@@ -2,34 +2,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/process_id.h"
-#include "daemon/accounts/write.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/connection.h"
-#include "daemon/core/reload.h"
-#include "daemon/core/store.h"
-#include "daemon/core/unread.h"
-#include "daemon/jobs/job_watch.h"
-#include "daemon/jobs/users.h"
-#include "daemon/machine/health.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/machine/machine.h"
-#include "daemon/machine/notify_link.h"
-#include "daemon/machine/ungoverned.h"
-#include "daemon/policy/policy_of_jobs.h"
-#include "daemon/policy/rights.h"
-#include "daemon/policy/weights.h"
-#include "daemon/queue/admission.h"
-#include "daemon/residency/memory.h"
+#include "daemon/policy/policy.h"
+#include "daemon/queue/queue.h"
+#include "daemon/residency/residency.h"
 
-/* BACKLOG: of a user's daemon, to which thousands of its own processes may come at once. The system's: door.h. */
+/* BACKLOG: of a user's daemon, to which thousands of its own processes may come at once. The system's: door.c. */
 enum { BACKLOG = 4096, BACKLOG_OF_SYSTEM = 256, IDLE_EXIT_MS = 2000, TICK_MS = 1000, ROOM_MS = 2000 };
 
 /* ---- periodic checks, and the end ---- */
@@ -108,6 +102,103 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 	welcome->policy_orders = policy && policy->enforce.devices ? LL_POLICY_FENCE : 0;
 }
 
+/* ---- reading the configuration at SIGHUP, in a thread, because a disk can hang ---- */
+
+struct ll_reload {
+	struct ll_server *server;
+	const char *path;
+	uv_signal_t hangup;
+	uv_work_t work;
+	bool is_reading, is_wanted; /* wanted: another SIGHUP came while the files were read */
+	/* written by the thread: */
+	struct ll_config config;
+	struct ll_err err;
+	int rc;
+};
+
+static void start_reading(struct ll_reload *reload);
+
+static int64_t now_s(void)
+{
+	return (int64_t)time(NULL);
+}
+
+static void read_files(uv_work_t *work)
+{
+	struct ll_reload *reload = work->data;
+	reload->rc = ll_department_read(&reload->config, reload->path, now_s(), &reload->err);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+	struct ll_reload *reload = work->data;
+	struct ll_server *server = reload->server;
+	reload->is_reading = false;
+	if (status) { /* canceled: the loop ends */
+		ll_config_fini(&reload->config);
+		return;
+	}
+	bool was_refused = server->department.refused_s;
+	int rc = ll_department_put(&server->department, &reload->config, reload->rc, &reload->err, now_s());
+	if (rc) {
+		ll_events_tell(server, LL_EVENT_CONFIG, NULL, "the former configuration stays in force: %s",
+			       server->department.fault);
+	} else {
+		if (was_refused)
+			ll_events_tell(server, LL_EVENT_CONFIG, NULL, "the configuration has no faults any more");
+		ll_department_note_change(server);
+		ll_job_watch_wake(server->watch);
+		ll_accounting_look(server->accounting); /* budgets may be new */
+	}
+	if (reload->is_wanted && !uv_is_closing((uv_handle_t *)&reload->hangup))
+		start_reading(reload);
+}
+
+static void start_reading(struct ll_reload *reload)
+{
+	reload->is_wanted = reload->is_reading;
+	if (reload->is_reading)
+		return;
+	reload->config = (struct ll_config){0};
+	reload->err = (struct ll_err){0};
+	reload->is_reading = uv_queue_work(&reload->server->loop, &reload->work, read_files, on_read) == 0;
+}
+
+static void on_hangup(uv_signal_t *signal, int number)
+{
+	(void)number;
+	start_reading(signal->data);
+}
+
+/* Reads the configuration now, before the loop runs, and again at each SIGHUP from then on. -EINVAL: it has faults.
+ * -ENOMEM. */
+static int init_reload(struct ll_server *server, const char *path, struct ll_err *err)
+{
+	int rc = ll_department_load(&server->department, path, now_s(), err);
+	if (rc)
+		return rc;
+	struct ll_reload *reload = calloc(1, sizeof *reload);
+	if (!reload)
+		return ll_err_set(err, -ENOMEM, "out of memory");
+	reload->server = server;
+	reload->path = path;
+	reload->hangup.data = reload->work.data = reload;
+	uv_signal_init(&server->loop, &reload->hangup);
+	uv_signal_start(&reload->hangup, on_hangup, SIGHUP);
+	server->reload = reload;
+	ll_accounting_look(server->accounting); /* budgets are read */
+	return 0;
+}
+
+static void stop_reload(struct ll_server *server)
+{
+	struct ll_reload *reload = server->reload;
+	if (!reload)
+		return;
+	uv_cancel((uv_req_t *)&reload->work);
+	uv_close((uv_handle_t *)&reload->hangup, NULL);
+}
+
 /* ---- start and end ---- */
 
 static int check_listener(int fd, int backlog)
@@ -147,9 +238,10 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	server->department.find_card = ll_department_find_card;
 	ll_identities_init(&server->department.identities, &server->loop, NULL, on_identity, server);
 	server->idle_exit.data = server->tick.data = server->room.data = server;
-	rc = ll_keeper_link_init(server);
+	const struct ll_place *system = server->is_system ? &server->place : NULL;
+	rc = ll_keeper_link_init(&server->keeper, server, &server->loop, system);
 	if (!rc)
-		rc = ll_notify_link_new(server, &server->notify);
+		rc = ll_notify_link_new(&server->loop, system, &server->notify);
 	if (!rc)
 		rc = ll_job_watch_new(server, &server->watch);
 	if (!rc)
@@ -169,7 +261,7 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	if (!rc && config->state_folder)
 		rc = ll_accounting_new(server, config->state_folder, &server->accounting);
 	if (!rc && config->state_folder)
-		rc = ll_admission_keep(server, config->state_folder);
+		rc = ll_admission_keep(server->admission, config->state_folder);
 	return rc;
 }
 
@@ -177,12 +269,12 @@ static void fini_server(struct ll_server *server)
 {
 	close(server->door.listen_fd); /* first: from now on another process may bind the name */
 	ll_accounting_finish(server->accounting);
-	ll_admission_save_last(server);
+	ll_admission_save_last(server->admission);
 	while (server->connections) {
 		server->connections->job = NULL;
 		ll_connection_close(server->connections);
 	}
-	ll_keeper_link_fini(server); /* first: the jobs go on, so the keeper removes none of their groups */
+	ll_keeper_link_fini(&server->keeper); /* first: the jobs go on, so the keeper removes none of their groups */
 	ll_jobs_fini(server);
 	ll_cards_fini(&server->cards);
 	ll_memory_fini(server);
@@ -191,7 +283,7 @@ static void fini_server(struct ll_server *server)
 	ll_job_watch_free(server->watch);
 	ll_admission_stop(server);
 	ll_identities_fini(&server->department.identities);
-	ll_reload_stop(server);
+	stop_reload(server);
 	ll_ungoverned_fini(server);
 	ll_machine_fini(server);
 	ll_health_fini(server);
@@ -202,7 +294,8 @@ static void fini_server(struct ll_server *server)
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
 	ll_admission_fini(server);
-	ll_reload_fini(server);
+	free(server->reload);
+	ll_department_fini(&server->department);
 	ll_accounting_free(server->accounting);
 	ll_subordinates_fini(&server->subordinates);
 	ll_unread_fini(server);
@@ -218,14 +311,14 @@ int ll_server_run(const struct ll_server_config *config, struct ll_err *err)
 	if (rc)
 		return ll_err_set(err, rc, "event loop: %s", uv_strerror(rc));
 	server.department.admin = config->admin;
-	rc = config->has_policy ? ll_reload_init(&server, config->policy_path, err) : 0;
+	rc = config->has_policy ? init_reload(&server, config->policy_path, err) : 0;
 	if (rc) {
 		fini_server(&server);
 		return rc;
 	}
 	if (server.is_system) {
 		ll_store_restore(&server);
-		ll_keeper_link_greet(&server);
+		ll_keeper_link_greet(&server.keeper);
 		ll_store_say_ready(&server);
 	}
 	ll_server_look(&server);

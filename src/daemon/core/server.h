@@ -3,36 +3,97 @@
  *
  * The loop never blocks: each socket is non-blocking, and loadlined calls no driver. If a connection does not read its
  * replies, loadlined does not read from it either, so it uses no memory. The loop watches only descriptors (uv_poll).
- * Only the accounts use libuv's threads, because the disk may be slow (accounts/write.h, accounts/reports.h).
+ * Only the accounts use libuv's threads, because the disk may be slow (accounts/write.c, reports.c).
  */
 #ifndef LOADLINE_DAEMON_CORE_SERVER_H
 #define LOADLINE_DAEMON_CORE_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "daemon/arbiter/cards.h"
-#include "daemon/core/door.h"
-#include "daemon/core/subordinate.h"
-#include "daemon/jobs/books.h"
-#include "daemon/machine/keeper_link.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/machine/machine.h"
 #include "daemon/policy/policy.h"
 #include "daemon/residency/residency.h"
 #include "protocol/place.h"
 #include "protocol/start.h"
 
-struct ll_err;
-struct ll_connection;
-struct ll_user;
-struct ll_machine;
-struct ll_ungoverned;
 struct ll_accounting;
 struct ll_admission;
-struct ll_notify_link;
-struct ll_job_watch;
-struct ll_unread;
+struct ll_connection;
+struct ll_err;
 struct ll_health_card;
+struct ll_job;
+struct ll_job_watch;
+struct ll_machine;
+struct ll_notify_link;
+struct ll_server;
+struct ll_ungoverned;
+struct ll_unread;
+struct ll_user;
+
+/*
+ * door.c: lets connections in, fairly among users.
+ *
+ * A listener has one queue for all who connect, and the kernel turns away who finds it full. So loadlined empties it
+ * fast, and chooses afterwards: of one user, the subordinate uids (identity.c) included, at most 64 connections may
+ * wait until they say HELLO or it is read. What is beyond is closed at once; the client tries again
+ * (protocol/client.h). The queue of the system's loadlined is short, because each one waits there for all before it;
+ * clients wait for a place in it (ll_place_connect_by).
+ *
+ * Each user has some time in each turn of the loop. When it is used up, what the user's connections say waits for the
+ * next turn, and so for the connections of all others.
+ *
+ * Root and loadlined's own user have neither bound. Nor has anybody in a user's daemon, which has another one for
+ * other users (ll_connections_have_room).
+ */
+
+/* A user who has connections, or had some a moment ago. */
+struct ll_visitor {
+	struct ll_visitor *next;
+	uint32_t owner; /* identity.c */
+	bool is_bounded;
+	uint32_t connections, silent; /* silent: HELLO has not been read */
+	uint64_t turn, spent_ns;      /* spent_ns: in that turn */
+	size_t row_bytes;             /* of rows that wait until they are read */
+};
+
+struct ll_door {
+	uv_poll_t listener;
+	uv_prepare_t prepare;
+	int listen_fd;
+	int reserve_fd; /* closed for a moment to accept and refuse a connection when no descriptor is left */
+	bool is_paused; /* no descriptor was left even so: the door opens again in a second */
+	uint64_t turn;  /* of the loop, from 1 */
+	struct ll_visitor *visitors;
+	/* what was counted last for a connection of this turn (rights.c), with those that were let in since */
+	uint64_t room_turn;
+	uint32_t room_owner;
+	struct ll_fair_room room;
+};
+
+/* Opens the door: listen_fd listens. Returns 0 or an error of libuv. */
+int ll_door_open(struct ll_server *server, int listen_fd);
+
+/* Closes it with its descriptors. */
+void ll_door_close(struct ll_server *server);
+
+/* Once a second. Returns whether there is something to do in a second. */
+bool ll_door_tick(struct ll_server *server);
+
+/* Of a connection, which counts as silent from here on. NULL: no memory. */
+struct ll_visitor *ll_door_enter(struct ll_server *server, uint32_t uid);
+void ll_door_leave(struct ll_visitor *visitor, bool is_silent);
+
+/* Whether the user's connections may be read in this turn. spend: handling one took so long. */
+bool ll_door_has_time(const struct ll_server *server, const struct ll_visitor *visitor);
+void ll_door_spend(const struct ll_server *server, struct ll_visitor *visitor, uint64_t spent_ns);
+
+/* ---- server.c ---- */
 
 struct ll_server {
 	uv_loop_t loop;
@@ -44,33 +105,33 @@ struct ll_server {
 	struct ll_cards cards;
 	struct ll_residency_books residency;
 	struct ll_subordinates subordinates;
-	struct ll_unread *unread; /* unread.h */
+	struct ll_unread *unread; /* door.c */
 	struct ll_user *users;
 	struct ll_machine *machine;       /* machine.h */
-	struct ll_ungoverned *ungoverned; /* ungoverned.h */
-	struct ll_admission *admission;   /* admission.h */
+	struct ll_ungoverned *ungoverned; /* ungoverned.c */
+	struct ll_admission *admission;   /* queue.h */
 	uint64_t last_user;
 	uint64_t namespaces; /* of this process (process_id.h) */
 	bool has_own_proc;
-	uv_timer_t memory_timer; /* memory.h */
+	uv_timer_t memory_timer; /* memory.c */
 	struct ll_connection *connections;
 	uint32_t connection_count, watcher_count; /* watchers do not keep the daemon from ending */
 	uint64_t instance, bad_messages, born_ns;
 	const char *version;
 	struct ll_place place;
 	struct ll_programs programs;
-	bool is_system; /* serves all users (rights.h), until it is stopped */
+	bool is_system; /* serves all users (rights.c), until it is stopped */
 	/* of a user's daemon: the system's place, for which it makes room; empty: there is no such place */
 	struct ll_place system_place;
 	struct ll_keeper_link keeper;
 	uv_timer_t room;                   /* checks whether the system's daemon serves */
 	struct ll_department department;   /* of the system's daemon */
-	struct ll_reload *reload;          /* reload.h; NULL: no reading of the configuration is possible */
+	struct ll_reload *reload;          /* NULL: no reading of the configuration is possible */
 	struct ll_accounting *accounting;  /* of the system's daemon; NULL: nothing is written */
-	struct ll_notify_link *notify;     /* notify_link.h; NULL: events go to no command */
-	struct ll_health_card *health;     /* health.h */
-	struct ll_job_watch *watch;        /* job_watch.h; NULL: a user's daemon */
-	struct ll_report_reading *reports; /* that are being read or sent (reports.h) */
+	struct ll_notify_link *notify;     /* links.c; NULL: events go to no command */
+	struct ll_health_card *health;     /* machine.c */
+	struct ll_job_watch *watch;        /* job_watch.c; NULL: a user's daemon */
+	struct ll_report_reading *reports; /* that are being read or sent (reports.c) */
 };
 
 struct ll_server_config {
@@ -117,56 +178,71 @@ void ll_server_describe(const struct ll_server *server, struct ll_message_welcom
 void ll_server_stop(struct ll_server *server);
 
 /*
- * A monitor registers its job. On success, the job owns process_fd and lifeline_fd; monitor_fd is copied. The job
- * may be known already, if it has lost its monitor or its connection. -EBUSY: another process is its monitor. -EPERM:
- * it is another user's job. -EBADMSG: the pages are not this job's.
+ * door.c: descriptors that were sent on a connection which has ended, and that the other side has not read.
+ *
+ * The kernel counts descriptors in messages that nobody has read as the sender's user's, and sends no more for anybody
+ * if there are too many. They are there until the other side reads them or closes its socket. So a user could end one
+ * connection after the other with unread messages. The socket of such a connection stays open here until then, so that
+ * its descriptors count for its user (rights.c).
  */
-struct ll_job_call {
-	struct ll_connection *connection;
-	const struct ll_job_facts *facts;
-	const char *department_tenant; /* policy/policy_of_jobs.h */
-	const char *project, *name;    /* empty: none */
-	uint64_t said;                 /* as in struct ll_message_job */
-	int monitor_fd, process_fd, lifeline_fd;
-	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */
+
+/* Closes the socket of a connection that has ended, at once or when the other side has read all. uid: of the other
+ * side. sent: how many descriptors were sent since the other side had read all. */
+void ll_unread_close(struct ll_server *server, int fd, uint32_t uid, uint32_t sent);
+
+/* Calls count for each such socket, with what it takes of descriptors. */
+void ll_unread_count(const struct ll_unread *first, void (*count)(void *data, uint32_t uid, uint64_t fds), void *data);
+
+/* Closes the sockets of which all has been read. Returns whether any are left. */
+bool ll_unread_tick(struct ll_server *server);
+
+void ll_unread_fini(struct ll_server *server);
+
+/*
+ * system.c, first: the listening socket of the system's loadlined, and the user that it runs as.
+ *
+ * systemd passes the socket (LISTEN_FDS). If loadlined is started by hand, it makes the socket itself: as root, in a
+ * folder that root owns. Then it becomes an ordinary user, so that no root process parses messages of other users.
+ */
+
+/* Finds the account; -ENOENT: there is no such name. */
+struct ll_system_user {
+	uid_t uid;
+	gid_t gid;
 };
-int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
+int ll_system_user_find(const char *name, struct ll_system_user *ret_user, struct ll_err *err);
 
-/* Before that: an unknown job that brings its pages has the limits that these have, since they may have been set after
- * its first registration. Writes them into the facts. -EBADMSG: the pages are not the job's user's. */
-int ll_job_read_brought(const struct ll_server *server, const struct ll_job_call *call, struct ll_job_facts *facts);
+/* Becomes that user, without supplementary groups. The process cannot become root again. */
+int ll_system_user_become(const struct ll_system_user *user, struct ll_err *err);
 
-/* Registers a job of a former daemon (store.h), without a monitor. process_fd and lifeline_fd may be -1, if their other
- * side has ended; on success the job owns them. Errors as above. */
-int ll_job_restore(struct ll_server *server, const struct ll_job_call *call);
+/* The socket that systemd passed to this process; -1: it passed none. It is closed on exec, and does not block. */
+int ll_system_socket_passed(void);
 
-/* The connection of the job's monitor has ended. */
-void ll_job_disconnect(struct ll_server *server, struct ll_job *job);
+/*
+ * Makes the folder if it is missing, and the socket file in it; every user may connect. owner: of the file; NULL: this
+ * user. A lock keeps other processes from doing the same until this one ends. The socket does not listen yet.
+ * -EADDRINUSE: another process serves there. -EPERM: other users may write to the folder.
+ */
+int ll_system_socket_bind(const struct ll_place *place, const struct ll_system_user *owner, int *ret_fd,
+			  struct ll_err *err);
 
-/* The monitor has reported the job's end: the processes that it knows have ended. A job with a control group ends when
- * its group is empty. */
-void ll_job_end(struct ll_server *server, struct ll_job *job);
+/*
+ * system.c, then: what the system's loadlined stores with systemd, so that the next daemon has all jobs at once. That
+ * includes jobs whose monitors are stopped, frozen or dead, of which the monitors alone would make jobs without limits
+ * of time and compute. For each job it stores a socket (sd_notify's FDSTORE), in which the message waits that the
+ * monitor would send. systemd returns the sockets by LISTEN_FDS.
+ *
+ * Without systemd, or if its store is full, all functions do nothing: the monitors then register the jobs again.
+ */
 
-/* The job does not end, and cannot be ended: removes it from the books, without its monitor. */
-void ll_job_abandon(struct ll_server *server, struct ll_job *job);
+/* Store a new job, and remove an ended one. */
+void ll_store_add(const struct ll_server *server, const struct ll_job *job);
+void ll_store_remove(const struct ll_server *server, const struct ll_job *job);
 
-/* The keeper's reply about the group of an ended job. is_to_ask_again: the group is not empty, or the
- * keeper has ended. */
-void ll_job_on_group_removed(struct ll_server *server, struct ll_job *job, bool is_to_ask_again);
+/* Takes over the jobs of the former daemon. Their monitors may connect later. */
+void ll_store_restore(struct ll_server *server);
 
-/* Whether all processes of the job have ended. The monitor may not have reported it yet. */
-bool ll_job_has_tree_ended(const struct ll_job *job);
-
-/* Returns the pid of the job's monitor; 0: it has none, or the daemon does not see it. */
-uint32_t ll_job_monitor_pid(const struct ll_job *job);
-
-/* Returns the job's flags, those of its monitor included. */
-uint32_t ll_job_flags(const struct ll_job *job);
-
-/* Checks jobs whose monitor has no connection, and those that are stopped without a place in the queue. Returns whether
- * there are any. */
-bool ll_jobs_tick(struct ll_server *server);
-
-void ll_jobs_fini(struct ll_server *server);
+/* Tells systemd that this process serves. */
+void ll_store_say_ready(const struct ll_server *server);
 
 #endif

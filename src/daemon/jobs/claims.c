@@ -1,4 +1,4 @@
-#include "daemon/jobs/claims.h"
+#include "daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,11 +6,9 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "daemon/accounts/account.h"
-#include "daemon/accounts/write.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/server.h"
-#include "daemon/jobs/users.h"
-#include "daemon/residency/memory.h"
+#include "daemon/residency/residency.h"
 #include "protocol/accounts.h"
 
 static void count_change(const struct ll_job *job)
@@ -23,33 +21,11 @@ static void count_change(const struct ll_job *job)
 struct ll_job_card *ll_job_card_find(const struct ll_job *job, const char *uuid)
 {
 	const struct ll_job_claims *claims = job->claims;
-	for (unsigned i = 0; i < claims->card_count; i++) {
+	for (unsigned i = 0; claims && i < claims->card_count; i++) {
 		if (strcmp(claims->cards[i]->uuid, uuid) == 0)
 			return claims->cards[i];
 	}
 	return NULL;
-}
-
-static void write_uuid(struct ll_orders_card *card, const char uuid[LL_CARD_UUID_SIZE])
-{
-	uint64_t words[LL_CARD_UUID_SIZE / 8];
-	memcpy(words, uuid, sizeof words);
-	for (size_t i = sizeof words / sizeof *words; i-- > 0;)
-		atomic_store(&card->uuid[i], words[i]);
-}
-
-static int join_card(struct ll_server *server, struct ll_job_card *card)
-{
-	struct ll_card_join join = {.uuid = card->uuid,
-				    .id = card->job->number,
-				    .tenant = card->job->facts.tenant,
-				    .page = card->job->pages.page,
-				    .orders = card->job->pages.orders,
-				    .index = card->index,
-				    .uid = card->job->facts.uid,
-				    .limits = card->job->facts.limits};
-	server->wants_tick = true; /* other jobs may be on the card */
-	return ll_cards_join(&server->cards, &join, &card->share);
 }
 
 /* Adds the card that has the next index. Its UUID is in the orders already if the page was adopted. */
@@ -64,12 +40,24 @@ static int add_card(struct ll_server *server, struct ll_job *job, const char *uu
 	card->job = job;
 	card->index = claims->card_count;
 	ll_message_text_set(card->uuid, sizeof card->uuid, uuid);
-	int rc = join_card(server, card);
+	struct ll_card_join join = {.uuid = card->uuid,
+				    .id = job->number,
+				    .tenant = job->facts.tenant,
+				    .page = job->pages.page,
+				    .orders = job->pages.orders,
+				    .index = card->index,
+				    .uid = job->facts.uid,
+				    .limits = job->facts.limits};
+	server->wants_tick = true; /* other jobs may be on the card */
+	int rc = ll_cards_join(&server->cards, &join, &card->share);
 	if (rc) {
 		free(card);
 		return rc;
 	}
-	write_uuid(&job->pages.orders->cards[card->index], card->uuid);
+	uint64_t words[LL_CARD_UUID_SIZE / 8];
+	memcpy(words, card->uuid, sizeof words);
+	for (size_t i = sizeof words / sizeof *words; i-- > 0;)
+		atomic_store(&job->pages.orders->cards[card->index].uuid[i], words[i]);
 	claims->cards[claims->card_count++] = card;
 	ll_accounting_note_card(server->accounting);
 	*ret_card = card;
@@ -145,27 +133,13 @@ static void clear_slot(struct ll_page_slot *slot)
 	slot->wake_count = wake_count + 1;
 }
 
-static uint64_t new_token(void)
+static uint64_t write_identity(struct ll_page_slot *slot, unsigned card, const struct ll_claim_identity *identity)
 {
 	uint64_t token = 0;
 	while (!token) {
 		if (getrandom(&token, sizeof token, 0) != sizeof token)
 			token = ll_wall_ns();
 	}
-	return token;
-}
-
-static unsigned free_slot(const struct ll_job_claims *claims)
-{
-	unsigned slot = 0;
-	while (slot < LL_PAGE_SLOTS && claims->slots[slot])
-		slot++;
-	return slot;
-}
-
-static uint64_t write_identity(struct ll_page_slot *slot, unsigned card, const struct ll_claim_identity *identity)
-{
-	uint64_t token = new_token();
 	clear_slot(slot);
 	slot->card = card;
 	slot->pid = identity->pid;
@@ -176,22 +150,20 @@ static uint64_t write_identity(struct ll_page_slot *slot, unsigned card, const s
 	return token;
 }
 
-/* Sets the orders first: processes may read the page's value. */
-static void raise_end(const struct ll_job_pages *pages, unsigned slot)
-{
-	if (slot >= pages->orders->slot_end)
-		atomic_store(&pages->orders->slot_end, slot + 1);
-	atomic_store(&pages->page->slot_end, pages->orders->slot_end);
-}
-
 int ll_claims_grant(struct ll_server *server, struct ll_job_card *card, struct ll_user *user,
 		    const struct ll_claim_identity *identity, struct ll_job_claim **ret_claim)
 {
-	unsigned index = free_slot(card->job->claims);
+	unsigned index = 0;
+	while (index < LL_PAGE_SLOTS && card->job->claims->slots[index])
+		index++;
 	if (index == LL_PAGE_SLOTS)
 		return -ENOSPC;
-	struct ll_page_slot *slot = &card->job->pages.page->slots[index];
-	raise_end(&card->job->pages, index);
+	struct ll_job_pages *pages = &card->job->pages;
+	struct ll_page_slot *slot = &pages->page->slots[index];
+	/* Sets the orders first: processes may read the page's value. */
+	if (index >= pages->orders->slot_end)
+		atomic_store(&pages->orders->slot_end, index + 1);
+	atomic_store(&pages->page->slot_end, pages->orders->slot_end);
 	int rc = add_claim(card, index, write_identity(slot, card->index, identity), ret_claim);
 	if (rc) {
 		clear_slot(slot);
@@ -236,7 +208,7 @@ void ll_claims_end(struct ll_server *server, struct ll_job_claim *claim, bool is
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (card->account) /* while the claim still counts as held */
 		ll_account_read(card->account, ll_now_ns());
-	bool had_memory = ll_memory_leave(claim, is_freed);
+	bool had_memory = ll_memory_release(claim, is_freed);
 	ll_residency_end(server, claim);
 	ll_accounts_end(card->job->pages.page, slot, ll_now_ns());
 	atomic_store(&slot->token, 0);
@@ -305,23 +277,19 @@ int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
 	return rc;
 }
 
-/* Releases the slot, so that a remaining process sees that it has none. */
-static void let_go(struct ll_server *server, struct ll_job_claim *claim)
-{
-	ll_residency_end(server, claim);
-	struct ll_page_slot *slot = ll_claim_slot(claim);
-	atomic_store(&slot->token, 0);
-	free_claim(claim);
-	ll_page_wake(&slot->wake_count);
-}
-
 void ll_claims_fini(struct ll_server *server, struct ll_job *job)
 {
 	struct ll_job_claims *claims = job->claims;
 	for (unsigned i = 0; claims && i < claims->card_count; i++) {
 		struct ll_job_card *card = claims->cards[i];
-		while (card->claims)
-			let_go(server, card->claims);
+		/* Releases the slots, so that a remaining process sees that it has none. */
+		for (struct ll_job_claim *claim; (claim = card->claims);) {
+			struct ll_page_slot *slot = ll_claim_slot(claim);
+			ll_residency_end(server, claim);
+			atomic_store(&slot->token, 0);
+			free_claim(claim);
+			ll_page_wake(&slot->wake_count);
+		}
 		ll_card_job_leave(card->share);
 		ll_memory_forget(card);
 		free(card);

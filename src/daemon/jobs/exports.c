@@ -1,4 +1,4 @@
-#include "daemon/jobs/exports.h"
+#include "daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -30,28 +30,29 @@ static struct ll_share *find_share(const struct ll_shares *shares, const uint64_
 	return share;
 }
 
-static struct ll_share *new_share(struct ll_shares *shares, const struct ll_connection *connection,
-				  const struct ll_message_share *message)
-{
-	struct ll_share *share = calloc(1, sizeof *share);
-	if (!share)
-		return NULL;
-	*share = (struct ll_share){.next = shares->first,
-				   .connection = connection,
-				   .key = {message->key[0], message->key[1]},
-				   .bytes = message->bytes};
-	shares->first = share;
-	return share;
-}
-
 void ll_shares_count(const struct ll_shares *shares, void (*count)(void *data, uint32_t uid, uint64_t fds), void *data)
 {
 	for (const struct ll_share *share = shares->first; share; share = share->next)
 		count(data, share->connection->uid, share->count);
 }
 
-static void add_handles(struct ll_share *share, const struct ll_message_share *message, int *fds)
+void ll_shares_add(struct ll_shares *shares, const struct ll_connection *connection,
+		   const struct ll_message_share *message, int *fds, size_t count)
 {
+	struct ll_share *share = find_share(shares, message->key);
+	bool is_good = message->count && message->count == count && message->first == (share ? share->count : 0);
+	if (!is_good || (share && share->connection != connection))
+		return;
+	if (!share) {
+		share = calloc(1, sizeof *share);
+		if (!share)
+			return;
+		*share = (struct ll_share){.next = shares->first,
+					   .connection = connection,
+					   .key = {message->key[0], message->key[1]},
+					   .bytes = message->bytes};
+		shares->first = share;
+	}
 	struct handle *handles = realloc(share->handles, (share->count + message->count) * sizeof *handles);
 	if (!handles)
 		return;
@@ -61,17 +62,6 @@ static void add_handles(struct ll_share *share, const struct ll_message_share *m
 		share->came_bytes += message->handle_bytes[i];
 		fds[i] = -1;
 	}
-}
-
-void ll_shares_add(struct ll_shares *shares, const struct ll_connection *connection,
-		   const struct ll_message_share *message, int *fds, size_t count)
-{
-	struct ll_share *share = find_share(shares, message->key);
-	bool is_good = message->count && message->count == count && message->first == (share ? share->count : 0);
-	if (is_good && !share)
-		share = new_share(shares, connection, message);
-	if (is_good && share && share->connection == connection)
-		add_handles(share, message, fds);
 }
 
 static void free_share(struct ll_shares *shares, struct ll_share *share)

@@ -1,4 +1,4 @@
-#include "daemon/jobs/job_group.h"
+#include "daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
-#include "daemon/machine/keeper_link.h"
+#include "daemon/machine/machine.h"
 
 enum { PLACE_TRIES = 2 };
 
@@ -46,7 +46,7 @@ struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd)
 	char group[LL_GROUP_SIZE];
 	uint32_t uid;
 	uint64_t number;
-	ll_keeper_link_greet(server);
+	ll_keeper_link_greet(&server->keeper);
 	if (groups->kind == LL_GROUPS_NONE || !read_group(server, process_fd, group) ||
 	    !ll_group_find_job(groups, group, &uid, &number))
 		return NULL;
@@ -60,20 +60,11 @@ void ll_job_groups_look(const struct ll_server *server)
 {
 	for (struct ll_job *job = server->books.jobs; job; job = job->next) {
 		char group[LL_GROUP_SIZE], own[LL_GROUP_SIZE];
-		if (job->has_group || !job->processes || !read_group(server, job->processes->fd, group) ||
+		if (job->has_group || !read_group(server, job->process_fd, group) ||
 		    ll_group_path(&server->keeper.groups, job->facts.uid, number_of(job), own))
 			continue;
 		job->has_group = ll_group_contains(own, group);
 	}
-}
-
-/* Whether a process that is in no group may use the token of a job of another user. Root may. A job of root may have
- * become another user: `run -- gosu app`. */
-static bool may_use_token(const struct ll_connection *connection, const struct ll_job *job)
-{
-	if (!connection->server->is_system || connection->uid == job->facts.uid)
-		return true;
-	return !job->has_group && (connection->uid == 0 || job->facts.uid == 0);
 }
 
 int ll_job_group_prove(const struct ll_connection *connection, uint64_t id, struct ll_job **ret_job)
@@ -87,7 +78,10 @@ int ll_job_group_prove(const struct ll_connection *connection, uint64_t id, stru
 	}
 	if (!named)
 		return home ? -EPERM : -EAGAIN;
-	if (!may_use_token(connection, named))
+	/* A process that is in no group may use the token of its user's job. Root may use that of another user's job. A
+	 * job of root may have become another user: `run -- gosu app`. */
+	bool is_own = !server->is_system || connection->uid == named->facts.uid;
+	if (!is_own && (named->has_group || (connection->uid != 0 && named->facts.uid != 0)))
 		return -EPERM;
 	*ret_job = named;
 	return 0;
@@ -95,24 +89,10 @@ int ll_job_group_prove(const struct ll_connection *connection, uint64_t id, stru
 
 /* ---- requests to the keeper ---- */
 
-static struct ll_job *find_number(const struct ll_server *server, uint64_t number)
-{
-	struct ll_job *job = ll_books_after(&server->books, number - 1);
-	return job && job->number == number ? job : NULL;
-}
-
-static struct ll_connection *connection_of(const struct ll_server *server, const struct ll_job *job)
-{
-	struct ll_connection *connection = server->connections;
-	while (connection && connection->job != job)
-		connection = connection->next;
-	return connection;
-}
-
 /* Once for each loadlined: where the kernel has no such limits, it has them for no job. */
 static void on_limited(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
-	const struct ll_job *job = find_number(server, number);
+	const struct ll_job *job = ll_books_find_number(&server->books, number);
 	if (!code || !job || server->keeper.has_told_no_device_memory)
 		return;
 	server->keeper.has_told_no_device_memory = code == -ENOTSUP;
@@ -128,12 +108,12 @@ void ll_job_group_limit(struct ll_server *server, const struct ll_job *job)
 						  .job = number_of(job),
 						  .bytes = job->facts.limits.memory_bytes};
 	if (job->has_group && !server->keeper.has_told_no_device_memory)
-		ll_keeper_link_send(server, &request, -1, on_limited, job->number);
+		ll_keeper_link_send(&server->keeper, &request, -1, on_limited, job->number);
 }
 
 static void on_placed(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
-	struct ll_job *job = find_number(server, number);
+	struct ll_job *job = ll_books_find_number(&server->books, number);
 	if (!job)
 		return;
 	job->has_group = !code;
@@ -145,7 +125,9 @@ static void on_placed(struct ll_server *server, int code, const char *reason, ui
 	if (code && server->keeper.state != LL_KEEPER_REFUSES)
 		ll_log(LL_LOG_WARN, "job %llu of uid %u has no control group, and is known by its token only: %s",
 		       (unsigned long long)job->number, job->facts.uid, reason);
-	struct ll_connection *connection = connection_of(server, job);
+	struct ll_connection *connection = server->connections;
+	while (connection && connection->job != job)
+		connection = connection->next;
 	if (connection && connection->has_pending) /* it does not read; it connects again */
 		shutdown(connection->fd, SHUT_RDWR);
 	else if (connection)
@@ -156,17 +138,17 @@ bool ll_job_group_place(struct ll_server *server, struct ll_job *job)
 {
 	job->place_tries++;
 	struct ll_keeper_request request = {.call = LL_KEEPER_PLACE, .uid = job->facts.uid, .job = number_of(job)};
-	int process_fd = job->processes ? job->processes->fd : -1;
-	if (process_fd < 0 || !ll_process_is_pidfd(process_fd) || find_job(server, request.uid, request.job) != job)
+	int process_fd = job->process_fd;
+	if (!ll_process_is_pidfd(process_fd) || find_job(server, request.uid, request.job) != job)
 		return false;
 	request.pid = ll_process_id_of_fd(process_fd);
-	return request.pid && ll_keeper_link_send(server, &request, process_fd, on_placed, job->number);
+	return request.pid && ll_keeper_link_send(&server->keeper, &request, process_fd, on_placed, job->number);
 }
 
 static void on_removed(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
 	(void)reason;
-	struct ll_job *job = find_number(server, number);
+	struct ll_job *job = ll_books_find_number(&server->books, number);
 	if (!job)
 		return;
 	job->has_group |= code == -EBUSY;
@@ -177,12 +159,12 @@ bool ll_job_group_remove(struct ll_server *server, const struct ll_job *job)
 {
 	const struct ll_keeper_request request = {
 	    .call = LL_KEEPER_REMOVE, .uid = job->facts.uid, .job = number_of(job)};
-	return ll_keeper_link_send(server, &request, -1, on_removed, job->number);
+	return ll_keeper_link_send(&server->keeper, &request, -1, on_removed, job->number);
 }
 
 static void on_signalled(struct ll_server *server, int code, const char *reason, uint64_t number)
 {
-	struct ll_job *job = find_number(server, number);
+	struct ll_job *job = ll_books_find_number(&server->books, number);
 	if (!job)
 		return;
 	job->has_group |= !code;
@@ -197,5 +179,5 @@ bool ll_job_group_signal(struct ll_server *server, const struct ll_job *job, int
 {
 	const struct ll_keeper_request request = {
 	    .call = LL_KEEPER_SIGNAL_GROUP, .uid = job->facts.uid, .job = number_of(job), .signal = number};
-	return !job->is_group_lost && ll_keeper_link_send(server, &request, -1, on_signalled, job->number);
+	return !job->is_group_lost && ll_keeper_link_send(&server->keeper, &request, -1, on_signalled, job->number);
 }

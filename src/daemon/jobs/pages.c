@@ -1,4 +1,4 @@
-#include "daemon/jobs/pages.h"
+#include "daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>

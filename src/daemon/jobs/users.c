@@ -1,4 +1,4 @@
-#include "daemon/jobs/users.h"
+#include "daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,8 @@
 #include "base/process_id.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
-#include "daemon/jobs/death_watch.h"
-#include "daemon/policy/rights.h"
-#include "daemon/residency/memory.h"
+#include "daemon/policy/policy.h"
+#include "daemon/residency/residency.h"
 
 /* ---- create and free ---- */
 
@@ -27,18 +26,6 @@ static void free_user(struct ll_user *user)
 		user->connection->user = NULL;
 	ll_death_watch_close(user->watch);
 	free(user);
-}
-
-static void attach_user(struct ll_user *user, struct ll_connection *connection)
-{
-	if (user->connection == connection)
-		return;
-	if (user->connection)
-		user->connection->user = NULL;
-	if (connection->user)
-		connection->user->connection = NULL;
-	user->connection = connection;
-	connection->user = user;
 }
 
 void ll_user_drop(struct ll_user *user)
@@ -136,23 +123,16 @@ static bool are_equal(const struct ll_claim_identity *one, const struct ll_claim
 
 /* Two descriptors of living processes are of one process if the pids are equal. A process that the daemon does not see
  * is identified by what it reports about itself. A false report affects only its own job. */
-static bool is_process(const struct ll_user *user, const struct ll_job *job, uint32_t pid,
-		       const struct ll_claim_identity *identity)
-{
-	if (user->job != job)
-		return false;
-	if (pid && user->pid)
-		return user->pid == pid && !ll_process_has_ended(user->watch->fd);
-	return !pid && !user->pid && are_equal(&user->identity, identity);
-}
-
 static struct ll_user *find_user(const struct ll_server *server, const struct ll_job *job, uint32_t pid,
 				 const struct ll_claim_identity *identity)
 {
-	struct ll_user *user = server->users;
-	while (user && !is_process(user, job, pid, identity))
-		user = user->next;
-	return user;
+	for (struct ll_user *user = server->users; user; user = user->next) {
+		bool is_seen = pid && user->pid, is_unseen = !pid && !user->pid;
+		if (user->job == job && ((is_unseen && are_equal(&user->identity, identity)) ||
+					 (is_seen && user->pid == pid && !ll_process_has_ended(user->watch->fd))))
+			return user;
+	}
+	return NULL;
 }
 
 /* A process belongs to one job. It may have belonged to another job before, or processes of that job may have written
@@ -224,15 +204,6 @@ static int take_new(struct ll_server *server, struct ll_user *user, const struct
 	return rc;
 }
 
-static int claim_for(struct ll_server *server, struct ll_user *user, const struct ll_message_claim *message,
-		     struct ll_job_claim **ret_claim)
-{
-	if (!message->slot_token)
-		return take_new(server, user, message, ret_claim);
-	*ret_claim = ll_claims_find(user->job, message->slot, message->slot_token);
-	return *ret_claim ? take_back(user, *ret_claim, &user->identity) : -ESTALE;
-}
-
 int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, struct ll_job_claim **ret_claim)
 {
 	const struct ll_message_claim *message = call->message;
@@ -253,9 +224,20 @@ int ll_users_claim(struct ll_server *server, const struct ll_claim_call *call, s
 		user = new_user(server, call->job, call->process_fd);
 	if (!user)
 		return -errno;
-	attach_user(user, call->connection);
+	if (user->connection != call->connection) {
+		if (user->connection)
+			user->connection->user = NULL;
+		if (call->connection->user)
+			call->connection->user->connection = NULL;
+		user->connection = call->connection;
+		call->connection->user = user;
+	}
 	user->identity = identity;
-	int rc = claim_for(server, user, message, ret_claim);
+	int rc = -ESTALE;
+	if (!message->slot_token)
+		rc = take_new(server, user, message, ret_claim);
+	else if ((*ret_claim = ll_claims_find(user->job, message->slot, message->slot_token)))
+		rc = take_back(user, *ret_claim, &user->identity);
 	if (!user->claims)
 		free_user(user);
 	else if (!user->watch->has_started)
@@ -374,4 +356,50 @@ bool ll_users_tick(struct ll_server *server)
 	for (struct ll_job *job = server->books.jobs; job; job = job->next)
 		is_needed |= ll_users_adopt(server, job);
 	return is_needed;
+}
+
+/* ---- tells the loop that a process has ended ---- */
+
+static void free_watch(uv_handle_t *handle)
+{
+	struct ll_death_watch *watch = handle->data;
+	close(watch->fd);
+	free(watch);
+}
+
+struct ll_death_watch *ll_death_watch_new(uv_loop_t *loop, int fd, void (*on_end)(void *data), void *data)
+{
+	struct ll_death_watch *watch = calloc(1, sizeof *watch);
+	if (!watch)
+		return NULL;
+	watch->fd = fd;
+	watch->on_death = on_end;
+	watch->data = data;
+	watch->is_polled = ll_process_is_pidfd(fd) && uv_poll_init(loop, &watch->poll, fd) == 0;
+	watch->poll.data = watch;
+	return watch;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	struct ll_death_watch *watch = poll->data;
+	(void)status;
+	(void)events;
+	uv_poll_stop(poll);
+	watch->has_started = false;
+	watch->on_death(watch->data);
+}
+
+void ll_death_watch_start(struct ll_death_watch *watch)
+{
+	if (watch->is_polled && !watch->has_started)
+		watch->has_started = uv_poll_start(&watch->poll, UV_READABLE, on_readable) == 0;
+}
+
+void ll_death_watch_close(struct ll_death_watch *watch)
+{
+	if (watch && watch->is_polled)
+		uv_close((uv_handle_t *)&watch->poll, free_watch);
+	else if (watch)
+		free_watch((uv_handle_t *)&watch->poll);
 }

@@ -1,6 +1,8 @@
 #include "daemon/machine/machine.h"
 
 #include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,16 +10,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "daemon/accounts/write.h"
+#include "config/keys.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
-#include "daemon/jobs/job_group.h"
-#include "daemon/jobs/users.h"
-#include "daemon/machine/health.h"
-#include "daemon/machine/mismatch.h"
-#include "daemon/machine/ungoverned.h"
-#include "daemon/queue/admission.h"
-#include "daemon/queue/state.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/queue/queue.h"
 
 struct rows {
 	struct ll_message_sense_card *cards;
@@ -39,19 +37,15 @@ int ll_machine_init(struct ll_server *server)
 	return server->machine ? 0 : -ENOMEM;
 }
 
-static void free_rows(struct rows *rows)
-{
-	free(rows->cards);
-	free(rows->processes);
-	*rows = (struct rows){0};
-}
-
 void ll_machine_fini(struct ll_server *server)
 {
 	if (!server->machine)
 		return;
-	free_rows(&server->machine->now);
-	free_rows(&server->machine->next);
+	struct rows *const rows[] = {&server->machine->now, &server->machine->next};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		free(rows[i]->cards);
+		free(rows[i]->processes);
+	}
 	free(server->machine->cards);
 	free(server->machine);
 	server->machine = NULL;
@@ -126,68 +120,36 @@ static bool make_room(void *array, size_t count, size_t *room, size_t size, size
 	return true;
 }
 
-static void add_card(struct rows *rows, const struct ll_message_sense_card *card)
-{
-	if (make_room(&rows->cards, rows->card_count, &rows->card_room, sizeof *card, LL_MACHINE_CARDS_MAX))
-		rows->cards[rows->card_count++] = *card;
-}
-
-static void add_process(struct rows *rows, const struct ll_message_sense_process *process)
-{
-	if (make_room(&rows->processes, rows->process_count, &rows->process_room, sizeof *process,
-		      LL_MACHINE_PROCESSES_MAX))
-		rows->processes[rows->process_count++] = *process;
-}
-
-static struct ll_machine_card card_of(struct ll_machine *machine, const struct ll_message_sense_card *row)
-{
-	const struct ll_machine_card *before = find_card(machine, row->uuid);
-	struct ll_machine_card card = before ? *before : (struct ll_machine_card){0};
-	card.index = row->index;
-	card.slice = row->slice;
-	memcpy(card.uuid, row->uuid, sizeof card.uuid);
-	memcpy(card.bus_id, row->bus_id, sizeof card.bus_id);
-	card.memory_bytes = row->memory_bytes;
-	card.usable_bytes = row->usable_bytes;
-	card.used_bytes = row->used_bytes;
-	card.numa_node = row->numa_node;
-	card.is_lost = row->flags & LL_SENSE_IS_LOST;
-	card.has_slices = row->flags & LL_SENSE_HAS_SLICES;
-	return card;
-}
-
-static bool is_same_list(const struct ll_machine *machine, const struct ll_machine_card *cards, size_t count)
-{
-	if (count != machine->now.card_count)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		const struct ll_machine_card *before = &machine->cards[i];
-		if (strcmp(before->uuid, cards[i].uuid) != 0 || before->is_lost != cards[i].is_lost ||
-		    before->has_slices != cards[i].has_slices || before->memory_bytes != cards[i].memory_bytes)
-			return false;
-	}
-	return true;
-}
-
-static void log_change(const struct ll_machine *machine)
-{
-	size_t lost = 0;
-	for (size_t i = 0; i < machine->now.card_count; i++)
-		lost += machine->cards[i].is_lost;
-	ll_info("the sensor reports %zu cards and slices, %zu of them lost", machine->now.card_count, lost);
-}
-
 /* If the driver goes for a while, what was known of the cards goes too. */
 static void take_round(struct ll_server *server, const struct ll_message_sense_end *end)
 {
 	struct ll_machine *machine = server->machine;
-	size_t count = machine->next.card_count;
+	size_t count = machine->next.card_count, lost = 0;
 	struct ll_machine_card *cards = calloc(count + 1, sizeof *cards);
 	if (!cards)
 		return;
-	for (size_t i = 0; i < count; i++)
-		cards[i] = card_of(machine, &machine->next.cards[i]);
-	bool is_same = is_same_list(machine, cards, count);
+	bool is_same = count == machine->now.card_count;
+	for (size_t i = 0; i < count; i++) {
+		const struct ll_message_sense_card *row = &machine->next.cards[i];
+		const struct ll_machine_card *known = find_card(machine, row->uuid);
+		const struct ll_machine_card *before = is_same ? &machine->cards[i] : NULL;
+		struct ll_machine_card *card = &cards[i];
+		if (known)
+			*card = *known;
+		card->index = row->index;
+		card->slice = row->slice;
+		memcpy(card->uuid, row->uuid, sizeof card->uuid);
+		memcpy(card->bus_id, row->bus_id, sizeof card->bus_id);
+		card->memory_bytes = row->memory_bytes;
+		card->usable_bytes = row->usable_bytes;
+		card->used_bytes = row->used_bytes;
+		card->numa_node = row->numa_node;
+		card->is_lost = row->flags & LL_SENSE_IS_LOST;
+		card->has_slices = row->flags & LL_SENSE_HAS_SLICES;
+		lost += card->is_lost;
+		is_same = before && strcmp(before->uuid, card->uuid) == 0 && before->is_lost == card->is_lost &&
+			  before->has_slices == card->has_slices && before->memory_bytes == card->memory_bytes;
+	}
 	struct rows old = machine->now;
 	free(machine->cards);
 	machine->cards = cards;
@@ -197,22 +159,12 @@ static void take_round(struct ll_server *server, const struct ll_message_sense_e
 	memcpy(machine->reason, end->reason, sizeof machine->reason);
 	if (!is_same || !machine->changes) {
 		machine->changes++;
-		log_change(machine);
+		ll_info("the sensor reports %zu cards and slices, %zu of them lost", count, lost);
 		ll_admission_wake(server->admission);
 	}
 }
 
 /* ---- to which job a process belongs ---- */
-
-/* Whether the job's first process has not ended: its number may be another process's now. */
-static bool is_alive(const struct ll_job *job)
-{
-	for (const struct ll_job_process *process = job->processes; process; process = process->next) {
-		if (process->role == LL_PROCESS_FIRST)
-			return !ll_process_has_ended(process->fd);
-	}
-	return false;
-}
 
 static const struct ll_job *job_of_pid(const struct ll_server *server, uint32_t pid)
 {
@@ -221,40 +173,155 @@ static const struct ll_job *job_of_pid(const struct ll_server *server, uint32_t 
 			return user->job;
 	}
 	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
-		if ((job->facts.pid == pid && is_alive(job)) || ll_job_monitor_pid(job) == pid)
+		/* The number of a first process that has ended may be another process's now. */
+		if ((job->facts.pid == pid && !ll_process_has_ended(job->process_fd)) || ll_job_monitor_pid(job) == pid)
 			return job;
 	}
 	return NULL;
-}
-
-static const struct ll_job *job_of_group(struct ll_server *server, uint32_t pid)
-{
-	int fd = ll_process_open((pid_t)pid);
-	if (fd < 0)
-		return NULL;
-	const struct ll_job *job = ll_job_group_find(server, fd);
-	close(fd);
-	return job;
 }
 
 /* By its claim; else by its control group, which it cannot leave; else by a parent that belongs to a job. */
 static const struct ll_job *job_of(struct ll_server *server, const struct ll_message_sense_process *process)
 {
 	const struct ll_job *job = job_of_pid(server, process->pid);
-	if (!job)
-		job = job_of_group(server, process->pid);
+	int fd = job ? -1 : ll_process_open((pid_t)process->pid);
+	if (fd >= 0) {
+		job = ll_job_group_find(server, fd);
+		close(fd);
+	}
 	for (int i = 0; !job && i < LL_SENSE_ANCESTORS && process->ancestors[i]; i++)
 		job = job_of_pid(server, process->ancestors[i]);
 	return job;
 }
 
-static void complete_processes(struct ll_server *server)
+/* ---- faults of cards ---- */
+
+#define WARN_AGAIN_NS (3600 * LL_NS_PER_S)
+
+struct ll_health_card {
+	struct ll_health_card *next;
+	char uuid[LL_CARD_UUID_SIZE];
+	bool is_known;                         /* a first report has come */
+	uint64_t values[LL_SENSE_CONDITIONS];  /* that have been told */
+	uint64_t told_ns[LL_SENSE_CONDITIONS]; /* when; 0: never */
+};
+
+static const struct ll_config_health *policy_of(const struct ll_server *server)
 {
-	struct rows *rows = &server->machine->now;
-	for (size_t i = 0; i < rows->process_count; i++) {
-		const struct ll_job *job = job_of(server, &rows->processes[i]);
-		rows->processes[i].job_number = job ? job->number : 0;
-		rows->processes[i].flags = 0;
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	return policy && policy->health.from ? &policy->health : NULL;
+}
+
+static void drain_card(struct ll_server *server, const struct ll_machine_card *card, const char *reason)
+{
+	struct ll_event_about about = {.card = card->uuid};
+	int rc = ll_admission_drain_card(server, card->index, reason);
+	if (rc == 0)
+		ll_events_tell(server, LL_EVENT_DRAINED, &about, "card %u (%s) gets no more jobs: %s", card->index,
+			       card->uuid, reason);
+	else if (rc > 0)
+		ll_warn("card %u (%s) is drained already: %s", card->index, card->uuid, reason);
+	else
+		ll_error("card %u (%s) cannot be drained: %s: %s", card->index, card->uuid, reason, strerror(-rc));
+}
+
+static bool has_word(const struct ll_config_words *words, int word)
+{
+	for (size_t i = 0; i < words->count; i++) {
+		if (words->items[i] == word)
+			return true;
+	}
+	return false;
+}
+
+static struct ll_health_card *find_health(struct ll_server *server, const char *uuid)
+{
+	struct ll_health_card *card = server->health;
+	while (card && strcmp(card->uuid, uuid) != 0)
+		card = card->next;
+	if (card)
+		return card;
+	card = calloc(1, sizeof *card);
+	if (!card)
+		return NULL;
+	memcpy(card->uuid, uuid, sizeof card->uuid);
+	card->next = server->health;
+	server->health = card;
+	return card;
+}
+
+static void note_value(struct ll_server *server, struct ll_health_card *seen, int condition, uint64_t value)
+{
+	if (seen->values[condition] == value)
+		return;
+	seen->values[condition] = value;
+	ll_admission_keep_change(server->admission);
+}
+
+/* A value below the one that was told is a repair, or a reset of the card. */
+static void take_condition(struct ll_server *server, const struct ll_machine_card *card, struct ll_health_card *seen,
+			   int condition, uint64_t value)
+{
+	const struct ll_config_health *policy = policy_of(server);
+	uint64_t now_ns = ll_now_ns(), told = seen->values[condition], told_ns = seen->told_ns[condition];
+	if (value < told || (condition == LL_SENSE_NVLINK_ERRORS && !seen->is_known))
+		note_value(server, seen, condition, value);
+	if (!policy || value <= seen->values[condition])
+		return;
+	if (has_word(&policy->drain, condition)) {
+		drain_card(server, card, ll_config_conditions[condition]);
+	} else if (has_word(&policy->warn, condition)) {
+		if (told_ns && now_ns - told_ns < WARN_AGAIN_NS && condition == LL_SENSE_NVLINK_ERRORS)
+			return;
+		ll_events_tell(server, LL_EVENT_UNHEALTHY, &(struct ll_event_about){.card = card->uuid},
+			       "card %u (%s) reports %s (%llu)", card->index, card->uuid,
+			       ll_config_conditions[condition], (unsigned long long)(value - seen->values[condition]));
+	} else {
+		return;
+	}
+	note_value(server, seen, condition, value);
+	seen->told_ns[condition] = now_ns;
+}
+
+/* ---- what of their health outlives loadlined ---- */
+
+json_t *ll_health_pack(const struct ll_server *server)
+{
+	json_t *list = json_array();
+	for (const struct ll_health_card *card = server->health; card; card = card->next) {
+		json_t *values = json_object();
+		for (int i = 0; i < LL_SENSE_CONDITIONS; i++)
+			json_object_set_new(values, ll_config_conditions[i], json_integer((json_int_t)card->values[i]));
+		json_array_append_new(list, json_pack("{s:s, s:o}", "uuid", card->uuid, "values", values));
+	}
+	return list;
+}
+
+void ll_health_unpack(struct ll_server *server, const json_t *list)
+{
+	size_t i;
+	const json_t *object;
+	json_array_foreach(list, i, object)
+	{
+		char uuid[LL_CARD_UUID_SIZE];
+		const char *text = json_string_value(json_object_get(object, "uuid"));
+		snprintf(uuid, sizeof uuid, "%s", text ? text : "");
+		struct ll_health_card *card = uuid[0] ? find_health(server, uuid) : NULL;
+		const json_t *values = json_object_get(object, "values");
+		for (int condition = 0; card && condition < LL_SENSE_CONDITIONS; condition++)
+			card->values[condition] =
+			    (uint64_t)json_integer_value(json_object_get(values, ll_config_conditions[condition]));
+		if (card)
+			card->is_known = true;
+	}
+}
+
+void ll_health_fini(struct ll_server *server)
+{
+	while (server->health) {
+		struct ll_health_card *card = server->health;
+		server->health = card->next;
+		free(card);
 	}
 }
 
@@ -265,23 +332,20 @@ bool ll_machine_accepts(const struct ll_server *server, uint32_t uid)
 	return server->is_system && (uid == 0 || uid == geteuid());
 }
 
-static void take_health(struct ll_server *server, const struct ll_message_sense_health *health)
+static void take_xid(struct ll_server *server, struct ll_machine_card *card, uint64_t xid)
 {
-	struct ll_machine_card *card = find_card(server->machine, health->uuid);
-	if (!card)
-		return;
-	card->last_xid = health->xid;
+	const struct ll_config_health *policy = policy_of(server);
+	char reason[LL_NAME_SIZE];
+	bool is_to_drain = false;
+	card->last_xid = xid;
 	card->xid_ns = ll_now_ns();
 	card->xids++;
-	ll_warn("card %u (%s): the driver reports Xid %llu", card->index, card->uuid, (unsigned long long)health->xid);
-	ll_health_xid(server, card, health->xid);
-}
-
-static void take_conditions(struct ll_server *server, const struct ll_message_sense_conditions *conditions)
-{
-	const struct ll_machine_card *card = find_card(server->machine, conditions->uuid);
-	if (card)
-		ll_health_conditions(server, card, conditions);
+	ll_warn("card %u (%s): the driver reports Xid %llu", card->index, card->uuid, (unsigned long long)xid);
+	snprintf(reason, sizeof reason, "Xid %llu", (unsigned long long)xid);
+	for (size_t i = 0; policy && i < policy->drain_xid.count; i++)
+		is_to_drain |= policy->drain_xid.items[i] == xid;
+	if (is_to_drain)
+		drain_card(server, card, reason);
 }
 
 /* A second sensor's first message begins its own round. */
@@ -289,27 +353,47 @@ bool ll_machine_handle(struct ll_connection *connection, const union ll_message 
 {
 	struct ll_server *server = connection->server;
 	struct ll_machine *machine = server->machine;
+	struct rows *next = &machine->next;
+	struct ll_machine_card *card;
+	struct ll_health_card *seen;
 	if (machine->sensor != connection)
-		machine->next.card_count = machine->next.process_count = 0;
+		next->card_count = next->process_count = 0;
 	machine->sensor = connection;
 	machine->heard_ns = ll_now_ns();
 	switch (message->header.kind) {
 	case LL_MESSAGE_SENSE_CARD:
-		add_card(&machine->next, &message->sense_card);
+		if (make_room(&next->cards, next->card_count, &next->card_room, sizeof *next->cards,
+			      LL_MACHINE_CARDS_MAX))
+			next->cards[next->card_count++] = message->sense_card;
 		return true;
 	case LL_MESSAGE_SENSE_PROCESS:
-		add_process(&machine->next, &message->sense_process);
+		if (make_room(&next->processes, next->process_count, &next->process_room, sizeof *next->processes,
+			      LL_MACHINE_PROCESSES_MAX))
+			next->processes[next->process_count++] = message->sense_process;
 		return true;
 	case LL_MESSAGE_SENSE_HEALTH:
-		take_health(server, &message->sense_health);
+		card = find_card(machine, message->sense_health.uuid);
+		if (card)
+			take_xid(server, card, message->sense_health.xid);
 		return true;
 	case LL_MESSAGE_SENSE_CONDITIONS:
-		take_conditions(server, &message->sense_conditions);
+		card = find_card(machine, message->sense_conditions.uuid);
+		seen = card ? find_health(server, card->uuid) : NULL;
+		for (int i = 0; seen && i < LL_SENSE_CONDITIONS; i++) {
+			if (message->sense_conditions.values[i] != UINT64_MAX)
+				take_condition(server, card, seen, i, message->sense_conditions.values[i]);
+		}
+		if (seen)
+			seen->is_known = true;
 		return true;
 	case LL_MESSAGE_SENSE_END:
 		take_round(server, &message->sense_end);
 		ll_accounting_note_energy(server->accounting);
-		complete_processes(server);
+		for (size_t i = 0; i < machine->now.process_count; i++) {
+			const struct ll_job *job = job_of(server, &machine->now.processes[i]);
+			machine->now.processes[i].job_number = job ? job->number : 0;
+			machine->now.processes[i].flags = 0;
+		}
 		ll_mismatch_look(server);
 		ll_ungoverned_look(server, machine->now.processes, machine->now.process_count);
 		return true;
@@ -326,51 +410,41 @@ void ll_machine_disconnect(struct ll_server *server, const struct ll_connection 
 
 /* ---- the reply to SENSED ---- */
 
-bool ll_machine_list(struct ll_connection *connection)
+void ll_list_machine(struct ll_connection *connection)
 {
-	connection->is_listing_machine = true;
-	connection->machine_listing = (struct ll_machine_listing){0};
-	return true;
-}
-
-static void complete_card(const struct ll_machine *machine, size_t place, struct ll_message_sense_card *row)
-{
-	const struct ll_machine_card *card = &machine->cards[place];
-	row->xid = card->last_xid;
-	row->xid_age_ns = card->xids ? ll_now_ns() - card->xid_ns : 0;
-	row->xids = card->xids;
-}
-
-bool ll_machine_listing_next(const struct ll_server *server, struct ll_machine_listing *listing,
-			     union ll_message *ret_message)
-{
+	const struct ll_server *server = connection->server;
 	const struct ll_machine *machine = server->machine;
-	if (listing->cards < machine->now.card_count) {
-		ll_message_init(ret_message, LL_MESSAGE_SENSE_CARD);
-		struct ll_message_header header = ret_message->header;
-		ret_message->sense_card = machine->now.cards[listing->cards];
-		ret_message->header = header; /* the sensor's may be of another version's size */
-		complete_card(machine, listing->cards++, &ret_message->sense_card);
-		return true;
+	struct ll_message_header header;
+	union ll_message row;
+	for (size_t i = 0; i < machine->now.card_count; i++) {
+		ll_message_init(&row, LL_MESSAGE_SENSE_CARD);
+		header = row.header;
+		row.sense_card = machine->now.cards[i];
+		row.header = header; /* the sensor's may be of another version's size */
+		const struct ll_machine_card *card = &machine->cards[i];
+		row.sense_card.xid = card->last_xid;
+		row.sense_card.xid_age_ns = card->xids ? ll_now_ns() - card->xid_ns : 0;
+		row.sense_card.xids = card->xids;
+		ll_connection_row(connection, &row);
 	}
-	if (listing->processes < machine->now.process_count) {
-		ll_message_init(ret_message, LL_MESSAGE_SENSE_PROCESS);
-		struct ll_message_header header = ret_message->header;
-		ret_message->sense_process = machine->now.processes[listing->processes++];
-		ret_message->header = header;
-		return true;
+	for (size_t i = 0; i < machine->now.process_count; i++) {
+		ll_message_init(&row, LL_MESSAGE_SENSE_PROCESS);
+		header = row.header;
+		row.sense_process = machine->now.processes[i];
+		row.header = header;
+		ll_connection_row(connection, &row);
 	}
-	ll_message_init(ret_message, LL_MESSAGE_SENSE_DRAINED);
-	if (ll_admission_drained(server, listing->drained, &ret_message->sense_drained)) {
-		listing->drained++;
-		return true;
+	ll_message_init(&row, LL_MESSAGE_SENSE_DRAINED);
+	for (size_t i = 0; ll_admission_drained(server, i, &row.sense_drained); i++) {
+		ll_connection_row(connection, &row);
+		ll_message_init(&row, LL_MESSAGE_SENSE_DRAINED);
 	}
-	ll_message_init(ret_message, LL_MESSAGE_SENSE_END);
-	ret_message->sense_end.cards = (uint32_t)listing->cards;
-	ret_message->sense_end.processes = (uint32_t)listing->processes;
-	ret_message->sense_end.silent_ns = ll_machine_silent_ns(server);
-	memcpy(ret_message->sense_end.reason, machine->reason, sizeof machine->reason);
-	return false;
+	ll_message_init(&row, LL_MESSAGE_SENSE_END);
+	row.sense_end.cards = (uint32_t)machine->now.card_count;
+	row.sense_end.processes = (uint32_t)machine->now.process_count;
+	row.sense_end.silent_ns = ll_machine_silent_ns(server);
+	memcpy(row.sense_end.reason, machine->reason, sizeof machine->reason);
+	ll_connection_row(connection, &row);
 }
 
 void ll_machine_add_label(const struct ll_server *server, const char *uuid, char *text, size_t size)

@@ -1,4 +1,4 @@
-#include "daemon/machine/ungoverned.h"
+#include "daemon/machine/machine.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -11,9 +11,140 @@
 #include "base/process.h"
 #include "base/process_id.h"
 #include "daemon/core/server.h"
-#include "daemon/jobs/users.h"
-#include "daemon/machine/events.h"
-#include "daemon/machine/mismatch.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/queue/queue.h"
+#include "daemon/residency/residency.h"
+
+#define PROCESS_TOLERANCE_BYTES (UINT64_C(1) << 30)
+#define PERIOD_NS (20 * LL_NS_PER_S)
+enum { MEMORY_TOLERANCE_PERCENT = 2, TIME_TOLERANCE_PERCENT = 20, ROUNDS = 2 };
+
+bool ll_mismatch_has_memory(const struct ll_job_card *card)
+{
+	return card->mismatch.memory_rounds >= ROUNDS;
+}
+
+bool ll_mismatch_has_time(const struct ll_job_card *card)
+{
+	return card->mismatch.is_time_wrong;
+}
+
+/* ---- what is done about it ---- */
+
+static void stop_job(struct ll_server *server, struct ll_job *job, const char *why)
+{
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	if (policy && policy->mismatch.action == LL_CONFIG_ACTION_STOP && !ll_admission_stop_job(server, job, why))
+		ll_warn("mismatch: job %llu cannot be stopped: it has no place in the queue and no control group",
+			(unsigned long long)job->number);
+}
+
+/* ---- memory ---- */
+
+/* Returns false if the driver does not tell the memory of one of the job's processes, or none is on the card. */
+static bool count_driver(const struct ll_server *server, const struct ll_job_card *card, uint64_t *ret_bytes,
+			 unsigned *ret_processes)
+{
+	size_t count;
+	const struct ll_message_sense_process *processes = ll_machine_processes(server, &count);
+	uint64_t bytes = 0;
+	unsigned found = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (processes[i].job_number != card->job->number || strcmp(processes[i].uuid, card->uuid) != 0)
+			continue;
+		if (processes[i].used_bytes == UINT64_MAX)
+			return false;
+		bytes += processes[i].used_bytes;
+		found++;
+	}
+	*ret_bytes = bytes;
+	*ret_processes = found;
+	return found > 0;
+}
+
+static void check_memory(struct ll_server *server, struct ll_job_card *card)
+{
+	uint64_t driver_bytes = 0;
+	unsigned processes = 0;
+	bool is_known = count_driver(server, card, &driver_bytes, &processes);
+	uint64_t used_bytes = ll_memory_used_bytes(card);
+	uint64_t allowed_bytes =
+	    used_bytes + used_bytes / 100 * MEMORY_TOLERANCE_PERCENT + processes * PROCESS_TOLERANCE_BYTES;
+	card->mismatch.driver_bytes = is_known ? driver_bytes : 0;
+	if (!is_known || driver_bytes <= allowed_bytes) {
+		card->mismatch.memory_rounds = 0;
+		return;
+	}
+	if (++card->mismatch.memory_rounds != ROUNDS)
+		return;
+	ll_warn("job %llu of user %u, tenant %s, card %s: the driver counts %llu bytes for its processes, and "
+		"the job reports %llu",
+		(unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
+		(unsigned long long)driver_bytes, (unsigned long long)used_bytes);
+	stop_job(server, card->job, "the driver counts more memory for it than it reports");
+}
+
+/* ---- time ---- */
+
+static uint64_t gpu_time_of(const struct ll_job_card *card)
+{
+	return card->job->pages.page->cards[card->index].gpu_time_ns;
+}
+
+static void begin_period(struct ll_job_card *card, const struct ll_message_sense_card *row, uint64_t now_ns)
+{
+	card->mismatch.begin_ns = now_ns;
+	card->mismatch.gpu_ns = gpu_time_of(card);
+	card->mismatch.busy_ns = row->busy_ns;
+}
+
+/* A sensor that has started anew, or has missed samples, has not watched the whole period. */
+static void check_time(const struct ll_server *server, struct ll_job_card *card, uint64_t now_ns)
+{
+	struct ll_mismatch *state = &card->mismatch;
+	size_t count;
+	const struct ll_message_sense_card *rows = ll_machine_rows(server, &count), *row = NULL;
+	for (size_t i = 0; i < count && !row; i++)
+		row = strcmp(rows[i].uuid, card->uuid) == 0 ? &rows[i] : NULL;
+	uint64_t period_ns = now_ns - state->begin_ns, gpu_ns = gpu_time_of(card);
+	if (!row || !row->watched_ns) {
+		state->begin_ns = 0;
+		state->is_time_wrong = false;
+		return;
+	}
+	if (!state->begin_ns || row->watched_ns < period_ns || row->busy_ns < state->busy_ns ||
+	    gpu_ns < state->gpu_ns) {
+		begin_period(card, row, now_ns);
+		return;
+	}
+	if (period_ns < PERIOD_NS)
+		return;
+	state->checked_ns = period_ns;
+	state->checked_gpu_ns = gpu_ns - state->gpu_ns;
+	state->checked_busy_ns = row->busy_ns - state->busy_ns;
+	bool is_wrong = state->checked_gpu_ns > state->checked_busy_ns + period_ns / 100 * TIME_TOLERANCE_PERCENT;
+	if (is_wrong && !state->is_time_wrong)
+		ll_warn(
+		    "job %llu of user %u, tenant %s, card %s: the job reports %.1f s of GPU time in %.1f s, and the "
+		    "card had work for %.1f s",
+		    (unsigned long long)card->job->number, card->job->facts.uid, card->job->facts.tenant, card->uuid,
+		    (double)state->checked_gpu_ns / (double)LL_NS_PER_S, (double)period_ns / (double)LL_NS_PER_S,
+		    (double)state->checked_busy_ns / (double)LL_NS_PER_S);
+	state->is_time_wrong = is_wrong;
+	begin_period(card, row, now_ns);
+}
+
+void ll_mismatch_look(struct ll_server *server)
+{
+	uint64_t now_ns = ll_now_ns();
+	for (struct ll_job *job = server->books.jobs; job; job = job->next) {
+		const struct ll_job_claims *claims = job->claims;
+		for (unsigned i = 0; claims && i < claims->card_count; i++) {
+			check_memory(server, claims->cards[i]);
+			check_time(server, claims->cards[i], now_ns);
+		}
+	}
+}
 
 #define AGAIN_NS (30 * LL_NS_PER_S)
 /* After the start of loadlined the monitors register their jobs anew, within 5 s. */
@@ -29,53 +160,6 @@ struct ll_ungoverned {
 	char command[LL_COMMAND_SIZE];
 	bool is_there, is_told;
 };
-
-static const struct ll_config_ungoverned *policy_of(const struct ll_server *server)
-{
-	const struct ll_config_policy *policy = ll_department_policy(&server->department);
-	return policy ? &policy->ungoverned : NULL;
-}
-
-/* MPS's server works for its clients, each of which is on the card too. */
-static bool is_mps_server(const char *program)
-{
-	const char *name = strrchr(program, '/');
-	return name && strcmp(name, "/nvidia-cuda-mps-server") == 0;
-}
-
-static bool is_allowed(const struct ll_config_ungoverned *policy, const struct ll_message_sense_process *row)
-{
-	if (is_mps_server(row->program))
-		return true;
-	for (size_t i = 0; policy && row->program[0] && i < policy->allow.count; i++) {
-		if (strcmp(policy->allow.items[i], row->program) == 0)
-			return true;
-	}
-	return false;
-}
-
-static struct ll_ungoverned *find_seen(struct ll_server *server, const struct ll_message_sense_process *row)
-{
-	struct ll_ungoverned *seen = server->ungoverned;
-	while (seen && (seen->pid != row->pid || seen->start_ticks != row->start_ticks))
-		seen = seen->next;
-	return seen;
-}
-
-static struct ll_ungoverned *add_seen(struct ll_server *server, const struct ll_message_sense_process *row)
-{
-	struct ll_ungoverned *seen = calloc(1, sizeof *seen);
-	if (!seen)
-		return NULL;
-	*seen = (struct ll_ungoverned){.next = server->ungoverned,
-				       .pid = row->pid,
-				       .uid = row->uid,
-				       .start_ticks = row->start_ticks,
-				       .first_ns = ll_now_ns()};
-	memcpy(seen->command, row->command, sizeof seen->command);
-	server->ungoverned = seen;
-	return seen;
-}
 
 static void tell_once(struct ll_server *server, const struct ll_message_sense_process *row, struct ll_ungoverned *seen)
 {
@@ -93,7 +177,7 @@ static void tell_once(struct ll_server *server, const struct ll_message_sense_pr
 			       row->command, row->uuid);
 }
 
-/* ---- signals ---- */
+/* ---- processes outside of jobs: signals ---- */
 
 static void on_signalled(struct ll_server *server, int code, const char *reason, uint64_t pid)
 {
@@ -102,25 +186,21 @@ static void on_signalled(struct ll_server *server, int code, const char *reason,
 		ll_warn("ungoverned: process %u: the keeper refuses the signal: %s", (unsigned)pid, reason);
 }
 
-/* Whether the process that the descriptor is of is the one that was seen: another one may have its number now. */
-static bool is_same(const struct ll_ungoverned *seen)
-{
-	struct ll_process_stat stat;
-	return seen->start_ticks && ll_process_stat_of((pid_t)seen->pid, &stat) == 0 &&
-	       stat.start_ticks == seen->start_ticks;
-}
-
 static void send_signal(struct ll_server *server, struct ll_ungoverned *seen, int signal_number)
 {
 	const struct ll_keeper_request request = {
 	    .call = LL_KEEPER_SIGNAL_OUTSIDE, .uid = seen->uid, .pid = (int32_t)seen->pid, .signal = signal_number};
+	struct ll_process_stat stat;
 	int fd = ll_process_open_pidfd((pid_t)seen->pid);
 	bool is_first = !seen->signal_ns;
 	seen->signal_ns = ll_now_ns();
 	seen->asked_ns = is_first ? seen->signal_ns : seen->asked_ns;
 	if (fd < 0)
 		return;
-	bool is_sent = is_same(seen) && ll_keeper_link_send(server, &request, fd, on_signalled, seen->pid);
+	/* Another process than the one that was seen may have its number now. */
+	bool is_same = seen->start_ticks && ll_process_stat_of((pid_t)seen->pid, &stat) == 0 &&
+		       stat.start_ticks == seen->start_ticks;
+	bool is_sent = is_same && ll_keeper_link_send(&server->keeper, &request, fd, on_signalled, seen->pid);
 	close(fd);
 	if (is_sent && is_first)
 		ll_events_tell(server, LL_EVENT_STOPPED,
@@ -153,46 +233,55 @@ static void act_on_process(struct ll_server *server, const struct ll_config_ungo
 
 /* ---- a round ---- */
 
-static bool has_claim(const struct ll_server *server, uint32_t pid)
-{
-	for (const struct ll_user *user = server->users; user; user = user->next) {
-		if (user->pid == pid)
-			return true;
-	}
-	return false;
-}
-
-static void deal_with(struct ll_server *server, const struct ll_config_ungoverned *policy,
-		      struct ll_message_sense_process *row, struct ll_ungoverned *seen)
-{
-	tell_once(server, row, seen);
-	if (!row->job_number) {
-		act_on_process(server, policy, seen);
-	} else if (!seen->signal_ns) {
-		seen->signal_ns = ll_now_ns();
-		ll_mismatch_stop(server, row);
-	}
-}
-
 static void look_at(struct ll_server *server, struct ll_message_sense_process *row)
 {
-	const struct ll_config_ungoverned *policy = policy_of(server);
-	if (row->job_number && has_claim(server, row->pid))
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	const struct ll_user *user = server->users;
+	while (user && user->pid != row->pid)
+		user = user->next;
+	if (row->job_number && user) /* it has a claim */
 		return;
 	if (!row->job_number)
 		row->flags |= LL_SENSE_IS_UNGOVERNED;
-	if (is_allowed(policy, row)) {
+	/* MPS's server works for its clients, each of which is on the card too. */
+	const char *name = strrchr(row->program, '/');
+	bool is_allowed = name && strcmp(name, "/nvidia-cuda-mps-server") == 0;
+	for (size_t i = 0; policy && row->program[0] && i < policy->ungoverned.allow.count; i++)
+		is_allowed |= strcmp(policy->ungoverned.allow.items[i], row->program) == 0;
+	if (is_allowed) {
 		row->flags |= LL_SENSE_IS_ALLOWED;
 		return;
 	}
+	struct ll_ungoverned *seen = server->ungoverned;
+	while (seen && (seen->pid != row->pid || seen->start_ticks != row->start_ticks))
+		seen = seen->next;
+	if (!seen) {
+		seen = calloc(1, sizeof *seen);
+		if (!seen)
+			return;
+		*seen = (struct ll_ungoverned){.next = server->ungoverned,
+					       .pid = row->pid,
+					       .uid = row->uid,
+					       .start_ticks = row->start_ticks,
+					       .first_ns = ll_now_ns(),
+					       .is_there = true};
+		memcpy(seen->command, row->command, sizeof seen->command);
+		server->ungoverned = seen;
+		return;
+	}
+	if (seen->is_there) /* in this round */
+		return;
 	/* What is in one report alone may be of a job that is not known yet, or that has just ended. */
-	struct ll_ungoverned *seen = find_seen(server, row);
-	if (seen && !seen->is_there)
-		deal_with(server, policy, row, seen);
-	if (!seen)
-		seen = add_seen(server, row);
-	if (seen)
-		seen->is_there = true;
+	seen->is_there = true;
+	tell_once(server, row, seen);
+	if (!row->job_number) {
+		act_on_process(server, policy ? &policy->ungoverned : NULL, seen);
+	} else if (!seen->signal_ns) {
+		seen->signal_ns = ll_now_ns();
+		struct ll_job *job = ll_books_find_number(&server->books, row->job_number);
+		if (job)
+			stop_job(server, job, "a process of it uses a card without limits");
+	}
 }
 
 static void drop_ended(struct ll_server *server)

@@ -1,4 +1,4 @@
-#include "daemon/policy/allowance.h"
+#include "daemon/policy/policy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,18 +11,14 @@
 
 #define GIB ((double)(UINT64_C(1) << 30))
 
+static const enum ll_config_class classes[] = {[LL_LIMIT_CLASS_NORMAL] = LL_CONFIG_NORMAL,
+					       [LL_LIMIT_CLASS_LOW] = LL_CONFIG_LOW,
+					       [LL_LIMIT_CLASS_HIGH] = LL_CONFIG_HIGH};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
 enum ll_config_class ll_allowance_class(uint32_t limit_class)
 {
-	return limit_class == LL_LIMIT_CLASS_HIGH  ? LL_CONFIG_HIGH
-	       : limit_class == LL_LIMIT_CLASS_LOW ? LL_CONFIG_LOW
-						   : LL_CONFIG_NORMAL;
-}
-
-static uint32_t limit_class(enum ll_config_class class)
-{
-	return class == LL_CONFIG_HIGH  ? LL_LIMIT_CLASS_HIGH
-	       : class == LL_CONFIG_LOW ? LL_LIMIT_CLASS_LOW
-					: LL_LIMIT_CLASS_NORMAL;
+	return limit_class < CLASSES ? classes[limit_class] : LL_CONFIG_NORMAL;
 }
 
 bool ll_allowance_has_class(const struct ll_config_tenant *tenant, enum ll_config_class class)
@@ -50,19 +46,8 @@ static uint64_t left_of(uint64_t limit, uint64_t used)
 	return limit > used ? limit - used : 0;
 }
 
-static uint32_t default_class(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant)
-{
-	static const enum ll_config_class order[] = {LL_CONFIG_NORMAL, LL_CONFIG_LOW, LL_CONFIG_HIGH};
-	enum ll_config_class class = (enum ll_config_class)policy->defaults.class;
-	for (size_t i = 0; !ll_allowance_has_class(tenant, class) && i < sizeof order / sizeof *order; i++) {
-		if (ll_allowance_has_class(tenant, order[i]))
-			class = order[i];
-	}
-	return limit_class(class);
-}
-
 void ll_allowance_complete(const struct ll_config_policy *policy, const struct ll_config_tenant *tenant,
-			   const struct ll_use *user, uint64_t said, struct ll_limits *limits)
+			   const struct ll_job_sum *user, uint64_t said, struct ll_limits *limits)
 {
 	const struct ll_config_defaults *defaults = &policy->defaults;
 	const struct ll_config_each_user *each = &tenant->each_user;
@@ -82,8 +67,14 @@ void ll_allowance_complete(const struct ll_config_policy *policy, const struct l
 		else if (each->compute_permille != LL_CONFIG_NONE)
 			limits->compute_permille = left < 1000 ? (uint32_t)left : 1000;
 	}
-	if (!(said & LL_SET_PRIORITY) && limits->priority == LL_LIMIT_CLASS_NORMAL)
-		limits->priority = default_class(policy, tenant);
+	if (!(said & LL_SET_PRIORITY) && limits->priority == LL_LIMIT_CLASS_NORMAL) {
+		static const uint32_t order[] = {LL_LIMIT_CLASS_NORMAL, LL_LIMIT_CLASS_LOW, LL_LIMIT_CLASS_HIGH};
+		enum ll_config_class class = (enum ll_config_class)defaults->class;
+		for (size_t i = 0; !ll_allowance_has_class(tenant, class) && i < CLASSES; i++)
+			class = ll_allowance_has_class(tenant, classes[order[i]]) ? classes[order[i]] : class;
+		for (uint32_t i = 0; i < CLASSES; i++)
+			limits->priority = classes[i] == class ? i : limits->priority;
+	}
 	if (!(said & LL_SAID_EVICTABLE) && defaults->is_evictable)
 		limits->flags |= LL_LIMIT_EVICTABLE;
 }
@@ -140,7 +131,7 @@ static int refuse_unlimited(const char *what, const char *whose, struct ll_err *
 	return ll_err_set(err, -EACCES, "%s: no limit asked for, and %s has one", what, whose);
 }
 
-int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_use *user, uint64_t cards,
+int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_job_sum *user, uint64_t cards,
 		       const struct ll_limits *limits, struct ll_err *err)
 {
 	static const char whose[] = "each user";
@@ -168,9 +159,9 @@ int ll_allowance_check(const struct ll_config_tenant *tenant, const struct ll_us
 
 /* whose: "tenant NAME in group NAME", for the sentence. */
 static int check_part(const struct ll_config_part *part, const struct ll_allowance_group *ask,
-		      const struct ll_use *used, const char *whose, struct ll_err *err)
+		      const struct ll_job_sum *used, const char *whose, struct ll_err *err)
 {
-	const struct ll_use *job = &ask->job;
+	const struct ll_job_sum *job = &ask->job;
 	bool gives_memory = ask->group->give == LL_CONFIG_BY_MEMORY;
 	if (gives_memory && part->memory_bytes != LL_CONFIG_NONE && !job->memory_bytes)
 		return refuse_unlimited("memory", whose, err);
@@ -186,19 +177,6 @@ static int check_part(const struct ll_config_part *part, const struct ll_allowan
 	return 0;
 }
 
-static int check_request(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
-			 struct ll_err *err)
-{
-	const struct ll_config_part *guarantee = ll_allowance_part(&tenant->guarantee, ask->group->name);
-	uint64_t memory_bytes = guarantee && guarantee->memory_bytes != LL_CONFIG_NONE ? guarantee->memory_bytes : 0;
-	char whose[128];
-	if (ask->group->give != LL_CONFIG_BY_MEMORY || !ask->job.request_bytes ||
-	    !is_above(ask->job.request_bytes, ask->tenant.request_bytes, memory_bytes))
-		return 0;
-	snprintf(whose, sizeof whose, "requests of tenant %s in group %s", tenant->name, ask->group->name);
-	return refuse_memory(whose, ask->job.request_bytes, memory_bytes, ask->tenant.request_bytes, err);
-}
-
 int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct ll_allowance_group *ask,
 			     struct ll_err *err)
 {
@@ -210,8 +188,12 @@ int ll_allowance_check_group(const struct ll_config_tenant *tenant, const struct
 		return refuse_cards("each user", ask->job.cards, tenant->each_user.cards, ask->user.cards, err);
 	snprintf(whose, sizeof whose, "tenant %s in group %s", tenant->name, ask->group->name);
 	int rc = limit ? check_part(limit, ask, &ask->tenant, whose, err) : 0;
-	if (!rc)
-		rc = check_request(tenant, ask, err);
+	uint64_t request = ask->group->give == LL_CONFIG_BY_MEMORY ? ask->job.request_bytes : 0;
+	uint64_t promisable = guarantee && guarantee->memory_bytes != LL_CONFIG_NONE ? guarantee->memory_bytes : 0;
+	if (!rc && request && is_above(request, ask->tenant.request_bytes, promisable)) {
+		snprintf(whose, sizeof whose, "requests of tenant %s in group %s", tenant->name, ask->group->name);
+		return refuse_memory(whose, request, promisable, ask->tenant.request_bytes, err);
+	}
 	if (rc || !ask->is_high)
 		return rc;
 	snprintf(whose, sizeof whose, "class high of tenant %s in group %s", tenant->name, ask->group->name);

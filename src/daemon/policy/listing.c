@@ -1,31 +1,10 @@
-#include "daemon/policy/listing.h"
-
 #include <string.h>
 
 #include "config/check.h"
-#include "daemon/core/server.h"
-#include "daemon/policy/policy_of_jobs.h"
-#include "daemon/policy/spending.h"
+#include "daemon/core/connection.h"
+#include "daemon/policy/policy.h"
 
 _Static_assert(LL_CONFIG_NONE == UINT64_MAX, "a limit that there is not, in messages too");
-
-static uint32_t classes_of(const struct ll_config_tenant *tenant)
-{
-	static const uint32_t limit_classes[] = {LL_LIMIT_CLASS_NORMAL, LL_LIMIT_CLASS_HIGH, LL_LIMIT_CLASS_LOW};
-	uint32_t classes = 0;
-	for (size_t i = 0; i < sizeof limit_classes / sizeof *limit_classes; i++) {
-		if (ll_allowance_has_class(tenant, ll_allowance_class(limit_classes[i])))
-			classes |= 1U << limit_classes[i];
-	}
-	return classes;
-}
-
-static uint32_t flags_of(const struct ll_department *department, const struct ll_config_tenant *tenant, uint32_t uid)
-{
-	bool is_mine = ll_department_has(department, &tenant->members, uid);
-	bool is_first = is_mine && ll_department_tenant(department, uid, NULL, NULL) == tenant;
-	return (is_mine ? LL_POLICY_IS_MINE : 0U) | (is_first ? LL_POLICY_IS_FIRST : 0U);
-}
 
 /* The groups of cards in which the tenant has a guarantee, and then those in which it has a limit alone. NULL: no more.
  */
@@ -45,8 +24,12 @@ static const char *part_group(const struct ll_config_tenant *tenant, size_t numb
 static void make_tenant(const struct ll_server *server, const struct ll_config_tenant *tenant, uint32_t uid,
 			union ll_message *ret_message)
 {
+	static const uint32_t classes[] = {LL_LIMIT_CLASS_NORMAL, LL_LIMIT_CLASS_HIGH, LL_LIMIT_CLASS_LOW};
+	const struct ll_department *department = &server->department;
 	const struct ll_config_each_user *each = &tenant->each_user;
-	struct ll_use mine, all;
+	bool is_mine = ll_department_has(department, &tenant->members, uid);
+	bool is_first = is_mine && ll_department_tenant(department, uid, NULL, NULL) == tenant;
+	struct ll_job_sum mine, all;
 	struct ll_department_scope scope = {.tenant = tenant->name};
 	ll_department_sum(server, &scope, &all);
 	scope.is_of_user = true;
@@ -64,8 +47,9 @@ static void make_tenant(const struct ll_server *server, const struct ll_config_t
 	row->used_compute_permille = mine.compute_permille;
 	row->used_jobs = mine.jobs;
 	row->jobs = all.jobs;
-	row->flags = flags_of(&server->department, tenant, uid);
-	row->classes = classes_of(tenant);
+	row->flags = (is_mine ? LL_POLICY_IS_MINE : 0U) | (is_first ? LL_POLICY_IS_FIRST : 0U);
+	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+		row->classes |= (uint32_t)ll_allowance_has_class(tenant, ll_allowance_class(classes[i])) << classes[i];
 	while (part_group(tenant, row->parts))
 		row->parts++;
 	ll_message_text_set(row->name, sizeof row->name, tenant->name);
@@ -80,7 +64,7 @@ static void make_part(const struct ll_server *server, const struct ll_config_ten
 	const struct ll_config_part *guarantee = ll_allowance_part(&tenant->guarantee, name);
 	const struct ll_config_part *limit = ll_allowance_part(&tenant->limit, name);
 	struct ll_department_scope scope = {.tenant = tenant->name, .group = ll_config_group_find(policy, name)};
-	struct ll_use used = {0};
+	struct ll_job_sum used = {0};
 	guarantee = guarantee ? guarantee : &none;
 	limit = limit ? limit : &none;
 	ll_message_init(ret_message, LL_MESSAGE_POLICY_PART);
@@ -102,31 +86,33 @@ static void make_part(const struct ll_server *server, const struct ll_config_ten
 	ll_message_text_set(row->group, sizeof row->group, name);
 }
 
-bool ll_policy_listing_next(const struct ll_server *server, uint32_t uid, struct ll_policy_listing *listing,
-			    union ll_message *ret_message)
+void ll_list_policy_rows(struct ll_connection *connection, uint32_t uid, bool of_all)
 {
+	const struct ll_server *server = connection->server;
 	const struct ll_department *department = &server->department;
 	const struct ll_config_policy *policy = ll_department_policy(department);
-	bool sees_all = listing->is_whole || ll_department_is_operator(department, uid);
-	listing->number = listing->number ? listing->number : department->number;
-	bool is_same = policy && listing->number == department->number;
-	for (; is_same && listing->tenant < policy->tenants.count; listing->tenant++, listing->part = 0) {
-		const struct ll_config_tenant *tenant = &policy->tenants.items[listing->tenant];
+	bool sees_all = of_all || ll_department_is_operator(department, uid);
+	union ll_message row;
+	for (size_t i = 0; policy && i < policy->tenants.count; i++) {
+		const struct ll_config_tenant *tenant = &policy->tenants.items[i];
+		const char *group;
 		if (!sees_all && !ll_department_has(department, &tenant->members, uid))
 			continue;
-		size_t part = listing->part++;
-		if (part == 1 && ll_spending_describe(server, tenant, ret_message))
-			return true;
-		part = part == 1 ? listing->part++ : part;
-		const char *group = part ? part_group(tenant, part - 2) : NULL;
-		if (part && !group)
-			continue;
-		if (part)
-			make_part(server, tenant, group, ret_message);
-		else
-			make_tenant(server, tenant, uid, ret_message);
-		return true;
+		make_tenant(server, tenant, uid, &row);
+		ll_connection_row(connection, &row);
+		if (ll_spending_describe(server, tenant, &row))
+			ll_connection_row(connection, &row);
+		for (size_t part = 0; (group = part_group(tenant, part)); part++) {
+			make_part(server, tenant, group, &row);
+			ll_connection_row(connection, &row);
+		}
 	}
-	ll_message_init(ret_message, LL_MESSAGE_POLICY_END);
-	return false;
+}
+
+void ll_list_policy(struct ll_connection *connection)
+{
+	union ll_message end;
+	ll_list_policy_rows(connection, connection->uid, false);
+	ll_message_init(&end, LL_MESSAGE_POLICY_END);
+	ll_connection_row(connection, &end);
 }

@@ -17,52 +17,25 @@ enum { UID_SIZE = 16 };
 
 /* ---- the file ---- */
 
-static void add_finding(struct ll_strbuf *out, const struct ll_config_finding *finding)
-{
-	ll_config_finding_add_place(finding, out);
-	ll_strbuf_adds(out, finding->text);
-}
-
-static void log_findings(const struct ll_config_findings *findings)
-{
-	for (size_t i = 0; i < findings->count; i++) {
-		LL_SCOPE_STRBUF struct ll_strbuf line = LL_STRBUF_INIT;
-		bool is_fault = findings->items[i].level == LL_CONFIG_FAULT;
-		add_finding(&line, &findings->items[i]);
-		ll_log(is_fault ? LL_LOG_ERROR : LL_LOG_WARN, "%s", line.buf);
-	}
-}
-
-/* The first fault by its place. */
-static int refuse_faults(const struct ll_config_findings *findings, struct ll_err *err)
-{
-	for (size_t i = 0; i < findings->count; i++) {
-		LL_SCOPE_STRBUF struct ll_strbuf line = LL_STRBUF_INIT;
-		if (findings->items[i].level != LL_CONFIG_FAULT)
-			continue;
-		add_finding(&line, &findings->items[i]);
-		return ll_err_set(err, -EINVAL, "%s", line.buf);
-	}
-	return 0;
-}
-
-static bool has_file(const char *path)
-{
-	return path || access(LL_CONFIG_FILE, F_OK) == 0 || errno != ENOENT;
-}
-
 int ll_department_read(struct ll_config *config, const char *path, int64_t now_s, struct ll_err *err)
 {
 	struct ll_config_findings findings = {0};
-	int rc = has_file(path) ? ll_config_load(config, path, &findings, err) : 0;
+	bool has_file = path || access(LL_CONFIG_FILE, F_OK) == 0 || errno != ENOENT;
+	int rc = has_file ? ll_config_load(config, path, &findings, err) : 0;
 	if (!rc && config->root)
 		ll_config_check(&config->policy, now_s, &findings);
 	ll_config_findings_sort(&findings);
-	log_findings(&findings);
 	if (!rc && findings.failed)
 		rc = ll_err_set(err, -ENOMEM, "out of memory");
-	if (!rc)
-		rc = refuse_faults(&findings, err);
+	for (size_t i = 0; i < findings.count; i++) {
+		LL_SCOPE_STRBUF struct ll_strbuf line = LL_STRBUF_INIT;
+		bool is_fault = findings.items[i].level == LL_CONFIG_FAULT;
+		ll_config_finding_add_place(&findings.items[i], &line);
+		ll_strbuf_adds(&line, findings.items[i].text);
+		ll_log(is_fault ? LL_LOG_ERROR : LL_LOG_WARN, "%s", line.buf);
+		if (is_fault && !rc) /* the first one by its place */
+			rc = ll_err_set(err, -EINVAL, "%s", line.buf);
+	}
 	ll_config_findings_fini(&findings);
 	return rc ? -EINVAL : 0;
 }
@@ -139,20 +112,6 @@ bool ll_department_has(const struct ll_department *department, const struct ll_c
 	return identity && has_identity(people, identity);
 }
 
-static int refuse_tenant(const struct ll_config_policy *policy, const struct ll_identity *identity, const char *wanted,
-			 struct ll_err *err)
-{
-	LL_SCOPE_STRBUF struct ll_strbuf own = LL_STRBUF_INIT;
-	for (size_t i = 0; i < policy->tenants.count; i++) {
-		if (has_identity(&policy->tenants.items[i].members, identity))
-			ll_strbuf_addf(&own, "%s%s", own.length ? ", " : "", policy->tenants.items[i].name);
-	}
-	const char *name = ll_identity_name(identity);
-	if (!own.length)
-		return ll_err_set(err, -EACCES, "user %s is in no tenant", name);
-	return ll_err_set(err, -EACCES, "user %s is not in a tenant %s, but in %s", name, wanted, own.buf);
-}
-
 const struct ll_config_tenant *ll_department_tenant(const struct ll_department *department, uint32_t uid,
 						    const char *wanted, struct ll_err *err)
 {
@@ -170,7 +129,17 @@ const struct ll_config_tenant *ll_department_tenant(const struct ll_department *
 		if (is_wanted && has_identity(&tenant->members, identity))
 			return tenant;
 	}
-	refuse_tenant(policy, identity, wanted && *wanted ? wanted : "", err);
+	LL_SCOPE_STRBUF struct ll_strbuf own = LL_STRBUF_INIT;
+	for (size_t i = 0; i < policy->tenants.count; i++) {
+		if (has_identity(&policy->tenants.items[i].members, identity))
+			ll_strbuf_addf(&own, "%s%s", own.length ? ", " : "", policy->tenants.items[i].name);
+	}
+	const char *name = ll_identity_name(identity);
+	if (!own.length)
+		ll_err_set(err, -EACCES, "user %s is in no tenant", name);
+	else
+		ll_err_set(err, -EACCES, "user %s is not in a tenant %s, but in %s", name, wanted ? wanted : "",
+			   own.buf);
 	return NULL;
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/policy/promises.h"
+#include "daemon/policy/policy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "daemon/core/server.h"
-#include "daemon/jobs/claims.h"
-#include "daemon/jobs/job_group.h"
-#include "daemon/residency/memory.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/residency/residency.h"
 
 enum { MIB_SHIFT = 20, TEXT_SIZE = 2 * LL_REASON_SIZE };
 

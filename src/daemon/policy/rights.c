@@ -1,4 +1,4 @@
-#include "daemon/policy/rights.h"
+#include "daemon/policy/policy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,11 +8,8 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "daemon/core/connection.h"
-#include "daemon/core/unread.h"
-#include "daemon/jobs/users.h"
-#include "daemon/policy/policy_of_jobs.h"
-#include "daemon/residency/fair_room.h"
-#include "protocol/rows.h"
+#include "daemon/core/server.h"
+#include "daemon/jobs/jobs.h"
 
 /* Descriptors of a job: its pages, its first process, its monitor, the lifeline. Descriptors of a connection: the
  * socket, the process of the other side, and a copy in a death watch, which may stay after the connection. */
@@ -36,14 +33,6 @@ static void count_fds(void *data, uint32_t uid, uint64_t count)
 	ll_fair_room_count(&counting->room, is_user, count);
 }
 
-/* The descriptors of a reply that waits are copies. The kernel limits those that were sent and not read to the same
- * number, for all peers together. */
-static void count_connections(struct counting *counting)
-{
-	for (const struct ll_connection *at = counting->server->connections; at; at = at->next)
-		count_fds(counting, at->uid, FDS_OF_CONNECTION + at->pending_fd_count + at->sent_fds);
-}
-
 static void count_jobs(struct counting *counting)
 {
 	for (const struct ll_job *job = counting->server->books.jobs; job; job = job->next)
@@ -52,18 +41,17 @@ static void count_jobs(struct counting *counting)
 		count_fds(counting, user->job->facts.uid, !user->connection);
 }
 
-static uint64_t fds_of_users(void)
+static struct ll_fair_room count_room(const struct ll_server *server, uint32_t owner)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 	getrlimit(RLIMIT_NOFILE, &limit);
 	uint64_t kept = limit.rlim_cur / PART_KEPT < FDS_KEPT ? limit.rlim_cur / PART_KEPT : FDS_KEPT;
-	return limit.rlim_cur - kept < FDS_OF_USERS ? limit.rlim_cur - kept : FDS_OF_USERS;
-}
-
-static struct ll_fair_room count_room(const struct ll_server *server, uint32_t owner)
-{
-	struct counting counting = {.server = server, .owner = owner, .room = {.size = fds_of_users()}};
-	count_connections(&counting);
+	uint64_t most = limit.rlim_cur - kept < FDS_OF_USERS ? limit.rlim_cur - kept : FDS_OF_USERS;
+	struct counting counting = {.server = server, .owner = owner, .room = {.size = most}};
+	/* The descriptors of a reply that waits are copies. The kernel limits those that were sent and not read to the
+	 * same number, for all peers together. */
+	for (const struct ll_connection *at = server->connections; at; at = at->next)
+		count_fds(&counting, at->uid, FDS_OF_CONNECTION + at->pending_fd_count + at->sent_fds);
 	count_jobs(&counting);
 	ll_shares_count(&server->residency.shares, count_fds, &counting);
 	ll_unread_count(server->unread, count_fds, &counting);
@@ -169,25 +157,6 @@ bool ll_rights_know(const struct ll_connection *connection, uint32_t uid)
 	return is_own(connection, uid) || ll_rights_see_others(connection);
 }
 
-static const struct ll_job *job_of(const struct ll_connection *connection, uint64_t number)
-{
-	const struct ll_job *job = ll_books_after(&connection->server->books, number - 1);
-	return job && job->number == number ? job : NULL;
-}
-
-/* tenant: the configured one of the job; empty: none. */
-static bool sees_commands_of(const struct ll_connection *connection, const char *tenant_name)
-{
-	const struct ll_department *department = &connection->server->department;
-	const struct ll_config_policy *policy = policy_of(connection);
-	if (ll_department_is_operator(department, connection->uid) || !policy ||
-	    policy->visibility.commands == LL_CONFIG_COMMANDS_ALL)
-		return true;
-	const struct ll_config_tenant *tenant = tenant_name[0] ? ll_department_find(department, tenant_name) : NULL;
-	return policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && tenant &&
-	       ll_department_has(department, &tenant->members, connection->uid);
-}
-
 /* Whose a row is. */
 struct row_owner {
 	bool is_nobodys; /* it tells of no user */
@@ -206,79 +175,61 @@ static struct row_owner owner_by_job(const struct ll_job *job)
 				  .is_named = job->tenant->is_named};
 }
 
-static struct row_owner owner_by_number(const struct ll_connection *connection, uint64_t number)
-{
-	const struct ll_job *job = job_of(connection, number);
-	return job ? owner_by_job(job) : (struct row_owner){.is_gone = true};
-}
-
-static struct row_owner owner_of_tenant(const struct ll_connection *connection, const struct ll_message_tenant_row *row)
-{
-	for (const struct ll_job *job = connection->server->books.jobs; job; job = job->next) {
-		if (job->tenant->number == row->number)
-			return owner_by_job(job);
-	}
-	return (struct row_owner){.uid = row->uid, .tenant = ""};
-}
-
-/* The log of decisions outlives the jobs. */
-static struct row_owner owner_of_decision(const struct ll_connection *connection,
-					  const struct ll_message_decision_job *row)
-{
-	const struct ll_job *job = job_of(connection, row->id);
-	return job ? owner_by_job(job)
-		   : (struct row_owner){.uid = connection->decision_listing.uid, .tenant = "", .number = row->id};
-}
-
 static struct row_owner owner_of(const struct ll_connection *connection, const union ll_message *row)
 {
+	const struct ll_books *books = &connection->server->books;
+	const struct ll_job *job = NULL;
+	uint64_t number;
 	switch (row->header.kind) {
 	case LL_MESSAGE_JOB_ROW:
-		return owner_by_number(connection, row->job_row.number);
-	case LL_MESSAGE_PROCESS_ROW:
-		return owner_by_number(connection, row->process_row.job_number);
+		number = row->job_row.number;
+		break;
 	case LL_MESSAGE_CARD_ROW:
-		return owner_by_number(connection, row->card_row.job_number);
+		number = row->card_row.job_number;
+		break;
 	case LL_MESSAGE_CLAIM_ROW:
-		return owner_by_number(connection, row->claim_row.job_number);
+		number = row->claim_row.job_number;
+		break;
 	case LL_MESSAGE_TENANT_ROW:
-		return owner_of_tenant(connection, &row->tenant_row);
-	case LL_MESSAGE_DECISION_JOB:
-		return owner_of_decision(connection, &row->decision_job);
+		for (job = books->jobs; job && job->tenant->number != row->tenant_row.number;)
+			job = job->next;
+		return job ? owner_by_job(job) : (struct row_owner){.uid = row->tenant_row.uid, .tenant = ""};
+	case LL_MESSAGE_DECISION_JOB: /* the log of decisions outlives the jobs */
+		number = row->decision_job.id;
+		job = ll_books_find_number(books, number);
+		return job ? owner_by_job(job)
+			   : (struct row_owner){.uid = connection->row_uid, .tenant = "", .number = number};
 	case LL_MESSAGE_QUEUE_ROW:
 		return (struct row_owner){
 		    .uid = row->queue_row.uid, .tenant = row->queue_row.tenant, .number = row->queue_row.number};
 	case LL_MESSAGE_HISTORY_ROW:
 		return (struct row_owner){
 		    .uid = row->history_row.uid, .tenant = row->history_row.tenant, .number = row->history_row.number};
-	case LL_MESSAGE_SENSE_PROCESS: {
-		const struct ll_job *job = job_of(connection, row->sense_process.job_number);
+	case LL_MESSAGE_SENSE_PROCESS:
+		job = ll_books_find_number(books, row->sense_process.job_number);
 		return (struct row_owner){.uid = row->sense_process.uid, .tenant = job ? job->department_tenant : ""};
-	}
 	default:
 		return (struct row_owner){.is_nobodys = true};
 	}
+	job = ll_books_find_number(books, number);
+	return job ? owner_by_job(job) : (struct row_owner){.is_gone = true};
 }
 
-static bool drop_row(struct ll_connection *connection, const union ll_message *row)
-{
-	connection->listing.jobs -= row->header.kind == LL_MESSAGE_JOB_ROW;
-	connection->listing.processes -= row->header.kind == LL_MESSAGE_PROCESS_ROW;
-	connection->listing.tenants -= row->header.kind == LL_MESSAGE_TENANT_ROW;
-	return false;
-}
-
-/* What the other side may not know of another user. */
+/* What the other side, which does not see all, may not know of another user. */
 static unsigned hidden_from(const struct ll_connection *connection, const struct row_owner *owner)
 {
+	const struct ll_department *department = &connection->server->department;
 	const struct ll_config_policy *policy = policy_of(connection);
-	bool sees_commands = sees_commands_of(connection, owner->tenant);
+	const struct ll_config_tenant *tenant = owner->tenant[0] ? ll_department_find(department, owner->tenant) : NULL;
+	bool is_colleague = tenant && ll_department_has(department, &tenant->members, connection->uid);
+	bool sees_commands = !policy || policy->visibility.commands == LL_CONFIG_COMMANDS_ALL ||
+			     (policy->visibility.commands == LL_CONFIG_COMMANDS_TENANT && is_colleague);
 	bool sees_company = sees_commands && policy && policy->visibility.others == LL_CONFIG_SEE_ALL;
 	unsigned hidden = LL_ROW_OWNER;
 	if (!sees_commands)
 		hidden |= LL_ROW_PROGRAM;
 	if (!sees_commands && !owner->is_named)
-		hidden |= LL_ROW_NAME;
+		hidden |= LL_ROW_MADE_NAME;
 	if (!sees_company)
 		hidden |= LL_ROW_COMPANY;
 	return hidden;
@@ -316,7 +267,7 @@ bool ll_rights_trim(struct ll_connection *connection, union ll_message *row)
 	if (owner.is_nobodys || (!owner.is_gone && is_own(connection, owner.uid)))
 		return true;
 	if (owner.is_gone || !ll_rights_know(connection, owner.uid))
-		return drop_row(connection, row);
+		return false;
 	snprintf(name, sizeof name, "job-%" PRIu64, owner.number);
 	ll_row_hide(row, hidden_from(connection, &owner), name);
 	/* A job is named by its token; who may not know it names it by its number. */

@@ -1,4 +1,4 @@
-#include "daemon/policy/spending.h"
+#include "daemon/policy/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "daemon/accounts/write.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/server.h"
-#include "daemon/machine/events.h"
+#include "daemon/machine/machine.h"
 
 #define WARN_PART 0.8
 #define S_PER_H 3600.0
@@ -19,16 +19,6 @@ enum { NO_PROJECTS = 0, REQUIRED_PROJECTS = 2 }; /* struct ll_config_accounts */
 static int64_t now_s(void)
 {
 	return (int64_t)(ll_wall_ns() / LL_NS_PER_S);
-}
-
-static bool has_budget(const struct ll_server *server)
-{
-	const struct ll_config_policy *policy = ll_department_policy(&server->department);
-	for (size_t i = 0; policy && i < policy->tenants.count; i++) {
-		if (policy->tenants.items[i].budget.from)
-			return true;
-	}
-	return false;
 }
 
 /* Whether the sums are those of the present periods. A clock that was set back leaves the period, too. */
@@ -43,7 +33,11 @@ static bool is_present(const struct ll_spending *spending)
 
 bool ll_spending_is_wanted(const struct ll_spending *spending, const struct ll_server *server)
 {
-	return has_budget(server) && !is_present(spending);
+	const struct ll_config_policy *policy = ll_department_policy(&server->department);
+	bool has_budget = false;
+	for (size_t i = 0; policy && i < policy->tenants.count; i++)
+		has_budget = has_budget || policy->tenants.items[i].budget.from;
+	return has_budget && !is_present(spending);
 }
 
 void ll_spending_begin_read(struct ll_spending *spending, const struct ll_server *server)
@@ -101,14 +95,6 @@ static double used_s(const struct ll_spending *spending, const struct ll_config_
 	return ll_spent_s(&spending->spent, tenant->name, (enum ll_spent_period)tenant->budget.per);
 }
 
-static void write_day(int64_t at_s, char *ret_text, size_t size)
-{
-	time_t at = at_s;
-	struct tm parts;
-	localtime_r(&at, &parts);
-	strftime(ret_text, size, "%Y-%m-%d", &parts);
-}
-
 static void tell_tenant(struct ll_spending *spending, const struct ll_server *server,
 			const struct ll_config_tenant *tenant)
 {
@@ -150,20 +136,14 @@ static int check_budget(const struct ll_spending *spending, const struct ll_conf
 	char end[16];
 	if (!budget->from || !is_present(spending) || used_s(spending, tenant) < budget->gpu_hours * S_PER_H)
 		return 0;
-	write_day(spending->spent.end_s[budget->per], end, sizeof end);
+	time_t end_s = spending->spent.end_s[budget->per];
+	struct tm parts;
+	localtime_r(&end_s, &parts);
+	strftime(end, sizeof end, "%Y-%m-%d", &parts);
 	/* The reason of a refusal is short (LL_REASON_SIZE). */
 	return ll_err_set(err, -EACCES, "budget: %.4g GPU hours a %s, %.4g granted; anew on %s%s", budget->gpu_hours,
 			  period_words[budget->per], used_s(spending, tenant) / S_PER_H, end,
 			  budget->then == LL_CONFIG_BORROW_ONLY ? " (borrow-only acts as refuse)" : "");
-}
-
-static int check_project(const struct ll_config_policy *policy, bool has_project, struct ll_err *err)
-{
-	if (policy->accounts.projects == REQUIRED_PROJECTS && !has_project)
-		return ll_err_set(err, -EACCES, "project: each job names one here: loadline run --project NAME");
-	if (policy->accounts.projects == NO_PROJECTS && has_project)
-		return ll_err_set(err, -EACCES, "project: the configuration has no projects");
-	return 0;
 }
 
 int ll_spending_check(const struct ll_server *server, const struct ll_config_tenant *tenant, bool has_project,
@@ -171,8 +151,11 @@ int ll_spending_check(const struct ll_server *server, const struct ll_config_ten
 {
 	const struct ll_config_policy *policy = ll_department_policy(&server->department);
 	const struct ll_spending *spending = ll_accounting_spending(server->accounting);
-	int rc = policy ? check_project(policy, has_project, err) : 0;
-	return !rc && spending ? check_budget(spending, tenant, err) : rc;
+	if (policy && policy->accounts.projects == REQUIRED_PROJECTS && !has_project)
+		return ll_err_set(err, -EACCES, "project: each job names one here: loadline run --project NAME");
+	if (policy && policy->accounts.projects == NO_PROJECTS && has_project)
+		return ll_err_set(err, -EACCES, "project: the configuration has no projects");
+	return spending ? check_budget(spending, tenant, err) : 0;
 }
 
 bool ll_spending_describe(const struct ll_server *server, const struct ll_config_tenant *tenant,

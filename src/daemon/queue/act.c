@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
-#include "daemon/machine/events.h"
-#include "daemon/policy/rights.h"
+#include "daemon/machine/machine.h"
+#include "daemon/policy/policy.h"
 #include "daemon/queue/state.h"
 
 static bool is_operator(const struct ll_connection *connection)
@@ -23,15 +23,6 @@ static void accept_act(struct ll_connection *connection, uint64_t number)
 	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
 	message.accepted.number = number;
 	ll_connection_reply(connection, &message, NULL, 0);
-}
-
-static const char *verb_of(uint32_t act)
-{
-	return act == LL_QUEUE_CANCEL    ? "cancels"
-	       : act == LL_QUEUE_PAUSE   ? "pauses"
-	       : act == LL_QUEUE_RELEASE ? "releases"
-	       : act == LL_QUEUE_MOVE    ? "moves"
-					 : "gives more time to";
 }
 
 /* ---- one job ---- */
@@ -70,7 +61,7 @@ bool ll_admission_stop_job(struct ll_server *server, struct ll_job *job, const c
 static int add_time(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t more_ns,
 		    bool is_by_operator, const char **ret_reason)
 {
-	const struct ll_config_tenant *tenant = ll_department_find(&admission->server->department, entry->tenant);
+	const struct ll_config_tenant *tenant = ll_department_find(admission->department, entry->tenant);
 	if (entry->is_ended && !is_by_operator) {
 		*ret_reason = "an operator ends the job";
 		return -EPERM;
@@ -109,22 +100,6 @@ static int set_pause(struct ll_admission *admission, struct ll_admission_entry *
 	return 0;
 }
 
-static void move_entry(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t position)
-{
-	entry->queued.position = position < UINT32_MAX ? (uint32_t)position : UINT32_MAX;
-	admission->must_arrange = true;
-	ll_admission_wake(admission);
-}
-
-static int check_right(const struct ll_connection *connection, const struct ll_admission_entry *entry, uint32_t act,
-		       const char **ret_reason)
-{
-	bool is_own = entry->uid == connection->uid;
-	bool is_for_owner = act != LL_QUEUE_MOVE;
-	*ret_reason = is_for_owner ? "the job is another user's" : "only an operator may do that";
-	return is_operator(connection) || (is_own && is_for_owner) ? 0 : -EPERM;
-}
-
 static int act_on(struct ll_connection *connection, struct ll_admission_entry *entry,
 		  const struct ll_message_queue_act *act, const char **ret_reason)
 {
@@ -143,7 +118,9 @@ static int act_on(struct ll_connection *connection, struct ll_admission_entry *e
 	case LL_QUEUE_RELEASE:
 		return set_pause(admission, entry, act->act == LL_QUEUE_PAUSE, is_operator(connection), ret_reason);
 	case LL_QUEUE_MOVE:
-		move_entry(admission, entry, act->value);
+		entry->queued.position = act->value < UINT32_MAX ? (uint32_t)act->value : UINT32_MAX;
+		admission->must_arrange = true;
+		ll_admission_wake(admission);
 		return 0;
 	case LL_QUEUE_TIME:
 		return add_time(admission, entry, act->value, is_operator(connection), ret_reason);
@@ -155,12 +132,22 @@ static int act_on(struct ll_connection *connection, struct ll_admission_entry *e
 
 static void act_on_job(struct ll_connection *connection, const struct ll_message_queue_act *act)
 {
+	static const char *const verbs[] = {[LL_QUEUE_CANCEL] = "cancels",
+					    [LL_QUEUE_PAUSE] = "pauses",
+					    [LL_QUEUE_RELEASE] = "releases",
+					    [LL_QUEUE_MOVE] = "moves",
+					    [LL_QUEUE_TIME] = "gives more time to"};
 	struct ll_admission_entry *entry = ll_admission_find(connection->server->admission, act->number);
 	const char *reason = "there is no such job in the queue";
 	if (entry && !ll_rights_know(connection, entry->uid))
 		entry = NULL;
 	uint32_t uid = entry ? entry->uid : 0;
-	int rc = entry ? check_right(connection, entry, act->act, &reason) : -ESRCH;
+	bool is_for_owner = act->act != LL_QUEUE_MOVE;
+	int rc = entry ? 0 : -ESRCH;
+	if (entry && !is_operator(connection) && !(uid == connection->uid && is_for_owner)) {
+		reason = is_for_owner ? "the job is another user's" : "only an operator may do that";
+		rc = -EPERM;
+	}
 	if (!rc)
 		rc = act_on(connection, entry, act, &reason);
 	if (rc) {
@@ -168,7 +155,7 @@ static void act_on_job(struct ll_connection *connection, const struct ll_message
 		return;
 	}
 	if (uid != connection->uid)
-		ll_warn("user %" PRIu32 " %s job %" PRIu64 " of user %" PRIu32, connection->uid, verb_of(act->act),
+		ll_warn("user %" PRIu32 " %s job %" PRIu64 " of user %" PRIu32, connection->uid, verbs[act->act],
 			act->number, uid);
 	accept_act(connection, act->number);
 }
@@ -219,16 +206,6 @@ bool ll_admission_drained(const struct ll_server *server, size_t place, struct l
 	return true;
 }
 
-static void remove_drain(struct ll_admission *admission, unsigned index)
-{
-	for (size_t i = 0; i < admission->drain_count; i++) {
-		if (admission->drains[i].index != index)
-			continue;
-		admission->drains[i] = admission->drains[--admission->drain_count];
-		return;
-	}
-}
-
 static void drain_cards(struct ll_connection *connection, const struct ll_message_queue_act *act)
 {
 	struct ll_admission *admission = connection->server->admission;
@@ -237,10 +214,14 @@ static void drain_cards(struct ll_connection *connection, const struct ll_messag
 	for (unsigned index = 0; index < LL_QUEUE_CARDS_MAX && !rc; index++) {
 		if (!(act->card_mask >> index & 1))
 			continue;
-		if (is_undo)
-			remove_drain(admission, index);
-		else
+		if (!is_undo)
 			rc = add_drain(admission, index, act->value, "");
+		for (size_t i = 0; is_undo && i < admission->drain_count; i++) {
+			if (admission->drains[i].index == index) {
+				admission->drains[i] = admission->drains[--admission->drain_count];
+				break;
+			}
+		}
 	}
 	if (rc) {
 		ll_connection_refuse(connection, rc,
@@ -248,15 +229,29 @@ static void drain_cards(struct ll_connection *connection, const struct ll_messag
 		return;
 	}
 	ll_events_tell(connection->server, LL_EVENT_DRAINED, NULL, "user %" PRIu32 " %s cards 0x%" PRIx64,
-		       connection->uid, is_undo ? "stops draining" : "drains", act->card_mask);
+		       connection->uid,
+		       is_undo                               ? "stops draining"
+		       : act->act == LL_QUEUE_DRAIN_AND_STOP ? "drains and stops the jobs of"
+							     : "drains",
+		       act->card_mask);
 	admission->is_outdated = true;
 	ll_admission_wake(admission);
+	struct ll_admission_entry *entry = act->act == LL_QUEUE_DRAIN_AND_STOP ? admission->entries : NULL;
+	for (; entry; entry = entry->next) {
+		bool is_on = false;
+		for (uint32_t i = 0; i < entry->uuid_count; i++) {
+			const struct ll_machine_card *card = ll_machine_card_find(connection->server, entry->uuids[i]);
+			is_on |= card && card->index < LL_QUEUE_CARDS_MAX && act->card_mask >> card->index & 1;
+		}
+		if (is_on && !entry->stop.why)
+			stop_entry(admission, entry, false, "its card is drained");
+	}
 	accept_act(connection, 0);
 }
 
 void ll_admission_act(struct ll_connection *connection, const struct ll_message_queue_act *act)
 {
-	if (act->act == LL_QUEUE_DRAIN || act->act == LL_QUEUE_UNDRAIN)
+	if (act->act == LL_QUEUE_DRAIN || act->act == LL_QUEUE_UNDRAIN || act->act == LL_QUEUE_DRAIN_AND_STOP)
 		drain_cards(connection, act);
 	else
 		act_on_job(connection, act);

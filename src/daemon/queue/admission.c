@@ -1,7 +1,8 @@
-#include "daemon/queue/admission.h"
+#include "daemon/queue/queue.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,11 +12,9 @@
 #include "base/err.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
-#include "daemon/jobs/claims.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/machine/machine.h"
-#include "daemon/policy/allowance.h"
-#include "daemon/policy/policy_of_jobs.h"
-#include "daemon/policy/rights.h"
+#include "daemon/policy/policy.h"
 #include "daemon/queue/state.h"
 
 /* LOOK_REST: after a look there is none for so many times as long. */
@@ -30,13 +29,17 @@ static void on_timer(uv_timer_t *timer);
 
 int ll_admission_init(struct ll_server *server)
 {
-	server->admission = calloc(1, sizeof *server->admission);
-	if (!server->admission)
+	struct ll_admission *admission = calloc(1, sizeof *admission);
+	server->admission = admission;
+	if (!admission)
 		return -ENOMEM;
-	server->admission->server = server;
-	uv_timer_init(&server->loop, &server->admission->timer);
-	server->admission->timer.data = server->admission;
-	return 0;
+	admission->server = server;
+	admission->is_system = server->is_system;
+	admission->books = &server->books;
+	admission->department = &server->department;
+	admission->subordinates = &server->subordinates;
+	admission->timer.data = admission;
+	return uv_timer_init(&server->loop, &admission->timer);
 }
 
 void ll_admission_stop(struct ll_server *server)
@@ -123,19 +126,11 @@ static struct ll_admission_entry *new_entry(struct ll_admission *admission, uint
 		return NULL;
 	entry->token = token;
 	entry->slice = -1;
-	entry->queued.number = number ? number : ++admission->server->books.last_job;
+	entry->queued.number = number ? number : ++admission->books->last_job;
 	entry->came_s = ll_wall_ns() / LL_NS_PER_S;
 	ll_admission_keep_number(admission, entry->queued.number);
 	insert_entry(admission, entry);
 	return entry;
-}
-
-/* It may get the number back that it had under a former loadlined. */
-static void return_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
-{
-	unlink_entry(admission, entry);
-	ll_admission_former_return(admission, entry);
-	insert_entry(admission, entry);
 }
 
 static void remove_entry(struct ll_admission *admission, struct ll_admission_entry *entry)
@@ -181,21 +176,20 @@ static struct ll_message_queued describe_wait(const struct ll_admission *admissi
 	};
 }
 
-static bool has_changed(const struct ll_message_queued *old, const struct ll_message_queued *new)
-{
-	uint64_t later_s = new->start_s > old->start_s ? new->start_s - old->start_s : old->start_s - new->start_s;
-	return old->position != new->position || old->untimed != new->untimed || later_s > ESTIMATE_S ||
-	       old->waits.number != new->waits.number || old->waits.kind != new->waits.kind ||
-	       old->why.rule != new->why.rule || old->why.what != new->why.what || old->why.number != new->why.number;
-}
-
 static void tell_wait(const struct ll_admission *admission, struct ll_admission_entry *entry)
 {
 	uint64_t now_ns = ll_now_ns();
 	union ll_message message;
 	struct ll_message_queued queued = describe_wait(admission, entry);
-	if (entry->connection->has_pending ||
-	    (entry->told_ns && now_ns - entry->told_ns < TELL_NS && !has_changed(&entry->told, &queued)))
+	const struct ll_message_queued *old = &entry->told;
+	uint64_t later_s =
+	    queued.start_s > old->start_s ? queued.start_s - old->start_s : old->start_s - queued.start_s;
+	bool has_changed = old->position != queued.position || old->untimed != queued.untimed || later_s > ESTIMATE_S ||
+			   old->waits.number != queued.waits.number || old->waits.kind != queued.waits.kind ||
+			   old->why.rule != queued.why.rule || old->why.what != queued.why.what ||
+			   old->why.number != queued.why.number;
+	bool is_told_lately = entry->told_ns && now_ns - entry->told_ns < TELL_NS;
+	if (entry->connection->has_pending || (is_told_lately && !has_changed))
 		return;
 	entry->told = queued;
 	entry->told_ns = now_ns;
@@ -207,34 +201,24 @@ static void tell_wait(const struct ll_admission *admission, struct ll_admission_
 
 /* ---- a place ---- */
 
-static void keep_cards(const struct ll_admission *admission, struct ll_admission_entry *entry)
-{
-	const struct ll_admission_machine *described = &admission->described;
-	for (uint32_t card = 0; card < described->machine.card_count && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB;
-	     card++) {
-		if (!(entry->queued.planned.cards >> card & 1))
-			continue;
-		ll_message_text_set(entry->uuids[entry->uuid_count++], LL_CARD_UUID_SIZE, described->cards[card].uuid);
-	}
-}
-
-/* A job with whole cards may use all of their memory, if it does not say less. */
-static void free_memory_limit(const struct ll_admission *admission, struct ll_admission_entry *entry)
-{
-	const struct ll_admission_machine *described = &admission->described;
-	uint32_t first = (uint32_t)__builtin_ctzll(entry->queued.planned.cards);
-	if (!described->groups[described->queue_cards[first].group].is_whole)
-		return;
-	entry->limits.memory_bytes = entry->has_memory ? entry->limits.memory_bytes : 0;
-	entry->limits.compute_permille = entry->has_compute ? entry->limits.compute_permille : 0;
-}
-
 static void admit_entry(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns)
 {
 	union ll_message message;
+	const struct ll_admission_machine *described = &admission->described;
+	uint64_t cards = entry->queued.planned.cards;
+	uint32_t count = (uint32_t)described->machine.card_count;
 	ll_queue_start(&admission->queue, &entry->queued, now_ns);
-	keep_cards(admission, entry);
-	free_memory_limit(admission, entry);
+	for (uint32_t card = 0; card < count && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB; card++) {
+		if (cards >> card & 1)
+			ll_message_text_set(entry->uuids[entry->uuid_count++], LL_CARD_UUID_SIZE,
+					    described->cards[card].uuid);
+	}
+	/* A job with whole cards may use all of their memory, if it does not say less. */
+	uint32_t group = described->queue_cards[__builtin_ctzll(cards)].group;
+	if (described->groups[group].is_whole) {
+		entry->limits.memory_bytes = entry->has_memory ? entry->limits.memory_bytes : 0;
+		entry->limits.compute_permille = entry->has_compute ? entry->limits.compute_permille : 0;
+	}
 	entry->begin_ns = now_ns;
 	entry->register_until_ns = now_ns + REGISTER_NS;
 	ll_message_init(&message, LL_MESSAGE_ADMITTED);
@@ -247,18 +231,59 @@ static void admit_entry(struct ll_admission *admission, struct ll_admission_entr
 	send_to(entry, &message);
 }
 
+/* ---- the time of jobs that run ---- */
+
+#define TELL_BEFORE_NS (300 * LL_NS_PER_S)
+
+/* The user is told first: the signal may end the job, and its terminal with it. */
+static void warn_entry(struct ll_server *server, const struct ll_job *job, struct ll_admission_entry *entry,
+		       uint64_t left_ns)
+{
+	const struct ll_config_warn_signal *warn = &ll_department_policy(&server->department)->reclaim.warn;
+	struct ll_event_about about = {.job = job};
+	char left[LL_EVENT_DURATION_SIZE];
+	entry->is_warned = true;
+	server->admission->must_save = true;
+	ll_event_duration(left_ns, left);
+	ll_events_tell(server, LL_EVENT_TIME_ENDING, &about, "the time of job %" PRIu64 " ends in %s",
+		       entry->queued.number, left);
+	if (warn->from && warn->signal >= 0 && !entry->signal)
+		ll_job_stop_warn(server, job, ll_job_signals[warn->signal], "its time ends");
+}
+
+static void keep_time_of(struct ll_server *server, struct ll_admission_entry *entry, uint64_t now_ns)
+{
+	const struct ll_config_warn_signal *warn = &ll_department_policy(&server->department)->reclaim.warn;
+	struct ll_job *job = ll_books_find_number(&server->books, entry->job_number);
+	uint64_t end_ns = ll_queue_end_ns(&entry->queued), half_ns = entry->queued.duration_ns / 2;
+	if (end_ns == LL_QUEUE_NONE || !job)
+		return;
+	/* Without a configured time the users are told when half of the job's time is left, but not earlier than 5
+	 * minutes before its end. */
+	uint64_t before_ns = half_ns < TELL_BEFORE_NS ? half_ns : TELL_BEFORE_NS;
+	if (warn->from && warn->before_ns != LL_CONFIG_NONE)
+		before_ns = warn->before_ns;
+	if (!entry->is_warned && now_ns + before_ns >= end_ns)
+		warn_entry(server, job, entry, end_ns > now_ns ? end_ns - now_ns : 0);
+	if (entry->signal && !entry->is_signaled && now_ns + entry->signal_before_s * LL_NS_PER_S >= end_ns) {
+		entry->is_signaled = server->admission->must_save = true;
+		ll_job_stop_warn(server, job, entry->signal, "its time ends, and it wishes a signal");
+	}
+	if (now_ns < end_ns)
+		return;
+	server->admission->must_save |= !entry->stop.since_ns || !entry->stop.killed_ns;
+	ll_job_stop_step(server, job, &entry->stop);
+}
+
 /* ---- the look at all ---- */
 
 /* Jobs of a former loadlined, and of a time without a queue, have their cards already. */
 static void adopt_job(struct ll_admission *admission, struct ll_job *job)
 {
-	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
-	struct ll_admission_entry *entry = find_token(admission, job->facts.token[0]);
-	if (entry && !entry->job_number && entry->uid == job->facts.uid && entry->uuid_count)
-		ll_admission_register(admission->server, job); /* systemd kept it for this loadlined */
-	if (entry || !job->claims || !job->claims->card_count)
+	const struct ll_config_policy *policy = ll_department_policy(admission->department);
+	if (find_token(admission, job->facts.token[0]) || !job->claims || !job->claims->card_count)
 		return;
-	entry = new_entry(admission, job->facts.token[0], job->number);
+	struct ll_admission_entry *entry = new_entry(admission, job->facts.token[0], job->number);
 	if (!entry)
 		return;
 	entry->uid = job->facts.uid;
@@ -289,7 +314,7 @@ static void update_hold(struct ll_admission *admission, struct ll_admission_entr
 		return;
 	}
 	bool is_held = entry->is_paused || entry->after || ll_admission_owes(admission, entry) ||
-		       ll_admission_waits_for_high(admission, entry);
+		       ll_admission_check_high_now(admission, entry, NULL) != 0;
 	if (is_held == entry->queued.is_held)
 		return;
 	entry->queued.is_held = is_held;
@@ -311,24 +336,11 @@ static void expire_entries(struct ll_admission *admission, uint64_t now_ns)
 	}
 }
 
-static enum ll_queue_key key_of(int order)
-{
-	return order == LL_CONFIG_ORDER_RESERVATION ? LL_QUEUE_BY_RESERVATION
-	       : order == LL_CONFIG_ORDER_GUARANTEE ? LL_QUEUE_BY_GUARANTEE
-	       : order == LL_CONFIG_ORDER_FAIRSHARE ? LL_QUEUE_BY_FAIRSHARE
-						    : LL_QUEUE_BY_AGE;
-}
-
-static void arrange_queue(struct ll_admission *admission, const struct ll_config_policy *policy, uint64_t now_ns)
-{
-	struct ll_queue_rules rules = {0};
-	const struct ll_config_words *order = &policy->queue.order;
-	for (size_t i = 0; i < order->count && rules.key_count < sizeof rules.keys / sizeof *rules.keys; i++)
-		rules.keys[rules.key_count++] = key_of(order->items[i]);
-	if (admission->must_arrange)
-		ll_queue_arrange(&admission->queue, &rules, now_ns);
-	admission->must_arrange = false;
-}
+_Static_assert((int)LL_CONFIG_ORDER_RESERVATION == LL_QUEUE_BY_RESERVATION &&
+		   (int)LL_CONFIG_ORDER_GUARANTEE == LL_QUEUE_BY_GUARANTEE &&
+		   (int)LL_CONFIG_ORDER_FAIRSHARE == LL_QUEUE_BY_FAIRSHARE &&
+		   (int)LL_CONFIG_ORDER_AGE == LL_QUEUE_BY_AGE,
+	       "a word of the configuration is a key of the order");
 
 static struct ll_admission_entry *entry_of(const struct ll_queue_job *job)
 {
@@ -348,6 +360,17 @@ static void start_due(struct ll_admission *admission, uint64_t now_ns)
 	}
 }
 
+/* Refuses the waiting jobs, or those alone that take no wait. */
+static void refuse_waiting(struct ll_admission *admission, bool is_impatient, int code, const char *reason)
+{
+	struct ll_admission_entry *next;
+	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
+		next = entry->next;
+		if (ll_admission_is_waiting(entry) && (entry->takes_no_wait || !is_impatient))
+			ll_admission_refuse(admission, entry, code, reason);
+	}
+}
+
 static void tell_waiting(struct ll_admission *admission)
 {
 	struct ll_admission_entry *next;
@@ -358,72 +381,53 @@ static void tell_waiting(struct ll_admission *admission)
 	}
 }
 
-static void refuse_impatient(struct ll_admission *admission)
-{
-	struct ll_admission_entry *next;
-	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
-		next = entry->next;
-		if (ll_admission_is_waiting(entry) && entry->takes_no_wait)
-			ll_admission_refuse(admission, entry, -EAGAIN, "no place is free now");
-	}
-}
-
-static void refuse_all(struct ll_admission *admission)
-{
-	struct ll_admission_entry *next;
-	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
-		next = entry->next;
-		if (ll_admission_is_waiting(entry))
-			ll_admission_refuse(admission, entry, -ENOENT, "there is no queue any more");
-	}
-}
-
 static void look_at_queue(struct ll_admission *admission)
 {
-	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
+	const struct ll_config_policy *policy = ll_department_policy(admission->department);
 	uint64_t now_ns = ll_now_ns();
-	for (struct ll_job *job = admission->server->books.jobs; job; job = job->next)
+	for (struct ll_job *job = admission->books->jobs; job; job = job->next)
 		adopt_job(admission, job);
 	expire_entries(admission, now_ns);
 	ll_queue_charge(&admission->queue, now_ns, policy->queue.half_life_ns);
-	arrange_queue(admission, policy, now_ns);
+	struct ll_queue_rules rules = {0};
+	const struct ll_config_words *order = &policy->queue.order;
+	for (size_t i = 0; i < order->count && rules.key_count < sizeof rules.keys / sizeof *rules.keys; i++)
+		rules.keys[rules.key_count++] = (enum ll_queue_key)order->items[i];
+	if (admission->must_arrange)
+		ll_queue_arrange(&admission->queue, &rules, now_ns);
+	admission->must_arrange = false;
 	if (ll_queue_plan(&admission->queue, now_ns))
 		return; /* no memory: the next look tries again */
 	if (!ll_admission_former_holds(admission, now_ns)) {
 		start_due(admission, now_ns);
-		refuse_impatient(admission);
+		refuse_waiting(admission, true, -EAGAIN, "no place is free now");
 	}
 	tell_waiting(admission);
-	ll_admission_keep_time(admission);
+	now_ns = ll_now_ns();
+	for (struct ll_admission_entry *entry = admission->entries, *next; entry; entry = next) {
+		next = entry->next;
+		if (entry->has_end && entry->uuid_count && entry->job_number)
+			keep_time_of(admission->server, entry, now_ns);
+	}
 }
 
 static void on_timer(uv_timer_t *timer)
 {
 	struct ll_admission *admission = timer->data;
 	uint64_t begun_ns = ll_now_ns();
-	if (!ll_admission_is_possible(admission->server))
-		refuse_all(admission);
+	if (!ll_admission_is_possible(admission))
+		refuse_waiting(admission, false, -ENOENT, "there is no queue any more");
 	else if (!ll_admission_describe(admission))
 		look_at_queue(admission);
 	ll_admission_save(admission);
 	uint64_t now_ns = ll_now_ns(), rest_ns = LOOK_REST * (now_ns - begun_ns);
 	admission->next_look_ns = now_ns + (rest_ns < LOOK_MS * LL_NS_PER_MS ? rest_ns : LOOK_MS * LL_NS_PER_MS);
-	bool has_more =
-	    admission->entries || admission->server->books.job_count || admission->former || admission->must_save;
+	bool has_more = admission->entries || admission->books->job_count || admission->former || admission->must_save;
 	if (has_more && !uv_is_active((uv_handle_t *)timer))
 		uv_timer_start(timer, on_timer, LOOK_MS, 0);
 }
 
 /* ---- ADMIT ---- */
-
-static int read_request(struct ll_connection *connection, const struct ll_message_admit *admit,
-			struct ll_admission_entry *entry, struct ll_err *err)
-{
-	entry->uid = connection->uid;
-	entry->connection = connection;
-	entry->serial = connection->serial;
-	return ll_admission_read_request(connection->server->admission, admit, entry, err);
-}
 
 static bool handle_admit(struct ll_connection *connection, const struct ll_message_admit *admit)
 {
@@ -438,9 +442,15 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 		ll_connection_refuse(connection, -ENOMEM, "loadlined has no memory");
 		return true;
 	}
-	int rc = read_request(connection, admit, entry, &why);
-	if (!rc)
-		return_entry(admission, entry);
+	entry->uid = connection->uid;
+	entry->connection = connection;
+	entry->serial = connection->serial;
+	int rc = ll_admission_read_request(admission, admit, entry, &why);
+	if (!rc) { /* it may get the number back that it had under a former loadlined */
+		unlink_entry(admission, entry);
+		ll_admission_former_return(admission, entry);
+		insert_entry(admission, entry);
+	}
 	entry->asked_time_ns = entry->queued.has_time || entry->has_end ? entry->queued.duration_ns : 0;
 	if (!rc && ll_queue_add(&admission->queue, &entry->queued))
 		rc = ll_err_set(&why, -ENOMEM, "loadlined has no memory");
@@ -469,28 +479,24 @@ static bool refuse_without_sensor(struct ll_connection *connection)
 	return true;
 }
 
-/* A directory that answers slowly refuses no job: the other side asks again. Returns whether it has refused. */
-static bool refuse_until_known(struct ll_connection *connection)
-{
-	const struct ll_department *department = &connection->server->department;
-	struct ll_err why = {0};
-	if (!ll_department_policy(department) || ll_identities_find(&department->identities, connection->uid, &why) ||
-	    why.code != -EAGAIN)
-		return false;
-	ll_connection_refuse(connection, -EINPROGRESS, why.text);
-	return true;
-}
-
 bool ll_admission_handle(struct ll_connection *connection, const union ll_message *message)
 {
 	struct ll_server *server = connection->server;
-	if (connection->role != LL_ROLE_COMMAND)
+	const struct ll_department *department = &server->department;
+	struct ll_err why = {0};
+	/* Of an older version `run` asks itself, as a command; it may wait while loadlined is replaced. */
+	bool is_monitors = connection->role == LL_ROLE_MONITOR && message->header.kind == LL_MESSAGE_ADMIT;
+	if (connection->role != LL_ROLE_COMMAND && !is_monitors)
 		return false;
-	if (message->header.kind == LL_MESSAGE_ADMIT && refuse_until_known(connection))
+	/* A directory that answers slowly refuses no job: the other side asks again. */
+	if (message->header.kind == LL_MESSAGE_ADMIT && ll_department_policy(department) &&
+	    !ll_identities_find(&department->identities, connection->uid, &why) && why.code == -EAGAIN) {
+		ll_connection_refuse(connection, -EINPROGRESS, why.text);
 		return true;
+	}
 	if (refuse_without_sensor(connection))
 		return true;
-	if (!ll_admission_is_possible(server) || ll_admission_describe(server->admission)) {
+	if (!ll_admission_is_possible(server->admission) || ll_admission_describe(server->admission)) {
 		ll_connection_refuse(connection, -ENOENT, "this machine has no queue for its cards");
 		return true;
 	}
@@ -498,8 +504,7 @@ bool ll_admission_handle(struct ll_connection *connection, const union ll_messag
 	case LL_MESSAGE_ADMIT:
 		return handle_admit(connection, &message->admit);
 	case LL_MESSAGE_QUEUE:
-		connection->is_listing_queue = true;
-		connection->queue_listing = (struct ll_admission_listing){0};
+		ll_list_queue(connection);
 		return true;
 	default:
 		ll_admission_act(connection, &message->queue_act);
@@ -541,7 +546,7 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 			!ll_books_find_id(&server->books, facts->token[0]);
 	if (is_taken && ll_department_policy(&server->department))
 		ll_takeover_log(&server->admission->told, facts, true);
-	if (!ll_admission_is_possible(server) || ll_department_was_admitted(server, page_fds) || is_taken ||
+	if (!ll_admission_is_possible(server->admission) || ll_department_was_admitted(server, page_fds) || is_taken ||
 	    ll_books_find_id(&server->books, facts->token[0]))
 		return ll_department_admit(server, message, page_fds, ret_tenant, err);
 	if (page_fds)
@@ -605,4 +610,46 @@ int ll_admission_check_claim(const struct ll_server *server, const struct ll_job
 {
 	int rc = claim->uuid[0] ? ll_admission_check_card(server, job, claim->uuid, err) : 0;
 	return !rc && claim->first_card[0] ? ll_admission_check_card(server, job, claim->first_card, err) : rc;
+}
+
+/* ---- what metrics tell of the queue ---- */
+
+void ll_admission_refresh(const struct ll_server *server)
+{
+	if (ll_admission_is_possible(server->admission))
+		(void)ll_admission_describe(server->admission); /* without memory there is no queue */
+}
+
+void ll_admission_count_waiting(const struct ll_server *server, const char *tenant, uint32_t *ret_count,
+				uint64_t *ret_oldest_s)
+{
+	const struct ll_admission *admission = server->admission;
+	uint64_t now_s = ll_wall_ns() / LL_NS_PER_S;
+	*ret_count = 0;
+	*ret_oldest_s = 0;
+	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next) {
+		if (!ll_admission_is_waiting(entry) || strcmp(entry->tenant, tenant) != 0)
+			continue;
+		/* A clock that was set back makes no wait longer. */
+		uint64_t wait_s = now_s > entry->came_s ? now_s - entry->came_s : 0;
+		++*ret_count;
+		*ret_oldest_s = wait_s > *ret_oldest_s ? wait_s : *ret_oldest_s;
+	}
+}
+
+bool ll_admission_out_of_use(const struct ll_server *server, uint64_t *ret_indices)
+{
+	const struct ll_admission *admission = server->admission;
+	const struct ll_queue_machine *machine = &admission->described.machine;
+	uint64_t now_ns = ll_now_ns(), cards = 0;
+	*ret_indices = 0;
+	if (!admission->has_queue)
+		return false;
+	for (size_t i = 0; i < machine->interval_count; i++) {
+		const struct ll_queue_interval *interval = &machine->intervals[i];
+		if (interval->tenant == LL_QUEUE_NOBODY && interval->begin_ns <= now_ns && now_ns < interval->end_ns)
+			cards |= UINT64_C(1) << interval->card;
+	}
+	*ret_indices = ll_admission_indices(&admission->described, cards);
+	return true;
 }

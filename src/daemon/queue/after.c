@@ -1,36 +1,32 @@
 /* Jobs that wait for the end of another job, and how jobs ended. */
+#include "daemon/queue/state.h"
+
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "accounts/history.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "daemon/accounts/write.h"
+#include "daemon/accounts/accounts.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
 #include "daemon/machine/machine.h"
-#include "daemon/policy/rights.h"
-#include "daemon/queue/state.h"
-
-static bool is_alive(const struct ll_admission *admission, uint64_t number)
-{
-	const struct ll_job *job = number ? ll_books_after(&admission->server->books, number - 1) : NULL;
-	return ll_admission_find(admission, number) || ll_admission_former_find(admission, number) ||
-	       (job && job->number == number);
-}
+#include "daemon/policy/policy.h"
 
 /* A job that the user may not see is one that is not there. Also the status of a job is not for other users. */
 int ll_admission_check_after(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 			     struct ll_err *err)
 {
 	char reason[LL_REASON_SIZE];
-	const struct ll_books *books = &admission->server->books;
+	const struct ll_books *books = admission->books;
 	if (!entry->after)
 		return 0;
 	const struct ll_admission_entry *other = ll_admission_find(admission, entry->after);
 	other = other ? other : ll_admission_former_find(admission, entry->after);
-	const struct ll_job *job = other ? NULL : ll_books_after(books, entry->after - 1);
-	job = job && job->number == entry->after ? job : NULL;
+	const struct ll_job *job = other ? NULL : ll_books_find_number(books, entry->after);
 	const struct ll_ended_job *ended = other || job ? NULL : ll_ended_find(&admission->ended, entry->after);
 	bool is_there = (other && other != entry) || job || ended;
 	bool is_own = is_there && entry->uid == (other ? other->uid : job ? job->facts.uid : ended->uid);
@@ -45,7 +41,8 @@ int ll_admission_check_after(const struct ll_admission *admission, const struct 
 bool ll_admission_look_after(const struct ll_admission *admission, struct ll_admission_entry *entry,
 			     char ret_reason[LL_REASON_SIZE])
 {
-	if (!entry->after || is_alive(admission, entry->after))
+	if (!entry->after || ll_admission_find(admission, entry->after) ||
+	    ll_admission_former_find(admission, entry->after) || ll_books_find_number(admission->books, entry->after))
 		return true;
 	const struct ll_ended_job *ended = ll_ended_find(&admission->ended, entry->after);
 	enum ll_ended_verdict verdict = entry->must_be_ok ? ll_ended_judge(ended, ll_now_ns()) : LL_ENDED_OK;
@@ -145,7 +142,7 @@ static bool note_status(struct ll_admission *admission, uint32_t uid, const stru
 		entry->has_status = true;
 		return true;
 	}
-	struct ll_job *job = ll_books_find_id(&admission->server->books, status->job);
+	struct ll_job *job = ll_books_find_id(admission->books, status->job);
 	if (job && job->facts.uid == uid) {
 		job->status = status->status;
 		job->has_status = true;
@@ -175,4 +172,84 @@ bool ll_admission_handle_status(struct ll_connection *connection, const struct l
 	else
 		ll_connection_refuse(connection, -ESRCH, "you have no such job in the queue");
 	return true;
+}
+
+#define PENDING_NS UINT64_C(3000000000)
+
+void ll_ended_add(struct ll_ended *ended, const struct ll_ended_job *job)
+{
+	if (ended->count == LL_ENDED_MAX) {
+		/* The oldest of the user with the most: going up, the first that has more than all before it. */
+		size_t most = 0, at = 0;
+		for (size_t i = 0; i < ended->count; i++) {
+			size_t count = 0;
+			for (size_t k = 0; k < ended->count; k++)
+				count += ended->jobs[k].uid == ended->jobs[i].uid;
+			at = count > most ? i : at;
+			most = count > most ? count : most;
+		}
+		ended->count--;
+		memmove(&ended->jobs[at], &ended->jobs[at + 1], (ended->count - at) * sizeof *ended->jobs);
+	}
+	ended->jobs[ended->count++] = *job;
+}
+
+const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t number)
+{
+	for (size_t i = ended->count; i-- > 0;) {
+		const struct ll_ended_job *job = &ended->jobs[i];
+		if (job->number == number || (job->job_number && job->job_number == number))
+			return job;
+	}
+	return NULL;
+}
+
+bool ll_ended_was_killed(const struct ll_ended *ended, uint64_t token)
+{
+	size_t at = 0;
+	while (at < ended->count && !(ended->jobs[at].is_killed && ended->jobs[at].token == token))
+		at++;
+	return at < ended->count;
+}
+
+const struct ll_ended_job *ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status)
+{
+	for (size_t i = ended->count; i-- > 0;) {
+		struct ll_ended_job *job = &ended->jobs[i];
+		if (job->token != token || job->uid != uid)
+			continue;
+		job->status = status;
+		job->has_status = true;
+		return job;
+	}
+	return NULL;
+}
+
+enum ll_ended_verdict ll_ended_judge(const struct ll_ended_job *job, uint64_t now_ns)
+{
+	if (!job)
+		return LL_ENDED_UNKNOWN;
+	if (job->has_status)
+		return job->status ? LL_ENDED_FAILED : LL_ENDED_OK;
+	if (!job->has_run)
+		return LL_ENDED_FAILED;
+	bool may_come = job->tells_status && job->ended_ns && now_ns - job->ended_ns < PENDING_NS;
+	return may_come ? LL_ENDED_PENDING : LL_ENDED_UNKNOWN;
+}
+
+void ll_ended_explain(const struct ll_ended_job *job, uint64_t number, char *ret_text, size_t size)
+{
+	int status = job ? (int)job->status : 0;
+	if (!job)
+		snprintf(ret_text, size, "job %" PRIu64 ": unknown, or it ended too long ago", number);
+	else if (!job->has_status && !job->has_run)
+		snprintf(ret_text, size, "job %" PRIu64 " was not run", number);
+	else if (!job->has_status)
+		snprintf(ret_text, size,
+			 "job %" PRIu64 " has ended, and nobody told its status; that of a job of `submit` is known",
+			 number);
+	else if (WIFSIGNALED(status))
+		snprintf(ret_text, size, "job %" PRIu64 " was ended by signal %d", number, WTERMSIG(status));
+	else
+		snprintf(ret_text, size, "job %" PRIu64 " ended with status %d", number, WEXITSTATUS(status));
 }

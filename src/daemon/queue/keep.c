@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/scope.h"
-#include "daemon/core/server.h"
 #include "daemon/queue/state.h"
 
 enum { FILE_MAX = 16 << 20 };
@@ -138,7 +138,7 @@ void ll_admission_save(struct ll_admission *admission)
 	keeping->work.data = keeping;
 	keeping->rc = 0;
 	admission->must_save = false;
-	keeping->is_working = uv_queue_work(&admission->server->loop, &keeping->work, work_in_thread, on_worked) == 0;
+	keeping->is_working = uv_queue_work(admission->timer.loop, &keeping->work, work_in_thread, on_worked) == 0;
 	if (keeping->is_working)
 		return;
 	free(keeping->text);
@@ -146,10 +146,10 @@ void ll_admission_save(struct ll_admission *admission)
 	admission->must_save = true;
 }
 
-void ll_admission_keep_change(const struct ll_server *server)
+void ll_admission_keep_change(struct ll_admission *admission)
 {
-	server->admission->must_save = true;
-	ll_admission_save(server->admission);
+	admission->must_save = true;
+	ll_admission_save(admission);
 }
 
 static void write_numbers(struct ll_admission_keeping *keeping, uint64_t numbers)
@@ -171,30 +171,20 @@ void ll_admission_keep_number(struct ll_admission *admission, uint64_t number)
 		write_numbers(keeping, number + NUMBERS - 1);
 }
 
-void ll_admission_save_last(struct ll_server *server)
+void ll_admission_save_last(struct ll_admission *admission)
 {
-	struct ll_admission_keeping *keeping = server->admission ? server->admission->keeping : NULL;
+	struct ll_admission_keeping *keeping = admission ? admission->keeping : NULL;
 	if (!keeping)
 		return;
-	LL_SCOPE_FREE char *text = ll_admission_pack(server->admission);
+	LL_SCOPE_FREE char *text = ll_admission_pack(admission);
 	LL_SCOPE_LOCK(&keeping->lock);
 	if (text)
 		log_result(keeping, write_text(keeping->folder_fd, file_name, text));
-	write_numbers(keeping, server->books.last_job);
+	write_numbers(keeping, admission->books->last_job);
 	keeping->is_finished = true;
 }
 
 /* ---- start ---- */
-
-static void restore_numbers(struct ll_admission *admission)
-{
-	struct ll_books *books = &admission->server->books;
-	LL_SCOPE_FREE char *text = read_text(admission->keeping->folder_fd, numbers_name);
-	uint64_t numbers = text ? strtoull(text, NULL, 10) : 0;
-	if (numbers > books->last_job && numbers < INT64_MAX)
-		books->last_job = numbers;
-	admission->keeping->numbers = books->last_job;
-}
 
 static void restore_state(struct ll_admission *admission, int folder_fd)
 {
@@ -210,7 +200,7 @@ static void restore_state(struct ll_admission *admission, int folder_fd)
 		 file_name, strerror(-rc));
 }
 
-int ll_admission_keep(struct ll_server *server, const char *folder)
+int ll_admission_keep(struct ll_admission *admission, const char *folder)
 {
 	struct ll_admission_keeping *keeping = calloc(1, sizeof *keeping);
 	if (!keeping)
@@ -222,12 +212,16 @@ int ll_admission_keep(struct ll_server *server, const char *folder)
 		free(keeping);
 		return 0;
 	}
-	keeping->admission = server->admission;
+	keeping->admission = admission;
 	pthread_mutex_init(&keeping->lock, NULL);
-	server->admission->keeping = keeping;
-	restore_state(server->admission, keeping->folder_fd);
-	restore_numbers(server->admission);
-	ll_admission_wake(server->admission);
+	admission->keeping = keeping;
+	restore_state(admission, keeping->folder_fd);
+	struct ll_books *books = admission->books;
+	LL_SCOPE_FREE char *text = read_text(keeping->folder_fd, numbers_name);
+	uint64_t numbers = text ? strtoull(text, NULL, 10) : 0;
+	books->last_job = numbers > books->last_job && numbers < INT64_MAX ? numbers : books->last_job;
+	keeping->numbers = books->last_job;
+	ll_admission_wake(admission);
 	return 0;
 }
 
@@ -241,4 +235,90 @@ void ll_admission_keep_fini(struct ll_admission *admission)
 	free(keeping->text);
 	free(keeping);
 	admission->keeping = NULL;
+}
+
+/* What a former loadlined knew: its waiting jobs, which ask again, and the use of users. */
+
+/* For so long after the first look no job starts while waiting jobs of the former loadlined have not asked again: they
+ * try each 0.5 s. Those that do not come in the second time are gone. */
+#define HOLD_NS (2 * LL_NS_PER_S)
+#define GONE_NS (10 * LL_NS_PER_S)
+
+void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	struct ll_admission_entry **at = &admission->former;
+	while (*at && ((*at)->token != entry->token || (*at)->uid != entry->uid))
+		at = &(*at)->next;
+	struct ll_admission_entry *former = *at;
+	if (!former)
+		return;
+	*at = former->next;
+	entry->queued.number = former->queued.number;
+	entry->queued.position = former->queued.position;
+	entry->came_s = former->came_s;
+	entry->is_paused = former->is_paused;
+	entry->pause_is_operators = former->pause_is_operators;
+	if (former->has_end && entry->has_end && former->queued.duration_ns > entry->queued.duration_ns)
+		entry->queued.duration_ns = former->queued.duration_ns; /* it was given more time */
+	entry->wait_until_ns =
+	    former->wait_until_ns < entry->wait_until_ns ? former->wait_until_ns : entry->wait_until_ns;
+	free(former);
+	admission->must_arrange = true;
+}
+
+const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number)
+{
+	const struct ll_admission_entry *former = admission->former;
+	while (former && former->queued.number != number)
+		former = former->next;
+	return former;
+}
+
+bool ll_admission_former_holds(struct ll_admission *admission, uint64_t now_ns)
+{
+	if (!admission->former)
+		return false;
+	if (!admission->first_look_ns)
+		admission->first_look_ns = now_ns;
+	while (admission->former && now_ns - admission->first_look_ns >= GONE_NS) {
+		struct ll_admission_entry *former = admission->former;
+		admission->former = former->next;
+		former->told_ns = now_ns;
+		ll_admission_note_end(admission, former);
+		free(former);
+	}
+	return admission->former && now_ns - admission->first_look_ns < HOLD_NS;
+}
+
+/* A tenant that the configuration does not have any more has no use. */
+void ll_admission_former_count(struct ll_admission *admission, uint64_t half_life_ns)
+{
+	struct ll_queue *queue = &admission->queue;
+	bool never_halves = half_life_ns == LL_QUEUE_NONE || !half_life_ns;
+	double age_ns = (double)admission->former_use_age_s * (double)LL_NS_PER_S;
+	double left = never_halves ? 1 : exp2(-age_ns / (double)half_life_ns);
+	if (!queue->charged_ns)
+		queue->charged_ns = admission->former_use_ns ? admission->former_use_ns : ll_now_ns();
+	for (size_t i = 0; i < admission->former_use_count; i++) {
+		const struct ll_admission_use *use = &admission->former_use[i];
+		for (uint32_t tenant = 0; tenant + 1 < admission->described.machine.tenant_count; tenant++) {
+			if (strcmp(admission->described.names[tenant], use->tenant) != 0)
+				continue;
+			ll_queue_add_use(queue, tenant, use->uid, left * use->use_ns);
+			queue->tenant_use_ns[tenant] += left * use->use_ns;
+		}
+	}
+	free(admission->former_use);
+	admission->former_use = NULL;
+	admission->former_use_count = 0;
+}
+
+void ll_admission_former_fini(struct ll_admission *admission)
+{
+	while (admission->former) {
+		struct ll_admission_entry *next = admission->former->next;
+		free(admission->former);
+		admission->former = next;
+	}
+	free(admission->former_use);
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
-#include "daemon/policy/rights.h"
+#include "daemon/policy/policy.h"
 #include "daemon/queue/state.h"
 
 uint64_t ll_admission_second(uint64_t at_ns)
@@ -96,16 +96,6 @@ static const char *name_of_why(const struct ll_admission *admission, const struc
 	return "";
 }
 
-/* What others have, and which of them, is in the amounts and names of some rules. */
-static void hide_others(struct ll_queue_why_told *told)
-{
-	if (told->rule == LL_QUEUE_WHY_TENANT_LIMIT || told->rule == LL_QUEUE_WHY_GUARANTEE)
-		told->used = LL_QUEUE_NOT_TOLD;
-	told->left = LL_QUEUE_NOT_TOLD;
-	if (told->rule == LL_QUEUE_WHY_GUARANTEE)
-		ll_message_text_set(told->of, sizeof told->of, "");
-}
-
 struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 					  bool sees_others)
 {
@@ -114,7 +104,7 @@ struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, 
 	struct ll_queue_why why;
 	if (entry->is_paused || entry->after)
 		return told;
-	if (ll_admission_waits_for_high(admission, entry)) {
+	if (ll_admission_check_high_now(admission, entry, NULL) != 0) {
 		told.rule = LL_QUEUE_WHY_HIGH;
 		ll_message_text_set(told.of, sizeof told.of, entry->tenant);
 		return told;
@@ -139,32 +129,16 @@ struct ll_queue_why_told ll_admission_why(const struct ll_admission *admission, 
 		told.uid = ahead->uid;
 		told.begin_s = ll_admission_second(why.begin_ns);
 	}
-	if (!sees_others)
-		hide_others(&told);
+	/* What others have, and which of them, is in the amounts and names of some rules. */
+	if (!sees_others && (told.rule == LL_QUEUE_WHY_TENANT_LIMIT || told.rule == LL_QUEUE_WHY_GUARANTEE))
+		told.used = LL_QUEUE_NOT_TOLD;
+	if (!sees_others && told.rule == LL_QUEUE_WHY_GUARANTEE)
+		ll_message_text_set(told.of, sizeof told.of, "");
+	told.left = sees_others ? told.left : LL_QUEUE_NOT_TOLD;
 	return told;
 }
 
 /* ---- rows ---- */
-
-static uint32_t flags_of(const struct ll_admission_entry *entry)
-{
-	bool has_place = entry->uuid_count;
-	return (has_place && entry->job_number ? LL_QUEUE_IS_RUNNING : 0U) |
-	       (has_place && !entry->job_number ? LL_QUEUE_IS_ADMITTED : 0U) |
-	       (entry->is_paused ? LL_QUEUE_IS_PAUSED : 0U) | (entry->after ? LL_QUEUE_IS_AFTER : 0U) |
-	       (entry->queued.has_time ? LL_QUEUE_HAS_TIME : 0U);
-}
-
-static void fill_places(const struct ll_admission_machine *described, uint64_t cards, struct ll_message_queue_row *row)
-{
-	for (uint32_t card = 0; card < described->machine.card_count && row->place_count < LL_QUEUE_CARDS_OF_JOB;
-	     card++) {
-		const struct ll_admission_card *own = &described->cards[card];
-		if (cards >> card & 1)
-			row->places[row->place_count++] =
-			    (struct ll_queue_place){(uint16_t)own->index, (int16_t)own->slice};
-	}
-}
 
 static void fill_row(const struct ll_admission *admission, const struct ll_admission_entry *entry, bool sees_others,
 		     struct ll_message_queue_row *row)
@@ -180,11 +154,20 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	row->since_s = is_waiting ? entry->came_s : ll_admission_second(entry->begin_ns);
 	row->start_s = ll_admission_second(job->planned.begin_ns);
 	row->end_s = is_waiting || entry->has_end ? ll_admission_second(ll_queue_end_ns(job)) : 0;
-	fill_places(&admission->described, job->planned.cards, row);
+	const struct ll_admission_machine *described = &admission->described;
+	uint32_t count = (uint32_t)described->machine.card_count;
+	for (uint32_t card = 0; card < count && row->place_count < LL_QUEUE_CARDS_OF_JOB; card++) {
+		const struct ll_admission_card *own = &described->cards[card];
+		if (job->planned.cards >> card & 1)
+			row->places[row->place_count++] =
+			    (struct ll_queue_place){(uint16_t)own->index, (int16_t)own->slice};
+	}
 	row->uid = entry->uid;
 	row->position = is_waiting ? (uint32_t)ll_queue_position(&admission->queue, job) : 0;
 	row->untimed = is_waiting ? (uint32_t)ll_queue_untimed_ahead(&admission->queue, job) : 0;
-	row->flags = flags_of(entry);
+	row->flags = is_waiting ? 0U : entry->job_number ? LL_QUEUE_IS_RUNNING : LL_QUEUE_IS_ADMITTED;
+	row->flags |= (entry->is_paused ? LL_QUEUE_IS_PAUSED : 0U) | (entry->after ? LL_QUEUE_IS_AFTER : 0U) |
+		      (job->has_time ? LL_QUEUE_HAS_TIME : 0U);
 	row->card_count = job->card_count;
 	if (is_waiting) {
 		row->waits = ll_admission_waits(admission, entry, sees_others);
@@ -193,14 +176,6 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	ll_message_text_set(row->tenant, sizeof row->tenant, entry->tenant);
 	ll_message_text_set(row->command, sizeof row->command, entry->command);
 	ll_message_text_set(row->name, sizeof row->name, entry->name);
-}
-
-static const struct ll_admission_entry *next_entry(const struct ll_admission *admission, uint64_t number)
-{
-	const struct ll_admission_entry *entry = admission->entries;
-	while (entry && entry->queued.number <= number)
-		entry = entry->next;
-	return entry;
 }
 
 /* ---- windows ---- */
@@ -240,26 +215,23 @@ static void fill_window(const struct ll_admission *admission, size_t at, struct 
 		ll_message_text_set(window->tenant, sizeof window->tenant, admission->described.names[own->tenant]);
 }
 
-bool ll_admission_listing_next(const struct ll_connection *connection, struct ll_admission_listing *listing,
-			       union ll_message *ret_message)
+void ll_list_queue(struct ll_connection *connection)
 {
 	const struct ll_admission *admission = connection->server->admission;
-	const struct ll_admission_entry *entry = next_entry(admission, listing->number);
-	if (entry && admission->has_queue) {
-		ll_message_init(ret_message, LL_MESSAGE_QUEUE_ROW);
-		fill_row(admission, entry, ll_rights_see_others(connection), &ret_message->queue_row);
-		listing->number = entry->queued.number;
-		return true;
+	bool sees_others = ll_rights_see_others(connection);
+	union ll_message row;
+	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next) {
+		ll_message_init(&row, LL_MESSAGE_QUEUE_ROW);
+		fill_row(admission, entry, sees_others, &row.queue_row);
+		ll_connection_row(connection, &row);
 	}
-	const struct ll_queue_machine *machine = &admission->described.machine;
-	while (admission->has_queue && listing->windows < machine->interval_count &&
-	       !is_first_of_window(admission, listing->windows))
-		listing->windows++;
-	if (admission->has_queue && listing->windows < machine->interval_count) {
-		ll_message_init(ret_message, LL_MESSAGE_QUEUE_WINDOW);
-		fill_window(admission, listing->windows++, &ret_message->queue_window);
-		return true;
+	for (size_t i = 0; i < admission->described.machine.interval_count; i++) {
+		if (!is_first_of_window(admission, i))
+			continue;
+		ll_message_init(&row, LL_MESSAGE_QUEUE_WINDOW);
+		fill_window(admission, i, &row.queue_window);
+		ll_connection_row(connection, &row);
 	}
-	ll_message_init(ret_message, LL_MESSAGE_QUEUE_END);
-	return false;
+	ll_message_init(&row, LL_MESSAGE_QUEUE_END);
+	ll_connection_row(connection, &row);
 }

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "daemon/core/server.h"
 #include "daemon/machine/machine.h"
 #include "daemon/queue/state.h"
 
@@ -13,10 +12,10 @@ enum { DAYS_AHEAD = 14, INTERVALS_AT_FIRST = 16, DAY_S = 86400, DAYS_OF_WEEK = 7
 #define REFRESH_NS (600 * LL_NS_PER_S)
 #define CLOCK_JUMP_NS LL_NS_PER_S
 
-bool ll_admission_is_possible(const struct ll_server *server)
+bool ll_admission_is_possible(const struct ll_admission *admission)
 {
-	const struct ll_config_policy *policy = ll_department_policy(&server->department);
-	return server->is_system && policy && policy->cards.count && ll_machine_card_count(server);
+	const struct ll_config_policy *policy = ll_department_policy(admission->department);
+	return admission->is_system && policy && policy->cards.count && ll_machine_card_count(admission->server);
 }
 
 /* ---- times ---- */
@@ -92,13 +91,6 @@ static int reserve_cards(struct ll_admission_machine *described, const struct ll
 	return rc;
 }
 
-/* Monday is 0 in the configuration, and Sunday in struct tm. */
-static bool is_day_of(int every, const struct tm *day)
-{
-	int weekday = (day->tm_wday + DAYS_OF_WEEK - 1) % DAYS_OF_WEEK;
-	return every == LL_CONFIG_EVERY_DAY || (every == LL_CONFIG_WEEKDAYS ? weekday < 5 : weekday == every);
-}
-
 /* Those of yesterday, which may last yet, and of the next days. */
 static int reserve_each_day(struct ll_admission_machine *described, const struct ll_config_reservation *reservation,
 			    uint32_t group, uint32_t tenant)
@@ -108,7 +100,11 @@ static int reserve_each_day(struct ll_admission_machine *described, const struct
 	for (int i = -1; i <= DAYS_AHEAD && !rc; i++) {
 		struct tm day;
 		time_t at_s = now_s + (time_t)i * DAY_S;
-		if (!localtime_r(&at_s, &day) || !is_day_of(reservation->every, &day))
+		if (!localtime_r(&at_s, &day))
+			continue;
+		/* Monday is 0 in the configuration, and Sunday in struct tm. */
+		int every = reservation->every, weekday = (day.tm_wday + DAYS_OF_WEEK - 1) % DAYS_OF_WEEK;
+		if (every != LL_CONFIG_EVERY_DAY && !(every == LL_CONFIG_WEEKDAYS ? weekday < 5 : weekday == every))
 			continue;
 		day.tm_hour = day.tm_min = 0;
 		day.tm_sec = (int)reservation->begin.at_s;
@@ -136,39 +132,30 @@ static uint32_t group_named(const struct ll_config_policy *policy, const char *n
 	return group;
 }
 
-static int add_reservation(struct ll_admission_machine *described, const struct ll_config_policy *policy,
-			   const struct ll_config_reservation *reservation)
-{
-	uint32_t group = group_named(policy, reservation->of);
-	uint32_t tenant = tenant_of(described, reservation->tenant);
-	if (group == policy->cards.count)
-		return 0;
-	if (reservation->every >= 0)
-		return reserve_each_day(described, reservation, group, tenant);
-	return reserve_cards(described, reservation, group, tenant, reservation->begin.at_s);
-}
-
-static int add_drain(struct ll_admission_machine *described, const struct ll_admission_drain *drain)
-{
-	int rc = 0;
-	struct interval_times times = {plan_ns(described, (int64_t)drain->since_s), LL_QUEUE_NONE};
-	for (uint32_t card = 0; card < described->machine.card_count && !rc; card++) {
-		if (described->cards[card].index == drain->index)
-			rc = add_interval(described, card, LL_QUEUE_NOBODY, times);
-	}
-	return rc;
-}
-
 static int add_intervals(struct ll_admission *admission, struct ll_admission_machine *described,
 			 const struct ll_config_policy *policy)
 {
 	int rc = 0;
-	for (size_t i = 0; i < policy->reservations.count && !rc; i++)
-		rc = add_reservation(described, policy, &policy->reservations.items[i]);
+	for (size_t i = 0; i < policy->reservations.count && !rc; i++) {
+		const struct ll_config_reservation *reservation = &policy->reservations.items[i];
+		uint32_t group = group_named(policy, reservation->of);
+		uint32_t tenant = tenant_of(described, reservation->tenant);
+		if (group < policy->cards.count)
+			rc = reservation->every >= 0
+				 ? reserve_each_day(described, reservation, group, tenant)
+				 : reserve_cards(described, reservation, group, tenant, reservation->begin.at_s);
+	}
 	for (size_t i = 0; i < policy->maintenance.count && !rc; i++)
 		rc = add_maintenance(described, &policy->maintenance.items[i]);
-	for (size_t i = 0; i < admission->drain_count && !rc; i++)
-		rc = add_drain(described, &admission->drains[i]);
+	for (size_t i = 0; i < admission->drain_count; i++) {
+		const struct ll_admission_drain *drain = &admission->drains[i];
+		uint64_t since_ns = plan_ns(described, (int64_t)drain->since_s);
+		for (uint32_t card = 0; card < described->machine.card_count && !rc; card++) {
+			if (described->cards[card].index == drain->index)
+				rc = add_interval(described, card, LL_QUEUE_NOBODY,
+						  (struct interval_times){since_ns, LL_QUEUE_NONE});
+		}
+	}
 	for (uint32_t card = 0; card < described->machine.card_count && !rc; card++) {
 		const struct ll_machine_card *its =
 		    ll_machine_card_find(admission->server, described->cards[card].uuid);
@@ -213,10 +200,7 @@ static void describe_cards(const struct ll_server *server, const struct ll_confi
 	described->machine.cards = described->queue_cards;
 }
 
-static uint64_t limit_or_none(uint64_t value)
-{
-	return value == LL_CONFIG_NONE ? LL_QUEUE_NONE : value;
-}
+_Static_assert(LL_CONFIG_NONE == LL_QUEUE_NONE, "a limit that there is not, in the queue too");
 
 /* Parts of a group; missing: in place of what the part, or the group, does not have. */
 static void describe_parts(const struct ll_config_policy *policy, const struct ll_config_parts *parts, uint64_t missing,
@@ -255,10 +239,8 @@ static void describe_tenant(const struct ll_config_policy *policy, const struct 
 	};
 	ll_message_text_set(described->names[at], LL_NAME_SIZE, tenant ? tenant->name : "");
 	if (each)
-		described->tenants[at].each_user =
-		    (struct ll_queue_user_limits){{limit_or_none(each->cards), limit_or_none(each->memory_bytes),
-						   limit_or_none(each->compute_permille)},
-						  limit_or_none(each->running)};
+		described->tenants[at].each_user = (struct ll_queue_user_limits){
+		    {each->cards, each->memory_bytes, each->compute_permille}, each->running};
 }
 
 static int allocate_arrays(const struct ll_config_policy *policy, struct ll_admission_machine *described)
@@ -287,7 +269,7 @@ static void free_description(struct ll_admission_machine *described)
 
 static int make_description(struct ll_admission *admission, struct ll_admission_machine *described)
 {
-	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
+	const struct ll_config_policy *policy = ll_department_policy(admission->department);
 	int rc = allocate_arrays(policy, described);
 	described->wall_ahead_ns = wall_ahead_ns();
 	if (rc)
@@ -301,12 +283,6 @@ static int make_description(struct ll_admission *admission, struct ll_admission_
 }
 
 /* ---- what a job may have ---- */
-
-static bool is_named(const struct ll_admission_entry *entry, const struct ll_admission_card *card)
-{
-	bool is_in_mask = card->index < LL_QUEUE_CARDS_MAX && entry->card_mask >> card->index & 1;
-	return !entry->has_named_cards || (is_in_mask && (entry->slice < 0 || entry->slice == card->slice));
-}
 
 /* The whole cards of groups of which the tenant is guaranteed some, if it is guaranteed nothing of a group by memory.
  */
@@ -334,7 +310,9 @@ void ll_admission_place_wish(const struct ll_admission *admission, struct ll_adm
 	uint64_t shared = 0, whole = 0;
 	for (uint32_t card = 0; card < described->machine.card_count; card++) {
 		bool is_whole = described->groups[described->queue_cards[card].group].is_whole;
-		if (is_named(entry, &described->cards[card]))
+		const struct ll_admission_card *own = &described->cards[card];
+		bool is_in_mask = own->index < LL_QUEUE_CARDS_MAX && entry->card_mask >> own->index & 1;
+		if (!entry->has_named_cards || (is_in_mask && (entry->slice < 0 || entry->slice == own->slice)))
 			*(is_whole ? &whole : &shared) |= UINT64_C(1) << card;
 	}
 	job->tenant = tenant_of(described, entry->tenant);
@@ -378,12 +356,6 @@ uint64_t ll_admission_indices(const struct ll_admission_machine *described, uint
 
 /* ---- the queue of a description ---- */
 
-static void set_rules(struct ll_admission *admission)
-{
-	const struct ll_config_policy *policy = ll_department_policy(&admission->server->department);
-	admission->queue.has_backfill = policy->queue.backfill;
-}
-
 /* The jobs, and the use of their users, move to the queue of the new description. */
 static int fill_queue(struct ll_admission *admission, struct ll_queue *queue)
 {
@@ -399,32 +371,21 @@ static int fill_queue(struct ll_admission *admission, struct ll_queue *queue)
 	return rc;
 }
 
-static void carry_tenant_use(const struct ll_admission_machine *old, const struct ll_queue *from,
-			     const struct ll_admission_machine *new, struct ll_queue *to)
-{
-	for (size_t i = 0; i + 1 < old->machine.tenant_count; i++)
-		to->tenant_use_ns[tenant_of(new, old->names[i])] += from->tenant_use_ns[i];
-}
-
-static void carry_user_use(const struct ll_admission_machine *old, const struct ll_queue *from,
-			   const struct ll_admission_machine *new, struct ll_queue *to)
-{
-	for (size_t i = 0; i < from->user_count; i++) {
-		uint32_t tenant = tenant_of(new, old->names[from->users[i].tenant]);
-		ll_queue_add_use(to, tenant, from->users[i].uid, from->users[i].use_ns);
-	}
-}
-
 static void replace_queue(struct ll_admission *admission, const struct ll_admission_machine *old, struct ll_queue *next)
 {
+	const struct ll_admission_machine *new = &admission->described;
+	const struct ll_queue *from = &admission->queue;
 	if (admission->has_queue) {
-		carry_tenant_use(old, &admission->queue, &admission->described, next);
-		carry_user_use(old, &admission->queue, &admission->described, next);
+		for (size_t i = 0; i + 1 < old->machine.tenant_count; i++)
+			next->tenant_use_ns[tenant_of(new, old->names[i])] += from->tenant_use_ns[i];
+		for (size_t i = 0; i < from->user_count; i++)
+			ll_queue_add_use(next, tenant_of(new, old->names[from->users[i].tenant]), from->users[i].uid,
+					 from->users[i].use_ns);
 		ll_queue_fini(&admission->queue);
 	}
 	admission->queue = *next;
 	admission->has_queue = true;
-	ll_admission_former_count(admission, ll_department_policy(&admission->server->department)->queue.half_life_ns);
+	ll_admission_former_count(admission, ll_department_policy(admission->department)->queue.half_life_ns);
 }
 
 static bool is_outdated(const struct ll_admission *admission)
@@ -434,7 +395,7 @@ static bool is_outdated(const struct ll_admission *admission)
 	uint64_t had_ns = admission->described.wall_ahead_ns;
 	uint64_t jump_ns = ahead_ns > had_ns ? ahead_ns - had_ns : had_ns - ahead_ns;
 	return !admission->has_queue || admission->is_outdated || jump_ns > CLOCK_JUMP_NS ||
-	       server->department.number != admission->policy_number ||
+	       admission->department->number != admission->policy_number ||
 	       ll_machine_card_changes(server) != admission->machine_changes ||
 	       ll_now_ns() - admission->described_ns > REFRESH_NS;
 }
@@ -463,8 +424,8 @@ int ll_admission_describe(struct ll_admission *admission)
 	}
 	replace_queue(admission, &old, &queue);
 	free_description(&old);
-	set_rules(admission);
-	admission->policy_number = admission->server->department.number;
+	admission->queue.has_backfill = ll_department_policy(admission->department)->queue.backfill;
+	admission->policy_number = admission->department->number;
 	admission->machine_changes = ll_machine_card_changes(admission->server);
 	admission->described_ns = ll_now_ns();
 	admission->is_outdated = false;

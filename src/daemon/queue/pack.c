@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/boot_id.h"
 #include "base/clock.h"
-#include "daemon/core/server.h"
-#include "daemon/machine/health.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "daemon/machine/machine.h"
 #include "daemon/queue/state.h"
 
 enum { VERSION = 1, HEX_SIZE = 17 };
@@ -26,78 +26,107 @@ static json_t *pack_hex(uint64_t number)
 	return json_string(text);
 }
 
-static json_t *pack_limits(const struct ll_limits *limits)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "memory_bytes",
-			 INT(limits->memory_bytes), "request_bytes", INT(limits->request_bytes), "max_kernel_ns",
-			 INT(limits->max_kernel_ns), "compute_permille", INT(limits->compute_permille),
-			 "space_permille", INT(limits->space_permille), "weight_permille", INT(limits->weight_permille),
-			 "priority", INT(limits->priority), "flags", INT(limits->flags), "sharing",
-			 INT(limits->sharing), "slowdown_permille", INT(limits->slowdown_permille));
-}
+/* A member of a structure, and its name in the text. */
+enum kind { NUMBER, HEX, TEXT, BIT };
+struct field {
+	const char *name;
+	enum kind kind;
+	size_t offset, size;
+};
 
-static json_t *pack_uuids(const struct ll_admission_entry *entry)
-{
-	json_t *list = json_array();
-	for (uint32_t i = 0; i < entry->uuid_count; i++)
-		json_array_append_new(list, json_string(entry->uuids[i]));
-	return list;
-}
+#define FIELD(kind, type, name, member)                                                                                \
+	{                                                                                                              \
+		name, kind, offsetof(struct type, member), sizeof((struct type *)NULL)->member                         \
+	}
 
-/* In the order of bits_of. */
-static const char *const names_of_bits[] = {"has_memory",  "has_compute",        "has_count",  "is_paused",
-					    "has_end",     "has_time",           "is_warned",  "is_ended",
-					    "must_be_ok",  "tells_status",       "has_status", "has_run",
-					    "is_signaled", "pause_is_operators", "has_project"};
-enum { BITS = sizeof names_of_bits / sizeof *names_of_bits };
+#define ENTRY(kind, name, member) FIELD(kind, ll_admission_entry, name, member)
+static const struct field entry_fields[] = {
+    ENTRY(NUMBER, "number", queued.number),
+    ENTRY(HEX, "job", token),
+    ENTRY(NUMBER, "uid", uid),
+    ENTRY(TEXT, "tenant", tenant),
+    ENTRY(TEXT, "command", command),
+    ENTRY(NUMBER, "came_s", came_s),
+    ENTRY(NUMBER, "begin_ns", begin_ns),
+    ENTRY(NUMBER, "wait_until_ns", wait_until_ns),
+    ENTRY(NUMBER, "duration_ns", queued.duration_ns),
+    ENTRY(NUMBER, "after", after),
+    ENTRY(NUMBER, "position", queued.position),
+    ENTRY(NUMBER, "card_count", queued.card_count),
+    ENTRY(NUMBER, "overtook", queued.overtook),
+    ENTRY(NUMBER, "status", status),
+    ENTRY(NUMBER, "stopped_ns", stop.since_ns),
+    ENTRY(NUMBER, "killed_ns", stop.killed_ns),
+    ENTRY(NUMBER, "signal", signal),
+    ENTRY(NUMBER, "signal_before_s", signal_before_s),
+    ENTRY(BIT, "has_memory", has_memory),
+    ENTRY(BIT, "has_compute", has_compute),
+    ENTRY(BIT, "has_count", has_count),
+    ENTRY(BIT, "is_paused", is_paused),
+    ENTRY(BIT, "has_end", has_end),
+    ENTRY(BIT, "has_time", queued.has_time),
+    ENTRY(BIT, "is_warned", is_warned),
+    ENTRY(BIT, "is_ended", is_ended),
+    ENTRY(BIT, "must_be_ok", must_be_ok),
+    ENTRY(BIT, "tells_status", tells_status),
+    ENTRY(BIT, "has_status", has_status),
+    ENTRY(BIT, "has_run", has_run),
+    ENTRY(BIT, "is_signaled", is_signaled),
+    ENTRY(BIT, "pause_is_operators", pause_is_operators),
+    ENTRY(BIT, "has_project", has_project),
+    {.name = NULL},
+};
 
-static void bits_of(struct ll_admission_entry *entry, bool *ret_bits[BITS])
-{
-	bool *const bits[BITS] = {
-	    &entry->has_memory,  &entry->has_compute,        &entry->has_count,  &entry->is_paused,
-	    &entry->has_end,     &entry->queued.has_time,    &entry->is_warned,  &entry->is_ended,
-	    &entry->must_be_ok,  &entry->tells_status,       &entry->has_status, &entry->has_run,
-	    &entry->is_signaled, &entry->pause_is_operators, &entry->has_project};
-	memcpy(ret_bits, bits, sizeof bits);
-}
+#define LIMIT(member) FIELD(NUMBER, ll_limits, #member, member)
+static const struct field limit_fields[] = {
+    LIMIT(memory_bytes),   LIMIT(request_bytes),     LIMIT(max_kernel_ns), LIMIT(compute_permille),
+    LIMIT(space_permille), LIMIT(weight_permille),   LIMIT(priority),      LIMIT(flags),
+    LIMIT(sharing),        LIMIT(slowdown_permille), {.name = NULL},
+};
 
-static json_t *pack_entry(const struct ll_admission_entry *entry)
+#define ENDED(kind, member) FIELD(kind, ll_ended_job, #member, member)
+static const struct field ended_fields[] = {
+    ENDED(NUMBER, number),  ENDED(NUMBER, job_number), FIELD(HEX, ll_ended_job, "job", token),
+    ENDED(NUMBER, ended_s), ENDED(NUMBER, uid),        ENDED(NUMBER, status),
+    ENDED(BIT, has_status), ENDED(BIT, has_run),       ENDED(BIT, is_killed),
+    {.name = NULL},
+};
+
+static const struct field drain_fields[] = {
+    FIELD(NUMBER, ll_admission_drain, "card", index),
+    FIELD(NUMBER, ll_admission_drain, "since_s", since_s),
+    FIELD(TEXT, ll_admission_drain, "reason", reason),
+    {.name = NULL},
+};
+
+static json_t *pack_fields(const struct field *fields, const void *from)
 {
-	struct ll_admission_entry copy = *entry;
-	bool *bits[BITS];
-	json_t *object = json_pack(
-	    "{s:I, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-	    "number", INT(entry->queued.number), "job", pack_hex(entry->token), "uid", INT(entry->uid), "tenant",
-	    entry->tenant, "command", entry->command, "came_s", INT(entry->came_s), "begin_ns", INT(entry->begin_ns),
-	    "wait_until_ns", INT(entry->wait_until_ns), "duration_ns", INT(entry->queued.duration_ns), "after",
-	    INT(entry->after), "position", INT(entry->queued.position), "card_count", INT(entry->queued.card_count),
-	    "overtook", INT(entry->queued.overtook), "status", INT(entry->status), "stopped_ns",
-	    INT(entry->stop.since_ns), "killed_ns", INT(entry->stop.killed_ns), "signal", INT(entry->signal),
-	    "signal_before_s", INT(entry->signal_before_s), "limits", pack_limits(&entry->limits), "uuids",
-	    pack_uuids(entry));
-	bits_of(&copy, bits);
-	for (int i = 0; i < BITS; i++)
-		json_object_set_new(object, names_of_bits[i], json_boolean(*bits[i]));
+	json_t *object = json_object();
+	for (const struct field *field = fields; field->name; field++) {
+		const char *at = (const char *)from + field->offset;
+		uint64_t number = field->size == 8   ? *(const uint64_t *)(const void *)at
+				  : field->size == 4 ? *(const uint32_t *)(const void *)at
+				  : field->size == 2 ? *(const uint16_t *)(const void *)at
+						     : 0;
+		json_object_set_new(object, field->name,
+				    field->kind == NUMBER ? json_integer((json_int_t)number)
+				    : field->kind == HEX  ? pack_hex(number)
+				    : field->kind == TEXT ? json_string(at)
+							  : json_boolean(*(const bool *)(const void *)at));
+	}
 	return object;
 }
 
-static json_t *pack_entries(const struct ll_admission *admission)
+static json_t *pack_entries(json_t *list, const struct ll_admission_entry *entry)
 {
-	json_t *list = json_array();
-	for (const struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next)
-		json_array_append_new(list, pack_entry(entry));
-	for (const struct ll_admission_entry *entry = admission->former; entry; entry = entry->next)
-		json_array_append_new(list, pack_entry(entry));
-	return list;
-}
-
-static json_t *pack_drains(const struct ll_admission *admission)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < admission->drain_count; i++)
-		json_array_append_new(list, json_pack("{s:I, s:I, s:s}", "card", INT(admission->drains[i].index),
-						      "since_s", INT(admission->drains[i].since_s), "reason",
-						      admission->drains[i].reason));
+	for (; entry; entry = entry->next) {
+		json_t *object = pack_fields(entry_fields, entry), *uuids = json_array();
+		for (uint32_t i = 0; i < entry->uuid_count; i++)
+			json_array_append_new(uuids, json_string(entry->uuids[i]));
+		json_object_set_new(object, "limits", pack_fields(limit_fields, &entry->limits));
+		json_object_set_new(object, "uuids", uuids);
+		json_array_append_new(list, object);
+	}
 	return list;
 }
 
@@ -120,31 +149,23 @@ static json_t *pack_uses(const struct ll_admission *admission)
 	return list;
 }
 
-static json_t *pack_ended(const struct ll_ended *ended)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < ended->count; i++) {
-		const struct ll_ended_job *job = &ended->jobs[i];
-		json_array_append_new(
-		    list, json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:b, s:b, s:b}", "number", INT(job->number),
-				    "job_number", INT(job->job_number), "job", pack_hex(job->token), "ended_s",
-				    INT(job->ended_s), "uid", INT(job->uid), "status", INT(job->status), "has_status",
-				    job->has_status, "has_run", job->has_run, "is_killed", job->is_killed));
-	}
-	return list;
-}
-
 char *ll_admission_pack(const struct ll_admission *admission)
 {
 	char boot[LL_BOOT_ID_SIZE];
 	bool is_counted = admission->has_queue && admission->queue.charged_ns;
 	ll_boot_id_read(boot);
-	json_t *object = json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "version", VERSION, "boot",
-				   boot, "saved_s", INT(ll_wall_ns() / LL_NS_PER_S), "counted_ns",
-				   INT(is_counted ? admission->queue.charged_ns : admission->former_use_ns), "last_job",
-				   INT(admission->server->books.last_job), "drains", pack_drains(admission), "use",
-				   pack_uses(admission), "health", ll_health_pack(admission->server), "jobs",
-				   pack_entries(admission), "ended", pack_ended(&admission->ended));
+	json_t *drains = json_array(), *ended = json_array();
+	for (size_t i = 0; i < admission->drain_count; i++)
+		json_array_append_new(drains, pack_fields(drain_fields, &admission->drains[i]));
+	for (size_t i = 0; i < admission->ended.count; i++)
+		json_array_append_new(ended, pack_fields(ended_fields, &admission->ended.jobs[i]));
+	json_t *object =
+	    json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "version", VERSION, "boot", boot, "saved_s",
+		      INT(ll_wall_ns() / LL_NS_PER_S), "counted_ns",
+		      INT(is_counted ? admission->queue.charged_ns : admission->former_use_ns), "last_job",
+		      INT(admission->books->last_job), "drains", drains, "use", pack_uses(admission), "health",
+		      ll_health_pack(admission->server), "jobs",
+		      pack_entries(pack_entries(json_array(), admission->entries), admission->former), "ended", ended);
 	char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
 	json_decref(object);
 	return text;
@@ -169,59 +190,41 @@ static void copy_text(const json_t *object, const char *key, char *ret_text, siz
 	ll_message_text_set(ret_text, size, text ? text : "");
 }
 
-static void unpack_limits(const json_t *object, struct ll_limits *limits)
+static void unpack_fields(const struct field *fields, const json_t *object, void *to)
 {
-	*limits = (struct ll_limits){
-	    .memory_bytes = number_of(object, "memory_bytes"),
-	    .request_bytes = number_of(object, "request_bytes"),
-	    .max_kernel_ns = number_of(object, "max_kernel_ns"),
-	    .compute_permille = (uint32_t)number_of(object, "compute_permille"),
-	    .space_permille = (uint32_t)number_of(object, "space_permille"),
-	    .weight_permille = (uint32_t)number_of(object, "weight_permille"),
-	    .priority = (uint32_t)number_of(object, "priority"),
-	    .flags = (uint32_t)number_of(object, "flags"),
-	    .sharing = (uint16_t)number_of(object, "sharing"),
-	    .slowdown_permille = (uint16_t)number_of(object, "slowdown_permille"),
-	};
-	if (!ll_limits_are_valid(limits))
-		*limits = (struct ll_limits){0};
+	for (const struct field *field = fields; field->name; field++) {
+		char *at = (char *)to + field->offset;
+		uint64_t number = field->kind == HEX ? hex_of(object, field->name) : number_of(object, field->name);
+		if (field->kind == TEXT)
+			copy_text(object, field->name, at, field->size);
+		else if (field->kind == BIT)
+			*(bool *)(void *)at = json_is_true(json_object_get(object, field->name));
+		else if (field->size == 8)
+			*(uint64_t *)(void *)at = number;
+		else if (field->size == 4)
+			*(uint32_t *)(void *)at = (uint32_t)number;
+		else
+			*(uint16_t *)(void *)at = (uint16_t)number;
+	}
 }
 
 static struct ll_admission_entry *unpack_entry(const json_t *object)
 {
 	struct ll_admission_entry *entry = calloc(1, sizeof *entry);
-	bool *bits[BITS];
 	const json_t *uuids = json_object_get(object, "uuids");
 	if (!entry)
 		return NULL;
+	unpack_fields(entry_fields, object, entry);
+	unpack_fields(limit_fields, json_object_get(object, "limits"), &entry->limits);
+	if (!ll_limits_are_valid(&entry->limits))
+		entry->limits = (struct ll_limits){0};
 	entry->slice = -1;
-	entry->queued.number = number_of(object, "number");
-	entry->token = hex_of(object, "job");
-	entry->uid = entry->queued.uid = (uint32_t)number_of(object, "uid");
-	copy_text(object, "tenant", entry->tenant, sizeof entry->tenant);
-	copy_text(object, "command", entry->command, sizeof entry->command);
-	entry->came_s = number_of(object, "came_s");
-	entry->begin_ns = number_of(object, "begin_ns");
-	entry->wait_until_ns = number_of(object, "wait_until_ns");
-	entry->queued.duration_ns = number_of(object, "duration_ns");
-	entry->after = number_of(object, "after");
-	entry->queued.position = (uint32_t)number_of(object, "position");
-	entry->queued.card_count = (uint32_t)number_of(object, "card_count");
-	entry->queued.overtook = number_of(object, "overtook");
-	entry->status = (uint32_t)number_of(object, "status");
-	entry->stop.since_ns = number_of(object, "stopped_ns");
-	entry->stop.killed_ns = number_of(object, "killed_ns");
-	entry->signal = (uint16_t)number_of(object, "signal");
-	entry->signal_before_s = (uint16_t)number_of(object, "signal_before_s");
-	unpack_limits(json_object_get(object, "limits"), &entry->limits);
+	entry->queued.uid = entry->uid;
 	for (; entry->uuid_count < json_array_size(uuids) && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB;
 	     entry->uuid_count++) {
 		const char *uuid = json_string_value(json_array_get(uuids, entry->uuid_count));
 		ll_message_text_set(entry->uuids[entry->uuid_count], LL_CARD_UUID_SIZE, uuid ? uuid : "");
 	}
-	bits_of(entry, bits);
-	for (int i = 0; i < BITS; i++)
-		*bits[i] = json_is_true(json_object_get(object, names_of_bits[i]));
 	return entry;
 }
 
@@ -267,9 +270,7 @@ static void unpack_drains(struct ll_admission *admission, const json_t *list)
 		return;
 	json_array_foreach(list, i, object)
 	{
-		drains[i].index = (unsigned)number_of(object, "card");
-		drains[i].since_s = number_of(object, "since_s");
-		copy_text(object, "reason", drains[i].reason, sizeof drains[i].reason);
+		unpack_fields(drain_fields, object, &drains[i]);
 	}
 	free(admission->drains);
 	admission->drains = drains;
@@ -295,26 +296,6 @@ static void unpack_uses(struct ll_admission *admission, const json_t *list)
 	admission->former_use_count = count;
 }
 
-static void unpack_ended(struct ll_admission *admission, const json_t *list)
-{
-	size_t i;
-	const json_t *object;
-	json_array_foreach(list, i, object)
-	{
-		ll_ended_add(&admission->ended, &(struct ll_ended_job){
-						    .number = number_of(object, "number"),
-						    .job_number = number_of(object, "job_number"),
-						    .token = hex_of(object, "job"),
-						    .ended_s = number_of(object, "ended_s"),
-						    .uid = (uint32_t)number_of(object, "uid"),
-						    .status = (uint32_t)number_of(object, "status"),
-						    .has_status = json_is_true(json_object_get(object, "has_status")),
-						    .has_run = json_is_true(json_object_get(object, "has_run")),
-						    .is_killed = json_is_true(json_object_get(object, "is_killed")),
-						});
-	}
-}
-
 /* Use halves also while nobody counts. On another boot the clock of the former loadlined means nothing: the time of day
  * tells how long ago it was. */
 static void find_use_time(struct ll_admission *admission, const json_t *object, bool is_same_boot)
@@ -336,11 +317,20 @@ int ll_admission_unpack(struct ll_admission *admission, const char *text)
 	}
 	const char *its_boot = json_string_value(json_object_get(object, "boot"));
 	ll_boot_id_read(boot);
+	if (!boot[0])
+		ll_warn("queue: the number of this boot cannot be read: jobs of the former loadlined count as ended");
 	bool is_same_boot = its_boot && boot[0] && strcmp(boot, its_boot) == 0;
-	struct ll_books *books = &admission->server->books;
+	struct ll_books *books = admission->books;
 	uint64_t last_job = number_of(object, "last_job");
 	books->last_job = last_job > books->last_job && last_job < INT64_MAX ? last_job : books->last_job;
-	unpack_ended(admission, json_object_get(object, "ended"));
+	size_t i;
+	const json_t *item;
+	json_array_foreach(json_object_get(object, "ended"), i, item)
+	{
+		struct ll_ended_job job = {0};
+		unpack_fields(ended_fields, item, &job);
+		ll_ended_add(&admission->ended, &job);
+	}
 	unpack_entries(admission, json_object_get(object, "jobs"), is_same_boot);
 	unpack_drains(admission, json_object_get(object, "drains"));
 	ll_health_unpack(admission->server, json_object_get(object, "health"));

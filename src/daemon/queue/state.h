@@ -1,5 +1,5 @@
 /*
- * state.h - the state of the queue (admission.h), for the files of this room.
+ * state.h - the state of the queue (queue.h), private to the room.
  */
 #ifndef LOADLINE_DAEMON_QUEUE_STATE_H
 #define LOADLINE_DAEMON_QUEUE_STATE_H
@@ -8,11 +8,59 @@
 
 #include "base/clock.h"
 #include "config/config.h"
-#include "daemon/jobs/books.h"
-#include "daemon/jobs/ended.h"
-#include "daemon/jobs/takeover.h"
-#include "daemon/queue/admission.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/policy/policy.h"
+#include "daemon/queue/queue.h"
 #include "rules/queue/queue.h"
+
+/*
+ * after.c: the jobs of the queue that have ended, and how: for `--after-ok`. Plain data, without clock.
+ *
+ * The last 1000 are kept. If there is no room, the oldest job of the user with the most jobs goes, so that a user with
+ * many short jobs does not push out the jobs of others.
+ */
+
+enum { LL_ENDED_MAX = 1000 };
+
+struct ll_ended_job {
+	uint64_t number, job_number; /* in the queue, and in the books; 0: none */
+	uint64_t token;              /* token[0] */
+	uint64_t ended_s;            /* since 1970 */
+	uint64_t ended_ns;           /* ll_now_ns; 0: a former loadlined saw it */
+	uint32_t uid, status;        /* status: as waitpid() gives it */
+	bool has_status, has_run;
+	bool is_killed;    /* it got SIGKILL at the end of its time: what is left of it gets no card any more */
+	bool tells_status; /* somebody will tell the status, if that is not killed before */
+};
+
+struct ll_ended {
+	size_t count;
+	struct ll_ended_job jobs[LL_ENDED_MAX]; /* in the order of their ends */
+};
+
+void ll_ended_add(struct ll_ended *ended, const struct ll_ended_job *job);
+
+/* number: in the queue or in the books. NULL: unknown. */
+const struct ll_ended_job *ll_ended_find(const struct ll_ended *ended, uint64_t number);
+
+/* Whether a job with this token is there that got SIGKILL at the end of its time. */
+bool ll_ended_was_killed(const struct ll_ended *ended, uint64_t token);
+
+/* Returns the job; NULL: the user has no such job there. */
+const struct ll_ended_job *ll_ended_set_status(struct ll_ended *ended, uint64_t token, uint32_t uid, uint32_t status);
+
+enum ll_ended_verdict {
+	LL_ENDED_OK,      /* status 0 */
+	LL_ENDED_FAILED,  /* another status, or it did not run */
+	LL_ENDED_UNKNOWN, /* nobody tells the status */
+	LL_ENDED_PENDING, /* the status may come yet: within 3 s of the end */
+};
+
+/* Whether a job that waits for the good end of this one may start. job NULL: LL_ENDED_UNKNOWN. */
+enum ll_ended_verdict ll_ended_judge(const struct ll_ended_job *job, uint64_t now_ns);
+
+/* Writes why it may not: "job 12 ended with status 3". */
+void ll_ended_explain(const struct ll_ended_job *job, uint64_t number, char *ret_text, size_t size);
 
 /* The planned time of a job of which nobody says how long it runs. It is not ended then. */
 #define LL_ADMISSION_GUESS_NS (24 * 3600 * LL_NS_PER_S)
@@ -108,7 +156,11 @@ struct ll_admission_machine {
 };
 
 struct ll_admission {
-	struct ll_server *server;
+	struct ll_server *server; /* for what the queue asks of other rooms */
+	bool is_system;
+	struct ll_books *books;
+	const struct ll_department *department;
+	struct ll_subordinates *subordinates;
 	uv_timer_t timer;
 	bool has_queue;
 	struct ll_queue queue;
@@ -138,7 +190,7 @@ struct ll_admission {
 /* ---- machine.c ---- */
 
 /* Whether there can be a queue. */
-bool ll_admission_is_possible(const struct ll_server *server);
+bool ll_admission_is_possible(const struct ll_admission *admission);
 
 /* Describes the machine anew if the configuration, the cards or a window has changed, and makes the queue of it.
  * -ENOMEM: there may be none. */
@@ -156,9 +208,6 @@ uint64_t ll_admission_mask(const struct ll_admission_machine *described, const s
 uint64_t ll_admission_indices(const struct ll_admission_machine *described, uint64_t cards);
 
 /* ---- admission.c ---- */
-
-/* Something has changed: looks at all in the next turn of the loop. */
-void ll_admission_wake(struct ll_admission *admission);
 
 struct ll_admission_entry *ll_admission_find(const struct ll_admission *admission, uint64_t number);
 
@@ -178,8 +227,6 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 int ll_admission_check_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
 			   struct ll_err *err);
 
-/* ---- change.c ---- */
-
 /* Fills in what the job takes of a card in the queue: by its limits. A job without a limit of memory may use all of a
  * shared card, and so takes it. */
 void ll_admission_size(const struct ll_admission_machine *described, struct ll_admission_entry *entry);
@@ -189,6 +236,17 @@ bool ll_admission_allows_time(const struct ll_config_tenant *tenant, uint64_t ti
 
 /* Whether the job, if it runs, may last so long from its begin: ll_queue_may_change. */
 bool ll_admission_may_last(struct ll_admission *admission, const struct ll_admission_entry *entry, uint64_t time_ns);
+
+/* The entry goes. If it has had a place that no job took, that costs its user. */
+void ll_admission_note_unused(struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* Whether no job of the user starts now, because of such places. */
+bool ll_admission_owes(const struct ll_admission *admission, const struct ll_admission_entry *entry);
+
+/* Whether the job, if it is of class high, is within the tenant's guarantee in a group where it may be, together with
+ * the tenant's other jobs of that class. -EACCES. */
+int ll_admission_check_high_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
+				struct ll_err *err);
 
 /* ---- after.c ---- */
 
@@ -204,28 +262,7 @@ bool ll_admission_look_after(const struct ll_admission *admission, struct ll_adm
 /* Notes the end of a job that ran, or that was in the queue. */
 void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_entry *entry);
 
-/* ---- unused.c ---- */
-
-/* The entry goes. If it has had a place that no job took, that costs its user. */
-void ll_admission_note_unused(struct ll_admission *admission, const struct ll_admission_entry *entry);
-
-/* Whether no job of the user starts now, because of such places. */
-bool ll_admission_owes(const struct ll_admission *admission, const struct ll_admission_entry *entry);
-
-/* ---- high.c ---- */
-
-/* Whether the job, if it is of class high, is within the tenant's guarantee in a group where it may be. -EACCES. */
-int ll_admission_check_high(const struct ll_admission *admission, const struct ll_config_tenant *tenant,
-			    const struct ll_admission_entry *entry, struct ll_err *err);
-
-/* The same together with the tenant's other jobs of that class. -EACCES. */
-int ll_admission_check_high_now(const struct ll_admission *admission, const struct ll_admission_entry *entry,
-				struct ll_err *err);
-
-/* Whether a waiting job of class high is beyond the guarantee together with the tenant's other jobs of that class. */
-bool ll_admission_waits_for_high(const struct ll_admission *admission, const struct ll_admission_entry *entry);
-
-/* ---- former.c ---- */
+/* ---- keep.c ---- */
 
 /* The job asks for its place. If it asked a former loadlined before, it gets the number, the position and the pause
  * that it had. */
@@ -242,17 +279,6 @@ void ll_admission_former_count(struct ll_admission *admission, uint64_t half_lif
 
 void ll_admission_former_fini(struct ll_admission *admission);
 
-/* ---- pack.c ---- */
-
-/* Returns the state as a text, which the caller frees: jobs, drained cards, use, how jobs ended, the last number. NULL:
- * no memory. */
-char *ll_admission_pack(const struct ll_admission *admission);
-
-/* Fills in a state without jobs. Jobs of another boot have ended. -EBADMSG: the text is not of this version. */
-int ll_admission_unpack(struct ll_admission *admission, const char *text);
-
-/* ---- keep.c ---- */
-
 /* A job gets this number: no later loadlined shall give it again, however this one ends. Once in 64 numbers it writes a
  * file, which takes some ms. */
 void ll_admission_keep_number(struct ll_admission *admission, uint64_t number);
@@ -261,6 +287,15 @@ void ll_admission_keep_number(struct ll_admission *admission, uint64_t number);
 void ll_admission_save(struct ll_admission *admission);
 
 void ll_admission_keep_fini(struct ll_admission *admission);
+
+/* ---- pack.c ---- */
+
+/* Returns the state as a text, which the caller frees: jobs, drained cards, use, how jobs ended, the last number. NULL:
+ * no memory. */
+char *ll_admission_pack(const struct ll_admission *admission);
+
+/* Fills in a state without jobs. Jobs of another boot have ended. -EBADMSG: the text is not of this version. */
+int ll_admission_unpack(struct ll_admission *admission, const char *text);
 
 /* ---- listing.c ---- */
 
@@ -278,10 +313,5 @@ uint64_t ll_admission_second(uint64_t at_ns);
 /* ---- act.c ---- */
 
 void ll_admission_act(struct ll_connection *connection, const struct ll_message_queue_act *act);
-
-/* ---- time.c ---- */
-
-/* Warns and stops jobs whose time is over. */
-void ll_admission_keep_time(struct ll_admission *admission);
 
 #endif

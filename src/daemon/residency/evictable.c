@@ -31,7 +31,8 @@ static const char *tenant_of(const struct ll_evictable *evictable)
 
 /* Closes the connection of a process that does not read its messages. The process connects again, and reports its
  * state. */
-void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t value, uint32_t flags)
+void ll_evictable_say_to(const struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t value,
+			 uint32_t flags, const char *uuid)
 {
 	union ll_message message;
 	struct ll_connection *connection = evictable->connection;
@@ -40,8 +41,14 @@ void ll_evictable_say(struct ll_evictable *evictable, enum ll_message_kind kind,
 	ll_message_init(&message, kind);
 	message.move.value = value;
 	message.move.flags = flags;
+	snprintf(message.move.uuid, sizeof message.move.uuid, "%s", uuid);
 	if (connection->has_pending || ll_message_send(connection->fd, &message, NULL, 0))
 		shutdown(connection->fd, SHUT_RDWR);
+}
+
+void ll_evictable_say(const struct ll_evictable *evictable, enum ll_message_kind kind, uint64_t value, uint32_t flags)
+{
+	ll_evictable_say_to(evictable, kind, value, flags, "");
 }
 
 static void enter_state(struct ll_evictable *evictable, enum ll_residency state)
@@ -284,19 +291,14 @@ static enum ll_evictable_event handle_quiet(struct ll_evictable *evictable, cons
 {
 	if (!is_becoming_quiet(evictable)) /* it was told to go on meanwhile */
 		return LL_EVICTABLE_NONE;
-	bool is_halting = evictable->rule.state == LL_RESIDENCY_SUSPENDING;
 	if (evictable->is_late) {
 		evictable->rule.is_silent = false;
 		ll_evictable_resume(evictable, now_ns);
 		return LL_EVICTABLE_NONE;
 	}
-	if (evictable->rule.is_gathering) {
+	if (evictable->rule.is_gathering || evictable->rule.state == LL_RESIDENCY_SUSPENDING) {
 		enter_state(evictable, LL_RESIDENCY_SUSPENDED);
-		return LL_EVICTABLE_QUIET;
-	}
-	if (is_halting) {
-		enter_state(evictable, LL_RESIDENCY_SUSPENDED);
-		return LL_EVICTABLE_DONE;
+		return evictable->rule.is_gathering ? LL_EVICTABLE_QUIET : LL_EVICTABLE_DONE;
 	}
 	evictable->rule.bytes = message->bytes;
 	enter_state(evictable, LL_RESIDENCY_EVICTING);
@@ -384,19 +386,6 @@ static enum ll_evictable_event handle_back(struct ll_evictable *evictable, uint6
 	return LL_EVICTABLE_FAILED;
 }
 
-/* Memory that the program has gained uses up the room that it was granted. */
-static void note_sizes(struct ll_evictable *evictable, const struct ll_message_move *message, uint64_t now_ns)
-{
-	struct ll_residency_program *rule = &evictable->rule;
-	uint64_t more = message->bytes > rule->bytes ? message->bytes - rule->bytes : 0;
-	evictable->pool_bytes = message->pool_bytes;
-	rule->granted_bytes -= more < rule->granted_bytes ? more : rule->granted_bytes;
-	if (more)
-		evictable->granted_ns = now_ns;
-	if (rule->state == LL_RESIDENCY_HERE || is_becoming_quiet(evictable))
-		rule->bytes = message->bytes;
-}
-
 /* A want that was sent before the program was resumed arrives late. */
 static void note_want(struct ll_evictable *evictable, uint64_t short_bytes, bool waits_by_chunk, uint64_t now_ns)
 {
@@ -419,9 +408,18 @@ enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum
 {
 	evictable->heard_ns = now_ns;
 	switch (kind) {
-	case LL_MESSAGE_SIZES:
-		note_sizes(evictable, message, now_ns);
+	case LL_MESSAGE_SIZES: {
+		struct ll_residency_program *rule = &evictable->rule;
+		/* Memory that the program has gained uses up the room that it was granted. */
+		uint64_t more = message->bytes > rule->bytes ? message->bytes - rule->bytes : 0;
+		evictable->pool_bytes = message->pool_bytes;
+		rule->granted_bytes -= more < rule->granted_bytes ? more : rule->granted_bytes;
+		if (more)
+			evictable->granted_ns = now_ns;
+		if (rule->state == LL_RESIDENCY_HERE || is_becoming_quiet(evictable))
+			rule->bytes = message->bytes;
 		return LL_EVICTABLE_NONE;
+	}
 	case LL_MESSAGE_QUIET:
 		return handle_quiet(evictable, message, now_ns);
 	case LL_MESSAGE_BUSY:
@@ -451,12 +449,6 @@ enum ll_evictable_event ll_evictable_handle(struct ll_evictable *evictable, enum
 
 /* ---- timer ---- */
 
-static bool is_overdue(const struct ll_evictable *evictable, uint64_t now_ns)
-{
-	uint64_t quiet_ns = evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS;
-	return is_becoming_quiet(evictable) && !evictable->is_late && now_ns > evictable->asked_ns + quiet_ns + LATE_NS;
-}
-
 static bool is_silent(const struct ll_evictable *evictable, uint64_t now_ns)
 {
 	if (is_becoming_quiet(evictable))
@@ -467,7 +459,8 @@ static bool is_silent(const struct ll_evictable *evictable, uint64_t now_ns)
 
 enum ll_evictable_event ll_evictable_tick(struct ll_evictable *evictable, bool may_go_on, uint64_t now_ns)
 {
-	if (is_overdue(evictable, now_ns)) {
+	uint64_t quiet_ns = evictable->quiet_ns ? evictable->quiet_ns : QUIET_NS;
+	if (is_becoming_quiet(evictable) && !evictable->is_late && now_ns > evictable->asked_ns + quiet_ns + LATE_NS) {
 		snprintf(evictable->why, sizeof evictable->why, "the program does not answer: is it stopped?");
 		evictable->is_late = evictable->rule.is_silent = true;
 		return LL_EVICTABLE_FAILED;

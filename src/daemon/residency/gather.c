@@ -1,4 +1,4 @@
-#include "daemon/residency/gather.h"
+#include "daemon/residency/evictable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,8 +6,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/residency/evictable.h"
-#include "daemon/residency/move_requests.h"
 
 #define WAIT_NS (10 * LL_NS_PER_S)
 #define FIRST_WAIT_NS (250 * LL_NS_PER_MS)
@@ -71,31 +69,17 @@ static bool is_asked(const struct ll_evictable *evictable)
 	return evictable->rule.state == LL_RESIDENCY_STOPPING || evictable->rule.state == LL_RESIDENCY_SUSPENDING;
 }
 
-/* ---- going on ---- */
-
-/* A process that was suspended by hand before stays suspended. */
-static void resume_stopped(struct ll_evictable *evictable, uint64_t now_ns)
-{
-	bool is_stopped = evictable->rule.state == LL_RESIDENCY_SUSPENDED && !evictable->was_stopped;
-	if (is_stopped || (is_asked(evictable) && !evictable->is_late))
-		ll_evictable_resume(evictable, now_ns);
-}
-
-static void resume_all_stopped(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
-{
-	LL_GATHER_EACH (member, books, gather)
-		resume_stopped(member, now_ns);
-}
-
-/* Processes whose memory is off the card already are resumed too. */
-static void resume_all(struct ll_residency_books *books, const struct ll_gather *gather, uint64_t now_ns)
+/* The members that were stopped go on. A process that was suspended by hand before stays suspended. with_evicted:
+ * processes whose memory is off the card already are resumed too. */
+static void resume_members(struct ll_residency_books *books, const struct ll_gather *gather, bool with_evicted,
+			   uint64_t now_ns)
 {
 	LL_GATHER_EACH (member, books, gather) {
 		enum ll_residency state = member->rule.state;
-		if (state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_AWAY)
+		bool is_stopped = state == LL_RESIDENCY_SUSPENDED && !member->was_stopped;
+		bool is_evicted = state == LL_RESIDENCY_EVICTING || state == LL_RESIDENCY_AWAY;
+		if (is_stopped || (is_asked(member) && !member->is_late) || (with_evicted && is_evicted))
 			ll_evictable_resume(member, now_ns);
-		else
-			resume_stopped(member, now_ns);
 	}
 }
 
@@ -121,61 +105,44 @@ static void end_badly(struct ll_residency_books *books, struct ll_gather *gather
 	free_gather(books, gather);
 }
 
-static void end_suspend(struct ll_residency_books *books, struct ll_gather *gather)
-{
-	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
-		if (member->gather != gather)
-			continue;
-		release_member(member);
-		if (ll_evictable_is_as_wished(member))
-			ll_move_requests_end(books, member, 0, "");
-	}
-	free_gather(books, gather);
-}
-
-/* All members are quiet: evicts them. */
-static void begin_evict(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
-{
-	gather->phase = PHASE_EVICTING;
-	LL_GATHER_EACH (member, books, gather) {
-		member->rule.is_gathering = false;
-		member->rule.retry_ns = 0;
-		member->quiet_ns = 0;
-		if (member->rule.state == LL_RESIDENCY_SUSPENDED)
-			ll_evictable_evict(member, now_ns);
-		else if (ll_evictable_is_as_wished(member))
-			ll_move_requests_end(books, member, 0, "");
-	}
-}
-
 /* ---- stopping ---- */
-
-static void request_quiet(const struct ll_gather *gather, struct ll_evictable *evictable, uint64_t now_ns)
-{
-	evictable->quiet_ns = gather->wait_ns;
-	if (gather->end == LL_GATHER_EVICT)
-		ll_evictable_gather(evictable, now_ns);
-	else
-		ll_evictable_suspend(evictable, now_ns);
-}
 
 static void look_at_stopping(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
 {
 	bool are_all_quiet = true;
 	LL_GATHER_EACH (member, books, gather) {
 		bool is_resuming = member->rule.state == LL_RESIDENCY_RESUMING;
-		if (member->rule.state == LL_RESIDENCY_HERE)
-			request_quiet(gather, member, now_ns);
-		else if (is_resuming && gather->end == LL_GATHER_EVICT && !member->rule.is_torn)
+		if (member->rule.state == LL_RESIDENCY_HERE) {
+			member->quiet_ns = gather->wait_ns;
+			if (gather->end == LL_GATHER_EVICT)
+				ll_evictable_gather(member, now_ns);
+			else
+				ll_evictable_suspend(member, now_ns);
+		} else if (is_resuming && gather->end == LL_GATHER_EVICT && !member->rule.is_torn) {
 			ll_evictable_stay(member);
+		}
 		are_all_quiet &= !is_asked(member) && member->rule.state != LL_RESIDENCY_RESUMING;
 	}
 	if (!are_all_quiet)
 		return;
 	if (gather->end == LL_GATHER_EVICT)
-		begin_evict(books, gather, now_ns);
-	else
-		end_suspend(books, gather);
+		gather->phase = PHASE_EVICTING;
+	for (struct ll_evictable *member = books->evictables; member; member = member->next) {
+		if (member->gather != gather)
+			continue;
+		bool is_to_go = gather->end == LL_GATHER_EVICT && member->rule.state == LL_RESIDENCY_SUSPENDED;
+		member->rule.is_gathering = false;
+		if (gather->end == LL_GATHER_EVICT)
+			member->rule.retry_ns = member->quiet_ns = 0;
+		else
+			member->gather = NULL;
+		if (is_to_go)
+			ll_evictable_evict(member, now_ns);
+		else if (ll_evictable_is_as_wished(member))
+			ll_move_requests_end(books, member, 0, "");
+	}
+	if (gather->end == LL_GATHER_SUSPEND)
+		free_gather(books, gather);
 }
 
 static bool is_last_attempt(const struct ll_gather *gather)
@@ -202,31 +169,17 @@ static void look_at_pause(struct ll_residency_books *books, struct ll_gather *ga
 	look_at_stopping(books, gather, now_ns);
 }
 
-static bool are_all_evicted(const struct ll_residency_books *books, const struct ll_gather *gather)
-{
-	LL_GATHER_EACH (member, books, gather) {
-		if (member->rule.state == LL_RESIDENCY_EVICTING || is_asked(member))
-			return false;
-	}
-	return true;
-}
-
 void ll_gather_look(struct ll_residency_books *books, struct ll_gather *gather, uint64_t now_ns)
 {
+	bool are_all_evicted = true;
+	LL_GATHER_EACH (member, books, gather)
+		are_all_evicted &= member->rule.state != LL_RESIDENCY_EVICTING && !is_asked(member);
 	if (gather->phase == PHASE_STOPPING)
 		look_at_stopping(books, gather, now_ns);
 	else if (gather->phase == PHASE_PAUSING)
 		look_at_pause(books, gather, now_ns);
-	else if (are_all_evicted(books, gather))
+	else if (are_all_evicted)
 		free_gather(books, gather);
-}
-
-/* All were quiet, and one eviction failed. The other members stay evicted, because a person requested it. */
-static void fail_alone(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
-{
-	ll_evictable_revert_wish(evictable);
-	ll_move_requests_end(books, evictable, -EBUSY, evictable->why);
-	ll_gather_forget(books, evictable, now_ns);
 }
 
 void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evictable, uint64_t now_ns)
@@ -237,19 +190,19 @@ void ll_gather_fail(struct ll_residency_books *books, struct ll_evictable *evict
 	if (gather->phase == PHASE_STOPPING && !is_last_attempt(gather) && !evictable->is_late) {
 		ll_debug("claim %u cannot stop: the others go on for a moment",
 			 ll_card_claim_number(evictable->claim->share));
-		resume_all_stopped(books, gather, now_ns);
+		resume_members(books, gather, false, now_ns);
 		gather->phase = PHASE_PAUSING;
 		gather->pause_until_ns = 0;
 		return;
 	}
+	/* All were quiet, and one eviction failed. The other members stay evicted, because a person requested it. */
 	if (gather->phase == PHASE_EVICTING && gather->is_by_hand) {
-		fail_alone(books, evictable, now_ns);
+		ll_evictable_revert_wish(evictable);
+		ll_move_requests_end(books, evictable, -EBUSY, evictable->why);
+		ll_gather_forget(books, evictable, now_ns);
 		return;
 	}
-	if (gather->phase == PHASE_STOPPING)
-		resume_all_stopped(books, gather, now_ns);
-	else
-		resume_all(books, gather, now_ns);
+	resume_members(books, gather, gather->phase == PHASE_EVICTING, now_ns);
 	end_badly(books, gather, evictable, evictable->why, now_ns);
 }
 
@@ -260,7 +213,7 @@ void ll_gather_remove(struct ll_residency_books *books, struct ll_evictable *evi
 		ll_gather_forget(books, evictable, now_ns);
 		return;
 	}
-	resume_all_stopped(books, gather, now_ns);
+	resume_members(books, gather, false, now_ns);
 	end_badly(books, gather, NULL, "another command has asked for something else meanwhile", now_ns);
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/residency/memory.h"
+#include "daemon/residency/residency.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void drop_leaving(struct ll_job_card *card, uint64_t now_ns)
 	}
 }
 
-bool ll_memory_leave(struct ll_job_claim *claim, bool is_freed)
+bool ll_memory_release(struct ll_job_claim *claim, bool is_freed)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	uint32_t used = LL_MEMORY_USED(slot->memory);
@@ -126,13 +126,6 @@ bool ll_memory_has_want(const struct ll_job_claim *claim)
 	return (uint32_t)word && (uint32_t)(word >> WORD_BITS) != claim->answered;
 }
 
-/* Whether the process has what was promised: it wants nothing more, or something new. */
-static bool has_thanked(const struct ll_job_claim *claim)
-{
-	uint64_t word = ll_claim_slot(claim)->memory_want;
-	return !(uint32_t)word || (uint32_t)(word >> WORD_BITS) != claim->answered;
-}
-
 static void read_want(struct ll_job_claim *claim)
 {
 	uint64_t word = ll_claim_slot(claim)->memory_want;
@@ -155,27 +148,15 @@ static void reply_to_want(struct ll_job_claim *claim, int code)
 	ll_page_wake(&slot->wake_count);
 }
 
-static void promise_units(struct ll_job_claim *claim, uint32_t units, uint64_t now_ns)
-{
-	claim->promised = units;
-	claim->promised_until_ns = now_ns + PROMISE_NS;
-	reply_to_want(claim, 0);
-}
-
 /* ---- the reserves of others ---- */
-
-static bool owes_reply(const struct ll_job_claim *claim)
-{
-	const struct ll_page_slot *slot = ll_claim_slot(claim);
-	return LL_MEMORY_USED(slot->memory) && slot->reserve_given != claim->asked;
-}
 
 static bool is_asking(const struct ll_job_card *card, uint64_t now_ns)
 {
 	if (now_ns >= card->asking_until_ns)
 		return false;
 	for (const struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
-		if (owes_reply(claim))
+		const struct ll_page_slot *slot = ll_claim_slot(claim);
+		if (LL_MEMORY_USED(slot->memory) && slot->reserve_given != claim->asked)
 			return true;
 	}
 	return false;
@@ -201,43 +182,35 @@ static void request_reserves(struct ll_job_card *card, struct ll_job_claim *who,
 
 /* ---- decisions ---- */
 
-static void describe_member(struct ll_job_claim *claim, uint64_t now_ns, struct ll_grants_member *ret_member)
-{
-	uint64_t word = ll_claim_slot(claim)->memory;
-	if (now_ns >= claim->promised_until_ns || LL_MEMORY_USED(word) >= claim->promised || has_thanked(claim))
-		claim->promised = 0;
-	*ret_member = (struct ll_grants_member){.granted = claim->granted,
-						.used = LL_MEMORY_USED(word),
-						.promised = claim->promised,
-						.want = claim->want.units,
-						.want_number = claim->want.number,
-						.has_asked = claim->want.has_asked};
-}
-
 static struct ll_grants_step next_step(struct ll_job_card *card, struct ll_grants_member *members, uint64_t now_ns)
 {
 	struct ll_grants grants = {.members = members,
 				   .limit = card->job->facts.limits.memory_bytes / LL_MEMORY_UNIT,
 				   .leaving = leaving_units(card),
 				   .is_asking = is_asking(card, now_ns)};
-	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next)
-		describe_member(claim, now_ns, &members[grants.count++]);
+	for (struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
+		uint64_t word = ll_claim_slot(claim)->memory, want = ll_claim_slot(claim)->memory_want;
+		/* The process has what was promised if it wants nothing more, or something new. */
+		bool has_thanked = !(uint32_t)want || (uint32_t)(want >> WORD_BITS) != claim->answered;
+		if (now_ns >= claim->promised_until_ns || LL_MEMORY_USED(word) >= claim->promised || has_thanked)
+			claim->promised = 0;
+		members[grants.count++] = (struct ll_grants_member){.granted = claim->granted,
+								    .used = LL_MEMORY_USED(word),
+								    .promised = claim->promised,
+								    .want = claim->want.units,
+								    .want_number = claim->want.number,
+								    .has_asked = claim->want.has_asked};
+	}
 	if (!grants.limit && card->job->facts.limits.memory_bytes)
 		grants.limit = 1;
 	return ll_grants_next(&grants);
 }
 
-static struct ll_job_claim *claim_at(struct ll_job_card *card, size_t index)
-{
-	struct ll_job_claim *claim = card->claims;
-	while (claim && index-- > 0)
-		claim = claim->next;
-	return claim;
-}
-
 static void make_step(struct ll_job_card *card, const struct ll_grants_step *step, uint64_t now_ns)
 {
-	struct ll_job_claim *who = claim_at(card, step->who);
+	struct ll_job_claim *who = card->claims;
+	for (size_t i = step->who; who && i > 0; i--)
+		who = who->next;
 	if (!who)
 		return;
 	switch (step->kind) {
@@ -245,7 +218,9 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 		set_grant(who, step->granted);
 		break;
 	case LL_GRANTS_SERVE:
-		promise_units(who, step->granted, now_ns);
+		who->promised = step->granted;
+		who->promised_until_ns = now_ns + PROMISE_NS;
+		reply_to_want(who, 0);
 		break;
 	case LL_GRANTS_REQUEST_RESERVES:
 		request_reserves(card, who, now_ns);
@@ -259,49 +234,25 @@ static void make_step(struct ll_job_card *card, const struct ll_grants_step *ste
 	}
 }
 
-/* Returns whether there is another step. */
-static bool do_next_step(struct ll_job_card *card, uint64_t now_ns)
-{
-	if (!card->claims)
-		return false;
-	struct ll_grants_member *members = calloc(card->claim_count, sizeof *members);
-	unsigned left = STEPS_MIN + STEPS_PER_CLAIM * card->claim_count;
-	struct ll_grants_step step = {.kind = LL_GRANTS_SET};
-	while (members && step.kind != LL_GRANTS_REST && left-- > 0) {
-		step = next_step(card, members, now_ns);
-		make_step(card, &step, now_ns);
-	}
-	free(members);
-	return step.kind != LL_GRANTS_REST;
-}
-
 /* ---- time ---- */
-
-static void note_due(struct ll_job_card *card, uint64_t at_ns)
-{
-	if (!card->due_ns || at_ns < card->due_ns)
-		card->due_ns = at_ns;
-}
 
 /* Finds what must be done even if no process sends WAKE. */
 static void find_due(struct ll_job_card *card, bool has_more, uint64_t now_ns)
 {
 	bool has_want = false;
-	card->due_ns = 0;
-	if (has_more)
-		note_due(card, now_ns + AGAIN_NS);
-	if (card->leaving)
-		note_due(card, card->leaving->until_ns);
-	for (const struct ll_job_claim *claim = card->claims; claim; claim = claim->next)
-		has_want |= claim->want.units > 0;
-	if (!has_want)
-		return;
+	uint64_t due_ns = has_more ? now_ns + AGAIN_NS : UINT64_MAX, wants_ns = UINT64_MAX;
+	if (card->leaving && card->leaving->until_ns < due_ns)
+		due_ns = card->leaving->until_ns;
 	if (card->asking_until_ns)
-		note_due(card, card->asking_until_ns);
+		wants_ns = card->asking_until_ns;
 	for (const struct ll_job_claim *claim = card->claims; claim; claim = claim->next) {
-		if (claim->promised)
-			note_due(card, claim->promised_until_ns);
+		has_want |= claim->want.units > 0;
+		if (claim->promised && claim->promised_until_ns < wants_ns)
+			wants_ns = claim->promised_until_ns;
 	}
+	if (has_want && wants_ns < due_ns)
+		due_ns = wants_ns;
+	card->due_ns = due_ns == UINT64_MAX ? 0 : due_ns;
 }
 
 static void on_due(uv_timer_t *timer);
@@ -332,10 +283,17 @@ static void settle_card(struct ll_job_card *card, uint64_t now_ns)
 		repair_grant(claim);
 		read_want(claim);
 	}
-	bool has_more = do_next_step(card, now_ns);
+	struct ll_grants_member *members = card->claims ? calloc(card->claim_count, sizeof *members) : NULL;
+	struct ll_grants_step step = {.kind = card->claims ? LL_GRANTS_SET : LL_GRANTS_REST};
+	unsigned left = STEPS_MIN + STEPS_PER_CLAIM * card->claim_count;
+	while (members && step.kind != LL_GRANTS_REST && left-- > 0) {
+		step = next_step(card, members, now_ns);
+		make_step(card, &step, now_ns);
+	}
+	free(members);
 	if (!is_asking(card, now_ns))
 		card->asking_until_ns = 0;
-	find_due(card, has_more, now_ns);
+	find_due(card, step.kind != LL_GRANTS_REST, now_ns);
 	atomic_store(&orders_of(card)->used_bytes, ll_memory_used_bytes(card));
 	atomic_store(&orders_of(card)->leaving_bytes, ll_memory_leaving_bytes(card));
 }
@@ -360,20 +318,14 @@ void ll_memory_settle(struct ll_server *server, struct ll_job_card *card)
 	set_timer(server);
 }
 
-/* Whether more than the limit was used at the last look: each byte that is freed since then counts. */
-static bool was_over(const struct ll_job_card *card)
-{
-	uint64_t limit_bytes = card->job->facts.limits.memory_bytes;
-	return limit_bytes && orders_of(card)->used_bytes > limit_bytes;
-}
-
 /* Decides only if something about memory has changed, because most WAKE messages are about launches. */
 void ll_memory_wake(struct ll_server *server, struct ll_job_claim *claim)
 {
-	uint64_t word = ll_claim_slot(claim)->memory;
+	uint64_t word = ll_claim_slot(claim)->memory, limit_bytes = claim->card->job->facts.limits.memory_bytes;
 	bool is_charged = LL_MEMORY_USED(word) > claim->granted, is_spoilt = LL_MEMORY_GRANTED(word) != claim->granted;
-	if (is_charged || is_spoilt || ll_memory_has_want(claim) || claim->card->asking_until_ns ||
-	    was_over(claim->card))
+	/* More than the limit was used at the last look: each byte that is freed since then counts. */
+	bool was_over = limit_bytes && orders_of(claim->card)->used_bytes > limit_bytes;
+	if (is_charged || is_spoilt || ll_memory_has_want(claim) || claim->card->asking_until_ns || was_over)
 		ll_memory_settle(server, claim->card);
 }
 

@@ -1,5 +1,5 @@
 /* The requests of commands about memory, and the replies. */
-#include "daemon/residency/move_requests.h"
+#include "daemon/residency/evictable.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/core/connection.h"
-#include "daemon/residency/evictable.h"
-#include "daemon/residency/gather.h"
 
 /* The time in which a process may connect, because it has just started or lost its connection. */
 #define JOIN_NS (5 * LL_NS_PER_S)
@@ -76,38 +74,28 @@ static void drop_request(struct ll_residency_books *books, struct ll_move_reques
 	free(request);
 }
 
-static void end_request(struct ll_residency_books *books, struct ll_move_request *request)
+static void end_request(struct ll_residency_books *books, struct ll_move_request *request, int code, const char *why)
 {
 	union ll_message message;
-	fill_in(request, LL_MESSAGE_MOVED, &message);
-	message.move.value = ll_now_ns() - request->asked_ns;
-	message.move.flags = request->is_already ? LL_MOVE_ALREADY : 0;
+	if (code) {
+		ll_message_init(&message, LL_MESSAGE_REFUSED);
+		message.refused.code = code;
+		ll_message_text_set(message.refused.reason, sizeof message.refused.reason, why);
+	} else {
+		fill_in(request, LL_MESSAGE_MOVED, &message);
+		message.move.value = ll_now_ns() - request->asked_ns;
+		message.move.flags = request->is_already ? LL_MOVE_ALREADY : 0;
+	}
 	send_reply(request, &message);
 	drop_request(books, request);
 }
-
-static void refuse_request(struct ll_residency_books *books, struct ll_move_request *request, int code, const char *why)
-{
-	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_REFUSED);
-	message.refused.code = code;
-	ll_message_text_set(message.refused.reason, sizeof message.refused.reason, why);
-	send_reply(request, &message);
-	drop_request(books, request);
-}
-
-/* Ends all requests that wait for the process. code 0: success. */
 void ll_move_requests_end(struct ll_residency_books *books, const struct ll_evictable *evictable, int code,
 			  const char *why)
 {
 	for (struct ll_move_request *request = books->requests, *next; request; request = next) {
 		next = request->next;
-		if (request->evictable != evictable)
-			continue;
-		if (code)
-			refuse_request(books, request, code, why);
-		else
-			end_request(books, request);
+		if (request->evictable == evictable)
+			end_request(books, request, code, why);
 	}
 }
 
@@ -128,21 +116,21 @@ void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns)
 
 /* ---- requests ---- */
 
-static struct ll_job_claim *find_claim(const struct ll_job *job, const struct ll_message_move *message)
+static const struct ll_job_claim *find_claim(const struct ll_server *server, const struct ll_message_move *message)
 {
-	const struct ll_job_card *card = ll_job_card_find(job, message->uuid);
-	for (struct ll_job_claim *claim = card ? card->claims : NULL; claim; claim = claim->next) {
-		if (ll_card_claim_number(claim->share) == message->index)
-			return claim;
-	}
-	return NULL;
+	const struct ll_job *job = ll_books_find_id(&server->books, message->job);
+	const struct ll_job_card *card = job ? ll_job_card_find(job, message->uuid) : NULL;
+	const struct ll_job_claim *claim = card ? card->claims : NULL;
+	while (claim && ll_card_claim_number(claim->share) != message->index)
+		claim = claim->next;
+	return claim;
 }
 
-static enum ll_residency_wish wish_of(enum ll_message_kind kind)
+/* Returns NULL if the process is not known yet, or has ended. */
+static struct ll_evictable *find_process(const struct ll_server *server, const struct ll_move_request *request)
 {
-	return kind == LL_MESSAGE_EVICT     ? LL_RESIDENCY_WISH_EVICT
-	       : kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_WISH_SUSPEND
-					    : LL_RESIDENCY_WISH_NONE;
+	const struct ll_job_claim *claim = find_claim(server, &request->message);
+	return claim ? ll_residency_find(&server->residency, claim) : NULL;
 }
 
 /* A process that is resumed is queued behind those that wait already. A process whose memory is still on the card need
@@ -183,26 +171,18 @@ static void wish_for(struct ll_residency_books *books, struct ll_evictable *evic
 		queue_for_return(evictable, before != LL_RESIDENCY_WISH_NONE, now_ns);
 }
 
-/* Returns NULL if the process is not known yet, or has ended. */
-static struct ll_evictable *find_process(const struct ll_server *server, const struct ll_move_request *request)
-{
-	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
-	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
-	return claim ? ll_residency_find(&server->residency, claim) : NULL;
-}
-
 /* Handles a request whose process is not known. */
 static void refuse_unless_it_may_come(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
 {
 	const struct ll_job *job = ll_books_find_id(&server->books, request->message.job);
-	const struct ll_job_claim *claim = job ? find_claim(job, &request->message) : NULL;
+	const struct ll_job_claim *claim = find_claim(server, &request->message);
 	if (!job && now_ns - server->born_ns < JOIN_NS) /* its monitor has not connected yet */
 		return;
 	bool may_come = claim && (claim->card->job->facts.limits.flags & LL_LIMIT_EVICTABLE) &&
 			now_ns - request->asked_ns < JOIN_NS;
 	if (!may_come)
-		refuse_request(&server->residency, request, claim ? -EOPNOTSUPP : -ESRCH,
-			       claim ? "is not evictable" : "the program has ended");
+		end_request(&server->residency, request, claim ? -EOPNOTSUPP : -ESRCH,
+			    claim ? "is not evictable" : "the program has ended");
 }
 
 /* Whether the whole batch can begin. A request that a former loadlined has replied to is not sent again: the batch
@@ -239,7 +219,9 @@ static void gather_batch(struct ll_residency_books *books, const struct ll_move_
 static void begin_batch(struct ll_server *server, const struct ll_move_request *first, uint64_t now_ns)
 {
 	struct ll_residency_books *books = &server->residency;
-	enum ll_residency_wish wish = wish_of(first->kind);
+	enum ll_residency_wish wish = first->kind == LL_MESSAGE_EVICT     ? LL_RESIDENCY_WISH_EVICT
+				      : first->kind == LL_MESSAGE_SUSPEND ? LL_RESIDENCY_WISH_SUSPEND
+									  : LL_RESIDENCY_WISH_NONE;
 	const struct ll_move_request model = *first; /* a copy: the request may end meanwhile */
 	size_t count = 0;
 	for (struct ll_move_request *request = books->requests; request; request = request->next) {
@@ -287,20 +269,15 @@ void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
 	}
 }
 
-static bool has_room(const struct ll_residency_books *books, uint32_t uid)
-{
-	unsigned count = 0;
-	for (const struct ll_move_request *request = books->requests; request; request = request->next)
-		count += request->connection->uid == uid;
-	return count < REQUESTS_OF_USER;
-}
-
 void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
 			  const struct ll_message_move *message)
 {
 	struct ll_residency_books *books = &server->residency;
 	uint64_t now_ns = ll_now_ns();
-	if (!has_room(books, connection->uid)) {
+	unsigned count = 0;
+	for (const struct ll_move_request *other = books->requests; other; other = other->next)
+		count += other->connection->uid == connection->uid;
+	if (count >= REQUESTS_OF_USER) {
 		ll_connection_refuse(connection, -EBUSY, "loadlined has as many requests of this user as one may have");
 		return;
 	}

@@ -1,15 +1,12 @@
-#include "daemon/residency/neighbours.h"
+#include "daemon/residency/evictable.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/core/connection.h"
-#include "daemon/residency/evictable.h"
-#include "daemon/residency/move_requests.h"
 #include "rules/residency/neighbour.h"
 
 /* Number of readings in a row that must show use. A process that has just ended or moved may be counted in one number
@@ -20,30 +17,16 @@ enum { LOOKS = 2 };
 
 /* ---- where memory is ---- */
 
-static uint64_t count_bytes(const struct ll_residency_books *books, const char *uuid)
-{
-	uint64_t bytes = 0;
-	for (const struct ll_evictable *other = books->evictables; other; other = other->next)
-		bytes += strcmp(other->neighbour.uuid, uuid) == 0 ? other->neighbour.bytes : 0;
-	return bytes;
-}
-
-static bool is_claimed(const struct ll_server *server, const char *uuid)
-{
-	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
-		const struct ll_job_card *card = job->claims ? ll_job_card_find(job, uuid) : NULL;
-		if (card && card->claim_count)
-			return true;
-	}
-	return false;
-}
-
 static struct ll_neighbour_view view_of(const struct ll_server *server, const struct ll_neighbour_card *card)
 {
-	return (struct ll_neighbour_view){.free_bytes = card->free_bytes,
-					  .used_bytes = card->used_bytes,
-					  .moved_bytes = count_bytes(&server->residency, card->uuid),
-					  .is_claimed = is_claimed(server, card->uuid)};
+	struct ll_neighbour_view view = {.free_bytes = card->free_bytes, .used_bytes = card->used_bytes};
+	for (const struct ll_evictable *at = server->residency.evictables; at; at = at->next)
+		view.moved_bytes += strcmp(at->neighbour.uuid, card->uuid) == 0 ? at->neighbour.bytes : 0;
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
+		const struct ll_job_card *its = ll_job_card_find(job, card->uuid);
+		view.is_claimed |= its && its->claim_count;
+	}
+	return view;
 }
 
 size_t ll_neighbours_describe(const struct ll_residency_books *books, const char *uuid, uint64_t now_ns,
@@ -63,19 +46,6 @@ size_t ll_neighbours_describe(const struct ll_residency_books *books, const char
 
 /* ---- messages to processes ---- */
 
-/* uuid: empty: the host. If the process does not read, its connection is closed, as in evictable.c. */
-static void say_destination(const struct ll_evictable *evictable, const char *uuid)
-{
-	union ll_message message;
-	struct ll_connection *connection = evictable->connection;
-	if (!connection)
-		return;
-	ll_message_init(&message, LL_MESSAGE_DESTINATION);
-	snprintf(message.move.uuid, sizeof message.move.uuid, "%s", uuid);
-	if (connection->has_pending || ll_message_send(connection->fd, &message, NULL, 0))
-		shutdown(connection->fd, SHUT_RDWR);
-}
-
 static void send_on(struct ll_evictable *evictable, const char *why)
 {
 	if (!evictable->neighbour.is_sent_on)
@@ -83,7 +53,7 @@ static void send_on(struct ll_evictable *evictable, const char *why)
 			ll_card_claim_number(evictable->claim->share), evictable->claim->card->job->facts.tenant,
 			evictable->neighbour.bytes >> 20, evictable->neighbour.uuid, why);
 	evictable->neighbour.is_sent_on = true;
-	say_destination(evictable, "");
+	ll_evictable_say_to(evictable, LL_MESSAGE_DESTINATION, 0, 0, "");
 }
 
 void ll_neighbours_clear(struct ll_server *server, const char *uuid)
@@ -110,25 +80,7 @@ static void choose_neighbour(const struct ll_server *server, struct ll_evictable
 	ll_debug("claim %u, tenant %s: %" PRIu64 " MiB go to %s%s", ll_card_claim_number(evictable->claim->share),
 		 evictable->claim->card->job->facts.tenant, bytes >> 20, *uuid ? "card " : "the host", uuid);
 	evictable->seen_count = 0;
-	say_destination(evictable, uuid);
-}
-
-static void judge_neighbour(const struct ll_server *server, struct ll_evictable *evictable,
-			    const struct ll_neighbour_card *card)
-{
-	struct ll_neighbour_view view = view_of(server, card);
-	evictable->neighbour.wanted_looks = ll_neighbour_is_wanted(&view) ? evictable->neighbour.wanted_looks + 1 : 0;
-	if (view.is_claimed || evictable->neighbour.wanted_looks >= LOOKS)
-		send_on(evictable, view.is_claimed ? "a program has come" : "somebody uses it");
-}
-
-static void note_bytes(struct ll_evictable *evictable, const struct ll_message_move *message)
-{
-	struct ll_evictable_neighbour *neighbour = &evictable->neighbour;
-	if (!message->away_bytes || strcmp(neighbour->uuid, message->uuid) != 0)
-		*neighbour = (struct ll_evictable_neighbour){0};
-	snprintf(neighbour->uuid, sizeof neighbour->uuid, "%s", message->away_bytes ? message->uuid : "");
-	neighbour->bytes = message->away_bytes;
+	ll_evictable_say_to(evictable, LL_MESSAGE_DESTINATION, 0, 0, uuid);
 }
 
 void ll_neighbours_handle(struct ll_server *server, struct ll_evictable *evictable,
@@ -141,12 +93,20 @@ void ll_neighbours_handle(struct ll_server *server, struct ll_evictable *evictab
 		choose_neighbour(server, evictable, message->bytes);
 		return;
 	}
-	if (message->away_bytes || strcmp(evictable->neighbour.uuid, message->uuid) == 0) {
-		uint64_t before_bytes = evictable->neighbour.bytes;
-		note_bytes(evictable, message);
-		if (is_read && evictable->neighbour.bytes)
-			judge_neighbour(server, evictable, &card);
-		if (evictable->neighbour.bytes < before_bytes)
+	struct ll_evictable_neighbour *neighbour = &evictable->neighbour;
+	if (message->away_bytes || strcmp(neighbour->uuid, message->uuid) == 0) {
+		uint64_t before_bytes = neighbour->bytes;
+		if (!message->away_bytes || strcmp(neighbour->uuid, message->uuid) != 0)
+			*neighbour = (struct ll_evictable_neighbour){0};
+		snprintf(neighbour->uuid, sizeof neighbour->uuid, "%s", message->away_bytes ? message->uuid : "");
+		neighbour->bytes = message->away_bytes;
+		if (is_read && neighbour->bytes) {
+			struct ll_neighbour_view view = view_of(server, &card);
+			neighbour->wanted_looks = ll_neighbour_is_wanted(&view) ? neighbour->wanted_looks + 1 : 0;
+			if (view.is_claimed || neighbour->wanted_looks >= LOOKS)
+				send_on(evictable, view.is_claimed ? "a program has come" : "somebody uses it");
+		}
+		if (neighbour->bytes < before_bytes)
 			ll_residency_look_anew(server, message->uuid);
 	} else if (is_read && evictable->seen_count < LL_NEIGHBOUR_CARDS) {
 		evictable->seen[evictable->seen_count++] = card;

@@ -1,4 +1,4 @@
-#include "daemon/residency/residency.h"
+#include "daemon/residency/evictable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,12 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/core/connection.h"
-#include "daemon/machine/events.h"
-#include "daemon/residency/evictable.h"
-#include "daemon/residency/gather.h"
-#include "daemon/residency/move_requests.h"
-#include "daemon/residency/neighbours.h"
-#include "daemon/residency/residency_scene.h"
+#include "daemon/machine/machine.h"
 
 /* How often to decide while a process waits for room. Processes begin and stop to work without a message to
  * loadlined. */
@@ -26,28 +21,21 @@ enum { SHORT_MS = 2 };
 
 /* ---- what people are told ---- */
 
-static bool is_told_of_card(const struct ll_residency_books *books, const struct ll_job_card *card)
-{
-	for (const struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
-		if (evictable->claim->card == card && evictable->is_told)
-			return true;
-	}
-	return false;
-}
-
 /* Of several processes of a job on the card, the first one counts. */
 static void tell_move(const struct ll_server *server, struct ll_evictable *evictable, uint64_t now_ns)
 {
 	const struct ll_job_card *card = evictable->claim->card;
 	const struct ll_residency_program *rule = &evictable->rule;
 	struct ll_event_about about = {.job = card->job, .card = card->uuid};
-	bool is_by_hand = rule->wish == LL_RESIDENCY_WISH_EVICT;
+	bool is_by_hand = rule->wish == LL_RESIDENCY_WISH_EVICT, is_told = false;
+	for (const struct ll_evictable *other = server->residency.evictables; other; other = other->next)
+		is_told |= other->claim->card == card && other->is_told;
 	if (rule->state == LL_RESIDENCY_HERE && evictable->is_told) {
 		evictable->is_told = false;
 		ll_events_tell(server, LL_EVENT_RESUMED, &about,
 			       "job %" PRIu64 " goes on, and its memory is back on card %s", card->job->number,
 			       card->uuid);
-	} else if (rule->state == LL_RESIDENCY_AWAY && !is_told_of_card(&server->residency, card) &&
+	} else if (rule->state == LL_RESIDENCY_AWAY && !is_told &&
 		   (is_by_hand || !evictable->told_ns || now_ns - evictable->told_ns >= TELL_AGAIN_NS)) {
 		evictable->is_told = true;
 		evictable->told_ns = now_ns;
@@ -94,50 +82,32 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 		ll_move_requests_end(books, evictable, 0, "");
 }
 
-/* Evicts the members of a unit. */
-static void evict_unit(struct ll_residency_books *books, struct ll_residency_scene *scene, unsigned unit,
-		       uint64_t now_ns)
+/* Evicts, resumes or keeps away the members of a unit. */
+static void move_unit(struct ll_residency_books *books, struct ll_residency_scene *scene, unsigned unit,
+		      enum ll_residency_step step, uint64_t now_ns)
 {
 	size_t members = 0;
-	struct ll_gather *gather = NULL;
 	for (size_t i = 0; i < scene->count; i++)
 		members += scene->members[i].unit == unit;
-	if (members > 1)
-		gather = ll_gather_new(books, LL_GATHER_EVICT, false, 0, now_ns);
+	bool is_gathered = step == LL_RESIDENCY_EVICT && members > 1;
+	struct ll_gather *gather = is_gathered ? ll_gather_new(books, LL_GATHER_EVICT, false, 0, now_ns) : NULL;
 	for (size_t i = 0; i < scene->count; i++) {
+		struct ll_evictable *who = scene->who[i];
 		if (scene->members[i].unit != unit)
 			continue;
 		if (gather)
-			ll_gather_add(gather, scene->who[i]);
-		else
-			ll_evictable_evict(scene->who[i], now_ns);
+			ll_gather_add(gather, who);
+		else if (step == LL_RESIDENCY_EVICT)
+			ll_evictable_evict(who, now_ns);
+		else if (step == LL_RESIDENCY_RESUME && members > 1)
+			ll_evictable_resume_held(who, now_ns);
+		else if (step == LL_RESIDENCY_RESUME)
+			ll_evictable_resume(who, now_ns);
+		else if (who->rule.state == LL_RESIDENCY_RESUMING && !who->rule.is_torn)
+			ll_evictable_stay(who);
 	}
 	if (gather)
 		ll_gather_look(books, gather, now_ns);
-}
-
-static void resume_unit(struct ll_residency_scene *scene, unsigned unit, uint64_t now_ns)
-{
-	size_t members = 0;
-	for (size_t i = 0; i < scene->count; i++)
-		members += scene->members[i].unit == unit;
-	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->members[i].unit != unit)
-			continue;
-		if (members > 1)
-			ll_evictable_resume_held(scene->who[i], now_ns);
-		else
-			ll_evictable_resume(scene->who[i], now_ns);
-	}
-}
-
-static void stay_unit(struct ll_residency_scene *scene, unsigned unit)
-{
-	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->members[i].unit == unit && scene->who[i]->rule.state == LL_RESIDENCY_RESUMING &&
-		    !scene->who[i]->rule.is_torn)
-			ll_evictable_stay(scene->who[i]);
-	}
 }
 
 /* Carries out the rule's step about a program. */
@@ -148,13 +118,9 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 	size_t at = ll_residency_units_short(scene->members, scene->count, program->unit, program->card);
 	switch (decision->step) {
 	case LL_RESIDENCY_EVICT:
-		evict_unit(books, scene, program->unit, now_ns);
-		break;
 	case LL_RESIDENCY_RESUME:
-		resume_unit(scene, program->unit, now_ns);
-		break;
 	case LL_RESIDENCY_STAY:
-		stay_unit(scene, program->unit);
+		move_unit(books, scene, program->unit, decision->step, now_ns);
 		break;
 	case LL_RESIDENCY_REFUSE:
 		ll_evictable_reply_short(scene->who[at], LL_MOVE_ROOM_NONE, now_ns);
@@ -165,9 +131,7 @@ static void do_step(struct ll_residency_books *books, struct ll_residency_scene 
 												  : LL_MOVE_ROOM_COMING,
 					 now_ns);
 		break;
-	case LL_RESIDENCY_SUSPEND:
-	case LL_RESIDENCY_RESUME_FULLY:
-	case LL_RESIDENCY_WAIT:
+	default:
 		break;
 	}
 }
@@ -219,21 +183,6 @@ static bool decide_by_hand(const struct ll_server *server, struct ll_residency_s
 	return true;
 }
 
-static void decide_again(struct ll_residency_scene *scene, uint64_t again_ns)
-{
-	for (unsigned i = 0; i < scene->room_count; i++)
-		scene->rooms[i]->again_ns = again_ns;
-}
-
-static bool is_waiting(const struct ll_residency_scene *scene)
-{
-	for (size_t i = 0; i < scene->count; i++) {
-		if (scene->who[i] && ll_evictable_is_waiting(scene->who[i]))
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether another decision may follow at once. */
 static bool decide_once(struct ll_server *server, struct ll_card_room *room, uint64_t now_ns)
 {
@@ -241,10 +190,12 @@ static bool decide_once(struct ll_server *server, struct ll_card_room *room, uin
 	struct ll_residency_decision decision = {.step = LL_RESIDENCY_WAIT, .again_ns = UINT64_MAX};
 	struct ll_residency_scene scene;
 	uint64_t again_ns = UINT64_MAX;
-	bool has_done = false;
+	bool has_done = false, is_waiting = false;
 	if (!ll_residency_scene_init(&scene, books, room, now_ns)) {
 		has_done = decide_by_hand(server, &scene, now_ns, &again_ns);
-		if (!has_done && is_waiting(&scene) && ll_residency_scene_know_room(&scene, books, now_ns)) {
+		for (size_t i = 0; i < scene.count; i++)
+			is_waiting |= scene.who[i] && ll_evictable_is_waiting(scene.who[i]);
+		if (!has_done && is_waiting && ll_residency_scene_know_room(&scene, books, now_ns)) {
 			decision = ll_residency_decide(scene.programs, scene.program_count, scene.free_bytes, now_ns);
 			if (decision.step == LL_RESIDENCY_REFUSE && !scene.is_settled)
 				decision =
@@ -254,26 +205,11 @@ static bool decide_once(struct ll_server *server, struct ll_card_room *room, uin
 			has_done = decision.step != LL_RESIDENCY_WAIT;
 			do_step(books, &scene, &decision, now_ns);
 		}
-		decide_again(&scene, again_ns);
+		for (unsigned i = 0; i < scene.room_count; i++)
+			scene.rooms[i]->again_ns = again_ns;
 	}
 	ll_residency_scene_fini(&scene);
 	return has_done;
-}
-
-static bool is_anybody(const struct ll_residency_books *books, const char *uuid,
-		       bool (*is)(const struct ll_evictable *evictable))
-{
-	for (const struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
-		if (strcmp(ll_evictable_uuid(evictable), uuid) == 0 && is(evictable))
-			return true;
-	}
-	return false;
-}
-
-static void decide_room(struct ll_server *server, struct ll_card_room *room, uint64_t now_ns)
-{
-	while (decide_once(server, room, now_ns))
-		;
 }
 
 /* ---- timer ---- */
@@ -302,14 +238,13 @@ static bool may_go_on(struct ll_server *server, const struct ll_evictable *evict
 /* Returns when to decide about the room again; UINT64_MAX: only when something changes. */
 static uint64_t due_ns(const struct ll_residency_books *books, const struct ll_card_room *room, uint64_t now_ns)
 {
-	uint64_t due = UINT64_MAX;
-	if (is_anybody(books, room->uuid, ll_evictable_is_moving))
-		due = now_ns + CALM_LOOK_NS;
-	if (room->asked_ns)
-		due = now_ns + SHORT_MS * LL_NS_PER_MS;
+	uint64_t due = room->asked_ns ? now_ns + SHORT_MS * LL_NS_PER_MS : UINT64_MAX;
 	for (const struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
-		if (strcmp(ll_evictable_uuid(evictable), room->uuid) == 0 && evictable->again_ns &&
-		    evictable->again_ns < due)
+		if (strcmp(ll_evictable_uuid(evictable), room->uuid) != 0)
+			continue;
+		if (ll_evictable_is_moving(evictable) && now_ns + CALM_LOOK_NS < due)
+			due = now_ns + CALM_LOOK_NS;
+		if (evictable->again_ns && evictable->again_ns < due)
 			due = evictable->again_ns;
 	}
 	return room->again_ns < due ? room->again_ns : due;
@@ -334,9 +269,20 @@ void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns)
 	}
 }
 
-static void residency_tick(struct ll_server *server, uint64_t now_ns)
+void ll_residency_look_everywhere(struct ll_server *server, uint64_t now_ns)
 {
+	for (struct ll_card_room *room = server->residency.rooms; room; room = room->next) {
+		while (decide_once(server, room, now_ns))
+			;
+	}
+	ll_residency_set_timer(server, now_ns);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct ll_server *server = timer->data;
 	struct ll_residency_books *books = &server->residency;
+	uint64_t now_ns = ll_now_ns();
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
 		struct ll_card_room *room = ll_card_room_find(books, ll_evictable_uuid(evictable));
 		bool is_due = evictable->again_ns && now_ns >= evictable->again_ns;
@@ -346,30 +292,16 @@ static void residency_tick(struct ll_server *server, uint64_t now_ns)
 	ll_gathers_tick(books, now_ns);
 	ll_move_requests_retry(server, now_ns);
 	ll_move_requests_tell(books, now_ns);
-}
-
-void ll_residency_look_everywhere(struct ll_server *server, uint64_t now_ns)
-{
-	for (struct ll_card_room *room = server->residency.rooms; room; room = room->next)
-		decide_room(server, room, now_ns);
-	ll_residency_set_timer(server, now_ns);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-	struct ll_server *server = timer->data;
-	uint64_t now_ns = ll_now_ns();
-	residency_tick(server, now_ns);
 	ll_residency_look_everywhere(server, now_ns);
 }
 
 /* Something has changed on the card: decides again. */
-void ll_residency_look(struct ll_server *server, const char *uuid)
+static void look_at_card(struct ll_server *server, const char *uuid)
 {
 	uint64_t now_ns = ll_now_ns();
 	struct ll_card_room *room = ll_card_room_get(&server->residency, uuid);
-	if (room)
-		decide_room(server, room, now_ns);
+	while (room && decide_once(server, room, now_ns))
+		;
 	ll_residency_set_timer(server, now_ns);
 }
 
@@ -379,7 +311,7 @@ void ll_residency_look_anew(struct ll_server *server, const char *uuid)
 	if (!room)
 		return;
 	room->measured_ns = 0;
-	ll_residency_look(server, uuid);
+	look_at_card(server, uuid);
 }
 
 /* ---- processes connect and end ---- */
@@ -412,16 +344,6 @@ struct ll_evictable *ll_residency_find(const struct ll_residency_books *books, c
 	return evictable;
 }
 
-static void attach_connection(struct ll_evictable *evictable, struct ll_connection *connection)
-{
-	if (connection->evictable)
-		connection->evictable->connection = NULL;
-	if (evictable->connection)
-		evictable->connection->evictable = NULL;
-	evictable->connection = connection;
-	connection->evictable = evictable;
-}
-
 int ll_residency_join(struct ll_server *server, struct ll_connection *connection, const struct ll_message_move *message)
 {
 	struct ll_residency_books *books = &server->residency;
@@ -438,13 +360,18 @@ int ll_residency_join(struct ll_server *server, struct ll_connection *connection
 		evictable->next = books->evictables;
 		books->evictables = evictable;
 	}
-	attach_connection(evictable, connection);
+	if (connection->evictable)
+		connection->evictable->connection = NULL;
+	if (evictable->connection)
+		evictable->connection->evictable = NULL;
+	evictable->connection = connection;
+	connection->evictable = evictable;
 	ll_evictable_begin(evictable, message, ll_now_ns());
 	if (ll_evictable_is_as_wished(evictable))
 		ll_move_requests_end(books, evictable, 0, "");
 	if (evictable->gather) /* it may not have received the last request */
 		ll_gather_look(books, evictable->gather, ll_now_ns());
-	ll_residency_look(server, ll_evictable_uuid(evictable));
+	look_at_card(server, ll_evictable_uuid(evictable));
 	return 0;
 }
 
@@ -495,11 +422,6 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 
 /* ---- messages of processes ---- */
 
-static bool does_measure(enum ll_message_kind kind)
-{
-	return kind == LL_MESSAGE_MEASURED || kind == LL_MESSAGE_NO_ROOM || kind == LL_MESSAGE_AWAY;
-}
-
 void ll_residency_handle(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
 			 const struct ll_message_move *message)
 {
@@ -514,17 +436,23 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 		ll_neighbours_handle(server, evictable, message);
 		return;
 	}
-	if (kind == LL_MESSAGE_BACK)
+	bool does_measure = kind == LL_MESSAGE_MEASURED || kind == LL_MESSAGE_NO_ROOM || kind == LL_MESSAGE_AWAY;
+	/* MEASURED has the number of the request. An older library sends none. */
+	bool is_old = kind == LL_MESSAGE_MEASURED && message->value && message->value != room->number;
+	if (kind == LL_MESSAGE_BACK) {
 		ll_card_room_request_anew(room);
-	else if (!does_measure(kind) || !message->free_bytes)
+	} else if (!does_measure || !message->free_bytes) {
 		room->measured_ns = 0;
-	else if (kind != LL_MESSAGE_MEASURED || ll_card_room_is_reply(room, message->value))
-		ll_card_room_note_free(room, message->free_bytes);
+	} else if (!is_old) {
+		room->free_bytes = message->free_bytes;
+		room->measured_ns = ll_now_ns();
+		room->asked_ns = 0;
+	}
 	note_event(server, evictable, ll_evictable_handle(evictable, kind, message, ll_now_ns()));
 	if (evictable->gather)
 		ll_gather_look(&server->residency, evictable->gather, ll_now_ns());
 	if (kind != LL_MESSAGE_COPIED || ll_evictable_is_back(evictable))
-		ll_residency_look(server, ll_evictable_uuid(evictable));
+		look_at_card(server, ll_evictable_uuid(evictable));
 }
 
 void ll_residency_describe(const struct ll_server *server, const struct ll_job_claim *claim,

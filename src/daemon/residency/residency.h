@@ -3,7 +3,7 @@
  *
  * rules/residency/residency.h makes the decision for all cards that have jobs in common.
  * rules/residency/residency_units.h says which processes form a unit. loadlined sends the decision to the processes
- * (evictable.h), which move their memory themselves. The processes of a unit are evicted together (gather.h). loadlined
+ * (evictable.h), which move their memory themselves. The processes of a unit are evicted together (gather.c). loadlined
  * has no driver: it requests the free memory of a card from its evictable processes, and only while one of them waits
  * for room.
  */
@@ -13,17 +13,16 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "daemon/jobs/claims.h"
-#include "daemon/jobs/exports.h"
+#include "daemon/jobs/jobs.h"
 #include "protocol/message.h"
 
+struct ll_card_room;
 struct ll_connection;
 struct ll_evictable;
 struct ll_gather;
 struct ll_move_request;
 
 /* Free memory of a card, as its processes measure it. */
-struct ll_card_room;
 
 struct ll_residency_books {
 	struct ll_evictable *evictables;
@@ -60,5 +59,52 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 /* Sets the row's host_bytes, its moves, and its memory on a neighbour; 0 if the claim's process is not evictable. */
 void ll_residency_describe(const struct ll_server *server, const struct ll_job_claim *claim,
 			   struct ll_message_claim_row *row);
+
+/* A process has got a claim on the card: memory that others moved there is sent on to the host. */
+void ll_neighbours_clear(struct ll_server *server, const char *uuid);
+
+/*
+ * memory.c: gives each process of a job its part of the job's memory on a card (rules/residency/grants.h).
+ *
+ * The memory of an ended process stays in the books until the driver has freed it. A want that fits only after that is
+ * replied to after that.
+ */
+
+/* The driver frees a process's memory while the kernel ends the process, or executes its next program, which took 93 to
+ * 121 ms after a kill (doc/facts.md). */
+#define LL_LEAVING_NS UINT64_C(150000000)
+
+/* The time that other processes have to free the reserve of their pools. */
+#define LL_RESERVES_NS UINT64_C(50000000)
+
+int ll_memory_init(struct ll_server *server);
+void ll_memory_fini(struct ll_server *server);
+
+/* Starts a claim that is new, or that was adopted with a page. */
+void ll_memory_begin(struct ll_job_claim *claim);
+
+/* Counts the claim's used memory as leaving, unless the driver has it back (is_freed). Call it before the slot is
+ * released. Returns whether the claim used any memory. */
+bool ll_memory_release(struct ll_job_claim *claim, bool is_freed);
+
+/* Whether the slot has a want without a reply. */
+bool ll_memory_has_want(const struct ll_job_claim *claim);
+
+/* A process has sent WAKE: decides about the card's memory if there is something to decide. */
+void ll_memory_wake(struct ll_server *server, struct ll_job_claim *claim);
+
+/* Claims or limits have changed: decides again. */
+void ll_memory_settle(struct ll_server *server, struct ll_job_card *card);
+
+/* Adopts what the orders say about memory that the driver had not freed yet. death_ns: when a process last ended on the
+ * card. */
+void ll_memory_adopt(struct ll_job_card *card, uint64_t death_ns);
+
+uint64_t ll_memory_leaving_bytes(const struct ll_job_card *card);
+
+/* The used memory of its processes, and the memory that is leaving. */
+uint64_t ll_memory_used_bytes(const struct ll_job_card *card);
+
+void ll_memory_forget(struct ll_job_card *card);
 
 #endif

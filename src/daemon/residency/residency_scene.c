@@ -1,4 +1,4 @@
-#include "daemon/residency/residency_scene.h"
+#include "daemon/residency/evictable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,9 +7,6 @@
 
 #include "base/clock.h"
 #include "daemon/core/connection.h"
-#include "daemon/residency/evictable.h"
-#include "daemon/residency/memory.h"
-#include "daemon/residency/neighbours.h"
 #include "protocol/words.h"
 
 /* A process replies to MEASURE within about 0.1 ms. A stopped process does not reply; after this time another process
@@ -68,51 +65,13 @@ void ll_card_room_drop_unused(struct ll_residency_books *books, const char *uuid
 	free(room);
 }
 
-void ll_card_room_note_free(struct ll_card_room *room, uint64_t free_bytes)
-{
-	room->free_bytes = free_bytes;
-	room->measured_ns = ll_now_ns();
-	room->asked_ns = 0;
-}
-
 void ll_card_room_request_anew(struct ll_card_room *room)
 {
 	room->number++;
 	room->measured_ns = room->asked_ns = 0;
 }
 
-bool ll_card_room_is_reply(const struct ll_card_room *room, uint64_t number)
-{
-	return !number || number == room->number;
-}
-
-static void request_free(const struct ll_residency_books *books, struct ll_card_room *room, uint64_t now_ns)
-{
-	if (room->asked_ns && now_ns - room->asked_ns < MEASURE_NS)
-		return;
-	room->asked_ns = now_ns;
-	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
-		if (strcmp(ll_evictable_uuid(evictable), room->uuid) == 0)
-			ll_evictable_say(evictable, LL_MESSAGE_MEASURE, room->number, 0);
-	}
-}
-
 /* ---- input of the decision ---- */
-
-static void read_claim(struct ll_evictable *evictable, uint64_t now_ns)
-{
-	const struct ll_job_card *card = evictable->claim->card;
-	const struct ll_limits *limits = &card->job->facts.limits;
-	struct ll_residency_program *rule = &evictable->rule;
-	struct ll_card_claim_view view;
-	ll_card_claim_read(evictable->claim->share, &view);
-	rule->priority = ll_priority_of_class(limits->priority);
-	rule->is_within = limits->request_bytes && ll_memory_used_bytes(card) <= limits->request_bytes;
-	if (view.is_wanting)
-		rule->idle_since_ns = 0;
-	else if (!rule->idle_since_ns)
-		rule->idle_since_ns = now_ns;
-}
 
 static void add_room(struct ll_residency_scene *scene, struct ll_card_room *room)
 {
@@ -177,7 +136,17 @@ static void add_members(const struct ll_residency_books *books, unsigned card, u
 	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
 		if (!is_on(evictable, scene->rooms[card]))
 			continue;
-		read_claim(evictable, now_ns);
+		const struct ll_job_card *own = evictable->claim->card;
+		const struct ll_limits *limits = &own->job->facts.limits;
+		struct ll_residency_program *rule = &evictable->rule;
+		struct ll_card_claim_view view;
+		ll_card_claim_read(evictable->claim->share, &view);
+		rule->priority = ll_priority_of_class(limits->priority);
+		rule->is_within = limits->request_bytes && ll_memory_used_bytes(own) <= limits->request_bytes;
+		if (view.is_wanting)
+			rule->idle_since_ns = 0;
+		else if (!rule->idle_since_ns)
+			rule->idle_since_ns = now_ns;
 		struct ll_residency_member *member = &scene->members[scene->count];
 		scene->who[scene->count] = evictable;
 		member->rule = evictable->rule;
@@ -218,38 +187,26 @@ void ll_residency_scene_fini(struct ll_residency_scene *scene)
 	free(scene->programs);
 }
 
-/* Whether the driver may still free memory of a process that has just ended. */
-static bool is_death_fresh(const struct ll_residency_scene *scene, uint64_t now_ns)
-{
-	for (size_t i = 0; i < scene->count; i++) {
-		const struct ll_job_card *card = scene->who[i] ? scene->who[i]->claim->card : NULL;
-		uint64_t death_ns = !card ? 0 : card->job->pages.orders->cards[card->index].death_ns;
-		if (death_ns && now_ns - death_ns < LL_LEAVING_NS)
-			return true;
-	}
-	return false;
-}
-
 static bool is_fresh(const struct ll_residency_scene *scene, const struct ll_card_room *room, uint64_t now_ns)
 {
 	uint64_t fresh_ns = scene->room_count > 1 ? FRESH_TOGETHER_NS : FRESH_NS;
 	return room->measured_ns && now_ns - room->measured_ns <= fresh_ns;
 }
 
-static bool are_all_fresh(const struct ll_residency_scene *scene, uint64_t now_ns)
-{
-	bool are_fresh = true;
-	for (unsigned i = 0; i < scene->room_count; i++)
-		are_fresh &= is_fresh(scene, scene->rooms[i], now_ns);
-	return are_fresh;
-}
-
 void ll_residency_scene_join(struct ll_residency_scene *scene, const struct ll_server *server, uint64_t now_ns)
 {
-	scene->is_settled = now_ns - server->born_ns >= SETTLE_NS && !is_death_fresh(scene, now_ns);
-	scene->program_count =
-	    ll_residency_units_join(scene->members, scene->count, scene->free_bytes,
-				    scene->is_settled && are_all_fresh(scene, now_ns), now_ns, scene->programs);
+	scene->is_settled = now_ns - server->born_ns >= SETTLE_NS;
+	for (size_t i = 0; i < scene->count; i++) {
+		const struct ll_job_card *card = scene->who[i] ? scene->who[i]->claim->card : NULL;
+		uint64_t death_ns = !card ? 0 : card->job->pages.orders->cards[card->index].death_ns;
+		if (death_ns && now_ns - death_ns < LL_LEAVING_NS) /* the driver may still free its memory */
+			scene->is_settled = false;
+	}
+	bool are_fresh = scene->is_settled;
+	for (unsigned i = 0; i < scene->room_count; i++)
+		are_fresh &= is_fresh(scene, scene->rooms[i], now_ns);
+	scene->program_count = ll_residency_units_join(scene->members, scene->count, scene->free_bytes, are_fresh,
+						       now_ns, scene->programs);
 	for (size_t i = 0; i < scene->count; i++) {
 		if (!scene->who[i])
 			continue;
@@ -266,8 +223,14 @@ bool ll_residency_scene_know_room(const struct ll_residency_scene *scene, const 
 		struct ll_card_room *room = scene->rooms[i];
 		if (is_fresh(scene, room, now_ns))
 			continue;
-		request_free(books, room, now_ns);
 		is_known = false;
+		if (room->asked_ns && now_ns - room->asked_ns < MEASURE_NS)
+			continue;
+		room->asked_ns = now_ns;
+		for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
+			if (is_on(evictable, room))
+				ll_evictable_say(evictable, LL_MESSAGE_MEASURE, room->number, 0);
+		}
 	}
 	return is_known;
 }

@@ -1,7 +1,7 @@
 // spin.comp - keeps the card busy for a given time and writes down what it saw.
 //
 // Built four times: with the device clock or (LL_NO_CLOCK) as a loop of a given count, and plain or (LL_FMA)
-// with multiply-adds between two looks at the clock. payload_vulkan_kernels.h is the host's view of the buffers.
+// with multiply-adds between two looks at the clock. payload_vulkan.h is the host's view of the buffers.
 //
 // The first invocation of the grid is the one that counts: it writes the record, judges lateness and gaps for all, and
 // when it is done the kernel is done. The others go by their own clock and look every POLL_NS whether it is over.

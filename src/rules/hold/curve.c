@@ -170,12 +170,6 @@ double ll_curve_at(const struct ll_curve *curve, double seconds)
 	}
 }
 
-static void widen_window(struct ll_curve_window *window, double value)
-{
-	window->min = fmin(window->min, value);
-	window->max = fmax(window->max, value);
-}
-
 /* from and to are phases counted in periods, 0 <= from < 1 and from <= to. */
 static bool passes_phase(double from, double to, double phase)
 {
@@ -186,23 +180,14 @@ static void window_of_wave(const struct ll_curve *curve, double from, double to,
 {
 	double whole = floor(to);
 	double end = to - whole;
-	window->min = window->max = value_at_phase(curve, from);
-	widen_window(window, value_at_phase(curve, end));
 	double area =
 	    whole * integral_to_phase(curve, 1.0) + integral_to_phase(curve, end) - integral_to_phase(curve, from);
-	window->mean = to > from ? area / (to - from) : window->min;
+	window->mean = to > from ? area / (to - from) : value_at_phase(curve, from);
 	window->largest_step = 0.0;
-	bool has_wrapped = passes_phase(from, to, 1.0);
-	if (curve->kind == LL_CURVE_SINE) {
-		if (passes_phase(from, to, 0.25))
-			window->max = curve->high;
-		if (passes_phase(from, to, 0.75))
-			window->min = curve->low;
-	} else if (has_wrapped || (curve->kind == LL_CURVE_SQUARE && passes_phase(from, to, 0.5))) {
-		window->min = curve->low;
-		window->max = curve->high;
+	bool has_stepped =
+	    passes_phase(from, to, 1.0) || (curve->kind == LL_CURVE_SQUARE && passes_phase(from, to, 0.5));
+	if (curve->kind != LL_CURVE_SINE && has_stepped)
 		window->largest_step = curve->high - curve->low;
-	}
 }
 
 static void window_of_replay(const struct ll_curve *curve, double from, double to, struct ll_curve_window *window)
@@ -211,7 +196,6 @@ static void window_of_replay(const struct ll_curve *curve, double from, double t
 	double area = 0.0;
 	double since = from;
 	double value = curve->points[i].ratio;
-	window->min = window->max = value;
 	window->largest_step = 0.0;
 	for (i++; i < curve->point_count && curve->points[i].time_s <= to; i++) {
 		const struct ll_curve_point *point = &curve->points[i];
@@ -219,7 +203,6 @@ static void window_of_replay(const struct ll_curve *curve, double from, double t
 		since = point->time_s;
 		window->largest_step = fmax(window->largest_step, fabs(point->ratio - value));
 		value = point->ratio;
-		widen_window(window, value);
 	}
 	area += value * (to - since);
 	window->mean = to > from ? area / (to - from) : value;
@@ -231,7 +214,7 @@ void ll_curve_find_window(const struct ll_curve *curve, double from_s, double to
 	double to = fmax(to_s, from);
 	switch (curve->kind) {
 	case LL_CURVE_CONSTANT:
-		*ret_window = (struct ll_curve_window){.mean = curve->low, .min = curve->low, .max = curve->low};
+		*ret_window = (struct ll_curve_window){.mean = curve->low};
 		break;
 	case LL_CURVE_REPLAY:
 		window_of_replay(curve, from, to, ret_window);

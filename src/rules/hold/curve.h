@@ -44,9 +44,7 @@ struct ll_curve {
 
 /* The target between two times. */
 struct ll_curve_window {
-	double mean; /* exact time average */
-	double min;
-	double max;
+	double mean;         /* exact time average */
 	double largest_step; /* the largest sudden change in (from, to], as a ratio; 0: none */
 };
 

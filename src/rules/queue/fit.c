@@ -1,4 +1,4 @@
-/* Whether a job may start on a card at a moment, and which of several cards it takes. */
+/* Whether a job may start on a card at a moment, which of several cards it takes, and whether it could ever start. */
 #include "rules/queue/profile.h"
 
 enum { WHOLE_PERMILLE = 1000 };
@@ -194,14 +194,6 @@ bool ll_queue_card_has_room(const struct ll_queue_machine *machine, const uint64
 
 /* ---- which cards ---- */
 
-static uint32_t count_of_node(const struct ll_queue_machine *machine, uint64_t candidates, int node)
-{
-	uint32_t count = 0;
-	for (uint32_t card = 0; card < machine->card_count; card++)
-		count += candidates >> card & 1 && machine->cards[card].numa_node == node;
-	return count;
-}
-
 /* Of the nodes with enough cards, the one with the fewest; else the one with the most. Returns its candidates. */
 static uint64_t choose_node(const struct ll_queue_machine *machine, uint64_t candidates, uint32_t wanted)
 {
@@ -211,7 +203,9 @@ static uint64_t choose_node(const struct ll_queue_machine *machine, uint64_t can
 		if (!(candidates >> card & 1))
 			continue;
 		int node = machine->cards[card].numa_node;
-		uint32_t count = count_of_node(machine, candidates, node);
+		uint32_t count = 0;
+		for (uint32_t other = 0; other < machine->card_count; other++)
+			count += candidates >> other & 1 && machine->cards[other].numa_node == node;
 		bool is_enough = count >= wanted;
 		if (!best_count || (is_enough ? best_count < wanted || count < best_count : count > best_count)) {
 			best = node;
@@ -226,42 +220,75 @@ static uint64_t choose_node(const struct ll_queue_machine *machine, uint64_t can
 	return chosen;
 }
 
-static uint64_t tightest_card(const struct ll_queue_machine *machine, uint64_t candidates,
-			      const uint64_t left_bytes[LL_QUEUE_CARDS_MAX])
-{
-	uint32_t best = LL_QUEUE_CARDS_MAX;
-	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (candidates >> card & 1 && (best == LL_QUEUE_CARDS_MAX || left_bytes[card] < left_bytes[best]))
-			best = card;
-	}
-	return best == LL_QUEUE_CARDS_MAX ? 0 : UINT64_C(1) << best;
-}
-
-/* One job alone on a shared card: what it leaves there counts, and not where the card is. */
-static bool is_shared_group(const struct ll_queue_machine *machine, uint64_t candidates)
-{
-	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (candidates >> card & 1)
-			return !machine->groups[machine->cards[card].group].is_whole;
-	}
-	return false;
-}
-
 uint64_t ll_queue_choose(const struct ll_queue_machine *machine, const struct ll_queue_job *job, uint64_t candidates,
 			 const uint64_t left_bytes[LL_QUEUE_CARDS_MAX])
 {
 	uint64_t chosen = 0;
-	uint32_t missing = job->card_count;
-	bool is_shared = is_shared_group(machine, candidates);
+	uint32_t missing = job->card_count, first = candidates ? (uint32_t)__builtin_ctzll(candidates) : 0;
 	while (missing && candidates) {
-		bool is_any_node = is_shared && missing == 1;
+		/* One job alone on a shared card: what it leaves there counts, and not where the card is. */
+		bool is_any_node = !machine->groups[machine->cards[first].group].is_whole && missing == 1;
 		uint64_t near = is_any_node ? candidates : choose_node(machine, candidates, missing);
 		candidates &= ~near;
 		for (; missing && near; missing--) {
-			uint64_t card = tightest_card(machine, near, left_bytes);
-			chosen |= card;
-			near &= ~card;
+			uint32_t best = (uint32_t)__builtin_ctzll(near); /* the one with the least memory left */
+			for (uint32_t card = best; card < machine->card_count; card++) {
+				if (near >> card & 1 && left_bytes[card] < left_bytes[best])
+					best = card;
+			}
+			chosen |= UINT64_C(1) << best;
+			near &= ~(UINT64_C(1) << best);
 		}
 	}
 	return missing ? 0 : chosen;
+}
+
+/* ---- whether a job could ever start ---- */
+
+static enum ll_queue_fault check_group(const struct ll_queue_machine *machine, const struct ll_queue_job *job,
+				       uint32_t group)
+{
+	const struct ll_queue_tenant *tenant = &machine->tenants[job->tenant];
+	struct ll_queue_amount need = ll_queue_need(machine, job, group);
+	uint32_t cards = 0, large = 0;
+	for (uint32_t card = 0; card < machine->card_count; card++) {
+		bool is_allowed = machine->cards[card].group == group && job->allowed >> card & 1;
+		cards += is_allowed;
+		large += is_allowed && need.compute_permille <= WHOLE_PERMILLE &&
+			 job->memory_bytes <= machine->cards[card].memory_bytes;
+	}
+	if (!job->card_count || cards < job->card_count)
+		return LL_QUEUE_NO_CARDS;
+	if (large < job->card_count)
+		return LL_QUEUE_TOO_LARGE;
+	bool is_within_limit = true, is_within_user = is_within(0, 1, tenant->each_user.running);
+	bool is_guaranteed = true, is_open = true; /* is_open: no guarantee but the tenant's own covers it */
+	for (size_t field = LL_QUEUE_AT_CARDS; field <= LL_QUEUE_AT_COMPUTE; field++) {
+		uint64_t wanted = value_of(&need, field) * job->card_count, size = 0, others = 0;
+		for (uint32_t card = 0; card < machine->card_count; card++)
+			size += machine->cards[card].group == group ? size_of_card(&machine->cards[card], field) : 0;
+		for (uint32_t other = 0; other < machine->tenant_count; other++)
+			others +=
+			    other == job->tenant ? 0 : value_of(&machine->tenants[other].guarantees[group], field);
+		is_within_limit &= is_within(0, wanted, value_of(&tenant->limits[group], field));
+		is_within_user &= is_within(0, wanted, value_of(&tenant->each_user.most, field));
+		is_guaranteed &= is_within(0, wanted, value_of(&tenant->guarantees[group], field));
+		is_open &= is_within(0, wanted, larger_of(size, others) - others);
+	}
+	return !is_within_limit           ? LL_QUEUE_BEYOND_LIMIT
+	       : !is_within_user          ? LL_QUEUE_BEYOND_USER
+	       : is_guaranteed || is_open ? LL_QUEUE_FITS
+					  : LL_QUEUE_ALL_GUARANTEED;
+}
+
+enum ll_queue_fault ll_queue_check(const struct ll_queue_machine *machine, const struct ll_queue_job *job)
+{
+	enum ll_queue_fault best = LL_QUEUE_NO_CARDS;
+	for (uint32_t group = 0; group < machine->group_count; group++) {
+		enum ll_queue_fault fault = check_group(machine, job, group);
+		if (fault == LL_QUEUE_FITS)
+			return fault;
+		best = fault > best ? fault : best;
+	}
+	return best;
 }

@@ -31,32 +31,11 @@ struct claim {
 	double tenant_use_ns, user_use_ns;
 };
 
-static bool has_reservation(const struct arrangement *arrangement, const struct ll_queue_job *job)
-{
-	const struct ll_queue_machine *machine = arrangement->queue->machine;
-	for (size_t i = 0; i < machine->interval_count; i++) {
-		const struct ll_queue_interval *interval = &machine->intervals[i];
-		if (interval->tenant == job->tenant && interval->begin_ns <= arrangement->now_ns &&
-		    arrangement->now_ns < interval->end_ns && job->allowed >> interval->card & 1)
-			return true;
-	}
-	return false;
-}
-
 static void add_amount(struct ll_queue_amount *sum, const struct ll_queue_amount *need, uint64_t times)
 {
 	sum->cards += need->cards * times;
 	sum->memory_bytes += need->memory_bytes * times;
 	sum->compute_permille += need->compute_permille * times;
-}
-
-static bool is_in_group(const struct ll_queue_machine *machine, const struct ll_queue_job *job, uint32_t group)
-{
-	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (machine->cards[card].group == group && job->allowed >> card & 1)
-			return true;
-	}
-	return false;
 }
 
 /* Returns a group in which the job stays within its tenant's guarantee; group_count: there is none. */
@@ -68,9 +47,12 @@ static uint32_t group_within_guarantee(const struct arrangement *arrangement, co
 		const struct ll_queue_amount *guarantee = &machine->tenants[job->tenant].guarantees[group];
 		struct ll_queue_amount sum = arrangement->given[job->tenant * machine->group_count + group];
 		struct ll_queue_amount need = ll_queue_need(machine, job, group);
+		bool is_in_group = false;
+		for (uint32_t card = 0; card < machine->card_count; card++)
+			is_in_group |= machine->cards[card].group == group && job->allowed >> card & 1;
 		add_amount(&sum, &need, job->card_count);
-		if (is_in_group(machine, job, group) && sum.cards <= guarantee->cards &&
-		    sum.memory_bytes <= guarantee->memory_bytes && sum.compute_permille <= guarantee->compute_permille)
+		if (is_in_group && sum.cards <= guarantee->cards && sum.memory_bytes <= guarantee->memory_bytes &&
+		    sum.compute_permille <= guarantee->compute_permille)
 			break;
 	}
 	return group;
@@ -80,9 +62,15 @@ static struct claim claim_of(const struct arrangement *arrangement, struct ll_qu
 {
 	const struct ll_queue_machine *machine = arrangement->queue->machine;
 	uint64_t weight = machine->tenants[job->tenant].weight;
+	bool has_reservation = false;
+	for (size_t i = 0; i < machine->interval_count; i++) {
+		const struct ll_queue_interval *interval = &machine->intervals[i];
+		has_reservation |= interval->tenant == job->tenant && interval->begin_ns <= arrangement->now_ns &&
+				   arrangement->now_ns < interval->end_ns && job->allowed >> interval->card & 1;
+	}
 	return (struct claim){
 	    .job = job,
-	    .is_unreserved = !has_reservation(arrangement, job),
+	    .is_unreserved = !has_reservation,
 	    .is_beyond = group_within_guarantee(arrangement, job) == machine->group_count,
 	    .tenant_use_ns = arrangement->tenant_use_ns[job->tenant] / (double)(weight ? weight : 1),
 	    .user_use_ns = arrangement->user_use_ns[job->user],
@@ -109,14 +97,6 @@ static int compare_by(enum ll_queue_key key, const struct claim *a, const struct
 		return (a->job->number > b->job->number) - (a->job->number < b->job->number);
 	}
 	return 0;
-}
-
-static bool goes_before(const struct ll_queue_rules *rules, const struct claim *a, const struct claim *b)
-{
-	int order = 0;
-	for (size_t i = 0; i < rules->key_count && !order; i++)
-		order = compare_by(rules->keys[i], a, b);
-	return (order ? order : compare_by(LL_QUEUE_BY_AGE, a, b)) < 0;
 }
 
 /* What the job will use, on cards of an average group: one card each by card, else its part of the memory. */
@@ -163,7 +143,10 @@ static void fill_place(struct arrangement *arrangement, size_t place)
 		arrangement->is_seen[job->user] = true;
 		seen++;
 		struct claim claim = claim_of(arrangement, job);
-		if (best.job && !goes_before(arrangement->rules, &claim, &best))
+		int order = 0;
+		for (size_t k = 0; best.job && k < arrangement->rules->key_count && !order; k++)
+			order = compare_by(arrangement->rules->keys[k], &claim, &best);
+		if (best.job && (order ? order : compare_by(LL_QUEUE_BY_AGE, &claim, &best)) >= 0)
 			continue;
 		best = claim;
 		best_at = i;
@@ -178,9 +161,8 @@ static void fill_place(struct arrangement *arrangement, size_t place)
 
 static int by_arrival(const void *a, const void *b)
 {
-	const struct ll_queue_job *first = *(struct ll_queue_job *const *)a;
-	const struct ll_queue_job *second = *(struct ll_queue_job *const *)b;
-	return (first->number > second->number) - (first->number < second->number);
+	const struct ll_queue_job *const *first = a, *const *second = b;
+	return ((*first)->number > (*second)->number) - ((*first)->number < (*second)->number);
 }
 
 /* The jobs that an operator gave a position, from the first position on: each goes there. */
@@ -207,21 +189,6 @@ static void place_moved(struct ll_queue *queue)
 	}
 }
 
-static void count_running(struct arrangement *arrangement)
-{
-	const struct ll_queue *queue = arrangement->queue;
-	for (size_t i = 0; i < queue->running_count; i++) {
-		const struct ll_queue_job *job = queue->jobs[i];
-		for (uint32_t card = 0; card < queue->machine->card_count; card++) {
-			if (!(job->planned.cards >> card & 1))
-				continue;
-			uint32_t group = queue->machine->cards[card].group;
-			struct ll_queue_amount need = ll_queue_need(queue->machine, job, group);
-			add_amount(&arrangement->given[job->tenant * queue->machine->group_count + group], &need, 1);
-		}
-	}
-}
-
 static bool start_arrangement(struct arrangement *arrangement)
 {
 	const struct ll_queue *queue = arrangement->queue;
@@ -240,7 +207,16 @@ static bool start_arrangement(struct arrangement *arrangement)
 		arrangement->tenant_use_ns[i] = queue->tenant_use_ns[i];
 	for (size_t i = 0; i < queue->user_count; i++)
 		arrangement->user_use_ns[i] = queue->users[i].use_ns;
-	count_running(arrangement);
+	for (size_t i = 0; i < queue->running_count; i++) {
+		const struct ll_queue_job *job = queue->jobs[i];
+		for (uint32_t card = 0; card < queue->machine->card_count; card++) {
+			uint32_t group = queue->machine->cards[card].group;
+			struct ll_queue_amount need = ll_queue_need(queue->machine, job, group);
+			if (job->planned.cards >> card & 1)
+				add_amount(&arrangement->given[job->tenant * queue->machine->group_count + group],
+					   &need, 1);
+		}
+	}
 	return true;
 }
 

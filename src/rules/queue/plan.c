@@ -11,33 +11,9 @@ static uint64_t end_of_running(const struct ll_queue_job *job, uint64_t now_ns)
 	return end_ns > now_ns ? end_ns : now_ns + LL_QUEUE_OVERRUN_NS;
 }
 
-static bool has_overrun(const struct ll_queue *queue, uint64_t now_ns)
-{
-	for (size_t i = 0; i < queue->running_count; i++) {
-		if (ll_queue_end_ns(queue->jobs[i]) <= now_ns)
-			return true;
-	}
-	return false;
-}
-
 static bool has_slot(const struct ll_queue_job *job)
 {
 	return job->planned.begin_ns != LL_QUEUE_NONE;
-}
-
-/* A start of the plan that has passed: the job could not start then. */
-static bool has_missed(const struct ll_queue *queue, uint64_t now_ns)
-{
-	return ll_queue_next_ns(queue) < now_ns;
-}
-
-/* Half of those that were planned have begun, and others wait to come into the plan. */
-static bool has_run_down(const struct ll_queue *queue)
-{
-	size_t planned = 0;
-	for (size_t i = queue->running_count; queue->planned_beside && i < queue->count; i++)
-		planned += has_slot(queue->jobs[i]);
-	return queue->planned_beside && 2 * planned <= queue->planned_beside;
 }
 
 /* ---- how many ---- */
@@ -60,21 +36,6 @@ static size_t count_slot(struct ll_queue *queue, const struct ll_queue_job *job)
 }
 
 /* ---- the plan ---- */
-
-static void add_running(struct ll_queue *queue, uint64_t now_ns)
-{
-	ll_queue_profile_start(queue->profile, queue->machine, queue->user_count, now_ns);
-	for (size_t i = 0; i < queue->running_count; i++)
-		ll_queue_profile_add(queue->profile, queue->jobs[i], &queue->jobs[i]->planned,
-				     end_of_running(queue->jobs[i], now_ns));
-}
-
-static void add_planned(struct ll_queue *queue)
-{
-	for (size_t i = queue->running_count; i < queue->count; i++)
-		ll_queue_profile_add(queue->profile, queue->jobs[i], &queue->jobs[i]->planned,
-				     ll_queue_end_ns(queue->jobs[i]));
-}
 
 /* A job without a start (each of its cards is out of use, or its user's limit is used up for ever) is left out: the
  * others do not wait for it. */
@@ -119,15 +80,26 @@ static void move_forward(struct ll_queue *queue, uint64_t now_ns)
 
 int ll_queue_plan(struct ll_queue *queue, uint64_t now_ns)
 {
-	bool is_stale =
-	    queue->is_stale || has_overrun(queue, now_ns) || has_missed(queue, now_ns) || has_run_down(queue);
+	/* A start of the plan that has passed: the job could not start then. */
+	bool is_stale = queue->is_stale || ll_queue_next_ns(queue) < now_ns;
+	size_t planned = 0;
+	for (size_t i = 0; i < queue->running_count && !is_stale; i++)
+		is_stale = ll_queue_end_ns(queue->jobs[i]) <= now_ns;
+	for (size_t i = queue->running_count; i < queue->count; i++)
+		planned += has_slot(queue->jobs[i]);
+	/* Half of those that were planned have begun, and others wait to come into the plan. */
+	is_stale |= queue->planned_beside && 2 * planned <= queue->planned_beside;
 	if (!is_stale && !queue->has_gaps)
 		return 0;
-	add_running(queue, now_ns);
-	if (is_stale || !queue->has_backfill)
+	bool is_strict = is_stale || !queue->has_backfill;
+	ll_queue_profile_start(queue->profile, queue->machine, queue->user_count, now_ns);
+	for (size_t i = 0; i < (is_strict ? queue->running_count : queue->count); i++) {
+		const struct ll_queue_job *job = queue->jobs[i];
+		ll_queue_profile_add(queue->profile, job, &job->planned,
+				     i < queue->running_count ? end_of_running(job, now_ns) : ll_queue_end_ns(job));
+	}
+	if (is_strict)
 		plan_in_strict_order(queue, now_ns);
-	else
-		add_planned(queue);
 	if (queue->has_backfill)
 		move_forward(queue, now_ns);
 	queue->is_stale = queue->profile->has_failed;
@@ -152,18 +124,6 @@ static void add_others(struct ll_queue *queue, const struct ll_queue_job *than, 
 	}
 }
 
-static bool fits_in_row(const struct ll_queue *queue, const uint64_t *row, const struct ll_queue_job *job)
-{
-	const struct ll_queue_machine *machine = queue->machine;
-	for (uint32_t card = 0; card < machine->card_count; card++) {
-		if (job->planned.cards >> card & 1 &&
-		    (ll_queue_refusal(machine, row, job, machine->cards[card].group, NULL) ||
-		     !ll_queue_card_has_room(machine, row, job, card)))
-			return false;
-	}
-	return true;
-}
-
 bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job, const struct ll_queue_job *wanted,
 			 uint64_t now_ns)
 {
@@ -176,8 +136,14 @@ bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job,
 		return false;
 	add_others(queue, job, now_ns);
 	bool may_change = !queue->profile->has_failed;
+	const struct ll_queue_machine *machine = queue->machine;
 	for (size_t at = 0; may_change && at < queue->profile->count && queue->profile->steps[at].begin_ns < end_ns;
-	     at++)
-		may_change = fits_in_row(queue, queue->profile->steps[at].row, &changed);
+	     at++) {
+		const uint64_t *row = queue->profile->steps[at].row;
+		for (uint32_t card = 0; may_change && card < machine->card_count; card++)
+			may_change = !(job->planned.cards >> card & 1) ||
+				     (!ll_queue_refusal(machine, row, &changed, machine->cards[card].group, NULL) &&
+				      ll_queue_card_has_room(machine, row, &changed, card));
+	}
 	return may_change;
 }

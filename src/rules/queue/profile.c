@@ -200,18 +200,6 @@ static uint64_t earliest_of_group(const struct search *search, uint32_t group)
 	return earliest;
 }
 
-static uint64_t memory_left(const struct ll_queue_profile *profile, uint32_t card, size_t first, uint64_t end_ns)
-{
-	uint64_t memory_bytes = profile->machine->cards[card].memory_bytes;
-	uint64_t least = memory_bytes;
-	for (size_t at = first; at < profile->count && profile->steps[at].begin_ns < end_ns; at++) {
-		uint64_t used = profile->steps[at].row[ll_queue_at_card(card) + LL_QUEUE_AT_CARD_MEMORY];
-		uint64_t left = used < memory_bytes ? memory_bytes - used : 0;
-		least = left < least ? left : least;
-	}
-	return least;
-}
-
 static void fill_slot(const struct search *search, uint32_t group, uint64_t begin_ns, uint64_t end_ns,
 		      struct ll_queue_slot *ret_slot)
 {
@@ -222,8 +210,14 @@ static void fill_slot(const struct search *search, uint32_t group, uint64_t begi
 		if (machine->cards[card].group != group || !(search->job->allowed >> card & 1) ||
 		    search->since_ns[card] > begin_ns)
 			continue;
+		const struct ll_queue_step *steps = search->profile->steps;
+		uint64_t size = machine->cards[card].memory_bytes, most = 0;
+		for (size_t at = first; at < search->profile->count && steps[at].begin_ns < end_ns; at++) {
+			uint64_t used = steps[at].row[ll_queue_at_card(card) + LL_QUEUE_AT_CARD_MEMORY];
+			most = used > most ? used : most;
+		}
 		candidates |= UINT64_C(1) << card;
-		left[card] = memory_left(search->profile, card, first, end_ns);
+		left[card] = most < size ? size - most : 0;
 	}
 	ret_slot->begin_ns = begin_ns;
 	ret_slot->cards = ll_queue_choose(machine, search->job, candidates, left);

@@ -157,21 +157,15 @@ struct ll_queue_job *ll_queue_due(const struct ll_queue *queue, uint64_t now_ns)
 	return NULL;
 }
 
-/* Jobs that are ahead of it and have a start by the plan. */
-static uint64_t overtaken_by(const struct ll_queue *queue, const struct ll_queue_job *job)
-{
-	uint64_t highest = 0;
-	for (size_t i = queue->running_count; i < queue->count && queue->jobs[i] != job; i++) {
-		const struct ll_queue_job *other = queue->jobs[i];
-		if (!other->is_held && other->planned.begin_ns != LL_QUEUE_NONE && other->number > highest)
-			highest = other->number;
-	}
-	return highest;
-}
-
 void ll_queue_start(struct ll_queue *queue, struct ll_queue_job *job, uint64_t now_ns)
 {
-	job->overtook = overtaken_by(queue, job);
+	job->overtook = 0;
+	/* Jobs that are ahead of it and have a start by the plan. */
+	for (size_t i = queue->running_count; i < queue->count && queue->jobs[i] != job; i++) {
+		const struct ll_queue_job *other = queue->jobs[i];
+		if (!other->is_held && other->planned.begin_ns != LL_QUEUE_NONE && other->number > job->overtook)
+			job->overtook = other->number;
+	}
 	queue->is_stale |= job->planned.begin_ns != now_ns;
 	job->planned.begin_ns = now_ns;
 	move_to_running(queue, job);
@@ -248,14 +242,6 @@ static double share_of_card(const struct ll_queue_machine *machine, const struct
 		    (double)job->compute_permille / whole_permille);
 }
 
-static double share_of_cards(const struct ll_queue_machine *machine, const struct ll_queue_job *job)
-{
-	double sum = 0;
-	for (uint32_t card = 0; card < machine->card_count; card++)
-		sum += job->planned.cards >> card & 1 ? share_of_card(machine, job, card) : 0;
-	return sum;
-}
-
 void ll_queue_charge(struct ll_queue *queue, uint64_t now_ns, uint64_t half_life_ns)
 {
 	if (now_ns <= queue->charged_ns)
@@ -270,8 +256,10 @@ void ll_queue_charge(struct ll_queue *queue, uint64_t now_ns, uint64_t half_life
 		const struct ll_queue_job *job = queue->jobs[i];
 		uint64_t since_ns =
 		    job->planned.begin_ns > queue->charged_ns ? job->planned.begin_ns : queue->charged_ns;
-		double use_ns =
-		    now_ns > since_ns ? (double)(now_ns - since_ns) * share_of_cards(queue->machine, job) : 0;
+		double share = 0;
+		for (uint32_t card = 0; card < queue->machine->card_count; card++)
+			share += job->planned.cards >> card & 1 ? share_of_card(queue->machine, job, card) : 0;
+		double use_ns = now_ns > since_ns ? (double)(now_ns - since_ns) * share : 0;
 		queue->tenant_use_ns[job->tenant] += use_ns;
 		queue->users[job->user].use_ns += use_ns;
 	}

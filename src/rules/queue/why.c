@@ -152,34 +152,6 @@ static void explain_step(const struct ll_queue *queue, const struct ll_queue_job
 	}
 }
 
-/* The group of its planned cards, or the first in which it may have so many. */
-static uint32_t choose_group(const struct ll_queue_machine *machine, const struct ll_queue_job *job)
-{
-	for (uint32_t group = 0; group < machine->group_count; group++) {
-		uint64_t cards = allowed_of(machine, job, group);
-		if (job->planned.cards ? cards & job->planned.cards : count_bits(cards) >= job->card_count)
-			return group;
-	}
-	return 0;
-}
-
-static void explain_group(const struct ll_queue *queue, const struct ll_queue_job *job, struct ll_queue_why *why)
-{
-	const struct ll_queue_profile *profile = queue->profile;
-	uint64_t cards = allowed_of(profile->machine, job, why->group);
-	uint64_t now_ns = profile->steps[0].begin_ns;
-	uint64_t end_ns = job->duration_ns < LL_QUEUE_NONE - now_ns ? now_ns + job->duration_ns : LL_QUEUE_NONE;
-	for (size_t at = 0; at < profile->count && profile->steps[at].begin_ns < end_ns && !why->rule; at++)
-		explain_step(queue, job, at, &cards, why);
-	/* There is room: without backfill it waits for the one before it. */
-	const struct ll_queue_job *before = ll_queue_ahead(queue, job);
-	if (!why->rule && before) {
-		why->rule = LL_QUEUE_RULE_ORDER;
-		why->number = before->number;
-		why->begin_ns = before->planned.begin_ns;
-	}
-}
-
 void ll_queue_explain(const struct ll_queue *queue, const struct ll_queue_job *job, struct ll_queue_why *ret_why)
 {
 	struct ll_queue_profile *profile = queue->profile;
@@ -187,8 +159,27 @@ void ll_queue_explain(const struct ll_queue *queue, const struct ll_queue_job *j
 	if (job->is_held || job->is_running || queue->is_stale || !profile->count || profile->has_failed ||
 	    profile->machine != queue->machine || job->user >= profile->user_count)
 		return;
-	ret_why->group = choose_group(profile->machine, job);
+	/* The group of its planned cards, or the first in which it may have so many. */
+	uint64_t cards = allowed_of(profile->machine, job, 0);
+	for (uint32_t group = 0; group < profile->machine->group_count; group++) {
+		uint64_t own = allowed_of(profile->machine, job, group);
+		if (!(job->planned.cards ? own & job->planned.cards : count_bits(own) >= job->card_count))
+			continue;
+		ret_why->group = group;
+		cards = own;
+		break;
+	}
+	uint64_t now_ns = profile->steps[0].begin_ns;
+	uint64_t end_ns = job->duration_ns < LL_QUEUE_NONE - now_ns ? now_ns + job->duration_ns : LL_QUEUE_NONE;
 	ll_queue_profile_take(profile, job, &job->planned, ll_queue_end_ns(job));
-	explain_group(queue, job, ret_why);
+	for (size_t at = 0; at < profile->count && profile->steps[at].begin_ns < end_ns && !ret_why->rule; at++)
+		explain_step(queue, job, at, &cards, ret_why);
 	ll_queue_profile_add(profile, job, &job->planned, ll_queue_end_ns(job));
+	/* There is room: without backfill it waits for the one before it. */
+	const struct ll_queue_job *before = ll_queue_ahead(queue, job);
+	if (!ret_why->rule && before) {
+		ret_why->rule = LL_QUEUE_RULE_ORDER;
+		ret_why->number = before->number;
+		ret_why->begin_ns = before->planned.begin_ns;
+	}
 }

@@ -103,7 +103,7 @@ struct ll_residency_program {
 	uint64_t moved_ns;      /* how long its last eviction or resume took; 0: none yet */
 	uint64_t retry_ns;      /* its eviction failed: do not request another before this time */
 	bool is_unsure;         /* its job may be too large for the card, so its allocation is not refused yet */
-	bool is_gathering;      /* it is being stopped together with others (daemon/residency/gather.h): nothing else is
+	bool is_gathering;      /* it is being stopped together with others (daemon/residency/gather.c): nothing else is
 				   requested */
 	unsigned card;          /* its card: an index of free_bytes */
 	unsigned unit; /* programs of the same unit are on different cards, and move together; 0: it is alone */

@@ -3,11 +3,9 @@
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/interpose/stream.h"
-#include "shim/memory/contexts.h"
-#include "shim/memory/movable_pool.h"
+#include "shim/memory/memory.h"
 #include "shim/memory/pools.h"
-#include "shim/residency/host_functions.h"
-#include "shim/residency/link.h"
+#include "shim/residency/residency.h"
 
 /* ---- contexts ---- */
 
@@ -134,6 +132,7 @@ DESTROY_HOOK(cuStreamDestroy_v2)
 #define HOST_FUNCTION_HOOK(symbol, its_stream)                                                                         \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream, ll_cu_host_fn function, void *user)            \
 	{                                                                                                              \
+		ll_launch_note_gap(its_stream);                                                                        \
 		struct ll_host_function *copy =                                                                        \
 		    ll_reentry_is_inside()                                                                             \
 			? NULL                                                                                         \
@@ -147,6 +146,7 @@ DESTROY_HOOK(cuStreamDestroy_v2)
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream, ll_cu_stream_callback callback, void *user,    \
 					   unsigned int flags)                                                         \
 	{                                                                                                              \
+		ll_launch_note_gap(its_stream);                                                                        \
 		struct ll_host_function *copy =                                                                        \
 		    ll_reentry_is_inside()                                                                             \
 			? NULL                                                                                         \

@@ -3,8 +3,7 @@
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
 #include "shim/interpose/stream.h"
-#include "shim/memory/charge.h"
-#include "shim/memory/graph_memory.h"
+#include "shim/memory/memory.h"
 #include "shim/memory/pools.h"
 
 /* ---- replays ---- */
@@ -18,9 +17,7 @@ static bool may_allocate(void)
 	struct ll_graph_cover cover __attribute__((cleanup(ll_graph_memory_end))) =                                    \
 	    ll_graph_memory_begin(memory, stream)
 
-/* A graph's launch is one unit of work, independent of the graph's content. Its memory is reserved after the launch has
- * got its turn. */
-#define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
+#define COVERED_CALL(symbol, its_stream, is_launched)                                                                  \
 	static ll_cu_result cover_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
 		LL_REENTRY_SCOPE();                                                                                    \
@@ -29,22 +26,23 @@ static bool may_allocate(void)
 			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
 		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
-			ll_graph_memory_note(&cover, true);                                                            \
+			ll_graph_memory_note(&cover, is_launched);                                                     \
 		return status;                                                                                         \
-	}                                                                                                              \
-	static ll_cu_result gate_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream, bool allocates)  \
-	{                                                                                                              \
-		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_key(exec, 0));                                           \
-		return LL_LAUNCH_CALL(launch,                                                                          \
-				      allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream));     \
-	}                                                                                                              \
+	}
+
+/* A graph's launch is one unit of work, independent of the graph's content. Its memory is reserved after the launch has
+ * got its turn. */
+#define GRAPH_LAUNCH_HOOK(symbol, its_stream)                                                                          \
+	COVERED_CALL(symbol, its_stream, true)                                                                         \
 	static ll_cu_result launch_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
 		bool allocates = may_allocate();                                                                       \
-		if (!ll_launch_is_free())                                                                              \
-			return gate_##symbol(exec, stream, allocates);                                                 \
-		return allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream);                     \
+		if (ll_launch_is_free())                                                                               \
+			return allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream);             \
+		LL_LAUNCH_SCOPE(launch, its_stream, ll_launch_key(exec, 0));                                           \
+		return LL_LAUNCH_CALL(launch,                                                                          \
+				      allocates ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream));     \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \
@@ -52,19 +50,11 @@ static bool may_allocate(void)
 	}
 
 #define GRAPH_UPLOAD_HOOK(symbol, its_stream)                                                                          \
+	COVERED_CALL(symbol, its_stream, false)                                                                        \
 	static ll_cu_result upload_##symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (!may_allocate())                                                                                   \
-			return ll_real()->symbol(exec, stream);                                                        \
-		LL_REENTRY_SCOPE();                                                                                    \
-		COVER(cover, ll_graph_memory_find(exec), its_stream);                                                  \
-		if (cover.is_refused)                                                                                  \
-			return LL_CUDA_ERROR_OUT_OF_MEMORY;                                                            \
-		ll_cu_result status = ll_real()->symbol(exec, stream);                                                 \
-		if (status == LL_CUDA_SUCCESS)                                                                         \
-			ll_graph_memory_note(&cover, false);                                                           \
-		return status;                                                                                         \
+		return may_allocate() ? cover_##symbol(exec, stream) : ll_real()->symbol(exec, stream);                \
 	}                                                                                                              \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_graph_exec *exec, struct ll_cu_stream *stream)                 \
 	{                                                                                                              \

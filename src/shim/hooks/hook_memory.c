@@ -1,32 +1,38 @@
 /* Hooks of allocations that last until they are freed: plain and managed allocations, arrays, and memory that another
  * API made. cuMemFree frees blocks of pools too. */
 #include "shim/interpose/hook.h"
-#include "shim/memory/charge.h"
-#include "shim/memory/contexts.h"
+#include "shim/memory/memory.h"
 #include "shim/memory/pools.h"
-#include "shim/residency/ordered.h"
-#include "shim/residency/plain.h"
+#include "shim/residency/residency.h"
 #include "shim/time/driver_calls.h"
 
 /* ---- plain and managed ---- */
 
-/* Defines the hook of a function that makes an allocation of `bytes` at *ret_address: it reserves the bytes, calls the
- * driver and keeps the charge. */
-#define ALLOCATE_HOOK(symbol, params, args, bytes)                                                                     \
+/*
+ * Defines the hook of a function that takes card_bytes of the card: it reserves them, calls the driver, and keeps the
+ * charge. passes: a further case in which the call passes. waits_on: the card whose lack of memory the call may wait
+ * for. keep: what is done after a call that succeeded.
+ */
+#define CHARGED_HOOK(symbol, params, args, passes, card_bytes, waits_on, keep)                                         \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes() || ll_charge_is_hopeless(ret_address, bytes))                                   \
+		if (ll_charge_passes() || (passes))                                                                    \
 			return ll_real()->symbol args;                                                                 \
 		LL_REENTRY_SCOPE();                                                                                    \
-		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));                              \
+		LL_CHARGE(charge, ll_charge_target_current(), card_bytes);                                             \
 		if (charge.refusal)                                                                                    \
 			return charge.refusal;                                                                         \
-		LL_CHARGED_CALL(status, charge.target.dev, ll_real()->symbol args);                                    \
-		if (status == LL_CUDA_SUCCESS)                                                                         \
-			ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes);                                 \
+		LL_CHARGED_CALL(status, waits_on, ll_real()->symbol args);                                             \
+		if (status == LL_CUDA_SUCCESS) {                                                                       \
+			keep;                                                                                          \
+		}                                                                                                      \
 		return status;                                                                                         \
 	}
+
+#define ALLOCATE_HOOK(symbol, params, args, bytes)                                                                     \
+	CHARGED_HOOK(symbol, params, args, ll_charge_is_hopeless(ret_address, bytes), ll_footprint_plain(bytes),       \
+		     charge.target.dev, ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes, 0))
 
 ALLOCATE_HOOK(cuMemAlloc, (ll_cu_deviceptr_v1 * ret_address, unsigned int bytes), (ret_address, bytes), bytes)
 
@@ -35,7 +41,19 @@ LL_HOOK_EXPORT ll_cu_result cuMemAlloc_v2(ll_cu_deviceptr *ret_address, size_t b
 	LL_DRIVER_CALL(cuMemAlloc_v2);
 	if (ll_charge_passes() || ll_charge_is_hopeless(ret_address, bytes))
 		return ll_real()->cuMemAlloc_v2(ret_address, bytes);
-	return ll_plain_allocate(ret_address, bytes);
+	LL_REENTRY_SCOPE();
+	LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(bytes));
+	if (charge.refusal)
+		return charge.refusal;
+	struct ll_device_state *dev = charge.target.dev;
+	uint32_t serial = 0;
+	bool can_move = dev && bytes && ll_device_state_settings()->is_evictable && ll_residency_backs(dev);
+	LL_CHARGED_CALL(status, dev,
+			can_move ? ll_plain_make(dev, bytes, ret_address, &serial)
+				 : ll_real()->cuMemAlloc_v2(ret_address, bytes));
+	if (status == LL_CUDA_SUCCESS)
+		ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address, bytes, serial);
+	return status;
 }
 
 /* Managed memory is charged in full from the start, even if its pages are on the host, because all of them may move to
@@ -51,26 +69,16 @@ static uint64_t rows_bytes(uint64_t width_bytes, uint64_t height, uint64_t pitch
 
 /* The driver chooses the pitch, so the rows may be longer than was reserved. */
 #define ALLOCATE_ROWS_HOOK(symbol, address, number)                                                                    \
-	LL_HOOK_EXPORT ll_cu_result symbol(address *ret_address, number *ret_pitch_bytes, number width_bytes,          \
-					   number height, unsigned int element_bytes)                                  \
-	{                                                                                                              \
-		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes() || !ret_pitch_bytes ||                                                          \
-		    ll_charge_is_hopeless(ret_address, ll_footprint_pitched(width_bytes, height)))                     \
-			return ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes);    \
-		LL_REENTRY_SCOPE();                                                                                    \
-		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_pitched(width_bytes, height));              \
-		if (charge.refusal)                                                                                    \
-			return charge.refusal;                                                                         \
-		LL_CHARGED_CALL(status, charge.target.dev,                                                             \
-				ll_real()->symbol(ret_address, ret_pitch_bytes, width_bytes, height, element_bytes));  \
-		if (status == LL_CUDA_SUCCESS) {                                                                       \
-			ll_charge_correct(&charge, ll_footprint_pitched(*ret_pitch_bytes, height));                    \
-			ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address,                                         \
-				       rows_bytes(width_bytes, height, *ret_pitch_bytes));                             \
-		}                                                                                                      \
-		return status;                                                                                         \
-	}
+	CHARGED_HOOK(symbol,                                                                                           \
+		     (address * ret_address, number * ret_pitch_bytes, number width_bytes, number height,              \
+		      unsigned int element_bytes),                                                                     \
+		     (ret_address, ret_pitch_bytes, width_bytes, height, element_bytes),                               \
+		     !ret_pitch_bytes ||                                                                               \
+			 ll_charge_is_hopeless(ret_address, ll_footprint_pitched(width_bytes, height)),                \
+		     ll_footprint_pitched(width_bytes, height), charge.target.dev,                                     \
+		     ll_charge_correct(&charge, ll_footprint_pitched(*ret_pitch_bytes, height));                       \
+		     ll_charge_keep(&charge, LL_EXTENT_PLAIN, *ret_address,                                            \
+				    rows_bytes(width_bytes, height, *ret_pitch_bytes), 0))
 
 ALLOCATE_ROWS_HOOK(cuMemAllocPitch, ll_cu_deviceptr_v1, unsigned int)
 ALLOCATE_ROWS_HOOK(cuMemAllocPitch_v2, ll_cu_deviceptr, size_t)
@@ -115,21 +123,9 @@ FREE_HOOK(cuMemFree_v2, ll_cu_deviceptr)
 /* Defines the hook of a function that makes an array of `descriptor`, a parameter. The driver reports the size of an
  * array only for arrays without memory. So the library computes the size from the tiles. */
 #define CREATE_HOOK(symbol, kind, ret_handle, shape_of, levels, params, args)                                          \
-	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
-	{                                                                                                              \
-		LL_DRIVER_CALL(symbol);                                                                                \
-		if (ll_charge_passes() || !descriptor || !(ret_handle))                                                \
-			return ll_real()->symbol args;                                                                 \
-		LL_REENTRY_SCOPE();                                                                                    \
-		struct ll_cu_array3d_descriptor shape = shape_of(descriptor);                                          \
-		LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_array(&shape, levels));                     \
-		if (charge.refusal)                                                                                    \
-			return charge.refusal;                                                                         \
-		LL_CHARGED_CALL(status, charge.target.dev, ll_real()->symbol args);                                    \
-		if (status == LL_CUDA_SUCCESS)                                                                         \
-			ll_charge_keep(&charge, kind, ll_extent_handle(*(ret_handle)), 0);                             \
-		return status;                                                                                         \
-	}
+	CHARGED_HOOK(symbol, params, args, !descriptor || !(ret_handle),                                               \
+		     ll_footprint_array(&(struct ll_cu_array3d_descriptor)shape_of(descriptor), levels),               \
+		     charge.target.dev, ll_charge_keep(&charge, kind, ll_extent_handle(*(ret_handle)), 0, 0))
 
 #define CREATE_ARRAY_HOOK(symbol, shape_of, type)                                                                      \
 	CREATE_HOOK(symbol, LL_EXTENT_ARRAY, ret_array, shape_of, 1,                                                   \
@@ -166,23 +162,12 @@ DESTROY_HOOK(cuMipmappedArrayDestroy, LL_EXTENT_MIPMAP, struct ll_cu_mipmapped_a
 /* ---- memory that another API or process made ---- */
 
 /*
- * Memory of another API (Vulkan, a file descriptor) is not charged yet, so the importer is charged its size. exported.h
+ * Memory of another API (Vulkan, a file descriptor) is not charged yet, so the importer is charged its size. exported.c
  * handles memory of another CUDA process.
  */
-LL_HOOK_EXPORT ll_cu_result cuImportExternalMemory(struct ll_cu_external_memory **ret_memory,
-						   const struct ll_cu_external_memory_desc *descriptor)
-{
-	LL_DRIVER_CALL(cuImportExternalMemory);
-	if (ll_charge_passes() || !descriptor)
-		return ll_real()->cuImportExternalMemory(ret_memory, descriptor);
-	LL_REENTRY_SCOPE();
-	LL_CHARGE(charge, ll_charge_target_current(), ll_footprint_plain(descriptor->bytes));
-	if (charge.refusal)
-		return charge.refusal;
-	ll_cu_result status = ll_real()->cuImportExternalMemory(ret_memory, descriptor);
-	if (status == LL_CUDA_SUCCESS)
-		ll_charge_keep(&charge, LL_EXTENT_EXTERNAL, ll_extent_handle(*ret_memory), 0);
-	return status;
-}
+CHARGED_HOOK(cuImportExternalMemory,
+	     (struct ll_cu_external_memory * *ret_memory, const struct ll_cu_external_memory_desc *descriptor),
+	     (ret_memory, descriptor), !descriptor, ll_footprint_plain(descriptor->bytes), NULL,
+	     ll_charge_keep(&charge, LL_EXTENT_EXTERNAL, ll_extent_handle(*ret_memory), 0, 0))
 
 DESTROY_HOOK(cuDestroyExternalMemory, LL_EXTENT_EXTERNAL, struct ll_cu_external_memory)

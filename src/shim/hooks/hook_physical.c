@@ -1,8 +1,7 @@
 /* Hooks of physical memory and its mappings at addresses (VMM). */
 #include "shim/interpose/hook.h"
-#include "shim/memory/backed.h"
-#include "shim/memory/physical.h"
-#include "shim/residency/link.h"
+#include "shim/memory/memory.h"
+#include "shim/residency/residency.h"
 #include "shim/time/driver_calls.h"
 
 /* If the card has no room and the program is evictable, the program gives up the reserve of its pools. Then it asks

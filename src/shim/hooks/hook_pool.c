@@ -2,11 +2,10 @@
 #include "abi/cuda_graph.h"
 #include "shim/hooks/launch.h"
 #include "shim/interpose/hook.h"
-#include "shim/memory/charge.h"
-#include "shim/memory/graph_memory.h"
+#include "shim/memory/memory.h"
 #include "shim/memory/pools.h"
-#include "shim/residency/ordered.h"
-#include "shim/time/waits.h"
+#include "shim/residency/residency.h"
+#include "shim/time/driver_calls.h"
 
 static bool is_captured(struct ll_cu_stream *stream)
 {

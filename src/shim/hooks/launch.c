@@ -1,10 +1,42 @@
 #include "shim/hooks/launch.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "base/clock.h"
 #include "base/scope.h"
+#include "shim/device_state.h"
 #include "shim/interpose/real.h"
+#include "shim/interpose/reentry.h"
 #include "shim/interpose/stream.h"
 #include "shim/interpose/wait_listener.h"
+#include "shim/say.h"
+
+/* ---- code that a client of MPS cannot load ---- */
+
+/* The line explains the error, because the program may show only "not supported". Older drivers have no special error
+ * for it. */
+void ll_children_say(const char *symbol, ll_cu_result status)
+{
+	static _Atomic bool is_said;
+	if (is_said || ll_reentry_is_inside() || !ll_device_state_settings())
+		return;
+	LL_REENTRY_SCOPE();
+	/* Drivers before CUDA 12.1 do not report whether the context belongs to a client of MPS. */
+	ll_cu_device device;
+	int is_mps = 0;
+	if (ll_real()->cuCtxGetDevice(&device) != LL_CUDA_SUCCESS)
+		device = 0;
+	bool is_told =
+	    ll_real()->cuDeviceGetAttribute(&is_mps, LL_CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device) == LL_CUDA_SUCCESS;
+	bool is_meant = is_mps || (!is_told && status == LL_CUDA_ERROR_CDP_NOT_SUPPORTED);
+	if (is_meant && !atomic_exchange(&is_said, true))
+		ll_say("%s: CUDA error %d: MPS loads no code that launches kernels from kernels (dynamic parallelism); "
+		       "run this program without MPS, by slices",
+		       symbol, status);
+}
+
+/* ---- launches ---- */
 
 /* True if a capture of any stream has begun in this process. While it is false, the library does not ask the driver
  * about the stream of each launch. It still asks for launches that are not just counted, because a later driver may
@@ -21,14 +53,6 @@ struct target {
 	ll_cu_result failure; /* the driver's error when the card and context were read */
 };
 
-/* Returns whether the launch passes the card's open gate. For a process with several device states. If there is one,
- * the hook itself counts. */
-static bool passes_open_gate(struct ll_cu_context *context)
-{
-	const struct ll_device_state *dev = ll_device_state_known(context);
-	return dev && dev->flow && !ll_port_is_lost(dev->claim) && ll_flow_passes_open_gate(dev->flow);
-}
-
 static void enter_target(struct target *target, struct ll_cu_stream *stream, bool may_pass)
 {
 	struct ll_cu_context *current = NULL;
@@ -36,7 +60,9 @@ static void enter_target(struct target *target, struct ll_cu_stream *stream, boo
 	*target = (struct target){0};
 	bool has_owner =
 	    !ll_stream_is_default(stream) && ll_real()->cuStreamGetCtx(stream, &target->owner) == LL_CUDA_SUCCESS;
-	target->is_passed = has_owner && may_pass && passes_open_gate(target->owner);
+	/* For a process with several device states. If there is one, the hook itself counts. */
+	const struct ll_device_state *dev = has_owner && may_pass ? ll_device_state_known(target->owner) : NULL;
+	target->is_passed = dev && dev->flow && !ll_port_is_lost(dev->claim) && ll_flow_passes_open_gate(dev->flow);
 	if (target->is_passed)
 		return;
 	bool is_known = has_owner && ll_real()->cuCtxGetCurrent(&current) == LL_CUDA_SUCCESS;
@@ -67,28 +93,8 @@ static void leave_target(const struct target *target)
 		ll_real()->cuCtxPopCurrent_v2(&pushed);
 }
 
-/* Returns whether the launch may be made without waiting. If it is governed, it is then counted. */
-static bool is_counted(const struct ll_launch *launch, const struct target *target)
-{
-	struct ll_flow *flow = target->dev ? target->dev->flow : NULL;
-	if (flow && ll_port_is_lost(target->dev->claim))
-		ll_device_state_retake(target->dev);
-	if (flow && ll_flow_passes_open_gate(flow))
-		return true;
-	return !flow || ll_flow_count(flow, launch->context, launch->stream, launch->kernel_key);
-}
-
-/* Returns the driver's error for a launch that cannot be charged, because its card is not known. Such a launch is not
- * made. */
-static ll_cu_result refusal_of(const struct target *target)
-{
-	bool is_refused = target->dev && ll_device_state_settings()->is_strict && ll_port_is_lost(target->dev->claim) &&
-			  !ll_device_state_retake(target->dev);
-	return is_refused ? LL_CUDA_ERROR_NOT_PERMITTED : target->failure;
-}
-
-/* Waits for the turn. Reports the waiting time of the launch to the listener, if there is one. */
-static void enter_flow(struct ll_launch *launch, const struct target *target)
+/* Reports the waiting time of the launch to the listener, if there is one. */
+static void wait_for_turn(struct ll_launch *launch, const struct target *target)
 {
 	launch->flow = target->dev->flow;
 	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -100,15 +106,6 @@ static void enter_flow(struct ll_launch *launch, const struct target *target)
 	if (listener)
 		listener(target->dev->device, target->dev->uuid, start_ns, ll_now_ns());
 	ll_stream_exchange_capture_mode(mode);
-}
-
-/* The function disables cancellation, because the caller's scope only ends a launch that was returned to it. */
-static void enter_gate(struct ll_launch *launch, const struct target *target, bool is_gated)
-{
-	LL_SCOPE_NO_CANCEL;
-	if (is_gated)
-		enter_flow(launch, target);
-	leave_target(target);
 }
 
 struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kernel_key)
@@ -125,10 +122,24 @@ struct ll_launch ll_launch_begin(struct ll_cu_stream *stream, uint64_t kernel_ke
 	launch.stream = ll_timing_stream_of(stream);
 	launch.kernel_key = kernel_key;
 	launch.is_elsewhere = target.is_elsewhere;
-	launch.refusal = refusal_of(&target);
-	bool enters = !launch.refusal && !is_counted(&launch, &target) && (is_asked || !ll_stream_is_captured(stream));
-	if (enters || target.is_elsewhere)
-		enter_gate(&launch, &target, enters);
+	/* A launch that cannot be charged, because its card is not known, is not made. */
+	launch.refusal = target.failure;
+	if (target.dev && ll_device_state_settings()->is_strict && ll_port_is_lost(target.dev->claim) &&
+	    !ll_device_state_retake(target.dev))
+		launch.refusal = LL_CUDA_ERROR_NOT_PERMITTED;
+	struct ll_flow *flow = target.dev ? target.dev->flow : NULL;
+	if (!launch.refusal && flow && ll_port_is_lost(target.dev->claim))
+		ll_device_state_retake(target.dev);
+	/* A launch that is counted need not wait. */
+	bool enters = !launch.refusal && flow && !ll_flow_passes_open_gate(flow) &&
+		      !ll_flow_count(flow, launch.context, launch.stream, kernel_key) &&
+		      (is_asked || !ll_stream_is_captured(stream));
+	if (enters || target.is_elsewhere) {
+		LL_SCOPE_NO_CANCEL; /* the caller's scope only ends a launch that was returned to it */
+		if (enters)
+			wait_for_turn(&launch, &target);
+		leave_target(&target);
+	}
 	return launch;
 }
 
@@ -165,13 +176,18 @@ void ll_launch_end(struct ll_launch *launch)
 	ll_reentry_leave(&launch->errno_before);
 }
 
+static struct ll_cu_context *context_of(const struct target *target)
+{
+	return target->context ? target->context : target->owner;
+}
+
 struct ll_launch_hold ll_launch_hold_timing(struct ll_cu_stream *stream)
 {
 	struct target target;
 	atomic_store(&captures_begun, true);
 	enter_target(&target, stream, false);
 	struct ll_launch_hold hold = {.flow = target.dev ? target.dev->flow : NULL,
-				      .context = target.context ? target.context : target.owner,
+				      .context = context_of(&target),
 				      .stream = ll_timing_stream_of(stream)};
 	leave_target(&target);
 	if (hold.flow && !ll_flow_hold_for_capture(hold.flow))
@@ -191,14 +207,41 @@ void ll_launch_release_timing(const struct ll_launch_hold *hold)
 		ll_flow_release(hold->flow);
 }
 
+/* Returns the flow that knows the stream; NULL: none. No capture is made invalid until leave_stream. */
+static struct ll_flow *enter_stream(struct target *target, struct ll_cu_stream *stream,
+				    enum ll_cu_capture_mode *ret_mode)
+{
+	*ret_mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	enter_target(target, stream, false);
+	return target->dev && context_of(target) ? target->dev->flow : NULL;
+}
+
+static void leave_stream(const struct target *target, enum ll_cu_capture_mode mode)
+{
+	leave_target(target);
+	ll_stream_exchange_capture_mode(mode);
+}
+
+void ll_launch_note_gap_shut(struct ll_cu_stream *stream)
+{
+	LL_REENTRY_SCOPE();
+	struct target target;
+	bool is_asked = atomic_load_explicit(&captures_begun, memory_order_relaxed);
+	if (!ll_device_state_is_governed() || (is_asked && ll_stream_is_captured(stream)))
+		return;
+	enum ll_cu_capture_mode mode;
+	struct ll_flow *flow = enter_stream(&target, stream, &mode);
+	if (flow)
+		ll_flow_note_gap(flow, context_of(&target), ll_timing_stream_of(stream));
+	leave_stream(&target, mode);
+}
+
 void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
 	struct target target;
-	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
-	enter_target(&target, stream, false);
-	struct ll_cu_context *context = target.context ? target.context : target.owner;
-	if (target.dev && target.dev->flow && context)
-		ll_flow_forget_stream(target.dev->flow, context, ll_timing_stream_of(stream), target.context);
-	leave_target(&target);
-	ll_stream_exchange_capture_mode(mode);
+	enum ll_cu_capture_mode mode;
+	struct ll_flow *flow = enter_stream(&target, stream, &mode);
+	if (flow)
+		ll_flow_forget_stream(flow, context_of(&target), ll_timing_stream_of(stream), target.context);
+	leave_stream(&target, mode);
 }

@@ -16,12 +16,47 @@
 #ifndef LOADLINE_SHIM_HOOKS_LAUNCH_H
 #define LOADLINE_SHIM_HOOKS_LAUNCH_H
 
+#include "abi/cuda.h"
 #include "shim/device_state.h"
-#include "shim/hooks/children.h"
 #include "shim/interpose/reentry.h"
 #include "shim/interpose/work.h"
 #include "shim/time/driver_calls.h"
 #include "shim/time/gate.h"
+
+/* ---- code that a client of MPS cannot load ---- */
+
+/*
+ * Writes one line for a client of MPS if the driver does not accept its code.
+ *
+ * MPS does not load code that launches kernels from kernels (dynamic parallelism). The driver returns an error when it
+ * loads such code. A module is loaded by the call that names it. A library of kernels is loaded only when a context
+ * needs it: for its module, a variable, a function, a launch, or a node of a graph. So every hook of such a function
+ * passes the driver's result through this file. It does so after its own scopes (reentry.h), because inside a call of
+ * the library no line is written.
+ */
+
+/* Writes the line once in a process, and only if the process is a client of MPS. symbol: the driver's function that
+ * returned the error. */
+void ll_children_say(const char *symbol, ll_cu_result status);
+
+/* Returns the driver's result unchanged. */
+static inline ll_cu_result ll_children_answer(const char *symbol, ll_cu_result status)
+{
+	if (__builtin_expect(status == LL_CUDA_ERROR_CDP_NOT_SUPPORTED, 0))
+		ll_children_say(symbol, status);
+	return status;
+}
+
+/* The same for functions that only load or find code. Drivers before CUDA 12.1 have no special error for this and
+ * return "not supported". For other functions this error has many causes. */
+static inline ll_cu_result ll_children_answer_of_load(const char *symbol, ll_cu_result status)
+{
+	if (__builtin_expect(status == LL_CUDA_ERROR_NOT_SUPPORTED, 0))
+		ll_children_say(symbol, status);
+	return ll_children_answer(symbol, status);
+}
+
+/* ---- launches ---- */
 
 struct ll_launch {
 	struct ll_flow *flow; /* NULL: the launch passes without a gate */
@@ -36,6 +71,15 @@ struct ll_launch {
 
 /* The driver's call did not return, because the thread was cancelled in it or an exception unwound it. */
 #define LL_LAUNCH_LOST ((ll_cu_result)-1)
+
+/* The stream is about to get an operation that is no kernel (ll_timing_note_gap). Does nothing while the gate is open:
+ * then launches are not timed one by one. */
+void ll_launch_note_gap_shut(struct ll_cu_stream *stream);
+static inline void ll_launch_note_gap(struct ll_cu_stream *stream)
+{
+	if (!ll_gate_is_open() && !ll_reentry_is_inside())
+		ll_launch_note_gap_shut(stream);
+}
 
 static inline bool ll_launch_is_free(void)
 {

@@ -3,8 +3,6 @@
 #include <elf.h>
 #include <stddef.h>
 
-#include "shim/interpose/text.h"
-
 enum { HIDDEN_VERSION = 0x8000 };
 
 static bool has_stem(const char *name, const char *const stems[])
@@ -30,17 +28,13 @@ bool ll_elf_is_named(const struct ll_elf_object *object, const char *const stems
 	return has_stem(object->soname, stems) || has_stem(file_name(object->path), stems);
 }
 
-/* glibc has already added the base to the address. musl has not. */
-static uintptr_t relocate_address(uintptr_t base, uintptr_t address)
-{
-	return address < base ? base + address : address;
-}
-
 static bool read_dynamic(const ElfW(Dyn) * entry, struct ll_elf_object *object)
 {
 	uintptr_t soname = 0;
 	for (; entry->d_tag != DT_NULL; entry++) {
-		uintptr_t address = relocate_address(object->base, entry->d_un.d_ptr);
+		/* glibc has already added the base to the address. musl has not. */
+		uintptr_t address = entry->d_un.d_ptr;
+		address += address < object->base ? object->base : 0;
 		switch (entry->d_tag) {
 		case DT_SYMTAB:
 			object->symbols = (const ElfW(Sym) *)address;
@@ -97,15 +91,6 @@ struct search {
 	struct ll_elf_object found;
 };
 
-static bool object_fits(const struct search *search)
-{
-	const struct ll_elf_object *object = &search->found;
-	return (!search->stems || ll_elf_is_named(object, search->stems)) &&
-	       (!search->function || ll_elf_function(object, search->function)) &&
-	       (!search->functions || ll_elf_exports_all(object, search->functions)) &&
-	       (!search->address || ll_elf_holds(object, search->address));
-}
-
 static int look_at(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct search *search = user;
@@ -114,7 +99,10 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	bool is_behind = !search->behind || search->is_behind;
 	search->is_behind |= search->behind && ll_elf_holds(&search->found, search->behind);
-	return is_behind && object_fits(search);
+	return is_behind && (!search->stems || ll_elf_is_named(&search->found, search->stems)) &&
+	       (!search->function || ll_elf_function(&search->found, search->function)) &&
+	       (!search->functions || ll_elf_exports_all(&search->found, search->functions)) &&
+	       (!search->address || ll_elf_holds(&search->found, search->address));
 }
 
 static bool find_object(struct search *search, struct ll_elf_object *ret_object)

@@ -11,7 +11,36 @@
 
 #include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* ---- texts ---- */
+
+/*
+ * Compares strings without libc.
+ *
+ * While a sanitizer's runtime starts, it looks up libc's functions by dlsym. The sanitizer's own versions of these
+ * functions replace libc's for the program and this library, and they do not work before the start is complete. So no
+ * function that dlsym uses may call libc.
+ */
+
+/* Returns the rest of the text after the prefix; NULL: text does not begin with the prefix. */
+static inline const char *ll_text_after(const char *text, const char *prefix)
+{
+	while (*prefix) {
+		if (*text++ != *prefix++)
+			return NULL;
+	}
+	return text;
+}
+
+static inline bool ll_text_is_same(const char *a, const char *b)
+{
+	const char *rest = ll_text_after(a, b);
+	return rest && !*rest;
+}
+
+/* ---- libraries ---- */
 
 /* A loaded library. Valid while the library stays loaded. */
 struct ll_elf_object {
@@ -54,7 +83,7 @@ bool ll_elf_is_named(const struct ll_elf_object *object, const char *const stems
 
 /*
  * Does the same as ll_elf_find, but only among the objects with which the program was started, such as libc. Calls no
- * function of libc and takes no lock, because it may run before the program's libraries are initialized (text.h). Does
+ * function of libc and takes no lock, because it may run before the program's libraries are initialized. Does
  * not fill start and end.
  */
 bool ll_elf_find_started(const char *const stems[], struct ll_elf_object *ret_object);

@@ -16,12 +16,9 @@
  *     }
  *
  * LL_DRIVER_CALL (shim/time/driver_calls.h) notes that the thread is inside a driver call. The hook of a function that
- * uses no card has a row in hooks_no_card.def instead.
+ * uses no card lacks it; its row in abi/cuda.def says BODY_NO_CARD.
  *
- * A hook that does only this and calls the driver is a row of hooks_passing.def.
- *
- * To add a hook, add a row in the hooks_*.def file of its topic, the definition, and, if the function has versions, its
- * rows in hooks_versions.def. If src/abi does not have the signature yet, first add it there as a row.
+ * To add a hook, name its kind in the function's row of abi/cuda.def. Only a kind BODY needs a definition.
  *
  * If the driver does not have the function, ll_real()'s member returns CUDA_ERROR_NOT_SUPPORTED, or
  * NVML_ERROR_FUNCTION_NOT_FOUND for NVML. A hook does not change errno (LL_REENTRY_SCOPE restores it), prints nothing,
@@ -34,5 +31,20 @@
 #include "shim/interpose/reentry.h"
 
 #define LL_HOOK_EXPORT __attribute__((visibility("default")))
+
+/*
+ * LL_ROW_HOOKS(definition, symbol, suffix, params, args) defines the hook of a row of abi/cuda.def and the hook of its
+ * variant. definition expands to `define, stream, make, one, two`: define is a macro, the others are its arguments,
+ * empty where it uses none. Both hooks have the same text, so that they have one kernel key.
+ */
+#define LL_ROW_HOOKS(...) LL_ROW_HOOKS_OF(__VA_ARGS__)
+#define LL_ROW_HOOKS_OF(define, stream, make, one, two, symbol, suffix, params, args)                                  \
+	define(symbol, #symbol, stream, make, one, two, params, args)                                                  \
+	    LL_ROW_HOOK_##suffix(define, symbol, stream, make, one, two, params, args)
+#define LL_ROW_HOOK_none(define, symbol, stream, make, one, two, params, args)
+#define LL_ROW_HOOK_ptsz(define, symbol, stream, make, one, two, params, args)                                         \
+	define(symbol##_ptsz, #symbol, ll_stream_per_thread(stream), make, one, two, params, args)
+#define LL_ROW_HOOK_ptds(define, symbol, stream, make, one, two, params, args)                                         \
+	define(symbol##_ptds, #symbol, ll_stream_per_thread(stream), make, one, two, params, args)
 
 #endif

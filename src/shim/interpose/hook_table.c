@@ -2,8 +2,8 @@
  * and LL_HOOKS_BEHIND the other library. */
 #include "shim/interpose/hooks.h"
 
-/* One function that returns a status (real.c) replaces every missing function, independent of the arguments. */
-#define LL_HOOK(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_cu_result), #symbol);
+/* One function that returns a status (real.c) replaces every missing function, independent of the arguments. All rows
+ * of abi/cuda.def return one. */
 #define LL_HOOK_NVML(symbol) _Static_assert(__builtin_types_compatible_p(symbol##_answer, ll_nvml_result), #symbol);
 #include LL_HOOKS_LIST
 

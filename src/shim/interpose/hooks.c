@@ -1,9 +1,8 @@
 #include "shim/interpose/hooks.h"
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-
-#include "shim/interpose/text.h"
 
 const struct ll_hook *ll_hook_find(const char *symbol)
 {
@@ -17,29 +16,65 @@ const struct ll_hook *ll_hook_find(const char *symbol)
 	return NULL;
 }
 
-bool ll_hook_is_variant(const char *symbol, const char *name)
+/* ---- what is behind the hooks ---- */
+
+typedef void *(*dlsym_fn)(void *handle, const char *name);
+typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+
+static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym", [LL_LIBC_DLVSYM] = "dlvsym", [LL_LIBC_IOCTL] = "ioctl"};
+
+/* Found once and never changed. Threads that search at the same time find the same functions. */
+static _Atomic(void *) own[2], next[3];
+
+/* glibc before 2.34 had these functions in libdl. musl's libc is the loader. */
+static const char *const stems[][2] = {{"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
+
+static void *find_in_libc(const char *name)
 {
-	const char *rest = ll_text_after(symbol, name);
-	if (!rest)
-		return false;
-	const char *digits = ll_text_after(rest, "_v");
-	if (digits && *digits >= '0' && *digits <= '9') {
-		while (*digits >= '0' && *digits <= '9')
-			digits++;
-		rest = digits;
+	struct ll_elf_object libc;
+	void *found = NULL;
+	for (size_t i = 0; !found && i < sizeof stems / sizeof stems[0]; i++) {
+		if (ll_elf_find_started(stems[i], &libc))
+			found = ll_elf_function(&libc, name);
 	}
-	return !*rest || ll_text_is_same(rest, "_ptsz") || ll_text_is_same(rest, "_ptds");
+	return found;
 }
 
-void *ll_hook_address(const struct ll_hook *hook)
+void *ll_libc_next(enum ll_libc_function function)
 {
-	return (void *)(uintptr_t)hook->function;
+	void *found = atomic_load_explicit(&next[function], memory_order_relaxed);
+	if (found)
+		return found;
+	/* Loadline's other library may hook a name that this library does not hook. So that library is searched first.
+	 */
+	struct ll_elf_object behind;
+	const char *const *libraries = function == LL_LIBC_IOCTL ? NULL : ll_hook_behind;
+	found = ll_elf_find_behind(libraries, names[function], &behind) ? ll_elf_function(&behind, names[function])
+									: find_in_libc(names[function]);
+	atomic_store_explicit(&next[function], found, memory_order_relaxed);
+	return found;
 }
 
-void *ll_hook_real(const struct ll_hook *hook)
+/* The calls must not be tail calls. A tail call is a jump, and libc would then see another caller. */
+void *ll_libc_look_up(const struct ll_look_up *look_up, void *handle)
 {
-	const void *table = hook->library == LL_REAL_CUDA ? (const void *)ll_real() : (const void *)ll_real_nvml();
-	void (*function)(void);
-	memcpy(&function, (const char *)table + hook->slot, sizeof function);
-	return ll_real_is_missing(function) ? NULL : (void *)(uintptr_t)function;
+	enum ll_libc_function function = look_up->version ? LL_LIBC_DLVSYM : LL_LIBC_DLSYM;
+	void *libc = atomic_load_explicit(&own[function], memory_order_relaxed);
+	if (!libc)
+		atomic_store_explicit(&own[function], libc = find_in_libc(names[function]), memory_order_relaxed);
+	void *volatile found = NULL;
+	if (libc && look_up->version)
+		found = ((dlvsym_fn)(uintptr_t)libc)(handle, look_up->name, look_up->version);
+	else if (libc)
+		found = ((dlsym_fn)(uintptr_t)libc)(handle, look_up->name);
+	return found;
+}
+
+bool ll_libc_is(const struct ll_elf_object *object)
+{
+	for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+		if (ll_elf_is_named(object, stems[i]))
+			return true;
+	}
+	return ll_elf_is_named(object, ll_hook_behind);
 }

@@ -6,6 +6,7 @@
  * The returned function may be in another library, if libcuda.so.1 only forwards to it (as on WSL), or in no library.
  * So its location does not decide.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,14 @@
 
 enum { PER_THREAD_SINCE = 7000, SYMBOL_SIZE = 128 };
 
-static const struct {
-	const char *name;
-	int since;
+static const struct version {
 	const char *symbol;
+	int since;
 } versions[] = {
-#define LL_VERSION(name, since, symbol) {#name, since, #symbol},
-#include "shim/interpose/hooks_versions.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args) {#symbol, since},
+#include "abi/cuda.def"
 };
+enum { VERSIONS = sizeof versions / sizeof versions[0] };
 
 /* The driver's answer. */
 struct answer {
@@ -32,44 +33,74 @@ struct answer {
 	struct ll_elf_object home; /* the object that contains the function */
 };
 
-/* Returns whether the answer is the function of this hook. It may be the driver's function. It may also be the hook
- * itself, because a driver that calls itself through the loader's table returns the hook. */
-static bool is_answer(const struct ll_hook *hook, const struct answer *answer)
+/* Returns whether the symbol is the plain name or a variant of it. Examples: cuMemAlloc_v2 is a variant of cuMemAlloc,
+ * and cuLaunchKernel_ptsz of cuLaunchKernel. */
+static bool is_variant(const char *symbol, const char *name)
 {
-	return ll_hook_real(hook) == answer->function || ll_hook_address(hook) == answer->function ||
-	       (answer->is_elsewhere && ll_elf_function(&answer->home, hook->symbol) == answer->function);
+	const char *rest = ll_text_after(symbol, name);
+	if (!rest)
+		return false;
+	const char *digits = ll_text_after(rest, "_v");
+	if (digits && *digits >= '0' && *digits <= '9') {
+		while (*digits >= '0' && *digits <= '9')
+			digits++;
+		rest = digits;
+	}
+	return !*rest || ll_text_is_same(rest, "_ptsz") || ll_text_is_same(rest, "_ptds");
 }
 
-/* Returns the hook of a variant of this name. name NULL: any hook. */
+/* Returns the driver's function of the hook's symbol; NULL: the driver does not have it. Binds the driver. */
+static void *real_of(const struct ll_hook *hook)
+{
+	const void *table = hook->library == LL_REAL_CUDA ? (const void *)ll_real() : (const void *)ll_real_nvml();
+	void (*function)(void);
+	memcpy(&function, (const char *)table + hook->slot, sizeof function);
+	return ll_real_is_missing(function) ? NULL : (void *)(uintptr_t)function;
+}
+/* Returns the hook of a variant of this name, if the answer is its function. name NULL: any hook. */
 static const struct ll_hook *hook_at(const char *name, const struct answer *answer)
 {
 	for (size_t i = 0; i < ll_hook_count; i++) {
 		const struct ll_hook *hook = &ll_hooks[i];
-		if (hook->library != LL_REAL_CUDA || (name && !ll_hook_is_variant(hook->symbol, name)))
+		if (hook->library != LL_REAL_CUDA || (name && !is_variant(hook->symbol, name)))
 			continue;
-		if (is_answer(hook, answer))
+		/* A driver that calls itself through the loader's table returns the hook. */
+		if (real_of(hook) == answer->function || (void *)(uintptr_t)hook->function == answer->function ||
+		    (answer->is_elsewhere && ll_elf_function(&answer->home, hook->symbol) == answer->function))
 			return hook;
 	}
 	return NULL;
 }
 
-/* Returns the symbol that the name means in this version; NULL: there is no such function. *ret_since is 0 for a name
- * without rows. */
+/* Returns the version number of a symbol of this name: 2 for cuMemAlloc_v2, 1 for cuInit, 0 if the name is another one.
+ */
+static unsigned version_in(const char *symbol, const char *name)
+{
+	const char *suffix = ll_text_after(symbol, name);
+	if (!suffix || !*suffix)
+		return suffix ? 1 : 0;
+	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 0;
+}
+
+/* Returns the symbol that the name means in this version; NULL: there is no such function. A name without versions
+ * means the symbol of this name in each version, and *ret_since is 0. */
 static const char *symbol_of(const char *name, int version, int *ret_since)
 {
-	const char *symbol = name;
+	const char *symbol = NULL;
+	bool has_versions = false;
 	*ret_since = 0;
-	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
-		if (strcmp(versions[i].name, name) != 0)
-			continue;
-		if (symbol == name)
-			symbol = NULL;
-		if (versions[i].since > version)
+	for (size_t i = 0; i < VERSIONS; i++) {
+		unsigned number = version_in(versions[i].symbol, name);
+		has_versions |= number > 1;
+		if (!number || versions[i].since > version)
 			continue;
 		symbol = versions[i].symbol;
 		*ret_since = versions[i].since;
 	}
-	return symbol;
+	if (has_versions)
+		return symbol;
+	*ret_since = 0;
+	return name;
 }
 
 static const struct ll_hook *hook_named(const char *symbol, const char *suffix)
@@ -79,29 +110,20 @@ static const struct ll_hook *hook_named(const char *symbol, const char *suffix)
 	return length < SYMBOL_SIZE ? ll_hook_find(text) : NULL;
 }
 
-/* Returns the version number in a symbol: 2 for cuMemAlloc_v2, 1 for cuInit. */
-static unsigned version_in(const char *symbol, const char *name)
-{
-	const char *suffix = symbol + strlen(name);
-	return strncmp(suffix, "_v", 2) == 0 ? (unsigned)strtoul(suffix + 2, NULL, 10) : 1;
-}
-
 /* Returns whether the object has a later variant of the name than the last row. A newer driver may mean this variant,
  * and the library does not know its signature. */
 static bool is_outdated(const struct ll_elf_object *object, const char *name, const char *symbol, int since)
 {
 	char next[SYMBOL_SIZE];
-	if (strncmp(symbol, name, strlen(name)) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
-		if (strcmp(versions[i].name, name) == 0 && versions[i].since > since)
+	for (size_t i = 0; since && i < VERSIONS; i++) {
+		if (version_in(versions[i].symbol, name) && versions[i].since > since)
 			return false;
 	}
 	snprintf(next, sizeof next, "%.100s_v%u", name, version_in(symbol, name) + 1);
 	return ll_elf_function(object, next) != NULL;
 }
 
-/* Returns the hook that the name means by hooks_versions.def. A driver that forwards may export fewer or more functions
+/* Returns the hook that the name means by abi/cuda.def. A driver that forwards may export fewer or more functions
  * than the library to which it forwards. */
 static const struct ll_hook *hook_meant(const struct answer *answer, const char *name, int version, bool is_per_thread)
 {
@@ -126,10 +148,9 @@ static const struct ll_hook *hook_meant(const struct answer *answer, const char 
  * 1. The address is the exported address of a hooked variant of the name. The result is the hook of the variant.
  * 2. The address is that of another hooked function, which the name now means, and the object does not export the name
  *    itself at this address (the linker may have merged equal functions). The result is the hook of that function.
- * 3. The address is not exported by the object. The rows of hooks_versions.def give the hook by name, version and
- *    stream.
+ * 3. The address is not exported by the object. The rows of abi/cuda.def give the hook by name, version and stream.
  *
- * Driver 580 only gives the first kind of answer (hooks_versions.def).
+ * Driver 580 only gave the first kind of answer in 30 518 answers; its 682 symbols have 682 addresses.
  */
 static const struct ll_hook *hook_instead(const struct answer *answer, const char *name, int version,
 					  bool is_per_thread)
@@ -145,23 +166,20 @@ static const struct ll_hook *hook_instead(const struct answer *answer, const cha
 	return hook && home && ll_elf_exports(home, answer->function) ? NULL : hook;
 }
 
-static void *hook_or_found(const char *name, void *found, int version, bool is_per_thread)
+static void replace_answer(const char *name, void **function, int version, bool is_per_thread)
 {
+	if (ll_reentry_is_inside() || !name || !function || !*function)
+		return;
 	struct ll_elf_object driver;
-	struct answer answer = {.function = found};
-	answer.has_home = ll_elf_find_holding(found, &answer.home);
+	struct answer answer = {.function = *function};
+	answer.has_home = ll_elf_find_holding(answer.function, &answer.home);
 	answer.is_elsewhere =
 	    answer.has_home && ll_real_object(LL_REAL_CUDA, &driver) && !ll_elf_is_same(&answer.home, &driver);
 	if (answer.is_elsewhere)
 		ll_real_complete(LL_REAL_CUDA, &answer.home);
 	const struct ll_hook *hook = hook_instead(&answer, name, version, is_per_thread);
-	return hook ? ll_hook_address(hook) : found;
-}
-
-static void replace_answer(const char *name, void **function, int version, bool is_per_thread)
-{
-	if (!ll_reentry_is_inside() && name && function && *function)
-		*function = hook_or_found(name, *function, version, is_per_thread);
+	if (hook)
+		*function = (void *)(uintptr_t)hook->function;
 }
 
 LL_HOOK_EXPORT ll_cu_result cuGetProcAddress(const char *symbol, void **ret_function, int version, uint64_t flags)

@@ -16,16 +16,14 @@ struct slot {
 
 static const struct slot cuda_slots[] = {
 #define LL_HOOK(symbol) {#symbol, offsetof(struct ll_real, symbol), true},
-#include "shim/interpose/hooks.def"
 #define LL_CALL(symbol) {#symbol, offsetof(struct ll_real, symbol), false},
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 };
 
 static const struct slot nvml_slots[] = {
 #define LL_HOOK_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol), true},
-#include "shim/interpose/hooks.def"
 #define LL_CALL_NVML(symbol) {#symbol, offsetof(struct ll_real_nvml, symbol), false},
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 };
 
 /* One function replaces all missing functions. This works because every caller removes its own arguments from the
@@ -42,16 +40,14 @@ static ll_nvml_result no_nvml(void)
 
 static const struct ll_real cuda_nothing = {
 #define LL_HOOK(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_cuda,
-#include "shim/interpose/hooks.def"
 #define LL_CALL(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_cuda,
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 };
 
 static const struct ll_real_nvml nvml_nothing = {
 #define LL_HOOK_NVML(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_nvml,
-#include "shim/interpose/hooks.def"
 #define LL_CALL_NVML(symbol) .symbol = (__typeof__(&symbol))(void (*)(void))no_nvml,
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 };
 
 static const struct library {
@@ -144,17 +140,6 @@ static void *function_of(const struct slot *slot, const struct ll_elf_object *ob
 	return hook ? hook : address;
 }
 
-static void fill_table(const struct library *library, const struct ll_elf_object *object, void *table)
-{
-	memcpy(table, library->nothing, library->table_bytes);
-	for (size_t i = 0; i < library->slot_count; i++) {
-		const struct slot *slot = &library->slots[i];
-		void *address = function_of(slot, object);
-		if (address)
-			memcpy((char *)table + slot->offset, &address, sizeof address);
-	}
-}
-
 /* Threads that read a member meanwhile get the old value or the new value. */
 void ll_real_complete(enum ll_real_library which, const struct ll_elf_object *object)
 {
@@ -181,7 +166,12 @@ const void *ll_real_bind(enum ll_real_library which)
 	struct bound *bound = handle ? malloc(sizeof *bound + library->table_bytes) : NULL;
 	if (bound) {
 		bound->object = object;
-		fill_table(library, &object, bound->table);
+		memcpy(bound->table, library->nothing, library->table_bytes);
+		for (size_t i = 0; i < library->slot_count; i++) {
+			void *address = function_of(&library->slots[i], &object);
+			if (address)
+				memcpy((char *)bound->table + library->slots[i].offset, &address, sizeof address);
+		}
 		if (atomic_compare_exchange_strong_explicit(&ll_real_bound[which], &current, bound->table,
 							    memory_order_acq_rel, memory_order_acquire))
 			return bound->table;

@@ -3,13 +3,13 @@
  *
  *     ll_real()->cuMemAlloc_v2(&address, bytes), ll_real_nvml()->nvmlDeviceGetMemoryInfo(device, &memory)
  *
- * The members are the rows of hooks.def and calls.def. A member is never NULL. If the driver does not have a function,
+ * The members are the rows of hooks.def. A member is never NULL. If the driver does not have a function,
  * or if there is no driver, the member is a function that returns CUDA_ERROR_NOT_SUPPORTED or
  * NVML_ERROR_FUNCTION_NOT_FOUND. LL_REAL_HAS returns whether the driver has a function.
  *
  * If Loadline's other library (ll_hook_behind) was preloaded behind this one, the member of a hooked function is that
- * library's hook, which passes the call to the driver. So each of the two libraries sees every call once. Functions of
- * calls.def are always the driver's own.
+ * library's hook, which passes the call to the driver. So each of the two libraries sees every call once. Functions
+ * that are not hooked (LL_CALL) are always the driver's own.
  *
  * The bound library is the driver library that the program itself has loaded. If there are several, it is the first
  * one. A library with the driver's name is preferred to one that only has its functions. If the program has loaded
@@ -39,16 +39,14 @@
 
 struct ll_real {
 #define LL_HOOK(symbol) __typeof__(&symbol) symbol;
-#include "shim/interpose/hooks.def"
 #define LL_CALL(symbol) __typeof__(&symbol) symbol;
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 };
 
 struct ll_real_nvml {
 #define LL_HOOK_NVML(symbol) __typeof__(&symbol) symbol;
-#include "shim/interpose/hooks.def"
 #define LL_CALL_NVML(symbol) __typeof__(&symbol) symbol;
-#include "shim/interpose/calls.def"
+#include "shim/interpose/hooks.def"
 };
 
 enum ll_real_library { LL_REAL_CUDA, LL_REAL_NVML };

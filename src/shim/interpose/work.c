@@ -23,24 +23,10 @@ struct ll_copy_sides ll_copy_sides_of_addresses(ll_cu_deviceptr to, ll_cu_device
 	return (struct ll_copy_sides){is_on_card(to), is_on_card(from)};
 }
 
-#define SIDES_OF(copy)                                                                                                 \
-	((copy) ? (struct ll_copy_sides){is_side_on_card((copy)->to_type, (copy)->to_device),                          \
-					 is_side_on_card((copy)->from_type, (copy)->from_device)}                      \
-		: (struct ll_copy_sides){false, false})
-
-struct ll_copy_sides ll_copy_sides_of_rows(const struct ll_cu_memcpy2d *copy)
+struct ll_copy_sides ll_copy_sides_of(enum ll_cu_memory_type to_type, ll_cu_deviceptr to,
+				      enum ll_cu_memory_type from_type, ll_cu_deviceptr from)
 {
-	return SIDES_OF(copy);
-}
-
-struct ll_copy_sides ll_copy_sides_of_box(const struct ll_cu_memcpy3d *copy)
-{
-	return SIDES_OF(copy);
-}
-
-struct ll_copy_sides ll_copy_sides_of_peer_box(const struct ll_cu_memcpy3d_peer *copy)
-{
-	return SIDES_OF(copy);
+	return (struct ll_copy_sides){is_side_on_card(to_type, to), is_side_on_card(from_type, from)};
 }
 
 static bool is_operand_on_card(const struct ll_cu_copy_operand *operand)

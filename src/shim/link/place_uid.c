@@ -1,4 +1,4 @@
-#include "shim/link/place_uid.h"
+#include "shim/link/link.h"
 
 #include <errno.h>
 #include <fcntl.h>

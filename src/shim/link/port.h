@@ -186,7 +186,7 @@ _Atomic uint32_t *ll_port_gate(struct ll_claim *claim);
 
 /* Opens the gate: LL_GATE_OPEN, or LL_GATE_TIMED, with which the next launch records a timing event. Returns false if
  * another claim arrived; then the gate is shut again. */
-bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns);
+bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how);
 void ll_port_shut_gate(struct ll_claim *claim);
 
 /* Returns the word for which the job's streams wait. LL_VISIT_WORD_OPEN is set while the job has the card; the other
@@ -210,20 +210,28 @@ void ll_port_wake(struct ll_claim *claim);
 #define LL_PORT_TIME_LOOK_NS UINT64_C(50000000)
 uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time);
 void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns);
-bool ll_port_has_company(struct ll_claim *claim); /* other jobs have work on the card now */
+void ll_port_wake_for_time(const struct ll_claim *claim); /* who sleeps there goes on, and finds nothing changed */
+bool ll_port_has_company(struct ll_claim *claim);         /* other jobs have work on the card now */
 void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever);
 
 /* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again. Returns since
- * when they were off, if they are on again and the program has work, which waited; else 0.
+ * when they were off, if they are on again and the program has work, which waited; else 0. is_wait: that counts as
+ * waiting in the accounts.
  * ll_port_note_away notes a time in which they were off the card as the trace of the driver has it, in order.
  * ll_port_note_traced: up to when the trace is known; 0: there is none. While there is one, it alone says when they
  * were off the card, for whatever reason. Without one, only calls of ll_port_note_off do.
  * ll_port_off_ns returns how much of start..end they were off it; it knows the last 8192 times. Any thread may ask. */
-uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, uint64_t now_ns);
+uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, bool is_wait, uint64_t now_ns);
 void ll_port_note_away(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
 void ll_port_note_traced(struct ll_claim *claim, uint64_t until_ns);
 uint64_t ll_port_traced_ns(const struct ll_claim *claim);
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
+
+/* ll_port_note_end notes that the card has ended work of the process at that time, by its own clock. It cannot while
+ * calls have taken the contexts off. ll_port_obeys_off returns false if it did so in several such times: then the
+ * driver says that it takes contexts off, and does not. */
+void ll_port_note_end(struct ll_claim *claim, uint64_t end_ns);
+bool ll_port_obeys_off(struct ll_claim *claim);
 
 /* Reports that the card worked for the claim from start_ns to end_ns. fresh_ns: the part that was not reported yet. */
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns);

@@ -8,11 +8,8 @@
  */
 #include "base/clock.h"
 #include "protocol/accounts.h"
-#include "shim/link/busy_bins.h"
-#include "shim/link/claim.h"
-#include "shim/link/link_thread.h"
+#include "shim/link/link.h"
 #include "shim/link/port.h"
-#include "shim/link/work_samples.h"
 
 enum { READ_TRIES = 1000, PERMILLE = 1000 };
 
@@ -94,34 +91,29 @@ struct order {
 
 #define READ(field) atomic_load_explicit(&from->field, memory_order_relaxed)
 
-static void read_once(const struct ll_orders_slot *from, struct order *ret_order)
-{
-	*ret_order = (struct order){
-	    .sequence = READ(sequence),
-	    .post = READ(post),
-	    .flags = READ(flags),
-	    .waiting = READ(waiting),
-	    .sharing = READ(sharing),
-	    .awaited_launches = READ(awaited_launches),
-	    .gang_launches = READ(gang_launches),
-	    .awaited_ns = READ(awaited_ns),
-	    .turn_since_ns = READ(turn_since_ns),
-	    .tokens_at_ns = READ(tokens_at_ns),
-	    .charged_ns = READ(charged_ns),
-	    .queue_bound_ns = READ(queue_bound_ns),
-	    .gang_ns = READ(gang_ns),
-	    .tokens_ns = READ(tokens_ns),
-	    .tokens_most_ns = READ(tokens_most_ns),
-	};
-}
-
 /* Reads a consistent copy of the orders. If a loadlined was killed while it wrote, the sequence stays odd. Then the
  * function uses the last copy that it read. */
 static void read_order(const struct ll_orders_slot *from, struct order *ret_order)
 {
 	for (int tries = 0; tries < READ_TRIES; tries++) {
 		uint32_t before = atomic_load_explicit(&from->sequence, memory_order_acquire);
-		read_once(from, ret_order);
+		*ret_order = (struct order){
+		    .sequence = READ(sequence),
+		    .post = READ(post),
+		    .flags = READ(flags),
+		    .waiting = READ(waiting),
+		    .sharing = READ(sharing),
+		    .awaited_launches = READ(awaited_launches),
+		    .gang_launches = READ(gang_launches),
+		    .awaited_ns = READ(awaited_ns),
+		    .turn_since_ns = READ(turn_since_ns),
+		    .tokens_at_ns = READ(tokens_at_ns),
+		    .charged_ns = READ(charged_ns),
+		    .queue_bound_ns = READ(queue_bound_ns),
+		    .gang_ns = READ(gang_ns),
+		    .tokens_ns = READ(tokens_ns),
+		    .tokens_most_ns = READ(tokens_most_ns),
+		};
 		atomic_thread_fence(memory_order_acquire);
 		if (before == atomic_load_explicit(&from->sequence, memory_order_relaxed) && !(before & 1))
 			return;
@@ -134,25 +126,7 @@ static bool is_known(const struct ll_claim *claim, uint32_t ordered_post)
 	return (int32_t)(ordered_post - atomic_load(&claim->want_post)) >= 0;
 }
 
-/* Returns whether the present orders allow an open gate. */
-static bool may_open(const struct ll_claim *claim)
-{
-	uint32_t flags = atomic_load(&claim->order->flags);
-	bool is_answered = is_known(claim, atomic_load(&claim->order->post));
-	return claim->is_over || flags & (is_answered ? LL_ORDER_IS_ALONE : LL_ORDER_IS_FREE);
-}
-
 /* ---- looks ---- */
-
-static void post_queue(struct ll_claim *claim, struct ll_page_slot *slot, const struct ll_turn *turn, uint64_t now_ns,
-		       uint64_t queued_ns)
-{
-	atomic_store_explicit(&slot->posted_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
-	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
-	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
-	atomic_store_explicit(&slot->completed_launches, turn->completed_launches, memory_order_relaxed);
-	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
-}
 
 /* Handles a pause: the turn went to a lower class because this process had no work. If the process has launched since,
  * the caller has set paused_since_ns to 0. Returns the flag for the post. */
@@ -168,18 +142,6 @@ static uint32_t note_pause(struct ll_claim *claim, struct ll_turn *turn, uint32_
 	return has_launched ? LL_POST_LAUNCHED : 0;
 }
 
-static uint32_t flags_of(const struct ll_claim *claim, const struct ll_turn *turn)
-{
-	return (claim->posted_flags & LL_POST_ON_CARD) | (turn->queue_empty_since_ns ? LL_POST_QUEUE_EMPTY : 0U) |
-	       (turn->is_overrunning ? LL_POST_OVERRUNS : 0U);
-}
-
-/* Returns whether loadlined must know at once that the queue became empty or is filled again. */
-static bool is_visited(const struct order *order)
-{
-	return order->waiting && !(order->flags & LL_ORDER_IS_SLICED);
-}
-
 static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, struct ll_turn *turn,
 			 const struct order *order, uint64_t now_ns)
 {
@@ -187,22 +149,17 @@ static void post_changes(struct ll_claim *claim, struct ll_page_slot *slot, stru
 	bool is_drained = is_closing && claim->posted_launches && !turn->queued_launches;
 	uint32_t before = claim->posted_flags;
 	uint32_t launched = note_pause(claim, turn, order->flags, now_ns);
-	bool is_new = set_flags(claim, slot, flags_of(claim, turn) | launched);
+	uint32_t state =
+	    (turn->queue_empty_since_ns ? LL_POST_QUEUE_EMPTY : 0U) | (turn->is_overrunning ? LL_POST_OVERRUNS : 0U);
+	bool is_new = set_flags(claim, slot, (before & LL_POST_ON_CARD) | state | launched);
+	/* whether loadlined must know at once that the queue became empty or is filled again */
+	bool is_visited = order->waiting && !(order->flags & LL_ORDER_IS_SLICED);
 	bool has_launched = launched && !(before & LL_POST_LAUNCHED);
 	claim->posted_launches = turn->queued_launches;
 	/* If there is no reply, the post is sent again, because a WAKE message or a count may have been lost. */
 	bool is_unheard = claim->posts && !is_known(claim, order->post) && now_ns - claim->posted_ns >= HEARD_NS;
-	if (is_drained || has_launched || is_unheard || (is_new && is_visited(order)))
+	if (is_drained || has_launched || is_unheard || (is_new && is_visited))
 		write_post(claim, slot, now_ns);
-}
-
-/* Returns the card time that the job's processes have used since loadlined last wrote the account. loadlined subtracts
- * it at its next decision. */
-static int64_t unpaid_ns(const struct ll_claim *claim, const struct order *order)
-{
-	uint64_t count_ns = atomic_load_explicit(&claim->page_card->gpu_time_ns, memory_order_relaxed);
-	uint64_t paid_ns = order->charged_ns - 1;
-	return order->charged_ns && count_ns > paid_ns ? (int64_t)(count_ns - paid_ns) : 0;
 }
 
 /* Returns the present content of the cap's account: the last written value plus the earned time minus the used time. */
@@ -216,7 +173,12 @@ static int64_t tokens_now_ns(const struct ll_claim *claim, const struct order *o
 	ll_orders_read_limits(claim->pages->orders, &limits);
 	elapsed_ns = elapsed_ns < LONGEST_NS ? elapsed_ns : LONGEST_NS;
 	int64_t earned_ns = (int64_t)(elapsed_ns * limits.compute_permille / PERMILLE);
-	int64_t tokens_ns = order->tokens_ns + earned_ns - unpaid_ns(claim, order);
+	/* What the job's processes have used since loadlined last wrote the account. It subtracts this at its next
+	 * decision. */
+	uint64_t count_ns = atomic_load_explicit(&claim->page_card->gpu_time_ns, memory_order_relaxed);
+	uint64_t paid_ns = order->charged_ns - 1;
+	int64_t unpaid_ns = order->charged_ns && count_ns > paid_ns ? (int64_t)(count_ns - paid_ns) : 0;
+	int64_t tokens_ns = order->tokens_ns + earned_ns - unpaid_ns;
 	return tokens_ns < order->tokens_most_ns ? tokens_ns : order->tokens_most_ns;
 }
 
@@ -244,13 +206,6 @@ static void write_look(const struct ll_claim *claim, const struct order *order, 
 	};
 }
 
-static void write_gang(const struct ll_claim *claim, const struct order *order, struct ll_gang *ret_gang)
-{
-	*ret_gang = (struct ll_gang){.yields_to_gang = order->flags & LL_ORDER_YIELDS_TO_GANG,
-				     .is_ending = order->flags & LL_ORDER_GANG_IS_ENDING,
-				     .work = {ll_claim_own_ns(claim, order->gang_ns), order->gang_launches}};
-}
-
 /* The result of a look if no loadlined decides: the gate may be open. */
 static void look_alone(struct ll_turn *turn, struct ll_turn_look *ret_look, struct ll_gang *ret_gang)
 {
@@ -259,12 +214,6 @@ static void look_alone(struct ll_turn *turn, struct ll_turn_look *ret_look, stru
 	    .may_launch = true, .is_alone = true, .tokens_ns = INT64_MAX, .tokens_most_ns = INT64_MAX};
 	if (ret_gang)
 		*ret_gang = (struct ll_gang){0};
-}
-
-/* Returns whether the orders keep this process from launching. Then loadlined must write heartbeats. */
-static bool is_held(const struct ll_page_slot *slot, const struct ll_turn_look *look)
-{
-	return atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed) && !look->is_alone;
 }
 
 void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns, uint64_t queued_ns,
@@ -276,12 +225,17 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 		look_alone(turn, ret_look, ret_gang);
 		return;
 	}
-	post_queue(claim, slot, turn, now_ns, queued_ns);
+	atomic_store_explicit(&slot->posted_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_ns, queued_ns, memory_order_relaxed);
+	atomic_store_explicit(&slot->queued_launches, turn->queued_launches, memory_order_relaxed);
+	atomic_store_explicit(&slot->completed_launches, turn->completed_launches, memory_order_relaxed);
+	atomic_store_explicit(&slot->running_ns, turn->running_ns, memory_order_relaxed);
 	read_order(claim->order, &order);
 	post_changes(claim, slot, turn, &order, now_ns);
 	ll_claim_wake_daemon_if_due(claim);
 	write_look(claim, &order, now_ns, ret_look);
-	bool holds = is_held(slot, ret_look);
+	/* The orders keep this process from launching. Then loadlined must write heartbeats. */
+	bool holds = atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed) && !ret_look->is_alone;
 	if (holds)
 		ll_link_thread_look();
 	claim->is_over = ll_lease_look(&claim->lease, claim->pages->orders, order.sequence, holds, now_ns);
@@ -292,7 +246,9 @@ void ll_port_look(struct ll_claim *claim, struct ll_turn *turn, uint64_t now_ns,
 	bool is_ending = order.flags & LL_ORDER_IS_ENDING;
 	turn->ending_since_ns = !is_ending ? 0 : turn->ending_since_ns ? turn->ending_since_ns : now_ns;
 	if (ret_gang)
-		write_gang(claim, &order, ret_gang);
+		*ret_gang = (struct ll_gang){.yields_to_gang = order.flags & LL_ORDER_YIELDS_TO_GANG,
+					     .is_ending = order.flags & LL_ORDER_GANG_IS_ENDING,
+					     .work = {ll_claim_own_ns(claim, order.gang_ns), order.gang_launches}};
 }
 
 /* No WAKE is sent, because loadlined reads the flag at its next decision. */
@@ -324,14 +280,15 @@ _Atomic uint32_t *ll_port_gate(struct ll_claim *claim)
 	return slot ? &slot->gate : NULL;
 }
 
-bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how, uint64_t now_ns)
+bool ll_port_open_gate(struct ll_claim *claim, enum ll_gate how)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
-	(void)now_ns;
 	if (!slot)
 		return false;
 	atomic_store(&slot->gate, how);
-	if (may_open(claim))
+	uint32_t flags = atomic_load(&claim->order->flags);
+	bool is_answered = is_known(claim, atomic_load(&claim->order->post));
+	if (claim->is_over || flags & (is_answered ? LL_ORDER_IS_ALONE : LL_ORDER_IS_FREE))
 		return true;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
 	return false;
@@ -400,4 +357,174 @@ void ll_port_note_work(struct ll_claim *claim, uint64_t start_ns, uint64_t end_n
 	uint64_t new_ns =
 	    ll_work_samples_add(&card->samples, ll_claim_page_ns(claim, start_ns), ll_claim_page_ns(claim, end_ns));
 	atomic_fetch_add_explicit(&card->work_ns, new_ns < fresh_ns ? new_ns : fresh_ns, memory_order_relaxed);
+}
+
+/* ---- the time of the process's contexts on the card ---- */
+
+/* Returns the sequence of the order; odd: it stayed incomplete, because a loadlined was killed while it wrote. */
+static uint32_t read_time_order(const struct ll_orders_slot *from, struct ll_card_time *ret_time)
+{
+	uint32_t before, after;
+	unsigned tries = 0;
+	do {
+		before = atomic_load(&from->sequence);
+		*ret_time = (struct ll_card_time){.window_ns = READ(window_us) * LL_NS_PER_US,
+						  .period_ns = READ(window_period_us) * LL_NS_PER_US,
+						  .from_ns = READ(window_from_ns),
+						  .slice_us = READ(slice_us)};
+		atomic_thread_fence(memory_order_acquire);
+		after = READ(sequence);
+	} while ((before != after || before & 1) && ++tries < READ_TRIES);
+	return before == after ? before : before | 1;
+}
+
+uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time)
+{
+	uint32_t count = atomic_load(&claim->pages->orders->wake_count);
+	*ret_time = (struct ll_card_time){0};
+	if (!ll_claim_slot(claim))
+		return count;
+	uint32_t sequence = read_time_order(claim->order, ret_time);
+	bool is_over = ll_lease_look(&claim->time_lease, claim->pages->orders, sequence,
+				     ll_card_time_is_ordered(ret_time), now_ns);
+	if (is_over || sequence & 1)
+		*ret_time = (struct ll_card_time){0};
+	ret_time->from_ns = ll_claim_own_ns(claim, ret_time->from_ns);
+	return count;
+}
+
+bool ll_port_has_company(struct ll_claim *claim)
+{
+	return ll_claim_slot(claim) && atomic_load_explicit(&claim->order->sharing, memory_order_relaxed);
+}
+
+void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns)
+{
+	ll_page_sleep(&claim->pages->orders->wake_count, count, until_ns);
+}
+
+void ll_port_wake_for_time(const struct ll_claim *claim)
+{
+	ll_page_wake_all(&claim->pages->orders->wake_count);
+}
+
+void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (slot)
+		atomic_store_explicit(&slot->time_lever, lever, memory_order_relaxed);
+}
+
+/* ---- times off the card ---- */
+
+/* A program that has work and is off the card waits: for its cap, if it has one. */
+static bool note_wait(struct ll_claim *claim, uint64_t ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	struct ll_limits limits;
+	if (!slot || !atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed))
+		return false;
+	ll_orders_read_limits(claim->pages->orders, &limits);
+	ll_accounts_note_wait(slot, limits.compute_permille ? LL_WAIT_CAP : LL_WAIT_TURN, ns);
+	return true;
+}
+
+static void begin_off(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	unsigned next = claim->off_count++ % LL_CLAIM_OFF_TIMES;
+	claim->off[next].start_ns = start_ns;
+	claim->off[next].end_ns = end_ns;
+}
+
+uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, bool is_wait, uint64_t now_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	uint64_t since_ns = claim->off_since_ns;
+	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
+	bool is_traced = claim->traced_ns, has_open = claim->off_count && !claim->off[last].end_ns;
+	if (is_off && !since_ns && !is_traced)
+		begin_off(claim, now_ns, 0);
+	else if (!is_off && has_open)
+		claim->off[last].end_ns = now_ns;
+	claim->off_since_ns = !is_off ? 0 : since_ns ? since_ns : now_ns;
+	pthread_mutex_unlock(&claim->off_lock);
+	return !is_off && is_wait && since_ns && note_wait(claim, now_ns - since_ns) ? since_ns : 0;
+}
+
+void ll_port_note_away(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	unsigned last = (claim->off_count - 1) % LL_CLAIM_OFF_TIMES;
+	uint64_t before_ns = claim->off_count ? claim->off[last].end_ns : 0;
+	if (claim->off_count && !before_ns)
+		claim->off[last].end_ns = before_ns = start_ns;
+	start_ns = before_ns > start_ns ? before_ns : start_ns;
+	if (end_ns > start_ns)
+		begin_off(claim, start_ns, end_ns);
+	pthread_mutex_unlock(&claim->off_lock);
+}
+
+void ll_port_note_traced(struct ll_claim *claim, uint64_t until_ns)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	uint64_t before_ns = claim->traced_ns;
+	if (before_ns && !until_ns && claim->off_since_ns)
+		begin_off(claim, before_ns > claim->off_since_ns ? before_ns : claim->off_since_ns, 0);
+	atomic_store(&claim->traced_ns, until_ns);
+	pthread_mutex_unlock(&claim->off_lock);
+}
+
+uint64_t ll_port_traced_ns(const struct ll_claim *claim)
+{
+	return atomic_load(&claim->traced_ns);
+}
+
+/* The times of the card's clock and of the calls are known to a millisecond or so. */
+#define OFF_MARGIN_NS (3 * LL_NS_PER_MS)
+enum { ESCAPES = 5 };
+
+void ll_port_note_end(struct ll_claim *claim, uint64_t end_ns)
+{
+	if (atomic_load(&claim->traced_ns))
+		return;
+	pthread_mutex_lock(&claim->off_lock);
+	for (unsigned i = 1; i <= LL_CLAIM_OFF_TIMES && i <= claim->off_count; i++) {
+		unsigned number = claim->off_count - i, at = number % LL_CLAIM_OFF_TIMES;
+		bool is_inside = end_ns > claim->off[at].start_ns + OFF_MARGIN_NS &&
+				 (!claim->off[at].end_ns || end_ns + OFF_MARGIN_NS < claim->off[at].end_ns);
+		if (is_inside && claim->escaped_off != number + 1) {
+			claim->escaped_off = number + 1;
+			claim->escapes++;
+		}
+		if (claim->off[at].start_ns <= end_ns)
+			break;
+	}
+	pthread_mutex_unlock(&claim->off_lock);
+}
+
+bool ll_port_obeys_off(struct ll_claim *claim)
+{
+	pthread_mutex_lock(&claim->off_lock);
+	bool obeys = claim->escapes < ESCAPES;
+	pthread_mutex_unlock(&claim->off_lock);
+	return obeys;
+}
+
+/* The times are in order, so the search ends at the first one that is too old. */
+uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t off_ns = 0;
+	pthread_mutex_lock(&claim->off_lock);
+	for (unsigned i = 1; i <= LL_CLAIM_OFF_TIMES && i <= claim->off_count; i++) {
+		unsigned at = (claim->off_count - i) % LL_CLAIM_OFF_TIMES;
+		uint64_t from_ns = claim->off[at].start_ns,
+			 to_ns = claim->off[at].end_ns ? claim->off[at].end_ns : end_ns;
+		if (to_ns <= start_ns)
+			break;
+		from_ns = from_ns > start_ns ? from_ns : start_ns;
+		to_ns = to_ns < end_ns ? to_ns : end_ns;
+		off_ns += to_ns > from_ns ? to_ns - from_ns : 0;
+	}
+	pthread_mutex_unlock(&claim->off_lock);
+	return off_ns;
 }

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file_limit.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "shim/say.h"
 
 /* A process has the lock for microseconds, but on a busy host it may wait for a processor meanwhile. One that is
@@ -46,8 +45,6 @@ static int open_file(const struct ll_device_state *dev, bool is_created)
 }
 
 /* A forked child must not keep the lock, so it closes the descriptor of the table if it is open. */
-static struct ll_fork_item fork_item;
-static bool has_fork_item;
 static int open_fd = -1;
 
 static void close_in_child(struct ll_fork_item *item)
@@ -58,24 +55,7 @@ static void close_in_child(struct ll_fork_item *item)
 	open_fd = -1;
 }
 
-static void follow_forks(void)
-{
-	if (has_fork_item)
-		return;
-	has_fork_item = true;
-	fork_item.in_child = close_in_child;
-	ll_fork_add(&fork_item);
-}
-
-/* Gives the lock back before it waits for forks: children that have the descriptor meanwhile have no lock then. */
-static void close_file(void)
-{
-	set_lock(open_fd, F_UNLCK);
-	ll_fork_block();
-	close(open_fd);
-	open_fd = -1;
-	ll_fork_unblock();
-}
+static struct ll_fork_item fork_item = {.in_child = close_in_child};
 
 static int count_rows(int fd, size_t *ret_count)
 {
@@ -130,31 +110,32 @@ static int try_to_open(const struct ll_device_state *dev, bool is_created, struc
 	return rc;
 }
 
-static void say_busy(const struct ll_device_state *dev)
-{
-	static atomic_flag is_said = ATOMIC_FLAG_INIT;
-	if (!atomic_flag_test_and_set(&is_said))
-		ll_say("the table of shared memory of card %d is kept locked by another process of this user: memory "
-		       "that processes share may be charged twice",
-		       dev->device);
-}
-
 int ll_exported_table_open(const struct ll_device_state *dev, bool is_created, struct ll_exported_table *ret_table)
 {
-	follow_forks();
+	static atomic_flag is_said = ATOMIC_FLAG_INIT;
+	ll_fork_add(&fork_item);
 	for (int i = 0; i < TRIES; i++) {
 		int rc = try_to_open(dev, is_created, ret_table);
 		if (rc != -EAGAIN)
 			return rc;
 		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
 	}
-	say_busy(dev);
+	if (!atomic_flag_test_and_set(&is_said))
+		ll_say("the table of shared memory of card %d is kept locked by another process of this user: memory "
+		       "that processes share may be charged twice",
+		       dev->device);
 	return -EBUSY;
 }
 
 void ll_exported_table_close(struct ll_exported_table *table)
 {
-	close_file();
+	/* Gives the lock back before it waits for forks: children that have the descriptor meanwhile have no lock then.
+	 */
+	set_lock(open_fd, F_UNLCK);
+	ll_fork_block();
+	close(open_fd);
+	open_fd = -1;
+	ll_fork_unblock();
 	free(table->rows);
 }
 

@@ -4,6 +4,9 @@
  * The file is an array of rows. A process opens and locks the file for one read or change, and then closes it. So a
  * killed process leaves no lock. While it has the lock, the table allocates no memory. A row is written by one call, so
  * it is never half-written. A holder's row belongs to a claim. If the claim has ended, the row does not count.
+ *
+ * The list is a file, and not in loadlined: a version with the list there had only 89 lines less, because who carries
+ * memory that outlives its exporter is as hard to say there, and after a restart of loadlined it knew less.
  */
 #ifndef LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
 #define LOADLINE_SHIM_MEMORY_EXPORTED_TABLE_H
@@ -19,7 +22,7 @@ enum ll_exported_kind {
 	LL_EXPORTED_NAME,       /* maps the hash of a handle's bytes to the id of the memory */
 	LL_EXPORTED_HOLDER,     /* a process, named by its claim, that holds the memory, is charged for it, or both */
 	LL_EXPORTED_DESCRIPTOR, /* descriptors that hold the memory for the tenant while one of them is open
-				   (descriptor.h) */
+				   (exported.c) */
 };
 
 enum { LL_EXPORTED_HOLDS = 1, LL_EXPORTED_CARRIES = 2, LL_EXPORTED_PATH_SIZE = 168 };

@@ -1,11 +1,12 @@
-#include "shim/memory/extents.h"
+#include "shim/memory/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fork.h"
+#include "base/guest.h"
 
 enum { CHUNK_EXTENTS = 64, FIRST_ROWS = 16, SPACES = LL_EXTENT_KINDS - LL_EXTENT_MAPPING };
 
@@ -30,10 +31,8 @@ struct place {
 	size_t row, index; /* row: the chunk; index: the position in the chunk */
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards spaces */
 static struct space spaces[SPACES];
-static struct ll_fork_item fork_item;
 
 /* Empties the map. If a thread of the parent was changing the map at the fork, the map's memory is not freed. */
 static void forget_in_child(struct ll_fork_item *item)
@@ -50,15 +49,11 @@ static void forget_in_child(struct ll_fork_item *item)
 	pthread_mutex_init(&lock, NULL);
 }
 
-static void register_fork(void)
-{
-	fork_item.in_child = forget_in_child;
-	ll_fork_add(&fork_item);
-}
+static struct ll_fork_item fork_item = {.in_child = forget_in_child};
 
 static void lock_map(void)
 {
-	pthread_once(&once, register_fork);
+	ll_fork_add(&fork_item);
 	pthread_mutex_lock(&lock);
 }
 
@@ -379,4 +374,148 @@ size_t ll_extents_count(size_t *ret_chunks)
 	}
 	unlock_map();
 	return count;
+}
+
+/* ---- how much of the card the driver takes ---- */
+
+enum { SMALL_STEP_BYTES = 512, TILE_ROW_BYTES = 64, TILE_ROWS = 8, TILE_MOST_ROWS = 128, TILE_MOST_PLANES = 16 };
+#define SMALL_MOST_BYTES UINT64_C(0x100000)
+
+uint64_t ll_footprint_round(uint64_t bytes, uint64_t unit)
+{
+	uint64_t up;
+	return __builtin_add_overflow(bytes, unit - 1, &up) ? UINT64_MAX : up & ~(unit - 1);
+}
+
+static uint64_t multiply_capped(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+uint64_t ll_footprint_plain(uint64_t bytes)
+{
+	return ll_footprint_round(bytes, bytes <= SMALL_MOST_BYTES ? SMALL_STEP_BYTES : LL_FOOTPRINT_BLOCK_BYTES);
+}
+
+uint64_t ll_footprint_pitched(uint64_t width_bytes, uint64_t height)
+{
+	return ll_footprint_plain(multiply_capped(ll_footprint_round(width_bytes, SMALL_STEP_BYTES), height));
+}
+
+/* Returns the bytes per channel. Formats other than the plain ones (planar video, compressed blocks) have at most four.
+ */
+static uint64_t channel_bytes(enum ll_cu_array_format format)
+{
+	switch (format) {
+	case LL_CU_AD_FORMAT_UNSIGNED_INT8:
+	case LL_CU_AD_FORMAT_SIGNED_INT8:
+		return 1;
+	case LL_CU_AD_FORMAT_UNSIGNED_INT16:
+	case LL_CU_AD_FORMAT_SIGNED_INT16:
+	case LL_CU_AD_FORMAT_HALF:
+		return 2;
+	default:
+		return 4;
+	}
+}
+
+static uint64_t round_to_tile(uint64_t value, uint64_t least, uint64_t most)
+{
+	uint64_t size = least;
+	while (size < most && size < value)
+		size *= 2;
+	return ll_footprint_round(value, size);
+}
+
+static uint64_t at_level(uint64_t value, unsigned level)
+{
+	return value == 0 || level >= 64 ? value != 0 : value >> level ? value >> level : 1;
+}
+
+static uint64_t level_bytes(const struct ll_cu_array3d_descriptor *shape, unsigned level)
+{
+	bool is_layered = shape->flags & (LL_CUDA_ARRAY3D_LAYERED | LL_CUDA_ARRAY3D_CUBEMAP);
+	uint64_t element_bytes = multiply_capped(channel_bytes(shape->format), shape->channels);
+	uint64_t row =
+	    ll_footprint_round(multiply_capped(at_level(shape->width, level), element_bytes), TILE_ROW_BYTES);
+	uint64_t height = at_level(shape->height, level);
+	if (!shape->depth)
+		return multiply_capped(row, height ? round_to_tile(height, TILE_ROWS, TILE_MOST_ROWS) : 1);
+	if (is_layered)
+		return multiply_capped(
+		    multiply_capped(row, round_to_tile(height ? height : 1, TILE_ROWS, TILE_MOST_ROWS)), shape->depth);
+	uint64_t planes = round_to_tile(at_level(shape->depth, level), 1, TILE_MOST_PLANES);
+	return multiply_capped(multiply_capped(row, ll_footprint_round(height ? height : 1, TILE_ROWS)), planes);
+}
+
+static unsigned most_levels(const struct ll_cu_array3d_descriptor *shape)
+{
+	uint64_t side = shape->width | shape->height | shape->depth;
+	return side ? 64 - (unsigned)__builtin_clzll(side) : 1;
+}
+
+uint64_t ll_footprint_array(const struct ll_cu_array3d_descriptor *shape, unsigned levels)
+{
+	uint64_t bytes = 0;
+	if (shape->flags & (LL_CUDA_ARRAY3D_SPARSE | LL_CUDA_ARRAY3D_DEFERRED_MAPPING))
+		return 0;
+	if (levels > most_levels(shape))
+		levels = most_levels(shape);
+	for (unsigned i = 0; i < levels; i++)
+		bytes = add_capped(bytes, level_bytes(shape, i));
+	return ll_footprint_plain(bytes);
+}
+
+uint64_t ll_footprint_stacks(const struct ll_footprint_card *card, uint64_t stack_bytes)
+{
+	return multiply_capped(multiply_capped(stack_bytes, card->threads_per_sm), card->sm_count);
+}
+
+uint64_t ll_footprint_context(const struct ll_footprint_card *card, uint64_t stack_bytes)
+{
+	return add_capped(card->sm_count * LL_FOOTPRINT_BLOCK_BYTES, ll_footprint_stacks(card, stack_bytes));
+}
+
+/* ---- graphs ---- */
+
+static bool is_before(const struct ll_graph_block *a, const struct ll_graph_block *b)
+{
+	return a->device != b->device ? a->device < b->device : a->address < b->address;
+}
+
+/* Shell's sort, because qsort allocates memory in some C libraries. */
+void ll_graph_need_sort(struct ll_graph_block *blocks, size_t count)
+{
+	for (size_t step = count / 2; step > 0; step = step == 2 ? 1 : step * 5 / 11) {
+		for (size_t i = step; i < count; i++) {
+			struct ll_graph_block block = blocks[i];
+			size_t k = i;
+			for (; k >= step && is_before(&block, &blocks[k - step]); k -= step)
+				blocks[k] = blocks[k - step];
+			blocks[k] = block;
+		}
+	}
+}
+
+uint64_t ll_graph_need(const struct ll_graph_block *blocks, size_t count, size_t *ret_count)
+{
+	uint64_t sum = 0;
+	size_t i = 0;
+	while (i < count && blocks[i].device == blocks[0].device) {
+		uint64_t start = blocks[i].address, end = add_capped(start, blocks[i].bytes);
+		for (i++; i < count && blocks[i].device == blocks[0].device && blocks[i].address < end; i++) {
+			uint64_t its_end = add_capped(blocks[i].address, blocks[i].bytes);
+			end = its_end > end ? its_end : end;
+		}
+		sum = add_capped(sum, ll_footprint_round(end - start, LL_FOOTPRINT_POOL_STEP_BYTES));
+	}
+	*ret_count = i;
+	return sum;
 }

@@ -1,9 +1,9 @@
-#include "shim/memory/gaps.h"
+#include "shim/memory/pools.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/memory/footprint.h"
+#include "shim/memory/memory.h"
 
 static uint64_t room_of(uint64_t bytes)
 {

@@ -1,16 +1,12 @@
-#include "shim/memory/graph_memory.h"
+#include "shim/memory/pools.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/charge.h"
-#include "shim/memory/footprint.h"
-#include "shim/memory/graph_need.h"
-#include "shim/memory/growth.h"
-#include "shim/memory/stream_place.h"
+#include "shim/memory/memory.h"
 
 enum { CARDS = 64, DEEPEST = 32 };
 
@@ -28,15 +24,13 @@ struct ll_graph_memory {
 	} needs[];
 };
 
-/* The lock of growth.h guards it. */
+/* The lock of pool_growth.c guards it. */
 static struct card {
 	struct ll_growth growth;
 	uint64_t has_bytes;     /* the size that the driver last reported */
 	unsigned certain_calls; /* number of calls in the driver that need the memory that graphs have */
 } cards[CARDS];
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct ll_fork_item fork_item;
 static _Atomic uint64_t used_cards; /* one bit for each card on which graphs may have memory */
 static _Atomic uint64_t node_bytes; /* upper bound of the memory that all allocating nodes may take */
 static _Atomic uint64_t epoch;      /* changes when a graph may have lost its memory */
@@ -53,15 +47,11 @@ static void forget_in_child(struct ll_fork_item *item)
 	ll_graph_memory_is_used = false;
 }
 
-static void init_once(void)
-{
-	fork_item.in_child = forget_in_child;
-	ll_fork_add(&fork_item);
-}
+static struct ll_fork_item fork_item = {.in_child = forget_in_child};
 
 void ll_graph_memory_expect(uint64_t bytes)
 {
-	pthread_once(&once, init_once);
+	ll_fork_add(&fork_item);
 	atomic_fetch_add(&node_bytes, ll_footprint_round(bytes, LL_FOOTPRINT_POOL_STEP_BYTES));
 	ll_graph_memory_is_used = true;
 }
@@ -105,36 +95,32 @@ static void add_block(struct walk *walk, struct ll_cu_graph_node *node)
 	    .device = params.pool.location.id, .address = params.address, .bytes = params.bytes};
 }
 
-static void add_free(struct walk *walk, struct ll_cu_graph_node *node)
-{
-	ll_cu_deviceptr address;
-	if (ll_real()->cuGraphMemFreeNodeGetParams(node, &address) != LL_CUDA_SUCCESS)
-		return;
-	uint64_t *grown = append_item(walk->freed, &walk->freed_count, &walk->freed_capacity, sizeof *grown);
-	if (!grown)
-		return;
-	walk->freed = grown;
-	walk->freed[walk->freed_count - 1] = address;
-}
-
 static void walk_graph(struct walk *walk, struct ll_cu_graph *graph, unsigned depth);
 
 static void walk_node(struct walk *walk, struct ll_cu_graph_node *node, unsigned depth)
 {
 	enum ll_cu_graph_node_type type = LL_CU_GRAPH_NODE_TYPE_EMPTY;
 	struct ll_cu_graph *inside;
+	ll_cu_deviceptr address;
 	if (ll_real()->cuGraphNodeGetType(node, &type) != LL_CUDA_SUCCESS)
 		type = LL_CU_GRAPH_NODE_TYPE_CONDITIONAL;
-	if (type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+	if (type == LL_CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
 		add_block(walk, node);
-	else if (type == LL_CU_GRAPH_NODE_TYPE_MEM_FREE)
-		add_free(walk, node);
-	else if (type == LL_CU_GRAPH_NODE_TYPE_CONDITIONAL || depth == DEEPEST ||
-		 (type == LL_CU_GRAPH_NODE_TYPE_GRAPH &&
-		  ll_real()->cuGraphChildGraphNodeGetGraph(node, &inside) != LL_CUDA_SUCCESS))
+	} else if (type == LL_CU_GRAPH_NODE_TYPE_MEM_FREE) {
+		if (ll_real()->cuGraphMemFreeNodeGetParams(node, &address) != LL_CUDA_SUCCESS)
+			return;
+		uint64_t *grown = append_item(walk->freed, &walk->freed_count, &walk->freed_capacity, sizeof *grown);
+		if (!grown)
+			return;
+		walk->freed = grown;
+		walk->freed[walk->freed_count - 1] = address;
+	} else if (type == LL_CU_GRAPH_NODE_TYPE_CONDITIONAL || depth == DEEPEST ||
+		   (type == LL_CU_GRAPH_NODE_TYPE_GRAPH &&
+		    ll_real()->cuGraphChildGraphNodeGetGraph(node, &inside) != LL_CUDA_SUCCESS)) {
 		walk->is_unknown = true;
-	else if (type == LL_CU_GRAPH_NODE_TYPE_GRAPH)
+	} else if (type == LL_CU_GRAPH_NODE_TYPE_GRAPH) {
 		walk_graph(walk, inside, depth + 1);
+	}
 }
 
 static void walk_graph(struct walk *walk, struct ll_cu_graph *graph, unsigned depth)
@@ -166,12 +152,6 @@ static bool frees_all(const struct walk *walk)
 	return !walk->is_unknown;
 }
 
-static void add_need(struct ll_graph_memory *memory, struct ll_device_state *dev, uint64_t bytes)
-{
-	if (dev && bytes)
-		memory->needs[memory->count++] = (struct need){.dev = dev, .bytes = bytes};
-}
-
 /* If the content of a node cannot be read, the need is the sum of all allocating nodes that the program ever made, on
  * the current card. */
 static struct ll_graph_memory *sum_up(struct walk *walk)
@@ -183,14 +163,16 @@ static struct ll_graph_memory *sum_up(struct walk *walk)
 		return NULL;
 	memory->frees_all = frees_all(walk);
 	if (walk->is_unknown) {
-		if (ll_device_state_find(&context, &dev) == LL_CUDA_SUCCESS)
-			add_need(memory, dev, node_bytes);
+		if (ll_device_state_find(&context, &dev) == LL_CUDA_SUCCESS && dev && node_bytes)
+			memory->needs[memory->count++] = (struct need){.dev = dev, .bytes = node_bytes};
 		return memory;
 	}
 	ll_graph_need_sort(walk->blocks, walk->count);
 	for (size_t i = 0, of_card; i < walk->count; i += of_card) {
 		uint64_t bytes = ll_graph_need(walk->blocks + i, walk->count - i, &of_card);
-		add_need(memory, ll_device_state_get(walk->blocks[i].device), bytes);
+		dev = ll_device_state_get(walk->blocks[i].device);
+		if (dev && bytes)
+			memory->needs[memory->count++] = (struct need){.dev = dev, .bytes = bytes};
 	}
 	return memory;
 }
@@ -254,32 +236,26 @@ static bool settle_graphs(struct ll_device_state *dev)
 	return ll_growth_settle(dev, &card->growth, bytes);
 }
 
-void ll_graph_memory_true_up(struct ll_device_state *dev)
-{
-	if (!(used_cards >> dev->device & 1))
-		return;
-	ll_growth_lock(dev);
-	settle_graphs(dev);
-	ll_growth_unlock(dev);
-}
-
 void ll_graph_memory_true_up_all(void)
 {
 	for (uint64_t left = used_cards; left; left &= left - 1) {
 		struct ll_device_state *dev = ll_device_state_of(__builtin_ctzll(left));
-		if (dev)
-			ll_graph_memory_true_up(dev);
+		if (!dev)
+			continue;
+		ll_growth_lock(dev);
+		settle_graphs(dev);
+		ll_growth_unlock(dev);
 	}
 }
 
 /* Calls the driver's trim while no launch in the driver needs the memory that graphs have. In the relaxed mode a thread
  * that captures a stream may call it too. The card's lock is held. */
-static ll_cu_result trim_graph_memory(struct ll_device_state *dev, uint64_t most_ns, bool is_wanted)
+static ll_cu_result trim_graph_memory(struct ll_device_state *dev, bool is_wanted)
 {
 	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
 	ll_cu_result status = LL_CUDA_SUCCESS;
 	unsigned calls;
-	bool is_closed = ll_growth_close(dev, LL_GROWTH_GRAPHS, most_ns, &calls);
+	bool is_closed = ll_growth_close(dev, LL_GROWTH_GRAPHS, DRAIN_MOST_NS, &calls);
 	settle_graphs(dev);
 	if (is_wanted || (is_closed && !card_of(dev)->certain_calls)) {
 		if (!is_wanted)
@@ -300,7 +276,7 @@ bool ll_graph_memory_release(struct ll_device_state *dev)
 		return false;
 	ll_growth_lock(dev);
 	uint64_t before = card_of(dev)->growth.charged_bytes;
-	trim_graph_memory(dev, DRAIN_MOST_NS, false);
+	trim_graph_memory(dev, false);
 	bool is_less = card_of(dev)->growth.charged_bytes < before;
 	ll_growth_unlock(dev);
 	return is_less;
@@ -312,7 +288,7 @@ ll_cu_result ll_graph_memory_trim(ll_cu_device device)
 	if (!dev || !(used_cards >> device & 1))
 		return ll_real()->cuDeviceGraphMemTrim(device);
 	ll_growth_lock(dev);
-	ll_cu_result status = trim_graph_memory(dev, DRAIN_MOST_NS, true);
+	ll_cu_result status = trim_graph_memory(dev, true);
 	ll_growth_unlock(dev);
 	return status;
 }
@@ -338,7 +314,7 @@ static bool cover_need(struct ll_graph_cover *cover, size_t i)
 	int rc = is_still ? 0 : cover->is_certain ? -EAGAIN : ll_growth_reserve(dev, &card->growth, need->bytes);
 	if (is_still) {
 		card->certain_calls++;
-		ll_growth_hold(&card->growth, need->bytes);
+		card->growth.pending_bytes += need->bytes;
 	}
 	if (rc == 0)
 		cover->reserved |= UINT64_C(1) << i;
@@ -359,7 +335,7 @@ static void remove_cover(struct ll_graph_cover *cover)
 		if (cover->is_certain)
 			card->certain_calls--;
 		if (cover->reserved >> cover->entered & 1)
-			ll_growth_end(&card->growth, need->bytes);
+			card->growth.pending_bytes -= need->bytes;
 		if (!settle_graphs(need->dev))
 			cover->is_over = true;
 		ll_growth_leave(need->dev, LL_GROWTH_GRAPHS);
@@ -386,12 +362,6 @@ static void release_all(const struct ll_graph_memory *memory)
 		ll_device_state_give_up_reserve(memory->needs[i].dev);
 }
 
-static void request_siblings(const struct ll_graph_memory *memory)
-{
-	for (size_t i = 0; i < memory->count; i++)
-		ll_device_state_request_siblings(memory->needs[i].dev, memory->needs[i].bytes);
-}
-
 struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, struct ll_cu_stream *stream)
 {
 	struct ll_graph_cover cover = {.memory = memory};
@@ -403,7 +373,8 @@ struct ll_graph_cover ll_graph_memory_begin(struct ll_graph_memory *memory, stru
 	release_all(memory);
 	if (try_cover(&cover, false))
 		return cover;
-	request_siblings(memory);
+	for (size_t i = 0; i < memory->count; i++)
+		ll_device_state_request_siblings(memory->needs[i].dev, memory->needs[i].bytes);
 	cover.is_refused = !try_cover(&cover, false);
 	return cover;
 }

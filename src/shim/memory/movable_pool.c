@@ -1,15 +1,14 @@
-#include "shim/memory/movable_pool.h"
+#include "shim/memory/pools.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fork.h"
+#include "base/guest.h"
 #include "base/scope.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/stream.h"
-#include "shim/memory/backing.h"
-#include "shim/memory/charge.h"
+#include "shim/memory/memory.h"
 
 enum { CARDS = 64, CLASSES = 64 };
 
@@ -44,7 +43,6 @@ static struct card {
 } cards[CARDS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct ll_fork_item fork_item;
 static _Atomic uint64_t pooled_cards; /* one bit for each card that has pools */
 
 _Atomic uint32_t ll_movable_pools_freed;
@@ -67,15 +65,9 @@ static void forget_in_child(struct ll_fork_item *item)
 
 static void init_once(void)
 {
+	static struct ll_fork_item fork_item = {.in_child = forget_in_child};
 	init_cards();
-	fork_item.in_child = forget_in_child;
 	ll_fork_add(&fork_item);
-}
-
-static struct card *card_of(const struct ll_device_state *dev)
-{
-	pthread_once(&once, init_once);
-	return &cards[dev->device];
 }
 
 static void leave_relaxed(const enum ll_cu_capture_mode *before)
@@ -83,13 +75,15 @@ static void leave_relaxed(const enum ll_cu_capture_mode *before)
 	ll_stream_exchange_capture_mode(*before);
 }
 
-/* Locks the card until the end of the scope. Meanwhile the thread's queries do not make another thread's capture
- * invalid. */
-#define LOCK_CARD(card)                                                                                                \
+/* Locks the card of this number until the end of the scope. Meanwhile the thread's queries do not make another thread's
+ * capture invalid. */
+#define LOCK_CARD(card, number)                                                                                        \
 	LL_SCOPE_NO_CANCEL;                                                                                            \
+	pthread_once(&once, init_once);                                                                                \
+	struct card *card __attribute__((unused)) = &cards[number];                                                    \
 	enum ll_cu_capture_mode mode_ __attribute__((cleanup(leave_relaxed), unused)) =                                \
 	    ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);                                        \
-	LL_SCOPE_LOCK(&(card)->lock)
+	LL_SCOPE_LOCK(&card->lock)
 
 /* ---- freed blocks; the card's lock is held ---- */
 
@@ -145,41 +139,30 @@ static struct freed **find_best(struct ll_movable_pool *pool, uint64_t room_byte
 	return best;
 }
 
-static void drop_freed(struct ll_movable_pool *pool, struct freed **link)
-{
-	struct freed *freed = unlink_freed(link);
-	freed->block.bytes = freed->block.room_bytes; /* the size with which the block was made */
-	ll_backing_free(&freed->block);
-	ll_charge_release(&freed->block);
-	pool->reserved_bytes -= freed->block.room_bytes;
-	pool->told_bytes -= freed->block.told_bytes;
-	pool->block_count--;
-	free(freed);
-}
-
-/* Returns whether the block must be released when it is done. A block that was exported as a DMA buffer is always
- * released, because the program's memory cannot be moved while such a block exists. */
-static bool is_to_release(const struct ll_movable_pool *pool, const struct freed *freed, uint64_t keep_bytes,
-			  const struct ll_stream_place *place)
-{
-	if (place && freed->place.handle && !ll_stream_place_is(place, &freed->place))
-		return false;
-	return freed->block.is_exported || pool->reserved_bytes - freed->block.room_bytes >= keep_bytes;
-}
-
-/* Releases blocks that are done, the largest first, as long as keep_bytes are left. place: releases only blocks of this
- * stream; NULL: of all streams. */
+/* Releases blocks that are done, the largest first, as long as keep_bytes are left. A block that was exported as a DMA
+ * buffer is always released, because the program's memory cannot be moved while such a block exists. place: releases
+ * only blocks of this stream; NULL: of all streams. */
 static bool release_pool(struct ll_movable_pool *pool, uint64_t keep_bytes, const struct ll_stream_place *place)
 {
 	bool is_less = false;
 	for (unsigned i = cards[pool->dev->device].is_frozen ? 0 : CLASSES; i-- > 0;) {
-		for (struct freed **link = &pool->freed[i]; *link;) {
-			if (is_to_release(pool, *link, keep_bytes, place) && is_done(pool, *link)) {
-				drop_freed(pool, link);
-				is_less = true;
-			} else {
-				link = &(*link)->next;
+		for (struct freed **link = &pool->freed[i], *freed; (freed = *link);) {
+			bool is_of_other = place && freed->place.handle && !ll_stream_place_is(place, &freed->place);
+			bool is_extra =
+			    freed->block.is_exported || pool->reserved_bytes - freed->block.room_bytes >= keep_bytes;
+			if (is_of_other || !is_extra || !is_done(pool, freed)) {
+				link = &freed->next;
+				continue;
 			}
+			unlink_freed(link);
+			freed->block.bytes = freed->block.room_bytes; /* the size with which the block was made */
+			ll_backing_free(&freed->block);
+			ll_charge_release(&freed->block);
+			pool->reserved_bytes -= freed->block.room_bytes;
+			pool->told_bytes -= freed->block.told_bytes;
+			pool->block_count--;
+			free(freed);
+			is_less = true;
 		}
 	}
 	return is_less;
@@ -202,11 +185,10 @@ static void end_if_empty(struct card *card, struct ll_movable_pool *pool)
 struct ll_movable_pool *ll_movable_pool_new(struct ll_device_state *dev, struct ll_cu_mem_pool *handle,
 					    uint64_t max_bytes)
 {
-	struct card *card = card_of(dev);
 	struct ll_movable_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
 		return NULL;
-	LOCK_CARD(card);
+	LOCK_CARD(card, dev->device);
 	*pool = (struct ll_movable_pool){.dev = dev, .handle = handle, .next = card->pools};
 	pool->max_bytes = max_bytes ? ll_footprint_round(max_bytes, LL_FOOTPRINT_POOL_STEP_BYTES) : UINT64_MAX;
 	card->pools = pool;
@@ -218,8 +200,7 @@ void ll_movable_pool_end(struct ll_movable_pool *pool)
 {
 	if (!pool)
 		return;
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	pool->is_destroyed = true;
 	release_pool(pool, 0, NULL);
 	end_if_empty(card, pool);
@@ -245,8 +226,7 @@ static void use_bytes(struct ll_movable_pool *pool, uint64_t bytes)
 
 bool ll_movable_pool_grow(struct ll_movable_pool *pool, const struct ll_extent *block)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	if (block->room_bytes > pool->max_bytes)
 		return false;
 	if (pool->reserved_bytes > pool->max_bytes - block->room_bytes)
@@ -264,8 +244,7 @@ bool ll_movable_pool_grow(struct ll_movable_pool *pool, const struct ll_extent *
 
 void ll_movable_pool_shrink(struct ll_movable_pool *pool, const struct ll_extent *block)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	pool->block_count--;
 	pool->reserved_bytes -= block->room_bytes;
 	pool->told_bytes -= block->told_bytes;
@@ -290,8 +269,7 @@ static struct ll_extent take_freed(struct ll_movable_pool *pool, struct freed **
 bool ll_movable_pool_get_block(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
 			       const struct ll_stream_place *place, struct ll_extent *ret_block)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	struct freed **best = find_best(pool, room_bytes, place);
 	if (best)
 		*ret_block = take_freed(pool, best, bytes);
@@ -301,8 +279,7 @@ bool ll_movable_pool_get_block(struct ll_movable_pool *pool, uint64_t room_bytes
 bool ll_movable_pool_get_pending(struct ll_movable_pool *pool, uint64_t room_bytes, uint64_t bytes,
 				 struct ll_pending_block *ret_pending)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	struct freed **best = find_best(pool, room_bytes, NULL);
 	if (!best)
 		return false;
@@ -316,11 +293,10 @@ bool ll_movable_pool_get_pending(struct ll_movable_pool *pool, uint64_t room_byt
 bool ll_movable_pool_put(struct ll_movable_pool *pool, const struct ll_extent *block,
 			 const struct ll_stream_place *place, struct ll_cu_event *event)
 {
-	struct card *card = card_of(pool->dev);
 	struct freed *freed = calloc(1, sizeof *freed);
 	if (!freed)
 		return false;
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	struct freed **first = &pool->freed[class_of(block->room_bytes)];
 	*freed = (struct freed){.block = *block, .event = event, .next = *first};
 	if (place)
@@ -338,15 +314,13 @@ bool ll_movable_pool_put(struct ll_movable_pool *pool, const struct ll_extent *b
 
 void ll_movable_pool_trim(struct ll_movable_pool *pool, uint64_t keep_bytes)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	release_pool(pool, keep_bytes, NULL);
 }
 
 uint64_t ll_movable_pool_size(struct ll_movable_pool *pool, enum ll_cu_mem_pool_attribute attribute)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	switch (attribute) {
 	case LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
 		return ll_footprint_round(pool->told_bytes, LL_FOOTPRINT_POOL_STEP_BYTES);
@@ -367,8 +341,7 @@ uint64_t ll_movable_pool_size(struct ll_movable_pool *pool, enum ll_cu_mem_pool_
 
 void ll_movable_pool_restart_high(struct ll_movable_pool *pool, enum ll_cu_mem_pool_attribute attribute)
 {
-	struct card *card = card_of(pool->dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, pool->dev->device);
 	if (attribute == LL_CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
 		pool->told_high_bytes = pool->told_bytes;
 	else if (attribute == LL_CU_MEMPOOL_ATTR_USED_MEM_HIGH)
@@ -377,24 +350,19 @@ void ll_movable_pool_restart_high(struct ll_movable_pool *pool, enum ll_cu_mem_p
 
 /* ---- all pools ---- */
 
-/* Returns how many bytes the pool keeps when the program has waited: the release threshold of the driver's pool. */
-static uint64_t threshold_of(const struct ll_movable_pool *pool)
-{
-	uint64_t bytes = 0;
-	if (!pool->handle || pool->is_destroyed ||
-	    ll_real()->cuMemPoolGetAttribute(pool->handle, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes) !=
-		LL_CUDA_SUCCESS)
-		return 0;
-	return bytes;
-}
-
-/* Releases blocks of all pools of the card. keeps: the pools keep their thresholds. The card's lock is held. */
+/* Releases blocks of all pools of the card. keeps: the pools keep as much as the release thresholds of the driver's
+ * pools say. The card's lock is held. */
 static bool release_card(struct card *card, bool keeps, const struct ll_stream_place *place)
 {
 	bool is_less = false;
 	for (struct ll_movable_pool *pool = card->pools, *next; pool; pool = next) {
+		uint64_t keep_bytes = 0;
 		next = pool->next;
-		is_less |= release_pool(pool, keeps ? threshold_of(pool) : 0, place);
+		if (keeps && pool->handle && !pool->is_destroyed &&
+		    ll_real()->cuMemPoolGetAttribute(pool->handle, LL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_bytes) !=
+			LL_CUDA_SUCCESS)
+			keep_bytes = 0;
+		is_less |= release_pool(pool, keep_bytes, place);
 		end_if_empty(card, pool);
 	}
 	return is_less;
@@ -402,93 +370,77 @@ static bool release_card(struct card *card, bool keeps, const struct ll_stream_p
 
 bool ll_movable_pools_release(struct ll_device_state *dev)
 {
-	struct card *card = card_of(dev);
 	if (!atomic_load(&ll_movable_pools_freed))
 		return false;
-	LOCK_CARD(card);
+	LOCK_CARD(card, dev->device);
 	return release_card(card, false, NULL);
 }
 
 void ll_movable_pools_waited(const struct ll_stream_place *place)
 {
 	for (uint64_t left = atomic_load(&pooled_cards); left; left &= left - 1) {
-		struct card *card = &cards[__builtin_ctzll(left)];
-		LOCK_CARD(card);
+		LOCK_CARD(card, __builtin_ctzll(left));
 		release_card(card, true, place);
 	}
 }
 
-/* Calls change() for each freed block of all cards. */
-static void change_freed(void (*change)(struct ll_movable_pool *pool, struct freed *freed, const void *what),
-			 const void *what)
+/* Forgets the stream of a freed block, if it is of this stream; NULL: if it is of this context. A context that is about
+ * to end takes the events along. When it has ended (is_over), all its work is done. */
+static void forget_stream_of(struct ll_movable_pool *pool, struct freed *freed, const struct ll_cu_stream *stream,
+			     const struct ll_cu_context *context, bool is_over)
 {
-	for (uint64_t left = atomic_load(&pooled_cards); left; left &= left - 1) {
-		struct card *card = &cards[__builtin_ctzll(left)];
-		LOCK_CARD(card);
+	if (stream ? freed->place.handle != stream : freed->place.context != context)
+		return;
+	if (is_over && !freed->is_done && !freed->event)
+		settle_freed(pool, freed);
+	if (!stream && !is_over) {
+		if (!freed->event)
+			return;
+		ll_real()->cuEventDestroy_v2(freed->event);
+		freed->event = NULL;
+	}
+	freed->place.handle = NULL;
+}
+
+static void forget_streams(const struct ll_cu_stream *stream, const struct ll_cu_context *context, bool is_over)
+{
+	uint64_t left = atomic_load(&ll_movable_pools_freed) ? atomic_load(&pooled_cards) : 0;
+	for (; left; left &= left - 1) {
+		LOCK_CARD(card, __builtin_ctzll(left));
 		for (struct ll_movable_pool *pool = card->pools; pool; pool = pool->next) {
 			for (unsigned i = 0; i < CLASSES; i++) {
 				for (struct freed *freed = pool->freed[i]; freed; freed = freed->next)
-					change(pool, freed, what);
+					forget_stream_of(pool, freed, stream, context, is_over);
 			}
 		}
 	}
 }
 
-static void leave_stream(struct ll_movable_pool *pool, struct freed *freed, const void *stream)
-{
-	(void)pool;
-	if (freed->place.handle == stream)
-		freed->place.handle = NULL;
-}
-
 void ll_movable_pools_forget_stream(const struct ll_cu_stream *stream)
 {
-	if (atomic_load(&ll_movable_pools_freed) && !ll_stream_is_default(stream))
-		change_freed(leave_stream, stream);
-}
-
-static void drop_event(struct ll_movable_pool *pool, struct freed *freed, const void *context)
-{
-	(void)pool;
-	if (freed->place.context != context || !freed->event)
-		return;
-	ll_real()->cuEventDestroy_v2(freed->event);
-	freed->event = NULL;
-	freed->place.handle = NULL;
+	if (!ll_stream_is_default(stream))
+		forget_streams(stream, NULL, false);
 }
 
 void ll_movable_pools_forget_context(const struct ll_cu_context *context)
 {
-	if (atomic_load(&ll_movable_pools_freed))
-		change_freed(drop_event, context);
-}
-
-static void end_work(struct ll_movable_pool *pool, struct freed *freed, const void *context)
-{
-	if (freed->place.context != context)
-		return;
-	if (!freed->is_done && !freed->event)
-		settle_freed(pool, freed);
-	freed->place.handle = NULL;
+	forget_streams(NULL, context, false);
 }
 
 void ll_movable_pools_end_context(const struct ll_cu_context *context)
 {
-	if (atomic_load(&ll_movable_pools_freed))
-		change_freed(end_work, context);
+	forget_streams(NULL, context, true);
 }
 
 void ll_movable_pools_freeze(struct ll_device_state *dev)
 {
-	struct card *card = card_of(dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, dev->device);
 	release_card(card, false, NULL);
 	card->is_frozen = true;
 }
 
 void ll_movable_pools_thaw(struct ll_device_state *dev)
 {
-	struct card *card = card_of(dev);
-	LOCK_CARD(card);
+	LOCK_CARD(card, dev->device);
 	card->is_frozen = false;
 }

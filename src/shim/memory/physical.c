@@ -1,9 +1,9 @@
-#include "shim/memory/physical.h"
+#include "shim/memory/memory.h"
 
 #include <stdatomic.h>
 
+#include "shim/device_state.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/exported.h"
 
 /* The first stand-in. It is above all addresses of a program. The driver's handles are addresses or small numbers, so
  * no handle is in this range. */
@@ -65,17 +65,12 @@ bool ll_physical_find(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle)
 	return true;
 }
 
-static bool set_pinned(struct ll_extent *physical, uint64_t unused)
-{
-	(void)unused;
-	physical->is_pinned = true;
-	return true;
-}
+LL_EXTENT_SETTER(set_is_pinned, is_pinned)
 
 void ll_physical_pin(ll_cu_mem_handle number)
 {
 	if (is_stand_in(number))
-		ll_extents_change(LL_EXTENT_PHYSICAL, number, set_pinned, 0, NULL);
+		ll_extents_change(LL_EXTENT_PHYSICAL, number, set_is_pinned, true, NULL);
 }
 
 void ll_physical_pin_range(ll_cu_deviceptr address, size_t bytes)
@@ -136,9 +131,9 @@ static bool drop_mapping(struct ll_extent *physical, uint64_t serial)
 	return physical->handles || physical->mappings;
 }
 
-void ll_physical_retain(ll_cu_mem_handle handle)
+bool ll_physical_retain(ll_cu_mem_handle handle)
 {
-	ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
+	return ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
 }
 
 /* ---- exported and imported ---- */
@@ -151,54 +146,32 @@ void ll_physical_exported(ll_cu_mem_handle number, enum ll_cu_mem_handle_type ty
 		ll_exported_as_bytes(LL_EXTENT_PHYSICAL, number, shareable, LL_CU_MEM_FABRIC_HANDLE_BYTES);
 }
 
-/* Adds a use if the driver returned a known handle: this process made the memory or imported it before. */
-static bool add_use(ll_cu_mem_handle handle)
-{
-	return ll_extents_change(LL_EXTENT_PHYSICAL, handle, add_handle, 0, NULL);
-}
-
-static uint64_t id_of(struct ll_device_state *dev, enum ll_cu_mem_handle_type type, const void *shareable)
-{
-	return type == LL_CU_MEM_HANDLE_TYPE_FABRIC
-		   ? ll_exported_id_of_bytes(dev, shareable, LL_CU_MEM_FABRIC_HANDLE_BYTES)
-		   : ll_exported_id_of_descriptor(dev, (int)(intptr_t)shareable);
-}
-
-/* Finds the charge target of the memory's card. Returns false if the memory is not on a card. */
-static bool find_target(ll_cu_mem_handle handle, struct ll_charge_target *ret_target)
-{
-	struct ll_cu_mem_allocation_prop prop;
-	if (ll_real()->cuMemGetAllocationPropertiesFromHandle(&prop, handle) != LL_CUDA_SUCCESS ||
-	    prop.location.type != LL_CU_MEM_LOCATION_TYPE_DEVICE)
-		return false;
-	*ret_target = ll_charge_target_of_device(prop.location.id);
-	return true;
-}
-
 ll_cu_result ll_physical_imported(ll_cu_mem_handle handle, enum ll_cu_mem_handle_type type, const void *shareable)
 {
-	struct ll_charge_target target;
-	if (add_use(handle) || !find_target(handle, &target))
+	/* If the handle is known, this process made the memory or imported it before. */
+	struct ll_cu_mem_allocation_prop prop;
+	if (ll_physical_retain(handle) ||
+	    ll_real()->cuMemGetAllocationPropertiesFromHandle(&prop, handle) != LL_CUDA_SUCCESS ||
+	    prop.location.type != LL_CU_MEM_LOCATION_TYPE_DEVICE)
 		return LL_CUDA_SUCCESS;
+	struct ll_charge_target target = ll_charge_target_of_device(prop.location.id);
 	ll_cu_result status = target.refusal;
 	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL, .address = handle, .dev = target.dev, .handles = 1};
 	if (target.dev) {
 		physical.serial = ++last_serial;
-		physical.shared = id_of(target.dev, type, shareable);
+		physical.shared = type == LL_CU_MEM_HANDLE_TYPE_FABRIC
+				      ? ll_exported_id_of_bytes(target.dev, shareable, LL_CU_MEM_FABRIC_HANDLE_BYTES)
+				      : ll_exported_id_of_descriptor(target.dev, (int)(intptr_t)shareable);
 		status = ll_exported_hold(target.dev, physical.shared, 0);
 	}
 	if (status != LL_CUDA_SUCCESS)
 		ll_real()->cuMemRelease(handle);
 	else if (target.dev && !ll_charge_put(&physical))
-		ll_exported_drop(target.dev, physical.shared);
+		ll_exported_drop(physical.shared);
 	return status;
 }
 
-static bool set_bytes(struct ll_extent *physical, uint64_t bytes)
-{
-	physical->bytes = bytes;
-	return true;
-}
+LL_EXTENT_SETTER(set_bytes, bytes)
 
 ll_cu_result ll_physical_before_map(ll_cu_mem_handle number, size_t bytes)
 {
@@ -378,7 +351,8 @@ static ll_cu_result check_host_cannot_see(const struct ll_extent *mapping, const
 	return mapping->access & LL_PHYSICAL_ACCESS_ELSEWHERE ? LL_CUDA_ERROR_NOT_SUPPORTED : LL_CUDA_SUCCESS;
 }
 
-bool ll_physical_is_movable(const struct ll_extent *physical)
+/* Returns whether the memory of this extent, of kind LL_EXTENT_PHYSICAL, can be evicted now. */
+static bool physical_is_movable(const struct ll_extent *physical)
 {
 	return physical->is_stand_in && !physical->is_pinned &&
 	       visit_mappings(physical, check_host_cannot_see) == LL_CUDA_SUCCESS;
@@ -391,7 +365,9 @@ static ll_cu_result undo_mapping(const struct ll_extent *mapping, const struct l
 	return LL_CUDA_SUCCESS;
 }
 
-void ll_physical_unmake(ll_cu_mem_handle number)
+/* physical_unmake removes all mappings of the memory and releases it. physical_make makes the memory again, and
+ * maps it at the same addresses with the same rights. number: the stand-in. */
+static void physical_unmake(ll_cu_mem_handle number)
 {
 	struct ll_extent physical;
 	if (!ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical))
@@ -400,32 +376,25 @@ void ll_physical_unmake(ll_cu_mem_handle number)
 	ll_real()->cuMemRelease(physical.real);
 }
 
-static ll_cu_result allow_access_again(const struct ll_extent *mapping)
+static ll_cu_result map_again(const struct ll_extent *mapping, const struct ll_extent *physical)
 {
 	struct ll_cu_mem_access_desc accesses[LL_PHYSICAL_CARDS];
 	size_t count = 0;
+	ll_cu_result status = ll_real()->cuMemMap(mapping->address, mapping->bytes, mapping->offset, physical->real, 0);
 	for (int card = 0; card < LL_PHYSICAL_CARDS; card++) {
 		enum ll_cu_mem_access_flags flags = ll_physical_access(mapping, card);
 		if (flags != LL_CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			accesses[count++] = (struct ll_cu_mem_access_desc){
 			    .location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, card}, .flags = flags};
 	}
-	return count ? ll_real()->cuMemSetAccess(mapping->address, mapping->bytes, accesses, count) : LL_CUDA_SUCCESS;
+	if (status != LL_CUDA_SUCCESS || !count)
+		return status;
+	return ll_real()->cuMemSetAccess(mapping->address, mapping->bytes, accesses, count);
 }
 
-static ll_cu_result map_again(const struct ll_extent *mapping, const struct ll_extent *physical)
-{
-	ll_cu_result status = ll_real()->cuMemMap(mapping->address, mapping->bytes, mapping->offset, physical->real, 0);
-	return status == LL_CUDA_SUCCESS ? allow_access_again(mapping) : status;
-}
+LL_EXTENT_SETTER(set_real, real)
 
-static bool set_real(struct ll_extent *physical, uint64_t real)
-{
-	physical->real = real;
-	return true;
-}
-
-ll_cu_result ll_physical_make(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle)
+static ll_cu_result physical_make(ll_cu_mem_handle number, ll_cu_mem_handle *ret_handle)
 {
 	struct ll_extent physical;
 	if (!ll_extents_find(LL_EXTENT_PHYSICAL, number, &physical))
@@ -446,6 +415,95 @@ ll_cu_result ll_physical_make(ll_cu_mem_handle number, ll_cu_mem_handle *ret_han
 	if (status == LL_CUDA_SUCCESS)
 		*ret_handle = handle;
 	else
-		ll_physical_unmake(number);
+		physical_unmake(number);
 	return status;
+}
+
+/* ---- all memory that can be moved, chunk by chunk ---- */
+
+bool ll_chunks_next(const struct ll_device_state *dev, struct ll_extent *at, struct ll_chunk *ret_chunk)
+{
+	while (ll_extents_next(at)) {
+		bool is_physical = at->kind == LL_EXTENT_PHYSICAL;
+		if (at->dev != dev || !(is_physical ? physical_is_movable(at) : at->kind == LL_EXTENT_BACKING))
+			continue;
+		*ret_chunk = (struct ll_chunk){at->kind, at->address, at->bytes, is_physical ? at->real : at->handle};
+		return true;
+	}
+	return false;
+}
+
+/* Adds the memory of cuMemCreate that can be moved: its size, or its charge. */
+static uint64_t add_physical(const struct ll_device_state *dev, bool is_charge, uint64_t bytes)
+{
+	struct ll_extent physical = {.kind = LL_EXTENT_PHYSICAL};
+	while (ll_extents_next(&physical) && physical.kind == LL_EXTENT_PHYSICAL) {
+		if (physical.dev == dev && physical_is_movable(&physical))
+			bytes += is_charge ? physical.charged_bytes : physical.bytes;
+	}
+	return bytes;
+}
+
+uint64_t ll_chunks_bytes(const struct ll_device_state *dev)
+{
+	return add_physical(dev, false, ll_backing_bytes(dev));
+}
+
+uint64_t ll_chunks_charged_bytes(const struct ll_device_state *dev)
+{
+	return add_physical(dev, true, atomic_load(&dev->evictable_bytes));
+}
+
+void ll_chunk_unmake(const struct ll_chunk *chunk)
+{
+	if (chunk->kind == LL_EXTENT_PHYSICAL)
+		physical_unmake(chunk->address);
+	else
+		ll_backing_unmake(chunk->address, chunk->bytes, chunk->handle);
+}
+
+ll_cu_result ll_chunk_make(const struct ll_device_state *dev, struct ll_chunk *chunk)
+{
+	if (chunk->kind == LL_EXTENT_PHYSICAL)
+		return physical_make(chunk->address, &chunk->handle);
+	uint64_t handle;
+	ll_cu_result status = ll_backing_make(dev->device, chunk->address, chunk->bytes, &handle);
+	if (status == LL_CUDA_SUCCESS)
+		chunk->handle = handle;
+	return status;
+}
+
+void ll_chunk_note(const struct ll_chunk *chunk)
+{
+	if (chunk->kind == LL_EXTENT_BACKING)
+		ll_backing_note(chunk->address, chunk->handle);
+}
+
+ll_cu_result ll_chunk_map_aside(const struct ll_device_state *dev, ll_cu_mem_handle handle, uint64_t bytes,
+				ll_cu_deviceptr *ret_address)
+{
+	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, dev->device},
+					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	ll_cu_deviceptr address;
+	ll_cu_result status = ll_real()->cuMemAddressReserve(&address, bytes, 0, 0, 0);
+	if (status != LL_CUDA_SUCCESS)
+		return status;
+	status = ll_real()->cuMemMap(address, bytes, 0, handle, 0);
+	bool is_mapped = status == LL_CUDA_SUCCESS;
+	if (is_mapped)
+		status = ll_real()->cuMemSetAccess(address, bytes, &access, 1);
+	if (status == LL_CUDA_SUCCESS) {
+		*ret_address = address;
+		return status;
+	}
+	if (is_mapped)
+		ll_real()->cuMemUnmap(address, bytes);
+	ll_real()->cuMemAddressFree(address, bytes);
+	return status;
+}
+
+void ll_chunk_unmap_aside(ll_cu_deviceptr address, uint64_t bytes)
+{
+	ll_real()->cuMemUnmap(address, bytes);
+	ll_real()->cuMemAddressFree(address, bytes);
 }

@@ -5,15 +5,82 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/charge.h"
-#include "shim/memory/footprint.h"
-#include "shim/memory/graph_memory.h"
-#include "shim/memory/lent.h"
-#include "shim/memory/movable_pool.h"
-#include "shim/memory/peers.h"
-#include "shim/memory/pool_state.h"
+#include "shim/memory/memory.h"
+
+/* ---- freed blocks that other processes have imported ---- */
+
+struct ll_lent {
+	uint64_t id, bytes; /* id of the memory (exported.c); size in whole blocks of the card */
+	struct ll_lent *next;
+};
+
+_Atomic bool ll_lent_is_any;
+
+/* Call it when the program has freed an exported block. Adds the block to the list if another process holds it. */
+static void lent_add(struct ll_lent **list, const struct ll_extent *block)
+{
+	struct ll_lent *lent = ll_exported_is_for_others(block->dev, block->shared) ? malloc(sizeof *lent) : NULL;
+	if (!lent) {
+		ll_exported_drop(block->shared);
+		return;
+	}
+	*lent = (struct ll_lent){
+	    .id = block->shared, .bytes = ll_footprint_round(block->bytes, LL_FOOTPRINT_BLOCK_BYTES), .next = *list};
+	*list = lent;
+	ll_lent_is_any = true;
+}
+
+static void remove_lent(struct ll_lent **link)
+{
+	struct ll_lent *lent = *link;
+	*link = lent->next;
+	ll_exported_drop(lent->id);
+	free(lent);
+}
+
+/* Returns the bytes that other processes still hold. Removes blocks from the list that no process holds. */
+static uint64_t lent_bytes(struct ll_lent **list, struct ll_device_state *dev)
+{
+	uint64_t bytes = 0;
+	for (struct ll_lent **link = list; *link;) {
+		if (!ll_exported_is_for_others(dev, (*link)->id)) {
+			remove_lent(link);
+			continue;
+		}
+		bytes += (*link)->bytes;
+		link = &(*link)->next;
+	}
+	return bytes;
+}
+
+/* Empties the list when the pool ends. Blocks that other processes hold are charged separately (exported.c). */
+static void lent_end(struct ll_lent **list)
+{
+	while (*list)
+		remove_lent(list);
+}
+
+/* ---- which stream ---- */
+
+struct ll_stream_place ll_stream_place_of(struct ll_cu_stream *stream)
+{
+	struct ll_stream_place place = {.handle = stream ? stream : LL_CU_STREAM_LEGACY};
+	/* A number for the calling thread. pthread_self is no such number, because a new thread may get the value of an
+	 * ended one. */
+	static _Thread_local uint64_t own_number __attribute__((tls_model("initial-exec")));
+	static _Atomic uint64_t last;
+	if (stream == LL_CU_STREAM_PER_THREAD && !own_number)
+		own_number = atomic_fetch_add(&last, 1) + 1;
+	if (stream == LL_CU_STREAM_PER_THREAD)
+		place.thread = own_number;
+	if (ll_stream_is_default(stream) && ll_real()->cuCtxGetCurrent(&place.context) != LL_CUDA_SUCCESS)
+		place.context = NULL;
+	return place;
+}
+
+/* ---- pools ---- */
 
 enum { CARDS = 64 };
 
@@ -24,8 +91,6 @@ enum { CARDS = 64 };
 
 static struct ll_pool_card cards[CARDS];
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct ll_fork_item fork_item;
 static _Atomic uint64_t pooled_cards; /* one bit for each card that has pools */
 
 _Atomic bool ll_pools_are_used;
@@ -44,44 +109,33 @@ static void forget_in_child(struct ll_fork_item *item)
 	pooled_cards = 0;
 }
 
-static void init_once(void)
-{
-	fork_item.in_child = forget_in_child;
-	ll_fork_add(&fork_item);
-}
+static struct ll_fork_item fork_item = {.in_child = forget_in_child};
 
 struct ll_pool_card *ll_pool_card_lock(const struct ll_device_state *dev)
 {
-	pthread_once(&once, init_once);
+	ll_fork_add(&fork_item);
 	ll_growth_lock(dev);
 	return &cards[dev->device];
 }
 
 static void trim_driver(const struct ll_pool *pool)
 {
-	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
 	ll_real()->cuMemPoolTrimTo(pool->handle, 0);
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-}
-
-/* Computes the size of the pool's memory on the card. The driver reports has_bytes for the pool. Memory that the pool
- * has returned but that other processes hold is still on the card. */
-static ll_cu_result read_taken(struct ll_pool *pool, uint64_t has_bytes, uint64_t *ret_bytes)
-{
-	uint64_t used = 0, lent = ll_lent_bytes(&pool->lent, pool->dev);
-	ll_cu_result status = lent ? ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) : LL_CUDA_SUCCESS;
-	*ret_bytes = lent && used + lent > has_bytes ? used + lent : has_bytes;
-	return status;
+	ll_stream_exchange_capture_mode(mode);
 }
 
 /* Corrects the pool's charge. If the driver does not report its size, the charge stays. The card's lock is held. */
 static bool settle_pool(struct ll_pool *pool)
 {
-	uint64_t has_bytes, taken;
-	if (ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes) ||
-	    read_taken(pool, has_bytes, &taken))
+	uint64_t has_bytes, used = 0, lent;
+	if (ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &has_bytes))
 		return true;
+	/* Memory that the pool has returned but that other processes hold is still on the card. */
+	lent = lent_bytes(&pool->lent, pool->dev);
+	if (lent && ll_pool_read(pool, LL_CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used))
+		return true;
+	uint64_t taken = lent && used + lent > has_bytes ? used + lent : has_bytes;
 	if (has_bytes < pool->has_bytes)
 		ll_pool_forget_gaps(pool);
 	pool->has_bytes = has_bytes;
@@ -109,19 +163,16 @@ static void true_up_card(const struct ll_pool_card *card)
 		true_up(pool);
 }
 
-static void true_up_of(struct ll_device_state *dev)
+void ll_pool_true_up_all(struct ll_device_state *dev)
 {
 	true_up_card(ll_pool_card_lock(dev));
 	ll_growth_unlock(dev);
-}
-
-void ll_pool_true_up_all(struct ll_device_state *dev)
-{
-	true_up_of(dev);
 	for (uint64_t left = pooled_cards & ~(UINT64_C(1) << dev->device); left; left &= left - 1) {
 		struct ll_device_state *other = ll_device_state_of(__builtin_ctzll(left));
-		if (other)
-			true_up_of(other);
+		if (!other)
+			continue;
+		true_up_card(ll_pool_card_lock(other));
+		ll_growth_unlock(other);
 	}
 	ll_graph_memory_true_up_all();
 }
@@ -251,47 +302,36 @@ static struct ll_pool *find_pool(struct ll_cu_mem_pool *handle)
 	return ll_extents_find(LL_EXTENT_POOL, ll_extent_handle(handle), &extent) ? extent.pool : NULL;
 }
 
-/* Returns whether the pool is the card's default pool. *failure: the driver's error, if the call failed. */
-static bool is_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device, ll_cu_result *failure)
+/* Returns whether it is the default pool of managed memory of this card, or of no card (-1). */
+static bool is_managed_default(struct ll_cu_mem_pool *handle, ll_cu_device device)
 {
 	struct ll_cu_mem_pool *pool;
-	ll_cu_result status = ll_real()->cuDeviceGetDefaultMemPool(&pool, device);
-	if (ll_real_has_failed(status))
-		*failure = status;
-	return status == LL_CUDA_SUCCESS && pool == handle;
-}
-
-static bool is_managed_default_of(struct ll_cu_mem_pool *handle, ll_cu_device device)
-{
-	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
-	struct ll_cu_mem_pool *pool;
+	struct ll_cu_mem_location location = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
+	if (device >= 0)
+		location = (struct ll_cu_mem_location){.type = LL_CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 	return ll_real()->cuMemGetDefaultMemPool(&pool, &location, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
 		   LL_CUDA_SUCCESS &&
 	       pool == handle;
 }
 
-/* Returns whether it is the default pool of managed memory without a location. */
-static bool is_default_of_none(struct ll_cu_mem_pool *handle)
-{
-	struct ll_cu_mem_location nowhere = {.type = LL_CU_MEM_LOCATION_TYPE_INVALID};
-	struct ll_cu_mem_pool *pool;
-	return ll_real()->cuMemGetDefaultMemPool(&pool, &nowhere, LL_CU_MEM_ALLOCATION_TYPE_MANAGED) ==
-		   LL_CUDA_SUCCESS &&
-	       pool == handle;
-}
-
 /* Adds a pool that the driver made: a card's default pool, or a pool that takes no memory of a card. If the driver does
- * not report which it is, adds nothing. */
+ * not report which it is, adds nothing. *failure: the driver's error. */
 static struct ll_pool *add_default(struct ll_cu_mem_pool *handle, ll_cu_result *failure)
 {
 	for (ll_cu_device device = 0; device < CARDS; device++) {
 		struct ll_device_state *dev = ll_device_state_of(device);
-		if (dev && is_default_of(handle, device, failure))
+		struct ll_cu_mem_pool *pool;
+		if (!dev)
+			continue;
+		ll_cu_result status = ll_real()->cuDeviceGetDefaultMemPool(&pool, device);
+		if (status == LL_CUDA_SUCCESS && pool == handle)
 			return add_movable(handle, dev, 0);
-		if (dev && is_managed_default_of(handle, device))
+		if (ll_real_has_failed(status))
+			*failure = status;
+		if (is_managed_default(handle, device))
 			return add_pool(handle, dev, NULL);
 	}
-	return *failure ? NULL : add_pool(handle, is_default_of_none(handle) ? dev_of_managed() : NULL, NULL);
+	return *failure ? NULL : add_pool(handle, is_managed_default(handle, -1) ? dev_of_managed() : NULL, NULL);
 }
 
 /* Finds or adds the pool of the handle. *ret_pool NULL: there is no memory for it. Returns the driver's error if the
@@ -343,7 +383,7 @@ static bool reserve_gap(struct ll_pool *pool, uint64_t bytes, uint64_t most_byte
 		return false;
 	}
 	growth->bytes = most_bytes;
-	ll_growth_hold(&pool->growth, most_bytes);
+	pool->growth.pending_bytes += most_bytes;
 	return true;
 }
 
@@ -392,18 +432,6 @@ struct ll_pool_growth ll_pool_begin(struct ll_device_state *dev, struct ll_cu_me
 	return growth;
 }
 
-/* Puts the block into the map of extents and removes it from the gaps. Both happen before another call may begin. */
-static void keep_block(struct ll_pool *pool, const struct ll_pool_growth *growth, ll_cu_deviceptr address,
-		       uint64_t bytes, uint64_t grown_bytes)
-{
-	struct ll_extent block = {
-	    .kind = LL_EXTENT_BLOCK, .address = address, .bytes = bytes, .dev = pool->dev, .pool = pool};
-	pool->block_count += ll_charge_put(&block);
-	ll_gaps_remove(&pool->gaps, address, bytes);
-	if (pool->serial == growth->serial)
-		ll_pool_note_growth(pool, address, bytes, grown_bytes);
-}
-
 static bool end_growth(struct ll_pool_growth *growth, bool is_known, ll_cu_deviceptr address, uint64_t bytes)
 {
 	struct ll_pool *pool = growth->pool;
@@ -412,12 +440,19 @@ static bool end_growth(struct ll_pool_growth *growth, bool is_known, ll_cu_devic
 	ll_pool_card_lock(pool->dev);
 	uint64_t before = pool->has_bytes;
 	pool->calls--;
-	ll_growth_end(&pool->growth, growth->bytes);
+	pool->growth.pending_bytes -= growth->bytes;
 	bool is_within = true_up(pool);
-	if (!is_known)
+	if (!is_known) {
 		ll_pool_forget_gaps(pool);
-	else if (bytes)
-		keep_block(pool, growth, address, bytes, pool->has_bytes > before ? pool->has_bytes - before : 0);
+	} else if (bytes) { /* before another call may begin */
+		struct ll_extent block = {
+		    .kind = LL_EXTENT_BLOCK, .address = address, .bytes = bytes, .dev = pool->dev, .pool = pool};
+		pool->block_count += ll_charge_put(&block);
+		ll_gaps_remove(&pool->gaps, address, bytes);
+		if (pool->serial == growth->serial)
+			ll_pool_note_growth(pool, address, bytes,
+					    pool->has_bytes > before ? pool->has_bytes - before : 0);
+	}
 	if (growth->is_alone)
 		ll_growth_open(pool->dev, LL_GROWTH_POOLS);
 	else
@@ -497,11 +532,11 @@ static void end_block(const struct ll_extent *block, ll_cu_result status, const 
 	bool is_back = status != LL_CUDA_SUCCESS && ll_charge_put(block);
 	struct ll_pool_card *card = ll_pool_card_lock(dev);
 	if (!is_back && block->shared)
-		ll_lent_add(&pool->lent, block);
+		lent_add(&pool->lent, block);
 	ll_gaps_settle(&pool->gaps, block->serial, is_back ? NULL : place, ll_pools_new_free());
 	pool->block_count -= !is_back;
 	if (!is_back && pool->is_destroyed)
-		ll_lent_end(&pool->lent, dev);
+		lent_end(&pool->lent);
 	if (!pool->is_destroyed) {
 		true_up(pool);
 	} else if (!pool->block_count) {
@@ -591,7 +626,7 @@ void ll_pool_destroyed(struct ll_pool *pool)
 	struct ll_device_state *dev = pool->dev;
 	struct ll_pool_card *card = ll_pool_card_lock(dev);
 	pool->is_destroyed = true;
-	ll_lent_end(&pool->lent, dev);
+	lent_end(&pool->lent);
 	ll_pool_forget_gaps(pool);
 	if (!pool->block_count)
 		forget_pool(card, pool);

@@ -1,27 +1,85 @@
-#include "shim/residency/link.h"
+#include "shim/residency/residency.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fork.h"
-#include "base/guest_thread.h"
+#include "base/guest.h"
 #include "base/scope.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
-#include "shim/memory/backing.h"
-#include "shim/memory/chunks.h"
-#include "shim/memory/footprint.h"
-#include "shim/residency/link_state.h"
-#include "shim/residency/shares.h"
+#include "shim/memory/memory.h"
+#include "shim/residency/move.h"
 #include "shim/say.h"
 #include "shim/time/driver_calls.h"
+
+/* ---- the connection ---- */
+
+static bool is_ours(const struct ll_line *line, int fd)
+{
+	struct stat st;
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_dev == line->device &&
+	       st.st_ino == line->inode;
+}
+
+static void close_if_ours(struct ll_line *line)
+{
+	int fd = atomic_exchange(&line->fd, -1);
+	if (is_ours(line, fd))
+		close(fd);
+}
+
+/* Connects, and identifies this process. -errno: no loadlined listens, or one of another user does. */
+static int line_open(struct ll_line *line, const struct ll_port *port)
+{
+	union ll_message message;
+	int fd;
+	ll_fork_block();
+	int rc = ll_port_connect(port, &fd);
+	if (!rc) {
+		struct stat st = {0};
+		pthread_mutex_lock(&line->lock);
+		fstat(fd, &st);
+		line->device = st.st_dev;
+		line->inode = st.st_ino;
+		atomic_store(&line->fd, fd);
+		pthread_mutex_unlock(&line->lock);
+	}
+	ll_fork_unblock();
+	if (rc)
+		return rc;
+	ll_message_init_hello(&message, LL_ROLE_PROCESS, NULL);
+	return ll_line_say(line, &message, NULL, 0);
+}
+
+/* Not while another thread forks: the child would close a number that is somebody else's by then. */
+static void line_close(struct ll_line *line)
+{
+	ll_fork_block();
+	pthread_mutex_lock(&line->lock);
+	close_if_ours(line);
+	pthread_mutex_unlock(&line->lock);
+	ll_fork_unblock();
+}
+
+int ll_line_say(struct ll_line *line, const union ll_message *message, const int *fds, size_t fd_count)
+{
+	pthread_mutex_lock(&line->lock);
+	int fd = atomic_load(&line->fd);
+	int rc = is_ours(line, fd) ? ll_message_send(fd, message, fds, fd_count) : -ENOTCONN;
+	pthread_mutex_unlock(&line->lock);
+	return rc;
+}
+
+/* ---- the thread ---- */
 
 #define LOOK_MS 100
 #define PREPARE_LOOK_MS 2
@@ -36,7 +94,6 @@ enum { CARDS = 64, STACK_BYTES = 256 * 1024 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct ll_link *) links[CARDS];
 static bool is_tried[CARDS];
-static struct ll_fork_item fork_item;
 
 /* ---- messages to loadlined ---- */
 
@@ -63,18 +120,6 @@ static int say_evictable(struct ll_link *link)
 	return rc;
 }
 
-/* Reports the memory that may be evicted, while the program runs. */
-static int tell_sizes(struct ll_link *link)
-{
-	uint64_t bytes = ll_chunks_bytes(link->dev), pool_bytes = ll_move_pool_bytes(link->move);
-	ll_move_look_ahead(link->move, bytes);
-	if (bytes == link->told_bytes && pool_bytes == link->told_pool_bytes)
-		return 0;
-	link->told_bytes = bytes;
-	link->told_pool_bytes = pool_bytes;
-	return ll_link_say_kind(link, LL_MESSAGE_SIZES);
-}
-
 /* A thread of the program is about to wait because the calls are shut. Called on any thread. */
 static void note_waiting(void)
 {
@@ -87,12 +132,12 @@ static void note_waiting(void)
 	}
 }
 
-/* ---- the thread ---- */
-
 static void lose_daemon(struct ll_link *link)
 {
-	ll_line_close(&link->line);
+	line_close(&link->line);
 	ll_link_report_again(link);
+	if (link->state == LL_LINK_PREPARING && ll_move_is_stopped(link->move))
+		ll_move_stop_at_once(link->move);
 	if (link->state == LL_LINK_PREPARING)
 		ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_SUSPENDED : LL_LINK_HERE);
 	if (!link->lost_ns)
@@ -107,36 +152,35 @@ static void connect_to_daemon(struct ll_link *link)
 	if (now_ns < link->again_ns)
 		return;
 	link->again_ns = now_ns + CONNECT_NS;
-	int rc = ll_line_open(&link->line, link->dev->port);
+	int rc = line_open(&link->line, link->dev->port);
 	if (!rc)
 		rc = say_evictable(link);
 	link->is_new = true;
 	if (rc)
-		ll_line_close(&link->line);
-}
-
-/* loadlined has replied, so it knows the slot. */
-static void note_heard(struct ll_link *link)
-{
-	link->lost_ns = 0;
-	link->has_said_alone = false;
+		line_close(&link->line);
 }
 
 static int handle_messages(struct ll_link *link)
 {
-	union ll_message message;
-	int rc;
-	while ((rc = ll_line_receive(&link->line, &message)) == 0) {
-		if (message.header.kind != LL_MESSAGE_REFUSED)
-			note_heard(link);
+	for (;;) {
+		union ll_message message;
+		int fds[LL_MESSAGE_FDS], fd = atomic_load(&link->line.fd);
+		size_t count = 0;
+		int rc = is_ours(&link->line, fd) ? ll_message_receive(fd, &message, fds, &count) : -ENOTCONN;
+		if (rc)
+			return rc == -EAGAIN ? 0 : rc;
+		ll_message_close_fds(fds, count);
+		if (message.header.kind != LL_MESSAGE_REFUSED) { /* loadlined knows the slot */
+			link->lost_ns = 0;
+			link->has_said_alone = false;
+		}
 		rc = ll_link_handle(link, &message);
 		if (rc)
 			return rc;
 	}
-	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* For a program that runs. */
+/* For a program that runs: reports what it shares, and the memory that may be evicted. */
 static int tell_news(struct ll_link *link)
 {
 	struct ll_port_name name = ll_port_name_of(atomic_load(&link->dev->claim));
@@ -144,7 +188,15 @@ static int tell_news(struct ll_link *link)
 		return -ESTALE; /* the process has another slot now, and connects for it */
 	int rc = ll_shares_tell(link->dev, &link->line, link->is_new);
 	link->is_new = false;
-	return rc ? rc : tell_sizes(link);
+	if (rc)
+		return rc;
+	uint64_t bytes = ll_chunks_bytes(link->dev), pool_bytes = ll_move_pool_bytes(link->move);
+	ll_move_look_ahead(link->move, bytes);
+	if (bytes == link->told_bytes && pool_bytes == link->told_pool_bytes)
+		return 0;
+	link->told_bytes = bytes;
+	link->told_pool_bytes = pool_bytes;
+	return ll_link_say_kind(link, LL_MESSAGE_SIZES);
 }
 
 static void serve_link(struct ll_link *link)
@@ -178,15 +230,6 @@ static void end_alone(struct ll_link *link)
 		    true; /* without loadlined it is not known whether others use the neighbour */
 }
 
-static void work_alone(struct ll_link *link)
-{
-	if (link->state == LL_LINK_HERE)
-		ll_move_look_ahead(link->move, ll_chunks_bytes(link->dev));
-	end_alone(link);
-	ll_link_do_step(link);
-	connect_to_daemon(link);
-}
-
 static int look_ms(const struct ll_link *link)
 {
 	if (ll_link_has_step(link))
@@ -206,11 +249,18 @@ static void *link_main(void *arg)
 	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		ll_link_tell_page(link); /* for memory that was allocated meanwhile, and for a new slot */
-		if (link->line.fd >= 0)
+		if (link->line.fd >= 0) {
 			serve_link(link);
-		else
-			work_alone(link);
-		ll_line_wait(&link->line, look_ms(link));
+		} else {
+			if (link->state == LL_LINK_HERE)
+				ll_move_look_ahead(link->move, ll_chunks_bytes(link->dev));
+			end_alone(link);
+			ll_link_do_step(link);
+			connect_to_daemon(link);
+		}
+		struct pollfd ready = {.fd = atomic_load(&link->line.fd), .events = POLLIN};
+		int ms = look_ms(link);
+		poll(&ready, 1, ms);
 	}
 	return NULL;
 }
@@ -223,24 +273,11 @@ static void close_in_child(struct ll_fork_item *item)
 		struct ll_link *link = atomic_exchange(&links[i], NULL);
 		is_tried[i] = false;
 		if (link)
-			ll_line_close_in_child(&link->line);
+			close_if_ours(&link->line); /* the copy of the parent's connection */
 	}
 }
 
-static struct ll_link *new_link(struct ll_device_state *dev)
-{
-	struct ll_link *link = calloc(1, sizeof *link);
-	struct ll_move *move = ll_move_new(dev);
-	if (!link || !move) {
-		free(link);
-		free(move);
-		return NULL;
-	}
-	*link = (struct ll_link){.dev = dev, .move = move};
-	pthread_mutex_init(&link->room_lock, NULL);
-	ll_line_init(&link->line);
-	return link;
-}
+static struct ll_fork_item fork_item = {.in_child = close_in_child};
 
 /* The lock is held. NULL: ret_why says why. */
 static struct ll_link *open_link(struct ll_device_state *dev, const char **ret_why)
@@ -249,17 +286,20 @@ static struct ll_link *open_link(struct ll_device_state *dev, const char **ret_w
 		*ret_why = "the driver or the card cannot map memory";
 		return NULL;
 	}
-	struct ll_link *link = new_link(dev);
+	struct ll_link *link = calloc(1, sizeof *link);
+	struct ll_move *move = ll_move_new(dev);
 	*ret_why = "the program has no memory";
-	if (!link)
-		return NULL;
-	link->lost_ns = ll_now_ns();
-	connect_to_daemon(link);
-	if (ll_guest_thread_start(STACK_BYTES, link_main, link, NULL) == 0)
-		return link;
-	*ret_why = "the program can start no thread";
-	ll_line_close(&link->line);
-	free(link->move);
+	if (link && move) {
+		*link = (struct ll_link){.dev = dev, .move = move, .line = {.fd = -1}, .lost_ns = ll_now_ns()};
+		pthread_mutex_init(&link->room_lock, NULL);
+		pthread_mutex_init(&link->line.lock, NULL);
+		connect_to_daemon(link);
+		if (ll_guest_thread_start(STACK_BYTES, link_main, link, NULL) == 0)
+			return link;
+		*ret_why = "the program can start no thread";
+		line_close(&link->line);
+	}
+	free(move);
 	free(link);
 	return NULL;
 }
@@ -275,10 +315,7 @@ static struct ll_link *link_of(struct ll_device_state *dev)
 	link = atomic_load(&links[dev->device]);
 	if (link || is_tried[dev->device])
 		return link;
-	if (!fork_item.in_child) {
-		fork_item.in_child = close_in_child;
-		ll_fork_add(&fork_item);
-	}
+	ll_fork_add(&fork_item);
 	link = open_link(dev, &why);
 	is_tried[dev->device] = true;
 	atomic_store(&links[dev->device], link);
@@ -327,19 +364,6 @@ static enum ll_link_reply request_room(struct ll_link *link, uint64_t bytes, boo
 	return (enum ll_link_reply)reply;
 }
 
-/* If loadlined ends, sends the request to the next one. */
-static enum ll_link_reply await_room(struct ll_link *link, uint64_t bytes, bool waits_by_chunk)
-{
-	uint64_t deadline_ns = ll_now_ns() + LL_RESIDENCY_ROOM_NS;
-	for (;;) {
-		enum ll_link_reply reply = request_room(link, bytes, waits_by_chunk, deadline_ns);
-		uint64_t now_ns = ll_now_ns(), ended_ns = atomic_load(&link->ended_ns);
-		if (reply != LL_LINK_REPLY_LOST || !ended_ns || now_ns > ended_ns + LL_RESIDENCY_DAEMON_NS)
-			return reply;
-		ll_sleep_until_ns(now_ns + DAEMON_LOOK_NS);
-	}
-}
-
 enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t bytes, bool waits_by_chunk,
 					 unsigned *grants)
 {
@@ -355,7 +379,15 @@ enum ll_move_room ll_residency_make_room(struct ll_device_state *dev, uint64_t b
 	/* The program itself may be evicted meanwhile. */
 	ll_driver_call_step_out();
 	pthread_mutex_lock(&link->room_lock);
-	enum ll_link_reply reply = await_room(link, bytes, waits_by_chunk);
+	enum ll_link_reply reply;
+	uint64_t deadline_ns = ll_now_ns() + LL_RESIDENCY_ROOM_NS;
+	for (;;) { /* if loadlined ends, sends the request to the next one */
+		reply = request_room(link, bytes, waits_by_chunk, deadline_ns);
+		uint64_t now_ns = ll_now_ns(), ended_ns = atomic_load(&link->ended_ns);
+		if (reply != LL_LINK_REPLY_LOST || !ended_ns || now_ns > ended_ns + LL_RESIDENCY_DAEMON_NS)
+			break;
+		ll_sleep_until_ns(now_ns + DAEMON_LOOK_NS);
+	}
 	pthread_mutex_unlock(&link->room_lock);
 	ll_driver_call_step_in();
 	if (reply != LL_LINK_REPLY_THERE && reply != LL_LINK_REPLY_COMING)

@@ -1,4 +1,4 @@
-#include "shim/residency/obstacles.h"
+#include "shim/residency/residency.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -13,15 +13,6 @@ _Atomic bool ll_obstacles_has_waits;
  * Storage. */
 static const char *const pinning[] = {"/dev/infiniband/", "/dev/gdrdrv", "/dev/nvidia-fs"};
 
-static bool does_pin(const char *path)
-{
-	for (size_t i = 0; i < sizeof pinning / sizeof *pinning; i++) {
-		if (strncmp(path, pinning[i], strlen(pinning[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool ll_obstacles_find_device(const char *folder_path, char *ret_path, size_t path_size)
 {
 	DIR *folder = opendir(folder_path);
@@ -32,7 +23,8 @@ bool ll_obstacles_find_device(const char *folder_path, char *ret_path, size_t pa
 		if (length <= 0)
 			continue;
 		ret_path[length] = '\0';
-		is_found = does_pin(ret_path);
+		for (size_t i = 0; i < sizeof pinning / sizeof *pinning; i++)
+			is_found |= strncmp(ret_path, pinning[i], strlen(pinning[i])) == 0;
 	}
 	if (folder)
 		closedir(folder);

@@ -1,4 +1,4 @@
-#include "shim/residency/quiet.h"
+#include "shim/residency/residency.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,14 +7,72 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/guest_thread.h"
+#include "base/guest.h"
+#include "shim/device_state.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
-#include "shim/memory/extents.h"
-#include "shim/residency/host_functions.h"
-#include "shim/residency/obstacles.h"
+#include "shim/interpose/stream.h"
+#include "shim/memory/memory.h"
+#include "shim/residency/move.h"
 #include "shim/time/driver_calls.h"
 #include "shim/time/flow.h"
+
+/* ---- host functions that run now ---- */
+
+static _Atomic uint32_t running;
+static _Atomic uint64_t changed_ns; /* when one last began or ended */
+
+struct ll_host_function *ll_host_function_new(struct ll_cu_stream *stream, struct ll_host_function function)
+{
+	/* In a graph it would run more than once. */
+	LL_REENTRY_SCOPE();
+	const struct ll_run_settings *settings = ll_device_state_settings();
+	if (!settings || !settings->is_evictable || (!function.function && !function.callback) ||
+	    ll_stream_is_captured(stream))
+		return NULL;
+	struct ll_host_function *copy = malloc(sizeof *copy);
+	if (copy)
+		*copy = function;
+	return copy;
+}
+
+/* Takes the copy's contents, and frees it: the function may not return. */
+static struct ll_host_function begin_run(struct ll_host_function *copy)
+{
+	struct ll_host_function function = *copy;
+	free(copy);
+	atomic_store(&changed_ns, ll_now_ns());
+	atomic_fetch_add(&running, 1);
+	return function;
+}
+
+static void end_run(void)
+{
+	atomic_store(&changed_ns, ll_now_ns());
+	atomic_fetch_sub(&running, 1);
+}
+
+void ll_host_function_run(void *function)
+{
+	struct ll_host_function own = begin_run(function);
+	own.function(own.user);
+	end_run();
+}
+
+void ll_host_callback_run(struct ll_cu_stream *stream, ll_cu_result status, void *function)
+{
+	struct ll_host_function own = begin_run(function);
+	own.callback(stream, status, own.user);
+	end_run();
+}
+
+/* Whether host functions run, and none has begun or ended since that moment (CLOCK_MONOTONIC). */
+static bool host_functions_stand_since(uint64_t since_ns)
+{
+	return atomic_load(&running) && atomic_load(&changed_ns) <= since_ns;
+}
+
+/* ---- stopping the program ---- */
 
 #define QUIET_LOOK_NS (200 * LL_NS_PER_US)
 #define THREADS_LOOK_NS (5 * LL_NS_PER_MS)
@@ -44,33 +102,25 @@ struct attempt {
 static bool needs_a_thread(const struct attempt *attempt)
 {
 	uint64_t now_ns = ll_now_ns(), since_ns = now_ns - attempt->patience_ns;
-	return since_ns >= attempt->begun_ns && ll_driver_calls_count_waiting() &&
-	       ll_host_functions_stand_since(since_ns);
-}
-
-static int synchronize_contexts(const struct ll_device_state *dev)
-{
-	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
-	while (ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
-		struct ll_cu_context *popped;
-		if (context.dev != dev ||
-		    ll_real()->cuCtxPushCurrent_v2((struct ll_cu_context *)(uintptr_t)context.address))
-			continue;
-		ll_cu_result status = ll_real()->cuCtxSynchronize();
-		ll_real()->cuCtxPopCurrent_v2(&popped);
-		if (status != LL_CUDA_SUCCESS)
-			return -(int)status;
-	}
-	return 1;
+	return since_ns >= attempt->begun_ns && ll_driver_calls_count_waiting() && host_functions_stand_since(since_ns);
 }
 
 static void *wait_main(void *arg)
 {
 	struct ll_quiet_wait *wait = arg;
-	enum ll_cu_capture_mode mode = LL_CU_STREAM_CAPTURE_MODE_RELAXED;
+	struct ll_extent context = {.kind = LL_EXTENT_CONTEXT};
+	ll_cu_result status = LL_CUDA_SUCCESS;
 	ll_reentry_depth = 1;
-	ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
-	atomic_store(&wait->state, synchronize_contexts(wait->dev));
+	ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	while (status == LL_CUDA_SUCCESS && ll_extents_next(&context) && context.kind == LL_EXTENT_CONTEXT) {
+		struct ll_cu_context *popped;
+		if (context.dev != wait->dev ||
+		    ll_real()->cuCtxPushCurrent_v2((struct ll_cu_context *)(uintptr_t)context.address))
+			continue;
+		status = ll_real()->cuCtxSynchronize();
+		ll_real()->cuCtxPopCurrent_v2(&popped);
+	}
+	atomic_store(&wait->state, status == LL_CUDA_SUCCESS ? 1 : -(int)status);
 	return NULL;
 }
 
@@ -174,15 +224,6 @@ static int shut_calls(const struct ll_device_state *dev, const struct attempt *a
 	}
 }
 
-/* Lets the program go on until its host functions do, or for as long as it was stopped. */
-static void let_go_on(const struct attempt *attempt)
-{
-	uint64_t since_ns = ll_now_ns(), now_ns;
-	while ((now_ns = ll_now_ns()) < since_ns + attempt->patience_ns && ll_host_functions_stand_since(since_ns))
-		ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
-	ll_sleep_until_ns(now_ns + CAPTURE_LOOK_NS);
-}
-
 int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t deadline_ns, char *why,
 		   size_t why_size)
 {
@@ -203,6 +244,10 @@ int ll_quiet_reach(struct ll_quiet *quiet, struct ll_device_state *dev, uint64_t
 				 "a host function of its streams does not end while its threads are stopped");
 			return -EBUSY;
 		}
-		let_go_on(&attempt);
+		/* Lets the program go on until its host functions do, or for as long as it was stopped. */
+		uint64_t since_ns = ll_now_ns(), now_ns;
+		while ((now_ns = ll_now_ns()) < since_ns + attempt.patience_ns && host_functions_stand_since(since_ns))
+			ll_sleep_until_ns(now_ns + QUIET_LOOK_NS);
+		ll_sleep_until_ns(now_ns + CAPTURE_LOOK_NS);
 	}
 }

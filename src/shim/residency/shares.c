@@ -1,4 +1,4 @@
-#include "shim/residency/shares.h"
+#include "shim/residency/residency.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "base/scope.h"
 #include "protocol/message.h"
 #include "shim/interpose/real.h"
-#include "shim/memory/backed.h"
-#include "shim/memory/footprint.h"
+#include "shim/memory/memory.h"
 #include "shim/say.h"
 
 #define REPLY_NS (5 * LL_NS_PER_S)
@@ -56,8 +55,6 @@ struct opened {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct share *shares;
 static struct opened *all_opened;
-static struct ll_fork_item fork_item;
-static bool has_fork_item;
 
 static void forget_in_child(struct ll_fork_item *item)
 {
@@ -67,15 +64,7 @@ static void forget_in_child(struct ll_fork_item *item)
 	all_opened = NULL;
 }
 
-/* The lock is held. */
-static void follow_forks(void)
-{
-	if (has_fork_item)
-		return;
-	has_fork_item = true;
-	fork_item.in_child = forget_in_child;
-	ll_fork_add(&fork_item);
-}
+static struct ll_fork_item fork_item = {.in_child = forget_in_child};
 
 /* ---- letters ---- */
 
@@ -98,52 +87,34 @@ bool ll_shares_is_letter(const struct ll_cu_ipc_mem_handle *handle)
 
 /* ---- shared allocations ---- */
 
-/* Finds the physical memory of the allocation: its own, or the block that it shares with others. */
-static struct ll_extent backing_of(const struct ll_extent *plain, uint64_t *ret_bytes)
-{
-	struct ll_extent backing = {0};
-	ll_extents_find_backing(plain->address, &backing);
-	bool is_shared = backing.address != plain->address || plain->bytes <= LL_FOOTPRINT_BLOCK_BYTES / 2;
-	*ret_bytes = is_shared ? backing.bytes : ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES);
-	return backing;
-}
-
-/* The lock is held. */
-static struct share *find_share(const struct ll_extent *plain)
-{
-	struct share *share = shares;
-	while (share && (share->address != plain->address || share->serial != plain->serial))
-		share = share->next;
-	return share;
-}
-
-static struct share *add_share(const struct ll_extent *plain)
-{
-	struct share *share = calloc(1, sizeof *share);
-	if (!share)
-		return NULL;
-	uint64_t bytes;
-	struct ll_extent backing = backing_of(plain, &bytes);
-	*share = (struct share){.dev = plain->dev, .address = plain->address, .serial = plain->serial, .next = shares};
-	share->letter.magic = MAGIC;
-	share->letter.key[0] = ll_port_name_of(atomic_load(&plain->dev->claim)).token;
-	share->letter.key[1] = plain->serial;
-	share->letter.bytes = bytes;
-	share->letter.skip = plain->address - backing.address;
-	shares = share;
-	return share;
-}
-
 ll_cu_result ll_shares_export(const struct ll_extent *plain, struct ll_cu_ipc_mem_handle *ret_handle)
 {
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&lock);
-	follow_forks();
-	struct share *share = find_share(plain);
-	if (!share)
-		share = add_share(plain);
-	if (!share)
-		return LL_CUDA_ERROR_OUT_OF_MEMORY;
+	ll_fork_add(&fork_item);
+	struct share *share = shares;
+	while (share && (share->address != plain->address || share->serial != plain->serial))
+		share = share->next;
+	if (!share) {
+		share = calloc(1, sizeof *share);
+		if (!share)
+			return LL_CUDA_ERROR_OUT_OF_MEMORY;
+		/* The physical memory is the allocation's own, or the block that it shares with others. */
+		struct ll_extent backing = {0};
+		ll_extents_find_backing(plain->address, &backing);
+		bool is_shared = backing.address != plain->address || !ll_backing_has_chunks(plain->bytes);
+		uint64_t bytes = is_shared ? backing.bytes : ll_footprint_round(plain->bytes, LL_FOOTPRINT_BLOCK_BYTES);
+		*share = (struct share){
+		    .dev = plain->dev,
+		    .address = plain->address,
+		    .serial = plain->serial,
+		    .letter = {.magic = MAGIC,
+			       .key = {ll_port_name_of(atomic_load(&plain->dev->claim)).token, plain->serial},
+			       .bytes = bytes,
+			       .skip = plain->address - backing.address},
+		    .next = shares};
+		shares = share;
+	}
 	ll_backed_note_exported(plain);
 	*ret_handle = (struct ll_cu_ipc_mem_handle){0};
 	memcpy(ret_handle, &share->letter, sizeof share->letter);
@@ -160,6 +131,7 @@ static void init_message(const struct letter *letter, enum ll_message_kind kind,
 	ret_message->share.bytes = letter->bytes;
 }
 
+/* -EMFILE: the program has no free descriptors now. */
 static int send_chunks(const struct share *share, union ll_message *message, uint64_t *at, struct ll_line *line)
 {
 	int fds[LL_MESSAGE_FDS], rc = 0;
@@ -185,50 +157,32 @@ static int send_chunks(const struct share *share, union ll_message *message, uin
 	return rc;
 }
 
-/* -EMFILE: the program has no free descriptors now. */
-static int tell_share(const struct share *share, struct ll_line *line)
-{
-	union ll_message message;
-	uint64_t at = share->address - share->letter.skip;
-	int rc = 0;
-	init_message(&share->letter, LL_MESSAGE_SHARE, &message);
-	while (!rc && at < share->address - share->letter.skip + share->letter.bytes) {
-		rc = send_chunks(share, &message, &at, line);
-		message.share.first += message.share.count;
-	}
-	return rc;
-}
-
-static int tell_end(const struct share *share, struct ll_line *line)
-{
-	union ll_message message;
-	init_message(&share->letter, LL_MESSAGE_UNSHARE, &message);
-	return ll_line_say(line, &message, NULL, 0);
-}
-
-static bool is_there(const struct share *share)
-{
-	struct ll_extent plain;
-	return ll_extents_find(LL_EXTENT_PLAIN, share->address, &plain) && plain.serial == share->serial;
-}
-
 int ll_shares_tell(const struct ll_device_state *dev, struct ll_line *line, bool is_new)
 {
 	int rc = 0;
 	LL_SCOPE_LOCK(&lock);
 	for (struct share **link = &shares, *share; (share = *link) && !rc;) {
+		union ll_message message;
+		struct ll_extent plain;
 		if (share->dev != dev) {
 			link = &share->next;
 			continue;
 		}
 		share->is_told = share->is_told && !is_new;
-		if (is_there(share)) {
-			rc = share->is_told ? 0 : tell_share(share, line);
+		if (ll_extents_find(LL_EXTENT_PLAIN, share->address, &plain) && plain.serial == share->serial) {
+			uint64_t at = share->address - share->letter.skip, end = at + share->letter.bytes;
+			init_message(&share->letter, LL_MESSAGE_SHARE, &message);
+			while (!share->is_told && !rc && at < end) {
+				rc = send_chunks(share, &message, &at, line);
+				message.share.first += message.share.count;
+			}
 			share->is_told = share->is_told || !rc;
 			link = &share->next;
 			continue;
 		}
-		rc = share->is_told ? tell_end(share, line) : 0;
+		init_message(&share->letter, LL_MESSAGE_UNSHARE, &message);
+		if (share->is_told)
+			rc = ll_line_say(line, &message, NULL, 0);
 		*link = share->next;
 		free(share);
 	}
@@ -242,12 +196,6 @@ static void say_once(const char *why)
 	static _Atomic bool is_said;
 	if (!atomic_exchange(&is_said, true))
 		ll_say("memory that another program shares by cuIpcGetMemHandle cannot be opened: %s", why);
-}
-
-/* The allocation may not be reported yet: that happens a moment after the key is known. */
-static bool is_early(int rc, uint64_t begun_ns)
-{
-	return rc == -ENOENT && ll_now_ns() - begun_ns < EARLY_NS;
 }
 
 /* Sends one request, and waits for the reply. WELCOME may come before it. */
@@ -316,7 +264,7 @@ static ll_cu_result map_all(const struct opened *opened, const struct letter *le
 		message.share.first += is_good ? reply.share.count : 0;
 		if (is_good)
 			continue;
-		if (is_early(rc, begun_ns)) {
+		if (rc == -ENOENT && ll_now_ns() - begun_ns < EARLY_NS) {
 			ll_sleep_until_ns(ll_now_ns() + EARLY_LOOK_NS);
 			continue;
 		}
@@ -324,16 +272,6 @@ static ll_cu_result map_all(const struct opened *opened, const struct letter *le
 		say_once(rc == -ENOENT ? "nobody shares it" : "loadlined does not answer");
 	}
 	return status;
-}
-
-static ll_cu_result allow_access(const struct opened *opened)
-{
-	ll_cu_device device;
-	ll_cu_result status = ll_real()->cuCtxGetDevice(&device);
-	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, device},
-					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	return status == LL_CUDA_SUCCESS ? ll_real()->cuMemSetAccess(opened->address, opened->bytes, &access, 1)
-					 : status;
 }
 
 static ll_cu_result map_letter(struct opened *opened, const struct letter *letter, int fd)
@@ -345,8 +283,13 @@ static ll_cu_result map_letter(struct opened *opened, const struct letter *lette
 		return status;
 	opened->address = address;
 	status = map_all(opened, letter, fd, &mapped_bytes);
+	ll_cu_device device = 0;
 	if (status == LL_CUDA_SUCCESS)
-		status = allow_access(opened);
+		status = ll_real()->cuCtxGetDevice(&device);
+	struct ll_cu_mem_access_desc access = {.location = {LL_CU_MEM_LOCATION_TYPE_DEVICE, device},
+					       .flags = LL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	if (status == LL_CUDA_SUCCESS)
+		status = ll_real()->cuMemSetAccess(address, opened->bytes, &access, 1);
 	if (status == LL_CUDA_SUCCESS)
 		return status;
 	if (mapped_bytes)
@@ -398,25 +341,18 @@ static ll_cu_result open_letter(const struct letter *letter, struct opened **ret
 	return LL_CUDA_SUCCESS;
 }
 
-/* The lock is held. */
-static bool is_own(const struct letter *letter)
-{
-	const struct share *share = shares;
-	while (share && !has_key(share->letter.key, letter))
-		share = share->next;
-	return share != NULL;
-}
-
 ll_cu_result ll_shares_import(const struct ll_cu_ipc_mem_handle *handle, unsigned flags, ll_cu_deviceptr *ret_address)
 {
 	struct letter letter;
 	LL_SCOPE_NO_CANCEL;
 	LL_SCOPE_LOCK(&lock);
-	follow_forks();
+	ll_fork_add(&fork_item);
 	if (!read_letter(handle, &letter) || !ret_address || flags != LL_CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
 		return LL_CUDA_ERROR_INVALID_VALUE;
-	if (is_own(&letter))
-		return LL_CUDA_ERROR_INVALID_CONTEXT;
+	for (const struct share *own = shares; own; own = own->next) {
+		if (has_key(own->letter.key, &letter))
+			return LL_CUDA_ERROR_INVALID_CONTEXT;
+	}
 	struct opened *opened = all_opened;
 	while (opened && !has_key(opened->key, &letter))
 		opened = opened->next;

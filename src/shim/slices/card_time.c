@@ -7,9 +7,8 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "base/fork.h"
-#include "base/guest_thread.h"
-#include "shim/interpose/libc_dlsym.h"
+#include "base/guest.h"
+#include "shim/interpose/hooks.h"
 #include "shim/interpose/wait_listener.h"
 #include "shim/slices/stays.h"
 #include "slices/groups.h"
@@ -19,6 +18,10 @@ enum { STACK_BYTES = 128 * 1024 };
 /* Without windows: how soon another claim, or a new context, is noticed. */
 #define CALM_NS (500 * LL_NS_PER_MS)
 
+/* The thread has been scheduled, and the driver has answered, within this time. */
+#define STOP_NS (2 * LL_NS_PER_S)
+#define STOP_LOOK_NS (100 * LL_NS_PER_US)
+
 /* A group on this card, with what this thread has done to it. */
 struct controlled {
 	struct ll_group group;
@@ -26,7 +29,7 @@ struct controlled {
 	uint32_t own_slice_us, slice_us; /* as the driver library has set it; in force */
 };
 
-struct card_time {
+struct ll_card_time_thread {
 	int device;
 	const char *uuid;
 	_Atomic(struct ll_claim *) *claim;
@@ -39,6 +42,9 @@ struct card_time {
 	int64_t over_ns;      /* by which the last windows were longer than ordered */
 	enum ll_time_lever lever;
 	struct ll_stays stays;
+	/* ll_card_time_stop: what is asked for, and the last of it that was done */
+	_Atomic bool is_stop_asked;
+	_Atomic enum stopped { GOES_ON, IS_STOPPED, CANNOT_STOP } stopped;
 };
 
 static ll_ioctl_fn next_ioctl(void)
@@ -50,13 +56,13 @@ static ll_ioctl_fn next_ioctl(void)
 
 /* A context that has just ended says nothing about the driver: its group is about to be read as gone. What has failed
  * once is not relied on again. */
-static void note_call(struct card_time *state, int rc)
+static void note_call(struct ll_card_time_thread *state, int rc)
 {
 	if (rc != -ESTALE && state->lever != LL_TIME_LEVER_FAILS)
 		state->lever = rc ? LL_TIME_LEVER_FAILS : LL_TIME_LEVER_WORKS;
 }
 
-static void switch_group(struct card_time *state, struct controlled *at, bool is_off)
+static void switch_group(struct ll_card_time_thread *state, struct controlled *at, bool is_off)
 {
 	int rc = ll_group_switch(next_ioctl(), &at->group, is_off);
 	if (!rc)
@@ -65,7 +71,7 @@ static void switch_group(struct card_time *state, struct controlled *at, bool is
 }
 
 /* On some cards a new slice counts only after the group has left the card: hence the second call. */
-static void apply_slices(struct card_time *state)
+static void apply_slices(struct ll_card_time_thread *state)
 {
 	for (size_t i = 0; i < state->count; i++) {
 		struct controlled *at = &state->groups[i];
@@ -91,7 +97,7 @@ static struct controlled *find_group(struct controlled *groups, size_t count, co
 	return NULL;
 }
 
-static bool is_on_card(const struct card_time *state, const struct ll_group *group)
+static bool is_on_card(const struct ll_card_time_thread *state, const struct ll_group *group)
 {
 	char uuid[96];
 	return ll_group_read_uuid(next_ioctl(), group, uuid, sizeof uuid) == 0 && strcmp(uuid, state->uuid) == 0;
@@ -100,7 +106,7 @@ static bool is_on_card(const struct card_time *state, const struct ll_group *gro
 /* Reads the groups again, and keeps what was done to those that stay. A group that is being made has no channels yet:
  * the next change is noted with each. A new group is taken off the card and let on at once, which shows whether the
  * driver does what it is asked, before anybody relies on it. */
-static void read_groups(struct card_time *state)
+static void read_groups(struct ll_card_time_thread *state)
 {
 	uint32_t changes = ll_groups_changes();
 	if (changes == state->changes)
@@ -141,7 +147,7 @@ static void read_groups(struct card_time *state)
 
 /* Whether the contexts shall be on the card now; *ret_until_ns: the next change. The window is shorter by the time that
  * the last ones were too long. */
-static bool is_window(const struct card_time *state, uint64_t now_ns, uint64_t *ret_until_ns)
+static bool is_window(const struct ll_card_time_thread *state, uint64_t now_ns, uint64_t *ret_until_ns)
 {
 	const struct ll_card_time *time = &state->time;
 	*ret_until_ns = UINT64_MAX;
@@ -160,7 +166,7 @@ static bool is_window(const struct card_time *state, uint64_t now_ns, uint64_t *
 }
 
 /* The time on the card begins when the driver has let the contexts on, and ends when it has taken them off. */
-static void apply_window(struct card_time *state, struct ll_claim *claim, bool is_off)
+static void apply_window(struct ll_card_time_thread *state, struct ll_claim *claim, bool is_off)
 {
 	bool is_new = state->is_off != is_off;
 	for (size_t i = 0; i < state->count; i++) {
@@ -171,7 +177,9 @@ static void apply_window(struct card_time *state, struct ll_claim *claim, bool i
 		return;
 	state->is_off = is_off;
 	uint64_t now_ns = ll_now_ns();
-	uint64_t waited_since_ns = ll_port_note_off(claim, is_off, now_ns);
+	/* The time of a program that is suspended is not one of waiting for its turn. */
+	bool is_wait = atomic_load(&state->stopped) != IS_STOPPED;
+	uint64_t waited_since_ns = ll_port_note_off(claim, is_off, is_wait, now_ns);
 	ll_wait_listener *listener = waited_since_ns ? ll_wait_listener_find() : NULL;
 	if (listener)
 		listener(state->device, state->uuid, waited_since_ns, now_ns);
@@ -186,7 +194,7 @@ static void apply_window(struct card_time *state, struct ll_claim *claim, bool i
 
 static bool is_own_context(const void *of, uint32_t context)
 {
-	const struct card_time *state = of;
+	const struct ll_card_time_thread *state = of;
 	for (size_t i = 0; i < state->count; i++) {
 		const struct ll_group *group = &state->groups[i].group;
 		for (uint32_t c = 0; c < group->channel_count && c < LL_RM_DISABLE_MAX; c++) {
@@ -197,9 +205,18 @@ static bool is_own_context(const void *of, uint32_t context)
 	return false;
 }
 
+static void note_stop(struct ll_card_time_thread *state, bool is_asked)
+{
+	bool are_off = state->count;
+	for (size_t i = 0; i < state->count; i++)
+		are_off &= state->groups[i].is_off;
+	bool is_stopped = is_asked && are_off && state->lever == LL_TIME_LEVER_WORKS;
+	atomic_store(&state->stopped, is_stopped ? IS_STOPPED : is_asked ? CANNOT_STOP : GOES_ON);
+}
+
 static void *time_main(void *arg)
 {
-	struct card_time *state = arg;
+	struct ll_card_time_thread *state = arg;
 	pthread_setname_np(pthread_self(), "ll-card-time");
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (;;) {
@@ -213,7 +230,11 @@ static void *time_main(void *arg)
 		bool is_on = is_window(state, now_ns, &until_ns);
 		read_groups(state);
 		apply_slices(state);
-		apply_window(state, claim, !is_on);
+		bool is_stop_asked = atomic_load(&state->is_stop_asked);
+		apply_window(state, claim, !is_on || is_stop_asked);
+		note_stop(state, is_stop_asked);
+		if (!ll_port_obeys_off(claim))
+			state->lever = LL_TIME_LEVER_FAILS;
 		ll_port_report_time(claim, state->lever);
 		bool is_following = ll_stays_follow(&state->stays, next_ioctl(), state->uuid, claim,
 						    state->count && ll_port_has_company(claim), is_own_context, state);
@@ -227,27 +248,21 @@ static void *time_main(void *arg)
 
 /* ---- forks ---- */
 
-static struct ll_fork_item fork_item;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 static void forget_in_child(struct ll_fork_item *item)
 {
 	(void)item;
 	ll_groups_forget();
 }
 
-static void follow_forks(void)
-{
-	fork_item.in_child = forget_in_child;
-	ll_fork_add(&fork_item);
-}
+static struct ll_fork_item fork_item = {.in_child = forget_in_child};
 
-int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) *claim)
+int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) *claim,
+		       struct ll_card_time_thread **ret_thread)
 {
-	struct card_time *state = calloc(1, sizeof *state);
+	struct ll_card_time_thread *state = calloc(1, sizeof *state);
 	if (!state)
 		return -ENOMEM;
-	pthread_once(&once, follow_forks);
+	ll_fork_add(&fork_item);
 	state->device = device;
 	state->uuid = uuid;
 	state->claim = claim;
@@ -255,5 +270,37 @@ int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) 
 	int rc = ll_guest_thread_start(STACK_BYTES, time_main, state, NULL);
 	if (rc)
 		free(state);
+	else
+		*ret_thread = state;
 	return rc;
+}
+
+/* The thread may be about to sleep when it is woken, so it is woken again and again. */
+static enum stopped ask_thread(struct ll_card_time_thread *state, bool is_stop)
+{
+	enum stopped stopped;
+	uint64_t deadline_ns = ll_now_ns() + STOP_NS;
+	atomic_store(&state->is_stop_asked, is_stop);
+	do {
+		ll_port_wake_for_time(atomic_load(state->claim));
+		ll_sleep_until_ns(ll_now_ns() + STOP_LOOK_NS);
+		stopped = atomic_load(&state->stopped);
+	} while ((stopped != GOES_ON) != is_stop && ll_now_ns() < deadline_ns);
+	return stopped;
+}
+
+int ll_card_time_stop(struct ll_card_time_thread *thread)
+{
+	if (!thread)
+		return -ENOTSUP;
+	if (ask_thread(thread, true) == IS_STOPPED)
+		return 0;
+	ask_thread(thread, false);
+	return -ENOTSUP;
+}
+
+void ll_card_time_go_on(struct ll_card_time_thread *thread)
+{
+	if (thread && atomic_load(&thread->is_stop_asked))
+		ask_thread(thread, false);
 }

@@ -15,8 +15,19 @@
 
 #include "shim/link/port.h"
 
+struct ll_card_time_thread;
+
 /* Starts the thread for the card with this UUID, which must stay valid. device: CUDA's ordinal. *claim may change; it
  * is never NULL. Both stay valid until the process ends. In a forked child there is no thread. Returns 0 or -errno. */
-int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) *claim);
+int ll_card_time_start(int device, const char *uuid, _Atomic(struct ll_claim *) *claim,
+		       struct ll_card_time_thread **ret_thread);
+
+/* Takes the process's contexts off the card in the midst of their work, until they are let on again, whatever loadlined
+ * orders and also without it. Waits until that is done: about 1 ms. -ENOTSUP: the driver did not take them all off, and
+ * they are on the card. NULL is allowed: -ENOTSUP. */
+int ll_card_time_stop(struct ll_card_time_thread *thread);
+
+/* Lets them on, as far as loadlined allows. Waits for it as well. NULL is allowed. */
+void ll_card_time_go_on(struct ll_card_time_thread *thread);
 
 #endif

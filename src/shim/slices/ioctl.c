@@ -5,7 +5,7 @@
 #include <stdarg.h>
 
 #include "shim/interpose/hook.h"
-#include "shim/interpose/libc_dlsym.h"
+#include "shim/interpose/hooks.h"
 #include "slices/groups.h"
 
 /* The headers of libc are not included: glibc and musl declare the request differently. The argument of every request

@@ -4,7 +4,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "base/guest_thread.h"
+#include "base/guest.h"
 #include "shim/interpose/real.h"
 #include "shim/interpose/reentry.h"
 #include "shim/link/port.h"

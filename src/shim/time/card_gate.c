@@ -1,4 +1,4 @@
-#include "shim/time/card_gate.h"
+#include "shim/time/flow_state.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

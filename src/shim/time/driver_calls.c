@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "base/scope.h"
-#include "shim/time/thread_barrier.h"
 
 enum { CHUNK_SLOTS = 128 };
 #define LOOK_NS (200 * LL_NS_PER_US)
@@ -307,4 +307,19 @@ int ll_driver_calls_wait(uint64_t deadline_ns, struct ll_driver_calls_inside *re
 		return -ENOMEM;
 	*ret_inside = inside;
 	return 0;
+}
+
+/* ---- waits ---- */
+
+static _Atomic uint64_t counted;
+
+void ll_waits_count(void)
+{
+	uint64_t count = atomic_load_explicit(&counted, memory_order_relaxed);
+	atomic_store_explicit(&counted, count + 1, memory_order_relaxed);
+}
+
+uint64_t ll_waits_read(void)
+{
+	return atomic_load_explicit(&counted, memory_order_relaxed);
 }

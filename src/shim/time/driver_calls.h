@@ -4,8 +4,8 @@
  * The program's memory may be evicted from the card only while no thread is between its check of a gate and its return
  * from the driver. So every hook of a function that uses the card enters a driver call here before it checks any gate,
  * and leaves the driver call when the driver has returned (LL_DRIVER_CALL). Some functions have hooks for this purpose
- * alone (interpose/hooks_passing.def). The hooks that do not enter are listed in interpose/hooks_no_card.def, with the
- * reason. tests/shim/driver_calls_hooks.c calls every hook and compares.
+ * alone (PASS in abi/cuda.def). The hooks that do not enter are BODY_NO_CARD there. tests/shim/driver_calls_hooks.c
+ * calls every hook and compares.
  *
  * Each thread has a slot of its own: one cache line with the name of the function that the thread is inside. To enter,
  * a thread stores the name and then reads the slot's is_shut. To leave, it stores NULL. Neither runs a fence. The
@@ -145,5 +145,30 @@ struct ll_driver_calls_inside {
  * a thread's slot: then the library does not know which threads are inside.
  */
 int ll_driver_calls_wait(uint64_t deadline_ns, struct ll_driver_calls_inside *ret_inside);
+
+/* ---- a full memory fence in every thread of this process (membarrier(2)) ---- */
+
+/* Asks the kernel for permission, once before the first barrier. Returns 0. Returns a negative errno if the kernel has
+ * no such barrier (before Linux 4.14) or if a sandbox refuses the call. */
+int ll_thread_barrier_allow(void);
+
+/* When this returns 0, every thread of the process has run a full fence. Otherwise returns a negative errno. */
+int ll_thread_barrier(void);
+
+/* ---- waits ---- */
+
+/*
+ * Counts how often the program waited until all launched work of a stream or context was done.
+ *
+ * The hooks of functions that wait for a whole stream or context count here, before they wait. cuEventSynchronize is
+ * not counted, because a program that keeps ten kernels queued waits for the event of the oldest one.
+ *
+ * The count is of the whole process. Threads that count at once may lose a few.
+ */
+
+void ll_waits_count(void);
+
+/* Returns the number of waits since the process began. */
+uint64_t ll_waits_read(void);
 
 #endif

@@ -91,7 +91,7 @@ static void wait_for_turn(struct ll_flow *flow)
 	flow->waiting--;
 }
 
-/* Counts this launch. If it is like the one before it, some more launches of its kernel are counted too (prepaid.h). */
+/* Counts this launch. If it is like the one before it, some more launches of its kernel are counted too (gate.h). */
 static bool count_and_prepay(struct ll_flow *flow, const struct ll_prepaid_kernel *what, uint64_t now_ns)
 {
 	struct ll_flow_context *known = ll_flow_find_context(flow, what->context);
@@ -196,6 +196,18 @@ void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct l
 		note_queue(flow, known->timing);
 	ll_flow_leave_unused(known);
 	flow->launching--;
+	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+void ll_flow_note_gap(struct ll_flow *flow, const struct ll_cu_context *context, struct ll_timing_stream stream)
+{
+	if (atomic_load(&flow->is_ending))
+		return;
+	LL_SCOPE_NO_CANCEL;
+	ll_flow_lock(flow);
+	struct ll_flow_context *known = ll_flow_find_context(flow, context);
+	if (known)
+		ll_timing_note_gap(known->timing, stream);
 	pthread_mutex_unlock(&flow->lock.mutex);
 }
 

@@ -86,8 +86,11 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 void ll_flow_leave(struct ll_flow *flow, struct ll_cu_context *context, struct ll_timing_stream stream,
 		   uint64_t kernel_key, uint64_t launched_ns);
 
+/* Notes that the stream gets an operation that is no kernel (ll_timing_note_gap). */
+void ll_flow_note_gap(struct ll_flow *flow, const struct ll_cu_context *context, struct ll_timing_stream stream);
+
 /* Between ll_flow_hold and ll_flow_release no thread begins to record a timing event. A thread that has waited for room
- * in a full queue for LL_TIMING_LOCK_WAIT_NS may still record its event (timing_lock.h). Keep the time between the
+ * in a full queue for LL_TIMING_LOCK_WAIT_NS may still record its event (timing_clock.h). Keep the time between the
  * calls short, because threads that launch wait. Returns false if the process is ending: then nothing is held, and no
  * timing event is recorded any more. */
 bool ll_flow_hold(struct ll_flow *flow);

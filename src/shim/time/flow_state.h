@@ -1,13 +1,12 @@
 /*
  * flow_state.h - the inside of a flow, shared by the files flow*.c, agent.c and watch.c.
  *
- *     flow_contexts.c   the contexts in which launches are timed; charging
- *     flow_others.c     reads the state of other tenants and other cards, and publishes the flow's state
- *     flow_tick.c       finds work that has ended and reads which tenant has the turn
- *     flow_hold.c       launches that wait on the card
- *     watch.c           kernels that never end
- *     agent.c           the thread that ticks while the program makes no launch
- *     flow.c            the functions that hooks call (flow.h)
+ *     flow_tick.c   the contexts in which launches are timed, and charging; the state of other tenants and other cards;
+ *                   work that has ended, and who has the turn
+ *     flow_hold.c   launches that wait on the card
+ *     watch.c       kernels that never end
+ *     agent.c       the thread that ticks while the program makes no launch
+ *     flow.c        the functions that hooks call (flow.h)
  *
  * Each of these files calls only files above it in this list. The caller of a function of this header holds the flow's
  * lock, unless the function's comment says that it needs no lock.
@@ -16,13 +15,48 @@
 #define LOADLINE_SHIM_TIME_FLOW_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "abi/cuda.h"
 #include "rules/share/slices.h"
 #include "shim/time/captures.h"
-#include "shim/time/card_gate.h"
 #include "shim/time/flow.h"
-#include "shim/time/prepaid.h"
-#include "shim/time/timing_lock.h"
+#include "shim/time/gate.h"
+#include "shim/time/timing_clock.h"
+
+/* ---- the gate of a context on the card ---- */
+
+/*
+ * Makes the streams of one context wait, on the card, until the tenant's gate is open (shim/link/port.h).
+ *
+ * The gate is a 32-bit word in host memory, and the stream waits for a value of this word. Each context maps the word's
+ * page again and registers its own mapping with the driver. So the word stays available when another context of the
+ * program ends. When the context ends, the driver unregisters the page. The mapping stays.
+ */
+
+struct ll_card_gate {
+	enum { LL_CARD_GATE_NEW, LL_CARD_GATE_READY, LL_CARD_GATE_NONE } state;
+	_Atomic uint32_t *word;  /* in the context's own mapping, which is never unmapped */
+	ll_cu_deviceptr address; /* the word's address on the card */
+};
+
+/*
+ * Prepares the current context to wait for `word`, which is in the job's page. Returns false if this context can never
+ * wait on the card: the driver has no such waits, or it does not register the page.
+ */
+bool ll_card_gate_prepare(struct ll_card_gate *gate, _Atomic uint32_t *word);
+
+/* Adds a wait to the stream: all later launches into the stream wait until the gate is open. Returns false if the
+ * driver refused. The stream must not be in a capture. */
+bool ll_card_gate_wait(const struct ll_card_gate *gate, struct ll_cu_stream *stream);
+
+/* Stops using the word, because it belongs to the tenant no longer. Opens the word's gate, so streams that wait for it
+ * continue. The next launch prepares the gate again. */
+void ll_card_gate_leave(struct ll_card_gate *gate);
+
+/* ---- the flow ---- */
 
 struct ll_flow_context {
 	struct ll_cu_context *handle;
@@ -100,7 +134,7 @@ struct ll_flow {
 	_Atomic bool has_agent_ended; /* the agent's thread has left its loop */
 };
 
-/* ---- flow_contexts.c ---- */
+/* ---- contexts and charging ---- */
 
 /* Returns how much of start..end the card worked for this program, if it had work all the time: without the other
  * programs' parts, and without the time off the card. */
@@ -138,7 +172,7 @@ struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context);
 /* Removes the context from the list. Its last user frees it. Does nothing if the context is not in the list. */
 void ll_flow_drop_context(struct ll_flow *flow, const struct ll_cu_context *handle);
 
-/* ---- flow_others.c ---- */
+/* ---- other tenants and other cards ---- */
 
 /* Reads which tenant has the turn on this card and on the tenant's first card, and writes flow->look and flow->gang.
  * flow->queued and flow->turn.queued_launches must be up to date. */
@@ -170,7 +204,7 @@ void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns);
 #define LL_FLOW_POLL_NS (100 * LL_NS_PER_US)
 #define LL_FLOW_HELD_NS (5 * LL_NS_PER_MS)
 
-/* Acquires the flow's lock, and uncounts prepaid launches that were not made (prepaid.h). */
+/* Acquires the flow's lock, and uncounts prepaid launches that were not made (gate.h). */
 void ll_flow_lock(struct ll_flow *flow);
 
 /* Finds work that has ended and reads which tenant has the turn. Returns when the next tick is due (CLOCK_MONOTONIC).

@@ -1,10 +1,367 @@
-/* The tick of a flow: finds work that has ended, reads which tenant has the turn, and computes when the next tick is
- * due. */
+/* Looks at a flow: finds work that has ended and charges it, reads which tenant has the turn and the state of the
+ * others, and publishes the flow's state to them. */
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "rules/share/visits.h"
 #include "shim/interpose/real.h"
 #include "shim/link/port.h"
+#include "shim/time/driver_calls.h"
 #include "shim/time/flow_state.h"
+
+/* ---- the contexts in which launches are timed, and charging the tenant ---- */
+
+uint64_t ll_flow_own_ns(const struct ll_flow *flow, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t all_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+	uint64_t off_ns = ll_port_off_ns(flow->claim, start_ns, end_ns);
+	if (ll_port_traced_ns(flow->claim))
+		return all_ns - off_ns;
+	uint64_t own_ns = ll_slices_own_ns(&flow->slices, start_ns, end_ns);
+	return all_ns ? (uint64_t)((double)own_ns * (double)(all_ns - off_ns) / (double)all_ns) : 0;
+}
+
+static uint64_t part_of(uint64_t ns, uint64_t part_ns, uint64_t all_ns)
+{
+	part_ns = part_ns < all_ns ? part_ns : all_ns;
+	return all_ns ? (uint64_t)((double)ns / (double)all_ns * (double)part_ns) : 0;
+}
+
+/* Returns the time in which the card worked for this program, in the part of the stretch from start_ns on. By the trace
+ * it is the time on the card; of short kernels their own, because a program may wait between them while it is on the
+ * card. ret_fresh_ns: the part of this time that no other stream has reported before. */
+static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_stretch *stretch, uint64_t start_ns,
+			  uint64_t *ret_fresh_ns)
+{
+	uint64_t end_ns = stretch->end_ns, all_ns = end_ns - start_ns;
+	uint64_t own_ns = ll_flow_own_ns(flow, start_ns, end_ns);
+	bool is_traced = ll_port_traced_ns(flow->claim);
+	if (is_traced && stretch->is_short && stretch->accounted_ns && stretch->accounted_ns < all_ns)
+		own_ns = stretch->accounted_ns;
+	else if (!is_traced && stretch->is_ours)
+		own_ns = all_ns - ll_port_off_ns(flow->claim, start_ns, end_ns);
+	*ret_fresh_ns = part_of(own_ns, is_traced ? stretch->fresh_span_ns : stretch->fresh_ns, all_ns);
+	return own_ns;
+}
+
+static void charge_now(struct ll_flow *flow, const struct ll_timing_stretch *stretch)
+{
+	bool is_traced = ll_port_traced_ns(flow->claim);
+	uint64_t start_ns = is_traced ? stretch->end_ns - stretch->span_ns : stretch->start_ns;
+	uint64_t end_ns = stretch->end_ns, fresh_ns;
+	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
+	flow->launch_mode.work_ns += fresh_ns;
+	ll_port_note_end(flow->claim, end_ns);
+	if (stretch->accounted_ns && !is_traced)
+		ll_port_note_work(flow->claim, end_ns - stretch->accounted_ns, end_ns, stretch->fresh_accounted_ns);
+	else
+		ll_port_note_work(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
+	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
+	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits (ll_flow_charge_visit) */
+		return;
+	if (start_ns < flow->visits_to_ns)
+		own_ns = own_ns_of(flow, stretch, flow->visits_to_ns, &fresh_ns);
+	flow->charged_ns = end_ns > flow->charged_ns ? end_ns : flow->charged_ns;
+	ll_port_charge(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
+}
+
+/* Stretches wait until the trace has come to their end. */
+void ll_flow_charge_traced(struct ll_flow *flow)
+{
+	uint64_t traced_ns = ll_port_traced_ns(flow->claim);
+	while (flow->untraced_count && (!traced_ns || flow->untraced[flow->untraced_first].end_ns <= traced_ns)) {
+		struct ll_timing_stretch stretch = flow->untraced[flow->untraced_first];
+		flow->untraced_first = (flow->untraced_first + 1) % LL_FLOW_UNTRACED;
+		flow->untraced_count--;
+		charge_now(flow, &stretch);
+	}
+}
+
+void ll_flow_charge(void *of, const struct ll_timing_stretch *stretch)
+{
+	struct ll_flow *flow = of;
+	flow->progress_ns = ll_now_ns();
+	uint64_t traced_ns = ll_port_traced_ns(flow->claim);
+	bool waits = flow->untraced_count || (traced_ns && stretch->end_ns > traced_ns);
+	if (!waits || flow->untraced_count == LL_FLOW_UNTRACED) {
+		charge_now(flow, stretch);
+		return;
+	}
+	flow->untraced[(flow->untraced_first + flow->untraced_count++) % LL_FLOW_UNTRACED] = *stretch;
+	/* it is counted as charged already, so that what still runs is not counted twice */
+	flow->charged_ns = stretch->end_ns > flow->charged_ns ? stretch->end_ns : flow->charged_ns;
+}
+
+/* A tenant is charged its whole visit, even if its work does not fill the visit. It is not charged while it has the
+ * turn and does not want the card. While a launch of another tenant runs on after that tenant's visit, both tenants are
+ * charged equal parts. */
+void ll_flow_charge_visit(struct ll_flow *flow, uint64_t now_ns)
+{
+	const struct ll_turn_look *look = &flow->look;
+	uint64_t from_ns = flow->visit_ns, to_ns = now_ns;
+	bool is_exclusive = look->is_exclusive && look->waiting_claims;
+	bool is_visited = is_exclusive && flow->is_wanting && (look->is_holder || flow->turn.is_overrunning);
+	if (from_ns && !is_visited && look->turn_since_ns > from_ns && look->turn_since_ns < now_ns)
+		to_ns = look->turn_since_ns;
+	if (from_ns && to_ns > from_ns) {
+		uint64_t own_ns = (to_ns - from_ns) / (1 + look->sharing);
+		ll_port_charge(flow->claim, to_ns - own_ns, to_ns, own_ns);
+	}
+	if (!is_visited)
+		flow->visit_ns = 0;
+	else if (from_ns)
+		flow->visit_ns = now_ns;
+	else
+		flow->visit_ns = look->turn_since_ns > flow->charged_ns ? look->turn_since_ns : now_ns;
+	if (is_exclusive)
+		flow->visits_to_ns = flow->charged_ns = now_ns;
+}
+
+struct ll_flow_context *ll_flow_find_context(struct ll_flow *flow, const struct ll_cu_context *handle)
+{
+	for (struct ll_flow_context *context = flow->contexts; context && handle; context = context->next) {
+		if (context->handle == handle)
+			return context;
+	}
+	return NULL;
+}
+
+struct ll_flow_context *ll_flow_get_context(struct ll_flow *flow, struct ll_cu_context *handle)
+{
+	struct ll_flow_context *known = ll_flow_find_context(flow, handle);
+	if (known || !handle)
+		return known;
+	struct ll_flow_context *context = calloc(1, sizeof *context);
+	struct ll_timing *timing = context ? ll_timing_new(&flow->lock, ll_flow_charge, flow) : NULL;
+	if (!timing) {
+		free(context);
+		return NULL;
+	}
+	*context = (struct ll_flow_context){.handle = handle, .timing = timing, .next = flow->contexts};
+	flow->contexts = context;
+	return context;
+}
+
+void ll_flow_use(struct ll_flow_context *context)
+{
+	if (context)
+		context->users++;
+}
+
+static void free_unused(struct ll_flow_context *context)
+{
+	if (context->users || !context->is_gone)
+		return;
+	ll_timing_free(context->timing, false); /* the driver destroys its events together with the context */
+	free(context);
+}
+
+void ll_flow_leave_unused(struct ll_flow_context *context)
+{
+	if (!context)
+		return;
+	context->users--;
+	free_unused(context);
+}
+
+struct ll_flow_context *ll_flow_first_used(struct ll_flow *flow)
+{
+	ll_flow_use(flow->contexts);
+	return flow->contexts;
+}
+
+struct ll_flow_context *ll_flow_next_used(struct ll_flow_context *context)
+{
+	struct ll_flow_context *next = context->is_gone ? NULL : context->next;
+	ll_flow_leave_unused(context);
+	ll_flow_use(next);
+	return next;
+}
+
+void ll_flow_drop_context(struct ll_flow *flow, const struct ll_cu_context *handle)
+{
+	struct ll_flow_context **link = &flow->contexts;
+	while (*link && (*link)->handle != handle)
+		link = &(*link)->next;
+	struct ll_flow_context *dropped = *link;
+	if (!dropped)
+		return;
+	*link = dropped->next;
+	if (flow->last_context == handle)
+		flow->last_context = NULL;
+	dropped->is_gone = true;
+	free_unused(dropped);
+}
+
+/* ---- the tenant's other cards ---- */
+
+/* Work on another card may wait for a launch on this card, for example the kernels of one collective operation. The
+ * flow assumes such a wait if that work is still running this long after the work on this card ended. */
+#define AWAITED_NS (50 * LL_NS_PER_US)
+
+void ll_flow_set_secondary_card(struct ll_flow *flow)
+{
+	pthread_mutex_lock(&flow->lock.mutex);
+	flow->has_first = true;
+	pthread_mutex_unlock(&flow->lock.mutex);
+}
+
+/* The tenant may be about to lose its turn on its first card, or a tenant that also works on this card may have the
+ * turn there. Then no launch is made on this card, except launches that another card waits for. */
+static void obey_first_card(struct ll_flow *flow)
+{
+	if (!ll_gang_closes(&flow->gang))
+		return;
+	flow->look.may_launch = flow->look.is_alone = false;
+	flow->look.awaited = flow->gang.work;
+}
+
+/* When the card has no more launches of this program, as many launches may be made out of turn as another card waits
+ * for. Otherwise the waiting kernel would occupy the other card until the turn comes. */
+static void note_awaited(struct ll_flow *flow, bool is_idle, uint64_t now_ns)
+{
+	const struct ll_gang_work *work = &flow->look.awaited;
+	if (flow->look.may_launch || !ll_port_is_fresh(work->seen_ns, now_ns))
+		flow->awaited = 0;
+	else if (is_idle && work->seen_ns > flow->idle_since_ns + AWAITED_NS)
+		flow->awaited = work->launches;
+}
+
+void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle)
+{
+	flow->gang = (struct ll_gang){0};
+	ll_port_look(flow->claim, &flow->turn, now_ns, flow->queued.ns, &flow->look,
+		     flow->is_wanting && flow->has_first ? &flow->gang : NULL);
+	obey_first_card(flow);
+	note_awaited(flow, is_idle, now_ns);
+}
+
+bool ll_flow_passes_awaited(struct ll_flow *flow)
+{
+	if (!flow->awaited || flow->is_in_debt)
+		return false;
+	flow->awaited--;
+	return true;
+}
+
+/* ---- tenants that share this card by time slices ---- */
+
+/* Bounds on the number of launches that may pass an open gate without a timing event. SLICED: while programs share by
+ * time slices. There the number must be small enough for a useful sample, and large enough because timing events cost a
+ * program with many small kernels some percent of its speed. */
+enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_UNKNOWN = 32, SLICED_MOST = 512 };
+
+/* The parts of a queue (ll_timing_set_parts) while programs share by time slices. The progress of each program is then
+ * measured (rules/share/regime.h). */
+enum { SLICED_PARTS = 20 };
+
+/* A program that pauses briefly still counts as sharing the card for this time. */
+#define SLICED_NS (100 * LL_NS_PER_MS)
+
+void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
+{
+	if (flow->look.is_sliced) {
+		flow->sliced_by = flow->look.sharing;
+		flow->sliced_ns = now_ns;
+	}
+	unsigned sliced_by = now_ns - flow->sliced_ns < SLICED_NS ? flow->sliced_by : 0;
+	bool has_cap = flow->look.tokens_most_ns != INT64_MAX;
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
+		ll_timing_set_shared(context->timing, flow->look.sharing > 0, sliced_by);
+		ll_timing_set_parts(context->timing, sliced_by && !has_cap ? SLICED_PARTS : 1);
+	}
+}
+
+/* Returns a random number near `launches`. A program may repeat the same sequence of launches. Because the number
+ * varies, each launch of the sequence is timed at some time. */
+static uint64_t jitter_count(struct ll_flow *flow, uint64_t launches)
+{
+	flow->dice = flow->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (launches + 1) / 2 + (flow->dice >> 32) % launches;
+}
+
+/* Returns how many launches may pass before the next sample. Pauses of the other programs may be frequent and do not
+ * restart the count. most: the number that follows from the present estimate of the launches' duration. */
+static uint64_t next_sample(struct ll_flow *flow, uint64_t most)
+{
+	if (!flow->to_sample || flow->to_sample > 2 * most)
+		flow->to_sample = jitter_count(flow, most);
+	return flow->to_sample;
+}
+
+void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing)
+{
+	bool is_sliced = flow->look.is_sliced;
+	uint64_t least = is_sliced ? SLICED_LEAST : 1, most = is_sliced ? SLICED_MOST : OPEN_MOST;
+	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? SLICED_UNKNOWN : least;
+	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : unknown;
+	limit = limit > most ? most : limit < least ? least : limit;
+	atomic_store_explicit(&flow->count->limit, is_sliced ? next_sample(flow, limit) : limit, memory_order_relaxed);
+}
+
+/* ---- the launch mode: whether the program launches ahead of the card or waits for each kernel ---- */
+
+/* A launch mode is computed from at least ENOUGH_LAUNCHES launches in at least WINDOW_NS. */
+enum { ENOUGH_LAUNCHES = 32 };
+#define WINDOW_NS (10 * LL_NS_PER_MS)
+
+/* If a tenant's cards worked at the same time within this window, it needs its turns on all cards together
+ * (daemon/arbiter/gang.h). */
+#define TOGETHER_NS (1 * LL_NS_PER_S)
+
+void ll_flow_note_launches(struct ll_flow *flow, uint64_t launches)
+{
+	uint64_t before = atomic_load_explicit(&flow->launch_mode.launches, memory_order_relaxed);
+	uint64_t all = atomic_load_explicit(&flow->launch_mode.all_launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->launch_mode.launches, before + launches, memory_order_relaxed);
+	atomic_store_explicit(&flow->launch_mode.all_launches, all + launches, memory_order_relaxed);
+}
+
+static bool is_recent(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns && now_ns < at_ns + TOGETHER_NS;
+}
+
+/* Returns whether the tenant recently worked on other cards. Its kernels there may wait for kernels on this card. */
+static bool works_on_other_cards(const struct ll_flow *flow, uint64_t now_ns)
+{
+	return is_recent(flow->look.awaited.seen_ns, now_ns) || is_recent(flow->gang.work.seen_ns, now_ns) ||
+	       flow->gang.yields_to_gang;
+}
+
+/* If a program makes fewer launches than this between two waits, it counts as a program that waits for each launch.
+ * Whether visits are better for it is measured (rules/share/regime.h). */
+enum { FEW_LAUNCHES = 16 };
+
+/* If the work between two waits is shorter than this, it ends within one time slice of the card (2.09 ms). Then the
+ * program waits while the card runs slices of all other programs. */
+#define SHORT_WORK_NS (2 * LL_NS_PER_MS)
+
+static enum ll_launch_mode launch_mode_of(const struct ll_flow *flow, uint64_t launches, uint64_t waits,
+					  uint64_t now_ns)
+{
+	if (launches < waits * FEW_LAUNCHES || works_on_other_cards(flow, now_ns))
+		return LL_LAUNCH_MODE_SYNC;
+	return flow->launch_mode.work_ns < waits * SHORT_WORK_NS ? LL_LAUNCH_MODE_SHORT : LL_LAUNCH_MODE_ASYNC;
+}
+
+void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns)
+{
+	struct ll_flow_launch_mode *launch_mode = &flow->launch_mode;
+	uint64_t launches = atomic_load_explicit(&launch_mode->launches, memory_order_relaxed);
+	if (launches < ENOUGH_LAUNCHES || now_ns - launch_mode->since_ns < WINDOW_NS)
+		return;
+	uint64_t waits = ll_waits_read();
+	enum ll_launch_mode told = launch_mode_of(flow, launches, waits - launch_mode->waits_before, now_ns);
+	ll_port_set_launch_mode(flow->claim, told);
+	launch_mode->is_ahead = told == LL_LAUNCH_MODE_ASYNC;
+	atomic_store_explicit(&launch_mode->launches, 0, memory_order_relaxed);
+	launch_mode->work_ns = 0;
+	launch_mode->waits_before = waits;
+	launch_mode->since_ns = now_ns;
+}
+
+/* ---- looking ---- */
 
 /* While another tenant waits for the card, launches use the result of a tick for FRESH_NS. While no other tenant waits,
  * they use it until the agent is LATE_NS late with its next tick. */
@@ -268,13 +625,13 @@ static void tend_open_gate(struct ll_flow *flow, uint64_t now_ns)
 		ll_flow_note_untimed(flow);
 	} else if (gate == LL_GATE_OPEN && now_ns - flow->recorded_ns >= event_each_ns(flow)) {
 		flow->recorded_ns = now_ns;
-		ll_port_open_gate(flow->claim, LL_GATE_TIMED, now_ns);
+		ll_port_open_gate(flow->claim, LL_GATE_TIMED);
 	} else if (gate == LL_GATE_TIMED && now_ns - flow->recorded_ns >= event_each_ns(flow) && flow->idle_since_ns) {
 		rest_claim(flow, now_ns);
 	} else if (gate == LL_GATE_SHUT && flow->look.is_alone && flow->is_wanting && !flow->is_blind &&
 		   !flow->max_kernel_ns) { /* no timing event follows a launch that passes an open gate */
 		flow->recorded_ns = now_ns;
-		ll_port_open_gate(flow->claim, LL_GATE_OPEN, now_ns);
+		ll_port_open_gate(flow->claim, LL_GATE_OPEN);
 	}
 }
 

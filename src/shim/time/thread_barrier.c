@@ -1,4 +1,4 @@
-#include "shim/time/thread_barrier.h"
+#include "shim/time/driver_calls.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

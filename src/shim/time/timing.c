@@ -141,6 +141,7 @@ static void push_batch(struct ll_timing *timing, struct ll_timing_track *track, 
 		last->unsteady_ns += closing->unsteady_ns;
 		last->is_cut = closing->is_cut;
 		last->is_held |= closing->is_held;
+		last->has_gap |= closing->has_gap;
 		last->kernel_key = 0;
 	} else {
 		track->batches[(track->first + track->count++) % LL_TIMING_BATCHES] = *closing;
@@ -434,6 +435,13 @@ void ll_timing_note_wait(struct ll_timing *timing, struct ll_timing_stream name,
 	track->unheld_ns = 0;
 	track->wait_word = word;
 	track->open.is_held = true;
+}
+
+void ll_timing_note_gap(struct ll_timing *timing, struct ll_timing_stream name)
+{
+	struct ll_timing_track *track = ll_timing_track_find(timing, name);
+	if (track)
+		track->open.has_gap = true;
 }
 
 /* Returns whether the tail's estimated end and the patience time have passed. An event costs time on the card and

@@ -10,7 +10,7 @@
  *
  * A timing event takes one entry of the stream's queue in the driver. If the queue is full, the call that records an
  * event waits until the card has done some of the queued work. So the lock is released while an event is recorded
- * (timing_lock.h), and few events are in flight at once. If LL_TIMING_EVENTS_FREE events are in flight, each further
+ * (timing_clock.h), and few events are in flight at once. If LL_TIMING_EVENTS_FREE events are in flight, each further
  * batch has as many launches as all batches in flight together (or a part of them, ll_timing_set_parts). So a stream
  * that waits for something still takes about as many launches as it would without timing events.
  *
@@ -128,7 +128,7 @@ void ll_timing_begin(struct ll_timing *timing, struct ll_timing_stream name, uin
 void ll_timing_end(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key, uint64_t launched_ns);
 
 /*
- * These functions handle a stream's waits for the gate on the card (card_gate.h). ll_timing_last_wait returns the
+ * These functions handle a stream's waits for the gate on the card (flow_state.h). ll_timing_last_wait returns the
  * gate's word at the stream's last wait (0: there was no wait) and the estimated work that was launched since.
  * ll_timing_note_wait notes a new wait. The batch that contains the wait gives no sample.
  */
@@ -142,6 +142,12 @@ struct ll_timing_wait ll_timing_last_wait(struct ll_timing *timing, struct ll_ti
 void ll_timing_end_unheld(struct ll_timing *timing, struct ll_timing_stream name);
 void ll_timing_note_wait(struct ll_timing *timing, struct ll_timing_stream name, uint32_t word);
 void ll_timing_forget_waits(struct ll_timing *timing); /* for use when tenants no longer share the card by visits */
+
+/*
+ * The stream gets an operation that is no kernel, and may take long: a wait, a host function, a copy with the host. The
+ * card is free meanwhile, so the batch that contains it gives no sample, and counts as the estimates of its launches.
+ */
+void ll_timing_note_gap(struct ll_timing *timing, struct ll_timing_stream name);
 
 /* Adds launches that were made in the stream, without a timing event, since the last call for this stream. */
 void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream name, uint32_t launches);

@@ -1,12 +1,11 @@
 /*
  * timing_state.h - the inside of struct ll_timing. timing.c makes batches, timing_harvest.c reads batches that have
- * ended, and timing_look.c reports the work that is left.
+ * ended and reports the work that is left.
  */
 #ifndef LOADLINE_SHIM_TIME_TIMING_STATE_H
 #define LOADLINE_SHIM_TIME_TIMING_STATE_H
 
 #include "shim/time/kernel_estimates.h"
-#include "shim/time/shortest.h"
 #include "shim/time/timing.h"
 #include "shim/time/timing_clock.h"
 
@@ -31,6 +30,7 @@ struct ll_timing_batch {
 	bool is_cut;  /* a launch was in the driver while the end was recorded; it counts in the next batch, even if it
 			 is before the end event */
 	bool is_held; /* the batch contains a wait for the gate on the card, so its duration is not known */
+	bool has_gap; /* it contains operations that are no kernels (ll_timing_note_gap) */
 	uint64_t guess_ns;
 	uint64_t unsteady_ns; /* the part of guess_ns that belongs to kernels whose duration varies */
 	/* For a tail that was not timed at once (CLOCK_MONOTONIC); 0: not seen */

@@ -1,4 +1,4 @@
-#include "trace/preload/anchor.h"
+#include "trace/preload/preload.h"
 
 #include <stdlib.h>
 

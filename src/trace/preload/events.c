@@ -1,8 +1,6 @@
-#include "trace/preload/events.h"
+#include "trace/preload/preload.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,13 +8,78 @@
 
 #include "abi/cupti.h"
 #include "base/clock.h"
-#include "base/guest_thread.h"
+#include "base/guest.h"
 #include "base/scope.h"
 #include "shim/interpose/device_uuid.h"
 #include "shim/interpose/real.h"
-#include "shim/interpose/reentry.h"
-#include "trace/preload/anchor.h"
-#include "trace/preload/names.h"
+
+/* ---- names of kernels ---- */
+
+enum { SLOTS = 4096, TRIES = 4 };
+
+static struct {
+	struct slot {
+		const void *what; /* the kernel, or the name of the driver's function; NULL: the slot is free */
+		uint32_t number;
+	} slots[SLOTS];
+	unsigned next_replaced; /* which of the slots that a kernel may have is replaced next */
+	unsigned forgotten;     /* value of requests at the last clearing */
+	_Atomic unsigned requests;
+} names;
+
+/* A CUkernel of a library may stand in place of its function. */
+static const char *ask_name(const struct ll_work *work)
+{
+	const char *name = NULL;
+	struct ll_cu_function *function = (void *)(uintptr_t)work->function;
+	if (!function)
+		return work->symbol;
+	if (ll_real()->cuFuncGetName(&name, function) == LL_CUDA_SUCCESS && name)
+		return name;
+	if (ll_real()->cuKernelGetName(&name, (void *)function) == LL_CUDA_SUCCESS && name)
+		return name;
+	return work->symbol;
+}
+
+static void carry_out_requests(void)
+{
+	unsigned requests = atomic_load_explicit(&names.requests, memory_order_acquire);
+	if (names.forgotten == requests)
+		return;
+	memset(names.slots, 0, sizeof names.slots);
+	names.forgotten = requests;
+}
+
+static size_t first_slot(const void *what)
+{
+	return (size_t)((uint64_t)(uintptr_t)what * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+uint32_t ll_trace_names_find(struct ll_trace_writer *writer, const struct ll_work *work)
+{
+	const void *key = work->function ? (const void *)work->function : work->symbol;
+	size_t first = first_slot(key);
+	struct slot *free = NULL;
+	carry_out_requests();
+	for (size_t i = 0; i < TRIES; i++) {
+		struct slot *slot = &names.slots[(first + i) % SLOTS];
+		if (slot->what == key)
+			return slot->number;
+		if (!slot->what && !free)
+			free = slot;
+	}
+	if (!free)
+		free = &names.slots[(first + names.next_replaced++ % TRIES) % SLOTS];
+	*free = (struct slot){.what = key, .number = ll_trace_writer_name(writer, ask_name(work))};
+	return free->number;
+}
+
+void ll_trace_names_forget(void)
+{
+	atomic_fetch_add_explicit(&names.requests, 1, memory_order_acq_rel);
+}
+
+/* ---- events ---- */
 
 /* AIM: number of launches between two harvests. It is small, so that events are reused while they are in the caches. */
 enum { MOST_IN_FLIGHT = 262144, AT_ONCE = 128, AIM = 256, STACK_BYTES = 256 * 1024 };
@@ -207,24 +270,11 @@ static void cancel_launch(struct ll_trace_launch *launch, bool is_lost)
 	put_spare(launch);
 }
 
-static void put_in_flight(struct ll_trace_launch *launch)
-{
-	LL_SCOPE_LOCK(&events.lock);
-	if (!launch->context->handle || events.has_ended) {
-		put_spare(launch);
-		return;
-	}
-	launch->next = NULL;
-	*launch->stream->fresh.tail = launch;
-	launch->stream->fresh.tail = &launch->next;
-	events.in_flight++;
-}
-
-/* cuEventRecord may wait for room in a full queue. It is called without the lock, because a launch of another thread
- * may make the room.
+/* Before a launch. NULL: it is not timed, because there is no context or no room. cuEventRecord may wait for room in a
+ * full queue. It is called without the lock, because a launch of another thread may make the room.
  */
-struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, struct ll_timing_stream stream,
-					      const struct ll_work *work)
+static struct ll_trace_launch *begin_launch(struct ll_cu_context *context, struct ll_timing_stream stream,
+					    const struct ll_work *work)
 {
 	if (!context)
 		return NULL;
@@ -236,15 +286,25 @@ struct ll_trace_launch *ll_trace_events_begin(struct ll_cu_context *context, str
 	return NULL;
 }
 
-void ll_trace_events_end(struct ll_trace_launch *launch, bool is_launched)
+/* After it. is_launched: the driver accepted it. */
+static void end_launch(struct ll_trace_launch *launch, bool is_launched)
 {
 	LL_SCOPE_NO_CANCEL;
-	if (!is_launched)
-		cancel_launch(launch, false);
-	else if (ll_real()->cuEventRecord(launch->end, launch->stream->name.handle) != LL_CUDA_SUCCESS)
-		cancel_launch(launch, true);
-	else
-		put_in_flight(launch);
+	bool is_recorded =
+	    is_launched && ll_real()->cuEventRecord(launch->end, launch->stream->name.handle) == LL_CUDA_SUCCESS;
+	if (!is_recorded) {
+		cancel_launch(launch, is_launched);
+		return;
+	}
+	LL_SCOPE_LOCK(&events.lock);
+	if (!launch->context->handle || events.has_ended) {
+		put_spare(launch);
+		return;
+	}
+	launch->next = NULL;
+	*launch->stream->fresh.tail = launch;
+	launch->stream->fresh.tail = &launch->next;
+	events.in_flight++;
 }
 
 /* Keeps the order of a stream's launches, which run one after the other. If the newest anchor changed between two
@@ -458,44 +518,30 @@ static bool lock_harvesting(void)
 	return pthread_mutex_timedlock(&events.harvesting, &deadline) == 0;
 }
 
-static void forget_contexts(bool (*is_meant)(const struct context *context, const void *what), const void *what)
+/* handle, device: the contexts that are meant; NULL: any. */
+static void forget_contexts(const struct ll_cu_context *handle, const ll_cu_device *device)
 {
 	LL_REENTRY_SCOPE();
 	LL_SCOPE_NO_CANCEL;
 	if (!events.writer || !lock_harvesting())
 		return;
 	for (struct context *context = events.contexts; context; context = context->next) {
-		if (context->handle && is_meant(context, what))
+		if (context->handle && (!handle || context->handle == handle) &&
+		    (!device || context->device == *device))
 			finish_context(context);
 	}
 	pthread_mutex_unlock(&events.harvesting);
 }
 
-static bool is_context(const struct context *context, const void *what)
-{
-	return context->handle == what;
-}
-
-static bool is_on_device(const struct context *context, const void *what)
-{
-	return context->device == *(const ll_cu_device *)what;
-}
-
-static bool is_any_context(const struct context *context, const void *what)
-{
-	(void)context;
-	(void)what;
-	return true;
-}
-
 void ll_trace_events_forget(struct ll_cu_context *context)
 {
-	forget_contexts(is_context, context);
+	if (context)
+		forget_contexts(context, NULL);
 }
 
 void ll_trace_events_forget_device(ll_cu_device device)
 {
-	forget_contexts(is_on_device, &device);
+	forget_contexts(NULL, &device);
 }
 
 void ll_trace_events_forget_stream(struct ll_timing_stream name)
@@ -516,7 +562,7 @@ void ll_trace_events_finish(void)
 	pthread_mutex_unlock(&events.lock);
 	if (has_ended)
 		return;
-	forget_contexts(is_any_context, NULL);
+	forget_contexts(NULL, NULL);
 	pthread_mutex_lock(&events.lock);
 	events.has_ended = true;
 	pthread_mutex_unlock(&events.lock);
@@ -526,7 +572,7 @@ void ll_trace_events_finish(void)
 void ll_trace_events_reset(void)
 {
 	memset(&events, 0, sizeof events);
-	ll_trace_names_reset();
+	memset(names.slots, 0, sizeof names.slots); /* another writer follows */
 	pthread_mutex_init(&events.lock, NULL);
 	pthread_mutex_init(&events.harvesting, NULL);
 }
@@ -540,4 +586,68 @@ bool ll_trace_events_place(struct ll_cu_context *handle, uint32_t *ret_number, u
 	*ret_number = context->number;
 	*ret_device = (uint32_t)context->device;
 	return true;
+}
+
+/* ---- a launch of a hook ---- */
+
+/* Makes the stream's context current until leave_context, and returns it. NULL: there is none, or it cannot be made
+ * current. */
+static struct ll_cu_context *enter_context(struct ll_cu_stream *stream, bool *ret_is_elsewhere)
+{
+	struct ll_cu_context *current = NULL, *owner = NULL;
+	bool has_owner = !ll_stream_is_default(stream) && ll_real()->cuStreamGetCtx(stream, &owner) == LL_CUDA_SUCCESS;
+	if (ll_real()->cuCtxGetCurrent(&current) != LL_CUDA_SUCCESS)
+		return NULL;
+	if (!has_owner || owner == current)
+		return current;
+	*ret_is_elsewhere = ll_real()->cuCtxPushCurrent_v2(owner) == LL_CUDA_SUCCESS;
+	return *ret_is_elsewhere ? owner : NULL;
+}
+
+static void leave_context(bool is_elsewhere)
+{
+	struct ll_cu_context *pushed;
+	if (is_elsewhere)
+		ll_real()->cuCtxPopCurrent_v2(&pushed);
+}
+
+/* Cancellation is disabled in here, because the caller's scope ends only a launch that was returned to it. */
+static void begin_timing(struct ll_traced_launch *launch, struct ll_cu_stream *stream, const struct ll_work *work)
+{
+	LL_SCOPE_NO_CANCEL;
+	launch->context = enter_context(stream, &launch->is_elsewhere);
+	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	launch->timed = begin_launch(launch->context, ll_timing_stream_of(stream), work);
+	ll_stream_exchange_capture_mode(mode);
+	leave_context(launch->is_elsewhere);
+}
+
+struct ll_traced_launch ll_traced_launch_begin(struct ll_cu_stream *stream, struct ll_work work)
+{
+	struct ll_traced_launch launch = {.errno_before = ll_reentry_enter(), .status = LL_TRACED_LAUNCH_LOST};
+	if (work.symbol && !ll_stream_is_captured(stream))
+		begin_timing(&launch, stream, &work);
+	return launch;
+}
+
+/* If the thread did not return from the driver's call, the driver may be in any state, so it is not called. */
+static void end_timing(const struct ll_traced_launch *launch)
+{
+	LL_SCOPE_NO_CANCEL; /* a cancelled thread would leave the launch unfinished */
+	if (launch->status == LL_TRACED_LAUNCH_LOST) {
+		end_launch(launch->timed, false);
+		return;
+	}
+	enum ll_cu_capture_mode mode = ll_stream_exchange_capture_mode(LL_CU_STREAM_CAPTURE_MODE_RELAXED);
+	bool is_there = !launch->is_elsewhere || ll_real()->cuCtxPushCurrent_v2(launch->context) == LL_CUDA_SUCCESS;
+	end_launch(launch->timed, launch->status == LL_CUDA_SUCCESS && is_there);
+	leave_context(launch->is_elsewhere && is_there);
+	ll_stream_exchange_capture_mode(mode);
+}
+
+void ll_traced_launch_end(struct ll_traced_launch *launch)
+{
+	if (launch->timed)
+		end_timing(launch);
+	ll_reentry_leave(&launch->errno_before);
 }

@@ -1,10 +1,7 @@
 /* The hooks of libloadline-events.so. In a process that is not traced by events they only call the driver. */
 #include "abi/cuda_graph.h"
 #include "shim/interpose/hook.h"
-#include "trace/preload/events.h"
-#include "trace/preload/launch.h"
-#include "trace/preload/names.h"
-#include "trace/preload/tracing.h"
+#include "trace/preload/preload.h"
 
 /* A call that the driver makes inside a traced call is not a row of its own. */
 static bool is_traced(void)
@@ -14,7 +11,7 @@ static bool is_traced(void)
 
 /* ---- work ---- */
 
-#define LL_WORK(symbol, stream, work, params, args)                                                                    \
+#define WORK_HOOK(symbol, stream, work, params, args)                                                                  \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		if (!is_traced())                                                                                      \
@@ -23,26 +20,12 @@ static bool is_traced(void)
 		return launch.status = ll_real()->symbol args;                                                         \
 	}
 
-#define LL_WORK_PER_THREAD(symbol, suffix, stream, work, params, args)                                                 \
-	LL_WORK(symbol, stream, work, params, args)                                                                    \
-	LL_WORK(symbol##suffix, ll_stream_per_thread(stream), work, params, args)
-
-#define LL_WORK_COPY(symbol, suffix, sides, bytes_of, stream, params, args)                                            \
-	LL_WORK_PER_THREAD(symbol, suffix, stream, ll_work_of_copy(#symbol, sides, bytes_of), params, args)
-
 /* A launch of a graph is one row. */
 #define GRAPH(its_symbol) ((struct ll_work){.symbol = its_symbol, .kind = LL_WORK_GRAPH})
-LL_WORK(cuGraphLaunch, stream, GRAPH("cuGraphLaunch"), (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream),
-	(exec, stream))
-LL_WORK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream), GRAPH("cuGraphLaunch_ptsz"),
-	(struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
-
-/* Copies whose names say which side is the host. */
-#define SIDE(symbol, side) ll_work_of_copy(symbol, (struct ll_copy_sides){.side = true}, bytes)
-#define LL_TRACED_COPY(symbol, suffix, stream, side, params, args)                                                     \
-	LL_WORK_PER_THREAD(symbol, suffix, stream, SIDE(#symbol, side), params, args)
-LL_WORK_PER_THREAD(cuMemcpyDtoH_v2, _ptds, NULL, SIDE("cuMemcpyDtoH_v2", is_from_card),
-		   (void *to, ll_cu_deviceptr from, size_t bytes), (to, from, bytes))
+WORK_HOOK(cuGraphLaunch, stream, GRAPH("cuGraphLaunch"), (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream),
+	  (exec, stream))
+WORK_HOOK(cuGraphLaunch_ptsz, ll_stream_per_thread(stream), GRAPH("cuGraphLaunch_ptsz"),
+	  (struct ll_cu_graph_exec * exec, struct ll_cu_stream *stream), (exec, stream))
 
 /* One kernel on several cards is a row for each card. */
 enum { MOST_CARDS = 64 };
@@ -91,7 +74,31 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 	return parts.status = ll_real()->cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 }
 
-/* ---- memory ---- */
+/* ---- the rows of abi/cuda.def ---- */
+
+/* TRACE_##traced is the definition of a hook (LL_ROW_HOOKS). Of work, make, one and two are LL_GIVES_*
+ * (interpose/work.h), as the row's column `hook` says. */
+#define TRACE_NONE(hook) DEFINE_NONE, , , ,
+#define TRACE_BODY(hook) DEFINE_NONE, , , ,
+#define TRACE_WORK(hook) GIVES_##hook
+#define TRACE_TO_CARD(hook) DEFINE_WORK, NULL, ll_work_of_copy, ((struct ll_copy_sides){.is_to_card = true}), bytes
+#define TRACE_TO_CARD_ASYNC(hook)                                                                                      \
+	DEFINE_WORK, stream, ll_work_of_copy, ((struct ll_copy_sides){.is_to_card = true}), bytes
+#define TRACE_FROM_CARD(hook) DEFINE_WORK, NULL, ll_work_of_copy, ((struct ll_copy_sides){.is_from_card = true}), bytes
+#define TRACE_FROM_CARD_ASYNC(hook)                                                                                    \
+	DEFINE_WORK, stream, ll_work_of_copy, ((struct ll_copy_sides){.is_from_card = true}), bytes
+#define TRACE_MADE(hook) DEFINE_MADE, , , ,
+#define TRACE_FREED(hook) DEFINE_FREED, , , ,
+#define TRACE_FORGET_CONTEXT(hook) DEFINE_FORGET, , ll_trace_events_forget, context,
+#define TRACE_FORGET_CARD(hook) DEFINE_FORGET, , ll_trace_events_forget_device, device,
+#define TRACE_FORGET_NAMES(hook) DEFINE_FORGET, , ll_trace_names_forget, ,
+#define TRACE_FORGET_STREAM(hook) DEFINE_FORGET, , ll_trace_events_forget_stream, ll_timing_stream_of(stream),
+#define GIVES_WORK(stream, kind) DEFINE_WORK, stream, LL_GIVES_##kind
+#define GIVES_COPY(stream, shape) DEFINE_WORK, stream, LL_GIVES_##shape
+
+#define DEFINE_NONE(symbol, text, stream, make, one, two, params, args)
+#define DEFINE_WORK(symbol, text, stream, make, one, two, params, args)                                                \
+	WORK_HOOK(symbol, stream, make(text, one, two), params, args)
 
 #define MEMORY_HOOK(symbol, kind, its_address, its_bytes, params, args)                                                \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
@@ -104,28 +111,22 @@ LL_HOOK_EXPORT ll_cu_result cuLaunchCooperativeKernelMultiDevice(struct ll_cu_la
 			ll_trace_note_memory(kind, its_address, its_bytes);                                            \
 		return status;                                                                                         \
 	}
+#define DEFINE_MADE(symbol, text, stream, make, one, two, params, args)                                                \
+	MEMORY_HOOK(symbol, LL_TRACE_ALLOCATE, *ret_address, bytes, params, args)
+#define DEFINE_FREED(symbol, text, stream, make, one, two, params, args)                                               \
+	MEMORY_HOOK(symbol, LL_TRACE_FREE, address, 0, params, args)
 
-#define LL_TRACED_MADE(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_ALLOCATE, *ret_address, bytes, params, args)
-#define LL_TRACED_FREED(symbol, params, args) MEMORY_HOOK(symbol, LL_TRACE_FREE, address, 0, params, args)
-
-/* ---- handles that become invalid ---- */
-
-/* Forgets a handle before the driver is called, because the driver may give the handle to another object. */
-#define LL_TRACED_FORGET(symbol, parameter, forget)                                                                    \
-	LL_HOOK_EXPORT ll_cu_result symbol(parameter)                                                                  \
+/* Forgets a handle before the driver is called, because the driver may give the handle to another object. It is not
+ * known before the call whether cuCtxDetach ends the context, or a release ends the primary context. The trace forgets
+ * the context in each case. */
+#define DEFINE_FORGET(symbol, text, stream, forget, handle, two, params, args)                                         \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		if (is_traced())                                                                                       \
-			forget;                                                                                        \
-		return ll_real()->symbol(handle);                                                                      \
+			forget(handle);                                                                                \
+		return ll_real()->symbol args;                                                                         \
 	}
 
-LL_TRACED_FORGET(cuStreamDestroy, struct ll_cu_stream *handle,
-		 ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
-LL_TRACED_FORGET(cuStreamDestroy_v2, struct ll_cu_stream *handle,
-		 ll_trace_events_forget_stream(ll_timing_stream_of(handle)))
-
-/* ---- the rows ---- */
-
-#include "trace/preload/hooks.def"
-
-#include "shim/interpose/work.def"
+#define LL_CUDA(name, symbol, need, since, suffix, traced, hook, params, args)                                         \
+	LL_ROW_HOOKS(TRACE_##traced(hook), symbol, suffix, params, args)
+#include "abi/cuda.def"

@@ -1,17 +1,13 @@
-#include "trace/preload/tracing.h"
+#include "trace/preload/preload.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/cupti.h"
 #include "base/clock.h"
-#include "base/fork.h"
+#include "base/guest.h"
 #include "base/scope.h"
 #include "shim/interpose/real.h"
-#include "shim/interpose/reentry.h"
-#include "shim/interpose/stream.h"
-#include "trace/preload/events.h"
 
 enum { ADDRESSES = 4096 };
 
@@ -27,7 +23,6 @@ static struct {
 		ll_cu_deviceptr address;
 		uint64_t bytes;
 	} sizes[ADDRESSES];
-	bool has_fork_item;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void reset_in_child(struct ll_fork_item *item)
@@ -43,18 +38,18 @@ static void reset_in_child(struct ll_fork_item *item)
 
 static struct ll_fork_item fork_item = {.in_child = reset_in_child};
 
-/* Finds libloadline-trace.so in the process, preloaded or loaded by the driver. */
-static bool find_library(struct ll_elf_object *ret_object)
+/* A function of libloadline-trace.so, if that is in the process, preloaded or loaded by the driver. */
+static void *find_function(const char *name)
 {
 	static const char *const stems[] = {"libloadline-trace.so", NULL};
-	return ll_elf_find(stems, ret_object);
+	struct ll_elf_object object;
+	return ll_elf_find(stems, &object) ? ll_elf_function(&object, name) : NULL;
 }
 
 static bool is_by_cupti(void)
 {
-	struct ll_elf_object object;
 	int (*is_on)(void) = NULL;
-	void *address = find_library(&object) ? ll_elf_function(&object, LL_TRACE_IS_ON) : NULL;
+	void *address = find_function(LL_TRACE_IS_ON);
 	memcpy(&is_on, &address, sizeof address);
 	return is_on && is_on();
 }
@@ -63,33 +58,21 @@ static bool is_by_cupti(void)
  */
 static void finish_at_end(void)
 {
-	struct ll_elf_object object;
 	void (*set_end)(void (*)(void)) = NULL;
-	void *address = find_library(&object) ? ll_elf_function(&object, LL_TRACE_AT_END) : NULL;
+	void *address = find_function(LL_TRACE_AT_END);
 	memcpy(&set_end, &address, sizeof address);
 	if (set_end)
 		set_end(ll_trace_events_finish);
 	atexit(ll_trace_events_finish);
 }
 
-static bool has_context(void)
-{
-	struct ll_cu_context *context = NULL;
-	return ll_real()->cuCtxGetCurrent(&context) == LL_CUDA_SUCCESS && context;
-}
-
-static bool is_traced(void)
-{
-	const char *folder = getenv(LL_TRACE_FOLDER);
-	return folder && *folder;
-}
-
 static int choose_answer(void)
 {
-	const char *by = getenv(LL_TRACE_BY);
-	if (!is_traced() || (by && strcmp(by, "cupti") == 0))
+	const char *folder = getenv(LL_TRACE_FOLDER), *by = getenv(LL_TRACE_BY);
+	struct ll_cu_context *context = NULL;
+	if (!folder || !*folder || (by && strcmp(by, "cupti") == 0))
 		return LL_TRACE_WITHOUT_EVENTS;
-	if (!has_context())
+	if (ll_real()->cuCtxGetCurrent(&context) != LL_CUDA_SUCCESS || !context)
 		return LL_TRACE_UNDECIDED;
 	bool is_asked = by && strcmp(by, "events") == 0;
 	if ((!is_asked && is_by_cupti()) || ll_trace_writer_open(LL_TRACE_SOURCE_EVENTS, &trace.writer) < 0 ||
@@ -107,10 +90,7 @@ int ll_trace_decide(void)
 	int answer = atomic_load(&ll_trace_answer);
 	if (answer != LL_TRACE_UNDECIDED)
 		return answer;
-	if (!trace.has_fork_item) {
-		trace.has_fork_item = true;
-		ll_fork_add(&fork_item);
-	}
+	ll_fork_add(&fork_item);
 	answer = choose_answer();
 	atomic_store(&ll_trace_answer, answer);
 	return answer;
