@@ -258,19 +258,14 @@ static void open_library(void)
 /* A request of Prometheus has some 300 bytes. */
 enum { CONNECTION_TIMEOUT_S = 10, CONNECTION_BYTES = 8192 };
 
-/* The last text of a path, which all connections share. */
-struct kept_text {
-	struct MHD_Response *response; /* NULL: none */
-	unsigned status;
-	uint64_t at_ns;
-};
-
 struct ll_http {
 	struct ll_http_config config;
 	char *address;
 	struct MHD_Daemon *daemon;
 	unsigned port;
-	struct kept_text metrics, health; /* of the server's thread */
+	/* of the server's thread: the last metrics, which all connections share; NULL: none */
+	struct MHD_Response *kept;
+	uint64_t kept_at_ns;
 };
 
 static const char plain[] = "text/plain; charset=utf-8";
@@ -291,11 +286,10 @@ static struct MHD_Response *make_response(const char *type, struct ll_strbuf *te
 	return response;
 }
 
-static enum MHD_Result refuse_request(struct MHD_Connection *connection, unsigned status, const char *why)
+/* Frees the text. */
+static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned status, struct ll_strbuf *text)
 {
-	struct ll_strbuf text = LL_STRBUF_INIT; /* make_response frees it */
-	ll_strbuf_adds(&text, why);
-	struct MHD_Response *response = make_response(plain, &text);
+	struct MHD_Response *response = make_response(plain, text);
 	if (!response)
 		return MHD_NO; /* closes the connection */
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
@@ -305,28 +299,39 @@ static enum MHD_Result refuse_request(struct MHD_Connection *connection, unsigne
 	return result;
 }
 
-static void forget_kept(struct kept_text *kept)
+static enum MHD_Result refuse_request(struct MHD_Connection *connection, unsigned status, const char *why)
 {
-	if (kept->response)
-		mhd.MHD_destroy_response(kept->response); /* connections that send it have it still */
-	kept->response = NULL;
+	struct ll_strbuf text = LL_STRBUF_INIT;
+	ll_strbuf_adds(&text, why);
+	return send_text(connection, status, &text);
 }
 
-static enum MHD_Result send_kept(struct ll_http *http, struct MHD_Connection *connection, struct kept_text *kept)
+static void forget_kept(struct ll_http *http)
+{
+	if (http->kept)
+		mhd.MHD_destroy_response(http->kept); /* connections that send it have it still */
+	http->kept = NULL;
+}
+
+static enum MHD_Result send_metrics(struct ll_http *http, struct MHD_Connection *connection)
 {
 	const struct ll_http_config *config = &http->config;
-	if (!kept->response || ll_now_ns() - kept->at_ns >= config->keep_ns) {
+	if (!http->kept || ll_now_ns() - http->kept_at_ns >= config->keep_ns) {
 		struct ll_strbuf text = LL_STRBUF_INIT; /* make_response frees it */
-		bool is_health = kept == &http->health;
-		forget_kept(kept);
-		bool is_ok = (is_health ? config->health : config->metrics)(config->data, &text);
-		if (is_ok || is_health)
-			kept->response = make_response(is_health ? plain : LL_PROMETHEUS_TYPE, &text);
+		forget_kept(http);
+		if (config->metrics(config->data, &text))
+			http->kept = make_response(LL_PROMETHEUS_TYPE, &text);
 		ll_strbuf_fini(&text);
-		kept->status = is_ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
-		kept->at_ns = ll_now_ns();
+		http->kept_at_ns = ll_now_ns();
 	}
-	return kept->response ? mhd.MHD_queue_response(connection, kept->status, kept->response) : MHD_NO;
+	return http->kept ? mhd.MHD_queue_response(connection, MHD_HTTP_OK, http->kept) : MHD_NO;
+}
+
+static enum MHD_Result send_health(struct ll_http *http, struct MHD_Connection *connection)
+{
+	struct ll_strbuf text = LL_STRBUF_INIT;
+	bool is_ok = http->config.health(http->config.data, &text);
+	return send_text(connection, is_ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &text);
 }
 
 static enum MHD_Result handle_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
@@ -338,9 +343,9 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *connecti
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return refuse_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
 	if (strcmp(url, "/metrics") == 0)
-		return send_kept(http, connection, &http->metrics);
+		return send_metrics(http, connection);
 	if (strcmp(url, "/healthz") == 0)
-		return send_kept(http, connection, &http->health);
+		return send_health(http, connection);
 	return refuse_request(connection, MHD_HTTP_NOT_FOUND, "there are /metrics and /healthz\n");
 }
 
@@ -415,8 +420,7 @@ void ll_http_free(struct ll_http *http)
 		unlink(path);
 	if (http->daemon)
 		mhd.MHD_stop_daemon(http->daemon);
-	forget_kept(&http->metrics);
-	forget_kept(&http->health);
+	forget_kept(http);
 	free(http->address);
 	free(http);
 }

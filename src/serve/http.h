@@ -60,7 +60,7 @@ struct ll_http_config {
 	bool (*health)(void *data, struct ll_strbuf *text);
 	void *data;
 	unsigned most_connections; /* further ones wait until one of these is closed */
-	uint64_t keep_ns;          /* the same text of a path is sent again for so long, to whoever asks */
+	uint64_t keep_ns;          /* the same text of metrics is sent again for so long, to whoever asks */
 };
 
 /* Listens and starts the server. The texts of the configuration are copied. Errors are those of ll_listen, with

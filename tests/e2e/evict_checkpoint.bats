@@ -1,4 +1,4 @@
-# evict, suspend and resume of programs that are not evictable: by the driver's checkpoint.
+# evict, suspend and resume of programs that are not evictable: by the driver's checkpoint, or by the card.
 load evict_helper
 
 export NEEDS=bench/c/evictee
@@ -76,6 +76,35 @@ start_job() {
 	wait_for 60 has job 'select(.event == "ready")'
 }
 
+@test "where the card takes programs off, suspend needs no checkpoint: at once in the midst of a kernel, and for the next loadlined too" {
+	needs_preload
+	open_steps one
+	start_program one sh -c 'exec <"$0"; exec "$@"' "$T/one.in" "$LOADLINE" --sim run --tenant one -- python3 "$BATS_TEST_DIRNAME/evict_steps.py"
+	does one context "alloc 3" "kernel 4"
+	run -0 loadline --sim suspend one --timeout 60s
+	[[ $output == "suspended 0/0, tenant one: "* && $output != *checkpoint* ]]
+	shows 'select(.tenant == "one" and has("claim")) | .state == "stopped"'
+	run -0 loadline --sim suspend one
+	[[ $output == *"was already suspended" ]]
+	# A loadlined that takes over keeps it off. Its kernel would have ended meanwhile.
+	end_daemon KILL
+	wait_for 60 shows 'select(.tenant == "one" and has("claim")) | .state == "stopped"'
+	sleep 4.5
+	shows 'select(.tenant == "one" and has("claim")) | .state == "stopped" and .gpu_seconds < 4'
+	run -0 loadline --sim resume one
+	[[ $output == "resumed 0/0, tenant one: "* && $output != *checkpoint* ]]
+	run -0 loadline --sim resume one
+	[[ $output == *"was neither evicted nor suspended" ]]
+	does one check
+	# It is let on for the checkpoint, which waits for the end of its work.
+	tell one "kernel 2"
+	loadline --sim suspend one
+	loadline --sim evict one --timeout 60s
+	run -0 loadline --sim resume one
+	[[ $output == *"by the driver's checkpoint" ]]
+	does one check
+}
+
 @test "what the checkpoint has evicted or suspended is said to be so, and is resumed by it though the program is evictable" {
 	needs_preload
 	world
@@ -95,7 +124,7 @@ start_job() {
 		is_state running
 		works
 		loadline --sim suspend "${by[@]}"
-		is_state suspended
+		[ -z "$way" ] && is_state stopped || is_state suspended
 		run -0 loadline --sim suspend job
 		[[ $output == *"was already suspended" ]]
 		loadline --sim evict job

@@ -109,6 +109,12 @@ void ll_port_shut_gate(struct ll_claim *claim)
 	atomic_store(&claim->gate, LL_GATE_SHUT);
 }
 
+bool ll_port_is_off(struct ll_claim *claim)
+{
+	(void)claim;
+	return false;
+}
+
 bool ll_port_is_in_turn(const struct ll_claim *claim)
 {
 	return claim->look.is_holder;

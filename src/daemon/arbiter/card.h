@@ -80,12 +80,10 @@ struct ll_share_job {
 	uint64_t seen;                /* number of the last count that has seen the job (contender.c) */
 	uint64_t empty_ns;            /* when it last wanted to launch, and its cap kept it from that; 0: never */
 	/* windows.h */
-	struct ll_card_time time;  /* ordered for its processes */
-	bool is_windowed;          /* it has a window of its own */
-	double window_factor;      /* by how much longer than its cap it is on the card */
-	uint64_t used_ns;          /* GPU time charged since the job came */
-	uint64_t window_looked_ns; /* when it was last looked how it uses its windows */
-	uint64_t window_used_ns;   /* GPU time by then, with that of work that still ran */
+	struct ll_card_time time;                  /* ordered for its processes */
+	bool is_windowed;                          /* it has a window of its own */
+	uint64_t used_ns;                          /* GPU time charged since the job came */
+	uint64_t window_looked_ns, window_used_ns; /* the last look, and the GPU time by then, of what still runs too */
 	/* GPU time at the last check of slices (slices.h), and in the time before it */
 	uint64_t slices_used_ns, slices_had_ns;
 	struct ll_share_measured measured;

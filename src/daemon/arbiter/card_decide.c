@@ -64,7 +64,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .queued_launches = LOAD(queued_launches),
 	    .lever = LOAD(time_lever) <= LL_TIME_LEVER_FAILS ? LOAD(time_lever) : LL_TIME_LEVER_UNKNOWN,
 	    .launch_mode = LOAD(launch_mode) <= LL_LAUNCH_MODE_LAST ? LOAD(launch_mode) : LL_LAUNCH_MODE_UNKNOWN,
-	    .is_wanting = claim->want_ns,
+	    .is_wanting = claim->want_ns && !claim->is_suspended,
 	    .is_on_card = flags & LL_POST_ON_CARD,
 	    .queue_is_empty = flags & LL_POST_QUEUE_EMPTY,
 	    .overruns = flags & LL_POST_OVERRUNS,

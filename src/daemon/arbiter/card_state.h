@@ -17,6 +17,9 @@ struct ll_card_told {
 	struct ll_card_time time;
 };
 
+/* The period of the order by which a process is off the card until it is resumed; its window is 0. */
+#define LL_CARD_SUSPENDED_NS LL_NS_PER_S
+
 struct ll_card_claim {
 	struct ll_share_claim share; /* first, so that a pointer to it is a pointer to this structure */
 	struct ll_card_job *job;
@@ -26,6 +29,7 @@ struct ll_card_claim {
 	uint64_t first_joins;
 	uint32_t post;      /* the newest post that was read */
 	bool has_sent_wake; /* since the last decision */
+	bool is_suspended;  /* by a user: its process is off the card until it is resumed */
 	bool has_looked;    /* it was looked at, and its orders must be written */
 	uint64_t want_ns,
 	    told_want_ns;    /* the page's want_since_ns when it was last read, and when the orders were last written */

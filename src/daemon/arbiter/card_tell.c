@@ -23,6 +23,9 @@ static uint32_t flags_of(const struct ll_share_claim *claim, uint64_t now_ns)
 	       flag_if(claim->gang.is_ending, LL_ORDER_GANG_IS_ENDING);
 }
 
+/* Longer than any period of windows, so a loadlined that takes over knows it (ll_card_claim_add). */
+static const struct ll_card_time off = {.period_ns = LL_CARD_SUSPENDED_NS};
+
 static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t now_ns)
 {
 	const struct ll_turn_look *look = &claim->share.look;
@@ -41,7 +44,7 @@ static struct ll_card_told find_told(const struct ll_card_claim *claim, uint64_t
 	    .tokens_at_ns = look->tokens_at_ns,
 	    .charged_ns = look->tokens_at_ns ? claim->job->charged_ns + 1 : 0,
 	    .queue_bound_ns = look->queue_bound_ns,
-	    .time = claim->share.job->time,
+	    .time = claim->is_suspended ? off : claim->share.job->time,
 	};
 }
 

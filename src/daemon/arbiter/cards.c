@@ -398,6 +398,12 @@ static unsigned choose_number(const struct ll_served_card *card, uint32_t said)
 	return is_good ? said - 1 : least_number(card);
 }
 
+static bool is_ordered_off(const struct ll_orders_slot *orders)
+{
+	return !atomic_load(&orders->window_us) &&
+	       atomic_load(&orders->window_period_us) == LL_CARD_SUSPENDED_NS / LL_NS_PER_US;
+}
+
 int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_card, struct ll_card_claim **ret_claim)
 {
 	struct ll_served_card *card = job->card;
@@ -409,6 +415,7 @@ int ll_card_claim_add(struct ll_card_job *job, unsigned slot, const char *first_
 	claim->slot = slot;
 	claim->number = choose_number(card, atomic_load(number));
 	claim->first_joins = UINT64_MAX;
+	claim->is_suspended = is_ordered_off(&job->orders->slots[slot]);
 	if (first_card && strcmp(first_card, card->uuid) != 0)
 		strncpy(claim->first_card, first_card, sizeof claim->first_card - 1);
 	int rc = take_number(card, claim->number);
@@ -450,6 +457,17 @@ void ll_card_claim_wake(struct ll_card_claim *claim)
 	ll_card_request_decision(claim->job->card);
 }
 
+int ll_card_claim_suspend(struct ll_card_claim *claim, bool is_suspended)
+{
+	enum ll_time_lever lever = atomic_load(&claim->job->page->slots[claim->slot].time_lever);
+	if (is_suspended && lever != LL_TIME_LEVER_WORKS)
+		return lever == LL_TIME_LEVER_UNKNOWN ? -EAGAIN : -EOPNOTSUPP;
+	claim->is_suspended = is_suspended;
+	ll_card_tell(claim, ll_now_ns());
+	ll_card_claim_wake(claim);
+	return 0;
+}
+
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view)
 {
 	const struct ll_share_claim *share = &claim->share;
@@ -461,6 +479,8 @@ void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_
 		       (ll_share_is_held(share->job) ||
 			(!is_holder && share->job->card->holder && !share->look.is_sliced && !share->look.is_alone)),
 	    .is_unresponsive = is_wanting && ll_share_is_unresponsive(share, ll_now_ns()),
+	    .is_suspended = claim->is_suspended,
+	    .is_off = atomic_load(&claim->job->page->slots[claim->slot].is_off_card),
 	};
 }
 

@@ -127,12 +127,18 @@ unsigned ll_card_claim_number(const struct ll_card_claim *claim);
 /* The process has sent WAKE: reads its slot again and decides. */
 void ll_card_claim_wake(struct ll_card_claim *claim);
 
+/* Orders the process off the card, also in the midst of a kernel, or on it again. A loadlined that takes over keeps the
+ * order. -EOPNOTSUPP: the process cannot be taken off; -EAGAIN: it does not know yet. */
+int ll_card_claim_suspend(struct ll_card_claim *claim, bool is_suspended);
+
 struct ll_card_claim_view {
 	bool is_wanting;      /* it has launches that wait or run */
 	bool is_holder;       /* its job has the turn */
 	bool is_held;         /* it wants the card, and another job has the turn */
 	bool is_unresponsive; /* it wants the card, and has not posted for LL_SHARE_UNRESPONSIVE_NS: it is stopped, or
 				 hangs */
+	bool is_suspended;    /* by ll_card_claim_suspend */
+	bool is_off;          /* its process says that it is off the card */
 };
 void ll_card_claim_read(const struct ll_card_claim *claim, struct ll_card_claim_view *ret_view);
 

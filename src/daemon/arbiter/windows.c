@@ -2,16 +2,18 @@
 
 #include "daemon/arbiter/gang.h"
 #include "daemon/arbiter/time_on_card.h"
+#include "rules/share/tokens.h"
 #include "rules/share/windows.h"
 
 enum { JOBS = 64, PERMILLE = 1000 };
 
+/* What is not completed within this time is a long kernel. */
+#define STANDS_NS UINT64_C(100000000)
 /* A job counts as one that works on the card for this long after it last wanted it. */
 #define LATELY_NS UINT64_C(500000000)
-/* A job that fills less than this part of its windows does not reach its cap. What it uses is measured with timing
- * events, up to a fifth too low for programs of many small kernels, and a cap must not be passed. So it is given but
- * `lengthens` of what it seems to lack. */
-static const double fills = 0.75, lengthens = 0.85;
+
+/* A job that uses less than this part of its cap may not need its windows. */
+static const double fills = 0.75;
 
 /* A job that works, as far as windows care. */
 struct working {
@@ -38,54 +40,33 @@ static bool can_have_windows(const struct ll_share_job *job, uint64_t now_ns)
 	return !job->is_by_space && !job->first_card && !ll_share_is_in_gang(job, now_ns);
 }
 
-/* Work that the card has not completed, such as a kernel of seconds, is not charged yet. */
+/* Work that the card has not completed, such as a kernel of seconds, is not charged yet. A stream may also stand still
+ * because it waits for its host, for a value or for another stream: nobody sees that, so only what lasts counts. */
 static uint64_t running_ns(const struct ll_share_job *job)
 {
 	uint64_t most_ns = 0;
 	LL_SHARE_EACH_OF(job, claim)
 	most_ns = claim->want_since_ns && claim->said.running_ns > most_ns ? claim->said.running_ns : most_ns;
-	return most_ns;
+	return most_ns > STANDS_NS ? most_ns : 0;
 }
 
-/* The part of its windows since the last look in which the job used the card. */
-static double find_use(const struct ll_share_job *job, uint64_t now_ns)
-{
-	double part = job->time.period_ns ? (double)job->time.window_ns / (double)job->time.period_ns : 1;
-	double on_ns = part * (double)ll_share_elapsed_ns(job->window_looked_ns, now_ns);
-	uint64_t used_ns = job->used_ns + running_ns(job);
-	return on_ns > 0 && used_ns > job->window_used_ns ? (double)(used_ns - job->window_used_ns) / on_ns : 0;
-}
-
-static void begin_look(struct ll_share_job *job, uint64_t now_ns)
-{
-	job->window_looked_ns = now_ns;
-	job->window_used_ns = job->used_ns + running_ns(job);
-}
-
-static bool is_look_due(const struct ll_share_job *job, uint64_t now_ns)
-{
-	return ll_share_elapsed_ns(job->window_looked_ns, now_ns) >= LL_SHARE_WINDOWS_LOOK_NS;
-}
-
-/* A job that is alone and does not fill its windows, such as a program that waits for its host, is on the card for
- * longer than its cap, so that it can use its cap. */
-static void follow_use(struct ll_share_job *job, uint64_t now_ns, bool is_alone)
-{
-	double used = find_use(job, now_ns), most = (double)PERMILLE / job->cap_permille;
-	double wanted = !is_alone || used >= fills ? 1 : used > lengthens / most ? lengthens / used : most;
-	job->window_factor = is_alone ? (job->window_factor + wanted) / 2 : 1;
-}
-
-/* A job that would be on the card all the time needs no window. */
-static bool reaches_cap(struct ll_share_job *job, uint64_t now_ns, bool is_alone)
+/* A job reaches its cap when its account is empty. Its windows end when the account is full again and it has used
+ * little of them: a job that waits for its host then has all of the card until the account is empty, and so comes to
+ * its cap. One that fills its windows keeps them, although what it uses is measured a little too low. */
+static bool reaches_cap(struct ll_share_job *job, uint64_t now_ns)
 {
 	if (!job->cap_permille)
 		return false;
-	if (!job->is_windowed)
-		return ll_share_tokens_ns(job, now_ns) < (int64_t)running_ns(job);
-	if (is_look_due(job, now_ns))
-		follow_use(job, now_ns, is_alone);
-	return job->window_factor * job->cap_permille < PERMILLE;
+	uint64_t running = running_ns(job), used_ns = job->used_ns + running;
+	int64_t left_ns = ll_share_tokens_ns(job, now_ns) - (int64_t)running;
+	uint64_t looked_ns = ll_share_elapsed_ns(job->window_looked_ns, now_ns);
+	if (job->is_windowed && looked_ns < LL_SHARE_WINDOWS_LOOK_NS)
+		return true;
+	double most_ns = (double)looked_ns * job->cap_permille / PERMILLE;
+	bool has_used = used_ns > job->window_used_ns && (double)(used_ns - job->window_used_ns) >= fills * most_ns;
+	job->window_looked_ns = now_ns;
+	job->window_used_ns = used_ns;
+	return job->is_windowed ? has_used || left_ns < ll_tokens_most_ns(job->cap_permille) : left_ns < 0;
 }
 
 /* ---- orders ---- */
@@ -144,17 +125,11 @@ uint64_t ll_share_step_windows(struct ll_share_card *card, uint64_t now_ns, bool
 		return UINT64_MAX;
 	}
 	for (size_t i = 0; i < count; i++) {
-		bool was_windowed = who[i]->is_windowed, reaches = reaches_cap(who[i], now_ns, count == 1);
-		if (!was_windowed)
-			who[i]->window_factor = 1;
-		if (!was_windowed || is_look_due(who[i], now_ns))
-			begin_look(who[i], now_ns);
-		who[i]->is_windowed = reaches;
+		who[i]->is_windowed = reaches_cap(who[i], now_ns);
 		has_reason |= who[i]->is_windowed;
-		jobs[i] = (struct ll_windows_job){
-		    .weight_permille = who[i]->weight_permille,
-		    .cap_permille = reaches ? (unsigned)(who[i]->window_factor * who[i]->cap_permille) : 0,
-		    .is_windowed = who[i]->is_windowed};
+		jobs[i] = (struct ll_windows_job){.weight_permille = who[i]->weight_permille,
+						  .cap_permille = who[i]->is_windowed ? who[i]->cap_permille : 0,
+						  .is_windowed = who[i]->is_windowed};
 	}
 	set_all(card, who, jobs, count, ll_windows_divide(jobs, count), ret_is_new);
 	return has_reason ? now_ns + LL_SHARE_WINDOWS_LOOK_NS : UINT64_MAX;

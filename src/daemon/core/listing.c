@@ -168,6 +168,8 @@ static void make_claim_row(const struct ll_server *server, const struct ll_job_c
 	row->flags = (view.is_held ? LL_CARD_IS_HELD : 0U) | (view.is_holder ? LL_CARD_IS_HOLDER : 0U);
 	memcpy(row->uuid, claim->card->uuid, sizeof row->uuid);
 	describe_claim(ll_claim_slot(claim), row);
+	if (view.is_suspended)
+		row->residency = LL_CLAIM_STOPPED;
 	ll_residency_describe(server, claim, row);
 }
 

@@ -67,7 +67,7 @@ static bool is_at_work(const struct ll_job_claim *claim, uint64_t now_ns)
 		return false;
 	ll_card_claim_read(claim->share, &view);
 	ll_card_job_read_how(claim->card->share, now_ns, &how);
-	return !view.is_held && !how.is_capped;
+	return !view.is_held && !view.is_suspended && !how.is_capped;
 }
 
 static void tell_endless(struct ll_server *server, const struct ll_config_endless_kernel *policy,

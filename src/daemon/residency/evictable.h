@@ -185,6 +185,9 @@ void ll_move_requests_end(struct ll_residency_books *books, const struct ll_evic
 /* Tries the requests again whose process was not known yet. */
 void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns);
 
+/* When to call that; UINT64_MAX: nothing waits. */
+uint64_t ll_move_requests_due_ns(const struct ll_residency_books *books, uint64_t now_ns);
+
 /* Sends PROGRESS, once a second. */
 void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns);
 

@@ -12,6 +12,11 @@
 /* The time in which a process may connect, because it has just started or lost its connection. */
 #define JOIN_NS (5 * LL_NS_PER_S)
 #define PROGRESS_NS (1 * LL_NS_PER_S)
+/* How often a request is tried whose process is not known, and how often one that was ordered off the card or on it. */
+#define RETRY_NS (100 * LL_NS_PER_MS)
+#define ORDERED_NS (1 * LL_NS_PER_MS)
+/* A process knows within this time whether it can be taken off. */
+#define LEVER_NS (1 * LL_NS_PER_S)
 /* The time for all requests grows with the square of their number. A page has 1024 processes. */
 enum { REQUESTS_OF_USER = 2048 };
 
@@ -25,6 +30,7 @@ struct ll_move_request {
 	bool is_ready;                  /* the process is known; processes of the same batch may not be */
 	bool is_already;                /* the process was in the requested state before */
 	bool is_tried;                  /* in this round */
+	bool is_ordered;                /* the process has no memory that moves, and is ordered off the card or on it */
 	uint64_t asked_ns, told_ns;
 };
 
@@ -243,9 +249,45 @@ static void begin_batch(struct ll_server *server, const struct ll_move_request *
 	ll_residency_look_everywhere(server, now_ns);
 }
 
+/* A program that is not evictable is suspended where the card takes it off, and resumed then. False: it has to be done
+ * in another way, and so has an eviction of such a program, whose work must end for that. */
+static bool try_off(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
+{
+	const struct ll_job_claim *claim = find_claim(server, &request->message);
+	bool is_suspend = request->kind == LL_MESSAGE_SUSPEND;
+	struct ll_card_claim_view view;
+	if (!claim || claim->card->job->facts.limits.flags & LL_LIMIT_EVICTABLE)
+		return false;
+	ll_card_claim_read(claim->share, &view);
+	if (!request->is_ordered) {
+		if (!is_suspend && !view.is_suspended)
+			return false;
+		int rc = ll_card_claim_suspend(claim->share, is_suspend);
+		if (rc)
+			return rc == -EAGAIN && now_ns - request->asked_ns < LEVER_NS;
+		ll_debug("claim %u, tenant %s: is to be %s", ll_card_claim_number(claim->share),
+			 claim->card->job->facts.tenant, is_suspend ? "suspended" : "resumed");
+		request->is_ordered = true;
+		request->is_already = is_suspend && view.is_suspended;
+		if (request->kind == LL_MESSAGE_EVICT)
+			return false;
+	} else if (view.is_suspended != is_suspend) {
+		end_request(&server->residency, request, -ECANCELED,
+			    "another command has asked for something else meanwhile");
+	} else if (view.is_off == is_suspend) {
+		end_request(&server->residency, request, 0, "");
+	} else if (now_ns - request->asked_ns >= (request->message.value ? request->message.value : JOIN_NS)) {
+		ll_card_claim_suspend(claim->share, false);
+		end_request(&server->residency, request, -EBUSY, "its threads do not run: it is stopped, or hangs");
+	}
+	return true;
+}
+
 /* Tries a request, whose process may be known by now. */
 static void try_request(struct ll_server *server, struct ll_move_request *request, uint64_t now_ns)
 {
+	if (try_off(server, request, now_ns))
+		return;
 	request->is_ready = find_process(server, request);
 	if (!request->is_ready)
 		refuse_unless_it_may_come(server, request, now_ns);
@@ -267,6 +309,16 @@ void ll_move_requests_retry(struct ll_server *server, uint64_t now_ns)
 		}
 		request = next;
 	}
+}
+
+uint64_t ll_move_requests_due_ns(const struct ll_residency_books *books, uint64_t now_ns)
+{
+	uint64_t due_ns = UINT64_MAX;
+	for (const struct ll_move_request *request = books->requests; request; request = request->next) {
+		uint64_t look_ns = now_ns + (request->is_ordered ? ORDERED_NS : RETRY_NS);
+		due_ns = look_ns < due_ns ? look_ns : due_ns;
+	}
+	return due_ns;
 }
 
 void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,

@@ -253,7 +253,7 @@ static uint64_t due_ns(const struct ll_residency_books *books, const struct ll_c
 void ll_residency_set_timer(struct ll_server *server, uint64_t now_ns)
 {
 	struct ll_residency_books *books = &server->residency;
-	uint64_t due = books->requests ? now_ns + CALM_LOOK_NS : UINT64_MAX, gather_ns = ll_gathers_due_ns(books);
+	uint64_t due = ll_move_requests_due_ns(books, now_ns), gather_ns = ll_gathers_due_ns(books);
 	due = gather_ns < due ? gather_ns : due;
 	for (const struct ll_card_room *room = books->rooms; room; room = room->next) {
 		uint64_t room_ns = due_ns(books, room, now_ns);

@@ -205,14 +205,16 @@ void ll_port_wake(struct ll_claim *claim);
  * ll_port_read_time reads how the contexts of the process may use the card's time. All 0 if nothing is ordered, and if
  * the lease is over. Returns a count for ll_port_sleep_for_time, which sleeps until loadlined changes an order, until
  * until_ns, or without a cause. Call it at least each LL_PORT_TIME_LOOK_NS while anything is ordered.
- * ll_port_report_time says what was done. One thread at a time for each claim.
+ * ll_port_report_time says what was done, and whether the contexts are off the card now: ll_port_is_off. One thread at
+ * a time for each claim.
  */
 #define LL_PORT_TIME_LOOK_NS UINT64_C(50000000)
 uint32_t ll_port_read_time(struct ll_claim *claim, uint64_t now_ns, struct ll_card_time *ret_time);
 void ll_port_sleep_for_time(const struct ll_claim *claim, uint32_t count, uint64_t until_ns);
 void ll_port_wake_for_time(const struct ll_claim *claim); /* who sleeps there goes on, and finds nothing changed */
 bool ll_port_has_company(struct ll_claim *claim);         /* other jobs have work on the card now */
-void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever);
+void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever, bool is_off);
+bool ll_port_is_off(struct ll_claim *claim);
 
 /* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again. Returns since
  * when they were off, if they are on again and the program has work, which waited; else 0. is_wait: that counts as

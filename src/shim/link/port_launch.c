@@ -408,11 +408,19 @@ void ll_port_wake_for_time(const struct ll_claim *claim)
 	ll_page_wake_all(&claim->pages->orders->wake_count);
 }
 
-void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever)
+void ll_port_report_time(struct ll_claim *claim, enum ll_time_lever lever, bool is_off)
 {
 	struct ll_page_slot *slot = ll_claim_slot(claim);
-	if (slot)
-		atomic_store_explicit(&slot->time_lever, lever, memory_order_relaxed);
+	if (!slot)
+		return;
+	atomic_store_explicit(&slot->time_lever, lever, memory_order_relaxed);
+	atomic_store_explicit(&slot->is_off_card, is_off, memory_order_relaxed);
+}
+
+bool ll_port_is_off(struct ll_claim *claim)
+{
+	const struct ll_page_slot *slot = ll_claim_slot(claim);
+	return slot && atomic_load_explicit(&slot->is_off_card, memory_order_relaxed);
 }
 
 /* ---- times off the card ---- */

@@ -235,7 +235,7 @@ static void *time_main(void *arg)
 		note_stop(state, is_stop_asked);
 		if (!ll_port_obeys_off(claim))
 			state->lever = LL_TIME_LEVER_FAILS;
-		ll_port_report_time(claim, state->lever);
+		ll_port_report_time(claim, state->lever, state->is_off);
 		bool is_following = ll_stays_follow(&state->stays, next_ioctl(), state->uuid, claim,
 						    state->count && ll_port_has_company(claim), is_own_context, state);
 		uint64_t look_ns = now_ns + (is_following                     ? LL_STAYS_READ_NS

@@ -648,6 +648,12 @@ static uint64_t watch_ns(const struct ll_flow *flow)
 	return half_ns < WATCH_LEAST_NS ? WATCH_LEAST_NS : half_ns > WATCH_MOST_NS ? WATCH_MOST_NS : half_ns;
 }
 
+/* How soon a launch that waits for work on the card looks again. While the program is off the card, nothing ends. */
+static uint64_t poll_ns(const struct ll_flow *flow)
+{
+	return ll_port_is_off(flow->claim) ? LL_FLOW_OFF_NS : LL_FLOW_POLL_NS;
+}
+
 static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (flow->is_blind)
@@ -659,7 +665,7 @@ static uint64_t next_tick_ns(const struct ll_flow *flow, uint64_t now_ns)
 	if (flow->look.waiting_claims && flow->look.is_exclusive)
 		return now_ns + watch_ns(flow);
 	if (flow->look.waiting_claims || flow->waiting)
-		return now_ns + LL_FLOW_POLL_NS;
+		return now_ns + poll_ns(flow);
 	bool is_open = atomic_load_explicit(ll_port_gate(flow->claim), memory_order_relaxed) != LL_GATE_SHUT;
 	uint64_t open_ns = flow->look.is_above ? ABOVE_NS : OPEN_NS;
 	return now_ns + (is_open ? open_ns : calm_ns(flow));
@@ -801,7 +807,7 @@ void ll_flow_note_launching(struct ll_flow *flow)
 uint64_t ll_flow_sleep_until_ns(const struct ll_flow *flow, uint64_t now_ns)
 {
 	if (!flow->is_in_debt)
-		return now_ns + LL_FLOW_POLL_NS;
+		return now_ns + poll_ns(flow);
 	uint64_t wait_ns = (uint64_t)in_hand_ns(flow) - (uint64_t)flow->look.tokens_ns; /* at a cap of 100 % */
 	return now_ns + (wait_ns < CALM_NS ? wait_ns : CALM_NS);
 }
