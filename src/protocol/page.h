@@ -182,7 +182,7 @@ struct ll_page_slot {
 	_Atomic uint32_t reserved_text;
 	_Atomic uint64_t note[8];
 
-	_Atomic uint32_t time_lever; /* enum ll_time_lever */
+	_Atomic uint32_t time_lever;  /* enum ll_time_lever */
 	_Atomic uint32_t is_off_card; /* the process has taken its contexts off the card */
 	_Atomic uint64_t reserved[22];
 };
