@@ -59,8 +59,8 @@ static uint64_t free_on(const struct ll_queue_machine *machine, const uint64_t *
 }
 
 /* The cards of the set that have no room for the job. is_kept: also those that a window keeps from it. */
-static uint64_t lacking(const struct ll_queue_machine *machine, const uint64_t *row, const struct ll_queue_job *job,
-			uint64_t cards, bool is_kept)
+static uint64_t cards_lacking(const struct ll_queue_machine *machine, const uint64_t *row,
+			      const struct ll_queue_job *job, uint64_t cards, bool is_kept)
 {
 	uint64_t lack = 0;
 	for (uint32_t card = 0; card < machine->card_count; card++) {
@@ -207,7 +207,7 @@ bool ll_lend_may_return(const struct ll_lend *lend, const struct ll_queue_job *j
 	struct ll_queue_job holder = as_holder(job);
 	uint64_t *row = make_row(lend, PROMISED | 1U << LL_LEND_LEAVING, false);
 	holder.compute_permille = 0;
-	bool may = row && !lacking(lend->queue->machine, row, &holder, job->planned.cards, true) &&
+	bool may = row && !cards_lacking(lend->queue->machine, row, &holder, job->planned.cards, true) &&
 		   keeps_limits(lend->queue->machine, row, job) &&
 		   (!job->is_lent || leaves_kept(lend, row, job, job->planned.cards));
 	free(row);
@@ -264,7 +264,7 @@ bool ll_lend_claim(struct ll_lend *lend, const struct ll_queue_job *job)
 	for (size_t i = 0; i < lend->count; i++)
 		lend->jobs[i].step = LL_LEND_STAY;
 	while (row && !fits) {
-		uint64_t lack = lacking(machine, row, job, cards, false);
+		uint64_t lack = cards_lacking(machine, row, job, cards, false);
 		bool is_over = !keeps_limits(machine, row, job);
 		struct ll_lend_job *victim =
 		    lack || is_over ? next_victim(lend, lack, is_over ? job->tenant : LL_QUEUE_NOBODY) : NULL;
@@ -282,7 +282,8 @@ bool ll_lend_claim(struct ll_lend *lend, const struct ll_queue_job *job)
 				continue;
 			if (row)
 				move_victim(lend, row, its, LL_LEND_STAY);
-			if (fits && (lacking(machine, row, job, cards, false) || !keeps_limits(machine, row, job)))
+			if (fits &&
+			    (cards_lacking(machine, row, job, cards, false) || !keeps_limits(machine, row, job)))
 				move_victim(lend, row, its, step);
 		}
 	}
@@ -293,7 +294,7 @@ bool ll_lend_claim(struct ll_lend *lend, const struct ll_queue_job *job)
 uint64_t ll_lend_free_cards(const struct ll_lend *lend, const struct ll_queue_job *job)
 {
 	uint64_t *row = make_row(lend, PROMISED, false);
-	uint64_t cards = row ? job->allowed & ~lacking(lend->queue->machine, row, job, job->allowed, false) : 0;
+	uint64_t cards = row ? job->allowed & ~cards_lacking(lend->queue->machine, row, job, job->allowed, false) : 0;
 	free(row);
 	return cards;
 }
@@ -301,7 +302,7 @@ uint64_t ll_lend_free_cards(const struct ll_lend *lend, const struct ll_queue_jo
 bool ll_lend_is_there(const struct ll_lend *lend, const struct ll_queue_job *job)
 {
 	uint64_t *row = make_row(lend, PRESENT, false);
-	bool is_there = row && !lacking(lend->queue->machine, row, job, job->planned.cards, false);
+	bool is_there = row && !cards_lacking(lend->queue->machine, row, job, job->planned.cards, false);
 	free(row);
 	return is_there;
 }
