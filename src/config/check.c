@@ -319,10 +319,46 @@ static void check_warn(const struct check *check)
 		    name);
 }
 
+static bool has_step(const struct ll_config_reclaim *reclaim, enum ll_config_step step)
+{
+	for (size_t i = 0; i < reclaim->steps.count; i++) {
+		if (reclaim->steps.items[i] == (int)step)
+			return true;
+	}
+	return false;
+}
+
+/* What is written and does nothing. */
+static void check_lending(const struct check *check)
+{
+	const struct ll_config_reclaim *reclaim = &check->policy->reclaim;
+	const struct ll_config_host_memory *host = &check->policy->host_memory;
+	bool may_stop = has_step(reclaim, LL_CONFIG_STEP_STOP) || has_step(reclaim, LL_CONFIG_STEP_KILL);
+	bool may_evict = has_step(reclaim, LL_CONFIG_STEP_EVICT);
+	bool has_pool = host->from && KNOWN(host->for_eviction_bytes);
+	if (!reclaim->from || reclaim->from->has_bad)
+		return;
+	struct ll_config_mark mark = ll_config_value_mark(reclaim->from, "steps");
+	if (!reclaim->steps.count && reclaim->does_observe)
+		ll_config_warn(check->findings, ll_config_value_mark(reclaim->from, "observe"),
+			       "observe: without steps nothing is lent, and nothing is told");
+	if (reclaim->steps.count && !may_stop && !may_evict)
+		ll_config_warn(check->findings, mark,
+			       "steps: without evict, stop or kill no memory comes back, so none is lent");
+	else if (may_evict && !may_stop && !has_pool)
+		ll_config_warn(check->findings, mark,
+			       "steps: with evict alone memory is lent within host-memory: for-eviction, and that is "
+			       "not given: none is lent");
+	if (KNOWN(reclaim->max_sleep_ns) && reclaim->steps.count && !may_stop)
+		ll_config_warn(check->findings, ll_config_value_mark(reclaim->from, "max-sleep"),
+			       "max-sleep: neither stop nor kill is among the steps, so nothing follows");
+}
+
 static void check_others(const struct check *check)
 {
 	const struct ll_config_policy *policy = check->policy;
 	check_warn(check);
+	check_lending(check);
 	for (size_t i = 0; i < policy->notify.count; i++) {
 		const struct ll_config_notify *notify = &policy->notify.items[i];
 		const struct ll_config_value *to = ll_config_value_get(notify->from, "to");

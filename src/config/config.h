@@ -182,7 +182,8 @@ struct ll_config_stop_signal {
 
 struct ll_config_reclaim {
 	const struct ll_config_value *from;
-	struct ll_config_words steps; /* enum ll_config_step */
+	struct ll_config_words steps; /* enum ll_config_step; none: nothing is lent */
+	bool does_observe;
 	uint64_t idle_after_ns, min_runtime_ns, max_sleep_ns;
 	int multi_card; /* 0: together */
 	struct ll_config_warn_signal warn;

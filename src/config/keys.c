@@ -110,7 +110,8 @@ DEFINE_MAP(group, struct ll_config_group, "name", group_keys);
 
 static const struct ll_config_key host_memory_keys[] = {
     {BYTES("for-eviction", struct ll_config_host_memory, for_eviction_bytes),
-     .help = "Pinned host memory for memory that leaves its card."},
+     .help = "Host memory for memory that leaves its card. Memory is lent only while all that is lent fits in it; each "
+	     "NUMA node with cards has an equal part."},
     END,
 };
 DEFINE_MAP(host_memory, struct ll_config_host_memory, NULL, host_memory_keys);
@@ -165,8 +166,8 @@ static const struct ll_config_key tenant_keys[] = {
     {LIST_OF_WORDS("classes", struct ll_config_tenant, classes, ll_config_classes), .is_set = true,
      .fallback = "normal low",
      .help = "The classes that its members may ask for; high is for jobs within the guarantee."},
-    {BYTES("keep-free", struct ll_config_tenant, keep_free_bytes), .is_idle = true,
-     .help = "Memory of the guarantee that is not lent."},
+    {BYTES("keep-free", struct ll_config_tenant, keep_free_bytes),
+     .help = "Memory of the guarantee that is not lent, on one card of the group: room for the first request."},
     {MAP("each-user", struct ll_config_tenant, each_user, each_user),
      .help = "The most that each of its users may have."},
     {MAP("budget", struct ll_config_tenant, budget, budget), .help = "The use that it may make in a period."},
@@ -210,17 +211,21 @@ static const struct ll_config_key stop_keys[] = {
 DEFINE_MAP(stop_signal, struct ll_config_stop_signal, NULL, stop_keys);
 
 static const struct ll_config_key reclaim_keys[] = {
-    {LIST_OF_WORDS("steps", struct ll_config_reclaim, steps, steps), .is_idle = true,
-     .fallback = "compute evict-idle evict",
-     .help = "What borrowers lose when an owner returns, in this order. Jobs are killed only where kill is written."},
-    {DURATION("idle-after", struct ll_config_reclaim, idle_after_ns), .is_idle = true, .fallback = "15m",
-     .help = "A job without a kernel for so long is idle."},
-    {DURATION("min-runtime", struct ll_config_reclaim, min_runtime_ns), .is_idle = true, .fallback = "0s",
-     .help = "A borrower runs at least so long."},
-    {WORD("multi-card", struct ll_config_reclaim, multi_card, multi_cards), .is_idle = true, .fallback = "together",
+    {LIST_OF_WORDS("steps", struct ll_config_reclaim, steps, steps),
+     .help =
+	 "What guarantees leave idle is lent where this is written. When an owner needs its room, borrowers lose it "
+	 "by these steps, the gentlest first; their compute always. evict: they sleep. stop: as at the end of their "
+	 "time. kill: at once. Memory is lent only if one of these three can bring it back."},
+    {BOOL("observe", struct ll_config_reclaim, does_observe), .fallback = "false",
+     .help = "Nothing is lent; events of the kind reclaim tell what would be."},
+    {DURATION("idle-after", struct ll_config_reclaim, idle_after_ns), .fallback = "15m",
+     .help = "With the step evict-idle borrowers without a kernel for so long sleep first."},
+    {DURATION("min-runtime", struct ll_config_reclaim, min_runtime_ns), .fallback = "0s",
+     .help = "A borrower keeps its memory at least so long; an owner waits."},
+    {WORD("multi-card", struct ll_config_reclaim, multi_card, multi_cards), .fallback = "together",
      .help = "All cards of a job are taken, or none."},
-    {DURATION("max-sleep", struct ll_config_reclaim, max_sleep_ns), .is_idle = true,
-     .help = "A job sleeps so long at most; then the next step follows."},
+    {DURATION("max-sleep", struct ll_config_reclaim, max_sleep_ns),
+     .help = "A borrower sleeps so long at most; then stop or kill follows, if it is among the steps."},
     {MAP("warn", struct ll_config_reclaim, warn, warn_signal), .help = "The notice before the stop."},
     {MAP("stop", struct ll_config_reclaim, stop, stop_signal), .help = "How a job is stopped."},
     END,
@@ -397,7 +402,7 @@ static const struct ll_config_key root_keys[] = {
      .help = "Groups of cards. Each card of the machine is in one."},
     {WORD("fault-domain", struct ll_config_policy, fault_domain, domains), .fallback = "user",
      .help = "Who may share one MPS server."},
-    {MAP("host-memory", struct ll_config_policy, host_memory, host_memory),
+    {MAP("host-memory", struct ll_config_policy, host_memory, host_memory), .is_in_force = true,
      .help = "Memory of the machine that loadline may use."},
     {LIST_OF_MAPS("tenants", struct ll_config_policy, tenants, tenant), .is_in_force = true,
      .help = "Who has which share."},

@@ -50,6 +50,14 @@ static void add_use(struct ll_strbuf *text, const struct ll_metrics_sums *sums)
 			  row->waiting);
 		OF_TENANT("loadline_tenant_oldest_wait_seconds", "gauge", "How long the first of them has waited.",
 			  (double)row->oldest_wait_s);
+		OF_TENANT("loadline_tenant_jobs_borrowing", "gauge",
+			  "Jobs of the tenant that run with what others do not use.", row->borrowing);
+		OF_TENANT("loadline_tenant_jobs_recalled", "gauge",
+			  "Jobs of the tenant that sleep, or will, because what they borrowed is needed.",
+			  row->recalled);
+		OF_TENANT("loadline_tenant_memory_borrowed_bytes", "gauge",
+			  "Device memory that is charged to the tenant's jobs that borrow.",
+			  (double)row->borrowed_bytes);
 	}
 }
 

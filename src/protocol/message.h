@@ -300,7 +300,8 @@ struct ll_message_plain { /* LIST */
 
 struct ll_message_job_row {
 	struct ll_message_header header;
-	uint64_t number, reserved;
+	uint64_t number;
+	uint64_t lending;        /* LL_QUEUE_IS_LENT, LL_QUEUE_IS_RECALLED; else 0 */
 	struct ll_job_facts job; /* pid and uid are as the daemon sees them */
 	uint32_t monitor_pid;    /* as the daemon sees it; 0: none */
 	uint32_t processes;

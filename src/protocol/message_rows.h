@@ -131,9 +131,11 @@ struct ll_message_metrics_tenant {
 	struct ll_message_header header;
 	double granted_s, used_s, idle_held_s, memory_byte_s; /* accounts/batch.h */
 	uint64_t memory_bytes;                                /* charged to its jobs now */
-	uint64_t oldest_wait_s;    /* how long the first of its jobs in the queue has waited; 0: none waits */
-	uint32_t running, waiting; /* jobs */
-	char name[LL_NAME_SIZE];   /* empty: jobs of no configured tenant */
+	uint64_t oldest_wait_s;       /* how long the first of its jobs in the queue has waited; 0: none waits */
+	uint32_t running, waiting;    /* jobs */
+	char name[LL_NAME_SIZE];      /* empty: jobs of no configured tenant */
+	uint64_t borrowed_bytes;      /* of memory_bytes, what its jobs borrow */
+	uint32_t borrowing, recalled; /* jobs; recalled: their memory leaves, or has left */
 };
 
 enum ll_metrics_accounts {
@@ -337,6 +339,9 @@ enum ll_queue_row_flag {
 	LL_QUEUE_IS_AFTER = 4,    /* waits for the end of another job */
 	LL_QUEUE_IS_ADMITTED = 8, /* has its place, and has not registered yet */
 	LL_QUEUE_HAS_TIME = 16,
+	LL_QUEUE_IS_LENT = 32,      /* borrows what others do not use */
+	LL_QUEUE_IS_RECALLED = 64,  /* its memory leaves its cards, or has left */
+	LL_QUEUE_IS_RESERVED = 128, /* has its place, and waits for borrowers to leave it */
 };
 
 struct ll_queue_place {
@@ -359,6 +364,7 @@ struct ll_message_queue_row {
 	char command[LL_COMMAND_SIZE];
 	struct ll_queue_why_told why; /* of a waiting job */
 	char name[LL_NAME_SIZE];      /* empty: none */
+	uint64_t recalled_for;        /* the job that needed its room; 0: none, or not told */
 };
 
 /* A card that is out of use, or will be: drained, or in a window of maintenance; or a reservation (tenant). */

@@ -84,6 +84,17 @@ TEST(used_and_granted_time_are_counted_once)
 	assert_int_equal(batch.rows[0].key.uid, 7);
 }
 
+TEST(no_time_is_granted_to_a_job_that_sleeps)
+{
+	read_at(BEGIN + 10 * S);
+	accounts[0]->is_asleep = true;
+	struct ll_use use = read_at(BEGIN + 20 * S);
+	assert_true(use.granted_ns == 10 * S && use.idle_held_ns == 10 * S);
+	accounts[0]->is_asleep = false;
+	use = read_at(BEGIN + 25 * S);
+	assert_true(use.granted_ns == 15 * S && use.idle_held_ns == 15 * S);
+}
+
 TEST(a_job_cannot_have_used_more_time_than_has_passed)
 {
 	pages[0].cards[0].work_ns = UINT64_MAX;

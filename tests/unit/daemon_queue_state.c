@@ -63,10 +63,19 @@ static char *packed_state(void)
 	running->stop.since_ns = 2000;
 	running->stop.killed_ns = 3000;
 	running->queued.overtook = 2;
+	running->queued.is_lent = running->queued.is_asleep = true;
+	running->loan = (struct ll_loan){.state = LL_LEND_ASLEEP,
+					 .step = LL_LEND_EVICT,
+					 .own_class = LL_LIMIT_CLASS_LOW,
+					 .recalls = 3,
+					 .since_ns = 4000,
+					 .owner = 9,
+					 .is_pooled = true};
 	running->limits = (struct ll_limits){.memory_bytes = 1 << 30, .compute_permille = 250};
 	struct ll_admission_entry *moved = add_entry(admission, 4, NULL);
 	moved->queued.position = 1;
 	add_entry(admission, 5, NULL)->is_paused = true;
+	add_entry(admission, 6, "GPU-2")->loan.state = LL_LEND_RESERVED;
 	admission->drains = calloc(1, sizeof *admission->drains);
 	assert_non_null(admission->drains);
 	admission->drains[admission->drain_count++] = (struct ll_admission_drain){2, 1764300000, "Xid 79"};
@@ -107,6 +116,13 @@ TEST(jobs_drains_use_and_ends_come_back)
 	assert_int_equal(admission->former->queued.number, 4);
 	assert_int_equal(admission->former->queued.position, 1);
 	assert_true(admission->former->next->is_paused);
+	assert_true(running->queued.is_lent && running->queued.is_asleep && running->loan.is_pooled);
+	assert_true(running->loan.state == LL_LEND_ASLEEP && running->loan.step == LL_LEND_EVICT);
+	assert_true(running->loan.own_class == LL_LIMIT_CLASS_LOW && running->loan.recalls == 3);
+	assert_true(running->loan.since_ns == 4000 && running->loan.owner == 9);
+	/* One that waited for borrowers to leave asks again. */
+	const struct ll_admission_entry *reserved = admission->former->next->next;
+	assert_true(reserved->queued.number == 6 && !reserved->uuid_count && !reserved->loan.state);
 	assert_int_equal(admission->drain_count, 1);
 	assert_true(admission->drains[0].index == 2 && admission->drains[0].since_s == 1764300000);
 	assert_string_equal(admission->drains[0].reason, "Xid 79");

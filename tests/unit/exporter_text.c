@@ -36,6 +36,9 @@ static void init_world(struct world *world)
 	strcpy(world->tenants[0].name, "research");
 	world->tenants[0].used_s = 12.5;
 	world->tenants[0].waiting = 3;
+	world->tenants[0].borrowing = 2;
+	world->tenants[0].recalled = 1;
+	world->tenants[0].borrowed_bytes = UINT64_C(3) << 30;
 	world->tenants[0].oldest_wait_s = 60;
 	world->tenants[1].running = 1;
 	world->tenants[1].oldest_wait_s = 90;
@@ -197,6 +200,9 @@ TEST(use_is_told_by_tenant_and_the_queue_as_a_whole_too)
 			 "loadline_tenant_gpu_used_seconds_total{tenant=\"research\"} 12.5\n"
 			 "loadline_tenant_gpu_used_seconds_total{tenant=\"(none)\"} 0\n");
 	assert_has(text, "\nloadline_tenant_jobs_waiting{tenant=\"research\"} 3\n");
+	assert_has(text, "\nloadline_tenant_jobs_borrowing{tenant=\"research\"} 2\n");
+	assert_has(text, "\nloadline_tenant_jobs_recalled{tenant=\"research\"} 1\n");
+	assert_has(text, "\nloadline_tenant_memory_borrowed_bytes{tenant=\"research\"} 3221225472\n");
 	assert_has(text, "\nloadline_queue_jobs 4\n");
 	assert_has(text, "\nloadline_queue_oldest_wait_seconds 90\n");
 	assert_has(text, "\nloadline_tenant_guaranteed_memory_bytes{tenant=\"research\",group=\"shared\"} 1024\n");

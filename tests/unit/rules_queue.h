@@ -88,7 +88,7 @@ static struct ll_queue_job *add_part(struct scene *scene, uint32_t tenant, uint6
 }
 
 /* Plans in the order of arrival, and starts what is due. */
-static void run_at(struct scene *scene, uint64_t now_ns)
+static inline void run_at(struct scene *scene, uint64_t now_ns)
 {
 	struct ll_queue_job *job;
 	assert_int_equal(ll_queue_plan(&scene->queue, now_ns), 0);

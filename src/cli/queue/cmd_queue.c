@@ -195,7 +195,8 @@ static const struct ll_option no_options[] = {LL_OPTION_END};
 /* ---- list ---- */
 
 enum { ALL_STATES };
-static const char *const states[] = {"all", "running", "starting", "waiting", "paused", "after", NULL};
+static const char *const states[] = {"all",      "running", "starting", "borrowed", "recalled",
+				     "reserved", "waiting", "paused",   "after",    NULL};
 
 struct list_args {
 	const char *user, *tenant;
@@ -218,8 +219,10 @@ static const struct ll_option list_options[] = {
      LL_OPTION_CHOICE(struct list_args, state),
      .choices = states,
      .fallback = "all",
-     .help = N_("Jobs in this state alone. starting: it has its cards, and its command has not begun; after: it waits "
-		"for the end of another job.")},
+     .help =
+	 N_("Jobs in this state alone. starting: it has its cards, and its command has not begun; borrowed: it runs "
+	    "with what others do not use; recalled: its memory leaves, or has left, because that is needed; reserved: "
+	    "it has its cards, and borrowers leave them; after: it waits for the end of another job.")},
     LL_OPTION_JSON(struct list_args, is_json),
     LL_OPTION_END,
 };

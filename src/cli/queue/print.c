@@ -19,7 +19,7 @@ enum { USER_SIZE = 64, PLACES_SIZE = 160, MASK_CARDS = 64 };
 struct line {
 	struct ll_message_queue_row row;
 	uint64_t next_start_s;
-	bool has_time;
+	bool has_time, is_lent;
 	const char *state, *shown_name, *why;
 	json_t *places, *waits, *rule;
 	char user[USER_SIZE], cards[PLACES_SIZE];
@@ -54,6 +54,8 @@ static const struct ll_row_column columns[] = {
     {.heading = N_("why it waits"), LL_ROW_TEXT(struct line, why), .may_lack = true, .least = 40, .is_second = true},
     {.key = "why", LL_ROW_JSON(struct line, rule)},
     {.key = "name", LL_ROW_CHARS(struct line, row.name), .may_lack = true},
+    {.key = "lent", LL_ROW_FLAG(struct line, is_lent)},
+    {.key = "recalled_for", LL_ROW_NUMBER(struct line, row.recalled_for), .may_lack = true},
     LL_ROW_END,
 };
 
@@ -64,7 +66,10 @@ static bool has_place(const struct ll_message_queue_row *row)
 
 static const char *state_of(const struct ll_message_queue_row *row)
 {
-	return row->flags & LL_QUEUE_IS_RUNNING    ? "running"
+	return row->flags & LL_QUEUE_IS_RECALLED   ? "recalled"
+	       : row->flags & LL_QUEUE_IS_RESERVED ? "reserved"
+	       : row->flags & LL_QUEUE_IS_LENT     ? "borrowed"
+	       : row->flags & LL_QUEUE_IS_RUNNING  ? "running"
 	       : row->flags & LL_QUEUE_IS_ADMITTED ? "starting"
 	       : row->flags & LL_QUEUE_IS_PAUSED   ? "paused"
 	       : row->flags & LL_QUEUE_IS_AFTER    ? "after"
@@ -191,6 +196,7 @@ static void make_line(const struct ll_message_queue_row *row, struct line *line)
 	    .row = *row,
 	    .next_start_s = has_place(row) ? 0 : row->start_s,
 	    .has_time = row->flags & LL_QUEUE_HAS_TIME,
+	    .is_lent = row->flags & LL_QUEUE_IS_LENT,
 	    .state = state_of(row),
 	    .shown_name = row->name[0] ? row->name : row->command,
 	    .why_text = LL_STRBUF_INIT,

@@ -256,11 +256,16 @@ void ll_run_waiting_show(struct ll_run_waiting *waiting, const struct ll_message
 	ll_still_end(&waiting->still);
 	if (waiting->is_shown && !says_new(waiting, queued) && !isatty(STDERR_FILENO))
 		return;
-	ll_strbuf_addf(&line, _("job %" PRIu64 " is number %" PRIu32 " in the queue; "), queued->number,
-		       queued->position);
-	ll_run_waiting_add(&line, &queued->waits, &queued->why);
-	ll_strbuf_adds(&line, "; ");
-	ll_run_waiting_add_start(&line, queued->start_s, queued->untimed);
+	if (!queued->position) {
+		ll_strbuf_addf(&line, "job %" PRIu64 " has its place, and starts when borrowers have left it",
+			       queued->number);
+	} else {
+		ll_strbuf_addf(&line, _("job %" PRIu64 " is number %" PRIu32 " in the queue; "), queued->number,
+			       queued->position);
+		ll_run_waiting_add(&line, &queued->waits, &queued->why);
+		ll_strbuf_adds(&line, "; ");
+		ll_run_waiting_add_start(&line, queued->start_s, queued->untimed);
+	}
 	if (!line.failed)
 		print_line(waiting, line.buf);
 	waiting->last = *queued;

@@ -272,6 +272,8 @@ static void add_program(struct ll_strbuf *text, const struct ll_status_card *sta
 		ll_strbuf_addf(text, " (%s)", _(claim->row.note));
 	if (claim->told.project[0])
 		ll_strbuf_addf(text, _(", project %s"), claim->told.project);
+	if (claim->told.lending)
+		ll_strbuf_adds(text, claim->told.lending & LL_QUEUE_IS_RECALLED ? _(", recalled") : _(", borrows"));
 	ll_strbuf_addf(text, _(", class %s, "), ll_priority_name(claim->priority));
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
 	add_memory(text, status, claim);

@@ -162,16 +162,17 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	write_id(job, id);
 	ll_user_name(job->uid, user, sizeof user);
 	return json_pack(
-	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o, s:I}}", "job",
-	    "id", id, "pid", ll_json_number(is_local && job->pid, job->pid), "pid_is_local", is_local, "monitor_pid",
-	    ll_json_number(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user", user,
-	    "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
+	    "{s:{s:s, s:o, s:b, s:o, s:i, s:s, s:o, s:b, s:o, s:o, s:s, s:b, s:o, s:o, s:i, s:s, s:o, s:I, s:o}}",
+	    "job", "id", id, "pid", ll_json_number(is_local && job->pid, job->pid), "pid_is_local", is_local,
+	    "monitor_pid", ll_json_number(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user",
+	    user, "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
 	    "configured_tenant", ll_json_known(row->tenant[0], row->tenant), "project",
 	    ll_json_known(row->project[0], row->project), "state", state_of(view, job), "unresponsive",
 	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", ll_json_known(job->command[0], job->command), "cgroup",
 	    ll_json_known(job->cgroup[0], job->cgroup), "processes", (int)row->processes, "proof",
 	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits), "number",
-	    (json_int_t)row->number);
+	    (json_int_t)row->number, "lending",
+	    ll_json_known(row->lending, row->lending & LL_QUEUE_IS_RECALLED ? "recalled" : "borrows"));
 }
 
 /* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */

@@ -54,13 +54,14 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 	ll_status_number(status, claim, number);
 	const struct ll_status_process *process = ll_status_process_of(status, claim->is_pid_ours ? claim->pid : 0);
 	return json_pack(
-	    "{s:s, s:i, s:b, s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:b, s:s, s:o, s:o}", "claim", number, "pid",
+	    "{s:s, s:i, s:b, s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:o, s:b, s:s, s:o, s:o}", "claim", number, "pid",
 	    (int)claim->pid, "pid_is_local", claim->is_pid_ours, "user", ll_json_known(process->user[0], process->user),
 	    "command", ll_json_known(process->command[0], process->command), "uuid", status->card->uuid, "tenant",
 	    claim->told.job.tenant, "configured_tenant", ll_json_known(claim->told.tenant[0], claim->told.tenant),
 	    "project", ll_json_known(claim->told.project[0], claim->told.project), "class",
-	    ll_priority_name(claim->priority), "synthetic", claim->priority == LL_PRIORITY_HOLD, "state",
-	    ll_status_state(claim), "proof",
+	    ll_priority_name(claim->priority), "lending",
+	    ll_json_known(claim->told.lending, claim->told.lending & LL_QUEUE_IS_RECALLED ? "recalled" : "borrows"),
+	    "synthetic", claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim), "proof",
 	    ll_json_known(claim->row.job_number, claim->told.job.flags & LL_JOB_HAS_GROUP ? "cgroup" : "token"),
 	    "job_number", ll_json_number(claim->row.job_number, claim->row.job_number));
 }

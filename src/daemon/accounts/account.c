@@ -39,7 +39,7 @@ static void count_time(struct ll_account *account, uint64_t from_ns, uint64_t to
 {
 	const struct ll_limits *limits = &account->card->job->facts.limits;
 	uint64_t permille = limits->compute_permille ? limits->compute_permille : WHOLE_PERMILLE;
-	if (to_ns <= from_ns || (!account->card->claim_count && !limits->request_bytes))
+	if (to_ns <= from_ns || account->is_asleep || (!account->card->claim_count && !limits->request_bytes))
 		return;
 	account->energy.all_on_card_ns += to_ns - from_ns;
 	account->granted_ns += (to_ns - from_ns) / WHOLE_PERMILLE * permille;

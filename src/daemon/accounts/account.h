@@ -46,7 +46,8 @@ struct ll_account {
 	uint64_t granted_ns, idle_held_ns; /* not in a batch yet */
 	struct ll_use newest;              /* what ll_account_collect has added last */
 	struct ll_account_energy energy;
-	bool has_base; /* whether a former loadlined has counted some of it has been looked up */
+	bool is_asleep; /* its job was recalled (daemon/queue/lend.c): no time is granted. Set before each reading */
+	bool has_base;  /* whether a former loadlined has counted some of it has been looked up */
 };
 
 /* Makes the account of a job's card. NULL: out of memory. */

@@ -24,9 +24,15 @@ static void make_tenant(const struct ll_server *server, const char *name, union 
 	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
 		if (strcmp(job->department_tenant, name) != 0)
 			continue;
+		uint32_t lending = ll_lending_of(server, job);
 		row->running++;
-		for (unsigned i = 0; job->claims && i < job->claims->card_count; i++)
-			row->memory_bytes += ll_memory_used_bytes(job->claims->cards[i]);
+		row->borrowing += lending & LL_QUEUE_IS_LENT && !(lending & LL_QUEUE_IS_RECALLED);
+		row->recalled += (lending & LL_QUEUE_IS_RECALLED) != 0;
+		for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
+			uint64_t used_bytes = ll_memory_used_bytes(job->claims->cards[i]);
+			row->memory_bytes += used_bytes;
+			row->borrowed_bytes += lending == LL_QUEUE_IS_LENT ? used_bytes : 0;
+		}
 	}
 	ll_admission_count_waiting(server, name, &row->waiting, &row->oldest_wait_s);
 	ll_message_text_set(row->name, sizeof row->name, name);

@@ -210,6 +210,7 @@ static void read_job(struct ll_accounting *accounting, const struct ll_job *job,
 			card->account->next = accounting->accounts;
 			accounting->accounts = card->account;
 		}
+		card->account->is_asleep = ll_lending_is_recalled(accounting->server, job);
 		ll_account_read(card->account, now_ns);
 	}
 }

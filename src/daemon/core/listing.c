@@ -26,6 +26,7 @@ static void make_job_row(const struct ll_server *server, const struct ll_job *jo
 	ll_message_init(ret_message, LL_MESSAGE_JOB_ROW);
 	struct ll_message_job_row *row = &ret_message->job_row;
 	row->number = job->number;
+	row->lending = ll_lending_of(server, job);
 	row->job = job->facts;
 	row->job.flags = ll_job_flags(job);
 	row->monitor_pid = ll_job_monitor_pid(job);

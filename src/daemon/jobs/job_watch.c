@@ -20,8 +20,7 @@ enum { LOOKS = 4, LOOK_MIN_MS = 500, LOOK_MAX_MS = 30000 };
 
 /* ---- idle holders ---- */
 
-/* When the job last had work, or took its claim; UINT64_MAX: it has some now. */
-static uint64_t last_work_ns(const struct ll_job *job)
+uint64_t ll_job_last_work_ns(const struct ll_job *job)
 {
 	uint64_t last_ns = 0;
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
@@ -41,7 +40,7 @@ static void look_at_holder(const struct ll_server *server, const struct ll_confi
 			   struct ll_job *job, uint64_t now_ns)
 {
 	char idle[LL_EVENT_DURATION_SIZE];
-	uint64_t last_ns = last_work_ns(job), bytes = 0;
+	uint64_t last_ns = ll_job_last_work_ns(job), bytes = 0;
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++)
 		bytes += ll_memory_used_bytes(job->claims->cards[i]);
 	if (!last_ns || last_ns >= now_ns || now_ns - last_ns < policy->idle_ns || bytes < policy->memory_bytes ||

@@ -199,6 +199,9 @@ struct ll_watched_claim {
 
 /* A user's loadlined has none: *ret_watch is NULL. -ENOMEM. */
 int ll_job_watch_new(struct ll_server *server, struct ll_job_watch **ret_watch);
+
+/* When the job last had work, or took its claim; UINT64_MAX: it has some now; 0: it has no claim. */
+uint64_t ll_job_last_work_ns(const struct ll_job *job);
 void ll_job_watch_free(struct ll_job_watch *watch); /* before the loop's last turn; NULL is fine */
 
 /* Jobs or the configuration have changed: starts to look. NULL is fine. */

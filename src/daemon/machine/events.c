@@ -84,8 +84,8 @@ void ll_events_tell(const struct ll_server *server, enum ll_event_kind kind, con
 	describe_event(server, kind, about, &message.event);
 	ll_message_text_set(message.event.text, sizeof message.event.text, text);
 	/* What is done to a job is told on its terminal, unless the configuration says what goes to terminals. */
-	bool is_for_terminals = kind == LL_EVENT_EVICTED || kind == LL_EVENT_RESUMED || kind == LL_EVENT_STOPPED ||
-				kind == LL_EVENT_TIME_ENDING;
+	bool is_for_terminals = kind == LL_EVENT_RECLAIM || kind == LL_EVENT_EVICTED || kind == LL_EVENT_RESUMED ||
+				kind == LL_EVENT_STOPPED || kind == LL_EVENT_TIME_ENDING;
 	for (size_t i = 0; policy && i < policy->notify.count; i++) {
 		const struct ll_config_notify *notify = &policy->notify.items[i];
 		bool has_kind = false;

@@ -31,7 +31,7 @@ static void accept_act(struct ll_connection *connection, uint64_t number)
 static void stop_entry(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_by_user,
 		       const char *why)
 {
-	if (!entry->uuid_count) {
+	if (!entry->uuid_count || ll_admission_is_reserved(entry)) {
 		ll_admission_refuse(admission, entry, -ECANCELED, "the job was taken out of the queue");
 		return;
 	}

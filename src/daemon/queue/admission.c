@@ -61,6 +61,8 @@ void ll_admission_fini(struct ll_server *server)
 	}
 	free(admission->drains);
 	free(admission->unused);
+	free(admission->lend_jobs);
+	free(admission->bans);
 	ll_admission_former_fini(admission);
 	ll_admission_keep_fini(admission);
 	free(admission);
@@ -138,6 +140,7 @@ static void remove_entry(struct ll_admission *admission, struct ll_admission_ent
 	unlink_entry(admission, entry);
 	ll_admission_note_end(admission, entry);
 	ll_admission_note_unused(admission, entry);
+	ll_lending_note_end(admission, entry);
 	if (admission->has_queue)
 		ll_queue_remove(&admission->queue, &entry->queued, ll_now_ns());
 	free(entry);
@@ -166,6 +169,8 @@ static struct ll_message_queued describe_wait(const struct ll_admission *admissi
 					      const struct ll_admission_entry *entry)
 {
 	bool sees_others = ll_rights_see_others(entry->connection);
+	if (ll_admission_is_reserved(entry)) /* of position 0 */
+		return (struct ll_message_queued){.number = entry->queued.number};
 	return (struct ll_message_queued){
 	    .number = entry->queued.number,
 	    .start_s = ll_admission_second(entry->queued.planned.begin_ns),
@@ -201,9 +206,8 @@ static void tell_wait(const struct ll_admission *admission, struct ll_admission_
 
 /* ---- a place ---- */
 
-static void admit_entry(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns)
+void ll_admission_admit(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns)
 {
-	union ll_message message;
 	const struct ll_admission_machine *described = &admission->described;
 	uint64_t cards = entry->queued.planned.cards;
 	uint32_t count = (uint32_t)described->machine.card_count;
@@ -220,6 +224,15 @@ static void admit_entry(struct ll_admission *admission, struct ll_admission_entr
 		entry->limits.compute_permille = entry->has_compute ? entry->limits.compute_permille : 0;
 	}
 	entry->begin_ns = now_ns;
+}
+
+void ll_admission_tell_place(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns)
+{
+	union ll_message message;
+	/* It may have waited for borrowers to leave. */
+	if (entry->begin_ns != now_ns)
+		ll_queue_changed(&admission->queue);
+	entry->begin_ns = entry->queued.planned.begin_ns = now_ns;
 	entry->register_until_ns = now_ns + REGISTER_NS;
 	ll_message_init(&message, LL_MESSAGE_ADMITTED);
 	message.admitted.number = entry->queued.number;
@@ -327,7 +340,8 @@ static void expire_entries(struct ll_admission *admission, uint64_t now_ns)
 	struct ll_admission_entry *next;
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
 		next = entry->next;
-		if (ll_admission_is_waiting(entry) && now_ns >= entry->wait_until_ns)
+		bool is_waiting = ll_admission_is_waiting(entry) || ll_admission_is_reserved(entry);
+		if (is_waiting && now_ns >= entry->wait_until_ns)
 			ll_admission_refuse(admission, entry, -ECANCELED, "the wait is over");
 		else if (entry->register_until_ns && now_ns >= entry->register_until_ns)
 			remove_entry(admission, entry);
@@ -342,21 +356,25 @@ _Static_assert((int)LL_CONFIG_ORDER_RESERVATION == LL_QUEUE_BY_RESERVATION &&
 		   (int)LL_CONFIG_ORDER_AGE == LL_QUEUE_BY_AGE,
 	       "a word of the configuration is a key of the order");
 
-static struct ll_admission_entry *entry_of(const struct ll_queue_job *job)
-{
-	return (struct ll_admission_entry *)((char *)(uintptr_t)job - offsetof(struct ll_admission_entry, queued));
-}
-
+/* A job that starts goes to the running ones, before those that are not looked at yet. */
 static void start_due(struct ll_admission *admission, uint64_t now_ns)
 {
-	struct ll_queue_job *due;
-	while ((due = ll_queue_due(&admission->queue, now_ns))) {
+	struct ll_queue *queue = &admission->queue;
+	for (size_t i = queue->running_count; i < queue->count;) {
+		struct ll_admission_entry *entry = ll_admission_entry_of(queue->jobs[i]);
 		struct ll_err why = {0};
-		int rc = ll_admission_check_now(admission, entry_of(due), &why);
-		if (rc)
-			ll_admission_refuse(admission, entry_of(due), rc, why.text);
-		else
-			admit_entry(admission, entry_of(due), now_ns);
+		bool is_due = entry->queued.planned.begin_ns <= now_ns;
+		int rc = is_due ? ll_admission_check_now(admission, entry, &why) : 0;
+		if (rc) {
+			ll_admission_refuse(admission, entry, rc, why.text);
+			continue;
+		}
+		i++;
+		if (!is_due || !ll_lending_claim(admission, entry, now_ns))
+			continue;
+		ll_admission_admit(admission, entry, now_ns);
+		if (!ll_admission_is_reserved(entry))
+			ll_admission_tell_place(admission, entry, now_ns);
 	}
 }
 
@@ -376,7 +394,8 @@ static void tell_waiting(struct ll_admission *admission)
 	struct ll_admission_entry *next;
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = next) {
 		next = entry->next;
-		if (ll_admission_is_waiting(entry) && !entry->takes_no_wait)
+		bool is_waiting = ll_admission_is_waiting(entry) && !entry->takes_no_wait;
+		if (is_waiting || ll_admission_is_reserved(entry))
 			tell_wait(admission, entry);
 	}
 }
@@ -396,17 +415,20 @@ static void look_at_queue(struct ll_admission *admission)
 	if (admission->must_arrange)
 		ll_queue_arrange(&admission->queue, &rules, now_ns);
 	admission->must_arrange = false;
+	ll_lending_settle(admission, now_ns);
 	if (ll_queue_plan(&admission->queue, now_ns))
 		return; /* no memory: the next look tries again */
 	if (!ll_admission_former_holds(admission, now_ns)) {
 		start_due(admission, now_ns);
+		ll_lending_lend(admission, now_ns);
 		refuse_waiting(admission, true, -EAGAIN, "no place is free now");
 	}
 	tell_waiting(admission);
 	now_ns = ll_now_ns();
 	for (struct ll_admission_entry *entry = admission->entries, *next; entry; entry = next) {
 		next = entry->next;
-		if (entry->has_end && entry->uuid_count && entry->job_number)
+		bool has_time = entry->has_end && (!entry->queued.is_asleep || entry->stop.why);
+		if (has_time && entry->uuid_count && entry->job_number)
 			keep_time_of(admission->server, entry, now_ns);
 	}
 }
@@ -576,6 +598,8 @@ void ll_admission_register(struct ll_server *server, struct ll_job *job)
 		ll_message_text_set(entry->name, sizeof entry->name, job->name); /* a stored state has it not */
 		entry->register_until_ns = 0;
 		entry->connection = NULL;
+		if (!entry->has_run)
+			ll_lending_note_start(server->admission, entry);
 		entry->has_run = true;
 	} else if (ll_department_policy(&server->department)) { /* there may be a queue later: the sensor reports */
 		ll_admission_wake(server->admission);

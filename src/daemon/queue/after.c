@@ -66,7 +66,7 @@ static void fill_past(const struct ll_server *server, const struct ll_admission_
 	past->compute_permille = entry->queued.compute_permille;
 	past->time_ns = entry->asked_time_ns;
 	past->card_count = entry->queued.card_count;
-	past->class = entry->limits.priority;
+	past->class = ll_lending_class(entry);
 	ll_message_text_set(past->tenant, sizeof past->tenant, entry->tenant);
 	past->cards[0] = '\0';
 	for (uint32_t i = 0; i < entry->uuid_count; i++)

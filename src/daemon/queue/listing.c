@@ -167,7 +167,11 @@ static void fill_row(const struct ll_admission *admission, const struct ll_admis
 	row->untimed = is_waiting ? (uint32_t)ll_queue_untimed_ahead(&admission->queue, job) : 0;
 	row->flags = is_waiting ? 0U : entry->job_number ? LL_QUEUE_IS_RUNNING : LL_QUEUE_IS_ADMITTED;
 	row->flags |= (entry->is_paused ? LL_QUEUE_IS_PAUSED : 0U) | (entry->after ? LL_QUEUE_IS_AFTER : 0U) |
-		      (job->has_time ? LL_QUEUE_HAS_TIME : 0U);
+		      (job->has_time ? LL_QUEUE_HAS_TIME : 0U) | (job->is_lent ? LL_QUEUE_IS_LENT : 0U);
+	bool is_recalled = entry->loan.state == LL_LEND_LEAVING || job->is_asleep;
+	row->flags |= (is_recalled ? LL_QUEUE_IS_RECALLED : 0U) |
+		      (entry->loan.state == LL_LEND_RESERVED ? LL_QUEUE_IS_RESERVED : 0U);
+	row->recalled_for = is_recalled && sees_others ? entry->loan.owner : 0;
 	row->card_count = job->card_count;
 	if (is_waiting) {
 		row->waits = ll_admission_waits(admission, entry, sees_others);

@@ -238,6 +238,8 @@ static void describe_tenant(const struct ll_config_policy *policy, const struct 
 	    .each_user = {{LL_QUEUE_NONE, LL_QUEUE_NONE, LL_QUEUE_NONE}, LL_QUEUE_NONE},
 	};
 	ll_message_text_set(described->names[at], LL_NAME_SIZE, tenant ? tenant->name : "");
+	if (tenant && tenant->keep_free_bytes != LL_CONFIG_NONE)
+		described->keep_free_bytes[at] = tenant->keep_free_bytes;
 	if (each)
 		described->tenants[at].each_user = (struct ll_queue_user_limits){
 		    {each->cards, each->memory_bytes, each->compute_permille}, each->running};
@@ -250,11 +252,15 @@ static int allocate_arrays(const struct ll_config_policy *policy, struct ll_admi
 	described->tenants = calloc(tenants, sizeof *described->tenants);
 	described->names = calloc(tenants, sizeof *described->names);
 	described->amounts = calloc(2 * tenants * groups, sizeof *described->amounts);
+	described->keep_free_bytes = calloc(tenants, sizeof *described->keep_free_bytes);
 	described->machine.group_count = groups;
 	described->machine.tenant_count = tenants;
 	described->machine.groups = described->groups;
 	described->machine.tenants = described->tenants;
-	return described->groups && described->tenants && described->names && described->amounts ? 0 : -ENOMEM;
+	return described->groups && described->tenants && described->names && described->amounts &&
+		       described->keep_free_bytes
+		   ? 0
+		   : -ENOMEM;
 }
 
 static void free_description(struct ll_admission_machine *described)
@@ -263,6 +269,7 @@ static void free_description(struct ll_admission_machine *described)
 	free(described->tenants);
 	free(described->names);
 	free(described->amounts);
+	free(described->keep_free_bytes);
 	free(described->intervals);
 	memset(described, 0, sizeof *described);
 }

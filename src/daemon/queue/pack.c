@@ -74,6 +74,15 @@ static const struct field entry_fields[] = {
     ENTRY(BIT, "is_signaled", is_signaled),
     ENTRY(BIT, "pause_is_operators", pause_is_operators),
     ENTRY(BIT, "has_project", has_project),
+    ENTRY(BIT, "is_lent", queued.is_lent),
+    ENTRY(BIT, "is_asleep", queued.is_asleep),
+    ENTRY(BIT, "is_pooled", loan.is_pooled),
+    ENTRY(NUMBER, "lend_state", loan.state),
+    ENTRY(NUMBER, "lend_step", loan.step),
+    ENTRY(NUMBER, "lend_since_ns", loan.since_ns),
+    ENTRY(NUMBER, "own_class", loan.own_class),
+    ENTRY(NUMBER, "recalls", loan.recalls),
+    ENTRY(NUMBER, "owner", loan.owner),
     {.name = NULL},
 };
 
@@ -220,10 +229,20 @@ static struct ll_admission_entry *unpack_entry(const json_t *object)
 		entry->limits = (struct ll_limits){0};
 	entry->slice = -1;
 	entry->queued.uid = entry->uid;
+	if (ll_admission_is_reserved(entry)) { /* it asks again */
+		entry->loan.state = LL_LEND_RUNS;
+		return entry;
+	}
 	for (; entry->uuid_count < json_array_size(uuids) && entry->uuid_count < LL_QUEUE_CARDS_OF_JOB;
 	     entry->uuid_count++) {
 		const char *uuid = json_string_value(json_array_get(uuids, entry->uuid_count));
 		ll_message_text_set(entry->uuids[entry->uuid_count], LL_CARD_UUID_SIZE, uuid ? uuid : "");
+	}
+	bool is_good = entry->uuid_count && entry->loan.state <= LL_LEND_ASLEEP && entry->loan.step <= LL_LEND_KILL &&
+		       entry->loan.own_class <= LL_LIMIT_CLASS_LOW;
+	if (!is_good) { /* one that waits borrows nothing */
+		entry->loan = (struct ll_loan){0};
+		entry->queued.is_lent = entry->queued.is_asleep = false;
 	}
 	return entry;
 }

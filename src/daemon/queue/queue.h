@@ -110,6 +110,13 @@ bool ll_admission_drained(const struct ll_server *server, size_t place, struct l
  * place nor a control group. */
 bool ll_admission_stop_job(struct ll_server *server, struct ll_job *job, const char *why);
 
+/* Whether the job was recalled: its memory leaves its cards, or has left them, until the queue lets it go on (lend.c).
+ */
+bool ll_lending_is_recalled(const struct ll_server *server, const struct ll_job *job);
+
+/* LL_QUEUE_IS_LENT: the job borrows; LL_QUEUE_IS_RECALLED: as above. */
+uint32_t ll_lending_of(const struct ll_server *server, const struct ll_job *job);
+
 /* The number of cards of the job's place; 0: it has none. */
 unsigned ll_admission_card_count(const struct ll_server *server, const struct ll_job *job);
 

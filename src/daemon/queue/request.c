@@ -235,7 +235,10 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	enum ll_queue_fault fault = ll_queue_check(&admission->described.machine, &entry->queued);
 	if (entry->queued.card_count > LL_QUEUE_CARDS_OF_JOB)
 		return ll_err_set(err, -EACCES, "cards: a job of the queue has at most %d", LL_QUEUE_CARDS_OF_JOB);
-	if (fault)
+	/* All of it may be lent one day. */
+	bool may_borrow = fault == LL_QUEUE_ALL_GUARANTEED && ll_lending_is_on(admission) &&
+			  entry->limits.priority != LL_LIMIT_CLASS_HIGH && !entry->limits.space_permille;
+	if (fault && !may_borrow)
 		return explain_fault(tenant, entry, fault, err);
 	return entry->limits.priority == LL_LIMIT_CLASS_HIGH ? check_groups(admission, tenant, entry, false, err) : 0;
 }
@@ -323,6 +326,9 @@ int ll_admission_check_limits(struct ll_admission *admission, const struct ll_jo
 	const struct ll_admission_entry *entry = find_place(admission, job);
 	if (!entry)
 		return 0;
+	if (entry->queued.is_lent && limits->priority != entry->limits.priority)
+		return ll_err_set(err, -EACCES,
+				  "class: the job borrows, and is of class low until it has room of its own");
 	struct ll_admission_entry wanted = *entry;
 	raise_limits(&admission->described, &wanted, limits);
 	wanted.queued.allowed = entry->queued.planned.cards;
@@ -382,7 +388,7 @@ static struct ll_admission_unused *add_user(struct ll_admission *admission, uint
 void ll_admission_note_unused(struct ll_admission *admission, const struct ll_admission_entry *entry)
 {
 	uint64_t now_ns = ll_now_ns();
-	if (!entry->uuid_count || entry->has_run || now_ns <= entry->begin_ns)
+	if (!entry->uuid_count || entry->has_run || ll_admission_is_reserved(entry) || now_ns <= entry->begin_ns)
 		return;
 	uint32_t owner = ll_subordinates_owner(admission->subordinates, entry->uid);
 	struct ll_admission_unused *user = find_user(admission, owner);

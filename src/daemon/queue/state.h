@@ -11,6 +11,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/policy/policy.h"
 #include "daemon/queue/queue.h"
+#include "rules/queue/lend.h"
 #include "rules/queue/queue.h"
 
 /*
@@ -65,6 +66,28 @@ void ll_ended_explain(const struct ll_ended_job *job, uint64_t number, char *ret
 /* The planned time of a job of which nobody says how long it runs. It is not ended then. */
 #define LL_ADMISSION_GUESS_NS (24 * 3600 * LL_NS_PER_S)
 
+/* What a job borrows (lend.c), or waits for. queued.is_lent says whether it borrows. */
+struct ll_loan {
+	enum ll_lend_state state;
+	enum ll_lend_step step; /* by which it leaves */
+	uint32_t own_class;     /* enum ll_limit_class; while it borrows, limits.priority is low */
+	uint32_t recalls;       /* since it last had room of its own */
+	unsigned tries;         /* failed ones to make it sleep */
+	uint64_t since_ns;      /* when it borrowed, was recalled, fell asleep or came back */
+	uint64_t owner;         /* the number of the job for which it was recalled; 0: none */
+	bool is_pooled;         /* its memory has room in the host memory for eviction */
+	bool is_blamed;         /* told: it cannot sleep, or has slept too long */
+	bool is_told;           /* of `observe` */
+	bool has_recalled;      /* others were recalled for it */
+};
+
+/* A user whose starts failed although borrowers were recalled for them. */
+struct ll_lend_ban {
+	uint32_t uid;
+	unsigned failures; /* in a row */
+	uint64_t until_ns; /* no borrower is recalled for it before */
+};
+
 /* A job that waits, or that has a place. Times are ll_now_ns unless their name says seconds (since 1970). */
 struct ll_admission_entry {
 	struct ll_admission_entry *next;
@@ -103,6 +126,7 @@ struct ll_admission_entry {
 	uint64_t asked_time_ns;        /* 0: it did not say, and the configuration does not */
 	char left_why[LL_REASON_SIZE]; /* why it left the queue without a place */
 	bool has_project;
+	struct ll_loan loan;
 };
 
 /* So long a job that runs has to register with the next loadlined. */
@@ -112,6 +136,17 @@ struct ll_admission_entry {
 static inline bool ll_admission_is_waiting(const struct ll_admission_entry *entry)
 {
 	return !entry->uuid_count;
+}
+
+/* Whether the entry has a place in which borrowers still are. */
+static inline bool ll_admission_is_reserved(const struct ll_admission_entry *entry)
+{
+	return entry->loan.state == LL_LEND_RESERVED && !entry->has_run;
+}
+
+static inline struct ll_admission_entry *ll_admission_entry_of(const struct ll_queue_job *job)
+{
+	return (struct ll_admission_entry *)((char *)(uintptr_t)job - offsetof(struct ll_admission_entry, queued));
 }
 
 struct ll_admission_card {
@@ -150,6 +185,7 @@ struct ll_admission_machine {
 	struct ll_queue_tenant *tenants; /* those of the policy, and one more for jobs whose tenant is gone */
 	char (*names)[LL_NAME_SIZE];     /* of the tenants */
 	struct ll_queue_amount *amounts; /* guarantees and limits */
+	uint64_t *keep_free_bytes;       /* of each tenant */
 	struct ll_queue_interval *intervals;
 	size_t interval_room;
 	uint64_t wall_ahead_ns; /* seconds since 1970 minus the clock of the plan, for the intervals */
@@ -185,6 +221,9 @@ struct ll_admission {
 	struct ll_admission_keeping *keeping; /* NULL: the state is not stored */
 	bool must_save;
 	struct ll_takeover_told told;
+	struct ll_lend_job *lend_jobs; /* lend.c: room for the running jobs */
+	struct ll_lend_ban *bans;
+	size_t ban_count;
 };
 
 /* ---- machine.c ---- */
@@ -214,6 +253,33 @@ struct ll_admission_entry *ll_admission_find(const struct ll_admission *admissio
 /* Ends the wait of the entry with REFUSED, and removes it. */
 void ll_admission_refuse(struct ll_admission *admission, struct ll_admission_entry *entry, int code,
 			 const char *reason);
+
+/* A job gets the cards that are planned for it: they are no one else's from now on. */
+void ll_admission_admit(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns);
+
+/* The job may start there now: sends ADMITTED. */
+void ll_admission_tell_place(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns);
+
+/* ---- lend.c ---- */
+
+bool ll_lending_is_on(const struct ll_admission *admission);
+
+/* Goes on with all that borrow, sleep, or wait for borrowers to leave. Before the plan. */
+void ll_lending_settle(struct ll_admission *admission, uint64_t now_ns);
+
+/* A due job claims its cards; which these are may change. Returns whether it gets them: then, if
+ * ll_admission_is_reserved, it starts when borrowers have left. Else nobody was touched. */
+bool ll_lending_claim(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns);
+
+/* Wakes sleepers that have room, then lends to waiting jobs, in the order of the queue. After the starts. */
+void ll_lending_lend(struct ll_admission *admission, uint64_t now_ns);
+
+/* The class that the job asked for. */
+uint32_t ll_lending_class(const struct ll_admission_entry *entry);
+
+/* The job has started, or ends. */
+void ll_lending_note_start(struct ll_admission *admission, const struct ll_admission_entry *entry);
+void ll_lending_note_end(struct ll_admission *admission, const struct ll_admission_entry *entry);
 
 /* ---- request.c ---- */
 

@@ -46,6 +46,7 @@ struct ll_evictable {
 	struct ll_job_claim *claim;         /* the evictable ends with its claim */
 	struct ll_residency_program rule;   /* input of the decision */
 	enum ll_residency_wish wish_before; /* the wish before the last command; it holds again if the command fails */
+	bool is_recalled;                   /* the queue has recalled its job (move_requests.c) */
 	bool was_stopped;                   /* it was suspended by hand when the eviction was requested */
 	struct ll_gather *gather;           /* it is stopped or evicted together with others; NULL: alone */
 	bool is_loose;                      /* its job is too large for a card (rules/residency/residency_units.h) */

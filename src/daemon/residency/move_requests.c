@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/core/connection.h"
+#include "daemon/core/server.h"
+#include "daemon/queue/queue.h"
 
 /* The time in which a process may connect, because it has just started or lost its connection. */
 #define JOIN_NS (5 * LL_NS_PER_S)
@@ -333,6 +335,12 @@ void ll_residency_request(struct ll_server *server, struct ll_connection *connec
 		ll_connection_refuse(connection, -EBUSY, "loadlined has as many requests of this user as one may have");
 		return;
 	}
+	const struct ll_job *job = ll_books_find_id(&server->books, message->job);
+	if (job && kind != LL_MESSAGE_EVICT && ll_lending_is_recalled(server, job)) {
+		ll_connection_refuse(connection, -EBUSY,
+				     "its memory was lent and is recalled: it goes on when there is room");
+		return;
+	}
 	struct ll_move_request *request = calloc(1, sizeof *request);
 	if (!request) {
 		ll_connection_refuse(connection, -ENOMEM, strerror(ENOMEM));
@@ -348,6 +356,74 @@ void ll_residency_request(struct ll_server *server, struct ll_connection *connec
 	books->requests = request;
 	try_request(server, request, now_ns);
 	ll_residency_set_timer(server, now_ns);
+}
+
+/* ---- the queue ---- */
+
+static bool is_of_job(const struct ll_evictable *evictable, const struct ll_job *job)
+{
+	return evictable->claim->card->job == job;
+}
+
+/* Whether a process that cannot be evicted has memory on a card of the job: too new, it may connect yet. */
+static enum ll_recall_state find_fixed(const struct ll_server *server, const struct ll_job *job, uint64_t now_ns)
+{
+	enum ll_recall_state state = LL_RECALL_AWAY;
+	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
+		for (const struct ll_job_claim *claim = job->claims->cards[i]->claims; claim; claim = claim->next) {
+			const struct ll_page_slot *slot = ll_claim_slot(claim);
+			if (ll_residency_find(&server->residency, claim) || !LL_MEMORY_USED(slot->memory))
+				continue;
+			bool is_new = now_ns - slot->taken_ns < JOIN_NS;
+			state = is_new && state != LL_RECALL_FAILED ? LL_RECALL_LEAVING : LL_RECALL_FAILED;
+		}
+	}
+	return state;
+}
+
+enum ll_recall_state ll_residency_recall(struct ll_server *server, const struct ll_job *job)
+{
+	struct ll_residency_books *books = &server->residency;
+	uint64_t now_ns = ll_now_ns();
+	enum ll_recall_state state = find_fixed(server, job, now_ns);
+	size_t count = 0;
+	for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
+		if (!is_of_job(evictable, job))
+			continue;
+		if (evictable->rule.wish != LL_RESIDENCY_WISH_EVICT) {
+			/* Its eviction has failed, and its wish is what it was before. */
+			state = evictable->is_recalled ? LL_RECALL_FAILED : state;
+			evictable->is_recalled = true;
+			wish_for(books, evictable, LL_RESIDENCY_WISH_EVICT, 0, now_ns);
+			count++;
+		}
+		evictable->is_recalled = true;
+		if (!ll_evictable_is_as_wished(evictable) && state == LL_RECALL_AWAY)
+			state = LL_RECALL_LEAVING;
+	}
+	struct ll_gather *gather = count > 1 ? ll_gather_new(books, LL_GATHER_EVICT, true, 0, now_ns) : NULL;
+	for (struct ll_evictable *evictable = books->evictables; gather && evictable; evictable = evictable->next) {
+		if (is_of_job(evictable, job) && !evictable->gather)
+			ll_gather_add(gather, evictable);
+	}
+	if (gather)
+		ll_gather_look(books, gather, now_ns);
+	if (count)
+		ll_residency_look_everywhere(server, now_ns);
+	return state;
+}
+
+void ll_residency_return(struct ll_server *server, const struct ll_job *job)
+{
+	uint64_t now_ns = ll_now_ns();
+	for (struct ll_evictable *evictable = server->residency.evictables; evictable; evictable = evictable->next) {
+		if (!is_of_job(evictable, job))
+			continue;
+		evictable->is_recalled = false;
+		if (evictable->rule.wish == LL_RESIDENCY_WISH_EVICT)
+			wish_for(&server->residency, evictable, LL_RESIDENCY_WISH_NONE, 0, now_ns);
+	}
+	ll_residency_look_everywhere(server, now_ns);
 }
 
 void ll_move_requests_drop(struct ll_residency_books *books, const struct ll_connection *connection)

@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/core/connection.h"
+#include "daemon/core/server.h"
 #include "daemon/machine/machine.h"
+#include "daemon/queue/queue.h"
 
 /* How often to decide while a process waits for room. Processes begin and stop to work without a message to
  * loadlined. */
@@ -42,7 +44,9 @@ static void tell_move(const struct ll_server *server, struct ll_evictable *evict
 		ll_events_tell(server, LL_EVENT_EVICTED, &about,
 			       "job %" PRIu64 " waits, and its memory (%" PRIu64 " MiB) has left card %s: %s",
 			       card->job->number, rule->bytes >> 20, card->uuid,
-			       is_by_hand ? "somebody evicted it" : "other programs need the room");
+			       evictable->is_recalled ? "its room was lent, and its owner needs it"
+			       : is_by_hand           ? "somebody evicted it"
+						      : "other programs need the room");
 	}
 }
 
@@ -54,6 +58,8 @@ static void note_event(struct ll_server *server, struct ll_evictable *evictable,
 	struct ll_residency_program *rule = &evictable->rule;
 	const char *tenant = evictable->claim->card->job->facts.tenant;
 	unsigned number = ll_card_claim_number(evictable->claim->share);
+	if (evictable->is_recalled && event != LL_EVICTABLE_NONE && server->admission)
+		ll_admission_wake(server->admission);
 	if (event == LL_EVICTABLE_FAILED) {
 		ll_info("claim %u, tenant %s: cannot be evicted: %s", number, tenant, evictable->why);
 		if (evictable->gather) {
@@ -371,6 +377,8 @@ int ll_residency_join(struct ll_server *server, struct ll_connection *connection
 		ll_move_requests_end(books, evictable, 0, "");
 	if (evictable->gather) /* it may not have received the last request */
 		ll_gather_look(books, evictable->gather, ll_now_ns());
+	if (ll_lending_is_recalled(server, job))
+		ll_residency_recall(server, job);
 	look_at_card(server, ll_evictable_uuid(evictable));
 	return 0;
 }

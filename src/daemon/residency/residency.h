@@ -50,6 +50,14 @@ void ll_residency_handle(struct ll_server *server, struct ll_connection *connect
 void ll_residency_request(struct ll_server *server, struct ll_connection *connection, enum ll_message_kind kind,
 			  const struct ll_message_move *message);
 
+enum ll_recall_state { LL_RECALL_LEAVING, LL_RECALL_AWAY, LL_RECALL_FAILED };
+
+/* The memory of all processes of the job leaves its cards together, and stays away until ll_residency_return. Call it
+ * again until it is away, and from time to time after that: processes may begin meanwhile. FAILED: one could not leave,
+ * or has memory that cannot; the next call tries again. */
+enum ll_recall_state ll_residency_recall(struct ll_server *server, const struct ll_job *job);
+void ll_residency_return(struct ll_server *server, const struct ll_job *job);
+
 /* The connection of a process or of a command has ended. */
 void ll_residency_disconnect(struct ll_server *server, struct ll_connection *connection);
 

@@ -134,7 +134,7 @@ static enum ll_queue_rule refuse_amount(const struct ll_queue_machine *machine, 
 		return LL_QUEUE_RULE_USER_LIMIT;
 	if (!keeps_limit(of_tenant, dimension->need, value_of(&tenant->limits[group], dimension->field), why))
 		return LL_QUEUE_RULE_TENANT_LIMIT;
-	if (dimension->need && !leaves_guarantees(machine, row, job, group, dimension, why))
+	if (dimension->need && !job->is_lent && !leaves_guarantees(machine, row, job, group, dimension, why))
 		return LL_QUEUE_RULE_GUARANTEE;
 	return LL_QUEUE_RULE_NONE;
 }

@@ -209,7 +209,7 @@ static bool start_arrangement(struct arrangement *arrangement)
 		arrangement->user_use_ns[i] = queue->users[i].use_ns;
 	for (size_t i = 0; i < queue->running_count; i++) {
 		const struct ll_queue_job *job = queue->jobs[i];
-		for (uint32_t card = 0; card < queue->machine->card_count; card++) {
+		for (uint32_t card = 0; !job->is_lent && card < queue->machine->card_count; card++) {
 			uint32_t group = queue->machine->cards[card].group;
 			struct ll_queue_amount need = ll_queue_need(queue->machine, job, group);
 			if (job->planned.cards >> card & 1)

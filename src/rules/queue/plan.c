@@ -109,14 +109,15 @@ int ll_queue_plan(struct ll_queue *queue, uint64_t now_ns)
 
 /* ---- a change ---- */
 
-/* What the job must fit beside: the other running ones, and those that it was let forward of, where they are planned.
- */
-static void add_others(struct ll_queue *queue, const struct ll_queue_job *than, uint64_t now_ns)
+/* What the job must fit beside: the other running ones, and those that it is let forward of once it is changed, where
+ * they are planned. */
+static void add_others(struct ll_queue *queue, const struct ll_queue_job *than, const struct ll_queue_job *changed,
+		       uint64_t now_ns)
 {
 	ll_queue_profile_start(queue->profile, queue->machine, queue->user_count, now_ns);
 	for (size_t i = 0; i < queue->count; i++) {
 		const struct ll_queue_job *job = queue->jobs[i];
-		bool is_overtaken = i >= queue->running_count && job->number <= than->overtook;
+		bool is_overtaken = i >= queue->running_count && job->number <= changed->overtook;
 		if (job == than || (i >= queue->running_count && !is_overtaken))
 			continue;
 		ll_queue_profile_add(queue->profile, job, &job->planned,
@@ -131,10 +132,11 @@ bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job,
 	changed.memory_bytes = wanted->memory_bytes;
 	changed.compute_permille = wanted->compute_permille;
 	changed.duration_ns = wanted->duration_ns;
+	changed.is_lent = false;
 	uint64_t end_ns = end_of_running(&changed, now_ns);
 	if (ll_queue_plan(queue, now_ns))
 		return false;
-	add_others(queue, job, now_ns);
+	add_others(queue, job, wanted, now_ns);
 	bool may_change = !queue->profile->has_failed;
 	const struct ll_queue_machine *machine = queue->machine;
 	for (size_t at = 0; may_change && at < queue->profile->count && queue->profile->steps[at].begin_ns < end_ns;
@@ -146,4 +148,16 @@ bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job,
 				      ll_queue_card_has_room(machine, row, &changed, card));
 	}
 	return may_change;
+}
+
+uint64_t ll_queue_start_among(struct ll_queue *queue, const struct ll_queue_job *job, uint64_t cards, uint64_t now_ns)
+{
+	struct ll_queue_job among = *job;
+	struct ll_queue_slot slot = {LL_QUEUE_NONE, 0};
+	among.allowed &= cards;
+	among.overtook = LL_QUEUE_NONE; /* it delays no waiting job either */
+	add_others(queue, job, &among, now_ns);
+	if (queue->profile->has_failed || !ll_queue_profile_find(queue->profile, &among, now_ns, now_ns + 1, &slot))
+		return 0;
+	return slot.cards;
 }

@@ -108,9 +108,8 @@ void ll_queue_profile_start(struct ll_queue_profile *profile, const struct ll_qu
 		add_interval(profile, &machine->intervals[i]);
 }
 
-/* sign: 1 adds, UINT64_MAX (-1) takes away. */
-static void add_to_row(const struct ll_queue_machine *machine, uint64_t *row, const struct ll_queue_job *job,
-		       uint64_t cards, uint64_t sign)
+void ll_queue_row_add(const struct ll_queue_machine *machine, uint64_t *row, const struct ll_queue_job *job,
+		      uint64_t cards, uint64_t sign)
 {
 	for (uint32_t card = 0; card < machine->card_count; card++) {
 		if (!(cards >> card & 1))
@@ -121,12 +120,13 @@ static void add_to_row(const struct ll_queue_machine *machine, uint64_t *row, co
 		uint64_t *of_card = row + ll_queue_at_card(card);
 		uint64_t *of_tenant = row + ll_queue_at_tenant(machine, job->tenant, group);
 		uint64_t *of_user = row + ll_queue_at_user(machine, job->user);
+		uint64_t held = job->is_lent ? 0 : sign;
 		of_card[LL_QUEUE_AT_CARD_MEMORY] +=
-		    sign * (is_whole ? machine->cards[card].memory_bytes : need.memory_bytes);
-		of_card[LL_QUEUE_AT_CARD_COMPUTE] += sign * need.compute_permille;
-		of_tenant[LL_QUEUE_AT_CARDS] += sign * need.cards;
-		of_tenant[LL_QUEUE_AT_MEMORY] += sign * need.memory_bytes;
-		of_tenant[LL_QUEUE_AT_COMPUTE] += sign * need.compute_permille;
+		    held * (is_whole ? machine->cards[card].memory_bytes : need.memory_bytes);
+		of_card[LL_QUEUE_AT_CARD_COMPUTE] += held * need.compute_permille;
+		of_tenant[LL_QUEUE_AT_CARDS] += held * need.cards;
+		of_tenant[LL_QUEUE_AT_MEMORY] += held * need.memory_bytes;
+		of_tenant[LL_QUEUE_AT_COMPUTE] += held * need.compute_permille;
 		of_user[LL_QUEUE_AT_CARDS] += sign * need.cards;
 		of_user[LL_QUEUE_AT_MEMORY] += sign * need.memory_bytes;
 		of_user[LL_QUEUE_AT_COMPUTE] += sign * need.compute_permille;
@@ -142,7 +142,7 @@ static void add_slot(struct ll_queue_profile *profile, const struct ll_queue_job
 	size_t at = split_step(profile, slot->begin_ns);
 	size_t end = end_ns == LL_QUEUE_NONE ? profile->count : split_step(profile, end_ns);
 	for (; at < end; at++)
-		add_to_row(profile->machine, profile->steps[at].row, job, slot->cards, sign);
+		ll_queue_row_add(profile->machine, profile->steps[at].row, job, slot->cards, sign);
 }
 
 void ll_queue_profile_add(struct ll_queue_profile *profile, const struct ll_queue_job *job,

@@ -67,12 +67,17 @@ static inline size_t ll_queue_at_user(const struct ll_queue_machine *machine, si
 	return ll_queue_at_tenant(machine, machine->tenant_count, 0) + user * LL_QUEUE_USER_FIELDS;
 }
 
+/* Adds what the job has of the cards to the row; sign UINT64_MAX (-1) takes it out. Of a lent job only its user's part.
+ */
+void ll_queue_row_add(const struct ll_queue_machine *machine, uint64_t *row, const struct ll_queue_job *job,
+		      uint64_t cards, uint64_t sign);
+
 /* What the job has of one card of the group. */
 struct ll_queue_amount ll_queue_need(const struct ll_queue_machine *machine, const struct ll_queue_job *job,
 				     uint32_t group);
 
-/* The limit or guarantee by which the row refuses the job in the group; LL_QUEUE_RULE_NONE: it permits the job. why:
- * its figures are filled in; NULL: nobody asks. */
+/* The limit or guarantee by which the row refuses the job in the group (a lent job: the limit alone);
+ * LL_QUEUE_RULE_NONE: it permits the job. why: its figures are filled in; NULL: nobody asks. */
 enum ll_queue_rule ll_queue_refusal(const struct ll_queue_machine *machine, const uint64_t *row,
 				    const struct ll_queue_job *job, uint32_t group, struct ll_queue_why *why);
 

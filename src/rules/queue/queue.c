@@ -210,8 +210,8 @@ const struct ll_queue_job *ll_queue_blocker(const struct ll_queue *queue, const 
 		const struct ll_queue_job *other = queue->jobs[i];
 		uint64_t end_ns = ll_queue_end_ns(other);
 		bool is_near = other->planned.cards & job->planned.cards || other->tenant == job->tenant;
-		if (other == job || other->planned.begin_ns == LL_QUEUE_NONE || end_ns > job->planned.begin_ns ||
-		    !is_near)
+		if (other == job || other->is_lent || other->planned.begin_ns == LL_QUEUE_NONE ||
+		    end_ns > job->planned.begin_ns || !is_near)
 			continue;
 		if (!best || end_ns > best_ns) {
 			best = other;
@@ -225,7 +225,7 @@ size_t ll_queue_untimed_ahead(const struct ll_queue *queue, const struct ll_queu
 {
 	size_t count = 0;
 	for (size_t i = 0; i < queue->count && queue->jobs[i] != job; i++)
-		count += !queue->jobs[i]->has_time && !queue->jobs[i]->is_held;
+		count += !queue->jobs[i]->has_time && !queue->jobs[i]->is_held && !queue->jobs[i]->is_lent;
 	return count;
 }
 
@@ -259,7 +259,7 @@ void ll_queue_charge(struct ll_queue *queue, uint64_t now_ns, uint64_t half_life
 		double share = 0;
 		for (uint32_t card = 0; card < queue->machine->card_count; card++)
 			share += job->planned.cards >> card & 1 ? share_of_card(queue->machine, job, card) : 0;
-		double use_ns = now_ns > since_ns ? (double)(now_ns - since_ns) * share : 0;
+		double use_ns = now_ns > since_ns && !job->is_asleep ? (double)(now_ns - since_ns) * share : 0;
 		queue->tenant_use_ns[job->tenant] += use_ns;
 		queue->users[job->user].use_ns += use_ns;
 	}

@@ -107,6 +107,9 @@ struct ll_queue_job {
 	uint64_t overtook; /* the highest number of the jobs that it was let forward of; 0: none */
 	/* set by the queue */
 	bool is_running;
+	/* of a running job, set by the caller with ll_queue_changed (lend.h). is_lent: the plan sees it in the limits
+	 * of its user alone. is_asleep: its memory is off its cards, so it uses nothing */
+	bool is_lent, is_asleep;
 	struct ll_queue_slot strict, planned; /* of a running job, planned is where it runs */
 	uint32_t user;                        /* index */
 };
@@ -183,10 +186,14 @@ void ll_queue_start(struct ll_queue *queue, struct ll_queue_job *job, uint64_t n
 
 /* Whether a running job may have these amounts and this time from now on, by the rules for a start: on its cards they
  * fit beside what other jobs have, guarantees, reservations and windows permit them, and the jobs that it was let
- * forward of start when they are planned to. Of `wanted` only memory_bytes, compute_permille and duration_ns count.
+ * forward of start when they are planned to. Of `wanted` only memory_bytes, compute_permille, duration_ns and
+ * overtook count. A lent job is asked about as one that is not.
  * Without memory it may not. */
 bool ll_queue_may_change(struct ll_queue *queue, const struct ll_queue_job *job, const struct ll_queue_job *wanted,
 			 uint64_t now_ns);
+
+/* The cards on which the job, which is due, can start now by the plan too, out of these alone; 0: none. */
+uint64_t ll_queue_start_among(struct ll_queue *queue, const struct ll_queue_job *job, uint64_t cards, uint64_t now_ns);
 
 /* When the next job starts by the plan; LL_QUEUE_NONE: none does. */
 uint64_t ll_queue_next_ns(const struct ll_queue *queue);

@@ -1,0 +1,259 @@
+# What guarantees leave idle is lent, and comes back with nobody killed.
+# shellcheck disable=SC2034,SC2153,SC2154 # reclaim, pool and keep are for start_lending; FIRST and others are of the helpers
+load lend_helper
+
+# bats test_tags=main
+@test "an owner comes back: the borrower of its memory sleeps, goes on after, and its memory is right" {
+	start_lending
+	work "$SECOND" guest 70G
+	at_work guest
+	is_at guest borrowed
+	loadline --sim status --json | jq -s -e 'any(.[]; has("claim") and .class == "low" and .lending == "borrows")'
+	loadline --sim status --long | grep -q ", borrows, class low, "
+	local asked
+	asked=$(date +%s%3N)
+	work "$FIRST" owner 50G
+	at_work owner
+	echo "# the owner's program has its memory $(($(date +%s%3N) - asked)) ms after its command began" >&3
+	is_at owner running
+	is_at guest recalled
+	queue "any(.[].queued?; .name == \"guest\" and .recalled_for == $(number_of owner) and .lent)"
+	says guest "sleeps, and comes back when there is room: its memory was lent and is needed for job $(number_of owner) of tenant owner"
+	refuses "$SECOND" 4 "its memory was lent and is recalled" resume "$(claim_of guest)"
+	ends_well owner
+	wait_for 60 is_at guest borrowed
+	wait_for 60 says guest "goes on: there is room for its memory again"
+	ends_well guest
+}
+
+@test "a borrower that finds room of its own borrows no more, and has its class again" {
+	start_lending
+	work "$THIRD" third 30G
+	at_work third
+	is_at third borrowed
+	work "$SECOND" guest 9G
+	at_work guest
+	is_at guest running
+	as "$THIRD" "$LOADLINE" --sim set "$(claim_of third)" --mem 15G
+	refuses "$THIRD" 4 "the job borrows" set "$(claim_of third)" --class normal
+	stop third TERM
+	work "$THIRD" again 15G
+	at_work again
+	is_at again running
+	work "$THIRD" more 12G
+	at_work more
+	is_at more borrowed
+	ends_well again
+	wait_for 60 is_at more running
+	says more "borrows no more: its tenant has room for it"
+	wait_for 60 eval 'loadline --sim status --json | jq -s -e "all(.[] | select(has(\"claim\")); .class == \"normal\")"'
+}
+
+@test "an owner that would not fit touches nobody: a borrower keeps its memory for min-runtime" {
+	reclaim="steps: [evict], min-runtime: 1h" start_lending
+	work "$SECOND" guest 40G
+	at_work guest
+	work "$FIRST" owner 50G
+	wait_for 60 is_at owner waiting
+	is_at guest borrowed
+	lacks "sleeps" cat "$T/guest.err"
+	# It starts beside a borrower where it fits.
+	work "$THIRD" third 20G
+	at_work third
+	is_at guest borrowed
+	ends_well guest
+	at_work owner
+}
+
+@test "what borrowers give back is nobody else's; if the owner withdraws, they go on" {
+	start_lending
+	work "$SECOND" guest 70G
+	at_work guest
+	freeze_process "$(pid_of guest)"
+	work "$FIRST" owner 50G
+	wait_for 60 is_at owner reserved
+	wait_for 60 says owner "has its place, and starts when borrowers have left it"
+	work "$SECOND" other 20G
+	work "$THIRD" third 20G
+	wait_for 60 is_at third reserved
+	wait_for 60 is_at other waiting
+	is_at owner reserved
+	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of owner)"
+	finish owner
+	[ "$status" -eq 125 ]
+	stop third TERM
+	stop other TERM
+	kill -CONT "$(pid_of guest)"
+	wait_for 60 is_at guest borrowed
+	wait_for 60 says guest "goes on"
+	ends_well guest
+}
+
+@test "a borrower waits after each recall, twice as long" {
+	start_lending
+	work "$SECOND" guest 70G
+	at_work guest
+	local turn began
+	for turn in 1 2 3; do
+		began=$EPOCHSECONDS
+		work "$FIRST" "owner$turn" 50G
+		at_work "owner$turn"
+		ends_well "owner$turn"
+		wait_for 60 is_at guest borrowed
+		[ $((EPOCHSECONDS + 1 - began)) -ge $((1 << (turn - 1))) ]
+	done
+	ends_well guest
+}
+
+@test "a borrower that sleeps for max-sleep is stopped, if the policy says so" {
+	STATE=$T/state
+	reclaim="steps: [evict, stop], max-sleep: 1s" start_lending
+	work "$SECOND" guest 70G
+	at_work guest
+	work "$FIRST" owner 50G
+	at_work owner
+	wait_for 60 says guest "has slept for max-sleep"
+	wait_for 60 says guest "is stopped: its room was lent, and its owner needs it"
+	is_at owner running
+	ends_well owner
+	finish guest
+	# The history has the class that it asked for.
+	wait_for 60 eval 'loadline --sim history --json | jq -s -e "any(.[]; .name == \"guest\" and .class == \"normal\" and .number == 1)"'
+}
+
+@test "memory that the pool does not hold is lent with stop alone, and its borrower is stopped" {
+	pool=10G reclaim="steps: [evict]" start_lending
+	work "$SECOND" guest 40G
+	wait_for 60 is_at guest waiting
+	reclaim="steps: [evict, stop]" pool=10G write_lending
+	kill -HUP "$(pid_of service)"
+	at_work guest
+	is_at guest borrowed
+	work "$FIRST" owner 50G
+	wait_for 60 says guest "is stopped, because its room was lent and is needed for job "
+	finish guest
+	at_work owner
+}
+
+@test "with kill a borrower ends at once" {
+	pool=10G reclaim="steps: [kill]" start_lending
+	work "$SECOND" guest 40G
+	at_work guest
+	work "$FIRST" owner 50G
+	finish guest
+	[ "$status" -eq 137 ]
+	at_work owner
+}
+
+@test "observe tells what would be lent, lends nothing, and refuses what a loan alone could start" {
+	reclaim="steps: [evict], observe: true" start_lending
+	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --mem 20G -- true
+	work "$SECOND" first 8G
+	at_work first
+	is_at first running
+	work "$SECOND" second 8G
+	wait_for 60 is_at second waiting
+	wait_for 60 grep -qF "reclaim: job $(number_of second) would start now with what others do not use" "$T/world/loadlined.log"
+	is_at second waiting
+}
+
+@test "without steps nothing is lent" {
+	reclaim="max-sleep: 6m" start_lending
+	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --mem 20G -- true
+}
+
+@test "what the owner keeps free is not lent: its first job starts at once" {
+	keep="keep-free: 30G" start_lending
+	work "$SECOND" large 60G
+	work "$SECOND" small 45G
+	at_work small
+	is_at small borrowed
+	is_at large waiting
+	work "$FIRST" owner 30G
+	at_work owner
+	is_at small borrowed
+}
+
+@test "a user whose starts fail again and again recalls nobody for a while" {
+	start_lending
+	work "$SECOND" guest 70G
+	at_work guest
+	local turn
+	for turn in 1 2 3; do
+		run as "$FIRST" "$LOADLINE" --sim run --mem 50G -- false
+		[ "$status" -eq 1 ]
+		wait_for 60 is_at guest borrowed
+	done
+	grep -q "failed as the ones before: for a while no borrower is recalled for its user" "$T/world/loadlined.log"
+	work "$FIRST" owner 50G
+	wait_for 60 is_at owner waiting
+	is_at guest borrowed
+	# Others recall it.
+	work "$THIRD" third 20G
+	at_work third
+	is_at guest recalled
+}
+
+@test "a restarted loadlined knows who borrows and who sleeps" {
+	STATE=$T/state
+	start_lending
+	work "$SECOND" guest 70G
+	at_work guest
+	work "$FIRST" owner 50G
+	at_work owner
+	restart_loadlined
+	start_sensor
+	wait_for 60 is_at owner running
+	wait_for 60 is_at guest recalled
+	ends_well owner
+	wait_for 60 is_at guest borrowed
+	ends_well guest
+}
+
+@test "a job of two processes sleeps whole, and goes on whole" {
+	start_lending
+	start_as "$SECOND" guest "$LOADLINE" --sim run --name guest --mem 70G -- sh -c '
+		"$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes 64M & one=$!
+		"$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes 64M --seed 7 & other=$!
+		trap "kill $one $other" TERM
+		wait $one; wait $one; first=$?; wait $other && exit $first'
+	both_ready() { [ "$(jq -s 'map(select(.event == "ready")) | length' "$T/guest.out")" -eq 2 ]; }
+	wait_for 60 both_ready
+	work "$FIRST" owner 50G
+	at_work owner
+	is_at guest recalled
+	loadline --sim status --json | jq -s -e 'map(select(has("claim") and .state == "evicted" and .lending == "recalled")) | length == 2'
+	ends_well owner
+	wait_for 60 is_at guest borrowed
+	ends_well guest
+}
+
+@test "three tenants with demand switched at random: each has its guarantee, and all memory is right" {
+	start_lending
+	work "$SECOND" guest 75G
+	at_work guest
+	local -A is_on=()
+	local end=$((EPOCHSECONDS + 20)) name asked latest=0 took uid
+	RANDOM=7
+	while [ "$EPOCHSECONDS" -lt "$end" ]; do
+		name=owner uid=$FIRST mem=50G
+		[ $((RANDOM % 2)) -eq 0 ] || name=third uid=$THIRD mem=20G
+		if [ -n "${is_on[$name]-}" ]; then
+			ends_well "$name"
+			is_on[$name]=
+		else
+			asked=$(date +%s%3N)
+			work "$uid" "$name" "$mem"
+			at_work "$name"
+			took=$(($(date +%s%3N) - asked))
+			[ "$took" -le "$latest" ] || latest=$took
+			is_on[$name]=1
+		fi
+	done
+	echo "# the slowest start of an owner, from its command on, until its memory was there: $latest ms" >&3
+	for name in owner third; do
+		[ -z "${is_on[$name]-}" ] || ends_well "$name"
+	done
+	wait_for 120 is_at guest borrowed
+	ends_well guest
+}
