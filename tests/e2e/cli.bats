@@ -89,12 +89,10 @@ commands() {
 		fails_with 2 "$name: unknown option; did you mean --version?" $name
 		fails_with 2 "$name: unknown option; write 'loadline --version'" status $name
 	done
-	fails_with 2 "top: unknown command; did you mean 'loadline status --watch'?" top
 	for name in ps list ls; do
 		fails_with 2 "$name: unknown command; did you mean 'loadline status'?" $name
 		fails_with 2 "mps $name: unknown command; did you mean 'loadline mps clients'?" mps $name
 	done
-	fails_with 2 "top: unknown command; did you mean 'status'?" help top
 }
 
 @test "what loadline starts for itself is no command, and says so to who types it" {
@@ -480,10 +478,11 @@ cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)'
 	[[ $output == *"; apt install loadline-sim, or install all of loadline" ]]
 }
 
-@test "a loadline without the programs of probe and trace says so, and finds them in its own folder" {
+@test "a loadline without the programs of probe, top and trace says so, and finds them in its own folder" {
 	cp "$LOADLINE" "$T/loadline"
 	LOADLINE=$T/loadline fails_with 1 "loadline-probe is not beside this program, nor in ../lib/loadline; install all of the package loadline" probe --list
 	LOADLINE=$T/loadline fails_with 125 "loadline-trace is not beside this program" trace -- true
+	LOADLINE=$T/loadline fails_with 1 "loadline-top is not beside this program" top --plain
 	"$T/loadline" help probe | grep -q '^Usage: loadline probe '
 	cp "$LOADLINE_BUILD"/src/cli/loadline-{probe,trace} "$T"
 	diff <("$T/loadline" probe --list) <(loadline probe --list)

@@ -100,7 +100,7 @@ busy() {
 
 @test "the help of every main command fits 80 columns, none of it left in English" {
 	local command
-	for command in run set evict suspend resume hold status doctor mps help version \
+	for command in run set evict suspend resume hold status top doctor mps help version \
 		"mps start" "mps stop" "mps set" "mps status" "mps clients" "mps kill" "mps run" "mps env"; do
 		echo "$command"
 		# shellcheck disable=SC2086

@@ -17,8 +17,8 @@
 
 #define ANSWER_NS LL_NS_PER_S
 
-static const char *const daemon_places[] = {"src/daemon", "../lib/loadline", ".", NULL};
-static const char *const monitor_places[] = {"src/monitor", "../lib/loadline", ".", NULL};
+static const char *const daemon_places[] = {"src/daemon", "../daemon", "../lib/loadline", ".", NULL};
+static const char *const monitor_places[] = {"src/monitor", "../monitor", "../lib/loadline", ".", NULL};
 
 int ll_daemon_paths_find(struct ll_daemon_paths *ret_paths, struct ll_err *err)
 {
@@ -26,7 +26,7 @@ int ll_daemon_paths_find(struct ll_daemon_paths *ret_paths, struct ll_err *err)
 	if (ll_beside_find(daemon_places, "loadlined", ret_paths->daemon) == 0 &&
 	    ll_beside_find(monitor_places, "loadline-job", ret_paths->monitor) == 0)
 		return 0;
-	ll_err_set(err, -ENOENT, "loadlined and loadline-job are not beside this program, nor in %s", daemon_places[1]);
+	ll_err_set(err, -ENOENT, "loadlined and loadline-job are not beside this program, nor in %s", daemon_places[2]);
 	return ll_err_hint(err, "install all of loadline");
 }
 

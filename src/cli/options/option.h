@@ -152,8 +152,8 @@ extern const struct ll_option ll_global_options[];
  * that other programs call so (program.h), else the nearest. NULL: none. */
 const char *ll_nearest_option(const struct ll_option *options, const char *name, size_t length);
 
-/* Returns the command of a NULL-ended list that is meant by a word: the one that other programs call so, which may have
- * options ("status --watch"), else the nearest. NULL: none. */
+/* Returns the command of a NULL-ended list that is meant by a word: the one that other programs call so, else the
+ * nearest. NULL: none. */
 const char *ll_nearest_command(const struct ll_command *const *list, const char *word);
 
 #endif

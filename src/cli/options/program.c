@@ -31,8 +31,7 @@ static const struct name option_names[] = {
 };
 
 static const struct name command_names[] = {
-    {"ps", "clients"},  {"list", "clients"}, {"ls", "clients"},         {"ps", "status"},
-    {"list", "status"}, {"ls", "status"},    {"top", "status --watch"},
+    {"ps", "clients"}, {"list", "clients"}, {"ls", "clients"}, {"ps", "status"}, {"list", "status"}, {"ls", "status"},
 };
 
 static bool has_option(const struct ll_option *option, const char *name)
@@ -64,9 +63,7 @@ const char *ll_elsewhere_command(const struct ll_command *const *list, const cha
 {
 	for (size_t i = 0; i < sizeof command_names / sizeof *command_names; i++) {
 		const struct name *row = &command_names[i];
-		char command[32];
-		snprintf(command, sizeof command, "%.*s", (int)strcspn(row->ours, " "), row->ours);
-		if (strcmp(row->theirs, name) == 0 && ll_command_find_in(list, command))
+		if (strcmp(row->theirs, name) == 0 && ll_command_find_in(list, row->ours))
 			return row->ours;
 	}
 	return NULL;
@@ -172,6 +169,12 @@ static int run_found(const struct ll_program *program, const struct ll_command *
 	ll_options_fini(command->options, args);
 	free(args);
 	return rc;
+}
+
+int ll_program_run_command(const struct ll_command *command, int argc, char **argv, struct ll_err *err)
+{
+	static const struct ll_program no_program = {.commands = NULL};
+	return run_found(&no_program, command, argc, argv, err);
 }
 
 /* Executes the program of this command in place of this one. */

@@ -1,6 +1,6 @@
 /*
- * program.h - what the programs loadline, loadline-probe and loadline-trace have in common: the global options, the
- * search for the command, the message of an error and the exit status.
+ * program.h - what the programs loadline, loadline-probe, loadline-top and loadline-trace have in common: the global
+ * options, the search for the command, the message of an error and the exit status.
  *
  * loadline has all commands. A command without a function run has a program of its own, loadline-NAME, so that loadline
  * stays small: loadline executes it with its own words and environment. That program has this one command.
@@ -27,11 +27,15 @@ struct ll_program {
 /* Runs the program. Returns its exit status; an error's message is on standard error. */
 int ll_program_main(const struct ll_program *program, int argc, char **argv);
 
+/* Runs a command that has a function of its own, as loadline does with these words. argv[0] is the command's name, and
+ * NULL stands after the last word. Returns what the command returns; it prints no error. */
+int ll_program_run_command(const struct ll_command *command, int argc, char **argv, struct ll_err *err);
+
 /* Prints the message of an error, as ll_program_main does, and returns the exit status. For a forked child. */
 int ll_program_print_error(const struct ll_err *err);
 
 /*
- * The names that other programs give to what loadline has: docker's --gpus, Slurm's --time, top. Whoever
+ * The names that other programs give to what loadline has: docker's --gpus, Slurm's --time, ps. Whoever
  * tries one is told loadline's own name.
  */
 
@@ -41,8 +45,7 @@ const char *ll_elsewhere_option(const struct ll_option *options, const char *nam
 /* The same for an option of one letter. */
 const char *ll_elsewhere_letter(const struct ll_option *options, char letter);
 
-/* Returns the command of the NULL-ended list that does what other programs call so, with its options ("status
- * --watch"). NULL: the list has none. */
+/* Returns the command of the NULL-ended list that does what other programs call so. NULL: the list has none. */
 const char *ll_elsewhere_command(const struct ll_command *const *list, const char *name);
 
 #endif

@@ -29,7 +29,7 @@ static const char *const states[] = {
 };
 
 /* The process may be stopped by a signal, which loadlined does not know. */
-static const char *state_of(const struct ll_daemon_view *view, const struct ll_job_facts *job)
+const char *ll_status_job_state(const struct ll_daemon_view *view, const struct ll_job_facts *job)
 {
 	struct ll_process_stat stat;
 	bool is_stopped = job->state == LL_JOB_RUNNING && job->pid && ll_daemon_view_pids_are_ours(view) &&
@@ -66,7 +66,8 @@ static void add_job(struct ll_table *table, const struct ll_daemon_view *view, c
 	ll_user_name(job->job.uid, user, sizeof user);
 	ll_table_add(table, user);
 	ll_table_add(table, job->job.tenant);
-	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? _("unresponsive") : _(state_of(view, &job->job)));
+	ll_table_add(table, job->job.flags & LL_JOB_UNRESPONSIVE ? _("unresponsive")
+								 : _(ll_status_job_state(view, &job->job)));
 	ll_table_add(table, job->job.command);
 }
 
@@ -167,7 +168,7 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	    "monitor_pid", ll_json_number(is_local && row->monitor_pid, row->monitor_pid), "uid", (int)job->uid, "user",
 	    user, "tenant", ll_json_text(job->tenant), "tenant_is_named", (job->flags & LL_JOB_NAMED) != 0,
 	    "configured_tenant", ll_json_known(row->tenant[0], row->tenant), "project",
-	    ll_json_known(row->project[0], row->project), "state", state_of(view, job), "unresponsive",
+	    ll_json_known(row->project[0], row->project), "state", ll_status_job_state(view, job), "unresponsive",
 	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", ll_json_known(job->command[0], job->command), "cgroup",
 	    ll_json_known(job->cgroup[0], job->cgroup), "processes", (int)row->processes, "proof",
 	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits), "number",

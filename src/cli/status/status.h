@@ -183,6 +183,11 @@ const char *ll_status_state(const struct ll_status_claim *claim);
 /* Returns the claim's job. NULL: it is a synthetic load. */
 const struct ll_status_job *ll_status_job_of(const struct ll_status_card *status, const struct ll_status_claim *claim);
 
+/* Writes the claim's state as the table has it: "running", "waits for 0/17", "mismatch", "holding 30 %". */
+enum { LL_STATUS_STATE_SIZE = 128 };
+void ll_status_write_state(const struct ll_status_card *status, const struct ll_status_claim *claim,
+			   char ret_text[LL_STATUS_STATE_SIZE]);
+
 /* How the output looks. */
 struct ll_status_style {
 	bool is_json, is_long;
@@ -197,6 +202,10 @@ bool ll_status_recent_job(const struct ll_status_card *status, const struct ll_s
 			  struct ll_status_recent *ret_recent);
 bool ll_status_recent_hold(const struct ll_status_card *status, const struct ll_status_claim *hold,
 			   struct ll_status_recent *ret_recent);
+
+/* The job's share of the card's time in percent: since the earlier reading, without one that which loadlined has seen
+ * lately. False: it is not known. job may be NULL. */
+bool ll_status_share(const struct ll_status_card *status, const struct ll_status_job *job, double *ret_percent);
 
 /* *ret_seconds: for how long a process of the job has had no claim, and was not held to the limits (doc/run.md).
  * Returns false if all of its processes have claims. */
@@ -295,6 +304,9 @@ bool ll_status_terminal(unsigned *ret_columns, unsigned *ret_rows);
  * rows of the cards. Adds nothing if there is none. */
 void ll_status_add_jobs(struct ll_strbuf *text, const struct ll_daemon_view *view, const struct ll_status_card *cards,
 			size_t count, unsigned columns);
+
+/* Returns the state of a job without claims, not translated: "running", "stopped". */
+const char *ll_status_job_state(const struct ll_daemon_view *view, const struct ll_job_facts *job);
 
 /* Adds a line if loadlined does not answer, or another user has its name: then jobs and claims are not known. Another
  * one if it is the system's. */

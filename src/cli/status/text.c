@@ -36,7 +36,7 @@ struct row {
 	uint64_t job_number; /* as `queue` and `history` have it; 0: none */
 	const char *user, *command, *tenant;
 	const char *configured_tenant; /* put before the tenant's name if that is another one; NULL: none */
-	char state[CELL_SIZE];
+	char state[LL_STATUS_STATE_SIZE];
 	uint64_t age_ns; /* LL_AGE_UNKNOWN */
 	bool has_last;
 	struct ll_status_last last;
@@ -125,17 +125,19 @@ static void write_process(struct row *row, const struct ll_status_card *status, 
 	row->age_ns = process->age_ns;
 }
 
-/* The share since the earlier reading; without one that which loadlined has seen lately. */
-static void write_share(struct row *row, const struct ll_status_card *status, const struct ll_status_job *job)
+bool ll_status_share(const struct ll_status_card *status, const struct ll_status_job *job, double *ret_percent)
 {
 	struct ll_status_recent recent;
-	row->has_share = job && ll_status_recent_job(status, job, &recent);
-	if (row->has_share) {
-		row->share_percent = recent.percent;
-	} else if (job && job->row.recent_ns) {
-		row->has_share = true;
-		row->share_percent = job->row.recent_permille / 10.0;
-	}
+	bool is_seen_here = job && ll_status_recent_job(status, job, &recent);
+	if (!is_seen_here && (!job || !job->row.recent_ns))
+		return false;
+	*ret_percent = is_seen_here ? recent.percent : job->row.recent_permille / 10.0;
+	return true;
+}
+
+static void write_share(struct row *row, const struct ll_status_card *status, const struct ll_status_job *job)
+{
+	row->has_share = ll_status_share(status, job, &row->share_percent);
 }
 
 static void write_limits(struct row *row, uint64_t memory_bytes, unsigned cap_permille, unsigned space_permille,
@@ -147,16 +149,37 @@ static void write_limits(struct row *row, uint64_t memory_bytes, unsigned cap_pe
 	row->class = priority == LL_PRIORITY_HIGH || priority == LL_PRIORITY_LOW ? ll_priority_name(priority) : NULL;
 }
 
-static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
+static void write_state_of_hold(const struct ll_status_claim *claim, char ret_text[LL_STATUS_STATE_SIZE])
 {
 	const char *state = _(ll_status_state(claim));
-	row->tenant = _(synthetic);
 	if (claim->row.state != LL_CLAIM_RUNNING || claim->is_stopped)
-		snprintf(row->state, sizeof row->state, "%s", state);
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, "%s", state);
 	else if (claim->target_watts)
-		snprintf(row->state, sizeof row->state, "%s %u W", state, claim->target_watts);
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, "%s %u W", state, claim->target_watts);
 	else
-		snprintf(row->state, sizeof row->state, "%s %g %%", state, claim->target_permille / 10.0);
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, "%s %g %%", state, claim->target_permille / 10.0);
+}
+
+void ll_status_write_state(const struct ll_status_card *status, const struct ll_status_claim *claim,
+			   char ret_text[LL_STATUS_STATE_SIZE])
+{
+	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
+	char number[LL_STATUS_NUMBER_SIZE];
+	if (claim->priority == LL_PRIORITY_HOLD)
+		write_state_of_hold(claim, ret_text);
+	else if (ll_status_has_mismatch(ll_status_job_of(status, claim)))
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, "%s", _("mismatch"));
+	else if (holder && !claim->is_stopped)
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, _("waits for %s"), ll_status_number(status, holder, number));
+	else if (ll_status_is_over_cap(status, claim) && !claim->is_stopped)
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, _("waits for time"));
+	else
+		snprintf(ret_text, LL_STATUS_STATE_SIZE, "%s", _(ll_status_state(claim)));
+}
+
+static void write_hold(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
+{
+	row->tenant = _(synthetic);
 	row->seconds = (double)claim->synthetic_busy_ns / (double)LL_NS_PER_S;
 	struct ll_status_recent recent;
 	row->has_share = ll_status_recent_hold(status, claim, &recent);
@@ -166,8 +189,6 @@ static void write_hold(struct row *row, const struct ll_status_card *status, con
 static void write_program(struct row *row, const struct ll_status_card *status, const struct ll_status_claim *claim)
 {
 	const struct ll_status_job *job = ll_status_job_of(status, claim);
-	const struct ll_status_claim *holder = ll_status_waits_for(status, claim);
-	char number[LL_STATUS_NUMBER_SIZE];
 	row->job_number = claim->row.job_number;
 	row->tenant = claim->told.job.tenant;
 	row->configured_tenant = claim->told.tenant;
@@ -177,14 +198,6 @@ static void write_program(struct row *row, const struct ll_status_card *status, 
 	row->has_last = true;
 	row->last = ll_status_last_of_claim(status, claim);
 	write_share(row, status, job);
-	if (ll_status_has_mismatch(job))
-		snprintf(row->state, sizeof row->state, "%s", _("mismatch"));
-	else if (holder && !claim->is_stopped)
-		snprintf(row->state, sizeof row->state, _("waits for %s"), ll_status_number(status, holder, number));
-	else if (ll_status_is_over_cap(status, claim) && !claim->is_stopped)
-		snprintf(row->state, sizeof row->state, _("waits for time"));
-	else
-		snprintf(row->state, sizeof row->state, "%s", _(ll_status_state(claim)));
 }
 
 static void add_claim(struct ll_table *table, const struct ll_status_card *status, const struct ll_status_claim *claim)
@@ -195,6 +208,7 @@ static void add_claim(struct ll_table *table, const struct ll_status_card *statu
 	if (claim->is_pid_ours)
 		write_process(&row, status, claim->pid);
 	row.age_ns = ll_status_age(status, claim);
+	ll_status_write_state(status, claim, row.state);
 	if (claim->priority == LL_PRIORITY_HOLD)
 		write_hold(&row, status, claim);
 	else
