@@ -418,6 +418,8 @@ enum ll_card_flag {
 	LL_CARD_TIME_MISMATCH = 128,
 };
 
+enum { LL_MINUTE_PARTS = 12 };
+
 struct ll_message_card_row {
 	struct ll_message_header header;
 	uint64_t job_number;
@@ -458,6 +460,12 @@ struct ll_message_card_row {
 	/* of the last period for which the sensor knew the card's use: its length, the job's GPU time in it, and the
 	 * time in which the card had work of anybody. 0: unknown */
 	uint64_t checked_ns, checked_gpu_ns, checked_busy_ns;
+	/* Where the last minute of the job went, by enum ll_time_part (rules/explain/explain.h): how much of the minute
+	 * is known, and the parts of that. 0: unknown */
+	uint64_t minute_ns;
+	uint32_t minute_permille[LL_MINUTE_PARTS];
+	/* one process that waited while the others of its job were idle, and for what: 1 + enum ll_wait. 0: none */
+	uint32_t waiting_pid, waiting_for;
 };
 
 struct ll_message_claim_row {

@@ -175,7 +175,9 @@ struct ll_page_slot {
 	_Atomic uint64_t memory_moments;      /* modulo 2^64; see accounts.h */
 	_Atomic uint64_t waited_ns[LL_WAITS]; /* sum over all threads */
 	_Atomic uint64_t completed_launches;  /* launches of the process that the card is known to have completed */
-	_Atomic uint64_t reserved_accounts[1];
+	/* how long copies between host and card ran: of a copy that the program waits for as measured, else by its size
+	 */
+	_Atomic uint64_t copied_ns;
 
 	/* a short text for users, NUL-padded; text_sequence is odd while it is written */
 	_Atomic uint32_t text_sequence;
@@ -184,7 +186,8 @@ struct ll_page_slot {
 
 	_Atomic uint32_t time_lever;  /* enum ll_time_lever */
 	_Atomic uint32_t is_off_card; /* the process has taken its contexts off the card */
-	_Atomic uint64_t reserved[22];
+	_Atomic uint64_t wanted_ns;   /* how long it has had launches that waited or ran, until it last rested */
+	_Atomic uint64_t reserved[21];
 };
 
 struct ll_page {

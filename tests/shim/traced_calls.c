@@ -258,6 +258,12 @@ bool ll_device_uuid(ll_cu_device device, char *text, size_t size)
 	return false;
 }
 
+void ll_port_note_copy(struct ll_claim *claim, uint64_t ns)
+{
+	(void)claim;
+	(void)ns;
+}
+
 bool ll_port_is_lost(const struct ll_claim *claim)
 {
 	(void)claim;

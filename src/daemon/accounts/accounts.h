@@ -87,6 +87,16 @@ void ll_accounting_finish(struct ll_accounting *accounting);
 void ll_accounting_free(struct ll_accounting *accounting);
 
 /*
+ * minute.c: where the last minute of each job on each card went (rules/explain/explain.h), for the row of the card. It
+ * looks every half a second while a process has a card.
+ */
+
+int ll_minutes_init(struct ll_server *server);
+
+/* A process has come to a card: starts to look. */
+void ll_minutes_wake(struct ll_server *server);
+
+/*
  * write.c: what each tenant has used since loadlined's start: sums that only grow, for metrics.
  */
 

@@ -111,6 +111,10 @@ static void make_card_row(const struct ll_job_card *card, union ll_message *ret_
 	row->company_ns = view.company_ns;
 	row->company_launches = view.company_launches;
 	memcpy(row->uuid, card->uuid, sizeof row->uuid);
+	_Static_assert((int)LL_TIME_PARTS <= (int)LL_MINUTE_PARTS, "a row has room for a minute");
+	row->minute_ns = ll_minute_read(&card->minute.minute, now_ns, row->minute_permille);
+	row->waiting_pid = card->minute.waiting_pid;
+	row->waiting_for = card->minute.waiting_for;
 	ll_accounts_read_card(card->job->pages.page, card->index, now_ns, &row->accounts);
 }
 

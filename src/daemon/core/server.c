@@ -253,6 +253,8 @@ static int init_server(struct ll_server *server, const struct ll_server_config *
 	if (!rc)
 		rc = ll_residency_init(server);
 	if (!rc)
+		rc = ll_minutes_init(server);
+	if (!rc)
 		rc = ll_cards_init(&server->cards, &server->loop);
 	if (!rc)
 		rc = ll_door_open(server, config->listen_fd);
@@ -290,6 +292,7 @@ static void fini_server(struct ll_server *server)
 	ll_door_close(server);
 	uv_close((uv_handle_t *)&server->idle_exit, NULL);
 	uv_close((uv_handle_t *)&server->tick, NULL);
+	uv_close((uv_handle_t *)&server->minutes, NULL);
 	uv_close((uv_handle_t *)&server->room, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);

@@ -114,6 +114,8 @@ struct ll_server {
 	uint64_t namespaces; /* of this process (process_id.h) */
 	bool has_own_proc;
 	uv_timer_t memory_timer; /* memory.c */
+	uv_timer_t minutes;      /* accounts/minute.c */
+	uint64_t minutes_ns;     /* when it looked last */
 	struct ll_connection *connections;
 	uint32_t connection_count, watcher_count; /* watchers do not keep the daemon from ending */
 	uint64_t instance, bad_messages, born_ns;

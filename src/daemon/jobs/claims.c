@@ -172,6 +172,7 @@ int ll_claims_grant(struct ll_server *server, struct ll_job_card *card, struct l
 	(*ret_claim)->user = user;
 	user->claims++;
 	count_change(card->job);
+	ll_minutes_wake(server);
 	ll_memory_settle(server, card);
 	return 0;
 }
@@ -274,6 +275,7 @@ int ll_claims_adopt(struct ll_server *server, struct ll_job *job)
 		ll_memory_settle(server, job->claims->cards[i]);
 	if (!rc && ll_users_adopt(server, job))
 		server->wants_tick = true;
+	ll_minutes_wake(server);
 	return rc;
 }
 

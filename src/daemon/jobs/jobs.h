@@ -16,6 +16,7 @@
 #include "daemon/machine/machine.h"
 #include "protocol/message.h"
 #include "protocol/page.h"
+#include "rules/explain/explain.h"
 
 struct ll_connection;
 struct ll_death_watch;
@@ -197,6 +198,27 @@ struct ll_watched_claim {
 	bool is_told;
 };
 
+/* The last minute of a job on a card, for accounts/minute.c. Zeroed when the job joins the card. */
+struct ll_minute_card {
+	struct ll_minute minute;
+	struct ll_minute_carry carry;
+	struct ll_minute_step step;      /* of the present look */
+	struct ll_job_card *next_active; /* that wants something in it */
+	uint64_t work_ns;                /* at the last look */
+	bool has_looked;
+	uint32_t waiting_pid, waiting_for; /* as in the row of the card */
+};
+
+/* What accounts/minute.c read of a claim last, and how much longer it was than before. Zeroed at its begin. */
+struct ll_minute_claim {
+	uint64_t looked_ns; /* 0: never */
+	uint64_t wanted_ns, copied_ns, completed, waited_ns[LL_WAITS];
+	uint64_t wanted_new_ns, copied_new_ns, completed_new, waited_new_ns[LL_WAITS],
+	    wait_ns;     /* wait_ns: of any kind */
+	uint64_t cpu_ns; /* 0: not read in this gap */
+	enum ll_minute_away away;
+};
+
 /* A user's loadlined has none: *ret_watch is NULL. -ENOMEM. */
 int ll_job_watch_new(struct ll_server *server, struct ll_job_watch **ret_watch);
 
@@ -244,6 +266,7 @@ struct ll_job_claim {
 	uint32_t asked; /* serial of its own reserve_asked */
 	struct ll_want want;
 	struct ll_watched_claim watched;
+	struct ll_minute_claim minute;
 };
 
 struct ll_job_card {
@@ -262,6 +285,7 @@ struct ll_job_card {
 	uint64_t repairs;         /* words of the page that another process had changed */
 	struct ll_mismatch mismatch;
 	struct ll_watched_card watched;
+	struct ll_minute_card minute;
 };
 
 struct ll_job_claims {

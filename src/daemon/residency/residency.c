@@ -472,3 +472,11 @@ void ll_residency_describe(const struct ll_server *server, const struct ll_job_c
 	row->neighbour_bytes = evictable ? evictable->neighbour.bytes : 0;
 	ll_message_text_set(row->neighbour, sizeof row->neighbour, evictable ? evictable->neighbour.uuid : "");
 }
+
+void ll_residency_read_waits(const struct ll_server *server, const struct ll_job_claim *claim, bool *ret_is_by_hand,
+			     bool *ret_waits)
+{
+	const struct ll_evictable *evictable = ll_residency_find(&server->residency, claim);
+	*ret_is_by_hand = evictable && evictable->rule.wish != LL_RESIDENCY_WISH_NONE;
+	*ret_waits = evictable && (evictable->rule.wants || evictable->rule.short_bytes);
+}

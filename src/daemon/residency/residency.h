@@ -68,6 +68,11 @@ void ll_residency_end(struct ll_server *server, const struct ll_job_claim *claim
 void ll_residency_describe(const struct ll_server *server, const struct ll_job_claim *claim,
 			   struct ll_message_claim_row *row);
 
+/* Whether the memory of the claim's process is off the card, or the process stopped, because a command says so; and
+ * whether a thread of it waits for room on the card. Of a process that is not evictable both are false. */
+void ll_residency_read_waits(const struct ll_server *server, const struct ll_job_claim *claim, bool *ret_is_by_hand,
+			     bool *ret_waits);
+
 /* A process has got a claim on the card: memory that others moved there is sent on to the host. */
 void ll_neighbours_clear(struct ll_server *server, const char *uuid);
 

@@ -25,6 +25,7 @@
 #define ROW_GAP(stream) DEFINE_GAP, stream, , ,
 #define ROW_WAIT(stream) DEFINE_WAIT, stream, , ,
 #define ROW_WAITED DEFINE_WAITED, , , ,
+#define ROW_HOST_COPY(stream, kind, bytes) DEFINE_HOST_COPY, stream, BEFORE_##kind, bytes,
 #define ROW_ADDRESS DEFINE_ADDRESS, , , ,
 #define ROW_LOAD DEFINE_LOAD, , , ,
 #define ROW_CODE DEFINE_CODE, , , ,
@@ -49,6 +50,19 @@
 	HOOK((ll_obstacles_note_wait(), ll_launch_note_gap(stream)), ll_real()->symbol args, symbol, params)
 #define DEFINE_WAITED(symbol, text, stream, make, one, two, params, args)                                              \
 	HOOK(ll_waits_count(), ll_real()->symbol args, symbol, params)
+#define BEFORE_PASS(stream) (void)(stream)
+#define BEFORE_WAITED(stream) ((void)(stream), ll_waits_count())
+#define BEFORE_GAP(stream) ll_launch_note_gap(stream)
+#define DEFINE_HOST_COPY(symbol, text, stream, before, bytes, none, params, args)                                      \
+	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
+	{                                                                                                              \
+		LL_DRIVER_CALL(symbol);                                                                                \
+		before(stream);                                                                                        \
+		uint64_t since_ns = ll_launch_copy_begin();                                                            \
+		ll_cu_result status = ll_real()->symbol args;                                                          \
+		ll_launch_copy_end(since_ns, bytes);                                                                   \
+		return status;                                                                                         \
+	}
 #define DEFINE_ADDRESS(symbol, text, stream, make, one, two, params, args)                                             \
 	HOOK(address = ll_backed_hide_gap(address), ll_real()->symbol args, symbol, params)
 #define DEFINE_LOAD(symbol, text, stream, make, one, two, params, args)                                                \

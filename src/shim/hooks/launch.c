@@ -236,6 +236,26 @@ void ll_launch_note_gap_shut(struct ll_cu_stream *stream)
 	leave_stream(&target, mode);
 }
 
+/* Of an H200 (doc/facts.md). On a slower bus an asynchronous copy counts for less than it takes. */
+#define COPY_BYTES_PER_NS 50
+
+uint64_t ll_launch_copy_begin(void)
+{
+	return ll_device_state_is_governed() && !ll_reentry_is_inside() ? ll_now_ns() : 0;
+}
+
+void ll_launch_copy_end(uint64_t since_ns, uint64_t bytes)
+{
+	struct ll_cu_context *context;
+	struct ll_device_state *dev = NULL;
+	if (!since_ns)
+		return;
+	LL_REENTRY_SCOPE();
+	uint64_t call_ns = ll_now_ns() - since_ns, bus_ns = bytes / COPY_BYTES_PER_NS;
+	if (ll_device_state_find(&context, &dev) == LL_CUDA_SUCCESS && dev)
+		ll_port_note_copy(atomic_load(&dev->claim), call_ns > bus_ns ? call_ns : bus_ns);
+}
+
 void ll_launch_forget_stream(struct ll_cu_stream *stream)
 {
 	struct target target;

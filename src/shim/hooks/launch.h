@@ -81,6 +81,11 @@ static inline void ll_launch_note_gap(struct ll_cu_stream *stream)
 		ll_launch_note_gap_shut(stream);
 }
 
+/* Around a copy between host and card, for the accounts. It counts as long as the call takes, and at least as long as
+ * the bytes take over the bus, because the call of an asynchronous copy returns at once. */
+uint64_t ll_launch_copy_begin(void); /* 0: it is not counted */
+void ll_launch_copy_end(uint64_t since_ns, uint64_t bytes);
+
 static inline bool ll_launch_is_free(void)
 {
 	return ll_gate_passes() || ll_reentry_is_inside();

@@ -245,4 +245,7 @@ void ll_port_note_work(struct ll_claim *claim, uint64_t start_ns, uint64_t end_n
 /* Reports that one thread of the process, or all threads (LL_WAIT_MOVE), waited for this time. */
 void ll_port_note_wait(struct ll_claim *claim, enum ll_wait cause, uint64_t ns);
 
+/* Reports that a copy between host and card runs for so long. */
+void ll_port_note_copy(struct ll_claim *claim, uint64_t ns);
+
 #endif

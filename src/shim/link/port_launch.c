@@ -71,11 +71,14 @@ void ll_port_rest(struct ll_claim *claim, uint64_t now_ns)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (!slot || !atomic_load_explicit(&slot->want_since_ns, memory_order_relaxed))
 		return;
+	uint64_t page_ns = ll_claim_page_ns(claim, now_ns), want_since_ns = slot->want_since_ns;
 	atomic_store(&slot->gate, LL_GATE_SHUT);
+	if (page_ns > want_since_ns)
+		atomic_fetch_add_explicit(&slot->wanted_ns, page_ns - want_since_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->queued_launches, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->running_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->activity_ns, ll_claim_page_ns(claim, now_ns), memory_order_relaxed);
+	atomic_store_explicit(&slot->activity_ns, page_ns, memory_order_relaxed);
 	atomic_store(&slot->want_since_ns, 0);
 	claim->posted_launches = 0;
 	write_post(claim, slot, now_ns);
@@ -335,6 +338,13 @@ void ll_port_note_wait(struct ll_claim *claim, enum ll_wait cause, uint64_t ns)
 	struct ll_page_slot *slot = ll_claim_slot(claim);
 	if (slot)
 		ll_accounts_note_wait(slot, cause, ns);
+}
+
+void ll_port_note_copy(struct ll_claim *claim, uint64_t ns)
+{
+	struct ll_page_slot *slot = ll_claim_slot(claim);
+	if (slot)
+		atomic_fetch_add_explicit(&slot->copied_ns, ns, memory_order_relaxed);
 }
 
 void ll_port_charge(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns, uint64_t fresh_ns)

@@ -44,6 +44,11 @@ static uint64_t own_ns_of(const struct ll_flow *flow, const struct ll_timing_str
 	return own_ns;
 }
 
+static uint64_t smaller_of(uint64_t one, uint64_t other)
+{
+	return one < other ? one : other;
+}
+
 static void charge_now(struct ll_flow *flow, const struct ll_timing_stretch *stretch)
 {
 	bool is_traced = ll_port_traced_ns(flow->claim);
@@ -52,10 +57,15 @@ static void charge_now(struct ll_flow *flow, const struct ll_timing_stretch *str
 	uint64_t own_ns = own_ns_of(flow, stretch, start_ns, &fresh_ns);
 	flow->launch_mode.work_ns += fresh_ns;
 	ll_port_note_end(flow->claim, end_ns);
-	if (stretch->accounted_ns && !is_traced)
-		ll_port_note_work(flow->claim, end_ns - stretch->accounted_ns, end_ns, stretch->fresh_accounted_ns);
-	else
+	if (stretch->accounted_ns && !is_traced) {
+		/* Each sample of a kernel may contain a time in which its context was off the card. */
+		uint64_t on_ns = stretch->span_ns - ll_port_off_ns(flow->claim, end_ns - stretch->span_ns, end_ns);
+		uint64_t accounted_ns = smaller_of(stretch->accounted_ns, on_ns);
+		ll_port_note_work(flow->claim, end_ns - accounted_ns, end_ns,
+				  smaller_of(stretch->fresh_accounted_ns, accounted_ns));
+	} else {
 		ll_port_note_work(flow->claim, end_ns - own_ns, end_ns, fresh_ns);
+	}
 	bool is_exclusive = flow->look.is_exclusive && flow->look.waiting_claims;
 	if (is_exclusive || end_ns <= flow->visits_to_ns) /* the tenant is charged its visits (ll_flow_charge_visit) */
 		return;
