@@ -152,6 +152,7 @@ struct ll_message_metrics_end {
 	uint32_t hides_others;                 /* `visibility: {others: nothing}` */
 	uint32_t ungoverned;                   /* processes on the cards that belong to no job */
 	char address[LL_METRICS_ADDRESS_SIZE]; /* serve.metrics; empty: not configured, or longer */
+	char page[LL_METRICS_ADDRESS_SIZE];    /* serve.page, the same */
 };
 
 /*
@@ -452,6 +453,7 @@ enum { LL_SENSE_ANCESTORS = 16, LL_SENSE_PATH_SIZE = 256 };
 enum ll_sense_process_flag {
 	LL_SENSE_IS_ALLOWED = 1,    /* of SENSED: the configuration leaves this program alone */
 	LL_SENSE_IS_UNGOVERNED = 2, /* of SENSED: it belongs to no job */
+	LL_SENSE_IS_SYNTHETIC = 4,  /* of SENSED: a hold that watches jobs started it, or is it: a synthetic load */
 };
 
 /* A process on a card. Process ids are those of the sensor's PID namespace, which is loadlined's. */
