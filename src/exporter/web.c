@@ -115,7 +115,7 @@ static int write_data(int folder_fd, json_t *json, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	/* Without characters beyond ASCII the file means the same in each encoding that a server may say. */
-	LL_SCOPE_FREE char *dump = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+	LL_SCOPE_FREE char *dump = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
 	ll_strbuf_adds(&text, BEFORE_DATA);
 	ll_strbuf_adds(&text, dump ? dump : "");
 	ll_strbuf_adds(&text, ";\n");

@@ -255,7 +255,9 @@ static json_t *decision_row(const struct ll_message_sense_card *card, const stru
 	    [LL_REGIME_PAYS_NOT] = "pays_not",   [LL_REGIME_TOO_DEEP] = "too_deep",
 	    [LL_REGIME_TOO_MANY] = "too_many",
 	};
-	if (!row->lever && !(row->moves & (LL_REGIME_MOVE_VERDICT | LL_REGIME_MOVE_GIVES_UP | LL_REGIME_MOVE_OUTPUT)))
+	bool is_result = row->moves & (LL_REGIME_MOVE_VERDICT | LL_REGIME_MOVE_GIVES_UP) ||
+			 (row->moves & LL_REGIME_MOVE_OUTPUT && row->why != LL_REGIME_MEASURES);
+	if (!row->lever && !is_result)
 		return NULL;
 	bool is_slices = row->lever == LL_LEVER_MOVE_SLICES;
 	return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "at",

@@ -8,7 +8,7 @@ const chinese = {
 	'Decisions': '决策', 'none': '无', 'in use': '使用率', 'memory': '显存', 'synthetic load': '合成负载', 'lost': '丢失', 'drained': '停止分配',
 	'fault': '故障', 'idle for': '空闲', 'the last day': '最近一天', 'mean use': '平均使用率', 'of which synthetic': '其中合成负载', 'no history yet': '还没有历史记录',
 	'in use by work': '工作使用', 'Show command lines': '显示命令行', 'card': '显卡', 'cards': '显卡', 'card count': '显卡数', 'tenant': '租户', 'group': '显卡组',
-	'weight': '权重', 'guaranteed cards': '保证的显卡', 'used cards': '已用显卡', 'limit cards': '显卡上限', 'guaranteed memory': '保证的显存', 'used memory': '已申请显存',
+	'weight': '权重', 'guaranteed cards': '保证的显卡', 'used cards': '已申请显卡', 'limit cards': '显卡上限', 'guaranteed memory': '保证的显存', 'used memory': '已申请显存',
 	'limit memory': '显存上限', 'guaranteed compute': '保证的算力', 'used compute': '已申请算力', 'limit compute': '算力上限', 'running': '运行中', 'waiting': '等待中',
 	'gpu': 'GPU 时间', 'job': '作业', 'user': '用户', 'name': '名称', 'memory limit': '显存上限', 'away': '已移出显卡', 'share': '近期份额', 'compute limit': '算力上限',
 	'class': '等级', 'by': '方式', 'command': '命令', 'number': '编号', 'position': '位置', 'state': '状态', 'compute': '算力', 'since': '自', 'start': '预计开始', 'end': '预计结束',
@@ -24,7 +24,9 @@ const chinese = {
 	'loadlined does not reply: {0}': 'loadlined 没有应答：{0}', 'The sensor is silent: the cards are not known.': '传感器没有消息：显卡状态未知。',
 	'Jobs of others are hidden by the configuration.': '配置隐藏了其他人的作业。', 'no tenant': '无租户',
 };
-const words = {'user-limit': 'limit of each user', 'tenant-limit': 'limit of the tenant', 'guarantee': 'kept for a guarantee', 'room': 'no room', 'reserved': 'reserved',
+const words = {'used cards': 'cards asked for', 'used memory': 'memory asked for', 'used compute': 'compute asked for', 'limit cards': 'card limit', 'limit memory': 'memory limit',
+	'limit compute': 'compute limit', 'gpu': 'GPU time', 'away': 'off the card', 'held': 'lower classes held', 'slice ms': 'slice (ms)', 'card count': 'cards wanted',
+	'user-limit': 'limit of each user', 'tenant-limit': 'limit of the tenant', 'guarantee': 'kept for a guarantee', 'room': 'no room', 'reserved': 'reserved',
 	'out-of-use': 'cards out of use', 'order': 'would put off an earlier job', 'high-class': 'class high is for the guarantee alone', 'no_reason': 'no reason for visits',
 	'not_measured': 'not measured yet', 'measures': 'is being measured', 'pays': 'visits were measured to pay', 'pays_not': 'visits were measured not to pay',
 	'too_deep': 'too much is queued to measure', 'too_many': 'too many jobs to measure'};
@@ -67,7 +69,7 @@ function cell(key, value) {
 	if (key.endsWith('_bytes'))
 		return bytes(value);
 	if (key.endsWith('_percent'))
-		return `${value} %`;
+		return `${value}\u00a0%`;
 	if (key.endsWith('_seconds'))
 		return span(value);
 	if (moments.test(key) && typeof value === 'number')
@@ -121,7 +123,7 @@ function chart(holder, history, uuid) {
 	const times = Array.from({length}, (_, i) => history.end - (length - i) * history.step);
 	const use = padded(card.util), synthetic = padded(card.synthetic).map((value, i) => value && use[i] !== null ? value : null);
 	const sum = values => values.reduce((total, value) => total + value, 0), seen = use.filter(known).length;
-	const mean = values => seen ? `${Math.round(sum(values) / seen)} %` : '-';
+	const mean = values => seen ? `${Math.round(sum(values) / seen)}\u00a0%` : '-';
 	const told = `${say('the last day')}: ${say('mean use')} ${mean(use)}` + (sum(synthetic) ? `, ${say('of which synthetic')} ${mean(synthetic)}` : '');
 	const color = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 	const axis = {stroke: color('quiet'), grid: {stroke: color('line')}, ticks: {stroke: color('line')}, font: '12px system-ui'};
@@ -141,7 +143,7 @@ function card(row) {
 	const synthetic = row.synthetic_percent || 0, badges = [];
 	const badge = (kind, text) => badges.push(make('span', {class: `badge ${kind}`}, text));
 	if (row.synthetic)
-		badge('synthetic', say('synthetic load') + (synthetic ? ` ${synthetic} %` : ''));
+		badge('synthetic', say('synthetic load') + (synthetic ? ` ${synthetic}\u00a0%` : ''));
 	if (row.lost)
 		badge('alarm', say('lost'));
 	if (row.drained)
@@ -162,7 +164,9 @@ function borrowers(tenants) {
 	for (const unit of ['cards', 'memory_bytes', 'compute_percent']) {
 		const beyond = row => (row[`used_${unit}`] || 0) - (row[`guaranteed_${unit}`] || 0);
 		for (const row of tenants.filter(row => beyond(row) > 0)) {
-			const lenders = tenants.filter(other => other.group === row.group && other !== row && beyond(other) < 0);
+			const others = tenants.filter(other => other.group === row.group && other !== row), lenders = others.filter(other => beyond(other) < 0);
+			if (![row, ...others].some(one => known(one[`guaranteed_${unit}`])))
+				continue;
 			rows.push({borrower: row.tenant, group: row.group, beyond_its_guarantee: cell(unit, beyond(row)) + (unit === 'cards' ? ` ${say('cards')}` : ''),
 				of: lenders.length ? lenders.map(other => other.tenant) : say('room of no guarantee')});
 		}
