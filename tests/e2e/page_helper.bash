@@ -72,8 +72,10 @@ full_scene() {
 	start_as "$SECOND" second env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE" --sim run --mem 30G --compute 100% -- "$T/$HOSTILE" busy 0 kernel 1ms memory 2G for 300s
 	wait_for 60 grep -q "^busy: pid" "$T/second.out"
 	start_as "$FIRST" third "$LOADLINE" --sim run --mem 120G -- sleep 300
+	wait_for 60 data '(.jobs | length) == 3'
+	start_as "$FIRST" fourth "$LOADLINE" --sim run --mem 120G -- sleep 300
 	start_as "$SECOND" hold "$LOADLINE" --sim hold -i 1 --target 30%
-	wait_for 60 data '.up and (.jobs | length) == 2 and any(.queue[]; .state == "waiting" and .why.rule) and .cards[1].synthetic and .cards[1].synthetic_percent > 0'
+	wait_for 60 data '.up and (.jobs | length) == 3 and any(.queue[]; .state == "waiting" and .why.rule) and .cards[1].synthetic and .cards[1].synthetic_percent > 0'
 }
 
 # earlier_history: what an exporter wrote until a minute ago, for both cards.

@@ -58,7 +58,7 @@ function span(seconds) {
 
 function moment(seconds) {
 	const at = new Date(seconds * 1000), isToday = at.toDateString() === new Date().toDateString();
-	return at.toLocaleString(isChinese ? 'zh-CN' : [], isToday ? {timeStyle: 'medium'} : {dateStyle: 'medium', timeStyle: 'short'});
+	return at.toLocaleString(isChinese ? 'zh-CN' : [], isToday ? {timeStyle: 'medium'} : {month: 'numeric', day: 'numeric', hour: 'numeric', minute: '2-digit'});
 }
 
 const moments = /^(at|since|start|end|from|to)$/;
@@ -91,7 +91,7 @@ function table(title, rows, without = []) {
 	const keys = [...new Set(rows.flatMap(Object.keys))].filter(key => !without.includes(key) && (key !== 'command' || showsCommands) && rows.some(row => known(row[key])));
 	if (!rows.length)
 		return make('p', {class: 'quiet'}, say('none'));
-	const number = key => rows.every(row => !known(row[key]) || typeof row[key] === 'number') && !moments.test(key) ? 'number' : typeof rows[0][key] === 'object' || key === 'command' ? 'text' : '';
+	const number = key => rows.every(row => !known(row[key]) || typeof row[key] === 'number') && !moments.test(key) ? 'number' : key === 'why' || key === 'command' ? 'text' : '';
 	return make('div', {class: 'wide', tabindex: 0, role: 'region', 'aria-label': title}, make('table', {},
 		make('thead', {}, make('tr', {}, ...keys.map(key => make('th', {scope: 'col', class: number(key)}, heading(key))))),
 		make('tbody', {}, ...rows.map(row => make('tr', {}, ...keys.map(key => make('td', {class: number(key)}, cell(key, row[key]))))))));
