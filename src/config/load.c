@@ -128,10 +128,11 @@ static void leave_out_address(struct ll_config_serve *serve, struct ll_config_fi
 {
 	if (!serve->page || *serve->page == '/')
 		return;
-	ll_config_warn(findings, ll_config_value_mark(serve->from, "page"),
-		       "page: '%.60s': an address, where the page was to be served. Now it is the folder in which the page is "
-		       "written, such as /run/loadline-exporter/page; no page is written",
-		       serve->page);
+	ll_config_warn(
+	    findings, ll_config_value_mark(serve->from, "page"),
+	    "page: '%.60s': an address, where the page was to be served. Now it is the folder in which the page is "
+	    "written, such as /run/loadline-exporter/page; no page is written",
+	    serve->page);
 	serve->page = NULL;
 }
 

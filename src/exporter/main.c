@@ -22,7 +22,8 @@ static const char help[] =
     "       loadline-exporter --help | --version\n"
     "\n"
     "Serves metrics of the system's loadlined in Prometheus' text format, at the address of `serve: {metrics: …}` in\n"
-    "/etc/loadline/loadline.yaml, and writes a page for people into the folder of `serve: {page: …}` each 10 s. What has\n"
+    "/etc/loadline/loadline.yaml, and writes a page for people into the folder of `serve: {page: …}` each 10 s. What "
+    "has\n"
     "no key is not done. SIGHUP: it reads the file again.\n"
     "\n"
     "--config PATH     the configuration is there\n"
@@ -184,8 +185,8 @@ static int load_settings(struct service *service, struct ll_err *err)
 	const struct options *options = service->options;
 	char *address = NULL;
 	LL_SCOPE_FREE char *folder = NULL;
-	int rc = options->listen ? copy_text(options->listen, &address)
-				 : read_settings(options->config, &address, &folder);
+	int rc =
+	    options->listen ? copy_text(options->listen, &address) : read_settings(options->config, &address, &folder);
 	if (!rc)
 		rc = ll_web_move(&service->web, folder);
 	if (rc) {

@@ -19,7 +19,8 @@
 /* Embedded by tools/embed.py. */
 #define PARTS(row)                                                                                                     \
 	row("index.html", ll_web_index_html) row("page.css", ll_web_page_css) row("page.js", ll_web_page_js)           \
-	    row("uPlot.css", ll_web_uplot_css) row("uPlot.iife.js", ll_web_uplot_js) row("uPlot.LICENSE", ll_web_uplot_license)
+	    row("uPlot.css", ll_web_uplot_css) row("uPlot.iife.js", ll_web_uplot_js)                                   \
+		row("uPlot.LICENSE", ll_web_uplot_license)
 #define DECLARE_PART(name, symbol)                                                                                     \
 	extern const unsigned char symbol[];                                                                           \
 	extern const size_t symbol##_bytes;
@@ -74,7 +75,8 @@ static int open_folder(const char *folder, int *ret_fd, struct ll_err *err)
 	}
 	if (fd < 0)
 		return ll_err_set(err, -errno, "%s",
-				  errno == ENOTDIR || errno == ELOOP ? "no folder, or a symbolic link" : strerror(errno));
+				  errno == ENOTDIR || errno == ELOOP ? "no folder, or a symbolic link"
+								     : strerror(errno));
 	*ret_fd = fd;
 	return 0;
 }
@@ -115,7 +117,8 @@ static int write_data(int folder_fd, json_t *json, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	/* Without characters beyond ASCII the file means the same in each encoding that a server may say. */
-	LL_SCOPE_FREE char *dump = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
+	LL_SCOPE_FREE char *dump =
+	    json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
 	ll_strbuf_adds(&text, BEFORE_DATA);
 	ll_strbuf_adds(&text, dump ? dump : "");
 	ll_strbuf_adds(&text, ";\n");
@@ -132,8 +135,9 @@ static int read_as_anybody(struct ll_figures *figures, const struct ll_place *pl
 		return rc;
 	ll_figures_fini(figures);
 	*figures = (struct ll_figures){.sensed.end.silent_ns = UINT64_MAX};
-	return ll_err_set(err, -EPERM,
-			  "loadline-exporter runs as an operator, who sees more than others may; start it as an ordinary user");
+	return ll_err_set(
+	    err, -EPERM,
+	    "loadline-exporter runs as an operator, who sees more than others may; start it as an ordinary user");
 }
 
 void ll_web_write(struct ll_web *web, const struct ll_place *place)
@@ -173,6 +177,8 @@ int ll_web_move(struct ll_web *web, const char *folder)
 	web->has_parts = web->has_said = false;
 	if (folder)
 		ll_info("writes the page into %s", folder);
+	else
+		ll_info("serve.page is not configured; no page is written");
 	return 0;
 }
 

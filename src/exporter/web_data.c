@@ -1,5 +1,5 @@
-/* The rows of the data. The page shows each key of a row as a column, so a key that is added here needs no change there.
- * The end of a key is its unit: _bytes, _percent, _seconds; moments are seconds since 1970. */
+/* The rows of the data. The page shows each key of a row as a column, so a key that is added here needs no change
+ * there. The end of a key is its unit: _bytes, _percent, _seconds; moments are seconds since 1970. */
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -125,27 +125,29 @@ static const struct ll_message_policy_tenant *policy_of(const struct ll_metrics_
 static json_t *tenant_row(const struct ll_metrics_sums *sums, const struct ll_message_metrics_tenant *tenant,
 			  const struct ll_message_policy_part *part)
 {
-	static const struct ll_message_policy_part none = {
-	    .guaranteed_cards = UINT64_MAX, .guaranteed_memory_bytes = UINT64_MAX,
-	    .guaranteed_compute_permille = UINT64_MAX, .limit_cards = UINT64_MAX, .limit_memory_bytes = UINT64_MAX,
-	    .limit_compute_permille = UINT64_MAX};
+	static const struct ll_message_policy_part none = {.guaranteed_cards = UINT64_MAX,
+							   .guaranteed_memory_bytes = UINT64_MAX,
+							   .guaranteed_compute_permille = UINT64_MAX,
+							   .limit_cards = UINT64_MAX,
+							   .limit_memory_bytes = UINT64_MAX,
+							   .limit_compute_permille = UINT64_MAX};
 	const struct ll_message_policy_tenant *policy = policy_of(sums, tenant->name);
 	const struct ll_message_policy_part *row = part ? part : &none;
 	bool has_cards = row->is_known && row->gives_cards, has_parts = row->is_known && !row->gives_cards;
-	return json_pack(
-	    "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o}", "tenant",
-	    text_or_null(tenant->name), "group", text_or_null(row->group), "weight",
-	    number_or_null(policy, policy ? policy->weight : 0), "guaranteed_cards",
-	    number_or_null(true, row->guaranteed_cards), "used_cards", number_or_null(has_cards, row->used_cards),
-	    "limit_cards", number_or_null(true, row->limit_cards), "guaranteed_memory_bytes",
-	    number_or_null(true, row->guaranteed_memory_bytes), "used_memory_bytes",
-	    number_or_null(has_parts, row->used_memory_bytes), "limit_memory_bytes",
-	    number_or_null(true, row->limit_memory_bytes), "guaranteed_compute_percent",
-	    percent_or_null(true, row->guaranteed_compute_permille), "used_compute_percent",
-	    percent_or_null(has_parts, row->used_compute_permille), "limit_compute_percent",
-	    percent_or_null(true, row->limit_compute_permille), "running", (int)tenant->running, "waiting",
-	    (int)tenant->waiting, "gpu_seconds",
-	    real(sums->end.accounts == LL_METRICS_ACCOUNTS_GOOD ? tenant->used_s : (double)NAN, 10));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o}", "tenant",
+			 text_or_null(tenant->name), "group", text_or_null(row->group), "weight",
+			 number_or_null(policy, policy ? policy->weight : 0), "guaranteed_cards",
+			 number_or_null(true, row->guaranteed_cards), "used_cards",
+			 number_or_null(has_cards, row->used_cards), "limit_cards",
+			 number_or_null(true, row->limit_cards), "guaranteed_memory_bytes",
+			 number_or_null(true, row->guaranteed_memory_bytes), "used_memory_bytes",
+			 number_or_null(has_parts, row->used_memory_bytes), "limit_memory_bytes",
+			 number_or_null(true, row->limit_memory_bytes), "guaranteed_compute_percent",
+			 percent_or_null(true, row->guaranteed_compute_permille), "used_compute_percent",
+			 percent_or_null(has_parts, row->used_compute_permille), "limit_compute_percent",
+			 percent_or_null(true, row->limit_compute_permille), "running", (int)tenant->running, "waiting",
+			 (int)tenant->waiting, "gpu_seconds",
+			 real(sums->end.accounts == LL_METRICS_ACCOUNTS_GOOD ? tenant->used_s : (double)NAN, 10));
 }
 
 static json_t *tenant_rows(const struct ll_metrics_sums *sums)
@@ -185,18 +187,17 @@ static json_t *job_row(const struct ll_figures *figures, const struct ll_message
 			away_bytes += claim->away_bytes;
 	}
 	const struct ll_limits *limits = &job->job.limits;
-	return json_pack("{s:I, s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o}", "job",
-			 (json_int_t)job->number, "user", user_name(job->job.uid), "tenant", text_or_null(job->tenant),
-			 "name", job->job.tenant, "card", card ? card : json_null(), "memory_bytes",
-			 (json_int_t)row->used_bytes, "memory_limit_bytes",
-			 number_or_null(limits->memory_bytes, limits->memory_bytes), "away_bytes",
-			 number_or_null(away_bytes, away_bytes), "share_percent",
-			 percent_or_null(row->recent_ns, row->recent_permille), "compute_limit_percent",
-			 percent_or_null(limits->compute_permille, limits->compute_permille), "class",
-			 limits->priority < sizeof classes / sizeof *classes ? classes[limits->priority] : NULL, "by",
-			 text_or_null(shared[row->shared]), "gpu_seconds",
-			 real((double)row->gpu_time_ns / (double)LL_NS_PER_S, 10), "command",
-			 text_or_null(job->job.command));
+	return json_pack(
+	    "{s:I, s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o}", "job", (json_int_t)job->number,
+	    "user", user_name(job->job.uid), "tenant", text_or_null(job->tenant), "name", job->job.tenant, "card",
+	    card ? card : json_null(), "memory_bytes", (json_int_t)row->used_bytes, "memory_limit_bytes",
+	    number_or_null(limits->memory_bytes, limits->memory_bytes), "away_bytes",
+	    number_or_null(away_bytes, away_bytes), "share_percent",
+	    percent_or_null(row->recent_ns, row->recent_permille), "compute_limit_percent",
+	    percent_or_null(limits->compute_permille, limits->compute_permille), "class",
+	    limits->priority < sizeof classes / sizeof *classes ? classes[limits->priority] : NULL, "by",
+	    text_or_null(shared[row->shared]), "gpu_seconds", real((double)row->gpu_time_ns / (double)LL_NS_PER_S, 10),
+	    "command", text_or_null(job->job.command));
 }
 
 /* ---- the queue ---- */
@@ -231,7 +232,7 @@ static json_t *queue_row(const struct ll_message_queue_row *row)
 			 number_or_null(row->memory_bytes, row->memory_bytes), "compute_percent",
 			 percent_or_null(row->compute_permille, row->compute_permille), "since",
 			 (json_int_t)row->since_s, "start", number_or_null(!has_place && row->start_s, row->start_s),
-			 "end", number_or_null(row->end_s, row->end_s), "why",
+			 "end", number_or_null(has_place && row->end_s, row->end_s), "why",
 			 has_place ? json_null() : why_of(&row->why), "command", text_or_null(row->command));
 }
 
@@ -260,20 +261,20 @@ static json_t *decision_row(const struct ll_message_sense_card *card, const stru
 	if (!row->lever && !is_result)
 		return NULL;
 	bool is_slices = row->lever == LL_LEVER_MOVE_SLICES;
-	return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "at",
-			 (json_int_t)(now_s - (int64_t)(row->age_ns / LL_NS_PER_S)), "card",
-			 card_label(card->index, card->slice), "by",
-			 row->lever                                 ? "classes"
-			 : row->flags & LL_DECISION_GIVES_VISITS ? "visits"
-								 : "slices",
-			 "reason",
-			 row->lever || row->why >= sizeof reasons / sizeof *reasons ? json_null()
-										     : json_string(reasons[row->why]),
-			 "gain_percent",
-			 real(!row->lever && row->moves & LL_REGIME_MOVE_VERDICT ? 100 * expm1(row->gain) : (double)NAN, 10),
-			 "class", text_or_null(row->lever ? ll_priority_name((enum ll_priority)row->rank) : ""),
-			 "held_percent", real(row->lever && !is_slices ? 100 * row->part : (double)NAN, 1), "slice_ms",
-			 real(is_slices ? row->slice_us / 1000.0 : (double)NAN, 100), "jobs", (int)row->jobs);
+	return json_pack(
+	    "{s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "at",
+	    (json_int_t)(now_s - (int64_t)(row->age_ns / LL_NS_PER_S)), "card", card_label(card->index, card->slice),
+	    "by",
+	    row->lever                              ? "classes"
+	    : row->flags & LL_DECISION_GIVES_VISITS ? "visits"
+						    : "slices",
+	    "reason",
+	    row->lever || row->why >= sizeof reasons / sizeof *reasons ? json_null() : json_string(reasons[row->why]),
+	    "gain_percent",
+	    real(!row->lever && row->moves & LL_REGIME_MOVE_VERDICT ? 100 * expm1(row->gain) : (double)NAN, 10),
+	    "class", text_or_null(row->lever ? ll_priority_name((enum ll_priority)row->rank) : ""), "held_percent",
+	    real(row->lever && !is_slices ? 100 * row->part : (double)NAN, 1), "slice_ms",
+	    real(is_slices ? row->slice_us / 1000.0 : (double)NAN, 100), "jobs", (int)row->jobs);
 }
 
 /* The last ones of each card. */
@@ -313,9 +314,9 @@ json_t *ll_web_data(const struct ll_figures *figures, const struct ll_exporter_h
 		json_array_append_new(queue, queue_row(&figures->queued[i]));
 	for (size_t i = 0; i < figures->window_count && i < QUEUE_MOST; i++)
 		json_array_append_new(windows, window_row(&figures->windows[i]));
-	return json_pack("{s:i, s:I, s:i, s:s, s:s, s:b, s:s?, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "format", 1,
-			 "at", (json_int_t)now_s, "every_seconds", (int)(LL_WEB_EVERY_NS / LL_NS_PER_S), "host", host,
-			 "version", LOADLINE_VERSION, "up", (int)figures->is_up, "error", why, "hides_others",
+	return json_pack("{s:i, s:I, s:i, s:s, s:s, s:b, s:s?, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "format",
+			 1, "at", (json_int_t)now_s, "every_seconds", (int)(LL_WEB_EVERY_NS / LL_NS_PER_S), "host",
+			 host, "version", LOADLINE_VERSION, "up", (int)figures->is_up, "error", why, "hides_others",
 			 (int)figures->sums.end.hides_others, "sensor_silent_seconds",
 			 number_or_null(silent_ns != UINT64_MAX, silent_ns / LL_NS_PER_S), "cards", cards, "tenants",
 			 tenant_rows(&figures->sums), "jobs", jobs, "queue", queue, "windows", windows, "decisions",

@@ -89,7 +89,8 @@ void ll_web_history_read(struct ll_web_history *history, const json_t *json, int
 	if (json_integer_value(json_object_get(json, "step")) != STEP_S || end > now || end <= now - LL_WEB_MINUTES)
 		return;
 	history->minute = end;
-	json_object_foreach(json_object_get(json, "cards"), uuid, card) {
+	json_object_foreach(json_object_get(json, "cards"), uuid, card)
+	{
 		struct ll_web_day *day = strlen(uuid) < sizeof day->uuid ? day_of(history, uuid) : NULL;
 		for (int s = 0; day && s < LL_WEB_SERIES; s++) {
 			const json_t *values = json_object_get(card, names[s]);
@@ -98,7 +99,8 @@ void ll_web_history_read(struct ll_web_history *history, const json_t *json, int
 				const json_t *value = json_array_get(values, i);
 				json_int_t percent = json_integer_value(value);
 				if (json_is_integer(value) && percent >= 0 && percent <= 100)
-					day->percent[s][(end - (int64_t)(count - i)) % LL_WEB_MINUTES] = (uint8_t)percent;
+					day->percent[s][(end - (int64_t)(count - i)) % LL_WEB_MINUTES] =
+					    (uint8_t)percent;
 			}
 		}
 	}

@@ -206,7 +206,8 @@ void ll_doctor_check_sensor(struct ll_doctor *doctor)
 /* Whether the metrics that the configuration asks for are served (src/exporter). */
 enum { HTTP_OK = 200 };
 
-/* Returns serve.metrics and serve.page; empty: not configured. Errors are those of the connection; -EACCES: neither is. */
+/* Returns serve.metrics and serve.page; empty: not configured. Errors are those of the connection; -EACCES: neither is.
+ */
 static int read_served(const struct ll_daemon_view *view, struct ll_message_metrics_end *ret_end)
 {
 	struct ll_client client = {.fd = -1};
