@@ -7,7 +7,7 @@ load service_helper
 load page_helper
 
 # of npm; has no other packages
-AXE=axe-core@4.14.1
+AXE='axe-core@4.14.1'
 
 # scene: $SCENE, the files of a machine in use, which the first test makes.
 scene() {

@@ -1,5 +1,5 @@
 # page_helper.bash - what the tests of the page use, besides service_helper.bash.
-# shellcheck disable=SC2154 # FIRST is of service_helper.bash
+# shellcheck disable=SC2119,SC2154 # FIRST is of service_helper.bash
 
 EXPORTER=61236 # an ordinary user, as the unit's
 HOSTILE='<img src=x onerror=alert(1)>' # the name of a program
@@ -31,6 +31,7 @@ begin_loadlined() {
 }
 
 # begin_exporter [UID]
+# shellcheck disable=SC2120 # a test passes one
 begin_exporter() {
 	start_as "${1-$EXPORTER}" exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --config "$T/conf"
 }
