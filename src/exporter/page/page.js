@@ -87,14 +87,15 @@ const heading = key => say(key.replace(/_(bytes|percent|seconds)$/, '').replace(
 
 let showsCommands = false;
 
-function table(title, rows, without = []) {
-	const keys = [...new Set(rows.flatMap(Object.keys))].filter(key => !without.includes(key) && (key !== 'command' || showsCommands) && rows.some(row => known(row[key])));
+function table(title, rows) {
+	const keys = [...new Set(rows.flatMap(Object.keys))].filter(key => (key !== 'command' || showsCommands) && rows.some(row => known(row[key])));
 	if (!rows.length)
 		return make('p', {class: 'quiet'}, say('none'));
-	const number = key => rows.every(row => !known(row[key]) || typeof row[key] === 'number') && !moments.test(key) ? 'number' : key === 'why' || key === 'command' ? 'text' : '';
+	const isNumber = key => !moments.test(key) && rows.every(row => !known(row[key]) || typeof row[key] === 'number');
+	const kind = key => isNumber(key) ? 'number' : key === 'why' || key === 'command' ? 'text' : '';
 	return make('div', {class: 'wide', tabindex: 0, role: 'region', 'aria-label': title}, make('table', {},
-		make('thead', {}, make('tr', {}, ...keys.map(key => make('th', {scope: 'col', class: number(key)}, heading(key))))),
-		make('tbody', {}, ...rows.map(row => make('tr', {}, ...keys.map(key => make('td', {class: number(key)}, cell(key, row[key]))))))));
+		make('thead', {}, make('tr', {}, ...keys.map(key => make('th', {scope: 'col', class: kind(key)}, heading(key))))),
+		make('tbody', {}, ...rows.map(row => make('tr', {}, ...keys.map(key => make('td', {class: kind(key)}, cell(key, row[key]))))))));
 }
 
 const section = (title, ...children) => make('section', {}, make('h2', {}, say(title)), ...children);
@@ -133,7 +134,7 @@ function chart(holder, history, uuid) {
 	charts.push(new uPlot({
 		width: Math.max(holder.clientWidth - 26, 200), height: 130, legend: {show: false}, cursor: {show: false},
 		scales: {x: {min: history.end - 86400, max: history.end, range: [history.end - 86400, history.end]}, y: {range: [0, 100]}},
-		axes: [{...axis, values: (plot, splits) => splits.map(at => new Date(at * 1000).toLocaleTimeString([], {hour: '2-digit', minute: '2-digit', hour12: false})), space: 60},
+		axes: [{...axis, values: (plot, splits) => splits.map(at => new Date(at * 1000).toTimeString().slice(0, 5)), space: 60},
 			{...axis, size: 40, splits: () => [0, 50, 100]}],
 		series: [{}, line('use', true), line('synthetic', true), line('memory')],
 	}, [times, use, synthetic, padded(card.memory)], box));
@@ -153,9 +154,10 @@ function card(row) {
 	if (row.idle_seconds >= 60)
 		badge('quiet', `${say('idle for')} ${span(row.idle_seconds)}`);
 	const util = row.util_percent || 0, memory = known(row.memory_bytes) && row.memory_total_bytes;
+	const percent = memory ? 100 * row.memory_bytes / row.memory_total_bytes : 0;
 	return make('article', {}, make('h3', {}, `${row.card} · ${row.name}`), make('p', {}, ...badges),
 		bar('in use', [['use', Math.max(util - synthetic, 0)], ['synthetic', synthetic]], cell('util_percent', row.util_percent)),
-		bar('memory', [['memory', memory ? 100 * row.memory_bytes / row.memory_total_bytes : 0]], memory ? `${bytes(row.memory_bytes)} / ${bytes(row.memory_total_bytes)}` : '-'));
+		bar('memory', [['memory', percent]], memory ? `${bytes(row.memory_bytes)} / ${bytes(row.memory_total_bytes)}` : '-'));
 }
 
 /* What a tenant's jobs have beyond its guarantee is of those of the group whose guarantee they do not use up. */
@@ -179,13 +181,14 @@ function borrowers(tenants) {
 function render(data) {
 	const main = document.getElementById('main'), scrolled = [...main.querySelectorAll('.wide')].map(element => element.scrollLeft);
 	const focused = [...main.querySelectorAll('[tabindex], input')].indexOf(document.activeElement);
-	const title = `${say('GPUs of')} ${data.host}`, cards = data.cards.map(card), jobs = data.jobs.map(row => ({...row, tenant: row.tenant || say('no tenant')}));
-	const tenants = data.tenants.map(row => ({...row, tenant: row.tenant || say('no tenant')}));
+	const title = `${say('GPUs of')} ${data.host}`, cards = data.cards.map(card);
+	const [jobs, tenants] = [data.jobs, data.tenants].map(rows => rows.map(row => ({...row, tenant: row.tenant || say('no tenant')})));
 	document.title = document.getElementById('title').textContent = title;
 	document.getElementById('when').textContent = `${say('as of')} ${moment(data.at)}, ${say('written by loadline')} ${data.version}`;
 	charts.forEach(plot => plot.destroy());
 	charts = [];
-	const legend = make('p', {class: 'quiet'}, ...[['use', 'in use by work'], ['synthetic', 'synthetic load'], ['memory', 'memory']].map(([kind, text]) => make('span', {class: `key ${kind}`}, say(text))));
+	const colors = [['use', 'in use by work'], ['synthetic', 'synthetic load'], ['memory', 'memory']];
+	const legend = make('p', {class: 'quiet'}, ...colors.map(([kind, text]) => make('span', {class: `key ${kind}`}, say(text))));
 	const choice = make('input', {type: 'checkbox', id: 'commands'});
 	choice.checked = showsCommands;
 	choice.addEventListener('change', () => { showsCommands = choice.checked; render(data); });
