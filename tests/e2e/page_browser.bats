@@ -51,7 +51,7 @@ found() {
 			found '.text | contains("serving") and contains("research") and contains("140.4 GiB")'
 			case $language in
 			en-US) found '.language == "en" and .heading == "Cards" and (.text | contains("synthetic load") and contains("of which synthetic") and contains("borrower"))' ;;
-			zh-CN) found '.language == "zh-CN" and .heading == "显卡" and (.text | contains("合成负载") and contains("借用者") and (contains("borrower") | not))' ;;
+			zh-CN) found '.language == "zh-CN" and .heading == "卡" and (.text | contains("合成负载") and contains("借用者") and (contains("borrower") | not))' ;;
 			esac
 		done
 	done
