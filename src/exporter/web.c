@@ -127,17 +127,19 @@ static int write_data(int folder_fd, json_t *json, struct ll_err *err)
 	return ll_web_put(folder_fd, DATA, text.buf, text.length, err);
 }
 
-/* As an operator it would be told what users are not. */
+/* Reads all or nothing. As an operator it would be told what users are not. */
 static int read_as_anybody(struct ll_figures *figures, const struct ll_place *place, struct ll_err *err)
 {
 	int rc = ll_figures_read(figures, place, true, err);
-	if (rc || !figures->welcome.is_operator)
-		return rc;
-	ll_figures_fini(figures);
-	*figures = (struct ll_figures){.sensed.end.silent_ns = UINT64_MAX};
-	return ll_err_set(
-	    err, -EPERM,
-	    "loadline-exporter runs as an operator, who sees more than others may; start it as an ordinary user");
+	if (!rc && figures->welcome.is_operator)
+		rc = ll_err_set(err, -EPERM,
+				"loadline-exporter runs as an operator, who sees more than others may; start it as an "
+				"ordinary user");
+	if (rc) {
+		ll_figures_fini(figures);
+		*figures = (struct ll_figures){.sensed.end.silent_ns = UINT64_MAX};
+	}
+	return rc;
 }
 
 void ll_web_write(struct ll_web *web, const struct ll_place *place)
