@@ -38,7 +38,8 @@ static int read_for_page(struct ll_figures *figures, struct ll_client *client, u
 	if (!figures->decisions)
 		return ll_err_set(err, -ENOMEM, "loadlined: %s", strerror(ENOMEM));
 	rc = 0;
-	for (size_t i = 0; i < figures->sensed.card_count && !rc; i++) {
+	/* Where others are hidden, decisions are too. */
+	for (size_t i = 0; i < figures->sensed.card_count && !rc && !figures->sums.end.hides_others; i++) {
 		struct ll_figures_decisions *of_card = &figures->decisions[i];
 		const struct ll_reply_rows rows[] = {{LL_MESSAGE_DECISIONS_END, NULL, NULL},
 						     {LL_MESSAGE_DECISION, &of_card->rows, &of_card->count}};

@@ -59,15 +59,6 @@ static json_t *card_label(unsigned index, int slice)
 
 /* ---- cards ---- */
 
-static bool has_synthetic(const struct ll_sensed *sensed, const char *uuid)
-{
-	for (size_t i = 0; i < sensed->process_count; i++) {
-		if (sensed->processes[i].flags & LL_SENSE_IS_SYNTHETIC && strcmp(sensed->processes[i].uuid, uuid) == 0)
-			return true;
-	}
-	return false;
-}
-
 static double percent_of_jobs(const struct ll_list *list, const char *uuid)
 {
 	double permille = 0;
@@ -82,7 +73,7 @@ static json_t *card_row(const struct ll_figures *figures, size_t i, const struct
 {
 	const struct ll_message_sense_card *card = &figures->sensed.cards[i];
 	bool is_fresh = figures->sensed.end.silent_ns < LL_SENSED_FRESH_NS && !(card->flags & LL_SENSE_IS_LOST);
-	bool is_synthetic = has_synthetic(&figures->sensed, card->uuid);
+	bool is_synthetic = card->flags & LL_SENSE_HAS_SYNTHETIC;
 	bool knows_jobs = !figures->sums.end.hides_others;
 	double percent[LL_WEB_SERIES] = {NAN, NAN, NAN};
 	const char *drained = NULL;

@@ -415,6 +415,8 @@ enum ll_sense_card_flag {
 	LL_SENSE_IS_LOST = 1,    /* it does not answer */
 	LL_SENSE_HAS_SLICES = 2, /* in MIG mode: it runs nothing itself */
 	LL_SENSE_IS_BUSY = 4,    /* the newest sample of utilisation has work */
+	/* of SENSED: a process on it is a synthetic load: a hold that watches jobs is it, or started it */
+	LL_SENSE_HAS_SYNTHETIC = 8,
 };
 
 enum { LL_SENSE_NAME_SIZE = 96 };
@@ -453,7 +455,6 @@ enum { LL_SENSE_ANCESTORS = 16, LL_SENSE_PATH_SIZE = 256 };
 enum ll_sense_process_flag {
 	LL_SENSE_IS_ALLOWED = 1,    /* of SENSED: the configuration leaves this program alone */
 	LL_SENSE_IS_UNGOVERNED = 2, /* of SENSED: it belongs to no job */
-	LL_SENSE_IS_SYNTHETIC = 4,  /* of SENSED: a hold that watches jobs started it, or is it: a synthetic load */
 };
 
 /* A process on a card. Process ids are those of the sensor's PID namespace, which is loadlined's. */

@@ -21,7 +21,6 @@ struct world {
 	struct ll_exporter_history readings;
 	struct ll_web_history history;
 	struct ll_message_sense_card cards[CARDS];
-	struct ll_message_sense_process process;
 	struct ll_message_job_row jobs[JOBS];
 	struct ll_message_card_row on_cards[JOBS];
 	struct ll_message_queue_row queued[JOBS];
@@ -73,7 +72,7 @@ static void init_world(struct world *world)
 	world->figures = (struct ll_figures){
 	    .is_up = true,
 	    .list = {.jobs = world->jobs, .job_count = JOBS, .cards = world->on_cards, .card_count = JOBS},
-	    .sensed = {.cards = world->cards, .card_count = CARDS, .processes = &world->process},
+	    .sensed = {.cards = world->cards, .card_count = CARDS},
 	    .sums = {.tenants = &world->tenant, .tenant_count = 1, .parts = &world->part, .part_count = 1},
 	    .queued = world->queued,
 	    .queued_count = JOBS,
@@ -131,9 +130,7 @@ TEST(a_card_s_use_beyond_that_of_jobs_is_the_synthetic_load_s_if_there_is_one)
 	assert_true(number_at(data, "cards", 0, "util_percent") == 50);
 	assert_true(number_at(data, "cards", 0, "synthetic_percent") == 0);
 	json_decref(data);
-	world.process.flags = LL_SENSE_IS_SYNTHETIC;
-	strcpy(world.process.uuid, world.cards[1].uuid);
-	world.figures.sensed.process_count = 1;
+	world.cards[1].flags = LL_SENSE_HAS_SYNTHETIC;
 	data = data_after(&world, 0.5, NOON);
 	assert_true(number_at(data, "cards", 0, "synthetic_percent") == 0);
 	assert_true(number_at(data, "cards", 1, "synthetic_percent") == 42); /* 8 jobs have 1 % each */

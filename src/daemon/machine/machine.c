@@ -445,6 +445,11 @@ void ll_list_machine(struct ll_connection *connection)
 		row.sense_card.xid = card->last_xid;
 		row.sense_card.xid_age_ns = card->xids ? ll_now_ns() - card->xid_ns : 0;
 		row.sense_card.xids = card->xids;
+		for (size_t k = 0; k < machine->now.process_count; k++) {
+			const struct ll_message_sense_process *process = &machine->now.processes[k];
+			if (strcmp(process->uuid, row.sense_card.uuid) == 0 && is_synthetic(server, process))
+				row.sense_card.flags |= LL_SENSE_HAS_SYNTHETIC;
+		}
 		ll_connection_row(connection, &row);
 	}
 	for (size_t i = 0; i < machine->now.process_count; i++) {
@@ -452,8 +457,6 @@ void ll_list_machine(struct ll_connection *connection)
 		header = row.header;
 		row.sense_process = machine->now.processes[i];
 		row.header = header;
-		if (is_synthetic(server, &row.sense_process))
-			row.sense_process.flags |= LL_SENSE_IS_SYNTHETIC;
 		ll_connection_row(connection, &row);
 	}
 	ll_message_init(&row, LL_MESSAGE_SENSE_DRAINED);
