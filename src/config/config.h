@@ -272,7 +272,8 @@ struct ll_config_accounts {
 
 struct ll_config_serve {
 	const struct ll_config_value *from;
-	const char *metrics, *page; /* HOST:PORT or unix:/PATH */
+	const char *metrics; /* HOST:PORT or unix:/PATH */
+	const char *page;    /* a folder */
 };
 
 struct ll_config_slurm {

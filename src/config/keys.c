@@ -362,8 +362,10 @@ DEFINE_MAP(accounts, struct ll_config_accounts, NULL, accounts_keys);
 static const struct ll_config_key serve_keys[] = {
     {SCALAR("metrics", LL_CONFIG_ADDRESS, struct ll_config_serve, metrics, char *),
      .help = "Where loadline-exporter serves metrics to Prometheus."},
-    {SCALAR("page", LL_CONFIG_ADDRESS, struct ll_config_serve, page, char *), .is_idle = true,
-     .help = "Where the page for people is served."},
+    {SCALAR("page", LL_CONFIG_PATH, struct ll_config_serve, page, char *), .was_address = true,
+     .help = "The folder in which loadline-exporter writes a page for people, index.html, and its data, each 10 s, "
+	     "such as /run/loadline-exporter/page. Any web server shows it, and so does a browser that opens the file. "
+	     "It has what `visibility` shows to any user."},
     END,
 };
 DEFINE_MAP(serve, struct ll_config_serve, NULL, serve_keys);

@@ -39,6 +39,7 @@ struct ll_config_key {
 	bool is_idle;         /* of a map whose key is in force: in this version nothing acts on it yet */
 	size_t offset;        /* in the struct of the map; set by the macros of keys.c */
 	const char *fallback; /* the default, as a file would have it; a list's words with blanks between; NULL: none */
+	bool was_address; /* of a path: it was LL_CONFIG_ADDRESS in an older version; load.c leaves such a value out */
 	const char *const *words; /* NULL-ended */
 	double min, max;          /* max 0: no limit */
 	const struct ll_config_map *map;

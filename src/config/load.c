@@ -123,6 +123,19 @@ static void prune(struct ll_config_value *value)
 		value->count = kept;
 }
 
+/* An address of an older version is no fault, so that loadlined starts after an upgrade. */
+static void leave_out_address(struct ll_config_serve *serve, struct ll_config_findings *findings)
+{
+	if (!serve->page || *serve->page == '/')
+		return;
+	ll_config_warn(
+	    findings, ll_config_value_mark(serve->from, "page"),
+	    "page: '%.60s': an address, where the page was to be served. Now it is the folder in which the page is "
+	    "written, such as /run/loadline-exporter/page; no page is written",
+	    serve->page);
+	serve->page = NULL;
+}
+
 static int finish(struct ll_config *config, struct ll_config_findings *findings, struct ll_err *err)
 {
 	if (config->root) {
@@ -130,6 +143,7 @@ static int finish(struct ll_config *config, struct ll_config_findings *findings,
 		prune(config->root);
 		ll_config_value_add_defaults(&config->arena, config->root);
 		ll_config_value_fill(&config->arena, ll_config_root.map, config->root, &config->policy);
+		leave_out_address(&config->policy.serve, findings);
 	}
 	if (config->arena.failed || findings->failed)
 		return ll_err_set(err, -ENOMEM, "out of memory");

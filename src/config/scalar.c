@@ -96,7 +96,9 @@ static int read_text(const struct ll_config_key *key, const char *text, struct l
 	case LL_CONFIG_ADDRESS:
 		return read_address(text, err);
 	case LL_CONFIG_PATH:
-		return *text == '/' ? 0 : ll_err_set(err, -EINVAL, "'%.60s': not an absolute path", text);
+		if (*text == '/' || (key->was_address && !read_address(text, NULL)))
+			return 0;
+		return ll_err_set(err, -EINVAL, "'%.60s': not an absolute path", text);
 	case LL_CONFIG_RESOURCE:
 		if (!slash || slash == text || !slash[1] || !has_only(text, "-_./") || strchr(slash + 1, '/'))
 			return ll_err_set(err, -EINVAL, "'%.60s': not a resource such as example.com/card", text);

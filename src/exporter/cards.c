@@ -97,10 +97,10 @@ static void add_drained(struct ll_strbuf *text, const struct ll_figures *figures
 
 /* ---- all cards ---- */
 
-static double util_of(const struct ll_exporter_history *history, const char *uuid)
+double ll_exporter_util(const struct ll_exporter_history *history, const struct ll_message_sense_card *card)
 {
-	for (size_t i = 0; i < history->count; i++) {
-		if (strcmp(history->readings[i].uuid, uuid) == 0)
+	for (size_t i = 0; card->watched_ns && i < history->count; i++) {
+		if (strcmp(history->readings[i].uuid, card->uuid) == 0)
 			return history->readings[i].util;
 	}
 	return NAN;
@@ -123,7 +123,7 @@ void ll_exporter_add_cards(struct ll_strbuf *text, const struct ll_figures *figu
 	for (size_t i = 0; i < sensed->card_count; i++) {
 		const struct ll_message_sense_card *card = &sensed->cards[i];
 		rows[i].card = card;
-		rows[i].util = card->watched_ns ? util_of(history, card->uuid) : NAN;
+		rows[i].util = ll_exporter_util(history, card);
 		rows[i].is_watched = card->watched_ns;
 		rows[i].has_queue = end->has_queue && card->index < INDICES;
 		rows[i].is_out_of_use = rows[i].has_queue && (end->out_of_use >> card->index & 1);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 
 /* loadlined may look up the groups of this user for 2 s. */
 #define REPLY_NS (4 * LL_NS_PER_S)
@@ -20,7 +21,36 @@ static int read_replies(struct ll_figures *figures, struct ll_client *client, ui
 	return rc;
 }
 
-int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, struct ll_err *err)
+static int read_for_page(struct ll_figures *figures, struct ll_client *client, uint64_t deadline_ns, struct ll_err *err)
+{
+	const struct ll_reply_rows queue[] = {{LL_MESSAGE_QUEUE_END, NULL, NULL},
+					      {LL_MESSAGE_QUEUE_ROW, &figures->queued, &figures->queued_count},
+					      {LL_MESSAGE_QUEUE_WINDOW, &figures->windows, &figures->window_count}};
+	union ll_message request;
+	struct ll_err why = {0};
+	ll_message_init(&request, LL_MESSAGE_QUEUE);
+	int rc = ll_client_ask(client, &request, queue, sizeof queue / sizeof *queue, deadline_ns, &why);
+	if (rc && rc != -ENOENT) { /* ENOENT: there is no queue */
+		*err = why;
+		return rc;
+	}
+	figures->decisions = calloc(figures->sensed.card_count + 1, sizeof *figures->decisions);
+	if (!figures->decisions)
+		return ll_err_set(err, -ENOMEM, "loadlined: %s", strerror(ENOMEM));
+	rc = 0;
+	/* Where others are hidden, decisions are too. */
+	for (size_t i = 0; i < figures->sensed.card_count && !rc && !figures->sums.end.hides_others; i++) {
+		struct ll_figures_decisions *of_card = &figures->decisions[i];
+		const struct ll_reply_rows rows[] = {{LL_MESSAGE_DECISIONS_END, NULL, NULL},
+						     {LL_MESSAGE_DECISION, &of_card->rows, &of_card->count}};
+		ll_message_init(&request, LL_MESSAGE_DECISIONS);
+		memcpy(request.decisions.uuid, figures->sensed.cards[i].uuid, sizeof request.decisions.uuid);
+		rc = ll_client_ask(client, &request, rows, sizeof rows / sizeof *rows, deadline_ns, err);
+	}
+	return rc;
+}
+
+int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, bool for_page, struct ll_err *err)
 {
 	struct ll_client client = {.fd = -1};
 	uint64_t begin_ns = ll_now_ns(), deadline_ns = begin_ns + REPLY_NS;
@@ -28,6 +58,8 @@ int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, st
 	int rc = ll_client_open(&client, place, LL_CLIENT_COMMAND(LOADLINE_VERSION), deadline_ns, err);
 	if (!rc)
 		rc = read_replies(figures, &client, deadline_ns, err);
+	if (!rc && for_page)
+		rc = read_for_page(figures, &client, deadline_ns, err);
 	figures->welcome = client.welcome;
 	figures->is_up = !rc;
 	figures->asked_ns = ll_now_ns() - begin_ns;
@@ -37,6 +69,11 @@ int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, st
 
 void ll_figures_fini(struct ll_figures *figures)
 {
+	for (size_t i = 0; figures->decisions && i < figures->sensed.card_count; i++)
+		free(figures->decisions[i].rows);
+	free(figures->decisions);
+	free(figures->queued);
+	free(figures->windows);
 	ll_list_fini(&figures->list);
 	ll_sensed_fini(&figures->sensed);
 	ll_metrics_sums_fini(&figures->sums);

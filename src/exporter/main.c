@@ -1,4 +1,4 @@
-/* loadline-exporter: serves metrics of the system's loadlined to Prometheus. */
+/* loadline-exporter: serves metrics of the system's loadlined to Prometheus, and writes a page for people. */
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "base/scope.h"
 #include "base/service.h"
 #include "config/config.h"
-#include "exporter/text.h"
+#include "exporter/web.h"
 #include "protocol/place.h"
 #include "serve/http.h"
 
@@ -22,7 +22,9 @@ static const char help[] =
     "       loadline-exporter --help | --version\n"
     "\n"
     "Serves metrics of the system's loadlined in Prometheus' text format, at the address of `serve: {metrics: …}` in\n"
-    "/etc/loadline/loadline.yaml. Without that key it serves nothing, and waits. SIGHUP: it reads the file again.\n"
+    "/etc/loadline/loadline.yaml, and writes a page for people into the folder of `serve: {page: …}` each 10 s. What "
+    "has\n"
+    "no key is not done. SIGHUP: it reads the file again.\n"
     "\n"
     "--config PATH     the configuration is there\n"
     "--listen ADDRESS  serves there, whatever the configuration says: 127.0.0.1:9409, :9409, unix:/run/file.sock\n";
@@ -62,7 +64,7 @@ static bool is_just_read(const struct exporter *exporter)
 static int read_figures(struct exporter *exporter, struct ll_figures *figures)
 {
 	struct ll_err err = {0};
-	int rc = ll_figures_read(figures, &exporter->place, &err);
+	int rc = ll_figures_read(figures, &exporter->place, false, &err);
 	log_once(exporter, rc, &err);
 	exporter->read_ns = ll_now_ns();
 	return rc;
@@ -95,9 +97,15 @@ static bool write_health(void *data, struct ll_strbuf *text)
 
 /* ---- the configuration ---- */
 
-/* Reads serve.metrics. *ret_address is NULL without it; the caller frees it. -EINVAL: the configuration has faults, or
- * cannot be read. */
-static int read_address(const char *path, char **ret_address)
+static int copy_text(const char *text, char **ret_copy)
+{
+	*ret_copy = text ? strdup(text) : NULL;
+	return text && !*ret_copy ? -ENOMEM : 0;
+}
+
+/* Reads serve.metrics and serve.page; NULL: the configuration has not the key. The caller frees them, also after an
+ * error. -EINVAL: the configuration has faults, or cannot be read. */
+static int read_settings(const char *path, char **ret_address, char **ret_folder)
 {
 	struct ll_config config = {0};
 	struct ll_config_findings findings = {0};
@@ -108,11 +116,10 @@ static int read_address(const char *path, char **ret_address)
 		ll_error("%s", err.text);
 	else if (findings.fault_count)
 		rc = -EINVAL;
-	const char *address = rc || !is_there ? NULL : config.policy.serve.metrics;
-	if (!rc) {
-		*ret_address = address ? strdup(address) : NULL;
-		rc = address && !*ret_address ? -ENOMEM : 0;
-	}
+	if (!rc)
+		rc = copy_text(config.policy.serve.metrics, ret_address);
+	if (!rc)
+		rc = copy_text(config.policy.serve.page, ret_folder);
 	ll_config_findings_fini(&findings);
 	ll_config_fini(&config);
 	return rc;
@@ -122,14 +129,6 @@ struct options {
 	const char *config, *listen;
 };
 
-static int find_address(const struct options *options, char **ret_address)
-{
-	if (!options->listen)
-		return read_address(options->config, ret_address);
-	*ret_address = strdup(options->listen);
-	return *ret_address ? 0 : -ENOMEM;
-}
-
 /* ---- the server ---- */
 
 struct service {
@@ -137,6 +136,7 @@ struct service {
 	struct exporter exporter;
 	struct ll_http *http; /* NULL: nothing is served */
 	char *address;
+	struct ll_web web;
 	int rc; /* of the last reload */
 	struct ll_err *err;
 };
@@ -180,15 +180,22 @@ static int serve_at(struct service *service, char *address, struct ll_err *err)
 }
 
 /* A configuration with faults changes nothing. */
-static int load_address(struct service *service, struct ll_err *err)
+static int load_settings(struct service *service, struct ll_err *err)
 {
+	const struct options *options = service->options;
 	char *address = NULL;
-	if (find_address(service->options, &address)) {
+	LL_SCOPE_FREE char *folder = NULL;
+	int rc =
+	    options->listen ? copy_text(options->listen, &address) : read_settings(options->config, &address, &folder);
+	if (!rc)
+		rc = ll_web_move(&service->web, folder);
+	if (rc) {
+		free(address);
 		ll_error("the configuration has faults; metrics are served as before: see `loadline config check`");
 		return 0;
 	}
 	bool is_serving = service->http;
-	int rc = serve_at(service, address, err);
+	rc = serve_at(service, address, err);
 	if (!rc || !is_serving)
 		return rc;
 	ll_error("%s; metrics are served at %s as before", err->text, service->address);
@@ -200,11 +207,19 @@ static void reload(struct ll_service *loop, int number)
 {
 	struct service *service = loop->data;
 	(void)number;
-	service->rc = load_address(service, service->err);
+	service->rc = load_settings(service, service->err);
 	loop->is_ending = service->rc;
+	loop->tick_ns = service->web.folder ? ll_now_ns() : UINT64_MAX;
 }
 
-/* The server has a thread of its own. */
+static void write_page(struct ll_service *loop)
+{
+	struct service *service = loop->data;
+	ll_web_write(&service->web, &service->exporter.place);
+	loop->tick_ns = ll_now_ns() + LL_WEB_EVERY_NS;
+}
+
+/* The server has a thread of its own: metrics are served also while the folder of the page hangs. */
 static int run_service(struct service *service)
 {
 	struct ll_service loop = {.data = service,
@@ -212,7 +227,8 @@ static int run_service(struct service *service)
 				  .on_signal = reload,
 				  .listen_fd = -1,
 				  .watched_fd = -1,
-				  .tick_ns = UINT64_MAX};
+				  .tick_ns = UINT64_MAX,
+				  .on_tick = write_page};
 	int rc = ll_service_init(&loop);
 	if (rc)
 		return ll_err_set(service->err, rc, "signals: %s", strerror(-rc));
@@ -228,6 +244,7 @@ static int run_exporter(void *data, struct ll_err *err)
 	rc = rc ? ll_err_set(err, rc, "%s", strerror(-rc)) : run_service(&service);
 	ll_http_free(service.http);
 	free(service.address);
+	ll_web_fini(&service.web);
 	ll_exporter_history_fini(&service.exporter.history);
 	return rc;
 }

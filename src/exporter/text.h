@@ -16,6 +16,12 @@
 
 struct ll_err;
 
+/* The last decisions of a card. */
+struct ll_figures_decisions {
+	struct ll_message_decision *rows;
+	size_t count;
+};
+
 struct ll_figures {
 	bool is_up; /* loadlined has replied; else all below is empty */
 	struct ll_message_welcome welcome;
@@ -23,11 +29,16 @@ struct ll_figures {
 	struct ll_sensed sensed;
 	struct ll_metrics_sums sums;
 	uint64_t asked_ns; /* how long the replies took */
+	/* for the page alone */
+	struct ll_message_queue_row *queued;
+	struct ll_message_queue_window *windows;
+	size_t queued_count, window_count;
+	struct ll_figures_decisions *decisions; /* of each card of `sensed`; NULL: none were read */
 };
 
-/* Reads all. Waits for at most 4 s. An error leaves is_up false, and is told by err. Call fini after success and after
- * failure. */
-int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, struct ll_err *err);
+/* Reads all; what is for the page alone only if for_page. Waits for at most 4 s. An error leaves is_up false, and is
+ * told by err. Call fini after success and after failure. */
+int ll_figures_read(struct ll_figures *figures, const struct ll_place *place, bool for_page, struct ll_err *err);
 void ll_figures_fini(struct ll_figures *figures);
 
 /*
@@ -65,6 +76,9 @@ struct ll_exporter_history {
 /* Adds the cards' readings to the history. -ENOMEM. */
 int ll_exporter_history_add(struct ll_exporter_history *history, const struct ll_sensed *sensed);
 void ll_exporter_history_fini(struct ll_exporter_history *history);
+
+/* The utilisation of a card or a slice, 0 to 1; NAN: it is not known. */
+double ll_exporter_util(const struct ll_exporter_history *history, const struct ll_message_sense_card *card);
 
 /* What the exporter says of itself. */
 struct ll_exporter_self {

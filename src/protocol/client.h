@@ -131,8 +131,8 @@ struct ll_metrics_sums {
 	struct ll_message_metrics_end end;
 };
 
-/* Reads all rows. Call ll_metrics_sums_fini after success and after failure. -EACCES: serve.metrics is not configured,
- * and this user is no operator. -ENOTSUP: an older loadlined. */
+/* Reads all rows. Call ll_metrics_sums_fini after success and after failure. -EACCES: neither serve.metrics nor
+ * serve.page is configured, and this user is no operator. -ENOTSUP: an older loadlined. */
 int ll_metrics_sums_read(struct ll_metrics_sums *sums, struct ll_client *client, uint64_t deadline_ns,
 			 struct ll_err *err);
 void ll_metrics_sums_fini(struct ll_metrics_sums *sums);

@@ -154,6 +154,7 @@ struct ll_message_metrics_end {
 	uint32_t hides_others;                 /* `visibility: {others: nothing}` */
 	uint32_t ungoverned;                   /* processes on the cards that belong to no job */
 	char address[LL_METRICS_ADDRESS_SIZE]; /* serve.metrics; empty: not configured, or longer */
+	char page[LL_METRICS_ADDRESS_SIZE];    /* serve.page, the same */
 };
 
 /*
@@ -420,6 +421,8 @@ enum ll_sense_card_flag {
 	LL_SENSE_IS_LOST = 1,    /* it does not answer */
 	LL_SENSE_HAS_SLICES = 2, /* in MIG mode: it runs nothing itself */
 	LL_SENSE_IS_BUSY = 4,    /* the newest sample of utilisation has work */
+	/* of SENSED: a process on it is a synthetic load: a hold that watches jobs is it, or started it */
+	LL_SENSE_HAS_SYNTHETIC = 8,
 };
 
 enum { LL_SENSE_NAME_SIZE = 96 };

@@ -158,7 +158,7 @@ near() {
 	is loadline_up 0
 	get >"$T/scrape"
 	run ! grep -q loadline_tenant "$T/scrape"
-	wait_for 60 grep -q "serve.metrics is not configured" "$T/exporter.err"
+	wait_for 60 grep -q "neither serve.metrics nor serve.page is configured" "$T/exporter.err"
 	loadline --sim doctor --no-trial | grep -x "ok: metrics: not served: serve.metrics is not configured"
 	write_config 'serve: {metrics: "127.0.0.1:9409"}'
 	kill -HUP "$(pid_of service)"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "advice/advice.h"
@@ -205,8 +206,9 @@ void ll_doctor_check_sensor(struct ll_doctor *doctor)
 /* Whether the metrics that the configuration asks for are served (src/exporter). */
 enum { HTTP_OK = 200 };
 
-/* Returns the address of serve.metrics. -EACCES, -ENOENT: there is none. Other errors are those of the connection. */
-static int read_address(const struct ll_daemon_view *view, char ret_address[LL_METRICS_ADDRESS_SIZE])
+/* Returns serve.metrics and serve.page; empty: not configured. Errors are those of the connection; -EACCES: neither is.
+ */
+static int read_served(const struct ll_daemon_view *view, struct ll_message_metrics_end *ret_end)
 {
 	struct ll_client client = {.fd = -1};
 	struct ll_metrics_sums sums = {0};
@@ -215,9 +217,7 @@ static int read_address(const struct ll_daemon_view *view, char ret_address[LL_M
 	if (!rc)
 		rc = ll_metrics_sums_read(&sums, &client, deadline_ns, NULL);
 	if (!rc)
-		memcpy(ret_address, sums.end.address, sizeof sums.end.address);
-	if (!rc && !*ret_address)
-		rc = -ENOENT;
+		*ret_end = sums.end;
 	ll_metrics_sums_fini(&sums);
 	ll_client_close(&client);
 	return rc;
@@ -240,12 +240,45 @@ static void say_address(struct ll_doctor *doctor, const char *address)
 
 void ll_doctor_check_metrics(struct ll_doctor *doctor)
 {
-	char address[LL_METRICS_ADDRESS_SIZE] = "";
-	int rc = read_address(&doctor->view, address);
-	if (!rc)
-		say_address(doctor, address);
-	else if (rc == -EACCES || rc == -ENOENT)
+	struct ll_message_metrics_end end = {0};
+	int rc = read_served(&doctor->view, &end);
+	if (*end.address)
+		say_address(doctor, end.address);
+	else if (!rc || rc == -EACCES)
 		ll_doctor_ok(doctor, "not served: serve.metrics is not configured");
+}
+
+/* ---- page ---- */
+
+/* loadline-exporter writes it each 10 s. */
+enum { PAGE_OLD_S = 40 };
+
+/* Why it is not written, as far as this user can see; the exporter logs what it meets. */
+void ll_doctor_check_page(struct ll_doctor *doctor)
+{
+	struct ll_message_metrics_end end = {0};
+	char path[LL_METRICS_ADDRESS_SIZE + sizeof "/data.js"];
+	struct stat folder, data;
+	if (read_served(&doctor->view, &end) || !*end.page)
+		return;
+	snprintf(path, sizeof path, "%s/data.js", end.page);
+	if (stat(path, &data) == 0) {
+		double age_s = difftime(time(NULL), data.st_mtime);
+		if (age_s < PAGE_OLD_S)
+			ll_doctor_ok(doctor, "written in %s", end.page);
+		else
+			ll_doctor_warn(doctor, N_("look at it: journalctl -u loadline-exporter"),
+				       "not written in %s for %.0f s", end.page, age_s);
+		return;
+	}
+	const char *why = strerror(errno);
+	bool is_there = stat(end.page, &folder) == 0;
+	ll_doctor_warn(doctor,
+		       is_there ? N_("let the user loadline-exporter write there; its unit needs ReadWritePaths= for a "
+				     "folder outside /run/loadline-exporter")
+				: N_("make the folder, or its parent for the user loadline-exporter; see journalctl -u "
+				     "loadline-exporter"),
+		       "not written in %s: %s", end.page, is_there ? why : strerror(errno));
 }
 
 /* ---- mps ---- */

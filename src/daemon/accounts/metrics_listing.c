@@ -76,16 +76,15 @@ static void make_end(const struct ll_server *server, union ll_message *ret_messa
 		    (rows[i].flags & (LL_SENSE_IS_UNGOVERNED | LL_SENSE_IS_ALLOWED)) == LL_SENSE_IS_UNGOVERNED;
 	if (policy && policy->serve.metrics && strlen(policy->serve.metrics) < sizeof end->address)
 		ll_message_text_set(end->address, sizeof end->address, policy->serve.metrics);
+	if (policy && policy->serve.page && strlen(policy->serve.page) < sizeof end->page)
+		ll_message_text_set(end->page, sizeof end->page, policy->serve.page);
 }
 
 void ll_list_metrics(struct ll_connection *connection)
 {
-	const struct ll_department *department = &connection->server->department;
-	const struct ll_config_policy *policy = ll_department_policy(department);
-	bool is_public = policy && policy->serve.metrics;
 	union ll_message end;
-	if (!is_public && !ll_department_is_operator(department, connection->uid)) {
-		ll_connection_refuse(connection, -EACCES, "serve.metrics is not configured");
+	if (!ll_rights_see_sums(connection)) {
+		ll_connection_refuse(connection, -EACCES, "neither serve.metrics nor serve.page is configured");
 		return;
 	}
 	ll_admission_refresh(connection->server);

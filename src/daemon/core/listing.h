@@ -30,8 +30,8 @@ void ll_list_machine(struct ll_connection *connection);
 void ll_list_queue(struct ll_connection *connection);
 
 /* The reply to METRICS (protocol/message_rows.h), or a refusal. The sums are about tenants, and are the same for
- * everybody. They are told to everybody if the configuration has serve.metrics, since they are then public; else to
- * operators alone. */
+ * everybody. They are told to everybody if the configuration has serve.metrics or serve.page, since they are then
+ * public; else to operators alone. */
 void ll_list_metrics(struct ll_connection *connection);
 
 /* The rows of the reply to POLICY before its end: what the user may have by the configuration, and has. of_all: of all

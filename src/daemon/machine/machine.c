@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -410,6 +411,25 @@ void ll_machine_disconnect(struct ll_server *server, const struct ll_connection 
 
 /* ---- the reply to SENSED ---- */
 
+/* The process that watches jobs as a hold is the load's process, or started it. A user can say so of own processes
+ * alone. */
+static bool is_synthetic(const struct ll_server *server, const struct ll_message_sense_process *row)
+{
+	for (const struct ll_connection *at = server->connections; at; at = at->next) {
+		struct ucred peer;
+		socklen_t length = sizeof peer;
+		if (!at->is_watching || at->uid != row->uid ||
+		    getsockopt(at->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) || peer.pid <= 0)
+			continue;
+		bool is_its = row->pid == (uint32_t)peer.pid;
+		for (size_t i = 0; i < LL_SENSE_ANCESTORS && row->ancestors[i]; i++)
+			is_its |= row->ancestors[i] == (uint32_t)peer.pid;
+		if (is_its)
+			return true;
+	}
+	return false;
+}
+
 void ll_list_machine(struct ll_connection *connection)
 {
 	const struct ll_server *server = connection->server;
@@ -425,6 +445,11 @@ void ll_list_machine(struct ll_connection *connection)
 		row.sense_card.xid = card->last_xid;
 		row.sense_card.xid_age_ns = card->xids ? ll_now_ns() - card->xid_ns : 0;
 		row.sense_card.xids = card->xids;
+		for (size_t k = 0; k < machine->now.process_count; k++) {
+			const struct ll_message_sense_process *process = &machine->now.processes[k];
+			if (strcmp(process->uuid, row.sense_card.uuid) == 0 && is_synthetic(server, process))
+				row.sense_card.flags |= LL_SENSE_HAS_SYNTHETIC;
+		}
 		ll_connection_row(connection, &row);
 	}
 	for (size_t i = 0; i < machine->now.process_count; i++) {

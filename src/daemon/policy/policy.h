@@ -374,6 +374,9 @@ void ll_rights_note(const struct ll_connection *connection, const struct ll_job 
 /* Whether the other side sees anything of other users' jobs. */
 bool ll_rights_see_others(const struct ll_connection *connection);
 
+/* Whether it sees the sums of tenants and of the machine: everybody does where metrics or a page publish them. */
+bool ll_rights_see_sums(const struct ll_connection *connection);
+
 /* Whether it may know that there is a job of that user. To who may not, the job's number is that of no job. */
 bool ll_rights_know(const struct ll_connection *connection, uint32_t uid);
 

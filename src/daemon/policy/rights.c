@@ -235,12 +235,18 @@ static unsigned hidden_from(const struct ll_connection *connection, const struct
 	return hidden;
 }
 
-/* Counts the other side's own jobs alone, where it sees nothing of others. Where metrics are served everybody may read
- * the sums. */
+bool ll_rights_see_sums(const struct ll_connection *connection)
+{
+	const struct ll_config_policy *policy = policy_of(connection);
+	return (policy && (policy->serve.metrics || policy->serve.page)) ||
+	       ll_department_is_operator(&connection->server->department, connection->uid);
+}
+
+/* Counts the other side's own jobs alone, where it sees nothing of others and no sums. */
 static void trim_welcome(const struct ll_connection *connection, struct ll_message_welcome *welcome)
 {
 	const struct ll_server *server = connection->server;
-	if (ll_rights_see_others(connection) || policy_of(connection)->serve.metrics)
+	if (ll_rights_see_others(connection) || ll_rights_see_sums(connection))
 		return;
 	welcome->jobs = welcome->tenants = welcome->events_waiting = 0;
 	welcome->last_job = welcome->bad_messages = 0;
