@@ -38,7 +38,7 @@ end() {
 follow() {
 	local line=$1 program="$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms memory 64M"
 	case $line in
-	*" set "* | *" evict "* | *" status" | *" limits") ;;
+	*" set "* | *" evict "* | *" status" | *" limits" | *" explain") ;;
 	*) end ;;
 	esac
 	[[ $line == *--sim* ]] || line="loadline --sim${line#loadline}"
