@@ -51,7 +51,7 @@ static void init_world(struct world *world)
 		memset(job->job.command, '"', sizeof job->job.command - 1);
 		world->on_cards[i] =
 		    (struct ll_message_card_row){.job_number = i + 1, .recent_ns = 1, .recent_permille = 10};
-		strcpy(world->on_cards[i].uuid, world->cards[i % CARDS].uuid);
+		memcpy(world->on_cards[i].uuid, world->cards[i % CARDS].uuid, sizeof world->on_cards[i].uuid);
 		world->queued[i] =
 		    (struct ll_message_queue_row){.number = i + 1, .uid = 4000000000, .since_s = 1700000000};
 		memset(world->queued[i].tenant, '<', sizeof world->queued[i].tenant - 1);
@@ -226,13 +226,12 @@ TEST(a_history_goes_on_after_it_was_written_and_read_and_nonsense_is_left_out)
 	ll_web_history_read(&later, json, NOON);
 	assert_int_equal(old.count + later.count, 0);
 	json_decref(json);
+	static const char long_name[] = "{\"end\":%lld,\"step\":60,\"cards\":{\"GPU-0\":3,"
+					"\"a name that is longer than any UUID of a card can ever be, whoever made it, "
+					"and then some more of it\":{}}}";
 	static const char *const texts[] = {
 	    "{\"end\":%lld,\"step\":60,\"cards\":{\"GPU-0\":{\"util\":[1,300,-1,\"x\",2]}}}",
-	    "{\"end\":%lld,\"step\":60,\"cards\":[1]}",
-	    "{\"end\":%lld,\"step\":60,\"cards\":{\"GPU-0\":3,"
-	    "\"a name that is longer than any UUID of a card can ever be, whoever made it, and then some more of "
-	    "it\":{}}}",
-	    "{\"end\":%lld}", "[%lld]"};
+	    "{\"end\":%lld,\"step\":60,\"cards\":[1]}", long_name, "{\"end\":%lld}", "[%lld]"};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		char text[300];
 		snprintf(text, sizeof text, texts[i], (long long)NOON);

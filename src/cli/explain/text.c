@@ -163,7 +163,7 @@ void ll_explain_add_advice(struct ll_strbuf *text, const struct ll_explain_job *
 	bool has_measured = false;
 	switch (cause->cause) {
 	case LL_CAUSE_QUEUE:
-		if (!(job->queued->flags & LL_QUEUE_HAS_TIME))
+		if (job->queued && !(job->queued->flags & LL_QUEUE_HAS_TIME))
 			ll_strbuf_adds(text, _("a job with --time may start before, where it fits between others"));
 		return;
 	case LL_CAUSE_EVICTED:
@@ -207,7 +207,7 @@ void ll_explain_add_advice(struct ll_strbuf *text, const struct ll_explain_job *
 		break;
 	case LL_CAUSE_IDLE:
 	case LL_CAUSES:
-		if (!(job->told->job.limits.flags & LL_LIMIT_EVICTABLE))
+		if (job->told && !(job->told->job.limits.flags & LL_LIMIT_EVICTABLE))
 			ll_strbuf_adds(text, _("end it, or start it with --evictable: then its memory leaves when "
 					       "others need it"));
 		return;

@@ -82,8 +82,8 @@ static void begin_colours(void)
 	if ((no_colour && *no_colour) || !has_colors() || start_color() != OK)
 		return;
 	use_default_colors();
-	for (short i = LL_TOP_GOOD; i <= LL_TOP_ALARM; i++)
-		init_pair(i, colours[i], -1);
+	for (int i = LL_TOP_GOOD; i <= LL_TOP_ALARM; i++)
+		init_pair((short)i, colours[i], -1);
 }
 
 /* ---- a frame ---- */
