@@ -96,6 +96,11 @@ start_job() {
 	run -0 loadline --sim resume one
 	[[ $output == *"was neither evicted nor suspended" ]]
 	does one check
+	# One whose threads do not run cannot leave the card: said, and it goes on.
+	freeze_process "$(pid_of one)"
+	fails_with 4 "its threads do not run: it is stopped, or hangs" --sim suspend one --timeout 200ms
+	kill -CONT "$(pid_of one)"
+	does one check
 	# It is let on for the checkpoint, which waits for the end of its work.
 	tell one "kernel 2"
 	loadline --sim suspend one

@@ -142,6 +142,11 @@ static json_t *daemon_object(const struct ll_daemon_view *view)
 static const char *const classes[] = {
     [LL_LIMIT_CLASS_NORMAL] = "normal", [LL_LIMIT_CLASS_HIGH] = "high", [LL_LIMIT_CLASS_LOW] = "low"};
 
+json_t *ll_status_lending_json(uint64_t lending)
+{
+	return ll_json_known(lending, lending & LL_QUEUE_IS_RECALLED ? "recalled" : "borrows");
+}
+
 json_t *ll_status_limits_json(const struct ll_limits *limits)
 {
 	unsigned slowdown = limits->slowdown_permille ? limits->slowdown_permille : LL_DEFAULT_SLOWDOWN_PERMILLE;
@@ -172,8 +177,7 @@ static json_t *job_object(const struct ll_daemon_view *view, const struct ll_mes
 	    (job->flags & LL_JOB_UNRESPONSIVE) != 0, "command", ll_json_known(job->command[0], job->command), "cgroup",
 	    ll_json_known(job->cgroup[0], job->cgroup), "processes", (int)row->processes, "proof",
 	    job->flags & LL_JOB_HAS_GROUP ? "cgroup" : "token", "limits", ll_status_limits_json(&job->limits), "number",
-	    (json_int_t)row->number, "lending",
-	    ll_json_known(row->lending, row->lending & LL_QUEUE_IS_RECALLED ? "recalled" : "borrows"));
+	    (json_int_t)row->number, "lending", ll_status_lending_json(row->lending));
 }
 
 /* `jq -e` and readers of the last line go by the lines of claims: where there is nothing to tell, none follows them. */

@@ -59,9 +59,8 @@ static json_t *claim_identity(const struct ll_status_card *status, const struct 
 	    "command", ll_json_known(process->command[0], process->command), "uuid", status->card->uuid, "tenant",
 	    claim->told.job.tenant, "configured_tenant", ll_json_known(claim->told.tenant[0], claim->told.tenant),
 	    "project", ll_json_known(claim->told.project[0], claim->told.project), "class",
-	    ll_priority_name(claim->priority), "lending",
-	    ll_json_known(claim->told.lending, claim->told.lending & LL_QUEUE_IS_RECALLED ? "recalled" : "borrows"),
-	    "synthetic", claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim), "proof",
+	    ll_priority_name(claim->priority), "lending", ll_status_lending_json(claim->told.lending), "synthetic",
+	    claim->priority == LL_PRIORITY_HOLD, "state", ll_status_state(claim), "proof",
 	    ll_json_known(claim->row.job_number, claim->told.job.flags & LL_JOB_HAS_GROUP ? "cgroup" : "token"),
 	    "job_number", ll_json_number(claim->row.job_number, claim->row.job_number));
 }

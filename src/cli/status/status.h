@@ -319,6 +319,9 @@ int ll_status_print_jobs_json(const struct ll_daemon_view *view, const struct ll
 /* Makes the object of a job's limits; null for those that there are not. */
 json_t *ll_status_limits_json(const struct ll_limits *limits);
 
+/* Whether a job borrows, or is recalled (LL_QUEUE_IS_LENT, LL_QUEUE_IS_RECALLED); null: neither. */
+json_t *ll_status_lending_json(uint64_t lending);
+
 /* Prints the object of the daemon if it does not answer, or another user has its name. */
 int ll_status_print_daemon_json(const struct ll_daemon_view *view, struct ll_err *err);
 

@@ -17,6 +17,8 @@
 /* How often a request is tried whose process is not known, and how often one that was ordered off the card or on it. */
 #define RETRY_NS (100 * LL_NS_PER_MS)
 #define ORDERED_NS (1 * LL_NS_PER_MS)
+/* How long a process may take to leave the card, or to come on it, if the command does not say. */
+#define QUIET_NS (10 * LL_NS_PER_S)
 /* A process knows within this time whether it can be taken off. */
 #define LEVER_NS (1 * LL_NS_PER_S)
 /* The time for all requests grows with the square of their number. A page has 1024 processes. */
@@ -278,7 +280,7 @@ static bool try_off(struct ll_server *server, struct ll_move_request *request, u
 			    "another command has asked for something else meanwhile");
 	} else if (view.is_off == is_suspend) {
 		end_request(&server->residency, request, 0, "");
-	} else if (now_ns - request->asked_ns >= (request->message.value ? request->message.value : JOIN_NS)) {
+	} else if (now_ns - request->asked_ns >= (request->message.value ? request->message.value : QUIET_NS)) {
 		ll_card_claim_suspend(claim->share, false);
 		end_request(&server->residency, request, -EBUSY, "its threads do not run: it is stopped, or hangs");
 	}

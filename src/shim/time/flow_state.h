@@ -199,9 +199,9 @@ void ll_flow_tell_launch_mode(struct ll_flow *flow, uint64_t now_ns);
 
 /* ---- flow_tick.c ---- */
 
-/* Time between two looks of the agent. POLL: a launch waits for work on the card to end. OFF: the
- * same while the program is off the card. HELD: all launched work waits
- * on the card. Then the process that gives the turn to this program wakes it. */
+/* Time between two looks of the agent. POLL: a launch waits for work on the card to end. OFF: the same while the
+ * program is off the card. HELD: all launched work waits on the card. Then the process that gives the turn to this
+ * program wakes it. */
 #define LL_FLOW_POLL_NS (100 * LL_NS_PER_US)
 #define LL_FLOW_OFF_NS (1 * LL_NS_PER_MS)
 #define LL_FLOW_HELD_NS (5 * LL_NS_PER_MS)
