@@ -81,6 +81,8 @@ TEST_IN_WORLD(NULL, two_programs_that_wait_share_by_weight)
 {
 	double first, second;
 	wait_for_short_ones();
+	/* On a busy host a measurement may find that visits do not pay; rules_regime judges the measurement. */
+	jobs_sharing = LL_LIMIT_SHARING_VISITS;
 	pid_t a = start((struct ll_run_settings){.id = 1, .tenant = "a", .weight_permille = 1000});
 	pid_t b = start((struct ll_run_settings){.id = 2, .tenant = "b", .weight_permille = 3000});
 	begin_watching();
@@ -92,12 +94,7 @@ TEST_IN_WORLD(NULL, two_programs_that_wait_share_by_weight)
 	do {
 		measure(1000 * MS, &first, &second);
 	} while (++stretches < STRETCHES && !(second > 1.5 * first && second < 6 * first));
-	/* Under the address sanitizer three stretches of one run had 0.41 to 0.55; why is not known. */
-#ifdef LL_HAS_SANITIZER
-	CHECK(second > 0.5 * first);
-#else
 	CHECK(second > 1.5 * first);
-#endif
 	CHECK(second < 6 * first);
 	stop(a);
 	stop(b);
