@@ -1,7 +1,9 @@
-/* For the accounts: the shortest samples of kernels, and the moments at which the card worked for a job. */
+/* For the accounts: the shortest samples of kernels, and the moments at which the card worked for a job. And whether a
+ * card is believed to take a program off. */
 #include <string.h>
 
 #include "shim/link/link.h"
+#include "shim/link/port.h"
 #include "shim/time/kernel_estimates.h"
 #include "test.h"
 
@@ -64,4 +66,43 @@ TEST(a_word_of_an_earlier_time_is_begun_anew_and_one_of_a_later_time_is_left)
 	assert_int_equal(ll_work_samples_add(&samples, 1000 * MS, 1001 * MS), MS);
 	assert_int_equal(ll_work_samples_add(&samples, later_ns, later_ns + MS), 0);
 	assert_int_equal(ll_work_samples_add(&samples, later_ns + around_ns, later_ns + around_ns + MS), MS);
+}
+
+/* Off for 20 ms of each 40; the calls that let it on again last so long. Then a kernel ends, so long after the beginning. */
+static bool obeys_after(unsigned times, uint64_t call_ns, uint64_t (*end_ns)(unsigned i))
+{
+	static struct ll_claim claim;
+	claim = (struct ll_claim){.off_lock = PTHREAD_MUTEX_INITIALIZER};
+	for (unsigned i = 0; i < times && ll_port_obeys_off(&claim); i++) {
+		uint64_t start_ns = (1000 + i * 40) * MS;
+		ll_port_note_off(&claim, true, false, start_ns, start_ns);
+		ll_port_note_off(&claim, false, false, start_ns + 20 * MS - call_ns, start_ns + 20 * MS);
+		ll_port_note_end(&claim, start_ns + end_ns(i));
+	}
+	return ll_port_obeys_off(&claim);
+}
+
+static uint64_t ends_after(unsigned i)
+{
+	(void)i;
+	return 30 * MS;
+}
+
+static uint64_t ends_amid(unsigned i)
+{
+	(void)i;
+	return 10 * MS;
+}
+
+static uint64_t ends_amid_each_tenth(unsigned i)
+{
+	return i % 10 ? 30 * MS : 10 * MS;
+}
+
+TEST(a_card_that_takes_nothing_off_is_noticed_and_a_late_host_is_not_a_card_s_fault)
+{
+	assert_true(obeys_after(10000, 0, ends_after));
+	assert_false(obeys_after(5, 0, ends_amid));
+	assert_true(obeys_after(10000, 0, ends_amid_each_tenth));
+	assert_true(obeys_after(10000, 12 * MS, ends_amid));
 }

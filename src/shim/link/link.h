@@ -189,7 +189,9 @@ struct ll_claim {
 	} off[LL_CLAIM_OFF_TIMES];         /* a ring */
 	unsigned off_count;                /* of all times */
 	uint64_t off_since_ns;             /* by a call that took it off; 0: it is on */
-	unsigned escaped_off, escapes; /* the last of the times in which work ended all the same; how many there were */
+	/* the number of the last of the times that was judged, and 1; of the last ones how many were judged, and in how
+	 * many of them work ended all the same */
+	unsigned judged_off, judged, escapes;
 	_Atomic uint64_t traced_ns;    /* up to when the times come from the trace; 0: there is none */
 };
 

@@ -218,20 +218,20 @@ bool ll_port_is_off(struct ll_claim *claim);
 
 /* ll_port_note_off notes that the contexts of the process are off the card from now on, or on it again. Returns since
  * when they were off, if they are on again and the program has work, which waited; else 0. is_wait: that counts as
- * waiting in the accounts.
+ * waiting in the accounts. called_ns: when the calls for this began.
  * ll_port_note_away notes a time in which they were off the card as the trace of the driver has it, in order.
  * ll_port_note_traced: up to when the trace is known; 0: there is none. While there is one, it alone says when they
  * were off the card, for whatever reason. Without one, only calls of ll_port_note_off do.
  * ll_port_off_ns returns how much of start..end they were off it; it knows the last 8192 times. Any thread may ask. */
-uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, bool is_wait, uint64_t now_ns);
+uint64_t ll_port_note_off(struct ll_claim *claim, bool is_off, bool is_wait, uint64_t called_ns, uint64_t now_ns);
 void ll_port_note_away(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
 void ll_port_note_traced(struct ll_claim *claim, uint64_t until_ns);
 uint64_t ll_port_traced_ns(const struct ll_claim *claim);
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
 
 /* ll_port_note_end notes that the card has ended work of the process at that time, by its own clock. It cannot while
- * calls have taken the contexts off. ll_port_obeys_off returns false if it did so in several such times: then the
- * driver says that it takes contexts off, and does not. */
+ * calls have taken the contexts off. ll_port_obeys_off returns false if it did so in several of the last such times: then
+ * the driver says that it takes contexts off, and does not. */
 void ll_port_note_end(struct ll_claim *claim, uint64_t end_ns);
 bool ll_port_obeys_off(struct ll_claim *claim);
 

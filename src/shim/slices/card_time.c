@@ -169,6 +169,7 @@ static bool is_window(const struct ll_card_time_thread *state, uint64_t now_ns, 
 static void apply_window(struct ll_card_time_thread *state, struct ll_claim *claim, bool is_off)
 {
 	bool is_new = state->is_off != is_off;
+	uint64_t called_ns = ll_now_ns();
 	for (size_t i = 0; i < state->count; i++) {
 		if (state->groups[i].is_off != is_off)
 			switch_group(state, &state->groups[i], is_off);
@@ -179,7 +180,7 @@ static void apply_window(struct ll_card_time_thread *state, struct ll_claim *cla
 	uint64_t now_ns = ll_now_ns();
 	/* The time of a program that is suspended is not one of waiting for its turn. */
 	bool is_wait = atomic_load(&state->stopped) != IS_STOPPED;
-	uint64_t waited_since_ns = ll_port_note_off(claim, is_off, is_wait, now_ns);
+	uint64_t waited_since_ns = ll_port_note_off(claim, is_off, is_wait, called_ns, now_ns);
 	ll_wait_listener *listener = waited_since_ns ? ll_wait_listener_find() : NULL;
 	if (listener)
 		listener(state->device, state->uuid, waited_since_ns, now_ns);
