@@ -370,8 +370,10 @@ ways() {
 	mkdir "$T/tmp"
 	export TMPDIR=$T/tmp
 	for signal in INT TERM HUP; do
+		# A shell's background ignores SIGINT, nohup SIGHUP.
 		start_program doctor python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$LOADLINE" --sim doctor
 		wait_for 120 trial_of "$(pid_of doctor)"
 		stop doctor "$signal"
