@@ -83,14 +83,17 @@ class Card:
         self.nvml.call(function, self.handle, *args, ctypes.byref(value))
         return value.value
 
-    def used_mib(self):
+    def memory(self):
         memory = MemoryV2(version=ctypes.sizeof(MemoryV2) | 2 << 24)
         try:
             self.nvml.call("nvmlDeviceGetMemoryInfo_v2", self.handle, ctypes.byref(memory))
         except NvmlError:
             memory = MemoryV1()
             self.nvml.call("nvmlDeviceGetMemoryInfo", self.handle, ctypes.byref(memory))
-        return memory.used / MIB
+        return memory
+
+    def used_mib(self):
+        return self.memory().used / MIB
 
     def watts(self):
         return self.number("nvmlDeviceGetPowerUsage") / 1000

@@ -6,19 +6,17 @@ place of the system's loadlined is root's."""
 import os
 import re
 import signal
-import tempfile
 import threading
 import time
 import urllib.request
 
 from .governed import Program, wrapped
-from .lab import Missing, Trouble
 from .processes import family, read_text, thread_seconds
+from .system import System, need_root
 
 JOBS = 64
 IDLE_S, BUSY_S, SETTLE_S = 60, 120, 15
 SCRAPE_EVERY_S = 15
-WITHIN_S = 20
 LOADLINED_PERCENT = 5
 CONFIG = """\
 version: 1
@@ -51,54 +49,23 @@ class Scraper(threading.Thread):
             self.scrape()
 
 
-def ended(child):
-    code = child.returncode
-    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
-
-
 def private_kib(pid):
     text = read_text(f"/proc/{pid}/smaps_rollup")
     return sum(int(kib) for kib in re.findall(r"^Private_\w+: +(\d+) kB", text, re.M))
 
 
-class Service:
+class Service(System):
     """The programs, on the cards of this world."""
 
     def __init__(self, lab):
-        self.lab = lab
-        self.folder = tempfile.mkdtemp(prefix="loadline-service-cost.")
-        self.children = {}
         cards = len(lab.cards)
-        with open(self.path("loadline.yaml"), "w", encoding="utf-8") as config:
-            config.write(CONFIG.format(cards=f"0-{cards - 1}" if cards > 1 else "0", address="127.0.0.1:9409"))
-        os.mkdir(self.path("state"), 0o700)
-        if "LOADLINE_SIM_DIR" not in os.environ:
-            os.makedirs("/run/loadline", 0o755, exist_ok=True)
-        self.start("loadlined", "src/daemon/loadlined", "--system", "--user", "root", "--config",
-                   self.path("loadline.yaml"), "--state", self.path("state"))
+        super().__init__(lab, CONFIG.format(cards=f"0-{cards - 1}" if cards > 1 else "0", address="127.0.0.1:9409"), "root")
         self.start("loadline-keeper", "src/keeper/loadline-keeper", "--user", "root", "--groups", "folder")
         self.start("loadline-sensor", "src/sensor/loadline-sensor")
         self.start("loadline-exporter", "src/exporter/loadline-exporter", "--listen", "127.0.0.1:0")
         self.scraper = Scraper(f"http://127.0.0.1:{self.port()}/metrics")
         self.wait_for("the queue", lambda: "\nloadline_queue_up 1\n" in self.scraper.scrape())
         self.scraper.start()
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def start(self, name, program, *words):
-        self.children[name] = self.lab.spawn(name, [self.lab.program(program), *words])
-
-    def wait_for(self, what, condition):
-        end = time.monotonic() + WITHIN_S
-        while not condition():
-            for name, child in self.children.items():
-                if child.poll() is not None:
-                    raise Trouble(f"{name} has ended ({ended(child)}): {self.lab.tail(name + '.err')}")
-            if time.monotonic() > end:
-                said = "; ".join(f"{name}: {self.lab.tail(name + '.err')}" for name in self.children)
-                raise Trouble(f"{what}: not within {WITHIN_S} s ({said})")
-            time.sleep(1.1)  # the exporter keeps a text for a second
 
     def port(self):
         found = []
@@ -159,8 +126,7 @@ def end_jobs(service, jobs):
 
 
 def run(lab):
-    if os.geteuid():
-        raise Missing("not root")
+    need_root()
     service = Service(lab)
     time.sleep(lab.seconds(SETTLE_S))
     report(lab, "no jobs", service.measure(lab.seconds(IDLE_S)))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A training that gives the same bits in each run: a transformer in mixed precision, with Adam; its size is told. Fixed seeds, and
-no operation whose result depends on timing. It touches the card when it is told to. Lines of standard input:
+no operation whose result depends on timing. It touches the card when it is told to. --loaders: so many processes make its batches
+(torch.utils.data), in place of the card. Lines of standard input:
 
     make GIB     makes the model anew, from the same seed: parameters, gradients and moments take about so much
     train N      so many steps
@@ -12,6 +13,7 @@ A JSON object a line comes out; `sum` is of all parameters and moments:
     {"event":"step","step":5,"loss":8.31}
     {"event":"trained","steps":60,"begun_s":1700000000.1,"seconds":3.9,"step_s":0.065,"sum":"5feceb66ffc8"}
 """
+import argparse
 import gc
 import hashlib
 import os
@@ -24,6 +26,7 @@ import torch  # noqa: E402
 import torch.utils.deterministic  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
+from torch.utils.data import DataLoader, Dataset  # noqa: E402
 
 import line  # noqa: E402
 
@@ -50,8 +53,26 @@ class Layer(nn.Module):
         return x + self.down(functional.gelu(self.up(self.after(x))))
 
 
+class Batches(Dataset):
+    def __len__(self):
+        return 1 << 30
+
+    def __getitem__(self, index):
+        return torch.randint(0, WORDS, (LENGTH,), generator=torch.Generator().manual_seed(index))
+
+
+def batches():
+    """Without end."""
+    if options.loaders:
+        for words in DataLoader(Batches(), BATCH, num_workers=options.loaders, pin_memory=True):
+            yield words.cuda(non_blocking=True)
+    while True:
+        yield torch.randint(0, WORDS, (BATCH, LENGTH), device="cuda")
+
+
 class Training:
     def __init__(self, gib):
+        self.batches = batches()
         torch.manual_seed(1)
         layers = max(1, round(gib * 2 ** 30 / (PARAMETER_BYTES * 12 * WIDTH ** 2)))
         with torch.device("cuda"):
@@ -61,7 +82,7 @@ class Training:
         torch.cuda.synchronize()
 
     def step_once(self):
-        words = torch.randint(0, WORDS, (BATCH, LENGTH), device="cuda")
+        words = next(self.batches)
         self.optimiser.zero_grad(set_to_none=True)
         with torch.autocast("cuda", dtype=torch.bfloat16):
             loss = functional.cross_entropy(self.model(words).flatten(0, 1).float(), words.flatten())
@@ -102,6 +123,9 @@ def make(gib):
     return training
 
 
+parser = argparse.ArgumentParser()
+parser.add_argument("--loaders", type=int, default=0)
+options = parser.parse_args()
 line.say(event="ready")
 training = None
 for text in sys.stdin:

@@ -257,3 +257,13 @@ load lend_helper
 	wait_for 120 is_at guest borrowed
 	ends_well guest
 }
+
+@test "the measurement of lending runs on a simulated card" {
+	scenario "card 0 memory 8G"
+	open_world
+	LD_PRELOAD=$LOADLINE_BUILD/sim/libloadline-sim-kernel.so LD_LIBRARY_PATH=$LOADLINE_BUILD/sim run \
+		python3 "$BATS_TEST_DIRNAME/../../bench/run" --build "$LOADLINE_BUILD" --logs "$T/logs" --json "$T/found.json" lend
+	# How long things take is a matter of the host.
+	jq -e '[.rows[].figure] | any(contains("flood")) and any(contains("suspend and resume")) and all(contains("could not go on") | not)' "$T/found.json"
+	jq -e '.rows[] | select(.figure | contains("wrong words")) | .result == "ok"' "$T/found.json"
+}

@@ -68,7 +68,8 @@ TEST(a_word_of_an_earlier_time_is_begun_anew_and_one_of_a_later_time_is_left)
 	assert_int_equal(ll_work_samples_add(&samples, later_ns + around_ns, later_ns + around_ns + MS), MS);
 }
 
-/* Off for 20 ms of each 40; the calls that let it on again last so long. Then a kernel ends, so long after the beginning. */
+/* Off for 20 ms of each 40; the calls that let it on again last so long. Then a kernel ends, so long after the
+ * beginning. */
 static bool obeys_after(unsigned times, uint64_t call_ns, uint64_t (*end_ns)(unsigned i))
 {
 	static struct ll_claim claim;

@@ -192,7 +192,7 @@ struct ll_claim {
 	/* the number of the last of the times that was judged, and 1; of the last ones how many were judged, and in how
 	 * many of them work ended all the same */
 	unsigned judged_off, judged, escapes;
-	_Atomic uint64_t traced_ns;    /* up to when the times come from the trace; 0: there is none */
+	_Atomic uint64_t traced_ns; /* up to when the times come from the trace; 0: there is none */
 };
 
 /* Returns the slot of the claim; NULL: the claim was lost, or this is a forked child. */

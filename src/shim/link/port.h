@@ -230,8 +230,8 @@ uint64_t ll_port_traced_ns(const struct ll_claim *claim);
 uint64_t ll_port_off_ns(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns);
 
 /* ll_port_note_end notes that the card has ended work of the process at that time, by its own clock. It cannot while
- * calls have taken the contexts off. ll_port_obeys_off returns false if it did so in several of the last such times: then
- * the driver says that it takes contexts off, and does not. */
+ * calls have taken the contexts off. ll_port_obeys_off returns false if it did so in several of the last such times:
+ * then the driver says that it takes contexts off, and does not. */
 void ll_port_note_end(struct ll_claim *claim, uint64_t end_ns);
 bool ll_port_obeys_off(struct ll_claim *claim);
 

@@ -449,8 +449,8 @@ static bool note_wait(struct ll_claim *claim, uint64_t ns)
 
 /* The times of the card's clock and of the calls are known to a millisecond or so. */
 #define OFF_MARGIN_NS (3 * LL_NS_PER_MS)
-/* A thread that the host keeps waiting amid its notes makes it seem as if work had ended off the card. A card that takes
- * nothing off shows it in most of the times; so few of the last ones prove nothing. */
+/* A thread that the host keeps waiting amid its notes makes it seem as if work had ended off the card. A card that
+ * takes nothing off shows it in most of the times; so few of the last ones prove nothing. */
 enum { ESCAPES = 5, JUDGED = 32 };
 
 static void begin_off(struct ll_claim *claim, uint64_t start_ns, uint64_t end_ns)
