@@ -144,6 +144,16 @@ has_much_of_card() {
 	wait_for 60 status_has 'any(.[]; .tenant == "small" and .slice_ms == null)'
 }
 
+@test "weights that are not in force are said" {
+	limited small --weight 1
+	limited big --weight 3
+	wait_for 60 status_has 'any(.[]; .tenant == "big" and .slice_ms == 6)'
+	run loadline --sim status --long
+	[[ $output != *"weights are not in force"* ]]
+	loadline --sim set big --sharing slices
+	wait_for 60 eval 'loadline --sim status --long | grep -q "^  weights are not in force now: all have the same time slices$"'
+}
+
 @test "on a card that keeps its own slices they share by weight by visits" {
 	echo "card 0 slices ignore" >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario

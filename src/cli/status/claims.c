@@ -379,6 +379,22 @@ static void add_sharing(struct ll_strbuf *text, const struct ll_status_card *sta
 	}
 }
 
+/* Two jobs of a class share by time slices of the same length, and have different weights. */
+static bool ignores_weights(const struct ll_status_card *status)
+{
+	const struct ll_status_job *first[LL_PRIORITY_HOLD + 1] = {NULL};
+	for (size_t i = 0; i < status->job_count; i++) {
+		const struct ll_status_job *job = &status->jobs[i];
+		if (!job->row.claims || job->row.shared != LL_SHARED_SLICES || job->row.slice_us)
+			continue;
+		const struct ll_status_job **other = &first[job->priority];
+		if (*other && ll_status_weight(&(*other)->told) != ll_status_weight(&job->told))
+			return true;
+		*other = job;
+	}
+	return false;
+}
+
 static void add_how(struct ll_strbuf *text, const struct ll_status_job *job)
 {
 	ll_strbuf_addf(text, _("  tenant %s: %s"), job->told.job.tenant,
@@ -408,6 +424,8 @@ static void add_other_ways(struct ll_strbuf *text, const struct ll_status_card *
 void ll_status_add_claims(struct ll_strbuf *text, const struct ll_status_card *status)
 {
 	add_sharing(text, status);
+	if (ignores_weights(status))
+		ll_strbuf_adds(text, _("  weights are not in force now: all have the same time slices\n"));
 	for (size_t i = 0; i < status->job_count; i++) {
 		if (status->jobs[i].row.claims && status->jobs[i].row.shared)
 			add_how(text, &status->jobs[i]);
