@@ -3,7 +3,8 @@
 
     doc_lines.py PAGE...                 LOADLINE, LOADLINE_BUILD, LOADLINE_SIM_DIR and XDG_RUNTIME_DIR are set, as tests/e2e/helper.bash does
     doc_lines.py --as UID PAGE...        for root: that user's processes run all of it
-    doc_lines.py --as UID,UID PAGE...    root's loadlined serves, and each of these users runs each line `with: queue`, one after the other
+    doc_lines.py --as UID,UID PAGE...    root's loadlined serves, and each of these users runs each line `with: queue`, one after the other;
+                                         of a table `with: policy` each line is run by the one that it names
 
 A command line is a line of a code block, or a code span in a table whose second column has the title `command` (命令), that begins with
 one of STARTERS. The lines of a block, or of a table's row, form a group: they run one after the other in a simulated world of their
@@ -16,6 +17,12 @@ A comment of the page, which its reader does not see, changes that. Before a blo
     <!-- on: NAME -->              the simulated cards are these (loadline --sim=NAME)
     <!-- with: queue -->           the system's loadlined and its sensor serve eight cards, with a policy for everybody (POLICY). 12 stands
                                    for a job that waits or, behind --after and --after-ok, for one that ends soon
+    <!-- with: policy -->          before a table: its lines are one group. The system's loadlined and its sensor serve the page's first block
+                                   of yaml. The first user stands for the members of its first Unix group, and so on. Needs several users
+    <!-- as: GROUP -->             behind a line of it: that user runs it; of no group of the page: the first user behind those
+    <!-- shows: TEXT -->           the line is run again until it says that
+    <!-- said: by the first -->    before a block behind that table: the job of its first line says each line of the block, the last of them
+                                   when the other jobs have ended
 
 A program of an example (`./a`, `python train.py`) is a stand-in that keeps the simulated card busy. CLAIM, JOB and PID stand for the
 first claim there is; if the group has not started a program, one is started. What runs until it is ended is begun, must appear in
@@ -59,7 +66,8 @@ RUN = (SENSOR_NEEDS, "loadline ", "nohup loadline ", *SERVICES)
 AT_A_TIME = 6  # groups; most of their time they wait
 DEADLINE_S = 60
 
-MARK = re.compile(r"<!-- (not run|before|on|with): (.*?) -->")
+MARK = re.compile(r"<!-- (not run|before|on|with|as|shows|said): (.*?) -->")
+GROUPS = re.compile(r"groups: \[(\w+)\]")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)((?: <!-- .*? -->)*)")
 # line: its number; marks: {kind of a mark: [what it says]}
 Line = namedtuple("Line", "page line command marks")
@@ -106,9 +114,11 @@ def lines_of_row(page, number, row):
 
 def groups_of(page):
     """[[Line]] of a page, in order."""
-    marks, block, begin, in_commands, fence = "", None, 0, False, None
+    marks, block, begin, in_commands, fence, story = "", None, 0, False, None, None
     for number, line in enumerate([*page.read_text().splitlines(), ""], 1):
         if block is not None and (line.startswith("```") if fence else not line.startswith("    ")):
+            if "said" in marks_of(marks):
+                story[0].marks["said"] = block
             yield list(lines_of_block(page, begin, block, marks))
             block, marks = None, ""
             if fence:
@@ -122,9 +132,17 @@ def groups_of(page):
             block, begin = [line[4:]], number - 1
         elif line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            in_commands = in_commands or len(cells) == 2 and cells[1] in ("command", "命令")
-            if in_commands:
-                yield list(lines_of_row(page, number, line))
+            if not in_commands and len(cells) == 2 and cells[1] in ("command", "命令"):
+                in_commands = True
+                story = [] if marks_of(marks).get("with") == ["policy"] else None
+            row = list(lines_of_row(page, number, line)) if in_commands else []
+            if not row or story is None:
+                yield row
+                continue
+            row[0].marks["with"] = [re.search(r"^```yaml\n(.*?)^```", page.read_text(), re.S | re.M)[1]]
+            story += row
+            if len(story) == len(row):
+                yield story
         else:
             in_commands = False
             if line.strip():
@@ -146,7 +164,7 @@ class World:
         top = pathlib.Path(os.environ["LOADLINE_SIM_DIR"])
         self.folder, self.begun, self.undone, self.services = top / name / "here", [], [], host.services if host else []
         self.sim = host.sim if host else top / name / "sim"
-        self.host, self.users, self.cards = host, [], cards
+        self.host, self.users, self.cards, self.at = host, [], cards, None
         self.who = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         runtime = pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / name
         for folder in (self.folder, runtime) if host else (self.folder, runtime, self.sim):
@@ -207,8 +225,8 @@ class World:
                 raise Failed(f"does not serve: {command}\n{self.text(out)}")
             time.sleep(0.2)
 
-    def serve_queue(self):
-        (self.folder / "policy.yaml").write_text(POLICY)
+    def serve_queue(self, policy):
+        (self.folder / "policy.yaml").write_text(policy)
         (self.folder / "policy.yaml").chmod(0o644)
         self.wait(*self.start("loadline status"), "loadline status")  # makes the world
         self.serve('/usr/lib/loadline/loadlined --system --config policy.yaml --state . &')
@@ -302,6 +320,19 @@ class World:
             process, out = self.start(command)
             self.wait(process, out, command)
 
+    def wait_until_said(self, texts, say):
+        """say: returns what has been said, which has to have all the texts."""
+        deadline = time.monotonic() + DEADLINE_S
+        while missing := [text for text in texts if text not in (said := say())]:
+            if time.monotonic() > deadline:
+                raise Failed(f"not said within {DEADLINE_S} s: {missing[0]}\n{said}")
+            time.sleep(0.2)
+
+    def say(self, command):
+        process, out = self.start(command)
+        self.wait(process, out, command)
+        return self.text(out)
+
     def end(self, begun):
         """SIGINT to what was begun: a hold ends with 0, a program with the signal."""
         bad = []
@@ -345,19 +376,46 @@ def world_of(name, lines, uid=None):
     return World(name, f"={cards}" if cards else "", uid)
 
 
+def run_story(world, lines, policy):
+    """Each line by its user, and then the end of all jobs but the first."""
+    groups = GROUPS.findall(policy)
+    uids = [user.who["user"] for user in world.users]
+    world.serve_queue(GROUPS.sub(lambda found: f'users: ["{uids[groups.index(found[1])]}"]', policy))
+    of = [world.users[[*groups, *line.marks["as"]].index(line.marks["as"][0])] for line in lines]
+    for user, line in zip(of, lines):
+        world.at = line
+        if shown := line.marks.get("shows"):
+            user.wait_until_said(shown, lambda user=user, line=line: user.say(line.command))
+        else:
+            user.follow(line.command)
+    first = of[0].begun[0]
+    for user in world.users:
+        user.end([one for one in user.begun if one is not first])
+    of[0].wait_until_said(lines[0].marks.get("said", []), lambda: of[0].text(first[1]))
+
+
+def run_lines(world, lines):
+    for line in lines:
+        world.at = line
+        for user in world.users or [world]:
+            for command in [*line.marks.get("before", []), line.command]:
+                user.follow(command)
+
+
 def run_group(world, lines):
     """What went wrong, or None."""
-    failure = None
+    failure, world.at = None, lines[0]
     began = time.monotonic()
     try:
-        if any("with" in line.marks for line in lines):
-            world.serve_queue()
-        for line in lines:
-            for user in world.users or [world]:
-                for command in [*line.marks.get("before", []), line.command]:
-                    user.follow(command)
+        served = next((line.marks["with"][0] for line in lines if "with" in line.marks), None)
+        if served == "queue":
+            world.serve_queue(POLICY)
+        if served in (None, "queue"):
+            run_lines(world, lines)
+        else:
+            run_story(world, lines, served)
     except Failed as why:
-        failure = f"{line.page}:{line.line}: {why}"
+        failure = f"{world.at.page}:{world.at.line}: {why}"
     for user in [*world.users, world]:
         try:
             user.end_all()
@@ -375,6 +433,8 @@ def main():
         os.chmod(os.environ[folder], 0o755)
     if len(uids) > 1:
         groups = [group for group in groups if any("with" in line.marks for line in group)]
+    for line in () if len(uids) > 1 else (line for group in groups if "as" in group[0].marks for line in group):
+        line.marks.setdefault("not run", ["needs several users"])
     left_out = [line for group in groups for line in group if "not run" in line.marks]
     to_run = [kept for group in groups if (kept := [line for line in group if "not run" not in line.marks])]
     unknown = [f"{line.page}:{line.line}: neither run nor marked with a reason: {line.command}"

@@ -39,6 +39,13 @@ try_page() {
 	were_run 15
 }
 
+@test "the day of the page about lending: the guest borrows, sleeps when the lab is back, and goes on" {
+	loadline --sim version || skip "no simulator in this build"
+	[ "$(id -u)" -eq 0 ] || skip "only root can be several users"
+	doc_lines 61234,61235,61236 "$BATS_TEST_DIRNAME"/../../doc/lend{,.zh}.md
+	were_run 10
+}
+
 @test "a line that fails, and a line that is neither run nor marked, fail the check of a page" {
 	loadline --sim version || skip "no simulator in this build"
 	try_page <<-'END'
