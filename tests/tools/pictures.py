@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tools/make_run_picture draws what a recording says, and takes none that no real card made. tools/make_status_picture compares shapes.
-tools/make_mix_picture draws the table of mixes."""
+tools/make_mix_picture draws the table of mixes. tools/make_lend_picture sums its record."""
 import importlib.machinery
 import importlib.util
 import json
@@ -24,6 +24,7 @@ def load(name):
 
 
 run_picture, status_picture, mix_picture = load("make_run_picture"), load("make_status_picture"), load("make_mix_picture")
+lend_picture = load("make_lend_picture")
 
 
 def growth(stretches):
@@ -90,6 +91,16 @@ class RunPicture(unittest.TestCase):
             path.write_text(json.dumps(recording(driver_is="simulated")))
             subprocess.run([TOOLS / "make_run_picture", "--draw", path, folder], check=True)
             self.assertEqual(sorted(one.name for one in pathlib.Path(folder).glob("*.svg")), ["run-picture.svg", "run-picture.zh.svg"])
+
+
+class LendPicture(unittest.TestCase):
+    def test_figures_count_each_row_until_the_next(self):
+        def points(*rows):
+            return [(second, {"guaranteed": 40, "wanted": wanted, "own": own, "borrowed": borrowed, "asleep": asleep})
+                    for second, wanted, own, borrowed, asleep in rows]
+        found = lend_picture.figures([points((0, 80, 0, 0, 0), (3, 80, 40, 0, 0), (1800, 0, 0, 0, 0)),
+                                      points((0, 0, 0, 0, 0), (3, 80, 40, 0, 24), (1800, 80, 40, 40, 0))])
+        self.assertEqual(found, {"used": 80 * 3597 / (80 * 3600), "wait": 3, "asleep": 24})
 
 
 class StatusPicture(unittest.TestCase):
