@@ -129,10 +129,20 @@ claim_at_work() {
 	has explain '.job and .causes[0].cause == "queue" and (.causes[0].text | test("waits in the queue"))'
 	idle_in_hands() {
 		as "$FIRST" "$LOADLINE" --sim explain research --json |
-			jq -e 'select(.group == "research") | .idle_percent > 50 and .hands[0].idle_percent > 50'
+			jq -e 'select(.group == "research") | .idle_percent > 50 and
+				(.idle[] | .hands == "no-work" and .idle_percent > 30 and (.jobs | length == 1))'
 	}
 	wait_for 60 idle_in_hands
-	as "$FIRST" "$LOADLINE" --sim explain | grep -q "^tenant research: [0-9]* cards, idle [0-9]* % of the last minute, in the hands of job"
+	as "$FIRST" "$LOADLINE" --sim explain >"$T/explain"
+	grep -q "^tenant research: [0-9]* cards, idle [0-9]* % of the last minute$" "$T/explain"
+	grep -q "^ *[0-9]* %  jobs have them, and launch nothing: job [0-9]* of $FIRST ([0-9]* %)$" "$T/explain"
+	# Four cards by card: two have the job, nobody has the others, and the second job waits for four.
+	as "$FIRST" "$LOADLINE" --sim explain whole --json | jq -s -e "length == 1 and (.[0] | .card_group == \"whole\" and .cards == 4 and
+		any(.idle[]; .hands == \"nobody\" and .idle_percent >= 50) and any(.idle[]; .hands == \"no-work\") and
+		.waiting_jobs == [$(number_of 1)])"
+	as "$FIRST" "$LOADLINE" --sim explain parts --json | jq -e \
+		'.idle[0].hands == "nobody" and .guaranteed_unused == [{tenant: "research", cards: null, memory_bytes: 107374182400}]'
+	as "$FIRST" "$LOADLINE" --sim explain parts | grep -qx " *guaranteed to tenant research, which does not use it: 100 GiB"
 }
 
 @test "pairs without others: the larger first" {

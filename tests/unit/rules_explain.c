@@ -1,4 +1,5 @@
 /* Steps as loadlined recorded them on the simulator, each half a second long, and what is named for them. */
+#include <math.h>
 #include <string.h>
 
 #include "rules/explain/explain.h"
@@ -232,4 +233,24 @@ TEST(the_minute_forgets_what_is_older_and_says_how_much_it_knows)
 	assert_int_equal(permille[LL_TIME_HOST], 250);
 	assert_int_equal(ll_minute_read(&minute, now_ns + 12 * LL_MINUTE_BIN_NS, permille), 3000 * MS);
 	assert_int_equal(ll_minute_read(&minute, now_ns + 100 * LL_MINUTE_BIN_NS, permille), 0);
+}
+
+TEST(what_stood_idle_is_divided_by_the_jobs_own_parts_and_is_nobodys_without_them)
+{
+	const uint32_t permille[2][LL_TIME_PARTS] = {
+	    {[LL_TIME_WORK] = 400, [LL_TIME_HOST] = 200, [LL_TIME_SHARED] = 400},
+	    {[LL_TIME_IDLE] = 300, [LL_TIME_CAP] = 100, [LL_TIME_WORK] = 600}};
+	const uint32_t turns[LL_TIME_PARTS] = {[LL_TIME_WORK] = 500, [LL_TIME_CLASS] = 500}, none[LL_TIME_PARTS] = {0};
+	struct ll_idle_job jobs[2] = {{.permille = permille[0]}, {.permille = permille[1]}};
+	assert_true(fabs(ll_idle_divide(0.4, jobs, 2)) < 1e-9);
+	assert_true(fabs(jobs[0].idle[LL_IDLE_PROGRAM] - 0.2) < 1e-9 && fabs(jobs[0].idle[LL_IDLE_WAITS]) < 1e-9);
+	assert_true(fabs(jobs[1].idle[LL_IDLE_NO_WORK] - 0.3) < 1e-9);
+	assert_true(fabs(jobs[1].idle[LL_IDLE_WAITS] - 0.1) < 1e-9);
+	jobs[0].permille = turns;
+	assert_true(fabs(ll_idle_divide(0.5, jobs, 1)) < 1e-9);
+	assert_true(fabs(jobs[0].idle[LL_IDLE_WAITS] - 0.5) < 1e-9);
+	jobs[0].permille = none;
+	assert_true(fabs(ll_idle_divide(0, jobs, 1) - 1) < 1e-9);
+	assert_true(fabs(ll_idle_divide(0.25, jobs, 0) - 0.75) < 1e-9);
+	assert_true(fabs(ll_idle_divide(1.5, jobs, 0)) < 1e-9);
 }

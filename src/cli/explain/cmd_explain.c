@@ -14,7 +14,7 @@
 #include "cli/explain/parts.h"
 #include "cli/options/command.h"
 
-enum { USER_SIZE = 64, NUMBER_SIZE = 24, HANDS = 3 };
+enum { USER_SIZE = 64, NUMBER_SIZE = 24 };
 
 struct explain_args {
 	char *cards;
@@ -79,7 +79,7 @@ static double work_of(const struct ll_status_job *job)
 	return (job->row.minute_permille[LL_TIME_WORK] + job->row.minute_permille[LL_TIME_SPACE]) / 1000.0;
 }
 
-static double work_of_card(const struct ll_status_card *card)
+double ll_explain_work_of_card(const struct ll_status_card *card)
 {
 	double work = 0;
 	for (size_t i = 0; i < card->job_count; i++)
@@ -220,7 +220,7 @@ static int put_job(struct output *out, struct ll_explain_job *job, struct ll_err
 static int put_card(struct output *out, const struct ll_status_card *card, struct ll_err *err)
 {
 	bool is_known = seconds_of_card(card) > 0;
-	double work = work_of_card(card);
+	double work = ll_explain_work_of_card(card);
 	if (out->is_json)
 		return ll_json_line(json_pack("{s:i, s:o, s:s, s:o, s:o, s:b, s:i}", "card", (int)card->card->index,
 					      "slice",
@@ -290,115 +290,6 @@ static int put_others(struct output *out, struct ll_err *err)
 	return rc;
 }
 
-/* ---- tenants of the configuration: what of their cards stood idle, in whose hands ---- */
-
-struct hand {
-	const struct ll_status_job *job;
-	double idle; /* of the minute, sum over the cards */
-};
-
-struct group {
-	const char *name;
-	unsigned cards;
-	double idle; /* sum over the cards */
-	struct hand hands[HANDS];
-};
-
-static bool is_of_group(const struct ll_status_card *card, const char *name)
-{
-	for (size_t i = 0; i < card->job_count; i++) {
-		if (strcmp(card->jobs[i].told.tenant, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Keeps those with the largest parts, the largest first. */
-static void note_hand(struct group *group, const struct ll_status_job *job)
-{
-	const uint32_t *permille = job->row.minute_permille;
-	struct hand hand = {
-	    job, (permille[LL_TIME_IDLE] + permille[LL_TIME_HOST] + permille[LL_TIME_COPIES] + permille[LL_TIME_PEER]) /
-		     1000.0};
-	for (size_t i = 0; i < HANDS; i++) {
-		struct hand before = group->hands[i];
-		if (hand.idle <= before.idle)
-			continue;
-		group->hands[i] = hand;
-		hand = before;
-	}
-}
-
-static void fill_group(const struct ll_explain_view *view, const char *name, struct group *group)
-{
-	*group = (struct group){.name = name};
-	for (size_t i = 0; i < view->card_count; i++) {
-		const struct ll_status_card *card = &view->cards[i];
-		if (!is_of_group(card, name))
-			continue;
-		group->cards++;
-		group->idle += 1 - work_of_card(card);
-		for (size_t j = 0; j < card->job_count; j++)
-			note_hand(group, &card->jobs[j]);
-	}
-}
-
-static void add_group_text(struct ll_strbuf *text, const struct group *group)
-{
-	char user[USER_SIZE];
-	ll_strbuf_addf(text, _("tenant %s: %u cards, idle %.0f %% of the last minute"), group->name, group->cards,
-		       100 * group->idle / group->cards);
-	for (size_t i = 0; i < HANDS && group->hands[i].idle >= LL_CAUSE_LEAST; i++) {
-		const struct ll_message_job_row *told = &group->hands[i].job->told;
-		ll_user_name(told->job.uid, user, sizeof user);
-		ll_strbuf_addf(text, _("%s job %llu of %s (%.0f %%)"), i ? "," : _(", in the hands of"),
-			       (unsigned long long)told->number, user, 100 * group->hands[i].idle);
-	}
-	ll_strbuf_addc(text, '\n');
-}
-
-static int print_group_json(const struct group *group, struct ll_err *err)
-{
-	char user[USER_SIZE];
-	json_t *hands = json_array();
-	for (size_t i = 0; i < HANDS && group->hands[i].idle >= LL_CAUSE_LEAST; i++) {
-		const struct ll_message_job_row *told = &group->hands[i].job->told;
-		ll_user_name(told->job.uid, user, sizeof user);
-		json_array_append_new(hands, json_pack("{s:I, s:s, s:o}", "job", (json_int_t)told->number, "user", user,
-						       "idle_percent", ll_json_real(100 * group->hands[i].idle, 1)));
-	}
-	return ll_json_line(json_pack("{s:s, s:i, s:o, s:o}", "group", group->name, "cards", (int)group->cards,
-				      "idle_percent", ll_json_real(100 * group->idle / group->cards, 1), "hands",
-				      hands),
-			    err);
-}
-
-static bool is_first_of_group(const struct ll_list *list, size_t at)
-{
-	for (size_t i = 0; i < at; i++) {
-		if (strcmp(list->jobs[i].tenant, list->jobs[at].tenant) == 0)
-			return false;
-	}
-	return list->jobs[at].tenant[0] != '\0';
-}
-
-static int put_groups(struct output *out, struct ll_err *err)
-{
-	const struct ll_list *list = &out->view->daemon.list;
-	int rc = 0;
-	for (size_t i = 0; i < list->job_count && !rc; i++) {
-		struct group group;
-		if (!is_first_of_group(list, i) || (out->word && strcmp(out->word, list->jobs[i].tenant) != 0))
-			continue;
-		fill_group(out->view, list->jobs[i].tenant, &group);
-		if (group.cards && out->is_json)
-			rc = print_group_json(&group, err);
-		else if (group.cards)
-			add_group_text(&out->text, &group);
-	}
-	return rc;
-}
-
 /* ---- the command ---- */
 
 static const struct ll_option explain_options[] = {
@@ -414,9 +305,9 @@ static int show(const struct ll_explain_view *view, const char *word, bool is_js
 	if (!rc)
 		rc = put_others(&out, err);
 	if (!rc)
-		rc = put_groups(&out, err);
+		rc = ll_explain_put_groups(view, word, is_json ? NULL : &out.text, &out.has_found, err);
 	if (!rc && word && !out.has_found) {
-		rc = ll_err_set(err, -ENOENT, "no job, tenant or claim '%.60s'", word);
+		rc = ll_err_set(err, -ENOENT, "no job, tenant, claim or group of cards '%.60s'", word);
 		ll_err_hint(err, "`loadline status` shows those that there are");
 	}
 	if (!rc && !is_json)
@@ -466,8 +357,9 @@ const struct ll_command ll_command_explain = {
     .description = N_(
 	"Tells for each job where its last minute on each card went: how much of it the card worked for the job, and "
 	"the causes for the rest, the largest first, with what helps and how much it may give at most. JOB is the "
-	"number of a job, a tenant, or a claim such as 0/17. Without it, all cards and jobs are told; and for each "
-	"tenant of a configuration what of its cards stood idle, and in whose hands.\n\n"
+	"number of a job, a tenant, a claim such as 0/17, or a group of cards. Without it, all cards and jobs are "
+	"told; and for each tenant and group of cards of a configuration what of its cards stood idle, and in whose "
+	"hands. Users are told of the groups in which their tenant has a guarantee or a limit, operators of all.\n\n"
 	"The causes: the job waits in the queue (queue); it was suspended or evicted by a command (evicted); it waits "
 	"for memory, or for room in which its memory comes back (memory), for its cap (cap), for a higher class "
 	"(class), or for others with which it shares the card's time (shared); other clients of MPS slow it down "
@@ -478,7 +370,8 @@ const struct ll_command ll_command_explain = {
 	"loadlined looks at the jobs twice a second. A job that came less than a minute ago is told of from then on. "
 	"The clocks are those of now. An asynchronous copy counts as long as its bytes take at 50 GB/s.\n\n"
 	"With --json there is one object for each card ({\"card\":0,…}), each job on a card or without one "
-	"({\"job\":3,…,\"causes\":[…]}) and each tenant of the configuration ({\"group\":\"vision\",…}). "
+	"({\"job\":3,…,\"causes\":[…]}), each tenant of the configuration ({\"group\":\"vision\",…}) and each group of "
+	"cards ({\"card_group\":\"shared\",…}). "
 	"times_at_most is how many times the work the job could do in a minute without this cause; null: not known. "
 	"explain does not start loadlined."),
     .examples = explain_examples,

@@ -39,4 +39,12 @@ void ll_explain_add_advice(struct ll_strbuf *text, const struct ll_explain_job *
  * that has the most memory. NULL: none is seen. */
 const struct ll_status_job *ll_explain_other(const struct ll_explain_job *job, enum ll_cause cause);
 
+/* Returns what of the last minute the card worked for jobs, 0 to 1. */
+double ll_explain_work_of_card(const struct ll_status_card *card);
+
+/* Tells for each tenant and group of cards of the configuration what of its cards stood idle, and in whose hands. word:
+ * for the one of this name; NULL: for all. text: NULL: as JSON, on stdout. ret_has_found: is set if there is one. */
+int ll_explain_put_groups(const struct ll_explain_view *view, const char *word, struct ll_strbuf *text,
+			  bool *ret_has_found, struct ll_err *err);
+
 #endif

@@ -82,6 +82,8 @@ static void make_part(const struct ll_server *server, const struct ll_config_ten
 	row->used_memory_bytes = used.memory_bytes;
 	row->used_compute_permille = used.compute_permille;
 	row->gives_cards = scope.group && scope.group->give == LL_CONFIG_BY_CARD;
+	for (size_t i = 0; scope.group && i < scope.group->cards.count; i++)
+		row->card_mask |= UINT64_C(1) << (scope.group->cards.items[i].index & 63);
 	ll_message_text_set(row->tenant, sizeof row->tenant, tenant->name);
 	ll_message_text_set(row->group, sizeof row->group, name);
 }

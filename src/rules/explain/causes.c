@@ -55,3 +55,40 @@ const char *ll_cause_name(enum ll_cause cause)
 	    [LL_CAUSE_COPIES] = "copies", [LL_CAUSE_HOST] = "host",       [LL_CAUSE_IDLE] = "no-work"};
 	return names[cause];
 }
+
+double ll_idle_divide(double work, struct ll_idle_job *jobs, size_t count)
+{
+	/* While a job waits for its turn, others have the card: that counts only if nothing else is known. */
+	static const enum ll_idle_hand hands[LL_TIME_PARTS] = {
+	    [LL_TIME_IDLE] = LL_IDLE_NO_WORK, [LL_TIME_HOST] = LL_IDLE_PROGRAM, [LL_TIME_COPIES] = LL_IDLE_PROGRAM,
+	    [LL_TIME_PEER] = LL_IDLE_PROGRAM, [LL_TIME_CAP] = LL_IDLE_WAITS,    [LL_TIME_MEMORY] = LL_IDLE_WAITS,
+	    [LL_TIME_EVICTED] = LL_IDLE_WAITS};
+	double idle = work < 1 ? 1 - work : 0, sum = 0;
+	for (int turns = 0; turns < 2 && sum <= 0; turns++) {
+		for (size_t i = 0; i < count; i++) {
+			for (size_t hand = 0; hand < LL_IDLE_HANDS; hand++)
+				jobs[i].idle[hand] = 0;
+			for (size_t part = 0; part < LL_TIME_PARTS; part++) {
+				bool is_turn = part == LL_TIME_SHARED || part == LL_TIME_CLASS;
+				enum ll_idle_hand hand = is_turn && turns ? LL_IDLE_WAITS : hands[part];
+				jobs[i].idle[hand] += hand ? jobs[i].permille[part] : 0;
+				sum += hand ? jobs[i].permille[part] : 0;
+			}
+		}
+	}
+	for (size_t i = 0; sum > 0 && i < count; i++) {
+		for (size_t hand = 0; hand < LL_IDLE_HANDS; hand++)
+			jobs[i].idle[hand] *= idle / sum;
+	}
+	return sum > 0 ? 0 : idle;
+}
+
+const char *ll_idle_hand_name(enum ll_idle_hand hand)
+{
+	static const char *const names[LL_IDLE_HANDS] = {[LL_IDLE_NOBODY] = "nobody",
+							 [LL_IDLE_HIDDEN] = "hidden",
+							 [LL_IDLE_NO_WORK] = "no-work",
+							 [LL_IDLE_PROGRAM] = "program",
+							 [LL_IDLE_WAITS] = "waits"};
+	return names[hand];
+}

@@ -134,4 +134,28 @@ size_t ll_causes_find(const struct ll_cause_facts *facts, struct ll_cause_part r
 /* Returns the word of JSON: "queue", "evicted", …. */
 const char *ll_cause_name(enum ll_cause cause);
 
+/* ---- what of a card stood idle, in whose hands ---- */
+
+enum ll_idle_hand {
+	LL_IDLE_NOBODY,  /* no job is on it */
+	LL_IDLE_HIDDEN,  /* jobs are on it that are not told of */
+	LL_IDLE_NO_WORK, /* a job is on it, and launches nothing */
+	LL_IDLE_PROGRAM, /* the program prepares the next launch on the host, moves data, or waits for one of its
+			    processes */
+	LL_IDLE_WAITS,   /* a job waits: for its cap, for room, for its turn, or because it was evicted */
+	LL_IDLE_HANDS,
+};
+
+struct ll_idle_job {
+	const uint32_t *permille;   /* of its minute: LL_TIME_PARTS of them */
+	double idle[LL_IDLE_HANDS]; /* set by ll_idle_divide: of the card's minute */
+};
+
+/* Divides what of the card's minute was no work among the jobs on it, in proportion to the parts of their own minutes.
+ * work: 0 to 1. Returns what is in nobody's hands: all of it if there is no job, or if none has a minute yet. */
+double ll_idle_divide(double work, struct ll_idle_job *jobs, size_t count);
+
+/* Returns the word of JSON: "nobody", …. */
+const char *ll_idle_hand_name(enum ll_idle_hand hand);
+
 #endif
