@@ -27,6 +27,7 @@ enum ll_past_how {
 	LL_PAST_MEMORY,    /* with a status other than 0, soon after it was refused memory beyond its limit */
 	LL_PAST_STOPPED,   /* by a rule of the configuration; why says it */
 	LL_PAST_NOT_RUN,   /* it left the queue without a place; why says it */
+	LL_PAST_REQUEUED,  /* it was stopped, and is in the queue again under its number; why says it */
 };
 
 /* Moments are seconds since 1970. */

@@ -352,6 +352,9 @@ static void check_lending(const struct check *check)
 	if (KNOWN(reclaim->max_sleep_ns) && reclaim->steps.count && !may_stop)
 		ll_config_warn(check->findings, ll_config_value_mark(reclaim->from, "max-sleep"),
 			       "max-sleep: neither stop nor kill is among the steps, so nothing follows");
+	if (reclaim->stop.requeue && !may_stop)
+		ll_config_warn(check->findings, ll_config_value_mark(reclaim->stop.from, "requeue"),
+			       "requeue: neither stop nor kill is among the steps, so no job is stopped for an owner");
 }
 
 static void check_others(const struct check *check)

@@ -204,8 +204,9 @@ static const struct ll_config_key stop_keys[] = {
      .help = "The signal that stops a job."},
     {DURATION("grace", struct ll_config_stop_signal, grace_ns), .fallback = "1m",
      .help = "The time that it has to end."},
-    {BOOL("requeue", struct ll_config_stop_signal, requeue), .is_idle = true, .fallback = "false",
-     .help = "Whether it goes back into the queue."},
+    {BOOL("requeue", struct ll_config_stop_signal, requeue), .fallback = "false",
+     .help = "Whether a job of `loadline submit` that an owner's return stops goes back into the queue, and is started "
+	     "again."},
     END,
 };
 DEFINE_MAP(stop_signal, struct ll_config_stop_signal, NULL, stop_keys);

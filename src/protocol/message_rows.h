@@ -93,7 +93,7 @@ struct ll_message_report_end {
 
 /* ---- jobs that have ended: struct ll_history_query and struct ll_past_job (accounts/history.h) ---- */
 
-enum { LL_HISTORY_CARDS_SIZE = 96, LL_HISTORY_HOWS = 9 };
+enum { LL_HISTORY_CARDS_SIZE = 96, LL_HISTORY_HOWS = 10 };
 
 struct ll_message_history {
 	struct ll_message_header header;
@@ -231,8 +231,9 @@ struct ll_message_decision_job {
  *
  * A command sends ADMIT for the job that it will start. Replies: QUEUED, as often as something changes, then ADMITTED
  * or REFUSED (-ENOENT: there is no queue; -EACCES: the configuration does not allow the job; -EAGAIN: LL_ADMIT_NO_WAIT;
- * -EBUSY: ask again, the sensor has not reported yet; -ECANCELED: wait_ns are over, or it was canceled). The end of the
- * connection before ADMITTED cancels. After ADMITTED the job registers within 10 s, else its place is free again.
+ * -EBUSY: ask again, the sensor has not reported yet, or a job that comes again has not ended; -ECANCELED: wait_ns are
+ * over, or it was canceled). The end of the connection before ADMITTED cancels. After ADMITTED the job registers within
+ * 10 s, else its place is free again.
  *
  * QUEUE requests the queue: QUEUE_ROW and QUEUE_WINDOW messages, then QUEUE_END; or REFUSED (-ENOENT). QUEUE_ACT
  * changes the queue; reply: ACCEPTED or REFUSED. SIGNAL goes to a job's monitor: the job's first process shall get the
@@ -248,11 +249,12 @@ enum {
 };
 
 enum ll_admit_flag {
-	LL_ADMIT_NO_WAIT = 1,      /* a place now, or none */
-	LL_ADMIT_HAS_CARDS = 2,    /* card_mask and slice say which cards it may have */
-	LL_ADMIT_AFTER_OK = 4,     /* `after` must be of the same user, and end with status 0 */
-	LL_ADMIT_TELLS_STATUS = 8, /* JOB_STATUS will follow the end of its first process */
-	LL_ADMIT_HAS_PROJECT = 64, /* it names a project when it registers */
+	LL_ADMIT_NO_WAIT = 1,       /* a place now, or none */
+	LL_ADMIT_HAS_CARDS = 2,     /* card_mask and slice say which cards it may have */
+	LL_ADMIT_AFTER_OK = 4,      /* `after` must be of the same user, and end with status 0 */
+	LL_ADMIT_TELLS_STATUS = 8,  /* JOB_STATUS will follow the end of its first process */
+	LL_ADMIT_HAS_PROJECT = 64,  /* it names a project when it registers */
+	LL_ADMIT_CAN_RESTART = 128, /* who asks would start its command again */
 };
 
 struct ll_message_admit {
@@ -271,6 +273,7 @@ struct ll_message_admit {
 	char tenant[LL_NAME_SIZE]; /* empty: the first tenant of the user */
 	char command[LL_COMMAND_SIZE];
 	char name[LL_NAME_SIZE]; /* as in struct ll_message_job */
+	uint64_t again;          /* its number, if it was put back into the queue (JOB_STATUS); 0: it is new */
 };
 
 /* What a waiting job waits for. */
@@ -405,7 +408,8 @@ struct ll_message_signal {
 
 /* How the first process of a job ended. The job's monitor sends it before JOB_ENDED, if the kernel tells the status
  * (base/process.h), without a reply. A command of the job's user may send it too, as `submit` does, whose child the
- * process is. Reply: ACCEPTED, or REFUSED with -ESRCH: the user has no such job. */
+ * process is. Reply: ACCEPTED, with the job's number if it goes back into the queue (`again` of ADMIT), else 0; or
+ * REFUSED with -ESRCH: the user has no such job. */
 struct ll_message_job_status {
 	struct ll_message_header header;
 	uint64_t job;    /* token[0] */

@@ -90,7 +90,7 @@ checks() {
 	loadline config show --origin "$T/shown.yaml" | cmp - <(loadline config show --origin "$T/shown.yaml")
 	loadline config show --json "$EXAMPLE" >"$T/shown.json"
 	jq -e '.configuration.tenants[0].guarantee[1] == {of: "parts", memory_bytes: 128849018880, compute_percent: 150}' "$T/shown.json"
-	jq -e '.configuration.queue.half_life_s == 604800 and (.not_in_force | index("reclaim.stop.requeue") and (index("reclaim.steps") | not) and (index("queue") | not) and (index("tenants.budget") | not) and (index("tenants") | not))' "$T/shown.json"
+	jq -e '.configuration.queue.half_life_s == 604800 and (.not_in_force | index("cards.by") and (index("reclaim.stop.requeue") | not) and (index("reclaim.steps") | not) and (index("queue") | not) and (index("tenants.budget") | not) and (index("tenants") | not))' "$T/shown.json"
 }
 
 @test "each value's place: a file's line, a drop-in's, or the default" {

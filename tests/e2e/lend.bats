@@ -1,5 +1,5 @@
 # What guarantees leave idle is lent, and comes back with nobody killed.
-# shellcheck disable=SC2034,SC2153,SC2154 # reclaim, pool and keep are for start_lending; FIRST and others are of the helpers
+# shellcheck disable=SC2034,SC2153,SC2154 # reclaim, pool, keep and requeue are for start_lending; FIRST and others are of the helpers
 load lend_helper
 
 # bats test_tags=main
@@ -121,16 +121,71 @@ load lend_helper
 	wait_for 60 eval 'loadline --sim history --json | jq -s -e "any(.[]; .name == \"guest\" and .class == \"normal\" and .number == 1)"'
 }
 
+@test "a submitted borrower that is stopped goes back into the queue under its number, and is started again" {
+	STATE=$T/state
+	requeue=1 pool=10G reclaim="steps: [evict, stop]" start_lending
+	local guest log after
+	guest=$(submit_as "$SECOND" --name guest --mem 40G --signal USR1@1s -- bash -c '
+		trap "echo saves" USR1
+		trap "echo ends; exit 0" TERM
+		[ "${LOADLINE_RESTART_COUNT-}" ] || (trap "" TERM USR1; exec sleep 1000) & # it is killed after the grace
+		echo "restart ${LOADLINE_RESTART_COUNT-none} of $0 on ${CUDA_VISIBLE_DEVICES}"
+		while sleep 0.1; do :; done')
+	log=$T/home-$SECOND/loadline-$guest.out
+	wait_for 60 grep -q "^restart none of bash on " "$log"
+	is_at guest borrowed
+	after=$(submit_as "$SECOND" --mem 1G --after "$guest" -- echo after)
+	work "$FIRST" owner 50G
+	at_work owner
+	[ "$(grep -E '^(saves|ends)$' "$log" | paste -sd,)" = saves,ends ]
+	grep -qF "job $guest goes back into the queue, and is started again when it has room" "$log"
+	wait_for 60 is_at guest waiting
+	[ "$(number_of guest)" -eq "$guest" ]
+	state_as "$SECOND" "$guest" '.state == "waiting" and .restarts == 1'
+	wait_for 60 eval "loadline --sim history --state requeued --json | jq -s -e '[.[].number] == [$guest]'"
+	restart_loadlined
+	start_sensor
+	wait_for 60 is_at guest waiting
+	ends_well owner
+	wait_for 60 grep -q "^restart 1 of bash on " "$log"
+	is_at guest borrowed
+	state_as "$SECOND" "$after" '.state == "waiting"'
+	submit_as "$SECOND" stop "$guest"
+	submit_as "$SECOND" wait "$guest" "$after"
+	state_as "$SECOND" "$guest" '.state == "ended" and .status == 0 and .restarts == 1'
+}
+
+@test "a stopped borrower whose user cancels it, or ends it with submit stop, is not started again" {
+	requeue=1 pool=10G reclaim="steps: [stop]" start_lending
+	local name number
+	for name in canceled ended; do
+		number=$(submit_as "$SECOND" --name "$name" --mem 40G -- sh -c 'trap "" TERM; while sleep 0.1; do :; done')
+		wait_for 60 is_at "$name" borrowed
+		work "$FIRST" owner 50G
+		wait_for 60 grep -qF "job $number is stopped" "$T/home-$SECOND/loadline-$number.out"
+		if [ "$name" = canceled ]; then
+			as "$SECOND" "$LOADLINE" --sim queue cancel "$number"
+		else
+			submit_as "$SECOND" stop "$number"
+		fi
+		run -137 submit_as "$SECOND" wait "$number"
+		state_as "$SECOND" "$number" '.state == "ended" and .restarts == 0'
+		at_work owner
+		ends_well owner
+	done
+}
+
 @test "memory that the pool does not hold is lent with stop alone, and its borrower is stopped" {
-	pool=10G reclaim="steps: [evict]" start_lending
+	requeue=1 pool=10G reclaim="steps: [evict]" start_lending
 	work "$SECOND" guest 40G
 	wait_for 60 is_at guest waiting
-	reclaim="steps: [evict, stop]" pool=10G write_lending
+	requeue=1 reclaim="steps: [evict, stop]" pool=10G write_lending
 	kill -HUP "$(pid_of service)"
 	at_work guest
 	is_at guest borrowed
 	work "$FIRST" owner 50G
 	wait_for 60 says guest "is stopped, because its room was lent and is needed for job "
+	wait_for 60 says guest "is not started again: \`loadline submit\` alone can do that"
 	finish guest
 	at_work owner
 }

@@ -5,7 +5,7 @@ load queue_helper
 THIRD=61236
 
 # write_lending: one card of 80 GB by memory, of which the owner ($FIRST) is guaranteed 50 GiB and the third tenant
-# ($THIRD) 20 GiB. The guest ($SECOND) is guaranteed nothing. $reclaim, $pool and $keep change what is lent.
+# ($THIRD) 20 GiB. The guest ($SECOND) is guaranteed nothing. $reclaim, $pool, $keep and $requeue change that.
 write_lending() {
 	config_file <<-END
 		version: 1
@@ -28,7 +28,7 @@ write_lending() {
 		    guarantee: [{of: parts, memory: 20G}]
 		    classes: [normal, low]
 		defaults: {memory: 16G, time: 1h}
-		reclaim: {${reclaim-steps: [compute, evict-idle, evict]}, stop: {signal: TERM, grace: 2s}}
+		reclaim: {${reclaim-steps: [compute, evict-idle, evict]}, stop: {signal: TERM, grace: 2s${requeue+, requeue: true}}}
 	END
 }
 

@@ -92,3 +92,17 @@ refuses() {
 	echo "status $status: $output"
 	[ "$status" -eq "$expected" ] && [[ $output == *"$text"* ]]
 }
+
+# submit_as UID ARG...: prints the number. Each user has a folder for logs and records.
+submit_as() {
+	local uid=$1
+	shift
+	[ -e "$T/home-$uid" ] || install -d -o "$uid" -g "$uid" -m 700 "$T/home-$uid"
+	(cd "$T/home-$uid" && exec setpriv --reuid "$uid" --regid "$uid" --clear-groups \
+		env XDG_STATE_HOME="$T/home-$uid" "$LOADLINE" --sim submit "$@" 2>>"$T/submit-$uid.err")
+}
+
+# state_as UID NUMBER FILTER
+state_as() {
+	submit_as "$1" list --json | jq -s -e ".[].submitted | select(.number == $2) | $3" >/dev/null
+}

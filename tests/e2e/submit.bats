@@ -8,23 +8,9 @@ own_setup() {
 	cd "$T" || return
 }
 
-# submit_as UID ARG...: prints the number. Each user has a folder for logs and records.
-submit_as() {
-	local uid=$1
-	shift
-	[ -e "$T/home-$uid" ] || install -d -o "$uid" -g "$uid" -m 700 "$T/home-$uid"
-	(cd "$T/home-$uid" && exec setpriv --reuid "$uid" --regid "$uid" --clear-groups \
-		env XDG_STATE_HOME="$T/home-$uid" "$LOADLINE" --sim submit "$@" 2>>"$T/submit-$uid.err")
-}
-
 # state_of NUMBER FILTER
 state_of() {
 	loadline --sim submit list --json | jq -s -e ".[].submitted | select(.number == $1) | $2" >/dev/null
-}
-
-# state_as UID NUMBER FILTER
-state_as() {
-	submit_as "$1" list --json | jq -s -e ".[].submitted | select(.number == $2) | $3" >/dev/null
 }
 
 @test "without a queue the job runs at once, keeps its folder and environment, and its output and status are known" {

@@ -142,10 +142,10 @@ TEST(a_waiting_job_gets_its_number_position_and_pause_back)
 	struct ll_admission *admission = new_admission();
 	assert_int_equal(ll_admission_unpack(admission, text), 0);
 	struct ll_admission_entry again = {.token = UINT64_C(0xffffffff00000005), .uid = BOB, .queued.number = 20};
-	ll_admission_former_return(admission, &again);
+	ll_admission_former_return(admission, &again, 0);
 	assert_int_equal(again.queued.number, 20); /* another user has guessed the token */
 	again.uid = ANN;
-	ll_admission_former_return(admission, &again);
+	ll_admission_former_return(admission, &again, 0);
 	assert_int_equal(again.queued.number, 5);
 	assert_true(again.is_paused);
 	assert_null(ll_admission_former_find(admission, 5));
@@ -169,6 +169,56 @@ TEST(no_job_starts_until_the_waiting_ones_are_back_or_gone)
 	assert_false(ll_ended_find(&admission->ended, 4)->has_run);
 	free_admission(admission);
 	free(text);
+}
+
+/* A borrower that was stopped, and has ended. */
+static struct ll_admission *with_requeued(void)
+{
+	struct ll_admission *admission = new_admission();
+	struct ll_admission_entry *entry = add_entry(admission, 3, "GPU-1");
+	admission->entries = NULL;
+	entry->has_run = entry->queued.is_lent = true;
+	entry->queued.position = 2;
+	entry->limits.priority = LL_LIMIT_CLASS_LOW;
+	entry->loan = (struct ll_loan){.step = LL_LEND_STOP, .recalls = 2, .is_requeued = true};
+	ll_admission_note_end(admission, entry);
+	ll_admission_former_keep(admission, entry);
+	return admission;
+}
+
+TEST(a_stopped_borrower_comes_again_with_its_number_and_its_pause_and_nobody_waits_for_it)
+{
+	struct ll_admission *admission = with_requeued();
+	uint64_t now_ns = ll_now_ns();
+	assert_null(ll_ended_find(&admission->ended, 3));
+	assert_false(ll_admission_former_holds(admission, now_ns));
+	char *text = ll_admission_pack(admission);
+	free_admission(admission);
+	for (unsigned i = 0; i < 2; i++) { /* also under the next loadlined */
+		admission = i ? new_admission() : with_requeued();
+		if (i)
+			assert_int_equal(ll_admission_unpack(admission, text), 0);
+		struct ll_admission_entry again = {.token = 7, .uid = BOB, .queued.number = 20};
+		ll_admission_former_return(admission, &again, 3);
+		assert_int_equal(again.queued.number, 20); /* another user's */
+		again.uid = ANN;
+		ll_admission_former_return(admission, &again, 3);
+		assert_true(again.queued.number == 3 && again.queued.position == 2);
+		assert_true(again.loan.recalls == 2 && again.loan.since_ns >= now_ns - LL_NS_PER_S);
+		assert_false(again.loan.is_requeued || again.queued.is_lent || again.uuid_count);
+		assert_null(admission->former);
+		free_admission(admission);
+	}
+	free(text);
+}
+
+TEST(a_stopped_borrower_that_does_not_come_again_has_ended)
+{
+	struct ll_admission *admission = with_requeued();
+	assert_false(ll_admission_former_holds(admission, ll_now_ns() + LL_ADMISSION_RETURN_NS));
+	assert_null(admission->former);
+	assert_false(ll_ended_find(&admission->ended, 3)->has_run);
+	free_admission(admission);
 }
 
 TEST(after_a_reboot_the_jobs_have_ended_and_use_is_as_old_as_the_time_of_day_says)

@@ -20,7 +20,7 @@ struct model {
 	uint64_t asleep_ns[JOBS];      /* since when */
 	unsigned recalls[JOBS];
 	uint64_t now_ns;
-	unsigned reclaims, victims, loans;
+	unsigned reclaims, victims, loans, requeues;
 };
 
 static void read_running(struct model *model)
@@ -199,6 +199,9 @@ static void lend_room(struct model *model)
 		struct ll_queue_job *job = queue->jobs[i];
 		bool is_pooled = false;
 		read_running(model);
+		if (model->now_ns - model->asleep_ns[job->number - 1] <
+		    ll_lend_pause_ns(model->recalls[job->number - 1]))
+			continue;
 		uint64_t cards = ll_lend_borrow(&model->lend, job, &is_pooled);
 		if (!cards)
 			continue;
@@ -230,6 +233,14 @@ static void look(struct model *model)
 			ll_queue_remove(queue, job, model->now_ns);
 		else
 			i++;
+		if (is_stopped) { /* it goes back into the queue */
+			struct ll_queue_job *again = job_of(model, job);
+			again->planned = (struct ll_queue_slot){0};
+			again->is_lent = again->is_asleep = false;
+			*kept_of(model, again) = (struct ll_lend_job){0};
+			assert_int_equal(ll_queue_add(queue, again), 0);
+			model->requeues++;
+		}
 	}
 	for (size_t i = 0; i < queue->running_count; i++) {
 		read_running(model);
@@ -410,6 +421,30 @@ TEST_GIVEN(struct scene *scene, whole_cards_are_lent_and_a_limit_counts_what_is_
 	assert_int_equal(state_of(model, two), LL_LEND_ASLEEP);
 }
 
+TEST_GIVEN(struct scene *scene, a_borrower_that_was_stopped_borrows_again_after_its_pause)
+{
+	struct model *model = model_of(scene, STOPS, 0);
+	use_one_card(scene);
+	struct ll_queue_job *guest = add_part(scene, GUESTS, 70, 1);
+	look(model);
+	assert_true(guest->is_lent);
+	for (unsigned turn = 1; turn <= 3; turn++) {
+		struct ll_queue_job *owner = add_part(scene, OWNERS, 40, 1);
+		look(model);
+		assert_int_equal(state_of(model, guest), LL_LEND_LEAVING);
+		look(model);
+		assert_true(!guest->is_running && !guest->is_lent);
+		assert_int_equal(state_of(model, owner), LL_LEND_RUNS);
+		ll_queue_remove(&scene->queue, owner, model->now_ns);
+		for (unsigned i = 1; i < 1U << (turn - 1); i++) {
+			look(model);
+			assert_false(guest->is_running);
+		}
+		look(model);
+		assert_true(guest->is_running && guest->is_lent);
+	}
+}
+
 TEST(a_borrower_waits_twice_as_long_after_each_recall)
 {
 	assert_int_equal(ll_lend_pause_ns(0), 0);
@@ -449,7 +484,7 @@ static void make_policy(struct scene *scene, struct model *model, uint64_t *rand
 TEST(a_thousand_random_policies_and_arrivals_miss_no_guarantee_and_lend_nothing_that_cannot_come_back)
 {
 	enum { POLICIES = 1000, LOOKS = 60 };
-	unsigned reclaims = 0, loans = 0, victims = 0;
+	unsigned reclaims = 0, loans = 0, victims = 0, requeues = 0;
 	for (uint64_t seed = 1; seed <= POLICIES; seed++) {
 		uint64_t random = seed;
 		void *fixture;
@@ -474,10 +509,12 @@ TEST(a_thousand_random_policies_and_arrivals_miss_no_guarantee_and_lend_nothing_
 		reclaims += model.reclaims;
 		loans += model.loans;
 		victims += model.victims;
+		requeues += model.requeues;
 		tear_down(&fixture);
 	}
-	print_message("%u loans, %u reclaims, %u borrowers recalled\n", loans, reclaims, victims);
-	assert_true(loans > POLICIES && reclaims > POLICIES / 4);
+	print_message("%u loans, %u reclaims, %u borrowers recalled, %u of them started again\n", loans, reclaims,
+		      victims, requeues);
+	assert_true(loans > POLICIES && reclaims > POLICIES / 4 && requeues > POLICIES / 4);
 }
 
 /* Each sequence of DEPTH of these, on a card of 80 GiB with 60 guaranteed: two sizes of an owner's and of a guest's job

@@ -29,8 +29,8 @@ struct history_args {
 };
 
 /* In the order of enum ll_past_how, which begins with 1. */
-static const char *const states[] = {"all",      "ended",  "done",    "failed",  "killed", "time",
-				     "canceled", "memory", "stopped", "not-run", NULL};
+static const char *const states[] = {"all",      "ended",  "done",    "failed",  "killed",   "time",
+				     "canceled", "memory", "stopped", "not-run", "requeued", NULL};
 
 static const struct ll_option history_options[] = {
     {.name = "user",
@@ -49,7 +49,7 @@ static const struct ll_option history_options[] = {
      .fallback = "all",
      .help = N_("Jobs that ended so alone. ended: nobody told how; failed: with a status other than 0; killed: by a "
 		"signal; time: out of time; memory: out of memory; stopped: by a rule of the configuration; not-run: "
-		"it left the queue without its cards.")},
+		"it left the queue without its cards; requeued: it was stopped, and went back into the queue.")},
     {.name = "since",
      .placeholder = "TIME",
      LL_OPTION_TEXT(struct history_args, since),
@@ -161,6 +161,9 @@ static void write_how(const struct ll_message_history_row *row, char ret_text[HO
 		break;
 	case LL_PAST_STOPPED:
 		snprintf(ret_text, HOW_SIZE, _("stopped: %s"), row->why);
+		break;
+	case LL_PAST_REQUEUED:
+		snprintf(ret_text, HOW_SIZE, _("back into the queue: %s"), row->why);
 		break;
 	case LL_PAST_NOT_RUN:
 		snprintf(ret_text, HOW_SIZE, _("not run: %s"), row->why);

@@ -380,7 +380,9 @@ static int make_request(const struct ll_run_admit *wish, union ll_message *ret_m
 	admit->wait_ns = args->wait_ns;
 	admit->after = args->after_ok ? args->after_ok : args->after;
 	admit->flags = (args->no_wait ? LL_ADMIT_NO_WAIT : 0U) | (args->after_ok ? LL_ADMIT_AFTER_OK : 0U) |
-		       (args->watch ? LL_ADMIT_TELLS_STATUS : 0U) | (args->project ? LL_ADMIT_HAS_PROJECT : 0U);
+		       (args->watch ? LL_ADMIT_TELLS_STATUS | LL_ADMIT_CAN_RESTART : 0U) |
+		       (args->project ? LL_ADMIT_HAS_PROJECT : 0U);
+	admit->again = args->again;
 	admit->card_count = (uint32_t)args->card_count;
 	admit->slice = -1;
 	if (args->tenant)

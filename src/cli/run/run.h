@@ -101,6 +101,7 @@ struct ll_run_args {
 	bool no_wait;
 	const char *signal;
 	const struct ll_run_watch *watch; /* no option sets it; NULL: nobody watches */
+	uint64_t again; /* no option sets it: the number in the queue of a job that is started again; 0: of none */
 };
 
 extern const struct ll_option ll_run_options[];

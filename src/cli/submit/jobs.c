@@ -166,7 +166,11 @@ static int stop_job(const char *word, uint64_t grace_ns, struct ll_err *err)
 		return ll_err_set(err, -ESRCH, "job %" PRIu64 ": does not run", record.number);
 	struct ll_still still;
 	ll_still_begin(&still, N_("waits for the end of job %" PRIu64), record.number);
-	signal_group(&record, SIGTERM);
+	/* The supervisor passes it on, and starts the job no more. */
+	if (is_lost)
+		signal_group(&record, SIGTERM);
+	else
+		kill(record.supervisor.pid, SIGTERM);
 	uint64_t deadline_ns = ll_now_ns() + grace_ns;
 	while (ll_submit_first_lives(&record) && ll_now_ns() < deadline_ns)
 		ll_sleep_until_ns(ll_now_ns() + LOOK_MS * LL_NS_PER_MS / 4);
@@ -296,6 +300,7 @@ static const struct ll_row_column columns[] = {
     {.key = "state", LL_ROW_TEXT(struct line, word)},
     {.heading = N_("state"), LL_ROW_CHARS(struct line, state)},
     {.key = "status", LL_ROW_STATUS(struct line, status)},
+    {.key = "restarts", LL_ROW_NUMBER(struct line, record.restarts)},
     {.heading = N_("submitted"), .key = "since", LL_ROW_MOMENT(struct line, record.submitted_s), .may_lack = true},
     {.heading = N_("started"), .key = "start", LL_ROW_MOMENT(struct line, record.started_s), .may_lack = true},
     {.heading = N_("ended"), .key = "end", LL_ROW_MOMENT(struct line, record.ended_s), .may_lack = true},

@@ -99,14 +99,14 @@ static json_t *pack_record(const struct ll_submit_record *record)
 {
 	char job[2 * sizeof record->job + 1];
 	snprintf(job, sizeof job, "%" PRIx64, record->job);
-	return json_pack("{s:i, s:I, s:s, s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:i, s:o, s:o, s:o, s:o}", "version",
-			 1, "number", (json_int_t)record->number, "job", job, "is_queued", record->is_queued, "boot",
-			 record->boot, "supervisor", pack_process(&record->supervisor), "first",
+	return json_pack("{s:i, s:I, s:s, s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o}",
+			 "version", 1, "number", (json_int_t)record->number, "job", job, "is_queued", record->is_queued,
+			 "boot", record->boot, "supervisor", pack_process(&record->supervisor), "first",
 			 pack_process(&record->first), "submitted", (json_int_t)record->submitted_s, "started",
 			 (json_int_t)record->started_s, "ended", (json_int_t)record->ended_s, "state",
-			 (int)record->state, "status", record->status, "reason", ll_json_text(record->reason),
-			 "command", ll_json_text(record->command), "directory", ll_json_text(record->directory), "log",
-			 ll_json_text(record->log));
+			 (int)record->state, "restarts", (int)record->restarts, "status", record->status, "reason",
+			 ll_json_text(record->reason), "command", ll_json_text(record->command), "directory",
+			 ll_json_text(record->directory), "log", ll_json_text(record->log));
 }
 
 int ll_submit_write(const char *folder, const struct ll_submit_record *record, struct ll_err *err)
@@ -161,6 +161,7 @@ static void unpack_record(const json_t *object, struct ll_submit_record *record)
 	    .started_s = number_of(object, "started"),
 	    .ended_s = number_of(object, "ended"),
 	    .state = state < LL_SUBMIT_LOST ? (enum ll_submit_state)state : LL_SUBMIT_WAITS,
+	    .restarts = (unsigned)number_of(object, "restarts"),
 	    .status = (int)number_of(object, "status"),
 	};
 	copy_text(object, "boot", record->boot, sizeof record->boot);

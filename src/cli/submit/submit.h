@@ -43,6 +43,7 @@ struct ll_submit_record {
 	struct ll_process_id first; /* the process that becomes the command, and leads a process group of its own */
 	uint64_t submitted_s, started_s, ended_s; /* since 1970; 0: not yet */
 	enum ll_submit_state state;
+	unsigned restarts; /* how often it was put back into the queue, and started again */
 	int status; /* exit status as shells write it: 128 and the signal's number, if a signal ended the command */
 	char reason[LL_SUBMIT_TEXT_SIZE];  /* why the command was not run */
 	char command[LL_SUBMIT_TEXT_SIZE]; /* with its words; may be cut */
@@ -92,7 +93,8 @@ int ll_submit_find(const char *word, char ret_folder[PATH_MAX], struct ll_submit
  * The starter is `loadline submit`. It forks the supervisor, which leaves the session of the starter. The supervisor
  * forks the job's first process, which does what `loadline run` does: it waits for its place, and becomes the command.
  * So all of them are the user's own processes. The supervisor writes the job's record, waits for the
- * command's end, and tells loadlined the exit status.
+ * command's end, and tells loadlined the exit status. If loadlined has stopped the job and put it back into the queue,
+ * the supervisor forks its first process again, with LOADLINE_RESTART_COUNT in the environment; record and log go on.
  *
  * Standard input of the job is /dev/null. Its output goes to the log from the moment at which the job has a number; the
  * messages before that go to the starter's standard error. The working directory, the umask, the environment and the
@@ -125,8 +127,9 @@ int ll_submit_log_path(const char *output, uint64_t number, const char *director
  */
 
 /* Tells the system's loadlined how the first process of a job ended, as waitpid() gave it. job: token[0]. Tries for 10
- * seconds while loadlined is started anew; then loadlined does not know the status. */
-void ll_submit_tell_status(uint64_t job, uint32_t status);
+ * seconds while loadlined is started anew; then loadlined does not know the status. Returns whether the job is in the
+ * queue again, and its command is to be started again. */
+bool ll_submit_tell_status(uint64_t job, uint32_t status);
 
 /* Whether a control group is that of a login session, whose processes may be ended at logout. */
 bool ll_submit_is_in_session(const char *cgroup);

@@ -93,7 +93,8 @@ int ll_submit_log_path(const char *output, uint64_t number, const char *director
 
 struct first {
 	const struct ll_submit_job *job;
-	int fd; /* to the supervisor */
+	const struct ll_submit_record *former; /* of a job that is started again; NULL: it is new */
+	int fd;                                /* to the supervisor */
 	uint64_t number;
 };
 
@@ -114,26 +115,26 @@ static bool may_be_log(const struct stat *st)
 	       (S_ISCHR(st->st_mode) && st->st_rdev == makedev(MEM_MAJOR, NULL_MINOR));
 }
 
-/* Opens and empties a file that was there before. Returns the descriptor, or a negative errno. */
-static int open_former_log(const char *path)
+/* Opens a file that was there before, and empties it for a new job. Returns the descriptor, or a negative errno. */
+static int open_former_log(const char *path, bool is_new)
 {
 	struct stat st;
 	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ELOOP || errno == ENXIO ? -EPERM : -errno;
 	int code = fstat(fd, &st) ? errno : may_be_log(&st) ? 0 : EPERM;
-	if (!code && (fcntl(fd, F_SETFL, O_APPEND) || (S_ISREG(st.st_mode) && ftruncate(fd, 0))))
+	if (!code && (fcntl(fd, F_SETFL, O_APPEND) || (is_new && S_ISREG(st.st_mode) && ftruncate(fd, 0))))
 		code = errno;
 	if (code)
 		close(fd);
 	return code ? -code : fd;
 }
 
-static int open_log(const char *path, struct ll_err *err)
+static int open_log(const char *path, bool is_new, struct ll_err *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0)
-		fd = errno == EEXIST ? open_former_log(path) : -errno;
+		fd = errno == EEXIST ? open_former_log(path, is_new) : -errno;
 	if (fd == -EPERM) {
 		ll_err_set(err, fd, "--output: %.200s: what lies there is no plain file of your own", path);
 		return ll_err_hint(err, "remove it, or name another file with -o");
@@ -153,14 +154,18 @@ static void announce(struct first *first, uint64_t number, uint64_t job, bool is
 	char directory[PATH_MAX];
 	struct note note = {.kind = NOTE_NUMBER, .job = job, .is_queued = is_queued, .first = ll_process_self()};
 	int rc = 0;
-	if (!number)
+	if (first->former) /* also where loadlined has forgotten it */
+		number = first->former->number;
+	else if (!number)
 		rc = ll_submit_take_number(first->job->folder, &number, &err);
 	if (!rc && !getcwd(directory, sizeof directory))
 		rc = ll_err_set(&err, -errno, "working directory: %s", strerror(errno));
-	if (!rc && (rc = ll_submit_log_path(first->job->output, number, directory, note.log)))
+	if (!rc && first->former)
+		memcpy(note.log, first->former->log, sizeof note.log);
+	else if (!rc && (rc = ll_submit_log_path(first->job->output, number, directory, note.log)))
 		ll_err_set(&err, rc, "--output: %.200s: %s", first->job->output, strerror(-rc));
-	if (!rc)
-		rc = open_log(note.log, &err);
+	if (!rc && !first->former)
+		rc = open_log(note.log, true, &err);
 	if (rc)
 		fail_first(first, &err);
 	first->number = note.number = number;
@@ -201,15 +206,37 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-__attribute__((noreturn)) static void become_command(const struct ll_submit_job *job, int fd)
+/* Goes on with the log of the job. What it waited for before its first start it does not wait for again. */
+static int begin_again(const struct ll_submit_record *former, struct ll_run_args *args, struct ll_err *err)
 {
-	struct first first = {.job = job, .fd = fd};
+	char count[16];
+	int rc = open_log(former->log, false, err);
+	if (rc)
+		return rc;
+	snprintf(count, sizeof count, "%u", former->restarts);
+	if (setenv("LOADLINE_RESTART_COUNT", count, 1))
+		return ll_err_set(err, -ENOMEM, "environment: %s", strerror(ENOMEM));
+	args->again = former->number;
+	args->after = args->after_ok = args->wait_ns = 0;
+	args->no_wait = false;
+	ll_log(LL_LOG_INFO, "job %" PRIu64 " is in the queue again: its room was lent (restart %s)", former->number,
+	       count);
+	return 0;
+}
+
+__attribute__((noreturn)) static void become_command(const struct ll_submit_job *job,
+						     const struct ll_submit_record *former, int fd)
+{
+	struct first first = {.job = job, .former = former, .fd = fd};
 	const struct ll_run_watch watch = {.data = &first, .on_number = on_number, .on_start = on_start};
 	struct ll_run_args args = *job->args;
 	struct ll_err err = {0};
 	setpgid(0, 0);
 	reset_signals();
 	args.watch = &watch;
+	unsetenv("LOADLINE_RESTART_COUNT"); /* of a job around it */
+	if (former && begin_again(former, &args, &err))
+		fail_first(&first, &err);
 	ll_run_start(&args, job->operands, &err);
 	choose_status(&err);
 	fail_first(&first, &err);
@@ -225,12 +252,13 @@ struct supervisor {
 	bool has_started, has_failed;
 };
 
-static volatile sig_atomic_t first_group;
+static volatile sig_atomic_t first_group, is_to_end;
 
 /* Whoever ends the supervisor means the job. The signal is blocked while there is no group to pass it to yet. */
 static void pass_signal(int number)
 {
 	int code = errno;
+	is_to_end = true;
 	if (first_group > 0)
 		kill(-(pid_t)first_group, number);
 	errno = code;
@@ -239,10 +267,6 @@ static void pass_signal(int number)
 static void take_signals(void)
 {
 	struct sigaction action = {.sa_handler = pass_signal, .sa_flags = SA_RESTART};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGINT, SIG_IGN);
@@ -324,25 +348,34 @@ static void describe_job(struct supervisor *supervisor)
 	record->submitted_s = seconds_now();
 }
 
-/* The command has ended, or was not started. */
-static void note_end(struct supervisor *supervisor, int status)
+/* The command has ended, or was not started. Returns whether the queue wants it to be started again. */
+static bool note_end(struct supervisor *supervisor, int status)
 {
 	struct ll_submit_record *record = &supervisor->record;
 	enum { SIGNAL_STATUS = 128 };
+	bool has_ended = supervisor->has_started && !supervisor->has_failed;
+	if (record->is_queued && supervisor->has_started && ll_submit_tell_status(record->job, (uint32_t)status) &&
+	    has_ended && !is_to_end) {
+		supervisor->has_started = false;
+		record->state = LL_SUBMIT_WAITS;
+		record->started_s = 0;
+		record->restarts++;
+		write_record(supervisor);
+		return true;
+	}
 	int as_shell = WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status);
 	record->ended_s = seconds_now();
-	record->state = supervisor->has_started && !supervisor->has_failed ? LL_SUBMIT_ENDED : LL_SUBMIT_NOT_RUN;
+	record->state = has_ended ? LL_SUBMIT_ENDED : LL_SUBMIT_NOT_RUN;
 	if (!supervisor->has_failed)
 		record->status = as_shell;
 	if (record->state == LL_SUBMIT_NOT_RUN && !supervisor->has_failed)
 		snprintf(record->reason, sizeof record->reason, "it was ended while it waited");
 	write_record(supervisor);
-	if (record->is_queued && supervisor->has_started)
-		ll_submit_tell_status(record->job, (uint32_t)status);
 	tell_starter(supervisor, &(struct note){.kind = NOTE_FAILURE, .status = record->status});
+	return false;
 }
 
-static void watch_first(struct supervisor *supervisor, pid_t first, int fd)
+static bool watch_first(struct supervisor *supervisor, pid_t first, int fd)
 {
 	struct note note;
 	int status = 0;
@@ -354,16 +387,20 @@ static void watch_first(struct supervisor *supervisor, pid_t first, int fd)
 	first_group = 0; /* from here on another group may get its number */
 	while (waitpid(first, &status, 0) < 0 && errno == EINTR)
 		continue;
-	note_end(supervisor, status);
+	return note_end(supervisor, status);
 }
 
-__attribute__((noreturn)) static void supervise(const struct ll_submit_job *job, int starter_fd)
+/* Starts the first process, and waits for its end. Returns whether it is to be started again. */
+static bool run_first(struct supervisor *supervisor)
 {
-	struct supervisor supervisor = {.job = job, .starter_fd = starter_fd};
+	bool is_again = supervisor->record.restarts;
 	int ends[2];
-	open_null(STDIN_FILENO, STDOUT_FILENO);
-	take_signals();
-	describe_job(&supervisor);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (is_to_end)
+		return note_end(supervisor, SIGTERM);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		_exit(LL_EXIT_FAILED);
 	pid_t first = fork();
@@ -371,17 +408,28 @@ __attribute__((noreturn)) static void supervise(const struct ll_submit_job *job,
 		_exit(LL_EXIT_FAILED);
 	if (first == 0) {
 		close(ends[0]);
-		close(starter_fd);
-		become_command(job, ends[1]);
+		if (supervisor->starter_fd >= 0)
+			close(supervisor->starter_fd);
+		become_command(supervisor->job, is_again ? &supervisor->record : NULL, ends[1]);
 	}
 	setpgid(first, first);
 	first_group = first;
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	sigemptyset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
 	close(ends[1]);
-	open_null(STDERR_FILENO, STDERR_FILENO);
-	watch_first(&supervisor, first, ends[0]);
+	if (!is_again)
+		open_null(STDERR_FILENO, STDERR_FILENO);
+	return watch_first(supervisor, first, ends[0]);
+}
+
+__attribute__((noreturn)) static void supervise(const struct ll_submit_job *job, int starter_fd)
+{
+	struct supervisor supervisor = {.job = job, .starter_fd = starter_fd};
+	open_null(STDIN_FILENO, STDOUT_FILENO);
+	take_signals();
+	describe_job(&supervisor);
+	while (run_first(&supervisor))
+		continue;
 	_exit(LL_EXIT_OK);
 }
 
@@ -433,11 +481,11 @@ int ll_submit_start(const struct ll_submit_job *job, struct ll_submit_started *r
 #define TRY_NS (10 * LL_NS_PER_S)
 #define PAUSE_NS (LL_NS_PER_S / 2)
 
-static int tell_once(uint64_t job, uint32_t status)
+static int tell_once(uint64_t job, uint32_t status, bool *ret_comes_again)
 {
 	struct ll_client client = {.fd = -1};
 	struct ll_place place;
-	union ll_message message;
+	union ll_message message, reply;
 	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
 	int rc = ll_place_find(getenv("LOADLINE_SIM_DIR"), &place, NULL);
 	if (!rc && !ll_place_is_system(&place))
@@ -448,17 +496,22 @@ static int tell_once(uint64_t job, uint32_t status)
 	message.job_status.job = job;
 	message.job_status.status = status;
 	if (!rc)
-		rc = ll_client_request(&client, &message, NULL, 0, NULL, deadline_ns, NULL);
+		rc = ll_client_request(&client, &message, NULL, 0, &reply, deadline_ns, NULL);
+	if (!rc)
+		*ret_comes_again = reply.header.kind == LL_MESSAGE_ACCEPTED && reply.accepted.number;
 	ll_client_close(&client);
 	return rc;
 }
 
-void ll_submit_tell_status(uint64_t job, uint32_t status)
+bool ll_submit_tell_status(uint64_t job, uint32_t status)
 {
 	uint64_t end_ns = ll_now_ns() + TRY_NS;
+	bool comes_again = false;
 	int rc;
-	while ((rc = tell_once(job, status)) && (rc == -ECONNREFUSED || ll_client_is_lost(rc)) && ll_now_ns() < end_ns)
+	while ((rc = tell_once(job, status, &comes_again)) && (rc == -ECONNREFUSED || ll_client_is_lost(rc)) &&
+	       ll_now_ns() < end_ns)
 		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
+	return comes_again;
 }
 
 bool ll_submit_is_in_session(const char *cgroup)

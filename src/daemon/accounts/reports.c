@@ -31,7 +31,7 @@ struct ll_report_reading {
 };
 
 _Static_assert((int)LL_PAST_NAME_SIZE == LL_NAME_SIZE && (int)LL_PAST_NAME_SIZE == LL_COMMAND_SIZE &&
-		   (int)LL_PAST_CARDS_SIZE == LL_HISTORY_CARDS_SIZE && (int)LL_PAST_NOT_RUN == LL_HISTORY_HOWS,
+		   (int)LL_PAST_CARDS_SIZE == LL_HISTORY_CARDS_SIZE && (int)LL_PAST_REQUEUED == LL_HISTORY_HOWS,
 	       "a row has the whole job");
 _Static_assert((int)LL_REPORT_KEY_SIZE == (int)LL_USE_SUM_KEY_SIZE, "a row has the whole key");
 

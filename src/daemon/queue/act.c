@@ -38,6 +38,7 @@ static void stop_entry(struct ll_admission *admission, struct ll_admission_entry
 	uint64_t ran_ns = ll_now_ns() - entry->begin_ns;
 	entry->has_end = entry->is_warned = entry->is_signaled = true;
 	entry->is_ended |= !is_by_user;
+	entry->loan.is_requeued = false;
 	entry->stop.why = why;
 	entry->queued.duration_ns = ran_ns < entry->queued.duration_ns ? ran_ns : entry->queued.duration_ns;
 	ll_queue_changed(&admission->queue);

@@ -143,7 +143,10 @@ static void remove_entry(struct ll_admission *admission, struct ll_admission_ent
 	ll_lending_note_end(admission, entry);
 	if (admission->has_queue)
 		ll_queue_remove(&admission->queue, &entry->queued, ll_now_ns());
-	free(entry);
+	if (entry->loan.is_requeued)
+		ll_admission_former_keep(admission, entry);
+	else
+		free(entry);
 	ll_admission_wake(admission);
 }
 
@@ -459,6 +462,11 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 		ll_connection_refuse(connection, -EEXIST, "the job is in the queue already");
 		return true;
 	}
+	const struct ll_admission_entry *left = admit->again ? ll_admission_find(admission, admit->again) : NULL;
+	if (left && left->uid == connection->uid && left->loan.is_requeued) {
+		ll_connection_refuse(connection, -EBUSY, "what is left of the job has not ended yet");
+		return true;
+	}
 	struct ll_admission_entry *entry = new_entry(admission, admit->job, 0);
 	if (!entry) {
 		ll_connection_refuse(connection, -ENOMEM, "loadlined has no memory");
@@ -470,7 +478,7 @@ static bool handle_admit(struct ll_connection *connection, const struct ll_messa
 	int rc = ll_admission_read_request(admission, admit, entry, &why);
 	if (!rc) { /* it may get the number back that it had under a former loadlined */
 		unlink_entry(admission, entry);
-		ll_admission_former_return(admission, entry);
+		ll_admission_former_return(admission, entry, admit->again);
 		insert_entry(admission, entry);
 	}
 	entry->asked_time_ns = entry->queued.has_time || entry->has_end ? entry->queued.duration_ns : 0;

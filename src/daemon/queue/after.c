@@ -78,6 +78,9 @@ static void fill_past(const struct ll_server *server, const struct ll_admission_
 	if (entry->is_canceled) {
 		past->how = LL_PAST_CANCELED;
 		past->by_uid = entry->canceled_by;
+	} else if (entry->loan.is_requeued) {
+		past->how = LL_PAST_REQUEUED;
+		ll_message_text_set(past->why, sizeof past->why, LL_LENDING_STOP_WHY);
 	} else if (entry->stop.since_ns) {
 		past->how = entry->stop.why ? LL_PAST_STOPPED : LL_PAST_TIME;
 		ll_message_text_set(past->why, sizeof past->why, entry->stop.why ? entry->stop.why : "");
@@ -116,9 +119,12 @@ void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_e
 		return;
 	if (!entry->is_past && admission->server->accounting)
 		note_past(admission->server, entry);
+	/* A job that comes again has not ended; what is left of its killed processes gets no card any more. */
+	if (entry->loan.is_requeued && !entry->stop.killed_ns)
+		return;
 	ll_ended_add(&admission->ended, &(struct ll_ended_job){
-					    .number = entry->queued.number,
-					    .job_number = entry->job_number,
+					    .number = entry->loan.is_requeued ? 0 : entry->queued.number,
+					    .job_number = entry->loan.is_requeued ? 0 : entry->job_number,
 					    .token = entry->token,
 					    .ended_s = ll_wall_ns() / LL_NS_PER_S,
 					    .ended_ns = ll_now_ns(),
@@ -133,13 +139,22 @@ void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_e
 
 /* ---- JOB_STATUS ---- */
 
-static bool note_status(struct ll_admission *admission, uint32_t uid, const struct ll_message_job_status *status)
+/* *ret_again: the number of the job, if it goes back into the queue. */
+static bool note_status(struct ll_admission *admission, uint32_t uid, const struct ll_message_job_status *status,
+			uint64_t *ret_again)
 {
 	for (struct ll_admission_entry *entry = admission->entries; entry; entry = entry->next) {
 		if (entry->token != status->job || entry->uid != uid)
 			continue;
 		entry->status = status->status;
 		entry->has_status = true;
+		*ret_again = entry->loan.is_requeued ? entry->queued.number : 0;
+		return true;
+	}
+	for (const struct ll_admission_entry *former = admission->former; former; former = former->next) {
+		if (former->token != status->job || former->uid != uid || !former->loan.is_requeued)
+			continue;
+		*ret_again = former->queued.number;
 		return true;
 	}
 	struct ll_job *job = ll_books_find_id(admission->books, status->job);
@@ -161,12 +176,14 @@ bool ll_admission_handle_status(struct ll_connection *connection, const struct l
 	union ll_message message;
 	if (connection->role != LL_ROLE_COMMAND && connection->role != LL_ROLE_MONITOR)
 		return false;
-	bool is_known = admission && note_status(admission, connection->uid, status);
+	uint64_t again = 0;
+	bool is_known = admission && note_status(admission, connection->uid, status, &again);
 	if (is_known)
 		ll_admission_wake(admission);
 	if (connection->role == LL_ROLE_MONITOR)
 		return true;
 	ll_message_init(&message, LL_MESSAGE_ACCEPTED);
+	message.accepted.number = again;
 	if (is_known)
 		ll_connection_reply(connection, &message, NULL, 0);
 	else

@@ -244,10 +244,10 @@ void ll_admission_keep_fini(struct ll_admission *admission)
 #define HOLD_NS (2 * LL_NS_PER_S)
 #define GONE_NS (10 * LL_NS_PER_S)
 
-void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry)
+void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t again)
 {
 	struct ll_admission_entry **at = &admission->former;
-	while (*at && ((*at)->token != entry->token || (*at)->uid != entry->uid))
+	while (*at && (((*at)->token != entry->token && (*at)->queued.number != again) || (*at)->uid != entry->uid))
 		at = &(*at)->next;
 	struct ll_admission_entry *former = *at;
 	if (!former)
@@ -262,8 +262,30 @@ void ll_admission_former_return(struct ll_admission *admission, struct ll_admiss
 		entry->queued.duration_ns = former->queued.duration_ns; /* it was given more time */
 	entry->wait_until_ns =
 	    former->wait_until_ns < entry->wait_until_ns ? former->wait_until_ns : entry->wait_until_ns;
+	entry->loan.recalls = former->loan.recalls;
+	entry->loan.since_ns = former->loan.since_ns;
 	free(former);
 	admission->must_arrange = true;
+}
+
+void ll_admission_former_keep(struct ll_admission *admission, struct ll_admission_entry *entry)
+{
+	uint64_t now_ns = ll_now_ns();
+	struct ll_admission_entry **at = &admission->former;
+	entry->uuid_count = 0;
+	entry->job_number = entry->begin_ns = entry->after = 0;
+	entry->has_end = entry->has_run = entry->has_status = entry->is_past = entry->tells_status = false;
+	entry->stop = (struct ll_job_stop){0};
+	entry->limits.priority = ll_lending_class(entry);
+	entry->queued.is_lent = entry->queued.is_asleep = false;
+	entry->loan = (struct ll_loan){.recalls = entry->loan.recalls, .since_ns = now_ns, .is_requeued = true};
+	entry->wait_until_ns = LL_QUEUE_NONE;
+	entry->register_until_ns = now_ns + LL_ADMISSION_RETURN_NS;
+	ll_message_text_set(entry->left_why, sizeof entry->left_why, "it was stopped, and was not started again");
+	while (*at && (*at)->queued.number < entry->queued.number)
+		at = &(*at)->next;
+	entry->next = *at;
+	*at = entry;
 }
 
 const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number)
@@ -276,18 +298,25 @@ const struct ll_admission_entry *ll_admission_former_find(const struct ll_admiss
 
 bool ll_admission_former_holds(struct ll_admission *admission, uint64_t now_ns)
 {
+	bool is_any_waited_for = false;
 	if (!admission->former)
 		return false;
 	if (!admission->first_look_ns)
 		admission->first_look_ns = now_ns;
-	while (admission->former && now_ns - admission->first_look_ns >= GONE_NS) {
-		struct ll_admission_entry *former = admission->former;
-		admission->former = former->next;
+	for (struct ll_admission_entry **at = &admission->former, *former; (former = *at);) {
+		uint64_t own_ns = former->register_until_ns;
+		if (own_ns ? now_ns < own_ns : now_ns - admission->first_look_ns < GONE_NS) {
+			is_any_waited_for |= !own_ns;
+			at = &former->next;
+			continue;
+		}
+		*at = former->next;
 		former->told_ns = now_ns;
+		former->loan.is_requeued = false;
 		ll_admission_note_end(admission, former);
 		free(former);
 	}
-	return admission->former && now_ns - admission->first_look_ns < HOLD_NS;
+	return is_any_waited_for && now_ns - admission->first_look_ns < HOLD_NS;
 }
 
 /* A tenant that the configuration does not have any more has no use. */

@@ -130,15 +130,30 @@ uint32_t ll_lending_class(const struct ll_admission_entry *entry)
 
 /* ---- a borrower leaves ---- */
 
+/* With a signal that the job wishes before its end, that comes now, and the signal of the stop so long after it, but
+ * within the time of one more grace. */
 static void stop_borrower(struct ll_admission *admission, struct ll_admission_entry *entry, bool is_at_once)
 {
 	struct ll_job *job = job_of(admission, entry);
+	uint64_t before_ns = entry->signal_before_s * LL_NS_PER_S, most_ns = ll_job_stop_grace_ns(admission->server);
+	bool wishes_signal = entry->signal && !entry->is_signaled && !is_at_once;
 	if (!job || entry->stop.why)
 		return;
-	ll_admission_stop_job(admission->server, job, "its room was lent, and its owner needs it");
+	ll_admission_stop_job(admission->server, job, LL_LENDING_STOP_WHY);
 	/* The grace is over already. */
 	if (is_at_once)
 		entry->stop.since_ns = 1;
+	if (wishes_signal) {
+		ll_job_stop_warn(admission->server, job, entry->signal, LL_LENDING_STOP_WHY);
+		entry->queued.duration_ns += before_ns < most_ns ? before_ns : most_ns;
+	}
+	if (!reclaim_of(admission)->stop.requeue)
+		return;
+	entry->loan.is_requeued = entry->can_restart;
+	tell_reclaim(admission, entry,
+		     entry->can_restart ? "goes back into the queue, and is started again when it has room"
+					: "is not started again: `loadline submit` alone can do that",
+		     NULL);
 }
 
 static void recall_borrower(struct ll_admission *admission, struct ll_admission_entry *entry, enum ll_lend_step step,
@@ -397,7 +412,8 @@ void ll_lending_lend(struct ll_admission *admission, uint64_t now_ns)
 	for (size_t i = queue->running_count; reclaim->steps.count && i < queue->count && looks < LOOKS_MAX; i++) {
 		struct ll_admission_entry *entry = ll_admission_entry_of(queue->jobs[i]);
 		bool is_pooled = false;
-		if (!may_borrow(admission, entry) || read_lend(admission, now_ns, &lend))
+		bool is_early = now_ns - entry->loan.since_ns < ll_lend_pause_ns(entry->loan.recalls);
+		if (is_early || !may_borrow(admission, entry) || read_lend(admission, now_ns, &lend))
 			continue;
 		looks++;
 		uint64_t cards = ll_lend_borrow(&lend, &entry->queued, &is_pooled);

@@ -69,6 +69,8 @@ static const struct field entry_fields[] = {
     ENTRY(BIT, "is_ended", is_ended),
     ENTRY(BIT, "must_be_ok", must_be_ok),
     ENTRY(BIT, "tells_status", tells_status),
+    ENTRY(BIT, "can_restart", can_restart),
+    ENTRY(BIT, "is_requeued", loan.is_requeued),
     ENTRY(BIT, "has_status", has_status),
     ENTRY(BIT, "has_run", has_run),
     ENTRY(BIT, "is_signaled", is_signaled),
@@ -241,7 +243,9 @@ static struct ll_admission_entry *unpack_entry(const json_t *object)
 	bool is_good = entry->uuid_count && entry->loan.state <= LL_LEND_ASLEEP && entry->loan.step <= LL_LEND_KILL &&
 		       entry->loan.own_class <= LL_LIMIT_CLASS_LOW;
 	if (!is_good) { /* one that waits borrows nothing */
-		entry->loan = (struct ll_loan){0};
+		entry->loan = (struct ll_loan){.recalls = entry->loan.recalls,
+					       .since_ns = entry->loan.since_ns,
+					       .is_requeued = entry->loan.is_requeued};
 		entry->queued.is_lent = entry->queued.is_asleep = false;
 	}
 	return entry;

@@ -212,6 +212,7 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 	entry->after = admit->after;
 	entry->must_be_ok = admit->after && admit->flags & LL_ADMIT_AFTER_OK;
 	entry->tells_status = admit->flags & LL_ADMIT_TELLS_STATUS;
+	entry->can_restart = admit->flags & LL_ADMIT_CAN_RESTART;
 	entry->queued.uid = entry->uid;
 	entry->queued.card_count = admit->card_count;
 	entry->has_count = admit->card_count;
@@ -226,7 +227,10 @@ int ll_admission_read_request(struct ll_admission *admission, const struct ll_me
 		rc = ll_admission_check_after(admission, entry, err);
 	if (rc)
 		return rc;
-	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait)
+	const struct ll_admission_entry *former =
+	    admit->again ? ll_admission_former_find(admission, admit->again) : NULL;
+	bool is_back = former && former->uid == entry->uid;
+	if (count_waiting(admission, entry) >= tenant->each_user.queued && !entry->takes_no_wait && !is_back)
 		return ll_err_set(err, -EACCES, "queued: %" PRIu64 " jobs of each user may wait",
 				  tenant->each_user.queued);
 	if (!has_room(admission, entry))

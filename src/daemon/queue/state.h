@@ -78,6 +78,7 @@ struct ll_loan {
 	bool is_pooled;         /* its memory has room in the host memory for eviction */
 	bool is_blamed;         /* told: it cannot sleep, or has slept too long */
 	bool is_told;           /* of `observe` */
+	bool is_requeued;       /* it is stopped, and goes back into the queue when it has ended */
 	bool has_recalled;      /* others were recalled for it */
 };
 
@@ -117,6 +118,7 @@ struct ll_admission_entry {
 	bool is_signaled;                 /* it got that */
 	bool must_be_ok;                  /* the job `after` must end with status 0 */
 	bool tells_status;                /* a command will tell its status, not only its monitor */
+	bool can_restart;                 /* that command would start it again */
 	bool has_status;
 	bool has_run;              /* it has registered */
 	uint32_t status;           /* as waitpid() gives it */
@@ -212,7 +214,8 @@ struct ll_admission {
 	struct ll_admission_unused *unused;
 	size_t unused_count;
 	/* of a former loadlined: its waiting jobs that have not asked again, and the use until former_use_ns, if it is
-	 * of another boot former_use_age_s before that */
+	 * of another boot former_use_age_s before that. The jobs that were stopped and come again are here too: they
+	 * have until register_until_ns, and nobody waits for them */
 	struct ll_admission_entry *former;
 	struct ll_admission_use *former_use;
 	size_t former_use_count;
@@ -261,6 +264,8 @@ void ll_admission_admit(struct ll_admission *admission, struct ll_admission_entr
 void ll_admission_tell_place(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t now_ns);
 
 /* ---- lend.c ---- */
+
+#define LL_LENDING_STOP_WHY "its room was lent, and its owner needs it"
 
 bool ll_lending_is_on(const struct ll_admission *admission);
 
@@ -330,11 +335,15 @@ void ll_admission_note_end(struct ll_admission *admission, struct ll_admission_e
 
 /* ---- keep.c ---- */
 
-/* The job asks for its place. If it asked a former loadlined before, it gets the number, the position and the pause
- * that it had. */
-void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry);
+/* The job asks for its place. If it asked a former loadlined before, or comes again after it was stopped (again: its
+ * number), it gets the number, the position and the pause that it had. */
+void ll_admission_former_return(struct ll_admission *admission, struct ll_admission_entry *entry, uint64_t again);
 
-/* The job with this number that waited under the former loadlined, and may ask again yet; NULL: none. */
+/* A job that was stopped has ended (loan.is_requeued), and comes again: its number is kept for it. Takes the entry,
+ * which is in no list. */
+void ll_admission_former_keep(struct ll_admission *admission, struct ll_admission_entry *entry);
+
+/* The job with this number that may ask again yet; NULL: none. */
 const struct ll_admission_entry *ll_admission_former_find(const struct ll_admission *admission, uint64_t number);
 
 /* Whether no job shall start yet, because waiting jobs of the former loadlined have not asked again. */
