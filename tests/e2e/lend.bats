@@ -283,6 +283,55 @@ load lend_helper
 	ends_well guest
 }
 
+@test "a job with processes on two cards sleeps whole for one of them, and goes on whole" {
+	config_file <<-END
+		version: 1
+		host-memory: {for-eviction: 400G}
+		cards: [{name: whole, cards: "0-1", give: card}]
+		tenants:
+		  - {name: owner, members: {users: ["$FIRST"]}, guarantee: [{of: whole, cards: 2}]}
+		  - {name: guest, members: {users: ["$SECOND"]}}
+		reclaim: {steps: [evict]}
+	END
+	start_queue
+	start_as "$SECOND" guest "$LOADLINE" --sim run --name guest --cards 2 -- sh -c '
+		for card in ${CUDA_VISIBLE_DEVICES%,*} ${CUDA_VISIBLE_DEVICES#*,}; do
+			CUDA_VISIBLE_DEVICES=$card "$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes 64M &
+			pids="$pids $!"
+		done
+		trap "kill $pids" TERM
+		for pid in $pids; do wait $pid; wait $pid || exit; done'
+	wait_for 60 eval '[ "$(jq -s "map(select(.event == \"ready\")) | length" "$T/guest.out")" -eq 2 ]'
+	is_at guest borrowed
+	start_as "$FIRST" owner "$LOADLINE" --sim run --name owner --cards 1 -- \
+		"$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes 64M
+	at_work owner
+	is_at guest recalled
+	loadline --sim status --json | jq -s -e 'map(select(has("claim") and .state == "evicted")) | length == 2'
+	ends_well owner
+	wait_for 60 is_at guest borrowed
+	ends_well guest
+}
+
+@test "a synthetic load is in the way of no loan and of no claim, and comes back after both" {
+	start_lending
+	start_program hold "$LOADLINE" --sim hold -i 0 --target 50% --resume-after 300ms --json
+	wait_for 60 has hold 'select(.event == "sample" and .util_percent > 30)'
+	work "$SECOND" guest 70G
+	at_work guest
+	is_at guest borrowed
+	wait_for 60 has hold 'select(.event == "yield")'
+	work "$FIRST" owner 50G
+	at_work owner
+	is_at owner running
+	is_at guest recalled
+	ends_well owner
+	wait_for 60 is_at guest borrowed
+	ends_well guest
+	wait_for 60 eval '[ "$(jq -r "select(.event == \"yield\" or .event == \"resume\").event" "$T/hold.out" | tail -n 1)" = resume ]'
+	stop hold TERM
+}
+
 # sample: a line of $T/samples with the time in ms, and the bytes of the jobs that have their memory, of those that borrowers leave
 # it to, and of all.
 sample() {
