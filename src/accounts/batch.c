@@ -55,6 +55,8 @@ int ll_use_batch_add(struct ll_use_batch *batch, const struct ll_use_key *key, c
 	row->use.used_ns += use->used_ns;
 	row->use.idle_held_ns += use->idle_held_ns;
 	row->use.memory_byte_s += use->memory_byte_s;
+	row->use.borrowed_ns += use->borrowed_ns;
+	row->use.borrowed_byte_s += use->borrowed_byte_s;
 	row->use.joules += use->joules;
 	row->use.knows_joules |= use->knows_joules;
 	return 0;

@@ -10,6 +10,7 @@
  *              interval of the samples (1 s) are not seen
  *   memory     charged device memory times time
  *   joules     the job's part of the card's energy (daemon/accounts/account.h)
+ *   borrowed   of used and of memory, what came while the job borrowed (rules/queue/lend.h)
  *
  * A counter says how much of a job's own counters is in the rows already. It is written with the rows, so that the next
  * loadlined continues where the rows end, and counts nothing twice.
@@ -43,8 +44,8 @@ struct ll_use_key {
 };
 
 struct ll_use {
-	uint64_t granted_ns, used_ns, idle_held_ns;
-	double memory_byte_s;
+	uint64_t granted_ns, used_ns, idle_held_ns, borrowed_ns;
+	double memory_byte_s, borrowed_byte_s;
 	double joules;
 	bool knows_joules; /* false: joules is 0, and unknown. A sum knows them if a part does */
 };
@@ -58,7 +59,8 @@ struct ll_use_counter {
 	char job[LL_USE_JOB_SIZE];
 	char card[LL_USE_CARD_SIZE];
 	uint64_t used_ns;
-	uint64_t memory_unit_ms;  /* protocol/accounts.h */
+	uint64_t memory_unit_ms; /* protocol/accounts.h */
+	uint64_t borrowed_ns, borrowed_unit_ms;
 	uint64_t since_ns, at_ns; /* CLOCK_MONOTONIC: when the job came to the card, and of the reading */
 	bool has_ended;           /* the job: its counter is removed from the database */
 };

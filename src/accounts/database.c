@@ -24,23 +24,27 @@ static const char schema[] = "CREATE TABLE use ("
 			     "project TEXT NOT NULL, card TEXT NOT NULL,"
 			     "granted_ns INTEGER NOT NULL, used_ns INTEGER NOT NULL, idle_held_ns INTEGER NOT NULL,"
 			     "memory_byte_s REAL NOT NULL, joules REAL, lent_ns INTEGER, borrowed_ns INTEGER,"
-			     "number INTEGER,"
+			     "number INTEGER, borrowed_byte_s REAL,"
 			     "PRIMARY KEY (hour, uid, job, card, tenant, project)) WITHOUT ROWID;"
 			     "CREATE TABLE counter ("
 			     "job TEXT NOT NULL, card TEXT NOT NULL, used_ns INTEGER NOT NULL,"
 			     "memory_unit_ms INTEGER NOT NULL, since_ns INTEGER NOT NULL, at_ns INTEGER NOT NULL,"
-			     "stored INTEGER NOT NULL,"
+			     "stored INTEGER NOT NULL, borrowed_ns INTEGER, borrowed_unit_ms INTEGER,"
 			     "PRIMARY KEY (job, card)) WITHOUT ROWID;";
 
 static const char add_use[] =
     "INSERT INTO use (hour, tenant, uid, job, project, card, granted_ns, used_ns,"
-    "idle_held_ns, memory_byte_s, joules, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+    "idle_held_ns, memory_byte_s, joules, number, borrowed_ns, borrowed_byte_s)"
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
     "ON CONFLICT DO UPDATE SET granted_ns = granted_ns + excluded.granted_ns,"
     "used_ns = used_ns + excluded.used_ns, idle_held_ns = idle_held_ns + excluded.idle_held_ns,"
     "memory_byte_s = memory_byte_s + excluded.memory_byte_s, number = excluded.number,"
+    "borrowed_ns = ifnull(borrowed_ns, 0) + excluded.borrowed_ns,"
+    "borrowed_byte_s = ifnull(borrowed_byte_s, 0) + excluded.borrowed_byte_s,"
     "joules = CASE WHEN excluded.joules IS NULL THEN joules ELSE ifnull(joules, 0) + excluded.joules END";
 static const char set_counter[] = "INSERT OR REPLACE INTO counter (job, card, used_ns, memory_unit_ms, since_ns,"
-				  "at_ns, stored) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+				  "at_ns, stored, borrowed_ns, borrowed_unit_ms)"
+				  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 static const char end_counter[] = "DELETE FROM counter WHERE job = ?1 AND card = ?2";
 
 /* ---- open ---- */
@@ -77,11 +81,33 @@ static int is_sound(sqlite3 *sqlite, bool *ret_is_sound)
 	return code;
 }
 
+/* Of a file of an earlier loadline. */
+static int add_late_columns(sqlite3 *sqlite)
+{
+	static const char *const columns[][3] = {
+	    {"use", "number", "INTEGER"},          {"use", "borrowed_byte_s", "REAL"},
+	    {"counter", "borrowed_ns", "INTEGER"}, {"counter", "borrowed_unit_ms", "INTEGER"},
+	    {"job", "borrowed_ns", "INTEGER"},     {"job", "borrowed_byte_s", "REAL"},
+	    {"job", "recalls", "INTEGER"},         {"job", "slept_ns", "INTEGER"},
+	};
+	int code = SQLITE_OK;
+	for (size_t i = 0; i < sizeof columns / sizeof *columns && code == SQLITE_OK; i++) {
+		char text[120];
+		bool has_column = false;
+		const char *table = columns[i][0], *column = columns[i][1];
+		code = ll_sqlite_has_column(sqlite, table, column, &has_column);
+		snprintf(text, sizeof text, "ALTER TABLE %s ADD COLUMN %s %s", table, column, columns[i][2]);
+		if (code == SQLITE_OK && !has_column)
+			code = sqlite3_exec(sqlite, text, NULL, NULL, NULL);
+	}
+	return code;
+}
+
 /* -EUCLEAN: the file is to be moved aside. */
 static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struct ll_err *err)
 {
 	bool sound = false;
-	int64_t application = 0, version = 0, tables = 0, has_numbers = 0;
+	int64_t application = 0, version = 0, tables = 0;
 	/* A commit waits until the disk has it (FULL), which is cheap at one commit in 9 s. */
 	sqlite3_busy_timeout(sqlite, 5000); /* ms */
 	int code = sqlite3_exec(sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL, NULL, NULL);
@@ -103,11 +129,9 @@ static int check_file(sqlite3 *sqlite, const char *path, bool *ret_is_new, struc
 	else if (code == SQLITE_OK && version > LL_USE_SCHEMA)
 		return ll_sqlite_refuse_newer(path, version, err);
 	if (code == SQLITE_OK)
-		code = ll_sqlite_number(sqlite, LL_USE_HAS_NUMBERS, &has_numbers);
-	if (code == SQLITE_OK && !has_numbers) /* of an earlier loadline */
-		code = sqlite3_exec(sqlite, "ALTER TABLE use ADD COLUMN number INTEGER", NULL, NULL, NULL);
-	if (code == SQLITE_OK)
 		code = ll_history_make(sqlite);
+	if (code == SQLITE_OK)
+		code = add_late_columns(sqlite);
 	if (code != SQLITE_OK)
 		return ll_sqlite_fail(sqlite, code, path, err);
 	*ret_is_new = is_empty;
@@ -202,6 +226,8 @@ static int write_rows(sqlite3 *sqlite, const struct ll_use_batch *batch)
 		bound |= use->knows_joules ? sqlite3_bind_double(statement, 11, use->joules)
 					   : sqlite3_bind_null(statement, 11);
 		bound |= ll_sqlite_bind_number(statement, 12, key->number);
+		bound |= ll_sqlite_bind_number(statement, 13, use->borrowed_ns);
+		bound |= sqlite3_bind_double(statement, 14, use->borrowed_byte_s);
 		code = ll_sqlite_run_once(statement, bound);
 	}
 	sqlite3_finalize(statement);
@@ -225,6 +251,8 @@ static int write_counters(sqlite3 *sqlite, const struct ll_use_batch *batch)
 			bound |= ll_sqlite_bind_number(statement, 5, counter->since_ns);
 			bound |= ll_sqlite_bind_number(statement, 6, counter->at_ns);
 			bound |= ll_sqlite_bind_number(statement, 7, ll_wall_ns() / LL_NS_PER_S);
+			bound |= ll_sqlite_bind_number(statement, 8, counter->borrowed_ns);
+			bound |= ll_sqlite_bind_number(statement, 9, counter->borrowed_unit_ms);
 		}
 		code = ll_sqlite_run_once(statement, bound);
 	}
@@ -263,15 +291,18 @@ int ll_use_database_read_counters(struct ll_use_database *database, struct ll_us
 	sqlite3 *sqlite = database->sqlite;
 	struct ll_use_batch batch = {0};
 	sqlite3_stmt *statement = NULL;
-	int rc = 0,
-	    code = sqlite3_prepare_v2(sqlite, "SELECT job, card, used_ns, memory_unit_ms, since_ns, at_ns FROM counter",
-				      -1, &statement, NULL);
+	int rc = 0, code = sqlite3_prepare_v2(sqlite,
+					      "SELECT job, card, used_ns, memory_unit_ms, since_ns, at_ns, borrowed_ns,"
+					      "borrowed_unit_ms FROM counter",
+					      -1, &statement, NULL);
 	while (!rc && code == SQLITE_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct ll_use_counter counter = {
 		    .used_ns = (uint64_t)sqlite3_column_int64(statement, 2),
 		    .memory_unit_ms = (uint64_t)sqlite3_column_int64(statement, 3),
 		    .since_ns = (uint64_t)sqlite3_column_int64(statement, 4),
 		    .at_ns = (uint64_t)sqlite3_column_int64(statement, 5),
+		    .borrowed_ns = (uint64_t)sqlite3_column_int64(statement, 6),
+		    .borrowed_unit_ms = (uint64_t)sqlite3_column_int64(statement, 7),
 		};
 		ll_sqlite_copy_text(counter.job, sizeof counter.job, statement, 0);
 		ll_sqlite_copy_text(counter.card, sizeof counter.card, statement, 1);

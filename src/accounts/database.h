@@ -2,8 +2,9 @@
  * database.h - the accounts of a machine in an SQLite file, as loadlined writes them. Reports read it with report.h.
  *
  * The file is in WAL mode: readers and the one writer do not wait for each other. A transaction is on the disk when
- * ll_use_database_write returns, and is there as a whole or not at all. Columns that nothing measures in this version
- * (lent_ns, borrowed_ns) are NULL, not 0; so are joules while they are unknown.
+ * ll_use_database_write returns, and is there as a whole or not at all. A column that nothing measures in this version
+ * (lent_ns) is NULL, not 0; so are joules while they are unknown, and columns that came later in rows from before. A
+ * file of an earlier loadline gets the columns that it lacks when it is opened here.
  *
  * The functions may wait for the disk. A database is used by one thread at a time.
  */
@@ -22,9 +23,6 @@ enum { LL_USE_SCHEMA = 1, LL_USE_PATH_SIZE = 4096 };
 
 /* "llac": SQLite's application_id of such a file. */
 #define LL_USE_APPLICATION_ID 0x6c6c6163
-
-/* 1 if the rows have the numbers of their jobs. */
-#define LL_USE_HAS_NUMBERS "SELECT count(*) FROM pragma_table_info('use') WHERE name = 'number'"
 
 /*
  * Opens the file, or makes it (mode 0600), and checks its integrity. A damaged file, or one that is no database of

@@ -19,7 +19,8 @@ static const char schema[] =
     "began INTEGER NOT NULL, ended INTEGER NOT NULL, asked_cards INTEGER NOT NULL, asked_memory INTEGER NOT NULL,"
     "asked_compute INTEGER NOT NULL, asked_time_ns INTEGER NOT NULL, class INTEGER NOT NULL,"
     "used_ns INTEGER NOT NULL, memory_byte_s REAL NOT NULL, how INTEGER NOT NULL, status INTEGER NOT NULL,"
-    "by_uid INTEGER NOT NULL, why TEXT NOT NULL);"
+    "by_uid INTEGER NOT NULL, why TEXT NOT NULL,"
+    "borrowed_ns INTEGER, borrowed_byte_s REAL, recalls INTEGER, slept_ns INTEGER);"
     "CREATE INDEX IF NOT EXISTS job_number ON job (number, uid);"
     "CREATE INDEX IF NOT EXISTS job_ended ON job (ended);"
     "CREATE INDEX IF NOT EXISTS job_uid ON job (uid, ended);"
@@ -32,9 +33,12 @@ static const char schema[] =
 #define COLUMNS                                                                                                        \
 	"number, uid, tenant, name, command, project, cards, came, began, ended, asked_cards, asked_memory,"           \
 	"asked_compute, asked_time_ns, class, used_ns, memory_byte_s, how, status, by_uid, why"
+/* They came later. */
+#define LATE_COLUMNS "borrowed_ns, borrowed_byte_s, recalls, slept_ns"
 
-static const char add_job[] = "INSERT INTO job (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-			      "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
+static const char add_job[] =
+    "INSERT INTO job (" COLUMNS "," LATE_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
 /* ?3: LL_PAST_ENDED, as which the job is there. */
 static const char set_status[] = "UPDATE job SET how = ?4, status = ?5 WHERE how = ?3 AND id = (SELECT max(id) FROM "
 				 "job WHERE number = ?1 AND uid = ?2)";
@@ -74,6 +78,10 @@ static int write_job(sqlite3_stmt *statement, const struct ll_past_job *job)
 	code |= ll_sqlite_bind_number(statement, 19, job->status);
 	code |= ll_sqlite_bind_number(statement, 20, job->by_uid);
 	code |= ll_sqlite_bind_text(statement, 21, job->why);
+	code |= ll_sqlite_bind_number(statement, 22, job->borrowed_ns);
+	code |= sqlite3_bind_double(statement, 23, job->borrowed_byte_s);
+	code |= ll_sqlite_bind_number(statement, 24, job->recalls);
+	code |= ll_sqlite_bind_number(statement, 25, job->slept_ns);
 	return ll_sqlite_run_once(statement, code);
 }
 
@@ -125,6 +133,10 @@ static void read_job(sqlite3_stmt *statement, struct ll_past_job *ret_job)
 	    .how = (uint32_t)number_at(statement, 17),
 	    .status = (uint32_t)number_at(statement, 18),
 	    .by_uid = (uint32_t)number_at(statement, 19),
+	    .borrowed_ns = number_at(statement, 21),
+	    .borrowed_byte_s = sqlite3_column_double(statement, 22),
+	    .recalls = (uint32_t)number_at(statement, 23),
+	    .slept_ns = number_at(statement, 24),
 	};
 	ll_sqlite_copy_text(ret_job->tenant, sizeof ret_job->tenant, statement, 2);
 	ll_sqlite_copy_text(ret_job->name, sizeof ret_job->name, statement, 3);
@@ -137,12 +149,16 @@ static void read_job(sqlite3_stmt *statement, struct ll_past_job *ret_job)
 int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sqlite3_stmt **ret_statement)
 {
 	char text[640];
+	bool has_late = false;
+	int code = ll_sqlite_has_column(sqlite, "job", "slept_ns", &has_late);
+	if (code != SQLITE_OK)
+		return code;
 	snprintf(text, sizeof text,
 		 "SELECT " COLUMNS
-		 " FROM job WHERE ended >= ?1 AND ended < ?2%s%s%s ORDER BY ended DESC, id DESC LIMIT ?6",
-		 query->has_uid ? " AND uid = ?3" : "", query->tenant ? " AND tenant = ?4" : "",
-		 query->how ? " AND how = ?5" : "");
-	int code = sqlite3_prepare_v2(sqlite, text, -1, ret_statement, NULL);
+		 ", %s FROM job WHERE ended >= ?1 AND ended < ?2%s%s%s ORDER BY ended DESC, id DESC LIMIT ?6",
+		 has_late ? LATE_COLUMNS : "0, 0, 0, 0", query->has_uid ? " AND uid = ?3" : "",
+		 query->tenant ? " AND tenant = ?4" : "", query->how ? " AND how = ?5" : "");
+	code = sqlite3_prepare_v2(sqlite, text, -1, ret_statement, NULL);
 	if (code != SQLITE_OK)
 		return code;
 	sqlite3_stmt *statement = *ret_statement;

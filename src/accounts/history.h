@@ -37,9 +37,12 @@ struct ll_past_job {
 	uint64_t memory_bytes, compute_permille, time_ns; /* asked for, on each card; 0: it did not say */
 	uint64_t used_ns;                                 /* GPU time of all its cards */
 	double memory_byte_s;
+	uint64_t borrowed_ns, slept_ns; /* borrowed_...: while it borrowed; slept_ns: after recalls */
+	double borrowed_byte_s;
 	uint32_t uid, by_uid;       /* by_uid: who canceled it; UINT32_MAX: nobody */
 	uint32_t how, status;       /* status: as waitpid() gives it, if how says one */
 	uint32_t card_count, class; /* asked for; class: enum ll_limit_class */
+	uint32_t recalls;           /* of its memory, which was lent */
 	char tenant[LL_PAST_NAME_SIZE], command[LL_PAST_NAME_SIZE], name[LL_PAST_NAME_SIZE], project[LL_PAST_NAME_SIZE];
 	char cards[LL_PAST_CARDS_SIZE]; /* "0,1", a slice "7:0"; perhaps cut */
 	char why[LL_PAST_CARDS_SIZE];   /* a phrase; empty: none */

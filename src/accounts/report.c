@@ -23,7 +23,7 @@ static const char *const key_columns[LL_USE_BYS] = {
 static const char sums_text[] =
     "SELECT %s AS key, total(granted_ns) / 1e9, total(used_ns) / 1e9,"
     "total(idle_held_ns) / 1e9, total(memory_byte_s), sum(joules), sum(lent_ns) / 1e9,"
-    "sum(borrowed_ns) / 1e9, %s FROM use WHERE hour >= ?1 AND hour < ?2 AND (?3 OR uid = ?4)"
+    "sum(borrowed_ns) / 1e9, %s, %s FROM use WHERE hour >= ?1 AND hour < ?2 AND (?3 OR uid = ?4)"
     "GROUP BY key";
 
 /* A view has no pages. */
@@ -60,6 +60,7 @@ void ll_use_sum_add(struct ll_use_sum *sum, const struct ll_use_sum *other)
 	sum->joules = add_known(sum->joules, other->joules);
 	sum->lent_s = add_known(sum->lent_s, other->lent_s);
 	sum->borrowed_s = add_known(sum->borrowed_s, other->borrowed_s);
+	sum->borrowed_byte_s = add_known(sum->borrowed_byte_s, other->borrowed_byte_s);
 }
 
 static int compare_use(const void *one, const void *other)
@@ -206,7 +207,8 @@ static int add_row(struct ll_use_report *report, sqlite3_stmt *statement)
 				 .memory_byte_s = sqlite3_column_double(statement, 4),
 				 .joules = number_or_nan(statement, 5),
 				 .lent_s = number_or_nan(statement, 6),
-				 .borrowed_s = number_or_nan(statement, 7)};
+				 .borrowed_s = number_or_nan(statement, 7),
+				 .borrowed_byte_s = number_or_nan(statement, 9)};
 	int64_t number = sqlite3_column_int64(statement, 8);
 	sum.number = number > 0 ? (uint64_t)number : 0;
 	snprintf(sum.key, sizeof sum.key, "%s", key ? (const char *)key : "");
@@ -218,10 +220,13 @@ static int add_rows(struct ll_use_report *report, sqlite3 *sqlite, const char *p
 {
 	char text[sizeof sums_text + 80];
 	sqlite3_stmt *statement = NULL;
-	int64_t has_numbers = 0;
-	int rc = 0, code = ll_sqlite_number(sqlite, LL_USE_HAS_NUMBERS, &has_numbers);
+	bool has_numbers = false, has_borrowed = false;
+	int rc = 0, code = ll_sqlite_has_column(sqlite, "use", "number", &has_numbers);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_has_column(sqlite, "use", "borrowed_byte_s", &has_borrowed);
 	snprintf(text, sizeof text, sums_text, key_columns[query->by],
-		 has_numbers && query->by == LL_USE_BY_JOB ? "max(number)" : "0");
+		 has_numbers && query->by == LL_USE_BY_JOB ? "max(number)" : "0",
+		 has_borrowed ? "sum(borrowed_byte_s)" : "NULL");
 	if (code == SQLITE_OK)
 		code = sqlite3_prepare_v2(sqlite, text, -1, &statement, NULL);
 	if (code == SQLITE_OK) {

@@ -26,7 +26,7 @@ struct ll_use_sum {
 	char key[LL_USE_SUM_KEY_SIZE]; /* a user as a number; a day as YYYY-MM-DD of this machine's time zone */
 	double granted_s, used_s, idle_held_s;
 	double memory_byte_s;
-	double joules, lent_s, borrowed_s;
+	double joules, lent_s, borrowed_s, borrowed_byte_s;
 	uint64_t number; /* by job: as `queue` and `history` have it; 0: not known */
 };
 

@@ -59,6 +59,16 @@ int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number)
 	return code;
 }
 
+int ll_sqlite_has_column(sqlite3 *sqlite, const char *table, const char *column, bool *ret_has)
+{
+	char text[120];
+	int64_t count = 0;
+	snprintf(text, sizeof text, "SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'", table, column);
+	int code = ll_sqlite_number(sqlite, text, &count);
+	*ret_has = count > 0;
+	return code;
+}
+
 int ll_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text)
 {
 	return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);

@@ -5,6 +5,7 @@
 #define LOADLINE_ACCOUNTS_SQLITE_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,9 @@ int ll_sqlite_refuse_newer(const char *path, int64_t version, struct ll_err *err
 
 /* Runs a query that gives one number. Returns SQLite's code. */
 int ll_sqlite_number(sqlite3 *sqlite, const char *query, int64_t *ret_number);
+
+/* Whether the table has a column that came later. Returns SQLite's code. */
+int ll_sqlite_has_column(sqlite3 *sqlite, const char *table, const char *column, bool *ret_has);
 
 /* Bind a value to a statement: a text that lives until the statement has run, a number that may be too large for
  * SQLite, which is then its largest. They return SQLite's code. */

@@ -73,6 +73,7 @@ struct ll_message_report_row {
 	double granted_s, used_s, idle_held_s, memory_byte_s, joules, lent_s, borrowed_s;
 	char key[LL_REPORT_KEY_SIZE];
 	uint64_t number; /* 0: none, or not known */
+	double borrowed_byte_s;
 };
 
 /* What a granted GPU hour and a GiB hour of memory cost. */
@@ -114,6 +115,9 @@ struct ll_message_history_row {
 	uint32_t card_count, class;
 	char tenant[LL_NAME_SIZE], command[LL_COMMAND_SIZE], name[LL_NAME_SIZE], project[LL_NAME_SIZE];
 	char cards[LL_HISTORY_CARDS_SIZE], why[LL_HISTORY_CARDS_SIZE];
+	double borrowed_byte_s;
+	uint64_t borrowed_ns, slept_ns;
+	uint32_t recalls, unused;
 };
 
 /*

@@ -48,7 +48,7 @@ busy_as() {
 
 # used UID SECONDS: writes into the accounts that the user's tenant research was granted so many seconds this hour.
 granted() {
-	sqlite3 "$T/$DATABASE" "INSERT INTO use VALUES ($(($(date +%s) / 3600 * 3600)), 'research', $FIRST, '00000000000000aa', '', 'GPU-x', $1 * 1000000000, 0, 0, 0, NULL, NULL, NULL, NULL)"
+	sqlite3 "$T/$DATABASE" "INSERT INTO use VALUES ($(($(date +%s) / 3600 * 3600)), 'research', $FIRST, '00000000000000aa', '', 'GPU-x', $1 * 1000000000, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)"
 }
 
 # reports FILTER ARG...: a line of the report as JSON satisfies the filter.
@@ -130,7 +130,7 @@ reports() {
 	write_config
 	kill -HUP "$(pid_of service)"
 	wait_for 60 reports 'has("cost") | not'
-	[ "$(loadline --sim report --csv | head -1)" = "tenant,granted_seconds,used_seconds,idle_held_seconds,memory_byte_seconds,joules,lent_seconds,borrowed_seconds" ]
+	[ "$(loadline --sim report --csv | head -1)" = "tenant,granted_seconds,used_seconds,idle_held_seconds,memory_byte_seconds,joules,lent_seconds,borrowed_seconds,borrowed_memory_byte_seconds" ]
 }
 
 @test "visibility: others: all shows users the use of others, other words do not; operators see all" {

@@ -117,8 +117,11 @@ load lend_helper
 	is_at owner running
 	ends_well owner
 	finish guest
-	# The history has the class that it asked for.
-	wait_for 60 eval 'loadline --sim history --json | jq -s -e "any(.[]; .name == \"guest\" and .class == \"normal\" and .number == 1)"'
+	# The history has the class that it asked for, and what it borrowed; the report has it too.
+	wait_for 60 eval 'loadline --sim history --json | jq -s -e "any(.[]; .name == \"guest\" and .class == \"normal\" and .number == 1 and
+		.recalls == 1 and .slept_seconds >= 1 and .borrowed_memory_byte_seconds > 0 and .borrowed_gpu_seconds == .gpu_seconds)"'
+	wait_for 60 eval 'loadline --sim report --json | jq -s -e "any(.[]; .tenant == \"guest\" and
+		.borrowed_memory_byte_seconds > 0 and .borrowed_seconds == .used_seconds) and any(.[]; .tenant == \"owner\" and .borrowed_seconds == 0)"'
 }
 
 @test "a submitted borrower that is stopped goes back into the queue under its number, and is started again" {

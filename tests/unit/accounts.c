@@ -114,36 +114,8 @@ TEST(rows_of_one_key_are_added_up_and_what_nothing_measures_is_unknown)
 	assert_string_equal(report.sums[1].key, "a");
 	assert_true(report.sums[1].granted_s == 60 && report.sums[1].used_s == 30 && report.sums[1].idle_held_s == 15);
 	assert_true(report.sums[1].memory_byte_s == 120e9);
-	assert_true(isnan(report.sums[1].joules) && isnan(report.sums[1].lent_s) && isnan(report.sums[1].borrowed_s));
-	ll_use_report_fini(&report);
-}
-
-TEST(a_job_has_its_number_and_a_file_of_an_earlier_loadline_gets_them)
-{
-	sqlite3 *sqlite;
-	struct ll_use_batch batch = {0};
-	struct ll_use_key key = key_of(HOUR_S, "a", 1, "0123456789abcdef");
-	const struct ll_use use = {.used_ns = 1};
-	open_it();
-	assert_int_equal(write_one(HOUR_S, "a", 1, 10), 0);
-	ll_use_database_close(database);
-	database = NULL;
-	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(sqlite, "ALTER TABLE use DROP COLUMN number", NULL, NULL, NULL), SQLITE_OK);
-	sqlite3_close(sqlite);
-	struct ll_use_report report = read_all(LL_USE_BY_JOB);
-	assert_int_equal(report.count, 1);
-	assert_int_equal(report.sums[0].number, 0);
-	ll_use_report_fini(&report);
-	open_it();
-	key.number = 17;
-	assert_int_equal(ll_use_batch_add(&batch, &key, &use, LL_USE_BATCH_ROWS), 0);
-	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
-	ll_use_batch_fini(&batch);
-	report = read_all(LL_USE_BY_JOB);
-	assert_int_equal(report.count, 1);
-	assert_int_equal(report.sums[0].number, 17);
-	assert_string_equal(report.sums[0].key, "0123456789abcdef");
+	assert_true(isnan(report.sums[1].joules) && isnan(report.sums[1].lent_s));
+	assert_true(report.sums[1].borrowed_s == 0 && report.sums[1].borrowed_byte_s == 0);
 	ll_use_report_fini(&report);
 }
 
@@ -566,6 +538,68 @@ static const char *past_numbers(struct ll_history_query query)
 	return text;
 }
 
+TEST(a_file_of_an_earlier_loadline_is_read_and_gets_what_came_later)
+{
+	sqlite3 *sqlite;
+	struct ll_use_batch batch = {0};
+	struct ll_use_key key = key_of(HOUR_S, "a", 1, "0123456789abcdef");
+	const struct ll_use use = {.used_ns = 2000000000, .borrowed_ns = 1000000000, .borrowed_byte_s = 7};
+	struct ll_use_counter counter = {.job = "b", .card = "GPU-1", .borrowed_ns = 8, .borrowed_unit_ms = 9};
+	const struct ll_history_query query = {.until_s = INT64_MAX, .most = 9};
+	struct ll_past_job past = past_job(1, 1000, "a", LL_PAST_DONE);
+	struct ll_history history;
+	open_it();
+	write_past(&past, 1);
+	assert_int_equal(write_one(HOUR_S, "a", 1, 10), 0);
+	ll_use_database_close(database);
+	database = NULL;
+	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(sqlite,
+			 "ALTER TABLE use DROP COLUMN number; ALTER TABLE use DROP COLUMN borrowed_byte_s;"
+			 "UPDATE use SET borrowed_ns = NULL; ALTER TABLE counter DROP COLUMN borrowed_ns;"
+			 "ALTER TABLE counter DROP COLUMN borrowed_unit_ms;"
+			 "ALTER TABLE job DROP COLUMN borrowed_ns; ALTER TABLE job DROP COLUMN slept_ns;"
+			 "ALTER TABLE job DROP COLUMN borrowed_byte_s; ALTER TABLE job DROP COLUMN recalls",
+			 NULL, NULL, NULL),
+	    SQLITE_OK);
+	sqlite3_close(sqlite);
+	assert_int_equal(ll_history_read(path, &query, &history, &err), 0);
+	assert_int_equal(history.count, 1);
+	ll_history_fini(&history);
+	struct ll_use_report report = read_all(LL_USE_BY_JOB);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.sums[0].number, 0);
+	assert_true(isnan(report.sums[0].borrowed_s) && isnan(report.sums[0].borrowed_byte_s));
+	ll_use_report_fini(&report);
+	open_it();
+	key.number = 17;
+	past.number = 2;
+	past.recalls = 3;
+	past.slept_ns = 4;
+	past.borrowed_ns = 5;
+	past.borrowed_byte_s = 6;
+	assert_int_equal(ll_use_batch_add(&batch, &key, &use, LL_USE_BATCH_ROWS), 0);
+	assert_int_equal(ll_use_batch_end(&batch, &past), 0);
+	assert_int_equal(ll_use_batch_count(&batch, &counter), 0);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+	report = read_all(LL_USE_BY_JOB);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.sums[0].number, 17);
+	assert_string_equal(report.sums[0].key, "0123456789abcdef");
+	assert_true(report.sums[0].borrowed_s == 1 && report.sums[0].borrowed_byte_s == 7);
+	ll_use_report_fini(&report);
+	assert_int_equal(ll_history_read(path, &query, &history, &err), 0);
+	assert_int_equal(history.count, 2);
+	assert_memory_equal(&history.jobs[0], &past, sizeof past);
+	ll_history_fini(&history);
+	assert_int_equal(ll_use_database_read_counters(database, &batch, &err), 0);
+	assert_int_equal(batch.counters[0].borrowed_ns, 8);
+	assert_int_equal(batch.counters[0].borrowed_unit_ms, 9);
+	ll_use_batch_fini(&batch);
+}
+
 TEST(jobs_that_ended_are_found_by_user_tenant_end_and_moment)
 {
 	const struct ll_past_job jobs[] = {past_job(1, 1000, "a", LL_PAST_DONE), past_job(2, 1001, "a", LL_PAST_TIME),
@@ -622,7 +656,7 @@ TEST(each_way_to_choose_jobs_that_ended_has_an_index)
 	static const char generate[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
 				       "INSERT INTO job SELECT i, i, 1000 + i % 10, 't' || (i % 10), '', 'python', '', "
 				       "'0', i, i, i, 1, 0, 0, 0, 0, 0,"
-				       "0, 2 + i % 8, 0, 0, '' FROM n";
+				       "0, 2 + i % 8, 0, 0, '', 0, 0, 0, 0 FROM n";
 	open_it();
 	sqlite3 *sqlite = ll_use_database_sqlite(database);
 	assert_int_equal(sqlite3_exec(sqlite, generate, NULL, NULL, NULL), SQLITE_OK);

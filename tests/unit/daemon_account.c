@@ -62,6 +62,8 @@ static struct ll_use read_at(uint64_t now_ns)
 		sum.granted_ns += batch.rows[i].use.granted_ns;
 		sum.idle_held_ns += batch.rows[i].use.idle_held_ns;
 		sum.memory_byte_s += batch.rows[i].use.memory_byte_s;
+		sum.borrowed_ns += batch.rows[i].use.borrowed_ns;
+		sum.borrowed_byte_s += batch.rows[i].use.borrowed_byte_s;
 	}
 	return sum;
 }
@@ -140,6 +142,35 @@ TEST(the_next_loadlined_continues_at_the_stored_counter)
 	assert_int_equal(use.granted_ns, 5 * S);
 	assert_int_equal(batch.counters[0].used_ns, 103 * S);
 	assert_int_equal(batch.counters[0].since_ns, BEGIN - 900 * S);
+}
+
+/* 3 s before it borrows, 4 s as a borrower, 5 s after; the next loadlined has 4 s of the counter, and 6 s are new. */
+TEST(what_a_job_used_while_it_borrowed_is_told_apart_also_by_the_next_loadlined)
+{
+	pages[0].cards[0].work_ns = 3 * S;
+	pages[0].cards[0].ended_unit_ms = 1000;
+	read_at(BEGIN + 4 * S);
+	pages[0].cards[0].work_ns = 7 * S;
+	pages[0].cards[0].ended_unit_ms = 3000;
+	accounts[0]->is_lent = true;
+	struct ll_use use = read_at(BEGIN + 8 * S);
+	assert_int_equal(use.borrowed_ns, 4 * S);
+	assert_true(use.borrowed_byte_s == 2000.0 * LL_MEMORY_UNIT / 1000);
+	pages[0].cards[0].work_ns = 12 * S;
+	accounts[0]->is_lent = false;
+	use = read_at(BEGIN + 14 * S);
+	assert_int_equal(use.used_ns, 12 * S);
+	assert_int_equal(use.borrowed_ns, 4 * S);
+	struct ll_use_counter counter = batch.counters[0];
+	assert_int_equal(counter.borrowed_ns, 4 * S);
+	free(accounts[0]);
+	accounts[0] = ll_account_new(&cards[0], BEGIN + 20 * S);
+	accounts[0]->is_lent = true;
+	pages[0].cards[0].work_ns = 18 * S;
+	ll_account_read(accounts[0], BEGIN + 21 * S);
+	ll_account_set_base(accounts[0], &counter);
+	assert_int_equal(read_at(BEGIN + 21 * S).borrowed_ns, 10 * S);
+	assert_int_equal(accounts[0]->last.borrowed_ns, 10 * S);
 }
 
 TEST(a_job_that_the_next_loadlined_sees_at_its_end_alone_has_what_it_used_since)

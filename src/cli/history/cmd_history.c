@@ -78,7 +78,7 @@ static const struct ll_option history_options[] = {
 
 struct line {
 	struct ll_message_history_row row;
-	double gib_h;
+	double gib_h, borrowed_gib_h;
 	int64_t exit_status, signal, by_uid;
 	const char *shown_name, *state, *class;
 	char user[USER_SIZE], how[HOW_SIZE];
@@ -100,6 +100,15 @@ static const struct ll_row_column columns[] = {
     {.heading = N_("GPU s"), .key = "gpu_seconds", LL_ROW_SECONDS(struct line, row.used_ns), .decimals = 1},
     {.heading = N_("GiB h"), LL_ROW_REAL(struct line, gib_h), .decimals = 2, .may_go = true},
     {.key = "memory_byte_seconds", LL_ROW_REAL(struct line, row.memory_byte_s)},
+    {.heading = N_("borrowed GPU s"),
+     .key = "borrowed_gpu_seconds",
+     LL_ROW_SECONDS(struct line, row.borrowed_ns),
+     .decimals = 1,
+     .may_go = true},
+    {.heading = N_("borrowed GiB h"), LL_ROW_REAL(struct line, borrowed_gib_h), .decimals = 2, .may_go = true},
+    {.key = "borrowed_memory_byte_seconds", LL_ROW_REAL(struct line, row.borrowed_byte_s)},
+    {.key = "recalls", LL_ROW_NUMBER(struct line, row.recalls)},
+    {.key = "slept_seconds", LL_ROW_SECONDS(struct line, row.slept_ns), .decimals = 1},
     {.key = "state", LL_ROW_TEXT(struct line, state)},
     {.heading = N_("how it ended"), .key = "how", LL_ROW_CHARS(struct line, how), .least = 10},
     {.key = "exit_status", LL_ROW_STATUS(struct line, exit_status)},
@@ -187,6 +196,7 @@ static void make_line(const struct ll_message_history_row *row, const struct lin
 	*line = (struct line){
 	    .row = *row,
 	    .gib_h = row->memory_byte_s / gib / s_per_h,
+	    .borrowed_gib_h = row->borrowed_byte_s / gib / s_per_h,
 	    .exit_status = has_status && WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 	    .signal = has_status && WIFSIGNALED(status) ? WTERMSIG(status) : -1,
 	    .by_uid = row->how == LL_PAST_CANCELED ? (int64_t)row->by_uid : -1,
@@ -324,7 +334,9 @@ const struct ll_command ll_command_history = {
 	"out of memory: a program was refused memory beyond its limit, and the job ended with an error soon after. "
 	"ended: nobody told how; loadlined learns the status of a job from the kernel (Linux 6.13 or newer), and from "
 	"`loadline submit`.\n\n"
-	"--json and --csv also have when the job came, and what it asked for."),
+	"borrowed: of GPU time and memory, what came while the job borrowed what others did not use.\n\n"
+	"--json and --csv also have when the job came, what it asked for, how often its memory was recalled for its "
+	"owner, and how long it slept then."),
     .examples = history_examples,
     .options = history_options,
     .args_size = sizeof(struct history_args),

@@ -99,6 +99,7 @@ static int add_row(struct ll_use_report *report, const struct ll_message_report_
 				 .joules = row->joules,
 				 .lent_s = row->lent_s,
 				 .borrowed_s = row->borrowed_s,
+				 .borrowed_byte_s = row->borrowed_byte_s,
 				 .number = row->number};
 	memcpy(sum.key, row->key, sizeof sum.key);
 	return ll_use_report_add(report, &sum);
@@ -314,8 +315,9 @@ const struct ll_command ll_command_report = {
 	"memory, the device memory that they held, times the time; energy, their part of what the card's counter says; "
 	"with prices in the "
 	"configuration also cost. `-` is "
-	"unknown: this version knows nothing of lent and borrowed time, and a card without an energy counter gives no "
-	"energy. Synthetic loads of `loadline hold` do not count."),
+	"unknown: this version knows nothing of lent time, and a card without an energy counter gives no energy. "
+	"Borrowed is the part of used, and of memory, that came while the job borrowed what others did not use. "
+	"Synthetic loads of `loadline hold` do not count."),
     .examples = report_examples,
     .options = report_options,
     .complete = LL_COMPLETE_FILE,

@@ -50,7 +50,7 @@ struct ll_report_amount {
 	double unit;
 	size_t offset; /* private */
 };
-enum { LL_REPORT_AMOUNTS = 7 };
+enum { LL_REPORT_AMOUNTS = 8 };
 extern const struct ll_report_amount ll_report_amounts[LL_REPORT_AMOUNTS];
 double ll_report_amount(const struct ll_report_amount *amount, const struct ll_use_sum *sum);
 

@@ -13,7 +13,7 @@
 #include "cli/common/user.h"
 #include "cli/report/parts.h"
 
-enum { CELL_SIZE = 160, LEAST_KEY = 16, COLUMNS = 9 };
+enum { CELL_SIZE = 160, LEAST_KEY = 16, COLUMNS = 10 };
 
 /* Where the cost is in a table, and the first amount that may be missing there. */
 enum { COST_BEFORE = 5, FIRST_TO_GO = 4 };
@@ -31,6 +31,7 @@ const struct ll_report_amount ll_report_amounts[LL_REPORT_AMOUNTS] = {
     {"joules", N_("energy kWh"), JOULES_PER_KWH, AMOUNT(joules)},
     {"lent_seconds", N_("lent h"), S_PER_H, AMOUNT(lent_s)},
     {"borrowed_seconds", N_("borrowed h"), S_PER_H, AMOUNT(borrowed_s)},
+    {"borrowed_memory_byte_seconds", N_("borrowed GiB h"), BYTE_S_PER_GIB_H, AMOUNT(borrowed_byte_s)},
 };
 
 double ll_report_amount(const struct ll_report_amount *amount, const struct ll_use_sum *sum)
@@ -64,7 +65,7 @@ void ll_report_add_key(struct ll_strbuf *out, enum ll_use_by by, const struct ll
 
 void ll_report_total(const struct ll_use_report *report, struct ll_use_sum *ret_total)
 {
-	*ret_total = (struct ll_use_sum){.joules = NAN, .lent_s = NAN, .borrowed_s = NAN};
+	*ret_total = (struct ll_use_sum){.joules = NAN, .lent_s = NAN, .borrowed_s = NAN, .borrowed_byte_s = NAN};
 	for (size_t i = 0; i < report->count; i++)
 		ll_use_sum_add(ret_total, &report->sums[i]);
 }
@@ -172,9 +173,10 @@ static int print_json(const struct ll_use_sum *sum, enum ll_use_by by, const str
 	for (size_t i = 0; line && i < LL_REPORT_AMOUNTS; i++) {
 		const struct ll_report_amount *amount = &ll_report_amounts[i];
 		double value = ll_report_amount(amount, sum);
-		bool is_of_memory = amount->offset == AMOUNT(memory_byte_s);
+		bool is_of_memory = amount->unit == BYTE_S_PER_GIB_H;
 		json_object_set_new(line, amount->key,
-				    is_of_memory ? json_integer(llround(value)) : ll_json_real(value, MS));
+				    is_of_memory && !isnan(value) ? json_integer(llround(value))
+								  : ll_json_real(value, MS));
 	}
 	if (line && ll_use_prices_are_set(prices)) {
 		json_object_set_new(line, "cost", ll_json_real(ll_use_cost(prices, sum), MS));

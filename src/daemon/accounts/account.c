@@ -70,11 +70,14 @@ void ll_account_read(struct ll_account *account, uint64_t now_ns)
 	count_time(account, account->last.at_ns, now_ns);
 	if (used_ns > account->last.used_ns)
 		account->worked_ns = now_ns;
-	account->last = (struct ll_account_reading){
-	    .used_ns = later_of(used_ns, account->last.used_ns),
-	    .memory_unit_ms = later_of(memory_unit_ms, account->last.memory_unit_ms),
-	    .at_ns = now_ns,
-	};
+	const struct ll_account_reading before = account->last;
+	account->last.used_ns = later_of(used_ns, before.used_ns);
+	account->last.memory_unit_ms = later_of(memory_unit_ms, before.memory_unit_ms);
+	account->last.at_ns = now_ns;
+	if (account->is_lent) {
+		account->last.borrowed_ns += account->last.used_ns - before.used_ns;
+		account->last.borrowed_unit_ms += account->last.memory_unit_ms - before.memory_unit_ms;
+	}
 }
 
 /* ---- begin, and batches ---- */
@@ -124,6 +127,13 @@ void ll_account_set_base(struct ll_account *account, const struct ll_use_counter
 	account->since_ns = counter->since_ns;
 	account->last.used_ns = later_of(account->last.used_ns, counter->used_ns);
 	account->last.memory_unit_ms = later_of(account->last.memory_unit_ms, counter->memory_unit_ms);
+	/* Of what was read so far only what is new. */
+	struct ll_account_reading *last = &account->last, *counted = &account->counted;
+	counted->borrowed_ns = counter->borrowed_ns;
+	counted->borrowed_unit_ms = counter->borrowed_unit_ms;
+	last->borrowed_ns = counted->borrowed_ns + smaller_of(last->borrowed_ns, last->used_ns - counted->used_ns);
+	last->borrowed_unit_ms = counted->borrowed_unit_ms +
+				 smaller_of(last->borrowed_unit_ms, last->memory_unit_ms - counted->memory_unit_ms);
 	struct ll_account_energy energy = account->energy;
 	if (account->card) /* it was on the card between the two loadlineds */
 		count_time(account, counter->at_ns, account->born_ns);
@@ -162,11 +172,16 @@ int ll_account_collect(struct ll_account *account, struct ll_use_batch *batch, s
 	    .idle_held_ns = account->idle_held_ns,
 	    .memory_byte_s = (double)(account->last.memory_unit_ms - account->counted.memory_unit_ms) *
 			     (double)LL_MEMORY_UNIT / MS_PER_S,
+	    .borrowed_ns = smaller_of(account->last.borrowed_ns - account->counted.borrowed_ns, new_ns - shared_ns),
+	    .borrowed_byte_s = (double)(account->last.borrowed_unit_ms - account->counted.borrowed_unit_ms) *
+			       (double)LL_MEMORY_UNIT / MS_PER_S,
 	    .joules = account->energy.joules,
 	    .knows_joules = account->energy.is_known,
 	};
 	struct ll_use_counter counter = {.used_ns = account->last.used_ns,
 					 .memory_unit_ms = account->last.memory_unit_ms,
+					 .borrowed_ns = account->last.borrowed_ns,
+					 .borrowed_unit_ms = account->last.borrowed_unit_ms,
 					 .since_ns = account->since_ns,
 					 .at_ns = account->last.at_ns,
 					 .has_ended = !account->card};

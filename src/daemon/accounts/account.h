@@ -14,9 +14,10 @@
 
 struct ll_message_sense_card;
 
-/* Counters of the page, and when they were read. */
+/* Counters of the page, and when they were read. borrowed_...: of them, what came while the job borrowed. */
 struct ll_account_reading {
 	uint64_t used_ns, memory_unit_ms, at_ns;
+	uint64_t borrowed_ns, borrowed_unit_ms;
 };
 
 /* Energy. all_*: since the account began. The others: what was in a period that is over. used_ns is compared
@@ -46,8 +47,9 @@ struct ll_account {
 	uint64_t granted_ns, idle_held_ns; /* not in a batch yet */
 	struct ll_use newest;              /* what ll_account_collect has added last */
 	struct ll_account_energy energy;
-	bool is_asleep; /* its job was recalled (daemon/queue/lend.c): no time is granted. Set before each reading */
-	bool has_base;  /* whether a former loadlined has counted some of it has been looked up */
+	/* Set before each reading. is_asleep: its job was recalled (daemon/queue/lend.c): no time is granted */
+	bool is_lent, is_asleep;
+	bool has_base; /* whether a former loadlined has counted some of it has been looked up */
 };
 
 /* Makes the account of a job's card. NULL: out of memory. */

@@ -102,6 +102,7 @@ static void make_row(const struct ll_use_sum *sum, union ll_message *ret_message
 	row->lent_s = sum->lent_s;
 	row->borrowed_s = sum->borrowed_s;
 	row->number = sum->number;
+	row->borrowed_byte_s = sum->borrowed_byte_s;
 	ll_message_text_set(row->key, sizeof row->key, sum->key);
 }
 
@@ -125,6 +126,10 @@ static void make_history_row(const struct ll_past_job *job, union ll_message *re
 	row->status = job->status;
 	row->card_count = job->card_count;
 	row->class = job->class;
+	row->borrowed_ns = job->borrowed_ns;
+	row->borrowed_byte_s = job->borrowed_byte_s;
+	row->slept_ns = job->slept_ns;
+	row->recalls = job->recalls;
 	ll_message_text_set(row->tenant, sizeof row->tenant, job->tenant);
 	ll_message_text_set(row->cards, sizeof row->cards, job->cards);
 	ll_message_text_set(row->why, sizeof row->why, job->why);

@@ -201,6 +201,7 @@ static void start_work(struct ll_accounting *accounting)
 
 static void read_job(struct ll_accounting *accounting, const struct ll_job *job, uint64_t now_ns)
 {
+	uint32_t lending = ll_lending_of(accounting->server, job);
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
 		struct ll_job_card *card = job->claims->cards[i];
 		if (!card->account) {
@@ -210,7 +211,8 @@ static void read_job(struct ll_accounting *accounting, const struct ll_job *job,
 			card->account->next = accounting->accounts;
 			accounting->accounts = card->account;
 		}
-		card->account->is_asleep = ll_lending_is_recalled(accounting->server, job);
+		card->account->is_lent = lending & LL_QUEUE_IS_LENT;
+		card->account->is_asleep = lending & LL_QUEUE_IS_RECALLED;
 		ll_account_read(card->account, now_ns);
 	}
 }
@@ -373,6 +375,8 @@ void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job
 			continue;
 		past.used_ns += ll_account_used_ns(account);
 		past.memory_byte_s += (double)account->last.memory_unit_ms * (double)LL_MEMORY_UNIT / MS_PER_S;
+		past.borrowed_ns += account->last.borrowed_ns;
+		past.borrowed_byte_s += (double)account->last.borrowed_unit_ms * (double)LL_MEMORY_UNIT / MS_PER_S;
 	}
 	ll_admission_describe_end(accounting->server, job, &past);
 	bool has_failed = past.how == LL_PAST_FAILED || past.how == LL_PAST_KILLED;

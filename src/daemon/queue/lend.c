@@ -165,6 +165,7 @@ static void recall_borrower(struct ll_admission *admission, struct ll_admission_
 	entry->loan.since_ns = ll_now_ns();
 	entry->loan.owner = owner->queued.number;
 	entry->loan.recalls++;
+	entry->loan.all_recalls++;
 	entry->loan.tries = 0;
 	entry->loan.is_blamed = false;
 	tell_reclaim(admission, entry,
@@ -235,6 +236,7 @@ static void use_place(struct ll_admission *admission, struct ll_admission_entry 
 	entry->loan.owner = 0;
 	if (has_slept) { /* sleep is no part of its time */
 		entry->queued.duration_ns += now_ns - entry->loan.since_ns;
+		entry->loan.slept_ns += now_ns - entry->loan.since_ns;
 		entry->queued.is_asleep = false;
 	}
 	entry->loan.since_ns = now_ns;

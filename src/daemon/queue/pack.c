@@ -84,6 +84,8 @@ static const struct field entry_fields[] = {
     ENTRY(NUMBER, "lend_since_ns", loan.since_ns),
     ENTRY(NUMBER, "own_class", loan.own_class),
     ENTRY(NUMBER, "recalls", loan.recalls),
+    ENTRY(NUMBER, "all_recalls", loan.all_recalls),
+    ENTRY(NUMBER, "slept_ns", loan.slept_ns),
     ENTRY(NUMBER, "owner", loan.owner),
     {.name = NULL},
 };

@@ -72,14 +72,16 @@ struct ll_loan {
 	enum ll_lend_step step; /* by which it leaves */
 	uint32_t own_class;     /* enum ll_limit_class; while it borrows, limits.priority is low */
 	uint32_t recalls;       /* since it last had room of its own */
-	unsigned tries;         /* failed ones to make it sleep */
-	uint64_t since_ns;      /* when it borrowed, was recalled, fell asleep or came back */
-	uint64_t owner;         /* the number of the job for which it was recalled; 0: none */
-	bool is_pooled;         /* its memory has room in the host memory for eviction */
-	bool is_blamed;         /* told: it cannot sleep, or has slept too long */
-	bool is_told;           /* of `observe` */
-	bool is_requeued;       /* it is stopped, and goes back into the queue when it has ended */
-	bool has_recalled;      /* others were recalled for it */
+	uint32_t all_recalls;
+	unsigned tries;    /* failed ones to make it sleep */
+	uint64_t since_ns; /* when it borrowed, was recalled, fell asleep or came back */
+	uint64_t slept_ns; /* before this sleep */
+	uint64_t owner;    /* the number of the job for which it was recalled; 0: none */
+	bool is_pooled;    /* its memory has room in the host memory for eviction */
+	bool is_blamed;    /* told: it cannot sleep, or has slept too long */
+	bool is_told;      /* of `observe` */
+	bool is_requeued;  /* it is stopped, and goes back into the queue when it has ended */
+	bool has_recalled; /* others were recalled for it */
 };
 
 /* A user whose starts failed although borrowers were recalled for them. */
