@@ -34,10 +34,10 @@ struct ll_message_policy_part {
 	uint64_t guaranteed_cards, guaranteed_memory_bytes, guaranteed_compute_permille;
 	uint64_t limit_cards, limit_memory_bytes, limit_compute_permille;
 	uint64_t used_cards, used_memory_bytes, used_compute_permille; /* by all users of the tenant */
-	uint64_t card_mask; /* the group's cards: a bit for each index in PCI order */
-	uint32_t is_known;  /* 0: the daemon does not know which cards are in the group, and used_ are 0 */
+	uint32_t is_known; /* 0: the daemon does not know which cards are in the group, and used_ are 0 */
 	uint32_t gives_cards;
 	char tenant[LL_NAME_SIZE], group[LL_NAME_SIZE];
+	uint64_t card_mask; /* the group's cards: a bit for each index in PCI order */
 };
 
 /* The budget of a tenant. */
