@@ -58,7 +58,7 @@ names_both() {
 	loadline --sim explain cap >"$T/explain"
 	grep -q "^ *[0-9]* %  waits for its share of time: its cap is 20 %" "$T/explain"
 	run ! grep -q "tenant host\|^card" "$T/explain"
-	fails_with 1 "no job, tenant or claim 'nobody'" --sim explain nobody
+	fails_with 1 "no job, tenant, claim or group of cards 'nobody'" --sim explain nobody
 	fails_with 2 "one job" --sim explain host cap
 }
 
