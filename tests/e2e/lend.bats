@@ -17,6 +17,8 @@ load lend_helper
 	echo "# the owner's program has its memory $(($(date +%s%3N) - asked)) ms after its command began" >&3
 	is_at owner running
 	is_at guest recalled
+	# Its memory is in the host: it does not see the cards that are joined to its own.
+	loadline --sim status --json | jq -s -e 'map(select(.lending? == "recalled")) | length == 1 and .[0].neighbour_bytes == 0'
 	queue "any(.[].queued?; .name == \"guest\" and .recalled_for == $(number_of owner) and .lent)"
 	says guest "sleeps, and comes back when there is room: its memory was lent and is needed for job $(number_of owner) of tenant owner"
 	refuses "$SECOND" 4 "its memory was lent and is recalled" resume "$(claim_of guest)"

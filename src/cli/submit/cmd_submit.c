@@ -133,6 +133,8 @@ const struct ll_command ll_command_submit = {
 	"input is empty. It is a process of the user from the start; no service starts it. So it does not survive a "
 	"restart of the machine: `loadline submit list` shows it as lost then. What is known of the jobs is in "
 	"$XDG_STATE_HOME/loadline/jobs (~/.local/state/loadline/jobs), for 30 days after their end.\n\n"
+	"Where the configuration of the machine says so, a job that is stopped because its room was lent is started "
+	"again; LOADLINE_RESTART_COUNT in its environment says how often.\n\n"
 	"If COMMAND has the name of a command below, write -- before it. `loadline queue cancel` and `loadline set "
 	"--time` "
 	"take the job's number too, if the machine has a queue."),
