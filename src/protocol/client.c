@@ -345,6 +345,7 @@ int ll_client_policy(struct ll_client *client, struct ll_policy *ret_policy, uin
 	    {LL_MESSAGE_POLICY_END, NULL, NULL},
 	    {LL_MESSAGE_POLICY_TENANT, &ret_policy->tenants, &ret_policy->tenant_count},
 	    {LL_MESSAGE_POLICY_PART, &ret_policy->parts, &ret_policy->part_count},
+	    {LL_MESSAGE_POLICY_LOAN, &ret_policy->loans, &ret_policy->loan_count},
 	    {LL_MESSAGE_POLICY_BUDGET, &ret_policy->budgets, &ret_policy->budget_count}};
 	*ret_policy = (struct ll_policy){0};
 	if (!client->welcome.policy_since_s)
@@ -365,6 +366,7 @@ void ll_policy_fini(struct ll_policy *policy)
 {
 	free(policy->tenants);
 	free(policy->parts);
+	free(policy->loans);
 	free(policy->budgets);
 	*policy = (struct ll_policy){0};
 }

@@ -108,8 +108,9 @@ int ll_client_add_row(void *array, size_t *count, const void *row, size_t size);
 struct ll_policy {
 	struct ll_message_policy_tenant *tenants; /* those of the user; for admins and operators all */
 	struct ll_message_policy_part *parts;
+	struct ll_message_policy_loan *loans;
 	struct ll_message_policy_budget *budgets;
-	size_t tenant_count, part_count, budget_count;
+	size_t tenant_count, part_count, loan_count, budget_count;
 };
 
 /* Reads it; it is empty if no configuration is in force. The caller calls ll_policy_fini after success and after

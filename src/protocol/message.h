@@ -178,6 +178,7 @@ enum ll_message_kind {
 	LL_MESSAGE_METRICS_TENANT = 98,
 	LL_MESSAGE_METRICS_END = 99,
 	LL_MESSAGE_POLICY_BUDGET = 93, /* follows POLICY_TENANT, if the tenant has a budget */
+	LL_MESSAGE_POLICY_LOAN = 112,  /* before POLICY_TENANT: for each group, if what stands idle is lent */
 	LL_MESSAGE_REPORT_PRICES = 94, /* before REPORT_END, if the configuration has prices */
 };
 
@@ -525,6 +526,7 @@ union ll_message {
 	struct ll_message_decision decision;
 	struct ll_message_decision_job decision_job;
 	struct ll_message_policy_tenant policy_tenant;
+	struct ll_message_policy_loan policy_loan;
 	struct ll_message_policy_budget policy_budget;
 	struct ll_message_report_prices report_prices;
 	struct ll_message_policy_part policy_part;

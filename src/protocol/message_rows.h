@@ -40,6 +40,14 @@ struct ll_message_policy_part {
 	uint64_t card_mask; /* the group's cards: a bit for each index in PCI order */
 };
 
+/* What the other side's user may borrow now as a member of the tenant, in a group of cards. */
+struct ll_message_policy_loan {
+	struct ll_message_header header;
+	uint64_t lendable_bytes; /* the most for a job of one card */
+	uint64_t borrowed_bytes; /* by the user's jobs there, on all cards; not while they sleep */
+	char tenant[LL_NAME_SIZE], group[LL_NAME_SIZE];
+};
+
 /* The budget of a tenant. */
 struct ll_message_policy_budget {
 	struct ll_message_header header;

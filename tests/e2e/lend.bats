@@ -217,8 +217,32 @@ load lend_helper
 	is_at second waiting
 }
 
+# loan KEY: of the guest, of the group `parts`.
+loan() {
+	as "$SECOND" "$LOADLINE" --sim limits --json | jq -s "map(.user_limits? // [] | .[])[0].loans[] | select(.of == \"parts\").$1"
+}
+
+@test "limits tells what a user may borrow now, and borrows" {
+	start_lending
+	local before gib=1073741824
+	before=$(loan may_borrow_bytes)
+	[ "$before" -gt $((75 * gib)) ]
+	work "$SECOND" guest 30G
+	at_work guest
+	is_at guest borrowed
+	[ "$(loan borrowed_bytes)" -eq $((30 * gib)) ]
+	[ "$(loan may_borrow_bytes)" -eq $((before - 30 * gib)) ]
+	as "$SECOND" "$LOADLINE" --sim limits | grep -Eq "^ *guest +parts +.*30 GiB$"
+	# No more than that: a job of so much borrows at once, and nothing is left.
+	work "$SECOND" rest "$(loan may_borrow_bytes)B"
+	at_work rest
+	is_at rest borrowed
+	[ "$(loan may_borrow_bytes)" -eq 0 ]
+}
+
 @test "without steps nothing is lent" {
 	reclaim="max-sleep: 6m" start_lending
+	[ -z "$(loan of)" ]
 	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --mem 20G -- true
 }
 

@@ -76,6 +76,19 @@ static json_t *parts_array(const struct ll_policy *policy, const char *tenant)
 	return array;
 }
 
+static json_t *loans_array(const struct ll_policy *policy, const char *tenant)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; array && i < policy->loan_count; i++) {
+		const struct ll_message_policy_loan *loan = &policy->loans[i];
+		if (strcmp(loan->tenant, tenant) == 0)
+			json_array_append_new(array, json_pack("{s:o, s:I, s:I}", "of", ll_json_text(loan->group),
+							       "may_borrow_bytes", (json_int_t)loan->lendable_bytes,
+							       "borrowed_bytes", (json_int_t)loan->borrowed_bytes));
+	}
+	return array;
+}
+
 static json_t *classes_array(uint32_t classes)
 {
 	json_t *array = json_array();
@@ -103,12 +116,13 @@ static json_t *budget_object(const struct ll_message_policy_budget *budget)
 
 static json_t *tenant_object(const struct ll_policy *policy, const struct ll_message_policy_tenant *row)
 {
-	return json_pack("{s:o, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "tenant", ll_json_text(row->name),
+	return json_pack("{s:o, s:b, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tenant", ll_json_text(row->name),
 			 "member", (row->flags & LL_POLICY_IS_MINE) != 0, "first",
 			 (row->flags & LL_POLICY_IS_FIRST) != 0, "weight", (json_int_t)row->weight, "classes",
 			 classes_array(row->classes), "limits", amounts_object(row, ALLOWED), "used",
 			 amounts_object(row, USED), "left", amounts_object(row, LEFT), "parts",
-			 parts_array(policy, row->name), "budget", budget_object(ll_policy_budget(policy, row->name)));
+			 parts_array(policy, row->name), "loans", loans_array(policy, row->name), "budget",
+			 budget_object(ll_policy_budget(policy, row->name)));
 }
 
 static json_t *user_limits(const struct ll_limits_view *view)

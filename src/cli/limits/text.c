@@ -168,6 +168,13 @@ static const struct ll_table_column columns_of_parts[] = {
     {.heading = N_("asked for by all")},
 };
 
+static const struct ll_table_column columns_of_loans[] = {
+    {.heading = N_("tenant"), .least = LEAST_TENANT},
+    {.heading = N_("cards")},
+    {.heading = N_("you may borrow now")},
+    {.heading = N_("you borrow")},
+};
+
 static void add_amount(struct ll_table *table, char kind, uint64_t amount)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf cell = LL_STRBUF_INIT;
@@ -262,6 +269,14 @@ static void add_policy(struct ll_strbuf *text, const struct ll_limits_view *view
 	ll_table_init(&table, columns_of_parts, sizeof columns_of_parts / sizeof *columns_of_parts);
 	for (size_t i = 0; i < policy->part_count; i++)
 		add_part(&table, &policy->parts[i]);
+	end_table(text, &table, columns);
+	ll_table_init(&table, columns_of_loans, sizeof columns_of_loans / sizeof *columns_of_loans);
+	for (size_t i = 0; i < policy->loan_count; i++) {
+		ll_table_add(&table, policy->loans[i].tenant);
+		ll_table_add(&table, policy->loans[i].group);
+		add_amount(&table, 'm', policy->loans[i].lendable_bytes);
+		add_amount(&table, 'm', policy->loans[i].borrowed_bytes);
+	}
 	end_table(text, &table, columns);
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/core/connection.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/policy/policy.h"
+#include "daemon/queue/queue.h"
 #include "daemon/residency/residency.h"
 #include "protocol/company.h"
 #include "protocol/run_settings.h"
@@ -562,14 +563,16 @@ static bool call_for_rows(struct ll_connection *connection, const union ll_messa
 		return ll_admission_handle(connection, message);
 	if (kind == LL_MESSAGE_DECISIONS)
 		return handle_decisions(connection, &message->decisions);
-	if (kind == LL_MESSAGE_LIST)
+	if (kind == LL_MESSAGE_LIST) {
 		ll_list_books(connection);
-	else if (kind == LL_MESSAGE_POLICY)
+	} else if (kind == LL_MESSAGE_POLICY) {
+		ll_lending_list(connection);
 		ll_list_policy(connection);
-	else if (kind == LL_MESSAGE_METRICS)
+	} else if (kind == LL_MESSAGE_METRICS) {
 		ll_list_metrics(connection);
-	else
+	} else {
 		ll_list_machine(connection);
+	}
 	return true;
 }
 

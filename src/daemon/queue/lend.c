@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/core/connection.h"
 #include "daemon/core/server.h"
 #include "daemon/machine/machine.h"
 #include "daemon/policy/policy.h"
@@ -450,4 +451,75 @@ uint32_t ll_lending_of(const struct ll_server *server, const struct ll_job *job)
 bool ll_lending_is_recalled(const struct ll_server *server, const struct ll_job *job)
 {
 	return ll_lending_of(server, job) & LL_QUEUE_IS_RECALLED;
+}
+
+/* The most memory that a job of the tenant's user could borrow now, on one card of the group. */
+static uint64_t lendable_bytes(const struct ll_lend *lend, struct ll_queue_job *job, uint32_t group)
+{
+	const struct ll_queue_machine *machine = lend->queue->machine;
+	uint64_t least = 0, most = 0;
+	bool is_pooled;
+	job->allowed = 0;
+	for (uint32_t card = 0; card < machine->card_count; card++) {
+		bool is_of_group = machine->cards[card].group == group;
+		job->allowed |= (uint64_t)is_of_group << card;
+		most =
+		    is_of_group && machine->cards[card].memory_bytes > most ? machine->cards[card].memory_bytes : most;
+	}
+	for (job->memory_bytes = most; least < most; job->memory_bytes = least + (most - least + 1) / 2) {
+		if (ll_lend_borrow(lend, job, &is_pooled))
+			least = job->memory_bytes;
+		else if (machine->groups[group].is_whole)
+			return 0;
+		else
+			most = job->memory_bytes - 1;
+	}
+	return least;
+}
+
+static uint64_t borrowed_bytes(const struct ll_lend *lend, const struct ll_queue_job *like, uint32_t group)
+{
+	const struct ll_queue_machine *machine = lend->queue->machine;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < lend->count; i++) {
+		const struct ll_queue_job *job = lend->jobs[i].job;
+		bool is_its = job->is_lent && lend->jobs[i].state == LL_LEND_RUNS && job->user == like->user;
+		for (uint32_t card = 0; is_its && card < machine->card_count; card++) {
+			const struct ll_queue_card *its = &machine->cards[card];
+			if (job->planned.cards >> card & 1 && its->group == group)
+				bytes += machine->groups[group].is_whole ? its->memory_bytes : job->memory_bytes;
+		}
+	}
+	return bytes;
+}
+
+void ll_lending_list(struct ll_connection *connection)
+{
+	struct ll_admission *admission = connection->server->admission;
+	const struct ll_department *department = &connection->server->department;
+	const struct ll_config_policy *policy = ll_department_policy(department);
+	union ll_message message;
+	struct ll_lend lend;
+	if (policy)
+		ll_admission_refresh(connection->server);
+	if (!policy || !admission->has_queue || !ll_lending_is_on(admission))
+		return;
+	struct ll_queue *queue = &admission->queue;
+	for (uint32_t tenant = 0; tenant < policy->tenants.count; tenant++) {
+		struct ll_queue_job job = {.tenant = tenant, .uid = connection->uid, .card_count = 1, .duration_ns = 1};
+		if (!ll_department_has(department, &policy->tenants.items[tenant].members, job.uid) ||
+		    ll_queue_add_use(queue, tenant, job.uid, 0) || read_lend(admission, ll_now_ns(), &lend))
+			continue;
+		while (queue->users[job.user].tenant != tenant || queue->users[job.user].uid != job.uid)
+			job.user++;
+		for (uint32_t group = 0; group < policy->cards.count; group++) {
+			ll_message_init(&message, LL_MESSAGE_POLICY_LOAN);
+			message.policy_loan.borrowed_bytes = borrowed_bytes(&lend, &job, group);
+			message.policy_loan.lendable_bytes = lendable_bytes(&lend, &job, group);
+			ll_message_text_set(message.policy_loan.tenant, LL_NAME_SIZE,
+					    policy->tenants.items[tenant].name);
+			ll_message_text_set(message.policy_loan.group, LL_NAME_SIZE, policy->cards.items[group].name);
+			ll_connection_row(connection, &message);
+		}
+	}
 }

@@ -114,6 +114,10 @@ bool ll_admission_stop_job(struct ll_server *server, struct ll_job *job, const c
  */
 bool ll_lending_is_recalled(const struct ll_server *server, const struct ll_job *job);
 
+/* Sends what the connection's user may borrow, and borrows. Nothing, if nothing is lent. */
+struct ll_connection;
+void ll_lending_list(struct ll_connection *connection);
+
 /* LL_QUEUE_IS_LENT: the job borrows; LL_QUEUE_IS_RECALLED: as above. */
 uint32_t ll_lending_of(const struct ll_server *server, const struct ll_job *job);
 
