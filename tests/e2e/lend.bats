@@ -217,6 +217,39 @@ load lend_helper
 	is_at second waiting
 }
 
+# tried TENANT POLICY FILTER: the line of the tenant under the policy, as of the last `config try`.
+tried() {
+	jq -s -e --arg tenant "$1" --arg policy "$2" "any(.[]; .tenant == \$tenant and .policy == \$policy and ($3))" "$T/try.out" >"$T/tried.out"
+}
+
+@test "config try runs the history again: without loans the guest's job is refused, and nobody is recalled" {
+	STATE=$T/state
+	start_lending
+	refuses "$FIRST" 1 "loadlined tells you of your own jobs alone" config try --from "$T/conf" "$T/conf"
+	loadline --sim config try --from "$T/conf" "$T/conf" 2>"$T/try.err" && false
+	grep -q "no job of this time ran" "$T/try.err"
+	local asked=$EPOCHSECONDS until
+	work "$SECOND" guest 70G
+	at_work guest
+	until=$((EPOCHSECONDS - asked + 5))
+	work "$FIRST" owner 50G
+	at_work owner
+	ends_well owner
+	wait_for 60 is_at guest borrowed
+	# It runs so long that it is there at the owner's arrival also if it had begun at once.
+	until=$((until + EPOCHSECONDS))
+	wait_for 60 eval '[ "$EPOCHSECONDS" -ge '"$until"' ]'
+	ends_well guest
+	wait_for 60 eval 'loadline --sim history --json | jq -s -e "length == 2"'
+	sed 's/^reclaim:.*/reclaim: {}/' "$T/conf/loadline.yaml" >"$T/none.yaml"
+	loadline --sim config try --json --from "$T/conf" "$T/none.yaml" >"$T/try.out"
+	tried guest in_force '.jobs == 1 and .refused == 0 and .recalls == 1 and .gib_hours > 0 and .borrowed_gib_hours == .gib_hours'
+	tried owner in_force '.jobs == 1 and .refused == 0 and .wait_median_seconds <= 1 and .borrowed_gib_hours == 0'
+	tried guest try '.jobs == 1 and .refused == 1 and .gib_hours == 0 and .wait_median_seconds == null'
+	tried owner try '.jobs == 1 and .recalls == 0 and .wait_median_seconds == 0'
+	loadline --sim config try --from "$T/conf" "$T/none.yaml" | grep -Eq "^guest +in force +1 +0[.]0 "
+}
+
 # loan KEY: of the guest, of the group `parts`.
 loan() {
 	as "$SECOND" "$LOADLINE" --sim limits --json | jq -s "map(.user_limits? // [] | .[])[0].loans[] | select(.of == \"parts\").$1"

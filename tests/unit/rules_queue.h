@@ -73,14 +73,14 @@ static struct ll_queue_job *add_job(struct scene *scene, struct ll_queue_job fac
 	return job;
 }
 
-static struct ll_queue_job *add_whole(struct scene *scene, uint32_t tenant, uint32_t cards, uint64_t hours)
+static inline struct ll_queue_job *add_whole(struct scene *scene, uint32_t tenant, uint32_t cards, uint64_t hours)
 {
 	return add_job(scene,
 		       (struct ll_queue_job){
 			   .tenant = tenant, .uid = tenant, .card_count = cards, .duration_ns = hours * HOUR_NS});
 }
 
-static struct ll_queue_job *add_part(struct scene *scene, uint32_t tenant, uint64_t gib, uint64_t hours)
+static inline struct ll_queue_job *add_part(struct scene *scene, uint32_t tenant, uint64_t gib, uint64_t hours)
 {
 	return add_job(scene,
 		       (struct ll_queue_job){

@@ -79,7 +79,8 @@ int ll_config_refuse_faults(const struct ll_config_findings *findings, struct ll
 }
 
 static const struct ll_command *const subcommands[] = {
-    &ll_config_check_command, &ll_config_show_command, &ll_config_diff_command, &ll_config_schema_command, NULL,
+    &ll_config_check_command, &ll_config_show_command,   &ll_config_diff_command,
+    &ll_config_try_command,   &ll_config_schema_command, NULL,
 };
 
 static const struct ll_option group_options[] = {LL_OPTION_END};
@@ -88,6 +89,7 @@ static const struct ll_example group_examples[] = {
     {"loadline config check new.yaml", N_("Every fault of a file, with its line and column.")},
     {"loadline config diff new.yaml", N_("What the file would change.")},
     {"loadline config show --origin", N_("What holds, and which line says so.")},
+    {"loadline config try new.yaml", N_("What the file would have done with the jobs of the last seven days.")},
     {NULL, NULL},
 };
 
@@ -99,8 +101,9 @@ const struct ll_command ll_command_config = {
 	N_("The policy of a machine is /etc/loadline/loadline.yaml, and the files of /etc/loadline/loadline.d that "
 	   "end in .yaml, in the order of their names. A later file's value replaces an earlier one's; an entry of a "
 	   "list replaces the one of the same name. loadline.yaml(5) lists the keys.\n\n"
-	   "In this version loadlined reads no configuration: these commands read, check and show it, and nothing "
-	   "acts on it yet. `config check` names the keys that are not in force."),
+	   "The system's loadlined acts on it. It reads the files at its start, and again at `systemctl reload "
+	   "loadlined`; files with faults change nothing. These commands read, check and show them. `config check` "
+	   "names the keys that are not in force in this version."),
     .examples = group_examples,
     .options = group_options,
 };

@@ -15,7 +15,7 @@ struct ll_config_value;
 struct ll_strbuf;
 
 extern const struct ll_command ll_config_check_command, ll_config_show_command, ll_config_diff_command,
-    ll_config_schema_command;
+    ll_config_schema_command, ll_config_try_command;
 
 /* How much of this machine a configuration is compared with. */
 enum ll_config_scope {

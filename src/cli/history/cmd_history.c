@@ -14,6 +14,7 @@
 #include "base/translate.h"
 #include "cli/common/table.h"
 #include "cli/common/user.h"
+#include "cli/history/history.h"
 #include "cli/options/command.h"
 #include "cli/report/parts.h"
 #include "protocol/client.h"
@@ -213,14 +214,8 @@ static void make_line(const struct ll_message_history_row *row, const struct lin
 
 /* ---- loadlined ---- */
 
-struct answer {
-	struct ll_message_history_row *rows;
-	size_t count;
-	struct ll_message_report_end end;
-};
-
-static int ask_loadlined(struct ll_client *client, const struct ll_message_history *history, struct answer *answer,
-			 struct ll_err *err)
+static int ask_loadlined(struct ll_client *client, const struct ll_message_history *history,
+			 struct ll_history_answer *answer, struct ll_err *err)
 {
 	const struct ll_reply_rows rows[] = {{LL_MESSAGE_REPORT_END, &answer->end, NULL},
 					     {LL_MESSAGE_HISTORY_ROW, &answer->rows, &answer->count}};
@@ -232,7 +227,7 @@ static int ask_loadlined(struct ll_client *client, const struct ll_message_histo
 	return ll_client_ask(client, &message, rows, sizeof rows / sizeof *rows, ll_now_ns() + HISTORY_NS, err);
 }
 
-static int read_history(const struct ll_message_history *history, struct answer *answer, struct ll_err *err)
+int ll_history_ask(const struct ll_message_history *asked, struct ll_history_answer *ret_answer, struct ll_err *err)
 {
 	struct ll_client client = {.fd = -1};
 	struct ll_place place;
@@ -241,10 +236,10 @@ static int read_history(const struct ll_message_history *history, struct answer 
 		rc = ll_client_open(&client, &place, LL_CLIENT_COMMAND(LOADLINE_VERSION),
 				    ll_now_ns() + LL_CLIENT_REPLY_NS, err);
 	if (!rc)
-		rc = ask_loadlined(&client, history, answer, err);
+		rc = ask_loadlined(&client, asked, ret_answer, err);
 	ll_client_close(&client);
 	if (rc == -ENOENT || rc == -ECONNREFUSED) {
-		ll_err_set(err, -ENOENT, "history: no loadlined with accounts serves here");
+		ll_err_set(err, -ENOENT, "no loadlined with accounts serves here");
 		ll_err_hint(err, "the system's loadlined keeps accounts (systemctl start loadlined.socket)");
 		return -ENOENT;
 	}
@@ -273,7 +268,7 @@ static int read_args(const struct history_args *args, struct ll_message_history 
 	return rc;
 }
 
-static int print_answer(const struct history_args *args, const struct answer *answer, struct ll_err *err)
+static int print_answer(const struct history_args *args, const struct ll_history_answer *answer, struct ll_err *err)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf out = LL_STRBUF_INIT;
 	LL_SCOPE_FREE struct line *lines = calloc(answer->count + 1, sizeof *lines);
@@ -301,11 +296,11 @@ static int run_history(void *data, const struct ll_operands *operands, struct ll
 {
 	const struct history_args *args = data;
 	struct ll_message_history history = {.most = 0};
-	struct answer answer = {0};
+	struct ll_history_answer answer = {0};
 	(void)operands;
 	int rc = read_args(args, &history, err);
 	if (!rc)
-		rc = read_history(&history, &answer, err);
+		rc = ll_history_ask(&history, &answer, err);
 	if (!rc)
 		rc = print_answer(args, &answer, err);
 	if (!rc && answer.end.has_more)
